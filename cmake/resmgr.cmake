@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# Helpers that every module uses; all compiler flags live on the interface target resmgr_flags.
+
+include(GoogleTest)
+
+add_library(resmgr_flags INTERFACE)
+target_compile_features(resmgr_flags INTERFACE cxx_std_20)
+target_include_directories(resmgr_flags INTERFACE ${PROJECT_SOURCE_DIR})
+# popcnt and friends: every x86-64 server of the last fifteen years has them, and CPU sets live on them.
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  target_compile_options(resmgr_flags INTERFACE -march=x86-64-v2)
+endif()
+target_compile_options(resmgr_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast
+  -Wcast-align -Woverloaded-virtual -Wimplicit-fallthrough -fno-omit-frame-pointer)
+if(RESMGR_WERROR)
+  target_compile_options(resmgr_flags INTERFACE -Werror)
+endif()
+if(RESMGR_SANITIZE)
+  target_compile_options(resmgr_flags INTERFACE -fsanitize=${RESMGR_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(resmgr_flags INTERFACE -fsanitize=${RESMGR_SANITIZE})
+else()
+  target_compile_definitions(resmgr_flags INTERFACE $<$<CONFIG:Release>:_FORTIFY_SOURCE=2>)
+  target_compile_options(resmgr_flags INTERFACE -fstack-protector-strong)
+  target_link_options(resmgr_flags INTERFACE -Wl,-z,relro,-z,now,--as-needed)
+endif()
+
+# resmgr_library(NAME SRCS a.cc ... [DEPS public...] [PRIVATE_DEPS private...])
+# One static library per module, with the alias resmgr::NAME.
+function(resmgr_library name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  add_library(resmgr_${name} STATIC ${ARG_SRCS})
+  add_library(resmgr::${name} ALIAS resmgr_${name})
+  target_link_libraries(resmgr_${name} PUBLIC ${ARG_DEPS} PRIVATE resmgr_flags ${ARG_PRIVATE_DEPS})
+  target_include_directories(resmgr_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+endfunction()
+
+# resmgr_binary(NAME SRCS ... DEPS ...): an executable that lands in <build>/cmd/NAME/NAME.
+function(resmgr_binary name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SRCS})
+  target_link_libraries(${name} PRIVATE resmgr_flags ${ARG_DEPS})
+  target_compile_definitions(${name} PRIVATE RESMGR_VERSION="${PROJECT_VERSION}")
+  install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+# resmgr_test(NAME SRCS ... DEPS ... [LABEL unit|integration|e2e|lint] [TIMEOUT seconds] [SERIAL])
+# One test executable; every TEST in it becomes one ctest entry.
+function(resmgr_test name)
+  cmake_parse_arguments(ARG "SERIAL" "LABEL;TIMEOUT" "SRCS;DEPS" ${ARGN})
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SRCS})
+  target_link_libraries(${name} PRIVATE resmgr_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE RESMGR_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    RESMGR_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  set(properties LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_SERIAL)
+    list(APPEND properties RUN_SERIAL ON)
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
+endfunction()

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ostream>
+#include <string_view>
+
+#include "cmd/cri-resmgr-ctl/commands.h"
+#include "pkg/base/status.h"
+
+namespace resmgr {
+
+// 0 for success, 1 for usage and configuration, 2 for the environment (what should be there is
+// not), 3 for a bug of ours.
+int ExitCodeOf(const Status& status);
+
+// Runs the command that the arguments name and returns the exit code. Results and help go to `out`,
+// an error goes to `err` as one line.
+int RunCli(int argc, const char* const* argv, std::string_view version, const CommandList& commands,
+           std::ostream& out, std::ostream& err);
+
+}  // namespace resmgr

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/cli.h"
+
+#include <initializer_list>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace resmgr {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+struct Outcome {
+  int exit_code = 0;
+  std::string out;
+  std::string err;
+};
+
+Outcome Ctl(std::initializer_list<const char*> arguments) {
+  std::vector<const char*> argv = {"cri-resmgr-ctl"};
+  argv.insert(argv.end(), arguments);
+  std::ostringstream out;
+  std::ostringstream err;
+  Outcome outcome;
+  outcome.exit_code =
+      RunCli(static_cast<int>(argv.size()), argv.data(), "1.2.3", AllCommands(), out, err);
+  outcome.out = out.str();
+  outcome.err = err.str();
+  return outcome;
+}
+
+void ExpectOneLineError(const Outcome& outcome, std::string_view part) {
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, StartsWith("cri-resmgr-ctl: "));
+  EXPECT_THAT(outcome.err, HasSubstr(std::string(part)));
+  EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
+}
+
+TEST(CliTest, HelpListsEveryCommand) {
+  for (const char* flag : {"-help", "--help", "-h"}) {
+    const Outcome help = Ctl({flag});
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_THAT(help.err, IsEmpty());
+    for (const auto& command : AllCommands())
+      EXPECT_THAT(help.out, HasSubstr("\n  " + std::string(command->name()) + " "));
+  }
+}
+
+TEST(CliTest, EveryCommandExplainsItself) {
+  for (const auto& command : AllCommands()) {
+    const Outcome help = Ctl({std::string(command->name()).c_str(), "-help"});
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_THAT(help.out,
+                StartsWith("Usage: cri-resmgr-ctl " + std::string(command->name()) + " [FLAG...]"));
+    EXPECT_THAT(help.out, HasSubstr(std::string(command->description())));
+  }
+}
+
+TEST(CliTest, PrintsItsVersion) {
+  EXPECT_EQ(Ctl({"-version"}).out, "cri-resmgr-ctl 1.2.3\n");
+  EXPECT_EQ(Ctl({"--version"}).exit_code, 0);
+}
+
+TEST(CliTest, RefusesWhatItDoesNotKnow) {
+  ExpectOneLineError(Ctl({}), "no command given");
+  ExpectOneLineError(Ctl({"topolgy"}), "unknown command \"topolgy\"; did you mean topology?");
+  ExpectOneLineError(Ctl({"dance"}), "unknown command \"dance\"; -help lists what there is");
+  ExpectOneLineError(Ctl({""}), "unknown command \"\"");
+  ExpectOneLineError(Ctl({"-verbose", "topology"}), "unknown flag -verbose");
+  ExpectOneLineError(Ctl({"topology", "-wide"}), "unknown flag -wide");
+  ExpectOneLineError(Ctl({"topology", "extra"}), "unexpected argument \"extra\"");
+  ExpectOneLineError(Ctl({"topology", "-o", "yaml"}), "-o: \"yaml\" is not one of table, json");
+  ExpectOneLineError(Ctl({"topology", "-topology"}), "-topology: needs a value");
+}
+
+TEST(CliTest, FullDiskIsAnError) {
+  std::ostringstream out;
+  std::ostringstream err;
+  out.setstate(std::ios::badbit);
+  const char* const argv[] = {"cri-resmgr-ctl", "-version"};
+  EXPECT_EQ(RunCli(2, argv, "1.2.3", AllCommands(), out, err), 2);
+  EXPECT_THAT(err.str(), EndsWith("the output cannot be written\n"));
+}
+
+TEST(CliTest, ExitCodesFollowTheKindOfError) {
+  EXPECT_EQ(ExitCodeOf(OkStatus()), 0);
+  EXPECT_EQ(ExitCodeOf(InvalidArgument("x")), 1);
+  EXPECT_EQ(ExitCodeOf(NotFound("x")), 1);
+  EXPECT_EQ(ExitCodeOf(Unavailable("x")), 2);
+  EXPECT_EQ(ExitCodeOf(Internal("x")), 3);
+}
+
+TEST(TopologyCommandTest, ShowsTheLiveMachineAsATable) {
+  const Outcome outcome = Ctl({"topology"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("\nNUMA  TYPE  MEMORY"));
+  EXPECT_THAT(outcome.err, IsEmpty());
+}
+
+TEST(TopologyCommandTest, FlagsTakeEveryForm) {
+  const std::string json =
+      Ctl({"topology", "-topology", "synthetic:core:2 pu:2", "-o", "json"}).out;
+  EXPECT_EQ(nlohmann::json::parse(json)["cpus"].size(), 4U);
+  EXPECT_EQ(Ctl({"topology", "--topology=synthetic:core:2 pu:2", "--o=json"}).out, json);
+  EXPECT_EQ(Ctl({"topology", "-o=json", "--topology", "synthetic:core:2 pu:2"}).out, json);
+}
+
+TEST(TopologyCommandTest, ReadsAFile) {
+  const std::string file = RESMGR_SOURCE_DIR "/test/data/topology/epyc-2s-ccx.xml";
+  EXPECT_THAT(Ctl({"topology", "-topology", file.c_str()}).out,
+              StartsWith("64 CPUs online (0-63), 32 cores, 2 packages"));
+}
+
+TEST(TopologyCommandTest, ABadMachineIsOneClearLine) {
+  ExpectOneLineError(Ctl({"topology", "-topology", "/no/such/file"}), "no file '/no/such/file'");
+  ExpectOneLineError(Ctl({"topology", "-topology", "synthetic:bogus"}), "'bogus'");
+  ExpectOneLineError(Ctl({"topology", "-topology", ""}), "empty description");
+}
+
+}  // namespace
+}  // namespace resmgr

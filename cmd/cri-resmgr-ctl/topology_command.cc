@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/topology_command.h"
+
+#include "pkg/topology/machine_format.h"
+#include "pkg/topology/machine_source.h"
+
+namespace resmgr {
+
+std::string_view TopologyCommand::summary() const {
+  return "Show the machine: CPUs, cores, caches, packages, NUMA nodes.";
+}
+
+std::string_view TopologyCommand::description() const {
+  return R"(Shows the machine as the policies see it: what is online, isolated or taken away, which
+CPUs share a core, an L3 cache, a die, a package or a NUMA node, what kind of memory there is and
+how far it is. The same -topology works for cri-resmgr, so a placement can be tried for a machine
+that is not at hand.
+
+  cri-resmgr-ctl topology
+  cri-resmgr-ctl topology -topology "synthetic:package:2 numa:2 l3:2 core:8 pu:2"
+  lstopo --of xml > node7.xml && cri-resmgr-ctl topology -topology node7.xml -o json)";
+}
+
+void TopologyCommand::Declare(CommandLine& line) {
+  line.Flag("topology", "SPEC",
+            "live: this machine. synthetic:DESCRIPTION: hwloc's short notation, level by level. A "
+            "path, or xml:FILE: a file that lstopo wrote; CPUs that its kernel isolates can be "
+            "named in it by <info name=\"IsolatedCPUs\" value=\"2-3\"/> below the Machine object.",
+            &topology_);
+  line.Choice("o", {"table", "json"}, "The form of the output.", &output_);
+}
+
+Status TopologyCommand::Run(std::ostream& out) {
+  RESMGR_ASSIGN_OR_RETURN(const Machine machine, LoadMachine(topology_));
+  if (output_ == "json") {
+    out << MachineToJson(machine) << '\n';
+  } else {
+    out << MachineToTable(machine);
+  }
+  return OkStatus();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr/flags.h"
+
+#include <array>
+#include <string_view>
+
+#include "pkg/config/command_line.h"
+#include "pkg/config/config_format.h"
+#include "pkg/config/config_text.h"
+#include "pkg/config/options_file.h"
+#include "pkg/sys/files.h"
+
+namespace resmgr {
+
+namespace {
+
+constexpr std::string_view kDefaultImageSocket = "default";
+constexpr std::string_view kNoImageSocket = "-";
+constexpr std::string_view kNoAgentSocket = "disabled";
+
+constexpr std::string_view kSummary =
+    "Stands between a kubelet and its container runtime, passes every CRI call on, and decides on\n"
+    "which CPUs and memory nodes the containers run. The kubelet's (or crictl's) runtime endpoint\n"
+    "is then -relay-socket.";
+
+// For values that a file of the same kind must not set again.
+void DeclareConfigFiles(CommandLine& line, Flags& flags) {
+  line.Group("Configuration");
+  line.Flag("config", "FILE",
+            "Read the configuration from this file: YAML, or one flag per line without dashes. "
+            "Flags given here win over it, and so does what an agent sends.",
+            &flags.config_file);
+  line.Flag("force-config", "FILE", "The same, but what an agent sends is refused.",
+            &flags.force_config_file);
+  line.Flag("fallback-config", "FILE", "The same, for as long as no agent has sent anything.",
+            &flags.fallback_config_file);
+}
+
+void DeclareSettings(CommandLine& line, Flags& flags) {
+  line.Group("Sockets");
+  line.Flag("relay-socket", "PATH", "Where the kubelet connects.", &flags.relay_socket);
+  line.Flag("runtime-socket", "PATH", "Where the container runtime listens.",
+            &flags.runtime_socket);
+  line.Flag("image-socket", "PATH",
+            "Where the image service listens; \"default\" is the runtime socket, \"-\" serves no "
+            "images.",
+            &flags.image_socket);
+  line.Flag("config-socket", "PATH", "Where an agent delivers configuration.",
+            &flags.config_socket);
+  line.Flag("agent-socket", "PATH", "Where the agent listens; \"disabled\" calls none.",
+            &flags.agent_socket);
+  line.Flag("admin-socket", "PATH", "Where cri-resmgr-ctl connects.", &flags.admin_socket);
+  line.Flag("metrics-address", "HOST:PORT", "Where Prometheus reads metrics; \"off\" is nowhere.",
+            &flags.metrics_address);
+
+  line.Group("Node");
+  line.Flag("relay-dir", "DIR", "Where the state is kept over restarts.", &flags.relay_dir);
+  line.Flag("topology", "SPEC",
+            "The machine to place containers on: \"live\" is this one; else an hwloc XML file, or "
+            "synthetic:DESCRIPTION.",
+            &flags.topology);
+  line.Flag("dump-secrets",
+            "Show environment values and registry credentials in dumps instead of hiding them.",
+            &flags.dump_secrets);
+}
+
+void DeclareActions(CommandLine& line, Flags& flags) {
+  line.Group("Actions (do this and exit)");
+  line.Flag("check-config", "Check the configuration against this machine.", &flags.check_config);
+  line.Flag("print-config", "Print the configuration in force as YAML.", &flags.print_config);
+  line.Flag("list-policies", "List the policies.", &flags.list_policies);
+  line.Flag("reset-policy", "Forget all placements in the stored state.", &flags.reset_policy);
+  line.Flag("reset-config", "Forget the configuration that an agent has sent.",
+            &flags.reset_config);
+  line.Flag("version", "Print the version.", &flags.version);
+}
+
+CommandLine MakeCommandLine() {
+  return CommandLine("cri-resmgr", kSummary);
+}
+
+// Declares everything; the flags must stay where they are.
+void DeclareAll(CommandLine& line, Flags& flags, const ConfigChecks& checks) {
+  DeclareConfigFiles(line, flags);
+  flags.overrides.DeclareFlags(line, checks);
+  DeclareSettings(line, flags);
+  DeclareActions(line, flags);
+}
+
+// The file to read, or "".
+StatusOr<std::string> ConfigFile(const Flags& flags) {
+  std::string file;
+  std::string_view chosen;
+  const std::array<std::pair<std::string_view, const std::string*>, 3> candidates = {
+      {{"-config", &flags.config_file},
+       {"-force-config", &flags.force_config_file},
+       {"-fallback-config", &flags.fallback_config_file}}};
+  for (const auto& [name, value] : candidates) {
+    if (value->empty()) continue;
+    if (!file.empty()) {
+      return InvalidArgument("{} and {} exclude each other: give one file", chosen, name);
+    }
+    file = *value;
+    chosen = name;
+  }
+  return file;
+}
+
+// Fills flags and config from the file; options of an options file land in `flags`.
+Status ReadConfigFile(const std::string& file, const ConfigChecks& checks, Flags& flags) {
+  StatusOr<std::string> text = ReadFile(file, kMaxConfigSize);
+  if (!text.ok()) return InvalidArgument("{}", Message(text.status()));
+  if (DetectConfigFormat(*text) == ConfigFormat::kYaml) {
+    RESMGR_ASSIGN_OR_RETURN(flags.config, ParseConfig(*text, file, checks));
+    return OkStatus();
+  }
+  RESMGR_ASSIGN_OR_RETURN(const std::vector<OptionLine> lines, ParseOptionLines(*text, file));
+  for (const OptionLine& line : lines) {
+    if (line.name == "config" || line.name == "force-config" || line.name == "fallback-config") {
+      return InvalidArgument("{}: {}: a configuration file cannot name another", line.where,
+                             line.name);
+    }
+  }
+  CommandLine line = MakeCommandLine();
+  ConfigOptions options;
+  options.DeclareFlags(line, checks);
+  DeclareSettings(line, flags);
+  DeclareActions(line, flags);
+  RESMGR_RETURN_IF_ERROR(ApplyOptionLines(lines, line, options));
+  options.ApplyTo(flags.config);
+  return OkStatus();
+}
+
+void StripScheme(std::string& socket) {
+  constexpr std::string_view kScheme = "unix://";
+  if (socket.starts_with(kScheme)) socket.erase(0, kScheme.size());
+}
+
+Status CheckSockets(Flags& flags) {
+  for (std::string* socket : {&flags.relay_socket, &flags.runtime_socket, &flags.image_socket,
+                              &flags.config_socket, &flags.agent_socket, &flags.admin_socket}) {
+    StripScheme(*socket);
+  }
+  if (flags.relay_socket.empty()) return InvalidArgument("-relay-socket: needs a path");
+  if (flags.runtime_socket.empty()) return InvalidArgument("-runtime-socket: needs a path");
+  if (flags.relay_socket == flags.runtime_socket) {
+    return InvalidArgument("-relay-socket and -runtime-socket are both {}", flags.relay_socket);
+  }
+  if (flags.relay_socket == flags.ImageSocket()) {
+    return InvalidArgument("-relay-socket and -image-socket are both {}", flags.relay_socket);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+std::string Flags::ImageSocket() const {
+  if (image_socket == kNoImageSocket) return "";
+  return image_socket == kDefaultImageSocket ? runtime_socket : image_socket;
+}
+
+std::string Flags::AgentSocket() const {
+  return agent_socket == kNoAgentSocket ? "" : agent_socket;
+}
+
+StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks& checks) {
+  // Read twice: first to learn the file, then, over what the file says, for good.
+  Flags first;
+  CommandLine first_line = MakeCommandLine();
+  DeclareAll(first_line, first, checks);
+  RESMGR_RETURN_IF_ERROR(first_line.Parse(argc, argv));
+  if (first_line.help_requested()) {
+    first.help = first_line.Help();
+    return first;
+  }
+  if (first.version || first.list_policies) return first;
+  RESMGR_ASSIGN_OR_RETURN(const std::string file, ConfigFile(first));
+
+  Flags flags;
+  if (!file.empty()) RESMGR_RETURN_IF_ERROR(ReadConfigFile(file, checks, flags));
+  CommandLine line = MakeCommandLine();
+  DeclareAll(line, flags, checks);
+  RESMGR_RETURN_IF_ERROR(line.Parse(argc, argv));
+  flags.overrides.ApplyTo(flags.config);
+  RESMGR_RETURN_IF_ERROR(CheckSockets(flags));
+  return flags;
+}
+
+}  // namespace resmgr

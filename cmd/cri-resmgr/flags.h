@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/config/config.h"
+#include "pkg/config/config_options.h"
+
+namespace resmgr {
+
+// Everything that cri-resmgr was told at its start (DESIGN 7.1). Paths of sockets are without
+// "unix://".
+struct Flags {
+  std::string config_file;           // read for `config`; at most one of these three
+  std::string force_config_file;     // likewise, and no agent may change it
+  std::string fallback_config_file;  // likewise, for as long as the agent has sent nothing
+
+  std::string relay_socket = "/var/run/cri-resmgr/cri-resmgr.sock";
+  std::string runtime_socket = "/var/run/containerd/containerd.sock";
+  std::string image_socket = "default";  // see ImageSocket
+  std::string config_socket = "/var/run/cri-resmgr/cri-resmgr-config.sock";
+  std::string agent_socket = "/var/run/cri-resmgr/cri-resmgr-agent.sock";  // see AgentSocket
+  std::string admin_socket = "/var/run/cri-resmgr/cri-resmgr-admin.sock";
+  std::string relay_dir = "/var/lib/cri-resmgr";
+  std::string metrics_address = "off";  // HOST:PORT, or "off"
+  std::string topology = "live";        // as LoadMachine reads it
+  bool dump_secrets = false;
+
+  // Do one thing and exit.
+  bool list_policies = false;
+  bool check_config = false;
+  bool print_config = false;
+  bool reset_policy = false;
+  bool reset_config = false;
+  bool version = false;
+  std::string help;  // the text to print, when it was asked for
+
+  // What stood on the command line alone: it also overrides what an agent sends.
+  ConfigOptions overrides;
+  // In force at the start: the defaults, then the file, then `overrides`.
+  Config config;
+
+  // Empty: images are not served.
+  std::string ImageSocket() const;
+  // Empty: no agent is called.
+  std::string AgentSocket() const;
+};
+
+// Reads the command line and then the configuration file that it names, if any, in either format
+// (pkg/config/config_format.h). An options file may set every flag except those that name files
+// like itself; flags on the command line win. With -help, -version or -list-policies no file is
+// read. InvalidArgument in one line: with the flag, or with file and line.
+StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks& checks);
+
+}  // namespace resmgr

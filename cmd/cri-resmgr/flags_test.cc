@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr/flags.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "pkg/config/print_config.h"
+
+namespace resmgr {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+ConfigChecks Checks() {
+  ConfigChecks checks;
+  checks.policies = {"null", "static"};
+  return checks;
+}
+
+StatusOr<Flags> Parse(std::vector<std::string> arguments) {
+  std::vector<const char*> argv = {"cri-resmgr"};
+  for (const std::string& argument : arguments)
+    argv.push_back(argument.c_str());
+  return ParseFlags(static_cast<int>(argv.size()), argv.data(), Checks());
+}
+
+std::string Error(std::vector<std::string> arguments) {
+  const Status status = Parse(std::move(arguments)).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  const std::string message(Message(status));
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  return message;
+}
+
+class FlagsFileTest : public ::testing::Test {
+ protected:
+  FlagsFileTest() {
+    const ::testing::TestInfo& test = *::testing::UnitTest::GetInstance()->current_test_info();
+    path_ = std::filesystem::path(::testing::TempDir()) /
+            fmt::format("flags_{}_{}", test.name(), ::getpid());
+  }
+  ~FlagsFileTest() override { std::filesystem::remove(path_); }
+
+  std::string Write(std::string_view text) {
+    std::ofstream(path_) << text;
+    return path_.string();
+  }
+
+  std::filesystem::path path_;
+};
+
+TEST(FlagsTest, HasTheDocumentedDefaults) {
+  const StatusOr<Flags> flags = Parse({});
+  ASSERT_TRUE(flags.ok());
+  EXPECT_EQ(flags->relay_socket, "/var/run/cri-resmgr/cri-resmgr.sock");
+  EXPECT_EQ(flags->runtime_socket, "/var/run/containerd/containerd.sock");
+  EXPECT_EQ(flags->ImageSocket(), "/var/run/containerd/containerd.sock");
+  EXPECT_EQ(flags->relay_dir, "/var/lib/cri-resmgr");
+  EXPECT_EQ(flags->config_socket, "/var/run/cri-resmgr/cri-resmgr-config.sock");
+  EXPECT_EQ(flags->AgentSocket(), "/var/run/cri-resmgr/cri-resmgr-agent.sock");
+  EXPECT_EQ(flags->admin_socket, "/var/run/cri-resmgr/cri-resmgr-admin.sock");
+  EXPECT_EQ(flags->metrics_address, "off");
+  EXPECT_EQ(flags->topology, "live");
+  EXPECT_FALSE(flags->dump_secrets);
+  EXPECT_EQ(flags->config.policy.active, "null");
+  EXPECT_EQ(flags->config.logger.level, "info");
+  EXPECT_EQ(flags->help, "");
+}
+
+TEST(FlagsTest, TakesTheOriginalsFirstCommandLine) {
+  const StatusOr<Flags> flags = Parse({"-policy", "null", "-dump", "reset,full:.*", "--dump-file",
+                                       "/tmp/cri.dump", "-dump", "off:Version"});
+  ASSERT_TRUE(flags.ok());
+  EXPECT_EQ(flags->config.policy.active, "null");
+  EXPECT_THAT(flags->config.dump.specs, ElementsAre("reset,full:.*", "off:Version"));
+  EXPECT_EQ(flags->config.dump.file, "/tmp/cri.dump");
+}
+
+TEST(FlagsTest, TakesEveryFlag) {
+  const StatusOr<Flags> flags = Parse({"-relay-socket=unix:///a",
+                                       "-runtime-socket=unix:///b",
+                                       "-image-socket=/c",
+                                       "-config-socket=/d",
+                                       "-agent-socket=/e",
+                                       "-admin-socket=/f",
+                                       "-relay-dir=/g",
+                                       "-metrics-address=127.0.0.1:9",
+                                       "-topology=synthetic:numa:2",
+                                       "-dump-secrets",
+                                       "-check-config",
+                                       "-print-config",
+                                       "-reset-policy",
+                                       "-reset-config",
+                                       "-policy=static",
+                                       "-available-resources=CPU=0-3,6",
+                                       "-reserved-resources=CPU=#0",
+                                       "-logger-level=error",
+                                       "-logger-debug=a,b",
+                                       "-logger-source=c"});
+  ASSERT_TRUE(flags.ok()) << Describe(flags.status());
+  EXPECT_EQ(flags->relay_socket, "/a");
+  EXPECT_EQ(flags->runtime_socket, "/b");
+  EXPECT_EQ(flags->ImageSocket(), "/c");
+  EXPECT_EQ(flags->config_socket, "/d");
+  EXPECT_EQ(flags->AgentSocket(), "/e");
+  EXPECT_EQ(flags->admin_socket, "/f");
+  EXPECT_EQ(flags->relay_dir, "/g");
+  EXPECT_EQ(flags->metrics_address, "127.0.0.1:9");
+  EXPECT_EQ(flags->topology, "synthetic:numa:2");
+  EXPECT_TRUE(flags->dump_secrets && flags->check_config && flags->print_config &&
+              flags->reset_policy && flags->reset_config);
+  EXPECT_EQ(flags->config.policy.active, "static");
+  EXPECT_EQ(flags->config.policy.available_cpus->cpus.ToString(), "0-3,6");
+  EXPECT_EQ(flags->config.policy.reserved_cpus->cpus.ToString(), "0");
+  EXPECT_EQ(flags->config.logger.level, "error");
+  EXPECT_EQ(flags->config.logger.debug, "a,b");
+  EXPECT_EQ(flags->config.logger.source, "c");
+}
+
+TEST(FlagsTest, WordsTurnSocketsOff) {
+  const StatusOr<Flags> flags = Parse({"-image-socket", "-", "-agent-socket", "disabled"});
+  ASSERT_TRUE(flags.ok());
+  EXPECT_EQ(flags->ImageSocket(), "");
+  EXPECT_EQ(flags->AgentSocket(), "");
+}
+
+TEST(FlagsTest, HelpVersionAndListNeedNoFile) {
+  const StatusOr<Flags> help = Parse({"-config", "/no/such/file", "-help"});
+  ASSERT_TRUE(help.ok());
+  for (const char* name : {"-config FILE",
+                           "-policy NAME",
+                           "-list-policies",
+                           "-reserved-resources",
+                           "-available-resources",
+                           "-dump SPEC",
+                           "-dump-file FILE",
+                           "-relay-socket",
+                           "-runtime-socket",
+                           "-image-socket",
+                           "-relay-dir",
+                           "-config-socket",
+                           "-agent-socket",
+                           "-admin-socket",
+                           "-metrics-address",
+                           "-topology",
+                           "-force-config",
+                           "-fallback-config",
+                           "-reset-policy",
+                           "-reset-config",
+                           "-check-config",
+                           "-print-config",
+                           "-logger-level",
+                           "-logger-debug LIST",
+                           "-logger-source LIST",
+                           "-version",
+                           "-help",
+                           "-dump-secrets"}) {
+    EXPECT_THAT(help->help, HasSubstr(fmt::format("  {}", name)));
+  }
+  EXPECT_TRUE(Parse({"-config", "/no/such/file", "-version"})->version);
+  EXPECT_TRUE(Parse({"-config", "/no/such/file", "-list-policies"})->list_policies);
+}
+
+TEST(FlagsTest, MistakesAreOneLine) {
+  EXPECT_EQ(Error({"-polic", "null"}), "unknown flag -polic; did you mean -policy?");
+  EXPECT_EQ(Error({"-policy", "statik"}),
+            "-policy: there is no policy \"statik\"; did you mean static?");
+  EXPECT_EQ(Error({"-reserved-resources", "CPU=0"}),
+            "-reserved-resources: must be more than 0 CPUs");
+  EXPECT_THAT(Error({"-logger-level", "loud"}), StartsWith("-logger-level: "));
+  EXPECT_THAT(Error({"serve"}), HasSubstr("unexpected argument \"serve\""));
+  EXPECT_EQ(Error({"-config", "a", "-force-config", "b"}),
+            "-config and -force-config exclude each other: give one file");
+  EXPECT_EQ(Error({"-relay-socket", "/a", "-runtime-socket", "unix:///a"}),
+            "-relay-socket and -runtime-socket are both /a");
+  EXPECT_EQ(Error({"-relay-socket="}), "-relay-socket: needs a path");
+  EXPECT_THAT(Error({"-config", "/no/such/file"}), HasSubstr("/no/such/file"));
+  EXPECT_THAT(Error({"-config", "/tmp"}), HasSubstr("/tmp"));
+}
+
+TEST_F(FlagsFileTest, FlagsWinOverYaml) {
+  const std::string file = Write(
+      "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
+      "dump: {Config: 'off:.*', File: /file}\nlogger: {Level: warn}\n");
+  const StatusOr<Flags> flags =
+      Parse({"-policy", "null", "-dump", "full:.*", "-config", file, "-logger-level=debug"});
+  ASSERT_TRUE(flags.ok()) << Describe(flags.status());
+  EXPECT_EQ(flags->config.policy.active, "null");
+  EXPECT_EQ(flags->config.policy.reserved_cpus->quantity.value, 1000);
+  EXPECT_THAT(flags->config.dump.specs, ElementsAre("full:.*"));
+  EXPECT_EQ(flags->config.dump.file, "/file");
+  EXPECT_EQ(flags->config.logger.level, "debug");
+  EXPECT_EQ(flags->overrides.policy, "null");
+  EXPECT_EQ(flags->overrides.reserved_cpus, std::nullopt);
+}
+
+TEST_F(FlagsFileTest, FlagsWinOverOptionLines) {
+  const std::string file =
+      Write("policy static\ndump a\ndump b\nrelay-socket = /file\nimage-socket: -\ndump-secrets\n");
+  const StatusOr<Flags> flags = Parse({"-config", file, "-relay-socket", "/flag"});
+  ASSERT_TRUE(flags.ok()) << Describe(flags.status());
+  EXPECT_EQ(flags->config.policy.active, "static");
+  EXPECT_EQ(flags->overrides.policy, std::nullopt);
+  EXPECT_THAT(flags->config.dump.specs, ElementsAre("a", "b"));
+  EXPECT_EQ(flags->relay_socket, "/flag");
+  EXPECT_EQ(flags->ImageSocket(), "");
+  EXPECT_TRUE(flags->dump_secrets);
+  EXPECT_EQ(flags->config_file, file);
+  EXPECT_THAT(Parse({"-config", file, "-dump", "c"})->config.dump.specs, ElementsAre("c"));
+  EXPECT_FALSE(Parse({"-config", file, "-dump-secrets=false"})->dump_secrets);
+}
+
+TEST_F(FlagsFileTest, AnEmptyFileIsTheDefaults) {
+  for (const char* text : {"", "\n", "# nothing\n", "policy:\n"}) {
+    const StatusOr<Flags> flags = Parse({"-config", Write(text)});
+    ASSERT_TRUE(flags.ok()) << Describe(flags.status());
+    EXPECT_EQ(PrintConfig(flags->config), PrintConfig(Config{}));
+  }
+}
+
+TEST_F(FlagsFileTest, ForcedAndFallbackFilesAreReadToo) {
+  const std::string file = Write("policy: {Active: static}");
+  EXPECT_EQ(Parse({"-force-config", file})->config.policy.active, "static");
+  EXPECT_EQ(Parse({"-fallback-config", file})->config.policy.active, "static");
+}
+
+TEST_F(FlagsFileTest, MistakesInFilesAreOneLineWithFileAndLine) {
+  const std::string yaml = Write("policy:\n  Active: statik\n");
+  EXPECT_EQ(Error({"-config", yaml}),
+            yaml + ":2: policy.Active: there is no policy \"statik\"; did you mean static?");
+  const std::string options = Write("policy null\nrelay-sock /x\n");
+  EXPECT_EQ(Error({"-config", options}),
+            options + ":2: unknown option relay-sock; did you mean relay-socket?");
+  const std::string nested = Write("\nconfig /x\n");
+  EXPECT_EQ(Error({"-config", nested}),
+            nested + ":2: config: a configuration file cannot name another");
+  const std::string broken = Write("policy:\n  Active: [static\n");
+  EXPECT_THAT(Error({"-config", broken}), StartsWith(broken + ":"));
+}
+
+TEST_F(FlagsFileTest, PrintedConfigurationReadsBackToTheSame) {
+  const StatusOr<Flags> flags =
+      Parse({"-policy=static", "-reserved-resources=CPU=750m", "-dump=reset,full:.*"});
+  ASSERT_TRUE(flags.ok());
+  const std::string printed = PrintConfig(flags->config);
+  const StatusOr<Flags> again = Parse({"-config", Write(printed)});
+  ASSERT_TRUE(again.ok()) << Describe(again.status());
+  EXPECT_EQ(PrintConfig(again->config), printed);
+}
+
+TEST(SampleConfigsTest, EveryFileIsRead) {
+  int files = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(RESMGR_SOURCE_DIR "/sample-configs")) {
+    if (!entry.is_regular_file()) continue;
+    const StatusOr<Flags> flags = Parse({"-config", entry.path().string()});
+    EXPECT_TRUE(flags.ok()) << Describe(flags.status());
+    ++files;
+  }
+  EXPECT_GE(files, 3);
+}
+
+TEST(SampleConfigsTest, SayWhatTheyPromise) {
+  const std::string samples = RESMGR_SOURCE_DIR "/sample-configs/";
+  const StatusOr<Flags> dump = Parse({"-config", samples + "null-dump"});
+  ASSERT_TRUE(dump.ok());
+  const StatusOr<Flags> same =
+      Parse({"-policy", "null", "-dump", "reset,full:.*", "-dump-file", "/tmp/cri.dump"});
+  ASSERT_TRUE(same.ok());
+  EXPECT_EQ(PrintConfig(dump->config), PrintConfig(same->config));
+
+  const StatusOr<Flags> fixed = Parse({"-config", samples + "static.yaml"});
+  ASSERT_TRUE(fixed.ok());
+  EXPECT_EQ(fixed->config.policy.active, "static");
+  EXPECT_EQ(fixed->config.policy.reserved_cpus->quantity.value, 750);
+
+  const StatusOr<Flags> fallback = Parse({"-fallback-config", samples + "fallback.cfg"});
+  ASSERT_TRUE(fallback.ok());
+  EXPECT_EQ(fallback->config.policy.active, "static");
+  EXPECT_EQ(fallback->config.policy.reserved_cpus->quantity.value, 750);
+  EXPECT_THAT(fallback->config.dump.specs, IsEmpty());
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "cmd/cri-resmgr/builtin_policies.h"
+#include "cmd/cri-resmgr/daemon.h"
+#include "cmd/cri-resmgr/exit_code.h"
+#include "cmd/cri-resmgr/flags.h"
+#include "pkg/config/print_config.h"
+#include "pkg/dump/rules.h"
+
+namespace resmgr {
+namespace {
+
+int Fail(const Status& status) {
+  fmt::print(stderr, "cri-resmgr: {}\n", Message(status));
+  return ExitCodeOf(status);
+}
+
+ConfigChecks Checks(const PolicyRegistry& policies) {
+  ConfigChecks checks;
+  checks.policies = policies.Names();
+  checks.dump_spec = [](std::string_view spec) {
+    return dump::Rules::Parse({std::string(spec)}).status();
+  };
+  return checks;
+}
+
+int ListPolicies(const PolicyRegistry& policies) {
+  for (const PolicyFactory& factory : policies.factories()) {
+    fmt::print("{:<16} {}\n", factory.name, factory.description);
+  }
+  return kExitOk;
+}
+
+int Main(int argc, const char* const* argv) {
+  const PolicyRegistry policies = BuiltinPolicies();
+  const auto flags = ParseFlags(argc, argv, Checks(policies));
+  if (!flags.ok()) return Fail(flags.status());
+  if (!flags->help.empty()) {
+    fmt::print("{}", flags->help);
+    return kExitOk;
+  }
+  if (flags->version) {
+    fmt::print("cri-resmgr {}\n", RESMGR_VERSION);
+    return kExitOk;
+  }
+  if (flags->list_policies) return ListPolicies(policies);
+  if (flags->print_config) {
+    fmt::print("{}", PrintConfig(flags->config));
+    return kExitOk;
+  }
+  if (flags->reset_policy || flags->reset_config) {
+    fmt::print(
+        "nothing to reset: placements are taken over from the runtime, and no configuration "
+        "is stored\n");
+    return kExitOk;
+  }
+  auto setup = Prepare(*flags, policies);
+  if (!setup.ok()) return Fail(setup.status());
+  if (flags->check_config) {
+    fmt::print("the configuration is valid: policy {} on {} CPUs\n", flags->config.policy.active,
+               setup->machine->online().size());
+    return kExitOk;
+  }
+  const Status status = RunDaemon(*flags, *std::move(setup));
+  return status.ok() ? kExitOk : Fail(status);
+}
+
+}  // namespace
+}  // namespace resmgr
+
+int main(int argc, char** argv) {
+  return resmgr::Main(argc, argv);
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "pkg/allocator/cpu_allocator.h"
+#include "pkg/allocator/reference_allocator.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+// Draws machines and free sets; one seed gives one run.
+class Generator {
+ public:
+  explicit Generator(unsigned seed) : random_(seed) {}
+
+  int Number(int first, int last) {
+    return std::uniform_int_distribution<int>(first, last)(random_);
+  }
+  bool OneIn(int chance) { return Number(1, chance) == 1; }
+
+  // Packages in nodes or nodes in packages, cores of unequal size, offline CPUs, scattered numbers.
+  Machine NextMachine() {
+    const int nodes = Number(1, 5);
+    const int packages = OneIn(2) ? std::max(1, nodes / 2) : nodes * Number(1, 2);
+    const int groups = std::max(nodes, packages);
+    const int threads = 1 << Number(0, 2);
+    const bool uneven = OneIn(3);
+    const bool with_l3 = !OneIn(5);
+    std::vector<Cpu> cpus;
+    int core = 0;
+    for (int group = 0; group < groups; ++group) {
+      const int cores = uneven ? Number(1, 6) : 4;
+      for (int i = 0; i < cores; ++i, ++core) {
+        const int size = uneven && OneIn(3) ? 1 : threads;
+        for (int thread = 0; thread < size; ++thread) {
+          Cpu cpu;
+          cpu.core = core;
+          cpu.numa = group * nodes / groups;
+          cpu.package = group * packages / groups;
+          cpu.l3 = with_l3 ? group * 8 + i / 2 : -1;
+          cpu.online = !(uneven && OneIn(12));
+          cpus.push_back(cpu);
+        }
+      }
+    }
+    cpus.front().online = true;
+    std::vector<int> ids(cpus.size());
+    std::iota(ids.begin(), ids.end(), 0);
+    if (OneIn(2)) std::shuffle(ids.begin(), ids.end(), random_);
+    for (size_t i = 0; i < cpus.size(); ++i)
+      cpus[i].id = ids[i];
+    return test::MakeMachine(test::PartsOf(std::move(cpus)));
+  }
+
+  // From nearly nothing to nearly everything; sometimes whole cores, as an allocator leaves them.
+  CpuSet NextFree(const Machine& machine) {
+    const int percent = Number(5, 100);
+    CpuSet free;
+    for (const CpuSet& core : machine.cores()) {
+      if (Number(1, 100) <= percent) free |= core;
+    }
+    if (OneIn(2)) {
+      for (const int cpu : machine.online()) {
+        if (OneIn(6)) free.Remove(cpu);
+      }
+    }
+    return free;
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+unsigned NewSeed() {
+  return std::random_device()();
+}
+
+TEST(AllocatorPropertyTest, PackedAgreesWithTheReference) {
+  const unsigned seed = NewSeed();
+  Generator generator(seed);
+  for (int round = 0; round < 300; ++round) {
+    const Machine machine = generator.NextMachine();
+    for (int i = 0; i < 12; ++i) {
+      const CpuSet free = generator.NextFree(machine);
+      const int count = generator.Number(0, free.size());
+      const CpuAllocatorOptions options = {.prefer_align_by_uncore = generator.OneIn(2),
+                                           .spread_across_cores = generator.OneIn(3)};
+      const StatusOr<CpuSet> taken = TakePacked(machine, free, count, options);
+      ASSERT_TRUE(taken.ok()) << Describe(taken.status());
+      const CpuSet expected = test::ReferencePacked(
+          machine, free, count, options.prefer_align_by_uncore, options.spread_across_cores);
+      ASSERT_EQ(taken->ToString(), expected.ToString())
+          << "seed " << seed << " round " << round << ": " << count << " of " << free.ToString();
+    }
+  }
+}
+
+TEST(AllocatorPropertyTest, DistributedAgreesWithTheReference) {
+  const unsigned seed = NewSeed();
+  Generator generator(seed);
+  for (int round = 0; round < 200; ++round) {
+    const Machine machine = generator.NextMachine();
+    for (int i = 0; i < 8; ++i) {
+      const CpuSet free = generator.NextFree(machine);
+      const int group = generator.Number(1, 3);
+      int count = generator.Number(0, free.size());
+      if (!generator.OneIn(4)) count -= count % group;
+      const StatusOr<CpuSet> taken = TakeDistributed(machine, free, count, group);
+      ASSERT_TRUE(taken.ok()) << Describe(taken.status());
+      ASSERT_EQ(taken->ToString(),
+                test::ReferenceDistributed(machine, free, count, group).ToString())
+          << "seed " << seed << " round " << round << ": " << count << " of " << free.ToString()
+          << " in groups of " << group;
+    }
+  }
+}
+
+TEST(AllocatorPropertyTest, TakesExactlyWhatWasAskedFromWhatIsFree) {
+  const unsigned seed = NewSeed();
+  Generator generator(seed);
+  for (int round = 0; round < 2000; ++round) {
+    const Machine machine = generator.NextMachine();
+    const CpuSet free = generator.NextFree(machine);
+    const CpuSet preferred = generator.NextFree(machine);
+    const int count = generator.Number(0, machine.online().size());
+    const CpuAllocatorOptions options = {.prefer_align_by_uncore = generator.OneIn(2),
+                                         .spread_across_cores = generator.OneIn(2),
+                                         .distribute_across_numa = generator.OneIn(2),
+                                         .group_size = generator.Number(1, 4)};
+    const StatusOr<CpuSet> taken = AllocateCpus(machine, free, preferred, count, options);
+    const StatusOr<CpuSet> again = AllocateCpus(machine, free, preferred, count, options);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << " round " << round);
+    if (count > free.size()) {
+      ASSERT_EQ(taken.status().code(), StatusCode::kResourceExhausted);
+      continue;
+    }
+    ASSERT_TRUE(taken.ok()) << Describe(taken.status());
+    ASSERT_EQ(taken->size(), count);
+    ASSERT_TRUE(taken->IsSubsetOf(free));
+    ASSERT_EQ(*taken, *again);
+    ASSERT_EQ(taken->CountCommon(preferred), std::min(count, free.CountCommon(preferred)));
+  }
+}
+
+TEST(AllocatorPropertyTest, KeepsCoresWholeWhereThatIsPossible) {
+  const unsigned seed = NewSeed();
+  Generator generator(seed);
+  for (int round = 0; round < 500; ++round) {
+    const int threads = 1 << generator.Number(0, 2);
+    const Machine machine = test::MakeMachine(test::Shape{.packages = generator.Number(1, 2),
+                                                          .nodes = generator.Number(1, 3),
+                                                          .cores = generator.Number(1, 8),
+                                                          .threads = threads,
+                                                          .siblings_apart = generator.OneIn(2)});
+    CpuSet free;
+    for (const CpuSet& core : machine.cores()) {
+      if (!generator.OneIn(3)) free |= core;
+    }
+    const int count = generator.Number(0, free.size() / threads) * threads;
+    const StatusOr<CpuSet> taken = TakePacked(machine, free, count, {});
+    ASSERT_TRUE(taken.ok());
+    ASSERT_EQ(machine.WithSiblings(*taken), *taken) << "seed " << seed << " round " << round;
+  }
+}
+
+TEST(AllocatorPropertyTest, TakingAndGivingBackChangesNothing) {
+  const unsigned seed = NewSeed();
+  Generator generator(seed);
+  for (int round = 0; round < 200; ++round) {
+    const Machine machine = generator.NextMachine();
+    CpuSet free = machine.online();
+    std::vector<CpuSet> grants;
+    while (!free.empty()) {
+      const int count = generator.Number(1, free.size());
+      const StatusOr<CpuSet> taken = TakePacked(machine, free, count, {});
+      ASSERT_TRUE(taken.ok());
+      ASSERT_TRUE(taken->IsSubsetOf(free)) << "seed " << seed;
+      free -= *taken;
+      grants.push_back(*taken);
+    }
+    for (const CpuSet& grant : grants) {
+      ASSERT_FALSE(grant.Intersects(free)) << "seed " << seed;
+      free |= grant;
+    }
+    ASSERT_EQ(free, machine.online());
+  }
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/allocator/cpu_allocator.h"
+
+#include <chrono>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using test::Cpus;
+
+// One request: what of the machine is free ("all" of it, or a list), and what is to be taken.
+struct Case {
+  std::string_view free;
+  int count = 0;
+  std::string_view expected;
+};
+
+CpuSet FreeOf(const Machine& machine, std::string_view free) {
+  return free == "all" ? machine.online() : Cpus(free);
+}
+
+std::string TextOf(const StatusOr<CpuSet>& cpus) {
+  return cpus.ok() ? cpus->ToString() : Describe(cpus.status());
+}
+
+void ExpectPacked(const Machine& machine, const CpuAllocatorOptions& options,
+                  const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    EXPECT_EQ(TextOf(TakePacked(machine, FreeOf(machine, c.free), c.count, options)),
+              Cpus(c.expected).ToString())
+        << c.count << " of " << c.free;
+  }
+}
+
+void ExpectDistributed(const Machine& machine, int group, const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    EXPECT_EQ(TextOf(TakeDistributed(machine, FreeOf(machine, c.free), c.count, group)),
+              Cpus(c.expected).ToString())
+        << c.count << " of " << c.free << " in groups of " << group;
+  }
+}
+
+constexpr CpuAllocatorOptions kByUncore = {.prefer_align_by_uncore = true};
+constexpr CpuAllocatorOptions kSpread = {.spread_across_cores = true};
+
+// The cases of the kubelet's tests, by machine; see test/support/machines/machines.h.
+
+TEST(TakePackedTest, OnePackageWithSiblings) {
+  ExpectPacked(test::S1Ht(), {},
+               {{"all", 0, ""},
+                {"all", 1, "0"},
+                {"1,3,5-7", 1, "6"},
+                {"all", 2, "0,4"},
+                {"all", 8, "0-7"},
+                {"0-3,6", 2, "2,6"},
+                {"3-7", 5, "3-7"},
+                {"3-7", 1, "4"},
+                {"3-7", 2, "3,7"},
+                {"3-7", 3, "3-4,7"}});
+}
+
+TEST(TakePackedTest, TwoPackagesWithSiblings) {
+  ExpectPacked(test::S2Ht(), {},
+               {{"all", 6, "0,2,4,6,8,10"},
+                {"all", 8, "0-2,4,6-8,10"},
+                {"1-5,7-11", 1, "2"},
+                {"1-11", 1, "6"},
+                {"1-11", 2, "2,8"},
+                {"1-11", 4, "2,4,8,10"},
+                {"1-11", 7, "1,3,5-7,9,11"}});
+}
+
+TEST(TakePackedTest, TwoPackagesWithoutSiblings) {
+  ExpectPacked(test::S2NoHt(), {}, {{"all", 4, "0-3"}, {"1-7", 4, "4-7"}, {"1-7", 3, "1-3"}});
+}
+
+TEST(TakePackedTest, SeveralNodesPerPackage) {
+  ExpectPacked(test::M80(), {},
+               {{"all", 40, "0-19,40-59"},
+                {"all", 20, "0-9,40-49"},
+                {"10-39,50-79", 20, "10-19,50-59"},
+                {"all", 60, "0-29,40-69"},
+                {"1-39,41-79", 60, "10-39,50-79"},
+                {"all", 64, "0-31,40-71"}});
+}
+
+TEST(TakePackedTest, SeveralPackagesPerNode) {
+  ExpectPacked(test::F80(), {},
+               {{"all", 40, "0-19,40-59"},
+                {"all", 20, "0-9,40-49"},
+                {"all", 60, "0-29,40-69"},
+                // A whole node does not fit; the fuller node's free package comes first.
+                {"1-39,41-79", 20, "10-19,50-59"}});
+}
+
+TEST(TakePackedTest, FourThreadsPerCore) {
+  ExpectPacked(test::Q288(), {},
+               {{"all", 72, "0-71"},
+                {"all", 76, "0-75"},
+                {"1-287", 4, "4-7"},
+                {"1-287", 3, "1-3"},
+                {"1-287", 76, "4-7,72-143"}});
+}
+
+TEST(TakePackedTest, AlignsByUncoreWithoutSiblings) {
+  ExpectPacked(test::U16(), kByUncore,
+               {{"1-15", 10, "1-2,4-11"},
+                {"all", 4, "0-3"},
+                {"2-15", 6, "2-7"},
+                {"8-15", 4, "8-11"},
+                {"all", 3, "0-2"}});
+  ExpectPacked(test::U16TwoNodes(), kByUncore, {{"3-8,12", 2, "4-5"}});
+}
+
+TEST(TakePackedTest, AlignsByUncoreWithSiblings) {
+  ExpectPacked(test::U16Smt(), kByUncore,
+               {{"2-7,10-15", 6, "4-6,12-14"},
+                {"1-7,9-15", 10, "1,4-7,9,12-15"},
+                // An odd need leaves one thread of the last core.
+                {"1-7,9-15", 5, "1-3,9-10"}});
+}
+
+TEST(TakePackedTest, UncoreOverTheWholeMachine) {
+  ExpectPacked(test::S2Ht(), kByUncore, {{"1-5,7-11", 1, "1"}});
+}
+
+TEST(TakePackedTest, UncoreWithoutL3IsThePackage) {
+  Machine::Parts parts = test::PartsOf(test::S2NoHt().cpus());
+  for (Cpu& cpu : parts.cpus)
+    cpu.l3 = -1;
+  ExpectPacked(test::MakeMachine(std::move(parts)), kByUncore,
+               {{"1-2,4-7", 2, "1-2"}, {"3-7", 3, "4-6"}});
+}
+
+TEST(TakePackedTest, SpreadsOverCores) {
+  ExpectPacked(test::S1Ht(), kSpread, {{"all", 3, "0-2"}});
+  ExpectPacked(test::S2Ht(), kSpread,
+               {{"all", 2, "0,2"},
+                {"all", 3, "0,2,4"},
+                {"all", 6, "0,2,4,6,8,10"},
+                {"all", 8, "0-4,6,8,10"}});
+  ExpectPacked(test::S2NoHt(), kSpread, {{"all", 2, "0-1"}});
+  ExpectPacked(test::M80(), kSpread, {{"all", 8, "0-7"}});
+}
+
+TEST(TakePackedTest, NeverHandsOutTheBusyThreadOfACore) {
+  // The kubelet divides 8 CPUs by 6 cores, calls a core whole when one thread is free, and then
+  // takes both.
+  ExpectPacked(
+      test::Hybrid(), {},
+      {{"0,2-7", 2, "4-5"}, {"0,2-3", 2, "2-3"}, {"0,2-7", 5, "4-7,0"}, {"0,2", 2, "0,2"}});
+}
+
+TEST(TakePackedTest, ACoreWithAnOfflineSiblingIsWholeAlone) {
+  Machine::Parts parts = test::PartsOf(test::S1Ht().cpus());
+  parts.cpus[5].online = false;
+  ExpectPacked(test::MakeMachine(std::move(parts)), {},
+               {{"0-4,6-7", 1, "1"}, {"0-4,6-7", 2, "0-1"}, {"0-4,6-7", 3, "0-1,4"}});
+}
+
+TEST(TakePackedTest, RefusesMoreThanThereIs) {
+  const StatusOr<CpuSet> taken = TakePacked(test::S1Ht(), Cpus("0,2,4,6"), 5, {});
+  EXPECT_EQ(taken.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(Message(taken.status()),
+            "not enough cpus available to satisfy request: requested=5, available=4");
+  EXPECT_EQ(TakePacked(test::S1Ht(), Cpus("0"), -1, {}).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(TakePackedTest, CpusThatAreNotOnlineAreNotAvailable) {
+  EXPECT_EQ(TextOf(TakePacked(test::S1Ht(), Cpus("7-100"), 1, {})), "7");
+  EXPECT_EQ(TakePacked(test::S1Ht(), Cpus("7-100"), 2, {}).status().code(),
+            StatusCode::kResourceExhausted);
+}
+
+TEST(TakePackedTest, CpusWithoutANodeAreUsable) {
+  Machine::Parts parts = test::PartsOf(test::S2NoHt().cpus());
+  for (int id = 4; id < 8; ++id)
+    parts.cpus[static_cast<size_t>(id)].numa = -1;
+  const Machine machine = test::MakeMachine(std::move(parts));
+  ExpectPacked(machine, {}, {{"all", 8, "0-7"}, {"all", 5, "0,4-7"}});
+  ExpectDistributed(machine, 1, {{"all", 6, "0-2,4-6"}});
+}
+
+TEST(TakeDistributedTest, EvenlyOverTheFewestNodes) {
+  ExpectDistributed(test::S2Ht(), 1, {{"all", 8, "0-3,6-9"}, {"1-5,7-11", 1, "1"}});
+  ExpectDistributed(
+      test::M80(), 1,
+      {{"all", 0, ""},
+       {"all", 64, "0-7,10-17,20-27,30-37,40-47,50-57,60-67,70-77"},
+       {"all", 48, "0-7,10-17,20-27,40-47,50-57,60-67"},
+       {"1-29,32-39,41-69,72-79", 48, "1-8,10-17,20-27,41-48,50-57,60-67"},
+       {"2-29,31-39,42-69,71-79", 48, "10-17,20-27,31-38,50-57,60-67,71-78"},
+       {"0-2,10-12,20-22,30-32,40-41,50-51,60-61,70-71", 16,
+        "0-1,10-11,20-21,30-31,40-41,50-51,60-61,70-71"},
+       {"all", 26, "0-6,10-16,40-45,50-55"},
+       {"all", 62, "0-7,10-17,20-27,30-37,40-47,50-57,60-66,70-76"},
+       {"0-8,10-18,20-39,40-48,50-58,60-79", 62, "0-7,10-17,20-27,30-37,40-46,50-56,60-67,70-77"},
+       {"0-3,10-13,20-23,30-36,40-43,50-53,60-63,70-76", 34,
+        "0-3,10-13,20-23,30-34,40-43,50-53,60-63,70-74"}});
+}
+
+TEST(TakeDistributedTest, InWholeCores) {
+  ExpectDistributed(test::S2Ht(), 2, {{"1-5,7-11", 1, "2"}});
+  ExpectDistributed(
+      test::M80(), 2,
+      {{"all", 26, "0-6,10-15,40-46,50-55"},
+       {"all", 62, "0-7,10-17,20-27,30-36,40-47,50-57,60-67,70-76"},
+       {"0-8,10-18,20-39,40-48,50-58,60-79", 62, "0-7,10-16,20-27,30-37,40-47,50-56,60-67,70-77"}});
+}
+
+TEST(TakeDistributedTest, ALiveMachineInUse) {
+  ExpectDistributed(
+      test::L256(), 1,
+      {{"0,128,30,31,158,159,43-47,171-175,62,63,190,191,75-79,203-207,94,96,222,223,101-111,"
+        "229-239,126,127,254,255",
+        28, "43-47,75-79,96,101-105,171-174,203-206,229-232"}});
+}
+
+TEST(TakeDistributedTest, LargeRequestsTakeTheFirstNodes) {
+  // The kubelet's list of candidates overwrites itself here and gives other nodes.
+  ExpectDistributed(
+      test::L256(), 1,
+      {{"all", 128, "0-63,128-191"}, {"all", 192, "0-95,128-223"}, {"all", 224, "0-111,128-239"}});
+}
+
+TEST(TakeDistributedTest, LeftoversSmallerThanAGroupEnd) {
+  // Two CPUs from each of the four nodes leave three on each, of which only two make a group: two
+  // nodes have the six CPUs that are missing, but not three groups. The kubelet never came back.
+  ExpectDistributed(test::M80(), 2,
+                    {{"0-4,10-14,20-24,30-34", 14, "0-3,10-13,20-23,30-31"},
+                     {"0-2,10-12,20-22,30-32", 12, "0-2,10-12,20-22,30-32"}});
+}
+
+TEST(TakeDistributedTest, RefusesImpossibleArguments) {
+  EXPECT_EQ(TakeDistributed(test::S1Ht(), Cpus("0-3"), 2, 0).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(TakeDistributed(test::S1Ht(), Cpus("0-3"), -2, 1).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(TakeDistributed(test::S1Ht(), Cpus("0-3"), 5, 1).status().code(),
+            StatusCode::kResourceExhausted);
+}
+
+TEST(TakeDistributedTest, ManyNodesTakeNoTime) {
+  const Machine machine =
+      test::MakeMachine(test::Shape{.packages = 8, .nodes = 8, .cores = 8, .threads = 2});
+  // Every node with its own number of free CPUs, so that all combinations differ.
+  CpuSet uneven;
+  for (const NumaNode& node : machine.nodes()) {
+    int left = 1 + node.id % 16;
+    for (const int cpu : node.cpus) {
+      if (left-- > 0) uneven.Add(cpu);
+    }
+  }
+  const auto start = std::chrono::steady_clock::now();
+  for (const int count : {3, 17, 64, 100, 256}) {
+    const StatusOr<CpuSet> taken = TakeDistributed(machine, uneven, count, 1);
+    ASSERT_TRUE(taken.ok()) << Describe(taken.status());
+    EXPECT_EQ(taken->size(), count);
+    const StatusOr<CpuSet> of_idle = TakeDistributed(machine, machine.online(), count, 1);
+    ASSERT_TRUE(of_idle.ok());
+    EXPECT_EQ(of_idle->size(), count);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+}
+
+TEST(AllocateCpusTest, TakesPreferredOnesFirst) {
+  const Machine machine = test::S2Ht();
+  const CpuSet node1 = machine.FindNode(1)->cpus;
+  EXPECT_EQ(TextOf(AllocateCpus(machine, machine.online(), node1, 2, {})), "1,7");
+  EXPECT_EQ(TextOf(AllocateCpus(machine, machine.online(), node1, 8, {})), "0-1,3,5-7,9,11");
+  EXPECT_EQ(TextOf(AllocateCpus(machine, machine.online(), CpuSet(), 2, {})), "0,6");
+}
+
+TEST(AllocateCpusTest, PreferredOnesThatAreTakenDoNotCount) {
+  const Machine machine = test::S2Ht();
+  EXPECT_EQ(TextOf(AllocateCpus(machine, Cpus("0,2,6,8"), Cpus("1,7,2"), 2, {})), "2,8");
+}
+
+TEST(AllocateCpusTest, RefusalNamesTheWholeRequest) {
+  const StatusOr<CpuSet> taken = AllocateCpus(test::S2Ht(), Cpus("0-3"), Cpus("0-1"), 6, {});
+  EXPECT_EQ(Message(taken.status()),
+            "not enough cpus available to satisfy request: requested=6, available=4");
+}
+
+TEST(AllocateCpusTest, DistributesWhenAsked) {
+  const CpuAllocatorOptions options = {.distribute_across_numa = true, .group_size = 2};
+  EXPECT_EQ(TextOf(AllocateCpus(test::M80(), test::M80().online(), CpuSet(), 26, options)),
+            "0-6,10-15,40-46,50-55");
+}
+
+}  // namespace
+}  // namespace resmgr

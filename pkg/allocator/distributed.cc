@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "pkg/allocator/cpu_allocator.h"
+#include "pkg/allocator/free_cpus.h"
+#include "pkg/allocator/selections.h"
+
+namespace resmgr {
+
+namespace {
+
+constexpr int64_t kMaxCompared = 16'384;
+
+struct Node {
+  int id = -1;
+  int free = 0;
+};
+
+// How a count is split: `each` CPUs from every node, then one group after the other from the nodes
+// of `remainder_nodes` in turn.
+struct Split {
+  std::vector<int> nodes;
+  int each = 0;
+  std::vector<int> remainder_nodes;
+};
+
+double RoundTo3(double value) {
+  return std::round(value * 1000) / 1000;
+}
+
+// Runs of equal values in a list in which equal ones are neighbours.
+std::vector<int> ClassSizes(const std::vector<Node>& nodes) {
+  std::vector<int> sizes;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i == 0 || nodes[i].free != nodes[i - 1].free) sizes.push_back(0);
+    ++sizes.back();
+  }
+  return sizes;
+}
+
+// The first members of each class.
+std::vector<Node> MembersOf(const std::vector<Node>& nodes, const std::vector<int>& class_sizes,
+                            const std::vector<int>& counts) {
+  std::vector<Node> members;
+  size_t begin = 0;
+  for (size_t i = 0; i < class_sizes.size(); ++i) {
+    for (int j = 0; j < counts[i]; ++j)
+      members.push_back(nodes[begin + static_cast<size_t>(j)]);
+    begin += static_cast<size_t>(class_sizes[i]);
+  }
+  return members;
+}
+
+// Searches the best split over a given number of nodes.
+class SplitSearch {
+ public:
+  // `nodes`: those with free CPUs, in the allocator's order.
+  SplitSearch(const std::vector<Node>& nodes, int count, int group)
+      : nodes_(nodes), count_(count), group_(group) {
+    for (const Node& node : nodes) {
+      free_sum_ += node.free;
+      free_squares_ += int64_t{node.free} * node.free;
+    }
+    mean_ = RoundTo3(static_cast<double>(free_sum_ - count) / static_cast<double>(nodes.size()));
+  }
+
+  std::optional<Split> Over(int node_count) {
+    best_.reset();
+    best_balance_ = std::numeric_limits<double>::infinity();
+    each_ = count_ / node_count / group_ * group_;
+    remainder_ = count_ - each_ * node_count;
+    std::vector<Node> eligible;
+    for (const Node& node : nodes_) {
+      if (node.free >= each_) eligible.push_back(node);
+    }
+    if (static_cast<int>(eligible.size()) < node_count) return std::nullopt;
+    // Every choice of nodes goes with at most 2^node_count choices for the remainder.
+    const int64_t per_choice = remainder_ == 0 ? 1 : int64_t{1} << std::min(node_count, 20);
+    const std::vector<int> classes = ClassSizes(eligible);
+    exhaustive_ = CountSelections(classes, node_count, kMaxCompared) * per_choice <= kMaxCompared;
+    if (exhaustive_) {
+      ForEachSelection(classes, node_count, [&](const std::vector<int>& counts) {
+        Consider(MembersOf(eligible, classes, counts));
+        return best_balance_ > 0;
+      });
+    } else {
+      Consider(MostFree(eligible, static_cast<size_t>(node_count)));
+    }
+    return best_;
+  }
+
+ private:
+  // The `pick` nodes with the most free CPUs; of equals the first. Keeps the order.
+  static std::vector<Node> MostFree(const std::vector<Node>& nodes, size_t pick) {
+    std::vector<size_t> places(nodes.size());
+    std::iota(places.begin(), places.end(), size_t{0});
+    std::stable_sort(places.begin(), places.end(),
+                     [&](size_t a, size_t b) { return nodes[a].free > nodes[b].free; });
+    places.resize(pick);
+    std::sort(places.begin(), places.end());
+    std::vector<Node> most;
+    for (const size_t place : places)
+      most.push_back(nodes[place]);
+    return most;
+  }
+
+  // Standard deviation of free CPUs over all nodes when the sum of their squares is this.
+  double Balance(int64_t squares) const {
+    const auto nodes = static_cast<double>(nodes_.size());
+    const auto sum = static_cast<double>(free_sum_ - count_);
+    const double variance =
+        (static_cast<double>(squares) - 2 * mean_ * sum + nodes * mean_ * mean_) / nodes;
+    return RoundTo3(std::sqrt(std::max(variance, 0.0)));
+  }
+
+  void Consider(const std::vector<Node>& chosen) {
+    int64_t squares = free_squares_;
+    int groups = 0;
+    for (const Node& node : chosen) {
+      const int64_t left = node.free - each_;
+      squares += left * left - int64_t{node.free} * node.free;
+      groups += node.free / group_;
+    }
+    if (groups * group_ < count_) return;
+    if (remainder_ == 0) {
+      Keep(chosen, {}, Balance(squares));
+      return;
+    }
+    std::vector<Node> candidates;
+    for (const Node& node : chosen) {
+      if (node.free - each_ >= group_) candidates.push_back({node.id, node.free - each_});
+    }
+    const std::vector<int> classes = ClassSizes(candidates);
+    for (auto pick = static_cast<int>(candidates.size()); pick > 0; --pick) {
+      if (exhaustive_) {
+        ForEachSelection(classes, pick, [&](const std::vector<int>& counts) {
+          ConsiderRemainder(chosen, MembersOf(candidates, classes, counts), squares);
+          return best_balance_ > 0;
+        });
+      } else {
+        ConsiderRemainder(chosen, MostFree(candidates, static_cast<size_t>(pick)), squares);
+      }
+    }
+  }
+
+  // Gives the remainder to `takers`, group by group in turn, as the allocation will.
+  void ConsiderRemainder(const std::vector<Node>& chosen, const std::vector<Node>& takers,
+                         int64_t squares) {
+    std::vector<Node> left = takers;
+    int groups = 0;
+    for (const Node& node : takers)
+      groups += node.free / group_;
+    if (groups * group_ < remainder_) return;
+    for (int remainder = remainder_; remainder > 0;) {
+      for (Node& node : left) {
+        if (remainder == 0) break;
+        if (node.free < group_) continue;
+        node.free -= group_;
+        remainder -= group_;
+      }
+    }
+    for (size_t i = 0; i < takers.size(); ++i) {
+      squares += int64_t{left[i].free} * left[i].free - int64_t{takers[i].free} * takers[i].free;
+    }
+    Keep(chosen, takers, Balance(squares));
+  }
+
+  void Keep(const std::vector<Node>& chosen, const std::vector<Node>& takers, double balance) {
+    if (balance >= best_balance_) return;
+    best_balance_ = balance;
+    best_ = Split();
+    best_->each = each_;
+    for (const Node& node : chosen)
+      best_->nodes.push_back(node.id);
+    for (const Node& node : takers)
+      best_->remainder_nodes.push_back(node.id);
+  }
+
+  const std::vector<Node>& nodes_;
+  const int count_;
+  const int group_;
+  int64_t free_sum_ = 0;
+  int64_t free_squares_ = 0;
+  double mean_ = 0;  // of the free CPUs that will be left per node
+
+  // Of the search that runs:
+  int each_ = 0;
+  int remainder_ = 0;
+  bool exhaustive_ = true;
+  double best_balance_ = 0;
+  std::optional<Split> best_;
+};
+
+// Carries a split out, packed inside every node.
+StatusOr<CpuSet> TakeSplit(const Machine& machine, const CpuSet& usable, const Split& split,
+                           int count, int group) {
+  CpuSet taken;
+  const auto take = [&](int node, int cpus) -> Status {
+    const CpuSet free = (NodeCpus(machine, node) & usable) - taken;
+    RESMGR_ASSIGN_OR_RETURN(const CpuSet part, TakePacked(machine, free, cpus, {}));
+    taken |= part;
+    return OkStatus();
+  };
+  for (const int node : split.nodes)
+    RESMGR_RETURN_IF_ERROR(take(node, split.each));
+  while (taken.size() < count) {
+    const int before = taken.size();
+    for (const int node : split.remainder_nodes) {
+      const int free = ((NodeCpus(machine, node) & usable) - taken).size();
+      if (taken.size() < count && free >= group) RESMGR_RETURN_IF_ERROR(take(node, group));
+    }
+    if (taken.size() == before) return Internal("a split of {} CPUs cannot be carried out", count);
+  }
+  return taken;
+}
+
+}  // namespace
+
+StatusOr<CpuSet> TakeDistributed(const Machine& machine, const CpuSet& available, int count,
+                                 int group_size) {
+  if (group_size < 1) return InvalidArgument("groups of {} CPUs", group_size);
+  const CpuSet usable = available & machine.online();
+  RESMGR_RETURN_IF_ERROR(CheckCount(usable, count));
+  if (count > 0 && count % group_size == 0) {
+    const FreeCpus free(machine, usable);
+    std::vector<Node> nodes;
+    for (const int node : free.NodesInOrder())
+      nodes.push_back({node, free.InNode(node)});
+    SplitSearch search(nodes, count, group_size);
+    const int most = std::min(count / group_size, static_cast<int>(nodes.size()));
+    for (int node_count = 1; node_count <= most; ++node_count) {
+      if (const std::optional<Split> split = search.Over(node_count)) {
+        return TakeSplit(machine, usable, *split, count, group_size);
+      }
+    }
+  }
+  return TakePacked(machine, usable, count, {});
+}
+
+}  // namespace resmgr

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "pkg/allocator/cpu_allocator.h"
+#include "pkg/allocator/free_cpus.h"
+
+namespace resmgr {
+
+namespace {
+
+// Takes CPUs step by step, from large elements to single CPUs. Every step looks at what the steps
+// before it left; within a step the order stands.
+class Packer {
+ public:
+  Packer(const Machine& machine, const CpuSet& available, int count)
+      : machine_(machine), free_(available), needed_(count) {}
+
+  bool done() const { return needed_ == 0; }
+  const CpuSet& taken() const { return taken_; }
+
+  void TakeWholeNodes() {
+    for (const int node : FreeCpus(machine_, free_).NodesInOrder())
+      TakeIfWhole(NodeCpus(machine_, node));
+  }
+  void TakeWholePackages() {
+    for (const int package : FreeCpus(machine_, free_).PackagesInOrder())
+      TakeIfWhole(machine_.packages()[static_cast<size_t>(package)]);
+  }
+  void TakeWholeCores() {
+    for (const int core : FreeCpus(machine_, free_).CoresInOrder())
+      TakeIfWhole(machine_.cores()[static_cast<size_t>(core)]);
+  }
+  void TakeByUncore();
+  void TakeSinglesCoreByCore() {
+    for (const int core : FreeCpus(machine_, free_).CoresInOrder())
+      TakeSingles(machine_.cores()[static_cast<size_t>(core)] & free_);
+  }
+  void TakeSinglesByNumber() {
+    for (const int package : FreeCpus(machine_, free_).PackagesInOrder())
+      TakeSingles(machine_.packages()[static_cast<size_t>(package)] & free_);
+  }
+
+ private:
+  void Take(const CpuSet& cpus) {
+    taken_ |= cpus;
+    free_ -= cpus;
+    needed_ -= cpus.size();
+  }
+  void TakeIfWhole(const CpuSet& element) {
+    if (element.size() <= needed_ && element.IsSubsetOf(free_)) Take(element);
+  }
+  void TakeSingles(const CpuSet& cpus) {
+    for (const int cpu : cpus) {
+      if (done()) return;
+      Take(CpuSet{cpu});
+    }
+  }
+  CpuSet PartOfUncore(const CpuSet& uncore) const;
+
+  const Machine& machine_;
+  CpuSet free_;
+  CpuSet taken_;
+  int needed_;
+};
+
+void Packer::TakeByUncore() {
+  const std::vector<CpuSet> uncores = FreeCpus(machine_, free_).UncoresInOrder();
+  for (const CpuSet& uncore : uncores)
+    TakeIfWhole(uncore);
+  for (const CpuSet& uncore : uncores) {
+    if (done()) return;
+    const CpuSet part = PartOfUncore(uncore);
+    if (part.size() == needed_) Take(part);
+  }
+}
+
+// The free threads of the first cores, in the order of their numbers, that would be enough if they
+// were idle. An odd need may leave one thread of the last core.
+CpuSet Packer::PartOfUncore(const CpuSet& uncore) const {
+  const CpuSet left = uncore & free_;
+  CoreSet cores;
+  for (const int cpu : left)
+    cores.Add(machine_.FindCpu(cpu)->core);
+  CpuSet part;
+  int capacity = 0;
+  bool has_siblings = false;
+  for (const int id : cores) {
+    if (capacity >= needed_) break;
+    const CpuSet& core = machine_.cores()[static_cast<size_t>(id)];
+    capacity += core.size();
+    has_siblings = has_siblings || core.size() > 1;
+    part |= core & left;
+  }
+  if (has_siblings && needed_ % 2 == 1 && part.size() > needed_) part.Remove(part.Last());
+  return part;
+}
+
+}  // namespace
+
+StatusOr<CpuSet> TakePacked(const Machine& machine, const CpuSet& available, int count,
+                            const CpuAllocatorOptions& options) {
+  const CpuSet usable = available & machine.online();
+  RESMGR_RETURN_IF_ERROR(CheckCount(usable, count));
+  Packer packer(machine, usable, count);
+  if (NodesHoldPackages(machine)) {
+    packer.TakeWholeNodes();
+    packer.TakeWholePackages();
+  } else {
+    packer.TakeWholePackages();
+    packer.TakeWholeNodes();
+  }
+  if (!packer.done() && options.prefer_align_by_uncore) packer.TakeByUncore();
+  if (!packer.done() && !options.spread_across_cores) packer.TakeWholeCores();
+  if (!packer.done() && options.spread_across_cores) packer.TakeSinglesByNumber();
+  if (!packer.done()) packer.TakeSinglesCoreByCore();
+  return packer.taken();
+}
+
+}  // namespace resmgr

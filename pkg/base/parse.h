@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace resmgr {
+
+// A whole decimal number, nothing before or behind it; nullopt for anything else, overflow
+// included.
+std::optional<int64_t> ParseInt(std::string_view text);
+std::optional<uint64_t> ParseUint(std::string_view text);
+
+// true, false (any case), yes, no, on, off, 1, 0.
+std::optional<bool> ParseBool(std::string_view text);
+
+// Without white space at both ends; a view into the argument.
+std::string_view Trim(std::string_view text);
+
+// The pieces between separators, empty ones included; "" gives one empty piece.
+std::vector<std::string_view> Split(std::string_view text, char separator);
+
+// Case-insensitive for ASCII: keys of configuration files and options.
+bool EqualsIgnoreCase(std::string_view a, std::string_view b);
+std::string ToLower(std::string_view text);
+
+// Bytes that came from outside, fit for one line of a log: control characters as \xNN, at most
+// `limit` bytes of it.
+std::string Printable(std::string_view text, size_t limit = 256);
+
+}  // namespace resmgr

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/base/parse.h"
+
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+TEST(ParseTest, NumbersAreWholeOrNothing) {
+  EXPECT_EQ(ParseInt("-12"), -12);
+  EXPECT_EQ(ParseInt("12 "), std::nullopt);
+  EXPECT_EQ(ParseInt(""), std::nullopt);
+  EXPECT_EQ(ParseInt("9223372036854775808"), std::nullopt);
+  EXPECT_EQ(ParseUint("18446744073709551615"), 18446744073709551615U);
+  EXPECT_EQ(ParseUint("-1"), std::nullopt);
+}
+
+TEST(ParseTest, BoolsInTheFormsPeopleWrite) {
+  EXPECT_EQ(ParseBool("True"), true);
+  EXPECT_EQ(ParseBool("off"), false);
+  EXPECT_EQ(ParseBool("maybe"), std::nullopt);
+}
+
+TEST(ParseTest, SplitKeepsEmptyPieces) {
+  EXPECT_EQ(Split("a,,b", ','), (std::vector<std::string_view>{"a", "", "b"}));
+  EXPECT_EQ(Split("", ','), std::vector<std::string_view>{""});
+}
+
+TEST(ParseTest, TrimTakesBothEnds) {
+  EXPECT_EQ(Trim(" \t a b\n"), "a b");
+}
+
+TEST(ParseTest, ComparesWithoutCase) {
+  EXPECT_TRUE(EqualsIgnoreCase("ReservedResources", "reservedresources"));
+  EXPECT_FALSE(EqualsIgnoreCase("a", "ab"));
+}
+
+TEST(ParseTest, PrintableHidesControlCharactersAndLength) {
+  EXPECT_EQ(Printable("a\nb"), "a\\x0ab");
+  EXPECT_EQ(Printable("abcdef", 3), "abc...");
+}
+
+}  // namespace
+}  // namespace resmgr

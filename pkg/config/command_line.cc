@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/command_line.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/config/suggest.h"
+
+namespace resmgr {
+
+namespace {
+
+constexpr size_t kHelpColumns = 90;
+constexpr std::string_view kHelpIndent = "        ";
+
+// The name in "-name", "--name", "-name=value"; empty when the argument is not a flag.
+std::string_view FlagName(std::string_view argument) {
+  if (argument.size() < 2 || argument[0] != '-') return "";
+  argument.remove_prefix(argument[1] == '-' ? 2 : 1);
+  return argument.substr(0, argument.find('='));
+}
+
+bool IsFlag(std::string_view argument) {
+  return argument.size() >= 2 && argument[0] == '-' && argument != "--";
+}
+
+void AppendWrapped(std::string_view text, std::string& out) {
+  size_t column = 0;
+  for (const std::string_view word : Split(text, ' ')) {
+    if (column != 0 && column + 1 + word.size() > kHelpColumns) {
+      out += '\n';
+      column = 0;
+    }
+    if (column == 0) {
+      out += kHelpIndent;
+      column = kHelpIndent.size();
+    } else {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  out += '\n';
+}
+
+}  // namespace
+
+CommandLine::CommandLine(std::string_view program, std::string_view summary)
+    : program_(program), summary_(summary) {}
+
+void CommandLine::Group(std::string_view title) {
+  group_ = title;
+}
+
+void CommandLine::Declare(Declaration declaration) {
+  declaration.group = group_;
+  declarations_.push_back(std::move(declaration));
+}
+
+void CommandLine::Flag(std::string_view name, std::string_view help, bool* target) {
+  Declare({.name = std::string(name),
+           .help = std::string(help),
+           .default_text = *target ? "true" : "",
+           .set = [target](std::string_view value) -> Status {
+             const std::optional<bool> parsed = ParseBool(value);
+             if (!parsed) return InvalidArgument("\"{}\" is not true or false", Printable(value));
+             *target = *parsed;
+             return OkStatus();
+           }});
+}
+
+void CommandLine::Flag(std::string_view name, std::string_view value_name, std::string_view help,
+                       std::string* target) {
+  Flag(name, value_name, help, *target, [target](std::string_view value) -> Status {
+    *target = value;
+    return OkStatus();
+  });
+}
+
+void CommandLine::Flag(std::string_view name, std::string_view value_name, std::string_view help,
+                       std::optional<std::string>* target) {
+  Flag(name, value_name, help, target->value_or(""), [target](std::string_view value) -> Status {
+    target->emplace(value);
+    return OkStatus();
+  });
+}
+
+void CommandLine::Flag(std::string_view name, std::string_view value_name, std::string_view help,
+                       int64_t* target) {
+  Flag(name, value_name, help, fmt::format("{}", *target),
+       [target](std::string_view value) -> Status {
+         const std::optional<int64_t> parsed = ParseInt(value);
+         if (!parsed) return InvalidArgument("\"{}\" is not a whole number", Printable(value));
+         *target = *parsed;
+         return OkStatus();
+       });
+}
+
+void CommandLine::Flag(std::string_view name, std::string_view value_name, std::string_view help,
+                       std::vector<std::string>* target) {
+  Declare({.name = std::string(name),
+           .value_name = std::string(value_name),
+           .help = std::string(help),
+           .default_text = fmt::format("{}", fmt::join(*target, " ")),
+           .repeatable = true,
+           .set = [target](std::string_view value) -> Status {
+             target->emplace_back(value);
+             return OkStatus();
+           }});
+}
+
+void CommandLine::Flag(std::string_view name, std::string_view value_name, std::string_view help,
+                       std::string_view default_text, Setter setter) {
+  Declare({.name = std::string(name),
+           .value_name = std::string(value_name),
+           .help = std::string(help),
+           .default_text = std::string(default_text),
+           .set = std::move(setter)});
+}
+
+void CommandLine::Choice(std::string_view name, std::vector<std::string> choices,
+                         std::string_view help, std::string* target) {
+  const std::string value_name = fmt::format("{}", fmt::join(choices, "|"));
+  Flag(name, value_name, help, *target,
+       [target, choices = std::move(choices)](std::string_view value) -> Status {
+         const auto found = std::find(choices.begin(), choices.end(), value);
+         if (found == choices.end()) {
+           return InvalidArgument("\"{}\" is not one of {}", Printable(value),
+                                  fmt::join(choices, ", "));
+         }
+         *target = *found;
+         return OkStatus();
+       });
+}
+
+void CommandLine::Arguments(std::string_view usage, std::vector<std::string>* target) {
+  arguments_usage_ = usage;
+  arguments_ = target;
+}
+
+const CommandLine::Declaration* CommandLine::Find(std::string_view name) const {
+  const auto found = std::find_if(declarations_.begin(), declarations_.end(),
+                                  [name](const Declaration& d) { return d.name == name; });
+  return found == declarations_.end() ? nullptr : &*found;
+}
+
+Status CommandLine::Apply(std::string_view dash, std::string_view name,
+                          std::optional<std::string_view> value) {
+  const Declaration* declaration = Find(name);
+  if (declaration == nullptr) {
+    std::vector<std::string_view> known;
+    for (const Declaration& other : declarations_)
+      known.push_back(other.name);
+    const std::string hint = DidYouMean(name, known, dash);
+    return InvalidArgument("unknown {} {}{}{}", dash.empty() ? "option" : "flag", dash,
+                           Printable(name, 64),
+                           hint.empty() ? "; -help lists what there is" : hint);
+  }
+  if (!value) {
+    if (!declaration->value_name.empty()) {
+      return InvalidArgument("{}{}: needs a value ({})", dash, name, declaration->value_name);
+    }
+    value = "true";
+  }
+  return Annotate(declaration->set(*value), fmt::format("{}{}", dash, name));
+}
+
+Status CommandLine::SetOption(std::string_view name, std::optional<std::string_view> value) {
+  return Apply("", name, value);
+}
+
+Status CommandLine::ParseFlag(const std::vector<std::string_view>& arguments, size_t& index) {
+  const std::string_view argument = arguments[index];
+  const std::string_view name = FlagName(argument);
+  if (name == "help" || name == "h") {
+    help_requested_ = true;
+    return OkStatus();
+  }
+  const size_t equals = argument.find('=');
+  if (equals != std::string_view::npos) return Apply("-", name, argument.substr(equals + 1));
+  const Declaration* declaration = Find(name);
+  if (declaration == nullptr || declaration->value_name.empty() || index + 1 == arguments.size()) {
+    return Apply("-", name, std::nullopt);
+  }
+  // A forgotten value would otherwise swallow the next flag without a word.
+  const std::string_view next = arguments[index + 1];
+  if (IsFlag(next) && Find(FlagName(next)) != nullptr) {
+    return InvalidArgument(
+        "-{}: needs a value ({}), but the flag {} follows; write -{}={} if meant", name,
+        declaration->value_name, next, name, next);
+  }
+  ++index;
+  return Apply("-", name, next);
+}
+
+Status CommandLine::TakeArgument(std::string_view argument, std::string_view before) {
+  if (arguments_ != nullptr) {
+    arguments_->emplace_back(argument);
+    return OkStatus();
+  }
+  const Declaration* flag = IsFlag(before) ? Find(FlagName(before)) : nullptr;
+  if (flag != nullptr && flag->value_name.empty() && ParseBool(argument)) {
+    return InvalidArgument("unexpected argument \"{}\"; write -{}={}", argument, flag->name,
+                           argument);
+  }
+  return InvalidArgument("unexpected argument \"{}\"; flags begin with a dash, -help lists them",
+                         Printable(argument));
+}
+
+Status CommandLine::Parse(int argc, const char* const* argv) {
+  const std::vector<std::string_view> arguments(argv + std::min(argc, 1), argv + argc);
+  bool flags_ended = false;
+  for (size_t index = 0; index < arguments.size() && !help_requested_; ++index) {
+    const std::string_view argument = arguments[index];
+    if (!flags_ended && argument == "--") {
+      flags_ended = true;
+    } else if (!flags_ended && IsFlag(argument)) {
+      RESMGR_RETURN_IF_ERROR(ParseFlag(arguments, index));
+    } else {
+      RESMGR_RETURN_IF_ERROR(TakeArgument(argument, index == 0 ? "" : arguments[index - 1]));
+    }
+  }
+  return OkStatus();
+}
+
+std::string CommandLine::Help() const {
+  std::string help = fmt::format("Usage: {} [FLAG...]{}{}\n\n", program_,
+                                 arguments_usage_.empty() ? "" : " ", arguments_usage_);
+  if (!summary_.empty()) help += summary_ + "\n\n";
+  help += "A flag takes one or two dashes and its value as -flag value or -flag=value.\n";
+  std::string_view group;
+  for (const Declaration& flag : declarations_) {
+    if (flag.group != group) help += fmt::format("\n{}:\n", flag.group);
+    group = flag.group;
+    help +=
+        fmt::format("  -{}{}{}\n", flag.name, flag.value_name.empty() ? "" : " ", flag.value_name);
+    AppendWrapped(flag.repeatable ? flag.help + " May be repeated." : flag.help, help);
+    if (!flag.default_text.empty()) {
+      AppendWrapped(fmt::format("Default: {}", flag.default_text), help);
+    }
+  }
+  help += "\n  -help\n";
+  AppendWrapped("Print this text and exit.", help);
+  return help;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+
+namespace resmgr {
+
+// The command line of a binary, declared flag by flag: parsing, checking and the help text come
+// from the same declarations. Thread-compatible; no global state.
+//
+//   Options options;
+//   CommandLine line("cri-resmgr", "Relays CRI calls and places containers.");
+//   line.Group("Sockets");
+//   line.Flag("relay-socket", "PATH", "Where kubelets connect.", &options.relay_socket);
+//   line.Flag("version", "Print the version and exit.", &options.version);
+//   RESMGR_RETURN_IF_ERROR(line.Parse(argc, argv));
+//   if (line.help_requested()) fmt::print("{}", line.Help());
+//
+// Syntax: one or two dashes; `-flag value` or `-flag=value`; a bool is `-flag` or `-flag=false`; of
+// a flag given twice the last one counts, except for lists, which collect; `--` ends the flags; a
+// lone `-` is a value or an argument, never a flag.
+class CommandLine {
+ public:
+  // Takes one value; its error message says what is wrong with it, the flag's name is put before.
+  using Setter = std::function<Status(std::string_view value)>;
+
+  // `summary` stands at the top of the help: what the program is for.
+  CommandLine(std::string_view program, std::string_view summary);
+
+  // Flags declared from here on stand under this title in the help.
+  void Group(std::string_view title);
+
+  // Declares a flag. The target must outlive Parse; what it holds at declaration is the default
+  // that the help shows. `value_name` names the value in the help ("FILE").
+  void Flag(std::string_view name, std::string_view help, bool* target);
+  void Flag(std::string_view name, std::string_view value_name, std::string_view help,
+            std::string* target);
+  void Flag(std::string_view name, std::string_view value_name, std::string_view help,
+            std::optional<std::string>* target);
+  void Flag(std::string_view name, std::string_view value_name, std::string_view help,
+            int64_t* target);
+  // Repeatable: each occurrence adds one value, unsplit.
+  void Flag(std::string_view name, std::string_view value_name, std::string_view help,
+            std::vector<std::string>* target);
+  // With a parser of its own, which may be called several times. `default_text` is for the help; ""
+  // shows none.
+  void Flag(std::string_view name, std::string_view value_name, std::string_view help,
+            std::string_view default_text, Setter setter);
+  // One of `choices`.
+  void Choice(std::string_view name, std::vector<std::string> choices, std::string_view help,
+              std::string* target);
+
+  // Accepts arguments that are not flags and collects them, in order, wherever they stand among the
+  // flags. Without this declaration they are errors. `usage` is how the help's first line shows
+  // them ("COMMAND [ARGUMENT…]").
+  void Arguments(std::string_view usage, std::vector<std::string>* target);
+
+  // Reads argv[1] onwards. InvalidArgument names the flag, what is wrong, and the closest known
+  // name where there is one. -help (or -h) stops the reading without an error.
+  Status Parse(int argc, const char* const* argv);
+  bool help_requested() const { return help_requested_; }
+
+  // Sets one flag by its name without dashes, as a line of an options file does; no value is "true"
+  // for a bool and an error for others.
+  Status SetOption(std::string_view name, std::optional<std::string_view> value);
+
+  // Usage, and every flag with its meaning and default, in groups; ends with a newline.
+  std::string Help() const;
+
+ private:
+  struct Declaration {
+    std::string name{};
+    std::string value_name{};  // empty for a bool
+    std::string help{};
+    std::string default_text{};
+    std::string group{};
+    bool repeatable = false;
+    Setter set{};
+  };
+
+  void Declare(Declaration declaration);
+  const Declaration* Find(std::string_view name) const;
+  // `dash` is "-" or "", how names are written in messages.
+  Status Apply(std::string_view dash, std::string_view name, std::optional<std::string_view> value);
+  Status ParseFlag(const std::vector<std::string_view>& arguments, size_t& index);
+  Status TakeArgument(std::string_view argument, std::string_view before);
+
+  std::string program_;
+  std::string summary_;
+  std::string group_ = "Flags";
+  std::vector<Declaration> declarations_;
+  std::string arguments_usage_;
+  std::vector<std::string>* arguments_ = nullptr;
+  bool help_requested_ = false;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/config.h"
+
+#include <algorithm>
+#include <array>
+
+#include "pkg/base/parse.h"
+#include "pkg/config/dotted_keys.h"
+#include "pkg/config/map_reader.h"
+#include "pkg/config/suggest.h"
+#include "pkg/config/yaml_reader.h"
+#include "pkg/log/log.h"
+#include "pkg/log/source_filter.h"
+
+namespace resmgr {
+
+namespace {
+
+void ReadCpuDomain(MapReader& policy, std::string_view key, std::optional<CpuConstraint>& target) {
+  policy.Map(key, [&target](MapReader& domains) {
+    // Taken for "not set", an unquoted #LIST, which is a comment in YAML, would reserve nothing.
+    const ConfigNode* value = domains.Node("CPU");
+    if (value != nullptr && value->kind == ConfigNode::Kind::kNull) {
+      domains.Fail(*value, "CPU", "has no value (what begins with # must be in quotes)");
+    }
+    domains.Parse("CPU", [&target](std::string_view text, const std::string& origin) -> Status {
+      RESMGR_ASSIGN_OR_RETURN(target, ParseCpuConstraint(text, origin));
+      return OkStatus();
+    });
+  });
+}
+
+void ReadActive(MapReader& policy, const ConfigChecks& checks, std::string& active) {
+  const ConfigNode* value = policy.Node("Active");
+  if (value == nullptr) return;
+  // People write `Active: null` and mean the policy of that name.
+  if (value->kind == ConfigNode::Kind::kNull) {
+    active = kNullPolicy;
+    return;
+  }
+  if (value->kind != ConfigNode::Kind::kScalar) {
+    policy.Fail(*value, "Active",
+                fmt::format("must be a policy's name, not {}", ToString(value->kind)));
+    return;
+  }
+  const Status known = CheckPolicyName(value->text, checks);
+  if (!known.ok()) policy.Fail(*value, "Active", Message(known));
+  active = value->text;
+}
+
+void ReadPolicy(MapReader& policy, const ConfigChecks& checks, Config& config) {
+  ReadActive(policy, checks, config.policy.active);
+  ReadCpuDomain(policy, "AvailableResources", config.policy.available_cpus);
+  ReadCpuDomain(policy, "ReservedResources", config.policy.reserved_cpus);
+  for (const std::string& name : checks.policies) {
+    const ConfigNode* section = policy.Node(name);
+    if (section == nullptr) continue;
+    if (section->kind != ConfigNode::Kind::kMap && section->kind != ConfigNode::Kind::kNull) {
+      policy.Fail(*section, name, fmt::format("must be a map, not {}", ToString(section->kind)));
+    }
+    config.policy.sections.emplace(name, *section);
+  }
+}
+
+void ReadDump(MapReader& dump, const ConfigChecks& checks, Config& config) {
+  dump.List("Config", [&](const std::vector<std::string>& specs, const std::string&) -> Status {
+    config.dump.specs = specs;
+    for (const std::string& spec : specs)
+      RESMGR_RETURN_IF_ERROR(CheckDumpSpec(spec, checks));
+    return OkStatus();
+  });
+  dump.Text("File", config.dump.file);
+}
+
+void ReadSources(MapReader& logger, std::string_view key, std::string& target) {
+  logger.List(key, [&target](const std::vector<std::string>& sources, const std::string&) {
+    target = fmt::format("{}", fmt::join(sources, ","));
+    return SourceFilter::Parse(target).status();
+  });
+}
+
+void ReadLogger(MapReader& logger, const ConfigChecks& /*checks*/, Config& config) {
+  logger.Parse("Level", [&config](std::string_view text, const std::string&) {
+    config.logger.level = text;
+    return ParseLogLevel(text).status();
+  });
+  ReadSources(logger, "Debug", config.logger.debug);
+  ReadSources(logger, "Source", config.logger.source);
+}
+
+struct ConfigModule {
+  std::string_view name;
+  void (*read)(MapReader& section, const ConfigChecks& checks, Config& config);
+};
+
+// THE list of what may stand at the top of a configuration.
+constexpr std::array kModules = {
+    ConfigModule{"policy", &ReadPolicy},
+    ConfigModule{"dump", &ReadDump},
+    ConfigModule{"logger", &ReadLogger},
+};
+
+}  // namespace
+
+std::vector<std::string_view> ConfigModuleNames() {
+  std::vector<std::string_view> names;
+  for (const ConfigModule& module : kModules)
+    names.push_back(module.name);
+  return names;
+}
+
+std::string PolicySectionPath(std::string_view policy) {
+  return fmt::format("policy.{}", policy);
+}
+
+StatusOr<Config> ParseConfig(std::string_view text, std::string_view source,
+                             const ConfigChecks& checks) {
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode document, ParseYaml(text, source));
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode root, ExpandDottedKeys(document));
+  Config config;
+  MapReader reader(root, "");
+  for (const ConfigModule& module : kModules) {
+    reader.Map(module.name, [&](MapReader& section) { module.read(section, checks, config); });
+  }
+  RESMGR_RETURN_IF_ERROR(reader.Finish());
+  for (const auto& [name, section] : config.policy.sections) {
+    if (checks.policy_section) RESMGR_RETURN_IF_ERROR(checks.policy_section(name, section));
+  }
+  return config;
+}
+
+Status CheckPolicyName(std::string_view name, const ConfigChecks& checks) {
+  const std::vector<std::string>& known = checks.policies;
+  if (known.empty() || std::find(known.begin(), known.end(), name) != known.end()) {
+    return OkStatus();
+  }
+  std::string hint = DidYouMean(name, {known.begin(), known.end()});
+  if (hint.empty()) hint = fmt::format("; there are {}", fmt::join(known, ", "));
+  return InvalidArgument("there is no policy \"{}\"{}", Printable(name, 64), hint);
+}
+
+Status CheckDumpSpec(std::string_view spec, const ConfigChecks& checks) {
+  return checks.dump_spec ? checks.dump_spec(spec) : OkStatus();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/config/config_node.h"
+#include "pkg/config/cpu_constraint.h"
+
+namespace resmgr {
+
+inline constexpr std::string_view kNullPolicy = "null";
+
+struct PolicyConfig {
+  std::string active{kNullPolicy};
+  std::optional<CpuConstraint> available_cpus;  // all that the process may use when not set
+  std::optional<CpuConstraint> reserved_cpus;
+  // The sections of single policies as they were written, by the policy's name; each policy reads
+  // its own with a MapReader of path PolicySectionPath(name).
+  std::map<std::string, ConfigNode, std::less<>> sections;
+};
+
+struct DumpConfig {
+  std::vector<std::string> specs;  // in their order; the syntax is pkg/dump's
+  std::string file;
+};
+
+struct LoggerConfig {
+  std::string level = "info";  // as ParseLogLevel reads it
+  std::string debug = "none";  // sources with debug messages, as SourceFilter::Parse reads them
+  std::string source = "all";  // sources that are on, likewise
+};
+
+// The whole configuration (DESIGN 7.2), checked as far as that is possible without the machine.
+struct Config {
+  PolicyConfig policy;
+  DumpConfig dump;
+  LoggerConfig logger;
+};
+
+// The keys at the top, one per module.
+std::vector<std::string_view> ConfigModuleNames();
+
+// "policy.NAME".
+std::string PolicySectionPath(std::string_view policy);
+
+// What only modules above this one can tell. A check that is not set accepts everything.
+struct ConfigChecks {
+  // Names that Active and the sections below `policy` may have, the null policy included. When
+  // empty, every Active is fine, and there are no sections.
+  std::vector<std::string> policies;
+  // One rule list of the dump.
+  std::function<Status(std::string_view spec)> dump_spec;
+  // The section of one policy, whether it is the active one or not; read with a MapReader, so that
+  // the message has its place.
+  std::function<Status(std::string_view policy, const ConfigNode& section)> policy_section;
+};
+
+// Reads the YAML form. Keys match without regard to case; unknown keys, wrong types and impossible
+// values are InvalidArgument "SOURCE:LINE: path: ..."; a key at the top may name its place with
+// dots ("policy.Active: static"). An empty text is the defaults.
+StatusOr<Config> ParseConfig(std::string_view text, std::string_view source,
+                             const ConfigChecks& checks);
+
+// InvalidArgument, with the closest name, when it is none of the known policies.
+Status CheckPolicyName(std::string_view name, const ConfigChecks& checks);
+
+// InvalidArgument when the dump's rules cannot be read.
+Status CheckDumpSpec(std::string_view spec, const ConfigChecks& checks);
+
+}  // namespace resmgr

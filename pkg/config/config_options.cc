@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/config_options.h"
+
+#include "pkg/log/log.h"
+#include "pkg/log/source_filter.h"
+
+namespace resmgr {
+
+namespace {
+
+CommandLine::Setter SourceSetter(std::optional<std::string>& target) {
+  return [&target](std::string_view value) -> Status {
+    target = value;
+    return SourceFilter::Parse(value).status();
+  };
+}
+
+template <typename Value>
+void Override(const std::optional<Value>& value, Value& target) {
+  if (value) target = *value;
+}
+
+}  // namespace
+
+void ConfigOptions::DeclareFlags(CommandLine& line, const ConfigChecks& checks) {
+  const Config defaults;
+  const auto cpu_setter = [this](std::string_view name, std::optional<CpuConstraint>& target) {
+    return [this, name, &target](std::string_view value) -> Status {
+      RESMGR_ASSIGN_OR_RETURN(target,
+                              ParseResourcesFlag(value, fmt::format("{}{}", origin_prefix, name)));
+      return OkStatus();
+    };
+  };
+  line.Group("Policy");
+  line.Flag("policy", "NAME",
+            "The policy that places containers. \"null\" changes nothing: all calls pass as they "
+            "are.",
+            defaults.policy.active, [this, checks](std::string_view value) -> Status {
+              policy = value;
+              return CheckPolicyName(value, checks);
+            });
+  line.Flag("available-resources", "CPU=CPUS",
+            "CPUs that policies may use: a list (CPU=cpuset:0-15 or CPU=0-7,16-23), a number of "
+            "them (CPU=8) or those of a cgroup (CPU=cgroup:DIR).",
+            "all CPUs that this process may use",
+            cpu_setter("available-resources", available_cpus));
+  line.Flag("reserved-resources", "CPU=CPUS",
+            "CPUs that are kept for the system and never granted to a container alone: in the same "
+            "forms, and as an amount (CPU=750m) that is rounded up to whole CPUs. They must be "
+            "among the available ones.",
+            "none", cpu_setter("reserved-resources", reserved_cpus));
+
+  line.Group("Dump and log");
+  line.Flag("dump", "SPEC",
+            "Which CRI calls to show, and how much of them: rules [full|short|count|off:]METHOD, "
+            "divided by commas, METHOD being a name, * or a regular expression; \"reset\" forgets "
+            "the built-in rules. -dump reset,full:.* shows everything. May be repeated: the rules "
+            "add up.",
+            "", [this, checks](std::string_view value) -> Status {
+              dump.emplace_back(value);
+              return CheckDumpSpec(value, checks);
+            });
+  line.Flag("dump-file", "FILE", "Where to write the dump, besides the log.", &dump_file);
+  line.Flag("logger-level", "debug|info|warn|error", "The lowest severity that is logged.",
+            defaults.logger.level, [this](std::string_view value) -> Status {
+              logger_level = value;
+              return ParseLogLevel(value).status();
+            });
+  line.Flag(
+      "logger-debug", "LIST",
+      "Sources whose debug messages are logged, divided by commas; * is all of them, off:NAME "
+      "leaves one out.",
+      defaults.logger.debug, SourceSetter(logger_debug));
+  line.Flag(
+      "logger-source", "LIST",
+      "Sources that are logged at all, in the same form; the others still report warnings and "
+      "errors. An empty list is all.",
+      defaults.logger.source, SourceSetter(logger_source));
+}
+
+void ConfigOptions::ApplyTo(Config& config) const {
+  Override(policy, config.policy.active);
+  if (available_cpus) config.policy.available_cpus = available_cpus;
+  if (reserved_cpus) config.policy.reserved_cpus = reserved_cpus;
+  if (!dump.empty()) config.dump.specs = dump;
+  Override(dump_file, config.dump.file);
+  Override(logger_level, config.logger.level);
+  Override(logger_debug, config.logger.debug);
+  Override(logger_source, config.logger.source);
+}
+
+Status ApplyOptionLines(const std::vector<OptionLine>& lines, CommandLine& line,
+                        ConfigOptions& options) {
+  for (const OptionLine& option : lines) {
+    options.origin_prefix = fmt::format("{}: ", option.where);
+    const std::optional<std::string_view> value = option.value;
+    RESMGR_RETURN_IF_ERROR(Annotate(line.SetOption(option.name, value), option.where));
+  }
+  return OkStatus();
+}
+
+}  // namespace resmgr

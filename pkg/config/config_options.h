@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/config/command_line.h"
+#include "pkg/config/config.h"
+#include "pkg/config/options_file.h"
+
+namespace resmgr {
+
+// The part of the configuration that flags and options files can say too. What is set replaces what
+// a configuration file says, lists included: rules of -dump do not mix with the file's.
+struct ConfigOptions {
+  std::optional<std::string> policy;
+  std::optional<CpuConstraint> available_cpus;
+  std::optional<CpuConstraint> reserved_cpus;
+  std::vector<std::string> dump;
+  std::optional<std::string> dump_file;
+  std::optional<std::string> logger_level;
+  std::optional<std::string> logger_debug;
+  std::optional<std::string> logger_source;
+
+  // Declares the flags, in groups, with this as their target; it must outlive the parsing.
+  void DeclareFlags(CommandLine& line, const ConfigChecks& checks);
+
+  void ApplyTo(Config& config) const;
+
+  // What stands before an option's name when a message tells where a value came from.
+  std::string origin_prefix = "-";
+};
+
+// Sets the options of a file in a command line, of which `options` declared its part. The first
+// error is returned with its place.
+Status ApplyOptionLines(const std::vector<OptionLine>& lines, CommandLine& line,
+                        ConfigOptions& options);
+
+}  // namespace resmgr

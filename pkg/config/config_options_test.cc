@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/config_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+using ::testing::ElementsAre;
+
+class ConfigOptionsTest : public ::testing::Test {
+ protected:
+  ConfigOptionsTest() {
+    checks_.policies = {"null", "static"};
+    options_.DeclareFlags(line_, checks_);
+  }
+  Status Apply(std::string_view text) {
+    RESMGR_ASSIGN_OR_RETURN(const std::vector<OptionLine> lines, ParseOptionLines(text, "f"));
+    return ApplyOptionLines(lines, line_, options_);
+  }
+
+  ConfigChecks checks_;
+  CommandLine line_{"test", ""};
+  ConfigOptions options_;
+};
+
+TEST_F(ConfigOptionsTest, EveryOptionReachesTheConfiguration) {
+  ASSERT_TRUE(Apply("policy static\nreserved-resources CPU=1\navailable-resources: CPU=0-3,5\n"
+                    "dump a\ndump b\ndump-file /x\nlogger-level error\nlogger-debug *\n"
+                    "logger-source policy\n")
+                  .ok());
+  Config config;
+  config.dump.specs = {"file"};
+  options_.ApplyTo(config);
+  EXPECT_EQ(config.policy.active, "static");
+  EXPECT_EQ(config.policy.reserved_cpus->quantity.value, 1000);
+  EXPECT_EQ(config.policy.available_cpus->cpus.ToString(), "0-3,5");
+  EXPECT_THAT(config.dump.specs, ElementsAre("a", "b"));
+  EXPECT_EQ(config.dump.file, "/x");
+  EXPECT_EQ(config.logger.level, "error");
+  EXPECT_EQ(config.logger.debug, "*");
+  EXPECT_EQ(config.logger.source, "policy");
+}
+
+TEST_F(ConfigOptionsTest, WhatIsNotSetChangesNothing) {
+  Config config;
+  config.policy.active = "static";
+  config.dump.specs = {"file"};
+  config.logger.level = "warn";
+  options_.ApplyTo(config);
+  EXPECT_EQ(config.policy.active, "static");
+  EXPECT_THAT(config.dump.specs, ElementsAre("file"));
+  EXPECT_EQ(config.logger.level, "warn");
+}
+
+TEST_F(ConfigOptionsTest, OriginsTellFileAndLine) {
+  ASSERT_TRUE(Apply("\nreserved-resources CPU=1").ok());
+  EXPECT_EQ(options_.reserved_cpus->origin, "f:2: reserved-resources");
+}
+
+TEST_F(ConfigOptionsTest, OriginsTellTheFlag) {
+  const char* argv[] = {"test", "-available-resources", "CPU=1"};
+  ASSERT_TRUE(line_.Parse(3, argv).ok());
+  EXPECT_EQ(options_.available_cpus->origin, "-available-resources");
+}
+
+TEST_F(ConfigOptionsTest, ErrorsTellFileLineAndOption) {
+  EXPECT_EQ(Message(Apply("policy null\n\npolicy statik\n")),
+            "f:3: policy: there is no policy \"statik\"; did you mean static?");
+  EXPECT_EQ(Message(Apply("reserved-resources 1")),
+            "f:1: reserved-resources: \"1\" is not DOMAIN=VALUE; write CPU=1");
+  EXPECT_EQ(Message(Apply("polcy null")), "f:1: unknown option polcy; did you mean policy?");
+  EXPECT_EQ(Message(Apply("policy")), "f:1: policy: needs a value (NAME)");
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/config/map_reader.h"
+#include "pkg/config/print_config.h"
+
+namespace resmgr {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Stands for what the policies and the dump would check.
+ConfigChecks Checks() {
+  return {.policies = {"null", "static", "static-plus"},
+          .dump_spec = [](std::string_view spec) -> Status {
+            return spec == "bad" ? InvalidArgument("\"bad\" is no rule") : OkStatus();
+          },
+          .policy_section = [](std::string_view policy, const ConfigNode& section) -> Status {
+            MapReader reader(section, PolicySectionPath(policy));
+            bool pin = false;
+            reader.Bool("PinCPU", pin);
+            return reader.Finish();
+          }};
+}
+
+Config Parse(std::string_view text) {
+  const StatusOr<Config> config = ParseConfig(text, "cri.yaml", Checks());
+  EXPECT_TRUE(config.ok()) << Describe(config.status());
+  return config.value_or(Config{});
+}
+
+std::string Error(std::string_view text) {
+  const Status status = ParseConfig(text, "cri.yaml", Checks()).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << text;
+  return std::string(Message(status));
+}
+
+constexpr std::string_view kEverything = R"(
+policy:
+  Active: static-plus            # a comment
+  AvailableResources: {CPU: 'cpuset:0-15'}
+  ReservedResources: {CPU: 750m}
+  static: {PinCPU: true}
+dump: {Config: 'off:.*,full:CreateContainer', File: /tmp/cri.dump}
+logger: {Debug: '*', Level: warn, Source: 'policy,dump'}
+)";
+
+TEST(ConfigTest, ReadsEveryKey) {
+  const Config config = Parse(kEverything);
+  EXPECT_EQ(config.policy.active, "static-plus");
+  EXPECT_EQ(config.policy.available_cpus->cpus, CpuSet::Range(0, 15));
+  EXPECT_EQ(config.policy.reserved_cpus->quantity.value, 750);
+  EXPECT_EQ(config.policy.reserved_cpus->origin, "cri.yaml:5: policy.ReservedResources.CPU");
+  ASSERT_EQ(config.policy.sections.size(), 1U);
+  EXPECT_EQ(config.policy.sections.at("static").entries[0].key, "PinCPU");
+  EXPECT_THAT(config.dump.specs, ElementsAre("off:.*,full:CreateContainer"));
+  EXPECT_EQ(config.dump.file, "/tmp/cri.dump");
+  EXPECT_EQ(config.logger.debug, "*");
+  EXPECT_EQ(config.logger.level, "warn");
+  EXPECT_EQ(config.logger.source, "policy,dump");
+}
+
+TEST(ConfigTest, EmptyTextsAndSectionsAreTheDefaults) {
+  for (const char* text : {"", "# nothing\n", "policy:\n", "{}", "policy: {}\ndump:\nlogger:\n",
+                           "policy:\n  ReservedResources:\n  static:\nlogger: {Debug: }\n"}) {
+    const Config config = Parse(text);
+    EXPECT_EQ(config.policy.active, "null") << text;
+    EXPECT_EQ(config.policy.reserved_cpus, std::nullopt) << text;
+    EXPECT_THAT(config.dump.specs, IsEmpty()) << text;
+    EXPECT_EQ(config.logger.level, "info") << text;
+  }
+}
+
+TEST(ConfigTest, NullIsThePolicyOfThatName) {
+  for (const char* text : {"policy: {Active: null}", "policy: {Active: \"null\"}",
+                           "policy: {Active: ~}", "policy:\n  Active:\n"}) {
+    EXPECT_EQ(Parse(text).policy.active, "null") << text;
+  }
+}
+
+TEST(ConfigTest, KeysMatchWithoutRegardToCase) {
+  const Config config = Parse(
+      "POLICY:\n  active: static\n  reservedresources:\n    cpu: 2\n  STATIC: {pincpu: yes}\n");
+  EXPECT_EQ(config.policy.active, "static");
+  EXPECT_EQ(config.policy.reserved_cpus->quantity.value, 2000);
+  EXPECT_EQ(config.policy.sections.count("static"), 1U);
+}
+
+TEST(ConfigTest, TakesDottedKeysAtTheTop) {
+  const Config config =
+      Parse("policy.Active: static\npolicy.ReservedResources.CPU: 1\nlogger.Debug: dump\n");
+  EXPECT_EQ(config.policy.active, "static");
+  EXPECT_EQ(config.policy.reserved_cpus->quantity.value, 1000);
+  EXPECT_EQ(config.logger.debug, "dump");
+}
+
+TEST(ConfigTest, TakesNumbersAndListsAsCpus) {
+  EXPECT_EQ(Parse("policy: {AvailableResources: {CPU: 4}}").policy.available_cpus->quantity.value,
+            4000);
+  EXPECT_EQ(Parse("policy: {AvailableResources: {CPU: 1.5}}").policy.available_cpus->quantity.value,
+            1500);
+  EXPECT_EQ(Parse("policy:\n  AvailableResources:\n    CPU: 1,3\n").policy.available_cpus->cpus,
+            (CpuSet{1, 3}));
+}
+
+TEST(ConfigTest, UnknownKeysAreErrorsWithTheClosestName) {
+  EXPECT_EQ(Error("polcy: {Active: static}"),
+            "cri.yaml:1: polcy: unknown key; did you mean policy?");
+  EXPECT_EQ(Error("policy:\n  Activ: static\n"),
+            "cri.yaml:2: policy.Activ: unknown key; did you mean Active?");
+  EXPECT_EQ(Error("policy:\n  ReservedResources:\n    Memory: 1G\n"),
+            "cri.yaml:3: policy.ReservedResources.Memory: unknown key; known here: CPU");
+  EXPECT_EQ(Error("policy: {statics: {}}"),
+            "cri.yaml:1: policy.statics: unknown key; did you mean static?");
+  EXPECT_EQ(Error("policy:\n  static:\n    PinCpus: true\n"),
+            "cri.yaml:3: policy.static.PinCpus: unknown key; did you mean PinCPU?");
+}
+
+TEST(ConfigTest, UnknownPoliciesAreErrorsWithTheClosestName) {
+  EXPECT_EQ(Error("policy: {Active: statik}"),
+            "cri.yaml:1: policy.Active: there is no policy \"statik\"; did you mean static?");
+  EXPECT_EQ(Error("policy: {Active: 5}"),
+            "cri.yaml:1: policy.Active: there is no policy \"5\"; there are null, static, "
+            "static-plus");
+}
+
+TEST(ConfigTest, WrongTypesAndImpossibleValuesNameTheirPlace) {
+  EXPECT_EQ(Error("policy: static"), "cri.yaml:1: policy: must be a map, not a single value");
+  EXPECT_EQ(Error("- policy"), "cri.yaml:1: must be a map, not a list");
+  EXPECT_EQ(Error("policy:\n  Active: [static]\n"),
+            "cri.yaml:2: policy.Active: must be a policy's name, not a list");
+  EXPECT_EQ(Error("policy:\n  static: yes\n"),
+            "cri.yaml:2: policy.static: must be a map, not a single value");
+  EXPECT_EQ(Error("policy:\n  ReservedResources:\n    CPU: 0\n"),
+            "cri.yaml:3: policy.ReservedResources.CPU: must be more than 0 CPUs");
+  EXPECT_EQ(Error("policy:\n  ReservedResources:\n    CPU: 5K\n"),
+            "cri.yaml:3: policy.ReservedResources.CPU: \"5K\" is not a quantity: no unit is called "
+            "\"K\"");
+  EXPECT_EQ(Error("policy: {static: {PinCPU: perhaps}}"),
+            "cri.yaml:1: policy.static.PinCPU: \"perhaps\" is not true or false");
+  EXPECT_EQ(Error("dump: {Config: [x, bad]}"), "cri.yaml:1: dump.Config: \"bad\" is no rule");
+  EXPECT_THAT(Error("logger:\n  Level: loud\n"), HasSubstr("cri.yaml:2: logger.Level: "));
+  EXPECT_THAT(Error("logger:\n  Debug: 'a:b:c'\n"), HasSubstr("cri.yaml:2: logger.Debug: "));
+}
+
+TEST(ConfigTest, ACpuListThatBecameACommentIsNotTakenForNothing) {
+  EXPECT_EQ(Error("policy:\n  ReservedResources:\n    CPU: #0-3\n"),
+            "cri.yaml:3: policy.ReservedResources.CPU: has no value (what begins with # must be in "
+            "quotes)");
+}
+
+TEST(PrintConfigTest, PrintsTheDefaults) {
+  EXPECT_EQ(PrintConfig(Config{}), R"(policy:
+  Active: "null"
+dump:
+  Config: []
+  File: ""
+logger:
+  Level: info
+  Debug: none
+  Source: all
+)");
+}
+
+TEST(PrintConfigTest, PrintsEveryKey) {
+  EXPECT_EQ(PrintConfig(Parse(kEverything)), R"(policy:
+  Active: static-plus
+  AvailableResources:
+    CPU: "cpuset:0-15"
+  ReservedResources:
+    CPU: 750m
+  static:
+    PinCPU: true
+dump:
+  Config:
+    - "off:.*,full:CreateContainer"
+  File: /tmp/cri.dump
+logger:
+  Level: warn
+  Debug: "*"
+  Source: "policy,dump"
+)");
+}
+
+TEST(PrintConfigTest, ReadsBackToTheSame) {
+  ConfigChecks checks;
+  checks.policies = {"null", "static"};
+  for (const std::string_view text :
+       {kEverything.substr(0, 0),
+        std::string_view("policy: {static: {a: [1, [x, {b: ~}], []], "
+                         "'c d': \"x\\ny\\\"\\\\\", e: 'null', f: {}}}"),
+        std::string_view("policy: {\"null\": {a: ''}}\ndump: {Config: [\"a\", 'b # c'], File: "
+                         "'- x'}\n")}) {
+    const StatusOr<Config> config = ParseConfig(text, "f", checks);
+    ASSERT_TRUE(config.ok()) << Describe(config.status());
+    const std::string printed = PrintConfig(*config);
+    const StatusOr<Config> again = ParseConfig(printed, "f", checks);
+    ASSERT_TRUE(again.ok()) << Describe(again.status()) << "\n" << printed;
+    EXPECT_EQ(PrintConfig(*again), printed);
+    EXPECT_EQ(again->dump.specs, config->dump.specs);
+    EXPECT_EQ(again->dump.file, config->dump.file);
+  }
+}
+
+}  // namespace
+}  // namespace resmgr

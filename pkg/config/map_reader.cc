@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/map_reader.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "pkg/base/parse.h"
+#include "pkg/config/suggest.h"
+
+namespace resmgr {
+
+MapReader::MapReader(const ConfigNode& node, std::string_view path) : node_(node), path_(path) {
+  if (node.kind != ConfigNode::Kind::kMap && node.kind != ConfigNode::Kind::kNull) {
+    status_ = ErrorAt(node, path_, fmt::format("must be a map, not {}", ToString(node.kind)));
+  }
+}
+
+std::string MapReader::PathOf(std::string_view key) const {
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+std::string MapReader::Origin(const ConfigNode& value, std::string_view key) const {
+  return fmt::format("{}: {}", Where(value), PathOf(key));
+}
+
+void MapReader::Fail(const ConfigNode& value, std::string_view key, std::string_view message) {
+  if (status_.ok()) status_ = ErrorAt(value, PathOf(key), message);
+}
+
+const ConfigNode* MapReader::Node(std::string_view key) {
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
+  const ConfigNode* found = nullptr;
+  for (const ConfigNode::Entry& entry : node_.entries) {
+    if (!EqualsIgnoreCase(entry.key, key)) continue;
+    if (found != nullptr) Fail(entry.value, key, "stands here twice");
+    found = &entry.value;
+  }
+  return status_.ok() ? found : nullptr;
+}
+
+const ConfigNode* MapReader::Find(std::string_view key, ConfigNode::Kind kind) {
+  const ConfigNode* value = Node(key);
+  if (value == nullptr || value->kind == ConfigNode::Kind::kNull) return nullptr;
+  if (value->kind == kind) return value;
+  Fail(*value, key, fmt::format("must be {}, not {}", ToString(kind), ToString(value->kind)));
+  return nullptr;
+}
+
+void MapReader::Bool(std::string_view key, bool& target) {
+  const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar);
+  if (value == nullptr) return;
+  const std::optional<bool> parsed = ParseBool(value->text);
+  if (!parsed) {
+    Fail(*value, key, fmt::format("\"{}\" is not true or false", Printable(value->text, 64)));
+    return;
+  }
+  target = *parsed;
+}
+
+void MapReader::Int(std::string_view key, int64_t min, int64_t max, int64_t& target) {
+  const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar);
+  if (value == nullptr) return;
+  const std::optional<int64_t> parsed = ParseInt(value->text);
+  if (!parsed || *parsed < min || *parsed > max) {
+    Fail(*value, key,
+         fmt::format("\"{}\" is not a whole number from {} to {}", Printable(value->text, 64), min,
+                     max));
+    return;
+  }
+  target = *parsed;
+}
+
+void MapReader::Text(std::string_view key, std::string& target) {
+  const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar);
+  if (value != nullptr) target = value->text;
+}
+
+void MapReader::Parse(std::string_view key, const TextParser& parse) {
+  const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar);
+  if (value == nullptr) return;
+  const std::string origin = Origin(*value, key);
+  status_ = Annotate(parse(value->text, origin), origin);
+}
+
+void MapReader::Choice(std::string_view key, const std::vector<std::string_view>& choices,
+                       std::string& target) {
+  const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar);
+  if (value == nullptr) return;
+  const auto found = std::find_if(choices.begin(), choices.end(), [value](std::string_view choice) {
+    return EqualsIgnoreCase(choice, value->text);
+  });
+  if (found == choices.end()) {
+    Fail(*value, key,
+         fmt::format("\"{}\" is not one of {}", Printable(value->text, 64),
+                     fmt::join(choices, ", ")));
+    return;
+  }
+  target = *found;
+}
+
+void MapReader::List(std::string_view key, std::vector<std::string>& target) {
+  List(key, [&target](const std::vector<std::string>& texts, const std::string& /*origin*/) {
+    target = texts;
+    return OkStatus();
+  });
+}
+
+void MapReader::List(std::string_view key, const ListParser& parse) {
+  const ConfigNode* value = Node(key);
+  if (value == nullptr || value->kind == ConfigNode::Kind::kNull) return;
+  std::vector<std::string> texts;
+  bool good = value->kind != ConfigNode::Kind::kMap;
+  if (value->kind == ConfigNode::Kind::kScalar) texts.push_back(value->text);
+  for (const ConfigNode& item : value->items) {
+    good = good && item.kind == ConfigNode::Kind::kScalar;
+    texts.push_back(item.text);
+  }
+  if (!good) {
+    Fail(*value, key, "must be a single value or a list of single values");
+    return;
+  }
+  const std::string origin = Origin(*value, key);
+  status_ = Annotate(parse(texts, origin), origin);
+}
+
+void MapReader::Map(std::string_view key, const std::function<void(MapReader&)>& read) {
+  const ConfigNode* value = Find(key, ConfigNode::Kind::kMap);
+  if (value == nullptr) return;
+  MapReader reader(*value, PathOf(key));
+  read(reader);
+  status_ = reader.Finish();
+}
+
+Status MapReader::Finish() {
+  if (!status_.ok()) return status_;
+  const std::vector<std::string_view> known(known_.begin(), known_.end());
+  for (const ConfigNode::Entry& entry : node_.entries) {
+    const bool found = std::any_of(known.begin(), known.end(), [&entry](std::string_view key) {
+      return EqualsIgnoreCase(key, entry.key);
+    });
+    if (found) continue;
+    std::string hint = DidYouMean(entry.key, known);
+    if (hint.empty()) hint = fmt::format("; known here: {}", fmt::join(known, ", "));
+    ConfigNode place = entry.value;
+    place.line = entry.line;
+    return ErrorAt(place, PathOf(Printable(entry.key, 64)), "unknown key" + hint);
+  }
+  return OkStatus();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/config/config_node.h"
+
+namespace resmgr {
+
+// Reads one map of a configuration strictly: every key must be known, of the right type and
+// possible. Modules and policies read their sections with it:
+//
+//   MapReader reader(section, "policy.static");
+//   reader.Map("Options", [&](MapReader& options) {
+//     options.Bool("full-pcpus-only", config.full_pcpus_only);
+//   });
+//   return reader.Finish();
+//
+// Keys match without regard to case; messages show the path in the spelling given here. A key that
+// is absent, or null, leaves its target as it is. The first error is kept, and later calls do
+// nothing; a null node is an empty map. The node must outlive the reader. Thread-compatible.
+class MapReader {
+ public:
+  // Take a value; `origin` is "FILE:LINE: path", for messages that are made later. The message of
+  // an error is put behind that.
+  using TextParser = std::function<Status(std::string_view text, const std::string& origin)>;
+  using ListParser =
+      std::function<Status(const std::vector<std::string>& texts, const std::string& origin)>;
+
+  MapReader(const ConfigNode& node, std::string_view path);
+
+  void Bool(std::string_view key, bool& target);
+  // Within [min, max].
+  void Int(std::string_view key, int64_t min, int64_t max, int64_t& target);
+  void Text(std::string_view key, std::string& target);
+  // A single value with a syntax of its own.
+  void Parse(std::string_view key, const TextParser& parse);
+  // One of `choices`, in that spelling.
+  void Choice(std::string_view key, const std::vector<std::string_view>& choices,
+              std::string& target);
+  // A list of single values, or one alone.
+  void List(std::string_view key, std::vector<std::string>& target);
+  void List(std::string_view key, const ListParser& parse);
+  void Map(std::string_view key, const std::function<void(MapReader&)>& read);
+  // The value as it stands; nullptr when the key is absent.
+  const ConfigNode* Node(std::string_view key);
+
+  // Records an error about a key's value.
+  void Fail(const ConfigNode& value, std::string_view key, std::string_view message);
+
+  // After the last key: the first error, or that a key was not known.
+  Status Finish();
+
+ private:
+  // nullptr when the key is absent, null, or of another kind; the latter is recorded.
+  const ConfigNode* Find(std::string_view key, ConfigNode::Kind kind);
+  std::string PathOf(std::string_view key) const;
+  std::string Origin(const ConfigNode& value, std::string_view key) const;
+
+  const ConfigNode& node_;
+  std::string path_;
+  std::vector<std::string> known_;
+  Status status_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/map_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/config/yaml_reader.h"
+
+namespace resmgr {
+namespace {
+
+using ::testing::ElementsAre;
+
+struct Values {
+  bool flag = true;
+  int64_t number = 7;
+  std::string text = "default";
+  std::string choice = "table";
+  std::vector<std::string> list = {"default"};
+  std::string upper;
+  bool inner = false;
+};
+
+Status Read(std::string_view yaml, Values& values) {
+  const StatusOr<ConfigNode> root = ParseYaml(yaml, "f");
+  if (!root.ok()) return root.status();
+  MapReader reader(*root, "top");
+  reader.Bool("Flag", values.flag);
+  reader.Int("Number", 1, 10, values.number);
+  reader.Text("Text", values.text);
+  reader.Choice("Choice", {"table", "json"}, values.choice);
+  reader.List("List", values.list);
+  reader.Parse("Upper", [&values](std::string_view text, const std::string& origin) -> Status {
+    values.upper = fmt::format("{} from {}", text, origin);
+    return text == "bad" ? InvalidArgument("is bad") : OkStatus();
+  });
+  reader.Map("Inner", [&values](MapReader& inner) { inner.Bool("Flag", values.inner); });
+  return reader.Finish();
+}
+
+std::string Error(std::string_view yaml) {
+  Values values;
+  const Status status = Read(yaml, values);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << yaml;
+  return std::string(Message(status));
+}
+
+TEST(MapReaderTest, ReadsEveryTypeWithoutRegardToCaseOfKeys) {
+  Values values;
+  ASSERT_TRUE(Read("flag: no\nNUMBER: 3\ntext: x\nchoice: JSON\nlist: [a, b]\nupper: c\n"
+                   "inner: {FLAG: true}\n",
+                   values)
+                  .ok());
+  EXPECT_FALSE(values.flag);
+  EXPECT_EQ(values.number, 3);
+  EXPECT_EQ(values.text, "x");
+  EXPECT_EQ(values.choice, "json");
+  EXPECT_THAT(values.list, ElementsAre("a", "b"));
+  EXPECT_EQ(values.upper, "c from f:6: top.Upper");
+  EXPECT_TRUE(values.inner);
+}
+
+TEST(MapReaderTest, KeepsDefaultsForAbsentAndNullKeys) {
+  for (const char* yaml : {"", "{}", "Flag:\nNumber:\nText: ~\nChoice:\nList:\nUpper:\nInner:\n"}) {
+    Values values;
+    ASSERT_TRUE(Read(yaml, values).ok()) << yaml;
+    EXPECT_TRUE(values.flag);
+    EXPECT_EQ(values.number, 7);
+    EXPECT_EQ(values.text, "default");
+    EXPECT_EQ(values.choice, "table");
+    EXPECT_THAT(values.list, ElementsAre("default"));
+    EXPECT_EQ(values.upper, "");
+  }
+}
+
+TEST(MapReaderTest, ASingleValueIsAListOfOne) {
+  Values values;
+  ASSERT_TRUE(Read("List: a,b", values).ok());
+  EXPECT_THAT(values.list, ElementsAre("a,b"));
+}
+
+TEST(MapReaderTest, UnknownKeysGetTheClosestOrAllNames) {
+  EXPECT_EQ(Error("Text: x\nFlagg: true\n"), "f:2: top.Flagg: unknown key; did you mean Flag?");
+  EXPECT_EQ(Error("Inner:\n  other: 1\n"), "f:2: top.Inner.other: unknown key; known here: Flag");
+}
+
+TEST(MapReaderTest, WrongTypesNameBoth) {
+  EXPECT_EQ(Error("Flag: [1]"), "f:1: top.Flag: must be a single value, not a list");
+  EXPECT_EQ(Error("Inner: 1"), "f:1: top.Inner: must be a map, not a single value");
+  EXPECT_EQ(Error("List: {a: b}"),
+            "f:1: top.List: must be a single value or a list of single values");
+  EXPECT_EQ(Error("List: [[a]]"),
+            "f:1: top.List: must be a single value or a list of single values");
+  EXPECT_EQ(Error("- a"), "f:1: top: must be a map, not a list");
+}
+
+TEST(MapReaderTest, ImpossibleValuesSayWhatIsPossible) {
+  EXPECT_EQ(Error("Flag: perhaps"), "f:1: top.Flag: \"perhaps\" is not true or false");
+  EXPECT_EQ(Error("Number: 11"), "f:1: top.Number: \"11\" is not a whole number from 1 to 10");
+  EXPECT_EQ(Error("Number: 1.5"), "f:1: top.Number: \"1.5\" is not a whole number from 1 to 10");
+  EXPECT_EQ(Error("Choice: xml"), "f:1: top.Choice: \"xml\" is not one of table, json");
+  EXPECT_EQ(Error("Upper: bad"), "f:1: top.Upper: is bad");
+}
+
+TEST(MapReaderTest, TheSameKeyInAnotherCaseIsTwice) {
+  EXPECT_EQ(Error("Flag: yes\nflag: no\n"), "f:2: top.Flag: stands here twice");
+}
+
+TEST(MapReaderTest, TheFirstErrorStays) {
+  EXPECT_EQ(Error("Flag: perhaps\nNumber: 99\nUnknown: 1\n"),
+            "f:1: top.Flag: \"perhaps\" is not true or false");
+}
+
+}  // namespace
+}  // namespace resmgr

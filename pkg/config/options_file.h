@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+
+namespace resmgr {
+
+// One line of an options file.
+struct OptionLine {
+  std::string name;
+  std::optional<std::string> value;  // not set for a name alone
+  std::string where;                 // "SOURCE:LINE"
+};
+
+// The second format of a configuration file: the command line's flags without dashes, one per line:
+//   option value          # what stands behind a # (at the begin or after white space) is a comment
+//   option = value
+//   option: "a value"     in single or double quotes, nothing in it has a meaning
+//   bool-option
+// InvalidArgument "SOURCE:LINE: ..." for any other line.
+StatusOr<std::vector<OptionLine>> ParseOptionLines(std::string_view text, std::string_view source);
+
+}  // namespace resmgr

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/options_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::optional<std::string> Value(std::string_view line) {
+  const auto options = ParseOptionLines(line, "f");
+  EXPECT_TRUE(options.ok()) << line << " " << Describe(options.status());
+  EXPECT_TRUE(options.ok() && options->size() == 1) << line;
+  if (!options.ok() || options->size() != 1) return std::nullopt;
+  EXPECT_EQ(options->front().name, "dump") << line;
+  return options->front().value;
+}
+
+std::string Error(std::string_view text) {
+  const Status status = ParseOptionLines(text, "f").status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << text;
+  return std::string(Message(status));
+}
+
+TEST(OptionsFileTest, TakesAllWaysToWriteAValue) {
+  for (const char* line : {"dump a:b,c", "dump = a:b,c", "dump=a:b,c", "dump: a:b,c", "dump:a:b,c",
+                           "\tdump \t a:b,c  \r", "dump 'a:b,c'", "dump = \"a:b,c\"  # why",
+                           "dump a:b,c # why", "dump\ta:b,c"}) {
+    EXPECT_EQ(Value(line), "a:b,c") << line;
+  }
+}
+
+TEST(OptionsFileTest, KeepsWhatBelongsToTheValue) {
+  EXPECT_EQ(Value("dump CPU=#0-3"), "CPU=#0-3");
+  EXPECT_EQ(Value("dump '# a'"), "# a");
+  EXPECT_EQ(Value("dump a b"), "a b");
+  EXPECT_EQ(Value("dump ''"), "");
+  EXPECT_EQ(Value("dump ="), "");
+  EXPECT_EQ(Value("dump ==x"), "=x");
+  EXPECT_EQ(Value("dump a'b'"), "a'b'");
+}
+
+TEST(OptionsFileTest, ANameAloneHasNoValue) {
+  EXPECT_EQ(Value("dump"), std::nullopt);
+  EXPECT_EQ(Value("dump # why"), std::nullopt);
+}
+
+TEST(OptionsFileTest, SkipsEmptyLinesAndCommentsAndCountsThem) {
+  const auto options = ParseOptionLines("# a\n\n  # b\npolicy null\n\nversion", "f");
+  ASSERT_TRUE(options.ok());
+  ASSERT_EQ(options->size(), 2U);
+  EXPECT_EQ((*options)[0].where, "f:4");
+  EXPECT_EQ((*options)[1].where, "f:6");
+}
+
+TEST(OptionsFileTest, OtherLinesAreErrorsWithTheirPlace) {
+  EXPECT_EQ(Error("policy null\n--dump x\n"),
+            "f:2: options stand here without dashes: write dump x");
+  EXPECT_EQ(Error("{a}"), "f:1: \"{a}\" is not an option with its value");
+  EXPECT_EQ(Error("= a"), "f:1: \"= a\" is not an option with its value");
+  EXPECT_EQ(Error("pol{icy x"), "f:1: \"pol{icy x\" is not an option with its value");
+  EXPECT_EQ(Error("dump 'a"), "f:1: the quote ' is not closed");
+  EXPECT_EQ(Error("dump 'a' b"), "f:1: \"b\" stands behind the closing quote");
+  EXPECT_THAT(Error(std::string_view("dump \0", 6)), HasSubstr("f:1: byte 0x00"));
+}
+
+}  // namespace
+}  // namespace resmgr

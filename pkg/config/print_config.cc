@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/print_config.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace resmgr {
+
+namespace {
+
+bool IsPlain(std::string_view text) {
+  const auto is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  // No sign at the front, so that no text looks like something else of YAML; "null" does.
+  return !text.empty() && (is_word(text[0]) || text[0] == '/') && text != "null" &&
+         text != "Null" && text != "NULL" &&
+         std::all_of(text.begin(), text.end(), [&is_word](char c) {
+           return is_word(c) || c == '-' || c == '.' || c == '/' || c == '+';
+         });
+}
+
+std::string Scalar(std::string_view text, bool quoted) {
+  if (!quoted && IsPlain(text)) return std::string(text);
+  std::string written = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      written += '\\';
+      written += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      written += fmt::format("\\x{:02x}", byte);
+    } else {
+      written += c;
+    }
+  }
+  return written + '"';
+}
+
+void AppendNode(const ConfigNode& node, std::string_view indentation, std::string& out);
+
+// The value behind "KEY:" or "-", up to the end of its last line.
+void AppendValue(const ConfigNode& value, std::string_view indentation, std::string& out) {
+  switch (value.kind) {
+    case ConfigNode::Kind::kNull:
+      out += " null\n";
+      return;
+    case ConfigNode::Kind::kScalar:
+      out += ' ' + Scalar(value.text, value.quoted) + '\n';
+      return;
+    case ConfigNode::Kind::kList:
+      if (value.items.empty()) {
+        out += " []\n";
+        return;
+      }
+      break;
+    case ConfigNode::Kind::kMap:
+      if (value.entries.empty()) {
+        out += " {}\n";
+        return;
+      }
+      break;
+  }
+  out += '\n';
+  AppendNode(value, fmt::format("{}  ", indentation), out);
+}
+
+// A list or map that is not empty, each element on a line of its own.
+void AppendNode(const ConfigNode& node, std::string_view indentation, std::string& out) {
+  for (const ConfigNode& item : node.items) {
+    out += fmt::format("{}-", indentation);
+    AppendValue(item, indentation, out);
+  }
+  for (const ConfigNode::Entry& entry : node.entries) {
+    out += fmt::format("{}{}:", indentation, Scalar(entry.key, false));
+    AppendValue(entry.value, indentation, out);
+  }
+}
+
+ConfigNode MakeScalar(std::string_view text) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::kScalar;
+  node.text = text;
+  return node;
+}
+
+ConfigNode MakeMap(std::vector<ConfigNode::Entry> entries) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::kMap;
+  node.entries = std::move(entries);
+  return node;
+}
+
+ConfigNode PolicyNode(const PolicyConfig& policy) {
+  ConfigNode node = MakeMap({{"Active", 1, MakeScalar(policy.active)}});
+  const auto add_cpus = [&node](const char* key, const std::optional<CpuConstraint>& cpus) {
+    if (!cpus) return;
+    node.entries.push_back({key, 1, MakeMap({{"CPU", 1, MakeScalar(ToString(*cpus))}})});
+  };
+  add_cpus("AvailableResources", policy.available_cpus);
+  add_cpus("ReservedResources", policy.reserved_cpus);
+  for (const auto& [name, section] : policy.sections)
+    node.entries.push_back({name, 1, section});
+  return node;
+}
+
+ConfigNode DumpNode(const DumpConfig& dump) {
+  ConfigNode specs;
+  specs.kind = ConfigNode::Kind::kList;
+  for (const std::string& spec : dump.specs)
+    specs.items.push_back(MakeScalar(spec));
+  return MakeMap({{"Config", 1, std::move(specs)}, {"File", 1, MakeScalar(dump.file)}});
+}
+
+ConfigNode LoggerNode(const LoggerConfig& logger) {
+  return MakeMap({{"Level", 1, MakeScalar(logger.level)},
+                  {"Debug", 1, MakeScalar(logger.debug)},
+                  {"Source", 1, MakeScalar(logger.source)}});
+}
+
+}  // namespace
+
+std::string PrintConfig(const Config& config) {
+  std::string out;
+  AppendNode(MakeMap({{"policy", 1, PolicyNode(config.policy)},
+                      {"dump", 1, DumpNode(config.dump)},
+                      {"logger", 1, LoggerNode(config.logger)}}),
+             "", out);
+  return out;
+}
+
+}  // namespace resmgr

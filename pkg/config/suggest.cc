@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/suggest.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr {
+
+namespace {
+
+// Longer names are no typing mistakes; the bound keeps the table small for any input.
+constexpr size_t kLongestName = 64;
+
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string_view ClosestName(std::string_view given, const std::vector<std::string_view>& known) {
+  if (given.empty() || given.size() > kLongestName) return "";
+  const std::string wanted = ToLower(given);
+  std::string_view closest;
+  size_t closest_distance = std::max<size_t>(1, given.size() / 3) + 1;
+  std::string_view begins;
+  int begins_count = 0;
+  for (const std::string_view name : known) {
+    const std::string candidate = ToLower(name);
+    const size_t distance = EditDistance(wanted, candidate);
+    if (distance < closest_distance) {
+      closest = name;
+      closest_distance = distance;
+    }
+    if (wanted.size() >= 3 && candidate.compare(0, wanted.size(), wanted) == 0) {
+      begins = name;
+      ++begins_count;
+    }
+  }
+  if (!closest.empty()) return closest;
+  return begins_count == 1 ? begins : "";
+}
+
+std::string DidYouMean(std::string_view given, const std::vector<std::string_view>& known,
+                       std::string_view prefix) {
+  const std::string_view name = ClosestName(given, known);
+  return name.empty() ? "" : fmt::format("; did you mean {}{}?", prefix, name);
+}
+
+}  // namespace resmgr

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/yaml_reader.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/config/config_text.h"
+
+namespace resmgr {
+
+namespace {
+
+constexpr size_t kMaxDepth = 64;
+constexpr size_t kMaxNodes = 20'000;
+constexpr size_t kMaxExpandedText = size_t{4} << 20;
+constexpr YAML::anchor_t kNoAnchor = 0;
+
+// Builds the tree from the parser's events. Reports errors by the library's own exception, which
+// carries the place and is caught where the library is called.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(std::string_view source)
+      : source_(std::make_shared<const std::string>(source)) {
+    root_.source = source_;
+  }
+
+  ConfigNode TakeRoot() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) throw YAML::ParserException(mark, "only one document is allowed");
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Add(mark, anchor, NewNode(mark, ConfigNode::Kind::kNull));
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    ConfigNode node = NewNode(mark, ConfigNode::Kind::kScalar);
+    node.text = value;
+    node.quoted = tag == "!";
+    Spend(mark, node);
+    if (AtKey()) {
+      TakeKey(mark, value);
+    } else {
+      Add(mark, anchor, std::move(node));
+    }
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) throw YAML::ParserException(mark, "an alias inside its own value");
+    SpendTree(mark, found->second, open_.size());
+    Add(mark, kNoAnchor, found->second);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value /*style*/) override {
+    Open(mark, anchor, ConfigNode::Kind::kList);
+  }
+  void OnSequenceEnd() override { Close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value /*style*/) override {
+    Open(mark, anchor, ConfigNode::Kind::kMap);
+  }
+  void OnMapEnd() override { Close(); }
+
+ private:
+  // A list or map whose end is not reached yet.
+  struct OpenNode {
+    ConfigNode node;
+    YAML::anchor_t anchor;
+    YAML::Mark mark;
+    bool has_key = false;  // of a map: the next value belongs to the last entry
+    std::set<std::string> keys{};
+  };
+
+  ConfigNode NewNode(const YAML::Mark& mark, ConfigNode::Kind kind) const {
+    ConfigNode node;
+    node.kind = kind;
+    node.line = mark.line + 1;
+    node.column = mark.column + 1;
+    node.source = source_;
+    return node;
+  }
+
+  bool AtKey() const {
+    return !open_.empty() && open_.back().node.kind == ConfigNode::Kind::kMap &&
+           !open_.back().has_key;
+  }
+
+  void TakeKey(const YAML::Mark& mark, const std::string& key) {
+    if (!open_.back().keys.insert(key).second) {
+      throw YAML::ParserException(mark, "the key \"" + Printable(key, 64) + "\" stands here twice");
+    }
+    open_.back().node.entries.push_back({key, mark.line + 1, {}});
+    open_.back().has_key = true;
+  }
+
+  void Open(const YAML::Mark& mark, YAML::anchor_t anchor, ConfigNode::Kind kind) {
+    if (AtKey()) throw YAML::ParserException(mark, "a key must be a single value");
+    if (open_.size() >= kMaxDepth) throw YAML::ParserException(mark, "nested too deeply");
+    ConfigNode node = NewNode(mark, kind);
+    Spend(mark, node);
+    open_.push_back({std::move(node), anchor, mark});
+  }
+
+  void Close() {
+    OpenNode closed = std::move(open_.back());
+    open_.pop_back();
+    Add(closed.mark, closed.anchor, std::move(closed.node));
+  }
+
+  void Add(const YAML::Mark& mark, YAML::anchor_t anchor, ConfigNode node) {
+    if (AtKey()) throw YAML::ParserException(mark, "a key must be a single value");
+    if (anchor != kNoAnchor) anchors_[anchor] = node;
+    if (open_.empty()) {
+      root_ = std::move(node);
+    } else if (open_.back().node.kind == ConfigNode::Kind::kList) {
+      open_.back().node.items.push_back(std::move(node));
+    } else {
+      ConfigNode::Entry& entry = open_.back().node.entries.back();
+      // A value that is not there has the place of what comes next, be it the end of the text.
+      if (node.kind == ConfigNode::Kind::kNull) node.line = entry.line;
+      entry.value = std::move(node);
+      open_.back().has_key = false;
+    }
+  }
+
+  void Spend(const YAML::Mark& mark, const ConfigNode& node) {
+    text_ += node.text.size();
+    if (++nodes_ > kMaxNodes || text_ > kMaxExpandedText) {
+      throw YAML::ParserException(mark, "too many values");
+    }
+  }
+
+  // What an alias repeats counts again: a few lines of nested aliases can stand for billions.
+  void SpendTree(const YAML::Mark& mark, const ConfigNode& node, size_t depth) {
+    if (depth > kMaxDepth) throw YAML::ParserException(mark, "nested too deeply");
+    Spend(mark, node);
+    for (const ConfigNode& item : node.items)
+      SpendTree(mark, item, depth + 1);
+    for (const ConfigNode::Entry& entry : node.entries) {
+      text_ += entry.key.size();
+      SpendTree(mark, entry.value, depth + 1);
+    }
+  }
+
+  std::shared_ptr<const std::string> source_;
+  ConfigNode root_;
+  int documents_ = 0;
+  std::vector<OpenNode> open_;
+  std::map<YAML::anchor_t, ConfigNode> anchors_;
+  size_t nodes_ = 0;
+  size_t text_ = 0;
+};
+
+}  // namespace
+
+StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source) {
+  RESMGR_ASSIGN_OR_RETURN(text, CheckConfigText(text, source));
+  std::istringstream stream{std::string(text)};
+  TreeBuilder builder(source);
+  try {
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& error) {
+    const int line = error.mark.is_null() ? 1 : error.mark.line + 1;
+    return InvalidArgument("{}:{}: {}", source, line, error.msg);
+  }
+  return builder.TakeRoot();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+
+#include "pkg/cri/call_tap.h"
+#include "pkg/cri/grpc_message.h"
+#include "pkg/cri/interception.h"
+#include "pkg/cri/method_table.h"
+#include "pkg/h2/stream.h"
+
+namespace resmgr {
+
+class Connection;
+
+// One call from a client, joined to a stream towards a runtime. What arrives on one side is queued
+// on the other, and the receiving window is opened again only when the bytes have left: so memory
+// stays within the windows. An intercepted call holds its (single) request message until the
+// interception decided; its reply is read while it passes.
+//
+// Ends, and is destroyed by its Connection, when the streams of both sides are closed.
+class Call final : public h2::StreamHandler {
+ public:
+  Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::HeaderBlock headers);
+  ~Call() override;
+
+  // Where the Connection keeps it.
+  using Position = std::list<std::unique_ptr<Call>>::iterator;
+  void set_position(Position position) { position_ = position; }
+  Position position() const { return position_; }
+
+  const Method& method() const { return method_; }
+
+  // Routes and forwards, or answers. `end`: the request has no body. May end the call and destroy
+  // it.
+  void Start(bool end);
+  // Answers the client from here and gives the runtime's stream up.
+  void Finish(const Status& status);
+
+  void OnHeaders(h2::Stream& stream, h2::HeaderBlock headers, bool end) override;
+  void OnData(h2::Stream& stream, h2::Slice data) override;
+  void OnEnd(h2::Stream& stream, h2::HeaderBlock trailers) override;
+  void OnSent(h2::Stream& stream, size_t count) override;
+  void OnClose(h2::Stream& stream, uint32_t error_code) override;
+
+ private:
+  bool FromClient(const h2::Stream& stream) const { return &stream == client_.get(); }
+  // Opens the runtime's stream; false when the call was finished instead.
+  bool Forward(bool end);
+  void OnRequestData(h2::Slice data);
+  // The whole request is here.
+  void Decide();
+  void OnVerdict(const Interception::Verdict& verdict);
+  void SendRequest(const std::string& suffix);
+  // The request is not what the interception can read: let it pass as it is.
+  void PassUnread(std::string_view why);
+  // The runtime's outcome, before the client sees it.
+  void OnOutcome(const h2::HeaderBlock& trailers);
+  void Settle(const GrpcStatus& status);
+  void OnServerClosed(uint32_t error_code);
+  bool Over() const;
+
+  Connection& connection_;
+  std::unique_ptr<h2::Stream> client_;
+  std::unique_ptr<h2::Stream> server_;
+  h2::HeaderBlock headers_;
+  Method method_;
+  Position position_;
+  std::unique_ptr<CallTap> tap_;
+
+  std::unique_ptr<Interception> interception_;
+  bool collecting_ = false;
+  bool request_complete_ = false;
+  h2::SliceQueue request_;  // the body so far
+  std::string message_;     // its payload while the interception decides
+  bool decompressed_ = false;
+  size_t prepaid_ = 0;  // request bytes whose window was opened before they were sent on
+  std::string reply_encoding_;
+  std::unique_ptr<GrpcMessageReader> reply_reader_;
+  GrpcMessage reply_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/connection.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "pkg/cri/relay.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr {
+
+namespace {
+
+// A client that connects and does not speak HTTP/2 within this time is let go.
+constexpr std::chrono::seconds kHandshakeTimeout{10};
+
+}  // namespace
+
+class Connection::Upstream final : private h2::Session::Owner {
+ public:
+  Upstream(Connection& connection, std::string path, UniqueFd socket)
+      : connection_(connection),
+        path_(std::move(path)),
+        session_(connection.loop_, connection.relay_.flushes(), std::move(socket),
+                 h2::Session::Role::kClient, *this) {}
+
+  const std::string& path() const { return path_; }
+  h2::Session& session() { return session_; }
+  // Takes new calls.
+  bool usable() const { return usable_; }
+
+ private:
+  void OnRequest(std::unique_ptr<h2::Stream>, h2::HeaderBlock, bool) override {}
+  void OnGoAway() override { usable_ = false; }
+  void OnDisconnect(const Status&) override {
+    usable_ = false;
+    auto& all = connection_.upstreams_;
+    const auto it = std::find_if(all.begin(), all.end(),
+                                 [this](const auto& upstream) { return upstream.get() == this; });
+    std::unique_ptr<Upstream> self = std::move(*it);
+    all.erase(it);
+    connection_.DestroyLater(std::move(self));
+  }
+
+  Connection& connection_;
+  std::string path_;
+  bool usable_ = true;
+  h2::Session session_;
+};
+
+Connection::Connection(Relay& relay, EventLoop& loop, UniqueFd socket)
+    : relay_(relay), loop_(loop) {
+  h2::Session::Owner& owner = *this;
+  session_ = std::make_unique<h2::Session>(loop, relay.flushes(), std::move(socket),
+                                           h2::Session::Role::kServer, owner);
+  handshake_timer_ =
+      loop.After(kHandshakeTimeout, [this] { relay_.Remove(*this, "no HTTP/2 handshake"); });
+}
+
+Connection::~Connection() {
+  calls_.clear();
+  session_.reset();
+}
+
+StatusOr<h2::Session*> Connection::SessionFor(const Method& method) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string path, relay_.SocketFor(method));
+  for (const auto& upstream : upstreams_) {
+    if (upstream->usable() && upstream->path() == path) return &upstream->session();
+  }
+  auto socket = ConnectUnix(path);
+  if (!socket.ok()) return Unavailable("no runtime: {}", Message(socket.status()));
+  upstreams_.push_back(std::make_unique<Upstream>(*this, path, *std::move(socket)));
+  return &upstreams_.back()->session();
+}
+
+void Connection::OnRequest(std::unique_ptr<h2::Stream> stream, h2::HeaderBlock headers, bool end) {
+  calls_.push_back(std::make_unique<Call>(*this, std::move(stream), std::move(headers)));
+  Call& call = *calls_.back();
+  call.set_position(std::prev(calls_.end()));
+  if (draining_) {
+    call.Finish(Unavailable("cri-resmgr is shutting down"));
+  } else {
+    call.Start(end);
+  }
+}
+
+void Connection::Remove(Call& call) {
+  calls_.erase(call.position());
+}
+
+void Connection::OnDisconnect(const Status& reason) {
+  relay_.Remove(*this, Message(reason));
+}
+
+void Connection::DestroyLater(std::unique_ptr<Upstream> upstream) {
+  loop_.Post([dead = std::shared_ptr<Upstream>(std::move(upstream))] {});
+}
+
+void Connection::Drain() {
+  draining_ = true;
+  for (auto it = calls_.begin(); it != calls_.end();) {
+    Call& call = **it++;
+    if (call.method().endless) call.Finish(Unavailable("cri-resmgr is shutting down"));
+  }
+  session_->GoAway();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/cri/call.h"
+#include "pkg/h2/session.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr {
+
+class Relay;
+
+// One client's connection with its calls and with connections of its own to the runtimes, opened at
+// the first call that needs them. Sharing none of these with other clients keeps their windows and
+// their troubles apart: a client that does not read its replies delays nobody else.
+class Connection final : private h2::Session::Owner {
+ public:
+  using Position = std::list<std::unique_ptr<Connection>>::iterator;
+
+  Connection(Relay& relay, EventLoop& loop, UniqueFd socket);
+  ~Connection() override;
+
+  void set_position(Position position) { position_ = position; }
+  Position position() const { return position_; }
+  Relay& relay() { return relay_; }
+
+  // A session to the runtime that serves the method. Connecting to a unix socket ends at once, one
+  // way or the other, so a runtime that came back is used by the very next call. Unavailable names
+  // the socket; Unimplemented: images are not served here.
+  StatusOr<h2::Session*> SessionFor(const Method& method);
+
+  // Destroys the call.
+  void Remove(Call& call);
+
+  // No new calls. Those that never end by themselves are ended; the connection closes after the
+  // last one.
+  void Drain();
+  size_t calls() const { return calls_.size(); }
+
+ private:
+  // One connection to a runtime. Kept after its end until the last call let go of its streams.
+  class Upstream;
+
+  void OnRequest(std::unique_ptr<h2::Stream> stream, h2::HeaderBlock headers, bool end) override;
+  void OnEstablished() override { handshake_timer_.reset(); }
+  void OnDisconnect(const Status& reason) override;
+  void DestroyLater(std::unique_ptr<Upstream> upstream);
+
+  Relay& relay_;
+  EventLoop& loop_;
+  Position position_;
+  EventLoop::HandlePtr handshake_timer_;
+  // In this order: calls hold streams of the sessions, which outlive them.
+  std::vector<std::unique_ptr<Upstream>> upstreams_;
+  std::unique_ptr<h2::Session> session_;
+  std::list<std::unique_ptr<Call>> calls_;
+  bool draining_ = false;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/grpc_message.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <zlib.h>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr {
+
+namespace {
+
+constexpr int kUnknown = 2;
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+std::string PercentDecode(std::string_view text) {
+  std::string decoded;
+  decoded.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 &&
+        HexDigit(text[i + 2]) >= 0) {
+      decoded.push_back(static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2])));
+      i += 2;
+    } else {
+      decoded.push_back(text[i]);
+    }
+  }
+  return decoded;
+}
+
+std::string PercentEncode(std::string_view text) {
+  std::string encoded;
+  encoded.reserve(text.size());
+  for (const char c : text) {
+    if (c >= ' ' && c <= '~' && c != '%') {
+      encoded.push_back(c);
+    } else {
+      encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return encoded;
+}
+
+StatusOr<std::string> Gunzip(std::string_view data, size_t limit) {
+  z_stream stream{};
+  constexpr int kGzipOnly = 15 + 16;
+  if (inflateInit2(&stream, kGzipOnly) != Z_OK) return Internal("zlib cannot start");
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
+  stream.avail_in = static_cast<uInt>(data.size());
+  std::string out;
+  std::array<char, 16 * 1024> buffer;
+  int code = Z_OK;
+  while (code == Z_OK && out.size() <= limit) {
+    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+    stream.avail_out = static_cast<uInt>(buffer.size());
+    code = inflate(&stream, Z_NO_FLUSH);
+    out.append(buffer.data(), buffer.size() - stream.avail_out);
+  }
+  inflateEnd(&stream);
+  if (out.size() > limit) {
+    return ResourceExhausted("the message has more than {} bytes when decompressed", limit);
+  }
+  if (code != Z_STREAM_END) return InvalidArgument("the message is no valid gzip data");
+  return out;
+}
+
+}  // namespace
+
+void GrpcMessageReader::Feed(std::string_view bytes) {
+  while (!bytes.empty()) {
+    if (prefix_.size() < kGrpcPrefixSize) {
+      const size_t count = std::min(kGrpcPrefixSize - prefix_.size(), bytes.size());
+      prefix_.append(bytes.substr(0, count));
+      bytes.remove_prefix(count);
+      if (prefix_.size() < kGrpcPrefixSize) return;
+      message_ = {.compressed = (prefix_[0] & 1) != 0, .size = 0, .payload = {}};
+      for (size_t i = 1; i < kGrpcPrefixSize; ++i) {
+        message_.size = message_.size << 8 | static_cast<uint8_t>(prefix_[i]);
+      }
+      received_ = 0;
+    }
+    const size_t count = std::min(message_.size - received_, bytes.size());
+    const size_t room = limit_ - std::min(limit_, message_.payload.size());
+    message_.payload.append(bytes.substr(0, std::min(count, room)));
+    received_ += count;
+    bytes.remove_prefix(count);
+    if (received_ < message_.size) return;
+    prefix_.clear();
+    sink_(std::exchange(message_, {}));
+  }
+}
+
+std::string EncodeGrpcPrefix(bool compressed, size_t size) {
+  std::string prefix(1, compressed ? '\1' : '\0');
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    prefix.push_back(static_cast<char>(static_cast<uint8_t>(size >> shift)));
+  }
+  return prefix;
+}
+
+StatusOr<std::string> DecompressGrpc(std::string_view payload, std::string_view encoding,
+                                     size_t limit) {
+  if (encoding.empty() || encoding == "identity") return std::string(payload);
+  if (encoding == "gzip") return Gunzip(payload, limit);
+  return Unimplemented("messages compressed with {} are not understood", Printable(encoding, 32));
+}
+
+GrpcStatus ReadGrpcStatus(const h2::HeaderBlock& trailers) {
+  const auto code = ParseInt(trailers.Find("grpc-status"));
+  return {.code = code && *code >= 0 && *code <= INT32_MAX ? static_cast<int>(*code) : kUnknown,
+          .message = PercentDecode(trailers.Find("grpc-message"))};
+}
+
+void AddGrpcStatus(const Status& status, h2::HeaderBlock& trailers) {
+  trailers.Add("grpc-status", std::to_string(static_cast<int>(status.code())));
+  if (!status.ok()) trailers.Add("grpc-message", PercentEncode(Message(status)));
+}
+
+}  // namespace resmgr

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/h2/bytes.h"
+#include "pkg/h2/header_block.h"
+
+namespace resmgr {
+
+// gRPC over HTTP/2: a message is a flag byte (compressed or not), a length of four bytes, big
+// endian, and the payload.
+inline constexpr size_t kGrpcPrefixSize = 5;
+
+// One message of a body.
+struct GrpcMessage {
+  bool compressed = false;
+  size_t size = 0;      // of the payload
+  std::string payload;  // at most the reader's limit of it
+  bool truncated() const { return payload.size() < size; }
+};
+
+// Splits a body into its messages while it passes. Keeps at most `limit` bytes of each.
+class GrpcMessageReader {
+ public:
+  using Sink = std::function<void(GrpcMessage)>;
+  GrpcMessageReader(size_t limit, Sink sink) : limit_(limit), sink_(std::move(sink)) {}
+
+  void Feed(std::string_view bytes);
+  // Whether the body so far ends with a whole message.
+  bool complete() const { return prefix_.empty(); }
+
+ private:
+  size_t limit_;
+  Sink sink_;
+  std::string prefix_;
+  GrpcMessage message_;
+  size_t received_ = 0;
+};
+
+std::string EncodeGrpcPrefix(bool compressed, size_t size);
+
+// The payload as the sender wrote it. `encoding` is the header grpc-encoding. Unimplemented for
+// encodings other than identity and gzip, InvalidArgument for broken data, ResourceExhausted above
+// `limit` bytes.
+StatusOr<std::string> DecompressGrpc(std::string_view payload, std::string_view encoding,
+                                     size_t limit);
+
+// The outcome of a call.
+struct GrpcStatus {
+  int code = 0;  // as on the wire: may be one that no version of gRPC knows
+  std::string message;
+  bool ok() const { return code == 0; }
+};
+
+// From trailers (or the only header block). A missing grpc-status counts as UNKNOWN.
+GrpcStatus ReadGrpcStatus(const h2::HeaderBlock& trailers);
+// grpc-status and grpc-message, percent-encoded as the protocol asks.
+void AddGrpcStatus(const Status& status, h2::HeaderBlock& trailers);
+
+}  // namespace resmgr

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/grpc_message.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+namespace resmgr {
+namespace {
+
+using testing::ElementsAre;
+
+std::string Framed(const std::string& payload, bool compressed = false) {
+  return EncodeGrpcPrefix(compressed, payload.size()) + payload;
+}
+
+std::string Gzip(const std::string& text) {
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string out(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+TEST(GrpcMessageReaderTest, SplitsHoweverTheBytesArrive) {
+  const std::string body = Framed("first") + Framed("") + Framed("third", true);
+  for (size_t step = 1; step <= body.size(); ++step) {
+    std::vector<std::string> payloads;
+    std::vector<bool> compressed;
+    GrpcMessageReader reader(100, [&](GrpcMessage message) {
+      payloads.push_back(message.payload);
+      compressed.push_back(message.compressed);
+    });
+    for (size_t at = 0; at < body.size(); at += step) {
+      reader.Feed(std::string_view(body).substr(at, step));
+    }
+    EXPECT_THAT(payloads, ElementsAre("first", "", "third")) << step;
+    EXPECT_THAT(compressed, ElementsAre(false, false, true)) << step;
+    EXPECT_TRUE(reader.complete());
+  }
+}
+
+TEST(GrpcMessageReaderTest, KeepsOnlyTheBeginningOfLongMessages) {
+  std::vector<GrpcMessage> messages;
+  GrpcMessageReader reader(4, [&](GrpcMessage message) { messages.push_back(std::move(message)); });
+  reader.Feed(Framed("123456") + Framed("ab"));
+  ASSERT_EQ(messages.size(), 2U);
+  EXPECT_EQ(messages[0].payload, "1234");
+  EXPECT_EQ(messages[0].size, 6U);
+  EXPECT_TRUE(messages[0].truncated());
+  EXPECT_EQ(messages[1].payload, "ab");
+  EXPECT_FALSE(messages[1].truncated());
+}
+
+TEST(GrpcMessageReaderTest, AHalfMessageIsNotComplete) {
+  GrpcMessageReader reader(100, [](const GrpcMessage&) { FAIL(); });
+  reader.Feed(std::string_view(Framed("hello")).substr(0, 7));
+  EXPECT_FALSE(reader.complete());
+}
+
+TEST(DecompressGrpcTest, UnpacksGzip) {
+  const std::string text(100'000, 'a');
+  const auto plain = DecompressGrpc(Gzip(text), "gzip", 200'000);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(*plain, text);
+}
+
+TEST(DecompressGrpcTest, RefusesBombsBrokenDataAndUnknownEncodings) {
+  const std::string bomb = Gzip(std::string(10'000'000, '\0'));
+  EXPECT_EQ(DecompressGrpc(bomb, "gzip", 1'000'000).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_EQ(DecompressGrpc("not gzip", "gzip", 1000).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(DecompressGrpc(Gzip("abc").substr(0, 10), "gzip", 1000).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(DecompressGrpc("x", "snappy", 1000).status().code(), StatusCode::kUnimplemented);
+}
+
+TEST(GrpcStatusTest, TextSurvivesTheTrip) {
+  h2::HeaderBlock trailers;
+  AddGrpcStatus(ResourceExhausted("100% of CPUs\ntaken, größe"), trailers);
+  const GrpcStatus status = ReadGrpcStatus(trailers);
+  EXPECT_EQ(status.code, 8);
+  EXPECT_EQ(status.message, "100% of CPUs\ntaken, größe");
+  EXPECT_EQ(trailers.Find("grpc-message").find('\n'), std::string_view::npos);
+}
+
+TEST(GrpcStatusTest, AMissingOrSillyStatusIsUnknown) {
+  h2::HeaderBlock none;
+  EXPECT_EQ(ReadGrpcStatus(none).code, 2);
+  h2::HeaderBlock silly;
+  silly.Add("grpc-status", "ok");
+  silly.Add("grpc-message", "50%");
+  EXPECT_EQ(ReadGrpcStatus(silly).code, 2);
+  EXPECT_EQ(ReadGrpcStatus(silly).message, "50%");
+}
+
+}  // namespace
+}  // namespace resmgr

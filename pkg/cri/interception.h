@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/cri/grpc_message.h"
+#include "pkg/cri/method_table.h"
+
+namespace resmgr {
+
+// One call that is read on its way: the request is held until it is decided, the reply is seen
+// before the client gets its end. Loop's thread only. Destroyed without OnReply when the outcome
+// stays unknown: the client went away or the connection to the runtime broke.
+class Interception {
+ public:
+  struct Verdict {
+    Status refusal;      // not OK: the client gets this and the runtime is not asked
+    std::string suffix;  // appended to the message; empty forwards its bytes untouched
+  };
+  using Decide = std::function<void(Verdict)>;
+
+  virtual ~Interception() = default;
+
+  // Calls `decide` once, at once or later, and never after the destructor. `message` lives until
+  // then.
+  virtual void OnRequest(std::string_view message, Decide decide) = 0;
+  // How the runtime answered; `message` is empty when it failed or could not be read.
+  virtual void OnReply(const GrpcStatus& status, std::string_view message) = 0;
+};
+
+// Decides which calls are read. Outlives its interceptions.
+class Interceptor {
+ public:
+  virtual ~Interceptor() = default;
+  // Null: the call passes through.
+  virtual std::unique_ptr<Interception> Begin(const Method& method) = 0;
+};
+
+}  // namespace resmgr

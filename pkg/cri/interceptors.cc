@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/interceptors.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "pkg/cri/messages.h"
+
+namespace resmgr {
+
+namespace {
+
+// gRPC's NOT_FOUND: what was to be stopped or removed does not exist, which kubelet takes for
+// success.
+constexpr int kGrpcNotFound = 5;
+
+// What all of them share: waiting for the brain to know the runtime's state, and being destroyed
+// meanwhile.
+class WaitingInterception : public Interception {
+ public:
+  explicit WaitingInterception(ResourceManager& manager) : manager_(manager) {}
+
+  void OnRequest(std::string_view message, Decide decide) final {
+    if (!Decode(message)) {
+      decide({});
+      return;
+    }
+    decide_ = std::move(decide);
+    manager_.WhenReady([this, alive = alive()](const Status& ready) {
+      if (alive.expired()) return;
+      if (ready.ok()) {
+        Admit();
+      } else {
+        Answer({.refusal = ready, .suffix = {}});
+      }
+    });
+  }
+
+ protected:
+  // False: the request is not what its path says.
+  virtual bool Decode(std::string_view message) = 0;
+  // Ends, at once or later, with Answer.
+  virtual void Admit() = 0;
+
+  // May destroy this object: nothing follows it.
+  void Answer(Verdict verdict) {
+    const Decide decide = std::move(decide_);
+    decide(std::move(verdict));
+  }
+
+  // Expires when this object is destroyed.
+  std::weak_ptr<void> alive() const { return alive_; }
+
+  ResourceManager& manager_;
+
+ private:
+  Decide decide_;
+  std::shared_ptr<void> alive_ = std::make_shared<char>();
+};
+
+class CreateContainerInterception final : public WaitingInterception {
+ public:
+  using WaitingInterception::WaitingInterception;
+  ~CreateContainerInterception() override {
+    if (!admission_) return;
+    manager_.CreateFailed(admission_->key);
+    // Whether the container exists now, only the runtime knows.
+    manager_.Resync();
+  }
+
+  void OnReply(const GrpcStatus& status, std::string_view message) override {
+    if (!admission_) return;
+    const ContainerKey key = std::exchange(admission_, std::nullopt)->key;
+    const auto id = DecodeId(message);
+    if (status.ok() && id.ok() && !id->empty()) {
+      manager_.CreateSucceeded(key, ContainerId(*id));
+    } else {
+      manager_.CreateFailed(key);
+    }
+  }
+
+ private:
+  bool Decode(std::string_view message) override {
+    auto decoded = DecodeCreateContainer(message);
+    if (!decoded.ok()) return false;
+    request_ = std::move(decoded->request);
+    sandbox_config_ = decoded->sandbox_config;
+    return true;
+  }
+
+  void Admit() override {
+    if (manager_.snapshot().FindPod(request_.pod_id) == nullptr && !sandbox_config_.empty()) {
+      if (auto pod = DecodeSandboxConfig(sandbox_config_); pod.ok()) {
+        pod->id = request_.pod_id;
+        request_.pod = *std::move(pod);
+      }
+    }
+    auto admission = manager_.AdmitCreate(request_);
+    if (!admission.ok()) {
+      Answer({.refusal = admission.status(), .suffix = {}});
+      return;
+    }
+    admission_ = *std::move(admission);
+    Answer({.refusal = OkStatus(), .suffix = EncodeCreateAdjustment(admission_->adjustment)});
+  }
+
+  CreateRequest request_;
+  std::string_view sandbox_config_;
+  std::optional<Admission> admission_;
+};
+
+class UpdateContainerInterception final : public WaitingInterception {
+ public:
+  using WaitingInterception::WaitingInterception;
+  ~UpdateContainerInterception() override {
+    if (admission_) manager_.UpdateFailed(*admission_);
+  }
+
+  void OnReply(const GrpcStatus& status, std::string_view) override {
+    if (!admission_) return;
+    const Admission admission = *std::exchange(admission_, std::nullopt);
+    if (status.ok()) {
+      manager_.UpdateSucceeded(admission);
+    } else {
+      manager_.UpdateFailed(admission);
+    }
+  }
+
+ private:
+  bool Decode(std::string_view message) override {
+    auto decoded = DecodeUpdateContainerResources(message);
+    if (!decoded.ok() || !decoded->has_linux) return false;
+    request_ = *std::move(decoded);
+    return true;
+  }
+
+  void Admit() override {
+    auto admission = manager_.AdmitUpdate(request_.id, request_.resources);
+    if (!admission.ok()) {
+      Answer({.refusal = admission.status(), .suffix = {}});
+      return;
+    }
+    admission_ = *std::move(admission);
+    Answer({.refusal = OkStatus(), .suffix = EncodeUpdateAdjustment(admission_->adjustment)});
+  }
+
+  UpdateMessage request_;
+  std::optional<Admission> admission_;
+};
+
+class StartContainerInterception final : public WaitingInterception {
+ public:
+  using WaitingInterception::WaitingInterception;
+  ~StartContainerInterception() override {
+    // It may run: to count it as running is the safe side.
+    if (admitted_) manager_.StartSucceeded(id_);
+  }
+
+  void OnReply(const GrpcStatus& status, std::string_view) override {
+    if (!std::exchange(admitted_, false)) return;
+    if (status.ok()) {
+      manager_.StartSucceeded(id_);
+    } else {
+      manager_.StartFailed(id_);
+    }
+  }
+
+ private:
+  bool Decode(std::string_view message) override {
+    auto id = DecodeId(message);
+    if (!id.ok()) return false;
+    id_ = ContainerId(*std::move(id));
+    return true;
+  }
+
+  void Admit() override {
+    const std::weak_ptr<void> alive = this->alive();
+    auto wait = manager_.AdmitStart(id_, [this](const Status& status) {
+      admitted_ = status.ok();
+      Answer({.refusal = status, .suffix = {}});
+    });
+    if (!alive.expired()) wait_ = std::move(wait);
+  }
+
+  ContainerId id_;
+  bool admitted_ = false;
+  std::unique_ptr<ResourceManager::StartWait> wait_;
+};
+
+class RunPodSandboxInterception final : public Interception {
+ public:
+  explicit RunPodSandboxInterception(ResourceManager& manager) : manager_(manager) {}
+
+  void OnRequest(std::string_view message, Decide decide) override {
+    if (auto decoded = DecodeRunPodSandbox(message); decoded.ok()) pod_ = std::move(decoded->pod);
+    decide({});
+  }
+
+  void OnReply(const GrpcStatus& status, std::string_view message) override {
+    const auto id = DecodeId(message);
+    if (!pod_ || !status.ok() || !id.ok() || id->empty()) return;
+    pod_->id = PodSandboxId(*id);
+    manager_.PodCreated(*std::move(pod_));
+  }
+
+ private:
+  ResourceManager& manager_;
+  std::optional<Pod> pod_;
+};
+
+// A request of an id whose success the brain is told.
+class ReleaseInterception final : public Interception {
+ public:
+  using Release = void (*)(ResourceManager& manager, std::string id);
+  ReleaseInterception(ResourceManager& manager, Release release)
+      : manager_(manager), release_(release) {}
+
+  void OnRequest(std::string_view message, Decide decide) override {
+    if (auto id = DecodeId(message); id.ok()) id_ = *std::move(id);
+    decide({});
+  }
+
+  void OnReply(const GrpcStatus& status, std::string_view) override {
+    if (!id_.empty() && (status.ok() || status.code == kGrpcNotFound)) {
+      release_(manager_, std::move(id_));
+    }
+  }
+
+ private:
+  ResourceManager& manager_;
+  Release release_;
+  std::string id_;
+};
+
+}  // namespace
+
+std::unique_ptr<Interception> ResourceInterceptor::Begin(const Method& method) {
+  const auto release = [this](ReleaseInterception::Release function) {
+    return std::make_unique<ReleaseInterception>(manager_, function);
+  };
+  switch (method.operation) {
+    case Operation::kCreateContainer:
+      return std::make_unique<CreateContainerInterception>(manager_);
+    case Operation::kStartContainer:
+      return std::make_unique<StartContainerInterception>(manager_);
+    case Operation::kUpdateContainerResources:
+      return std::make_unique<UpdateContainerInterception>(manager_);
+    case Operation::kRunPodSandbox:
+      return std::make_unique<RunPodSandboxInterception>(manager_);
+    case Operation::kStopContainer:
+      return release([](ResourceManager& manager, std::string id) {
+        manager.ContainerStopped(ContainerId(std::move(id)));
+      });
+    case Operation::kRemoveContainer:
+      return release([](ResourceManager& manager, std::string id) {
+        manager.ContainerRemoved(ContainerId(std::move(id)));
+      });
+    case Operation::kStopPodSandbox:
+      return release([](ResourceManager& manager, std::string id) {
+        manager.PodStopped(PodSandboxId(std::move(id)));
+      });
+    case Operation::kRemovePodSandbox:
+      return release([](ResourceManager& manager, std::string id) {
+        manager.PodRemoved(PodSandboxId(std::move(id)));
+      });
+    case Operation::kUpdatePodSandboxResources:
+    case Operation::kOther:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace resmgr

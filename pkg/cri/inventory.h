@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/resmgr/runtime_client.h"
+
+namespace resmgr {
+
+// Reads what a runtime says about itself: replies of List and verbose Status calls. InvalidArgument
+// when the bytes are not what they should be. Used while synchronizing, so plainly with the full
+// protobuf library.
+
+// ListPodSandboxResponse: pods as they are listed, those that are not ready included.
+StatusOr<std::vector<Pod>> ReadPodList(std::string_view reply);
+// ListContainersResponse, without resources.
+StatusOr<std::vector<RuntimeContainer>> ReadContainerList(std::string_view reply);
+
+// PodSandboxStatusResponse: adds the cgroup parent (and so the QoS class) to the pod. containerd
+// tells it in info.config.linux.cgroup_parent, CRI-O in the annotation
+// io.kubernetes.cri-o.CgroupParent of info.runtimeSpec.
+Status AddPodStatus(std::string_view reply, Pod& pod);
+// ContainerStatusResponse: adds the resources in force, from ContainerStatus.resources where the
+// runtime fills it and else from the OCI specification in info.
+Status AddContainerStatus(std::string_view reply, RuntimeContainer& container);
+
+std::string EncodeVerbosePodStatusRequest(const PodSandboxId& id);
+std::string EncodeVerboseContainerStatusRequest(const ContainerId& id);
+
+}  // namespace resmgr

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/messages.h"
+
+#include <utility>
+
+#include "pkg/cri/wire.h"
+#include "pkg/kube/qos.h"
+
+namespace resmgr {
+
+namespace {
+
+// Reads the message and calls visit(reader) for each field; visit returns false when a nested
+// message is broken.
+template <typename Visit>
+bool ForEachField(std::string_view message, Visit visit) {
+  WireReader reader(message);
+  while (reader.Next()) {
+    if (!visit(reader)) return false;
+  }
+  return !reader.failed();
+}
+
+bool ReadMapEntry(std::string_view entry, StringMap& map) {
+  std::string_view key;
+  std::string_view value;
+  const bool ok = ForEachField(entry, [&](const WireReader& field) {
+    if (field.field() == 1) key = field.bytes();
+    if (field.field() == 2) value = field.bytes();
+    return true;
+  });
+  if (ok) map.insert_or_assign(std::string(key), std::string(value));
+  return ok;
+}
+
+bool ReadHugepageLimit(std::string_view message, LinuxResources& resources) {
+  std::string page_size;
+  uint64_t limit = 0;
+  const bool ok = ForEachField(message, [&](const WireReader& field) {
+    if (field.field() == 1) page_size = field.bytes();
+    if (field.field() == 2) limit = field.number();
+    return true;
+  });
+  if (ok && !page_size.empty()) resources.hugepage_limits[page_size] = limit;
+  return ok;
+}
+
+bool ReadLinuxResources(std::string_view message, LinuxResources& resources) {
+  return ForEachField(message, [&](const WireReader& field) {
+    const auto number = static_cast<int64_t>(field.number());
+    switch (field.field()) {
+      case 1:
+        resources.cpu_period = number;
+        return true;
+      case 2:
+        resources.cpu_quota = number;
+        return true;
+      case 3:
+        resources.cpu_shares = number;
+        return true;
+      case 4:
+        resources.memory_limit = number;
+        return true;
+      case 5:
+        resources.oom_score_adj = number;
+        return true;
+      case 6:
+        resources.cpuset_cpus = std::string(field.bytes());
+        return true;
+      case 7:
+        resources.cpuset_mems = std::string(field.bytes());
+        return true;
+      case 8:
+        return ReadHugepageLimit(field.bytes(), resources);
+      default:
+        return true;
+    }
+  });
+}
+
+bool ReadContainerConfig(std::string_view message, CreateRequest& request) {
+  return ForEachField(message, [&](const WireReader& field) {
+    switch (field.field()) {
+      case 1:  // metadata
+        return ForEachField(field.bytes(), [&](const WireReader& metadata) {
+          if (metadata.field() == 1) request.name = metadata.bytes();
+          if (metadata.field() == 2) request.attempt = static_cast<uint32_t>(metadata.number());
+          return true;
+        });
+      case 9:
+        return ReadMapEntry(field.bytes(), request.labels);
+      case 10:
+        return ReadMapEntry(field.bytes(), request.annotations);
+      case 15:  // linux
+        request.has_linux = true;
+        return ForEachField(field.bytes(), [&](const WireReader& linux_field) {
+          return linux_field.field() != 1 ||
+                 ReadLinuxResources(linux_field.bytes(), request.resources);
+        });
+      default:
+        return true;
+    }
+  });
+}
+
+bool ReadPodMetadata(std::string_view message, Pod& pod) {
+  return ForEachField(message, [&](const WireReader& field) {
+    if (field.field() == 1) pod.name = field.bytes();
+    if (field.field() == 2) pod.uid = PodUid(std::string(field.bytes()));
+    if (field.field() == 3) pod.namespace_name = field.bytes();
+    return true;
+  });
+}
+
+bool ReadSandboxConfig(std::string_view message, Pod& pod) {
+  return ForEachField(message, [&](const WireReader& field) {
+    switch (field.field()) {
+      case 1:
+        return ReadPodMetadata(field.bytes(), pod);
+      case 6:
+        return ReadMapEntry(field.bytes(), pod.labels);
+      case 7:
+        return ReadMapEntry(field.bytes(), pod.annotations);
+      case 8:  // linux
+        return ForEachField(field.bytes(), [&](const WireReader& linux_field) {
+          if (linux_field.field() == 1) pod.cgroup_parent = linux_field.bytes();
+          return true;
+        });
+      default:
+        return true;
+    }
+  });
+}
+
+std::string EncodeResources(const Adjustment& adjustment) {
+  std::string bytes;
+  if (adjustment.cpu_period) {
+    AppendNumberField(1, static_cast<uint64_t>(*adjustment.cpu_period), bytes);
+  }
+  if (adjustment.cpu_quota) {
+    AppendNumberField(2, static_cast<uint64_t>(*adjustment.cpu_quota), bytes);
+  }
+  if (adjustment.cpu_shares) {
+    AppendNumberField(3, static_cast<uint64_t>(*adjustment.cpu_shares), bytes);
+  }
+  if (adjustment.cpuset_cpus) AppendBytesField(6, *adjustment.cpuset_cpus, bytes);
+  if (adjustment.cpuset_mems) AppendBytesField(7, *adjustment.cpuset_mems, bytes);
+  return bytes;
+}
+
+}  // namespace
+
+StatusOr<CreateMessage> DecodeCreateContainer(std::string_view message) {
+  CreateMessage decoded;
+  const bool ok = ForEachField(message, [&](const WireReader& field) {
+    if (field.field() == 1) decoded.request.pod_id = PodSandboxId(std::string(field.bytes()));
+    if (field.field() == 2) return ReadContainerConfig(field.bytes(), decoded.request);
+    if (field.field() == 3) decoded.sandbox_config = field.bytes();
+    return true;
+  });
+  if (!ok) return InvalidArgument("the bytes are no CreateContainerRequest");
+  return decoded;
+}
+
+StatusOr<Pod> DecodeSandboxConfig(std::string_view message) {
+  Pod pod;
+  if (!ReadSandboxConfig(message, pod)) {
+    return InvalidArgument("the bytes are no PodSandboxConfig");
+  }
+  SetQosFromCgroup(pod);
+  return pod;
+}
+
+void SetQosFromCgroup(Pod& pod) {
+  const auto cgroup = ParsePodCgroup(pod.cgroup_parent);
+  pod.qos = cgroup ? cgroup->qos : QosClass::kBestEffort;
+}
+
+StatusOr<RunPodMessage> DecodeRunPodSandbox(std::string_view message) {
+  RunPodMessage decoded;
+  const bool ok = ForEachField(message, [&](const WireReader& field) {
+    if (field.field() == 1) return ReadSandboxConfig(field.bytes(), decoded.pod);
+    if (field.field() == 2) decoded.pod.runtime_handler = field.bytes();
+    return true;
+  });
+  if (!ok) return InvalidArgument("the bytes are no RunPodSandboxRequest");
+  SetQosFromCgroup(decoded.pod);
+  return decoded;
+}
+
+StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message) {
+  UpdateMessage decoded;
+  const bool ok = ForEachField(message, [&](const WireReader& field) {
+    if (field.field() == 1) decoded.id = ContainerId(std::string(field.bytes()));
+    if (field.field() != 2) return true;
+    decoded.has_linux = true;
+    return ReadLinuxResources(field.bytes(), decoded.resources);
+  });
+  if (!ok) return InvalidArgument("the bytes are no UpdateContainerResourcesRequest");
+  return decoded;
+}
+
+StatusOr<std::string> DecodeId(std::string_view message) {
+  std::string id;
+  const bool ok = ForEachField(message, [&](const WireReader& field) {
+    if (field.field() == 1) id = field.bytes();
+    return true;
+  });
+  if (!ok) return InvalidArgument("the bytes are no message with an id");
+  return id;
+}
+
+std::string EncodeCreateAdjustment(const Adjustment& adjustment) {
+  std::string bytes;
+  if (adjustment.empty()) return bytes;
+  std::string linux_config;
+  AppendBytesField(1, EncodeResources(adjustment), linux_config);
+  std::string config;
+  AppendBytesField(15, linux_config, config);
+  AppendBytesField(2, config, bytes);
+  return bytes;
+}
+
+std::string EncodeUpdateAdjustment(const Adjustment& adjustment) {
+  std::string bytes;
+  if (!adjustment.empty()) AppendBytesField(2, EncodeResources(adjustment), bytes);
+  return bytes;
+}
+
+std::string EncodeUpdateRequest(const ContainerId& id, const Adjustment& adjustment) {
+  std::string bytes;
+  AppendBytesField(1, id.value(), bytes);
+  return bytes + EncodeUpdateAdjustment(adjustment);
+}
+
+}  // namespace resmgr

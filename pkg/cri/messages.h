@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/model/adjustment.h"
+#include "pkg/model/pod.h"
+#include "pkg/model/resources.h"
+#include "pkg/resmgr/resource_manager.h"
+
+namespace resmgr {
+
+// What the brain needs from intercepted messages, read straight from their bytes: the rest is not
+// parsed, not even looked at. Field numbers are those of runtime.v1, which runtime.v1alpha2 shares.
+// Every function here fails with InvalidArgument when the bytes are no such message.
+
+struct CreateMessage {
+  CreateRequest request;            // without `pod`
+  std::string_view sandbox_config;  // PodSandboxConfig, a view into the message
+};
+StatusOr<CreateMessage> DecodeCreateContainer(std::string_view message);
+
+// A PodSandboxConfig as a pod: QoS class from the cgroup parent, no id.
+StatusOr<Pod> DecodeSandboxConfig(std::string_view message);
+
+// Fills pod.qos from pod.cgroup_parent; a parent that is no pod's counts as BestEffort, which
+// claims nothing.
+void SetQosFromCgroup(Pod& pod);
+
+struct RunPodMessage {
+  Pod pod;  // without id
+};
+StatusOr<RunPodMessage> DecodeRunPodSandbox(std::string_view message);
+
+struct UpdateMessage {
+  ContainerId id;
+  bool has_linux = false;
+  LinuxResources resources;
+};
+StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message);
+
+// Field 1 as a string: the id in the requests StartContainer, StopContainer, RemoveContainer,
+// StopPodSandbox, RemovePodSandbox, and in the replies of RunPodSandbox and CreateContainer.
+StatusOr<std::string> DecodeId(std::string_view message);
+
+// Bytes that, appended to the message, change just the fields of the adjustment: in protobuf a
+// later value of a field wins and embedded messages merge, so all that stands before stays as it
+// was. Empty for an empty adjustment.
+std::string EncodeCreateAdjustment(const Adjustment& adjustment);
+std::string EncodeUpdateAdjustment(const Adjustment& adjustment);
+
+// A whole UpdateContainerResourcesRequest.
+std::string EncodeUpdateRequest(const ContainerId& id, const Adjustment& adjustment);
+
+}  // namespace resmgr

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/messages.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+
+#include "pkg/api/runtime_v1.pb.h"
+#include "pkg/cri/wire.h"
+
+namespace resmgr {
+namespace {
+
+namespace v1 = ::runtime::v1;
+using google::protobuf::util::MessageDifferencer;
+using testing::HasSubstr;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+v1::CreateContainerRequest FullRequest() {
+  v1::CreateContainerRequest request;
+  request.set_pod_sandbox_id("sandbox");
+  auto& config = *request.mutable_config();
+  config.mutable_metadata()->set_name("app");
+  config.mutable_metadata()->set_attempt(3);
+  (*config.mutable_labels())["l"] = "1";
+  (*config.mutable_annotations())["a"] = "2";
+  config.add_command("/bin/app");
+  auto& resources = *config.mutable_linux()->mutable_resources();
+  resources.set_cpu_period(100'000);
+  resources.set_cpu_quota(-1);
+  resources.set_cpu_shares(2048);
+  resources.set_memory_limit_in_bytes(1 << 30);
+  resources.set_oom_score_adj(-997);
+  resources.set_cpuset_cpus("0-1");
+  auto& limit = *resources.add_hugepage_limits();
+  limit.set_page_size("2MB");
+  limit.set_limit(4096);
+  auto& sandbox = *request.mutable_sandbox_config();
+  sandbox.mutable_metadata()->set_name("pod");
+  sandbox.mutable_metadata()->set_uid("uid");
+  sandbox.mutable_metadata()->set_namespace_("ns");
+  sandbox.mutable_linux()->set_cgroup_parent("/kubepods/poduid");
+  return request;
+}
+
+TEST(MessagesTest, ReadsWhatADecisionNeeds) {
+  const std::string bytes = FullRequest().SerializeAsString();
+  const auto decoded = DecodeCreateContainer(bytes);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  const CreateRequest& request = decoded->request;
+  EXPECT_EQ(request.pod_id.value(), "sandbox");
+  EXPECT_EQ(request.name, "app");
+  EXPECT_EQ(request.attempt, 3U);
+  EXPECT_THAT(request.labels, UnorderedElementsAre(Pair("l", "1")));
+  EXPECT_THAT(request.annotations, UnorderedElementsAre(Pair("a", "2")));
+  EXPECT_TRUE(request.has_linux);
+  EXPECT_EQ(request.resources.cpu_period, 100'000);
+  EXPECT_EQ(request.resources.cpu_quota, -1);
+  EXPECT_EQ(request.resources.cpu_shares, 2048);
+  EXPECT_EQ(request.resources.memory_limit, 1 << 30);
+  EXPECT_EQ(request.resources.oom_score_adj, -997);
+  EXPECT_EQ(request.resources.cpuset_cpus, "0-1");
+  EXPECT_EQ(request.resources.cpuset_mems, std::nullopt);
+  EXPECT_THAT(request.resources.hugepage_limits, UnorderedElementsAre(Pair("2MB", 4096)));
+
+  const auto pod = DecodeSandboxConfig(decoded->sandbox_config);
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(pod->name, "pod");
+  EXPECT_EQ(pod->uid.value(), "uid");
+  EXPECT_EQ(pod->namespace_name, "ns");
+  EXPECT_EQ(pod->qos, QosClass::kGuaranteed);
+}
+
+TEST(MessagesTest, AnEmptyRequestIsARequest) {
+  const auto decoded = DecodeCreateContainer("");
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_FALSE(decoded->request.has_linux);
+}
+
+TEST(MessagesTest, SplitMessagesMerge) {
+  // Two occurrences of config and linux are one message to every protobuf parser.
+  v1::CreateContainerRequest second;
+  second.mutable_config()->mutable_linux()->mutable_resources()->set_cpu_shares(512);
+  const auto decoded =
+      DecodeCreateContainer(FullRequest().SerializeAsString() + second.SerializeAsString());
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(decoded->request.resources.cpu_shares, 512);
+  EXPECT_EQ(decoded->request.resources.cpu_quota, -1);
+  EXPECT_EQ(decoded->request.name, "app");
+}
+
+TEST(MessagesTest, AnAdjustmentChangesItsFieldsAndNothingElse) {
+  v1::CreateContainerRequest expected = FullRequest();
+  std::string bytes = expected.SerializeAsString();
+  AppendBytesField(2000, "from next year's API", bytes);
+  const std::string original = bytes;
+  bytes += EncodeCreateAdjustment({.cpuset_cpus = "4-7,12",
+                                   .cpuset_mems = "1",
+                                   .cpu_shares = 100,
+                                   .cpu_quota = -1,
+                                   .cpu_period = 50'000});
+  EXPECT_EQ(bytes.substr(0, original.size()), original);
+
+  v1::CreateContainerRequest edited;
+  ASSERT_TRUE(edited.ParseFromString(bytes));
+  auto& resources = *expected.mutable_config()->mutable_linux()->mutable_resources();
+  resources.set_cpuset_cpus("4-7,12");
+  resources.set_cpuset_mems("1");
+  resources.set_cpu_shares(100);
+  resources.set_cpu_quota(-1);
+  resources.set_cpu_period(50'000);
+  expected.GetReflection()->MutableUnknownFields(&expected)->AddLengthDelimited(
+      2000, "from next year's API");
+  EXPECT_TRUE(MessageDifferencer::Equals(edited, expected)) << edited.DebugString();
+}
+
+TEST(MessagesTest, AnEmptyAdjustmentAddsNothing) {
+  EXPECT_EQ(EncodeCreateAdjustment({}), "");
+  EXPECT_EQ(EncodeUpdateAdjustment({}), "");
+}
+
+TEST(MessagesTest, ReadsAndAdjustsAnUpdate) {
+  v1::UpdateContainerResourcesRequest request;
+  request.set_container_id("id");
+  request.mutable_linux()->set_cpu_shares(1024);
+  request.mutable_linux()->set_cpuset_cpus("0-3");
+  const std::string bytes = request.SerializeAsString();
+  const auto decoded = DecodeUpdateContainerResources(bytes);
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(decoded->id.value(), "id");
+  EXPECT_TRUE(decoded->has_linux);
+  EXPECT_EQ(decoded->resources.cpu_shares, 1024);
+  EXPECT_EQ(decoded->resources.cpuset_cpus, "0-3");
+
+  v1::UpdateContainerResourcesRequest edited;
+  ASSERT_TRUE(edited.ParseFromString(bytes + EncodeUpdateAdjustment({.cpuset_cpus = "2"})));
+  EXPECT_EQ(edited.linux().cpuset_cpus(), "2");
+  EXPECT_EQ(edited.linux().cpu_shares(), 1024);
+}
+
+TEST(MessagesTest, BuildsAnUpdate) {
+  v1::UpdateContainerResourcesRequest request;
+  ASSERT_TRUE(request.ParseFromString(
+      EncodeUpdateRequest(ContainerId("abc"), {.cpuset_cpus = "1", .cpu_quota = -1})));
+  EXPECT_EQ(request.container_id(), "abc");
+  EXPECT_EQ(request.linux().cpuset_cpus(), "1");
+  EXPECT_EQ(request.linux().cpu_quota(), -1);
+}
+
+TEST(MessagesTest, BrokenBytesAreRefusedAtEveryDepth) {
+  const std::string good = FullRequest().SerializeAsString();
+  EXPECT_EQ(DecodeCreateContainer(good.substr(0, good.size() - 1)).status().code(),
+            StatusCode::kInvalidArgument);
+  v1::CreateContainerRequest request;
+  request.set_pod_sandbox_id("x");
+  std::string nested;
+  AppendBytesField(15, "\xff\xff", nested);
+  std::string bytes = request.SerializeAsString();
+  AppendBytesField(2, nested, bytes);
+  EXPECT_THAT(Describe(DecodeCreateContainer(bytes).status()),
+              HasSubstr("no CreateContainerRequest"));
+  EXPECT_FALSE(DecodeUpdateContainerResources("\x12\x02\xff\xff").ok());
+  EXPECT_FALSE(DecodeId("\x0a").ok());
+  EXPECT_FALSE(DecodeRunPodSandbox("\xff").ok());
+}
+
+TEST(MessagesTest, ReadsARunPodSandbox) {
+  v1::RunPodSandboxRequest request;
+  request.mutable_config()->mutable_metadata()->set_name("pod");
+  request.mutable_config()->mutable_linux()->set_cgroup_parent("/kubepods/burstable/podx");
+  request.set_runtime_handler("kata");
+  const auto decoded = DecodeRunPodSandbox(request.SerializeAsString());
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(decoded->pod.name, "pod");
+  EXPECT_EQ(decoded->pod.qos, QosClass::kBurstable);
+  EXPECT_EQ(decoded->pod.runtime_handler, "kata");
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/method_table.h"
+
+#include <array>
+#include <utility>
+
+namespace resmgr {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Operation>, 9> kOperations = {{
+    {"RunPodSandbox", Operation::kRunPodSandbox},
+    {"StopPodSandbox", Operation::kStopPodSandbox},
+    {"RemovePodSandbox", Operation::kRemovePodSandbox},
+    {"CreateContainer", Operation::kCreateContainer},
+    {"StartContainer", Operation::kStartContainer},
+    {"StopContainer", Operation::kStopContainer},
+    {"RemoveContainer", Operation::kRemoveContainer},
+    {"UpdateContainerResources", Operation::kUpdateContainerResources},
+    {"UpdatePodSandboxResources", Operation::kUpdatePodSandboxResources},
+}};
+
+Service ClassifyService(std::string_view service) {
+  for (const std::string_view package : {"runtime.v1.", "runtime.v1alpha2."}) {
+    if (service.substr(0, package.size()) != package) continue;
+    const std::string_view name = service.substr(package.size());
+    if (name == "RuntimeService") return Service::kRuntime;
+    if (name == "ImageService") return Service::kImage;
+  }
+  return Service::kOther;
+}
+
+}  // namespace
+
+Method ClassifyMethod(std::string_view path) {
+  Method method{.path = path, .name = path};
+  const size_t slash = path.rfind('/');
+  if (path.empty() || path.front() != '/' || slash == 0 || slash == std::string_view::npos) {
+    return method;
+  }
+  method.name = path.substr(slash + 1);
+  method.service = ClassifyService(path.substr(1, slash - 1));
+  if (method.service != Service::kRuntime) return method;
+  method.endless = method.name == "GetContainerEvents";
+  for (const auto& [name, operation] : kOperations) {
+    if (method.name == name) method.operation = operation;
+  }
+  return method;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+namespace resmgr {
+
+// The calls that the brain may want to see. Everything else is kOther.
+enum class Operation {
+  kOther,
+  kRunPodSandbox,
+  kStopPodSandbox,
+  kRemovePodSandbox,
+  kCreateContainer,
+  kStartContainer,
+  kStopContainer,
+  kRemoveContainer,
+  kUpdateContainerResources,
+  kUpdatePodSandboxResources,
+};
+
+enum class Service { kRuntime, kImage, kOther };
+
+// What a request's path tells. Views into the path or into constants.
+struct Method {
+  std::string_view path;  // "/runtime.v1.RuntimeService/Version"
+  std::string_view name;  // "Version"
+  Service service = Service::kOther;
+  Operation operation = Operation::kOther;
+  // Ends only when one side gives up (GetContainerEvents): never waited for on shutdown.
+  bool endless = false;
+};
+
+// Both API versions, runtime.v1 and runtime.v1alpha2, have the same methods. Never fails: what is
+// not known is kOther. The path must outlive the result.
+Method ClassifyMethod(std::string_view path);
+
+}  // namespace resmgr

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/method_table.h"
+
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+TEST(MethodTableTest, KnowsBothApiVersions) {
+  for (const char* path : {"/runtime.v1.RuntimeService/CreateContainer",
+                           "/runtime.v1alpha2.RuntimeService/CreateContainer"}) {
+    const Method method = ClassifyMethod(path);
+    EXPECT_EQ(method.service, Service::kRuntime);
+    EXPECT_EQ(method.operation, Operation::kCreateContainer);
+    EXPECT_EQ(method.name, "CreateContainer");
+    EXPECT_FALSE(method.endless);
+  }
+}
+
+TEST(MethodTableTest, ImageCallsAreNotOperations) {
+  const Method method = ClassifyMethod("/runtime.v1.ImageService/PullImage");
+  EXPECT_EQ(method.service, Service::kImage);
+  EXPECT_EQ(method.operation, Operation::kOther);
+}
+
+TEST(MethodTableTest, EventsAreEndless) {
+  EXPECT_TRUE(ClassifyMethod("/runtime.v1.RuntimeService/GetContainerEvents").endless);
+}
+
+TEST(MethodTableTest, WhatIsUnknownPasses) {
+  for (const char* path :
+       {"/runtime.v1.RuntimeService/NextYearsMethod", "/runtime.v2.RuntimeService/CreateContainer",
+        "/other.Service/CreateContainer", "/CreateContainer", "CreateContainer", "/", "", "//"}) {
+    EXPECT_EQ(ClassifyMethod(path).operation, Operation::kOther) << path;
+  }
+  EXPECT_EQ(ClassifyMethod("/other.Service/StartContainer").service, Service::kOther);
+}
+
+}  // namespace
+}  // namespace resmgr

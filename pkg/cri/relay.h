@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/cri/call_tap.h"
+#include "pkg/cri/connection.h"
+#include "pkg/cri/interception.h"
+#include "pkg/h2/flush_queue.h"
+#include "pkg/log/log.h"
+#include "pkg/log/rate_limit.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr {
+
+namespace dump {
+class Dumper;
+}  // namespace dump
+
+// The socket that the kubelet uses. Accepts connections and relays every call, bytes as they are,
+// to the runtime that serves it. Loop's thread only.
+class Relay {
+ public:
+  struct Options {
+    std::string relay_socket;
+    std::string runtime_socket;
+    // Where image calls go; nullopt: they are not served.
+    std::optional<std::string> image_socket;
+    // How long the calls in flight may take on shutdown.
+    std::chrono::milliseconds drain_timeout{25'000};
+  };
+
+  // Neither the interceptor nor the dumper is owned; both may be null and outlive the relay.
+  // AlreadyExists: another instance listens on the socket.
+  static StatusOr<std::unique_ptr<Relay>> Create(EventLoop& loop, h2::FlushQueue& flushes,
+                                                 Options options, Interceptor* interceptor,
+                                                 dump::Dumper* dumper);
+  ~Relay();
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  // Refuses what is new, waits for the calls in flight, then runs `done`, once.
+  void Drain(std::function<void()> done);
+  size_t connections() const { return connections_.size(); }
+
+  // For connections and calls:
+  h2::FlushQueue& flushes() { return flushes_; }
+  Interceptor* interceptor() const { return interceptor_; }
+  // Null when nobody wants to see this call.
+  std::unique_ptr<CallTap> MakeTap(const Method& method, bool intercepted);
+  StatusOr<std::string> SocketFor(const Method& method) const;
+  // A call that should have been read could not be.
+  void NoteUnread(const Method& method, std::string_view why);
+  // Destroys the connection, later.
+  void Remove(Connection& connection, std::string_view why);
+
+ private:
+  Relay(EventLoop& loop, h2::FlushQueue& flushes, Options options, Interceptor* interceptor,
+        dump::Dumper* dumper, ListeningSocket listener);
+  void Accept();
+  void FinishDrain();
+
+  EventLoop& loop_;
+  h2::FlushQueue& flushes_;
+  Options options_;
+  Interceptor* interceptor_;
+  dump::Dumper* dumper_;
+  Logger& log_;
+  RateLimit unread_limit_;
+  uint64_t next_call_ = 1;
+  std::optional<ListeningSocket> listener_;
+  EventLoop::HandlePtr accept_watch_;
+  EventLoop::HandlePtr accept_pause_;
+  std::list<std::unique_ptr<Connection>> connections_;
+  EventLoop::HandlePtr drain_timer_;
+  std::function<void()> drained_;
+};
+
+}  // namespace resmgr

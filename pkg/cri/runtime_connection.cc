@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/runtime_connection.h"
+
+#include <utility>
+
+#include "pkg/cri/inventory.h"
+#include "pkg/cri/messages.h"
+
+namespace resmgr {
+
+namespace {
+
+constexpr std::chrono::milliseconds kReconnectPause{250};
+constexpr std::chrono::seconds kCallTimeout{10};
+// Status calls in flight at once while listing.
+constexpr size_t kListingWidth = 32;
+
+}  // namespace
+
+// One run of ListAll: both lists, then the status of each of their entries. Keeps itself alive by
+// its callbacks.
+class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> {
+ public:
+  using Done = std::function<void(StatusOr<RuntimeInventory>)>;
+
+  Listing(RuntimeConnection& connection, Done done)
+      : connection_(connection), done_(std::move(done)) {}
+
+  void Start() {
+    connection_.Call("ListPodSandbox", "",
+                     [self = shared_from_this()](StatusOr<std::string> reply) {
+                       self->OnPods(std::move(reply));
+                     });
+  }
+
+ private:
+  void OnPods(StatusOr<std::string> reply) {
+    if (!reply.ok() && reply.status().code() == StatusCode::kUnimplemented &&
+        !connection_.old_version_) {
+      connection_.old_version_ = true;
+      Start();
+      return;
+    }
+    auto pods = reply.ok() ? ReadPodList(*reply) : reply.status();
+    if (!pods.ok()) {
+      done_(Annotate(pods.status(), "listing pod sandboxes"));
+      return;
+    }
+    inventory_.pods = *std::move(pods);
+    connection_.Call("ListContainers", "", [self = shared_from_this()](StatusOr<std::string> list) {
+      self->OnContainers(std::move(list));
+    });
+  }
+
+  void OnContainers(StatusOr<std::string> reply) {
+    auto containers = reply.ok() ? ReadContainerList(*reply) : reply.status();
+    if (!containers.ok()) {
+      done_(Annotate(containers.status(), "listing containers"));
+      return;
+    }
+    inventory_.containers = *std::move(containers);
+    left_ = inventory_.pods.size() + inventory_.containers.size();
+    if (left_ == 0) {
+      done_(std::move(inventory_));
+      return;
+    }
+    for (size_t i = 0; i < kListingWidth; ++i)
+      AskNext();
+  }
+
+  void AskNext() {
+    const size_t index = next_;
+    if (index >= inventory_.pods.size() + inventory_.containers.size()) return;
+    ++next_;
+    if (index < inventory_.pods.size()) {
+      Pod& pod = inventory_.pods[index];
+      connection_.Call("PodSandboxStatus", EncodeVerbosePodStatusRequest(pod.id),
+                       [self = shared_from_this(), &pod](StatusOr<std::string> reply) {
+                         self->OnStatus(reply.ok() ? AddPodStatus(*reply, pod) : reply.status());
+                       });
+    } else {
+      RuntimeContainer& container = inventory_.containers[index - inventory_.pods.size()];
+      connection_.Call(
+          "ContainerStatus", EncodeVerboseContainerStatusRequest(container.id),
+          [self = shared_from_this(), &container](StatusOr<std::string> reply) {
+            self->OnStatus(reply.ok() ? AddContainerStatus(*reply, container) : reply.status());
+          });
+    }
+  }
+
+  void OnStatus(const Status& status) {
+    // What disappeared between the list and the question is reported as listed: the brain hears of
+    // its end anyway.
+    if (!status.ok() && status.code() != StatusCode::kNotFound && failure_.ok()) failure_ = status;
+    AskNext();
+    if (--left_ > 0) return;
+    if (failure_.ok()) {
+      done_(std::move(inventory_));
+    } else {
+      done_(Annotate(failure_, "asking for the state of pods and containers"));
+    }
+  }
+
+  RuntimeConnection& connection_;
+  Done done_;
+  RuntimeInventory inventory_;
+  size_t next_ = 0;
+  size_t left_ = 0;
+  Status failure_;
+};
+
+RuntimeConnection::RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes,
+                                     const std::string& socket_path)
+    : loop_(loop), log_(GetLogger("cri/runtime")), client_(loop, flushes, socket_path) {}
+
+RuntimeConnection::~RuntimeConnection() = default;
+
+void RuntimeConnection::Start(Events events) {
+  events_ = std::move(events);
+  TryConnect();
+}
+
+void RuntimeConnection::TryConnect() {
+  const Status status = client_.Connect([this](const Status& reason) {
+    log_.Warn("lost the runtime: {}", Message(reason));
+    events_.disconnected();
+    TryConnect();
+  });
+  if (status.ok()) {
+    complained_ = false;
+    old_version_ = false;
+    events_.connected();
+    return;
+  }
+  if (!std::exchange(complained_, true)) {
+    log_.Warn("no runtime yet, trying again until it is there: {}", Message(status));
+  }
+  retry_ = loop_.After(kReconnectPause, [this] { TryConnect(); });
+}
+
+void RuntimeConnection::Call(std::string_view method, std::string message, UnaryClient::Done done) {
+  const std::string path =
+      fmt::format("/runtime.{}.RuntimeService/{}", old_version_ ? "v1alpha2" : "v1", method);
+  client_.Call(path, message, kCallTimeout, std::move(done));
+}
+
+void RuntimeConnection::UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
+                                        std::function<void(Status)> done) {
+  Call("UpdateContainerResources", EncodeUpdateRequest(id, adjustment),
+       [done = std::move(done)](const StatusOr<std::string>& reply) { done(reply.status()); });
+}
+
+void RuntimeConnection::ListAll(std::function<void(StatusOr<RuntimeInventory>)> done) {
+  std::make_shared<Listing>(*this, std::move(done))->Start();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pkg/cri/unary_client.h"
+#include "pkg/log/log.h"
+#include "pkg/resmgr/runtime_client.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// The brain's own connection to the runtime: always open while the runtime is there, so that its
+// coming and going is noticed at once. Speaks runtime.v1, or v1alpha2 to runtimes that know no
+// other.
+class RuntimeConnection final : public RuntimeClient {
+ public:
+  struct Events {
+    std::function<void()> connected;
+    std::function<void()> disconnected;
+  };
+
+  RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket_path);
+  ~RuntimeConnection() override;
+
+  // Connects now or as soon as the runtime appears, and again after each loss.
+  void Start(Events events);
+
+  void UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
+                       std::function<void(Status)> done) override;
+  void ListAll(std::function<void(StatusOr<RuntimeInventory>)> done) override;
+
+ private:
+  class Listing;
+
+  void TryConnect();
+  // "/runtime.v1.RuntimeService/Method" in the version that the runtime speaks.
+  void Call(std::string_view method, std::string message, UnaryClient::Done done);
+
+  EventLoop& loop_;
+  Logger& log_;
+  UnaryClient client_;
+  Events events_;
+  EventLoop::HandlePtr retry_;
+  bool old_version_ = false;  // v1alpha2
+  bool complained_ = false;
+};
+
+}  // namespace resmgr

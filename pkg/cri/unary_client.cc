@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/unary_client.h"
+
+#include <utility>
+
+#include "pkg/cri/grpc_message.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr {
+
+namespace {
+
+// What a runtime may answer; its lists of a full node are around a megabyte.
+constexpr size_t kMaxReply = 64 * 1024 * 1024;
+
+StatusCode CodeOf(int grpc_code) {
+  constexpr int kLastCode = 16;
+  return grpc_code >= 0 && grpc_code <= kLastCode ? static_cast<StatusCode>(grpc_code)
+                                                  : StatusCode::kUnknown;
+}
+
+}  // namespace
+
+class UnaryClient::PendingCall final : public h2::StreamHandler {
+ public:
+  PendingCall(UnaryClient& client, Done done)
+      : client_(client),
+        done_(std::move(done)),
+        reader_(kMaxReply, [this](GrpcMessage message) { reply_ = std::move(message); }) {}
+
+  void Start(std::string_view path, std::string_view message, std::chrono::milliseconds timeout) {
+    h2::HeaderBlock headers;
+    headers.Add(":method", "POST");
+    headers.Add(":scheme", "http");
+    headers.Add(":path", path);
+    headers.Add(":authority", "localhost");
+    headers.Add("te", "trailers");
+    headers.Add("content-type", "application/grpc");
+    headers.Add("user-agent", "cri-resmgr");
+    headers.Add("grpc-timeout", fmt::format("{}m", timeout.count()));
+    stream_ = client_.session_->OpenStream(headers, false, *this);
+    if (stream_ == nullptr) {
+      client_.Finish(*this, Unavailable("the runtime closes the connection"));
+      return;
+    }
+    stream_->SendData(h2::Slice::Copy(EncodeGrpcPrefix(false, message.size())));
+    stream_->SendData(h2::Slice::Copy(message));
+    stream_->SendEnd();
+    timer_ = client_.loop_.After(timeout, [this, timeout] {
+      client_.Finish(*this, DeadlineExceeded("no answer within {} ms", timeout.count()));
+    });
+  }
+
+  Done TakeDone() { return std::move(done_); }
+
+  void OnHeaders(h2::Stream&, h2::HeaderBlock headers, bool end) override {
+    encoding_ = headers.Find("grpc-encoding");
+    if (end) OnTrailers(headers);
+  }
+  void OnData(h2::Stream& stream, h2::Slice data) override {
+    reader_.Feed(data.view());
+    stream.Consume(data.size());
+  }
+  void OnEnd(h2::Stream&, h2::HeaderBlock trailers) override { OnTrailers(trailers); }
+  void OnSent(h2::Stream&, size_t) override {}
+  void OnClose(h2::Stream&, uint32_t) override {
+    client_.Finish(*this, Unavailable("the connection to the runtime broke"));
+  }
+
+ private:
+  void OnTrailers(const h2::HeaderBlock& trailers) {
+    const GrpcStatus status = ReadGrpcStatus(trailers);
+    if (!status.ok()) {
+      client_.Finish(*this, MakeStatus(CodeOf(status.code), status.message));
+    } else if (reply_.truncated()) {
+      client_.Finish(*this, ResourceExhausted("an answer of {} bytes is too long", reply_.size));
+    } else if (reply_.compressed) {
+      client_.Finish(*this, DecompressGrpc(reply_.payload, encoding_, kMaxReply));
+    } else {
+      client_.Finish(*this, std::move(reply_.payload));
+    }
+  }
+
+  UnaryClient& client_;
+  Done done_;
+  GrpcMessageReader reader_;
+  GrpcMessage reply_;
+  std::string encoding_;
+  EventLoop::HandlePtr timer_;
+  std::unique_ptr<h2::Stream> stream_;
+};
+
+UnaryClient::UnaryClient(EventLoop& loop, h2::FlushQueue& flushes, std::string socket_path)
+    : loop_(loop), flushes_(flushes), socket_path_(std::move(socket_path)) {}
+
+UnaryClient::~UnaryClient() {
+  calls_.clear();
+}
+
+Status UnaryClient::Connect(std::function<void(const Status&)> on_disconnect) {
+  RESMGR_ASSIGN_OR_RETURN(UniqueFd socket, ConnectUnix(socket_path_));
+  on_disconnect_ = std::move(on_disconnect);
+  h2::Session::Owner& owner = *this;
+  session_ = std::make_unique<h2::Session>(loop_, flushes_, std::move(socket),
+                                           h2::Session::Role::kClient, owner);
+  return OkStatus();
+}
+
+void UnaryClient::Call(std::string_view path, std::string_view message,
+                       std::chrono::milliseconds timeout, Done done) {
+  auto call = std::make_unique<PendingCall>(*this, std::move(done));
+  PendingCall& started = *call;
+  calls_.emplace(&started, std::move(call));
+  if (session_ == nullptr) {
+    Finish(started, Unavailable("no connection to {}", socket_path_));
+  } else {
+    started.Start(path, message, timeout);
+  }
+}
+
+void UnaryClient::Finish(PendingCall& call, StatusOr<std::string> result) {
+  const auto it = calls_.find(&call);
+  const std::unique_ptr<PendingCall> ended = std::move(it->second);
+  calls_.erase(it);
+  loop_.Post([alive = std::weak_ptr<void>(alive_), done = ended->TakeDone(),
+              result = std::move(result)]() mutable {
+    if (!alive.expired()) done(std::move(result));
+  });
+}
+
+void UnaryClient::OnGoAway() {
+  // The runtime is leaving; what is in flight still ends, and the connection closes by itself.
+}
+
+void UnaryClient::OnDisconnect(const Status& reason) {
+  loop_.Post([dead = std::shared_ptr<h2::Session>(std::move(session_))] {});
+  loop_.Post([alive = std::weak_ptr<void>(alive_), reason,
+              on_disconnect = std::exchange(on_disconnect_, nullptr)] {
+    if (!alive.expired() && on_disconnect) on_disconnect(reason);
+  });
+}
+
+}  // namespace resmgr

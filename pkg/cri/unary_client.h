@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "pkg/base/status.h"
+#include "pkg/h2/session.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// Makes unary gRPC calls of our own over one connection. Loop's thread only. Callbacks never run
+// inside the function that was given them.
+class UnaryClient final : private h2::Session::Owner {
+ public:
+  UnaryClient(EventLoop& loop, h2::FlushQueue& flushes, std::string socket_path);
+  ~UnaryClient() override;
+
+  // Unavailable names the socket. `on_disconnect` runs once when the connection ends, after all
+  // calls on it failed.
+  Status Connect(std::function<void(const Status&)> on_disconnect);
+  bool connected() const { return session_ != nullptr; }
+
+  using Done = std::function<void(StatusOr<std::string>)>;
+  // `path` is "/package.Service/Method", `message` the request's bytes. The reply's bytes, or the
+  // status that the server gave, Unavailable without a connection, DeadlineExceeded after the
+  // timeout.
+  void Call(std::string_view path, std::string_view message, std::chrono::milliseconds timeout,
+            Done done);
+
+ private:
+  class PendingCall;
+
+  void OnRequest(std::unique_ptr<h2::Stream>, h2::HeaderBlock, bool) override {}
+  void OnGoAway() override;
+  void OnDisconnect(const Status& reason) override;
+  void Finish(PendingCall& call, StatusOr<std::string> result);
+
+  EventLoop& loop_;
+  h2::FlushQueue& flushes_;
+  std::string socket_path_;
+  std::unique_ptr<h2::Session> session_;
+  std::unordered_map<PendingCall*, std::unique_ptr<PendingCall>> calls_;
+  std::function<void(const Status&)> on_disconnect_;
+  // Posted work of a client that is gone must not run.
+  std::shared_ptr<void> alive_ = std::make_shared<char>();
+};
+
+}  // namespace resmgr

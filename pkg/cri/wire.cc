@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/wire.h"
+
+namespace resmgr {
+
+namespace {
+
+constexpr uint32_t kVarint = 0;
+constexpr uint32_t kFixed64 = 1;
+constexpr uint32_t kLengthDelimited = 2;
+constexpr uint32_t kFixed32 = 5;
+
+}  // namespace
+
+bool WireReader::Fail() {
+  failed_ = true;
+  rest_ = {};
+  return false;
+}
+
+bool WireReader::ReadVarint(uint64_t& value) {
+  value = 0;
+  for (uint32_t shift = 0; shift < 64; shift += 7) {
+    if (rest_.empty()) return false;
+    const auto byte = static_cast<uint8_t>(rest_.front());
+    rest_.remove_prefix(1);
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if ((byte & 0x80) == 0) return true;
+  }
+  return false;
+}
+
+bool WireReader::Next() {
+  if (rest_.empty()) return false;
+  uint64_t tag = 0;
+  if (!ReadVarint(tag) || tag > UINT32_MAX || tag >> 3 == 0) return Fail();
+  field_ = static_cast<uint32_t>(tag >> 3);
+  wire_type_ = static_cast<uint32_t>(tag & 7);
+  bytes_ = {};
+  number_ = 0;
+  size_t size = 0;
+  switch (wire_type_) {
+    case kVarint:
+      return ReadVarint(number_) || Fail();
+    case kLengthDelimited: {
+      uint64_t length = 0;
+      if (!ReadVarint(length) || length > rest_.size()) return Fail();
+      bytes_ = rest_.substr(0, length);
+      rest_.remove_prefix(length);
+      return true;
+    }
+    case kFixed64:
+      size = 8;
+      break;
+    case kFixed32:
+      size = 4;
+      break;
+    default:
+      // Groups ended with proto2; nothing in the CRI has them.
+      return Fail();
+  }
+  if (rest_.size() < size) return Fail();
+  for (size_t i = 0; i < size; ++i) {
+    number_ |= static_cast<uint64_t>(static_cast<uint8_t>(rest_[i])) << (8 * i);
+  }
+  rest_.remove_prefix(size);
+  return true;
+}
+
+void AppendVarint(uint64_t value, std::string& out) {
+  while (value >= 0x80) {
+    out.push_back(static_cast<char>(static_cast<uint8_t>(value) | 0x80));
+    value >>= 7;
+  }
+  out.push_back(static_cast<char>(value));
+}
+
+void AppendNumberField(uint32_t field, uint64_t value, std::string& out) {
+  AppendVarint(uint64_t{field} << 3 | kVarint, out);
+  AppendVarint(value, out);
+}
+
+void AppendBytesField(uint32_t field, std::string_view bytes, std::string& out) {
+  AppendVarint(uint64_t{field} << 3 | kLengthDelimited, out);
+  AppendVarint(bytes.size(), out);
+  out.append(bytes);
+}
+
+}  // namespace resmgr

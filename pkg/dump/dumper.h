@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/dump/call.h"
+#include "pkg/dump/event_queue.h"
+#include "pkg/dump/rules.h"
+#include "pkg/dump/text_dump.h"
+
+namespace resmgr::dump {
+
+// Writes about calls as they pass: to the log, to a file, to a recording (README.md). Whoever sees
+// the calls reports them here and is never held up: one thread of the dumper's own does the
+// decoding and writing, and what it cannot keep up with is dropped and counted. That thread exists
+// only once there is something to write.
+//
+// Thread-safe; the relay calls it on its loop.
+class Dumper {
+ public:
+  struct Options {
+    std::vector<std::string> specs = {};  // each value of -dump, or the one of dump.Config
+    std::string file = {};                // -dump-file; empty is none
+    bool show_secrets = false;            // -dump-secrets
+    std::chrono::milliseconds count_period{60'000};
+    // Of what waits to be written. For the life of the dumper.
+    size_t queue_events = size_t{64} * 1024;
+    size_t queue_bytes = size_t{64} * 1024 * 1024;
+  };
+
+  // InvalidArgument: a specification is wrong, or a file cannot be opened. With neither
+  // specifications nor a file nothing is dumped; else the built-in rules come first.
+  static StatusOr<std::unique_ptr<Dumper>> Create(Options options, LogSink log);
+  ~Dumper();
+  Dumper(const Dumper&) = delete;
+  Dumper& operator=(const Dumper&) = delete;
+
+  // How much of this method's calls is to be reported. One load while nothing is dumped.
+  Interest WantsMethod(std::string_view path) {
+    return active_.load(std::memory_order_relaxed) ? LookUpInterest(path) : Interest::kNone;
+  }
+
+  // Each call: OnRequest, then OnReply for each reply (several for a server stream), then OnEnd
+  // once, whatever came before. What the rules do not want is ignored. The code and message are
+  // gRPC's.
+  void OnRequest(const CallRef& call, Payload message);
+  void OnReply(const CallRef& call, Payload message);
+  void OnEnd(const CallRef& call, int code, std::string_view message);
+
+  // Goes on with other rules and files; those whose names stay are not emptied again. On an error
+  // everything stays as it was.
+  Status Reconfigure(Options options);
+
+  // Writes what is queued and ends; false when that took longer than the deadline, so that the
+  // rest was given up. The destructor allows a second.
+  bool Close(std::chrono::milliseconds deadline);
+
+ private:
+  struct Writer;
+
+  Dumper(Options options, LogSink log);
+
+  Interest LookUpInterest(std::string_view path);
+  std::shared_ptr<const MethodPlan> PlanLocked(std::string_view path);
+  void Report(const CallRef& call, Event event);
+  void StartWriterLocked();
+
+  std::atomic<bool> active_{false};
+  std::mutex mutex_;
+  Options options_;
+  Rules rules_;
+  bool rules_in_force_ = false;
+  bool closed_ = false;
+  std::map<std::string, std::shared_ptr<const MethodPlan>, std::less<>> plans_;
+  // Shared with the thread, which may outlive a Close that ran out of time.
+  std::shared_ptr<Writer> writer_;
+  std::thread thread_;
+};
+
+}  // namespace resmgr::dump

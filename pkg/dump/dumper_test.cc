@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dump/dumper.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "pkg/api/runtime_v1.pb.h"
+#include "pkg/dump/dump_fixture.h"
+
+namespace resmgr::dump {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+using DumperTest = DumpFixture;
+
+void WriteText(const std::string& path, std::string_view text) {
+  std::ofstream(path) << text;
+}
+
+mode_t ModeOf(const std::string& path) {
+  struct stat info = {};
+  EXPECT_EQ(::stat(path.c_str(), &info), 0);
+  return info.st_mode & 07777;
+}
+
+size_t Threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+// Keeps whoever comes until it is opened.
+class Gate {
+ public:
+  void Wait() {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+  }
+  bool WaitForVisitor() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30), [this] { return waiting_ > 0; });
+  }
+  void Open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int waiting_ = 0;
+  bool open_ = false;
+};
+
+TEST_F(DumperTest, DoesNothingUnlessAsked) {
+  const size_t threads = Threads();
+  ASSERT_TRUE(Start({}).ok());
+  EXPECT_EQ(dumper_->WantsMethod(kCreate), Interest::kNone);
+  FailedCall(kCreate, runtime::v1::CreateContainerRequest(), 2, "x");
+  EXPECT_EQ(Threads(), threads);
+  EXPECT_THAT(Log(), IsEmpty());
+}
+
+TEST_F(DumperTest, FileAloneBringsTheBuiltInRules) {
+  ASSERT_TRUE(Start({.file = PathOf("dump")}).ok());
+  EXPECT_EQ(dumper_->WantsMethod(kCreate), Interest::kMessages);
+  EXPECT_EQ(dumper_->WantsMethod(kVersion), Interest::kNone);
+}
+
+TEST_F(DumperTest, FilesAreEmptiedAndPrivate) {
+  for (const std::string name : {"dump", "r.jsonl"}) {
+    WriteText(PathOf(name), "old text");
+    ASSERT_EQ(::chmod(PathOf(name).c_str(), 0644), 0);
+  }
+  ASSERT_TRUE(
+      Start({.specs = {"name:.*,record:" + PathOf("r.jsonl")}, .file = PathOf("dump")}).ok());
+  Log();
+  EXPECT_THAT(LinesOf(PathOf("dump")), IsEmpty());
+  EXPECT_THAT(LinesOf(PathOf("r.jsonl")), ElementsAre(HasSubstr("recording")));
+  EXPECT_EQ(ModeOf(PathOf("dump")), 0600);
+  EXPECT_EQ(ModeOf(PathOf("r.jsonl")), 0600);
+}
+
+TEST_F(DumperTest, NewFilesArePrivate) {
+  ASSERT_TRUE(Start({.file = PathOf("dump")}).ok());
+  EXPECT_EQ(ModeOf(PathOf("dump")), 0600);
+}
+
+TEST_F(DumperTest, MistakesAreClearErrors) {
+  const auto error = [this](Dumper::Options options) {
+    const Status status = Start(std::move(options));
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    return std::string(Message(status));
+  };
+  EXPECT_THAT(error({.specs = {"a:b:c"}}), HasSubstr("'a:b:c'"));
+  EXPECT_THAT(error({.file = PathOf("no/such/dump")}),
+              AllOf(HasSubstr("no/such/dump"), HasSubstr("No such file")));
+  EXPECT_THAT(error({.specs = {"record:" + directory_.string()}}),
+              AllOf(HasSubstr(directory_.string()), HasSubstr("directory")));
+  ASSERT_EQ(::mkfifo(PathOf("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(error({.file = PathOf("pipe")}), HasSubstr("No such device"));
+}
+
+TEST_F(DumperTest, FullDiskIsReportedOnceAndTheLogGoesOn) {
+  ASSERT_TRUE(Start({.specs = {"reset,name:.*"}, .file = "/dev/full"}).ok());
+  const auto waited = [this](size_t lines) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (LogSoFar().size() < lines && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    return LogSoFar().size() >= lines;
+  };
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  ASSERT_TRUE(waited(2));
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  EXPECT_THAT(Log(),
+              ElementsAre("(passthrough) REQUEST Version",
+                          AllOf(StartsWith("!cannot write '/dev/full'"), HasSubstr("No space")),
+                          "(passthrough) REQUEST Version"));
+}
+
+TEST_F(DumperTest, ReconfigureChangesRulesAndKeepsTheFile) {
+  ASSERT_TRUE(Start({.specs = {"reset,name:Version"}, .file = PathOf("dump")}).ok());
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  ASSERT_TRUE(
+      dumper_->Reconfigure({.specs = {"reset,name:StartContainer"}, .file = PathOf("dump")}).ok());
+  EXPECT_EQ(dumper_->WantsMethod(kVersion), Interest::kNone);
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
+  Log();
+  EXPECT_THAT(LinesOf(PathOf("dump")),
+              ElementsAre(HasSubstr("REQUEST Version"), HasSubstr("REQUEST StartContainer")));
+}
+
+TEST_F(DumperTest, ReconfigureMovesToAnotherFileInOrder) {
+  ASSERT_TRUE(Start({.specs = {"reset,name:.*"}, .file = PathOf("one")}).ok());
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  ASSERT_TRUE(dumper_->Reconfigure({.specs = {"reset,name:.*"}, .file = PathOf("two")}).ok());
+  Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
+  Log();
+  EXPECT_THAT(LinesOf(PathOf("one")), ElementsAre(HasSubstr("REQUEST Version")));
+  EXPECT_THAT(LinesOf(PathOf("two")), ElementsAre(HasSubstr("REQUEST StartContainer")));
+}
+
+TEST_F(DumperTest, ReconfigureThatFailsChangesNothing) {
+  ASSERT_TRUE(Start({.specs = {"reset,name:Version"}, .file = PathOf("dump")}).ok());
+  EXPECT_FALSE(dumper_->Reconfigure({.specs = {"a:b:c"}}).ok());
+  EXPECT_FALSE(dumper_->Reconfigure({.specs = {"reset"}, .file = PathOf("no/file")}).ok());
+  EXPECT_FALSE(
+      dumper_->Reconfigure({.specs = {"record:" + PathOf("no/file")}, .file = PathOf("new")}).ok());
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  Log();
+  EXPECT_THAT(LinesOf(PathOf("dump")), SizeIs(1));
+}
+
+TEST_F(DumperTest, ReconfigureTurnsOnAndOff) {
+  ASSERT_TRUE(Start({}).ok());
+  ASSERT_TRUE(dumper_->Reconfigure({.specs = {"full:Version"}}).ok());
+  EXPECT_EQ(dumper_->WantsMethod(kVersion), Interest::kMessages);
+  ASSERT_TRUE(dumper_->Reconfigure({}).ok());
+  EXPECT_EQ(dumper_->WantsMethod(kVersion), Interest::kNone);
+  EXPECT_THAT(Log(), IsEmpty());
+  EXPECT_EQ(dumper_->Reconfigure({}).code(), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(DumperTest, ReportsAfterCloseAreIgnored) {
+  ASSERT_TRUE(Start({.specs = {"reset,name:.*"}}).ok());
+  EXPECT_THAT(Log(), IsEmpty());
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  EXPECT_THAT(Log(), IsEmpty());
+}
+
+TEST_F(DumperTest, ManyUnheardOfPathsAreAnsweredAlike) {
+  ASSERT_TRUE(Start({.specs = {"reset,name:M.*"}}).ok());
+  for (int i = 0; i < 5000; ++i)
+    ASSERT_EQ(dumper_->WantsMethod(fmt::format("/s/M{}", i)), Interest::kCalls);
+  EXPECT_EQ(dumper_->WantsMethod("/s/X"), Interest::kNone);
+}
+
+// Each thread's calls come out whole and in its own order.
+TEST_F(DumperTest, OrderHoldsWithManyThreads) {
+  ASSERT_TRUE(Start({.specs = {"reset,full:.*"}}).ok());
+  constexpr uint64_t kThreads = 8;
+  constexpr uint64_t kCalls = 200;
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([this, t] {
+      for (uint64_t i = 0; i < kCalls; ++i) {
+        CallRef call;
+        call.id = t * kCalls + i;
+        call.path = kStart;
+        runtime::v1::StartContainerRequest request;
+        request.set_container_id(fmt::format("t{}-{:04}", t, i));
+        dumper_->OnRequest(call, Payload(request.SerializeAsString()));
+        dumper_->OnEnd(call, 5, request.container_id());
+      }
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+
+  std::map<std::string, std::vector<std::string>> by_thread;
+  const auto log = Log();
+  EXPECT_THAT(log, SizeIs(kThreads * kCalls * 3));
+  for (const std::string& line : log) {
+    if (const size_t at = line.rfind('t'); line.find("-0") != std::string::npos)
+      by_thread[line.substr(at, 2)].push_back(line.substr(at + 3) + (line[0] == '!' ? "e" : "r"));
+  }
+  EXPECT_THAT(by_thread, SizeIs(kThreads));
+  for (const auto& [thread, lines] : by_thread) {
+    ASSERT_THAT(lines, SizeIs(kCalls * 2)) << thread;
+    EXPECT_TRUE(std::is_sorted(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+      return a.substr(0, 4) != b.substr(0, 4) ? a < b : a.back() > b.back();
+    })) << thread;
+  }
+}
+
+TEST_F(DumperTest, NeverWaitsForASlowLogAndCountsWhatItDrops) {
+  Gate gate;
+  auto dumper = Dumper::Create({.specs = {"reset,name:.*"}, .queue_events = 10},
+                               [&, keep = Sink()](bool warning, std::string_view line) {
+                                 gate.Wait();
+                                 keep(warning, line);
+                               });
+  ASSERT_TRUE(dumper.ok());
+  dumper_ = *std::move(dumper);
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  ASSERT_TRUE(gate.WaitForVisitor());
+  for (int i = 0; i < 100; ++i)
+    Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
+  gate.Open();
+  const auto log = Log();
+  ASSERT_THAT(log, SizeIs(12));
+  EXPECT_EQ(log.back(), "!the dump fell behind: 90 calls are missing or incomplete");
+}
+
+TEST_F(DumperTest, LossesAreNotedInTheFileAndTheRecording) {
+  ASSERT_TRUE(Start({.specs = {"reset,name:.*,record:" + PathOf("r.jsonl")},
+                     .file = PathOf("dump"),
+                     .queue_events = 0})
+                  .ok());
+  Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
+  Log();
+  EXPECT_THAT(LinesOf(PathOf("dump")), ElementsAre(HasSubstr("] the dump fell behind: 1 calls")));
+  EXPECT_THAT(LinesOf(PathOf("r.jsonl")), ElementsAre(HasSubstr("version"), "{\"lost_calls\":1}"));
+}
+
+TEST_F(DumperTest, CloseGivesUpOnALogThatHangs) {
+  // Outlives the test: the thread that hangs in it ends when it likes.
+  const auto gate = std::make_shared<Gate>();
+  auto dumper = Dumper::Create({.specs = {"reset,name:.*"}},
+                               [gate](bool, std::string_view) { gate->Wait(); });
+  ASSERT_TRUE(dumper.ok());
+  dumper_ = *std::move(dumper);
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  ASSERT_TRUE(gate->WaitForVisitor());
+  EXPECT_FALSE(dumper_->Close(std::chrono::milliseconds(1)));
+  dumper_.reset();
+  gate->Open();
+}
+
+}  // namespace
+}  // namespace resmgr::dump

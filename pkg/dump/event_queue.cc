@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dump/event_queue.h"
+
+#include <utility>
+
+namespace resmgr::dump {
+
+void EventQueue::Push(Event event) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  if (!losing_.empty() && losing_.count(event.call) > 0) {
+    if (event.kind == Event::Kind::kEnd) losing_.erase(event.call);
+    return;
+  }
+  if (events_.size() >= limits_.events || bytes_ + event.Cost() > limits_.bytes) {
+    LoseLocked(event);
+    return;
+  }
+  AppendLostLocked();
+  AppendLocked(std::move(event));
+}
+
+void EventQueue::PushSettings(Event event) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  // Under other rules the end of a losing call may never be reported.
+  losing_.clear();
+  AppendLocked(std::move(event));
+}
+
+std::optional<Event> EventQueue::TryPop() {
+  const std::lock_guard lock(mutex_);
+  return PopLocked();
+}
+
+std::optional<Event> EventQueue::Pop() {
+  std::unique_lock lock(mutex_);
+  waiting_ = true;
+  changed_.wait(lock, [this] { return closed_ || !events_.empty() || lost_.lost_calls > 0; });
+  waiting_ = false;
+  return PopLocked();
+}
+
+void EventQueue::Close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+void EventQueue::Abandon() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  events_.clear();
+  bytes_ = 0;
+  lost_ = Event();
+  changed_.notify_all();
+}
+
+void EventQueue::Finish() {
+  const std::lock_guard lock(mutex_);
+  finished_ = true;
+  finished_changed_.notify_all();
+}
+
+bool EventQueue::WaitFinished(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return finished_changed_.wait_for(lock, timeout, [this] { return finished_; });
+}
+
+std::optional<Event> EventQueue::PopLocked() {
+  if (events_.empty()) AppendLostLocked();
+  if (events_.empty()) return std::nullopt;
+  Event event = std::move(events_.front());
+  events_.pop_front();
+  bytes_ -= event.Cost();
+  return event;
+}
+
+void EventQueue::AppendLocked(Event event) {
+  bytes_ += event.Cost();
+  events_.push_back(std::move(event));
+  if (waiting_) changed_.notify_one();
+}
+
+// Where the losses happened: behind all that was there, before what comes now.
+void EventQueue::AppendLostLocked() {
+  if (lost_.lost_calls == 0) return;
+  lost_.kind = Event::Kind::kLost;
+  lost_.wall_start = std::chrono::system_clock::now();
+  AppendLocked(std::exchange(lost_, Event()));
+}
+
+void EventQueue::LoseLocked(const Event& event) {
+  ++lost_.lost_calls;
+  // What a recording knows of the call is to be forgotten. There is nothing to forget of a call
+  // that loses its request, so that these ids are never more than the requests that found room.
+  if (event.kind != Event::Kind::kRequest && event.plan->record)
+    lost_.cut_calls.push_back(event.call);
+  if (event.kind != Event::Kind::kEnd) losing_.insert(event.call);
+}
+
+}  // namespace resmgr::dump

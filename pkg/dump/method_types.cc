@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dump/method_types.h"
+
+#include <string>
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include "pkg/api/runtime_v1.pb.h"
+
+namespace resmgr::dump {
+
+namespace {
+
+// "RuntimeService/Version" of a path of either version of the API, else "".
+std::string_view WithoutPackage(std::string_view path) {
+  for (const std::string_view package : {"/runtime.v1.", "/runtime.v1alpha2."}) {
+    if (path.substr(0, package.size()) == package) return path.substr(package.size());
+  }
+  return {};
+}
+
+}  // namespace
+
+MethodTypes FindMethodTypes(std::string_view path) {
+  const std::string_view name = WithoutPackage(path);
+  const size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return {};
+  const auto* file = runtime::v1::VersionRequest::descriptor()->file();
+  const auto* service = file->FindServiceByName(std::string(name.substr(0, slash)));
+  if (service == nullptr) return {};
+  const auto* method = service->FindMethodByName(std::string(name.substr(slash + 1)));
+  if (method == nullptr) return {};
+  auto* factory = google::protobuf::MessageFactory::generated_factory();
+  return {factory->GetPrototype(method->input_type()),
+          factory->GetPrototype(method->output_type())};
+}
+
+std::string_view MethodName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+}  // namespace resmgr::dump

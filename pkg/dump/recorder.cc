@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dump/recorder.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "pkg/api/runtime_v1.pb.h"
+#include "pkg/dump/message_tree.h"
+#include "pkg/dump/secrets.h"
+
+namespace resmgr::dump {
+
+namespace {
+
+using google::protobuf::Map;
+using nlohmann::json;
+
+constexpr std::array<std::string_view, 9> kRecorded = {
+    "RunPodSandbox",   "StopPodSandbox",           "RemovePodSandbox",
+    "CreateContainer", "StartContainer",           "StopContainer",
+    "RemoveContainer", "UpdateContainerResources", "UpdatePodSandboxResources"};
+
+void SetText(json& object, const char* key, const std::string& value) {
+  if (!value.empty()) object[key] = value;
+}
+
+void SetMap(json& object, const char* key, const Map<std::string, std::string>& map) {
+  for (const auto& [name, value] : map) {
+    if (!IsSecretAnnotation(name)) object[key][name] = value;
+  }
+}
+
+json Resources(const runtime::v1::LinuxContainerResources& resources) {
+  return ToTree(resources, false);
+}
+
+json PodOf(const runtime::v1::PodSandboxConfig& config) {
+  json pod = json::object();
+  SetText(pod, "uid", config.metadata().uid());
+  SetText(pod, "name", config.metadata().name());
+  SetText(pod, "namespace", config.metadata().namespace_());
+  if (config.metadata().attempt() != 0) pod["attempt"] = config.metadata().attempt();
+  SetText(pod, "cgroup_parent", config.linux().cgroup_parent());
+  SetMap(pod, "labels", config.labels());
+  SetMap(pod, "annotations", config.annotations());
+  if (config.linux().has_resources()) pod["resources"] = Resources(config.linux().resources());
+  if (config.linux().has_overhead()) pod["overhead"] = Resources(config.linux().overhead());
+  return pod;
+}
+
+json ContainerOf(const runtime::v1::ContainerConfig& config) {
+  json container = json::object();
+  SetText(container, "name", config.metadata().name());
+  container["attempt"] = config.metadata().attempt();
+  SetMap(container, "labels", config.labels());
+  SetMap(container, "annotations", config.annotations());
+  if (config.has_linux()) container["resources"] = Resources(config.linux().resources());
+  return container;
+}
+
+// The message of the request if it is of this type and decodes.
+template <typename Message>
+bool Decode(const Event& event, Message& message) {
+  return event.plan->types.request == &Message::default_instance() && !event.payload.compressed &&
+         message.ParseFromString(event.payload.bytes);
+}
+
+template <typename Message>
+bool ReadContainerId(const Event& event, json& call) {
+  Message message;
+  if (!Decode(event, message)) return false;
+  call["container"]["id"] = message.container_id();
+  return true;
+}
+
+template <typename Message>
+bool ReadPodId(const Event& event, json& call) {
+  Message message;
+  if (!Decode(event, message)) return false;
+  call["pod"]["id"] = message.pod_sandbox_id();
+  return true;
+}
+
+bool ReadRun(const Event& event, json& call) {
+  runtime::v1::RunPodSandboxRequest message;
+  if (!Decode(event, message)) return false;
+  call["pod"] = PodOf(message.config());
+  SetText(call["pod"], "runtime_handler", message.runtime_handler());
+  return true;
+}
+
+bool ReadCreate(const Event& event, json& call) {
+  runtime::v1::CreateContainerRequest message;
+  if (!Decode(event, message)) return false;
+  call["pod"] = PodOf(message.sandbox_config());
+  SetText(call["pod"], "id", message.pod_sandbox_id());
+  call["container"] = ContainerOf(message.config());
+  return true;
+}
+
+bool ReadUpdate(const Event& event, json& call) {
+  runtime::v1::UpdateContainerResourcesRequest message;
+  if (!Decode(event, message)) return false;
+  json& container = call["container"];
+  container["id"] = message.container_id();
+  SetMap(container, "annotations", message.annotations());
+  if (message.has_linux()) container["resources"] = Resources(message.linux());
+  return true;
+}
+
+bool ReadPodUpdate(const Event& event, json& call) {
+  runtime::v1::UpdatePodSandboxResourcesRequest message;
+  if (!Decode(event, message)) return false;
+  json& pod = call["pod"];
+  pod["id"] = message.pod_sandbox_id();
+  if (message.has_resources()) pod["resources"] = Resources(message.resources());
+  if (message.has_overhead()) pod["overhead"] = Resources(message.overhead());
+  return true;
+}
+
+bool ReadRequest(const Event& event, json& call) {
+  return ReadRun(event, call) || ReadCreate(event, call) || ReadUpdate(event, call) ||
+         ReadPodUpdate(event, call) ||
+         ReadContainerId<runtime::v1::StartContainerRequest>(event, call) ||
+         ReadContainerId<runtime::v1::StopContainerRequest>(event, call) ||
+         ReadContainerId<runtime::v1::RemoveContainerRequest>(event, call) ||
+         ReadPodId<runtime::v1::StopPodSandboxRequest>(event, call) ||
+         ReadPodId<runtime::v1::RemovePodSandboxRequest>(event, call);
+}
+
+std::string Dump(const json& tree) {
+  return tree.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+double Seconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace
+
+bool IsRecorded(std::string_view method) {
+  return std::find(kRecorded.begin(), kRecorded.end(), method) != kRecorded.end();
+}
+
+Recorder::Recorder(std::unique_ptr<OutputFile> file, std::chrono::steady_clock::time_point start,
+                   std::chrono::system_clock::time_point wall_start)
+    : file_(std::move(file)), start_(start) {
+  file_->Append(fmt::format(
+      "{{\"recording\":\"cri-resmgr\",\"version\":1,\"start\":\"{:%Y-%m-%dT%H:%M:%SZ}\"}}\n",
+      fmt::gmtime(std::chrono::system_clock::to_time_t(wall_start))));
+}
+
+void Recorder::Request(const Event& event) {
+  json call = json::object();
+  if (!ReadRequest(event, call)) call["undecodable"] = true;
+  calls_.insert_or_assign(event.call, std::move(call));
+}
+
+void Recorder::Reply(const Event& event) {
+  const auto found = calls_.find(event.call);
+  if (found == calls_.end() || event.payload.compressed) return;
+  const std::string& bytes = event.payload.bytes;
+  if (event.plan->types.reply == &runtime::v1::CreateContainerResponse::default_instance()) {
+    runtime::v1::CreateContainerResponse reply;
+    if (reply.ParseFromString(bytes))
+      SetText(found->second["container"], "id", reply.container_id());
+  } else if (event.plan->types.reply == &runtime::v1::RunPodSandboxResponse::default_instance()) {
+    runtime::v1::RunPodSandboxResponse reply;
+    if (reply.ParseFromString(bytes)) SetText(found->second["pod"], "id", reply.pod_sandbox_id());
+  }
+}
+
+void Recorder::End(const Event& event) {
+  const auto found = calls_.find(event.call);
+  if (found == calls_.end()) return;
+  const std::string fields = Dump(found->second);
+  file_->Append(fmt::format(
+      "{{\"t\":{:.6f},\"op\":{},\"ok\":{},\"code\":{},\"latency\":{:.6f}{}{}\n",
+      Seconds(event.start - start_), Dump(event.plan->name), event.code == 0, event.code,
+      Seconds(event.at - event.start), fields.size() > 2 ? "," : "", fields.substr(1)));
+  calls_.erase(found);
+}
+
+void Recorder::Lost(const Event& event) {
+  for (const uint64_t call : event.cut_calls)
+    calls_.erase(call);
+  file_->Append(fmt::format("{{\"lost_calls\":{}}}\n", event.lost_calls));
+}
+
+}  // namespace resmgr::dump

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include <nlohmann/json.hpp>
+
+#include "pkg/dump/event.h"
+#include "pkg/dump/output_file.h"
+
+namespace resmgr::dump {
+
+// Calls that change pods or containers: those that a recording holds.
+bool IsRecorded(std::string_view method);
+
+// Writes what a simulator needs to replay such calls, as JSON lines: a header, then one line per
+// call when it ended (README.md has the fields). Environment, command lines, mounts and credentials
+// are never part of it. Used by one thread.
+class Recorder {
+ public:
+  // Times in the recording count from `start`.
+  Recorder(std::unique_ptr<OutputFile> file, std::chrono::steady_clock::time_point start,
+           std::chrono::system_clock::time_point wall_start);
+
+  OutputFile& file() { return *file_; }
+
+  void Request(const Event& event);
+  void Reply(const Event& event);
+  void End(const Event& event);
+  void Lost(const Event& event);
+
+ private:
+  std::unique_ptr<OutputFile> file_;
+  const std::chrono::steady_clock::time_point start_;
+  std::unordered_map<uint64_t, nlohmann::json> calls_;  // in flight: what is known of them
+};
+
+}  // namespace resmgr::dump

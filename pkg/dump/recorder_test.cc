@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dump/recorder.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/api/runtime_v1.pb.h"
+#include "pkg/dump/dump_fixture.h"
+
+namespace resmgr::dump {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+
+class RecorderTest : public DumpFixture {
+ protected:
+  void StartRecording() { ASSERT_TRUE(Start({.specs = {"record:" + PathOf("r.jsonl")}}).ok()); }
+
+  std::vector<std::string> Lines() {
+    dumper_->Close(std::chrono::seconds(30));
+    return LinesOf(PathOf("r.jsonl"));
+  }
+
+  // The line of the only call, without its times, which must be there.
+  json OnlyCall() {
+    const auto lines = Lines();
+    EXPECT_EQ(lines.size(), 2);
+    json call = json::parse(lines.back());
+    EXPECT_TRUE(call.at("t").is_number());
+    EXPECT_TRUE(call.at("latency").is_number());
+    call.erase("t");
+    call.erase("latency");
+    return call;
+  }
+};
+
+void FillPod(runtime::v1::PodSandboxConfig& config) {
+  config.mutable_metadata()->set_name("web");
+  config.mutable_metadata()->set_uid("uid-1");
+  config.mutable_metadata()->set_namespace_("default");
+  config.mutable_linux()->set_cgroup_parent("/kubepods/burstable/poduid-1");
+  (*config.mutable_labels())["app"] = "web";
+  (*config.mutable_annotations())["policy/x"] = "y";
+  (*config.mutable_annotations())["kubectl.kubernetes.io/last-applied-configuration"] = "secret";
+}
+
+json PodJson() {
+  return {{"uid", "uid-1"},
+          {"name", "web"},
+          {"namespace", "default"},
+          {"cgroup_parent", "/kubepods/burstable/poduid-1"},
+          {"labels", {{"app", "web"}}},
+          {"annotations", {{"policy/x", "y"}}}};
+}
+
+TEST_F(RecorderTest, BeginsWithAHeader) {
+  StartRecording();
+  EXPECT_THAT(Lines(),
+              ElementsAre(MatchesRegex("\\{\"recording\":\"cri-resmgr\",\"version\":1,\"start\":"
+                                       "\"[0-9-]{10}T[0-9:]{8}Z\"\\}")));
+}
+
+TEST_F(RecorderTest, HoldsTimesWithSixDecimals) {
+  StartRecording();
+  FailedCall(kStart, runtime::v1::StartContainerRequest(), 0, "");
+  EXPECT_THAT(
+      Lines().back(),
+      MatchesRegex("\\{\"t\":[0-9]+\\.[0-9]{6},\"op\":\"StartContainer\",\"ok\":true,"
+                   "\"code\":0,\"latency\":[0-9]+\\.[0-9]{6},\"container\":\\{\"id\":\"\"\\}\\}"));
+}
+
+TEST_F(RecorderTest, HoldsPodsWithTheIdOfTheReply) {
+  StartRecording();
+  runtime::v1::RunPodSandboxRequest request;
+  FillPod(*request.mutable_config());
+  request.set_runtime_handler("kata");
+  runtime::v1::RunPodSandboxResponse reply;
+  reply.set_pod_sandbox_id("p1");
+  Call(kRun, request, reply, true);
+  json pod = PodJson();
+  pod["runtime_handler"] = "kata";
+  pod["id"] = "p1";
+  EXPECT_EQ(OnlyCall(), (json{{"op", "RunPodSandbox"}, {"ok", true}, {"code", 0}, {"pod", pod}}));
+}
+
+TEST_F(RecorderTest, HoldsContainersWithoutTheirSecrets) {
+  StartRecording();
+  runtime::v1::CreateContainerRequest request;
+  request.set_pod_sandbox_id("p1");
+  FillPod(*request.mutable_sandbox_config());
+  auto* config = request.mutable_config();
+  config->mutable_metadata()->set_name("c");
+  config->mutable_metadata()->set_attempt(2);
+  config->add_command("secret");
+  config->add_envs()->set_value("secret");
+  (*config->mutable_labels())["l"] = "1";
+  auto* resources = config->mutable_linux()->mutable_resources();
+  resources->set_cpu_shares(1024);
+  resources->set_cpuset_cpus("0-1");
+  runtime::v1::CreateContainerResponse reply;
+  reply.set_container_id("id-1");
+  Call("/runtime.v1alpha2.RuntimeService/CreateContainer", request, reply);
+  json pod = PodJson();
+  pod["id"] = "p1";
+  const json container = {{"name", "c"},
+                          {"attempt", 2},
+                          {"id", "id-1"},
+                          {"labels", {{"l", "1"}}},
+                          {"resources", {{"cpu_shares", 1024}, {"cpuset_cpus", "0-1"}}}};
+  EXPECT_EQ(OnlyCall(), (json{{"op", "CreateContainer"},
+                              {"ok", true},
+                              {"code", 0},
+                              {"pod", pod},
+                              {"container", container}}));
+  EXPECT_THAT(Lines().back(), Not(HasSubstr("secret")));
+}
+
+TEST_F(RecorderTest, HoldsFailuresWithTheirCode) {
+  StartRecording();
+  runtime::v1::UpdateContainerResourcesRequest request;
+  request.set_container_id("id-1");
+  request.mutable_linux()->set_cpu_quota(-1);
+  FailedCall("/runtime.v1.RuntimeService/UpdateContainerResources", request, 5, "gone");
+  EXPECT_EQ(OnlyCall(),
+            (json{{"op", "UpdateContainerResources"},
+                  {"ok", false},
+                  {"code", 5},
+                  {"container", {{"id", "id-1"}, {"resources", {{"cpu_quota", -1}}}}}}));
+}
+
+TEST_F(RecorderTest, HoldsPodUpdates) {
+  StartRecording();
+  runtime::v1::UpdatePodSandboxResourcesRequest request;
+  request.set_pod_sandbox_id("p1");
+  request.mutable_resources()->set_cpu_shares(2);
+  request.mutable_overhead();
+  Call("/runtime.v1.RuntimeService/UpdatePodSandboxResources", request,
+       runtime::v1::UpdatePodSandboxResourcesResponse());
+  EXPECT_EQ(OnlyCall()["pod"],
+            (json{{"id", "p1"}, {"resources", {{"cpu_shares", 2}}}, {"overhead", json::object()}}));
+}
+
+TEST_F(RecorderTest, HoldsTheIdOfEveryOtherCall) {
+  StartRecording();
+  for (const std::string op : {"StartContainer", "StopContainer", "RemoveContainer"}) {
+    runtime::v1::StartContainerRequest request;
+    request.set_container_id(op + "-id");
+    FailedCall("/runtime.v1.RuntimeService/" + op, request, 0, "");
+  }
+  for (const std::string op : {"StopPodSandbox", "RemovePodSandbox"}) {
+    runtime::v1::StopPodSandboxRequest request;
+    request.set_pod_sandbox_id(op + "-id");
+    FailedCall("/runtime.v1.RuntimeService/" + op, request, 0, "");
+  }
+  const auto lines = Lines();
+  ASSERT_EQ(lines.size(), 6);
+  for (size_t i = 1; i < lines.size(); ++i) {
+    const json call = json::parse(lines[i]);
+    const char* what = i <= 3 ? "container" : "pod";
+    EXPECT_EQ(call[what]["id"], call["op"].get<std::string>() + "-id");
+  }
+}
+
+TEST_F(RecorderTest, SaysWhatDidNotDecode) {
+  StartRecording();
+  const CallRef call = NewCall(kCreate);
+  dumper_->OnRequest(call, Payload("\xff"));
+  dumper_->OnEnd(call, 13, "x");
+  EXPECT_EQ(OnlyCall()["undecodable"], true);
+}
+
+TEST_F(RecorderTest, LeavesOtherCallsAndTheLogAlone) {
+  StartRecording();
+  EXPECT_EQ(dumper_->WantsMethod(kVersion), Interest::kNone);
+  EXPECT_EQ(dumper_->WantsMethod("/other.Service/CreateContainer"), Interest::kNone);
+  EXPECT_EQ(dumper_->WantsMethod(kCreate), Interest::kMessages);
+  FailedCall(kCreate, runtime::v1::CreateContainerRequest(), 0, "");
+  EXPECT_EQ(Lines().size(), 2);
+  EXPECT_THAT(LogSoFar(), IsEmpty());
+}
+
+TEST_F(RecorderTest, GoesTogetherWithADump) {
+  ASSERT_TRUE(Start({.specs = {"reset,name:.*", "record:" + PathOf("r.jsonl")}}).ok());
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
+  EXPECT_THAT(Log(),
+              ElementsAre("(passthrough) REQUEST Version", "(passthrough) REQUEST StartContainer"));
+  EXPECT_EQ(Lines().size(), 2);
+}
+
+}  // namespace
+}  // namespace resmgr::dump

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dump/rules.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <re2/re2.h>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr::dump {
+
+namespace {
+
+// A method with any of these is a regular expression.
+constexpr std::string_view kPatternCharacters = ".*?+()[]|";
+constexpr std::string_view kWildcard = "*";
+constexpr std::string_view kRecord = "record";
+
+constexpr std::array<std::pair<std::string_view, Target>, 7> kTargets = {{
+    {"off", Target::kOff},
+    {"suppress", Target::kOff},
+    {"name", Target::kName},
+    {"short", Target::kName},
+    {"full", Target::kFull},
+    {"long", Target::kFull},
+    {"count", Target::kCount},
+}};
+
+std::optional<Target> ParseTarget(std::string_view name) {
+  const auto* const found =
+      std::find_if(kTargets.begin(), kTargets.end(),
+                   [name](const auto& candidate) { return candidate.first == name; });
+  if (found == kTargets.end()) return std::nullopt;
+  return found->second;
+}
+
+// The original keeps a flag for these words but never looks at it: they are accepted, and nothing
+// follows from them. `reset` is how a dump is silenced.
+bool IsIdleKeyword(std::string_view item) {
+  return item == "enable" || item == "on" || item == "disable" || item == "off";
+}
+
+re2::StringPiece Piece(std::string_view text) {
+  return re2::StringPiece(text.data(), text.size());
+}
+
+}  // namespace
+
+std::string_view ToString(Target target) {
+  switch (target) {
+    case Target::kOff:
+      return "off";
+    case Target::kName:
+      return "name";
+    case Target::kFull:
+      return "full";
+    case Target::kCount:
+      return "count";
+  }
+  return "unknown";
+}
+
+StatusOr<Rules> Rules::Parse(const std::vector<std::string>& specs) {
+  Rules rules;
+  RESMGR_RETURN_IF_ERROR(rules.Add(kBuiltIn));
+  rules.customized_ = false;
+  for (const std::string& spec : specs)
+    RESMGR_RETURN_IF_ERROR(rules.Add(spec));
+  return rules;
+}
+
+Target Rules::Lookup(std::string_view method) const {
+  if (const auto found = exact_.find(method); found != exact_.end()) return found->second;
+  if (const auto found = exact_.find(kWildcard); found != exact_.end()) return found->second;
+  const auto last =
+      std::find_if(patterns_.rbegin(), patterns_.rend(), [method](const auto& pattern) {
+        return re2::RE2::PartialMatch(Piece(method), *pattern.first);
+      });
+  return last == patterns_.rend() ? Target::kOff : last->second;
+}
+
+Status Rules::Add(std::string_view spec) {
+  Target sticky = Target::kFull;
+  for (const std::string_view item : Split(spec, ','))
+    RESMGR_RETURN_IF_ERROR(AddItem(Trim(item), sticky));
+  return OkStatus();
+}
+
+Status Rules::AddItem(std::string_view item, Target& sticky) {
+  if (item.empty()) return OkStatus();
+  if (IsIdleKeyword(item)) {
+    customized_ = true;
+    return OkStatus();
+  }
+  if (item == "reset") {
+    customized_ = true;
+    exact_.clear();
+    patterns_.clear();
+    return OkStatus();
+  }
+  const auto parts = Split(item, ':');
+  if (parts.size() > 2) {
+    return InvalidArgument("invalid dump item '{}': more than one colon", Printable(item));
+  }
+  if (parts.size() == 2) {
+    if (parts[0] == kRecord) return SetRecordFile(parts[1]);
+    const auto target = ParseTarget(parts[0]);
+    if (!target) {
+      return InvalidArgument(
+          "invalid dump item '{}': unknown target '{}' (off, name, full, count or record)",
+          Printable(item), Printable(parts[0]));
+    }
+    sticky = *target;
+  }
+  return AddRule(sticky, parts.back());
+}
+
+Status Rules::AddRule(Target target, std::string_view method) {
+  customized_ = true;
+  // Nothing is called "", so that such a rule could never match: `full:` just sets the target.
+  if (method.empty()) return OkStatus();
+  if (method == kWildcard || method.find_first_of(kPatternCharacters) == std::string_view::npos) {
+    exact_.insert_or_assign(std::string(method), target);
+    return OkStatus();
+  }
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  auto pattern = std::make_shared<const re2::RE2>(Piece(method), options);
+  if (!pattern->ok()) {
+    return InvalidArgument("invalid dump pattern '{}': {}", Printable(method),
+                           Printable(pattern->error()));
+  }
+  patterns_.emplace_back(std::move(pattern), target);
+  return OkStatus();
+}
+
+Status Rules::SetRecordFile(std::string_view file) {
+  if (file.empty()) return InvalidArgument("invalid dump item 'record:': it needs a file");
+  if (!record_file_.empty() && record_file_ != file) {
+    return InvalidArgument("two recordings asked for: '{}' and '{}'", Printable(record_file_),
+                           Printable(file));
+  }
+  record_file_ = file;
+  return OkStatus();
+}
+
+}  // namespace resmgr::dump

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dump/secrets.h"
+
+#include <google/protobuf/descriptor.h>
+
+namespace resmgr::dump {
+
+bool IsSecret(const google::protobuf::FieldDescriptor& field) {
+  const std::string_view message = field.containing_type()->name();
+  const std::string_view name = field.name();
+  if (message == "AuthConfig") {
+    return name == "password" || name == "auth" || name == "identity_token" ||
+           name == "registry_token";
+  }
+  if (message == "KeyValue") return name == "value";
+  return name == "info" && field.is_map();
+}
+
+bool IsSecretAnnotation(std::string_view key) {
+  return key == "kubectl.kubernetes.io/last-applied-configuration";
+}
+
+}  // namespace resmgr::dump

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dump/text_dump.h"
+
+#include <array>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/dump/message_tree.h"
+#include "pkg/dump/yaml_text.h"
+
+namespace resmgr::dump {
+
+namespace {
+
+constexpr size_t kErrorLimit = 4096;
+
+// "2006-Jan-02 15:04:05.000" in local time: 24 columns.
+std::string Stamp(std::chrono::system_clock::time_point time) {
+  static constexpr std::array<const char*, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                          "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const auto milliseconds =
+      std::chrono::floor<std::chrono::milliseconds>(time).time_since_epoch().count();
+  const std::time_t seconds =
+      std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(time));
+  std::tm local = {};
+  localtime_r(&seconds, &local);
+  return fmt::format("{:04}-{}-{:02} {:02}:{:02}:{:02}.{:03}", local.tm_year + 1900,
+                     kMonths.at(static_cast<size_t>(local.tm_mon)), local.tm_mday, local.tm_hour,
+                     local.tm_min, local.tm_sec, (milliseconds % 1000 + 1000) % 1000);
+}
+
+// "+1.234567" at the right end of the same 24 columns.
+std::string Latency(const Event& event) {
+  const std::chrono::duration<double> seconds = event.at - event.start;
+  return fmt::format("{:>24}", fmt::format("+{:.6f}", seconds.count()));
+}
+
+std::string_view KindOf(const Event& event) {
+  return event.intercepted ? "intercepted" : "passthrough";
+}
+
+// As Go's gRPC words a status, which is what users and their scripts know.
+std::string_view CodeWord(int code) {
+  static constexpr std::array<std::string_view, 17> kWords = {
+      "OK",       "Canceled",       "Unknown",          "InvalidArgument",   "DeadlineExceeded",
+      "NotFound", "AlreadyExists",  "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
+      "Aborted",  "OutOfRange",     "Unimplemented",    "Internal",          "Unavailable",
+      "DataLoss", "Unauthenticated"};
+  const auto index = static_cast<size_t>(code);
+  return code >= 0 && index < kWords.size() ? kWords.at(index) : std::string_view();
+}
+
+std::string ErrorText(const Event& event) {
+  const std::string_view word = CodeWord(event.code);
+  return fmt::format("rpc error: code = {} desc = {}",
+                     word.empty() ? fmt::format("Code({})", event.code) : std::string(word),
+                     Printable(event.message, kErrorLimit));
+}
+
+}  // namespace
+
+void TextDump::Request(const Event& event) {
+  if (event.plan->target == Target::kCount) Count(event);
+  if (event.plan->target != Target::kFull) return;
+  Body(Stamp(event.wall_start), fmt::format("({}) REQUEST {}", KindOf(event), event.plan->name),
+       "=>", event, false);
+}
+
+void TextDump::Reply(const Event& event) {
+  if (event.plan->target != Target::kFull) return;
+  Body(Latency(event), fmt::format("({}) REPLY {}", KindOf(event), event.plan->name), "<=", event,
+       true);
+}
+
+void TextDump::End(const Event& event) {
+  const Target target = event.plan->target;
+  if (target != Target::kName && target != Target::kFull) return;
+  const std::string stamp = Latency(event);
+  if (event.code == 0) {
+    if (target == Target::kName)
+      Line(false, stamp, fmt::format("({}) REQUEST {}", KindOf(event), event.plan->name));
+    return;
+  }
+  const bool full = target == Target::kFull;
+  Line(full, stamp, fmt::format("({}) FAILED {}", KindOf(event), event.plan->name));
+  if (full) Line(true, stamp, fmt::format("  {} <= {}", event.plan->name, ErrorText(event)));
+}
+
+void TextDump::Lost(const Event& event) {
+  Line(true, Stamp(event.wall_start),
+       fmt::format("the dump fell behind: {} calls are missing or incomplete", event.lost_calls));
+}
+
+void TextDump::Count(const Event& event) {
+  Counter& counter = counters_[event.plan->name];
+  if (counter.total++ == 0) {
+    counter.begin = event.at;
+    return;
+  }
+  if (event.at - counter.begin <= count_period_) return;
+  const std::chrono::duration<double> period = count_period_;
+  const uint64_t calls = counter.total - counter.at_begin;
+  // Unlike the dumps themselves, counts have always gone to the log alone.
+  log_(false, fmt::format("({}) REQUEST: {} #{}, {} total, {:.2f}/s calls", KindOf(event),
+                          event.plan->name, counter.total, calls,
+                          static_cast<double>(calls) / period.count()));
+  counter.at_begin = counter.total;
+  counter.begin = event.at;
+}
+
+void TextDump::Body(std::string_view stamp, const std::string& header, std::string_view arrow,
+                    const Event& event, bool size_note) {
+  const MethodTypes& types = event.plan->types;
+  const std::string yaml = ToYaml(
+      ToTree(event.payload, event.kind == Event::Kind::kRequest ? types.request : types.reply,
+             show_secrets_));
+  const std::string note = size_note ? fmt::format(" ({} bytes as yaml)", yaml.size()) : "";
+  const std::string_view text = std::string_view(yaml).substr(0, yaml.size() - 1);
+  if (text.find('\n') == std::string_view::npos) {
+    Line(false, stamp, fmt::format("{} {} {}", header, arrow, text), note);
+    return;
+  }
+  Line(false, stamp, header, note);
+  for (const std::string_view line : Split(text, '\n'))
+    Line(false, stamp, fmt::format("    {} {} {}", event.plan->name, arrow, line));
+}
+
+void TextDump::Line(bool warning, std::string_view stamp, std::string_view line,
+                    std::string_view file_suffix) {
+  log_(warning, line);
+  if (file_ == nullptr) return;
+  // Lines of a body bring their distance with them.
+  file_->Append(
+      fmt::format("[{}]{}{}{}\n", stamp, line.front() == ' ' ? "" : " ", line, file_suffix));
+}
+
+}  // namespace resmgr::dump

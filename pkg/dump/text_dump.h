@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pkg/dump/event.h"
+#include "pkg/dump/output_file.h"
+
+namespace resmgr::dump {
+
+// Takes one line for the log, without a newline. `warning`: it tells of a failed call, or of a
+// failure to dump. Called on the writer's thread, which may be within such a call still after a
+// Dumper::Close that returned false.
+using LogSink = std::function<void(bool warning, std::string_view line)>;
+
+// Turns events into the lines that users read (README.md), to the log and to a file, whose lines
+// start with the time of the request or the latency of the reply. Used by one thread.
+class TextDump {
+ public:
+  explicit TextDump(LogSink log) : log_(std::move(log)) {}
+
+  void set_show_secrets(bool show) { show_secrets_ = show; }
+  void set_count_period(std::chrono::steady_clock::duration period) { count_period_ = period; }
+  void set_file(std::unique_ptr<OutputFile> file) { file_ = std::move(file); }
+  OutputFile* file() { return file_.get(); }
+
+  void Request(const Event& event);
+  void Reply(const Event& event);
+  void End(const Event& event);
+  void Lost(const Event& event);
+
+ private:
+  // Calls of one method.
+  struct Counter {
+    uint64_t total = 0;
+    uint64_t at_begin = 0;  // `total` when the period began
+    std::chrono::steady_clock::time_point begin;
+  };
+
+  void Count(const Event& event);
+  // The header and, for more than one line, the body below it; else both on one line.
+  // `size_note` goes to the header's line in the file.
+  void Body(std::string_view stamp, const std::string& header, std::string_view arrow,
+            const Event& event, bool size_note);
+  void Line(bool warning, std::string_view stamp, std::string_view line,
+            std::string_view file_suffix = {});
+
+  const LogSink log_;
+  std::unique_ptr<OutputFile> file_;
+  bool show_secrets_ = false;
+  std::chrono::steady_clock::duration count_period_{};
+  std::map<std::string, Counter, std::less<>> counters_;
+};
+
+}  // namespace resmgr::dump

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines that users see, from the calls to the log and the file.
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/api/runtime_v1.pb.h"
+#include "pkg/dump/dump_fixture.h"
+
+namespace resmgr::dump {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+using TextDumpTest = DumpFixture;
+
+runtime::v1::VersionResponse VersionReply() {
+  runtime::v1::VersionResponse reply;
+  reply.set_version("0.1.0");
+  reply.set_runtime_name("fake");
+  return reply;
+}
+
+runtime::v1::CreateContainerRequest CreateRequest() {
+  runtime::v1::CreateContainerRequest request;
+  request.set_pod_sandbox_id("p1");
+  auto* config = request.mutable_config();
+  config->mutable_metadata()->set_name("c1");
+  auto* env = config->add_envs();
+  env->set_key("TOKEN");
+  env->set_value("secret");
+  config->mutable_linux()->mutable_resources()->set_cpuset_cpus("0-3");
+  return request;
+}
+
+TEST_F(TextDumpTest, FullShowsRequestAndReplyOverSeveralLines) {
+  ASSERT_TRUE(Start({.specs = {"reset,full:.*"}}).ok());
+  runtime::v1::CreateContainerResponse reply;
+  reply.set_container_id("id1");
+  Call(kCreate, CreateRequest(), reply, true);
+  EXPECT_THAT(
+      Log(),
+      ElementsAre("(intercepted) REQUEST CreateContainer", "    CreateContainer => config:",
+                  "    CreateContainer =>   envs:", "    CreateContainer =>   - key: TOKEN",
+                  "    CreateContainer =>     value: <redacted>",
+                  "    CreateContainer =>   linux:", "    CreateContainer =>     resources:",
+                  "    CreateContainer =>       cpuset_cpus: 0-3",
+                  "    CreateContainer =>   metadata:", "    CreateContainer =>     name: c1",
+                  "    CreateContainer => pod_sandbox_id: p1",
+                  "(intercepted) REPLY CreateContainer <= container_id: id1"));
+}
+
+TEST_F(TextDumpTest, FullShowsShortMessagesOnOneLine) {
+  ASSERT_TRUE(Start({.specs = {"reset,full:.*"}}).ok());
+  Call(kVersion, runtime::v1::VersionRequest(), VersionReply());
+  EXPECT_THAT(Log(),
+              ElementsAre("(passthrough) REQUEST Version => {}", "(passthrough) REPLY Version",
+                          "    Version <= runtime_name: fake", "    Version <= version: 0.1.0"));
+}
+
+TEST_F(TextDumpTest, FileStartsLinesWithTimeOrLatency) {
+  const std::string file = PathOf("dump");
+  ASSERT_TRUE(Start({.specs = {"reset,full:.*"}, .file = file}).ok());
+  Call(kVersion, runtime::v1::VersionRequest(), VersionReply());
+  FailedCall(kCreate, runtime::v1::CreateContainerRequest(), 5, "no sandbox", true);
+  Log();
+  const std::string stamp =
+      "\\[[0-9]{4}-[A-Z][a-z]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}\\]";
+  const std::string latency = "\\[ +\\+[0-9]+\\.[0-9]{6}\\]";
+  const std::vector<std::string> lines = LinesOf(file);
+  EXPECT_THAT(
+      lines,
+      ElementsAre(MatchesRegex(stamp + " \\(passthrough\\) REQUEST Version => \\{\\}"),
+                  MatchesRegex(latency + " \\(passthrough\\) REPLY Version \\(34 bytes as yaml\\)"),
+                  MatchesRegex(latency + "    Version <= runtime_name: fake"),
+                  MatchesRegex(latency + "    Version <= version: 0.1.0"),
+                  MatchesRegex(stamp + " \\(intercepted\\) REQUEST CreateContainer => \\{\\}"),
+                  MatchesRegex(latency + " \\(intercepted\\) FAILED CreateContainer"),
+                  MatchesRegex(latency + "  CreateContainer <= rpc error: code = NotFound desc = "
+                                         "no sandbox")));
+  for (const std::string& line : lines)
+    EXPECT_EQ(line.find(']'), 25) << line;
+}
+
+TEST_F(TextDumpTest, FileNotesTheSizeOfShortReplies) {
+  const std::string file = PathOf("dump");
+  ASSERT_TRUE(Start({.specs = {"reset,full:.*"}, .file = file}).ok());
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  Log();
+  EXPECT_THAT(LinesOf(file).at(1),
+              HasSubstr("] (passthrough) REPLY Version <= {} (3 bytes as yaml)"));
+}
+
+TEST_F(TextDumpTest, TimeIsThatOfTheRequest) {
+  const std::string file = PathOf("dump");
+  ASSERT_TRUE(Start({.specs = {"reset,full:.*"}, .file = file}).ok());
+  std::tm local = {};
+  local.tm_year = 106;
+  local.tm_mday = 2;
+  local.tm_hour = 15;
+  local.tm_min = 4;
+  local.tm_sec = 5;
+  local.tm_isdst = -1;
+  CallRef call = NewCall(kVersion);
+  call.wall_start = std::chrono::system_clock::from_time_t(std::mktime(&local)) +
+                    std::chrono::microseconds(78'999);
+  call.start -= std::chrono::seconds(12);
+  dumper_->OnRequest(call, Payload(""));
+  dumper_->OnReply(call, Payload(""));
+  Log();
+  EXPECT_THAT(
+      LinesOf(file),
+      ElementsAre("[2006-Jan-02 15:04:05.078] (passthrough) REQUEST Version => {}",
+                  MatchesRegex("\\[              \\+12\\.[0-9]{6}\\] \\(passthrough\\) REPLY "
+                               "Version <= \\{\\} \\(3 bytes as yaml\\)")));
+}
+
+TEST_F(TextDumpTest, FailuresAreWarnings) {
+  ASSERT_TRUE(Start({.specs = {"reset,full:.*"}}).ok());
+  FailedCall(kStart, runtime::v1::StartContainerRequest(), 14, "two\nlines", true);
+  FailedCall(kStart, runtime::v1::StartContainerRequest(), 99, "odd");
+  EXPECT_THAT(Log(),
+              ElementsAre("(intercepted) REQUEST StartContainer => {}",
+                          "!(intercepted) FAILED StartContainer",
+                          "!  StartContainer <= rpc error: code = Unavailable desc = two\\x0alines",
+                          "(passthrough) REQUEST StartContainer => {}",
+                          "!(passthrough) FAILED StartContainer",
+                          "!  StartContainer <= rpc error: code = Code(99) desc = odd"));
+}
+
+TEST_F(TextDumpTest, NameIsOneLineAtTheEnd) {
+  const std::string file = PathOf("dump");
+  ASSERT_TRUE(Start({.specs = {"reset,name:.*"}, .file = file}).ok());
+  EXPECT_EQ(dumper_->WantsMethod(kVersion), Interest::kCalls);
+  Call(kVersion, runtime::v1::VersionRequest(), VersionReply());
+  FailedCall(kCreate, runtime::v1::CreateContainerRequest(), 2, "bad", true);
+  EXPECT_THAT(Log(),
+              ElementsAre("(passthrough) REQUEST Version", "(intercepted) FAILED CreateContainer"));
+  EXPECT_THAT(LinesOf(file), Each(MatchesRegex("\\[ +\\+[0-9]+\\.[0-9]{6}\\] \\(.*")));
+}
+
+TEST_F(TextDumpTest, OffShowsNothing) {
+  ASSERT_TRUE(Start({.specs = {"off:.*,full:Version"}}).ok());
+  EXPECT_EQ(dumper_->WantsMethod(kCreate), Interest::kNone);
+  EXPECT_EQ(dumper_->WantsMethod(kVersion), Interest::kMessages);
+  FailedCall(kCreate, CreateRequest(), 2, "bad");
+  EXPECT_THAT(Log(), IsEmpty());
+}
+
+TEST_F(TextDumpTest, CountSpeaksUpWithACallAfterThePeriod) {
+  ASSERT_TRUE(Start({.specs = {"reset,count:.*"}, .count_period = std::chrono::hours(1)}).ok());
+  for (int i = 0; i < 5; ++i)
+    Call(kVersion, runtime::v1::VersionRequest(), VersionReply());
+  EXPECT_THAT(Log(), IsEmpty());
+
+  ASSERT_TRUE(
+      Start({.specs = {"reset,count:.*"}, .count_period = std::chrono::milliseconds(0)}).ok());
+  for (int i = 0; i < 3; ++i)
+    Call(kVersion, runtime::v1::VersionRequest(), VersionReply());
+  EXPECT_THAT(Log(), ElementsAre(HasSubstr("(passthrough) REQUEST: Version #2, 2 total, "),
+                                 HasSubstr("(passthrough) REQUEST: Version #3, 1 total, ")));
+}
+
+TEST_F(TextDumpTest, StreamShowsEachReply) {
+  ASSERT_TRUE(Start({.specs = {"reset,full:.*"}}).ok());
+  const CallRef call = NewCall(kEvents);
+  dumper_->OnRequest(call, Payload(""));
+  for (const std::string id : {"a", "b"}) {
+    runtime::v1::ContainerEventResponse event;
+    event.set_container_id(id);
+    dumper_->OnReply(call, Payload(event.SerializeAsString()));
+  }
+  dumper_->OnEnd(call, 1, "context canceled");
+  EXPECT_THAT(Log(), ElementsAre("(passthrough) REQUEST GetContainerEvents => {}",
+                                 "(passthrough) REPLY GetContainerEvents <= container_id: a",
+                                 "(passthrough) REPLY GetContainerEvents <= container_id: b",
+                                 "!(passthrough) FAILED GetContainerEvents",
+                                 "!  GetContainerEvents <= rpc error: code = Canceled desc = "
+                                 "context canceled"));
+}
+
+TEST_F(TextDumpTest, UnknownMethodsShowTheirFields) {
+  ASSERT_TRUE(Start({.specs = {"reset,full:.*"}}).ok());
+  const CallRef call = NewCall("/runtime.v9.Service/Brand\nNew");
+  dumper_->OnRequest(call, Payload("\x0a\x06secret\x10\x05"));
+  dumper_->OnReply(call, Payload("\xff"));
+  EXPECT_THAT(
+      Log(), ElementsAre("(passthrough) REQUEST Brand\\x0aNew",
+                         "    Brand\\x0aNew => unknown_fields:", "    Brand\\x0aNew => - 1 6 bytes",
+                         "    Brand\\x0aNew => - 2 varint 5",
+                         "(passthrough) REPLY Brand\\x0aNew <= undecodable: 1 bytes"));
+}
+
+TEST_F(TextDumpTest, SecretsOfBothVersionsAppearOnlyWhenAskedFor) {
+  for (const bool show : {false, true}) {
+    ASSERT_TRUE(Start({.specs = {"reset,full:.*"}, .show_secrets = show}).ok());
+    for (const std::string version : {"v1", "v1alpha2"}) {
+      runtime::v1::PullImageRequest pull;
+      pull.mutable_auth()->set_password("pass-" + version);
+      FailedCall("/runtime." + version + ".ImageService/PullImage", pull, 2, "x");
+    }
+    std::string text;
+    for (const std::string& line : Log())
+      text += line + "\n";
+    if (show) {
+      EXPECT_THAT(text,
+                  AllOf(HasSubstr("password: pass-v1\n"), HasSubstr("password: pass-v1alpha2\n")));
+    } else {
+      EXPECT_THAT(text, AllOf(Not(HasSubstr("pass-")), HasSubstr("password: <redacted>")));
+    }
+    dumper_.reset();
+    ClearLog();
+  }
+}
+
+TEST_F(TextDumpTest, HugeMessageIsShownWhole) {
+  ASSERT_TRUE(Start({.specs = {"reset,full:.*"}}).ok());
+  runtime::v1::ListContainersResponse list;
+  for (int i = 0; i < 20'000; ++i)
+    list.add_containers()->set_id(std::string(100, 'x') + std::to_string(i));
+  Call("/runtime.v1.RuntimeService/ListContainers", runtime::v1::ListContainersRequest(), list);
+  const auto log = Log();
+  ASSERT_THAT(log, SizeIs(20'003));
+  EXPECT_THAT(log.back(), HasSubstr("ListContainers <= - id: xxx"));
+}
+
+}  // namespace
+}  // namespace resmgr::dump

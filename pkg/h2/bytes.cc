@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/h2/bytes.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace resmgr::h2 {
+
+Block* Block::New(size_t capacity) {
+  void* memory = ::operator new(sizeof(Block) + capacity);
+  return new (memory) Block(capacity);
+}
+
+void Block::Unref() {
+  if (--references_ == 0) {
+    this->~Block();
+    ::operator delete(this);
+  }
+}
+
+Slice::Slice(Block* block, const uint8_t* data, size_t size)
+    : block_(block), data_(data), size_(size) {
+  if (block_ != nullptr) block_->Ref();
+}
+
+Slice::Slice(const Slice& other) : Slice(other.block_, other.data_, other.size_) {}
+
+Slice Slice::Copy(std::string_view bytes) {
+  Block* block = Block::New(bytes.size());
+  if (!bytes.empty()) std::memcpy(block->data(), bytes.data(), bytes.size());
+  Slice slice(block, block->data(), bytes.size());
+  block->Unref();
+  return slice;
+}
+
+void SliceQueue::Append(Slice slice) {
+  if (slice.size() == 0) return;
+  size_ += slice.size();
+  if (head_ < slices_.size() && slices_.back().Precedes(slice)) {
+    slices_.back().Extend(slice.size());
+    return;
+  }
+  slices_.push_back(std::move(slice));
+}
+
+void SliceQueue::PopFront() {
+  slices_[head_] = Slice();
+  if (++head_ == slices_.size()) {
+    slices_.clear();
+    head_ = 0;
+  } else if (head_ >= 64 && head_ * 2 >= slices_.size()) {
+    slices_.erase(slices_.begin(), slices_.begin() + static_cast<std::ptrdiff_t>(head_));
+    head_ = 0;
+  }
+}
+
+void SliceQueue::MoveTo(size_t count, SliceQueue& target) {
+  size_ -= count;
+  while (count > 0) {
+    Slice& first = slices_[head_];
+    if (first.size() > count) {
+      target.Append(first.Prefix(count));
+      first.RemovePrefix(count);
+      return;
+    }
+    count -= first.size();
+    target.Append(std::move(first));
+    PopFront();
+  }
+}
+
+void SliceQueue::Drop(size_t count) {
+  size_ -= count;
+  while (count > 0) {
+    Slice& first = slices_[head_];
+    if (first.size() > count) {
+      first.RemovePrefix(count);
+      return;
+    }
+    count -= first.size();
+    PopFront();
+  }
+}
+
+void SliceQueue::Clear() {
+  slices_.clear();
+  head_ = 0;
+  size_ = 0;
+}
+
+std::string SliceQueue::ToString() const {
+  std::string bytes;
+  bytes.reserve(size_);
+  for (const Slice& slice : slices())
+    bytes.append(slice.view());
+  return bytes;
+}
+
+Scratch::~Scratch() {
+  if (block_ != nullptr) block_->Unref();
+}
+
+uint8_t* Scratch::Reserve(size_t size) {
+  if (block_ != nullptr && !block_->shared()) used_ = 0;
+  if (block_ == nullptr || block_->capacity() - used_ < size) {
+    if (block_ != nullptr) block_->Unref();
+    block_ = Block::New(size > kBlockSize ? size : kBlockSize);
+    used_ = 0;
+  }
+  uint8_t* place = block_->data() + used_;
+  used_ += size;
+  return place;
+}
+
+Slice Scratch::Copy(const uint8_t* data, size_t size) {
+  uint8_t* place = Reserve(size);
+  if (size > 0) std::memcpy(place, data, size);
+  return Slice(block_, place, size);
+}
+
+}  // namespace resmgr::h2

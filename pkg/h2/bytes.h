@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace resmgr::h2 {
+
+// A reference-counted piece of memory. Not thread-safe: everything here lives on the loop's thread,
+// which makes the count a plain integer.
+class Block {
+ public:
+  // One reference, which belongs to the caller.
+  static Block* New(size_t capacity);
+  void Ref() { ++references_; }
+  void Unref();
+
+  uint8_t* data() { return reinterpret_cast<uint8_t*>(this) + sizeof(Block); }
+  size_t capacity() const { return capacity_; }
+  bool shared() const { return references_ > 1; }
+
+ private:
+  explicit Block(size_t capacity) : capacity_(capacity) {}
+
+  size_t references_ = 1;
+  size_t capacity_;
+};
+
+// A view of bytes in a block that keeps the block alive: bytes travel from one socket to the other
+// without being copied.
+class Slice {
+ public:
+  Slice() = default;
+  // Takes a further reference on the block.
+  Slice(Block* block, const uint8_t* data, size_t size);
+  static Slice Copy(std::string_view bytes);
+  Slice(Slice&& other) noexcept
+      : block_(std::exchange(other.block_, nullptr)), data_(other.data_), size_(other.size_) {}
+  Slice(const Slice& other);
+  Slice& operator=(Slice other) noexcept {
+    std::swap(block_, other.block_);
+    data_ = other.data_;
+    size_ = other.size_;
+    return *this;
+  }
+  ~Slice() {
+    if (block_ != nullptr) block_->Unref();
+  }
+
+  const uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+  std::string_view view() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+  void RemovePrefix(size_t count) {
+    data_ += count;
+    size_ -= count;
+  }
+  // The first `count` bytes.
+  Slice Prefix(size_t count) const { return Slice(block_, data_, count); }
+  // Whether `other` starts in the same block where this one ends.
+  bool Precedes(const Slice& other) const {
+    return block_ == other.block_ && data_ + size_ == other.data_;
+  }
+  void Extend(size_t count) { size_ += count; }
+
+ private:
+  Block* block_ = nullptr;
+  const uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// Slices in order. Neighbours that touch in memory become one.
+class SliceQueue {
+ public:
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  std::span<const Slice> slices() const { return std::span(slices_).subspan(head_); }
+
+  void Append(Slice slice);
+  // Moves the first `count` bytes (at most size()) to the end of `target`.
+  void MoveTo(size_t count, SliceQueue& target);
+  // Drops the first `count` bytes (at most size()).
+  void Drop(size_t count);
+  void Clear();
+  std::string ToString() const;
+
+ private:
+  void PopFront();
+
+  std::vector<Slice> slices_;  // those before head_ are gone
+  size_t head_ = 0;
+  size_t size_ = 0;
+};
+
+// Cuts small pieces from larger blocks, so that frame headers and short messages end up side by
+// side and leave in one piece of one system call.
+class Scratch {
+ public:
+  Scratch() = default;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch();
+
+  // A slice with a copy of the bytes.
+  Slice Copy(const uint8_t* data, size_t size);
+
+ private:
+  static constexpr size_t kBlockSize = 16 * 1024;
+
+  uint8_t* Reserve(size_t size);
+
+  Block* block_ = nullptr;
+  size_t used_ = 0;
+};
+
+}  // namespace resmgr::h2

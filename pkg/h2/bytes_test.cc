@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/h2/bytes.h"
+
+#include <cstring>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace resmgr::h2 {
+namespace {
+
+Slice CopyOf(Scratch& scratch, std::string_view text) {
+  return scratch.Copy(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+}
+
+TEST(SliceTest, KeepsItsBlockAlive) {
+  Block* block = Block::New(8);
+  std::memcpy(block->data(), "abcdefgh", 8);
+  Slice slice(block, block->data() + 2, 3);
+  EXPECT_TRUE(block->shared());
+  block->Unref();
+  Slice copy = slice;
+  slice = Slice();
+  EXPECT_EQ(copy.view(), "cde");
+}
+
+TEST(SliceQueueTest, MovesPartsOfSlices) {
+  SliceQueue from;
+  from.Append(Slice::Copy("hello "));
+  from.Append(Slice::Copy("world"));
+  SliceQueue to;
+  from.MoveTo(8, to);
+  EXPECT_EQ(to.ToString(), "hello wo");
+  EXPECT_EQ(from.ToString(), "rld");
+  EXPECT_EQ(from.size(), 3U);
+  from.Drop(3);
+  EXPECT_TRUE(from.empty());
+  EXPECT_TRUE(from.slices().empty());
+}
+
+TEST(SliceQueueTest, IgnoresEmptySlices) {
+  SliceQueue queue;
+  queue.Append(Slice());
+  queue.Append(Slice::Copy(""));
+  EXPECT_TRUE(queue.slices().empty());
+}
+
+TEST(SliceQueueTest, StaysCorrectOverManyAppendsAndDrops) {
+  SliceQueue queue;
+  std::string expected;
+  for (int i = 100; i < 1100; ++i) {
+    const std::string piece = std::to_string(i);
+    queue.Append(Slice::Copy(piece));
+    expected += piece;
+    if (i % 3 == 0) {
+      queue.Drop(2);
+      expected.erase(0, 2);
+    }
+  }
+  EXPECT_EQ(queue.ToString(), expected);
+  EXPECT_EQ(queue.size(), expected.size());
+}
+
+TEST(ScratchTest, NeighboursJoin) {
+  Scratch scratch;
+  SliceQueue queue;
+  queue.Append(CopyOf(scratch, "one "));
+  queue.Append(CopyOf(scratch, "two"));
+  EXPECT_EQ(queue.ToString(), "one two");
+  EXPECT_EQ(queue.slices().size(), 1U);
+}
+
+TEST(ScratchTest, ReusesItsBlockWhenNobodyReadsIt) {
+  Scratch scratch;
+  const uint8_t* first = CopyOf(scratch, "abc").data();
+  const uint8_t* second = CopyOf(scratch, "xyz").data();
+  EXPECT_EQ(first, second);
+}
+
+TEST(ScratchTest, NeverOverwritesWhatIsHeld) {
+  Scratch scratch;
+  SliceQueue held;
+  std::string expected;
+  for (int i = 0; i < 10'000; ++i) {
+    const std::string piece = "piece " + std::to_string(i);
+    held.Append(CopyOf(scratch, piece));
+    expected += piece;
+  }
+  EXPECT_EQ(held.ToString(), expected);
+}
+
+}  // namespace
+}  // namespace resmgr::h2

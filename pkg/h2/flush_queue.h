@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr::h2 {
+
+class Session;
+
+// The sessions that have something to send. They are flushed once per event, after everything that
+// the event caused has been queued: so the frames of one call leave in one system call. Loop's
+// thread only; outlives its sessions.
+class FlushQueue {
+ public:
+  explicit FlushQueue(EventLoop& loop) : loop_(loop) {}
+
+  // Flushes at the end of the current scope, or soon when there is none.
+  void Add(Session& session);
+  void Remove(Session& session);
+
+  // Marks one event of a session: whatever is added within is flushed when the outermost scope
+  // ends.
+  class Scope {
+   public:
+    explicit Scope(FlushQueue& queue) : queue_(queue) { ++queue_.depth_; }
+    ~Scope() {
+      if (--queue_.depth_ == 0) queue_.Run();
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    FlushQueue& queue_;
+  };
+
+ private:
+  void Run();
+
+  EventLoop& loop_;
+  std::vector<Session*> sessions_;
+  int depth_ = 0;
+  bool posted_ = false;
+};
+
+}  // namespace resmgr::h2

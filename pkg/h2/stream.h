@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "pkg/h2/bytes.h"
+#include "pkg/h2/header_block.h"
+
+namespace resmgr::h2 {
+
+class Session;
+class Stream;
+
+// HTTP/2 error codes that we send ourselves (RFC 9113 section 7).
+enum class ErrorCode : uint32_t {
+  kNoError = 0,
+  kProtocolError = 1,
+  kInternalError = 2,
+  kRefusedStream = 7,
+  kCancel = 8,
+};
+
+// Receives what happens on a stream, on the loop's thread, from within the session's reading. May
+// send on any stream of any session and may destroy any Stream, but no Session.
+class StreamHandler {
+ public:
+  virtual ~StreamHandler() = default;
+
+  // A client's stream: the first header block of the answer. `end` when it is also the last
+  // (trailers only).
+  virtual void OnHeaders(Stream& stream, HeaderBlock headers, bool end) = 0;
+  // Body bytes. Whoever takes them owes Stream::Consume for each of them, else the peer stops at
+  // its window.
+  virtual void OnData(Stream& stream, Slice data) = 0;
+  // The peer sent its last: with trailers or, when these are empty, with the end of its body.
+  virtual void OnEnd(Stream& stream, HeaderBlock trailers) = 0;
+  // `count` body bytes of ours left the stream's queue for the socket.
+  virtual void OnSent(Stream& stream, size_t count) = 0;
+  // The last call. The stream is over: both sides ended, one of them reset it, or the connection is
+  // gone (Stream::connection_lost). The handler may destroy the Stream here.
+  virtual void OnClose(Stream& stream, uint32_t error_code) = 0;
+};
+
+// One HTTP/2 stream. Belongs to its handler, which may keep it longer than the stream or even the
+// session lives: calls are then without effect. Destroying an open stream cancels it.
+class Stream {
+ public:
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  int32_t id() const { return id_; }
+  // No OnClose yet.
+  bool open() const { return open_; }
+  // Closed because the connection broke and not by anything on this stream.
+  bool connection_lost() const { return connection_lost_; }
+  bool headers_sent() const { return headers_sent_; }
+  // SendEnd or an end in SendHeaders was called.
+  bool ended() const { return ended_; }
+
+  void set_handler(StreamHandler* handler) { handler_ = handler; }
+
+  // A server's stream: the first header block. `end`: no body and no trailers follow.
+  void SendHeaders(const HeaderBlock& headers, bool end);
+  void SendData(Slice data);
+  // After all data; with trailers unless they are empty.
+  void SendEnd(HeaderBlock trailers = {});
+  // A server's stream that has sent all: closes it also towards a peer that is still sending, once our end has left.
+  void StopReceiving();
+  // Gives up the stream with this code.
+  void Reset(uint32_t error_code);
+  // `count` bytes of OnData are done with: opens the peer's window again. What was never consumed
+  // is when the Stream is destroyed, for the connection's window.
+  void Consume(size_t count);
+  // Body bytes that wait for the socket or for the peer's window.
+  size_t queued() const { return queue_.size(); }
+
+ private:
+  friend class Session;
+  Stream(Session* session, int32_t id) : session_(session), id_(id) {}
+
+  Session* session_;  // null once the session is gone
+  StreamHandler* handler_ = nullptr;
+  Stream* previous_ = nullptr;  // in one of the session's lists
+  Stream* next_ = nullptr;
+  int32_t id_;
+  bool handed_over_ = false;  // to a handler, which owns it since
+  bool open_ = true;
+  bool connection_lost_ = false;
+  bool headers_sent_ = false;
+  bool headers_received_ = false;
+  bool ended_ = false;
+  bool deferred_ = false;  // nghttp2 waits for more data
+  bool end_sent_ = false;  // encoded, not just queued
+  bool stop_receiving_ = false;
+  size_t unconsumed_ = 0;
+  SliceQueue queue_;
+  HeaderBlock incoming_;  // being received
+  size_t incoming_size_ = 0;
+  HeaderBlock trailers_;
+};
+
+}  // namespace resmgr::h2

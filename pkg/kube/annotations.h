@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pkg/model/pod.h"
+
+namespace resmgr {
+
+// One annotation that applies to a container.
+struct ScopedAnnotation {
+  std::string_view key;  // as it stands on the pod, for messages
+  std::string_view value;
+};
+
+// The annotation of a pod that says `key` ("prefer-isolated-cpus") for one of its containers. The
+// narrowest scope wins, whichever domain it is in; within a scope the first domain wins:
+//   KEY.DOMAIN/container.NAME, then KEY.DOMAIN/pod, then KEY.DOMAIN
+//   DOMAIN: cri-resource-manager.intel.com, then resource-policy.nri.io
+// Views into `annotations`.
+std::optional<ScopedAnnotation> FindAnnotation(const StringMap& annotations, std::string_view key,
+                                               std::string_view container_name);
+
+}  // namespace resmgr

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/kube/annotations.h"
+
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+std::string Find(const StringMap& annotations) {
+  const auto found = FindAnnotation(annotations, "memory-type", "web");
+  return found ? std::string(found->value) : "none";
+}
+
+TEST(AnnotationsTest, TheNarrowestScopeWins) {
+  StringMap annotations = {
+      {"memory-type.cri-resource-manager.intel.com/container.web", "container"},
+      {"memory-type.cri-resource-manager.intel.com/pod", "pod"},
+      {"memory-type.cri-resource-manager.intel.com", "bare"},
+      {"memory-type.cri-resource-manager.intel.com/container.other", "other"},
+  };
+  EXPECT_EQ(Find(annotations), "container");
+  annotations.erase("memory-type.cri-resource-manager.intel.com/container.web");
+  EXPECT_EQ(Find(annotations), "pod");
+  annotations.erase("memory-type.cri-resource-manager.intel.com/pod");
+  EXPECT_EQ(Find(annotations), "bare");
+  annotations.erase("memory-type.cri-resource-manager.intel.com");
+  EXPECT_EQ(Find(annotations), "none");
+}
+
+TEST(AnnotationsTest, ScopeWinsOverDomainAndTheFirstDomainWithinAScope) {
+  EXPECT_EQ(Find({{"memory-type.resource-policy.nri.io/container.web", "narrow"},
+                  {"memory-type.cri-resource-manager.intel.com/pod", "wide"}}),
+            "narrow");
+  EXPECT_EQ(Find({{"memory-type.resource-policy.nri.io/pod", "second"},
+                  {"memory-type.cri-resource-manager.intel.com/pod", "first"}}),
+            "first");
+  EXPECT_EQ(Find({{"memory-type.resource-policy.nri.io", "second"}}), "second");
+}
+
+TEST(AnnotationsTest, TellsWhichKeyDecided) {
+  const StringMap annotations = {{"memory-type.resource-policy.nri.io/pod", "dram"}};
+  EXPECT_EQ(FindAnnotation(annotations, "memory-type", "web")->key,
+            "memory-type.resource-policy.nri.io/pod");
+}
+
+TEST(AnnotationsTest, OtherKeysAndDomainsDoNotCount) {
+  EXPECT_EQ(Find({{"memory-type.example.com/pod", "x"},
+                  {"xmemory-type.resource-policy.nri.io/pod", "x"},
+                  {"cri-resource-manager.intel.com/memory-type", "x"}}),
+            "none");
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "pkg/base/units.h"
+
+namespace resmgr {
+
+// How kubelets turn CPU requests and limits into cgroup values, and back. Rules and constants are
+// those of the kubelet (pkg/kubelet/cm/helpers_linux.go in kubernetes).
+
+inline constexpr int64_t kMinShares = 2;  // also what "no request" becomes
+inline constexpr int64_t kMaxShares = 262144;
+inline constexpr int64_t kSharesPerCpu = 1024;
+inline constexpr int64_t kDefaultCpuPeriod = 100'000;  // microseconds
+inline constexpr int64_t kMinQuota = 1'000;            // microseconds
+inline constexpr int64_t kNoQuota = -1;
+
+// Rounds down, within [kMinShares, kMaxShares].
+int64_t SharesFromMilliCpu(MilliCpu request);
+
+// The exact inverse for 3 to 256000 milli-CPUs (256 CPUs): rounding up undoes the kubelet's
+// rounding down. At most kMinShares means no request, 0; more than kMaxShares counts as kMaxShares.
+MilliCpu MilliCpuFromShares(int64_t shares);
+
+// Microseconds per period, at least kMinQuota; kNoQuota for a limit of 0. The period is in
+// microseconds and above 0.
+int64_t QuotaFromMilliCpu(MilliCpu limit, int64_t period = kDefaultCpuPeriod);
+
+// 0 (no limit) when quota or period is not above 0. Rounds up, the inverse of the above for limits
+// of 10 milli-CPUs or more and periods of 1000 microseconds or more.
+MilliCpu MilliCpuFromQuota(int64_t quota, int64_t period);
+
+}  // namespace resmgr

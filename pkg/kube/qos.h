@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "pkg/base/ids.h"
+#include "pkg/model/pod.h"
+
+namespace resmgr {
+
+// What the name of a pod's cgroup says.
+struct PodCgroup {
+  QosClass qos = QosClass::kBestEffort;
+  PodUid uid;
+
+  friend bool operator==(const PodCgroup&, const PodCgroup&) = default;
+};
+
+// Reads the cgroup parent of a sandbox, the only place where a CRI request tells the pod's QoS
+// class. Both cgroup drivers of the kubelet, below any number of root directories, with or without
+// slashes at the ends:
+//   cgroupfs  [ROOT/...]kubepods/[burstable/|besteffort/]pod<UID>
+//   systemd   [.../][ROOT-...]kubepods-[burstable-|besteffort-]pod<UID with _ for ->.slice
+// nullopt when the path is no pod's.
+std::optional<PodCgroup> ParsePodCgroup(std::string_view cgroup_parent);
+
+}  // namespace resmgr

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/base/units.h"
+
+namespace resmgr {
+
+// Kubernetes quantities, as resource requests are written: a decimal number ("2", ".5", "1.25")
+// and at most one of
+//   n u m k M G T P E        powers of 1000, "m" being thousandths
+//   Ki Mi Gi Ti Pi Ei        powers of 1024
+//   e3, E-2, ...             a power of 10
+// Letters count: "M" is a million, "m" a thousandth. The value is computed exactly, and a rest
+// below the unit asked for rounds up, as Kubernetes does. InvalidArgument for any other text,
+// negative numbers, more than 19 significant digits, and values beyond 64 bits.
+StatusOr<MilliCpu> ParseMilliCpu(std::string_view quantity);
+StatusOr<Bytes> ParseBytes(std::string_view quantity);
+
+// The shortest quantity of this value: "2" for 2000, "750m" for 750.
+std::string FormatMilliCpu(MilliCpu value);
+
+}  // namespace resmgr

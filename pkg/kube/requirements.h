@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/model/pod.h"
+#include "pkg/model/resources.h"
+
+namespace resmgr {
+
+// What a container needs, reckoned from what a CRI message says, by undoing the kubelet's
+// arithmetic:
+//   cpu_request     from the shares; from the quota where the shares are at their upper limit
+//   cpu_limit       Guaranteed: the request; else from quota and period
+//   memory_limit    as it stands
+//   memory_request  Guaranteed: the limit; Burstable: from oom_score_adj when `memory_capacity` (of
+//                   the node, 0 when not known) is given, to a thousandth of the capacity, rounded
+//                   down and never above the limit; else 0
+// Also for a resize: an UpdateContainerResources merged into what was requested before is newer
+// than the annotation.
+Requirements EstimateRequirements(const LinuxResources& resources, QosClass qos,
+                                  Bytes memory_capacity);
+
+struct ResolvedRequirements {
+  Requirements requirements;
+  // Why an annotation that is there could not be used, and the estimate was taken; OK otherwise.
+  Status annotation;
+};
+
+// For a new container: what the webhook's annotation (resources_annotation.h) of its pod says about
+// it, else the estimate.
+ResolvedRequirements ResolveRequirements(const LinuxResources& resources, QosClass qos,
+                                         Bytes memory_capacity, const StringMap& pod_annotations,
+                                         std::string_view container_name);
+
+}  // namespace resmgr

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/kube/requirements.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/kube/cpu_arithmetic.h"
+
+namespace resmgr {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+LinuxResources Kubelets(int64_t request_milli, int64_t limit_milli, int64_t memory_limit) {
+  LinuxResources resources;
+  resources.cpu_shares = SharesFromMilliCpu(MilliCpu{request_milli});
+  resources.cpu_period = kDefaultCpuPeriod;
+  resources.cpu_quota = QuotaFromMilliCpu(MilliCpu{limit_milli});
+  resources.memory_limit = memory_limit;
+  return resources;
+}
+
+// As a kubelet computes it for a Burstable container.
+int64_t OomScoreAdj(int64_t request, int64_t capacity) {
+  return std::clamp<int64_t>(1000 - 1000 * request / capacity, 3, 999);
+}
+
+TEST(RequirementsTest, GuaranteedHasEqualRequestsAndLimits) {
+  const Requirements needs =
+      EstimateRequirements(Kubelets(2500, 2500, kGiB), QosClass::kGuaranteed, Bytes{0});
+  EXPECT_EQ(needs, (Requirements{{2500}, {2500}, {kGiB}, {kGiB}}));
+}
+
+TEST(RequirementsTest, GuaranteedWithoutQuotaStillHasItsLimit) {
+  LinuxResources resources = Kubelets(4000, 0, kGiB);
+  EXPECT_EQ(EstimateRequirements(resources, QosClass::kGuaranteed, Bytes{0}).cpu_limit.value, 4000);
+}
+
+TEST(RequirementsTest, GuaranteedAboveTheLargestShareIsReadFromTheQuota) {
+  const Requirements needs =
+      EstimateRequirements(Kubelets(300'000, 300'000, kGiB), QosClass::kGuaranteed, Bytes{0});
+  EXPECT_EQ(needs.cpu_request.value, 300'000);
+  EXPECT_EQ(needs.cpu_limit.value, 300'000);
+}
+
+TEST(RequirementsTest, BurstableHasRequestFromSharesAndLimitFromQuota) {
+  const Requirements needs =
+      EstimateRequirements(Kubelets(900, 1700, kGiB), QosClass::kBurstable, Bytes{0});
+  EXPECT_EQ(needs, (Requirements{{900}, {1700}, {0}, {kGiB}}));
+}
+
+TEST(RequirementsTest, NothingSetIsNothingNeeded) {
+  for (const QosClass qos : {QosClass::kGuaranteed, QosClass::kBurstable, QosClass::kBestEffort}) {
+    EXPECT_EQ(EstimateRequirements({}, qos, Bytes{kGiB}), Requirements{});
+  }
+}
+
+TEST(RequirementsTest, HostileNumbersGiveNoNegativeNeeds) {
+  LinuxResources resources;
+  resources.cpu_shares = -4;
+  resources.cpu_quota = -1;
+  resources.cpu_period = -5;
+  resources.memory_limit = -1;
+  resources.oom_score_adj = -997;
+  EXPECT_EQ(EstimateRequirements(resources, QosClass::kBurstable, Bytes{kGiB}), Requirements{});
+}
+
+TEST(RequirementsTest, MemoryRequestOfBurstableComesFromTheOomScore) {
+  const int64_t capacity = 64 * kGiB + 12345;
+  for (int64_t request = capacity / 400; request < capacity * 99 / 100; request += capacity / 777) {
+    LinuxResources resources;
+    resources.oom_score_adj = OomScoreAdj(request, capacity);
+    const int64_t estimated =
+        EstimateRequirements(resources, QosClass::kBurstable, Bytes{capacity}).memory_request.value;
+    EXPECT_LE(estimated, request);
+    EXPECT_GT(estimated, request - capacity / 1000 - 2);
+  }
+}
+
+TEST(RequirementsTest, MemoryRequestIsUnknownWithoutCapacityOrTellingScore) {
+  LinuxResources resources;
+  resources.oom_score_adj = 500;
+  EXPECT_EQ(EstimateRequirements(resources, QosClass::kBurstable, Bytes{0}).memory_request.value,
+            0);
+  EXPECT_EQ(
+      EstimateRequirements(resources, QosClass::kBestEffort, Bytes{kGiB}).memory_request.value, 0);
+  for (const int64_t score : {-997, 0, 999, 1000}) {
+    resources.oom_score_adj = score;
+    EXPECT_EQ(
+        EstimateRequirements(resources, QosClass::kBurstable, Bytes{kGiB}).memory_request.value, 0);
+  }
+}
+
+TEST(RequirementsTest, MemoryRequestStaysWithinTheLimit) {
+  LinuxResources resources;
+  resources.oom_score_adj = 500;
+  resources.memory_limit = 1000;
+  EXPECT_EQ(EstimateRequirements(resources, QosClass::kBurstable, Bytes{kGiB}).memory_request.value,
+            1000);
+}
+
+TEST(RequirementsTest, AnnotationWinsWhereItNamesTheContainer) {
+  const StringMap annotations = {
+      {"intel.com/resources",
+       R"({"containers":{"web":{"requests":{"cpu":"1","memory":"1Gi"}}},"initContainers":{}})"}};
+  const LinuxResources resources = Kubelets(2000, 3000, 2 * kGiB);
+  const ResolvedRequirements web =
+      ResolveRequirements(resources, QosClass::kBurstable, Bytes{0}, annotations, "web");
+  EXPECT_TRUE(web.annotation.ok());
+  EXPECT_EQ(web.requirements, (Requirements{{1000}, {0}, {kGiB}, {0}}));
+  const ResolvedRequirements other =
+      ResolveRequirements(resources, QosClass::kBurstable, Bytes{0}, annotations, "other");
+  EXPECT_EQ(other.requirements.cpu_request.value, 2000);
+}
+
+TEST(RequirementsTest, UnusableAnnotationIsReportedAndTheEstimateTaken) {
+  const StringMap annotations = {{"intel.com/resources", "nonsense"}};
+  const ResolvedRequirements web = ResolveRequirements(
+      Kubelets(2000, 2000, kGiB), QosClass::kGuaranteed, Bytes{0}, annotations, "web");
+  EXPECT_THAT(std::string(Message(web.annotation)), HasSubstr("intel.com/resources is not JSON"));
+  EXPECT_EQ(web.requirements.cpu_request.value, 2000);
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/kube/resources_annotation.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+using ::testing::HasSubstr;
+
+Requirements Parse(std::string_view json, std::string_view name = "web") {
+  const auto parsed = ParseResourcesAnnotation(json, name);
+  EXPECT_TRUE(parsed.ok()) << Describe(parsed.status());
+  EXPECT_TRUE(parsed.ok() && parsed->has_value());
+  return parsed.ok() ? parsed->value_or(Requirements{}) : Requirements{};
+}
+
+std::string Error(std::string_view json) {
+  const Status status = ParseResourcesAnnotation(json, "web").status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << json;
+  return std::string(Message(status));
+}
+
+constexpr std::string_view kTwo = R"({
+  "initContainers": {"setup": {"requests": {"cpu": "100m"}}},
+  "containers": {"web": {"limits": {"cpu": "2", "memory": "1Gi", "example.com/dev": "1"},
+                         "requests": {"cpu": "1500m", "memory": "512Mi"}}}})";
+
+TEST(ResourcesAnnotationTest, ReadsRequestsAndLimits) {
+  const Requirements web = Parse(kTwo);
+  EXPECT_EQ(web.cpu_request.value, 1500);
+  EXPECT_EQ(web.cpu_limit.value, 2000);
+  EXPECT_EQ(web.memory_request.value, 512 << 20);
+  EXPECT_EQ(web.memory_limit.value, 1 << 30);
+}
+
+TEST(ResourcesAnnotationTest, ReadsInitContainersToo) {
+  EXPECT_EQ(Parse(kTwo, "setup").cpu_request.value, 100);
+  EXPECT_EQ(Parse(kTwo, "setup").cpu_limit.value, 0);
+}
+
+TEST(ResourcesAnnotationTest, LimitAloneIsTheRequestToo) {
+  const Requirements web = Parse(R"({"containers":{"web":{"limits":{"cpu":"2","memory":"1M"}}}})");
+  EXPECT_EQ(web.cpu_request.value, 2000);
+  EXPECT_EQ(web.memory_request.value, 1'000'000);
+}
+
+TEST(ResourcesAnnotationTest, NumbersAreQuantitiesToo) {
+  EXPECT_EQ(Parse(R"({"containers":{"web":{"requests":{"cpu":1.5}}}})").cpu_request.value, 1500);
+}
+
+TEST(ResourcesAnnotationTest, SaysNothingAboutContainersItDoesNotKnow) {
+  for (const std::string_view json :
+       {R"({})", R"({"containers":null})", R"({"containers":{"other":{}}})",
+        R"({"containers":{"web":{}}})", R"({"containers":{"web":{"limits":{},"requests":{}}}})",
+        R"({"containers":{"web":{"limits":null,"requests":null}}})"}) {
+    const auto parsed = ParseResourcesAnnotation(json, "web");
+    ASSERT_TRUE(parsed.ok()) << json;
+    EXPECT_EQ(*parsed, std::nullopt) << json;
+  }
+}
+
+TEST(ResourcesAnnotationTest, WrongTextIsAnErrorThatNamesThePlace) {
+  EXPECT_EQ(Error("{"), "intel.com/resources is not JSON");
+  EXPECT_EQ(Error(""), "intel.com/resources is not JSON");
+  EXPECT_EQ(Error("[]"), "intel.com/resources must be a JSON object");
+  EXPECT_EQ(Error(R"({"containers":[]})"), "intel.com/resources: containers must be a JSON object");
+  EXPECT_EQ(Error(R"({"containers":{"web":{"limits":{"cpu":"2K"}}}})"),
+            "intel.com/resources: containers.web.limits.cpu: \"2K\" is not a quantity: no unit is "
+            "called \"K\"");
+  EXPECT_THAT(Error(R"({"containers":{"web":{"limits":{"cpu":true}}}})"),
+              HasSubstr("limits.cpu must be a quantity"));
+  EXPECT_THAT(Error(R"({"containers":{"web":{"limits":[1]}}})"),
+              HasSubstr("limits must be a JSON object"));
+}
+
+TEST(ResourcesAnnotationTest, HugeOrDeepTextIsRefusedCheaply) {
+  EXPECT_THAT(Error(std::string(300 * 1024, ' ')), HasSubstr("bytes, more than"));
+  const std::string deep(200'000, '[');
+  EXPECT_EQ(Error(deep), "intel.com/resources is not JSON");
+}
+
+}  // namespace
+}  // namespace resmgr

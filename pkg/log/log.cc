@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/log/log.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <spdlog/logger.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/log/line_sink.h"
+
+namespace resmgr {
+namespace {
+
+// All sources and what they are set to. Never destroyed: somebody may log until the very end.
+class Registry {
+ public:
+  static Registry& Instance() {
+    static Registry& registry = *new Registry;
+    return registry;
+  }
+
+  Logger& Get(std::string_view source) {
+    const std::lock_guard lock(mutex_);
+    auto found = loggers_.find(source);
+    if (found == loggers_.end()) {
+      const std::string name(source);
+      found = loggers_.emplace(name, std::make_unique<Logger>(name)).first;
+      found->second->SetThreshold(ThresholdOf(source));
+    }
+    return *found->second;
+  }
+
+  void Configure(LogSettings settings) {
+    const std::lock_guard lock(mutex_);
+    settings_ = std::move(settings);
+    level_.reset();
+    levels_.clear();
+    Apply();
+  }
+
+  void SetLevel(LogLevel level, std::string_view source) {
+    const std::lock_guard lock(mutex_);
+    if (source.empty()) {
+      level_ = level;
+      levels_.clear();
+    } else {
+      levels_.insert_or_assign(std::string(source), level);
+    }
+    Apply();
+  }
+
+  LineSink& sink() { return *sink_; }
+  spdlog::logger& output() { return output_; }
+
+ private:
+  Registry() { output_.set_level(spdlog::level::debug); }
+
+  LogLevel ThresholdOf(std::string_view source) const {
+    const auto own = levels_.find(source);
+    if (own != levels_.end()) return own->second;
+    if (level_) return *level_;
+    if (settings_.debug.Contains(source)) return LogLevel::kDebug;
+    if (settings_.enabled.Contains(source)) return settings_.level;
+    return std::max(settings_.level, LogLevel::kWarn);
+  }
+
+  void Apply() {
+    for (const auto& [source, logger] : loggers_) {
+      logger->SetThreshold(ThresholdOf(source));
+    }
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<Logger>, std::less<>> loggers_;
+  LogSettings settings_;
+  // SetLogLevel's: for all, and for single sources.
+  std::optional<LogLevel> level_;
+  std::map<std::string, LogLevel, std::less<>> levels_;
+
+  std::shared_ptr<LineSink> sink_ = std::make_shared<LineSink>();
+  spdlog::logger output_{"", sink_};
+};
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarn:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::err;
+}
+
+bool IsControl(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
+}  // namespace
+
+StatusOr<LogLevel> ParseLogLevel(std::string_view text) {
+  if (EqualsIgnoreCase(text, "debug")) return LogLevel::kDebug;
+  if (EqualsIgnoreCase(text, "info")) return LogLevel::kInfo;
+  if (EqualsIgnoreCase(text, "warn") || EqualsIgnoreCase(text, "warning")) return LogLevel::kWarn;
+  if (EqualsIgnoreCase(text, "error")) return LogLevel::kError;
+  return InvalidArgument("log level \"{}\" is not one of debug, info, warn, error",
+                         Printable(text));
+}
+
+void Logger::Write(LogLevel level, fmt::string_view format, fmt::format_args args) {
+  fmt::memory_buffer buffer;
+  fmt::format_to(std::back_inserter(buffer), "[{}] ", source_);
+  fmt::vformat_to(std::back_inserter(buffer), format, args);
+  std::string_view text(buffer.data(), buffer.size());
+  // Whatever a caller forgot to escape, a message stays one line.
+  std::string escaped;
+  if (std::any_of(text.begin(), text.end(), IsControl)) {
+    escaped = Printable(text, text.size());
+    text = escaped;
+  }
+  Registry::Instance().output().log(ToSpdlog(level),
+                                    spdlog::string_view_t(text.data(), text.size()));
+}
+
+Logger& GetLogger(std::string_view source) {
+  return Registry::Instance().Get(source);
+}
+
+void ConfigureLogging(LogSettings settings) {
+  Registry::Instance().Configure(std::move(settings));
+}
+
+void SetLogLevel(LogLevel level, std::string_view source) {
+  Registry::Instance().SetLevel(level, source);
+}
+
+void SetLogWriter(LogWriter writer) {
+  Registry::Instance().sink().SetWriter(std::move(writer));
+}
+
+}  // namespace resmgr

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/log/log.h"
+
+#include <array>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/logger.h>
+#include <unistd.h>
+
+#include "pkg/log/line_sink.h"
+
+namespace resmgr {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::SizeIs;
+
+class LogTest : public testing::Test {
+ public:
+  LogTest() {
+    ConfigureLogging({});
+    SetLogWriter([this](std::string_view line) { lines_.emplace_back(line); });
+  }
+  ~LogTest() override {
+    SetLogWriter(nullptr);
+    ConfigureLogging({});
+  }
+
+ protected:
+  std::vector<std::string> lines_;
+};
+
+TEST_F(LogTest, LineHasTimeLevelSourceAndMessage) {
+  GetLogger("cri/relay").Warn("stream {} of {}", 7, "kubelet");
+  ASSERT_THAT(lines_, SizeIs(1));
+  EXPECT_THAT(lines_[0], MatchesRegex("[0-9-]+T[0-9:.]+[+-][0-9:]+ warning \\[cri/relay\\] "
+                                      "stream 7 of kubelet\n"));
+}
+
+TEST_F(LogTest, DefaultIsInfo) {
+  Logger& log = GetLogger("a");
+  log.Debug("d");
+  log.Info("i");
+  log.Warn("w");
+  log.Error("e");
+  EXPECT_THAT(lines_, ElementsAre(EndsWith(" info [a] i\n"), EndsWith(" warning [a] w\n"),
+                                  EndsWith(" error [a] e\n")));
+}
+
+struct FormattedOnlyWhenLogged {
+  int* count;
+};
+
+}  // namespace
+}  // namespace resmgr
+
+template <>
+struct fmt::formatter<resmgr::FormattedOnlyWhenLogged> : fmt::formatter<int> {
+  template <typename Context>
+  auto format(const resmgr::FormattedOnlyWhenLogged& value, Context& context) const {
+    return fmt::formatter<int>::format(++*value.count, context);
+  }
+};
+
+namespace resmgr {
+namespace {
+
+TEST_F(LogTest, SuppressedMessageIsNotFormatted) {
+  int count = 0;
+  GetLogger("a").Debug("{}", FormattedOnlyWhenLogged{&count});
+  EXPECT_EQ(count, 0);
+  GetLogger("a").Info("{}", FormattedOnlyWhenLogged{&count});
+  EXPECT_EQ(count, 1);
+}
+
+TEST_F(LogTest, MessageStaysOneLine) {
+  GetLogger("a").Info("{}", "first\nsecond\x1b[2J");
+  ASSERT_THAT(lines_, SizeIs(1));
+  EXPECT_THAT(lines_[0], EndsWith("first\\x0asecond\\x1b[2J\n"));
+}
+
+TEST_F(LogTest, SameSourceIsSameLogger) {
+  EXPECT_EQ(&GetLogger("same"), &GetLogger("same"));
+  EXPECT_NE(&GetLogger("same"), &GetLogger("other"));
+}
+
+TEST_F(LogTest, LevelHoldsForOldAndNewSources) {
+  Logger& old = GetLogger("level-old");
+  ConfigureLogging({.level = LogLevel::kError});
+  Logger& fresh = GetLogger("level-new");
+  for (const Logger* log : {&old, &fresh}) {
+    EXPECT_FALSE(log->Enabled(LogLevel::kWarn));
+    EXPECT_TRUE(log->Enabled(LogLevel::kError));
+  }
+}
+
+TEST_F(LogTest, DebugIsForcedOnForItsSourcesOnly) {
+  ConfigureLogging({.level = LogLevel::kError, .debug = *SourceFilter::Parse("policy")});
+  EXPECT_TRUE(GetLogger("policy").Enabled(LogLevel::kDebug));
+  EXPECT_FALSE(GetLogger("cache").Enabled(LogLevel::kWarn));
+}
+
+TEST_F(LogTest, SourceThatIsNotEnabledStillWarns) {
+  ConfigureLogging({.enabled = *SourceFilter::Parse("policy")});
+  EXPECT_TRUE(GetLogger("policy").Enabled(LogLevel::kInfo));
+  EXPECT_FALSE(GetLogger("cache").Enabled(LogLevel::kInfo));
+  EXPECT_TRUE(GetLogger("cache").Enabled(LogLevel::kWarn));
+}
+
+TEST_F(LogTest, LevelOfOneSourceChangesAtRunTime) {
+  SetLogLevel(LogLevel::kDebug, "a");
+  EXPECT_TRUE(GetLogger("a").Enabled(LogLevel::kDebug));
+  EXPECT_FALSE(GetLogger("b").Enabled(LogLevel::kDebug));
+  SetLogLevel(LogLevel::kError, "a");
+  EXPECT_FALSE(GetLogger("a").Enabled(LogLevel::kWarn));
+}
+
+TEST_F(LogTest, LevelOfAllSourcesReplacesSingleOnesUntilConfiguredAnew) {
+  SetLogLevel(LogLevel::kError, "a");
+  SetLogLevel(LogLevel::kDebug);
+  EXPECT_TRUE(GetLogger("a").Enabled(LogLevel::kDebug));
+  ConfigureLogging({});
+  EXPECT_FALSE(GetLogger("a").Enabled(LogLevel::kDebug));
+}
+
+TEST_F(LogTest, LoggingAndChangingLevelsFromSeveralThreads) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([t] {
+      Logger& log = GetLogger(fmt::format("thread-{}", t));
+      for (int i = 0; i < 200; ++i) {
+        log.Warn("{}", i);
+        SetLogLevel(i % 2 == 0 ? LogLevel::kInfo : LogLevel::kWarn);
+      }
+    });
+  }
+  for (auto& thread : threads)
+    thread.join();
+  EXPECT_THAT(lines_, SizeIs(800));
+}
+
+TEST(ParseLogLevelTest, TakesTheFourLevels) {
+  EXPECT_EQ(*ParseLogLevel("debug"), LogLevel::kDebug);
+  EXPECT_EQ(*ParseLogLevel("Info"), LogLevel::kInfo);
+  EXPECT_EQ(*ParseLogLevel("warning"), LogLevel::kWarn);
+  EXPECT_EQ(*ParseLogLevel("ERROR"), LogLevel::kError);
+  const auto wrong = ParseLogLevel("loud\n");
+  EXPECT_EQ(wrong.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(wrong.status())), HasSubstr("\"loud\\x0a\""));
+}
+
+class LineSinkTest : public testing::Test {
+ public:
+  LineSinkTest() {
+    std::array<int, 2> fds{};
+    EXPECT_EQ(::pipe2(fds.data(), O_CLOEXEC), 0);
+    reader_ = fds[0];
+    writer_ = fds[1];
+    // Only the reader: the sink must cope with a blocking fd.
+    ::fcntl(reader_, F_SETFL, O_NONBLOCK);
+  }
+  ~LineSinkTest() override {
+    ::close(reader_);
+    ::close(writer_);
+  }
+
+ protected:
+  std::string ReadAll() const {
+    std::string all;
+    std::array<char, 4096> buffer{};
+    for (;;) {
+      const ssize_t got = ::read(reader_, buffer.data(), buffer.size());
+      if (got <= 0) return all;
+      all.append(buffer.data(), static_cast<size_t>(got));
+    }
+  }
+
+  int reader_ = -1;
+  int writer_ = -1;
+};
+
+TEST_F(LineSinkTest, DropsAndCountsWhatNobodyReads) {
+  spdlog::logger logger("", std::make_shared<LineSink>(writer_));
+  for (int i = 0; i < 20000; ++i)
+    logger.info("message {}", i);
+  const std::string before = ReadAll();
+  EXPECT_THAT(before, HasSubstr("message 0\n"));
+  EXPECT_THAT(before, testing::Not(HasSubstr("message 19999\n")));
+
+  logger.info("read again");
+  EXPECT_THAT(ReadAll(), MatchesRegex("[0-9]+ log messages were dropped: nobody read them\n"
+                                      "[^\n]* info read again\n"));
+}
+
+TEST_F(LineSinkTest, SurvivesAReaderThatWentAway) {
+  spdlog::logger logger("", std::make_shared<LineSink>(writer_));
+  ASSERT_EQ(::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), reader_), reader_);
+  logger.info("would raise SIGPIPE");
+  EXPECT_EQ(ReadAll(), "");
+}
+
+TEST_F(LineSinkTest, CutsWhatAPipeMightNotTakeAtOnce) {
+  spdlog::logger logger("", std::make_shared<LineSink>(writer_));
+  logger.info(std::string(100000, 'x'));
+  const std::string line = ReadAll();
+  EXPECT_THAT(line, SizeIs(LineSink::kLongestLine));
+  EXPECT_THAT(line, EndsWith("x...\n"));
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/metrics/metrics.h"
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+
+#include "pkg/base/status.h"
+
+namespace resmgr {
+namespace {
+
+constexpr size_t kCodes = 17;
+constexpr std::string_view kOther = "other";
+
+using CounterFamily = prometheus::Family<prometheus::Counter>;
+
+CounterFamily& AddCounters(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+
+// One method with one kind. Its counters appear with their first call, so that a scrape shows what
+// happened and not everything that could.
+class MethodCounter : public CallCounter {
+ public:
+  MethodCounter(CounterFamily& family, prometheus::Labels labels)
+      : family_(family), labels_(std::move(labels)) {}
+
+  void Count(int grpc_code) override {
+    const auto index = grpc_code >= 0 && static_cast<size_t>(grpc_code) < kCodes
+                           ? static_cast<size_t>(grpc_code)
+                           : static_cast<size_t>(StatusCode::kUnknown);
+    prometheus::Counter* counter = counters_[index].load(std::memory_order_acquire);
+    if (counter == nullptr) counter = Resolve(index);
+    counter->Increment();
+  }
+
+ private:
+  prometheus::Counter* Resolve(size_t index) {
+    prometheus::Labels labels = labels_;
+    labels["code"] = CodeName(static_cast<StatusCode>(index));
+    // Two threads that come here at once get the same counter from the family.
+    prometheus::Counter* counter = &family_.Add(labels);
+    counters_[index].store(counter, std::memory_order_release);
+    return counter;
+  }
+
+  CounterFamily& family_;
+  const prometheus::Labels labels_;
+  std::array<std::atomic<prometheus::Counter*>, kCodes> counters_{};
+};
+
+}  // namespace
+
+class Metrics::Impl {
+ public:
+  Impl(std::string_view version, const std::vector<std::string>& known_methods);
+
+  CallCounter& Calls(std::string_view path, CallKind kind);
+  prometheus::Counter& Of(Event event) { return *events_[static_cast<size_t>(event)]; }
+  prometheus::Gauge& Of(Peer peer) { return *connections_[static_cast<size_t>(peer)]; }
+  const std::shared_ptr<prometheus::Registry>& registry() const { return registry_; }
+
+ private:
+  struct Method {
+    std::unique_ptr<MethodCounter> passthrough;
+    std::unique_ptr<MethodCounter> intercepted;
+  };
+  Method MakeMethod(std::string_view service, std::string_view method);
+  void MakeEvents();
+  void MakeConnections();
+
+  const std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
+  CounterFamily& calls_ = AddCounters(*registry_, "cri_resmgr_calls_total",
+                                      "CRI calls that ended, with the code the client got");
+  // Never changed after construction, so no lock.
+  std::map<std::string, Method, std::less<>> methods_;
+  Method other_ = MakeMethod(kOther, kOther);
+  std::array<prometheus::Counter*, 7> events_{};
+  std::array<prometheus::Gauge*, 3> connections_{};
+};
+
+Metrics::Impl::Impl(std::string_view version, const std::vector<std::string>& known_methods) {
+  for (const std::string& path : known_methods) {
+    // "/package.Service/Method"
+    const size_t slash = path.rfind('/');
+    if (slash == std::string::npos || slash == 0) continue;
+    const std::string_view all = path;
+    methods_.emplace(path, MakeMethod(all.substr(1, slash - 1), all.substr(slash + 1)));
+  }
+  MakeEvents();
+  MakeConnections();
+  prometheus::BuildGauge()
+      .Name("cri_resmgr_build_info")
+      .Help("Always 1; the label says which version runs")
+      .Register(*registry_)
+      .Add({{"version", std::string(version)}})
+      .Set(1);
+}
+
+Metrics::Impl::Method Metrics::Impl::MakeMethod(std::string_view service, std::string_view method) {
+  const auto make = [&](const char* kind) {
+    return std::make_unique<MethodCounter>(
+        calls_,
+        prometheus::Labels{
+            {"service", std::string(service)}, {"method", std::string(method)}, {"kind", kind}});
+  };
+  return {make("passthrough"), make("intercepted")};
+}
+
+void Metrics::Impl::MakeEvents() {
+  const auto set = [this](Event event, CounterFamily& family, const prometheus::Labels& labels) {
+    events_[static_cast<size_t>(event)] = &family.Add(labels);
+  };
+  auto& decisions = AddCounters(*registry_, "cri_resmgr_policy_decisions_total",
+                                "Placements that the policy was asked for");
+  set(Event::kDecisionOk, decisions, {{"result", "ok"}});
+  set(Event::kDecisionRefused, decisions, {{"result", "refused"}});
+  auto& updates = AddCounters(*registry_, "cri_resmgr_container_updates_total",
+                              "Updates of running containers that the daemon sent on its own");
+  set(Event::kUpdatePushed, updates, {{"result", "pushed"}});
+  set(Event::kUpdateFailed, updates, {{"result", "failed"}});
+  auto& starts = AddCounters(*registry_, "cri_resmgr_held_starts_total",
+                             "Starts that had to wait for others to leave their CPUs");
+  set(Event::kStartWaited, starts, {{"result", "waited"}});
+  set(Event::kStartRefused, starts, {{"result", "refused"}});
+  set(Event::kDumpDropped,
+      AddCounters(*registry_, "cri_resmgr_dump_dropped_total",
+                  "Messages missing in the dump because its file was too slow"),
+      {});
+}
+
+void Metrics::Impl::MakeConnections() {
+  auto& family = prometheus::BuildGauge()
+                     .Name("cri_resmgr_connections")
+                     .Help("Connections that stand now")
+                     .Register(*registry_);
+  connections_[static_cast<size_t>(Peer::kClient)] = &family.Add({{"peer", "client"}});
+  connections_[static_cast<size_t>(Peer::kRuntime)] = &family.Add({{"peer", "runtime"}});
+  connections_[static_cast<size_t>(Peer::kImage)] = &family.Add({{"peer", "image"}});
+}
+
+CallCounter& Metrics::Impl::Calls(std::string_view path, CallKind kind) {
+  const auto found = methods_.find(path);
+  const Method& method = found == methods_.end() ? other_ : found->second;
+  return kind == CallKind::kIntercepted ? *method.intercepted : *method.passthrough;
+}
+
+Metrics::Metrics(std::string_view version, const std::vector<std::string>& known_methods)
+    : impl_(std::make_unique<Impl>(version, known_methods)) {}
+
+Metrics::~Metrics() = default;
+
+CallCounter& Metrics::Calls(std::string_view path, CallKind kind) {
+  return impl_->Calls(path, kind);
+}
+
+void Metrics::Count(Event event, uint64_t times) {
+  impl_->Of(event).Increment(static_cast<double>(times));
+}
+
+void Metrics::SetConnections(Peer peer, size_t count) {
+  impl_->Of(peer).Set(static_cast<double>(count));
+}
+
+std::shared_ptr<prometheus::Collectable> Metrics::collectable() const {
+  return impl_->registry();
+}
+
+}  // namespace resmgr

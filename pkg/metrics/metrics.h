@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace prometheus {
+class Collectable;
+}  // namespace prometheus
+
+namespace resmgr {
+
+// Counts the finished calls of one method. Thread-safe.
+class CallCounter {
+ public:
+  virtual ~CallCounter() = default;
+  // The gRPC status code; what is not one of 0 to 16 counts as UNKNOWN.
+  virtual void Count(int grpc_code) = 0;
+};
+
+// All that the daemon counts about itself, under the prefix cri_resmgr_. Counting touches one
+// atomic number and never allocates, except at the first call of a method with a new code. Exists
+// whether somebody scrapes it (metrics_server.h) or not. Thread-safe.
+class Metrics {
+ public:
+  // `known_methods` are paths ("/runtime.v1.RuntimeService/Version"). All others count as one
+  // method "other": a client that invents names must not fill our memory.
+  Metrics(std::string_view version, const std::vector<std::string>& known_methods);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  enum class CallKind { kPassthrough, kIntercepted };
+  // calls_total{service,method,kind,code}. The same object each time, and it lives as long as this:
+  // whoever has a table of methods keeps it there.
+  CallCounter& Calls(std::string_view path, CallKind kind);
+
+  enum class Event {
+    kDecisionOk,       // policy_decisions_total{result="ok"}
+    kDecisionRefused,  // policy_decisions_total{result="refused"}
+    kUpdatePushed,     // container_updates_total{result="pushed"}
+    kUpdateFailed,     // container_updates_total{result="failed"}
+    kStartWaited,      // held_starts_total{result="waited"}: until others had left its CPUs
+    kStartRefused,     // held_starts_total{result="refused"}
+    kDumpDropped,      // dump_dropped_total
+  };
+  void Count(Event event, uint64_t times = 1);
+
+  enum class Peer { kClient, kRuntime, kImage };
+  // connections{peer}: how many stand now.
+  void SetConnections(Peer peer, size_t count);
+
+  // What a scrape reads.
+  std::shared_ptr<prometheus::Collectable> collectable() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace resmgr

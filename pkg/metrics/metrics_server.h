@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/metrics/metrics.h"
+
+namespace resmgr {
+
+// Serves /metrics over HTTP while it exists. It brings threads of its own, which wake up now and
+// then; a daemon that nobody asked for metrics has none of them.
+class MetricsServer {
+ public:
+  // `address` is HOST:PORT or :PORT (every address of this machine); port 0 takes a free one.
+  //   kInvalidArgument  not an address
+  //   kUnavailable      somebody else has the port, or the host is not ours
+  static StatusOr<std::unique_ptr<MetricsServer>> Create(std::string_view address,
+                                                         const Metrics& metrics);
+  // Takes up to two seconds: that is how often the HTTP server looks whether it should end.
+  ~MetricsServer();
+  MetricsServer(const MetricsServer&) = delete;
+  MetricsServer& operator=(const MetricsServer&) = delete;
+
+  int port() const;
+
+ private:
+  class Impl;
+  explicit MetricsServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/metrics/metrics.h"
+
+#include <array>
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <prometheus/collectable.h>
+#include <prometheus/text_serializer.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "pkg/metrics/metrics_server.h"
+
+namespace resmgr {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr std::string_view kVersion = "/runtime.v1.RuntimeService/Version";
+constexpr std::string_view kCreate = "/runtime.v1.RuntimeService/CreateContainer";
+
+size_t Threads() {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                                           std::filesystem::directory_iterator()));
+}
+
+// What the server answers to GET /metrics, headers included.
+std::string Scrape(int port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
+  EXPECT_EQ(::write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  std::string answer;
+  std::array<char, 4096> buffer{};
+  ssize_t got = 0;
+  while ((got = ::read(fd, buffer.data(), buffer.size())) > 0) {
+    answer.append(buffer.data(), static_cast<size_t>(got));
+  }
+  ::close(fd);
+  return answer;
+}
+
+class MetricsTest : public testing::Test {
+ protected:
+  // What a scrape would read.
+  std::string Text() const {
+    return prometheus::TextSerializer().Serialize(metrics_.collectable()->Collect());
+  }
+
+  Metrics metrics_{"1.2.3", {std::string(kVersion), std::string(kCreate)}};
+};
+
+TEST_F(MetricsTest, CountsCallsByMethodKindAndCode) {
+  metrics_.Calls(kVersion, Metrics::CallKind::kPassthrough).Count(0);
+  metrics_.Calls(kVersion, Metrics::CallKind::kPassthrough).Count(0);
+  metrics_.Calls(kCreate, Metrics::CallKind::kIntercepted).Count(8);
+  const std::string answer = Text();
+  EXPECT_THAT(answer, HasSubstr("cri_resmgr_calls_total{code=\"OK\",kind=\"passthrough\","
+                                "method=\"Version\",service=\"runtime.v1.RuntimeService\"} 2"));
+  EXPECT_THAT(answer, HasSubstr("{code=\"RESOURCE_EXHAUSTED\",kind=\"intercepted\","
+                                "method=\"CreateContainer\""));
+}
+
+TEST_F(MetricsTest, MethodsThatNobodyKnowsAreOne) {
+  for (int i = 0; i < 1000; ++i) {
+    metrics_.Calls("/evil.Service/Method" + std::to_string(i), Metrics::CallKind::kPassthrough)
+        .Count(12);
+  }
+  const std::string answer = Text();
+  EXPECT_THAT(answer, HasSubstr("{code=\"UNIMPLEMENTED\",kind=\"passthrough\",method=\"other\","
+                                "service=\"other\"} 1000"));
+  EXPECT_THAT(answer, Not(HasSubstr("evil")));
+}
+
+TEST_F(MetricsTest, CodesThatGrpcDoesNotHaveAreUnknown) {
+  CallCounter& calls = metrics_.Calls(kVersion, Metrics::CallKind::kPassthrough);
+  calls.Count(-1);
+  calls.Count(17);
+  EXPECT_THAT(Text(), HasSubstr("{code=\"UNKNOWN\",kind=\"passthrough\",method=\"Version\","
+                                "service=\"runtime.v1.RuntimeService\"} 2"));
+}
+
+TEST_F(MetricsTest, CounterOfAMethodStaysTheSame) {
+  EXPECT_EQ(&metrics_.Calls(kVersion, Metrics::CallKind::kPassthrough),
+            &metrics_.Calls(kVersion, Metrics::CallKind::kPassthrough));
+  EXPECT_NE(&metrics_.Calls(kVersion, Metrics::CallKind::kPassthrough),
+            &metrics_.Calls(kVersion, Metrics::CallKind::kIntercepted));
+}
+
+TEST_F(MetricsTest, EveryEventHasItsOwnCounter) {
+  using Event = Metrics::Event;
+  uint64_t times = 1;
+  for (const Event event :
+       {Event::kDecisionOk, Event::kDecisionRefused, Event::kUpdatePushed, Event::kUpdateFailed,
+        Event::kStartWaited, Event::kStartRefused, Event::kDumpDropped}) {
+    metrics_.Count(event, times++);
+  }
+  const std::string answer = Text();
+  for (const char* line :
+       {"policy_decisions_total{result=\"ok\"} 1", "policy_decisions_total{result=\"refused\"} 2",
+        "container_updates_total{result=\"pushed\"} 3",
+        "container_updates_total{result=\"failed\"} 4", "held_starts_total{result=\"waited\"} 5",
+        "held_starts_total{result=\"refused\"} 6", "dump_dropped_total 7"}) {
+    EXPECT_THAT(answer, HasSubstr(std::string("\ncri_resmgr_") + line));
+  }
+}
+
+TEST_F(MetricsTest, ConnectionsGoUpAndDown) {
+  metrics_.SetConnections(Metrics::Peer::kClient, 3);
+  metrics_.SetConnections(Metrics::Peer::kRuntime, 1);
+  metrics_.SetConnections(Metrics::Peer::kClient, 2);
+  const std::string answer = Text();
+  EXPECT_THAT(answer, HasSubstr("cri_resmgr_connections{peer=\"client\"} 2"));
+  EXPECT_THAT(answer, HasSubstr("cri_resmgr_connections{peer=\"runtime\"} 1"));
+  EXPECT_THAT(answer, HasSubstr("cri_resmgr_connections{peer=\"image\"} 0"));
+}
+
+TEST_F(MetricsTest, CountsFromSeveralThreadsWhileScraped) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this] {
+      for (int i = 0; i < 1000; ++i)
+        metrics_.Calls(kVersion, Metrics::CallKind::kPassthrough).Count(i % 2);
+    });
+  }
+  EXPECT_THAT(Text(), HasSubstr("build_info"));
+  for (auto& thread : threads)
+    thread.join();
+  EXPECT_THAT(Text(), HasSubstr("service=\"runtime.v1.RuntimeService\"} 2000"));
+}
+
+TEST_F(MetricsTest, ServesOverHttpAndHasThreadsOnlyMeanwhile) {
+  const size_t before = Threads();
+  {
+    const auto server = MetricsServer::Create("127.0.0.1:0", metrics_);
+    ASSERT_TRUE(server.ok()) << server.status();
+    EXPECT_GT(Threads(), before);
+    const std::string answer = Scrape((*server)->port());
+    EXPECT_THAT(answer, testing::StartsWith("HTTP/1.1 200"));
+    EXPECT_THAT(answer, HasSubstr("cri_resmgr_build_info{version=\"1.2.3\"} 1"));
+  }
+  EXPECT_EQ(Threads(), before);
+}
+
+TEST_F(MetricsTest, AddressInUseIsUnavailable) {
+  const auto first = MetricsServer::Create("127.0.0.1:0", metrics_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const std::string address = "127.0.0.1:" + std::to_string((*first)->port());
+  const auto second = MetricsServer::Create(address, metrics_);
+  EXPECT_EQ(second.status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(Message(second.status())), HasSubstr(address));
+}
+
+TEST_F(MetricsTest, WhatIsNoAddressIsRefused) {
+  for (const std::string_view address : {"", "8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000",
+                                         "127.0.0.1:80s", "127.0.0.1:1,127.0.0.1:2", "+80:80"}) {
+    EXPECT_EQ(MetricsServer::Create(address, metrics_).status().code(),
+              StatusCode::kInvalidArgument)
+        << address;
+  }
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/ids.h"
+#include "pkg/model/placement.h"
+#include "pkg/model/pod.h"
+#include "pkg/model/resources.h"
+
+namespace resmgr {
+
+// Names one incarnation of a container for the life of the daemon, from before the runtime gave it
+// an id. Two attempts of the same container never share a key.
+enum class ContainerKey : uint64_t {};
+
+enum class ContainerState { kCreating, kCreated, kRunning, kExited };
+
+std::string_view ToString(ContainerState state);  // "creating", ...
+
+// One container, as the brain keeps it and as policies see it.
+struct Container {
+  ContainerKey key{};
+  ContainerId id;  // empty while kCreating
+  PodSandboxId pod_id;
+  std::string name;
+  uint32_t attempt = 0;
+  ContainerState state = ContainerState::kCreating;
+  StringMap labels;
+  StringMap annotations;
+  LinuxResources requested;   // as the last request said
+  Requirements requirements;  // what the policy works with
+  Placement placement;  // what the active policy decided; empty under a policy that leaves it alone
+};
+
+// "namespace/pod/container" for messages and logs.
+std::string FullName(const Pod& pod, std::string_view container_name);
+
+}  // namespace resmgr

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "pkg/model/adjustment.h"
+#include "pkg/model/container.h"
+#include "pkg/model/plan.h"
+#include "pkg/model/pod.h"
+#include "pkg/model/resources.h"
+
+namespace resmgr {
+namespace {
+
+TEST(AdjustmentTest, CarriesOnlyWhatThePlacementSets) {
+  Placement placement;
+  placement.pool = "shared";
+  placement.reason = "a rule";
+  EXPECT_TRUE(ToAdjustment(placement).empty());
+
+  placement.cpu_quota = -1;
+  const Adjustment quota_only = ToAdjustment(placement);
+  EXPECT_FALSE(quota_only.empty());
+  EXPECT_EQ(quota_only.cpu_quota, -1);
+  EXPECT_FALSE(quota_only.cpuset_cpus.has_value());
+}
+
+TEST(AdjustmentTest, WritesSetsAsKernelLists) {
+  Placement placement;
+  placement.cpus = CpuSet{0, 1, 2, 8};
+  placement.mems = NodeSet{1};
+  placement.cpu_shares = 2048;
+  placement.cpu_period = 100'000;
+  const Adjustment adjustment = ToAdjustment(placement);
+  EXPECT_EQ(adjustment.cpuset_cpus, "0-2,8");
+  EXPECT_EQ(adjustment.cpuset_mems, "1");
+  EXPECT_EQ(adjustment.cpu_shares, 2048);
+  EXPECT_EQ(adjustment.cpu_period, 100'000);
+}
+
+TEST(PlacementTest, EffectIgnoresPoolAndReason) {
+  Placement a;
+  a.cpus = CpuSet{1};
+  a.pool = "shared";
+  Placement b = a;
+  b.pool = "reserved";
+  b.reason = "another rule";
+  EXPECT_TRUE(a.SameEffect(b));
+  b.cpus = CpuSet{1, 2};
+  EXPECT_FALSE(a.SameEffect(b));
+}
+
+TEST(PlanTest, FindsAChangeByItsKey) {
+  Plan plan;
+  plan.changes.push_back({ContainerKey{7}, {}});
+  plan.changes.back().placement.pool = "shared";
+  ASSERT_NE(plan.Find(ContainerKey{7}), nullptr);
+  EXPECT_EQ(plan.Find(ContainerKey{7})->pool, "shared");
+  EXPECT_EQ(plan.Find(ContainerKey{8}), nullptr);
+}
+
+TEST(LinuxResourcesTest, AnUpdateOverridesOnlyWhatItSets) {
+  LinuxResources base;
+  base.cpu_shares = 2048;
+  base.cpu_quota = 200'000;
+  base.cpuset_cpus = "0-3";
+  base.hugepage_limits = {{"2MB", 1}, {"1GB", 2}};
+  LinuxResources changes;
+  changes.cpu_quota = -1;
+  changes.memory_limit = 1 << 20;
+  changes.cpuset_cpus = "";
+  changes.hugepage_limits = {{"2MB", 7}};
+
+  const LinuxResources merged = Merged(base, changes);
+  EXPECT_EQ(merged.cpu_shares, 2048);
+  EXPECT_EQ(merged.cpu_quota, -1);
+  EXPECT_EQ(merged.memory_limit, 1 << 20);
+  EXPECT_EQ(merged.cpuset_cpus, "");
+  EXPECT_EQ(merged.hugepage_limits.at("2MB"), 7u);
+  EXPECT_EQ(merged.hugepage_limits.at("1GB"), 2u);
+  EXPECT_FALSE(merged.cpu_period.has_value());
+}
+
+TEST(NamesTest, AreThoseOfUsers) {
+  EXPECT_EQ(ToString(ContainerState::kCreating), "creating");
+  EXPECT_EQ(ToString(ContainerState::kExited), "exited");
+  EXPECT_EQ(ToString(QosClass::kBestEffort), "BestEffort");
+  Pod pod;
+  pod.name = "web";
+  pod.namespace_name = "shop";
+  EXPECT_EQ(FullName(pod, "nginx"), "shop/web/nginx");
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/ids.h"
+
+namespace resmgr {
+
+enum class QosClass { kGuaranteed, kBurstable, kBestEffort };
+
+std::string_view ToString(QosClass qos);  // "Guaranteed", ...
+
+using StringMap = std::map<std::string, std::string, std::less<>>;
+
+// A pod sandbox as the runtime knows it.
+struct Pod {
+  PodSandboxId id;
+  PodUid uid;
+  std::string name;
+  std::string namespace_name;
+  QosClass qos = QosClass::kBestEffort;
+  std::string cgroup_parent;
+  std::string runtime_handler;
+  StringMap labels;
+  StringMap annotations;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "pkg/base/units.h"
+
+namespace resmgr {
+
+// What a CRI message asks for (LinuxContainerResources): an empty value means that the message did
+// not set it. The sets stay text, because an empty or unusual list must not be changed on its way
+// to the runtime.
+struct LinuxResources {
+  std::optional<int64_t> cpu_period;  // microseconds
+  std::optional<int64_t> cpu_quota;   // microseconds per period; -1 is no limit
+  std::optional<int64_t> cpu_shares;
+  std::optional<int64_t> memory_limit;  // bytes
+  std::optional<int64_t> oom_score_adj;
+  std::optional<std::string> cpuset_cpus;
+  std::optional<std::string> cpuset_mems;
+  std::map<std::string, uint64_t> hugepage_limits;  // page size ("2MB") to bytes
+
+  friend bool operator==(const LinuxResources&, const LinuxResources&) = default;
+};
+
+// What a container has after an update: every field that `changes` sets wins over `base`.
+LinuxResources Merged(LinuxResources base, const LinuxResources& changes);
+
+// What a container needs, as the policy sees it: from the annotation of the webhook where there is
+// one, else estimated from LinuxResources (pkg/kube/requirements.h).
+struct Requirements {
+  MilliCpu cpu_request;
+  MilliCpu cpu_limit;  // 0 is no limit
+  Bytes memory_request;
+  Bytes memory_limit;  // 0 is no limit
+
+  friend bool operator==(const Requirements&, const Requirements&) = default;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "pkg/model/container.h"
+
+namespace resmgr {
+
+// All pods and containers that the brain holds, as a policy may look at them during one call.
+// Order: by key, so the same history gives the same order.
+class Snapshot {
+ public:
+  virtual ~Snapshot() = default;
+
+  virtual const Pod* FindPod(const PodSandboxId& id) const = 0;
+  virtual const Container* FindContainer(ContainerKey key) const = 0;
+  virtual void ForEachContainer(
+      const std::function<void(const Pod&, const Container&)>& visit) const = 0;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/policy/constraints.h"
+
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/parse.h"
+#include "pkg/sys/files.h"
+
+namespace resmgr {
+
+namespace {
+
+// More than a list of every other CPU up to CpuSet::kMaxId.
+constexpr size_t kMaxCpusetFile = 64 * 1024;
+
+std::vector<std::string> CgroupDirectories(std::string_view name, std::string_view mount) {
+  std::vector<std::string> directories;
+  if (name.starts_with('/')) directories.emplace_back(name);
+  const std::string_view separator = name.starts_with('/') ? "" : "/";
+  directories.push_back(fmt::format("{}{}{}", mount, separator, name));
+  directories.push_back(fmt::format("{}/cpuset{}{}", mount, separator, name));
+  return directories;
+}
+
+StatusOr<CpuSet> ReadCgroup(const std::string& name, const ConstraintOptions& options) {
+  const std::vector<std::string> directories = CgroupDirectories(name, options.cgroup_mount);
+  bool found = false;
+  for (const std::string& directory : directories) {
+    // The effective ones first: a child of a version 2 hierarchy inherits with an empty
+    // cpuset.cpus.
+    for (const char* file : {"cpuset.cpus.effective", "cpuset.cpus"}) {
+      const std::string path = fmt::format("{}/{}", directory, file);
+      const StatusOr<std::string> text = ReadFile(path, kMaxCpusetFile);
+      if (text.status().code() == StatusCode::kNotFound) continue;
+      if (!text.ok()) return text.status();
+      found = true;
+      const StatusOr<CpuSet> cpus = CpuSet::Parse(Trim(*text));
+      if (!cpus.ok()) return Annotate(cpus.status(), path);
+      if (!cpus->empty()) return *cpus;
+    }
+  }
+  if (found) return InvalidArgument("the cgroup {} has no CPUs", name);
+  return InvalidArgument("there is no cgroup {} with a cpuset; looked into {}", name,
+                         fmt::join(directories, ", "));
+}
+
+CpuSet AllCpus(const Machine& machine) {
+  CpuSet cpus;
+  for (const Cpu& cpu : machine.cpus())
+    cpus.Add(cpu.id);
+  return cpus;
+}
+
+// The CPUs of a set or cgroup, all of which must be online.
+StatusOr<CpuSet> ResolveSet(const Machine& machine, const CpuConstraint& constraint,
+                            const ConstraintOptions& options) {
+  CpuSet cpus = constraint.cpus;
+  if (constraint.kind == CpuConstraint::Kind::kCgroup) {
+    RESMGR_ASSIGN_OR_RETURN(cpus, ReadCgroup(constraint.cgroup, options));
+  }
+  const CpuSet all = AllCpus(machine);
+  if (!cpus.IsSubsetOf(all)) {
+    return InvalidArgument("this machine has no CPU {}; it has {}", (cpus - all).ToString(),
+                           all.ToString());
+  }
+  if (!cpus.IsSubsetOf(machine.online())) {
+    return InvalidArgument("CPU {} is offline; online are {}", (cpus - machine.online()).ToString(),
+                           machine.online().ToString());
+  }
+  return cpus;
+}
+
+StatusOr<CpuSet> Pick(const CpuSet& from, int64_t count, std::string_view what,
+                      const ConstraintOptions& options) {
+  if (count > from.size()) {
+    return InvalidArgument("asks for {} CPUs, but {} {}: {}", count, from.size(), what,
+                           from.empty() ? "none" : from.ToString());
+  }
+  return options.pick(from, static_cast<int>(count));
+}
+
+StatusOr<CpuSet> ResolveAvailable(const Machine& machine, const CpuConstraint& constraint,
+                                  const ConstraintOptions& options) {
+  if (constraint.kind != CpuConstraint::Kind::kQuantity) {
+    return ResolveSet(machine, constraint, options);
+  }
+  if (constraint.quantity.Whole() == 0) {
+    return InvalidArgument("{}m is less than one CPU", constraint.quantity.value);
+  }
+  return Pick(machine.allowed(), constraint.quantity.Whole(), "may be used", options);
+}
+
+StatusOr<CpuSet> ResolveReserved(const Machine& machine, const CpuConstraint& constraint,
+                                 const CpuSet& available, const ConstraintOptions& options) {
+  if (constraint.kind == CpuConstraint::Kind::kQuantity) {
+    const int64_t count =
+        constraint.quantity.Whole() + (constraint.quantity.Fraction() == 0 ? 0 : 1);
+    return Pick(available - machine.isolated(), count, "are available and not isolated", options);
+  }
+  RESMGR_ASSIGN_OR_RETURN(const CpuSet cpus, ResolveSet(machine, constraint, options));
+  if (!cpus.IsSubsetOf(available)) {
+    return InvalidArgument("CPU {} is not available; available are {}",
+                           (cpus - available).ToString(), available.ToString());
+  }
+  return cpus;
+}
+
+}  // namespace
+
+StatusOr<PolicyCpus> ResolveCpuConstraints(const Machine& machine,
+                                           const std::optional<CpuConstraint>& available,
+                                           const std::optional<CpuConstraint>& reserved,
+                                           const ConstraintOptions& options) {
+  PolicyCpus cpus{machine.allowed(), {}};
+  if (available) {
+    StatusOr<CpuSet> resolved = ResolveAvailable(machine, *available, options);
+    if (!resolved.ok()) return Annotate(resolved.status(), available->origin);
+    cpus.available = *resolved;
+  }
+  if (reserved) {
+    StatusOr<CpuSet> resolved = ResolveReserved(machine, *reserved, cpus.available, options);
+    if (!resolved.ok()) return Annotate(resolved.status(), reserved->origin);
+    cpus.reserved = *resolved;
+  }
+  return cpus;
+}
+
+}  // namespace resmgr

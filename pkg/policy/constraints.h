@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "pkg/base/status.h"
+#include "pkg/config/cpu_constraint.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// The CPUs that policies work with.
+struct PolicyCpus {
+  CpuSet available;  // never empty; online
+  CpuSet reserved;   // part of `available`; empty when nothing is reserved
+
+  friend bool operator==(const PolicyCpus&, const PolicyCpus&) = default;
+};
+
+struct ConstraintOptions {
+  // Picks `count` CPUs of `from`, for constraints that say only how many: pkg/allocator's.
+  std::function<StatusOr<CpuSet>(const CpuSet& from, int count)> pick;
+  // Where the cgroup file systems are mounted.
+  std::string cgroup_mount = "/sys/fs/cgroup";
+};
+
+// What the constraints of the configuration mean on this machine:
+//   available  as a set or a cgroup: these CPUs, which must all be online; as a quantity: so many
+//              CPUs (rounded down) picked from those that this process may use; not set: all that
+//              this process may use
+//   reserved   as a set or a cgroup: these CPUs, which must all be available; as a quantity: so
+//              many CPUs (rounded up) picked from the available ones that are not isolated; not
+//              set: none
+// A cgroup's CPUs are its cpuset.cpus.effective or cpuset.cpus; `/DIR` is tried as a path of its
+// own, and any DIR below the cgroup mount and its cpuset controller. Reads files for cgroups only.
+// InvalidArgument, with the constraint's origin and the CPUs or numbers that do not fit, when the
+// machine cannot satisfy them or there is no such cgroup.
+StatusOr<PolicyCpus> ResolveCpuConstraints(const Machine& machine,
+                                           const std::optional<CpuConstraint>& available,
+                                           const std::optional<CpuConstraint>& reserved,
+                                           const ConstraintOptions& options);
+
+}  // namespace resmgr

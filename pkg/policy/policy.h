@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/model/plan.h"
+#include "pkg/model/snapshot.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// A set of CPUs and memory that a policy manages as one, for introspection.
+struct Zone {
+  std::string name{};
+  std::string parent{};  // empty for a root
+  CpuSet cpus{};
+  CpuSet exclusive{};  // granted to single containers
+  NodeSet mems{};
+  MilliCpu shared_request{};  // sum of what its shared containers ask for
+  int containers = 0;
+};
+
+// Decides where containers run. Pure computation of microseconds on the event loop's thread: no
+// file, no call to anyone, no waiting, no randomness; the same calls in the same order give the
+// same placements. A call that fails changes nothing. Every returned plan lists all containers
+// whose placement differs from before. Snapshots show the containers to be placed: those that are
+// being created, created or running, and none that exited.
+class Policy {
+ public:
+  virtual ~Policy() = default;
+
+  virtual std::string_view name() const = 0;
+
+  // Takes over all containers of the snapshot, forgetting what it held: on start, after a reconnect
+  // and when it becomes the active policy. Containers with a placement that is legal here keep it
+  // exactly; only the others get a new one.
+  virtual StatusOr<Plan> Reconcile(const Snapshot& snapshot) = 0;
+
+  // Places a new container (in the snapshot already, state kCreating). `predecessor` is the former
+  // incarnation of the same container, or nullptr: not in the snapshot any more, its placement the
+  // last one that it had. Those CPUs are preferred; what it still holds counts as free for this one
+  // and is released by a success. ResourceExhausted names the container, its need and the shortage;
+  // InvalidArgument says that such a need can never be met.
+  virtual StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod,
+                                  const Container& container, const Container* predecessor) = 0;
+
+  // The container's requirements changed (in the snapshot already). Keeps as many of its CPUs as
+  // possible.
+  virtual StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod,
+                                const Container& container) = 0;
+
+  // The container is gone (from the snapshot already). Unknown keys are fine and change nothing.
+  virtual StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) = 0;
+
+  // What `cri-resmgr-ctl pools` shows.
+  virtual std::vector<Zone> Zones(const Snapshot& snapshot) const = 0;
+};
+
+}  // namespace resmgr

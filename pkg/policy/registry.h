@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/config/config_node.h"
+#include "pkg/policy/policy.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// All that a policy may know when it is made. The machine must outlive the policy; the rest is
+// needed only during the creation.
+struct PolicyContext {
+  const Machine& machine;
+  CpuSet available;  // CPUs that may be placed on at all: online and allowed
+  CpuSet reserved;   // part of `available`, never granted to one container alone; may be empty
+  const ConfigNode* section =
+      nullptr;  // the policy's own configuration; nullptr when there is none
+};
+
+// How to make one policy. Names are what `Active` says.
+struct PolicyFactory {
+  std::string_view name;
+  std::string_view description;  // one line for -list-policies
+  // InvalidArgument for a wrong section ("FILE:LINE: path: ...") or for options or CPU sets that do
+  // not fit the machine.
+  StatusOr<std::unique_ptr<Policy>> (*create)(const PolicyContext& context);
+};
+
+// The policies that a binary was built with, from an explicit list (the daemon's is
+// cmd/cri-resmgr/builtin_policies.cc). Immutable.
+class PolicyRegistry {
+ public:
+  // The factories in the order of the list. A name that stands twice is found once: the first one.
+  explicit PolicyRegistry(std::span<const PolicyFactory> factories);
+
+  std::span<const PolicyFactory> factories() const { return factories_; }
+  std::vector<std::string> Names() const;
+  // nullptr when there is no such policy.
+  const PolicyFactory* Find(std::string_view name) const;
+  // NotFound names the policies that there are.
+  StatusOr<std::unique_ptr<Policy>> Create(std::string_view name,
+                                           const PolicyContext& context) const;
+
+ private:
+  std::vector<PolicyFactory> factories_;
+};
+
+}  // namespace resmgr

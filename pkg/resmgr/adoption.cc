@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/adoption.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "pkg/resmgr/needs.h"
+
+namespace resmgr {
+namespace {
+
+class Adopter {
+ public:
+  Adopter(ContainerStore& store, const Synchronizer::Gone& gone, uint64_t since,
+          Bytes memory_capacity)
+      : store_(store), gone_(gone), since_(since), memory_capacity_(memory_capacity) {}
+
+  Adoption Run(const RuntimeInventory& inventory) {
+    AddPods(inventory);
+    DropContainers(inventory);
+    std::vector<const RuntimeContainer*> sorted;
+    for (const RuntimeContainer& reported : inventory.containers)
+      sorted.push_back(&reported);
+    std::sort(sorted.begin(), sorted.end(),
+              [](const auto* a, const auto* b) { return a->id < b->id; });
+    for (const RuntimeContainer* const reported : sorted)
+      Take(*reported);
+    DropPods(inventory);
+    std::sort(result_.in_force.begin(), result_.in_force.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    return std::move(result_);
+  }
+
+ private:
+  void AddPods(const RuntimeInventory& inventory) {
+    for (const Pod& pod : inventory.pods) {
+      if (gone_.pods.contains(pod.id)) continue;
+      PodRecord* const known = store_.FindPod(pod.id);
+      if (known == nullptr) {
+        store_.PutPod(pod);
+      } else {
+        known->provisional = false;
+      }
+    }
+  }
+
+  void DropContainers(const RuntimeInventory& inventory) {
+    std::set<ContainerId> listed;
+    for (const RuntimeContainer& reported : inventory.containers)
+      listed.insert(reported.id);
+    std::vector<ContainerKey> lost;
+    for (const auto& [key, record] : store_.containers()) {
+      const bool absent = !record.container.id.empty() && !listed.contains(record.container.id);
+      if (absent && record.touched <= since_) lost.push_back(key);
+    }
+    for (const ContainerKey key : lost) {
+      store_.Erase(key);
+      result_.lost.push_back(key);
+    }
+  }
+
+  void DropPods(const RuntimeInventory& inventory) {
+    std::set<PodSandboxId> listed;
+    for (const Pod& pod : inventory.pods)
+      listed.insert(pod.id);
+    std::vector<PodSandboxId> lost;
+    for (const auto& [id, record] : store_.pods()) {
+      const bool absent = !listed.contains(id) && record.touched <= since_;
+      if (absent && record.containers.empty()) lost.push_back(id);
+    }
+    for (const PodSandboxId& id : lost)
+      store_.ErasePod(id);
+  }
+
+  void Take(const RuntimeContainer& reported) {
+    if (gone_.containers.contains(reported.id)) return;
+    ContainerRecord* const known = store_.FindById(reported.id);
+    if (known == nullptr) {
+      Add(reported);
+    } else if (known->touched <= since_) {
+      Refresh(*known, reported);
+    }
+  }
+
+  void Refresh(ContainerRecord& record, const RuntimeContainer& reported) {
+    Container& container = record.container;
+    const bool was_placeable = record.Placeable();
+    container.state = StateOf(reported);
+    if (container.state != ContainerState::kCreated) record.starting = false;
+    if (!was_placeable) return;
+    if (container.state == ContainerState::kExited) {
+      record.former = std::exchange(container.placement, {});
+      result_.lost.push_back(container.key);
+    } else {
+      result_.in_force.emplace_back(container.key, ReportedEffect(reported.resources));
+    }
+  }
+
+  void Add(const RuntimeContainer& reported) {
+    PodRecord* const pod = store_.FindPod(reported.pod_id);
+    if (pod == nullptr || BeingCreated(*pod, reported)) return;
+    Container container;
+    container.id = reported.id;
+    container.pod_id = reported.pod_id;
+    container.name = reported.name;
+    container.attempt = reported.attempt;
+    container.state = StateOf(reported);
+    container.labels = reported.labels;
+    container.annotations = reported.annotations;
+    container.requested = reported.resources;
+    container.requirements = ReportedNeeds(pod->pod, reported, memory_capacity_);
+    const Effect effect = ReportedEffect(reported.resources);
+    const bool exited = container.state == ContainerState::kExited;
+    ContainerRecord& record = store_.Add(*pod, std::move(container));
+    Placement& where = exited ? record.former : record.container.placement;
+    where.cpus = effect.cpus;
+    where.mems = effect.mems;
+    if (!exited) result_.in_force.emplace_back(record.container.key, effect);
+  }
+
+  // The list shows the outcome of a creation whose answer is still to come.
+  bool BeingCreated(const PodRecord& pod, const RuntimeContainer& reported) const {
+    return std::any_of(pod.containers.begin(), pod.containers.end(), [&](ContainerKey key) {
+      const Container& other = store_.Find(key)->container;
+      return other.state == ContainerState::kCreating && other.name == reported.name &&
+             other.attempt == reported.attempt;
+    });
+  }
+
+  static ContainerState StateOf(const RuntimeContainer& reported) {
+    return reported.state == ContainerState::kCreating ? ContainerState::kCreated : reported.state;
+  }
+
+  ContainerStore& store_;
+  const Synchronizer::Gone& gone_;
+  const uint64_t since_;
+  const Bytes memory_capacity_;
+  Adoption result_;
+};
+
+}  // namespace
+
+Adoption Adopt(ContainerStore& store, const RuntimeInventory& inventory,
+               const Synchronizer::Gone& gone, uint64_t since, Bytes memory_capacity) {
+  return Adopter(store, gone, since, memory_capacity).Run(inventory);
+}
+
+}  // namespace resmgr

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "pkg/base/units.h"
+#include "pkg/resmgr/container_store.h"
+#include "pkg/resmgr/effect.h"
+#include "pkg/resmgr/runtime_client.h"
+#include "pkg/resmgr/synchronizer.h"
+
+namespace resmgr {
+
+struct Adoption {
+  // What the runtime enforces for each container that runs or may run, by ascending key. Without
+  // those about which something happened after the list was asked for.
+  std::vector<std::pair<ContainerKey, Effect>> in_force;
+  // Containers that the policy has to forget.
+  std::vector<ContainerKey> lost;
+};
+
+// Makes the store hold the pods and containers that the runtime listed. `since` is the store's
+// clock when the list was asked for: what happened to a record later overrules the list. A
+// container whose creation is under way is left alone. A container that is new here gets the
+// cpuset in force as its placement, for the policy to confirm. New ones are added in the order of
+// their ids, so the same list gives the same keys.
+Adoption Adopt(ContainerStore& store, const RuntimeInventory& inventory,
+               const Synchronizer::Gone& gone, uint64_t since, Bytes memory_capacity);
+
+}  // namespace resmgr

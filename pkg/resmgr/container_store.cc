@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/container_store.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace resmgr {
+
+ContainerStore::ContainerStore() : all_(*this, true), placeable_(*this, false) {}
+
+PodRecord& ContainerStore::PutPod(Pod pod) {
+  PodRecord& record = pods_[pod.id];
+  record.pod = std::move(pod);
+  Touch(record);
+  return record;
+}
+
+PodRecord* ContainerStore::FindPod(const PodSandboxId& id) {
+  const auto found = pods_.find(id);
+  return found == pods_.end() ? nullptr : &found->second;
+}
+
+void ContainerStore::ErasePod(const PodSandboxId& id) {
+  pods_.erase(id);
+}
+
+ContainerRecord& ContainerStore::Add(PodRecord& pod, Container container) {
+  container.key = UnusedKey();
+  ContainerRecord& record = containers_[container.key];
+  record.container = std::move(container);
+  record.pod = &pod;
+  record.confirmed = record.container.requested;
+  pod.containers.push_back(record.container.key);
+  if (!record.container.id.empty()) by_id_[record.container.id] = record.container.key;
+  Touch(record);
+  return record;
+}
+
+ContainerRecord* ContainerStore::Find(ContainerKey key) {
+  const auto found = containers_.find(key);
+  return found == containers_.end() ? nullptr : &found->second;
+}
+
+const ContainerRecord* ContainerStore::Find(ContainerKey key) const {
+  const auto found = containers_.find(key);
+  return found == containers_.end() ? nullptr : &found->second;
+}
+
+ContainerRecord* ContainerStore::FindById(const ContainerId& id) {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : Find(found->second);
+}
+
+void ContainerStore::SetId(ContainerRecord& record, const ContainerId& id) {
+  record.container.id = id;
+  by_id_[id] = record.container.key;
+}
+
+void ContainerStore::Erase(ContainerKey key) {
+  const auto found = containers_.find(key);
+  if (found == containers_.end()) return;
+  const ContainerRecord& record = found->second;
+  std::erase(record.pod->containers, key);
+  const auto by_id = by_id_.find(record.container.id);
+  if (by_id != by_id_.end() && by_id->second == key) by_id_.erase(by_id);
+  containers_.erase(found);
+}
+
+const Pod* ContainerStore::View::FindPod(const PodSandboxId& id) const {
+  const auto found = store_.pods_.find(id);
+  return found == store_.pods_.end() ? nullptr : &found->second.pod;
+}
+
+const Container* ContainerStore::View::FindContainer(ContainerKey key) const {
+  const ContainerRecord* const record = store_.Find(key);
+  if (record == nullptr || !(everything_ || record->Placeable())) return nullptr;
+  return &record->container;
+}
+
+void ContainerStore::View::ForEachContainer(
+    const std::function<void(const Pod&, const Container&)>& visit) const {
+  for (const auto& [key, record] : store_.containers_) {
+    if (everything_ || record.Placeable()) visit(record.pod->pod, record.container);
+  }
+}
+
+}  // namespace resmgr

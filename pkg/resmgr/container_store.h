@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "pkg/model/container.h"
+#include "pkg/model/snapshot.h"
+#include "pkg/resmgr/effect.h"
+
+namespace resmgr {
+
+struct PodRecord {
+  Pod pod;
+  std::vector<ContainerKey> containers;  // ascending
+  // Learned from a container's request only: forgotten with the last container of a failed
+  // creation.
+  bool provisional = false;
+  uint64_t touched = 0;
+};
+
+// A kubelet's update of a container that was forwarded and is not answered yet.
+struct PendingUpdate {
+  uint64_t ticket = 0;
+  LinuxResources changes;
+  Effect sent;
+};
+
+struct ContainerRecord {
+  Container container;
+  PodRecord* pod = nullptr;
+  // Placed by the policy; false for a container without Linux resources, which is left as it is.
+  bool managed = true;
+  // The runtime was asked to start it: from here on it may run.
+  bool starting = false;
+  // A newer attempt is being created and took its CPUs over; they come back if that fails.
+  bool superseded = false;
+  ContainerKey supersedes{};  // the other side of it
+  Placement former;           // the placement that it had before it exited or was superseded
+  Effect created_with;        // what the creation that is under way carries
+  // What is requested and needed without the updates that are under way.
+  LinuxResources confirmed;
+  Requirements confirmed_needs;
+  std::vector<PendingUpdate> updates;
+  uint64_t touched = 0;  // the store's clock at the last event about this container
+
+  bool MayRun() const {
+    return !superseded && (starting || container.state == ContainerState::kRunning);
+  }
+  // The policy decides about it and its placement counts.
+  bool Placeable() const {
+    return managed && !superseded && container.state != ContainerState::kExited;
+  }
+};
+
+// All pods and containers, by key, by the runtime's id and by pod. Records keep their address until
+// they are erased. Every container has its pod here. Loop's thread only.
+class ContainerStore {
+ public:
+  ContainerStore();
+  ContainerStore(const ContainerStore&) = delete;
+  ContainerStore& operator=(const ContainerStore&) = delete;
+
+  // Adds the pod, or replaces what is known of it.
+  PodRecord& PutPod(Pod pod);
+  PodRecord* FindPod(const PodSandboxId& id);
+  // Its containers must be gone.
+  void ErasePod(const PodSandboxId& id);
+
+  // Gives the container the next key.
+  ContainerRecord& Add(PodRecord& pod, Container container);
+  ContainerRecord* Find(ContainerKey key);
+  const ContainerRecord* Find(ContainerKey key) const;
+  ContainerRecord* FindById(const ContainerId& id);
+  void SetId(ContainerRecord& record, const ContainerId& id);
+  void Erase(ContainerKey key);
+
+  // A key that names no container.
+  ContainerKey UnusedKey() { return ContainerKey{++last_key_}; }
+
+  // Marks an event about a record, so that an older list of the runtime does not overrule it.
+  void Touch(ContainerRecord& record) { record.touched = ++clock_; }
+  void Touch(PodRecord& pod) { pod.touched = ++clock_; }
+  uint64_t clock() const { return clock_; }
+
+  const std::map<ContainerKey, ContainerRecord>& containers() const { return containers_; }
+  const std::map<PodSandboxId, PodRecord>& pods() const { return pods_; }
+
+  // Everything, for introspection.
+  const Snapshot& all() const { return all_; }
+  // What policies see: containers for which Placeable() holds.
+  const Snapshot& placeable() const { return placeable_; }
+
+ private:
+  class View : public Snapshot {
+   public:
+    View(const ContainerStore& store, bool everything) : store_(store), everything_(everything) {}
+    const Pod* FindPod(const PodSandboxId& id) const override;
+    const Container* FindContainer(ContainerKey key) const override;
+    void ForEachContainer(
+        const std::function<void(const Pod&, const Container&)>& visit) const override;
+
+   private:
+    const ContainerStore& store_;
+    const bool everything_;
+  };
+
+  std::map<PodSandboxId, PodRecord> pods_;
+  std::map<ContainerKey, ContainerRecord> containers_;
+  std::unordered_map<ContainerId, ContainerKey> by_id_;
+  uint64_t last_key_ = 0;
+  uint64_t clock_ = 0;
+  View all_;
+  View placeable_;
+};
+
+}  // namespace resmgr

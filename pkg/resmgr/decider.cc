@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/decider.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pkg/policy/plan_check.h"
+
+namespace resmgr {
+
+Decider::Decider(const Machine& machine, Policy& policy, ContainerStore& store)
+    : machine_(machine), policy_(policy), store_(store) {}
+
+StatusOr<ContainerKeys> Decider::Reconcile() {
+  return Apply(policy_.Reconcile(store_.placeable()));
+}
+
+StatusOr<ContainerKeys> Decider::Allocate(const ContainerRecord& record,
+                                          const Container* predecessor) {
+  return Apply(
+      policy_.Allocate(store_.placeable(), record.pod->pod, record.container, predecessor));
+}
+
+StatusOr<ContainerKeys> Decider::Update(const ContainerRecord& record) {
+  return Apply(policy_.Update(store_.placeable(), record.pod->pod, record.container));
+}
+
+StatusOr<ContainerKeys> Decider::Release(ContainerKey key) {
+  return Apply(policy_.Release(store_.placeable(), key));
+}
+
+ContainerKeys Decider::Recover() {
+  StatusOr<ContainerKeys> changed = Reconcile();
+  return changed.ok() ? *std::move(changed) : ContainerKeys();
+}
+
+StatusOr<ContainerKeys> Decider::Apply(StatusOr<Plan> plan) {
+  if (!plan.ok()) return plan.status();
+  RESMGR_RETURN_IF_ERROR(CheckPlan(machine_, store_.placeable(), *plan));
+  ContainerKeys changed;
+  changed.reserve(plan->changes.size());
+  for (PlacementChange& change : plan->changes) {
+    store_.Find(change.key)->container.placement = std::move(change.placement);
+    changed.push_back(change.key);
+  }
+  std::sort(changed.begin(), changed.end());
+  return changed;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/policy/policy.h"
+#include "pkg/resmgr/container_store.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+using ContainerKeys = std::vector<ContainerKey>;
+
+// Asks the policy, checks its plan and writes it into the store. Every call returns the containers
+// whose placement changed, ascending. A call that fails leaves the placements as they were; after
+// an Internal one the caller undoes its own change of the store and calls Recover. Loop's thread
+// only.
+class Decider {
+ public:
+  // All references must outlive it.
+  Decider(const Machine& machine, Policy& policy, ContainerStore& store);
+
+  StatusOr<ContainerKeys> Reconcile();
+  // The record is new in the store. `predecessor` may be nullptr; it is not placeable any more.
+  StatusOr<ContainerKeys> Allocate(const ContainerRecord& record, const Container* predecessor);
+  StatusOr<ContainerKeys> Update(const ContainerRecord& record);
+  // The container is erased or not placeable any more.
+  StatusOr<ContainerKeys> Release(ContainerKey key);
+
+  // A broken plan was thrown away, but the policy believes in it: makes it hold again what the
+  // store holds.
+  ContainerKeys Recover();
+
+ private:
+  StatusOr<ContainerKeys> Apply(StatusOr<Plan> plan);
+
+  const Machine& machine_;
+  Policy& policy_;
+  ContainerStore& store_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/effect.h"
+
+#include "pkg/base/status.h"
+
+namespace resmgr {
+namespace {
+
+template <typename T>
+std::optional<T> First(const std::optional<T>& a, const std::optional<T>& b) {
+  return a ? a : b;
+}
+
+template <typename Set>
+std::optional<Set> ReadSet(const std::optional<std::string>& list) {
+  if (!list) return std::nullopt;
+  const StatusOr<Set> set = Set::Parse(*list);
+  // An empty list is how a runtime says that it does not restrict the container.
+  if (!set.ok() || set->empty()) return std::nullopt;
+  return *set;
+}
+
+template <typename T>
+std::optional<T> Changed(const std::optional<T>& wanted, const std::optional<T>& present) {
+  return wanted == present ? std::nullopt : wanted;
+}
+
+}  // namespace
+
+Effect DesiredEffect(const Container& container) {
+  const Placement& placement = container.placement;
+  const LinuxResources& requested = container.requested;
+  return Effect{
+      .cpus = placement.cpus,
+      .mems = placement.mems,
+      .cpu_shares = First(placement.cpu_shares, requested.cpu_shares),
+      .cpu_quota = First(placement.cpu_quota, requested.cpu_quota),
+      .cpu_period = First(placement.cpu_period, requested.cpu_period),
+      .exclusive = placement.exclusive,
+  };
+}
+
+Effect ReportedEffect(const LinuxResources& resources) {
+  return Effect{
+      .cpus = ReadSet<CpuSet>(resources.cpuset_cpus),
+      .mems = ReadSet<NodeSet>(resources.cpuset_mems),
+      .cpu_shares = resources.cpu_shares,
+      .cpu_quota = resources.cpu_quota,
+      .cpu_period = resources.cpu_period,
+      .exclusive = {},
+  };
+}
+
+Effect Completed(Effect reported, const Container& container) {
+  const Placement& placement = container.placement;
+  const Effect desired = DesiredEffect(container);
+  const auto complete = [](auto& value, const auto& overridden, const auto& requested) {
+    if (!value && !overridden) value = requested;
+  };
+  complete(reported.cpu_shares, placement.cpu_shares, desired.cpu_shares);
+  complete(reported.cpu_quota, placement.cpu_quota, desired.cpu_quota);
+  complete(reported.cpu_period, placement.cpu_period, desired.cpu_period);
+  if (reported.cpus) reported.exclusive = placement.exclusive & *reported.cpus;
+  return reported;
+}
+
+Adjustment Difference(const Effect& wanted, const Effect& present) {
+  Adjustment adjustment;
+  if (wanted.cpus && wanted.cpus != present.cpus) adjustment.cpuset_cpus = wanted.cpus->ToString();
+  if (wanted.mems && wanted.mems != present.mems) adjustment.cpuset_mems = wanted.mems->ToString();
+  adjustment.cpu_shares = Changed(wanted.cpu_shares, present.cpu_shares);
+  adjustment.cpu_quota = Changed(wanted.cpu_quota, present.cpu_quota);
+  adjustment.cpu_period = Changed(wanted.cpu_period, present.cpu_period);
+  return adjustment;
+}
+
+}  // namespace resmgr

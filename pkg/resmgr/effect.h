@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "pkg/model/adjustment.h"
+#include "pkg/model/container.h"
+
+namespace resmgr {
+
+// What a runtime enforces for one container, as far as placements go: the values that a request
+// carried to it or that it reported. An empty value is one that nobody set or that is not known.
+struct Effect {
+  std::optional<CpuSet> cpus;
+  std::optional<NodeSet> mems;
+  std::optional<int64_t> cpu_shares;
+  std::optional<int64_t> cpu_quota;   // microseconds per period
+  std::optional<int64_t> cpu_period;  // microseconds
+  CpuSet exclusive;                   // the part of `cpus` that was granted to this container alone
+
+  friend bool operator==(const Effect&, const Effect&) = default;
+};
+
+// What should be in force: the placement, and the container's own request for the numbers that the
+// placement leaves alone, so that a value which the policy no longer overrides is restored.
+Effect DesiredEffect(const Container& container);
+
+// What the runtime reports to be in force. Lists that cannot be read count as not known.
+Effect ReportedEffect(const LinuxResources& resources);
+
+// A report with what it cannot tell: whose the CPUs are, and the numbers that no policy overrides,
+// which are as requested.
+Effect Completed(Effect reported, const Container& container);
+
+// The fields of `wanted` that differ from `present`; a value that `wanted` leaves empty is never a
+// difference.
+Adjustment Difference(const Effect& wanted, const Effect& present);
+
+}  // namespace resmgr

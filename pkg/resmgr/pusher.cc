@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/pusher.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace resmgr {
+
+Pusher::Pusher(EventLoop& loop, RuntimeClient& runtime, const ContainerStore& store,
+               Listener& listener, CpuSet everywhere, Options options)
+    : loop_(loop),
+      runtime_(runtime),
+      store_(store),
+      listener_(listener),
+      everywhere_(everywhere),
+      options_(options),
+      self_(std::make_shared<Pusher*>(this)) {}
+
+void Pusher::Connected() {
+  connected_ = true;
+  std::vector<ContainerKey> keys;
+  for (const auto& [key, state] : states_)
+    keys.push_back(key);
+  for (const ContainerKey key : keys)
+    Step(key);
+  ResumeHeldBack();
+}
+
+void Pusher::Disconnected() {
+  connected_ = false;
+  ++epoch_;
+  for (auto& [key, state] : states_) {
+    state.certain = false;
+    state.in_flight = false;
+    state.retry.reset();
+    state.delay = std::chrono::milliseconds(0);
+  }
+}
+
+void Pusher::Confirm(ContainerKey key, const Effect& applied) {
+  State& state = states_[key];
+  Record(state, applied);
+  state.overlapped = state.in_flight || state.forwarded > 0;
+  TrackLeftover(key);
+  Step(key);
+  ResumeHeldBack();
+}
+
+void Pusher::Forget(ContainerKey key) {
+  if (states_.erase(key) == 0) return;
+  leftovers_.erase(key);
+  held_back_.erase(key);
+  ResumeHeldBack();
+}
+
+void Pusher::Wake(ContainerKey key) {
+  TrackLeftover(key);
+  Step(key);
+  ResumeHeldBack();
+}
+
+Effect Pusher::BeginForwarded(ContainerKey key) {
+  const ContainerRecord* const record = store_.Find(key);
+  State& state = states_[key];
+  Effect target = Safe(*record, state);
+  if (state.in_flight || state.forwarded > 0) state.overlapped = true;
+  // The request carries what is wanted, a new try of the same would only disturb it.
+  state.retry.reset();
+  ++state.forwarded;
+  state.possible |= target.cpus.value_or(everywhere_);
+  state.held |= target.exclusive;
+  TrackLeftover(key);
+  return target;
+}
+
+void Pusher::EndForwarded(ContainerKey key, const Effect& sent, bool applied) {
+  State* const state = FindState(key);
+  if (state == nullptr || state->forwarded == 0) return;
+  --state->forwarded;
+  if (applied && !state->overlapped) {
+    Record(*state, sent);
+  } else {
+    state->certain = false;
+  }
+  if (!state->in_flight && state->forwarded == 0) state->overlapped = false;
+  TrackLeftover(key);
+  Step(key);
+  ResumeHeldBack();
+}
+
+bool Pusher::Settled(ContainerKey key) const {
+  const State* const state = FindState(key);
+  const ContainerRecord* const record = store_.Find(key);
+  if (state == nullptr || record == nullptr) return false;
+  if (!state->certain || state->in_flight || state->forwarded > 0) return false;
+  const Effect desired = DesiredEffect(record->container);
+  return Difference(desired, state->applied).empty();
+}
+
+CpuSet Pusher::Possible(ContainerKey key) const {
+  const State* const state = FindState(key);
+  return state == nullptr ? CpuSet() : state->possible;
+}
+
+Status Pusher::LastError(ContainerKey key) const {
+  const State* const state = FindState(key);
+  return state == nullptr ? OkStatus() : state->last_error;
+}
+
+Pusher::State* Pusher::FindState(ContainerKey key) {
+  const auto found = states_.find(key);
+  return found == states_.end() ? nullptr : &found->second;
+}
+
+const Pusher::State* Pusher::FindState(ContainerKey key) const {
+  const auto found = states_.find(key);
+  return found == states_.end() ? nullptr : &found->second;
+}
+
+// Sends what is missing now, if anything is and if it may be sent.
+void Pusher::Step(ContainerKey key) {
+  State* const state = FindState(key);
+  const ContainerRecord* const record = store_.Find(key);
+  if (state == nullptr || record == nullptr || !connected_ || state->Busy()) return;
+  if (!record->Placeable() || record->container.id.empty()) return;
+
+  const Effect target = Safe(*record, *state);
+  if (target.cpus == record->container.placement.cpus) {
+    held_back_.erase(key);
+  } else {
+    held_back_.insert(key);
+  }
+  Send(key, *record, *state, target);
+}
+
+void Pusher::Send(ContainerKey key, const ContainerRecord& record, State& state,
+                  const Effect& target) {
+  const Adjustment missing = Difference(target, state.certain ? state.applied : Effect{});
+  if (missing.empty()) {
+    state.applied.exclusive = target.exclusive;
+    state.held = target.exclusive;
+    state.certain = true;
+    TrackLeftover(key);
+    return;
+  }
+  state.in_flight = true;
+  state.sent = target;
+  state.possible |= target.cpus.value_or(CpuSet());
+  state.held |= target.exclusive;
+  runtime_.UpdateContainer(
+      record.container.id, missing,
+      [weak = std::weak_ptr<Pusher*>(self_), key, epoch = epoch_](Status status) {
+        const std::shared_ptr<Pusher*> self = weak.lock();
+        if (self == nullptr || (*self)->epoch_ != epoch) return;
+        (*self)->OnAnswer(key, status);
+      });
+}
+
+void Pusher::OnAnswer(ContainerKey key, const Status& status) {
+  State* const state = FindState(key);
+  if (state == nullptr || !state->in_flight) return;
+  state->in_flight = false;
+  state->last_error = status;
+  if (status.ok()) {
+    Effect now = state->sent;
+    // A field that was not sent keeps the value that it had.
+    if (!now.cpus) now.cpus = state->applied.cpus;
+    if (!now.mems) now.mems = state->applied.mems;
+    if (!state->overlapped) Record(*state, now);
+    state->delay = std::chrono::milliseconds(0);
+  } else {
+    state->certain = false;
+  }
+  if (state->forwarded == 0) {
+    if (state->overlapped) state->certain = false;
+    state->overlapped = false;
+  }
+  TrackLeftover(key);
+  if (!status.ok()) {
+    if (status.code() == StatusCode::kNotFound) {
+      listener_.OnGone(key);
+    } else {
+      Retry(key, *state);
+      listener_.OnFailed(key, status);
+    }
+  } else {
+    Step(key);
+    listener_.OnApplied(key);
+  }
+  ResumeHeldBack();
+}
+
+void Pusher::Retry(ContainerKey key, State& state) {
+  state.delay = state.delay.count() == 0 ? options_.first_retry
+                                         : std::min(state.delay * 2, options_.last_retry);
+  state.retry = loop_.After(state.delay, [this, key] {
+    State* const waiting = FindState(key);
+    if (waiting == nullptr) return;
+    waiting->retry.reset();
+    Step(key);
+    ResumeHeldBack();
+  });
+}
+
+void Pusher::Record(State& state, const Effect& applied) {
+  state.applied = applied;
+  state.certain = true;
+  state.possible = applied.cpus.value_or(everywhere_);
+  state.held = applied.exclusive;
+}
+
+// The desired effect without the CPUs that others have not left yet. A container that does not run
+// disturbs nobody: its start is what waits.
+Effect Pusher::Safe(const ContainerRecord& record, const State& state) const {
+  Effect target = DesiredEffect(record.container);
+  if (!target.cpus || !record.MayRun()) return target;
+  const ContainerKey key = record.container.key;
+  const CpuSet gained = target.exclusive - state.applied.exclusive;
+  const CpuSet shared = *target.cpus - target.exclusive;
+  const CpuSet too_early = OccupiedByOthers(key, gained) | (shared & HeldByOthers(key));
+  if (too_early.empty()) return target;
+  target.cpus = *target.cpus - too_early;
+  target.exclusive -= too_early;
+  if (target.cpus->empty()) {
+    target.cpus = state.applied.cpus;
+    target.exclusive = state.applied.exclusive;
+  }
+  return target;
+}
+
+CpuSet Pusher::OccupiedByOthers(ContainerKey key, const CpuSet& cpus) const {
+  CpuSet occupied;
+  if (cpus.empty()) return occupied;
+  for (const auto& [other, state] : states_) {
+    if (other == key || !state.possible.Intersects(cpus)) continue;
+    const ContainerRecord* const record = store_.Find(other);
+    if (record != nullptr && record->MayRun()) occupied |= state.possible & cpus;
+  }
+  return occupied;
+}
+
+CpuSet Pusher::HeldByOthers(ContainerKey key) const {
+  CpuSet held;
+  for (const ContainerKey other : leftovers_) {
+    if (other == key) continue;
+    const ContainerRecord* const record = store_.Find(other);
+    if (record != nullptr && record->MayRun()) held |= FindState(other)->held;
+  }
+  return held;
+}
+
+void Pusher::TrackLeftover(ContainerKey key) {
+  const State* const state = FindState(key);
+  const ContainerRecord* const record = store_.Find(key);
+  if (state == nullptr || record == nullptr ||
+      state->held.IsSubsetOf(record->container.placement.exclusive)) {
+    leftovers_.erase(key);
+  } else {
+    leftovers_.insert(key);
+  }
+}
+
+void Pusher::ResumeHeldBack() {
+  if (held_back_.empty() || !connected_) return;
+  const std::set<ContainerKey> waiting = held_back_;
+  for (const ContainerKey key : waiting)
+    Step(key);
+  const bool nothing_moves = std::none_of(states_.begin(), states_.end(),
+                                          [](const auto& entry) { return entry.second.Busy(); });
+  if (held_back_.empty() || !nothing_moves) return;
+  // They wait for each other: the first one goes, the others follow.
+  const ContainerKey first = *held_back_.begin();
+  held_back_.erase(first);
+  const ContainerRecord* const record = store_.Find(first);
+  State* const state = FindState(first);
+  if (record == nullptr || state == nullptr || !record->Placeable()) return;
+  Send(first, *record, *state, DesiredEffect(record->container));
+}
+
+}  // namespace resmgr

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "pkg/base/status.h"
+#include "pkg/resmgr/container_store.h"
+#include "pkg/resmgr/effect.h"
+#include "pkg/resmgr/runtime_client.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// Closes the gap between what a container should have (its record in the store) and what the
+// runtime enforces. Per container at most one update is under way, and the next one carries the
+// latest wish; a failed one is tried again with growing waits. All on the loop's thread.
+//
+// Running containers change places without meeting: CPUs that one gains are sent to it only when
+// the one that loses them has left them. Who would wait for itself in a circle is sent anyway.
+class Pusher {
+ public:
+  struct Options {
+    std::chrono::milliseconds first_retry{50};
+    std::chrono::milliseconds last_retry{5'000};
+  };
+
+  // Told on the loop's thread, from within an answer of the runtime.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    // An update is in force.
+    virtual void OnApplied(ContainerKey key) = 0;
+    // An update failed and will be tried again; not called with NotFound.
+    virtual void OnFailed(ContainerKey key, const Status& status) = 0;
+    // The runtime has no such container any more.
+    virtual void OnGone(ContainerKey key) = 0;
+  };
+
+  // `everywhere` are the CPUs that a container without a cpuset may run on. All references must
+  // outlive the pusher.
+  Pusher(EventLoop& loop, RuntimeClient& runtime, const ContainerStore& store, Listener& listener,
+         CpuSet everywhere, Options options);
+  Pusher(const Pusher&) = delete;
+  Pusher& operator=(const Pusher&) = delete;
+
+  // Without a connection nothing is sent, and what was under way counts as unknown.
+  void Connected();
+  void Disconnected();
+
+  // The runtime's word, or its answer to the creation: this is in force.
+  void Confirm(ContainerKey key, const Effect& applied);
+  void Forget(ContainerKey key);
+  // The container's desired effect, or a reason to hold it back, may have changed.
+  void Wake(ContainerKey key);
+
+  // An update that the kubelet sends is about to be forwarded: returns what it should carry.
+  // EndForwarded follows with the same effect; `applied` tells whether the runtime took it.
+  Effect BeginForwarded(ContainerKey key);
+  void EndForwarded(ContainerKey key, const Effect& sent, bool applied);
+
+  // What should be in force is in force, and nothing is under way.
+  bool Settled(ContainerKey key) const;
+  // Every CPU that the container may be running on; empty for one that was never confirmed.
+  CpuSet Possible(ContainerKey key) const;
+  // Of the last try; OK when it succeeded or there was none.
+  Status LastError(ContainerKey key) const;
+
+  // Confirmed once and not forgotten since.
+  bool Follows(ContainerKey key) const { return states_.contains(key); }
+  // How many containers it follows.
+  size_t size() const { return states_.size(); }
+
+ private:
+  struct State {
+    Effect applied;        // last confirmed
+    bool certain = false;  // nothing was sent since that could have changed it
+    bool in_flight = false;
+    int forwarded = 0;        // kubelet's updates under way
+    bool overlapped = false;  // two updates were under way at once: the last one is not known
+    Effect sent;
+    CpuSet possible;
+    CpuSet held;  // CPUs that it may still have for itself alone
+    EventLoop::HandlePtr retry;
+    std::chrono::milliseconds delay{0};
+    Status last_error;
+
+    bool Busy() const { return in_flight || forwarded > 0 || retry != nullptr; }
+  };
+
+  State* FindState(ContainerKey key);
+  const State* FindState(ContainerKey key) const;
+  void Step(ContainerKey key);
+  void Send(ContainerKey key, const ContainerRecord& record, State& state, const Effect& target);
+  void OnAnswer(ContainerKey key, const Status& status);
+  void Retry(ContainerKey key, State& state);
+  void Record(State& state, const Effect& applied);
+  Effect Safe(const ContainerRecord& record, const State& state) const;
+  CpuSet OccupiedByOthers(ContainerKey key, const CpuSet& cpus) const;
+  CpuSet HeldByOthers(ContainerKey key) const;
+  void TrackLeftover(ContainerKey key);
+  void ResumeHeldBack();
+
+  EventLoop& loop_;
+  RuntimeClient& runtime_;
+  const ContainerStore& store_;
+  Listener& listener_;
+  const CpuSet everywhere_;
+  const Options options_;
+  bool connected_ = false;
+  uint64_t epoch_ = 0;  // counts disconnections: answers from before one are void
+  std::map<ContainerKey, State> states_;
+  std::set<ContainerKey> leftovers_;  // hold exclusive CPUs that are theirs no more
+  std::set<ContainerKey> held_back_;  // got less than they should have, for the sake of others
+  std::shared_ptr<Pusher*> self_;     // answers may come after the pusher is gone
+};
+
+}  // namespace resmgr

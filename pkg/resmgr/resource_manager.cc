@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/resource_manager.h"
+
+#include <utility>
+
+#include "pkg/resmgr/resource_manager_impl.h"
+
+namespace resmgr {
+
+ResourceManager::ResourceManager(EventLoop& loop, const Machine& machine,
+                                 std::unique_ptr<Policy> policy, RuntimeClient& runtime,
+                                 Options options)
+    : impl_(std::make_unique<Impl>(loop, machine, std::move(policy), runtime, options)) {}
+
+ResourceManager::~ResourceManager() = default;
+
+void ResourceManager::RuntimeConnected() {
+  impl_->Connected();
+}
+
+void ResourceManager::RuntimeDisconnected() {
+  impl_->Disconnected();
+}
+
+void ResourceManager::Resync() {
+  impl_->Resync();
+}
+
+void ResourceManager::WhenReady(std::function<void(Status)> ready) {
+  impl_->WhenReady(std::move(ready));
+}
+
+void ResourceManager::PodCreated(Pod pod) {
+  impl_->AddPod(std::move(pod));
+}
+
+void ResourceManager::PodStopped(const PodSandboxId& id) {
+  impl_->StopPod(id);
+}
+
+void ResourceManager::PodRemoved(const PodSandboxId& id) {
+  impl_->RemovePod(id);
+}
+
+StatusOr<Admission> ResourceManager::AdmitCreate(const CreateRequest& request) {
+  return impl_->AdmitCreate(request);
+}
+
+void ResourceManager::CreateSucceeded(ContainerKey key, const ContainerId& id) {
+  impl_->CreateSucceeded(key, id);
+}
+
+void ResourceManager::CreateFailed(ContainerKey key) {
+  impl_->CreateFailed(key);
+}
+
+std::unique_ptr<ResourceManager::StartWait> ResourceManager::AdmitStart(
+    const ContainerId& id, std::function<void(Status)> go) {
+  return impl_->AdmitStart(id, std::move(go));
+}
+
+void ResourceManager::StartSucceeded(const ContainerId& id) {
+  impl_->EndStart(id, true);
+}
+
+void ResourceManager::StartFailed(const ContainerId& id) {
+  impl_->EndStart(id, false);
+}
+
+StatusOr<Admission> ResourceManager::AdmitUpdate(const ContainerId& id,
+                                                 const LinuxResources& requested) {
+  return impl_->AdmitUpdate(id, requested);
+}
+
+void ResourceManager::UpdateSucceeded(const Admission& admission) {
+  impl_->EndUpdate(admission, true);
+}
+
+void ResourceManager::UpdateFailed(const Admission& admission) {
+  impl_->EndUpdate(admission, false);
+}
+
+void ResourceManager::ContainerStopped(const ContainerId& id) {
+  impl_->Stop(id);
+}
+
+void ResourceManager::ContainerRemoved(const ContainerId& id) {
+  impl_->Remove(id);
+}
+
+const Snapshot& ResourceManager::snapshot() const {
+  return impl_->snapshot();
+}
+
+const Policy& ResourceManager::policy() const {
+  return impl_->policy();
+}
+
+}  // namespace resmgr

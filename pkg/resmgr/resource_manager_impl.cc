@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/resource_manager_impl.h"
+
+#include <algorithm>
+#include <string>
+
+#include "pkg/base/parse.h"
+#include "pkg/kube/requirements.h"
+#include "pkg/resmgr/adoption.h"
+#include "pkg/resmgr/effect.h"
+#include "pkg/resmgr/needs.h"
+
+namespace resmgr {
+namespace {
+
+std::string LogName(const ContainerRecord& record) {
+  return Printable(FullName(record.pod->pod, record.container.name));
+}
+
+Container NewContainer(const CreateRequest& request) {
+  Container container;
+  container.pod_id = request.pod_id;
+  container.name = request.name;
+  container.attempt = request.attempt;
+  container.labels = request.labels;
+  container.annotations = request.annotations;
+  container.requested = request.resources;
+  return container;
+}
+
+class Token : public ResourceManager::StartWait {
+ public:
+  explicit Token(std::unique_ptr<StartGate::Wait> wait) : wait_(std::move(wait)) {}
+
+ private:
+  std::unique_ptr<StartGate::Wait> wait_;
+};
+
+}  // namespace
+
+ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique_ptr<Policy> policy,
+                            RuntimeClient& runtime, const Options& options)
+    : log_(GetLogger("resmgr")),
+      memory_capacity_(MemoryCapacity(machine)),
+      policy_(std::move(policy)),
+      decider_(machine, *policy_, store_),
+      pusher_(loop, runtime, store_, *this, machine.online(),
+              {options.first_retry, options.last_retry}),
+      gate_(loop, store_, pusher_, options.start_timeout),
+      synchronizer_(loop, runtime, *this, {options.first_retry, options.last_retry}) {}
+
+void ResourceManager::Impl::Connected() {
+  Disconnected();
+  synchronizer_.Connected();
+}
+
+void ResourceManager::Impl::Disconnected() {
+  pusher_.Disconnected();
+  gate_.RefuseAll(Unavailable("the connection to the runtime was lost"));
+  synchronizer_.Disconnected();
+}
+
+Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
+                                          const Synchronizer::Gone& gone, bool first) {
+  const Adoption adoption = Adopt(store_, inventory, gone, listed_at_, memory_capacity_);
+  for (const ContainerKey key : adoption.lost)
+    pusher_.Forget(key);
+  StatusOr<ContainerKeys> changed = decider_.Reconcile();
+  if (!changed.ok()) {
+    log_.Error("cannot take over what the runtime holds: {}", Describe(changed.status()));
+    return changed.status();
+  }
+  for (const auto& [key, in_force] : adoption.in_force) {
+    // Later lists are older than what the pusher knows of the containers that it follows.
+    if (!first && pusher_.Follows(key)) continue;
+    pusher_.Confirm(key, Completed(in_force, store_.Find(key)->container));
+  }
+  if (first) pusher_.Connected();
+  Push(*std::move(changed));
+  log_.Info("the runtime holds {} pods and {} containers", store_.pods().size(),
+            store_.containers().size());
+  return OkStatus();
+}
+
+void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
+  const ContainerRecord* const record = store_.Find(key);
+  if (record != nullptr) {
+    log_.Warn("cannot update container {}: {}", LogName(*record), Describe(status));
+  }
+  const bool no_answer =
+      status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kDeadlineExceeded;
+  // Some runtimes refuse to update a container that has exited, which nobody told us.
+  if (!no_answer) synchronizer_.Doubt();
+}
+
+void ResourceManager::Impl::OnGone(ContainerKey key) {
+  ContainerRecord* const record = store_.Find(key);
+  if (record == nullptr) return;
+  log_.Info("container {} is gone", LogName(*record));
+  ContainerKeys changed;
+  Exit(*record, changed);
+  store_.Erase(key);
+  Push(std::move(changed));
+}
+
+StatusOr<Admission> ResourceManager::Impl::AdmitCreate(const CreateRequest& request) {
+  PodRecord* pod = store_.FindPod(request.pod_id);
+  if (pod == nullptr && !request.pod) return Admission{.key = store_.UnusedKey()};
+  if (pod == nullptr) {
+    Pod described = *request.pod;
+    described.id = request.pod_id;
+    pod = &store_.PutPod(std::move(described));
+    pod->provisional = true;
+  }
+  ContainerRecord& record = store_.Add(*pod, NewContainer(request));
+  Container& container = record.container;
+  record.managed = request.has_linux;
+  if (!record.managed) return Admission{.key = container.key};
+
+  const ResolvedRequirements needs = ResolveRequirements(
+      request.resources, pod->pod.qos, memory_capacity_, pod->pod.annotations, request.name);
+  if (!needs.annotation.ok()) {
+    log_.Warn("container {}: {}", LogName(record), Describe(needs.annotation));
+  }
+  container.requirements = needs.requirements;
+  record.confirmed_needs = needs.requirements;
+  StatusOr<ContainerKeys> changed = Place(record, FindPredecessor(record));
+  if (!changed.ok()) {
+    log_.Warn("refused container {}: {}", LogName(record), Describe(changed.status()));
+    Discard(record);
+    if (changed.status().code() == StatusCode::kInternal) Push(decider_.Recover());
+    return changed.status();
+  }
+  record.created_with = DesiredEffect(container);
+  const Admission admission{.key = container.key, .adjustment = ToAdjustment(container.placement)};
+  Push(*std::move(changed));
+  return admission;
+}
+
+// The newest former attempt in the same sandbox.
+ContainerRecord* ResourceManager::Impl::FindPredecessor(const ContainerRecord& record) {
+  const ContainerKeys& siblings = record.pod->containers;
+  for (auto key = siblings.rbegin(); key != siblings.rend(); ++key) {
+    ContainerRecord* const sibling = store_.Find(*key);
+    const bool former = sibling != &record && sibling->managed && !sibling->superseded &&
+                        sibling->container.state != ContainerState::kCreating;
+    if (former && sibling->container.name == record.container.name) return sibling;
+  }
+  return nullptr;
+}
+
+// A predecessor that is still believed to live hands its CPUs over; one that exited only tells
+// where it was.
+StatusOr<ContainerKeys> ResourceManager::Impl::Place(ContainerRecord& record,
+                                                     ContainerRecord* predecessor) {
+  if (predecessor == nullptr) return decider_.Allocate(record, nullptr);
+  const bool alive = predecessor->Placeable();
+  Container former = predecessor->container;
+  if (!alive) former.placement = predecessor->former;
+  predecessor->superseded = alive;
+  StatusOr<ContainerKeys> changed = decider_.Allocate(record, &former);
+  if (!changed.ok()) {
+    predecessor->superseded = false;
+  } else if (alive) {
+    predecessor->former = std::exchange(predecessor->container.placement, {});
+    record.supersedes = predecessor->container.key;
+  }
+  return changed;
+}
+
+void ResourceManager::Impl::CreateSucceeded(ContainerKey key, const ContainerId& id) {
+  ContainerRecord* const record = store_.Find(key);
+  if (record == nullptr) {
+    synchronizer_.Doubt();
+    return;
+  }
+  const ContainerRecord* const same_id = store_.FindById(id);
+  if (same_id != nullptr && same_id != record) Remove(id);
+  store_.SetId(*record, id);
+  store_.Touch(*record);
+  record->container.state = ContainerState::kCreated;
+  record->pod->provisional = false;
+  if (ContainerRecord* const former = store_.Find(record->supersedes); former != nullptr) {
+    former->superseded = false;
+    former->starting = false;
+    former->container.state = ContainerState::kExited;
+    store_.Touch(*former);
+    pusher_.Forget(record->supersedes);
+  }
+  record->supersedes = {};
+  if (record->managed) pusher_.Confirm(key, std::exchange(record->created_with, {}));
+  gate_.Examine();
+}
+
+void ResourceManager::Impl::CreateFailed(ContainerKey key) {
+  ContainerRecord* const record = store_.Find(key);
+  if (record == nullptr) return;
+  ContainerRecord* const former = store_.Find(record->supersedes);
+  const bool managed = record->managed;
+  Discard(*record);
+  ContainerKeys changed;
+  if (former != nullptr) former->superseded = false;
+  if (former != nullptr && former->container.state != ContainerState::kExited) {
+    former->container.placement = std::exchange(former->former, {});
+    Append(changed, decider_.Reconcile());
+    changed.push_back(former->container.key);
+  } else if (managed) {
+    Append(changed, decider_.Release(key));
+  }
+  Push(std::move(changed));
+}
+
+// Forgets a container that never came to be, and its pod if nothing else is known of that.
+void ResourceManager::Impl::Discard(ContainerRecord& record) {
+  PodRecord* const pod = record.pod;
+  store_.Erase(record.container.key);
+  if (pod->provisional && pod->containers.empty()) store_.ErasePod(pod->pod.id);
+}
+
+std::unique_ptr<ResourceManager::StartWait> ResourceManager::Impl::AdmitStart(
+    const ContainerId& id, std::function<void(Status)> go) {
+  const ContainerRecord* const record = store_.FindById(id);
+  if (record == nullptr) {
+    go(OkStatus());
+    return nullptr;
+  }
+  std::unique_ptr<StartGate::Wait> wait = gate_.Admit(record->container.key, std::move(go));
+  return wait == nullptr ? nullptr : std::make_unique<Token>(std::move(wait));
+}
+
+void ResourceManager::Impl::EndStart(const ContainerId& id, bool succeeded) {
+  ContainerRecord* const record = store_.FindById(id);
+  if (record == nullptr) return;
+  store_.Touch(*record);
+  record->starting = false;
+  if (record->container.state != ContainerState::kCreated) return;
+  if (succeeded) record->container.state = ContainerState::kRunning;
+  Push({record->container.key});
+}
+
+StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
+                                                       const LinuxResources& requested) {
+  ContainerRecord* const record = store_.FindById(id);
+  if (record == nullptr || !record->Placeable()) return Admission{};
+  Container& container = record->container;
+  const LinuxResources merged = Merged(container.requested, requested);
+  const Requirements needs =
+      NeedsAfter(container, requested, merged, record->pod->pod.qos, memory_capacity_);
+  StatusOr<ContainerKeys> changed = Redecide(*record, merged, needs);
+  if (!changed.ok()) {
+    log_.Warn("refused an update of container {}: {}", LogName(*record),
+              Describe(changed.status()));
+    return changed.status();
+  }
+  PendingUpdate update{
+      .ticket = ++last_ticket_,
+      .changes = requested,
+      .sent = pusher_.BeginForwarded(container.key),
+  };
+  Placement carried = container.placement;
+  carried.cpus = update.sent.cpus;
+  Admission admission{
+      .key = container.key,
+      .adjustment = ToAdjustment(carried),
+      .ticket = update.ticket,
+  };
+  record->updates.push_back(std::move(update));
+  Push(*std::move(changed));
+  return admission;
+}
+
+// Lets the policy decide about changed requirements. Returns the other containers that change: the
+// one asked about is served by the update that is being forwarded. A refusal changes nothing.
+StatusOr<ContainerKeys> ResourceManager::Impl::Redecide(ContainerRecord& record,
+                                                        const LinuxResources& requested,
+                                                        const Requirements& needs) {
+  Container& container = record.container;
+  const LinuxResources requested_before = std::exchange(container.requested, requested);
+  const Requirements needed_before = std::exchange(container.requirements, needs);
+  if (needs == needed_before) return ContainerKeys();
+  StatusOr<ContainerKeys> changed = decider_.Update(record);
+  if (changed.ok()) {
+    std::erase(*changed, container.key);
+    return changed;
+  }
+  container.requested = requested_before;
+  container.requirements = needed_before;
+  if (changed.status().code() == StatusCode::kInternal) Push(decider_.Recover());
+  return changed;
+}
+
+void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded) {
+  ContainerRecord* const record = store_.Find(admission.key);
+  if (record == nullptr) return;
+  const auto update = std::find_if(
+      record->updates.begin(), record->updates.end(),
+      [&admission](const PendingUpdate& pending) { return pending.ticket == admission.ticket; });
+  if (update == record->updates.end()) return;
+  const PendingUpdate ended = std::move(*update);
+  record->updates.erase(update);
+  store_.Touch(*record);
+  ContainerKeys changed;
+  if (succeeded) {
+    record->confirmed = Merged(record->confirmed, ended.changes);
+    if (record->updates.empty()) record->confirmed_needs = record->container.requirements;
+  } else if (record->Placeable()) {
+    changed = Rethink(*record);
+  }
+  pusher_.EndForwarded(admission.key, ended.sent, succeeded);
+  Push(std::move(changed));
+}
+
+// Back to what is requested without the update that failed.
+ContainerKeys ResourceManager::Impl::Rethink(ContainerRecord& record) {
+  LinuxResources requested = record.confirmed;
+  for (const PendingUpdate& pending : record.updates)
+    requested = Merged(std::move(requested), pending.changes);
+  const Requirements needs =
+      record.updates.empty()
+          ? record.confirmed_needs
+          : EstimateRequirements(requested, record.pod->pod.qos, memory_capacity_);
+  StatusOr<ContainerKeys> changed = Redecide(record, requested, needs);
+  if (changed.ok()) return *std::move(changed);
+  // Somebody else has its former CPUs by now: it stays where the policy put it.
+  log_.Warn("container {} cannot go back after a failed update: {}", LogName(record),
+            Describe(changed.status()));
+  record.container.requested = requested;
+  return {};
+}
+
+void ResourceManager::Impl::AddPod(Pod pod) {
+  store_.PutPod(std::move(pod)).provisional = false;
+}
+
+void ResourceManager::Impl::StopPod(const PodSandboxId& id) {
+  PodRecord* const pod = store_.FindPod(id);
+  if (pod == nullptr) return;
+  ContainerKeys changed;
+  for (const ContainerKey key : pod->containers) {
+    ContainerRecord& record = *store_.Find(key);
+    // The answer to its creation decides about a container that is being created.
+    if (record.container.state != ContainerState::kCreating) Exit(record, changed);
+  }
+  Push(std::move(changed));
+}
+
+void ResourceManager::Impl::RemovePod(const PodSandboxId& id) {
+  PodRecord* const pod = store_.FindPod(id);
+  if (pod == nullptr) return;
+  ContainerKeys changed;
+  const ContainerKeys containers = pod->containers;
+  for (const ContainerKey key : containers) {
+    ContainerRecord& record = *store_.Find(key);
+    Exit(record, changed);
+    synchronizer_.NoteGone(record.container.id);
+    store_.Erase(key);
+  }
+  synchronizer_.NoteGone(id);
+  store_.ErasePod(id);
+  Push(std::move(changed));
+}
+
+void ResourceManager::Impl::Stop(const ContainerId& id) {
+  ContainerRecord* const record = store_.FindById(id);
+  if (record == nullptr) return;
+  ContainerKeys changed;
+  Exit(*record, changed);
+  Push(std::move(changed));
+}
+
+void ResourceManager::Impl::Remove(const ContainerId& id) {
+  synchronizer_.NoteGone(id);
+  ContainerRecord* const record = store_.FindById(id);
+  if (record == nullptr) return;
+  ContainerKeys changed;
+  Exit(*record, changed);
+  store_.Erase(record->container.key);
+  Push(std::move(changed));
+}
+
+// Its CPUs become free; where it was is remembered for its next attempt.
+void ResourceManager::Impl::Exit(ContainerRecord& record, ContainerKeys& changed) {
+  store_.Touch(record);
+  const bool was_placeable = record.Placeable();
+  record.container.state = ContainerState::kExited;
+  record.starting = false;
+  pusher_.Forget(record.container.key);
+  if (!was_placeable) return;
+  record.former = std::exchange(record.container.placement, {});
+  Append(changed, decider_.Release(record.container.key));
+}
+
+void ResourceManager::Impl::Append(ContainerKeys& changed, StatusOr<ContainerKeys> more) {
+  if (!more.ok()) {
+    log_.Error("the policy failed to release CPUs: {}", Describe(more.status()));
+    more = decider_.Recover();
+  }
+  changed.insert(changed.end(), more->begin(), more->end());
+}
+
+// Brings new placements to the runtime, and lets starts go that waited for them.
+void ResourceManager::Impl::Push(ContainerKeys changed) {
+  std::sort(changed.begin(), changed.end());
+  changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
+  for (const ContainerKey key : changed)
+    pusher_.Wake(key);
+  gate_.Examine();
+}
+
+}  // namespace resmgr

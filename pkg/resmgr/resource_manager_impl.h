@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "pkg/log/log.h"
+#include "pkg/resmgr/container_store.h"
+#include "pkg/resmgr/decider.h"
+#include "pkg/resmgr/pusher.h"
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/resmgr/start_gate.h"
+#include "pkg/resmgr/synchronizer.h"
+
+namespace resmgr {
+
+// The order of things: the store is changed, the decider asks the policy and writes the placements
+// into the store, and then the pusher is told which containers changed and the gate which starts
+// may go.
+class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owner {
+ public:
+  Impl(EventLoop& loop, const Machine& machine, std::unique_ptr<Policy> policy,
+       RuntimeClient& runtime, const Options& options);
+
+  void Connected();
+  void Disconnected();
+  void Resync() { synchronizer_.Doubt(); }
+  void WhenReady(std::function<void(Status)> ready) { synchronizer_.WhenReady(std::move(ready)); }
+
+  StatusOr<Admission> AdmitCreate(const CreateRequest& request);
+  void CreateSucceeded(ContainerKey key, const ContainerId& id);
+  void CreateFailed(ContainerKey key);
+  std::unique_ptr<StartWait> AdmitStart(const ContainerId& id, std::function<void(Status)> go);
+  StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested);
+  void EndUpdate(const Admission& admission, bool succeeded);
+  void EndStart(const ContainerId& id, bool succeeded);
+  void AddPod(Pod pod);
+  void StopPod(const PodSandboxId& id);
+  void RemovePod(const PodSandboxId& id);
+  void Stop(const ContainerId& id);
+  void Remove(const ContainerId& id);
+
+  const Snapshot& snapshot() const { return store_.all(); }
+  const Policy& policy() const { return *policy_; }
+
+ private:
+  // Synchronizer::Owner
+  void OnListing() override { listed_at_ = store_.clock(); }
+  Status OnInventory(const RuntimeInventory& inventory, const Synchronizer::Gone& gone,
+                     bool first) override;
+
+  // Pusher::Listener
+  void OnApplied(ContainerKey key) override { gate_.Examine(key); }
+  void OnFailed(ContainerKey key, const Status& status) override;
+  void OnGone(ContainerKey key) override;
+
+  ContainerRecord* FindPredecessor(const ContainerRecord& record);
+  StatusOr<ContainerKeys> Place(ContainerRecord& record, ContainerRecord* predecessor);
+  void Discard(ContainerRecord& record);
+  void Exit(ContainerRecord& record, ContainerKeys& changed);
+  void Append(ContainerKeys& changed, StatusOr<ContainerKeys> more);
+  void Push(ContainerKeys changed);
+  StatusOr<ContainerKeys> Redecide(ContainerRecord& record, const LinuxResources& requested,
+                                   const Requirements& needs);
+  ContainerKeys Rethink(ContainerRecord& record);
+
+  Logger& log_;
+  const Bytes memory_capacity_;
+  ContainerStore store_;
+  const std::unique_ptr<Policy> policy_;
+  Decider decider_;
+  Pusher pusher_;
+  StartGate gate_;
+  Synchronizer synchronizer_;
+  uint64_t listed_at_ = 0;  // the store's clock when the last list was asked for
+  uint64_t last_ticket_ = 0;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/model/adjustment.h"
+#include "pkg/model/container.h"
+#include "pkg/model/pod.h"
+
+namespace resmgr {
+
+// What the runtime says about one container that exists.
+struct RuntimeContainer {
+  ContainerId id;
+  PodSandboxId pod_id;
+  std::string name;
+  uint32_t attempt = 0;
+  ContainerState state = ContainerState::kCreated;
+  StringMap labels;
+  StringMap annotations;
+  LinuxResources resources;  // in force: from ContainerStatus.resources or the verbose info
+};
+
+// Everything that the runtime holds at one moment.
+struct RuntimeInventory {
+  std::vector<Pod> pods;
+  std::vector<RuntimeContainer> containers;
+};
+
+// The calls that the brain makes to the runtime. Asynchronous: `done` runs on the loop's thread,
+// never inside the call itself. pkg/cri implements it over the relay's own connection.
+class RuntimeClient {
+ public:
+  virtual ~RuntimeClient() = default;
+
+  // NotFound: no such container (any more). Unavailable: no connection. DeadlineExceeded: no answer
+  // in time.
+  virtual void UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
+                               std::function<void(Status)> done) = 0;
+
+  // Lists sandboxes and containers with what their verbose status adds (cgroup parent, resources).
+  virtual void ListAll(std::function<void(StatusOr<RuntimeInventory>)> done) = 0;
+};
+
+}  // namespace resmgr

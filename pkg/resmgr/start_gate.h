@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "pkg/base/status.h"
+#include "pkg/resmgr/container_store.h"
+#include "pkg/resmgr/pusher.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// Keeps a container from starting while it would meet another one on CPUs that belong to one of
+// them alone: it may start when its own placement is in force and no container that runs may still
+// be on its exclusive CPUs. Waits are re-examined after each update that took effect, and end with
+// a refusal after a timeout. All on the loop's thread.
+class StartGate {
+ public:
+  using Go = std::function<void(Status)>;
+  // Destroying it withdraws the wait.
+  class Wait {
+   public:
+    Wait(std::weak_ptr<StartGate*> gate, uint64_t number);
+    ~Wait();
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+
+   private:
+    std::weak_ptr<StartGate*> gate_;
+    uint64_t number_;
+  };
+
+  StartGate(EventLoop& loop, ContainerStore& store, const Pusher& pusher,
+            std::chrono::milliseconds timeout);
+  StartGate(const StartGate&) = delete;
+  StartGate& operator=(const StartGate&) = delete;
+
+  // Runs `go` with OK at once, and returns nullptr, when nothing is in the way; else later, with OK
+  // or with FailedPrecondition naming what was in the way until the timeout. The container counts
+  // as starting before `go` runs with OK.
+  std::unique_ptr<Wait> Admit(ContainerKey key, Go go);
+
+  // Something changed that waits may depend on.
+  void Examine();
+  // `changed` alone changed: only waits that it kept back are looked at.
+  void Examine(ContainerKey changed);
+  // Ends all waits.
+  void RefuseAll(const Status& status);
+
+  size_t waiting() const { return waits_.size(); }
+
+ private:
+  struct Obstacle {
+    ContainerKey key{};
+    std::string text;
+  };
+  struct Waiting {
+    ContainerKey key{};
+    ContainerKey obstacle{};
+    Go go;
+    EventLoop::HandlePtr timeout;
+  };
+
+  std::optional<Obstacle> FindObstacle(ContainerKey key) const;
+  Obstacle OwnPlacement(const ContainerRecord& record) const;
+  Obstacle Neighbour(const ContainerRecord& record, const CpuSet& cpus) const;
+  void ExamineOne(uint64_t number);
+  void OnTimeout(uint64_t number);
+  void Finish(uint64_t number, const Status& status);
+
+  EventLoop& loop_;
+  ContainerStore& store_;
+  const Pusher& pusher_;
+  const std::chrono::milliseconds timeout_;
+  std::map<uint64_t, Waiting> waits_;
+  uint64_t last_number_ = 0;
+  std::shared_ptr<StartGate*> self_;
+};
+
+}  // namespace resmgr

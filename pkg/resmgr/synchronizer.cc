@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/synchronizer.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace resmgr {
+
+Synchronizer::Synchronizer(EventLoop& loop, RuntimeClient& runtime, Owner& owner, Options options)
+    : loop_(loop),
+      runtime_(runtime),
+      owner_(owner),
+      options_(options),
+      self_(std::make_shared<Synchronizer*>(this)) {}
+
+void Synchronizer::Connected() {
+  Disconnected();
+  state_ = State::kSynchronizing;
+  List();
+}
+
+void Synchronizer::Disconnected() {
+  ++epoch_;
+  state_ = State::kDisconnected;
+  listing_ = false;
+  doubt_ = false;
+  gone_ = {};
+  delay_ = std::chrono::milliseconds(0);
+  retry_.reset();
+  rest_.reset();
+  RunWaiters(Unavailable("the connection to the runtime was lost"));
+}
+
+void Synchronizer::WhenReady(Ready ready) {
+  switch (state_) {
+    case State::kDisconnected:
+      ready(Unavailable("there is no connection to the runtime"));
+      return;
+    case State::kSynchronizing:
+      waiters_.push_back(std::move(ready));
+      return;
+    case State::kReady:
+      ready(OkStatus());
+      return;
+  }
+}
+
+void Synchronizer::Doubt() {
+  if (state_ != State::kReady) return;
+  if (listing_ || rest_ != nullptr) {
+    doubt_ = true;
+    return;
+  }
+  List();
+}
+
+void Synchronizer::NoteGone(const ContainerId& id) {
+  if (listing_) gone_.containers.insert(id);
+}
+
+void Synchronizer::NoteGone(const PodSandboxId& id) {
+  if (listing_) gone_.pods.insert(id);
+}
+
+void Synchronizer::List() {
+  listing_ = true;
+  owner_.OnListing();
+  runtime_.ListAll([weak = std::weak_ptr<Synchronizer*>(self_),
+                    epoch = epoch_](StatusOr<RuntimeInventory> inventory) {
+    const std::shared_ptr<Synchronizer*> self = weak.lock();
+    if (self == nullptr || (*self)->epoch_ != epoch) return;
+    (*self)->OnList(inventory);
+  });
+}
+
+void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
+  listing_ = false;
+  const Gone gone = std::exchange(gone_, {});
+  const bool first = state_ == State::kSynchronizing;
+  const Status status =
+      inventory.ok() ? owner_.OnInventory(*inventory, gone, first) : inventory.status();
+  if (first && !status.ok()) {
+    OnFailure(status);
+    return;
+  }
+  state_ = State::kReady;
+  delay_ = std::chrono::milliseconds(0);
+  rest_ = loop_.After(options_.last_retry, [this] { OnRested(); });
+  RunWaiters(OkStatus());
+}
+
+void Synchronizer::OnFailure(const Status& status) {
+  delay_ = delay_.count() == 0 ? options_.first_retry : std::min(delay_ * 2, options_.last_retry);
+  retry_ = loop_.After(delay_, [this] {
+    retry_.reset();
+    List();
+  });
+  RunWaiters(Unavailable("cannot take over what the runtime holds: {}", Describe(status)));
+}
+
+// A callback may ask again: it joins the next round.
+void Synchronizer::RunWaiters(const Status& status) {
+  const std::vector<Ready> waiters = std::exchange(waiters_, {});
+  for (const Ready& ready : waiters)
+    ready(status);
+}
+
+void Synchronizer::OnRested() {
+  rest_.reset();
+  if (std::exchange(doubt_, false)) List();
+}
+
+}  // namespace resmgr

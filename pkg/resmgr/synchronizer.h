@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "pkg/base/ids.h"
+#include "pkg/base/status.h"
+#include "pkg/resmgr/runtime_client.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// When to ask the runtime for everything that it holds: after each connect, until it worked once,
+// and later when there is doubt. What to do with the answer is its owner's business. All on the
+// loop's thread.
+class Synchronizer {
+ public:
+  struct Options {
+    std::chrono::milliseconds first_retry{50};
+    // Also the least time between two lists out of doubt.
+    std::chrono::milliseconds last_retry{5'000};
+  };
+  using Ready = std::function<void(Status)>;
+
+  // What the runtime lost while it was making its list: the list may still show it.
+  struct Gone {
+    std::set<ContainerId> containers;
+    std::set<PodSandboxId> pods;
+  };
+
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // A list is about to be asked for.
+    virtual void OnListing() = 0;
+    // `first` is the first one since the connect.
+    virtual Status OnInventory(const RuntimeInventory& inventory, const Gone& gone, bool first) = 0;
+  };
+
+  // All references must outlive it.
+  Synchronizer(EventLoop& loop, RuntimeClient& runtime, Owner& owner, Options options);
+  Synchronizer(const Synchronizer&) = delete;
+  Synchronizer& operator=(const Synchronizer&) = delete;
+
+  void Connected();
+  void Disconnected();
+  // At once with OK or, without a connection, with Unavailable; else when the list that is under
+  // way has been taken over or has failed.
+  void WhenReady(Ready ready);
+  // Something does not fit what is known: looks again, soon but not too often. Does nothing before
+  // the first list.
+  void Doubt();
+
+  void NoteGone(const ContainerId& id);
+  void NoteGone(const PodSandboxId& id);
+
+ private:
+  enum class State { kDisconnected, kSynchronizing, kReady };
+
+  void List();
+  void OnList(const StatusOr<RuntimeInventory>& inventory);
+  void OnFailure(const Status& status);
+  void RunWaiters(const Status& status);
+  void OnRested();
+
+  EventLoop& loop_;
+  RuntimeClient& runtime_;
+  Owner& owner_;
+  const Options options_;
+  State state_ = State::kDisconnected;
+  uint64_t epoch_ = 0;
+  bool listing_ = false;
+  bool doubt_ = false;  // came up while a list was under way or shortly after one
+  Gone gone_;
+  std::vector<Ready> waiters_;
+  std::chrono::milliseconds delay_{0};
+  EventLoop::HandlePtr retry_;
+  EventLoop::HandlePtr rest_;  // runs while no further list out of doubt may be asked for
+  std::shared_ptr<Synchronizer*> self_;
+};
+
+}  // namespace resmgr

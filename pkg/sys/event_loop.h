@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "pkg/base/status.h"
+
+namespace resmgr {
+
+// The one thread that decides: sockets, timers and signals are events on it
+// (pkg/adr/0001-event-loop.md). Everything below is to be called on the loop's thread (or before
+// Run), except Post and Stop, which any thread may call. Watches, timers and signals are handles:
+// destroying one stops it, also from within its own callback.
+class EventLoop {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Task = std::function<void()>;
+
+  EventLoop();
+  ~EventLoop();
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  // Runs until Stop. Sleeps in the kernel while there is nothing to do: an idle loop never wakes
+  // up.
+  void Run();
+  // Thread-safe. Run returns after the current event.
+  void Stop();
+  // Thread-safe. Runs the task on the loop, in the order of the posts.
+  void Post(Task task);
+  // The time at which the current event was picked up.
+  Clock::time_point Now() const;
+
+  class Handle;
+  using HandlePtr = std::unique_ptr<Handle>;
+
+  static constexpr int kReadable = 1;
+  static constexpr int kWritable = 2;
+  // Called with kReadable, kWritable or both; a socket error counts as both. Level-triggered. The
+  // fd stays the caller's and must outlive the handle.
+  HandlePtr Watch(int fd, int events, std::function<void(int)> callback);
+  // Changes the events of a handle that Watch returned. 0 pauses it.
+  static void SetEvents(Handle& watch, int events);
+
+  // Runs once after the delay, or again and again after each period.
+  HandlePtr After(std::chrono::milliseconds delay, Task task);
+  HandlePtr Every(std::chrono::milliseconds period, Task task);
+
+  // Runs the task when the process gets the signal, in place of its default effect.
+  HandlePtr OnSignal(int signal, Task task);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Releases one event source of the loop.
+class EventLoop::Handle {
+ public:
+  virtual ~Handle() = default;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/sys/files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pkg/sys/errno_status.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr {
+namespace {
+
+constexpr size_t kChunk = size_t{64} * 1024;
+
+Status WriteAll(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t written = ::write(fd, data.data(), data.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return ErrnoStatus(errno, "write");
+    data.remove_prefix(static_cast<size_t>(written));
+  }
+  return OkStatus();
+}
+
+Status WriteDurably(const std::string& path, std::string_view data, mode_t mode) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd.valid()) return ErrnoStatus(errno, "open");
+  RESMGR_RETURN_IF_ERROR(WriteAll(fd.get(), data));
+  // open's mode passes through the umask.
+  if (::fchmod(fd.get(), mode) != 0) return ErrnoStatus(errno, "fchmod");
+  if (::fsync(fd.get()) != 0) return ErrnoStatus(errno, "fsync");
+  // Some file systems report a failed write only here.
+  if (::close(fd.Release()) != 0) return ErrnoStatus(errno, "close");
+  return OkStatus();
+}
+
+Status SyncDirectoryOf(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::string name = parent.empty() ? "." : parent.string();
+  const UniqueFd fd(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || ::fsync(fd.get()) != 0) {
+    return ErrnoStatus(errno, fmt::format("cannot sync directory {}", name));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::string> ReadFile(const std::string& path, size_t limit) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoStatus(errno, fmt::format("cannot open {}", path));
+  std::string data;
+  for (;;) {
+    const size_t had = data.size();
+    // One byte more than allowed shows that there is more.
+    data.resize(std::min(had + kChunk, limit + 1));
+    const ssize_t got = ::read(fd.get(), data.data() + had, data.size() - had);
+    if (got < 0 && errno != EINTR) {
+      return ErrnoStatus(errno, fmt::format("cannot read {}", path));
+    }
+    data.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    if (got == 0) return data;
+    if (data.size() > limit) {
+      return InvalidArgument("{} has more than {} bytes", path, limit);
+    }
+  }
+}
+
+Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mode) {
+  const std::string temporary = path + ".tmp";
+  // Left behind by a crash, or a link that somebody put there: not to be written through.
+  ::unlink(temporary.c_str());
+  const auto fail = [&](const Status& cause) {
+    ::unlink(temporary.c_str());
+    return Annotate(cause, fmt::format("cannot write {}", path));
+  };
+  const Status written = WriteDurably(temporary, data, mode);
+  if (!written.ok()) return fail(written);
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) return fail(ErrnoStatus(errno, "rename"));
+  return SyncDirectoryOf(path);
+}
+
+}  // namespace resmgr

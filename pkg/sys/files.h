@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+#include "pkg/base/status.h"
+
+namespace resmgr {
+
+// Both may block on the disk. Error codes: see errno_status.h.
+
+// The whole file. kInvalidArgument when it has more than `limit` bytes: what we read may come from
+// anybody, and must not fill our memory.
+StatusOr<std::string> ReadFile(const std::string& path, size_t limit);
+
+// After OK the file has this content and mode, also after a power failure; before, or on an error,
+// it has what it had, and nothing between the two can ever be read. The text goes to `<path>.tmp`
+// first, so a path may have only one writer at a time.
+Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mode);
+
+}  // namespace resmgr

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "pkg/base/status.h"
+
+namespace resmgr {
+
+// Tells the service manager about our state: one datagram to the socket named by $NOTIFY_SOCKET,
+// as systemd's sd_notify(3) describes it. Without that variable there is nobody to tell, and that
+// is OK. Never blocks; kUnavailable when the manager does not take the message.
+
+// We serve.
+Status NotifyReady();
+// We are shutting down.
+Status NotifyStopping();
+// One line for the status display; line breaks in it become spaces.
+Status NotifyStatus(std::string_view text);
+
+}  // namespace resmgr

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/sys/unix_socket.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/sys/errno_status.h"
+
+namespace resmgr {
+namespace {
+
+constexpr mode_t kDirectoryMode = 0711;
+constexpr mode_t kLockMode = 0600;
+constexpr std::string_view kUnixPrefix = "unix://";
+
+StatusOr<sockaddr_un> AddressOf(std::string_view path) {
+  sockaddr_un address{};
+  // One byte is for the zero at the end.
+  constexpr size_t kLongest = sizeof(address.sun_path) - 1;
+  if (path.empty()) return InvalidArgument("socket path is empty");
+  if (path.size() > kLongest) {
+    return InvalidArgument("socket path {} is {} bytes long, {} are possible", Printable(path),
+                           path.size(), kLongest);
+  }
+  if (path.find('\0') != std::string_view::npos) {
+    return InvalidArgument("socket path {} has a zero byte in it", Printable(path));
+  }
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+const sockaddr* Generic(const sockaddr_un& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
+
+UniqueFd StreamSocket() {
+  return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+Status MakeParent(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (parent.empty() || std::filesystem::exists(parent, error)) return OkStatus();
+  if (!std::filesystem::create_directories(parent, error) && error) {
+    return ErrnoStatus(error.value(), fmt::format("cannot make directory {}", parent.string()));
+  }
+  if (::chmod(parent.c_str(), kDirectoryMode) != 0) {
+    return ErrnoStatus(errno, fmt::format("cannot set the mode of {}", parent.string()));
+  }
+  return OkStatus();
+}
+
+// The claim on the path: the kernel drops it when this process ends, however it ends.
+StatusOr<UniqueFd> Lock(const std::string& path) {
+  const std::string name = path + ".lock";
+  UniqueFd lock(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kLockMode));
+  if (!lock.valid()) return ErrnoStatus(errno, fmt::format("cannot open {}", name));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno == EWOULDBLOCK) {
+    return AlreadyExists("socket {} is in use: another process holds {}", path, name);
+  }
+  return ErrnoStatus(errno, fmt::format("cannot lock {}", name));
+}
+
+// Makes room for our socket at the path. The lock keeps out instances that know it; the connection
+// finds any other server.
+Status RemoveStale(const std::string& path, const sockaddr_un& address) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) {
+    if (errno == ENOENT) return OkStatus();
+    return ErrnoStatus(errno, fmt::format("cannot look at {}", path));
+  }
+  if (!S_ISSOCK(found.st_mode)) {
+    return FailedPrecondition("{} is not a socket, and nothing else is removed from there", path);
+  }
+  const UniqueFd probe = StreamSocket();
+  if (!probe.valid()) return ErrnoStatus(errno, "cannot create a socket");
+  if (::connect(probe.get(), Generic(address), sizeof(address)) == 0 || errno == EAGAIN ||
+      errno == EPROTOTYPE) {
+    return AlreadyExists("socket {} is in use: another process serves it", path);
+  }
+  if (errno != ECONNREFUSED) {
+    return ErrnoStatus(errno, fmt::format("cannot find out who serves {}", path));
+  }
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    return ErrnoStatus(errno, fmt::format("cannot remove the stale socket {}", path));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+std::string_view StripUnixPrefix(std::string_view address) {
+  if (address.substr(0, kUnixPrefix.size()) == kUnixPrefix) {
+    address.remove_prefix(kUnixPrefix.size());
+  }
+  return address;
+}
+
+StatusOr<UniqueFd> ConnectUnix(std::string_view path) {
+  RESMGR_ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(path));
+  UniqueFd fd = StreamSocket();
+  if (!fd.valid()) return ErrnoStatus(errno, "cannot create a socket");
+  int result = 0;
+  do {
+    result = ::connect(fd.get(), Generic(address), sizeof(address));
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return fd;
+  switch (errno) {
+    case ENOENT:
+    case ENOTDIR:
+      return Unavailable("cannot connect to {}: there is no such socket", path);
+    case ECONNREFUSED:
+      return Unavailable("cannot connect to {}: nobody listens there", path);
+    case EAGAIN:
+      return Unavailable("cannot connect to {}: its queue of connections is full", path);
+    default:
+      return Unavailable("cannot connect to {}: {}", path, std::generic_category().message(errno));
+  }
+}
+
+StatusOr<ListeningSocket> ListeningSocket::Create(std::string_view path, mode_t mode) {
+  RESMGR_ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(path));
+  const std::string name(path);
+  RESMGR_RETURN_IF_ERROR(MakeParent(name));
+  RESMGR_ASSIGN_OR_RETURN(UniqueFd lock, Lock(name));
+  RESMGR_RETURN_IF_ERROR(RemoveStale(name, address));
+
+  UniqueFd fd = StreamSocket();
+  if (!fd.valid()) return ErrnoStatus(errno, "cannot create a socket");
+  // bind makes the file: with any later chmod there would be a moment when everybody may connect.
+  const mode_t old_mask = ::umask(0777 & ~(mode & kMaxMode));
+  const int bound = ::bind(fd.get(), Generic(address), sizeof(address));
+  const int bind_error = errno;
+  ::umask(old_mask);
+  if (bound != 0) return ErrnoStatus(bind_error, fmt::format("cannot bind to {}", name));
+  ListeningSocket socket(name, std::move(lock), std::move(fd));
+  RESMGR_RETURN_IF_ERROR(socket.Listen());
+  return socket;
+}
+
+ListeningSocket::ListeningSocket(std::string path, UniqueFd lock, UniqueFd fd)
+    : path_(std::move(path)), lock_(std::move(lock)), fd_(std::move(fd)) {}
+
+ListeningSocket& ListeningSocket::operator=(ListeningSocket&& other) noexcept {
+  if (this == &other) return *this;
+  Remove();
+  path_ = std::move(other.path_);
+  fd_ = std::move(other.fd_);
+  lock_ = std::move(other.lock_);
+  device_ = other.device_;
+  inode_ = other.inode_;
+  return *this;
+}
+
+ListeningSocket::~ListeningSocket() {
+  Remove();
+}
+
+Status ListeningSocket::Listen() {
+  struct stat made {};
+  if (::lstat(path_.c_str(), &made) != 0) {
+    return ErrnoStatus(errno, fmt::format("cannot look at {}", path_));
+  }
+  device_ = made.st_dev;
+  inode_ = made.st_ino;
+  if (::listen(fd_.get(), SOMAXCONN) != 0) {
+    return ErrnoStatus(errno, fmt::format("cannot listen on {}", path_));
+  }
+  return OkStatus();
+}
+
+void ListeningSocket::Remove() {
+  if (!fd_.valid()) return;
+  struct stat found {};
+  if (::lstat(path_.c_str(), &found) == 0 && found.st_dev == device_ && found.st_ino == inode_) {
+    ::unlink(path_.c_str());
+  }
+}
+
+StatusOr<std::optional<UniqueFd>> ListeningSocket::Accept() {
+  for (;;) {
+    UniqueFd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd.valid()) return std::optional<UniqueFd>(std::move(fd));
+    if (errno == EAGAIN) return std::optional<UniqueFd>();
+    // The peer may have gone again while it waited.
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    return ErrnoStatus(errno, fmt::format("cannot accept on {}", path_));
+  }
+}
+
+}  // namespace resmgr

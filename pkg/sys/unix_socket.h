@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+#include "pkg/base/status.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr {
+
+// Stream sockets in the file system. Every fd that comes from here is non-blocking and closed on
+// exec. A path of more than 107 bytes does not fit the kernel's address: kInvalidArgument.
+
+// "unix:///run/x.sock" -> "/run/x.sock"; anything else stays as it is. A view into the argument.
+std::string_view StripUnixPrefix(std::string_view address);
+
+// Connects at once or not at all. kUnavailable when nobody listens there or the listener's queue
+// is full: try again later.
+StatusOr<UniqueFd> ConnectUnix(std::string_view path);
+
+// A socket that we listen on, with a claim on its path: two instances of the daemon never share a
+// path, and the second never takes it from the first. The claim is a lock on `<path>.lock`, a file
+// that stays behind, because removing it would let two instances lock two different files.
+// Thread-compatible.
+class ListeningSocket {
+ public:
+  // The widest mode that a socket may have: its peers act with our rights.
+  static constexpr mode_t kMaxMode = 0660;
+
+  // Makes the parent directory (0711) when it is missing and removes a socket file that nobody
+  // listens on. Bits of `mode` beyond kMaxMode are dropped.
+  //   kAlreadyExists       another process serves the path (ours or anybody's)
+  //   kFailedPrecondition  the path is something else than a socket
+  //   kUnavailable         the file system refuses
+  static StatusOr<ListeningSocket> Create(std::string_view path, mode_t mode = kMaxMode);
+
+  ListeningSocket(ListeningSocket&& other) noexcept = default;
+  ListeningSocket& operator=(ListeningSocket&& other) noexcept;
+  // Stops listening and removes the socket file, unless somebody has put another one in its place.
+  ~ListeningSocket();
+
+  // The next connection, or nothing when none is waiting. kResourceExhausted when this process or
+  // the machine has no fd left: the connection still waits then.
+  StatusOr<std::optional<UniqueFd>> Accept();
+
+  int fd() const { return fd_.get(); }
+  const std::string& path() const { return path_; }
+
+ private:
+  ListeningSocket(std::string path, UniqueFd lock, UniqueFd fd);
+  Status Listen();
+  void Remove();
+
+  std::string path_;
+  UniqueFd lock_;
+  UniqueFd fd_;
+  // Which file at the path is ours.
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/topology/cpu_set.h"
+
+#include <algorithm>
+#include <iterator>
+#include <random>
+#include <set>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string ParseError(std::string_view list) {
+  const StatusOr<CpuSet> set = CpuSet::Parse(list);
+  if (set.ok()) return "parsed as " + set->ToString();
+  EXPECT_EQ(set.status().code(), StatusCode::kInvalidArgument);
+  return std::string(Message(set.status()));
+}
+
+TEST(CpuSetTest, ParsesRangeWithGap) {
+  const StatusOr<CpuSet> set = CpuSet::Parse("0-3,8,10-11");
+  ASSERT_TRUE(set.ok());
+  EXPECT_EQ(*set, (CpuSet{0, 1, 2, 3, 8, 10, 11}));
+}
+
+TEST(CpuSetTest, ParsesOverlappingItemsInAnyOrder) {
+  EXPECT_EQ(*CpuSet::Parse("5,3-6,0"), (CpuSet{0, 3, 4, 5, 6}));
+}
+
+TEST(CpuSetTest, IgnoresWhiteSpaceAroundItems) {
+  EXPECT_EQ(*CpuSet::Parse(" 0-1 , 4\n"), (CpuSet{0, 1, 4}));
+  EXPECT_TRUE(CpuSet::Parse(" \n")->empty());
+  EXPECT_TRUE(CpuSet::Parse("")->empty());
+}
+
+TEST(CpuSetTest, RefusesWhatIsNoList) {
+  EXPECT_THAT(ParseError("0-3,x"), HasSubstr("list \"0-3,x\": 'x' is neither"));
+  EXPECT_THAT(ParseError("1,,2"), HasSubstr("'' is neither"));
+  EXPECT_THAT(ParseError(","), HasSubstr("'' is neither"));
+  EXPECT_THAT(ParseError("-1"), HasSubstr("'-1' is neither"));
+  EXPECT_THAT(ParseError("3-"), HasSubstr("'3-' is neither"));
+  EXPECT_THAT(ParseError("0-10:2"), HasSubstr("'0-10:2' is neither"));
+  EXPECT_THAT(ParseError("1 - 2"), HasSubstr("'1 - 2' is neither"));
+  EXPECT_THAT(ParseError("5-3"), HasSubstr("'5-3' is a range that ends below its start"));
+}
+
+TEST(CpuSetTest, RefusesIdsAboveTheHighest) {
+  EXPECT_EQ(*CpuSet::Parse("1023"), CpuSet{CpuSet::kMaxId});
+  EXPECT_THAT(ParseError("1024"), HasSubstr("above 1023"));
+  EXPECT_THAT(ParseError("0-4294967296"), HasSubstr("above 1023"));
+}
+
+TEST(CpuSetTest, PrintsRunsAsRanges) {
+  EXPECT_EQ(CpuSet().ToString(), "");
+  EXPECT_EQ(CpuSet{7}.ToString(), "7");
+  EXPECT_EQ((CpuSet{0, 1, 3, 63, 64, 65, 1023}).ToString(), "0-1,3,63-65,1023");
+  EXPECT_EQ(CpuSet::Range(0, CpuSet::kMaxId).ToString(), "0-1023");
+}
+
+TEST(CpuSetTest, ContainsNothingOutsideItsRange) {
+  const CpuSet all = CpuSet::Range(0, CpuSet::kMaxId);
+  EXPECT_FALSE(all.Contains(-1));
+  EXPECT_FALSE(all.Contains(CpuSet::kBits));
+  EXPECT_TRUE(all.Contains(CpuSet::kMaxId));
+}
+
+TEST(CpuSetTest, FirstAndNextAfterWalkOverWords) {
+  const CpuSet set{3, 64, 1023};
+  EXPECT_EQ(set.First(), 3);
+  EXPECT_EQ(set.NextAfter(3), 64);
+  EXPECT_EQ(set.NextAfter(64), 1023);
+  EXPECT_EQ(set.NextAfter(1023), -1);
+  EXPECT_EQ(CpuSet().First(), -1);
+}
+
+TEST(CpuSetTest, LastIsTheHighest) {
+  EXPECT_EQ(CpuSet().Last(), -1);
+  EXPECT_EQ(CpuSet{0}.Last(), 0);
+  EXPECT_EQ((CpuSet{3, 63}).Last(), 63);
+  EXPECT_EQ((CpuSet{3, 64}).Last(), 64);
+  EXPECT_EQ((CpuSet{0, 1023}).Last(), 1023);
+}
+
+// The same operations on a std::set must agree.
+TEST(CpuSetTest, BehavesLikeASetOfNumbers) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  const auto random_ids = [&random] {
+    std::set<int> ids;
+    const int count = std::uniform_int_distribution<int>(0, 80)(random);
+    // Half of the sets are dense, so that runs cross word boundaries.
+    const int last = random() % 2 == 0 ? CpuSet::kMaxId : 140;
+    for (int i = 0; i < count; ++i)
+      ids.insert(std::uniform_int_distribution<int>(0, last)(random));
+    return ids;
+  };
+  const auto to_set = [](const std::set<int>& ids) {
+    CpuSet set;
+    for (const int id : ids)
+      set.Add(id);
+    return set;
+  };
+  for (int round = 0; round < 300; ++round) {
+    const std::set<int> a = random_ids();
+    const std::set<int> b = random_ids();
+    std::set<int> both;
+    std::set<int> either;
+    std::set<int> only_a;
+    std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::inserter(both, both.end()));
+    std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::inserter(either, either.end()));
+    std::set_difference(a.begin(), a.end(), b.begin(), b.end(),
+                        std::inserter(only_a, only_a.end()));
+    const CpuSet x = to_set(a);
+    const CpuSet y = to_set(b);
+    ASSERT_EQ(x & y, to_set(both));
+    ASSERT_EQ(x | y, to_set(either));
+    ASSERT_EQ(x - y, to_set(only_a));
+    ASSERT_EQ(x.size(), static_cast<int>(a.size()));
+    ASSERT_EQ(x.CountCommon(y), static_cast<int>(both.size()));
+    ASSERT_EQ(x.Intersects(y), !both.empty());
+    ASSERT_EQ(x.IsSubsetOf(y), only_a.empty());
+    ASSERT_EQ(std::vector<int>(a.begin(), a.end()), [&x] {
+      std::vector<int> ids;
+      for (const int id : x)
+        ids.push_back(id);
+      return ids;
+    }());
+    ASSERT_EQ(*CpuSet::Parse(x.ToString()), x) << x.ToString();
+  }
+}
+
+}  // namespace
+}  // namespace resmgr

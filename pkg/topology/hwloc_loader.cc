@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/topology/hwloc_loader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include <hwloc.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/topology/rehearsal.h"
+
+namespace resmgr {
+
+namespace {
+
+constexpr const char* kIsolatedInfo = "IsolatedCPUs";
+constexpr size_t kMaxXmlBytes = 64 << 20;
+
+struct TopologyDeleter {
+  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
+};
+using Topology = std::unique_ptr<hwloc_topology, TopologyDeleter>;
+
+struct BitmapDeleter {
+  void operator()(hwloc_bitmap_t bitmap) const { hwloc_bitmap_free(bitmap); }
+};
+using Bitmap = std::unique_ptr<hwloc_bitmap_s, BitmapDeleter>;
+
+StatusOr<Topology> NewTopology() {
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) return Unavailable("hwloc cannot be initialized");
+  Topology topology(raw);
+  // Only what a Machine holds, and groups, on which hwloc hangs the NUMA nodes that are parts of a
+  // package. The x86 component, which hops over all CPUs to ask each of them, adds nothing to what
+  // Linux tells and would move this thread.
+  hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_type_filter(raw, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
+  for (const hwloc_obj_type_t type :
+       {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_DIE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_CORE}) {
+    hwloc_topology_set_type_filter(raw, type, HWLOC_TYPE_FILTER_KEEP_ALL);
+  }
+  hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED |
+                                    HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING |
+                                    HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS);
+  return topology;
+}
+
+std::string_view InfoOf(hwloc_obj_t object, const char* name) {
+  const char* value = hwloc_obj_get_info_by_name(object, name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+// nullptr and infinite bitmaps come from damaged files.
+StatusOr<CpuSet> ToCpuSet(hwloc_const_bitmap_t bitmap, std::string_view what) {
+  if (bitmap == nullptr) return InvalidArgument("{} are missing", what);
+  const int last = hwloc_bitmap_last(bitmap);
+  if (last > CpuSet::kMaxId || (last < 0 && hwloc_bitmap_iszero(bitmap) == 0)) {
+    return InvalidArgument("{}: CPU ids from 0 to {} are supported, this machine has {}", what,
+                           CpuSet::kMaxId, last < 0 ? "an endless set" : std::to_string(last));
+  }
+  CpuSet cpus;
+  for (int id = hwloc_bitmap_first(bitmap); id >= 0; id = hwloc_bitmap_next(bitmap, id))
+    cpus.Add(id);
+  return cpus;
+}
+
+MemoryType TypeOf(hwloc_obj_t node) {
+  const std::string subtype = node->subtype == nullptr ? "" : ToLower(node->subtype);
+  if (subtype == "hbm" || subtype == "mcdram") return MemoryType::kHbm;
+  // Memory that the kernel took from a DAX device is persistent or otherwise special.
+  if (subtype == "nvm" || subtype == "pmem" || subtype == "spm" ||
+      hwloc_obj_get_info_by_name(node, "DAXDevice") != nullptr) {
+    return MemoryType::kPmem;
+  }
+  return MemoryType::kDram;
+}
+
+// All NUMA nodes, in the order in which a CPU with several local ones prefers them: ordinary memory
+// before special, then the one that is local to the fewest CPUs (the kernel's choice), then the
+// lowest.
+std::vector<hwloc_obj_t> NodesByPreference(hwloc_topology_t topology) {
+  std::vector<hwloc_obj_t> nodes;
+  hwloc_obj_t node = nullptr;
+  while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr)
+    nodes.push_back(node);
+  const auto rank = [](hwloc_obj_t object) {
+    return std::tuple(TypeOf(object) != MemoryType::kDram, hwloc_bitmap_weight(object->cpuset),
+                      object->os_index);
+  };
+  std::sort(nodes.begin(), nodes.end(),
+            [&rank](hwloc_obj_t a, hwloc_obj_t b) { return rank(a) < rank(b); });
+  return nodes;
+}
+
+int LocalNode(const std::vector<hwloc_obj_t>& nodes_by_preference, hwloc_obj_t pu) {
+  for (const hwloc_obj_t node : nodes_by_preference) {
+    if (hwloc_bitmap_isset(pu->nodeset, node->os_index) != 0) {
+      return static_cast<int>(node->os_index);
+    }
+  }
+  return -1;
+}
+
+int AncestorIndex(hwloc_topology_t topology, hwloc_obj_t pu, hwloc_obj_type_t type) {
+  const hwloc_obj_t ancestor = hwloc_get_ancestor_obj_by_type(topology, type, pu);
+  return ancestor == nullptr ? -1 : static_cast<int>(ancestor->logical_index);
+}
+
+Status ReadCpus(hwloc_topology_t topology, Machine::Parts& parts) {
+  const hwloc_obj_t root = hwloc_get_root_obj(topology);
+  RESMGR_ASSIGN_OR_RETURN(const CpuSet complete, ToCpuSet(root->complete_cpuset, "CPUs"));
+  RESMGR_ASSIGN_OR_RETURN(parts.allowed,
+                          ToCpuSet(hwloc_topology_get_allowed_cpuset(topology), "allowed CPUs"));
+
+  const std::vector<hwloc_obj_t> nodes = NodesByPreference(topology);
+  std::vector<Cpu> by_id(CpuSet::kBits);
+  CpuSet known = complete;
+  hwloc_obj_t pu = nullptr;
+  while ((pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)) != nullptr) {
+    if (pu->os_index > CpuSet::kMaxId) {
+      return InvalidArgument("CPU {}: ids from 0 to {} are supported", pu->os_index,
+                             CpuSet::kMaxId);
+    }
+    Cpu& cpu = by_id[pu->os_index];
+    cpu.online = true;
+    cpu.core = AncestorIndex(topology, pu, HWLOC_OBJ_CORE);
+    cpu.l3 = AncestorIndex(topology, pu, HWLOC_OBJ_L3CACHE);
+    cpu.die = AncestorIndex(topology, pu, HWLOC_OBJ_DIE);
+    cpu.package = AncestorIndex(topology, pu, HWLOC_OBJ_PACKAGE);
+    cpu.numa = LocalNode(nodes, pu);
+    known.Add(static_cast<int>(pu->os_index));
+  }
+  for (const int id : known) {
+    Cpu& cpu = by_id[static_cast<size_t>(id)];
+    cpu.id = id;
+    parts.cpus.push_back(cpu);
+  }
+  return OkStatus();
+}
+
+Status ReadNodes(hwloc_topology_t topology, Machine::Parts& parts) {
+  hwloc_obj_t object = nullptr;
+  while ((object = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, object)) != nullptr) {
+    if (object->os_index > NodeSet::kMaxId) {
+      return InvalidArgument("NUMA node {}: ids from 0 to {} are supported", object->os_index,
+                             NodeSet::kMaxId);
+    }
+    NumaNode node;
+    node.id = static_cast<int>(object->os_index);
+    constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+    node.memory.value =
+        static_cast<int64_t>(std::min<uint64_t>(object->attr->numanode.local_memory, kMost));
+    node.type = TypeOf(object);
+    parts.nodes.push_back(std::move(node));
+  }
+  std::sort(parts.nodes.begin(), parts.nodes.end(),
+            [](const NumaNode& a, const NumaNode& b) { return a.id < b.id; });
+  return OkStatus();
+}
+
+// The place of a node in `nodes`, which hwloc orders differently.
+std::optional<size_t> PlaceOf(const std::vector<NumaNode>& nodes, hwloc_obj_t object) {
+  if (object == nullptr) return std::nullopt;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].id == static_cast<int>(object->os_index)) return i;
+  }
+  return std::nullopt;
+}
+
+// Takes the matrix when it speaks of every node; else Machine puts the kernel's defaults.
+void ReadDistances(hwloc_topology_t topology, std::vector<NumaNode>& nodes) {
+  hwloc_distances_s* matrix = nullptr;
+  unsigned count = 1;
+  if (hwloc_distances_get_by_name(topology, "NUMALatency", &count, &matrix, 0) != 0) return;
+  if (count == 0 || matrix == nullptr) return;
+  const size_t size = matrix->nbobjs;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < size; ++i) {
+    if (const std::optional<size_t> place = PlaceOf(nodes, matrix->objs[i])) {
+      places.push_back(*place);
+    }
+  }
+  if (places.size() == nodes.size() && size == nodes.size()) {
+    for (NumaNode& node : nodes)
+      node.distances.assign(size, 0);
+    for (size_t from = 0; from < size; ++from) {
+      for (size_t to = 0; to < size; ++to) {
+        const auto value = std::min<hwloc_uint64_t>(matrix->values[from * size + to], 1'000'000);
+        nodes[places[from]].distances[places[to]] = static_cast<int>(value);
+      }
+    }
+  }
+  hwloc_distances_release(topology, matrix);
+}
+
+struct Kind {
+  CpuSet cpus;
+  int efficiency = -1;  // higher is faster
+  std::string_view core_type;
+};
+
+StatusOr<std::vector<Kind>> ReadKinds(hwloc_topology_t topology) {
+  std::vector<Kind> kinds;
+  const int count = hwloc_cpukinds_get_nr(topology, 0);
+  const Bitmap bitmap(hwloc_bitmap_alloc());
+  for (int i = 0; i < count; ++i) {
+    Kind kind;
+    unsigned info_count = 0;
+    hwloc_info_s* infos = nullptr;
+    if (hwloc_cpukinds_get_info(topology, static_cast<unsigned>(i), bitmap.get(), &kind.efficiency,
+                                &info_count, &infos, 0) != 0) {
+      continue;
+    }
+    RESMGR_ASSIGN_OR_RETURN(kind.cpus, ToCpuSet(bitmap.get(), "CPU kind"));
+    for (unsigned info = 0; info < info_count; ++info) {
+      if (std::strcmp(infos[info].name, "CoreType") == 0) kind.core_type = infos[info].value;
+    }
+    kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+// hwloc also makes kinds of cores of one design that reach different clock rates. Where the vendor
+// names the designs only the names count, else the slowest kind of several is the efficient one.
+void ApplyKinds(const std::vector<Kind>& kinds, std::vector<Cpu>& cpus) {
+  constexpr std::string_view kEfficientType = "IntelAtom";
+  const auto is_efficient_type = [](const Kind& kind) { return kind.core_type == kEfficientType; };
+  const bool named = std::any_of(kinds.begin(), kinds.end(),
+                                 [](const Kind& kind) { return !kind.core_type.empty(); });
+  const auto efficient = std::count_if(kinds.begin(), kinds.end(), is_efficient_type);
+  const bool ranked = std::all_of(kinds.begin(), kinds.end(),
+                                  [](const Kind& kind) { return kind.efficiency >= 0; });
+  const auto kind_count = static_cast<std::ptrdiff_t>(kinds.size());
+  const bool hybrid = named ? efficient > 0 && efficient < kind_count : ranked && kind_count > 1;
+  if (!hybrid) return;
+  for (const Kind& kind : kinds) {
+    const bool slow = named ? is_efficient_type(kind) : kind.efficiency == 0;
+    for (Cpu& cpu : cpus) {
+      if (kind.cpus.Contains(cpu.id)) {
+        cpu.kind = slow ? CoreKind::kEfficient : CoreKind::kPerformance;
+      }
+    }
+  }
+}
+
+Status ApplyIsolated(std::string_view list, std::vector<Cpu>& cpus) {
+  const StatusOr<CpuSet> isolated = CpuSet::Parse(list);
+  if (!isolated.ok()) return Annotate(isolated.status(), "isolated CPUs");
+  for (Cpu& cpu : cpus)
+    cpu.isolated = isolated->Contains(cpu.id);
+  return OkStatus();
+}
+
+StatusOr<Machine::Parts> ReadLoaded(hwloc_topology_t topology) {
+  Machine::Parts parts;
+  RESMGR_RETURN_IF_ERROR(ReadCpus(topology, parts));
+  RESMGR_RETURN_IF_ERROR(ReadNodes(topology, parts));
+  ReadDistances(topology, parts.nodes);
+  RESMGR_ASSIGN_OR_RETURN(const std::vector<Kind> kinds, ReadKinds(topology));
+  ApplyKinds(kinds, parts.cpus);
+  RESMGR_RETURN_IF_ERROR(
+      ApplyIsolated(InfoOf(hwloc_get_root_obj(topology), kIsolatedInfo), parts.cpus));
+  return parts;
+}
+
+// A live load that the environment sent to an XML file says nothing about this kernel.
+bool IsFromSysfs(hwloc_topology_t topology) {
+  return hwloc_topology_is_thissystem(topology) != 0 || std::getenv("HWLOC_FSROOT") != nullptr;
+}
+
+// hwloc does not read it. An old kernel has no such file, and then nothing is isolated as far as
+// anybody can tell.
+std::string IsolatedByKernel() {
+  const char* root = std::getenv("HWLOC_FSROOT");
+  std::ifstream file(std::string(root == nullptr ? "" : root) + "/sys/devices/system/cpu/isolated");
+  std::string list;
+  std::getline(file, list);
+  return list;
+}
+
+// How many CPUs the levels multiply to, so that hwloc is not made to build a galaxy first.
+bool DescribesTooMany(std::string_view description) {
+  int64_t product = 1;
+  int depth = 0;
+  std::string token;
+  const auto multiply = [&] {
+    const std::optional<int64_t> count = ParseInt(token.substr(token.rfind(':') + 1));
+    token.clear();
+    if (count && *count > 0) product *= std::min<int64_t>(*count, CpuSet::kBits + 1);
+    return product <= CpuSet::kBits;
+  };
+  for (const char c : description) {
+    if (c == '(' || c == '[') ++depth;
+    if (depth == 0 && c != ' ') token += c;
+    if (depth == 0 && c == ' ' && !multiply()) return true;
+    if (c == ')' || c == ']') --depth;
+  }
+  return !multiply();
+}
+
+StatusOr<Machine::Parts> ReadTrustedXml(const std::string& xml) {
+  RESMGR_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
+  // hwloc counts the terminating NUL.
+  const auto size = static_cast<int>(xml.size() + 1);
+  if (hwloc_topology_set_xmlbuffer(topology.get(), xml.c_str(), size) != 0 ||
+      hwloc_topology_load(topology.get()) != 0) {
+    return InvalidArgument("not a topology that hwloc understands (write one by lstopo --of xml)");
+  }
+  return ReadLoaded(topology.get());
+}
+
+}  // namespace
+
+StatusOr<Machine::Parts> ReadLiveMachine() {
+  RESMGR_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
+  if (hwloc_topology_load(topology.get()) != 0) {
+    return Unavailable("the operating system does not describe this machine: {}",
+                       std::strerror(errno));
+  }
+  RESMGR_ASSIGN_OR_RETURN(Machine::Parts parts, ReadLoaded(topology.get()));
+  if (IsFromSysfs(topology.get())) {
+    RESMGR_RETURN_IF_ERROR(ApplyIsolated(IsolatedByKernel(), parts.cpus));
+  }
+  return parts;
+}
+
+StatusOr<Machine::Parts> ReadSyntheticMachine(const std::string& description) {
+  if (DescribesTooMany(description)) {
+    return InvalidArgument("synthetic description '{}' has more than {} CPUs",
+                           Printable(description), CpuSet::kBits);
+  }
+  RESMGR_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
+  if (hwloc_topology_set_synthetic(topology.get(), description.c_str()) != 0 ||
+      hwloc_topology_load(topology.get()) != 0) {
+    return InvalidArgument("hwloc does not understand the synthetic description '{}'",
+                           Printable(description));
+  }
+  return ReadLoaded(topology.get());
+}
+
+StatusOr<Machine::Parts> ReadXmlMachine(const std::string& xml) {
+  if (xml.size() > kMaxXmlBytes) {
+    return InvalidArgument("{} bytes, but a topology has at most {}", xml.size(), kMaxXmlBytes);
+  }
+  RESMGR_RETURN_IF_ERROR(Rehearse([&xml] { return ReadTrustedXml(xml).status(); }));
+  return ReadTrustedXml(xml);
+}
+
+}  // namespace resmgr

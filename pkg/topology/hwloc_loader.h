@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// The only door to hwloc: each call loads one topology and turns it into the parts of a machine.
+// Nothing of hwloc outlives the call. I/O devices, small caches and hwloc's own groups are left
+// out, so a load takes a few milliseconds. An explicit description beats hwloc's environment
+// variables; they (HWLOC_XMLFILE, HWLOC_FSROOT, ...) do redirect ReadLiveMachine, as in hwloc's own
+// tools.
+//
+// All return InvalidArgument for what hwloc, or a CpuSet, cannot hold.
+
+// Unavailable when the operating system does not tell.
+StatusOr<Machine::Parts> ReadLiveMachine();
+StatusOr<Machine::Parts> ReadSyntheticMachine(const std::string& description);
+// The text of an XML file, as `lstopo --of xml` writes it. hwloc's format has no place for isolated
+// CPUs: they are taken from <info name="IsolatedCPUs" value="2-3"/> of the Machine object.
+StatusOr<Machine::Parts> ReadXmlMachine(const std::string& xml);
+
+}  // namespace resmgr

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/topology/machine.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace resmgr {
+
+namespace {
+
+// Gives a kind of group (cores, packages, ...) small numbers in the order of their lowest CPU.
+class GroupNumbers {
+ public:
+  int NumberOf(int given) {
+    return numbers_.try_emplace(given, static_cast<int>(numbers_.size())).first->second;
+  }
+
+ private:
+  std::map<int, int> numbers_;
+};
+
+// Group keys for CPUs that lack one. They are negative, so no given id meets them.
+constexpr int kNoPackage = -1;
+
+int OwnCoreKey(int cpu) {
+  return -1 - cpu;
+}
+int PackageDieKey(int package) {
+  return -1 - package;
+}
+
+Status CheckCpus(const std::vector<Cpu>& cpus) {
+  int previous = -1;
+  for (const Cpu& cpu : cpus) {
+    if (cpu.id < 0 || cpu.id > CpuSet::kMaxId) {
+      return InvalidArgument("CPU {}: ids from 0 to {} are supported", cpu.id, CpuSet::kMaxId);
+    }
+    if (cpu.id <= previous) {
+      return InvalidArgument("CPU {} comes twice or out of order", cpu.id);
+    }
+    previous = cpu.id;
+  }
+  return OkStatus();
+}
+
+Status CheckNodes(const std::vector<NumaNode>& nodes) {
+  int previous = -1;
+  for (const NumaNode& node : nodes) {
+    if (node.id < 0 || node.id > NodeSet::kMaxId) {
+      return InvalidArgument("NUMA node {}: ids from 0 to {} are supported", node.id,
+                             NodeSet::kMaxId);
+    }
+    if (node.id <= previous) {
+      return InvalidArgument("NUMA node {} comes twice or out of order", node.id);
+    }
+    previous = node.id;
+    if (!node.distances.empty() && node.distances.size() != nodes.size()) {
+      return InvalidArgument("NUMA node {} has {} distances for {} nodes", node.id,
+                             node.distances.size(), nodes.size());
+    }
+  }
+  return OkStatus();
+}
+
+// Fills in what an odd machine leaves out and renumbers the groups; an offline CPU is in none.
+void NormalizeGroups(std::vector<Cpu>& cpus) {
+  GroupNumbers cores;
+  GroupNumbers l3_groups;
+  GroupNumbers dies;
+  GroupNumbers packages;
+  for (Cpu& cpu : cpus) {
+    if (!cpu.online) {
+      cpu.core = cpu.l3 = cpu.die = cpu.numa = cpu.package = -1;
+      cpu.isolated = false;
+      continue;
+    }
+    cpu.core = cores.NumberOf(cpu.core < 0 ? OwnCoreKey(cpu.id) : cpu.core);
+    if (cpu.l3 >= 0) cpu.l3 = l3_groups.NumberOf(cpu.l3);
+    cpu.package = packages.NumberOf(cpu.package < 0 ? kNoPackage : cpu.package);
+    cpu.die = dies.NumberOf(cpu.die < 0 ? PackageDieKey(cpu.package) : cpu.die);
+  }
+}
+
+// What the kernel assumes when the firmware does not tell.
+constexpr int kLocalDistance = 10;
+constexpr int kRemoteDistance = 20;
+
+void FillDistances(std::vector<NumaNode>& nodes) {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!nodes[i].distances.empty()) continue;
+    nodes[i].distances.assign(nodes.size(), kRemoteDistance);
+    nodes[i].distances[i] = kLocalDistance;
+  }
+}
+
+void AddToGroup(std::vector<CpuSet>& groups, int group, int cpu) {
+  if (group < 0) return;
+  const auto index = static_cast<size_t>(group);
+  if (groups.size() <= index) groups.resize(index + 1);
+  groups[index].Add(cpu);
+}
+
+// The first CPU tells where the core is; another place for a sibling makes no machine.
+Status CheckCoresAreWhole(const std::vector<Cpu>& cpus) {
+  std::map<int, const Cpu*> first_of_core;
+  for (const Cpu& cpu : cpus) {
+    if (!cpu.online) continue;
+    const Cpu& first = *first_of_core.try_emplace(cpu.core, &cpu).first->second;
+    if (cpu.l3 != first.l3 || cpu.die != first.die || cpu.numa != first.numa ||
+        cpu.package != first.package) {
+      return InvalidArgument(
+          "CPUs {} and {} are of one core but not of one L3 cache, die, NUMA node and package",
+          first.id, cpu.id);
+    }
+  }
+  return OkStatus();
+}
+
+// FNV-1a over numbers: stable between builds and machines, which std::hash is not.
+class Hash {
+ public:
+  void Add(int64_t number) {
+    for (int shift = 0; shift < 64; shift += 8) {
+      value_ ^= (static_cast<uint64_t>(number) >> shift) & 0xff;
+      value_ *= 0x100000001b3;
+    }
+  }
+  uint64_t value() const { return value_; }
+
+ private:
+  uint64_t value_ = 0xcbf29ce484222325;
+};
+
+}  // namespace
+
+StatusOr<Machine> Machine::Create(Parts parts) {
+  RESMGR_RETURN_IF_ERROR(CheckCpus(parts.cpus));
+  RESMGR_RETURN_IF_ERROR(CheckNodes(parts.nodes));
+  NormalizeGroups(parts.cpus);
+  FillDistances(parts.nodes);
+
+  Machine machine;
+  machine.cpus_ = std::move(parts.cpus);
+  machine.nodes_ = std::move(parts.nodes);
+  machine.cpu_index_.assign(CpuSet::kBits, -1);
+  machine.node_index_.assign(NodeSet::kBits, -1);
+  for (size_t i = 0; i < machine.nodes_.size(); ++i) {
+    NumaNode& node = machine.nodes_[i];
+    node.cpus = CpuSet();
+    machine.node_ids_.Add(node.id);
+    machine.node_index_[static_cast<size_t>(node.id)] = static_cast<int>(i);
+  }
+  for (size_t i = 0; i < machine.cpus_.size(); ++i) {
+    const Cpu& cpu = machine.cpus_[i];
+    machine.cpu_index_[static_cast<size_t>(cpu.id)] = static_cast<int>(i);
+    if (!cpu.online) continue;
+    if (cpu.numa >= 0 && !machine.node_ids_.Contains(cpu.numa)) {
+      return InvalidArgument("CPU {} is of NUMA node {}, which is not described", cpu.id, cpu.numa);
+    }
+    machine.IndexOnlineCpu(cpu);
+  }
+  RESMGR_RETURN_IF_ERROR(CheckCoresAreWhole(machine.cpus_));
+  if (machine.online_.empty()) return InvalidArgument("no CPU is online");
+  machine.allowed_ = parts.allowed & machine.online_;
+  if (machine.allowed_.empty()) return InvalidArgument("no online CPU is allowed");
+  return machine;
+}
+
+void Machine::IndexOnlineCpu(const Cpu& cpu) {
+  online_.Add(cpu.id);
+  if (cpu.isolated) isolated_.Add(cpu.id);
+  AddToGroup(cores_, cpu.core, cpu.id);
+  AddToGroup(l3_groups_, cpu.l3, cpu.id);
+  AddToGroup(dies_, cpu.die, cpu.id);
+  AddToGroup(packages_, cpu.package, cpu.id);
+  if (cpu.numa >= 0) {
+    const int node = node_index_[static_cast<size_t>(cpu.numa)];
+    nodes_[static_cast<size_t>(node)].cpus.Add(cpu.id);
+  }
+}
+
+const Cpu* Machine::FindCpu(int id) const {
+  if (id < 0 || id > CpuSet::kMaxId) return nullptr;
+  const int index = cpu_index_[static_cast<size_t>(id)];
+  return index < 0 ? nullptr : &cpus_[static_cast<size_t>(index)];
+}
+
+const NumaNode* Machine::FindNode(int id) const {
+  if (id < 0 || id > NodeSet::kMaxId) return nullptr;
+  const int index = node_index_[static_cast<size_t>(id)];
+  return index < 0 ? nullptr : &nodes_[static_cast<size_t>(index)];
+}
+
+NodeSet Machine::NodesOf(const CpuSet& cpus) const {
+  NodeSet nodes;
+  for (const NumaNode& node : nodes_) {
+    if (node.cpus.Intersects(cpus)) nodes.Add(node.id);
+  }
+  return nodes;
+}
+
+CpuSet Machine::WithSiblings(const CpuSet& cpus) const {
+  CpuSet siblings;
+  for (const int id : cpus) {
+    const Cpu* cpu = FindCpu(id);
+    if (cpu != nullptr && cpu->online) siblings |= cores_[static_cast<size_t>(cpu->core)];
+  }
+  return siblings;
+}
+
+std::string Machine::Fingerprint() const {
+  Hash hash;
+  for (const Cpu& cpu : cpus_) {
+    for (const int number :
+         {cpu.id, cpu.core, cpu.l3, cpu.die, cpu.numa, cpu.package, static_cast<int>(cpu.online),
+          static_cast<int>(cpu.isolated), static_cast<int>(cpu.kind),
+          static_cast<int>(allowed_.Contains(cpu.id))})
+      hash.Add(number);
+  }
+  for (const NumaNode& node : nodes_) {
+    hash.Add(node.id);
+    hash.Add(static_cast<int>(node.type));
+    for (const int distance : node.distances)
+      hash.Add(distance);
+  }
+  return fmt::format("{:016x}", hash.value());
+}
+
+std::string_view ToString(CoreKind kind) {
+  switch (kind) {
+    case CoreKind::kNormal:
+      return "normal";
+    case CoreKind::kPerformance:
+      return "performance";
+    case CoreKind::kEfficient:
+      return "efficient";
+  }
+  return "unknown";
+}
+
+std::string_view ToString(MemoryType type) {
+  switch (type) {
+    case MemoryType::kDram:
+      return "dram";
+    case MemoryType::kPmem:
+      return "pmem";
+    case MemoryType::kHbm:
+      return "hbm";
+  }
+  return "unknown";
+}
+
+}  // namespace resmgr

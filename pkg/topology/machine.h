@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/base/units.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+
+// What kind of core a CPU belongs to on a hybrid machine.
+enum class CoreKind { kNormal, kPerformance, kEfficient };
+
+enum class MemoryType { kDram, kPmem, kHbm };
+
+// One logical CPU. Ids of the groups are small numbers from 0, unique over the machine, in the
+// order of their lowest CPU. An online CPU always has a core, a die and a package; an offline one
+// has -1 everywhere.
+struct Cpu {
+  int id = -1;  // operating-system number
+  int core = -1;
+  int l3 = -1;  // -1: no such cache
+  int die = -1;
+  int numa = -1;  // operating-system number of the node that its memory is local to
+  int package = -1;
+  bool online = false;
+  bool isolated = false;  // kernel's isolcpus
+  CoreKind kind = CoreKind::kNormal;
+};
+
+// One NUMA node. A node without CPUs is memory only (PMEM, HBM, CXL); one without memory is fine
+// too.
+struct NumaNode {
+  int id = -1;  // operating-system number
+  Bytes memory;
+  MemoryType type = MemoryType::kDram;
+  CpuSet cpus;  // online ones whose memory is local here
+  // To each node of Machine::nodes(), in that order; 10 is local. Need not be symmetric.
+  std::vector<int> distances;
+};
+
+// The machine that placements are decided for: an immutable value, safe to read from any thread.
+// Groups (cores, L3 caches, dies, packages) are CPU sets, indexed by the ids in Cpu.
+class Machine {
+ public:
+  // What a machine is made from. Create fills in what an odd machine leaves out, so a part may
+  // have: group ids that are any number, or -1 (a CPU without core is a core of its own, without
+  // die it is on its package's only die, and all without package share one); nodes without
+  // distances (10 to itself and 20 to others, as the kernel assumes) and without `cpus` (Create
+  // derives them).
+  struct Parts {
+    std::vector<Cpu> cpus;        // in the order of their id; offline ones included
+    std::vector<NumaNode> nodes;  // in the order of their id
+    CpuSet allowed;               // what this process's cgroup may use; only online ones count
+  };
+  // Checks and indexes the parts. InvalidArgument when they contradict each other: a CPU twice or
+  // out of order, a node that no NumaNode describes, siblings of one core in two places, an id
+  // above CpuSet::kMaxId, no CPU that is online and allowed.
+  static StatusOr<Machine> Create(Parts parts);
+
+  const std::vector<Cpu>& cpus() const { return cpus_; }
+  const std::vector<NumaNode>& nodes() const { return nodes_; }
+
+  // nullptr when there is no such CPU or node.
+  const Cpu* FindCpu(int id) const;
+  const NumaNode* FindNode(int id) const;
+
+  // Online CPUs of each group; element i is the group with id i.
+  const std::vector<CpuSet>& cores() const { return cores_; }
+  const std::vector<CpuSet>& l3_groups() const { return l3_groups_; }
+  const std::vector<CpuSet>& dies() const { return dies_; }
+  const std::vector<CpuSet>& packages() const { return packages_; }
+
+  const CpuSet& online() const { return online_; }
+  const CpuSet& isolated() const { return isolated_; }  // online ones only
+  // Online CPUs that may be used at all: not taken away by this process's cgroup.
+  const CpuSet& allowed() const { return allowed_; }
+  const NodeSet& node_ids() const { return node_ids_; }
+
+  // The nodes that these CPUs' memory is local to.
+  NodeSet NodesOf(const CpuSet& cpus) const;
+  // All threads of the cores that these CPUs belong to.
+  CpuSet WithSiblings(const CpuSet& cpus) const;
+
+  // A hash, in hexadecimal, over all that is above except the amounts of memory: those change under
+  // a running machine (ballooning, hot-plug), which is no reason to call it another one.
+  std::string Fingerprint() const;
+
+ private:
+  Machine() = default;
+  void IndexOnlineCpu(const Cpu& cpu);
+
+  std::vector<Cpu> cpus_;
+  std::vector<NumaNode> nodes_;
+  std::vector<int> cpu_index_;   // by CPU id, -1 where there is none
+  std::vector<int> node_index_;  // by node id, -1 where there is none
+  std::vector<CpuSet> cores_;
+  std::vector<CpuSet> l3_groups_;
+  std::vector<CpuSet> dies_;
+  std::vector<CpuSet> packages_;
+  CpuSet online_;
+  CpuSet isolated_;
+  CpuSet allowed_;
+  NodeSet node_ids_;
+};
+
+std::string_view ToString(CoreKind kind);    // "normal", "performance", "efficient"
+std::string_view ToString(MemoryType type);  // "dram", "pmem", "hbm"
+
+}  // namespace resmgr

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// Loads a machine by the value of the flag -topology:
+//   live                    the machine that this process runs on
+//   synthetic:DESCRIPTION   hwloc's synthetic syntax: "synthetic:package:2 numa:2 l3:2 core:8 pu:2"
+//   xml:FILE or a path      a file written by `lstopo --of xml`
+// InvalidArgument when the description is not understood, NotFound when the file is missing,
+// Unavailable when the live machine cannot be read.
+StatusOr<Machine> LoadMachine(std::string_view spec);
+
+}  // namespace resmgr

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/topology/machine_source.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/topology/hwloc_loader.h"
+
+namespace resmgr {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string DataFile(std::string_view name) {
+  return std::string(RESMGR_SOURCE_DIR "/test/data/topology/").append(name);
+}
+
+Machine Load(std::string_view spec) {
+  StatusOr<Machine> machine = LoadMachine(spec);
+  EXPECT_TRUE(machine.ok()) << Describe(machine.status());
+  return *std::move(machine);
+}
+
+Machine LoadFile(std::string_view name) {
+  return Load(DataFile(name));
+}
+
+std::string LoadError(std::string_view spec, StatusCode code) {
+  const StatusOr<Machine> machine = LoadMachine(spec);
+  if (machine.ok()) return "no error";
+  EXPECT_EQ(machine.status().code(), code) << Describe(machine.status());
+  return std::string(Message(machine.status()));
+}
+
+CpuSet CpusOfKind(const Machine& machine, CoreKind kind) {
+  CpuSet cpus;
+  for (const Cpu& cpu : machine.cpus()) {
+    if (cpu.kind == kind) cpus.Add(cpu.id);
+  }
+  return cpus;
+}
+
+// Sets one of hwloc's environment variables for a scope.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const std::string& value) : name_(name) {
+    setenv(name, value.c_str(), 1);
+  }
+  ~ScopedVariable() { unsetenv(name_); }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+TEST(MachineSourceTest, ReadsTheMachineItRunsOn) {
+  const Machine machine = Load("live");
+  EXPECT_FALSE(machine.allowed().empty());
+  EXPECT_TRUE(machine.allowed().IsSubsetOf(machine.online()));
+  EXPECT_FALSE(machine.nodes().empty());
+  EXPECT_EQ(machine.Fingerprint(), Load("live").Fingerprint());
+}
+
+TEST(MachineSourceTest, SyntheticDescriptionGivesEveryLevel) {
+  const Machine machine = Load("synthetic:package:2 numa:2 l3:2 core:4 pu:2");
+  EXPECT_EQ(machine.online(), CpuSet::Range(0, 63));
+  EXPECT_EQ(machine.packages().size(), 2U);
+  EXPECT_EQ(machine.nodes().size(), 4U);
+  EXPECT_EQ(machine.l3_groups().size(), 8U);
+  EXPECT_EQ(machine.cores().size(), 32U);
+  EXPECT_EQ(machine.FindNode(1)->cpus, CpuSet::Range(16, 31));
+  EXPECT_EQ(machine.cores()[1], (CpuSet{2, 3}));
+  EXPECT_EQ(machine.FindCpu(33)->package, 1);
+  EXPECT_EQ(machine.allowed(), machine.online());
+}
+
+TEST(MachineSourceTest, SyntheticMachineMayLackMostLevels) {
+  const Machine machine = Load("synthetic:pu:4");
+  EXPECT_EQ(machine.cores().size(), 4U);
+  EXPECT_EQ(machine.packages().size(), 1U);
+  EXPECT_THAT(machine.l3_groups(), IsEmpty());
+  EXPECT_EQ(machine.FindCpu(3)->numa, 0);
+}
+
+TEST(MachineSourceTest, SyntheticIndexesMayBeAnyNumbers) {
+  const Machine machine = Load("synthetic:package:2 core:2 pu:1(indexes=0,10,5,20)");
+  EXPECT_EQ(machine.online(), (CpuSet{0, 5, 10, 20}));
+  EXPECT_THAT(machine.packages(), ElementsAre(CpuSet{0, 10}, CpuSet{5, 20}));
+}
+
+TEST(MachineSourceTest, SubNumaClustersShareOneL3) {
+  const Machine machine = LoadFile("xeon-2s-snc2.xml");
+  EXPECT_EQ(machine.l3_groups().size(), 2U);
+  EXPECT_EQ(machine.nodes().size(), 4U);
+  EXPECT_EQ(machine.cores()[0], (CpuSet{0, 16}));
+  EXPECT_EQ(machine.FindNode(2)->cpus, *CpuSet::Parse("8-11,24-27"));
+  EXPECT_THAT(machine.FindNode(2)->distances, ElementsAre(21, 21, 10, 11));
+}
+
+TEST(MachineSourceTest, OneNodeMayHoldManyL3Groups) {
+  const Machine machine = LoadFile("epyc-2s-ccx.xml");
+  EXPECT_EQ(machine.l3_groups().size(), 8U);
+  EXPECT_EQ(machine.l3_groups()[5], *CpuSet::Parse("20-23,52-55"));
+  EXPECT_EQ(machine.nodes().size(), 2U);
+}
+
+TEST(MachineSourceTest, DiesArePartsOfPackages) {
+  const Machine machine = LoadFile("cascadelake-2s-dies.xml");
+  EXPECT_THAT(machine.dies(), ElementsAre(CpuSet::Range(0, 3), CpuSet::Range(4, 7),
+                                          CpuSet::Range(8, 11), CpuSet::Range(12, 15)));
+  EXPECT_EQ(machine.packages().size(), 2U);
+}
+
+TEST(MachineSourceTest, PersistentMemoryIsNobodysLocalNode) {
+  const Machine machine = LoadFile("xeon-2s-pmem.xml");
+  for (const int id : {2, 3}) {
+    EXPECT_EQ(machine.FindNode(id)->type, MemoryType::kPmem);
+    EXPECT_TRUE(machine.FindNode(id)->cpus.empty());
+    EXPECT_EQ(machine.FindNode(id)->memory, Bytes{int64_t{512} << 30});
+  }
+  EXPECT_EQ(machine.FindNode(1)->cpus, CpuSet::Range(8, 15));
+  EXPECT_THAT(machine.FindNode(2)->distances, ElementsAre(17, 28, 10, 28));
+}
+
+TEST(MachineSourceTest, HighBandwidthMemoryIsNobodysLocalNode) {
+  const Machine machine = LoadFile("xeon-2s-hbm-flat.xml");
+  EXPECT_EQ(machine.FindNode(2)->type, MemoryType::kHbm);
+  EXPECT_EQ(machine.FindNode(3)->type, MemoryType::kHbm);
+  EXPECT_EQ(machine.FindCpu(7)->numa, 1);
+}
+
+TEST(MachineSourceTest, NodesWithoutMemoryOrCpusAndAsymmetricDistances) {
+  const Machine machine = LoadFile("odd-memory.xml");
+  EXPECT_EQ(machine.FindNode(1)->memory, Bytes{0});
+  EXPECT_EQ(machine.FindNode(1)->cpus, (CpuSet{2, 3}));
+  EXPECT_EQ(machine.FindNode(3)->type, MemoryType::kDram);
+  EXPECT_TRUE(machine.FindNode(3)->cpus.empty());
+  EXPECT_THAT(machine.FindNode(0)->distances, ElementsAre(10, 12, 20, 30));
+  EXPECT_THAT(machine.FindNode(3)->distances, ElementsAre(31, 32, 41, 10));
+}
+
+TEST(MachineSourceTest, SeveralLocalNodesResolveToTheSmallest) {
+  const Machine machine = Load(
+      "synthetic:package:2 [numa(memory=8GiB)] die:2 [numa(memory=2GiB)] [numa(memory=4GiB)] "
+      "core:2 pu:1");
+  // The nodes of the first die are 0 and 1, those of the second 2 and 3, the package's is 4.
+  EXPECT_EQ(machine.FindCpu(0)->numa, 0);
+  EXPECT_EQ(machine.FindCpu(2)->numa, 2);
+  EXPECT_TRUE(machine.FindNode(4)->cpus.empty());
+}
+
+TEST(MachineSourceTest, CoreTypesTellHybridCoresApart) {
+  const Machine machine = LoadFile("alderlake-2p4e.xml");
+  EXPECT_EQ(CpusOfKind(machine, CoreKind::kPerformance), CpuSet::Range(0, 3));
+  EXPECT_EQ(CpusOfKind(machine, CoreKind::kEfficient), CpuSet::Range(4, 7));
+  EXPECT_EQ(machine.cores()[0].size(), 2);
+  EXPECT_EQ(machine.cores()[5].size(), 1);
+}
+
+TEST(MachineSourceTest, EfficiencyTellsHybridCoresApart) {
+  const Machine machine = LoadFile("arm-dynamiq-4-3-1.xml");
+  EXPECT_EQ(CpusOfKind(machine, CoreKind::kEfficient), CpuSet::Range(0, 3));
+  EXPECT_EQ(CpusOfKind(machine, CoreKind::kPerformance), CpuSet::Range(4, 7));
+  EXPECT_EQ(machine.packages().size(), 1U);
+}
+
+TEST(MachineSourceTest, FasterCoresOfOneDesignAreNotHybrid) {
+  const Machine machine = LoadFile("xeon-favoured-cores.xml");
+  EXPECT_EQ(CpusOfKind(machine, CoreKind::kNormal), machine.online());
+}
+
+TEST(MachineSourceTest, CoresMayHaveAnyNumberOfOnlineThreads) {
+  const Machine machine = LoadFile("power-smt4-uneven.xml");
+  std::vector<int> sizes;
+  for (const CpuSet& core : machine.cores())
+    sizes.push_back(core.size());
+  EXPECT_THAT(sizes, ElementsAre(1, 2, 3, 4, 4, 3));
+  EXPECT_EQ(machine.cpus().size(), 24U);
+  EXPECT_FALSE(machine.FindCpu(1)->online);
+  EXPECT_EQ(machine.FindCpu(12)->numa, 8);
+  EXPECT_THAT(machine.FindNode(8)->distances, ElementsAre(40, 10));
+}
+
+TEST(MachineSourceTest, KeepsOfflineIsolatedAndDisallowedCpusApart) {
+  const Machine machine = LoadFile("restricted-2s.xml");
+  EXPECT_EQ(machine.online(), CpuSet::Range(0, 14));
+  EXPECT_EQ(machine.isolated(), (CpuSet{6, 7, 14}));
+  EXPECT_EQ(machine.allowed(), CpuSet::Range(0, 11));
+}
+
+TEST(MachineSourceTest, RefusesCpuNumbersThatASetCannotHold) {
+  EXPECT_THAT(LoadError(DataFile("cpu-1024.xml"), StatusCode::kInvalidArgument),
+              HasSubstr("CPU ids from 0 to 1023 are supported, this machine has 1024"));
+  EXPECT_THAT(LoadError("synthetic:pu:2000", StatusCode::kInvalidArgument),
+              HasSubstr("more than 1024 CPUs"));
+  EXPECT_THAT(LoadError("synthetic:package:2 core:2 pu:1(indexes=0,1,2,2000)",
+                        StatusCode::kInvalidArgument),
+              HasSubstr("2000"));
+}
+
+TEST(MachineSourceTest, RefusesAGalaxyWithoutBuildingIt) {
+  for (const char* spec :
+       {"synthetic:package:1000000 core:1000000 pu:1000000", "synthetic:pu:99999999999999999999",
+        "synthetic:64 64 64 64 64", "synthetic:package:1024(memory=1) core:1024 pu:2"}) {
+    const auto start = std::chrono::steady_clock::now();
+    LoadError(spec, StatusCode::kInvalidArgument);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1)) << spec;
+  }
+}
+
+TEST(MachineSourceTest, RefusesBadDescriptionsWithTheirText) {
+  for (const char* description :
+       {"", "foo:2", "package:0 pu:1", "package:2 pu", "pu:2 core:2", "package:-1 pu:1", "[numa",
+        "package:2(memory= pu:1", "package:2 pu:2)", "core:2 numa:2 pu:2"}) {
+    LoadError(std::string("synthetic:") + description, StatusCode::kInvalidArgument);
+  }
+  EXPECT_THAT(LoadError("synthetic:foo:2", StatusCode::kInvalidArgument), HasSubstr("'foo:2'"));
+}
+
+TEST(MachineSourceTest, FilesMayBeNamedWithAndWithoutPrefix) {
+  EXPECT_EQ(Load("xml:" + DataFile("laptop-4c8t.xml")).Fingerprint(),
+            LoadFile("laptop-4c8t.xml").Fingerprint());
+}
+
+TEST(MachineSourceTest, SaysWhatIsWrongWithAFile) {
+  EXPECT_THAT(LoadError("/no/such/file.xml", StatusCode::kNotFound),
+              HasSubstr("no file '/no/such/file.xml'"));
+  EXPECT_THAT(LoadError("sinthetic:pu:4", StatusCode::kNotFound),
+              HasSubstr("known forms: live, synthetic:DESCRIPTION"));
+  EXPECT_THAT(LoadError(RESMGR_SOURCE_DIR, StatusCode::kInvalidArgument),
+              HasSubstr("Is a directory"));
+  EXPECT_THAT(LoadError(DataFile("../topology/README.md"), StatusCode::kInvalidArgument),
+              HasSubstr("not a topology"));
+  EXPECT_THAT(LoadError("/dev/null", StatusCode::kInvalidArgument), HasSubstr("not a topology"));
+  EXPECT_THAT(LoadError("", StatusCode::kInvalidArgument), HasSubstr("known forms"));
+}
+
+TEST(MachineSourceTest, AnExplicitMachineBeatsTheEnvironment) {
+  const ScopedVariable xml("HWLOC_XMLFILE", DataFile("epyc-2s-ccx.xml"));
+  const ScopedVariable synthetic("HWLOC_SYNTHETIC", "pu:3");
+  const ScopedVariable components("HWLOC_COMPONENTS", "linux,stop");
+  EXPECT_EQ(Load("synthetic:pu:5").online().size(), 5);
+  EXPECT_EQ(LoadFile("laptop-4c8t.xml").online().size(), 8);
+}
+
+TEST(MachineSourceTest, TheEnvironmentMayStandInForTheLiveMachine) {
+  const ScopedVariable xml("HWLOC_XMLFILE", DataFile("restricted-2s.xml"));
+  const Machine machine = Load("live");
+  EXPECT_EQ(machine.Fingerprint(), LoadFile("restricted-2s.xml").Fingerprint());
+}
+
+// No damaged file may do worse than be refused.
+TEST(MachineSourceTest, SurvivesDamagedFiles) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  std::ifstream file(DataFile("xeon-2s-pmem.xml"));
+  std::ostringstream text;
+  text << file.rdbuf();
+  const std::string whole = text.str();
+  ASSERT_TRUE(ReadXmlMachine(whole).ok());
+  int refused = 0;
+  for (int round = 0; round < 500; ++round) {
+    std::string damaged = whole;
+    for (unsigned i = 0; i <= random() % 4; ++i) {
+      const size_t at = random() % damaged.size();
+      switch (random() % 3) {
+        case 0:
+          damaged.resize(at + 1);
+          break;
+        case 1:
+          damaged[at] = static_cast<char>('0' + random() % 10);
+          break;
+        default:
+          damaged.erase(at, random() % 200);
+      }
+      if (damaged.empty()) break;
+    }
+    StatusOr<Machine::Parts> parts = ReadXmlMachine(damaged);
+    if (!parts.ok() || !Machine::Create(*std::move(parts)).ok()) ++refused;
+  }
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/topology/rehearsal.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace resmgr {
+
+namespace {
+
+constexpr unsigned kTimeLimitSeconds = 5;
+// Far below what a pipe takes at once.
+constexpr size_t kMaxReport = 2048;
+
+// The parent may have blocked signals for its event loop; here they must kill.
+void ResetSignals() {
+  for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM, SIGPIPE})
+    signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+[[noreturn]] void RunChild(const std::function<Status()>& work, int done) {
+  ResetSignals();
+  const rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  dup2(null, STDOUT_FILENO);
+  dup2(null, STDERR_FILENO);
+  alarm(kTimeLimitSeconds);
+  const Status status = work();
+  std::string report(1, static_cast<char>(status.code()));
+  report.append(Message(status).substr(0, kMaxReport - 1));
+  // _exit: what the parent registered to happen at its end must not happen here.
+  _exit(write(done, report.data(), report.size()) < 0 ? 1 : 0);
+}
+
+// Everything until the child closes its end, by writing its report or by dying.
+std::string ReadReport(int done) {
+  std::array<char, kMaxReport> buffer{};
+  std::string report;
+  for (;;) {
+    const ssize_t received = read(done, buffer.data(), buffer.size());
+    if (received < 0 && errno == EINTR) continue;
+    if (received <= 0) return report;
+    report.append(buffer.data(), static_cast<size_t>(received));
+  }
+}
+
+}  // namespace
+
+Status Rehearse(const std::function<Status()>& work) {
+  std::array<int, 2> done{};
+  if (pipe2(done.data(), O_CLOEXEC) != 0) return Unavailable("no pipe: {}", std::strerror(errno));
+  const pid_t child = fork();
+  if (child == 0) RunChild(work, done[1]);
+  const int fork_error = errno;
+  close(done[1]);
+  if (child < 0) {
+    close(done[0]);
+    return Unavailable("no child process: {}", std::strerror(fork_error));
+  }
+  // The report tells, not the exit status: whoever ignores SIGCHLD gets none of those.
+  const std::string report = ReadReport(done[0]);
+  close(done[0]);
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (report.empty()) return InvalidArgument("it crashes the library that reads it");
+  return MakeStatus(static_cast<StatusCode>(report[0]), std::string_view(report).substr(1));
+}
+
+}  // namespace resmgr

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "pkg/policy/policy.h"
+#include "pkg/policy/registry.h"
+
+namespace resmgr {
+
+// Places nothing: every container stays as its request said. The relay does not even look into
+// calls while this is the active policy; the object is for those who want a policy all the same.
+class NullPolicy : public Policy {
+ public:
+  std::string_view name() const override { return "null"; }
+  StatusOr<Plan> Reconcile(const Snapshot& snapshot) override;
+  StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod, const Container& container,
+                          const Container* predecessor) override;
+  StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod,
+                        const Container& container) override;
+  StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
+  std::vector<Zone> Zones(const Snapshot& snapshot) const override;
+};
+
+PolicyFactory NullPolicyFactory();
+
+}  // namespace resmgr

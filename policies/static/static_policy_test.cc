@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/static/static_policy.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/config/yaml_reader.h"
+#include "pkg/policy/plan_check.h"
+#include "pkg/policy/testing/test_snapshot.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using test::Cpus;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+
+constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
+constexpr QosClass kBurstable = QosClass::kBurstable;
+
+// A policy with its snapshot, and the brain's part in the play.
+class Node {
+ public:
+  explicit Node(Machine machine, std::string_view reserved = "0", std::string_view section = "")
+      : machine_(std::move(machine)) {
+    const StatusOr<ConfigNode> config = ParseYaml(section, "test.yaml");
+    EXPECT_TRUE(config.ok()) << config.status();
+    const PolicyContext context{.machine = machine_,
+                                .available = machine_.online(),
+                                .reserved = Cpus(reserved),
+                                .section = &*config};
+    StatusOr<std::unique_ptr<Policy>> policy = StaticPolicy::Create(context);
+    EXPECT_TRUE(policy.ok()) << policy.status();
+    policy_ = *std::move(policy);
+  }
+
+  // The key, or the refusal.
+  StatusOr<ContainerKey> Create(std::string_view name, QosClass qos, int64_t milli_cpu,
+                                const Container* predecessor = nullptr) {
+    const ContainerKey key = snapshot_.Add(name, qos, milli_cpu).key;
+    return Place(key, predecessor);
+  }
+  StatusOr<ContainerKey> Place(ContainerKey key, const Container* predecessor = nullptr) {
+    const StatusOr<Plan> plan =
+        policy_->Allocate(snapshot_, snapshot_.PodOf(key), snapshot_.At(key), predecessor);
+    if (!plan.ok()) {
+      snapshot_.Remove(key);
+      return plan.status();
+    }
+    Apply(*plan);
+    return key;
+  }
+  Status Resize(ContainerKey key, int64_t milli_cpu) {
+    MilliCpu& request = snapshot_.At(key).requirements.cpu_request;
+    const MilliCpu before = std::exchange(request, MilliCpu{milli_cpu});
+    const StatusOr<Plan> plan = policy_->Update(snapshot_, snapshot_.PodOf(key), snapshot_.At(key));
+    if (!plan.ok()) {
+      request = before;
+      return plan.status();
+    }
+    Apply(*plan);
+    return OkStatus();
+  }
+  void Remove(ContainerKey key) {
+    snapshot_.Remove(key);
+    const StatusOr<Plan> plan = policy_->Release(snapshot_, key);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    Apply(*plan);
+  }
+  Plan Reconcile() {
+    const StatusOr<Plan> plan = policy_->Reconcile(snapshot_);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    Apply(*plan);
+    return *plan;
+  }
+
+  std::string CpusOf(ContainerKey key) {
+    return snapshot_.At(key).placement.cpus.value_or(CpuSet()).ToString();
+  }
+  std::string ExclusiveOf(ContainerKey key) {
+    return snapshot_.At(key).placement.exclusive.ToString();
+  }
+  const Placement& PlacementOf(ContainerKey key) { return snapshot_.At(key).placement; }
+  test::TestSnapshot& snapshot() { return snapshot_; }
+  Policy& policy() { return *policy_; }
+
+ private:
+  void Apply(const Plan& plan) {
+    const Status status = CheckPlan(machine_, snapshot_, plan);
+    EXPECT_TRUE(status.ok()) << status;
+    snapshot_.Apply(plan);
+  }
+
+  Machine machine_;
+  std::unique_ptr<Policy> policy_;
+  test::TestSnapshot snapshot_;
+};
+
+Machine WithIsolated(Machine::Parts parts, std::string_view isolated) {
+  const CpuSet set = Cpus(isolated);
+  for (Cpu& cpu : parts.cpus)
+    cpu.isolated = set.Contains(cpu.id);
+  return test::MakeMachine(std::move(parts));
+}
+
+Machine::Parts PartsOf(const Machine& machine) {
+  return {.cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
+}
+
+Status CreateError(const Machine& machine, std::string_view reserved, std::string_view section) {
+  const StatusOr<ConfigNode> config = ParseYaml(section, "test.yaml");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return StaticPolicy::Create({.machine = machine,
+                               .available = machine.online(),
+                               .reserved = Cpus(reserved),
+                               .section = &*config})
+      .status();
+}
+
+TEST(StaticPolicyTest, GuaranteedContainersWithWholeCpusGetThemAlone) {
+  Node node(test::S1Ht());
+  const ContainerKey two = *node.Create("two", kGuaranteed, 2000);
+  EXPECT_EQ(node.CpusOf(two), "1,5") << "a whole core";
+  EXPECT_EQ(node.ExclusiveOf(two), "1,5");
+  EXPECT_EQ(node.PlacementOf(two).cpu_quota, -1);
+  EXPECT_EQ(node.PlacementOf(two).pool, "exclusive");
+  EXPECT_THAT(node.PlacementOf(two).reason, HasSubstr("Guaranteed pod with 2 whole CPUs"));
+  EXPECT_FALSE(node.PlacementOf(two).mems.has_value());
+}
+
+TEST(StaticPolicyTest, EverybodyElseShares) {
+  Node node(test::S1Ht());
+  const ContainerKey fraction = *node.Create("fraction", kGuaranteed, 1500);
+  const ContainerKey burstable = *node.Create("burstable", kBurstable, 2000);
+  const ContainerKey best_effort = *node.Create("best-effort", QosClass::kBestEffort, 0);
+  for (const ContainerKey key : {fraction, burstable, best_effort}) {
+    EXPECT_EQ(node.CpusOf(key), "0-7");
+    EXPECT_EQ(node.ExclusiveOf(key), "");
+    EXPECT_FALSE(node.PlacementOf(key).cpu_quota.has_value());
+    EXPECT_EQ(node.PlacementOf(key).pool, "shared");
+  }
+  EXPECT_EQ(node.PlacementOf(fraction).reason, "CPU request of 1500m is not whole");
+  EXPECT_EQ(node.PlacementOf(burstable).reason, "Burstable pod");
+}
+
+TEST(StaticPolicyTest, TheSharedSetShrinksAndGrowsForThoseWhoShare) {
+  Node node(test::S1Ht());
+  const ContainerKey shared = *node.Create("shared", kBurstable, 100);
+  const ContainerKey a = *node.Create("a", kGuaranteed, 2000);
+  EXPECT_EQ(node.CpusOf(shared), "0,2-4,6-7");
+  const ContainerKey b = *node.Create("b", kGuaranteed, 1000);
+  EXPECT_EQ(node.CpusOf(shared), "0,2-3,6-7");
+  EXPECT_EQ(node.ExclusiveOf(b), "4") << "the sibling of the reserved CPU: the core that has least";
+  node.Remove(a);
+  EXPECT_EQ(node.CpusOf(shared), "0-3,5-7");
+  node.Remove(b);
+  EXPECT_EQ(node.CpusOf(shared), "0-7");
+}
+
+TEST(StaticPolicyTest, ReservedCpusAreSharedButNeverGranted) {
+  Node node(test::S1Ht(), "0,4");
+  const ContainerKey six = *node.Create("six", kGuaranteed, 6000);
+  EXPECT_EQ(node.CpusOf(six), "1-3,5-7");
+  const ContainerKey shared = *node.Create("shared", kBurstable, 100);
+  EXPECT_EQ(node.CpusOf(shared), "0,4");
+  const Status refusal = node.Create("more", kGuaranteed, 1000).status();
+  EXPECT_EQ(refusal.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(Message(refusal),
+            "container ns/more/more: needs 1 exclusive CPUs, but only 0 are free");
+}
+
+TEST(StaticPolicyTest, ARefusalNamesNeedAndShortageAndChangesNothing) {
+  Node node(test::S1Ht());
+  const ContainerKey five = *node.Create("five", kGuaranteed, 5000);
+  const std::string before = node.CpusOf(five);
+  const Status refusal = node.Create("web", kGuaranteed, 3000).status();
+  EXPECT_EQ(refusal.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(Message(refusal)),
+              HasSubstr("container ns/web/web: needs 3 exclusive CPUs, but only 2 are free"));
+  EXPECT_EQ(node.CpusOf(five), before);
+  EXPECT_TRUE(node.Create("fits", kGuaranteed, 2000).ok());
+}
+
+TEST(StaticPolicyTest, WithoutAReservationTheLastSharedCpuStays) {
+  Node node(test::S1Ht(), "");
+  ASSERT_TRUE(node.Create("seven", kGuaranteed, 7000).ok());
+  const Status refusal = node.Create("last", kGuaranteed, 1000).status();
+  EXPECT_EQ(refusal.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(Message(refusal)), HasSubstr("taking the last one from shared"));
+}
+
+TEST(StaticPolicyTest, StrictReservationKeepsSharedContainersOffReservedCpus) {
+  Node node(test::S1Ht(), "0", "{Options: {strict-cpu-reservation: true}}");
+  const ContainerKey shared = *node.Create("shared", kBurstable, 100);
+  EXPECT_EQ(node.CpusOf(shared), "1-7");
+  ASSERT_TRUE(node.Create("six", kGuaranteed, 6000).ok());
+  EXPECT_FALSE(node.CpusOf(shared).empty());
+  EXPECT_EQ(node.Create("last", kGuaranteed, 1000).status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST(StaticPolicyTest, AllocateThenReleaseRestores) {
+  Node node(test::M80());
+  const ContainerKey shared = *node.Create("shared", kBurstable, 100);
+  ASSERT_TRUE(node.Create("a", kGuaranteed, 6000).ok());
+  const std::string before = node.CpusOf(shared);
+  const ContainerKey b = *node.Create("b", kGuaranteed, 20000);
+  const std::string granted = node.CpusOf(b);
+  EXPECT_NE(node.CpusOf(shared), before);
+  node.Remove(b);
+  EXPECT_EQ(node.CpusOf(shared), before);
+  EXPECT_EQ(node.CpusOf(*node.Create("b", kGuaranteed, 20000)), granted);
+}
+
+TEST(StaticPolicyTest, ANewAttemptGetsTheCpusOfTheFormerOne) {
+  Node node(test::M80());
+  ASSERT_TRUE(node.Create("first", kGuaranteed, 4000).ok());
+  const ContainerKey web = *node.Create("web", kGuaranteed, 4000);
+  const std::string cpus = node.CpusOf(web);
+  const Container former = node.snapshot().At(web);
+  node.snapshot().Remove(web);
+  const ContainerKey again = *node.Create("web", kGuaranteed, 4000, &former);
+  EXPECT_EQ(node.CpusOf(again), cpus);
+  node.Remove(web);
+  EXPECT_EQ(node.CpusOf(*node.Create("shared", kBurstable, 1)), "0,5-40,45-79")
+      << "the new attempt holds them alone now, the late release of the former changes nothing";
+}
+
+TEST(StaticPolicyTest, AFormerAttemptCountsAsFree) {
+  Node node(test::S1Ht());
+  const ContainerKey all = *node.Create("all", kGuaranteed, 7000);
+  const Container former = node.snapshot().At(all);
+  node.snapshot().Remove(all);
+  const ContainerKey smaller = *node.Create("all", kGuaranteed, 4000, &former);
+  EXPECT_EQ(node.PlacementOf(smaller).exclusive.size(), 4);
+  EXPECT_TRUE(node.Create("rest", kGuaranteed, 3000).ok());
+}
+
+TEST(StaticPolicyTest, ReleasedCpusOfAnExitedAttemptAreTakenAgainWhileFree) {
+  Node node(test::S1Ht());
+  const ContainerKey web = *node.Create("web", kGuaranteed, 2000);
+  const ContainerKey other = *node.Create("other", kGuaranteed, 2000);
+  const Container former = node.snapshot().At(other);
+  node.Remove(web);
+  node.Remove(other);
+  EXPECT_EQ(node.CpusOf(*node.Create("other", kGuaranteed, 2000, &former)),
+            former.placement.cpus->ToString());
+}
+
+TEST(StaticPolicyTest, GrowingKeepsTheCpusAndAddsNearOnes) {
+  Node node(test::M80(), "0");
+  const ContainerKey web = *node.Create("web", kGuaranteed, 4000);
+  const CpuSet before = node.PlacementOf(web).exclusive;
+  const ContainerKey shared = *node.Create("shared", kBurstable, 100);
+  ASSERT_TRUE(node.Resize(web, 6000).ok());
+  const CpuSet after = node.PlacementOf(web).exclusive;
+  EXPECT_EQ(after.size(), 6);
+  EXPECT_TRUE(before.IsSubsetOf(after));
+  EXPECT_EQ(test::M80().NodesOf(after), test::M80().NodesOf(before));
+  EXPECT_FALSE(Cpus(node.CpusOf(shared)).Intersects(after));
+}
+
+TEST(StaticPolicyTest, ShrinkingKeepsAPart) {
+  Node node(test::S1Ht());
+  const ContainerKey web = *node.Create("web", kGuaranteed, 4000);
+  const CpuSet before = node.PlacementOf(web).exclusive;
+  const ContainerKey shared = *node.Create("shared", kBurstable, 100);
+  ASSERT_TRUE(node.Resize(web, 2000).ok());
+  const CpuSet after = node.PlacementOf(web).exclusive;
+  EXPECT_EQ(after.size(), 2);
+  EXPECT_TRUE(after.IsSubsetOf(before));
+  EXPECT_EQ(node.CpusOf(shared), (Cpus("0-7") - after).ToString());
+}
+
+TEST(StaticPolicyTest, ResizingAcrossTheRuleMovesBetweenSharedAndExclusive) {
+  Node node(test::S1Ht());
+  const ContainerKey web = *node.Create("web", kGuaranteed, 2000);
+  ASSERT_TRUE(node.Resize(web, 1500).ok());
+  EXPECT_EQ(node.CpusOf(web), "0-7");
+  EXPECT_EQ(node.ExclusiveOf(web), "");
+  EXPECT_FALSE(node.PlacementOf(web).cpu_quota.has_value());
+  ASSERT_TRUE(node.Resize(web, 3000).ok());
+  EXPECT_EQ(node.PlacementOf(web).exclusive.size(), 3);
+}
+
+TEST(StaticPolicyTest, ARefusedResizeChangesNothing) {
+  Node node(test::S1Ht());
+  const ContainerKey web = *node.Create("web", kGuaranteed, 2000);
+  ASSERT_TRUE(node.Create("other", kGuaranteed, 3000).ok());
+  const std::string before = node.CpusOf(web);
+  const Status refusal = node.Resize(web, 5000);
+  EXPECT_EQ(refusal.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(Message(refusal)),
+              HasSubstr("container ns/web/web: needs 3 exclusive CPUs, but only 2 are free"));
+  EXPECT_EQ(node.CpusOf(web), before);
+  EXPECT_TRUE(node.Resize(web, 4000).ok());
+}
+
+TEST(StaticPolicyTest, AdoptsWhatRunsWhereItRuns) {
+  Node node(test::S1Ht());
+  Container& kept = node.snapshot().Add("kept", kGuaranteed, 2000);
+  kept.placement.cpus = Cpus("3,6");  // nothing that the policy would choose itself
+  Container& shared = node.snapshot().Add("shared", kBurstable, 100);
+  shared.placement.cpus = Cpus("0-2,4-5,7");
+  const Plan plan = node.Reconcile();
+  EXPECT_EQ(node.ExclusiveOf(kept.key), "3,6");
+  EXPECT_EQ(node.CpusOf(shared.key), "0-2,4-5,7");
+  EXPECT_EQ(plan.changes.size(), 2u) << "both learn their pool";
+  EXPECT_TRUE(node.Reconcile().changes.empty()) << "and nothing changes any more";
+}
+
+TEST(StaticPolicyTest, PlacesAnewOnlyWhatIsNotLegal) {
+  Node node(test::S1Ht());
+  Container& first = node.snapshot().Add("first", kGuaranteed, 2000);
+  first.placement.cpus = Cpus("2,6");
+  Container& twice = node.snapshot().Add("twice", kGuaranteed, 2000);
+  twice.placement.cpus = Cpus("6-7");
+  Container& on_reserved = node.snapshot().Add("on-reserved", kGuaranteed, 1000);
+  on_reserved.placement.cpus = Cpus("0");
+  Container& everywhere = node.snapshot().Add("everywhere", kGuaranteed, 1000);
+  node.Reconcile();
+  EXPECT_EQ(node.ExclusiveOf(first.key), "2,6");
+  EXPECT_EQ(node.ExclusiveOf(twice.key).size(), 3u);
+  EXPECT_FALSE(node.PlacementOf(twice.key).exclusive.Intersects(Cpus("0,2,6")));
+  EXPECT_EQ(node.PlacementOf(on_reserved.key).exclusive.size(), 1);
+  EXPECT_EQ(node.PlacementOf(everywhere.key).exclusive.size(), 1);
+  EXPECT_FALSE(node.PlacementOf(on_reserved.key).exclusive.Contains(0));
+}
+
+TEST(StaticPolicyTest, ARunningContainerWithoutRoomShares) {
+  Node node(test::S1Ht(), "0-5");
+  Container& two = node.snapshot().Add("two", kGuaranteed, 2000);
+  Container& three = node.snapshot().Add("three", kGuaranteed, 3000);
+  node.Reconcile();
+  EXPECT_EQ(node.ExclusiveOf(two.key), "6-7");
+  EXPECT_EQ(node.CpusOf(three.key), "0-5");
+  EXPECT_EQ(node.PlacementOf(three.key).reason,
+            "shared for want of room: needs 3 exclusive CPUs, but only 0 are free");
+  EXPECT_TRUE(node.Reconcile().changes.empty());
+}
+
+TEST(StaticPolicyTest, FullCoresOnly) {
+  Node node(test::S1Ht(), "0", "{Options: {full-pcpus-only: true}}");
+  const Status odd = node.Create("odd", kGuaranteed, 3000).status();
+  EXPECT_EQ(odd.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(odd)), HasSubstr("full-pcpus-only grants whole cores of 2 CPUs"));
+  EXPECT_EQ(node.CpusOf(*node.Create("six", kGuaranteed, 6000)), "1-3,5-7");
+  const Status none = node.Create("more", kGuaranteed, 2000).status();
+  EXPECT_EQ(none.code(), StatusCode::kResourceExhausted)
+      << "CPU 4 is free, but its core is partly reserved";
+}
+
+TEST(StaticPolicyTest, FullCoresOnlyOnUnevenCores) {
+  Node node(test::Hybrid(), "7", "{Options: {full-pcpus-only: true}}");
+  const ContainerKey three = *node.Create("three", kGuaranteed, 3000);
+  const CpuSet cpus = node.PlacementOf(three).exclusive;
+  EXPECT_EQ(test::Hybrid().WithSiblings(cpus), cpus);
+  EXPECT_EQ(cpus.size(), 3);
+}
+
+TEST(StaticPolicyTest, SpreadsAcrossCores) {
+  Node node(test::S1Ht(), "7", "{Options: {distribute-cpus-across-cores: true}}");
+  EXPECT_EQ(node.CpusOf(*node.Create("three", kGuaranteed, 3000)), "0-2");
+}
+
+TEST(StaticPolicyTest, DistributesAcrossNuma) {
+  Node node(test::M80(), "79", "{Options: {distribute-cpus-across-numa: true}}");
+  const ContainerKey big = *node.Create("big", kGuaranteed, 30000);
+  const Machine machine = test::M80();
+  std::vector<int> per_node;
+  for (const NumaNode& numa : machine.nodes())
+    per_node.push_back(numa.cpus.CountCommon(node.PlacementOf(big).exclusive));
+  EXPECT_THAT(per_node, UnorderedElementsAre(15, 15, 0, 0));
+}
+
+TEST(StaticPolicyTest, AlignsToTheUncoreCache) {
+  Node node(test::U16(), "0", "{Options: {prefer-align-cpus-by-uncorecache: true}}");
+  EXPECT_EQ(node.CpusOf(*node.Create("ten", kGuaranteed, 10000)), "1-2,4-11");
+}
+
+TEST(StaticPolicyTest, QuotaIsKeptOnRequest) {
+  Node node(test::S1Ht(), "0", "{Options: {cpu-quota: keep}}");
+  const ContainerKey two = *node.Create("two", kGuaranteed, 2000);
+  EXPECT_FALSE(node.PlacementOf(two).cpu_quota.has_value());
+}
+
+TEST(StaticPolicyTest, IsolatedCpusAreNeitherSharedNorWasted) {
+  Node node(WithIsolated(PartsOf(test::S1Ht()), "2-3,6-7"));
+  EXPECT_EQ(node.CpusOf(*node.Create("shared", kBurstable, 100)), "0-1,4-5");
+  EXPECT_EQ(node.ExclusiveOf(*node.Create("one", kGuaranteed, 1000)), "2")
+      << "a single CPU comes from the isolated ones";
+  EXPECT_EQ(node.ExclusiveOf(*node.Create("core", kGuaranteed, 2000)), "3,7") << "a full core, too";
+  const ContainerKey four = *node.Create("four", kGuaranteed, 4000);
+  EXPECT_EQ(node.ExclusiveOf(four), "1,4-6") << "they join when the others are too few";
+}
+
+TEST(StaticPolicyTest, IsolatedCpusAsThePodWantsIt) {
+  Node node(WithIsolated(PartsOf(test::S1Ht()), "2-3,6-7"));
+  Container& without = node.snapshot().Add("without", kGuaranteed, 1000);
+  node.snapshot().PodOf(without.key).annotations = {
+      {"prefer-isolated-cpus.cri-resource-manager.intel.com", "false"}};
+  EXPECT_EQ(node.ExclusiveOf(*node.Place(without.key)), "4");
+  Container& with = node.snapshot().Add("with", kGuaranteed, 3000);
+  node.snapshot().PodOf(with.key).annotations = {
+      {"prefer-isolated-cpus.resource-policy.nri.io", "true"}};
+  EXPECT_TRUE(Cpus(node.ExclusiveOf(*node.Place(with.key))).IsSubsetOf(Cpus("2-3,6-7")));
+}
+
+TEST(StaticPolicyTest, RelaxedIsolationPrefersIsolatedCpusForEverybody) {
+  Node node(WithIsolated(PartsOf(test::S1Ht()), "2-3,6-7"), "0", "{RelaxedIsolation: true}");
+  EXPECT_TRUE(
+      Cpus(node.ExclusiveOf(*node.Create("three", kGuaranteed, 3000))).IsSubsetOf(Cpus("2-3,6-7")));
+}
+
+TEST(StaticPolicyTest, NeedsACpuToShare) {
+  const Status status =
+      CreateError(test::S1Ht(), "0-7", "{Options: {strict-cpu-reservation: true}}");
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("none is left for shared containers"));
+}
+
+TEST(StaticPolicyTest, RefusesOptionsThatExcludeEachOther) {
+  const Machine machine = test::S1Ht();
+  for (const std::string_view options :
+       {"{Options: {distribute-cpus-across-cores: true, full-pcpus-only: true}}",
+        "{Options: {distribute-cpus-across-cores: true, distribute-cpus-across-numa: true}}",
+        "{Options: {distribute-cpus-across-cores: true, prefer-align-cpus-by-uncorecache: true}}",
+        "{Options: {prefer-align-cpus-by-uncorecache: true, distribute-cpus-across-numa: true}}"}) {
+    const Status status = CreateError(machine, "0", options);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << options;
+    EXPECT_THAT(std::string(Message(status)), HasSubstr("cannot be combined with")) << options;
+  }
+  EXPECT_TRUE(CreateError(machine, "0",
+                          "{Options: {distribute-cpus-across-cores: true, full-pcpus-only: false}}")
+                  .ok());
+}
+
+TEST(StaticPolicyTest, RefusesOptionsThatItDoesNotKnow) {
+  const Machine machine = test::S1Ht();
+  EXPECT_THAT(std::string(Message(CreateError(machine, "0", "{Options: {full-cpus: true}}"))),
+              HasSubstr("test.yaml:1"));
+  EXPECT_THAT(std::string(Message(CreateError(machine, "0", "{Options: {align-by-socket: true}}"))),
+              HasSubstr("align-by-socket: is not supported"));
+  EXPECT_TRUE(CreateError(machine, "0", "{Options: {align-by-socket: false}}").ok());
+  EXPECT_EQ(CreateError(machine, "0", "{Options: {cpu-quota: maybe}}").code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(StaticPolicyTest, ZonesTellWhoHasWhat) {
+  Node node(test::S1Ht());
+  ASSERT_TRUE(node.Create("two", kGuaranteed, 2000).ok());
+  ASSERT_TRUE(node.Create("shared", kBurstable, 300).ok());
+  ASSERT_TRUE(node.Create("more", kBurstable, 200).ok());
+  std::vector<std::string> zones;
+  for (const Zone& zone : node.policy().Zones(node.snapshot())) {
+    zones.push_back(fmt::format("{} {} {} {}m", zone.name, zone.cpus.ToString(), zone.containers,
+                                zone.shared_request.value));
+  }
+  EXPECT_THAT(zones, UnorderedElementsAre("shared 0,2-4,6-7 2 500m", "exclusive 1,5 1 0m",
+                                          "reserved 0 0 0m"));
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/bench/canned_backend.h"
+
+#include <csignal>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "pkg/api/runtime_v1.pb.h"
+
+namespace resmgr::bench {
+
+namespace {
+
+namespace cri = ::runtime::v1;
+
+constexpr int kListSizes[] = {200, 1000};
+
+// As long as a kubelet's containers are in a list: about 600 bytes each.
+std::string MakeList(int containers) {
+  cri::ListContainersResponse list;
+  for (int i = 0; i < containers; ++i) {
+    auto* container = list.add_containers();
+    container->set_id(fmt::format("{:064x}", i));
+    container->set_pod_sandbox_id(fmt::format("{:064x}", i / 2));
+    container->mutable_metadata()->set_name(fmt::format("container-{}", i));
+    container->mutable_image()->set_image(fmt::format("sha256:{:064x}", 7));
+    container->set_image_ref(fmt::format("sha256:{:064x}", 7));
+    container->set_state(cri::CONTAINER_RUNNING);
+    container->set_created_at(1'700'000'000'000'000'000 + i);
+    auto& labels = *container->mutable_labels();
+    labels["io.kubernetes.container.name"] = fmt::format("container-{}", i);
+    labels["io.kubernetes.pod.name"] = fmt::format("deployment-7d4f9c6b5-{:05}", i);
+    labels["io.kubernetes.pod.namespace"] = "production";
+    labels["io.kubernetes.pod.uid"] = fmt::format("8c2e1f7a-0000-4000-8000-{:012x}", i);
+    auto& annotations = *container->mutable_annotations();
+    annotations["io.kubernetes.container.hash"] = "5f3b1c2d";
+    annotations["io.kubernetes.container.restartCount"] = "0";
+    annotations["io.kubernetes.container.terminationMessagePath"] = "/dev/termination-log";
+  }
+  return list.SerializeAsString();
+}
+
+}  // namespace
+
+std::string ListFilterId(int containers) {
+  return fmt::format("bench-list-{}", containers);
+}
+
+CannedBackend::CannedBackend() {
+  for (const int size : kListSizes)
+    lists_[ListFilterId(size)] = test::ToBuffer(MakeList(size));
+  cri::VersionResponse version;
+  version.set_version("0.1.0");
+  version.set_runtime_name("bench");
+  version.set_runtime_version("1.0.0");
+  version.set_runtime_api_version("v1");
+  replies_["Version"] = test::ToBuffer(version.SerializeAsString());
+  cri::RunPodSandboxResponse pod;
+  pod.set_pod_sandbox_id("bench-pod");
+  replies_["RunPodSandbox"] = test::ToBuffer(pod.SerializeAsString());
+}
+
+int CannedBackend::Run(const std::string& socket_path) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const auto server = test::GenericServer::Start(socket_path, *this);
+  if (!server.ok()) {
+    std::fprintf(stderr, "%s\n", Describe(server.status()).c_str());
+    return 2;
+  }
+  int signal = 0;
+  sigwait(&signals, &signal);
+  return 0;
+}
+
+grpc::ByteBuffer CannedBackend::ListReply(const grpc::ByteBuffer& request) const {
+  cri::ListContainersRequest parsed;
+  const std::string bytes = test::ToBytes(request);
+  if (!parsed.ParseFromString(bytes)) return {};
+  const auto list = lists_.find(parsed.filter().id());
+  return list == lists_.end() ? test::ToBuffer("") : list->second;
+}
+
+void CannedBackend::OnCall(const test::ServerCallPtr& /*call*/) {}
+
+// Every method served here has one request, so there is no need to wait for the stream's end.
+void CannedBackend::OnMessage(const test::ServerCallPtr& call, const grpc::ByteBuffer& message) {
+  const std::string method = call->path().substr(call->path().rfind('/') + 1);
+  if (method == "CreateContainer") {
+    cri::CreateContainerResponse response;
+    response.set_container_id(fmt::format("{:064x}", next_container_++));
+    return call->WriteLast(test::ToBuffer(response.SerializeAsString()), grpc::Status::OK);
+  }
+  if (method == "ListContainers") return call->WriteLast(ListReply(message), grpc::Status::OK);
+  if (method == "GetContainerEvents") return;
+  const auto reply = replies_.find(method);
+  call->WriteLast(reply == replies_.end() ? test::ToBuffer("") : reply->second, grpc::Status::OK);
+}
+
+void CannedBackend::OnHalfClosed(const test::ServerCallPtr& /*call*/) {}
+
+void CannedBackend::OnEnd(const test::ServerCallPtr& /*call*/, bool /*cancelled*/) {}
+
+}  // namespace resmgr::bench

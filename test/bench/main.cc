@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// resmgr-bench: what cri-resmgr costs between a client and a runtime (README.md beside this file).
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include <sched.h>
+
+#include "pkg/base/parse.h"
+#include "test/bench/canned_backend.h"
+#include "test/bench/measure.h"
+#include "test/bench/process_stats.h"
+#include "test/bench/report.h"
+#include "test/bench/soak.h"
+
+namespace resmgr::bench {
+namespace {
+
+constexpr int kRounds = 21;
+constexpr int kQuickRounds = 5;
+constexpr double kQuickFactor = 0.5;
+
+struct Flags {
+  std::string backend;  // serve as the backend on this socket
+  std::string daemon = RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr";
+  std::string only;  // part of a scenario's name
+  int cpu = 0;       // -1: do not pin
+  int rounds = kRounds;
+  double factor = 1;
+  int64_t soak = 0;
+  bool json = false;
+  bool check = false;
+};
+
+constexpr char kUsage[] =
+    "usage: resmgr-bench [--quick] [--json] [--check] [--rounds N] [--only PART-OF-NAME]\n"
+    "                    [--cpu N (-1: not pinned)] [--daemon PROGRAM] [--soak CALLS]\n";
+
+bool Parse(int argc, char** argv, Flags* flags) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view flag = argv[i];
+    if (flag == "--quick") {
+      flags->rounds = kQuickRounds;
+      flags->factor = kQuickFactor;
+      continue;
+    }
+    if (flag == "--json" || flag == "--check") {
+      (flag == "--json" ? flags->json : flags->check) = true;
+      continue;
+    }
+    if (++i == argc) return false;
+    const std::string value = argv[i];
+    const auto number = ParseInt(value);
+    if (flag == "--backend") {
+      flags->backend = value;
+    } else if (flag == "--daemon") {
+      flags->daemon = value;
+    } else if (flag == "--only") {
+      flags->only = value;
+    } else if (flag == "--cpu" && number) {
+      flags->cpu = static_cast<int>(*number);
+    } else if (flag == "--rounds" && number && *number > 0) {
+      flags->rounds = static_cast<int>(*number);
+    } else if (flag == "--soak" && number && *number > 0) {
+      flags->soak = *number;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Client, backend and proxies share one CPU: what they cost adds up instead of hiding behind
+// wake-ups of another one, and the control stays within a few percent.
+bool Pin(int cpu) {
+  if (cpu < 0) return true;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<size_t>(cpu), &set);
+  return ::sched_setaffinity(0, sizeof(set), &set) == 0;
+}
+
+int RunSoak(Testbed& bed, int64_t calls) {
+  const auto result = Soak(bed, calls);
+  if (!result.ok()) {
+    std::fprintf(stderr, "%s\n", Describe(result.status()).c_str());
+    return 2;
+  }
+  std::printf(
+      "%lld calls in %.1f s, %lld errors%s%s, RSS %lld KiB after a tenth, %lld KiB at the end\n",
+      static_cast<long long>(result->calls), result->seconds,
+      static_cast<long long>(result->errors), result->errors > 0 ? ": " : "",
+      result->first_error.c_str(), static_cast<long long>(result->rss_early_kib),
+      static_cast<long long>(result->rss_late_kib));
+  return result->errors == 0 ? 0 : 1;
+}
+
+StatusOr<ProcessFigures> MeasureProcesses(Testbed& bed) {
+  ProcessFigures figures;
+  // Before the start-up times: the peak belongs to the calls that were just made.
+  figures.byte_relay_peak_kib = PeakRssKib(bed.at(Testbed::kByteRelay).process->pid());
+  figures.daemon_peak_kib = PeakRssKib(bed.at(Testbed::kDaemon).process->pid());
+  const auto milliseconds = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration<double, std::milli>(time).count();
+  };
+  RESMGR_ASSIGN_OR_RETURN(const auto relay, bed.StartUpTime(Testbed::kByteRelay));
+  RESMGR_ASSIGN_OR_RETURN(const auto daemon, bed.StartUpTime(Testbed::kDaemon));
+  figures.byte_relay_start_ms = milliseconds(relay);
+  figures.daemon_start_ms = milliseconds(daemon);
+  return figures;
+}
+
+Status RunBench(Testbed& bed, const Flags& flags, bool* met) {
+  std::vector<Scenario> scenarios = AllScenarios(flags.factor);
+  std::erase_if(scenarios, [&](const Scenario& scenario) {
+    return scenario.name.find(flags.only) == std::string::npos;
+  });
+  RESMGR_RETURN_IF_ERROR(RunPod(*bed.at(Testbed::kDaemon).client));
+  RESMGR_ASSIGN_OR_RETURN(const auto summaries, Measure(bed, scenarios, flags.rounds));
+  RESMGR_ASSIGN_OR_RETURN(const auto figures, MeasureProcesses(bed));
+  std::fputs((flags.json ? Json(summaries, figures) : Table(summaries, figures)).c_str(), stdout);
+  *met = AllMet(summaries, figures);
+  return OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  if (!Parse(argc, argv, &flags)) {
+    std::fputs(kUsage, stderr);
+    return 1;
+  }
+  if (!flags.backend.empty()) return CannedBackend().Run(flags.backend);
+  if (!Pin(flags.cpu)) {
+    std::fprintf(stderr, "cannot run on CPU %d\n", flags.cpu);
+    return 2;
+  }
+  const auto bed = Testbed::Start(flags.daemon);
+  if (!bed.ok()) {
+    std::fprintf(stderr, "%s\n", Describe(bed.status()).c_str());
+    return 2;
+  }
+  if (flags.soak > 0) return RunSoak(**bed, flags.soak);
+  bool met = false;
+  if (const Status status = RunBench(**bed, flags, &met); !status.ok()) {
+    std::fprintf(stderr, "%s\n", Describe(status).c_str());
+    return 2;
+  }
+  return met || !flags.check ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace resmgr::bench
+
+int main(int argc, char** argv) {
+  return resmgr::bench::Main(argc, argv);
+}

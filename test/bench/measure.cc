@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/bench/measure.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "test/bench/process_stats.h"
+
+namespace resmgr::bench {
+
+namespace {
+
+using Round = std::array<Sample, Testbed::kCandidates>;
+
+double Microseconds(std::chrono::nanoseconds duration) {
+  return std::chrono::duration<double, std::micro>(duration).count();
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  if (values.size() % 2 == 1) return values[middle];
+  return (values[middle - 1] + values[middle]) / 2;
+}
+
+double MedianOf(const std::vector<Round>& rounds,
+                const std::function<double(const Round&)>& value) {
+  std::vector<double> values;
+  for (const Round& round : rounds)
+    values.push_back(value(round));
+  return Median(std::move(values));
+}
+
+StatusOr<Sample> RunOnce(Candidate& candidate, const Scenario& scenario, int* number) {
+  const int first = *number;
+  *number += scenario.calls;
+  const pid_t pid = candidate.process ? candidate.process->pid() : 0;
+  const auto cpu_before = pid != 0 ? CpuTime(pid) : std::chrono::nanoseconds(0);
+  LoadResult result =
+      candidate.client->Run({.path = RuntimePath(scenario.method),
+                             .calls = scenario.calls,
+                             .concurrency = scenario.concurrency,
+                             .request = [&](int i) { return scenario.request(first + i); },
+                             .keep_replies = scenario.creates});
+  const auto cpu = pid != 0 ? CpuTime(pid) - cpu_before : std::chrono::nanoseconds(0);
+  if (result.errors > 0) {
+    return Unavailable("{} over {}: {} of {} calls failed: {}", scenario.name, candidate.name,
+                       result.errors, scenario.calls, result.first_error);
+  }
+  if (scenario.creates) RESMGR_RETURN_IF_ERROR(RemoveContainers(*candidate.client, result.replies));
+  std::sort(result.latencies.begin(), result.latencies.end());
+  const size_t count = result.latencies.size();
+  Sample sample;
+  sample.p50 = Microseconds(result.latencies[count / 2]);
+  sample.p99 = Microseconds(result.latencies[count * 99 / 100]);
+  sample.calls_per_second = scenario.calls / std::chrono::duration<double>(result.elapsed).count();
+  sample.cpu = Microseconds(cpu) / scenario.calls;
+  return sample;
+}
+
+Summary Summarize(const Scenario& scenario, const std::vector<Round>& rounds) {
+  Summary summary;
+  summary.scenario = scenario;
+  for (size_t i = 0; i < Testbed::kCandidates; ++i) {
+    Sample& median = summary.medians[i];
+    median.p50 = MedianOf(rounds, [i](const Round& round) { return round[i].p50; });
+    median.p99 = MedianOf(rounds, [i](const Round& round) { return round[i].p99; });
+    median.calls_per_second =
+        MedianOf(rounds, [i](const Round& round) { return round[i].calls_per_second; });
+    median.cpu = MedianOf(rounds, [i](const Round& round) { return round[i].cpu; });
+  }
+  const auto added = [&](size_t candidate) {
+    return MedianOf(rounds, [candidate](const Round& round) {
+      const double direct = round[Testbed::kDirect].p50;
+      return (round[candidate].p50 - direct) / (round[Testbed::kByteRelay].p50 - direct);
+    });
+  };
+  const auto cpu = [&](size_t candidate) {
+    return MedianOf(rounds, [candidate](const Round& round) {
+      return round[candidate].cpu / round[Testbed::kByteRelay].cpu;
+    });
+  };
+  summary.added = added(Testbed::kDaemon);
+  summary.added_again = added(Testbed::kByteRelayAgain);
+  summary.cpu_ratio = cpu(Testbed::kDaemon);
+  summary.cpu_again = cpu(Testbed::kByteRelayAgain);
+  return summary;
+}
+
+}  // namespace
+
+StatusOr<std::vector<Summary>> Measure(Testbed& bed, const std::vector<Scenario>& scenarios,
+                                       int rounds) {
+  std::vector<std::vector<Round>> results(scenarios.size());
+  int number = 0;
+  // Round -1 warms everything up and is not counted.
+  for (int round = -1; round < rounds; ++round) {
+    for (size_t s = 0; s < scenarios.size(); ++s) {
+      Round samples;
+      for (size_t i = 0; i < Testbed::kCandidates; ++i) {
+        const size_t turn = (i + static_cast<size_t>(round + 1)) % Testbed::kCandidates;
+        RESMGR_ASSIGN_OR_RETURN(samples[turn], RunOnce(bed.at(turn), scenarios[s], &number));
+      }
+      if (round >= 0) results[s].push_back(samples);
+    }
+  }
+  std::vector<Summary> summaries;
+  for (size_t s = 0; s < scenarios.size(); ++s)
+    summaries.push_back(Summarize(scenarios[s], results[s]));
+  return summaries;
+}
+
+}  // namespace resmgr::bench

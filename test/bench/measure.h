@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "test/bench/scenario.h"
+#include "test/bench/testbed.h"
+
+namespace resmgr::bench {
+
+// One burst of one scenario over one candidate.
+struct Sample {
+  double p50 = 0;  // microseconds
+  double p99 = 0;
+  double calls_per_second = 0;
+  double cpu = 0;  // microseconds of the proxy per call
+};
+
+// Medians over all rounds. Ratios are medians of the ratios of each round, so that what slows a
+// whole round down cancels out.
+struct Summary {
+  Scenario scenario;
+  std::array<Sample, Testbed::kCandidates> medians;
+  double added = 0;        // what cri-resmgr adds to the direct p50, in what the byte relay adds
+  double cpu_ratio = 0;    // its CPU per call, in the byte relay's
+  double added_again = 0;  // the same for the second byte relay: how far to trust the numbers
+  double cpu_again = 0;
+
+  bool AddedOk() const { return !scenario.added_limit || added <= *scenario.added_limit; }
+  bool CpuOk() const { return !scenario.cpu_limit || cpu_ratio <= *scenario.cpu_limit; }
+};
+
+// Runs every scenario over every candidate, `rounds` times, the candidates one after the other in
+// an order that changes from round to round. Unavailable: a call failed.
+StatusOr<std::vector<Summary>> Measure(Testbed& bed, const std::vector<Scenario>& scenarios,
+                                       int rounds);
+
+}  // namespace resmgr::bench

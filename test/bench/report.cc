@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/bench/report.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace resmgr::bench {
+
+namespace {
+
+std::string Marked(double value, const std::optional<double>& limit) {
+  if (!limit) return fmt::format("{:5.2f}          ", value);
+  return fmt::format("{:5.2f} <={:4.2f} {}", value, *limit, value <= *limit ? "ok" : "NO");
+}
+
+nlohmann::json SampleJson(const Sample& sample) {
+  return {{"p50_us", sample.p50},
+          {"p99_us", sample.p99},
+          {"calls_per_second", sample.calls_per_second},
+          {"cpu_us_per_call", sample.cpu}};
+}
+
+nlohmann::json LimitJson(const std::optional<double>& limit) {
+  return limit ? nlohmann::json(*limit) : nlohmann::json(nullptr);
+}
+
+}  // namespace
+
+std::string Table(const std::vector<Summary>& summaries, const ProcessFigures& figures) {
+  std::string text =
+      fmt::format("{:<21}{:>3}  {:>24}  {:>17}  {:>17}  {:>13}  {:<15}  {:<15}  {}\n", "call", "c",
+                  "p50 us direct/relay/ours", "p99 us relay/ours", "calls/s relay/ours",
+                  "CPU relay/ours", "added (ratio)", "CPU (ratio)", "A/A");
+  for (const Summary& summary : summaries) {
+    const Sample& direct = summary.medians[Testbed::kDirect];
+    const Sample& relay = summary.medians[Testbed::kByteRelay];
+    const Sample& ours = summary.medians[Testbed::kDaemon];
+    text += fmt::format(
+        "{:<21}{:>3}  {:>8.0f}{:>8.0f}{:>8.0f}  {:>8.0f} {:>8.0f}  {:>8.0f} {:>8.0f}   {:>6.1f} "
+        "{:>6.1f}  {:<15}  {:<15}  {:.2f} {:.2f}\n",
+        summary.scenario.name, summary.scenario.concurrency, direct.p50, relay.p50, ours.p50,
+        relay.p99, ours.p99, relay.calls_per_second, ours.calls_per_second, relay.cpu, ours.cpu,
+        Marked(summary.added, summary.scenario.added_limit),
+        Marked(summary.cpu_ratio, summary.scenario.cpu_limit), summary.added_again,
+        summary.cpu_again);
+  }
+  const auto verdict = [](bool met) { return met ? "ok" : "NO"; };
+  text += fmt::format("peak RSS    byte relay {:5.1f} MiB   cri-resmgr {:5.1f} MiB  <=20 {}\n",
+                      static_cast<double>(figures.byte_relay_peak_kib) / 1024.0,
+                      static_cast<double>(figures.daemon_peak_kib) / 1024.0,
+                      verdict(figures.daemon_peak_kib <= ProcessFigures::kPeakLimitKib));
+  text += fmt::format("first reply byte relay {:5.1f} ms    cri-resmgr {:5.1f} ms   <=30 {}\n",
+                      figures.byte_relay_start_ms, figures.daemon_start_ms,
+                      verdict(figures.daemon_start_ms <= ProcessFigures::kStartLimitMs));
+  return text;
+}
+
+std::string Json(const std::vector<Summary>& summaries, const ProcessFigures& figures) {
+  nlohmann::json document;
+  for (const Summary& summary : summaries) {
+    document["calls"].push_back({{"name", summary.scenario.name},
+                                 {"concurrency", summary.scenario.concurrency},
+                                 {"direct", SampleJson(summary.medians[Testbed::kDirect])},
+                                 {"byte_relay", SampleJson(summary.medians[Testbed::kByteRelay])},
+                                 {"cri_resmgr", SampleJson(summary.medians[Testbed::kDaemon])},
+                                 {"added_ratio", summary.added},
+                                 {"added_limit", LimitJson(summary.scenario.added_limit)},
+                                 {"cpu_ratio", summary.cpu_ratio},
+                                 {"cpu_limit", LimitJson(summary.scenario.cpu_limit)},
+                                 {"control_added_ratio", summary.added_again},
+                                 {"control_cpu_ratio", summary.cpu_again}});
+  }
+  document["start_ms"] = {{"byte_relay", figures.byte_relay_start_ms},
+                          {"cri_resmgr", figures.daemon_start_ms}};
+  document["peak_rss_kib"] = {{"byte_relay", figures.byte_relay_peak_kib},
+                              {"cri_resmgr", figures.daemon_peak_kib}};
+  document["targets_met"] = AllMet(summaries, figures);
+  return document.dump(2) + "\n";
+}
+
+bool AllMet(const std::vector<Summary>& summaries, const ProcessFigures& figures) {
+  return figures.daemon_start_ms <= ProcessFigures::kStartLimitMs &&
+         figures.daemon_peak_kib <= ProcessFigures::kPeakLimitKib &&
+         std::all_of(summaries.begin(), summaries.end(),
+                     [](const Summary& summary) { return summary.AddedOk() && summary.CpuOk(); });
+}
+
+}  // namespace resmgr::bench

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "test/bench/measure.h"
+
+namespace resmgr::bench {
+
+// What is measured once per process instead of per call.
+struct ProcessFigures {
+  double byte_relay_start_ms = 0;
+  double daemon_start_ms = 0;
+  int64_t byte_relay_peak_kib = 0;
+  int64_t daemon_peak_kib = 0;
+
+  static constexpr double kStartLimitMs = 30;
+  static constexpr int64_t kPeakLimitKib = 20 * 1024;
+};
+
+// A table for people; every figure that has a target is marked.
+std::string Table(const std::vector<Summary>& summaries, const ProcessFigures& figures);
+// One JSON document with the same figures.
+std::string Json(const std::vector<Summary>& summaries, const ProcessFigures& figures);
+// Whether every target is met.
+bool AllMet(const std::vector<Summary>& summaries, const ProcessFigures& figures);
+
+}  // namespace resmgr::bench

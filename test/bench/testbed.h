@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "test/bench/load_client.h"
+#include "test/support/containerd/child_process.h"
+
+namespace resmgr::bench {
+
+// A way to the backend that calls can take.
+struct Candidate {
+  std::string name;
+  std::string socket;
+  std::unique_ptr<test::ChildProcess> process;  // none for the direct way
+  std::unique_ptr<LoadClient> client;
+};
+
+// The backend and all candidates as processes of their own in one directory, gone with the object.
+// What they inherit (the CPU that they are pinned to) is that of the thread that makes it.
+class Testbed {
+ public:
+  enum Index : size_t { kDirect, kByteRelay, kByteRelayAgain, kDaemon, kCandidates };
+
+  // `daemon` is the program to measure. Unavailable: something did not start.
+  static StatusOr<std::unique_ptr<Testbed>> Start(const std::string& daemon);
+  ~Testbed();
+  Testbed(const Testbed&) = delete;
+  Testbed& operator=(const Testbed&) = delete;
+
+  Candidate& at(size_t index) { return candidates_[index]; }
+
+  // From the start of the process to its first answer; the median of some starts.
+  StatusOr<std::chrono::nanoseconds> StartUpTime(size_t index);
+
+ private:
+  explicit Testbed(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  std::vector<std::string> Command(size_t index, const std::string& name) const;
+  std::string SocketOf(const std::string& name) const { return directory_ / (name + ".sock"); }
+
+  std::filesystem::path directory_;
+  std::string daemon_;
+  std::unique_ptr<test::ChildProcess> backend_;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace resmgr::bench

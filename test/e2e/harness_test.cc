@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The private containerd of the end-to-end tests.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/e2e/node.h"
+
+namespace resmgr::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// Everything on the machine that names this containerd's directory.
+std::vector<std::string> Traces(const std::filesystem::path& directory) {
+  const std::string name = directory.filename();
+  std::vector<std::string> traces;
+  if (std::filesystem::exists(directory)) traces.push_back(directory);
+  for (const auto& hierarchy : std::filesystem::directory_iterator("/sys/fs/cgroup")) {
+    for (const auto& top : {hierarchy.path(), hierarchy.path() / name}) {
+      if (top.filename() == name && std::filesystem::exists(top)) traces.push_back(top);
+    }
+  }
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    if (line.find(name) != std::string::npos) traces.push_back(line);
+  }
+  for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+    const std::string command = ReadFile(process.path() / "cmdline");
+    if (command.find(name) != std::string::npos) traces.push_back(command);
+  }
+  return traces;
+}
+
+TEST(HarnessTest, LeavesNothingBehind) {
+  auto node = Node::OnContainerd({.relayed = false});
+  ASSERT_TRUE(node.ok()) << Describe(node.status());
+  const std::filesystem::path directory = (*node)->containerd().directory();
+  const auto pod = (*node)->Run(BestEffort("left"));
+  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
+  EXPECT_THAT(Traces(directory), Not(IsEmpty()));
+
+  node->reset();
+  EXPECT_THAT(Traces(directory), IsEmpty());
+}
+
+TEST(HarnessTest, ContainersOutliveContainerd) {
+  auto node = Node::OnContainerd({.relayed = false});
+  ASSERT_TRUE(node.ok()) << Describe(node.status());
+  Containerd& containerd = (*node)->containerd();
+  const auto pod = (*node)->Run(BestEffort("survivor"));
+  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
+
+  containerd.Kill();
+  EXPECT_TRUE(containerd.AllowedCpus(pod->container_id).has_value());
+  ASSERT_TRUE((*node)->RestartContainerd().ok()) << containerd.Log();
+  const auto status = (*node)->client().ContainerStatus(pod->container_id);
+  ASSERT_TRUE(status.ok()) << Describe(status.status());
+  EXPECT_EQ(status->state(), cri::CONTAINER_RUNNING);
+}
+
+// The watch sees a container as it is: nothing before its start and after its end.
+TEST(HarnessTest, TellsTheCpusOfRunningContainersOnly) {
+  auto node = Node::OnContainerd({.relayed = false});
+  ASSERT_TRUE(node.ok()) << Describe(node.status());
+  const Containerd& containerd = (*node)->containerd();
+  CriClient& client = (*node)->client();
+  const cri::PodSandboxConfig config = (*node)->PodConfig(BestEffort("pinned"));
+  const auto pod = client.RunPod(config);
+  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
+  cri::ContainerConfig container = Node::ContainerConfig(BestEffort("pinned"));
+  container.mutable_linux()->mutable_resources()->set_cpuset_cpus("0");
+  const auto id = client.CreateContainer(*pod, config, container);
+  ASSERT_TRUE(id.ok()) << Describe(id.status());
+
+  EXPECT_EQ(containerd.AllowedCpus(*id), std::nullopt);
+  ASSERT_TRUE(client.StartContainer(*id).ok());
+  EXPECT_EQ(containerd.AllowedCpus(*id), CpuSet{0});
+  EXPECT_EQ(client.AllowedCpus(*id).value_or(""), "0");
+  ASSERT_TRUE(client.StopContainer(*id).ok());
+  EXPECT_EQ(containerd.AllowedCpus(*id), std::nullopt);
+}
+
+TEST(HarnessTest, ServesASecondRuntimeHandler) {
+  auto node = Node::OnContainerd({.relayed = false});
+  ASSERT_TRUE(node.ok()) << Describe(node.status());
+  CriClient& client = (*node)->client();
+  const auto pod = client.RunPod((*node)->PodConfig(BestEffort("second")), "second");
+  EXPECT_TRUE(pod.ok()) << Describe(pod.status());
+  const auto unknown = client.RunPod((*node)->PodConfig(BestEffort("third")), "third");
+  EXPECT_THAT(std::string(Message(unknown.status())), HasSubstr("third"));
+}
+
+}  // namespace
+}  // namespace resmgr::test

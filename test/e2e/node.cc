@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/e2e/node.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "test/support/cri_client/specs.h"
+
+namespace resmgr::test {
+namespace {
+
+constexpr int64_t kMilli = 1000;
+
+}  // namespace
+
+Workload Guaranteed(const std::string& name, int cpus) {
+  const MilliCpu cpu{cpus * kMilli};
+  return {.name = name, .qos = QosClass::kGuaranteed, .cpu_request = cpu, .cpu_limit = cpu};
+}
+
+Workload Burstable(const std::string& name, MilliCpu request) {
+  return {.name = name, .qos = QosClass::kBurstable, .cpu_request = request, .cpu_limit = {}};
+}
+
+Workload BestEffort(const std::string& name) {
+  return {.name = name, .qos = QosClass::kBestEffort, .cpu_request = {}, .cpu_limit = {}};
+}
+
+StatusOr<std::unique_ptr<Node>> Node::OnContainerd(Options options) {
+  std::unique_ptr<Node> node(new Node(options));
+  RESMGR_ASSIGN_OR_RETURN(node->containerd_, Containerd::Start());
+  node->directory_ = node->containerd_->directory();
+  RESMGR_RETURN_IF_ERROR(node->Open([containerd = node->containerd_.get()](const std::string& id) {
+    return containerd->AllowedCpus(id);
+  }));
+  return node;
+}
+
+StatusOr<std::unique_ptr<Node>> Node::OnFakeRuntime(int cpus, Options options) {
+  std::unique_ptr<Node> node(new Node(options));
+  std::string directory = "/tmp/resmgr-XXXXXX";
+  if (::mkdtemp(directory.data()) == nullptr) {
+    return Unavailable("cannot make a directory in /tmp: {}", std::strerror(errno));
+  }
+  node->directory_ = directory;
+  node->topology_ = fmt::format("synthetic:package:1 core:{} pu:1", cpus);
+  FakeRuntime::Options fake;
+  fake.store.cpus = cpus;
+  fake.record = false;
+  node->fake_ = std::make_unique<FakeRuntime>(fake);
+  RESMGR_RETURN_IF_ERROR(node->fake_->Start(node->RuntimeSocket()));
+  RESMGR_RETURN_IF_ERROR(
+      node->Open([self = node.get()](const std::string& id) { return self->FakeCpus(id); }));
+  return node;
+}
+
+Node::~Node() {
+  watch_.reset();
+  relay_.reset();
+  if (fake_ == nullptr) return;  // containerd removes its directory itself
+  fake_.reset();
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+Status Node::Open(PlacementWatch::Reader cpus) {
+  watch_ = std::make_unique<PlacementWatch>(std::move(cpus));
+  runtime_ = std::make_unique<CriClient>(RuntimeSocket(), options_.version);
+  if (options_.relayed) return StartRelay();
+  client_ = std::make_unique<CriClient>(RuntimeSocket(), options_.version);
+  return OkStatus();
+}
+
+Status Node::StartRelay() {
+  RESMGR_ASSIGN_OR_RETURN(
+      relay_,
+      DaemonProcess::Start(
+          {"-policy", "static", "-reserved-resources", "CPU=cpuset:0", "-topology", topology_,
+           "-runtime-socket", RuntimeSocket(), "-relay-socket", RelaySocket(), "-relay-dir",
+           directory_ / "relay-state", "-config-socket", directory_ / "config.sock",
+           "-admin-socket", directory_ / "admin.sock", "-agent-socket", "disabled"},
+          directory_ / "relay.log"));
+  client_ = std::make_unique<CriClient>(RelaySocket(), options_.version);
+  return OkStatus();
+}
+
+Status Node::RestartContainerd() {
+  RESMGR_RETURN_IF_ERROR(containerd_->Restart());
+  runtime_ = std::make_unique<CriClient>(RuntimeSocket(), options_.version);
+  if (!options_.relayed) client_ = std::make_unique<CriClient>(RuntimeSocket(), options_.version);
+  return OkStatus();
+}
+
+cri::PodSandboxConfig Node::PodConfig(const Workload& workload) const {
+  const std::string uid = "uid-" + workload.name;
+  const std::string cgroup_parent =
+      containerd_ == nullptr ? "" : containerd_->CgroupParent(workload.qos, uid);
+  cri::PodSandboxConfig config = MakePod(
+      {.name = workload.name, .uid = uid, .qos = workload.qos, .cgroup_parent = cgroup_parent});
+  config.clear_hostname();  // the pod has the host's
+  config.set_log_directory(PodLogs());
+  return config;
+}
+
+cri::ContainerConfig Node::ContainerConfig(const Workload& workload) {
+  cri::ContainerConfig config = MakeContainer({.name = workload.name,
+                                               .attempt = workload.attempt,
+                                               .cpu_request = workload.cpu_request,
+                                               .cpu_limit = workload.cpu_limit,
+                                               .memory_limit = {}});
+  config.set_log_path(fmt::format("{}_{}.log", workload.name, workload.attempt));
+  return config;
+}
+
+StatusOr<RunningPod> Node::Run(const Workload& workload) {
+  RunningPod pod{
+      .workload = workload, .config = PodConfig(workload), .pod_id = "", .container_id = ""};
+  RESMGR_ASSIGN_OR_RETURN(pod.pod_id, client_->RunPod(pod.config));
+  RESMGR_RETURN_IF_ERROR(StartContainer(workload, &pod));
+  return pod;
+}
+
+Status Node::StartContainer(const Workload& workload, RunningPod* pod) {
+  pod->workload = workload;
+  RESMGR_ASSIGN_OR_RETURN(pod->container_id, client_->CreateContainer(pod->pod_id, pod->config,
+                                                                      ContainerConfig(workload)));
+  watch_->Add(pod->container_id, workload.name, workload.Exclusive());
+  return client_->StartContainer(pod->container_id);
+}
+
+Status Node::Remove(const RunningPod& pod) {
+  RESMGR_RETURN_IF_ERROR(client_->StopContainer(pod.container_id));
+  watch_->Remove(pod.container_id);
+  RESMGR_RETURN_IF_ERROR(client_->RemoveContainer(pod.container_id));
+  RESMGR_RETURN_IF_ERROR(client_->StopPod(pod.pod_id));
+  return client_->RemovePod(pod.pod_id);
+}
+
+StatusOr<CpuSet> Node::CpusInside(const RunningPod& pod) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string list, client_->AllowedCpus(pod.container_id));
+  return CpuSet::Parse(list);
+}
+
+std::optional<CpuSet> Node::FakeCpus(const std::string& container_id) {
+  const auto container = fake_->FindContainer(container_id);
+  if (!container || container->state != cri::CONTAINER_RUNNING) return std::nullopt;
+  const auto cpus = CpuSet::Parse(container->resources.cpuset_cpus());
+  if (!cpus.ok()) return std::nullopt;
+  return cpus->empty() ? CpuSet::Range(0, CpuSet::kMaxId) : *cpus;
+}
+
+}  // namespace resmgr::test

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/base/units.h"
+#include "pkg/model/pod.h"
+#include "pkg/topology/cpu_set.h"
+#include "test/e2e/placement_watch.h"
+#include "test/support/containerd/containerd.h"
+#include "test/support/containerd/daemon.h"
+#include "test/support/cri_client/cri_client.h"
+#include "test/support/fake_runtime/fake_runtime.h"
+
+namespace resmgr::test {
+
+// A pod with one container of the same name.
+struct Workload {
+  std::string name;
+  QosClass qos = QosClass::kBestEffort;
+  MilliCpu cpu_request;
+  MilliCpu cpu_limit;
+  uint32_t attempt = 0;  // of the container
+
+  // What the static policy gives CPUs of its own.
+  bool Exclusive() const { return qos == QosClass::kGuaranteed && cpu_request.IsWhole(); }
+};
+
+Workload Guaranteed(const std::string& name, int cpus);
+Workload Burstable(const std::string& name, MilliCpu request);
+Workload BestEffort(const std::string& name);
+
+// A workload on the node.
+struct RunningPod {
+  Workload workload;
+  cri::PodSandboxConfig config;
+  std::string pod_id;
+  std::string container_id;
+};
+
+// A whole node: a runtime, the built cri-resmgr with the static policy in front of it, and a client
+// in the place of the kubelet. CPU 0 is reserved. All the time a watch looks for shared containers
+// on exclusive CPUs. Thread-compatible.
+class Node {
+ public:
+  struct Options {
+    ApiVersion version = ApiVersion::kV1;
+    // Without the relay the client speaks to the runtime itself.
+    bool relayed = true;
+  };
+
+  // containerd and runc, on this machine as it is.
+  static StatusOr<std::unique_ptr<Node>> OnContainerd(Options options);
+  // The fake runtime on a synthetic machine of so many CPUs.
+  static StatusOr<std::unique_ptr<Node>> OnFakeRuntime(int cpus, Options options);
+
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  ~Node();
+
+  // Starts the relay with the same flags as the first time, and connects the client anew.
+  Status StartRelay();
+  // After containerd().Kill(): starts it again, and connects the client that asks it directly anew.
+  Status RestartContainerd();
+
+  CriClient& client() { return *client_; }
+  // Asks the runtime itself.
+  CriClient& runtime() { return *runtime_; }
+  Containerd& containerd() { return *containerd_; }
+  DaemonProcess& relay() { return *relay_; }
+  PlacementWatch& watch() { return *watch_; }
+  std::string RelayLog() const { return LastLines(directory_ / "relay.log"); }
+
+  // The pod as a kubelet describes it, on this runtime. Logs land in PodLogs().
+  cri::PodSandboxConfig PodConfig(const Workload& workload) const;
+  std::filesystem::path PodLogs() const { return directory_ / "logs"; }
+  static cri::ContainerConfig ContainerConfig(const Workload& workload);
+
+  // Creates the pod and its container and starts it.
+  StatusOr<RunningPod> Run(const Workload& workload);
+  // Another container of this workload in a pod that is there.
+  Status StartContainer(const Workload& workload, RunningPod* pod);
+  // Stops and removes the container, then the pod.
+  Status Remove(const RunningPod& pod);
+
+  // Cpus_allowed_list, read inside the container.
+  StatusOr<CpuSet> CpusInside(const RunningPod& pod);
+
+ private:
+  explicit Node(Options options) : options_(options) {}
+
+  std::filesystem::path RuntimeSocket() const { return directory_ / "containerd.sock"; }
+  std::filesystem::path RelaySocket() const { return directory_ / "relay.sock"; }
+  Status Open(PlacementWatch::Reader cpus);
+  std::optional<CpuSet> FakeCpus(const std::string& container_id);
+
+  const Options options_;
+  std::filesystem::path directory_;
+  std::string topology_ = "live";
+  std::unique_ptr<Containerd> containerd_;  // one of the two
+  std::unique_ptr<FakeRuntime> fake_;
+  std::unique_ptr<DaemonProcess> relay_;
+  std::unique_ptr<CriClient> runtime_;
+  std::unique_ptr<CriClient> client_;
+  std::unique_ptr<PlacementWatch> watch_;
+};
+
+}  // namespace resmgr::test

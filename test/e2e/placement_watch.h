@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr::test {
+
+// Looks all the time, from outside, for the one thing that must never be: a running shared
+// container that may use a CPU of a running exclusive one. Thread-safe.
+class PlacementWatch {
+ public:
+  // The CPUs that the container's process may use now; nothing while it does not run, which
+  // includes a container that is created but not started. Called on the watch's thread.
+  using Reader = std::function<std::optional<CpuSet>(const std::string& container_id)>;
+
+  explicit PlacementWatch(Reader read);
+
+  // From now on looks at this container too. `name` is for messages.
+  void Add(const std::string& container_id, const std::string& name, bool exclusive);
+  void Remove(const std::string& container_id);
+
+  // Returns after every container has been looked at once more.
+  void LookAgain() const;
+  uint64_t looks() const { return looks_; }
+
+  // What was found, one line each.
+  std::vector<std::string> violations() const;
+
+ private:
+  struct Watched {
+    std::string name;
+    bool exclusive = false;
+  };
+
+  void Run(const std::stop_token& stop);
+  void Look();
+
+  Reader read_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Watched> containers_;
+  std::vector<std::string> violations_;
+  std::atomic<uint64_t> looks_ = 0;
+  std::jthread thread_;  // last: it uses all of the above
+};
+
+}  // namespace resmgr::test

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "pkg/cri/grpc_message.h"
+#include "pkg/cri/messages.h"
+
+// Whatever a client sends in an intercepted call is read without harm, and an appended adjustment
+// never makes a readable message unreadable.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  if (const auto create = resmgr::DecodeCreateContainer(bytes); create.ok()) {
+    (void)resmgr::DecodeSandboxConfig(create->sandbox_config);
+    const std::string edited =
+        std::string(bytes) + resmgr::EncodeCreateAdjustment({.cpuset_cpus = "3"});
+    const auto again = resmgr::DecodeCreateContainer(edited);
+    if (!again.ok() || again->request.resources.cpuset_cpus != "3") __builtin_trap();
+  }
+  (void)resmgr::DecodeUpdateContainerResources(bytes);
+  (void)resmgr::DecodeRunPodSandbox(bytes);
+  (void)resmgr::DecodeId(bytes);
+  resmgr::GrpcMessageReader reader(64, [](const resmgr::GrpcMessage&) {});
+  reader.Feed(bytes);
+  (void)resmgr::DecompressGrpc(bytes, "gzip", 1 << 20);
+  return 0;
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/integration/daemon_fixture.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+namespace resmgr::test {
+
+namespace {
+
+FakeRuntime::Options RuntimeOptions(int cpus) {
+  FakeRuntime::Options options;
+  options.store.cpus = cpus;
+  return options;
+}
+
+}  // namespace
+
+bool RunsWithSanitizer() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#elif defined(__has_feature)
+  return __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+  return false;
+#endif
+}
+
+DaemonTest::DaemonTest() : runtime_(RuntimeOptions(kCpus)) {
+  // Short, because socket paths are.
+  std::string name = std::filesystem::temp_directory_path() / "resmgr-it-XXXXXX";
+  directory_ = ::mkdtemp(name.data());
+}
+
+DaemonTest::~DaemonTest() {
+  if (HasFailure() && daemon_) std::printf("%s\n", daemon_->Log().c_str());
+  daemon_.reset();
+  runtime_.Stop();
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+std::vector<std::string> DaemonTest::Flags(const std::vector<std::string>& more) const {
+  std::vector<std::string> flags = {"-relay-socket",   RelaySocket(),
+                                    "-runtime-socket", RuntimeSocket(),
+                                    "-relay-dir",      Path("state"),
+                                    "-config-socket",  Path("config.sock"),
+                                    "-admin-socket",   Path("admin.sock"),
+                                    "-agent-socket",   "disabled",
+                                    "-topology",       "synthetic:package:1 core:8 pu:1"};
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+std::vector<std::string> DaemonTest::StaticFlags(const std::vector<std::string>& more) const {
+  std::vector<std::string> flags = Flags({"-policy", "static", "-reserved-resources", "CPU=1"});
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+void DaemonTest::StartRuntime() {
+  ASSERT_THAT(runtime_.Start(RuntimeSocket()), IsOk());
+}
+
+void DaemonTest::StartDaemon(const std::vector<std::string>& flags) {
+  auto daemon = DaemonProcess::Start(flags, Path("daemon.log"));
+  ASSERT_THAT(daemon, IsOk());
+  daemon_ = *std::move(daemon);
+}
+
+void DaemonTest::StartBoth() {
+  StartRuntime();
+  if (HasFatalFailure()) return;
+  StartDaemon(StaticFlags());
+}
+
+CriClient DaemonTest::Direct(ApiVersion version) const {
+  return CriClient(RuntimeSocket(), version);
+}
+
+CriClient DaemonTest::Relayed(ApiVersion version) const {
+  return CriClient(RelaySocket(), version);
+}
+
+int64_t DaemonTest::ProcStatus(const std::string& key) {
+  std::ifstream file("/proc/" + std::to_string(pid()) + "/status");
+  for (std::string word; file >> word;) {
+    int64_t value = 0;
+    if (word == key && file >> value) return value;
+  }
+  return 0;
+}
+
+int DaemonTest::OpenFiles() {
+  const std::filesystem::directory_iterator files("/proc/" + std::to_string(pid()) + "/fd");
+  return static_cast<int>(std::distance(begin(files), end(files)));
+}
+
+DaemonTest::Running DaemonTest::Run(CriClient& client, const cri::PodSandboxConfig& pod,
+                                    const cri::ContainerConfig& container) {
+  Running running;
+  const auto pod_id = client.RunPod(pod);
+  EXPECT_THAT(pod_id, IsOk());
+  if (!pod_id.ok()) return running;
+  running.pod = *pod_id;
+  const auto id = client.CreateContainer(running.pod, pod, container);
+  EXPECT_THAT(id, IsOk());
+  if (!id.ok()) return running;
+  running.container = *id;
+  EXPECT_THAT(client.StartContainer(running.container), IsOk());
+  return running;
+}
+
+CpuSet DaemonTest::CpusAtRuntime(const std::string& container) {
+  const auto found = runtime_.FindContainer(container);
+  if (!found) return {};
+  return CpuSet::Parse(found->resources.cpuset_cpus()).value_or(CpuSet());
+}
+
+bool DaemonTest::Eventually(const std::function<bool()>& condition, milliseconds timeout) {
+  return WaitUntil("the condition", timeout, condition).ok();
+}
+
+}  // namespace resmgr::test

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/topology/cpu_set.h"
+#include "test/support/containerd/daemon.h"
+#include "test/support/cri_client/cri_client.h"
+#include "test/support/cri_client/specs.h"
+#include "test/support/fake_runtime/fake_runtime.h"
+
+namespace resmgr::test {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Works for Status and StatusOr.
+inline const Status& StatusOf(const Status& status) {
+  return status;
+}
+template <typename T>
+const Status& StatusOf(const StatusOr<T>& value) {
+  return value.status();
+}
+MATCHER(IsOk, "is OK") {
+  *result_listener << Describe(StatusOf(arg));
+  return arg.ok();
+}
+MATCHER_P(HasCode, code, "has this status code") {
+  *result_listener << Describe(StatusOf(arg));
+  return StatusOf(arg).code() == code;
+}
+
+// How soon something that happens "at once" has to be seen, on a machine that is busy with other
+// tests.
+inline constexpr milliseconds kAtOnce{1000};
+// What a wait for something that certainly comes may take before a test gives up.
+inline constexpr milliseconds kPatience{20'000};
+
+// Whether memory and times mean anything: sanitizers change both.
+bool RunsWithSanitizer();
+
+// A cri-resmgr process before a fake runtime, each test in a directory of its own. The machine has
+// kCpus CPUs, of which one is reserved under the static policy.
+class DaemonTest : public testing::Test {
+ protected:
+  static constexpr int kCpus = 8;
+
+  DaemonTest();
+  ~DaemonTest() override;
+
+  std::string Path(std::string_view name) const { return directory_ / name; }
+  std::string RuntimeSocket() const { return Path("runtime.sock"); }
+  std::string RelaySocket() const { return Path("relay.sock"); }
+
+  // The flags that keep a daemon within the directory, then `more`.
+  std::vector<std::string> Flags(const std::vector<std::string>& more) const;
+  std::vector<std::string> StaticFlags(const std::vector<std::string>& more = {}) const;
+
+  void StartRuntime();
+  void StartDaemon(const std::vector<std::string>& flags);
+  // Both, with the static policy; returns when the daemon has adopted what the runtime holds.
+  void StartBoth();
+
+  CriClient Direct(ApiVersion version = ApiVersion::kV1) const;
+  CriClient Relayed(ApiVersion version = ApiVersion::kV1) const;
+
+  pid_t pid() { return daemon_->process().pid(); }
+  // From /proc/PID/status, "VmHWM:" for example; 0 where there is none.
+  int64_t ProcStatus(const std::string& key);
+  int OpenFiles();
+
+  // Runs a pod with one container in it and starts that.
+  struct Running {
+    std::string pod;
+    std::string container;
+  };
+  Running Run(CriClient& client, const cri::PodSandboxConfig& pod,
+              const cri::ContainerConfig& container);
+
+  // The container's CPUs at the runtime; empty where nothing was set.
+  CpuSet CpusAtRuntime(const std::string& container);
+  // Waits until the condition holds.
+  static bool Eventually(const std::function<bool()>& condition, milliseconds timeout = kPatience);
+
+  std::filesystem::path directory_;
+  FakeRuntime runtime_;
+  std::unique_ptr<DaemonProcess> daemon_;
+};
+
+}  // namespace resmgr::test

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients that do not speak the protocol, speak half of it, or come in masses.
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "pkg/sys/unique_fd.h"
+#include "test/integration/daemon_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+constexpr char kVersion[] = "/runtime.v1.RuntimeService/Version";
+
+// An HTTP/2 frame with any header.
+std::string Frame(uint32_t length, uint8_t type, uint8_t flags, uint32_t stream,
+                  const std::string& payload) {
+  std::string frame;
+  for (const int shift : {16, 8, 0})
+    frame += static_cast<char>(length >> shift & 0xff);
+  frame += static_cast<char>(type);
+  frame += static_cast<char>(flags);
+  for (const int shift : {24, 16, 8, 0})
+    frame += static_cast<char>(stream >> shift & 0xff);
+  return frame + payload;
+}
+
+const std::string kSettings = Frame(0, 4, 0, 0, "");
+
+class HostileTest : public DaemonTest {
+ protected:
+  void SetUp() override { StartBoth(); }
+  void TearDown() override {
+    if (!daemon_) return;
+    EXPECT_TRUE(daemon_->process().Running());
+    EXPECT_TRUE(Served());
+  }
+
+  bool Served() { return Relayed().Call(kVersion, {""}).status.ok(); }
+
+  UniqueFd Connect() {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = RelaySocket();
+    std::memcpy(address.sun_path, path.data(), path.size());
+    UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+      fd.Reset();
+    }
+    return fd;
+  }
+  static void Send(const UniqueFd& fd, const std::string& bytes) {
+    // The other side may have closed already: that is an outcome, not an error.
+    (void)!::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  // Reads until the other side closes.
+  static bool ClosedByPeer(const UniqueFd& fd) {
+    while (true) {
+      pollfd state{fd.get(), POLLIN, 0};
+      if (::poll(&state, 1, static_cast<int>(kPatience.count())) != 1) return false;
+      char buffer[4096];
+      if (::read(fd.get(), buffer, sizeof(buffer)) <= 0) return true;
+    }
+  }
+};
+
+TEST_F(HostileTest, ClosesConnectionsThatAreNotHttp2) {
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), std::string(1000, '\0'),
+        std::string("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"), std::string(200'000, 'x')}) {
+    const UniqueFd fd = Connect();
+    ASSERT_TRUE(fd.valid());
+    Send(fd, bytes);
+    EXPECT_TRUE(ClosedByPeer(fd));
+  }
+}
+
+TEST_F(HostileTest, ClosesConnectionsThatBreakTheProtocol) {
+  const std::string broken[] = {
+      Frame(0xffffff, 0, 0, 1, std::string(100'000, 'x')),  // longer than allowed
+      Frame(8, 0, 0, 1, "8 bytes "),                        // data of a stream that is not open
+      Frame(4, 1, 4, 1, "\xff\xff\xff\xff"),                // headers that are not HPACK
+      Frame(4, 1, 4, 2, "\x82\x84\x86\x41"),                // a stream of the wrong parity
+      Frame(3, 4, 0, 0, "abc"),                             // settings of a wrong length
+      Frame(4, 8, 0, 0, std::string(4, '\0')),              // a window that grows by nothing
+      Frame(5, 9, 4, 1, "a b c"),                           // a continuation of nothing
+  };
+  for (const std::string& bytes : broken) {
+    const UniqueFd fd = Connect();
+    ASSERT_TRUE(fd.valid());
+    Send(fd, kPreface + kSettings + bytes);
+    ::shutdown(fd.get(), SHUT_WR);
+    EXPECT_TRUE(ClosedByPeer(fd));
+  }
+}
+
+TEST_F(HostileTest, SurvivesRandomFrames) {
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < 200; ++i) {
+    const UniqueFd fd = Connect();
+    ASSERT_TRUE(fd.valid());
+    std::string bytes = kPreface + kSettings;
+    for (uint32_t frame = 0; frame < 1 + random() % 20; ++frame) {
+      std::string payload(random() % 300, '\0');
+      for (char& c : payload)
+        c = static_cast<char>(random());
+      const auto size = static_cast<uint32_t>(payload.size());
+      bytes +=
+          Frame(random() % 10 == 0 ? random() % 70'000 : size, static_cast<uint8_t>(random() % 11),
+                static_cast<uint8_t>(random()), random() % 5, payload);
+    }
+    Send(fd, bytes);
+  }
+  EXPECT_TRUE(Served());
+}
+
+TEST_F(HostileTest, HalfOpenConnectionsDisturbNobody) {
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 100; ++i) {
+    silent.push_back(Connect());
+    ASSERT_TRUE(silent.back().valid());
+    if (i % 3 == 1) Send(silent.back(), kPreface);
+    if (i % 3 == 2) Send(silent.back(), std::string(kPreface) + kSettings + "\x00\x00");
+  }
+  for (int i = 0; i < 20; ++i)
+    EXPECT_TRUE(Served());
+  silent.clear();
+}
+
+TEST_F(HostileTest, ConnectionsThatCloseInAllStagesLeaveNothingOpen) {
+  ASSERT_TRUE(Served());
+  const int before = OpenFiles();
+  for (int i = 0; i < 2000; ++i) {
+    const UniqueFd fd = Connect();
+    ASSERT_TRUE(fd.valid());
+    if (i % 4 == 1) Send(fd, kPreface);
+    if (i % 4 == 2) Send(fd, kPreface + kSettings);
+    if (i % 4 == 3) Send(fd, "garbage");
+  }
+  // One more than before may be on its way out: that of the last check.
+  EXPECT_TRUE(Eventually([&] { return OpenFiles() <= before + 2; })) << OpenFiles() << " files";
+}
+
+TEST_F(HostileTest, MoreConnectionsThanFilesAreSurvived) {
+  std::vector<UniqueFd> flood;
+  CriClient first = Relayed();
+  ASSERT_TRUE(first.Call(kVersion, {""}).status.ok());
+  for (int i = 0; i < 900; ++i) {
+    flood.push_back(Connect());
+    Send(flood.back(), kPreface + kSettings);
+  }
+  // Who was there before is served on.
+  EXPECT_TRUE(first.Call(kVersion, {""}).status.ok());
+  flood.clear();
+  EXPECT_TRUE(Eventually([&] { return Served(); }));
+}
+
+TEST_F(HostileTest, ClientThatTakesNoAnswersIsNotBufferedFor) {
+  if (RunsWithSanitizer()) GTEST_SKIP() << "memory means nothing under a sanitizer";
+  const int64_t before = ProcStatus("VmRSS:");
+  const UniqueFd fd = Connect();
+  ASSERT_TRUE(fd.valid());
+  // Pings want an answer each; nobody reads them here.
+  std::string pings;
+  for (int i = 0; i < 1000; ++i)
+    pings += Frame(8, 6, 0, 0, "12345678");
+  std::string bytes = kPreface + kSettings;
+  for (int i = 0; i < 2000; ++i) {
+    pollfd state{fd.get(), POLLOUT, 0};
+    if (::poll(&state, 1, 100) != 1) break;
+    if (::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) break;
+    bytes = pings;
+  }
+  EXPECT_TRUE(Served());
+  EXPECT_LT(ProcStatus("VmRSS:"), before + 6 * 1024);
+}
+
+}  // namespace
+}  // namespace resmgr::test

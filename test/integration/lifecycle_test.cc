@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon as a process: its socket, its end, its options that only print, its exit codes.
+#include <csignal>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "test/integration/daemon_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kVersion[] = "/runtime.v1.RuntimeService/Version";
+
+class LifecycleTest : public DaemonTest {
+ protected:
+  struct Outcome {
+    int code = -1;
+    std::string output;
+  };
+  // Runs the program with these flags to its end.
+  Outcome RunToEnd(std::vector<std::string> flags) {
+    const std::string log = Path("run-" + std::to_string(runs_++) + ".log");
+    flags.insert(flags.begin(), RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr");
+    auto process = ChildProcess::Start(flags, log);
+    EXPECT_THAT(process, IsOk());
+    if (!process.ok()) return {};
+    const auto code = (*process)->Wait(kPatience);
+    EXPECT_THAT(code, IsOk());
+    return {code.value_or(-1), ReadFile(log)};
+  }
+  std::string Write(const std::string& name, const std::string& text) {
+    std::ofstream(Path(name)) << text;
+    return Path(name);
+  }
+
+  int runs_ = 0;
+};
+
+TEST_F(LifecycleTest, SecondInstanceDoesNotStealTheSocket) {
+  StartBoth();
+  CriClient client = Relayed();
+  ASSERT_TRUE(client.Call(kVersion, {""}).status.ok());
+  const Outcome second = RunToEnd(StaticFlags());
+  EXPECT_EQ(second.code, 2);
+  EXPECT_THAT(second.output, HasSubstr(RelaySocket()));
+  EXPECT_TRUE(client.Call(kVersion, {""}).status.ok());
+  EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok()) << "new clients still reach the first";
+}
+
+TEST_F(LifecycleTest, SocketOfADeadInstanceIsReplaced) {
+  StartBoth();
+  daemon_->Kill();
+  ASSERT_TRUE(std::filesystem::exists(RelaySocket()));
+  StartDaemon(StaticFlags());
+  EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok());
+}
+
+TEST_F(LifecycleTest, FileInPlaceOfTheSocketIsKept) {
+  Write("relay.sock", "precious");
+  EXPECT_EQ(RunToEnd(StaticFlags()).code, 2);
+  EXPECT_EQ(ReadFile(RelaySocket()), "precious");
+}
+
+TEST_F(LifecycleTest, TerminationLetsCallsInFlightFinish) {
+  StartBoth();
+  CriClient client = Relayed();
+  runtime_.Script("ListContainers", {.hold = true});
+  runtime_.Script("CreateContainer", {.hold = true});
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  cri::CreateContainerRequest create;
+  create.set_pod_sandbox_id(*pod);
+  *create.mutable_config() = MakeGuaranteedContainer("main", 2);
+  *create.mutable_sandbox_config() = MakeGuaranteedPod("g");
+  const auto list = client.Start("ListContainers", cri::ListContainersRequest());
+  const auto created = client.Start("CreateContainer", create);
+  ASSERT_TRUE(runtime_.WaitForHeld("ListContainers", 1));
+  ASSERT_TRUE(runtime_.WaitForHeld("CreateContainer", 1));
+
+  daemon_->process().Signal(SIGTERM);
+  // New calls are refused, on the connection that stands and on others.
+  EXPECT_TRUE(Eventually([&] {
+    return client.Call(kVersion, {""}).status.error_code() == grpc::StatusCode::UNAVAILABLE;
+  }));
+  EXPECT_EQ(Relayed().Call(kVersion, {""}).status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(daemon_->process().Running());
+
+  runtime_.Release("ListContainers");
+  runtime_.Release("CreateContainer");
+  for (PendingCall* call : {list.get(), created.get()}) {
+    const auto result = call->Wait(kPatience);
+    ASSERT_TRUE(result.has_value());
+    EXPECT_TRUE(result->status.ok()) << result->status.error_message();
+  }
+  const auto code = daemon_->process().Wait(kPatience);
+  ASSERT_THAT(code, IsOk());
+  EXPECT_EQ(*code, 0);
+  EXPECT_FALSE(std::filesystem::exists(RelaySocket()));
+}
+
+TEST_F(LifecycleTest, TerminationWithoutCallsIsImmediate) {
+  StartBoth();
+  CriClient client = Relayed();
+  ASSERT_TRUE(client.Call(kVersion, {""}).status.ok());
+  daemon_->process().Signal(SIGTERM);
+  const auto code = daemon_->process().Wait(kAtOnce);
+  ASSERT_THAT(code, IsOk());
+  EXPECT_EQ(*code, 0);
+}
+
+TEST_F(LifecycleTest, TerminationAbandonsACallOnTheSecondSignal) {
+  StartBoth();
+  CriClient client = Relayed();
+  runtime_.Script("ListContainers", {.hold = true});
+  const auto call = client.Start("ListContainers", cri::ListContainersRequest());
+  ASSERT_TRUE(runtime_.WaitForHeld("ListContainers", 1));
+  daemon_->process().Signal(SIGTERM);
+  ASSERT_TRUE(Eventually([&] {
+    return client.Call(kVersion, {""}).status.error_code() == grpc::StatusCode::UNAVAILABLE;
+  }));
+  daemon_->process().Signal(SIGTERM);
+  EXPECT_THAT(daemon_->process().Wait(kAtOnce), IsOk());
+  const auto result = call->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->status.error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(LifecycleTest, ListsPolicies) {
+  const Outcome outcome = RunToEnd({"-list-policies"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.output, AllOf(HasSubstr("null"), HasSubstr("static")));
+}
+
+TEST_F(LifecycleTest, PrintsVersionAndHelp) {
+  EXPECT_EQ(RunToEnd({"-version"}).code, 0);
+  const Outcome help = RunToEnd({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.output, AllOf(HasSubstr("relay-socket"), HasSubstr("reserved-resources"),
+                                 HasSubstr("dump-file")));
+}
+
+TEST_F(LifecycleTest, PrintedConfigurationIsOneThatCanBeRead) {
+  const Outcome printed =
+      RunToEnd({"-print-config", "-policy=static", "--reserved-resources", "CPU=750m"});
+  EXPECT_EQ(printed.code, 0);
+  EXPECT_THAT(printed.output, AllOf(HasSubstr("static"), HasSubstr("750m")));
+  const std::string file = Write("printed.yaml", printed.output);
+  const Outcome again = RunToEnd({"-print-config", "-config", file});
+  EXPECT_EQ(again.code, 0);
+  EXPECT_EQ(again.output, printed.output);
+}
+
+TEST_F(LifecycleTest, ChecksConfigurationOfBothFormats) {
+  const std::string yaml = Write("good.yaml",
+                                 "policy:\n"
+                                 "  Active: static\n"
+                                 "  ReservedResources: {CPU: 1}\n"
+                                 "logger: {Debug: '*'}\n");
+  EXPECT_EQ(RunToEnd(Flags({"-check-config", "-config", yaml})).code, 0);
+  const std::string options = Write("good.cfg",
+                                    "# as the flags, without dashes\n"
+                                    "policy static\n"
+                                    "reserved-resources = CPU=1\n"
+                                    "dump: reset,full:.*\n");
+  EXPECT_EQ(RunToEnd(Flags({"-check-config", "-config", options})).code, 0);
+}
+
+TEST_F(LifecycleTest, MistakesAreOneLineAndExitCodeOne) {
+  struct Mistake {
+    std::vector<std::string> flags;
+    std::string names;
+  };
+  const std::vector<Mistake> mistakes = {
+      {{"-no-such-flag"}, "no-such-flag"},
+      {{"-policy", "no-such-policy"}, "no-such-policy"},
+      {{"-policy", "static", "-reserved-resources", "CPU=many"}, "many"},
+      {{"-policy", "static", "-reserved-resources", "CPU=1000"}, "1000"},
+      {{"-config", Path("missing.yaml")}, Path("missing.yaml")},
+      {{"-config", Write("key.yaml", "policy:\n  Active: static\n  NoSuchKey: 1\n")},
+       Path("key.yaml") + ":3"},
+      {{"-config", Write("type.yaml", "policy:\n  Active: [static]\n")}, Path("type.yaml") + ":2"},
+      {{"-config", Write("syntax.yaml", "policy: {Active: static\n")}, Path("syntax.yaml")},
+      {{"-config", Write("flag.cfg", "policy static\nno-such-flag x\n")}, Path("flag.cfg") + ":2"},
+      {{"-dump", "a:b:c"}, "a:b:c"},
+      {{"-topology", "synthetic:nonsense"}, "nonsense"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    SCOPED_TRACE(mistake.names);
+    const Outcome outcome = RunToEnd(Flags(mistake.flags));
+    EXPECT_EQ(outcome.code, 1) << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr(mistake.names));
+    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
+  }
+}
+
+TEST_F(LifecycleTest, MachineThatCannotBeReadIsExitCodeTwo) {
+  const Outcome outcome = RunToEnd(StaticFlags({"-topology", Path("missing.xml")}));
+  EXPECT_EQ(outcome.code, 2) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr(Path("missing.xml")));
+}
+
+TEST_F(LifecycleTest, FlagWinsOverFile) {
+  const std::string file = Write("file.yaml", "policy: {Active: static}\n");
+  const Outcome outcome = RunToEnd({"-print-config", "-config", file, "-policy", "null"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.output, testing::Not(HasSubstr("Active: static")));
+}
+
+}  // namespace
+}  // namespace resmgr::test

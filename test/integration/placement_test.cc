@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// The static policy at work between a client and a runtime: who runs where, and when.
+#include <string>
+#include <vector>
+
+#include "test/integration/daemon_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using grpc::StatusCode::OK;
+
+class PlacementTest : public DaemonTest, public testing::WithParamInterface<ApiVersion> {
+ protected:
+  void SetUp() override { StartBoth(); }
+  CriClient Client() const { return Relayed(GetParam()); }
+
+  static cri::CreateContainerRequest CreateRequest(const std::string& pod_id,
+                                                   const cri::PodSandboxConfig& pod,
+                                                   const cri::ContainerConfig& container) {
+    cri::CreateContainerRequest request;
+    request.set_pod_sandbox_id(pod_id);
+    *request.mutable_config() = container;
+    *request.mutable_sandbox_config() = pod;
+    return request;
+  }
+  static cri::StartContainerRequest StartRequest(const std::string& id) {
+    cri::StartContainerRequest request;
+    request.set_container_id(id);
+    return request;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(BothVersions, PlacementTest,
+                         testing::Values(ApiVersion::kV1, ApiVersion::kV1Alpha2),
+                         [](const auto& version) {
+                           return version.param == ApiVersion::kV1 ? "V1" : "V1Alpha2";
+                         });
+
+TEST_P(PlacementTest, ExclusiveCpusAreTakenFromTheSharedOnesAndGivenBack) {
+  CriClient client = Client();
+  const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+  const CpuSet before = CpusAtRuntime(shared.container);
+  EXPECT_GE(before.size(), kCpus - 1);
+
+  const Running first = Run(client, MakeGuaranteedPod("a"), MakeGuaranteedContainer("main", 2));
+  const Running second = Run(client, MakeGuaranteedPod("b"), MakeGuaranteedContainer("main", 3));
+  const CpuSet a = CpusAtRuntime(first.container);
+  const CpuSet b = CpusAtRuntime(second.container);
+  EXPECT_EQ(a.size(), 2);
+  EXPECT_EQ(b.size(), 3);
+  EXPECT_FALSE(a.Intersects(b));
+  EXPECT_FALSE(CpusAtRuntime(shared.container).Intersects(a | b));
+  EXPECT_EQ(CpusAtRuntime(shared.container), before - a - b);
+  EXPECT_EQ(*client.AllowedCpus(shared.container), (before - a - b).ToString());
+
+  ASSERT_THAT(client.StopContainer(first.container), IsOk());
+  EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(shared.container) == before - b; }));
+  ASSERT_THAT(client.StopPod(second.pod), IsOk());
+  EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(shared.container) == before; }));
+}
+
+TEST_P(PlacementTest, NewSharedContainersStayOffExclusiveCpus) {
+  CriClient client = Client();
+  const Running exclusive = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 4));
+  const Running burstable =
+      Run(client, MakeBurstablePod("b"), MakeBurstableContainer("main", {1500}));
+  // Guaranteed, but not whole CPUs.
+  const Running fraction =
+      Run(client, MakeGuaranteedPod("f"),
+          MakeContainer({.cpu_request = {1500}, .cpu_limit = {1500}, .memory_limit = {1 << 20}}));
+  for (const Running& shared : {burstable, fraction}) {
+    const CpuSet cpus = CpusAtRuntime(shared.container);
+    EXPECT_FALSE(cpus.empty());
+    EXPECT_FALSE(cpus.Intersects(CpusAtRuntime(exclusive.container)));
+  }
+}
+
+TEST_P(PlacementTest, RefusesWhatDoesNotFitAndNamesIt) {
+  CriClient client = Client();
+  Run(client, MakeGuaranteedPod("a"), MakeGuaranteedContainer("main", 5));
+  const auto pod = client.RunPod(MakeGuaranteedPod("too-big"));
+  ASSERT_THAT(pod, IsOk());
+  const auto refused = client.CreateContainer(*pod, MakeGuaranteedPod("too-big"),
+                                              MakeGuaranteedContainer("hungry", 3));
+  ASSERT_THAT(refused, HasCode(StatusCode::kResourceExhausted));
+  EXPECT_THAT(std::string(Message(refused.status())),
+              testing::AllOf(testing::HasSubstr("too-big"), testing::HasSubstr("hungry")));
+  const Running fits = Run(client, MakeGuaranteedPod("c"), MakeGuaranteedContainer("main", 2));
+  EXPECT_EQ(CpusAtRuntime(fits.container).size(), 2);
+}
+
+TEST_P(PlacementTest, FailedCreationGivesItsCpusBack) {
+  CriClient client = Client();
+  const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+  const CpuSet before = CpusAtRuntime(shared.container);
+  runtime_.Script("CreateContainer",
+                  {.times = 1, .error = grpc::Status(grpc::StatusCode::UNKNOWN, "no such image")});
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  const auto failed = client.CreateContainer(*pod, MakeGuaranteedPod("g"),
+                                             MakeGuaranteedContainer("main", kCpus - 2));
+  EXPECT_THAT(failed, HasCode(StatusCode::kUnknown));
+  EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(shared.container) == before; }));
+  EXPECT_THAT(client.CreateContainer(*pod, MakeGuaranteedPod("g"),
+                                     MakeGuaranteedContainer("main", kCpus - 2)),
+              IsOk());
+}
+
+TEST_P(PlacementTest, CancelledCreationGivesItsCpusBack) {
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  runtime_.Script("CreateContainer", {.times = 1, .hold = true});
+  const auto call = client.Start(
+      "CreateContainer",
+      CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", kCpus - 2)));
+  ASSERT_TRUE(runtime_.WaitForHeld("CreateContainer", 1));
+  call->Cancel();
+  ASSERT_TRUE(runtime_.WaitForCancelled("CreateContainer", 1, kAtOnce));
+  const Running next =
+      Run(client, MakeGuaranteedPod("h"), MakeGuaranteedContainer("main", kCpus - 2));
+  EXPECT_EQ(CpusAtRuntime(next.container).size(), kCpus - 2);
+}
+
+TEST_P(PlacementTest, SlowCreationDelaysNobodyElse) {
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("slow"));
+  ASSERT_THAT(pod, IsOk());
+  runtime_.Script("CreateContainer", {.times = 1, .hold = true});
+  const auto slow = client.Start(
+      "CreateContainer",
+      CreateRequest(*pod, MakeGuaranteedPod("slow"), MakeGuaranteedContainer("main", 2)));
+  ASSERT_TRUE(runtime_.WaitForHeld("CreateContainer", 1));
+
+  const Running other = Run(client, MakeGuaranteedPod("quick"), MakeGuaranteedContainer("main", 2));
+  ASSERT_THAT(client.StopContainer(other.container), IsOk());
+  EXPECT_FALSE(slow->Wait(milliseconds(0)).has_value());
+
+  runtime_.Release("CreateContainer");
+  const auto result = slow->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  ASSERT_EQ(result->status.error_code(), OK);
+  cri::CreateContainerResponse created;
+  ASSERT_TRUE(created.ParseFromString(result->messages.at(0)));
+  EXPECT_EQ(CpusAtRuntime(created.container_id()).size(), 2);
+}
+
+TEST_P(PlacementTest, StartWaitsUntilOthersHaveLeftItsCpus) {
+  CriClient client = Client();
+  const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+  runtime_.Script("UpdateContainerResources", {.hold = true});
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  // Its creation does not wait for the other's update.
+  const auto id =
+      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  ASSERT_THAT(id, IsOk());
+  ASSERT_TRUE(runtime_.WaitForHeld("UpdateContainerResources", 1));
+  const size_t starts = runtime_.Calls("StartContainer").size();
+  const auto start = client.Start("StartContainer", StartRequest(*id));
+  // When the answer to this is back, the start has been read, too.
+  ASSERT_TRUE(client.Call(client.PathOf("Version"), {""}).status.ok());
+  EXPECT_EQ(runtime_.Calls("StartContainer").size(), starts);
+  EXPECT_FALSE(start->Wait(milliseconds(0)).has_value());
+
+  runtime_.Release("UpdateContainerResources");
+  const auto result = start->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->status.error_code(), OK) << result->status.error_message();
+  EXPECT_FALSE(CpusAtRuntime(shared.container).Intersects(CpusAtRuntime(*id)));
+}
+
+TEST_P(PlacementTest, StartIsRefusedWhileAnotherCannotLeaveItsCpus) {
+  CriClient client = Client();
+  Run(client, MakeBestEffortPod("stubborn"), MakeBestEffortContainer("main"));
+  runtime_.Script("UpdateContainerResources",
+                  {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "the runtime will not")});
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  const auto id =
+      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  ASSERT_THAT(id, IsOk());
+  const size_t starts = runtime_.Calls("StartContainer").size();
+  const Status refused = client.StartContainer(*id);
+  EXPECT_FALSE(refused.ok());
+  EXPECT_THAT(std::string(Message(refused)), testing::HasSubstr("stubborn"));
+  EXPECT_EQ(runtime_.Calls("StartContainer").size(), starts);
+
+  // The update is tried again by itself, and then the start goes through.
+  runtime_.ClearScripts();
+  EXPECT_THAT(client.StartContainer(*id), IsOk());
+}
+
+TEST_P(PlacementTest, CancelledStartIsWithdrawn) {
+  CriClient client = Client();
+  Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+  runtime_.Script("UpdateContainerResources", {.hold = true});
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  const auto id =
+      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  ASSERT_THAT(id, IsOk());
+  const size_t starts = runtime_.Calls("StartContainer").size();
+  const auto start = client.Start("StartContainer", StartRequest(*id));
+  ASSERT_TRUE(client.Call(client.PathOf("Version"), {""}).status.ok());
+  start->Cancel();
+  ASSERT_TRUE(start->Wait(kPatience).has_value());
+  ASSERT_TRUE(client.Call(client.PathOf("Version"), {""}).status.ok());
+  runtime_.Release("UpdateContainerResources");
+  EXPECT_THAT(client.StartContainer(*id), IsOk());
+  EXPECT_EQ(runtime_.Calls("StartContainer").size(), starts + 1);
+}
+
+TEST_P(PlacementTest, RestartedContainerGetsItsCpusAgain) {
+  CriClient client = Client();
+  const Running first = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  Run(client, MakeGuaranteedPod("h"), MakeGuaranteedContainer("main", 2));
+  const CpuSet cpus = CpusAtRuntime(first.container);
+  std::string last = first.container;
+  for (uint32_t attempt = 1; attempt <= 3; ++attempt) {
+    // As kubelet does: the dead one stays until the next one died.
+    runtime_.WithStore([&](CriStore& store) { store.Exit(last); });
+    auto config = MakeGuaranteedContainer("main", 2);
+    config.mutable_metadata()->set_attempt(attempt);
+    const auto id = client.CreateContainer(first.pod, MakeGuaranteedPod("g"), config);
+    ASSERT_THAT(id, IsOk());
+    ASSERT_THAT(client.StartContainer(*id), IsOk());
+    EXPECT_EQ(CpusAtRuntime(*id), cpus);
+    ASSERT_THAT(client.RemoveContainer(last), IsOk());
+    // The dead one's removal takes nothing from the living one.
+    const Running probe = Run(client, MakeGuaranteedPod("p" + std::to_string(attempt)),
+                              MakeGuaranteedContainer("main", 2));
+    EXPECT_FALSE(CpusAtRuntime(probe.container).Intersects(cpus));
+    ASSERT_THAT(client.RemovePod(probe.pod), IsOk());
+    last = *id;
+  }
+}
+
+TEST_P(PlacementTest, UpdateKeepsThePolicysCpusAndPassesTheRest) {
+  CriClient client = Client();
+  const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  const CpuSet cpus = CpusAtRuntime(running.container);
+  cri::LinuxContainerResources resources;
+  resources.set_cpuset_cpus("0-7");  // as a kubelet's own CPU manager might say
+  resources.set_memory_limit_in_bytes(123 << 20);
+  ASSERT_THAT(client.UpdateContainer(running.container, resources), IsOk());
+  EXPECT_EQ(CpusAtRuntime(running.container), cpus);
+  EXPECT_EQ(runtime_.FindContainer(running.container)->resources.memory_limit_in_bytes(),
+            123 << 20);
+}
+
+TEST_P(PlacementTest, ResizeInPlaceChangesTheExclusiveCpus) {
+  CriClient client = Client();
+  const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  const CpuSet before = CpusAtRuntime(running.container);
+  const auto resize = [&](int cpus) {
+    return client.UpdateContainer(running.container,
+                                  MakeGuaranteedContainer("main", cpus).linux().resources());
+  };
+  ASSERT_THAT(resize(4), IsOk());
+  EXPECT_EQ(CpusAtRuntime(running.container).size(), 4);
+  EXPECT_TRUE(before.IsSubsetOf(CpusAtRuntime(running.container)));
+  EXPECT_FALSE(resize(kCpus).ok()) << "one CPU is reserved";
+  EXPECT_EQ(CpusAtRuntime(running.container).size(), 4);
+  ASSERT_THAT(resize(1), IsOk());
+  EXPECT_EQ(CpusAtRuntime(running.container).size(), 1);
+}
+
+}  // namespace
+}  // namespace resmgr::test

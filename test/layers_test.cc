@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of the modules (pkg/ARCHITECTURE.md), read from the #include lines themselves.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <regex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+using testing::IsEmpty;
+namespace fs = std::filesystem;
+
+// A module may include those of lower layers. "policies/*" and "cmd/*" stand for each folder there.
+const std::map<std::string, int>& Layers() {
+  static const auto* const kLayers = new std::map<std::string, int>{
+      {"pkg/base", 0},  //
+      {"pkg/sys", 1},       {"pkg/log", 1},    {"pkg/metrics", 1}, {"pkg/api", 1},
+      {"pkg/topology", 2},  {"pkg/model", 2},  {"pkg/kube", 2},    {"pkg/config", 2},
+      {"pkg/h2", 2},  //
+      {"pkg/allocator", 3}, {"pkg/policy", 3}, {"pkg/state", 3},   {"pkg/dump", 3},
+      {"policies/*", 4},    {"pkg/resmgr", 4},  //
+      {"pkg/cri", 5},       {"pkg/nri", 5},    {"pkg/hooks", 5},   {"pkg/docker", 5},
+      {"pkg/admin", 6},     {"agent", 6},      {"webhook", 6},  //
+      {"cmd/*", 7},
+  };
+  return *kLayers;
+}
+
+// Within a layer, only these; no chain of them leads back.
+const std::set<std::pair<std::string, std::string>>& AllowedInLayer() {
+  static const auto* const kAllowed = new std::set<std::pair<std::string, std::string>>{
+      {"pkg/model", "pkg/topology"},  {"pkg/kube", "pkg/topology"}, {"pkg/kube", "pkg/model"},
+      {"pkg/config", "pkg/topology"}, {"pkg/config", "pkg/kube"},   {"pkg/log", "pkg/sys"},
+  };
+  return *kAllowed;
+}
+
+// Third-party headers that have one wrapper, and the modules that are it.
+struct Wrapper {
+  std::string_view header_prefix;
+  std::set<std::string, std::less<>> modules;
+};
+
+const std::vector<Wrapper>& Wrappers() {
+  static const auto* const kWrappers = new std::vector<Wrapper>{
+      {"hwloc", {"pkg/topology"}},
+      {"yaml-cpp/", {"pkg/config"}},
+      {"nghttp2/", {"pkg/h2"}},
+      {"uv.h", {"pkg/sys"}},
+      {"grpc", {"pkg/admin", "pkg/hooks", "agent"}},
+      {"prometheus/", {"pkg/metrics"}},
+      {"spdlog/", {"pkg/log"}},
+  };
+  return *kWrappers;
+}
+
+// Modules that know nothing of messages on a wire.
+const std::set<std::string, std::less<>>& WithoutProtobuf() {
+  static const auto* const kModules = new std::set<std::string, std::less<>>{
+      "pkg/base",      "pkg/sys",    "pkg/log",    "pkg/metrics", "pkg/topology",
+      "pkg/config",    "pkg/kube",   "pkg/h2",     "pkg/model",   "pkg/policy",
+      "pkg/allocator", "pkg/resmgr", "policies/*",
+  };
+  return *kModules;
+}
+
+struct Include {
+  std::string file;  // in quotes or angle brackets
+  bool system = false;
+};
+
+struct Source {
+  std::string path;    // from the root of the tree
+  std::string folder;  // "policies/static"
+  std::string module;  // the key of Layers(): "policies/*"
+  std::vector<std::string> lines;
+  std::vector<Include> includes;
+
+  // Tests may use what they like of other libraries, and test/support.
+  bool IsTest() const { return path.ends_with("_test.cc"); }
+};
+
+fs::path Root() {
+  return RESMGR_SOURCE_DIR;
+}
+
+// "pkg/base" of "pkg/base/status.h"; "agent" of "agent/main.cc"; "" of what belongs to no module.
+std::string FolderOf(const std::string& path) {
+  const size_t first = path.find('/');
+  const std::string top = path.substr(0, first);
+  if (top == "agent" || top == "webhook") return top;
+  if (top != "pkg" && top != "policies" && top != "cmd") return "";
+  return path.substr(0, path.find('/', first + 1));
+}
+
+std::string ModuleOf(const std::string& folder) {
+  if (folder.starts_with("policies/")) return "policies/*";
+  if (folder.starts_with("cmd/")) return "cmd/*";
+  return folder;
+}
+
+Source ReadSource(const fs::path& file) {
+  static const auto* const kInclude = new std::regex(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"])");
+  Source source;
+  source.path = file.lexically_relative(Root()).generic_string();
+  source.folder = FolderOf(source.path);
+  source.module = ModuleOf(source.folder);
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line); source.lines.push_back(line)) {
+    std::smatch match;
+    if (std::regex_search(line, match, *kInclude)) {
+      source.includes.push_back({match[2].str(), match[1] == "<"});
+    }
+  }
+  return source;
+}
+
+const std::vector<Source>& Sources() {
+  static const auto* const kSources = [] {
+    auto* sources = new std::vector<Source>;
+    for (const char* top : {"cmd", "pkg", "policies", "agent", "webhook"}) {
+      if (!fs::exists(Root() / top)) continue;
+      // The folders may be links to a tree elsewhere.
+      const auto options = fs::directory_options::follow_directory_symlink;
+      for (const auto& entry : fs::recursive_directory_iterator(Root() / top, options)) {
+        const std::string extension = entry.path().extension();
+        if (extension == ".h" || extension == ".cc") sources->push_back(ReadSource(entry.path()));
+      }
+    }
+    return sources;
+  }();
+  return *kSources;
+}
+
+std::optional<int> LayerOf(const std::string& module) {
+  const auto found = Layers().find(module);
+  if (found == Layers().end()) return std::nullopt;
+  return found->second;
+}
+
+bool MayInclude(const Source& source, const std::string& folder) {
+  const std::string module = ModuleOf(folder);
+  if (folder == source.folder) return true;
+  if (AllowedInLayer().contains({source.module, module})) return true;
+  const auto from = LayerOf(source.module);
+  const auto to = LayerOf(module);
+  return from && to && *to < *from;
+}
+
+TEST(LayersTest, FindsTheSources) {
+  EXPECT_GT(Sources().size(), 50u);
+}
+
+TEST(LayersTest, KnowsEveryModule) {
+  std::set<std::string> unknown;
+  for (const Source& source : Sources()) {
+    if (!LayerOf(source.module)) unknown.insert(source.folder);
+  }
+  EXPECT_THAT(unknown, IsEmpty()) << "every module needs a place in Layers()";
+}
+
+TEST(LayersTest, ModulesIncludeOnlyLowerOnes) {
+  std::vector<std::string> wrong;
+  for (const Source& source : Sources()) {
+    for (const Include& include : source.includes) {
+      const std::string folder = FolderOf(include.file);
+      if (include.system || folder.empty() || MayInclude(source, folder)) continue;
+      wrong.push_back(source.path + " includes " + include.file);
+    }
+  }
+  EXPECT_THAT(wrong, IsEmpty());
+}
+
+TEST(LayersTest, EdgesWithinALayerMakeNoCycle) {
+  // Takes away, again and again, what includes nothing that is left.
+  auto edges = AllowedInLayer();
+  while (true) {
+    std::set<std::string> including;
+    for (const auto& [from, to] : edges)
+      including.insert(from);
+    const size_t before = edges.size();
+    std::erase_if(edges, [&](const auto& edge) { return !including.contains(edge.second); });
+    if (edges.size() == before) break;
+  }
+  EXPECT_THAT(edges, IsEmpty());
+}
+
+TEST(LayersTest, OnlyTestsIncludeTestSupport) {
+  std::vector<std::string> wrong;
+  for (const Source& source : Sources()) {
+    for (const Include& include : source.includes) {
+      if (!source.IsTest() && include.file.starts_with("test/")) {
+        wrong.push_back(source.path + " includes " + include.file);
+      }
+    }
+  }
+  EXPECT_THAT(wrong, IsEmpty());
+}
+
+TEST(LayersTest, ThirdPartyLibrariesStayInTheirWrapper) {
+  std::vector<std::string> wrong;
+  for (const Source& source : Sources()) {
+    if (source.IsTest()) continue;
+    for (const Include& include : source.includes) {
+      for (const Wrapper& wrapper : Wrappers()) {
+        if (include.system && include.file.starts_with(wrapper.header_prefix) &&
+            !wrapper.modules.contains(source.module)) {
+          wrong.push_back(source.path + " includes " + include.file);
+        }
+      }
+    }
+  }
+  EXPECT_THAT(wrong, IsEmpty());
+}
+
+TEST(LayersTest, PureModulesKnowNoProtobuf) {
+  std::vector<std::string> wrong;
+  for (const Source& source : Sources()) {
+    if (source.IsTest() || !WithoutProtobuf().contains(source.module)) continue;
+    for (const Include& include : source.includes) {
+      if (include.file.ends_with(".pb.h") || include.file.starts_with("google/protobuf")) {
+        wrong.push_back(source.path + " includes " + include.file);
+      }
+    }
+  }
+  EXPECT_THAT(wrong, IsEmpty());
+}
+
+// So the compiler proves that the header needs nothing else before it.
+TEST(LayersTest, SourcesIncludeTheirOwnHeaderFirst) {
+  std::vector<std::string> wrong;
+  for (const Source& source : Sources()) {
+    if (!source.path.ends_with(".cc")) continue;
+    const std::string header = source.path.substr(0, source.path.size() - 2) + "h";
+    if (!fs::exists(Root() / header)) continue;
+    if (source.includes.empty() || source.includes[0].file != header) wrong.push_back(source.path);
+  }
+  EXPECT_THAT(wrong, IsEmpty());
+}
+
+TEST(LayersTest, EveryFileBeginsAsAllDo) {
+  std::vector<std::string> wrong;
+  for (const Source& source : Sources()) {
+    const bool license =
+        !source.lines.empty() && source.lines[0] == "// SPDX-License-Identifier: Apache-2.0";
+    const bool once = !source.path.ends_with(".h") ||
+                      (source.lines.size() > 1 && source.lines[1] == "#pragma once");
+    if (!license || !once) wrong.push_back(source.path);
+  }
+  EXPECT_THAT(wrong, IsEmpty());
+}
+
+}  // namespace
+}  // namespace resmgr

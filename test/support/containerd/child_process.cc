@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/support/containerd/child_process.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace resmgr::test {
+namespace {
+
+constexpr int kExecFailed = 127;
+
+// Between fork and exec only what is safe while other threads hold locks.
+[[noreturn]] void Become(char* const* argv, int output, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(kExecFailed);  // the parent ended before the line above
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(output, STDERR_FILENO);
+  ::execvp(argv[0], argv);
+  ::_exit(kExecFailed);
+}
+
+// By number: <sys/pidfd.h> of glibc 2.36 does not declare it for C++.
+UniqueFd OpenProcess(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vector<std::string>& argv,
+                                                            const std::filesystem::path& log_file) {
+  const UniqueFd output(
+      ::open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  if (!output.valid()) {
+    return Unavailable("cannot write {}: {}", log_file.string(), std::strerror(errno));
+  }
+  std::vector<std::string> arguments = argv;
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments)
+    pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return Unavailable("cannot start {}: {}", argv.front(), std::strerror(errno));
+  if (pid == 0) Become(pointers.data(), output.get(), parent);
+  return std::unique_ptr<ChildProcess>(new ChildProcess(pid, OpenProcess(pid)));
+}
+
+ChildProcess::~ChildProcess() {
+  if (exit_status_ >= 0) return;
+  Signal(SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void ChildProcess::Signal(int signal_number) {
+  if (exit_status_ < 0) ::kill(pid_, signal_number);
+}
+
+StatusOr<int> ChildProcess::Wait(std::chrono::milliseconds timeout) {
+  if (exit_status_ >= 0) return exit_status_;
+  pollfd ended{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&ended, 1, static_cast<int>(timeout.count()));
+  } while (ready < 0 && errno == EINTR);
+  if (ready <= 0) {
+    return DeadlineExceeded("process {} still runs after {} ms", pid_, timeout.count());
+  }
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  constexpr int kSignalBase = 128;
+  exit_status_ = WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
+  return exit_status_;
+}
+
+Status RunProgram(const std::vector<std::string>& argv, const std::filesystem::path& log_file,
+                  std::chrono::milliseconds timeout) {
+  RESMGR_ASSIGN_OR_RETURN(const auto process, ChildProcess::Start(argv, log_file));
+  RESMGR_ASSIGN_OR_RETURN(const int exit_status, process->Wait(timeout));
+  if (exit_status == 0) return OkStatus();
+  return Internal("{} ended with status {}: {}", argv.front(), exit_status, LastLines(log_file));
+}
+
+Status WaitUntil(std::string_view what, std::chrono::milliseconds timeout,
+                 const std::function<bool()>& condition) {
+  constexpr std::chrono::milliseconds kInterval{5};
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return DeadlineExceeded("{}: not within {} ms", what, timeout.count());
+    }
+    std::this_thread::sleep_for(kInterval);
+  }
+  return OkStatus();
+}
+
+std::string ReadFile(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+std::string LastLines(const std::filesystem::path& file) {
+  constexpr size_t kEnough = 2000;
+  const std::string text = ReadFile(file);
+  return text.size() <= kEnough ? text : "..." + text.substr(text.size() - kEnough);
+}
+
+}  // namespace resmgr::test

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "pkg/base/status.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr::test {
+
+// A program that a test starts and ends. The kernel kills it when the thread that started it ends,
+// so that it outlives no test, however the test ends. Thread-compatible.
+class ChildProcess {
+ public:
+  // Starts argv[0], a path or a name to look up in PATH. What it prints is appended to `log_file`.
+  // kUnavailable: it could not be started; an argv[0] that does not exist shows as exit status 127.
+  static StatusOr<std::unique_ptr<ChildProcess>> Start(const std::vector<std::string>& argv,
+                                                       const std::filesystem::path& log_file);
+
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+  // Kills it where it still runs.
+  ~ChildProcess();
+
+  pid_t pid() const { return pid_; }
+
+  // Does nothing to a process that has ended.
+  void Signal(int signal_number);
+
+  // Its exit status as a shell has it, 128 + N for one that signal N ended. Can be asked again.
+  // kDeadlineExceeded: it still runs.
+  StatusOr<int> Wait(std::chrono::milliseconds timeout);
+
+  bool Running() { return !Wait(std::chrono::milliseconds(0)).ok(); }
+
+ private:
+  ChildProcess(pid_t pid, UniqueFd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+
+  pid_t pid_;
+  UniqueFd pidfd_;
+  int exit_status_ = -1;
+};
+
+// Runs a program to its end. kInternal with the last of what it printed: it failed.
+Status RunProgram(const std::vector<std::string>& argv, const std::filesystem::path& log_file,
+                  std::chrono::milliseconds timeout);
+
+// Waits until the condition holds; kDeadlineExceeded names `what` when it does not in time.
+Status WaitUntil(std::string_view what, std::chrono::milliseconds timeout,
+                 const std::function<bool()>& condition);
+
+// The whole file, "" where there is none.
+std::string ReadFile(const std::filesystem::path& file);
+
+// The end of a file, for messages about what went wrong in a program that logs to it.
+std::string LastLines(const std::filesystem::path& file);
+
+}  // namespace resmgr::test

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/support/containerd/containerd.h"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pkg/sys/unix_socket.h"
+#include "test/support/cri_client/cri_client.h"
+
+namespace resmgr::test {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kStartTimeout{30};
+constexpr seconds kImportTimeout{60};
+constexpr seconds kCleanTimeout{30};
+constexpr std::array<std::string_view, 2> kArchives{"pause.tar", "busybox.tar"};
+
+std::filesystem::path ImageDirectory() {
+  return std::filesystem::path(RESMGR_BINARY_DIR) / "test/support/images";
+}
+
+bool InPath(std::string_view program) {
+  const char* path = std::getenv("PATH");
+  std::istringstream directories(path == nullptr ? "" : path);
+  for (std::string directory; std::getline(directories, directory, ':');) {
+    if (::access((std::filesystem::path(directory) / program).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Status Containerd::Runnable() {
+  if (::geteuid() != 0)
+    return FailedPrecondition("containerd needs root, this is user {}", ::geteuid());
+  for (const std::string_view program : {"containerd", "ctr", "runc"}) {
+    if (!InPath(program)) return FailedPrecondition("{} is not installed", program);
+  }
+  for (const std::string_view archive : kArchives) {
+    if (!std::filesystem::exists(ImageDirectory() / archive)) {
+      return FailedPrecondition("{} is not built (target test_images, needs busybox-static)",
+                                (ImageDirectory() / archive).string());
+    }
+  }
+  return OkStatus();
+}
+
+StatusOr<std::unique_ptr<Containerd>> Containerd::Start() {
+  RESMGR_RETURN_IF_ERROR(Runnable());
+  std::string directory = "/tmp/resmgr-XXXXXX";
+  if (::mkdtemp(directory.data()) == nullptr) {
+    return Unavailable("cannot make a directory in /tmp: {}", std::strerror(errno));
+  }
+  std::unique_ptr<Containerd> containerd(new Containerd(directory));
+  RESMGR_RETURN_IF_ERROR(containerd->StartCleaner());
+  RESMGR_RETURN_IF_ERROR(containerd->WriteConfig());
+  RESMGR_RETURN_IF_ERROR(containerd->Restart());
+  RESMGR_RETURN_IF_ERROR(containerd->ImportImages());
+  return containerd;
+}
+
+Containerd::~Containerd() {
+  Kill();
+  if (!cleaner_.valid()) return;
+  // It cleans up once it reads the end of its input, and closes its output by ending.
+  ::shutdown(cleaner_.get(), SHUT_WR);
+  pollfd done{.fd = cleaner_.get(), .events = POLLIN, .revents = 0};
+  ::poll(&done, 1, static_cast<int>(std::chrono::milliseconds(kCleanTimeout).count()));
+}
+
+std::string Containerd::CgroupParent(QosClass qos, std::string_view uid) const {
+  switch (qos) {
+    case QosClass::kGuaranteed:
+      return fmt::format("/{}/kubepods/pod{}", CgroupName(), uid);
+    case QosClass::kBurstable:
+      return fmt::format("/{}/kubepods/burstable/pod{}", CgroupName(), uid);
+    case QosClass::kBestEffort:
+      break;
+  }
+  return fmt::format("/{}/kubepods/besteffort/pod{}", CgroupName(), uid);
+}
+
+void Containerd::Kill() {
+  process_.reset();
+}
+
+Status Containerd::Restart() {
+  Kill();
+  RESMGR_ASSIGN_OR_RETURN(process_,
+                          ChildProcess::Start({"containerd", "-c", directory_ / "config.toml"},
+                                              directory_ / "containerd.log"));
+  Status ready = WaitUntil("containerd listens", kStartTimeout, [&] {
+    return !process_->Running() || ConnectUnix(socket().string()).ok();
+  });
+  if (ready.ok() && process_->Running()) {
+    CriClient client(socket());
+    const cri::VersionRequest request;
+    cri::VersionResponse response;
+    ready = WaitUntil("containerd serves CRI", kStartTimeout, [&] {
+      return !process_->Running() || client.Unary("Version", request, &response).ok();
+    });
+  }
+  if (ready.ok() && !process_->Running()) ready = Unavailable("containerd ended");
+  return ready.ok() ? ready : Annotate(ready, Log());
+}
+
+// Started twice removed, so that whoever kills the test with its whole tree of processes, as a test
+// runner does at a timeout, does not find it.
+Status Containerd::StartCleaner() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return Unavailable("socketpair: {}", std::strerror(errno));
+  }
+  cleaner_.Reset(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  std::string script = RESMGR_SOURCE_DIR "/test/support/containerd/clean-up";
+  std::string directory = directory_;
+  std::string cgroup = CgroupName();
+  const std::array<char*, 4> argv{script.data(), directory.data(), cgroup.data(), nullptr};
+  const pid_t pid = ::fork();
+  if (pid < 0) return Unavailable("fork: {}", std::strerror(errno));
+  if (pid == 0) {
+    ::setsid();
+    if (::fork() != 0) ::_exit(0);
+    ::dup2(theirs.get(), STDIN_FILENO);
+    ::dup2(theirs.get(), STDOUT_FILENO);
+    ::execv(argv[0], argv.data());
+    ::_exit(1);
+  }
+  ::waitpid(pid, nullptr, 0);
+  return OkStatus();
+}
+
+Status Containerd::WriteConfig() const {
+  constexpr std::string_view kConfig = R"(version = 2
+root = "{0}/root"
+state = "{0}/state"
+disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs"]
+[grpc]
+  address = "{0}/containerd.sock"
+[ttrpc]
+  address = "{0}/containerd.ttrpc"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{1}"
+  # Without CAP_SYS_RESOURCE runc cannot lower oom_score_adj and fails.
+  restrict_oom_score_adj = true
+[plugins."io.containerd.grpc.v1.cri".cni]
+  conf_dir = "{0}/cni"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+  BinaryName = "runc"
+  Root = "{0}/runc"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.second]
+  runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.second.options]
+  BinaryName = "runc"
+  Root = "{0}/runc"
+)";
+  std::ofstream file(directory_ / "config.toml");
+  file << fmt::format(kConfig, directory_.string(), kPauseImage);
+  file.close();
+  return file ? OkStatus() : Unavailable("cannot write into {}", directory_.string());
+}
+
+Status Containerd::ImportImages() const {
+  for (const std::string_view archive : kArchives) {
+    RESMGR_RETURN_IF_ERROR(RunProgram(
+        {"ctr", "-a", socket(), "-n", "k8s.io", "images", "import", ImageDirectory() / archive},
+        directory_ / "import.log", kImportTimeout));
+  }
+  return OkStatus();
+}
+
+}  // namespace resmgr::test

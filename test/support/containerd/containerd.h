@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/model/pod.h"
+#include "pkg/sys/unique_fd.h"
+#include "pkg/topology/cpu_set.h"
+#include "test/support/containerd/child_process.h"
+
+namespace resmgr::test {
+
+// A containerd of the test's own, on real runc, beside any other on the machine: its own root,
+// state and socket in a fresh directory, serving CRI with the images docker.io/local/pause:1 and
+// docker.io/local/busybox:1. Runtime handlers: "" and "runc", and "second" (runc again). Pods need
+// no CNI when they use the host's network.
+//
+// Whatever it started is gone when it is destroyed or when the test's process dies: a helper
+// process waits for either (test/support/containerd/clean-up). Thread-compatible.
+class Containerd {
+ public:
+  static constexpr std::string_view kPauseImage = "docker.io/local/pause:1";
+  static constexpr std::string_view kBusyboxImage = "docker.io/local/busybox:1";
+
+  // What is missing to run one here: root, containerd, ctr, runc or the images. OK: nothing.
+  static Status Runnable();
+
+  // Returns when the CRI service answers and the images are there.
+  // kFailedPrecondition: not runnable here, with the reason.
+  static StatusOr<std::unique_ptr<Containerd>> Start();
+
+  Containerd(const Containerd&) = delete;
+  Containerd& operator=(const Containerd&) = delete;
+  ~Containerd();
+
+  // A place for the test's own sockets, logs and files. Short, as socket paths must be.
+  const std::filesystem::path& directory() const { return directory_; }
+  std::filesystem::path socket() const { return directory_ / "containerd.sock"; }
+
+  // A kubelet's cgroup parent for a pod with this UID, below a top cgroup of this containerd's own.
+  std::string CgroupParent(QosClass qos, std::string_view uid) const;
+
+  // The CPUs that the container's first process may use, as the kernel has it, asked from outside.
+  // Nothing when it does not run: not started yet, ended, or not known. From any thread.
+  std::optional<CpuSet> AllowedCpus(const std::string& container_id) const;
+
+  // kill -9. Containers go on running.
+  void Kill();
+
+  // Starts it again on the same state; returns when the CRI service answers.
+  Status Restart();
+
+  // The end of its log, for messages.
+  std::string Log() const { return LastLines(directory_ / "containerd.log"); }
+
+ private:
+  explicit Containerd(std::filesystem::path directory) : directory_(std::move(directory)) {}
+
+  std::string CgroupName() const { return directory_.filename(); }
+  Status StartCleaner();
+  Status WriteConfig() const;
+  Status ImportImages() const;
+
+  std::filesystem::path directory_;
+  UniqueFd cleaner_;  // the cleaner's standard input and output
+  std::unique_ptr<ChildProcess> process_;
+};
+
+}  // namespace resmgr::test

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/support/cri_client/cri_client.h"
+
+#include "pkg/base/parse.h"
+
+namespace resmgr::test {
+
+namespace {
+
+// Longer than any call may take; PendingCall's own timeout ends it before.
+constexpr std::chrono::hours kForever{1};
+
+// Reconnects soon after a server came back.
+constexpr int kFirstBackoffMs = 20;
+constexpr int kLastBackoffMs = 100;
+
+std::shared_ptr<grpc::Channel> Connect(const std::string& socket_path) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // Each client has a connection of its own.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstBackoffMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kFirstBackoffMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLastBackoffMs);
+  return grpc::CreateCustomChannel("unix:" + socket_path, grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
+}  // namespace
+
+Status FromGrpc(const grpc::Status& status) {
+  return MakeStatus(static_cast<StatusCode>(status.error_code()), status.error_message());
+}
+
+CriClient::CriClient(const std::string& socket_path, ApiVersion version)
+    : version_(version), channel_(Connect(socket_path)) {}
+
+std::string CriClient::PathOf(std::string_view method) const {
+  std::string path = version_ == ApiVersion::kV1 ? "/runtime.v1." : "/runtime.v1alpha2.";
+  path += method.find("Image") == std::string_view::npos ? "RuntimeService/" : "ImageService/";
+  return path.append(method);
+}
+
+std::unique_ptr<PendingCall> CriClient::Open(const std::string& path, const CallOptions& options) {
+  return std::make_unique<PendingCall>(channel_, path, options);
+}
+
+std::unique_ptr<PendingCall> CriClient::Start(const std::string& path, std::string_view message,
+                                              const CallOptions& options) {
+  auto call = Open(path, options);
+  call->Send(message);
+  call->HalfClose();
+  return call;
+}
+
+std::unique_ptr<PendingCall> CriClient::Start(std::string_view method,
+                                              const google::protobuf::MessageLite& request,
+                                              const CallOptions& options) {
+  return Start(PathOf(method), request.SerializeAsString(), options);
+}
+
+CallResult CriClient::Call(const std::string& path, const std::vector<std::string>& messages,
+                           const CallOptions& options) {
+  const auto call = Open(path, options);
+  for (const std::string& message : messages) {
+    if (!call->Send(message)) break;
+  }
+  call->HalfClose();
+  return *call->Wait(kForever);
+}
+
+grpc::Status CriClient::Unary(std::string_view method, const google::protobuf::MessageLite& request,
+                              google::protobuf::MessageLite* response, const CallOptions& options) {
+  const CallResult result = Call(PathOf(method), {request.SerializeAsString()}, options);
+  if (!result.status.ok()) return result.status;
+  if (result.messages.size() != 1 || !response->ParseFromString(result.messages[0])) {
+    return {grpc::StatusCode::INTERNAL, "the reply is not one message of the expected type"};
+  }
+  return grpc::Status::OK;
+}
+
+Status CriClient::Do(std::string_view method, const google::protobuf::MessageLite& request,
+                     google::protobuf::MessageLite* response) {
+  return FromGrpc(Unary(method, request, response));
+}
+
+StatusOr<std::string> CriClient::RunPod(const cri::PodSandboxConfig& config,
+                                        const std::string& runtime_handler) {
+  cri::RunPodSandboxRequest request;
+  *request.mutable_config() = config;
+  request.set_runtime_handler(runtime_handler);
+  cri::RunPodSandboxResponse response;
+  RESMGR_RETURN_IF_ERROR(Do("RunPodSandbox", request, &response));
+  return response.pod_sandbox_id();
+}
+
+Status CriClient::StopPod(const std::string& pod_id) {
+  cri::StopPodSandboxRequest request;
+  request.set_pod_sandbox_id(pod_id);
+  cri::StopPodSandboxResponse response;
+  return Do("StopPodSandbox", request, &response);
+}
+
+Status CriClient::RemovePod(const std::string& pod_id) {
+  cri::RemovePodSandboxRequest request;
+  request.set_pod_sandbox_id(pod_id);
+  cri::RemovePodSandboxResponse response;
+  return Do("RemovePodSandbox", request, &response);
+}
+
+StatusOr<std::string> CriClient::CreateContainer(const std::string& pod_id,
+                                                 const cri::PodSandboxConfig& pod,
+                                                 const cri::ContainerConfig& container) {
+  cri::CreateContainerRequest request;
+  request.set_pod_sandbox_id(pod_id);
+  *request.mutable_config() = container;
+  *request.mutable_sandbox_config() = pod;
+  cri::CreateContainerResponse response;
+  RESMGR_RETURN_IF_ERROR(Do("CreateContainer", request, &response));
+  return response.container_id();
+}
+
+Status CriClient::StartContainer(const std::string& id) {
+  cri::StartContainerRequest request;
+  request.set_container_id(id);
+  cri::StartContainerResponse response;
+  return Do("StartContainer", request, &response);
+}
+
+Status CriClient::StopContainer(const std::string& id) {
+  cri::StopContainerRequest request;
+  request.set_container_id(id);
+  cri::StopContainerResponse response;
+  return Do("StopContainer", request, &response);
+}
+
+Status CriClient::RemoveContainer(const std::string& id) {
+  cri::RemoveContainerRequest request;
+  request.set_container_id(id);
+  cri::RemoveContainerResponse response;
+  return Do("RemoveContainer", request, &response);
+}
+
+Status CriClient::UpdateContainer(const std::string& id,
+                                  const cri::LinuxContainerResources& resources) {
+  cri::UpdateContainerResourcesRequest request;
+  request.set_container_id(id);
+  *request.mutable_linux() = resources;
+  cri::UpdateContainerResourcesResponse response;
+  return Do("UpdateContainerResources", request, &response);
+}
+
+StatusOr<cri::ContainerStatus> CriClient::ContainerStatus(const std::string& id) {
+  cri::ContainerStatusRequest request;
+  request.set_container_id(id);
+  cri::ContainerStatusResponse response;
+  RESMGR_RETURN_IF_ERROR(Do("ContainerStatus", request, &response));
+  return response.status();
+}
+
+StatusOr<cri::ExecSyncResponse> CriClient::Exec(const std::string& id,
+                                                const std::vector<std::string>& command) {
+  cri::ExecSyncRequest request;
+  request.set_container_id(id);
+  for (const std::string& word : command)
+    request.add_cmd(word);
+  cri::ExecSyncResponse response;
+  RESMGR_RETURN_IF_ERROR(Do("ExecSync", request, &response));
+  return response;
+}
+
+StatusOr<std::string> CriClient::AllowedCpus(const std::string& id) {
+  constexpr std::string_view kKey = "Cpus_allowed_list:";
+  RESMGR_ASSIGN_OR_RETURN(const cri::ExecSyncResponse response,
+                          Exec(id, {"cat", "/proc/self/status"}));
+  for (const std::string_view line : Split(response.stdout(), '\n')) {
+    if (line.starts_with(kKey)) return std::string(Trim(line.substr(kKey.size())));
+  }
+  return NotFound("no {} in the output of container {}", kKey, id);
+}
+
+}  // namespace resmgr::test
