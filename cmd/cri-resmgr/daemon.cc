@@ -7,11 +7,14 @@
 
 #include "pkg/allocator/cpu_allocator.h"
 #include "pkg/cri/interceptors.h"
+#include "pkg/cri/known_methods.h"
 #include "pkg/cri/relay.h"
 #include "pkg/cri/runtime_connection.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
+#include "pkg/metrics/metrics.h"
+#include "pkg/metrics/metrics_server.h"
 #include "pkg/policy/constraints.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/sys/event_loop.h"
@@ -43,7 +46,9 @@ StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const Flags& flags) {
   return dump::Dumper::Create({.specs = flags.config.dump.specs,
                                .file = flags.config.dump.file,
                                .show_secrets = flags.dump_secrets},
-                              [&log](bool warning, std::string_view line) { warning ? log.Warn("{}", line) : log.Info("{}", line); });
+                              [&log](bool warning, std::string_view line) {
+                                warning ? log.Warn("{}", line) : log.Info("{}", line);
+                              });
 }
 
 Relay::Options RelayOptions(const Flags& flags) {
@@ -54,6 +59,21 @@ Relay::Options RelayOptions(const Flags& flags) {
     options.image_socket = std::move(socket);
   }
   return options;
+}
+
+// What exists only when somebody wants metrics.
+struct Monitoring {
+  Monitoring() : metrics(RESMGR_VERSION, KnownMethodPaths()) {}
+
+  Metrics metrics;
+  std::unique_ptr<MetricsServer> server;
+};
+
+StatusOr<std::unique_ptr<Monitoring>> StartMonitoring(const std::string& address) {
+  if (address == "off" || address.empty()) return nullptr;
+  auto monitoring = std::make_unique<Monitoring>();
+  RESMGR_ASSIGN_OR_RETURN(monitoring->server, MetricsServer::Create(address, monitoring->metrics));
+  return monitoring;
 }
 
 // What exists only when a policy places containers.
@@ -106,13 +126,18 @@ Status RunDaemon(const Flags& flags, Setup setup) {
   Logger& log = GetLogger("cri-resmgr");
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper, MakeDumper(flags));
 
+  RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<Monitoring> monitoring,
+                          StartMonitoring(flags.metrics_address));
+
   EventLoop loop;
   h2::FlushQueue flushes(loop);
   std::optional<Brain> brain;
   if (setup.policy != nullptr) brain.emplace(loop, flushes, flags, setup);
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<Relay> relay,
                           Relay::Create(loop, flushes, RelayOptions(flags),
-                                        brain ? &brain->interceptor : nullptr, dumper.get()));
+                                        {.interceptor = brain ? &brain->interceptor : nullptr,
+                                         .dumper = dumper.get(),
+                                         .metrics = monitoring ? &monitoring->metrics : nullptr}));
   if (brain) brain->Start();
 
   bool ending = false;

@@ -108,13 +108,14 @@ StatusOr<std::string> ConfigFile(const Flags& flags) {
 
 // Fills flags and config from the file; options of an options file land in `flags`.
 Status ReadConfigFile(const std::string& file, const ConfigChecks& checks, Flags& flags) {
-  StatusOr<std::string> text = ReadFile(file, kMaxConfigSize);
-  if (!text.ok()) return InvalidArgument("{}", Message(text.status()));
-  if (DetectConfigFormat(*text) == ConfigFormat::kYaml) {
-    RESMGR_ASSIGN_OR_RETURN(flags.config, ParseConfig(*text, file, checks));
+  const StatusOr<std::string> content = ReadFile(file, kMaxConfigSize);
+  if (!content.ok()) return InvalidArgument("{}", Message(content.status()));
+  RESMGR_ASSIGN_OR_RETURN(const std::string_view text, CheckConfigText(*content, file));
+  if (DetectConfigFormat(text) == ConfigFormat::kYaml) {
+    RESMGR_ASSIGN_OR_RETURN(flags.config, ParseConfig(text, file, checks));
     return OkStatus();
   }
-  RESMGR_ASSIGN_OR_RETURN(const std::vector<OptionLine> lines, ParseOptionLines(*text, file));
+  RESMGR_ASSIGN_OR_RETURN(const std::vector<OptionLine> lines, ParseOptionLines(text, file));
   for (const OptionLine& line : lines) {
     if (line.name == "config" || line.name == "force-config" || line.name == "fallback-config") {
       return InvalidArgument("{}: {}: a configuration file cannot name another", line.where,

@@ -225,6 +225,15 @@ TEST_F(FlagsFileTest, AnEmptyFileIsTheDefaults) {
   }
 }
 
+TEST_F(FlagsFileTest, ByteOrderMarkAndWindowsLinesDoNotMatter) {
+  EXPECT_EQ(Parse({"-config", Write("\xef\xbb\xbfpolicy:\r\n  Active: static\r\n")})
+                ->config.policy.active,
+            "static");
+  EXPECT_EQ(
+      Parse({"-config", Write("\xef\xbb\xbfpolicy static\r\ndump-file /x\r\n")})->config.dump.file,
+      "/x");
+}
+
 TEST_F(FlagsFileTest, ForcedAndFallbackFilesAreReadToo) {
   const std::string file = Write("policy: {Active: static}");
   EXPECT_EQ(Parse({"-force-config", file})->config.policy.active, "static");

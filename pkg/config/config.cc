@@ -104,6 +104,7 @@ constexpr std::array kModules = {
 
 std::vector<std::string_view> ConfigModuleNames() {
   std::vector<std::string_view> names;
+  names.reserve(kModules.size());
   for (const ConfigModule& module : kModules)
     names.push_back(module.name);
   return names;

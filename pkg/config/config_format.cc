@@ -11,8 +11,6 @@ namespace resmgr {
 
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-
 std::string_view Unquote(std::string_view key) {
   const bool quoted = key.size() >= 2 && (key[0] == '"' || key[0] == '\'') && key.back() == key[0];
   return quoted ? key.substr(1, key.size() - 2) : key;
@@ -39,7 +37,6 @@ bool OnlyYamlHas(std::string_view line) {
 }  // namespace
 
 ConfigFormat DetectConfigFormat(std::string_view text) {
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   size_t indentation = std::string_view::npos;
   for (const std::string_view line : Split(text, '\n')) {
     const std::string_view content = Trim(line);

@@ -7,7 +7,8 @@ namespace resmgr {
 
 enum class ConfigFormat { kYaml, kOptions };
 
-// Which of the two formats of a configuration file a text is in. Looked at are its lines with the
+// Which of the two formats of a configuration file a text (as CheckConfigText returns it) is in.
+// Looked at are its lines with the
 // indentation of the first one, without blank lines and comments. It is YAML when
 //   - the first of them begins with "{", "---" or "%", or
 //   - one is "KEY:" and behind it stands nothing (a block follows), or one of { & ! ~, or

@@ -13,7 +13,7 @@ TEST(ConfigFormatTest, SectionsMakeYaml) {
         "{\"policy\": {\"Active\": \"static\"}}", "---\npolicy: static\n", "%YAML 1.2\n---\n",
         "\"policy\":\n  Active: static\n", "  policy:\n    Active: static\n",
         "plicy:\n  Active: x\n", "policy: &a {Active: static}\n", "policy: ~\n",
-        "\xef\xbb\xbfpolicy:\r\n  Active: x\r\n", "policy: static\nlogger:\n  Debug: '*'\n",
+        "policy:\r\n  Active: x\r\n", "policy: static\nlogger:\n  Debug: '*'\n",
         "policy:\n  Active: [broken\n"}) {
     EXPECT_EQ(DetectConfigFormat(text), ConfigFormat::kYaml) << text;
   }

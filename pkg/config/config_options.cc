@@ -54,8 +54,8 @@ void ConfigOptions::DeclareFlags(CommandLine& line, const ConfigChecks& checks) 
   line.Flag("dump", "SPEC",
             "Which CRI calls to show, and how much of them: rules [full|short|count|off:]METHOD, "
             "divided by commas, METHOD being a name, * or a regular expression; \"reset\" forgets "
-            "the built-in rules. -dump reset,full:.* shows everything. May be repeated: the rules "
-            "add up.",
+            "the built-in rules. -dump reset,full:.* shows everything. record:FILE keeps a "
+            "recording of the calls. May be repeated: the rules add up.",
             "", [this, checks](std::string_view value) -> Status {
               dump.emplace_back(value);
               return CheckDumpSpec(value, checks);

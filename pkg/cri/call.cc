@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kMaxIntercepted = 16 * 1024 * 1024;
 // Of an intercepted call's reply: an id.
 constexpr size_t kMaxReply = 64 * 1024;
+constexpr int kCancelled = 1;
 
 }  // namespace
 
@@ -25,14 +26,18 @@ Call::Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::Heade
   client_->set_handler(this);
 }
 
-Call::~Call() = default;
+Call::~Call() {
+  connection_.Let(request_.size());
+  Report({.code = kCancelled, .message = "the call was given up"});
+}
 
 void Call::Start(bool end) {
   Relay& relay = connection_.relay();
   if (method_.operation != Operation::kOther && relay.interceptor() != nullptr) {
     interception_ = relay.interceptor()->Begin(method_);
   }
-  tap_ = relay.MakeTap(method_, interception_ != nullptr);
+  intercepted_ = interception_ != nullptr;
+  tap_ = relay.MakeTap(method_, intercepted_);
   if (tap_ != nullptr) tap_->OnRequestHeaders(headers_);
   request_complete_ = end;
   if (interception_ == nullptr || end) {
@@ -72,6 +77,10 @@ void Call::OnRequestData(h2::Slice data) {
     return;
   }
   client_->Consume(data.size());
+  if (!connection_.Hold(data.size())) {
+    Finish(ResourceExhausted("too many large requests at once on this connection"));
+    return;
+  }
   request_.Append(std::move(data));
   if (request_.size() > kMaxIntercepted) PassUnread("it is larger than any runtime takes");
 }
@@ -142,6 +151,7 @@ void Call::OnVerdict(const Interception::Verdict& verdict) {
 
 void Call::SendRequest(const std::string& suffix) {
   collecting_ = false;
+  connection_.Let(request_.size());
   if (!suffix.empty()) {
     if (decompressed_) {
       request_.Clear();
@@ -172,10 +182,16 @@ void Call::OnHeaders(h2::Stream&, h2::HeaderBlock headers, bool end) {
 }
 
 void Call::OnOutcome(const h2::HeaderBlock& trailers) {
-  if (interception_ == nullptr && tap_ == nullptr) return;
+  if (interception_ == nullptr && tap_ == nullptr && !connection_.relay().counts_calls()) return;
   const GrpcStatus status = ReadGrpcStatus(trailers);
-  if (tap_ != nullptr) tap_->OnEnd(status);
+  Report(status);
   Settle(status);
+}
+
+void Call::Report(const GrpcStatus& status) {
+  if (std::exchange(reported_, true)) return;
+  if (tap_ != nullptr) tap_->OnEnd(status);
+  connection_.relay().CountCall(method_, intercepted_, status.code);
 }
 
 void Call::Settle(const GrpcStatus& status) {
@@ -193,10 +209,7 @@ void Call::Settle(const GrpcStatus& status) {
 
 void Call::Finish(const Status& status) {
   h2::HeaderBlock trailers;
-  if (tap_ != nullptr) {
-    tap_->OnEnd({.code = static_cast<int>(status.code()), .message = std::string(Message(status))});
-    tap_.reset();
-  }
+  Report({.code = static_cast<int>(status.code()), .message = std::string(Message(status))});
   if (client_->headers_sent()) {
     AddGrpcStatus(status, trailers);
     client_->SendEnd(std::move(trailers));

@@ -58,6 +58,8 @@ class Call final : public h2::StreamHandler {
   void PassUnread(std::string_view why);
   // The runtime's outcome, before the client sees it.
   void OnOutcome(const h2::HeaderBlock& trailers);
+  // Tells those who watch how the call ended, once.
+  void Report(const GrpcStatus& status);
   void Settle(const GrpcStatus& status);
   void OnServerClosed(uint32_t error_code);
   bool Over() const;
@@ -71,6 +73,8 @@ class Call final : public h2::StreamHandler {
   std::unique_ptr<CallTap> tap_;
 
   std::unique_ptr<Interception> interception_;
+  bool intercepted_ = false;
+  bool reported_ = false;
   bool collecting_ = false;
   bool request_complete_ = false;
   h2::SliceQueue request_;  // the body so far

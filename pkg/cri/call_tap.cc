@@ -10,7 +10,6 @@ namespace {
 
 // Of one message: enough for everything but the lists of a very full node.
 constexpr size_t kMaxCollected = 4 * 1024 * 1024;
-constexpr int kCancelled = 1;
 
 }  // namespace
 
@@ -42,10 +41,6 @@ CallTap::CallTap(dump::Dumper& dumper, uint64_t id, const Method& method, bool i
   if (!messages_) dumper_.OnRequest(ref_, dump::Payload());
 }
 
-CallTap::~CallTap() {
-  if (!ended_) OnEnd({.code = kCancelled, .message = "the call was given up"});
-}
-
 void CallTap::OnRequestHeaders(const h2::HeaderBlock& headers) {
   request_encoding_ = headers.Find("grpc-encoding");
 }
@@ -63,7 +58,6 @@ void CallTap::OnReplyData(std::string_view data) {
 }
 
 void CallTap::OnEnd(const GrpcStatus& status) {
-  if (std::exchange(ended_, true)) return;
   dumper_.OnEnd(ref_, status.code, status.message);
 }
 

@@ -14,14 +14,12 @@
 
 namespace resmgr {
 
-// Copies one call's messages, as they pass, to the dumper. Never holds anything up. When it is
-// destroyed before OnEnd, the call is reported as given up.
+// Copies one call's messages, as they pass, to the dumper. Never holds anything up.
 class CallTap {
  public:
   // Null when the dumper does not want this method. `id` is never used twice.
   static std::unique_ptr<CallTap> Create(dump::Dumper& dumper, uint64_t id, const Method& method,
                                          bool intercepted);
-  ~CallTap();
   CallTap(const CallTap&) = delete;
   CallTap& operator=(const CallTap&) = delete;
 
@@ -39,7 +37,6 @@ class CallTap {
   const std::string path_;
   dump::CallRef ref_;
   const bool messages_;  // wants them, not just the call
-  bool ended_ = false;
   std::string request_encoding_;
   std::string reply_encoding_;
   GrpcMessageReader requests_;

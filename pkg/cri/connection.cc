@@ -14,6 +14,8 @@ namespace {
 
 // A client that connects and does not speak HTTP/2 within this time is let go.
 constexpr std::chrono::seconds kHandshakeTimeout{10};
+// Of requests that are being read: four of the largest that a runtime takes.
+constexpr size_t kMaxHeld = 64 * 1024 * 1024;
 
 }  // namespace
 
@@ -78,11 +80,17 @@ void Connection::OnRequest(std::unique_ptr<h2::Stream> stream, h2::HeaderBlock h
   calls_.push_back(std::make_unique<Call>(*this, std::move(stream), std::move(headers)));
   Call& call = *calls_.back();
   call.set_position(std::prev(calls_.end()));
-  if (draining_) {
+  if (draining_ || retired_) {
     call.Finish(Unavailable("cri-resmgr is shutting down"));
   } else {
     call.Start(end);
   }
+}
+
+bool Connection::Hold(size_t bytes) {
+  if (held_ + bytes > kMaxHeld) return false;
+  held_ += bytes;
+  return true;
 }
 
 void Connection::Remove(Call& call) {

@@ -4,6 +4,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -28,6 +29,8 @@ class Connection final : private h2::Session::Owner {
 
   void set_position(Position position) { position_ = position; }
   Position position() const { return position_; }
+  // Taken out of the relay, destroyed soon; true the first time.
+  bool Retire() { return !std::exchange(retired_, true); }
   Relay& relay() { return relay_; }
 
   // A session to the runtime that serves the method. Connecting to a unix socket ends at once, one
@@ -37,6 +40,11 @@ class Connection final : private h2::Session::Owner {
 
   // Destroys the call.
   void Remove(Call& call);
+
+  // Accounts for request bytes that are held while they are read. False: the client has too many of
+  // them under way.
+  bool Hold(size_t bytes);
+  void Let(size_t bytes) { held_ -= bytes; }
 
   // No new calls. Those that never end by themselves are ended; the connection closes after the
   // last one.
@@ -60,7 +68,9 @@ class Connection final : private h2::Session::Owner {
   std::vector<std::unique_ptr<Upstream>> upstreams_;
   std::unique_ptr<h2::Session> session_;
   std::list<std::unique_ptr<Call>> calls_;
+  size_t held_ = 0;
   bool draining_ = false;
+  bool retired_ = false;
 };
 
 }  // namespace resmgr

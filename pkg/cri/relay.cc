@@ -21,20 +21,18 @@ constexpr int kAcceptBatch = 16;
 }  // namespace
 
 StatusOr<std::unique_ptr<Relay>> Relay::Create(EventLoop& loop, h2::FlushQueue& flushes,
-                                               Options options, Interceptor* interceptor,
-                                               dump::Dumper* dumper) {
+                                               Options options, Watchers watchers) {
   RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener, ListeningSocket::Create(options.relay_socket));
   return std::unique_ptr<Relay>(
-      new Relay(loop, flushes, std::move(options), interceptor, dumper, std::move(listener)));
+      new Relay(loop, flushes, std::move(options), watchers, std::move(listener)));
 }
 
-Relay::Relay(EventLoop& loop, h2::FlushQueue& flushes, Options options, Interceptor* interceptor,
-             dump::Dumper* dumper, ListeningSocket listener)
+Relay::Relay(EventLoop& loop, h2::FlushQueue& flushes, Options options, Watchers watchers,
+             ListeningSocket listener)
     : loop_(loop),
       flushes_(flushes),
       options_(std::move(options)),
-      interceptor_(interceptor),
-      dumper_(dumper),
+      watchers_(watchers),
       log_(GetLogger("cri/relay")),
       unread_limit_(kUnreadBurst, kUnreadPeriod),
       listener_(std::move(listener)) {
@@ -62,12 +60,24 @@ void Relay::Accept() {
     }
     connections_.push_back(std::make_unique<Connection>(*this, loop_, **std::move(accepted)));
     connections_.back()->set_position(std::prev(connections_.end()));
+    NoteConnections();
   }
 }
 
 std::unique_ptr<CallTap> Relay::MakeTap(const Method& method, bool intercepted) {
-  return dumper_ == nullptr ? nullptr
-                            : CallTap::Create(*dumper_, next_call_++, method, intercepted);
+  if (watchers_.dumper == nullptr) return nullptr;
+  return CallTap::Create(*watchers_.dumper, next_call_++, method, intercepted);
+}
+
+void Relay::CountCall(const Method& method, bool intercepted, int grpc_code) {
+  if (watchers_.metrics == nullptr) return;
+  const auto kind = intercepted ? Metrics::CallKind::kIntercepted : Metrics::CallKind::kPassthrough;
+  watchers_.metrics->Calls(method.path, kind).Count(grpc_code);
+}
+
+void Relay::NoteConnections() {
+  if (watchers_.metrics == nullptr) return;
+  watchers_.metrics->SetConnections(Metrics::Peer::kClient, connections_.size());
 }
 
 StatusOr<std::string> Relay::SocketFor(const Method& method) const {
@@ -84,9 +94,11 @@ void Relay::NoteUnread(const Method& method, std::string_view why) {
 }
 
 void Relay::Remove(Connection& connection, std::string_view why) {
+  if (!connection.Retire()) return;
   log_.Debug("a client left: {}", why);
   std::unique_ptr<Connection> dead = std::move(*connection.position());
   connections_.erase(connection.position());
+  NoteConnections();
   loop_.Post([dead = std::shared_ptr<Connection>(std::move(dead))] {});
   if (drained_ && connections_.empty()) FinishDrain();
 }

@@ -16,6 +16,7 @@
 #include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
+#include "pkg/metrics/metrics.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -38,11 +39,16 @@ class Relay {
     std::chrono::milliseconds drain_timeout{25'000};
   };
 
-  // Neither the interceptor nor the dumper is owned; both may be null and outlive the relay.
+  // Those who see calls. Not owned; each may be null and outlives the relay.
+  struct Watchers {
+    Interceptor* interceptor = nullptr;
+    dump::Dumper* dumper = nullptr;
+    Metrics* metrics = nullptr;
+  };
+
   // AlreadyExists: another instance listens on the socket.
   static StatusOr<std::unique_ptr<Relay>> Create(EventLoop& loop, h2::FlushQueue& flushes,
-                                                 Options options, Interceptor* interceptor,
-                                                 dump::Dumper* dumper);
+                                                 Options options, Watchers watchers);
   ~Relay();
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
@@ -53,7 +59,9 @@ class Relay {
 
   // For connections and calls:
   h2::FlushQueue& flushes() { return flushes_; }
-  Interceptor* interceptor() const { return interceptor_; }
+  Interceptor* interceptor() const { return watchers_.interceptor; }
+  bool counts_calls() const { return watchers_.metrics != nullptr; }
+  void CountCall(const Method& method, bool intercepted, int grpc_code);
   // Null when nobody wants to see this call.
   std::unique_ptr<CallTap> MakeTap(const Method& method, bool intercepted);
   StatusOr<std::string> SocketFor(const Method& method) const;
@@ -63,16 +71,16 @@ class Relay {
   void Remove(Connection& connection, std::string_view why);
 
  private:
-  Relay(EventLoop& loop, h2::FlushQueue& flushes, Options options, Interceptor* interceptor,
-        dump::Dumper* dumper, ListeningSocket listener);
+  Relay(EventLoop& loop, h2::FlushQueue& flushes, Options options, Watchers watchers,
+        ListeningSocket listener);
   void Accept();
+  void NoteConnections();
   void FinishDrain();
 
   EventLoop& loop_;
   h2::FlushQueue& flushes_;
   Options options_;
-  Interceptor* interceptor_;
-  dump::Dumper* dumper_;
+  Watchers watchers_;
   Logger& log_;
   RateLimit unread_limit_;
   uint64_t next_call_ = 1;

@@ -19,6 +19,11 @@ bool WireReader::Fail() {
 }
 
 bool WireReader::ReadVarint(uint64_t& value) {
+  if (!rest_.empty() && static_cast<uint8_t>(rest_.front()) < 0x80) {  // nearly always
+    value = static_cast<uint8_t>(rest_.front());
+    rest_.remove_prefix(1);
+    return true;
+  }
   value = 0;
   for (uint32_t shift = 0; shift < 64; shift += 7) {
     if (rest_.empty()) return false;

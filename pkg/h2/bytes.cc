@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "pkg/h2/limits.h"
+
 namespace resmgr::h2 {
 
 Block* Block::New(size_t capacity) {
@@ -12,11 +14,52 @@ Block* Block::New(size_t capacity) {
   return new (memory) Block(capacity);
 }
 
-void Block::Unref() {
-  if (--references_ == 0) {
-    this->~Block();
-    ::operator delete(this);
+// Free blocks of one size, each thread's own.
+class Block::Pool {
+ public:
+  Pool() = default;
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  ~Pool() {
+    for (Block* block : free_)
+      Free(block);
   }
+
+  static Pool& Mine() {
+    thread_local Pool pool;
+    return pool;
+  }
+  Block* Take() {
+    if (free_.empty()) return nullptr;
+    Block* block = free_.back();
+    free_.pop_back();
+    block->references_ = 1;
+    return block;
+  }
+  bool Put(Block* block) {
+    if (free_.size() >= kMost) return false;
+    free_.push_back(block);
+    return true;
+  }
+
+ private:
+  static constexpr size_t kMost = 8;
+  std::vector<Block*> free_;
+};
+
+Block* Block::NewForReading() {
+  Block* block = Pool::Mine().Take();
+  return block != nullptr ? block : New(kReadBlock);
+}
+
+void Block::Free(Block* block) {
+  block->~Block();
+  ::operator delete(block);
+}
+
+void Block::Unref() {
+  if (--references_ > 0) return;
+  if (capacity_ != kReadBlock || !Pool::Mine().Put(this)) Free(this);
 }
 
 Slice::Slice(Block* block, const uint8_t* data, size_t size)

@@ -17,6 +17,9 @@ class Block {
  public:
   // One reference, which belongs to the caller.
   static Block* New(size_t capacity);
+  // The same for a block to read into, of limits.h's kReadBlock: some of these are kept for reuse,
+  // since fresh memory of that size costs more than filling it.
+  static Block* NewForReading();
   void Ref() { ++references_; }
   void Unref();
 
@@ -25,7 +28,9 @@ class Block {
   bool shared() const { return references_ > 1; }
 
  private:
+  class Pool;
   explicit Block(size_t capacity) : capacity_(capacity) {}
+  static void Free(Block* block);
 
   size_t references_ = 1;
   size_t capacity_;

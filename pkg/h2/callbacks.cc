@@ -9,20 +9,18 @@
 
 namespace resmgr::h2 {
 
-std::vector<nghttp2_nv> ToNv(const HeaderBlock& headers) {
-  std::vector<nghttp2_nv> fields;
-  fields.reserve(headers.fields().size());
+NvArray::NvArray(const HeaderBlock& headers) : size_(headers.fields().size()) {
+  if (size_ > kFew) many_.resize(size_);
+  nghttp2_nv* nv = many_.empty() ? few_.data() : many_.data();
   for (const HeaderBlock::Field& field : headers.fields()) {
     // nghttp2 takes pointers to non-const but copies what they point to, without a NO_COPY flag.
-    nghttp2_nv nv;
-    nv.name = reinterpret_cast<uint8_t*>(const_cast<char*>(field.name.data()));
-    nv.namelen = field.name.size();
-    nv.value = reinterpret_cast<uint8_t*>(const_cast<char*>(field.value.data()));
-    nv.valuelen = field.value.size();
-    nv.flags = field.never_index ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
-    fields.push_back(nv);
+    nv->name = reinterpret_cast<uint8_t*>(const_cast<char*>(field.name.data()));
+    nv->namelen = field.name.size();
+    nv->value = reinterpret_cast<uint8_t*>(const_cast<char*>(field.value.data()));
+    nv->valuelen = field.value.size();
+    nv->flags = field.never_index ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
+    ++nv;
   }
-  return fields;
 }
 
 const nghttp2_session_callbacks* Session::Callbacks::Table() {
@@ -51,8 +49,12 @@ nghttp2_data_provider Session::Callbacks::BodyOf(Stream& stream) {
   return provider;
 }
 
-Stream* Session::Callbacks::Find(nghttp2_session* session, int32_t id) {
-  return static_cast<Stream*>(nghttp2_session_get_stream_user_data(session, id));
+Stream* Session::Callbacks::Find(Session& self, int32_t id) {
+  if (self.found_id_ != id) {
+    self.found_ = static_cast<Stream*>(nghttp2_session_get_stream_user_data(self.session_, id));
+    self.found_id_ = self.found_ == nullptr ? 0 : id;
+  }
+  return self.found_;
 }
 
 ssize_t Session::Callbacks::OnSend(nghttp2_session*, const uint8_t* data, size_t length, int,
@@ -66,16 +68,15 @@ ssize_t Session::Callbacks::OnSend(nghttp2_session*, const uint8_t* data, size_t
   return static_cast<ssize_t>(length);
 }
 
-int Session::Callbacks::OnSendData(nghttp2_session* session, nghttp2_frame* frame,
-                                   const uint8_t* header, size_t length, nghttp2_data_source*,
-                                   void* user) {
+int Session::Callbacks::OnSendData(nghttp2_session*, nghttp2_frame* frame, const uint8_t* header,
+                                   size_t length, nghttp2_data_source*, void* user) {
   constexpr size_t kFrameHeaderSize = 9;
   Session& self = Self(user);
   if (self.out_.size() >= kOutputHighWater) {
     self.send_blocked_ = true;
     return NGHTTP2_ERR_WOULDBLOCK;
   }
-  Stream* stream = Find(session, frame->hd.stream_id);
+  Stream* stream = Find(self, frame->hd.stream_id);
   if (stream == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   self.out_.Append(self.scratch_.Copy(header, kFrameHeaderSize));
   if (length <= kCopyBelow) {
@@ -96,8 +97,9 @@ int Session::Callbacks::OnSendData(nghttp2_session* session, nghttp2_frame* fram
 
 ssize_t Session::Callbacks::OnReadBody(nghttp2_session* session, int32_t id, uint8_t*,
                                        size_t length, uint32_t* flags, nghttp2_data_source*,
-                                       void*) {
-  Stream* stream = Find(session, id);
+                                       void* user) {
+  Session& self = Self(user);
+  Stream* stream = Find(self, id);
   if (stream == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   const size_t queued = stream->queue_.size();
   if (queued == 0 && !stream->ended_) {
@@ -110,7 +112,7 @@ ssize_t Session::Callbacks::OnReadBody(nghttp2_session* session, int32_t id, uin
     *flags |= NGHTTP2_DATA_FLAG_EOF;
     if (!stream->trailers_.empty()) {
       *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-      const std::vector<nghttp2_nv> fields = ToNv(stream->trailers_);
+      const NvArray fields(stream->trailers_);
       if (nghttp2_submit_trailer(session, id, fields.data(), fields.size()) != 0) {
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
       }
@@ -137,9 +139,9 @@ int Session::Callbacks::OnBeginHeaders(nghttp2_session* session, const nghttp2_f
   return 0;
 }
 
-int Session::Callbacks::OnHeader(nghttp2_session* session, const nghttp2_frame* frame,
-                                 nghttp2_rcbuf* name, nghttp2_rcbuf* value, uint8_t flags, void*) {
-  Stream* stream = Find(session, frame->hd.stream_id);
+int Session::Callbacks::OnHeader(nghttp2_session*, const nghttp2_frame* frame, nghttp2_rcbuf* name,
+                                 nghttp2_rcbuf* value, uint8_t flags, void* user) {
+  Stream* stream = Find(Self(user), frame->hd.stream_id);
   if (stream == nullptr) return 0;
   stream->incoming_size_ +=
       nghttp2_rcbuf_get_buf(name).len + nghttp2_rcbuf_get_buf(value).len + kHeaderOverhead;
@@ -148,7 +150,7 @@ int Session::Callbacks::OnHeader(nghttp2_session* session, const nghttp2_frame* 
   return 0;
 }
 
-int Session::Callbacks::OnFrame(nghttp2_session* session, const nghttp2_frame* frame, void* user) {
+int Session::Callbacks::OnFrame(nghttp2_session*, const nghttp2_frame* frame, void* user) {
   Session& self = Self(user);
   if (frame->hd.type == NGHTTP2_GOAWAY) {
     if (!self.server_ && !self.going_away_) {
@@ -162,7 +164,7 @@ int Session::Callbacks::OnFrame(nghttp2_session* session, const nghttp2_frame* f
     self.owner_.OnEstablished();
   }
   if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) return 0;
-  Stream* stream = Find(session, frame->hd.stream_id);
+  Stream* stream = Find(self, frame->hd.stream_id);
   if (stream == nullptr) return 0;
   if (frame->hd.type == NGHTTP2_HEADERS) {
     OnHeadersComplete(self, *stream, *frame);
@@ -197,7 +199,7 @@ void Session::Callbacks::OnHeadersComplete(Session& self, Stream& stream,
 int Session::Callbacks::OnDataChunk(nghttp2_session* session, uint8_t, int32_t id,
                                     const uint8_t* data, size_t length, void* user) {
   Session& self = Self(user);
-  Stream* stream = Find(session, id);
+  Stream* stream = Find(self, id);
   if (stream == nullptr || stream->handler_ == nullptr) {
     nghttp2_session_consume(session, id, length);
     return 0;
@@ -210,18 +212,16 @@ int Session::Callbacks::OnDataChunk(nghttp2_session* session, uint8_t, int32_t i
   return 0;
 }
 
-int Session::Callbacks::OnStreamClose(nghttp2_session* session, int32_t id, uint32_t code,
-                                      void* user) {
-  if (Stream* stream = Find(session, id); stream != nullptr) {
-    Self(user).CloseStream(*stream, code, false);
-  }
+int Session::Callbacks::OnStreamClose(nghttp2_session*, int32_t id, uint32_t code, void* user) {
+  Session& self = Self(user);
+  if (Stream* stream = Find(self, id); stream != nullptr) self.CloseStream(*stream, code, false);
   return 0;
 }
 
-int Session::Callbacks::OnFrameSent(nghttp2_session* session, const nghttp2_frame* frame, void*) {
+int Session::Callbacks::OnFrameSent(nghttp2_session*, const nghttp2_frame* frame, void* user) {
   if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) return 0;
   if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) return 0;
-  Stream* stream = Find(session, frame->hd.stream_id);
+  Stream* stream = Find(Self(user), frame->hd.stream_id);
   if (stream == nullptr) return 0;
   stream->end_sent_ = true;
   if (stream->stop_receiving_) stream->Reset(NGHTTP2_NO_ERROR);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <vector>
+
 #include <nghttp2/nghttp2.h>
 
 #include "pkg/h2/session.h"
@@ -14,7 +17,8 @@ struct Session::Callbacks {
 
  private:
   static Session& Self(void* user_data) { return *static_cast<Session*>(user_data); }
-  static Stream* Find(nghttp2_session* session, int32_t id);
+  // Null for a stream that its handler dropped. nghttp2 asks for the same one many times in a row.
+  static Stream* Find(Session& self, int32_t id);
 
   static ssize_t OnSend(nghttp2_session*, const uint8_t* data, size_t length, int, void* user);
   static int OnSendData(nghttp2_session* session, nghttp2_frame* frame, const uint8_t* header,
@@ -35,7 +39,22 @@ struct Session::Callbacks {
   static int OnFrameNotSent(nghttp2_session*, const nghttp2_frame* frame, int, void* user);
 };
 
-// The fields as nghttp2 takes them; they point into the block.
-std::vector<nghttp2_nv> ToNv(const HeaderBlock& headers);
+// The fields as nghttp2 takes them; they point into the block. Usual blocks need no allocation.
+class NvArray {
+ public:
+  explicit NvArray(const HeaderBlock& headers);
+  NvArray(const NvArray&) = delete;
+  NvArray& operator=(const NvArray&) = delete;
+
+  const nghttp2_nv* data() const { return many_.empty() ? few_.data() : many_.data(); }
+  size_t size() const { return size_; }
+
+ private:
+  static constexpr size_t kFew = 16;
+
+  size_t size_;
+  std::array<nghttp2_nv, kFew> few_;
+  std::vector<nghttp2_nv> many_;
+};
 
 }  // namespace resmgr::h2

@@ -8,20 +8,18 @@ namespace resmgr::h2 {
 
 // What bounds the memory of one connection. The windows are what a peer may send before we asked
 // for more; a fast reader on the other side never fills them.
-inline constexpr int32_t kConnectionWindow = 1024 * 1024;
-inline constexpr int32_t kStreamWindow = 512 * 1024;
+inline constexpr int32_t kConnectionWindow = 2 * 1024 * 1024;
+inline constexpr int32_t kStreamWindow = 1024 * 1024;
 // Encoding pauses while so much waits for the socket.
 inline constexpr size_t kOutputHighWater = 256 * 1024;
-// Reading pauses while so much waits: the peer sends requests but takes no answers.
-inline constexpr size_t kOutputLimit = 1024 * 1024;
-inline constexpr uint32_t kMaxFrameSize = 64 * 1024;
-inline constexpr uint32_t kMaxConcurrentStreams = 4096;
+inline constexpr uint32_t kMaxFrameSize = 256 * 1024;
+inline constexpr uint32_t kMaxConcurrentStreams = 1024;
 // One header block: far above what gRPC stacks send (8 to 16 KiB by default).
-inline constexpr size_t kMaxHeaderBlock = 1024 * 1024;
+inline constexpr size_t kMaxHeaderBlock = 256 * 1024;
 inline constexpr size_t kHeaderOverhead = 32;  // per field, RFC 9113 section 6.5.2
-inline constexpr size_t kReadBlock = 64 * 1024;
+inline constexpr size_t kReadBlock = 256 * 1024;
 // A read block is used up to here before a fresh one is taken.
-inline constexpr size_t kReadAtLeast = 16 * 1024;
+inline constexpr size_t kReadAtLeast = 64 * 1024;
 // Pieces up to this size are copied instead of referenced.
 inline constexpr size_t kCopyBelow = 2048;
 

@@ -12,6 +12,7 @@
 
 #include "pkg/h2/callbacks.h"
 #include "pkg/h2/limits.h"
+#include "pkg/h2/memory.h"
 
 namespace resmgr::h2 {
 
@@ -28,9 +29,9 @@ nghttp2_session* NewSession(Session::Role role, const nghttp2_session_callbacks*
   nghttp2_option_set_max_send_header_block_length(option, kMaxHeaderBlock);
   nghttp2_session* session = nullptr;
   if (role == Session::Role::kServer) {
-    nghttp2_session_server_new2(&session, callbacks, user, option);
+    nghttp2_session_server_new3(&session, callbacks, user, option, PooledMemory());
   } else {
-    nghttp2_session_client_new2(&session, callbacks, user, option);
+    nghttp2_session_client_new3(&session, callbacks, user, option, PooledMemory());
   }
   nghttp2_option_del(option);
   std::array<nghttp2_settings_entry, 4> settings = {{
@@ -71,7 +72,9 @@ Session::~Session() {
     stream->session_ = nullptr;
   }
   nghttp2_session_del(session_);
-  if (read_block_ != nullptr) read_block_->Unref();
+  for (Block* block : {read_block_, spare_block_}) {
+    if (block != nullptr) block->Unref();
+  }
 }
 
 void Session::OnSocket(int events) {
@@ -80,13 +83,18 @@ void Session::OnSocket(int events) {
   if ((events & EventLoop::kWritable) != 0 && !failed_) MarkDirty();
 }
 
-void Session::Read() {
+void Session::ChooseReadBlock() {
   if (read_block_ != nullptr && !read_block_->shared()) read_used_ = 0;
-  if (read_block_ == nullptr || read_block_->capacity() - read_used_ < kReadAtLeast) {
-    if (read_block_ != nullptr) read_block_->Unref();
-    read_block_ = Block::New(kReadBlock);
-    read_used_ = 0;
-  }
+  if (read_block_ != nullptr && read_block_->capacity() - read_used_ >= kReadAtLeast) return;
+  std::swap(read_block_, spare_block_);
+  read_used_ = 0;
+  if (read_block_ != nullptr && !read_block_->shared()) return;
+  if (read_block_ != nullptr) read_block_->Unref();
+  read_block_ = Block::NewForReading();
+}
+
+void Session::Read() {
+  ChooseReadBlock();
   uint8_t* place = read_block_->data() + read_used_;
   const ssize_t count = ::read(socket_.get(), place, read_block_->capacity() - read_used_);
   if (count < 0) {
@@ -138,9 +146,11 @@ void Session::Write() {
   while (!out_.empty() && !write_broken_) {
     std::array<iovec, kMaxPieces> pieces;
     size_t count = 0;
+    size_t offered = 0;
     for (const Slice& slice : out_.slices()) {
       if (count == kMaxPieces) break;
       pieces[count++] = {const_cast<uint8_t*>(slice.data()), slice.size()};
+      offered += slice.size();
     }
     msghdr message{};
     message.msg_iov = pieces.data();
@@ -153,13 +163,14 @@ void Session::Write() {
       break;
     }
     out_.Drop(static_cast<size_t>(written));
+    if (static_cast<size_t>(written) < offered) return;  // the socket is full
   }
   if (write_broken_) out_.Clear();
 }
 
 void Session::UpdateEvents() {
-  int wanted = out_.size() < kOutputLimit ? EventLoop::kReadable : 0;
-  if (!out_.empty()) wanted |= EventLoop::kWritable;
+  const int wanted =
+      out_.empty() ? EventLoop::kReadable : EventLoop::kReadable | EventLoop::kWritable;
   if (wanted == watched_) return;
   watched_ = wanted;
   EventLoop::SetEvents(*watch_, wanted);
@@ -176,9 +187,10 @@ void Session::Fail(const Status& reason) {
   owner_.OnDisconnect(reason);
 }
 
-std::unique_ptr<Stream> Session::OpenStream(const HeaderBlock& headers, bool end, StreamHandler& handler) {
+std::unique_ptr<Stream> Session::OpenStream(const HeaderBlock& headers, bool end,
+                                            StreamHandler& handler) {
   if (failed_ || going_away_) return nullptr;
-  const std::vector<nghttp2_nv> fields = ToNv(headers);
+  const NvArray fields(headers);
   std::unique_ptr<Stream> stream(new Stream(this, 0));
   const nghttp2_data_provider body = Callbacks::BodyOf(*stream);
   const int32_t id = nghttp2_submit_request(session_, nullptr, fields.data(), fields.size(),
@@ -227,13 +239,18 @@ void Session::Unlink(Stream& stream) {
   if (stream.open_) --open_streams_;
 }
 
+void Session::Forget(const Stream& stream) {
+  nghttp2_session_set_stream_user_data(session_, stream.id_, nullptr);
+  if (found_id_ == stream.id_) found_id_ = 0;
+}
+
 void Session::CloseStream(Stream& stream, uint32_t error_code, bool connection_lost) {
   Unlink(stream);
   stream.open_ = false;
   stream.connection_lost_ = connection_lost;
   stream.queue_.Clear();
   Link(stream);
-  nghttp2_session_set_stream_user_data(session_, stream.id_, nullptr);
+  Forget(stream);
   if (!stream.handed_over_) {
     delete &stream;
   } else if (stream.handler_ != nullptr) {

@@ -62,6 +62,8 @@ class Session {
   struct Callbacks;
 
   void OnSocket(int events);
+  // Makes read_block_ one with room behind read_used_ that no slice refers to.
+  void ChooseReadBlock();
   void Read();
   // Hands received bytes to nghttp2.
   void Feed(const uint8_t* data, size_t size);
@@ -71,6 +73,7 @@ class Session {
   void MarkDirty() { flushes_.Add(*this); }
   // Puts the stream into the list of open or of closed streams, by its state.
   void Link(Stream& stream);
+  void Forget(const Stream& stream);
   void Unlink(Stream& stream);
   void CloseStream(Stream& stream, uint32_t error_code, bool connection_lost);
 
@@ -81,6 +84,9 @@ class Session {
   Stream* open_ = nullptr;    // lists, so that streams learn when the session goes
   Stream* closed_ = nullptr;  // but not yet destroyed by their handlers
   int open_streams_ = 0;
+  // What was looked up last; 0 is no stream.
+  int32_t found_id_ = 0;
+  Stream* found_ = nullptr;
   bool server_;
   bool established_ = false;
   bool failed_ = false;
@@ -89,6 +95,7 @@ class Session {
   bool send_blocked_ = false;  // encoding paused at the high-water mark
   bool going_away_ = false;
   Block* read_block_ = nullptr;
+  Block* spare_block_ = nullptr;  // the one before, perhaps free again
   size_t read_used_ = 0;
   SliceQueue out_;
   Scratch scratch_;

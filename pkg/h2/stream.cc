@@ -15,7 +15,7 @@ Stream::~Stream() {
   if (session_ == nullptr) return;
   Consume(unconsumed_);
   if (open_) {
-    nghttp2_session_set_stream_user_data(session_->session_, id_, nullptr);
+    session_->Forget(*this);
     nghttp2_submit_rst_stream(session_->session_, NGHTTP2_FLAG_NONE, id_, NGHTTP2_CANCEL);
     session_->MarkDirty();
   }
@@ -26,7 +26,7 @@ void Stream::SendHeaders(const HeaderBlock& headers, bool end) {
   if (!open_ || headers_sent_) return;
   headers_sent_ = true;
   ended_ = end;
-  const std::vector<nghttp2_nv> fields = ToNv(headers);
+  const NvArray fields(headers);
   const nghttp2_data_provider body = Session::Callbacks::BodyOf(*this);
   nghttp2_submit_response(session_->session_, id_, fields.data(), fields.size(),
                           end ? nullptr : &body);

@@ -66,7 +66,8 @@ class Stream {
   void SendData(Slice data);
   // After all data; with trailers unless they are empty.
   void SendEnd(HeaderBlock trailers = {});
-  // A server's stream that has sent all: closes it also towards a peer that is still sending, once our end has left.
+  // A server's stream that has sent all: closes it also towards a peer that is still sending, once
+  // our end has left.
   void StopReceiving();
   // Gives up the stream with this code.
   void Reset(uint32_t error_code);

@@ -2,7 +2,7 @@
 #include "pkg/policy/plan_check.h"
 
 #include <algorithm>
-#include <utility>
+#include <string>
 #include <vector>
 
 namespace resmgr {
@@ -28,57 +28,88 @@ Status CheckPlacement(const Machine& machine, const Placement& placement) {
   return OkStatus();
 }
 
-// The placements as they are after the plan, in the order of the snapshot.
-class Outcome {
+std::string NameOf(const Snapshot& snapshot, const Container& container) {
+  const Pod* const pod = snapshot.FindPod(container.pod_id);
+  return pod == nullptr ? container.name : FullName(*pod, container.name);
+}
+
+// A plan's changes by key.
+class Changes {
  public:
-  Outcome(const Snapshot& snapshot, const Plan& plan) : snapshot_(snapshot) {
-    changes_.reserve(plan.changes.size());
+  explicit Changes(const Plan& plan) {
+    sorted_.reserve(plan.changes.size());
     for (const PlacementChange& change : plan.changes)
-      changes_.push_back(&change);
-    std::sort(changes_.begin(), changes_.end(),
+      sorted_.push_back(&change);
+    std::sort(sorted_.begin(), sorted_.end(),
               [](const auto* a, const auto* b) { return a->key < b->key; });
   }
 
   bool AnyTwice() const {
     const auto same_key = [](const auto* a, const auto* b) { return a->key == b->key; };
-    return std::adjacent_find(changes_.begin(), changes_.end(), same_key) != changes_.end();
+    return std::adjacent_find(sorted_.begin(), sorted_.end(), same_key) != sorted_.end();
   }
 
-  // Both sides are ordered by key: one pass over each.
-  template <typename Visitor>
-  void ForEach(const Visitor& visit) const {
-    auto next = changes_.begin();
-    snapshot_.ForEachContainer([this, &next, &visit](const Pod& pod, const Container& container) {
-      while (next != changes_.end() && (*next)->key < container.key)
-        ++next;
-      const bool changed = next != changes_.end() && (*next)->key == container.key;
-      visit(pod, container, changed ? (*next)->placement : container.placement);
-    });
+  bool Has(ContainerKey key) const {
+    const auto it = std::lower_bound(
+        sorted_.begin(), sorted_.end(), key,
+        [](const auto* change, ContainerKey wanted) { return change->key < wanted; });
+    return it != sorted_.end() && (*it)->key == key;
+  }
+
+ private:
+  std::vector<const PlacementChange*> sorted_;
+};
+
+// Who holds which CPUs exclusively once the plan is carried out.
+class ExclusiveCheck {
+ public:
+  explicit ExclusiveCheck(const Snapshot& snapshot) : snapshot_(snapshot) {}
+
+  Status AddExclusive(const Container& container, const Placement& placement) {
+    if (exclusive_.Intersects(placement.exclusive)) {
+      return Internal("container {}: the plan grants CPUs {} exclusively a second time",
+                      NameOf(snapshot_, container), (exclusive_ & placement.exclusive).ToString());
+    }
+    exclusive_ |= placement.exclusive;
+    return OkStatus();
+  }
+
+  // After all AddExclusive.
+  Status CheckShared(const Container& container, const Placement& placement) const {
+    if (!placement.cpus) return OkStatus();
+    const CpuSet foreign = (*placement.cpus - placement.exclusive) & exclusive_;
+    if (foreign.empty()) return OkStatus();
+    return Internal("container {}: the plan shares CPUs {} that are exclusive to another one",
+                    NameOf(snapshot_, container), foreign.ToString());
   }
 
  private:
   const Snapshot& snapshot_;
-  std::vector<const PlacementChange*> changes_;
+  CpuSet exclusive_;
 };
 
-Status CheckExclusive(const Outcome& outcome) {
+Status CheckExclusive(const Snapshot& snapshot, const ExclusiveHolders& holders, const Plan& plan,
+                      const Changes& changes) {
+  ExclusiveCheck check(snapshot);
+  for (const ContainerKey key : holders) {
+    const Container* const holder = changes.Has(key) ? nullptr : snapshot.FindContainer(key);
+    if (holder != nullptr) RESMGR_RETURN_IF_ERROR(check.AddExclusive(*holder, holder->placement));
+  }
+  bool takes_more = false;
+  for (const PlacementChange& change : plan.changes) {
+    const Container& container = *snapshot.FindContainer(change.key);
+    RESMGR_RETURN_IF_ERROR(check.AddExclusive(container, change.placement));
+    takes_more |= !change.placement.exclusive.IsSubsetOf(container.placement.exclusive);
+  }
+  for (const PlacementChange& change : plan.changes) {
+    RESMGR_RETURN_IF_ERROR(
+        check.CheckShared(*snapshot.FindContainer(change.key), change.placement));
+  }
+  if (!takes_more) return OkStatus();
   Status status;
-  CpuSet exclusive;
-  outcome.ForEach([&](const Pod& pod, const Container& container, const Placement& placement) {
-    if (status.ok() && exclusive.Intersects(placement.exclusive)) {
-      status =
-          Internal("container {}: the plan grants CPUs {} exclusively a second time",
-                   FullName(pod, container.name), (exclusive & placement.exclusive).ToString());
-    }
-    exclusive |= placement.exclusive;
-  });
-  if (!status.ok() || exclusive.empty()) return status;
-  outcome.ForEach([&](const Pod& pod, const Container& container, const Placement& placement) {
-    if (!status.ok() || !placement.cpus) return;
-    const CpuSet foreign = (*placement.cpus - placement.exclusive) & exclusive;
-    if (!foreign.empty()) {
-      status = Internal("container {}: the plan shares CPUs {} that are exclusive to another one",
-                        FullName(pod, container.name), foreign.ToString());
+  snapshot.ForEachContainer([&](const Pod&, const Container& container) {
+    if (status.ok() && !changes.Has(container.key)) {
+      status = check.CheckShared(container, container.placement);
     }
   });
   return status;
@@ -86,7 +117,9 @@ Status CheckExclusive(const Outcome& outcome) {
 
 }  // namespace
 
-Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const Plan& plan) {
+Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const ExclusiveHolders& holders,
+                 const Plan& plan) {
+  if (plan.changes.empty()) return OkStatus();
   for (const PlacementChange& change : plan.changes) {
     const Container* const container = snapshot.FindContainer(change.key);
     if (container == nullptr) {
@@ -94,14 +127,21 @@ Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const Plan& p
                       static_cast<uint64_t>(change.key));
     }
     const Status status = CheckPlacement(machine, change.placement);
-    if (status.ok()) continue;
-    const Pod* const pod = snapshot.FindPod(container->pod_id);
-    const std::string name = pod == nullptr ? container->name : FullName(*pod, container->name);
-    return Annotate(status, fmt::format("container {}", name));
+    if (!status.ok()) {
+      return Annotate(status, fmt::format("container {}", NameOf(snapshot, *container)));
+    }
   }
-  const Outcome outcome(snapshot, plan);
-  if (outcome.AnyTwice()) return Internal("the plan places a container twice");
-  return CheckExclusive(outcome);
+  const Changes changes(plan);
+  if (changes.AnyTwice()) return Internal("the plan places a container twice");
+  return CheckExclusive(snapshot, holders, plan, changes);
+}
+
+Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const Plan& plan) {
+  ExclusiveHolders holders;
+  snapshot.ForEachContainer([&holders](const Pod&, const Container& container) {
+    if (!container.placement.exclusive.empty()) holders.insert(container.key);
+  });
+  return CheckPlan(machine, snapshot, holders, plan);
 }
 
 }  // namespace resmgr

@@ -30,7 +30,9 @@ ContainerRecord& ContainerStore::Add(PodRecord& pod, Container container) {
   record.container = std::move(container);
   record.pod = &pod;
   record.confirmed = record.container.requested;
+  record.confirmed_needs = record.container.requirements;
   pod.containers.push_back(record.container.key);
+  pod.attempts[record.container.name].push_back(record.container.key);
   if (!record.container.id.empty()) by_id_[record.container.id] = record.container.key;
   Touch(record);
   return record;
@@ -61,6 +63,9 @@ void ContainerStore::Erase(ContainerKey key) {
   if (found == containers_.end()) return;
   const ContainerRecord& record = found->second;
   std::erase(record.pod->containers, key);
+  const auto attempts = record.pod->attempts.find(record.container.name);
+  std::erase(attempts->second, key);
+  if (attempts->second.empty()) record.pod->attempts.erase(attempts);
   const auto by_id = by_id_.find(record.container.id);
   if (by_id != by_id_.end() && by_id->second == key) by_id_.erase(by_id);
   containers_.erase(found);

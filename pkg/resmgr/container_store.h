@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -15,6 +17,8 @@ namespace resmgr {
 struct PodRecord {
   Pod pod;
   std::vector<ContainerKey> containers;  // ascending
+  // The same by the container's name: its attempts, ascending.
+  std::map<std::string, std::vector<ContainerKey>, std::less<>> attempts;
   // Learned from a container's request only: forgotten with the last container of a failed
   // creation.
   bool provisional = false;
@@ -26,6 +30,7 @@ struct PendingUpdate {
   uint64_t ticket = 0;
   LinuxResources changes;
   Effect sent;
+  Placement before;  // the container's placement when it came
 };
 
 struct ContainerRecord {

@@ -36,10 +36,12 @@ ContainerKeys Decider::Recover() {
 
 StatusOr<ContainerKeys> Decider::Apply(StatusOr<Plan> plan) {
   if (!plan.ok()) return plan.status();
-  RESMGR_RETURN_IF_ERROR(CheckPlan(machine_, store_.placeable(), *plan));
+  RESMGR_RETURN_IF_ERROR(CheckPlan(machine_, store_.placeable(), holders_, *plan));
   ContainerKeys changed;
   changed.reserve(plan->changes.size());
+  std::erase_if(holders_, [this](ContainerKey key) { return store_.Find(key) == nullptr; });
   for (PlacementChange& change : plan->changes) {
+    if (!change.placement.exclusive.empty()) holders_.insert(change.key);
     store_.Find(change.key)->container.placement = std::move(change.placement);
     changed.push_back(change.key);
   }

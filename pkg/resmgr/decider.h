@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/policy/plan_check.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/topology/machine.h"
@@ -38,6 +39,8 @@ class Decider {
   const Machine& machine_;
   Policy& policy_;
   ContainerStore& store_;
+  // Exclusive CPUs are given only here, so these are all who may have some.
+  ExclusiveHolders holders_;
 };
 
 }  // namespace resmgr

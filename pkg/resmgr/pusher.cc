@@ -40,7 +40,10 @@ void Pusher::Disconnected() {
 
 void Pusher::Confirm(ContainerKey key, const Effect& applied) {
   State& state = states_[key];
+  // What it had for itself before a reconnect, and still sits on, others must not enter yet.
+  const CpuSet still_held = state.held & applied.cpus.value_or(CpuSet());
   Record(state, applied);
+  state.held |= still_held;
   state.overlapped = state.in_flight || state.forwarded > 0;
   TrackLeftover(key);
   Step(key);
@@ -101,6 +104,13 @@ bool Pusher::Settled(ContainerKey key) const {
 CpuSet Pusher::Possible(ContainerKey key) const {
   const State* const state = FindState(key);
   return state == nullptr ? CpuSet() : state->possible;
+}
+
+CpuSet Pusher::Leftover(ContainerKey key) const {
+  const State* const state = FindState(key);
+  const ContainerRecord* const record = store_.Find(key);
+  if (state == nullptr || record == nullptr) return {};
+  return state->held - record->container.placement.exclusive;
 }
 
 Status Pusher::LastError(ContainerKey key) const {
@@ -223,8 +233,9 @@ Effect Pusher::Safe(const ContainerRecord& record, const State& state) const {
   target.cpus = *target.cpus - too_early;
   target.exclusive -= too_early;
   if (target.cpus->empty()) {
+    // Stays where it is, and keeps what it has there for itself.
     target.cpus = state.applied.cpus;
-    target.exclusive = state.applied.exclusive;
+    target.exclusive = state.held & state.applied.cpus.value_or(CpuSet());
   }
   return target;
 }
@@ -245,16 +256,13 @@ CpuSet Pusher::HeldByOthers(ContainerKey key) const {
   for (const ContainerKey other : leftovers_) {
     if (other == key) continue;
     const ContainerRecord* const record = store_.Find(other);
-    if (record != nullptr && record->MayRun()) held |= FindState(other)->held;
+    if (record != nullptr && record->MayRun()) held |= Leftover(other);
   }
   return held;
 }
 
 void Pusher::TrackLeftover(ContainerKey key) {
-  const State* const state = FindState(key);
-  const ContainerRecord* const record = store_.Find(key);
-  if (state == nullptr || record == nullptr ||
-      state->held.IsSubsetOf(record->container.placement.exclusive)) {
+  if (Leftover(key).empty()) {
     leftovers_.erase(key);
   } else {
     leftovers_.insert(key);

@@ -66,6 +66,10 @@ class Pusher {
   bool Settled(ContainerKey key) const;
   // Every CPU that the container may be running on; empty for one that was never confirmed.
   CpuSet Possible(ContainerKey key) const;
+  // CPUs that the container may still have for itself alone, although they are others' now.
+  CpuSet Leftover(ContainerKey key) const;
+  // The containers that have some.
+  const std::set<ContainerKey>& leftovers() const { return leftovers_; }
   // Of the last try; OK when it succeeded or there was none.
   Status LastError(ContainerKey key) const;
 

@@ -139,12 +139,12 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(const CreateRequest& requ
 
 // The newest former attempt in the same sandbox.
 ContainerRecord* ResourceManager::Impl::FindPredecessor(const ContainerRecord& record) {
-  const ContainerKeys& siblings = record.pod->containers;
-  for (auto key = siblings.rbegin(); key != siblings.rend(); ++key) {
-    ContainerRecord* const sibling = store_.Find(*key);
-    const bool former = sibling != &record && sibling->managed && !sibling->superseded &&
-                        sibling->container.state != ContainerState::kCreating;
-    if (former && sibling->container.name == record.container.name) return sibling;
+  const ContainerKeys& attempts = record.pod->attempts.find(record.container.name)->second;
+  for (auto key = attempts.rbegin(); key != attempts.rend(); ++key) {
+    ContainerRecord* const attempt = store_.Find(*key);
+    const bool former = attempt != &record && attempt->managed && !attempt->superseded &&
+                        attempt->container.state != ContainerState::kCreating;
+    if (former) return attempt;
   }
   return nullptr;
 }
@@ -246,6 +246,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
   const LinuxResources merged = Merged(container.requested, requested);
   const Requirements needs =
       NeedsAfter(container, requested, merged, record->pod->pod.qos, memory_capacity_);
+  Placement before = container.placement;
   StatusOr<ContainerKeys> changed = Redecide(*record, merged, needs);
   if (!changed.ok()) {
     log_.Warn("refused an update of container {}: {}", LogName(*record),
@@ -256,6 +257,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
       .ticket = ++last_ticket_,
       .changes = requested,
       .sent = pusher_.BeginForwarded(container.key),
+      .before = std::move(before),
   };
   Placement carried = container.placement;
   carried.cpus = update.sent.cpus;
@@ -304,14 +306,24 @@ void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded
     record->confirmed = Merged(record->confirmed, ended.changes);
     if (record->updates.empty()) record->confirmed_needs = record->container.requirements;
   } else if (record->Placeable()) {
-    changed = Rethink(*record);
+    changed = Rethink(*record, ended.before);
   }
   pusher_.EndForwarded(admission.key, ended.sent, succeeded);
   Push(std::move(changed));
 }
 
-// Back to what is requested without the update that failed.
-ContainerKeys ResourceManager::Impl::Rethink(ContainerRecord& record) {
+// Back to what is requested without the update that failed: to the very same place if that is still
+// free.
+ContainerKeys ResourceManager::Impl::Rethink(ContainerRecord& record, const Placement& before) {
+  Container& container = record.container;
+  if (record.updates.empty() && StillFree(record, before)) {
+    container.requested = record.confirmed;
+    container.requirements = record.confirmed_needs;
+    container.placement = before;
+    ContainerKeys changed;
+    Append(changed, decider_.Reconcile());
+    return changed;
+  }
   LinuxResources requested = record.confirmed;
   for (const PendingUpdate& pending : record.updates)
     requested = Merged(std::move(requested), pending.changes);
@@ -321,11 +333,20 @@ ContainerKeys ResourceManager::Impl::Rethink(ContainerRecord& record) {
           : EstimateRequirements(requested, record.pod->pod.qos, memory_capacity_);
   StatusOr<ContainerKeys> changed = Redecide(record, requested, needs);
   if (changed.ok()) return *std::move(changed);
-  // Somebody else has its former CPUs by now: it stays where the policy put it.
   log_.Warn("container {} cannot go back after a failed update: {}", LogName(record),
             Describe(changed.status()));
-  record.container.requested = requested;
+  container.requested = requested;
   return {};
+}
+
+// No other container was given CPUs of that placement's exclusive part meanwhile.
+bool ResourceManager::Impl::StillFree(const ContainerRecord& record, const Placement& placement) {
+  bool free = true;
+  store_.placeable().ForEachContainer([&](const Pod&, const Container& other) {
+    if (other.key == record.container.key) return;
+    if (other.placement.exclusive.Intersects(placement.exclusive)) free = false;
+  });
+  return free;
 }
 
 void ResourceManager::Impl::AddPod(Pod pod) {

@@ -63,7 +63,8 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void Push(ContainerKeys changed);
   StatusOr<ContainerKeys> Redecide(ContainerRecord& record, const LinuxResources& requested,
                                    const Requirements& needs);
-  ContainerKeys Rethink(ContainerRecord& record);
+  ContainerKeys Rethink(ContainerRecord& record, const Placement& before);
+  bool StillFree(const ContainerRecord& record, const Placement& placement);
 
   Logger& log_;
   const Bytes memory_capacity_;

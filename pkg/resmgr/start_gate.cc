@@ -65,12 +65,19 @@ std::optional<StartGate::Obstacle> StartGate::FindObstacle(ContainerKey key) con
   // What is not placed here is the runtime's to judge.
   if (record == nullptr || !record->Placeable()) return std::nullopt;
   if (!pusher_.Settled(key)) return OwnPlacement(*record);
-  const CpuSet& exclusive = record->container.placement.exclusive;
-  if (exclusive.empty()) return std::nullopt;
-  for (const auto& [other_key, other] : store_.containers()) {
-    if (other_key == key || !other.MayRun()) continue;
-    const CpuSet met = pusher_.Possible(other_key) & exclusive;
-    if (!met.empty()) return Neighbour(other, met);
+  const Placement& placement = record->container.placement;
+  if (!placement.exclusive.empty()) {
+    for (const auto& [other_key, other] : store_.containers()) {
+      if (other_key == key || !other.MayRun()) continue;
+      const CpuSet met = pusher_.Possible(other_key) & placement.exclusive;
+      if (!met.empty()) return Neighbour(other, "may still run on its exclusive CPUs", met);
+    }
+  }
+  for (const ContainerKey other_key : pusher_.leftovers()) {
+    const ContainerRecord* const other = store_.Find(other_key);
+    if (other_key == key || other == nullptr || !other->MayRun() || !placement.cpus) continue;
+    const CpuSet met = pusher_.Leftover(other_key) & *placement.cpus;
+    if (!met.empty()) return Neighbour(*other, "has not given up the CPUs", met);
   }
   return std::nullopt;
 }
@@ -82,10 +89,11 @@ StartGate::Obstacle StartGate::OwnPlacement(const ContainerRecord& record) const
                       container.placement.cpus ? container.placement.cpus->ToString() : "any")};
 }
 
-StartGate::Obstacle StartGate::Neighbour(const ContainerRecord& record, const CpuSet& cpus) const {
+StartGate::Obstacle StartGate::Neighbour(const ContainerRecord& record, std::string_view what,
+                                         const CpuSet& cpus) const {
   return {record.container.key,
-          fmt::format("container {} may still run on its exclusive CPUs {}",
-                      FullName(record.pod->pod, record.container.name), cpus.ToString())};
+          fmt::format("container {} {} {}", FullName(record.pod->pod, record.container.name), what,
+                      cpus.ToString())};
 }
 
 void StartGate::ExamineOne(uint64_t number) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "pkg/base/status.h"
 #include "pkg/resmgr/container_store.h"
@@ -17,9 +18,10 @@
 namespace resmgr {
 
 // Keeps a container from starting while it would meet another one on CPUs that belong to one of
-// them alone: it may start when its own placement is in force and no container that runs may still
-// be on its exclusive CPUs. Waits are re-examined after each update that took effect, and end with
-// a refusal after a timeout. All on the loop's thread.
+// them alone: it may start when its own placement is in force, no container that runs may still be
+// on its exclusive CPUs, and none still has CPUs for itself that are to be shared with it. Waits
+// are re-examined after each update that took effect, and end with a refusal after a timeout. All
+// on the loop's thread.
 class StartGate {
  public:
   using Go = std::function<void(Status)>;
@@ -69,7 +71,8 @@ class StartGate {
 
   std::optional<Obstacle> FindObstacle(ContainerKey key) const;
   Obstacle OwnPlacement(const ContainerRecord& record) const;
-  Obstacle Neighbour(const ContainerRecord& record, const CpuSet& cpus) const;
+  Obstacle Neighbour(const ContainerRecord& record, std::string_view what,
+                     const CpuSet& cpus) const;
   void ExamineOne(uint64_t number);
   void OnTimeout(uint64_t number);
   void Finish(uint64_t number, const Status& status);

@@ -46,8 +46,8 @@ void Synchronizer::WhenReady(Ready ready) {
 }
 
 void Synchronizer::Doubt() {
-  if (state_ != State::kReady) return;
-  if (listing_ || rest_ != nullptr) {
+  if (state_ == State::kDisconnected) return;
+  if (state_ == State::kSynchronizing || listing_ || rest_ != nullptr) {
     doubt_ = true;
     return;
   }

@@ -52,8 +52,8 @@ class Synchronizer {
   // At once with OK or, without a connection, with Unavailable; else when the list that is under
   // way has been taken over or has failed.
   void WhenReady(Ready ready);
-  // Something does not fit what is known: looks again, soon but not too often. Does nothing before
-  // the first list.
+  // Something does not fit what is known: looks again, soon but not too often, and after the list
+  // that is under way. Does nothing without a connection: connecting looks anyway.
   void Doubt();
 
   void NoteGone(const ContainerId& id);

@@ -13,7 +13,9 @@ namespace resmgr {
 // The one thread that decides: sockets, timers and signals are events on it
 // (pkg/adr/0001-event-loop.md). Everything below is to be called on the loop's thread (or before
 // Run), except Post and Stop, which any thread may call. Watches, timers and signals are handles:
-// destroying one stops it, also from within its own callback.
+// destroying one stops it, also from within its own callback, and what the callback captured is let
+// go at the end of the loop's turn. A handle may outlive the loop. Watching an fd that is closed or
+// watched already is a bug that ends the process.
 class EventLoop {
  public:
   using Clock = std::chrono::steady_clock;
@@ -27,9 +29,10 @@ class EventLoop {
   // Runs until Stop. Sleeps in the kernel while there is nothing to do: an idle loop never wakes
   // up.
   void Run();
-  // Thread-safe. Run returns after the current event.
+  // Thread-safe. Run returns after the events that were picked up together with the current one.
   void Stop();
-  // Thread-safe. Runs the task on the loop, in the order of the posts.
+  // Thread-safe. Runs the task on the loop, in the order of the posts. Costs a system call only
+  // from other threads. Tasks that never ran are dropped with the loop.
   void Post(Task task);
   // The time at which the current event was picked up.
   Clock::time_point Now() const;

@@ -81,14 +81,18 @@ TEST_F(EventLoopTest, SetEventsPausesAndResumes) {
   const SocketPair pair;
   std::vector<std::string> order;
   EventLoop::HandlePtr watch;
+  EventLoop::HandlePtr resume;
   watch = loop_.Watch(pair.near.get(), EventLoop::kReadable, [&](int) {
     order.emplace_back("read");
     EventLoop::SetEvents(*watch, 0);
-    if (order.size() > 1) loop_.Stop();
-  });
-  const auto resume = loop_.After(milliseconds(20), [&] {
-    order.emplace_back("resume");
-    EventLoop::SetEvents(*watch, EventLoop::kReadable);
+    if (resume) {
+      loop_.Stop();
+      return;
+    }
+    resume = loop_.After(milliseconds(20), [&] {
+      order.emplace_back("resume");
+      EventLoop::SetEvents(*watch, EventLoop::kReadable);
+    });
   });
   pair.Send("x");
   Run();
@@ -144,9 +148,10 @@ TEST_F(EventLoopTest, WatchMayBeDestroyedInItsOwnCallback) {
         watch.reset();
         // What the callback captured is still there.
         EXPECT_EQ(text.size(), 100U);
+        // Two turns later.
+        loop_.Post([&] { loop_.Post([&] { loop_.Stop(); }); });
       });
   pair.Send("unread");
-  const auto end = loop_.After(milliseconds(20), [&] { loop_.Stop(); });
   Run();
   EXPECT_EQ(calls, 1);
 }
@@ -206,21 +211,29 @@ TEST_F(EventLoopTest, AfterRunsOnceAndNotTooEarly) {
 TEST_F(EventLoopTest, EveryRepeatsUntilDestroyedInItsOwnCallback) {
   int calls = 0;
   EventLoop::HandlePtr timer;
+  EventLoop::HandlePtr end;
   timer = loop_.Every(milliseconds(1), [&] {
     if (++calls < 3) return;
     timer.reset();
+    end = loop_.After(milliseconds(10), [&] { loop_.Stop(); });
   });
-  const auto end = loop_.After(milliseconds(50), [&] { loop_.Stop(); });
   Run();
   EXPECT_EQ(calls, 3);
 }
 
-TEST_F(EventLoopTest, EveryWithPeriodZeroDoesNotStarveOthers) {
+TEST_F(EventLoopTest, EveryWithPeriodZeroRepeatsAndDoesNotStarveOthers) {
+  const SocketPair pair;
   int calls = 0;
-  const auto timer = loop_.Every(milliseconds(0), [&] { ++calls; });
-  const auto end = loop_.After(milliseconds(20), [&] { loop_.Stop(); });
+  std::string received;
+  const auto watch =
+      loop_.Watch(pair.near.get(), EventLoop::kReadable, [&](int) { received += pair.Receive(); });
+  const auto timer = loop_.Every(milliseconds(0), [&] {
+    if (++calls >= 3 && !received.empty()) loop_.Stop();
+  });
+  pair.Send("served");
   Run();
-  EXPECT_GT(calls, 1);
+  EXPECT_GE(calls, 3);
+  EXPECT_EQ(received, "served");
 }
 
 TEST_F(EventLoopTest, DestroyedTimerDoesNotRun) {

@@ -228,21 +228,23 @@ StatusOr<std::vector<Kind>> ReadKinds(hwloc_topology_t topology) {
   return kinds;
 }
 
+bool IsEfficientType(const Kind& kind) {
+  return kind.core_type == "IntelAtom";
+}
+
 // hwloc also makes kinds of cores of one design that reach different clock rates. Where the vendor
 // names the designs only the names count, else the slowest kind of several is the efficient one.
 void ApplyKinds(const std::vector<Kind>& kinds, std::vector<Cpu>& cpus) {
-  constexpr std::string_view kEfficientType = "IntelAtom";
-  const auto is_efficient_type = [](const Kind& kind) { return kind.core_type == kEfficientType; };
   const bool named = std::any_of(kinds.begin(), kinds.end(),
                                  [](const Kind& kind) { return !kind.core_type.empty(); });
-  const auto efficient = std::count_if(kinds.begin(), kinds.end(), is_efficient_type);
+  const auto efficient = std::count_if(kinds.begin(), kinds.end(), IsEfficientType);
   const bool ranked = std::all_of(kinds.begin(), kinds.end(),
                                   [](const Kind& kind) { return kind.efficiency >= 0; });
   const auto kind_count = static_cast<std::ptrdiff_t>(kinds.size());
   const bool hybrid = named ? efficient > 0 && efficient < kind_count : ranked && kind_count > 1;
   if (!hybrid) return;
   for (const Kind& kind : kinds) {
-    const bool slow = named ? is_efficient_type(kind) : kind.efficiency == 0;
+    const bool slow = named ? IsEfficientType(kind) : kind.efficiency == 0;
     for (Cpu& cpu : cpus) {
       if (kind.cpus.Contains(cpu.id)) {
         cpu.kind = slow ? CoreKind::kEfficient : CoreKind::kPerformance;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,17 @@ struct Sample {
 struct Summary {
   Scenario scenario;
   std::array<Sample, Testbed::kCandidates> medians;
-  double added = 0;        // what cri-resmgr adds to the direct p50, in what the byte relay adds
-  double cpu_ratio = 0;    // its CPU per call, in the byte relay's
-  double added_again = 0;  // the same for the second byte relay: how far to trust the numbers
+  // What cri-resmgr adds to the direct p50, in what the byte relay adds; nullopt where that is too
+  // little to be a measure.
+  std::optional<double> added;
+  double cpu_ratio = 0;  // its CPU per call, in the byte relay's
+  // The same for the second byte relay: how far to trust the numbers.
+  std::optional<double> added_again;
   double cpu_again = 0;
 
-  bool AddedOk() const { return !scenario.added_limit || added <= *scenario.added_limit; }
+  bool AddedOk() const {
+    return !scenario.added_limit || !added || *added <= *scenario.added_limit;
+  }
   bool CpuOk() const { return !scenario.cpu_limit || cpu_ratio <= *scenario.cpu_limit; }
 };
 

@@ -11,9 +11,13 @@ namespace resmgr::bench {
 
 namespace {
 
-std::string Marked(double value, const std::optional<double>& limit) {
-  if (!limit) return fmt::format("{:5.2f}          ", value);
-  return fmt::format("{:5.2f} <={:4.2f} {}", value, *limit, value <= *limit ? "ok" : "NO");
+std::string Number(const std::optional<double>& value) {
+  return value ? fmt::format("{:5.2f}", *value) : "  n/a";
+}
+
+std::string Marked(const std::optional<double>& value, const std::optional<double>& limit) {
+  if (!limit || !value) return Number(value);
+  return fmt::format("{} <={:4.2f} {}", Number(value), *limit, *value <= *limit ? "ok" : "NO");
 }
 
 nlohmann::json SampleJson(const Sample& sample) {
@@ -23,8 +27,8 @@ nlohmann::json SampleJson(const Sample& sample) {
           {"cpu_us_per_call", sample.cpu}};
 }
 
-nlohmann::json LimitJson(const std::optional<double>& limit) {
-  return limit ? nlohmann::json(*limit) : nlohmann::json(nullptr);
+nlohmann::json Optional(const std::optional<double>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
 
 }  // namespace
@@ -40,11 +44,11 @@ std::string Table(const std::vector<Summary>& summaries, const ProcessFigures& f
     const Sample& ours = summary.medians[Testbed::kDaemon];
     text += fmt::format(
         "{:<21}{:>3}  {:>8.0f}{:>8.0f}{:>8.0f}  {:>8.0f} {:>8.0f}  {:>8.0f} {:>8.0f}   {:>6.1f} "
-        "{:>6.1f}  {:<15}  {:<15}  {:.2f} {:.2f}\n",
+        "{:>6.1f}  {:<15}  {:<15}  {} {:5.2f}\n",
         summary.scenario.name, summary.scenario.concurrency, direct.p50, relay.p50, ours.p50,
         relay.p99, ours.p99, relay.calls_per_second, ours.calls_per_second, relay.cpu, ours.cpu,
         Marked(summary.added, summary.scenario.added_limit),
-        Marked(summary.cpu_ratio, summary.scenario.cpu_limit), summary.added_again,
+        Marked(summary.cpu_ratio, summary.scenario.cpu_limit), Number(summary.added_again),
         summary.cpu_again);
   }
   const auto verdict = [](bool met) { return met ? "ok" : "NO"; };
@@ -66,11 +70,11 @@ std::string Json(const std::vector<Summary>& summaries, const ProcessFigures& fi
                                  {"direct", SampleJson(summary.medians[Testbed::kDirect])},
                                  {"byte_relay", SampleJson(summary.medians[Testbed::kByteRelay])},
                                  {"cri_resmgr", SampleJson(summary.medians[Testbed::kDaemon])},
-                                 {"added_ratio", summary.added},
-                                 {"added_limit", LimitJson(summary.scenario.added_limit)},
+                                 {"added_ratio", Optional(summary.added)},
+                                 {"added_limit", Optional(summary.scenario.added_limit)},
                                  {"cpu_ratio", summary.cpu_ratio},
-                                 {"cpu_limit", LimitJson(summary.scenario.cpu_limit)},
-                                 {"control_added_ratio", summary.added_again},
+                                 {"cpu_limit", Optional(summary.scenario.cpu_limit)},
+                                 {"control_added_ratio", Optional(summary.added_again)},
                                  {"control_cpu_ratio", summary.cpu_again}});
   }
   document["start_ms"] = {{"byte_relay", figures.byte_relay_start_ms},

@@ -62,25 +62,12 @@ std::vector<std::string> Testbed::Command(size_t index, const std::string& name)
     return {RESMGR_BINARY_DIR "/test/bench/resmgr-byte-relay", "-listen", SocketOf(name),
             "-backend", SocketOf("backend")};
   }
-  return {daemon_,
-          "-policy",
-          "static",
-          "-reserved-resources",
-          "CPU=1",
-          "-topology",
-          kTopology,
-          "-relay-socket",
-          SocketOf(name),
-          "-runtime-socket",
-          SocketOf("backend"),
-          "-relay-dir",
-          directory_ / (name + "-state"),
-          "-config-socket",
-          SocketOf(name + "-config"),
-          "-admin-socket",
-          SocketOf(name + "-admin"),
-          "-agent-socket",
-          "disabled"};
+  return {daemon_, "-policy", "static", "-reserved-resources", "CPU=1",
+          // What dumping costs is the user's choice, and not a proxy's.
+          "-dump", "off:.*", "-topology", kTopology, "-relay-socket", SocketOf(name),
+          "-runtime-socket", SocketOf("backend"), "-relay-dir", directory_ / (name + "-state"),
+          "-config-socket", SocketOf(name + "-config"), "-admin-socket", SocketOf(name + "-admin"),
+          "-agent-socket", "disabled"};
 }
 
 StatusOr<std::unique_ptr<Testbed>> Testbed::Start(const std::string& daemon) {

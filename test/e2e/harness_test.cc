@@ -30,7 +30,7 @@ std::vector<std::string> Traces(const std::filesystem::path& directory) {
     if (line.find(name) != std::string::npos) traces.push_back(line);
   }
   for (const auto& process : std::filesystem::directory_iterator("/proc")) {
-    const std::string command = ReadFile(process.path() / "cmdline");
+    const std::string command = TextOf(process.path() / "cmdline");
     if (command.find(name) != std::string::npos) traces.push_back(command);
   }
   return traces;

@@ -69,7 +69,7 @@ class LifecycleTest : public ::testing::TestWithParam<std::tuple<ApiVersion, boo
       std::error_code none;
       for (const auto& entry : fs::recursive_directory_iterator(root, none)) {
         if (entry.path().filename() != container_id) continue;
-        std::string text = ReadFile(entry.path() / file);
+        std::string text = TextOf(entry.path() / file);
         if (!text.empty()) return text;
       }
     }
@@ -126,7 +126,7 @@ TEST_P(LifecycleTest, WhatAContainerPrintsLandsInItsLog) {
   EXPECT_TRUE(WaitUntil("the container ends", kPatience, [&] {
                 return State(*id) == cri::CONTAINER_EXITED;
               }).ok());
-  EXPECT_THAT(ReadFile(node_->PodLogs() / container.log_path()),
+  EXPECT_THAT(TextOf(node_->PodLogs() / container.log_path()),
               AllOf(HasSubstr("stdout F hello\n"), HasSubstr("stderr F trouble\n")));
 }
 

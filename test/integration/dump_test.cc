@@ -32,7 +32,7 @@ class DumpTest : public DaemonTest {
   std::string Dump() {
     const auto code = daemon_->Terminate();
     EXPECT_THAT(code, IsOk());
-    return ReadFile(DumpFile());
+    return TextOf(DumpFile());
   }
   static std::vector<std::string> Lines(const std::string& text) {
     std::vector<std::string> lines;
@@ -106,7 +106,7 @@ TEST_F(DumpTest, HidesSecretsUnlessAskedForThem) {
           dump.find(secret) != std::string::npos ||
           (secret == "env-secret-3" && dump.find("ZW52LXNlY3JldC0z") != std::string::npos);
       EXPECT_EQ(shown, show) << secret;
-      EXPECT_THAT(daemon_->Log(), show ? testing::_ : Not(HasSubstr(secret)));
+      if (!show) EXPECT_THAT(daemon_->Log(), Not(HasSubstr(secret)));
     }
   }
 }
@@ -160,8 +160,8 @@ TEST_F(DumpTest, RecordsInterceptedCalls) {
   CriClient client = Relayed();
   Run(client, MakeGuaranteedPod("recorded-pod"), MakeGuaranteedContainer("main", 2));
   Dump();
-  EXPECT_THAT(ReadFile(record), AllOf(HasSubstr("RunPodSandbox"), HasSubstr("CreateContainer"),
-                                      HasSubstr("StartContainer"), HasSubstr("recorded-pod")));
+  EXPECT_THAT(TextOf(record), AllOf(HasSubstr("RunPodSandbox"), HasSubstr("CreateContainer"),
+                                    HasSubstr("StartContainer"), HasSubstr("recorded-pod")));
 }
 
 }  // namespace

@@ -104,12 +104,13 @@ TEST_F(HostileTest, ClosesConnectionsThatBreakTheProtocol) {
 TEST_F(HostileTest, SurvivesRandomFrames) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
+  std::mt19937 generator(seed);
+  const auto random = [&generator] { return static_cast<uint32_t>(generator()); };
   for (int i = 0; i < 200; ++i) {
     const UniqueFd fd = Connect();
     ASSERT_TRUE(fd.valid());
     std::string bytes = kPreface + kSettings;
-    for (uint32_t frame = 0; frame < 1 + random() % 20; ++frame) {
+    for (uint32_t frames = 1 + random() % 20; frames > 0; --frames) {
       std::string payload(random() % 300, '\0');
       for (char& c : payload)
         c = static_cast<char>(random());

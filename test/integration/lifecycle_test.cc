@@ -30,7 +30,7 @@ class LifecycleTest : public DaemonTest {
     if (!process.ok()) return {};
     const auto code = (*process)->Wait(kPatience);
     EXPECT_THAT(code, IsOk());
-    return {code.value_or(-1), ReadFile(log)};
+    return {code.value_or(-1), TextOf(log)};
   }
   std::string Write(const std::string& name, const std::string& text) {
     std::ofstream(Path(name)) << text;
@@ -62,7 +62,7 @@ TEST_F(LifecycleTest, SocketOfADeadInstanceIsReplaced) {
 TEST_F(LifecycleTest, FileInPlaceOfTheSocketIsKept) {
   Write("relay.sock", "precious");
   EXPECT_EQ(RunToEnd(StaticFlags()).code, 2);
-  EXPECT_EQ(ReadFile(RelaySocket()), "precious");
+  EXPECT_EQ(TextOf(RelaySocket()), "precious");
 }
 
 TEST_F(LifecycleTest, TerminationLetsCallsInFlightFinish) {

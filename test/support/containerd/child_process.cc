@@ -4,8 +4,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <thread>
 
 #include <fcntl.h>
@@ -14,6 +12,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "pkg/sys/files.h"
 
 namespace resmgr::test {
 namespace {
@@ -105,14 +105,14 @@ Status WaitUntil(std::string_view what, std::chrono::milliseconds timeout,
   return OkStatus();
 }
 
-std::string ReadFile(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+std::string TextOf(const std::filesystem::path& file) {
+  constexpr size_t kLimit = 64 << 20;
+  return ReadFile(file, kLimit).value_or("");
 }
 
 std::string LastLines(const std::filesystem::path& file) {
   constexpr size_t kEnough = 2000;
-  const std::string text = ReadFile(file);
+  const std::string text = TextOf(file);
   return text.size() <= kEnough ? text : "..." + text.substr(text.size() - kEnough);
 }
 

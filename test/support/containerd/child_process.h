@@ -56,8 +56,8 @@ Status RunProgram(const std::vector<std::string>& argv, const std::filesystem::p
 Status WaitUntil(std::string_view what, std::chrono::milliseconds timeout,
                  const std::function<bool()>& condition);
 
-// The whole file, "" where there is none.
-std::string ReadFile(const std::filesystem::path& file);
+// What stands in the file now, "" where there is none.
+std::string TextOf(const std::filesystem::path& file);
 
 // The end of a file, for messages about what went wrong in a program that logs to it.
 std::string LastLines(const std::filesystem::path& file);

@@ -19,12 +19,12 @@ StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(
     const std::vector<std::string>& flags, const std::filesystem::path& log_file) {
   std::vector<std::string> argv{std::string(kBinary)};
   argv.insert(argv.end(), flags.begin(), flags.end());
-  const size_t earlier = ReadFile(log_file).size();
+  const size_t earlier = TextOf(log_file).size();
   RESMGR_ASSIGN_OR_RETURN(auto process, ChildProcess::Start(argv, log_file));
 
   bool ready = false;
   const Status waited = WaitUntil("cri-resmgr says ready", kReadyTimeout, [&] {
-    ready = ReadFile(log_file).find(kReady, earlier) != std::string::npos;
+    ready = TextOf(log_file).find(kReady, earlier) != std::string::npos;
     return ready || !process->Running();
   });
   if (!ready) {

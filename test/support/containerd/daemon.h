@@ -30,7 +30,7 @@ class DaemonProcess {
   ChildProcess& process() { return *process_; }
 
   // All that it printed. A daemon that was started later with the same file appends to it.
-  std::string Log() const { return ReadFile(log_file_); }
+  std::string Log() const { return TextOf(log_file_); }
 
  private:
   DaemonProcess(std::unique_ptr<ChildProcess> process, std::filesystem::path log_file)

@@ -1,0 +1,668 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/resource_manager.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using test::FirstFitPolicy;
+using test::TestNode;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
+constexpr QosClass kBurstable = QosClass::kBurstable;
+
+class ResourceManagerTest : public testing::Test {
+ protected:
+  FirstFitPolicy& policy() { return static_cast<FirstFitPolicy&>(node_.policy()); }
+  test::FakeRuntimeClient& runtime() { return node_.runtime; }
+  ResourceManager& manager() { return node_.manager(); }
+
+  // CPUs 0-7.
+  TestNode node_{test::S1Ht(),
+                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+};
+
+// Creation
+
+TEST_F(ResourceManagerTest, ACreationCarriesItsPlacement) {
+  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
+  const StatusOr<Admission> admission = manager().AdmitCreate(TestNode::Request(pod, "app", 2000));
+  ASSERT_TRUE(admission.ok());
+  EXPECT_EQ(admission->adjustment.cpuset_cpus, "1-2");
+  EXPECT_EQ(admission->adjustment.cpu_quota, -1);
+  EXPECT_FALSE(admission->adjustment.cpu_shares.has_value()) << "left as requested";
+
+  const ContainerId id = node_.Created(TestNode::Request(pod, "app", 2000), *admission);
+  ASSERT_NE(node_.Known(id), nullptr);
+  EXPECT_EQ(node_.Known(id)->state, ContainerState::kCreated);
+  EXPECT_EQ(node_.Known(id)->requirements.cpu_request.value, 2000);
+  EXPECT_EQ(node_.Exclusive(id), "1-2");
+  EXPECT_THAT(runtime().updates, IsEmpty());
+}
+
+TEST_F(ResourceManagerTest, OthersShrinkWhileTheCreationIsUnderWay) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
+  ASSERT_TRUE(manager().AdmitCreate(TestNode::Request(pod, "app", 2000)).ok());
+  EXPECT_THAT(runtime().history, ElementsAre(shared.value() + " cpus=0,3-7"));
+}
+
+TEST_F(ResourceManagerTest, ARefusalChangesNothing) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
+  const StatusOr<Admission> refused = manager().AdmitCreate(TestNode::Request(pod, "app", 9000));
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("ns/web/app"));
+  EXPECT_THAT(runtime().history, IsEmpty());
+  EXPECT_EQ(node_.KnownContainers(), 1u);
+  EXPECT_EQ(node_.Placed(shared), "0-7");
+}
+
+TEST_F(ResourceManagerTest, AFailedCreationIsRolledBackAndTheShrinkUndone) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
+  const Admission admission = *manager().AdmitCreate(TestNode::Request(pod, "app", 2000));
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+  manager().CreateFailed(admission.key);
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
+  EXPECT_THAT(policy().grants(), IsEmpty());
+  EXPECT_EQ(node_.KnownContainers(), 1u);
+}
+
+TEST_F(ResourceManagerTest, AShrinkThatIsUndoneBeforeItIsAnsweredEndsRight) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
+  const Admission admission = *manager().AdmitCreate(TestNode::Request(pod, "app", 2000));
+  manager().CreateFailed(admission.key);
+  EXPECT_EQ(runtime().updates.size(), 1u) << "one at a time";
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
+  EXPECT_THAT(runtime().history,
+              ElementsAre(shared.value() + " cpus=0,3-7", shared.value() + " cpus=0-7"));
+}
+
+TEST_F(ResourceManagerTest, AChangeDuringACreationIsPushedRightAfterIt) {
+  const PodSandboxId slow_pod = node_.AddPod("slow", kBurstable);
+  const CreateRequest slow = TestNode::Request(slow_pod, "app", 100);
+  const Admission admission = *manager().AdmitCreate(slow);
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "0-7");
+  ASSERT_TRUE(node_.Create("fast", kGuaranteed, 2000).ok());
+  EXPECT_THAT(runtime().updates, IsEmpty()) << "it has no id yet";
+
+  const ContainerId id = node_.Created(slow, admission);
+  EXPECT_THAT(runtime().history, ElementsAre(id.value() + " cpus=0,3-7"));
+  bool started = false;
+  const auto wait = manager().AdmitStart(id, [&started](const Status&) { started = true; });
+  EXPECT_FALSE(started) << "its own placement is not in force yet";
+  runtime().AnswerAll();
+  EXPECT_TRUE(started);
+}
+
+TEST_F(ResourceManagerTest, AContainerWithoutLinuxResourcesIsLeftAlone) {
+  const PodSandboxId pod = node_.AddPod("other", QosClass::kBestEffort);
+  CreateRequest request = TestNode::Request(pod, "app", 0);
+  request.has_linux = false;
+  const Admission admission = *manager().AdmitCreate(request);
+  EXPECT_TRUE(admission.adjustment.empty());
+  const ContainerId id = node_.Created(request, admission);
+  ASSERT_TRUE(node_.Create("web", kGuaranteed, 2000).ok());
+  node_.Reconnect();
+  EXPECT_EQ(node_.Placed(id), "");
+  EXPECT_THAT(runtime().history, IsEmpty());
+  node_.Start(id);
+  node_.Stop(id);
+  node_.Remove(id);
+  EXPECT_EQ(node_.Known(id), nullptr);
+}
+
+TEST_F(ResourceManagerTest, AnUnknownSandboxIsTakenFromTheRequest) {
+  Pod pod;
+  pod.name = "early";
+  pod.namespace_name = "ns";
+  pod.qos = kGuaranteed;
+  CreateRequest request = TestNode::Request(PodSandboxId("unseen"), "app", 1000);
+  request.pod = pod;
+  const Admission admission = *manager().AdmitCreate(request);
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1");
+  manager().CreateFailed(admission.key);
+  EXPECT_EQ(manager().snapshot().FindPod(PodSandboxId("unseen")), nullptr);
+
+  const Admission again = *manager().AdmitCreate(request);
+  node_.Created(request, again);
+  EXPECT_NE(manager().snapshot().FindPod(PodSandboxId("unseen")), nullptr);
+}
+
+TEST_F(ResourceManagerTest, AContainerOfAnUnknownSandboxIsAdoptedAfterwards) {
+  Pod pod;
+  pod.id = PodSandboxId("unseen");
+  pod.name = "hidden";
+  pod.namespace_name = "ns";
+  pod.qos = kGuaranteed;
+  node_.runtime.held.pods.push_back(pod);
+  const CreateRequest request = TestNode::Request(pod.id, "app", 2000);
+  const Admission admission = *manager().AdmitCreate(request);
+  EXPECT_TRUE(admission.adjustment.empty());
+  EXPECT_EQ(node_.KnownContainers(), 0u);
+  const ContainerId id = node_.Created(request, admission);
+  ASSERT_TRUE(node_.RunUntil([&] { return runtime().lists.size() == 1; }));
+  runtime().AnswerList();
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(id), "1-2");
+}
+
+// Start
+
+TEST_F(ResourceManagerTest, AStartWaitsUntilOthersHaveLeft) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  std::optional<Status> decided;
+  const auto wait = manager().AdmitStart(app, [&](const Status& status) { decided = status; });
+  EXPECT_NE(wait, nullptr);
+  EXPECT_FALSE(decided.has_value());
+  runtime().Answer(0);
+  ASSERT_TRUE(decided.has_value());
+  EXPECT_TRUE(decided->ok());
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+}
+
+TEST_F(ResourceManagerTest, AStartIsRefusedWithTheNameOfWhoIsInTheWay) {
+  node_.Run("shared", kBurstable, 100);
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  std::optional<Status> decided;
+  const auto wait = manager().AdmitStart(app, [&](const Status& status) { decided = status; });
+  runtime().Answer(0, Internal("the disk is on fire"));
+  ASSERT_TRUE(node_.RunUntil([&] { return decided.has_value(); }));
+  EXPECT_EQ(decided->code(), StatusCode::kFailedPrecondition);
+  const std::string message(Message(*decided));
+  EXPECT_THAT(message, HasSubstr("cannot start container ns/app/app"));
+  EXPECT_THAT(message,
+              HasSubstr("container ns/shared/shared may still run on its exclusive CPUs 1-2"));
+  EXPECT_THAT(message, HasSubstr("the disk is on fire"));
+}
+
+TEST_F(ResourceManagerTest, AFailedShrinkIsTriedAgainUntilItWorks) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  std::optional<Status> decided;
+  const auto wait = manager().AdmitStart(app, [&](const Status& status) { decided = status; });
+  runtime().Answer(0, DeadlineExceeded("no answer"));
+  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().updates.empty(); }));
+  runtime().Answer(0, DeadlineExceeded("no answer"));
+  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().updates.empty(); }));
+  runtime().Answer(0);
+  EXPECT_TRUE(decided.has_value() && decided->ok());
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+}
+
+TEST_F(ResourceManagerTest, AWithdrawnStartIsForgotten) {
+  node_.Run("shared", kBurstable, 100);
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  bool called = false;
+  auto wait = manager().AdmitStart(app, [&](const Status&) { called = true; });
+  wait.reset();
+  runtime().AnswerAll();
+  EXPECT_FALSE(called);
+  node_.Start(app);
+}
+
+TEST_F(ResourceManagerTest, WhoDoesNotRunIsInNobodysWay) {
+  ASSERT_TRUE(node_.Create("idle", kBurstable, 100).ok());
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  EXPECT_EQ(runtime().updates.size(), 1u);
+  node_.Start(app);
+}
+
+TEST_F(ResourceManagerTest, WhoIsBeingStartedIsInTheWay) {
+  const ContainerId shared = *node_.Create("shared", kBurstable, 100);
+  bool admitted = false;
+  EXPECT_EQ(manager().AdmitStart(shared, [&](const Status& status) { admitted = status.ok(); }),
+            nullptr);
+  EXPECT_TRUE(admitted);
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  bool started = false;
+  const auto wait = manager().AdmitStart(app, [&](const Status&) { started = true; });
+  EXPECT_FALSE(started);
+  manager().StartFailed(shared);
+  EXPECT_TRUE(started);
+}
+
+TEST_F(ResourceManagerTest, AnUnknownContainerMayStart) {
+  bool admitted = false;
+  EXPECT_EQ(manager().AdmitStart(ContainerId("stranger"),
+                                 [&](const Status& status) { admitted = status.ok(); }),
+            nullptr);
+  EXPECT_TRUE(admitted);
+}
+
+// Stop, remove, restart
+
+TEST_F(ResourceManagerTest, AStopReleasesAndOthersGrow) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  node_.Stop(app);
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
+  ASSERT_NE(node_.Known(app), nullptr);
+  EXPECT_EQ(node_.Known(app)->state, ContainerState::kExited);
+  EXPECT_EQ(node_.Placed(app), "");
+  node_.Remove(app);
+  EXPECT_EQ(node_.Known(app), nullptr);
+  EXPECT_THAT(runtime().updates, IsEmpty());
+}
+
+TEST_F(ResourceManagerTest, UnknownIdsAreIgnored) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  manager().ContainerStopped(ContainerId("x"));
+  manager().ContainerRemoved(ContainerId("x"));
+  manager().StartSucceeded(ContainerId("x"));
+  manager().StartFailed(ContainerId("x"));
+  manager().PodStopped(PodSandboxId("x"));
+  manager().PodRemoved(PodSandboxId("x"));
+  manager().CreateFailed(ContainerKey{12345});
+  manager().UpdateSucceeded(Admission{});
+  EXPECT_TRUE(manager().AdmitUpdate(ContainerId("x"), {})->adjustment.empty());
+  EXPECT_EQ(node_.KnownContainers(), 1u);
+  EXPECT_EQ(node_.Placed(shared), "0-7");
+}
+
+TEST_F(ResourceManagerTest, APodTakesItsContainersWithIt) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
+  const ContainerId a = *node_.Create(TestNode::Request(pod, "a", 1000));
+  const ContainerId b = *node_.Create(TestNode::Request(pod, "b", 2000));
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");
+  manager().PodStopped(pod);
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
+  EXPECT_EQ(node_.Known(a)->state, ContainerState::kExited);
+  manager().PodRemoved(pod);
+  EXPECT_EQ(node_.Known(a), nullptr);
+  EXPECT_EQ(node_.Known(b), nullptr);
+  EXPECT_EQ(manager().snapshot().FindPod(pod), nullptr);
+}
+
+TEST_F(ResourceManagerTest, ANewAttemptTakesOverFromOneThatDiedUnseen) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
+  const ContainerId first = *node_.Create(TestNode::Request(pod, "app", 3000, 0));
+  runtime().AnswerAll();
+  node_.Start(first);
+  node_.Crash(first);
+  runtime().history.clear();
+
+  const CreateRequest request = TestNode::Request(pod, "app", 3000, 1);
+  const Admission admission = *manager().AdmitCreate(request);
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1-3");
+  const ContainerId second = node_.Created(request, admission);
+  node_.Start(second);
+  EXPECT_EQ(node_.Known(first)->state, ContainerState::kExited);
+  EXPECT_THAT(runtime().history, IsEmpty()) << "nobody else is touched";
+
+  node_.Remove(first);
+  EXPECT_EQ(node_.Exclusive(second), "1-3") << "attempts never touch each other";
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");
+}
+
+TEST_F(ResourceManagerTest, AFailedNewAttemptGivesTheCpusBack) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
+  const ContainerId first = *node_.Create(TestNode::Request(pod, "app", 3000, 0));
+  runtime().AnswerAll();
+  node_.Start(first);
+  runtime().history.clear();
+  const Admission admission = *manager().AdmitCreate(TestNode::Request(pod, "app", 3000, 1));
+  EXPECT_EQ(node_.Exclusive(first), "") << "nobody holds them twice";
+  manager().CreateFailed(admission.key);
+  EXPECT_EQ(node_.Exclusive(first), "1-3");
+  EXPECT_EQ(node_.Known(first)->state, ContainerState::kRunning);
+  EXPECT_THAT(runtime().history, IsEmpty());
+  EXPECT_EQ(node_.Placed(shared), "0,4-7");
+}
+
+TEST_F(ResourceManagerTest, AFormerAttemptThatIsRemovedMeanwhileStaysAway) {
+  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
+  const ContainerId first = *node_.Create(TestNode::Request(pod, "app", 3000, 0));
+  const Admission admission = *manager().AdmitCreate(TestNode::Request(pod, "app", 3000, 1));
+  node_.Remove(first);
+  manager().CreateFailed(admission.key);
+  EXPECT_EQ(node_.KnownContainers(), 0u);
+  EXPECT_THAT(policy().grants(), IsEmpty());
+}
+
+TEST_F(ResourceManagerTest, AnAttemptAfterAStopGetsTheSameCpus) {
+  ASSERT_TRUE(node_.Create("other", kGuaranteed, 1000).ok());
+  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
+  const ContainerId blocker = *node_.Create("blocker", kGuaranteed, 1000);
+  const ContainerId first = *node_.Create(TestNode::Request(pod, "app", 2000, 0));
+  EXPECT_EQ(node_.Exclusive(first), "3-4");
+  node_.Stop(first);
+  node_.Stop(blocker);
+  const ContainerId second = *node_.Create(TestNode::Request(pod, "app", 2000, 1));
+  EXPECT_EQ(node_.Exclusive(second), "3-4");
+}
+
+TEST_F(ResourceManagerTest, ContainersBelongToTheirSandbox) {
+  const PodSandboxId old_sandbox = node_.AddPod("web", kGuaranteed);
+  const ContainerId old_app = *node_.Create(TestNode::Request(old_sandbox, "app", 2000, 0));
+  const PodSandboxId new_sandbox = node_.AddPod("web", kGuaranteed);
+  const ContainerId new_app = *node_.Create(TestNode::Request(new_sandbox, "app", 2000, 0));
+  EXPECT_EQ(node_.Exclusive(old_app), "1-2");
+  EXPECT_EQ(node_.Exclusive(new_app), "3-4");
+  manager().PodRemoved(old_sandbox);
+  EXPECT_EQ(node_.Exclusive(new_app), "3-4");
+}
+
+TEST_F(ResourceManagerTest, AnUpdateOfAContainerThatIsGoneReleasesIt) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
+  runtime().Remove(shared);
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Known(shared), nullptr);
+}
+
+// Update
+
+TEST_F(ResourceManagerTest, AResizeDecidesAnewAndOverridesTheCpuset) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
+  LinuxResources resize = TestNode::Resources(2000);
+  resize.cpuset_cpus = "0-7";  // a kubelet that has its own idea
+  const Admission admission = *manager().AdmitUpdate(app, resize);
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1-2");
+  EXPECT_EQ(admission.adjustment.cpu_quota, -1);
+  EXPECT_THAT(runtime().updates, IsEmpty()) << "CPU 3 is still the other's";
+  runtime().Apply(app, admission.adjustment);
+  manager().UpdateSucceeded(admission);
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+  EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 2048);
+}
+
+TEST_F(ResourceManagerTest, AGrowingContainerGetsCpusWhenTheOthersHaveLeft) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 1000);
+  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(3000));
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1") << "2 and 3 are in use";
+  runtime().Apply(app, admission.adjustment);
+  manager().UpdateSucceeded(admission);
+  EXPECT_EQ(runtime().CpusOf(app), "1");
+  runtime().Answer(0);
+  EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(app), "1-3");
+  EXPECT_EQ(node_.Exclusive(app), "1-3");
+}
+
+TEST_F(ResourceManagerTest, AFailedUpdateIsRolledBack) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
+  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(1000));
+  manager().UpdateFailed(admission);
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Exclusive(app).size(), 3u);
+  EXPECT_EQ(runtime().CpusOf(app), node_.Placed(app));
+  EXPECT_EQ(runtime().CpusOf(shared), node_.Placed(shared));
+  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 3000);
+  EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 3072);
+}
+
+TEST_F(ResourceManagerTest, ARefusedUpdateChangesNothing) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
+  const StatusOr<Admission> refused = manager().AdmitUpdate(app, TestNode::Resources(9000));
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(node_.Exclusive(app), "1-3");
+  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 3000);
+  EXPECT_THAT(runtime().history, IsEmpty());
+}
+
+TEST_F(ResourceManagerTest, AnUpdateOfOtherValuesKeepsThePlacement) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
+  LinuxResources memory;
+  memory.memory_limit = 1 << 30;
+  const Admission admission = *manager().AdmitUpdate(app, memory);
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1-3");
+  manager().UpdateSucceeded(admission);
+  EXPECT_EQ(node_.Known(app)->requirements.memory_limit.value, 1 << 30);
+  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 3000);
+  EXPECT_THAT(runtime().history, IsEmpty());
+}
+
+TEST_F(ResourceManagerTest, FromExclusiveToSharedTheQuotaComesBack) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  EXPECT_EQ(runtime().Find(app)->resources.cpu_quota, -1);
+  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(1500));
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "0-7");
+  EXPECT_FALSE(admission.adjustment.cpu_quota.has_value()) << "as the request says";
+}
+
+TEST_F(ResourceManagerTest, AnUpdateThatMeetsOneOfOursIsSettledAfterwards) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
+  ASSERT_EQ(runtime().updates.size(), 1u);
+  LinuxResources weight;
+  weight.cpu_shares = 512;
+  const Admission admission = *manager().AdmitUpdate(shared, weight);
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "0,3-7");
+  runtime().AnswerAll();
+  manager().UpdateSucceeded(admission);
+  ASSERT_EQ(runtime().updates.size(), 1u) << "which of the two came last is not known";
+  EXPECT_EQ(runtime().updates[0].adjustment.cpuset_cpus, "0,3-7");
+  EXPECT_EQ(runtime().updates[0].adjustment.cpu_shares, 512);
+}
+
+// Faulty policies
+
+TEST_F(ResourceManagerTest, ABrokenPlanIsRefusedAndForgotten) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  policy().spoil = [](Plan& plan) {
+    for (PlacementChange& change : plan.changes)
+      change.placement.cpus = CpuSet();
+  };
+  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
+  const StatusOr<Admission> refused = manager().AdmitCreate(TestNode::Request(pod, "app", 2000));
+  EXPECT_EQ(refused.status().code(), StatusCode::kInternal);
+  policy().spoil = nullptr;
+  EXPECT_EQ(node_.Placed(shared), "0-7");
+  EXPECT_THAT(policy().grants(), IsEmpty()) << "the policy was made to forget it";
+  EXPECT_THAT(runtime().history, IsEmpty());
+  EXPECT_TRUE(manager().AdmitCreate(TestNode::Request(pod, "app", 2000)).ok());
+}
+
+// Synchronization
+
+TEST_F(ResourceManagerTest, WhenReadyTellsHowTheConnectionIs) {
+  std::vector<std::string> log;
+  const auto note = [&log](const std::string& name) {
+    return [&log, name](const Status& status) {
+      log.push_back(name + std::string(CodeName(status.code())));
+    };
+  };
+  manager().WhenReady(note("connected "));
+  manager().RuntimeDisconnected();
+  manager().WhenReady(note("lost "));
+  manager().RuntimeConnected();
+  manager().WhenReady(note("listing "));
+  runtime().AnswerList();
+  manager().RuntimeDisconnected();
+  manager().RuntimeConnected();
+  manager().WhenReady(note("waiting "));
+  manager().RuntimeDisconnected();
+  EXPECT_THAT(log,
+              ElementsAre("connected OK", "lost UNAVAILABLE", "listing OK", "waiting UNAVAILABLE"));
+}
+
+TEST_F(ResourceManagerTest, AFailedListIsTriedAgain) {
+  manager().RuntimeDisconnected();
+  manager().RuntimeConnected();
+  std::optional<Status> ready;
+  manager().WhenReady([&](const Status& status) { ready = status; });
+  runtime().FailList(DeadlineExceeded("too slow"));
+  ASSERT_TRUE(ready.has_value());
+  EXPECT_EQ(ready->code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(Message(*ready)), HasSubstr("too slow"));
+  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
+  manager().WhenReady([&](const Status& status) { ready = status; });
+  runtime().AnswerList();
+  EXPECT_TRUE(ready->ok());
+}
+
+TEST_F(ResourceManagerTest, ARestartMovesNobody) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId a = node_.Run("a", kGuaranteed, 2000);
+  const ContainerId b = node_.Run("b", kGuaranteed, 1000);
+  node_.Stop(a);
+  runtime().AnswerAll();
+  runtime().history.clear();
+  node_.Restart();
+  EXPECT_THAT(runtime().history, IsEmpty());
+  EXPECT_EQ(node_.Exclusive(b), "3");
+  EXPECT_EQ(node_.Placed(shared), "0-2,4-7");
+  EXPECT_EQ(node_.Known(a)->state, ContainerState::kExited);
+  EXPECT_EQ(node_.Known(b)->state, ContainerState::kRunning);
+}
+
+TEST_F(ResourceManagerTest, AReconnectPushesOnlyWhatDiffers) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId other = node_.Run("other", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  runtime().history.clear();
+  runtime().Find(other)->resources.cpuset_cpus = "0-7";  // somebody meddled
+  node_.Reconnect();
+  EXPECT_THAT(runtime().history, ElementsAre(other.value() + " cpus=0,3-7"));
+  EXPECT_EQ(node_.Exclusive(app), "1-2");
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+}
+
+TEST_F(ResourceManagerTest, AReconnectFindsOutWhoIsGone) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId removed = node_.Run("removed", kGuaranteed, 1000);
+  const ContainerId crashed = node_.Run("crashed", kGuaranteed, 1000);
+  runtime().Remove(removed);
+  node_.Crash(crashed);
+  node_.Reconnect();
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Known(removed), nullptr);
+  EXPECT_EQ(node_.Known(crashed)->state, ContainerState::kExited);
+  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
+}
+
+TEST_F(ResourceManagerTest, WhatHappensDuringAListOverrulesIt) {
+  const ContainerId stopped = node_.Run("stopped", kGuaranteed, 1000);
+  const ContainerId removed = node_.Run("removed", kGuaranteed, 1000);
+  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
+  manager().RuntimeDisconnected();
+  runtime().DropAll();
+  manager().RuntimeConnected();
+  const RuntimeInventory before = runtime().held;
+  node_.Stop(stopped);
+  node_.Remove(removed);
+  const ContainerId fresh = *node_.Create(TestNode::Request(pod, "app", 1000));
+  runtime().held = before;
+  runtime().AnswerList();
+  EXPECT_EQ(node_.Known(stopped)->state, ContainerState::kExited);
+  EXPECT_EQ(node_.Known(removed), nullptr);
+  ASSERT_NE(node_.Known(fresh), nullptr) << "younger than the list";
+  EXPECT_EQ(policy().grants().size(), 1u);
+}
+
+TEST_F(ResourceManagerTest, ACreationUnderWayIsLeftAloneByAList) {
+  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
+  const CreateRequest request = TestNode::Request(pod, "app", 2000);
+  const Admission admission = *manager().AdmitCreate(request);
+  // The runtime has created it already, its answer is still on its way.
+  RuntimeContainer early;
+  early.id = ContainerId("early");
+  early.pod_id = pod;
+  early.name = "app";
+  runtime().held.containers.push_back(early);
+  node_.Reconnect();
+  EXPECT_EQ(node_.KnownContainers(), 1u);
+  manager().CreateSucceeded(admission.key, early.id);
+  EXPECT_EQ(node_.Exclusive(early.id), "1-2");
+  EXPECT_EQ(node_.KnownContainers(), 1u);
+}
+
+TEST_F(ResourceManagerTest, ALostConnectionEndsWaits) {
+  node_.Run("shared", kBurstable, 100);
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  std::optional<Status> decided;
+  const auto wait = manager().AdmitStart(app, [&](const Status& status) { decided = status; });
+  manager().RuntimeDisconnected();
+  ASSERT_TRUE(decided.has_value());
+  EXPECT_EQ(decided->code(), StatusCode::kUnavailable);
+}
+
+TEST_F(ResourceManagerTest, AnUnansweredShrinkIsSentAgainAfterAReconnect) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  runtime().history.clear();
+  node_.Reconnect();
+  EXPECT_THAT(runtime().history, ElementsAre(shared.value() + " cpus=0,3-7"));
+  bool started = false;
+  const auto wait = manager().AdmitStart(app, [&](const Status&) { started = true; });
+  EXPECT_FALSE(started);
+  runtime().AnswerAll();
+  EXPECT_TRUE(started);
+}
+
+TEST_F(ResourceManagerTest, AnAnswerFromBeforeAReconnectIsVoid) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
+  const auto late = runtime().updates[0].done;
+  node_.Reconnect();
+  late(OkStatus());
+  EXPECT_EQ(runtime().updates.size(), 1u);
+  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
+}
+
+TEST_F(ResourceManagerTest, ARuntimeThatRefusesAnUpdateIsAskedWhatItHolds) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  std::optional<Status> decided;
+  const auto wait = manager().AdmitStart(app, [&](const Status& status) { decided = status; });
+  node_.Crash(shared);
+  runtime().Answer(0, Internal("container is not running"));
+  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
+  runtime().AnswerList();
+  EXPECT_EQ(node_.Known(shared)->state, ContainerState::kExited);
+  EXPECT_TRUE(decided.has_value() && decided->ok()) << "nobody is in the way any more";
+}
+
+TEST_F(ResourceManagerTest, TenThousandContainersLeaveNothingBehind) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  for (int i = 0; i < 10'000; ++i) {
+    const PodSandboxId pod = node_.AddPod("web", i % 2 == 0 ? kGuaranteed : kBurstable);
+    const ContainerId id = *node_.Create(TestNode::Request(pod, "app", 1000));
+    runtime().AnswerAll();
+    node_.Start(id);
+    if (i % 3 == 0) node_.Stop(id);
+    node_.Remove(id);
+    manager().PodRemoved(pod);
+    runtime().AnswerAll();
+    runtime().held.pods.pop_back();
+  }
+  EXPECT_EQ(node_.KnownContainers(), 1u);
+  EXPECT_THAT(policy().grants(), IsEmpty());
+  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
+}
+
+}  // namespace
+}  // namespace resmgr

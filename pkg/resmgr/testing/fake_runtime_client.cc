@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/testing/fake_runtime_client.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace resmgr::test {
+namespace {
+
+std::string Describe(const ContainerId& id, const Adjustment& adjustment) {
+  std::string text = id.value();
+  if (adjustment.cpuset_cpus) text += " cpus=" + *adjustment.cpuset_cpus;
+  if (adjustment.cpuset_mems) text += " mems=" + *adjustment.cpuset_mems;
+  if (adjustment.cpu_shares) text += fmt::format(" shares={}", *adjustment.cpu_shares);
+  if (adjustment.cpu_quota) text += fmt::format(" quota={}", *adjustment.cpu_quota);
+  if (adjustment.cpu_period) text += fmt::format(" period={}", *adjustment.cpu_period);
+  return text;
+}
+
+template <typename T>
+void Set(std::optional<T>& value, const std::optional<T>& change) {
+  if (change) value = change;
+}
+
+template <typename T>
+T TakeAt(std::vector<T>& from, size_t index) {
+  const auto at = from.begin() + static_cast<std::ptrdiff_t>(index);
+  T taken = std::move(*at);
+  from.erase(at);
+  return taken;
+}
+
+}  // namespace
+
+void FakeRuntimeClient::UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
+                                        std::function<void(Status)> done) {
+  history.push_back(Describe(id, adjustment));
+  updates.push_back({id, adjustment, std::move(done)});
+}
+
+void FakeRuntimeClient::ListAll(std::function<void(StatusOr<RuntimeInventory>)> done) {
+  lists.push_back(std::move(done));
+}
+
+RuntimeContainer* FakeRuntimeClient::Find(const ContainerId& id) {
+  const auto found = std::find_if(held.containers.begin(), held.containers.end(),
+                                  [&id](const auto& container) { return container.id == id; });
+  return found == held.containers.end() ? nullptr : &*found;
+}
+
+void FakeRuntimeClient::Remove(const ContainerId& id) {
+  std::erase_if(held.containers, [&id](const auto& container) { return container.id == id; });
+}
+
+std::string FakeRuntimeClient::CpusOf(const ContainerId& id) {
+  const RuntimeContainer* const container = Find(id);
+  return container == nullptr ? "" : container->resources.cpuset_cpus.value_or("");
+}
+
+void FakeRuntimeClient::Apply(const ContainerId& id, const Adjustment& adjustment) {
+  RuntimeContainer* const container = Find(id);
+  if (container == nullptr) return;
+  LinuxResources& resources = container->resources;
+  Set(resources.cpuset_cpus, adjustment.cpuset_cpus);
+  Set(resources.cpuset_mems, adjustment.cpuset_mems);
+  Set(resources.cpu_shares, adjustment.cpu_shares);
+  Set(resources.cpu_quota, adjustment.cpu_quota);
+  Set(resources.cpu_period, adjustment.cpu_period);
+}
+
+void FakeRuntimeClient::Answer(size_t index, Status status) {
+  const Update update = TakeAt(updates, index);
+  if (status.ok() && Find(update.id) == nullptr) {
+    status = NotFound("no container {}", update.id.value());
+  }
+  if (status.ok()) Apply(update.id, update.adjustment);
+  update.done(status);
+}
+
+size_t FakeRuntimeClient::AnswerAll() {
+  size_t answered = 0;
+  for (; !updates.empty(); ++answered)
+    Answer(0);
+  return answered;
+}
+
+void FakeRuntimeClient::DropAll() {
+  updates.clear();
+  lists.clear();
+}
+
+void FakeRuntimeClient::AnswerList() {
+  const auto done = TakeAt(lists, 0);
+  done(held);
+}
+
+void FakeRuntimeClient::FailList(const Status& status) {
+  const auto done = TakeAt(lists, 0);
+  done(status);
+}
+
+}  // namespace resmgr::test

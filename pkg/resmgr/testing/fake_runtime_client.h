@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/resmgr/runtime_client.h"
+
+namespace resmgr::test {
+
+// A runtime in memory that answers when the test says so: calls wait in the order in which they
+// came. What it holds is open to the test.
+class FakeRuntimeClient : public RuntimeClient {
+ public:
+  struct Update {
+    ContainerId id;
+    Adjustment adjustment;
+    std::function<void(Status)> done;
+  };
+
+  void UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
+                       std::function<void(Status)> done) override;
+  void ListAll(std::function<void(StatusOr<RuntimeInventory>)> done) override;
+
+  // What there is.
+  RuntimeInventory held;
+  RuntimeContainer* Find(const ContainerId& id);
+  void Remove(const ContainerId& id);
+  // The cpuset in force, "" for none.
+  std::string CpusOf(const ContainerId& id);
+  // Puts an adjustment in force, as an accepted request does.
+  void Apply(const ContainerId& id, const Adjustment& adjustment);
+
+  // Updates that wait for an answer.
+  std::vector<Update> updates;
+  // Answers the one at `index`. OK puts it in force first, or becomes NotFound when there is no
+  // such container.
+  void Answer(size_t index, Status status = OkStatus());
+  // Answers until none is left, those that come meanwhile included; returns how many.
+  size_t AnswerAll();
+  // Drops them without an answer, as a lost connection does.
+  void DropAll();
+
+  // Lists that wait for an answer.
+  std::vector<std::function<void(StatusOr<RuntimeInventory>)>> lists;
+  void AnswerList();
+  void FailList(const Status& status);
+
+  // Every update that came, "ID cpus=0-3 quota=-1".
+  std::vector<std::string> history;
+};
+
+}  // namespace resmgr::test

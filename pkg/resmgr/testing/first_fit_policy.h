@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "pkg/policy/policy.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr::test {
+
+// The smallest policy that has all that the brain must cope with: Guaranteed containers with whole
+// CPUs get the lowest free ones for themselves, CPU 0 excepted, everybody else shares the rest.
+class FirstFitPolicy : public Policy {
+ public:
+  explicit FirstFitPolicy(const Machine& machine) : machine_(machine) {}
+
+  // Spoils each plan before it is returned.
+  std::function<void(Plan&)> spoil;
+  // How often it took everything over.
+  int reconciled = 0;
+
+  std::string_view name() const override { return "first-fit"; }
+  StatusOr<Plan> Reconcile(const Snapshot& snapshot) override;
+  StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod, const Container& container,
+                          const Container* predecessor) override;
+  StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod,
+                        const Container& container) override;
+  StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
+  std::vector<Zone> Zones(const Snapshot&) const override { return {}; }
+
+  const std::map<ContainerKey, CpuSet>& grants() const { return grants_; }
+
+ private:
+  CpuSet Free() const;
+  // The lowest CPUs, those of `first` before others.
+  StatusOr<CpuSet> Choose(const CpuSet& first, int count, std::string_view name) const;
+  Plan Changes(const Snapshot& snapshot);
+
+  const Machine& machine_;
+  std::map<ContainerKey, CpuSet> grants_;
+};
+
+}  // namespace resmgr::test

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/testing/test_node.h"
+
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "pkg/kube/cpu_arithmetic.h"
+
+namespace resmgr::test {
+
+TestNode::TestNode(Machine machine, const MakePolicy& make_policy, ResourceManager::Options options)
+    : machine_(std::move(machine)), make_policy_(make_policy), options_(options) {
+  MakeManager();
+  manager_->RuntimeConnected();
+  runtime.AnswerList();
+}
+
+ResourceManager::Options TestNode::FastOptions() {
+  using std::chrono::milliseconds;
+  return {.start_timeout = milliseconds(30),
+          .first_retry = milliseconds(1),
+          .last_retry = milliseconds(4)};
+}
+
+void TestNode::MakeManager() {
+  std::unique_ptr<Policy> policy = make_policy_(machine_);
+  policy_ = policy.get();
+  manager_ =
+      std::make_unique<ResourceManager>(loop_, machine_, std::move(policy), runtime, options_);
+}
+
+PodSandboxId TestNode::AddPod(std::string_view name, QosClass qos) {
+  Pod pod;
+  pod.id = PodSandboxId(fmt::format("sandbox-{}", ++last_id_));
+  pod.uid = PodUid(fmt::format("uid-{}", name));
+  pod.name = name;
+  pod.namespace_name = "ns";
+  pod.qos = qos;
+  runtime.held.pods.push_back(pod);
+  const PodSandboxId id = pod.id;
+  manager_->PodCreated(std::move(pod));
+  return id;
+}
+
+LinuxResources TestNode::Resources(int64_t milli_cpu) {
+  LinuxResources resources;
+  resources.cpu_period = kDefaultCpuPeriod;
+  resources.cpu_quota = QuotaFromMilliCpu(MilliCpu{milli_cpu});
+  resources.cpu_shares = SharesFromMilliCpu(MilliCpu{milli_cpu});
+  return resources;
+}
+
+CreateRequest TestNode::Request(const PodSandboxId& pod, std::string_view name, int64_t milli_cpu,
+                                uint32_t attempt) {
+  CreateRequest request;
+  request.pod_id = pod;
+  request.name = name;
+  request.attempt = attempt;
+  request.has_linux = true;
+  request.resources = Resources(milli_cpu);
+  return request;
+}
+
+ContainerId TestNode::Created(const CreateRequest& request, const Admission& admission) {
+  RuntimeContainer container;
+  container.id = ContainerId(fmt::format("{}-{}", request.name, ++last_id_));
+  container.pod_id = request.pod_id;
+  container.name = request.name;
+  container.attempt = request.attempt;
+  container.state = ContainerState::kCreated;
+  container.resources = request.resources;
+  runtime.held.containers.push_back(container);
+  runtime.Apply(container.id, admission.adjustment);
+  manager_->CreateSucceeded(admission.key, container.id);
+  return container.id;
+}
+
+StatusOr<ContainerId> TestNode::Create(const CreateRequest& request) {
+  RESMGR_ASSIGN_OR_RETURN(const Admission admission, manager_->AdmitCreate(request));
+  return Created(request, admission);
+}
+
+StatusOr<ContainerId> TestNode::Create(std::string_view name, QosClass qos, int64_t milli_cpu) {
+  return Create(Request(AddPod(name, qos), name, milli_cpu));
+}
+
+void TestNode::Start(const ContainerId& id) {
+  bool admitted = false;
+  const auto wait = manager_->AdmitStart(id, [&admitted](const Status& status) {
+    EXPECT_TRUE(status.ok()) << status;
+    admitted = true;
+  });
+  EXPECT_EQ(wait, nullptr) << id.value() << " has to wait";
+  if (admitted) Started(id);
+}
+
+void TestNode::Started(const ContainerId& id) {
+  runtime.Find(id)->state = ContainerState::kRunning;
+  manager_->StartSucceeded(id);
+}
+
+ContainerId TestNode::Run(std::string_view name, QosClass qos, int64_t milli_cpu) {
+  const StatusOr<ContainerId> id = Create(name, qos, milli_cpu);
+  EXPECT_TRUE(id.ok()) << id.status();
+  if (!id.ok()) return ContainerId();
+  runtime.AnswerAll();
+  Start(*id);
+  return *id;
+}
+
+void TestNode::Stop(const ContainerId& id) {
+  runtime.Find(id)->state = ContainerState::kExited;
+  manager_->ContainerStopped(id);
+}
+
+void TestNode::Remove(const ContainerId& id) {
+  runtime.Remove(id);
+  manager_->ContainerRemoved(id);
+}
+
+void TestNode::Crash(const ContainerId& id) {
+  runtime.Find(id)->state = ContainerState::kExited;
+}
+
+void TestNode::Reconnect() {
+  manager_->RuntimeDisconnected();
+  runtime.DropAll();
+  manager_->RuntimeConnected();
+  runtime.AnswerList();
+}
+
+void TestNode::Restart() {
+  runtime.DropAll();
+  MakeManager();
+  manager_->RuntimeConnected();
+  runtime.AnswerList();
+}
+
+const Container* TestNode::Known(const ContainerId& id) const {
+  const Container* known = nullptr;
+  manager_->snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+    if (container.id == id) known = &container;
+  });
+  return known;
+}
+
+std::string TestNode::Placed(const ContainerId& id) const {
+  const Container* const container = Known(id);
+  return container == nullptr ? "" : container->placement.cpus.value_or(CpuSet()).ToString();
+}
+
+std::string TestNode::Exclusive(const ContainerId& id) const {
+  const Container* const container = Known(id);
+  return container == nullptr ? "" : container->placement.exclusive.ToString();
+}
+
+size_t TestNode::KnownContainers() const {
+  size_t count = 0;
+  manager_->snapshot().ForEachContainer([&count](const Pod&, const Container&) { ++count; });
+  return count;
+}
+
+bool TestNode::RunUntil(const std::function<bool()>& condition) {
+  if (condition()) return true;
+  const auto deadline = loop_.After(std::chrono::seconds(10), [this] { loop_.Stop(); });
+  const auto check = loop_.Every(std::chrono::milliseconds(1), [this, &condition] {
+    if (condition()) loop_.Stop();
+  });
+  loop_.Run();
+  return condition();
+}
+
+}  // namespace resmgr::test

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/resmgr/testing/fake_runtime_client.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr::test {
+
+// A brain on a machine with a fake runtime, and the part that kubelet and relay play: it makes the
+// calls in their order and lets the runtime hold what comes out of them.
+class TestNode {
+ public:
+  using MakePolicy = std::function<std::unique_ptr<Policy>(const Machine& machine)>;
+
+  // Connected and synchronized with an empty runtime.
+  TestNode(Machine machine, const MakePolicy& make_policy,
+           ResourceManager::Options options = FastOptions());
+
+  // Short waits, so that tests with a loop are quick.
+  static ResourceManager::Options FastOptions();
+
+  // A new sandbox "pod-NAME" in namespace "ns".
+  PodSandboxId AddPod(std::string_view name, QosClass qos);
+  static CreateRequest Request(const PodSandboxId& pod, std::string_view name, int64_t milli_cpu,
+                               uint32_t attempt = 0);
+  // CPU requests as kubelets write them.
+  static LinuxResources Resources(int64_t milli_cpu);
+
+  // The runtime's side of an admitted creation.
+  ContainerId Created(const CreateRequest& request, const Admission& admission);
+  // All of a creation; the admission's refusal otherwise.
+  StatusOr<ContainerId> Create(const CreateRequest& request);
+  // A pod with one container, whose name is the pod's.
+  StatusOr<ContainerId> Create(std::string_view name, QosClass qos, int64_t milli_cpu);
+  // A start that must be admitted at once.
+  void Start(const ContainerId& id);
+  void Started(const ContainerId& id);
+  // All of a creation and a start.
+  ContainerId Run(std::string_view name, QosClass qos, int64_t milli_cpu);
+  void Stop(const ContainerId& id);
+  void Remove(const ContainerId& id);
+  // The container ends without anybody being told.
+  void Crash(const ContainerId& id);
+
+  // The connection is lost and comes back, with what the runtime holds.
+  void Reconnect();
+  // The daemon is started anew on the same runtime.
+  void Restart();
+
+  // The container as the brain knows it; nullptr when it does not.
+  const Container* Known(const ContainerId& id) const;
+  std::string Placed(const ContainerId& id) const;     // its CPUs as decided
+  std::string Exclusive(const ContainerId& id) const;  // those of them for itself alone
+  size_t KnownContainers() const;
+
+  // Runs the loop until the condition holds; false after a deadline of some seconds.
+  bool RunUntil(const std::function<bool()>& condition);
+
+  ResourceManager& manager() { return *manager_; }
+  Policy& policy() { return *policy_; }
+  const Machine& machine() const { return machine_; }
+  FakeRuntimeClient runtime;
+
+ private:
+  void MakeManager();
+
+  const Machine machine_;
+  const MakePolicy make_policy_;
+  const ResourceManager::Options options_;
+  EventLoop loop_;
+  Policy* policy_ = nullptr;  // the manager's
+  std::unique_ptr<ResourceManager> manager_;
+  uint64_t last_id_ = 0;
+};
+
+}  // namespace resmgr::test

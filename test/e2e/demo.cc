@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// resmgr-demo: shows which CPUs containers get behind cri-resmgr with the static policy. Real
+// containers where containerd can run, else, and for what takes more CPUs than there are, the fake
+// runtime on a synthetic machine. Fails when a container is where it should not be.
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "test/e2e/demo_scene.h"
+#include "test/e2e/node.h"
+
+namespace {
+
+using resmgr::Describe;
+using resmgr::OkStatus;
+using resmgr::Status;
+using resmgr::test::DemoScene;
+using resmgr::test::Node;
+
+// The reserved one, where the shared containers end up, and one for each.
+constexpr int kCpusForTwoAtOnce = 3;
+constexpr int kSyntheticCpus = 8;
+
+Status Play(Node& node, int cpus) {
+  namespace cri = resmgr::test::cri;
+  cri::VersionResponse version;
+  const grpc::Status answer = node.client().Unary("Version", cri::VersionRequest(), &version);
+  if (!answer.ok()) return resmgr::test::FromGrpc(answer);
+  fmt::print("  client -> cri-resmgr (static policy, CPU 0 reserved) -> {} {} on {} CPUs\n",
+             version.runtime_name(), version.runtime_version(), cpus);
+  const Status played = DemoScene(node).Play(cpus >= kCpusForTwoAtOnce);
+  return played.ok() ? played : resmgr::Annotate(played, node.RelayLog());
+}
+
+Status PlayOnFakeRuntime() {
+  fmt::print("\nThe FAKE runtime on a synthetic machine of {} CPUs (no real containers):\n\n",
+             kSyntheticCpus);
+  RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<Node> node,
+                          Node::OnFakeRuntime(kSyntheticCpus, {}));
+  return Play(*node, kSyntheticCpus);
+}
+
+Status PlayEverything() {
+  auto node = Node::OnContainerd({});
+  if (!node.ok()) {
+    fmt::print("\nReal containers cannot run here: {}\n", Describe(node.status()));
+    return PlayOnFakeRuntime();
+  }
+  fmt::print("\nReal containers on this machine, their CPUs read from inside of them:\n\n");
+  const int cpus = static_cast<int>(std::thread::hardware_concurrency());
+  RESMGR_RETURN_IF_ERROR(Play(**node, cpus));
+  node->reset();
+  if (cpus >= kCpusForTwoAtOnce) return OkStatus();
+  fmt::print(
+      "\nWith {} CPUs, one of them reserved, only one exclusive container fits at a time."
+      "\nSo once more with two of them at once:\n",
+      cpus);
+  return PlayOnFakeRuntime();
+}
+
+}  // namespace
+
+int main() {
+  // Each step shows when it happens, also through a pipe.
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  const Status played = PlayEverything();
+  if (!played.ok()) {
+    fmt::print(stderr, "\nFAILED: {}\n", Describe(played));
+    return EXIT_FAILURE;
+  }
+  fmt::print("\nDone.\n");
+  return EXIT_SUCCESS;
+}

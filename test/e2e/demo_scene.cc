@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/e2e/demo_scene.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "pkg/kube/quantity.h"
+
+namespace resmgr::test {
+namespace {
+
+// How long a container may take to grow after another one has left.
+constexpr std::chrono::seconds kGrowTimeout{5};
+
+constexpr std::string_view kRow = "    {:<10} {:<11} {:>7}   {:<12} {}\n";
+
+}  // namespace
+
+Status DemoScene::Play(bool at_once) {
+  RESMGR_RETURN_IF_ERROR(Start(Burstable("web", MilliCpu{500}), "a shared container runs alone"));
+  RESMGR_RETURN_IF_ERROR(Start(BestEffort("batch"), "another shared one joins it"));
+  RESMGR_RETURN_IF_ERROR(
+      Start(Guaranteed("dsp-a", 1), "an exclusive one starts: the shared ones make room"));
+  if (at_once) {
+    RESMGR_RETURN_IF_ERROR(Start(Guaranteed("dsp-b", 1), "a second exclusive one: more room"));
+    RESMGR_RETURN_IF_ERROR(Remove("dsp-a", "the first exclusive one leaves: they grow"));
+  } else {
+    RESMGR_RETURN_IF_ERROR(Remove("dsp-a", "it leaves: they grow back"));
+    RESMGR_RETURN_IF_ERROR(Start(Guaranteed("dsp-b", 1), "a second exclusive one starts"));
+  }
+  RESMGR_RETURN_IF_ERROR(Remove("dsp-b", "the second exclusive one leaves: all is as before"));
+
+  node_.watch().LookAgain();
+  const std::vector<std::string> violations = node_.watch().violations();
+  if (!violations.empty()) return Internal("{}", violations.front());
+  fmt::print(
+      "\n  Looked {} times in between: no shared container was ever on a CPU of a running\n"
+      "  exclusive one.\n",
+      node_.watch().looks());
+  return OkStatus();
+}
+
+Status DemoScene::Start(const Workload& workload, std::string_view what_happens) {
+  RESMGR_ASSIGN_OR_RETURN(RunningPod pod, node_.Run(workload));
+  pods_.push_back(std::move(pod));
+  return Show(what_happens);
+}
+
+Status DemoScene::Remove(const std::string& name, std::string_view what_happens) {
+  const auto leaving =
+      std::ranges::find_if(pods_, [&](const RunningPod& pod) { return pod.workload.name == name; });
+  RESMGR_RETURN_IF_ERROR(node_.Remove(*leaving));
+  pods_.erase(leaving);
+  return Show(what_happens);
+}
+
+Status DemoScene::Show(std::string_view what_happens) {
+  if (all_.empty()) {
+    RESMGR_ASSIGN_OR_RETURN(all_, node_.CpusInside(pods_.front()));
+  }
+  RESMGR_ASSIGN_OR_RETURN(const CpuSet exclusive, ExclusiveCpus());
+  fmt::print("\n  {}. {}\n", ++step_, what_happens);
+  fmt::print(kRow, "container", "QoS", "request", "CPUs inside", "");
+  for (const RunningPod& pod : pods_)
+    RESMGR_RETURN_IF_ERROR(PrintRow(pod, all_ - exclusive));
+  return OkStatus();
+}
+
+Status DemoScene::PrintRow(const RunningPod& pod, const CpuSet& shared) {
+  StatusOr<CpuSet> cpus = node_.CpusInside(pod);
+  const bool exclusive = pod.workload.Exclusive();
+  if (!exclusive) {
+    RESMGR_RETURN_IF_ERROR(
+        WaitUntil(fmt::format("container {} on CPUs {}", pod.workload.name, shared.ToString()),
+                  kGrowTimeout, [&] {
+                    cpus = node_.CpusInside(pod);
+                    return !cpus.ok() || *cpus == shared;
+                  }));
+  }
+  RESMGR_RETURN_IF_ERROR(cpus.status());
+  const MilliCpu request = pod.workload.cpu_request;
+  fmt::print(kRow, pod.workload.name, ToString(pod.workload.qos),
+             request.value == 0 ? "-" : FormatMilliCpu(request), cpus->ToString(),
+             exclusive ? "its own" : "shared");
+  return OkStatus();
+}
+
+// Each as large as asked for, no two of them with a CPU in common.
+StatusOr<CpuSet> DemoScene::ExclusiveCpus() {
+  CpuSet taken;
+  for (const RunningPod& pod : pods_) {
+    if (!pod.workload.Exclusive()) continue;
+    RESMGR_ASSIGN_OR_RETURN(const CpuSet own, node_.CpusInside(pod));
+    if (own.size() != pod.workload.cpu_request.Whole() || own.Intersects(taken)) {
+      return Internal("exclusive container {} on CPUs {}", pod.workload.name, own.ToString());
+    }
+    taken |= own;
+  }
+  return taken;
+}
+
+}  // namespace resmgr::test

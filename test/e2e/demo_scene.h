@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/topology/cpu_set.h"
+#include "test/e2e/node.h"
+
+namespace resmgr::test {
+
+// Runs pods on a node, prints after each step where every container is, as read inside of it, and
+// fails when it is not where it should be.
+class DemoScene {
+ public:
+  explicit DemoScene(Node& node) : node_(node) {}
+
+  // Shared containers and exclusive ones that come and go: two of those at once where `at_once`,
+  // else one after the other.
+  Status Play(bool at_once);
+
+ private:
+  Status Start(const Workload& workload, std::string_view what_happens);
+  Status Remove(const std::string& name, std::string_view what_happens);
+  Status Show(std::string_view what_happens);
+  Status PrintRow(const RunningPod& pod, const CpuSet& shared);
+  StatusOr<CpuSet> ExclusiveCpus();
+
+  Node& node_;
+  int step_ = 0;
+  CpuSet all_;
+  std::vector<RunningPod> pods_;
+};
+
+}  // namespace resmgr::test

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real containers through cri-resmgr with the static policy: who runs where, read inside of them.
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/sys/unix_socket.h"
+#include "test/e2e/node.h"
+
+namespace resmgr::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::chrono::seconds kPatience{20};
+// What the node keeps for the system; shared containers run there too.
+const CpuSet kReserved{0};
+
+class PlacementTest : public ::testing::TestWithParam<ApiVersion> {
+ protected:
+  void SetUp() override {
+    auto node = Node::OnContainerd({.version = GetParam(), .relayed = true});
+    ASSERT_TRUE(node.ok()) << Describe(node.status());
+    node_ = *std::move(node);
+  }
+
+  void TearDown() override {
+    if (node_ == nullptr) return;
+    node_->watch().LookAgain();
+    EXPECT_THAT(node_->watch().violations(), IsEmpty());
+    if (HasFailure()) GTEST_LOG_(INFO) << node_->RelayLog();
+  }
+
+  RunningPod Run(const Workload& workload) {
+    auto pod = node_->Run(workload);
+    EXPECT_TRUE(pod.ok()) << Describe(pod.status());
+    return pod.ok() ? *std::move(pod) : RunningPod{};
+  }
+
+  void Remove(const RunningPod& pod) {
+    const Status removed = node_->Remove(pod);
+    EXPECT_TRUE(removed.ok()) << Describe(removed);
+  }
+
+  std::string Inside(const RunningPod& pod) {
+    const auto cpus = node_->CpusInside(pod);
+    return cpus.ok() ? cpus->ToString() : Describe(cpus.status());
+  }
+
+  // Containers may grow some time after the one that made room.
+  void ExpectGrowsTo(const RunningPod& pod, const CpuSet& cpus) {
+    const Status grown =
+        WaitUntil("the container grows", kPatience, [&] { return Inside(pod) == cpus.ToString(); });
+    EXPECT_TRUE(grown.ok()) << Describe(grown) << ": on " << Inside(pod) << ", not "
+                            << cpus.ToString();
+  }
+
+  void ExpectServesAgain() {
+    cri::VersionResponse version;
+    const Status back = WaitUntil("the runtime is back", kPatience, [&] {
+      return node_->client().Unary("Version", cri::VersionRequest(), &version).ok();
+    });
+    EXPECT_TRUE(back.ok()) << Describe(back);
+  }
+
+  // All CPUs of this machine: where a shared container runs when nobody is exclusive.
+  CpuSet AllCpus(const RunningPod& shared) {
+    const auto cpus = node_->CpusInside(shared);
+    EXPECT_TRUE(cpus.ok() && cpus->size() >= 2) << "the tests need two CPUs: " << Inside(shared);
+    return cpus.value_or(CpuSet());
+  }
+
+  std::unique_ptr<Node> node_;
+};
+
+TEST_P(PlacementTest, ASharedContainerMakesRoomForAnExclusiveOneAndGrowsBack) {
+  const RunningPod shared = Run(Burstable("shared", MilliCpu{500}));
+  const CpuSet all = AllCpus(shared);
+  for (const char* name : {"first", "second"}) {
+    const RunningPod exclusive = Run(Guaranteed(name, 1));
+    const auto own = node_->CpusInside(exclusive);
+    ASSERT_TRUE(own.ok()) << Describe(own.status());
+    EXPECT_EQ(own->size(), 1);
+    EXPECT_FALSE(own->Intersects(kReserved));
+    EXPECT_EQ(Inside(shared), (all - *own).ToString());
+    Remove(exclusive);
+    ExpectGrowsTo(shared, all);
+  }
+}
+
+TEST_P(PlacementTest, ContainersThatComeLaterStayOffExclusiveCpus) {
+  const RunningPod probe = Run(BestEffort("probe"));
+  const CpuSet all = AllCpus(probe);
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  const std::string own = Inside(exclusive);
+  const CpuSet rest = all - CpuSet::Parse(own).value_or(CpuSet());
+  EXPECT_EQ(Inside(Run(BestEffort("late"))), rest.ToString());
+  EXPECT_EQ(Inside(Run(Burstable("later", MilliCpu{100}))), rest.ToString());
+  // A whole pod's worth of CPU that is not a whole number is not exclusive.
+  Workload fractional = Guaranteed("fractional", 1);
+  fractional.cpu_request = fractional.cpu_limit = MilliCpu{500};
+  EXPECT_EQ(Inside(Run(fractional)), rest.ToString());
+  EXPECT_EQ(Inside(exclusive), own);
+}
+
+TEST_P(PlacementTest, MoreThanThereIsIsRefusedAndChangesNothing) {
+  const RunningPod shared = Run(BestEffort("shared"));
+  const CpuSet all = AllCpus(shared);
+  const Workload greedy = Guaranteed("greedy", all.size());  // one of them is reserved
+  const cri::PodSandboxConfig config = node_->PodConfig(greedy);
+  const auto pod = node_->client().RunPod(config);
+  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
+  const auto refused = node_->client().CreateContainer(*pod, config, Node::ContainerConfig(greedy));
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("greedy"));
+  EXPECT_EQ(Inside(shared), all.ToString());
+
+  const RunningPod modest = Run(Guaranteed("modest", 1));
+  EXPECT_EQ(node_->CpusInside(modest).value_or(CpuSet()).size(), 1);
+}
+
+TEST_P(PlacementTest, ARestartedContainerKeepsItsCpus) {
+  const RunningPod shared = Run(BestEffort("shared"));
+  const CpuSet all = AllCpus(shared);
+  RunningPod pod = Run(Guaranteed("phoenix", 1));
+  const std::string first_id = pod.container_id;
+  const std::string own = Inside(pod);
+
+  // As a kubelet does it: the next attempt is created beside the stopped one.
+  ASSERT_TRUE(node_->client().StopContainer(first_id).ok());
+  Workload again = pod.workload;
+  again.attempt = 1;
+  const Status restarted = node_->StartContainer(again, &pod);
+  ASSERT_TRUE(restarted.ok()) << Describe(restarted);
+  EXPECT_EQ(Inside(pod), own);
+  // The end of the old one takes nothing from the new one.
+  ASSERT_TRUE(node_->client().RemoveContainer(first_id).ok());
+  EXPECT_EQ(Inside(pod), own);
+  EXPECT_EQ(Inside(shared), (all - CpuSet::Parse(own).value_or(CpuSet())).ToString());
+  Remove(pod);
+  ExpectGrowsTo(shared, all);
+}
+
+TEST_P(PlacementTest, AnUpdateByTheClientDoesNotMoveAContainer) {
+  const RunningPod shared = Run(Burstable("shared", MilliCpu{500}));
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  const std::string shared_cpus = Inside(shared);
+  const std::string own = Inside(exclusive);
+  cri::LinuxContainerResources resources;
+  resources.set_cpuset_cpus(own);
+  const Status updated = node_->client().UpdateContainer(shared.container_id, resources);
+  EXPECT_TRUE(updated.ok()) << Describe(updated);
+  EXPECT_EQ(Inside(shared), shared_cpus);
+  EXPECT_EQ(Inside(exclusive), own);
+}
+
+TEST_P(PlacementTest, ContainersThatWereThereBeforeTheRelayAreTakenOver) {
+  ASSERT_TRUE(node_->relay().Terminate().ok());
+  const Workload workload = BestEffort("earlier");
+  const cri::PodSandboxConfig config = node_->PodConfig(workload);
+  CriClient& runtime = node_->runtime();
+  const auto pod_id = runtime.RunPod(config);
+  ASSERT_TRUE(pod_id.ok()) << Describe(pod_id.status());
+  const auto id = runtime.CreateContainer(*pod_id, config, Node::ContainerConfig(workload));
+  ASSERT_TRUE(id.ok()) << Describe(id.status());
+  ASSERT_TRUE(runtime.StartContainer(*id).ok());
+  const CpuSet all = CpuSet::Parse(runtime.AllowedCpus(*id).value_or("")).value_or(CpuSet());
+
+  ASSERT_TRUE(node_->StartRelay().ok()) << node_->RelayLog();
+  node_->watch().Add(*id, workload.name, /*exclusive=*/false);
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  const CpuSet own = node_->CpusInside(exclusive).value_or(CpuSet());
+  EXPECT_EQ(own.size(), 1);
+  EXPECT_EQ(runtime.AllowedCpus(*id).value_or(""), (all - own).ToString());
+}
+
+TEST_P(PlacementTest, ContainerdMayDieAndComeBackUnderTheRelay) {
+  const RunningPod shared = Run(BestEffort("shared"));
+  const CpuSet all = AllCpus(shared);
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  const std::string own = Inside(exclusive);
+  const std::string rest = Inside(shared);
+
+  node_->containerd().Kill();
+  cri::VersionResponse version;
+  EXPECT_EQ(node_->client().Unary("Version", cri::VersionRequest(), &version).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  ASSERT_TRUE(node_->RestartContainerd().ok()) << node_->containerd().Log();
+  ExpectServesAgain();
+
+  EXPECT_EQ(Inside(exclusive), own);
+  EXPECT_EQ(Inside(shared), rest);
+  EXPECT_EQ(Inside(Run(BestEffort("late"))), rest);
+  Remove(exclusive);
+  ExpectGrowsTo(shared, all);
+}
+
+// Restarts the relay under running containers in the given way.
+class RelayRestartTest : public PlacementTest {
+ protected:
+  void RestartsAndMovesNothing(int signal_number) {
+    const RunningPod shared = Run(BestEffort("shared"));
+    const CpuSet all = AllCpus(shared);
+    const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+    const std::string own = Inside(exclusive);
+    const std::string rest = Inside(shared);
+
+    node_->relay().process().Signal(signal_number);
+    ASSERT_TRUE(node_->relay().process().Wait(kPatience).ok());
+    EXPECT_EQ(node_->containerd().AllowedCpus(exclusive.container_id)->ToString(), own);
+    ASSERT_TRUE(node_->StartRelay().ok()) << node_->RelayLog();
+
+    // A new container has to be placed beside the ones that are there: so they are known again.
+    const RunningPod late = Run(BestEffort("late"));
+    EXPECT_EQ(Inside(late), rest);
+    EXPECT_EQ(Inside(exclusive), own);
+    EXPECT_EQ(Inside(shared), rest);
+    Remove(exclusive);
+    ExpectGrowsTo(shared, all);
+    ExpectGrowsTo(late, all);
+  }
+};
+
+TEST_P(RelayRestartTest, AKilledRelayMovesNothingWhenItIsBack) {
+  RestartsAndMovesNothing(SIGKILL);
+}
+
+TEST_P(RelayRestartTest, AStoppedRelayMovesNothingWhenItIsBack) {
+  RestartsAndMovesNothing(SIGTERM);
+}
+
+TEST_P(RelayRestartTest, AStoppedRelayEndsWellAndTakesItsSocketAway) {
+  const auto exit_status = node_->relay().Terminate();
+  ASSERT_TRUE(exit_status.ok()) << Describe(exit_status.status());
+  EXPECT_EQ(*exit_status, 0);
+  EXPECT_FALSE(ConnectUnix((node_->containerd().directory() / "relay.sock").string()).ok());
+}
+
+std::string VersionName(const ::testing::TestParamInfo<ApiVersion>& info) {
+  return info.param == ApiVersion::kV1 ? "V1" : "V1Alpha2";
+}
+
+INSTANTIATE_TEST_SUITE_P(Containerd, PlacementTest,
+                         ::testing::Values(ApiVersion::kV1, ApiVersion::kV1Alpha2), VersionName);
+INSTANTIATE_TEST_SUITE_P(Containerd, RelayRestartTest,
+                         ::testing::Values(ApiVersion::kV1, ApiVersion::kV1Alpha2), VersionName);
+
+}  // namespace
+}  // namespace resmgr::test

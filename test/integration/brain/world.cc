@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/integration/brain/world.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "pkg/config/yaml_reader.h"
+#include "policies/static/static_policy.h"
+
+namespace resmgr::test {
+namespace {
+
+TestNode::MakePolicy StaticWith(const World::Setup& setup) {
+  return [reserved = setup.reserved, section = setup.section](const Machine& machine) {
+    const StatusOr<ConfigNode> config = ParseYaml(section, "test.yaml");
+    EXPECT_TRUE(config.ok()) << config.status();
+    StatusOr<std::unique_ptr<Policy>> policy = StaticPolicy::Create({.machine = machine,
+                                                                     .available = machine.allowed(),
+                                                                     .reserved = reserved,
+                                                                     .section = &*config});
+    EXPECT_TRUE(policy.ok()) << policy.status();
+    return *std::move(policy);
+  };
+}
+
+template <typename T>
+T TakeAt(std::vector<T>& from, size_t index) {
+  const auto at = from.begin() + static_cast<std::ptrdiff_t>(index);
+  T taken = std::move(*at);
+  from.erase(at);
+  return taken;
+}
+
+CpuSet InForce(const RuntimeContainer& container, const Machine& machine) {
+  const StatusOr<CpuSet> cpus = CpuSet::Parse(container.resources.cpuset_cpus.value_or(""));
+  return cpus.ok() && !cpus->empty() ? *cpus : machine.online();
+}
+
+void ExpectRefusal(const Status& status) {
+  EXPECT_TRUE(status.code() == StatusCode::kResourceExhausted ||
+              status.code() == StatusCode::kInvalidArgument)
+      << status;
+}
+
+}  // namespace
+
+World::World(const Setup& setup, uint64_t seed)
+    : random_(seed),
+      machine_(setup.machine),
+      reserved_(setup.reserved),
+      node_(setup.machine, StaticWith(setup)) {}
+
+// Not std::uniform_int_distribution: its results differ between libraries.
+int64_t World::Number(int64_t first, int64_t last) {
+  const uint64_t range = static_cast<uint64_t>(last - first) + 1;
+  return first + static_cast<int64_t>(random_() % range);
+}
+
+int64_t World::SomeRequest() {
+  const int cpus = machine_.online().size();
+  const int64_t whole = 1000 * Number(1, Chance(20) ? cpus : std::max(1, cpus / 4));
+  return Chance(80) ? whole : whole + Number(1, 999);
+}
+
+RuntimeContainer* World::SomeContainer(ContainerState state) {
+  std::vector<RuntimeContainer*> candidates;
+  for (RuntimeContainer& container : node_.runtime.held.containers) {
+    if (container.state == state) candidates.push_back(&container);
+  }
+  if (candidates.empty()) return nullptr;
+  return candidates[static_cast<size_t>(Number(0, static_cast<int64_t>(candidates.size()) - 1))];
+}
+
+std::string World::Journal() const {
+  std::string text;
+  for (const std::string& event : journal_)
+    text += event + "\n";
+  return text;
+}
+
+void World::Note(std::string event) {
+  constexpr size_t kKept = 120;
+  const auto keep = [this](std::string line) {
+    journal_.push_back(std::move(line));
+    if (journal_.size() > kKept) journal_.pop_front();
+  };
+  for (; noted_updates_ < history().size(); ++noted_updates_)
+    keep("  asked: " + history()[noted_updates_]);
+  keep(std::move(event));
+}
+
+void World::Step() {
+  const int64_t what = Number(1, 100);
+  if (what <= 6) return AddSandbox();
+  if (what <= 20) return BeginCreation();
+  if (what <= 24) return BeginAttempt();
+  if (what <= 38) {
+    if (!creations_.empty()) EndCreation(0, Chance(85));
+    return;
+  }
+  if (what <= 50) return BeginStart();
+  if (what <= 60) {
+    if (!starts_.empty()) EndStart(static_cast<size_t>(Number(0, std::ssize(starts_) - 1)));
+    return;
+  }
+  if (what <= 61) return WithdrawStart();
+  if (what <= 67) return BeginResize();
+  if (what <= 73) {
+    if (!resizes_.empty()) EndResize(static_cast<size_t>(Number(0, std::ssize(resizes_) - 1)));
+    return;
+  }
+  if (what <= 77) return StopSome();
+  if (what <= 80) return RemoveSome();
+  if (what <= 82) return CrashSome();
+  if (what <= 83) {
+    if (!sandboxes_.empty()) {
+      RemoveSandbox(static_cast<size_t>(Number(0, std::ssize(sandboxes_) - 1)));
+    }
+    return;
+  }
+  if (what <= 98) return AnswerSome();
+  if (what <= 99) return LoseConnection();
+  RestartDaemon();
+}
+
+void World::AddSandbox() {
+  const QosClass qos = Chance(60)   ? QosClass::kGuaranteed
+                       : Chance(50) ? QosClass::kBurstable
+                                    : QosClass::kBestEffort;
+  sandboxes_.push_back({node_.AddPod(fmt::format("pod{}", ++names_), qos), qos});
+}
+
+void World::BeginCreation() {
+  if (sandboxes_.empty()) return;
+  const Sandbox& sandbox = sandboxes_[static_cast<size_t>(Number(0, std::ssize(sandboxes_) - 1))];
+  const int64_t request = sandbox.qos == QosClass::kBestEffort ? 0 : SomeRequest();
+  CreateRequest create = TestNode::Request(sandbox.id, fmt::format("c{}", ++names_), request);
+  create.has_linux = Chance(97);
+  Admit(create);
+}
+
+// The next attempt of a container that is dead.
+void World::BeginAttempt() {
+  const RuntimeContainer* const dead = SomeContainer(ContainerState::kExited);
+  if (dead == nullptr) return;
+  const std::string name = dead->name;
+  uint32_t attempt = 0;
+  for (const RuntimeContainer& container : node_.runtime.held.containers) {
+    if (container.name != name) continue;
+    if (container.state != ContainerState::kExited) return;
+    attempt = std::max(attempt, container.attempt + 1);
+  }
+  for (const Creation& creation : creations_) {
+    if (creation.request.name == name) return;
+  }
+  CreateRequest create = TestNode::Request(dead->pod_id, name, 0, attempt);
+  create.resources = Chance(80) ? dead->resources : TestNode::Resources(SomeRequest());
+  create.resources.cpuset_cpus.reset();
+  if (create.resources.cpu_quota == -1) create.resources.cpu_quota.reset();
+  Admit(create);
+}
+
+void World::Admit(const CreateRequest& request) {
+  const StatusOr<Admission> admission = node_.manager().AdmitCreate(request);
+  Note(fmt::format("create {} attempt {} shares {}: {}", request.name, request.attempt,
+                   request.resources.cpu_shares.value_or(0),
+                   admission.ok() ? admission->adjustment.cpuset_cpus.value_or("left alone")
+                                  : std::string(Message(admission.status()))));
+  if (admission.ok()) {
+    creations_.push_back({request, *admission});
+  } else {
+    ExpectRefusal(admission.status());
+  }
+}
+
+void World::EndCreation(size_t index, bool success) {
+  const Creation creation = TakeAt(creations_, index);
+  const bool sandbox_lives = std::any_of(
+      sandboxes_.begin(), sandboxes_.end(),
+      [&creation](const Sandbox& sandbox) { return sandbox.id == creation.request.pod_id; });
+  Note(fmt::format("created {}: {}", creation.request.name, success && sandbox_lives));
+  if (success && sandbox_lives) {
+    node_.Created(creation.request, creation.admission);
+  } else {
+    node_.manager().CreateFailed(creation.admission.key);
+  }
+}
+
+void World::BeginStart() {
+  const RuntimeContainer* const created = SomeContainer(ContainerState::kCreated);
+  if (created == nullptr) return;
+  for (const auto& start : starts_) {
+    if (start->id == created->id) return;
+  }
+  starts_.push_back(std::make_unique<Start>());
+  Start& start = *starts_.back();
+  start.id = created->id;
+  Note(fmt::format("start {}", start.id.value()));
+  start.wait = node_.manager().AdmitStart(
+      start.id, [&start](const Status& status) { start.decided = status; });
+}
+
+// The runtime's answer to a start that was let through.
+void World::EndStart(size_t index) {
+  if (!starts_[index]->decided.has_value()) return;
+  const std::unique_ptr<Start> start = TakeAt(starts_, index);
+  RuntimeContainer* const container = node_.runtime.Find(start->id);
+  Note(fmt::format("start of {} was decided: {}", start->id.value(), Describe(*start->decided)));
+  if (!start->decided->ok()) return;
+  if (container != nullptr && container->state == ContainerState::kCreated && Chance(95)) {
+    ++started_;
+    Note("  and started");
+    node_.Started(start->id);
+  } else {
+    node_.manager().StartFailed(start->id);
+  }
+}
+
+void World::WithdrawStart() {
+  std::erase_if(starts_, [](const auto& start) { return !start->decided.has_value(); });
+}
+
+void World::BeginResize() {
+  const RuntimeContainer* const container =
+      SomeContainer(Chance(80) ? ContainerState::kRunning : ContainerState::kCreated);
+  if (container == nullptr) return;
+  const LinuxResources changes = TestNode::Resources(SomeRequest());
+  const StatusOr<Admission> admission = node_.manager().AdmitUpdate(container->id, changes);
+  Note(fmt::format("resize {} to shares {}: {}", container->id.value(), *changes.cpu_shares,
+                   admission.ok() ? admission->adjustment.cpuset_cpus.value_or("left alone")
+                                  : std::string(Message(admission.status()))));
+  if (admission.ok()) {
+    resizes_.push_back({container->id, changes, *admission, false});
+  } else {
+    ExpectRefusal(admission.status());
+  }
+}
+
+// First it takes effect, then the answer comes; a failure may have taken effect or not.
+void World::EndResize(size_t index) {
+  Resize& resize = resizes_[index];
+  const bool success = Chance(80);
+  if (!resize.applied && (success || Chance(30)) && node_.runtime.Find(resize.id) != nullptr) {
+    resize.applied = true;
+    Note(fmt::format("resize of {} takes effect", resize.id.value()));
+    Adjustment request;
+    request.cpu_shares = resize.changes.cpu_shares;
+    request.cpu_quota = resize.changes.cpu_quota;
+    node_.runtime.Apply(resize.id, request);
+    node_.runtime.Apply(resize.id, resize.admission.adjustment);
+    if (Chance(50)) return;
+  }
+  const Resize ended = TakeAt(resizes_, index);
+  Note(fmt::format("resize of {} ended: {}", ended.id.value(), success && ended.applied));
+  if (success && ended.applied) {
+    node_.manager().UpdateSucceeded(ended.admission);
+  } else {
+    node_.manager().UpdateFailed(ended.admission);
+  }
+}
+
+void World::StopSome() {
+  if (const RuntimeContainer* const running = SomeContainer(ContainerState::kRunning)) {
+    Note(fmt::format("stop {}", running->id.value()));
+    node_.Stop(ContainerId(running->id));
+  }
+}
+
+void World::RemoveSome() {
+  const RuntimeContainer* const exited =
+      SomeContainer(Chance(80) ? ContainerState::kExited : ContainerState::kCreated);
+  if (exited == nullptr) return;
+  Note(fmt::format("remove {}", exited->id.value()));
+  node_.Remove(ContainerId(exited->id));
+}
+
+void World::CrashSome() {
+  if (const RuntimeContainer* const running = SomeContainer(ContainerState::kRunning)) {
+    Note(fmt::format("crash {}", running->id.value()));
+    node_.Crash(ContainerId(running->id));
+  }
+}
+
+void World::RemoveSandbox(size_t index) {
+  const PodSandboxId id = TakeAt(sandboxes_, index).id;
+  Note(fmt::format("remove {}", id.value()));
+  FakeRuntimeClient& runtime = node_.runtime;
+  for (RuntimeContainer& container : runtime.held.containers) {
+    if (container.pod_id == id) container.state = ContainerState::kExited;
+  }
+  node_.manager().PodStopped(id);
+  std::erase_if(runtime.held.containers,
+                [&id](const RuntimeContainer& container) { return container.pod_id == id; });
+  std::erase_if(runtime.held.pods, [&id](const Pod& pod) { return pod.id == id; });
+  node_.manager().PodRemoved(id);
+}
+
+void World::AnswerSome() {
+  AnswerLists();
+  std::vector<FakeRuntimeClient::Update>& updates = node_.runtime.updates;
+  for (int64_t n = Number(1, 10); n > 0 && !updates.empty(); --n) {
+    const size_t index = static_cast<size_t>(Number(0, std::ssize(updates) - 1));
+    Note(fmt::format("answer {} {}", updates[index].id.value(),
+                     updates[index].adjustment.cpuset_cpus.value_or("")));
+    if (Chance(90)) {
+      node_.runtime.Answer(index);
+    } else {
+      Note("  which failed");
+      if (Chance(50)) node_.runtime.Apply(updates[index].id, updates[index].adjustment);
+      node_.runtime.Answer(
+          index, Chance(50) ? DeadlineExceeded("no answer") : Internal("something went wrong"));
+    }
+  }
+}
+
+void World::AnswerLists() {
+  while (!node_.runtime.lists.empty())
+    node_.runtime.AnswerList();
+}
+
+// Every call under way fails for who made it; what became of it, the runtime knows.
+void World::LoseConnection() {
+  Note("lose the connection");
+  for (const FakeRuntimeClient::Update& update : node_.runtime.updates) {
+    if (Chance(50)) node_.runtime.Apply(update.id, update.adjustment);
+  }
+  node_.manager().RuntimeDisconnected();
+  node_.runtime.DropAll();
+  while (!creations_.empty())
+    EndCreation(0, false);
+  while (!resizes_.empty()) {
+    const Resize resize = TakeAt(resizes_, 0);
+    if (!resize.applied && Chance(50)) {
+      node_.runtime.Apply(resize.id, resize.admission.adjustment);
+    }
+    node_.manager().UpdateFailed(resize.admission);
+  }
+  while (!starts_.empty()) {
+    const std::unique_ptr<Start> start = TakeAt(starts_, 0);
+    EXPECT_TRUE(start->decided.has_value()) << "waits end with the connection";
+    if (!start->decided.has_value() || !start->decided->ok()) continue;
+    RuntimeContainer* const container = node_.runtime.Find(start->id);
+    if (container != nullptr && container->state == ContainerState::kCreated && Chance(50)) {
+      container->state = ContainerState::kRunning;
+    }
+    node_.manager().StartFailed(start->id);
+  }
+  node_.manager().RuntimeConnected();
+  AnswerLists();
+}
+
+// kill -9: whatever was under way ends at the runtime as it likes, and nobody remembers it.
+void World::RestartDaemon() {
+  Note("restart");
+  for (const FakeRuntimeClient::Update& update : node_.runtime.updates) {
+    if (Chance(50)) node_.runtime.Apply(update.id, update.adjustment);
+  }
+  for (const auto& start : starts_) {
+    RuntimeContainer* const container = node_.runtime.Find(start->id);
+    const bool under_way = start->decided.has_value() && start->decided->ok();
+    if (under_way && container != nullptr && container->state == ContainerState::kCreated &&
+        Chance(50)) {
+      container->state = ContainerState::kRunning;
+    }
+  }
+  starts_.clear();
+  creations_.clear();
+  for (const Resize& resize : resizes_) {
+    if (!resize.applied && Chance(50)) {
+      node_.runtime.Apply(resize.id, resize.admission.adjustment);
+    }
+  }
+  resizes_.clear();
+  node_.Restart();
+}
+
+void World::Settle() {
+  while (!creations_.empty())
+    EndCreation(0, true);
+  while (!resizes_.empty())
+    EndResize(0);
+  const bool settled = node_.RunUntil([this] {
+    AnswerLists();
+    node_.runtime.AnswerAll();
+    for (const auto& start : starts_) {
+      if (!start->decided.has_value()) return false;
+    }
+    bool all = true;
+    node_.manager().snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+      const std::optional<CpuSet>& cpus = container.placement.cpus;
+      if (cpus && node_.runtime.CpusOf(container.id) != cpus->ToString()) all = false;
+    });
+    return all;
+  });
+  EXPECT_TRUE(settled);
+  while (!starts_.empty())
+    EndStart(0);
+}
+
+void World::End() {
+  Settle();
+  while (!sandboxes_.empty())
+    RemoveSandbox(0);
+  node_.runtime.AnswerAll();
+}
+
+// A decision makes nobody an owner yet: only when all that is in force was granted to it alone.
+// From then on it is one until the runtime is told otherwise.
+CpuSet World::Owned(const Container& container) {
+  const RuntimeContainer* const held = node_.runtime.Find(container.id);
+  if (held == nullptr || held->state != ContainerState::kRunning) return {};
+  const CpuSet now = InForce(*held, machine_);
+  CpuSet& owned = owned_[container.id];
+  if (now.IsSubsetOf(container.placement.exclusive)) owned = now;
+  return now.IsSubsetOf(owned) ? now : CpuSet();
+}
+
+void World::Check() {
+  CheckDecisions();
+  CheckRunning();
+}
+
+void World::CheckDecisions() {
+  CpuSet exclusive;
+  const auto for_each_placed = [this](const auto& visit) {
+    node_.manager().snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+      if (container.placement.cpus) visit(FullName(pod, container.name), container.placement);
+    });
+  };
+  for_each_placed([&](const std::string& name, const Placement& placement) {
+    EXPECT_FALSE(placement.cpus->empty()) << name;
+    EXPECT_TRUE(placement.cpus->IsSubsetOf(machine_.online())) << name;
+    EXPECT_FALSE(placement.exclusive.Intersects(exclusive)) << name;
+    EXPECT_FALSE(placement.exclusive.Intersects(reserved_)) << name;
+    exclusive |= placement.exclusive;
+  });
+  for_each_placed([&](const std::string& name, const Placement& placement) {
+    EXPECT_FALSE((*placement.cpus - placement.exclusive).Intersects(exclusive)) << name;
+  });
+}
+
+// Nobody runs on a CPU that another one runs on for itself alone.
+void World::CheckRunning() {
+  struct Running {
+    ContainerId id;
+    CpuSet in_force;
+    CpuSet owned;
+  };
+  std::vector<Running> all;
+  node_.manager().snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+    const RuntimeContainer* const held = node_.runtime.Find(container.id);
+    if (!container.placement.cpus || held == nullptr) return;
+    if (held->state != ContainerState::kRunning) return;
+    // Without Linux resources it was left alone; a new daemon is about to place it.
+    if (!held->resources.cpuset_cpus) return;
+    all.push_back({container.id, InForce(*held, machine_), Owned(container)});
+  });
+  for (const Running& owner : all) {
+    if (owner.owned.empty()) continue;
+    for (const Running& other : all) {
+      if (other.id == owner.id) continue;
+      EXPECT_FALSE(other.in_force.Intersects(owner.owned))
+          << other.id.value() << " on " << other.in_force.ToString() << " disturbs "
+          << owner.id.value() << " on " << owner.owned.ToString();
+    }
+  }
+}
+
+void World::CheckSettled() {
+  Check();
+  const size_t known = node_.KnownContainers();
+  EXPECT_LE(known, node_.runtime.held.containers.size());
+  node_.manager().snapshot().ForEachContainer([this](const Pod&, const Container& container) {
+    if (!container.placement.cpus) return;
+    EXPECT_EQ(node_.runtime.CpusOf(container.id), container.placement.cpus->ToString());
+  });
+}
+
+}  // namespace resmgr::test

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/resmgr/testing/test_node.h"
+
+namespace resmgr::test {
+
+// A random life of a node: the brain with the static policy between a kubelet that creates,
+// starts, resizes, stops and removes at will, and a runtime that answers late, in any order, with
+// errors, or not at all. The same seed gives the same life.
+class World {
+ public:
+  struct Setup {
+    Machine machine;
+    CpuSet reserved;
+    std::string section;  // policy.static, as YAML
+  };
+  World(const Setup& setup, uint64_t seed);
+
+  // One event.
+  void Step();
+  // Everything answers, until what is decided is in force.
+  void Settle();
+  // Everything ends and is removed.
+  void End();
+
+  // What must hold after every event; adds test failures.
+  void Check();
+  // What must hold once everything has settled.
+  void CheckSettled();
+
+  // Every update that the runtime was asked for, in order.
+  const std::vector<std::string>& history() const { return node_.runtime.history; }
+  size_t started() const { return started_; }
+  // The last events, for a failure's message.
+  std::string Journal() const;
+
+ private:
+  struct Sandbox {
+    PodSandboxId id;
+    QosClass qos = QosClass::kBestEffort;
+  };
+  struct Creation {
+    CreateRequest request;
+    Admission admission;
+  };
+  struct Resize {
+    ContainerId id;
+    LinuxResources changes;
+    Admission admission;
+    bool applied = false;
+  };
+  struct Start {
+    ContainerId id;
+    std::optional<Status> decided;
+    std::unique_ptr<ResourceManager::StartWait> wait;
+  };
+
+  int64_t Number(int64_t first, int64_t last);
+  bool Chance(int percent) { return Number(1, 100) <= percent; }
+  int64_t SomeRequest();
+  // A container in that state according to the runtime; nullptr when there is none.
+  RuntimeContainer* SomeContainer(ContainerState state);
+
+  void Note(std::string event);
+  void AddSandbox();
+  void BeginCreation();
+  void BeginAttempt();
+  void Admit(const CreateRequest& request);
+  void EndCreation(size_t index, bool success);
+  void BeginStart();
+  void EndStart(size_t index);
+  void WithdrawStart();
+  void BeginResize();
+  void EndResize(size_t index);
+  void StopSome();
+  void RemoveSome();
+  void RemoveSandbox(size_t index);
+  void CrashSome();
+  void AnswerSome();
+  void LoseConnection();
+  void RestartDaemon();
+  void AnswerLists();
+  // CPUs on which the container runs for itself alone, as far as it was ever told; else empty.
+  CpuSet Owned(const Container& container);
+  void CheckDecisions();
+  void CheckRunning();
+
+  std::mt19937_64 random_;
+  const Machine machine_;
+  const CpuSet reserved_;
+  TestNode node_;
+  std::vector<Sandbox> sandboxes_;
+  std::vector<Creation> creations_;
+  std::vector<std::unique_ptr<Start>> starts_;
+  std::vector<Resize> resizes_;
+  size_t started_ = 0;
+  std::map<ContainerId, CpuSet> owned_;
+  std::deque<std::string> journal_;
+  size_t noted_updates_ = 0;
+  int names_ = 0;
+};
+
+}  // namespace resmgr::test
