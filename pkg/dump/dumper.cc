@@ -210,9 +210,9 @@ bool Dumper::Close(std::chrono::milliseconds deadline) {
 
 Interest Dumper::LookUpInterest(std::string_view path) {
   const std::lock_guard lock(mutex_);
-  const MethodPlan& plan = *PlanLocked(path);
-  if (plan.record || plan.target == Target::kFull) return Interest::kMessages;
-  return plan.target == Target::kOff ? Interest::kNone : Interest::kCalls;
+  const std::shared_ptr<const MethodPlan> plan = PlanLocked(path);
+  if (plan->record || plan->target == Target::kFull) return Interest::kMessages;
+  return plan->target == Target::kOff ? Interest::kNone : Interest::kCalls;
 }
 
 std::shared_ptr<const MethodPlan> Dumper::PlanLocked(std::string_view path) {

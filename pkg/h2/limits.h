@@ -10,8 +10,11 @@ namespace resmgr::h2 {
 // for more; a fast reader on the other side never fills them.
 inline constexpr int32_t kConnectionWindow = 2 * 1024 * 1024;
 inline constexpr int32_t kStreamWindow = 1024 * 1024;
-// Encoding pauses while so much waits for the socket.
+// No more DATA is encoded while so much waits for the socket.
 inline constexpr size_t kOutputHighWater = 256 * 1024;
+// A peer that lets so much wait, which then is answers to its control frames and header blocks, is
+// let go.
+inline constexpr size_t kOutputLimit = 4 * 1024 * 1024;
 inline constexpr uint32_t kMaxFrameSize = 256 * 1024;
 inline constexpr uint32_t kMaxConcurrentStreams = 1024;
 // One header block: far above what gRPC stacks send (8 to 16 KiB by default).

@@ -1,77 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/h2/session.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
-#include <nghttp2/nghttp2.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "pkg/h2/callbacks.h"
-#include "pkg/h2/limits.h"
-#include "pkg/h2/memory.h"
-
 namespace resmgr::h2 {
-
-namespace {
-
-nghttp2_session* NewSession(Session::Role role, const nghttp2_session_callbacks* callbacks,
-                            void* user) {
-  nghttp2_option* option = nullptr;
-  nghttp2_option_new(&option);
-  // The relay neither checks nor mends what the two ends say to each other.
-  nghttp2_option_set_no_http_messaging(option, 1);
-  nghttp2_option_set_no_auto_window_update(option, 1);
-  nghttp2_option_set_no_closed_streams(option, 1);
-  nghttp2_option_set_max_send_header_block_length(option, kMaxHeaderBlock);
-  nghttp2_session* session = nullptr;
-  if (role == Session::Role::kServer) {
-    nghttp2_session_server_new3(&session, callbacks, user, option, PooledMemory());
-  } else {
-    nghttp2_session_client_new3(&session, callbacks, user, option, PooledMemory());
-  }
-  nghttp2_option_del(option);
-  std::array<nghttp2_settings_entry, 4> settings = {{
-      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, kStreamWindow},
-      {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, kMaxFrameSize},
-      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, kMaxHeaderBlock},
-      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, kMaxConcurrentStreams},
-  }};
-  if (role == Session::Role::kClient) {
-    settings[3] = {NGHTTP2_SETTINGS_ENABLE_PUSH, 0};
-  }
-  nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings.data(), settings.size());
-  nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, kConnectionWindow);
-  return session;
-}
-
-}  // namespace
 
 Session::Session(EventLoop& loop, FlushQueue& flushes, UniqueFd socket, Role role, Owner& owner)
     : flushes_(flushes),
       socket_(std::move(socket)),
       owner_(owner),
-      session_(NewSession(role, Callbacks::Table(), this)),
       server_(role == Role::kServer),
+      reader_(*this, server_),
       watched_(EventLoop::kReadable) {
+  if (!server_) last_id_ = -1;  // ours are 1, 3, 5, ...
   watch_ = loop.Watch(socket_.get(), watched_, [this](int events) { OnSocket(events); });
-  MarkDirty();
+  SendPreface(role);
 }
 
 Session::~Session() {
   watch_.reset();
   flushes_.Remove(*this);
+  failed_ = true;
   while (open_ != nullptr) {
-    Stream* stream = open_;
-    CloseStream(*stream, NGHTTP2_CANCEL, true);
+    CloseStream(*open_, static_cast<uint32_t>(ErrorCode::kCancel), true);
   }
   for (Stream* stream = closed_; stream != nullptr; stream = stream->next_) {
     stream->session_ = nullptr;
   }
-  nghttp2_session_del(session_);
   for (Block* block : {read_block_, spare_block_}) {
     if (block != nullptr) block->Unref();
   }
@@ -107,35 +68,28 @@ void Session::Read() {
     return;
   }
   read_used_ += static_cast<size_t>(count);
-  Feed(place, static_cast<size_t>(count));
-}
-
-void Session::Feed(const uint8_t* data, size_t size) {
-  const ssize_t used = nghttp2_session_mem_recv(session_, data, size);
-  if (used < 0) {
-    Fail(Unavailable("the peer does not speak HTTP/2: {}",
-                     nghttp2_strerror(static_cast<int>(used))));
+  const std::string_view bytes(reinterpret_cast<const char*>(place), static_cast<size_t>(count));
+  if (const Status status = reader_.Feed(read_block_, bytes, scratch_); !status.ok()) {
+    Abort(ErrorCode::kProtocolError, status);
     return;
   }
-  if (nghttp2_session_want_write(session_) != 0 || nghttp2_session_want_read(session_) == 0) {
-    MarkDirty();
-  }
+  if (!due_.empty() || AllDone()) MarkDirty();
 }
 
 void Session::Flush() {
   if (failed_) return;
   do {
-    send_blocked_ = false;
-    if (const int code = nghttp2_session_send(session_); code != 0) {
-      Fail(Internal("HTTP/2 encoding failed: {}", nghttp2_strerror(code)));
-      return;
-    }
+    EncodeData();
     if (!out_.empty()) Write();
-  } while (send_blocked_ && out_.empty() && !failed_);
+  } while (out_.empty() && !ready_.empty() && send_window_ > 0);
+  CloseDue();
   if (failed_) return;
-  if (out_.empty() && nghttp2_session_want_read(session_) == 0 &&
-      nghttp2_session_want_write(session_) == 0) {
+  if (AllDone()) {
     Fail(Unavailable("the connection ended"));
+    return;
+  }
+  if (out_.size() > kOutputLimit) {
+    Fail(Unavailable("the peer takes no answers"));
     return;
   }
   UpdateEvents();
@@ -176,47 +130,70 @@ void Session::UpdateEvents() {
   EventLoop::SetEvents(*watch_, wanted);
 }
 
+bool Session::AllDone() const {
+  return going_away_ && open_streams_ == 0 && out_.empty() && due_.empty();
+}
+
+void Session::Abort(ErrorCode code, const Status& reason) {
+  if (failed_) return;
+  std::array<uint8_t, 8> payload;
+  WriteUint32(static_cast<uint32_t>(std::max(last_id_, 0)), payload.data());
+  WriteUint32(static_cast<uint32_t>(code), payload.data() + 4);
+  SendFrame(FrameType::kGoAway, 0, 0,
+            {reinterpret_cast<const char*>(payload.data()), payload.size()});
+  Write();
+  Fail(reason);
+}
+
 void Session::Fail(const Status& reason) {
   if (failed_) return;
   failed_ = true;
   watch_.reset();
   flushes_.Remove(*this);
-  while (open_ != nullptr)
-    CloseStream(*open_, NGHTTP2_CANCEL, true);
+  CloseDue();
+  while (open_ != nullptr) {
+    CloseStream(*open_, static_cast<uint32_t>(ErrorCode::kCancel), true);
+  }
+  waiting_.clear();
   socket_.Reset();
   owner_.OnDisconnect(reason);
 }
 
 std::unique_ptr<Stream> Session::OpenStream(const HeaderBlock& headers, bool end,
                                             StreamHandler& handler) {
-  if (failed_ || going_away_) return nullptr;
-  const NvArray fields(headers);
+  if (failed_ || going_away_ || last_id_ > 0x7ffffff0) return nullptr;
   std::unique_ptr<Stream> stream(new Stream(this, 0));
-  const nghttp2_data_provider body = Callbacks::BodyOf(*stream);
-  const int32_t id = nghttp2_submit_request(session_, nullptr, fields.data(), fields.size(),
-                                            end ? nullptr : &body, stream.get());
-  if (id < 0) {
-    stream->open_ = false;
-    stream->session_ = nullptr;
-    return nullptr;
-  }
-  stream->id_ = id;
-  stream->handed_over_ = true;
   stream->handler_ = &handler;
   stream->headers_sent_ = true;
   stream->ended_ = end;
+  stream->end_sent_ = end;
+  waiting_.emplace_back(stream.get(), headers);
   Link(*stream);
-  MarkDirty();
+  StartWaiting();
   return stream;
+}
+
+void Session::StartWaiting() {
+  while (!waiting_.empty() && by_id_.size() < max_streams_ && !going_away_) {
+    auto [stream, headers] = std::move(waiting_.front());
+    waiting_.pop_front();
+    last_id_ += 2;
+    stream->id_ = last_id_;
+    stream->send_window_ = initial_send_window_;
+    stream->receive_window_ = kStreamWindow;
+    by_id_.emplace(stream->id_, stream);
+    SendHeaderBlock(headers, stream->id_, stream->end_sent_);
+    if (stream->WantsToSend()) Ready(*stream);
+  }
 }
 
 void Session::GoAway() {
   if (failed_ || going_away_) return;
   going_away_ = true;
-  nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
-                        nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
-                        nullptr, 0);
-  MarkDirty();
+  std::array<uint8_t, 8> payload{};
+  WriteUint32(static_cast<uint32_t>(std::max(last_id_, 0)), payload.data());
+  SendFrame(FrameType::kGoAway, 0, 0,
+            {reinterpret_cast<const char*>(payload.data()), payload.size()});
 }
 
 void Session::Link(Stream& stream) {
@@ -236,12 +213,18 @@ void Session::Unlink(Stream& stream) {
     head = stream.next_;
   }
   if (stream.next_ != nullptr) stream.next_->previous_ = stream.previous_;
-  if (stream.open_) --open_streams_;
-}
-
-void Session::Forget(const Stream& stream) {
-  nghttp2_session_set_stream_user_data(session_, stream.id_, nullptr);
-  if (found_id_ == stream.id_) found_id_ = 0;
+  if (!stream.open_) return;
+  --open_streams_;
+  if (stream.id_ > 0) {
+    by_id_.erase(stream.id_);
+  } else {
+    std::erase_if(waiting_, [&](const auto& entry) { return entry.first == &stream; });
+  }
+  ready_.Remove(stream);
+  if (data_stream_ == &stream) data_stream_ = nullptr;
+  for (auto& [due, code] : due_) {
+    if (due == &stream) due = nullptr;
+  }
 }
 
 void Session::CloseStream(Stream& stream, uint32_t error_code, bool connection_lost) {
@@ -250,12 +233,24 @@ void Session::CloseStream(Stream& stream, uint32_t error_code, bool connection_l
   stream.connection_lost_ = connection_lost;
   stream.queue_.Clear();
   Link(stream);
-  Forget(stream);
-  if (!stream.handed_over_) {
-    delete &stream;
-  } else if (stream.handler_ != nullptr) {
-    stream.handler_->OnClose(stream, error_code);
+  if (!failed_) StartWaiting();
+  if (stream.handler_ != nullptr) stream.handler_->OnClose(stream, error_code);
+}
+
+void Session::CloseSoon(Stream& stream, uint32_t error_code) {
+  if (stream.reset_) return;
+  stream.reset_ = true;
+  due_.emplace_back(&stream, error_code);
+  MarkDirty();
+}
+
+void Session::CloseDue() {
+  // Closing one may make others due.
+  for (size_t i = 0; i < due_.size(); ++i) {
+    const auto [stream, code] = due_[i];
+    if (stream != nullptr) CloseStream(*stream, code, false);
   }
+  due_.clear();
 }
 
 }  // namespace resmgr::h2

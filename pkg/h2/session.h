@@ -2,22 +2,33 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <absl/container/flat_hash_map.h>
 
 #include "pkg/base/status.h"
 #include "pkg/h2/flush_queue.h"
+#include "pkg/h2/frame.h"
+#include "pkg/h2/frame_reader.h"
+#include "pkg/h2/hpack.h"
+#include "pkg/h2/limits.h"
+#include "pkg/h2/send_queue.h"
 #include "pkg/h2/stream.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/unique_fd.h"
 
-struct nghttp2_session;
-
 namespace resmgr::h2 {
 
 // One HTTP/2 connection (prior knowledge, as gRPC uses it) over a connected socket, either side of
-// it. Memory is bounded: a peer can make us hold at most the connection window plus the high-water
-// mark of the output, per connection.
-class Session {
+// it. Frames are ours, header compression is libnghttp2's (pkg/adr/0002-http2.md). Memory is
+// bounded: a peer can make us hold at most the connection's window plus the high-water mark of the
+// output.
+class Session : private FrameReader::Sink {
  public:
   enum class Role { kServer, kClient };
 
@@ -38,7 +49,7 @@ class Session {
   };
 
   Session(EventLoop& loop, FlushQueue& flushes, UniqueFd socket, Role role, Owner& owner);
-  ~Session();
+  ~Session() override;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -47,8 +58,6 @@ class Session {
 
   // Tells the peer to open no further streams; those that are open go on.
   void GoAway();
-  // Whether nothing waits to be written.
-  bool drained() const { return out_.empty(); }
   // Streams that are not closed.
   int open_streams() const { return open_streams_; }
   bool connected() const { return !failed_; }
@@ -59,44 +68,97 @@ class Session {
  private:
   friend class Stream;
   friend class FlushQueue;
-  struct Callbacks;
 
+  // session.cc: socket, life of the connection and of its streams
   void OnSocket(int events);
-  // Makes read_block_ one with room behind read_used_ that no slice refers to.
   void ChooseReadBlock();
   void Read();
-  // Hands received bytes to nghttp2.
-  void Feed(const uint8_t* data, size_t size);
   void Write();
   void UpdateEvents();
   void Fail(const Status& reason);
+  void Abort(ErrorCode code, const Status& reason);
+  bool AllDone() const;
   void MarkDirty() { flushes_.Add(*this); }
-  // Puts the stream into the list of open or of closed streams, by its state.
   void Link(Stream& stream);
-  void Forget(const Stream& stream);
   void Unlink(Stream& stream);
   void CloseStream(Stream& stream, uint32_t error_code, bool connection_lost);
+  // Closes it after the current event, with OnClose.
+  void CloseSoon(Stream& stream, uint32_t error_code);
+  void CloseDue();
+  void StartWaiting();
+
+  // session_send.cc: frames that leave
+  void SendFrame(FrameType type, uint8_t flags, int32_t stream, std::string_view payload);
+  void SendPreface(Role role);
+  void SendHeaderBlock(const HeaderBlock& headers, int32_t stream, bool end);
+  void SendReset(int32_t stream, uint32_t code);
+  void SendWindowUpdate(int32_t stream, size_t count);
+  void EncodeData();
+  bool EncodeOne(Stream& stream);
+  void OnEndSent(Stream& stream);
+  void Ready(Stream& stream);
+  void Consume(Stream& stream, size_t count);
+  void ConsumeConnection(size_t count);
+
+  // session_receive.cc: frames that arrive
+  Status OnFrame(const FrameHeader& header, std::string_view payload) override;
+  Status OnDataStart(const FrameHeader& header) override;
+  void OnDataBytes(Slice bytes) override;
+  Status OnDataEnd() override;
+  Status OnHeadersFrame(const FrameHeader& header, std::string_view payload);
+  Status OnContinuation(const FrameHeader& header, std::string_view payload);
+  Status OnHeaderBlock(int32_t id, bool end, std::string_view block);
+  Status OnNewRequest(int32_t id, bool end, HeaderBlock headers);
+  Status OnSettings(const FrameHeader& header, std::string_view payload);
+  Status OnSetting(uint16_t id, uint32_t value);
+  Status OnWindowUpdate(const FrameHeader& header, std::string_view payload);
+  void OnGoAwayFrame(std::string_view payload);
+  void OnPeerEnd(Stream& stream, HeaderBlock trailers);
+  Stream* Find(int32_t id);
+  bool IsIdle(int32_t id) const;
 
   FlushQueue& flushes_;
   UniqueFd socket_;
   Owner& owner_;
-  nghttp2_session* session_ = nullptr;
-  Stream* open_ = nullptr;    // lists, so that streams learn when the session goes
-  Stream* closed_ = nullptr;  // but not yet destroyed by their handlers
-  int open_streams_ = 0;
-  // What was looked up last; 0 is no stream.
-  int32_t found_id_ = 0;
-  Stream* found_ = nullptr;
-  bool server_;
+  const bool server_;
   bool established_ = false;
   bool failed_ = false;
   bool write_broken_ = false;  // the peer reads no more; what it sent before is still read
   bool dirty_ = false;         // in flushes_
-  bool send_blocked_ = false;  // encoding paused at the high-water mark
   bool going_away_ = false;
+
+  // Streams by id, and in lists so that they learn when the session goes.
+  absl::flat_hash_map<int32_t, Stream*> by_id_;
+  Stream* open_ = nullptr;
+  Stream* closed_ = nullptr;  // but not yet destroyed by their handlers
+  int open_streams_ = 0;
+  std::vector<std::pair<Stream*, uint32_t>> due_;  // to be closed after this event
+  int32_t last_id_ = 0;  // the highest that the peer opened, or the last that we did
+
+  // Receiving.
+  FrameReader reader_;
+  HpackDecoder decoder_;
   Block* read_block_ = nullptr;
   Block* spare_block_ = nullptr;  // the one before, perhaps free again
   size_t read_used_ = 0;
+  int64_t receive_window_ = kDefaultWindow;
+  size_t consumed_ = 0;
+  Stream* data_stream_ = nullptr;  // of the DATA frame that is arriving
+  FrameHeader data_frame_;
+  std::string header_block_;  // until its last CONTINUATION
+  FrameHeader header_frame_;
+  bool in_headers_ = false;
+
+  // Sending.
+  HpackEncoder encoder_;
+  SendQueue ready_;
+  std::deque<std::pair<Stream*, HeaderBlock>>
+      waiting_;  // requests beyond the peer's limit of streams
+  int64_t send_window_ = kDefaultWindow;
+  int64_t initial_send_window_ = kDefaultWindow;
+  uint32_t max_frame_size_ = kDefaultMaxFrameSize;
+  uint32_t max_streams_ = 0x7fffffff;
+  std::string encoded_;  // reused
   SliceQueue out_;
   Scratch scratch_;
   int watched_ = 0;

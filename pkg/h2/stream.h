@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "pkg/h2/bytes.h"
+#include "pkg/h2/frame.h"
 #include "pkg/h2/header_block.h"
 
 namespace resmgr::h2 {
@@ -12,17 +13,22 @@ namespace resmgr::h2 {
 class Session;
 class Stream;
 
-// HTTP/2 error codes that we send ourselves (RFC 9113 section 7).
+// HTTP/2 error codes (RFC 9113 section 7).
 enum class ErrorCode : uint32_t {
   kNoError = 0,
   kProtocolError = 1,
   kInternalError = 2,
+  kFlowControlError = 3,
+  kStreamClosed = 5,
+  kFrameSizeError = 6,
   kRefusedStream = 7,
   kCancel = 8,
+  kCompressionError = 9,
+  kEnhanceYourCalm = 11,
 };
 
-// Receives what happens on a stream, on the loop's thread, from within the session's reading. May
-// send on any stream of any session and may destroy any Stream, but no Session.
+// Receives what happens on a stream, on the loop's thread, from within the session's reading or
+// flushing. May send on any stream of any session and may destroy any Stream, but no Session.
 class StreamHandler {
  public:
   virtual ~StreamHandler() = default;
@@ -37,8 +43,9 @@ class StreamHandler {
   virtual void OnEnd(Stream& stream, HeaderBlock trailers) = 0;
   // `count` body bytes of ours left the stream's queue for the socket.
   virtual void OnSent(Stream& stream, size_t count) = 0;
-  // The last call. The stream is over: both sides ended, one of them reset it, or the connection is
-  // gone (Stream::connection_lost). The handler may destroy the Stream here.
+  // The last call, never from within a call on the stream itself. The stream is over: both sides
+  // ended, one of them reset it, or the connection is gone (Stream::connection_lost). The handler
+  // may destroy the Stream here.
   virtual void OnClose(Stream& stream, uint32_t error_code) = 0;
 };
 
@@ -50,6 +57,7 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
+  // 0 while a client's request waits for the peer to allow one more stream.
   int32_t id() const { return id_; }
   // No OnClose yet.
   bool open() const { return open_; }
@@ -79,26 +87,33 @@ class Stream {
 
  private:
   friend class Session;
+  friend class SendQueue;
   Stream(Session* session, int32_t id) : session_(session), id_(id) {}
+
+  // Something is left to be sent: data, the end, or trailers.
+  bool WantsToSend() const { return open_ && (!queue_.empty() || (ended_ && !end_sent_)); }
 
   Session* session_;  // null once the session is gone
   StreamHandler* handler_ = nullptr;
   Stream* previous_ = nullptr;  // in one of the session's lists
   Stream* next_ = nullptr;
+  Stream* next_to_send_ = nullptr;  // in the send queue
   int32_t id_;
-  bool handed_over_ = false;  // to a handler, which owns it since
   bool open_ = true;
   bool connection_lost_ = false;
   bool headers_sent_ = false;
   bool headers_received_ = false;
+  bool end_received_ = false;
   bool ended_ = false;
-  bool deferred_ = false;  // nghttp2 waits for more data
   bool end_sent_ = false;  // encoded, not just queued
   bool stop_receiving_ = false;
-  size_t unconsumed_ = 0;
+  bool reset_ = false;  // by us; OnClose is on its way
+  bool in_send_queue_ = false;
+  int64_t send_window_ = 0;
+  int64_t receive_window_ = 0;
+  size_t unconsumed_ = 0;  // taken by the handler, not yet given back
+  size_t consumed_ = 0;    // given back, not yet told to the peer
   SliceQueue queue_;
-  HeaderBlock incoming_;  // being received
-  size_t incoming_size_ = 0;
   HeaderBlock trailers_;
 };
 

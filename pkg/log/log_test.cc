@@ -20,7 +20,6 @@ namespace {
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::SizeIs;
 
@@ -134,6 +133,7 @@ TEST_F(LogTest, LevelOfAllSourcesReplacesSingleOnesUntilConfiguredAnew) {
 
 TEST_F(LogTest, LoggingAndChangingLevelsFromSeveralThreads) {
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([t] {
       Logger& log = GetLogger(fmt::format("thread-{}", t));

@@ -130,6 +130,7 @@ TEST_F(MetricsTest, ConnectionsGoUpAndDown) {
 
 TEST_F(MetricsTest, CountsFromSeveralThreadsWhileScraped) {
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([this] {
       for (int i = 0; i < 1000; ++i)

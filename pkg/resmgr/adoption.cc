@@ -27,6 +27,7 @@ class Adopter {
     for (const RuntimeContainer* const reported : sorted)
       Take(*reported);
     DropPods(inventory);
+    MarkExclusive();
     std::sort(result_.in_force.begin(), result_.in_force.end(),
               [](const auto& a, const auto& b) { return a.first < b.first; });
     return std::move(result_);
@@ -117,6 +118,20 @@ class Adopter {
     where.cpus = effect.cpus;
     where.mems = effect.mems;
     if (!exited) result_.in_force.emplace_back(record.container.key, effect);
+  }
+
+  void MarkExclusive() {
+    CpuSet used;
+    CpuSet shared;
+    for (const auto& [key, effect] : result_.in_force) {
+      const bool runs = store_.Find(key)->container.state == ContainerState::kRunning;
+      if (!runs || !effect.cpus) continue;
+      shared |= used & *effect.cpus;
+      used |= *effect.cpus;
+    }
+    for (auto& [key, effect] : result_.in_force) {
+      if (effect.cpus && !effect.cpus->Intersects(shared)) effect.exclusive = *effect.cpus;
+    }
   }
 
   // The list shows the outcome of a creation whose answer is still to come.

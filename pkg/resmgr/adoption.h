@@ -14,7 +14,8 @@ namespace resmgr {
 
 struct Adoption {
   // What the runtime enforces for each container that runs or may run, by ascending key. Without
-  // those about which something happened after the list was asked for.
+  // those about which something happened after the list was asked for. CPUs on which no other
+  // container runs count as exclusive: whoever they are granted to must wait for this one to leave.
   std::vector<std::pair<ContainerKey, Effect>> in_force;
   // Containers that the policy has to forget.
   std::vector<ContainerKey> lost;

@@ -60,10 +60,6 @@ Effect Completed(Effect reported, const Container& container) {
   complete(reported.cpu_shares, placement.cpu_shares, desired.cpu_shares);
   complete(reported.cpu_quota, placement.cpu_quota, desired.cpu_quota);
   complete(reported.cpu_period, placement.cpu_period, desired.cpu_period);
-  // On CPUs that are not its own it cannot have had the others for itself.
-  if (reported.cpus && placement.cpus && reported.cpus->IsSubsetOf(*placement.cpus)) {
-    reported.exclusive = placement.exclusive & *reported.cpus;
-  }
   return reported;
 }
 

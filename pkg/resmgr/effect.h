@@ -29,8 +29,8 @@ Effect DesiredEffect(const Container& container);
 // What the runtime reports to be in force. Lists that cannot be read count as not known.
 Effect ReportedEffect(const LinuxResources& resources);
 
-// A report with what it cannot tell: whose the CPUs are, and the numbers that no policy overrides,
-// which are as requested.
+// A report with what it may leave out: the numbers that the policy does not override, which are as
+// requested.
 Effect Completed(Effect reported, const Container& container);
 
 // The fields of `wanted` that differ from `present`; a value that `wanted` leaves empty is never a

@@ -287,6 +287,7 @@ TEST_F(EventLoopTest, PostsOfOneThreadRunInTheirOrder) {
   std::array<int, kThreads> next{};
   size_t finished = 0;
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (size_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kPosts; ++i) {

@@ -90,18 +90,26 @@ StatusOr<Plan> StaticPolicy::Reconcile(const Snapshot& snapshot) {
 }
 
 // Whoever is entitled to CPUs of its own and sits on exactly so many, which are nobody else's,
-// keeps them.
+// keeps them. One that sits on fewer was about to get more: it keeps them, too.
 void StaticPolicy::Adopt(const Snapshot& snapshot) {
-  snapshot.ForEachContainer([this](const Pod& pod, const Container& container) {
+  std::vector<std::pair<const Container*, int>> growing;
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     const int count = ExclusiveCount(pod, container);
     const Placement& present = container.placement;
     const bool decided_here = !present.exclusive.empty();
     const CpuSet cpus = decided_here ? present.exclusive : present.cpus.value_or(CpuSet());
-    if (count == 0 || cpus.size() != count || !Legal(cpus)) return;
+    if (cpus.empty() || cpus.size() > count || !Legal(cpus)) return;
+    if (cpus.size() < count) growing.emplace_back(&container, count);
     Give(container.key,
          {cpus,
           decided_here ? present.reason : WhyExclusive(count, "the CPUs that it was found on")});
   });
+  for (const auto& [container, count] : growing) {
+    const Grant part = grants_.at(container->key);
+    Take(container->key);
+    StatusOr<Grant> grant = Resize(part, count);
+    if (grant.ok()) Give(container->key, *std::move(grant));
+  }
 }
 
 // A container that exists cannot be refused: without room it shares. Returns those, with the

@@ -19,10 +19,6 @@ void AskAboutTheRuntime(Transcript* talk) {
   talk->Call("Status", cri::StatusRequest(), &status);
   cri::RuntimeConfigResponse unknown_to_containerd;
   talk->Call("RuntimeConfig", cri::RuntimeConfigRequest(), &unknown_to_containerd);
-  cri::ListImagesRequest list;  // one image: a list of several comes in any order
-  list.mutable_filter()->mutable_image()->set_image(std::string(Containerd::kBusyboxImage));
-  cri::ListImagesResponse images;
-  talk->Call("ListImages", list, &images);
   cri::ImageStatusRequest image;
   image.mutable_image()->set_image(std::string(Containerd::kBusyboxImage));
   cri::ImageStatusResponse image_status;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -103,7 +104,7 @@ TEST_F(HostileTest, ClosesConnectionsThatBreakTheProtocol) {
 
 TEST_F(HostileTest, SurvivesRandomFrames) {
   const auto seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  SCOPED_TRACE(fmt::format("seed {}", seed));
   std::mt19937 generator(seed);
   const auto random = [&generator] { return static_cast<uint32_t>(generator()); };
   for (int i = 0; i < 200; ++i) {

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "test/integration/daemon_fixture.h"
 
 namespace resmgr::test {
@@ -229,7 +231,7 @@ TEST_P(PlacementTest, RestartedContainerGetsItsCpusAgain) {
     EXPECT_EQ(CpusAtRuntime(*id), cpus);
     ASSERT_THAT(client.RemoveContainer(last), IsOk());
     // The dead one's removal takes nothing from the living one.
-    const Running probe = Run(client, MakeGuaranteedPod("p" + std::to_string(attempt)),
+    const Running probe = Run(client, MakeGuaranteedPod(fmt::format("p{}", attempt)),
                               MakeGuaranteedContainer("main", 2));
     EXPECT_FALSE(CpusAtRuntime(probe.container).Intersects(cpus));
     ASSERT_THAT(client.RemovePod(probe.pod), IsOk());

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "test/integration/daemon_fixture.h"
 
 namespace resmgr::test {
@@ -97,7 +99,7 @@ TEST_F(RecoveryTest, TenThousandContainersLeaveNothing) {
   ASSERT_THAT(pod, IsOk());
   int64_t warm = 0;
   for (int i = 0; i < kContainers; ++i) {
-    auto config = MakeGuaranteedContainer("c" + std::to_string(i % 7), i % 3);
+    auto config = MakeGuaranteedContainer(fmt::format("c{}", i % 7), i % 3);
     config.mutable_metadata()->set_attempt(static_cast<uint32_t>(i));
     const auto id = client.CreateContainer(*pod, MakeGuaranteedPod("many"), config);
     ASSERT_THAT(id, IsOk()) << "container " << i;
@@ -105,7 +107,9 @@ TEST_F(RecoveryTest, TenThousandContainersLeaveNothing) {
     if (i % 500 == 0) runtime_.ForgetCalls();
     if (i == kWarmUp) warm = ProcStatus("VmRSS:");
   }
-  if (!RunsWithSanitizer()) EXPECT_LE(ProcStatus("VmRSS:"), warm + kGrowthKib);
+  if (!RunsWithSanitizer()) {
+    EXPECT_LE(ProcStatus("VmRSS:"), warm + kGrowthKib);
+  }
   ASSERT_THAT(client.RemovePod(*pod), IsOk());
 
   const Running again = Run(client, MakeGuaranteedPod("again"), MakeGuaranteedContainer("main", 3));

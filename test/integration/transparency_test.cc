@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "test/integration/daemon_fixture.h"
 
 namespace resmgr::test {
@@ -113,7 +115,7 @@ TEST_F(TransparencyTest, MessagesOfAStreamPassOneByOne) {
   CriClient client = Relayed();
   const auto call = client.Open("/test.Echo/Bidi");
   for (size_t i = 1; i <= 10; ++i) {
-    ASSERT_TRUE(call->Send("message " + std::to_string(i)));
+    ASSERT_TRUE(call->Send(fmt::format("message {}", i)));
     ASSERT_TRUE(call->WaitForMessages(i, kPatience)) << "message " << i << " was kept back";
   }
   call->HalfClose();

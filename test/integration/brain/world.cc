@@ -244,13 +244,7 @@ void World::EndResize(size_t index) {
   Resize& resize = resizes_[index];
   const bool success = Chance(80);
   if (!resize.applied && (success || Chance(30)) && node_.runtime.Find(resize.id) != nullptr) {
-    resize.applied = true;
-    Note(fmt::format("resize of {} takes effect", resize.id.value()));
-    Adjustment request;
-    request.cpu_shares = resize.changes.cpu_shares;
-    request.cpu_quota = resize.changes.cpu_quota;
-    node_.runtime.Apply(resize.id, request);
-    node_.runtime.Apply(resize.id, resize.admission.adjustment);
+    ApplyResize(resize);
     if (Chance(50)) return;
   }
   const Resize ended = TakeAt(resizes_, index);
@@ -260,6 +254,16 @@ void World::EndResize(size_t index) {
   } else {
     node_.manager().UpdateFailed(ended.admission);
   }
+}
+
+void World::ApplyResize(Resize& resize) {
+  if (std::exchange(resize.applied, true)) return;
+  Note(fmt::format("resize of {} takes effect", resize.id.value()));
+  Adjustment request;
+  request.cpu_shares = resize.changes.cpu_shares;
+  request.cpu_quota = resize.changes.cpu_quota;
+  node_.runtime.Apply(resize.id, request);
+  node_.runtime.Apply(resize.id, resize.admission.adjustment);
 }
 
 void World::StopSome() {
@@ -332,10 +336,8 @@ void World::LoseConnection() {
   while (!creations_.empty())
     EndCreation(0, false);
   while (!resizes_.empty()) {
-    const Resize resize = TakeAt(resizes_, 0);
-    if (!resize.applied && Chance(50)) {
-      node_.runtime.Apply(resize.id, resize.admission.adjustment);
-    }
+    Resize resize = TakeAt(resizes_, 0);
+    if (Chance(50)) ApplyResize(resize);
     node_.manager().UpdateFailed(resize.admission);
   }
   while (!starts_.empty()) {
@@ -368,10 +370,8 @@ void World::RestartDaemon() {
   }
   starts_.clear();
   creations_.clear();
-  for (const Resize& resize : resizes_) {
-    if (!resize.applied && Chance(50)) {
-      node_.runtime.Apply(resize.id, resize.admission.adjustment);
-    }
+  for (Resize& resize : resizes_) {
+    if (Chance(50)) ApplyResize(resize);
   }
   resizes_.clear();
   node_.Restart();

@@ -83,6 +83,7 @@ class World {
   void WithdrawStart();
   void BeginResize();
   void EndResize(size_t index);
+  void ApplyResize(Resize& resize);
   void StopSome();
   void RemoveSome();
   void RemoveSandbox(size_t index);

@@ -13,5 +13,6 @@ int main(void) {
   struct sigaction leave = {.sa_handler = Leave};
   sigaction(SIGTERM, &leave, NULL);
   sigaction(SIGINT, &leave, NULL);
-  for (;;) pause();
+  for (;;)
+    pause();
 }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/h2/frame_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "pkg/h2/limits.h"
+
+namespace resmgr::h2 {
+
+namespace {
+
+const uint8_t* Bytes(std::string_view text) {
+  return reinterpret_cast<const uint8_t*>(text.data());
+}
+
+}  // namespace
+
+Status FrameReader::Feed(Block* block, std::string_view bytes, Scratch& scratch) {
+  if (in_preface_) RESMGR_RETURN_IF_ERROR(ReadPreface(bytes));
+  while (!bytes.empty()) {
+    if (state_ == State::kHeader) {
+      const size_t count = std::min(kFrameHeaderSize - header_read_, bytes.size());
+      std::memcpy(header_bytes_.data() + header_read_, bytes.data(), count);
+      bytes.remove_prefix(count);
+      header_read_ += count;
+      if (header_read_ < kFrameHeaderSize) break;
+      header_read_ = 0;
+      header_ = ReadFrameHeader(header_bytes_.data());
+      RESMGR_RETURN_IF_ERROR(StartFrame());
+    }
+    if (state_ == State::kOther) {
+      RESMGR_RETURN_IF_ERROR(ReadOther(bytes));
+    } else if (state_ != State::kHeader) {
+      RESMGR_RETURN_IF_ERROR(ReadData(block, bytes, scratch));
+    }
+  }
+  return OkStatus();
+}
+
+Status FrameReader::ReadPreface(std::string_view& bytes) {
+  const size_t count = std::min(kPreface.size() - preface_read_, bytes.size());
+  if (bytes.substr(0, count) != kPreface.substr(preface_read_, count)) {
+    return InvalidArgument("the peer does not speak HTTP/2");
+  }
+  bytes.remove_prefix(count);
+  preface_read_ += count;
+  in_preface_ = preface_read_ < kPreface.size();
+  return OkStatus();
+}
+
+Status FrameReader::StartFrame() {
+  if (header_.length > kMaxFrameSize) {
+    return InvalidArgument("a frame of {} bytes, at most {} are allowed", header_.length,
+                           kMaxFrameSize);
+  }
+  left_ = header_.length;
+  padding_ = 0;
+  if (header_.type != FrameType::kData) {
+    payload_.clear();
+    state_ = State::kOther;
+    return OkStatus();
+  }
+  RESMGR_RETURN_IF_ERROR(sink_.OnDataStart(header_));
+  state_ = header_.Has(kFlagPadded) ? State::kPadLength : State::kData;
+  if (state_ == State::kData && left_ == 0) {
+    state_ = State::kHeader;
+    return sink_.OnDataEnd();
+  }
+  if (state_ == State::kPadLength && left_ == 0) {
+    return InvalidArgument("a padded frame without padding");
+  }
+  return OkStatus();
+}
+
+Status FrameReader::ReadData(Block* block, std::string_view& bytes, Scratch& scratch) {
+  if (state_ == State::kPadLength && !bytes.empty()) {
+    padding_ = *Bytes(bytes);
+    bytes.remove_prefix(1);
+    if (padding_ > left_ - 1) return InvalidArgument("more padding than frame");
+    left_ -= 1 + padding_;
+    state_ = State::kData;
+  }
+  if (state_ == State::kData) {
+    const size_t count = std::min<size_t>(left_, bytes.size());
+    if (count > 0) {
+      // Small pieces are copied, so that a few waiting bytes never keep a whole read buffer alive.
+      sink_.OnDataBytes(count <= kCopyBelow ? scratch.Copy(Bytes(bytes), count)
+                                            : Slice(block, Bytes(bytes), count));
+    }
+    bytes.remove_prefix(count);
+    left_ -= static_cast<uint32_t>(count);
+    if (left_ > 0) return OkStatus();
+    state_ = State::kPadding;
+  }
+  if (state_ == State::kPadding) {
+    const size_t count = std::min<size_t>(padding_, bytes.size());
+    bytes.remove_prefix(count);
+    padding_ -= static_cast<uint32_t>(count);
+    if (padding_ > 0) return OkStatus();
+    state_ = State::kHeader;
+    return sink_.OnDataEnd();
+  }
+  return OkStatus();
+}
+
+Status FrameReader::ReadOther(std::string_view& bytes) {
+  const size_t count = std::min<size_t>(left_, bytes.size());
+  const std::string_view piece = bytes.substr(0, count);
+  bytes.remove_prefix(count);
+  left_ -= static_cast<uint32_t>(count);
+  if (left_ > 0) {
+    payload_.append(piece);
+    return OkStatus();
+  }
+  state_ = State::kHeader;
+  if (payload_.empty()) return sink_.OnFrame(header_, piece);
+  payload_.append(piece);
+  return sink_.OnFrame(header_, payload_);
+}
+
+}  // namespace resmgr::h2

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/h2/bytes.h"
+#include "pkg/h2/frame.h"
+
+namespace resmgr::h2 {
+
+// Cuts the bytes of a connection into frames, however they arrive. DATA payloads are handed on as
+// they come, all other frames whole. Knows no streams and no state beyond the frame at hand.
+class FrameReader {
+ public:
+  // Any error ends the reading for good; it is returned by Feed.
+  class Sink {
+   public:
+    virtual ~Sink() = default;
+    // A whole frame that is no DATA frame. The payload is valid during the call.
+    virtual Status OnFrame(const FrameHeader& header, std::string_view payload) = 0;
+    // A DATA frame begins; then its bytes without padding, in pieces; then its end.
+    virtual Status OnDataStart(const FrameHeader& header) = 0;
+    virtual void OnDataBytes(Slice bytes) = 0;
+    virtual Status OnDataEnd() = 0;
+  };
+
+  // `preface`: a client's first bytes are expected before the first frame.
+  FrameReader(Sink& sink, bool preface) : sink_(sink), in_preface_(preface) {}
+
+  // `bytes` lie in `block`; slices of DATA refer to it, small ones are copied by `scratch`.
+  // InvalidArgument: no HTTP/2.
+  Status Feed(Block* block, std::string_view bytes, Scratch& scratch);
+
+ private:
+  Status ReadPreface(std::string_view& bytes);
+  // The header is complete in header_.
+  Status StartFrame();
+  Status ReadData(Block* block, std::string_view& bytes, Scratch& scratch);
+  Status ReadOther(std::string_view& bytes);
+
+  enum class State { kHeader, kPadLength, kData, kPadding, kOther };
+
+  Sink& sink_;
+  bool in_preface_;
+  size_t preface_read_ = 0;
+  State state_ = State::kHeader;
+  std::array<uint8_t, kFrameHeaderSize> header_bytes_;
+  size_t header_read_ = 0;
+  FrameHeader header_;
+  uint32_t left_ = 0;  // of the payload, without padding
+  uint32_t padding_ = 0;
+  std::string payload_;  // of a frame that arrives in pieces
+};
+
+}  // namespace resmgr::h2

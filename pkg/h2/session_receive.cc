@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frames that arrive. An error that is returned here ends the connection; an error of one
+// stream resets it.
+#include <algorithm>
+
+#include "pkg/h2/session.h"
+
+namespace resmgr::h2 {
+
+namespace {
+
+const uint8_t* Bytes(std::string_view text) {
+  return reinterpret_cast<const uint8_t*>(text.data());
+}
+
+}  // namespace
+
+Stream* Session::Find(int32_t id) {
+  const auto it = by_id_.find(id);
+  return it == by_id_.end() || it->second->reset_ ? nullptr : it->second;
+}
+
+// Nobody has opened it yet. Frames on such streams are errors; on closed ones they are late and
+// ignored.
+bool Session::IsIdle(int32_t id) const {
+  const bool of_the_client = id % 2 == 1;
+  return !of_the_client || id > last_id_;
+}
+
+Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
+  if (failed_) return OkStatus();
+  if (in_headers_ != (header.type == FrameType::kContinuation) &&
+      header.type <= FrameType::kContinuation) {
+    return InvalidArgument("frames inside a header block");
+  }
+  if (!established_ && header.type != FrameType::kSettings) {
+    return InvalidArgument("the peer's first frame is not SETTINGS");
+  }
+  switch (header.type) {
+    case FrameType::kHeaders:
+      return OnHeadersFrame(header, payload);
+    case FrameType::kContinuation:
+      return OnContinuation(header, payload);
+    case FrameType::kSettings:
+      return OnSettings(header, payload);
+    case FrameType::kWindowUpdate:
+      return OnWindowUpdate(header, payload);
+    case FrameType::kRstStream:
+      if (payload.size() != 4 || IsIdle(header.stream)) return InvalidArgument("bad RST_STREAM");
+      if (Stream* stream = Find(header.stream); stream != nullptr) {
+        stream->queue_.Clear();
+        CloseSoon(*stream, ReadUint32(Bytes(payload)));
+      }
+      return OkStatus();
+    case FrameType::kPing:
+      if (payload.size() != 8 || header.stream != 0) return InvalidArgument("bad PING");
+      if (!header.Has(kFlagAck)) SendFrame(FrameType::kPing, kFlagAck, 0, payload);
+      return OkStatus();
+    case FrameType::kGoAway:
+      if (payload.size() < 8 || header.stream != 0) return InvalidArgument("bad GOAWAY");
+      OnGoAwayFrame(payload);
+      return OkStatus();
+    case FrameType::kPushPromise:
+      return InvalidArgument("PUSH_PROMISE is off");
+    case FrameType::kPriority:
+    case FrameType::kData:
+      return OkStatus();
+  }
+  return OkStatus();  // unknown types are ignored
+}
+
+Status Session::OnDataStart(const FrameHeader& header) {
+  if (failed_) return OkStatus();
+  if (in_headers_ || !established_ || header.stream == 0 || IsIdle(header.stream)) {
+    return InvalidArgument("DATA where it cannot be");
+  }
+  data_frame_ = header;
+  receive_window_ -= header.length;
+  if (receive_window_ < 0) return InvalidArgument("more DATA than the connection's window");
+  data_stream_ = Find(header.stream);
+  if (data_stream_ == nullptr) return OkStatus();
+  data_stream_->receive_window_ -= header.length;
+  if (data_stream_->receive_window_ < 0 || data_stream_->end_received_) {
+    data_stream_->Reset(static_cast<uint32_t>(ErrorCode::kFlowControlError));
+    data_stream_ = nullptr;
+  }
+  return OkStatus();
+}
+
+void Session::OnDataBytes(Slice bytes) {
+  if (failed_) return;
+  const size_t size = bytes.size();
+  data_frame_.length -= static_cast<uint32_t>(size);
+  Stream* stream = data_stream_;
+  if (stream == nullptr || stream->reset_ || stream->handler_ == nullptr) {
+    ConsumeConnection(size);
+    return;
+  }
+  stream->unconsumed_ += size;
+  stream->handler_->OnData(*stream, std::move(bytes));
+}
+
+Status Session::OnDataEnd() {
+  if (failed_) return OkStatus();
+  Stream* stream = data_stream_;
+  data_stream_ = nullptr;
+  // What is left of the length is padding.
+  if (data_frame_.length > 0) {
+    ConsumeConnection(data_frame_.length);
+    if (stream != nullptr) stream->consumed_ += data_frame_.length;
+  }
+  if (stream != nullptr && !stream->reset_ && data_frame_.Has(kFlagEndStream)) {
+    OnPeerEnd(*stream, HeaderBlock());
+  }
+  return OkStatus();
+}
+
+void Session::OnPeerEnd(Stream& stream, HeaderBlock trailers) {
+  stream.end_received_ = true;
+  if (stream.end_sent_) CloseSoon(stream, static_cast<uint32_t>(ErrorCode::kNoError));
+  if (stream.handler_ != nullptr) stream.handler_->OnEnd(stream, std::move(trailers));
+}
+
+Status Session::OnHeadersFrame(const FrameHeader& header, std::string_view payload) {
+  size_t padding = 0;
+  if (header.Has(kFlagPadded)) {
+    if (payload.empty()) return InvalidArgument("bad HEADERS");
+    padding = Bytes(payload)[0];
+    payload.remove_prefix(1);
+  }
+  if (header.Has(kFlagPriority)) {
+    constexpr size_t kPrioritySize = 5;
+    if (payload.size() < kPrioritySize) return InvalidArgument("bad HEADERS");
+    payload.remove_prefix(kPrioritySize);
+  }
+  if (padding > payload.size() || header.stream == 0) return InvalidArgument("bad HEADERS");
+  payload.remove_suffix(padding);
+  if (header.Has(kFlagEndHeaders)) {
+    return OnHeaderBlock(header.stream, header.Has(kFlagEndStream), payload);
+  }
+  in_headers_ = true;
+  header_frame_ = header;
+  header_block_.assign(payload);
+  return OkStatus();
+}
+
+Status Session::OnContinuation(const FrameHeader& header, std::string_view payload) {
+  if (header.stream != header_frame_.stream) return InvalidArgument("bad CONTINUATION");
+  // Compressed, a block of the largest size is smaller than this.
+  if (header_block_.size() + payload.size() > kMaxHeaderBlock) {
+    return InvalidArgument("a header block of more than {} bytes", kMaxHeaderBlock);
+  }
+  // An endless row of empty frames must not keep us busy.
+  if (payload.empty() && !header.Has(kFlagEndHeaders)) return InvalidArgument("empty CONTINUATION");
+  header_block_.append(payload);
+  if (!header.Has(kFlagEndHeaders)) return OkStatus();
+  in_headers_ = false;
+  const std::string block = std::move(header_block_);
+  header_block_ = {};
+  return OnHeaderBlock(header_frame_.stream, header_frame_.Has(kFlagEndStream), block);
+}
+
+Status Session::OnHeaderBlock(int32_t id, bool end, std::string_view block) {
+  auto headers = decoder_.Decode(block, kMaxHeaderBlock);
+  if (!headers.ok() && headers.status().code() != StatusCode::kResourceExhausted) {
+    return headers.status();
+  }
+  if (IsIdle(id)) {
+    if (!server_ || id % 2 == 0) return InvalidArgument("HEADERS on a stream that cannot be");
+    if (!headers.ok()) {
+      last_id_ = id;
+      SendReset(id, static_cast<uint32_t>(ErrorCode::kEnhanceYourCalm));
+      return OkStatus();
+    }
+    return OnNewRequest(id, end, *std::move(headers));
+  }
+  Stream* stream = Find(id);
+  if (stream == nullptr || stream->handler_ == nullptr) return OkStatus();
+  if (!headers.ok() || stream->end_received_) {
+    stream->Reset(static_cast<uint32_t>(ErrorCode::kProtocolError));
+  } else if (!server_ && !stream->headers_received_) {
+    stream->headers_received_ = true;
+    if (end) {
+      stream->end_received_ = true;
+      if (stream->end_sent_) CloseSoon(*stream, static_cast<uint32_t>(ErrorCode::kNoError));
+    }
+    stream->handler_->OnHeaders(*stream, *std::move(headers), end);
+  } else if (end) {
+    OnPeerEnd(*stream, *std::move(headers));
+  } else {
+    // A second block that does not end the stream has no meaning in gRPC and could not be relayed.
+    stream->Reset(static_cast<uint32_t>(ErrorCode::kProtocolError));
+  }
+  return OkStatus();
+}
+
+Status Session::OnNewRequest(int32_t id, bool end, HeaderBlock headers) {
+  if (going_away_) return OkStatus();  // it is above the last stream that GOAWAY named
+  last_id_ = id;
+  if (open_streams_ >= static_cast<int>(kMaxConcurrentStreams)) {
+    SendReset(id, static_cast<uint32_t>(ErrorCode::kRefusedStream));
+    return OkStatus();
+  }
+  std::unique_ptr<Stream> stream(new Stream(this, id));
+  stream->send_window_ = initial_send_window_;
+  stream->receive_window_ = kStreamWindow;
+  stream->headers_received_ = true;
+  stream->end_received_ = end;
+  by_id_.emplace(id, stream.get());
+  Link(*stream);
+  owner_.OnRequest(std::move(stream), std::move(headers), end);
+  return OkStatus();
+}
+
+Status Session::OnSettings(const FrameHeader& header, std::string_view payload) {
+  constexpr size_t kEntrySize = 6;
+  if (header.stream != 0 || payload.size() % kEntrySize != 0)
+    return InvalidArgument("bad SETTINGS");
+  if (header.Has(kFlagAck)) {
+    if (!payload.empty()) return InvalidArgument("bad SETTINGS");
+    return OkStatus();
+  }
+  for (; !payload.empty(); payload.remove_prefix(kEntrySize)) {
+    const uint8_t* entry = Bytes(payload);
+    RESMGR_RETURN_IF_ERROR(
+        OnSetting(static_cast<uint16_t>(entry[0] << 8 | entry[1]), ReadUint32(entry + 2)));
+  }
+  SendFrame(FrameType::kSettings, kFlagAck, 0, "");
+  if (!established_) {
+    established_ = true;
+    owner_.OnEstablished();
+  }
+  return OkStatus();
+}
+
+Status Session::OnSetting(uint16_t id, uint32_t value) {
+  switch (static_cast<Setting>(id)) {
+    case Setting::kHeaderTableSize:
+      encoder_.SetTableSize(value);
+      break;
+    case Setting::kMaxConcurrentStreams:
+      max_streams_ = value;
+      StartWaiting();
+      break;
+    case Setting::kInitialWindowSize: {
+      if (value > kMaxWindow) return InvalidArgument("a window of {} bytes", value);
+      const int64_t change = int64_t{value} - initial_send_window_;
+      initial_send_window_ = value;
+      for (auto& [stream_id, stream] : by_id_) {
+        stream->send_window_ += change;
+        if (stream->WantsToSend()) Ready(*stream);
+      }
+      break;
+    }
+    case Setting::kMaxFrameSize:
+      if (value < kDefaultMaxFrameSize || value > 0xffffff) {
+        return InvalidArgument("frames of {} bytes", value);
+      }
+      max_frame_size_ = value;
+      break;
+    case Setting::kEnablePush:
+    case Setting::kMaxHeaderListSize:
+      break;
+  }
+  return OkStatus();
+}
+
+Status Session::OnWindowUpdate(const FrameHeader& header, std::string_view payload) {
+  if (payload.size() != 4) return InvalidArgument("bad WINDOW_UPDATE");
+  const int64_t count = ReadUint32(Bytes(payload)) & 0x7fffffff;
+  if (header.stream == 0) {
+    send_window_ += count;
+    if (count == 0 || send_window_ > kMaxWindow) return InvalidArgument("bad WINDOW_UPDATE");
+    if (!ready_.empty()) MarkDirty();
+    return OkStatus();
+  }
+  if (IsIdle(header.stream)) return InvalidArgument("WINDOW_UPDATE on a stream that cannot be");
+  Stream* stream = Find(header.stream);
+  if (stream == nullptr) return OkStatus();
+  stream->send_window_ += count;
+  if (count == 0 || stream->send_window_ > kMaxWindow) {
+    stream->Reset(static_cast<uint32_t>(ErrorCode::kFlowControlError));
+  } else if (stream->WantsToSend()) {
+    Ready(*stream);
+  }
+  return OkStatus();
+}
+
+void Session::OnGoAwayFrame(std::string_view payload) {
+  if (server_) return;  // a client that leaves: its open calls go on
+  const auto last = static_cast<int32_t>(ReadUint32(Bytes(payload)) & 0x7fffffff);
+  const bool first = !going_away_;
+  going_away_ = true;
+  // What the peer never looked at may be tried again elsewhere.
+  for (Stream* stream = open_; stream != nullptr; stream = stream->next_) {
+    if (stream->id_ == 0 || stream->id_ > last) {
+      CloseSoon(*stream, static_cast<uint32_t>(ErrorCode::kRefusedStream));
+    }
+  }
+  if (first) owner_.OnGoAway();
+}
+
+}  // namespace resmgr::h2

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frames that leave: control frames at once, in the order of the calls; DATA when the session
+// is flushed, in turn between the streams and as far as the peer's windows allow.
+#include <algorithm>
+#include <array>
+
+#include "pkg/h2/session.h"
+
+namespace resmgr::h2 {
+
+namespace {
+
+std::string_view AsText(const uint8_t* bytes, size_t size) {
+  return {reinterpret_cast<const char*>(bytes), size};
+}
+
+}  // namespace
+
+void Session::SendFrame(FrameType type, uint8_t flags, int32_t stream, std::string_view payload) {
+  const auto header = WriteFrameHeader({.length = static_cast<uint32_t>(payload.size()),
+                                        .type = type,
+                                        .flags = flags,
+                                        .stream = stream});
+  out_.Append(scratch_.Copy(header.data(), header.size()));
+  out_.Append(scratch_.Copy(reinterpret_cast<const uint8_t*>(payload.data()), payload.size()));
+  MarkDirty();
+}
+
+void Session::SendPreface(Role role) {
+  if (role == Role::kClient) {
+    out_.Append(scratch_.Copy(reinterpret_cast<const uint8_t*>(kPreface.data()), kPreface.size()));
+  }
+  const std::pair<Setting, uint32_t> settings[] = {
+      {role == Role::kClient ? Setting::kEnablePush : Setting::kMaxConcurrentStreams,
+       role == Role::kClient ? 0 : kMaxConcurrentStreams},
+      {Setting::kInitialWindowSize, static_cast<uint32_t>(kStreamWindow)},
+      {Setting::kMaxFrameSize, kMaxFrameSize},
+      {Setting::kMaxHeaderListSize, static_cast<uint32_t>(kMaxHeaderBlock)},
+  };
+  std::string payload;
+  for (const auto& [setting, value] : settings) {
+    std::array<uint8_t, 6> entry;
+    entry[0] = 0;
+    entry[1] = static_cast<uint8_t>(setting);
+    WriteUint32(value, entry.data() + 2);
+    payload.append(AsText(entry.data(), entry.size()));
+  }
+  SendFrame(FrameType::kSettings, 0, 0, payload);
+  SendWindowUpdate(0, static_cast<size_t>(kConnectionWindow - kDefaultWindow));
+  receive_window_ = kConnectionWindow;
+}
+
+void Session::SendHeaderBlock(const HeaderBlock& headers, int32_t stream, bool end) {
+  encoded_.clear();
+  if (const Status status = encoder_.Encode(headers, encoded_); !status.ok()) {
+    SendReset(stream, static_cast<uint32_t>(ErrorCode::kInternalError));
+    return;
+  }
+  std::string_view rest = encoded_;
+  FrameType type = FrameType::kHeaders;
+  auto flags = static_cast<uint8_t>(end ? kFlagEndStream : 0);
+  while (rest.size() > max_frame_size_) {
+    SendFrame(type, flags, stream, rest.substr(0, max_frame_size_));
+    rest.remove_prefix(max_frame_size_);
+    type = FrameType::kContinuation;
+    flags = 0;
+  }
+  SendFrame(type, static_cast<uint8_t>(flags | kFlagEndHeaders), stream, rest);
+}
+
+void Session::SendReset(int32_t stream, uint32_t code) {
+  std::array<uint8_t, 4> payload;
+  WriteUint32(code, payload.data());
+  SendFrame(FrameType::kRstStream, 0, stream, AsText(payload.data(), payload.size()));
+}
+
+void Session::SendWindowUpdate(int32_t stream, size_t count) {
+  std::array<uint8_t, 4> payload;
+  WriteUint32(static_cast<uint32_t>(count), payload.data());
+  SendFrame(FrameType::kWindowUpdate, 0, stream, AsText(payload.data(), payload.size()));
+}
+
+void Session::Ready(Stream& stream) {
+  if (stream.id_ == 0) return;  // StartWaiting looks at it
+  ready_.Push(stream);
+  MarkDirty();
+}
+
+void Session::EncodeData() {
+  while (!ready_.empty() && out_.size() < kOutputHighWater) {
+    Stream& stream = ready_.Pop();
+    if (EncodeOne(stream)) continue;
+    // Only the connection's window is in the way: its turn comes again first.
+    ready_.Push(stream);
+    return;
+  }
+}
+
+// Sends one frame of the stream. False: the connection's window is shut.
+bool Session::EncodeOne(Stream& stream) {
+  const size_t queued = stream.queue_.size();
+  if (queued > 0 && send_window_ <= 0) return false;
+  if (queued > 0 && stream.send_window_ <= 0) return true;  // WINDOW_UPDATE makes it ready again
+  const auto window = static_cast<size_t>(std::max<int64_t>(
+      0, std::min({send_window_, stream.send_window_, int64_t{max_frame_size_}})));
+  const size_t count = std::min(queued, std::min<size_t>(window, kMaxFrameSize));
+  const bool last = count == queued && stream.ended_;
+  const bool ends_here = last && stream.trailers_.empty();
+  if (count > 0 || ends_here) {
+    const auto header =
+        WriteFrameHeader({.length = static_cast<uint32_t>(count),
+                          .type = FrameType::kData,
+                          .flags = static_cast<uint8_t>(ends_here ? kFlagEndStream : 0),
+                          .stream = stream.id_});
+    out_.Append(scratch_.Copy(header.data(), header.size()));
+    if (count <= kCopyBelow) {
+      for (size_t left = count; left > 0;) {
+        const Slice& slice = stream.queue_.slices().front();
+        const size_t piece = std::min(left, slice.size());
+        out_.Append(scratch_.Copy(slice.data(), piece));
+        stream.queue_.Drop(piece);
+        left -= piece;
+      }
+    } else {
+      stream.queue_.MoveTo(count, out_);
+    }
+    send_window_ -= static_cast<int64_t>(count);
+    stream.send_window_ -= static_cast<int64_t>(count);
+  }
+  if (last) {
+    stream.end_sent_ = true;
+    if (!ends_here) SendHeaderBlock(stream.trailers_, stream.id_, true);
+  } else if (!stream.queue_.empty()) {
+    ready_.Push(stream);
+  }
+  if (count > 0 && stream.handler_ != nullptr) stream.handler_->OnSent(stream, count);
+  if (last) OnEndSent(stream);
+  return true;
+}
+
+void Session::OnEndSent(Stream& stream) {
+  if (stream.end_received_) {
+    CloseSoon(stream, static_cast<uint32_t>(ErrorCode::kNoError));
+  } else if (stream.stop_receiving_) {
+    stream.Reset(static_cast<uint32_t>(ErrorCode::kNoError));
+  }
+}
+
+void Session::Consume(Stream& stream, size_t count) {
+  ConsumeConnection(count);
+  if (!stream.open_ || stream.end_received_ || stream.reset_ || stream.id_ == 0) return;
+  stream.consumed_ += count;
+  if (stream.consumed_ < static_cast<size_t>(kStreamWindow) / 2) return;
+  SendWindowUpdate(stream.id_, stream.consumed_);
+  stream.receive_window_ += static_cast<int64_t>(stream.consumed_);
+  stream.consumed_ = 0;
+}
+
+void Session::ConsumeConnection(size_t count) {
+  consumed_ += count;
+  if (consumed_ < static_cast<size_t>(kConnectionWindow) / 2) return;
+  SendWindowUpdate(0, consumed_);
+  receive_window_ += static_cast<int64_t>(consumed_);
+  consumed_ = 0;
+}
+
+}  // namespace resmgr::h2
