@@ -41,7 +41,10 @@ Session::~Session() {
 void Session::OnSocket(int events) {
   const FlushQueue::Scope scope(flushes_);
   if ((events & EventLoop::kReadable) != 0) Read();
-  if ((events & EventLoop::kWritable) != 0 && !failed_) MarkDirty();
+  if ((events & EventLoop::kWritable) != 0 && !failed_) {
+    blocked_ = false;
+    MarkDirty();
+  }
 }
 
 void Session::ChooseReadBlock() {
@@ -80,7 +83,7 @@ void Session::Flush() {
   if (failed_) return;
   do {
     EncodeData();
-    if (!out_.empty()) Write();
+    if (!out_.empty() && !blocked_) Write();
   } while (out_.empty() && !ready_.empty() && send_window_ > 0);
   CloseDue();
   if (failed_) return;
@@ -111,13 +114,19 @@ void Session::Write() {
     message.msg_iovlen = count;
     const ssize_t written = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
     if (written < 0) {
-      if (errno == EAGAIN) return;
       if (errno == EINTR) continue;
+      if (errno == EAGAIN) {
+        blocked_ = true;
+        return;
+      }
       write_broken_ = true;
       break;
     }
     out_.Drop(static_cast<size_t>(written));
-    if (static_cast<size_t>(written) < offered) return;  // the socket is full
+    if (static_cast<size_t>(written) < offered) {
+      blocked_ = true;
+      return;
+    }
   }
   if (write_broken_) out_.Clear();
 }

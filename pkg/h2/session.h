@@ -124,6 +124,7 @@ class Session : private FrameReader::Sink {
   bool established_ = false;
   bool failed_ = false;
   bool write_broken_ = false;  // the peer reads no more; what it sent before is still read
+  bool blocked_ = false;       // the socket is full until it becomes writable
   bool dirty_ = false;         // in flushes_
   bool going_away_ = false;
 

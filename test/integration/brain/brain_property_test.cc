@@ -84,6 +84,7 @@ uint64_t SeedOf(int round) {
 }
 
 TEST_P(BrainPropertyTest, InvariantsHoldThroughARandomLife) {
+  size_t started = 0;
   for (int round = 0; round < 3; ++round) {
     const uint64_t seed = SeedOf(round);
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -98,11 +99,12 @@ TEST_P(BrainPropertyTest, InvariantsHoldThroughARandomLife) {
       }
       ASSERT_FALSE(HasFailure()) << world.Journal();
     }
-    EXPECT_GT(world.started(), 5u) << "the life is too quiet to prove anything";
+    started += world.started();
     world.End();
     world.CheckSettled();
     ASSERT_FALSE(HasFailure()) << world.Journal();
   }
+  EXPECT_GT(started, 10u) << "too quiet to prove anything";
 }
 
 TEST_P(BrainPropertyTest, TheSameInputsGiveTheSamePlacements) {
