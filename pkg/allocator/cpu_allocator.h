@@ -52,9 +52,9 @@ StatusOr<CpuSet> TakePacked(const Machine& machine, const CpuSet& available, int
 // multiple of the group, or when no even split exists.
 //
 // Nodes with equally many free CPUs are interchangeable, which leaves few combinations to compare
-// on real machines. Where there are still more than some ten thousand (about ten nodes, all
-// different), only the nodes with the most free CPUs are looked at: that combination has the
-// smallest deviation, up to rounding.
+// on real machines, and up to eight nodes are always compared exhaustively. Where more than two
+// thousand combinations would be left, only the nodes with the most free CPUs are looked at: that
+// combination has the smallest deviation, up to rounding.
 StatusOr<CpuSet> TakeDistributed(const Machine& machine, const CpuSet& available, int count,
                                  int group_size);
 

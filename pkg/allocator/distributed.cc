@@ -15,7 +15,8 @@ namespace resmgr {
 
 namespace {
 
-constexpr int64_t kMaxCompared = 16'384;
+// Eight nodes, all different, give up to 1792 splits: the kubelet's own limit is eight nodes.
+constexpr int64_t kMaxCompared = 2048;
 
 struct Node {
   int id = -1;

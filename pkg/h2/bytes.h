@@ -7,7 +7,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
+
+#include <absl/container/inlined_vector.h>
 
 namespace resmgr::h2 {
 
@@ -84,7 +85,9 @@ class SliceQueue {
  public:
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  std::span<const Slice> slices() const { return std::span(slices_).subspan(head_); }
+  std::span<const Slice> slices() const {
+    return std::span(slices_.data(), slices_.size()).subspan(head_);
+  }
 
   void Append(Slice slice);
   // Moves the first `count` bytes (at most size()) to the end of `target`.
@@ -97,7 +100,7 @@ class SliceQueue {
  private:
   void PopFront();
 
-  std::vector<Slice> slices_;  // those before head_ are gone
+  absl::InlinedVector<Slice, 2> slices_;  // those before head_ are gone
   size_t head_ = 0;
   size_t size_ = 0;
 };

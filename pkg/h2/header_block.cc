@@ -11,33 +11,47 @@ constexpr size_t kUsualText = 384;
 
 }  // namespace
 
-void HeaderBlock::Add(std::string_view name, std::string_view value, bool never_index) {
-  if (fields_.empty()) {
-    fields_.reserve(kUsualFields);
-    text_.reserve(kUsualText);
+HeaderBlock::Fields& HeaderBlock::Own() {
+  if (fields_ == nullptr) {
+    fields_ = std::make_shared<Fields>();
+    fields_->fields.reserve(kUsualFields);
+    fields_->text.reserve(kUsualText);
+  } else if (fields_.use_count() > 1) {
+    fields_ = std::make_shared<Fields>(*fields_);
   }
-  fields_.push_back({.name_at = static_cast<uint32_t>(text_.size()),
-                     .name_size = static_cast<uint32_t>(name.size()),
-                     .value_size = static_cast<uint32_t>(value.size()),
-                     .never_index = never_index});
-  text_.append(name);
-  text_.append(value);
+  return *fields_;
+}
+
+void HeaderBlock::Add(std::string_view name, std::string_view value, bool never_index) {
+  Fields& own = Own();
+  own.fields.push_back({.name_at = static_cast<uint32_t>(own.text.size()),
+                        .name_size = static_cast<uint32_t>(name.size()),
+                        .value_size = static_cast<uint32_t>(value.size()),
+                        .never_index = never_index});
+  own.text.append(name);
+  own.text.append(value);
 }
 
 void HeaderBlock::Remove(std::string_view name) {
-  std::erase_if(fields_, [&](const Field& field) { return NameOf(field) == name; });
+  if (fields_ == nullptr) return;
+  std::erase_if(Own().fields, [&](const Field& field) { return NameOf(field) == name; });
 }
 
-void HeaderBlock::Clear() {
-  fields_.clear();
-  text_.clear();
+const std::vector<HeaderBlock::Field>& HeaderBlock::fields() const {
+  static const std::vector<Field>* const kNone = new std::vector<Field>();
+  return fields_ == nullptr ? *kNone : fields_->fields;
 }
 
 std::string_view HeaderBlock::Find(std::string_view name) const {
-  for (const Field& field : fields_) {
+  for (const Field& field : fields()) {
     if (NameOf(field) == name) return ValueOf(field);
   }
   return {};
+}
+
+bool operator==(const HeaderBlock& a, const HeaderBlock& b) {
+  if (a.fields_ == b.fields_) return true;
+  return a.fields_ != nullptr && b.fields_ != nullptr && *a.fields_ == *b.fields_;
 }
 
 }  // namespace resmgr::h2

@@ -176,23 +176,30 @@ std::unique_ptr<Stream> Session::OpenStream(const HeaderBlock& headers, bool end
   stream->headers_sent_ = true;
   stream->ended_ = end;
   stream->end_sent_ = end;
-  waiting_.emplace_back(stream.get(), headers);
   Link(*stream);
-  StartWaiting();
+  if (waiting_.empty() && by_id_.size() < max_streams_) {
+    StartStream(*stream, headers);
+  } else {
+    waiting_.emplace_back(stream.get(), headers);
+  }
   return stream;
+}
+
+void Session::StartStream(Stream& stream, const HeaderBlock& headers) {
+  last_id_ += 2;
+  stream.id_ = last_id_;
+  stream.send_window_ = initial_send_window_;
+  stream.receive_window_ = kStreamWindow;
+  by_id_.emplace(stream.id_, &stream);
+  SendHeaderBlock(headers, stream.id_, stream.end_sent_);
+  if (stream.WantsToSend()) Ready(stream);
 }
 
 void Session::StartWaiting() {
   while (!waiting_.empty() && by_id_.size() < max_streams_ && !going_away_) {
-    auto [stream, headers] = std::move(waiting_.front());
+    const auto [stream, headers] = std::move(waiting_.front());
     waiting_.pop_front();
-    last_id_ += 2;
-    stream->id_ = last_id_;
-    stream->send_window_ = initial_send_window_;
-    stream->receive_window_ = kStreamWindow;
-    by_id_.emplace(stream->id_, stream);
-    SendHeaderBlock(headers, stream->id_, stream->end_sent_);
-    if (stream->WantsToSend()) Ready(*stream);
+    StartStream(*stream, headers);
   }
 }
 
@@ -242,7 +249,7 @@ void Session::CloseStream(Stream& stream, uint32_t error_code, bool connection_l
   stream.connection_lost_ = connection_lost;
   stream.queue_.Clear();
   Link(stream);
-  if (!failed_) StartWaiting();
+  if (!waiting_.empty() && !failed_) StartWaiting();
   if (stream.handler_ != nullptr) stream.handler_->OnClose(stream, error_code);
 }
 

@@ -85,6 +85,7 @@ class Session : private FrameReader::Sink {
   // Closes it after the current event, with OnClose.
   void CloseSoon(Stream& stream, uint32_t error_code);
   void CloseDue();
+  void StartStream(Stream& stream, const HeaderBlock& headers);
   void StartWaiting();
 
   // session_send.cc: frames that leave

@@ -45,6 +45,17 @@ std::string WhyExclusive(int count, std::string_view rule) {
   return fmt::format("Guaranteed pod with {} whole CPUs: {}", count, rule);
 }
 
+CpuSet UsedBySeveral(const Snapshot& snapshot) {
+  CpuSet used;
+  CpuSet several;
+  snapshot.ForEachContainer([&](const Pod&, const Container& container) {
+    const CpuSet cpus = container.placement.cpus.value_or(CpuSet());
+    several |= used & cpus;
+    used |= cpus;
+  });
+  return several;
+}
+
 bool SamePlacement(const Placement& a, const Placement& b) {
   return a.SameEffect(b) && a.exclusive == b.exclusive && a.pool == b.pool && a.reason == b.reason;
 }
@@ -90,8 +101,9 @@ StatusOr<Plan> StaticPolicy::Reconcile(const Snapshot& snapshot) {
 }
 
 // Whoever is entitled to CPUs of its own and sits on exactly so many, which are nobody else's,
-// keeps them. One that sits on fewer was about to get more: it keeps them, too.
+// keeps them. One that sits on fewer, all alone, was about to get more: it keeps them, too.
 void StaticPolicy::Adopt(const Snapshot& snapshot) {
+  const CpuSet crowded = UsedBySeveral(snapshot);
   std::vector<std::pair<const Container*, int>> growing;
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     const int count = ExclusiveCount(pod, container);
@@ -99,16 +111,19 @@ void StaticPolicy::Adopt(const Snapshot& snapshot) {
     const bool decided_here = !present.exclusive.empty();
     const CpuSet cpus = decided_here ? present.exclusive : present.cpus.value_or(CpuSet());
     if (cpus.empty() || cpus.size() > count || !Legal(cpus)) return;
-    if (cpus.size() < count) growing.emplace_back(&container, count);
-    Give(container.key,
-         {cpus,
-          decided_here ? present.reason : WhyExclusive(count, "the CPUs that it was found on")});
+    if (cpus.size() < count) {
+      if (!decided_here && cpus.Intersects(crowded)) return;
+      growing.emplace_back(&container, count);
+    }
+    const std::string found = WhyExclusive(count, "the CPUs that it was found on");
+    Give(container.key, {cpus, decided_here ? present.reason : found});
   });
   for (const auto& [container, count] : growing) {
-    const Grant part = grants_.at(container->key);
-    Take(container->key);
-    StatusOr<Grant> grant = Resize(part, count);
-    if (grant.ok()) Give(container->key, *std::move(grant));
+    StatusOr<Grant> grant = Resize(grants_.at(container->key), count);
+    if (grant.ok()) {
+      Take(container->key);
+      Give(container->key, *std::move(grant));
+    }
   }
 }
 

@@ -374,15 +374,7 @@ void World::RestartDaemon() {
     if (Chance(50)) ApplyResize(resize);
   }
   resizes_.clear();
-  for (auto& c : node_.runtime.held.containers) {
-    const Container* k = node_.Known(c.id);
-    Note(fmt::format("   {} runtime {} {} shares {} brain {} {}", c.id.value(), ToString(c.state), c.resources.cpuset_cpus.value_or(""), c.resources.cpu_shares.value_or(0), k ? ToString(k->state) : "-", k?k->placement.cpus.value_or(CpuSet()).ToString():""));
-  }
   node_.Restart();
-  for (auto& c : node_.runtime.held.containers) {
-    const Container* k = node_.Known(c.id);
-    Note(fmt::format("   {} runtime {} brain {} {} excl {} {}", c.id.value(), ToString(c.state), k ? ToString(k->state) : "-", k?k->placement.cpus.value_or(CpuSet()).ToString():"", k?k->placement.exclusive.ToString():"",  c.resources.cpuset_cpus.value_or("")));
-  }
 }
 
 void World::Settle() {
