@@ -81,7 +81,7 @@ struct Brain {
   Brain(EventLoop& loop, h2::FlushQueue& flushes, const Flags& flags, Setup& setup)
       : runtime(loop, flushes, flags.runtime_socket),
         manager(loop, *setup.machine, std::move(setup.policy), runtime, {}),
-        interceptor(manager) {}
+        interceptor(manager, [this] { return runtime.EnsureConnected(); }) {}
 
   void Start() {
     runtime.Start({.connected = [this] { manager.RuntimeConnected(); },

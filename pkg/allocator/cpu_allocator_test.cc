@@ -246,27 +246,45 @@ TEST(TakeDistributedTest, RefusesImpossibleArguments) {
             StatusCode::kResourceExhausted);
 }
 
-TEST(TakeDistributedTest, ManyNodesTakeNoTime) {
-  const Machine machine =
-      test::MakeMachine(test::Shape{.packages = 8, .nodes = 8, .cores = 8, .threads = 2});
-  // Every node with its own number of free CPUs, so that all combinations differ.
-  CpuSet uneven;
-  for (const NumaNode& node : machine.nodes()) {
-    int left = 1 + node.id % 16;
-    for (const int cpu : node.cpus) {
-      if (left-- > 0) uneven.Add(cpu);
+// 64 nodes, and on node n are 1 + n % 16 CPUs free: far too many combinations to look at.
+class ManyNodesTest : public testing::Test {
+ protected:
+  ManyNodesTest() {
+    for (const NumaNode& node : machine_.nodes()) {
+      int left = 1 + node.id % 16;
+      for (const int cpu : node.cpus) {
+        if (left-- > 0) uneven_.Add(cpu);
+      }
     }
   }
+
+  const Machine machine_ =
+      test::MakeMachine(test::Shape{.packages = 8, .nodes = 8, .cores = 8, .threads = 2});
+  CpuSet uneven_;
+};
+
+TEST_F(ManyNodesTest, TakeNoTime) {
   const auto start = std::chrono::steady_clock::now();
   for (const int count : {3, 17, 64, 100, 256}) {
-    const StatusOr<CpuSet> taken = TakeDistributed(machine, uneven, count, 1);
+    const StatusOr<CpuSet> taken = TakeDistributed(machine_, uneven_, count, 1);
     ASSERT_TRUE(taken.ok()) << Describe(taken.status());
     EXPECT_EQ(taken->size(), count);
-    const StatusOr<CpuSet> of_idle = TakeDistributed(machine, machine.online(), count, 1);
+    const StatusOr<CpuSet> of_idle = TakeDistributed(machine_, machine_.online(), count, 1);
     ASSERT_TRUE(of_idle.ok());
     EXPECT_EQ(of_idle->size(), count);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+}
+
+TEST_F(ManyNodesTest, GiveFromTheNodesWithTheMostFreeCpus) {
+  // Seven nodes are needed: the four with 16 free CPUs and three of those with 15.
+  const StatusOr<CpuSet> taken = TakeDistributed(machine_, uneven_, 100, 1);
+  ASSERT_TRUE(taken.ok()) << Describe(taken.status());
+  const NodeSet nodes = machine_.NodesOf(*taken);
+  EXPECT_EQ(nodes.size(), 7);
+  EXPECT_TRUE((NodeSet{15, 31, 47, 63}).IsSubsetOf(nodes)) << nodes.ToString();
+  for (const int node : nodes)
+    EXPECT_GE(machine_.FindNode(node)->cpus.CountCommon(*taken), 14) << "node " << node;
 }
 
 TEST(AllocateCpusTest, TakesPreferredOnesFirst) {

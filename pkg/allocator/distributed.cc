@@ -84,7 +84,8 @@ class SplitSearch {
     // Every choice of nodes goes with at most 2^node_count choices for the remainder.
     const int64_t per_choice = remainder_ == 0 ? 1 : int64_t{1} << std::min(node_count, 20);
     const std::vector<int> classes = ClassSizes(eligible);
-    exhaustive_ = CountSelections(classes, node_count, kMaxCompared) * per_choice <= kMaxCompared;
+    exhaustive_ =
+        CountSelections(classes, node_count, kMaxCompared + 1) * per_choice <= kMaxCompared;
     if (exhaustive_) {
       ForEachSelection(classes, node_count, [&](const std::vector<int>& counts) {
         Consider(MembersOf(eligible, classes, counts));

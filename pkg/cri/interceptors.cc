@@ -19,7 +19,8 @@ constexpr int kGrpcNotFound = 5;
 // meanwhile.
 class WaitingInterception : public Interception {
  public:
-  explicit WaitingInterception(ResourceManager& manager) : manager_(manager) {}
+  explicit WaitingInterception(const ResourceInterceptor::Brain& brain)
+      : manager_(brain.manager), connect_(brain.connect) {}
 
   void OnRequest(std::string_view message, Decide decide) final {
     if (!Decode(message)) {
@@ -27,6 +28,10 @@ class WaitingInterception : public Interception {
       return;
     }
     decide_ = std::move(decide);
+    if (const Status connected = connect_(); !connected.ok()) {
+      Answer({.refusal = connected, .suffix = {}});
+      return;
+    }
     manager_.WhenReady([this, alive = alive()](const Status& ready) {
       if (alive.expired()) return;
       if (ready.ok()) {
@@ -55,6 +60,7 @@ class WaitingInterception : public Interception {
   ResourceManager& manager_;
 
  private:
+  const std::function<Status()>& connect_;
   Decide decide_;
   std::shared_ptr<void> alive_ = std::make_shared<char>();
 };
@@ -237,17 +243,17 @@ class ReleaseInterception final : public Interception {
 
 std::unique_ptr<Interception> ResourceInterceptor::Begin(const Method& method) {
   const auto release = [this](ReleaseInterception::Release function) {
-    return std::make_unique<ReleaseInterception>(manager_, function);
+    return std::make_unique<ReleaseInterception>(brain_.manager, function);
   };
   switch (method.operation) {
     case Operation::kCreateContainer:
-      return std::make_unique<CreateContainerInterception>(manager_);
+      return std::make_unique<CreateContainerInterception>(brain_);
     case Operation::kStartContainer:
-      return std::make_unique<StartContainerInterception>(manager_);
+      return std::make_unique<StartContainerInterception>(brain_);
     case Operation::kUpdateContainerResources:
-      return std::make_unique<UpdateContainerInterception>(manager_);
+      return std::make_unique<UpdateContainerInterception>(brain_);
     case Operation::kRunPodSandbox:
-      return std::make_unique<RunPodSandboxInterception>(manager_);
+      return std::make_unique<RunPodSandboxInterception>(brain_.manager);
     case Operation::kStopContainer:
       return release([](ResourceManager& manager, std::string id) {
         manager.ContainerStopped(ContainerId(std::move(id)));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "pkg/cri/interception.h"
 #include "pkg/resmgr/resource_manager.h"
@@ -17,12 +19,21 @@ namespace resmgr {
 // A message that cannot be decoded passes as it came: the runtime says what it thinks of it.
 class ResourceInterceptor final : public Interceptor {
  public:
-  explicit ResourceInterceptor(ResourceManager& manager) : manager_(manager) {}
+  // `connect` makes sure that there is a connection to the runtime, now; its error refuses the
+  // call.
+  ResourceInterceptor(ResourceManager& manager, std::function<Status()> connect)
+      : brain_{manager, std::move(connect)} {}
+
+  // What interceptions work with.
+  struct Brain {
+    ResourceManager& manager;
+    std::function<Status()> connect;
+  };
 
   std::unique_ptr<Interception> Begin(const Method& method) override;
 
  private:
-  ResourceManager& manager_;
+  Brain brain_;
 };
 
 }  // namespace resmgr

@@ -117,25 +117,38 @@ RuntimeConnection::~RuntimeConnection() = default;
 
 void RuntimeConnection::Start(Events events) {
   events_ = std::move(events);
-  TryConnect();
+  (void)TryConnect();  // a failure is tried again
 }
 
-void RuntimeConnection::TryConnect() {
-  const Status status = client_.Connect([this](const Status& reason) {
-    log_.Warn("lost the runtime: {}", Message(reason));
-    events_.disconnected();
-    TryConnect();
-  });
+Status RuntimeConnection::EnsureConnected() {
+  if (client_.connected()) return OkStatus();
+  // The loss of the last connection is still to be told.
+  if (up_) return Unavailable("the runtime has just closed its connection");
+  return TryConnect();
+}
+
+Status RuntimeConnection::TryConnect() {
+  Status status = client_.Connect([this](const Status& reason) { OnLost(reason); });
   if (status.ok()) {
+    retry_.reset();
     complained_ = false;
     old_version_ = false;
+    up_ = true;
     events_.connected();
-    return;
+    return status;
   }
   if (!std::exchange(complained_, true)) {
     log_.Warn("no runtime yet, trying again until it is there: {}", Message(status));
   }
-  retry_ = loop_.After(kReconnectPause, [this] { TryConnect(); });
+  retry_ = loop_.After(kReconnectPause, [this] { (void)TryConnect(); });
+  return Annotate(status, "no runtime");
+}
+
+void RuntimeConnection::OnLost(const Status& reason) {
+  log_.Warn("lost the runtime: {}", Message(reason));
+  up_ = false;
+  events_.disconnected();
+  (void)TryConnect();
 }
 
 void RuntimeConnection::Call(std::string_view method, std::string message, UnaryClient::Done done) {

@@ -30,6 +30,9 @@ class RuntimeConnection final : public RuntimeClient {
   // Connects now or as soon as the runtime appears, and again after each loss.
   void Start(Events events);
 
+  // Does not wait for the next try when a call needs the runtime now. Unavailable names the socket.
+  Status EnsureConnected();
+
   void UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
                        std::function<void(Status)> done) override;
   void ListAll(std::function<void(StatusOr<RuntimeInventory>)> done) override;
@@ -37,7 +40,8 @@ class RuntimeConnection final : public RuntimeClient {
  private:
   class Listing;
 
-  void TryConnect();
+  Status TryConnect();
+  void OnLost(const Status& reason);
   // "/runtime.v1.RuntimeService/Method" in the version that the runtime speaks.
   void Call(std::string_view method, std::string message, UnaryClient::Done done);
 
@@ -47,6 +51,7 @@ class RuntimeConnection final : public RuntimeClient {
   Events events_;
   EventLoop::HandlePtr retry_;
   bool old_version_ = false;  // v1alpha2
+  bool up_ = false;           // what the events said last
   bool complained_ = false;
 };
 

@@ -40,7 +40,9 @@ Requirements EstimateRequirements(const LinuxResources& resources, QosClass qos,
   requirements.cpu_request = MilliCpuFromShares(shares);
   requirements.memory_limit = Bytes{std::max<int64_t>(resources.memory_limit.value_or(0), 0)};
   if (qos == QosClass::kGuaranteed) {
-    if (shares >= kMaxShares) requirements.cpu_request = std::max(requirements.cpu_request, quota);
+    if (shares >= kMaxShares && quota.value > requirements.cpu_request.value) {
+      requirements.cpu_request = quota;
+    }
     requirements.cpu_limit = requirements.cpu_request;
     requirements.memory_request = requirements.memory_limit;
     return requirements;

@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 // Kubernetes allows 256 KiB for all annotations of an object together.
-constexpr size_t kMaxSize = 256 * 1024;
+constexpr size_t kMaxSize = size_t{256} * 1024;
 
 // The member of an object, nullptr when it is absent or null. InvalidArgument when `object` is not
 // one.

@@ -12,7 +12,7 @@ namespace resmgr {
 namespace {
 
 // More than a list of every other CPU up to CpuSet::kMaxId.
-constexpr size_t kMaxCpusetFile = 64 * 1024;
+constexpr size_t kMaxCpusetFile = size_t{64} * 1024;
 
 std::vector<std::string> CgroupDirectories(std::string_view name, std::string_view mount) {
   std::vector<std::string> directories;

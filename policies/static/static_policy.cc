@@ -101,23 +101,26 @@ StatusOr<Plan> StaticPolicy::Reconcile(const Snapshot& snapshot) {
 }
 
 // Whoever is entitled to CPUs of its own and sits on exactly so many, which are nobody else's,
-// keeps them. One that sits on fewer, all alone, was about to get more: it keeps them, too.
+// keeps them. One that sits on fewer, all alone, was about to get more: it keeps them, too. Those
+// who are alone come first: who shares a place may do so only by chance on as many CPUs as it
+// wants.
 void StaticPolicy::Adopt(const Snapshot& snapshot) {
   const CpuSet crowded = UsedBySeveral(snapshot);
   std::vector<std::pair<const Container*, int>> growing;
-  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
-    const int count = ExclusiveCount(pod, container);
-    const Placement& present = container.placement;
-    const bool decided_here = !present.exclusive.empty();
-    const CpuSet cpus = decided_here ? present.exclusive : present.cpus.value_or(CpuSet());
-    if (cpus.empty() || cpus.size() > count || !Legal(cpus)) return;
-    if (cpus.size() < count) {
-      if (!decided_here && cpus.Intersects(crowded)) return;
-      growing.emplace_back(&container, count);
-    }
-    const std::string found = WhyExclusive(count, "the CPUs that it was found on");
-    Give(container.key, {cpus, decided_here ? present.reason : found});
-  });
+  for (const bool alone : {true, false}) {
+    snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+      const int count = ExclusiveCount(pod, container);
+      const Placement& present = container.placement;
+      const bool decided_here = !present.exclusive.empty();
+      const CpuSet cpus = decided_here ? present.exclusive : present.cpus.value_or(CpuSet());
+      if (alone != (decided_here || !cpus.Intersects(crowded))) return;
+      if (cpus.empty() || cpus.size() > count || !Legal(cpus)) return;
+      if (cpus.size() < count && !alone) return;
+      if (cpus.size() < count) growing.emplace_back(&container, count);
+      const std::string found = WhyExclusive(count, "the CPUs that it was found on");
+      Give(container.key, {cpus, decided_here ? present.reason : found});
+    });
+  }
   for (const auto& [container, count] : growing) {
     StatusOr<Grant> grant = Resize(grants_.at(container->key), count);
     if (grant.ok()) {

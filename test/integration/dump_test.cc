@@ -106,7 +106,9 @@ TEST_F(DumpTest, HidesSecretsUnlessAskedForThem) {
           dump.find(secret) != std::string::npos ||
           (secret == "env-secret-3" && dump.find("ZW52LXNlY3JldC0z") != std::string::npos);
       EXPECT_EQ(shown, show) << secret;
-      if (!show) EXPECT_THAT(daemon_->Log(), Not(HasSubstr(secret)));
+      if (!show) {
+        EXPECT_THAT(daemon_->Log(), Not(HasSubstr(secret)));
+      }
     }
   }
 }

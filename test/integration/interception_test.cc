@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <google/protobuf/unknown_field_set.h>
+#include <google/protobuf/util/message_differencer.h>
 
 #include "test/integration/daemon_fixture.h"
 
@@ -103,7 +104,8 @@ TEST_P(InterceptionTest, CreateChangesNothingButThePlacement) {
   EXPECT_EQ(CpuSet::Parse(seen.config().linux().resources().cpuset_cpus())->size(), 2);
   ClearPlacement(seen.mutable_config()->mutable_linux()->mutable_resources());
   ClearPlacement(request.mutable_config()->mutable_linux()->mutable_resources());
-  EXPECT_EQ(seen.SerializeAsString(), request.SerializeAsString());
+  EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(seen, request))
+      << seen.DebugString();
 }
 
 TEST_P(InterceptionTest, UpdateChangesNothingButThePlacement) {
@@ -124,7 +126,8 @@ TEST_P(InterceptionTest, UpdateChangesNothingButThePlacement) {
   cri::UpdateContainerResourcesRequest seen;
   ASSERT_TRUE(seen.ParseFromString(received));
   ClearPlacement(seen.mutable_linux());
-  EXPECT_EQ(seen.SerializeAsString(), request.SerializeAsString());
+  EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(seen, request))
+      << seen.DebugString();
 }
 
 TEST_P(InterceptionTest, OtherRequestsKeepTheirBytes) {

@@ -68,7 +68,7 @@ TEST_F(LifecycleTest, FileInPlaceOfTheSocketIsKept) {
 TEST_F(LifecycleTest, TerminationLetsCallsInFlightFinish) {
   StartBoth();
   CriClient client = Relayed();
-  runtime_.Script("ListContainers", {.hold = true});
+  runtime_.Script("ListContainerStats", {.hold = true});
   runtime_.Script("CreateContainer", {.hold = true});
   const auto pod = client.RunPod(MakeGuaranteedPod("g"));
   ASSERT_THAT(pod, IsOk());
@@ -76,9 +76,9 @@ TEST_F(LifecycleTest, TerminationLetsCallsInFlightFinish) {
   create.set_pod_sandbox_id(*pod);
   *create.mutable_config() = MakeGuaranteedContainer("main", 2);
   *create.mutable_sandbox_config() = MakeGuaranteedPod("g");
-  const auto list = client.Start("ListContainers", cri::ListContainersRequest());
+  const auto list = client.Start("ListContainerStats", cri::ListContainerStatsRequest());
   const auto created = client.Start("CreateContainer", create);
-  ASSERT_TRUE(runtime_.WaitForHeld("ListContainers", 1));
+  ASSERT_TRUE(runtime_.WaitForHeld("ListContainerStats", 1));
   ASSERT_TRUE(runtime_.WaitForHeld("CreateContainer", 1));
 
   daemon_->process().Signal(SIGTERM);
@@ -89,7 +89,7 @@ TEST_F(LifecycleTest, TerminationLetsCallsInFlightFinish) {
   EXPECT_EQ(Relayed().Call(kVersion, {""}).status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_TRUE(daemon_->process().Running());
 
-  runtime_.Release("ListContainers");
+  runtime_.Release("ListContainerStats");
   runtime_.Release("CreateContainer");
   for (PendingCall* call : {list.get(), created.get()}) {
     const auto result = call->Wait(kPatience);

@@ -34,9 +34,10 @@ T TakeAt(std::vector<T>& from, size_t index) {
   return taken;
 }
 
-CpuSet InForce(const RuntimeContainer& container, const Machine& machine) {
+CpuSet InForce(const RuntimeContainer& container) {
   const StatusOr<CpuSet> cpus = CpuSet::Parse(container.resources.cpuset_cpus.value_or(""));
-  return cpus.ok() && !cpus->empty() ? *cpus : machine.online();
+  EXPECT_TRUE(cpus.ok() && !cpus->empty()) << container.id.value();
+  return cpus.value_or(CpuSet());
 }
 
 void ExpectRefusal(const Status& status) {
@@ -214,6 +215,12 @@ void World::EndStart(size_t index) {
     ++started_;
     Note("  and started");
     node_.Started(start->id);
+    if (!container->resources.cpuset_cpus) return;
+    const CpuSet in_force = InForce(*container);
+    const Container* const known = node_.Known(start->id);
+    if (known != nullptr && in_force.IsSubsetOf(known->placement.exclusive)) {
+      owned_[start->id] = in_force;
+    }
   } else {
     node_.manager().StartFailed(start->id);
   }
@@ -374,17 +381,28 @@ void World::RestartDaemon() {
     if (Chance(50)) ApplyResize(resize);
   }
   resizes_.clear();
+  auto dump=[&]{for (auto& c : node_.runtime.held.containers) {
+    if (c.state == ContainerState::kExited) continue;
+    const Container* k = node_.Known(c.id);
+    Note(fmt::format("   {} {} [{}] shares {} brain {} {} excl {}", c.id.value(), ToString(c.state), c.resources.cpuset_cpus.value_or(""), c.resources.cpu_shares.value_or(0), k ? ToString(k->state) : "-", k?k->placement.cpus.value_or(CpuSet()).ToString():"", k?k->placement.exclusive.ToString():""));
+  }};dump();
   node_.Restart();
+  dump();
 }
 
 void World::Settle() {
   while (!creations_.empty())
     EndCreation(0, true);
-  while (!resizes_.empty())
+  while (!resizes_.empty()) {
     EndResize(0);
+    CheckRunning();
+  }
   const bool settled = node_.RunUntil([this] {
     AnswerLists();
-    node_.runtime.AnswerAll();
+    while (!node_.runtime.updates.empty()) {
+      node_.runtime.Answer(0);
+      CheckRunning();
+    }
     for (const auto& start : starts_) {
       if (!start->decided.has_value()) return false;
     }
@@ -405,18 +423,6 @@ void World::End() {
   while (!sandboxes_.empty())
     RemoveSandbox(0);
   node_.runtime.AnswerAll();
-}
-
-// A decision makes nobody an owner yet: only when all that is in force was granted to it alone.
-// From then on it is one until the runtime is told otherwise.
-CpuSet World::Owned(const Container& container) {
-  const RuntimeContainer* const held = node_.runtime.Find(container.id);
-  if (held == nullptr || held->state != ContainerState::kRunning) return {};
-  const CpuSet now = InForce(*held, machine_);
-  CpuSet& owned = owned_[container.id];
-  if (now.IsSubsetOf(container.placement.exclusive)) owned = now;
-  if (!now.IsSubsetOf(owned)) owned = {};
-  return owned & now;
 }
 
 void World::Check() {
@@ -445,29 +451,48 @@ void World::CheckDecisions() {
 
 // Nobody runs on a CPU that another one runs on for itself alone.
 void World::CheckRunning() {
-  struct Running {
-    ContainerId id;
-    CpuSet in_force;
-    CpuSet owned;
-  };
-  std::vector<Running> all;
+  const std::vector<Running> running = RunningContainers();
+  TrackOwners(running);
+  for (const auto& [owner, cpus] : owned_) {
+    for (const Running& other : running) {
+      if (other.id == owner) continue;
+      EXPECT_FALSE(other.in_force.Intersects(cpus))
+          << other.id.value() << " on " << other.in_force.ToString() << " disturbs "
+          << owner.value() << " on " << cpus.ToString();
+    }
+  }
+}
+
+std::vector<World::Running> World::RunningContainers() {
+  std::vector<Running> running;
   node_.manager().snapshot().ForEachContainer([&](const Pod&, const Container& container) {
     const RuntimeContainer* const held = node_.runtime.Find(container.id);
     if (!container.placement.cpus || held == nullptr) return;
     if (held->state != ContainerState::kRunning) return;
     // Without Linux resources it was left alone; a new daemon is about to place it.
     if (!held->resources.cpuset_cpus) return;
-    all.push_back({container.id, InForce(*held, machine_), Owned(container)});
+    running.push_back({container.id, InForce(*held), container.placement.exclusive});
   });
-  for (const Running& owner : all) {
-    if (owner.owned.empty()) continue;
-    for (const Running& other : all) {
-      if (other.id == owner.id) continue;
-      EXPECT_FALSE(other.in_force.Intersects(owner.owned))
-          << other.id.value() << " on " << other.in_force.ToString() << " disturbs "
-          << owner.id.value() << " on " << owner.owned.ToString();
-    }
+  return running;
+}
+
+// A decision about a running container makes it no owner yet: first the others must leave. From
+// then on it is one until something else is in force for it. EndStart adds those that start.
+void World::TrackOwners(const std::vector<Running>& running) {
+  CpuSet used;
+  CpuSet several;
+  for (const Running& one : running) {
+    several |= used & one.in_force;
+    used |= one.in_force;
   }
+  std::map<ContainerId, CpuSet> still;
+  for (const Running& one : running) {
+    const auto owned = owned_.find(one.id);
+    const bool was = owned != owned_.end() && one.in_force.IsSubsetOf(owned->second);
+    const bool alone = one.in_force.IsSubsetOf(one.exclusive) && !one.in_force.Intersects(several);
+    if (was || alone) still[one.id] = one.in_force;
+  }
+  owned_ = std::move(still);
 }
 
 void World::CheckSettled() {

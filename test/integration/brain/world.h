@@ -92,8 +92,14 @@ class World {
   void LoseConnection();
   void RestartDaemon();
   void AnswerLists();
-  // CPUs on which the container runs for itself alone, as far as it was ever told; else empty.
-  CpuSet Owned(const Container& container);
+  // Containers that run, with what is in force for them.
+  struct Running {
+    ContainerId id;
+    CpuSet in_force;
+    CpuSet exclusive;  // as decided
+  };
+  std::vector<Running> RunningContainers();
+  void TrackOwners(const std::vector<Running>& running);
   void CheckDecisions();
   void CheckRunning();
 
@@ -106,6 +112,7 @@ class World {
   std::vector<std::unique_ptr<Start>> starts_;
   std::vector<Resize> resizes_;
   size_t started_ = 0;
+  // Who runs on CPUs for itself alone, from the start or since the others have left.
   std::map<ContainerId, CpuSet> owned_;
   std::deque<std::string> journal_;
   size_t noted_updates_ = 0;
