@@ -381,13 +381,7 @@ void World::RestartDaemon() {
     if (Chance(50)) ApplyResize(resize);
   }
   resizes_.clear();
-  auto dump=[&]{for (auto& c : node_.runtime.held.containers) {
-    if (c.state == ContainerState::kExited) continue;
-    const Container* k = node_.Known(c.id);
-    Note(fmt::format("   {} {} [{}] shares {} brain {} {} excl {}", c.id.value(), ToString(c.state), c.resources.cpuset_cpus.value_or(""), c.resources.cpu_shares.value_or(0), k ? ToString(k->state) : "-", k?k->placement.cpus.value_or(CpuSet()).ToString():"", k?k->placement.exclusive.ToString():""));
-  }};dump();
   node_.Restart();
-  dump();
 }
 
 void World::Settle() {
@@ -471,7 +465,8 @@ std::vector<World::Running> World::RunningContainers() {
     if (held->state != ContainerState::kRunning) return;
     // Without Linux resources it was left alone; a new daemon is about to place it.
     if (!held->resources.cpuset_cpus) return;
-    running.push_back({container.id, InForce(*held), container.placement.exclusive});
+    running.push_back(
+        {container.id, InForce(*held), *container.placement.cpus, container.placement.exclusive});
   });
   return running;
 }
@@ -488,9 +483,13 @@ void World::TrackOwners(const std::vector<Running>& running) {
   std::map<ContainerId, CpuSet> still;
   for (const Running& one : running) {
     const auto owned = owned_.find(one.id);
-    const bool was = owned != owned_.end() && one.in_force.IsSubsetOf(owned->second);
-    const bool alone = one.in_force.IsSubsetOf(one.exclusive) && !one.in_force.Intersects(several);
-    if (was || alone) still[one.id] = one.in_force;
+    const bool shares_now = one.exclusive.empty() && one.in_force == one.placed;
+    const bool was = owned != owned_.end() && one.in_force.IsSubsetOf(owned->second) && !shares_now;
+    const bool resized = std::any_of(resizes_.begin(), resizes_.end(),
+                                     [&one](const Resize& resize) { return resize.id == one.id; });
+    const bool became =
+        one.in_force == one.exclusive && !one.in_force.Intersects(several) && !resized;
+    if (was || became) still[one.id] = one.in_force;
   }
   owned_ = std::move(still);
 }
