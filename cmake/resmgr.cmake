@@ -56,8 +56,14 @@ function(resmgr_test name)
   endif()
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE resmgr_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE RESMGR_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-    RESMGR_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  # Only the sources that name these directories get them, since they keep ccache from serving another checkout.
+  foreach(source IN LISTS ARG_SRCS)
+    file(STRINGS ${source} uses REGEX "RESMGR_(SOURCE|BINARY)_DIR")
+    if(uses)
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS
+        RESMGR_SOURCE_DIR="${PROJECT_SOURCE_DIR}" RESMGR_BINARY_DIR="${PROJECT_BINARY_DIR}")
+    endif()
+  endforeach()
   set(properties LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
   if(ARG_SERIAL)
     list(APPEND properties RUN_SERIAL ON)

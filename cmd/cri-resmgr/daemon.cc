@@ -102,7 +102,6 @@ StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies) {
   setup.machine = std::make_unique<const Machine>(*std::move(machine));
 
   const PolicyConfig& config = flags.config.policy;
-  if (config.active == kNullPolicy) return setup;
   ConstraintOptions options;
   options.pick = [&setup](const CpuSet& from, int count) {
     return AllocateCpus(*setup.machine, from, {}, count, {});
@@ -110,6 +109,7 @@ StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies) {
   RESMGR_ASSIGN_OR_RETURN(
       const PolicyCpus cpus,
       ResolveCpuConstraints(*setup.machine, config.available_cpus, config.reserved_cpus, options));
+  if (config.active == kNullPolicy) return setup;
   const auto section = config.sections.find(config.active);
   RESMGR_ASSIGN_OR_RETURN(
       setup.policy,

@@ -24,6 +24,11 @@ ConfigChecks Checks(const PolicyRegistry& policies) {
   checks.dump_spec = [](std::string_view spec) {
     return dump::Rules::Parse({std::string(spec)}).status();
   };
+  checks.policy_section = [&policies](std::string_view policy, const ConfigNode& section) {
+    const PolicyFactory* factory = policies.Find(policy);
+    if (factory == nullptr || factory->check_section == nullptr) return OkStatus();
+    return factory->check_section(section);
+  };
   return checks;
 }
 

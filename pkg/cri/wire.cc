@@ -14,29 +14,22 @@ constexpr uint32_t kFixed32 = 5;
 
 bool WireReader::Fail() {
   failed_ = true;
-  rest_ = {};
+  at_ = end_;
   return false;
 }
 
 bool WireReader::ReadVarint(uint64_t& value) {
-  if (!rest_.empty() && static_cast<uint8_t>(rest_.front()) < 0x80) {  // nearly always
-    value = static_cast<uint8_t>(rest_.front());
-    rest_.remove_prefix(1);
-    return true;
-  }
   value = 0;
   for (uint32_t shift = 0; shift < 64; shift += 7) {
-    if (rest_.empty()) return false;
-    const auto byte = static_cast<uint8_t>(rest_.front());
-    rest_.remove_prefix(1);
+    if (at_ == end_) return false;
+    const auto byte = static_cast<uint8_t>(*at_++);
     value |= static_cast<uint64_t>(byte & 0x7f) << shift;
     if ((byte & 0x80) == 0) return true;
   }
   return false;
 }
 
-bool WireReader::Next() {
-  if (rest_.empty()) return false;
+bool WireReader::NextOfAnyKind() {
   uint64_t tag = 0;
   if (!ReadVarint(tag) || tag > UINT32_MAX || tag >> 3 == 0) return Fail();
   field_ = static_cast<uint32_t>(tag >> 3);
@@ -49,9 +42,9 @@ bool WireReader::Next() {
       return ReadVarint(number_) || Fail();
     case kLengthDelimited: {
       uint64_t length = 0;
-      if (!ReadVarint(length) || length > rest_.size()) return Fail();
-      bytes_ = rest_.substr(0, length);
-      rest_.remove_prefix(length);
+      if (!ReadVarint(length) || length > left()) return Fail();
+      bytes_ = {at_, length};
+      at_ += length;
       return true;
     }
     case kFixed64:
@@ -64,11 +57,11 @@ bool WireReader::Next() {
       // Groups ended with proto2; nothing in the CRI has them.
       return Fail();
   }
-  if (rest_.size() < size) return Fail();
+  if (left() < size) return Fail();
   for (size_t i = 0; i < size; ++i) {
-    number_ |= static_cast<uint64_t>(static_cast<uint8_t>(rest_[i])) << (8 * i);
+    number_ |= static_cast<uint64_t>(static_cast<uint8_t>(at_[i])) << (8 * i);
   }
-  rest_.remove_prefix(size);
+  at_ += size;
   return true;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,10 +16,30 @@ namespace resmgr {
 //   }
 class WireReader {
  public:
-  explicit WireReader(std::string_view message) : rest_(message) {}
+  explicit WireReader(std::string_view message)
+      : at_(message.data()), end_(message.data() + message.size()) {}
 
-  // Moves to the next field. False at the end and on malformed bytes.
-  bool Next();
+  // Moves to the next field. False at the end and on malformed bytes. In the header, because a
+  // creation reads a hundred fields and nearly all are a short tag, a short length and bytes to
+  // skip.
+  bool Next() {
+    if (at_ == end_) return false;
+    const char* start = at_;
+    if (end_ - start >= 2) {
+      const auto tag = static_cast<uint8_t>(start[0]);
+      const auto length = static_cast<uint8_t>(start[1]);
+      if (tag < 0x80 && (tag & 7) == 2 && tag >> 3 != 0 && length < 0x80 &&
+          end_ - start - 2 >= length) {
+        field_ = tag >> 3;
+        wire_type_ = 2;
+        number_ = 0;
+        bytes_ = {start + 2, length};
+        at_ = start + 2 + length;
+        return true;
+      }
+    }
+    return NextOfAnyKind();
+  }
   bool failed() const { return failed_; }
 
   uint32_t field() const { return field_; }
@@ -29,10 +50,13 @@ class WireReader {
   bool is_bytes() const { return wire_type_ == 2; }
 
  private:
+  bool NextOfAnyKind();
   bool ReadVarint(uint64_t& value);
   bool Fail();
+  size_t left() const { return static_cast<size_t>(end_ - at_); }
 
-  std::string_view rest_;
+  const char* at_;
+  const char* end_;
   std::string_view bytes_;
   uint64_t number_ = 0;
   uint32_t field_ = 0;

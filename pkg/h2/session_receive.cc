@@ -29,9 +29,8 @@ bool Session::IsIdle(int32_t id) const {
 
 Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
   if (failed_) return OkStatus();
-  if (in_headers_ != (header.type == FrameType::kContinuation) &&
-      header.type <= FrameType::kContinuation) {
-    return InvalidArgument("frames inside a header block");
+  if (in_headers_ != (header.type == FrameType::kContinuation)) {
+    return InvalidArgument("a header block that is not in one piece");
   }
   if (!established_ && header.type != FrameType::kSettings) {
     return InvalidArgument("the peer's first frame is not SETTINGS");
@@ -195,8 +194,10 @@ Status Session::OnHeaderBlock(int32_t id, bool end, std::string_view block) {
 }
 
 Status Session::OnNewRequest(int32_t id, bool end, HeaderBlock headers) {
-  if (going_away_) return OkStatus();  // it is above the last stream that GOAWAY named
   last_id_ = id;
+  // Above the last stream that GOAWAY named: the client tries it elsewhere. What follows on it is
+  // late, not wrong.
+  if (going_away_) return OkStatus();
   if (open_streams_ >= static_cast<int>(kMaxConcurrentStreams)) {
     SendReset(id, static_cast<uint32_t>(ErrorCode::kRefusedStream));
     return OkStatus();

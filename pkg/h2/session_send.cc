@@ -133,8 +133,8 @@ bool Session::EncodeOne(Stream& stream) {
   } else if (!stream.queue_.empty()) {
     ready_.Push(stream);
   }
-  if (count > 0 && stream.handler_ != nullptr) stream.handler_->OnSent(stream, count);
   if (last) OnEndSent(stream);
+  if (count > 0 && stream.handler_ != nullptr) stream.handler_->OnSent(stream, count);
   return true;
 }
 

@@ -293,6 +293,26 @@ TEST_F(SessionTest, GoAwayLetsOpenStreamsEndAndThenCloses) {
   EXPECT_EQ(call.grpc_status, "0");
 }
 
+TEST_F(SessionTest, ARequestThatCrossesGoAwayHarmsNoOther) {
+  Echo();
+  Recorder call;
+  call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
+  RunUntil([&] { return !server_->recorders.empty(); });
+  server_->session->GoAway();
+  Recorder late;
+  late.stream = client_->session->OpenStream(Request("/late"), false, late);
+  late.stream->SendData(Slice::Copy("body"));
+  late.stream->SendEnd();
+  RunUntil([&] { return late.closed; });
+  EXPECT_EQ(late.error_code, static_cast<uint32_t>(ErrorCode::kRefusedStream));
+  EXPECT_FALSE(late.lost);
+  call.stream->SendData(Slice::Copy("goes on"));
+  call.stream->SendEnd();
+  RunUntil([&] { return call.closed; });
+  EXPECT_EQ(call.body, "goes on");
+  EXPECT_EQ(server_->recorders.size(), 1U);
+}
+
 TEST_F(SessionTest, ManyStreamsAtOnceEachGetTheirOwnAnswer) {
   Echo();
   std::list<Recorder> calls;

@@ -31,6 +31,9 @@ struct PolicyFactory {
   // InvalidArgument for a wrong section ("FILE:LINE: path: ...") or for options or CPU sets that do
   // not fit the machine.
   StatusOr<std::unique_ptr<Policy>> (*create)(const PolicyContext& context);
+  // The same errors for a section alone, whether the policy is the active one or not; null: it has
+  // no options.
+  Status (*check_section)(const ConfigNode& section) = nullptr;
 };
 
 // The policies that a binary was built with, from an explicit list (the daemon's is

@@ -8,10 +8,12 @@
 namespace resmgr {
 namespace {
 
+Status CheckSection(const ConfigNode& section) {
+  return MapReader(section, "policy.null").Finish();
+}
+
 StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context) {
-  if (context.section != nullptr) {
-    RESMGR_RETURN_IF_ERROR(MapReader(*context.section, "policy.null").Finish());
-  }
+  if (context.section != nullptr) RESMGR_RETURN_IF_ERROR(CheckSection(*context.section));
   return std::make_unique<NullPolicy>();
 }
 
@@ -51,6 +53,7 @@ PolicyFactory NullPolicyFactory() {
       .name = "null",
       .description = "no interception: traffic passes, nothing is placed",
       .create = Create,
+      .check_section = CheckSection,
   };
 }
 

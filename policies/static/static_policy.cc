@@ -316,6 +316,8 @@ PolicyFactory StaticPolicyFactory() {
       .name = "static",
       .description = "whole CPUs of Guaranteed pods are exclusive, everybody else shares the rest",
       .create = StaticPolicy::Create,
+      .check_section =
+          [](const ConfigNode& section) { return ReadStaticOptions(&section).status(); },
   };
 }
 

@@ -268,7 +268,11 @@ TEST_P(InterceptionTest, WhatTheRuntimeRefusesIsRefusedByIt) {
   CriClient direct = Direct(GetParam());
   for (const auto& [method, bytes] : requests) {
     SCOPED_TRACE(method + " with " + std::to_string(bytes.size()) + " bytes");
-    runtime_.ForgetCalls();
+    // The call before may not have ended yet at the runtime.
+    ASSERT_TRUE(Eventually([&, name = method] {
+      runtime_.ForgetCalls();
+      return runtime_.Calls(name).empty();
+    }));
     const CallResult relayed = client.Call(client.PathOf(method), {bytes});
     EXPECT_EQ(runtime_.Calls(method).size(), 1u) << "the runtime was asked";
     const CallResult expected = direct.Call(direct.PathOf(method), {bytes});

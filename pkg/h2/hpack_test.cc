@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/h2/hpack.h"
+
+#include <random>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace resmgr::h2 {
+namespace {
+
+constexpr size_t kLimit = 100'000;
+
+HeaderBlock Block(std::initializer_list<std::pair<std::string, std::string>> fields) {
+  HeaderBlock headers;
+  for (const auto& [name, value] : fields)
+    headers.Add(name, value);
+  return headers;
+}
+
+TEST(HpackTest, FieldsKeepTheirOrderAndRepetitions) {
+  HpackEncoder encoder;
+  HpackDecoder decoder;
+  const HeaderBlock headers =
+      Block({{":path", "/a/b"}, {"x", "1"}, {"y", ""}, {"x", "2"}, {"bin-bin", "\x01\xff"}});
+  std::string block;
+  ASSERT_TRUE(encoder.Encode(headers, block).ok());
+  const auto decoded = decoder.Decode(block, kLimit);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(*decoded, headers);
+}
+
+TEST(HpackTest, RememberedBlocksNeverSurviveAChangeOfTheTable) {
+  // Few names and values, so that blocks repeat, and a table small enough to push entries out.
+  HpackEncoder encoder;
+  encoder.SetTableSize(200);
+  HpackDecoder decoder;
+  std::mt19937 random(7);
+  for (int round = 0; round < 20'000; ++round) {
+    HeaderBlock headers;
+    headers.Add(":method", "POST");
+    for (uint32_t i = random() % 4; i > 0; --i) {
+      headers.Add("name-" + std::to_string(random() % 6), std::string(random() % 3, 'v'),
+                  random() % 5 == 0);
+    }
+    std::string block;
+    ASSERT_TRUE(encoder.Encode(headers, block).ok());
+    const auto decoded = decoder.Decode(block, kLimit);
+    ASSERT_TRUE(decoded.ok()) << "round " << round << ": " << decoded.status();
+    ASSERT_EQ(*decoded, headers) << "round " << round;
+  }
+}
+
+TEST(HpackTest, TooManyFieldsAreRefusedAndTheTableStaysRight) {
+  HpackEncoder encoder;
+  HpackDecoder decoder;
+  std::string block;
+  ASSERT_TRUE(encoder.Encode(Block({{"long", std::string(5000, 'x')}, {"kept", "v"}}), block).ok());
+  EXPECT_EQ(decoder.Decode(block, 1000).status().code(), StatusCode::kResourceExhausted);
+  block.clear();
+  ASSERT_TRUE(encoder.Encode(Block({{"kept", "v"}}), block).ok());
+  const auto decoded = decoder.Decode(block, 1000);
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(decoded->Find("kept"), "v");
+}
+
+TEST(HpackTest, BrokenBlocksAreErrors) {
+  EXPECT_EQ(HpackDecoder().Decode("\x40", kLimit).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(HpackDecoder().Decode("\xff\xff\xff\xff\xff\xff", kLimit).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(HpackTest, TellsWhichBlocksChangeTheTable) {
+  using std::string_view_literals::operator""sv;
+  EXPECT_TRUE(LeavesTableAlone("\x82\x86\x84"sv));         // three references
+  EXPECT_TRUE(LeavesTableAlone("\x04\x02/a"sv));           // literal, not indexed
+  EXPECT_TRUE(LeavesTableAlone("\x10\x01n\x01v"sv));       // literal, never indexed
+  EXPECT_FALSE(LeavesTableAlone("\x82\x40\x01n\x01v"sv));  // literal, indexed
+  EXPECT_FALSE(LeavesTableAlone("\x20"sv));                // a new table size
+  EXPECT_FALSE(LeavesTableAlone("\x04\x05/a"sv));          // broken
+}
+
+TEST(HeaderBlockTest, CopiesShareUntilOneChanges) {
+  HeaderBlock first = Block({{"a", "1"}, {"b", "2"}});
+  HeaderBlock second = first;
+  second.Remove("a");
+  second.Add("c", "3");
+  EXPECT_EQ(first, Block({{"a", "1"}, {"b", "2"}}));
+  EXPECT_EQ(second.Find("a"), "");
+  EXPECT_EQ(second.Find("c"), "3");
+  EXPECT_EQ(second.fields().size(), 2U);
+  EXPECT_TRUE(HeaderBlock().empty());
+}
+
+}  // namespace
+}  // namespace resmgr::h2

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "pkg/h2/frame_reader.h"
+#include "pkg/h2/hpack.h"
+
+namespace {
+
+using resmgr::Status;
+using resmgr::h2::FrameHeader;
+
+// Decodes header blocks and encodes them again; what comes out must decode to the same fields.
+class Sink : public resmgr::h2::FrameReader::Sink {
+ public:
+  Status OnFrame(const FrameHeader& header, std::string_view payload) override {
+    if (header.type != resmgr::h2::FrameType::kHeaders) return resmgr::OkStatus();
+    const auto headers = decoder_.Decode(payload, 4096);
+    if (!headers.ok()) return headers.status();
+    std::string block;
+    if (!encoder_.Encode(*headers, block).ok()) __builtin_trap();
+    const auto again = peer_.Decode(block, 1 << 20);
+    if (!again.ok() || again->fields().size() != headers->fields().size()) __builtin_trap();
+    return resmgr::OkStatus();
+  }
+  Status OnDataStart(const FrameHeader& header) override {
+    left_ = header.length;
+    return resmgr::OkStatus();
+  }
+  void OnDataBytes(resmgr::h2::Slice bytes) override {
+    if (bytes.size() > left_) __builtin_trap();
+    left_ -= bytes.size();
+  }
+  Status OnDataEnd() override { return resmgr::OkStatus(); }
+
+ private:
+  resmgr::h2::HpackDecoder decoder_;
+  resmgr::h2::HpackEncoder encoder_;
+  resmgr::h2::HpackDecoder peer_;
+  size_t left_ = 0;
+};
+
+}  // namespace
+
+// The first byte says in which pieces the rest arrives.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2) return 0;
+  const size_t step = 1 + data[0] % 32;
+  Sink sink;
+  resmgr::h2::FrameReader reader(sink, false);
+  resmgr::h2::Scratch scratch;
+  resmgr::h2::Block* block = resmgr::h2::Block::New(size);
+  std::copy(data, data + size, block->data());
+  for (size_t at = 1; at < size; at += step) {
+    const std::string_view piece(reinterpret_cast<const char*>(block->data()) + at,
+                                 std::min(step, size - at));
+    if (!reader.Feed(block, piece, scratch).ok()) break;
+  }
+  (void)resmgr::h2::LeavesTableAlone({reinterpret_cast<const char*>(data), size});
+  block->Unref();
+  return 0;
+}
