@@ -60,12 +60,18 @@ std::string FakeRuntimeClient::CpusOf(const ContainerId& id) {
 void FakeRuntimeClient::Apply(const ContainerId& id, const Adjustment& adjustment) {
   RuntimeContainer* const container = Find(id);
   if (container == nullptr) return;
+  ++applied_[id];
   LinuxResources& resources = container->resources;
   Set(resources.cpuset_cpus, adjustment.cpuset_cpus);
   Set(resources.cpuset_mems, adjustment.cpuset_mems);
   Set(resources.cpu_shares, adjustment.cpu_shares);
   Set(resources.cpu_quota, adjustment.cpu_quota);
   Set(resources.cpu_period, adjustment.cpu_period);
+}
+
+uint64_t FakeRuntimeClient::Applied(const ContainerId& id) const {
+  const auto found = applied_.find(id);
+  return found == applied_.end() ? 0 : found->second;
 }
 
 void FakeRuntimeClient::Answer(size_t index, Status status) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +34,8 @@ class FakeRuntimeClient : public RuntimeClient {
   std::string CpusOf(const ContainerId& id);
   // Puts an adjustment in force, as an accepted request does.
   void Apply(const ContainerId& id, const Adjustment& adjustment);
+  // How often that was done.
+  uint64_t Applied(const ContainerId& id) const;
 
   // Updates that wait for an answer.
   std::vector<Update> updates;
@@ -50,6 +54,9 @@ class FakeRuntimeClient : public RuntimeClient {
 
   // Every update that came, "ID cpus=0-3 quota=-1".
   std::vector<std::string> history;
+
+ private:
+  std::map<ContainerId, uint64_t> applied_;
 };
 
 }  // namespace resmgr::test

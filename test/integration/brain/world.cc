@@ -219,7 +219,7 @@ void World::EndStart(size_t index) {
     const CpuSet in_force = InForce(*container);
     const Container* const known = node_.Known(start->id);
     if (known != nullptr && in_force.IsSubsetOf(known->placement.exclusive)) {
-      owned_[start->id] = in_force;
+      owned_[start->id] = {in_force, node_.runtime.Applied(start->id)};
     }
   } else {
     node_.manager().StartFailed(start->id);
@@ -447,12 +447,12 @@ void World::CheckDecisions() {
 void World::CheckRunning() {
   const std::vector<Running> running = RunningContainers();
   TrackOwners(running);
-  for (const auto& [owner, cpus] : owned_) {
+  for (const auto& [owner, owned] : owned_) {
     for (const Running& other : running) {
       if (other.id == owner) continue;
-      EXPECT_FALSE(other.in_force.Intersects(cpus))
+      EXPECT_FALSE(other.in_force.Intersects(owned.cpus))
           << other.id.value() << " on " << other.in_force.ToString() << " disturbs "
-          << owner.value() << " on " << cpus.ToString();
+          << owner.value() << " on " << owned.cpus.ToString();
     }
   }
 }
@@ -471,8 +471,9 @@ std::vector<World::Running> World::RunningContainers() {
   return running;
 }
 
-// A decision about a running container makes it no owner yet: first the others must leave. From
-// then on it is one until something else is in force for it. EndStart adds those that start.
+// A decision about a running container makes it no owner yet: first the others must leave. EndStart
+// adds those that start. It stays one until something else is in force for it, or until it is
+// decided that it shares, and the runtime was told so.
 void World::TrackOwners(const std::vector<Running>& running) {
   CpuSet used;
   CpuSet several;
@@ -480,16 +481,21 @@ void World::TrackOwners(const std::vector<Running>& running) {
     several |= used & one.in_force;
     used |= one.in_force;
   }
-  std::map<ContainerId, CpuSet> still;
+  std::map<ContainerId, Owner> still;
   for (const Running& one : running) {
+    const uint64_t applied = node_.runtime.Applied(one.id);
     const auto owned = owned_.find(one.id);
-    const bool shares_now = one.exclusive.empty() && one.in_force == one.placed;
-    const bool was = owned != owned_.end() && one.in_force.IsSubsetOf(owned->second) && !shares_now;
     const bool resized = std::any_of(resizes_.begin(), resizes_.end(),
                                      [&one](const Resize& resize) { return resize.id == one.id; });
-    const bool became =
+    const bool alone =
         one.in_force == one.exclusive && !one.in_force.Intersects(several) && !resized;
-    if (was || became) still[one.id] = one.in_force;
+    if (owned == owned_.end()) {
+      if (alone) still[one.id] = {one.in_force, applied};
+    } else if (one.in_force.IsSubsetOf(owned->second.cpus)) {
+      const bool told = one.exclusive.empty() && applied > owned->second.applied;
+      if (!told)
+        still[one.id] = {one.in_force, one.exclusive.empty() ? owned->second.applied : applied};
+    }
   }
   owned_ = std::move(still);
 }

@@ -96,8 +96,7 @@ class World {
   struct Running {
     ContainerId id;
     CpuSet in_force;
-    CpuSet placed;     // as decided
-    CpuSet exclusive;  // likewise
+    CpuSet exclusive;  // as decided
   };
   std::vector<Running> RunningContainers();
   void TrackOwners(const std::vector<Running>& running);
@@ -114,7 +113,11 @@ class World {
   std::vector<Resize> resizes_;
   size_t started_ = 0;
   // Who runs on CPUs for itself alone, from the start or since the others have left.
-  std::map<ContainerId, CpuSet> owned_;
+  struct Owner {
+    CpuSet cpus;
+    uint64_t applied = 0;  // how often the runtime changed it until the last decision for ownership
+  };
+  std::map<ContainerId, Owner> owned_;
   std::deque<std::string> journal_;
   size_t noted_updates_ = 0;
   int names_ = 0;
