@@ -465,8 +465,7 @@ std::vector<World::Running> World::RunningContainers() {
     if (held->state != ContainerState::kRunning) return;
     // Without Linux resources it was left alone; a new daemon is about to place it.
     if (!held->resources.cpuset_cpus) return;
-    running.push_back(
-        {container.id, InForce(*held), *container.placement.cpus, container.placement.exclusive});
+    running.push_back({container.id, InForce(*held), container.placement.exclusive});
   });
   return running;
 }

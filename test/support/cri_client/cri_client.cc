@@ -13,6 +13,8 @@ constexpr std::chrono::hours kForever{1};
 // Reconnects soon after a server came back.
 constexpr int kFirstBackoffMs = 20;
 constexpr int kLastBackoffMs = 100;
+// How long one try to connect may take; gRPC names it after back-off all the same.
+constexpr int kConnectTimeoutMs = 20'000;
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& socket_path) {
   grpc::ChannelArguments arguments;
@@ -22,7 +24,7 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& socket_path) {
   // Each client has a connection of its own.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstBackoffMs);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kFirstBackoffMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLastBackoffMs);
   return grpc::CreateCustomChannel("unix:" + socket_path, grpc::InsecureChannelCredentials(),
                                    arguments);
