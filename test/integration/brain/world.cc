@@ -234,6 +234,9 @@ void World::BeginResize() {
   const RuntimeContainer* const container =
       SomeContainer(Chance(80) ? ContainerState::kRunning : ContainerState::kCreated);
   if (container == nullptr) return;
+  // Of one container several at once, of different ones not: when one of those fails, two
+  // containers may have to change places, and then nobody can leave before the other comes.
+  if (!resizes_.empty() && resizes_.front().id != container->id) return;
   const LinuxResources changes = TestNode::Resources(SomeRequest());
   const StatusOr<Admission> admission = node_.manager().AdmitUpdate(container->id, changes);
   Note(fmt::format("resize {} to shares {}: {}", container->id.value(), *changes.cpu_shares,
@@ -465,7 +468,8 @@ std::vector<World::Running> World::RunningContainers() {
     if (held->state != ContainerState::kRunning) return;
     // Without Linux resources it was left alone; a new daemon is about to place it.
     if (!held->resources.cpuset_cpus) return;
-    running.push_back({container.id, InForce(*held), container.placement.exclusive});
+    running.push_back(
+        {container.id, InForce(*held), *container.placement.cpus, container.placement.exclusive});
   });
   return running;
 }
@@ -491,9 +495,12 @@ void World::TrackOwners(const std::vector<Running>& running) {
     if (owned == owned_.end()) {
       if (alone) still[one.id] = {one.in_force, applied};
     } else if (one.in_force.IsSubsetOf(owned->second.cpus)) {
-      const bool told = one.exclusive.empty() && applied > owned->second.applied;
-      if (!told)
-        still[one.id] = {one.in_force, one.exclusive.empty() ? owned->second.applied : applied};
+      const bool told = applied > owned->second.applied || one.in_force == one.placed;
+      if (!one.exclusive.empty()) {
+        still[one.id] = {one.in_force, applied};
+      } else if (!told) {
+        still[one.id] = {one.in_force, owned->second.applied};
+      }
     }
   }
   owned_ = std::move(still);

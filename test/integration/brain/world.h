@@ -96,7 +96,8 @@ class World {
   struct Running {
     ContainerId id;
     CpuSet in_force;
-    CpuSet exclusive;  // as decided
+    CpuSet placed;     // as decided
+    CpuSet exclusive;  // likewise
   };
   std::vector<Running> RunningContainers();
   void TrackOwners(const std::vector<Running>& running);
