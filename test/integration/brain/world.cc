@@ -200,8 +200,11 @@ void World::BeginStart() {
   Start& start = *starts_.back();
   start.id = created->id;
   Note(fmt::format("start {}", start.id.value()));
-  start.wait = node_.manager().AdmitStart(
-      start.id, [&start](const Status& status) { start.decided = status; });
+  start.wait = node_.manager().AdmitStart(start.id, [this, &start](const Status& status) {
+    start.decided = status;
+    const Container* const container = node_.Known(start.id);
+    if (container != nullptr) start.exclusive = container->placement.exclusive;
+  });
 }
 
 // The runtime's answer to a start that was let through.
@@ -217,8 +220,7 @@ void World::EndStart(size_t index) {
     node_.Started(start->id);
     if (!container->resources.cpuset_cpus) return;
     const CpuSet in_force = InForce(*container);
-    const Container* const known = node_.Known(start->id);
-    if (known != nullptr && in_force.IsSubsetOf(known->placement.exclusive)) {
+    if (in_force.IsSubsetOf(start->exclusive)) {
       owned_[start->id] = {in_force, node_.runtime.Applied(start->id)};
     }
   } else {
@@ -474,6 +476,18 @@ std::vector<World::Running> World::RunningContainers() {
   return running;
 }
 
+bool World::Undisputed(const Running& one, const CpuSet& several) const {
+  if (one.in_force != one.exclusive || one.in_force.Intersects(several)) return false;
+  for (const Resize& resize : resizes_) {
+    if (resize.id == one.id) return false;
+  }
+  for (const FakeRuntimeClient::Update& update : node_.runtime.updates) {
+    const StatusOr<CpuSet> cpus = CpuSet::Parse(update.adjustment.cpuset_cpus.value_or(""));
+    if (update.id != one.id && cpus.ok() && cpus->Intersects(one.in_force)) return false;
+  }
+  return true;
+}
+
 // A decision about a running container makes it no owner yet: first the others must leave. EndStart
 // adds those that start. It stays one until something else is in force for it, or until it is
 // decided that it shares, and the runtime was told so.
@@ -488,12 +502,8 @@ void World::TrackOwners(const std::vector<Running>& running) {
   for (const Running& one : running) {
     const uint64_t applied = node_.runtime.Applied(one.id);
     const auto owned = owned_.find(one.id);
-    const bool resized = std::any_of(resizes_.begin(), resizes_.end(),
-                                     [&one](const Resize& resize) { return resize.id == one.id; });
-    const bool alone =
-        one.in_force == one.exclusive && !one.in_force.Intersects(several) && !resized;
     if (owned == owned_.end()) {
-      if (alone) still[one.id] = {one.in_force, applied};
+      if (Undisputed(one, several)) still[one.id] = {one.in_force, applied};
     } else if (one.in_force.IsSubsetOf(owned->second.cpus)) {
       const bool told = applied > owned->second.applied || one.in_force == one.placed;
       if (!one.exclusive.empty()) {

@@ -63,6 +63,7 @@ class World {
   struct Start {
     ContainerId id;
     std::optional<Status> decided;
+    CpuSet exclusive;  // its CPUs for itself alone when that was decided
     std::unique_ptr<ResourceManager::StartWait> wait;
   };
 
@@ -100,6 +101,8 @@ class World {
     CpuSet exclusive;  // likewise
   };
   std::vector<Running> RunningContainers();
+  // Nobody else runs there, nor will when what was asked for takes effect.
+  bool Undisputed(const Running& one, const CpuSet& several) const;
   void TrackOwners(const std::vector<Running>& running);
   void CheckDecisions();
   void CheckRunning();
