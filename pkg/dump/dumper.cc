@@ -43,7 +43,7 @@ bool Wants(const MethodPlan& plan, Event::Kind kind) {
 
 // What the thread works with.
 struct Dumper::Writer {
-  Writer(EventQueue::Limits limits, LogSink sink) : queue(limits), log(sink), text(sink) {}
+  Writer(EventQueue::Limits limits, const LogSink& sink) : queue(limits), log(sink), text(sink) {}
 
   void Run();
   void Write(Event& event);
@@ -121,15 +121,15 @@ void Dumper::Writer::Report(const OutputFile& file, const Status& status) {
       fmt::format("cannot write '{}', nothing more goes to it: {}", file.path(), Message(status)));
 }
 
-StatusOr<std::unique_ptr<Dumper>> Dumper::Create(Options options, LogSink log) {
-  std::unique_ptr<Dumper> dumper(new Dumper(options, std::move(log)));
+StatusOr<std::unique_ptr<Dumper>> Dumper::Create(Options options, const LogSink& log) {
+  std::unique_ptr<Dumper> dumper(new Dumper(options, log));
   RESMGR_RETURN_IF_ERROR(dumper->Reconfigure(std::move(options)));
   return dumper;
 }
 
-Dumper::Dumper(Options options, LogSink log)
+Dumper::Dumper(const Options& options, const LogSink& log)
     : writer_(std::make_shared<Writer>(
-          EventQueue::Limits{options.queue_events, options.queue_bytes}, std::move(log))) {}
+          EventQueue::Limits{options.queue_events, options.queue_bytes}, log)) {}
 
 Dumper::~Dumper() {
   Close(std::chrono::seconds(1));

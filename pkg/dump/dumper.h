@@ -41,7 +41,7 @@ class Dumper {
 
   // InvalidArgument: a specification is wrong, or a file cannot be opened. With neither
   // specifications nor a file nothing is dumped; else the built-in rules come first.
-  static StatusOr<std::unique_ptr<Dumper>> Create(Options options, LogSink log);
+  static StatusOr<std::unique_ptr<Dumper>> Create(Options options, const LogSink& log);
   ~Dumper();
   Dumper(const Dumper&) = delete;
   Dumper& operator=(const Dumper&) = delete;
@@ -69,7 +69,7 @@ class Dumper {
  private:
   struct Writer;
 
-  Dumper(Options options, LogSink log);
+  Dumper(const Options& options, const LogSink& log);
 
   Interest LookUpInterest(std::string_view path);
   std::shared_ptr<const MethodPlan> PlanLocked(std::string_view path);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <utility>
-#include <vector>
 
 #include <nghttp2/nghttp2.h>
 
@@ -38,6 +37,44 @@ bool ReadInteger(std::string_view& block, int prefix_bits, uint64_t& value) {
   }
   return false;
 }
+
+// The reverse of ReadInteger; `pattern` is what stands before the prefix in the first byte.
+void AppendInteger(size_t value, int prefix_bits, uint8_t pattern, std::string& out) {
+  const size_t mask = (size_t{1} << prefix_bits) - 1;
+  if (value < mask) {
+    out.push_back(static_cast<char>(pattern | value));
+    return;
+  }
+  out.push_back(static_cast<char>(pattern | mask));
+  for (value -= mask; value >= 0x80; value >>= 7) {
+    out.push_back(static_cast<char>(0x80 | (value & 0x7f)));
+  }
+  out.push_back(static_cast<char>(value));
+}
+
+void AppendString(std::string_view text, std::string& out) {
+  AppendInteger(text.size(), 7, 0, out);
+  out.append(text);
+}
+
+// Of the static table (RFC 7541 appendix A) what gRPC uses.
+struct StaticField {
+  size_t index;
+  std::string_view name;
+  std::string_view value;
+};
+constexpr std::array<StaticField, 9> kStaticFields = {{
+    {1, ":authority", ""},
+    {2, ":method", "GET"},
+    {3, ":method", "POST"},
+    {4, ":path", "/"},
+    {6, ":scheme", "http"},
+    {7, ":scheme", "https"},
+    {8, ":status", "200"},
+    {31, "content-type", ""},
+    {58, "user-agent", ""},
+}};
+constexpr size_t kFirstDynamic = 62;
 
 bool SkipString(std::string_view& block) {
   uint64_t length = 0;
@@ -131,56 +168,77 @@ StatusOr<HeaderBlock> HpackDecoder::Decode(std::string_view block, size_t limit)
   return headers;
 }
 
-HpackEncoder::HpackEncoder() {
-  nghttp2_hd_deflate_new(&deflater_, kDefaultTableSize);
-}
-
-HpackEncoder::~HpackEncoder() {
-  nghttp2_hd_deflate_del(deflater_);
-}
-
 void HpackEncoder::SetTableSize(uint32_t size) {
   // More than the default would only cost memory here.
-  nghttp2_hd_deflate_change_table_size(deflater_, std::min<size_t>(size, kDefaultTableSize));
+  max_size_ = std::min<size_t>(size, kDefaultTableSize);
+  announce_size_ = true;
+  Shrink(max_size_);
   memory_ = {};
 }
 
-Status HpackEncoder::Encode(const HeaderBlock& headers, std::string& out) {
+void HpackEncoder::Encode(const HeaderBlock& headers, std::string& out) {
   if (const std::string_view known = memory_.FindBlock(headers); !known.empty()) {
     out.append(known);
-    return OkStatus();
-  }
-  constexpr size_t kFew = 16;
-  const size_t count = headers.fields().size();
-  std::array<nghttp2_nv, kFew> few;
-  std::vector<nghttp2_nv> many;
-  nghttp2_nv* nvs = few.data();
-  if (count > kFew) {
-    many.resize(count);
-    nvs = many.data();
-  }
-  for (size_t i = 0; i < count; ++i) {
-    const HeaderBlock::Field& field = headers.fields()[i];
-    const std::string_view name = headers.NameOf(field);
-    const std::string_view value = headers.ValueOf(field);
-    nvs[i].name = reinterpret_cast<uint8_t*>(const_cast<char*>(name.data()));
-    nvs[i].namelen = name.size();
-    nvs[i].value = reinterpret_cast<uint8_t*>(const_cast<char*>(value.data()));
-    nvs[i].valuelen = value.size();
-    nvs[i].flags = field.never_index ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
+    return;
   }
   const size_t before = out.size();
-  out.resize(before + nghttp2_hd_deflate_bound(deflater_, nvs, count));
-  const ssize_t used = nghttp2_hd_deflate_hd(
-      deflater_, reinterpret_cast<uint8_t*>(out.data() + before), out.size() - before, nvs, count);
-  if (used < 0) {
-    out.resize(before);
-    return Internal("header fields cannot be encoded: {}",
-                    nghttp2_strerror(static_cast<int>(used)));
+  if (std::exchange(announce_size_, false)) AppendInteger(max_size_, 5, 0x20, out);
+  for (const HeaderBlock::Field& field : headers.fields()) {
+    EncodeField(headers.NameOf(field), headers.ValueOf(field), field.never_index, out);
   }
-  out.resize(before + static_cast<size_t>(used));
   memory_.Note(std::string_view(out).substr(before), headers);
-  return OkStatus();
+}
+
+void HpackEncoder::EncodeField(std::string_view name, std::string_view value, bool never_index,
+                               std::string& out) {
+  const Match match = Find(name, value);
+  if (match.index != 0 && !never_index) {
+    AppendInteger(match.index, 7, 0x80, out);
+    return;
+  }
+  // Deadlines differ from call to call: in the table they would push out what comes again.
+  const bool insert = !never_index && name != "grpc-timeout" &&
+                      name.size() + value.size() + kHeaderOverhead <= max_size_ / 4;
+  if (insert) {
+    AppendInteger(match.name_index, 6, 0x40, out);
+  } else {
+    AppendInteger(match.name_index, 4, never_index ? 0x10 : 0x00, out);
+  }
+  if (match.name_index == 0) AppendString(name, out);
+  AppendString(value, out);
+  if (insert) Insert(name, value);
+}
+
+HpackEncoder::Match HpackEncoder::Find(std::string_view name, std::string_view value) const {
+  Match match;
+  for (const StaticField& field : kStaticFields) {
+    if (field.name != name) continue;
+    if (field.value == value) return {.index = field.index, .name_index = field.index};
+    match.name_index = field.index;
+  }
+  size_t index = kFirstDynamic;
+  for (const Entry& entry : table_) {
+    if (entry.name == name) {
+      if (entry.value == value) return {.index = index, .name_index = index};
+      if (match.name_index == 0) match.name_index = index;
+    }
+    ++index;
+  }
+  return match;
+}
+
+void HpackEncoder::Insert(std::string_view name, std::string_view value) {
+  const size_t size = name.size() + value.size() + kHeaderOverhead;
+  Shrink(max_size_ - size);
+  table_.push_front({std::string(name), std::string(value)});
+  table_size_ += size;
+}
+
+void HpackEncoder::Shrink(size_t limit) {
+  while (table_size_ > limit) {
+    table_size_ -= table_.back().name.size() + table_.back().value.size() + kHeaderOverhead;
+    table_.pop_back();
+  }
 }
 
 }  // namespace resmgr::h2

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 
@@ -11,11 +12,10 @@
 #include "pkg/h2/header_block.h"
 
 struct nghttp2_hd_inflater;
-struct nghttp2_hd_deflater;
 
 namespace resmgr::h2 {
 
-// Header compression (RFC 7541) by libnghttp2, one decoder and one encoder per connection. What
+// Header compression (RFC 7541), one decoder (by libnghttp2) and one encoder per connection. What
 // gRPC peers send again and again are a few short blocks, so the last results are remembered for as
 // long as the compression table stays as it was.
 class HpackMemory {
@@ -53,20 +53,36 @@ class HpackDecoder {
   HpackMemory memory_;
 };
 
+// Puts into the table what comes again, the path of a call included, which libnghttp2's encoder
+// would spell out in every request at the cost of every receiver. Never Huffman: over a unix socket
+// bytes cost less than bits.
 class HpackEncoder {
  public:
-  HpackEncoder();
-  ~HpackEncoder();
-  HpackEncoder(const HpackEncoder&) = delete;
-  HpackEncoder& operator=(const HpackEncoder&) = delete;
-
   // The peer's SETTINGS_HEADER_TABLE_SIZE.
   void SetTableSize(uint32_t size);
   // Appends the block to `out`.
-  Status Encode(const HeaderBlock& headers, std::string& out);
+  void Encode(const HeaderBlock& headers, std::string& out);
 
  private:
-  nghttp2_hd_deflater* deflater_ = nullptr;
+  struct Entry {
+    std::string name;
+    std::string value;
+  };
+  struct Match {
+    size_t index = 0;       // of the whole field; 0 is none
+    size_t name_index = 0;  // of a field of that name
+  };
+
+  void EncodeField(std::string_view name, std::string_view value, bool never_index,
+                   std::string& out);
+  Match Find(std::string_view name, std::string_view value) const;
+  void Insert(std::string_view name, std::string_view value);
+  void Shrink(size_t limit);
+
+  std::deque<Entry> table_;  // the newest first
+  size_t table_size_ = 0;
+  size_t max_size_ = 4096;
+  bool announce_size_ = false;  // at the start of the next block
   HpackMemory memory_;
 };
 

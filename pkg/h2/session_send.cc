@@ -52,10 +52,7 @@ void Session::SendPreface(Role role) {
 
 void Session::SendHeaderBlock(const HeaderBlock& headers, int32_t stream, bool end) {
   encoded_.clear();
-  if (const Status status = encoder_.Encode(headers, encoded_); !status.ok()) {
-    SendReset(stream, static_cast<uint32_t>(ErrorCode::kInternalError));
-    return;
-  }
+  encoder_.Encode(headers, encoded_);
   std::string_view rest = encoded_;
   FrameType type = FrameType::kHeaders;
   auto flags = static_cast<uint8_t>(end ? kFlagEndStream : 0);
