@@ -25,7 +25,7 @@
 namespace resmgr::h2 {
 
 // One HTTP/2 connection (prior knowledge, as gRPC uses it) over a connected socket, either side of
-// it. Frames are ours, header compression is libnghttp2's (pkg/adr/0002-http2.md). Memory is
+// it. Frames are ours, header blocks are decoded by libnghttp2 (pkg/adr/0002-http2.md). Memory is
 // bounded: a peer can make us hold at most the connection's window plus the high-water mark of the
 // output.
 class Session : private FrameReader::Sink {
