@@ -220,7 +220,8 @@ void World::EndStart(size_t index) {
     node_.Started(start->id);
     if (!container->resources.cpuset_cpus) return;
     const CpuSet in_force = InForce(*container);
-    if (in_force.IsSubsetOf(start->exclusive)) {
+    const Container* const known = node_.Known(start->id);
+    if (known != nullptr && in_force.IsSubsetOf(start->exclusive & known->placement.exclusive)) {
       owned_[start->id] = {in_force, node_.runtime.Applied(start->id)};
     }
   } else {
@@ -362,14 +363,8 @@ void World::LoseConnection() {
     }
     node_.manager().StartFailed(start->id);
   }
-  auto dump=[&]{for (auto& c : node_.runtime.held.containers) {
-    if (c.state == ContainerState::kExited) continue;
-    const Container* k = node_.Known(c.id);
-    Note(fmt::format("   {} {} [{}] shares {} brain {} {} excl {}", c.id.value(), ToString(c.state), c.resources.cpuset_cpus.value_or(""), c.resources.cpu_shares.value_or(0), k ? ToString(k->state) : "-", k?k->placement.cpus.value_or(CpuSet()).ToString():"", k?k->placement.exclusive.ToString():""));
-  }};dump();
   node_.manager().RuntimeConnected();
   AnswerLists();
-  dump();
 }
 
 // kill -9: whatever was under way ends at the runtime as it likes, and nobody remembers it.
@@ -392,13 +387,7 @@ void World::RestartDaemon() {
     if (Chance(50)) ApplyResize(resize);
   }
   resizes_.clear();
-  auto dump=[&]{for (auto& c : node_.runtime.held.containers) {
-    if (c.state == ContainerState::kExited) continue;
-    const Container* k = node_.Known(c.id);
-    Note(fmt::format("   {} {} [{}] shares {} brain {} {} excl {}", c.id.value(), ToString(c.state), c.resources.cpuset_cpus.value_or(""), c.resources.cpu_shares.value_or(0), k ? ToString(k->state) : "-", k?k->placement.cpus.value_or(CpuSet()).ToString():"", k?k->placement.exclusive.ToString():""));
-  }};dump();
   node_.Restart();
-  dump();
 }
 
 void World::Settle() {
