@@ -24,13 +24,13 @@ namespace fs = std::filesystem;
 const std::map<std::string, int>& Layers() {
   static const auto* const kLayers = new std::map<std::string, int>{
       {"pkg/base", 0},  //
-      {"pkg/sys", 1},       {"pkg/log", 1},    {"pkg/metrics", 1}, {"pkg/api", 1},
-      {"pkg/topology", 2},  {"pkg/model", 2},  {"pkg/kube", 2},    {"pkg/config", 2},
+      {"pkg/sys", 1},       {"pkg/log", 1},       {"pkg/metrics", 1}, {"pkg/api", 1},
+      {"pkg/topology", 2},  {"pkg/model", 2},     {"pkg/kube", 2},    {"pkg/config", 2},
       {"pkg/h2", 2},  //
-      {"pkg/allocator", 3}, {"pkg/policy", 3}, {"pkg/state", 3},   {"pkg/dump", 3},
+      {"pkg/allocator", 3}, {"pkg/policy", 3},    {"pkg/state", 3},   {"pkg/dump", 3},
       {"policies/*", 4},    {"pkg/resmgr", 4},  //
-      {"pkg/cri", 5},       {"pkg/nri", 5},    {"pkg/hooks", 5},   {"pkg/docker", 5},
-      {"pkg/admin", 6},     {"agent", 6},      {"webhook", 6},  //
+      {"pkg/cri", 5},       {"pkg/nri", 5},       {"pkg/hooks", 5},   {"pkg/docker", 5},
+      {"pkg/admin", 6},     {"pkg/simulator", 6}, {"agent", 6},       {"webhook", 6},  //
       {"cmd/*", 7},
   };
   return *kLayers;

@@ -4,17 +4,26 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/ids.h"
 #include "pkg/model/placement.h"
 #include "pkg/model/pod.h"
 #include "pkg/model/resources.h"
+#include "pkg/topology/cpu_set.h"
 
 namespace resmgr {
 
 // Names one incarnation of a container for the life of the daemon, from before the runtime gave it
 // an id. Two attempts of the same container never share a key.
 enum class ContainerKey : uint64_t {};
+
+// Where a device or a mounted volume of a container is near to.
+struct LocalityHint {
+  std::string source{};  // what it comes from: "device /dev/nvme0n1", "mount /mnt/data"
+  CpuSet cpus{};         // empty: says nothing about CPUs
+  NodeSet nodes{};       // empty: says nothing about memory
+};
 
 enum class ContainerState { kCreating, kCreated, kRunning, kExited };
 
@@ -30,8 +39,9 @@ struct Container {
   ContainerState state = ContainerState::kCreating;
   StringMap labels;
   StringMap annotations;
-  LinuxResources requested;   // as the last request said
-  Requirements requirements;  // what the policy works with
+  LinuxResources requested;         // as the last request said
+  Requirements requirements;        // what the policy works with
+  std::vector<LocalityHint> hints;  // only when the policy wants them
   Placement placement;  // what the active policy decided; empty under a policy that leaves it alone
 };
 

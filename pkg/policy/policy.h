@@ -17,11 +17,15 @@ namespace resmgr {
 struct Zone {
   std::string name{};
   std::string parent{};  // empty for a root
-  CpuSet cpus{};
+  std::string kind{};  // "package", "die", "numa", "l3"; empty where pools are no part of a machine
+  CpuSet cpus{};       // all that belong to it
   CpuSet exclusive{};  // granted to single containers
+  CpuSet shared{};     // where its shared containers run
   NodeSet mems{};
   MilliCpu shared_request{};  // sum of what its shared containers ask for
-  int containers = 0;
+  Bytes memory_capacity{};    // 0 when the policy does not account for memory
+  Bytes memory_used{};        // granted to the containers of this zone and of those below it
+  int containers = 0;         // whose placement names this zone as its pool
 };
 
 // Decides where containers run. Pure computation of microseconds on the event loop's thread: no
@@ -55,6 +59,19 @@ class Policy {
 
   // The container is gone (from the snapshot already). Unknown keys are fine and change nothing.
   virtual StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) = 0;
+
+  // Improves placements of containers that exist, on demand only; an empty plan when nothing would
+  // be gained. What must not move by itself (exclusive CPUs of a running container, unless its
+  // annotations allow it) stays.
+  virtual StatusOr<Plan> Rebalance(const Snapshot& snapshot);
+
+  // How the present placement of a container came about, beyond Placement::reason: one line each
+  // for the candidates that were considered, best first, and what they lacked. Empty when nothing
+  // more is known, as after a restart.
+  virtual std::vector<std::string> Explain(ContainerKey key) const;
+
+  // Whether containers need locality hints (Container::hints): finding them reads files.
+  virtual bool WantsHints() const { return false; }
 
   // What `cri-resmgr-ctl pools` shows.
   virtual std::vector<Zone> Zones(const Snapshot& snapshot) const = 0;

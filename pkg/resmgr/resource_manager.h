@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/model/adjustment.h"
@@ -29,6 +30,7 @@ struct CreateRequest {
   StringMap annotations;
   bool has_linux = false;  // the request carries linux resources or at least a linux section
   LinuxResources resources;
+  std::vector<LocalityHint> hints{};  // when the policy wants them
 };
 
 // A decided but not yet executed change. Ends with exactly one of the matching Succeeded or Failed

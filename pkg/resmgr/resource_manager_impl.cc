@@ -25,6 +25,7 @@ Container NewContainer(const CreateRequest& request) {
   container.labels = request.labels;
   container.annotations = request.annotations;
   container.requested = request.resources;
+  container.hints = request.hints;
   return container;
 }
 

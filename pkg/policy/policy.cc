@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/policy/policy.h"
+
+namespace resmgr {
+
+StatusOr<Plan> Policy::Rebalance(const Snapshot&) {
+  return Plan{};
+}
+
+std::vector<std::string> Policy::Explain(ContainerKey) const {
+  return {};
+}
+
+}  // namespace resmgr
