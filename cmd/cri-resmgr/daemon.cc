@@ -80,7 +80,7 @@ StatusOr<std::unique_ptr<Monitoring>> StartMonitoring(const std::string& address
 struct Brain {
   Brain(EventLoop& loop, h2::FlushQueue& flushes, const Flags& flags, Setup& setup)
       : runtime(loop, flushes, flags.runtime_socket),
-        manager(loop, *setup.machine, std::move(setup.policy), runtime, {}),
+        manager(loop, *setup.machine, std::move(setup.policy), runtime, nullptr, {}),
         interceptor(manager, [this] { return runtime.EnsureConnected(); }) {}
 
   void Start() {

@@ -23,6 +23,8 @@ struct LocalityHint {
   std::string source{};  // what it comes from: "device /dev/nvme0n1", "mount /mnt/data"
   CpuSet cpus{};         // empty: says nothing about CPUs
   NodeSet nodes{};       // empty: says nothing about memory
+
+  friend bool operator==(const LocalityHint&, const LocalityHint&) = default;
 };
 
 enum class ContainerState { kCreating, kCreated, kRunning, kExited };

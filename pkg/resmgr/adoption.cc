@@ -13,8 +13,12 @@ namespace {
 class Adopter {
  public:
   Adopter(ContainerStore& store, const Synchronizer::Gone& gone, uint64_t since,
-          Bytes memory_capacity)
-      : store_(store), gone_(gone), since_(since), memory_capacity_(memory_capacity) {}
+          Bytes memory_capacity, const Keeper& keeper)
+      : store_(store),
+        gone_(gone),
+        since_(since),
+        memory_capacity_(memory_capacity),
+        keeper_(keeper) {}
 
   Adoption Run(const RuntimeInventory& inventory) {
     AddPods(inventory);
@@ -109,15 +113,38 @@ class Adopter {
     container.state = StateOf(reported);
     container.labels = reported.labels;
     container.annotations = reported.annotations;
-    container.requested = reported.resources;
-    container.requirements = ReportedNeeds(pod->pod, reported, memory_capacity_);
+    const SavedContainer* const saved = keeper_.Find(reported.id);
+    if (saved != nullptr) {
+      container.requested = saved->requested;
+      container.requirements = saved->requirements;
+      container.hints = saved->hints;
+    } else {
+      container.requested = reported.resources;
+      container.requirements = ReportedNeeds(pod->pod, reported, memory_capacity_);
+    }
     const Effect effect = ReportedEffect(reported.resources);
     const bool exited = container.state == ContainerState::kExited;
     ContainerRecord& record = store_.Add(*pod, std::move(container));
-    Placement& where = exited ? record.former : record.container.placement;
-    where.cpus = effect.cpus;
-    where.mems = effect.mems;
+    (exited ? record.former : record.container.placement) = PlacementOf(effect, saved);
     if (!exited) result_.in_force.emplace_back(record.container.key, effect);
+  }
+
+  // Where it runs is the runtime's word. What it has there for itself is remembered; a memory that
+  // does not fit the place is of a move that never came to be.
+  static Placement PlacementOf(const Effect& effect, const SavedContainer* saved) {
+    Placement placement;
+    placement.cpus = effect.cpus;
+    placement.mems = effect.mems;
+    if (saved == nullptr) return placement;
+    if (!placement.cpus && !saved->exclusive.empty()) placement.cpus = saved->exclusive;
+    if (!saved->exclusive.IsSubsetOf(placement.cpus.value_or(CpuSet()))) return placement;
+    placement.exclusive = saved->exclusive;
+    placement.cpu_shares = saved->cpu_shares;
+    placement.cpu_quota = saved->cpu_quota;
+    placement.cpu_period = saved->cpu_period;
+    placement.pool = saved->pool;
+    placement.reason = saved->reason;
+    return placement;
   }
 
   void MarkExclusive() {
@@ -151,14 +178,16 @@ class Adopter {
   const Synchronizer::Gone& gone_;
   const uint64_t since_;
   const Bytes memory_capacity_;
+  const Keeper& keeper_;
   Adoption result_;
 };
 
 }  // namespace
 
 Adoption Adopt(ContainerStore& store, const RuntimeInventory& inventory,
-               const Synchronizer::Gone& gone, uint64_t since, Bytes memory_capacity) {
-  return Adopter(store, gone, since, memory_capacity).Run(inventory);
+               const Synchronizer::Gone& gone, uint64_t since, Bytes memory_capacity,
+               const Keeper& keeper) {
+  return Adopter(store, gone, since, memory_capacity, keeper).Run(inventory);
 }
 
 }  // namespace resmgr

@@ -7,6 +7,7 @@
 #include "pkg/base/units.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/effect.h"
+#include "pkg/resmgr/keeper.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/synchronizer.h"
 
@@ -24,9 +25,10 @@ struct Adoption {
 // Makes the store hold the pods and containers that the runtime listed. `since` is the store's
 // clock when the list was asked for: what happened to a record later overrules the list. A
 // container whose creation is under way is left alone. A container that is new here gets the
-// cpuset in force as its placement, for the policy to confirm. New ones are added in the order of
-// their ids, so the same list gives the same keys.
+// cpuset in force as its placement, with what `keeper` kept of it, for the policy to confirm. New
+// ones are added in the order of their ids, so the same list gives the same keys.
 Adoption Adopt(ContainerStore& store, const RuntimeInventory& inventory,
-               const Synchronizer::Gone& gone, uint64_t since, Bytes memory_capacity);
+               const Synchronizer::Gone& gone, uint64_t since, Bytes memory_capacity,
+               const Keeper& keeper);
 
 }  // namespace resmgr

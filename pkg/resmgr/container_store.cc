@@ -53,6 +53,11 @@ ContainerRecord* ContainerStore::FindById(const ContainerId& id) {
   return found == by_id_.end() ? nullptr : Find(found->second);
 }
 
+const ContainerRecord* ContainerStore::FindById(const ContainerId& id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : Find(found->second);
+}
+
 void ContainerStore::SetId(ContainerRecord& record, const ContainerId& id) {
   record.container.id = id;
   by_id_[id] = record.container.key;

@@ -79,6 +79,7 @@ class ContainerStore {
   ContainerRecord* Find(ContainerKey key);
   const ContainerRecord* Find(ContainerKey key) const;
   ContainerRecord* FindById(const ContainerId& id);
+  const ContainerRecord* FindById(const ContainerId& id) const;
   void SetId(ContainerRecord& record, const ContainerId& id);
   void Erase(ContainerKey key);
 

@@ -9,24 +9,40 @@
 namespace resmgr {
 
 Decider::Decider(const Machine& machine, Policy& policy, ContainerStore& store)
-    : machine_(machine), policy_(policy), store_(store) {}
+    : machine_(machine), policy_(&policy), store_(store) {}
+
+StatusOr<ContainerKeys> Decider::Switch(Policy& policy) {
+  RESMGR_ASSIGN_OR_RETURN(ContainerKeys changed, Apply(policy.Reconcile(store_.placeable())));
+  policy_ = &policy;
+  return changed;
+}
+
+StatusOr<Plan> Decider::Preview(StatusOr<Plan> plan) const {
+  if (!plan.ok()) return plan.status();
+  RESMGR_RETURN_IF_ERROR(CheckPlan(machine_, store_.placeable(), *plan));
+  return plan;
+}
+
+StatusOr<ContainerKeys> Decider::Rebalance() {
+  return Apply(policy_->Rebalance(store_.placeable()));
+}
 
 StatusOr<ContainerKeys> Decider::Reconcile() {
-  return Apply(policy_.Reconcile(store_.placeable()));
+  return Apply(policy_->Reconcile(store_.placeable()));
 }
 
 StatusOr<ContainerKeys> Decider::Allocate(const ContainerRecord& record,
                                           const Container* predecessor) {
   return Apply(
-      policy_.Allocate(store_.placeable(), record.pod->pod, record.container, predecessor));
+      policy_->Allocate(store_.placeable(), record.pod->pod, record.container, predecessor));
 }
 
 StatusOr<ContainerKeys> Decider::Update(const ContainerRecord& record) {
-  return Apply(policy_.Update(store_.placeable(), record.pod->pod, record.container));
+  return Apply(policy_->Update(store_.placeable(), record.pod->pod, record.container));
 }
 
 StatusOr<ContainerKeys> Decider::Release(ContainerKey key) {
-  return Apply(policy_.Release(store_.placeable(), key));
+  return Apply(policy_->Release(store_.placeable(), key));
 }
 
 ContainerKeys Decider::Recover() {

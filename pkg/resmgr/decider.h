@@ -22,7 +22,14 @@ class Decider {
   // All references must outlive it.
   Decider(const Machine& machine, Policy& policy, ContainerStore& store);
 
+  // Another policy takes all containers over and decides from now on. It must outlive this too.
+  StatusOr<ContainerKeys> Switch(Policy& policy);
+  // What the policy would do; neither it nor the store keep any of it. `policy` need not be the
+  // active one, which is why it may believe in the plan afterwards.
+  StatusOr<Plan> Preview(StatusOr<Plan> plan) const;
+
   StatusOr<ContainerKeys> Reconcile();
+  StatusOr<ContainerKeys> Rebalance();
   // The record is new in the store. `predecessor` may be nullptr; it is not placeable any more.
   StatusOr<ContainerKeys> Allocate(const ContainerRecord& record, const Container* predecessor);
   StatusOr<ContainerKeys> Update(const ContainerRecord& record);
@@ -37,9 +44,10 @@ class Decider {
   StatusOr<ContainerKeys> Apply(StatusOr<Plan> plan);
 
   const Machine& machine_;
-  Policy& policy_;
+  Policy* policy_;
   ContainerStore& store_;
-  // Exclusive CPUs are given only here, so these are all who may have some.
+  // Exclusive CPUs are given only here, and by who puts a former placement back, which this had
+  // given: so these are all who may have some.
   ExclusiveHolders holders_;
 };
 

@@ -50,6 +50,7 @@ class Pusher {
   // Without a connection nothing is sent, and what was under way counts as unknown.
   void Connected();
   void Disconnected();
+  bool connected() const { return connected_; }
 
   // The runtime's word, or its answer to the creation: this is in force.
   void Confirm(ContainerKey key, const Effect& applied);

@@ -9,8 +9,8 @@ namespace resmgr {
 
 ResourceManager::ResourceManager(EventLoop& loop, const Machine& machine,
                                  std::unique_ptr<Policy> policy, RuntimeClient& runtime,
-                                 Options options)
-    : impl_(std::make_unique<Impl>(loop, machine, std::move(policy), runtime, options)) {}
+                                 StateStore* state, Options options)
+    : impl_(std::make_unique<Impl>(loop, machine, std::move(policy), runtime, state, options)) {}
 
 ResourceManager::~ResourceManager() = default;
 
@@ -86,6 +86,26 @@ void ResourceManager::ContainerStopped(const ContainerId& id) {
 
 void ResourceManager::ContainerRemoved(const ContainerId& id) {
   impl_->Remove(id);
+}
+
+StatusOr<std::vector<ResourceManager::Move>> ResourceManager::PreviewPolicy(Policy& policy) const {
+  return impl_->PreviewPolicy(policy);
+}
+
+void ResourceManager::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) {
+  impl_->SetPolicy(std::move(policy), std::move(done));
+}
+
+StatusOr<std::vector<ResourceManager::Move>> ResourceManager::PreviewRebalance() {
+  return impl_->PreviewRebalance();
+}
+
+StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Rebalance() {
+  return impl_->Rebalance();
+}
+
+bool ResourceManager::Settled(ContainerKey key) const {
+  return impl_->Settled(key);
 }
 
 const Snapshot& ResourceManager::snapshot() const {

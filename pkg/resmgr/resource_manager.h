@@ -15,6 +15,7 @@
 #include "pkg/model/pod.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/runtime_client.h"
+#include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/topology/machine.h"
 
@@ -58,8 +59,10 @@ class ResourceManager {
     std::chrono::milliseconds last_retry{5'000};
   };
 
+  // `state` is what is remembered over restarts; nullptr: nothing is. All references must outlive
+  // it.
   ResourceManager(EventLoop& loop, const Machine& machine, std::unique_ptr<Policy> policy,
-                  RuntimeClient& runtime, Options options);
+                  RuntimeClient& runtime, StateStore* state, Options options);
   ~ResourceManager();
   ResourceManager(const ResourceManager&) = delete;
   ResourceManager& operator=(const ResourceManager&) = delete;
@@ -116,9 +119,31 @@ class ResourceManager {
   void ContainerStopped(const ContainerId& id);
   void ContainerRemoved(const ContainerId& id);
 
+  // One container that another place is planned for.
+  struct Move {
+    std::string container;  // "namespace/pod/name"
+    Placement from;
+    Placement to;
+  };
+  // What SetPolicy with this policy would do to CPUs and memory nodes. The policy holds the plan
+  // afterwards and is good for nothing else.
+  StatusOr<std::vector<Move>> PreviewPolicy(Policy& policy) const;
+  // Makes another policy the active one, or the same one with other options. It takes over all
+  // containers; where its rules allow, they stay. Runs `done` with OK once every container is where
+  // it should be, or at once without a connection to the runtime. When the policy refuses, or the
+  // runtime refuses one of the moves, all is as it was before, and `done` gets the reason.
+  // FailedPrecondition: another change is under way.
+  void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done);
+
+  // What the active policy would improve on demand, and doing it.
+  StatusOr<std::vector<Move>> PreviewRebalance();
+  StatusOr<std::vector<Move>> Rebalance();
+
   // For introspection; valid until the next call of anything else here.
   const Snapshot& snapshot() const;
   const Policy& policy() const;
+  // What should be in force is in force.
+  bool Settled(ContainerKey key) const;
 
  private:
   class Impl;

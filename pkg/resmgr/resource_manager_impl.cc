@@ -40,10 +40,11 @@ class Token : public ResourceManager::StartWait {
 }  // namespace
 
 ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique_ptr<Policy> policy,
-                            RuntimeClient& runtime, const Options& options)
+                            RuntimeClient& runtime, StateStore* state, const Options& options)
     : log_(GetLogger("resmgr")),
       memory_capacity_(MemoryCapacity(machine)),
       policy_(std::move(policy)),
+      keeper_(state, store_),
       decider_(machine, *policy_, store_),
       pusher_(loop, runtime, store_, *this, machine.online(),
               {options.first_retry, options.last_retry}),
@@ -59,11 +60,13 @@ void ResourceManager::Impl::Disconnected() {
   pusher_.Disconnected();
   gate_.RefuseAll(Unavailable("the connection to the runtime was lost"));
   synchronizer_.Disconnected();
+  // What is left of it follows after the next connect.
+  if (change_) EndPolicyChange();
 }
 
 Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
                                           const Synchronizer::Gone& gone, bool first) {
-  const Adoption adoption = Adopt(store_, inventory, gone, listed_at_, memory_capacity_);
+  const Adoption adoption = Adopt(store_, inventory, gone, listed_at_, memory_capacity_, keeper_);
   for (const ContainerKey key : adoption.lost)
     pusher_.Forget(key);
   StatusOr<ContainerKeys> changed = decider_.Reconcile();
@@ -76,11 +79,21 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
     if (!first && pusher_.Follows(key)) continue;
     pusher_.Confirm(key, Completed(in_force, store_.Find(key)->container));
   }
-  if (first) pusher_.Connected();
+  if (first) {
+    pusher_.Connected();
+    keeper_.ForgetTheRest();
+    for (const auto& [key, record] : store_.containers())
+      keeper_.Keep(record);
+  }
   Push(*std::move(changed));
   log_.Info("the runtime holds {} pods and {} containers", store_.pods().size(),
             store_.containers().size());
   return OkStatus();
+}
+
+void ResourceManager::Impl::OnApplied(ContainerKey key) {
+  gate_.Examine(key);
+  ExaminePolicyChange();
 }
 
 void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
@@ -92,6 +105,7 @@ void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
       status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kDeadlineExceeded;
   // Some runtimes refuse to update a container that has exited, which nobody told us.
   if (!no_answer) synchronizer_.Doubt();
+  if (change_ && change_->pending.contains(key)) RollBackPolicy(key, status);
 }
 
 void ResourceManager::Impl::OnGone(ContainerKey key) {
@@ -190,6 +204,7 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, const ContainerId&
   }
   record->supersedes = {};
   if (record->managed) pusher_.Confirm(key, std::exchange(record->created_with, {}));
+  keeper_.Keep(*record);
   gate_.Examine();
 }
 
@@ -222,6 +237,8 @@ std::unique_ptr<ResourceManager::StartWait> ResourceManager::Impl::AdmitStart(
     const ContainerId& id, std::function<void(Status)> go) {
   const ContainerRecord* const record = store_.FindById(id);
   if (record == nullptr) {
+    // Created while nobody looked: it is to be taken over.
+    synchronizer_.Doubt();
     go(OkStatus());
     return nullptr;
   }
@@ -309,6 +326,7 @@ void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded
   } else if (record->Placeable()) {
     changed = Rethink(*record, ended.before);
   }
+  keeper_.Keep(*record);
   pusher_.EndForwarded(admission.key, ended.sent, succeeded);
   Push(std::move(changed));
 }
@@ -407,6 +425,7 @@ void ResourceManager::Impl::Exit(ContainerRecord& record, ContainerKeys& changed
   record.container.state = ContainerState::kExited;
   record.starting = false;
   pusher_.Forget(record.container.key);
+  keeper_.Forget(record.container.id);
   if (!was_placeable) return;
   record.former = std::exchange(record.container.placement, {});
   Append(changed, decider_.Release(record.container.key));
@@ -424,9 +443,12 @@ void ResourceManager::Impl::Append(ContainerKeys& changed, StatusOr<ContainerKey
 void ResourceManager::Impl::Push(ContainerKeys changed) {
   std::sort(changed.begin(), changed.end());
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
-  for (const ContainerKey key : changed)
+  for (const ContainerKey key : changed) {
     pusher_.Wake(key);
+    if (const ContainerRecord* const record = store_.Find(key)) keeper_.Keep(*record);
+  }
   gate_.Examine();
+  ExaminePolicyChange();
 }
 
 }  // namespace resmgr

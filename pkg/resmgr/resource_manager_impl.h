@@ -2,12 +2,17 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "pkg/log/log.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/decider.h"
+#include "pkg/resmgr/keeper.h"
 #include "pkg/resmgr/pusher.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/resmgr/start_gate.h"
@@ -21,7 +26,7 @@ namespace resmgr {
 class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owner {
  public:
   Impl(EventLoop& loop, const Machine& machine, std::unique_ptr<Policy> policy,
-       RuntimeClient& runtime, const Options& options);
+       RuntimeClient& runtime, StateStore* state, const Options& options);
 
   void Connected();
   void Disconnected();
@@ -41,8 +46,15 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void Stop(const ContainerId& id);
   void Remove(const ContainerId& id);
 
+  // policy_changes.cc
+  StatusOr<std::vector<Move>> PreviewPolicy(Policy& policy) const;
+  void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done);
+  StatusOr<std::vector<Move>> PreviewRebalance();
+  StatusOr<std::vector<Move>> Rebalance();
+
   const Snapshot& snapshot() const { return store_.all(); }
   const Policy& policy() const { return *policy_; }
+  bool Settled(ContainerKey key) const { return pusher_.Settled(key); }
 
  private:
   // Synchronizer::Owner
@@ -51,7 +63,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
                      bool first) override;
 
   // Pusher::Listener
-  void OnApplied(ContainerKey key) override { gate_.Examine(key); }
+  void OnApplied(ContainerKey key) override;
   void OnFailed(ContainerKey key, const Status& status) override;
   void OnGone(ContainerKey key) override;
 
@@ -66,10 +78,25 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   ContainerKeys Rethink(ContainerRecord& record, const Placement& before);
   bool StillFree(const ContainerRecord& record, const Placement& placement);
 
+  // policy_changes.cc
+  // A change of the policy that is being brought to the runtime.
+  struct PolicyChange {
+    std::unique_ptr<Policy> former;
+    std::map<ContainerKey, Placement> placements;  // under the former policy
+    std::set<ContainerKey> pending;                // not yet where they should be
+    std::function<void(Status)> done;
+  };
+  std::vector<Move> MovesOf(const Plan& plan) const;
+  void ExaminePolicyChange();
+  void EndPolicyChange();
+  void RollBackPolicy(ContainerKey key, const Status& why);
+
   Logger& log_;
   const Bytes memory_capacity_;
   ContainerStore store_;
-  const std::unique_ptr<Policy> policy_;
+  std::unique_ptr<Policy> policy_;
+  std::optional<PolicyChange> change_;
+  Keeper keeper_;
   Decider decider_;
   Pusher pusher_;
   StartGate gate_;

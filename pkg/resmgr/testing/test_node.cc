@@ -26,8 +26,12 @@ ResourceManager::Options TestNode::FastOptions() {
 void TestNode::MakeManager() {
   std::unique_ptr<Policy> policy = make_policy_(machine_);
   policy_ = policy.get();
-  manager_ =
-      std::make_unique<ResourceManager>(loop_, machine_, std::move(policy), runtime, options_);
+  if (files_ != nullptr) {
+    state_ = std::make_unique<StateStore>(*files_, "/state", machine_.Fingerprint(),
+                                          [](std::string_view) {});
+  }
+  manager_ = std::make_unique<ResourceManager>(loop_, machine_, std::move(policy), runtime,
+                                               state_.get(), options_);
 }
 
 PodSandboxId TestNode::AddPod(std::string_view name, QosClass qos) {
@@ -132,9 +136,16 @@ void TestNode::Reconnect() {
 
 void TestNode::Restart() {
   runtime.DropAll();
+  manager_.reset();
+  state_.reset();
   MakeManager();
   manager_->RuntimeConnected();
   runtime.AnswerList();
+}
+
+void TestNode::KeepState(FileSystem& files) {
+  files_ = &files;
+  Restart();
 }
 
 const Container* TestNode::Known(const ContainerId& id) const {

@@ -54,6 +54,9 @@ class TestNode {
   void Reconnect();
   // The daemon is started anew on the same runtime.
   void Restart();
+  // From now on it remembers over restarts, in a directory of these files, which must outlive the
+  // node.
+  void KeepState(FileSystem& files);
 
   // The container as the brain knows it; nullptr when it does not.
   const Container* Known(const ContainerId& id) const;
@@ -77,8 +80,10 @@ class TestNode {
   const ResourceManager::Options options_;
   EventLoop loop_;
   Policy* policy_ = nullptr;  // the manager's
+  std::unique_ptr<StateStore> state_;
   std::unique_ptr<ResourceManager> manager_;
   uint64_t last_id_ = 0;
+  FileSystem* files_ = nullptr;
 };
 
 }  // namespace resmgr::test

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Other policies for the containers that are there, and better places for them on demand.
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/resmgr/resource_manager_impl.h"
+
+namespace resmgr {
+
+std::vector<ResourceManager::Move> ResourceManager::Impl::MovesOf(const Plan& plan) const {
+  std::vector<Move> moves;
+  for (const PlacementChange& change : plan.changes) {
+    const ContainerRecord& record = *store_.Find(change.key);
+    const Placement& present = record.container.placement;
+    if (present.cpus == change.placement.cpus && present.mems == change.placement.mems) continue;
+    moves.push_back({.container = FullName(record.pod->pod, record.container.name),
+                     .from = present,
+                     .to = change.placement});
+  }
+  return moves;
+}
+
+StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::PreviewPolicy(
+    Policy& policy) const {
+  RESMGR_ASSIGN_OR_RETURN(const Plan plan, decider_.Preview(policy.Reconcile(store_.placeable())));
+  return MovesOf(plan);
+}
+
+StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::PreviewRebalance() {
+  const StatusOr<Plan> plan = decider_.Preview(policy_->Rebalance(store_.placeable()));
+  // The policy believes in its plan: it is to hold again what is.
+  Push(decider_.Recover());
+  if (!plan.ok()) return plan.status();
+  return MovesOf(*plan);
+}
+
+StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::Rebalance() {
+  RESMGR_ASSIGN_OR_RETURN(std::vector<Move> moves, PreviewRebalance());
+  RESMGR_ASSIGN_OR_RETURN(ContainerKeys changed, decider_.Rebalance());
+  Push(std::move(changed));
+  return moves;
+}
+
+void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
+                                      std::function<void(Status)> done) {
+  if (change_) {
+    done(FailedPrecondition("another change of the policy is under way"));
+    return;
+  }
+  std::map<ContainerKey, Placement> before;
+  for (const auto& [key, record] : store_.containers()) {
+    if (record.Placeable()) before.emplace(key, record.container.placement);
+  }
+  StatusOr<ContainerKeys> changed = decider_.Switch(*policy);
+  if (!changed.ok()) {
+    done(Annotate(changed.status(), fmt::format("policy {}", policy->name())));
+    return;
+  }
+  log_.Info("policy {} takes {} containers over from {}; {} of them change", policy->name(),
+            before.size(), policy_->name(), changed->size());
+  change_ = PolicyChange{.former = std::exchange(policy_, std::move(policy)),
+                         .placements = std::move(before),
+                         .pending = {changed->begin(), changed->end()},
+                         .done = std::move(done)};
+  Push(*std::move(changed));
+}
+
+// Called whenever something changed that it may depend on.
+void ResourceManager::Impl::ExaminePolicyChange() {
+  if (!change_) return;
+  std::erase_if(change_->pending, [this](ContainerKey key) {
+    const ContainerRecord* const record = store_.Find(key);
+    return record == nullptr || !record->Placeable() || record->container.id.empty() ||
+           pusher_.Settled(key);
+  });
+  if (change_->pending.empty() || !pusher_.connected()) EndPolicyChange();
+}
+
+void ResourceManager::Impl::EndPolicyChange() {
+  const PolicyChange change = *std::exchange(change_, std::nullopt);
+  change.done(OkStatus());
+}
+
+// Whoever exists goes back to where it was; the former policy finds places for those who came
+// since.
+void ResourceManager::Impl::RollBackPolicy(ContainerKey key, const Status& why) {
+  PolicyChange change = *std::exchange(change_, std::nullopt);
+  ContainerKeys changed;
+  for (auto& [former, placement] : change.placements) {
+    ContainerRecord* const record = store_.Find(former);
+    if (record == nullptr || !record->Placeable()) continue;
+    record->container.placement = std::move(placement);
+    changed.push_back(former);
+  }
+  const std::unique_ptr<Policy> refused = std::exchange(policy_, std::move(change.former));
+  Append(changed, decider_.Switch(*policy_));
+  const ContainerRecord* const record = store_.Find(key);
+  const std::string name =
+      record == nullptr ? "" : FullName(record->pod->pod, record->container.name);
+  const std::string reason = fmt::format(
+      "the runtime refused to move container {} for policy {}, so all containers go "
+      "back to policy {}: {}",
+      Printable(name), refused->name(), policy_->name(), Describe(why));
+  log_.Warn("{}", reason);
+  Push(std::move(changed));
+  change.done(MakeStatus(StatusCode::kAborted, reason));
+}
+
+}  // namespace resmgr

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes of the policy under containers that run, and what a state remembers over restarts.
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "pkg/state/testing/crashing_file_system.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using test::FirstFitPolicy;
+using test::TestNode;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
+constexpr QosClass kBurstable = QosClass::kBurstable;
+
+class PolicyChangeTest : public testing::Test {
+ protected:
+  ResourceManager& manager() { return node_.manager(); }
+  test::FakeRuntimeClient& runtime() { return node_.runtime; }
+
+  // A policy that puts this container somewhere else, once, and everybody else where they are.
+  std::unique_ptr<FirstFitPolicy> Moving(const ContainerId& id, const CpuSet& cpus) {
+    auto policy = std::make_unique<FirstFitPolicy>(node_.machine());
+    const ContainerKey key = node_.Known(id)->key;
+    policy->spoil = [key, cpus, done = false](Plan& plan) mutable {
+      if (std::exchange(done, true)) return;
+      std::erase_if(plan.changes,
+                    [key](const PlacementChange& change) { return change.key == key; });
+      plan.changes.push_back({key, {}});
+      plan.changes.back().placement.cpus = cpus;
+    };
+    return policy;
+  }
+
+  void SetPolicy(std::unique_ptr<Policy> policy) {
+    outcome_.reset();
+    manager().SetPolicy(std::move(policy), [this](const Status& status) { outcome_ = status; });
+  }
+
+  TestNode node_{test::S1Ht(),  // CPUs 0-7
+                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+  std::optional<Status> outcome_;
+};
+
+TEST_F(PolicyChangeTest, WhoIsPlacedLegallyStays) {
+  const ContainerId exclusive = node_.Run("exclusive", kGuaranteed, 2000);
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  runtime().AnswerAll();
+  const size_t asked = runtime().history.size();
+  auto policy = std::make_unique<FirstFitPolicy>(node_.machine());
+  const Policy* const next = policy.get();
+  SetPolicy(std::move(policy));
+  EXPECT_EQ(outcome_, OkStatus());
+  EXPECT_EQ(&manager().policy(), next);
+  EXPECT_EQ(runtime().history.size(), asked);
+  EXPECT_EQ(node_.Exclusive(exclusive), "1-2");
+  EXPECT_EQ(node_.Placed(shared), "0,3-7");
+}
+
+TEST_F(PolicyChangeTest, EndsWhenTheRuntimeHasMovedEverybody) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  SetPolicy(Moving(shared, CpuSet{7}));
+  EXPECT_FALSE(outcome_.has_value());
+  runtime().AnswerAll();
+  EXPECT_EQ(outcome_, OkStatus());
+  EXPECT_EQ(runtime().CpusOf(shared), "7");
+}
+
+TEST_F(PolicyChangeTest, APolicyThatRefusesChangesNothing) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const Policy* const before = &manager().policy();
+  SetPolicy(Moving(shared, CpuSet()));  // a plan that leaves it no CPU
+  ASSERT_TRUE(outcome_.has_value());
+  EXPECT_EQ(outcome_->code(), StatusCode::kInternal);
+  EXPECT_EQ(&manager().policy(), before);
+  EXPECT_EQ(node_.Placed(shared), "0-7");
+  EXPECT_THAT(runtime().updates, IsEmpty());
+}
+
+TEST_F(PolicyChangeTest, AMoveThatTheRuntimeRefusesBringsEverythingBack) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId other = node_.Run("other", kBurstable, 100);
+  const Policy* const before = &manager().policy();
+  auto policy = Moving(shared, CpuSet{7});
+  const ContainerKey second = node_.Known(other)->key;
+  policy->spoil = [first = std::move(policy->spoil), second](Plan& plan) {
+    first(plan);
+    plan.changes.push_back({second, {}});
+    plan.changes.back().placement.cpus = CpuSet{6};
+  };
+  SetPolicy(std::move(policy));
+  ASSERT_THAT(runtime().updates, SizeIs(2));
+  runtime().Answer(1);
+  EXPECT_FALSE(outcome_.has_value());
+  runtime().Answer(0, Internal("the disk is on fire"));
+  ASSERT_TRUE(outcome_.has_value());
+  EXPECT_EQ(outcome_->code(), StatusCode::kAborted);
+  EXPECT_THAT(Message(*outcome_), HasSubstr("ns/shared/shared"));
+  EXPECT_THAT(Message(*outcome_), HasSubstr("the disk is on fire"));
+  EXPECT_EQ(&manager().policy(), before);
+  ASSERT_TRUE(node_.RunUntil([&] {
+    runtime().AnswerAll();
+    return manager().Settled(node_.Known(shared)->key);
+  }));
+  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
+  EXPECT_EQ(runtime().CpusOf(other), "0-7");
+}
+
+TEST_F(PolicyChangeTest, WhoComesMeanwhileIsPlacedByTheFormerPolicyAfterARollback) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  SetPolicy(Moving(shared, CpuSet{7}));
+  const ContainerId late = *node_.Create("late", kGuaranteed, 2000);
+  ASSERT_FALSE(outcome_.has_value());
+  runtime().Answer(0, Internal("no"));
+  ASSERT_TRUE(outcome_.has_value());
+  ASSERT_TRUE(node_.RunUntil([&] {
+    runtime().AnswerAll();
+    return manager().Settled(node_.Known(shared)->key);
+  }));
+  EXPECT_EQ(node_.Exclusive(late), "1-2");
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+}
+
+TEST_F(PolicyChangeTest, WithoutAConnectionItIsDecidedNowAndPushedLater) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  manager().RuntimeDisconnected();
+  SetPolicy(Moving(shared, CpuSet{7}));
+  EXPECT_EQ(outcome_, OkStatus());
+  EXPECT_EQ(node_.Placed(shared), "7");
+}
+
+TEST_F(PolicyChangeTest, ALostConnectionEndsTheChangeInForce) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  SetPolicy(Moving(shared, CpuSet{7}));
+  EXPECT_FALSE(outcome_.has_value());
+  manager().RuntimeDisconnected();
+  EXPECT_EQ(outcome_, OkStatus());
+}
+
+TEST_F(PolicyChangeTest, OneAtATime) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  SetPolicy(Moving(shared, CpuSet{7}));
+  SetPolicy(std::make_unique<FirstFitPolicy>(node_.machine()));
+  ASSERT_TRUE(outcome_.has_value());
+  EXPECT_EQ(outcome_->code(), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(PolicyChangeTest, AContainerThatGoesIsNotWaitedFor) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  SetPolicy(Moving(shared, CpuSet{7}));
+  node_.Stop(shared);
+  EXPECT_EQ(outcome_, OkStatus());
+}
+
+TEST_F(PolicyChangeTest, APreviewTellsTheMovesAndMakesNone) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  node_.Run("other", kBurstable, 100);
+  const auto policy = Moving(shared, CpuSet{7});
+  const auto moves = manager().PreviewPolicy(*policy);
+  ASSERT_TRUE(moves.ok());
+  ASSERT_THAT(*moves, SizeIs(1));
+  EXPECT_EQ(moves->front().container, "ns/shared/shared");
+  EXPECT_EQ(moves->front().from.cpus, (CpuSet{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(moves->front().to.cpus, CpuSet{7});
+  EXPECT_EQ(node_.Placed(shared), "0-7");
+  EXPECT_THAT(runtime().updates, IsEmpty());
+}
+
+// The state
+
+class RememberingTest : public PolicyChangeTest {
+ protected:
+  RememberingTest() { node_.KeepState(files_); }
+  test::CrashingFileSystem files_{1};
+};
+
+TEST_F(RememberingTest, ARestartKnowsWhatTheRuntimeCannotTell) {
+  const ContainerId id = node_.Run("exclusive", kGuaranteed, 2000);
+  runtime().AnswerAll();
+  // As a policy that overrides shares leaves it.
+  runtime().Find(id)->resources.cpu_shares = 2;
+  const Placement before = node_.Known(id)->placement;
+  const LinuxResources requested = node_.Known(id)->requested;
+  node_.Restart();
+  ASSERT_NE(node_.Known(id), nullptr);
+  EXPECT_EQ(node_.Known(id)->requirements.cpu_request.value, 2000);
+  EXPECT_EQ(node_.Known(id)->requested, requested);
+  EXPECT_EQ(node_.Known(id)->placement.exclusive, before.exclusive);
+  EXPECT_EQ(node_.Known(id)->placement.reason, before.reason);
+}
+
+TEST_F(RememberingTest, WhatTheRuntimeSaysOfTheCpusCounts) {
+  const ContainerId id = node_.Run("exclusive", kGuaranteed, 2000);
+  runtime().AnswerAll();
+  runtime().Find(id)->resources.cpuset_cpus = "5-6";
+  node_.Restart();
+  EXPECT_EQ(node_.Placed(id), "5-6") << "nothing moves";
+  EXPECT_EQ(node_.Exclusive(id), "5-6");
+}
+
+TEST_F(RememberingTest, AFailedUpdateIsNotRemembered) {
+  const ContainerId id = node_.Run("app", kBurstable, 100);
+  const auto admission = manager().AdmitUpdate(id, TestNode::Resources(700));
+  ASSERT_TRUE(admission.ok());
+  manager().UpdateFailed(*admission);
+  node_.Restart();
+  EXPECT_EQ(node_.Known(id)->requirements.cpu_request.value, 100);
+}
+
+TEST_F(RememberingTest, ASuccessfulUpdateIsRemembered) {
+  const ContainerId id = node_.Run("app", kBurstable, 100);
+  const auto admission = manager().AdmitUpdate(id, TestNode::Resources(700));
+  ASSERT_TRUE(admission.ok());
+  manager().UpdateSucceeded(*admission);
+  node_.Restart();
+  EXPECT_EQ(node_.Known(id)->requirements.cpu_request.value, 700);
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/state/file_system.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pkg/sys/errno_status.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr {
+namespace {
+
+class RealFile final : public FileSystem::File {
+ public:
+  RealFile(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+
+  Status Append(std::string_view bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return ErrnoStatus(errno, fmt::format("cannot write {}", path_));
+      bytes.remove_prefix(static_cast<size_t>(written));
+    }
+    return OkStatus();
+  }
+
+  Status Sync() override {
+    if (::fdatasync(fd_.get()) == 0) return OkStatus();
+    return ErrnoStatus(errno, fmt::format("cannot sync {}", path_));
+  }
+
+ private:
+  const std::string path_;
+  const UniqueFd fd_;
+};
+
+class KernelFileSystem final : public FileSystem {
+ public:
+  StatusOr<std::string> Read(const std::string& path, size_t limit) override {
+    return ReadFile(path, limit);
+  }
+
+  StatusOr<std::unique_ptr<File>> Create(const std::string& path) override {
+    // A link that somebody put there must not be written through.
+    ::unlink(path.c_str());
+    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600));
+    if (!fd.valid()) return ErrnoStatus(errno, fmt::format("cannot create {}", path));
+    return std::make_unique<RealFile>(path, std::move(fd));
+  }
+
+  Status Rename(const std::string& from, const std::string& to) override {
+    if (std::rename(from.c_str(), to.c_str()) == 0) return OkStatus();
+    return ErrnoStatus(errno, fmt::format("cannot rename {} to {}", from, to));
+  }
+
+  Status Remove(const std::string& path) override {
+    if (::unlink(path.c_str()) == 0) return OkStatus();
+    return ErrnoStatus(errno, fmt::format("cannot remove {}", path));
+  }
+
+  Status SyncDirectory(const std::string& directory) override {
+    const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd.valid() && ::fsync(fd.get()) == 0) return OkStatus();
+    return ErrnoStatus(errno, fmt::format("cannot sync directory {}", directory));
+  }
+
+  Status MakeDirectory(const std::string& directory) override {
+    if (::mkdir(directory.c_str(), 0700) == 0) return OkStatus();
+    std::error_code error;
+    if (errno == ENOENT) {
+      std::filesystem::create_directories(directory, error);
+      if (!error && ::chmod(directory.c_str(), 0700) == 0) return OkStatus();
+    }
+    if (std::filesystem::is_directory(directory, error)) return OkStatus();
+    return ErrnoStatus(error ? error.value() : ENOTDIR,
+                       fmt::format("cannot make directory {}", directory));
+  }
+};
+
+}  // namespace
+
+FileSystem& RealFileSystem() {
+  static auto* const kFileSystem = new KernelFileSystem;
+  return *kFileSystem;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/state/file_system.h"
+
+namespace resmgr {
+
+// Named records that survive crashes of the process and of the machine. In a directory:
+//
+//   state           a header with the version and the owner's label, then one entry per change;
+//                   the last entry of a name counts
+//   state.previous  what `state` was before it was last rewritten
+//   state.new       the rewriting that a crash interrupted; never read
+//
+// Each entry carries its length and a CRC-32. A change is one append; when most of the file is
+// history, the live records are written to a new file that takes its place. Not thread-safe; calls
+// may block on the disk.
+class RecordLog {
+ public:
+  using Records = std::map<std::string, std::string, std::less<>>;
+
+  static constexpr size_t kMaxFile = size_t{256} << 20;
+  static constexpr size_t kMaxName = 4096;
+  static constexpr size_t kMaxValue = size_t{16} << 20;
+
+  // What was found, as far as it can be used. Never an error: without its history the owner still
+  // has to work.
+  struct Found {
+    Records records;
+    // What was wrong, for the log; empty when all was read, or when there was nothing.
+    std::vector<std::string> complaints;
+  };
+
+  // `label` tells whose records these are (the machine's fingerprint): those of another label are
+  // not taken. A file of a newer version is put aside as `state.newer`, never overwritten. Of a
+  // damaged file the entries before the damage count; without a header that can be read
+  // `state.previous` does.
+  RecordLog(FileSystem& files, std::string directory, std::string label);
+
+  // Reads. Nothing is written yet.
+  Found Load();
+
+  // Writes what was found, cleaned, to a new file, with the one that was read kept as the previous
+  // one. Until it succeeds, Append fails.
+  Status Rewrite(const Records& live);
+  bool writable() const { return file_ != nullptr; }
+
+  // Changes, to be made durable by Sync. After an error the file's end is unknown: nothing more is
+  // taken until Rewrite.
+  Status Put(std::string_view name, std::string_view value);
+  Status Erase(std::string_view name);
+  Status Sync();
+
+  // Most of the file is history.
+  bool WantsRewrite(size_t live_bytes) const;
+
+  // Removes everything, for -reset-policy. Fine when there is nothing.
+  static Status Reset(FileSystem& files, const std::string& directory);
+
+ private:
+  enum class Verdict { kAbsent, kUsable, kForeign, kNewer, kDamaged };
+
+  Verdict Read(const std::string& name, Found& found);
+  Status Append(uint8_t kind, std::string_view name, std::string_view value);
+  std::string PathOf(std::string_view name) const;
+
+  FileSystem& files_;
+  const std::string directory_;
+  const std::string label_;
+  bool keep_previous_ = true;  // `state` is worth keeping when it is replaced
+  std::unique_ptr<FileSystem::File> file_;
+  size_t size_ = 0;
+};
+
+}  // namespace resmgr

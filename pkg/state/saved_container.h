@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/model/container.h"
+
+namespace resmgr {
+
+// What is kept of a container over restarts: everything that its runtime cannot tell. Where it
+// runs, the runtime knows better.
+struct SavedContainer {
+  // Without the sets of CPUs and memory nodes.
+  CpuSet exclusive;
+  std::optional<int64_t> cpu_shares;
+  std::optional<int64_t> cpu_quota;
+  std::optional<int64_t> cpu_period;
+  std::string pool;
+  std::string reason;
+  // What the kubelet asked for: the runtime reports what we made of it.
+  LinuxResources requested;
+  Requirements requirements;
+  std::vector<LocalityHint> hints;
+
+  friend bool operator==(const SavedContainer&, const SavedContainer&) = default;
+};
+
+SavedContainer ToSaved(const Container& container);
+// ToSaved would give the same.
+bool Matches(const SavedContainer& saved, const Container& container);
+
+// JSON; unknown members are ignored, so that an older version can read a newer one's.
+std::string EncodeSaved(const SavedContainer& saved);
+// InvalidArgument when it is not one.
+StatusOr<SavedContainer> DecodeSaved(std::string_view text);
+
+}  // namespace resmgr
