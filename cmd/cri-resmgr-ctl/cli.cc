@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/cli.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/config/command_line.h"
 #include "pkg/config/suggest.h"
+#include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
 
@@ -17,7 +19,8 @@ namespace {
 constexpr std::string_view kProgram = "cri-resmgr-ctl";
 
 std::string Summary(const CommandList& commands) {
-  std::string text = "Looks at the machine that cri-resmgr places containers on.\n\nCommands:";
+  std::string text =
+      "Looks at a running cri-resmgr, changes it, and tries placements without one.\n\nCommands:";
   for (const auto& command : commands)
     text += fmt::format("\n  {:<12}{}", command->name(), command->summary());
   return text + fmt::format("\n\n\"{} COMMAND -help\" explains a command and its flags.", kProgram);
@@ -34,7 +37,8 @@ StatusOr<Command*> FindCommand(const CommandList& commands, std::string_view nam
                          hint.empty() ? "; -help lists what there is" : hint);
 }
 
-Status RunCommand(Command& command, int argc, const char* const* argv, std::ostream& out) {
+Status RunCommand(Command& command, const std::string& socket, int argc, const char* const* argv,
+                  std::ostream& out) {
   CommandLine line(fmt::format("{} {}", kProgram, command.name()), command.description());
   command.Declare(line);
   RESMGR_RETURN_IF_ERROR(line.Parse(argc, argv));
@@ -42,6 +46,7 @@ Status RunCommand(Command& command, int argc, const char* const* argv, std::ostr
     out << line.Help();
     return OkStatus();
   }
+  command.UseSocket(StripUnixPrefix(socket));
   return command.Run(out);
 }
 
@@ -49,12 +54,19 @@ Status Run(int argc, const char* const* argv, std::string_view version, const Co
            std::ostream& out) {
   // Flags before the command are the program's, those behind it the command's.
   int command_at = 1;
-  while (command_at < argc && argv[command_at][0] == '-')
+  while (command_at < argc && argv[command_at][0] == '-') {
+    const std::string_view flag = argv[command_at];
+    // Its value stands behind it.
+    if (flag == "-socket" || flag == "--socket") ++command_at;
     ++command_at;
+  }
+  command_at = std::min(command_at, argc);
 
   bool print_version = false;
+  std::string socket = "/var/run/cri-resmgr/cri-resmgr-admin.sock";
   std::vector<std::string> arguments;
   CommandLine line(kProgram, Summary(commands));
+  line.Flag("socket", "PATH", "Where the running daemon listens (its -admin-socket).", &socket);
   line.Flag("version", "Print the version and exit.", &print_version);
   line.Arguments("COMMAND [FLAG...]", &arguments);
   RESMGR_RETURN_IF_ERROR(line.Parse(command_at, argv));
@@ -68,7 +80,7 @@ Status Run(int argc, const char* const* argv, std::string_view version, const Co
   }
   if (command_at >= argc) return InvalidArgument("no command given; -help lists what there is");
   RESMGR_ASSIGN_OR_RETURN(Command* const command, FindCommand(commands, argv[command_at]));
-  return RunCommand(*command, argc - command_at, argv + command_at, out);
+  return RunCommand(*command, socket, argc - command_at, argv + command_at, out);
 }
 
 }  // namespace

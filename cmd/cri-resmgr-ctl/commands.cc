@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/commands.h"
 
+#include "cmd/cri-resmgr-ctl/control_commands.h"
+#include "cmd/cri-resmgr-ctl/node_commands.h"
 #include "cmd/cri-resmgr-ctl/topology_command.h"
 
 namespace resmgr {
 
 CommandList AllCommands() {
   CommandList commands;
+  commands.push_back(MakeStatusCommand());
+  commands.push_back(MakePoliciesCommand());
   commands.push_back(std::make_unique<TopologyCommand>());
+  commands.push_back(MakePoolsCommand());
+  commands.push_back(MakeContainersCommand());
+  commands.push_back(MakeExplainCommand());
+  commands.push_back(MakeConfigCommand());
+  commands.push_back(MakeRebalanceCommand());
+  commands.push_back(MakeLogCommand());
   return commands;
 }
 

@@ -3,22 +3,28 @@
 
 #include <csignal>
 #include <optional>
+#include <string_view>
 #include <utility>
 
-#include "pkg/allocator/cpu_allocator.h"
-#include "pkg/cri/interceptors.h"
+#include "pkg/admin/admin_service.h"
+#include "pkg/admin/brain_host.h"
+#include "pkg/admin/config_service.h"
+#include "pkg/admin/config_source.h"
+#include "pkg/admin/configurator.h"
+#include "pkg/admin/policy_setup.h"
+#include "pkg/admin/unary_server.h"
 #include "pkg/cri/known_methods.h"
 #include "pkg/cri/relay.h"
-#include "pkg/cri/runtime_connection.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
 #include "pkg/metrics/metrics.h"
 #include "pkg/metrics/metrics_server.h"
-#include "pkg/policy/constraints.h"
-#include "pkg/resmgr/resource_manager.h"
+#include "pkg/state/record_log.h"
+#include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/notify.h"
+#include "pkg/sys/unix_socket.h"
 #include "pkg/topology/machine_source.h"
 
 namespace resmgr {
@@ -28,27 +34,17 @@ namespace {
 // For what is still in the dump's queue when the daemon ends.
 constexpr std::chrono::seconds kDumpDeadline{5};
 
-Status SetUpLogging(const LoggerConfig& config) {
-  LogSettings settings;
-  RESMGR_ASSIGN_OR_RETURN(settings.level, ParseLogLevel(config.level));
-  if (!config.debug.empty()) {
-    RESMGR_ASSIGN_OR_RETURN(settings.debug, SourceFilter::Parse(config.debug));
-  }
-  if (!config.source.empty()) {
-    RESMGR_ASSIGN_OR_RETURN(settings.enabled, SourceFilter::Parse(config.source));
-  }
-  ConfigureLogging(std::move(settings));
-  return OkStatus();
+std::string StateDirectory(const Flags& flags) {
+  return flags.relay_dir + "/state";
 }
 
-StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const Flags& flags) {
+StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const Flags& flags, const DumpConfig& config) {
   Logger& log = GetLogger("message");
-  return dump::Dumper::Create({.specs = flags.config.dump.specs,
-                               .file = flags.config.dump.file,
-                               .show_secrets = flags.dump_secrets},
-                              [&log](bool warning, std::string_view line) {
-                                warning ? log.Warn("{}", line) : log.Info("{}", line);
-                              });
+  return dump::Dumper::Create(
+      {.specs = config.specs, .file = config.file, .show_secrets = flags.dump_secrets},
+      [&log](bool warning, std::string_view line) {
+        warning ? log.Warn("{}", line) : log.Info("{}", line);
+      });
 }
 
 Relay::Options RelayOptions(const Flags& flags) {
@@ -76,69 +72,135 @@ StatusOr<std::unique_ptr<Monitoring>> StartMonitoring(const std::string& address
   return monitoring;
 }
 
-// What exists only when a policy places containers.
-struct Brain {
-  Brain(EventLoop& loop, h2::FlushQueue& flushes, const Flags& flags, Setup& setup)
-      : runtime(loop, flushes, flags.runtime_socket),
-        manager(loop, *setup.machine, std::move(setup.policy), runtime, nullptr, {}),
-        interceptor(manager, [this] { return runtime.EnsureConnected(); }) {}
+// Where a file or the command line is the source.
+std::string LocalSource(const Flags& flags) {
+  const std::string file = flags.ConfigFile();
+  return file.empty() ? "the command line" : file;
+}
 
-  void Start() {
-    runtime.Start({.connected = [this] { manager.RuntimeConnected(); },
-                   .disconnected = [this] { manager.RuntimeDisconnected(); }});
+// The configuration that was delivered to an earlier run, if it still fits.
+std::optional<Setup> PrepareKept(const Flags& flags, const PolicyRegistry& policies,
+                                 const Machine& machine) {
+  Logger& log = GetLogger("config");
+  const auto kept = LoadConfigSource(flags.relay_dir);
+  if (!kept.ok()) log.Warn("{}", Message(kept.status()));
+  if (!kept.ok() || !kept->has_value()) return std::nullopt;
+  StatusOr<Config> config = Parse(**kept, ChecksWith(policies));
+  if (config.ok()) flags.overrides.ApplyTo(*config);
+  StatusOr<std::unique_ptr<Policy>> policy =
+      config.ok() ? MakePolicy(config->policy, machine, policies)
+                  : StatusOr<std::unique_ptr<Policy>>(config.status());
+  if (!policy.ok()) {
+    log.Warn("the configuration from {} of an earlier run is not used: {}", (*kept)->name,
+             Message(policy.status()));
+    return std::nullopt;
   }
+  Setup setup;
+  setup.config = *std::move(config);
+  setup.config_source = (*kept)->name;
+  setup.policy = *std::move(policy);
+  return setup;
+}
 
-  RuntimeConnection runtime;
-  ResourceManager manager;
-  ResourceInterceptor interceptor;
-};
+// Reads the configuration file again, as SIGHUP asks.
+void Reload(const Flags& flags, const PolicyRegistry& policies, Configurator& configurator) {
+  Logger& log = GetLogger("config");
+  if (flags.ConfigFile().empty()) {
+    log.Info("SIGHUP: there is no configuration file to read again");
+    return;
+  }
+  if (configurator.source() != flags.ConfigFile()) {
+    log.Info("SIGHUP: the configuration from {} is in force, {} is not read", configurator.source(),
+             flags.ConfigFile());
+    return;
+  }
+  StatusOr<Config> config = ReadConfigAgain(flags, ChecksWith(policies));
+  if (!config.ok()) {
+    log.Warn("SIGHUP: everything stays as it was: {}", Message(config.status()));
+    return;
+  }
+  configurator.Reload(*std::move(config), flags.ConfigFile(), [](const Status&) {});
+}
+
+// The sockets for those who change and look. Where one cannot be served, the node goes on.
+std::unique_ptr<UnaryServer> ServeMethods(EventLoop& loop, h2::FlushQueue& flushes,
+                                          const std::string& socket, UnaryServer::Methods methods) {
+  auto server = UnaryServer::Create(loop, flushes, socket, std::move(methods));
+  if (server.ok()) return *std::move(server);
+  GetLogger("admin").Warn("cannot serve {}: {}", socket, Message(server.status()));
+  return nullptr;
+}
 
 }  // namespace
 
 StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies) {
-  Setup setup;
   auto machine = LoadMachine(flags.topology);
   if (!machine.ok()) return Annotate(machine.status(), "-topology " + flags.topology);
-  setup.machine = std::make_unique<const Machine>(*std::move(machine));
-
-  const PolicyConfig& config = flags.config.policy;
-  ConstraintOptions options;
-  options.pick = [&setup](const CpuSet& from, int count) {
-    return AllocateCpus(*setup.machine, from, {}, count, {});
-  };
-  RESMGR_ASSIGN_OR_RETURN(
-      const PolicyCpus cpus,
-      ResolveCpuConstraints(*setup.machine, config.available_cpus, config.reserved_cpus, options));
-  if (config.active == kNullPolicy) return setup;
-  const auto section = config.sections.find(config.active);
-  RESMGR_ASSIGN_OR_RETURN(
-      setup.policy,
-      policies.Create(config.active,
-                      {.machine = *setup.machine,
-                       .available = cpus.available,
-                       .reserved = cpus.reserved,
-                       .section = section == config.sections.end() ? nullptr : &section->second}));
+  auto owned = std::make_unique<const Machine>(*std::move(machine));
+  if (flags.force_config_file.empty() && !flags.check_config) {
+    if (std::optional<Setup> kept = PrepareKept(flags, policies, *owned)) {
+      kept->machine = std::move(owned);
+      return *std::move(kept);
+    }
+  }
+  Setup setup;
+  setup.config = flags.config;
+  setup.config_source = LocalSource(flags);
+  RESMGR_ASSIGN_OR_RETURN(setup.policy, MakePolicy(flags.config.policy, *owned, policies));
+  setup.machine = std::move(owned);
   return setup;
 }
 
-Status RunDaemon(const Flags& flags, Setup setup) {
-  RESMGR_RETURN_IF_ERROR(SetUpLogging(flags.config.logger));
+Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup) {
+  RESMGR_RETURN_IF_ERROR(ApplyLogging(setup.config.logger));
   Logger& log = GetLogger("cri-resmgr");
-  RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper, MakeDumper(flags));
-
+  RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper,
+                          MakeDumper(flags, setup.config.dump));
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<Monitoring> monitoring,
                           StartMonitoring(flags.metrics_address));
 
   EventLoop loop;
   h2::FlushQueue flushes(loop);
-  std::optional<Brain> brain;
-  if (setup.policy != nullptr) brain.emplace(loop, flushes, flags, setup);
+  // Calls of the relay hold on to the brain, and the brain to the state: so they end in this order.
+  std::optional<StateStore> state;
+  std::optional<BrainHost> host;
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<Relay> relay,
                           Relay::Create(loop, flushes, RelayOptions(flags),
-                                        {.interceptor = brain ? &brain->interceptor : nullptr,
+                                        {.interceptor = nullptr,
                                          .dumper = dumper.get(),
                                          .metrics = monitoring ? &monitoring->metrics : nullptr}));
-  if (brain) brain->Start();
+  // Only now: the relay's socket tells that no other instance uses the state.
+  state.emplace(RealFileSystem(), StateDirectory(flags), setup.machine->Fingerprint(),
+                [](std::string_view line) { GetLogger("state").Warn("{}", line); });
+  host.emplace(BrainHost::Options{.loop = loop,
+                                  .flushes = flushes,
+                                  .machine = *setup.machine,
+                                  .runtime_socket = flags.runtime_socket,
+                                  .state = &*state,
+                                  .manager = {}});
+  host->Start(std::move(setup.policy));
+  host->Serve(*relay);
+
+  Configurator configurator({.machine = *setup.machine,
+                             .policies = policies,
+                             .host = *host,
+                             .dumper = *dumper,
+                             .dump_secrets = flags.dump_secrets,
+                             .overrides = flags.overrides,
+                             .directory = flags.relay_dir,
+                             .forced = !flags.force_config_file.empty()},
+                            setup.config, setup.config_source);
+  AdminService admin({.version = RESMGR_VERSION,
+                      .machine = *setup.machine,
+                      .policies = policies,
+                      .host = *host,
+                      .configurator = configurator,
+                      .relay_socket = flags.relay_socket,
+                      .runtime_socket = flags.runtime_socket,
+                      .runtime_state = [&host] { return host->RuntimeState(); }});
+  const auto admin_server = ServeMethods(loop, flushes, flags.admin_socket, admin.Methods());
+  const auto config_server =
+      ServeMethods(loop, flushes, flags.config_socket, ConfigService(configurator));
 
   bool ending = false;
   const auto end = [&] {
@@ -152,15 +214,25 @@ Status RunDaemon(const Flags& flags, Setup setup) {
   };
   const auto term = loop.OnSignal(SIGTERM, end);
   const auto interrupt = loop.OnSignal(SIGINT, end);
-  const auto hangup = loop.OnSignal(
-      SIGHUP, [&log] { log.Info("SIGHUP: the configuration is read at start only"); });
+  const auto hangup = loop.OnSignal(SIGHUP, [&] { Reload(flags, policies, configurator); });
 
-  log.Info("ready: policy {} on {} CPUs, serving {}, runtime {}", flags.config.policy.active,
+  log.Info("ready: policy {} on {} CPUs, serving {}, runtime {}", setup.config.policy.active,
            setup.machine->online().size(), flags.relay_socket, flags.runtime_socket);
   if (const Status status = NotifyReady(); !status.ok()) log.Warn("{}", Message(status));
   loop.Run();
   if (!dumper->Close(kDumpDeadline)) log.Warn("the rest of the dump was given up");
   log.Info("ended");
+  return OkStatus();
+}
+
+Status Reset(const Flags& flags) {
+  if (ConnectUnix(flags.relay_socket).ok()) {
+    return FailedPrecondition("an instance serves {}: stop it first", flags.relay_socket);
+  }
+  if (flags.reset_policy) {
+    RESMGR_RETURN_IF_ERROR(RecordLog::Reset(RealFileSystem(), StateDirectory(flags)));
+  }
+  if (flags.reset_config) RESMGR_RETURN_IF_ERROR(ForgetConfigSource(flags.relay_dir));
   return OkStatus();
 }
 

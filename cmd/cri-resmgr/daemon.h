@@ -2,26 +2,36 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "cmd/cri-resmgr/flags.h"
 #include "pkg/base/status.h"
+#include "pkg/config/config.h"
 #include "pkg/policy/policy.h"
 #include "pkg/policy/registry.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
 
-// The machine and the policy that the flags ask for, checked against each other.
+// What the flags ask for, checked against each other.
 struct Setup {
   std::unique_ptr<const Machine> machine;
+  Config config;                   // in force at the start
+  std::string config_source;       // where it comes from: a file, "agent", "the command line"
   std::unique_ptr<Policy> policy;  // null under the null policy: calls are not even looked at
 };
 
-// InvalidArgument: the configuration does not fit the machine; others: the machine cannot be read.
+// With a configuration that was delivered to an earlier run and kept, unless the flags force
+// another one; one that does not fit any more is reported and left aside. InvalidArgument: the
+// configuration does not fit the machine; others: the machine cannot be read.
 StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies);
 
 // Runs the daemon until SIGTERM or SIGINT has ended it in good order. AlreadyExists: another
-// instance serves the socket.
-Status RunDaemon(const Flags& flags, Setup setup);
+// instance serves one of the sockets.
+Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup);
+
+// -reset-policy and -reset-config, as far as the flags ask for them. FailedPrecondition while an
+// instance runs.
+Status Reset(const Flags& flags);
 
 }  // namespace resmgr

@@ -88,7 +88,7 @@ void DeclareAll(CommandLine& line, Flags& flags, const ConfigChecks& checks) {
 }
 
 // The file to read, or "".
-StatusOr<std::string> ConfigFile(const Flags& flags) {
+StatusOr<std::string> ChooseConfigFile(const Flags& flags) {
   std::string file;
   std::string_view chosen;
   const std::array<std::pair<std::string_view, const std::string*>, 3> candidates = {
@@ -164,6 +164,18 @@ std::string Flags::AgentSocket() const {
   return agent_socket == kNoAgentSocket ? "" : agent_socket;
 }
 
+std::string Flags::ConfigFile() const {
+  if (!force_config_file.empty()) return force_config_file;
+  return config_file.empty() ? fallback_config_file : config_file;
+}
+
+StatusOr<Config> ReadConfigAgain(const Flags& flags, const ConfigChecks& checks) {
+  Flags read;
+  RESMGR_RETURN_IF_ERROR(ReadConfigFile(flags.ConfigFile(), checks, read));
+  flags.overrides.ApplyTo(read.config);
+  return read.config;
+}
+
 StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks& checks) {
   // Read twice: first to learn the file, then, over what the file says, for good.
   Flags first;
@@ -175,7 +187,7 @@ StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks
     return first;
   }
   if (first.version || first.list_policies) return first;
-  RESMGR_ASSIGN_OR_RETURN(const std::string file, ConfigFile(first));
+  RESMGR_ASSIGN_OR_RETURN(const std::string file, ChooseConfigFile(first));
 
   Flags flags;
   if (!file.empty()) RESMGR_RETURN_IF_ERROR(ReadConfigFile(file, checks, flags));

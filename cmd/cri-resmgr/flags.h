@@ -46,6 +46,8 @@ struct Flags {
   std::string ImageSocket() const;
   // Empty: no agent is called.
   std::string AgentSocket() const;
+  // The one configuration file that was given; empty: none.
+  std::string ConfigFile() const;
 };
 
 // Reads the command line and then the configuration file that it names, if any, in either format
@@ -53,5 +55,9 @@ struct Flags {
 // like itself; flags on the command line win. With -help, -version or -list-policies no file is
 // read. InvalidArgument in one line: with the flag, or with file and line.
 StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks& checks);
+
+// The configuration as the file says now, with the command line over it. What an options file says
+// beyond the configuration takes a restart.
+StatusOr<Config> ReadConfigAgain(const Flags& flags, const ConfigChecks& checks);
 
 }  // namespace resmgr

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
-#include <string>
 #include <string_view>
 
 #include "cmd/cri-resmgr/builtin_policies.h"
 #include "cmd/cri-resmgr/daemon.h"
 #include "cmd/cri-resmgr/exit_code.h"
 #include "cmd/cri-resmgr/flags.h"
+#include "pkg/admin/policy_setup.h"
 #include "pkg/config/print_config.h"
-#include "pkg/dump/rules.h"
 
 namespace resmgr {
 namespace {
@@ -16,20 +15,6 @@ namespace {
 int Fail(const Status& status) {
   fmt::print(stderr, "cri-resmgr: {}\n", Message(status));
   return ExitCodeOf(status);
-}
-
-ConfigChecks Checks(const PolicyRegistry& policies) {
-  ConfigChecks checks;
-  checks.policies = policies.Names();
-  checks.dump_spec = [](std::string_view spec) {
-    return dump::Rules::Parse({std::string(spec)}).status();
-  };
-  checks.policy_section = [&policies](std::string_view policy, const ConfigNode& section) {
-    const PolicyFactory* factory = policies.Find(policy);
-    if (factory == nullptr || factory->check_section == nullptr) return OkStatus();
-    return factory->check_section(section);
-  };
-  return checks;
 }
 
 int ListPolicies(const PolicyRegistry& policies) {
@@ -41,7 +26,7 @@ int ListPolicies(const PolicyRegistry& policies) {
 
 int Main(int argc, const char* const* argv) {
   const PolicyRegistry policies = BuiltinPolicies();
-  const auto flags = ParseFlags(argc, argv, Checks(policies));
+  const auto flags = ParseFlags(argc, argv, ChecksWith(policies));
   if (!flags.ok()) return Fail(flags.status());
   if (!flags->help.empty()) {
     fmt::print("{}", flags->help);
@@ -57,9 +42,10 @@ int Main(int argc, const char* const* argv) {
     return kExitOk;
   }
   if (flags->reset_policy || flags->reset_config) {
-    fmt::print(
-        "nothing to reset: placements are taken over from the runtime, and no configuration "
-        "is stored\n");
+    const Status status = Reset(*flags);
+    if (!status.ok()) return Fail(status);
+    fmt::print("forgot{}{}\n", flags->reset_policy ? " the placements" : "",
+               flags->reset_config ? " the delivered configuration" : "");
     return kExitOk;
   }
   auto setup = Prepare(*flags, policies);
@@ -69,7 +55,7 @@ int Main(int argc, const char* const* argv) {
                setup->machine->online().size());
     return kExitOk;
   }
-  const Status status = RunDaemon(*flags, *std::move(setup));
+  const Status status = RunDaemon(*flags, policies, *std::move(setup));
   return status.ok() ? kExitOk : Fail(status);
 }
 

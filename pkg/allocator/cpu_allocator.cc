@@ -2,13 +2,43 @@
 #include "pkg/allocator/cpu_allocator.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace resmgr {
 
 namespace {
 
-StatusOr<CpuSet> Take(const Machine& machine, const CpuSet& available, int count,
+// The free CPUs of the package that has the fewest of them and enough; of the packages that have
+// the most when none has enough.
+CpuSet InFewestPackages(const Machine& machine, const CpuSet& free, int count) {
+  struct Part {
+    CpuSet cpus;
+    int size = 0;
+  };
+  std::vector<Part> parts;
+  const Part* best = nullptr;
+  parts.reserve(machine.packages().size());
+  for (const CpuSet& package : machine.packages()) {
+    const CpuSet cpus = package & free;
+    parts.push_back({cpus, cpus.size()});
+    if (parts.back().size < count) continue;
+    if (best == nullptr || parts.back().size < best->size) best = &parts.back();
+  }
+  if (best != nullptr) return best->cpus;
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Part& a, const Part& b) { return a.size > b.size; });
+  CpuSet chosen;
+  for (const Part& part : parts) {
+    if (chosen.size() >= count) break;
+    chosen |= part.cpus;
+  }
+  return chosen;
+}
+
+StatusOr<CpuSet> Take(const Machine& machine, const CpuSet& free, int count,
                       const CpuAllocatorOptions& options) {
+  const bool aligned = options.align_by_package && count <= free.size();
+  const CpuSet& available = aligned ? InFewestPackages(machine, free, count) : free;
   if (options.distribute_across_numa) {
     return TakeDistributed(machine, available, count, options.group_size);
   }

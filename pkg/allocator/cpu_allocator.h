@@ -30,6 +30,10 @@ struct CpuAllocatorOptions {
   // The same number of CPUs on as few NUMA nodes as can hold them (kubelet:
   // distribute-cpus-across-numa), instead of packing. The two options above have no effect then.
   bool distribute_across_numa = false;
+  // All in one package wherever the free CPUs of one suffice (of those the one with the fewest),
+  // else in as few packages as possible (kubelet: align-by-socket, for its own choice). The options
+  // above then choose inside.
+  bool align_by_package = false;
   // What is given to a NUMA node at a time when distributing: the threads of a core, to keep cores
   // whole.
   int group_size = 1;

@@ -35,10 +35,13 @@ Status CheckCount(const CpuSet& usable, int count) {
   return OkStatus();
 }
 
+int NodesWithCpus(const Machine& machine) {
+  return static_cast<int>(std::count_if(machine.nodes().begin(), machine.nodes().end(),
+                                        [](const NumaNode& node) { return !node.cpus.empty(); }));
+}
+
 bool NodesHoldPackages(const Machine& machine) {
-  const auto nodes = std::count_if(machine.nodes().begin(), machine.nodes().end(),
-                                   [](const NumaNode& node) { return !node.cpus.empty(); });
-  return static_cast<std::ptrdiff_t>(machine.packages().size()) >= nodes;
+  return static_cast<int>(machine.packages().size()) >= NodesWithCpus(machine);
 }
 
 CpuSet NodeCpus(const Machine& machine, int node) {

@@ -12,6 +12,9 @@ namespace resmgr {
 // OK when `count` CPUs can be taken from `usable`; else the error that the allocator promises.
 Status CheckCount(const CpuSet& usable, int count);
 
+// NUMA nodes that are not only memory.
+int NodesWithCpus(const Machine& machine);
+
 // Whether NUMA nodes are the outer level (one or several packages in each) rather than packages.
 bool NodesHoldPackages(const Machine& machine);
 

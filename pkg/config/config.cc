@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <utility>
 
 #include "pkg/base/parse.h"
 #include "pkg/config/dotted_keys.h"
@@ -102,6 +104,20 @@ constexpr std::array kModules = {
 
 }  // namespace
 
+StatusOr<Config> ParseConfig(const ConfigNode& document, const ConfigChecks& checks) {
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode root, ExpandDottedKeys(document));
+  Config config;
+  MapReader reader(root, "");
+  for (const ConfigModule& module : kModules) {
+    reader.Map(module.name, [&](MapReader& section) { module.read(section, checks, config); });
+  }
+  RESMGR_RETURN_IF_ERROR(reader.Finish());
+  for (const auto& [name, section] : config.policy.sections) {
+    if (checks.policy_section) RESMGR_RETURN_IF_ERROR(checks.policy_section(name, section));
+  }
+  return config;
+}
+
 std::vector<std::string_view> ConfigModuleNames() {
   std::vector<std::string_view> names;
   names.reserve(kModules.size());
@@ -117,17 +133,20 @@ std::string PolicySectionPath(std::string_view policy) {
 StatusOr<Config> ParseConfig(std::string_view text, std::string_view source,
                              const ConfigChecks& checks) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode document, ParseYaml(text, source));
-  RESMGR_ASSIGN_OR_RETURN(const ConfigNode root, ExpandDottedKeys(document));
-  Config config;
-  MapReader reader(root, "");
-  for (const ConfigModule& module : kModules) {
-    reader.Map(module.name, [&](MapReader& section) { module.read(section, checks, config); });
+  return ParseConfig(document, checks);
+}
+
+StatusOr<Config> ParseConfigMap(const std::map<std::string, std::string>& data,
+                                std::string_view source, const ConfigChecks& checks) {
+  ConfigNode document;
+  document.kind = ConfigNode::Kind::kMap;
+  document.source = std::make_shared<const std::string>(source);
+  for (const auto& [key, text] : data) {
+    const std::string where = fmt::format("{} key {}", source, Printable(key, 64));
+    RESMGR_ASSIGN_OR_RETURN(ConfigNode value, ParseYaml(text, where));
+    document.entries.push_back({.key = key, .line = 1, .value = std::move(value)});
   }
-  RESMGR_RETURN_IF_ERROR(reader.Finish());
-  for (const auto& [name, section] : config.policy.sections) {
-    if (checks.policy_section) RESMGR_RETURN_IF_ERROR(checks.policy_section(name, section));
-  }
-  return config;
+  return ParseConfig(document, checks);
 }
 
 Status CheckPolicyName(std::string_view name, const ConfigChecks& checks) {

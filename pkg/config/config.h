@@ -66,6 +66,13 @@ struct ConfigChecks {
 // dots ("policy.Active: static"). An empty text is the defaults.
 StatusOr<Config> ParseConfig(std::string_view text, std::string_view source,
                              const ConfigChecks& checks);
+// The same for a configuration that stands within another text.
+StatusOr<Config> ParseConfig(const ConfigNode& document, const ConfigChecks& checks);
+
+// Reads a ConfigMap's data: each key is a module's name and its value the YAML below it; messages
+// say "SOURCE key NAME:LINE: ...". An empty map is the defaults.
+StatusOr<Config> ParseConfigMap(const std::map<std::string, std::string>& data,
+                                std::string_view source, const ConfigChecks& checks);
 
 // InvalidArgument, with the closest name, when it is none of the known policies.
 Status CheckPolicyName(std::string_view name, const ConfigChecks& checks);

@@ -19,7 +19,9 @@ namespace resmgr {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
+// For one document that stands alone, and for all of several.
 constexpr size_t kMaxNodes = 20'000;
+constexpr size_t kMaxNodesTogether = 200'000;
 constexpr size_t kMaxExpandedText = size_t{4} << 20;
 constexpr YAML::anchor_t kNoAnchor = 0;
 
@@ -27,15 +29,22 @@ constexpr YAML::anchor_t kNoAnchor = 0;
 // carries the place and is caught where the library is called.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  explicit TreeBuilder(std::string_view source)
-      : source_(std::make_shared<const std::string>(source)) {
-    root_.source = source_;
-  }
+  TreeBuilder(std::string_view source, size_t max_documents, size_t max_nodes)
+      : source_(std::make_shared<const std::string>(source)),
+        max_documents_(max_documents),
+        max_nodes_(max_nodes) {}
 
-  ConfigNode TakeRoot() { return std::move(root_); }
+  std::vector<ConfigNode> TakeRoots() { return std::move(roots_); }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ > 1) throw YAML::ParserException(mark, "only one document is allowed");
+    if (roots_.size() >= max_documents_) {
+      throw YAML::ParserException(
+          mark, max_documents_ == 1
+                    ? "only one document is allowed"
+                    : fmt::format("more than {} documents are not allowed", max_documents_));
+    }
+    anchors_.clear();
+    roots_.push_back(NewNode(mark, ConfigNode::Kind::kNull));
   }
   void OnDocumentEnd() override {}
 
@@ -125,7 +134,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (AtKey()) throw YAML::ParserException(mark, "a key must be a single value");
     if (anchor != kNoAnchor) anchors_[anchor] = node;
     if (open_.empty()) {
-      root_ = std::move(node);
+      roots_.back() = std::move(node);
     } else if (open_.back().node.kind == ConfigNode::Kind::kList) {
       open_.back().node.items.push_back(std::move(node));
     } else {
@@ -139,7 +148,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void Spend(const YAML::Mark& mark, const ConfigNode& node) {
     text_ += node.text.size();
-    if (++nodes_ > kMaxNodes || text_ > kMaxExpandedText) {
+    if (++nodes_ > max_nodes_ || text_ > kMaxExpandedText) {
       throw YAML::ParserException(mark, "too many values");
     }
   }
@@ -157,20 +166,20 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   std::shared_ptr<const std::string> source_;
-  ConfigNode root_;
-  int documents_ = 0;
+  size_t max_documents_;
+  size_t max_nodes_;
+  std::vector<ConfigNode> roots_;
   std::vector<OpenNode> open_;
   std::map<YAML::anchor_t, ConfigNode> anchors_;
   size_t nodes_ = 0;
   size_t text_ = 0;
 };
 
-}  // namespace
-
-StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source) {
+StatusOr<std::vector<ConfigNode>> Parse(std::string_view text, std::string_view source,
+                                        size_t max_documents, size_t max_nodes) {
   RESMGR_ASSIGN_OR_RETURN(text, CheckConfigText(text, source));
   std::istringstream stream{std::string(text)};
-  TreeBuilder builder(source);
+  TreeBuilder builder(source, max_documents, max_nodes);
   try {
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {
@@ -179,7 +188,22 @@ StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source) {
     const int line = error.mark.is_null() ? 1 : error.mark.line + 1;
     return InvalidArgument("{}:{}: {}", source, line, error.msg);
   }
-  return builder.TakeRoot();
+  return builder.TakeRoots();
+}
+
+}  // namespace
+
+StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source) {
+  RESMGR_ASSIGN_OR_RETURN(std::vector<ConfigNode> roots, Parse(text, source, 1, kMaxNodes));
+  if (!roots.empty()) return std::move(roots.front());
+  ConfigNode nothing;
+  nothing.source = std::make_shared<const std::string>(source);
+  return nothing;
+}
+
+StatusOr<std::vector<ConfigNode>> ParseYamlDocuments(std::string_view text,
+                                                     std::string_view source) {
+  return Parse(text, source, kMaxYamlDocuments, kMaxNodesTogether);
 }
 
 }  // namespace resmgr

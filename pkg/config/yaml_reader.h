@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
@@ -14,5 +16,12 @@ namespace resmgr {
 // single values, more than one document, nesting deeper than 64, and more than 20,000 values or 4
 // MiB of text after aliases are expanded. Tags are not interpreted, merge keys ("<<") not merged.
 StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source);
+
+inline constexpr size_t kMaxYamlDocuments = 1'000;
+
+// Reads a text of several documents, at most kMaxYamlDocuments and 200,000 values in all. One that
+// is empty, as between two lines of "---", is kNull. Errors as above.
+StatusOr<std::vector<ConfigNode>> ParseYamlDocuments(std::string_view text,
+                                                     std::string_view source);
 
 }  // namespace resmgr

@@ -125,5 +125,27 @@ TEST(YamlReaderTest, RefusesHugeTexts) {
   EXPECT_THAT(Error(list + "]"), HasSubstr("too many values"));
 }
 
+TEST(YamlReaderTest, ReadsSeveralDocuments) {
+  const auto documents = ParseYamlDocuments("a: &x 1\n---\n---\n- 2\n- 3\n", "test.yaml");
+  ASSERT_TRUE(documents.ok()) << Describe(documents.status());
+  ASSERT_EQ(documents->size(), 3u);
+  EXPECT_EQ((*documents)[0].entries[0].value.text, "1");
+  EXPECT_EQ((*documents)[1].kind, ConfigNode::Kind::kNull);
+  EXPECT_EQ(Where((*documents)[2]), "test.yaml:4");
+  EXPECT_EQ(ParseYamlDocuments("", "test.yaml")->size(), 0u);
+}
+
+TEST(YamlReaderTest, SeveralDocumentsHaveLimitsAndAnchorsOfTheirOwn) {
+  const auto error = [](std::string_view text) {
+    return std::string(Message(ParseYamlDocuments(text, "test.yaml").status()));
+  };
+  EXPECT_THAT(error("a: &x 1\n---\nb: *x\n"), StartsWith("test.yaml:3: "));
+  EXPECT_THAT(error("a: 1\n---\nb: [\n"), StartsWith("test.yaml:"));
+  std::string many;
+  for (size_t i = 0; i <= kMaxYamlDocuments; ++i)
+    many += "---\na\n";
+  EXPECT_EQ(error(many), "test.yaml:2001: more than 1000 documents are not allowed");
+}
+
 }  // namespace
 }  // namespace resmgr

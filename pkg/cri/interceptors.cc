@@ -15,12 +15,25 @@ namespace {
 // success.
 constexpr int kGrpcNotFound = 5;
 
-// What all of them share: waiting for the brain to know the runtime's state, and being destroyed
-// meanwhile.
-class WaitingInterception : public Interception {
+// What all of them share.
+class CountedInterception : public Interception {
+ public:
+  explicit CountedInterception(const ResourceInterceptor::Brain& brain)
+      : manager_(brain.manager), calls_(brain.calls) {}
+
+ protected:
+  ResourceManager& manager_;
+
+ private:
+  const std::shared_ptr<void> calls_;
+};
+
+// What those before a call share: waiting for the brain to know the runtime's state, and being
+// destroyed meanwhile.
+class WaitingInterception : public CountedInterception {
  public:
   explicit WaitingInterception(const ResourceInterceptor::Brain& brain)
-      : manager_(brain.manager), connect_(brain.connect) {}
+      : CountedInterception(brain), connect_(brain.connect) {}
 
   void OnRequest(std::string_view message, Decide decide) final {
     if (!Decode(message)) {
@@ -56,8 +69,6 @@ class WaitingInterception : public Interception {
 
   // Expires when this object is destroyed.
   std::weak_ptr<void> alive() const { return alive_; }
-
-  ResourceManager& manager_;
 
  private:
   const std::function<Status()>& connect_;
@@ -194,9 +205,9 @@ class StartContainerInterception final : public WaitingInterception {
   std::unique_ptr<ResourceManager::StartWait> wait_;
 };
 
-class RunPodSandboxInterception final : public Interception {
+class RunPodSandboxInterception final : public CountedInterception {
  public:
-  explicit RunPodSandboxInterception(ResourceManager& manager) : manager_(manager) {}
+  using CountedInterception::CountedInterception;
 
   void OnRequest(std::string_view message, Decide decide) override {
     if (auto decoded = DecodeRunPodSandbox(message); decoded.ok()) pod_ = std::move(decoded->pod);
@@ -211,16 +222,15 @@ class RunPodSandboxInterception final : public Interception {
   }
 
  private:
-  ResourceManager& manager_;
   std::optional<Pod> pod_;
 };
 
 // A request of an id whose success the brain is told.
-class ReleaseInterception final : public Interception {
+class ReleaseInterception final : public CountedInterception {
  public:
   using Release = void (*)(ResourceManager& manager, std::string id);
-  ReleaseInterception(ResourceManager& manager, Release release)
-      : manager_(manager), release_(release) {}
+  ReleaseInterception(const ResourceInterceptor::Brain& brain, Release release)
+      : CountedInterception(brain), release_(release) {}
 
   void OnRequest(std::string_view message, Decide decide) override {
     if (auto id = DecodeId(message); id.ok()) id_ = *std::move(id);
@@ -234,7 +244,6 @@ class ReleaseInterception final : public Interception {
   }
 
  private:
-  ResourceManager& manager_;
   Release release_;
   std::string id_;
 };
@@ -243,7 +252,7 @@ class ReleaseInterception final : public Interception {
 
 std::unique_ptr<Interception> ResourceInterceptor::Begin(const Method& method) {
   const auto release = [this](ReleaseInterception::Release function) {
-    return std::make_unique<ReleaseInterception>(brain_.manager, function);
+    return std::make_unique<ReleaseInterception>(brain_, function);
   };
   switch (method.operation) {
     case Operation::kCreateContainer:
@@ -253,7 +262,7 @@ std::unique_ptr<Interception> ResourceInterceptor::Begin(const Method& method) {
     case Operation::kUpdateContainerResources:
       return std::make_unique<UpdateContainerInterception>(brain_);
     case Operation::kRunPodSandbox:
-      return std::make_unique<RunPodSandboxInterception>(brain_.manager);
+      return std::make_unique<RunPodSandboxInterception>(brain_);
     case Operation::kStopContainer:
       return release([](ResourceManager& manager, std::string id) {
         manager.ContainerStopped(ContainerId(std::move(id)));

@@ -22,15 +22,20 @@ class ResourceInterceptor final : public Interceptor {
   // `connect` makes sure that there is a connection to the runtime, now; its error refuses the
   // call.
   ResourceInterceptor(ResourceManager& manager, std::function<Status()> connect)
-      : brain_{manager, std::move(connect)} {}
+      : brain_{.manager = manager, .connect = std::move(connect)} {}
 
   // What interceptions work with.
   struct Brain {
     ResourceManager& manager;
     std::function<Status()> connect;
+    // Each interception holds a copy.
+    std::shared_ptr<void> calls = std::make_shared<char>();
   };
 
   std::unique_ptr<Interception> Begin(const Method& method) override;
+
+  // No interception of its making is left.
+  bool idle() const { return brain_.calls.use_count() == 1; }
 
  private:
   Brain brain_;

@@ -53,6 +53,10 @@ class Relay {
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
+  // For the calls that come from now on; nullptr lets them pass. The former one outlives the calls
+  // that it has begun.
+  void SetInterceptor(Interceptor* interceptor) { watchers_.interceptor = interceptor; }
+
   // Refuses what is new, waits for the calls in flight, then runs `done`, once.
   void Drain(std::function<void()> done);
   size_t connections() const { return connections_.size(); }

@@ -40,7 +40,7 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
     headers.Add("grpc-timeout", fmt::format("{}m", timeout.count()));
     stream_ = client_.session_->OpenStream(headers, false, *this);
     if (stream_ == nullptr) {
-      client_.Finish(*this, Unavailable("the runtime closes the connection"));
+      client_.Finish(*this, Unavailable("the peer closes the connection"));
       return;
     }
     stream_->SendData(h2::Slice::Copy(EncodeGrpcPrefix(false, message.size())));
@@ -64,7 +64,7 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
   void OnEnd(h2::Stream&, h2::HeaderBlock trailers) override { OnTrailers(trailers); }
   void OnSent(h2::Stream&, size_t) override {}
   void OnClose(h2::Stream&, uint32_t) override {
-    client_.Finish(*this, Unavailable("the connection to the runtime broke"));
+    client_.Finish(*this, Unavailable("the connection broke"));
   }
 
  private:

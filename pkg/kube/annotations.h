@@ -23,4 +23,8 @@ struct ScopedAnnotation {
 std::optional<ScopedAnnotation> FindAnnotation(const StringMap& annotations, std::string_view key,
                                                std::string_view container_name);
 
+// The same where the value says yes or no (ParseBool); nullopt for any other value, too.
+std::optional<bool> FindBoolAnnotation(const StringMap& annotations, std::string_view key,
+                                       std::string_view container_name);
+
 }  // namespace resmgr

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/kube/quantity.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
 
-#include "pkg/base/parse.h"
+#include "pkg/kube/quantity_number.h"
 
 namespace resmgr {
 
@@ -15,99 +14,8 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-// 10^19 < 2^64, so that the digits times the largest binary suffix (2^60) fit into 128 bits.
-constexpr size_t kMaxDigits = 19;
 // 10^38 < 2^127: no power of ten beyond it is ever needed, because no numerator is larger.
 constexpr int kMaxPower = 38;
-// Keeps sums of exponents far from overflow; 10^±1000 is out of every range anyway.
-constexpr int64_t kMaxExponent = 1000;
-
-// digits * 10^decimal_exponent * 2^binary_exponent
-struct Number {
-  uint64_t digits = 0;
-  int decimal_exponent = 0;
-  int binary_exponent = 0;
-};
-
-struct Suffix {
-  std::string_view text;
-  int decimal_exponent;
-  int binary_exponent;
-};
-
-constexpr std::array<Suffix, 16> kSuffixes = {{{"", 0, 0},
-                                               {"n", -9, 0},
-                                               {"u", -6, 0},
-                                               {"m", -3, 0},
-                                               {"k", 3, 0},
-                                               {"M", 6, 0},
-                                               {"G", 9, 0},
-                                               {"T", 12, 0},
-                                               {"P", 15, 0},
-                                               {"E", 18, 0},
-                                               {"Ki", 0, 10},
-                                               {"Mi", 0, 20},
-                                               {"Gi", 0, 30},
-                                               {"Ti", 0, 40},
-                                               {"Pi", 0, 50},
-                                               {"Ei", 0, 60}}};
-
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-std::string_view TakeDigits(std::string_view& text) {
-  const auto end = std::find_if_not(text.begin(), text.end(), IsDigit);
-  const std::string_view digits = text.substr(0, static_cast<size_t>(end - text.begin()));
-  text.remove_prefix(digits.size());
-  return digits;
-}
-
-bool ApplySuffix(std::string_view text, Number& number) {
-  for (const Suffix& suffix : kSuffixes) {
-    if (text != suffix.text) continue;
-    number.decimal_exponent += suffix.decimal_exponent;
-    number.binary_exponent += suffix.binary_exponent;
-    return true;
-  }
-  if (text.size() < 2 || (text[0] != 'e' && text[0] != 'E')) return false;
-  text.remove_prefix(1);
-  if (text[0] == '+' && text.size() > 1 && IsDigit(text[1])) text.remove_prefix(1);
-  const std::optional<int64_t> exponent = ParseInt(text);
-  if (!exponent) return false;
-  number.decimal_exponent += static_cast<int>(std::clamp(*exponent, -kMaxExponent, kMaxExponent));
-  return true;
-}
-
-Status NotAQuantity(std::string_view text, std::string_view why) {
-  return InvalidArgument("\"{}\" is not a quantity: {}", Printable(text, 64), why);
-}
-
-StatusOr<Number> ParseNumber(const std::string_view text) {
-  std::string_view rest = text;
-  if (rest.starts_with('-')) return NotAQuantity(text, "it must not be negative");
-  if (rest.starts_with('+')) rest.remove_prefix(1);
-  const std::string_view whole = TakeDigits(rest);
-  std::string_view fraction;
-  if (rest.starts_with('.')) {
-    rest.remove_prefix(1);
-    fraction = TakeDigits(rest);
-  }
-  if (whole.empty() && fraction.empty()) return NotAQuantity(text, "it must begin with a number");
-  while (fraction.ends_with('0'))
-    fraction.remove_suffix(1);
-
-  std::string digits = std::string(whole) + std::string(fraction);
-  digits.erase(0, std::min(digits.find_first_not_of('0'), digits.size()));
-  if (digits.size() > kMaxDigits) return NotAQuantity(text, "it has too many digits");
-  Number number;
-  number.digits = ParseUint(digits.empty() ? "0" : digits).value_or(0);
-  number.decimal_exponent = -static_cast<int>(fraction.size());
-  if (!ApplySuffix(rest, number)) {
-    return NotAQuantity(text, fmt::format("no unit is called \"{}\"", Printable(rest, 16)));
-  }
-  return number;
-}
 
 Wide PowerOfTen(int exponent) {
   Wide power = 1;
@@ -117,7 +25,7 @@ Wide PowerOfTen(int exponent) {
 }
 
 // number * 10^shift, rounded up; nullopt beyond 64 bits.
-std::optional<int64_t> Scale(const Number& number, int shift) {
+std::optional<int64_t> Scale(const QuantityNumber& number, int shift) {
   const int exponent = number.decimal_exponent + shift;
   Wide value = Wide{number.digits} << number.binary_exponent;
   if (value == 0) return 0;
@@ -134,10 +42,63 @@ std::optional<int64_t> Scale(const Number& number, int shift) {
 }
 
 StatusOr<int64_t> ParseScaled(std::string_view quantity, int shift) {
-  RESMGR_ASSIGN_OR_RETURN(const Number number, ParseNumber(quantity));
+  RESMGR_ASSIGN_OR_RETURN(const QuantityNumber number, ParseQuantityNumber(quantity));
   const std::optional<int64_t> value = Scale(number, shift);
   if (!value) return NotAQuantity(quantity, "it is too large");
   return *value;
+}
+
+// Of powers of 1000, from 10^-9 on.
+constexpr std::array<std::string_view, 10> kDecimalSuffixes = {"n", "u", "m", "",  "k",
+                                                               "M", "G", "T", "P", "E"};
+constexpr std::array<std::string_view, 7> kBinarySuffixes = {"",   "Ki", "Mi", "Gi",
+                                                             "Ti", "Pi", "Ei"};
+constexpr int kSmallestExponent = -9;
+constexpr int kLargestExponent = 18;
+
+std::string ToDecimal(Wide value) {
+  std::string digits;
+  do {
+    digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(value % 10)));
+    value /= 10;
+  } while (value != 0);
+  return digits;
+}
+
+// mantissa * 10^exponent with the largest exponent that is a multiple of 3 and leaves the mantissa
+// whole, within what suffixes there are. What lies below 10^-9 rounds up. nullopt beyond 128 bits.
+std::optional<std::string> CanonicalDecimal(Wide mantissa, int exponent, QuantityForm form) {
+  if (mantissa == 0) return "0";
+  while (exponent < kSmallestExponent) {
+    mantissa = mantissa / 10 + (mantissa % 10 == 0 ? 0 : 1);
+    ++exponent;
+  }
+  for (; mantissa % 10 == 0; ++exponent)
+    mantissa /= 10;
+  const int largest = form == QuantityForm::kExponent ? exponent : kLargestExponent;
+  for (; exponent % 3 != 0 || exponent > largest; --exponent) {
+    if (__builtin_mul_overflow(mantissa, Wide{10}, &mantissa)) return std::nullopt;
+  }
+  if (form == QuantityForm::kExponent) {
+    return exponent == 0 ? ToDecimal(mantissa)
+                         : fmt::format("{}e{}", ToDecimal(mantissa), exponent);
+  }
+  const auto suffix = static_cast<size_t>((exponent - kSmallestExponent) / 3);
+  return fmt::format("{}{}", ToDecimal(mantissa), kDecimalSuffixes[suffix]);
+}
+
+// Only what is 1024 or more keeps a binary suffix, as in Kubernetes, so that 0.5Ki does not round.
+std::optional<std::string> CanonicalBinary(const QuantityNumber& number) {
+  Wide value = Wide{number.digits} << number.binary_exponent;
+  int exponent = number.decimal_exponent;
+  if (exponent < -kMaxPower) return CanonicalDecimal(value, exponent, QuantityForm::kDecimal);
+  const Wide divisor = PowerOfTen(-exponent);
+  if (value / divisor < 1024) return CanonicalDecimal(value, exponent, QuantityForm::kDecimal);
+  value = value / divisor + (value % divisor == 0 ? 0 : 1);
+  size_t suffix = 0;
+  for (; value % 1024 == 0 && suffix + 1 < kBinarySuffixes.size(); ++suffix)
+    value /= 1024;
+  return fmt::format("{}{}", ToDecimal(value), kBinarySuffixes[suffix]);
 }
 
 }  // namespace
@@ -150,6 +111,18 @@ StatusOr<MilliCpu> ParseMilliCpu(std::string_view quantity) {
 StatusOr<Bytes> ParseBytes(std::string_view quantity) {
   RESMGR_ASSIGN_OR_RETURN(const int64_t value, ParseScaled(quantity, 0));
   return Bytes{value};
+}
+
+StatusOr<std::string> CanonicalQuantity(std::string_view quantity) {
+  RESMGR_ASSIGN_OR_RETURN(const QuantityNumber number, ParseQuantityNumber(quantity));
+  std::optional<std::string> text;
+  if (number.form == QuantityForm::kBinary) {
+    text = CanonicalBinary(number);
+  } else {
+    text = CanonicalDecimal(Wide{number.digits}, number.decimal_exponent, number.form);
+  }
+  if (!text) return NotAQuantity(quantity, "it is too large");
+  return *std::move(text);
 }
 
 std::string FormatMilliCpu(MilliCpu value) {

@@ -20,6 +20,11 @@ namespace resmgr {
 StatusOr<MilliCpu> ParseMilliCpu(std::string_view quantity);
 StatusOr<Bytes> ParseBytes(std::string_view quantity);
 
+// The same value as Kubernetes writes it: no fraction, the largest suffix that allows that, and the
+// form of the input kept (decimal, binary or with an exponent): "1.50" is 1500m, "1024Mi" is 1Gi.
+// InvalidArgument as above.
+StatusOr<std::string> CanonicalQuantity(std::string_view quantity);
+
 // The shortest quantity of this value: "2" for 2000, "750m" for 750.
 std::string FormatMilliCpu(MilliCpu value);
 

@@ -2,6 +2,8 @@
 #include "pkg/kube/quantity.h"
 
 #include <limits>
+#include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -121,6 +123,66 @@ TEST(QuantityTest, DecimalFormsOfEveryMilliValueAgree) {
     ASSERT_EQ(Milli(fmt::format("{}.{:03}", milli / 1000, milli % 1000)), milli);
     ASSERT_EQ(Milli(fmt::format("{}e-3", milli)), milli);
     ASSERT_EQ(Milli(fmt::format("{}000u", milli)), milli);
+  }
+}
+
+TEST(QuantityTest, CanonicalTextIsThatOfKubernetes) {
+  const std::pair<std::string_view, std::string_view> kCases[] = {
+      {"0", "0"},
+      {"0Ki", "0"},
+      {"000.0", "0"},
+      {"2", "2"},
+      {"0.5", "500m"},
+      {".5", "500m"},
+      {"1.50", "1500m"},
+      {"1000m", "1"},
+      {"1500m", "1500m"},
+      {"2000", "2k"},
+      {"1000000", "1M"},
+      {"12345", "12345"},
+      {"128974848", "128974848"},
+      {"1024", "1024"},
+      {"1024Mi", "1Gi"},
+      {"1536Mi", "1536Mi"},
+      {"1.5Gi", "1536Mi"},
+      {"0.5Ki", "512"},
+      {"0.1Ki", "102400m"},
+      {"1.1Ki", "1127"},
+      {"1Ei", "1Ei"},
+      {"2048Ei", "2048Ei"},
+      {"1e3", "1e3"},
+      {"1e4", "10e3"},
+      {"1e40", "10e39"},
+      {"12E2", "1200"},
+      {"5e-1", "500e-3"},
+      {"1n", "1n"},
+      {"1.0000000001", "1000000001n"},
+      {"100E", "100E"},
+      {"1000E", "1000E"},
+      {"100k", "100k"},
+      {"250u", "250u"},
+      {"+3", "3"},
+  };
+  for (const auto& [text, canonical] : kCases) {
+    const StatusOr<std::string> value = CanonicalQuantity(text);
+    ASSERT_TRUE(value.ok()) << text << ": " << Describe(value.status());
+    EXPECT_EQ(*value, canonical) << text;
+    EXPECT_EQ(CanonicalQuantity(*value).value_or("error"), canonical) << text;
+  }
+}
+
+TEST(QuantityTest, CanonicalTextOfWhatIsNoQuantityIsAnError) {
+  for (const char* text : {"", "-1", "1K", "99999999999999999999E", "12345678901234567890"}) {
+    EXPECT_EQ(CanonicalQuantity(text).status().code(), StatusCode::kInvalidArgument) << text;
+  }
+}
+
+TEST(QuantityTest, CanonicalTextKeepsTheValue) {
+  for (int64_t milli = 0; milli <= 70'000; ++milli) {
+    const std::string text = fmt::format("{}.{:03}", milli / 1000, milli % 1000);
+    const StatusOr<std::string> canonical = CanonicalQuantity(text);
+    ASSERT_TRUE(canonical.ok()) << text;
+    ASSERT_EQ(Milli(*canonical), milli) << text;
   }
 }
 

@@ -10,29 +10,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "pkg/base/table.h"
+
 namespace resmgr {
 
 namespace {
 
-using Row = std::vector<std::string>;
 using Json = nlohmann::ordered_json;
-
-// Columns as wide as their widest cell, two blanks between them.
-std::string FormatTable(const std::vector<Row>& rows) {
-  std::vector<size_t> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    for (size_t i = 0; i + 1 < row.size(); ++i)
-      text += fmt::format("{:<{}}", row[i], widths[i] + 2);
-    text += row.back() + '\n';
-  }
-  return text;
-}
 
 std::string Count(size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
@@ -81,7 +65,7 @@ std::string FormatSummary(const Machine& machine) {
 }
 
 std::string FormatNodes(const Machine& machine) {
-  std::vector<Row> rows = {{"NUMA", "TYPE", "MEMORY", "CPUS", "DISTANCES"}};
+  std::vector<TableRow> rows = {{"NUMA", "TYPE", "MEMORY", "CPUS", "DISTANCES"}};
   for (const NumaNode& node : machine.nodes()) {
     rows.push_back({std::to_string(node.id), std::string(ToString(node.type)),
                     FormatBytes(node.memory), node.cpus.empty() ? "-" : node.cpus.ToString(),
@@ -104,7 +88,8 @@ std::string FormatCores(const Machine& machine) {
     cluster.cores.Add(cpu.core);
     cluster.cpus.Add(cpu.id);
   }
-  std::vector<Row> rows = {{"PACKAGE", "DIE", "NUMA", "L3", "KIND", "THREADS", "CORES", "CPUS"}};
+  std::vector<TableRow> rows = {
+      {"PACKAGE", "DIE", "NUMA", "L3", "KIND", "THREADS", "CORES", "CPUS"}};
   for (const auto& [place, cluster] : clusters) {
     const auto& [package, die, numa, l3, kind, threads] = place;
     rows.push_back({IdOrDash(package), IdOrDash(die), IdOrDash(numa), IdOrDash(l3),

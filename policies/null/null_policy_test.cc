@@ -13,7 +13,8 @@ namespace {
 TEST(NullPolicyTest, PlacesNobody) {
   test::TestSnapshot snapshot;
   const Container& container = snapshot.Add("web", QosClass::kGuaranteed, 2000);
-  NullPolicy policy;
+  const Machine machine = test::S1Ht();
+  NullPolicy policy(machine);
   EXPECT_EQ(policy.name(), "null");
   const StatusOr<Plan> plan =
       policy.Allocate(snapshot, snapshot.PodOf(container.key), container, nullptr);
@@ -22,19 +23,33 @@ TEST(NullPolicyTest, PlacesNobody) {
   EXPECT_TRUE(policy.Zones(snapshot).empty());
 }
 
-TEST(NullPolicyTest, TakesBackWhatAnotherPolicyPlaced) {
+TEST(NullPolicyTest, LetsGoWhatAnotherPolicyPlaced) {
   test::TestSnapshot snapshot;
-  snapshot.Add("left-alone", QosClass::kBurstable, 100);
+  Container& found = snapshot.Add("found", QosClass::kBurstable, 100);
+  found.placement.cpus = CpuSet{4};
   Container& placed = snapshot.Add("placed", QosClass::kGuaranteed, 2000);
   placed.placement.cpus = CpuSet{2, 3};
   placed.placement.exclusive = CpuSet{2, 3};
-  NullPolicy policy;
+  placed.placement.pool = "exclusive";
+  Container& asked = snapshot.Add("asked", QosClass::kGuaranteed, 2000);
+  asked.placement = placed.placement;
+  asked.requested.cpuset_cpus = "6";
+  const Machine machine = test::S1Ht();
+  NullPolicy policy(machine);
   const StatusOr<Plan> plan = policy.Reconcile(snapshot);
   ASSERT_TRUE(plan.ok());
-  ASSERT_EQ(plan->changes.size(), 1u);
-  EXPECT_EQ(plan->changes[0].key, placed.key);
-  EXPECT_FALSE(plan->changes[0].placement.cpus.has_value());
-  EXPECT_TRUE(plan->changes[0].placement.exclusive.empty());
+  EXPECT_EQ(plan->Find(found.key), nullptr) << "it stays where it was found";
+  ASSERT_NE(plan->Find(placed.key), nullptr);
+  EXPECT_EQ(plan->Find(placed.key)->cpus, machine.online());
+  EXPECT_TRUE(plan->Find(placed.key)->exclusive.empty());
+  EXPECT_FALSE(plan->Find(placed.key)->mems.has_value());
+  ASSERT_NE(plan->Find(asked.key), nullptr);
+  EXPECT_EQ(plan->Find(asked.key)->cpus, CpuSet{6});
+
+  snapshot.Apply(*plan);
+  const StatusOr<Plan> again = policy.Reconcile(snapshot);
+  ASSERT_TRUE(again.ok());
+  EXPECT_TRUE(again->changes.empty());
 }
 
 TEST(NullPolicyTest, HasNoOptions) {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "pkg/allocator/exclusive_pools.h"
 #include "pkg/policy/policy.h"
 #include "pkg/policy/registry.h"
-#include "policies/static/exclusive_picker.h"
 #include "policies/static/static_options.h"
 
 namespace resmgr {
@@ -31,41 +30,15 @@ class StaticPolicy : public Policy {
   StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod,
                         const Container& container) override;
   StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
+  std::vector<std::string> Explain(ContainerKey key) const override;
   std::vector<Zone> Zones(const Snapshot& snapshot) const override;
 
  private:
-  struct Grant {
-    CpuSet cpus;
-    std::string reason;
-  };
-
   StaticPolicy(const PolicyContext& context, const StaticOptions& options);
 
-  CpuSet Shared() const { return shared_base_ - granted_; }
-  void Adopt(const Snapshot& snapshot);
-  std::map<ContainerKey, std::string> GrantTheRest(const Snapshot& snapshot);
-  bool Legal(const CpuSet& cpus) const;
-
-  StatusOr<Grant> Find(const Pod& pod, const Container& container, const CpuSet& former,
-                       const CpuSet& granted) const;
-  StatusOr<Grant> Resize(const Grant& grant, int count) const;
-  Status CheckShared(const CpuSet& cpus, const CpuSet& granted) const;
-  void Give(ContainerKey key, Grant grant);
-  void Take(ContainerKey key);
-
-  Placement PlacementOf(const Pod& pod, const Container& container) const;
-  Placement SharedPlacement(std::string reason) const;
-  // The others whose shared set changed.
-  void AddShared(const Snapshot& snapshot, ContainerKey except, Plan& plan) const;
-
   const Machine& machine_;
-  const StaticOptions options_;
-  const ExclusivePicker picker_;
-  const CpuSet reserved_;
-  const CpuSet isolated_;     // may be granted, not part of the shared set
-  const CpuSet shared_base_;  // the shared set while nothing is granted
-  std::map<ContainerKey, Grant> grants_;
-  CpuSet granted_;  // the union of them
+  const bool reserved_are_shared_;
+  ExclusivePools pools_;
 };
 
 PolicyFactory StaticPolicyFactory();

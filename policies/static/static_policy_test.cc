@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/static/static_policy.h"
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,10 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/config/yaml_reader.h"
-#include "pkg/policy/plan_check.h"
-#include "pkg/policy/testing/test_snapshot.h"
-#include "test/support/machines/machines.h"
+#include "test/integration/brain/policy_node.h"
 
 namespace resmgr {
 namespace {
@@ -24,103 +20,14 @@ using testing::UnorderedElementsAre;
 constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
 constexpr QosClass kBurstable = QosClass::kBurstable;
 
-// A policy with its snapshot, and the brain's part in the play.
-class Node {
+class Node : public test::PolicyNode {
  public:
   explicit Node(Machine machine, std::string_view reserved = "0", std::string_view section = "")
-      : machine_(std::move(machine)) {
-    const StatusOr<ConfigNode> config = ParseYaml(section, "test.yaml");
-    EXPECT_TRUE(config.ok()) << config.status();
-    const PolicyContext context{.machine = machine_,
-                                .available = machine_.online(),
-                                .reserved = Cpus(reserved),
-                                .section = &*config};
-    StatusOr<std::unique_ptr<Policy>> policy = StaticPolicy::Create(context);
-    EXPECT_TRUE(policy.ok()) << policy.status();
-    policy_ = *std::move(policy);
-  }
-
-  // The key, or the refusal.
-  StatusOr<ContainerKey> Create(std::string_view name, QosClass qos, int64_t milli_cpu,
-                                const Container* predecessor = nullptr) {
-    const ContainerKey key = snapshot_.Add(name, qos, milli_cpu).key;
-    return Place(key, predecessor);
-  }
-  StatusOr<ContainerKey> Place(ContainerKey key, const Container* predecessor = nullptr) {
-    const StatusOr<Plan> plan =
-        policy_->Allocate(snapshot_, snapshot_.PodOf(key), snapshot_.At(key), predecessor);
-    if (!plan.ok()) {
-      snapshot_.Remove(key);
-      return plan.status();
-    }
-    Apply(*plan);
-    return key;
-  }
-  Status Resize(ContainerKey key, int64_t milli_cpu) {
-    MilliCpu& request = snapshot_.At(key).requirements.cpu_request;
-    const MilliCpu before = std::exchange(request, MilliCpu{milli_cpu});
-    const StatusOr<Plan> plan = policy_->Update(snapshot_, snapshot_.PodOf(key), snapshot_.At(key));
-    if (!plan.ok()) {
-      request = before;
-      return plan.status();
-    }
-    Apply(*plan);
-    return OkStatus();
-  }
-  void Remove(ContainerKey key) {
-    snapshot_.Remove(key);
-    const StatusOr<Plan> plan = policy_->Release(snapshot_, key);
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    Apply(*plan);
-  }
-  Plan Reconcile() {
-    const StatusOr<Plan> plan = policy_->Reconcile(snapshot_);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    Apply(*plan);
-    return *plan;
-  }
-
-  std::string CpusOf(ContainerKey key) {
-    return snapshot_.At(key).placement.cpus.value_or(CpuSet()).ToString();
-  }
-  std::string ExclusiveOf(ContainerKey key) {
-    return snapshot_.At(key).placement.exclusive.ToString();
-  }
-  const Placement& PlacementOf(ContainerKey key) { return snapshot_.At(key).placement; }
-  test::TestSnapshot& snapshot() { return snapshot_; }
-  Policy& policy() { return *policy_; }
-
- private:
-  void Apply(const Plan& plan) {
-    const Status status = CheckPlan(machine_, snapshot_, plan);
-    EXPECT_TRUE(status.ok()) << status;
-    snapshot_.Apply(plan);
-  }
-
-  Machine machine_;
-  std::unique_ptr<Policy> policy_;
-  test::TestSnapshot snapshot_;
+      : PolicyNode(StaticPolicyFactory(), std::move(machine), reserved, section) {}
 };
 
-Machine WithIsolated(Machine::Parts parts, std::string_view isolated) {
-  const CpuSet set = Cpus(isolated);
-  for (Cpu& cpu : parts.cpus)
-    cpu.isolated = set.Contains(cpu.id);
-  return test::MakeMachine(std::move(parts));
-}
-
-Machine::Parts PartsOf(const Machine& machine) {
-  return {.cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
-}
-
 Status CreateError(const Machine& machine, std::string_view reserved, std::string_view section) {
-  const StatusOr<ConfigNode> config = ParseYaml(section, "test.yaml");
-  EXPECT_TRUE(config.ok()) << config.status();
-  return StaticPolicy::Create({.machine = machine,
-                               .available = machine.online(),
-                               .reserved = Cpus(reserved),
-                               .section = &*config})
-      .status();
+  return test::CreateError(StaticPolicyFactory(), machine, reserved, section);
 }
 
 TEST(StaticPolicyTest, GuaranteedContainersWithWholeCpusGetThemAlone) {
@@ -390,7 +297,7 @@ TEST(StaticPolicyTest, QuotaIsKeptOnRequest) {
 }
 
 TEST(StaticPolicyTest, IsolatedCpusAreNeitherSharedNorWasted) {
-  Node node(WithIsolated(PartsOf(test::S1Ht()), "2-3,6-7"));
+  Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"));
   EXPECT_EQ(node.CpusOf(*node.Create("shared", kBurstable, 100)), "0-1,4-5");
   EXPECT_EQ(node.ExclusiveOf(*node.Create("one", kGuaranteed, 1000)), "2")
       << "a single CPU comes from the isolated ones";
@@ -400,7 +307,7 @@ TEST(StaticPolicyTest, IsolatedCpusAreNeitherSharedNorWasted) {
 }
 
 TEST(StaticPolicyTest, IsolatedCpusAsThePodWantsIt) {
-  Node node(WithIsolated(PartsOf(test::S1Ht()), "2-3,6-7"));
+  Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"));
   Container& without = node.snapshot().Add("without", kGuaranteed, 1000);
   node.snapshot().PodOf(without.key).annotations = {
       {"prefer-isolated-cpus.cri-resource-manager.intel.com", "false"}};
@@ -412,7 +319,7 @@ TEST(StaticPolicyTest, IsolatedCpusAsThePodWantsIt) {
 }
 
 TEST(StaticPolicyTest, RelaxedIsolationPrefersIsolatedCpusForEverybody) {
-  Node node(WithIsolated(PartsOf(test::S1Ht()), "2-3,6-7"), "0", "{RelaxedIsolation: true}");
+  Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"), "0", "{RelaxedIsolation: true}");
   EXPECT_TRUE(
       Cpus(node.ExclusiveOf(*node.Create("three", kGuaranteed, 3000))).IsSubsetOf(Cpus("2-3,6-7")));
 }
@@ -444,9 +351,10 @@ TEST(StaticPolicyTest, RefusesOptionsThatItDoesNotKnow) {
   const Machine machine = test::S1Ht();
   EXPECT_THAT(std::string(Message(CreateError(machine, "0", "{Options: {full-cpus: true}}"))),
               HasSubstr("test.yaml:1"));
-  EXPECT_THAT(std::string(Message(CreateError(machine, "0", "{Options: {align-by-socket: true}}"))),
-              HasSubstr("align-by-socket: is not supported"));
-  EXPECT_TRUE(CreateError(machine, "0", "{Options: {align-by-socket: false}}").ok());
+  EXPECT_THAT(
+      std::string(Message(CreateError(test::F80(), "0", "{Options: {align-by-socket: true}}"))),
+      HasSubstr("align-by-socket needs NUMA nodes that are parts of packages"));
+  EXPECT_TRUE(CreateError(machine, "0", "{Options: {align-by-socket: true}}").ok());
   EXPECT_EQ(CreateError(machine, "0", "{Options: {cpu-quota: maybe}}").code(),
             StatusCode::kInvalidArgument);
 }

@@ -1,70 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
 // The invariants of pkg/ARCHITECTURE.md over random lives of nodes.
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "pkg/base/parse.h"
 #include "pkg/log/log.h"
+#include "policies/static-plus/static_plus_policy.h"
+#include "policies/static/static_policy.h"
+#include "test/integration/brain/node_machines.h"
 #include "test/integration/brain/world.h"
-#include "test/support/machines/machines.h"
 
 namespace resmgr::test {
 namespace {
 
+// Some 200,000 steps over all cases.
 constexpr int kSteps = 400;
+constexpr int kRounds = 3;
 
 struct Case {
-  const char* name;
-  Machine (*machine)();
-  const char* reserved;
-  const char* section;
+  std::string name;
+  const NamedMachine* machine = nullptr;
+  int reserved = 1;  // so many CPUs
+  PolicyFactory factory;
+  std::string section;
 };
 
-Machine WithFlags(const Machine& machine, std::string_view isolated, std::string_view offline) {
-  Machine::Parts parts{
-      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
-  const CpuSet off = Cpus(offline);
-  for (Cpu& cpu : parts.cpus) {
-    cpu.isolated = Cpus(isolated).Contains(cpu.id);
-    if (!off.Contains(cpu.id)) continue;
-    cpu = Cpu{.id = cpu.id};
-  }
-  for (NumaNode& node : parts.nodes)
-    node.cpus -= off;
-  parts.allowed -= off;
-  return MakeMachine(std::move(parts));
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
 }
 
-const std::vector<Case>& Cases() {
-  static const auto* const kCases = new std::vector<Case>{
-      {"S1Ht", S1Ht, "0", ""},
-      {"S1HtStrict", S1Ht, "0,4", "{Options: {strict-cpu-reservation: true}}"},
-      {"S1HtFullCores", S1Ht, "0", "{Options: {full-pcpus-only: true, cpu-quota: keep}}"},
-      {"S1HtNoReservation", S1Ht, "", ""},
-      {"S2Ht", S2Ht, "0", ""},
-      {"S2NoHtSpread", S2NoHt, "7", "{Options: {distribute-cpus-across-cores: true}}"},
-      {"M80", M80, "0,40", ""},
-      {"M80AcrossNuma", M80, "0", "{Options: {distribute-cpus-across-numa: true}}"},
-      {"F80", F80, "79", ""},
-      {"L256", L256, "0,128", ""},
-      {"Q288", Q288, "0-3", ""},
-      {"U16Uncore", U16, "0", "{Options: {prefer-align-cpus-by-uncorecache: true}}"},
-      {"U16Smt", U16Smt, "0", ""},
-      {"Hybrid", Hybrid, "7", ""},
-      {"EightPackages",
-       [] { return MakeMachine({.packages = 8, .nodes = 1, .cores = 4, .threads = 2}); }, "0", ""},
-      {"FourThreads", [] { return MakeMachine({.packages = 2, .cores = 3, .threads = 4}); }, "0",
-       ""},
-      {"Isolated", [] { return WithFlags(S1Ht(), "2-3,6-7", ""); }, "0", ""},
-      {"IsolatedRelaxed", [] { return WithFlags(M80(), "10-19,50-59", ""); }, "0",
-       "{RelaxedIsolation: true}"},
-      {"Offline", [] { return WithFlags(S2Ht(), "", "3,6,10"); }, "0", ""},
+struct Options {
+  std::string_view name;
+  std::string_view section;
+  int reserved = 1;
+};
+
+// Every option of each policy.
+constexpr std::array<Options, 9> kStaticOptions = {{
+    {"Strict", "{Options: {strict-cpu-reservation: true}}", 2},
+    {"FullCores", "{Options: {full-pcpus-only: true, cpu-quota: keep}}"},
+    {"FullCoresAcrossNuma",
+     "{Options: {full-pcpus-only: true, distribute-cpus-across-numa: true}}"},
+    {"AcrossCores", "{Options: {distribute-cpus-across-cores: true}}"},
+    {"AcrossNuma", "{Options: {distribute-cpus-across-numa: true}}"},
+    {"Uncore", "{Options: {prefer-align-cpus-by-uncorecache: true}}"},
+    {"BySocket", "{Options: {align-by-socket: true}}"},
+    {"Relaxed", "{RelaxedIsolation: true}", 2},
+    {"NoReservation", "", 0},
+}};
+constexpr std::array<Options, 9> kPlusOptions = {{
+    {"Guaranteed", "{ExclusiveCPUs: guaranteed}", 2},
+    {"Annotated", "{ExclusiveCPUs: annotated, ReservedPoolNamespaces: ['n*']}"},
+    {"FullCores", "{Options: {full-pcpus-only: true, cpu-quota: keep}}"},
+    {"AcrossCores", "{Options: {distribute-cpus-across-cores: true}}"},
+    {"AcrossNuma", "{Options: {distribute-cpus-across-numa: true}}"},
+    {"Uncore", "{Options: {prefer-align-cpus-by-uncorecache: true}}"},
+    {"BySocket", "{Options: {align-by-socket: true}}"},
+    {"OrdinaryFirst", "{PreferIsolatedCPUs: false}"},
+    {"NoReservation", "", 0},
+}};
+// With these machines.
+constexpr std::array<std::string_view, 5> kOptionMachines = {"S1Ht", "M80", "Hybrid", "IsolatedM80",
+                                                             "XmlEpyc2sCcx"};
+
+const std::vector<NamedMachine>& Machines() {
+  static const auto* const kMachines = new std::vector<NamedMachine>(AllMachines());
+  return *kMachines;
+}
+
+std::vector<Case> AllCases() {
+  std::vector<Case> cases;
+  const auto add = [&cases](const NamedMachine& machine, const PolicyFactory& factory,
+                            const Options& options) {
+    const std::string_view policy = factory.name == "static" ? "Static" : "StaticPlus";
+    cases.push_back({fmt::format("{}{}{}", policy, machine.name, options.name), &machine,
+                     options.reserved, factory, std::string(options.section)});
   };
-  return *kCases;
+  for (const NamedMachine& machine : Machines()) {
+    add(machine, StaticPolicyFactory(), {});
+    add(machine, StaticPlusPolicyFactory(), {});
+    const bool with_options = std::find(kOptionMachines.begin(), kOptionMachines.end(),
+                                        machine.name) != kOptionMachines.end();
+    if (!with_options) continue;
+    for (const Options& options : kStaticOptions)
+      add(machine, StaticPolicyFactory(), options);
+    for (const Options& options : kPlusOptions)
+      add(machine, StaticPlusPolicyFactory(), options);
+  }
+  return cases;
 }
 
 class BrainPropertyTest : public testing::TestWithParam<Case> {
@@ -73,7 +104,12 @@ class BrainPropertyTest : public testing::TestWithParam<Case> {
 
   static World::Setup TheSetup() {
     const Case& param = GetParam();
-    return {param.machine(), Cpus(param.reserved), param.section};
+    const Machine& machine = param.machine->machine;
+    CpuSet reserved;
+    for (const int cpu : machine.allowed() - machine.isolated()) {
+      if (reserved.size() < param.reserved) reserved.Add(cpu);
+    }
+    return {machine, reserved, param.factory, param.section};
   }
 };
 
@@ -85,7 +121,7 @@ uint64_t SeedOf(int round) {
 
 TEST_P(BrainPropertyTest, InvariantsHoldThroughARandomLife) {
   size_t started = 0;
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     const uint64_t seed = SeedOf(round);
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     World world(TheSetup(), seed);
@@ -96,6 +132,7 @@ TEST_P(BrainPropertyTest, InvariantsHoldThroughARandomLife) {
       if (step % 100 == 99) {
         world.Settle();
         world.CheckSettled();
+        world.CheckRestartMovesNobody();
       }
       ASSERT_FALSE(HasFailure()) << world.Journal();
     }
@@ -121,8 +158,12 @@ TEST_P(BrainPropertyTest, TheSameInputsGiveTheSamePlacements) {
   EXPECT_EQ(live(), first);
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, BrainPropertyTest, testing::ValuesIn(Cases()),
-                         [](const auto& param_info) { return std::string(param_info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Machines, BrainPropertyTest, testing::ValuesIn(AllCases()),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST(BrainPropertyMachinesTest, AreManyAndOfAllKinds) {
+  EXPECT_GE(Machines().size(), 30u);
+}
 
 }  // namespace
 }  // namespace resmgr::test

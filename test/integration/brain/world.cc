@@ -8,19 +8,19 @@
 #include <gtest/gtest.h>
 
 #include "pkg/config/yaml_reader.h"
-#include "policies/static/static_policy.h"
 
 namespace resmgr::test {
 namespace {
 
-TestNode::MakePolicy StaticWith(const World::Setup& setup) {
-  return [reserved = setup.reserved, section = setup.section](const Machine& machine) {
+TestNode::MakePolicy PolicyOf(const World::Setup& setup) {
+  return [create = setup.factory.create, reserved = setup.reserved,
+          section = setup.section](const Machine& machine) {
     const StatusOr<ConfigNode> config = ParseYaml(section, "test.yaml");
     EXPECT_TRUE(config.ok()) << config.status();
-    StatusOr<std::unique_ptr<Policy>> policy = StaticPolicy::Create({.machine = machine,
-                                                                     .available = machine.allowed(),
-                                                                     .reserved = reserved,
-                                                                     .section = &*config});
+    StatusOr<std::unique_ptr<Policy>> policy = create({.machine = machine,
+                                                       .available = machine.allowed(),
+                                                       .reserved = reserved,
+                                                       .section = &*config});
     EXPECT_TRUE(policy.ok()) << policy.status();
     return *std::move(policy);
   };
@@ -52,7 +52,7 @@ World::World(const Setup& setup, uint64_t seed)
     : random_(seed),
       machine_(setup.machine),
       reserved_(setup.reserved),
-      node_(setup.machine, StaticWith(setup)) {}
+      node_(setup.machine, PolicyOf(setup)) {}
 
 // Not std::uniform_int_distribution: its results differ between libraries.
 int64_t World::Number(int64_t first, int64_t last) {
@@ -132,6 +132,14 @@ void World::AddSandbox() {
                        : Chance(50) ? QosClass::kBurstable
                                     : QosClass::kBestEffort;
   sandboxes_.push_back({node_.AddPod(fmt::format("pod{}", ++names_), qos), qos});
+  Pod& pod = node_.runtime.held.pods.back();
+  if (Chance(5)) pod.namespace_name = "kube-system";
+  for (const std::string_view key : {"prefer-shared-cpus", "prefer-isolated-cpus",
+                                     "prefer-reserved-cpus", "require-isolated-cpus"}) {
+    if (!Chance(4)) continue;
+    pod.annotations[fmt::format("{}.resource-policy.nri.io", key)] = Chance(50) ? "true" : "false";
+  }
+  node_.manager().PodCreated(pod);
 }
 
 void World::BeginCreation() {
@@ -140,6 +148,7 @@ void World::BeginCreation() {
   const int64_t request = sandbox.qos == QosClass::kBestEffort ? 0 : SomeRequest();
   CreateRequest create = TestNode::Request(sandbox.id, fmt::format("c{}", ++names_), request);
   create.has_linux = Chance(97);
+  if (!create.has_linux) create.resources = {};
   Admit(create);
 }
 
@@ -219,11 +228,10 @@ void World::EndStart(size_t index) {
     Note("  and started");
     node_.Started(start->id);
     if (!container->resources.cpuset_cpus) return;
-    const CpuSet in_force = InForce(*container);
     const Container* const known = node_.Known(start->id);
-    if (known != nullptr && in_force.IsSubsetOf(start->exclusive & known->placement.exclusive)) {
-      owned_[start->id] = {in_force, node_.runtime.Applied(start->id)};
-    }
+    if (known == nullptr) return;
+    const CpuSet own = InForce(*container) & start->exclusive & known->placement.exclusive;
+    if (!own.empty()) owned_[start->id] = {own, node_.runtime.Applied(start->id)};
   } else {
     node_.manager().StartFailed(start->id);
   }
@@ -409,7 +417,12 @@ void World::Settle() {
     bool all = true;
     node_.manager().snapshot().ForEachContainer([&](const Pod&, const Container& container) {
       const std::optional<CpuSet>& cpus = container.placement.cpus;
-      if (cpus && node_.runtime.CpusOf(container.id) != cpus->ToString()) all = false;
+      if (!cpus) return;
+      if (node_.runtime.CpusOf(container.id) != cpus->ToString()) all = false;
+      const RuntimeContainer* const held = node_.runtime.Find(container.id);
+      if (held != nullptr && held->resources.cpu_shares != container.requested.cpu_shares) {
+        all = false;
+      }
     });
     return all;
   });
@@ -478,13 +491,14 @@ std::vector<World::Running> World::RunningContainers() {
 }
 
 bool World::Undisputed(const Running& one, const CpuSet& several) const {
-  if (one.in_force != one.exclusive || one.in_force.Intersects(several)) return false;
+  if (one.exclusive.empty() || !one.exclusive.IsSubsetOf(one.in_force)) return false;
+  if (one.exclusive.Intersects(several)) return false;
   for (const Resize& resize : resizes_) {
     if (resize.id == one.id) return false;
   }
   for (const FakeRuntimeClient::Update& update : node_.runtime.updates) {
     const StatusOr<CpuSet> cpus = CpuSet::Parse(update.adjustment.cpuset_cpus.value_or(""));
-    if (update.id != one.id && cpus.ok() && cpus->Intersects(one.in_force)) return false;
+    if (update.id != one.id && cpus.ok() && cpus->Intersects(one.exclusive)) return false;
   }
   return true;
 }
@@ -503,18 +517,39 @@ void World::TrackOwners(const std::vector<Running>& running) {
   for (const Running& one : running) {
     const uint64_t applied = node_.runtime.Applied(one.id);
     const auto owned = owned_.find(one.id);
-    if (owned == owned_.end()) {
-      if (Undisputed(one, several)) still[one.id] = {one.in_force, applied};
-    } else if (one.in_force.IsSubsetOf(owned->second.cpus)) {
-      const bool told = applied > owned->second.applied || one.in_force == one.placed;
-      if (!one.exclusive.empty()) {
-        still[one.id] = {one.in_force, applied};
-      } else if (!told) {
-        still[one.id] = {one.in_force, owned->second.applied};
-      }
+    if (Undisputed(one, several)) {
+      still[one.id] = {one.exclusive, applied};
+    } else if (owned != owned_.end()) {
+      const Owner before = owned->second;
+      const bool told = applied > before.applied || one.in_force == one.placed;
+      const CpuSet kept = before.cpus & one.in_force & (told ? one.exclusive : before.cpus);
+      const bool decided = !one.exclusive.empty();
+      if (!kept.empty()) still[one.id] = {kept, decided ? applied : before.applied};
     }
   }
   owned_ = std::move(still);
+}
+
+void World::CheckRestartMovesNobody() {
+  // What crashed unseen is found out by a list.
+  LoseConnection();
+  Settle();
+  std::map<ContainerId, CpuSet> before;
+  bool waits_for_room = false;
+  node_.manager().snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+    if (container.placement.cpus) before[container.id] = *container.placement.cpus;
+    if (container.placement.reason.starts_with("shared for want of room")) waits_for_room = true;
+  });
+  // Such a one may find room meanwhile.
+  if (waits_for_room) return;
+  RestartDaemon();
+  AnswerLists();
+  node_.manager().snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    const auto found = before.find(container.id);
+    if (found == before.end()) return;
+    EXPECT_EQ(container.placement.cpus.value_or(CpuSet()).ToString(), found->second.ToString())
+        << FullName(pod, container.name) << " was moved by a restart";
+  });
 }
 
 void World::CheckSettled() {

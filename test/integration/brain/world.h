@@ -11,19 +11,21 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/policy/registry.h"
 #include "pkg/resmgr/testing/test_node.h"
 
 namespace resmgr::test {
 
-// A random life of a node: the brain with the static policy between a kubelet that creates,
-// starts, resizes, stops and removes at will, and a runtime that answers late, in any order, with
-// errors, or not at all. The same seed gives the same life.
+// A random life of a node: the brain with a policy between a kubelet that creates, starts, resizes,
+// stops and removes at will, and a runtime that answers late, in any order, with errors, or not at
+// all. The same seed gives the same life.
 class World {
  public:
   struct Setup {
     Machine machine;
     CpuSet reserved;
-    std::string section;  // policy.static, as YAML
+    PolicyFactory factory;
+    std::string section;  // the policy's, as YAML
   };
   World(const Setup& setup, uint64_t seed);
 
@@ -38,6 +40,8 @@ class World {
   void Check();
   // What must hold once everything has settled.
   void CheckSettled();
+  // After that: a restart without any stored state changes nothing for anybody.
+  void CheckRestartMovesNobody();
 
   // Every update that the runtime was asked for, in order.
   const std::vector<std::string>& history() const { return node_.runtime.history; }
@@ -47,7 +51,7 @@ class World {
 
  private:
   struct Sandbox {
-    PodSandboxId id;
+    PodSandboxId id{};
     QosClass qos = QosClass::kBestEffort;
   };
   struct Creation {
@@ -101,7 +105,7 @@ class World {
     CpuSet exclusive;  // likewise
   };
   std::vector<Running> RunningContainers();
-  // Nobody else runs there, nor will when what was asked for takes effect.
+  // Nobody else runs on its exclusive CPUs, nor will when what was asked for takes effect.
   bool Undisputed(const Running& one, const CpuSet& several) const;
   void TrackOwners(const std::vector<Running>& running);
   void CheckDecisions();

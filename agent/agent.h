@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/agent_server.h"
+#include "agent/config_client.h"
+#include "agent/config_pusher.h"
+#include "agent/config_source.h"
+#include "agent/http.h"
+#include "agent/node_access.h"
+#include "agent/status_reporter.h"
+#include "agent/timers.h"
+
+namespace resmgr::agent {
+
+// Queries of v1.Agent/HealthCheck.
+inline constexpr std::string_view kAliveQuery;                     // whether the agent answers
+inline constexpr std::string_view kConfigQuery = "config-status";  // how the last delivery went
+
+struct AgentOptions {
+  std::string node{};  // $NODE_NAME
+  std::string map_namespace = "kube-system";
+  std::string map_name = "cri-resmgr-config";
+  std::string group_label = "cri-resource-manager.intel.com/group";
+  // For what the daemon may change of the node.
+  std::vector<std::string> allowed_domains = {"cri-resource-manager.intel.com",
+                                              "resource-policy.nri.io"};
+  RetryOptions retry{};
+  Backoff::Options push_backoff{.first = Backoff::Duration(100), .limit = Backoff::Duration(2000)};
+};
+
+// The agent of one node: cluster ──▶ ConfigSource ──▶ ConfigPusher ──▶ daemon, what the daemon says
+// ──▶ StatusReporter ──▶ cluster, and the daemon's own access to its node. Everything happens on
+// the loop's thread. Thread-compatible.
+class Agent : public AgentHandler {
+ public:
+  // All must outlive this object.
+  Agent(const AgentOptions& options, HttpTransport& transport, Timers& timers,
+        ConfigClient& client);
+
+  void Start() { source_.Start(); }
+
+  void GetNode(TextDone done) override;
+  void PatchNode(std::vector<PatchOperation> operations, Done done) override;
+  void UpdateNodeCapacity(std::map<std::string, std::string> capacities, Done done) override;
+  void HealthCheck(std::string query, TextDone done) override;
+
+ private:
+  StatusReporter reporter_;
+  ConfigPusher pusher_;
+  ConfigSource source_;
+  NodeAccess access_;
+};
+
+}  // namespace resmgr::agent

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pkg/base/status.h"
+
+namespace resmgr::agent {
+
+// A certificate or a key: its PEM text, or else the file that holds it, which is read again for
+// each connection.
+struct Pem {
+  std::string data{};
+  std::string file{};
+
+  bool empty() const { return data.empty() && file.empty(); }
+};
+
+// A program that hands out credentials (client.authentication.k8s.io).
+struct ExecPlugin {
+  std::string api_version{};
+  std::string command{};
+  std::vector<std::string> arguments{};
+  std::vector<std::pair<std::string, std::string>> environment{};
+  bool provide_cluster_info = false;
+};
+
+// Who we are. What is empty is not used; `token_file` wins over `token`.
+struct UserAuth {
+  Pem certificate{};
+  Pem key{};
+  std::string token{};
+  std::string token_file{};
+  std::string username{};
+  std::string password{};
+  std::optional<ExecPlugin> exec{};
+};
+
+// How to reach an API server. An immutable value; holds secrets, so nothing of `user` may be
+// logged.
+struct ClusterAccess {
+  std::string server{};  // URL without a slash at its end
+  Pem ca{};              // empty: the system's
+  bool insecure = false;
+  std::string tls_server_name{};  // empty: the host of `server`
+  std::string proxy_url{};        // empty: as the environment says
+  UserAuth user{};
+};
+
+// Reads a kubeconfig and takes its current context. `source` names it in messages; relative paths
+// in it are below `directory`. Unknown keys are fine, as they are for kubectl. InvalidArgument with
+// the place, and never with a value that could be secret; kUnimplemented for what would change who
+// we are and is not supported (auth-provider, impersonation).
+StatusOr<ClusterAccess> ParseKubeconfig(std::string_view text, std::string_view source,
+                                        std::string_view directory);
+
+StatusOr<ClusterAccess> LoadKubeconfig(const std::string& file);
+
+// The service account of the pod that we run in: `host` and `port` are of the API server (the
+// variables KUBERNETES_SERVICE_HOST and _PORT), token and CA lie in `directory`.
+inline constexpr std::string_view kServiceAccountDirectory =
+    "/var/run/secrets/kubernetes.io/serviceaccount";
+StatusOr<ClusterAccess> InClusterAccess(std::string_view host, std::string_view port,
+                                        std::string_view directory);
+
+}  // namespace resmgr::agent

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/command.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr::agent {
+namespace {
+
+constexpr size_t kMaxOutput = 1 << 20;
+
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (std::string& text : texts)
+    pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Ours, with the command's variables in place of those of the same name.
+std::vector<std::string> Environment(const Command& command) {
+  std::vector<std::string> merged;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    bool replaced = false;
+    for (const auto& [name, value] : command.environment) {
+      replaced = replaced || (text.starts_with(name) && text.substr(name.size()).starts_with('='));
+    }
+    if (!replaced) merged.emplace_back(text);
+  }
+  for (const auto& [name, value] : command.environment)
+    merged.push_back(name + "=" + value);
+  return merged;
+}
+
+// Its process id; the write end of the pipe becomes its standard output.
+StatusOr<pid_t> Spawn(const Command& command, int output) {
+  std::vector<std::string> arguments = command.argv;
+  std::vector<std::string> environment = Environment(command);
+  posix_spawn_file_actions_t actions{};
+  posix_spawnattr_t attributes{};
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  // The loop reads signals by blocking them, which the program must not inherit.
+  sigset_t none{};
+  ::sigemptyset(&none);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  pid_t pid = -1;
+  const int error = ::posix_spawnp(&pid, arguments.front().c_str(), &actions, &attributes,
+                                   Pointers(arguments).data(), Pointers(environment).data());
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) {
+    return FailedPrecondition("cannot start {}: {}", arguments.front(), std::strerror(error));
+  }
+  return pid;
+}
+
+class Running : public RunningCommand {
+ public:
+  static std::unique_ptr<Running> Start(EventLoop& loop, const Command& command, CommandDone done) {
+    auto running = std::unique_ptr<Running>(new Running(command.argv.front(), std::move(done)));
+    if (const Status status = running->Open(loop, command); !status.ok()) {
+      // Later, as with everything else that happens to a command.
+      running->timer_ = loop.After(std::chrono::milliseconds(0),
+                                   [self = running.get(), status] { self->End(status); });
+    }
+    return running;
+  }
+
+  ~Running() override {
+    if (pid_ < 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  Running(std::string name, CommandDone done) : name_(std::move(name)), done_(std::move(done)) {}
+
+  Status Open(EventLoop& loop, const Command& command) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+      return FailedPrecondition("no pipe for {}: {}", name_, std::strerror(errno));
+    }
+    output_ = UniqueFd(ends[0]);
+    const UniqueFd input(ends[1]);
+    ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
+    RESMGR_ASSIGN_OR_RETURN(pid_, Spawn(command, input.get()));
+    process_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+    if (!process_.valid()) {
+      return FailedPrecondition("cannot watch {}: {}", name_, std::strerror(errno));
+    }
+    output_watch_ = loop.Watch(output_.get(), EventLoop::kReadable, [this](int) { Read(); });
+    process_watch_ = loop.Watch(process_.get(), EventLoop::kReadable, [this](int) { Reap(); });
+    timer_ = loop.After(command.timeout, [this, timeout = command.timeout] {
+      End(FailedPrecondition("{} did not end within {} ms", name_, timeout.count()));
+    });
+    return OkStatus();
+  }
+
+  // False at the end of the output.
+  bool Drain() {
+    std::array<char, 4096> buffer{};
+    while (text_.size() <= kMaxOutput) {
+      const ssize_t count = ::read(output_.get(), buffer.data(), buffer.size());
+      if (count < 0) return errno == EAGAIN || errno == EINTR;
+      if (count == 0) return false;
+      text_.append(buffer.data(), static_cast<size_t>(count));
+    }
+    return true;
+  }
+
+  void Read() {
+    if (!Drain()) output_watch_.reset();
+    if (text_.size() > kMaxOutput) {
+      End(FailedPrecondition("{} prints more than {} bytes", name_, kMaxOutput));
+    }
+  }
+
+  void Reap() {
+    int status = 0;
+    ::waitpid(std::exchange(pid_, -1), &status, 0);
+    Drain();
+    if (text_.size() > kMaxOutput) return Read();
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+      return End(FailedPrecondition("{} failed ({} {})", name_,
+                                    WIFEXITED(status) ? "exit status" : "signal",
+                                    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status)));
+    }
+    End(OkStatus());
+  }
+
+  void End(const Status& status) {
+    output_watch_.reset();
+    process_watch_.reset();
+    timer_.reset();
+    const CommandDone done = std::exchange(done_, nullptr);
+    if (status.ok()) {
+      done(std::move(text_));
+    } else {
+      done(status);
+    }
+  }
+
+  const std::string name_;
+  CommandDone done_;
+  pid_t pid_ = -1;
+  UniqueFd output_;
+  UniqueFd process_;
+  EventLoop::HandlePtr output_watch_;
+  EventLoop::HandlePtr process_watch_;
+  EventLoop::HandlePtr timer_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::unique_ptr<RunningCommand> LoopCommandRunner::Run(Command command, CommandDone done) {
+  return Running::Start(loop_, command, std::move(done));
+}
+
+}  // namespace resmgr::agent

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "agent/backoff.h"
+#include "agent/config_client.h"
+#include "agent/selection.h"
+#include "agent/timers.h"
+#include "agent/verdict.h"
+
+namespace resmgr::agent {
+
+// Brings the configuration that applies to the daemon, and again to each daemon that takes its
+// place: it may have come up without. A verdict is final until the configuration or the daemon
+// changes; where none can be had, it tries until it gets one. Thread-compatible.
+class ConfigPusher {
+ public:
+  // Each change of the verdict.
+  using Report = std::function<void(const Verdict& verdict)>;
+
+  ConfigPusher(ConfigClient& client, Timers& timers, Backoff::Options backoff, uint64_t seed,
+               Report report);
+
+  // What is to run from now on; nothing: nothing is delivered, and the daemon keeps what it has.
+  void Set(const std::optional<ConfigMap>& map);
+
+  const Verdict& verdict() const { return verdict_; }
+
+ private:
+  void Push();
+  void Pushed(const StatusOr<std::string>& verdict);
+  void Retry(const Status& why);
+  void Lost();
+  void Tell(Verdict::State state, std::string reason);
+
+  ConfigClient& client_;
+  Timers& timers_;
+  const Report report_;
+  Backoff backoff_;
+  std::optional<ConfigMap> wanted_;
+  std::optional<ConfigMap> pushing_;  // under way
+  bool settled_ = true;               // the daemon has given its verdict on `wanted_`
+  std::optional<Timers::Clock::time_point> failing_since_;
+  Timers::HandlePtr timer_;
+  Verdict verdict_;
+};
+
+}  // namespace resmgr::agent

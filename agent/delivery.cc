@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/delivery.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pkg/log/log.h"
+
+namespace resmgr::agent {
+namespace {
+
+constexpr std::chrono::seconds kLogPeriod{60};
+
+}  // namespace
+
+Delivery::Delivery(HttpTransport& transport, Timers& timers, std::string what,
+                   Backoff::Options backoff, uint64_t seed, int max_tries)
+    : transport_(transport),
+      timers_(timers),
+      what_(std::move(what)),
+      max_tries_(max_tries),
+      backoff_(backoff, seed),
+      log_limit_(1, kLogPeriod) {}
+
+void Delivery::Send(HttpRequest request) {
+  request_ = std::move(request);
+  tries_ = 0;
+  backoff_.Reset();
+  timer_.reset();
+  Try();
+}
+
+void Delivery::Try() {
+  ++tries_;
+  call_ = transport_.Send(request_, nullptr,
+                          [this](const StatusOr<HttpReply>& reply) { Replied(reply); });
+}
+
+void Delivery::Replied(const StatusOr<HttpReply>& reply) {
+  call_.reset();
+  const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
+  if (status.ok()) return;
+  Logger& log = GetLogger("status");
+  if (tries_ == max_tries_) {
+    log.Warn("{}: given up: {}", what_, Message(status));
+    return;
+  }
+  if (log_limit_.Pass(timers_.Now())) log.Warn("{}: {}; trying again", what_, Message(status));
+  std::chrono::milliseconds wait = backoff_.Next();
+  if (reply.ok() && reply->retry_after) {
+    wait = std::max<std::chrono::milliseconds>(wait, *reply->retry_after);
+  }
+  timer_ = timers_.After(wait, [this] { Try(); });
+}
+
+}  // namespace resmgr::agent

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "agent/backoff.h"
+#include "agent/http.h"
+#include "agent/timers.h"
+#include "pkg/log/rate_limit.h"
+
+namespace resmgr::agent {
+
+// One request at a time that is repeated until the API server takes it. A new one replaces the one
+// before. Thread-compatible.
+class Delivery {
+ public:
+  // `what` names it in the log. `max_tries` 0: as many as it takes.
+  Delivery(HttpTransport& transport, Timers& timers, std::string what, Backoff::Options backoff,
+           uint64_t seed, int max_tries);
+
+  void Send(HttpRequest request);
+
+ private:
+  void Try();
+  void Replied(const StatusOr<HttpReply>& reply);
+
+  HttpTransport& transport_;
+  Timers& timers_;
+  const std::string what_;
+  const int max_tries_;
+  Backoff backoff_;
+  RateLimit log_limit_;
+  HttpRequest request_;
+  int tries_ = 0;
+  std::unique_ptr<HttpTransport::Call> call_;
+  Timers::HandlePtr timer_;
+};
+
+}  // namespace resmgr::agent

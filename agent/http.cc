@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/http.h"
+
+#include "agent/json.h"
+#include "pkg/base/parse.h"
+
+namespace resmgr::agent {
+namespace {
+
+constexpr int kUnauthorized = 401;
+constexpr int kForbidden = 403;
+constexpr int kMissing = 404;
+constexpr int kConflict = 409;
+constexpr int kGone = 410;
+constexpr int kTooManyRequests = 429;
+
+StatusCode CodeOf(int http_status) {
+  switch (http_status) {
+    case kUnauthorized:
+    case kForbidden:
+      return StatusCode::kPermissionDenied;
+    case kMissing:
+      return StatusCode::kNotFound;
+    case kConflict:
+      return StatusCode::kAborted;
+    case kGone:
+      return StatusCode::kOutOfRange;
+    case kTooManyRequests:
+      return StatusCode::kUnavailable;
+    default:
+      return http_status / 100 == 4 ? StatusCode::kInvalidArgument : StatusCode::kUnavailable;
+  }
+}
+
+}  // namespace
+
+std::string UrlEncode(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  constexpr std::string_view kPlain = "-._~";
+  std::string encoded;
+  for (const char c : text) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (letter || (c >= '0' && c <= '9') || kPlain.find(c) != std::string_view::npos) {
+      encoded += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    encoded += '%';
+    encoded += kHex[byte >> 4U];
+    encoded += kHex[byte & 0xFU];
+  }
+  return encoded;
+}
+
+Status StatusOfReply(const HttpReply& reply) {
+  if (reply.status / 100 == 2) return OkStatus();
+  std::string words;
+  if (const auto json = ParseJson(reply.body)) words = TextAt(*json, {"message"});
+  if (words.empty()) words = reply.body;
+  return MakeStatus(CodeOf(reply.status),
+                    fmt::format("the API server answers {}: {}", reply.status, Printable(words)));
+}
+
+}  // namespace resmgr::agent

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+
+namespace resmgr::agent {
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string target{};  // path and query
+  std::string content_type{};
+  std::string body{};
+  // Until the reply begins.
+  std::chrono::milliseconds first_byte_timeout{30'000};
+  // Until the reply has ended.
+  std::chrono::milliseconds timeout{30'000};
+};
+
+struct HttpReply {
+  int status = 0;
+  std::string body{};  // empty where the pieces went to `data`
+  // What the server asked for before the next try.
+  std::optional<std::chrono::seconds> retry_after{};
+};
+
+// The way to one API server: address, TLS and credentials are the implementation's. To be used on
+// one thread, which also gets the callbacks, never from within Send.
+class HttpTransport {
+ public:
+  // Nobody is called back after its end, and the request is given up where it is still under way.
+  // May end within its own callbacks.
+  class Call {
+   public:
+    virtual ~Call() = default;
+  };
+
+  // The body of a reply with status 200, in pieces as they come.
+  using Data = std::function<void(std::string_view piece)>;
+  // Once, at the end. An error: the server was not reached or the reply broke off. kUnavailable,
+  // kDeadlineExceeded, kResourceExhausted for a body of more than kMaxBody, kFailedPrecondition
+  // where the credentials cannot be had.
+  using Done = std::function<void(StatusOr<HttpReply> reply)>;
+
+  static constexpr size_t kMaxBody = 16 << 20;
+
+  virtual ~HttpTransport() = default;
+
+  // Without `data` the body is collected.
+  virtual std::unique_ptr<Call> Send(HttpRequest request, Data data, Done done) = 0;
+};
+
+// For paths and queries.
+std::string UrlEncode(std::string_view text);
+
+// OK for 2xx, else an error with the server's own words (the message of a Kubernetes Status):
+// kNotFound 404, kPermissionDenied 401 and 403, kAborted 409, kOutOfRange 410, kInvalidArgument
+// other 4xx, kUnavailable all else.
+Status StatusOfReply(const HttpReply& reply);
+
+}  // namespace resmgr::agent

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+namespace resmgr::agent {
+
+using Json = nlohmann::json;
+
+// Reading JSON that anybody may have written: a value that is absent or of another type is nothing,
+// and nothing throws.
+
+// nullopt for what is not JSON.
+std::optional<Json> ParseJson(std::string_view text);
+
+// On one line; bytes that are not UTF-8 are replaced.
+std::string ToText(const Json& value);
+
+// The value below nested objects; nullptr where there is none.
+const Json* Find(const Json& value, std::initializer_list<std::string_view> path);
+
+// A string there, or "".
+std::string TextAt(const Json& value, std::initializer_list<std::string_view> path);
+
+// A number there that is an int, or 0.
+int IntAt(const Json& value, std::initializer_list<std::string_view> path);
+
+}  // namespace resmgr::agent

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/json.h"
+#include "pkg/base/status.h"
+
+namespace resmgr::agent {
+
+// Which labels, annotations, taints and extended resources of the node the daemon may set. An
+// immutable value.
+struct KeyRules {
+  // Of "DOMAIN/name"; each stands for its subdomains too.
+  std::vector<std::string> domains{};
+  // Keys that only the agent itself, or the cluster's administrators, may change.
+  std::set<std::string, std::less<>> reserved{};
+
+  // kPermissionDenied names `what`, the key, and what is allowed.
+  Status Check(std::string_view what, std::string_view key) const;
+};
+
+// One operation of a JSON patch (RFC 6902) as it came; `value` is JSON.
+struct PatchOperation {
+  std::string op{};
+  std::string path{};
+  std::string value{};
+};
+
+// The merge patch (RFC 7386) that does to `node` what the operations would do, good for just this
+// version of it; nothing when they change nothing. The operations are carried out on a copy and
+// what they changed is compared with the rules: so it does not matter by which paths and indices a
+// change would be made.
+//   kInvalidArgument   not a JSON patch, or one that does not fit the node
+//   kPermissionDenied  a change that the rules do not allow
+StatusOr<std::optional<Json>> PlanNodePatch(const Json& node,
+                                            const std::vector<PatchOperation>& operations,
+                                            const KeyRules& rules);
+
+// The merge patch for the node's status that sets the capacity of extended resources.
+StatusOr<Json> PlanCapacityPatch(const std::map<std::string, std::string>& capacities,
+                                 const KeyRules& rules);
+
+}  // namespace resmgr::agent

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/selection.h"
+
+#include <fmt/format.h>
+
+namespace resmgr::agent {
+
+std::string NodeMapName(std::string_view base, std::string_view node) {
+  return fmt::format("{}.node.{}", base, node);
+}
+
+std::string GroupMapName(std::string_view base, std::string_view group) {
+  return fmt::format("{}.group.{}", base, group);
+}
+
+std::string DefaultMapName(std::string_view base) {
+  return fmt::format("{}.default", base);
+}
+
+bool ClusterView::Complete() const {
+  return node_seen && node_map.complete && (group.empty() || group_map.complete) &&
+         default_map.complete;
+}
+
+const ConfigMap* Select(const ClusterView& view) {
+  if (!view.Complete()) return nullptr;
+  if (view.node_map.value) return &*view.node_map.value;
+  if (!view.group.empty() && view.group_map.value) return &*view.group_map.value;
+  if (view.default_map.value) return &*view.default_map.value;
+  return nullptr;
+}
+
+}  // namespace resmgr::agent

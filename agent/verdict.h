@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace resmgr::agent {
+
+// What became of the configuration that applies to the node.
+struct Verdict {
+  enum class State {
+    kUnknown,   // not all of the cluster has been seen yet
+    kNone,      // no ConfigMap applies; the daemon keeps what it has
+    kPending,   // the daemon has not been reached
+    kAccepted,  // the daemon runs it
+    kRejected,  // the daemon keeps what it had
+  };
+
+  State state = State::kUnknown;
+  std::string map{};      // its name; empty with kUnknown and kNone
+  std::string version{};  // its resourceVersion
+  std::string reason{};   // of kPending and kRejected
+
+  friend bool operator==(const Verdict&, const Verdict&) = default;
+};
+
+// "accepted", for the annotation and logs.
+std::string_view ToString(Verdict::State state);
+
+// Empty where all is well, else one line that says what is not.
+std::string Complaint(const Verdict& verdict);
+
+}  // namespace resmgr::agent

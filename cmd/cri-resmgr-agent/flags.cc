@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-agent/flags.h"
+
+#include <fmt/ranges.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/config/command_line.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr {
+namespace {
+
+constexpr std::string_view kSummary =
+    "Brings the configuration of its node from ConfigMaps to cri-resmgr, and shows on the node's\n"
+    "object what became of it. The environment must name the node: NODE_NAME.";
+
+void DeclareCluster(CommandLine& line, AgentFlags& flags) {
+  line.Group("Cluster");
+  line.Flag("kubeconfig", "FILE",
+            "How to reach the API server, and as whom; empty: as the service account of the pod.",
+            &flags.kubeconfig);
+  line.Flag("config-ns", "NAMESPACE", "Where the ConfigMaps are.", &flags.agent.map_namespace);
+  line.Flag("configmap-name", "NAME",
+            "The first part of the ConfigMaps' names: NAME.node.$NODE_NAME, NAME.group.GROUP, "
+            "NAME.default. The first one that exists applies.",
+            &flags.agent.map_name);
+  line.Flag("label-name", "LABEL", "The node's label that names its group.",
+            &flags.agent.group_label);
+  line.Flag("allow-domains", "LIST",
+            "Domains of the labels, annotations, taints and extended resources that cri-resmgr may "
+            "set on the node; with commas between them.",
+            fmt::format("{}", fmt::join(flags.agent.allowed_domains, ",")),
+            [&flags](std::string_view value) {
+              flags.agent.allowed_domains.clear();
+              for (const std::string_view domain : Split(value, ',')) {
+                const std::string_view trimmed = Trim(domain);
+                if (!trimmed.empty()) flags.agent.allowed_domains.emplace_back(trimmed);
+              }
+              return OkStatus();
+            });
+}
+
+void DeclareSockets(CommandLine& line, AgentFlags& flags) {
+  line.Group("Sockets");
+  line.Flag("cri-resmgr-socket", "PATH", "Where cri-resmgr takes configuration.",
+            &flags.cri_resmgr_socket);
+  line.Flag("agent-socket", "PATH", "Where cri-resmgr reaches this agent.", &flags.agent_socket);
+}
+
+void DeclareLog(CommandLine& line, AgentFlags& flags) {
+  line.Group("Log");
+  line.Flag("logger-level", "LEVEL", "debug, info, warn or error.", "info",
+            [&flags](std::string_view value) -> Status {
+              RESMGR_ASSIGN_OR_RETURN(flags.log.level, ParseLogLevel(value));
+              return OkStatus();
+            });
+  line.Flag("logger-debug", "LIST", "Sources whose debug messages are on.", "",
+            [&flags](std::string_view value) -> Status {
+              RESMGR_ASSIGN_OR_RETURN(flags.log.debug, SourceFilter::Parse(value));
+              return OkStatus();
+            });
+  line.Flag("logger-source", "LIST", "Sources that are on.", "all",
+            [&flags](std::string_view value) -> Status {
+              RESMGR_ASSIGN_OR_RETURN(flags.log.enabled, SourceFilter::Parse(value));
+              return OkStatus();
+            });
+}
+
+void DeclareActions(CommandLine& line, AgentFlags& flags) {
+  line.Group("Actions (do this and exit)");
+  line.Choice(
+      "probe", {"alive", "config-status"},
+      "Ask the agent at -agent-socket whether it is well; for liveness and readiness probes.",
+      &flags.probe);
+  line.Flag("version", "Print the version.", &flags.version);
+}
+
+Status Check(AgentFlags& flags, std::string_view node_name) {
+  for (std::string* socket : {&flags.cri_resmgr_socket, &flags.agent_socket}) {
+    *socket = std::string(StripUnixPrefix(*socket));
+  }
+  if (flags.agent_socket.empty()) return InvalidArgument("-agent-socket: needs a path");
+  if (!flags.probe.empty()) return OkStatus();
+  if (flags.cri_resmgr_socket.empty()) return InvalidArgument("-cri-resmgr-socket: needs a path");
+  if (flags.agent_socket == flags.cri_resmgr_socket) {
+    return InvalidArgument("-agent-socket and -cri-resmgr-socket are both {}", flags.agent_socket);
+  }
+  if (flags.agent.map_namespace.empty()) return InvalidArgument("-config-ns: needs a namespace");
+  if (flags.agent.map_name.empty()) return InvalidArgument("-configmap-name: needs a name");
+  if (flags.agent.group_label.empty()) return InvalidArgument("-label-name: needs a label");
+  if (node_name.empty()) {
+    return InvalidArgument("NODE_NAME is not set: the environment must name this node");
+  }
+  flags.agent.node = node_name;
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<AgentFlags> ParseAgentFlags(int argc, const char* const* argv,
+                                     std::string_view node_name) {
+  AgentFlags flags;
+  CommandLine line("cri-resmgr-agent", kSummary);
+  DeclareCluster(line, flags);
+  DeclareSockets(line, flags);
+  DeclareLog(line, flags);
+  DeclareActions(line, flags);
+  RESMGR_RETURN_IF_ERROR(line.Parse(argc, argv));
+  if (line.help_requested()) {
+    flags.help = line.Help();
+    return flags;
+  }
+  if (flags.version) return flags;
+  RESMGR_RETURN_IF_ERROR(Check(flags, node_name));
+  return flags;
+}
+
+}  // namespace resmgr

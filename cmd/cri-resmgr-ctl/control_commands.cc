@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/control_commands.h"
+
+#include <string>
+#include <vector>
+
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/config/config_text.h"
+#include "pkg/sys/files.h"
+
+namespace resmgr {
+namespace {
+
+class ConfigCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "config"; }
+  std::string_view summary() const override {
+    return "Show, check or change the configuration of the running daemon.";
+  }
+  std::string_view description() const override {
+    return R"(Shows the configuration in force; checks a file against the machine and tells which
+containers would move; or puts a file in force, live. A configuration that cannot be applied whole
+changes nothing. What was set is kept over restarts, until an agent or another `set` replaces it or
+`cri-resmgr -reset-config` forgets it.
+
+  cri-resmgr-ctl config show
+  cri-resmgr-ctl config check static.yaml
+  cri-resmgr-ctl config set static.yaml)";
+  }
+
+ private:
+  void DeclareMore(CommandLine& line) override {
+    line.Arguments("show|check FILE|set FILE", &arguments_);
+  }
+
+  std::string Verb() const { return arguments_.empty() ? "show" : arguments_.front(); }
+
+  std::string_view Method() const override {
+    const std::string verb = Verb();
+    if (verb == "check") return "ConfigCheck";
+    return verb == "set" ? "ConfigSet" : "ConfigShow";
+  }
+
+  StatusOr<Reply> Request() const override {
+    const std::string verb = Verb();
+    if (verb == "show" && arguments_.size() <= 1) return Reply::object();
+    if ((verb != "check" && verb != "set") || arguments_.size() != 2) {
+      return InvalidArgument("config takes: show, check FILE or set FILE");
+    }
+    const std::string& file = arguments_.back();
+    RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMaxConfigSize));
+    return Reply{{"name", file}, {"text", text}};
+  }
+
+  std::string Table(const Reply& reply) const override {
+    if (Verb() == "show") {
+      return fmt::format("# from {}\n{}", Cell(reply, "source"),
+                         reply.at("yaml").get<std::string>());
+    }
+    if (Verb() == "set") return fmt::format("in force: policy {}\n", Cell(reply, "policy"));
+    return fmt::format("valid: policy {}\n{}", Cell(reply, "policy"),
+                       MovesTable(reply.at("moves")));
+  }
+
+  std::vector<std::string> arguments_;
+};
+
+class RebalanceCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "rebalance"; }
+  std::string_view summary() const override {
+    return "Tell which containers could run in better places; -apply moves them.";
+  }
+  std::string_view description() const override {
+    return "Asks the active policy for better places for the containers that run, and tells the\n"
+           "moves. Only with -apply they are made.";
+  }
+
+ private:
+  void DeclareMore(CommandLine& line) override { line.Flag("apply", "Make the moves.", &apply_); }
+  std::string_view Method() const override { return "Rebalance"; }
+  StatusOr<Reply> Request() const override { return Reply{{"apply", apply_}}; }
+  std::string Table(const Reply& reply) const override { return MovesTable(reply.at("moves")); }
+
+  bool apply_ = false;
+};
+
+class LogCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "log"; }
+  std::string_view summary() const override {
+    return "Change what the running daemon logs, until its next configuration.";
+  }
+  std::string_view description() const override {
+    return R"(Sets the least level that is logged (debug, info, warn, error), for all sources or for
+one, until the next configuration or restart.
+
+  cri-resmgr-ctl log debug
+  cri-resmgr-ctl log debug resmgr)";
+  }
+
+ private:
+  void DeclareMore(CommandLine& line) override { line.Arguments("LEVEL [SOURCE]", &arguments_); }
+  std::string_view Method() const override { return "Log"; }
+  StatusOr<Reply> Request() const override {
+    if (arguments_.empty() || arguments_.size() > 2) {
+      return InvalidArgument("log takes a level and, if wanted, a source");
+    }
+    return Reply{{"level", arguments_.front()},
+                 {"source", arguments_.size() == 2 ? arguments_.back() : ""}};
+  }
+  std::string Table(const Reply&) const override { return ""; }
+
+  std::vector<std::string> arguments_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeConfigCommand() {
+  return std::make_unique<ConfigCommand>();
+}
+
+std::unique_ptr<Command> MakeRebalanceCommand() {
+  return std::make_unique<RebalanceCommand>();
+}
+
+std::unique_ptr<Command> MakeLogCommand() {
+  return std::make_unique<LogCommand>();
+}
+
+}  // namespace resmgr

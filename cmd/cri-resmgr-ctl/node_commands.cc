@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/node_commands.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/base/table.h"
+
+namespace resmgr {
+namespace {
+
+std::string Gibibytes(const Reply& object, const char* key) {
+  constexpr double kGibibyte = 1 << 30;
+  const auto bytes = object.at(key).get<double>();
+  return bytes == 0 ? "-" : fmt::format("{:.1f} GiB", bytes / kGibibyte);
+}
+
+std::string MilliCpus(const Reply& object, const char* key) {
+  return fmt::format("{}m", object.at(key).get<int64_t>());
+}
+
+class StatusCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "status"; }
+  std::string_view summary() const override {
+    return "Show the running daemon: policy, configuration, runtime, what it holds.";
+  }
+  std::string_view description() const override {
+    return "Shows the running daemon: which policy is active, where its configuration comes from,\n"
+           "whether the runtime is there, and how much it holds.";
+  }
+
+ private:
+  std::string_view Method() const override { return "Status"; }
+  std::string Table(const Reply& reply) const override {
+    return FormatTable({
+        {"version", Cell(reply, "version")},
+        {"policy", Cell(reply, "policy")},
+        {"configuration",
+         Cell(reply, "config") + (reply.value("forced", false) ? " (forced)" : "")},
+        {"up", Cell(reply, "uptimeSeconds") + " s"},
+        {"runtime", fmt::format("{} ({})", Cell(reply, "runtime"), Cell(reply, "runtimeSocket"))},
+        {"serves", Cell(reply, "relaySocket")},
+        {"pods", Cell(reply, "pods")},
+        {"containers", Cell(reply, "containers")},
+        {"CPUs online", Cell(reply, "online")},
+    });
+  }
+};
+
+class PoliciesCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "policies"; }
+  std::string_view summary() const override { return "List the policies; * is the active one."; }
+  std::string_view description() const override {
+    return "Lists the policies that the running daemon has. The active one is marked with *.";
+  }
+
+ private:
+  std::string_view Method() const override { return "Policies"; }
+  std::string Table(const Reply& reply) const override {
+    std::vector<TableRow> rows;
+    for (const Reply& policy : reply) {
+      rows.push_back({policy.value("active", false) ? "*" : " ", Cell(policy, "name"),
+                      Cell(policy, "description")});
+    }
+    return rows.empty() ? "" : FormatTable(rows);
+  }
+};
+
+class PoolsCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "pools"; }
+  std::string_view summary() const override {
+    return "Draw the active policy's pools with their CPUs, memory and containers.";
+  }
+  std::string_view description() const override {
+    return "Draws the pools of the active policy as a tree. ALL are the CPUs of a pool, SHARED "
+           "those\n"
+           "that its shared containers may use now, EXCLUSIVE those granted to single containers;\n"
+           "REQUESTED is what its shared containers ask for together.";
+  }
+
+ private:
+  std::string_view Method() const override { return "Pools"; }
+
+  std::string Table(const Reply& reply) const override {
+    if (reply.empty()) return "the policy has no pools\n";
+    std::multimap<std::string, const Reply*> children;
+    for (const Reply& pool : reply)
+      children.emplace(pool.at("parent").get<std::string>(), &pool);
+    std::vector<TableRow> rows = {
+        {"POOL", "ALL", "SHARED", "EXCLUSIVE", "MEMS", "MEMORY USED", "REQUESTED", "CONTAINERS"}};
+    AddBelow("", 0, children, rows);
+    return FormatTable(rows);
+  }
+
+  // A pool that is its own ancestor would be a bug of the daemon, not a reason to hang.
+  static void AddBelow(const std::string& parent, size_t depth,
+                       const std::multimap<std::string, const Reply*>& children,
+                       std::vector<TableRow>& rows) {
+    constexpr size_t kMaxDepth = 16;
+    if (depth > kMaxDepth) return;
+    const auto [first, last] = children.equal_range(parent);
+    for (auto child = first; child != last; ++child) {
+      const Reply& pool = *child->second;
+      const std::string memory = Gibibytes(pool, "memoryBytes");
+      rows.push_back({std::string(2 * depth, ' ') + Cell(pool, "name"), Cell(pool, "cpus"),
+                      Cell(pool, "shared"), Cell(pool, "exclusive"), Cell(pool, "mems"),
+                      memory == "-" ? "-" : Gibibytes(pool, "memoryUsed") + " of " + memory,
+                      MilliCpus(pool, "sharedRequest"), Members(pool)});
+      AddBelow(pool.at("name").get<std::string>(), depth + 1, children, rows);
+    }
+  }
+
+  static std::string Members(const Reply& pool) {
+    constexpr size_t kShown = 3;
+    std::string text;
+    const Reply& members = pool.at("containers");
+    for (size_t i = 0; i < members.size() && i < kShown; ++i)
+      text += (i == 0 ? "" : ", ") + members[i].get<std::string>();
+    if (members.size() > kShown) text += fmt::format(" and {} more", members.size() - kShown);
+    return text.empty() ? "-" : text;
+  }
+};
+
+class ContainersCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "containers"; }
+  std::string_view summary() const override { return "List the containers and where they run."; }
+  std::string_view description() const override {
+    return "Lists all containers that the daemon holds with the CPUs and memory nodes that they\n"
+           "should run on. `explain` tells why.";
+  }
+
+ private:
+  std::string_view Method() const override { return "Containers"; }
+  std::string Table(const Reply& reply) const override {
+    std::vector<TableRow> rows = {{"NAMESPACE", "POD", "CONTAINER", "QOS", "STATE", "CPUS",
+                                   "EXCLUSIVE", "MEMS", "SHARES", "QUOTA", "POOL"}};
+    for (const Reply& container : reply) {
+      rows.push_back({Cell(container, "namespace"), Cell(container, "pod"), Cell(container, "name"),
+                      Cell(container, "qos"), Cell(container, "state"), Cell(container, "cpus"),
+                      Cell(container, "exclusive"), Cell(container, "mems"),
+                      Cell(container, "shares"), Cell(container, "quota"),
+                      Cell(container, "pool")});
+    }
+    return FormatTable(rows);
+  }
+};
+
+class ExplainCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "explain"; }
+  std::string_view summary() const override { return "Tell why a container runs where it runs."; }
+  std::string_view description() const override {
+    return R"(Tells why a container runs where it runs: what it asked for, which rule decided, which
+candidates there were and what they lacked.
+
+  cri-resmgr-ctl explain web
+  cri-resmgr-ctl explain default/web/nginx
+  cri-resmgr-ctl explain 3f2a9c81)";
+  }
+
+ private:
+  void DeclareMore(CommandLine& line) override {
+    line.Arguments("[NAMESPACE/]POD[/CONTAINER]|ID", &what_);
+  }
+  std::string_view Method() const override { return "Explain"; }
+  StatusOr<Reply> Request() const override {
+    if (what_.size() != 1) {
+      return InvalidArgument(
+          "explain needs one argument: a pod, a container or the beginning of "
+          "a container's id");
+    }
+    return Reply{{"what", what_.front()}};
+  }
+
+  std::string Table(const Reply& reply) const override {
+    std::string text;
+    for (const Reply& container : reply) {
+      if (!text.empty()) text += '\n';
+      text += fmt::format("{}/{}/{}\n", Cell(container, "namespace"), Cell(container, "pod"),
+                          Cell(container, "name"));
+      text += FormatTable({
+          {"  id", Cell(container, "id")},
+          {"  QoS class, state", Cell(container, "qos") + ", " + Cell(container, "state")},
+          {"  asks for",
+           fmt::format("{} CPU, limit {}; memory {}, limit {}", MilliCpus(container, "request"),
+                       MilliCpus(container, "limit"), Gibibytes(container, "memoryRequest"),
+                       Gibibytes(container, "memoryLimit"))},
+          {"  runs on",
+           fmt::format("CPUs {} (exclusive {}), memory nodes {}", Cell(container, "cpus"),
+                       Cell(container, "exclusive"), Cell(container, "mems"))},
+          {"  pool", Cell(container, "pool")},
+          {"  because", Cell(container, "reason")},
+          {"  in force", container.value("settled", false) ? "yes" : "not yet"},
+      });
+      for (const Reply& hint : container.at("hints")) {
+        text += fmt::format("  near {}: CPUs {}, memory nodes {}\n", Cell(hint, "source"),
+                            Cell(hint, "cpus"), Cell(hint, "nodes"));
+      }
+      for (const Reply& line : container.at("candidates"))
+        text += "    " + line.get<std::string>() + '\n';
+    }
+    return text;
+  }
+
+  std::vector<std::string> what_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeStatusCommand() {
+  return std::make_unique<StatusCommand>();
+}
+
+std::unique_ptr<Command> MakePoliciesCommand() {
+  return std::make_unique<PoliciesCommand>();
+}
+
+std::unique_ptr<Command> MakePoolsCommand() {
+  return std::make_unique<PoolsCommand>();
+}
+
+std::unique_ptr<Command> MakeContainersCommand() {
+  return std::make_unique<ContainersCommand>();
+}
+
+std::unique_ptr<Command> MakeExplainCommand() {
+  return std::make_unique<ExplainCommand>();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/config/command_line.h"
+#include "pkg/log/log.h"
+#include "webhook/server.h"
+
+namespace resmgr {
+namespace {
+
+// As those of cri-resmgr.
+enum ExitCode : int { kExitOk = 0, kExitUsage = 1, kExitEnvironment = 2, kExitInternal = 3 };
+
+constexpr std::string_view kSummary =
+    "Mutating admission webhook: writes the resource requirements of a pod's containers into its\n"
+    "annotation intel.com/resources, where cri-resmgr reads them. Refuses nothing.";
+
+struct Flags {
+  webhook::ServerOptions server;
+  LogSettings logging;
+  bool version = false;
+};
+
+Status SetPort(std::string_view value, uint16_t& port) {
+  const auto number = ParseUint(value);
+  if (!number || *number > std::numeric_limits<uint16_t>::max()) {
+    return InvalidArgument("\"{}\" is not a port (0 to 65535)", Printable(value, 64));
+  }
+  port = static_cast<uint16_t>(*number);
+  return OkStatus();
+}
+
+void Declare(CommandLine& line, Flags& flags) {
+  line.Group("Server");
+  line.Flag("address", "IP", "The address to listen on; empty for all.", &flags.server.address);
+  line.Flag("port", "PORT", "The port to listen on; 0 for any free one, which the log names.",
+            "443", [&](std::string_view value) { return SetPort(value, flags.server.port); });
+  line.Flag(
+      "cert-file", "FILE",
+      "The certificate in PEM form, followed by those that issued it. It is loaded again when "
+      "it changes.",
+      &flags.server.certificate_file);
+  line.Flag("key-file", "FILE", "The private key of the certificate, in PEM form.",
+            &flags.server.key_file);
+  line.Group("Other");
+  line.Flag("logger-level", "LEVEL", "debug, info, warn or error.", "info",
+            [&](std::string_view value) -> Status {
+              RESMGR_ASSIGN_OR_RETURN(flags.logging.level, ParseLogLevel(value));
+              return OkStatus();
+            });
+  line.Flag("version", "Print the version and exit.", &flags.version);
+}
+
+int Fail(int exit_code, const Status& status) {
+  fmt::print(stderr, "cri-resmgr-webhook: {}\n", Message(status));
+  return exit_code;
+}
+
+int Serve(Flags flags) {
+  ConfigureLogging(std::move(flags.logging));
+  auto server = webhook::Server::Create(std::move(flags.server));
+  if (!server.ok()) {
+    const bool usage = server.status().code() == StatusCode::kInvalidArgument;
+    return Fail(usage ? kExitUsage : kExitEnvironment, server.status());
+  }
+  (*server)->HandleSignals();
+  const Status status = (*server)->Run();
+  return status.ok() ? kExitOk : Fail(kExitInternal, status);
+}
+
+int Main(int argc, const char* const* argv) {
+  Flags flags;
+  CommandLine line("cri-resmgr-webhook", kSummary);
+  Declare(line, flags);
+  const Status status = line.Parse(argc, argv);
+  if (!status.ok()) return Fail(kExitUsage, status);
+  if (line.help_requested()) {
+    fmt::print("{}", line.Help());
+    return kExitOk;
+  }
+  if (flags.version) {
+    fmt::print("cri-resmgr-webhook {}\n", RESMGR_VERSION);
+    return kExitOk;
+  }
+  if (flags.server.certificate_file.empty() || flags.server.key_file.empty()) {
+    return Fail(kExitUsage, InvalidArgument("-cert-file and -key-file are needed"));
+  }
+  return Serve(std::move(flags));
+}
+
+}  // namespace
+}  // namespace resmgr
+
+int main(int argc, char** argv) {
+  return resmgr::Main(argc, argv);
+}

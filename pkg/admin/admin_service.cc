@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/admin_service.h"
+
+#include <utility>
+
+#include "pkg/admin/node_json.h"
+#include "pkg/base/parse.h"
+#include "pkg/config/print_config.h"
+#include "pkg/log/log.h"
+#include "pkg/topology/machine_format.h"
+
+namespace resmgr {
+namespace {
+
+using Json = nlohmann::json;
+using Node = AdminService::Node;
+
+std::string Text(const OrderedJson& value) {
+  return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+StatusOr<std::string> TextOf(const Json& request, const char* key) {
+  const auto found = request.find(key);
+  if (found == request.end() || !found->is_string()) {
+    return InvalidArgument("the request has no text \"{}\"", key);
+  }
+  return found->get<std::string>();
+}
+
+StatusOr<ResourceManager*> Manager(const Node& node) {
+  ResourceManager* const manager = node.host.manager();
+  if (manager == nullptr) {
+    return FailedPrecondition("the null policy is active: calls pass, and nobody looks at them");
+  }
+  return manager;
+}
+
+std::string NodeStatus(const Node& node, std::chrono::steady_clock::time_point started) {
+  const auto uptime = std::chrono::steady_clock::now() - started;
+  const ResourceManager* const manager = node.host.manager();
+  size_t containers = 0;
+  std::map<PodSandboxId, int> pods;
+  if (manager != nullptr) {
+    manager->snapshot().ForEachContainer([&](const Pod& pod, const Container&) {
+      ++containers;
+      ++pods[pod.id];
+    });
+  }
+  return Text({
+      {"version", node.version},
+      {"policy", node.configurator.current().policy.active},
+      {"config", node.configurator.source()},
+      {"forced", node.configurator.forced()},
+      {"uptimeSeconds", std::chrono::duration_cast<std::chrono::seconds>(uptime).count()},
+      {"runtime", node.runtime_state()},
+      {"runtimeSocket", node.runtime_socket},
+      {"relaySocket", node.relay_socket},
+      {"pods", pods.size()},
+      {"containers", containers},
+      {"online", node.machine.online().ToString()},
+  });
+}
+
+std::string Policies(const Node& node) {
+  OrderedJson list = OrderedJson::array();
+  for (const PolicyFactory& factory : node.policies.factories()) {
+    list.push_back({{"name", factory.name},
+                    {"description", factory.description},
+                    {"active", factory.name == node.configurator.current().policy.active}});
+  }
+  return Text(list);
+}
+
+StatusOr<std::string> Pools(const Node& node) {
+  RESMGR_ASSIGN_OR_RETURN(const ResourceManager* const manager, Manager(node));
+  return Text(PoolsJson(manager->policy(), manager->snapshot()));
+}
+
+StatusOr<std::string> Containers(const Node& node) {
+  RESMGR_ASSIGN_OR_RETURN(const ResourceManager* const manager, Manager(node));
+  return Text(ContainersJson(manager->snapshot(), manager->policy().name()));
+}
+
+StatusOr<std::string> Explain(const Node& node, const Json& request) {
+  RESMGR_ASSIGN_OR_RETURN(const ResourceManager* const manager, Manager(node));
+  RESMGR_ASSIGN_OR_RETURN(const std::string what, TextOf(request, "what"));
+  RESMGR_ASSIGN_OR_RETURN(const OrderedJson list, ExplainJson(*manager, what));
+  return Text(list);
+}
+
+std::string ConfigShow(const Node& node) {
+  return Text(
+      {{"source", node.configurator.source()}, {"yaml", PrintConfig(node.configurator.current())}});
+}
+
+StatusOr<ConfigSource> SourceOf(const Json& request) {
+  ConfigSource source;
+  RESMGR_ASSIGN_OR_RETURN(source.name, TextOf(request, "name"));
+  RESMGR_ASSIGN_OR_RETURN(source.text, TextOf(request, "text"));
+  source.name = Printable(source.name, 256);
+  return source;
+}
+
+StatusOr<std::string> ConfigCheck(const Node& node, const Json& request) {
+  RESMGR_ASSIGN_OR_RETURN(const ConfigSource source, SourceOf(request));
+  RESMGR_ASSIGN_OR_RETURN(const Configurator::Preview preview, node.configurator.Check(source));
+  return Text({{"policy", preview.config.policy.active}, {"moves", MovesJson(preview.moves)}});
+}
+
+void ConfigSet(const Node& node, const Json& request, const UnaryServer::Reply& reply) {
+  StatusOr<ConfigSource> source = SourceOf(request);
+  if (!source.ok()) {
+    reply(source.status());
+    return;
+  }
+  Configurator& configurator = node.configurator;
+  configurator.Deliver(*std::move(source), [&configurator, reply](const Status& status) {
+    if (!status.ok()) {
+      reply(status);
+    } else {
+      reply(Text({{"policy", configurator.current().policy.active}}));
+    }
+  });
+}
+
+StatusOr<std::string> Log(const Json& request) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string level_name, TextOf(request, "level"));
+  RESMGR_ASSIGN_OR_RETURN(const std::string source, TextOf(request, "source"));
+  RESMGR_ASSIGN_OR_RETURN(const LogLevel level, ParseLogLevel(level_name));
+  SetLogLevel(level, source);
+  return std::string("{}");
+}
+
+StatusOr<std::string> Rebalance(const Node& node, const Json& request) {
+  RESMGR_ASSIGN_OR_RETURN(ResourceManager* const manager, Manager(node));
+  const auto apply = request.find("apply");
+  const bool really = apply != request.end() && apply->is_boolean() && apply->get<bool>();
+  RESMGR_ASSIGN_OR_RETURN(const std::vector<ResourceManager::Move> moves,
+                          really ? manager->Rebalance() : manager->PreviewRebalance());
+  return Text({{"moves", MovesJson(moves)}});
+}
+
+using Handler = std::function<void(const Json& request, const UnaryServer::Reply& reply)>;
+
+UnaryServer::Method Decoded(Handler handler) {
+  return
+      [handler = std::move(handler)](const std::string& message, const UnaryServer::Reply& reply) {
+        const Json request = Json::parse(message, nullptr, false);
+        if (!request.is_object()) {
+          reply(InvalidArgument("the request is not a JSON object"));
+          return;
+        }
+        handler(request, reply);
+      };
+}
+
+}  // namespace
+
+UnaryServer::Methods AdminService::Methods() {
+  UnaryServer::Methods methods;
+  const auto add = [&methods](std::string_view name, Handler handler) {
+    methods.emplace(fmt::format("/cri_resmgr.v1.Admin/{}", name), Decoded(std::move(handler)));
+  };
+  const Node& node = node_;
+  add("Status", [this](const Json&, const auto& reply) { reply(NodeStatus(node_, started_)); });
+  add("Policies", [&node](const Json&, const auto& reply) { reply(Policies(node)); });
+  add("Topology", [&node](const Json&, const auto& reply) { reply(MachineToJson(node.machine)); });
+  add("Pools", [&node](const Json&, const auto& reply) { reply(Pools(node)); });
+  add("Containers", [&node](const Json&, const auto& reply) { reply(Containers(node)); });
+  add("Explain",
+      [&node](const Json& request, const auto& reply) { reply(Explain(node, request)); });
+  add("ConfigShow", [&node](const Json&, const auto& reply) { reply(ConfigShow(node)); });
+  add("ConfigCheck",
+      [&node](const Json& request, const auto& reply) { reply(ConfigCheck(node, request)); });
+  add("ConfigSet",
+      [&node](const Json& request, const auto& reply) { ConfigSet(node, request, reply); });
+  add("Log", [](const Json& request, const auto& reply) { reply(Log(request)); });
+  add("Rebalance",
+      [&node](const Json& request, const auto& reply) { reply(Rebalance(node, request)); });
+  return methods;
+}
+
+}  // namespace resmgr

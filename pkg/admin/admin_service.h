@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "pkg/admin/configurator.h"
+#include "pkg/admin/policy_host.h"
+#include "pkg/admin/unary_server.h"
+#include "pkg/policy/registry.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// What cri-resmgr-ctl asks on -admin-socket. Requests and replies are JSON in gRPC messages; each
+// method is "/cri_resmgr.v1.Admin/NAME":
+//
+//   Status       {}                         ->
+//   {"version","policy","config","forced","uptimeSeconds",
+//                                               "runtime","runtimeSocket","relaySocket","pods",
+//                                               "containers","online"}
+//   Policies     {}                         -> [{"name","description","active"}]
+//   Topology     {}                         -> machine_format.h
+//   Pools        {}                         -> [node_json.h]
+//   Containers   {}                         -> [node_json.h]
+//   Explain      {"what"}                   -> [node_json.h]
+//   ConfigShow   {}                         -> {"source","yaml"}
+//   ConfigCheck  {"name","text"}            -> {"policy","moves":[node_json.h]}
+//   ConfigSet    {"name","text"}            -> {"policy"}
+//   Log          {"level","source"}         -> {}
+//   Rebalance    {"apply"}                  -> {"moves":[node_json.h]}
+//
+// Nothing in a reply is secret: no environment, label or annotation of a pod is part of it.
+class AdminService {
+ public:
+  struct Node {
+    std::string version{};
+    const Machine& machine;
+    const PolicyRegistry& policies;
+    PolicyHost& host;
+    Configurator& configurator;
+    std::string relay_socket{};
+    std::string runtime_socket{};
+    // "connected" or what is wrong.
+    std::function<std::string()> runtime_state{};
+  };
+
+  explicit AdminService(Node node)
+      : node_(std::move(node)), started_(std::chrono::steady_clock::now()) {}
+
+  // This must outlive the server.
+  UnaryServer::Methods Methods();
+
+ private:
+  Node node_;
+  std::chrono::steady_clock::time_point started_;
+};
+
+}  // namespace resmgr

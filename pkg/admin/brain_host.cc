@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/brain_host.h"
+
+#include <chrono>
+#include <utility>
+
+#include "policies/null/null_policy.h"
+
+namespace resmgr {
+namespace {
+
+// How often it is looked whether the last calls of a former brain have ended.
+constexpr std::chrono::seconds kBurialPeriod{1};
+
+}  // namespace
+
+BrainHost::Brain::Brain(const Options& options, std::unique_ptr<Policy> policy)
+    : runtime(options.loop, options.flushes, options.runtime_socket),
+      manager(options.loop, options.machine, std::move(policy), runtime, options.state,
+              options.manager),
+      interceptor(manager, [this] { return runtime.EnsureConnected(); }) {}
+
+void BrainHost::Serve(Relay& relay) {
+  relay_ = &relay;
+  if (brain_ != nullptr) relay_->SetInterceptor(&brain_->interceptor);
+}
+
+void BrainHost::Start(std::unique_ptr<Policy> policy) {
+  if (policy != nullptr) MakeBrain(std::move(policy));
+}
+
+void BrainHost::MakeBrain(std::unique_ptr<Policy> policy) {
+  brain_ = std::make_unique<Brain>(options_, std::move(policy));
+  Brain& brain = *brain_;
+  // First the calls, then the list: so nothing happens between the two that nobody sees.
+  if (relay_ != nullptr) relay_->SetInterceptor(&brain.interceptor);
+  brain.runtime.Start({.connected =
+                           [&brain] {
+                             if (!brain.retired) brain.manager.RuntimeConnected();
+                           },
+                       .disconnected =
+                           [&brain] {
+                             if (!brain.retired) brain.manager.RuntimeDisconnected();
+                           }});
+}
+
+void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) {
+  if (brain_ == nullptr && policy == nullptr) {
+    done(OkStatus());
+    return;
+  }
+  if (policy == nullptr) {
+    brain_->manager.SetPolicy(std::make_unique<NullPolicy>(options_.machine),
+                              [this, done = std::move(done)](const Status& status) {
+                                if (status.ok()) Retire();
+                                done(status);
+                              });
+    return;
+  }
+  if (brain_ != nullptr) {
+    brain_->manager.SetPolicy(std::move(policy), std::move(done));
+    return;
+  }
+  // Takes everybody over where they are, and then changes as from any other policy: whole or not at
+  // all. Without a runtime there is nobody to take over.
+  MakeBrain(std::make_unique<NullPolicy>(options_.machine));
+  brain_->manager.WhenReady([this,
+                             next = std::make_shared<std::unique_ptr<Policy>>(std::move(policy)),
+                             done = std::move(done)](const Status&) {
+    brain_->manager.SetPolicy(std::move(*next), [this, done](const Status& status) {
+      if (!status.ok()) Retire();
+      done(status);
+    });
+  });
+}
+
+StatusOr<std::vector<ResourceManager::Move>> BrainHost::PreviewPolicy(Policy* policy) {
+  if (brain_ == nullptr) return std::vector<ResourceManager::Move>();
+  if (policy != nullptr) return brain_->manager.PreviewPolicy(*policy);
+  NullPolicy null(options_.machine);
+  return brain_->manager.PreviewPolicy(null);
+}
+
+std::string BrainHost::RuntimeState() const {
+  if (brain_ == nullptr) return "not used";
+  const Status connected = brain_->runtime.EnsureConnected();
+  return connected.ok() ? "connected" : std::string(Message(connected));
+}
+
+void BrainHost::Retire() {
+  if (relay_ != nullptr) relay_->SetInterceptor(nullptr);
+  if (options_.state != nullptr) options_.state->Retain([](const ContainerId&) { return false; });
+  brain_->retired = true;
+  // Not from within one of its own calls.
+  options_.loop.Post([this, brain = std::make_shared<std::unique_ptr<Brain>>(std::move(brain_))] {
+    (*brain)->manager.RuntimeDisconnected();
+    retired_.push_back(std::move(*brain));
+    burial_ = options_.loop.Every(kBurialPeriod, [this] { BuryIdle(); });
+  });
+}
+
+void BrainHost::BuryIdle() {
+  std::erase_if(retired_, [](const auto& brain) { return brain->interceptor.idle(); });
+  if (retired_.empty()) burial_.reset();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pkg/admin/policy_host.h"
+#include "pkg/cri/interceptors.h"
+#include "pkg/cri/relay.h"
+#include "pkg/cri/runtime_connection.h"
+#include "pkg/h2/flush_queue.h"
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/state/state_store.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// Makes the brain when a policy other than null becomes the active one, with a connection to the
+// runtime of its own, and puts it between the relay's calls and the runtime; takes it away when
+// null becomes active. Loop's thread only.
+class BrainHost final : public PolicyHost {
+ public:
+  struct Options {
+    EventLoop& loop;
+    h2::FlushQueue& flushes;
+    const Machine& machine;
+    std::string runtime_socket{};
+    StateStore* state = nullptr;  // may be null: nothing is remembered then
+    ResourceManager::Options manager{};
+  };
+
+  explicit BrainHost(Options options) : options_(std::move(options)) {}
+
+  // The policy at the start; nullptr is null.
+  void Start(std::unique_ptr<Policy> policy);
+  // Where calls are looked at, from now on; before SetPolicy. The relay ends before this does.
+  void Serve(Relay& relay);
+
+  void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) override;
+  StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(Policy* policy) override;
+  ResourceManager* manager() override { return brain_ == nullptr ? nullptr : &brain_->manager; }
+
+  // "connected", or why not; "not used" under the null policy.
+  std::string RuntimeState() const;
+
+ private:
+  struct Brain {
+    Brain(const Options& options, std::unique_ptr<Policy> policy);
+
+    bool retired = false;
+    RuntimeConnection runtime;
+    ResourceManager manager;
+    ResourceInterceptor interceptor;
+  };
+
+  void MakeBrain(std::unique_ptr<Policy> policy);
+  void Retire();
+  void BuryIdle();
+
+  const Options options_;
+  Relay* relay_ = nullptr;
+  std::unique_ptr<Brain> brain_;
+  // Those whose last calls are still under way.
+  std::list<std::unique_ptr<Brain>> retired_;
+  EventLoop::HandlePtr burial_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/config_service.h"
+
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "pkg/api/config.pb.h"
+
+namespace resmgr {
+namespace {
+
+constexpr const char* kAgent = "agent";
+
+void SetConfig(Configurator& configurator, const std::string& message,
+               const UnaryServer::Reply& reply) {
+  v1::SetConfigRequest request;
+  if (!request.ParseFromString(message)) {
+    reply(InvalidArgument("not a v1.SetConfigRequest"));
+    return;
+  }
+  ConfigSource source;
+  source.name = kAgent;
+  source.data = {request.config().begin(), request.config().end()};
+  configurator.Deliver(std::move(source), [reply](const Status& status) {
+    v1::SetConfigReply answer;
+    if (!status.ok()) answer.set_error(std::string(Message(status)));
+    reply(answer.SerializeAsString());
+  });
+}
+
+void SetAdjustment(const std::string& message, const UnaryServer::Reply& reply) {
+  v1::SetAdjustmentRequest request;
+  if (!request.ParseFromString(message)) {
+    reply(InvalidArgument("not a v1.SetAdjustmentRequest"));
+    return;
+  }
+  v1::SetAdjustmentReply answer;
+  const auto adjustments = nlohmann::json::parse(request.adjustment(), nullptr, false);
+  if (adjustments.is_object()) {
+    for (const auto& [name, adjustment] : adjustments.items())
+      (*answer.mutable_errors())[name] = "adjustments are not supported";
+  } else if (!request.adjustment().empty()) {
+    reply(InvalidArgument("the adjustments are not a JSON object"));
+    return;
+  }
+  reply(answer.SerializeAsString());
+}
+
+}  // namespace
+
+UnaryServer::Methods ConfigService(Configurator& configurator) {
+  return {
+      {"/v1.Config/SetConfig",
+       [&configurator](const std::string& message, const UnaryServer::Reply& reply) {
+         SetConfig(configurator, message, reply);
+       }},
+      {"/v1.Config/SetAdjustment",
+       [](const std::string& message, const UnaryServer::Reply& reply) {
+         SetAdjustment(message, reply);
+       }},
+  };
+}
+
+}  // namespace resmgr

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "pkg/admin/configurator.h"
+#include "pkg/admin/unary_server.h"
+
+namespace resmgr {
+
+// v1.Config, what an agent calls on -config-socket: SetConfig answers once the configuration is in
+// force for every container, or with the reason why nothing changed. SetAdjustment refuses every
+// adjustment by name: there are none here. The configurator must outlive the server.
+UnaryServer::Methods ConfigService(Configurator& configurator);
+
+}  // namespace resmgr

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/config/config.h"
+
+namespace resmgr {
+
+// A configuration as somebody delivered it.
+struct ConfigSource {
+  // "agent", "cri-resmgr-ctl" or a file's path, for messages.
+  std::string name;
+  // A ConfigMap's data; not used when `text` is set.
+  std::map<std::string, std::string> data;
+  // One YAML document.
+  std::optional<std::string> text;
+
+  friend bool operator==(const ConfigSource&, const ConfigSource&) = default;
+};
+
+// InvalidArgument with the place of the mistake.
+StatusOr<Config> Parse(const ConfigSource& source, const ConfigChecks& checks);
+
+// The last configuration that was delivered to a running daemon and worked, in `DIRECTORY/config`:
+// it is in force again after a restart. JSON with mode 0600. All of these block on the disk.
+Status SaveConfigSource(const std::string& directory, const ConfigSource& source);
+// Nothing when there is none. InvalidArgument when the file is none of ours.
+StatusOr<std::optional<ConfigSource>> LoadConfigSource(const std::string& directory);
+// Fine when there is none.
+Status ForgetConfigSource(const std::string& directory);
+
+}  // namespace resmgr

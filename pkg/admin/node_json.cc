@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/node_json.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr {
+namespace {
+
+template <typename Set>
+std::string ListOf(const std::optional<Set>& decided, const std::optional<std::string>& requested) {
+  return decided ? decided->ToString() : requested.value_or("");
+}
+
+int64_t NumberOf(const std::optional<int64_t>& decided, const std::optional<int64_t>& requested) {
+  return decided ? *decided : requested.value_or(0);
+}
+
+bool Names(const Pod& pod, const Container& container, std::string_view what) {
+  // So that a short text does not mean everything.
+  constexpr size_t kShortestId = 6;
+  if (what.size() >= kShortestId && std::string_view(container.id.value()).starts_with(what)) {
+    return true;
+  }
+  const std::string full = FullName(pod, container.name);
+  const std::string short_name = fmt::format("{}/{}", pod.name, container.name);
+  return what == full || what == short_name || what == pod.name ||
+         what == fmt::format("{}/{}", pod.namespace_name, pod.name);
+}
+
+OrderedJson HintsJson(const Container& container) {
+  OrderedJson hints = OrderedJson::array();
+  for (const LocalityHint& hint : container.hints) {
+    hints.push_back({{"source", hint.source},
+                     {"cpus", hint.cpus.ToString()},
+                     {"nodes", hint.nodes.ToString()}});
+  }
+  return hints;
+}
+
+}  // namespace
+
+OrderedJson ContainerJson(const Pod& pod, const Container& container, std::string_view policy) {
+  const Placement& placement = container.placement;
+  const LinuxResources& requested = container.requested;
+  const CpuSet cpus = placement.cpus.value_or(CpuSet());
+  return {
+      {"id", container.id.value()},
+      {"pod", pod.name},
+      {"namespace", pod.namespace_name},
+      {"name", container.name},
+      {"qos", ToString(pod.qos)},
+      {"state", ToString(container.state)},
+      {"cpus", ListOf(placement.cpus, requested.cpuset_cpus)},
+      {"mems", ListOf(placement.mems, requested.cpuset_mems)},
+      {"exclusive", placement.exclusive.ToString()},
+      {"shared", (cpus - placement.exclusive).ToString()},
+      {"shares", NumberOf(placement.cpu_shares, requested.cpu_shares)},
+      {"quota", NumberOf(placement.cpu_quota, requested.cpu_quota)},
+      {"period", NumberOf(placement.cpu_period, requested.cpu_period)},
+      {"memoryLimit", requested.memory_limit.value_or(0)},
+      {"pool", placement.pool},
+      {"policy", policy},
+      {"reason", placement.reason},
+  };
+}
+
+OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy) {
+  OrderedJson list = OrderedJson::array();
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+    list.push_back(ContainerJson(pod, container, policy));
+  });
+  return list;
+}
+
+OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot) {
+  std::map<std::string, OrderedJson> members;
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+    if (container.placement.pool.empty()) return;
+    members.try_emplace(container.placement.pool, OrderedJson::array())
+        .first->second.push_back(FullName(pod, container.name));
+  });
+  OrderedJson list = OrderedJson::array();
+  for (const Zone& zone : policy.Zones(snapshot)) {
+    const auto found = members.find(zone.name);
+    list.push_back({
+        {"name", zone.name},
+        {"parent", zone.parent},
+        {"kind", zone.kind},
+        {"cpus", zone.cpus.ToString()},
+        {"exclusive", zone.exclusive.ToString()},
+        {"shared", zone.shared.ToString()},
+        {"mems", zone.mems.ToString()},
+        {"sharedRequest", zone.shared_request.value},
+        {"memoryBytes", zone.memory_capacity.value},
+        {"memoryUsed", zone.memory_used.value},
+        {"containers", found == members.end() ? OrderedJson::array() : found->second},
+    });
+  }
+  return list;
+}
+
+StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what) {
+  const Policy& policy = manager.policy();
+  OrderedJson list = OrderedJson::array();
+  manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    if (!Names(pod, container, what)) return;
+    OrderedJson object = ContainerJson(pod, container, policy.name());
+    const Requirements& needs = container.requirements;
+    object["request"] = needs.cpu_request.value;
+    object["limit"] = needs.cpu_limit.value;
+    object["memoryRequest"] = needs.memory_request.value;
+    object["hints"] = HintsJson(container);
+    object["settled"] = manager.Settled(container.key);
+    object["candidates"] = policy.Explain(container.key);
+    list.push_back(std::move(object));
+  });
+  if (list.empty()) return NotFound("no container is called {}", Printable(what, 256));
+  return list;
+}
+
+OrderedJson MovesJson(const std::vector<ResourceManager::Move>& moves) {
+  const auto place = [](const Placement& placement) {
+    return OrderedJson{
+        {"cpus", placement.cpus ? placement.cpus->ToString() : ""},
+        {"mems", placement.mems ? placement.mems->ToString() : ""},
+    };
+  };
+  OrderedJson list = OrderedJson::array();
+  for (const ResourceManager::Move& move : moves) {
+    OrderedJson to = place(move.to);
+    to["reason"] = move.to.reason;
+    list.push_back({{"container", move.container}, {"from", place(move.from)}, {"to", to}});
+  }
+  return list;
+}
+
+}  // namespace resmgr

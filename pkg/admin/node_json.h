@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "pkg/base/status.h"
+#include "pkg/model/container.h"
+#include "pkg/model/snapshot.h"
+#include "pkg/policy/policy.h"
+#include "pkg/resmgr/resource_manager.h"
+
+namespace resmgr {
+
+// What cri-resmgr-ctl shows of a node, as JSON with its members in a fixed order. No environment,
+// annotation or label of a pod is part of it.
+using OrderedJson = nlohmann::ordered_json;
+
+// A fixed outside contract of `cri-resmgr-ctl containers -o json`:
+//   {"id","pod","namespace","name","qos","state","cpus","mems","exclusive","shared","shares",
+//    "quota","period","memoryLimit","pool","policy","reason"}
+// Sets are kernel lists, "" where nobody restricts the container; shares, quota (microseconds, -1
+// is no limit), period and memory limit (bytes) are what should be in force, 0 where nothing is
+// known.
+OrderedJson ContainerJson(const Pod& pod, const Container& container, std::string_view policy);
+// All of them, in the order of their creation.
+OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy);
+
+// {"name","parent","kind","cpus","exclusive","shared","mems","sharedRequest" (milli-CPU),
+//  "memoryBytes","memoryUsed","containers":["namespace/pod/name"]}
+OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot);
+
+// The containers that `what` names: "[NAMESPACE/]POD[/CONTAINER]", or the beginning of an id. Each
+// as ContainerJson with "request" and "limit" (milli-CPU), "memoryRequest", "hints", "settled" (the
+// runtime has done it) and "candidates" (lines). NotFound when there is none.
+StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what);
+
+// {"container","from":{"cpus","mems"},"to":{"cpus","mems","reason"}}
+OrderedJson MovesJson(const std::vector<ResourceManager::Move>& moves);
+
+}  // namespace resmgr

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/policy/policy.h"
+#include "pkg/resmgr/resource_manager.h"
+
+namespace resmgr {
+
+// Where the active policy lives. Under the null policy there is no brain, and calls are not even
+// looked at. Loop's thread only.
+class PolicyHost {
+ public:
+  virtual ~PolicyHost() = default;
+
+  // As ResourceManager::SetPolicy. nullptr is the null policy: what was placed is given back to the
+  // containers' own requests, and from then on nobody looks.
+  virtual void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) = 0;
+  // As ResourceManager::PreviewPolicy; nullptr is the null policy.
+  virtual StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(Policy* policy) = 0;
+  // nullptr under the null policy.
+  virtual ResourceManager* manager() = 0;
+};
+
+}  // namespace resmgr

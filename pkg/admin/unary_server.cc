@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/unary_server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/cri/grpc_message.h"
+#include "pkg/h2/session.h"
+#include "pkg/log/log.h"
+
+namespace resmgr {
+namespace {
+
+// After running out of file descriptors.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+constexpr size_t kMaxClients = 64;
+// Requests that are being read or answered, per client.
+constexpr size_t kMaxCalls = 16;
+
+}  // namespace
+
+// One call: collects the request, then waits for the method's reply.
+class UnaryServer::Call final : public h2::StreamHandler {
+ public:
+  Call(Client& client, std::unique_ptr<h2::Stream> stream, const h2::HeaderBlock& headers)
+      : client_(client),
+        stream_(std::move(stream)),
+        path_(headers.Find(":path")),
+        encoding_(headers.Find("grpc-encoding")),
+        reader_(kMaxRequest, [this](GrpcMessage message) {
+          ++messages_;
+          message_ = std::move(message);
+        }) {
+    stream_->set_handler(this);
+  }
+
+  // May end the call, never destroys it.
+  void Finish(const Status& status);
+
+  void OnHeaders(h2::Stream&, h2::HeaderBlock, bool) override {}
+  void OnData(h2::Stream& stream, h2::Slice data) override {
+    reader_.Feed(data.view());
+    stream.Consume(data.size());
+    if (message_.truncated()) Finish(ResourceExhausted("the request is too long"));
+  }
+  void OnEnd(h2::Stream&, h2::HeaderBlock) override { Run(); }
+  void OnSent(h2::Stream&, size_t) override {}
+  void OnClose(h2::Stream&, uint32_t) override;
+
+ private:
+  void Run();
+  void Answer(const StatusOr<std::string>& reply);
+
+  Client& client_;
+  std::unique_ptr<h2::Stream> stream_;
+  const std::string path_;
+  const std::string encoding_;
+  GrpcMessageReader reader_;
+  GrpcMessage message_;
+  int messages_ = 0;
+  bool answered_ = false;
+  std::shared_ptr<void> alive_ = std::make_shared<char>();
+};
+
+// One connection.
+class UnaryServer::Client final : private h2::Session::Owner {
+ public:
+  Client(UnaryServer& server, UniqueFd socket)
+      : server_(server),
+        session_(server.loop_, server.flushes_, std::move(socket), h2::Session::Role::kServer,
+                 *this) {}
+  ~Client() override { calls_.clear(); }
+
+  UnaryServer& server() { return server_; }
+  void Remove(const Call& call) {
+    calls_.remove_if([&call](const auto& other) { return other.get() == &call; });
+  }
+
+ private:
+  void OnRequest(std::unique_ptr<h2::Stream> stream, h2::HeaderBlock headers, bool end) override {
+    calls_.push_back(std::make_unique<Call>(*this, std::move(stream), headers));
+    Call& call = *calls_.back();
+    if (calls_.size() > kMaxCalls) {
+      call.Finish(ResourceExhausted("too many calls at once"));
+    } else if (end) {
+      call.Finish(InvalidArgument("the request has no message"));
+    }
+  }
+  void OnDisconnect(const Status&) override { server_.Remove(*this); }
+
+  UnaryServer& server_;
+  // In this order: calls hold streams of the session, which outlives them.
+  h2::Session session_;
+  std::list<std::unique_ptr<Call>> calls_;
+};
+
+void UnaryServer::Call::OnClose(h2::Stream&, uint32_t) {
+  client_.Remove(*this);
+}
+
+void UnaryServer::Call::Run() {
+  if (answered_) return;
+  const Methods& methods = client_.server().methods_;
+  const auto method = methods.find(path_);
+  if (method == methods.end()) {
+    Finish(Unimplemented("no method {}", Printable(path_, 128)));
+    return;
+  }
+  if (messages_ != 1 || !reader_.complete()) {
+    Finish(InvalidArgument("the request is not one message"));
+    return;
+  }
+  std::string message = std::move(message_.payload);
+  if (message_.compressed) {
+    StatusOr<std::string> plain = DecompressGrpc(message, encoding_, kMaxRequest);
+    if (!plain.ok()) {
+      Finish(plain.status());
+      return;
+    }
+    message = *std::move(plain);
+  }
+  method->second(std::move(message),
+                 [this, alive = std::weak_ptr<void>(alive_),
+                  &flushes = client_.server().flushes_](const StatusOr<std::string>& reply) {
+                   if (alive.expired()) return;
+                   const h2::FlushQueue::Scope scope(flushes);
+                   Answer(reply);
+                 });
+}
+
+void UnaryServer::Call::Answer(const StatusOr<std::string>& reply) {
+  if (!reply.ok()) {
+    Finish(reply.status());
+    return;
+  }
+  if (std::exchange(answered_, true)) return;
+  h2::HeaderBlock headers;
+  headers.Add(":status", "200");
+  headers.Add("content-type", "application/grpc");
+  stream_->SendHeaders(headers, false);
+  stream_->SendData(h2::Slice::Copy(EncodeGrpcPrefix(false, reply->size())));
+  if (!reply->empty()) stream_->SendData(h2::Slice::Copy(*reply));
+  h2::HeaderBlock trailers;
+  AddGrpcStatus(OkStatus(), trailers);
+  stream_->SendEnd(std::move(trailers));
+}
+
+void UnaryServer::Call::Finish(const Status& status) {
+  if (std::exchange(answered_, true)) return;
+  h2::HeaderBlock headers;
+  headers.Add(":status", "200");
+  headers.Add("content-type", "application/grpc");
+  AddGrpcStatus(status, headers);
+  stream_->SendHeaders(headers, true);
+  stream_->StopReceiving();
+}
+
+StatusOr<std::unique_ptr<UnaryServer>> UnaryServer::Create(EventLoop& loop, h2::FlushQueue& flushes,
+                                                           const std::string& socket,
+                                                           Methods methods) {
+  RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener, ListeningSocket::Create(socket));
+  return std::unique_ptr<UnaryServer>(
+      new UnaryServer(loop, flushes, std::move(listener), std::move(methods)));
+}
+
+UnaryServer::UnaryServer(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener,
+                         Methods methods)
+    : loop_(loop), flushes_(flushes), methods_(std::move(methods)), listener_(std::move(listener)) {
+  accept_watch_ = loop_.Watch(listener_.fd(), EventLoop::kReadable, [this](int) { Accept(); });
+}
+
+UnaryServer::~UnaryServer() = default;
+
+void UnaryServer::Accept() {
+  const h2::FlushQueue::Scope scope(flushes_);
+  auto accepted = listener_.Accept();
+  if (!accepted.ok()) {
+    GetLogger("admin").Warn("cannot accept a connection: {}", Message(accepted.status()));
+    EventLoop::SetEvents(*accept_watch_, 0);
+    accept_pause_ = loop_.After(
+        kAcceptPause, [this] { EventLoop::SetEvents(*accept_watch_, EventLoop::kReadable); });
+    return;
+  }
+  if (!accepted->has_value() || clients_.size() >= kMaxClients) return;
+  clients_.push_back(std::make_unique<Client>(*this, **std::move(accepted)));
+}
+
+void UnaryServer::Remove(Client& client) {
+  const auto found = std::find_if(clients_.begin(), clients_.end(),
+                                  [&client](const auto& other) { return other.get() == &client; });
+  if (found == clients_.end()) return;
+  std::shared_ptr<Client> dead(std::move(*found));
+  clients_.erase(found);
+  // Not from within its own session.
+  loop_.Post([dead] {});
+}
+
+}  // namespace resmgr

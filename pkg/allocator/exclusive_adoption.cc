@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ExclusivePools takes over containers that run already.
+#include <utility>
+
+#include "pkg/allocator/exclusive_pools.h"
+
+namespace resmgr {
+namespace {
+
+constexpr std::string_view kFound = "the CPUs that it was found on";
+
+// CPUs that exactly one container uses.
+CpuSet WithSingleUser(const Snapshot& snapshot) {
+  CpuSet used;
+  CpuSet several;
+  snapshot.ForEachContainer([&](const Pod&, const Container& container) {
+    if (!container.placement.cpus) return;
+    several |= used & *container.placement.cpus;
+    used |= *container.placement.cpus;
+  });
+  return used - several;
+}
+
+}  // namespace
+
+Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
+  grants_.clear();
+  granted_ = {};
+  const Members members = MembersOf(snapshot);
+  const CpuSet single_user = WithSingleUser(snapshot);
+  AdoptExact(members, single_user, true);
+  AdoptMixed(members, single_user, true);
+  AdoptExact(members, single_user, false);
+  AdoptMixed(members, single_user, false);
+  FinishGrowing(members);
+  const std::map<ContainerKey, std::string> refused = GrantTheRest(members);
+  Plan plan;
+  for (const Member& member : members) {
+    const ContainerKey key = member.container->key;
+    const auto why = refused.find(key);
+    Placement placement =
+        why == refused.end() ? PlacementOf(member.claim, key) : SharedPlacement(why->second);
+    if (SamePlacement(placement, member.container->placement)) continue;
+    plan.changes.push_back({key, std::move(placement)});
+  }
+  return plan;
+}
+
+ExclusivePools::Members ExclusivePools::MembersOf(const Snapshot& snapshot) const {
+  Members members;
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+    members.push_back({&pod, &container, rule_(pod, container)});
+  });
+  return members;
+}
+
+// Whoever is known to have CPUs for itself alone, or is entitled to nothing else and sits on so
+// many that are nobody else's, keeps them. One that sits on fewer, all alone, was about to get
+// more: it keeps them, too (FinishGrowing). Those who are alone come first: who shares a place may
+// do so only by chance on as many CPUs as it wants.
+void ExclusivePools::AdoptExact(const Members& members, const CpuSet& single_user, bool alone) {
+  for (const auto& [pod, container, claim] : members) {
+    const Placement& present = container->placement;
+    const bool decided = !present.exclusive.empty();
+    if (claim.exclusive == 0 || (!decided && claim.shared)) continue;
+    const CpuSet cpus = decided ? present.exclusive : present.cpus.value_or(CpuSet());
+    if (alone != (decided || cpus.IsSubsetOf(single_user))) continue;
+    if (cpus.empty() || cpus.size() > claim.exclusive || !Legal(cpus)) continue;
+    if (cpus.size() < claim.exclusive && !alone) continue;
+    const bool keeps_reason = decided && present.reason.starts_with(claim.why);
+    Give(container->key, {cpus,
+                          keeps_reason ? present.reason : fmt::format("{}: {}", claim.why, kFound),
+                          pod->id,
+                          {}});
+  }
+}
+
+// One that has shared CPUs beside its own and comes from the runtime: its own are those that nobody
+// else uses. Where it used the shared ones alone, there are more of those than it is entitled to,
+// and any of them will do: all its CPUs stay the same. Where an earlier change had not reached
+// everybody, there are fewer, and others of its CPUs join.
+void ExclusivePools::AdoptMixed(const Members& members, const CpuSet& single_user, bool alone) {
+  for (const auto& [pod, container, claim] : members) {
+    const Placement& present = container->placement;
+    if (claim.exclusive == 0 || !claim.shared || !present.exclusive.empty()) continue;
+    if (!present.cpus || grants_.contains(container->key)) continue;
+    const CpuSet free = *present.cpus & (Grantable() - granted_);
+    const CpuSet own = free & single_user;
+    const CpuSet& from = alone ? own : free;
+    if (from.size() < claim.exclusive) continue;
+    const StatusOr<ExclusivePicker::Pick> pick =
+        picker_.Shrink(from, claim.exclusive, alone ? own & cpus_.isolated : own);
+    if (!pick.ok() || !Legal(pick->cpus)) continue;
+    Give(container->key, {pick->cpus, fmt::format("{}: {}", claim.why, kFound), pod->id, {}});
+  }
+}
+
+void ExclusivePools::FinishGrowing(const Members& members) {
+  for (const Member& member : members) {
+    const auto held = grants_.find(member.container->key);
+    if (held == grants_.end() || held->second.cpus.size() == member.claim.exclusive) continue;
+    StatusOr<Grant> grant = Resize(held->second, member.claim);
+    if (!grant.ok()) continue;
+    Take(member.container->key);
+    Give(member.container->key, *std::move(grant));
+  }
+}
+
+// A container that exists cannot be refused: without room it shares. Returns those, with the
+// reason.
+std::map<ContainerKey, std::string> ExclusivePools::GrantTheRest(const Members& members) {
+  std::map<ContainerKey, std::string> refused;
+  for (const auto& [pod, container, claim] : members) {
+    if (claim.exclusive == 0 || grants_.contains(container->key)) continue;
+    StatusOr<Grant> grant = Find(claim, *pod, container->placement.exclusive, granted_);
+    if (grant.ok()) {
+      Give(container->key, *std::move(grant));
+    } else {
+      refused.emplace(container->key,
+                      fmt::format("shared for want of room: {}", Message(grant.status())));
+    }
+  }
+  return refused;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "pkg/base/status.h"
+#include "pkg/config/map_reader.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// How CPUs for exclusive use are chosen, as configurations say it. Names and meaning of the options
+// up to `prefer_align_cpus_by_uncorecache` are the kubelet's (CPU Manager policy options), except
+// where noted.
+struct ExclusiveOptions {
+  // Only whole physical cores.
+  bool full_pcpus_only = false;
+  // The same number of CPUs from each of as few NUMA nodes as can hold them.
+  bool distribute_cpus_across_numa = false;
+  // Threads of different cores.
+  bool distribute_cpus_across_cores = false;
+  // In one package wherever one can hold them all. The kubelet widens the hints of its topology
+  // manager to packages; without one it means the choice itself.
+  bool align_by_socket = false;
+  // Whole L3 groups first.
+  bool prefer_align_cpus_by_uncorecache = false;
+  // Exclusive containers run without CFS quota (kubelet: DisableCPUQuotaWithExclusiveCPUs).
+  bool lift_quota = true;
+  // CPUs that the kernel isolates before ordinary ones, for every container. Not read by
+  // ReadExclusiveOptions.
+  bool prefer_isolated = false;
+};
+
+// Reads the map of options: the kubelet's names, and cpu-quota: lift | keep. Options that exclude
+// each other are errors of the reader.
+void ReadExclusiveOptions(MapReader& reader, ExclusiveOptions& options);
+
+// InvalidArgument when the options make no sense on this machine.
+Status CheckExclusiveOptions(const Machine& machine, const ExclusiveOptions& options);
+
+}  // namespace resmgr

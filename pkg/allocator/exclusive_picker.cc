@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/allocator/exclusive_picker.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace resmgr {
+namespace {
+
+// All CPUs of those groups that have one of `cpus`.
+CpuSet GroupsOf(const std::vector<CpuSet>& groups, const CpuSet& cpus) {
+  CpuSet members;
+  for (const CpuSet& group : groups) {
+    if (group.Intersects(cpus)) members |= group;
+  }
+  return members;
+}
+
+CpuSet NumaNeighbours(const Machine& machine, const CpuSet& cpus) {
+  CpuSet members;
+  for (const NumaNode& node : machine.nodes()) {
+    if (node.cpus.Intersects(cpus)) members |= node.cpus;
+  }
+  return members;
+}
+
+}  // namespace
+
+ExclusivePicker::ExclusivePicker(const Machine& machine, const ExclusiveOptions& options)
+    : machine_(machine), options_(options) {
+  for (const CpuSet& core : machine.cores()) {
+    if (!core.empty()) threads_ = std::max(threads_, core.size());
+  }
+  for (const CpuSet& core : machine.cores()) {
+    if (!core.empty() && core.size() != threads_) uniform_ = false;
+  }
+  allocator_options_ = {
+      .prefer_align_by_uncore = options.prefer_align_cpus_by_uncorecache,
+      .spread_across_cores = options.distribute_cpus_across_cores,
+      .distribute_across_numa = options.distribute_cpus_across_numa,
+      .align_by_package = options.align_by_socket,
+      .group_size = options.full_pcpus_only ? threads_ : 1,
+  };
+}
+
+StatusOr<ExclusivePicker::Pick> ExclusivePicker::Take(const Need& need, const CpuSet& ordinary,
+                                                      const CpuSet& isolated) const {
+  RESMGR_RETURN_IF_ERROR(CheckCount(need.count));
+  const CpuSet free_ordinary = need.require_isolated ? CpuSet() : Grantable(ordinary);
+  const bool no_isolated = !need.require_isolated && need.prefer_isolated == false;
+  const CpuSet free_isolated = no_isolated ? CpuSet() : Grantable(isolated);
+  const CpuSet usable = free_ordinary | free_isolated;
+  if (std::optional<Pick> former = TakeFormer(need, usable)) return *std::move(former);
+  RESMGR_ASSIGN_OR_RETURN(Pick pick, TakeAnew(need, free_ordinary, free_isolated));
+  if (const std::optional<CpuSet> left = TakeLeft(need, usable, pick.cpus)) {
+    pick.cpus = *left;
+    pick.rule = "CPUs that a container of the pod left";
+    pick.considered.push_back({"what its pod left", pick.rule, (need.left_by_pod & usable).size()});
+  }
+  return pick;
+}
+
+// Whatever is free of its former CPUs, and around them what is missing.
+std::optional<ExclusivePicker::Pick> ExclusivePicker::TakeFormer(const Need& need,
+                                                                 const CpuSet& usable) const {
+  const CpuSet kept = Grantable(need.former & usable);
+  if (kept.empty()) return std::nullopt;
+  const StatusOr<CpuSet> cpus = Around(kept, need.count, usable);
+  if (!cpus.ok()) return std::nullopt;
+  const std::string_view rule = *cpus == need.former ? "the CPUs of its former attempt"
+                                                     : "around the CPUs of its former attempt";
+  return Pick{*cpus, rule, {{"former attempt", rule, kept.size()}}};
+}
+
+std::optional<CpuSet> ExclusivePicker::TakeLeft(const Need& need, const CpuSet& usable,
+                                                const CpuSet& anew) const {
+  const CpuSet left = Grantable(need.left_by_pod & usable);
+  if (left.empty()) return std::nullopt;
+  const StatusOr<CpuSet> cpus = Around(left, need.count, usable);
+  if (!cpus.ok() || machine_.NodesOf(*cpus).size() > machine_.NodesOf(anew).size()) {
+    return std::nullopt;
+  }
+  return *cpus;
+}
+
+StatusOr<ExclusivePicker::Pick> ExclusivePicker::TakeAnew(const Need& need, const CpuSet& ordinary,
+                                                          const CpuSet& isolated) const {
+  const int count = need.count;
+  if (need.require_isolated) {
+    if (isolated.size() < count) return Shortage(count, isolated, "isolated");
+    RESMGR_ASSIGN_OR_RETURN(const CpuSet cpus, Allocate(isolated, {}, count));
+    return Pick{cpus, "isolated CPUs are required", {{"isolated CPUs", "taken", isolated.size()}}};
+  }
+  Pick pick;
+  pick.considered.reserve(4);
+  if (TriesIsolated(need)) {
+    const bool wanted = need.prefer_isolated.value_or(options_.prefer_isolated);
+    std::string_view verdict = "too few";
+    if (isolated.size() >= count) {
+      const StatusOr<CpuSet> cpus = Allocate(isolated, {}, count);
+      verdict = "not in one core";
+      if (cpus.ok() && (count == 1 || wanted || IsOneCore(*cpus))) {
+        pick.considered.push_back({"isolated CPUs", "taken", isolated.size()});
+        pick.cpus = *cpus;
+        pick.rule = wanted ? "isolated CPUs are preferred" : "isolated CPUs fit";
+        return pick;
+      }
+    }
+    pick.considered.push_back({"isolated CPUs", verdict, isolated.size()});
+  }
+  if (ordinary.size() >= count) {
+    RESMGR_ASSIGN_OR_RETURN(pick.cpus, Allocate(ordinary, {}, count));
+    pick.rule = "ordinary CPUs";
+    pick.considered.push_back({"ordinary CPUs", "taken", ordinary.size()});
+    return pick;
+  }
+  const CpuSet all = ordinary | isolated;
+  if (all.size() < count) return Shortage(count, all, "exclusive");
+  RESMGR_ASSIGN_OR_RETURN(pick.cpus, Allocate(all, ordinary, count));
+  pick.rule = "ordinary CPUs and, as these are too few, isolated ones";
+  pick.considered.push_back({"ordinary CPUs", "too few", ordinary.size()});
+  pick.considered.push_back({"ordinary and isolated CPUs", "taken", all.size()});
+  return pick;
+}
+
+StatusOr<CpuSet> ExclusivePicker::Around(const CpuSet& current, int count,
+                                         const CpuSet& usable) const {
+  if (current.size() == count) return current;
+  RESMGR_ASSIGN_OR_RETURN(const Pick pick, current.size() > count ? Shrink(current, count)
+                                                                  : Grow(current, count, usable));
+  return pick.cpus;
+}
+
+StatusOr<ExclusivePicker::Pick> ExclusivePicker::Grow(const CpuSet& current, int count,
+                                                      const CpuSet& free) const {
+  RESMGR_RETURN_IF_ERROR(CheckCount(count));
+  const CpuSet grantable = Grantable(free | current) - current;
+  const int missing = count - current.size();
+  if (grantable.size() < missing) return Shortage(missing, grantable, "exclusive");
+  struct Level {
+    CpuSet cpus;
+    std::string_view name;
+    std::string_view rule;
+  };
+  const std::array<Level, 4> levels = {{
+      {machine_.WithSiblings(current), "same cores", "its CPUs and others of the same core"},
+      {GroupsOf(machine_.l3_groups(), current), "same L3 caches",
+       "its CPUs and others of the same L3 cache"},
+      {NumaNeighbours(machine_, current), "same NUMA nodes",
+       "its CPUs and others of the same NUMA node"},
+      {GroupsOf(machine_.packages(), current), "same packages",
+       "its CPUs and others of the same package"},
+  }};
+  Pick pick;
+  pick.considered.reserve(levels.size() + 1);
+  for (const Level& level : levels) {
+    const CpuSet near = grantable & level.cpus;
+    if (near.size() < missing) {
+      pick.considered.push_back({level.name, "too few", near.size()});
+      continue;
+    }
+    RESMGR_ASSIGN_OR_RETURN(const CpuSet added, Allocate(near, {}, missing));
+    pick.considered.push_back({level.name, "taken", near.size()});
+    pick.cpus = current | added;
+    pick.rule = level.rule;
+    return pick;
+  }
+  RESMGR_ASSIGN_OR_RETURN(const CpuSet added, Allocate(grantable, levels.back().cpus, missing));
+  pick.considered.push_back({"the machine", "taken", grantable.size()});
+  pick.cpus = current | added;
+  pick.rule = "its CPUs and the nearest ones";
+  return pick;
+}
+
+StatusOr<ExclusivePicker::Pick> ExclusivePicker::Shrink(const CpuSet& current, int count,
+                                                        const CpuSet& preferred) const {
+  RESMGR_RETURN_IF_ERROR(CheckCount(count));
+  RESMGR_ASSIGN_OR_RETURN(const CpuSet cpus, Allocate(current, preferred, count));
+  const std::string_view rule = "a part of the CPUs that it had";
+  return Pick{cpus, rule, {{"its CPUs", rule, current.size()}}};
+}
+
+Status ExclusivePicker::CheckCount(int count) const {
+  if (!options_.full_pcpus_only || !uniform_ || count % threads_ == 0) return OkStatus();
+  return InvalidArgument(
+      "needs {} exclusive CPUs, but full-pcpus-only grants whole cores of {} CPUs", count,
+      threads_);
+}
+
+CpuSet ExclusivePicker::Grantable(const CpuSet& free) const {
+  if (!options_.full_pcpus_only) return free;
+  CpuSet whole;
+  for (const CpuSet& core : machine_.cores()) {
+    if (core.IsSubsetOf(free)) whole |= core;
+  }
+  return whole;
+}
+
+bool ExclusivePicker::MadeOfWholeCores(const CpuSet& cpus) const {
+  return machine_.WithSiblings(cpus) == cpus;
+}
+
+bool ExclusivePicker::IsOneCore(const CpuSet& cpus) const {
+  return machine_.WithSiblings(CpuSet{cpus.First()}) == cpus;
+}
+
+bool ExclusivePicker::TriesIsolated(const Need& need) const {
+  if (need.prefer_isolated.has_value()) return *need.prefer_isolated;
+  return options_.prefer_isolated || need.count == 1 || need.count == threads_;
+}
+
+StatusOr<CpuSet> ExclusivePicker::Allocate(const CpuSet& available, const CpuSet& preferred,
+                                           int count) const {
+  RESMGR_ASSIGN_OR_RETURN(
+      const CpuSet cpus,
+      AllocateCpus(machine_, available, preferred & available, count, allocator_options_));
+  if (options_.full_pcpus_only && !MadeOfWholeCores(cpus)) {
+    return ResourceExhausted(
+        "needs {} exclusive CPUs, which the free cores {} do not make up without dividing one, as "
+        "full-pcpus-only demands",
+        count, available.ToString());
+  }
+  return cpus;
+}
+
+Status ExclusivePicker::Shortage(int count, const CpuSet& free, std::string_view kind) const {
+  return ResourceExhausted("needs {} {} CPUs, but only {} are free{}{}", count, kind, free.size(),
+                           options_.full_pcpus_only ? " in whole cores" : "",
+                           free.empty() ? "" : fmt::format(" ({})", free.ToString()));
+}
+
+}  // namespace resmgr

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/allocator/cpu_allocator.h"
+#include "pkg/allocator/exclusive_options.h"
+#include "pkg/base/status.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// Which CPUs a container gets for itself alone, out of those that are free. Pure; the machine must
+// outlive it.
+class ExclusivePicker {
+ public:
+  ExclusivePicker(const Machine& machine, const ExclusiveOptions& options);
+
+  struct Need {
+    int count = 0;  // more than 0
+    CpuSet former;  // of an earlier attempt of the container: as many as are free are taken again
+    // What containers of its pod left when they ended: taken before others, unless that needs more
+    // NUMA nodes.
+    CpuSet left_by_pod;
+    std::optional<bool> prefer_isolated;  // what the pod's annotation says; false: none of them
+    bool require_isolated = false;        // isolated ones or none at all
+  };
+  // A set that was looked at, for explain.
+  struct Candidate {
+    std::string_view name;     // string literals
+    std::string_view verdict;  //
+    int free = 0;              // CPUs that could be granted
+  };
+  struct Pick {
+    CpuSet cpus;
+    std::string_view rule;  // how they were found; a string literal
+    std::vector<Candidate> considered;
+  };
+
+  // InvalidArgument when such a number can never be granted, ResourceExhausted when it cannot now;
+  // the message tells the need and what is free.
+  StatusOr<Pick> Take(const Need& need, const CpuSet& ordinary, const CpuSet& isolated) const;
+
+  // Keeps `current` and adds what is nearest to it: the same cores, L3, NUMA nodes, packages.
+  StatusOr<Pick> Grow(const CpuSet& current, int count, const CpuSet& free) const;
+  // Keeps `count` of `current`, those in `preferred` first.
+  StatusOr<Pick> Shrink(const CpuSet& current, int count, const CpuSet& preferred = {}) const;
+
+ private:
+  Status CheckCount(int count) const;
+  // What of `free` may be granted: with full-pcpus-only the cores that are free as a whole.
+  CpuSet Grantable(const CpuSet& free) const;
+  bool MadeOfWholeCores(const CpuSet& cpus) const;
+  bool IsOneCore(const CpuSet& cpus) const;
+  bool TriesIsolated(const Need& need) const;
+  std::optional<Pick> TakeFormer(const Need& need, const CpuSet& usable) const;
+  std::optional<CpuSet> TakeLeft(const Need& need, const CpuSet& usable, const CpuSet& anew) const;
+  StatusOr<Pick> TakeAnew(const Need& need, const CpuSet& ordinary, const CpuSet& isolated) const;
+  // At least part of `current`, at most `count`, all of `current` if it is smaller.
+  StatusOr<CpuSet> Around(const CpuSet& current, int count, const CpuSet& usable) const;
+  StatusOr<CpuSet> Allocate(const CpuSet& available, const CpuSet& preferred, int count) const;
+  Status Shortage(int count, const CpuSet& free, std::string_view kind) const;
+
+  const Machine& machine_;
+  const ExclusiveOptions options_;
+  int threads_ = 1;      // of the largest core
+  bool uniform_ = true;  // all cores have that many
+  CpuAllocatorOptions allocator_options_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/allocator/exclusive_pools.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace resmgr {
+namespace {
+
+constexpr int64_t kNoQuota = -1;
+
+// Pods end and nobody says so here; what they left is only a preference.
+constexpr size_t kRememberedPods = 256;
+
+constexpr std::string_view kSharedPool = "shared";
+constexpr std::string_view kReservedPool = "reserved";
+constexpr std::string_view kExclusivePool = "exclusive";
+constexpr std::string_view kIsolatedPool = "isolated";
+
+Status ForContainer(const Status& status, const Pod& pod, const Container& container) {
+  return Annotate(status, fmt::format("container {}", FullName(pod, container.name)));
+}
+
+std::string Reason(const CpuClaim& claim, std::string_view rule) {
+  return fmt::format("{}: {}", claim.why, rule);
+}
+
+}  // namespace
+
+ExclusivePools::ExclusivePools(const Machine& machine, const ExclusiveOptions& options,
+                               const Cpus& cpus, ClaimRule rule)
+    : machine_(machine),
+      picker_(machine, options),
+      lift_quota_(options.lift_quota),
+      cpus_(cpus),
+      ordinary_(cpus.shared - cpus.reserved),
+      rule_(std::move(rule)) {}
+
+StatusOr<Plan> ExclusivePools::Allocate(const Snapshot& snapshot, const Pod& pod,
+                                        const Container& container, const Container* predecessor) {
+  const CpuSet shared_before = Shared();
+  const CpuClaim claim = rule_(pod, container);
+  CpuSet granted = granted_;
+  CpuSet former;
+  if (predecessor != nullptr) {
+    former = predecessor->placement.exclusive;
+    const auto inherited = grants_.find(predecessor->key);
+    if (inherited != grants_.end()) granted -= inherited->second.cpus;
+  }
+  std::optional<Grant> grant;
+  if (claim.exclusive > 0) {
+    StatusOr<Grant> found = Find(claim, pod, former, granted);
+    if (!found.ok()) return ForContainer(found.status(), pod, container);
+    grant = *std::move(found);
+  }
+  if (predecessor != nullptr) Take(predecessor->key);
+  if (grant) Give(container.key, *std::move(grant));
+  Plan plan;
+  const bool shared_changes = Shared() != shared_before;
+  plan.changes.reserve(1 + (shared_changes ? sharers_ + 1 : 0));
+  plan.changes.push_back({container.key, PlacementOf(claim, container.key)});
+  if (shared_changes) AddShared(snapshot, container.key, plan);
+  return plan;
+}
+
+StatusOr<Plan> ExclusivePools::Update(const Snapshot& snapshot, const Pod& pod,
+                                      const Container& container) {
+  const CpuSet shared_before = Shared();
+  const CpuClaim claim = rule_(pod, container);
+  const auto held = grants_.find(container.key);
+  if (claim.exclusive == 0) {
+    Take(container.key);
+  } else if (held == grants_.end() || held->second.cpus.size() != claim.exclusive) {
+    StatusOr<Grant> grant =
+        held == grants_.end() ? Find(claim, pod, {}, granted_) : Resize(held->second, claim);
+    if (!grant.ok()) return ForContainer(grant.status(), pod, container);
+    Take(container.key);
+    Give(container.key, *std::move(grant));
+  } else if (!held->second.reason.starts_with(claim.why)) {
+    held->second.reason = Reason(claim, "the CPUs that it had");
+  }
+  Plan plan;
+  Placement placement = PlacementOf(claim, container.key);
+  if (!SamePlacement(placement, container.placement)) {
+    plan.changes.push_back({container.key, std::move(placement)});
+  }
+  if (Shared() != shared_before) AddShared(snapshot, container.key, plan);
+  return plan;
+}
+
+Plan ExclusivePools::Release(const Snapshot& snapshot, ContainerKey key) {
+  const CpuSet shared_before = Shared();
+  const auto held = grants_.find(key);
+  if (held != grants_.end()) Remember(held->second);
+  Take(key);
+  Plan plan;
+  if (Shared() != shared_before) AddShared(snapshot, key, plan);
+  return plan;
+}
+
+void ExclusivePools::Remember(const Grant& grant) {
+  const auto [left, is_new] = left_by_pods_.try_emplace(grant.pod);
+  left->second |= grant.cpus;
+  if (!is_new) return;
+  remembered_pods_.push_back(grant.pod);
+  if (remembered_pods_.size() <= kRememberedPods) return;
+  left_by_pods_.erase(remembered_pods_.front());
+  remembered_pods_.pop_front();
+}
+
+std::vector<CpuPool> ExclusivePools::Pools(const Snapshot& snapshot) const {
+  const CpuSet granted_isolated = granted_ & cpus_.isolated;
+  std::vector<CpuPool> pools = {
+      {.name = std::string(kSharedPool), .cpus = Shared()},
+      {.name = std::string(kExclusivePool),
+       .cpus = granted_ - cpus_.isolated,
+       .exclusive = granted_ - cpus_.isolated},
+  };
+  if (!cpus_.isolated.empty()) {
+    pools.push_back({.name = std::string(kIsolatedPool),
+                     .cpus = cpus_.isolated,
+                     .exclusive = granted_isolated});
+  }
+  if (!cpus_.reserved.empty()) {
+    pools.push_back({.name = std::string(kReservedPool), .cpus = cpus_.reserved});
+  }
+  snapshot.ForEachContainer([&pools](const Pod&, const Container& container) {
+    for (CpuPool& pool : pools) {
+      if (container.placement.pool != pool.name) continue;
+      ++pool.containers;
+      if (!container.placement.exclusive.empty()) continue;
+      pool.request = pool.request + container.requirements.cpu_request;
+    }
+  });
+  return pools;
+}
+
+std::vector<std::string> ExclusivePools::Explain(ContainerKey key) const {
+  const auto grant = grants_.find(key);
+  if (grant == grants_.end()) return {};
+  std::vector<std::string> lines;
+  for (const ExclusivePicker::Candidate& candidate : grant->second.considered) {
+    lines.push_back(
+        fmt::format("{}: {} free, {}", candidate.name, candidate.free, candidate.verdict));
+  }
+  return lines;
+}
+
+bool ExclusivePools::SamePlacement(const Placement& a, const Placement& b) {
+  return a.SameEffect(b) && a.exclusive == b.exclusive && a.pool == b.pool && a.reason == b.reason;
+}
+
+CpuSet ExclusivePools::Shared() const {
+  return SharedBeside(granted_);
+}
+
+CpuSet ExclusivePools::SharedBeside(const CpuSet& granted) const {
+  const CpuSet shared = cpus_.shared - granted;
+  return shared.empty() && cpus_.lend_reserved ? cpus_.reserved : shared;
+}
+
+bool ExclusivePools::Legal(const CpuSet& cpus) const {
+  return cpus.IsSubsetOf(Grantable() - granted_) && CheckShared(cpus, granted_).ok();
+}
+
+// CPUs for a new grant beside `granted`.
+StatusOr<ExclusivePools::Grant> ExclusivePools::Find(const CpuClaim& claim, const Pod& pod,
+                                                     const CpuSet& former,
+                                                     const CpuSet& granted) const {
+  const auto left = left_by_pods_.find(pod.id);
+  const ExclusivePicker::Need need = {
+      .count = claim.exclusive,
+      .former = former,
+      .left_by_pod = left == left_by_pods_.end() ? CpuSet() : left->second,
+      .prefer_isolated = claim.prefer_isolated,
+      .require_isolated = claim.require_isolated,
+  };
+  RESMGR_ASSIGN_OR_RETURN(ExclusivePicker::Pick pick,
+                          picker_.Take(need, ordinary_ - granted, cpus_.isolated - granted));
+  RESMGR_RETURN_IF_ERROR(CheckShared(pick.cpus, granted));
+  return Grant{pick.cpus, Reason(claim, pick.rule), pod.id, std::move(pick.considered)};
+}
+
+StatusOr<ExclusivePools::Grant> ExclusivePools::Resize(const Grant& grant,
+                                                       const CpuClaim& claim) const {
+  RESMGR_ASSIGN_OR_RETURN(ExclusivePicker::Pick pick,
+                          claim.exclusive > grant.cpus.size()
+                              ? picker_.Grow(grant.cpus, claim.exclusive, Grantable() - granted_)
+                              : picker_.Shrink(grant.cpus, claim.exclusive));
+  RESMGR_RETURN_IF_ERROR(CheckShared(pick.cpus, granted_ - grant.cpus));
+  return Grant{pick.cpus, Reason(claim, pick.rule), grant.pod, std::move(pick.considered)};
+}
+
+// Shared containers, those to come included, need a CPU to run on.
+Status ExclusivePools::CheckShared(const CpuSet& cpus, const CpuSet& granted) const {
+  if (!SharedBeside(granted | cpus).empty()) return OkStatus();
+  return ResourceExhausted(
+      "needs {} exclusive CPUs, but only {} can be granted without taking the last one from "
+      "shared containers ({})",
+      cpus.size(), cpus.size() - 1, SharedBeside(granted).ToString());
+}
+
+void ExclusivePools::Give(ContainerKey key, Grant grant) {
+  granted_ |= grant.cpus;
+  grants_[key] = std::move(grant);
+}
+
+void ExclusivePools::Take(ContainerKey key) {
+  const auto found = grants_.find(key);
+  if (found == grants_.end()) return;
+  granted_ -= found->second.cpus;
+  grants_.erase(found);
+}
+
+Placement ExclusivePools::PlacementOf(const CpuClaim& claim, ContainerKey key) const {
+  const auto found = grants_.find(key);
+  if (found == grants_.end() && !claim.reserved) return SharedPlacement(claim.why);
+  Placement placement;
+  if (found == grants_.end()) {
+    placement.cpus = cpus_.reserved;
+    placement.pool = kReservedPool;
+    placement.reason = claim.why;
+    return placement;
+  }
+  const Grant& grant = found->second;
+  placement.cpus = claim.shared ? grant.cpus | Shared() : grant.cpus;
+  placement.exclusive = grant.cpus;
+  if (lift_quota_ && !claim.shared) placement.cpu_quota = kNoQuota;
+  placement.pool = grant.cpus.IsSubsetOf(cpus_.isolated) ? kIsolatedPool : kExclusivePool;
+  placement.reason = grant.reason;
+  return placement;
+}
+
+Placement ExclusivePools::SharedPlacement(std::string reason) const {
+  Placement placement;
+  placement.cpus = Shared();
+  placement.pool = kSharedPool;
+  placement.reason = std::move(reason);
+  return placement;
+}
+
+// Made afresh rather than copied, and in one piece of memory: with hundreds of containers this is
+// most of what a decision costs.
+void ExclusivePools::AddShared(const Snapshot& snapshot, ContainerKey except, Plan& plan) {
+  const CpuSet shared = Shared();
+  const size_t before = plan.changes.size();
+  plan.changes.reserve(before + sharers_ + 1);
+  snapshot.ForEachContainer([&](const Pod&, const Container& container) {
+    const Placement& present = container.placement;
+    if (container.key == except || present.pool == kReservedPool) return;
+    const bool exclusive = !present.exclusive.empty();
+    if (exclusive && *present.cpus == present.exclusive) return;
+    PlacementChange& change = plan.changes.emplace_back();
+    change.key = container.key;
+    change.placement.cpus = shared;
+    if (exclusive) {
+      *change.placement.cpus |= present.exclusive;
+      change.placement.exclusive = present.exclusive;
+    }
+    change.placement.pool = present.pool;
+    change.placement.reason = present.reason;
+  });
+  sharers_ = plan.changes.size() - before;
+}
+
+}  // namespace resmgr

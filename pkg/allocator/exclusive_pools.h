@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/allocator/exclusive_picker.h"
+#include "pkg/base/status.h"
+#include "pkg/model/plan.h"
+#include "pkg/model/snapshot.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// What a container is entitled to.
+struct CpuClaim {
+  int exclusive = 0;      // whole CPUs for itself alone
+  bool shared = true;     // runs on the shared CPUs as well; always where `exclusive` is 0
+  bool reserved = false;  // runs on the reserved CPUs instead, and the above does not count
+  std::optional<bool> prefer_isolated;
+  bool require_isolated = false;
+  std::string why;  // the rule that says so: "Burstable pod"
+};
+
+// A pool of CPUs, for introspection.
+struct CpuPool {
+  std::string name{};  // "shared", "exclusive", "isolated", "reserved"
+  CpuSet cpus{};
+  CpuSet exclusive{};  // of these, granted to single containers
+  MilliCpu request{};  // of its containers that have no CPU for themselves alone
+  int containers = 0;
+};
+
+// The books of exclusive and shared CPUs, which the static policies have in common: they say what a
+// container is entitled to, this finds the CPUs, keeps track of them, and makes the plans. The
+// calls are those of Policy (pkg/policy/policy.h), with the same promises.
+//
+// Everything can be found again from the placements of the snapshot. Where those come from a
+// runtime, which knows nothing of exclusive CPUs, a container's are those of its CPUs that nobody
+// else uses.
+//
+// A container with exclusive CPUs only runs without CFS quota if the options say so; one that runs
+// on shared CPUs, too, keeps its quota, which alone bounds what it takes there. CPU shares and
+// memory nodes stay as requested.
+class ExclusivePools {
+ public:
+  struct Cpus {
+    CpuSet shared;    // the shared set while nothing is granted
+    CpuSet isolated;  // may be granted, no part of the shared set
+    CpuSet reserved;  // never granted; may be part of the shared set
+    // The reserved CPUs are shared while all others are granted.
+    bool lend_reserved = false;
+  };
+  // What a container may have; pure.
+  using ClaimRule = std::function<CpuClaim(const Pod&, const Container&)>;
+
+  // The machine must outlive this.
+  ExclusivePools(const Machine& machine, const ExclusiveOptions& options, const Cpus& cpus,
+                 ClaimRule rule);
+
+  Plan Reconcile(const Snapshot& snapshot);
+  StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod, const Container& container,
+                          const Container* predecessor);
+  StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod, const Container& container);
+  Plan Release(const Snapshot& snapshot, ContainerKey key);
+
+  std::vector<CpuPool> Pools(const Snapshot& snapshot) const;
+  std::vector<std::string> Explain(ContainerKey key) const;
+
+ private:
+  struct Grant {
+    CpuSet cpus;
+    std::string reason;
+    PodSandboxId pod;
+    std::vector<ExclusivePicker::Candidate> considered;
+  };
+  struct Member {
+    const Pod* pod = nullptr;
+    const Container* container = nullptr;
+    CpuClaim claim;
+  };
+  using Members = std::vector<Member>;
+
+  static bool SamePlacement(const Placement& a, const Placement& b);
+
+  CpuSet Shared() const;
+  // Never empty for good: see CheckShared.
+  CpuSet SharedBeside(const CpuSet& granted) const;
+  // CPUs that may ever be granted.
+  CpuSet Grantable() const { return ordinary_ | cpus_.isolated; }
+  bool Legal(const CpuSet& cpus) const;
+
+  Members MembersOf(const Snapshot& snapshot) const;
+  void Adopt(const Members& members);
+  void AdoptExact(const Members& members, const CpuSet& single_user, bool alone);
+  void AdoptMixed(const Members& members, const CpuSet& single_user, bool alone);
+  void FinishGrowing(const Members& members);
+  std::map<ContainerKey, std::string> GrantTheRest(const Members& members);
+
+  StatusOr<Grant> Find(const CpuClaim& claim, const Pod& pod, const CpuSet& former,
+                       const CpuSet& granted) const;
+  StatusOr<Grant> Resize(const Grant& grant, const CpuClaim& claim) const;
+  Status CheckShared(const CpuSet& cpus, const CpuSet& granted) const;
+  void Give(ContainerKey key, Grant grant);
+  void Take(ContainerKey key);
+  // Remembers for later containers of its pod what one had that ends.
+  void Remember(const Grant& grant);
+
+  Placement PlacementOf(const CpuClaim& claim, ContainerKey key) const;
+  Placement SharedPlacement(std::string reason) const;
+  // All whose shared CPUs changed.
+  void AddShared(const Snapshot& snapshot, ContainerKey except, Plan& plan);
+
+  const Machine& machine_;
+  const ExclusivePicker picker_;
+  const bool lift_quota_;
+  const Cpus cpus_;
+  const CpuSet ordinary_;  // shared ones that may be granted
+  const ClaimRule rule_;
+  std::map<ContainerKey, Grant> grants_;
+  CpuSet granted_;  // the union of them
+  std::map<PodSandboxId, CpuSet> left_by_pods_;
+  std::deque<PodSandboxId> remembered_pods_;  // oldest first
+  size_t sharers_ = 0;                        // how many the last plan had, to make room at once
+};
+
+}  // namespace resmgr

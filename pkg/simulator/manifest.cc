@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/simulator/manifest.h"
+
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/kube/kubelet_resources.h"
+#include "pkg/kube/quantity.h"
+#include "pkg/simulator/yaml_access.h"
+
+namespace resmgr {
+
+namespace {
+
+using Kind = ConfigNode::Kind;
+constexpr std::string_view kHugepages = "hugepages-";
+
+// Quantities of a container's limits or requests; what is not named is not set.
+struct ResourceList {
+  std::optional<MilliCpu> cpu{};
+  std::optional<Bytes> memory{};
+  std::map<std::string, uint64_t> hugepages{};
+};
+
+// "2Mi" is what manifests say, "2MB" what the CRI does.
+std::string CriPageSize(std::string_view size) {
+  std::string text(size);
+  if (text.ends_with('i')) text.back() = 'B';
+  return text;
+}
+
+Status ReadResource(const ConfigNode::Entry& entry, ResourceList& list) {
+  if (entry.value.kind != Kind::kScalar) return InvalidArgument("must be a quantity");
+  const std::string& text = entry.value.text;
+  if (entry.key == "cpu") {
+    RESMGR_ASSIGN_OR_RETURN(list.cpu, ParseMilliCpu(text));
+    return OkStatus();
+  }
+  // Other resources count bytes or pieces: whole numbers as well.
+  RESMGR_ASSIGN_OR_RETURN(const Bytes bytes, ParseBytes(text));
+  if (entry.key == "memory") list.memory = bytes;
+  if (entry.key.starts_with(kHugepages)) {
+    list.hugepages[CriPageSize(std::string_view(entry.key).substr(kHugepages.size()))] =
+        static_cast<uint64_t>(bytes.value);
+  }
+  return OkStatus();
+}
+
+StatusOr<ResourceList> ReadList(const ConfigNode* resources, std::string_view key,
+                                std::string_view path) {
+  ResourceList list;
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const values,
+                          FindKey(resources, key, Kind::kMap, path));
+  if (values == nullptr) return list;
+  for (const ConfigNode::Entry& entry : values->entries) {
+    if (const Status status = ReadResource(entry, list); !status.ok()) {
+      return ErrorAt(entry.value, fmt::format("{}{}.{}", path, key, Printable(entry.key, 64)),
+                     Message(status));
+    }
+  }
+  return list;
+}
+
+// `resources` may be nullptr.
+Status ReadResources(const ConfigNode* resources, std::string_view path,
+                     Manifest::Container& container) {
+  RESMGR_ASSIGN_OR_RETURN(ResourceList limits, ReadList(resources, "limits", path));
+  RESMGR_ASSIGN_OR_RETURN(const ResourceList requests, ReadList(resources, "requests", path));
+  Requirements& needs = container.requirements;
+  needs.cpu_limit = limits.cpu.value_or(MilliCpu{});
+  needs.memory_limit = limits.memory.value_or(Bytes{});
+  needs.cpu_request = requests.cpu.value_or(needs.cpu_limit);
+  needs.memory_request = requests.memory.value_or(needs.memory_limit);
+  container.hugepage_limits = std::move(limits.hugepages);
+  if (limits.cpu && needs.cpu_request > needs.cpu_limit) {
+    return ErrorAt(*resources, path, "more CPU is requested than the limit allows");
+  }
+  if (limits.memory && needs.memory_request > needs.memory_limit) {
+    return ErrorAt(*resources, path, "more memory is requested than the limit allows");
+  }
+  return OkStatus();
+}
+
+Status ReadContainer(const ConfigNode& node, const std::string& path, Manifest::Container& container) {
+  if (node.kind != Kind::kMap) return ErrorAt(node, path, "must be a map");
+  RESMGR_ASSIGN_OR_RETURN(container.name, FindText(&node, "name", path + "."));
+  if (container.name.empty()) return ErrorAt(node, path, "has no name");
+  RESMGR_ASSIGN_OR_RETURN(const std::string restart, FindText(&node, "restartPolicy", path + "."));
+  container.sidecar = restart == "Always";
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const resources,
+                          FindKey(&node, "resources", Kind::kMap, path + "."));
+  return ReadResources(resources, path + ".resources.", container);
+}
+
+StatusOr<std::vector<Manifest::Container>> ReadContainers(const ConfigNode& spec,
+                                                          std::string_view key,
+                                                          std::set<std::string>& names) {
+  std::vector<Manifest::Container> containers;
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const list, FindKey(&spec, key, Kind::kList, "spec."));
+  if (list == nullptr) return containers;
+  for (const ConfigNode& node : list->items) {
+    const std::string path = fmt::format("spec.{}[{}]", key, containers.size());
+    Manifest::Container container;
+    RESMGR_RETURN_IF_ERROR(ReadContainer(node, path, container));
+    if (!names.insert(container.name).second) {
+      return ErrorAt(node, path, fmt::format("the name \"{}\" is taken", Printable(container.name)));
+    }
+    containers.push_back(std::move(container));
+  }
+  return containers;
+}
+
+Status ReadMetadata(const ConfigNode& document, Manifest& pod) {
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const metadata,
+                          FindKey(&document, "metadata", Kind::kMap, ""));
+  RESMGR_ASSIGN_OR_RETURN(pod.name, FindText(metadata, "name", "metadata."));
+  if (pod.name.empty()) return ErrorAt(document, "metadata.name", "a pod needs a name");
+  RESMGR_ASSIGN_OR_RETURN(pod.namespace_name, FindText(metadata, "namespace", "metadata."));
+  if (pod.namespace_name.empty()) pod.namespace_name = "default";
+  for (const std::string& name : {pod.name, pod.namespace_name}) {
+    if (name.find('/') == std::string::npos) continue;
+    return ErrorAt(*metadata, "metadata", fmt::format("\"{}\" is no name", Printable(name, 64)));
+  }
+  RESMGR_ASSIGN_OR_RETURN(pod.uid, FindText(metadata, "uid", "metadata."));
+  RESMGR_ASSIGN_OR_RETURN(pod.labels, FindTexts(metadata, "labels", "metadata."));
+  RESMGR_ASSIGN_OR_RETURN(pod.annotations, FindTexts(metadata, "annotations", "metadata."));
+  return OkStatus();
+}
+
+}  // namespace
+
+QosClass Manifest::Qos() const {
+  if (pod_level != Requirements()) return QosOf({&pod_level, 1});
+  std::vector<Requirements> all;
+  for (const auto* list : {&init_containers, &containers}) {
+    for (const Container& container : *list)
+      all.push_back(container.requirements);
+  }
+  return QosOf(all);
+}
+
+StatusOr<Manifest> ReadManifest(const ConfigNode& document) {
+  Manifest pod;
+  RESMGR_RETURN_IF_ERROR(ReadMetadata(document, pod));
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const spec,
+                          FindKey(&document, "spec", Kind::kMap, ""));
+  if (spec == nullptr) return ErrorAt(document, "spec", "is missing");
+  RESMGR_ASSIGN_OR_RETURN(pod.runtime_handler, FindText(spec, "runtimeClassName", "spec."));
+  std::set<std::string> names;
+  RESMGR_ASSIGN_OR_RETURN(pod.init_containers, ReadContainers(*spec, "initContainers", names));
+  RESMGR_ASSIGN_OR_RETURN(pod.containers, ReadContainers(*spec, "containers", names));
+  if (pod.containers.empty()) return ErrorAt(*spec, "spec.containers", "is missing");
+  Manifest::Container whole;
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const resources,
+                          FindKey(spec, "resources", Kind::kMap, "spec."));
+  RESMGR_RETURN_IF_ERROR(ReadResources(resources, "spec.resources.", whole));
+  pod.pod_level = whole.requirements;
+  return pod;
+}
+
+StatusOr<ResourceChange> ReadResourceChange(const ConfigNode& resources, std::string_view path) {
+  ResourceChange change;
+  for (const ConfigNode::Entry& entry : resources.entries) {
+    if (entry.key != "limits" && entry.key != "requests") {
+      return ErrorAt(entry.value, path, fmt::format("\"{}\" is none of limits, requests",
+                                                    Printable(entry.key, 64)));
+    }
+    for (const ConfigNode::Entry& value : entry.value.entries) {
+      if (value.key == "cpu" || value.key == "memory") continue;
+      return ErrorAt(value.value, path, fmt::format("\"{}\" cannot be resized, only cpu and memory",
+                                                    Printable(value.key, 64)));
+    }
+  }
+  RESMGR_ASSIGN_OR_RETURN(const ResourceList limits, ReadList(&resources, "limits", path));
+  RESMGR_ASSIGN_OR_RETURN(const ResourceList requests, ReadList(&resources, "requests", path));
+  change.cpu_limit = limits.cpu;
+  change.memory_limit = limits.memory;
+  change.cpu_request = requests.cpu;
+  change.memory_request = requests.memory;
+  return change;
+}
+
+Requirements Changed(Requirements requirements, const ResourceChange& change) {
+  if (change.cpu_request) requirements.cpu_request = *change.cpu_request;
+  if (change.cpu_limit) requirements.cpu_limit = *change.cpu_limit;
+  if (change.memory_request) requirements.memory_request = *change.memory_request;
+  if (change.memory_limit) requirements.memory_limit = *change.memory_limit;
+  return requirements;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/config/config_node.h"
+#include "pkg/model/pod.h"
+#include "pkg/model/resources.h"
+
+namespace resmgr {
+
+// What placing a pod takes of its manifest.
+struct Manifest {
+  struct Container {
+    std::string name{};
+    Requirements requirements{};  // a limit without a request is the request too
+    std::map<std::string, uint64_t> hugepage_limits{};  // as in LinuxResources
+    bool sidecar = false;  // an init container that goes on running
+  };
+
+  std::string namespace_name{};
+  std::string name{};
+  std::string uid{};  // empty: any
+  std::string runtime_handler{};
+  StringMap labels{};
+  StringMap annotations{};
+  std::vector<Container> init_containers{};  // in their order
+  std::vector<Container> containers{};
+  // Of the pod as a whole (spec.resources); they stand in for limits that a container lacks, and
+  // decide its QoS class.
+  Requirements pod_level{};
+
+  QosClass Qos() const;
+};
+
+// Reads a document of kind Pod. Keys that placing does not take are not looked at. InvalidArgument
+// "SOURCE:LINE: path: ..." for what an API server would refuse: no name, no container, a name twice,
+// no quantity, a request above its limit.
+StatusOr<Manifest> ReadManifest(const ConfigNode& document);
+
+// Some values of a container's `resources`, in place of those that it has: what a resize may say.
+struct ResourceChange {
+  std::optional<MilliCpu> cpu_request{};
+  std::optional<MilliCpu> cpu_limit{};
+  std::optional<Bytes> memory_request{};
+  std::optional<Bytes> memory_limit{};
+};  // "cpu" and "memory" to canonical quantities
+  std::map<std::string, std::string> limits{};
+};
+
+// Reads a ResourceRequirements of a resize; only cpu and memory can be resized.
+StatusOr<ResourceChange> ReadResourceChange(const ConfigNode& resources, std::string_view path);
+Requirements Changed(Requirements requirements, const ResourceChange& change);
+
+}  // namespace resmgr

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/simulator/recording_reader.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "pkg/base/parse.h"
+#include "pkg/kube/qos.h"
+
+namespace resmgr {
+
+namespace {
+
+using nlohmann::json;
+using Call = RecordedStep::Call;
+
+// Others that are recorded change no container.
+constexpr std::array<std::pair<std::string_view, Call>, 8> kCalls = {{
+    {"RunPodSandbox", Call::kRunPod},
+    {"StopPodSandbox", Call::kStopPod},
+    {"RemovePodSandbox", Call::kRemovePod},
+    {"CreateContainer", Call::kCreate},
+    {"StartContainer", Call::kStart},
+    {"StopContainer", Call::kStop},
+    {"RemoveContainer", Call::kRemove},
+    {"UpdateContainerResources", Call::kUpdate},
+}};
+
+const json* Member(const json& object, std::string_view key) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : &*found;
+}
+
+std::string Text(const json& object, std::string_view key) {
+  const json* const value = Member(object, key);
+  return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
+}
+
+// The CRI's proto3 knows no difference between 0 and nothing. 64-bit numbers may be texts.
+std::optional<int64_t> Number(const json& object, std::string_view key) {
+  const json* const value = Member(object, key);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_string()) return ParseInt(value->get_ref<const std::string&>());
+  if (!value->is_number_integer()) return std::nullopt;
+  return value->get<int64_t>();
+}
+
+StringMap Texts(const json& object, std::string_view key) {
+  StringMap texts;
+  const json* const map = Member(object, key);
+  if (map == nullptr || !map->is_object()) return texts;
+  for (const auto& [name, value] : map->items()) {
+    if (value.is_string()) texts.emplace(name, value.get<std::string>());
+  }
+  return texts;
+}
+
+LinuxResources ReadResources(const json& container) {
+  LinuxResources resources;
+  const json* const fields = Member(container, "resources");
+  if (fields == nullptr) return resources;
+  resources.cpu_period = Number(*fields, "cpu_period");
+  resources.cpu_quota = Number(*fields, "cpu_quota");
+  resources.cpu_shares = Number(*fields, "cpu_shares");
+  resources.memory_limit = Number(*fields, "memory_limit_in_bytes");
+  resources.oom_score_adj = Number(*fields, "oom_score_adj");
+  if (std::string cpus = Text(*fields, "cpuset_cpus"); !cpus.empty()) {
+    resources.cpuset_cpus = std::move(cpus);
+  }
+  if (std::string mems = Text(*fields, "cpuset_mems"); !mems.empty()) {
+    resources.cpuset_mems = std::move(mems);
+  }
+  const json* const pages = Member(*fields, "hugepage_limits");
+  if (pages == nullptr || !pages->is_array()) return resources;
+  for (const json& limit : *pages) {
+    const auto bytes = Number(limit, "limit");
+    resources.hugepage_limits[Text(limit, "page_size")] =
+        static_cast<uint64_t>(bytes.value_or(0));
+  }
+  return resources;
+}
+
+Pod ReadPod(const json& fields) {
+  Pod pod;
+  pod.id = PodSandboxId(Text(fields, "id"));
+  pod.uid = PodUid(Text(fields, "uid"));
+  pod.name = Text(fields, "name");
+  pod.namespace_name = Text(fields, "namespace");
+  pod.cgroup_parent = Text(fields, "cgroup_parent");
+  pod.runtime_handler = Text(fields, "runtime_handler");
+  pod.labels = Texts(fields, "labels");
+  pod.annotations = Texts(fields, "annotations");
+  if (const auto cgroup = ParsePodCgroup(pod.cgroup_parent)) pod.qos = cgroup->qos;
+  return pod;
+}
+
+CreateRequest ReadCreate(const json& container, const Pod& pod) {
+  CreateRequest request;
+  request.pod_id = pod.id;
+  // What the relay would do, too: a sandbox that it does not know is what the request says.
+  if (!pod.name.empty()) request.pod = pod;
+  request.name = Text(container, "name");
+  request.attempt = static_cast<uint32_t>(Number(container, "attempt").value_or(0));
+  request.labels = Texts(container, "labels");
+  request.annotations = Texts(container, "annotations");
+  request.has_linux = Member(container, "resources") != nullptr;
+  request.resources = ReadResources(container);
+  return request;
+}
+
+std::optional<Call> CallOf(const json& line) {
+  const std::string op = Text(line, "op");
+  for (const auto& [name, call] : kCalls) {
+    if (op == name) return call;
+  }
+  return std::nullopt;
+}
+
+bool NeedsContainer(Call call) {
+  return call != Call::kRunPod && call != Call::kStopPod && call != Call::kRemovePod;
+}
+
+// Nothing for a line that the simulation leaves out.
+StatusOr<std::optional<RecordedStep>> ReadLine(const json& line) {
+  const std::optional<Call> call = CallOf(line);
+  const json* const ok = Member(line, "ok");
+  if (!call || ok == nullptr || *ok != true || Member(line, "undecodable") != nullptr) {
+    return std::nullopt;
+  }
+  RecordedStep step;
+  step.call = *call;
+  if (const json* const pod = Member(line, "pod")) step.pod = ReadPod(*pod);
+  if (!NeedsContainer(step.call)) {
+    if (step.pod.id.empty()) return InvalidArgument("the call has no pod id");
+    return step;
+  }
+  const json* const container = Member(line, "container");
+  if (container == nullptr) return InvalidArgument("the call has no container");
+  step.container = ContainerId(Text(*container, "id"));
+  if (step.container.empty()) return InvalidArgument("the call has no container id");
+  if (step.call == Call::kCreate) step.request = ReadCreate(*container, step.pod);
+  if (step.call == Call::kUpdate) step.resources = ReadResources(*container);
+  return step;
+}
+
+}  // namespace
+
+bool IsRecording(std::string_view text) {
+  if (!text.starts_with('{')) return false;
+  const json header = json::parse(text.substr(0, text.find('\n')), nullptr, false);
+  return !header.is_discarded() && !Text(header, "recording").empty();
+}
+
+StatusOr<Scenario> ReadRecording(std::string_view text, std::string_view source) {
+  Scenario scenario;
+  size_t number = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string where = fmt::format("{}:{}", source, ++number);
+    if (line.empty()) continue;
+    const json parsed = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!parsed.is_object()) return InvalidArgument("{}: it is not a JSON object", where);
+    if (number == 1) {
+      const auto version = Number(parsed, "version");
+      if (version == 1) continue;
+      return InvalidArgument("{}: recordings of version 1 are known, not this one", where);
+    }
+    auto step = ReadLine(parsed);
+    if (!step.ok()) return InvalidArgument("{}: {}", where, Message(step.status()));
+    if (!step->has_value()) continue;
+    if (scenario.size() >= kMaxRecordedCalls) {
+      return InvalidArgument("{}: more than {} calls", where, kMaxRecordedCalls);
+    }
+    scenario.push_back({.where = where, .action = **std::move(step)});
+  }
+  return scenario;
+}
+
+}  // namespace resmgr

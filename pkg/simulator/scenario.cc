@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/simulator/scenario.h"
+
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/config/map_reader.h"
+#include "pkg/config/yaml_reader.h"
+#include "pkg/simulator/recording_reader.h"
+
+namespace resmgr {
+
+namespace {
+
+using Kind = ConfigNode::Kind;
+
+constexpr std::string_view kKnown = "a document is a Pod, or one of delete, resize, restart, config";
+
+// `parts` is how many names there must be: 2 for NS/POD, 3 when a container may follow.
+StatusOr<Target> ReadTarget(const ConfigNode& value, std::string_view path, size_t parts) {
+  const std::vector<std::string_view> names = Split(value.text, '/');
+  bool valid = value.kind == Kind::kScalar && names.size() >= 2 && names.size() <= parts;
+  for (const std::string_view name : names)
+    valid = valid && !name.empty();
+  if (!valid) {
+    return ErrorAt(value, path,
+                   parts == 2 ? "must be NAMESPACE/POD" : "must be NAMESPACE/POD[/CONTAINER]");
+  }
+  return Target{.namespace_name = std::string(names[0]),
+                .pod = std::string(names[1]),
+                .container = names.size() > 2 ? std::string(names[2]) : std::string()};
+}
+
+StatusOr<ResizeStep> ReadResize(const ConfigNode& value) {
+  if (value.kind != Kind::kMap) return ErrorAt(value, "resize", "must be a map");
+  ResizeStep step;
+  MapReader reader(value, "resize");
+  const ConfigNode* const pod = reader.Node("pod");
+  reader.Text("container", step.target.container);
+  const ConfigNode* const resources = reader.Node("resources");
+  RESMGR_RETURN_IF_ERROR(reader.Finish());
+  if (pod == nullptr) return ErrorAt(value, "resize.pod", "is missing");
+  if (step.target.container.empty()) return ErrorAt(value, "resize.container", "is missing");
+  if (resources == nullptr || resources->kind != Kind::kMap) {
+    return ErrorAt(value, "resize.resources", "must be a map of requests and limits");
+  }
+  std::string container = std::move(step.target.container);
+  RESMGR_ASSIGN_OR_RETURN(step.target, ReadTarget(*pod, "resize.pod", 2));
+  step.target.container = std::move(container);
+  RESMGR_ASSIGN_OR_RETURN(step.change, ReadResourceChange(*resources, "resize.resources."));
+  return step;
+}
+
+Status ReadControl(const ConfigNode::Entry& entry, Step& step) {
+  const ConfigNode& value = entry.value;
+  if (entry.key == "delete") {
+    RESMGR_ASSIGN_OR_RETURN(Target target, ReadTarget(value, "delete", 3));
+    step.action = DeleteStep{std::move(target)};
+  } else if (entry.key == "resize") {
+    RESMGR_ASSIGN_OR_RETURN(step.action, ReadResize(value));
+  } else if (entry.key == "restart") {
+    if (value.text != "relay") return ErrorAt(value, "restart", "only \"relay\" can be restarted");
+    step.action = RestartStep{};
+  } else if (entry.key == "config") {
+    if (value.kind != Kind::kMap) return ErrorAt(value, "config", "must be a map");
+    step.action = ConfigStep{value};
+  } else {
+    return ErrorAt(value, Printable(entry.key, 64), kKnown);
+  }
+  return OkStatus();
+}
+
+StatusOr<Step> ReadDocument(const ConfigNode& document) {
+  Step step;
+  step.where = Where(document);
+  if (document.kind != Kind::kMap) return ErrorAt(document, "", kKnown);
+  for (const ConfigNode::Entry& entry : document.entries) {
+    if (entry.key != "kind") continue;
+    if (entry.value.text != "Pod") {
+      return ErrorAt(entry.value, "kind",
+                     fmt::format("\"{}\" is not simulated, only Pod",
+                                 Printable(entry.value.text, 64)));
+    }
+    RESMGR_ASSIGN_OR_RETURN(step.action, ReadManifest(document));
+    return step;
+  }
+  if (document.entries.size() != 1) return ErrorAt(document, "", kKnown);
+  RESMGR_RETURN_IF_ERROR(ReadControl(document.entries.front(), step));
+  return step;
+}
+
+}  // namespace
+
+StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source) {
+  if (IsRecording(text)) return ReadRecording(text, source);
+  RESMGR_ASSIGN_OR_RETURN(const std::vector<ConfigNode> documents,
+                          ParseYamlDocuments(text, source));
+  Scenario scenario;
+  for (const ConfigNode& document : documents) {
+    if (document.kind == Kind::kNull) continue;
+    RESMGR_ASSIGN_OR_RETURN(Step step, ReadDocument(document));
+    scenario.push_back(std::move(step));
+  }
+  return scenario;
+}
+
+}  // namespace resmgr

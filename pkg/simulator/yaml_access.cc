@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/simulator/yaml_access.h"
+
+#include "pkg/base/parse.h"
+
+namespace resmgr {
+
+StatusOr<const ConfigNode*> FindKey(const ConfigNode* map, std::string_view key,
+                                    ConfigNode::Kind kind, std::string_view path) {
+  if (map == nullptr) return nullptr;
+  for (const ConfigNode::Entry& entry : map->entries) {
+    if (entry.key != key || entry.value.kind == ConfigNode::Kind::kNull) continue;
+    if (entry.value.kind == kind) return &entry.value;
+    return ErrorAt(entry.value, fmt::format("{}{}", path, key),
+                   fmt::format("must be {}, not {}", ToString(kind), ToString(entry.value.kind)));
+  }
+  return nullptr;
+}
+
+StatusOr<std::string> FindText(const ConfigNode* map, std::string_view key,
+                               std::string_view path) {
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const value,
+                          FindKey(map, key, ConfigNode::Kind::kScalar, path));
+  return value == nullptr ? std::string() : value->text;
+}
+
+StatusOr<StringMap> FindTexts(const ConfigNode* map, std::string_view key, std::string_view path) {
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const values,
+                          FindKey(map, key, ConfigNode::Kind::kMap, path));
+  StringMap texts;
+  if (values == nullptr) return texts;
+  for (const ConfigNode::Entry& entry : values->entries) {
+    const bool single = entry.value.kind == ConfigNode::Kind::kScalar;
+    if (!single && entry.value.kind != ConfigNode::Kind::kNull) {
+      return ErrorAt(entry.value, fmt::format("{}{}.{}", path, key, Printable(entry.key, 64)),
+                     "must be a single value");
+    }
+    texts.emplace(entry.key, entry.value.text);
+  }
+  return texts;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pkg/allocator/exclusive_options.h"
+#include "pkg/base/status.h"
+#include "pkg/config/config_node.h"
+
+namespace resmgr {
+
+// The section policy.static-plus; README.md beside this file explains each option.
+struct StaticPlusOptions {
+  // Who gets the whole CPUs of its request for itself alone. An annotation decides otherwise.
+  enum class Grant { kAlways, kGuaranteed, kAnnotated };
+  Grant grant = Grant::kAlways;
+  // Globs; "kube-system" is always one of them.
+  std::vector<std::string> reserved_pool_namespaces = {"kube-system"};
+  ExclusiveOptions exclusive = {.prefer_isolated = true};
+};
+
+// `section` may be nullptr. InvalidArgument "FILE:LINE: path: ..." for unknown keys, wrong values
+// and options that exclude each other.
+StatusOr<StaticPlusOptions> ReadStaticPlusOptions(const ConfigNode* section);
+
+}  // namespace resmgr

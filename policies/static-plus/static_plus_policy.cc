@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/static-plus/static_plus_policy.h"
+
+#include <utility>
+
+#include "policies/static-plus/static_plus_rules.h"
+
+namespace resmgr {
+namespace {
+
+ExclusivePools::Cpus PoolCpus(const PolicyContext& context) {
+  const CpuSet unreserved = context.available - context.reserved;
+  return {
+      .shared = unreserved - context.machine.isolated(),
+      .isolated = unreserved & context.machine.isolated(),
+      .reserved = context.reserved,
+      .lend_reserved = true,
+  };
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Policy>> StaticPlusPolicy::Create(const PolicyContext& context) {
+  RESMGR_ASSIGN_OR_RETURN(const StaticPlusOptions options, ReadStaticPlusOptions(context.section));
+  const Status fits = CheckExclusiveOptions(context.machine, options.exclusive);
+  if (!fits.ok()) return Annotate(fits, "policy static-plus");
+  const ExclusivePools::Cpus cpus = PoolCpus(context);
+  if (cpus.shared.empty() && cpus.reserved.empty()) {
+    return InvalidArgument(
+        "policy static-plus: of the available CPUs ({}) none is left for shared containers without "
+        "the isolated ones ({})",
+        context.available.ToString(), cpus.isolated.ToString());
+  }
+  return std::unique_ptr<Policy>(new StaticPlusPolicy(context, options));
+}
+
+StaticPlusPolicy::StaticPlusPolicy(const PolicyContext& context, const StaticPlusOptions& options)
+    : machine_(context.machine),
+      pools_(context.machine, options.exclusive, PoolCpus(context),
+             [options, has_reserved = !context.reserved.empty()](const Pod& pod,
+                                                                 const Container& container) {
+               return StaticPlusClaim(options, has_reserved, pod, container);
+             }) {}
+
+StatusOr<Plan> StaticPlusPolicy::Reconcile(const Snapshot& snapshot) {
+  return pools_.Reconcile(snapshot);
+}
+
+StatusOr<Plan> StaticPlusPolicy::Allocate(const Snapshot& snapshot, const Pod& pod,
+                                          const Container& container,
+                                          const Container* predecessor) {
+  return pools_.Allocate(snapshot, pod, container, predecessor);
+}
+
+StatusOr<Plan> StaticPlusPolicy::Update(const Snapshot& snapshot, const Pod& pod,
+                                        const Container& container) {
+  return pools_.Update(snapshot, pod, container);
+}
+
+StatusOr<Plan> StaticPlusPolicy::Release(const Snapshot& snapshot, ContainerKey key) {
+  return pools_.Release(snapshot, key);
+}
+
+std::vector<std::string> StaticPlusPolicy::Explain(ContainerKey key) const {
+  return pools_.Explain(key);
+}
+
+std::vector<Zone> StaticPlusPolicy::Zones(const Snapshot& snapshot) const {
+  std::vector<Zone> zones;
+  for (CpuPool& pool : pools_.Pools(snapshot)) {
+    zones.push_back({.name = std::move(pool.name),
+                     .cpus = pool.cpus,
+                     .exclusive = pool.exclusive,
+                     .shared = pool.cpus - pool.exclusive,
+                     .mems = machine_.NodesOf(pool.cpus),
+                     .shared_request = pool.request,
+                     .containers = pool.containers});
+  }
+  return zones;
+}
+
+PolicyFactory StaticPlusPolicyFactory() {
+  return {
+      .name = "static-plus",
+      .description =
+          "the whole CPUs of every request are exclusive, the fraction is shared; "
+          "system containers on reserved CPUs",
+      .create = StaticPlusPolicy::Create,
+      .check_section =
+          [](const ConfigNode& section) { return ReadStaticPlusOptions(&section).status(); },
+  };
+}
+
+}  // namespace resmgr

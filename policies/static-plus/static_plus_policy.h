@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/allocator/exclusive_pools.h"
+#include "pkg/policy/policy.h"
+#include "pkg/policy/registry.h"
+#include "policies/static-plus/static_plus_options.h"
+
+namespace resmgr {
+
+// The whole CPUs of every container's request are its alone, whatever the class of its pod; the
+// fraction comes from the shared CPUs. System containers run on the reserved CPUs. Rules, options,
+// annotations and differences from the policy of that name in CRI Resource Manager: README.md
+// beside this file.
+//
+// The shared set is never empty: with all CPUs granted it is the reserved ones, and without those
+// an allocation that would take its last CPU is refused.
+class StaticPlusPolicy : public Policy {
+ public:
+  // InvalidArgument when the section is wrong or the CPUs leave none to share.
+  static StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context);
+
+  std::string_view name() const override { return "static-plus"; }
+  StatusOr<Plan> Reconcile(const Snapshot& snapshot) override;
+  StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod, const Container& container,
+                          const Container* predecessor) override;
+  StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod,
+                        const Container& container) override;
+  StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
+  std::vector<std::string> Explain(ContainerKey key) const override;
+  std::vector<Zone> Zones(const Snapshot& snapshot) const override;
+
+ private:
+  StaticPlusPolicy(const PolicyContext& context, const StaticPlusOptions& options);
+
+  const Machine& machine_;
+  ExclusivePools pools_;
+};
+
+PolicyFactory StaticPlusPolicyFactory();
+
+}  // namespace resmgr

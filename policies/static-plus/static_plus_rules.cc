@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/static-plus/static_plus_rules.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "pkg/kube/annotations.h"
+#include "pkg/kube/glob.h"
+
+namespace resmgr {
+namespace {
+
+// Empty when it does not belong to the reserved pool, else why it does.
+std::string WhyReserved(const StaticPlusOptions& options, const Pod& pod,
+                        const Container& container) {
+  const std::optional<bool> annotated =
+      FindBoolAnnotation(pod.annotations, "prefer-reserved-cpus", container.name);
+  if (annotated) return *annotated ? "annotation prefer-reserved-cpus" : "";
+  const auto matches = [&pod](const std::string& pattern) {
+    return MatchesGlob(pattern, pod.namespace_name);
+  };
+  const auto& patterns = options.reserved_pool_namespaces;
+  if (std::none_of(patterns.begin(), patterns.end(), matches)) return "";
+  return fmt::format("namespace {}", pod.namespace_name);
+}
+
+// Empty when it gets the whole CPUs of its request for itself alone, else why it does not.
+std::string WhyShared(const StaticPlusOptions& options, const Pod& pod,
+                      const Container& container) {
+  const MilliCpu request = container.requirements.cpu_request;
+  if (request.value <= 0) return "no CPU request";
+  if (request.Whole() == 0) {
+    return fmt::format("CPU request of {}m is less than one CPU", request.value);
+  }
+  const std::optional<bool> annotated =
+      FindBoolAnnotation(pod.annotations, "prefer-shared-cpus", container.name);
+  if (annotated) return *annotated ? "annotation prefer-shared-cpus" : "";
+  if (options.grant == StaticPlusOptions::Grant::kAnnotated) {
+    return "no annotation asks for exclusive CPUs";
+  }
+  if (options.grant == StaticPlusOptions::Grant::kGuaranteed && pod.qos != QosClass::kGuaranteed) {
+    return fmt::format("{} pod", ToString(pod.qos));
+  }
+  return "";
+}
+
+}  // namespace
+
+CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, const Pod& pod,
+                         const Container& container) {
+  CpuClaim claim;
+  if (std::string why = WhyReserved(options, pod, container); !why.empty()) {
+    claim.reserved = has_reserved;
+    claim.why = has_reserved ? std::move(why) : fmt::format("{}, but no CPUs are reserved", why);
+    return claim;
+  }
+  claim.why = WhyShared(options, pod, container);
+  if (!claim.why.empty()) return claim;
+
+  const MilliCpu request = container.requirements.cpu_request;
+  claim.exclusive = static_cast<int>(std::min<int64_t>(request.Whole(), CpuSet::kBits));
+  claim.shared = request.Fraction() > 0;
+  claim.prefer_isolated =
+      FindBoolAnnotation(pod.annotations, "prefer-isolated-cpus", container.name);
+  claim.require_isolated =
+      FindBoolAnnotation(pod.annotations, "require-isolated-cpus", container.name).value_or(false);
+  claim.why = claim.shared ? fmt::format("CPU request of {}m, {}m of it shared", request.value,
+                                         request.Fraction())
+                           : fmt::format("CPU request of {}m", request.value);
+  return claim;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "pkg/allocator/exclusive_pools.h"
+#include "policies/static-plus/static_plus_options.h"
+
+namespace resmgr {
+
+// What the policy static-plus entitles a container to. `has_reserved`: there are reserved CPUs;
+// without them the containers that belong there share. Pure.
+//
+// Annotations, in both domains and all scopes of FindAnnotation, true or false (others count as
+// absent):
+//   prefer-reserved-cpus   true: on the reserved CPUs; false: not there, whatever its namespace
+//   prefer-shared-cpus     true: no CPUs for itself alone; false: the whole ones of its request
+//   prefer-isolated-cpus   false: none that the kernel isolates; true: those first
+//   require-isolated-cpus  true: those or no creation
+CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, const Pod& pod,
+                         const Container& container);
+
+}  // namespace resmgr

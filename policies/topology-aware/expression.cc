@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/expression.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include <fnmatch.h>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr {
+namespace {
+
+std::optional<std::string> Label(const StringMap& labels, std::string_view name) {
+  const auto found = labels.find(name);
+  return found == labels.end() ? std::nullopt : std::optional(found->second);
+}
+
+// Keys that mean the same for a container and its pod.
+std::optional<std::string> ResolveCommon(std::string_view key, const Pod& pod) {
+  if (key == "namespace") return pod.namespace_name;
+  if (key == "qosclass") return std::string(ToString(pod.qos));
+  if (key == "uid") return pod.uid.value();
+  return std::nullopt;
+}
+
+std::optional<std::string> ResolveSingle(std::string_view key, const Pod& pod,
+                                         const Container& container) {
+  constexpr std::string_view kPod = "pod/";
+  constexpr std::string_view kLabels = "labels/";
+  if (!key.starts_with(kPod)) {
+    if (key == "name") return container.name;
+    if (key == "id") return container.id.value();
+    // Label keys may contain slashes.
+    if (key.starts_with(kLabels)) return Label(container.labels, key.substr(kLabels.size()));
+    return ResolveCommon(key, pod);
+  }
+  key.remove_prefix(kPod.size());
+  if (key == "name") return pod.name;
+  if (key == "id") return pod.id.value();
+  if (key.starts_with(kLabels)) return Label(pod.labels, key.substr(kLabels.size()));
+  return ResolveCommon(key, pod);
+}
+
+bool IsPunctuation(char c) {
+  return std::ispunct(static_cast<unsigned char>(c)) != 0;
+}
+
+struct JointKey {
+  char key_separator = ':';
+  char value_separator = ':';
+  std::string_view keys;
+};
+
+std::optional<JointKey> ParseJointKey(std::string_view key) {
+  if (key.size() < 2 || !IsPunctuation(key[0])) return std::nullopt;
+  if (key[0] == ':' && !IsPunctuation(key[1])) return JointKey{.keys = key.substr(1)};
+  if (!IsPunctuation(key[1])) return std::nullopt;
+  // ":KV..." as well as "KV...".
+  if (key[0] == ':' && key.size() > 2 && IsPunctuation(key[2])) key.remove_prefix(1);
+  return JointKey{key[0], key[1], key.substr(2)};
+}
+
+}  // namespace
+
+std::optional<std::string> ResolveKey(std::string_view key, const Pod& pod,
+                                      const Container& container) {
+  const std::optional<JointKey> joint = ParseJointKey(key);
+  if (!joint) return ResolveSingle(key, pod, container);
+  std::string values;
+  bool any = false;
+  bool first = true;
+  for (const std::string_view part : Split(joint->keys, joint->key_separator)) {
+    const std::optional<std::string> value = ResolveSingle(part, pod, container);
+    any |= value.has_value();
+    if (!first) values += joint->value_separator;
+    first = false;
+    values += value.value_or("");
+  }
+  return any ? std::optional(values) : std::nullopt;
+}
+
+std::optional<Expression::Operator> Expression::ParseOperator(std::string_view text) {
+  using Name = std::pair<std::string_view, Operator>;
+  static constexpr std::array<Name, 12> kNames = {{
+      {"Equals", Operator::kEquals},
+      {"NotEqual", Operator::kNotEqual},
+      {"In", Operator::kIn},
+      {"NotIn", Operator::kNotIn},
+      {"Exists", Operator::kExists},
+      {"NotExists", Operator::kNotExists},
+      {"NotExist", Operator::kNotExists},
+      {"AlwaysTrue", Operator::kAlwaysTrue},
+      {"Matches", Operator::kMatches},
+      {"MatchesNot", Operator::kMatchesNot},
+      {"MatchesAny", Operator::kMatchesAny},
+      {"MatchesNone", Operator::kMatchesNone},
+  }};
+  for (const auto& [name, op] : kNames) {
+    if (EqualsIgnoreCase(text, name)) return op;
+  }
+  return std::nullopt;
+}
+
+StatusOr<Expression> Expression::Parse(const ConfigNode& node) {
+  if (node.kind != ConfigNode::Kind::kMap) {
+    return ErrorAt(node, "", "an expression is a map of key, operator and values");
+  }
+  Expression expression;
+  bool has_operator = false;
+  for (const auto& [name, line, value] : node.entries) {
+    if (name == "key" && value.kind == ConfigNode::Kind::kScalar) {
+      expression.key_ = value.text;
+    } else if (name == "operator" && value.kind == ConfigNode::Kind::kScalar) {
+      const std::optional<Operator> op = ParseOperator(value.text);
+      if (!op) return ErrorAt(value, "operator", "unknown operator");
+      expression.operator_ = *op;
+      has_operator = true;
+    } else if (name == "values" && value.kind != ConfigNode::Kind::kMap) {
+      if (value.kind == ConfigNode::Kind::kScalar) expression.values_.push_back(value.text);
+      for (const ConfigNode& item : value.items)
+        expression.values_.push_back(item.text);
+    } else {
+      return ErrorAt(value, name, "not part of an expression");
+    }
+  }
+  if (!has_operator) return ErrorAt(node, "operator", "is missing");
+  const Status status = expression.CheckValues();
+  if (!status.ok()) return ErrorAt(node, "", Message(status));
+  return expression;
+}
+
+Status Expression::CheckValues() const {
+  if (operator_ == Operator::kAlwaysTrue) return OkStatus();
+  if (key_.empty()) return InvalidArgument("the key is missing");
+  switch (operator_) {
+    case Operator::kEquals:
+    case Operator::kNotEqual:
+    case Operator::kMatches:
+    case Operator::kMatchesNot:
+      if (values_.size() != 1) return InvalidArgument("the operator takes one value");
+      return OkStatus();
+    case Operator::kExists:
+    case Operator::kNotExists:
+      if (!values_.empty()) return InvalidArgument("the operator takes no values");
+      return OkStatus();
+    default:
+      return OkStatus();
+  }
+}
+
+Expression Expression::NameIn(std::vector<std::string> names) {
+  Expression expression;
+  expression.key_ = "name";
+  expression.operator_ = Operator::kIn;
+  expression.values_ = std::move(names);
+  return expression;
+}
+
+bool Expression::AnyEquals(std::string_view text) const {
+  return std::find(values_.begin(), values_.end(), text) != values_.end();
+}
+
+bool Expression::AnyMatches(const std::string& text) const {
+  return std::any_of(values_.begin(), values_.end(), [&text](const std::string& glob) {
+    return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
+  });
+}
+
+bool Expression::Holds(const Pod& pod, const Container& container) const {
+  if (operator_ == Operator::kAlwaysTrue) return true;
+  const std::optional<std::string> value = ResolveKey(key_, pod, container);
+  switch (operator_) {
+    case Operator::kEquals:
+    case Operator::kIn:
+      return value && AnyEquals(*value);
+    case Operator::kNotEqual:
+    case Operator::kNotIn:
+      return !value || !AnyEquals(*value);
+    case Operator::kExists:
+      return value.has_value();
+    case Operator::kNotExists:
+      return !value.has_value();
+    case Operator::kMatches:
+    case Operator::kMatchesAny:
+      return value && AnyMatches(*value);
+    case Operator::kMatchesNot:
+    case Operator::kMatchesNone:
+      return !value || !AnyMatches(*value);
+    case Operator::kAlwaysTrue:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/config/config_node.h"
+#include "pkg/model/container.h"
+#include "pkg/model/pod.h"
+
+namespace resmgr {
+
+// What a container is called by a key of an expression; nullopt for what it does not have:
+//   name namespace qosclass id uid labels/KEY    of the container (namespace, class and UID are its
+//                                                pod's)
+//   pod/name pod/namespace pod/qosclass pod/id pod/uid pod/labels/KEY
+//   :A:B  KVA...                                 joint keys: the values of A, B, ..., joined; K
+//                                                separates the keys and V the values, each a single
+//                                                punctuation mark; `:` alone stands for both
+// `tags/KEY` is known and never there: nothing here sets tags.
+std::optional<std::string> ResolveKey(std::string_view key, const Pod& pod,
+                                      const Container& container);
+
+// One comparison, "KEY OPERATOR VALUES". Operators, without regard to case: Equals, NotEqual, In,
+// NotIn, Exists, NotExists (NotExist), AlwaysTrue, Matches, MatchesNot, MatchesAny, MatchesNone;
+// the last four take globs. Where the key has no value, the negative ones hold.
+class Expression {
+ public:
+  // InvalidArgument for a missing key, an unknown operator or a wrong number of values.
+  static StatusOr<Expression> Parse(const ConfigNode& node);
+  // A container of one of these names.
+  static Expression NameIn(std::vector<std::string> names);
+
+  bool Holds(const Pod& pod, const Container& container) const;
+
+ private:
+  enum class Operator {
+    kEquals,
+    kNotEqual,
+    kIn,
+    kNotIn,
+    kExists,
+    kNotExists,
+    kAlwaysTrue,
+    kMatches,
+    kMatchesNot,
+    kMatchesAny,
+    kMatchesNone,
+  };
+  static std::optional<Operator> ParseOperator(std::string_view text);
+  Status CheckValues() const;
+  bool AnyEquals(std::string_view text) const;
+  bool AnyMatches(const std::string& text) const;
+
+  std::string key_;
+  Operator operator_ = Operator::kAlwaysTrue;
+  std::vector<std::string> values_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/grant_book.h"
+
+#include <utility>
+
+#include "pkg/kube/cpu_arithmetic.h"
+
+namespace resmgr {
+
+GrantBook::GrantBook(const Machine& machine, const CpuSet& available, const CpuSet& reserved,
+                     bool pin_cpu)
+    : machine_(machine),
+      tree_(machine, available, reserved),
+      reserved_(reserved),
+      reserved_pool_(tree_.SmallestWith(reserved)),
+      pin_cpu_(pin_cpu),
+      cpus_(machine, tree_),
+      memory_(tree_),
+      sharers_(tree_.size()) {}
+
+void GrantBook::Clear() {
+  while (!grants_.empty())
+    Take(grants_.begin()->first);
+}
+
+void GrantBook::Give(ContainerKey key, Grant grant) {
+  Count(key, grant, true);
+  grants_.insert_or_assign(key, std::move(grant));
+}
+
+std::optional<Grant> GrantBook::Take(ContainerKey key) {
+  const auto found = grants_.find(key);
+  if (found == grants_.end()) return std::nullopt;
+  Count(key, found->second, false);
+  std::optional<Grant> grant = std::move(found->second);
+  grants_.erase(found);
+  return grant;
+}
+
+const Grant* GrantBook::Find(ContainerKey key) const {
+  const auto found = grants_.find(key);
+  return found == grants_.end() ? nullptr : &found->second;
+}
+
+CpuLedger::Share GrantBook::ShareOf(const Grant& grant) const {
+  const bool shares = grant.need.Shares();
+  return {.pool = grant.pool,
+          .exclusive = grant.exclusive,
+          .shared = shares ? grant.need.fraction : 0,
+          .shares = shares};
+}
+
+void GrantBook::Count(ContainerKey key, const Grant& grant, bool give) {
+  if (grant.need.cpu_class == CpuClass::kReserved) {
+    reserved_used_ += give ? grant.need.fraction : -grant.need.fraction;
+    reserved_members_ += give ? 1 : -1;
+  } else if (give) {
+    cpus_.Give(ShareOf(grant));
+  } else {
+    cpus_.Take(ShareOf(grant));
+  }
+  if (grant.zone && give) memory_.Give(*grant.zone, grant.need.memory);
+  if (grant.zone && !give) memory_.Take(*grant.zone, grant.need.memory);
+  if (!grant.need.Shares()) return;
+  std::set<ContainerKey>& sharers = sharers_[static_cast<size_t>(grant.pool)];
+  if (give) {
+    sharers.insert(key);
+  } else {
+    sharers.erase(key);
+  }
+}
+
+std::vector<ContainerKey> GrantBook::WidenMemory() {
+  std::vector<ContainerKey> widened;
+  for (bool again = true; again;) {
+    again = false;
+    for (const MemoryZone& zone : memory_.Overfull()) {
+      for (auto& [key, grant] : grants_) {
+        if (grant.zone != zone || grant.need.memory.value == 0) continue;
+        const std::optional<MemoryZone> larger = memory_.Larger(zone, grant.types);
+        if (!larger) continue;
+        memory_.Take(zone, grant.need.memory);
+        memory_.Give(*larger, grant.need.memory);
+        grant.zone = larger;
+        widened.push_back(key);
+        again = true;
+      }
+    }
+  }
+  return widened;
+}
+
+void GrantBook::AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys) const {
+  const CpuSet changed = (before | cpus_.exclusive()) - (before & cpus_.exclusive());
+  if (changed.empty()) return;
+  for (const Pool& pool : tree_.pools()) {
+    const std::set<ContainerKey>& sharers = sharers_[static_cast<size_t>(pool.id)];
+    if (sharers.empty() || !pool.sharable.Intersects(changed)) continue;
+    keys.insert(sharers.begin(), sharers.end());
+  }
+}
+
+int64_t GrantBook::ReservedRoom() const {
+  return int64_t{1000} * reserved_.size() - reserved_used_;
+}
+
+// One thread of each core where the container shall see no more.
+CpuSet GrantBook::Visible(const Grant& grant, const CpuSet& cpus) const {
+  if (!grant.need.hide_hyperthreads) return cpus;
+  CpuSet visible;
+  for (CpuSet left = cpus; !left.empty();) {
+    const CpuSet first{left.First()};
+    visible |= first;
+    left -= machine_.WithSiblings(first);
+  }
+  return visible;
+}
+
+Placement GrantBook::PlacementOf(const Grant& grant) const {
+  Placement placement;
+  placement.pool = tree_.at(grant.pool).name;
+  placement.reason = grant.reason;
+  if (grant.need.pin_memory && grant.zone) placement.mems = memory_.Nodes(*grant.zone);
+  if (grant.need.cpu_class == CpuClass::kReserved) placement.pool = kReservedPool;
+  if (!pin_cpu_ || grant.need.cpu_class == CpuClass::kPreserved) return placement;
+  if (grant.need.cpu_class == CpuClass::kReserved) {
+    placement.cpus = reserved_;
+    return placement;
+  }
+  placement.exclusive = Visible(grant, grant.exclusive);
+  placement.cpus = placement.exclusive;
+  if (grant.need.Shares()) *placement.cpus |= Visible(grant, cpus_.SharedSet(grant.pool));
+  // What it has alone needs no weight; on the others it competes with its fraction.
+  if (!grant.exclusive.empty() && grant.need.fraction > 0) {
+    placement.cpu_shares = SharesFromMilliCpu(MilliCpu{grant.need.fraction});
+  }
+  if (grant.need.lift_quota) placement.cpu_quota = kNoQuota;
+  return placement;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pkg/model/container.h"
+#include "pkg/model/placement.h"
+#include "pkg/topology/machine.h"
+#include "policies/topology-aware/cpu_ledger.h"
+#include "policies/topology-aware/memory_ledger.h"
+#include "policies/topology-aware/need.h"
+#include "policies/topology-aware/pool_score.h"
+#include "policies/topology-aware/pool_tree.h"
+
+namespace resmgr {
+
+// The name of the pool of containers on reserved CPUs.
+inline constexpr std::string_view kReservedPool = "reserved";
+
+// What one container has.
+struct Grant {
+  Need need{};
+  int pool = 0;        // for reserved CPUs the smallest pool that has them all
+  CpuSet exclusive{};  // with hidden hyperthreads
+  std::optional<MemoryZone> zone{};
+  MemoryTypes types = kAllMemoryTypes;  // where the zone may grow
+  std::string reason{};
+  std::vector<PoolScore> candidates{};  // the best ones, for explain
+};
+
+// All grants, with the ledgers that follow from them. It is rebuilt from placements alone, so
+// nothing here must be worth keeping.
+class GrantBook {
+ public:
+  GrantBook(const Machine& machine, const CpuSet& available, const CpuSet& reserved, bool pin_cpu);
+  GrantBook(const GrantBook&) = delete;
+  GrantBook& operator=(const GrantBook&) = delete;
+
+  // Forgets all grants.
+  void Clear();
+  void Give(ContainerKey key, Grant grant);
+  // nullopt when it has none.
+  std::optional<Grant> Take(ContainerKey key);
+  const Grant* Find(ContainerKey key) const;
+  const std::map<ContainerKey, Grant>& grants() const { return grants_; }
+
+  // Where memory is not safe any more (memory_ledger.h) its grants get larger zones. Returns whose.
+  std::vector<ContainerKey> WidenMemory();
+  // Containers whose cpuset changed because exclusive CPUs went from `before` to what they are now.
+  void AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys) const;
+
+  Placement PlacementOf(const Grant& grant) const;
+
+  const Machine& machine() const { return machine_; }
+  const PoolTree& tree() const { return tree_; }
+  const CpuLedger& cpus() const { return cpus_; }
+  const MemoryLedger& memory() const { return memory_; }
+  const CpuSet& reserved() const { return reserved_; }
+  int reserved_pool() const { return reserved_pool_; }
+  // Milli-CPUs that reserved containers do not ask for.
+  int64_t ReservedRoom() const;
+  int reserved_members() const { return reserved_members_; }
+  int64_t reserved_used() const { return reserved_used_; }
+
+ private:
+  CpuLedger::Share ShareOf(const Grant& grant) const;
+  void Count(ContainerKey key, const Grant& grant, bool give);
+  CpuSet Visible(const Grant& grant, const CpuSet& cpus) const;
+
+  const Machine& machine_;
+  const PoolTree tree_;
+  const CpuSet reserved_;
+  const int reserved_pool_;
+  const bool pin_cpu_;
+  CpuLedger cpus_;
+  MemoryLedger memory_;
+  int64_t reserved_used_ = 0;
+  int reserved_members_ = 0;
+  std::map<ContainerKey, Grant> grants_;
+  std::vector<std::set<ContainerKey>> sharers_;  // by pool
+};
+
+}  // namespace resmgr

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/memory_ledger.h"
+
+namespace resmgr {
+namespace {
+
+size_t Index(int id) {
+  return static_cast<size_t>(id);
+}
+
+}  // namespace
+
+MemoryLedger::MemoryLedger(const PoolTree& tree)
+    : tree_(tree), own_(tree.size()), within_(tree.size()) {}
+
+std::optional<MemoryZone> MemoryLedger::ZoneAt(int pool, MemoryTypes types) const {
+  for (int id = tree_.at(pool).memory_pool; id >= 0; id = tree_.at(id).parent) {
+    const MemoryTypes here = tree_.at(id).memory_types & types;
+    if (here != 0) return MemoryZone{id, here};
+  }
+  return std::nullopt;
+}
+
+std::optional<MemoryZone> MemoryLedger::Larger(const MemoryZone& zone, MemoryTypes types) const {
+  for (int id = tree_.at(zone.pool).parent; id >= 0; id = tree_.at(id).parent) {
+    const MemoryZone larger{id, tree_.at(id).memory_types & types};
+    if (Nodes(larger) != Nodes(zone)) return larger;
+  }
+  return std::nullopt;
+}
+
+std::optional<MemoryZone> MemoryLedger::Find(int pool, MemoryTypes types, Bytes size) const {
+  std::optional<MemoryZone> zone = ZoneAt(pool, types);
+  while (zone && size > Free(*zone) && size.value > 0)
+    zone = Larger(*zone, types);
+  return zone;
+}
+
+const NodeSet& MemoryLedger::Nodes(const MemoryZone& zone) const {
+  return tree_.at(zone.pool).nodes[zone.types];
+}
+
+Bytes MemoryLedger::Capacity(const MemoryZone& zone) const {
+  return tree_.at(zone.pool).capacity[zone.types];
+}
+
+Bytes MemoryLedger::Used(const MemoryZone& zone) const {
+  int64_t used = 0;
+  for (MemoryTypes types = 1; types < kMemoryTypeSets; ++types) {
+    if ((types & zone.types) == 0) continue;
+    used += within_[Index(zone.pool)][types];
+    for (int id = tree_.at(zone.pool).parent; id >= 0; id = tree_.at(id).parent)
+      used += own_[Index(id)][types];
+  }
+  return Bytes{used};
+}
+
+Bytes MemoryLedger::Within(int pool) const {
+  int64_t sum = 0;
+  for (const int64_t size : within_[Index(pool)])
+    sum += size;
+  return Bytes{sum};
+}
+
+std::vector<MemoryZone> MemoryLedger::Overfull() const {
+  std::vector<MemoryZone> overfull;
+  for (const Pool& pool : tree_.pools()) {
+    for (MemoryTypes types = 1; types < kMemoryTypeSets; ++types) {
+      if (own_[Index(pool.id)][types] == 0) continue;
+      const MemoryZone zone{pool.id, types};
+      if (Free(zone).value < 0) overfull.push_back(zone);
+    }
+  }
+  return overfull;
+}
+
+void MemoryLedger::Add(const MemoryZone& zone, int64_t size) {
+  own_[Index(zone.pool)][zone.types] += size;
+  for (int id = zone.pool; id >= 0; id = tree_.at(id).parent)
+    within_[Index(id)][zone.types] += size;
+}
+
+}  // namespace resmgr

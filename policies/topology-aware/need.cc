@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/need.h"
+
+#include <algorithm>
+
+#include <fnmatch.h>
+
+namespace resmgr {
+namespace {
+
+constexpr std::string_view kSystemNamespace = "kube-system";
+
+bool InReservedNamespace(const Pod& pod, const TopologyAwareOptions& options) {
+  if (pod.namespace_name == kSystemNamespace) return true;
+  return std::any_of(options.reserved_namespaces.begin(), options.reserved_namespaces.end(),
+                     [&pod](const std::string& glob) {
+                       return fnmatch(glob.c_str(), pod.namespace_name.c_str(), 0) == 0;
+                     });
+}
+
+bool IsReserved(const Pod& pod, const Preferences& preferences, const TopologyAwareOptions& options,
+                Need& need) {
+  if (preferences.reserved.has_value()) {
+    need.why = "its annotation prefers reserved CPUs";
+    return *preferences.reserved;
+  }
+  need.why = fmt::format("namespace {} is reserved", pod.namespace_name);
+  return InReservedNamespace(pod, options);
+}
+
+// The whole CPUs of a Guaranteed container that are exclusive: all or none of them.
+bool WantsExclusive(MilliCpu request, const Preferences& preferences,
+                    const TopologyAwareOptions& options, Need& need) {
+  if (request.IsWhole()) {
+    need.why = preferences.shared == true ? "its annotation prefers shared CPUs"
+                                          : "Guaranteed with whole CPUs";
+    return preferences.shared != true;
+  }
+  const bool shared = request.Whole() == 1 ? preferences.shared.value_or(options.prefer_shared)
+                                           : preferences.shared.value_or(true);
+  need.why = shared ? "Guaranteed with a fraction of a CPU, shared"
+                    : "Guaranteed with whole CPUs and a fraction";
+  return !shared;
+}
+
+void DecideGuaranteed(MilliCpu request, const Preferences& preferences,
+                      const TopologyAwareOptions& options, Need& need) {
+  if (request.Whole() < 1) {
+    need.why = "Guaranteed with less than one CPU";
+    return;
+  }
+  if (!options.pin_cpu) {
+    need.why = "CPUs are not pinned";
+    return;
+  }
+  if (!WantsExclusive(request, preferences, options, need)) return;
+  need.cpu_class = CpuClass::kExclusive;
+  need.full = static_cast<int>(std::min<int64_t>(request.Whole(), CpuSet::kBits));
+  need.fraction = request.Fraction();
+  need.isolated_required = preferences.require_isolated;
+  need.isolated_explicit = preferences.isolated == true || need.isolated_required;
+  need.isolated = need.isolated_explicit ||
+                  (need.full == 1 && preferences.isolated.value_or(options.prefer_isolated));
+  // On CPUs of its own a quota could only throttle it.
+  need.lift_quota = options.lift_quota && need.fraction == 0;
+}
+
+void DecideBurst(const Container& container, const Preferences& preferences,
+                 const TopologyAwareOptions& options, Need& need) {
+  need.why = "Burstable";
+  need.cpu_limit = container.requirements.cpu_limit.value;
+  need.unlimited = need.cpu_limit == 0;
+  need.unlimited_level = preferences.unlimited_burstable.value_or(options.unlimited_burstable);
+}
+
+}  // namespace
+
+Need DecideNeed(const Pod& pod, const Container& container, const Preferences& preferences,
+                const TopologyAwareOptions& options, bool has_reserved) {
+  Need need;
+  const Requirements& requirements = container.requirements;
+  need.fraction = std::max<int64_t>(requirements.cpu_request.value, 0);
+  need.hide_hyperthreads = preferences.hide_hyperthreads;
+  need.priority = preferences.priority.value_or(options.default_priority);
+  need.pin_memory = options.pin_memory && !preferences.preserve_memory;
+  need.memory_types = preferences.memory_types.value_or(kAllMemoryTypes);
+  if (pod.qos != QosClass::kBestEffort) {
+    need.memory = std::max(requirements.memory_request, Bytes{0});
+    need.memory_limit = requirements.memory_limit;
+  }
+  if (preferences.preserve_cpus) {
+    need.cpu_class = CpuClass::kPreserved;
+    need.fraction = 0;
+    need.why = "its annotation keeps its CPUs as they are";
+  } else if (has_reserved && IsReserved(pod, preferences, options, need)) {
+    need.cpu_class = CpuClass::kReserved;
+  } else if (pod.qos == QosClass::kBestEffort) {
+    need.fraction = 0;
+    need.why = "BestEffort";
+  } else if (pod.qos == QosClass::kBurstable) {
+    DecideBurst(container, preferences, options, need);
+  } else {
+    DecideGuaranteed(requirements.cpu_request, preferences, options, need);
+  }
+  return need;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "pkg/model/container.h"
+#include "pkg/model/pod.h"
+#include "policies/topology-aware/options.h"
+#include "policies/topology-aware/pool_tree.h"
+#include "policies/topology-aware/preferences.h"
+
+namespace resmgr {
+
+enum class CpuClass {
+  kReserved,   // on the reserved CPUs, with all others that are
+  kShared,     // on the shared set of a pool
+  kExclusive,  // CPUs of its own, and the shared set as well where a fraction is left
+  kPreserved,  // not placed at all
+};
+
+// What one container asks of a pool, from its requirements, QoS class, annotations and the options.
+struct Need {
+  CpuClass cpu_class = CpuClass::kShared;
+  int full = 0;            // exclusive CPUs
+  int64_t fraction = 0;    // of the shared set or the reserved CPUs, in milli-CPUs
+  int64_t cpu_limit = 0;   // of a Burstable container that may use more than it asks for; else 0
+  bool unlimited = false;  // a Burstable container without a limit
+  PoolLevel unlimited_level = PoolLevel::kPackage;
+  bool isolated = false;           // exclusive CPUs from the isolated ones if possible
+  bool isolated_explicit = false;  // the pod says so
+  bool isolated_required = false;
+  bool hide_hyperthreads = false;
+  CpuPriority priority = CpuPriority::kNone;
+  Bytes memory{};
+  Bytes memory_limit{};  // 0: not above `memory`
+  MemoryTypes memory_types = kAllMemoryTypes;
+  bool pin_memory = true;
+  bool lift_quota = false;
+  std::string why{};  // the rule behind the class
+
+  bool Shares() const {
+    return cpu_class == CpuClass::kShared || (cpu_class == CpuClass::kExclusive && fraction > 0);
+  }
+};
+
+// `has_reserved`: there are reserved CPUs at all.
+Need DecideNeed(const Pod& pod, const Container& container, const Preferences& preferences,
+                const TopologyAwareOptions& options, bool has_reserved);
+
+}  // namespace resmgr

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/config/config_node.h"
+#include "policies/topology-aware/pool_tree.h"
+
+namespace resmgr {
+
+// Which CPUs an exclusive grant takes first, on machines that have several kinds of cores.
+enum class CpuPriority {
+  kHigh,    // performance cores
+  kNormal,  // cores of no special kind, else performance cores
+  kLow,     // efficient cores
+  kNone,    // whatever lies best
+};
+
+std::optional<CpuPriority> ParseCpuPriority(std::string_view text);  // "high", ... in any case
+// "system", "package", "die", "numa", "l3cache".
+std::optional<PoolLevel> ParsePoolLevel(std::string_view text);
+
+// The section policy.topology-aware. Names and meaning are those of cri-resource-manager and
+// nri-plugins; README.md beside this file explains each.
+struct TopologyAwareOptions {
+  bool pin_cpu = true;
+  bool pin_memory = true;
+  bool prefer_isolated = true;
+  bool prefer_shared = false;
+  bool colocate_pods = false;
+  bool colocate_namespaces = false;
+  bool lift_quota = true;
+  std::vector<std::string> reserved_namespaces{};  // globs, beside kube-system
+  CpuPriority default_priority = CpuPriority::kNone;
+  PoolLevel unlimited_burstable = PoolLevel::kPackage;
+};
+
+// `section` may be nullptr. InvalidArgument "FILE:LINE: path: ..." for unknown keys, wrong values,
+// and options of the peers that are not this policy's here; the message then says what to do.
+StatusOr<TopologyAwareOptions> ReadTopologyAwareOptions(const ConfigNode* section);
+
+}  // namespace resmgr

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/placer.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "pkg/allocator/idle_groups.h"
+
+namespace resmgr {
+namespace {
+
+// Candidates that are remembered for explain.
+constexpr size_t kKeptCandidates = 8;
+
+bool BetterFirst(const PoolScore& a, const PoolScore& b) {
+  return Compare(a, b).order > 0;
+}
+
+std::array<CoreKind, 2> KindsInOrder(CpuPriority priority) {
+  switch (priority) {
+    case CpuPriority::kHigh:
+      return {CoreKind::kPerformance, CoreKind::kNormal};
+    case CpuPriority::kLow:
+      return {CoreKind::kEfficient, CoreKind::kNormal};
+    default:
+      return {CoreKind::kNormal, CoreKind::kPerformance};
+  }
+}
+
+}  // namespace
+
+StatusOr<Grant> Placer::Place(const Wish& wish) const {
+  const Need& need = wish.need;
+  if (need.cpu_class == CpuClass::kPreserved) return PlaceUnpooled(wish, need.why);
+  if (need.cpu_class == CpuClass::kReserved) {
+    if (book_.ReservedRoom() >= need.fraction) return PlaceUnpooled(wish, need.why);
+    return PlaceShared(wish,
+                       fmt::format("{}, but the reserved CPUs have only {}m left of {}m", need.why,
+                                   book_.ReservedRoom(), 1000 * book_.reserved().size()));
+  }
+  std::vector<PoolScore> candidates = Candidates(wish);
+  if (candidates.empty()) return Shortage(wish);
+  std::optional<Grant> grant = PlaceIn(wish, candidates.front().pool);
+  if (!grant) {
+    if (need.cpu_class == CpuClass::kExclusive || wish.strict_hints) return Shortage(wish);
+    Grant shared = PlaceShared(wish, fmt::format("{}: more is asked for than there is", need.why));
+    if (need.memory.value > 0 && !FindMemory(shared)) return Shortage(wish);
+    shared.candidates = std::move(candidates);
+    return shared;
+  }
+  const std::string& name = book_.tree().at(grant->pool).name;
+  grant->reason = fmt::format("{}: {}", need.why, name);
+  if (candidates.size() > 1) {
+    const PoolComparison decided = Compare(candidates[0], candidates[1]);
+    grant->reason += fmt::format(" before {}: {}", book_.tree().at(candidates[1].pool).name,
+                                 ToString(decided.rule));
+  }
+  grant->candidates = std::move(candidates);
+  return *std::move(grant);
+}
+
+StatusOr<Grant> Placer::PlaceNear(const Wish& wish, int pool) const {
+  if (wish.need.cpu_class == CpuClass::kShared || wish.need.cpu_class == CpuClass::kExclusive) {
+    for (int id = pool; id >= 0; id = book_.tree().at(id).parent) {
+      std::optional<Grant> grant = PlaceIn(wish, id);
+      if (!grant) continue;
+      grant->reason = fmt::format("{}: {}, {}", wish.need.why, book_.tree().at(id).name,
+                                  id == pool ? "where it is" : "the nearest one with room");
+      return *std::move(grant);
+    }
+  }
+  return Place(wish);
+}
+
+std::optional<Grant> Placer::PlaceIn(const Wish& wish, int pool) const {
+  Grant grant;
+  grant.need = wish.need;
+  grant.pool = pool;
+  if (wish.need.cpu_class == CpuClass::kExclusive) {
+    const Source source = FindSource(wish, pool);
+    if (source == Source::kNone) return std::nullopt;
+    grant.exclusive = Pick(wish, pool, source);
+    if (grant.exclusive.size() != ExclusiveCount(wish.need)) return std::nullopt;
+  } else if (!HasShared(wish.need, pool)) {
+    return std::nullopt;
+  }
+  if (!FindMemory(grant)) return std::nullopt;
+  if (wish.strict_hints && Score(wish, pool)[PoolRule::kHints] <= 0) return std::nullopt;
+  return grant;
+}
+
+Grant Placer::PlaceShared(const Wish& wish, std::string reason) const {
+  Grant grant;
+  grant.need = wish.need;
+  grant.need.cpu_class = CpuClass::kShared;
+  grant.need.fraction += int64_t{1000} * grant.need.full;
+  grant.need.full = 0;
+  grant.need.lift_quota = false;
+  grant.pool = book_.tree().root();
+  grant.reason = std::move(reason);
+  FindMemory(grant);
+  return grant;
+}
+
+// On reserved CPUs, or not placed on any.
+Grant Placer::PlaceUnpooled(const Wish& wish, std::string reason) const {
+  Grant grant;
+  grant.need = wish.need;
+  const bool reserved = wish.need.cpu_class == CpuClass::kReserved;
+  grant.pool = reserved ? book_.reserved_pool() : book_.tree().root();
+  grant.reason = std::move(reason);
+  FindMemory(grant);
+  return grant;
+}
+
+// Memory of other types is better than none.
+bool Placer::FindMemory(Grant& grant) const {
+  const Bytes size = grant.need.memory;
+  for (const MemoryTypes types : {grant.need.memory_types, kAllMemoryTypes}) {
+    grant.types = types;
+    grant.zone = book_.memory().Find(grant.pool, types, size);
+    if (grant.zone) return true;
+  }
+  grant.zone = book_.memory().ZoneAt(book_.tree().root(), kAllMemoryTypes);
+  return !grant.zone;
+}
+
+std::vector<PoolScore> Placer::Candidates(const Wish& wish) const {
+  std::vector<PoolScore> scores;
+  scores.reserve(book_.tree().size());
+  for (const Pool& pool : book_.tree().pools()) {
+    if (!pool.cpus.empty()) scores.push_back(Score(wish, pool.id));
+  }
+  const size_t kept = std::min(scores.size(), kKeptCandidates);
+  std::partial_sort(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(kept),
+                    scores.end(), BetterFirst);
+  return {scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(kept)};
+}
+
+PoolScore Placer::Score(const Wish& wish, int pool) const {
+  PoolScore score{.pool = pool};
+  ScoreHints(wish, score);
+  const bool memory_fits = ScoreMemory(wish.need, score);
+  const bool hints_fit = !wish.strict_hints || score[PoolRule::kHints] > 0;
+  score[PoolRule::kFits] = CpusFit(wish, pool) && memory_fits && hints_fit ? 1 : 0;
+  score[PoolRule::kAffinity] = AffinityScore(book_.tree(), pool, wish.affinities);
+  ScoreBurst(wish.need, score);
+  ScoreClass(wish.need, score);
+  score[PoolRule::kDeeper] = book_.tree().at(pool).depth;
+  score[PoolRule::kFirst] = -pool;
+  return score;
+}
+
+void Placer::ScoreHints(const Wish& wish, PoolScore& score) const {
+  constexpr double kUnit = 1e6;
+  double all = 1;
+  double some = 1;
+  for (const LocalityHint& hint : wish.hints) {
+    const double part = static_cast<double>(HintScore(book_.tree(), score.pool, hint)) / kUnit;
+    all *= part;
+    if (part > 0) some *= part;
+  }
+  score[PoolRule::kHints] = static_cast<int64_t>(all * kUnit * kUnit);
+  score[PoolRule::kSomeHints] = static_cast<int64_t>(some * kUnit * kUnit);
+}
+
+// Returns whether there is room for it at all.
+bool Placer::ScoreMemory(const Need& need, PoolScore& score) const {
+  const MemoryLedger& memory = book_.memory();
+  const PoolTree& tree = book_.tree();
+  if (need.memory_types != kAllMemoryTypes) {
+    const Pool& holder = tree.at(tree.at(score.pool).memory_pool);
+    score[PoolRule::kMemoryType] = (need.memory_types & ~holder.memory_types) == 0 ? 1 : 0;
+  }
+  const auto zone = memory.Find(score.pool, need.memory_types, need.memory);
+  if (!zone) {
+    return memory.Find(score.pool, kAllMemoryTypes, need.memory).has_value() ||
+           tree.at(tree.root()).memory_types == 0;
+  }
+  score[PoolRule::kMemoryHere] = zone == memory.ZoneAt(score.pool, need.memory_types) ? 1 : 0;
+  score[PoolRule::kMemoryLimit] = memory.Free(*zone) >= need.memory_limit ? 1 : 0;
+  score[PoolRule::kFewerNodes] = -memory.Nodes(*zone).size();
+  return true;
+}
+
+void Placer::ScoreBurst(const Need& need, PoolScore& score) const {
+  const Pool& pool = book_.tree().at(score.pool);
+  if (need.cpu_limit > 0) {
+    // A reserved CPU in a NUMA node must not drive everything that may burst out of it.
+    const int64_t room = book_.cpus().Room(pool.id) + int64_t{1000} * pool.reserved.size();
+    score[PoolRule::kCpuLimit] = std::min(room, need.cpu_limit);
+  }
+  if (!need.unlimited) return;
+  const bool finer_below = std::all_of(pool.children.begin(), pool.children.end(), [&](int child) {
+    return book_.tree().at(child).level > need.unlimited_level;
+  });
+  score[PoolRule::kUnlimitedLevel] = pool.level <= need.unlimited_level && finer_below ? 1 : 0;
+}
+
+void Placer::ScoreClass(const Need& need, PoolScore& score) const {
+  const CpuLedger& cpus = book_.cpus();
+  if (need.cpu_class != CpuClass::kExclusive) {
+    score[PoolRule::kClassRoom] = -cpus.Members(score.pool);
+    score[PoolRule::kSharedRoom] = cpus.Room(score.pool);
+    return;
+  }
+  const int isolated = need.isolated ? cpus.FreeIsolated(score.pool).size() : 0;
+  const bool enough = isolated >= need.full;
+  score[PoolRule::kIsolated] = need.isolated_explicit && enough ? 1 : 0;
+  if (need.priority != CpuPriority::kNone) {
+    const CpuSet wanted = CpusOfKind(KindsInOrder(need.priority)[0]);
+    score[PoolRule::kPriority] =
+        std::min(need.full, wanted.CountCommon(cpus.SharedSet(score.pool)));
+  }
+  // Enough isolated CPUs are better than any number of ordinary ones.
+  score[PoolRule::kClassRoom] =
+      isolated > 0 && enough ? CpuSet::kBits + isolated : cpus.Sliceable(score.pool, need.fraction);
+}
+
+bool Placer::HasShared(const Need& need, int pool) const {
+  return book_.cpus().SharedCpus(pool) > 0 && book_.cpus().Room(pool) >= need.fraction;
+}
+
+bool Placer::CpusFit(const Wish& wish, int pool) const {
+  if (wish.need.cpu_class == CpuClass::kExclusive) return FindSource(wish, pool) != Source::kNone;
+  return HasShared(wish.need, pool);
+}
+
+int Placer::ExclusiveCount(const Need& need) const {
+  if (!need.hide_hyperthreads) return need.full;
+  int threads = 1;
+  for (const CpuSet& core : book_.machine().cores())
+    threads = std::max(threads, core.size());
+  return (need.full + threads - 1) / threads * threads;
+}
+
+Placer::Source Placer::FindSource(const Wish& wish, int pool) const {
+  const Need& need = wish.need;
+  const CpuLedger& cpus = book_.cpus();
+  const int count = ExclusiveCount(need);
+  if (need.isolated) {
+    const CpuSet isolated = cpus.FreeIsolated(pool);
+    const int usable = need.hide_hyperthreads ? WholeCores(isolated).size() : isolated.size();
+    if (usable >= count && (need.fraction == 0 || HasShared(need, pool))) return Source::kIsolated;
+  }
+  if (need.isolated_required || cpus.Sliceable(pool, need.fraction) < count) return Source::kNone;
+  if (!need.hide_hyperthreads) return Source::kOrdinary;
+  const CpuSet spare = WholeCores(cpus.Spare(pool, need.fraction, PreferredCpus(wish)));
+  return spare.size() >= count ? Source::kOrdinary : Source::kNone;
+}
+
+CpuSet Placer::WholeCores(const CpuSet& cpus) const {
+  CpuSet whole;
+  for (const CpuSet& core : book_.machine().cores()) {
+    if (core.IsSubsetOf(cpus)) whole |= core;
+  }
+  return whole;
+}
+
+CpuSet Placer::Pick(const Wish& wish, int pool, Source source) const {
+  const Need& need = wish.need;
+  const std::vector<CpuSet> preferred = PreferredCpus(wish);
+  CpuSet from = source == Source::kIsolated ? book_.cpus().FreeIsolated(pool)
+                                            : book_.cpus().Spare(pool, need.fraction, preferred);
+  if (need.hide_hyperthreads) from = WholeCores(from);
+  return TakeIdleGroups(book_.machine(), from, ExclusiveCount(need), preferred).value_or(CpuSet());
+}
+
+std::vector<CpuSet> Placer::PreferredCpus(const Wish& wish) const {
+  std::vector<CpuSet> preferred = wish.preferred;
+  if (wish.pick_by_hints) {
+    for (const LocalityHint& hint : wish.hints)
+      preferred.push_back(hint.cpus);
+  }
+  if (wish.need.priority != CpuPriority::kNone) {
+    for (const CoreKind kind : KindsInOrder(wish.need.priority))
+      preferred.push_back(CpusOfKind(kind));
+  }
+  return preferred;
+}
+
+CpuSet Placer::CpusOfKind(CoreKind kind) const {
+  CpuSet cpus;
+  for (const Cpu& cpu : book_.machine().cpus()) {
+    if (cpu.online && cpu.kind == kind) cpus.Add(cpu.id);
+  }
+  return cpus;
+}
+
+Status Placer::Shortage(const Wish& wish) const {
+  const Need& need = wish.need;
+  const PoolTree& tree = book_.tree();
+  Grant memory;
+  memory.need = need;
+  memory.pool = tree.root();
+  if (!FindMemory(memory)) {
+    return ResourceExhausted("needs {} bytes of memory, but only {} are free of {}",
+                             need.memory.value,
+                             std::max<int64_t>(book_.memory().Free(*memory.zone).value, 0),
+                             book_.memory().Capacity(*memory.zone).value);
+  }
+  const int count = ExclusiveCount(need);
+  const std::string what =
+      fmt::format("needs {} exclusive {}CPUs{}", count, need.isolated_required ? "isolated " : "",
+                  need.fraction > 0 ? fmt::format(" and {}m of shared ones", need.fraction) : "");
+  const Pool& root = tree.at(tree.root());
+  const int most = need.isolated_required
+                       ? root.isolated.size()
+                       : std::max(root.sharable.size() - 1, root.isolated.size());
+  if (need.cpu_class == CpuClass::kExclusive && count > most) {
+    return InvalidArgument("{}, but this node can grant no more than {}", what, most);
+  }
+  if (wish.strict_hints) {
+    return ResourceExhausted("{}, but no pool with room is near to all its devices and volumes",
+                             what);
+  }
+  std::string levels;
+  for (const Pool& pool : tree.pools()) {
+    if (pool.parent >= 0 && pool.parent != tree.root()) continue;
+    levels += fmt::format("{}{}: {}", levels.empty() ? "" : ", ", pool.name,
+                          need.isolated_required ? book_.cpus().FreeIsolated(pool.id).size()
+                                                 : book_.cpus().Sliceable(pool.id, need.fraction));
+  }
+  return ResourceExhausted("{}, but no pool can grant them now ({})", what, levels);
+}
+
+}  // namespace resmgr

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/pool_score.h"
+
+namespace resmgr {
+
+std::string_view ToString(PoolRule rule) {
+  switch (rule) {
+    case PoolRule::kFits:
+      return "it has the CPUs and the memory";
+    case PoolRule::kIsolated:
+      return "it has the isolated CPUs that are asked for";
+    case PoolRule::kAffinity:
+      return "a better affinity";
+    case PoolRule::kHints:
+      return "nearer to all its devices and volumes";
+    case PoolRule::kSomeHints:
+      return "nearer to some of its devices and volumes";
+    case PoolRule::kMemoryHere:
+      return "its memory fits in";
+    case PoolRule::kMemoryType:
+      return "it has the types of memory that are asked for";
+    case PoolRule::kMemoryLimit:
+      return "its memory limit fits in";
+    case PoolRule::kCpuLimit:
+      return "more room for its CPU limit";
+    case PoolRule::kUnlimitedLevel:
+      return "the level for Burstable containers without a CPU limit";
+    case PoolRule::kFewerNodes:
+      return "fewer memory nodes";
+    case PoolRule::kPriority:
+      return "more CPUs of the wanted priority";
+    case PoolRule::kDeeper:
+      return "a smaller part of the machine";
+    case PoolRule::kClassRoom:
+      return "more to grant or fewer containers";
+    case PoolRule::kSharedRoom:
+      return "more room to share";
+    case PoolRule::kFirst:
+      return "the lower number";
+  }
+  return "";
+}
+
+PoolComparison Compare(const PoolScore& a, const PoolScore& b) {
+  for (size_t i = 0; i < kPoolRules; ++i) {
+    if (a.keys[i] != b.keys[i]) return {a.keys[i] <=> b.keys[i], static_cast<PoolRule>(i)};
+  }
+  return {std::strong_ordering::equal, PoolRule::kFirst};
+}
+
+int64_t AffinityScore(const PoolTree& tree, int pool, const std::vector<int64_t>& weights) {
+  int64_t score = 0;
+  for (size_t other = 0; other < weights.size(); ++other) {
+    if (weights[other] == 0) continue;
+    const int distance = tree.Distance(pool, static_cast<int>(other));
+    if (distance < 0) continue;
+    int64_t weight = weights[other];
+    for (int level = 0; level < tree.max_depth(); ++level)
+      weight *= level < distance ? 3 : 4;
+    score += weight;
+  }
+  return score;
+}
+
+int64_t HintScore(const PoolTree& tree, int pool, const LocalityHint& hint) {
+  constexpr int64_t kOne = 1'000'000;
+  if (!hint.cpus.empty()) {
+    return kOne * hint.cpus.CountCommon(tree.at(pool).cpus) / hint.cpus.size();
+  }
+  if (hint.nodes.empty()) return kOne;
+  int64_t sum = 0;
+  for (const int node : hint.nodes) {
+    const int owner = tree.OwnerOf(node);
+    const int distance = owner < 0 ? -1 : tree.Distance(pool, owner);
+    int64_t part = distance < 0 ? 0 : kOne;
+    for (int level = 0; level < distance; ++level)
+      part = part * 9 / 10;
+    sum += part;
+  }
+  return sum / hint.nodes.size();
+}
+
+}  // namespace resmgr

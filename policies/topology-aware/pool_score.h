@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/model/container.h"
+#include "policies/topology-aware/pool_tree.h"
+
+namespace resmgr {
+
+// What tells two pools apart, the strongest first. For each of them a pool has one number, and the
+// larger one is better. A pool's numbers do not depend on the other pools, and the last one is
+// different for every pool: comparing the first numbers that differ is a strict total order.
+enum class PoolRule : size_t {
+  kFits,            // it has the CPUs and the memory (1 or 0)
+  kIsolated,        // isolated CPUs that the pod asks for (1 or 0)
+  kAffinity,        // affinities: weight x 0.75^distance of the other containers, summed
+  kHints,           // locality hints: how well it meets them, multiplied
+  kSomeHints,       // the same over those hints that it meets at all
+  kMemoryHere,      // the memory fits in without nodes of larger pools (1 or 0)
+  kMemoryType,      // it has every type of memory that the pod asks for (1 or 0)
+  kMemoryLimit,     // the memory limit fits in, too (1 or 0)
+  kCpuLimit,        // room for the CPU limit of a Burstable container, up to that limit
+  kUnlimitedLevel,  // the level for Burstable containers without a CPU limit (1 or 0)
+  kFewerNodes,      // fewer memory nodes
+  kPriority,        // CPUs of the wanted priority, up to what is needed
+  kDeeper,          // deeper in the tree
+  kClassRoom,       // isolated: more of them; exclusive: more that can be granted; shared: fewer
+                    // containers of this pool
+  kSharedRoom,      // shared: more room
+  kFirst,           // lower id
+};
+inline constexpr size_t kPoolRules = static_cast<size_t>(PoolRule::kFirst) + 1;
+
+std::string_view ToString(PoolRule rule);  // "more room for its CPU limit", as a reason to win
+
+struct PoolScore {
+  int pool = 0;
+  std::array<int64_t, kPoolRules> keys{};
+
+  int64_t& operator[](PoolRule rule) { return keys[static_cast<size_t>(rule)]; }
+  int64_t operator[](PoolRule rule) const { return keys[static_cast<size_t>(rule)]; }
+};
+
+struct PoolComparison {
+  std::strong_ordering order;  // greater: the first pool is better
+  PoolRule rule;               // that decided
+};
+PoolComparison Compare(const PoolScore& a, const PoolScore& b);
+
+// Weights of other containers by pool (may be empty), in a unit in which all distances are whole.
+int64_t AffinityScore(const PoolTree& tree, int pool, const std::vector<int64_t>& weights);
+
+// In millionths. For CPUs: the part of the hint's that the pool has. For memory nodes: 1 at the
+// pool that the node belongs to, 0.9 for each level further up or down, 0 elsewhere; the mean over
+// the nodes.
+int64_t HintScore(const PoolTree& tree, int pool, const LocalityHint& hint);
+
+}  // namespace resmgr

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/pool_tree.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace resmgr {
+
+// A part of the machine that may become a pool.
+struct PoolTree::Group {
+  CpuSet cpus;
+  PoolLevel level = PoolLevel::kSystem;
+  std::string name;
+};
+
+// A group in the tree while that is built.
+struct PoolTree::Node {
+  Group group;
+  std::vector<size_t> children;
+};
+
+namespace {
+
+size_t Index(int id) {
+  return static_cast<size_t>(id);
+}
+
+}  // namespace
+
+std::string_view ToString(PoolLevel level) {
+  switch (level) {
+    case PoolLevel::kSystem:
+      return "system";
+    case PoolLevel::kPackage:
+      return "package";
+    case PoolLevel::kDie:
+      return "die";
+    case PoolLevel::kNuma:
+      return "numa";
+    case PoolLevel::kL3:
+      return "l3";
+  }
+  return "";
+}
+
+MemoryTypes BitOf(MemoryType type) {
+  switch (type) {
+    case MemoryType::kDram:
+      return kDramBit;
+    case MemoryType::kPmem:
+      return kPmemBit;
+    case MemoryType::kHbm:
+      return kHbmBit;
+  }
+  return 0;
+}
+
+std::string NamesOf(MemoryTypes types) {
+  std::string names;
+  for (const MemoryType type : {MemoryType::kDram, MemoryType::kPmem, MemoryType::kHbm}) {
+    if ((types & BitOf(type)) == 0) continue;
+    if (!names.empty()) names += ',';
+    names += ToString(type);
+  }
+  return names;
+}
+
+namespace {
+
+template <typename Group>
+std::vector<Group> GroupsOf(const Machine& machine) {
+  std::vector<Group> groups;
+  for (size_t i = 0; i < machine.packages().size(); ++i)
+    groups.push_back({machine.packages()[i], PoolLevel::kPackage, fmt::format("socket #{}", i)});
+  std::vector<int> dies_in(machine.packages().size());
+  for (size_t i = 0; i < machine.dies().size(); ++i) {
+    const CpuSet& die = machine.dies()[i];
+    if (die.empty()) continue;
+    const int package = machine.FindCpu(die.First())->package;
+    const int in_package = dies_in[Index(package)]++;
+    groups.push_back({die, PoolLevel::kDie, fmt::format("die #{}/{}", package, in_package)});
+  }
+  for (const NumaNode& node : machine.nodes()) {
+    if (node.memory.value == 0) continue;
+    groups.push_back({node.cpus, PoolLevel::kNuma, fmt::format("NUMA node #{}", node.id)});
+  }
+  for (size_t i = 0; i < machine.l3_groups().size(); ++i)
+    groups.push_back({machine.l3_groups()[i], PoolLevel::kL3, fmt::format("L3 cache #{}", i)});
+  std::erase_if(groups, [](const Group& group) { return group.cpus.empty(); });
+  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
+    if (a.cpus.size() != b.cpus.size()) return a.cpus.size() > b.cpus.size();
+    if (a.level != b.level) return a.level < b.level;
+    return a.cpus.First() < b.cpus.First();
+  });
+  return groups;
+}
+
+// Other parts of the same kind inside the same pool, whether they become pools or not: a part that
+// is the only one divides nothing.
+int PartsInside(const Machine& machine, PoolLevel level, const CpuSet& cpus) {
+  const auto count = [&cpus](const std::vector<CpuSet>& parts) {
+    return static_cast<int>(std::count_if(parts.begin(), parts.end(), [&cpus](const CpuSet& part) {
+      return !part.empty() && part.IsSubsetOf(cpus);
+    }));
+  };
+  switch (level) {
+    case PoolLevel::kSystem:
+      return 1;
+    case PoolLevel::kPackage:
+      return count(machine.packages());
+    case PoolLevel::kDie:
+      return count(machine.dies());
+    case PoolLevel::kNuma:
+      return static_cast<int>(std::count_if(
+          machine.nodes().begin(), machine.nodes().end(),
+          [&](const NumaNode& node) { return !node.cpus.empty() && node.cpus.IsSubsetOf(cpus); }));
+    case PoolLevel::kL3:
+      return count(machine.l3_groups());
+  }
+  return 0;
+}
+
+}  // namespace
+
+PoolTree::PoolTree(const Machine& machine, const CpuSet& available, const CpuSet& reserved) {
+  std::vector<Node> nodes;
+  nodes.push_back({{machine.online(), PoolLevel::kSystem, "root"}, {}});
+  for (Group& group : GroupsOf<Group>(machine)) {
+    // A group as large as the machine is the root itself.
+    if (group.cpus == machine.online()) {
+      if (nodes[0].group.level == PoolLevel::kSystem) nodes[0].group = std::move(group);
+      continue;
+    }
+    size_t around = 0;
+    bool crosses = false;
+    for (bool deeper = true; deeper && !crosses;) {
+      deeper = false;
+      for (const size_t child : nodes[around].children) {
+        const CpuSet& cpus = nodes[child].group.cpus;
+        if (!cpus.Intersects(group.cpus)) continue;
+        deeper = group.cpus.IsSubsetOf(cpus);
+        crosses = !deeper;
+        if (deeper) around = child;
+        break;
+      }
+    }
+    if (crosses || nodes[around].group.cpus == group.cpus) continue;
+    if (PartsInside(machine, group.level, nodes[around].group.cpus) < 2) continue;
+    nodes[around].children.push_back(nodes.size());
+    nodes.push_back({std::move(group), {}});
+  }
+  std::vector<int> roots;
+  AddPools(nodes, 0, 0, roots);
+  for (Pool& pool : pools_) {
+    pool.cpus = extents_[Index(pool.id)] & available;
+    pool.reserved = pool.cpus & reserved;
+    pool.isolated = (pool.cpus & machine.isolated()) - reserved;
+    pool.sharable = pool.cpus - machine.isolated() - reserved;
+    pool.direct = pool.sharable;
+    for (const int child : pool.children)
+      pool.direct -= extents_[Index(child)];
+  }
+  AddMemory(machine);
+}
+
+void PoolTree::AddPools(std::vector<Node>& nodes, size_t node, int depth,
+                        std::vector<int>& siblings) {
+  std::vector<size_t>& below = nodes[node].children;
+  std::sort(below.begin(), below.end(), [&nodes](size_t a, size_t b) {
+    return nodes[a].group.cpus.First() < nodes[b].group.cpus.First();
+  });
+  Pool pool;
+  for (const size_t child : below)
+    AddPools(nodes, child, depth + 1, pool.children);
+  pool.id = static_cast<int>(pools_.size());
+  pool.depth = depth;
+  pool.level = nodes[node].group.level;
+  pool.name = nodes[node].group.name;
+  for (const int child : pool.children)
+    pools_[Index(child)].parent = pool.id;
+  max_depth_ = std::max(max_depth_, depth);
+  siblings.push_back(pool.id);
+  extents_.push_back(nodes[node].group.cpus);
+  pools_.push_back(std::move(pool));
+}
+
+void PoolTree::AddMemory(const Machine& machine) {
+  owners_.assign(static_cast<size_t>(machine.node_ids().Last() + 1), -1);
+  // First those with CPUs, then the others, which lie where the nearest of these lies.
+  for (const NumaNode& node : machine.nodes()) {
+    if (!node.cpus.empty()) AddMemoryNode(node, SmallestWith(node.cpus));
+  }
+  std::vector<int64_t> attached(machine.nodes().size());
+  for (const NumaNode& node : machine.nodes()) {
+    if (!node.cpus.empty()) continue;
+    const size_t column = Index(static_cast<int>(&node - machine.nodes().data()));
+    std::pair<int, int64_t> best = {std::numeric_limits<int>::max(), 0};
+    size_t nearest = machine.nodes().size();
+    for (size_t i = 0; i < machine.nodes().size(); ++i) {
+      const NumaNode& home = machine.nodes()[i];
+      if (home.cpus.empty() || home.memory.value == 0) continue;
+      const std::pair<int, int64_t> rank = {home.distances[column], attached[i]};
+      if (nearest != machine.nodes().size() && rank >= best) continue;
+      best = rank;
+      nearest = i;
+    }
+    if (nearest == machine.nodes().size()) {
+      AddMemoryNode(node, root());
+      continue;
+    }
+    attached[nearest] += node.memory.value;
+    AddMemoryNode(node, OwnerOf(machine.nodes()[nearest].id));
+  }
+  for (auto pool = pools_.rbegin(); pool != pools_.rend(); ++pool) {
+    const bool own = pool->memory_types != 0 || pool->parent < 0;
+    pool->memory_pool = own ? pool->id : at(pool->parent).memory_pool;
+  }
+}
+
+void PoolTree::AddMemoryNode(const NumaNode& node, int pool) {
+  owners_[Index(node.id)] = pool;
+  if (node.memory.value == 0) return;
+  const MemoryTypes type = BitOf(node.type);
+  for (int id = pool; id >= 0; id = at(id).parent) {
+    Pool& holder = pools_[Index(id)];
+    holder.memory_types |= type;
+    for (MemoryTypes types = 1; types < kMemoryTypeSets; ++types) {
+      if ((types & type) == 0) continue;
+      holder.nodes[types].Add(node.id);
+      holder.capacity[types] = holder.capacity[types] + node.memory;
+    }
+  }
+}
+
+int PoolTree::Find(std::string_view name) const {
+  const auto found = std::find_if(pools_.begin(), pools_.end(),
+                                  [name](const Pool& pool) { return pool.name == name; });
+  return found == pools_.end() ? -1 : found->id;
+}
+
+int PoolTree::SmallestWith(const CpuSet& cpus) const {
+  int smallest = root();
+  for (bool deeper = !cpus.empty(); deeper;) {
+    deeper = false;
+    for (const int child : at(smallest).children) {
+      if (!cpus.IsSubsetOf(extents_[Index(child)])) continue;
+      smallest = child;
+      deeper = true;
+      break;
+    }
+  }
+  return smallest;
+}
+
+bool PoolTree::IsAncestorOrSelf(int ancestor, int pool) const {
+  while (pool >= 0 && at(pool).depth > at(ancestor).depth)
+    pool = at(pool).parent;
+  return pool == ancestor;
+}
+
+int PoolTree::Distance(int a, int b) const {
+  if (at(a).depth > at(b).depth) std::swap(a, b);
+  return IsAncestorOrSelf(a, b) ? at(b).depth - at(a).depth : -1;
+}
+
+int PoolTree::OwnerOf(int node) const {
+  return node < 0 || Index(node) >= owners_.size() ? -1 : owners_[Index(node)];
+}
+
+}  // namespace resmgr

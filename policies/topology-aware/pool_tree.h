@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/units.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// From the coarsest to the finest.
+enum class PoolLevel { kSystem, kPackage, kDie, kNuma, kL3 };
+
+std::string_view ToString(PoolLevel level);  // "system", "package", "die", "numa", "l3"
+
+// Kinds of memory as bits, for sets of them.
+using MemoryTypes = unsigned;
+inline constexpr MemoryTypes kDramBit = 1;
+inline constexpr MemoryTypes kPmemBit = 2;
+inline constexpr MemoryTypes kHbmBit = 4;
+inline constexpr MemoryTypes kAllMemoryTypes = kDramBit | kPmemBit | kHbmBit;
+inline constexpr size_t kMemoryTypeSets = kAllMemoryTypes + 1;
+
+MemoryTypes BitOf(MemoryType type);
+std::string NamesOf(MemoryTypes types);  // "dram,pmem"
+
+// One pool: a part of the machine that containers are placed in. What never changes about it.
+struct Pool {
+  int id =
+      0;  // its place in PoolTree::pools(): children before parents, in the order of their CPUs
+  int parent = -1;  // -1: the root
+  int depth = 0;    // 0: the root
+  PoolLevel level = PoolLevel::kSystem;
+  std::string name{};  // "NUMA node #1"
+  std::vector<int> children{};
+
+  CpuSet cpus{};      // available ones, of all the kinds below
+  CpuSet sharable{};  // for shared and exclusive use
+  CpuSet isolated{};  // kernel's isolcpus, for exclusive use only
+  CpuSet reserved{};  // never exclusive
+  CpuSet direct{};    // sharable ones that are in none of the children
+
+  // Memory nodes of it and of all below it, by the set of their types.
+  std::array<NodeSet, kMemoryTypeSets> nodes{};
+  std::array<Bytes, kMemoryTypeSets> capacity{};
+  MemoryTypes memory_types = 0;  // those that `nodes` has
+  // The nearest pool with memory, itself or an ancestor: an L3 group has none of its own.
+  int memory_pool = 0;
+};
+
+// The pools of a machine, after its packages, dies, NUMA nodes and L3 groups, each only where it
+// divides what it lies in. Groups nest by their CPUs and not by their names, so NUMA nodes may hold
+// packages; groups that overlap without nesting are left out. NUMA nodes without memory are no
+// pools: their CPUs belong to the pool around them. Memory-only nodes belong to the nearest node
+// with CPUs and memory, by that node's own distances (they may be asymmetric), the one with the
+// least attached memory first among equals. Immutable.
+class PoolTree {
+ public:
+  PoolTree(const Machine& machine, const CpuSet& available, const CpuSet& reserved);
+
+  const std::vector<Pool>& pools() const { return pools_; }
+  const Pool& at(int id) const { return pools_[static_cast<size_t>(id)]; }
+  int root() const { return static_cast<int>(pools_.size()) - 1; }
+  size_t size() const { return pools_.size(); }
+  int max_depth() const { return max_depth_; }
+
+  // -1 when there is none.
+  int Find(std::string_view name) const;
+  // The smallest pool that has all these CPUs of the machine; the root if none has.
+  int SmallestWith(const CpuSet& cpus) const;
+  bool IsAncestorOrSelf(int ancestor, int pool) const;
+  // 0 for the same pool, 1 for parent and child, ...; -1 for pools beside each other.
+  int Distance(int a, int b) const;
+  // The pool that a memory node belongs to; -1 for an unknown node.
+  int OwnerOf(int node) const;
+
+ private:
+  struct Group;
+  struct Node;
+  void AddPools(std::vector<Node>& nodes, size_t node, int depth, std::vector<int>& siblings);
+  void AddMemory(const Machine& machine);
+  void AddMemoryNode(const NumaNode& node, int pool);
+
+  std::vector<Pool> pools_;
+  std::vector<CpuSet> extents_;  // all online CPUs of each pool
+  std::vector<int> owners_;      // by memory node
+  int max_depth_ = 0;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/preferences.h"
+
+#include <algorithm>
+
+#include <fnmatch.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/config/yaml_reader.h"
+#include "pkg/kube/annotations.h"
+
+namespace resmgr {
+namespace {
+
+constexpr std::string_view kOldDomain = "cri-resource-manager.intel.com";
+constexpr std::string_view kNewDomain = "resource-policy.nri.io";
+constexpr int64_t kMaxColdStartSeconds = 3600;
+
+const ConfigNode* Member(const ConfigNode& node, std::string_view key) {
+  for (const ConfigNode::Entry& entry : node.entries) {
+    if (entry.key == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+// The annotations for one container, one key after the other.
+class Reader {
+ public:
+  Reader(const Pod& pod, std::string_view container, std::vector<std::string>& notes)
+      : pod_(pod), container_(container), notes_(notes) {}
+
+  void Bool(std::string_view key, std::optional<bool>& target) {
+    const ConfigNode value = Find(key);
+    if (value.kind == ConfigNode::Kind::kNull) return;
+    const std::optional<bool> parsed =
+        value.kind == ConfigNode::Kind::kScalar ? ParseBool(value.text) : std::nullopt;
+    if (parsed) {
+      target = parsed;
+    } else {
+      Ignore(key, "not true or false");
+    }
+  }
+  void Bool(std::string_view key, bool& target) {
+    std::optional<bool> value;
+    Bool(key, value);
+    target = value.value_or(target);
+  }
+  template <typename T, typename Parse>
+  void Word(std::string_view key, std::optional<T>& target, const Parse& parse) {
+    const ConfigNode value = Find(key);
+    if (value.kind == ConfigNode::Kind::kNull) return;
+    const std::optional<T> parsed =
+        value.kind == ConfigNode::Kind::kScalar ? parse(value.text) : std::nullopt;
+    if (parsed) {
+      target = parsed;
+    } else {
+      Ignore(key, "unknown value");
+    }
+  }
+
+  // The value for this container; kNull when there is none.
+  ConfigNode Find(std::string_view key) {
+    if (const auto scoped = FindAnnotation(pod_.annotations, key, container_)) {
+      return Parse(key, scoped->value);
+    }
+    const auto old = pod_.annotations.find(fmt::format("{}/{}", kOldDomain, key));
+    if (old == pod_.annotations.end()) return {};
+    const ConfigNode value = Parse(key, old->second);
+    if (value.kind != ConfigNode::Kind::kMap) return value;
+    const ConfigNode* const own = Member(value, container_);
+    return own == nullptr ? ConfigNode{} : *own;
+  }
+
+  void Ignore(std::string_view key, std::string_view why) {
+    notes_.push_back(fmt::format("annotation {} ignored: {}", key, why));
+  }
+
+ private:
+  ConfigNode Parse(std::string_view key, std::string_view text) {
+    StatusOr<ConfigNode> value = ParseYaml(text, key);
+    if (value.ok()) return *std::move(value);
+    Ignore(key, "not readable");
+    return {};
+  }
+
+  const Pod& pod_;
+  const std::string_view container_;
+  std::vector<std::string>& notes_;
+};
+
+std::vector<std::string> Texts(const ConfigNode& node) {
+  std::vector<std::string> texts;
+  if (node.kind == ConfigNode::Kind::kScalar) texts.push_back(node.text);
+  for (const ConfigNode& item : node.items)
+    texts.push_back(item.text);
+  return texts;
+}
+
+std::optional<HintFilter::Paths> ReadPaths(Reader& reader, std::string_view key) {
+  const ConfigNode value = reader.Find(key);
+  if (value.kind == ConfigNode::Kind::kNull) return std::nullopt;
+  const ConfigNode* const paths = Member(value, "paths");
+  if (paths == nullptr) {
+    reader.Ignore(key, "it needs a list of paths");
+    return std::nullopt;
+  }
+  const ConfigNode* const type = Member(value, "type");
+  return HintFilter::Paths{type != nullptr && type->text == "glob", Texts(*paths)};
+}
+
+void ReadHintSources(Reader& reader, HintFilter& filter) {
+  constexpr std::string_view kKey = "topologyhints";
+  const ConfigNode value = reader.Find(kKey);
+  if (value.kind == ConfigNode::Kind::kNull) return;
+  std::vector<std::string> words;
+  for (const std::string& text : Texts(value)) {
+    for (const std::string_view word : Split(text, ','))
+      words.emplace_back(Trim(word));
+  }
+  filter.mounts = filter.devices = filter.pod_resources = false;
+  for (const std::string& word : words) {
+    const bool all = word == "all" || ParseBool(word).value_or(false);
+    filter.mounts |= all || word == "mounts";
+    filter.devices |= all || word == "devices";
+    filter.pod_resources |= all || word == "pod-resources";
+  }
+}
+
+// "90s", "2m", "1h"; 0 for anything else.
+int64_t ParseSeconds(std::string_view text) {
+  if (text.empty()) return 0;
+  const int64_t unit = text.back() == 'h' ? 3600 : text.back() == 'm' ? 60 : 1;
+  if (unit == 1 && text.back() != 's') return 0;
+  const int64_t count = ParseInt(text.substr(0, text.size() - 1)).value_or(0);
+  return count > kMaxColdStartSeconds ? 0 : count * unit;
+}
+
+void ReadColdStart(Reader& reader, Preferences& preferences) {
+  constexpr std::string_view kKey = "cold-start";
+  const ConfigNode value = reader.Find(kKey);
+  if (value.kind == ConfigNode::Kind::kNull) return;
+  const ConfigNode* const duration = Member(value, "duration");
+  const int64_t seconds = duration == nullptr ? 0 : ParseSeconds(duration->text);
+  if (seconds <= 0 || seconds > kMaxColdStartSeconds) {
+    reader.Ignore(kKey, "it needs a duration of 1s to 1h");
+    return;
+  }
+  preferences.cold_start = true;
+  preferences.notes.push_back("cold-start has no effect: all memory is there from the start");
+}
+
+bool Fits(const HintFilter::Paths& paths, std::string_view path) {
+  return std::any_of(paths.paths.begin(), paths.paths.end(), [&](const std::string& pattern) {
+    if (!paths.glob) return path.starts_with(pattern);
+    return fnmatch(pattern.c_str(), std::string(path).c_str(), 0) == 0;
+  });
+}
+
+bool AnyOfOurs(const StringMap& annotations) {
+  return std::any_of(annotations.begin(), annotations.end(), [](const auto& annotation) {
+    return annotation.first.find(kOldDomain) != std::string::npos ||
+           annotation.first.find(kNewDomain) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+std::optional<MemoryTypes> ParseMemoryTypes(std::string_view text) {
+  MemoryTypes types = 0;
+  for (const std::string_view part : Split(text, ',')) {
+    const std::string word = ToLower(Trim(part));
+    if (word == "dram") {
+      types |= kDramBit;
+    } else if (word == "pmem") {
+      types |= kPmemBit;
+    } else if (word == "hbm") {
+      types |= kHbmBit;
+    } else if (word == "mixed") {
+      types |= kDramBit | kPmemBit;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return types;
+}
+
+bool HintFilter::Accepts(std::string_view source) const {
+  const size_t space = source.find(' ');
+  const std::string_view kind = source.substr(0, space);
+  const std::string_view path = space == std::string_view::npos ? "" : source.substr(space + 1);
+  if (kind == "mount" && !mounts) return false;
+  if (kind == "device" && !devices) return false;
+  if (kind == "pod-resource" && !pod_resources) return false;
+  if (deny && Fits(*deny, path)) return false;
+  return !allow || Fits(*allow, path);
+}
+
+Preferences ReadPreferences(const Pod& pod, std::string_view container_name) {
+  Preferences preferences;
+  if (!AnyOfOurs(pod.annotations)) return preferences;
+  Reader reader(pod, container_name, preferences.notes);
+  reader.Bool("prefer-shared-cpus", preferences.shared);
+  reader.Bool("prefer-isolated-cpus", preferences.isolated);
+  reader.Bool("prefer-reserved-cpus", preferences.reserved);
+  reader.Bool("require-isolated-cpus", preferences.require_isolated);
+  reader.Bool("hide-hyperthreads", preferences.hide_hyperthreads);
+  reader.Bool("pick-resources-by-hints", preferences.pick_by_hints);
+  reader.Bool("cpu.preserve", preferences.preserve_cpus);
+  reader.Bool("memory.preserve", preferences.preserve_memory);
+  reader.Bool("allow-rebalance", preferences.allow_rebalance);
+  reader.Bool("strict.topologyhints", preferences.hints.strict);
+  reader.Word("memory-type", preferences.memory_types, ParseMemoryTypes);
+  reader.Word("unlimited-burstable", preferences.unlimited_burstable, ParsePoolLevel);
+  // "default" is what the configuration says, as without the annotation.
+  constexpr std::string_view kPriority = "prefer-cpu-priority";
+  if (reader.Find(kPriority).text != "default") {
+    reader.Word(kPriority, preferences.priority, ParseCpuPriority);
+  }
+  ReadHintSources(reader, preferences.hints);
+  preferences.hints.allow = ReadPaths(reader, "allow.topologyhints");
+  preferences.hints.deny = ReadPaths(reader, "deny.topologyhints");
+  ReadColdStart(reader, preferences);
+  for (const std::string_view key : {"scheduling-class", "cpu-class", "rdtclass", "blockioclass",
+                                     "toptierlimit", "irq-affinity"}) {
+    if (reader.Find(key).kind != ConfigNode::Kind::kNull) reader.Ignore(key, "no such controller");
+  }
+  return preferences;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/config/config_node.h"
+#include "pkg/model/container.h"
+#include "pkg/model/pod.h"
+#include "policies/topology-aware/options.h"
+#include "policies/topology-aware/pool_tree.h"
+
+namespace resmgr {
+
+// Which of a container's locality hints count, by the path of what they come from.
+struct HintFilter {
+  struct Paths {
+    bool glob = false;  // else prefixes
+    std::vector<std::string> paths{};
+  };
+  bool mounts = true;
+  bool devices = true;
+  bool pod_resources = true;
+  bool strict = false;  // a hint that the pool cannot follow refuses the container
+  std::optional<Paths> allow{};
+  std::optional<Paths> deny{};  // asked first
+
+  // For a hint's source, "device /dev/sda" or "mount /data".
+  bool Accepts(std::string_view source) const;
+};
+
+// What a pod's annotations say about the placement of one of its containers. What they do not say
+// is empty.
+struct Preferences {
+  std::optional<bool> shared{};
+  std::optional<bool> isolated{};
+  std::optional<bool> reserved{};
+  bool require_isolated = false;
+  bool hide_hyperthreads = false;
+  bool pick_by_hints = false;
+  bool preserve_cpus = false;
+  bool preserve_memory = false;
+  bool allow_rebalance = false;  // of exclusive CPUs
+  std::optional<CpuPriority> priority{};
+  std::optional<PoolLevel> unlimited_burstable{};
+  std::optional<MemoryTypes> memory_types{};
+  bool cold_start = false;
+  HintFilter hints{};
+  // Annotations that could not be read, or that have no effect here, one sentence each.
+  std::vector<std::string> notes{};
+};
+
+// Reads them in the scopes and domains of pkg/kube/annotations.h, and then in the old form of
+// cri-resource-manager, "cri-resource-manager.intel.com/KEY" with a value for the pod or a map from
+// containers to values. Anybody who may create pods may write anything there: what cannot be read
+// is noted and has no effect.
+Preferences ReadPreferences(const Pod& pod, std::string_view container_name);
+
+// A list of dram, pmem, hbm and mixed (dram and pmem).
+std::optional<MemoryTypes> ParseMemoryTypes(std::string_view text);
+
+}  // namespace resmgr

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "pkg/model/plan.h"
+#include "policies/topology-aware/grant_book.h"
+#include "policies/topology-aware/placer.h"
+
+namespace resmgr {
+
+// Whether two placements are the same in everything, the words included.
+bool SamePlacement(const Placement& a, const Placement& b);
+
+// Takes over containers that exist. Nobody moves whose place is legal:
+//   1. who carries a pool's name (a placement of ours) keeps pool, exclusive CPUs and memory,
+//      exclusive ones first;
+//   2. who only carries CPUs and memory (after a loss of state, from another policy) is taken for
+//      what its needs say: on exactly so many CPUs as it is entitled to, nobody else's, they are
+//      its own; else it shares the smallest pool that has its CPUs;
+//   3. the others are placed like new ones, only that nobody can be refused: without room they
+//      share.
+class Reconciler {
+ public:
+  // Forgets what the book has. Both must outlive it.
+  Reconciler(GrantBook& book, const Placer& placer);
+
+  // `wish` without its affinities counts here; pod and container must stay until Run returns.
+  void Add(const Pod& pod, const Container& container, Wish wish);
+
+  // What changed. `wish_again` makes the wish of a container that is placed anew, when the others
+  // have their grants already.
+  Plan Run(const std::function<Wish(const Pod&, const Container&)>& wish_again);
+
+ private:
+  struct Entry {
+    const Pod* pod;
+    const Container* container;
+    Wish wish;
+    bool placed = false;
+  };
+
+  void AdoptKnown(Entry& entry, bool exclusive);
+  void AdoptFound(Entry& entry, bool exclusive, const CpuSet& crowded);
+  bool Adopt(Entry& entry, int pool, const CpuSet& exclusive, std::string reason);
+  bool AdoptUnpooled(Entry& entry, const std::string& reason);
+  CpuSet OwnCpus(const Entry& entry, const CpuSet& crowded) const;
+  CpuSet WithHidden(const Entry& entry, const CpuSet& visible) const;
+  bool Grantable(const CpuSet& cpus) const;
+  void AdoptMemory(Grant& grant, const Placement& present) const;
+  void PlaceAnew(Entry& entry, const Wish& wish);
+  void MoveFromEmptyPools();
+
+  GrantBook& book_;
+  const Placer& placer_;
+  std::map<ContainerKey, Grant> former_;  // what the book had, for explanations
+  std::vector<Entry> entries_;
+};
+
+}  // namespace resmgr

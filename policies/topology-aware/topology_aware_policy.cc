@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/topology_aware_policy.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "policies/topology-aware/affinity.h"
+#include "policies/topology-aware/reconciler.h"
+
+namespace resmgr {
+namespace {
+
+// Weight of the affinity that colocate-pods and colocate-namespaces imply.
+constexpr int kColocationWeight = 10;
+
+Status ForContainer(const Status& status, const Pod& pod, const Container& container) {
+  return Annotate(status, fmt::format("container {}", FullName(pod, container.name)));
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Policy>> TopologyAwarePolicy::Create(const PolicyContext& context) {
+  RESMGR_ASSIGN_OR_RETURN(const TopologyAwareOptions options,
+                          ReadTopologyAwareOptions(context.section));
+  if ((context.available - context.machine.isolated() - context.reserved).empty()) {
+    return InvalidArgument(
+        "policy topology-aware: of the available CPUs ({}) none is left for containers without "
+        "the isolated ({}) and the reserved ones ({})",
+        context.available.ToString(), context.machine.isolated().ToString(),
+        context.reserved.ToString());
+  }
+  return std::unique_ptr<Policy>(new TopologyAwarePolicy(context, options));
+}
+
+TopologyAwarePolicy::TopologyAwarePolicy(const PolicyContext& context,
+                                         const TopologyAwareOptions& options)
+    : options_(options),
+      book_(context.machine, context.available, context.reserved, options.pin_cpu),
+      placer_(book_) {}
+
+StatusOr<Plan> TopologyAwarePolicy::Reconcile(const Snapshot& snapshot) {
+  Reconciler reconciler(book_, placer_);
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+    reconciler.Add(pod, container, MakeWish(snapshot, pod, container));
+  });
+  return reconciler.Run([&](const Pod& pod, const Container& container) {
+    return MakeWish(snapshot, pod, container);
+  });
+}
+
+StatusOr<Plan> TopologyAwarePolicy::Allocate(const Snapshot& snapshot, const Pod& pod,
+                                             const Container& container,
+                                             const Container* predecessor) {
+  const CpuSet before = book_.cpus().exclusive();
+  const Wish wish = MakeWish(snapshot, pod, container);
+  std::optional<Grant> inherited;
+  if (predecessor != nullptr) inherited = book_.Take(predecessor->key);
+  StatusOr<Grant> grant = PlaceLikeFormer(wish, predecessor);
+  if (!grant.ok()) {
+    if (inherited) book_.Give(predecessor->key, *std::move(inherited));
+    return ForContainer(grant.status(), pod, container);
+  }
+  book_.Give(container.key, *std::move(grant));
+  return MakePlan(before, {container.key});
+}
+
+StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& pod,
+                                           const Container& container) {
+  const CpuSet before = book_.cpus().exclusive();
+  const Wish wish = MakeWish(snapshot, pod, container);
+  std::optional<Grant> held = book_.Take(container.key);
+  StatusOr<Grant> grant = held ? Resize(wish, *held) : placer_.Place(wish);
+  if (!grant.ok()) {
+    if (held) book_.Give(container.key, *std::move(held));
+    return ForContainer(grant.status(), pod, container);
+  }
+  book_.Give(container.key, *std::move(grant));
+  Plan plan = MakePlan(before, {container.key});
+  std::erase_if(plan.changes, [&](const PlacementChange& change) {
+    return change.key == container.key && SamePlacement(change.placement, container.placement);
+  });
+  return plan;
+}
+
+StatusOr<Plan> TopologyAwarePolicy::Release(const Snapshot&, ContainerKey key) {
+  const CpuSet before = book_.cpus().exclusive();
+  book_.Take(key);
+  return MakePlan(before, {});
+}
+
+StatusOr<Plan> TopologyAwarePolicy::Rebalance(const Snapshot& snapshot) {
+  const CpuSet before = book_.cpus().exclusive();
+  std::set<ContainerKey> moved;
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+    std::optional<Grant> held = book_.Take(container.key);
+    if (!held) return;
+    std::optional<Grant> better = FindBetter(MakeWish(snapshot, pod, container), *held);
+    if (better) moved.insert(container.key);
+    book_.Give(container.key, better ? *std::move(better) : *std::move(held));
+  });
+  return MakePlan(before, std::move(moved));
+}
+
+std::optional<Grant> TopologyAwarePolicy::FindBetter(const Wish& wish, const Grant& held) const {
+  if (!held.exclusive.empty() && !wish.may_move) return std::nullopt;
+  StatusOr<Grant> fresh = placer_.Place(wish);
+  if (!fresh.ok()) return std::nullopt;
+  if (held.need.cpu_class != wish.need.cpu_class) {
+    // It has less than it is entitled to, for want of room when it was placed.
+    if (fresh->need.cpu_class != wish.need.cpu_class) return std::nullopt;
+    return *std::move(fresh);
+  }
+  if (fresh->pool == held.pool) return std::nullopt;
+  const PoolComparison compared =
+      Compare(placer_.Score(wish, fresh->pool), placer_.Score(wish, held.pool));
+  // More room alone is no reason to move.
+  if (compared.order <= 0 || compared.rule >= PoolRule::kClassRoom) return std::nullopt;
+  fresh->reason += "; moved there to improve its place";
+  return *std::move(fresh);
+}
+
+Wish TopologyAwarePolicy::MakeWish(const Snapshot& snapshot, const Pod& pod,
+                                   const Container& container) const {
+  const Preferences preferences = ReadPreferences(pod, container.name);
+  Wish wish;
+  wish.need = DecideNeed(pod, container, preferences, options_, !book_.reserved().empty());
+  std::string note;
+  wish.affinities = WeighAffinities(snapshot, pod, container, note);
+  for (const LocalityHint& hint : container.hints) {
+    if (preferences.hints.Accepts(hint.source)) wish.hints.push_back(hint);
+  }
+  wish.strict_hints = preferences.hints.strict;
+  wish.pick_by_hints = preferences.pick_by_hints;
+  wish.may_move = preferences.allow_rebalance;
+  for (const std::string& text : preferences.notes)
+    wish.need.why += fmt::format(" ({})", text);
+  if (!note.empty()) wish.need.why += fmt::format(" ({})", note);
+  return wish;
+}
+
+// Sums the weights of other containers' pools; empty when there is nothing to weigh.
+std::vector<int64_t> TopologyAwarePolicy::WeighAffinities(const Snapshot& snapshot, const Pod& pod,
+                                                          const Container& container,
+                                                          std::string& note) const {
+  StatusOr<std::vector<Affinity>> read = ReadAffinities(pod.annotations, container.name);
+  if (!read.ok()) note = fmt::format("affinities ignored: {}", Message(read.status()));
+  const std::vector<Affinity> affinities = read.ok() ? *std::move(read) : std::vector<Affinity>();
+  const bool implied =
+      affinities.empty() && (options_.colocate_pods || options_.colocate_namespaces);
+  if (affinities.empty() && !implied) return {};
+  std::vector<int64_t> weights(book_.tree().size());
+  snapshot.ForEachContainer([&](const Pod& other_pod, const Container& other) {
+    const Grant* const grant = other.key == container.key ? nullptr : book_.Find(other.key);
+    if (grant == nullptr || grant->need.cpu_class == CpuClass::kPreserved) return;
+    int64_t& weight = weights[static_cast<size_t>(grant->pool)];
+    for (const Affinity& affinity : affinities) {
+      if (affinity.Meets(pod, other_pod, other)) weight += affinity.weight;
+    }
+    if (!implied) return;
+    if (options_.colocate_pods && other_pod.id == pod.id) weight += kColocationWeight;
+    if (options_.colocate_namespaces && other_pod.namespace_name == pod.namespace_name) {
+      weight += kColocationWeight;
+    }
+  });
+  return weights;
+}
+
+// An earlier attempt of the container had a place, which is best if it still suits.
+StatusOr<Grant> TopologyAwarePolicy::PlaceLikeFormer(const Wish& wish,
+                                                     const Container* predecessor) const {
+  if (predecessor == nullptr) return placer_.Place(wish);
+  const Placement& former = predecessor->placement;
+  Wish preferring = wish;
+  preferring.preferred = {former.exclusive};
+  const bool pooled =
+      wish.need.cpu_class == CpuClass::kShared || wish.need.cpu_class == CpuClass::kExclusive;
+  const int pool = pooled ? book_.tree().Find(former.pool) : -1;
+  if (pool >= 0) {
+    std::optional<Grant> grant = placer_.PlaceIn(preferring, pool);
+    if (grant) {
+      grant->reason =
+          fmt::format("{}: {}, where its former attempt was", wish.need.why, former.pool);
+      return *std::move(grant);
+    }
+  }
+  return placer_.Place(preferring);
+}
+
+// Its own grant is taken out of the book.
+StatusOr<Grant> TopologyAwarePolicy::Resize(const Wish& wish, const Grant& held) const {
+  const Machine& machine = book_.machine();
+  Wish near = wish;
+  // What it has, then what is nearest to that.
+  near.preferred = {held.exclusive, machine.WithSiblings(held.exclusive)};
+  CpuSet caches;
+  for (const CpuSet& group : machine.l3_groups()) {
+    if (group.Intersects(held.exclusive)) caches |= group;
+  }
+  near.preferred.push_back(caches);
+  StatusOr<Grant> grant = placer_.PlaceNear(near, held.pool);
+  if (!grant.ok()) return grant;
+  const bool same_place = grant->pool == held.pool && grant->exclusive == held.exclusive &&
+                          grant->need.cpu_class == held.need.cpu_class;
+  if (same_place) {
+    grant->reason = held.reason;
+    grant->candidates = held.candidates;
+    // Memory stays in its zone as long as it fits there.
+    if (held.zone && grant->types == held.types &&
+        book_.memory().Free(*held.zone) >= grant->need.memory) {
+      grant->zone = held.zone;
+    }
+  }
+  return grant;
+}
+
+Plan TopologyAwarePolicy::MakePlan(const CpuSet& before, std::set<ContainerKey> keys) {
+  const std::vector<ContainerKey> widened = book_.WidenMemory();
+  keys.insert(widened.begin(), widened.end());
+  book_.AddSharersOf(before, keys);
+  Plan plan;
+  plan.changes.reserve(keys.size());
+  for (const ContainerKey key : keys)
+    plan.changes.push_back({key, book_.PlacementOf(*book_.Find(key))});
+  return plan;
+}
+
+PolicyFactory TopologyAwarePolicyFactory() {
+  return {
+      .name = "topology-aware",
+      .description =
+          "containers by packages, dies, NUMA nodes, L3 caches and memory, with CPUs of "
+          "their own or shared ones of their pool",
+      .create = TopologyAwarePolicy::Create,
+      .check_section =
+          [](const ConfigNode& section) { return ReadTopologyAwareOptions(&section).status(); },
+  };
+}
+
+}  // namespace resmgr

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/policy/policy.h"
+#include "pkg/policy/registry.h"
+#include "policies/topology-aware/grant_book.h"
+#include "policies/topology-aware/options.h"
+#include "policies/topology-aware/placer.h"
+
+namespace resmgr {
+
+// Places containers by the machine's tree of packages, dies, NUMA nodes and L3 caches: each in the
+// pool that suits it best, on CPUs of its own, on the pool's shared set, or both. Rules, options,
+// annotations and differences from cri-resource-manager and nri-plugins: README.md beside this
+// file.
+//
+// Placements carry all that it must know again after a restart: the pool's name, the exclusive
+// CPUs, the memory nodes.
+class TopologyAwarePolicy : public Policy {
+ public:
+  // InvalidArgument when the section is wrong or the CPUs leave none to share.
+  static StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context);
+
+  std::string_view name() const override { return "topology-aware"; }
+  StatusOr<Plan> Reconcile(const Snapshot& snapshot) override;
+  StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod, const Container& container,
+                          const Container* predecessor) override;
+  StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod,
+                        const Container& container) override;
+  StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
+  StatusOr<Plan> Rebalance(const Snapshot& snapshot) override;
+  std::vector<std::string> Explain(ContainerKey key) const override;
+  bool WantsHints() const override { return true; }
+  std::vector<Zone> Zones(const Snapshot& snapshot) const override;
+
+ private:
+  TopologyAwarePolicy(const PolicyContext& context, const TopologyAwareOptions& options);
+
+  Wish MakeWish(const Snapshot& snapshot, const Pod& pod, const Container& container) const;
+  std::vector<int64_t> WeighAffinities(const Snapshot& snapshot, const Pod& pod,
+                                       const Container& container, std::string& note) const;
+  StatusOr<Grant> PlaceLikeFormer(const Wish& wish, const Container* predecessor) const;
+  StatusOr<Grant> Resize(const Wish& wish, const Grant& held) const;
+  // A grant that is better than the one held, which is taken out of the book.
+  std::optional<Grant> FindBetter(const Wish& wish, const Grant& held) const;
+  // Everything that changed since `before`, and these containers.
+  Plan MakePlan(const CpuSet& before, std::set<ContainerKey> keys);
+
+  const TopologyAwareOptions options_;
+  GrantBook book_;
+  const Placer placer_;
+};
+
+PolicyFactory TopologyAwarePolicyFactory();
+
+}  // namespace resmgr

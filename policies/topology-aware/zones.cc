@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/topology_aware_policy.h"
+
+namespace resmgr {
+
+std::vector<Zone> TopologyAwarePolicy::Zones(const Snapshot&) const {
+  std::vector<Zone> zones;
+  const PoolTree& tree = book_.tree();
+  // Parents first, for a reader.
+  for (auto pool = tree.pools().rbegin(); pool != tree.pools().rend(); ++pool) {
+    zones.push_back({
+        .name = pool->name,
+        .parent = pool->parent < 0 ? "" : tree.at(pool->parent).name,
+        .kind = std::string(ToString(pool->level)),
+        .cpus = pool->cpus,
+        .exclusive = pool->cpus & book_.cpus().exclusive(),
+        .shared = book_.cpus().SharedSet(pool->id),
+        .mems = tree.at(pool->memory_pool).nodes[kAllMemoryTypes],
+        .shared_request = MilliCpu{book_.cpus().OwnShared(pool->id)},
+        .memory_capacity = tree.at(pool->memory_pool).capacity[kAllMemoryTypes],
+        .memory_used = book_.memory().Within(pool->memory_pool),
+        .containers = book_.cpus().Members(pool->id),
+    });
+  }
+  if (book_.reserved().empty()) return zones;
+  const Pool& around = tree.at(book_.reserved_pool());
+  zones.push_back({.name = std::string(kReservedPool),
+                   .parent = around.name,
+                   .cpus = book_.reserved(),
+                   .shared = book_.reserved(),
+                   .mems = tree.at(around.memory_pool).nodes[kAllMemoryTypes],
+                   .shared_request = MilliCpu{book_.reserved_used()},
+                   .containers = book_.reserved_members()});
+  return zones;
+}
+
+std::vector<std::string> TopologyAwarePolicy::Explain(ContainerKey key) const {
+  const Grant* const grant = book_.Find(key);
+  if (grant == nullptr) return {};
+  std::vector<std::string> lines;
+  const PoolScore* best = nullptr;
+  for (const PoolScore& candidate : grant->candidates) {
+    const std::string& name = book_.tree().at(candidate.pool).name;
+    if (best == nullptr) {
+      best = &candidate;
+      lines.push_back(fmt::format("{}: the best", name));
+      continue;
+    }
+    const PoolRule rule = Compare(*best, candidate).rule;
+    lines.push_back(fmt::format("{}: behind {} by: {} ({} against {})", name,
+                                book_.tree().at(best->pool).name, ToString(rule), candidate[rule],
+                                (*best)[rule]));
+  }
+  return lines;
+}
+
+}  // namespace resmgr

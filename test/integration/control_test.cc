@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon under change: an agent's configuration, cri-resmgr-ctl, SIGHUP, restarts; before a
+// fake runtime with containers that run.
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <grpcpp/grpcpp.h>
+#include <nlohmann/json.hpp>
+
+#include "cmd/cri-resmgr-ctl/cli.h"
+#include "pkg/api/config.grpc.pb.h"
+#include "test/integration/daemon_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kStatic = "Active: static\nReservedResources: {CPU: 1}\n";
+
+class ControlTest : public DaemonTest {
+ protected:
+  struct Shown {
+    int exit_code = 0;
+    std::string out;
+    std::string err;
+    Json json() const { return Json::parse(out, nullptr, false); }
+  };
+
+  // cri-resmgr-ctl as it is typed.
+  Shown Ctl(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {"cri-resmgr-ctl", "-socket", Path("admin.sock")});
+    std::vector<const char*> argv;
+    for (const std::string& argument : arguments)
+      argv.push_back(argument.c_str());
+    std::ostringstream out;
+    std::ostringstream err;
+    Shown shown;
+    shown.exit_code =
+        RunCli(static_cast<int>(argv.size()), argv.data(), "test", AllCommands(), out, err);
+    shown.out = out.str();
+    shown.err = err.str();
+    return shown;
+  }
+
+  // What an agent's push gets: the error's text, "" for accepted.
+  std::string SetConfig(const std::map<std::string, std::string>& data) const {
+    const auto channel =
+        grpc::CreateChannel("unix:" + Path("config.sock"), grpc::InsecureChannelCredentials());
+    const auto stub = v1::Config::NewStub(channel);
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    v1::SetConfigRequest request;
+    request.set_node_name("node");
+    request.mutable_config()->insert(data.begin(), data.end());
+    v1::SetConfigReply reply;
+    const grpc::Status status = stub->SetConfig(&context, request, &reply);
+    return status.ok() ? reply.error() : "no answer: " + status.error_message();
+  }
+
+  std::string PolicyInForce() const {
+    return Ctl({"status", "-o", "json"}).json().value("policy", "?");
+  }
+
+  std::string WriteFile(const std::string& name, const std::string& text) const {
+    std::ofstream(Path(name)) << text;
+    return Path(name);
+  }
+};
+
+// What is in force
+
+TEST_F(ControlTest, ShowsWhatTheDaemonHolds) {
+  StartBoth();
+  CriClient client = Relayed();
+  const Running exclusive = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  Run(client, MakeBurstablePod("b"), MakeBurstableContainer("side", {300}));
+
+  const Json status = Ctl({"status", "-o", "json"}).json();
+  EXPECT_EQ(status.value("policy", ""), "static");
+  EXPECT_EQ(status.value("runtime", ""), "connected");
+  EXPECT_EQ(status.value("containers", 0), 2);
+
+  const Json containers = Ctl({"containers", "-o", "json"}).json();
+  ASSERT_EQ(containers.size(), 2u);
+  const Json& first = containers[0];
+  EXPECT_EQ(first.at("id"), exclusive.container);
+  EXPECT_EQ(first.at("pod"), "g");
+  EXPECT_EQ(first.at("namespace"), "default");
+  EXPECT_EQ(first.at("name"), "main");
+  EXPECT_EQ(first.at("qos"), "Guaranteed");
+  EXPECT_EQ(first.at("state"), "running");
+  EXPECT_EQ(first.at("cpus"), CpusAtRuntime(exclusive.container).ToString());
+  EXPECT_EQ(first.at("exclusive"), first.at("cpus"));
+  EXPECT_EQ(first.at("shared"), "");
+  EXPECT_EQ(first.at("quota"), -1);
+  EXPECT_EQ(first.at("pool"), "exclusive");
+  EXPECT_EQ(first.at("policy"), "static");
+  EXPECT_EQ(containers[1].at("shares"), 307);
+
+  const Json pools = Ctl({"pools", "-o", "json"}).json();
+  EXPECT_EQ(pools[0].at("name"), "shared");
+  EXPECT_EQ(pools[0].at("containers"), Json({"default/b/side"}));
+
+  for (const char* what : {"g", "g/main", "default/g", "default/g/main"}) {
+    const Json explained = Ctl({"explain", what, "-o", "json"}).json();
+    ASSERT_EQ(explained.size(), 1u) << what;
+    EXPECT_EQ(explained[0].at("id"), exclusive.container);
+    EXPECT_EQ(explained[0].at("request"), 2000);
+    EXPECT_EQ(explained[0].at("settled"), true);
+  }
+  EXPECT_EQ(Ctl({"explain", exclusive.container.substr(0, 8)}).exit_code, 0);
+  EXPECT_EQ(Ctl({"explain", "nobody"}).exit_code, 1);
+  EXPECT_THAT(Ctl({"policies"}).out, HasSubstr("*  static"));
+  EXPECT_THAT(Ctl({"containers"}).out, HasSubstr("NAMESPACE"));
+  EXPECT_THAT(Ctl({"pools"}).out, HasSubstr("default/b/side"));
+  EXPECT_THAT(Ctl({"explain", "g"}).out, HasSubstr("Guaranteed pod with 2 whole CPUs"));
+  EXPECT_THAT(Ctl({"config", "show"}).out, HasSubstr("Active: static"));
+}
+
+TEST_F(ControlTest, SaysThatNoDaemonIsThere) {
+  const Shown shown = Ctl({"status"});
+  EXPECT_EQ(shown.exit_code, 2);
+  EXPECT_THAT(shown.err, HasSubstr("admin.sock"));
+}
+
+TEST_F(ControlTest, UnderTheNullPolicyNobodyLooks) {
+  StartRuntime();
+  StartDaemon(Flags({}));
+  EXPECT_EQ(PolicyInForce(), "null");
+  const Shown shown = Ctl({"containers"});
+  EXPECT_EQ(shown.exit_code, 1);
+  EXPECT_THAT(shown.err, HasSubstr("null policy"));
+}
+
+// Live changes
+
+TEST_F(ControlTest, AnAgentsConfigurationTakesRunningContainersOver) {
+  StartRuntime();
+  StartDaemon(Flags({}));
+  CriClient client = Relayed();
+  const Running guaranteed =
+      Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+  EXPECT_THAT(CpusAtRuntime(guaranteed.container), IsEmpty());
+
+  ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
+  // In force when the answer comes.
+  const CpuSet own = CpusAtRuntime(guaranteed.container);
+  EXPECT_EQ(own.size(), 2);
+  EXPECT_EQ(CpusAtRuntime(shared.container).size(), kCpus - 2);
+  EXPECT_FALSE(CpusAtRuntime(shared.container).Intersects(own));
+  EXPECT_EQ(PolicyInForce(), "static");
+
+  const Running later = Run(client, MakeGuaranteedPod("l"), MakeGuaranteedContainer("main", 3));
+  EXPECT_EQ(CpusAtRuntime(later.container).size(), 3);
+
+  ASSERT_EQ(SetConfig({{"policy", "Active: null"}}), "");
+  EXPECT_EQ(PolicyInForce(), "null");
+  for (const Running& running : {guaranteed, shared, later})
+    EXPECT_EQ(CpusAtRuntime(running.container).size(), kCpus) << "let go";
+
+  ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
+  EXPECT_EQ(CpusAtRuntime(guaranteed.container).size(), 2);
+  EXPECT_EQ(CpusAtRuntime(later.container).size(), 3);
+  EXPECT_EQ(CpusAtRuntime(shared.container).size(), kCpus - 5);
+}
+
+TEST_F(ControlTest, ABadConfigurationChangesNothingAndSaysWhy) {
+  StartBoth();
+  CriClient client = Relayed();
+  const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  const CpuSet before = CpusAtRuntime(running.container);
+  EXPECT_THAT(SetConfig({{"polcy", "x"}}), HasSubstr("polcy"));
+  EXPECT_THAT(SetConfig({{"policy", "Active: static\nAvailableResources: {CPU: 'cpuset:99'}"}}),
+              HasSubstr("99"));
+  EXPECT_THAT(SetConfig({{"policy", "Active: [static"}}), HasSubstr("agent key policy:"));
+  EXPECT_THAT(SetConfig({{"dump", "File: /no/such/directory/dump"}}), HasSubstr("/no/such"));
+  EXPECT_EQ(PolicyInForce(), "static");
+  EXPECT_EQ(CpusAtRuntime(running.container), before);
+  EXPECT_EQ(Ctl({"status", "-o", "json"}).json().value("config", ""), "the command line");
+}
+
+TEST_F(ControlTest, AMoveThatTheRuntimeRefusesBringsTheFormerConfigurationBack) {
+  StartRuntime();
+  StartDaemon(Flags({}));
+  CriClient client = Relayed();
+  const Running one = Run(client, MakeBestEffortPod("one"), MakeBestEffortContainer("main"));
+  Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
+  const CpuSet before = CpusAtRuntime(one.container);
+  runtime_.Script("UpdateContainerResources",
+                  {.times = 1, .error = grpc::Status(grpc::StatusCode::UNKNOWN, "disk on fire")});
+  const std::string error = SetConfig({{"policy",
+                                        "Active: static\nReservedResources: {CPU: 1}\n"
+                                        "AvailableResources: {CPU: 'cpuset:0-4'}"}});
+  EXPECT_THAT(error, HasSubstr("disk on fire"));
+  EXPECT_THAT(error, HasSubstr("default/"));
+  EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(one.container) == before; }));
+  EXPECT_THAT(Ctl({"config", "show"}).out, testing::Not(HasSubstr("0-4")));
+}
+
+TEST_F(ControlTest, ACheckTellsTheMovesAndMakesNone) {
+  StartBoth();
+  CriClient client = Relayed();
+  const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+  const CpuSet before = CpusAtRuntime(shared.container);
+  const std::string file =
+      WriteFile("next.yaml", "policy: {Active: static, AvailableResources: {CPU: 'cpuset:0-3'}}");
+  const Json preview = Ctl({"config", "check", file, "-o", "json"}).json();
+  ASSERT_EQ(preview.at("moves").size(), 1u);
+  EXPECT_EQ(preview.at("moves")[0].at("container"), "default/s/main");
+  EXPECT_EQ(preview.at("moves")[0].at("to").at("cpus"), "0-3");
+  EXPECT_EQ(CpusAtRuntime(shared.container), before);
+
+  const Shown set = Ctl({"config", "set", file});
+  EXPECT_EQ(set.exit_code, 0) << set.err;
+  EXPECT_EQ(CpusAtRuntime(shared.container).ToString(), "0-3");
+
+  WriteFile("next.yaml", "policy: {Active: statc}");
+  const Shown wrong = Ctl({"config", "set", file});
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("next.yaml:1"));
+}
+
+TEST_F(ControlTest, AForcedConfigurationIsNotReplaced) {
+  StartRuntime();
+  const std::string file = WriteFile("forced.yaml", "policy: {Active: static}");
+  StartDaemon(Flags({"-force-config", file}));
+  EXPECT_THAT(SetConfig({{"policy", "Active: null"}}), HasSubstr("-force-config"));
+  EXPECT_EQ(PolicyInForce(), "static");
+}
+
+TEST_F(ControlTest, TheCommandLineWinsOverTheAgent) {
+  StartRuntime();
+  StartDaemon(Flags({"-policy", "static"}));
+  EXPECT_EQ(SetConfig({{"policy", "Active: null"}}), "");
+  EXPECT_EQ(PolicyInForce(), "static");
+}
+
+TEST_F(ControlTest, SighupReadsTheFileAgain) {
+  StartRuntime();
+  const std::string file = WriteFile("node.yaml", "policy: {Active: null}");
+  StartDaemon(Flags({"-config", file}));
+  WriteFile("node.yaml", "policy: {Active: static}");
+  ::kill(pid(), SIGHUP);
+  EXPECT_TRUE(Eventually([&] { return PolicyInForce() == "static"; }));
+  WriteFile("node.yaml", "policy: {Active: sttic}");
+  ::kill(pid(), SIGHUP);
+  EXPECT_TRUE(
+      Eventually([&] { return daemon_->Log().find("stays as it was") != std::string::npos; }));
+  EXPECT_EQ(PolicyInForce(), "static");
+}
+
+// Over restarts
+
+TEST_F(ControlTest, WhatWasDeliveredIsInForceAfterARestart) {
+  StartRuntime();
+  const std::string file = WriteFile("node.yaml", "policy: {Active: null}");
+  StartDaemon(Flags({"-config", file}));
+  CriClient client = Relayed();
+  const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
+  const CpuSet before = CpusAtRuntime(running.container);
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(Path("state/config")); }));
+  daemon_->Kill();
+  StartDaemon(Flags({"-config", file}));
+  EXPECT_EQ(PolicyInForce(), "static");
+  EXPECT_EQ(Ctl({"status", "-o", "json"}).json().value("config", ""), "agent");
+  EXPECT_TRUE(Eventually([&] { return Ctl({"containers", "-o", "json"}).json().size() == 1; }));
+  EXPECT_EQ(CpusAtRuntime(running.container), before);
+
+  daemon_->Kill();
+  StartDaemon(Flags({"-force-config", file}));
+  EXPECT_EQ(PolicyInForce(), "null");
+}
+
+TEST_F(ControlTest, AKeptConfigurationThatNoLongerFitsIsLeftAside) {
+  StartRuntime();
+  std::filesystem::create_directories(Path("state"));
+  WriteFile("state/config", R"({"version":1,"name":"agent","data":{"policy":"Active: gone"}})");
+  StartDaemon(Flags({"-policy", "null"}));
+  EXPECT_EQ(PolicyInForce(), "null");
+  EXPECT_THAT(daemon_->Log(), HasSubstr("not used"));
+  daemon_->Kill();
+  WriteFile("state/config", "{");
+  StartDaemon(Flags({}));
+  EXPECT_THAT(daemon_->Log(), HasSubstr("cannot be read"));
+}
+
+TEST_F(ControlTest, DamagedStateStopsNobody) {
+  StartBoth();
+  CriClient client = Relayed();
+  const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  const CpuSet before = CpusAtRuntime(running.container);
+  daemon_->Kill();
+  WriteFile("state/state/state", "rubbish");
+  StartDaemon(StaticFlags());
+  EXPECT_THAT(daemon_->Log(), HasSubstr("not a state file"));
+  EXPECT_TRUE(Eventually([&] { return Ctl({"containers", "-o", "json"}).json().size() == 1; }));
+  EXPECT_EQ(CpusAtRuntime(running.container), before);
+}
+
+TEST_F(ControlTest, AFullDiskStopsNobody) {
+  StartRuntime();
+  WriteFile("state", "a file where the directory should be");
+  StartDaemon(StaticFlags());
+  CriClient client = Relayed();
+  const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  EXPECT_EQ(CpusAtRuntime(running.container).size(), 2);
+  EXPECT_TRUE(Eventually([&] { return daemon_->Log().find("is not saved") != std::string::npos; }));
+}
+
+}  // namespace
+}  // namespace resmgr::test

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/support/api_server/api_server.h"
+
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr::test {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kOk = 200;
+constexpr int kCreated = 201;
+constexpr int kUnauthorized = 401;
+constexpr int kMissing = 404;
+constexpr int kConflict = 409;
+constexpr int kGone = 410;
+constexpr int kUnsupported = 415;
+
+constexpr std::string_view kConfigMaps = "/api/v1/namespaces/kube-system/configmaps";
+constexpr std::string_view kEvents = "/api/v1/namespaces/default/events";
+constexpr std::string_view kNameSelector = "metadata.name=";
+// How long a watch sleeps before it looks whether it should end.
+constexpr milliseconds kWatchStep{20};
+
+Json StatusObject(int code, std::string_view message) {
+  return {{"kind", "Status"},
+          {"apiVersion", "v1"},
+          {"status", "Failure"},
+          {"message", message},
+          {"code", code}};
+}
+
+void SendStatus(HttpServerReply& reply, int code, std::string_view message,
+                const std::map<std::string, std::string>& headers = {}) {
+  reply.Send(code, StatusObject(code, message).dump(), headers);
+}
+
+// The name that a field selector asks for; nothing: every name.
+std::optional<std::string> SelectedName(const HttpServerRequest& request) {
+  const auto selector = request.query.find("fieldSelector");
+  if (selector == request.query.end() || !selector->second.starts_with(kNameSelector)) {
+    return std::nullopt;
+  }
+  return selector->second.substr(kNameSelector.size());
+}
+
+bool IsSelected(const Json& object, const std::optional<std::string>& name) {
+  return !name || object["metadata"]["name"] == *name;
+}
+
+bool IsCollection(std::string_view path) {
+  return path == ApiServer::kNodes || path == kConfigMaps || path == kEvents;
+}
+
+// "/api/v1/nodes/a" and "/api/v1/nodes/a/status" are both the node "a".
+std::pair<std::string, std::string> CollectionAndName(std::string path) {
+  constexpr std::string_view kStatus = "/status";
+  if (path.ends_with(kStatus)) path.resize(path.size() - kStatus.size());
+  const size_t slash = path.rfind('/');
+  return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+std::string Line(std::string_view type, const Json& object) {
+  return Json{{"type", type}, {"object", object}}.dump() + "\n";
+}
+
+}  // namespace
+
+ApiServer::ApiServer()
+    : server_([this](const HttpServerRequest& request, HttpServerReply& reply) {
+        Handle(request, reply);
+      }) {}
+
+Status ApiServer::Start() {
+  tls_ = false;
+  return server_.Start(server_.port());
+}
+
+Status ApiServer::StartWithTls(const HttpServer::Tls& tls) {
+  tls_ = true;
+  return server_.Start(server_.port(), &tls);
+}
+
+std::string ApiServer::Url() const {
+  return fmt::format("{}://127.0.0.1:{}", tls_ ? "https" : "http", server_.port());
+}
+
+void ApiServer::SetNode(const std::string& name, const std::map<std::string, std::string>& labels) {
+  Json node = objects_.Get(std::string(kNodes), name).value_or(Json::object());
+  node["metadata"]["labels"] = labels;
+  objects_.Put(std::string(kNodes), name, node);
+}
+
+void ApiServer::SetConfigMap(const std::string& name,
+                             const std::map<std::string, std::string>& data) {
+  objects_.Put(std::string(kConfigMaps), name, {{"data", data}});
+}
+
+void ApiServer::DeleteConfigMap(const std::string& name) {
+  objects_.Delete(std::string(kConfigMaps), name);
+}
+
+std::string ApiServer::Annotation(const std::string& node, std::string_view key) const {
+  const auto object = objects_.Get(std::string(kNodes), node);
+  if (!object || !(*object)["metadata"].contains("annotations")) return "";
+  return (*object)["metadata"]["annotations"].value(std::string(key), "");
+}
+
+std::vector<Json> ApiServer::Events() const {
+  return objects_.List(std::string(kEvents));
+}
+
+void ApiServer::SetTokens(std::set<std::string> tokens) {
+  const std::lock_guard lock(mutex_);
+  tokens_ = std::move(tokens);
+}
+
+void ApiServer::FailNext(int times, int status, std::string_view path_prefix, int retry_after) {
+  const std::lock_guard lock(mutex_);
+  failures_.push_back({times, status, retry_after, std::string(path_prefix)});
+}
+
+void ApiServer::DisturbWatches(WatchFault fault, int code) {
+  const std::lock_guard lock(mutex_);
+  fault_ = fault;
+  fault_code_ = code;
+  ++disturbance_;
+}
+
+void ApiServer::Compact(bool as_status) {
+  gone_as_status_ = as_status;
+  objects_.Compact();
+  DisturbWatches(WatchFault::kEnd);
+}
+
+std::vector<ApiServer::Request> ApiServer::Requests() const {
+  const std::lock_guard lock(mutex_);
+  return requests_;
+}
+
+void ApiServer::Handle(const HttpServerRequest& request, HttpServerReply& reply) {
+  if (const milliseconds delay = delay_; delay.count() > 0) std::this_thread::sleep_for(delay);
+  if (Refuse(request, reply)) return;
+  if (request.method == "PATCH") return Patch(request, reply);
+  if (request.method == "POST") return Create(request, reply);
+  if (!IsCollection(request.path)) return Get(request, reply);
+  if (request.query.contains("watch")) return Watch(request, reply);
+  List(request, reply);
+}
+
+bool ApiServer::Refuse(const HttpServerRequest& request, HttpServerReply& reply) {
+  const auto header = [&request](const char* name) {
+    const auto found = request.headers.find(name);
+    return found == request.headers.end() ? "" : found->second;
+  };
+  std::optional<Failure> failure;
+  bool unauthorized = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const std::string authorization = header("authorization");
+    requests_.push_back({request.method, request.path, request.query, authorization,
+                         header("content-type"), request.client_certificate});
+    constexpr std::string_view kBearer = "Bearer ";
+    unauthorized = !tokens_.empty() && (!authorization.starts_with(kBearer) ||
+                                        !tokens_.contains(authorization.substr(kBearer.size())));
+    for (Failure& planned : failures_) {
+      if (planned.times == 0 || !request.path.starts_with(planned.path_prefix)) continue;
+      --planned.times;
+      failure = planned;
+      break;
+    }
+  }
+  if (failure) {
+    std::map<std::string, std::string> headers;
+    if (failure->retry_after > 0) headers["Retry-After"] = std::to_string(failure->retry_after);
+    SendStatus(reply, failure->status, "this test wants a failure", headers);
+    return true;
+  }
+  if (unauthorized) SendStatus(reply, kUnauthorized, "Unauthorized");
+  return unauthorized;
+}
+
+void ApiServer::Get(const HttpServerRequest& request, HttpServerReply& reply) {
+  const auto [collection, name] = CollectionAndName(request.path);
+  const auto object = objects_.Get(collection, name);
+  if (!object) return SendStatus(reply, kMissing, request.path + " not found");
+  reply.Send(kOk, object->dump());
+}
+
+void ApiServer::List(const HttpServerRequest& request, HttpServerReply& reply) {
+  const auto name = SelectedName(request);
+  const uint64_t version = objects_.version();
+  Json items = Json::array();
+  for (const Json& object : objects_.List(request.path)) {
+    if (IsSelected(object, name)) items.push_back(object);
+  }
+  reply.Send(kOk, Json{{"kind", "List"},
+                       {"metadata", {{"resourceVersion", std::to_string(version)}}},
+                       {"items", items}}
+                      .dump());
+}
+
+bool ApiServer::SendLine(HttpServerReply& reply, const std::string& line) {
+  if (!trickle_) return reply.SendPiece(line);
+  for (const char c : line) {
+    if (!reply.SendPiece(std::string_view(&c, 1))) return false;
+  }
+  return true;
+}
+
+void ApiServer::Disturb(HttpServerReply& reply) {
+  WatchFault fault{};
+  int code = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    fault = fault_;
+    code = fault_code_;
+  }
+  switch (fault) {
+    case WatchFault::kEnd:
+      break;
+    case WatchFault::kCut:
+      reply.SendPiece(R"({"type":"MODIFIED","object":{"metadata":{"na)");
+      return reply.Cut();
+    case WatchFault::kGarbage:
+      reply.SendPiece("\x01\xff no JSON at all }{\n");
+      break;
+    case WatchFault::kError:
+      reply.SendPiece(Line("ERROR", StatusObject(code, "this test wants an error")));
+      break;
+  }
+  reply.EndPieces();
+}
+
+bool ApiServer::SendChanges(const HttpServerRequest& request, HttpServerReply& reply,
+                            uint64_t& version) {
+  const auto name = SelectedName(request);
+  for (const ObjectStore::Change& change : objects_.ChangesAfter(version, kWatchStep)) {
+    version = change.version;
+    if (change.collection != request.path || !IsSelected(change.object, name)) continue;
+    if (!SendLine(reply, Line(change.type, change.object))) return false;
+  }
+  return true;
+}
+
+void ApiServer::Watch(const HttpServerRequest& request, HttpServerReply& reply) {
+  // Before anything is looked at: what is disturbed after now disturbs this watch.
+  const uint64_t disturbance = disturbance_;
+  uint64_t version = ParseUint(request.query.at("resourceVersion")).value_or(0);
+  if (objects_.IsCompacted(version)) {
+    if (gone_as_status_) return SendStatus(reply, kGone, "too old resource version");
+    reply.SendPiece(Line("ERROR", StatusObject(kGone, "too old resource version")));
+    reply.EndPieces();
+    return;
+  }
+  const auto timeout = request.query.find("timeoutSeconds");
+  const auto end =
+      Clock::now() + std::chrono::seconds(timeout == request.query.end()
+                                              ? 60
+                                              : ParseInt(timeout->second).value_or(60));
+  auto bookmark = Clock::now() + bookmark_interval_.load();
+  reply.SendPiece("");
+  ++watches_;
+  while (Clock::now() < end && disturbance == disturbance_ && reply.PeerIsThere() &&
+         SendChanges(request, reply, version)) {
+    if (Clock::now() < bookmark || !request.query.contains("allowWatchBookmarks")) continue;
+    bookmark = Clock::now() + bookmark_interval_.load();
+    SendLine(reply,
+             Line("BOOKMARK", {{"metadata", {{"resourceVersion", std::to_string(version)}}}}));
+  }
+  --watches_;
+  if (disturbance != disturbance_) return Disturb(reply);
+  reply.EndPieces();
+}
+
+void ApiServer::Patch(const HttpServerRequest& request, HttpServerReply& reply) {
+  const auto type = request.headers.find("content-type");
+  if (type == request.headers.end() || type->second != "application/merge-patch+json") {
+    return SendStatus(reply, kUnsupported, "this server knows merge patches");
+  }
+  const auto [collection, name] = CollectionAndName(request.path);
+  bool conflict = false;
+  const auto object = objects_.MergePatch(collection, name, Json::parse(request.body), conflict);
+  if (!object) return SendStatus(reply, kMissing, request.path + " not found");
+  if (conflict) return SendStatus(reply, kConflict, "the object has been modified");
+  reply.Send(kOk, object->dump());
+}
+
+void ApiServer::Create(const HttpServerRequest& request, HttpServerReply& reply) {
+  Json object = Json::parse(request.body);
+  std::string name = object["metadata"].value("name", "");
+  if (name.empty()) {
+    const std::lock_guard lock(mutex_);
+    name = object["metadata"].value("generateName", "") + std::to_string(++events_);
+  }
+  reply.Send(kCreated, objects_.Put(request.path, name, std::move(object)).dump());
+}
+
+}  // namespace resmgr::test

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "pkg/base/status.h"
+#include "pkg/sys/unique_fd.h"
+
+typedef struct ssl_ctx_st SSL_CTX;  // as OpenSSL declares it
+
+namespace resmgr::test {
+
+struct HttpServerRequest {
+  std::string method;
+  std::string path;                            // decoded
+  std::map<std::string, std::string> query;    // decoded
+  std::map<std::string, std::string> headers;  // names in lower case
+  std::string body;
+  bool client_certificate = false;  // one that the server's CA has signed
+};
+
+// One reply, whole or in pieces. Every function returns false once the peer is gone or the server
+// ends.
+class HttpServerReply {
+ public:
+  virtual ~HttpServerReply() = default;
+  virtual bool Send(int status, std::string_view body,
+                    const std::map<std::string, std::string>& headers = {}) = 0;
+  // Pieces of a reply with status 200 whose end is not known yet; the first begins it.
+  virtual bool SendPiece(std::string_view piece) = 0;
+  virtual bool EndPieces() = 0;
+  // Ends the connection in the middle of whatever it is in.
+  virtual void Cut() = 0;
+  virtual bool PeerIsThere() = 0;
+};
+
+// HTTP/1.1 on 127.0.0.1, each connection with a thread of its own: for tests, where faults matter
+// more than speed. Thread-safe.
+class HttpServer {
+ public:
+  // On a connection's thread.
+  using Handler = std::function<void(const HttpServerRequest& request, HttpServerReply& reply)>;
+
+  // What TLS needs, as PEM; clients may show certificates that `ca` has signed.
+  struct Tls {
+    std::string certificate;
+    std::string key;
+    std::string ca;
+  };
+
+  explicit HttpServer(Handler handler) : handler_(std::move(handler)) {}
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+  ~HttpServer() { Stop(); }
+
+  // Port 0 takes a free one. kUnavailable: the port cannot be had.
+  Status Start(int port, const Tls* tls = nullptr);
+  // Cuts every connection and waits for their threads.
+  void Stop();
+  // Cuts every connection; new ones are served.
+  void CutConnections();
+  int port() const { return port_; }
+
+ private:
+  struct Connection {
+    UniqueFd fd;
+    std::thread thread;
+    std::atomic<bool> ended{false};
+  };
+
+  void Accept();
+  void Serve(Connection& connection);
+  void Reap();
+
+  const Handler handler_;
+  int port_ = 0;
+  UniqueFd listener_;
+  std::shared_ptr<SSL_CTX> tls_;
+  std::thread accept_thread_;
+  std::atomic<bool> ending_{false};
+  std::mutex mutex_;
+  std::list<Connection> connections_;
+};
+
+}  // namespace resmgr::test

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "webhook/pod_patch.h"
+
+#include <string_view>
+
+#include "pkg/kube/resources_annotation.h"
+#include "webhook/json_fields.h"
+#include "webhook/pod_resources.h"
+
+namespace resmgr::webhook {
+
+namespace {
+
+using nlohmann::json;
+
+// Keys and values of all annotations of an object together (TotalAnnotationSizeLimitB in
+// k8s.io/apimachinery).
+constexpr size_t kMaxAnnotations = size_t{256} * 1024;
+// On the API server's copy of a pod that a kubelet runs from a file.
+constexpr std::string_view kMirrorAnnotation = "kubernetes.io/config.mirror";
+constexpr std::string_view kAnnotationsPath = "/metadata/annotations";
+// The "/" of "intel.com/resources" is "~1" in a JSON pointer.
+constexpr std::string_view kResourcesPath = "/metadata/annotations/intel.com~1resources";
+
+// Whether the annotation says the same, whatever the order of its members.
+bool Says(const json* annotations, const std::string& value) {
+  if (annotations == nullptr) return false;
+  const auto found = annotations->find(kResourcesAnnotation);
+  if (found == annotations->end() || !found->is_string()) return false;
+  const auto& text = found->get_ref<const std::string&>();
+  if (text == value) return true;
+  if (text.size() > kMaxAnnotations) return false;
+  const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return !parsed.is_discarded() && parsed == json::parse(value);
+}
+
+size_t SizeOfOthers(const json* annotations) {
+  size_t size = 0;
+  if (annotations == nullptr) return size;
+  for (const auto& [key, value] : annotations->items()) {
+    if (key == kResourcesAnnotation) continue;
+    size += key.size() + (value.is_string() ? value.get_ref<const std::string&>().size() : 0);
+  }
+  return size;
+}
+
+json AddOperation(std::string_view path, json value) {
+  return {{"op", "add"}, {"path", path}, {"value", std::move(value)}};
+}
+
+}  // namespace
+
+StatusOr<std::string> PatchOfPod(const json& pod) {
+  RESMGR_ASSIGN_OR_RETURN(const json* metadata, ObjectAt(pod, "metadata"));
+  if (metadata == nullptr) return InvalidArgument("the pod has no metadata");
+  RESMGR_ASSIGN_OR_RETURN(const json* annotations, ObjectAt(*metadata, "annotations"));
+  if (annotations != nullptr && annotations->contains(kMirrorAnnotation)) return std::string();
+
+  RESMGR_ASSIGN_OR_RETURN(const std::string value, ResourcesOfPod(pod));
+  if (Says(annotations, value)) return std::string();
+  const size_t size = SizeOfOthers(annotations) + kResourcesAnnotation.size() + value.size();
+  if (size > kMaxAnnotations) {
+    return InvalidArgument("with {} the annotations would have {} bytes, more than {}",
+                           kResourcesAnnotation, size, kMaxAnnotations);
+  }
+  json patch = json::array();
+  if (annotations == nullptr) patch.push_back(AddOperation(kAnnotationsPath, json::object()));
+  // "add" also replaces.
+  patch.push_back(AddOperation(kResourcesPath, value));
+  return patch.dump();
+}
+
+}  // namespace resmgr::webhook

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "pkg/base/status.h"
+
+namespace resmgr::webhook {
+
+// The value of the annotation `intel.com/resources` (pkg/kube/resources_annotation.h) for a pod:
+//   {"initContainers":{NAME:REQS},"containers":{NAME:REQS}}
+// REQS has "limits" and "requests" where they are not empty, every resource name included, with
+// quantities in Kubernetes' canonical text. Both maps are always there; names are sorted, so equal
+// pods give equal text.
+//
+// Sidecars are init containers for Kubernetes, and so here. Ephemeral containers may not have
+// resources and are left out. Requirements of the pod as a whole (spec.resources) belong to no
+// container and are left out too: the kubelet puts what follows from them for a container into its
+// CRI requests.
+//
+// InvalidArgument, naming the field, for a pod that is not one or a quantity that cannot be read.
+StatusOr<std::string> ResourcesOfPod(const nlohmann::json& pod);
+
+}  // namespace resmgr::webhook

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace resmgr::webhook {
+
+struct HttpReply {
+  unsigned status = 200;
+  std::string_view content_type = "text/plain";
+  std::string body{};
+};
+
+// Answers one admission request, given and answered as JSON. A pure function, thread-safe.
+//
+// A pod that is created or updated gets the patch that PatchOfPod (pod_patch.h) says; everything
+// else is allowed as it is. A pod that cannot be read is allowed too, with a warning that says why
+// it got no annotation: this webhook never keeps a pod from being written. 400, with the reason as
+// text, when the body is no AdmissionReview.
+HttpReply ReviewAdmission(std::string_view body);
+
+}  // namespace resmgr::webhook

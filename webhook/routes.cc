@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "webhook/routes.h"
+
+#include "pkg/base/parse.h"
+
+namespace resmgr::webhook {
+
+namespace {
+
+HttpReply Error(unsigned status, std::string_view text) {
+  return {status, "text/plain", std::string(text)};
+}
+
+// "application/json; charset=utf-8" is JSON as well.
+bool IsJson(std::string_view content_type) {
+  return EqualsIgnoreCase(Trim(content_type.substr(0, content_type.find(';'))), "application/json");
+}
+
+}  // namespace
+
+HttpReply Serve(const HttpRequest& request) {
+  // An API server adds "?timeout=5s".
+  const std::string_view path = request.target.substr(0, request.target.find('?'));
+  if (path == "/healthz") {
+    if (request.method == "HEAD") return Error(200, "");
+    return request.method == "GET" ? Error(200, "ok\n") : Error(405, "use GET\n");
+  }
+  if (path != "/" && path != "/mutate") return Error(404, "reviews are taken at /mutate\n");
+  if (request.method != "POST") return Error(405, "use POST\n");
+  if (!IsJson(request.content_type))
+    return Error(415, "the content type must be application/json\n");
+  return ReviewAdmission(request.body);
+}
+
+}  // namespace resmgr::webhook

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "webhook/server.h"
+
+#include <csignal>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/ssl.h>
+
+#include "pkg/sys/files.h"
+#include "pkg/sys/temp_dir.h"
+#include "webhook/testing/https_client.h"
+#include "webhook/testing/reviews.h"
+#include "webhook/testing/test_certificate.h"
+
+namespace resmgr::webhook {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+constexpr std::chrono::seconds kDeadline{20};
+
+bool Eventually(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + kDeadline;
+  while (std::chrono::steady_clock::now() < end) {
+    if (condition()) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() {
+    UseCertificate("one");
+    options_.address = "127.0.0.1";
+    options_.port = 0;
+    options_.certificate_file = directory_.File("tls.crt");
+    options_.key_file = directory_.File("tls.key");
+  }
+  ~ServerTest() override { End(); }
+
+  void UseCertificate(const std::string& name) {
+    const TestCertificate pair = MakeTestCertificate(name);
+    EXPECT_TRUE(AtomicWriteFile(directory_.File("tls.key"), pair.key, 0600).ok());
+    EXPECT_TRUE(AtomicWriteFile(directory_.File("tls.crt"), pair.certificate, 0644).ok());
+  }
+
+  void Start(bool handle_signals = false) {
+    auto server = Server::Create(options_);
+    ASSERT_TRUE(server.ok()) << Describe(server.status());
+    server_ = *std::move(server);
+    if (handle_signals) server_->HandleSignals();
+    thread_ = std::thread([this] { end_status_ = server_->Run(); });
+  }
+
+  void End() {
+    if (!thread_.joinable()) return;
+    server_->Stop();
+    thread_.join();
+  }
+
+  HttpsClient Connect() {
+    auto client = HttpsClient::Connect(server_->port(), kDeadline);
+    EXPECT_TRUE(client.ok()) << Describe(client.status());
+    return *std::move(client);
+  }
+
+  // 0 when there was no answer.
+  unsigned StatusOf(const std::string& bytes) {
+    HttpsClient client = Connect();
+    // The server may end the connection before it has taken everything.
+    const Status ignored = client.Write(bytes);
+    const auto response = client.ReadResponse();
+    return response.ok() ? response->status : 0;
+  }
+
+  TempDir directory_;
+  ServerOptions options_;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+  std::optional<Status> end_status_;
+};
+
+TEST_F(ServerTest, AnswersReviewsOnOneConnection) {
+  Start();
+  HttpsClient client = Connect();
+  for (int i = 0; i < 3; ++i) {
+    const auto response = client.PostReview(ReviewOf(EverydayPod()).dump());
+    ASSERT_TRUE(response.ok()) << Describe(response.status());
+    EXPECT_EQ(response->status, 200u);
+    EXPECT_THAT(response->header, HasSubstr("Content-Type: application/json"));
+    EXPECT_EQ(PatchIn(json::parse(response->body)).size(), 1u);
+  }
+  const auto health = client.Send("GET", "/healthz", "", "");
+  ASSERT_TRUE(health.ok());
+  EXPECT_EQ(health->body, "ok\n");
+}
+
+TEST_F(ServerTest, ServesManyConnectionsAtOnce) {
+  Start();
+  std::vector<HttpsClient> clients;
+  for (int i = 0; i < 50; ++i)
+    clients.push_back(Connect());
+  for (HttpsClient& client : clients) {
+    const auto response = client.PostReview(ReviewOf(EverydayPod()).dump());
+    ASSERT_TRUE(response.ok());
+    EXPECT_EQ(response->status, 200u);
+  }
+}
+
+TEST_F(ServerTest, SpeaksTls12AndLater) {
+  Start();
+  EXPECT_TRUE(HttpsClient::Connect(server_->port(), kDeadline, TLS1_2_VERSION).ok());
+  EXPECT_TRUE(HttpsClient::Connect(server_->port(), kDeadline, TLS1_3_VERSION).ok());
+  EXPECT_FALSE(HttpsClient::Connect(server_->port(), kDeadline, TLS1_1_VERSION).ok());
+  EXPECT_FALSE(HttpsClient::Connect(server_->port(), kDeadline, TLS1_VERSION).ok());
+}
+
+TEST_F(ServerTest, TakesARenewedCertificateByItself) {
+  options_.limits.reload = milliseconds(5);
+  Start();
+  HttpsClient before = Connect();
+  EXPECT_EQ(before.CertificateName(), "one");
+  UseCertificate("two");
+  EXPECT_TRUE(Eventually([this] { return Connect().CertificateName() == "two"; }));
+  const auto response = before.PostReview(ReviewOf(EverydayPod()).dump());
+  EXPECT_TRUE(response.ok()) << "connections survive the change";
+}
+
+TEST_F(ServerTest, KeepsItsCertificateWhenTheNewOneIsNoGood) {
+  options_.limits.reload = milliseconds(5);
+  Start();
+  ASSERT_TRUE(AtomicWriteFile(directory_.File("tls.crt"), "broken", 0644).ok());
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(Connect().CertificateName(), "one");
+  UseCertificate("three");
+  EXPECT_TRUE(Eventually([this] { return Connect().CertificateName() == "three"; }));
+}
+
+TEST_F(ServerTest, SignalsReloadAndEnd) {
+  options_.limits.reload = std::chrono::hours(1);
+  Start(/*handle_signals=*/true);
+  EXPECT_EQ(Connect().CertificateName(), "one");
+  UseCertificate("two");
+  ASSERT_EQ(raise(SIGHUP), 0);
+  EXPECT_TRUE(Eventually([this] { return Connect().CertificateName() == "two"; }));
+  ASSERT_EQ(raise(SIGTERM), 0);
+  thread_.join();
+  EXPECT_TRUE(end_status_->ok());
+}
+
+TEST_F(ServerTest, RefusesWhatIsTooLarge) {
+  options_.limits.body = 100'000;
+  Start();
+  EXPECT_EQ(StatusOf("POST /mutate HTTP/1.1\r\nContent-Length: 100001\r\n\r\n" +
+                     std::string(100'001, 'x')),
+            413u);
+  EXPECT_EQ(StatusOf("POST /mutate HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n186A1\r\n" +
+                     std::string(100'001, 'x')),
+            413u);
+  EXPECT_EQ(StatusOf("GET /healthz HTTP/1.1\r\nX: " + std::string(40'000, 'x') + "\r\n\r\n"), 431u);
+  HttpsClient client = Connect();
+  EXPECT_EQ(client.PostReview(ReviewOf(EverydayPod()).dump())->status, 200u);
+}
+
+TEST_F(ServerTest, RefusesWhatIsNotHttp) {
+  Start();
+  EXPECT_EQ(StatusOf("hello\r\n\r\n"), 400u);
+  EXPECT_EQ(StatusOf("POST /mutate HTTP/1.1\r\nContent-Length: many\r\n\r\n"), 400u);
+  EXPECT_EQ(StatusOf("POST /mutate HTTP/7.0\r\n\r\n"), 400u);
+  EXPECT_EQ(StatusOf("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 400u);
+}
+
+TEST_F(ServerTest, SlowClientsAreLetGo) {
+  options_.limits.first_request = milliseconds(50);
+  options_.limits.idle = milliseconds(50);
+  options_.limits.body_time = milliseconds(50);
+  Start();
+  for (const std::string bytes :
+       {"", "POST /mut", "POST /mutate HTTP/1.1\r\nContent-Length: 10\r\n\r\n{"}) {
+    HttpsClient client = Connect();
+    ASSERT_TRUE(client.Write(bytes).ok());
+    EXPECT_EQ(client.ReadResponse().status().code(), StatusCode::kUnavailable) << bytes;
+  }
+}
+
+TEST_F(ServerTest, ConnectionsAboveTheLimitWaitTheirTurn) {
+  options_.limits.connections = 2;
+  Start();
+  std::optional<HttpsClient> first = Connect();
+  std::optional<HttpsClient> second = Connect();
+  StatusOr<HttpsClient> third = Unavailable("not yet");
+  std::thread waiting([&] { third = HttpsClient::Connect(server_->port(), kDeadline); });
+  EXPECT_EQ(first->Send("GET", "/healthz", "", "")->status, 200u);
+  first.reset();
+  waiting.join();
+  ASSERT_TRUE(third.ok());
+  EXPECT_EQ(third->Send("GET", "/healthz", "", "")->status, 200u);
+}
+
+TEST_F(ServerTest, ClosesWhenTheClientAsksForIt) {
+  Start();
+  HttpsClient client = Connect();
+  ASSERT_TRUE(client.Write("GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n").ok());
+  EXPECT_EQ(client.ReadResponse()->status, 200u);
+  EXPECT_EQ(client.ReadResponse().status().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(ServerTest, EndsAtOnceWhenNobodyWaitsForAnAnswer) {
+  options_.limits.grace = std::chrono::hours(1);
+  Start();
+  HttpsClient idle = Connect();
+  EXPECT_EQ(idle.Send("GET", "/healthz", "", "")->status, 200u);
+  End();
+  EXPECT_TRUE(end_status_->ok());
+  EXPECT_EQ(idle.ReadResponse().status().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(ServerTest, EndsWithinItsGraceWhenARequestDoesNotCome) {
+  options_.limits.grace = milliseconds(50);
+  Start();
+  HttpsClient slow = Connect();
+  ASSERT_TRUE(slow.Write("POST /mutate HTTP/1.1\r\nContent-Length: 10\r\n\r\n{").ok());
+  End();
+  EXPECT_TRUE(end_status_->ok());
+}
+
+TEST_F(ServerTest, SaysWhyItCannotStart) {
+  Start();
+  ServerOptions same = options_;
+  same.port = server_->port();
+  EXPECT_EQ(Server::Create(same).status().code(), StatusCode::kUnavailable);
+  same.address = "here";
+  EXPECT_EQ(Server::Create(same).status().code(), StatusCode::kInvalidArgument);
+  same.certificate_file = directory_.File("absent");
+  EXPECT_THAT(std::string(Message(Server::Create(same).status())), HasSubstr("absent"));
+}
+
+}  // namespace
+}  // namespace resmgr::webhook

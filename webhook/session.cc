@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "webhook/session.h"
+
+#include <utility>
+
+#include <boost/asio/ssl/stream_base.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/write.hpp>
+
+#include "webhook/routes.h"
+
+namespace resmgr::webhook {
+
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+
+// For a client to notice that a connection ends.
+constexpr std::chrono::seconds kGoodbye{2};
+
+}  // namespace
+
+Session::Session(Socket socket, TlsContext tls, const ServerLimits& limits,
+                 std::function<void()> on_end)
+    : tls_(std::move(tls)),
+      limits_(limits),
+      on_end_(std::move(on_end)),
+      stream_(std::move(socket), *tls_),
+      // A request's bytes are in the parser; here is only what came with its header.
+      buffer_(limits.header + 65536),
+      patience_(limits.first_request) {}
+
+Session::~Session() {
+  on_end_();
+}
+
+template <typename Next>
+auto Session::Then(Next next) {
+  return [self = shared_from_this(), next](const Error& error, size_t = 0) {
+    if (!error) (self.get()->*next)();
+  };
+}
+
+void Session::Start() {
+  beast::get_lowest_layer(stream_).expires_after(limits_.first_request);
+  stream_.async_handshake(asio::ssl::stream_base::server, Then(&Session::ReadHeader));
+}
+
+void Session::ReadHeader() {
+  if (draining_) return;
+  parser_.emplace();
+  parser_->header_limit(static_cast<std::uint32_t>(limits_.header));
+  parser_->body_limit(limits_.body);
+  waiting_ = true;
+  beast::get_lowest_layer(stream_).expires_after(patience_);
+  http::async_read_header(stream_, buffer_, *parser_,
+                          [self = shared_from_this()](const Error& error, size_t) {
+                            self->waiting_ = false;
+                            return error ? self->Refuse(error) : self->ReadBody();
+                          });
+}
+
+void Session::ReadBody() {
+  beast::get_lowest_layer(stream_).expires_after(limits_.body_time);
+  http::async_read(stream_, buffer_, *parser_,
+                   [self = shared_from_this()](const Error& error, size_t) {
+                     if (error) return self->Refuse(error);
+                     self->patience_ = self->limits_.idle;
+                     self->Answer(self->parser_->get());
+                   });
+}
+
+void Session::Refuse(const Error& error) {
+  if (error == http::error::body_limit) {
+    return Write({413, "text/plain", "the request is too large\n"}, false);
+  }
+  if (error == http::error::header_limit || error == http::error::buffer_overflow) {
+    return Write({431, "text/plain", "the header is too large\n"}, false);
+  }
+  if (error == beast::error::timeout) return;
+  // What remains of this category is a request that is not HTTP; the others are of the connection.
+  if (error.category() == make_error_code(http::error::bad_method).category() &&
+      error != http::error::end_of_stream && error != http::error::partial_message) {
+    return Write({400, "text/plain", "the request is not HTTP/1.1\n"}, false);
+  }
+  if (error == http::error::end_of_stream) Close();
+}
+
+void Session::Answer(const Request& request) {
+  const auto view = [](beast::string_view text) {
+    return std::string_view(text.data(), text.size());
+  };
+  HttpReply reply = Serve({view(request.method_string()), view(request.target()),
+                           view(request[http::field::content_type]), request.body()});
+  Write(std::move(reply), request.keep_alive() && !draining_);
+}
+
+void Session::Write(HttpReply reply, bool keep_alive) {
+  response_ = Response(static_cast<http::status>(reply.status), 11);
+  response_.set(http::field::content_type,
+                beast::string_view(reply.content_type.data(), reply.content_type.size()));
+  response_.body() = std::move(reply.body);
+  response_.keep_alive(keep_alive);
+  response_.prepare_payload();
+  // The request is not needed any more, and may be large.
+  parser_.reset();
+  beast::get_lowest_layer(stream_).expires_after(limits_.body_time);
+  http::async_write(stream_, response_, Then(keep_alive ? &Session::ReadHeader : &Session::Close));
+}
+
+void Session::Drain() {
+  draining_ = true;
+  if (waiting_) beast::get_lowest_layer(stream_).cancel();
+}
+
+void Session::Close() {
+  // The server ends: there is nobody to wait for the client.
+  if (draining_) return;
+  waiting_ = true;
+  beast::get_lowest_layer(stream_).expires_after(kGoodbye);
+  stream_.async_shutdown([self = shared_from_this()](const Error&) { self->Discard(); });
+}
+
+void Session::Discard() {
+  // Without a deadline of its own: that of Close counts.
+  beast::get_lowest_layer(stream_).async_read_some(asio::buffer(discarded_),
+                                                   Then(&Session::Discard));
+}
+
+}  // namespace resmgr::webhook
