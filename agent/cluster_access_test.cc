@@ -54,9 +54,9 @@ TEST(KubeconfigTest, DecodesDataAndPrefersItToFiles) {
 }
 
 TEST(KubeconfigTest, TakesRelativePathsFromItsOwnFolder) {
-  const auto access = Parse(
-      "{server: 'https://api', certificate-authority: ca.crt}",
-      "{client-certificate: ../pki/c.crt, client-key: /k/c.key, tokenFile: token}");
+  const auto access =
+      Parse("{server: 'https://api', certificate-authority: ca.crt}",
+            "{client-certificate: ../pki/c.crt, client-key: /k/c.key, tokenFile: token}");
   ASSERT_THAT(access, IsOk());
   EXPECT_EQ(access->ca.file, "/etc/kube/ca.crt");
   EXPECT_EQ(access->user.certificate.file, "/etc/pki/c.crt");

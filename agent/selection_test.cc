@@ -8,23 +8,23 @@ namespace resmgr::agent {
 namespace {
 
 ConfigMap Map(const std::string& name) {
-  return {.name = name, .version = "1", .data = {{"policy", "Active: " + name}}};
+  return {.name = name, .version = "1", .data = {{"policy", name}}};
 }
 
 // Every view there is, from the eight bits of `bits`.
 ClusterView ViewOf(unsigned bits) {
   const auto seen = [&bits](const char* name) {
-    Seen<ConfigMap> seen{.complete = (bits & 1U) != 0, .value = {}};
-    if (seen.complete && (bits & 2U) != 0) seen.value = Map(name);
+    Seen<ConfigMap> map{.complete = (bits & 1U) != 0, .value = {}};
+    if (map.complete && (bits & 2U) != 0) map.value = Map(name);
     bits >>= 2U;
-    return seen;
+    return map;
   };
   ClusterView view;
   view.node_map = seen("node");
   view.group_map = seen("group");
   view.default_map = seen("default");
   view.node_seen = (bits & 1U) != 0;
-  if ((bits & 2U) != 0) view.group = "g";
+  if ((bits & 2U) != 0) view.group.push_back('g');
   return view;
 }
 constexpr unsigned kViews = 1U << 8U;
@@ -45,10 +45,10 @@ struct Case {
 
 TEST(SelectionTest, NodeBeatsGroupBeatsDefault) {
   const Case cases[] = {
-      {true, true, true, true, "node"},      {true, false, false, false, "node"},
-      {false, true, true, true, "group"},    {false, true, true, false, "default"},
+      {true, true, true, true, "node"},       {true, false, false, false, "node"},
+      {false, true, true, true, "group"},     {false, true, true, false, "default"},
       {false, false, true, true, "default"},  // a group without its map
-      {false, true, false, true, "group"},   {false, true, false, false, nullptr},
+      {false, true, false, true, "group"},    {false, true, false, false, nullptr},
       {false, false, true, false, "default"}, {false, false, false, true, nullptr},
   };
   for (const Case& c : cases) {
@@ -69,7 +69,7 @@ TEST(SelectionTest, ConcludesNothingFromAnIncompleteView) {
     const bool known = view.node_seen && view.node_map.complete && view.default_map.complete &&
                        (view.group.empty() || view.group_map.complete);
     EXPECT_EQ(view.Complete(), known);
-    if (!known) EXPECT_EQ(Select(view), nullptr);
+    EXPECT_TRUE(known || Select(view) == nullptr);
     complete += known ? 1 : 0;
   }
   EXPECT_GT(complete, 10);

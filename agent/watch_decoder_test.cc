@@ -61,16 +61,16 @@ TEST(WatchDecoderTest, RefusesWhatIsNoEvent) {
   const auto feed = [](const std::string& line) {
     return WatchDecoder().Feed(line + "\n", [](const WatchEvent&) { return true; });
   };
-  for (const char* line : {"no json", "[]", "7", "{}", "{\"type\":\"ADDED\"}",
-                           "{\"type\":\"ADDED\",\"object\":[]}", "{\"type\":5,\"object\":{}}",
-                           "{\"object\":{}}", "{\"type\":\"ADDED\",\"object\":{}} x"}) {
+  for (const char* line :
+       {"no json", "[]", "7", "{}", "{\"type\":\"ADDED\"}", "{\"type\":\"ADDED\",\"object\":[]}",
+        "{\"type\":5,\"object\":{}}", "{\"object\":{}}", "{\"type\":\"ADDED\",\"object\":{}} x"}) {
     EXPECT_THAT(feed(line), Fails(StatusCode::kInvalidArgument, HasSubstr("a line"))) << line;
   }
 }
 
 TEST(WatchDecoderTest, NeverRepeatsTheTextOfABadLine) {
-  const Status status = WatchDecoder().Feed("token: very-secret\n",
-                                            [](const WatchEvent&) { return true; });
+  const Status status =
+      WatchDecoder().Feed("token: very-secret\n", [](const WatchEvent&) { return true; });
   EXPECT_THAT(std::string(Message(status)), testing::Not(HasSubstr("very-secret")));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "webhook/certificate.h"
 
+#include <string_view>
 #include <utility>
 
 #include <boost/asio/buffer.hpp>
@@ -25,8 +26,9 @@ StatusOr<std::string> ReadPem(const std::string& file) {
   return text;
 }
 
-Status Unusable(const std::string& file, const boost::system::error_code& error) {
-  return Unavailable("{}: {}", file, error.message());
+Status Unusable(const std::string& file, std::string_view what,
+                const boost::system::error_code& error) {
+  return Unavailable("{}: it holds no {} in PEM form ({})", file, what, error.message());
 }
 
 }  // namespace
@@ -52,9 +54,9 @@ StatusOr<TlsContext> CertificateFiles::Load() {
   }
   // The key first: a certificate that does not fit is then ours to report.
   context->use_private_key(asio::buffer(tried_.key), ssl::context::pem, error);
-  if (error) return Unusable(key_file_, error);
+  if (error) return Unusable(key_file_, "private key", error);
   context->use_certificate_chain(asio::buffer(tried_.certificate), error);
-  if (error) return Unusable(certificate_file_, error);
+  if (error) return Unusable(certificate_file_, "certificate", error);
   if (SSL_CTX_check_private_key(context->native_handle()) != 1) {
     return Unavailable("{}: it is not the key of {}", key_file_, certificate_file_);
   }

@@ -60,9 +60,9 @@ TEST_F(CertificateTest, NamesTheFileThatIsNoGood) {
   EXPECT_FALSE(files_.Changed());
   const TestCertificate pair = MakeTestCertificate("one");
   Write("no certificate", pair.key);
-  ExpectUnusable("tls.crt: ");
+  ExpectUnusable("tls.crt: it holds no certificate");
   Write(pair.certificate, "no key");
-  ExpectUnusable("tls.key: ");
+  ExpectUnusable("tls.key: it holds no private key");
   Write(pair.certificate, pair.key);
   EXPECT_TRUE(files_.Load().ok());
 }

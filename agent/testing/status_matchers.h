@@ -25,8 +25,7 @@ MATCHER(IsOk, "is OK") {
 MATCHER_P2(Fails, code, message_matcher, "fails so") {
   const Status& status = StatusOf(arg);
   *result_listener << Describe(status);
-  return status.code() == code &&
-         testing::Matches(message_matcher)(std::string(Message(status)));
+  return status.code() == code && testing::Matches(message_matcher)(std::string(Message(status)));
 }
 
 }  // namespace resmgr::agent

@@ -3,6 +3,7 @@
 
 #include "cmd/cri-resmgr-ctl/control_commands.h"
 #include "cmd/cri-resmgr-ctl/node_commands.h"
+#include "cmd/cri-resmgr-ctl/simulate_command.h"
 #include "cmd/cri-resmgr-ctl/topology_command.h"
 
 namespace resmgr {
@@ -18,6 +19,7 @@ CommandList AllCommands() {
   commands.push_back(MakeConfigCommand());
   commands.push_back(MakeRebalanceCommand());
   commands.push_back(MakeLogCommand());
+  commands.push_back(std::make_unique<SimulateCommand>());
   return commands;
 }
 

@@ -2,12 +2,12 @@
 #include <cstdio>
 #include <string_view>
 
-#include "cmd/cri-resmgr/builtin_policies.h"
 #include "cmd/cri-resmgr/daemon.h"
 #include "cmd/cri-resmgr/exit_code.h"
 #include "cmd/cri-resmgr/flags.h"
 #include "pkg/admin/policy_setup.h"
 #include "pkg/config/print_config.h"
+#include "policies/builtin_policies.h"
 
 namespace resmgr {
 namespace {

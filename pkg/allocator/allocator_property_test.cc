@@ -120,6 +120,37 @@ TEST(AllocatorPropertyTest, DistributedAgreesWithTheReference) {
   }
 }
 
+TEST(AllocatorPropertyTest, EveryModeAgreesWithTheReference) {
+  const unsigned seed = NewSeed();
+  Generator generator(seed);
+  for (int round = 0; round < 1000; ++round) {
+    const Machine machine = generator.NextMachine();
+    const CpuSet free = generator.NextFree(machine);
+    const CpuSet preferred = generator.OneIn(2) ? generator.NextFree(machine) : CpuSet();
+    const int count = generator.Number(0, free.size());
+    const CpuAllocatorOptions options = {.prefer_align_by_uncore = generator.OneIn(3),
+                                         .spread_across_cores = generator.OneIn(3),
+                                         .distribute_across_numa = generator.OneIn(2),
+                                         .align_by_package = generator.OneIn(2),
+                                         .group_size = generator.Number(1, 2)};
+    const auto reference = [&](const CpuSet& from, int part) {
+      const CpuSet near =
+          options.align_by_package ? test::ReferenceInFewestPackages(machine, from, part) : from;
+      return options.distribute_across_numa
+                 ? test::ReferenceDistributed(machine, near, part, options.group_size)
+                 : test::ReferencePacked(machine, near, part, options.prefer_align_by_uncore,
+                                         options.spread_across_cores);
+    };
+    const int first = std::min(count, free.CountCommon(preferred));
+    CpuSet expected = first == 0 ? CpuSet() : reference(free & preferred, first);
+    if (count > first) expected |= reference(free - expected, count - first);
+    const StatusOr<CpuSet> taken = AllocateCpus(machine, free, preferred, count, options);
+    ASSERT_TRUE(taken.ok()) << Describe(taken.status());
+    ASSERT_EQ(taken->ToString(), expected.ToString())
+        << "seed " << seed << " round " << round << ": " << count << " of " << free.ToString();
+  }
+}
+
 TEST(AllocatorPropertyTest, TakesExactlyWhatWasAskedFromWhatIsFree) {
   const unsigned seed = NewSeed();
   Generator generator(seed);
@@ -131,6 +162,7 @@ TEST(AllocatorPropertyTest, TakesExactlyWhatWasAskedFromWhatIsFree) {
     const CpuAllocatorOptions options = {.prefer_align_by_uncore = generator.OneIn(2),
                                          .spread_across_cores = generator.OneIn(2),
                                          .distribute_across_numa = generator.OneIn(2),
+                                         .align_by_package = generator.OneIn(2),
                                          .group_size = generator.Number(1, 4)};
     const StatusOr<CpuSet> taken = AllocateCpus(machine, free, preferred, count, options);
     const StatusOr<CpuSet> again = AllocateCpus(machine, free, preferred, count, options);

@@ -293,6 +293,9 @@ TEST(AllocateCpusTest, TakesPreferredOnesFirst) {
   EXPECT_EQ(TextOf(AllocateCpus(machine, machine.online(), node1, 2, {})), "1,7");
   EXPECT_EQ(TextOf(AllocateCpus(machine, machine.online(), node1, 8, {})), "0-1,3,5-7,9,11");
   EXPECT_EQ(TextOf(AllocateCpus(machine, machine.online(), CpuSet(), 2, {})), "0,6");
+  const CpuSet node0 = machine.FindNode(0)->cpus;
+  EXPECT_EQ(TextOf(AllocateCpus(machine, machine.online(), node0, 2, {})), "0,6");
+  EXPECT_EQ(TextOf(AllocateCpus(machine, machine.online(), node0, 8, {})), "0-2,4,6-8,10");
 }
 
 TEST(AllocateCpusTest, PreferredOnesThatAreTakenDoNotCount) {

@@ -36,26 +36,24 @@ double RoundTo3(double value) {
 }
 
 // Runs of equal values in a list in which equal ones are neighbours.
-std::vector<int> ClassSizes(const std::vector<Node>& nodes) {
-  std::vector<int> sizes;
+void ClassSizes(const std::vector<Node>& nodes, std::vector<int>& sizes) {
+  sizes.clear();
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (i == 0 || nodes[i].free != nodes[i - 1].free) sizes.push_back(0);
     ++sizes.back();
   }
-  return sizes;
 }
 
 // The first members of each class.
-std::vector<Node> MembersOf(const std::vector<Node>& nodes, const std::vector<int>& class_sizes,
-                            const std::vector<int>& counts) {
-  std::vector<Node> members;
+void MembersOf(const std::vector<Node>& nodes, const std::vector<int>& class_sizes,
+               const std::vector<int>& counts, std::vector<Node>& members) {
+  members.clear();
   size_t begin = 0;
   for (size_t i = 0; i < class_sizes.size(); ++i) {
     for (int j = 0; j < counts[i]; ++j)
       members.push_back(nodes[begin + static_cast<size_t>(j)]);
     begin += static_cast<size_t>(class_sizes[i]);
   }
-  return members;
 }
 
 // Searches the best split over a given number of nodes.
@@ -83,16 +81,19 @@ class SplitSearch {
     if (static_cast<int>(eligible.size()) < node_count) return std::nullopt;
     // Every choice of nodes goes with at most 2^node_count choices for the remainder.
     const int64_t per_choice = remainder_ == 0 ? 1 : int64_t{1} << std::min(node_count, 20);
-    const std::vector<int> classes = ClassSizes(eligible);
+    std::vector<int> classes;
+    ClassSizes(eligible, classes);
     exhaustive_ =
         CountSelections(classes, node_count, kMaxCompared + 1) * per_choice <= kMaxCompared;
     if (exhaustive_) {
       ForEachSelection(classes, node_count, [&](const std::vector<int>& counts) {
-        Consider(MembersOf(eligible, classes, counts));
+        MembersOf(eligible, classes, counts, chosen_);
+        Consider();
         return best_balance_ > 0;
       });
     } else {
-      Consider(MostFree(eligible, static_cast<size_t>(node_count)));
+      chosen_ = MostFree(eligible, static_cast<size_t>(node_count));
+      Consider();
     }
     return best_;
   }
@@ -121,66 +122,70 @@ class SplitSearch {
     return RoundTo3(std::sqrt(std::max(variance, 0.0)));
   }
 
-  void Consider(const std::vector<Node>& chosen) {
+  // Looks at chosen_, with every choice of nodes for the remainder.
+  void Consider() {
     int64_t squares = free_squares_;
     int groups = 0;
-    for (const Node& node : chosen) {
+    for (const Node& node : chosen_) {
       const int64_t left = node.free - each_;
       squares += left * left - int64_t{node.free} * node.free;
       groups += node.free / group_;
     }
     if (groups * group_ < count_) return;
     if (remainder_ == 0) {
-      Keep(chosen, {}, Balance(squares));
+      takers_.clear();
+      Keep(Balance(squares));
       return;
     }
-    std::vector<Node> candidates;
-    for (const Node& node : chosen) {
-      if (node.free - each_ >= group_) candidates.push_back({node.id, node.free - each_});
+    candidates_.clear();
+    for (const Node& node : chosen_) {
+      if (node.free - each_ >= group_) candidates_.push_back({node.id, node.free - each_});
     }
-    const std::vector<int> classes = ClassSizes(candidates);
-    for (auto pick = static_cast<int>(candidates.size()); pick > 0; --pick) {
+    ClassSizes(candidates_, candidate_classes_);
+    for (auto pick = static_cast<int>(candidates_.size()); pick > 0; --pick) {
       if (exhaustive_) {
-        ForEachSelection(classes, pick, [&](const std::vector<int>& counts) {
-          ConsiderRemainder(chosen, MembersOf(candidates, classes, counts), squares);
+        ForEachSelection(candidate_classes_, pick, [&](const std::vector<int>& counts) {
+          MembersOf(candidates_, candidate_classes_, counts, takers_);
+          ConsiderRemainder(squares);
           return best_balance_ > 0;
         });
       } else {
-        ConsiderRemainder(chosen, MostFree(candidates, static_cast<size_t>(pick)), squares);
+        takers_ = MostFree(candidates_, static_cast<size_t>(pick));
+        ConsiderRemainder(squares);
       }
     }
   }
 
-  // Gives the remainder to `takers`, group by group in turn, as the allocation will.
-  void ConsiderRemainder(const std::vector<Node>& chosen, const std::vector<Node>& takers,
-                         int64_t squares) {
-    std::vector<Node> left = takers;
+  // Gives the remainder to takers_, group by group in turn, as the allocation will.
+  void ConsiderRemainder(int64_t squares) {
+    left_ = takers_;
     int groups = 0;
-    for (const Node& node : takers)
+    for (const Node& node : takers_)
       groups += node.free / group_;
     if (groups * group_ < remainder_) return;
     for (int remainder = remainder_; remainder > 0;) {
-      for (Node& node : left) {
+      for (Node& node : left_) {
         if (remainder == 0) break;
         if (node.free < group_) continue;
         node.free -= group_;
         remainder -= group_;
       }
     }
-    for (size_t i = 0; i < takers.size(); ++i) {
-      squares += int64_t{left[i].free} * left[i].free - int64_t{takers[i].free} * takers[i].free;
+    for (size_t i = 0; i < takers_.size(); ++i) {
+      squares +=
+          int64_t{left_[i].free} * left_[i].free - int64_t{takers_[i].free} * takers_[i].free;
     }
-    Keep(chosen, takers, Balance(squares));
+    Keep(Balance(squares));
   }
 
-  void Keep(const std::vector<Node>& chosen, const std::vector<Node>& takers, double balance) {
+  void Keep(double balance) {
     if (balance >= best_balance_) return;
     best_balance_ = balance;
     best_ = Split();
     best_->each = each_;
-    for (const Node& node : chosen)
+    for (const Node& node : chosen_)
       best_->nodes.push_back(node.id);
-    for (const Node& node : takers)
+    for (const Node& node : takers_)
       best_->remainder_nodes.push_back(node.id);
   }
 
@@ -197,6 +202,12 @@ class SplitSearch {
   bool exhaustive_ = true;
   double best_balance_ = 0;
   std::optional<Split> best_;
+  // What is looked at just now. Kept, because there are thousands of them.
+  std::vector<Node> chosen_;
+  std::vector<Node> candidates_;
+  std::vector<int> candidate_classes_;
+  std::vector<Node> takers_;
+  std::vector<Node> left_;
 };
 
 // Carries a split out, packed inside every node.

@@ -9,17 +9,17 @@ namespace {
 
 constexpr std::string_view kFound = "the CPUs that it was found on";
 
-// CPUs that exactly one container uses.
-CpuSet WithSingleUser(const Snapshot& snapshot) {
-  CpuSet used;
+// Who uses CPUs, by their placements.
+struct Users {
+  CpuSet any;
   CpuSet several;
-  snapshot.ForEachContainer([&](const Pod&, const Container& container) {
-    if (!container.placement.cpus) return;
-    several |= used & *container.placement.cpus;
-    used |= *container.placement.cpus;
-  });
-  return used - several;
-}
+
+  void Add(const CpuSet& cpus) {
+    several |= any & cpus;
+    any |= cpus;
+  }
+  CpuSet Single() const { return any - several; }
+};
 
 }  // namespace
 
@@ -27,11 +27,18 @@ Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
   grants_.clear();
   granted_ = {};
   const Members members = MembersOf(snapshot);
-  const CpuSet single_user = WithSingleUser(snapshot);
-  AdoptExact(members, single_user, true);
-  AdoptMixed(members, single_user, true);
-  AdoptExact(members, single_user, false);
-  AdoptMixed(members, single_user, false);
+  Users users;
+  Users running;
+  for (const Member& member : members) {
+    const Container& container = *member.container;
+    if (!container.placement.cpus) continue;
+    users.Add(*container.placement.cpus);
+    if (container.state == ContainerState::kRunning) running.Add(*container.placement.cpus);
+  }
+  AdoptExact(members, users.Single(), true);
+  AdoptMixed(members, users.Single());
+  AdoptExact(members, users.Single(), false);
+  AdoptUnclear(members, users.any - running.several);
   FinishGrowing(members);
   const std::map<ContainerKey, std::string> refused = GrantTheRest(members);
   Plan plan;
@@ -77,22 +84,37 @@ void ExclusivePools::AdoptExact(const Members& members, const CpuSet& single_use
 
 // One that has shared CPUs beside its own and comes from the runtime: its own are those that nobody
 // else uses. Where it used the shared ones alone, there are more of those than it is entitled to,
-// and any of them will do: all its CPUs stay the same. Where an earlier change had not reached
-// everybody, there are fewer, and others of its CPUs join.
-void ExclusivePools::AdoptMixed(const Members& members, const CpuSet& single_user, bool alone) {
-  for (const auto& [pod, container, claim] : members) {
-    const Placement& present = container->placement;
-    if (claim.exclusive == 0 || !claim.shared || !present.exclusive.empty()) continue;
-    if (!present.cpus || grants_.contains(container->key)) continue;
-    const CpuSet free = *present.cpus & (Grantable() - granted_);
-    const CpuSet own = free & single_user;
-    const CpuSet& from = alone ? own : free;
-    if (from.size() < claim.exclusive) continue;
-    const StatusOr<ExclusivePicker::Pick> pick =
-        picker_.Shrink(from, claim.exclusive, alone ? own & cpus_.isolated : own);
-    if (!pick.ok() || !Legal(pick->cpus)) continue;
-    Give(container->key, {pick->cpus, fmt::format("{}: {}", claim.why, kFound), pod->id, {}});
+// and any of them will do: all its CPUs stay the same.
+void ExclusivePools::AdoptMixed(const Members& members, const CpuSet& single_user) {
+  for (const Member& member : members) {
+    if (!IsUnknownMix(member)) continue;
+    const CpuSet own = *member.container->placement.cpus & single_user & (Grantable() - granted_);
+    AdoptSome(member, own, cpus_.isolated);
   }
+}
+
+// Where an earlier change had not reached everybody, others use its own CPUs, too: all but one of
+// them do not run yet, so the CPUs that no two running containers use are its first.
+void ExclusivePools::AdoptUnclear(const Members& members, const CpuSet& undisputed) {
+  for (const Member& member : members) {
+    if (!IsUnknownMix(member) || grants_.contains(member.container->key)) continue;
+    AdoptSome(member, *member.container->placement.cpus & (Grantable() - granted_), undisputed);
+  }
+}
+
+bool ExclusivePools::IsUnknownMix(const Member& member) {
+  const Placement& present = member.container->placement;
+  const bool mixed = member.claim.exclusive > 0 && member.claim.shared;
+  return mixed && present.exclusive.empty() && present.cpus;
+}
+
+void ExclusivePools::AdoptSome(const Member& member, const CpuSet& from, const CpuSet& preferred) {
+  if (from.size() < member.claim.exclusive) return;
+  const StatusOr<ExclusivePicker::Pick> pick =
+      picker_.Shrink(from, member.claim.exclusive, preferred);
+  if (!pick.ok() || !Legal(pick->cpus)) return;
+  Give(member.container->key,
+       {pick->cpus, fmt::format("{}: {}", member.claim.why, kFound), member.pod->id, {}});
 }
 
 void ExclusivePools::FinishGrowing(const Members& members) {

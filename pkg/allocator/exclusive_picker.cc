@@ -53,10 +53,13 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Take(const Need& need, const Cp
   const CpuSet usable = free_ordinary | free_isolated;
   if (std::optional<Pick> former = TakeFormer(need, usable)) return *std::move(former);
   RESMGR_ASSIGN_OR_RETURN(Pick pick, TakeAnew(need, free_ordinary, free_isolated));
-  if (const std::optional<CpuSet> left = TakeLeft(need, usable, pick.cpus)) {
+  const CpuSet& kind = pick.cpus.IsSubsetOf(free_isolated)   ? free_isolated
+                       : pick.cpus.IsSubsetOf(free_ordinary) ? free_ordinary
+                                                             : usable;
+  if (const std::optional<CpuSet> left = TakeLeft(need, kind, pick.cpus)) {
     pick.cpus = *left;
     pick.rule = "CPUs that a container of the pod left";
-    pick.considered.push_back({"what its pod left", pick.rule, (need.left_by_pod & usable).size()});
+    pick.considered.push_back({"what its pod left", pick.rule, (need.left_by_pod & kind).size()});
   }
   return pick;
 }
@@ -73,10 +76,15 @@ std::optional<ExclusivePicker::Pick> ExclusivePicker::TakeFormer(const Need& nee
   return Pick{*cpus, rule, {{"former attempt", rule, kept.size()}}};
 }
 
+// Of the same kind as `anew`, which they replace. A part of them, or more than them, would not be
+// where the options that spread or align want the container.
 std::optional<CpuSet> ExclusivePicker::TakeLeft(const Need& need, const CpuSet& usable,
                                                 const CpuSet& anew) const {
   const CpuSet left = Grantable(need.left_by_pod & usable);
-  if (left.empty()) return std::nullopt;
+  const bool arranged = options_.distribute_cpus_across_numa ||
+                        options_.distribute_cpus_across_cores ||
+                        options_.prefer_align_cpus_by_uncorecache;
+  if (left.empty() || (arranged && left.size() != need.count)) return std::nullopt;
   const StatusOr<CpuSet> cpus = Around(left, need.count, usable);
   if (!cpus.ok() || machine_.NodesOf(*cpus).size() > machine_.NodesOf(anew).size()) {
     return std::nullopt;
@@ -143,12 +151,15 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Grow(const CpuSet& current, int
     std::string_view name;
     std::string_view rule;
   };
-  const std::array<Level, 4> levels = {{
+  // Caches may span nodes, and nodes caches.
+  const CpuSet caches = GroupsOf(machine_.l3_groups(), current);
+  const CpuSet nodes = NumaNeighbours(machine_, current);
+  const std::array<Level, 5> levels = {{
       {machine_.WithSiblings(current), "same cores", "its CPUs and others of the same core"},
-      {GroupsOf(machine_.l3_groups(), current), "same L3 caches",
-       "its CPUs and others of the same L3 cache"},
-      {NumaNeighbours(machine_, current), "same NUMA nodes",
-       "its CPUs and others of the same NUMA node"},
+      {caches & nodes, "same L3 caches and NUMA nodes",
+       "its CPUs and others of the same L3 cache and NUMA node"},
+      {nodes, "same NUMA nodes", "its CPUs and others of the same NUMA node"},
+      {caches, "same L3 caches", "its CPUs and others of the same L3 cache"},
       {GroupsOf(machine_.packages(), current), "same packages",
        "its CPUs and others of the same package"},
   }};
@@ -176,7 +187,8 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Grow(const CpuSet& current, int
 StatusOr<ExclusivePicker::Pick> ExclusivePicker::Shrink(const CpuSet& current, int count,
                                                         const CpuSet& preferred) const {
   RESMGR_RETURN_IF_ERROR(CheckCount(count));
-  RESMGR_ASSIGN_OR_RETURN(const CpuSet cpus, Allocate(current, preferred, count));
+  const CpuSet first = options_.full_pcpus_only ? machine_.WithSiblings(preferred) : preferred;
+  RESMGR_ASSIGN_OR_RETURN(const CpuSet cpus, Allocate(Grantable(current), first, count));
   const std::string_view rule = "a part of the CPUs that it had";
   return Pick{cpus, rule, {{"its CPUs", rule, current.size()}}};
 }
@@ -215,13 +227,31 @@ StatusOr<CpuSet> ExclusivePicker::Allocate(const CpuSet& available, const CpuSet
   RESMGR_ASSIGN_OR_RETURN(
       const CpuSet cpus,
       AllocateCpus(machine_, available, preferred & available, count, allocator_options_));
-  if (options_.full_pcpus_only && !MadeOfWholeCores(cpus)) {
-    return ResourceExhausted(
-        "needs {} exclusive CPUs, which the free cores {} do not make up without dividing one, as "
-        "full-pcpus-only demands",
-        count, available.ToString());
+  if (!options_.full_pcpus_only || MadeOfWholeCores(cpus)) return cpus;
+  const CpuSet by_size = AllocateBySize(available, preferred, count);
+  if (by_size.size() == count && MadeOfWholeCores(by_size)) return by_size;
+  return ResourceExhausted(
+      "needs {} exclusive CPUs, which the free cores {} do not make up without dividing one, as "
+      "full-pcpus-only demands",
+      count, available.ToString());
+}
+
+// Where cores differ, the fullest place may begin with one that makes the count odd. Large cores
+// first make up any count that can be made up, as sizes are powers of two.
+CpuSet ExclusivePicker::AllocateBySize(const CpuSet& available, const CpuSet& preferred,
+                                       int count) const {
+  CpuSet taken;
+  for (int size = threads_; size > 0; --size) {
+    CpuSet cores;
+    for (const CpuSet& core : machine_.cores()) {
+      if (core.size() == size && core.IsSubsetOf(available)) cores |= core;
+    }
+    const int part = std::min((count - taken.size()) / size * size, cores.size());
+    const StatusOr<CpuSet> more =
+        AllocateCpus(machine_, cores, preferred & cores, part, allocator_options_);
+    if (more.ok()) taken |= *more;
   }
-  return cpus;
+  return taken;
 }
 
 Status ExclusivePicker::Shortage(int count, const CpuSet& free, std::string_view kind) const {

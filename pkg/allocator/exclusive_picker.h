@@ -20,13 +20,13 @@ class ExclusivePicker {
   ExclusivePicker(const Machine& machine, const ExclusiveOptions& options);
 
   struct Need {
-    int count = 0;  // more than 0
-    CpuSet former;  // of an earlier attempt of the container: as many as are free are taken again
+    int count = 0;    // more than 0
+    CpuSet former{};  // of an earlier attempt of the container: as many as are free are taken again
     // What containers of its pod left when they ended: taken before others, unless that needs more
     // NUMA nodes.
-    CpuSet left_by_pod;
-    std::optional<bool> prefer_isolated;  // what the pod's annotation says; false: none of them
-    bool require_isolated = false;        // isolated ones or none at all
+    CpuSet left_by_pod{};
+    std::optional<bool> prefer_isolated{};  // what the pod's annotation says; false: none of them
+    bool require_isolated = false;          // isolated ones or none at all
   };
   // A set that was looked at, for explain.
   struct Candidate {
@@ -62,6 +62,7 @@ class ExclusivePicker {
   // At least part of `current`, at most `count`, all of `current` if it is smaller.
   StatusOr<CpuSet> Around(const CpuSet& current, int count, const CpuSet& usable) const;
   StatusOr<CpuSet> Allocate(const CpuSet& available, const CpuSet& preferred, int count) const;
+  CpuSet AllocateBySize(const CpuSet& available, const CpuSet& preferred, int count) const;
   Status Shortage(int count, const CpuSet& free, std::string_view kind) const;
 
   const Machine& machine_;

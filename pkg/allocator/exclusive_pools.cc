@@ -5,10 +5,13 @@
 #include <string_view>
 #include <utility>
 
+#include "pkg/kube/cpu_arithmetic.h"
+
 namespace resmgr {
 namespace {
 
-constexpr int64_t kNoQuota = -1;
+// CPU shares tell no larger request, so after a restart only the quota does.
+constexpr int kMostCpusByShares = static_cast<int>(kMaxShares / kSharesPerCpu);
 
 // Pods end and nobody says so here; what they left is only a preference.
 constexpr size_t kRememberedPods = 256;
@@ -226,7 +229,8 @@ Placement ExclusivePools::PlacementOf(const CpuClaim& claim, ContainerKey key) c
   const Grant& grant = found->second;
   placement.cpus = claim.shared ? grant.cpus | Shared() : grant.cpus;
   placement.exclusive = grant.cpus;
-  if (lift_quota_ && !claim.shared) placement.cpu_quota = kNoQuota;
+  const bool lift = lift_quota_ && !claim.shared && claim.exclusive <= kMostCpusByShares;
+  if (lift) placement.cpu_quota = kNoQuota;
   placement.pool = grant.cpus.IsSubsetOf(cpus_.isolated) ? kIsolatedPool : kExclusivePool;
   placement.reason = grant.reason;
   return placement;

@@ -97,7 +97,11 @@ class ExclusivePools {
   Members MembersOf(const Snapshot& snapshot) const;
   void Adopt(const Members& members);
   void AdoptExact(const Members& members, const CpuSet& single_user, bool alone);
-  void AdoptMixed(const Members& members, const CpuSet& single_user, bool alone);
+  void AdoptMixed(const Members& members, const CpuSet& single_user);
+  void AdoptUnclear(const Members& members, const CpuSet& undisputed);
+  // Has shared CPUs beside its own, and which are which is not known.
+  static bool IsUnknownMix(const Member& member);
+  void AdoptSome(const Member& member, const CpuSet& from, const CpuSet& preferred);
   void FinishGrowing(const Members& members);
   std::map<ContainerKey, std::string> GrantTheRest(const Members& members);
 

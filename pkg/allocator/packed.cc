@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <vector>
 
 #include "pkg/allocator/cpu_allocator.h"
@@ -19,10 +20,14 @@ class Packer {
   const CpuSet& taken() const { return taken_; }
 
   void TakeWholeNodes() {
+    if (!AnyWholeNode()) return;
     for (const int node : FreeCpus(machine_, free_).NodesInOrder())
       TakeIfWhole(NodeCpus(machine_, node));
   }
   void TakeWholePackages() {
+    const std::vector<CpuSet>& packages = machine_.packages();
+    const auto whole = [this](const CpuSet& package) { return IsWhole(package); };
+    if (std::none_of(packages.begin(), packages.end(), whole)) return;
     for (const int package : FreeCpus(machine_, free_).PackagesInOrder())
       TakeIfWhole(machine_.packages()[static_cast<size_t>(package)]);
   }
@@ -46,8 +51,20 @@ class Packer {
     free_ -= cpus;
     needed_ -= cpus.size();
   }
+  bool IsWhole(const CpuSet& element) const {
+    return !element.empty() && element.IsSubsetOf(free_) && element.size() <= needed_;
+  }
   void TakeIfWhole(const CpuSet& element) {
-    if (element.size() <= needed_ && element.IsSubsetOf(free_)) Take(element);
+    if (IsWhole(element)) Take(element);
+  }
+  // Cheaper than putting them in order, and mostly there is none.
+  bool AnyWholeNode() const {
+    CpuSet rest = machine_.online();  // belongs to no node, and counts as one
+    for (const NumaNode& node : machine_.nodes()) {
+      if (IsWhole(node.cpus)) return true;
+      rest -= node.cpus;
+    }
+    return IsWhole(rest);
   }
   void TakeSingles(const CpuSet& cpus) {
     for (const int cpu : cpus) {

@@ -278,4 +278,31 @@ CpuSet ReferenceDistributed(const Machine& machine, const CpuSet& free, int coun
   return taken;
 }
 
+CpuSet ReferenceInFewestPackages(const Machine& machine, const CpuSet& free, int count) {
+  const Reference reference(machine, free, count);
+  std::vector<std::pair<int, int>> by_size;  // free CPUs, package
+  for (const int package : reference.Packages()) {
+    by_size.emplace_back(static_cast<int>(reference.With(PackageOf, package, true).size()),
+                         package);
+  }
+  std::sort(by_size.begin(), by_size.end());
+  CpuSet chosen;
+  const auto add = [&](int package) {
+    for (const int id : reference.With(PackageOf, package, true))
+      chosen.Add(id);
+  };
+  for (const auto& [size, package] : by_size) {
+    if (size < count) continue;
+    add(package);
+    return chosen;
+  }
+  std::sort(by_size.begin(), by_size.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  for (const auto& [size, package] : by_size) {
+    if (chosen.size() < count) add(package);
+  }
+  return chosen;
+}
+
 }  // namespace resmgr::test

@@ -16,4 +16,8 @@ CpuSet ReferencePacked(const Machine& machine, const CpuSet& free, int count, bo
 // Looks at every combination of nodes and at every subset for the remainder.
 CpuSet ReferenceDistributed(const Machine& machine, const CpuSet& free, int count, int group);
 
+// Of `free` what lies in the one package that has enough and the fewest, else in those that have
+// the most.
+CpuSet ReferenceInFewestPackages(const Machine& machine, const CpuSet& free, int count);
+
 }  // namespace resmgr::test

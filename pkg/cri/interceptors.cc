@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "pkg/cri/locality_hints.h"
 #include "pkg/cri/messages.h"
 
 namespace resmgr {
@@ -102,6 +103,7 @@ class CreateContainerInterception final : public WaitingInterception {
     auto decoded = DecodeCreateContainer(message);
     if (!decoded.ok()) return false;
     request_ = std::move(decoded->request);
+    config_ = decoded->config;
     sandbox_config_ = decoded->sandbox_config;
     return true;
   }
@@ -113,6 +115,9 @@ class CreateContainerInterception final : public WaitingInterception {
         request_.pod = *std::move(pod);
       }
     }
+    if (manager_.policy().WantsHints()) {
+      request_.hints = FindHints(DeviceLocality(DeviceLocality::Options()), config_);
+    }
     auto admission = manager_.AdmitCreate(request_);
     if (!admission.ok()) {
       Answer({.refusal = admission.status(), .suffix = {}});
@@ -123,6 +128,7 @@ class CreateContainerInterception final : public WaitingInterception {
   }
 
   CreateRequest request_;
+  std::string_view config_;
   std::string_view sandbox_config_;
   std::optional<Admission> admission_;
 };
@@ -225,6 +231,21 @@ class RunPodSandboxInterception final : public CountedInterception {
   std::optional<Pod> pod_;
 };
 
+// A kubelet asks when it sees that something changed: this is how we learn of a container that
+// ended by itself, as init containers do.
+class ContainerStatusInterception final : public CountedInterception {
+ public:
+  using CountedInterception::CountedInterception;
+
+  void OnRequest(std::string_view, Decide decide) override { decide({}); }
+
+  void OnReply(const GrpcStatus& status, std::string_view message) override {
+    if (!status.ok()) return;
+    const auto exited = DecodeExited(message);
+    if (exited.ok() && exited->has_value()) manager_.ContainerStopped(**exited);
+  }
+};
+
 // A request of an id whose success the brain is told.
 class ReleaseInterception final : public CountedInterception {
  public:
@@ -263,6 +284,8 @@ std::unique_ptr<Interception> ResourceInterceptor::Begin(const Method& method) {
       return std::make_unique<UpdateContainerInterception>(brain_);
     case Operation::kRunPodSandbox:
       return std::make_unique<RunPodSandboxInterception>(brain_);
+    case Operation::kContainerStatus:
+      return std::make_unique<ContainerStatusInterception>(brain_);
     case Operation::kStopContainer:
       return release([](ResourceManager& manager, std::string id) {
         manager.ContainerStopped(ContainerId(std::move(id)));

@@ -154,7 +154,7 @@ Status AddPodStatus(std::string_view reply, Pod& pod) {
     parent = Text(At(info, {"runtimeSpec", "annotations", "io.kubernetes.cri-o.CgroupParent"}));
   }
   if (parent) pod.cgroup_parent = *std::move(parent);
-  SetQosFromCgroup(pod);
+  SetQos(pod);
   return OkStatus();
 }
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "pkg/cri/wire.h"
-#include "pkg/kube/qos.h"
+#include "pkg/kube/resources_annotation.h"
 
 namespace resmgr {
 
@@ -75,6 +75,22 @@ bool ReadLinuxResources(std::string_view message, LinuxResources& resources) {
       default:
         return true;
     }
+  });
+}
+
+bool ReadMount(std::string_view message, ContainerPaths::Mount& mount) {
+  return ForEachField(message, [&](const WireReader& field) {
+    if (field.field() == 1) mount.container_path = field.bytes();
+    if (field.field() == 2) mount.host_path = field.bytes();
+    if (field.field() == 3) mount.read_only = field.number() != 0;
+    return true;
+  });
+}
+
+bool ReadDevice(std::string_view message, std::vector<std::string_view>& host_paths) {
+  return ForEachField(message, [&](const WireReader& field) {
+    if (field.field() == 2) host_paths.push_back(field.bytes());
+    return true;
   });
 }
 
@@ -154,7 +170,10 @@ StatusOr<CreateMessage> DecodeCreateContainer(std::string_view message) {
   CreateMessage decoded;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1) decoded.request.pod_id = PodSandboxId(std::string(field.bytes()));
-    if (field.field() == 2) return ReadContainerConfig(field.bytes(), decoded.request);
+    if (field.field() == 2) {
+      decoded.config = field.bytes();
+      return ReadContainerConfig(decoded.config, decoded.request);
+    }
     if (field.field() == 3) decoded.sandbox_config = field.bytes();
     return true;
   });
@@ -162,18 +181,27 @@ StatusOr<CreateMessage> DecodeCreateContainer(std::string_view message) {
   return decoded;
 }
 
+StatusOr<ContainerPaths> DecodePaths(std::string_view config) {
+  ContainerPaths paths;
+  const bool ok = ForEachField(config, [&](const WireReader& field) {
+    if (field.field() == 7) return ReadMount(field.bytes(), paths.mounts.emplace_back());
+    return field.field() != 8 || ReadDevice(field.bytes(), paths.devices);
+  });
+  if (!ok) return InvalidArgument("the bytes are no ContainerConfig");
+  return paths;
+}
+
 StatusOr<Pod> DecodeSandboxConfig(std::string_view message) {
   Pod pod;
   if (!ReadSandboxConfig(message, pod)) {
     return InvalidArgument("the bytes are no PodSandboxConfig");
   }
-  SetQosFromCgroup(pod);
+  SetQos(pod);
   return pod;
 }
 
-void SetQosFromCgroup(Pod& pod) {
-  const auto cgroup = ParsePodCgroup(pod.cgroup_parent);
-  pod.qos = cgroup ? cgroup->qos : QosClass::kBestEffort;
+void SetQos(Pod& pod) {
+  pod.qos = ResolveQos(pod.cgroup_parent, pod.annotations);
 }
 
 StatusOr<RunPodMessage> DecodeRunPodSandbox(std::string_view message) {
@@ -184,7 +212,7 @@ StatusOr<RunPodMessage> DecodeRunPodSandbox(std::string_view message) {
     return true;
   });
   if (!ok) return InvalidArgument("the bytes are no RunPodSandboxRequest");
-  SetQosFromCgroup(decoded.pod);
+  SetQos(decoded.pod);
   return decoded;
 }
 
@@ -198,6 +226,22 @@ StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message)
   });
   if (!ok) return InvalidArgument("the bytes are no UpdateContainerResourcesRequest");
   return decoded;
+}
+
+StatusOr<std::optional<ContainerId>> DecodeExited(std::string_view message) {
+  constexpr uint64_t kExited = 2;
+  std::string_view id;
+  uint64_t state = 0;
+  const bool ok = ForEachField(message, [&](const WireReader& field) {
+    return field.field() != 1 || ForEachField(field.bytes(), [&](const WireReader& status) {
+             if (status.field() == 1) id = status.bytes();
+             if (status.field() == 3) state = status.number();
+             return true;
+           });
+  });
+  if (!ok) return InvalidArgument("the bytes are no ContainerStatusResponse");
+  if (state != kExited || id.empty()) return std::nullopt;
+  return ContainerId(std::string(id));
 }
 
 StatusOr<std::string> DecodeId(std::string_view message) {

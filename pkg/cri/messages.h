@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/model/adjustment.h"
@@ -16,18 +18,32 @@ namespace resmgr {
 // parsed, not even looked at. Field numbers are those of runtime.v1, which runtime.v1alpha2 shares.
 // Every function here fails with InvalidArgument when the bytes are no such message.
 
+// The views are into the message.
 struct CreateMessage {
-  CreateRequest request;            // without `pod`
-  std::string_view sandbox_config;  // PodSandboxConfig, a view into the message
+  CreateRequest request;            // without `pod` and `hints`
+  std::string_view config;          // ContainerConfig
+  std::string_view sandbox_config;  // PodSandboxConfig
 };
 StatusOr<CreateMessage> DecodeCreateContainer(std::string_view message);
+
+// What of a ContainerConfig may tell where the container belongs: views into it.
+struct ContainerPaths {
+  struct Mount {
+    std::string_view container_path;
+    std::string_view host_path;
+    bool read_only = false;
+  };
+  std::vector<Mount> mounts;
+  std::vector<std::string_view> devices;  // host paths
+};
+StatusOr<ContainerPaths> DecodePaths(std::string_view config);
 
 // A PodSandboxConfig as a pod: QoS class from the cgroup parent, no id.
 StatusOr<Pod> DecodeSandboxConfig(std::string_view message);
 
-// Fills pod.qos from pod.cgroup_parent; a parent that is no pod's counts as BestEffort, which
-// claims nothing.
-void SetQosFromCgroup(Pod& pod);
+// Fills pod.qos, from pod.cgroup_parent or, where that is no pod's, from the webhook's annotation;
+// without either it is BestEffort, which claims nothing.
+void SetQos(Pod& pod);
 
 struct RunPodMessage {
   Pod pod;  // without id
@@ -44,6 +60,9 @@ StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message)
 // Field 1 as a string: the id in the requests StartContainer, StopContainer, RemoveContainer,
 // StopPodSandbox, RemovePodSandbox, and in the replies of RunPodSandbox and CreateContainer.
 StatusOr<std::string> DecodeId(std::string_view message);
+
+// From a ContainerStatus reply: the container's id when it says that it has exited, else nothing.
+StatusOr<std::optional<ContainerId>> DecodeExited(std::string_view message);
 
 // Bytes that, appended to the message, change just the fields of the adjustment: in protobuf a
 // later value of a field wins and embedded messages merge, so all that stands before stays as it

@@ -179,5 +179,44 @@ TEST(MessagesTest, ReadsARunPodSandbox) {
   EXPECT_EQ(decoded->pod.runtime_handler, "kata");
 }
 
+TEST(MessagesTest, TellsAContainerThatHasExited) {
+  v1::ContainerStatusResponse reply;
+  reply.mutable_status()->set_id("abc");
+  reply.mutable_status()->mutable_metadata()->set_name("app");
+  reply.mutable_status()->set_state(v1::CONTAINER_EXITED);
+  (*reply.mutable_info())["info"] = "{}";
+  const auto exited = DecodeExited(reply.SerializeAsString());
+  ASSERT_TRUE(exited.ok());
+  EXPECT_EQ(*exited, ContainerId("abc"));
+  for (const auto state : {v1::CONTAINER_CREATED, v1::CONTAINER_RUNNING, v1::CONTAINER_UNKNOWN}) {
+    reply.mutable_status()->set_state(state);
+    const auto other = DecodeExited(reply.SerializeAsString());
+    ASSERT_TRUE(other.ok());
+    EXPECT_FALSE(other->has_value());
+  }
+  EXPECT_FALSE(DecodeExited("\x0a\x7f").ok());
+}
+
+TEST(MessagesTest, ReadsTheHostPathsOfMountsAndDevices) {
+  v1::ContainerConfig config;
+  auto& mount = *config.add_mounts();
+  mount.set_container_path("/data");
+  mount.set_host_path("/mnt/disk");
+  mount.set_readonly(true);
+  auto& device = *config.add_devices();
+  device.set_container_path("/dev/x");
+  device.set_host_path("/dev/nvme0n1");
+  const std::string bytes = config.SerializeAsString();
+  const auto paths = DecodePaths(bytes);
+  ASSERT_TRUE(paths.ok());
+  ASSERT_EQ(paths->mounts.size(), 1u);
+  EXPECT_EQ(paths->mounts[0].container_path, "/data");
+  EXPECT_EQ(paths->mounts[0].host_path, "/mnt/disk");
+  EXPECT_TRUE(paths->mounts[0].read_only);
+  ASSERT_EQ(paths->devices.size(), 1u);
+  EXPECT_EQ(paths->devices[0], "/dev/nvme0n1");
+  EXPECT_FALSE(DecodePaths("\x3a\x7f").ok());
+}
+
 }  // namespace
 }  // namespace resmgr

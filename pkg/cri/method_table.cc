@@ -8,7 +8,7 @@ namespace resmgr {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Operation>, 9> kOperations = {{
+constexpr std::array<std::pair<std::string_view, Operation>, 10> kOperations = {{
     {"RunPodSandbox", Operation::kRunPodSandbox},
     {"StopPodSandbox", Operation::kStopPodSandbox},
     {"RemovePodSandbox", Operation::kRemovePodSandbox},
@@ -17,6 +17,7 @@ constexpr std::array<std::pair<std::string_view, Operation>, 9> kOperations = {{
     {"StopContainer", Operation::kStopContainer},
     {"RemoveContainer", Operation::kRemoveContainer},
     {"UpdateContainerResources", Operation::kUpdateContainerResources},
+    {"ContainerStatus", Operation::kContainerStatus},
     {"UpdatePodSandboxResources", Operation::kUpdatePodSandboxResources},
 }};
 

@@ -16,6 +16,7 @@ enum class Operation {
   kStopContainer,
   kRemoveContainer,
   kUpdateContainerResources,
+  kContainerStatus,
   kUpdatePodSandboxResources,
 };
 

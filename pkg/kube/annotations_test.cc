@@ -50,5 +50,26 @@ TEST(AnnotationsTest, OtherKeysAndDomainsDoNotCount) {
             "none");
 }
 
+TEST(AnnotationsTest, LongerKeysAndUnknownScopesDoNotCount) {
+  EXPECT_EQ(Find({{"memory-type-x.resource-policy.nri.io", "x"},
+                  {"memory-type.resource-policy.nri.io/web", "x"},
+                  {"memory-type.resource-policy.nri.io/container.", "x"},
+                  {"memory-type.resource-policy.nri.io.example.com", "x"},
+                  {"memory-type", "x"}}),
+            "none");
+}
+
+TEST(AnnotationsTest, BoolsAreReadAndAnythingElseIsAbsent) {
+  const auto find = [](std::string_view value) {
+    return FindBoolAnnotation(
+        {{"prefer-isolated-cpus.resource-policy.nri.io/pod", std::string(value)}},
+        "prefer-isolated-cpus", "web");
+  };
+  EXPECT_EQ(find("true"), true);
+  EXPECT_EQ(find("False"), false);
+  EXPECT_EQ(find("maybe"), std::nullopt);
+  EXPECT_EQ(FindBoolAnnotation({}, "prefer-isolated-cpus", "web"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/kube/resources_annotation.h"
 
+#include <array>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/parse.h"
+#include "pkg/kube/qos.h"
 #include "pkg/kube/quantity.h"
 
 namespace resmgr {
@@ -72,26 +74,116 @@ StatusOr<std::optional<Requirements>> ReadContainer(const json& container, std::
   return requirements;
 }
 
-}  // namespace
+constexpr std::array<std::string_view, 2> kSections = {"initContainers", "containers"};
 
-StatusOr<std::optional<Requirements>> ParseResourcesAnnotation(std::string_view text,
-                                                               std::string_view container_name) {
+StatusOr<json> ParseDocument(std::string_view text) {
   if (text.size() > kMaxSize) {
     return InvalidArgument("{} has {} bytes, more than {}", kResourcesAnnotation, text.size(),
                            kMaxSize);
   }
-  const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (document.is_discarded()) return InvalidArgument("{} is not JSON", kResourcesAnnotation);
-  const std::string name = Printable(container_name);
-  for (const std::string_view section : {"initContainers", "containers"}) {
+  return document;
+}
+
+// A container of either section, and what to call it in messages.
+struct Found {
+  const json* container = nullptr;
+  std::string what;
+};
+
+StatusOr<Found> FindContainer(const json& document, std::string_view container_name) {
+  for (const std::string_view section : kSections) {
     RESMGR_ASSIGN_OR_RETURN(const json* containers,
                             Member(document, section, kResourcesAnnotation));
     if (containers == nullptr) continue;
     const std::string what = fmt::format("{}: {}", kResourcesAnnotation, section);
     RESMGR_ASSIGN_OR_RETURN(const json* container, Member(*containers, container_name, what));
-    if (container != nullptr) return ReadContainer(*container, fmt::format("{}.{}", what, name));
+    if (container != nullptr) {
+      return Found{container, fmt::format("{}.{}", what, Printable(container_name))};
+    }
   }
-  return std::nullopt;
+  return Found{};
+}
+
+// Adds what `list` says about resources other than cpu and memory; values that are there stay.
+Status AddOthers(const json* list, std::string_view what, std::map<std::string, int64_t>& others) {
+  if (list == nullptr) return OkStatus();
+  if (!list->is_object()) return InvalidArgument("{} must be a JSON object", what);
+  for (const auto& [name, quantity] : list->items()) {
+    if (name == "cpu" || name == "memory") continue;
+    RESMGR_ASSIGN_OR_RETURN(const std::optional<Bytes> amount,
+                            ReadQuantity(list, name, what, &ParseBytes));
+    if (amount) others.try_emplace(name, amount->value);
+  }
+  return OkStatus();
+}
+
+bool AsksForNothing(const Requirements& needs) {
+  return needs == Requirements{};
+}
+
+bool IsGuaranteed(const Requirements& needs) {
+  return needs.cpu_limit.value > 0 && needs.memory_limit.value > 0 &&
+         needs.cpu_request == needs.cpu_limit && needs.memory_request == needs.memory_limit;
+}
+
+}  // namespace
+
+StatusOr<std::optional<Requirements>> ParseResourcesAnnotation(std::string_view text,
+                                                               std::string_view container_name) {
+  RESMGR_ASSIGN_OR_RETURN(const json document, ParseDocument(text));
+  RESMGR_ASSIGN_OR_RETURN(const Found found, FindContainer(document, container_name));
+  if (found.container == nullptr) return std::nullopt;
+  return ReadContainer(*found.container, found.what);
+}
+
+StatusOr<std::map<std::string, int64_t>> ParseOtherResources(std::string_view text,
+                                                             std::string_view container_name) {
+  std::map<std::string, int64_t> others;
+  RESMGR_ASSIGN_OR_RETURN(const json document, ParseDocument(text));
+  RESMGR_ASSIGN_OR_RETURN(const Found found, FindContainer(document, container_name));
+  if (found.container == nullptr) return others;
+  for (const std::string_view kind : {"limits", "requests"}) {
+    RESMGR_ASSIGN_OR_RETURN(const json* list, Member(*found.container, kind, found.what));
+    RESMGR_RETURN_IF_ERROR(AddOthers(list, fmt::format("{}.{}", found.what, kind), others));
+  }
+  return others;
+}
+
+StatusOr<std::optional<QosClass>> QosFromResourcesAnnotation(std::string_view text) {
+  RESMGR_ASSIGN_OR_RETURN(const json document, ParseDocument(text));
+  bool any = false;
+  bool all_guaranteed = true;
+  bool all_nothing = true;
+  for (const std::string_view section : kSections) {
+    RESMGR_ASSIGN_OR_RETURN(const json* containers,
+                            Member(document, section, kResourcesAnnotation));
+    if (containers == nullptr) continue;
+    const std::string what = fmt::format("{}: {}", kResourcesAnnotation, section);
+    if (!containers->is_object()) return InvalidArgument("{} must be a JSON object", what);
+    for (const auto& [name, container] : containers->items()) {
+      RESMGR_ASSIGN_OR_RETURN(
+          const std::optional<Requirements> read,
+          ReadContainer(container, fmt::format("{}.{}", what, Printable(name))));
+      const Requirements needs = read.value_or(Requirements{});
+      any = true;
+      all_guaranteed = all_guaranteed && IsGuaranteed(needs);
+      all_nothing = all_nothing && AsksForNothing(needs);
+    }
+  }
+  if (!any) return std::nullopt;
+  return all_guaranteed ? QosClass::kGuaranteed
+         : all_nothing  ? QosClass::kBestEffort
+                        : QosClass::kBurstable;
+}
+
+QosClass ResolveQos(std::string_view cgroup_parent, const StringMap& annotations) {
+  if (const std::optional<PodCgroup> cgroup = ParsePodCgroup(cgroup_parent)) return cgroup->qos;
+  const auto annotation = annotations.find(kResourcesAnnotation);
+  if (annotation == annotations.end()) return QosClass::kBestEffort;
+  const auto qos = QosFromResourcesAnnotation(annotation->second);
+  return qos.ok() ? qos->value_or(QosClass::kBestEffort) : QosClass::kBestEffort;
 }
 
 }  // namespace resmgr

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "pkg/base/status.h"
+#include "pkg/model/pod.h"
 #include "pkg/model/resources.h"
 
 namespace resmgr {
@@ -23,5 +27,20 @@ inline constexpr std::string_view kResourcesAnnotation = "intel.com/resources";
 // create pods may write it.
 StatusOr<std::optional<Requirements>> ParseResourcesAnnotation(std::string_view json,
                                                                std::string_view container_name);
+
+// The same container's resources other than cpu and memory, by their names: huge pages
+// ("hugepages-2Mi") in bytes, extended resources ("example.com/device") in pieces. Limits count,
+// and requests where there is no limit. Empty when the container is not named.
+StatusOr<std::map<std::string, int64_t>> ParseOtherResources(std::string_view json,
+                                                             std::string_view container_name);
+
+// The class that Kubernetes gives a pod with these containers: Guaranteed when each has limits of
+// cpu and memory that are its requests, BestEffort when none has any of them, else Burstable.
+// nullopt when no container is named.
+StatusOr<std::optional<QosClass>> QosFromResourcesAnnotation(std::string_view json);
+
+// The class of a pod: by its cgroup parent (qos.h), else by the annotation; BestEffort when neither
+// tells.
+QosClass ResolveQos(std::string_view cgroup_parent, const StringMap& annotations);
 
 }  // namespace resmgr

@@ -10,6 +10,9 @@ namespace resmgr {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 Requirements Parse(std::string_view json, std::string_view name = "web") {
   const auto parsed = ParseResourcesAnnotation(json, name);
@@ -81,6 +84,58 @@ TEST(ResourcesAnnotationTest, HugeOrDeepTextIsRefusedCheaply) {
   EXPECT_THAT(Error(std::string(300 * 1024, ' ')), HasSubstr("bytes, more than"));
   const std::string deep(200'000, '[');
   EXPECT_EQ(Error(deep), "intel.com/resources is not JSON");
+}
+
+TEST(ResourcesAnnotationTest, ReadsHugePagesAndExtendedResources) {
+  const auto others = ParseOtherResources(
+      R"({"containers":{"web":{"limits":{"cpu":"2","hugepages-2Mi":"4Mi","example.com/dev":"3"},
+                               "requests":{"memory":"1Gi","example.com/dev":"1","b.com/x":2}}}})",
+      "web");
+  ASSERT_TRUE(others.ok()) << Describe(others.status());
+  EXPECT_THAT(*others, UnorderedElementsAre(Pair("hugepages-2Mi", 4 << 20),
+                                            Pair("example.com/dev", 3), Pair("b.com/x", 2)));
+  EXPECT_THAT(*ParseOtherResources(kTwo, "setup"), IsEmpty());
+  EXPECT_THAT(*ParseOtherResources(kTwo, "unknown"), IsEmpty());
+  EXPECT_EQ(ParseOtherResources(R"({"containers":{"web":{"limits":{"a.b/c":"x"}}}})", "web")
+                .status()
+                .code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(ParseOtherResources(R"({"containers":{"web":{"limits":[1]}}})", "web").status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+std::string_view QosOf(std::string_view json) {
+  const auto qos = QosFromResourcesAnnotation(json);
+  if (!qos.ok()) return "error";
+  return qos->has_value() ? ToString(**qos) : "unknown";
+}
+
+TEST(ResourcesAnnotationTest, TellsTheClassAsKubernetesDoes) {
+  constexpr std::string_view kFull = R"({"limits":{"cpu":"1","memory":"1Gi"}})";
+  const auto of_two = [](std::string_view init, std::string_view main) {
+    return std::string(QosOf(
+        fmt::format(R"({{"initContainers":{{"i":{}}},"containers":{{"m":{}}}}})", init, main)));
+  };
+  EXPECT_EQ(of_two(kFull, kFull), "Guaranteed");
+  EXPECT_EQ(of_two(kFull, "{}"), "Burstable") << "every container counts";
+  EXPECT_EQ(of_two("{}", "{}"), "BestEffort");
+  EXPECT_EQ(of_two("{}", R"({"requests":{"memory":"1"}})"), "Burstable");
+  EXPECT_EQ(of_two(kFull, R"({"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"500m"}})"),
+            "Burstable");
+  EXPECT_EQ(of_two("{}", R"({"limits":{"example.com/dev":"1"}})"), "BestEffort");
+  EXPECT_EQ(QosOf("{}"), "unknown");
+  EXPECT_EQ(QosOf("["), "error");
+  EXPECT_EQ(QosOf(R"({"containers":[]})"), "error");
+}
+
+TEST(ResourcesAnnotationTest, TheCgroupWinsAndTheAnnotationFillsIn) {
+  const StringMap guaranteed = {
+      {"intel.com/resources", R"({"containers":{"m":{"limits":{"cpu":"1","memory":"1"}}}})"}};
+  EXPECT_EQ(ResolveQos("/kubepods/burstable/pod1", guaranteed), QosClass::kBurstable);
+  EXPECT_EQ(ResolveQos("", guaranteed), QosClass::kGuaranteed);
+  EXPECT_EQ(ResolveQos("/system.slice/x", guaranteed), QosClass::kGuaranteed);
+  EXPECT_EQ(ResolveQos("", {}), QosClass::kBestEffort);
+  EXPECT_EQ(ResolveQos("", {{"intel.com/resources", "nonsense"}}), QosClass::kBestEffort);
 }
 
 }  // namespace

@@ -84,7 +84,8 @@ Status ReadResources(const ConfigNode* resources, std::string_view path,
   return OkStatus();
 }
 
-Status ReadContainer(const ConfigNode& node, const std::string& path, Manifest::Container& container) {
+Status ReadContainer(const ConfigNode& node, const std::string& path,
+                     Manifest::Container& container) {
   if (node.kind != Kind::kMap) return ErrorAt(node, path, "must be a map");
   RESMGR_ASSIGN_OR_RETURN(container.name, FindText(&node, "name", path + "."));
   if (container.name.empty()) return ErrorAt(node, path, "has no name");
@@ -106,7 +107,8 @@ StatusOr<std::vector<Manifest::Container>> ReadContainers(const ConfigNode& spec
     Manifest::Container container;
     RESMGR_RETURN_IF_ERROR(ReadContainer(node, path, container));
     if (!names.insert(container.name).second) {
-      return ErrorAt(node, path, fmt::format("the name \"{}\" is taken", Printable(container.name)));
+      return ErrorAt(node, path,
+                     fmt::format("the name \"{}\" is taken", Printable(container.name)));
     }
     containers.push_back(std::move(container));
   }
@@ -132,6 +134,19 @@ Status ReadMetadata(const ConfigNode& document, Manifest& pod) {
 
 }  // namespace
 
+std::string Manifest::FullName() const {
+  return fmt::format("{}/{}", namespace_name, name);
+}
+
+Manifest::Container* Manifest::Find(std::string_view container_name) {
+  for (auto* list : {&init_containers, &containers}) {
+    for (Container& container : *list) {
+      if (container.name == container_name) return &container;
+    }
+  }
+  return nullptr;
+}
+
 QosClass Manifest::Qos() const {
   if (pod_level != Requirements()) return QosOf({&pod_level, 1});
   std::vector<Requirements> all;
@@ -145,8 +160,7 @@ QosClass Manifest::Qos() const {
 StatusOr<Manifest> ReadManifest(const ConfigNode& document) {
   Manifest pod;
   RESMGR_RETURN_IF_ERROR(ReadMetadata(document, pod));
-  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const spec,
-                          FindKey(&document, "spec", Kind::kMap, ""));
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const spec, FindKey(&document, "spec", Kind::kMap, ""));
   if (spec == nullptr) return ErrorAt(document, "spec", "is missing");
   RESMGR_ASSIGN_OR_RETURN(pod.runtime_handler, FindText(spec, "runtimeClassName", "spec."));
   std::set<std::string> names;
@@ -165,13 +179,14 @@ StatusOr<ResourceChange> ReadResourceChange(const ConfigNode& resources, std::st
   ResourceChange change;
   for (const ConfigNode::Entry& entry : resources.entries) {
     if (entry.key != "limits" && entry.key != "requests") {
-      return ErrorAt(entry.value, path, fmt::format("\"{}\" is none of limits, requests",
-                                                    Printable(entry.key, 64)));
+      return ErrorAt(entry.value, path,
+                     fmt::format("\"{}\" is none of limits, requests", Printable(entry.key, 64)));
     }
     for (const ConfigNode::Entry& value : entry.value.entries) {
       if (value.key == "cpu" || value.key == "memory") continue;
-      return ErrorAt(value.value, path, fmt::format("\"{}\" cannot be resized, only cpu and memory",
-                                                    Printable(value.key, 64)));
+      return ErrorAt(
+          value.value, path,
+          fmt::format("\"{}\" cannot be resized, only cpu and memory", Printable(value.key, 64)));
     }
   }
   RESMGR_ASSIGN_OR_RETURN(const ResourceList limits, ReadList(&resources, "limits", path));

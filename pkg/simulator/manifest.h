@@ -21,7 +21,7 @@ struct Manifest {
     std::string name{};
     Requirements requirements{};  // a limit without a request is the request too
     std::map<std::string, uint64_t> hugepage_limits{};  // as in LinuxResources
-    bool sidecar = false;  // an init container that goes on running
+    bool sidecar = false;                               // an init container that goes on running
   };
 
   std::string namespace_name{};
@@ -36,12 +36,15 @@ struct Manifest {
   // decide its QoS class.
   Requirements pod_level{};
 
+  std::string FullName() const;  // "namespace/name"
   QosClass Qos() const;
+  // Of either list; nullptr when there is none of that name.
+  Container* Find(std::string_view container_name);
 };
 
 // Reads a document of kind Pod. Keys that placing does not take are not looked at. InvalidArgument
-// "SOURCE:LINE: path: ..." for what an API server would refuse: no name, no container, a name twice,
-// no quantity, a request above its limit.
+// "SOURCE:LINE: path: ..." for what an API server would refuse: no name, no container, a name
+// twice, no quantity, a request above its limit.
 StatusOr<Manifest> ReadManifest(const ConfigNode& document);
 
 // Some values of a container's `resources`, in place of those that it has: what a resize may say.
@@ -50,8 +53,6 @@ struct ResourceChange {
   std::optional<MilliCpu> cpu_limit{};
   std::optional<Bytes> memory_request{};
   std::optional<Bytes> memory_limit{};
-};  // "cpu" and "memory" to canonical quantities
-  std::map<std::string, std::string> limits{};
 };
 
 // Reads a ResourceRequirements of a resize; only cpu and memory can be resized.

@@ -80,8 +80,7 @@ LinuxResources ReadResources(const json& container) {
   if (pages == nullptr || !pages->is_array()) return resources;
   for (const json& limit : *pages) {
     const auto bytes = Number(limit, "limit");
-    resources.hugepage_limits[Text(limit, "page_size")] =
-        static_cast<uint64_t>(bytes.value_or(0));
+    resources.hugepage_limits[Text(limit, "page_size")] = static_cast<uint64_t>(bytes.value_or(0));
   }
   return resources;
 }

@@ -14,7 +14,8 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-constexpr std::string_view kKnown = "a document is a Pod, or one of delete, resize, restart, config";
+constexpr std::string_view kKnown =
+    "a document is a Pod, or one of delete, resize, restart, config";
 
 // `parts` is how many names there must be: 2 for NS/POD, 3 when a container may follow.
 StatusOr<Target> ReadTarget(const ConfigNode& value, std::string_view path, size_t parts) {
@@ -77,9 +78,9 @@ StatusOr<Step> ReadDocument(const ConfigNode& document) {
   for (const ConfigNode::Entry& entry : document.entries) {
     if (entry.key != "kind") continue;
     if (entry.value.text != "Pod") {
-      return ErrorAt(entry.value, "kind",
-                     fmt::format("\"{}\" is not simulated, only Pod",
-                                 Printable(entry.value.text, 64)));
+      return ErrorAt(
+          entry.value, "kind",
+          fmt::format("\"{}\" is not simulated, only Pod", Printable(entry.value.text, 64)));
     }
     RESMGR_ASSIGN_OR_RETURN(step.action, ReadManifest(document));
     return step;

@@ -17,8 +17,7 @@ StatusOr<const ConfigNode*> FindKey(const ConfigNode* map, std::string_view key,
   return nullptr;
 }
 
-StatusOr<std::string> FindText(const ConfigNode* map, std::string_view key,
-                               std::string_view path) {
+StatusOr<std::string> FindText(const ConfigNode* map, std::string_view key, std::string_view path) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const value,
                           FindKey(map, key, ConfigNode::Kind::kScalar, path));
   return value == nullptr ? std::string() : value->text;

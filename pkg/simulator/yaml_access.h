@@ -10,8 +10,8 @@
 
 namespace resmgr {
 
-// A look into documents of which only some keys matter; MapReader (pkg/config) is for those of which
-// every key must be known. Errors are InvalidArgument "SOURCE:LINE: path: ...".
+// A look into documents of which only some keys matter; MapReader (pkg/config) is for those of
+// which every key must be known. Errors are InvalidArgument "SOURCE:LINE: path: ...".
 
 // The value of the key; nullptr when it is absent or null, or when `map` is nullptr. Keys match
 // exactly, as in Kubernetes.

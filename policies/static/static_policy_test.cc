@@ -296,6 +296,14 @@ TEST(StaticPolicyTest, QuotaIsKeptOnRequest) {
   EXPECT_FALSE(node.PlacementOf(two).cpu_quota.has_value());
 }
 
+TEST(StaticPolicyTest, VeryLargeContainersKeepTheQuotaThatTellsTheirSize) {
+  Node node(test::MakeMachine({.packages = 8, .cores = 64, .threads = 2}));
+  EXPECT_EQ(node.PlacementOf(*node.Create("256", kGuaranteed, 256'000)).cpu_quota, -1);
+  const ContainerKey more = *node.Create("257", kGuaranteed, 257'000);
+  EXPECT_FALSE(node.PlacementOf(more).cpu_quota.has_value())
+      << "CPU shares end at 256 CPUs: after a restart it would be taken for smaller";
+}
+
 TEST(StaticPolicyTest, IsolatedCpusAreNeitherSharedNorWasted) {
   Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"));
   EXPECT_EQ(node.CpusOf(*node.Create("shared", kBurstable, 100)), "0-1,4-5");
@@ -371,6 +379,81 @@ TEST(StaticPolicyTest, ZonesTellWhoHasWhat) {
   }
   EXPECT_THAT(zones, UnorderedElementsAre("shared 0,2-4,6-7 2 500m", "exclusive 1,5 1 0m",
                                           "reserved 0 0 0m"));
+}
+
+TEST(StaticPolicyTest, CpusOfEndedInitContainersGoToTheirPod) {
+  Node node(test::M80());
+  ASSERT_TRUE(node.Create("other", kGuaranteed, 2000).ok());
+  const ContainerKey init = *node.Create("init", kGuaranteed, 6000);
+  const CpuSet had = node.PlacementOf(init).exclusive;
+  const Pod pod = node.snapshot().PodOf(init);
+  node.Remove(init);
+  EXPECT_EQ(node.CpusOf(*node.Create("shared", kBurstable, 1)), "0,2-40,42-79")
+      << "nothing leaks: they are free for everybody";
+  node.Remove(*node.Create("stranger", kGuaranteed, 1000));
+  const ContainerKey a = *node.CreateIn(pod, "a", 2000);
+  const ContainerKey b = *node.CreateIn(pod, "b", 4000);
+  EXPECT_EQ(node.PlacementOf(a).exclusive | node.PlacementOf(b).exclusive, had);
+}
+
+TEST(StaticPolicyTest, ALaterContainerMayNeedMoreThanTheInitContainerLeft) {
+  Node node(test::M80());
+  const ContainerKey init = *node.Create("init", kGuaranteed, 2000);
+  const CpuSet had = node.PlacementOf(init).exclusive;
+  const Pod pod = node.snapshot().PodOf(init);
+  node.Remove(init);
+  ASSERT_TRUE(node.Create("other", kGuaranteed, 20'000).ok());
+  const ContainerKey main = *node.CreateIn(pod, "main", 4000);
+  EXPECT_TRUE(had.IsSubsetOf(node.PlacementOf(main).exclusive));
+  EXPECT_EQ(node.machine().NodesOf(node.PlacementOf(main).exclusive).size(), 1);
+}
+
+TEST(StaticPolicyTest, RestartableInitContainersKeepTheirs) {
+  Node node(test::S1Ht());
+  const ContainerKey sidecar = *node.Create("sidecar", kGuaranteed, 2000);
+  const std::string before = node.CpusOf(sidecar);
+  const ContainerKey init = *node.CreateIn(sidecar, "init", 3000);
+  const ContainerKey main_refused = *node.CreateIn(sidecar, "main", 1000);
+  EXPECT_FALSE(node.PlacementOf(init).exclusive.Intersects(node.PlacementOf(sidecar).exclusive));
+  node.Remove(init);
+  const ContainerKey main = *node.CreateIn(sidecar, "more", 3000);
+  EXPECT_FALSE(node.PlacementOf(main).exclusive.Intersects(node.PlacementOf(sidecar).exclusive));
+  EXPECT_FALSE(
+      node.PlacementOf(main).exclusive.Intersects(node.PlacementOf(main_refused).exclusive));
+  EXPECT_EQ(node.CpusOf(sidecar), before);
+}
+
+TEST(StaticPolicyTest, IsolatedCpusOnRequestOnly) {
+  Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"));
+  const auto create = [&node](std::string_view name, int64_t milli_cpu, std::string_view key,
+                              std::string_view value) {
+    Container& container = node.snapshot().Add(name, kGuaranteed, milli_cpu);
+    node.snapshot().PodOf(container.key).annotations = {
+        {fmt::format("{}.resource-policy.nri.io", key), std::string(value)}};
+    return node.Place(container.key);
+  };
+  const Status none = create("none", 4000, "prefer-isolated-cpus", "false").status();
+  EXPECT_THAT(std::string(Message(none)), HasSubstr("only 3 are free (1,4-5)"));
+  EXPECT_EQ(node.ExclusiveOf(*create("all", 4000, "require-isolated-cpus", "true")), "2-3,6-7");
+  EXPECT_THAT(std::string(Message(create("x", 1000, "require-isolated-cpus", "true").status())),
+              HasSubstr("needs 1 isolated CPUs, but only 0 are free"));
+}
+
+TEST(StaticPolicyTest, AlignsToOnePackage) {
+  Node node(test::M80(), "0", "{Options: {align-by-socket: true}}");
+  Container& held = node.snapshot().Add("held", kGuaranteed, 28'000);
+  held.placement.cpus = Cpus("6-19,46-59");
+  node.Reconcile();
+  const ContainerKey big = *node.Create("big", kGuaranteed, 24'000);
+  EXPECT_TRUE(node.PlacementOf(big).exclusive.IsSubsetOf(node.machine().packages()[1]));
+}
+
+TEST(StaticPolicyTest, ExplainsWhatWasConsidered) {
+  Node node(test::WithIsolated(test::S1Ht(), "2,7"));
+  const ContainerKey two = *node.Create("two", kGuaranteed, 2000);
+  EXPECT_THAT(node.policy().Explain(two),
+              testing::ElementsAre("isolated CPUs: 2 free, not in one core",
+                                   "ordinary CPUs: 5 free, taken"));
 }
 
 }  // namespace

@@ -6,28 +6,28 @@
 #include <cctype>
 #include <utility>
 
-#include <fnmatch.h>
-
 #include "pkg/base/parse.h"
+#include "pkg/kube/glob.h"
 
 namespace resmgr {
 namespace {
 
-std::optional<std::string> Label(const StringMap& labels, std::string_view name) {
+std::optional<std::string_view> Label(const StringMap& labels, std::string_view name) {
   const auto found = labels.find(name);
-  return found == labels.end() ? std::nullopt : std::optional(found->second);
+  if (found == labels.end()) return std::nullopt;
+  return found->second;
 }
 
 // Keys that mean the same for a container and its pod.
-std::optional<std::string> ResolveCommon(std::string_view key, const Pod& pod) {
+std::optional<std::string_view> ResolveCommon(std::string_view key, const Pod& pod) {
   if (key == "namespace") return pod.namespace_name;
-  if (key == "qosclass") return std::string(ToString(pod.qos));
+  if (key == "qosclass") return ToString(pod.qos);
   if (key == "uid") return pod.uid.value();
   return std::nullopt;
 }
 
-std::optional<std::string> ResolveSingle(std::string_view key, const Pod& pod,
-                                         const Container& container) {
+std::optional<std::string_view> ResolveSingle(std::string_view key, const Pod& pod,
+                                              const Container& container) {
   constexpr std::string_view kPod = "pod/";
   constexpr std::string_view kLabels = "labels/";
   if (!key.starts_with(kPod)) {
@@ -65,21 +65,22 @@ std::optional<JointKey> ParseJointKey(std::string_view key) {
 
 }  // namespace
 
-std::optional<std::string> ResolveKey(std::string_view key, const Pod& pod,
-                                      const Container& container) {
+std::optional<std::string_view> ResolveKey(std::string_view key, const Pod& pod,
+                                           const Container& container, std::string& scratch) {
   const std::optional<JointKey> joint = ParseJointKey(key);
   if (!joint) return ResolveSingle(key, pod, container);
-  std::string values;
+  scratch.clear();
   bool any = false;
   bool first = true;
   for (const std::string_view part : Split(joint->keys, joint->key_separator)) {
-    const std::optional<std::string> value = ResolveSingle(part, pod, container);
+    const std::optional<std::string_view> value = ResolveSingle(part, pod, container);
     any |= value.has_value();
-    if (!first) values += joint->value_separator;
+    if (!first) scratch += joint->value_separator;
     first = false;
-    values += value.value_or("");
+    scratch += value.value_or("");
   }
-  return any ? std::optional(values) : std::nullopt;
+  if (!any) return std::nullopt;
+  return scratch;
 }
 
 std::optional<Expression::Operator> Expression::ParseOperator(std::string_view text) {
@@ -163,15 +164,15 @@ bool Expression::AnyEquals(std::string_view text) const {
   return std::find(values_.begin(), values_.end(), text) != values_.end();
 }
 
-bool Expression::AnyMatches(const std::string& text) const {
-  return std::any_of(values_.begin(), values_.end(), [&text](const std::string& glob) {
-    return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
-  });
+bool Expression::AnyMatches(std::string_view text) const {
+  return std::any_of(values_.begin(), values_.end(),
+                     [text](const std::string& glob) { return MatchesGlob(glob, text); });
 }
 
 bool Expression::Holds(const Pod& pod, const Container& container) const {
   if (operator_ == Operator::kAlwaysTrue) return true;
-  const std::optional<std::string> value = ResolveKey(key_, pod, container);
+  std::string scratch;
+  const std::optional<std::string_view> value = ResolveKey(key_, pod, container, scratch);
   switch (operator_) {
     case Operator::kEquals:
     case Operator::kIn:

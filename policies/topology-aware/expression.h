@@ -22,8 +22,9 @@ namespace resmgr {
 //                                                separates the keys and V the values, each a single
 //                                                punctuation mark; `:` alone stands for both
 // `tags/KEY` is known and never there: nothing here sets tags.
-std::optional<std::string> ResolveKey(std::string_view key, const Pod& pod,
-                                      const Container& container);
+// The view is into pod, container or `scratch`, which joint keys are put together in.
+std::optional<std::string_view> ResolveKey(std::string_view key, const Pod& pod,
+                                           const Container& container, std::string& scratch);
 
 // One comparison, "KEY OPERATOR VALUES". Operators, without regard to case: Equals, NotEqual, In,
 // NotIn, Exists, NotExists (NotExist), AlwaysTrue, Matches, MatchesNot, MatchesAny, MatchesNone;
@@ -54,7 +55,7 @@ class Expression {
   static std::optional<Operator> ParseOperator(std::string_view text);
   Status CheckValues() const;
   bool AnyEquals(std::string_view text) const;
-  bool AnyMatches(const std::string& text) const;
+  bool AnyMatches(std::string_view text) const;
 
   std::string key_;
   Operator operator_ = Operator::kAlwaysTrue;

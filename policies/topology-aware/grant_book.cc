@@ -90,6 +90,23 @@ std::vector<ContainerKey> GrantBook::WidenMemory() {
   return widened;
 }
 
+std::vector<ContainerKey> GrantBook::NarrowMemory() {
+  std::vector<ContainerKey> narrowed;
+  for (auto& [key, grant] : grants_) {
+    if (!grant.zone) continue;
+    memory_.Take(*grant.zone, grant.need.memory);
+    const std::optional<MemoryZone> best = memory_.Find(grant.pool, grant.types, grant.need.memory);
+    // Nobody else is the worse for it: what may lie in fewer places disturbs fewer.
+    if (best && memory_.Nodes(*best) != memory_.Nodes(*grant.zone) &&
+        memory_.Nodes(*best).IsSubsetOf(memory_.Nodes(*grant.zone))) {
+      grant.zone = best;
+      narrowed.push_back(key);
+    }
+    memory_.Give(*grant.zone, grant.need.memory);
+  }
+  return narrowed;
+}
+
 void GrantBook::AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys) const {
   const CpuSet changed = (before | cpus_.exclusive()) - (before & cpus_.exclusive());
   if (changed.empty()) return;

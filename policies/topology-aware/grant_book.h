@@ -51,6 +51,8 @@ class GrantBook {
 
   // Where memory is not safe any more (memory_ledger.h) its grants get larger zones. Returns whose.
   std::vector<ContainerKey> WidenMemory();
+  // Grants whose memory fits into a smaller zone nearer to their CPUs get that. Returns whose.
+  std::vector<ContainerKey> NarrowMemory();
   // Containers whose cpuset changed because exclusive CPUs went from `before` to what they are now.
   void AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys) const;
 
@@ -61,6 +63,7 @@ class GrantBook {
   const CpuLedger& cpus() const { return cpus_; }
   const MemoryLedger& memory() const { return memory_; }
   const CpuSet& reserved() const { return reserved_; }
+  bool pins_cpus() const { return pin_cpu_; }
   int reserved_pool() const { return reserved_pool_; }
   // Milli-CPUs that reserved containers do not ask for.
   int64_t ReservedRoom() const;

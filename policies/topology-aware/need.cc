@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <fnmatch.h>
+#include "pkg/kube/glob.h"
 
 namespace resmgr {
 namespace {
@@ -12,10 +12,9 @@ constexpr std::string_view kSystemNamespace = "kube-system";
 
 bool InReservedNamespace(const Pod& pod, const TopologyAwareOptions& options) {
   if (pod.namespace_name == kSystemNamespace) return true;
-  return std::any_of(options.reserved_namespaces.begin(), options.reserved_namespaces.end(),
-                     [&pod](const std::string& glob) {
-                       return fnmatch(glob.c_str(), pod.namespace_name.c_str(), 0) == 0;
-                     });
+  return std::any_of(
+      options.reserved_namespaces.begin(), options.reserved_namespaces.end(),
+      [&pod](const std::string& glob) { return MatchesGlob(glob, pod.namespace_name); });
 }
 
 bool IsReserved(const Pod& pod, const Preferences& preferences, const TopologyAwareOptions& options,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "pkg/allocator/idle_groups.h"
@@ -32,12 +33,8 @@ std::array<CoreKind, 2> KindsInOrder(CpuPriority priority) {
 
 StatusOr<Grant> Placer::Place(const Wish& wish) const {
   const Need& need = wish.need;
-  if (need.cpu_class == CpuClass::kPreserved) return PlaceUnpooled(wish, need.why);
-  if (need.cpu_class == CpuClass::kReserved) {
-    if (book_.ReservedRoom() >= need.fraction) return PlaceUnpooled(wish, need.why);
-    return PlaceShared(wish,
-                       fmt::format("{}, but the reserved CPUs have only {}m left of {}m", need.why,
-                                   book_.ReservedRoom(), 1000 * book_.reserved().size()));
+  if (need.cpu_class == CpuClass::kPreserved || need.cpu_class == CpuClass::kReserved) {
+    return PlaceUnpooled(wish);
   }
   std::vector<PoolScore> candidates = Candidates(wish);
   if (candidates.empty()) return Shortage(wish);
@@ -60,17 +57,17 @@ StatusOr<Grant> Placer::Place(const Wish& wish) const {
   return *std::move(grant);
 }
 
-StatusOr<Grant> Placer::PlaceNear(const Wish& wish, int pool) const {
-  if (wish.need.cpu_class == CpuClass::kShared || wish.need.cpu_class == CpuClass::kExclusive) {
-    for (int id = pool; id >= 0; id = book_.tree().at(id).parent) {
-      std::optional<Grant> grant = PlaceIn(wish, id);
-      if (!grant) continue;
-      grant->reason = fmt::format("{}: {}, {}", wish.need.why, book_.tree().at(id).name,
-                                  id == pool ? "where it is" : "the nearest one with room");
-      return *std::move(grant);
-    }
+std::optional<Grant> Placer::PlaceNear(const Wish& wish, int pool) const {
+  const CpuClass cpu_class = wish.need.cpu_class;
+  if (cpu_class != CpuClass::kShared && cpu_class != CpuClass::kExclusive) return std::nullopt;
+  for (int id = pool; id >= 0; id = book_.tree().at(id).parent) {
+    std::optional<Grant> grant = PlaceIn(wish, id);
+    if (!grant) continue;
+    grant->reason = fmt::format("{}: {}, {}", wish.need.why, book_.tree().at(id).name,
+                                id == pool ? "where it is" : "the nearest one with room");
+    return grant;
   }
-  return Place(wish);
+  return std::nullopt;
 }
 
 std::optional<Grant> Placer::PlaceIn(const Wish& wish, int pool) const {
@@ -93,7 +90,7 @@ std::optional<Grant> Placer::PlaceIn(const Wish& wish, int pool) const {
 Grant Placer::PlaceShared(const Wish& wish, std::string reason) const {
   Grant grant;
   grant.need = wish.need;
-  grant.need.cpu_class = CpuClass::kShared;
+  if (wish.need.cpu_class != CpuClass::kPreserved) grant.need.cpu_class = CpuClass::kShared;
   grant.need.fraction += int64_t{1000} * grant.need.full;
   grant.need.full = 0;
   grant.need.lift_quota = false;
@@ -103,14 +100,20 @@ Grant Placer::PlaceShared(const Wish& wish, std::string reason) const {
   return grant;
 }
 
-// On reserved CPUs, or not placed on any.
-Grant Placer::PlaceUnpooled(const Wish& wish, std::string reason) const {
+// On reserved CPUs, or not placed on any. What belongs to the system is not refused for memory.
+StatusOr<Grant> Placer::PlaceUnpooled(const Wish& wish) const {
+  const Need& need = wish.need;
+  const bool reserved = need.cpu_class == CpuClass::kReserved;
   Grant grant;
-  grant.need = wish.need;
-  const bool reserved = wish.need.cpu_class == CpuClass::kReserved;
+  grant.need = need;
   grant.pool = reserved ? book_.reserved_pool() : book_.tree().root();
-  grant.reason = std::move(reason);
-  FindMemory(grant);
+  grant.reason = need.why;
+  if (reserved && book_.ReservedRoom() < need.fraction) {
+    grant = PlaceShared(wish,
+                        fmt::format("{}, but the reserved CPUs have only {}m left of {}m", need.why,
+                                    book_.ReservedRoom(), 1000 * book_.reserved().size()));
+  }
+  if (!FindMemory(grant) && !reserved) return Shortage(wish);
   return grant;
 }
 
@@ -144,7 +147,9 @@ PoolScore Placer::Score(const Wish& wish, int pool) const {
   const bool memory_fits = ScoreMemory(wish.need, score);
   const bool hints_fit = !wish.strict_hints || score[PoolRule::kHints] > 0;
   score[PoolRule::kFits] = CpusFit(wish, pool) && memory_fits && hints_fit ? 1 : 0;
-  score[PoolRule::kAffinity] = AffinityScore(book_.tree(), pool, wish.affinities);
+  if (!wish.affinities.empty()) {
+    score[PoolRule::kAffinity] = wish.affinities[static_cast<size_t>(pool)];
+  }
   ScoreBurst(wish.need, score);
   ScoreClass(wish.need, score);
   score[PoolRule::kDeeper] = book_.tree().at(pool).depth;
@@ -239,6 +244,7 @@ Placer::Source Placer::FindSource(const Wish& wish, int pool) const {
   const Need& need = wish.need;
   const CpuLedger& cpus = book_.cpus();
   const int count = ExclusiveCount(need);
+  if (CanKeep(wish, pool)) return Source::kHeld;
   if (need.isolated) {
     const CpuSet isolated = cpus.FreeIsolated(pool);
     const int usable = need.hide_hyperthreads ? WholeCores(isolated).size() : isolated.size();
@@ -248,6 +254,16 @@ Placer::Source Placer::FindSource(const Wish& wish, int pool) const {
   if (!need.hide_hyperthreads) return Source::kOrdinary;
   const CpuSet spare = WholeCores(cpus.Spare(pool, need.fraction, PreferredCpus(wish)));
   return spare.size() >= count ? Source::kOrdinary : Source::kNone;
+}
+
+bool Placer::CanKeep(const Wish& wish, int pool) const {
+  const CpuSet& held = wish.held;
+  if (held.empty() || ExclusiveCount(wish.need) > held.size()) return false;
+  if (!held.IsSubsetOf(book_.tree().at(pool).cpus)) return false;
+  if (wish.need.isolated_required && !held.IsSubsetOf(book_.tree().at(pool).isolated)) return false;
+  if (wish.need.hide_hyperthreads && WholeCores(held) != held) return false;
+  // Something must be left for the fraction.
+  return wish.need.fraction == 0 || !book_.cpus().SharedSet(pool).IsSubsetOf(held);
 }
 
 CpuSet Placer::WholeCores(const CpuSet& cpus) const {
@@ -261,10 +277,14 @@ CpuSet Placer::WholeCores(const CpuSet& cpus) const {
 CpuSet Placer::Pick(const Wish& wish, int pool, Source source) const {
   const Need& need = wish.need;
   const std::vector<CpuSet> preferred = PreferredCpus(wish);
-  CpuSet from = source == Source::kIsolated ? book_.cpus().FreeIsolated(pool)
-                                            : book_.cpus().Spare(pool, need.fraction, preferred);
+  CpuSet from = wish.held;
+  if (source == Source::kIsolated) from = book_.cpus().FreeIsolated(pool);
+  if (source == Source::kOrdinary) from = book_.cpus().Spare(pool, need.fraction, preferred);
   if (need.hide_hyperthreads) from = WholeCores(from);
-  return TakeIdleGroups(book_.machine(), from, ExclusiveCount(need), preferred).value_or(CpuSet());
+  // The part to keep of what it has is chosen by nearness alone.
+  const std::span<const CpuSet> order =
+      source == Source::kHeld ? std::span<const CpuSet>() : std::span<const CpuSet>(preferred);
+  return TakeIdleGroups(book_.machine(), from, ExclusiveCount(need), order).value_or(CpuSet());
 }
 
 std::vector<CpuSet> Placer::PreferredCpus(const Wish& wish) const {

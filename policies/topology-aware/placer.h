@@ -17,11 +17,14 @@ namespace resmgr {
 // One container to find a place for.
 struct Wish {
   Need need{};
-  std::vector<int64_t> affinities{};  // by pool, see ScoreInput
+  std::vector<int64_t> affinities{};  // AffinityScores by pool; may be empty
   std::vector<LocalityHint> hints{};  // those that count
   bool strict_hints = false;
   bool pick_by_hints = false;
-  bool may_move = false;            // exclusive CPUs, when everything is rebalanced
+  bool may_move = false;  // exclusive CPUs, when everything is rebalanced
+  // Exclusive CPUs that it has at this moment, free in the book: it may have them again, or a part
+  // of them, even where nobody else could be granted any.
+  CpuSet held{};
   std::vector<CpuSet> preferred{};  // CPUs to take before others, in this order
 };
 
@@ -34,8 +37,8 @@ class Placer {
   // of CPU time: it goes to the root. ResourceExhausted names the need and the shortage;
   // InvalidArgument says that the need can never be met.
   StatusOr<Grant> Place(const Wish& wish) const;
-  // In this pool or the nearest one above that has room; else wherever there is.
-  StatusOr<Grant> PlaceNear(const Wish& wish, int pool) const;
+  // In this pool or the nearest one above that has room; nullopt when none has.
+  std::optional<Grant> PlaceNear(const Wish& wish, int pool) const;
   // In exactly this pool, nullopt when it does not fit there.
   std::optional<Grant> PlaceIn(const Wish& wish, int pool) const;
   // The container stays without CPUs of its own, in any case.
@@ -52,7 +55,7 @@ class Placer {
 
  private:
   // How exclusive CPUs are found in a pool.
-  enum class Source { kNone, kIsolated, kOrdinary };
+  enum class Source { kNone, kHeld, kIsolated, kOrdinary };
 
   std::vector<PoolScore> Candidates(const Wish& wish) const;
   void ScoreHints(const Wish& wish, PoolScore& score) const;
@@ -61,13 +64,14 @@ class Placer {
   void ScoreClass(const Need& need, PoolScore& score) const;
   Source FindSource(const Wish& wish, int pool) const;
   bool HasShared(const Need& need, int pool) const;
+  bool CanKeep(const Wish& wish, int pool) const;
   bool CpusFit(const Wish& wish, int pool) const;
   CpuSet WholeCores(const CpuSet& cpus) const;
   CpuSet Pick(const Wish& wish, int pool, Source source) const;
   std::vector<CpuSet> PreferredCpus(const Wish& wish) const;
   CpuSet CpusOfKind(CoreKind kind) const;
 
-  Grant PlaceUnpooled(const Wish& wish, std::string reason) const;
+  StatusOr<Grant> PlaceUnpooled(const Wish& wish) const;
   Status Shortage(const Wish& wish) const;
 
   const GrantBook& book_;

@@ -48,18 +48,28 @@ PoolComparison Compare(const PoolScore& a, const PoolScore& b) {
   return {std::strong_ordering::equal, PoolRule::kFirst};
 }
 
-int64_t AffinityScore(const PoolTree& tree, int pool, const std::vector<int64_t>& weights) {
-  int64_t score = 0;
-  for (size_t other = 0; other < weights.size(); ++other) {
-    if (weights[other] == 0) continue;
-    const int distance = tree.Distance(pool, static_cast<int>(other));
-    if (distance < 0) continue;
-    int64_t weight = weights[other];
-    for (int level = 0; level < tree.max_depth(); ++level)
-      weight *= level < distance ? 3 : 4;
-    score += weight;
+std::vector<int64_t> AffinityScores(const PoolTree& tree, const std::vector<int64_t>& weights) {
+  // With 4^depth as the unit, no step of three quarters ever has a rest.
+  int64_t unit = 1;
+  for (int level = 0; level < tree.max_depth(); ++level)
+    unit *= 4;
+  std::vector<int64_t> below(weights);  // the pool's own and those below it
+  for (int64_t& weight : below)
+    weight *= unit;
+  std::vector<int64_t> above(weights.size());
+  const auto index = [](int pool) { return static_cast<size_t>(pool); };
+  // Children come before their parents.
+  for (const Pool& pool : tree.pools()) {
+    if (pool.parent >= 0) below[index(pool.parent)] += below[index(pool.id)] / 4 * 3;
   }
-  return score;
+  for (auto pool = tree.pools().rbegin(); pool != tree.pools().rend(); ++pool) {
+    if (pool->parent < 0) continue;
+    const size_t parent = index(pool->parent);
+    above[index(pool->id)] = (weights[parent] * unit + above[parent]) / 4 * 3;
+  }
+  for (size_t i = 0; i < below.size(); ++i)
+    below[i] += above[i];
+  return below;
 }
 
 int64_t HintScore(const PoolTree& tree, int pool, const LocalityHint& hint) {

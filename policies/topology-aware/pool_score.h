@@ -53,8 +53,9 @@ struct PoolComparison {
 };
 PoolComparison Compare(const PoolScore& a, const PoolScore& b);
 
-// Weights of other containers by pool (may be empty), in a unit in which all distances are whole.
-int64_t AffinityScore(const PoolTree& tree, int pool, const std::vector<int64_t>& weights);
+// For each pool the sum over all pools above and below of weight x 0.75^distance, from one weight
+// for each pool; in a unit in which all of these are whole numbers.
+std::vector<int64_t> AffinityScores(const PoolTree& tree, const std::vector<int64_t>& weights);
 
 // In millionths. For CPUs: the part of the hint's that the pool has. For memory nodes: 1 at the
 // pool that the node belongs to, 0.9 for each level further up or down, 0 elsewhere; the mean over

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 
-#include <fnmatch.h>
-
 #include "pkg/base/parse.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/kube/annotations.h"
+#include "pkg/kube/glob.h"
 
 namespace resmgr {
 namespace {
@@ -77,6 +76,13 @@ class Reader {
 
  private:
   ConfigNode Parse(std::string_view key, std::string_view text) {
+    // Most are true or false, for which nothing large is needed.
+    if (ParseBool(text)) {
+      ConfigNode scalar;
+      scalar.kind = ConfigNode::Kind::kScalar;
+      scalar.text = text;
+      return scalar;
+    }
     StatusOr<ConfigNode> value = ParseYaml(text, key);
     if (value.ok()) return *std::move(value);
     Ignore(key, "not readable");
@@ -152,7 +158,7 @@ void ReadColdStart(Reader& reader, Preferences& preferences) {
 bool Fits(const HintFilter::Paths& paths, std::string_view path) {
   return std::any_of(paths.paths.begin(), paths.paths.end(), [&](const std::string& pattern) {
     if (!paths.glob) return path.starts_with(pattern);
-    return fnmatch(pattern.c_str(), std::string(path).c_str(), 0) == 0;
+    return MatchesGlob(pattern, path);
   });
 }
 

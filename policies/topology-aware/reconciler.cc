@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/topology-aware/reconciler.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "pkg/allocator/idle_groups.h"
+#include "pkg/kube/cpu_arithmetic.h"
 
 namespace resmgr {
 
@@ -20,7 +22,8 @@ void Reconciler::Add(const Pod& pod, const Container& container, Wish wish) {
   entries_.push_back({&pod, &container, std::move(wish)});
 }
 
-Plan Reconciler::Run(const std::function<Wish(const Pod&, const Container&)>& wish_again) {
+Plan Reconciler::Run(
+    const std::function<void(const Pod&, const Container&, Wish&)>& add_affinities) {
   CpuSet used;
   CpuSet crowded;
   for (const Entry& entry : entries_) {
@@ -32,13 +35,19 @@ Plan Reconciler::Run(const std::function<Wish(const Pod&, const Container&)>& wi
     for (Entry& entry : entries_)
       AdoptKnown(entry, exclusive);
   }
-  for (const bool exclusive : {true, false}) {
-    for (Entry& entry : entries_)
-      AdoptFound(entry, exclusive, crowded);
-  }
+  // Those who are alone on their CPUs come first: who is not, may have others on CPUs of its own
+  // that were told to leave.
+  for (Entry& entry : entries_)
+    AdoptFound(entry, true, crowded);
+  for (Entry& entry : entries_)
+    AdoptFound(entry, true, CpuSet());
+  for (Entry& entry : entries_)
+    AdoptFound(entry, false, crowded);
   MoveFromEmptyPools();
   for (Entry& entry : entries_) {
-    if (!entry.placed) PlaceAnew(entry, wish_again(*entry.pod, *entry.container));
+    if (entry.placed) continue;
+    add_affinities(*entry.pod, *entry.container, entry.wish);
+    PlaceAnew(entry);
   }
   book_.WidenMemory();
   Plan plan;
@@ -57,6 +66,9 @@ void Reconciler::AdoptKnown(Entry& entry, bool exclusive) {
     if (!present.pool.empty()) AdoptUnpooled(entry, present.reason);
     return;
   }
+  // Who is entitled to CPUs of its own and was not pinned, had no chance to get them.
+  const bool unpinned = book_.pins_cpus() && !present.cpus.has_value();
+  if (unpinned && entry.wish.need.cpu_class == CpuClass::kExclusive) return;
   const int pool = book_.tree().Find(present.pool);
   if (pool >= 0) Adopt(entry, pool, WithHidden(entry, present.exclusive), present.reason);
 }
@@ -64,18 +76,32 @@ void Reconciler::AdoptKnown(Entry& entry, bool exclusive) {
 void Reconciler::AdoptFound(Entry& entry, bool exclusive, const CpuSet& crowded) {
   const CpuClass cpu_class = entry.wish.need.cpu_class;
   const CpuSet cpus = entry.container->placement.cpus.value_or(CpuSet());
-  if (entry.placed || cpus.empty() || exclusive != (cpu_class == CpuClass::kExclusive)) return;
+  if (entry.placed || cpus.empty() || cpu_class == CpuClass::kPreserved) return;
   const int pool = book_.tree().SmallestWith(cpus);
   const std::string reason = fmt::format("{}: where it was found", entry.wish.need.why);
-  if (cpu_class == CpuClass::kReserved && cpus.IsSubsetOf(book_.reserved())) {
-    AdoptUnpooled(entry, reason);
-  } else if (cpu_class == CpuClass::kExclusive) {
+  if (exclusive) {
+    if (cpu_class != CpuClass::kExclusive) return;
     const CpuSet own = WithHidden(entry, OwnCpus(entry, crowded));
     if (!own.empty()) Adopt(entry, pool, own, reason);
-  } else if (cpu_class == CpuClass::kShared &&
-             cpus.IsSubsetOf(book_.tree().at(book_.tree().root()).sharable)) {
+  } else if (cpu_class == CpuClass::kReserved && cpus.IsSubsetOf(book_.reserved())) {
+    AdoptUnpooled(entry, reason);
+  } else if (cpu_class == CpuClass::kExclusive) {
+    if (WasSharing(entry)) Adopt(entry, pool, {}, "shared for want of room when it was found");
+  } else if (cpus.IsSubsetOf(Sharable())) {
     Adopt(entry, pool, {}, reason);
   }
+}
+
+const CpuSet& Reconciler::Sharable() const {
+  return book_.tree().at(book_.tree().root()).sharable;
+}
+
+// Whether a container that is entitled to CPUs of its own was without: on a part of the shared CPUs
+// that is large enough. Who was on all of them was never placed.
+bool Reconciler::WasSharing(const Entry& entry) const {
+  const Placement& present = entry.container->placement;
+  return present.exclusive.empty() && present.cpus->IsSubsetOf(Sharable()) &&
+         *present.cpus != Sharable() && present.cpus->size() >= entry.wish.need.full;
 }
 
 // Which of the CPUs that a container was found on are exclusive, by what it is entitled to; empty
@@ -97,9 +123,25 @@ CpuSet Reconciler::WithHidden(const Entry& entry, const CpuSet& visible) const {
 }
 
 bool Reconciler::Grantable(const CpuSet& cpus) const {
-  const Pool& root = book_.tree().at(book_.tree().root());
-  return cpus.IsSubsetOf((root.sharable | root.isolated) - book_.cpus().exclusive()) &&
+  const CpuSet& isolated = book_.tree().at(book_.tree().root()).isolated;
+  return cpus.IsSubsetOf((Sharable() | isolated) - book_.cpus().exclusive()) &&
          book_.cpus().CanSpare(cpus);
+}
+
+// What it has counts, and not what a new container of its kind would get: options may have changed.
+void Reconciler::FitNeed(Need& need, const Entry& entry, bool exclusive) const {
+  const MilliCpu request = entry.container->requirements.cpu_request;
+  if (!exclusive) {
+    need.cpu_class = CpuClass::kShared;
+    need.fraction += int64_t{1000} * need.full;
+    need.full = 0;
+    need.lift_quota = false;
+  } else if (need.cpu_class == CpuClass::kShared && entry.pod->qos == QosClass::kGuaranteed) {
+    need.cpu_class = CpuClass::kExclusive;
+    need.full = static_cast<int>(std::min<int64_t>(request.Whole(), CpuSet::kBits));
+    need.fraction = request.Fraction();
+    need.lift_quota = entry.container->placement.cpu_quota == kNoQuota;
+  }
 }
 
 bool Reconciler::Adopt(Entry& entry, int pool, const CpuSet& exclusive, std::string reason) {
@@ -107,15 +149,10 @@ bool Reconciler::Adopt(Entry& entry, int pool, const CpuSet& exclusive, std::str
   grant.need = entry.wish.need;
   grant.pool = pool;
   grant.reason = std::move(reason);
-  if (exclusive.empty()) {
-    // It may be entitled to CPUs of its own and have found none.
-    grant.need.fraction += int64_t{1000} * grant.need.full;
-    grant.need.full = 0;
-    grant.need.cpu_class = CpuClass::kShared;
-    grant.need.lift_quota = false;
-  } else {
+  FitNeed(grant.need, entry, !exclusive.empty());
+  if (!exclusive.empty()) {
     grant.exclusive = exclusive;
-    const bool fits = grant.need.cpu_class == CpuClass::kExclusive &&
+    const bool fits = grant.need.cpu_class == CpuClass::kExclusive && book_.pins_cpus() &&
                       exclusive.size() == placer_.ExclusiveCount(grant.need);
     const bool inside = exclusive.IsSubsetOf(book_.tree().at(pool).cpus);
     if (!fits || !inside || !Grantable(exclusive)) return false;
@@ -158,14 +195,41 @@ void Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
   placer_.FindMemory(grant);
 }
 
-void Reconciler::PlaceAnew(Entry& entry, const Wish& wish) {
-  Wish preferring = wish;
-  preferring.preferred = {entry.container->placement.exclusive};
-  StatusOr<Grant> grant = placer_.Place(preferring);
-  book_.Give(entry.container->key,
-             grant.ok() ? *std::move(grant)
+void Reconciler::PlaceAnew(Entry& entry) {
+  const Placement& present = entry.container->placement;
+  Wish& wish = entry.wish;
+  wish.preferred = {present.exclusive, present.cpus.value_or(CpuSet())};
+  std::optional<Grant> grant = KeepOwn(entry);
+  if (!grant) {
+    StatusOr<Grant> placed = placer_.Place(wish);
+    grant = placed.ok() ? *std::move(placed)
                         : placer_.PlaceShared(wish, fmt::format("shared for want of room: {}",
-                                                                Message(grant.status()))));
+                                                                Message(placed.status())));
+  }
+  book_.Give(entry.container->key, *std::move(grant));
+}
+
+// Who has CPUs of its own, only not as many as it asks for, gets more near to them or fewer of
+// them; where there are no more, it keeps what it has.
+std::optional<Grant> Reconciler::KeepOwn(Entry& entry) const {
+  const Placement& present = entry.container->placement;
+  Wish& wish = entry.wish;
+  const CpuSet own = WithHidden(entry, present.exclusive);
+  if (own.empty() || wish.need.cpu_class != CpuClass::kExclusive || !Grantable(own)) {
+    return std::nullopt;
+  }
+  wish.held = own;
+  const int pool = book_.tree().SmallestWith(own);
+  std::optional<Grant> grant = placer_.PlaceNear(wish, pool);
+  if (grant || own.size() > placer_.ExclusiveCount(wish.need)) return grant;
+  grant.emplace();
+  grant->need = wish.need;
+  grant->pool = pool;
+  grant->exclusive = own;
+  grant->reason = fmt::format("{}: fewer than it asks for, and no more are free", wish.need.why);
+  if (grant->need.Shares() && book_.cpus().SharedSet(pool).IsSubsetOf(own)) return std::nullopt;
+  AdoptMemory(*grant, present);
+  return grant;
 }
 
 // Exclusive CPUs of containers adopted later may have taken the last one of a pool.

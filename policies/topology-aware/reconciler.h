@@ -2,6 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "pkg/model/plan.h"
@@ -26,12 +29,12 @@ class Reconciler {
   // Forgets what the book has. Both must outlive it.
   Reconciler(GrantBook& book, const Placer& placer);
 
-  // `wish` without its affinities counts here; pod and container must stay until Run returns.
+  // A wish without affinities. Pod and container must stay until Run returns.
   void Add(const Pod& pod, const Container& container, Wish wish);
 
-  // What changed. `wish_again` makes the wish of a container that is placed anew, when the others
-  // have their grants already.
-  Plan Run(const std::function<Wish(const Pod&, const Container&)>& wish_again);
+  // What changed. `add_affinities` completes the wish of a container that is placed anew, when the
+  // others have their grants already.
+  Plan Run(const std::function<void(const Pod&, const Container&, Wish&)>& add_affinities);
 
  private:
   struct Entry {
@@ -43,13 +46,17 @@ class Reconciler {
 
   void AdoptKnown(Entry& entry, bool exclusive);
   void AdoptFound(Entry& entry, bool exclusive, const CpuSet& crowded);
+  const CpuSet& Sharable() const;
+  bool WasSharing(const Entry& entry) const;
+  void FitNeed(Need& need, const Entry& entry, bool exclusive) const;
   bool Adopt(Entry& entry, int pool, const CpuSet& exclusive, std::string reason);
   bool AdoptUnpooled(Entry& entry, const std::string& reason);
   CpuSet OwnCpus(const Entry& entry, const CpuSet& crowded) const;
   CpuSet WithHidden(const Entry& entry, const CpuSet& visible) const;
   bool Grantable(const CpuSet& cpus) const;
   void AdoptMemory(Grant& grant, const Placement& present) const;
-  void PlaceAnew(Entry& entry, const Wish& wish);
+  void PlaceAnew(Entry& entry);
+  std::optional<Grant> KeepOwn(Entry& entry) const;
   void MoveFromEmptyPools();
 
   GrantBook& book_;

@@ -41,10 +41,10 @@ TopologyAwarePolicy::TopologyAwarePolicy(const PolicyContext& context,
 StatusOr<Plan> TopologyAwarePolicy::Reconcile(const Snapshot& snapshot) {
   Reconciler reconciler(book_, placer_);
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
-    reconciler.Add(pod, container, MakeWish(snapshot, pod, container));
+    reconciler.Add(pod, container, MakeWish(pod, container));
   });
-  return reconciler.Run([&](const Pod& pod, const Container& container) {
-    return MakeWish(snapshot, pod, container);
+  return reconciler.Run([&](const Pod& pod, const Container& container, Wish& wish) {
+    AddAffinities(snapshot, pod, container, wish);
   });
 }
 
@@ -52,10 +52,15 @@ StatusOr<Plan> TopologyAwarePolicy::Allocate(const Snapshot& snapshot, const Pod
                                              const Container& container,
                                              const Container* predecessor) {
   const CpuSet before = book_.cpus().exclusive();
-  const Wish wish = MakeWish(snapshot, pod, container);
+  Wish wish = MakeWish(pod, container);
   std::optional<Grant> inherited;
-  if (predecessor != nullptr) inherited = book_.Take(predecessor->key);
-  StatusOr<Grant> grant = PlaceLikeFormer(wish, predecessor);
+  std::optional<Grant> again;
+  if (predecessor != nullptr) {
+    inherited = book_.Take(predecessor->key);
+    again = PlaceLikeFormer(wish, *predecessor, inherited);
+  }
+  if (!again) AddAffinities(snapshot, pod, container, wish);
+  StatusOr<Grant> grant = again ? *std::move(again) : placer_.Place(wish);
   if (!grant.ok()) {
     if (inherited) book_.Give(predecessor->key, *std::move(inherited));
     return ForContainer(grant.status(), pod, container);
@@ -67,9 +72,12 @@ StatusOr<Plan> TopologyAwarePolicy::Allocate(const Snapshot& snapshot, const Pod
 StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& pod,
                                            const Container& container) {
   const CpuSet before = book_.cpus().exclusive();
-  const Wish wish = MakeWish(snapshot, pod, container);
+  Wish wish = MakeWish(pod, container);
   std::optional<Grant> held = book_.Take(container.key);
-  StatusOr<Grant> grant = held ? Resize(wish, *held) : placer_.Place(wish);
+  std::optional<Grant> near;
+  if (held) near = Resize(wish, *held);
+  if (!near) AddAffinities(snapshot, pod, container, wish);
+  StatusOr<Grant> grant = near ? *std::move(near) : placer_.Place(wish);
   if (!grant.ok()) {
     if (held) book_.Give(container.key, *std::move(held));
     return ForContainer(grant.status(), pod, container);
@@ -94,10 +102,14 @@ StatusOr<Plan> TopologyAwarePolicy::Rebalance(const Snapshot& snapshot) {
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     std::optional<Grant> held = book_.Take(container.key);
     if (!held) return;
-    std::optional<Grant> better = FindBetter(MakeWish(snapshot, pod, container), *held);
+    Wish wish = MakeWish(pod, container);
+    AddAffinities(snapshot, pod, container, wish);
+    std::optional<Grant> better = FindBetter(wish, *held);
     if (better) moved.insert(container.key);
     book_.Give(container.key, better ? *std::move(better) : *std::move(held));
   });
+  for (const ContainerKey key : book_.NarrowMemory())
+    moved.insert(key);
   return MakePlan(before, std::move(moved));
 }
 
@@ -119,13 +131,10 @@ std::optional<Grant> TopologyAwarePolicy::FindBetter(const Wish& wish, const Gra
   return *std::move(fresh);
 }
 
-Wish TopologyAwarePolicy::MakeWish(const Snapshot& snapshot, const Pod& pod,
-                                   const Container& container) const {
+Wish TopologyAwarePolicy::MakeWish(const Pod& pod, const Container& container) const {
   const Preferences preferences = ReadPreferences(pod, container.name);
   Wish wish;
   wish.need = DecideNeed(pod, container, preferences, options_, !book_.reserved().empty());
-  std::string note;
-  wish.affinities = WeighAffinities(snapshot, pod, container, note);
   for (const LocalityHint& hint : container.hints) {
     if (preferences.hints.Accepts(hint.source)) wish.hints.push_back(hint);
   }
@@ -134,20 +143,20 @@ Wish TopologyAwarePolicy::MakeWish(const Snapshot& snapshot, const Pod& pod,
   wish.may_move = preferences.allow_rebalance;
   for (const std::string& text : preferences.notes)
     wish.need.why += fmt::format(" ({})", text);
-  if (!note.empty()) wish.need.why += fmt::format(" ({})", note);
   return wish;
 }
 
-// Sums the weights of other containers' pools; empty when there is nothing to weigh.
-std::vector<int64_t> TopologyAwarePolicy::WeighAffinities(const Snapshot& snapshot, const Pod& pod,
-                                                          const Container& container,
-                                                          std::string& note) const {
+// Sums the weights of other containers' pools.
+void TopologyAwarePolicy::AddAffinities(const Snapshot& snapshot, const Pod& pod,
+                                        const Container& container, Wish& wish) const {
   StatusOr<std::vector<Affinity>> read = ReadAffinities(pod.annotations, container.name);
-  if (!read.ok()) note = fmt::format("affinities ignored: {}", Message(read.status()));
+  if (!read.ok()) {
+    wish.need.why += fmt::format(" (affinities ignored: {})", Message(read.status()));
+  }
   const std::vector<Affinity> affinities = read.ok() ? *std::move(read) : std::vector<Affinity>();
   const bool implied =
       affinities.empty() && (options_.colocate_pods || options_.colocate_namespaces);
-  if (affinities.empty() && !implied) return {};
+  if (affinities.empty() && !implied) return;
   std::vector<int64_t> weights(book_.tree().size());
   snapshot.ForEachContainer([&](const Pod& other_pod, const Container& other) {
     const Grant* const grant = other.key == container.key ? nullptr : book_.Find(other.key);
@@ -162,53 +171,48 @@ std::vector<int64_t> TopologyAwarePolicy::WeighAffinities(const Snapshot& snapsh
       weight += kColocationWeight;
     }
   });
-  return weights;
+  wish.affinities = AffinityScores(book_.tree(), weights);
 }
 
-// An earlier attempt of the container had a place, which is best if it still suits.
-StatusOr<Grant> TopologyAwarePolicy::PlaceLikeFormer(const Wish& wish,
-                                                     const Container* predecessor) const {
-  if (predecessor == nullptr) return placer_.Place(wish);
-  const Placement& former = predecessor->placement;
-  Wish preferring = wish;
-  preferring.preferred = {former.exclusive};
-  const bool pooled =
-      wish.need.cpu_class == CpuClass::kShared || wish.need.cpu_class == CpuClass::kExclusive;
-  const int pool = pooled ? book_.tree().Find(former.pool) : -1;
-  if (pool >= 0) {
-    std::optional<Grant> grant = placer_.PlaceIn(preferring, pool);
-    if (grant) {
-      grant->reason =
-          fmt::format("{}: {}, where its former attempt was", wish.need.why, former.pool);
-      return *std::move(grant);
-    }
-  }
-  return placer_.Place(preferring);
+// An earlier attempt of the container had a place, which is best if it still suits. Else the wish
+// prefers its CPUs.
+std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
+    Wish& wish, const Container& predecessor, const std::optional<Grant>& inherited) const {
+  const Placement& former = predecessor.placement;
+  if (inherited) wish.held = inherited->exclusive;
+  wish.preferred = {former.exclusive};
+  const CpuClass cpu_class = wish.need.cpu_class;
+  if (cpu_class != CpuClass::kShared && cpu_class != CpuClass::kExclusive) return std::nullopt;
+  const int pool = book_.tree().Find(former.pool);
+  if (pool < 0) return std::nullopt;
+  std::optional<Grant> grant = placer_.PlaceIn(wish, pool);
+  if (!grant) return std::nullopt;
+  grant->reason = fmt::format("{}: {}, where its former attempt was", wish.need.why, former.pool);
+  return grant;
 }
 
-// Its own grant is taken out of the book.
-StatusOr<Grant> TopologyAwarePolicy::Resize(const Wish& wish, const Grant& held) const {
+// In its pool or around it; its own grant is taken out of the book.
+std::optional<Grant> TopologyAwarePolicy::Resize(Wish& wish, const Grant& held) const {
   const Machine& machine = book_.machine();
-  Wish near = wish;
+  wish.held = held.exclusive;
   // What it has, then what is nearest to that.
-  near.preferred = {held.exclusive, machine.WithSiblings(held.exclusive)};
+  wish.preferred = {held.exclusive, machine.WithSiblings(held.exclusive)};
   CpuSet caches;
   for (const CpuSet& group : machine.l3_groups()) {
     if (group.Intersects(held.exclusive)) caches |= group;
   }
-  near.preferred.push_back(caches);
-  StatusOr<Grant> grant = placer_.PlaceNear(near, held.pool);
-  if (!grant.ok()) return grant;
+  wish.preferred.push_back(caches);
+  std::optional<Grant> grant = placer_.PlaceNear(wish, held.pool);
+  if (!grant) return std::nullopt;
   const bool same_place = grant->pool == held.pool && grant->exclusive == held.exclusive &&
                           grant->need.cpu_class == held.need.cpu_class;
-  if (same_place) {
-    grant->reason = held.reason;
-    grant->candidates = held.candidates;
-    // Memory stays in its zone as long as it fits there.
-    if (held.zone && grant->types == held.types &&
-        book_.memory().Free(*held.zone) >= grant->need.memory) {
-      grant->zone = held.zone;
-    }
+  if (!same_place) return grant;
+  grant->reason = held.reason;
+  grant->candidates = held.candidates;
+  // Memory stays in its zone as long as it fits there.
+  if (held.zone && grant->types == held.types &&
+      book_.memory().Free(*held.zone) >= grant->need.memory) {
+    grant->zone = held.zone;
   }
   return grant;
 }

@@ -44,11 +44,14 @@ class TopologyAwarePolicy : public Policy {
  private:
   TopologyAwarePolicy(const PolicyContext& context, const TopologyAwareOptions& options);
 
-  Wish MakeWish(const Snapshot& snapshot, const Pod& pod, const Container& container) const;
-  std::vector<int64_t> WeighAffinities(const Snapshot& snapshot, const Pod& pod,
-                                       const Container& container, std::string& note) const;
-  StatusOr<Grant> PlaceLikeFormer(const Wish& wish, const Container* predecessor) const;
-  StatusOr<Grant> Resize(const Wish& wish, const Grant& held) const;
+  // Without affinities, which take a look at all containers and count only among all pools.
+  Wish MakeWish(const Pod& pod, const Container& container) const;
+  void AddAffinities(const Snapshot& snapshot, const Pod& pod, const Container& container,
+                     Wish& wish) const;
+  // `inherited` is what the predecessor still had, taken out of the book; may be nullopt.
+  std::optional<Grant> PlaceLikeFormer(Wish& wish, const Container& predecessor,
+                                       const std::optional<Grant>& inherited) const;
+  std::optional<Grant> Resize(Wish& wish, const Grant& held) const;
   // A grant that is better than the one held, which is taken out of the book.
   std::optional<Grant> FindBetter(const Wish& wish, const Grant& held) const;
   // Everything that changed since `before`, and these containers.

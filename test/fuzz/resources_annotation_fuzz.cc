@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "pkg/kube/resources_annotation.h"
@@ -9,6 +10,17 @@
 // Anybody who may create pods writes this text: no needs are negative, and nothing else happens.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view json(reinterpret_cast<const char*>(data), size);
+  const auto others = resmgr::ParseOtherResources(json, "web");
+  if (others.ok()) {
+    for (const auto& [name, amount] : *others) {
+      if (amount < 0 || name == "cpu" || name == "memory") std::abort();
+    }
+  }
+  const auto qos = resmgr::QosFromResourcesAnnotation(json);
+  const resmgr::StringMap annotations = {
+      {std::string(resmgr::kResourcesAnnotation), std::string(json)}};
+  const resmgr::QosClass resolved = resmgr::ResolveQos("", annotations);
+  if (qos.ok() && qos->has_value() && resolved != **qos) std::abort();
   const auto parsed = resmgr::ParseResourcesAnnotation(json, "web");
   if (!parsed.ok() || !parsed->has_value()) return 0;
   const resmgr::Requirements& needs = **parsed;

@@ -92,6 +92,19 @@ TEST_P(PlacementTest, RefusesWhatDoesNotFitAndNamesIt) {
   EXPECT_EQ(CpusAtRuntime(fits.container).size(), 2);
 }
 
+TEST_P(PlacementTest, AContainerThatEndedByItselfGivesItsCpusBackOnceTheKubeletLooks) {
+  CriClient client = Client();
+  const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+  const CpuSet before = CpusAtRuntime(shared.container);
+  const Running init = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("init", 2));
+  ASSERT_THAT(client.ContainerStatus(init.container), IsOk());
+  EXPECT_EQ(CpusAtRuntime(shared.container), before - CpusAtRuntime(init.container))
+      << "it still runs";
+  runtime_.WithStore([&](CriStore& store) { store.Exit(init.container); });
+  ASSERT_THAT(client.ContainerStatus(init.container), IsOk());
+  EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(shared.container) == before; }));
+}
+
 TEST_P(PlacementTest, FailedCreationGivesItsCpusBack) {
   CriClient client = Client();
   const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));

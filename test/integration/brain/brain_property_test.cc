@@ -15,6 +15,7 @@
 #include "pkg/log/log.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
+#include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/node_machines.h"
 #include "test/integration/brain/world.h"
 
@@ -67,6 +68,14 @@ constexpr std::array<Options, 9> kPlusOptions = {{
     {"OrdinaryFirst", "{PreferIsolatedCPUs: false}"},
     {"NoReservation", "", 0},
 }};
+constexpr std::array<Options, 6> kTopologyAwareOptions = {{
+    {"Shared", "{PreferSharedCPUs: true, PreferIsolatedCPUs: false}", 2},
+    {"Reserved", "{ReservedPoolNamespaces: ['n*']}", 2},
+    {"Colocated", "{ColocatePods: true, ColocateNamespaces: true}"},
+    {"KeepQuota", "{CPUQuota: keep, DefaultCPUPriority: high, UnlimitedBurstable: numa}"},
+    {"NoMemory", "{PinMemory: false}"},
+    {"NoReservation", "", 0},
+}};
 // With these machines.
 constexpr std::array<std::string_view, 5> kOptionMachines = {"S1Ht", "M80", "Hybrid", "IsolatedM80",
                                                              "XmlEpyc2sCcx"};
@@ -80,13 +89,16 @@ std::vector<Case> AllCases() {
   std::vector<Case> cases;
   const auto add = [&cases](const NamedMachine& machine, const PolicyFactory& factory,
                             const Options& options) {
-    const std::string_view policy = factory.name == "static" ? "Static" : "StaticPlus";
+    const std::string_view policy = factory.name == "static"        ? "Static"
+                                    : factory.name == "static-plus" ? "StaticPlus"
+                                                                    : "TopologyAware";
     cases.push_back({fmt::format("{}{}{}", policy, machine.name, options.name), &machine,
                      options.reserved, factory, std::string(options.section)});
   };
   for (const NamedMachine& machine : Machines()) {
     add(machine, StaticPolicyFactory(), {});
     add(machine, StaticPlusPolicyFactory(), {});
+    add(machine, TopologyAwarePolicyFactory(), {});
     const bool with_options = std::find(kOptionMachines.begin(), kOptionMachines.end(),
                                         machine.name) != kOptionMachines.end();
     if (!with_options) continue;
@@ -94,6 +106,8 @@ std::vector<Case> AllCases() {
       add(machine, StaticPolicyFactory(), options);
     for (const Options& options : kPlusOptions)
       add(machine, StaticPlusPolicyFactory(), options);
+    for (const Options& options : kTopologyAwareOptions)
+      add(machine, TopologyAwarePolicyFactory(), options);
   }
   return cases;
 }

@@ -104,6 +104,7 @@ class World {
     CpuSet placed;     // as decided
     CpuSet exclusive;  // likewise
   };
+  static CpuSet InForce(const RuntimeContainer& container);
   std::vector<Running> RunningContainers();
   // Nobody else runs on its exclusive CPUs, nor will when what was asked for takes effect.
   bool Undisputed(const Running& one, const CpuSet& several) const;

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/command.h"
+
+#include <optional>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/testing/status_matchers.h"
+
+namespace resmgr::agent {
+namespace {
+
+using testing::HasSubstr;
+
+// The end of the command, on a loop of its own.
+StatusOr<std::string> OutputOf(Command command) {
+  EventLoop loop;
+  LoopCommandRunner runner(loop);
+  std::optional<StatusOr<std::string>> result;
+  const auto running = runner.Run(std::move(command), [&](StatusOr<std::string> output) {
+    result = std::move(output);
+    loop.Stop();
+  });
+  EXPECT_FALSE(result.has_value()) << "never from within Run";
+  loop.Run();
+  return *result;
+}
+
+Command Shell(const std::string& script) {
+  return {.argv = {"sh", "-c", script}, .environment = {{"NAME", "value"}}};
+}
+
+TEST(CommandTest, GivesTheOutput) {
+  const auto output = OutputOf(Shell("echo one; echo $NAME"));
+  ASSERT_THAT(output, IsOk());
+  EXPECT_EQ(*output, "one\nvalue\n");
+}
+
+TEST(CommandTest, TakesManyPiecesOfOutput) {
+  const auto output =
+      OutputOf(Shell("i=0; while [ $i -lt 3000 ]; do echo 0123456789; i=$((i+1)); done"));
+  ASSERT_THAT(output, IsOk());
+  EXPECT_EQ(output->size(), 3000u * 11);
+}
+
+TEST(CommandTest, SaysHowACommandFailed) {
+  EXPECT_THAT(OutputOf(Shell("exit 3")),
+              Fails(StatusCode::kFailedPrecondition, HasSubstr("exit status 3")));
+  EXPECT_THAT(OutputOf(Shell("kill -9 $$")),
+              Fails(StatusCode::kFailedPrecondition, HasSubstr("signal 9")));
+  EXPECT_THAT(OutputOf({.argv = {"/nonexistent/program"}}),
+              Fails(StatusCode::kFailedPrecondition, HasSubstr("/nonexistent/program")));
+}
+
+TEST(CommandTest, EndsACommandThatTakesTooLong) {
+  Command command = Shell("sleep 1000");
+  command.timeout = std::chrono::milliseconds(20);
+  EXPECT_THAT(OutputOf(command), Fails(StatusCode::kFailedPrecondition, HasSubstr("20 ms")));
+}
+
+TEST(CommandTest, EndsACommandThatPrintsTooMuch) {
+  EXPECT_THAT(OutputOf(Shell("while :; do echo 0123456789012345678901234567890123456789; done")),
+              Fails(StatusCode::kFailedPrecondition, HasSubstr("prints more")));
+}
+
+}  // namespace
+}  // namespace resmgr::agent

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/config_pusher.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/testing/fake_timers.h"
+
+namespace resmgr::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class FakeClient : public ConfigClient {
+ public:
+  void SetLostCallback(Lost lost) override { lost_ = std::move(lost); }
+  void SetConfig(const std::map<std::string, std::string>& config, Done done) override {
+    pushed.push_back(config.at("policy"));
+    done_ = std::move(done);
+  }
+  bool busy() const { return done_ != nullptr; }
+  void Answer(StatusOr<std::string> verdict) { std::exchange(done_, nullptr)(std::move(verdict)); }
+  void Lose() { lost_(); }
+
+  std::vector<std::string> pushed;
+
+ private:
+  Done done_;
+  Lost lost_;
+};
+
+class ConfigPusherTest : public testing::Test {
+ protected:
+  static ConfigMap Map(const std::string& value) {
+    return {.name = "m", .version = "1", .data = {{"policy", value}}};
+  }
+
+  FakeClient client_;
+  FakeTimers timers_;
+  std::vector<std::string> verdicts_;
+  ConfigPusher pusher_{client_,
+                       timers_,
+                       {.first = milliseconds(100), .limit = milliseconds(1000)},
+                       1,
+                       [this](const Verdict& verdict) {
+                         verdicts_.push_back(std::string(ToString(verdict.state)) +
+                                             (verdict.reason.empty() ? "" : ": " + verdict.reason));
+                       }};
+};
+
+TEST_F(ConfigPusherTest, TellsWhatTheDaemonSays) {
+  pusher_.Set(Map("a"));
+  client_.Answer("");
+  pusher_.Set(Map("b"));
+  client_.Answer("no such policy");
+  EXPECT_THAT(client_.pushed, ElementsAre("a", "b"));
+  EXPECT_THAT(verdicts_, ElementsAre("accepted", "rejected: no such policy"));
+  EXPECT_EQ(Complaint(pusher_.verdict()), "ConfigMap m is rejected: no such policy");
+  EXPECT_EQ(timers_.waiting(), 0u) << "a rejection is not retried";
+}
+
+TEST_F(ConfigPusherTest, PushesNothingWhereNoMapApplies) {
+  pusher_.Set(std::nullopt);
+  EXPECT_THAT(client_.pushed, IsEmpty());
+  EXPECT_THAT(verdicts_, ElementsAre("none"));
+  EXPECT_EQ(Complaint(pusher_.verdict()), "");
+}
+
+TEST_F(ConfigPusherTest, TriesUntilTheDaemonIsThere) {
+  pusher_.Set(Map("a"));
+  for (int i = 0; i < 4; ++i) {
+    client_.Answer(Unavailable("nobody"));
+    EXPECT_THAT(verdicts_, IsEmpty()) << "too soon to worry anybody";
+    timers_.RunNext();
+  }
+  client_.Answer("");
+  EXPECT_THAT(client_.pushed, ElementsAre("a", "a", "a", "a", "a"));
+  EXPECT_THAT(verdicts_, ElementsAre("accepted"));
+}
+
+TEST_F(ConfigPusherTest, SaysThatTheDaemonIsMissing) {
+  pusher_.Set(Map("a"));
+  const auto start = timers_.Now();
+  while (timers_.Now() - start < seconds(10)) {
+    client_.Answer(Unavailable("nobody"));
+    timers_.RunNext();
+  }
+  EXPECT_THAT(verdicts_, ElementsAre("pending: nobody"));
+  EXPECT_EQ(Complaint(pusher_.verdict()), "ConfigMap m is not delivered: nobody");
+  client_.Answer("");
+  EXPECT_THAT(verdicts_, ElementsAre("pending: nobody", "accepted"));
+}
+
+TEST_F(ConfigPusherTest, TakesARefusedCallForARejection) {
+  pusher_.Set(Map("a"));
+  client_.Answer(FailedPrecondition("-force-config"));
+  EXPECT_THAT(verdicts_, ElementsAre("rejected: failed precondition: -force-config"));
+  EXPECT_EQ(timers_.waiting(), 0u);
+}
+
+TEST_F(ConfigPusherTest, LatestWinsWhileAPushIsUnderWay) {
+  pusher_.Set(Map("a"));
+  pusher_.Set(Map("b"));
+  pusher_.Set(Map("c"));
+  EXPECT_THAT(client_.pushed, ElementsAre("a"));
+  client_.Answer("a is bad");
+  EXPECT_THAT(verdicts_, IsEmpty()) << "nobody wants a any more";
+  client_.Answer("");
+  EXPECT_THAT(client_.pushed, ElementsAre("a", "c"));
+  EXPECT_THAT(verdicts_, ElementsAre("accepted"));
+}
+
+TEST_F(ConfigPusherTest, PushesAgainToADaemonThatCameBack) {
+  pusher_.Set(Map("a"));
+  client_.Answer("");
+  client_.Lose();
+  client_.Answer(Unavailable("not yet"));
+  timers_.RunNext();
+  client_.Answer("");
+  EXPECT_THAT(client_.pushed, ElementsAre("a", "a", "a"));
+  EXPECT_THAT(verdicts_, ElementsAre("accepted")) << "nothing has changed for the cluster";
+}
+
+TEST_F(ConfigPusherTest, GivesARejectedMapToANewDaemonToo) {
+  pusher_.Set(Map("a"));
+  client_.Answer("bad");
+  client_.Lose();
+  client_.Answer("");
+  EXPECT_THAT(verdicts_, ElementsAre("rejected: bad", "accepted"));
+}
+
+TEST_F(ConfigPusherTest, ForgetsAMapThatDoesNotApplyAnyMore) {
+  pusher_.Set(Map("a"));
+  pusher_.Set(std::nullopt);
+  client_.Answer(Unavailable("nobody"));
+  client_.Lose();
+  EXPECT_EQ(timers_.waiting(), 0u);
+  EXPECT_FALSE(client_.busy());
+  EXPECT_THAT(verdicts_, ElementsAre("none"));
+}
+
+}  // namespace
+}  // namespace resmgr::agent

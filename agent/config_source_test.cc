@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/config_source.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/testing/fake_timers.h"
+#include "agent/testing/fake_transport.h"
+
+namespace resmgr::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr char kLabel[] = "cri-resource-manager.intel.com/group";
+
+class ConfigSourceTest : public testing::Test {
+ protected:
+  ConfigSourceTest() { source_.Start(); }
+
+  static Json NodeObject(const std::string& group) {
+    Json node = {{"metadata", {{"name", "n1"}, {"resourceVersion", "1"}}}};
+    if (!group.empty()) node["metadata"]["labels"][kLabel] = group;
+    return node;
+  }
+  static Json MapObject(const std::string& name, const std::string& value) {
+    return {{"metadata", {{"name", name}, {"resourceVersion", "7"}}},
+            {"data", {{"policy", value}, {"number", 5}}}};
+  }
+  static Json ListOf(const std::vector<Json>& items) {
+    return {{"metadata", {{"resourceVersion", "1"}}}, {"items", items}};
+  }
+  static std::string Target(const std::string& name) { return "metadata.name%3D" + name; }
+
+  void ListNode(const std::string& group) {
+    ASSERT_TRUE(transport_.Answer(Target("n1"), 200, ListOf({NodeObject(group)})));
+  }
+  void Relabel(const std::string& group) {
+    transport_.Stream(Target("n1"),
+                      ToText({{"type", "MODIFIED"}, {"object", NodeObject(group)}}) + "\n");
+  }
+  // "" : there is none.
+  void ListMap(const std::string& suffix, const std::string& value) {
+    const std::string name = "cfg." + suffix;
+    std::vector<Json> items;
+    if (!value.empty()) items.push_back(MapObject(name, value));
+    ASSERT_TRUE(transport_.Answer(Target(name), 200, ListOf(items))) << name;
+  }
+  void Event(const std::string& type, const std::string& suffix, const std::string& value) {
+    const std::string name = "cfg." + suffix;
+    ASSERT_TRUE(transport_.Stream(
+        Target(name), ToText({{"type", type}, {"object", MapObject(name, value)}}) + "\n"))
+        << name;
+  }
+
+  FakeTransport transport_;
+  FakeTimers timers_;
+  std::vector<std::string> decisions_;
+  ConfigSource source_{
+      transport_,
+      timers_,
+      {.node = "n1", .map_namespace = "ns", .map_name = "cfg", .group_label = kLabel, .retry = {}},
+      [this](const std::optional<ConfigMap>& map) {
+        decisions_.push_back(map ? map->name + "=" + map->data.at("policy") : "none");
+      }};
+};
+
+TEST_F(ConfigSourceTest, SaysNothingBeforeEverythingIsSeen) {
+  ListMap("default", "d");
+  ListNode("g");
+  ListMap("node.n1", "");
+  EXPECT_THAT(decisions_, IsEmpty());
+  ListMap("group.g", "g");
+  EXPECT_THAT(decisions_, ElementsAre("cfg.group.g=g"));
+}
+
+TEST_F(ConfigSourceTest, SaysWhenThereIsNoMapAtAll) {
+  ListMap("default", "");
+  ListMap("node.n1", "");
+  ListNode("");
+  EXPECT_THAT(decisions_, ElementsAre("none"));
+}
+
+TEST_F(ConfigSourceTest, WaitsForTheNodeToExist) {
+  ListMap("default", "d");
+  ListMap("node.n1", "");
+  transport_.Answer(Target("n1"), 200, ListOf({}));
+  EXPECT_THAT(decisions_, IsEmpty());
+  transport_.Stream(Target("n1"), ToText({{"type", "ADDED"}, {"object", NodeObject("")}}) + "\n");
+  EXPECT_THAT(decisions_, ElementsAre("cfg.default=d"));
+}
+
+TEST_F(ConfigSourceTest, FollowsEditsAndDeletions) {
+  ListMap("default", "d1");
+  ListMap("node.n1", "n1");
+  ListNode("");
+  Event("MODIFIED", "default", "d2");  // does not apply
+  Event("MODIFIED", "node.n1", "n2");
+  Event("DELETED", "node.n1", "n2");
+  Event("MODIFIED", "default", "d3");
+  Event("DELETED", "default", "d3");
+  EXPECT_THAT(decisions_, ElementsAre("cfg.node.n1=n1", "cfg.node.n1=n2", "cfg.default=d2",
+                                      "cfg.default=d3", "none"));
+}
+
+TEST_F(ConfigSourceTest, SaysNothingTwice) {
+  ListMap("default", "d");
+  ListMap("node.n1", "");
+  ListNode("");
+  Event("MODIFIED", "default", "d");
+  Relabel("");
+  EXPECT_THAT(decisions_, ElementsAre("cfg.default=d"));
+}
+
+TEST_F(ConfigSourceTest, KeepsTheLastWordUntilTheNewGroupIsKnown) {
+  ListMap("default", "d");
+  ListMap("node.n1", "");
+  ListNode("a");
+  ListMap("group.a", "ga");
+  Relabel("b");
+  EXPECT_THAT(decisions_, ElementsAre("cfg.group.a=ga"));
+  EXPECT_FALSE(transport_.Has(Target("cfg.group.a"))) << "the old group is not followed any more";
+  ListMap("group.b", "");
+  Relabel("");
+  Relabel("a");
+  ListMap("group.a", "ga");
+  EXPECT_THAT(decisions_, ElementsAre("cfg.group.a=ga", "cfg.default=d", "cfg.group.a=ga"));
+}
+
+}  // namespace
+}  // namespace resmgr::agent

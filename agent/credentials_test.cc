@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/credentials.h"
+
+#include <fstream>
+#include <optional>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/json.h"
+#include "agent/testing/status_matchers.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr::agent {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+
+// Programs that a test plays itself.
+class FakeRunner : public CommandRunner {
+ public:
+  std::unique_ptr<RunningCommand> Run(Command command, CommandDone done) override {
+    commands.push_back(std::move(command));
+    done_ = std::move(done);
+    return std::make_unique<RunningCommand>();
+  }
+  void End(StatusOr<std::string> output) { std::exchange(done_, nullptr)(std::move(output)); }
+
+  std::vector<Command> commands;
+
+ private:
+  CommandDone done_;
+};
+
+class CredentialsTest : public testing::Test {
+ protected:
+  Credentials Make(const UserAuth& user) {
+    ClusterAccess access;
+    access.server = "https://api";
+    access.user = user;
+    return {access, runner_, [this] { return now_; }};
+  }
+  Credentials MakeExec(bool cluster_info = false) {
+    UserAuth user;
+    user.exec = ExecPlugin{.api_version = "client.authentication.k8s.io/v1",
+                           .command = "get-token",
+                           .arguments = {"--for", "me"},
+                           .environment = {{"N", "V"}},
+                           .provide_cluster_info = cluster_info};
+    return Make(user);
+  }
+  // What Get calls back with; nothing: not yet.
+  static std::optional<StatusOr<Credential>> Get(Credentials& credentials) {
+    const auto result = std::make_shared<std::optional<StatusOr<Credential>>>();
+    credentials.Get([result](StatusOr<Credential> credential) { *result = std::move(credential); });
+    return *result;
+  }
+  static std::string Token(Credentials& credentials) {
+    const auto credential = Get(credentials);
+    if (!credential) return "<later>";
+    return credential->ok() ? (*credential)->token : Describe(credential->status());
+  }
+  static std::string Output(const std::string& token, const std::string& expires = "") {
+    Json status = {{"token", token}};
+    if (!expires.empty()) status["expirationTimestamp"] = expires;
+    return ToText({{"kind", "ExecCredential"}, {"status", status}});
+  }
+
+  FakeRunner runner_;
+  // 2026-01-02T00:00:00Z
+  std::chrono::system_clock::time_point now_ =
+      std::chrono::system_clock::from_time_t(1'767'312'000);
+};
+
+TEST_F(CredentialsTest, GivesTheTokenOfTheKubeconfig) {
+  UserAuth user;
+  user.token = "abc";
+  auto credentials = Make(user);
+  EXPECT_EQ(Token(credentials), "abc");
+}
+
+TEST_F(CredentialsTest, ReadsATokenFileEachTime) {
+  const TempDir directory;
+  UserAuth user;
+  user.token = "old and forgotten";
+  user.token_file = directory.File("token");
+  auto credentials = Make(user);
+  std::ofstream(user.token_file) << "one\n";
+  EXPECT_EQ(Token(credentials), "one");
+  std::ofstream(user.token_file) << "two\n";
+  EXPECT_EQ(Token(credentials), "two");
+}
+
+TEST_F(CredentialsTest, NamesATokenFileThatIsNoUse) {
+  const TempDir directory;
+  UserAuth user;
+  user.token_file = directory.File("token");
+  auto credentials = Make(user);
+  EXPECT_THAT(Token(credentials), HasSubstr(user.token_file));
+  std::ofstream(user.token_file) << "\n";
+  EXPECT_THAT(Token(credentials), HasSubstr("is empty"));
+}
+
+TEST_F(CredentialsTest, RunsThePluginOnceForAllWhoWait) {
+  auto credentials = MakeExec();
+  std::vector<std::string> tokens;
+  const auto take = [&](const StatusOr<Credential>& c) { tokens.push_back(c->token); };
+  credentials.Get(take);
+  credentials.Get(take);
+  ASSERT_EQ(runner_.commands.size(), 1u);
+  EXPECT_THAT(runner_.commands[0].argv, testing::ElementsAre("get-token", "--for", "me"));
+  runner_.End(Output("t1"));
+  EXPECT_THAT(tokens, testing::ElementsAre("t1", "t1"));
+  EXPECT_EQ(Token(credentials), "t1");  // kept
+}
+
+TEST_F(CredentialsTest, RunsThePluginAgainBeforeItsTokenExpires) {
+  auto credentials = MakeExec();
+  Get(credentials);
+  runner_.End(Output("t1", "2026-01-02T00:01:00Z"));
+  now_ += seconds(45);
+  EXPECT_EQ(Token(credentials), "t1");
+  now_ += seconds(10);
+  EXPECT_EQ(Token(credentials), "<later>");
+  runner_.End(Output("t2"));
+  EXPECT_EQ(Token(credentials), "t2");
+}
+
+TEST_F(CredentialsTest, RunsThePluginAgainWhenTheServerDoesNotLikeWhatItGave) {
+  auto credentials = MakeExec();
+  Get(credentials);
+  runner_.End(Output("t1"));
+  credentials.Reject();
+  EXPECT_EQ(Token(credentials), "<later>");
+  EXPECT_EQ(runner_.commands.size(), 2u);
+}
+
+TEST_F(CredentialsTest, TellsThePluginWhatItMayAskFor) {
+  auto credentials = MakeExec(true);
+  Get(credentials);
+  const auto& environment = runner_.commands[0].environment;
+  ASSERT_EQ(environment.size(), 2u);
+  EXPECT_EQ(environment[1].first, "KUBERNETES_EXEC_INFO");
+  const auto info = ParseJson(environment[1].second);
+  ASSERT_TRUE(info.has_value());
+  EXPECT_EQ(TextAt(*info, {"apiVersion"}), "client.authentication.k8s.io/v1");
+  EXPECT_EQ(TextAt(*info, {"spec", "cluster", "server"}), "https://api");
+}
+
+TEST_F(CredentialsTest, PassesOnWhyAPluginFailed) {
+  auto credentials = MakeExec();
+  Status status;
+  credentials.Get([&](const StatusOr<Credential>& c) { status = c.status(); });
+  runner_.End(FailedPrecondition("get-token failed"));
+  EXPECT_THAT(status, Fails(StatusCode::kFailedPrecondition, "get-token failed"));
+}
+
+TEST(PluginCredentialTest, ReadsCertificates) {
+  const auto parsed = ParsePluginCredential(
+      R"({"kind":"ExecCredential","status":{"clientCertificateData":"C","clientKeyData":"K"}})");
+  ASSERT_THAT(parsed, IsOk());
+  EXPECT_EQ(parsed->credential.certificate.data, "C");
+  EXPECT_EQ(parsed->credential.key.data, "K");
+  EXPECT_FALSE(parsed->expires.has_value());
+}
+
+TEST(PluginCredentialTest, RefusesWhatIsNone) {
+  for (const char* text :
+       {"", "hello", "{}", R"({"kind":"Status"})", R"({"kind":"ExecCredential"})",
+        R"({"kind":"ExecCredential","status":{"clientKeyData":"K"}})",
+        R"({"kind":"ExecCredential","status":{"token":5}})",
+        R"({"kind":"ExecCredential","status":{"token":"s3cret","expirationTimestamp":"soon"}})"}) {
+    EXPECT_THAT(ParsePluginCredential(text),
+                Fails(StatusCode::kFailedPrecondition, Not(HasSubstr("s3cret"))))
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace resmgr::agent

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/object_watch.h"
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/testing/fake_timers.h"
+#include "agent/testing/fake_transport.h"
+
+namespace resmgr::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kAny[] = "/api/v1/nodes";
+
+Json Node(const std::string& version, const std::string& name = "n1") {
+  return {{"metadata", {{"name", name}, {"resourceVersion", version}}}};
+}
+Json ListOf(const std::string& version, const std::vector<Json>& items) {
+  return {{"metadata", {{"resourceVersion", version}}}, {"items", items}};
+}
+std::string Line(const std::string& type, const Json& object) {
+  return ToText({{"type", type}, {"object", object}}) + "\n";
+}
+
+class ObjectWatchTest : public testing::Test {
+ protected:
+  ObjectWatchTest() { watch_.Start(); }
+
+  bool Listing() { return transport_.Has(kAny) && !transport_.Has("watch=1"); }
+  bool WatchingFrom(const std::string& version) {
+    return transport_.Has("watch=1&allowWatchBookmarks=true&resourceVersion=" + version + "&");
+  }
+  // Lists and begins to watch.
+  void Begin() {
+    ASSERT_TRUE(transport_.Answer(kAny, 200, ListOf("5", {Node("4")})));
+    ASSERT_TRUE(WatchingFrom("5"));
+    seen_.clear();
+  }
+  void EndWatch() {
+    transport_.Answer("watch=1", HttpReply{.status = 200, .body = "", .retry_after = {}});
+  }
+
+  FakeTransport transport_;
+  FakeTimers timers_;
+  std::vector<std::string> seen_;  // versions, "-" for absent
+  ObjectWatch watch_{
+      transport_,
+      timers_,
+      {.collection = kAny, .name = "n1"},
+      {.backoff = {.first = milliseconds(100), .limit = milliseconds(1000)},
+       .watch_timeout = seconds(300),
+       .seed = 1},
+      [this](const Json* object) {
+        seen_.push_back(object == nullptr ? "-" : TextAt(*object, {"metadata", "resourceVersion"}));
+      }};
+};
+
+TEST_F(ObjectWatchTest, AsksForOneNameOnly) {
+  EXPECT_THAT(transport_.Request(kAny).target, HasSubstr("fieldSelector=metadata.name%3Dn1"));
+  Begin();
+  EXPECT_THAT(transport_.Request(kAny).target,
+              AllOf(HasSubstr("fieldSelector=metadata.name%3Dn1"), HasSubstr("timeoutSeconds=")));
+}
+
+TEST_F(ObjectWatchTest, TellsWhatTheListHolds) {
+  transport_.Answer(kAny, 200, ListOf("5", {Node("3", "other"), Node("4")}));
+  EXPECT_THAT(seen_, ElementsAre("4"));
+}
+
+TEST_F(ObjectWatchTest, TellsThatThereIsNone) {
+  transport_.Answer(kAny, 200, Json{{"metadata", {{"resourceVersion", "5"}}}, {"items", nullptr}});
+  EXPECT_THAT(seen_, ElementsAre("-"));
+  EXPECT_TRUE(WatchingFrom("5"));
+}
+
+TEST_F(ObjectWatchTest, FollowsTheObject) {
+  Begin();
+  transport_.Stream(kAny, Line("MODIFIED", Node("6")) + Line("MODIFIED", Node("7", "other")));
+  transport_.Stream(kAny, Line("DELETED", Node("8")) + Line("ADDED", Node("9")));
+  EXPECT_THAT(seen_, ElementsAre("6", "-", "9"));
+}
+
+TEST_F(ObjectWatchTest, GoesOnFromTheLastVersionSeen) {
+  Begin();
+  transport_.Stream(kAny, Line("MODIFIED", Node("6")));
+  EndWatch();
+  timers_.RunNext();
+  EXPECT_TRUE(WatchingFrom("6"));
+  transport_.Stream(kAny, Line("BOOKMARK", Node("60", "")));
+  EndWatch();
+  timers_.RunNext();
+  EXPECT_TRUE(WatchingFrom("60"));
+}
+
+TEST_F(ObjectWatchTest, ListsAnewWhenItsVersionIsGone) {
+  Begin();
+  transport_.Stream(kAny, Line("ERROR", {{"code", 410}, {"message", "too old"}}));
+  EXPECT_EQ(transport_.open(), 0u) << "the stream is given up";
+  timers_.RunNext();
+  EXPECT_TRUE(Listing());
+  transport_.Answer(kAny, 200, ListOf("70", {Node("66")}));
+  EXPECT_THAT(seen_, ElementsAre("66"));
+  transport_.Answer(kAny, 410, Json::object());
+  timers_.RunNext();
+  EXPECT_TRUE(Listing());
+}
+
+TEST_F(ObjectWatchTest, ReadsNothingBehindAnError) {
+  Begin();
+  transport_.Stream(kAny, Line("ERROR", {{"code", 500}}) + Line("MODIFIED", Node("6")));
+  EXPECT_TRUE(seen_.empty());
+  timers_.RunNext();
+  EXPECT_TRUE(WatchingFrom("5"));
+}
+
+TEST_F(ObjectWatchTest, GivesUpAStreamThatIsNone) {
+  Begin();
+  transport_.Stream(kAny, "garbage\n");
+  EXPECT_EQ(transport_.open(), 0u);
+  timers_.RunNext();
+  EXPECT_TRUE(WatchingFrom("5"));
+}
+
+TEST_F(ObjectWatchTest, ListsAnewAfterThreeWatchesInVain) {
+  Begin();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(WatchingFrom("5"));
+    transport_.Answer(kAny, Unavailable("cut"));
+    timers_.RunNext();
+  }
+  EXPECT_TRUE(Listing());
+}
+
+TEST_F(ObjectWatchTest, WaitsLongerAfterEachFailure) {
+  std::vector<milliseconds> waits;
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(transport_.Answer(kAny, Unavailable("down")));
+    waits.push_back(timers_.NextWait());
+    timers_.RunNext();
+  }
+  EXPECT_LE(waits[0], milliseconds(100));
+  EXPECT_GE(waits[3], milliseconds(400));
+  EXPECT_GE(waits[5], milliseconds(500));
+  EXPECT_LE(waits[5], milliseconds(1000));
+  EXPECT_TRUE(seen_.empty()) << "nothing is known, so nothing is said";
+}
+
+TEST_F(ObjectWatchTest, WaitsAsLongAsTheServerWants) {
+  transport_.Answer(kAny, HttpReply{.status = 429, .body = "", .retry_after = seconds(7)});
+  EXPECT_EQ(timers_.NextWait(), seconds(7));
+}
+
+TEST_F(ObjectWatchTest, RetriesAListThatIsNone) {
+  for (const Json& body : {Json("x"), Json::object(), Json{{"items", Json::array()}},
+                           Json{{"metadata", {{"resourceVersion", "1"}}}, {"items", 7}}}) {
+    ASSERT_TRUE(transport_.Answer(kAny, 200, body));
+    EXPECT_TRUE(seen_.empty());
+    timers_.RunNext();
+    EXPECT_TRUE(Listing());
+  }
+}
+
+TEST_F(ObjectWatchTest, AsksForWatchesOfDifferentLength) {
+  Begin();
+  const std::string first = transport_.Request(kAny).target;
+  EndWatch();
+  timers_.RunNext();
+  EXPECT_THAT(transport_.Request(kAny).target, Not(first));
+  EXPECT_GT(transport_.Request(kAny).timeout, seconds(300));
+}
+
+// Whatever the server does in whatever order: what was told last is what the server had last, once
+// it works again.
+TEST_F(ObjectWatchTest, ConvergesWhateverHappens) {
+  constexpr unsigned kSeed = 4711;
+  std::mt19937 random(kSeed);
+  int version = 100;
+  std::string truth = "-";
+  for (int step = 0; step < 3000; ++step) {
+    if (transport_.open() == 0) {
+      ASSERT_GT(timers_.waiting(), 0u) << "step " << step << ", seed " << kSeed;
+      timers_.RunNext();
+      continue;
+    }
+    if (Listing()) {
+      const bool there = random() % 3 != 0;
+      truth = there ? std::to_string(++version) : "-";
+      if (random() % 4 == 0) {
+        transport_.Answer(kAny, Unavailable("down"));
+        continue;
+      }
+      std::vector<Json> items;
+      if (there) items.push_back(Node(truth));
+      transport_.Answer(kAny, 200, ListOf(std::to_string(++version), items));
+      ASSERT_EQ(seen_.back(), truth) << "step " << step << ", seed " << kSeed;
+      continue;
+    }
+    switch (random() % 7) {
+      case 0:
+        transport_.Answer(kAny, Unavailable("cut"));
+        break;
+      case 1:
+        transport_.Stream(kAny, Line("ERROR", {{"code", 410}}));
+        break;
+      case 2:
+        transport_.Stream(kAny, "{\"type\":\"MOD");
+        transport_.Answer(kAny, Unavailable("cut within a line"));
+        break;
+      case 3:
+        EndWatch();
+        break;
+      default:
+        truth = random() % 3 == 0 ? "-" : std::to_string(++version);
+        transport_.Stream(kAny, truth == "-" ? Line("DELETED", Node(std::to_string(++version)))
+                                             : Line("MODIFIED", Node(truth)));
+        ASSERT_EQ(seen_.back(), truth) << "step " << step << ", seed " << kSeed;
+    }
+  }
+  EXPECT_GT(seen_.size(), 500u);
+}
+
+}  // namespace
+}  // namespace resmgr::agent

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-agent/flags.h"
+
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+StatusOr<AgentFlags> Parse(std::vector<const char*> arguments, std::string_view node = "n1") {
+  arguments.insert(arguments.begin(), "cri-resmgr-agent");
+  return ParseAgentFlags(static_cast<int>(arguments.size()), arguments.data(), node);
+}
+
+TEST(AgentFlagsTest, HasTheDefaultsThatUsersKnow) {
+  const auto flags = Parse({});
+  ASSERT_TRUE(flags.ok());
+  EXPECT_EQ(flags->agent.node, "n1");
+  EXPECT_EQ(flags->kubeconfig, "");
+  EXPECT_EQ(flags->agent.map_namespace, "kube-system");
+  EXPECT_EQ(flags->agent.map_name, "cri-resmgr-config");
+  EXPECT_EQ(flags->agent.group_label, "cri-resource-manager.intel.com/group");
+  EXPECT_EQ(flags->cri_resmgr_socket, "/var/run/cri-resmgr/cri-resmgr-config.sock");
+  EXPECT_EQ(flags->agent_socket, "/var/run/cri-resmgr/cri-resmgr-agent.sock");
+}
+
+TEST(AgentFlagsTest, ReadsAllFlags) {
+  const auto flags =
+      Parse({"-kubeconfig", "/kc", "--config-ns=ns", "-configmap-name", "cm", "-label-name", "l/g",
+             "-cri-resmgr-socket", "unix:///c.sock", "-agent-socket=/a.sock", "-allow-domains",
+             "a.io, b.io", "-logger-level", "debug"});
+  ASSERT_TRUE(flags.ok()) << Describe(flags.status());
+  EXPECT_EQ(flags->kubeconfig, "/kc");
+  EXPECT_EQ(flags->agent.map_namespace, "ns");
+  EXPECT_EQ(flags->agent.map_name, "cm");
+  EXPECT_EQ(flags->agent.group_label, "l/g");
+  EXPECT_EQ(flags->cri_resmgr_socket, "/c.sock");
+  EXPECT_EQ(flags->agent_socket, "/a.sock");
+  EXPECT_THAT(flags->agent.allowed_domains, ElementsAre("a.io", "b.io"));
+  EXPECT_EQ(flags->log.level, LogLevel::kDebug);
+}
+
+TEST(AgentFlagsTest, NeedsTheNodesName) {
+  EXPECT_THAT(std::string(Message(Parse({}, "").status())), HasSubstr("NODE_NAME"));
+  for (const char* action : {"-help", "-version", "-probe=alive"}) {
+    EXPECT_TRUE(Parse({action}, "").ok()) << action;
+  }
+}
+
+TEST(AgentFlagsTest, RefusesWhatCannotBe) {
+  const std::vector<std::vector<const char*>> bad = {
+      {"-no-such-flag"},
+      {"-probe", "weather"},
+      {"-agent-socket="},
+      {"-cri-resmgr-socket="},
+      {"-agent-socket=/s", "-cri-resmgr-socket=/s"},
+      {"-config-ns="},
+      {"-configmap-name="},
+      {"-label-name="},
+      {"-logger-level=loud"},
+      {"argument"},
+  };
+  for (const auto& arguments : bad) {
+    EXPECT_EQ(Parse(arguments).status().code(), StatusCode::kInvalidArgument) << arguments[0];
+  }
+}
+
+TEST(AgentFlagsTest, HelpNamesEveryFlag) {
+  const auto flags = Parse({"-help"}, "");
+  ASSERT_TRUE(flags.ok());
+  for (const char* flag :
+       {"-kubeconfig", "-config-ns", "-configmap-name", "-label-name", "-cri-resmgr-socket",
+        "-agent-socket", "-allow-domains", "-probe", "-logger-level", "-version"}) {
+    EXPECT_THAT(flags->help, HasSubstr(flag));
+  }
+}
+
+}  // namespace
+}  // namespace resmgr

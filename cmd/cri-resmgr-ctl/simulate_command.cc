@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/simulate_command.h"
+
+#include <memory>
+#include <utility>
+
+#include "pkg/admin/policy_setup.h"
+#include "pkg/config/config_format.h"
+#include "pkg/config/config_options.h"
+#include "pkg/config/config_text.h"
+#include "pkg/log/log.h"
+#include "pkg/simulator/report.h"
+#include "pkg/simulator/simulator.h"
+#include "pkg/sys/files.h"
+#include "pkg/topology/machine_source.h"
+#include "policies/builtin_policies.h"
+
+namespace resmgr {
+
+namespace {
+
+// An options file: those options that the configuration has too. The others say where the daemon
+// connects and listens.
+StatusOr<Config> ReadOptions(std::string_view text, const std::string& file,
+                             const ConfigChecks& checks) {
+  RESMGR_ASSIGN_OR_RETURN(std::vector<OptionLine> lines, ParseOptionLines(text, file));
+  std::erase_if(lines, [](const OptionLine& line) {
+    return line.name.ends_with("-socket") || line.name.ends_with("-dir") ||
+           line.name == "metrics-address" || line.name == "topology" || line.name == "dump-secrets";
+  });
+  CommandLine line("cri-resmgr", "");
+  ConfigOptions options;
+  options.DeclareFlags(line, checks);
+  RESMGR_RETURN_IF_ERROR(ApplyOptionLines(lines, line, options));
+  Config config;
+  options.ApplyTo(config);
+  return config;
+}
+
+StatusOr<Config> ReadConfigFile(const std::string& file, const ConfigChecks& checks) {
+  if (file.empty()) return Config();
+  RESMGR_ASSIGN_OR_RETURN(const std::string content, ReadFile(file, kMaxConfigSize));
+  RESMGR_ASSIGN_OR_RETURN(const std::string_view text, CheckConfigText(content, file));
+  if (DetectConfigFormat(text) == ConfigFormat::kYaml) return ParseConfig(text, file, checks);
+  return ReadOptions(text, file, checks);
+}
+
+StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& files) {
+  Scenario all;
+  for (const std::string& file : files) {
+    RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMaxScenarioSize));
+    RESMGR_ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(text, file));
+    std::move(scenario.begin(), scenario.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+// The brain that simulates has the policy of that name where the daemon has none.
+StatusOr<std::unique_ptr<Policy>> PolicyFor(const Config& config, const Machine& machine,
+                                            const PolicyRegistry& policies) {
+  RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy,
+                          MakePolicy(config.policy, machine, policies));
+  if (policy != nullptr) return policy;
+  return policies.Create(kNullPolicy, {.machine = machine, .available = {}, .reserved = {}});
+}
+
+}  // namespace
+
+std::string_view SimulateCommand::summary() const {
+  return "Try out pods on any machine, without a daemon or a runtime.";
+}
+
+std::string_view SimulateCommand::description() const {
+  return R"(Shows where the daemon would place the containers of pods, with the daemon's own code and
+configuration, on the machine that -topology describes. A scenario is one file or several, in their
+order: recordings that the daemon made with -dump record:FILE, or YAML documents divided by ---
+
+  a Pod manifest                  created as a kubelet would: init containers one after the other,
+                                  sidecars go on running, then the containers
+  delete: NS/POD[/CONTAINER]      ends and removes it
+  resize: {pod: NS/POD, container: C, resources: {requests: {cpu: "3"}, limits: {cpu: "3"}}}
+  restart: relay                  the daemon ends and starts again
+  config: {policy: {...}}         another configuration, delivered to the running daemon
+
+What is refused stays refused, says why, and is no failure of the simulation. With -o json there is
+one line per effect; -o table ends with a summary.
+
+  cri-resmgr-ctl simulate -topology "synthetic:package:2 numa:2 core:8 pu:2" -config static.yaml \
+    -o table pods.yaml)";
+}
+
+void SimulateCommand::Declare(CommandLine& line) {
+  line.Flag("topology", "SPEC", "The machine, as for the command topology.", &topology_);
+  line.Flag("config", "FILE",
+            "The daemon's configuration: YAML, or one flag per line without dashes. Without it "
+            "there is no policy.",
+            &config_file_);
+  line.Choice("o", {"table", "json"}, "The form of the output.", &output_);
+  line.Arguments("SCENARIO...", &scenarios_);
+}
+
+Status SimulateCommand::Run(std::ostream& out) {
+  if (scenarios_.empty()) return InvalidArgument("no scenario given; -help shows what it is");
+  // What happens is in the output.
+  ConfigureLogging({.level = LogLevel::kError});
+  auto machine = LoadMachine(topology_);
+  if (!machine.ok()) return Annotate(machine.status(), "-topology " + topology_);
+  const PolicyRegistry policies = BuiltinPolicies();
+  const ConfigChecks checks = ChecksWith(policies);
+  RESMGR_ASSIGN_OR_RETURN(Config config, ReadConfigFile(config_file_, checks));
+  RESMGR_ASSIGN_OR_RETURN(const Scenario scenario, ReadScenarios(scenarios_));
+  RESMGR_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Simulator> simulator,
+      Simulator::Create(
+          {.machine = *machine,
+           .make_policy =
+               [&](const Config& wanted) { return PolicyFor(wanted, *machine, policies); },
+           .config = std::move(config),
+           .read_config =
+               [&checks](const ConfigNode& node) { return ParseConfig(node, checks); }}));
+  RESMGR_RETURN_IF_ERROR(simulator->Check(scenario));
+
+  std::vector<Effect> all;
+  for (const Step& step : scenario) {
+    for (Effect& effect : simulator->Run(step)) {
+      if (output_ == "json") {
+        out << ToJson(effect) << '\n';
+      } else {
+        all.push_back(std::move(effect));
+      }
+    }
+  }
+  if (output_ == "table") out << ToTable(all) << '\n' << Summary(all, simulator->node());
+  return OkStatus();
+}
+
+}  // namespace resmgr

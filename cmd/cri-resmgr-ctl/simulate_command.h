@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cmd/cri-resmgr-ctl/command.h"
+
+namespace resmgr {
+
+// `simulate`: what the daemon would do with pods, on any machine. Needs no daemon and no runtime.
+class SimulateCommand : public Command {
+ public:
+  std::string_view name() const override { return "simulate"; }
+  std::string_view summary() const override;
+  std::string_view description() const override;
+  void Declare(CommandLine& line) override;
+  Status Run(std::ostream& out) override;
+
+ private:
+  std::string topology_ = "live";
+  std::string config_file_;
+  std::string output_ = "table";
+  std::vector<std::string> scenarios_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "cmd/cri-resmgr-ctl/cli.h"
+#include "cmd/cri-resmgr-ctl/simulate_command.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const std::string kSamples = RESMGR_SOURCE_DIR "/sample-configs/simulate/";
+
+struct Outcome {
+  int exit_code = 0;
+  std::string out;
+  std::string err;
+};
+
+Outcome Simulate(const std::vector<std::string>& arguments) {
+  std::vector<const char*> argv = {"cri-resmgr-ctl", "simulate"};
+  for (const std::string& argument : arguments)
+    argv.push_back(argument.c_str());
+  std::ostringstream out;
+  std::ostringstream err;
+  Outcome outcome;
+  outcome.exit_code =
+      RunCli(static_cast<int>(argv.size()), argv.data(), "1.2.3", AllCommands(), out, err);
+  outcome.out = out.str();
+  outcome.err = err.str();
+  return outcome;
+}
+
+class SimulateTest : public testing::Test {
+ protected:
+  std::string File(const std::string& name, const std::string& text) {
+    EXPECT_TRUE(AtomicWriteFile(directory_.File(name), text, 0644).ok());
+    return directory_.File(name);
+  }
+
+  void ExpectError(const std::vector<std::string>& arguments, const std::string& part) {
+    const Outcome outcome = Simulate(arguments);
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.out, IsEmpty());
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+    EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
+  }
+
+  TempDir directory_;
+};
+
+// The output for the sample on machines of different kinds stands beside this file; with
+// RESMGR_UPDATE_GOLDEN set it is written anew.
+struct Golden {
+  const char* name;
+  const char* topology;
+};
+
+void ExpectGolden(const Golden& golden) {
+  const std::string topology = golden.topology;
+  const Outcome outcome = Simulate(
+      {"-topology", topology, "-config", kSamples + "config.yaml", kSamples + "pods.yaml"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string file =
+      fmt::format("{}/cmd/cri-resmgr-ctl/testdata/simulate-{}.txt", RESMGR_SOURCE_DIR, golden.name);
+  const std::string text = fmt::format("# {}\n{}", topology, outcome.out);
+  if (std::getenv("RESMGR_UPDATE_GOLDEN") != nullptr) std::ofstream(file) << text;
+  EXPECT_EQ(ReadFile(file, size_t{1} << 20).value_or(""), text) << golden.name;
+}
+
+TEST(SampleTest, IsPlacedAsBefore) {
+  ExpectGolden({"laptop", "synthetic:package:1 numa:1 l3:1 core:4 pu:2"});
+  ExpectGolden({"two-sockets", "synthetic:package:2 numa:1 l3:1 core:10 pu:2"});
+  ExpectGolden({"chiplets", "synthetic:package:2 numa:4 l3:2 core:4 pu:2"});
+  ExpectGolden({"no-smt", "synthetic:package:1 numa:2 l3:4 core:8 pu:1"});
+}
+
+TEST_F(SimulateTest, JsonHasOneLinePerEffect) {
+  const Outcome outcome =
+      Simulate({"-topology", "synthetic:core:4 pu:2", "-config", kSamples + "config.yaml", "-o",
+                "json", kSamples + "pods.yaml"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::set<std::string> keys = {"step",  "op",     "pod",   "container", "cpus",   "mems",
+                                      "error", "shares", "quota", "exclusive", "changed"};
+  std::istringstream lines(outcome.out);
+  int refused = 0;
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const json effect = json::parse(line);
+    std::set<std::string> found;
+    for (const auto& [key, value] : effect.items())
+      found.insert(key);
+    EXPECT_EQ(found, keys);
+    refused += effect["error"] == "" ? 0 : 1;
+  }
+  EXPECT_GT(count, 25);
+  EXPECT_GT(refused, 0) << "eight CPUs are not enough for all of them";
+}
+
+TEST_F(SimulateTest, TakesAnOptionsFileAndSeveralScenarios) {
+  const std::string config =
+      File("options", "policy static\nreserved-resources CPU=1\nrelay-socket /run/x.sock\n");
+  const auto pod = [](std::string_view name) {
+    return fmt::format(
+        "kind: Pod\nmetadata: {{name: {}}}\nspec: {{containers: [{{name: c, resources: "
+        "{{limits: {{cpu: 1, memory: 1Gi}}}}}}]}}\n",
+        name);
+  };
+  const Outcome outcome = Simulate({"-topology=synthetic:core:4 pu:1", "-config", config, "-o=json",
+                                    File("a.yaml", pod("a")), File("b.yaml", pod("b"))});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(R"({"step":1,"op":"create","pod":"default/a")"));
+  EXPECT_THAT(outcome.out, HasSubstr(R"({"step":2,"op":"create","pod":"default/b")"));
+  EXPECT_THAT(outcome.out, HasSubstr(R"("exclusive":"2")"));
+}
+
+TEST_F(SimulateTest, WithoutAConfigurationThereIsNoPolicy) {
+  const std::string pod =
+      File("p.yaml", "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n");
+  const Outcome outcome = Simulate({"-topology", "synthetic:core:2 pu:1", "-o", "json", pod});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr(R"("cpus":"")"));
+}
+
+TEST_F(SimulateTest, BadInputIsOneClearLine) {
+  const std::string machine = "-topology=synthetic:core:4 pu:1";
+  const std::string good = "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n";
+  const std::string pod = File("good.yaml", good);
+  ExpectError({machine}, "no scenario given");
+  ExpectError({machine, "/no/such/scenario"}, "/no/such/scenario");
+  ExpectError({"-topology=synthetic:bogus", pod}, "-topology synthetic:bogus");
+  const std::string bad = File("bad.yaml", good + "---\nkind: Pod\nmetadata: {}\n");
+  ExpectError({machine, pod, bad}, bad + ":5: metadata.name");
+  const std::string config = File("config.yaml", "policy:\n  Active: statik\n");
+  ExpectError({machine, "-config", config, pod}, config + ":2: policy.Active");
+  const std::string reserved =
+      File("reserved.yaml", "policy: {Active: static, ReservedResources: {CPU: cpuset:7}}\n");
+  ExpectError({machine, "-config", reserved, pod}, "7");
+  const std::string change = File("change.yaml", good + "---\nconfig:\n  polici: {}\n");
+  ExpectError({machine, change}, change + ":6: polici");
+}
+
+}  // namespace
+}  // namespace resmgr

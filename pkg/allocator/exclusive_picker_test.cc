@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/allocator/exclusive_picker.h"
+
+#include <string>
+#include <string_view>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using test::Cpus;
+using ::testing::HasSubstr;
+
+std::string Text(const StatusOr<ExclusivePicker::Pick>& pick) {
+  return pick.ok() ? pick->cpus.ToString() : std::string(Message(pick.status()));
+}
+
+class ExclusivePickerTest : public testing::Test {
+ protected:
+  const Machine machine_ = test::M80();
+  const ExclusivePicker picker_{machine_, {}};
+};
+
+TEST_F(ExclusivePickerTest, AFormerAttemptGetsItsCpusBack) {
+  EXPECT_EQ(Text(picker_.Take({.count = 2, .former = Cpus("33,55")}, machine_.online(), {})),
+            "33,55");
+  EXPECT_EQ(Text(picker_.Take({.count = 2, .former = Cpus("33,55")}, Cpus("0-54,56-79"), {})),
+            "33,73")
+      << "what is left of them, and what is near";
+  EXPECT_EQ(Text(picker_.Take({.count = 2, .former = Cpus("33,55")}, Cpus("0-9,40-49"), {})),
+            "0,40");
+}
+
+TEST_F(ExclusivePickerTest, WhatThePodLeftIsPreferredWhereThatCostsNoNode) {
+  EXPECT_EQ(
+      Text(picker_.Take({.count = 2, .left_by_pod = Cpus("32-33,72-73")}, machine_.online(), {})),
+      "32,72");
+  EXPECT_EQ(
+      Text(picker_.Take({.count = 6, .left_by_pod = Cpus("32-33,72-73")}, machine_.online(), {})),
+      "30,32-33,70,72-73");
+  EXPECT_EQ(
+      Text(picker_.Take({.count = 20, .left_by_pod = Cpus("32")}, Cpus("0-9,32-34,40-49"), {})),
+      "0-9,40-49")
+      << "one node rather than two";
+}
+
+TEST_F(ExclusivePickerTest, WhatThePodLeftDoesNotOverruleWishesAndOptions) {
+  const CpuSet isolated = Cpus("10-19,50-59");
+  EXPECT_EQ(Text(picker_.Take({.count = 2, .left_by_pod = Cpus("32,72"), .prefer_isolated = true},
+                              machine_.online() - isolated, isolated)),
+            "10,50");
+  const ExclusivePicker spread(machine_, {.distribute_cpus_across_cores = true});
+  EXPECT_EQ(Text(spread.Take({.count = 2, .left_by_pod = Cpus("30-32")}, machine_.online(), {})),
+            "0-1");
+  EXPECT_EQ(Text(spread.Take({.count = 3, .left_by_pod = Cpus("30-32")}, machine_.online(), {})),
+            "30-32");
+}
+
+TEST_F(ExclusivePickerTest, GrowingStaysNear) {
+  EXPECT_EQ(Text(picker_.Grow(Cpus("3"), 2, machine_.online() - Cpus("3"))), "3,43");
+  EXPECT_EQ(Text(picker_.Grow(Cpus("13,53"), 4, Cpus("0-9,18,58,20-29"))), "13,18,53,58");
+  EXPECT_EQ(Text(picker_.Grow(Cpus("13,53"), 4, Cpus("0,10-19,50-59"))), "10,13,50,53")
+      << "in its node, though the cache is the package's";
+  EXPECT_EQ(Text(picker_.Grow(Cpus("13,53"), 4, Cpus("0-1,20-29"))), "0-1,13,53") << "same package";
+  EXPECT_EQ(Text(picker_.Grow(Cpus("13,53"), 4, Cpus("0,20-29"))), "0,13,20,53");
+  EXPECT_THAT(Text(picker_.Grow(Cpus("13,53"), 4, Cpus("0"))),
+              HasSubstr("needs 2 exclusive CPUs, but only 1 are free (0)"));
+}
+
+TEST_F(ExclusivePickerTest, ShrinkingKeepsCoresWhole) {
+  EXPECT_EQ(Text(picker_.Shrink(Cpus("3,5-6,45-46"), 4)), "5-6,45-46");
+  EXPECT_EQ(Text(picker_.Shrink(Cpus("3,5-6,45-46"), 2, Cpus("3,6"))), "3,6");
+}
+
+TEST(ExclusivePickerOptionsTest, FullCoresStayWholeInEveryCase) {
+  const Machine machine = test::M80();
+  const ExclusivePicker picker(machine, {.full_pcpus_only = true});
+  EXPECT_EQ(Text(picker.Take({.count = 4, .former = Cpus("3,5,45")}, machine.online(), {})),
+            "0,5,40,45")
+      << "only the whole core of the former ones counts";
+  EXPECT_EQ(picker.Take({.count = 3}, machine.online(), {}).status().code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(Text(picker.Grow(Cpus("0,40"), 4, Cpus("1-5,42,51,11"))), "0,2,40,42");
+  EXPECT_EQ(Text(picker.Shrink(Cpus("0-2,40-42"), 4)), "0-1,40-41");
+  EXPECT_EQ(Text(picker.Shrink(Cpus("0-2,4,40-42"), 4, Cpus("2,4"))), "0,2,40,42");
+}
+
+TEST(ExclusivePickerOptionsTest, UnevenCoresThatDoNotMakeUpTheCountAreRefusedForNow) {
+  const Machine machine = test::Hybrid();
+  const ExclusivePicker picker(machine, {.full_pcpus_only = true});
+  const Status status = picker.Take({.count = 1}, Cpus("0-3"), {}).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("without dividing one"));
+}
+
+TEST(ExclusivePickerOptionsTest, UnevenCoresMakeUpTheCountWhereThatIsPossible) {
+  const Machine machine = test::Hybrid();
+  const ExclusivePicker picker(machine, {.full_pcpus_only = true});
+  EXPECT_EQ(Text(picker.Take({.count = 2}, Cpus("2-3,5"), {})), "2-3") << "not 5 and half a core";
+  EXPECT_EQ(Text(picker.Take({.count = 3}, Cpus("0-3,5"), {})), "0-1,5");
+  EXPECT_EQ(Text(picker.Take({.count = 4}, Cpus("2-3,5,7"), {})), "2-3,5,7");
+}
+
+TEST(ExclusivePickerOptionsTest, IsolatedCpusByNeedAndByWish) {
+  const Machine machine = test::M80();
+  const ExclusivePicker picker(machine, {});
+  const CpuSet isolated = Cpus("10-19,50-59");
+  const CpuSet ordinary = machine.online() - isolated;
+  const auto take = [&](const ExclusivePicker::Need& need) {
+    return Text(picker.Take(need, ordinary, isolated));
+  };
+  EXPECT_EQ(take({.count = 1}), "10");
+  EXPECT_EQ(take({.count = 2}), "10,50");
+  EXPECT_EQ(take({.count = 4}), "0-1,40-41");
+  EXPECT_EQ(take({.count = 4, .prefer_isolated = true}), "10-11,50-51");
+  EXPECT_EQ(take({.count = 1, .prefer_isolated = false}), "0");
+  EXPECT_EQ(take({.count = 4, .require_isolated = true}), "10-11,50-51");
+  EXPECT_EQ(take({.count = 21, .require_isolated = true}),
+            "needs 21 isolated CPUs, but only 20 are free (10-19,50-59)");
+  EXPECT_EQ(Cpus(take({.count = 70})).CountCommon(isolated), 10) << "these join when needed";
+  EXPECT_THAT(take({.count = 70, .prefer_isolated = false}), HasSubstr("only 60 are free"));
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/simulator/manifest.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/config/yaml_reader.h"
+
+namespace resmgr {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+StatusOr<Manifest> Read(const std::string& text) {
+  const auto document = ParseYaml(text, "pod.yaml");
+  EXPECT_TRUE(document.ok()) << Describe(document.status());
+  return ReadManifest(*document);
+}
+
+Manifest Good(const std::string& text) {
+  const auto pod = Read(text);
+  EXPECT_TRUE(pod.ok()) << Describe(pod.status());
+  return pod.value_or(Manifest());
+}
+
+std::string Error(const std::string& text) {
+  const auto pod = Read(text);
+  EXPECT_EQ(pod.status().code(), StatusCode::kInvalidArgument);
+  return std::string(Message(pod.status()));
+}
+
+TEST(ManifestTest, ReadsWhatPlacingTakes) {
+  const Manifest pod = Good(R"(
+kind: Pod
+metadata:
+  name: server
+  namespace: shop
+  uid: u-1
+  labels: {app: server}
+  annotations: {a: "1", b: yes}
+spec:
+  runtimeClassName: kata
+  hostNetwork: true
+  tolerations: [{operator: Exists}]
+  initContainers:
+  - name: migrate
+    resources: {limits: {memory: 64Mi}, requests: {cpu: 100m}}
+  - name: proxy
+    restartPolicy: Always
+  containers:
+  - name: main
+    image: registry.example.com/main
+    resources:
+      limits: {cpu: "2", memory: 1Gi, hugepages-2Mi: 4Mi, example.com/nic: "1"}
+  - name: log
+)");
+  EXPECT_EQ(pod.name, "server");
+  EXPECT_EQ(pod.namespace_name, "shop");
+  EXPECT_EQ(pod.uid, "u-1");
+  EXPECT_EQ(pod.runtime_handler, "kata");
+  EXPECT_THAT(pod.labels, ElementsAre(Pair("app", "server")));
+  EXPECT_THAT(pod.annotations, ElementsAre(Pair("a", "1"), Pair("b", "yes")));
+  ASSERT_EQ(pod.init_containers.size(), 2u);
+  EXPECT_EQ(pod.init_containers[0].requirements,
+            (Requirements{{100}, {0}, {64 << 20}, {64 << 20}}));
+  EXPECT_FALSE(pod.init_containers[0].sidecar);
+  EXPECT_TRUE(pod.init_containers[1].sidecar);
+  ASSERT_EQ(pod.containers.size(), 2u);
+  EXPECT_EQ(pod.containers[0].requirements, (Requirements{{2000}, {2000}, {1 << 30}, {1 << 30}}));
+  EXPECT_THAT(pod.containers[0].hugepage_limits, ElementsAre(Pair("2MB", 4u << 20)));
+  EXPECT_EQ(pod.containers[1].requirements, Requirements());
+  EXPECT_EQ(pod.Qos(), QosClass::kBurstable);
+}
+
+TEST(ManifestTest, TheNamespaceIsDefaultWhereNoneIsGiven) {
+  EXPECT_EQ(
+      Good("{kind: Pod, metadata: {name: p}, spec: {containers: [{name: c}]}}").namespace_name,
+      "default");
+}
+
+TEST(ManifestTest, ThePodAsAWholeDecidesItsClass) {
+  const Manifest pod = Good(
+      "{kind: Pod, metadata: {name: p}, spec: {resources: {limits: {cpu: 4, memory: 1Gi}}, "
+      "containers: [{name: c}]}}");
+  EXPECT_EQ(pod.Qos(), QosClass::kGuaranteed);
+}
+
+TEST(ManifestTest, ErrorsHaveTheirPlace) {
+  const auto with_container = [](const std::string& container) {
+    return "kind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - " + container + "\n";
+  };
+  EXPECT_EQ(Error("kind: Pod\n"), "pod.yaml:1: metadata.name: a pod needs a name");
+  EXPECT_EQ(Error("kind: Pod\nmetadata: {name: p}\n"), "pod.yaml:1: spec: is missing");
+  EXPECT_EQ(Error("kind: Pod\nmetadata: {name: p}\nspec: {a: b}\n"),
+            "pod.yaml:3: spec.containers: is missing");
+  EXPECT_EQ(Error("kind: Pod\nmetadata: {name: a/b}\nspec: {}\n"),
+            "pod.yaml:2: metadata: \"a/b\" is no name");
+  EXPECT_EQ(Error(with_container("image: x")), "pod.yaml:5: spec.containers[0]: has no name");
+  EXPECT_EQ(Error(with_container("3")), "pod.yaml:5: spec.containers[0]: must be a map");
+  EXPECT_THAT(Error(with_container("name: c\n    resources: {limits: {cpu: much}}")),
+              HasSubstr("pod.yaml:6: spec.containers[0].resources.limits.cpu: \"much\""));
+  EXPECT_THAT(Error(with_container("name: c\n    resources: {limits: {x/y: [1]}}")),
+              HasSubstr("limits.x/y: must be a quantity"));
+  EXPECT_THAT(
+      Error(with_container("name: c\n    resources: {limits: {cpu: 1}, requests: {cpu: 2}}")),
+      HasSubstr("more CPU is requested than the limit allows"));
+  EXPECT_THAT(Error(with_container("name: c\n  - name: c")),
+              HasSubstr("pod.yaml:6: spec.containers[1]: the name \"c\" is taken"));
+}
+
+TEST(ManifestTest, AResizeChangesWhatItNames) {
+  const auto document = ParseYaml("{limits: {cpu: 3}, requests: {memory: 2Gi}}", "s.yaml");
+  const auto change = ReadResourceChange(*document, "resources.");
+  ASSERT_TRUE(change.ok()) << Describe(change.status());
+  EXPECT_EQ(Changed({{1000}, {2000}, {10}, {20}}, *change),
+            (Requirements{{1000}, {3000}, {int64_t{2} << 30}, {20}}));
+}
+
+TEST(ManifestTest, AResizeNamesOnlyCpuAndMemory) {
+  const auto disk = ParseYaml("{limits: {ephemeral-storage: 3}}", "s.yaml");
+  EXPECT_THAT(std::string(Message(ReadResourceChange(*disk, "resources.").status())),
+              HasSubstr("\"ephemeral-storage\" cannot be resized"));
+  const auto claims = ParseYaml("{claims: []}", "s.yaml");
+  EXPECT_THAT(std::string(Message(ReadResourceChange(*claims, "resources.").status())),
+              HasSubstr("none of limits, requests"));
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/simulator/node.h"
+
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace resmgr {
+
+namespace {
+
+constexpr std::chrono::seconds kFlushTime{10};
+// Longer than starts wait for others (ResourceManager::Options).
+constexpr std::chrono::seconds kDeadline{20};
+// An answer may post something that makes a call.
+constexpr int kQuietTurns = 3;
+
+}  // namespace
+
+SimulatedNode::SimulatedNode(const Machine& machine, std::unique_ptr<Policy> policy)
+    : machine_(machine), runtime_(loop_) {
+  StartManager(std::move(policy));
+}
+
+SimulatedNode::~SimulatedNode() = default;
+
+void SimulatedNode::StartManager(std::unique_ptr<Policy> policy) {
+  state_ = std::make_unique<StateStore>(files_, "/state", machine_.Fingerprint(),
+                                        [](std::string_view) {});
+  manager_ = std::make_unique<ResourceManager>(loop_, machine_, std::move(policy), runtime_,
+                                               state_.get(), ResourceManager::Options{});
+  manager_->RuntimeConnected();
+  bool ready = false;
+  manager_->WhenReady([&ready](const Status&) { ready = true; });
+  Settle([&ready] { return ready; });
+}
+
+void SimulatedNode::Settle(const std::function<bool()>& condition) {
+  int quiet = 0;
+  const auto alive = std::make_shared<char>();
+  // Each turn comes behind everything that was posted before it.
+  const std::function<void()> look = [&, weak = std::weak_ptr(alive)] {
+    if (weak.expired()) return;
+    quiet = condition() && !runtime_.busy() ? quiet + 1 : 0;
+    if (quiet >= kQuietTurns) {
+      loop_.Stop();
+    } else {
+      loop_.Post(look);
+    }
+  };
+  loop_.Post(look);
+  const auto deadline = loop_.After(kDeadline, [this] { loop_.Stop(); });
+  loop_.Run();
+}
+
+void SimulatedNode::RunPod(Pod pod) {
+  runtime_.AddPod(pod);
+  manager_->PodCreated(std::move(pod));
+  Settle();
+}
+
+void SimulatedNode::StopPod(const PodSandboxId& id) {
+  for (const RuntimeContainer& container : runtime_.containers()) {
+    if (container.pod_id == id) runtime_.Find(container.id)->state = ContainerState::kExited;
+  }
+  manager_->PodStopped(id);
+  Settle();
+}
+
+void SimulatedNode::RemovePod(const PodSandboxId& id) {
+  runtime_.RemovePod(id);
+  manager_->PodRemoved(id);
+  Settle();
+}
+
+Status SimulatedNode::Create(const CreateRequest& request, const ContainerId& id) {
+  RESMGR_ASSIGN_OR_RETURN(const Admission admission, manager_->AdmitCreate(request));
+  RuntimeContainer container;
+  container.id = id;
+  container.pod_id = request.pod_id;
+  container.name = request.name;
+  container.attempt = request.attempt;
+  container.labels = request.labels;
+  container.annotations = request.annotations;
+  container.resources = request.resources;
+  runtime_.Add(std::move(container));
+  runtime_.Apply(id, admission.adjustment);
+  manager_->CreateSucceeded(admission.key, id);
+  Settle();
+  return OkStatus();
+}
+
+Status SimulatedNode::Start(const ContainerId& id) {
+  std::optional<Status> admitted;
+  const auto wait =
+      manager_->AdmitStart(id, [&admitted](const Status& status) { admitted = status; });
+  Settle([&admitted] { return admitted.has_value(); });
+  if (!admitted) return Internal("the start of container {} was not decided", id.value());
+  RESMGR_RETURN_IF_ERROR(*admitted);
+  if (RuntimeContainer* const container = runtime_.Find(id)) {
+    container->state = ContainerState::kRunning;
+  }
+  manager_->StartSucceeded(id);
+  Settle();
+  return OkStatus();
+}
+
+Status SimulatedNode::Update(const ContainerId& id, const LinuxResources& resources) {
+  RESMGR_ASSIGN_OR_RETURN(const Admission admission, manager_->AdmitUpdate(id, resources));
+  runtime_.Apply(id, resources);
+  runtime_.Apply(id, admission.adjustment);
+  manager_->UpdateSucceeded(admission);
+  Settle();
+  return OkStatus();
+}
+
+void SimulatedNode::Stop(const ContainerId& id) {
+  if (RuntimeContainer* const container = runtime_.Find(id)) {
+    container->state = ContainerState::kExited;
+  }
+  manager_->ContainerStopped(id);
+  Settle();
+}
+
+void SimulatedNode::Remove(const ContainerId& id) {
+  runtime_.Remove(id);
+  manager_->ContainerRemoved(id);
+  Settle();
+}
+
+void SimulatedNode::Restart(std::unique_ptr<Policy> policy) {
+  state_->Flush(kFlushTime);
+  manager_.reset();
+  state_.reset();
+  StartManager(std::move(policy));
+}
+
+Status SimulatedNode::SetPolicy(std::unique_ptr<Policy> policy) {
+  std::optional<Status> result;
+  manager_->SetPolicy(std::move(policy), [&result](const Status& status) { result = status; });
+  Settle([&result] { return result.has_value(); });
+  return result.value_or(Internal("the change of the policy did not end"));
+}
+
+bool SimulatedNode::Exists(const ContainerId& id) const {
+  return std::ranges::find(runtime_.containers(), id, &RuntimeContainer::id) !=
+         runtime_.containers().end();
+}
+
+std::vector<RunningContainer> SimulatedNode::Running() const {
+  std::map<ContainerId, std::string> exclusive;
+  manager_->snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+    exclusive[container.id] = container.placement.exclusive.ToString();
+  });
+  std::vector<RunningContainer> running;
+  for (const RuntimeContainer& held : runtime_.containers()) {
+    if (held.state == ContainerState::kExited) continue;
+    const Pod* const pod = runtime_.FindPod(held.pod_id);
+    running.push_back(
+        {.id = held.id,
+         .pod = pod == nullptr ? "" : fmt::format("{}/{}", pod->namespace_name, pod->name),
+         .name = held.name,
+         .cpus = held.resources.cpuset_cpus.value_or(""),
+         .mems = held.resources.cpuset_mems.value_or(""),
+         .exclusive = exclusive[held.id],
+         .shares = held.resources.cpu_shares.value_or(0),
+         .quota = held.resources.cpu_quota.value_or(-1)});
+  }
+  return running;
+}
+
+}  // namespace resmgr

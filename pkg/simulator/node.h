@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/policy/policy.h"
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/simulator/memory_files.h"
+#include "pkg/simulator/memory_runtime.h"
+#include "pkg/state/state_store.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// Where a container runs, as far as the runtime was told.
+struct RunningContainer {
+  ContainerId id{};
+  std::string pod{};  // "namespace/name"
+  std::string name{};
+  std::string cpus{};       // "" when nobody said
+  std::string mems{};       // likewise
+  std::string exclusive{};  // the part of `cpus` that is its own
+  int64_t shares = 0;       // 0 when nobody said
+  int64_t quota = -1;       // microseconds per period; -1 without a limit
+};
+
+// The daemon's brain with a runtime in memory, for one who makes the calls that a relay would see.
+// Each call returns when everything that it causes has happened. One thread.
+class SimulatedNode {
+ public:
+  // The machine must outlive it.
+  SimulatedNode(const Machine& machine, std::unique_ptr<Policy> policy);
+  ~SimulatedNode();
+  SimulatedNode(const SimulatedNode&) = delete;
+  SimulatedNode& operator=(const SimulatedNode&) = delete;
+
+  void RunPod(Pod pod);
+  void StopPod(const PodSandboxId& id);
+  void RemovePod(const PodSandboxId& id);
+
+  // The policy's refusal, and nothing changed.
+  Status Create(const CreateRequest& request, const ContainerId& id);
+  Status Start(const ContainerId& id);
+  Status Update(const ContainerId& id, const LinuxResources& resources);
+  // It ended, by itself or because somebody stopped it.
+  void Stop(const ContainerId& id);
+  void Remove(const ContainerId& id);
+
+  // The daemon ends, and starts again with this policy on the same runtime.
+  void Restart(std::unique_ptr<Policy> policy);
+  // The refusal of the policy, and everything is as before.
+  Status SetPolicy(std::unique_ptr<Policy> policy);
+
+  // Those that did not end, in the order of their creation.
+  std::vector<RunningContainer> Running() const;
+  bool Exists(const ContainerId& id) const;
+  const Policy& policy() const { return manager_->policy(); }
+  const Machine& machine() const { return machine_; }
+
+ private:
+  void StartManager(std::unique_ptr<Policy> policy);
+  // Runs the loop until the condition holds and nothing is under way, or for a time in which that
+  // is long the case, unless there is a bug.
+  void Settle(const std::function<bool()>& condition = [] { return true; });
+
+  const Machine& machine_;
+  EventLoop loop_;
+  MemoryRuntime runtime_;
+  MemoryFiles files_;
+  std::unique_ptr<StateStore> state_;
+  std::unique_ptr<ResourceManager> manager_;
+};
+
+}  // namespace resmgr

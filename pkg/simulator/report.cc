@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/simulator/report.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+using Row = std::array<std::string, 8>;
+
+// How many containers are named that made the same change.
+constexpr size_t kNamedChanges = 3;
+constexpr size_t kErrorLength = 1024;
+
+std::string OrDash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+Row ToRow(const Effect& effect) {
+  const std::string name =
+      effect.container.empty() ? effect.pod : effect.pod + "/" + effect.container;
+  const bool gone = effect.cpus.empty() && effect.shares == 0;
+  return {fmt::format("{}", effect.step),
+          effect.op,
+          OrDash(Printable(name)),
+          OrDash(effect.cpus),
+          OrDash(effect.exclusive),
+          OrDash(effect.mems),
+          gone ? "-" : fmt::format("{}", effect.shares),
+          gone || effect.quota < 0 ? "-" : fmt::format("{}", effect.quota)};
+}
+
+std::string Join(const Row& row, const std::array<size_t, 8>& widths) {
+  std::string line;
+  for (size_t i = 0; i < row.size(); ++i)
+    line += fmt::format("{:<{}}", row[i], widths[i] + 2);
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+// "0-3 -> 0-1", and what became of the memory nodes where that changed.
+std::string WhatChanged(const Effect::Change& change) {
+  const auto move = [](const std::string& from, const std::string& to) {
+    return fmt::format("{} -> {}", OrDash(from), OrDash(to));
+  };
+  if (change.old_mems == change.mems) return move(change.old_cpus, change.cpus);
+  const std::string mems = "mems " + move(change.old_mems, change.mems);
+  if (change.old_cpus == change.cpus) return mems;
+  return move(change.old_cpus, change.cpus) + ", " + mems;
+}
+
+// One line for all that made the same change, in the order of their first ones.
+std::vector<std::string> ChangeLines(const std::vector<Effect::Change>& changes) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+  for (const Effect::Change& change : changes) {
+    const std::string what = WhatChanged(change);
+    auto group = std::ranges::find(groups, what, [](const auto& each) { return each.first; });
+    if (group == groups.end()) group = groups.insert(group, {what, {}});
+    group->second.push_back(Printable(change.pod + "/" + change.container));
+  }
+  std::vector<std::string> lines;
+  for (auto& [what, names] : groups) {
+    const size_t more = names.size() > kNamedChanges ? names.size() - kNamedChanges : 0;
+    names.resize(names.size() - more);
+    lines.push_back(fmt::format("{}: {}{}", what, fmt::join(names, ", "),
+                                more > 0 ? fmt::format(" and {} more", more) : ""));
+  }
+  return lines;
+}
+
+// "2 on node 0, 6 on node 1"
+std::string ByNode(const CpuSet& cpus, const Machine& machine) {
+  std::vector<std::string> parts;
+  for (const NumaNode& node : machine.nodes()) {
+    const CpuSet here = cpus & node.cpus;
+    if (!here.empty()) parts.push_back(fmt::format("{} on node {}", here.size(), node.id));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+std::string ToJson(const Effect& effect) {
+  ordered_json changed = ordered_json::array();
+  for (const Effect::Change& change : effect.changed) {
+    changed.push_back({{"pod", change.pod},
+                       {"container", change.container},
+                       {"cpus", change.cpus},
+                       {"mems", change.mems}});
+  }
+  const ordered_json line = {{"step", effect.step},
+                             {"op", effect.op},
+                             {"pod", effect.pod},
+                             {"container", effect.container},
+                             {"cpus", effect.cpus},
+                             {"mems", effect.mems},
+                             {"exclusive", effect.exclusive},
+                             {"shares", effect.shares},
+                             {"quota", effect.quota},
+                             {"error", effect.error},
+                             {"changed", std::move(changed)}};
+  return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::string ToTable(const std::vector<Effect>& effects) {
+  std::vector<Row> rows = {
+      {"STEP", "OP", "CONTAINER", "CPUS", "EXCLUSIVE", "MEMS", "SHARES", "QUOTA"}};
+  for (const Effect& effect : effects)
+    rows.push_back(ToRow(effect));
+  std::array<size_t, 8> widths{};
+  for (const Row& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text = Join(rows.front(), widths);
+  const std::string indent(widths[0] + widths[1] + 4, ' ');
+  for (size_t i = 0; i < effects.size(); ++i) {
+    text += Join(rows[i + 1], widths);
+    if (!effects[i].error.empty()) {
+      text += fmt::format("{}{}\n", indent, Printable(effects[i].error, kErrorLength));
+    }
+    for (const std::string& line : ChangeLines(effects[i].changed))
+      text += indent + line + "\n";
+  }
+  return text;
+}
+
+std::string Summary(const std::vector<Effect>& effects, const SimulatedNode& node) {
+  size_t placed = 0;
+  size_t refused = 0;
+  std::set<std::pair<std::string, std::string>> moved;
+  std::set<std::pair<std::string, std::string>> followed;
+  for (const Effect& effect : effects) {
+    if (!effect.error.empty()) {
+      ++refused;
+    } else if (effect.op == "create") {
+      ++placed;
+    }
+    for (const Effect::Change& change : effect.changed)
+      (change.had_own ? moved : followed).insert({change.pod, change.container});
+  }
+  const Machine& machine = node.machine();
+  CpuSet exclusive;
+  for (const RunningContainer& container : node.Running()) {
+    if (const auto cpus = CpuSet::Parse(container.exclusive); cpus.ok())
+      exclusive = exclusive | *cpus;
+  }
+  const CpuSet free = machine.allowed() - exclusive;
+  const CpuSet broken = free & machine.WithSiblings(exclusive);
+  std::string text = fmt::format("placed         {} containers\n", placed);
+  text += fmt::format("refused        {}\n", refused);
+  text += fmt::format("moved          {} with CPUs of their own, {} on shared CPUs\n", moved.size(),
+                      followed.size());
+  text +=
+      fmt::format("exclusive      {} CPUs ({})\n", exclusive.size(), OrDash(exclusive.ToString()));
+  text += fmt::format(
+      "fragmentation  {} CPUs are nobody's own, {} of them on cores that are partly taken\n",
+      free.size(), broken.size());
+  text += fmt::format("               {}\n", OrDash(ByNode(free, machine)));
+  return text;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "pkg/simulator/effect.h"
+#include "pkg/simulator/node.h"
+
+namespace resmgr {
+
+// One line of JSON, without a line break:
+//   {"step","op","pod","container","cpus","mems","exclusive","shares","quota","error",
+//    "changed":[{"pod","container","cpus","mems"}]}
+// All keys are always there; sets are kernel lists ("0-3,8").
+std::string ToJson(const Effect& effect);
+
+// The same for people: a table, and below each effect where other containers went.
+std::string ToTable(const std::vector<Effect>& effects);
+
+// How it ended: what was placed, refused and moved, and how scattered the CPUs are that no
+// container has for itself.
+std::string Summary(const std::vector<Effect>& effects, const SimulatedNode& node);
+
+}  // namespace resmgr

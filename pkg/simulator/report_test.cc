@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/simulator/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/topology/machine_source.h"
+#include "policies/null/null_policy.h"
+
+namespace resmgr {
+namespace {
+
+using ::testing::HasSubstr;
+
+Effect SomeEffect() {
+  return {.step = 3,
+          .op = "create",
+          .pod = "shop/web",
+          .container = "main",
+          .cpus = "1-2",
+          .mems = "0",
+          .exclusive = "1-2",
+          .shares = 2048,
+          .quota = -1,
+          .changed = {{.pod = "shop/log",
+                       .container = "log",
+                       .old_cpus = "0-3",
+                       .old_mems = "0-1",
+                       .cpus = "0,3",
+                       .mems = "0-1"}}};
+}
+
+TEST(ReportTest, JsonHasItsKeysInOrder) {
+  EXPECT_EQ(ToJson(SomeEffect()),
+            R"({"step":3,"op":"create","pod":"shop/web","container":"main","cpus":"1-2",)"
+            R"("mems":"0","exclusive":"1-2","shares":2048,"quota":-1,"error":"",)"
+            R"("changed":[{"pod":"shop/log","container":"log","cpus":"0,3","mems":"0-1"}]})");
+  EXPECT_EQ(ToJson({}),
+            R"({"step":0,"op":"","pod":"","container":"","cpus":"","mems":"","exclusive":"",)"
+            R"("shares":0,"quota":0,"error":"","changed":[]})");
+}
+
+TEST(ReportTest, TheTableShowsRefusalsAndMoves) {
+  const Effect refused = {
+      .step = 4, .op = "create", .pod = "shop/db", .container = "main", .error = "no room"};
+  EXPECT_EQ(ToTable({SomeEffect(), refused}),
+            "STEP  OP      CONTAINER      CPUS  EXCLUSIVE  MEMS  SHARES  QUOTA\n"
+            "3     create  shop/web/main  1-2   1-2        0     2048    -\n"
+            "              0-3 -> 0,3: shop/log/log\n"
+            "4     create  shop/db/main   -     -          -     -       -\n"
+            "              no room\n");
+}
+
+TEST(ReportTest, SameChangesShareALine) {
+  Effect effect = SomeEffect();
+  effect.changed.clear();
+  for (const char* name : {"a", "b", "c", "d", "e"}) {
+    effect.changed.push_back({.pod = "n/p", .container = name, .old_cpus = "0-3", .cpus = "0-1"});
+  }
+  effect.changed.push_back({.pod = "n/p", .container = "f", .old_cpus = "0-3", .cpus = "2"});
+  effect.changed.push_back({.pod = "n/p",
+                            .container = "g",
+                            .old_cpus = "4",
+                            .old_mems = "0",
+                            .cpus = "4",
+                            .mems = "0-1"});
+  const std::string table = ToTable({effect});
+  EXPECT_THAT(table, HasSubstr(" 0-3 -> 0-1: n/p/a, n/p/b, n/p/c and 2 more\n"));
+  EXPECT_THAT(table, HasSubstr(" 0-3 -> 2: n/p/f\n"));
+  EXPECT_THAT(table, HasSubstr(" mems 0 -> 0-1: n/p/g\n"));
+}
+
+TEST(ReportTest, TheSummaryCounts) {
+  const Machine machine = *LoadMachine("synthetic:numa:2 core:2 pu:2");
+  const SimulatedNode node(machine, std::make_unique<NullPolicy>(machine));
+  const Effect refused = {.error = "no room"};
+  EXPECT_EQ(Summary({SomeEffect(), refused, SomeEffect()}, node),
+            "placed         2 containers\n"
+            "refused        1\n"
+            "moved          0 with CPUs of their own, 1 on shared CPUs\n"
+            "exclusive      0 CPUs (-)\n"
+            "fragmentation  8 CPUs are nobody's own, 0 of them on cores that are partly taken\n"
+            "               4 on node 0, 4 on node 1\n");
+}
+
+}  // namespace
+}  // namespace resmgr

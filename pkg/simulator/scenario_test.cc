@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/simulator/scenario.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Error(const std::string& text) {
+  const auto scenario = ReadScenario(text, "s.yaml");
+  EXPECT_EQ(scenario.status().code(), StatusCode::kInvalidArgument) << text;
+  return std::string(Message(scenario.status()));
+}
+
+TEST(ScenarioTest, ReadsPodsAndControlDocuments) {
+  const auto scenario = ReadScenario(R"(# a comment
+---
+kind: Pod
+metadata: {name: p}
+spec: {containers: [{name: c}]}
+---
+delete: shop/server
+---
+delete: shop/server/main
+---
+resize: {pod: default/p, container: c, resources: {limits: {cpu: 3}}}
+---
+restart: relay
+---
+config: {policy: {Active: static}}
+---
+)",
+                                     "s.yaml");
+  ASSERT_TRUE(scenario.ok()) << Describe(scenario.status());
+  ASSERT_EQ(scenario->size(), 6u);
+  EXPECT_EQ(std::get<Manifest>((*scenario)[0].action).name, "p");
+  EXPECT_EQ((*scenario)[0].where, "s.yaml:3");
+  EXPECT_EQ(std::get<DeleteStep>((*scenario)[1].action).target.container, "");
+  const Target target = std::get<DeleteStep>((*scenario)[2].action).target;
+  EXPECT_EQ(target.PodName(), "shop/server");
+  EXPECT_EQ(target.container, "main");
+  const auto& resize = std::get<ResizeStep>((*scenario)[3].action);
+  EXPECT_EQ(resize.target.PodName(), "default/p");
+  EXPECT_EQ(resize.target.container, "c");
+  EXPECT_EQ(resize.change.cpu_limit, MilliCpu{3000});
+  EXPECT_TRUE(std::holds_alternative<RestartStep>((*scenario)[4].action));
+  EXPECT_EQ(std::get<ConfigStep>((*scenario)[5].action).config.entries.size(), 1u);
+}
+
+TEST(ScenarioTest, AnEmptyTextHasNoSteps) {
+  EXPECT_EQ(ReadScenario("", "s.yaml")->size(), 0u);
+}
+
+TEST(ScenarioTest, ErrorsHaveTheirPlace) {
+  const std::string pod = "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n---\n";
+  EXPECT_THAT(Error(pod + "a: [\n"), HasSubstr("s.yaml:"));
+  EXPECT_THAT(Error(pod + "kind: Deployment\n"),
+              HasSubstr("s.yaml:5: kind: \"Deployment\" is not simulated, only Pod"));
+  EXPECT_THAT(Error(pod + "remove: a/b\n"), HasSubstr("s.yaml:5: remove: a document is a Pod"));
+  EXPECT_THAT(Error(pod + "3\n"), HasSubstr("s.yaml:5: a document is a Pod"));
+  EXPECT_THAT(Error("delete: a/b\nrestart: relay\n"), HasSubstr("s.yaml:1: a document is a Pod"));
+  for (const char* target : {"p", "a/b/c/d", "/p", "a/", "a//c", "[a/b]", ""}) {
+    EXPECT_THAT(Error(std::string("delete: ") + target), HasSubstr("NAMESPACE/POD[/CONTAINER]"))
+        << target;
+  }
+  EXPECT_THAT(Error("restart: kubelet"), HasSubstr("only \"relay\" can be restarted"));
+  EXPECT_THAT(Error("config: 3"), HasSubstr("config: must be a map"));
+  EXPECT_THAT(Error("resize: 3"), HasSubstr("resize: must be a map"));
+  EXPECT_THAT(Error("resize: {container: c, resources: {}}"), HasSubstr("resize.pod: is missing"));
+  EXPECT_THAT(Error("resize: {pod: a/b, resources: {}}"),
+              HasSubstr("resize.container: is missing"));
+  EXPECT_THAT(Error("resize: {pod: a/b/c, container: c, resources: {}}"),
+              HasSubstr("must be NAMESPACE/POD"));
+  EXPECT_THAT(Error("resize: {pod: a/b, container: c}"), HasSubstr("resize.resources"));
+  EXPECT_THAT(Error("resize: {pod: a/b, container: c, resources: {}, more: 1}"),
+              HasSubstr("resize.more"));
+}
+
+TEST(ScenarioTest, IsBounded) {
+  EXPECT_THAT(Error(std::string((1 << 20) + 1, ' ')), HasSubstr("more than 1048576"));
+  std::string many;
+  for (int i = 0; i <= 1000; ++i)
+    many += "---\nrestart: relay\n";
+  EXPECT_THAT(Error(many), HasSubstr("more than 1000 documents"));
+}
+
+}  // namespace
+}  // namespace resmgr

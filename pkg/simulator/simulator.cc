@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/simulator/simulator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pkg/kube/kubelet_resources.h"
+
+namespace resmgr {
+
+namespace {
+
+Bytes MemoryOf(const Machine& machine) {
+  Bytes sum;
+  for (const NumaNode& node : machine.nodes())
+    sum = sum + node.memory;
+  return sum;
+}
+
+Bytes LeastMemoryRequest(const std::vector<Manifest::Container>& containers) {
+  Bytes least = containers.front().requirements.memory_request;
+  for (const Manifest::Container& container : containers)
+    least = std::min(least, container.requirements.memory_request);
+  return least;
+}
+
+const RunningContainer* FindById(const std::vector<RunningContainer>& containers,
+                                 const ContainerId& id) {
+  const auto found = std::ranges::find(containers, id, &RunningContainer::id);
+  return found == containers.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Simulator::Simulator(Options options)
+    : options_(std::move(options)),
+      config_(options_.config),
+      memory_capacity_(MemoryOf(options_.machine)) {}
+
+StatusOr<std::unique_ptr<Simulator>> Simulator::Create(Options options) {
+  std::unique_ptr<Simulator> simulator(new Simulator(std::move(options)));
+  RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy,
+                          simulator->options_.make_policy(simulator->config_));
+  simulator->node_ =
+      std::make_unique<SimulatedNode>(simulator->options_.machine, std::move(policy));
+  return simulator;
+}
+
+Status Simulator::Check(const Scenario& scenario) const {
+  for (const Step& step : scenario) {
+    const auto* const change = std::get_if<ConfigStep>(&step.action);
+    if (change == nullptr) continue;
+    RESMGR_RETURN_IF_ERROR(options_.read_config(change->config).status());
+  }
+  return OkStatus();
+}
+
+std::vector<Effect> Simulator::Run(const Step& step) {
+  ++step_;
+  effects_.clear();
+  std::visit([this](const auto& action) { Do(action); }, step.action);
+  return std::move(effects_);
+}
+
+void Simulator::Add(std::string op, std::string pod, std::string container, const ContainerId& id,
+                    const Status& status) {
+  Effect effect;
+  effect.step = step_;
+  effect.op = std::move(op);
+  effect.pod = std::move(pod);
+  effect.container = std::move(container);
+  effect.error = Message(status);
+  std::vector<RunningContainer> now = node_->Running();
+  for (const RunningContainer& running : now) {
+    if (running.id == id) {
+      effect.cpus = running.cpus;
+      effect.mems = running.mems;
+      effect.exclusive = running.exclusive;
+      effect.shares = running.shares;
+      effect.quota = running.quota;
+      continue;
+    }
+    const RunningContainer* const former = FindById(before_, running.id);
+    if (former == nullptr || (former->cpus == running.cpus && former->mems == running.mems)) {
+      continue;
+    }
+    effect.changed.push_back({.pod = running.pod,
+                              .container = running.name,
+                              .old_cpus = former->cpus,
+                              .old_mems = former->mems,
+                              .cpus = running.cpus,
+                              .mems = running.mems,
+                              .had_own = !former->exclusive.empty()});
+  }
+  before_ = std::move(now);
+  effects_.push_back(std::move(effect));
+}
+
+Pod Simulator::SandboxOf(const Manifest& manifest) {
+  const uint64_t number = ++last_id_;
+  Pod pod;
+  pod.id = PodSandboxId(fmt::format("sandbox-{}", number));
+  pod.uid = PodUid(manifest.uid.empty() ? fmt::format("00000000-0000-4000-8000-{:012}", number)
+                                        : manifest.uid);
+  pod.name = manifest.name;
+  pod.namespace_name = manifest.namespace_name;
+  pod.qos = manifest.Qos();
+  pod.cgroup_parent = CgroupParentOf(pod.qos, pod.uid);
+  pod.runtime_handler = manifest.runtime_handler;
+  pod.labels = manifest.labels;
+  pod.labels["io.kubernetes.pod.name"] = pod.name;
+  pod.labels["io.kubernetes.pod.namespace"] = pod.namespace_name;
+  pod.labels["io.kubernetes.pod.uid"] = pod.uid.value();
+  pod.annotations = manifest.annotations;
+  return pod;
+}
+
+LinuxResources Simulator::ResourcesOf(const Manifest& manifest, const Requirements& requirements,
+                                      bool sidecar) const {
+  Requirements needs = requirements;
+  // The limits of the pod as a whole hold for a container that has none.
+  if (needs.cpu_limit.value == 0) needs.cpu_limit = manifest.pod_level.cpu_limit;
+  if (needs.memory_limit.value == 0) needs.memory_limit = manifest.pod_level.memory_limit;
+  Bytes oom_request = needs.memory_request;
+  if (sidecar) oom_request = std::max(oom_request, LeastMemoryRequest(manifest.containers));
+  return KubeletResources(needs, manifest.Qos(), oom_request, memory_capacity_);
+}
+
+void Simulator::Do(const Manifest& manifest) {
+  const std::string name = manifest.FullName();
+  const auto [entry, is_new] = pods_.try_emplace(name);
+  RunningPod& pod = entry->second;
+  if (is_new) {
+    pod.manifest = manifest;
+    Pod sandbox = SandboxOf(manifest);
+    pod.id = sandbox.id;
+    node_->RunPod(std::move(sandbox));
+  } else if (pod.members.size() ==
+             pod.manifest.init_containers.size() + pod.manifest.containers.size()) {
+    return Add("create", name, "", {}, AlreadyExists("pod {} exists already", name));
+  }
+  LaunchMissing(pod);
+}
+
+void Simulator::LaunchMissing(RunningPod& pod) {
+  for (const Manifest::Container& container : pod.manifest.init_containers) {
+    if (pod.members.contains(container.name)) continue;
+    if (!Launch(pod, container)) return;
+    if (container.sidecar) continue;
+    const ContainerId id = pod.members[container.name].id;
+    node_->Stop(id);
+    Add("exit", pod.manifest.FullName(), container.name, id, OkStatus());
+  }
+  for (const Manifest::Container& container : pod.manifest.containers) {
+    if (!pod.members.contains(container.name)) Launch(pod, container);
+  }
+}
+
+bool Simulator::Launch(RunningPod& pod, const Manifest::Container& container) {
+  const std::string pod_name = pod.manifest.FullName();
+  CreateRequest request;
+  request.pod_id = pod.id;
+  request.name = container.name;
+  request.attempt = pod.attempts[container.name];
+  request.labels = {{"io.kubernetes.container.name", container.name}};
+  request.has_linux = true;
+  request.resources = ResourcesOf(pod.manifest, container.requirements, container.sidecar);
+  request.resources.hugepage_limits = container.hugepage_limits;
+  const ContainerId id(fmt::format("container-{}", ++last_id_));
+  const Status created = node_->Create(request, id);
+  Add("create", pod_name, container.name, id, created);
+  if (!created.ok()) return false;
+  ++pod.attempts[container.name];
+  pod.members[container.name] = {.id = id, .sidecar = container.sidecar};
+  pod.order.push_back(container.name);
+  const Status started = node_->Start(id);
+  if (!started.ok()) Add("start", pod_name, container.name, id, started);
+  return started.ok();
+}
+
+void Simulator::Do(const DeleteStep& step) {
+  const std::string name = step.target.PodName();
+  const auto found = pods_.find(name);
+  if (found == pods_.end()) {
+    return Add("delete", name, step.target.container, {}, NotFound("there is no pod {}", name));
+  }
+  RunningPod& pod = found->second;
+  if (!step.target.container.empty()) {
+    if (!pod.members.contains(step.target.container)) {
+      return Add("delete", name, step.target.container, {},
+                 NotFound("pod {} has no container {}", name, step.target.container));
+    }
+    return DeleteContainer(pod, step.target.container);
+  }
+  // Sidecars are the last to go, in the reverse order of their start.
+  std::vector<std::string> order = pod.order;
+  const auto sidecars = std::stable_partition(
+      order.begin(), order.end(), [&](const auto& key) { return !pod.members[key].sidecar; });
+  std::reverse(sidecars, order.end());
+  for (const std::string& container : order)
+    DeleteContainer(pod, container);
+  node_->StopPod(pod.id);
+  node_->RemovePod(pod.id);
+  pods_.erase(found);
+}
+
+void Simulator::DeleteContainer(RunningPod& pod, const std::string& name) {
+  const ContainerId id = pod.members[name].id;
+  const bool running = FindRunning(id).has_value();
+  node_->Stop(id);
+  node_->Remove(id);
+  pod.members.erase(name);
+  std::erase(pod.order, name);
+  // An init container that was done had let everything go.
+  if (!running) return;
+  Add("delete", pod.manifest.FullName(), name, id, OkStatus());
+}
+
+StatusOr<Manifest> Simulator::Resized(const RunningPod& pod, const ResizeStep& step) const {
+  const std::string name = pod.manifest.FullName();
+  const auto member = pod.members.find(step.target.container);
+  if (member == pod.members.end() || !FindRunning(member->second.id)) {
+    return NotFound("pod {} has no running container {}", name, step.target.container);
+  }
+  Manifest after = pod.manifest;
+  Requirements& needs = after.Find(step.target.container)->requirements;
+  needs = Changed(needs, step.change);
+  if ((needs.cpu_limit.value > 0 && needs.cpu_request > needs.cpu_limit) ||
+      (needs.memory_limit.value > 0 && needs.memory_request > needs.memory_limit)) {
+    return InvalidArgument("{}/{}: more would be requested than the limit allows", name,
+                           step.target.container);
+  }
+  if (after.Qos() == pod.manifest.Qos()) return after;
+  return InvalidArgument("{}: a resize must not change the QoS class {} of the pod to {}", name,
+                         ToString(pod.manifest.Qos()), ToString(after.Qos()));
+}
+
+void Simulator::Do(const ResizeStep& step) {
+  const std::string name = step.target.PodName();
+  const auto found = pods_.find(name);
+  if (found == pods_.end()) {
+    return Add("resize", name, step.target.container, {}, NotFound("there is no pod {}", name));
+  }
+  RunningPod& pod = found->second;
+  auto after = Resized(pod, step);
+  if (!after.ok()) return Add("resize", name, step.target.container, {}, after.status());
+  const Member& member = pod.members[step.target.container];
+  const Requirements& needs = after->Find(step.target.container)->requirements;
+  const Status status = node_->Update(member.id, ResourcesOf(*after, needs, member.sidecar));
+  if (status.ok()) pod.manifest = *std::move(after);
+  Add("resize", name, step.target.container, member.id, status);
+}
+
+void Simulator::Do(const RestartStep&) {
+  auto policy = options_.make_policy(config_);
+  // It was made from the same configuration before.
+  if (policy.ok()) node_->Restart(*std::move(policy));
+  Add("restart", "", "", {}, policy.status());
+}
+
+void Simulator::Do(const ConfigStep& step) {
+  auto config = options_.read_config(step.config);
+  Status status = config.status();
+  if (status.ok()) {
+    auto policy = options_.make_policy(*config);
+    status = policy.ok() ? node_->SetPolicy(*std::move(policy)) : policy.status();
+  }
+  if (status.ok()) config_ = *std::move(config);
+  Add("config", "", "", {}, status);
+}
+
+std::optional<RunningContainer> Simulator::FindRunning(const ContainerId& id) const {
+  const std::vector<RunningContainer> running = node_->Running();
+  const RunningContainer* const found = FindById(running, id);
+  return found == nullptr ? std::nullopt : std::optional(*found);
+}
+
+void Simulator::Do(const RecordedStep& step) {
+  using Call = RecordedStep::Call;
+  switch (step.call) {
+    case Call::kRunPod:
+      return node_->RunPod(step.pod);
+    case Call::kStopPod:
+    case Call::kRemovePod: {
+      const std::vector<RunningContainer> before = node_->Running();
+      step.call == Call::kStopPod ? node_->StopPod(step.pod.id) : node_->RemovePod(step.pod.id);
+      for (const RunningContainer& container : before) {
+        if (!FindRunning(container.id)) {
+          Add("delete", container.pod, container.name, container.id, OkStatus());
+        }
+      }
+      return;
+    }
+    case Call::kCreate: {
+      const Status status = node_->Create(step.request, step.container);
+      const auto created = FindRunning(step.container);
+      const Pod& pod = step.pod;
+      return Add("create",
+                 created ? created->pod : fmt::format("{}/{}", pod.namespace_name, pod.name),
+                 step.request.name, step.container, status);
+    }
+    case Call::kStart:
+    case Call::kStop:
+    case Call::kRemove:
+    case Call::kUpdate:
+      break;
+  }
+  // Of a container that was refused here there is nothing to do, and of one that ended only to
+  // remove it.
+  if (const auto container = FindRunning(step.container)) return Replay(step, *container);
+  if (step.call == Call::kRemove) node_->Remove(step.container);
+}
+
+void Simulator::Replay(const RecordedStep& step, const RunningContainer& container) {
+  using Call = RecordedStep::Call;
+  Status status;
+  std::string op;
+  if (step.call == Call::kStart) {
+    status = node_->Start(step.container);
+    if (status.ok()) return;
+    op = "start";
+  } else if (step.call == Call::kUpdate) {
+    status = node_->Update(step.container, step.resources);
+    op = "resize";
+  } else if (step.call == Call::kStop) {
+    node_->Stop(step.container);
+    op = "exit";
+  } else {
+    node_->Remove(step.container);
+    op = "delete";
+  }
+  Add(std::move(op), container.pod, container.name, container.id, status);
+}
+
+}  // namespace resmgr

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/simulator/simulator.h"
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/log/log.h"
+#include "pkg/policy/registry.h"
+#include "pkg/topology/machine_source.h"
+#include "policies/null/null_policy.h"
+#include "policies/static/static_policy.h"
+
+namespace resmgr {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+PolicyRegistry Policies() {
+  const std::array factories = {NullPolicyFactory(), StaticPolicyFactory()};
+  return PolicyRegistry(factories);
+}
+
+// One machine of eight CPUs without SMT, CPU 0 reserved.
+class SimulatorTest : public testing::Test {
+ protected:
+  SimulatorTest() { ConfigureLogging({.level = LogLevel::kError}); }
+
+  void Start(const std::string& config_text) {
+    Simulator::Options options{.machine = machine_, .make_policy = {}, .read_config = {}};
+    options.make_policy = [this](const Config& config) -> StatusOr<std::unique_ptr<Policy>> {
+      if (config.policy.active == "none") return InvalidArgument("it does not fit");
+      return policies_.Create(
+          config.policy.active,
+          {.machine = machine_, .available = machine_.online(), .reserved = {0}});
+    };
+    options.read_config = [](const ConfigNode& node) { return ParseConfig(node, ConfigChecks()); };
+    options.config = *ParseConfig(config_text, "c.yaml", ConfigChecks());
+    auto simulator = Simulator::Create(std::move(options));
+    ASSERT_TRUE(simulator.ok()) << Describe(simulator.status());
+    simulator_ = *std::move(simulator);
+  }
+
+  // The effects as "OP POD/CONTAINER CPUS(EXCLUSIVE) [POD/CONTAINER=CPUS]...".
+  std::vector<std::string> Run(const std::string& text) {
+    if (simulator_ == nullptr) Start("policy.Active: static");
+    const auto scenario = ReadScenario(text, "s.yaml");
+    EXPECT_TRUE(scenario.ok()) << Describe(scenario.status());
+    std::vector<std::string> lines;
+    if (!scenario.ok()) return lines;
+    for (const Step& step : *scenario) {
+      for (const Effect& effect : simulator_->Run(step)) {
+        std::string line = fmt::format("{} {}/{} {}({})", effect.op, effect.pod, effect.container,
+                                       effect.cpus, effect.exclusive);
+        for (const auto& change : effect.changed)
+          line += fmt::format(" {}/{}={}", change.pod, change.container, change.cpus);
+        if (!effect.error.empty()) line += " error";
+        lines.push_back(line);
+        last_ = effect;
+      }
+    }
+    return lines;
+  }
+
+  // A pod whose containers are Guaranteed with so many CPUs, in flow style.
+  static std::string Pod(const std::string& name, const std::string& cpus,
+                         const std::string& init = "") {
+    const auto container = [](const std::string& container_name, const std::string& count) {
+      return fmt::format("{{name: {}, resources: {{limits: {{cpu: {}, memory: 1Gi}}}}}}",
+                         container_name, count);
+    };
+    return fmt::format(
+        "---\nkind: Pod\nmetadata: {{name: {}}}\nspec: {{initContainers: [{}], containers: "
+        "[{}]}}\n",
+        name, init.empty() ? "" : container("init", init), container("main", cpus));
+  }
+
+  static std::string SharedPod(const std::string& name) {
+    return fmt::format(
+        "---\nkind: Pod\nmetadata: {{name: {}}}\nspec: {{containers: [{{name: main}}]}}\n", name);
+  }
+
+  const Machine machine_ = *LoadMachine("synthetic:numa:2 core:4 pu:1");
+  const PolicyRegistry policies_ = Policies();
+  std::unique_ptr<Simulator> simulator_;
+  Effect last_;
+};
+
+TEST_F(SimulatorTest, PlacesContainersAndMovesOthersAway) {
+  EXPECT_THAT(Run(SharedPod("web") + Pod("db", "2")),
+              ElementsAre("create default/web/main 0-7()",
+                          "create default/db/main 1-2(1-2) default/web/main=0,3-7"));
+  EXPECT_EQ(last_.step, 2u);
+  EXPECT_EQ(last_.shares, 2048);
+  EXPECT_EQ(last_.changed[0].old_cpus, "0-7");
+}
+
+TEST_F(SimulatorTest, InitContainersEndBeforeTheNext) {
+  EXPECT_THAT(Run(Pod("db", "2", "3")),
+              ElementsAre("create default/db/init 1-3(1-3)", "exit default/db/init ()",
+                          "create default/db/main 1-2(1-2)"));
+}
+
+TEST_F(SimulatorTest, SidecarsGoOnRunning) {
+  EXPECT_THAT(Run("kind: Pod\nmetadata: {name: p}\nspec:\n  initContainers:\n"
+                  "  - {name: proxy, restartPolicy: Always,"
+                  " resources: {limits: {cpu: 1, memory: 1Gi}}}\n"
+                  "  containers:\n  - {name: main, resources: {limits: {cpu: 2, memory: 1Gi}}}\n"
+                  "---\ndelete: default/p\n"),
+              ElementsAre("create default/p/proxy 1(1)", "create default/p/main 2-3(2-3)",
+                          "delete default/p/main ()", "delete default/p/proxy ()"));
+}
+
+TEST_F(SimulatorTest, ARefusalSaysWhyAndChangesNothing) {
+  EXPECT_THAT(Run(SharedPod("web") + Pod("big", "8") + Pod("db", "1")),
+              ElementsAre("create default/web/main 0-7()", "create default/big/main () error",
+                          "create default/db/main 1(1) default/web/main=0,2-7"));
+  Run(Pod("huge", "9"));
+  EXPECT_THAT(last_.error, HasSubstr("default/huge/main"));
+}
+
+TEST_F(SimulatorTest, ARefusedInitContainerStopsThePod) {
+  EXPECT_THAT(Run(Pod("db", "1", "8")), ElementsAre("create default/db/init () error"));
+}
+
+TEST_F(SimulatorTest, DeletesPodsAndContainers) {
+  Run(SharedPod("web") + Pod("a", "2") + Pod("b", "2"));
+  EXPECT_THAT(Run("delete: default/a\n"),
+              ElementsAre("delete default/a/main () default/web/main=0-2,5-7"));
+  EXPECT_THAT(Run("delete: default/b/main\n---\ndelete: default/b\n"),
+              ElementsAre("delete default/b/main () default/web/main=0-7"));
+  EXPECT_THAT(Run("delete: default/b\n"), ElementsAre("delete default/b/ () error"));
+  EXPECT_EQ(last_.error, "there is no pod default/b");
+  EXPECT_THAT(Run("delete: default/web/other\n"), ElementsAre("delete default/web/other () error"));
+  EXPECT_THAT(Run(Pod("a", "2")),
+              ElementsAre("create default/a/main 1-2(1-2) default/web/main=0,3-7"));
+}
+
+TEST_F(SimulatorTest, APodThatExistsIsRefused) {
+  Run(Pod("a", "2"));
+  EXPECT_THAT(Run(Pod("a", "2")), ElementsAre("create default/a/ () error"));
+}
+
+TEST_F(SimulatorTest, ThePodAgainCreatesWhatIsMissing) {
+  Run(Pod("a", "6") + Pod("b", "2", "3"));
+  EXPECT_THAT(last_.error, HasSubstr("default/b/init"));
+  EXPECT_THAT(Run("delete: default/a\n" + Pod("b", "2", "3")),
+              ElementsAre("delete default/a/main ()", "create default/b/init 1-3(1-3)",
+                          "exit default/b/init ()", "create default/b/main 1-2(1-2)"));
+  EXPECT_THAT(Run("delete: default/b/main\n" + Pod("b", "2", "3")),
+              ElementsAre("delete default/b/main ()", "create default/b/main 1-2(1-2)"));
+}
+
+TEST_F(SimulatorTest, ResizesKeepTheCpusThatTheyCan) {
+  Run(SharedPod("web") + Pod("db", "2"));
+  EXPECT_THAT(Run("resize: {pod: default/db, container: main, resources: {limits: {cpu: 3}, "
+                  "requests: {cpu: 3}}}"),
+              ElementsAre("resize default/db/main 1-3(1-3) default/web/main=0,4-7"));
+  EXPECT_EQ(last_.shares, 3072);
+  EXPECT_THAT(
+      Run("resize: {pod: default/db, container: main, resources: {limits: {cpu: 1}, requests: "
+          "{cpu: 1}}}"),
+      ElementsAre(testing::MatchesRegex("resize default/db/main 1\\(1\\) default/web/main=0,2-7")));
+}
+
+TEST_F(SimulatorTest, ResizesThatAnApiServerRefusesAreErrors) {
+  Run(Pod("db", "2"));
+  Run("resize: {pod: default/db, container: main, resources: {requests: {cpu: 1}}}");
+  EXPECT_EQ(
+      last_.error,
+      "default/db: a resize must not change the QoS class Guaranteed of the pod to Burstable");
+  Run("resize: {pod: default/db, container: main, resources: {requests: {cpu: 3}}}");
+  EXPECT_THAT(last_.error, HasSubstr("more would be requested than the limit allows"));
+  Run("resize: {pod: default/db, container: other, resources: {requests: {cpu: 3}}}");
+  EXPECT_EQ(last_.error, "pod default/db has no running container other");
+  Run("resize: {pod: default/x, container: main, resources: {requests: {cpu: 3}}}");
+  EXPECT_EQ(last_.error, "there is no pod default/x");
+}
+
+TEST_F(SimulatorTest, ARestartMovesNothing) {
+  Run(SharedPod("web") + Pod("a", "2") + Pod("b", "2") + "---\ndelete: default/a\n");
+  EXPECT_THAT(Run("restart: relay"), ElementsAre("restart / ()"));
+  EXPECT_THAT(Run(Pod("c", "1")),
+              ElementsAre("create default/c/main 1(1) default/web/main=0,2,5-7"));
+}
+
+TEST_F(SimulatorTest, ConfigurationsChangeThePolicyOfWhatRuns) {
+  Start("policy: {Active: \"null\"}");
+  EXPECT_THAT(Run(SharedPod("web") + Pod("db", "2")),
+              ElementsAre("create default/web/main ()", "create default/db/main ()"));
+  EXPECT_THAT(Run("config: {policy: {Active: static}}"),
+              ElementsAre("config / () default/web/main=0,3-7 default/db/main=1-2"));
+  EXPECT_THAT(Run("config: {policy: {Active: \"null\"}}"),
+              ElementsAre("config / () default/web/main=0-7 default/db/main=0-7"));
+}
+
+TEST_F(SimulatorTest, ARefusedConfigurationKeepsTheOld) {
+  Run(Pod("db", "2"));
+  EXPECT_THAT(Run("config: {policy: {Active: none}}"), ElementsAre("config / () error"));
+  EXPECT_EQ(last_.error, "it does not fit");
+  EXPECT_THAT(Run(Pod("other", "2")), ElementsAre("create default/other/main 3-4(3-4)"));
+}
+
+TEST_F(SimulatorTest, ConfigurationsThatCannotBeReadAreFoundBeforehand) {
+  Start("policy.Active: static");
+  const auto scenario = ReadScenario("restart: relay\n---\nconfig:\n  polcy: {}\n", "s.yaml");
+  ASSERT_TRUE(scenario.ok());
+  const Status status = simulator_->Check(*scenario);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("s.yaml:4: polcy"));
+}
+
+TEST_F(SimulatorTest, ReplaysARecording) {
+  const std::string header = R"({"recording":"cri-resmgr","version":1})";
+  const std::string pod = R"("pod":{"id":"s1","name":"web","namespace":"shop")";
+  const std::string guaranteed =
+      R"("resources":{"cpu_shares":2048,"cpu_period":100000,"cpu_quota":200000,"memory_limit_in_bytes":1})";
+  const std::string text =
+      header + "\n" + R"({"op":"RunPodSandbox","ok":true,)" + pod +
+      R"(,"uid":"u1","cgroup_parent":"/kubepods/podu1"}})" + "\n" +
+      R"({"op":"CreateContainer","ok":true,"container":{"id":"c1","name":"main",)" + guaranteed +
+      "}," + pod + "}}\n" + R"({"op":"StartContainer","ok":true,"container":{"id":"c1"}})" + "\n" +
+      R"({"op":"UpdateContainerResources","ok":true,"container":{"id":"c1","resources":{"cpu_shares":1024,"cpu_quota":100000}}})" +
+      "\n" + R"({"op":"StopContainer","ok":true,"container":{"id":"c1"}})" + "\n" +
+      R"({"op":"RemoveContainer","ok":true,"container":{"id":"c1"}})" + "\n" +
+      R"({"op":"StartContainer","ok":true,"container":{"id":"unknown"}})" + "\n";
+  EXPECT_THAT(Run(text), ElementsAre("create shop/web/main 1-2(1-2)", "resize shop/web/main 1(1)",
+                                     "exit shop/web/main ()"));
+}
+
+TEST_F(SimulatorTest, IsTheSameEachTime) {
+  std::string text;
+  for (int i = 0; i < 20; ++i) {
+    text += i % 3 == 0 ? SharedPod(fmt::format("p{}", i)) : Pod(fmt::format("p{}", i), "1");
+    if (i % 5 == 4) text += fmt::format("---\ndelete: default/p{}\n---\nrestart: relay\n", i - 2);
+  }
+  const auto first = Run(text);
+  EXPECT_GT(first.size(), 20u);
+  simulator_.reset();
+  EXPECT_EQ(Run(text), first);
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+
+// Which CPUs and memory nodes a device is near to; one of the two may be empty.
+struct Locality {
+  CpuSet cpus;
+  NodeSet nodes;
+
+  friend bool operator==(const Locality&, const Locality&) = default;
+};
+
+// The number of a device, as stat(2) tells it.
+struct DeviceNumber {
+  bool block = false;  // else a character device
+  unsigned major = 0;
+  unsigned minor = 0;
+};
+
+// Finds out from sysfs where devices are: /sys/dev/{block,char}/MAJOR:MINOR leads to the device,
+// and the nearest directory from there up that has a NUMA node tells it. Devices that are made of
+// others (device mapper, RAID; VFIO groups) are near to all of these. The number of files looked at
+// is bounded. Reads files, so it may block for a moment; thread-compatible.
+class DeviceLocality {
+ public:
+  struct Options {
+    std::string sysfs = "/sys";
+    // The number of a device node, and of the device that holds a file system; real ones by
+    // default. Not OK when there is none.
+    std::function<StatusOr<DeviceNumber>(const std::string& path)> node_number = NodeNumber;
+    std::function<StatusOr<DeviceNumber>(const std::string& path)> holder_number = HolderNumber;
+  };
+  explicit DeviceLocality(Options options);
+
+  // Of a device node of the host ("/dev/nvme0n1", "/dev/vfio/12"); nullopt when nothing tells it.
+  std::optional<Locality> OfDevice(const std::string& path) const;
+  // Of the device that holds a directory or file of the host; nullopt also for file systems that
+  // are on no device.
+  std::optional<Locality> OfHostPath(const std::string& path) const;
+
+  static StatusOr<DeviceNumber> NodeNumber(const std::string& path);
+  static StatusOr<DeviceNumber> HolderNumber(const std::string& path);
+
+ private:
+  std::optional<Locality> OfNumber(const DeviceNumber& number) const;
+  std::optional<Locality> OfDirectory(const std::string& directory, int depth) const;
+  // Of all entries of a directory of links to devices.
+  std::optional<Locality> OfAll(const std::string& directory, int depth) const;
+  std::optional<Locality> ReadLocality(const std::string& directory) const;
+
+  const Options options_;
+};
+
+// Whether a mount may hold data that its container works with: not what is read-only, and not what
+// kubelets mount into every container (tokens, ConfigMaps, /etc/hosts, the termination log) or what
+// are the host's libraries.
+bool MountTellsLocality(std::string_view container_path, std::string_view host_path,
+                        bool read_only);
+
+}  // namespace resmgr

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/topology/device_locality.h"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A sysfs in a temporary directory, and device nodes that exist by name only.
+class DeviceLocalityTest : public testing::Test {
+ protected:
+  void Write(const std::string& file, const std::string& text) {
+    fs::create_directories(Path(file).parent_path());
+    std::ofstream(Path(file)) << text << '\n';
+  }
+  void Link(const std::string& link, const std::string& target) {
+    fs::create_directories(Path(link).parent_path());
+    fs::create_directories(Path(target));
+    fs::create_directory_symlink(Path(target), Path(link));
+  }
+  fs::path Path(const std::string& file) const { return fs::path(dir_.path()) / file; }
+
+  DeviceLocality Locator() const {
+    const auto number = [this](const std::string& path) -> StatusOr<DeviceNumber> {
+      const auto found = numbers_.find(path);
+      if (found == numbers_.end()) return NotFound("{}", path);
+      return found->second;
+    };
+    return DeviceLocality({.sysfs = dir_.path(), .node_number = number, .holder_number = number});
+  }
+
+  void AddDisk() {
+    Write("devices/pci0/0000:01/numa_node", "1");
+    Write("devices/pci0/0000:01/local_cpulist", "4-7,12-15");
+    Link("dev/block/259:0", "devices/pci0/0000:01/nvme/nvme0n1");
+    numbers_["/dev/nvme0n1"] = {true, 259, 0};
+  }
+
+  const TempDir dir_;
+  std::map<std::string, DeviceNumber> numbers_;
+};
+
+TEST_F(DeviceLocalityTest, FindsTheNodeAboveADevice) {
+  AddDisk();
+  const auto locality = Locator().OfDevice("/dev/nvme0n1");
+  ASSERT_TRUE(locality.has_value());
+  EXPECT_EQ(locality->nodes.ToString(), "1");
+  EXPECT_EQ(locality->cpus.ToString(), "4-7,12-15");
+}
+
+TEST_F(DeviceLocalityTest, FindsTheDeviceBelowAMount) {
+  AddDisk();
+  numbers_["/data"] = {true, 259, 0};
+  EXPECT_EQ(Locator().OfHostPath("/data"), Locator().OfDevice("/dev/nvme0n1"));
+  EXPECT_EQ(Locator().OfHostPath("/proc"), std::nullopt);
+}
+
+TEST_F(DeviceLocalityTest, KnowsThatADeviceWithoutNodeSaysNothing) {
+  Write("devices/virtual/zero/numa_node", "-1");
+  Write("devices/virtual/zero/local_cpulist", "0-15");
+  Link("dev/char/1:5", "devices/virtual/zero");
+  numbers_["/dev/zero"] = {false, 1, 5};
+  EXPECT_EQ(Locator().OfDevice("/dev/zero"), std::nullopt);
+}
+
+TEST_F(DeviceLocalityTest, JoinsTheDevicesThatADeviceIsMadeOf) {
+  AddDisk();
+  Write("devices/pci1/numa_node", "3");
+  fs::create_directories(Path("devices/pci1/sda"));
+  Link("dev/block/253:0", "devices/virtual/block/dm-0");
+  Link("devices/virtual/block/dm-0/slaves/nvme0n1", "devices/pci0/0000:01/nvme/nvme0n1");
+  Link("devices/virtual/block/dm-0/slaves/sda", "devices/pci1/sda");
+  numbers_["/dev/dm-0"] = {true, 253, 0};
+  const auto locality = Locator().OfDevice("/dev/dm-0");
+  ASSERT_TRUE(locality.has_value());
+  EXPECT_EQ(locality->nodes.ToString(), "1,3");
+}
+
+TEST_F(DeviceLocalityTest, EndsAtDevicesThatContainThemselves) {
+  Link("dev/block/253:0", "devices/virtual/block/dm-0");
+  Link("devices/virtual/block/dm-0/slaves/dm-0", "devices/virtual/block/dm-0");
+  numbers_["/dev/dm-0"] = {true, 253, 0};
+  EXPECT_EQ(Locator().OfDevice("/dev/dm-0"), std::nullopt);
+}
+
+TEST_F(DeviceLocalityTest, FollowsVfioGroups) {
+  Write("devices/pci0/0000:02/numa_node", "0");
+  Link("kernel/iommu_groups/12/devices/0000:02", "devices/pci0/0000:02");
+  const auto locality = Locator().OfDevice("/dev/vfio/12");
+  ASSERT_TRUE(locality.has_value());
+  EXPECT_EQ(locality->nodes.ToString(), "0");
+  EXPECT_TRUE(locality->cpus.empty());
+  EXPECT_EQ(Locator().OfDevice("/dev/vfio/../12"), std::nullopt);
+}
+
+TEST_F(DeviceLocalityTest, IgnoresUnreadableFiles) {
+  Write("devices/odd/numa_node", "none of your business");
+  Link("dev/char/10:1", "devices/odd");
+  numbers_["/dev/odd"] = {false, 10, 1};
+  EXPECT_EQ(Locator().OfDevice("/dev/odd"), std::nullopt);
+  EXPECT_EQ(Locator().OfDevice("/dev/missing"), std::nullopt);
+}
+
+TEST_F(DeviceLocalityTest, RealDevicesHaveNumbers) {
+  const StatusOr<DeviceNumber> null = DeviceLocality::NodeNumber("/dev/null");
+  ASSERT_TRUE(null.ok()) << null.status();
+  EXPECT_FALSE(null->block);
+  EXPECT_EQ(null->major, 1u);
+  EXPECT_EQ(null->minor, 3u);
+  EXPECT_FALSE(DeviceLocality::NodeNumber(dir_.path()).ok());
+  EXPECT_FALSE(DeviceLocality::HolderNumber("/proc").ok());
+}
+
+TEST(MountTellsLocalityTest, LeavesOutWhatEveryContainerHas) {
+  EXPECT_TRUE(MountTellsLocality("/data", "/mnt/data", false));
+  EXPECT_FALSE(MountTellsLocality("/data", "/mnt/data", true));
+  EXPECT_FALSE(MountTellsLocality("/etc/hosts", "/var/lib/kubelet/pods/u/etc-hosts", false));
+  EXPECT_FALSE(MountTellsLocality("/usr/lib/x", "/usr/lib/x", false));
+  EXPECT_FALSE(MountTellsLocality("/dev/termination-log", "/var/lib/kubelet/x", false));
+  EXPECT_FALSE(MountTellsLocality(
+      "/config", "/var/lib/kubelet/pods/u/volumes/kubernetes.io~configmap/c", false));
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// What pods may say about their placement, and what follows for their class.
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/config/yaml_reader.h"
+#include "policies/topology-aware/affinity.h"
+#include "policies/topology-aware/expression.h"
+#include "policies/topology-aware/need.h"
+#include "policies/topology-aware/options.h"
+#include "policies/topology-aware/preferences.h"
+
+namespace resmgr {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+Pod PodWith(StringMap annotations) {
+  Pod pod;
+  pod.id = PodSandboxId("sandbox");
+  pod.uid = PodUid("uid");
+  pod.name = "web";
+  pod.namespace_name = "shop";
+  pod.qos = QosClass::kGuaranteed;
+  pod.labels = {{"app.kubernetes.io/name", "shop"}};
+  pod.annotations = std::move(annotations);
+  return pod;
+}
+
+Container ContainerWith(std::string name, int64_t milli_cpu) {
+  Container container;
+  container.name = std::move(name);
+  container.pod_id = PodSandboxId("sandbox");
+  container.labels = {{"role", "db"}};
+  container.requirements.cpu_request = container.requirements.cpu_limit = MilliCpu{milli_cpu};
+  return container;
+}
+
+std::string OptionsError(std::string_view section) {
+  const StatusOr<ConfigNode> node = ParseYaml(section, "test.yaml");
+  EXPECT_TRUE(node.ok()) << node.status();
+  return std::string(Message(ReadTopologyAwareOptions(&*node).status()));
+}
+
+TEST(TopologyAwareOptionsTest, ReadsAllKeysWithoutRegardToCase) {
+  const StatusOr<ConfigNode> node = ParseYaml(
+      "{pinCPU: false, PinMemory: false, preferIsolatedCPUs: false, PreferSharedCPUs: true, "
+      "colocatePods: true, ColocateNamespaces: true, reservedPoolNamespaces: [a, 'b-*'], "
+      "defaultCPUPriority: low, unlimitedBurstable: l3cache, cpuQuota: keep}",
+      "test.yaml");
+  ASSERT_TRUE(node.ok()) << node.status();
+  const StatusOr<TopologyAwareOptions> options = ReadTopologyAwareOptions(&*node);
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_FALSE(options->pin_cpu || options->pin_memory || options->prefer_isolated);
+  EXPECT_TRUE(options->prefer_shared && options->colocate_pods && options->colocate_namespaces);
+  EXPECT_THAT(options->reserved_namespaces, testing::ElementsAre("a", "b-*"));
+  EXPECT_EQ(options->default_priority, CpuPriority::kLow);
+  EXPECT_EQ(options->unlimited_burstable, PoolLevel::kL3);
+  EXPECT_FALSE(options->lift_quota);
+}
+
+TEST(TopologyAwareOptionsTest, NamesWhatIsWrongWithItsPlace) {
+  EXPECT_THAT(OptionsError("PinCPU: maybe"),
+              HasSubstr("test.yaml:1: policy.topology-aware.PinCPU"));
+  EXPECT_THAT(OptionsError("PinCPUs: true"), HasSubstr("PinCPUs"));
+  EXPECT_THAT(OptionsError("\nschedulingClasses: []"), HasSubstr("test.yaml:2"));
+  EXPECT_THAT(OptionsError("cpuClasses: [{name: a}]"), HasSubstr("not supported"));
+  EXPECT_THAT(OptionsError("availableResources: {cpu: 2}"), HasSubstr("policy.AvailableResources"));
+}
+
+TEST(PreferencesTest, TheNarrowestScopeWins) {
+  const Pod pod = PodWith({{"prefer-shared-cpus.resource-policy.nri.io", "true"},
+                           {"prefer-shared-cpus.resource-policy.nri.io/container.c", "false"},
+                           {"memory-type.cri-resource-manager.intel.com/pod", "hbm,DRAM"}});
+  EXPECT_EQ(ReadPreferences(pod, "c").shared, false);
+  EXPECT_EQ(ReadPreferences(pod, "d").shared, true);
+  EXPECT_EQ(ReadPreferences(pod, "d").memory_types, kHbmBit | kDramBit);
+}
+
+TEST(PreferencesTest, ReadsTheOldForm) {
+  const Pod pod = PodWith({{"cri-resource-manager.intel.com/prefer-isolated-cpus", "c: true\n"},
+                           {"cri-resource-manager.intel.com/cold-start", "c: {duration: 60s}"}});
+  EXPECT_EQ(ReadPreferences(pod, "c").isolated, true);
+  EXPECT_TRUE(ReadPreferences(pod, "c").cold_start);
+  EXPECT_EQ(ReadPreferences(pod, "d").isolated, std::nullopt);
+}
+
+TEST(PreferencesTest, NotesWhatItCannotRead) {
+  const Pod pod = PodWith({{"prefer-shared-cpus.resource-policy.nri.io", "perhaps"},
+                           {"memory-type.resource-policy.nri.io", "tape"},
+                           {"hide-hyperthreads.resource-policy.nri.io", "[: }"},
+                           {"cold-start.resource-policy.nri.io", "duration: 2h"},
+                           {"rdtclass.resource-policy.nri.io", "gold"}});
+  const Preferences preferences = ReadPreferences(pod, "c");
+  EXPECT_EQ(preferences.shared, std::nullopt);
+  EXPECT_EQ(preferences.memory_types, std::nullopt);
+  EXPECT_FALSE(preferences.hide_hyperthreads);
+  EXPECT_FALSE(preferences.cold_start);
+  EXPECT_THAT(preferences.notes, SizeIs(5));
+}
+
+TEST(PreferencesTest, FiltersHintsByKindAndPath) {
+  const Pod pod =
+      PodWith({{"topologyhints.resource-policy.nri.io", "[devices]"},
+               {"deny.topologyhints.resource-policy.nri.io", "{type: prefix, paths: [/dev/shm]}"},
+               {"allow.topologyhints.resource-policy.nri.io",
+                "{type: glob, paths: ['/dev/s*', '/dev/nvme?']}"}});
+  const HintFilter filter = ReadPreferences(pod, "c").hints;
+  EXPECT_TRUE(filter.Accepts("device /dev/sda"));
+  EXPECT_TRUE(filter.Accepts("device /dev/nvme0"));
+  EXPECT_FALSE(filter.Accepts("device /dev/shm0"));
+  EXPECT_FALSE(filter.Accepts("device /dev/vda"));
+  EXPECT_FALSE(filter.Accepts("mount /dev/sda"));
+  const Pod none = PodWith({{"topologyhints.cri-resource-manager.intel.com", "false"}});
+  EXPECT_FALSE(ReadPreferences(none, "c").hints.Accepts("device /dev/sda"));
+}
+
+struct ClassCase {
+  int64_t milli_cpu;
+  const char* shared;    // annotation, "" for none
+  const char* isolated;  // likewise
+  int full;
+  int64_t fraction;
+  bool wants_isolated;
+};
+
+TEST(NeedTest, SplitsGuaranteedRequestsAsThePeersDo) {
+  const ClassCase cases[] = {
+      {500, "", "", 0, 500, false},          {1000, "", "", 1, 0, true},
+      {1000, "", "false", 1, 0, false},      {1000, "true", "", 0, 1000, false},
+      {1000, "false", "true", 1, 0, true},   {1500, "", "", 1, 500, true},
+      {1500, "true", "", 0, 1500, false},    {2000, "", "", 2, 0, false},
+      {2000, "", "true", 2, 0, true},        {2000, "true", "", 0, 2000, false},
+      {2400, "", "", 0, 2400, false},        {2400, "false", "", 2, 400, false},
+      {2400, "false", "true", 2, 400, true},
+  };
+  for (const ClassCase& c : cases) {
+    StringMap annotations;
+    if (*c.shared != '\0') annotations["prefer-shared-cpus.resource-policy.nri.io"] = c.shared;
+    if (*c.isolated != '\0')
+      annotations["prefer-isolated-cpus.resource-policy.nri.io"] = c.isolated;
+    const Pod pod = PodWith(annotations);
+    const Need need = DecideNeed(pod, ContainerWith("c", c.milli_cpu), ReadPreferences(pod, "c"),
+                                 TopologyAwareOptions(), true);
+    SCOPED_TRACE(testing::Message() << c.milli_cpu << " " << c.shared << " " << c.isolated);
+    EXPECT_EQ(need.full, c.full);
+    EXPECT_EQ(need.fraction, c.fraction);
+    EXPECT_EQ(need.isolated, c.wants_isolated);
+  }
+}
+
+TEST(NeedTest, OnlyGuaranteedPodsGetCpusOfTheirOwn) {
+  Pod pod = PodWith({});
+  pod.qos = QosClass::kBurstable;
+  const Need need =
+      DecideNeed(pod, ContainerWith("c", 2000), Preferences(), TopologyAwareOptions(), true);
+  EXPECT_EQ(need.cpu_class, CpuClass::kShared);
+  EXPECT_EQ(need.cpu_limit, 2000);
+}
+
+TEST(NeedTest, ReservedNamespacesAreGlobs) {
+  TopologyAwareOptions options;
+  options.reserved_namespaces = {"sh*"};
+  const auto class_of = [&options](const Pod& pod, bool has_reserved) {
+    return DecideNeed(pod, ContainerWith("c", 500), ReadPreferences(pod, "c"), options,
+                      has_reserved)
+        .cpu_class;
+  };
+  EXPECT_EQ(class_of(PodWith({}), true), CpuClass::kReserved);
+  EXPECT_EQ(class_of(PodWith({}), false), CpuClass::kShared);
+  EXPECT_EQ(class_of(PodWith({{"prefer-reserved-cpus.resource-policy.nri.io", "false"}}), true),
+            CpuClass::kShared);
+}
+
+StatusOr<bool> Holds(std::string_view expression) {
+  const StatusOr<ConfigNode> node = ParseYaml(expression, "annotation");
+  EXPECT_TRUE(node.ok()) << node.status();
+  RESMGR_ASSIGN_OR_RETURN(const Expression parsed, Expression::Parse(*node));
+  return parsed.Holds(PodWith({}), ContainerWith("db", 0));
+}
+
+TEST(ExpressionTest, ComparesWhatKeysName) {
+  for (const char* const text : {
+           "{key: name, operator: Equals, values: [db]}",
+           "{key: name, operator: equals, values: db}",
+           "{key: namespace, operator: NotEqual, values: [prod]}",
+           "{key: qosclass, operator: In, values: [Burstable, Guaranteed]}",
+           "{key: labels/role, operator: Exists}",
+           "{key: labels/none, operator: NotExists}",
+           "{key: labels/none, operator: NotExist}",
+           "{key: labels/none, operator: NotIn, values: [a]}",
+           "{key: pod/labels/app.kubernetes.io/name, operator: Matches, values: ['sh*']}",
+           "{key: pod/name, operator: MatchesNot, values: ['sh*']}",
+           "{key: pod/name, operator: MatchesAny, values: ['x*', 'w?b']}",
+           "{key: uid, operator: MatchesNone, values: ['x*']}",
+           "{operator: AlwaysTrue}",
+           "{key: ':pod/name:name', operator: Equals, values: ['web:db']}",
+           "{key: ',-pod/name,name', operator: Equals, values: [web-db]}",
+           "{key: ':,-pod/name,name', operator: Equals, values: [web-db]}",
+       }) {
+    const StatusOr<bool> holds = Holds(text);
+    EXPECT_TRUE(holds.ok() && *holds) << text << " " << holds.status();
+  }
+  for (const char* const text : {
+           "{key: name, operator: Equals, values: [d]}",
+           "{key: tags/AVX512, operator: Exists}",
+           "{key: labels/none, operator: Matches, values: ['*']}",
+           "{key: name, operator: NotIn, values: [db]}",
+       }) {
+    const StatusOr<bool> holds = Holds(text);
+    EXPECT_TRUE(holds.ok() && !*holds) << text;
+  }
+}
+
+TEST(ExpressionTest, RefusesWhatItDoesNotKnow) {
+  for (const char* const text : {"{key: name, operator: Like, values: [a]}", "{key: name}", "[a]",
+                                 "{key: name, operator: Equals}", "{operator: Exists}",
+                                 "{key: name, operator: Equals, values: [a, b]}",
+                                 "{key: name, operator: Exists, values: [a]}",
+                                 "{key: name, operator: Exists, color: red}"}) {
+    EXPECT_FALSE(Holds(text).ok()) << text;
+  }
+}
+
+TEST(AffinityTest, ReadsBothForms) {
+  const Pod pod = PodWith({{"resource-policy.nri.io/affinity",
+                            "a: [db, c]\n"
+                            "b:\n- match: {key: name, operator: Equals, values: [db]}\n"
+                            "  weight: 5000\n"},
+                           {"resource-policy.nri.io/anti-affinity", "b: db"}});
+  const Container db = ContainerWith("db", 0);
+  const auto short_form = ReadAffinities(pod.annotations, "a");
+  ASSERT_TRUE(short_form.ok()) << short_form.status();
+  ASSERT_THAT(*short_form, SizeIs(1));
+  EXPECT_EQ((*short_form)[0].weight, 1);
+  EXPECT_TRUE((*short_form)[0].Meets(pod, pod, db));
+  Pod other = pod;
+  other.id = PodSandboxId("another");
+  EXPECT_FALSE((*short_form)[0].Meets(pod, other, db)) << "the default scope is the pod";
+
+  const auto full = ReadAffinities(pod.annotations, "b");
+  ASSERT_TRUE(full.ok()) << full.status();
+  ASSERT_THAT(*full, SizeIs(2));
+  EXPECT_EQ((*full)[0].weight, Affinity::kMaxWeight);
+  EXPECT_EQ((*full)[1].weight, -1);
+
+  const auto reverse = ReadAffinities(pod.annotations, "db");
+  ASSERT_TRUE(reverse.ok());
+  EXPECT_THAT(*reverse, SizeIs(2)) << "short forms are meant in both directions";
+}
+
+TEST(AffinityTest, RefusesWhatItCannotRead) {
+  for (const char* const text : {"[a, b]", "a: {b: c}", "a: [{weight: 1}]", "a: [{match: 1}]",
+                                 "a: [{match: {operator: AlwaysTrue}, weight: heavy}]", "{"}) {
+    EXPECT_FALSE(ReadAffinities({{"resource-policy.nri.io/affinity", text}}, "a").ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random lives of a node under the policy alone, over many machines.
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/config/yaml_reader.h"
+#include "pkg/policy/plan_check.h"
+#include "pkg/policy/testing/test_snapshot.h"
+#include "policies/topology-aware/topology_aware_policy.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+constexpr int kSteps = 300;
+constexpr int kRounds = 4;
+
+struct Case {
+  const char* name;
+  Machine (*machine)();
+  const char* reserved;
+  const char* section;
+};
+
+Machine Changed(const Machine& machine, std::string_view isolated, bool small_memory) {
+  Machine::Parts parts{
+      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
+  for (Cpu& cpu : parts.cpus)
+    cpu.isolated = test::Cpus(isolated).Contains(cpu.id);
+  int nodes = 0;
+  for (NumaNode& node : parts.nodes) {
+    if (small_memory) node.memory = Bytes{(int64_t{8} + 4 * nodes++) << 30};
+    node.distances.clear();
+  }
+  return test::MakeMachine(std::move(parts));
+}
+
+Machine ManyCaches() {
+  return test::MakeMachine({.packages = 2, .nodes = 2, .l3s = 4, .cores = 16, .threads = 2});
+}
+
+// Two packages with a DRAM node, a PMEM node and, in the second one, HBM.
+Machine ManyMemories() {
+  Machine machine = test::MakeMachine({.packages = 2, .cores = 4, .threads = 2});
+  Machine::Parts parts{.cpus = machine.cpus(), .nodes = {}, .allowed = machine.allowed()};
+  for (int id = 0; id < 5; ++id) {
+    NumaNode node;
+    node.id = id;
+    node.type = id < 2 ? MemoryType::kDram : id < 4 ? MemoryType::kPmem : MemoryType::kHbm;
+    node.memory = Bytes{int64_t{id < 2 ? 8 : 16} << 30};
+    for (int other = 0; other < 5; ++other)
+      node.distances.push_back(id == other ? 10 : id % 2 == other % 2 ? 15 : 21);
+    parts.nodes.push_back(std::move(node));
+  }
+  return test::MakeMachine(std::move(parts));
+}
+
+constexpr Case kCases[] = {
+    {"S1Ht", test::S1Ht, "0", ""},
+    {"S2HtNoReservation", test::S2Ht, "", ""},
+    {"M80", test::M80, "0,40", ""},
+    {"M80SmallMemory", [] { return Changed(test::M80(), "", true); }, "0", ""},
+    {"M80Isolated", [] { return Changed(test::M80(), "10-19,50-59", false); }, "0", ""},
+    {"F80", test::F80, "79", "{UnlimitedBurstable: numa}"},
+    {"Q288", test::Q288, "0-3", ""},
+    {"U16Smt", test::U16Smt, "0", "{ColocatePods: true}"},
+    {"U16TwoNodes", test::U16TwoNodes, "0", "{PreferSharedCPUs: true}"},
+    {"Hybrid", test::Hybrid, "7", "{DefaultCPUPriority: high}"},
+    {"ManyCaches", ManyCaches, "0,64", ""},
+    {"ManyMemories", ManyMemories, "0", ""},
+    {"NoMemoryPinning", test::M80, "0", "{PinMemory: false}"},
+    {"NoCpuPinning", test::M80, "0", "{PinCPU: false}"},
+};
+
+class Life {
+ public:
+  Life(const Case& c, uint64_t seed) : case_(c), machine_(c.machine()), random_(seed) {
+    MakePolicy();
+  }
+
+  void Step() {
+    const int64_t what = Number(0, 99);
+    if (what < 45) {
+      Create();
+    } else if (what < 65) {
+      Remove();
+    } else if (what < 80) {
+      Resize();
+    } else if (what < 90) {
+      Again();
+    } else if (what < 94) {
+      Restart();
+    } else if (what < 97) {
+      RestartForgetting();
+    } else {
+      Rebalance();
+    }
+  }
+
+  void Check() {
+    CpuSet exclusive;
+    const CpuSet reserved = test::Cpus(case_.reserved);
+    snapshot_.ForEachContainer([&](const Pod&, const Container& container) {
+      EXPECT_FALSE(container.placement.exclusive.Intersects(exclusive | reserved));
+      exclusive |= container.placement.exclusive;
+    });
+    snapshot_.ForEachContainer([&](const Pod&, const Container& container) {
+      const Placement& placement = container.placement;
+      EXPECT_FALSE(placement.reason.empty());
+      EXPECT_FALSE(placement.pool.empty());
+      if (!placement.cpus) return;
+      EXPECT_FALSE((*placement.cpus - placement.exclusive).Intersects(exclusive));
+    });
+    for (const Zone& zone : policy_->Zones(snapshot_)) {
+      EXPECT_FALSE(zone.shared.Intersects(zone.exclusive)) << zone.name;
+      EXPECT_GE(zone.containers, 0) << zone.name;
+      // System pods get their memory in any case.
+      if (AnySystemPod()) continue;
+      EXPECT_LE(zone.memory_used, zone.memory_capacity) << zone.name;
+    }
+  }
+
+  // Everything goes; nothing may be left.
+  void End() {
+    while (!keys_.empty())
+      Remove();
+    for (const Zone& zone : policy_->Zones(snapshot_)) {
+      EXPECT_TRUE(zone.exclusive.empty()) << zone.name;
+      EXPECT_EQ(zone.containers, 0) << zone.name;
+      EXPECT_EQ(zone.shared_request.value, 0) << zone.name;
+      EXPECT_EQ(zone.memory_used.value, 0) << zone.name;
+    }
+  }
+
+  const std::vector<std::string>& log() const { return log_; }
+
+ private:
+  void MakePolicy() {
+    const StatusOr<ConfigNode> config = ParseYaml(case_.section, "test.yaml");
+    EXPECT_TRUE(config.ok()) << config.status();
+    StatusOr<std::unique_ptr<Policy>> policy =
+        TopologyAwarePolicy::Create({.machine = machine_,
+                                     .available = machine_.allowed(),
+                                     .reserved = test::Cpus(case_.reserved),
+                                     .section = &*config});
+    EXPECT_TRUE(policy.ok()) << policy.status();
+    policy_ = *std::move(policy);
+  }
+
+  bool AnySystemPod() {
+    bool any = false;
+    for (const ContainerKey key : keys_) {
+      const Pod& pod = snapshot_.PodOf(key);
+      any |= pod.namespace_name == "kube-system" ||
+             pod.annotations.contains("prefer-reserved-cpus.resource-policy.nri.io");
+    }
+    return any;
+  }
+
+  int64_t Number(int64_t first, int64_t last) {
+    return std::uniform_int_distribution<int64_t>(first, last)(random_);
+  }
+  bool Chance(int percent) { return Number(1, 100) <= percent; }
+  size_t SomeIndex() { return static_cast<size_t>(Number(0, std::ssize(keys_) - 1)); }
+
+  void Randomize(Pod& pod, Container& container) {
+    Requirements& needs = container.requirements;
+    const int64_t whole = Chance(80) ? Number(1, 4) : Number(1, machine_.online().size());
+    needs.cpu_request.value = Chance(60) ? whole * 1000 : Number(0, 40) * 100;
+    needs.cpu_limit = needs.cpu_request;
+    needs.memory_request.value = Number(0, 3) << 30;
+    needs.memory_limit = needs.memory_request;
+    if (pod.qos == QosClass::kBestEffort) needs = {};
+    if (pod.qos != QosClass::kBurstable) return;
+    needs.cpu_limit.value = Chance(50) ? 0 : needs.cpu_request.value + 2000;
+    needs.memory_limit.value *= 2;
+  }
+
+  void Annotate(Pod& pod) {
+    constexpr const char* kKeys[] = {"prefer-shared-cpus",    "prefer-isolated-cpus",
+                                     "prefer-reserved-cpus",  "hide-hyperthreads",
+                                     "require-isolated-cpus", "allow-rebalance",
+                                     "cpu.preserve",          "memory.preserve"};
+    for (const char* const key : kKeys) {
+      if (!Chance(8)) continue;
+      pod.annotations[std::string(key) + ".resource-policy.nri.io"] = Chance(60) ? "true" : "false";
+    }
+    if (Chance(10))
+      pod.annotations["memory-type.resource-policy.nri.io"] = Chance(50) ? "dram" : "pmem,hbm";
+    if (Chance(10)) {
+      pod.annotations["resource-policy.nri.io/affinity"] = fmt::format(
+          "{}: [{{scope: {{key: namespace, operator: Exists}}, match: {{key: name, operator: "
+          "Matches, values: ['*{}']}}, weight: {}}}]",
+          pod.name, Number(0, 9), Number(-5, 5));
+    }
+  }
+
+  void Create() {
+    const auto qos = static_cast<QosClass>(Number(0, 2));
+    Container& container = snapshot_.Add(fmt::format("c{}", ++names_), qos, 0);
+    Pod& pod = snapshot_.PodOf(container.key);
+    if (Chance(10)) pod.namespace_name = "kube-system";
+    Randomize(pod, container);
+    Annotate(pod);
+    if (Chance(15)) {
+      container.hints.push_back({"device /dev/x", {}, NodeSet{machine_.node_ids().First()}});
+      container.hints.push_back({"mount /data", machine_.packages().back(), {}});
+    }
+    Place(container.key, nullptr);
+  }
+
+  void Place(ContainerKey key, const Container* predecessor) {
+    const std::string before = State();
+    const StatusOr<Plan> plan =
+        policy_->Allocate(snapshot_, snapshot_.PodOf(key), snapshot_.At(key), predecessor);
+    if (!plan.ok()) {
+      EXPECT_NE(plan.status().code(), StatusCode::kInternal) << plan.status();
+      snapshot_.Remove(key);
+      EXPECT_EQ(State(), before) << plan.status();
+      Note(fmt::format("refused {}", Message(plan.status())));
+      if (predecessor != nullptr) Release(predecessor->key);
+      return;
+    }
+    EXPECT_NE(plan->Find(key), nullptr);
+    Apply("create", *plan);
+    keys_.push_back(key);
+    if (predecessor == nullptr && Chance(20)) CheckReleaseGivesBack(key, before);
+  }
+
+  // Memory zones may stay wide, so it is the CPUs that must be as before.
+  void CheckReleaseGivesBack(ContainerKey key, const std::string& before) {
+    snapshot_.Remove(key);
+    keys_.pop_back();
+    Release(key);
+    EXPECT_EQ(State(), before);
+  }
+
+  // CPUs of everything.
+  std::string State() {
+    std::string state;
+    for (const Zone& zone : policy_->Zones(snapshot_)) {
+      state += fmt::format("{}: exclusive {} shared {} request {} containers {}\n", zone.name,
+                           zone.exclusive.ToString(), zone.shared.ToString(),
+                           zone.shared_request.value, zone.containers);
+    }
+    snapshot_.ForEachContainer([&](const Pod&, const Container& container) {
+      if (!container.placement.cpus) return;
+      state += fmt::format("{} {}\n", container.name, container.placement.cpus->ToString());
+    });
+    return state;
+  }
+
+  void Release(ContainerKey key) {
+    const StatusOr<Plan> plan = policy_->Release(snapshot_, key);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    Apply("release", *plan);
+  }
+
+  void Remove() {
+    if (keys_.empty()) return;
+    const size_t index = SomeIndex();
+    const ContainerKey key = keys_[index];
+    keys_.erase(keys_.begin() + static_cast<std::ptrdiff_t>(index));
+    snapshot_.Remove(key);
+    Release(key);
+  }
+
+  void Resize() {
+    if (keys_.empty()) return;
+    const ContainerKey key = keys_[SomeIndex()];
+    Container& container = snapshot_.At(key);
+    const Requirements before = container.requirements;
+    const std::string state = State();
+    const CpuSet held = container.placement.exclusive;
+    const std::string pool = container.placement.pool;
+    Randomize(snapshot_.PodOf(key), container);
+    const StatusOr<Plan> plan = policy_->Update(snapshot_, snapshot_.PodOf(key), container);
+    if (!plan.ok()) {
+      container.requirements = before;
+      EXPECT_EQ(State(), state) << plan.status();
+      return;
+    }
+    Apply("resize", *plan);
+    if (held.Intersects(machine_.isolated())) return;  // these are for single CPUs
+    // In the same pool it keeps all that it may keep.
+    const CpuSet now = container.placement.exclusive;
+    if (container.placement.pool == pool && !now.empty() && !held.empty() &&
+        snapshot_.PodOf(key).annotations.empty()) {
+      EXPECT_TRUE(now.IsSubsetOf(held) || held.IsSubsetOf(now))
+          << held.ToString() << " became " << now.ToString();
+    }
+  }
+
+  void Again() {
+    if (keys_.empty()) return;
+    const size_t index = SomeIndex();
+    const Container former = snapshot_.At(keys_[index]);
+    const Pod pod = snapshot_.PodOf(keys_[index]);
+    snapshot_.Remove(keys_[index]);
+    keys_.erase(keys_.begin() + static_cast<std::ptrdiff_t>(index));
+    Container& container = snapshot_.Add(former.name, pod.qos, 0);
+    snapshot_.PodOf(container.key).annotations = pod.annotations;
+    snapshot_.PodOf(container.key).namespace_name = pod.namespace_name;
+    container.requirements = former.requirements;
+    container.hints = former.hints;
+    const ContainerKey key = container.key;
+    Place(key, &former);
+    if (former.placement.exclusive.empty() || snapshot_.FindContainer(key) == nullptr) return;
+    EXPECT_EQ(snapshot_.At(key).placement.exclusive, former.placement.exclusive);
+  }
+
+  void Restart() {
+    MakePolicy();
+    const StatusOr<Plan> plan = policy_->Reconcile(snapshot_);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    for (const PlacementChange& change : plan->changes) {
+      const Container& container = snapshot_.At(change.key);
+      ADD_FAILURE() << "a restart changed " << container.name << " from "
+                    << Text(container.placement) << " to " << Text(change.placement);
+    }
+    Note("restart");
+  }
+
+  // Only what a runtime reports is left.
+  void RestartForgetting() {
+    MakePolicy();
+    std::map<ContainerKey, Placement> before;
+    for (const ContainerKey key : keys_) {
+      Placement& placement = snapshot_.At(key).placement;
+      before[key] = placement;
+      placement = {};
+      placement.cpus = before[key].cpus;
+      placement.mems = before[key].mems;
+    }
+    const StatusOr<Plan> plan = policy_->Reconcile(snapshot_);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    Apply("forget", *plan);
+    for (const ContainerKey key : keys_) {
+      // What is hidden of a mixed container's CPUs cannot be told from outside.
+      if (snapshot_.PodOf(key).annotations.contains("hide-hyperthreads.resource-policy.nri.io"))
+        return;
+    }
+    for (const auto& [key, placement] : before) {
+      const Container& container = snapshot_.At(key);
+      const StringMap& annotations = snapshot_.PodOf(key).annotations;
+      if (!placement.cpus || placement.exclusive.empty() || !annotations.empty()) continue;
+      EXPECT_EQ(*container.placement.cpus, *placement.cpus)
+          << container.name << " " << Text(placement) << " became " << Text(container.placement);
+    }
+  }
+
+  void Rebalance() {
+    for (int pass = 0; pass < 20; ++pass) {
+      std::map<ContainerKey, CpuSet> exclusive;
+      for (const ContainerKey key : keys_)
+        exclusive[key] = snapshot_.At(key).placement.exclusive;
+      const StatusOr<Plan> plan = policy_->Rebalance(snapshot_);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      Apply("rebalance", *plan);
+      for (const ContainerKey key : keys_) {
+        const bool may =
+            snapshot_.PodOf(key).annotations.contains("allow-rebalance.resource-policy.nri.io");
+        if (!may && !exclusive[key].empty()) {
+          EXPECT_EQ(snapshot_.At(key).placement.exclusive, exclusive[key]);
+        }
+      }
+      if (plan->changes.empty()) return;
+    }
+  }
+
+  void Apply(std::string_view what, const Plan& plan) {
+    const Status status = CheckPlan(machine_, snapshot_, plan);
+    EXPECT_TRUE(status.ok()) << what << ": " << status;
+    snapshot_.Apply(plan);
+    for (const PlacementChange& change : plan.changes)
+      Note(
+          fmt::format("{} {} {}", what, static_cast<uint64_t>(change.key), Text(change.placement)));
+  }
+
+  static std::string Text(const Placement& placement) {
+    return fmt::format("[{} | {} | {} | {} | {}]", placement.pool,
+                       placement.cpus.value_or(CpuSet()).ToString(), placement.exclusive.ToString(),
+                       placement.mems.value_or(NodeSet()).ToString(), placement.reason);
+  }
+  void Note(std::string line) { log_.push_back(std::move(line)); }
+
+  const Case& case_;
+  const Machine machine_;
+  std::mt19937_64 random_;
+  std::unique_ptr<Policy> policy_;
+  test::TestSnapshot snapshot_;
+  std::vector<ContainerKey> keys_;
+  std::vector<std::string> log_;
+  int names_ = 0;
+};
+
+uint64_t SeedOf(int round) {
+  const char* const given = std::getenv("RESMGR_SEED");
+  const auto seed = given == nullptr ? std::nullopt : ParseUint(given);
+  return seed.value_or(4'711) + static_cast<uint64_t>(round);
+}
+
+class TopologyAwarePropertyTest : public testing::TestWithParam<Case> {};
+
+TEST_P(TopologyAwarePropertyTest, InvariantsHoldThroughARandomLife) {
+  for (int round = 0; round < kRounds; ++round) {
+    SCOPED_TRACE(testing::Message() << "seed " << SeedOf(round));
+    Life life(GetParam(), SeedOf(round));
+    for (int step = 0; step < kSteps; ++step) {
+      SCOPED_TRACE(testing::Message() << "step " << step);
+      life.Step();
+      life.Check();
+      ASSERT_FALSE(HasFailure());
+    }
+    life.End();
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+TEST_P(TopologyAwarePropertyTest, TheSameInputsGiveTheSamePlacements) {
+  const auto live = [] {
+    Life life(GetParam(), SeedOf(0));
+    for (int step = 0; step < kSteps; ++step)
+      life.Step();
+    return life.log();
+  };
+  EXPECT_EQ(live(), live());
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, TopologyAwarePropertyTest, testing::ValuesIn(kCases),
+                         [](const auto& param_info) { return std::string(param_info.param.name); });
+
+}  // namespace
+}  // namespace resmgr

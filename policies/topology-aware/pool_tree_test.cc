@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/pool_tree.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<std::string> NamesOf(const PoolTree& tree) {
+  std::vector<std::string> names;
+  for (const Pool& pool : tree.pools())
+    names.push_back(pool.name);
+  return names;
+}
+
+PoolTree TreeOf(const Machine& machine) {
+  return PoolTree(machine, machine.allowed(), {});
+}
+
+// Memory of the nodes in MiB; their CPUs stay.
+Machine WithMemory(const Machine& machine, const std::vector<int>& mebibytes) {
+  Machine::Parts parts{
+      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
+  for (size_t i = 0; i < parts.nodes.size(); ++i)
+    parts.nodes[i].memory = Bytes{int64_t{mebibytes[i]} << 20};
+  return test::MakeMachine(std::move(parts));
+}
+
+TEST(PoolTreeTest, ADesktopIsOnePool) {
+  EXPECT_THAT(NamesOf(TreeOf(test::MakeMachine({.cores = 10, .threads = 2}))),
+              ElementsAre("socket #0"));
+}
+
+TEST(PoolTreeTest, ServersHaveTheirParts) {
+  const Machine two = test::MakeMachine({.packages = 2, .nodes = 2, .cores = 14, .threads = 2});
+  EXPECT_THAT(NamesOf(TreeOf(two)),
+              ElementsAre("NUMA node #0", "NUMA node #1", "socket #0", "NUMA node #2",
+                          "NUMA node #3", "socket #1", "root"));
+  EXPECT_EQ(TreeOf(two).at(0).cpus.size(), 28);
+  const Machine four = test::MakeMachine({.packages = 4, .cores = 18, .threads = 2});
+  EXPECT_THAT(NamesOf(TreeOf(four)),
+              ElementsAre("socket #0", "socket #1", "socket #2", "socket #3", "root"));
+  EXPECT_EQ(TreeOf(four).at(0).cpus.size(), 36);
+}
+
+TEST(PoolTreeTest, CachesDivideNodes) {
+  EXPECT_THAT(NamesOf(TreeOf(test::U16TwoNodes())),
+              ElementsAre("L3 cache #0", "L3 cache #1", "NUMA node #0", "L3 cache #2",
+                          "L3 cache #3", "NUMA node #1", "socket #0"));
+}
+
+TEST(PoolTreeTest, NodesMayHoldPackages) {
+  EXPECT_THAT(NamesOf(TreeOf(test::F80())),
+              ElementsAre("socket #0", "socket #1", "NUMA node #0", "socket #2", "socket #3",
+                          "NUMA node #1", "root"));
+}
+
+TEST(PoolTreeTest, ANodeWithoutMemoryBelongsToWhatIsAroundIt) {
+  const Machine machine = WithMemory(test::U16TwoNodes(), {16, 0});
+  const PoolTree tree = TreeOf(machine);
+  EXPECT_EQ(tree.Find("NUMA node #1"), -1);
+  const int cache = tree.Find("L3 cache #2");
+  ASSERT_GE(cache, 0);
+  EXPECT_EQ(tree.at(tree.at(cache).parent).name, "socket #0");
+  EXPECT_EQ(tree.at(tree.at(cache).memory_pool).nodes[kAllMemoryTypes].ToString(), "0");
+}
+
+TEST(PoolTreeTest, CpusAreOrdinaryIsolatedOrReserved) {
+  Machine::Parts parts = test::PartsOf(test::M80().cpus());
+  for (Cpu& cpu : parts.cpus)
+    cpu.isolated = cpu.id >= 8 && cpu.id < 10;
+  const Machine machine = test::MakeMachine(std::move(parts));
+  const PoolTree tree(machine, machine.allowed() - test::Cpus("7"), test::Cpus("0"));
+  const Pool& node = tree.at(tree.Find("NUMA node #0"));
+  EXPECT_EQ(node.cpus.ToString(), "0-6,8-9,40-49");
+  EXPECT_EQ(node.reserved.ToString(), "0");
+  EXPECT_EQ(node.isolated.ToString(), "8-9");
+  EXPECT_EQ(node.sharable.ToString(), "1-6,40-49");
+  EXPECT_EQ(tree.at(tree.root()).sharable.size(), 76);
+}
+
+TEST(PoolTreeTest, AttachesMemoryOnlyNodesEvenly) {
+  // Equally far from both nodes: each gets one.
+  Machine::Parts parts = test::PartsOf(test::S2NoHt().cpus());
+  for (int id = 0; id < 4; ++id) {
+    NumaNode node;
+    node.id = id;
+    node.memory = Bytes{int64_t{1} << 30};
+    node.type = id < 2 ? MemoryType::kDram : MemoryType::kHbm;
+    node.distances = {20, 20, 20, 20};
+    node.distances[static_cast<size_t>(id)] = 10;
+    if (id < 2) {
+      parts.nodes[static_cast<size_t>(id)] = node;
+    } else {
+      parts.nodes.push_back(node);
+    }
+  }
+  const Machine machine = test::MakeMachine(std::move(parts));
+  const PoolTree tree = TreeOf(machine);
+  EXPECT_EQ(tree.at(0).nodes[kAllMemoryTypes].ToString(), "0,2");
+  EXPECT_EQ(tree.at(1).nodes[kAllMemoryTypes].ToString(), "1,3");
+  EXPECT_EQ(tree.at(1).nodes[kHbmBit].ToString(), "3");
+  EXPECT_EQ(tree.at(tree.root()).memory_types, kDramBit | kHbmBit);
+}
+
+TEST(PoolTreeTest, MeasuresDistances) {
+  const Machine machine = test::MakeMachine({.packages = 2, .nodes = 2, .cores = 2});
+  const PoolTree tree = TreeOf(machine);
+  EXPECT_EQ(tree.Distance(0, 0), 0);
+  EXPECT_EQ(tree.Distance(0, tree.root()), 2);
+  EXPECT_EQ(tree.Distance(tree.root(), 0), 2);
+  EXPECT_EQ(tree.Distance(0, 1), -1);
+  EXPECT_EQ(tree.SmallestWith(test::Cpus("0-1")), 0);
+  EXPECT_EQ(tree.SmallestWith(test::Cpus("0,2")), tree.Find("socket #0"));
+  EXPECT_EQ(tree.SmallestWith({}), tree.root());
+}
+
+}  // namespace
+}  // namespace resmgr

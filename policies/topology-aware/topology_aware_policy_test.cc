@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/topology_aware_policy.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/config/yaml_reader.h"
+#include "pkg/policy/plan_check.h"
+#include "pkg/policy/testing/test_snapshot.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
+constexpr QosClass kBurstable = QosClass::kBurstable;
+constexpr QosClass kBestEffort = QosClass::kBestEffort;
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+// A policy with its snapshot, and the brain's part in the play.
+class Node {
+ public:
+  explicit Node(Machine machine, std::string_view reserved = "0", std::string_view section = "")
+      : machine_(std::move(machine)), reserved_(reserved), section_(section) {
+    MakePolicy(section_);
+  }
+
+  void MakePolicy(std::string_view section) {
+    const StatusOr<ConfigNode> config = ParseYaml(section, "test.yaml");
+    EXPECT_TRUE(config.ok()) << config.status();
+    StatusOr<std::unique_ptr<Policy>> policy =
+        TopologyAwarePolicy::Create({.machine = machine_,
+                                     .available = machine_.online(),
+                                     .reserved = test::Cpus(reserved_),
+                                     .section = &*config});
+    EXPECT_TRUE(policy.ok()) << policy.status();
+    policy_ = *std::move(policy);
+  }
+
+  // To be changed before Place.
+  ContainerKey Add(std::string_view name, QosClass qos, int64_t milli_cpu) {
+    Container& container = snapshot_.Add(name, qos, milli_cpu);
+    container.requirements.cpu_limit = container.requirements.cpu_request;
+    return container.key;
+  }
+  void Annotate(ContainerKey key, const std::string& annotation, const std::string& value) {
+    snapshot_.PodOf(key).annotations[annotation + ".resource-policy.nri.io"] = value;
+  }
+  Status Place(ContainerKey key, const Container* predecessor = nullptr) {
+    const StatusOr<Plan> plan =
+        policy_->Allocate(snapshot_, snapshot_.PodOf(key), snapshot_.At(key), predecessor);
+    if (plan.ok()) {
+      Apply(*plan);
+    } else {
+      snapshot_.Remove(key);
+    }
+    return plan.status();
+  }
+  ContainerKey Run(std::string_view name, QosClass qos, int64_t milli_cpu) {
+    const ContainerKey key = Add(name, qos, milli_cpu);
+    const Status status = Place(key);
+    EXPECT_TRUE(status.ok()) << status;
+    return key;
+  }
+  Status Resize(ContainerKey key, int64_t milli_cpu) {
+    Requirements& requirements = snapshot_.At(key).requirements;
+    requirements.cpu_request = requirements.cpu_limit = MilliCpu{milli_cpu};
+    const StatusOr<Plan> plan = policy_->Update(snapshot_, snapshot_.PodOf(key), snapshot_.At(key));
+    if (plan.ok()) Apply(*plan);
+    return plan.status();
+  }
+  void Remove(ContainerKey key) {
+    snapshot_.Remove(key);
+    const StatusOr<Plan> plan = policy_->Release(snapshot_, key);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    Apply(*plan);
+  }
+  Plan Reconcile() {
+    const StatusOr<Plan> plan = policy_->Reconcile(snapshot_);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    Apply(*plan);
+    return *plan;
+  }
+  Plan Rebalance() {
+    const StatusOr<Plan> plan = policy_->Rebalance(snapshot_);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    Apply(*plan);
+    return *plan;
+  }
+
+  const Placement& At(ContainerKey key) { return snapshot_.At(key).placement; }
+  std::string Cpus(ContainerKey key) { return At(key).cpus.value_or(CpuSet()).ToString(); }
+  Container& ContainerOf(ContainerKey key) { return snapshot_.At(key); }
+  test::TestSnapshot& snapshot() { return snapshot_; }
+  Policy& policy() { return *policy_; }
+
+ private:
+  void Apply(const Plan& plan) {
+    const Status status = CheckPlan(machine_, snapshot_, plan);
+    EXPECT_TRUE(status.ok()) << status;
+    snapshot_.Apply(plan);
+  }
+
+  const Machine machine_;
+  const std::string reserved_;
+  const std::string section_;
+  std::unique_ptr<Policy> policy_;
+  test::TestSnapshot snapshot_;
+};
+
+// Nodes 0-3, 4-7, ... of two cores each.
+Machine N4C16() {
+  return test::MakeMachine(
+      {.packages = 2, .nodes = 2, .cores = 2, .threads = 2, .siblings_apart = false});
+}
+
+ContainerKey AddBurstable(Node& node, int64_t request, int64_t limit) {
+  const ContainerKey key = node.Add("burst", kBurstable, request);
+  node.ContainerOf(key).requirements.cpu_limit = MilliCpu{limit};
+  return key;
+}
+
+TEST(TopologyAwarePolicyTest, NeedsCpusToShare) {
+  const Machine machine = test::S1Ht();
+  EXPECT_EQ(TopologyAwarePolicy::Create(
+                {.machine = machine, .available = test::Cpus("0-1"), .reserved = test::Cpus("0-1")})
+                .status()
+                .code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(TopologyAwarePolicyTest, ExclusiveContainersRunWithoutQuota) {
+  Node node(N4C16());
+  const ContainerKey whole = node.Run("whole", kGuaranteed, 2000);
+  EXPECT_EQ(node.At(whole).cpu_quota, -1);
+  EXPECT_EQ(node.At(whole).cpu_shares, std::nullopt) << "what the kubelet asked for is right";
+  const ContainerKey mixed = node.Run("mixed", kGuaranteed, 1500);
+  EXPECT_EQ(node.At(mixed).cpu_quota, std::nullopt);
+  EXPECT_EQ(node.At(mixed).cpu_shares, 512);
+  const ContainerKey shared = node.Run("shared", kGuaranteed, 500);
+  EXPECT_EQ(node.At(shared).cpu_quota, std::nullopt);
+  Node keeping(N4C16(), "0", "{CPUQuota: keep}");
+  EXPECT_EQ(keeping.At(keeping.Run("whole", kGuaranteed, 2000)).cpu_quota, std::nullopt);
+}
+
+TEST(TopologyAwarePolicyTest, BurstsGetAPoolForTheirLimit) {
+  Node node(N4C16());
+  for (const auto& [limit, pool] : {std::pair(3000, "NUMA node #1"), std::pair(6000, "socket #1"),
+                                    std::pair(12000, "root"), std::pair(80000, "root")}) {
+    const ContainerKey key = AddBurstable(node, 1000, limit);
+    ASSERT_TRUE(node.Place(key).ok());
+    EXPECT_EQ(node.At(key).pool, pool) << limit;
+    node.Remove(key);
+  }
+}
+
+TEST(TopologyAwarePolicyTest, UnlimitedBurstsGetTheConfiguredLevel) {
+  for (const auto& [level, pool] :
+       {std::pair("system", "root"), std::pair("package", "socket #1"),
+        std::pair("die", "socket #1"), std::pair("numa", "NUMA node #1"),
+        std::pair("l3cache", "NUMA node #1")}) {
+    Node node(N4C16(), "0", fmt::format("{{UnlimitedBurstable: {}}}", level));
+    const ContainerKey key = AddBurstable(node, 100, 0);
+    ASSERT_TRUE(node.Place(key).ok());
+    EXPECT_EQ(node.At(key).pool, pool) << level;
+  }
+  Node node(N4C16());
+  const ContainerKey key = AddBurstable(node, 100, 0);
+  node.Annotate(key, "unlimited-burstable", "numa");
+  ASSERT_TRUE(node.Place(key).ok());
+  EXPECT_EQ(node.At(key).pool, "NUMA node #1");
+}
+
+TEST(TopologyAwarePolicyTest, FollowsDevices) {
+  Node node(N4C16());
+  const ContainerKey key = node.Add("near", kGuaranteed, 1000);
+  node.ContainerOf(key).hints = {{"device /dev/sda", {}, NodeSet{3}}};
+  ASSERT_TRUE(node.Place(key).ok());
+  EXPECT_EQ(node.At(key).pool, "NUMA node #3");
+  EXPECT_THAT(node.At(key).reason, HasSubstr("devices"));
+  const ContainerKey off = node.Add("off", kGuaranteed, 1000);
+  node.ContainerOf(off).hints = {{"device /dev/sda", {}, NodeSet{3}}};
+  node.Annotate(off, "topologyhints", "none");
+  ASSERT_TRUE(node.Place(off).ok());
+  EXPECT_EQ(node.At(off).pool, "NUMA node #1");
+}
+
+TEST(TopologyAwarePolicyTest, StrictHintsRefuseWhereThereIsNoRoom) {
+  Node node(N4C16());
+  for (const bool strict : {false, true}) {
+    const ContainerKey key = node.Add("near", kGuaranteed, 1000);
+    node.ContainerOf(key).hints = {{"device /dev/sda", {}, NodeSet{1}},
+                                   {"device /dev/sdb", test::Cpus("12-15"), {}}};
+    node.Annotate(key, "strict.topologyhints", strict ? "true" : "false");
+    ASSERT_TRUE(node.Place(key).ok()) << "the root is near to both";
+    EXPECT_EQ(node.At(key).pool, "root");
+  }
+  const ContainerKey key = node.Add("nowhere", kGuaranteed, 500);
+  node.ContainerOf(key).hints = {{"device /dev/sda", test::Cpus("500"), {}}};
+  node.Annotate(key, "strict.topologyhints", "true");
+  const Status status = node.Place(key);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("ns/nowhere/nowhere"));
+}
+
+TEST(TopologyAwarePolicyTest, PicksCpusByHints) {
+  Node node(test::MakeMachine({.packages = 1, .l3s = 1, .cores = 8}));
+  const ContainerKey key = node.Add("near", kGuaranteed, 2000);
+  node.ContainerOf(key).hints = {{"device /dev/sda", test::Cpus("5-6"), {}}};
+  node.Annotate(key, "pick-resources-by-hints", "true");
+  ASSERT_TRUE(node.Place(key).ok());
+  EXPECT_EQ(node.Cpus(key), "5-6");
+}
+
+TEST(TopologyAwarePolicyTest, HidesHyperthreads) {
+  Node node(N4C16());
+  const ContainerKey shared = node.Run("shared", kBestEffort, 0);
+  const ContainerKey key = node.Add("single", kGuaranteed, 3000);
+  node.Annotate(key, "hide-hyperthreads", "true");
+  ASSERT_TRUE(node.Place(key).ok());
+  EXPECT_EQ(node.Cpus(key), "8,10");
+  const ContainerKey other = node.Run("other", kGuaranteed, 2000);
+  EXPECT_FALSE(node.At(other).cpus->Intersects(test::Cpus("8-11")))
+      << "siblings are not given away";
+  node.MakePolicy("");
+  EXPECT_THAT(node.Reconcile().changes, IsEmpty());
+  EXPECT_FALSE(node.At(shared).cpus->Intersects(test::Cpus("8-11")));
+
+  const ContainerKey half = node.Add("half", kGuaranteed, 500);
+  node.Annotate(half, "hide-hyperthreads", "true");
+  ASSERT_TRUE(node.Place(half).ok());
+  for (const int cpu : *node.At(half).cpus)
+    EXPECT_TRUE(cpu % 2 == 0 || cpu == 1) << cpu;
+}
+
+TEST(TopologyAwarePolicyTest, PrefersCoresOfThePriority) {
+  Node node(test::Hybrid(), "");
+  for (const auto& [priority, cpus] : {std::pair("high", "0-1"), std::pair("low", "4-5")}) {
+    const ContainerKey key = node.Add("c", kGuaranteed, 2000);
+    node.Annotate(key, "prefer-cpu-priority", priority);
+    ASSERT_TRUE(node.Place(key).ok());
+    EXPECT_EQ(node.Cpus(key), cpus);
+  }
+}
+
+TEST(TopologyAwarePolicyTest, RequiresIsolatedCpusWhenThePodDoes) {
+  Node node(N4C16());
+  const ContainerKey key = node.Add("c", kGuaranteed, 1000);
+  node.Annotate(key, "require-isolated-cpus", "true");
+  const Status status = node.Place(key);
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("isolated"));
+}
+
+TEST(TopologyAwarePolicyTest, PreservesWhatAPodWantsToKeep) {
+  Node node(N4C16());
+  const ContainerKey key = node.Add("c", kGuaranteed, 2000);
+  node.Annotate(key, "cpu.preserve", "true");
+  node.Annotate(key, "memory.preserve", "true");
+  ASSERT_TRUE(node.Place(key).ok());
+  EXPECT_FALSE(node.At(key).cpus.has_value());
+  EXPECT_FALSE(node.At(key).mems.has_value());
+}
+
+TEST(TopologyAwarePolicyTest, LeavesAloneWhatIsNotPinned) {
+  Node no_cpus(N4C16(), "0", "{PinCPU: false}");
+  const ContainerKey a = no_cpus.Run("a", kGuaranteed, 2000);
+  EXPECT_FALSE(no_cpus.At(a).cpus.has_value());
+  EXPECT_TRUE(no_cpus.At(a).exclusive.empty());
+  EXPECT_EQ(no_cpus.At(a).mems->ToString(), "1");
+  Node no_memory(N4C16(), "0", "{PinMemory: false}");
+  const ContainerKey b = no_memory.Run("b", kGuaranteed, 2000);
+  EXPECT_EQ(no_memory.Cpus(b), "4-5");
+  EXPECT_FALSE(no_memory.At(b).mems.has_value());
+}
+
+TEST(TopologyAwarePolicyTest, OverbooksSharedCpusRatherThanRefusing) {
+  Node node(N4C16());
+  for (int i = 0; i < 4; ++i)
+    node.Run("c", kBurstable, 3900);
+  const ContainerKey key = node.Run("late", kBurstable, 3900);
+  EXPECT_EQ(node.At(key).pool, "root");
+  EXPECT_THAT(node.At(key).reason, HasSubstr("more is asked for"));
+}
+
+TEST(TopologyAwarePolicyTest, SharedSetsFollowExclusiveGrants) {
+  Node node(N4C16());
+  const ContainerKey shared = node.Run("shared", kGuaranteed, 500);
+  ASSERT_EQ(node.Cpus(shared), "4-7");
+  // All others that there are: the shared container keeps one of its node.
+  const ContainerKey large = node.Run("large", kGuaranteed, 14000);
+  EXPECT_EQ(node.At(shared).cpus->size(), 1);
+  EXPECT_TRUE(node.At(shared).cpus->IsSubsetOf(test::Cpus("4-7")));
+  node.Remove(large);
+  EXPECT_EQ(node.Cpus(shared), "4-7");
+}
+
+TEST(TopologyAwarePolicyTest, ANewAttemptIsWhereTheFormerOneWas) {
+  Node node(N4C16());
+  const ContainerKey first = node.Run("c", kGuaranteed, 2000);
+  node.Run("d", kGuaranteed, 2000);
+  const Container former = node.ContainerOf(first);
+  node.snapshot().Remove(first);
+  const ContainerKey second = node.Add("c", kGuaranteed, 2000);
+  ASSERT_TRUE(node.Place(second, &former).ok());
+  EXPECT_EQ(node.Cpus(second), former.placement.cpus->ToString());
+  EXPECT_THAT(node.At(second).reason, HasSubstr("former attempt"));
+}
+
+TEST(TopologyAwarePolicyTest, AConfigurationChangeKeepsWhatIsLegal) {
+  Node node(N4C16());
+  const ContainerKey mixed = node.Run("mixed", kGuaranteed, 1500);
+  node.Run("whole", kGuaranteed, 2000);
+  const ContainerKey shared = node.Run("shared", kGuaranteed, 500);
+  ASSERT_EQ(node.At(shared).pool, "NUMA node #3");
+  for (const char* const section :
+       {"{ColocatePods: true, UnlimitedBurstable: numa, PreferIsolatedCPUs: false}",
+        "{PreferSharedCPUs: true}", "{CPUQuota: lift, DefaultCPUPriority: high}"}) {
+    node.MakePolicy(section);
+    EXPECT_THAT(node.Reconcile().changes, IsEmpty()) << section;
+  }
+  EXPECT_EQ(node.At(mixed).exclusive.size(), 1);
+  node.MakePolicy("{PinCPU: false}");
+  node.Reconcile();
+  EXPECT_FALSE(node.At(mixed).cpus.has_value());
+  EXPECT_TRUE(node.At(mixed).exclusive.empty());
+  node.MakePolicy("");
+  node.Reconcile();
+  EXPECT_EQ(node.At(mixed).exclusive.size(), 1);
+  EXPECT_EQ(node.At(shared).pool, "NUMA node #3");
+  EXPECT_TRUE(node.At(shared).cpus.has_value());
+}
+
+TEST(TopologyAwarePolicyTest, TakesOverFromAnotherPolicy) {
+  Node node(N4C16());
+  const ContainerKey own = node.Add("own", kGuaranteed, 2000);
+  const ContainerKey shared = node.Add("shared", kBurstable, 500);
+  const ContainerKey free = node.Add("free", kBestEffort, 0);
+  node.ContainerOf(own).placement.cpus = test::Cpus("6-7");
+  node.ContainerOf(own).placement.exclusive = test::Cpus("6-7");
+  node.ContainerOf(own).placement.pool = "exclusive";
+  node.ContainerOf(shared).placement.cpus = test::Cpus("0-5,8-15");
+  node.ContainerOf(shared).placement.pool = "shared";
+  node.Reconcile();
+  EXPECT_EQ(node.At(own).exclusive.ToString(), "6-7");
+  EXPECT_EQ(node.At(own).pool, "NUMA node #1");
+  EXPECT_FALSE(node.At(shared).cpus->Contains(0)) << "it was on a reserved CPU";
+  EXPECT_THAT(node.At(free).cpus->size(), testing::Ge(1));
+  EXPECT_THAT(node.Reconcile().changes, IsEmpty());
+}
+
+TEST(TopologyAwarePolicyTest, ContainersThatExistShareForWantOfRoom) {
+  Node node(test::MakeMachine({.cores = 4}));
+  for (int i = 0; i < 3; ++i)
+    node.Add(fmt::format("c{}", i), kGuaranteed, 2000);
+  node.Reconcile();
+  int shared = 0;
+  node.snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+    if (container.placement.reason.starts_with("shared for want of room")) ++shared;
+  });
+  EXPECT_EQ(shared, 2);
+}
+
+TEST(TopologyAwarePolicyTest, RebalancesSharedContainersOnly) {
+  Node node(N4C16());
+  std::vector<ContainerKey> keys;
+  for (int i = 0; i < 4; ++i)
+    keys.push_back(node.Run("full", kBurstable, 3000));
+  const ContainerKey wide = node.Add("wide", kBurstable, 2500);
+  ASSERT_TRUE(node.Place(wide).ok());
+  ASSERT_EQ(node.At(wide).pool, "root");
+  EXPECT_THAT(node.Rebalance().changes, IsEmpty()) << "there is no better place";
+  node.Remove(keys[1]);
+  const Plan plan = node.Rebalance();
+  EXPECT_NE(plan.Find(wide), nullptr);
+  EXPECT_EQ(plan.changes.size(), 1u);
+  EXPECT_THAT(node.At(wide).pool, HasSubstr("NUMA node"));
+  EXPECT_THAT(node.Rebalance().changes, IsEmpty());
+}
+
+TEST(TopologyAwarePolicyTest, RebalancesExclusiveContainersThatAllowIt) {
+  for (const bool allowed : {false, true}) {
+    Node node(N4C16());
+    std::vector<ContainerKey> keys;
+    for (int i = 0; i < 4; ++i)
+      keys.push_back(node.Run("c", kGuaranteed, 2000));
+    const ContainerKey spread = node.Add("spread", kGuaranteed, 3000);
+    if (allowed) node.Annotate(spread, "allow-rebalance", "true");
+    ASSERT_TRUE(node.Place(spread).ok());
+    ASSERT_THAT(node.At(spread).pool, HasSubstr("socket"));
+    for (const ContainerKey key : keys)
+      node.Remove(key);
+    node.Rebalance();
+    EXPECT_EQ(node.At(spread).pool.starts_with("NUMA node"), allowed);
+    EXPECT_EQ(node.At(spread).exclusive.size(), 3);
+  }
+}
+
+TEST(TopologyAwarePolicyTest, RebalanceNarrowsMemory) {
+  Node node(N4C16());
+  const auto run = [&node](int64_t gibibytes) {
+    const ContainerKey key = node.Add("c", kGuaranteed, 100);
+    node.ContainerOf(key).requirements.memory_request.value = gibibytes * kGiB;
+    EXPECT_TRUE(node.Place(key).ok());
+    return key;
+  };
+  const ContainerKey small = run(10);
+  ASSERT_EQ(node.At(small).mems->ToString(), "1");
+  const ContainerKey large = run(40);
+  EXPECT_EQ(node.At(small).mems->ToString(), "0-3");
+  node.Remove(large);
+  EXPECT_EQ(node.At(small).mems->ToString(), "0-3") << "nothing moves by itself";
+  node.Rebalance();
+  EXPECT_EQ(node.At(small).mems->ToString(), "1");
+}
+
+TEST(TopologyAwarePolicyTest, ExplainsItsChoice) {
+  Node node(N4C16());
+  const ContainerKey key = node.Run("c", kGuaranteed, 2000);
+  EXPECT_THAT(node.At(key).reason, HasSubstr("NUMA node #1 before NUMA node #2"));
+  const std::vector<std::string> lines = node.policy().Explain(key);
+  ASSERT_GE(lines.size(), 4u);
+  EXPECT_THAT(lines[0], HasSubstr("NUMA node #1"));
+  EXPECT_THAT(lines, Contains(HasSubstr("socket #1: behind NUMA node #1 by")));
+  EXPECT_THAT(node.policy().Explain(ContainerKey{99}), IsEmpty());
+}
+
+TEST(TopologyAwarePolicyTest, UnreadableAnnotationsAreNoted) {
+  Node node(N4C16());
+  const ContainerKey key = node.Add("c", kGuaranteed, 1000);
+  node.Annotate(key, "prefer-shared-cpus", "sometimes");
+  node.snapshot().PodOf(key).annotations["resource-policy.nri.io/affinity"] = "[";
+  ASSERT_TRUE(node.Place(key).ok());
+  EXPECT_THAT(node.At(key).reason, HasSubstr("prefer-shared-cpus ignored"));
+  EXPECT_THAT(node.At(key).reason, HasSubstr("affinities ignored"));
+}
+
+TEST(TopologyAwarePolicyTest, ShowsItsPools) {
+  Node node(N4C16());
+  node.Run("own", kGuaranteed, 2000);
+  node.Run("shared", kGuaranteed, 500);
+  const std::vector<Zone> zones = node.policy().Zones(node.snapshot());
+  ASSERT_EQ(zones.size(), 8u);
+  EXPECT_EQ(zones[0].name, "root");
+  EXPECT_EQ(zones[0].exclusive.ToString(), "4-5");
+  EXPECT_EQ(zones[0].memory_capacity.value, 64 * kGiB);
+  for (const Zone& zone : zones) {
+    if (zone.name != "NUMA node #1") continue;
+    EXPECT_EQ(zone.parent, "socket #0");
+    EXPECT_EQ(zone.kind, "numa");
+    EXPECT_EQ(zone.shared.ToString(), "6-7");
+    EXPECT_EQ(zone.containers, 1);
+  }
+  EXPECT_EQ(zones.back().name, "reserved");
+  EXPECT_EQ(zones.back().parent, "NUMA node #0");
+}
+
+}  // namespace
+}  // namespace resmgr

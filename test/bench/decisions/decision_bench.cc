@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long policies take to decide, on a full node: p50, p99 and the longest, in microseconds, by
+// policy, machine and call.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/config/yaml_reader.h"
+#include "pkg/policy/registry.h"
+#include "pkg/policy/testing/test_snapshot.h"
+#include "policies/static-plus/static_plus_policy.h"
+#include "policies/static/static_policy.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kContainers = 500;
+constexpr int kDecisions = 20'000;
+constexpr size_t kReconciled = 1000;
+
+struct Node {
+  std::string name;
+  Machine machine;
+};
+
+struct Choice {
+  std::string_view name;
+  PolicyFactory factory;
+  std::string_view section;
+};
+
+template <typename T>
+T OrDie(StatusOr<T> value) {
+  if (!value.ok()) {
+    std::fprintf(stderr, "%s\n", Describe(value.status()).c_str());
+    std::exit(1);
+  }
+  return *std::move(value);
+}
+
+// A node with containers that come, are resized and go.
+class Bench {
+ public:
+  Bench(const Node& node, const Choice& choice) : machine_(node.machine) {
+    const ConfigNode section = OrDie(ParseYaml(choice.section, "bench"));
+    policy_ = OrDie(choice.factory.create({.machine = machine_,
+                                           .available = machine_.allowed(),
+                                           .reserved = CpuSet{machine_.allowed().First()},
+                                           .section = &section}));
+    while (keys_.size() < kContainers)
+      Create();
+    times_.clear();
+  }
+
+  void Run() {
+    for (int i = 0; i < kDecisions; ++i) {
+      const int64_t what = Number(1, 10);
+      if (what <= 2) Resize();
+      if (what > 2 && keys_.size() >= kContainers) {
+        Remove();
+      } else if (what > 2) {
+        Create();
+      }
+    }
+  }
+
+  // Takes over twice as many containers, of which only the CPUs are known, as after a restart.
+  void Reconcile() {
+    while (keys_.size() < kReconciled)
+      CreateSmall();
+    for (int i = 0; i < 20; ++i) {
+      for (const ContainerKey key : keys_) {
+        Placement known;
+        known.cpus = snapshot_.At(key).placement.cpus;
+        snapshot_.At(key).placement = known;
+      }
+      snapshot_.Apply(OrDie(Timed("reconcile", [&] { return policy_->Reconcile(snapshot_); })));
+    }
+  }
+
+  void Print(const Node& node, const Choice& choice) {
+    std::vector<double> all;
+    for (const auto& [call, times] : times_) {
+      if (!call.starts_with("reconcile")) all.insert(all.end(), times.begin(), times.end());
+    }
+    PrintLine(node, choice, "all decisions", all);
+    for (auto& [call, times] : times_)
+      PrintLine(node, choice, call, times);
+  }
+
+ private:
+  static void PrintLine(const Node& node, const Choice& choice, std::string_view call,
+                        std::vector<double>& times) {
+    std::sort(times.begin(), times.end());
+    const auto at = [&times](double part) {
+      return times[static_cast<size_t>(part * static_cast<double>(times.size() - 1))];
+    };
+    fmt::print("{:24} {:22} {:23} {:7} {:9.1f} {:9.1f} {:9.1f}\n", choice.name, node.name, call,
+               times.size(), at(0.5), at(0.99), times.back());
+  }
+
+  int64_t Number(int64_t first, int64_t last) {
+    return first + static_cast<int64_t>(random_() % static_cast<uint64_t>(last - first + 1));
+  }
+
+  // Half of the containers share; the others have up to 8 CPUs, one in ten up to 64.
+  int64_t SomeRequest() {
+    if (Number(1, 2) == 1) return Number(10, 900);
+    const int64_t cpus = Number(1, 10) == 1 ? Number(8, 64) : Number(1, 8);
+    return cpus * 1000 + (Number(1, 4) == 1 ? 500 : 0);
+  }
+
+  template <typename Call>
+  StatusOr<Plan> Timed(std::string_view name, const Call& call) {
+    const Clock::time_point start = Clock::now();
+    StatusOr<Plan> plan = call();
+    const std::chrono::duration<double, std::micro> took = Clock::now() - start;
+    const std::string_view what = !plan.ok()                 ? "refused"
+                                  : plan->changes.size() > 1 ? "others change"
+                                                             : "alone";
+    times_[fmt::format("{} {}", name, what)].push_back(took.count());
+    return plan;
+  }
+
+  void Create() {
+    const QosClass qos = Number(1, 4) == 1 ? QosClass::kBurstable : QosClass::kGuaranteed;
+    const ContainerKey key = snapshot_.Add("container-of-some-pod", qos, SomeRequest()).key;
+    const StatusOr<Plan> plan = Timed("create", [&] {
+      return policy_->Allocate(snapshot_, snapshot_.PodOf(key), snapshot_.At(key), nullptr);
+    });
+    if (!plan.ok()) {
+      snapshot_.Remove(key);
+      // As a scheduler that knows the node's size does.
+      if (!keys_.empty() && keys_.size() < kContainers) CreateSmall();
+      return;
+    }
+    snapshot_.Apply(*plan);
+    keys_.push_back(key);
+  }
+
+  void CreateSmall() {
+    const ContainerKey key = snapshot_.Add("small", QosClass::kBurstable, 100).key;
+    const StatusOr<Plan> plan =
+        policy_->Allocate(snapshot_, snapshot_.PodOf(key), snapshot_.At(key), nullptr);
+    snapshot_.Apply(OrDie(plan));
+    keys_.push_back(key);
+  }
+
+  void Remove() {
+    const auto at = keys_.begin() + Number(0, std::ssize(keys_) - 1);
+    const ContainerKey key = *at;
+    keys_.erase(at);
+    snapshot_.Remove(key);
+    snapshot_.Apply(OrDie(Timed("remove", [&] { return policy_->Release(snapshot_, key); })));
+  }
+
+  void Resize() {
+    const ContainerKey key = keys_[static_cast<size_t>(Number(0, std::ssize(keys_) - 1))];
+    MilliCpu& request = snapshot_.At(key).requirements.cpu_request;
+    const MilliCpu before = std::exchange(request, MilliCpu{SomeRequest()});
+    const StatusOr<Plan> plan = Timed("resize", [&] {
+      return policy_->Update(snapshot_, snapshot_.PodOf(key), snapshot_.At(key));
+    });
+    if (plan.ok()) {
+      snapshot_.Apply(*plan);
+    } else {
+      request = before;
+    }
+  }
+
+  std::mt19937_64 random_{7};
+  const Machine& machine_;
+  std::unique_ptr<Policy> policy_;
+  TestSnapshot snapshot_;
+  std::vector<ContainerKey> keys_;
+  std::map<std::string, std::vector<double>> times_;
+};
+
+int Main() {
+  const std::vector<Node> nodes = {
+      {"512 CPUs, 8 nodes",
+       MakeMachine({.packages = 2, .nodes = 4, .l3s = 4, .cores = 32, .threads = 2})},
+      {"512 CPUs, 16 nodes",
+       MakeMachine({.packages = 2, .nodes = 8, .l3s = 4, .cores = 16, .threads = 2})},
+      {"1024 CPUs, 64 nodes",
+       MakeMachine({.packages = 8, .nodes = 8, .l3s = 2, .cores = 8, .threads = 2})},
+  };
+  const std::vector<Choice> choices = {
+      {"static", StaticPolicyFactory(), ""},
+      {"static across-numa", StaticPolicyFactory(),
+       "{Options: {distribute-cpus-across-numa: true}}"},
+      {"static uncore", StaticPolicyFactory(),
+       "{Options: {prefer-align-cpus-by-uncorecache: true}}"},
+      {"static by-socket", StaticPolicyFactory(), "{Options: {align-by-socket: true}}"},
+      {"static-plus", StaticPlusPolicyFactory(), ""},
+      {"static-plus across-numa", StaticPlusPolicyFactory(),
+       "{Options: {distribute-cpus-across-numa: true}}"},
+  };
+  fmt::print("{} containers, {} events; microseconds per decision; reconcile: {} containers\n",
+             kContainers, kDecisions, kReconciled);
+  fmt::print("{:24} {:22} {:23} {:>7} {:>9} {:>9} {:>9}\n", "policy", "machine", "call", "number",
+             "p50", "p99", "longest");
+  for (const Node& node : nodes) {
+    for (const Choice& choice : choices) {
+      Bench bench(node, choice);
+      bench.Run();
+      bench.Reconcile();
+      bench.Print(node, choice);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace resmgr::test
+
+int main() {
+  return resmgr::test::Main();
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// How well and how fast policies place: `policy-bench [times|quality]`, both when nothing is said.
+//
+// quality: of the containers that would fit into one L3 group, NUMA node or package, the part that
+// was placed in one; of the shared ones, the part whose whole cpuset is in one NUMA node; the part
+// of pods that was refused; after all operations, the part of CPUs not granted exclusively that
+// lies in L3 groups without any grant. `static` packs as the kubelet does.
+#include <cstdio>
+#include <string_view>
+
+#include "test/bench/policy/node.h"
+
+int main(int argc, char** argv) {
+  const std::string_view part = argc > 1 ? argv[1] : "";
+  if (argc > 2 || (!part.empty() && part != "times" && part != "quality")) {
+    std::fprintf(stderr, "usage: %s [times|quality]\n", argv[0]);
+    return 1;
+  }
+  if (part != "quality") resmgr::test::MeasureTimes();
+  if (part != "times") resmgr::test::MeasureQuality();
+  return 0;
+}

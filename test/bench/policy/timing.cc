@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+
+#include <malloc.h>
+
+#include "policies/topology-aware/topology_aware_policy.h"
+#include "test/bench/policy/node.h"
+
+namespace resmgr::test {
+namespace {
+
+void PrintTimes(std::string_view what, std::vector<int64_t>& times) {
+  std::sort(times.begin(), times.end());
+  const auto at = [&times](size_t per_mille) {
+    const size_t index = times.size() * per_mille / 1000;
+    return static_cast<double>(times[std::min(index, times.size() - 1)]) / 1000;
+  };
+  std::printf("  %-10.*s %8zu calls   p50 %8.1f us   p99 %8.1f us   longest %8.1f us\n",
+              static_cast<int>(what.size()), what.data(), times.size(), at(500), at(990), at(1000));
+}
+
+size_t HeapInUse() {
+  return mallinfo2().uordblks;
+}
+
+// Containers come and go around a number of them, as far as there is room.
+void Live(BenchNode& node, std::mt19937_64& random, size_t population, int operations) {
+  const int64_t most = int64_t{900} * node.machine().allowed().size();
+  for (int i = 0; i < operations; ++i) {
+    if (node.keys().size() < population) {
+      PodShape shape = SomePod(random);
+      // Small ones where many have to share the machine.
+      if (node.Requested() + shape.milli_cpu > most) shape = {QosClass::kBurstable, 100, 200, 0};
+      shape.annotated = i % 20 == 0;
+      node.Create(shape);
+      continue;
+    }
+    const size_t index = random() % node.keys().size();
+    if (random() % 4 == 0 && node.Requested() < most) {
+      const bool whole = node.At(index).requirements.cpu_request.IsWhole();
+      node.Resize(index, whole ? 1000 * static_cast<int64_t>(1 + random() % 4) : 100);
+    } else {
+      node.Remove(index);
+    }
+  }
+}
+
+void MeasureOn(const char* name, const Machine& machine, size_t population) {
+  std::printf("%s, %zu containers\n", name, population);
+  std::mt19937_64 random(1);
+  BenchNode node(machine, TopologyAwarePolicyFactory());
+  constexpr int kRecorded = 60'000;
+  node.allocate_times.reserve(kRecorded);
+  node.annotated_times.reserve(kRecorded);
+  node.update_times.reserve(kRecorded);
+  node.release_times.reserve(kRecorded);
+  Live(node, random, population, static_cast<int>(population) * 2);
+  node.allocate_times.clear();
+  node.annotated_times.clear();
+  node.update_times.clear();
+  node.release_times.clear();
+  Live(node, random, population, 30'000);
+  PrintTimes("allocate", node.allocate_times);
+  PrintTimes("affinities", node.annotated_times);
+  PrintTimes("update", node.update_times);
+  PrintTimes("release", node.release_times);
+  for (int i = 0; i < 20; ++i)
+    node.Reconcile();
+  PrintTimes("reconcile", node.reconcile_times);
+}
+
+// With the same containers before and after, so that only what is left behind counts.
+void MeasureHeap() {
+  std::mt19937_64 random(2);
+  BenchNode node(BenchMachine({.packages = 2, .nodes = 4, .l3s = 8, .cores = 32, .threads = 2}),
+                 TopologyAwarePolicyFactory());
+  constexpr int kOperations = 100'000;
+  for (std::vector<int64_t>* times :
+       {&node.allocate_times, &node.annotated_times, &node.update_times, &node.release_times})
+    times->reserve(size_t{4} * kOperations);
+  const auto empty = [&node] {
+    while (!node.keys().empty())
+      node.Remove(node.keys().size() - 1);
+  };
+  Live(node, random, 500, kOperations / 10);
+  empty();
+  const size_t before = HeapInUse();
+  Live(node, random, 500, kOperations);
+  const size_t full = HeapInUse();
+  empty();
+  const size_t after = HeapInUse();
+  std::printf("heap: %zu bytes empty, %zu with 500 containers, %zu empty after %d operations\n",
+              before, full, after, kOperations);
+}
+
+}  // namespace
+
+void MeasureTimes() {
+  MeasureOn("512 CPUs, 64 L3 groups, 8 NUMA nodes",
+            BenchMachine({.packages = 2, .nodes = 4, .l3s = 8, .cores = 32, .threads = 2}), 500);
+  MeasureOn("1024 CPUs, 64 NUMA nodes, 128 L3 groups",
+            BenchMachine({.packages = 8, .nodes = 8, .l3s = 2, .cores = 8, .threads = 2}), 1000);
+  MeasureHeap();
+}
+
+}  // namespace resmgr::test

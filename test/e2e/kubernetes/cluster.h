@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/cluster_access.h"
+#include "pkg/base/status.h"
+#include "pkg/topology/cpu_set.h"
+#include "test/e2e/kubernetes/kube_client.h"
+#include "test/support/api_server/certificates.h"
+#include "test/support/containerd/child_process.h"
+#include "test/support/containerd/containerd.h"
+#include "test/support/containerd/daemon.h"
+
+namespace resmgr::test {
+
+// A Kubernetes cluster of one node, all of it real: etcd, kube-apiserver, containerd with runc,
+// cri-resmgr, cri-resmgr-agent with the rights of sample-configs/rbac-agent.yaml, and a kubelet
+// whose runtime is cri-resmgr. There is no scheduler: pods name their node. Needs root;
+// $RESMGR_KUBERNETES names the folder with kube-apiserver and kubelet. Thread-compatible.
+class Cluster {
+ public:
+  static constexpr std::string_view kNode = "resmgr-node";
+  static constexpr std::string_view kMaps = "/api/v1/namespaces/kube-system/configmaps";
+  static constexpr std::string_view kPods = "/api/v1/namespaces/default/pods";
+  // The section "policy" that cri-resmgr starts with, before any ConfigMap: CPU 0 is reserved.
+  static std::string Policy(std::string_view active = "static");
+
+  // Returns when the node is ready and the agent has seen that there are no ConfigMaps.
+  static StatusOr<std::unique_ptr<Cluster>> Start();
+
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+  ~Cluster();
+
+  KubeClient& admin() { return *admin_; }
+  // With the rights that the agent has.
+  KubeClient AsAgent() const;
+  Containerd& containerd() { return *containerd_; }
+
+  // kill -9, then a new one.
+  Status RestartApiServer();
+  Status RestartContainerd() { return containerd_->Restart(); }
+  Status RestartRelay();
+  Status RestartKubelet();
+  Status RestartAgent();
+
+  // Creates the map or replaces its section "policy"; returns its new version.
+  StatusOr<std::string> SetMap(const std::string& name, const std::string& policy);
+  Status DeleteMap(const std::string& name);
+  // "": no group.
+  Status SetGroup(const std::string& group);
+  // "" where there is none; the key without its domain.
+  std::string Annotation(const std::string& key);
+  // Waits until cri-resmgr's verdict on this map is on the node. kInternal: it is another one.
+  Status WaitForVerdict(const std::string& map, const std::string& version,
+                        const std::string& status);
+
+  // Creates a pod and waits until all its containers run.
+  Status RunPod(const std::string& name, const Json& spec);
+  Status DeletePod(const std::string& name);
+  struct Container {
+    std::string id;
+    int restarts = 0;
+    CpuSet cpus;  // that its first process may use, by the kernel
+
+    friend bool operator==(const Container&, const Container&) = default;
+  };
+  // By "POD/CONTAINER", of all pods. An error where one does not run.
+  StatusOr<std::map<std::string, Container>> Containers();
+
+  std::string Logs() const;
+
+ private:
+  Cluster() = default;
+
+  Status WriteFiles();
+  Status StartEtcd();
+  Status StartApiServer();
+  Status ApplyRbac();
+  Status StartRelay();
+  Status StartKubelet();
+  Status StartAgent();
+  StatusOr<std::unique_ptr<ChildProcess>> Run(const std::string& name,
+                                              const std::vector<std::string>& argv) const;
+  agent::ClusterAccess Access(const std::string& token) const;
+  Status WriteKubeconfig(const std::string& file, const std::string& token) const;
+  std::filesystem::path Path(std::string_view name) const { return directory_ / name; }
+
+  std::filesystem::path directory_;
+  std::filesystem::path programs_;
+  int api_port_ = 0;
+  int etcd_port_ = 0;
+  const TestAuthority authority_;
+  std::unique_ptr<Containerd> containerd_;
+  std::unique_ptr<ChildProcess> etcd_;
+  std::unique_ptr<ChildProcess> api_server_;
+  std::unique_ptr<KubeClient> admin_;
+  std::unique_ptr<DaemonProcess> relay_;
+  std::unique_ptr<ChildProcess> kubelet_;
+  std::unique_ptr<ChildProcess> agent_;
+};
+
+// Creates every object of a multi-document YAML file of sample-configs/; those that exist already
+// are left as they are.
+Status ApplySample(const KubeClient& client, const std::string& file);
+
+}  // namespace resmgr::test

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Manifests of sample-configs/ on a real API server.
+#include <map>
+#include <regex>
+#include <string>
+#include <string_view>
+
+#include "pkg/sys/files.h"
+#include "test/e2e/kubernetes/cluster.h"
+
+namespace resmgr::test {
+namespace {
+
+constexpr size_t kMaxFile = 1 << 20;
+
+// Where objects of a kind are created; "{}" is the namespace.
+const std::map<std::string, std::string>& Collections() {
+  static const auto* const kCollections = new std::map<std::string, std::string>{
+      {"ClusterRole", "/apis/rbac.authorization.k8s.io/v1/clusterroles"},
+      {"ClusterRoleBinding", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"},
+      {"ConfigMap", "/api/v1/namespaces/{}/configmaps"},
+      {"DaemonSet", "/apis/apps/v1/namespaces/{}/daemonsets"},
+      {"Role", "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles"},
+      {"RoleBinding", "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings"},
+      {"ServiceAccount", "/api/v1/namespaces/{}/serviceaccounts"},
+  };
+  return *kCollections;
+}
+
+// The value of a key at the given indentation, "" without it.
+std::string Value(const std::string& document, const std::string& line_start) {
+  std::smatch match;
+  const std::regex line("(^|\n)" + line_start + ": *([^\n]*)");
+  return std::regex_search(document, match, line) ? match[2].str() : "";
+}
+
+Status CreateDocument(const KubeClient& client, const std::string& document) {
+  const std::string kind = Value(document, "kind");
+  if (kind.empty()) return OkStatus();  // only comments
+  const auto collection = Collections().find(kind);
+  if (collection == Collections().end()) return InvalidArgument("where do {}s belong?", kind);
+  const std::string path =
+      fmt::format(fmt::runtime(collection->second), Value(document, "  namespace"));
+  const Status status = client.Create(path, document).status();
+  // 409: it is there.
+  return status.code() == StatusCode::kAborted ? OkStatus() : status;
+}
+
+}  // namespace
+
+Status ApplySample(const KubeClient& client, const std::string& file) {
+  RESMGR_ASSIGN_OR_RETURN(
+      std::string text,
+      ReadFile(std::string(RESMGR_SOURCE_DIR) + "/sample-configs/" + file, kMaxFile));
+  constexpr std::string_view kSeparator = "\n---\n";
+  while (!text.empty()) {
+    const size_t end = text.find(kSeparator);
+    const std::string document = text.substr(0, end);
+    text.erase(0, end == std::string::npos ? end : end + kSeparator.size());
+    if (const Status status = CreateDocument(client, document); !status.ok()) {
+      return Annotate(status, file);
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace resmgr::test

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "pkg/simulator/scenario.h"
+
+// What is refused says where; what is accepted can be simulated: names are there, and numbers are
+// not negative.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace resmgr;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto scenario = ReadScenario(text, "input");
+  if (!scenario.ok()) {
+    if (!Message(scenario.status()).starts_with("input:")) std::abort();
+    return 0;
+  }
+  for (const Step& step : *scenario) {
+    if (!step.where.starts_with("input:")) std::abort();
+    const auto* const pod = std::get_if<Manifest>(&step.action);
+    if (pod == nullptr) continue;
+    if (pod->name.empty() || pod->containers.empty()) std::abort();
+    for (const Manifest::Container& container : pod->containers) {
+      const Requirements& needs = container.requirements;
+      if (container.name.empty() || needs.cpu_request.value < 0) std::abort();
+      if (needs.cpu_limit.value > 0 && needs.cpu_request > needs.cpu_limit) std::abort();
+    }
+  }
+  return 0;
+}

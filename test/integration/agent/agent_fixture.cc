@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/integration/agent/agent_fixture.h"
+
+#include <cstdlib>
+#include <fstream>
+
+namespace resmgr::test {
+namespace {
+
+constexpr char kBinary[] = RESMGR_BINARY_DIR "/cmd/cri-resmgr-agent/cri-resmgr-agent";
+
+}  // namespace
+
+AgentTest::AgentTest() {
+  const Status started = api_.Start();
+  EXPECT_TRUE(started.ok()) << Describe(started);
+  api_.SetNode(kNode, {});
+  WriteKubeconfig("", "{}");
+}
+
+void AgentTest::WriteKubeconfig(const std::string& cluster_more, const std::string& user) const {
+  std::ofstream(Path("kubeconfig"))
+      << "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
+      << "clusters: [{name: c, cluster: {server: '" << api_.Url() << "'" << cluster_more
+      << "}}]\nusers: [{name: u, user: " << user << "}]\n";
+}
+
+std::vector<std::string> AgentTest::Flags() const {
+  return {kBinary,
+          "-kubeconfig",
+          Path("kubeconfig"),
+          "-cri-resmgr-socket",
+          Path("config.sock"),
+          "-agent-socket",
+          Path("agent.sock")};
+}
+
+void AgentTest::StartAgent(const std::vector<std::string>& more) {
+  ::setenv("NODE_NAME", kNode, 1);
+  std::vector<std::string> argv = Flags();
+  argv.insert(argv.end(), more.begin(), more.end());
+  agent_.reset();
+  auto started = ChildProcess::Start(argv, Path("agent.log"));
+  ASSERT_TRUE(started.ok()) << Describe(started.status());
+  agent_ = *std::move(started);
+}
+
+void AgentTest::StartAll(int watches) {
+  SetPolicy(kDefaultMap, "first");
+  daemon_.Start();
+  StartAgent();
+  ASSERT_TRUE(DaemonGets("first")) << AgentLog();
+  ASSERT_TRUE(IsWatching(watches)) << AgentLog();
+}
+
+void AgentTest::SetPolicy(const std::string& map, const std::string& policy) {
+  api_.SetConfigMap(map, {{"policy", policy}});
+}
+
+bool AgentTest::Eventually(const std::function<bool()>& condition,
+                           std::chrono::milliseconds timeout) {
+  return WaitUntil("a condition of the test", timeout, condition).ok();
+}
+
+int AgentTest::Probe(const std::string& query) {
+  auto probe = ChildProcess::Start({kBinary, "-agent-socket", Path("agent.sock"), "-probe", query},
+                                   Path("probe.log"));
+  if (!probe.ok()) return -1;
+  return (*probe)->Wait(std::chrono::seconds(20)).value_or(-1);
+}
+
+}  // namespace resmgr::test

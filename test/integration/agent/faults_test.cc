@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an agent lives through: API servers that end, lie, stall and forget.
+#include <algorithm>
+#include <fstream>
+#include <random>
+
+#include <sys/stat.h>
+
+#include "test/integration/agent/agent_fixture.h"
+#include "test/support/api_server/certificates.h"
+
+namespace resmgr::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Fault = ApiServer::WatchFault;
+using std::chrono::milliseconds;
+
+class AgentFaultTest : public AgentTest {
+ protected:
+  // Resident memory in KiB.
+  int64_t Memory() const {
+    std::ifstream file("/proc/" + std::to_string(agent_->pid()) + "/status");
+    for (std::string word; file >> word;) {
+      int64_t value = 0;
+      if (word == "VmRSS:" && file >> value) return value;
+    }
+    return 0;
+  }
+  // The edit arrives, whatever the agent is in.
+  void ExpectConverges(const std::string& policy) {
+    SetPolicy(kDefaultMap, policy);
+    ASSERT_TRUE(DaemonGets(policy)) << AgentLog();
+  }
+};
+
+TEST_F(AgentFaultTest, ServerRestartLosesNothing) {
+  StartAll();
+  api_.Stop();
+  SetPolicy(kDefaultMap, "changed meanwhile");
+  ASSERT_TRUE(api_.Start().ok());
+  EXPECT_TRUE(DaemonGets("changed meanwhile")) << AgentLog();
+}
+
+TEST_F(AgentFaultTest, StartsBeforeTheServer) {
+  SetPolicy(kDefaultMap, "first");
+  api_.Stop();
+  daemon_.Start();
+  StartAgent();
+  ASSERT_TRUE(Eventually([this] { return Probe("alive") == 0; })) << AgentLog();
+  EXPECT_EQ(Probe("config-status"), 1);
+  EXPECT_TRUE(daemon_.received().empty());
+  ASSERT_TRUE(api_.Start().ok());
+  EXPECT_TRUE(DaemonGets("first")) << AgentLog();
+}
+
+TEST_F(AgentFaultTest, VersionsThatAreGoneAreListedAnew) {
+  StartAll();
+  for (const bool as_status : {false, true}) {
+    api_.Stop();
+    SetPolicy(kDefaultMap, as_status ? "second" : "third");
+    api_.Compact(as_status);
+    ASSERT_TRUE(api_.Start().ok());
+    ASSERT_TRUE(DaemonGets(as_status ? "second" : "third")) << AgentLog();
+  }
+}
+
+TEST_F(AgentFaultTest, ErrorsInAndInsteadOfStreams) {
+  StartAll();
+  for (const int code : {410, 429, 500}) {
+    api_.DisturbWatches(Fault::kError, code);
+    ExpectConverges("after event " + std::to_string(code));
+    api_.FailNext(5, code);
+    api_.DisturbWatches(Fault::kEnd);
+    ExpectConverges("after status " + std::to_string(code));
+  }
+}
+
+TEST_F(AgentFaultTest, WaitsAsLongAsTheServerAsksFor) {
+  SetPolicy(kDefaultMap, "first");
+  api_.FailNext(1, 429, "/api/v1/nodes", 1);
+  daemon_.Start();
+  const auto start = std::chrono::steady_clock::now();
+  StartAgent();
+  ASSERT_TRUE(DaemonGets("first")) << AgentLog();
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
+TEST_F(AgentFaultTest, WatchCutAHundredTimesConverges) {
+  StartAll();
+  constexpr unsigned kSeed = 20'261'121;
+  std::mt19937 random(kSeed);
+  const Fault faults[] = {Fault::kEnd, Fault::kCut, Fault::kGarbage, Fault::kError};
+  const int codes[] = {410, 500, 504};
+  int64_t memory = 0;
+  for (int round = 0; round < 100; ++round) {
+    api_.DisturbWatches(faults[random() % 4], codes[random() % 3]);
+    const std::string policy = "round " + std::to_string(round);
+    SetPolicy(kDefaultMap, policy);
+    if (random() % 3 == 0) continue;  // the next cut may come before it is back
+    ASSERT_TRUE(DaemonGets(policy)) << "seed " << kSeed << "\n" << AgentLog();
+    if (round < 20) memory = Memory();
+  }
+  ExpectConverges("the end");
+  EXPECT_LT(Memory(), memory + 20 * 1024) << "KiB; was " << memory;
+}
+
+TEST_F(AgentFaultTest, SlowServerAndStreamsAreFollowed) {
+  api_.SetDelay(milliseconds(100));
+  api_.SetTrickle(true);
+  StartAll();
+  ExpectConverges("slowly");
+}
+
+TEST_F(AgentFaultTest, BookmarksMoveTheVersionOn) {
+  api_.SetBookmarkInterval(milliseconds(30));
+  StartAll();
+  // Something else changes, which only bookmarks tell us.
+  SetPolicy("somebody-else", "x");
+  const uint64_t version = api_.objects().version();
+  api_.DisturbWatches(Fault::kEnd);
+  ASSERT_TRUE(Eventually([&] {
+    // By now a bookmark has come; the next watch shows what it said.
+    api_.DisturbWatches(Fault::kEnd);
+    const auto requests = api_.Requests();
+    return std::any_of(requests.begin(), requests.end(), [&](const ApiServer::Request& request) {
+      return request.IsWatch() && request.path.find("configmaps") != std::string::npos &&
+             std::stoull(request.query.at("resourceVersion")) >= version;
+    });
+  })) << AgentLog();
+}
+
+TEST_F(AgentFaultTest, ReadsARotatedTokenAgain) {
+  std::ofstream(Path("token")) << "one";
+  WriteKubeconfig("", "{tokenFile: token}");
+  api_.SetTokens({"one"});
+  StartAll();
+  std::ofstream(Path("token")) << "two";
+  api_.SetTokens({"two"});
+  api_.DisturbWatches(Fault::kEnd);
+  ExpectConverges("with another token");
+  EXPECT_EQ(api_.Requests().back().authorization, "Bearer two");
+}
+
+TEST_F(AgentFaultTest, RunsItsPluginAgainWhenTheTokenIsRefused) {
+  std::ofstream(Path("plugin"))
+      << "#!/bin/sh\n"
+         "echo '{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"'$(cat "
+      << Path("token") << ")'\"}}'\n";
+  ::chmod(Path("plugin").c_str(), S_IRWXU);
+  std::ofstream(Path("token")) << "one";
+  WriteKubeconfig("", "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin}}");
+  api_.SetTokens({"one"});
+  StartAll();
+  std::ofstream(Path("token")) << "two";
+  api_.SetTokens({"two"});
+  api_.DisturbWatches(Fault::kEnd);
+  ExpectConverges("with another token");
+}
+
+TEST_F(AgentFaultTest, KeepsSecretsOutOfTheLog) {
+  std::ofstream(Path("token")) << "very-secret-token";
+  WriteKubeconfig("", "{tokenFile: token}");
+  api_.SetTokens({"another"});
+  StartAgent({"-logger-level", "debug"});
+  ASSERT_TRUE(Eventually([this] { return AgentLog().find("401") != std::string::npos; }));
+  EXPECT_THAT(TextOf(Path("agent.log")), Not(HasSubstr("very-secret-token")));
+}
+
+// With TLS the API server is of the test's own making from the start.
+class AgentTlsTest : public AgentFaultTest {
+ protected:
+  AgentTlsTest() {
+    api_.Stop();
+    const KeyPair server = authority_.Issue("api.local");
+    const Status status = api_.StartWithTls(
+        {.certificate = server.certificate, .key = server.key, .ca = authority_.certificate()});
+    EXPECT_TRUE(status.ok()) << Describe(status);
+    std::ofstream(Path("ca.crt")) << authority_.certificate();
+    SetPolicy(kDefaultMap, "first");
+    daemon_.Start();
+  }
+
+  const TestAuthority authority_;
+};
+
+TEST_F(AgentTlsTest, ShowsItsCertificate) {
+  const KeyPair client = authority_.Issue("agent");
+  std::ofstream(Path("c.crt")) << client.certificate;
+  std::ofstream(Path("c.key")) << client.key;
+  WriteKubeconfig(", certificate-authority: ca.crt",
+                  "{client-certificate: c.crt, client-key: c.key}");
+  StartAgent();
+  ASSERT_TRUE(DaemonGets("first")) << AgentLog();
+  EXPECT_TRUE(api_.Requests().back().client_certificate);
+}
+
+TEST_F(AgentTlsTest, ChecksAgainstTheNameThatTheKubeconfigGives) {
+  WriteKubeconfig(", certificate-authority: ca.crt, tls-server-name: api.local", "{}");
+  StartAgent();
+  EXPECT_TRUE(DaemonGets("first")) << AgentLog();
+}
+
+TEST_F(AgentTlsTest, GoesWithoutChecksWhereToldTo) {
+  WriteKubeconfig(", insecure-skip-tls-verify: true", "{}");
+  StartAgent();
+  EXPECT_TRUE(DaemonGets("first")) << AgentLog();
+}
+
+TEST_F(AgentTlsTest, TrustsNobodyElse) {
+  for (const char* cluster :
+       {"", ", certificate-authority: ca.crt, tls-server-name: other.local"}) {
+    WriteKubeconfig(cluster, "{token: secret}");
+    StartAgent();
+    ASSERT_TRUE(Eventually([this] {
+      return TextOf(Path("agent.log")).find("SSL") != std::string::npos;
+    })) << AgentLog();
+    EXPECT_TRUE(api_.Requests().empty());
+    std::ofstream(Path("agent.log"), std::ios::trunc);
+  }
+}
+
+}  // namespace
+}  // namespace resmgr::test

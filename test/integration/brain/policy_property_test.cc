@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the static policies promise by themselves, over random containers on all machines.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "pkg/base/parse.h"
+#include "policies/static-plus/static_plus_policy.h"
+#include "policies/static/static_policy.h"
+#include "test/integration/brain/node_machines.h"
+#include "test/integration/brain/policy_node.h"
+
+namespace resmgr::test {
+namespace {
+
+constexpr int kSteps = 60;
+
+using Placements = std::map<ContainerKey, std::string>;
+
+// One life of a policy on one machine.
+class Life {
+ public:
+  Life(const PolicyFactory& factory, const Machine& machine, std::string_view section,
+       uint64_t seed)
+      : random_(seed),
+        reserved_(CpuSet{(machine.online() - machine.isolated()).First()}),
+        node_(factory, machine, reserved_.ToString(), section) {}
+
+  void Step() {
+    const int64_t what = Number(1, 10);
+    if (what <= 2 && !keys_.empty()) {
+      const size_t at = static_cast<size_t>(Number(0, std::ssize(keys_) - 1));
+      node_.Remove(keys_[at]);
+      keys_.erase(keys_.begin() + static_cast<std::ptrdiff_t>(at));
+    } else if (what <= 4 && !keys_.empty()) {
+      const ContainerKey key = keys_[static_cast<size_t>(Number(0, std::ssize(keys_) - 1))];
+      const Placements before = All();
+      if (!node_.Resize(key, Request()).ok()) {
+        EXPECT_EQ(All(), before) << "a refusal changes nothing";
+      }
+    } else {
+      const StatusOr<ContainerKey> key = node_.Create("c", Qos(), Request());
+      if (key.ok()) keys_.push_back(*key);
+    }
+  }
+
+  void CheckSharedIsNeverEmpty() {
+    for (const ContainerKey key : keys_) {
+      const Placement& placement = node_.PlacementOf(key);
+      ASSERT_TRUE(placement.cpus && !placement.cpus->empty());
+      EXPECT_FALSE(placement.exclusive.Intersects(reserved_));
+    }
+  }
+
+  void CheckAllocateAndReleaseRestore() {
+    const Placements before = All();
+    const int64_t request = Request();
+    const StatusOr<ContainerKey> key = node_.Create("guest", Qos(), request);
+    if (!key.ok()) {
+      EXPECT_EQ(All(), before);
+      return;
+    }
+    node_.Remove(*key);
+    EXPECT_EQ(All(), before);
+  }
+
+  void CheckReconcileChangesNothing() {
+    const Placements before = All();
+    node_.RestartPolicy();
+    EXPECT_TRUE(node_.Reconcile().changes.empty());
+    EXPECT_EQ(All(), before);
+  }
+
+  void CheckNothingMovesWhenAllIsForgotten() {
+    std::map<ContainerKey, std::string> before;
+    for (const ContainerKey key : keys_)
+      before[key] = node_.CpusOf(key);
+    node_.ForgetDecisions();
+    node_.Reconcile();
+    for (const ContainerKey key : keys_)
+      EXPECT_EQ(node_.CpusOf(key), before[key]);
+  }
+
+ private:
+  int64_t Number(int64_t first, int64_t last) {
+    return first + static_cast<int64_t>(random_() % static_cast<uint64_t>(last - first + 1));
+  }
+  QosClass Qos() { return Number(1, 3) == 1 ? QosClass::kBurstable : QosClass::kGuaranteed; }
+  int64_t Request() {
+    const int64_t whole = 1000 * Number(0, std::max(1, node_.machine().online().size() / 4));
+    return Number(1, 2) == 1 ? whole : whole + Number(1, 999);
+  }
+  Placements All() {
+    Placements all;
+    for (const ContainerKey key : keys_)
+      all[key] =
+          node_.CpusOf(key) + " " + node_.ExclusiveOf(key) + " " + node_.PlacementOf(key).pool;
+    return all;
+  }
+
+  std::mt19937_64 random_;
+  const CpuSet reserved_;
+  PolicyNode node_;
+  std::vector<ContainerKey> keys_;
+};
+
+void LiveOnAllMachines(const PolicyFactory& factory, std::string_view section) {
+  const char* const given = std::getenv("RESMGR_SEED");
+  const auto parsed = given == nullptr ? std::nullopt : ParseUint(given);
+  const uint64_t seed = parsed.value_or(std::random_device()());
+  for (const auto& [name, machine] : AllMachines()) {
+    SCOPED_TRACE(testing::Message() << name << " seed " << seed);
+    Life life(factory, machine, section, seed);
+    for (int step = 0; step < kSteps; ++step) {
+      life.Step();
+      life.CheckSharedIsNeverEmpty();
+      life.CheckAllocateAndReleaseRestore();
+      if (step % 10 == 9) life.CheckReconcileChangesNothing();
+      if (step % 10 == 4) life.CheckNothingMovesWhenAllIsForgotten();
+      ASSERT_FALSE(testing::Test::HasFailure()) << "step " << step;
+    }
+  }
+}
+
+TEST(PolicyPropertyTest, Static) {
+  LiveOnAllMachines(StaticPolicyFactory(), "");
+}
+
+TEST(PolicyPropertyTest, StaticStrict) {
+  LiveOnAllMachines(StaticPolicyFactory(), "{Options: {strict-cpu-reservation: true}}");
+}
+
+TEST(PolicyPropertyTest, StaticFullCores) {
+  LiveOnAllMachines(StaticPolicyFactory(), "{Options: {full-pcpus-only: true}}");
+}
+
+TEST(PolicyPropertyTest, StaticAcrossNuma) {
+  LiveOnAllMachines(StaticPolicyFactory(), "{Options: {distribute-cpus-across-numa: true}}");
+}
+
+TEST(PolicyPropertyTest, StaticUncore) {
+  LiveOnAllMachines(StaticPolicyFactory(), "{Options: {prefer-align-cpus-by-uncorecache: true}}");
+}
+
+TEST(PolicyPropertyTest, StaticPlus) {
+  LiveOnAllMachines(StaticPlusPolicyFactory(), "");
+}
+
+TEST(PolicyPropertyTest, StaticPlusFullCores) {
+  LiveOnAllMachines(StaticPlusPolicyFactory(), "{Options: {full-pcpus-only: true}}");
+}
+
+TEST(PolicyPropertyTest, StaticPlusAcrossCores) {
+  LiveOnAllMachines(StaticPlusPolicyFactory(), "{Options: {distribute-cpus-across-cores: true}}");
+}
+
+TEST(PolicyPropertyTest, StaticPlusGuaranteedOnly) {
+  LiveOnAllMachines(StaticPlusPolicyFactory(),
+                    "{PreferIsolatedCPUs: false, ExclusiveCPUs: guaranteed}");
+}
+
+}  // namespace
+}  // namespace resmgr::test

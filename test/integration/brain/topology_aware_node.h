@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/resmgr/testing/test_node.h"
+
+namespace resmgr::test {
+
+// Two packages of two NUMA nodes of two cores with two threads: node 0 is CPUs 0-3, node 1 4-7, ...
+// (n4c16 of cri-resource-manager's end-to-end tests.)
+Machine N4C16();
+// N4C16 with kernel-isolated CPUs.
+Machine N4C16Isolated(std::string_view isolated);
+// Four packages of one CPU and 2 GiB, and four PMEM nodes of 4 GiB: 4 beside node 2, 5 beside 3, 6
+// beside 0, 7 beside 1 (c4pmem4).
+Machine C4Pmem4();
+
+// A container of a pod, as tests write it.
+struct PodSpec {
+  std::string name{};
+  QosClass qos = QosClass::kGuaranteed;
+  std::vector<int64_t> milli_cpu{};  // of its containers NAMEc0, NAMEc1, ...
+  int64_t limit = 0;                 // of each in milli-CPUs; Guaranteed: the request
+  int64_t memory = 0;                // limit of each in bytes
+  std::string name_space = "default";
+  StringMap annotations{};
+  std::vector<LocalityHint> hints{};  // of each of its containers
+};
+
+// The brain with the topology-aware policy, in the part of a kubelet.
+class TopologyAwareNode {
+ public:
+  struct Setup {
+    std::string available{};  // all CPUs when empty
+    std::string reserved = "0";
+    std::string section{};  // policy.topology-aware, as YAML
+  };
+  TopologyAwareNode(Machine machine, const Setup& setup);
+
+  // Runs all containers of the pod; the first refusal otherwise. Checks that earlier containers
+  // keep their exclusive CPUs.
+  Status Run(const PodSpec& pod);
+  // A pod that must be admitted.
+  void MustRun(const PodSpec& pod);
+  Status Resize(const std::string& container, int64_t milli_cpu);
+  // The container ends; its CPUs are free.
+  void End(const std::string& container);
+  // It ends and comes back as its next attempt.
+  void RunAgain(const std::string& container);
+  // The daemon is started anew.
+  void Restart() { node_.Restart(); }
+
+  CpuSet Cpus(const std::string& container) const;
+  CpuSet Exclusive(const std::string& container) const;
+  std::string CpuList(const std::string& container) const { return Cpus(container).ToString(); }
+  std::string Mems(const std::string& container) const;
+  std::string Pool(const std::string& container) const;
+  // How many nodes, cores, packages its CPUs are on.
+  int Nodes(const std::string& container) const;
+  int Cores(const std::string& container) const;
+  int Packages(const std::string& container) const;
+  // The CPUs of these containers have nothing in common.
+  bool Disjoint(const std::vector<std::string>& containers) const;
+  bool NodesDisjoint(const std::vector<std::string>& containers) const;
+  // What the runtime enforces for all containers, one line each.
+  std::vector<std::string> InForce();
+
+  TestNode& node() { return node_; }
+
+ private:
+  struct Running {
+    CreateRequest request;
+    ContainerId id;
+  };
+  const Placement& PlacementOf(const std::string& container) const;
+  Status RunContainer(const CreateRequest& request);
+
+  TestNode node_;
+  std::map<std::string, Running> running_;
+  int pods_ = 0;
+};
+
+}  // namespace resmgr::test
