@@ -60,7 +60,9 @@ StatusOr<pid_t> Spawn(const Command& command, int output) {
   sigset_t none{};
   ::sigemptyset(&none);
   ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  // A group of its own, so that what it started ends with it.
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   pid_t pid = -1;
   const int error = ::posix_spawnp(&pid, arguments.front().c_str(), &actions, &attributes,
                                    Pointers(arguments).data(), Pointers(environment).data());
@@ -86,7 +88,7 @@ class Running : public RunningCommand {
 
   ~Running() override {
     if (pid_ < 0) return;
-    ::kill(pid_, SIGKILL);
+    ::kill(-pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
 

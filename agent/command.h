@@ -20,7 +20,8 @@ struct Command {
   std::chrono::milliseconds timeout{60'000};
 };
 
-// A program whose output is wanted. Killed where it still runs when this object ends.
+// A program whose output is wanted. Killed, with all that it started, where it still runs when this
+// object ends.
 class RunningCommand {
  public:
   virtual ~RunningCommand() = default;

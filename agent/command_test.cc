@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/command.h"
 
+#include <array>
 #include <optional>
 #include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include "agent/testing/status_matchers.h"
+#include "pkg/sys/unique_fd.h"
 
 namespace resmgr::agent {
 namespace {
@@ -58,6 +62,20 @@ TEST(CommandTest, EndsACommandThatTakesTooLong) {
   Command command = Shell("sleep 1000");
   command.timeout = std::chrono::milliseconds(20);
   EXPECT_THAT(OutputOf(command), Fails(StatusCode::kFailedPrecondition, HasSubstr("20 ms")));
+}
+
+TEST(CommandTest, EndsWhatTheCommandStartedToo) {
+  // Its other end closes once no process holds it.
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  UniqueFd held(ends[1]);
+  const UniqueFd watched(ends[0]);
+  Command command = Shell("sleep 1000; true");
+  command.timeout = std::chrono::milliseconds(100);
+  EXPECT_THAT(OutputOf(command), Fails(StatusCode::kFailedPrecondition, HasSubstr("100 ms")));
+  held.Reset();
+  pollfd closed{.fd = watched.get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&closed, 1, 5000), 1);
 }
 
 TEST(CommandTest, EndsACommandThatPrintsTooMuch) {

@@ -43,8 +43,9 @@ Sample Load(const std::string& file) {
   std::map<std::string, std::string> sections;
   for (const ConfigNode::Entry& entry : data->entries)
     sections[entry.key] = entry.value.text;
-  return {At(*metadata, "name")->text,
-          ParseConfigMap(sections, file, {.policies = {"null", "static"}})};
+  ConfigChecks checks;
+  checks.policies = {"null", "static"};
+  return {At(*metadata, "name")->text, ParseConfigMap(sections, file, checks)};
 }
 
 TEST(SampleConfigMapsTest, AreNamedAsTheAgentLooksForThem) {

@@ -38,7 +38,7 @@ std::vector<std::string> Decode(std::string_view bytes, size_t piece) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes{reinterpret_cast<const char*>(data), size};
   const auto whole = Decode(bytes, bytes.size() + 1);
-  for (const size_t piece : {1, 7}) {
+  for (const size_t piece : {size_t{1}, size_t{7}}) {
     if (Decode(bytes, piece) != whole) std::abort();
   }
   const auto access = resmgr::agent::ParseKubeconfig(bytes, "fuzz", "/");

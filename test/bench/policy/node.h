@@ -18,7 +18,8 @@ namespace resmgr::test {
 // A machine with 4 GiB for each CPU.
 Machine BenchMachine(const Shape& shape);
 
-// What comes on a node: sizes and kinds as on nodes with databases, services and small side containers.
+// What comes on a node: sizes and kinds as on nodes with databases, services and small side
+// containers.
 struct PodShape {
   QosClass qos = QosClass::kBestEffort;
   int64_t milli_cpu = 0;

@@ -42,6 +42,17 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
+// Waits for the condition, or the end of the process that is to bring it about.
+Status WaitFor(std::string_view what, ChildProcess& process,
+               const std::function<bool()>& condition) {
+  bool met = false;
+  RESMGR_RETURN_IF_ERROR(WaitUntil(what, kStartTimeout, [&] {
+    met = condition();
+    return met || !process.Running();
+  }));
+  return met ? OkStatus() : Unavailable("{}: the process ended", what);
+}
+
 Status Write(const std::filesystem::path& file, std::string_view text) {
   std::ofstream stream(file);
   stream << text;
@@ -123,6 +134,7 @@ Status Cluster::WriteFiles() {
   RESMGR_RETURN_IF_ERROR(Write(Path("ca.crt"), authority_.certificate()));
   RESMGR_RETURN_IF_ERROR(Write(Path("server.crt"), server.certificate));
   RESMGR_RETURN_IF_ERROR(Write(Path("server.key"), server.key));
+  RESMGR_RETURN_IF_ERROR(Write(Path("sa.crt"), signer.certificate));
   RESMGR_RETURN_IF_ERROR(Write(Path("sa.key"), signer.key));
   // The agent is who its service account would be.
   RESMGR_RETURN_IF_ERROR(
@@ -176,7 +188,7 @@ Status Cluster::StartApiServer() {
       Run("kube-apiserver",
           {programs_ / "kube-apiserver",
            fmt::format("--etcd-servers=http://127.0.0.1:{}", etcd_port_),
-           "--service-account-key-file=" + Path("sa.key").string(),
+           "--service-account-key-file=" + Path("sa.crt").string(),
            "--service-account-signing-key-file=" + Path("sa.key").string(),
            "--service-account-issuer=https://cluster.local", "--api-audiences=api",
            "--token-auth-file=" + Path("tokens.csv").string(), "--authorization-mode=Node,RBAC",
@@ -187,9 +199,9 @@ Status Cluster::StartApiServer() {
            "--service-cluster-ip-range=10.0.0.0/24",
            "--disable-admission-plugins=ServiceAccount"}));
   // The namespace is there once the server has set up all that it needs itself.
-  return WaitUntil("kube-apiserver serves", kStartTimeout, [this] {
-    return !api_server_->Running() || (admin_->Get("/api/v1/namespaces/kube-system").ok() &&
-                                       admin_->Get("/api/v1/namespaces/default").ok());
+  return WaitFor("kube-apiserver serves", *api_server_, [this] {
+    return admin_->Get("/api/v1/namespaces/kube-system").ok() &&
+           admin_->Get("/api/v1/namespaces/default").ok();
   });
 }
 
@@ -225,9 +237,9 @@ Status Cluster::StartKubelet() {
            "--root-dir=" + Path("kubelet").string(), "--cert-dir=" + Path("kubelet-pki").string(),
            "--volume-plugin-dir=" + Path("kubelet-plugins").string(),
            "--pod-infra-container-image=" + std::string(Containerd::kPauseImage)}));
-  return WaitUntil("the node is ready", kStartTimeout, [this] {
+  return WaitFor("the node is ready", *kubelet_, [this] {
     const auto node = admin_->Get(NodePath());
-    if (!node.ok()) return !kubelet_->Running();
+    if (!node.ok()) return false;
     const Json* conditions = agent::Find(*node, {"status", "conditions"});
     if (conditions == nullptr) return false;
     for (const Json& condition : *conditions) {
