@@ -51,7 +51,8 @@ class PolicyChangeTest : public testing::Test {
     manager().SetPolicy(std::move(policy), [this](const Status& status) { outcome_ = status; });
   }
 
-  TestNode node_{test::S1Ht(),  // CPUs 0-7
+  test::CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
+  TestNode node_{test::S1Ht(),         // CPUs 0-7
                  [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
   std::optional<Status> outcome_;
 };
@@ -185,7 +186,6 @@ TEST_F(PolicyChangeTest, APreviewTellsTheMovesAndMakesNone) {
 class RememberingTest : public PolicyChangeTest {
  protected:
   RememberingTest() { node_.KeepState(files_); }
-  test::CrashingFileSystem files_{1};
 };
 
 TEST_F(RememberingTest, ARestartKnowsWhatTheRuntimeCannotTell) {
