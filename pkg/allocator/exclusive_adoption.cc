@@ -26,6 +26,7 @@ struct Users {
 Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
   grants_.clear();
   granted_ = {};
+  sharers_.clear();
   const Members members = MembersOf(snapshot);
   Users users;
   Users running;
@@ -44,6 +45,7 @@ Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
   Plan plan;
   for (const Member& member : members) {
     const ContainerKey key = member.container->key;
+    if (Shares(member.claim, key)) AddSharer(key);
     const auto why = refused.find(key);
     Placement placement =
         why == refused.end() ? PlacementOf(member.claim, key) : SharedPlacement(why->second);

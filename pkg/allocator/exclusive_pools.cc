@@ -40,8 +40,8 @@ ExclusivePools::ExclusivePools(const Machine& machine, const ExclusiveOptions& o
       ordinary_(cpus.shared - cpus.reserved),
       rule_(std::move(rule)) {}
 
-StatusOr<Plan> ExclusivePools::Allocate(const Snapshot& snapshot, const Pod& pod,
-                                        const Container& container, const Container* predecessor) {
+StatusOr<Plan> ExclusivePools::Allocate(const Snapshot&, const Pod& pod, const Container& container,
+                                        const Container* predecessor) {
   const CpuSet shared_before = Shared();
   const CpuClaim claim = rule_(pod, container);
   CpuSet granted = granted_;
@@ -57,18 +57,19 @@ StatusOr<Plan> ExclusivePools::Allocate(const Snapshot& snapshot, const Pod& pod
     if (!found.ok()) return ForContainer(found.status(), pod, container);
     grant = *std::move(found);
   }
-  if (predecessor != nullptr) Take(predecessor->key);
+  if (predecessor != nullptr) {
+    Take(predecessor->key);
+    RemoveSharer(predecessor->key);
+  }
   if (grant) Give(container.key, *std::move(grant));
+  if (Shares(claim, container.key)) AddSharer(container.key);
   Plan plan;
-  const bool shared_changes = Shared() != shared_before;
-  plan.changes.reserve(1 + (shared_changes ? sharers_ + 1 : 0));
   plan.changes.push_back({container.key, PlacementOf(claim, container.key)});
-  if (shared_changes) AddShared(snapshot, container.key, plan);
+  TellSharers(shared_before, container.key, plan);
   return plan;
 }
 
-StatusOr<Plan> ExclusivePools::Update(const Snapshot& snapshot, const Pod& pod,
-                                      const Container& container) {
+StatusOr<Plan> ExclusivePools::Update(const Snapshot&, const Pod& pod, const Container& container) {
   const CpuSet shared_before = Shared();
   const CpuClaim claim = rule_(pod, container);
   const auto held = grants_.find(container.key);
@@ -83,22 +84,28 @@ StatusOr<Plan> ExclusivePools::Update(const Snapshot& snapshot, const Pod& pod,
   } else if (!held->second.reason.starts_with(claim.why)) {
     held->second.reason = Reason(claim, "the CPUs that it had");
   }
+  if (Shares(claim, container.key)) {
+    AddSharer(container.key);
+  } else {
+    RemoveSharer(container.key);
+  }
   Plan plan;
   Placement placement = PlacementOf(claim, container.key);
   if (!SamePlacement(placement, container.placement)) {
     plan.changes.push_back({container.key, std::move(placement)});
   }
-  if (Shared() != shared_before) AddShared(snapshot, container.key, plan);
+  TellSharers(shared_before, container.key, plan);
   return plan;
 }
 
-Plan ExclusivePools::Release(const Snapshot& snapshot, ContainerKey key) {
+Plan ExclusivePools::Release(const Snapshot&, ContainerKey key) {
   const CpuSet shared_before = Shared();
   const auto held = grants_.find(key);
   if (held != grants_.end()) Remember(held->second);
   Take(key);
+  RemoveSharer(key);
   Plan plan;
-  if (Shared() != shared_before) AddShared(snapshot, key, plan);
+  TellSharers(shared_before, key, plan);
   return plan;
 }
 
@@ -216,6 +223,10 @@ void ExclusivePools::Take(ContainerKey key) {
   grants_.erase(found);
 }
 
+bool ExclusivePools::Shares(const CpuClaim& claim, ContainerKey key) const {
+  return grants_.contains(key) ? claim.shared : !claim.reserved;
+}
+
 Placement ExclusivePools::PlacementOf(const CpuClaim& claim, ContainerKey key) const {
   const auto found = grants_.find(key);
   if (found == grants_.end() && !claim.reserved) return SharedPlacement(claim.why);
@@ -244,28 +255,25 @@ Placement ExclusivePools::SharedPlacement(std::string reason) const {
   return placement;
 }
 
-// Made afresh rather than copied, and in one piece of memory: with hundreds of containers this is
-// most of what a decision costs.
-void ExclusivePools::AddShared(const Snapshot& snapshot, ContainerKey except, Plan& plan) {
+void ExclusivePools::AddSharer(ContainerKey key) {
+  const auto at = std::lower_bound(sharers_.begin(), sharers_.end(), key);
+  if (at == sharers_.end() || *at != key) sharers_.insert(at, key);
+}
+
+void ExclusivePools::RemoveSharer(ContainerKey key) {
+  const auto at = std::lower_bound(sharers_.begin(), sharers_.end(), key);
+  if (at != sharers_.end() && *at == key) sharers_.erase(at);
+}
+
+void ExclusivePools::TellSharers(const CpuSet& before, ContainerKey except, Plan& plan) const {
   const CpuSet shared = Shared();
-  const size_t before = plan.changes.size();
-  plan.changes.reserve(before + sharers_ + 1);
-  snapshot.ForEachContainer([&](const Pod&, const Container& container) {
-    const Placement& present = container.placement;
-    if (container.key == except || present.pool == kReservedPool) return;
-    const bool exclusive = !present.exclusive.empty();
-    if (exclusive && *present.cpus == present.exclusive) return;
-    PlacementChange& change = plan.changes.emplace_back();
-    change.key = container.key;
-    change.placement.cpus = shared;
-    if (exclusive) {
-      *change.placement.cpus |= present.exclusive;
-      change.placement.exclusive = present.exclusive;
-    }
-    change.placement.pool = present.pool;
-    change.placement.reason = present.reason;
-  });
-  sharers_ = plan.changes.size() - before;
+  if (shared == before) return;
+  SharedChange change{.cpus = shared, .containers = {}};
+  change.containers.reserve(sharers_.size());
+  for (const ContainerKey key : sharers_) {
+    if (key != except) change.containers.push_back(key);
+  }
+  if (!change.containers.empty()) plan.shared.push_back(std::move(change));
 }
 
 }  // namespace resmgr

@@ -114,10 +114,14 @@ class ExclusivePools {
   // Remembers for later containers of its pod what one had that ends.
   void Remember(const Grant& grant);
 
+  // Whether some of its CPUs are shared ones, or all are.
+  bool Shares(const CpuClaim& claim, ContainerKey key) const;
   Placement PlacementOf(const CpuClaim& claim, ContainerKey key) const;
   Placement SharedPlacement(std::string reason) const;
-  // All whose shared CPUs changed.
-  void AddShared(const Snapshot& snapshot, ContainerKey except, Plan& plan);
+  void AddSharer(ContainerKey key);
+  void RemoveSharer(ContainerKey key);
+  // What everybody else learns when the shared CPUs are others than before.
+  void TellSharers(const CpuSet& before, ContainerKey except, Plan& plan) const;
 
   const Machine& machine_;
   const ExclusivePicker picker_;
@@ -129,7 +133,7 @@ class ExclusivePools {
   CpuSet granted_;  // the union of them
   std::map<PodSandboxId, CpuSet> left_by_pods_;
   std::deque<PodSandboxId> remembered_pods_;  // oldest first
-  size_t sharers_ = 0;                        // how many the last plan had, to make room at once
+  std::vector<ContainerKey> sharers_;         // all with shared CPUs, ascending
 };
 
 }  // namespace resmgr

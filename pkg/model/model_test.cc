@@ -57,6 +57,28 @@ TEST(PlanTest, FindsAChangeByItsKey) {
   EXPECT_EQ(plan.Find(ContainerKey{8}), nullptr);
 }
 
+TEST(PlanTest, SharedChangesLeaveWhatIsExclusive) {
+  Container mixed;
+  mixed.key = ContainerKey{3};
+  mixed.placement.cpus = CpuSet{0, 1, 2};
+  mixed.placement.exclusive = CpuSet{0};
+  mixed.placement.pool = "exclusive";
+  Container other;
+  other.key = ContainerKey{4};
+  Plan plan;
+  EXPECT_TRUE(plan.empty());
+  plan.shared.push_back({.cpus = CpuSet{2, 3}, .containers = {ContainerKey{1}, mixed.key}});
+  plan.changes.push_back({ContainerKey{7}, {}});
+  EXPECT_FALSE(plan.empty());
+  EXPECT_EQ(plan.size(), 3u);
+  const std::optional<Placement> placement = plan.NewPlacement(mixed);
+  ASSERT_TRUE(placement.has_value());
+  EXPECT_EQ(placement->cpus, (CpuSet{0, 2, 3}));
+  EXPECT_EQ(placement->exclusive, CpuSet{0});
+  EXPECT_EQ(placement->pool, "exclusive");
+  EXPECT_FALSE(plan.NewPlacement(other).has_value());
+}
+
 TEST(LinuxResourcesTest, AnUpdateOverridesOnlyWhatItSets) {
   LinuxResources base;
   base.cpu_shares = 2048;

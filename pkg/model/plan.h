@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "pkg/model/container.h"
@@ -14,17 +14,31 @@ struct PlacementChange {
   Placement placement;
 };
 
+// New shared CPUs of any number of containers, whose placements stay the same in all other things.
+// It is what a grant of exclusive CPUs, or their return, does to everybody else: hundreds of
+// containers, for which a placement each would cost more than the decision.
+struct SharedChange {
+  CpuSet cpus;                           // never empty
+  std::vector<ContainerKey> containers;  // all placed on shared CPUs before; ascending
+
+  // The CPUs of one of them, with this placement, from now on.
+  CpuSet CpusFor(const Placement& placement) const { return cpus | placement.exclusive; }
+};
+
 // What a policy decided: every container whose placement differs from before, the one asked about
-// included.
+// included, each of them once.
 struct Plan {
   std::vector<PlacementChange> changes;
+  std::vector<SharedChange> shared;
 
-  const Placement* Find(ContainerKey key) const {
-    for (const PlacementChange& change : changes) {
-      if (change.key == key) return &change.placement;
-    }
-    return nullptr;
-  }
+  bool empty() const { return changes.empty() && shared.empty(); }
+  // How many containers change.
+  size_t size() const;
+
+  // The new placement among `changes`; nullptr when there is none.
+  const Placement* Find(ContainerKey key) const;
+  // The container's placement once the plan is carried out; nullopt when it does not change.
+  std::optional<Placement> NewPlacement(const Container& container) const;
 };
 
 }  // namespace resmgr

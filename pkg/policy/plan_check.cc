@@ -2,6 +2,7 @@
 #include "pkg/policy/plan_check.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,31 +34,27 @@ std::string NameOf(const Snapshot& snapshot, const Container& container) {
   return pod == nullptr ? container.name : FullName(*pod, container.name);
 }
 
-// A plan's changes by key.
-class Changes {
+// Keys of containers, ascending.
+class Keys {
  public:
-  explicit Changes(const Plan& plan) {
-    sorted_.reserve(plan.changes.size());
-    for (const PlacementChange& change : plan.changes)
-      sorted_.push_back(&change);
-    std::sort(sorted_.begin(), sorted_.end(),
-              [](const auto* a, const auto* b) { return a->key < b->key; });
+  void Add(ContainerKey key) {
+    sorted_ = sorted_ && (keys_.empty() || keys_.back() < key);
+    keys_.push_back(key);
+  }
+  // After the last Add. False when a key stands twice.
+  bool Sort() {
+    if (sorted_) return true;
+    std::sort(keys_.begin(), keys_.end());
+    return std::adjacent_find(keys_.begin(), keys_.end()) == keys_.end();
   }
 
-  bool AnyTwice() const {
-    const auto same_key = [](const auto* a, const auto* b) { return a->key == b->key; };
-    return std::adjacent_find(sorted_.begin(), sorted_.end(), same_key) != sorted_.end();
-  }
-
-  bool Has(ContainerKey key) const {
-    const auto it = std::lower_bound(
-        sorted_.begin(), sorted_.end(), key,
-        [](const auto* change, ContainerKey wanted) { return change->key < wanted; });
-    return it != sorted_.end() && (*it)->key == key;
-  }
+  void Reserve(size_t size) { keys_.reserve(size); }
+  bool Has(ContainerKey key) const { return std::binary_search(keys_.begin(), keys_.end(), key); }
+  const std::vector<ContainerKey>& list() const { return keys_; }
 
  private:
-  std::vector<const PlacementChange*> sorted_;
+  std::vector<ContainerKey> keys_;
+  bool sorted_ = true;
 };
 
 // Who holds which CPUs exclusively once the plan is carried out.
@@ -77,7 +74,10 @@ class ExclusiveCheck {
   // After all AddExclusive.
   Status CheckShared(const Container& container, const Placement& placement) const {
     if (!placement.cpus) return OkStatus();
-    const CpuSet foreign = (*placement.cpus - placement.exclusive) & exclusive_;
+    return CheckShared(container, *placement.cpus - placement.exclusive);
+  }
+  Status CheckShared(const Container& container, const CpuSet& shared) const {
+    const CpuSet foreign = shared & exclusive_;
     if (foreign.empty()) return OkStatus();
     return Internal("container {}: the plan shares CPUs {} that are exclusive to another one",
                     NameOf(snapshot_, container), foreign.ToString());
@@ -88,11 +88,56 @@ class ExclusiveCheck {
   CpuSet exclusive_;
 };
 
+Status NoSuchContainer(ContainerKey key) {
+  return Internal("the plan places a container that does not exist (key {})",
+                  static_cast<uint64_t>(key));
+}
+
+Status CheckChanges(const Machine& machine, const Snapshot& snapshot, const Plan& plan) {
+  for (const PlacementChange& change : plan.changes) {
+    const Container* const container = snapshot.FindContainer(change.key);
+    if (container == nullptr) return NoSuchContainer(change.key);
+    const Status status = CheckPlacement(machine, change.placement);
+    if (!status.ok()) {
+      return Annotate(status, fmt::format("container {}", NameOf(snapshot, *container)));
+    }
+  }
+  for (const SharedChange& change : plan.shared) {
+    const size_t count = change.containers.size();
+    if (change.cpus.empty()) return Internal("the plan leaves {} containers no CPU", count);
+    if (change.cpus.IsSubsetOf(machine.online())) continue;
+    return Internal("the plan puts {} containers on CPUs {} that are not online", count,
+                    (change.cpus - machine.online()).ToString());
+  }
+  return OkStatus();
+}
+
+// Those of shared changes exist, and where the plan takes more CPUs for exclusive use, nobody that
+// it does not name is left there. One way through all containers, in which both lists ascend.
+Status CheckOthers(const Snapshot& snapshot, const Keys& named, bool takes_more,
+                   const ExclusiveCheck& check) {
+  Status status;
+  auto next = named.list().begin();
+  const auto end = named.list().end();
+  std::optional<ContainerKey> missing;
+  snapshot.ForEachContainer([&](const Pod&, const Container& container) {
+    for (; next != end && *next < container.key; ++next)
+      missing = *next;
+    if (next != end && *next == container.key) {
+      ++next;
+    } else if (takes_more && status.ok()) {
+      status = check.CheckShared(container, container.placement);
+    }
+  });
+  if (next != end) missing = *next;
+  return missing ? NoSuchContainer(*missing) : status;
+}
+
 Status CheckExclusive(const Snapshot& snapshot, const ExclusiveHolders& holders, const Plan& plan,
-                      const Changes& changes) {
+                      const Keys& changed, const Keys& named) {
   ExclusiveCheck check(snapshot);
   for (const ContainerKey key : holders) {
-    const Container* const holder = changes.Has(key) ? nullptr : snapshot.FindContainer(key);
+    const Container* const holder = changed.Has(key) ? nullptr : snapshot.FindContainer(key);
     if (holder != nullptr) RESMGR_RETURN_IF_ERROR(check.AddExclusive(*holder, holder->placement));
   }
   bool takes_more = false;
@@ -105,35 +150,37 @@ Status CheckExclusive(const Snapshot& snapshot, const ExclusiveHolders& holders,
     RESMGR_RETURN_IF_ERROR(
         check.CheckShared(*snapshot.FindContainer(change.key), change.placement));
   }
-  if (!takes_more) return OkStatus();
-  Status status;
-  snapshot.ForEachContainer([&](const Pod&, const Container& container) {
-    if (status.ok() && !changes.Has(container.key)) {
-      status = check.CheckShared(container, container.placement);
-    }
-  });
-  return status;
+  if (takes_more || !plan.shared.empty()) {
+    RESMGR_RETURN_IF_ERROR(CheckOthers(snapshot, named, takes_more, check));
+  }
+  for (const SharedChange& change : plan.shared) {
+    if (change.containers.empty()) continue;
+    RESMGR_RETURN_IF_ERROR(
+        check.CheckShared(*snapshot.FindContainer(change.containers.front()), change.cpus));
+  }
+  return OkStatus();
 }
 
 }  // namespace
 
 Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const ExclusiveHolders& holders,
                  const Plan& plan) {
-  if (plan.changes.empty()) return OkStatus();
-  for (const PlacementChange& change : plan.changes) {
-    const Container* const container = snapshot.FindContainer(change.key);
-    if (container == nullptr) {
-      return Internal("the plan places a container that does not exist (key {})",
-                      static_cast<uint64_t>(change.key));
-    }
-    const Status status = CheckPlacement(machine, change.placement);
-    if (!status.ok()) {
-      return Annotate(status, fmt::format("container {}", NameOf(snapshot, *container)));
-    }
+  if (plan.empty()) return OkStatus();
+  RESMGR_RETURN_IF_ERROR(CheckChanges(machine, snapshot, plan));
+  Keys changed;
+  Keys named;
+  named.Reserve(plan.size());
+  for (const SharedChange& change : plan.shared) {
+    for (const ContainerKey key : change.containers)
+      named.Add(key);
   }
-  const Changes changes(plan);
-  if (changes.AnyTwice()) return Internal("the plan places a container twice");
-  return CheckExclusive(snapshot, holders, plan, changes);
+  for (const PlacementChange& change : plan.changes) {
+    changed.Add(change.key);
+    named.Add(change.key);
+  }
+  changed.Sort();
+  if (!named.Sort()) return Internal("the plan places a container twice");
+  return CheckExclusive(snapshot, holders, plan, changed, named);
 }
 
 Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const Plan& plan) {

@@ -18,8 +18,8 @@ using ExclusiveHolders = std::set<ContainerKey>;
 // CPUs are CPUs of their container and of nobody else. Internal names the container and the CPUs:
 // a policy that breaks one of these has a bug, and its plan must not reach a runtime.
 //
-// Looks at the changes and at the holders; at all containers only when the plan takes CPUs away
-// for exclusive use.
+// Looks at the changes and at the holders; at all containers, once, only when the plan takes CPUs
+// away for exclusive use or has shared changes.
 Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const ExclusiveHolders& holders,
                  const Plan& plan);
 

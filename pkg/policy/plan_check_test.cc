@@ -2,6 +2,8 @@
 #include "pkg/policy/plan_check.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -82,6 +84,29 @@ TEST_F(PlanCheckTest, RefusesExclusiveCpusThatOthersUse) {
 TEST_F(PlanCheckTest, RefusesAContainerTwice) {
   Plan plan = Change(second_, "0");
   plan.changes.push_back(Change(second_, "1").changes[0]);
+  EXPECT_THAT(Complaint(plan), HasSubstr("twice"));
+}
+
+TEST_F(PlanCheckTest, ChecksSharedChangesOnceForAll) {
+  const auto shared = [](std::string_view cpus, std::vector<ContainerKey> containers) {
+    Plan plan;
+    plan.shared.push_back({.cpus = Cpus(cpus), .containers = std::move(containers)});
+    return plan;
+  };
+  EXPECT_EQ(Complaint(shared("0-1", {second_})), "");
+  EXPECT_EQ(Complaint(shared("0-1", {first_, second_})), "") << "it has its own CPUs besides";
+  EXPECT_THAT(Complaint(shared("", {second_})), HasSubstr("no CPU"));
+  EXPECT_THAT(Complaint(shared("7-9", {second_})), HasSubstr("CPUs 8-9 that are not online"));
+  EXPECT_THAT(Complaint(shared("1-2", {second_})), HasSubstr("CPUs 2 that are exclusive"));
+  EXPECT_THAT(Complaint(shared("0-1", {ContainerKey{77}})), HasSubstr("key 77"));
+  EXPECT_THAT(Complaint(shared("0-1", {ContainerKey{0}, second_})), HasSubstr("key 0"));
+  EXPECT_THAT(Complaint(shared("0-1", {second_, second_})), HasSubstr("twice"));
+
+  Plan plan = Change(first_, "2-5", "2-5");
+  EXPECT_THAT(Complaint(plan), HasSubstr("container ns/second/second"));
+  plan.shared = shared("0-1,6-7", {second_}).shared;
+  EXPECT_EQ(Complaint(plan), "");
+  plan.shared[0].containers.push_back(first_);
   EXPECT_THAT(Complaint(plan), HasSubstr("twice"));
 }
 

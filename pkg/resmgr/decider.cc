@@ -54,12 +54,19 @@ StatusOr<ContainerKeys> Decider::Apply(StatusOr<Plan> plan) {
   if (!plan.ok()) return plan.status();
   RESMGR_RETURN_IF_ERROR(CheckPlan(machine_, store_.placeable(), holders_, *plan));
   ContainerKeys changed;
-  changed.reserve(plan->changes.size());
+  changed.reserve(plan->size());
   std::erase_if(holders_, [this](ContainerKey key) { return store_.Find(key) == nullptr; });
   for (PlacementChange& change : plan->changes) {
     if (!change.placement.exclusive.empty()) holders_.insert(change.key);
     store_.Find(change.key)->container.placement = std::move(change.placement);
     changed.push_back(change.key);
+  }
+  for (const SharedChange& change : plan->shared) {
+    for (const ContainerKey key : change.containers) {
+      Placement& placement = store_.Find(key)->container.placement;
+      placement.cpus = change.CpusFor(placement);
+      changed.push_back(key);
+    }
   }
   std::sort(changed.begin(), changed.end());
   return changed;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Other policies for the containers that are there, and better places for them on demand.
+#include <optional>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -9,14 +10,13 @@ namespace resmgr {
 
 std::vector<ResourceManager::Move> ResourceManager::Impl::MovesOf(const Plan& plan) const {
   std::vector<Move> moves;
-  for (const PlacementChange& change : plan.changes) {
-    const ContainerRecord& record = *store_.Find(change.key);
-    const Placement& present = record.container.placement;
-    if (present.cpus == change.placement.cpus && present.mems == change.placement.mems) continue;
-    moves.push_back({.container = FullName(record.pod->pod, record.container.name),
-                     .from = present,
-                     .to = change.placement});
-  }
+  store_.placeable().ForEachContainer([&](const Pod& pod, const Container& container) {
+    std::optional<Placement> next = plan.NewPlacement(container);
+    const Placement& present = container.placement;
+    if (!next || (present.cpus == next->cpus && present.mems == next->mems)) return;
+    moves.push_back(
+        {.container = FullName(pod, container.name), .from = present, .to = *std::move(next)});
+  });
   return moves;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/topology-aware/grant_book.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "pkg/kube/cpu_arithmetic.h"
@@ -62,11 +63,14 @@ void GrantBook::Count(ContainerKey key, const Grant& grant, bool give) {
   if (grant.zone && give) memory_.Give(*grant.zone, grant.need.memory);
   if (grant.zone && !give) memory_.Take(*grant.zone, grant.need.memory);
   if (!grant.need.Shares()) return;
-  std::set<ContainerKey>& sharers = sharers_[static_cast<size_t>(grant.pool)];
+  std::vector<ContainerKey>& sharers = sharers_[static_cast<size_t>(grant.pool)];
+  const auto at = std::lower_bound(sharers.begin(), sharers.end(), key);
   if (give) {
-    sharers.insert(key);
+    sharers.insert(at, key);
+    if (grant.need.hide_hyperthreads) part_sharers_.insert(key);
   } else {
-    sharers.erase(key);
+    sharers.erase(at);
+    part_sharers_.erase(key);
   }
 }
 
@@ -107,13 +111,24 @@ std::vector<ContainerKey> GrantBook::NarrowMemory() {
   return narrowed;
 }
 
-void GrantBook::AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys) const {
+void GrantBook::AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys,
+                             std::vector<SharedChange>& shared) const {
   const CpuSet changed = (before | cpus_.exclusive()) - (before & cpus_.exclusive());
   if (changed.empty()) return;
+  const std::set<ContainerKey> known = keys;
   for (const Pool& pool : tree_.pools()) {
-    const std::set<ContainerKey>& sharers = sharers_[static_cast<size_t>(pool.id)];
+    const std::vector<ContainerKey>& sharers = sharers_[static_cast<size_t>(pool.id)];
     if (sharers.empty() || !pool.sharable.Intersects(changed)) continue;
-    keys.insert(sharers.begin(), sharers.end());
+    SharedChange change{.cpus = cpus_.SharedSet(pool.id), .containers = {}};
+    change.containers.reserve(sharers.size());
+    for (const ContainerKey key : sharers) {
+      if (part_sharers_.contains(key)) {
+        keys.insert(key);
+      } else if (!known.contains(key)) {
+        change.containers.push_back(key);
+      }
+    }
+    if (!change.containers.empty()) shared.push_back(std::move(change));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "pkg/model/container.h"
 #include "pkg/model/placement.h"
+#include "pkg/model/plan.h"
 #include "pkg/topology/machine.h"
 #include "policies/topology-aware/cpu_ledger.h"
 #include "policies/topology-aware/memory_ledger.h"
@@ -53,8 +54,11 @@ class GrantBook {
   std::vector<ContainerKey> WidenMemory();
   // Grants whose memory fits into a smaller zone nearer to their CPUs get that. Returns whose.
   std::vector<ContainerKey> NarrowMemory();
-  // Containers whose cpuset changed because exclusive CPUs went from `before` to what they are now.
-  void AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys) const;
+  // Completes a plan with everybody whose shared CPUs changed because exclusive CPUs went from
+  // `before` to what they are now: but for `keys`, which are in it anyway. Those that cannot be
+  // told together with others are added to `keys`.
+  void AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys,
+                    std::vector<SharedChange>& shared) const;
 
   Placement PlacementOf(const Grant& grant) const;
 
@@ -85,7 +89,8 @@ class GrantBook {
   int64_t reserved_used_ = 0;
   int reserved_members_ = 0;
   std::map<ContainerKey, Grant> grants_;
-  std::vector<std::set<ContainerKey>> sharers_;  // by pool
+  std::vector<std::vector<ContainerKey>> sharers_;  // by pool; ascending
+  std::set<ContainerKey> part_sharers_;             // of them, those that see one thread of a core
 };
 
 }  // namespace resmgr

@@ -372,7 +372,7 @@ class Life {
           EXPECT_EQ(snapshot_.At(key).placement.exclusive, exclusive[key]);
         }
       }
-      if (plan->changes.empty()) return;
+      if (plan->empty()) return;
     }
   }
 
@@ -383,6 +383,8 @@ class Life {
     for (const PlacementChange& change : plan.changes)
       Note(
           fmt::format("{} {} {}", what, static_cast<uint64_t>(change.key), Text(change.placement)));
+    for (const SharedChange& change : plan.shared)
+      Note(fmt::format("{} {} share {}", what, change.containers.size(), change.cpus.ToString()));
   }
 
   static std::string Text(const Placement& placement) {

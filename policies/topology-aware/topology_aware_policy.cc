@@ -220,8 +220,8 @@ std::optional<Grant> TopologyAwarePolicy::Resize(Wish& wish, const Grant& held) 
 Plan TopologyAwarePolicy::MakePlan(const CpuSet& before, std::set<ContainerKey> keys) {
   const std::vector<ContainerKey> widened = book_.WidenMemory();
   keys.insert(widened.begin(), widened.end());
-  book_.AddSharersOf(before, keys);
   Plan plan;
+  book_.AddSharersOf(before, keys, plan.shared);
   plan.changes.reserve(keys.size());
   for (const ContainerKey key : keys)
     plan.changes.push_back({key, book_.PlacementOf(*book_.Find(key))});

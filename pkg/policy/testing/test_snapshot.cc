@@ -25,6 +25,14 @@ void TestSnapshot::Apply(const Plan& plan) {
     const auto found = entries_.find(change.key);
     if (found != entries_.end()) found->second.container.placement = change.placement;
   }
+  for (const SharedChange& change : plan.shared) {
+    for (const ContainerKey key : change.containers) {
+      const auto found = entries_.find(key);
+      if (found == entries_.end()) continue;
+      Placement& placement = found->second.container.placement;
+      placement.cpus = change.CpusFor(placement);
+    }
+  }
 }
 
 const Pod* TestSnapshot::FindPod(const PodSandboxId& id) const {

@@ -126,9 +126,9 @@ class Bench {
     const Clock::time_point start = Clock::now();
     StatusOr<Plan> plan = call();
     const std::chrono::duration<double, std::micro> took = Clock::now() - start;
-    const std::string_view what = !plan.ok()                 ? "refused"
-                                  : plan->changes.size() > 1 ? "others change"
-                                                             : "alone";
+    const std::string_view what = !plan.ok()         ? "refused"
+                                  : plan->size() > 1 ? "others change"
+                                                     : "alone";
     times_[fmt::format("{} {}", name, what)].push_back(took.count());
     return plan;
   }
