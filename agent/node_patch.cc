@@ -47,10 +47,18 @@ StatusOr<Json> ToJsonPatch(const std::vector<PatchOperation>& operations) {
   return patch;
 }
 
-// The library throws where the patch does not fit.
-StatusOr<Json> Apply(const Json& node, const Json& patch) {
+// The library throws where the patch does not fit, but for what would be put into a scalar.
+StatusOr<Json> Apply(Json node, const Json& patch) {
   try {
-    return node.patch(patch);
+    for (const Json& operation : patch) {
+      const Json::json_pointer place(operation.at("path").get<std::string>());
+      if (!place.empty() && !node.at(place.parent_pointer()).is_structured()) {
+        return InvalidArgument("the patch does not fit the node: {} is neither object nor list",
+                               Printable(place.parent_pointer().to_string()));
+      }
+      node.patch_inplace(Json::array({operation}));
+    }
+    return node;
   } catch (const Json::exception& error) {
     return InvalidArgument("the patch does not fit the node: {}", Printable(error.what()));
   }

@@ -133,6 +133,13 @@ TEST(NodePatchTest, TaintsAWholeNewNode) {
 
 // Whatever operations come: what the merge patch makes of the node differs from it only in what is
 // ours, and is what the operations make of it.
+TEST(NodePatchTest, RefusesToPutSomethingIntoAScalar) {
+  EXPECT_THAT(Plan({{"add", "/metadata/labels/ours.io~1a/b", "1"}}),
+              Fails(StatusCode::kInvalidArgument, HasSubstr("/metadata/labels/ours.io~1a")));
+  EXPECT_THAT(Plan({{"replace", "/metadata/labels", "7"}, {"add", "/metadata/labels/x", "1"}}),
+              Fails(StatusCode::kInvalidArgument, HasSubstr("neither object nor list")));
+}
+
 TEST(NodePatchTest, NeverTouchesWhatIsNotOurs) {
   constexpr unsigned kSeed = 99;
   std::mt19937 random(kSeed);
