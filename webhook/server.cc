@@ -110,7 +110,8 @@ class Server::Impl {
  private:
   void AwaitSignal() {
     signals_.async_wait([this](const Error& error, int signal) {
-      if (error) return;
+      // Cancelling does not reach what has happened already.
+      if (error || stopping_) return;
       if (signal != SIGHUP) return Drain();
       Reload();
       AwaitSignal();
@@ -120,7 +121,7 @@ class Server::Impl {
   void LookAtCertificate() {
     reload_timer_.expires_after(options_.limits.reload);
     reload_timer_.async_wait([this](const Error& error) {
-      if (error) return;
+      if (error || stopping_) return;
       if (files_.Changed()) Reload();
       LookAtCertificate();
     });

@@ -224,6 +224,14 @@ TEST_F(ServerTest, EndsAtOnceWhenNobodyWaitsForAnAnswer) {
   EXPECT_EQ(idle.ReadResponse().status().code(), StatusCode::kUnavailable);
 }
 
+TEST_F(ServerTest, EndsWhileItLooksAtItsCertificate) {
+  options_.limits.reload = milliseconds(0);  // again and again
+  Start();
+  EXPECT_EQ(Connect().CertificateName(), "one");
+  End();
+  EXPECT_TRUE(end_status_->ok());
+}
+
 TEST_F(ServerTest, EndsWithinItsGraceWhenARequestDoesNotCome) {
   options_.limits.grace = milliseconds(50);
   Start();
