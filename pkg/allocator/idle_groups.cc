@@ -20,10 +20,11 @@ class GroupPicker {
   CpuSet Pick() {
     if (needed_ == free_.size()) return free_;
     const CpuSet before = taken_;
-    Narrow(machine_.packages());
-    Narrow(machine_.dies());
-    NarrowToNodes();
-    Narrow(machine_.l3_groups());
+    const auto self = [](const CpuSet& group) -> const CpuSet& { return group; };
+    Narrow(machine_.packages(), self);
+    Narrow(machine_.dies(), self);
+    Narrow(machine_.nodes(), [](const NumaNode& node) -> const CpuSet& { return node.cpus; });
+    Narrow(machine_.l3_groups(), self);
     if (needed_ > 0) TakeCores();
     while (needed_ > 0)
       Take(CpuSet{BestThread()});
@@ -37,27 +38,30 @@ class GroupPicker {
     needed_ -= cpus.size();
   }
 
-  void NarrowToNodes() {
-    if (needed_ == 0) return;
-    std::vector<CpuSet> nodes;
-    nodes.reserve(machine_.nodes().size());
-    for (const NumaNode& node : machine_.nodes())
-      nodes.push_back(node.cpus);
-    Narrow(nodes);
-  }
-
   // Whole groups, then only the one group that can hold the rest. Where several have room equally
   // tight, the rest goes beside what is taken already.
-  void Narrow(const std::vector<CpuSet>& groups) {
+  template <typename Groups, typename CpusOf>
+  void Narrow(const Groups& groups, const CpusOf& cpus_of) {
     if (needed_ == 0) return;
-    for (const CpuSet& group : groups) {
+    // Inside one group there is nothing to choose. Searches in small pools, which are most of all,
+    // would spend nearly all their time here.
+    const int first = free_.First();
+    for (const auto& entry : groups) {
+      const CpuSet& group = cpus_of(entry);
+      if (!group.Contains(first)) continue;
+      if (free_.IsSubsetOf(group)) return;
+      break;
+    }
+    for (const auto& entry : groups) {
+      const CpuSet& group = cpus_of(entry);
       const int size = group.size();
       if (size > 0 && size <= needed_ && group.IsSubsetOf(free_)) Take(group);
     }
     if (needed_ == 0) return;
     const CpuSet* tightest = nullptr;
     int least = 0;
-    for (const CpuSet& group : groups) {
+    for (const auto& entry : groups) {
+      const CpuSet& group = cpus_of(entry);
       const int free = group.CountCommon(free_);
       if (free < needed_ || (tightest != nullptr && free >= least)) continue;
       tightest = &group;
@@ -83,7 +87,8 @@ class GroupPicker {
   // Where cores lie together: their L3 cache, else their NUMA node.
   int NeighbourhoodOf(int cpu) const {
     const Cpu& place = *machine_.FindCpu(cpu);
-    return place.l3 >= 0 ? place.l3 : CpuSet::kBits + place.numa;
+    const auto l3s = static_cast<int>(machine_.l3_groups().size());
+    return place.l3 >= 0 ? place.l3 : l3s + 1 + place.numa;
   }
 
   void TakeCores() {
@@ -93,7 +98,8 @@ class GroupPicker {
       int first;
     };
     const CpuSet idle = IdleCores();
-    std::vector<int> counts(size_t{2} * CpuSet::kBits + 1);
+    std::vector<int> counts(machine_.l3_groups().size() + 2 +
+                            static_cast<size_t>(machine_.node_ids().Last() + 1));
     for (const int cpu : idle)
       ++counts[static_cast<size_t>(NeighbourhoodOf(cpu))];
     std::vector<Core> cores;
@@ -115,8 +121,8 @@ class GroupPicker {
   int BestThread() const {
     const auto rank = [this](int cpu) {
       const Cpu& place = *machine_.FindCpu(cpu);
-      const CpuSet near = place.l3 >= 0 ? machine_.l3_groups()[static_cast<size_t>(place.l3)]
-                                        : machine_.packages()[static_cast<size_t>(place.package)];
+      const CpuSet& near = place.l3 >= 0 ? machine_.l3_groups()[static_cast<size_t>(place.l3)]
+                                         : machine_.packages()[static_cast<size_t>(place.package)];
       return std::tuple(-near.CountCommon(taken_), CoreOf(cpu).CountCommon(free_), cpu);
     };
     int best = free_.First();

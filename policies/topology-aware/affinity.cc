@@ -10,8 +10,11 @@
 namespace resmgr {
 namespace {
 
-constexpr std::array<std::string_view, 2> kDomains = {"cri-resource-manager.intel.com",
-                                                      "resource-policy.nri.io"};
+using Keys = std::array<std::string_view, 2>;  // the first one that is there counts
+constexpr Keys kAffinity = {"cri-resource-manager.intel.com/affinity",
+                            "resource-policy.nri.io/affinity"};
+constexpr Keys kAntiAffinity = {"cri-resource-manager.intel.com/anti-affinity",
+                                "resource-policy.nri.io/anti-affinity"};
 
 StatusOr<int> ReadWeight(const ConfigNode& node) {
   const std::optional<int64_t> weight = ParseInt(node.text);
@@ -63,9 +66,9 @@ Status ReadEntry(const ConfigNode::Entry& entry, std::string_view container, int
   if (IsListOfNames(entry.value)) {
     std::vector<std::string> names = NamesIn(entry.value);
     const bool named = std::find(names.begin(), names.end(), container) != names.end();
-    if (own) affinities.push_back({sign, std::nullopt, Expression::NameIn(std::move(names))});
+    if (own) affinities.push_back({sign, std::nullopt, Expression::In("name", std::move(names))});
     if (!own && named) {
-      affinities.push_back({sign, std::nullopt, Expression::NameIn({entry.key})});
+      affinities.push_back({sign, std::nullopt, Expression::In("name", {entry.key})});
     }
     return OkStatus();
   }
@@ -80,19 +83,25 @@ Status ReadEntry(const ConfigNode::Entry& entry, std::string_view container, int
   return OkStatus();
 }
 
-Status ReadAnnotation(const StringMap& annotations, std::string_view key,
-                      std::string_view container, int sign, std::vector<Affinity>& affinities) {
-  for (const std::string_view domain : kDomains) {
-    const auto found = annotations.find(fmt::format("{}/{}", domain, key));
-    if (found == annotations.end()) continue;
-    RESMGR_ASSIGN_OR_RETURN(const ConfigNode node, ParseYaml(found->second, found->first));
-    if (node.kind != ConfigNode::Kind::kMap && node.kind != ConfigNode::Kind::kNull) {
-      return ErrorAt(node, "", "not a map from containers to affinities");
-    }
-    for (const ConfigNode::Entry& entry : node.entries)
-      RESMGR_RETURN_IF_ERROR(ReadEntry(entry, container, sign, affinities));
-    return OkStatus();
+// End of the annotations when there is none.
+StringMap::const_iterator FindFirst(const StringMap& annotations, const Keys& keys) {
+  for (const std::string_view key : keys) {
+    const auto found = annotations.find(key);
+    if (found != annotations.end()) return found;
   }
+  return annotations.end();
+}
+
+Status ReadAnnotation(const StringMap& annotations, const Keys& keys, std::string_view container,
+                      int sign, std::vector<Affinity>& affinities) {
+  const auto found = FindFirst(annotations, keys);
+  if (found == annotations.end()) return OkStatus();
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode node, ParseYaml(found->second, found->first));
+  if (node.kind != ConfigNode::Kind::kMap && node.kind != ConfigNode::Kind::kNull) {
+    return ErrorAt(node, "", "not a map from containers to affinities");
+  }
+  for (const ConfigNode::Entry& entry : node.entries)
+    RESMGR_RETURN_IF_ERROR(ReadEntry(entry, container, sign, affinities));
   return OkStatus();
 }
 
@@ -107,15 +116,44 @@ StatusOr<std::vector<Affinity>> ReadAffinities(const StringMap& pod_annotations,
                                                std::string_view container_name) {
   std::vector<Affinity> affinities;
   if (pod_annotations.empty()) return affinities;
+  RESMGR_RETURN_IF_ERROR(ReadAnnotation(pod_annotations, kAffinity, container_name, 1, affinities));
   RESMGR_RETURN_IF_ERROR(
-      ReadAnnotation(pod_annotations, "affinity", container_name, 1, affinities));
-  RESMGR_RETURN_IF_ERROR(
-      ReadAnnotation(pod_annotations, "anti-affinity", container_name, -1, affinities));
+      ReadAnnotation(pod_annotations, kAntiAffinity, container_name, -1, affinities));
   if (affinities.size() > kMaxAffinities) {
     return InvalidArgument("container {} has {} affinities, {} at most are possible",
                            container_name, affinities.size(), kMaxAffinities);
   }
   return affinities;
+}
+
+const StatusOr<std::vector<Affinity>>& AffinityReader::Read(const StringMap& pod_annotations,
+                                                            std::string_view container_name) {
+  // All that the result depends on, with lengths, so that no text can pass for two.
+  std::string key = fmt::format("{}:{}", container_name.size(), container_name);
+  bool any = false;
+  for (const Keys& keys : {kAffinity, kAntiAffinity}) {
+    const auto found = FindFirst(pod_annotations, keys);
+    if (found == pod_annotations.end()) continue;
+    any = true;
+    key += fmt::format("{}:{}:{}", found->first, found->second.size(), found->second);
+  }
+  if (!any || key.size() > kMaxRememberedSize) {
+    not_remembered_ =
+        any ? ReadAffinities(pod_annotations, container_name) : std::vector<Affinity>();
+    return not_remembered_;
+  }
+  auto known = known_.find(key);
+  if (known == known_.end()) {
+    if (known_.size() == kRemembered) {
+      known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
+        return a.second.asked < b.second.asked;
+      }));
+    }
+    known = known_.emplace(std::move(key), Known{ReadAffinities(pod_annotations, container_name)})
+                .first;
+  }
+  known->second.asked = ++clock_;
+  return known->second.affinities;
 }
 
 }  // namespace resmgr

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -19,7 +21,7 @@ struct Affinity {
 
   int weight = 1;                     // within [-kMaxWeight, kMaxWeight]
   std::optional<Expression> scope{};  // nullopt: containers of the same pod
-  Expression match;
+  Expression match{};
 
   // Whether the other container is one that is meant.
   bool Meets(const Pod& own_pod, const Pod& pod, const Container& container) const;
@@ -36,5 +38,28 @@ struct Affinity {
 inline constexpr size_t kMaxAffinities = 64;
 StatusOr<std::vector<Affinity>> ReadAffinities(const StringMap& pod_annotations,
                                                std::string_view container_name);
+
+// ReadAffinities that remembers: the pods of one workload carry the same texts, and reading YAML
+// takes longer than all the rest of a decision. Thread-compatible.
+class AffinityReader {
+ public:
+  // How many containers' affinities are remembered, those asked for last, and how long a text may
+  // be for that.
+  static constexpr size_t kRemembered = 128;
+  static constexpr size_t kMaxRememberedSize = size_t{8} * 1024;
+
+  // Valid until the next call.
+  const StatusOr<std::vector<Affinity>>& Read(const StringMap& pod_annotations,
+                                              std::string_view container_name);
+
+ private:
+  struct Known {
+    StatusOr<std::vector<Affinity>> affinities;
+    uint64_t asked = 0;
+  };
+  std::unordered_map<std::string, Known> known_;
+  uint64_t clock_ = 0;
+  StatusOr<std::vector<Affinity>> not_remembered_;
+};
 
 }  // namespace resmgr

@@ -259,5 +259,30 @@ TEST(AffinityTest, RefusesWhatItCannotRead) {
   }
 }
 
+TEST(AffinityReaderTest, RemembersNoMoreThanItReads) {
+  AffinityReader reader;
+  EXPECT_TRUE(reader.Read({}, "a").value().empty());
+  // More texts than it remembers, and twice, so that some come back after they were forgotten.
+  for (size_t i = 0; i < 3 * AffinityReader::kRemembered; ++i) {
+    const int weight = static_cast<int>(i % (2 * AffinityReader::kRemembered)) + 1;
+    const StringMap annotations = {
+        {"resource-policy.nri.io/affinity",
+         fmt::format("a: [{{match: {{operator: AlwaysTrue}}, weight: {}}}]", weight)}};
+    for (int pass = 0; pass < 2; ++pass) {
+      const auto& read = reader.Read(annotations, "a");
+      ASSERT_TRUE(read.ok() && read->size() == 1);
+      EXPECT_EQ((*read)[0].weight, weight);
+      EXPECT_TRUE(reader.Read(annotations, "b").value().empty()) << "another container's";
+    }
+  }
+  const StringMap broken = {{"cri-resource-manager.intel.com/anti-affinity", "[a]"},
+                            {"resource-policy.nri.io/affinity", "a: b"}};
+  EXPECT_FALSE(reader.Read(broken, "a").ok());
+  EXPECT_FALSE(reader.Read(broken, "a").ok());
+  const StringMap huge = {{"resource-policy.nri.io/affinity",
+                           "a: b\n#" + std::string(AffinityReader::kMaxRememberedSize, 'x')}};
+  EXPECT_THAT(reader.Read(huge, "a").value(), SizeIs(1));
+}
+
 }  // namespace
 }  // namespace resmgr

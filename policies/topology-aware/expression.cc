@@ -12,6 +12,9 @@
 namespace resmgr {
 namespace {
 
+// Longer ones would cost more to keep than to look up: nobody writes them by hand.
+constexpr size_t kMaxIndexedKey = 256;
+
 std::optional<std::string_view> Label(const StringMap& labels, std::string_view name) {
   const auto found = labels.find(name);
   if (found == labels.end()) return std::nullopt;
@@ -152,12 +155,22 @@ Status Expression::CheckValues() const {
   }
 }
 
-Expression Expression::NameIn(std::vector<std::string> names) {
+Expression Expression::In(std::string_view key, std::vector<std::string> values) {
   Expression expression;
-  expression.key_ = "name";
+  expression.key_ = key;
   expression.operator_ = Operator::kIn;
-  expression.values_ = std::move(names);
+  expression.values_ = std::move(values);
   return expression;
+}
+
+bool Expression::Indexable() const {
+  // The runtime gives a container its id only after it was placed.
+  constexpr std::string_view kId = "id";
+  if (key_.size() > kMaxIndexedKey) return false;
+  const std::optional<JointKey> joint = ParseJointKey(key_);
+  if (!joint) return key_ != kId;
+  const std::vector<std::string_view> parts = Split(joint->keys, joint->key_separator);
+  return std::find(parts.begin(), parts.end(), kId) == parts.end();
 }
 
 bool Expression::AnyEquals(std::string_view text) const {
@@ -172,7 +185,10 @@ bool Expression::AnyMatches(std::string_view text) const {
 bool Expression::Holds(const Pod& pod, const Container& container) const {
   if (operator_ == Operator::kAlwaysTrue) return true;
   std::string scratch;
-  const std::optional<std::string_view> value = ResolveKey(key_, pod, container, scratch);
+  return HoldsFor(ResolveKey(key_, pod, container, scratch));
+}
+
+bool Expression::HoldsFor(std::optional<std::string_view> value) const {
   switch (operator_) {
     case Operator::kEquals:
     case Operator::kIn:

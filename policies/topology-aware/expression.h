@@ -33,10 +33,18 @@ class Expression {
  public:
   // InvalidArgument for a missing key, an unknown operator or a wrong number of values.
   static StatusOr<Expression> Parse(const ConfigNode& node);
-  // A container of one of these names.
-  static Expression NameIn(std::vector<std::string> names);
+  // The key has one of these values.
+  static Expression In(std::string_view key, std::vector<std::string> values);
 
   bool Holds(const Pod& pod, const Container& container) const;
+  // The same for a container whose value for the key is known; nullopt when it has none.
+  bool HoldsFor(std::optional<std::string_view> value) const;
+
+  std::string_view key() const { return key_; }
+  bool IsAlwaysTrue() const { return operator_ == Operator::kAlwaysTrue; }
+  // Whether the value of its key stays the same as long as a container lives, and the key is one of
+  // ordinary length.
+  bool Indexable() const;
 
  private:
   enum class Operator {

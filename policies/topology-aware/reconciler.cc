@@ -22,8 +22,8 @@ void Reconciler::Add(const Pod& pod, const Container& container, Wish wish) {
   entries_.push_back({&pod, &container, std::move(wish)});
 }
 
-Plan Reconciler::Run(
-    const std::function<void(const Pod&, const Container&, Wish&)>& add_affinities) {
+Plan Reconciler::Run(const std::function<void(const Pod&, const Container&, Wish&)>& add_affinities,
+                     const std::function<void(const Pod&, const Container&)>& placed) {
   CpuSet used;
   CpuSet crowded;
   for (const Entry& entry : entries_) {
@@ -48,6 +48,7 @@ Plan Reconciler::Run(
     if (entry.placed) continue;
     add_affinities(*entry.pod, *entry.container, entry.wish);
     PlaceAnew(entry);
+    placed(*entry.pod, *entry.container);
   }
   book_.WidenMemory();
   Plan plan;

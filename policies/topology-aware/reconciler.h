@@ -33,8 +33,9 @@ class Reconciler {
   void Add(const Pod& pod, const Container& container, Wish wish);
 
   // What changed. `add_affinities` completes the wish of a container that is placed anew, when the
-  // others have their grants already.
-  Plan Run(const std::function<void(const Pod&, const Container&, Wish&)>& add_affinities);
+  // others have their grants already; `placed` hears of each that got one then.
+  Plan Run(const std::function<void(const Pod&, const Container&, Wish&)>& add_affinities,
+           const std::function<void(const Pod&, const Container&)>& placed);
 
  private:
   struct Entry {

@@ -2,9 +2,9 @@
 #include "policies/topology-aware/topology_aware_policy.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
-#include "policies/topology-aware/affinity.h"
 #include "policies/topology-aware/reconciler.h"
 
 namespace resmgr {
@@ -43,9 +43,12 @@ StatusOr<Plan> TopologyAwarePolicy::Reconcile(const Snapshot& snapshot) {
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     reconciler.Add(pod, container, MakeWish(pod, container));
   });
-  return reconciler.Run([&](const Pod& pod, const Container& container, Wish& wish) {
-    AddAffinities(snapshot, pod, container, wish);
-  });
+  index_.Clear();
+  return reconciler.Run(
+      [&](const Pod& pod, const Container& container, Wish& wish) {
+        AddAffinities(snapshot, pod, container, wish);
+      },
+      [this](const Pod& pod, const Container& container) { Index(pod, container); });
 }
 
 StatusOr<Plan> TopologyAwarePolicy::Allocate(const Snapshot& snapshot, const Pod& pod,
@@ -56,16 +59,16 @@ StatusOr<Plan> TopologyAwarePolicy::Allocate(const Snapshot& snapshot, const Pod
   std::optional<Grant> inherited;
   std::optional<Grant> again;
   if (predecessor != nullptr) {
-    inherited = book_.Take(predecessor->key);
+    inherited = Take(predecessor->key);
     again = PlaceLikeFormer(wish, *predecessor, inherited);
   }
   if (!again) AddAffinities(snapshot, pod, container, wish);
   StatusOr<Grant> grant = again ? *std::move(again) : placer_.Place(wish);
   if (!grant.ok()) {
-    if (inherited) book_.Give(predecessor->key, *std::move(inherited));
+    if (inherited) Give(pod, *predecessor, *std::move(inherited));
     return ForContainer(grant.status(), pod, container);
   }
-  book_.Give(container.key, *std::move(grant));
+  Give(pod, container, *std::move(grant));
   return MakePlan(before, {container.key});
 }
 
@@ -73,16 +76,16 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
                                            const Container& container) {
   const CpuSet before = book_.cpus().exclusive();
   Wish wish = MakeWish(pod, container);
-  std::optional<Grant> held = book_.Take(container.key);
+  std::optional<Grant> held = Take(container.key);
   std::optional<Grant> near;
   if (held) near = Resize(wish, *held);
   if (!near) AddAffinities(snapshot, pod, container, wish);
   StatusOr<Grant> grant = near ? *std::move(near) : placer_.Place(wish);
   if (!grant.ok()) {
-    if (held) book_.Give(container.key, *std::move(held));
+    if (held) Give(pod, container, *std::move(held));
     return ForContainer(grant.status(), pod, container);
   }
-  book_.Give(container.key, *std::move(grant));
+  Give(pod, container, *std::move(grant));
   Plan plan = MakePlan(before, {container.key});
   std::erase_if(plan.changes, [&](const PlacementChange& change) {
     return change.key == container.key && SamePlacement(change.placement, container.placement);
@@ -92,7 +95,7 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
 
 StatusOr<Plan> TopologyAwarePolicy::Release(const Snapshot&, ContainerKey key) {
   const CpuSet before = book_.cpus().exclusive();
-  book_.Take(key);
+  Take(key);
   return MakePlan(before, {});
 }
 
@@ -100,13 +103,13 @@ StatusOr<Plan> TopologyAwarePolicy::Rebalance(const Snapshot& snapshot) {
   const CpuSet before = book_.cpus().exclusive();
   std::set<ContainerKey> moved;
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
-    std::optional<Grant> held = book_.Take(container.key);
+    std::optional<Grant> held = Take(container.key);
     if (!held) return;
     Wish wish = MakeWish(pod, container);
     AddAffinities(snapshot, pod, container, wish);
     std::optional<Grant> better = FindBetter(wish, *held);
     if (better) moved.insert(container.key);
-    book_.Give(container.key, better ? *std::move(better) : *std::move(held));
+    Give(pod, container, better ? *std::move(better) : *std::move(held));
   });
   for (const ContainerKey key : book_.NarrowMemory())
     moved.insert(key);
@@ -146,32 +149,53 @@ Wish TopologyAwarePolicy::MakeWish(const Pod& pod, const Container& container) c
   return wish;
 }
 
+void TopologyAwarePolicy::Give(const Pod& pod, const Container& container, Grant grant) {
+  book_.Give(container.key, std::move(grant));
+  Index(pod, container);
+}
+
+std::optional<Grant> TopologyAwarePolicy::Take(ContainerKey key) {
+  index_.Erase(key);
+  return book_.Take(key);
+}
+
+void TopologyAwarePolicy::Index(const Pod& pod, const Container& container) {
+  if (const std::optional<int> pool = PoolOf(container.key)) index_.Put(pod, container, *pool);
+}
+
+std::optional<int> TopologyAwarePolicy::PoolOf(ContainerKey key) const {
+  const Grant* const grant = book_.Find(key);
+  if (grant == nullptr || grant->need.cpu_class == CpuClass::kPreserved) return std::nullopt;
+  return grant->pool;
+}
+
 // Sums the weights of other containers' pools.
 void TopologyAwarePolicy::AddAffinities(const Snapshot& snapshot, const Pod& pod,
-                                        const Container& container, Wish& wish) const {
-  StatusOr<std::vector<Affinity>> read = ReadAffinities(pod.annotations, container.name);
+                                        const Container& container, Wish& wish) {
+  const StatusOr<std::vector<Affinity>>& read = affinities_.Read(pod.annotations, container.name);
   if (!read.ok()) {
     wish.need.why += fmt::format(" (affinities ignored: {})", Message(read.status()));
   }
-  const std::vector<Affinity> affinities = read.ok() ? *std::move(read) : std::vector<Affinity>();
-  const bool implied =
-      affinities.empty() && (options_.colocate_pods || options_.colocate_namespaces);
-  if (affinities.empty() && !implied) return;
-  std::vector<int64_t> weights(book_.tree().size());
-  snapshot.ForEachContainer([&](const Pod& other_pod, const Container& other) {
-    const Grant* const grant = other.key == container.key ? nullptr : book_.Find(other.key);
-    if (grant == nullptr || grant->need.cpu_class == CpuClass::kPreserved) return;
-    int64_t& weight = weights[static_cast<size_t>(grant->pool)];
-    for (const Affinity& affinity : affinities) {
-      if (affinity.Meets(pod, other_pod, other)) weight += affinity.weight;
-    }
-    if (!implied) return;
-    if (options_.colocate_pods && other_pod.id == pod.id) weight += kColocationWeight;
-    if (options_.colocate_namespaces && other_pod.namespace_name == pod.namespace_name) {
-      weight += kColocationWeight;
-    }
-  });
+  std::vector<Affinity> implied;
+  if (!read.ok() || read->empty()) implied = ImpliedAffinities(pod);
+  const std::span<const Affinity> affinities =
+      read.ok() && !read->empty() ? std::span<const Affinity>(*read) : implied;
+  if (affinities.empty()) return;
+  const std::vector<int64_t> weights =
+      index_.Weights(affinities, pod, book_.tree().size(), snapshot,
+                     [this](ContainerKey key) { return PoolOf(key); });
   wish.affinities = AffinityScores(book_.tree(), weights);
+}
+
+// Of a container without affinities of its own.
+std::vector<Affinity> TopologyAwarePolicy::ImpliedAffinities(const Pod& pod) const {
+  std::vector<Affinity> implied;
+  if (options_.colocate_pods) implied.push_back({.weight = kColocationWeight});
+  if (options_.colocate_namespaces) {
+    implied.push_back(
+        {.weight = kColocationWeight, .scope = Expression::In("namespace", {pod.namespace_name})});
+  }
+  return implied;
 }
 
 // An earlier attempt of the container had a place, which is best if it still suits. Else the wish

@@ -11,6 +11,8 @@
 
 #include "pkg/policy/policy.h"
 #include "pkg/policy/registry.h"
+#include "policies/topology-aware/affinity.h"
+#include "policies/topology-aware/affinity_index.h"
 #include "policies/topology-aware/grant_book.h"
 #include "policies/topology-aware/options.h"
 #include "policies/topology-aware/placer.h"
@@ -47,7 +49,15 @@ class TopologyAwarePolicy : public Policy {
   // Without affinities, which take a look at all containers and count only among all pools.
   Wish MakeWish(const Pod& pod, const Container& container) const;
   void AddAffinities(const Snapshot& snapshot, const Pod& pod, const Container& container,
-                     Wish& wish) const;
+                     Wish& wish);
+  std::vector<Affinity> ImpliedAffinities(const Pod& pod) const;
+  // The book and the index of affinities together.
+  void Give(const Pod& pod, const Container& container, Grant grant);
+  std::optional<Grant> Take(ContainerKey key);
+  // What the book says of a container, for the index.
+  void Index(const Pod& pod, const Container& container);
+  // The pool whose neighbours a container is; nullopt for one that is not placed in any.
+  std::optional<int> PoolOf(ContainerKey key) const;
   // `inherited` is what the predecessor still had, taken out of the book; may be nullopt.
   std::optional<Grant> PlaceLikeFormer(Wish& wish, const Container& predecessor,
                                        const std::optional<Grant>& inherited) const;
@@ -60,6 +70,8 @@ class TopologyAwarePolicy : public Policy {
   const TopologyAwareOptions options_;
   GrantBook book_;
   const Placer placer_;
+  AffinityReader affinities_;
+  AffinityIndex index_;
 };
 
 PolicyFactory TopologyAwarePolicyFactory();

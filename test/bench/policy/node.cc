@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/bench/policy/node.h"
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <utility>
 
 namespace resmgr::test {
 namespace {
 
+int64_t Nanoseconds(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
+}
+
 template <typename Call>
-auto Timed(std::vector<int64_t>& times, const Call& call) {
-  const auto begin = std::chrono::steady_clock::now();
+auto Timed(Times& times, const Call& call) {
+  const int64_t cpu = Nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+  const int64_t wall = Nanoseconds(CLOCK_MONOTONIC);
   auto result = call();
-  const auto end = std::chrono::steady_clock::now();
-  times.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count());
+  times.wall.push_back(Nanoseconds(CLOCK_MONOTONIC) - wall);
+  times.cpu.push_back(Nanoseconds(CLOCK_THREAD_CPUTIME_ID) - cpu);
   return result;
 }
 
@@ -23,6 +30,16 @@ int64_t Number(std::mt19937_64& random, int64_t first, int64_t last) {
 }
 
 }  // namespace
+
+void Times::Reserve(size_t count) {
+  wall.reserve(count);
+  cpu.reserve(count);
+}
+
+void Times::Clear() {
+  wall.clear();
+  cpu.clear();
+}
 
 Machine BenchMachine(const Shape& shape) {
   const Machine machine = MakeMachine(shape);
@@ -78,16 +95,20 @@ bool BenchNode::Create(const PodShape& shape) {
   container.requirements.memory_request.value = shape.memory;
   container.requirements.memory_limit.value = shape.memory;
   Pod& pod = snapshot_.PodOf(container.key);
-  if (shape.annotated) {
+  if (shape.annotation != 0) {
     pod.annotations = {
         {"prefer-shared-cpus.resource-policy.nri.io", "false"},
         {"resource-policy.nri.io/affinity",
-         "container:\n- scope: {key: namespace, operator: Equals, values: [ns]}\n"
-         "  match: {key: pod/name, operator: Matches, values: ['cont*']}\n  weight: 2\n"}};
+         fmt::format("container:\n- scope: {{key: namespace, operator: Equals, values: [ns]}}\n"
+                     "  match: {{key: pod/name, operator: Matches, values: ['cont*']}}\n"
+                     "  weight: 2 # {}\n",
+                     shape.annotation)}};
   }
-  const StatusOr<Plan> plan = Timed(shape.annotated ? annotated_times : allocate_times, [&] {
-    return policy_->Allocate(snapshot_, pod, container, nullptr);
-  });
+  Times& times = shape.annotation == 0   ? allocate_times
+                 : shape.annotation == 1 ? annotated_times
+                                         : first_read_times;
+  const StatusOr<Plan> plan =
+      Timed(times, [&] { return policy_->Allocate(snapshot_, pod, container, nullptr); });
   if (!plan.ok()) {
     snapshot_.Remove(container.key);
     return false;

@@ -25,9 +25,21 @@ struct PodShape {
   int64_t milli_cpu = 0;
   int64_t limit = 0;
   int64_t memory = 0;
-  bool annotated = false;  // with affinities to containers of any pod, and preferences
+  // With affinities to containers of any pod, and preferences: 1 is the text that most have, others
+  // are texts of their own.
+  int annotation = 0;
 };
 PodShape SomePod(std::mt19937_64& random);
+
+// How long decisions took, in nanoseconds: on the clock, and of the processor's time, which others
+// on a busy machine do not lengthen.
+struct Times {
+  std::vector<int64_t> wall{};
+  std::vector<int64_t> cpu{};
+
+  void Reserve(size_t count);
+  void Clear();
+};
 
 // A policy with its containers, in the part of the brain. Ends the program on a policy's bug.
 class BenchNode {
@@ -47,12 +59,12 @@ class BenchNode {
   // CPU requests of all containers.
   int64_t Requested() const { return requested_; }
   const Machine& machine() const { return machine_; }
-  // How long each decision of this kind took, in nanoseconds.
-  std::vector<int64_t> allocate_times{};
-  std::vector<int64_t> annotated_times{};  // of allocations with affinities
-  std::vector<int64_t> update_times{};
-  std::vector<int64_t> release_times{};
-  std::vector<int64_t> reconcile_times{};
+  Times allocate_times{};
+  Times annotated_times{};   // of allocations with the usual affinities
+  Times first_read_times{};  // of allocations with affinities that were never seen before
+  Times update_times{};
+  Times release_times{};
+  Times reconcile_times{};
 
  private:
   void Apply(const StatusOr<Plan>& plan);

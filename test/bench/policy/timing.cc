@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <string_view>
 
@@ -11,14 +12,18 @@
 namespace resmgr::test {
 namespace {
 
-void PrintTimes(std::string_view what, std::vector<int64_t>& times) {
+double At(std::vector<int64_t>& times, size_t per_mille) {
   std::sort(times.begin(), times.end());
-  const auto at = [&times](size_t per_mille) {
-    const size_t index = times.size() * per_mille / 1000;
-    return static_cast<double>(times[std::min(index, times.size() - 1)]) / 1000;
-  };
-  std::printf("  %-10.*s %8zu calls   p50 %8.1f us   p99 %8.1f us   longest %8.1f us\n",
-              static_cast<int>(what.size()), what.data(), times.size(), at(500), at(990), at(1000));
+  const size_t index = times.size() * per_mille / 1000;
+  return static_cast<double>(times[std::min(index, times.size() - 1)]) / 1000;
+}
+
+void PrintTimes(std::string_view what, Times& times) {
+  std::printf(
+      "  %-16.*s %6zu calls   p50 %8.1f us   p99 %8.1f us   longest %8.1f us   "
+      "CPU time p50 %8.1f us   p99 %8.1f us\n",
+      static_cast<int>(what.size()), what.data(), times.wall.size(), At(times.wall, 500),
+      At(times.wall, 990), At(times.wall, 1000), At(times.cpu, 500), At(times.cpu, 990));
 }
 
 size_t HeapInUse() {
@@ -33,7 +38,7 @@ void Live(BenchNode& node, std::mt19937_64& random, size_t population, int opera
       PodShape shape = SomePod(random);
       // Small ones where many have to share the machine.
       if (node.Requested() + shape.milli_cpu > most) shape = {QosClass::kBurstable, 100, 200, 0};
-      shape.annotated = i % 20 == 0;
+      if (i % 20 == 0) shape.annotation = i % 100 == 0 ? i + 2 : 1;
       node.Create(shape);
       continue;
     }
@@ -47,23 +52,25 @@ void Live(BenchNode& node, std::mt19937_64& random, size_t population, int opera
   }
 }
 
+std::array<Times*, 6> AllTimes(BenchNode& node) {
+  return {&node.allocate_times, &node.annotated_times, &node.first_read_times,
+          &node.update_times,   &node.release_times,   &node.reconcile_times};
+}
+
 void MeasureOn(const char* name, const Machine& machine, size_t population) {
   std::printf("%s, %zu containers\n", name, population);
   std::mt19937_64 random(1);
   BenchNode node(machine, TopologyAwarePolicyFactory());
   constexpr int kRecorded = 60'000;
-  node.allocate_times.reserve(kRecorded);
-  node.annotated_times.reserve(kRecorded);
-  node.update_times.reserve(kRecorded);
-  node.release_times.reserve(kRecorded);
+  for (Times* const times : AllTimes(node))
+    times->Reserve(kRecorded);
   Live(node, random, population, static_cast<int>(population) * 2);
-  node.allocate_times.clear();
-  node.annotated_times.clear();
-  node.update_times.clear();
-  node.release_times.clear();
+  for (Times* const times : AllTimes(node))
+    times->Clear();
   Live(node, random, population, 30'000);
   PrintTimes("allocate", node.allocate_times);
   PrintTimes("affinities", node.annotated_times);
+  PrintTimes("new affinities", node.first_read_times);
   PrintTimes("update", node.update_times);
   PrintTimes("release", node.release_times);
   for (int i = 0; i < 20; ++i)
@@ -77,14 +84,13 @@ void MeasureHeap() {
   BenchNode node(BenchMachine({.packages = 2, .nodes = 4, .l3s = 8, .cores = 32, .threads = 2}),
                  TopologyAwarePolicyFactory());
   constexpr int kOperations = 100'000;
-  for (std::vector<int64_t>* times :
-       {&node.allocate_times, &node.annotated_times, &node.update_times, &node.release_times})
-    times->reserve(size_t{4} * kOperations);
+  for (Times* const times : AllTimes(node))
+    times->Reserve(size_t{4} * kOperations);
   const auto empty = [&node] {
     while (!node.keys().empty())
       node.Remove(node.keys().size() - 1);
   };
-  Live(node, random, 500, kOperations / 10);
+  Live(node, random, 500, kOperations / 2);
   empty();
   const size_t before = HeapInUse();
   Live(node, random, 500, kOperations);

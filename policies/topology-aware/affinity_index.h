@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "pkg/model/container.h"
+#include "pkg/model/pod.h"
+#include "pkg/model/snapshot.h"
+#include "policies/topology-aware/affinity.h"
+
+namespace resmgr {
+
+// Where the containers are that affinities mean, without asking each expression about each
+// container in each decision. For every key that expressions look at it has a column: the distinct
+// values that containers have for it, and which container has which. An expression is asked once
+// for each value, and there are far fewer namespaces and labels than containers.
+//
+// Nothing is kept before the first question, so nodes without affinities pay nothing. A container
+// counts with what it was called when it was put in: what may change later, its id, is no column.
+// Thread-compatible.
+class AffinityIndex {
+ public:
+  // More keys than these at once push out the one that was asked for longest ago.
+  static constexpr size_t kMaxColumns = 32;
+
+  // Forgets everything; the next question starts anew.
+  void Clear();
+  // The container is placed in this pool, or in another one than before. Nothing happens before
+  // the first question.
+  void Put(const Pod& pod, const Container& container, int pool);
+  // Unknown ones are fine.
+  void Erase(ContainerKey key);
+
+  // For each of `pools` pools the weights of `affinities`, summed over the containers there that
+  // they mean; a container of `own_pod` asks. `pool_of` tells where a container of the snapshot is,
+  // nullopt for nowhere, and must agree with what was put in.
+  using PoolOf = std::function<std::optional<int>(ContainerKey)>;
+  std::vector<int64_t> Weights(std::span<const Affinity> affinities, const Pod& own_pod,
+                               size_t pools, const Snapshot& snapshot, const PoolOf& pool_of);
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  // The number of a value; kNone where there is none.
+  using Number = uint32_t;
+  static constexpr Number kNone = 0;
+  struct Column {
+    std::string key{};
+    std::vector<std::string> values{""};  // by number; the first one stands for kNone
+    std::vector<uint32_t> users{0};       // how many containers have it, by number
+    std::vector<Number> unused{};
+    std::unordered_map<std::string, Number, Hash, std::equal_to<>> numbers{};
+    std::vector<Number> of_slot{};
+    uint64_t asked = 0;
+
+    void Set(size_t slot, std::optional<std::string_view> value);
+    void Unset(size_t slot);
+  };
+  // One container; its columns' entries have the same index.
+  struct Slot {
+    ContainerKey key{};
+    int pool = kFree;
+  };
+  static constexpr int kFree = -1;
+  using Marks = std::vector<uint8_t>;  // by slot
+
+  void Build(const Snapshot& snapshot, const PoolOf& pool_of);
+  Column& ColumnOf(std::string_view key, const Snapshot& snapshot);
+  // Leaves only those marked for which the expression holds, or that are of this pod.
+  void Keep(const Expression& expression, const Snapshot& snapshot, Marks& marks);
+  void KeepPod(const PodSandboxId& pod, const Snapshot& snapshot, Marks& marks);
+
+  bool built_ = false;
+  std::vector<Slot> slots_;
+  std::vector<size_t> free_slots_;
+  std::unordered_map<ContainerKey, size_t> slot_of_;
+  std::vector<Column> columns_;
+  uint64_t clock_ = 0;
+  std::string scratch_;
+};
+
+}  // namespace resmgr
