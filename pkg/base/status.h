@@ -46,9 +46,10 @@ std::string_view CodeName(StatusCode code);
 
 Status MakeStatus(StatusCode code, std::string_view message);
 
+// Cold: the code that makes errors stays out of the way of the code that runs all the time.
 #define RESMGR_STATUS_MAKER(Name)                                                             \
   template <typename... Args>                                                                 \
-  Status Name(fmt::format_string<Args...> format, Args&&... args) {                           \
+  [[gnu::cold]] Status Name(fmt::format_string<Args...> format, Args&&... args) {             \
     return MakeStatus(StatusCode::k##Name, fmt::format(format, std::forward<Args>(args)...)); \
   }
 RESMGR_STATUS_MAKER(InvalidArgument)

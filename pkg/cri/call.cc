@@ -5,6 +5,7 @@
 
 #include "pkg/cri/connection.h"
 #include "pkg/cri/relay.h"
+#include "pkg/h2/limits.h"
 
 namespace resmgr {
 
@@ -28,7 +29,7 @@ Call::Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::Heade
 
 Call::~Call() {
   connection_.Let(request_.size());
-  Report({.code = kCancelled, .message = "the call was given up"});
+  if (!reported_) Report({.code = kCancelled, .message = "the call was given up"});
 }
 
 void Call::Start(bool end) {
@@ -81,7 +82,12 @@ void Call::OnRequestData(h2::Slice data) {
     Finish(ResourceExhausted("too many large requests at once on this connection"));
     return;
   }
-  request_.Append(std::move(data));
+  // A small piece must not keep the whole block alive that it was read into.
+  if (data.size() <= h2::kCopyBelow) {
+    request_.AppendCopy(data.view(), connection_.scratch());
+  } else {
+    request_.Append(std::move(data));
+  }
   if (request_.size() > kMaxIntercepted) PassUnread("it is larger than any runtime takes");
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <list>
 #include <memory>
 #include <string>
 
+#include "pkg/base/recycled.h"
 #include "pkg/cri/call_tap.h"
 #include "pkg/cri/grpc_message.h"
 #include "pkg/cri/interception.h"
@@ -21,15 +21,14 @@ class Connection;
 // interception decided; its reply is read while it passes.
 //
 // Ends, and is destroyed by its Connection, when the streams of both sides are closed.
-class Call final : public h2::StreamHandler {
+class Call final : public h2::StreamHandler, public Recycled<Call> {
  public:
   Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::HeaderBlock headers);
   ~Call() override;
 
   // Where the Connection keeps it.
-  using Position = std::list<std::unique_ptr<Call>>::iterator;
-  void set_position(Position position) { position_ = position; }
-  Position position() const { return position_; }
+  void set_position(size_t position) { position_ = position; }
+  size_t position() const { return position_; }
 
   const Method& method() const { return method_; }
 
@@ -69,7 +68,7 @@ class Call final : public h2::StreamHandler {
   std::unique_ptr<h2::Stream> server_;
   h2::HeaderBlock headers_;
   Method method_;
-  Position position_;
+  size_t position_ = 0;
   std::unique_ptr<CallTap> tap_;
 
   std::unique_ptr<Interception> interception_;

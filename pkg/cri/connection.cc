@@ -66,20 +66,20 @@ Connection::~Connection() {
 }
 
 StatusOr<h2::Session*> Connection::SessionFor(const Method& method) {
-  RESMGR_ASSIGN_OR_RETURN(const std::string path, relay_.SocketFor(method));
+  RESMGR_ASSIGN_OR_RETURN(const std::string_view path, relay_.SocketFor(method));
   for (const auto& upstream : upstreams_) {
     if (upstream->usable() && upstream->path() == path) return &upstream->session();
   }
   auto socket = ConnectUnix(path);
   if (!socket.ok()) return Unavailable("no runtime: {}", Message(socket.status()));
-  upstreams_.push_back(std::make_unique<Upstream>(*this, path, *std::move(socket)));
+  upstreams_.push_back(std::make_unique<Upstream>(*this, std::string(path), *std::move(socket)));
   return &upstreams_.back()->session();
 }
 
 void Connection::OnRequest(std::unique_ptr<h2::Stream> stream, h2::HeaderBlock headers, bool end) {
   calls_.push_back(std::make_unique<Call>(*this, std::move(stream), std::move(headers)));
   Call& call = *calls_.back();
-  call.set_position(std::prev(calls_.end()));
+  call.set_position(calls_.size() - 1);
   if (draining_ || retired_) {
     call.Finish(Unavailable("cri-resmgr is shutting down"));
   } else {
@@ -94,7 +94,10 @@ bool Connection::Hold(size_t bytes) {
 }
 
 void Connection::Remove(Call& call) {
-  calls_.erase(call.position());
+  const size_t position = call.position();
+  const std::unique_ptr<Call> dead = std::exchange(calls_[position], std::move(calls_.back()));
+  if (calls_[position] != nullptr) calls_[position]->set_position(position);
+  calls_.pop_back();
 }
 
 void Connection::OnDisconnect(const Status& reason) {
@@ -107,8 +110,9 @@ void Connection::DestroyLater(std::unique_ptr<Upstream> upstream) {
 
 void Connection::Drain() {
   draining_ = true;
-  for (auto it = calls_.begin(); it != calls_.end();) {
-    Call& call = **it++;
+  // From the end: one that goes makes room for the last.
+  for (size_t i = calls_.size(); i-- > 0;) {
+    Call& call = *calls_[i];
     if (call.method().endless) call.Finish(Unavailable("cri-resmgr is shutting down"));
   }
   session_->GoAway();

@@ -45,6 +45,8 @@ class Connection final : private h2::Session::Owner {
   // them under way.
   bool Hold(size_t bytes);
   void Let(size_t bytes) { held_ -= bytes; }
+  // For small pieces of them.
+  h2::Scratch& scratch() { return scratch_; }
 
   // No new calls. Those that never end by themselves are ended; the connection closes after the
   // last one.
@@ -67,8 +69,9 @@ class Connection final : private h2::Session::Owner {
   // In this order: calls hold streams of the sessions, which outlive them.
   std::vector<std::unique_ptr<Upstream>> upstreams_;
   std::unique_ptr<h2::Session> session_;
-  std::list<std::unique_ptr<Call>> calls_;
+  std::vector<std::unique_ptr<Call>> calls_;
   size_t held_ = 0;
+  h2::Scratch scratch_;
   bool draining_ = false;
   bool retired_ = false;
 };

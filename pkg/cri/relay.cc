@@ -80,7 +80,7 @@ void Relay::NoteConnections() {
   watchers_.metrics->SetConnections(Metrics::Peer::kClient, connections_.size());
 }
 
-StatusOr<std::string> Relay::SocketFor(const Method& method) const {
+StatusOr<std::string_view> Relay::SocketFor(const Method& method) const {
   if (method.service != Service::kImage) return options_.runtime_socket;
   if (options_.image_socket) return *options_.image_socket;
   return Unimplemented("the image service is not served here (-image-socket -)");

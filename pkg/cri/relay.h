@@ -68,7 +68,7 @@ class Relay {
   void CountCall(const Method& method, bool intercepted, int grpc_code);
   // Null when nobody wants to see this call.
   std::unique_ptr<CallTap> MakeTap(const Method& method, bool intercepted);
-  StatusOr<std::string> SocketFor(const Method& method) const;
+  StatusOr<std::string_view> SocketFor(const Method& method) const;
   // A call that should have been read could not be.
   void NoteUnread(const Method& method, std::string_view why);
   // Destroys the connection, later.

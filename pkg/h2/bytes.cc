@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/h2/bytes.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -62,13 +63,6 @@ void Block::Unref() {
   if (--references_ > 0) return;
   if (capacity_ != kReadBlock || !Pool::Mine().Put(this)) Free(this);
 }
-
-Slice::Slice(Block* block, const uint8_t* data, size_t size)
-    : block_(block), data_(data), size_(size) {
-  if (block_ != nullptr) block_->Ref();
-}
-
-Slice::Slice(const Slice& other) : Slice(other.block_, other.data_, other.size_) {}
 
 Slice Slice::Copy(std::string_view bytes) {
   Block* block = Block::New(bytes.size());
@@ -141,26 +135,10 @@ std::string SliceQueue::ToString() const {
   return bytes;
 }
 
-Scratch::~Scratch() {
+void Scratch::Renew(size_t size) {
   if (block_ != nullptr) block_->Unref();
-}
-
-uint8_t* Scratch::Reserve(size_t size) {
-  if (block_ != nullptr && !block_->shared()) used_ = 0;
-  if (block_ == nullptr || block_->capacity() - used_ < size) {
-    if (block_ != nullptr) block_->Unref();
-    block_ = Block::New(size > kBlockSize ? size : kBlockSize);
-    used_ = 0;
-  }
-  uint8_t* place = block_->data() + used_;
-  used_ += size;
-  return place;
-}
-
-Slice Scratch::Copy(const uint8_t* data, size_t size) {
-  uint8_t* place = Reserve(size);
-  if (size > 0) std::memcpy(place, data, size);
-  return Slice(block_, place, size);
+  block_ = Block::New(std::max(size, kScratchBlock));
+  used_ = 0;
 }
 
 }  // namespace resmgr::h2

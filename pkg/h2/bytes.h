@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,11 +44,13 @@ class Slice {
  public:
   Slice() = default;
   // Takes a further reference on the block.
-  Slice(Block* block, const uint8_t* data, size_t size);
+  Slice(Block* block, const uint8_t* data, size_t size) : block_(block), data_(data), size_(size) {
+    if (block_ != nullptr) block_->Ref();
+  }
   static Slice Copy(std::string_view bytes);
   Slice(Slice&& other) noexcept
       : block_(std::exchange(other.block_, nullptr)), data_(other.data_), size_(other.size_) {}
-  Slice(const Slice& other);
+  Slice(const Slice& other) : Slice(other.block_, other.data_, other.size_) {}
   Slice& operator=(Slice other) noexcept {
     std::swap(block_, other.block_);
     data_ = other.data_;
@@ -68,16 +71,47 @@ class Slice {
   }
   // The first `count` bytes.
   Slice Prefix(size_t count) const { return Slice(block_, data_, count); }
-  // Whether `other` starts in the same block where this one ends.
-  bool Precedes(const Slice& other) const {
-    return block_ == other.block_ && data_ + size_ == other.data_;
+  // Whether `place`, in `block`, is where this slice ends.
+  bool EndsAt(const Block* block, const uint8_t* place) const {
+    return block_ == block && data_ + size_ == place;
   }
+  bool Precedes(const Slice& other) const { return EndsAt(other.block_, other.data_); }
   void Extend(size_t count) { size_ += count; }
 
  private:
   Block* block_ = nullptr;
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
+};
+
+// Cuts small pieces from larger blocks, so that frame headers and short messages end up side by
+// side and leave in one piece of one system call.
+class Scratch {
+ public:
+  Scratch() = default;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    if (block_ != nullptr) block_->Unref();
+  }
+
+  // Room for `size` bytes in block(), to be filled. Without a slice that refers to it, the next
+  // call gives it away again.
+  uint8_t* Reserve(size_t size) {
+    // What nobody refers to any more is in the processor's cache.
+    if (block_ != nullptr && !block_->shared()) used_ = 0;
+    if (block_ == nullptr || block_->capacity() - used_ < size) Renew(size);
+    uint8_t* place = block_->data() + used_;
+    used_ += size;
+    return place;
+  }
+  Block* block() const { return block_; }
+
+ private:
+  void Renew(size_t size);
+
+  Block* block_ = nullptr;
+  size_t used_ = 0;
 };
 
 // Slices in order. Neighbours that touch in memory become one.
@@ -90,6 +124,20 @@ class SliceQueue {
   }
 
   void Append(Slice slice);
+  // Room for `size` bytes at the end, cut from `scratch`, which the caller fills at once.
+  uint8_t* Extend(size_t size, Scratch& scratch) {
+    uint8_t* place = scratch.Reserve(size);
+    size_ += size;
+    if (head_ < slices_.size() && slices_.back().EndsAt(scratch.block(), place)) {
+      slices_.back().Extend(size);
+    } else {
+      slices_.emplace_back(scratch.block(), place, size);
+    }
+    return place;
+  }
+  void AppendCopy(std::string_view bytes, Scratch& scratch) {
+    if (!bytes.empty()) std::memcpy(Extend(bytes.size(), scratch), bytes.data(), bytes.size());
+  }
   // Moves the first `count` bytes (at most size()) to the end of `target`.
   void MoveTo(size_t count, SliceQueue& target);
   // Drops the first `count` bytes (at most size()).
@@ -103,27 +151,6 @@ class SliceQueue {
   absl::InlinedVector<Slice, 2> slices_;  // those before head_ are gone
   size_t head_ = 0;
   size_t size_ = 0;
-};
-
-// Cuts small pieces from larger blocks, so that frame headers and short messages end up side by
-// side and leave in one piece of one system call.
-class Scratch {
- public:
-  Scratch() = default;
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch();
-
-  // A slice with a copy of the bytes.
-  Slice Copy(const uint8_t* data, size_t size);
-
- private:
-  static constexpr size_t kBlockSize = 16 * 1024;
-
-  uint8_t* Reserve(size_t size);
-
-  Block* block_ = nullptr;
-  size_t used_ = 0;
 };
 
 }  // namespace resmgr::h2

@@ -9,10 +9,6 @@
 namespace resmgr::h2 {
 namespace {
 
-Slice CopyOf(Scratch& scratch, std::string_view text) {
-  return scratch.Copy(reinterpret_cast<const uint8_t*>(text.data()), text.size());
-}
-
 TEST(SliceTest, KeepsItsBlockAlive) {
   Block* block = Block::New(8);
   std::memcpy(block->data(), "abcdefgh", 8);
@@ -64,17 +60,26 @@ TEST(SliceQueueTest, StaysCorrectOverManyAppendsAndDrops) {
 TEST(ScratchTest, NeighboursJoin) {
   Scratch scratch;
   SliceQueue queue;
-  queue.Append(CopyOf(scratch, "one "));
-  queue.Append(CopyOf(scratch, "two"));
+  queue.AppendCopy("one ", scratch);
+  queue.AppendCopy("two", scratch);
   EXPECT_EQ(queue.ToString(), "one two");
   EXPECT_EQ(queue.slices().size(), 1U);
 }
 
 TEST(ScratchTest, ReusesItsBlockWhenNobodyReadsIt) {
   Scratch scratch;
-  const uint8_t* first = CopyOf(scratch, "abc").data();
-  const uint8_t* second = CopyOf(scratch, "xyz").data();
+  const uint8_t* first = scratch.Reserve(3);
+  const uint8_t* second = scratch.Reserve(3);
   EXPECT_EQ(first, second);
+}
+
+TEST(ScratchTest, TakesWhatIsLargerThanItsBlocks) {
+  Scratch scratch;
+  SliceQueue queue;
+  queue.AppendCopy("small", scratch);
+  const std::string large(100'000, 'x');
+  queue.AppendCopy(large, scratch);
+  EXPECT_EQ(queue.ToString(), "small" + large);
 }
 
 TEST(ScratchTest, NeverOverwritesWhatIsHeld) {
@@ -83,7 +88,7 @@ TEST(ScratchTest, NeverOverwritesWhatIsHeld) {
   std::string expected;
   for (int i = 0; i < 10'000; ++i) {
     const std::string piece = "piece " + std::to_string(i);
-    held.Append(CopyOf(scratch, piece));
+    held.AppendCopy(piece, scratch);
     expected += piece;
   }
   EXPECT_EQ(held.ToString(), expected);

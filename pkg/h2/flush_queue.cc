@@ -8,7 +8,6 @@
 namespace resmgr::h2 {
 
 void FlushQueue::Add(Session& session) {
-  if (session.dirty_) return;
   session.dirty_ = true;
   sessions_.push_back(&session);
   if (depth_ == 0 && !posted_) {

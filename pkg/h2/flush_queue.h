@@ -16,7 +16,8 @@ class FlushQueue {
  public:
   explicit FlushQueue(EventLoop& loop) : loop_(loop) {}
 
-  // Flushes at the end of the current scope, or soon when there is none.
+  // Flushes at the end of the current scope, or soon when there is none. Not for a session that is
+  // marked already.
   void Add(Session& session);
   void Remove(Session& session);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -38,6 +37,7 @@ enum class Setting : uint16_t {
 };
 
 inline constexpr size_t kFrameHeaderSize = 9;
+inline constexpr size_t kFlagsAt = 4;  // in a frame's header
 inline constexpr int64_t kMaxWindow = 0x7fffffff;
 inline constexpr int32_t kDefaultWindow = 65535;
 inline constexpr uint32_t kDefaultMaxFrameSize = 16384;
@@ -67,16 +67,15 @@ inline void WriteUint32(uint32_t value, uint8_t* bytes) {
 inline FrameHeader ReadFrameHeader(const uint8_t* bytes) {
   return {.length = ReadUint32(bytes) >> 8,
           .type = static_cast<FrameType>(bytes[3]),
-          .flags = bytes[4],
+          .flags = bytes[kFlagsAt],
           .stream = static_cast<int32_t>(ReadUint32(bytes + 5) & 0x7fffffff)};
 }
 
-inline std::array<uint8_t, kFrameHeaderSize> WriteFrameHeader(const FrameHeader& header) {
-  std::array<uint8_t, kFrameHeaderSize> bytes;
-  WriteUint32(header.length << 8 | static_cast<uint8_t>(header.type), bytes.data());
-  bytes[4] = header.flags;
-  WriteUint32(static_cast<uint32_t>(header.stream), bytes.data() + 5);
-  return bytes;
+// Writes kFrameHeaderSize bytes.
+inline void WriteFrameHeader(const FrameHeader& header, uint8_t* bytes) {
+  WriteUint32(header.length << 8 | static_cast<uint8_t>(header.type), bytes);
+  bytes[kFlagsAt] = header.flags;
+  WriteUint32(static_cast<uint32_t>(header.stream), bytes + 5);
 }
 
 }  // namespace resmgr::h2

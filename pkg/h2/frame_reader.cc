@@ -16,26 +16,45 @@ const uint8_t* Bytes(std::string_view text) {
 
 }  // namespace
 
-Status FrameReader::Feed(Block* block, std::string_view bytes, Scratch& scratch) {
+Status FrameReader::Feed(Block* block, std::string_view bytes) {
   if (in_preface_) RESMGR_RETURN_IF_ERROR(ReadPreface(bytes));
   while (!bytes.empty()) {
     if (state_ == State::kHeader) {
-      const size_t count = std::min(kFrameHeaderSize - header_read_, bytes.size());
-      std::memcpy(header_bytes_.data() + header_read_, bytes.data(), count);
-      bytes.remove_prefix(count);
-      header_read_ += count;
-      if (header_read_ < kFrameHeaderSize) break;
-      header_read_ = 0;
-      header_ = ReadFrameHeader(header_bytes_.data());
+      if (!ReadHeader(bytes)) break;
+      // The usual case: a control frame that is here as a whole.
+      if (header_.type != FrameType::kData && header_.length <= bytes.size() &&
+          header_.length <= kMaxFrameSize) {
+        const std::string_view payload = bytes.substr(0, header_.length);
+        bytes.remove_prefix(header_.length);
+        RESMGR_RETURN_IF_ERROR(sink_.OnFrame(header_, payload));
+        continue;
+      }
       RESMGR_RETURN_IF_ERROR(StartFrame());
     }
     if (state_ == State::kOther) {
       RESMGR_RETURN_IF_ERROR(ReadOther(bytes));
     } else if (state_ != State::kHeader) {
-      RESMGR_RETURN_IF_ERROR(ReadData(block, bytes, scratch));
+      RESMGR_RETURN_IF_ERROR(ReadData(block, bytes));
     }
   }
   return OkStatus();
+}
+
+// False when the rest of it is not here yet.
+bool FrameReader::ReadHeader(std::string_view& bytes) {
+  if (header_read_ == 0 && bytes.size() >= kFrameHeaderSize) {
+    header_ = ReadFrameHeader(Bytes(bytes));
+    bytes.remove_prefix(kFrameHeaderSize);
+    return true;
+  }
+  const size_t count = std::min(kFrameHeaderSize - header_read_, bytes.size());
+  std::memcpy(header_bytes_.data() + header_read_, bytes.data(), count);
+  bytes.remove_prefix(count);
+  header_read_ += count;
+  if (header_read_ < kFrameHeaderSize) return false;
+  header_read_ = 0;
+  header_ = ReadFrameHeader(header_bytes_.data());
+  return true;
 }
 
 Status FrameReader::ReadPreface(std::string_view& bytes) {
@@ -73,7 +92,7 @@ Status FrameReader::StartFrame() {
   return OkStatus();
 }
 
-Status FrameReader::ReadData(Block* block, std::string_view& bytes, Scratch& scratch) {
+Status FrameReader::ReadData(Block* block, std::string_view& bytes) {
   if (state_ == State::kPadLength && !bytes.empty()) {
     padding_ = *Bytes(bytes);
     bytes.remove_prefix(1);
@@ -83,11 +102,7 @@ Status FrameReader::ReadData(Block* block, std::string_view& bytes, Scratch& scr
   }
   if (state_ == State::kData) {
     const size_t count = std::min<size_t>(left_, bytes.size());
-    if (count > 0) {
-      // Small pieces are copied, so that a few waiting bytes never keep a whole read buffer alive.
-      sink_.OnDataBytes(count <= kCopyBelow ? scratch.Copy(Bytes(bytes), count)
-                                            : Slice(block, Bytes(bytes), count));
-    }
+    if (count > 0) sink_.OnDataBytes(Slice(block, Bytes(bytes), count));
     bytes.remove_prefix(count);
     left_ -= static_cast<uint32_t>(count);
     if (left_ > 0) return OkStatus();

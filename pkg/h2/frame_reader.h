@@ -31,15 +31,15 @@ class FrameReader {
   // `preface`: a client's first bytes are expected before the first frame.
   FrameReader(Sink& sink, bool preface) : sink_(sink), in_preface_(preface) {}
 
-  // `bytes` lie in `block`; slices of DATA refer to it, small ones are copied by `scratch`.
-  // InvalidArgument: no HTTP/2.
-  Status Feed(Block* block, std::string_view bytes, Scratch& scratch);
+  // `bytes` lie in `block`; slices of DATA refer to it. InvalidArgument: no HTTP/2.
+  Status Feed(Block* block, std::string_view bytes);
 
  private:
   Status ReadPreface(std::string_view& bytes);
   // The header is complete in header_.
+  bool ReadHeader(std::string_view& bytes);
   Status StartFrame();
-  Status ReadData(Block* block, std::string_view& bytes, Scratch& scratch);
+  Status ReadData(Block* block, std::string_view& bytes);
   Status ReadOther(std::string_view& bytes);
 
   enum class State { kHeader, kPadLength, kData, kPadding, kOther };

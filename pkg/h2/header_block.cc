@@ -50,7 +50,7 @@ std::string_view HeaderBlock::Find(std::string_view name) const {
 }
 
 bool operator==(const HeaderBlock& a, const HeaderBlock& b) {
-  if (a.fields_ == b.fields_) return true;
+  if (a.SameMemory(b)) return true;
   return a.fields_ != nullptr && b.fields_ != nullptr && *a.fields_ == *b.fields_;
 }
 

@@ -40,6 +40,8 @@ class HeaderBlock {
   std::string_view ValueOf(const Field& field) const {
     return {fields_->text.data() + field.name_at + field.name_size, field.value_size};
   }
+  // Copies of one another, without a look at the fields.
+  bool SameMemory(const HeaderBlock& other) const { return fields_ == other.fields_; }
   bool empty() const { return fields_ == nullptr || fields_->fields.empty(); }
 
   friend bool operator==(const HeaderBlock& a, const HeaderBlock& b);

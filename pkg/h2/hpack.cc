@@ -109,6 +109,10 @@ const HeaderBlock* HpackMemory::FindFields(std::string_view block) const {
 }
 
 std::string_view HpackMemory::FindBlock(const HeaderBlock& headers) const {
+  // Mostly it is the very block that the other side's decoder remembered.
+  for (const Entry& entry : entries_) {
+    if (!entry.block.empty() && entry.headers.SameMemory(headers)) return entry.block;
+  }
   for (const Entry& entry : entries_) {
     if (!entry.block.empty() && entry.headers == headers) return entry.block;
   }
@@ -176,17 +180,15 @@ void HpackEncoder::SetTableSize(uint32_t size) {
   memory_ = {};
 }
 
-void HpackEncoder::Encode(const HeaderBlock& headers, std::string& out) {
-  if (const std::string_view known = memory_.FindBlock(headers); !known.empty()) {
-    out.append(known);
-    return;
-  }
-  const size_t before = out.size();
-  if (std::exchange(announce_size_, false)) AppendInteger(max_size_, 5, 0x20, out);
+std::string_view HpackEncoder::Encode(const HeaderBlock& headers) {
+  if (const std::string_view known = memory_.FindBlock(headers); !known.empty()) return known;
+  block_.clear();
+  if (std::exchange(announce_size_, false)) AppendInteger(max_size_, 5, 0x20, block_);
   for (const HeaderBlock::Field& field : headers.fields()) {
-    EncodeField(headers.NameOf(field), headers.ValueOf(field), field.never_index, out);
+    EncodeField(headers.NameOf(field), headers.ValueOf(field), field.never_index, block_);
   }
-  memory_.Note(std::string_view(out).substr(before), headers);
+  memory_.Note(block_, headers);
+  return block_;
 }
 
 void HpackEncoder::EncodeField(std::string_view name, std::string_view value, bool never_index,

@@ -60,8 +60,8 @@ class HpackEncoder {
  public:
   // The peer's SETTINGS_HEADER_TABLE_SIZE.
   void SetTableSize(uint32_t size);
-  // Appends the block to `out`.
-  void Encode(const HeaderBlock& headers, std::string& out);
+  // The block, until the next call.
+  std::string_view Encode(const HeaderBlock& headers);
 
  private:
   struct Entry {
@@ -83,6 +83,7 @@ class HpackEncoder {
   size_t table_size_ = 0;
   size_t max_size_ = 4096;
   bool announce_size_ = false;  // at the start of the next block
+  std::string block_;
   HpackMemory memory_;
 };
 

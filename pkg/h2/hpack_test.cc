@@ -23,8 +23,7 @@ TEST(HpackTest, FieldsKeepTheirOrderAndRepetitions) {
   HpackDecoder decoder;
   const HeaderBlock headers =
       Block({{":path", "/a/b"}, {"x", "1"}, {"y", ""}, {"x", "2"}, {"bin-bin", "\x01\xff"}});
-  std::string block;
-  encoder.Encode(headers, block);
+  const std::string block(encoder.Encode(headers));
   const auto decoded = decoder.Decode(block, kLimit);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(*decoded, headers);
@@ -43,8 +42,7 @@ TEST(HpackTest, RememberedBlocksNeverSurviveAChangeOfTheTable) {
       headers.Add("name-" + std::to_string(random() % 6), std::string(random() % 3, 'v'),
                   random() % 5 == 0);
     }
-    std::string block;
-    encoder.Encode(headers, block);
+    const std::string block(encoder.Encode(headers));
     const auto decoded = decoder.Decode(block, kLimit);
     ASSERT_TRUE(decoded.ok()) << "round " << round << ": " << decoded.status();
     ASSERT_EQ(*decoded, headers) << "round " << round;
@@ -54,12 +52,9 @@ TEST(HpackTest, RememberedBlocksNeverSurviveAChangeOfTheTable) {
 TEST(HpackTest, TooManyFieldsAreRefusedAndTheTableStaysRight) {
   HpackEncoder encoder;
   HpackDecoder decoder;
-  std::string block;
-  encoder.Encode(Block({{"long", std::string(5000, 'x')}, {"kept", "v"}}), block);
+  const std::string block(encoder.Encode(Block({{"long", std::string(5000, 'x')}, {"kept", "v"}})));
   EXPECT_EQ(decoder.Decode(block, 1000).status().code(), StatusCode::kResourceExhausted);
-  block.clear();
-  encoder.Encode(Block({{"kept", "v"}}), block);
-  const auto decoded = decoder.Decode(block, 1000);
+  const auto decoded = decoder.Decode(encoder.Encode(Block({{"kept", "v"}})), 1000);
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(decoded->Find("kept"), "v");
 }
@@ -76,11 +71,8 @@ TEST(HpackTest, ARepeatedRequestIsAFewReferences) {
                                      {":scheme", "http"},
                                      {":path", "/runtime.v1.RuntimeService/Version"},
                                      {"content-type", "application/grpc"}});
-  std::string first;
-  encoder.Encode(request, first);
-  std::string second;
-  encoder.Encode(request, second);
-  EXPECT_EQ(second.size(), 4U);
+  encoder.Encode(request);
+  EXPECT_EQ(encoder.Encode(request).size(), 4U);
 }
 
 TEST(HpackTest, TellsWhichBlocksChangeTheTable) {

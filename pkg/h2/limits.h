@@ -21,6 +21,7 @@ inline constexpr uint32_t kMaxConcurrentStreams = 1024;
 inline constexpr size_t kMaxHeaderBlock = 256 * 1024;
 inline constexpr size_t kHeaderOverhead = 32;  // per field, RFC 9113 section 6.5.2
 inline constexpr size_t kReadBlock = 256 * 1024;
+inline constexpr size_t kScratchBlock = 16 * 1024;
 // A read block is used up to here before a fresh one is taken.
 inline constexpr size_t kReadAtLeast = 64 * 1024;
 // Pieces up to this size are copied instead of referenced.

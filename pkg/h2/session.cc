@@ -5,6 +5,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
+#include <utility>
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -72,7 +74,7 @@ void Session::Read() {
   }
   read_used_ += static_cast<size_t>(count);
   const std::string_view bytes(reinterpret_cast<const char*>(place), static_cast<size_t>(count));
-  if (const Status status = reader_.Feed(read_block_, bytes, scratch_); !status.ok()) {
+  if (const Status status = reader_.Feed(read_block_, bytes); !status.ok()) {
     Abort(ErrorCode::kProtocolError, status);
     return;
   }
@@ -98,21 +100,35 @@ void Session::Flush() {
   UpdateEvents();
 }
 
-void Session::Write() {
+namespace {
+
+// Offers the bytes to the socket in one system call: its result, and how many bytes it was given.
+std::pair<ssize_t, size_t> Offer(int socket, std::span<const Slice> slices) {
+  if (slices.size() == 1) {
+    const Slice& only = slices.front();
+    return {::send(socket, only.data(), only.size(), MSG_NOSIGNAL), only.size()};
+  }
   constexpr size_t kMaxPieces = 64;
+  std::array<iovec, kMaxPieces> pieces;
+  size_t count = 0;
+  size_t offered = 0;
+  for (const Slice& slice : slices) {
+    if (count == kMaxPieces) break;
+    pieces[count++] = {const_cast<uint8_t*>(slice.data()), slice.size()};
+    offered += slice.size();
+  }
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = count;
+  return {::sendmsg(socket, &message, MSG_NOSIGNAL), offered};
+}
+
+}  // namespace
+
+void Session::Write() {
+  last_data_ = nullptr;
   while (!out_.empty() && !write_broken_) {
-    std::array<iovec, kMaxPieces> pieces;
-    size_t count = 0;
-    size_t offered = 0;
-    for (const Slice& slice : out_.slices()) {
-      if (count == kMaxPieces) break;
-      pieces[count++] = {const_cast<uint8_t*>(slice.data()), slice.size()};
-      offered += slice.size();
-    }
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = count;
-    const ssize_t written = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+    const auto [written, offered] = Offer(socket_.get(), out_.slices());
     if (written < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) {
@@ -190,7 +206,7 @@ void Session::StartStream(Stream& stream, const HeaderBlock& headers) {
   stream.id_ = last_id_;
   stream.send_window_ = initial_send_window_;
   stream.receive_window_ = kStreamWindow;
-  by_id_.emplace(stream.id_, &stream);
+  by_id_.Insert(stream);
   SendHeaderBlock(headers, stream.id_, stream.end_sent_);
   if (stream.WantsToSend()) Ready(stream);
 }
@@ -232,11 +248,12 @@ void Session::Unlink(Stream& stream) {
   if (!stream.open_) return;
   --open_streams_;
   if (stream.id_ > 0) {
-    by_id_.erase(stream.id_);
+    by_id_.Erase(stream);
   } else {
     std::erase_if(waiting_, [&](const auto& entry) { return entry.first == &stream; });
   }
   ready_.Remove(stream);
+  if (last_data_ == &stream) last_data_ = nullptr;
   if (data_stream_ == &stream) data_stream_ = nullptr;
   for (auto& [due, code] : due_) {
     if (due == &stream) due = nullptr;

@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <absl/container/flat_hash_map.h>
-
 #include "pkg/base/status.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/h2/frame.h"
@@ -19,6 +17,7 @@
 #include "pkg/h2/limits.h"
 #include "pkg/h2/send_queue.h"
 #include "pkg/h2/stream.h"
+#include "pkg/h2/stream_table.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/unique_fd.h"
 
@@ -78,7 +77,9 @@ class Session : private FrameReader::Sink {
   void Fail(const Status& reason);
   void Abort(ErrorCode code, const Status& reason);
   bool AllDone() const;
-  void MarkDirty() { flushes_.Add(*this); }
+  void MarkDirty() {
+    if (!dirty_) flushes_.Add(*this);
+  }
   void Link(Stream& stream);
   void Unlink(Stream& stream);
   void CloseStream(Stream& stream, uint32_t error_code, bool connection_lost);
@@ -89,11 +90,15 @@ class Session : private FrameReader::Sink {
   void StartWaiting();
 
   // session_send.cc: frames that leave
-  void SendFrame(FrameType type, uint8_t flags, int32_t stream, std::string_view payload);
+  // Where its header lies until it has left.
+  uint8_t* SendFrame(FrameType type, uint8_t flags, int32_t stream, std::string_view payload);
   void SendPreface(Role role);
   void SendHeaderBlock(const HeaderBlock& headers, int32_t stream, bool end);
   void SendReset(int32_t stream, uint32_t code);
   void SendWindowUpdate(int32_t stream, size_t count);
+  bool MaySendNow(const Stream& stream) const;
+  void SendData(Stream& stream, Slice data);
+  void SendEnd(Stream& stream);
   void EncodeData();
   bool EncodeOne(Stream& stream);
   void OnEndSent(Stream& stream);
@@ -130,7 +135,7 @@ class Session : private FrameReader::Sink {
   bool going_away_ = false;
 
   // Streams by id, and in lists so that they learn when the session goes.
-  absl::flat_hash_map<int32_t, Stream*> by_id_;
+  StreamTable by_id_;
   Stream* open_ = nullptr;
   Stream* closed_ = nullptr;  // but not yet destroyed by their handlers
   int open_streams_ = 0;
@@ -160,8 +165,10 @@ class Session : private FrameReader::Sink {
   int64_t initial_send_window_ = kDefaultWindow;
   uint32_t max_frame_size_ = kDefaultMaxFrameSize;
   uint32_t max_streams_ = 0x7fffffff;
-  std::string encoded_;  // reused
   SliceQueue out_;
+  // The last frame in out_, while it is a stream's DATA: where its flags are.
+  const Stream* last_data_ = nullptr;
+  uint8_t* last_flags_ = nullptr;
   Scratch scratch_;
   int watched_ = 0;
   EventLoop::HandlePtr watch_;

@@ -16,8 +16,8 @@ const uint8_t* Bytes(std::string_view text) {
 }  // namespace
 
 Stream* Session::Find(int32_t id) {
-  const auto it = by_id_.find(id);
-  return it == by_id_.end() || it->second->reset_ ? nullptr : it->second;
+  Stream* stream = by_id_.Find(id);
+  return stream == nullptr || stream->reset_ ? nullptr : stream;
 }
 
 // Nobody has opened it yet. Frames on such streams are errors; on closed ones they are late and
@@ -207,7 +207,7 @@ Status Session::OnNewRequest(int32_t id, bool end, HeaderBlock headers) {
   stream->receive_window_ = kStreamWindow;
   stream->headers_received_ = true;
   stream->end_received_ = end;
-  by_id_.emplace(id, stream.get());
+  by_id_.Insert(*stream);
   Link(*stream);
   owner_.OnRequest(std::move(stream), std::move(headers), end);
   return OkStatus();
@@ -247,10 +247,10 @@ Status Session::OnSetting(uint16_t id, uint32_t value) {
       if (value > kMaxWindow) return InvalidArgument("a window of {} bytes", value);
       const int64_t change = int64_t{value} - initial_send_window_;
       initial_send_window_ = value;
-      for (auto& [stream_id, stream] : by_id_) {
-        stream->send_window_ += change;
-        if (stream->WantsToSend()) Ready(*stream);
-      }
+      by_id_.ForEach([&](Stream& stream) {
+        stream.send_window_ += change;
+        if (stream.WantsToSend()) Ready(stream);
+      });
       break;
     }
     case Setting::kMaxFrameSize:

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frames that leave: control frames at once, in the order of the calls; DATA when the session
-// is flushed, in turn between the streams and as far as the peer's windows allow.
+// The frames that leave: control frames at once, in the order of the calls, and DATA too where it
+// is little and nothing is in its way. Other DATA leaves when the session is flushed, in turn
+// between the streams and as far as the peer's windows allow.
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "pkg/h2/session.h"
 
@@ -16,19 +18,23 @@ std::string_view AsText(const uint8_t* bytes, size_t size) {
 
 }  // namespace
 
-void Session::SendFrame(FrameType type, uint8_t flags, int32_t stream, std::string_view payload) {
-  const auto header = WriteFrameHeader({.length = static_cast<uint32_t>(payload.size()),
-                                        .type = type,
-                                        .flags = flags,
-                                        .stream = stream});
-  out_.Append(scratch_.Copy(header.data(), header.size()));
-  out_.Append(scratch_.Copy(reinterpret_cast<const uint8_t*>(payload.data()), payload.size()));
+uint8_t* Session::SendFrame(FrameType type, uint8_t flags, int32_t stream,
+                            std::string_view payload) {
+  uint8_t* place = out_.Extend(kFrameHeaderSize + payload.size(), scratch_);
+  WriteFrameHeader({.length = static_cast<uint32_t>(payload.size()),
+                    .type = type,
+                    .flags = flags,
+                    .stream = stream},
+                   place);
+  if (!payload.empty()) std::memcpy(place + kFrameHeaderSize, payload.data(), payload.size());
+  last_data_ = nullptr;
   MarkDirty();
+  return place;
 }
 
 void Session::SendPreface(Role role) {
   if (role == Role::kClient) {
-    out_.Append(scratch_.Copy(reinterpret_cast<const uint8_t*>(kPreface.data()), kPreface.size()));
+    out_.AppendCopy(kPreface, scratch_);
   }
   const std::pair<Setting, uint32_t> settings[] = {
       {role == Role::kClient ? Setting::kEnablePush : Setting::kMaxConcurrentStreams,
@@ -51,9 +57,7 @@ void Session::SendPreface(Role role) {
 }
 
 void Session::SendHeaderBlock(const HeaderBlock& headers, int32_t stream, bool end) {
-  encoded_.clear();
-  encoder_.Encode(headers, encoded_);
-  std::string_view rest = encoded_;
+  std::string_view rest = encoder_.Encode(headers);
   FrameType type = FrameType::kHeaders;
   auto flags = static_cast<uint8_t>(end ? kFlagEndStream : 0);
   while (rest.size() > max_frame_size_) {
@@ -83,6 +87,48 @@ void Session::Ready(Stream& stream) {
   MarkDirty();
 }
 
+// Whether a little of this stream's can be sent before the next flush.
+bool Session::MaySendNow(const Stream& stream) const {
+  return stream.id_ > 0 && stream.queue_.empty() && ready_.empty() &&
+         out_.size() < kOutputHighWater;
+}
+
+void Session::SendData(Stream& stream, Slice data) {
+  const size_t size = data.size();
+  if (size == 0) return;
+  // Small pieces are copied, so that a few waiting bytes never keep a whole read buffer alive.
+  const bool small = size <= kCopyBelow;
+  const auto count = static_cast<int64_t>(size);
+  if (small && MaySendNow(stream) && count <= send_window_ && count <= stream.send_window_) {
+    last_flags_ = SendFrame(FrameType::kData, 0, stream.id_, data.view()) + kFlagsAt;
+    last_data_ = &stream;
+    send_window_ -= count;
+    stream.send_window_ -= count;
+    if (stream.handler_ != nullptr) stream.handler_->OnSent(stream, size);
+    return;
+  }
+  if (small) {
+    stream.queue_.AppendCopy(data.view(), scratch_);
+  } else {
+    stream.queue_.Append(std::move(data));
+  }
+  Ready(stream);
+}
+
+void Session::SendEnd(Stream& stream) {
+  if (!MaySendNow(stream) || (stream.trailers_.empty() && last_data_ != &stream)) {
+    Ready(stream);
+    return;
+  }
+  stream.end_sent_ = true;
+  if (stream.trailers_.empty()) {
+    *last_flags_ |= kFlagEndStream;
+  } else {
+    SendHeaderBlock(stream.trailers_, stream.id_, true);
+  }
+  OnEndSent(stream);
+}
+
 void Session::EncodeData() {
   while (!ready_.empty() && out_.size() < kOutputHighWater) {
     Stream& stream = ready_.Pop();
@@ -104,23 +150,13 @@ bool Session::EncodeOne(Stream& stream) {
   const bool last = count == queued && stream.ended_;
   const bool ends_here = last && stream.trailers_.empty();
   if (count > 0 || ends_here) {
-    const auto header =
-        WriteFrameHeader({.length = static_cast<uint32_t>(count),
-                          .type = FrameType::kData,
-                          .flags = static_cast<uint8_t>(ends_here ? kFlagEndStream : 0),
-                          .stream = stream.id_});
-    out_.Append(scratch_.Copy(header.data(), header.size()));
-    if (count <= kCopyBelow) {
-      for (size_t left = count; left > 0;) {
-        const Slice& slice = stream.queue_.slices().front();
-        const size_t piece = std::min(left, slice.size());
-        out_.Append(scratch_.Copy(slice.data(), piece));
-        stream.queue_.Drop(piece);
-        left -= piece;
-      }
-    } else {
-      stream.queue_.MoveTo(count, out_);
-    }
+    WriteFrameHeader({.length = static_cast<uint32_t>(count),
+                      .type = FrameType::kData,
+                      .flags = static_cast<uint8_t>(ends_here ? kFlagEndStream : 0),
+                      .stream = stream.id_},
+                     out_.Extend(kFrameHeaderSize, scratch_));
+    stream.queue_.MoveTo(count, out_);
+    last_data_ = nullptr;
     send_window_ -= static_cast<int64_t>(count);
     stream.send_window_ -= static_cast<int64_t>(count);
   }

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "pkg/h2/limits.h"
 
@@ -331,6 +332,34 @@ TEST_F(SessionTest, ManyStreamsAtOnceEachGetTheirOwnAnswer) {
   int i = 0;
   for (const Recorder& call : calls)
     EXPECT_EQ(call.body, std::to_string(i++));
+}
+
+TEST_F(SessionTest, LittleDataAndItsEndAreOneFrame) {
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+  const UniqueFd peer(fds[1]);
+  End sender(loop_, flushes_, fds[0], Session::Role::kClient);
+  Recorder call;
+  call.stream = sender.session->OpenStream(Request("/a/b"), false, call);
+  call.stream->SendData(Slice::Copy("hello "));
+  call.stream->SendData(Slice::Copy("world"));
+  call.stream->SendEnd();
+  std::string sent;
+  RunUntil([&] {
+    char bytes[4096];
+    const ssize_t count = read(peer.get(), bytes, sizeof(bytes));
+    if (count > 0) sent.append(bytes, static_cast<size_t>(count));
+    return sent.ends_with("world");
+  });
+  std::vector<FrameHeader> data;
+  for (std::string_view rest = std::string_view(sent).substr(kPreface.size()); !rest.empty();) {
+    const FrameHeader header = ReadFrameHeader(reinterpret_cast<const uint8_t*>(rest.data()));
+    if (header.type == FrameType::kData) data.push_back(header);
+    rest.remove_prefix(kFrameHeaderSize + header.length);
+  }
+  ASSERT_EQ(data.size(), 2U);
+  EXPECT_FALSE(data[0].Has(kFlagEndStream));
+  EXPECT_TRUE(data[1].Has(kFlagEndStream));
 }
 
 TEST_F(SessionTest, GarbageEndsTheConnectionAndNothingElse) {

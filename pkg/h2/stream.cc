@@ -27,15 +27,14 @@ void Stream::SendHeaders(const HeaderBlock& headers, bool end) {
 
 void Stream::SendData(Slice data) {
   if (!open_ || reset_ || ended_) return;
-  queue_.Append(std::move(data));
-  session_->Ready(*this);
+  session_->SendData(*this, std::move(data));
 }
 
 void Stream::SendEnd(HeaderBlock trailers) {
   if (!open_ || reset_ || ended_) return;
   ended_ = true;
   trailers_ = std::move(trailers);
-  session_->Ready(*this);
+  session_->SendEnd(*this);
 }
 
 void Stream::StopReceiving() {

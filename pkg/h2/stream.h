@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "pkg/base/recycled.h"
 #include "pkg/h2/bytes.h"
 #include "pkg/h2/frame.h"
 #include "pkg/h2/header_block.h"
@@ -41,7 +42,7 @@ class StreamHandler {
   virtual void OnData(Stream& stream, Slice data) = 0;
   // The peer sent its last: with trailers or, when these are empty, with the end of its body.
   virtual void OnEnd(Stream& stream, HeaderBlock trailers) = 0;
-  // `count` body bytes of ours left the stream's queue for the socket.
+  // `count` body bytes of ours left the stream's queue for the socket; also from within SendData.
   virtual void OnSent(Stream& stream, size_t count) = 0;
   // The last call, never from within a call on the stream itself. The stream is over: both sides
   // ended, one of them reset it, or the connection is gone (Stream::connection_lost). The handler
@@ -51,7 +52,7 @@ class StreamHandler {
 
 // One HTTP/2 stream. Belongs to its handler, which may keep it longer than the stream or even the
 // session lives: calls are then without effect. Destroying an open stream cancels it.
-class Stream {
+class Stream : public Recycled<Stream> {
  public:
   ~Stream();
   Stream(const Stream&) = delete;

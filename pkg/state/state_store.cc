@@ -7,6 +7,9 @@ namespace resmgr {
 namespace {
 
 constexpr std::chrono::seconds kLastWords{1};
+// Changes come in bursts, which are written and synced together. A container runs no sooner than
+// this after it was created.
+constexpr std::chrono::milliseconds kGather{20};
 // After a failed write.
 constexpr std::chrono::seconds kPause{1};
 
@@ -69,22 +72,30 @@ void StateStore::Retain(const std::function<bool(const ContainerId&)>& wanted) {
 }
 
 void StateStore::Queue(const ContainerId& id, std::optional<SavedContainer> saved) {
+  bool first = false;
   {
     const std::lock_guard lock(mutex_);
+    first = changes_.empty();
     changes_.insert_or_assign(id.value(), std::move(saved));
   }
-  wake_.notify_one();
+  if (first) wake_.notify_one();
 }
 
 bool StateStore::Flush(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  return written_.wait_for(lock, timeout, [this] { return changes_.empty() && !writing_; });
+  ++flushes_;
+  wake_.notify_one();
+  const bool done =
+      written_.wait_for(lock, timeout, [this] { return changes_.empty() && !writing_; });
+  --flushes_;
+  return done;
 }
 
 void StateStore::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return ending_ || !changes_.empty(); });
+    wake_.wait_for(lock, kGather, [this] { return ending_ || flushes_ > 0; });
     if (ending_) return;
     Changes changes = std::exchange(changes_, {});
     writing_ = true;

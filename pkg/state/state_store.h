@@ -21,9 +21,9 @@
 namespace resmgr {
 
 // The durable state of the brain: what it knows of each container, by the runtime's id. Put and
-// Erase return at once; one thread of the store's own writes, so that no disk ever delays a
-// container. State that cannot be read or written is reported and done without, never fatal: the
-// runtime knows where its containers run.
+// Erase return at once; one thread of the store's own writes, soon and what came together at once,
+// so that no disk ever delays a container. State that cannot be read or written is reported and
+// done without, never fatal: the runtime knows where its containers run.
 //
 // All but the thread's work is for one thread, the loop's.
 class StateStore {
@@ -75,6 +75,7 @@ class StateStore {
   std::condition_variable written_;
   Changes changes_;
   bool writing_ = false;
+  int flushes_ = 0;  // waiting now
   bool ending_ = false;
   std::thread thread_;
 };

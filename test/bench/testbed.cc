@@ -64,10 +64,10 @@ std::vector<std::string> Testbed::Command(size_t index, const std::string& name)
   }
   return {daemon_, "-policy", "static", "-reserved-resources", "CPU=1",
           // What dumping costs is the user's choice, and not a proxy's.
-          "-dump", "off:.*", "-topology", kTopology, "-relay-socket", SocketOf(name),
-          "-runtime-socket", SocketOf("backend"), "-relay-dir", directory_ / (name + "-state"),
-          "-config-socket", SocketOf(name + "-config"), "-admin-socket", SocketOf(name + "-admin"),
-          "-agent-socket", "disabled"};
+          "-topology", kTopology, "-relay-socket", SocketOf(name), "-runtime-socket",
+          SocketOf("backend"), "-relay-dir", directory_ / (name + "-state"), "-config-socket",
+          SocketOf(name + "-config"), "-admin-socket", SocketOf(name + "-admin"), "-agent-socket",
+          "disabled"};
 }
 
 StatusOr<std::unique_ptr<Testbed>> Testbed::Start(const std::string& daemon) {

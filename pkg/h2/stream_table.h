@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <absl/container/flat_hash_map.h>
+
+#include "pkg/h2/stream.h"
+
+namespace resmgr::h2 {
+
+// The open streams of a session by their ids. Those open at the same time mostly have ids close to
+// one another, so that a small table indexed by an id's low bits serves nearly all of them at the
+// cost of one comparison; a hash map has the others.
+class StreamTable {
+ public:
+  // Null when there is none of this id.
+  Stream* Find(int32_t id) const {
+    Stream* stream = near_[Slot(id)];
+    if (stream != nullptr && stream->id() == id) return stream;
+    if (far_.empty()) return nullptr;
+    const auto found = far_.find(id);
+    return found == far_.end() ? nullptr : found->second;
+  }
+
+  // Under its id, which no other stream in here has.
+  void Insert(Stream& stream) {
+    ++size_;
+    Stream*& slot = near_[Slot(stream.id())];
+    if (slot == nullptr) {
+      slot = &stream;
+    } else {
+      far_.emplace(stream.id(), &stream);
+    }
+  }
+
+  // A stream that was inserted.
+  void Erase(const Stream& stream) {
+    --size_;
+    Stream*& slot = near_[Slot(stream.id())];
+    if (slot == &stream) {
+      slot = nullptr;
+    } else {
+      far_.erase(stream.id());
+    }
+  }
+
+  size_t size() const { return size_; }
+
+  // In no particular order; `visit` takes a Stream&.
+  template <typename Visit>
+  void ForEach(const Visit& visit) const {
+    for (Stream* stream : near_) {
+      if (stream != nullptr) visit(*stream);
+    }
+    for (const auto& [id, stream] : far_)
+      visit(*stream);
+  }
+
+ private:
+  static constexpr size_t kSlots = 64;
+  // A peer's ids are all odd.
+  static size_t Slot(int32_t id) { return static_cast<size_t>(id) / 2 % kSlots; }
+
+  std::array<Stream*, kSlots> near_{};
+  absl::flat_hash_map<int32_t, Stream*> far_;
+  size_t size_ = 0;
+};
+
+}  // namespace resmgr::h2
