@@ -151,6 +151,14 @@ class ContainersCommand final : public DaemonCommand {
   }
 };
 
+// "hugepages-2Mi 4194304, example.com/nic 2"
+std::string Amounts(const Reply& object) {
+  std::string text;
+  for (const auto& [name, amount] : object.items())
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, amount.dump());
+  return text;
+}
+
 class ExplainCommand final : public DaemonCommand {
  public:
   std::string_view name() const override { return "explain"; }
@@ -184,7 +192,7 @@ candidates there were and what they lacked.
       if (!text.empty()) text += '\n';
       text += fmt::format("{}/{}/{}\n", Cell(container, "namespace"), Cell(container, "pod"),
                           Cell(container, "name"));
-      text += FormatTable({
+      std::vector<TableRow> rows = {
           {"  id", Cell(container, "id")},
           {"  QoS class, state", Cell(container, "qos") + ", " + Cell(container, "state")},
           {"  asks for",
@@ -197,7 +205,18 @@ candidates there were and what they lacked.
           {"  pool", Cell(container, "pool")},
           {"  because", Cell(container, "reason")},
           {"  in force", container.value("settled", false) ? "yes" : "not yet"},
-      });
+      };
+      const auto add = [&rows, &container](const char* title, const char* key) {
+        const auto found = container.find(key);
+        if (found == container.end() || found->empty()) return;
+        if (found->is_string() && found->get_ref<const std::string&>().empty()) return;
+        rows.push_back({title, found->is_string() ? found->get<std::string>() : Amounts(*found)});
+      };
+      add("  role", "role");
+      add("  and for", "otherResources");
+      add("  overhead of its pod", "podOverhead");
+      add("  its pod as a whole", "podResources");
+      text += FormatTable(rows);
       for (const Reply& hint : container.at("hints")) {
         text += fmt::format("  near {}: CPUs {}, memory nodes {}\n", Cell(hint, "source"),
                             Cell(hint, "cpus"), Cell(hint, "nodes"));

@@ -12,6 +12,7 @@
 
 #include "cmd/cri-resmgr-ctl/cli.h"
 #include "cmd/cri-resmgr-ctl/simulate_command.h"
+#include "pkg/base/parse.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 
@@ -86,6 +87,22 @@ TEST(SampleTest, IsPlacedAsBefore) {
   ExpectGolden({"two-sockets", "synthetic:package:2 numa:1 l3:1 core:10 pu:2"});
   ExpectGolden({"chiplets", "synthetic:package:2 numa:4 l3:2 core:4 pu:2"});
   ExpectGolden({"no-smt", "synthetic:package:1 numa:2 l3:4 core:8 pu:1"});
+}
+
+TEST(SampleTest, IsInTheReadmeAsItIs) {
+  const auto readme = ReadFile(RESMGR_SOURCE_DIR "/README.md", size_t{1} << 20);
+  const auto golden = ReadFile(
+      RESMGR_SOURCE_DIR "/cmd/cri-resmgr-ctl/testdata/simulate-two-sockets.txt", size_t{1} << 20);
+  ASSERT_TRUE(readme.ok() && golden.ok());
+  // All but the first line, which names the machine, up to the summary.
+  std::string expected;
+  const std::string_view lines = std::string_view(*golden).substr(golden->find('\n') + 1);
+  for (const std::string_view line : Split(lines, '\n')) {
+    if (line.empty()) break;
+    const size_t end = line.find_last_not_of(' ') + 1;
+    expected += fmt::format("    {}\n", line.substr(0, end));
+  }
+  EXPECT_THAT(*readme, HasSubstr(expected));
 }
 
 TEST_F(SimulateTest, JsonHasOneLinePerEffect) {
