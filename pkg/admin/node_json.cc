@@ -7,6 +7,7 @@
 #include <string>
 
 #include "pkg/base/parse.h"
+#include "pkg/kube/container_facts.h"
 
 namespace resmgr {
 namespace {
@@ -32,6 +33,19 @@ bool Names(const Pod& pod, const Container& container, std::string_view what) {
          what == fmt::format("{}/{}", pod.namespace_name, pod.name);
 }
 
+// What of it is known, in the units of ContainerJson.
+OrderedJson PodResourcesJson(const LinuxResources& resources) {
+  OrderedJson object = OrderedJson::object();
+  const auto put = [&object](const char* name, const std::optional<int64_t>& value) {
+    if (value.value_or(0) != 0) object[name] = *value;
+  };
+  put("shares", resources.cpu_shares);
+  put("quota", resources.cpu_quota);
+  put("period", resources.cpu_period);
+  put("memoryLimit", resources.memory_limit);
+  return object;
+}
+
 OrderedJson HintsJson(const Container& container) {
   OrderedJson hints = OrderedJson::array();
   for (const LocalityHint& hint : container.hints) {
@@ -48,7 +62,7 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
   const Placement& placement = container.placement;
   const LinuxResources& requested = container.requested;
   const CpuSet cpus = placement.cpus.value_or(CpuSet());
-  return {
+  OrderedJson object = {
       {"id", container.id.value()},
       {"pod", pod.name},
       {"namespace", pod.namespace_name},
@@ -67,6 +81,9 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
       {"policy", policy},
       {"reason", placement.reason},
   };
+  const std::map<std::string, int64_t> others = OtherResources(pod, container);
+  if (!others.empty()) object["otherResources"] = others;
+  return object;
 }
 
 OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy) {
@@ -114,6 +131,10 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
     object["request"] = needs.cpu_request.value;
     object["limit"] = needs.cpu_limit.value;
     object["memoryRequest"] = needs.memory_request.value;
+    object["role"] = ToString(RoleOf(manager.snapshot(), pod, container));
+    object["otherResources"] = OtherResources(pod, container);
+    object["podOverhead"] = PodResourcesJson(pod.overhead);
+    object["podResources"] = PodResourcesJson(pod.resources);
     object["hints"] = HintsJson(container);
     object["settled"] = manager.Settled(container.key);
     object["candidates"] = policy.Explain(container.key);

@@ -23,7 +23,8 @@ using OrderedJson = nlohmann::ordered_json;
 //    "quota","period","memoryLimit","pool","policy","reason"}
 // Sets are kernel lists, "" where nobody restricts the container; shares, quota (microseconds, -1
 // is no limit), period and memory limit (bytes) are what should be in force, 0 where nothing is
-// known.
+// known. A container with huge pages or extended resources also has "otherResources", an object of
+// amounts by their Kubernetes names (pkg/kube/container_facts.h).
 OrderedJson ContainerJson(const Pod& pod, const Container& container, std::string_view policy);
 // All of them, in the order of their creation.
 OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy);
@@ -33,8 +34,10 @@ OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy);
 OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot);
 
 // The containers that `what` names: "[NAMESPACE/]POD[/CONTAINER]", or the beginning of an id. Each
-// as ContainerJson with "request" and "limit" (milli-CPU), "memoryRequest", "hints", "settled" (the
-// runtime has done it) and "candidates" (lines). NotFound when there is none.
+// as ContainerJson with "request" and "limit" (milli-CPU), "memoryRequest", "role" ("regular",
+// "init", "sidecar", "" when not known), "otherResources", "podOverhead" and "podResources"
+// ({"shares","quota","period","memoryLimit"}, what is known), "hints", "settled" (the runtime has
+// done it) and "candidates" (lines). NotFound when there is none.
 StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what);
 
 // {"container","from":{"cpus","mems"},"to":{"cpus","mems","reason"}}

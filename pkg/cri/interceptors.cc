@@ -231,6 +231,26 @@ class RunPodSandboxInterception final : public CountedInterception {
   std::optional<Pod> pod_;
 };
 
+class UpdatePodInterception final : public CountedInterception {
+ public:
+  using CountedInterception::CountedInterception;
+
+  void OnRequest(std::string_view message, Decide decide) override {
+    if (auto decoded = DecodeUpdatePodSandboxResources(message); decoded.ok()) {
+      update_ = *std::move(decoded);
+    }
+    decide({});
+  }
+
+  void OnReply(const GrpcStatus& status, std::string_view) override {
+    if (!status.ok()) return;
+    manager_.PodResourcesChanged(update_.id, update_.overhead, update_.resources);
+  }
+
+ private:
+  UpdatePodMessage update_;
+};
+
 // A kubelet asks when it sees that something changed: this is how we learn of a container that
 // ended by itself, as init containers do.
 class ContainerStatusInterception final : public CountedInterception {
@@ -303,6 +323,7 @@ std::unique_ptr<Interception> ResourceInterceptor::Begin(const Method& method) {
         manager.PodRemoved(PodSandboxId(std::move(id)));
       });
     case Operation::kUpdatePodSandboxResources:
+      return std::make_unique<UpdatePodInterception>(brain_);
     case Operation::kOther:
       return nullptr;
   }

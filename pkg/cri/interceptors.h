@@ -14,7 +14,7 @@ namespace resmgr {
 //
 //   before and after  CreateContainer, StartContainer, UpdateContainerResources
 //   after only        RunPodSandbox, StopPodSandbox, RemovePodSandbox, StopContainer,
-//                     RemoveContainer, ContainerStatus
+//                     RemoveContainer, ContainerStatus, UpdatePodSandboxResources
 //
 // A message that cannot be decoded passes as it came: the runtime says what it thinks of it.
 class ResourceInterceptor final : public Interceptor {

@@ -8,6 +8,7 @@
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/cri/messages.h"
 #include "pkg/cri/wire.h"
+#include "pkg/kube/identity.h"
 
 namespace resmgr {
 
@@ -100,7 +101,32 @@ LinuxResources FromSpec(const Json& info) {
   resources.cpuset_cpus = Text(At(spec, {"cpu", "cpus"}));
   resources.cpuset_mems = Text(At(spec, {"cpu", "mems"}));
   resources.oom_score_adj = Number(At(info, {"runtimeSpec", "process", "oomScoreAdj"}));
+  for (const Json& limit : At(spec, {"hugepageLimits"})) {
+    const auto page_size = Text(At(limit, {"pageSize"}));
+    const auto bytes = Number(At(limit, {"limit"}));
+    if (page_size && bytes) resources.hugepage_limits[*page_size] = static_cast<uint64_t>(*bytes);
+  }
   return resources;
+}
+
+// LinuxContainerResources as both runtimes write it into JSON: the names of the CRI, and nothing
+// for 0.
+LinuxResources FromCriJson(const Json& json) {
+  LinuxResources resources;
+  resources.cpu_period = Number(At(json, {"cpu_period"}));
+  resources.cpu_quota = Number(At(json, {"cpu_quota"}));
+  resources.cpu_shares = Number(At(json, {"cpu_shares"}));
+  resources.memory_limit = Number(At(json, {"memory_limit_in_bytes"}));
+  return resources;
+}
+
+// containerd: in info.config.linux. CRI-O: as text in an annotation of info.runtimeSpec.
+LinuxResources PodResourcesFrom(const Json& info, const char* containerd, const char* crio) {
+  const Json value = At(info, {"config", "linux", containerd});
+  if (value.is_object()) return FromCriJson(value);
+  const auto text = Text(At(info, {"runtimeSpec", "annotations", crio}));
+  if (!text) return {};
+  return FromCriJson(Json::parse(*text, nullptr, /*allow_exceptions=*/false));
 }
 
 std::string EncodeVerboseRequest(const std::string& id) {
@@ -141,6 +167,7 @@ StatusOr<std::vector<RuntimeContainer>> ReadContainerList(std::string_view reply
     container.state = ToState(item.state());
     container.labels = ToStringMap(item.labels());
     container.annotations = ToStringMap(item.annotations());
+    if (container.name.empty()) container.name = ContainerNameOf(container.labels);
     containers.push_back(std::move(container));
   }
   return containers;
@@ -154,6 +181,9 @@ Status AddPodStatus(std::string_view reply, Pod& pod) {
     parent = Text(At(info, {"runtimeSpec", "annotations", "io.kubernetes.cri-o.CgroupParent"}));
   }
   if (parent) pod.cgroup_parent = *std::move(parent);
+  pod.overhead = PodResourcesFrom(info, "overhead", "io.kubernetes.cri-o.PodLinuxOverhead");
+  pod.resources = PodResourcesFrom(info, "resources", "io.kubernetes.cri-o.PodLinuxResources");
+  CompleteIdentity(pod);
   SetQos(pod);
   return OkStatus();
 }

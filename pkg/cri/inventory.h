@@ -19,9 +19,10 @@ StatusOr<std::vector<Pod>> ReadPodList(std::string_view reply);
 // ListContainersResponse, without resources.
 StatusOr<std::vector<RuntimeContainer>> ReadContainerList(std::string_view reply);
 
-// PodSandboxStatusResponse: adds the cgroup parent (and so the QoS class) to the pod. containerd
-// tells it in info.config.linux.cgroup_parent, CRI-O in the annotation
-// io.kubernetes.cri-o.CgroupParent of info.runtimeSpec.
+// PodSandboxStatusResponse: adds the cgroup parent (and so the QoS class) to the pod, and what it
+// has as a whole. containerd tells them in info.config.linux (cgroup_parent, overhead, resources),
+// CRI-O in annotations of info.runtimeSpec (io.kubernetes.cri-o.CgroupParent, .PodLinuxOverhead,
+// .PodLinuxResources).
 Status AddPodStatus(std::string_view reply, Pod& pod);
 // ContainerStatusResponse: adds the resources in force, from ContainerStatus.resources where the
 // runtime fills it and else from the OCI specification in info.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "pkg/cri/wire.h"
+#include "pkg/kube/identity.h"
 #include "pkg/kube/resources_annotation.h"
 
 namespace resmgr {
@@ -128,6 +129,15 @@ bool ReadPodMetadata(std::string_view message, Pod& pod) {
   });
 }
 
+bool ReadSandboxLinux(std::string_view message, Pod& pod) {
+  return ForEachField(message, [&](const WireReader& field) {
+    if (field.field() == 1) pod.cgroup_parent = field.bytes();
+    if (field.field() == 4) return ReadLinuxResources(field.bytes(), pod.overhead);
+    if (field.field() == 5) return ReadLinuxResources(field.bytes(), pod.resources);
+    return true;
+  });
+}
+
 bool ReadSandboxConfig(std::string_view message, Pod& pod) {
   return ForEachField(message, [&](const WireReader& field) {
     switch (field.field()) {
@@ -138,10 +148,7 @@ bool ReadSandboxConfig(std::string_view message, Pod& pod) {
       case 7:
         return ReadMapEntry(field.bytes(), pod.annotations);
       case 8:  // linux
-        return ForEachField(field.bytes(), [&](const WireReader& linux_field) {
-          if (linux_field.field() == 1) pod.cgroup_parent = linux_field.bytes();
-          return true;
-        });
+        return ReadSandboxLinux(field.bytes(), pod);
       default:
         return true;
     }
@@ -178,6 +185,8 @@ StatusOr<CreateMessage> DecodeCreateContainer(std::string_view message) {
     return true;
   });
   if (!ok) return InvalidArgument("the bytes are no CreateContainerRequest");
+  CreateRequest& request = decoded.request;
+  if (request.name.empty()) request.name = ContainerNameOf(request.labels);
   return decoded;
 }
 
@@ -196,6 +205,7 @@ StatusOr<Pod> DecodeSandboxConfig(std::string_view message) {
   if (!ReadSandboxConfig(message, pod)) {
     return InvalidArgument("the bytes are no PodSandboxConfig");
   }
+  CompleteIdentity(pod);
   SetQos(pod);
   return pod;
 }
@@ -212,6 +222,7 @@ StatusOr<RunPodMessage> DecodeRunPodSandbox(std::string_view message) {
     return true;
   });
   if (!ok) return InvalidArgument("the bytes are no RunPodSandboxRequest");
+  CompleteIdentity(decoded.pod);
   SetQos(decoded.pod);
   return decoded;
 }
@@ -225,6 +236,18 @@ StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message)
     return ReadLinuxResources(field.bytes(), decoded.resources);
   });
   if (!ok) return InvalidArgument("the bytes are no UpdateContainerResourcesRequest");
+  return decoded;
+}
+
+StatusOr<UpdatePodMessage> DecodeUpdatePodSandboxResources(std::string_view message) {
+  UpdatePodMessage decoded;
+  const bool ok = ForEachField(message, [&](const WireReader& field) {
+    if (field.field() == 1) decoded.id = PodSandboxId(std::string(field.bytes()));
+    if (field.field() == 2) return ReadLinuxResources(field.bytes(), decoded.overhead);
+    if (field.field() == 3) return ReadLinuxResources(field.bytes(), decoded.resources);
+    return true;
+  });
+  if (!ok) return InvalidArgument("the bytes are no UpdatePodSandboxResourcesRequest");
   return decoded;
 }
 

@@ -38,7 +38,8 @@ struct ContainerPaths {
 };
 StatusOr<ContainerPaths> DecodePaths(std::string_view config);
 
-// A PodSandboxConfig as a pod: QoS class from the cgroup parent, no id.
+// A PodSandboxConfig as a pod: QoS class from the cgroup parent, no id. What its metadata leave out
+// comes from labels (pkg/kube/identity.h).
 StatusOr<Pod> DecodeSandboxConfig(std::string_view message);
 
 // Fills pod.qos, from pod.cgroup_parent or, where that is no pod's, from the webhook's annotation;
@@ -56,6 +57,14 @@ struct UpdateMessage {
   LinuxResources resources;
 };
 StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message);
+
+// UpdatePodSandboxResourcesRequest: what it sets of the pod as a whole.
+struct UpdatePodMessage {
+  PodSandboxId id;
+  LinuxResources overhead;
+  LinuxResources resources;
+};
+StatusOr<UpdatePodMessage> DecodeUpdatePodSandboxResources(std::string_view message);
 
 // Field 1 as a string: the id in the requests StartContainer, StopContainer, RemoveContainer,
 // StopPodSandbox, RemovePodSandbox, and in the replies of RunPodSandbox and CreateContainer.

@@ -74,6 +74,43 @@ TEST(MessagesTest, ReadsWhatADecisionNeeds) {
   EXPECT_EQ(pod->qos, QosClass::kGuaranteed);
 }
 
+TEST(MessagesTest, ReadsWhatAPodHasAsAWhole) {
+  v1::RunPodSandboxRequest request;
+  auto& config = *request.mutable_config();
+  (*config.mutable_labels())["io.kubernetes.pod.name"] = "web";
+  (*config.mutable_labels())["io.kubernetes.pod.namespace"] = "shop";
+  config.mutable_linux()->set_cgroup_parent("/kubepods/burstable/podu-1");
+  config.mutable_linux()->mutable_overhead()->set_cpu_shares(256);
+  config.mutable_linux()->mutable_resources()->set_cpu_quota(150'000);
+  const auto decoded = DecodeRunPodSandbox(request.SerializeAsString());
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  const Pod& pod = decoded->pod;
+  EXPECT_EQ(pod.name, "web") << "from the label, without metadata";
+  EXPECT_EQ(pod.namespace_name, "shop");
+  EXPECT_EQ(pod.uid.value(), "u-1") << "from the cgroup";
+  EXPECT_EQ(pod.overhead.cpu_shares, 256);
+  EXPECT_EQ(pod.overhead.cpu_quota, std::nullopt);
+  EXPECT_EQ(pod.resources.cpu_quota, 150'000);
+
+  v1::UpdatePodSandboxResourcesRequest update;
+  update.set_pod_sandbox_id("sandbox");
+  update.mutable_overhead()->set_memory_limit_in_bytes(4096);
+  update.mutable_resources()->set_cpu_shares(512);
+  const auto changed = DecodeUpdatePodSandboxResources(update.SerializeAsString());
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  EXPECT_EQ(changed->id.value(), "sandbox");
+  EXPECT_EQ(changed->overhead.memory_limit, 4096);
+  EXPECT_EQ(changed->resources.cpu_shares, 512);
+  EXPECT_FALSE(DecodeUpdatePodSandboxResources("\x12\x05zz").ok());
+}
+
+TEST(MessagesTest, ALabelNamesAContainerWithoutMetadata) {
+  v1::CreateContainerRequest request;
+  (*request.mutable_config()->mutable_labels())["io.kubernetes.container.name"] = "app";
+  const std::string bytes = request.SerializeAsString();
+  EXPECT_EQ(DecodeCreateContainer(bytes).value().request.name, "app");
+}
+
 TEST(MessagesTest, AnEmptyRequestIsARequest) {
   const auto decoded = DecodeCreateContainer("");
   ASSERT_TRUE(decoded.ok());

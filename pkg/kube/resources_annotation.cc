@@ -86,10 +86,11 @@ StatusOr<json> ParseDocument(std::string_view text) {
   return document;
 }
 
-// A container of either section, and what to call it in messages.
+// A container of either section, which one, and what to call it in messages.
 struct Found {
   const json* container = nullptr;
   std::string what;
+  AnnotationSection section = AnnotationSection::kNone;
 };
 
 StatusOr<Found> FindContainer(const json& document, std::string_view container_name) {
@@ -100,7 +101,9 @@ StatusOr<Found> FindContainer(const json& document, std::string_view container_n
     const std::string what = fmt::format("{}: {}", kResourcesAnnotation, section);
     RESMGR_ASSIGN_OR_RETURN(const json* container, Member(*containers, container_name, what));
     if (container != nullptr) {
-      return Found{container, fmt::format("{}.{}", what, Printable(container_name))};
+      return Found{container, fmt::format("{}.{}", what, Printable(container_name)),
+                   section == kSections.front() ? AnnotationSection::kInitContainers
+                                                : AnnotationSection::kContainers};
     }
   }
   return Found{};
@@ -149,6 +152,12 @@ StatusOr<std::map<std::string, int64_t>> ParseOtherResources(std::string_view te
     RESMGR_RETURN_IF_ERROR(AddOthers(list, fmt::format("{}.{}", found.what, kind), others));
   }
   return others;
+}
+
+StatusOr<AnnotationSection> FindSection(std::string_view text, std::string_view container_name) {
+  RESMGR_ASSIGN_OR_RETURN(const json document, ParseDocument(text));
+  RESMGR_ASSIGN_OR_RETURN(const Found found, FindContainer(document, container_name));
+  return found.section;
 }
 
 StatusOr<std::optional<QosClass>> QosFromResourcesAnnotation(std::string_view text) {

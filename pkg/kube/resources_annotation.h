@@ -34,6 +34,10 @@ StatusOr<std::optional<Requirements>> ParseResourcesAnnotation(std::string_view 
 StatusOr<std::map<std::string, int64_t>> ParseOtherResources(std::string_view json,
                                                              std::string_view container_name);
 
+// Where the annotation names a container; kNone when it does not.
+enum class AnnotationSection { kNone, kInitContainers, kContainers };
+StatusOr<AnnotationSection> FindSection(std::string_view json, std::string_view container_name);
+
 // The class that Kubernetes gives a pod with these containers: Guaranteed when each has limits of
 // cpu and memory that are its requests, BestEffort when none has any of them, else Burstable.
 // nullopt when no container is named.

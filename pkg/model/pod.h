@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "pkg/base/ids.h"
+#include "pkg/model/resources.h"
 
 namespace resmgr {
 
@@ -26,6 +27,11 @@ struct Pod {
   std::string runtime_handler;
   StringMap labels;
   StringMap annotations;
+  // Of the pod as a whole, as the last request about its sandbox said: what the runtime class costs
+  // besides the containers, and the sum of the containers' own. Policies place containers, so these
+  // are shown (`cri-resmgr-ctl explain`) and decide nothing.
+  LinuxResources overhead{};
+  LinuxResources resources{};
 };
 
 }  // namespace resmgr

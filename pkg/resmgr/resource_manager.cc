@@ -34,6 +34,16 @@ void ResourceManager::PodCreated(Pod pod) {
   impl_->AddPod(std::move(pod));
 }
 
+void ResourceManager::PodResourcesChanged(const PodSandboxId& id, const LinuxResources& overhead,
+                                          const LinuxResources& resources) {
+  const Pod* const known = impl_->snapshot().FindPod(id);
+  if (known == nullptr) return;
+  Pod pod = *known;
+  pod.overhead = Merged(std::move(pod.overhead), overhead);
+  pod.resources = Merged(std::move(pod.resources), resources);
+  impl_->AddPod(std::move(pod));
+}
+
 void ResourceManager::PodStopped(const PodSandboxId& id) {
   impl_->StopPod(id);
 }

@@ -82,6 +82,9 @@ class ResourceManager {
 
   // After the runtime's success.
   void PodCreated(Pod pod);
+  // The sandbox has these values now, in place of those that it had before.
+  void PodResourcesChanged(const PodSandboxId& id, const LinuxResources& overhead,
+                           const LinuxResources& resources);
   void PodStopped(const PodSandboxId& id);
   void PodRemoved(const PodSandboxId& id);
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "pkg/cri/grpc_message.h"
+#include "pkg/cri/inventory.h"
 #include "pkg/cri/messages.h"
 
 // Whatever a client sends in an intercepted call is read without harm, and an appended adjustment
@@ -20,6 +21,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   (void)resmgr::DecodeUpdateContainerResources(bytes);
   (void)resmgr::DecodeRunPodSandbox(bytes);
+  (void)resmgr::DecodeUpdatePodSandboxResources(bytes);
+  resmgr::Pod pod;
+  (void)resmgr::AddPodStatus(bytes, pod);
   (void)resmgr::DecodeId(bytes);
   resmgr::GrpcMessageReader reader(64, [](const resmgr::GrpcMessage&) {});
   reader.Feed(bytes);

@@ -22,6 +22,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const resmgr::QosClass resolved = resmgr::ResolveQos("", annotations);
   if (qos.ok() && qos->has_value() && resolved != **qos) std::abort();
   const auto parsed = resmgr::ParseResourcesAnnotation(json, "web");
+  const auto section = resmgr::FindSection(json, "web");
+  const bool named = section.ok() && *section != resmgr::AnnotationSection::kNone;
+  if (parsed.ok() && parsed->has_value() && !named) std::abort();
   if (!parsed.ok() || !parsed->has_value()) return 0;
   const resmgr::Requirements& needs = **parsed;
   if (needs.cpu_request.value < 0 || needs.cpu_limit.value < 0 || needs.memory_request.value < 0 ||

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/node_json.h"
+
+#include <memory>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+class NodeJsonTest : public testing::Test {
+ protected:
+  OrderedJson Explain(std::string_view what) {
+    StatusOr<OrderedJson> list = ExplainJson(node_.manager(), what);
+    EXPECT_TRUE(list.ok()) << list.status();
+    return list.ok() ? *std::move(list) : OrderedJson();
+  }
+
+  test::TestNode node_{test::S1Ht(), [](const Machine& machine) {
+                         return std::make_unique<test::FirstFitPolicy>(machine);
+                       }};
+};
+
+TEST_F(NodeJsonTest, TellsOfContainersWhatTheContractNames) {
+  node_.Run("web", QosClass::kGuaranteed, 2000);
+  const OrderedJson list = ContainersJson(node_.manager().snapshot(), "first-fit");
+  ASSERT_EQ(list.size(), 1U);
+  std::vector<std::string> names;
+  for (const auto& [name, value] : list[0].items())
+    names.push_back(name);
+  EXPECT_THAT(names, testing::ElementsAre("id", "pod", "namespace", "name", "qos", "state", "cpus",
+                                          "mems", "exclusive", "shared", "shares", "quota",
+                                          "period", "memoryLimit", "pool", "policy", "reason"));
+  EXPECT_EQ(list[0]["qos"], "Guaranteed");
+  EXPECT_EQ(list[0]["policy"], "first-fit");
+}
+
+TEST_F(NodeJsonTest, ExplainsWhatElseAContainerHas) {
+  Pod pod;
+  pod.id = PodSandboxId("s-1");
+  pod.name = "db";
+  pod.namespace_name = "shop";
+  pod.qos = QosClass::kBurstable;
+  pod.overhead.cpu_shares = 256;
+  pod.annotations["intel.com/resources"] =
+      R"({"initContainers":{"proxy":{"requests":{"cpu":"1"}}},
+          "containers":{"db":{"limits":{"cpu":"1","example.com/nic":2}}}})";
+  node_.manager().PodCreated(pod);
+  for (const char* const name : {"proxy", "db", "debugger"}) {
+    CreateRequest request = test::TestNode::Request(pod.id, name, 1000);
+    request.resources.hugepage_limits = {{"2MB", 4096}};
+    ASSERT_TRUE(node_.Create(request).ok());
+  }
+  LinuxResources overhead;
+  overhead.memory_limit = 1 << 20;
+  LinuxResources resources;
+  resources.cpu_quota = 50'000;
+  node_.manager().PodResourcesChanged(pod.id, overhead, resources);
+  node_.manager().PodResourcesChanged(PodSandboxId("unknown"), overhead, resources);
+
+  const OrderedJson db = Explain("shop/db/db").at(0);
+  EXPECT_EQ(db["role"], "regular");
+  EXPECT_EQ(db["otherResources"], OrderedJson({{"example.com/nic", 2}}));
+  EXPECT_EQ(db["podOverhead"], OrderedJson({{"shares", 256}, {"memoryLimit", 1 << 20}}))
+      << "what an update leaves out stays";
+  EXPECT_EQ(db["podResources"], OrderedJson({{"quota", 50'000}}));
+  EXPECT_EQ(Explain("shop/db/proxy").at(0)["role"], "sidecar");
+  const OrderedJson debugger = Explain("shop/db/debugger").at(0);
+  EXPECT_EQ(debugger["role"], "");
+  EXPECT_EQ(debugger["otherResources"], OrderedJson({{"hugepages-2Mi", 4096}}));
+}
+
+}  // namespace
+}  // namespace resmgr

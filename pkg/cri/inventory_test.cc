@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/inventory.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/api/runtime_v1.pb.h"
+
+namespace resmgr {
+namespace {
+
+namespace v1 = ::runtime::v1;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+Pod PodFrom(std::string_view info) {
+  v1::PodSandboxStatusResponse response;
+  (*response.mutable_info())["info"] = std::string(info);
+  Pod pod;
+  const Status status = AddPodStatus(response.SerializeAsString(), pod);
+  EXPECT_TRUE(status.ok()) << status;
+  return pod;
+}
+
+TEST(InventoryTest, ContainerdTellsWhatAPodHasAsAWhole) {
+  const Pod pod = PodFrom(R"({"config":{"linux":{"cgroup_parent":"/kubepods/burstable/podu-1",
+      "overhead":{"cpu_shares":256,"memory_limit_in_bytes":125829120},
+      "resources":{"cpu_period":100000,"cpu_quota":250000,"cpu_shares":1536}}}})");
+  EXPECT_EQ(pod.qos, QosClass::kBurstable);
+  EXPECT_EQ(pod.uid.value(), "u-1") << "of which nothing else was told";
+  EXPECT_EQ(pod.overhead.cpu_shares, 256);
+  EXPECT_EQ(pod.overhead.memory_limit, 125829120);
+  EXPECT_EQ(pod.overhead.cpu_quota, std::nullopt);
+  EXPECT_EQ(pod.resources.cpu_quota, 250000);
+}
+
+TEST(InventoryTest, CrioTellsItInAnnotations) {
+  const Pod pod = PodFrom(R"({"runtimeSpec":{"annotations":{
+      "io.kubernetes.cri-o.CgroupParent":"kubepods-podu_1.slice",
+      "io.kubernetes.cri-o.PodLinuxOverhead":"{\"cpu_shares\":128}",
+      "io.kubernetes.cri-o.PodLinuxResources":"no JSON"}}})");
+  EXPECT_EQ(pod.qos, QosClass::kGuaranteed);
+  EXPECT_EQ(pod.overhead.cpu_shares, 128);
+  EXPECT_EQ(pod.resources, LinuxResources());
+}
+
+TEST(InventoryTest, TheSpecificationTellsResourcesOfOlderRuntimes) {
+  v1::ContainerStatusResponse response;
+  (*response.mutable_info())["info"] = R"({"runtimeSpec":{"process":{"oomScoreAdj":-997},
+      "linux":{"resources":{"cpu":{"shares":2048,"cpus":"0-1"},"memory":{"limit":4096},
+      "hugepageLimits":[{"pageSize":"2MB","limit":2097152},{"pageSize":"1GB"},7]}}}})";
+  RuntimeContainer container;
+  ASSERT_TRUE(AddContainerStatus(response.SerializeAsString(), container).ok());
+  EXPECT_EQ(container.resources.cpu_shares, 2048);
+  EXPECT_EQ(container.resources.memory_limit, 4096);
+  EXPECT_EQ(container.resources.oom_score_adj, -997);
+  EXPECT_THAT(container.resources.hugepage_limits, UnorderedElementsAre(Pair("2MB", 2097152)));
+}
+
+TEST(InventoryTest, LabelsNameContainersWithoutMetadata) {
+  v1::ListContainersResponse list;
+  (*list.add_containers()->mutable_labels())["io.kubernetes.container.name"] = "web";
+  const auto containers = ReadContainerList(list.SerializeAsString());
+  ASSERT_TRUE(containers.ok());
+  ASSERT_EQ(containers->size(), 1U);
+  EXPECT_EQ(containers->front().name, "web");
+}
+
+}  // namespace
+}  // namespace resmgr
