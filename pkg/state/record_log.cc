@@ -17,6 +17,8 @@ constexpr uint8_t kPut = 1;
 constexpr uint8_t kErase = 2;
 // An entry: CRC-32 of what follows it, kind, size of the name, size of the value; name; value.
 constexpr size_t kEntryHeader = 4 + 1 + 4 + 4;
+// What waits for Sync is bounded.
+constexpr size_t kWriteAbove = size_t{1} << 20;
 constexpr size_t kRewriteAbove = size_t{64} << 10;
 
 constexpr std::string_view kState = "state";
@@ -148,6 +150,7 @@ RecordLog::Verdict RecordLog::Read(const std::string& path, Found& found) {
 
 Status RecordLog::Rewrite(const Records& live) {
   file_.reset();
+  pending_.clear();
   RESMGR_RETURN_IF_ERROR(files_.MakeDirectory(directory_));
   RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<FileSystem::File> file, files_.Create(PathOf(kNew)));
   std::string text = FileHeader(label_);
@@ -180,18 +183,21 @@ Status RecordLog::Erase(std::string_view name) {
 
 Status RecordLog::Append(uint8_t kind, std::string_view name, std::string_view value) {
   if (file_ == nullptr) return FailedPrecondition("the state file is not open");
-  const std::string entry = Entry(kind, name, value);
-  Status appended = file_->Append(entry);
-  if (appended.ok()) {
-    size_ += entry.size();
-  } else {
-    file_.reset();
-  }
-  return appended;
+  pending_ += Entry(kind, name, value);
+  return pending_.size() < kWriteAbove ? OkStatus() : Write();
+}
+
+Status RecordLog::Write() {
+  Status written = file_->Append(pending_);
+  size_ += pending_.size();
+  pending_.clear();
+  if (!written.ok()) file_.reset();
+  return written;
 }
 
 Status RecordLog::Sync() {
   if (file_ == nullptr) return FailedPrecondition("the state file is not open");
+  if (!pending_.empty()) RESMGR_RETURN_IF_ERROR(Write());
   Status synced = file_->Sync();
   // What did reach the disk after a failed sync, nobody knows.
   if (!synced.ok()) file_.reset();
@@ -199,7 +205,8 @@ Status RecordLog::Sync() {
 }
 
 bool RecordLog::WantsRewrite(size_t live_bytes) const {
-  return size_ > kRewriteAbove && size_ > 4 * live_bytes;
+  const size_t size = size_ + pending_.size();
+  return size > kRewriteAbove && size > 4 * live_bytes;
 }
 
 Status RecordLog::Reset(FileSystem& files, const std::string& directory) {

@@ -54,8 +54,8 @@ class RecordLog {
   Status Rewrite(const Records& live);
   bool writable() const { return file_ != nullptr; }
 
-  // Changes, to be made durable by Sync. After an error the file's end is unknown: nothing more is
-  // taken until Rewrite.
+  // Changes, to be written and made durable by Sync. After an error the file's end is unknown:
+  // nothing more is taken until Rewrite.
   Status Put(std::string_view name, std::string_view value);
   Status Erase(std::string_view name);
   Status Sync();
@@ -71,6 +71,7 @@ class RecordLog {
 
   Verdict Read(const std::string& name, Found& found);
   Status Append(uint8_t kind, std::string_view name, std::string_view value);
+  Status Write();
   std::string PathOf(std::string_view name) const;
 
   FileSystem& files_;
@@ -78,6 +79,7 @@ class RecordLog {
   const std::string label_;
   bool keep_previous_ = true;  // `state` is worth keeping when it is replaced
   std::unique_ptr<FileSystem::File> file_;
+  std::string pending_;  // entries that the file does not have yet
   size_t size_ = 0;
 };
 

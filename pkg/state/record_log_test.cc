@@ -112,7 +112,8 @@ TEST_F(RecordLogTest, TakesNothingAfterAFailedWriteUntilItIsRewritten) {
   RecordLog log(files_, std::string(kDir), "machine");
   ASSERT_TRUE(log.Rewrite({}).ok());
   files_.fail = [] { return ResourceExhausted("no space"); };
-  EXPECT_EQ(log.Put("a", "1").code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(log.Put("a", "1").ok());
+  EXPECT_EQ(log.Sync().code(), StatusCode::kResourceExhausted);
   files_.fail = nullptr;
   EXPECT_FALSE(log.writable());
   EXPECT_EQ(log.Put("b", "2").code(), StatusCode::kFailedPrecondition);

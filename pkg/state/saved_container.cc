@@ -1,101 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/state/saved_container.h"
 
-#include <optional>
-
-#include <nlohmann/json.hpp>
+#include "pkg/api/state.pb.h"
 
 namespace resmgr {
 namespace {
 
-using Json = nlohmann::json;
-
-template <typename T>
-void Put(Json& object, const char* key, const std::optional<T>& value) {
-  if (value) object[key] = *value;
-}
-
-template <typename T>
-void Get(const Json& object, const char* key, std::optional<T>& value) {
-  const auto found = object.find(key);
-  if (found != object.end()) value = found->get<T>();
-}
-
-template <typename Set>
-Status GetSet(const Json& object, const char* key, Set& set) {
-  const auto found = object.find(key);
-  if (found == object.end()) return OkStatus();
-  RESMGR_ASSIGN_OR_RETURN(set, Set::Parse(found->get<std::string>()));
-  return OkStatus();
-}
-
-Json Encode(const LinuxResources& resources) {
-  Json object = Json::object();
-  Put(object, "period", resources.cpu_period);
-  Put(object, "quota", resources.cpu_quota);
-  Put(object, "shares", resources.cpu_shares);
-  Put(object, "memoryLimit", resources.memory_limit);
-  Put(object, "oomScoreAdj", resources.oom_score_adj);
-  Put(object, "cpus", resources.cpuset_cpus);
-  Put(object, "mems", resources.cpuset_mems);
-  for (const auto& [size, limit] : resources.hugepage_limits)
-    object["hugepages"][size] = limit;
-  return object;
-}
-
-LinuxResources DecodeResources(const Json& object) {
-  LinuxResources resources;
-  Get(object, "period", resources.cpu_period);
-  Get(object, "quota", resources.cpu_quota);
-  Get(object, "shares", resources.cpu_shares);
-  Get(object, "memoryLimit", resources.memory_limit);
-  Get(object, "oomScoreAdj", resources.oom_score_adj);
-  Get(object, "cpus", resources.cpuset_cpus);
-  Get(object, "mems", resources.cpuset_mems);
-  const auto pages = object.find("hugepages");
-  if (pages != object.end()) {
-    for (const auto& [size, limit] : pages->items())
-      resources.hugepage_limits[size] = limit.get<uint64_t>();
+void Encode(const LinuxResources& resources, state::Resources& out) {
+  if (resources.cpu_period) out.set_cpu_period(*resources.cpu_period);
+  if (resources.cpu_quota) out.set_cpu_quota(*resources.cpu_quota);
+  if (resources.cpu_shares) out.set_cpu_shares(*resources.cpu_shares);
+  if (resources.memory_limit) out.set_memory_limit(*resources.memory_limit);
+  if (resources.oom_score_adj) out.set_oom_score_adj(*resources.oom_score_adj);
+  if (resources.cpuset_cpus) out.set_cpuset_cpus(*resources.cpuset_cpus);
+  if (resources.cpuset_mems) out.set_cpuset_mems(*resources.cpuset_mems);
+  for (const auto& [size, limit] : resources.hugepage_limits) {
+    state::HugepageLimit& entry = *out.add_hugepage_limits();
+    entry.set_page_size(size);
+    entry.set_limit(limit);
   }
+}
+
+LinuxResources Decode(const state::Resources& in) {
+  LinuxResources resources;
+  if (in.has_cpu_period()) resources.cpu_period = in.cpu_period();
+  if (in.has_cpu_quota()) resources.cpu_quota = in.cpu_quota();
+  if (in.has_cpu_shares()) resources.cpu_shares = in.cpu_shares();
+  if (in.has_memory_limit()) resources.memory_limit = in.memory_limit();
+  if (in.has_oom_score_adj()) resources.oom_score_adj = in.oom_score_adj();
+  if (in.has_cpuset_cpus()) resources.cpuset_cpus = in.cpuset_cpus();
+  if (in.has_cpuset_mems()) resources.cpuset_mems = in.cpuset_mems();
+  for (const state::HugepageLimit& entry : in.hugepage_limits())
+    resources.hugepage_limits[entry.page_size()] = entry.limit();
   return resources;
 }
 
-Json Encode(const std::vector<LocalityHint>& hints) {
-  Json list = Json::array();
-  for (const LocalityHint& hint : hints) {
-    list.push_back({{"source", hint.source},
-                    {"cpus", hint.cpus.ToString()},
-                    {"nodes", hint.nodes.ToString()}});
-  }
-  return list;
+void Encode(const Requirements& requirements, state::Requirements& out) {
+  out.set_cpu_request(requirements.cpu_request.value);
+  out.set_cpu_limit(requirements.cpu_limit.value);
+  out.set_memory_request(requirements.memory_request.value);
+  out.set_memory_limit(requirements.memory_limit.value);
 }
 
-StatusOr<SavedContainer> Decode(const Json& object) {
-  if (!object.at("requested").is_object() || !object.at("needs").is_object()) {
-    return InvalidArgument("not a saved container: members have the wrong type");
-  }
-  SavedContainer saved;
-  RESMGR_RETURN_IF_ERROR(GetSet(object, "exclusive", saved.exclusive));
-  Get(object, "shares", saved.cpu_shares);
-  Get(object, "quota", saved.cpu_quota);
-  Get(object, "period", saved.cpu_period);
-  saved.pool = object.value("pool", "");
-  saved.reason = object.value("reason", "");
-  saved.requested = DecodeResources(object.at("requested"));
-  const Json& needs = object.at("needs");
-  saved.requirements.cpu_request = MilliCpu{needs.value("cpuRequest", int64_t{0})};
-  saved.requirements.cpu_limit = MilliCpu{needs.value("cpuLimit", int64_t{0})};
-  saved.requirements.memory_request = Bytes{needs.value("memoryRequest", int64_t{0})};
-  saved.requirements.memory_limit = Bytes{needs.value("memoryLimit", int64_t{0})};
-  const auto hints = object.find("hints");
-  if (hints == object.end()) return saved;
-  for (const Json& item : *hints) {
-    LocalityHint& hint = saved.hints.emplace_back();
-    hint.source = item.value("source", "");
-    RESMGR_RETURN_IF_ERROR(GetSet(item, "cpus", hint.cpus));
-    RESMGR_RETURN_IF_ERROR(GetSet(item, "nodes", hint.nodes));
-  }
-  return saved;
+Requirements Decode(const state::Requirements& in) {
+  return {.cpu_request = MilliCpu{in.cpu_request()},
+          .cpu_limit = MilliCpu{in.cpu_limit()},
+          .memory_request = Bytes{in.memory_request()},
+          .memory_limit = Bytes{in.memory_limit()}};
 }
 
 }  // namespace
@@ -125,28 +76,46 @@ bool Matches(const SavedContainer& saved, const Container& container) {
 }
 
 std::string EncodeSaved(const SavedContainer& saved) {
-  Json object = {{"exclusive", saved.exclusive.ToString()},
-                 {"pool", saved.pool},
-                 {"reason", saved.reason},
-                 {"requested", Encode(saved.requested)}};
-  Put(object, "shares", saved.cpu_shares);
-  Put(object, "quota", saved.cpu_quota);
-  Put(object, "period", saved.cpu_period);
-  object["needs"] = {{"cpuRequest", saved.requirements.cpu_request.value},
-                     {"cpuLimit", saved.requirements.cpu_limit.value},
-                     {"memoryRequest", saved.requirements.memory_request.value},
-                     {"memoryLimit", saved.requirements.memory_limit.value}};
-  if (!saved.hints.empty()) object["hints"] = Encode(saved.hints);
-  // Names come from outside: what is no UTF-8 must not stop the saving.
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  state::Container out;
+  Encode(saved.requested, *out.mutable_requested());
+  Encode(saved.requirements, *out.mutable_requirements());
+  out.set_exclusive(saved.exclusive.ToString());
+  if (saved.cpu_shares) out.set_cpu_shares(*saved.cpu_shares);
+  if (saved.cpu_quota) out.set_cpu_quota(*saved.cpu_quota);
+  if (saved.cpu_period) out.set_cpu_period(*saved.cpu_period);
+  out.set_pool(saved.pool);
+  out.set_reason(saved.reason);
+  for (const LocalityHint& hint : saved.hints) {
+    state::LocalityHint& entry = *out.add_hints();
+    entry.set_source(hint.source);
+    entry.set_cpus(hint.cpus.ToString());
+    entry.set_nodes(hint.nodes.ToString());
+  }
+  return out.SerializeAsString();
 }
 
-StatusOr<SavedContainer> DecodeSaved(std::string_view text) {
-  try {
-    return Decode(Json::parse(text));
-  } catch (const Json::exception& error) {
-    return InvalidArgument("not a saved container: {}", error.what());
+StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
+  state::Container in;
+  if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || !in.has_requested() ||
+      !in.has_requirements()) {
+    return InvalidArgument("not a saved container");
   }
+  SavedContainer saved;
+  saved.requested = Decode(in.requested());
+  saved.requirements = Decode(in.requirements());
+  RESMGR_ASSIGN_OR_RETURN(saved.exclusive, CpuSet::Parse(in.exclusive()));
+  if (in.has_cpu_shares()) saved.cpu_shares = in.cpu_shares();
+  if (in.has_cpu_quota()) saved.cpu_quota = in.cpu_quota();
+  if (in.has_cpu_period()) saved.cpu_period = in.cpu_period();
+  saved.pool = in.pool();
+  saved.reason = in.reason();
+  for (const state::LocalityHint& entry : in.hints()) {
+    LocalityHint& hint = saved.hints.emplace_back();
+    hint.source = entry.source();
+    RESMGR_ASSIGN_OR_RETURN(hint.cpus, CpuSet::Parse(entry.cpus()));
+    RESMGR_ASSIGN_OR_RETURN(hint.nodes, NodeSet::Parse(entry.nodes()));
+  }
+  return saved;
 }
 
 }  // namespace resmgr

@@ -32,9 +32,9 @@ SavedContainer ToSaved(const Container& container);
 // ToSaved would give the same.
 bool Matches(const SavedContainer& saved, const Container& container);
 
-// JSON; unknown members are ignored, so that an older version can read a newer one's.
+// A protobuf message (pkg/api/state.proto): what a newer version adds, an older one ignores.
 std::string EncodeSaved(const SavedContainer& saved);
 // InvalidArgument when it is not one.
-StatusOr<SavedContainer> DecodeSaved(std::string_view text);
+StatusOr<SavedContainer> DecodeSaved(std::string_view bytes);
 
 }  // namespace resmgr

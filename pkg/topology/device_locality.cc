@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxFile = 64 * 1024;
+constexpr size_t kMaxFile = size_t{64} * 1024;
 constexpr int kMaxLevels = 32;  // of directories above a device
 constexpr int kMaxParts = 64;   // of one device
 constexpr int kMaxNesting = 4;  // of devices made of devices

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "pkg/state/file_system.h"
+
+namespace resmgr::test {
+
+// Files as a process leaves them that is killed between two changes, or in the middle of one: from
+// a given change on nothing happens to them any more, though every call succeeds. Calls may come
+// from one thread while another one stops and resumes.
+class StoppingFileSystem : public FileSystem {
+ public:
+  // `files` must outlive this.
+  explicit StoppingFileSystem(FileSystem& files) : files_(files) {}
+
+  // So many changes from now on are made. Of the one after them, when it is an append, half is.
+  void StopAfter(int changes);
+  void Resume() { stopping_ = false; }
+  // They stopped, or will.
+  bool stopping() const { return stopping_; }
+
+  StatusOr<std::string> Read(const std::string& path, size_t limit) override {
+    return files_.Read(path, limit);
+  }
+  StatusOr<std::unique_ptr<File>> Create(const std::string& path) override;
+  Status Rename(const std::string& from, const std::string& to) override;
+  Status Remove(const std::string& path) override;
+  Status SyncDirectory(const std::string& directory) override;
+  Status MakeDirectory(const std::string& directory) override;
+
+ private:
+  class OpenFile;
+  enum class Fate { kMade, kCut, kLost };
+
+  Fate NextChange();
+
+  FileSystem& files_;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<int> left_ = 0;  // below 0: the one that was cut is over
+};
+
+}  // namespace resmgr::test
