@@ -113,14 +113,25 @@ class Adopter {
     container.state = StateOf(reported);
     container.labels = reported.labels;
     container.annotations = reported.annotations;
-    const SavedContainer* const saved = keeper_.Find(reported.id);
-    if (saved != nullptr) {
-      container.requested = saved->requested;
-      container.requirements = saved->requirements;
-      container.hints = saved->hints;
+    const SavedContainer* saved = keeper_.Find(reported.id);
+    const Requirements in_force = ReportedNeeds(pod->pod, reported, memory_capacity_);
+    if (saved == nullptr) {
+      container.requirements = in_force;
+      container.requested = ReportedRequest(reported, in_force);
     } else {
-      container.requested = reported.resources;
-      container.requirements = ReportedNeeds(pod->pod, reported, memory_capacity_);
+      container.requirements = saved->requirements;
+      container.requested = saved->requested;
+      container.hints = saved->hints;
+    }
+    // An update that reached the runtime before it reached the disk.
+    if (saved != nullptr && !TellsCpuInForce(*saved, reported.resources)) {
+      container.requirements.cpu_request = in_force.cpu_request;
+      container.requirements.cpu_limit = in_force.cpu_limit;
+      const LinuxResources requested = ReportedRequest(reported, in_force);
+      container.requested.cpu_shares = requested.cpu_shares;
+      container.requested.cpu_quota = requested.cpu_quota;
+      container.requested.cpu_period = requested.cpu_period;
+      saved = nullptr;
     }
     const Effect effect = ReportedEffect(reported.resources);
     const bool exited = container.state == ContainerState::kExited;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -30,7 +31,9 @@ struct PendingUpdate {
   uint64_t ticket = 0;
   LinuxResources changes;
   Effect sent;
-  Placement before;  // the container's placement when it came
+  // What was decided when it came.
+  Requirements needs;
+  Placement placement;
 };
 
 struct ContainerRecord {
@@ -48,6 +51,8 @@ struct ContainerRecord {
   // What is requested and needed without the updates that are under way.
   LinuxResources confirmed;
   Requirements confirmed_needs;
+  // The placement that was decided for those while updates are under way, where it is known.
+  std::optional<Placement> confirmed_placement;
   std::vector<PendingUpdate> updates;
   uint64_t touched = 0;  // the store's clock at the last event about this container
 

@@ -1,9 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/resmgr/needs.h"
 
+#include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/kube/requirements.h"
 
 namespace resmgr {
+namespace {
+
+constexpr int64_t kMilliPerCpu = 1000;
+
+// The conversion of Kubernetes and runc to cgroup v2 (KEP 2254) and back.
+int64_t ByWayOfWeight(int64_t shares) {
+  constexpr int64_t kWeights = 10'000 - 1;
+  constexpr int64_t kAllShares = kMaxShares - kMinShares;
+  const int64_t weight = 1 + (shares - kMinShares) * kWeights / kAllShares;
+  return kMinShares + (weight - 1) * kAllShares / kWeights;
+}
+
+}  // namespace
 
 Bytes MemoryCapacity(const Machine& machine) {
   Bytes memory;
@@ -19,14 +33,38 @@ Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported,
                            .requirements;
   if (!reported.resources.cpu_shares) return needs;
   const Requirements now = EstimateRequirements(reported.resources, pod.qos, memory_capacity);
-  needs.cpu_request = now.cpu_request;
-  needs.cpu_limit = now.cpu_limit;
+  // Shares are too coarse to contradict what they come from.
+  const bool as_told = SharesFromMilliCpu(needs.cpu_request) == *reported.resources.cpu_shares;
+  if (!as_told) needs.cpu_request = now.cpu_request;
+  if (!as_told || pod.qos != QosClass::kGuaranteed) needs.cpu_limit = now.cpu_limit;
+  if (pod.qos != QosClass::kGuaranteed) return needs;
+  const MilliCpu quota =
+      MilliCpuFromQuota(reported.resources.cpu_quota.value_or(0),
+                        reported.resources.cpu_period.value_or(kDefaultCpuPeriod));
+  // What rounding makes of small requests is no such case.
+  if (quota.value - needs.cpu_request.value >= kMilliPerCpu) {
+    needs.cpu_request = needs.cpu_limit = quota;
+  }
   return needs;
 }
 
-Requirements NeedsAfter(const Container& container, const LinuxResources& changes,
+LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requirements& needs) {
+  LinuxResources requested = reported.resources;
+  if (requested.cpu_shares && MilliCpuFromShares(*requested.cpu_shares) < needs.cpu_request) {
+    requested.cpu_shares = SharesFromMilliCpu(needs.cpu_request);
+  }
+  return requested;
+}
+
+bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force) {
+  const std::optional<int64_t>& shares =
+      saved.cpu_shares ? saved.cpu_shares : saved.requested.cpu_shares;
+  if (!shares || !in_force.cpu_shares) return true;
+  return *in_force.cpu_shares == *shares || *in_force.cpu_shares == ByWayOfWeight(*shares);
+}
+
+Requirements NeedsAfter(Requirements needs, const LinuxResources& changes,
                         const LinuxResources& merged, QosClass qos, Bytes memory_capacity) {
-  Requirements needs = container.requirements;
   const Requirements now = EstimateRequirements(merged, qos, memory_capacity);
   if (changes.cpu_shares || changes.cpu_quota || changes.cpu_period) {
     needs.cpu_request = now.cpu_request;

@@ -5,6 +5,7 @@
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
 #include "pkg/resmgr/runtime_client.h"
+#include "pkg/state/saved_container.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
@@ -13,12 +14,21 @@ namespace resmgr {
 Bytes MemoryCapacity(const Machine& machine);
 
 // What a container needs that the runtime reports, by an annotation or by what is in force. CPU as
-// in force where it is reported: after a resize that is newer than the annotation.
+// in force where it is reported: after a resize that is newer than the annotation. In a Guaranteed
+// pod the quota tells the request, too, and counts where the shares are a policy's, for what a
+// container has beside CPUs of its own.
 Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported, Bytes memory_capacity);
+// What a container that needs this had requested, of which the runtime reports what is in force.
+LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requirements& needs);
 
-// What a container needs once `changes` came to what it requested, which gives `merged`. Only what
-// the update touches is estimated anew: the rest may come from an annotation that knows better.
-Requirements NeedsAfter(const Container& container, const LinuxResources& changes,
+// Whether the shares in force, where they are reported, are those that the container had when it
+// was saved. Runtimes may report them by way of cgroup v2's coarser weights.
+bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force);
+
+// What a container that has needed `needs` needs once `changes` came to what it requested, which
+// gives `merged`. Only what the update touches is estimated anew: the rest may come from an
+// annotation that knows better.
+Requirements NeedsAfter(Requirements needs, const LinuxResources& changes,
                         const LinuxResources& merged, QosClass qos, Bytes memory_capacity);
 
 }  // namespace resmgr

@@ -72,6 +72,26 @@ TEST_F(PolicyChangeTest, WhoIsPlacedLegallyStays) {
   EXPECT_EQ(node_.Placed(shared), "0,3-7");
 }
 
+TEST_F(PolicyChangeTest, NobodyEntersWhatAnotherOneIsAboutToGiveBack) {
+  const ContainerId first = node_.Run("first", kGuaranteed, 2000);
+  const ContainerId second = node_.Run("second", kGuaranteed, 2000);
+  runtime().AnswerAll();
+  auto policy = Moving(first, CpuSet::Range(0, 7));
+  policy->spoil = [next = std::move(policy->spoil), key = node_.Known(second)->key](Plan& plan) {
+    next(plan);
+    plan.changes.push_back({key, {}});
+    plan.changes.back().placement.cpus = CpuSet::Range(0, 7);
+  };
+  SetPolicy(std::move(policy));
+  ASSERT_THAT(runtime().updates, SizeIs(2));
+  EXPECT_EQ(runtime().updates[0].adjustment.cpuset_cpus, "0-2,5-7");
+  EXPECT_EQ(runtime().updates[1].adjustment.cpuset_cpus, "0,3-7");
+  runtime().AnswerAll();
+  EXPECT_EQ(outcome_, OkStatus());
+  EXPECT_EQ(runtime().CpusOf(first), "0-7");
+  EXPECT_EQ(runtime().CpusOf(second), "0-7");
+}
+
 TEST_F(PolicyChangeTest, EndsWhenTheRuntimeHasMovedEverybody) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   SetPolicy(Moving(shared, CpuSet{7}));
@@ -189,10 +209,13 @@ class RememberingTest : public PolicyChangeTest {
 };
 
 TEST_F(RememberingTest, ARestartKnowsWhatTheRuntimeCannotTell) {
+  static_cast<FirstFitPolicy&>(node_.policy()).spoil = [](Plan& plan) {
+    for (PlacementChange& change : plan.changes)
+      change.placement.cpu_shares = 2;
+  };
   const ContainerId id = node_.Run("exclusive", kGuaranteed, 2000);
   runtime().AnswerAll();
-  // As a policy that overrides shares leaves it.
-  runtime().Find(id)->resources.cpu_shares = 2;
+  ASSERT_EQ(runtime().Find(id)->resources.cpu_shares, 2);
   const Placement before = node_.Known(id)->placement;
   const LinuxResources requested = node_.Known(id)->requested;
   node_.Restart();
@@ -201,6 +224,19 @@ TEST_F(RememberingTest, ARestartKnowsWhatTheRuntimeCannotTell) {
   EXPECT_EQ(node_.Known(id)->requested, requested);
   EXPECT_EQ(node_.Known(id)->placement.exclusive, before.exclusive);
   EXPECT_EQ(node_.Known(id)->placement.reason, before.reason);
+}
+
+TEST_F(RememberingTest, AnUpdateThatReachedTheRuntimeButNotTheDiskCounts) {
+  const ContainerId id = node_.Run("app", kGuaranteed, 3000);
+  node_.FlushState();
+  RuntimeContainer& held = *runtime().Find(id);
+  held.resources.cpu_shares = 1024;
+  held.resources.cpuset_cpus = "3";
+  node_.Restart();
+  EXPECT_EQ(node_.Known(id)->requirements.cpu_request.value, 1000);
+  EXPECT_EQ(node_.Known(id)->requested.cpu_shares, 1024);
+  EXPECT_EQ(node_.Exclusive(id), "3");
+  EXPECT_THAT(runtime().updates, IsEmpty());
 }
 
 TEST_F(RememberingTest, WhatTheRuntimeSaysOfTheCpusCounts) {
@@ -225,6 +261,7 @@ TEST_F(RememberingTest, ASuccessfulUpdateIsRemembered) {
   const ContainerId id = node_.Run("app", kBurstable, 100);
   const auto admission = manager().AdmitUpdate(id, TestNode::Resources(700));
   ASSERT_TRUE(admission.ok());
+  runtime().Find(id)->resources.cpu_shares = TestNode::Resources(700).cpu_shares;
   manager().UpdateSucceeded(*admission);
   node_.Restart();
   EXPECT_EQ(node_.Known(id)->requirements.cpu_request.value, 700);

@@ -57,9 +57,12 @@ void Pusher::Forget(ContainerKey key) {
   ResumeHeldBack();
 }
 
-void Pusher::Wake(ContainerKey key) {
-  TrackLeftover(key);
-  Step(key);
+void Pusher::Wake(const std::vector<ContainerKey>& keys) {
+  // First of all of them, so that the first one enters nothing that another one still holds.
+  for (const ContainerKey key : keys)
+    TrackLeftover(key);
+  for (const ContainerKey key : keys)
+    Step(key);
   ResumeHeldBack();
 }
 
@@ -136,7 +139,9 @@ void Pusher::Step(ContainerKey key) {
   if (!record->Placeable() || record->container.id.empty()) return;
 
   const Effect target = Safe(*record, *state);
-  if (target.cpus == record->container.placement.cpus) {
+  // Also one that is where it should be already, only not alone yet.
+  const Placement& placement = record->container.placement;
+  if (target.cpus == placement.cpus && target.exclusive == placement.exclusive) {
     held_back_.erase(key);
   } else {
     held_back_.insert(key);
@@ -233,11 +238,24 @@ Effect Pusher::Safe(const ContainerRecord& record, const State& state) const {
   target.cpus = *target.cpus - too_early;
   target.exclusive -= too_early;
   if (target.cpus->empty()) {
-    // Stays where it is, and keeps what it has there for itself.
+    // Stays where it is, and keeps what it has there for itself. It may be known to be where it has
+    // left already: never back onto what others were given meanwhile.
     target.cpus = state.applied.cpus;
-    target.exclusive = state.held & state.applied.cpus.value_or(CpuSet());
+    if (target.cpus) {
+      const CpuSet rest = *target.cpus - ExclusiveOfOthers(key);
+      if (!rest.empty()) target.cpus = rest;
+    }
+    target.exclusive = state.held & target.cpus.value_or(CpuSet());
   }
   return target;
+}
+
+CpuSet Pusher::ExclusiveOfOthers(ContainerKey key) const {
+  CpuSet exclusive;
+  for (const auto& [other, record] : store_.containers()) {
+    if (other != key && record.Placeable()) exclusive |= record.container.placement.exclusive;
+  }
+  return exclusive;
 }
 
 CpuSet Pusher::OccupiedByOthers(ContainerKey key, const CpuSet& cpus) const {

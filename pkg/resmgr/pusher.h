@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/resmgr/container_store.h"
@@ -55,8 +56,8 @@ class Pusher {
   // The runtime's word, or its answer to the creation: this is in force.
   void Confirm(ContainerKey key, const Effect& applied);
   void Forget(ContainerKey key);
-  // The container's desired effect, or a reason to hold it back, may have changed.
-  void Wake(ContainerKey key);
+  // The desired effects of these, or a reason to hold them back, may have changed.
+  void Wake(const std::vector<ContainerKey>& keys);
 
   // An update that the kubelet sends is about to be forwarded: returns what it should carry.
   // EndForwarded follows with the same effect; `applied` tells whether the runtime took it.
@@ -104,6 +105,7 @@ class Pusher {
   void Retry(ContainerKey key, State& state);
   void Record(State& state, const Effect& applied);
   Effect Safe(const ContainerRecord& record, const State& state) const;
+  CpuSet ExclusiveOfOthers(ContainerKey key) const;
   CpuSet OccupiedByOthers(ContainerKey key, const CpuSet& cpus) const;
   CpuSet HeldByOthers(ContainerKey key) const;
   void TrackLeftover(ContainerKey key);

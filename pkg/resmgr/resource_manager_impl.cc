@@ -263,7 +263,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
   Container& container = record->container;
   const LinuxResources merged = Merged(container.requested, requested);
   const Requirements needs =
-      NeedsAfter(container, requested, merged, record->pod->pod.qos, memory_capacity_);
+      NeedsAfter(container.requirements, requested, merged, record->pod->pod.qos, memory_capacity_);
   Placement before = container.placement;
   StatusOr<ContainerKeys> changed = Redecide(*record, merged, needs);
   if (!changed.ok()) {
@@ -271,11 +271,13 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
               Describe(changed.status()));
     return changed.status();
   }
+  if (record->updates.empty()) record->confirmed_placement = std::move(before);
   PendingUpdate update{
       .ticket = ++last_ticket_,
       .changes = requested,
       .sent = pusher_.BeginForwarded(container.key),
-      .before = std::move(before),
+      .needs = needs,
+      .placement = container.placement,
   };
   Placement carried = container.placement;
   carried.cpus = update.sent.cpus;
@@ -322,9 +324,12 @@ void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded
   ContainerKeys changed;
   if (succeeded) {
     record->confirmed = Merged(record->confirmed, ended.changes);
-    if (record->updates.empty()) record->confirmed_needs = record->container.requirements;
+    record->confirmed_needs = NeedsAfter(record->confirmed_needs, ended.changes, record->confirmed,
+                                         record->pod->pod.qos, memory_capacity_);
+    record->confirmed_placement.reset();
+    if (record->confirmed_needs == ended.needs) record->confirmed_placement = ended.placement;
   } else if (record->Placeable()) {
-    changed = Rethink(*record, ended.before);
+    changed = Rethink(*record);
   }
   keeper_.Keep(*record);
   pusher_.EndForwarded(admission.key, ended.sent, succeeded);
@@ -332,30 +337,33 @@ void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded
 }
 
 // Back to what is requested without the update that failed: to the very same place if that is still
-// free.
-ContainerKeys ResourceManager::Impl::Rethink(ContainerRecord& record, const Placement& before) {
+// free. Others may have been given its CPUs meanwhile; then it gets what the policy has for it.
+ContainerKeys ResourceManager::Impl::Rethink(ContainerRecord& record) {
   Container& container = record.container;
-  if (record.updates.empty() && StillFree(record, before)) {
-    container.requested = record.confirmed;
-    container.requirements = record.confirmed_needs;
-    container.placement = before;
-    ContainerKeys changed;
-    Append(changed, decider_.Reconcile());
-    return changed;
-  }
   LinuxResources requested = record.confirmed;
-  for (const PendingUpdate& pending : record.updates)
+  Requirements needs = record.confirmed_needs;
+  for (const PendingUpdate& pending : record.updates) {
     requested = Merged(std::move(requested), pending.changes);
-  const Requirements needs =
-      record.updates.empty()
-          ? record.confirmed_needs
-          : EstimateRequirements(requested, record.pod->pod.qos, memory_capacity_);
-  StatusOr<ContainerKeys> changed = Redecide(record, requested, needs);
-  if (changed.ok()) return *std::move(changed);
-  log_.Warn("container {} cannot go back after a failed update: {}", LogName(record),
-            Describe(changed.status()));
-  container.requested = requested;
-  return {};
+    needs = NeedsAfter(needs, pending.changes, requested, record.pod->pod.qos, memory_capacity_);
+  }
+  const std::optional<Placement>& former = record.confirmed_placement;
+  const bool returns = record.updates.empty() && former && StillFree(record, *former);
+  if (!returns) {
+    StatusOr<ContainerKeys> changed = Redecide(record, requested, needs);
+    if (changed.ok()) return *std::move(changed);
+    log_.Warn("container {} cannot go back after a failed update: {}", LogName(record),
+              Describe(changed.status()));
+  }
+  container.requested = std::move(requested);
+  container.requirements = needs;
+  if (returns) {
+    container.placement = *former;
+  } else if (container.placement.exclusive.empty()) {
+    container.placement = {};  // where it is, is the place of other needs
+  }
+  ContainerKeys changed;
+  Append(changed, decider_.Reconcile());
+  return changed;
 }
 
 // No other container was given CPUs of that placement's exclusive part meanwhile.
@@ -443,8 +451,8 @@ void ResourceManager::Impl::Append(ContainerKeys& changed, StatusOr<ContainerKey
 void ResourceManager::Impl::Push(ContainerKeys changed) {
   std::sort(changed.begin(), changed.end());
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
+  pusher_.Wake(changed);
   for (const ContainerKey key : changed) {
-    pusher_.Wake(key);
     if (const ContainerRecord* const record = store_.Find(key)) keeper_.Keep(*record);
   }
   gate_.Examine();

@@ -75,7 +75,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void Push(ContainerKeys changed);
   StatusOr<ContainerKeys> Redecide(ContainerRecord& record, const LinuxResources& requested,
                                    const Requirements& needs);
-  ContainerKeys Rethink(ContainerRecord& record, const Placement& before);
+  ContainerKeys Rethink(ContainerRecord& record);
   bool StillFree(const ContainerRecord& record, const Placement& placement);
 
   // policy_changes.cc

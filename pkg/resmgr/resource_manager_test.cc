@@ -411,6 +411,39 @@ TEST_F(ResourceManagerTest, AGrowingContainerGetsCpusWhenTheOthersHaveLeft) {
   EXPECT_EQ(node_.Exclusive(app), "1-3");
 }
 
+TEST_F(ResourceManagerTest, WhoMustWaitIsNotSentBackOntoCpusThatOthersWereGiven) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 500);
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  EXPECT_EQ(runtime().CpusOf(app), "0-7");
+  const StatusOr<ContainerId> other = node_.Create("other", kGuaranteed, 3000);
+  ASSERT_TRUE(other.ok());
+  runtime().Answer(0, Internal("no"));
+  runtime().Answer(0);
+  EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");
+  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(3000));
+  EXPECT_EQ(node_.Exclusive(app), "4-6") << "where the shared one still is";
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "0,4-7");
+}
+
+TEST_F(ResourceManagerTest, WhoWasCrowdedAtFirstKeepsItsCpusUntilItHasGivenThemUp) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
+  // As if the update of the shared one had been lost with the daemon.
+  runtime().Find(shared)->resources.cpuset_cpus = "0-7";
+  node_.Restart();
+  EXPECT_EQ(node_.Exclusive(app), "1-3");
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");
+
+  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(1000));
+  EXPECT_EQ(node_.Exclusive(app), "1");
+  EXPECT_THAT(runtime().updates, IsEmpty());
+  runtime().Apply(app, admission.adjustment);
+  manager().UpdateSucceeded(admission);
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
+}
+
 TEST_F(ResourceManagerTest, AFailedUpdateIsRolledBack) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId app = node_.Run("app", kGuaranteed, 3000);
@@ -422,6 +455,44 @@ TEST_F(ResourceManagerTest, AFailedUpdateIsRolledBack) {
   EXPECT_EQ(runtime().CpusOf(shared), node_.Placed(shared));
   EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 3000);
   EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 3072);
+}
+
+TEST_F(ResourceManagerTest, AfterAFailureWhatWasConfirmedBeforeItCounts) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
+  const Admission first = *manager().AdmitUpdate(app, TestNode::Resources(2000));
+  const std::string placed = node_.Exclusive(app);
+  const Admission second = *manager().AdmitUpdate(app, TestNode::Resources(1000));
+  runtime().Apply(app, first.adjustment);
+  manager().UpdateSucceeded(first);
+  manager().UpdateFailed(second);
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Exclusive(app), placed);
+  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 2000);
+  EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 2048);
+}
+
+TEST_F(ResourceManagerTest, WhenAllUpdatesFailTheContainerIsWhereItWasBeforeTheFirst) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
+  const std::string placed = node_.Exclusive(app);
+  const Admission first = *manager().AdmitUpdate(app, TestNode::Resources(500));
+  const Admission second = *manager().AdmitUpdate(app, TestNode::Resources(2000));
+  manager().UpdateFailed(first);
+  manager().UpdateFailed(second);
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Exclusive(app), placed);
+  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 3000);
+}
+
+TEST_F(ResourceManagerTest, WhatTheContainerNeedsIsWhatIsConfirmedThoughItsCpusAreGone) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 5000);
+  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(1000));
+  const ContainerId other = *node_.Create("other", kGuaranteed, 6000);
+  manager().UpdateFailed(admission);
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 5000);
+  EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 5120);
+  EXPECT_EQ(node_.Exclusive(other), "2-7") << "it keeps what it was given";
+  EXPECT_EQ(runtime().CpusOf(app), node_.Placed(app));
 }
 
 TEST_F(ResourceManagerTest, ARefusedUpdateChangesNothing) {

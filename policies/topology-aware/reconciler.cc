@@ -31,16 +31,22 @@ Plan Reconciler::Run(const std::function<void(const Pod&, const Container&, Wish
     crowded |= used & cpus;
     used |= cpus;
   }
-  for (const bool exclusive : {true, false}) {
-    for (Entry& entry : entries_)
-      AdoptKnown(entry, exclusive);
-  }
+  for (Entry& entry : entries_)
+    AdoptKnown(entry, true);
   // Those who are alone on their CPUs come first: who is not, may have others on CPUs of its own
-  // that were told to leave.
+  // that were told to leave. And before all who share: these ask for more than there is at times,
+  // and then leave nothing to grant.
+  for (const CpuSet& others : {crowded, CpuSet()}) {
+    for (Entry& entry : entries_) {
+      if (entry.container->placement.pool.empty()) AdoptFound(entry, true, others);
+    }
+  }
   for (Entry& entry : entries_)
-    AdoptFound(entry, true, crowded);
-  for (Entry& entry : entries_)
-    AdoptFound(entry, true, CpuSet());
+    AdoptKnown(entry, false);
+  for (const CpuSet& others : {crowded, CpuSet()}) {
+    for (Entry& entry : entries_)
+      AdoptFound(entry, true, others);
+  }
   for (Entry& entry : entries_)
     AdoptFound(entry, false, crowded);
   MoveFromEmptyPools();

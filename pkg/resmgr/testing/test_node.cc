@@ -148,6 +148,10 @@ void TestNode::KeepState(FileSystem& files) {
   Restart();
 }
 
+void TestNode::FlushState() {
+  EXPECT_TRUE(state_->Flush(std::chrono::seconds(10)));
+}
+
 const Container* TestNode::Known(const ContainerId& id) const {
   const Container* known = nullptr;
   manager_->snapshot().ForEachContainer([&](const Pod&, const Container& container) {

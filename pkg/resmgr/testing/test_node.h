@@ -57,6 +57,8 @@ class TestNode {
   // From now on it remembers over restarts, in a directory of these files, which must outlive the
   // node.
   void KeepState(FileSystem& files);
+  // Waits until all that it remembers is written.
+  void FlushState();
 
   // The container as the brain knows it; nullptr when it does not.
   const Container* Known(const ContainerId& id) const;

@@ -125,6 +125,23 @@ class BrainPropertyTest : public testing::TestWithParam<Case> {
     }
     return {machine, reserved, param.factory, param.section};
   }
+
+  void LivesWell(World& world) {
+    for (int step = 0; step < kSteps; ++step) {
+      SCOPED_TRACE(testing::Message() << "step " << step);
+      world.Step();
+      world.Check();
+      if (step % 100 == 99) {
+        world.Settle();
+        world.CheckSettled();
+        world.CheckRestartMovesNobody();
+      }
+      ASSERT_FALSE(HasFailure()) << world.Journal();
+    }
+    world.End();
+    world.CheckSettled();
+    ASSERT_FALSE(HasFailure()) << world.Journal();
+  }
 };
 
 uint64_t SeedOf(int round) {
@@ -139,23 +156,20 @@ TEST_P(BrainPropertyTest, InvariantsHoldThroughARandomLife) {
     const uint64_t seed = SeedOf(round);
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     World world(TheSetup(), seed);
-    for (int step = 0; step < kSteps; ++step) {
-      SCOPED_TRACE(testing::Message() << "step " << step);
-      world.Step();
-      world.Check();
-      if (step % 100 == 99) {
-        world.Settle();
-        world.CheckSettled();
-        world.CheckRestartMovesNobody();
-      }
-      ASSERT_FALSE(HasFailure()) << world.Journal();
-    }
+    LivesWell(world);
+    if (HasFatalFailure()) return;
     started += world.started();
-    world.End();
-    world.CheckSettled();
-    ASSERT_FALSE(HasFailure()) << world.Journal();
   }
   EXPECT_GT(started, 10u) << "too quiet to prove anything";
+}
+
+TEST_P(BrainPropertyTest, InvariantsHoldThroughALifeWithAMemory) {
+  World::Setup setup = TheSetup();
+  setup.keeps_state = true;
+  const uint64_t seed = SeedOf(kRounds);
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  World world(setup, seed);
+  LivesWell(world);
 }
 
 TEST_P(BrainPropertyTest, TheSameInputsGiveTheSamePlacements) {

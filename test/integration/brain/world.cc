@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/config/yaml_reader.h"
+#include "pkg/kube/cpu_arithmetic.h"
 
 namespace resmgr::test {
 namespace {
@@ -45,7 +46,12 @@ World::World(const Setup& setup, uint64_t seed)
     : random_(seed),
       machine_(setup.machine),
       reserved_(setup.reserved),
-      node_(setup.machine, PolicyOf(setup)) {}
+      keeps_state_(setup.keeps_state),
+      disk_(seed),
+      files_(disk_),
+      node_(setup.machine, PolicyOf(setup)) {
+  if (keeps_state_) node_.KeepState(files_);
+}
 
 // Not std::uniform_int_distribution: its results differ between libraries.
 int64_t World::Number(int64_t first, int64_t last) {
@@ -68,10 +74,28 @@ RuntimeContainer* World::SomeContainer(ContainerState state) {
   return candidates[static_cast<size_t>(Number(0, static_cast<int64_t>(candidates.size()) - 1))];
 }
 
-std::string World::Journal() const {
+std::string World::Journal() {
   std::string text;
   for (const std::string& event : journal_)
     text += event + "\n";
+  return text + Describe();
+}
+
+std::string World::Describe() {
+  std::string text;
+  node_.manager().snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    const RuntimeContainer* const held = node_.runtime.Find(container.id);
+    const auto owned = owned_.find(container.id);
+    text +=
+        fmt::format("{} {} {} {}m: placed {} exclusive {} ({}); in force {} shares {}; owns {}\n",
+                    container.name, container.id.value(), ToString(pod.qos),
+                    container.requirements.cpu_request.value,
+                    container.placement.cpus.value_or(CpuSet()).ToString(),
+                    container.placement.exclusive.ToString(), container.placement.reason,
+                    held == nullptr ? "nothing" : held->resources.cpuset_cpus.value_or("anywhere"),
+                    held == nullptr ? 0 : held->resources.cpu_shares.value_or(0),
+                    owned == owned_.end() ? "nothing" : owned->second.cpus.ToString());
+  });
   return text;
 }
 
@@ -87,6 +111,16 @@ void World::Note(std::string event) {
 }
 
 void World::Step() {
+  Act();
+  if (!keeps_state_) return;
+  node_.FlushState();
+  if (!files_.stopping() && Chance(2)) {
+    Note("the disk stops");
+    files_.StopAfter(static_cast<int>(Number(0, 3)));
+  }
+}
+
+void World::Act() {
   const int64_t what = Number(1, 100);
   if (what <= 6) return AddSandbox();
   if (what <= 20) return BeginCreation();
@@ -159,11 +193,12 @@ void World::BeginAttempt() {
   for (const Creation& creation : creations_) {
     if (creation.request.name == name) return;
   }
-  CreateRequest create = TestNode::Request(dead->pod_id, name, 0, attempt);
-  create.resources = Chance(80) ? dead->resources : TestNode::Resources(SomeRequest());
-  create.resources.cpuset_cpus.reset();
-  if (create.resources.cpu_quota == -1) create.resources.cpu_quota.reset();
-  Admit(create);
+  // The same request again: shares and quota may both have been the policy's, but never at once.
+  const LinuxResources& last = dead->resources;
+  const MilliCpu same = std::max(MilliCpuFromShares(last.cpu_shares.value_or(0)),
+                                 MilliCpuFromQuota(last.cpu_quota.value_or(0), kDefaultCpuPeriod));
+  const int64_t request = Chance(80) ? same.value : SomeRequest();
+  Admit(TestNode::Request(dead->pod_id, name, request, attempt));
 }
 
 void World::Admit(const CreateRequest& request) {
@@ -214,7 +249,8 @@ void World::EndStart(size_t index) {
   if (!starts_[index]->decided.has_value()) return;
   const std::unique_ptr<Start> start = TakeAt(starts_, index);
   RuntimeContainer* const container = node_.runtime.Find(start->id);
-  Note(fmt::format("start of {} was decided: {}", start->id.value(), Describe(*start->decided)));
+  Note(fmt::format("start of {} was decided: {}", start->id.value(),
+                   resmgr::Describe(*start->decided)));
   if (!start->decided->ok()) return;
   if (container != nullptr && container->state == ContainerState::kCreated && Chance(95)) {
     ++started_;
@@ -388,11 +424,13 @@ void World::RestartDaemon() {
     if (Chance(50)) ApplyResize(resize);
   }
   resizes_.clear();
-  // Of one that has shared CPUs, too, the runtime cannot tell which are its own while others are on
-  // their way.
+  // Of one that runs on other CPUs, too, the runtime cannot tell which are its own.
   for (const Running& one : RunningContainers()) {
-    if (one.placed != one.exclusive) owned_.erase(one.id);
+    const auto owned = owned_.find(one.id);
+    if (owned == owned_.end() || one.in_force.IsSubsetOf(owned->second.cpus)) continue;
+    owned_.erase(owned);
   }
+  files_.Resume();
   node_.Restart();
 }
 

@@ -13,6 +13,8 @@
 
 #include "pkg/policy/registry.h"
 #include "pkg/resmgr/testing/test_node.h"
+#include "pkg/state/testing/crashing_file_system.h"
+#include "pkg/state/testing/stopping_file_system.h"
 
 namespace resmgr::test {
 
@@ -26,6 +28,8 @@ class World {
     CpuSet reserved;
     PolicyFactory factory;
     std::string section;  // the policy's, as YAML
+    // The daemon remembers over restarts. Now and then its disk stops taking part.
+    bool keeps_state = false;
   };
   World(const Setup& setup, uint64_t seed);
 
@@ -40,14 +44,14 @@ class World {
   void Check();
   // What must hold once everything has settled.
   void CheckSettled();
-  // After that: a restart without any stored state changes nothing for anybody.
+  // After that: a restart changes nothing for anybody.
   void CheckRestartMovesNobody();
 
   // Every update that the runtime was asked for, in order.
   const std::vector<std::string>& history() const { return node_.runtime.history; }
   size_t started() const { return started_; }
-  // The last events, for a failure's message.
-  std::string Journal() const;
+  // The last events and what came of them, for a failure's message.
+  std::string Journal();
 
  private:
   struct Sandbox {
@@ -77,7 +81,10 @@ class World {
   // A container in that state according to the runtime; nullptr when there is none.
   RuntimeContainer* SomeContainer(ContainerState state);
 
+  void Act();
   void Note(std::string event);
+  // Every container as decided and as it is.
+  std::string Describe();
   void AddSandbox();
   void BeginCreation();
   void BeginAttempt();
@@ -96,6 +103,8 @@ class World {
   void AnswerSome();
   void LoseConnection();
   void RestartDaemon();
+  // A restart may change the place of somebody: the runtime cannot tell everything.
+  bool DependsOnMemory(const Container& container);
   void AnswerLists();
   // Containers that run, with what is in force for them.
   struct Running {
@@ -106,8 +115,8 @@ class World {
   };
   static CpuSet InForce(const RuntimeContainer& container);
   std::vector<Running> RunningContainers();
-  // Nobody else runs on its exclusive CPUs, nor will when what was asked for takes effect.
-  bool Undisputed(const Running& one, const CpuSet& several) const;
+  // Nobody else runs on its exclusive CPUs, nor will when what is under way takes effect.
+  bool Undisputed(const Running& one, const CpuSet& several);
   void TrackOwners(const std::vector<Running>& running);
   void CheckDecisions();
   void CheckRunning();
@@ -115,6 +124,9 @@ class World {
   std::mt19937_64 random_;
   const Machine machine_;
   const CpuSet reserved_;
+  const bool keeps_state_;
+  CrashingFileSystem disk_;
+  StoppingFileSystem files_;
   TestNode node_;
   std::vector<Sandbox> sandboxes_;
   std::vector<Creation> creations_;

@@ -70,11 +70,17 @@ std::vector<World::Running> World::RunningContainers() {
   return running;
 }
 
-bool World::Undisputed(const Running& one, const CpuSet& several) const {
+bool World::Undisputed(const Running& one, const CpuSet& several) {
   if (one.exclusive.empty() || one.in_force != one.placed) return false;
   if (one.exclusive.Intersects(several)) return false;
   for (const Resize& resize : resizes_) {
     if (resize.id == one.id) return false;
+  }
+  for (const auto& start : starts_) {
+    const bool under_way = start->decided.has_value() && start->decided->ok();
+    const RuntimeContainer* const other = node_.runtime.Find(start->id);
+    if (!under_way || start->id == one.id || other == nullptr) continue;
+    if (other->resources.cpuset_cpus && InForce(*other).Intersects(one.exclusive)) return false;
   }
   for (const FakeRuntimeClient::Update& update : node_.runtime.updates) {
     const StatusOr<CpuSet> cpus = CpuSet::Parse(update.adjustment.cpuset_cpus.value_or(""));
@@ -110,29 +116,56 @@ void World::TrackOwners(const std::vector<Running>& running) {
   owned_ = std::move(still);
 }
 
+// Who has less than it is entitled to may find room meanwhile, and which CPUs are its own, the
+// runtime cannot tell; nor can it tell those of one that shares others as well, whose shares are
+// the policy's.
+bool World::DependsOnMemory(const Container& container) {
+  const Placement& placement = container.placement;
+  const CpuSet& own = placement.exclusive;
+  const bool lacks = placement.reason.starts_with("shared for want of room") ||
+                     (!own.empty() && own.size() != container.requirements.cpu_request.Whole());
+  // More than shares can tell.
+  const RuntimeContainer* const held = node_.runtime.Find(container.id);
+  return lacks || placement.cpu_shares || held == nullptr ||
+         held->resources.cpu_shares == kMaxShares;
+}
+
 void World::CheckRestartMovesNobody() {
+  const bool remembers = keeps_state_ && !files_.stopping();
   // What crashed unseen is found out by a list.
   LoseConnection();
   Settle();
-  std::map<ContainerId, CpuSet> before;
+  std::map<ContainerId, Placement> before;
   bool changes = false;
-  node_.manager().snapshot().ForEachContainer([&](const Pod&, const Container& container) {
-    if (container.placement.cpus) before[container.id] = *container.placement.cpus;
-    // Such a one may find room meanwhile.
-    changes |= container.placement.reason.starts_with("shared for want of room");
-    // An update may have failed for who made it, and yet be in force: that counts then.
-    const RuntimeContainer* const held = node_.runtime.Find(container.id);
-    changes |= held == nullptr || container.requirements.cpu_request !=
-                                      MilliCpuFromShares(held->resources.cpu_shares.value_or(0));
+  const std::string known = Describe();
+  node_.manager().snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    if (container.state == ContainerState::kExited) return;
+    // Created without Linux resources, it may have got some by a resize, even by one that failed.
+    changes |= !container.placement.cpus || !container.requested.cpu_shares;
+    if (changes) return;
+    before[container.id] = container.placement;
+    changes |= !remembers && DependsOnMemory(container);
+    if (changes || container.placement.cpu_shares) return;
+    const int64_t shares = node_.runtime.Find(container.id)->resources.cpu_shares.value_or(0);
+    if (shares == kMaxShares) return;
+    EXPECT_EQ(container.requirements.cpu_request.value, MilliCpuFromShares(shares).value)
+        << FullName(pod, container.name) << " needs other than what is in force";
   });
   if (changes) return;
+  if (keeps_state_) node_.FlushState();
   RestartDaemon();
   AnswerLists();
   node_.manager().snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
     const auto found = before.find(container.id);
     if (found == before.end()) return;
-    EXPECT_EQ(container.placement.cpus.value_or(CpuSet()).ToString(), found->second.ToString())
-        << FullName(pod, container.name) << " was moved by a restart";
+    const Placement& placement = container.placement;
+    EXPECT_EQ(placement.cpus.value_or(CpuSet()).ToString(), found->second.cpus->ToString())
+        << FullName(pod, container.name) << " was moved by a restart; before it:\n"
+        << known;
+    if (!remembers) return;
+    EXPECT_EQ(placement.exclusive.ToString(), found->second.exclusive.ToString())
+        << FullName(pod, container.name);
+    EXPECT_EQ(placement.mems, found->second.mems) << FullName(pod, container.name);
   });
 }
 

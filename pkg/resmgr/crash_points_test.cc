@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// kill -9 at every change of the stored state, and at every step of containers' lives beside it.
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "pkg/state/testing/crashing_file_system.h"
+#include "pkg/state/testing/stopping_file_system.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using test::FirstFitPolicy;
+using test::TestNode;
+
+constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
+constexpr QosClass kBurstable = QosClass::kBurstable;
+
+// A node whose daemon remembers; its life is a list of steps.
+class Scene {
+ public:
+  Scene() { node_.KeepState(files_); }
+
+  static constexpr int kSteps = 14;
+
+  // The state's disk has written everything before the next step.
+  void Do(int step) {
+    switch (step) {
+      case 0:
+        return Run("shared", kBurstable, 100);
+      case 1:
+        return Run("app", kGuaranteed, 3000);
+      case 2:
+        return Create("late", kGuaranteed, 2000);
+      case 3:
+        node_.runtime.AnswerAll();
+        return;
+      case 4:
+        node_.Start(ids_.at("late"));
+        return;
+      case 5:
+        return BeginResize("app", 1000);
+      case 6:
+        return EndResize("app", true);
+      case 7:
+        node_.runtime.AnswerAll();
+        return;
+      case 8:
+        return BeginResize("late", 4000);
+      case 9:
+        return EndResize("late", false);
+      case 10:
+        node_.runtime.AnswerAll();
+        return;
+      case 11:
+        node_.Stop(ids_.at("app"));
+        return;
+      case 12:
+        node_.runtime.AnswerAll();
+        return;
+      default:
+        node_.Remove(ids_.at("app"));
+        return;
+    }
+  }
+  void Flush() { node_.FlushState(); }
+
+  test::StoppingFileSystem& files() { return files_; }
+
+  // After a kill: all that is in force stays in force where it may, and comes to rest within the
+  // rules.
+  void ExpectNothingLost() {
+    std::map<std::string, std::string> in_force;
+    CpuSet own;
+    for (const auto& [name, id] : ids_) {
+      const RuntimeContainer* const held = node_.runtime.Find(id);
+      if (held == nullptr || held->state != ContainerState::kRunning) continue;
+      in_force[name] = node_.runtime.CpusOf(id);
+      if (name != "shared") own |= CpuSet::Parse(in_force[name]).value_or(CpuSet());
+    }
+    files_.Resume();
+    node_.runtime.history.clear();
+    node_.Restart();
+    const size_t asked = node_.runtime.history.size();
+    node_.runtime.AnswerAll();
+    for (const auto& [name, cpus] : in_force) {
+      const ContainerId& id = ids_.at(name);
+      EXPECT_EQ(node_.runtime.CpusOf(id), node_.Placed(id)) << name;
+      if (name == "shared") continue;
+      EXPECT_EQ(node_.runtime.CpusOf(id), cpus) << name << " was moved";
+      EXPECT_EQ(node_.Exclusive(id), cpus) << name;
+    }
+    if (!in_force.contains("shared")) return;
+    const ContainerId& shared = ids_.at("shared");
+    if (const auto late = ids_.find("late"); late != ids_.end()) {
+      own |= CpuSet::Parse(node_.Exclusive(late->second)).value_or(CpuSet());
+    }
+    const CpuSet due = CpuSet::Range(0, 7) - own;
+    EXPECT_EQ(node_.runtime.CpusOf(shared), due.ToString());
+    const bool was_right = in_force["shared"] == due.ToString();
+    EXPECT_TRUE(asked == 0 || !was_right) << node_.runtime.history.front();
+  }
+
+ private:
+  void Run(const std::string& name, QosClass qos, int64_t milli_cpu) {
+    ids_[name] = node_.Run(name, qos, milli_cpu);
+  }
+  void Create(const std::string& name, QosClass qos, int64_t milli_cpu) {
+    const StatusOr<ContainerId> id = node_.Create(name, qos, milli_cpu);
+    ASSERT_TRUE(id.ok()) << id.status();
+    ids_[name] = *id;
+  }
+  void BeginResize(const std::string& name, int64_t milli_cpu) {
+    const auto admission =
+        node_.manager().AdmitUpdate(ids_.at(name), TestNode::Resources(milli_cpu));
+    ASSERT_TRUE(admission.ok()) << admission.status();
+    admission_ = *admission;
+    resize_ = TestNode::Resources(milli_cpu);
+  }
+  void EndResize(const std::string& name, bool succeeded) {
+    if (!succeeded) return node_.manager().UpdateFailed(admission_);
+    RuntimeContainer& held = *node_.runtime.Find(ids_.at(name));
+    held.resources.cpu_shares = resize_.cpu_shares;
+    held.resources.cpu_quota = resize_.cpu_quota;
+    node_.runtime.Apply(held.id, admission_.adjustment);
+    node_.manager().UpdateSucceeded(admission_);
+  }
+
+  test::CrashingFileSystem disk_{1};
+  test::StoppingFileSystem files_{disk_};
+  TestNode node_{test::S1Ht(),
+                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+  std::map<std::string, ContainerId> ids_;
+  Admission admission_;
+  LinuxResources resize_;
+};
+
+// The disk may be any number of changes behind the daemon when that is killed.
+TEST(CrashPointsTest, NothingMovesWhereverTheWritingStops) {
+  constexpr int kMaxChanges = 12;
+  for (int last = 0; last < Scene::kSteps; ++last) {
+    for (int stops = 0; stops <= last; ++stops) {
+      for (int changes = 0; changes <= kMaxChanges; ++changes) {
+        SCOPED_TRACE(testing::Message()
+                     << "killed after step " << last << ", writing stops at step " << stops
+                     << " after " << changes << " changes");
+        Scene scene;
+        for (int step = 0; step <= last; ++step) {
+          if (step == stops) scene.files().StopAfter(changes);
+          scene.Do(step);
+          scene.Flush();
+        }
+        scene.ExpectNothingLost();
+        ASSERT_FALSE(testing::Test::HasFailure());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace resmgr

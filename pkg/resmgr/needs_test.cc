@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/needs.h"
+
+#include <gtest/gtest.h>
+
+#include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/kube/resources_annotation.h"
+
+namespace resmgr {
+namespace {
+
+RuntimeContainer Reported(int64_t shares_milli, int64_t quota) {
+  RuntimeContainer container;
+  container.name = "main";
+  container.resources.cpu_shares = SharesFromMilliCpu(MilliCpu{shares_milli});
+  container.resources.cpu_quota = quota;
+  container.resources.cpu_period = kDefaultCpuPeriod;
+  return container;
+}
+
+Pod PodOf(QosClass qos) {
+  Pod pod;
+  pod.qos = qos;
+  return pod;
+}
+
+// One CPU of its own and 500m of the shared ones: a policy weighs it by these 500m.
+TEST(NeedsTest, TheQuotaOfAGuaranteedContainerTellsWhatItsSharesDoNot) {
+  const RuntimeContainer mixed = Reported(500, QuotaFromMilliCpu(MilliCpu{1500}));
+  const Requirements needs = ReportedNeeds(PodOf(QosClass::kGuaranteed), mixed, Bytes{});
+  EXPECT_EQ(needs.cpu_request.value, 1500);
+  EXPECT_EQ(needs.cpu_limit.value, 1500);
+  EXPECT_EQ(ReportedRequest(mixed, needs).cpu_shares, SharesFromMilliCpu(MilliCpu{1500}));
+}
+
+TEST(NeedsTest, ALiftedQuotaLeavesTheShares) {
+  const RuntimeContainer exclusive = Reported(2000, -1);
+  const Requirements needs = ReportedNeeds(PodOf(QosClass::kGuaranteed), exclusive, Bytes{});
+  EXPECT_EQ(needs.cpu_request.value, 2000);
+  EXPECT_EQ(ReportedRequest(exclusive, needs), exclusive.resources);
+}
+
+TEST(NeedsTest, TheLeastQuotaIsNoRequest) {
+  const RuntimeContainer tiny = Reported(5, QuotaFromMilliCpu(MilliCpu{5}));
+  EXPECT_EQ(ReportedNeeds(PodOf(QosClass::kGuaranteed), tiny, Bytes{}).cpu_request.value, 5);
+}
+
+TEST(NeedsTest, ALimitAboveTheRequestIsNoRequest) {
+  const RuntimeContainer burstable = Reported(500, QuotaFromMilliCpu(MilliCpu{4000}));
+  const Requirements needs = ReportedNeeds(PodOf(QosClass::kBurstable), burstable, Bytes{});
+  EXPECT_EQ(needs.cpu_request.value, 500);
+  EXPECT_EQ(needs.cpu_limit.value, 4000);
+  EXPECT_EQ(ReportedRequest(burstable, needs), burstable.resources);
+}
+
+TEST(NeedsTest, AnAnnotationCountsUntilTheSharesSaySomethingElse) {
+  Pod pod = PodOf(QosClass::kBurstable);
+  pod.annotations[std::string(kResourcesAnnotation)] =
+      R"({"containers":{"main":{"requests":{"cpu":"1m"}}}})";
+  EXPECT_EQ(ReportedNeeds(pod, Reported(1, -1), Bytes{}).cpu_request.value, 1);
+  EXPECT_EQ(ReportedNeeds(pod, Reported(700, -1), Bytes{}).cpu_request.value, 700) << "resized";
+}
+
+TEST(NeedsTest, SharesMayHaveBeenRoundedToWeights) {
+  SavedContainer saved;
+  saved.requested.cpu_shares = 3072;
+  LinuxResources in_force;
+  EXPECT_TRUE(TellsCpuInForce(saved, in_force)) << "not reported";
+  in_force.cpu_shares = 3069;  // by way of weight 118
+  EXPECT_TRUE(TellsCpuInForce(saved, in_force));
+  in_force.cpu_shares = 3060;
+  EXPECT_FALSE(TellsCpuInForce(saved, in_force));
+  in_force.cpu_shares = 1024;
+  EXPECT_FALSE(TellsCpuInForce(saved, in_force));
+  saved.cpu_shares = 1024;  // the policy's
+  EXPECT_TRUE(TellsCpuInForce(saved, in_force));
+}
+
+}  // namespace
+}  // namespace resmgr
