@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long policies take to decide, on a full node: p50, p99 and the longest, in microseconds, by
-// policy, machine and call.
+// policy, machine and call; and the check of their plans.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "pkg/config/yaml_reader.h"
+#include "pkg/policy/plan_check.h"
 #include "pkg/policy/registry.h"
 #include "pkg/policy/testing/test_snapshot.h"
 #include "policies/static-plus/static_plus_policy.h"
@@ -92,7 +93,8 @@ class Bench {
   void Print(const Node& node, const Choice& choice) {
     std::vector<double> all;
     for (const auto& [call, times] : times_) {
-      if (!call.starts_with("reconcile")) all.insert(all.end(), times.begin(), times.end());
+      const bool decision = !call.starts_with("reconcile") && !call.starts_with("check");
+      if (decision) all.insert(all.end(), times.begin(), times.end());
     }
     PrintLine(node, choice, "all decisions", all);
     for (auto& [call, times] : times_)
@@ -130,7 +132,23 @@ class Bench {
                                   : plan->size() > 1 ? "others change"
                                                      : "alone";
     times_[fmt::format("{} {}", name, what)].push_back(took.count());
+    if (plan.ok() && name != "reconcile") Check(what, *plan);
     return plan;
+  }
+
+  // What the brain adds to each decision before it believes in the plan.
+  void Check(std::string_view what, const Plan& plan) {
+    const Clock::time_point start = Clock::now();
+    const Status status = CheckPlan(machine_, snapshot_, holders_, plan);
+    const std::chrono::duration<double, std::micro> took = Clock::now() - start;
+    if (!status.ok()) {
+      std::fprintf(stderr, "%s\n", Describe(status).c_str());
+      std::exit(1);
+    }
+    times_[fmt::format("check {}", what)].push_back(took.count());
+    for (const PlacementChange& change : plan.changes) {
+      if (!change.placement.exclusive.empty()) holders_.insert(change.key);
+    }
   }
 
   void Create() {
@@ -162,6 +180,7 @@ class Bench {
     const ContainerKey key = *at;
     keys_.erase(at);
     snapshot_.Remove(key);
+    holders_.erase(key);
     snapshot_.Apply(OrDie(Timed("remove", [&] { return policy_->Release(snapshot_, key); })));
   }
 
@@ -183,6 +202,7 @@ class Bench {
   const Machine& machine_;
   std::unique_ptr<Policy> policy_;
   TestSnapshot snapshot_;
+  ExclusiveHolders holders_;
   std::vector<ContainerKey> keys_;
   std::map<std::string, std::vector<double>> times_;
 };
