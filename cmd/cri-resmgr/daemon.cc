@@ -38,13 +38,19 @@ std::string StateDirectory(const Flags& flags) {
   return flags.relay_dir + "/state";
 }
 
-StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const Flags& flags, const DumpConfig& config) {
+StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const Flags& flags, const DumpConfig& config,
+                                                   Metrics* metrics) {
   Logger& log = GetLogger("message");
-  return dump::Dumper::Create(
-      {.specs = config.specs, .file = config.file, .show_secrets = flags.dump_secrets},
-      [&log](bool warning, std::string_view line) {
-        warning ? log.Warn("{}", line) : log.Info("{}", line);
-      });
+  const auto count_lost = [metrics] {
+    if (metrics != nullptr) metrics->Count(Metrics::Event::kDumpDropped);
+  };
+  return dump::Dumper::Create({.specs = config.specs,
+                               .file = config.file,
+                               .show_secrets = flags.dump_secrets,
+                               .on_lost = count_lost},
+                              [&log](bool warning, std::string_view line) {
+                                warning ? log.Warn("{}", line) : log.Info("{}", line);
+                              });
 }
 
 Relay::Options RelayOptions(const Flags& flags) {
@@ -154,21 +160,21 @@ StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies) {
 Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup) {
   RESMGR_RETURN_IF_ERROR(ApplyLogging(setup.config.logger));
   Logger& log = GetLogger("cri-resmgr");
-  RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper,
-                          MakeDumper(flags, setup.config.dump));
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<Monitoring> monitoring,
                           StartMonitoring(flags.metrics_address));
+  Metrics* const metrics = monitoring ? &monitoring->metrics : nullptr;
+  RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper,
+                          MakeDumper(flags, setup.config.dump, metrics));
 
   EventLoop loop;
   h2::FlushQueue flushes(loop);
   // Calls of the relay hold on to the brain, and the brain to the state: so they end in this order.
   std::optional<StateStore> state;
   std::optional<BrainHost> host;
-  RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<Relay> relay,
-                          Relay::Create(loop, flushes, RelayOptions(flags),
-                                        {.interceptor = nullptr,
-                                         .dumper = dumper.get(),
-                                         .metrics = monitoring ? &monitoring->metrics : nullptr}));
+  RESMGR_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Relay> relay,
+      Relay::Create(loop, flushes, RelayOptions(flags),
+                    {.interceptor = nullptr, .dumper = dumper.get(), .metrics = metrics}));
   // Only now: the relay's socket tells that no other instance uses the state.
   state.emplace(RealFileSystem(), StateDirectory(flags), setup.machine->Fingerprint(),
                 [](std::string_view line) { GetLogger("state").Warn("{}", line); });
@@ -177,7 +183,7 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
                                   .machine = *setup.machine,
                                   .runtime_socket = flags.runtime_socket,
                                   .state = &*state,
-                                  .manager = {}});
+                                  .manager = {.metrics = metrics}});
   host->Start(std::move(setup.policy));
   host->Serve(*relay);
 

@@ -129,7 +129,8 @@ StatusOr<std::unique_ptr<Dumper>> Dumper::Create(Options options, const LogSink&
 
 Dumper::Dumper(const Options& options, const LogSink& log)
     : writer_(std::make_shared<Writer>(
-          EventQueue::Limits{options.queue_events, options.queue_bytes}, log)) {}
+          EventQueue::Limits{options.queue_events, options.queue_bytes}, log)),
+      on_lost_(options.on_lost) {}
 
 Dumper::~Dumper() {
   Close(std::chrono::seconds(1));
@@ -237,7 +238,8 @@ void Dumper::Report(const CallRef& call, Event event) {
   event.at = std::chrono::steady_clock::now();
   const std::lock_guard lock(mutex_);
   event.plan = PlanLocked(call.path);
-  if (Wants(*event.plan, event.kind)) writer_->queue.Push(std::move(event));
+  if (!Wants(*event.plan, event.kind)) return;
+  if (!writer_->queue.Push(std::move(event)) && on_lost_) on_lost_();
 }
 
 void Dumper::StartWriterLocked() {

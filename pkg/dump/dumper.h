@@ -34,9 +34,11 @@ class Dumper {
     std::string file = {};                // -dump-file; empty is none
     bool show_secrets = false;            // -dump-secrets
     std::chrono::milliseconds count_period{60'000};
-    // Of what waits to be written. For the life of the dumper.
+    // What follows is for the life of the dumper. Of what waits to be written:
     size_t queue_events = size_t{64} * 1024;
     size_t queue_bytes = size_t{64} * 1024 * 1024;
+    // Called for each call whose events find no room, on the thread that reports them.
+    std::function<void()> on_lost = {};
   };
 
   // InvalidArgument: a specification is wrong, or a file cannot be opened. With neither
@@ -85,6 +87,7 @@ class Dumper {
   std::map<std::string, std::shared_ptr<const MethodPlan>, std::less<>> plans_;
   // Shared with the thread, which may outlive a Close that ran out of time.
   std::shared_ptr<Writer> writer_;
+  const std::function<void()> on_lost_;
   std::thread thread_;
 };
 

@@ -236,7 +236,9 @@ TEST_F(DumperTest, OrderHoldsWithManyThreads) {
 
 TEST_F(DumperTest, NeverWaitsForASlowLogAndCountsWhatItDrops) {
   Gate gate;
-  auto dumper = Dumper::Create({.specs = {"reset,name:.*"}, .queue_events = 10},
+  int lost = 0;
+  const auto count = [&lost] { ++lost; };
+  auto dumper = Dumper::Create({.specs = {"reset,name:.*"}, .queue_events = 10, .on_lost = count},
                                [&, keep = Sink()](bool warning, std::string_view line) {
                                  gate.Wait();
                                  keep(warning, line);
@@ -251,6 +253,7 @@ TEST_F(DumperTest, NeverWaitsForASlowLogAndCountsWhatItDrops) {
   const auto log = Log();
   ASSERT_THAT(log, SizeIs(12));
   EXPECT_EQ(log.back(), "!the dump fell behind: 90 calls are missing or incomplete");
+  EXPECT_EQ(lost, 90);
 }
 
 TEST_F(DumperTest, LossesAreNotedInTheFileAndTheRecording) {

@@ -5,19 +5,20 @@
 
 namespace resmgr::dump {
 
-void EventQueue::Push(Event event) {
+bool EventQueue::Push(Event event) {
   const std::lock_guard lock(mutex_);
-  if (closed_) return;
+  if (closed_) return true;
   if (!losing_.empty() && losing_.count(event.call) > 0) {
     if (event.kind == Event::Kind::kEnd) losing_.erase(event.call);
-    return;
+    return true;
   }
   if (events_.size() >= limits_.events || bytes_ + event.Cost() > limits_.bytes) {
     LoseLocked(event);
-    return;
+    return false;
   }
   AppendLostLocked();
   AppendLocked(std::move(event));
+  return true;
 }
 
 void EventQueue::PushSettings(Event event) {

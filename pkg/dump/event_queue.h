@@ -25,8 +25,9 @@ class EventQueue {
 
   explicit EventQueue(Limits limits) : limits_(limits) {}
 
-  // An event of a call. After kEnd the queue knows nothing of the call any more.
-  void Push(Event event);
+  // An event of a call. After kEnd the queue knows nothing of the call any more. False when there
+  // is no room, once for each call that it happens to.
+  bool Push(Event event);
   // A change of settings: always finds room.
   void PushSettings(Event event);
 

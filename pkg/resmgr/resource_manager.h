@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/metrics/metrics.h"
 #include "pkg/model/adjustment.h"
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
@@ -57,6 +58,7 @@ class ResourceManager {
     // Waits between tries of an update that failed: doubles from the first to the last.
     std::chrono::milliseconds first_retry{50};
     std::chrono::milliseconds last_retry{5'000};
+    Metrics* metrics = nullptr;  // counts decisions, updates and held starts; may be null
   };
 
   // `state` is what is remembered over restarts; nullptr: nothing is. All references must outlive

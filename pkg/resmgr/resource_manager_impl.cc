@@ -42,6 +42,7 @@ class Token : public ResourceManager::StartWait {
 ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique_ptr<Policy> policy,
                             RuntimeClient& runtime, StateStore* state, const Options& options)
     : log_(GetLogger("resmgr")),
+      metrics_(options.metrics),
       memory_capacity_(MemoryCapacity(machine)),
       policy_(std::move(policy)),
       keeper_(state, store_),
@@ -92,11 +93,13 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
 }
 
 void ResourceManager::Impl::OnApplied(ContainerKey key) {
+  Count(Metrics::Event::kUpdatePushed);
   gate_.Examine(key);
   ExaminePolicyChange();
 }
 
 void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
+  Count(Metrics::Event::kUpdateFailed);
   const ContainerRecord* const record = store_.Find(key);
   if (record != nullptr) {
     log_.Warn("cannot update container {}: {}", LogName(*record), Describe(status));
@@ -140,6 +143,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(const CreateRequest& requ
   container.requirements = needs.requirements;
   record.confirmed_needs = needs.requirements;
   StatusOr<ContainerKeys> changed = Place(record, FindPredecessor(record));
+  Count(changed.ok() ? Metrics::Event::kDecisionOk : Metrics::Event::kDecisionRefused);
   if (!changed.ok()) {
     log_.Warn("refused container {}: {}", LogName(record), Describe(changed.status()));
     Discard(record);
@@ -242,8 +246,14 @@ std::unique_ptr<ResourceManager::StartWait> ResourceManager::Impl::AdmitStart(
     go(OkStatus());
     return nullptr;
   }
-  std::unique_ptr<StartGate::Wait> wait = gate_.Admit(record->container.key, std::move(go));
-  return wait == nullptr ? nullptr : std::make_unique<Token>(std::move(wait));
+  std::unique_ptr<StartGate::Wait> wait =
+      gate_.Admit(record->container.key, [this, go = std::move(go)](const Status& status) {
+        if (!status.ok()) Count(Metrics::Event::kStartRefused);
+        go(status);
+      });
+  if (wait == nullptr) return nullptr;
+  Count(Metrics::Event::kStartWaited);
+  return std::make_unique<Token>(std::move(wait));
 }
 
 void ResourceManager::Impl::EndStart(const ContainerId& id, bool succeeded) {
@@ -266,6 +276,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
       NeedsAfter(container.requirements, requested, merged, record->pod->pod.qos, memory_capacity_);
   Placement before = container.placement;
   StatusOr<ContainerKeys> changed = Redecide(*record, merged, needs);
+  Count(changed.ok() ? Metrics::Event::kDecisionOk : Metrics::Event::kDecisionRefused);
   if (!changed.ok()) {
     log_.Warn("refused an update of container {}: {}", LogName(*record),
               Describe(changed.status()));

@@ -67,6 +67,9 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void OnFailed(ContainerKey key, const Status& status) override;
   void OnGone(ContainerKey key) override;
 
+  void Count(Metrics::Event event) const {
+    if (metrics_ != nullptr) metrics_->Count(event);
+  }
   ContainerRecord* FindPredecessor(const ContainerRecord& record);
   StatusOr<ContainerKeys> Place(ContainerRecord& record, ContainerRecord* predecessor);
   void Discard(ContainerRecord& record);
@@ -92,6 +95,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void RollBackPolicy(ContainerKey key, const Status& why);
 
   Logger& log_;
+  Metrics* const metrics_;
   const Bytes memory_capacity_;
   ContainerStore store_;
   std::unique_ptr<Policy> policy_;
