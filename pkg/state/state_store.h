@@ -4,13 +4,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "pkg/base/ids.h"
@@ -54,7 +54,7 @@ class StateStore {
 
  private:
   // What waits for the disk: the latest value of each, nothing for one that is gone.
-  using Changes = std::map<std::string, std::optional<SavedContainer>, std::less<>>;
+  using Changes = std::unordered_map<std::string, std::optional<SavedContainer>>;
 
   void Queue(const ContainerId& id, std::optional<SavedContainer> saved);
   void Run();
@@ -62,7 +62,7 @@ class StateStore {
   void Complain(const Status& status);
 
   const Report report_;
-  std::map<ContainerId, SavedContainer> known_;
+  std::unordered_map<ContainerId, SavedContainer> known_;
 
   // The thread's.
   RecordLog log_;
