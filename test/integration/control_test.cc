@@ -2,76 +2,17 @@
 // The daemon under change: an agent's configuration, cri-resmgr-ctl, SIGHUP, restarts; before a
 // fake runtime with containers that run.
 #include <csignal>
-#include <fstream>
-#include <sstream>
 #include <string>
-#include <vector>
 
-#include <grpcpp/grpcpp.h>
-#include <nlohmann/json.hpp>
-
-#include "cmd/cri-resmgr-ctl/cli.h"
-#include "pkg/api/config.grpc.pb.h"
-#include "test/integration/daemon_fixture.h"
+#include "test/integration/control_fixture.h"
 
 namespace resmgr::test {
 namespace {
 
-using Json = nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr const char* kStatic = "Active: static\nReservedResources: {CPU: 1}\n";
-
-class ControlTest : public DaemonTest {
- protected:
-  struct Shown {
-    int exit_code = 0;
-    std::string out;
-    std::string err;
-    Json json() const { return Json::parse(out, nullptr, false); }
-  };
-
-  // cri-resmgr-ctl as it is typed.
-  Shown Ctl(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), {"cri-resmgr-ctl", "-socket", Path("admin.sock")});
-    std::vector<const char*> argv;
-    for (const std::string& argument : arguments)
-      argv.push_back(argument.c_str());
-    std::ostringstream out;
-    std::ostringstream err;
-    Shown shown;
-    shown.exit_code =
-        RunCli(static_cast<int>(argv.size()), argv.data(), "test", AllCommands(), out, err);
-    shown.out = out.str();
-    shown.err = err.str();
-    return shown;
-  }
-
-  // What an agent's push gets: the error's text, "" for accepted.
-  std::string SetConfig(const std::map<std::string, std::string>& data) const {
-    const auto channel =
-        grpc::CreateChannel("unix:" + Path("config.sock"), grpc::InsecureChannelCredentials());
-    const auto stub = v1::Config::NewStub(channel);
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kPatience);
-    v1::SetConfigRequest request;
-    request.set_node_name("node");
-    request.mutable_config()->insert(data.begin(), data.end());
-    v1::SetConfigReply reply;
-    const grpc::Status status = stub->SetConfig(&context, request, &reply);
-    return status.ok() ? reply.error() : "no answer: " + status.error_message();
-  }
-
-  std::string PolicyInForce() const {
-    return Ctl({"status", "-o", "json"}).json().value("policy", "?");
-  }
-
-  std::string WriteFile(const std::string& name, const std::string& text) const {
-    std::ofstream(Path(name)) << text;
-    return Path(name);
-  }
-};
 
 // What is in force
 
@@ -298,6 +239,7 @@ TEST_F(ControlTest, DamagedStateStopsNobody) {
   CriClient client = Relayed();
   const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
   const CpuSet before = CpusAtRuntime(running.container);
+  EXPECT_TRUE(Eventually([&] { return std::filesystem::exists(Path("state/state/state")); }));
   daemon_->Kill();
   WriteFile("state/state/state", "rubbish");
   StartDaemon(StaticFlags());

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/e2e/kubernetes/cluster.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "pkg/kube/resources_annotation.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr::test {
@@ -18,17 +19,14 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kStartTimeout{90};
-constexpr seconds kVerdictTimeout{30};
-constexpr std::string_view kDomain = "cri-resource-manager.intel.com/";
+constexpr seconds kCertificatesTimeout{30};
 constexpr std::string_view kAgentBinary =
     RESMGR_BINARY_DIR "/cmd/cri-resmgr-agent/cri-resmgr-agent";
+constexpr std::string_view kWebhookBinary =
+    RESMGR_BINARY_DIR "/cmd/cri-resmgr-webhook/cri-resmgr-webhook";
 constexpr std::string_view kAdminToken = "admin-token";
 constexpr std::string_view kKubeletToken = "kubelet-token";
 constexpr std::string_view kAgentToken = "agent-token";
-
-std::string NodePath() {
-  return fmt::format("/api/v1/nodes/{}", Cluster::kNode);
-}
 
 // One that nobody has now.
 int FreePort() {
@@ -73,10 +71,13 @@ StatusOr<std::unique_ptr<Cluster>> Cluster::Start() {
   cluster->directory_ = cluster->containerd_->directory();
   cluster->api_port_ = FreePort();
   cluster->etcd_port_ = FreePort();
+  cluster->webhook_port_ = FreePort();
   RESMGR_RETURN_IF_ERROR(cluster->WriteFiles());
   cluster->admin_ = std::make_unique<KubeClient>(cluster->Access(std::string(kAdminToken)));
-  for (const auto step : {&Cluster::StartEtcd, &Cluster::StartApiServer, &Cluster::ApplyRbac,
-                          &Cluster::StartRelay, &Cluster::StartKubelet, &Cluster::StartAgent}) {
+  for (const auto step :
+       {&Cluster::StartEtcd, &Cluster::StartApiServer, &Cluster::ApplyRbac,
+        &Cluster::MakeWebhookCertificates, &Cluster::StartWebhook, &Cluster::RegisterWebhook,
+        &Cluster::StartRelay, &Cluster::StartKubelet, &Cluster::StartAgent}) {
     if (const Status status = (cluster.get()->*step)(); !status.ok()) {
       return Annotate(status, cluster->Logs());
     }
@@ -87,6 +88,7 @@ StatusOr<std::unique_ptr<Cluster>> Cluster::Start() {
 
 Cluster::~Cluster() {
   agent_.reset();
+  webhook_.reset();
   kubelet_.reset();
   relay_.reset();
   api_server_.reset();
@@ -100,6 +102,14 @@ Cluster::~Cluster() {
       }
     }
   }
+}
+
+std::string Cluster::NodePath() {
+  return fmt::format("/api/v1/nodes/{}", kNode);
+}
+
+std::string Cluster::WebhookAnnotation(const Json& pod) {
+  return agent::TextAt(pod, {"metadata", "annotations", kResourcesAnnotation});
 }
 
 std::string Cluster::Policy(std::string_view active) {
@@ -140,11 +150,18 @@ Status Cluster::WriteFiles() {
   RESMGR_RETURN_IF_ERROR(
       Write(Path("tokens.csv"),
             fmt::format("{},admin,1,\"system:masters\"\n{},system:node:{},2,\"system:nodes\"\n"
-                        "{},system:serviceaccount:kube-system:cri-resmgr-agent,3,"
-                        "\"system:serviceaccounts\"\n",
-                        kAdminToken, kKubeletToken, kNode, kAgentToken)));
+                        "{},{},3,\"system:serviceaccounts\"\n",
+                        kAdminToken, kKubeletToken, kNode, kAgentToken, kAgentUser)));
   RESMGR_RETURN_IF_ERROR(WriteKubeconfig("kubelet.kubeconfig", std::string(kKubeletToken)));
   RESMGR_RETURN_IF_ERROR(WriteKubeconfig("agent.kubeconfig", std::string(kAgentToken)));
+
+  // One line for each request of the agent.
+  RESMGR_RETURN_IF_ERROR(
+      Write(Path("audit.yaml"), fmt::format("apiVersion: audit.k8s.io/v1\nkind: Policy\n"
+                                            "rules:\n"
+                                            "- {{level: Metadata, users: ['{}']}}\n"
+                                            "- {{level: None}}\n",
+                                            kAgentUser)));
 
   RESMGR_RETURN_IF_ERROR(Write(Path("cri-resmgr.yaml"), "policy: " + Policy() + "\n"));
 
@@ -197,6 +214,8 @@ Status Cluster::StartApiServer() {
            "--tls-cert-file=" + Path("server.crt").string(),
            "--tls-private-key-file=" + Path("server.key").string(),
            "--service-cluster-ip-range=10.0.0.0/24",
+           "--audit-policy-file=" + Path("audit.yaml").string(),
+           "--audit-log-path=" + Path("audit.log").string(),
            "--disable-admission-plugins=ServiceAccount"}));
   // The namespace is there once the server has set up all that it needs itself.
   return WaitFor("kube-apiserver serves", *api_server_, [this] {
@@ -206,7 +225,39 @@ Status Cluster::StartApiServer() {
 }
 
 Status Cluster::ApplyRbac() {
-  return ApplySample(*admin_, "rbac-agent.yaml");
+  return ApplyFile(*admin_, SamplePath("rbac-agent.yaml"));
+}
+
+Status Cluster::MakeWebhookCertificates() {
+  const std::string url = fmt::format("https://127.0.0.1:{}/mutate", webhook_port_);
+  return RunProgram(
+      {RESMGR_SOURCE_DIR "/scripts/make-webhook-certs", "-d", Path("webhook"), "-u", url},
+      Path("make-webhook-certs.log"), kCertificatesTimeout);
+}
+
+Status Cluster::StartWebhook() {
+  RESMGR_ASSIGN_OR_RETURN(
+      webhook_, Run("webhook", {std::string(kWebhookBinary), "-address", "127.0.0.1", "-port",
+                                std::to_string(webhook_port_), "-cert-file",
+                                Path("webhook/tls.crt"), "-key-file", Path("webhook/tls.key")}));
+  return OkStatus();
+}
+
+Status Cluster::RegisterWebhook() {
+  RESMGR_RETURN_IF_ERROR(ApplyFile(*admin_, Path("webhook/webhook-configuration.yaml")));
+  return WaitFor("the API server asks the webhook", *webhook_, [this] {
+    const Json spec = {{"containers", {{{"name", "c"}, {"image", "i"}}}}};
+    const auto pod = CreatePod("asks", spec, DryRun::kYes);
+    return pod.ok() && !WebhookAnnotation(*pod).empty();
+  });
+}
+
+Status Cluster::UnregisterWebhook() {
+  return admin_->Delete(fmt::format("{}/cri-resmgr-webhook", kWebhooks));
+}
+
+void Cluster::StopWebhook() {
+  webhook_.reset();
 }
 
 Status Cluster::StartRelay() {
@@ -273,104 +324,6 @@ Status Cluster::RestartKubelet() {
 Status Cluster::RestartAgent() {
   agent_.reset();
   return StartAgent();
-}
-
-StatusOr<std::string> Cluster::SetMap(const std::string& name, const std::string& policy) {
-  const Json data = {{"data", {{"policy", policy}}}};
-  StatusOr<Json> map = admin_->MergePatch(fmt::format("{}/{}", kMaps, name), data);
-  if (map.status().code() == StatusCode::kNotFound) {
-    Json object = {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", name}}}};
-    object.update(data);
-    map = admin_->Create(kMaps, agent::ToText(object));
-  }
-  RESMGR_RETURN_IF_ERROR(map.status());
-  return agent::TextAt(*map, {"metadata", "resourceVersion"});
-}
-
-Status Cluster::DeleteMap(const std::string& name) {
-  return admin_->Delete(fmt::format("{}/{}", kMaps, name));
-}
-
-Status Cluster::SetGroup(const std::string& group) {
-  Json labels = Json::object();
-  labels[std::string(kDomain) + "group"] = group.empty() ? Json(nullptr) : Json(group);
-  return admin_->MergePatch(NodePath(), {{"metadata", {{"labels", labels}}}}).status();
-}
-
-std::string Cluster::Annotation(const std::string& key) {
-  const auto node = admin_->Get(NodePath());
-  return node.ok() ? agent::TextAt(*node, {"metadata", "annotations", std::string(kDomain) + key})
-                   : "";
-}
-
-Status Cluster::WaitForVerdict(const std::string& map, const std::string& version,
-                               const std::string& status) {
-  std::string seen;
-  const Status waited = WaitUntil("a verdict", kVerdictTimeout, [&] {
-    seen = fmt::format("{} {} {}", Annotation("config-map"), Annotation("config-version"),
-                       Annotation("config-status"));
-    return seen == fmt::format("{} {} {}", map, version, status);
-  });
-  if (waited.ok()) return waited;
-  return Internal("verdict \"{}\" in place of \"{} {} {}\" ({})", seen, map, version, status,
-                  Annotation("config-error"));
-}
-
-Status Cluster::RunPod(const std::string& name, const Json& spec) {
-  const Json pod = {{"apiVersion", "v1"},
-                    {"kind", "Pod"},
-                    {"metadata", {{"name", "resmgr-e2e-" + name}}},
-                    {"spec", spec}};
-  RESMGR_RETURN_IF_ERROR(admin_->Create(kPods, agent::ToText(pod)).status());
-  std::string last;
-  const Status status = WaitUntil("the pod runs", kStartTimeout, [&] {
-    const auto now = admin_->Get(fmt::format("{}/resmgr-e2e-{}", kPods, name));
-    if (!now.ok()) return false;
-    const Json* statuses = agent::Find(*now, {"status", "containerStatuses"});
-    last = agent::ToText((*now)["status"]);
-    if (statuses == nullptr) return false;
-    return std::all_of(statuses->begin(), statuses->end(),
-                       [](const Json& container) { return container["ready"] == true; });
-  });
-  return status.ok() ? status : Annotate(status, last);
-}
-
-Status Cluster::DeletePod(const std::string& name) {
-  const std::string path = fmt::format("{}/resmgr-e2e-{}", kPods, name);
-  RESMGR_RETURN_IF_ERROR(admin_->Delete(path));
-  return WaitUntil("the pod is gone", kStartTimeout,
-                   [&] { return admin_->Get(path).status().code() == StatusCode::kNotFound; });
-}
-
-StatusOr<std::map<std::string, Cluster::Container>> Cluster::Containers() {
-  RESMGR_ASSIGN_OR_RETURN(const Json pods, admin_->Get(kPods));
-  std::map<std::string, Container> containers;
-  for (const Json& pod : pods["items"]) {
-    const std::string name = agent::TextAt(pod, {"metadata", "name"});
-    const Json* statuses = agent::Find(pod, {"status", "containerStatuses"});
-    if (statuses == nullptr) return FailedPrecondition("{} has no containers", name);
-    for (const Json& status : *statuses) {
-      constexpr std::string_view kScheme = "containerd://";
-      Container container;
-      container.id = agent::TextAt(status, {"containerID"});
-      if (container.id.starts_with(kScheme)) container.id.erase(0, kScheme.size());
-      container.restarts = agent::IntAt(status, {"restartCount"});
-      const auto cpus = containerd_->AllowedCpus(container.id);
-      if (!cpus) return FailedPrecondition("{} does not run", name);
-      container.cpus = *cpus;
-      constexpr std::string_view kPrefix = "resmgr-e2e-";
-      containers[name.substr(kPrefix.size()) + "/" + agent::TextAt(status, {"name"})] = container;
-    }
-  }
-  return containers;
-}
-
-std::string Cluster::Logs() const {
-  std::string logs;
-  for (const char* name : {"etcd", "kube-apiserver", "cri-resmgr", "kubelet", "agent"}) {
-    logs += fmt::format("--- {}\n{}\n", name, LastLines(Path(std::string(name) + ".log")));
-  }
-  return logs;
 }
 
 }  // namespace resmgr::test

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,18 +17,26 @@
 #include "test/support/containerd/child_process.h"
 #include "test/support/containerd/containerd.h"
 #include "test/support/containerd/daemon.h"
+#include "test/support/placement_trail/placement_trail.h"
 
 namespace resmgr::test {
 
 // A Kubernetes cluster of one node, all of it real: etcd, kube-apiserver, containerd with runc,
-// cri-resmgr, cri-resmgr-agent with the rights of sample-configs/rbac-agent.yaml, and a kubelet
-// whose runtime is cri-resmgr. There is no scheduler: pods name their node. Needs root;
-// $RESMGR_KUBERNETES names the folder with kube-apiserver and kubelet. Thread-compatible.
+// cri-resmgr, cri-resmgr-agent with the rights of sample-configs/rbac-agent.yaml,
+// cri-resmgr-webhook, and a kubelet whose runtime is cri-resmgr. There is no scheduler: pods name
+// their node. Needs root; $RESMGR_KUBERNETES names the folder with kube-apiserver and kubelet.
+// Thread-compatible.
 class Cluster {
  public:
   static constexpr std::string_view kNode = "resmgr-node";
   static constexpr std::string_view kMaps = "/api/v1/namespaces/kube-system/configmaps";
   static constexpr std::string_view kPods = "/api/v1/namespaces/default/pods";
+  static constexpr std::string_view kWebhooks =
+      "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+  // Who the agent is: what its service account would be.
+  static constexpr std::string_view kAgentUser =
+      "system:serviceaccount:kube-system:cri-resmgr-agent";
+  static std::string NodePath();
   // The section "policy" that cri-resmgr starts with, before any ConfigMap: CPU 0 is reserved.
   static std::string Policy(std::string_view active = "static");
 
@@ -63,9 +70,13 @@ class Cluster {
   Status WaitForVerdict(const std::string& map, const std::string& version,
                         const std::string& status);
 
-  // Creates a pod and waits until all its containers run.
-  Status RunPod(const std::string& name, const Json& spec);
-  Status DeletePod(const std::string& name);
+  enum class DryRun { kNo, kYes };
+  // What the API server made of the pod.
+  StatusOr<Json> CreatePod(const std::string& name, const Json& spec, DryRun dry_run = DryRun::kNo);
+  // Until all its containers run.
+  Status WaitForPod(const std::string& name);
+  // Returns when the kubelet has ended them.
+  Status DeletePods(const std::vector<std::string>& names);
   struct Container {
     std::string id;
     int restarts = 0;
@@ -76,6 +87,25 @@ class Cluster {
   // By "POD/CONTAINER", of all pods. An error where one does not run.
   StatusOr<std::map<std::string, Container>> Containers();
 
+  // What cri-resmgr-ctl shows.
+  StatusOr<Json> Ctl(std::vector<std::string> arguments) const;
+  // By "POD/CONTAINER", of all that run; nothing under the null policy.
+  StatusOr<Grants> Granted() const;
+  // What a pod wrote into a file of an emptyDir.
+  std::string FileOf(const std::string& pod, const std::string& volume, const std::string& file);
+
+  // Of the webhook, "" where it has not been.
+  static std::string WebhookAnnotation(const Json& pod);
+  void StopWebhook();
+  Status StartWebhook();
+  Status RegisterWebhook();
+  Status UnregisterWebhook();
+
+  // Every request that the agent has made, as audit.k8s.io/v1 Events, one for each stage: a watch
+  // has no answer before something happens.
+  std::vector<Json> Audit() const;
+  std::string AgentSocket() const { return Path("agent.sock"); }
+  std::string WebhookFile(std::string_view name) const { return Path("webhook") / name; }
   std::string Logs() const;
 
  private:
@@ -85,6 +115,7 @@ class Cluster {
   Status StartEtcd();
   Status StartApiServer();
   Status ApplyRbac();
+  Status MakeWebhookCertificates();
   Status StartRelay();
   Status StartKubelet();
   Status StartAgent();
@@ -98,6 +129,7 @@ class Cluster {
   std::filesystem::path programs_;
   int api_port_ = 0;
   int etcd_port_ = 0;
+  int webhook_port_ = 0;
   const TestAuthority authority_;
   std::unique_ptr<Containerd> containerd_;
   std::unique_ptr<ChildProcess> etcd_;
@@ -106,10 +138,13 @@ class Cluster {
   std::unique_ptr<DaemonProcess> relay_;
   std::unique_ptr<ChildProcess> kubelet_;
   std::unique_ptr<ChildProcess> agent_;
+  std::unique_ptr<ChildProcess> webhook_;
 };
 
-// Creates every object of a multi-document YAML file of sample-configs/; those that exist already
-// are left as they are.
-Status ApplySample(const KubeClient& client, const std::string& file);
+// Creates every object of a multi-document YAML file; those that exist already are left as they
+// are.
+Status ApplyFile(const KubeClient& client, const std::string& path);
+// Of a file of sample-configs/.
+std::string SamplePath(std::string_view file);
 
 }  // namespace resmgr::test

@@ -20,8 +20,16 @@ const std::map<std::string, std::string>& Collections() {
       {"ClusterRoleBinding", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"},
       {"ConfigMap", "/api/v1/namespaces/{}/configmaps"},
       {"DaemonSet", "/apis/apps/v1/namespaces/{}/daemonsets"},
+      {"Deployment", "/apis/apps/v1/namespaces/{}/deployments"},
+      {"MutatingWebhookConfiguration", std::string(Cluster::kWebhooks)},
+      {"Namespace", "/api/v1/namespaces"},
+      {"NetworkPolicy", "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies"},
+      // policy/v1 came with 1.21.
+      {"PodDisruptionBudget", "/apis/policy/v1beta1/namespaces/{}/poddisruptionbudgets"},
       {"Role", "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles"},
       {"RoleBinding", "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings"},
+      {"Secret", "/api/v1/namespaces/{}/secrets"},
+      {"Service", "/api/v1/namespaces/{}/services"},
       {"ServiceAccount", "/api/v1/namespaces/{}/serviceaccounts"},
   };
   return *kCollections;
@@ -34,13 +42,16 @@ std::string Value(const std::string& document, const std::string& line_start) {
   return std::regex_search(document, match, line) ? match[2].str() : "";
 }
 
-Status CreateDocument(const KubeClient& client, const std::string& document) {
+Status CreateDocument(const KubeClient& client, std::string document) {
   const std::string kind = Value(document, "kind");
   if (kind.empty()) return OkStatus();  // only comments
   const auto collection = Collections().find(kind);
   if (collection == Collections().end()) return InvalidArgument("where do {}s belong?", kind);
   const std::string path =
       fmt::format(fmt::runtime(collection->second), Value(document, "  namespace"));
+  if (kind == "PodDisruptionBudget") {
+    document = std::regex_replace(document, std::regex("policy/v1"), "policy/v1beta1");
+  }
   const Status status = client.Create(path, document).status();
   // 409: it is there.
   return status.code() == StatusCode::kAborted ? OkStatus() : status;
@@ -48,17 +59,19 @@ Status CreateDocument(const KubeClient& client, const std::string& document) {
 
 }  // namespace
 
-Status ApplySample(const KubeClient& client, const std::string& file) {
-  RESMGR_ASSIGN_OR_RETURN(
-      std::string text,
-      ReadFile(std::string(RESMGR_SOURCE_DIR) + "/sample-configs/" + file, kMaxFile));
+std::string SamplePath(std::string_view file) {
+  return fmt::format("{}/sample-configs/{}", RESMGR_SOURCE_DIR, file);
+}
+
+Status ApplyFile(const KubeClient& client, const std::string& path) {
+  RESMGR_ASSIGN_OR_RETURN(std::string text, ReadFile(path, kMaxFile));
   constexpr std::string_view kSeparator = "\n---\n";
   while (!text.empty()) {
     const size_t end = text.find(kSeparator);
     const std::string document = text.substr(0, end);
     text.erase(0, end == std::string::npos ? end : end + kSeparator.size());
     if (const Status status = CreateDocument(client, document); !status.ok()) {
-      return Annotate(status, file);
+      return Annotate(status, path);
     }
   }
   return OkStatus();

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the agent may do at the API server, and what the daemon may do by way of the agent.
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+
+#include "pkg/api/agent.grpc.pb.h"
+#include "test/e2e/kubernetes/kubernetes_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::string_view kRules = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+constexpr const char* kLabel = "/metadata/labels/cri-resource-manager.intel.com~1e2e";
+
+class Node {
+ public:
+  explicit Node(const std::string& socket)
+      : stub_(v1::Agent::NewStub(
+            grpc::CreateChannel("unix:" + socket, grpc::InsecureChannelCredentials()))) {}
+
+  grpc::Status Patch(const std::string& op, const std::string& path, const std::string& value) {
+    v1::PatchNodeRequest request;
+    v1::JsonPatch& patch = *request.add_patches();
+    patch.set_op(op);
+    patch.set_path(path);
+    patch.set_value(value);
+    grpc::ClientContext context;
+    v1::PatchNodeReply reply;
+    return stub_->PatchNode(&context, request, &reply);
+  }
+  grpc::Status SetCapacity(const std::string& name, const std::string& value) {
+    v1::UpdateNodeCapacityRequest request;
+    (*request.mutable_capacities())[name] = value;
+    grpc::ClientContext context;
+    v1::UpdateNodeCapacityReply reply;
+    return stub_->UpdateNodeCapacity(&context, request, &reply);
+  }
+  Json Get() {
+    grpc::ClientContext context;
+    v1::GetNodeReply reply;
+    const grpc::Status status = stub_->GetNode(&context, {}, &reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return agent::ParseJson(reply.node()).value_or(Json());
+  }
+  std::string Health(const std::string& query) {
+    v1::HealthCheckRequest request;
+    request.set_query(query);
+    grpc::ClientContext context;
+    v1::HealthCheckReply reply;
+    const grpc::Status status = stub_->HealthCheck(&context, request, &reply);
+    return status.ok() ? reply.error() : status.error_message();
+  }
+
+ private:
+  std::unique_ptr<v1::Agent::Stub> stub_;
+};
+
+std::string Right(const std::string& verb, const std::string& group, const std::string& resource,
+                  const std::string& name_space) {
+  return fmt::format("{} {}{} in {}", verb, group, resource,
+                     name_space.empty() ? "all" : name_space);
+}
+
+// By the API server's word, as this user. Everybody may ask about themselves.
+std::set<std::string> RightsOf(const KubeClient& user) {
+  std::set<std::string> rights;
+  for (const std::string name_space : {"default", "kube-system", "kube-public"}) {
+    const auto review =
+        user.Create(kRules, agent::ToText({{"apiVersion", "authorization.k8s.io/v1"},
+                                           {"kind", "SelfSubjectRulesReview"},
+                                           {"spec", {{"namespace", name_space}}}}));
+    EXPECT_THAT(review, IsOk());
+    if (!review.ok()) continue;
+    for (const Json& rule : (*review)["status"]["resourceRules"]) {
+      for (const std::string group : rule["apiGroups"]) {
+        if (group == "authorization.k8s.io") continue;
+        for (const std::string resource : rule["resources"]) {
+          for (const std::string verb : rule["verbs"]) {
+            rights.insert(
+                Right(verb, group, resource, resource.starts_with("nodes") ? "" : name_space));
+          }
+        }
+      }
+    }
+  }
+  return rights;
+}
+
+// What the agent asked for, from the API server's own log; `refused`: in vain.
+std::set<std::string> Used(const Cluster& cluster, bool refused) {
+  constexpr int kForbidden = 403;
+  std::set<std::string> rights;
+  for (const Json& entry : cluster.Audit()) {
+    if ((agent::IntAt(entry, {"responseStatus", "code"}) == kForbidden) != refused) continue;
+    const std::string subresource = agent::TextAt(entry, {"objectRef", "subresource"});
+    const std::string group = agent::TextAt(entry, {"objectRef", "apiGroup"});
+    if (group == "authorization.k8s.io") continue;
+    std::string resource = agent::TextAt(entry, {"objectRef", "resource"});
+    if (!subresource.empty()) resource += "/" + subresource;
+    rights.insert(Right(agent::TextAt(entry, {"verb"}), group, resource,
+                        agent::TextAt(entry, {"objectRef", "namespace"})));
+  }
+  return rights;
+}
+
+TEST_F(KubernetesTest, TheDaemonReachesItsNodeThroughTheAgent) {
+  Node node(cluster_->AgentSocket());
+  EXPECT_EQ(node.Health(""), "");
+  EXPECT_EQ(node.Health("config-status"), "");
+  EXPECT_EQ(agent::TextAt(node.Get(), {"metadata", "name"}), Cluster::kNode);
+
+  grpc::Status status = node.Patch("add", kLabel, "\"here\"");
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  const auto labelled = cluster_->admin().Get(Cluster::NodePath());
+  ASSERT_THAT(labelled, IsOk());
+  EXPECT_EQ(agent::TextAt(*labelled, {"metadata", "labels", "cri-resource-manager.intel.com/e2e"}),
+            "here");
+  EXPECT_TRUE(node.Patch("remove", kLabel, "").ok());
+
+  status = node.SetCapacity("resource-policy.nri.io/e2e", "7");
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(agent::TextAt(node.Get(), {"status", "capacity", "resource-policy.nri.io/e2e"}), "7");
+  // The kubelet makes it allocatable.
+  EXPECT_THAT(WaitUntil("it is allocatable", std::chrono::seconds(20),
+                        [&node] {
+                          return agent::TextAt(node.Get(), {"status", "allocatable",
+                                                            "resource-policy.nri.io/e2e"}) == "7";
+                        }),
+              IsOk());
+}
+
+TEST_F(KubernetesTest, TheDaemonHasNoOtherKeys) {
+  Node node(cluster_->AgentSocket());
+  const Json before = node.Get();
+  for (const char* path :
+       {"/metadata/labels/kubernetes.io~1role", "/metadata/annotations/example.com~1x",
+        "/metadata/labels/cri-resource-manager.intel.com~1group", "/metadata/labels/plain",
+        "/metadata/annotations/cri-resource-manager.intel.com~1config-status",
+        "/spec/unschedulable", "/spec/providerID", "/metadata/finalizers"}) {
+    EXPECT_EQ(node.Patch("add", path, "\"x\"").error_code(), grpc::StatusCode::PERMISSION_DENIED)
+        << path;
+  }
+  EXPECT_EQ(
+      node.Patch("add", "/spec/taints", R"([{"key":"a.io/b","effect":"NoExecute"}])").error_code(),
+      grpc::StatusCode::PERMISSION_DENIED);
+  for (const char* name : {"cpu", "example.com/device", "pods"})
+    EXPECT_EQ(node.SetCapacity(name, "1").error_code(), grpc::StatusCode::PERMISSION_DENIED)
+        << name;
+  const Json after = node.Get();
+  EXPECT_EQ(after["metadata"]["labels"], before["metadata"]["labels"]);
+  EXPECT_EQ(after["spec"], before["spec"]);
+}
+
+TEST_F(KubernetesTest, AgentHasTheRightsThatItNeedsAndNoOthers) {
+  Node node(cluster_->AgentSocket());
+  node.Get();
+  EXPECT_TRUE(node.Patch("add", kLabel, "\"x\"").ok());
+  EXPECT_TRUE(node.Patch("remove", kLabel, "").ok());
+  EXPECT_TRUE(node.SetCapacity("resource-policy.nri.io/e2e", "1").ok());
+  Apply(kDefaultMap, Cluster::Policy() + " # for an event");
+  EXPECT_THAT(WaitUntil("the event is written", std::chrono::seconds(10),
+                        [] { return Used(*cluster_, false).contains("create events in default"); }),
+              IsOk());
+  EXPECT_THAT(Used(*cluster_, true), IsEmpty()) << "refused";
+  EXPECT_THAT(Used(*cluster_, false), ElementsAreArray(RightsOf(cluster_->AsAgent())));
+}
+
+// As the comment in the sample promises.
+TEST_F(KubernetesTest, NamesOfMapsAreEnoughForTheAgent) {
+  constexpr std::string_view kRole =
+      "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles/cri-resmgr-agent";
+  const auto role = cluster_->admin().Get(kRole);
+  ASSERT_THAT(role, IsOk());
+  Json rules = (*role)["rules"];
+  rules[0]["resourceNames"] = {kDefaultMap, kGroupMap, kNodeMap};
+  ASSERT_THAT(cluster_->admin().MergePatch(kRole, {{"rules", rules}}), IsOk());
+  ASSERT_THAT(cluster_->RestartAgent(), IsOk());
+  Apply(kDefaultMap, Cluster::Policy() + " # by name");
+  EXPECT_THAT(cluster_->SetGroup("e2e"), IsOk());
+  Apply(kGroupMap, Cluster::Policy() + " # by name");
+  EXPECT_THAT(cluster_->admin().MergePatch(kRole, {{"rules", (*role)["rules"]}}), IsOk());
+}
+
+}  // namespace
+}  // namespace resmgr::test

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests do to the cluster's objects, and ask of its node.
+#include <algorithm>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "cmd/cri-resmgr-ctl/cli.h"
+#include "test/e2e/kubernetes/cluster.h"
+
+namespace resmgr::test {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kPodTimeout{90};
+constexpr seconds kVerdictTimeout{30};
+constexpr std::string_view kDomain = "cri-resource-manager.intel.com/";
+constexpr std::string_view kPodPrefix = "resmgr-e2e-";
+
+std::string PodPath(std::string_view name) {
+  return fmt::format("{}/{}{}", Cluster::kPods, kPodPrefix, name);
+}
+
+}  // namespace
+
+StatusOr<std::string> Cluster::SetMap(const std::string& name, const std::string& policy) {
+  const Json data = {{"data", {{"policy", policy}}}};
+  StatusOr<Json> map = admin_->MergePatch(fmt::format("{}/{}", kMaps, name), data);
+  if (map.status().code() == StatusCode::kNotFound) {
+    Json object = {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", name}}}};
+    object.update(data);
+    map = admin_->Create(kMaps, agent::ToText(object));
+  }
+  RESMGR_RETURN_IF_ERROR(map.status());
+  return agent::TextAt(*map, {"metadata", "resourceVersion"});
+}
+
+Status Cluster::DeleteMap(const std::string& name) {
+  return admin_->Delete(fmt::format("{}/{}", kMaps, name));
+}
+
+Status Cluster::SetGroup(const std::string& group) {
+  Json labels = Json::object();
+  labels[std::string(kDomain) + "group"] = group.empty() ? Json(nullptr) : Json(group);
+  return admin_->MergePatch(NodePath(), {{"metadata", {{"labels", labels}}}}).status();
+}
+
+std::string Cluster::Annotation(const std::string& key) {
+  const auto node = admin_->Get(NodePath());
+  return node.ok() ? agent::TextAt(*node, {"metadata", "annotations", std::string(kDomain) + key})
+                   : "";
+}
+
+Status Cluster::WaitForVerdict(const std::string& map, const std::string& version,
+                               const std::string& status) {
+  std::string seen;
+  const Status waited = WaitUntil("a verdict", kVerdictTimeout, [&] {
+    seen = fmt::format("{} {} {}", Annotation("config-map"), Annotation("config-version"),
+                       Annotation("config-status"));
+    return seen == fmt::format("{} {} {}", map, version, status);
+  });
+  if (waited.ok()) return waited;
+  return Internal("verdict \"{}\" in place of \"{} {} {}\" ({})", seen, map, version, status,
+                  Annotation("config-error"));
+}
+
+StatusOr<Json> Cluster::CreatePod(const std::string& name, const Json& spec, DryRun dry_run) {
+  const Json pod = {{"apiVersion", "v1"},
+                    {"kind", "Pod"},
+                    {"metadata", {{"name", fmt::format("{}{}", kPodPrefix, name)}}},
+                    {"spec", spec}};
+  const std::string_view query = dry_run == DryRun::kYes ? "?dryRun=All" : "";
+  return admin_->Create(fmt::format("{}{}", kPods, query), agent::ToText(pod));
+}
+
+Status Cluster::WaitForPod(const std::string& name) {
+  std::string last;
+  const Status status = WaitUntil("the pod runs", kPodTimeout, [&] {
+    const auto now = admin_->Get(PodPath(name));
+    if (!now.ok()) return false;
+    const Json* statuses = agent::Find(*now, {"status", "containerStatuses"});
+    last = agent::ToText((*now)["status"]);
+    if (statuses == nullptr) return false;
+    return std::all_of(statuses->begin(), statuses->end(),
+                       [](const Json& container) { return container["ready"] == true; });
+  });
+  return status.ok() ? status : Annotate(status, last);
+}
+
+Status Cluster::DeletePods(const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    RESMGR_RETURN_IF_ERROR(admin_->Delete(PodPath(name)));
+  for (const std::string& name : names) {
+    RESMGR_RETURN_IF_ERROR(WaitUntil("the pod is gone", kPodTimeout, [&] {
+      return admin_->Get(PodPath(name)).status().code() == StatusCode::kNotFound;
+    }));
+  }
+  return OkStatus();
+}
+
+StatusOr<std::map<std::string, Cluster::Container>> Cluster::Containers() {
+  RESMGR_ASSIGN_OR_RETURN(const Json pods, admin_->Get(kPods));
+  std::map<std::string, Container> containers;
+  for (const Json& pod : pods["items"]) {
+    const std::string name = agent::TextAt(pod, {"metadata", "name"});
+    const Json* statuses = agent::Find(pod, {"status", "containerStatuses"});
+    if (statuses == nullptr) return FailedPrecondition("{} has no containers", name);
+    for (const Json& status : *statuses) {
+      constexpr std::string_view kScheme = "containerd://";
+      Container container;
+      container.id = agent::TextAt(status, {"containerID"});
+      if (container.id.starts_with(kScheme)) container.id.erase(0, kScheme.size());
+      container.restarts = agent::IntAt(status, {"restartCount"});
+      const auto cpus = containerd_->AllowedCpus(container.id);
+      if (!cpus) return FailedPrecondition("{} does not run", name);
+      container.cpus = *cpus;
+      containers[name.substr(kPodPrefix.size()) + "/" + agent::TextAt(status, {"name"})] =
+          container;
+    }
+  }
+  return containers;
+}
+
+StatusOr<Json> Cluster::Ctl(std::vector<std::string> arguments) const {
+  arguments.insert(arguments.begin(), {"cri-resmgr-ctl", "-socket", Path("admin.sock")});
+  arguments.insert(arguments.end(), {"-o", "json"});
+  std::vector<const char*> argv;
+  for (const std::string& argument : arguments)
+    argv.push_back(argument.c_str());
+  std::ostringstream out;
+  std::ostringstream err;
+  if (RunCli(static_cast<int>(argv.size()), argv.data(), "test", AllCommands(), out, err) != 0) {
+    return FailedPrecondition("{}", err.str());
+  }
+  std::optional<Json> json = agent::ParseJson(out.str());
+  if (!json) return Internal("cri-resmgr-ctl: not JSON: {}", out.str());
+  return *std::move(json);
+}
+
+StatusOr<Grants> Cluster::Granted() const {
+  RESMGR_ASSIGN_OR_RETURN(const Json status, Ctl({"status"}));
+  Grants grants;
+  if (agent::TextAt(status, {"policy"}) == "null") return grants;
+  RESMGR_ASSIGN_OR_RETURN(const Json containers, Ctl({"containers"}));
+  for (const Json& container : containers) {
+    if (agent::TextAt(container, {"state"}) != "running") continue;
+    const auto set = [&container](std::string_view key) {
+      return CpuSet::Parse(agent::TextAt(container, {key})).value_or(CpuSet());
+    };
+    const std::string pod = agent::TextAt(container, {"pod"}).substr(kPodPrefix.size());
+    grants[pod + "/" + agent::TextAt(container, {"name"})] = {set("cpus"), set("exclusive")};
+  }
+  return grants;
+}
+
+std::string Cluster::FileOf(const std::string& pod, const std::string& volume,
+                            const std::string& file) {
+  const auto object = admin_->Get(PodPath(pod));
+  if (!object.ok()) return "";
+  return TextOf(Path("kubelet/pods") / agent::TextAt(*object, {"metadata", "uid"}) /
+                "volumes/kubernetes.io~empty-dir" / volume / file);
+}
+
+std::string Cluster::Logs() const {
+  std::string logs;
+  for (const char* name : {"etcd", "kube-apiserver", "cri-resmgr", "kubelet", "agent", "webhook"}) {
+    logs += fmt::format("--- {}\n{}\n", name, LastLines(Path(std::string(name) + ".log")));
+  }
+  return logs;
+}
+
+std::vector<Json> Cluster::Audit() const {
+  std::vector<Json> entries;
+  std::istringstream lines(TextOf(Path("audit.log")));
+  for (std::string line; std::getline(lines, line);) {
+    if (std::optional<Json> entry = agent::ParseJson(line)) entries.push_back(*std::move(entry));
+  }
+  return entries;
+}
+
+}  // namespace resmgr::test

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/integration/control_fixture.h"
+
+#include <fstream>
+#include <sstream>
+
+#include <grpcpp/grpcpp.h>
+
+#include "cmd/cri-resmgr-ctl/cli.h"
+#include "pkg/api/config.grpc.pb.h"
+
+namespace resmgr::test {
+
+ControlTest::Shown ControlTest::Ctl(std::vector<std::string> arguments) const {
+  arguments.insert(arguments.begin(), {"cri-resmgr-ctl", "-socket", Path("admin.sock")});
+  std::vector<const char*> argv;
+  for (const std::string& argument : arguments)
+    argv.push_back(argument.c_str());
+  std::ostringstream out;
+  std::ostringstream err;
+  Shown shown;
+  shown.exit_code =
+      RunCli(static_cast<int>(argv.size()), argv.data(), "test", AllCommands(), out, err);
+  shown.out = out.str();
+  shown.err = err.str();
+  return shown;
+}
+
+std::string ControlTest::SetConfig(const std::map<std::string, std::string>& data) const {
+  const auto channel =
+      grpc::CreateChannel("unix:" + Path("config.sock"), grpc::InsecureChannelCredentials());
+  const auto stub = v1::Config::NewStub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  v1::SetConfigRequest request;
+  request.set_node_name("node");
+  request.mutable_config()->insert(data.begin(), data.end());
+  v1::SetConfigReply reply;
+  const grpc::Status status = stub->SetConfig(&context, request, &reply);
+  return status.ok() ? reply.error() : "no answer: " + status.error_message();
+}
+
+std::string ControlTest::WriteFile(const std::string& name, const std::string& text) const {
+  std::ofstream(Path(name)) << text;
+  return Path(name);
+}
+
+}  // namespace resmgr::test

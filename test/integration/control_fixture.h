@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "test/integration/daemon_fixture.h"
+
+namespace resmgr::test {
+
+using Json = nlohmann::json;
+
+// A daemon that an agent and cri-resmgr-ctl talk to.
+class ControlTest : public DaemonTest {
+ protected:
+  struct Shown {
+    int exit_code = 0;
+    std::string out;
+    std::string err;
+    Json json() const { return Json::parse(out, nullptr, false); }
+  };
+
+  // cri-resmgr-ctl as it is typed.
+  Shown Ctl(std::vector<std::string> arguments) const;
+
+  // What an agent's push gets: the error's text, "" for accepted.
+  std::string SetConfig(const std::map<std::string, std::string>& data) const;
+
+  std::string PolicyInForce() const {
+    return Ctl({"status", "-o", "json"}).json().value("policy", "?");
+  }
+
+  std::string WriteFile(const std::string& name, const std::string& text) const;
+};
+
+}  // namespace resmgr::test

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr::test {
+
+// The CPUs that each container may run on, by a name of the test's choice.
+using Placements = std::map<std::string, CpuSet>;
+
+// Writes down, all the time and from outside, where containers are, so that a test can look at what
+// was between the beginning of a change and its end. Thread-safe.
+class PlacementTrail {
+ public:
+  // All containers of one instant. Called on the trail's thread.
+  using Reader = std::function<Placements()>;
+
+  explicit PlacementTrail(Reader read);
+
+  // Everything seen since the last call, equal neighbours once, in order. The last one was read
+  // after this was called, so it is never empty.
+  std::vector<Placements> Take();
+
+ private:
+  void Run(const std::stop_token& stop);
+
+  const Reader read_;
+  std::mutex mutex_;
+  std::condition_variable_any looked_;
+  uint64_t looks_ = 0;
+  std::vector<Placements> trail_;
+  std::jthread thread_;  // last: it uses all of the above
+};
+
+// What a policy gives a container: all its CPUs, and those of them that are for it alone.
+struct Grant {
+  CpuSet cpus;
+  CpuSet own;
+
+  friend bool operator==(const Grant&, const Grant&) = default;
+};
+using Grants = std::map<std::string, Grant>;
+
+// What went wrong on the way from one policy to another, one line for each: where a container has
+// what either policy grants it, nobody else may come onto the CPUs that are for it alone, and
+// nobody may ever be without a CPU. Who was there together before may leave one after the other.
+std::vector<std::string> Violations(const std::vector<Placements>& trail, const Grants& before,
+                                    const Grants& after);
+
+// Who is not exactly where the policy wants it, or not alone where it should be, one line for each.
+std::vector<std::string> Differences(const Placements& now, const Grants& grants);
+
+}  // namespace resmgr::test
