@@ -141,7 +141,8 @@ class Adopter {
   }
 
   // Where it runs is the runtime's word. What it has there for itself is remembered; a memory that
-  // does not fit the place is of a move that never came to be.
+  // does not fit the place is of a move that never came to be, and one of less than it asks for is
+  // older than a place of just the right size.
   static Placement PlacementOf(const Effect& effect, const SavedContainer* saved) {
     Placement placement;
     placement.cpus = effect.cpus;
@@ -149,6 +150,10 @@ class Adopter {
     if (saved == nullptr) return placement;
     if (!placement.cpus && !saved->exclusive.empty()) placement.cpus = saved->exclusive;
     if (!saved->exclusive.IsSubsetOf(placement.cpus.value_or(CpuSet()))) return placement;
+    const MilliCpu request = saved->requirements.cpu_request;
+    const bool right_size =
+        request.IsWhole() && placement.cpus && placement.cpus->size() == request.Whole();
+    if (right_size && saved->exclusive.size() < request.Whole()) return placement;
     placement.exclusive = saved->exclusive;
     placement.cpu_shares = saved->cpu_shares;
     placement.cpu_quota = saved->cpu_quota;

@@ -57,10 +57,15 @@ LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requireme
 }
 
 bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force) {
-  const std::optional<int64_t>& shares =
+  const int64_t now = in_force.cpu_shares.value_or(0);
+  if (now == 0) return true;
+  const std::optional<int64_t>& known =
       saved.cpu_shares ? saved.cpu_shares : saved.requested.cpu_shares;
-  if (!shares || !in_force.cpu_shares) return true;
-  return *in_force.cpu_shares == *shares || *in_force.cpu_shares == ByWayOfWeight(*shares);
+  if (!known || now == *known) return known.has_value();
+  // Rounding hides small differences; those the quota tells.
+  const std::optional<int64_t>& quota =
+      saved.cpu_quota ? saved.cpu_quota : saved.requested.cpu_quota;
+  return now == ByWayOfWeight(*known) && quota == in_force.cpu_quota;
 }
 
 Requirements NeedsAfter(Requirements needs, const LinuxResources& changes,

@@ -22,7 +22,8 @@ Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported, Byt
 LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requirements& needs);
 
 // Whether the shares in force, where they are reported, are those that the container had when it
-// was saved. Runtimes may report them by way of cgroup v2's coarser weights.
+// was saved. Runtimes may report them by way of cgroup v2's coarser weights; then the quota has to
+// be the same, too.
 bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force);
 
 // What a container that has needed `needs` needs once `changes` came to what it requested, which

@@ -68,6 +68,8 @@ TEST(NeedsTest, SharesMayHaveBeenRoundedToWeights) {
   EXPECT_TRUE(TellsCpuInForce(saved, in_force)) << "not reported";
   in_force.cpu_shares = 3069;  // by way of weight 118
   EXPECT_TRUE(TellsCpuInForce(saved, in_force));
+  in_force.cpu_quota = 300'200;
+  EXPECT_FALSE(TellsCpuInForce(saved, in_force)) << "a resize that weights do not show";
   in_force.cpu_shares = 3060;
   EXPECT_FALSE(TellsCpuInForce(saved, in_force));
   in_force.cpu_shares = 1024;

@@ -59,23 +59,6 @@ class LifecycleTest : public ::testing::TestWithParam<std::tuple<ApiVersion, boo
     return ids;
   }
 
-  // A file of the container's cgroup, whichever hierarchy it is in.
-  std::string CgroupFile(const std::string& container_id, std::string_view file) {
-    namespace fs = std::filesystem;
-    const fs::path top = node_->containerd().directory().filename();
-    for (const auto& hierarchy : fs::directory_iterator("/sys/fs/cgroup")) {
-      const fs::path root =
-          hierarchy.path().filename() == top ? hierarchy.path() : hierarchy.path() / top;
-      std::error_code none;
-      for (const auto& entry : fs::recursive_directory_iterator(root, none)) {
-        if (entry.path().filename() != container_id) continue;
-        std::string text = TextOf(entry.path() / file);
-        if (!text.empty()) return text;
-      }
-    }
-    return "";
-  }
-
   std::unique_ptr<Node> node_;
 };
 
@@ -138,8 +121,9 @@ TEST_P(LifecycleTest, AnUpdateReachesTheRunningContainer) {
   const Status updated = client().UpdateContainer(pod.container_id, resources);
   ASSERT_TRUE(updated.ok()) << Describe(updated);
 
-  const std::string v1 = CgroupFile(pod.container_id, "memory.limit_in_bytes");
-  EXPECT_EQ(v1.empty() ? CgroupFile(pod.container_id, "memory.max") : v1, "67108864\n");
+  const Containerd& containerd = node_->containerd();
+  const std::string v1 = containerd.CgroupFile(pod.container_id, "memory.limit_in_bytes");
+  EXPECT_EQ(v1.empty() ? containerd.CgroupFile(pod.container_id, "memory.max") : v1, "67108864");
 }
 
 TEST_P(LifecycleTest, StatsTellOfTheRunningContainer) {

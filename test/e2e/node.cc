@@ -2,6 +2,7 @@
 #include "test/e2e/node.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -14,6 +15,8 @@ namespace resmgr::test {
 namespace {
 
 constexpr int64_t kMilli = 1000;
+constexpr std::chrono::seconds kCtlTimeout{10};
+constexpr std::string_view kCtl = RESMGR_BINARY_DIR "/cmd/cri-resmgr-ctl/cri-resmgr-ctl";
 
 }  // namespace
 
@@ -76,14 +79,18 @@ Status Node::Open(PlacementWatch::Reader cpus) {
 }
 
 Status Node::StartRelay() {
-  RESMGR_ASSIGN_OR_RETURN(
-      relay_,
-      DaemonProcess::Start(
-          {"-policy", "static", "-reserved-resources", "CPU=cpuset:0", "-topology", topology_,
-           "-runtime-socket", RuntimeSocket(), "-relay-socket", RelaySocket(), "-relay-dir",
-           directory_ / "relay-state", "-config-socket", directory_ / "config.sock",
-           "-admin-socket", directory_ / "admin.sock", "-agent-socket", "disabled"},
-          directory_ / "relay.log"));
+  std::vector<std::string> flags = {"-policy",         options_.policy,
+                                    "-topology",       topology_,
+                                    "-runtime-socket", RuntimeSocket(),
+                                    "-relay-socket",   RelaySocket(),
+                                    "-relay-dir",      directory_ / "relay-state",
+                                    "-config-socket",  directory_ / "config.sock",
+                                    "-admin-socket",   AdminSocket(),
+                                    "-agent-socket",   "disabled"};
+  if (!options_.reserved.empty()) {
+    flags.insert(flags.end(), {"-reserved-resources", "CPU=" + options_.reserved});
+  }
+  RESMGR_ASSIGN_OR_RETURN(relay_, DaemonProcess::Start(flags, directory_ / "relay.log"));
   client_ = std::make_unique<CriClient>(RelaySocket(), options_.version);
   return OkStatus();
 }
@@ -98,7 +105,8 @@ Status Node::RestartContainerd() {
 cri::PodSandboxConfig Node::PodConfig(const Workload& workload) const {
   const std::string uid = "uid-" + workload.name;
   const std::string cgroup_parent =
-      containerd_ == nullptr ? "" : containerd_->CgroupParent(workload.qos, uid);
+      containerd_ == nullptr ? ""
+                             : containerd_->CgroupParent(workload.qos, uid, options_.cgroup_names);
   cri::PodSandboxConfig config = MakePod(
       {.name = workload.name, .uid = uid, .qos = workload.qos, .cgroup_parent = cgroup_parent});
   config.clear_hostname();  // the pod has the host's
@@ -128,8 +136,20 @@ Status Node::StartContainer(const Workload& workload, RunningPod* pod) {
   pod->workload = workload;
   RESMGR_ASSIGN_OR_RETURN(pod->container_id, client_->CreateContainer(pod->pod_id, pod->config,
                                                                       ContainerConfig(workload)));
-  watch_->Add(pod->container_id, workload.name, workload.Exclusive());
+  Watch(*pod);
   return client_->StartContainer(pod->container_id);
+}
+
+Status Node::Resize(const Workload& workload, RunningPod* pod) {
+  watch_->Add(pod->container_id, workload.name, /*exclusive=*/false);
+  RESMGR_RETURN_IF_ERROR(
+      client_->UpdateContainer(pod->container_id, ContainerConfig(workload).linux().resources()));
+  pod->workload = workload;
+  return OkStatus();
+}
+
+void Node::Watch(const RunningPod& pod) {
+  watch_->Add(pod.container_id, pod.workload.name, pod.workload.Exclusive());
 }
 
 Status Node::Remove(const RunningPod& pod) {
@@ -138,6 +158,14 @@ Status Node::Remove(const RunningPod& pod) {
   RESMGR_RETURN_IF_ERROR(client_->RemoveContainer(pod.container_id));
   RESMGR_RETURN_IF_ERROR(client_->StopPod(pod.pod_id));
   return client_->RemovePod(pod.pod_id);
+}
+
+StatusOr<std::string> Node::Ctl(const std::string& command) const {
+  const std::filesystem::path output = directory_ / "ctl.out";
+  std::filesystem::remove(output);
+  RESMGR_RETURN_IF_ERROR(RunProgram(
+      {std::string(kCtl), "-socket", AdminSocket(), command, "-o", "json"}, output, kCtlTimeout));
+  return TextOf(output);
 }
 
 StatusOr<CpuSet> Node::CpusInside(const RunningPod& pod) {

@@ -43,15 +43,19 @@ struct RunningPod {
   std::string container_id;
 };
 
-// A whole node: a runtime, the built cri-resmgr with the static policy in front of it, and a client
-// in the place of the kubelet. CPU 0 is reserved. All the time a watch looks for shared containers
-// on exclusive CPUs. Thread-compatible.
+// A whole node: a runtime, the built cri-resmgr in front of it, with the static policy and CPU 0
+// reserved unless its options say otherwise, and a client in the place of the kubelet. All the time
+// a watch looks for shared containers on exclusive CPUs. Thread-compatible.
 class Node {
  public:
   struct Options {
     ApiVersion version = ApiVersion::kV1;
     // Without the relay the client speaks to the runtime itself.
     bool relayed = true;
+    std::string policy = "static";
+    // As after "CPU="; "" reserves nothing.
+    std::string reserved = "cpuset:0";
+    Containerd::CgroupNames cgroup_names = Containerd::CgroupNames::kCgroupfs;
   };
 
   // containerd and runc, on this machine as it is.
@@ -87,6 +91,14 @@ class Node {
   Status StartContainer(const Workload& workload, RunningPod* pod);
   // Stops and removes the container, then the pod.
   Status Remove(const RunningPod& pod);
+  // Asks for another size of the container, as a kubelet does for an in-place resize. From then on
+  // the watch takes it for a shared one, until Watch() says otherwise.
+  Status Resize(const Workload& workload, RunningPod* pod);
+  // The watch looks at the container as what its workload says.
+  void Watch(const RunningPod& pod);
+
+  // What cri-resmgr-ctl prints for this command: its JSON.
+  StatusOr<std::string> Ctl(const std::string& command) const;
 
   // Cpus_allowed_list, read inside the container.
   StatusOr<CpuSet> CpusInside(const RunningPod& pod);
@@ -96,6 +108,7 @@ class Node {
 
   std::filesystem::path RuntimeSocket() const { return directory_ / "containerd.sock"; }
   std::filesystem::path RelaySocket() const { return directory_ / "relay.sock"; }
+  std::filesystem::path AdminSocket() const { return directory_ / "admin.sock"; }
   Status Open(PlacementWatch::Reader cpus);
   std::optional<CpuSet> FakeCpus(const std::string& container_id);
 

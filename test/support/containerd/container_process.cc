@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel says about the processes of containers.
+// What the kernel says about containers, and what containerd's log says about it.
+#include <sstream>
 #include <string_view>
 
+#include <fmt/format.h>
+
+#include "pkg/base/parse.h"
 #include "test/support/containerd/containerd.h"
 
 namespace resmgr::test {
@@ -17,9 +21,13 @@ std::string_view After(std::string_view text, std::string_view key, char stop) {
 
 }  // namespace
 
-std::optional<CpuSet> Containerd::AllowedCpus(const std::string& container_id) const {
+std::string Containerd::ProcessOf(const std::string& container_id) const {
   const std::string state = TextOf(directory_ / "runc/k8s.io" / container_id / "state.json");
-  const std::string_view pid = After(state, R"("init_process_pid":)", ',');
+  return std::string(After(state, R"("init_process_pid":)", ','));
+}
+
+std::optional<CpuSet> Containerd::AllowedCpus(const std::string& container_id) const {
+  const std::string pid = ProcessOf(container_id);
   if (pid.empty()) return std::nullopt;
   const std::filesystem::path process = std::filesystem::path("/proc") / pid;
 
@@ -32,6 +40,51 @@ std::optional<CpuSet> Containerd::AllowedCpus(const std::string& container_id) c
   auto cpus = CpuSet::Parse(After(status, "\nCpus_allowed_list:\t", '\n'));
   if (!cpus.ok() || cpus->empty()) return std::nullopt;
   return *cpus;
+}
+
+std::string Containerd::CgroupFile(const std::string& container_id, std::string_view file) const {
+  const std::string pid = ProcessOf(container_id);
+  if (pid.empty()) return "";
+  // "6:cpuset:/a/b", one line for each hierarchy; "0::/a/b" for the one of cgroup v2.
+  std::istringstream lines(TextOf(std::filesystem::path("/proc") / pid / "cgroup"));
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string path =
+        fmt::format("/sys/fs/cgroup/{}{}/{}", controllers, line.substr(second + 1), file);
+    std::string text = TextOf(path);
+    if (text.ends_with('\n')) text.pop_back();
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+// Under cgroup v2 an empty list says that it is as the parent's.
+std::string Containerd::CgroupCpus(const std::string& container_id) const {
+  std::string own = CgroupFile(container_id, "cpuset.cpus");
+  return own.empty() ? CgroupFile(container_id, "cpuset.cpus.effective") : own;
+}
+
+std::string Containerd::CgroupMems(const std::string& container_id) const {
+  std::string own = CgroupFile(container_id, "cpuset.mems");
+  return own.empty() ? CgroupFile(container_id, "cpuset.mems.effective") : own;
+}
+
+int64_t Containerd::CgroupShares(const std::string& container_id) const {
+  return ParseInt(CgroupFile(container_id, "cpu.shares")).value_or(0);
+}
+
+size_t Containerd::Updates(std::string_view container_id) const {
+  const std::string log = TextOf(directory_ / "containerd.log");
+  const std::string line = fmt::format("UpdateContainerResources for \\\"{}", container_id);
+  size_t count = 0;
+  for (size_t at = log.find(line); at != std::string::npos; at = log.find(line, at + 1)) {
+    const size_t end = log.find('\n', at);
+    if (log.substr(at, end - at).find(" with Linux: ") != std::string::npos) ++count;
+  }
+  return count;
 }
 
 }  // namespace resmgr::test

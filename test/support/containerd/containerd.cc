@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/support/containerd/containerd.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -82,16 +84,24 @@ Containerd::~Containerd() {
   ::poll(&done, 1, static_cast<int>(std::chrono::milliseconds(kCleanTimeout).count()));
 }
 
-std::string Containerd::CgroupParent(QosClass qos, std::string_view uid) const {
-  switch (qos) {
-    case QosClass::kGuaranteed:
-      return fmt::format("/{}/kubepods/pod{}", CgroupName(), uid);
-    case QosClass::kBurstable:
-      return fmt::format("/{}/kubepods/burstable/pod{}", CgroupName(), uid);
-    case QosClass::kBestEffort:
-      break;
+std::string Containerd::CgroupParent(QosClass qos, std::string_view uid, CgroupNames names) const {
+  std::vector<std::string> path = {"kubepods"};
+  if (qos == QosClass::kBurstable) path.emplace_back("burstable");
+  if (qos == QosClass::kBestEffort) path.emplace_back("besteffort");
+  path.push_back(fmt::format("pod{}", uid));
+  if (names == CgroupNames::kCgroupfs) {
+    return fmt::format("/{}/{}", CgroupName(), fmt::join(path, "/"));
   }
-  return fmt::format("/{}/kubepods/besteffort/pod{}", CgroupName(), uid);
+  // A slice is called after all those around it, which dashes divide.
+  std::replace(path.back().begin(), path.back().end(), '-', '_');
+  std::string parent = fmt::format("/{}", CgroupName());
+  std::string slice;
+  for (const std::string& name : path) {
+    if (!slice.empty()) slice += '-';
+    slice += name;
+    parent += fmt::format("/{}.slice", slice);
+  }
+  return parent;
 }
 
 void Containerd::Kill() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -42,12 +43,27 @@ class Containerd {
   const std::filesystem::path& directory() const { return directory_; }
   std::filesystem::path socket() const { return directory_ / "containerd.sock"; }
 
+  // How a kubelet names the cgroups of pods: as its own driver does, or as systemd's slices.
+  enum class CgroupNames { kCgroupfs, kSystemd };
   // A kubelet's cgroup parent for a pod with this UID, below a top cgroup of this containerd's own.
-  std::string CgroupParent(QosClass qos, std::string_view uid) const;
+  std::string CgroupParent(QosClass qos, std::string_view uid,
+                           CgroupNames names = CgroupNames::kCgroupfs) const;
 
   // The CPUs that the container's first process may use, as the kernel has it, asked from outside.
   // Nothing when it does not run: not started yet, ended, or not known. From any thread.
   std::optional<CpuSet> AllowedCpus(const std::string& container_id) const;
+
+  // A file of the cgroup of the container's first process, started or not, in whichever hierarchy
+  // it is; "" when there is none. From any thread.
+  std::string CgroupFile(const std::string& container_id, std::string_view file) const;
+  // The cpuset of its cgroup: CPUs and memory nodes as kernel lists. "" when there is no cgroup.
+  std::string CgroupCpus(const std::string& container_id) const;
+  std::string CgroupMems(const std::string& container_id) const;
+  // The CPU shares of its cgroup, by the kernel's conversion where it has weights; 0 when unknown.
+  int64_t CgroupShares(const std::string& container_id) const;
+
+  // How many updates it was asked for so far, of this container or of all.
+  size_t Updates(std::string_view container_id = "") const;
 
   // kill -9. Containers go on running.
   void Kill();
@@ -62,6 +78,8 @@ class Containerd {
   explicit Containerd(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   std::string CgroupName() const { return directory_.filename(); }
+  // Its first process, "" when there is none.
+  std::string ProcessOf(const std::string& container_id) const;
   Status StartCleaner();
   Status WriteConfig() const;
   Status ImportImages() const;

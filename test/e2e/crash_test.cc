@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// kill -9 of the relay at random moments while pods come, change and go on containerd, and its
+// restart with the state that it had written.
+//
+// RESMGR_E2E_KILLS: how often, 5 unless given. RESMGR_E2E_SEED: another life; printed.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "pkg/base/parse.h"
+#include "test/e2e/node_fixture.h"
+#include "test/e2e/pod_life.h"
+
+namespace resmgr::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::IsEmpty;
+
+constexpr int kPods = 4;
+constexpr int kKills = 5;
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : ParseUint(text).value_or(otherwise);
+}
+
+class CrashTest : public NodeTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    Open({.policy = GetParam()});
+    seed_ = FromEnvironment("RESMGR_E2E_SEED", std::random_device()());
+    random_.seed(seed_);
+    for (int i = 0; i < kPods; ++i)
+      lives_.emplace_back(node(), fmt::format("pod{}", i), random_());
+  }
+
+  // By name of the container.
+  using Cpus = std::map<std::string, CpuSet>;
+
+  // All live until the relay is killed at some moment.
+  void LiveUntilKilled() {
+    std::atomic<bool> dying = false;
+    std::vector<std::thread> threads;
+    std::vector<Status> results(lives_.size());
+    for (size_t i = 0; i < lives_.size(); ++i)
+      threads.emplace_back([&, i] { results[i] = lives_[i].Live(dying); });
+    std::this_thread::sleep_for(milliseconds(100 + random_() % 900));
+    dying = true;
+    node().relay().Kill();
+    for (std::thread& thread : threads)
+      thread.join();
+    for (const Status& result : results)
+      EXPECT_TRUE(result.ok()) << Describe(result);
+  }
+
+  // Calls whose client has died go on in the runtime for a while.
+  void WaitUntilTheRuntimeRests() {
+    std::string before;
+    int same = 0;
+    const Status rests = WaitUntil("containerd rests", seconds(10), [&] {
+      for (PodLife& life : lives_)
+        EXPECT_TRUE(life.LookWhatBecameOfIt().ok());
+      std::string now;
+      for (const PodLife& life : lives_) {
+        now +=
+            fmt::format("{} {} ", static_cast<int>(life.stage()),
+                        life.stage() == PodLife::Stage::kCreated ? CpuSetToBe(life.pod()).ToString()
+                                                                 : CpusOf(life.pod()));
+      }
+      same = now == before ? same + 1 : 0;
+      before = now;
+      std::this_thread::sleep_for(milliseconds(20));
+      return same == 5;
+    });
+    EXPECT_TRUE(rests.ok()) << Describe(rests);
+  }
+
+  CpuSet CpusOfLife(const PodLife& life) const {
+    const bool runs = life.stage() == PodLife::Stage::kRunning;
+    return runs ? CpuSetOf(life.pod()) : CpuSetToBe(life.pod());
+  }
+
+  Cpus CpusOfAll() const {
+    Cpus cpus;
+    for (const PodLife& life : lives_) {
+      if (life.HasContainer()) cpus[life.pod().workload.name] = CpusOfLife(life);
+    }
+    return cpus;
+  }
+
+  // Where everybody belongs, exclusive containers being where they are.
+  Cpus Due(const Cpus& now) const {
+    CpuSet own;
+    for (const PodLife& life : lives_) {
+      if (life.HasContainer() && life.pod().workload.Exclusive()) {
+        own |= now.at(life.pod().workload.name);
+      }
+    }
+    CpuSet shared = All() - own;
+    if (std::string_view(GetParam()) == "static-plus") {
+      shared = Unreserved() - own;
+      if (shared.empty()) shared = CpuSet{0};
+    }
+    Cpus due;
+    for (const PodLife& life : lives_) {
+      const Workload& workload = life.pod().workload;
+      if (life.HasContainer())
+        due[workload.name] = workload.Exclusive() ? now.at(workload.name) : shared;
+    }
+    return due;
+  }
+
+  void ExpectInvariants(const Cpus& now) {
+    CpuSet own;
+    for (const PodLife& life : lives_) {
+      const Workload& workload = life.pod().workload;
+      if (!life.HasContainer()) continue;
+      const CpuSet& cpus = now.at(workload.name);
+      EXPECT_TRUE(cpus.IsSubsetOf(All())) << workload.name << " on " << cpus.ToString();
+      if (!workload.Exclusive()) continue;
+      EXPECT_EQ(cpus.size(), 1) << workload.name << " on " << cpus.ToString();
+      EXPECT_FALSE(cpus.Contains(0)) << workload.name << " on a reserved CPU";
+      EXPECT_FALSE(cpus.Intersects(own)) << workload.name << " on " << cpus.ToString();
+      own |= cpus;
+    }
+  }
+
+  bool AnyUnclear() const {
+    return std::any_of(lives_.begin(), lives_.end(),
+                       [](const PodLife& life) { return life.unclear(); });
+  }
+
+  // The relay starts anew. Who was where it belongs stays there, and the runtime is not even asked;
+  // what was under way is finished.
+  void RestartAndCompare() {
+    const Cpus before = CpusOfAll();
+    const bool unclear = AnyUnclear();
+    const Cpus due_before = Due(before);
+    std::map<std::string, size_t> updates;
+    for (const PodLife& life : lives_) {
+      if (life.HasContainer()) {
+        updates[life.pod().workload.name] = containerd().Updates(life.pod().container_id);
+      }
+    }
+    ASSERT_TRUE(node().StartRelay().ok()) << node().RelayLog();
+    for (PodLife& life : lives_) {
+      if (!life.unclear()) continue;
+      const Status finished = life.FinishResize();
+      EXPECT_TRUE(finished.ok()) << Describe(finished);
+    }
+    const Status settled = WaitUntil("all are where they belong", seconds(15), [&] {
+      const Cpus now = CpusOfAll();
+      return now == Due(now);
+    });
+    const Cpus after = CpusOfAll();
+    EXPECT_TRUE(settled.ok());
+    EXPECT_EQ(after, Due(after));
+    ExpectInvariants(after);
+    for (PodLife& life : lives_) {
+      if (life.HasContainer()) node().Watch(life.pod());
+    }
+    if (unclear) return;
+    for (const PodLife& life : lives_) {
+      const std::string& name = life.pod().workload.name;
+      if (!life.HasContainer() || before.at(name) != due_before.at(name)) continue;
+      ++compared_;
+      EXPECT_EQ(after.at(name), before.at(name)) << name << " was moved";
+      EXPECT_EQ(containerd().Updates(life.pod().container_id), updates.at(name))
+          << name << " was updated";
+    }
+  }
+
+  void ExpectNothingIsLeft() {
+    const StatusOr<std::string> containers = node().Ctl("containers");
+    ASSERT_TRUE(containers.ok()) << Describe(containers.status());
+    EXPECT_EQ(nlohmann::json::parse(*containers).size(), 0u) << *containers;
+    // All that can be exclusive can be had at once.
+    const RunningPod all = Run(Guaranteed("all", Unreserved().size()));
+    EXPECT_EQ(CpuSetOf(all), Unreserved());
+    Remove(all);
+  }
+
+  uint64_t seed_ = 0;
+  std::mt19937_64 random_;
+  std::deque<PodLife> lives_;
+  int compared_ = 0;
+};
+
+TEST_P(CrashTest, AKilledRelayComesBackToWhatItLeft) {
+  SCOPED_TRACE(testing::Message() << "RESMGR_E2E_SEED=" << seed_);
+  const uint64_t kills = FromEnvironment("RESMGR_E2E_KILLS", kKills);
+  for (uint64_t kill = 0; kill < kills; ++kill) {
+    SCOPED_TRACE(testing::Message() << "kill " << kill);
+    LiveUntilKilled();
+    WaitUntilTheRuntimeRests();
+    RestartAndCompare();
+    ASSERT_FALSE(HasFailure());
+  }
+  int calls = 0;
+  for (PodLife& life : lives_) {
+    const Status ended = life.End();
+    EXPECT_TRUE(ended.ok()) << Describe(ended);
+    calls += life.calls();
+  }
+  std::printf("seed %ju: %ju kills, %d calls, %d containers compared\n",
+              static_cast<uintmax_t>(seed_), static_cast<uintmax_t>(kills), calls, compared_);
+  ExpectNothingIsLeft();
+  node().relay().Kill();
+  ASSERT_TRUE(node().StartRelay().ok()) << node().RelayLog();
+  ExpectNothingIsLeft();
+}
+
+INSTANTIATE_TEST_SUITE_P(Containerd, CrashTest, ::testing::Values("static", "static-plus"),
+                         [](const auto& param_info) {
+                           return std::string(param_info.index == 0 ? "Static" : "StaticPlus");
+                         });
+
+}  // namespace
+}  // namespace resmgr::test

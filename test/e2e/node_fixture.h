@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "pkg/topology/cpu_set.h"
+#include "pkg/topology/machine.h"
+#include "test/e2e/node.h"
+
+namespace resmgr::test {
+
+// A test with a node on containerd that reads its containers' places from cgroupfs. What it expects
+// follows from the machine that it runs on. At its end no shared container may ever have been on a
+// CPU of an exclusive one.
+class NodeTest : public ::testing::Test {
+ protected:
+  static const Machine& TheMachine();
+  // Those that this process, and so containerd, may use.
+  static const CpuSet& All() { return TheMachine().allowed(); }
+  // What is left where CPU 0 is reserved.
+  static CpuSet Unreserved() { return All() - CpuSet{0}; }
+
+  void Open(const Node::Options& options);
+  void TearDown() override;
+
+  RunningPod Run(const Workload& workload);
+  void Resize(const Workload& workload, RunningPod* pod);
+  void Remove(const RunningPod& pod);
+
+  // In cgroupfs, as kernel lists.
+  std::string CpusOf(const RunningPod& pod) const;
+  std::string MemsOf(const RunningPod& pod) const;
+  CpuSet CpuSetOf(const RunningPod& pod) const;
+  // Of a container that is created but not started, which has no cgroup: those that it will have,
+  // by the runtime's word.
+  CpuSet CpuSetToBe(const RunningPod& pod) const;
+  // CPUs and memory nodes of these containers, by name.
+  template <typename... Pods>
+  std::map<std::string, std::string> PlacesOf(const Pods&... pods) const {
+    std::map<std::string, std::string> places;
+    (places.emplace(pods.workload.name, CpusOf(pods) + " mems " + MemsOf(pods)), ...);
+    return places;
+  }
+  // Waits: containers may change place some time after the one that was the reason.
+  void ExpectOn(const RunningPod& pod, const CpuSet& cpus) const;
+
+  Node& node() { return *node_; }
+  const Containerd& containerd() const { return node_->containerd(); }
+
+ private:
+  std::unique_ptr<Node> node_;
+};
+
+}  // namespace resmgr::test

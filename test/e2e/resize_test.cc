@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// In-place resize of running containers: what the kubelet sends, and where they run then.
+#include <algorithm>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/e2e/node_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+Workload Sized(const std::string& name, MilliCpu cpu) {
+  return {.name = name, .qos = QosClass::kGuaranteed, .cpu_request = cpu, .cpu_limit = cpu};
+}
+
+class ResizeTest : public NodeTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override { Open({.policy = GetParam()}); }
+
+  static bool IsPlus() { return std::string_view(GetParam()) == "static-plus"; }
+  // Where shared containers run beside these exclusive CPUs.
+  static CpuSet SharedBeside(const CpuSet& exclusive) {
+    if (!IsPlus()) return All() - exclusive;
+    const CpuSet shared = Unreserved() - exclusive;
+    return shared.empty() ? CpuSet{0} : shared;
+  }
+};
+
+TEST_P(ResizeTest, ASharedContainerGetsCpusOfItsOwnAndGivesThemBack) {
+  const RunningPod neighbour = Run(Burstable("neighbour", MilliCpu{100}));
+  RunningPod pod = Run(Sized("pod", {500}));
+  EXPECT_EQ(CpuSetOf(pod), SharedBeside({}));
+
+  for (int round = 0; round < 2; ++round) {
+    Resize(Guaranteed("pod", 1), &pod);
+    const Status alone = WaitUntil("it is alone", std::chrono::seconds(10), [&] {
+      const CpuSet own = CpuSetOf(pod);
+      return own.size() == 1 && CpuSetOf(neighbour) == SharedBeside(own);
+    });
+    ASSERT_TRUE(alone.ok()) << CpusOf(pod) << " beside " << CpusOf(neighbour);
+    EXPECT_FALSE(CpuSetOf(pod).Contains(0)) << "which is reserved";
+    EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "-1");
+    node().Watch(pod);
+
+    Resize(Sized("pod", {500}), &pod);
+    ExpectOn(pod, SharedBeside({}));
+    ExpectOn(neighbour, SharedBeside({}));
+    EXPECT_EQ(containerd().CgroupShares(pod.container_id), 512);
+    EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "50000");
+  }
+}
+
+TEST_P(ResizeTest, AnExclusiveContainerGrowsAsFarAsThereIsRoomAndKeepsItsCpus) {
+  const RunningPod neighbour = Run(BestEffort("neighbour"));
+  RunningPod pod = Run(Guaranteed("pod", 1));
+  const int most = std::min(Unreserved().size(), 4);
+  CpuSet own = CpuSetOf(pod);
+  for (int cpus = 2; cpus <= most; ++cpus) {
+    Resize(Guaranteed("pod", cpus), &pod);
+    const Status grown = WaitUntil("it has grown", std::chrono::seconds(10),
+                                   [&] { return CpuSetOf(pod).size() == cpus; });
+    ASSERT_TRUE(grown.ok()) << CpusOf(pod);
+    EXPECT_TRUE(own.IsSubsetOf(CpuSetOf(pod))) << own.ToString() << " to " << CpusOf(pod);
+    own = CpuSetOf(pod);
+    ExpectOn(neighbour, SharedBeside(own));
+  }
+  node().Watch(pod);
+
+  const Status refused = node().Resize(Guaranteed("pod", All().size()), &pod);
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << "one CPU is reserved";
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("pod/pod"));
+  EXPECT_EQ(CpuSetOf(pod), own);
+  EXPECT_EQ(CpuSetOf(neighbour), SharedBeside(own));
+  EXPECT_EQ(containerd().CgroupShares(pod.container_id), 1024 * most);
+  node().Watch(pod);
+
+  Resize(Guaranteed("pod", 1), &pod);
+  EXPECT_EQ(CpuSetOf(pod).size(), 1);
+  EXPECT_TRUE(CpuSetOf(pod).IsSubsetOf(own));
+  ExpectOn(neighbour, SharedBeside(CpuSetOf(pod)));
+  node().Watch(pod);
+}
+
+TEST_P(ResizeTest, ASharedContainerThatIsResizedStaysWhereItIs) {
+  RunningPod pod = Run(Burstable("pod", MilliCpu{250}));
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  const CpuSet own = CpuSetOf(exclusive);
+  EXPECT_EQ(CpuSetOf(pod), SharedBeside(own));
+  for (const int64_t milli : {750, 125}) {
+    Resize(Burstable("pod", MilliCpu{milli}), &pod);
+    EXPECT_EQ(CpuSetOf(pod), SharedBeside(own));
+    EXPECT_EQ(containerd().CgroupShares(pod.container_id), milli * 1024 / 1000);
+  }
+  EXPECT_EQ(CpuSetOf(exclusive), own);
+}
+
+TEST_P(ResizeTest, AFractionComesFromTheSharedCpus) {
+  if (!IsPlus()) GTEST_SKIP() << "containers of the static policy are shared or exclusive";
+  const RunningPod neighbour = Run(BestEffort("neighbour"));
+  RunningPod pod = Run(Guaranteed("pod", 1));
+  const CpuSet own = CpuSetOf(pod);
+  Resize(Sized("pod", {1500}), &pod);
+  ExpectOn(pod, own | SharedBeside(own));
+  EXPECT_EQ(CpuSetOf(neighbour), SharedBeside(own)) << "not on the CPU that is the other's own";
+  EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "150000");
+  Resize(Guaranteed("pod", 1), &pod);
+  ExpectOn(pod, own);
+  EXPECT_EQ(CpuSetOf(neighbour), SharedBeside(own));
+}
+
+INSTANTIATE_TEST_SUITE_P(Containerd, ResizeTest, ::testing::Values("static", "static-plus"),
+                         [](const auto& param_info) {
+                           return std::string(param_info.index == 0 ? "Static" : "StaticPlus");
+                         });
+
+}  // namespace
+}  // namespace resmgr::test

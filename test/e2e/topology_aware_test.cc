@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real containers under the policy topology-aware: CPUs and memory nodes in cgroupfs, compared with
+// what cri-resmgr-ctl tells and with the machine.
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "test/e2e/node_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using Json = nlohmann::json;
+
+class TopologyAwareTest : public NodeTest {
+ protected:
+  // No CPU is reserved, so that a machine of two has one to grant and one to share.
+  void SetUp() override { Open({.policy = "topology-aware", .reserved = ""}); }
+
+  Json Ctl(const std::string& command) {
+    const StatusOr<std::string> output = node().Ctl(command);
+    EXPECT_TRUE(output.ok()) << Describe(output.status());
+    return Json::parse(output.value_or("[]"), nullptr, /*allow_exceptions=*/false);
+  }
+  // The entry with this value; null when there is none.
+  static Json Find(const Json& list, const char* key, const std::string& value) {
+    for (const Json& entry : list) {
+      if (entry.value(key, "") == value) return entry;
+    }
+    return nullptr;
+  }
+  static CpuSet Set(const Json& entry, const char* key) {
+    return CpuSet::Parse(entry.at(key).get<std::string>()).value_or(CpuSet());
+  }
+
+  // The container is where the daemon says, in the pool that it says, with the memory of the pool.
+  // Returns its CPUs for itself alone.
+  CpuSet ExpectInItsPool(const RunningPod& pod) {
+    const Json container = Find(Ctl("containers"), "id", pod.container_id);
+    EXPECT_TRUE(container.is_object()) << pod.workload.name;
+    if (!container.is_object()) return {};
+    const Json pool = Find(Ctl("pools"), "name", container.at("pool"));
+    EXPECT_TRUE(pool.is_object()) << container.at("pool");
+    if (!pool.is_object()) return {};
+    const CpuSet own = Set(container, "exclusive");
+    EXPECT_EQ(CpusOf(pod), container.at("cpus"));
+    EXPECT_EQ(MemsOf(pod), container.at("mems"));
+    EXPECT_EQ(MemsOf(pod), pool.at("mems"));
+    EXPECT_TRUE(CpuSetOf(pod).IsSubsetOf(Set(pool, "cpus")));
+    EXPECT_TRUE(own.IsSubsetOf(Set(pool, "exclusive")));
+    const CpuSet shared = CpuSetOf(pod) - own;
+    EXPECT_TRUE(shared.empty() || shared == Set(pool, "shared")) << pool;
+    ExpectMemoryBesideCpus(pod, own);
+    return own;
+  }
+  // The node of each of these CPUs, where it has memory, is among the container's.
+  void ExpectMemoryBesideCpus(const RunningPod& pod, const CpuSet& own) {
+    const StatusOr<NodeSet> mems = NodeSet::Parse(MemsOf(pod));
+    ASSERT_TRUE(mems.ok()) << MemsOf(pod);
+    for (const NumaNode& numa : TheMachine().nodes()) {
+      if (numa.memory.value == 0 || !numa.cpus.Intersects(own)) continue;
+      EXPECT_TRUE(mems->Contains(numa.id)) << pod.workload.name << " without node " << numa.id;
+    }
+  }
+};
+
+TEST_F(TopologyAwareTest, ASharedContainerAloneHasTheWholeSharedSet) {
+  const RunningPod shared = Run(Burstable("shared", MilliCpu{300}));
+  EXPECT_TRUE(ExpectInItsPool(shared).empty());
+  const Json pools = Ctl("pools");
+  EXPECT_EQ(Set(Find(pools, "parent", ""), "cpus"), All());
+  EXPECT_TRUE(pools.size() > 1 || CpuSetOf(shared) == All()) << CpusOf(shared);
+}
+
+TEST_F(TopologyAwareTest, AnExclusiveContainerIsAlone) {
+  const RunningPod shared = Run(Burstable("shared", MilliCpu{300}));
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  const CpuSet own = ExpectInItsPool(exclusive);
+  EXPECT_EQ(own.size(), 1);
+  EXPECT_EQ(CpuSetOf(exclusive), own);
+  EXPECT_EQ(containerd().CgroupFile(exclusive.container_id, "cpu.cfs_quota_us"), "-1");
+  EXPECT_TRUE(ExpectInItsPool(shared).empty());
+  EXPECT_FALSE(CpuSetOf(shared).Intersects(own));
+  const bool one_pool = Ctl("pools").size() == 1;
+  EXPECT_TRUE(!one_pool || CpuSetOf(shared) == All() - own) << CpusOf(shared);
+
+  Remove(exclusive);
+  const CpuSet whole = Set(Find(Ctl("containers"), "id", shared.container_id), "cpus");
+  ExpectOn(shared, whole);
+  EXPECT_TRUE(!one_pool || whole == All()) << whole.ToString();
+}
+
+TEST_F(TopologyAwareTest, AMixedContainerHasCpusOfItsOwnAndThoseThatItsPoolShares) {
+  const RunningPod shared = Run(BestEffort("shared"));
+  Workload workload = Guaranteed("mixed", 1);
+  workload.cpu_request = workload.cpu_limit = MilliCpu{1500};
+  const RunningPod mixed = Run(workload);
+  const CpuSet own = ExpectInItsPool(mixed);
+  EXPECT_EQ(own.size(), 1);
+  EXPECT_GT(CpuSetOf(mixed).size(), 1);
+  EXPECT_EQ(containerd().CgroupShares(mixed.container_id), 512) << "for its fraction alone";
+  EXPECT_EQ(containerd().CgroupFile(mixed.container_id, "cpu.cfs_quota_us"), "150000");
+  EXPECT_TRUE(ExpectInItsPool(shared).empty());
+  EXPECT_FALSE(CpuSetOf(shared).Intersects(own));
+}
+
+TEST_F(TopologyAwareTest, WhatFitsNowhereIsRefusedAndChangesNothing) {
+  const RunningPod shared = Run(Burstable("shared", MilliCpu{300}));
+  const auto places = PlacesOf(shared);
+  const size_t updates = containerd().Updates();
+  const Workload greedy = Guaranteed("greedy", All().size());
+  const auto refused = node().Run(greedy);
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument) << "one CPU stays shared";
+  EXPECT_THAT(std::string(Message(refused.status())), ::testing::HasSubstr("greedy/greedy"));
+  EXPECT_EQ(PlacesOf(shared), places);
+  EXPECT_EQ(containerd().Updates(), updates);
+}
+
+}  // namespace
+}  // namespace resmgr::test
