@@ -11,6 +11,7 @@
 #include "pkg/admin/config_service.h"
 #include "pkg/admin/config_source.h"
 #include "pkg/admin/configurator.h"
+#include "pkg/admin/node_publisher.h"
 #include "pkg/admin/policy_setup.h"
 #include "pkg/admin/unary_server.h"
 #include "pkg/cri/known_methods.h"
@@ -137,6 +138,13 @@ std::unique_ptr<UnaryServer> ServeMethods(EventLoop& loop, h2::FlushQueue& flush
   return nullptr;
 }
 
+// nullptr where no agent is to be called.
+std::unique_ptr<NodePublisher> MakeNodePublisher(const Flags& flags, EventLoop& loop,
+                                                 h2::FlushQueue& flushes) {
+  if (flags.AgentSocket().empty()) return nullptr;
+  return std::make_unique<NodePublisher>(loop, flushes, flags.AgentSocket());
+}
+
 }  // namespace
 
 StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies) {
@@ -187,6 +195,11 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   host->Start(std::move(setup.policy));
   host->Serve(*relay);
 
+  const std::unique_ptr<NodePublisher> node = MakeNodePublisher(flags, loop, flushes);
+  const auto show = [&node](const Configurator& configurator) {
+    if (node == nullptr) return;
+    node->Show({.policy = configurator.current().policy.active, .source = configurator.source()});
+  };
   Configurator configurator({.machine = *setup.machine,
                              .policies = policies,
                              .host = *host,
@@ -194,8 +207,10 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
                              .dump_secrets = flags.dump_secrets,
                              .overrides = flags.overrides,
                              .directory = flags.relay_dir,
-                             .forced = !flags.force_config_file.empty()},
+                             .forced = !flags.force_config_file.empty(),
+                             .changed = show},
                             setup.config, setup.config_source);
+  show(configurator);
   AdminService admin({.version = RESMGR_VERSION,
                       .machine = *setup.machine,
                       .policies = policies,

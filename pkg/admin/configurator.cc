@@ -156,6 +156,7 @@ void Configurator::Commit() {
   }
   if (job.keep) Store(*std::move(job.keep));
   log_.Info("the configuration from {} is in force: policy {}", source_, current_.policy.active);
+  options_.changed(*this);
 }
 
 // On a thread of its own: the disk may be slow. Configurations are rare.

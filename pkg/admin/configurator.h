@@ -38,6 +38,8 @@ class Configurator {
     ConfigOptions overrides{};  // of the command line
     std::string directory{};    // where a delivered configuration is kept over restarts
     bool forced = false;        // -force-config: what is delivered is refused
+    // Another configuration is in force.
+    std::function<void(const Configurator&)> changed = [](const Configurator&) {};
   };
 
   // `current` is in force already, from `source` ("FILE", "agent", "defaults").

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/node_publisher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "pkg/api/agent.pb.h"
+#include "pkg/base/parse.h"
+
+namespace resmgr {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kAnnotations = "/metadata/annotations";
+
+std::string Text(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// As a part of a JSON pointer.
+std::string Escape(std::string_view key) {
+  std::string escaped;
+  for (const char c : key) {
+    if (c == '~') {
+      escaped += "~0";
+    } else if (c == '/') {
+      escaped += "~1";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+Json AnnotationsOf(const NodeReport& report) {
+  Json annotations;
+  annotations[std::string(kPolicyAnnotation)] = report.policy;
+  annotations[std::string(kSourceAnnotation)] = Printable(report.source);
+  return annotations;
+}
+
+void Add(v1::PatchNodeRequest& request, std::string path, const Json& value) {
+  v1::JsonPatch& patch = *request.add_patches();
+  patch.set_op("add");
+  patch.set_path(std::move(path));
+  patch.set_value(Text(value));
+}
+
+// The agent does not want this, however often it is asked.
+bool IsRefusal(const Status& status) {
+  return status.code() == StatusCode::kPermissionDenied ||
+         status.code() == StatusCode::kInvalidArgument ||
+         status.code() == StatusCode::kUnimplemented;
+}
+
+}  // namespace
+
+NodePublisher::NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, std::string socket,
+                             Options options)
+    : loop_(loop),
+      flushes_(flushes),
+      log_(GetLogger("node")),
+      socket_(std::move(socket)),
+      options_(options),
+      pause_(options.first_pause) {}
+
+void NodePublisher::Show(NodeReport report) {
+  wanted_ = std::move(report);
+  // The agent may have come this moment, and brought what changed.
+  pause_ = options_.first_pause;
+  if (!trying_) Try();
+}
+
+void NodePublisher::Try() {
+  timer_.reset();
+  if (client_ != nullptr && settled_ == wanted_) return;
+  trying_ = true;
+  if (client_ == nullptr) {
+    client_ = std::make_unique<UnaryClient>(loop_, flushes_, socket_);
+    const Status connected = client_->Connect([this](const Status& reason) { TryLater(reason); });
+    if (!connected.ok()) {
+      TryLater(connected);
+      return;
+    }
+  }
+  client_->Call("/v1.Agent/HealthCheck", v1::HealthCheckRequest().SerializeAsString(),
+                options_.timeout, [this](const StatusOr<std::string>& reply) { OnHealth(reply); });
+}
+
+void NodePublisher::OnHealth(const StatusOr<std::string>& reply) {
+  v1::HealthCheckReply health;
+  if (!reply.ok()) {
+    TryLater(reply.status());
+  } else if (!health.ParseFromString(*reply)) {
+    TryLater(Unavailable("the answer is not a v1.HealthCheckReply"));
+  } else if (!health.error().empty()) {
+    TryLater(FailedPrecondition("the agent is not well: {}", Printable(health.error())));
+  } else {
+    Patch(Way::kEachKey);
+  }
+}
+
+void NodePublisher::Patch(Way way) {
+  const Json annotations = AnnotationsOf(wanted_);
+  v1::PatchNodeRequest request;
+  if (way == Way::kAllAtOnce) {
+    Add(request, std::string(kAnnotations), annotations);
+  } else {
+    for (const auto& [key, value] : annotations.items())
+      Add(request, fmt::format("{}/{}", kAnnotations, Escape(key)), value);
+  }
+  client_->Call("/v1.Agent/PatchNode", request.SerializeAsString(), options_.timeout,
+                [this, report = wanted_, way](const StatusOr<std::string>& reply) {
+                  OnPatched(report, way, reply.status());
+                });
+}
+
+void NodePublisher::OnPatched(const NodeReport& report, Way way, const Status& status) {
+  // A key cannot be added where a node has no annotations yet.
+  if (status.code() == StatusCode::kInvalidArgument && way == Way::kEachKey) {
+    Patch(Way::kAllAtOnce);
+    return;
+  }
+  if (!status.ok() && !IsRefusal(status)) {
+    TryLater(status);
+    return;
+  }
+  if (status.ok()) {
+    log_.Info("the node shows policy {}, configured by {}", report.policy, report.source);
+  } else {
+    log_.Warn("the node does not show its policy: the agent refuses: {}",
+              Printable(Message(status)));
+  }
+  trying_ = false;
+  complained_ = false;
+  pause_ = options_.first_pause;
+  settled_ = report;
+  Try();
+}
+
+void NodePublisher::TryLater(const Status& why) {
+  if (!std::exchange(complained_, true)) {
+    log_.Info(
+        "the node does not show its policy yet, trying again until the agent at {} does it: {}",
+        socket_, Printable(Message(why)));
+  }
+  client_.reset();
+  settled_.reset();
+  trying_ = false;
+  timer_ = loop_.After(pause_, [this] { Try(); });
+  pause_ = std::min(pause_ * 2, options_.longest_pause);
+}
+
+}  // namespace resmgr

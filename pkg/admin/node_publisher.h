@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "pkg/base/status.h"
+#include "pkg/cri/unary_client.h"
+#include "pkg/h2/flush_queue.h"
+#include "pkg/log/log.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// What everybody who lists nodes may know of this one.
+struct NodeReport {
+  std::string policy{};  // the active one
+  std::string source{};  // where the configuration in force comes from: "agent", a file's path, ...
+
+  friend bool operator==(const NodeReport&, const NodeReport&) = default;
+};
+
+// The annotations of the node that tell it. What the agent says of a ConfigMap (agent/README.md) is
+// not enough: cri-resmgr-ctl, SIGHUP and a restart change what is in force without one.
+inline constexpr std::string_view kPolicyAnnotation = "cri-resource-manager.intel.com/policy";
+inline constexpr std::string_view kSourceAnnotation =
+    "cri-resource-manager.intel.com/policy-source";
+
+// Shows a report on the node's object by way of the agent (v1.Agent), and again when the agent
+// comes back. An agent that is not there, hangs or fails is tried again, with growing pauses and
+// over a new connection each time, so that nothing piles up; nobody ever waits for it. What it
+// refuses is not tried again before the report changes. Loop's thread only.
+class NodePublisher {
+ public:
+  struct Options {
+    std::chrono::milliseconds first_pause{250};
+    std::chrono::milliseconds longest_pause{30'000};
+    // The agent gives the API server less.
+    std::chrono::milliseconds timeout{30'000};
+  };
+
+  NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, std::string socket, Options options);
+  NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, std::string socket)
+      : NodePublisher(loop, flushes, std::move(socket), Options()) {}
+
+  // From now on this is to be shown.
+  void Show(NodeReport report);
+
+ private:
+  enum class Way { kEachKey, kAllAtOnce };
+
+  // One try: connect, ask whether the agent is well, patch.
+  void Try();
+  void OnHealth(const StatusOr<std::string>& reply);
+  void Patch(Way way);
+  void OnPatched(const NodeReport& report, Way way, const Status& status);
+  void TryLater(const Status& why);
+
+  EventLoop& loop_;
+  h2::FlushQueue& flushes_;
+  Logger& log_;
+  const std::string socket_;
+  const Options options_;
+  NodeReport wanted_;
+  std::optional<NodeReport> settled_;    // what this agent has taken, or refused
+  std::unique_ptr<UnaryClient> client_;  // from the first step of a try until the agent goes
+  bool trying_ = false;
+  std::chrono::milliseconds pause_;
+  EventLoop::HandlePtr timer_;
+  bool complained_ = false;
+};
+
+}  // namespace resmgr

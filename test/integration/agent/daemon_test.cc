@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real daemon and the real agent as a pair: what reaches the node through both of them, and
+// that the daemon does without an agent.
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "test/integration/daemon_fixture.h"
+#include "test/support/api_server/api_server.h"
+#include "test/support/containerd/child_process.h"
+
+namespace resmgr::test {
+namespace {
+
+constexpr char kNode[] = "n1";
+constexpr char kDefaultMap[] = "cri-resmgr-config.default";
+constexpr char kPolicy[] = "cri-resource-manager.intel.com/policy";
+constexpr char kSource[] = "cri-resource-manager.intel.com/policy-source";
+constexpr char kStatus[] = "cri-resource-manager.intel.com/config-status";
+constexpr char kBinary[] = RESMGR_BINARY_DIR "/cmd/cri-resmgr-agent/cri-resmgr-agent";
+
+class DaemonAndAgentTest : public DaemonTest {
+ protected:
+  DaemonAndAgentTest() {
+    EXPECT_THAT(api_.Start(), IsOk());
+    api_.SetNode(kNode, {});
+    std::ofstream(Path("kubeconfig"))
+        << "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
+        << "clusters: [{name: c, cluster: {server: '" << api_.Url() << "'}}]\n"
+        << "users: [{name: u, user: {}}]\n";
+    StartRuntime();
+  }
+
+  // Under the static policy.
+  void StartDaemonForAgent() {
+    std::vector<std::string> flags = Flags({"-agent-socket", Path("agent.sock")});
+    std::ofstream(Path("policy.yaml")) << "policy: {Active: static, ReservedResources: {CPU: 1}}\n";
+    flags.insert(flags.end(), {"-config", Path("policy.yaml")});
+    StartDaemon(flags);
+  }
+  void StartAgent(const std::vector<std::string>& more = {}) {
+    ::setenv("NODE_NAME", kNode, 1);
+    agent_.reset();
+    std::vector<std::string> argv = {kBinary,
+                                     "-kubeconfig",
+                                     Path("kubeconfig"),
+                                     "-cri-resmgr-socket",
+                                     Path("config.sock"),
+                                     "-agent-socket",
+                                     Path("agent.sock")};
+    argv.insert(argv.end(), more.begin(), more.end());
+    auto started = ChildProcess::Start(argv, Path("agent.log"));
+    ASSERT_THAT(started, IsOk());
+    agent_ = *std::move(started);
+  }
+  bool NodeShows(std::string_view policy, std::string_view source) {
+    return Eventually([&] {
+      return api_.Annotation(kNode, kPolicy) == policy && api_.Annotation(kNode, kSource) == source;
+    });
+  }
+  std::string Log() const { return LastLines(Path("agent.log")); }
+  // A pod comes and goes as if there were no agent.
+  void ExpectUndisturbed() {
+    CriClient client = Relayed();
+    const auto start = std::chrono::steady_clock::now();
+    const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+    EXPECT_EQ(CpusAtRuntime(running.container).size(), 2);
+    EXPECT_THAT(client.StopContainer(running.container), IsOk());
+    EXPECT_THAT(client.RemoveContainer(running.container), IsOk());
+    EXPECT_THAT(client.StopPod(running.pod), IsOk());
+    EXPECT_THAT(client.RemovePod(running.pod), IsOk());
+    EXPECT_LT(std::chrono::steady_clock::now() - start, kAtOnce);
+  }
+
+  ApiServer api_;
+  std::unique_ptr<ChildProcess> agent_;
+};
+
+TEST_F(DaemonAndAgentTest, NodeShowsWhatIsInForce) {
+  StartAgent();
+  StartDaemonForAgent();
+  ASSERT_TRUE(NodeShows("static", Path("policy.yaml"))) << Log() << daemon_->Log();
+  api_.SetConfigMap(kDefaultMap, {{"policy", "Active: static-plus\nReservedResources: {CPU: 1}"}});
+  ASSERT_TRUE(NodeShows("static-plus", "agent")) << Log() << daemon_->Log();
+  EXPECT_TRUE(Eventually([this] { return api_.Annotation(kNode, kStatus) == "accepted"; }));
+  // What is refused changes nothing of it.
+  api_.SetConfigMap(kDefaultMap, {{"policy", "Active: nonsense"}});
+  ASSERT_TRUE(Eventually([this] { return api_.Annotation(kNode, kStatus) == "rejected"; }));
+  EXPECT_TRUE(NodeShows("static-plus", "agent"));
+}
+
+TEST_F(DaemonAndAgentTest, ShowsItAgainToTheNextAgent) {
+  StartDaemonForAgent();
+  ExpectUndisturbed();
+  StartAgent();
+  ASSERT_TRUE(NodeShows("static", Path("policy.yaml"))) << Log() << daemon_->Log();
+  // The node comes into being again, as after a kubelet that joined anew.
+  api_.objects().Delete(std::string(ApiServer::kNodes), kNode);
+  api_.SetNode(kNode, {});
+  StartAgent();
+  EXPECT_TRUE(NodeShows("static", Path("policy.yaml"))) << Log() << daemon_->Log();
+}
+
+TEST_F(DaemonAndAgentTest, AnAgentThatHangsDelaysNobody) {
+  StartAgent();
+  StartDaemonForAgent();
+  ASSERT_TRUE(NodeShows("static", Path("policy.yaml"))) << Log() << daemon_->Log();
+  agent_->Signal(SIGSTOP);
+  // There is something to tell, and nobody to take it.
+  std::ofstream(Path("policy.yaml"))
+      << "policy: {Active: static-plus, ReservedResources: {CPU: 1}}\n";
+  ::kill(pid(), SIGHUP);
+  ASSERT_TRUE(Eventually([this] {
+    return daemon_->Log().find("in force: policy static-plus") != std::string::npos;
+  })) << daemon_->Log();
+  ExpectUndisturbed();
+  agent_->Signal(SIGCONT);
+  EXPECT_TRUE(NodeShows("static-plus", Path("policy.yaml"))) << Log() << daemon_->Log();
+}
+
+TEST_F(DaemonAndAgentTest, ARefusalOfTheAgentStaysWithoutEffect) {
+  StartAgent({"-allow-domains", "example.com"});
+  StartDaemonForAgent();
+  ASSERT_TRUE(Eventually([this] {
+    return daemon_->Log().find("the agent refuses") != std::string::npos;
+  })) << daemon_->Log();
+  EXPECT_EQ(api_.Annotation(kNode, kPolicy), "");
+  ExpectUndisturbed();
+}
+
+}  // namespace
+}  // namespace resmgr::test
