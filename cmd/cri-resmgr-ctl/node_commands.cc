@@ -212,6 +212,11 @@ candidates there were and what they lacked.
         if (found->is_string() && found->get_ref<const std::string&>().empty()) return;
         rows.push_back({title, found->is_string() ? found->get<std::string>() : Amounts(*found)});
       };
+      if (const int64_t cold = container.value("coldStartMs", int64_t{0}); cold > 0) {
+        rows.push_back({"  cold start",
+                        fmt::format("memory nodes {} alone for the first {} s of its life",
+                                    Cell(container, "mems"), static_cast<double>(cold) / 1000)});
+      }
       add("  role", "role");
       add("  and for", "otherResources");
       add("  overhead of its pod", "podOverhead");

@@ -144,6 +144,32 @@ TEST_F(SimulateTest, TakesAnOptionsFileAndSeveralScenarios) {
   EXPECT_THAT(outcome.out, HasSubstr(R"("exclusive":"2")"));
 }
 
+TEST_F(SimulateTest, TimePassesOnlyWhenTheScenarioSaysSo) {
+  const std::string config =
+      File("c.yaml", "policy: {Active: topology-aware, ReservedResources: {CPU: 1}}\n");
+  const std::string scenario = File("s.yaml",
+                                    "kind: Pod\n"
+                                    "metadata: {name: etl, annotations: {"
+                                    "cold-start.resource-policy.nri.io: 'duration: 60s'}}\n"
+                                    "spec: {containers: [{name: load}]}\n"
+                                    "---\nwait: 30s\n---\nrestart: relay\n---\nwait: 30s\n");
+  const Outcome outcome =
+      Simulate({"-topology", RESMGR_SOURCE_DIR "/test/data/topology/xeon-2s-pmem.xml", "-config",
+                config, "-o", "json", scenario});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::vector<std::string> mems;
+  std::istringstream lines(outcome.out);
+  for (std::string line; std::getline(lines, line);) {
+    const json effect = json::parse(line);
+    for (const json& change : effect["changed"])
+      mems.push_back(fmt::format("{}: {}", effect["step"].get<int>(), change["mems"].dump()));
+  }
+  EXPECT_THAT(outcome.out, HasSubstr(R"("mems":"3")"));
+  EXPECT_THAT(mems, testing::ElementsAre(R"(4: "1,3")"));
+  ExpectError({"-topology=synthetic:core:4 pu:1", File("w.yaml", "wait: soon\n")},
+              "w.yaml:1: wait: must be a time of at most 24h");
+}
+
 TEST_F(SimulateTest, WithoutAConfigurationThereIsNoPolicy) {
   const std::string pod =
       File("p.yaml", "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n");

@@ -36,8 +36,9 @@ OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot);
 // The containers that `what` names: "[NAMESPACE/]POD[/CONTAINER]", or the beginning of an id. Each
 // as ContainerJson with "request" and "limit" (milli-CPU), "memoryRequest", "role" ("regular",
 // "init", "sidecar", "" when not known), "otherResources", "podOverhead" and "podResources"
-// ({"shares","quota","period","memoryLimit"}, what is known), "hints", "settled" (the runtime has
-// done it) and "candidates" (lines). NotFound when there is none.
+// ({"shares","quota","period","memoryLimit"}, what is known), "coldStartMs" (how long after its
+// start "mems" gets the rest; 0: not at all), "hints", "settled" (the runtime has done it) and
+// "candidates" (lines). NotFound when there is none.
 StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what);
 
 // {"container","from":{"cpus","mems"},"to":{"cpus","mems","reason"}}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/inventory.h"
 
+#include <chrono>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -194,6 +195,12 @@ Status AddContainerStatus(std::string_view reply, RuntimeContainer& container) {
                             ? FromMessage(response.status().resources().linux())
                             : FromSpec(InfoOf(response.info()));
   container.state = ToState(response.status().state());
+  // Nanoseconds since 1970; 0 before the start.
+  if (const int64_t started = response.status().started_at(); started > 0) {
+    using WallClock = std::chrono::system_clock;
+    container.started_at = WallClock::time_point(
+        std::chrono::duration_cast<WallClock::duration>(std::chrono::nanoseconds(started)));
+  }
   return OkStatus();
 }
 

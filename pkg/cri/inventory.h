@@ -24,8 +24,8 @@ StatusOr<std::vector<RuntimeContainer>> ReadContainerList(std::string_view reply
 // CRI-O in annotations of info.runtimeSpec (io.kubernetes.cri-o.CgroupParent, .PodLinuxOverhead,
 // .PodLinuxResources).
 Status AddPodStatus(std::string_view reply, Pod& pod);
-// ContainerStatusResponse: adds the resources in force, from ContainerStatus.resources where the
-// runtime fills it and else from the OCI specification in info.
+// ContainerStatusResponse: adds when it was started and the resources in force, from
+// ContainerStatus.resources where the runtime fills it and else from the OCI specification in info.
 Status AddContainerStatus(std::string_view reply, RuntimeContainer& container);
 
 std::string EncodeVerbosePodStatusRequest(const PodSandboxId& id);

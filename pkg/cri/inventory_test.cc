@@ -59,6 +59,18 @@ TEST(InventoryTest, TheSpecificationTellsResourcesOfOlderRuntimes) {
   EXPECT_THAT(container.resources.hugepage_limits, UnorderedElementsAre(Pair("2MB", 2097152)));
 }
 
+TEST(InventoryTest, TheStatusTellsWhenAContainerWasStarted) {
+  v1::ContainerStatusResponse response;
+  RuntimeContainer container;
+  ASSERT_TRUE(AddContainerStatus(response.SerializeAsString(), container).ok());
+  EXPECT_EQ(container.started_at, std::nullopt);
+  response.mutable_status()->set_started_at(1'700'000'000'500'000'000);
+  ASSERT_TRUE(AddContainerStatus(response.SerializeAsString(), container).ok());
+  using std::chrono::milliseconds;
+  EXPECT_EQ(std::chrono::duration_cast<milliseconds>(container.started_at->time_since_epoch()),
+            milliseconds(1'700'000'000'500));
+}
+
 TEST(InventoryTest, LabelsNameContainersWithoutMetadata) {
   v1::ListContainersResponse list;
   (*list.add_containers()->mutable_labels())["io.kubernetes.container.name"] = "web";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,9 @@ struct Placement {
   std::optional<CpuSet> cpus;
   // Memory nodes; never empty when set.
   std::optional<NodeSet> mems;
+  // `mems` holds until the container has run for so long; then Policy::EndColdStart has the rest.
+  // 0: until something changes.
+  std::chrono::milliseconds cold_start{0};
   // The part of `cpus` that no other container may use.
   CpuSet exclusive;
   std::optional<int64_t> cpu_shares;
@@ -25,7 +29,7 @@ struct Placement {
       pool;  // where in the policy's pools: "shared", "reserved", "exclusive", "NUMA node #1"
   std::string reason;  // the rule that decided, for explain
 
-  // The same effect on the runtime (pool and reason do not count).
+  // The same effect on the runtime at this moment (pool and reason do not count).
   bool SameEffect(const Placement& other) const {
     return cpus == other.cpus && mems == other.mems && cpu_shares == other.cpu_shares &&
            cpu_quota == other.cpu_quota && cpu_period == other.cpu_period;

@@ -3,6 +3,10 @@
 
 namespace resmgr {
 
+StatusOr<Plan> Policy::EndColdStart(const Snapshot&, ContainerKey) {
+  return Plan{};
+}
+
 StatusOr<Plan> Policy::Rebalance(const Snapshot&) {
   return Plan{};
 }

@@ -93,6 +93,7 @@ class Adopter {
     const bool was_placeable = record.Placeable();
     container.state = StateOf(reported);
     if (container.state != ContainerState::kCreated) record.starting = false;
+    if (!record.started_at) record.started_at = reported.started_at;
     if (!was_placeable) return;
     if (container.state == ContainerState::kExited) {
       record.former = std::exchange(container.placement, {});
@@ -136,6 +137,7 @@ class Adopter {
     const Effect effect = ReportedEffect(reported.resources);
     const bool exited = container.state == ContainerState::kExited;
     ContainerRecord& record = store_.Add(*pod, std::move(container));
+    record.started_at = reported.started_at;
     (exited ? record.former : record.container.placement) = PlacementOf(effect, saved);
     if (!exited) result_.in_force.emplace_back(record.container.key, effect);
   }

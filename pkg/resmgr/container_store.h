@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -43,6 +44,8 @@ struct ContainerRecord {
   bool managed = true;
   // The runtime was asked to start it: from here on it may run.
   bool starting = false;
+  // When it began to run, where that is known.
+  std::optional<std::chrono::system_clock::time_point> started_at;
   // A newer attempt is being created and took its CPUs over; they come back if that fails.
   bool superseded = false;
   ContainerKey supersedes{};  // the other side of it

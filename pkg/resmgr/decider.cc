@@ -41,6 +41,10 @@ StatusOr<ContainerKeys> Decider::Update(const ContainerRecord& record) {
   return Apply(policy_->Update(store_.placeable(), record.pod->pod, record.container));
 }
 
+StatusOr<ContainerKeys> Decider::EndColdStart(ContainerKey key) {
+  return Apply(policy_->EndColdStart(store_.placeable(), key));
+}
+
 StatusOr<ContainerKeys> Decider::Release(ContainerKey key) {
   return Apply(policy_->Release(store_.placeable(), key));
 }

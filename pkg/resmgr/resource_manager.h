@@ -15,6 +15,7 @@
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
 #include "pkg/policy/policy.h"
+#include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
@@ -59,6 +60,7 @@ class ResourceManager {
     std::chrono::milliseconds first_retry{50};
     std::chrono::milliseconds last_retry{5'000};
     Metrics* metrics = nullptr;  // counts decisions, updates and held starts; may be null
+    Clock* clock = nullptr;      // for cold starts; nullptr: the machine's
   };
 
   // `state` is what is remembered over restarts; nullptr: nothing is. All references must outlive

@@ -43,6 +43,8 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
                             RuntimeClient& runtime, StateStore* state, const Options& options)
     : log_(GetLogger("resmgr")),
       metrics_(options.metrics),
+      loop_clock_(loop),
+      clock_(options.clock == nullptr ? loop_clock_ : *options.clock),
       memory_capacity_(MemoryCapacity(machine)),
       policy_(std::move(policy)),
       keeper_(state, store_),
@@ -50,6 +52,7 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
       pusher_(loop, runtime, store_, *this, machine.online(),
               {options.first_retry, options.last_retry}),
       gate_(loop, store_, pusher_, options.start_timeout),
+      cold_starts_(clock_, [this](ContainerKey key) { EndColdStart(key); }),
       synchronizer_(loop, runtime, *this, {options.first_retry, options.last_retry}) {}
 
 void ResourceManager::Impl::Connected() {
@@ -68,8 +71,10 @@ void ResourceManager::Impl::Disconnected() {
 Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
                                           const Synchronizer::Gone& gone, bool first) {
   const Adoption adoption = Adopt(store_, inventory, gone, listed_at_, memory_capacity_, keeper_);
-  for (const ContainerKey key : adoption.lost)
+  for (const ContainerKey key : adoption.lost) {
     pusher_.Forget(key);
+    cold_starts_.Forget(key);
+  }
   StatusOr<ContainerKeys> changed = decider_.Reconcile();
   if (!changed.ok()) {
     log_.Error("cannot take over what the runtime holds: {}", Describe(changed.status()));
@@ -87,6 +92,9 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
       keeper_.Keep(record);
   }
   Push(*std::move(changed));
+  // The list may be the first to tell that a container runs.
+  for (const auto& [key, record] : store_.containers())
+    cold_starts_.Follow(record);
   log_.Info("the runtime holds {} pods and {} containers", store_.pods().size(),
             store_.containers().size());
   return OkStatus();
@@ -262,7 +270,10 @@ void ResourceManager::Impl::EndStart(const ContainerId& id, bool succeeded) {
   store_.Touch(*record);
   record->starting = false;
   if (record->container.state != ContainerState::kCreated) return;
-  if (succeeded) record->container.state = ContainerState::kRunning;
+  if (succeeded) {
+    record->container.state = ContainerState::kRunning;
+    record->started_at = clock_.Now();
+  }
   Push({record->container.key});
 }
 
@@ -344,6 +355,8 @@ void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded
   }
   keeper_.Keep(*record);
   pusher_.EndForwarded(admission.key, ended.sent, succeeded);
+  // It may be back to what it had before its cold start was over.
+  cold_starts_.Follow(*record);
   Push(std::move(changed));
 }
 
@@ -385,6 +398,21 @@ bool ResourceManager::Impl::StillFree(const ContainerRecord& record, const Place
     if (other.placement.exclusive.Intersects(placement.exclusive)) free = false;
   });
   return free;
+}
+
+void ResourceManager::Impl::EndColdStart(ContainerKey key) {
+  const ContainerRecord* const record = store_.Find(key);
+  if (record == nullptr || !record->Placeable()) return;
+  StatusOr<ContainerKeys> changed = decider_.EndColdStart(key);
+  if (!changed.ok()) {
+    log_.Error("container {} keeps the memory nodes that it started with: {}", LogName(*record),
+               Describe(changed.status()));
+    Push(decider_.Recover());
+    return;
+  }
+  log_.Info("the cold start of container {} is over: memory nodes {}", LogName(*record),
+            record->container.placement.mems.value_or(NodeSet()).ToString());
+  Push(*std::move(changed));
 }
 
 void ResourceManager::Impl::AddPod(Pod pod) {
@@ -445,6 +473,7 @@ void ResourceManager::Impl::Exit(ContainerRecord& record, ContainerKeys& changed
   record.starting = false;
   pusher_.Forget(record.container.key);
   keeper_.Forget(record.container.id);
+  cold_starts_.Forget(record.container.key);
   if (!was_placeable) return;
   record.former = std::exchange(record.container.placement, {});
   Append(changed, decider_.Release(record.container.key));
@@ -464,7 +493,10 @@ void ResourceManager::Impl::Push(ContainerKeys changed) {
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   pusher_.Wake(changed);
   for (const ContainerKey key : changed) {
-    if (const ContainerRecord* const record = store_.Find(key)) keeper_.Keep(*record);
+    const ContainerRecord* const record = store_.Find(key);
+    if (record == nullptr) continue;
+    keeper_.Keep(*record);
+    cold_starts_.Follow(*record);
   }
   gate_.Examine();
   ExaminePolicyChange();

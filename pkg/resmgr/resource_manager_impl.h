@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "pkg/log/log.h"
+#include "pkg/resmgr/clock.h"
+#include "pkg/resmgr/cold_starts.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/decider.h"
 #include "pkg/resmgr/keeper.h"
@@ -79,6 +81,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   StatusOr<ContainerKeys> Redecide(ContainerRecord& record, const LinuxResources& requested,
                                    const Requirements& needs);
   ContainerKeys Rethink(ContainerRecord& record);
+  void EndColdStart(ContainerKey key);
   bool StillFree(const ContainerRecord& record, const Placement& placement);
 
   // policy_changes.cc
@@ -96,6 +99,8 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
 
   Logger& log_;
   Metrics* const metrics_;
+  LoopClock loop_clock_;
+  Clock& clock_;
   const Bytes memory_capacity_;
   ContainerStore store_;
   std::unique_ptr<Policy> policy_;
@@ -104,6 +109,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   Decider decider_;
   Pusher pusher_;
   StartGate gate_;
+  ColdStarts cold_starts_;
   Synchronizer synchronizer_;
   uint64_t listed_at_ = 0;  // the store's clock when the last list was asked for
   uint64_t last_ticket_ = 0;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -18,6 +20,7 @@ struct RuntimeContainer {
   std::string name;
   uint32_t attempt = 0;
   ContainerState state = ContainerState::kCreated;
+  std::optional<std::chrono::system_clock::time_point> started_at{};  // where it tells
   StringMap labels;
   StringMap annotations;
   LinuxResources resources;  // in force: from ContainerStatus.resources or the verbose info

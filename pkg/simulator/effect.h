@@ -23,7 +23,7 @@ struct Effect {
 
   size_t step = 0;  // number of the document or call, from 1, over all files
   // "create", "start" (only when refused), "exit" (an init container that is done, or a recorded
-  // stop), "delete", "resize", "restart", "config"
+  // stop), "delete", "resize", "restart", "wait", "config"
   std::string op{};
   std::string pod{};
   std::string container{};

@@ -27,8 +27,10 @@ SimulatedNode::~SimulatedNode() = default;
 void SimulatedNode::StartManager(std::unique_ptr<Policy> policy) {
   state_ = std::make_unique<StateStore>(files_, "/state", machine_.Fingerprint(),
                                         [](std::string_view) {});
+  ResourceManager::Options options;
+  options.clock = &clock_;
   manager_ = std::make_unique<ResourceManager>(loop_, machine_, std::move(policy), runtime_,
-                                               state_.get(), ResourceManager::Options{});
+                                               state_.get(), options);
   manager_->RuntimeConnected();
   bool ready = false;
   manager_->WhenReady([&ready](const Status&) { ready = true; });
@@ -99,6 +101,7 @@ Status SimulatedNode::Start(const ContainerId& id) {
   RESMGR_RETURN_IF_ERROR(*admitted);
   if (RuntimeContainer* const container = runtime_.Find(id)) {
     container->state = ContainerState::kRunning;
+    container->started_at = clock_.Now();
   }
   manager_->StartSucceeded(id);
   Settle();
@@ -125,6 +128,11 @@ void SimulatedNode::Stop(const ContainerId& id) {
 void SimulatedNode::Remove(const ContainerId& id) {
   runtime_.Remove(id);
   manager_->ContainerRemoved(id);
+  Settle();
+}
+
+void SimulatedNode::Wait(std::chrono::milliseconds time) {
+  clock_.Advance(time);
   Settle();
 }
 

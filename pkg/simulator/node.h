@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/policy/policy.h"
+#include "pkg/resmgr/manual_clock.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/simulator/memory_files.h"
 #include "pkg/simulator/memory_runtime.h"
@@ -51,6 +53,9 @@ class SimulatedNode {
   void Stop(const ContainerId& id);
   void Remove(const ContainerId& id);
 
+  // Time passes, for what waits for it (Placement::cold_start); otherwise none does.
+  void Wait(std::chrono::milliseconds time);
+
   // The daemon ends, and starts again with this policy on the same runtime.
   void Restart(std::unique_ptr<Policy> policy);
   // The refusal of the policy, and everything is as before.
@@ -72,6 +77,7 @@ class SimulatedNode {
   EventLoop loop_;
   MemoryRuntime runtime_;
   MemoryFiles files_;
+  ManualClock clock_;
   std::unique_ptr<StateStore> state_;
   std::unique_ptr<ResourceManager> manager_;
 };

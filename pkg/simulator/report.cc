@@ -146,8 +146,10 @@ std::string Summary(const std::vector<Effect>& effects, const SimulatedNode& nod
     } else if (effect.op == "create") {
       ++placed;
     }
-    for (const Effect::Change& change : effect.changed)
+    for (const Effect::Change& change : effect.changed) {
+      if (change.old_cpus == change.cpus) continue;
       (change.had_own ? moved : followed).insert({change.pod, change.container});
+    }
   }
   const Machine& machine = node.machine();
   CpuSet exclusive;

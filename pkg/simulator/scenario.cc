@@ -6,6 +6,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/config/map_reader.h"
 #include "pkg/config/yaml_reader.h"
+#include "pkg/kube/duration.h"
 #include "pkg/simulator/recording_reader.h"
 
 namespace resmgr {
@@ -15,7 +16,7 @@ namespace {
 using Kind = ConfigNode::Kind;
 
 constexpr std::string_view kKnown =
-    "a document is a Pod, or one of delete, resize, restart, config";
+    "a document is a Pod, or one of delete, resize, restart, wait, config";
 
 // `parts` is how many names there must be: 2 for NS/POD, 3 when a container may follow.
 StatusOr<Target> ReadTarget(const ConfigNode& value, std::string_view path, size_t parts) {
@@ -62,6 +63,10 @@ Status ReadControl(const ConfigNode::Entry& entry, Step& step) {
   } else if (entry.key == "restart") {
     if (value.text != "relay") return ErrorAt(value, "restart", "only \"relay\" can be restarted");
     step.action = RestartStep{};
+  } else if (entry.key == "wait") {
+    const auto time = ParseDuration(value.text, std::chrono::hours(24));
+    if (!time) return ErrorAt(value, "wait", "must be a time of at most 24h, as 90s or 1m30s");
+    step.action = WaitStep{*time};
   } else if (entry.key == "config") {
     if (value.kind != Kind::kMap) return ErrorAt(value, "config", "must be a map");
     step.action = ConfigStep{value};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -35,6 +36,11 @@ struct ResizeStep {
 // The daemon ends and starts again.
 struct RestartStep {};
 
+// Time passes.
+struct WaitStep {
+  std::chrono::milliseconds time{};
+};
+
 // Another configuration is delivered to the running daemon. It replaces the one before as a whole.
 struct ConfigStep {
   ConfigNode config{};
@@ -62,7 +68,8 @@ struct RecordedStep {
 
 struct Step {
   std::string where{};  // "FILE:LINE"
-  std::variant<Manifest, DeleteStep, ResizeStep, RestartStep, ConfigStep, RecordedStep> action{};
+  std::variant<Manifest, DeleteStep, ResizeStep, RestartStep, WaitStep, ConfigStep, RecordedStep>
+      action{};
 };
 
 using Scenario = std::vector<Step>;
@@ -73,6 +80,7 @@ using Scenario = std::vector<Step>;
 //   delete: NS/POD[/CONTAINER]
 //   resize: {pod: NS/POD, container: C, resources: {requests: {...}, limits: {...}}}
 //   restart: relay
+//   wait: DURATION, as "90s" or "1m30s", at most a day
 //   config: {...}
 // Recorded calls that failed are left out: nobody knows what would have followed their success.
 StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source);

@@ -258,6 +258,11 @@ void Simulator::Do(const RestartStep&) {
   Add("restart", "", "", {}, policy.status());
 }
 
+void Simulator::Do(const WaitStep& step) {
+  node_->Wait(step.time);
+  Add("wait", "", "", {}, OkStatus());
+}
+
 void Simulator::Do(const ConfigStep& step) {
   auto config = options_.read_config(step.config);
   Status status = config.status();

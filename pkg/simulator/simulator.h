@@ -67,6 +67,7 @@ class Simulator {
   void Do(const DeleteStep& step);
   void Do(const ResizeStep& step);
   void Do(const RestartStep& step);
+  void Do(const WaitStep& step);
   void Do(const ConfigStep& step);
   void Do(const RecordedStep& step);
 

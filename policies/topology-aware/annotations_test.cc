@@ -84,7 +84,7 @@ TEST(PreferencesTest, ReadsTheOldForm) {
   const Pod pod = PodWith({{"cri-resource-manager.intel.com/prefer-isolated-cpus", "c: true\n"},
                            {"cri-resource-manager.intel.com/cold-start", "c: {duration: 60s}"}});
   EXPECT_EQ(ReadPreferences(pod, "c").isolated, true);
-  EXPECT_TRUE(ReadPreferences(pod, "c").cold_start);
+  EXPECT_EQ(ReadPreferences(pod, "c").cold_start, std::chrono::seconds(60));
   EXPECT_EQ(ReadPreferences(pod, "d").isolated, std::nullopt);
 }
 
@@ -98,8 +98,23 @@ TEST(PreferencesTest, NotesWhatItCannotRead) {
   EXPECT_EQ(preferences.shared, std::nullopt);
   EXPECT_EQ(preferences.memory_types, std::nullopt);
   EXPECT_FALSE(preferences.hide_hyperthreads);
-  EXPECT_FALSE(preferences.cold_start);
+  EXPECT_EQ(preferences.cold_start.count(), 0);
   EXPECT_THAT(preferences.notes, SizeIs(5));
+}
+
+TEST(PreferencesTest, ReadsDurationsOfColdStarts) {
+  const auto read = [](const std::string& duration) {
+    const Pod pod =
+        PodWith({{"cold-start.resource-policy.nri.io", fmt::format("duration: {}", duration)}});
+    const Preferences preferences = ReadPreferences(pod, "c");
+    EXPECT_EQ(preferences.notes.empty(), preferences.cold_start.count() > 0) << duration;
+    return preferences.cold_start.count();
+  };
+  EXPECT_EQ(read("500ms"), 500);
+  EXPECT_EQ(read("1m30s"), 90'000);
+  EXPECT_EQ(read("1h"), 3'600'000);
+  for (const char* const wrong : {"1h1ms", "0s", "60", "[5s]", "''"})
+    EXPECT_EQ(read(wrong), 0) << wrong;
 }
 
 TEST(PreferencesTest, FiltersHintsByKindAndPath) {

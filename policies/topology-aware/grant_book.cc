@@ -62,6 +62,8 @@ void GrantBook::Count(ContainerKey key, const Grant& grant, bool give) {
   }
   if (grant.zone && give) memory_.Give(*grant.zone, grant.need.memory);
   if (grant.zone && !give) memory_.Take(*grant.zone, grant.need.memory);
+  if (grant.cold && give) cold_.insert(key);
+  if (!give) cold_.erase(key);
   if (!grant.need.Shares()) return;
   std::vector<ContainerKey>& sharers = sharers_[static_cast<size_t>(grant.pool)];
   const auto at = std::lower_bound(sharers.begin(), sharers.end(), key);
@@ -91,7 +93,38 @@ std::vector<ContainerKey> GrantBook::WidenMemory() {
       }
     }
   }
+  const std::set<ContainerKey> cold = cold_;
+  for (const ContainerKey key : cold) {
+    const MemoryZone& zone = *grants_.at(key).zone;
+    if (!ColdNodes(zone).empty() && memory_.Free({zone.pool, kPmemBit}).value >= 0) continue;
+    EndColdStart(key);
+    widened.push_back(key);
+  }
   return widened;
+}
+
+std::string GrantBook::WhyNotCold(const Grant& grant) const {
+  if (!grant.need.pin_memory) return "its memory is not pinned";
+  if ((grant.need.memory_types & kPmemBit) == 0) return "its memory-type has no PMEM";
+  if (grant.need.memory_types == kPmemBit) return "its memory-type has nothing but PMEM";
+  if (!grant.zone || (grant.zone->types & kPmemBit) == 0) return "there is no PMEM in its pool";
+  if (ColdNodes(*grant.zone).empty()) return "there is nothing but PMEM in its pool";
+  const Bytes free = memory_.Free({grant.zone->pool, kPmemBit});
+  if (free >= grant.need.memory) return "";
+  return fmt::format("it needs {} bytes, and {} of the PMEM in its pool are free",
+                     grant.need.memory.value, std::max<int64_t>(free.value, 0));
+}
+
+bool GrantBook::EndColdStart(ContainerKey key) {
+  if (cold_.erase(key) == 0) return false;
+  grants_.at(key).cold = false;
+  return true;
+}
+
+NodeSet GrantBook::ColdNodes(const MemoryZone& zone) const {
+  if ((zone.types & kPmemBit) == 0) return {};
+  const NodeSet& pmem = memory_.Nodes({zone.pool, kPmemBit});
+  return pmem == memory_.Nodes(zone) ? NodeSet() : pmem;
 }
 
 std::vector<ContainerKey> GrantBook::NarrowMemory() {
@@ -152,7 +185,10 @@ Placement GrantBook::PlacementOf(const Grant& grant) const {
   Placement placement;
   placement.pool = tree_.at(grant.pool).name;
   placement.reason = grant.reason;
-  if (grant.need.pin_memory && grant.zone) placement.mems = memory_.Nodes(*grant.zone);
+  if (grant.need.pin_memory && grant.zone) {
+    placement.mems = grant.cold ? ColdNodes(*grant.zone) : memory_.Nodes(*grant.zone);
+  }
+  if (grant.cold) placement.cold_start = grant.need.cold_start;
   if (grant.need.cpu_class == CpuClass::kReserved) placement.pool = kReservedPool;
   if (!pin_cpu_ || grant.need.cpu_class == CpuClass::kPreserved) return placement;
   if (grant.need.cpu_class == CpuClass::kReserved) {

@@ -30,6 +30,9 @@ struct Grant {
   CpuSet exclusive{};  // with hidden hyperthreads
   std::optional<MemoryZone> zone{};
   MemoryTypes types = kAllMemoryTypes;  // where the zone may grow
+  // It has only the PMEM of its zone yet. It counts in the whole zone all the same, so that nobody
+  // has to give way when the rest comes.
+  bool cold = false;
   std::string reason{};
   std::vector<PoolScore> candidates{};  // the best ones, for explain
 };
@@ -50,7 +53,15 @@ class GrantBook {
   const Grant* Find(ContainerKey key) const;
   const std::map<ContainerKey, Grant>& grants() const { return grants_; }
 
-  // Where memory is not safe any more (memory_ledger.h) its grants get larger zones. Returns whose.
+  // Why a grant, which is not given yet, cannot begin with the PMEM of its zone; empty when it can.
+  std::string WhyNotCold(const Grant& grant) const;
+  // False when there is nothing to end.
+  bool EndColdStart(ContainerKey key);
+  // The PMEM of a zone; empty when it has none or nothing else.
+  NodeSet ColdNodes(const MemoryZone& zone) const;
+
+  // Where memory is not safe any more (memory_ledger.h) its grants get larger zones; cold ones
+  // whose PMEM is not safe have the rest of theirs early. Returns whose.
   std::vector<ContainerKey> WidenMemory();
   // Grants whose memory fits into a smaller zone nearer to their CPUs get that. Returns whose.
   std::vector<ContainerKey> NarrowMemory();
@@ -91,6 +102,7 @@ class GrantBook {
   std::map<ContainerKey, Grant> grants_;
   std::vector<std::vector<ContainerKey>> sharers_;  // by pool; ascending
   std::set<ContainerKey> part_sharers_;             // of them, those that see one thread of a core
+  std::set<ContainerKey> cold_;                     // whose grants are
 };
 
 }  // namespace resmgr

@@ -82,6 +82,7 @@ Need DecideNeed(const Pod& pod, const Container& container, const Preferences& p
   need.hide_hyperthreads = preferences.hide_hyperthreads;
   need.priority = preferences.priority.value_or(options.default_priority);
   need.pin_memory = options.pin_memory && !preferences.preserve_memory;
+  need.cold_start = preferences.cold_start;
   need.memory_types = preferences.memory_types.value_or(kAllMemoryTypes);
   if (pod.qos != QosClass::kBestEffort) {
     need.memory = std::max(requirements.memory_request, Bytes{0});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -36,6 +37,7 @@ struct Need {
   Bytes memory_limit{};  // 0: not above `memory`
   MemoryTypes memory_types = kAllMemoryTypes;
   bool pin_memory = true;
+  std::chrono::milliseconds cold_start{0};  // asked for; the grant tells whether it gets it
   bool lift_quota = false;
   std::string why{};  // the rule behind the class
 

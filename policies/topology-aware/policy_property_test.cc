@@ -98,8 +98,10 @@ class Life {
       Again();
     } else if (what < 94) {
       Restart();
-    } else if (what < 97) {
+    } else if (what < 96) {
       RestartForgetting();
+    } else if (what < 98) {
+      EndColdStart();
     } else {
       Rebalance();
     }
@@ -116,6 +118,7 @@ class Life {
       const Placement& placement = container.placement;
       EXPECT_FALSE(placement.reason.empty());
       EXPECT_FALSE(placement.pool.empty());
+      if (placement.cold_start.count() > 0) CheckCold(placement);
       if (!placement.cpus) return;
       EXPECT_FALSE((*placement.cpus - placement.exclusive).Intersects(exclusive));
     });
@@ -143,6 +146,34 @@ class Life {
   const std::vector<std::string>& log() const { return log_; }
 
  private:
+  void CheckCold(const Placement& placement) {
+    ASSERT_TRUE(placement.mems && !placement.mems->empty());
+    for (const NumaNode& node : machine_.nodes()) {
+      if (!placement.mems->Contains(node.id)) continue;
+      EXPECT_EQ(node.type, MemoryType::kPmem) << Text(placement);
+    }
+  }
+
+  // Of somebody, cold or not: only what was cold changes, and nothing but its memory.
+  void EndColdStart() {
+    if (keys_.empty()) return;
+    const ContainerKey key = keys_[SomeIndex()];
+    const Placement before = snapshot_.At(key).placement;
+    const std::string state = State();
+    const StatusOr<Plan> plan = policy_->EndColdStart(snapshot_, key);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    Apply("end cold start", *plan);
+    EXPECT_EQ(State(), state);
+    const Placement& now = snapshot_.At(key).placement;
+    EXPECT_EQ(now.cold_start.count(), 0);
+    if (before.cold_start.count() == 0) {
+      EXPECT_TRUE(plan->empty());
+      return;
+    }
+    EXPECT_EQ(plan->changes.size(), 1U) << "it counted with all of its memory before";
+    EXPECT_TRUE(before.mems->IsSubsetOf(*now.mems) && *before.mems != *now.mems);
+  }
+
   void MakePolicy() {
     const StatusOr<ConfigNode> config = ParseYaml(case_.section, "test.yaml");
     EXPECT_TRUE(config.ok()) << config.status();
@@ -195,6 +226,7 @@ class Life {
     }
     if (Chance(10))
       pod.annotations["memory-type.resource-policy.nri.io"] = Chance(50) ? "dram" : "pmem,hbm";
+    if (Chance(20)) pod.annotations["cold-start.resource-policy.nri.io"] = "duration: 60s";
     if (Chance(10)) {
       pod.annotations["resource-policy.nri.io/affinity"] = fmt::format(
           "{}: [{{scope: {{key: namespace, operator: Exists}}, match: {{key: name, operator: "

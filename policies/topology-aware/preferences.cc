@@ -2,10 +2,12 @@
 #include "policies/topology-aware/preferences.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "pkg/base/parse.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/kube/annotations.h"
+#include "pkg/kube/duration.h"
 #include "pkg/kube/glob.h"
 
 namespace resmgr {
@@ -13,7 +15,7 @@ namespace {
 
 constexpr std::string_view kOldDomain = "cri-resource-manager.intel.com";
 constexpr std::string_view kNewDomain = "resource-policy.nri.io";
-constexpr int64_t kMaxColdStartSeconds = 3600;
+constexpr std::chrono::milliseconds kMaxColdStart = std::chrono::hours(1);
 
 const ConfigNode* Member(const ConfigNode& node, std::string_view key) {
   for (const ConfigNode::Entry& entry : node.entries) {
@@ -132,27 +134,17 @@ void ReadHintSources(Reader& reader, HintFilter& filter) {
   }
 }
 
-// "90s", "2m", "1h"; 0 for anything else.
-int64_t ParseSeconds(std::string_view text) {
-  if (text.empty()) return 0;
-  const int64_t unit = text.back() == 'h' ? 3600 : text.back() == 'm' ? 60 : 1;
-  if (unit == 1 && text.back() != 's') return 0;
-  const int64_t count = ParseInt(text.substr(0, text.size() - 1)).value_or(0);
-  return count > kMaxColdStartSeconds ? 0 : count * unit;
-}
-
 void ReadColdStart(Reader& reader, Preferences& preferences) {
   constexpr std::string_view kKey = "cold-start";
   const ConfigNode value = reader.Find(kKey);
   if (value.kind == ConfigNode::Kind::kNull) return;
-  const ConfigNode* const duration = Member(value, "duration");
-  const int64_t seconds = duration == nullptr ? 0 : ParseSeconds(duration->text);
-  if (seconds <= 0 || seconds > kMaxColdStartSeconds) {
-    reader.Ignore(kKey, "it needs a duration of 1s to 1h");
+  const ConfigNode* const text = Member(value, "duration");
+  const auto duration = text == nullptr ? std::nullopt : ParseDuration(text->text, kMaxColdStart);
+  if (!duration || duration->count() == 0) {
+    reader.Ignore(kKey, "it needs a duration of more than 0s and at most 1h");
     return;
   }
-  preferences.cold_start = true;
-  preferences.notes.push_back("cold-start has no effect: all memory is there from the start");
+  preferences.cold_start = *duration;
 }
 
 bool Fits(const HintFilter::Paths& paths, std::string_view path) {

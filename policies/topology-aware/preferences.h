@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,7 +47,7 @@ struct Preferences {
   std::optional<CpuPriority> priority{};
   std::optional<PoolLevel> unlimited_burstable{};
   std::optional<MemoryTypes> memory_types{};
-  bool cold_start = false;
+  std::chrono::milliseconds cold_start{0};  // at first PMEM only, for so long
   HintFilter hints{};
   // Annotations that could not be read, or that have no effect here, one sentence each.
   std::vector<std::string> notes{};

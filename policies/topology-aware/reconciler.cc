@@ -10,7 +10,8 @@
 namespace resmgr {
 
 bool SamePlacement(const Placement& a, const Placement& b) {
-  return a.SameEffect(b) && a.exclusive == b.exclusive && a.pool == b.pool && a.reason == b.reason;
+  return a.SameEffect(b) && a.cold_start == b.cold_start && a.exclusive == b.exclusive &&
+         a.pool == b.pool && a.reason == b.reason;
 }
 
 Reconciler::Reconciler(GrantBook& book, const Placer& placer)
@@ -188,7 +189,8 @@ bool Reconciler::AdoptUnpooled(Entry& entry, const std::string& reason) {
   return true;
 }
 
-// The zone that it has, if its pool leads there; else the smallest with room.
+// The zone that it has, if its pool leads there, all of it or the PMEM of a cold start; else the
+// smallest with room.
 void Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
   const MemoryLedger& memory = book_.memory();
   for (const MemoryTypes types : {grant.need.memory_types, kAllMemoryTypes}) {
@@ -197,6 +199,9 @@ void Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
     for (grant.zone = memory.ZoneAt(grant.pool, types); grant.zone;
          grant.zone = memory.Larger(*grant.zone, types)) {
       if (memory.Nodes(*grant.zone) == *present.mems) return;
+      grant.cold = grant.need.cold_start.count() > 0 && grant.need.pin_memory &&
+                   book_.ColdNodes(*grant.zone) == *present.mems;
+      if (grant.cold) return;
     }
   }
   placer_.FindMemory(grant);

@@ -68,6 +68,7 @@ StatusOr<Plan> TopologyAwarePolicy::Allocate(const Snapshot& snapshot, const Pod
     if (inherited) Give(pod, *predecessor, *std::move(inherited));
     return ForContainer(grant.status(), pod, container);
   }
+  BeginColdStart(*grant);
   Give(pod, container, *std::move(grant));
   return MakePlan(before, {container.key});
 }
@@ -85,12 +86,18 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
     if (held) Give(pod, container, *std::move(held));
     return ForContainer(grant.status(), pod, container);
   }
+  grant->cold = held && held->cold && book_.WhyNotCold(*grant).empty();
   Give(pod, container, *std::move(grant));
   Plan plan = MakePlan(before, {container.key});
   std::erase_if(plan.changes, [&](const PlacementChange& change) {
     return change.key == container.key && SamePlacement(change.placement, container.placement);
   });
   return plan;
+}
+
+StatusOr<Plan> TopologyAwarePolicy::EndColdStart(const Snapshot&, ContainerKey key) {
+  if (!book_.EndColdStart(key)) return Plan{};
+  return MakePlan(book_.cpus().exclusive(), {key});
 }
 
 StatusOr<Plan> TopologyAwarePolicy::Release(const Snapshot&, ContainerKey key) {
@@ -131,6 +138,7 @@ std::optional<Grant> TopologyAwarePolicy::FindBetter(const Wish& wish, const Gra
   // More room alone is no reason to move.
   if (compared.order <= 0 || compared.rule >= PoolRule::kClassRoom) return std::nullopt;
   fresh->reason += "; moved there to improve its place";
+  fresh->cold = held.cold && book_.WhyNotCold(*fresh).empty();
   return *std::move(fresh);
 }
 
@@ -147,6 +155,16 @@ Wish TopologyAwarePolicy::MakeWish(const Pod& pod, const Container& container) c
   for (const std::string& text : preferences.notes)
     wish.need.why += fmt::format(" ({})", text);
   return wish;
+}
+
+void TopologyAwarePolicy::BeginColdStart(Grant& grant) const {
+  if (grant.need.cold_start.count() == 0) return;
+  const std::string obstacle = book_.WhyNotCold(grant);
+  grant.cold = obstacle.empty();
+  grant.reason += grant.cold ? fmt::format("; the first {}ms with memory nodes {} (PMEM) alone",
+                                           grant.need.cold_start.count(),
+                                           book_.ColdNodes(*grant.zone).ToString())
+                             : fmt::format("; no cold start: {}", obstacle);
 }
 
 void TopologyAwarePolicy::Give(const Pod& pod, const Container& container, Grant grant) {

@@ -37,6 +37,7 @@ class TopologyAwarePolicy : public Policy {
                           const Container* predecessor) override;
   StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod,
                         const Container& container) override;
+  StatusOr<Plan> EndColdStart(const Snapshot& snapshot, ContainerKey key) override;
   StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
   StatusOr<Plan> Rebalance(const Snapshot& snapshot) override;
   std::vector<std::string> Explain(ContainerKey key) const override;
@@ -51,6 +52,8 @@ class TopologyAwarePolicy : public Policy {
   void AddAffinities(const Snapshot& snapshot, const Pod& pod, const Container& container,
                      Wish& wish);
   std::vector<Affinity> ImpliedAffinities(const Pod& pod) const;
+  // For a new container, whose grant is not given yet; the reason tells what came of it.
+  void BeginColdStart(Grant& grant) const;
   // The book and the index of affinities together.
   void Give(const Pod& pod, const Container& container, Grant grant);
   std::optional<Grant> Take(ContainerKey key);

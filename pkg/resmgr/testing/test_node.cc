@@ -100,7 +100,9 @@ void TestNode::Start(const ContainerId& id) {
 }
 
 void TestNode::Started(const ContainerId& id) {
-  runtime.Find(id)->state = ContainerState::kRunning;
+  RuntimeContainer& container = *runtime.Find(id);
+  container.state = ContainerState::kRunning;
+  if (options_.clock != nullptr) container.started_at = options_.clock->Now();
   manager_->StartSucceeded(id);
 }
 

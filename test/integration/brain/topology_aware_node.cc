@@ -30,6 +30,12 @@ TestNode::MakePolicy PolicyWith(const TopologyAwareNode::Setup& setup) {
   };
 }
 
+ResourceManager::Options OptionsWith(const TopologyAwareNode::Setup& setup) {
+  ResourceManager::Options options = TestNode::FastOptions();
+  options.clock = setup.clock;
+  return options;
+}
+
 }  // namespace
 
 Machine N4C16() {
@@ -73,7 +79,7 @@ Machine C4Pmem4() {
 }
 
 TopologyAwareNode::TopologyAwareNode(Machine machine, const Setup& setup)
-    : node_(std::move(machine), PolicyWith(setup)) {}
+    : node_(std::move(machine), PolicyWith(setup), OptionsWith(setup)) {}
 
 Status TopologyAwareNode::Run(const PodSpec& spec) {
   Pod pod;
@@ -159,6 +165,15 @@ CpuSet TopologyAwareNode::Exclusive(const std::string& container) const {
 
 std::string TopologyAwareNode::Mems(const std::string& container) const {
   return PlacementOf(container).mems.value_or(NodeSet()).ToString();
+}
+
+std::string TopologyAwareNode::MemsInForce(const std::string& container) {
+  node_.runtime.AnswerAll();
+  return node_.runtime.Find(running_.at(container).id)->resources.cpuset_mems.value_or("");
+}
+
+std::string TopologyAwareNode::Reason(const std::string& container) const {
+  return PlacementOf(container).reason;
 }
 
 std::string TopologyAwareNode::Pool(const std::string& container) const {

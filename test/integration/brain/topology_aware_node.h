@@ -38,7 +38,8 @@ class TopologyAwareNode {
   struct Setup {
     std::string available{};  // all CPUs when empty
     std::string reserved = "0";
-    std::string section{};  // policy.topology-aware, as YAML
+    std::string section{};   // policy.topology-aware, as YAML
+    Clock* clock = nullptr;  // must outlive the node
   };
   TopologyAwareNode(Machine machine, const Setup& setup);
 
@@ -59,6 +60,10 @@ class TopologyAwareNode {
   CpuSet Exclusive(const std::string& container) const;
   std::string CpuList(const std::string& container) const { return Cpus(container).ToString(); }
   std::string Mems(const std::string& container) const;
+  // As the runtime enforces them.
+  std::string MemsInForce(const std::string& container);
+  std::string IdOf(const std::string& container) const { return running_.at(container).id.value(); }
+  std::string Reason(const std::string& container) const;
   std::string Pool(const std::string& container) const;
   // How many nodes, cores, packages its CPUs are on.
   int Nodes(const std::string& container) const;

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+namespace resmgr {
+
+// A time as Kubernetes writes it ("90s", "1m30s", "1h", "500ms"; the form of Go's durations, in
+// whole numbers of h, m, s and ms); nullopt for anything else and for more than `longest`.
+std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text,
+                                                       std::chrono::milliseconds longest);
+
+}  // namespace resmgr

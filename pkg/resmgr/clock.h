@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <utility>
+
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// Time for what lasts so long that tests and simulations have a time of their own for it. Loop's
+// thread only.
+class Clock {
+ public:
+  using Time = std::chrono::system_clock::time_point;
+
+  virtual ~Clock() = default;
+  // Comparable with what runtimes report; may be set anew by people at any moment.
+  virtual Time Now() const = 0;
+  // As EventLoop::After.
+  virtual EventLoop::HandlePtr After(std::chrono::milliseconds delay, EventLoop::Task task) = 0;
+};
+
+// The machine's.
+class LoopClock : public Clock {
+ public:
+  // The loop must outlive it.
+  explicit LoopClock(EventLoop& loop) : loop_(loop) {}
+
+  Time Now() const override { return std::chrono::system_clock::now(); }
+  EventLoop::HandlePtr After(std::chrono::milliseconds delay, EventLoop::Task task) override {
+    return loop_.After(delay, std::move(task));
+  }
+
+ private:
+  EventLoop& loop_;
+};
+
+}  // namespace resmgr

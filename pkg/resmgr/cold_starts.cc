@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/cold_starts.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace resmgr {
+
+void ColdStarts::Follow(const ContainerRecord& record) {
+  using std::chrono::milliseconds;
+  const ContainerKey key = record.container.key;
+  const milliseconds duration = record.container.placement.cold_start;
+  const bool runs = record.container.state == ContainerState::kRunning && record.Placeable();
+  if (!runs || duration.count() == 0) {
+    timers_.erase(key);
+    return;
+  }
+  if (timers_.contains(key)) return;
+  // The clock may have been set back since the start, or be another one than the runtime's.
+  const Clock::Time now = clock_.Now();
+  const milliseconds elapsed =
+      std::clamp(std::chrono::duration_cast<milliseconds>(now - record.started_at.value_or(now)),
+                 milliseconds(0), duration);
+  timers_[key] = clock_.After(duration - elapsed, [this, key] {
+    timers_.erase(key);
+    over_(key);
+  });
+}
+
+}  // namespace resmgr

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "pkg/resmgr/clock.h"
+
+namespace resmgr {
+
+// Time that passes only when it is told to.
+class ManualClock : public Clock {
+ public:
+  ManualClock() : timers_(std::make_shared<Timers>()) {}
+
+  Time Now() const override { return now_; }
+  EventLoop::HandlePtr After(std::chrono::milliseconds delay, EventLoop::Task task) override;
+
+  // Runs what is due meanwhile, in the order of time and then of its setting.
+  void Advance(std::chrono::milliseconds time);
+  size_t timers() const { return timers_->size(); }
+
+ private:
+  using When = std::pair<Time, uint64_t>;
+  using Timers = std::map<When, EventLoop::Task>;
+  class Handle;
+
+  Time now_{std::chrono::hours(24)};
+  uint64_t last_ = 0;
+  std::shared_ptr<Timers> timers_;  // handles may outlive the clock
+};
+
+}  // namespace resmgr
