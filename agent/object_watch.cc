@@ -133,9 +133,12 @@ void ObjectWatch::Wait(const Status& why, std::chrono::milliseconds at_least) {
   if (backoff_.failures() >= kTriesBeforeList) version_.clear();
   Log().Debug("{}: next try in {} ms", target_.name, wait.count());
   if (!why.ok()) {
-    if (const auto more = log_limit_.Pass(timers_.Now())) {
+    const auto more = log_limit_.Pass(timers_.Now());
+    // Another kind of trouble is news, as of a token that is refused once the server is back.
+    if (more || why.code() != logged_) {
+      logged_ = why.code();
       Log().Warn("following {}/{}: {}; trying again ({} more like this were not logged)",
-                 target_.collection, target_.name, Message(why), *more);
+                 target_.collection, target_.name, Message(why), more.value_or(0));
     }
   }
   timer_ = timers_.After(wait, [this] {

@@ -67,6 +67,7 @@ class ObjectWatch {
   Backoff backoff_;
   std::mt19937_64 random_;
   RateLimit log_limit_;
+  StatusCode logged_ = StatusCode::kOk;
 
   std::string version_;  // the last one seen; empty: list
   WatchDecoder decoder_;

@@ -159,6 +159,18 @@ TEST_F(AgentFaultTest, RunsItsPluginAgainWhenTheTokenIsRefused) {
   ExpectConverges("with another token");
 }
 
+TEST_F(AgentFaultTest, TellsOfARefusedTokenAfterOtherTrouble) {
+  StartAll();
+  const auto logged = [this](const char* text) {
+    return Eventually([&] { return AgentLog().find(text) != std::string::npos; });
+  };
+  api_.Stop();
+  ASSERT_TRUE(logged("trying again")) << AgentLog();
+  api_.SetTokens({"another"});
+  ASSERT_TRUE(api_.Start().ok());
+  EXPECT_TRUE(logged("401")) << AgentLog();
+}
+
 TEST_F(AgentFaultTest, KeepsSecretsOutOfTheLog) {
   std::ofstream(Path("token")) << "very-secret-token";
   WriteKubeconfig("", "{tokenFile: token}");
