@@ -12,8 +12,10 @@
 namespace resmgr::webhook {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Field;
 
 std::vector<ConfigNode> Documents(const std::string& name) {
   const std::string path = RESMGR_SOURCE_DIR "/sample-configs/webhook/" + name;
@@ -68,6 +70,26 @@ TEST(SamplesTest, TheConfigurationCannotLockAClusterOut) {
   EXPECT_THAT(Texts(At(selector, "values")), Contains("kube-system"));
   EXPECT_THAT(Texts(At(selector, "values")),
               Contains(At(webhook, "clientConfig/service/namespace").text));
+}
+
+// Before Kubernetes 1.21 namespaces have only the labels that somebody gave them.
+TEST(SamplesTest, TheWebhookNeverWaitsForItselfInOldClustersEither) {
+  const ConfigNode selector = At(Documents("webhook-configuration.yaml").at(0),
+                                 "webhooks/0/objectSelector/matchExpressions/0");
+  EXPECT_EQ(At(selector, "operator").text, "NotIn");
+  for (const ConfigNode& document : Documents("webhook.yaml")) {
+    if (At(document, "kind").text == "Deployment") {
+      const ConfigNode label = At(document, "spec/template/metadata/labels").entries.at(0).value;
+      EXPECT_THAT(Texts(At(selector, "values")), Contains(label.text));
+    }
+    if (At(document, "kind").text == "Namespace") {
+      EXPECT_THAT(
+          At(document, "metadata/labels").entries,
+          Contains(AllOf(Field(&ConfigNode::Entry::key, "kubernetes.io/metadata.name"),
+                         Field(&ConfigNode::Entry::value,
+                               Field(&ConfigNode::text, At(document, "metadata/name").text)))));
+    }
+  }
 }
 
 TEST(SamplesTest, TheDeploymentFitsItsServiceAndTheConfiguration) {
