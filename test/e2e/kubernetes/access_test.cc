@@ -136,6 +136,22 @@ TEST_F(KubernetesTest, TheDaemonReachesItsNodeThroughTheAgent) {
               IsOk());
 }
 
+TEST_F(KubernetesTest, NodeShowsThePolicyInForce) {
+  Apply(kDefaultMap, Cluster::Policy("static-plus"));
+  EXPECT_THAT(cluster_->WaitForPolicy("static-plus", "agent"), IsOk());
+  Apply(kDefaultMap, Cluster::Policy("no-such-policy"), "rejected");
+  EXPECT_THAT(cluster_->WaitForPolicy("static-plus", "agent"), IsOk());
+  Apply(kDefaultMap, Cluster::Policy());
+  EXPECT_THAT(cluster_->WaitForPolicy("static", "agent"), IsOk());
+  // Another agent shows it again where somebody took it away.
+  const Json gone = {{"cri-resource-manager.intel.com/policy", nullptr}};
+  ASSERT_THAT(
+      cluster_->admin().MergePatch(Cluster::NodePath(), {{"metadata", {{"annotations", gone}}}}),
+      IsOk());
+  ASSERT_THAT(cluster_->RestartAgent(), IsOk());
+  EXPECT_THAT(cluster_->WaitForPolicy("static", "agent"), IsOk());
+}
+
 TEST_F(KubernetesTest, TheDaemonHasNoOtherKeys) {
   Node node(cluster_->AgentSocket());
   const Json before = node.Get();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/e2e/kubernetes/cluster.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -26,7 +27,6 @@ constexpr std::string_view kWebhookBinary =
     RESMGR_BINARY_DIR "/cmd/cri-resmgr-webhook/cri-resmgr-webhook";
 constexpr std::string_view kAdminToken = "admin-token";
 constexpr std::string_view kKubeletToken = "kubelet-token";
-constexpr std::string_view kAgentToken = "agent-token";
 
 // One that nobody has now.
 int FreePort() {
@@ -38,6 +38,13 @@ int FreePort() {
   auto* plain = reinterpret_cast<sockaddr*>(&address);
   if (::bind(fd.get(), plain, size) != 0 || ::getsockname(fd.get(), plain, &size) != 0) return 0;
   return ntohs(address.sin_port);
+}
+
+// A request to etcd's own JSON interface.
+StatusOr<Json> CallEtcd(int port, std::string_view path, const Json& body) {
+  agent::ClusterAccess access;
+  access.server = fmt::format("http://127.0.0.1:{}", port);
+  return KubeClient(access).Create(path, agent::ToText(body));
 }
 
 // Waits for the condition, or the end of the process that is to bring it about.
@@ -74,10 +81,10 @@ StatusOr<std::unique_ptr<Cluster>> Cluster::Start() {
   cluster->webhook_port_ = FreePort();
   RESMGR_RETURN_IF_ERROR(cluster->WriteFiles());
   cluster->admin_ = std::make_unique<KubeClient>(cluster->Access(std::string(kAdminToken)));
-  for (const auto step :
-       {&Cluster::StartEtcd, &Cluster::StartApiServer, &Cluster::ApplyRbac,
-        &Cluster::MakeWebhookCertificates, &Cluster::StartWebhook, &Cluster::RegisterWebhook,
-        &Cluster::StartRelay, &Cluster::StartKubelet, &Cluster::StartAgent}) {
+  for (const auto step : {&Cluster::StartEtcd, &Cluster::StartApiServer, &Cluster::ApplyRbac,
+                          &Cluster::MakeWebhookCertificates, &Cluster::StartWebhook,
+                          &Cluster::RegisterWebhook, &Cluster::StartRelay, &Cluster::StartKubelet,
+                          &Cluster::RotateAgentToken, &Cluster::StartAgent}) {
     if (const Status status = (cluster.get()->*step)(); !status.ok()) {
       return Annotate(status, cluster->Logs());
     }
@@ -125,17 +132,17 @@ agent::ClusterAccess Cluster::Access(const std::string& token) const {
 }
 
 KubeClient Cluster::AsAgent() const {
-  return KubeClient(Access(std::string(kAgentToken)));
+  return KubeClient(Access(TextOf(Path("agent.token"))));
 }
 
-Status Cluster::WriteKubeconfig(const std::string& file, const std::string& token) const {
+Status Cluster::WriteKubeconfig(const std::string& file, const std::string& user) const {
   return Write(Path(file),
                fmt::format("apiVersion: v1\nkind: Config\ncurrent-context: c\n"
                            "contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
                            "clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:{}', "
                            "certificate-authority: {}}}}}]\n"
-                           "users: [{{name: u, user: {{token: {}}}}}]\n",
-                           api_port_, Path("ca.crt").string(), token));
+                           "users: [{{name: u, user: {}}}]\n",
+                           api_port_, Path("ca.crt").string(), user));
 }
 
 Status Cluster::WriteFiles() {
@@ -146,14 +153,13 @@ Status Cluster::WriteFiles() {
   RESMGR_RETURN_IF_ERROR(Write(Path("server.key"), server.key));
   RESMGR_RETURN_IF_ERROR(Write(Path("sa.crt"), signer.certificate));
   RESMGR_RETURN_IF_ERROR(Write(Path("sa.key"), signer.key));
-  // The agent is who its service account would be.
   RESMGR_RETURN_IF_ERROR(
       Write(Path("tokens.csv"),
-            fmt::format("{},admin,1,\"system:masters\"\n{},system:node:{},2,\"system:nodes\"\n"
-                        "{},{},3,\"system:serviceaccounts\"\n",
-                        kAdminToken, kKubeletToken, kNode, kAgentToken, kAgentUser)));
-  RESMGR_RETURN_IF_ERROR(WriteKubeconfig("kubelet.kubeconfig", std::string(kKubeletToken)));
-  RESMGR_RETURN_IF_ERROR(WriteKubeconfig("agent.kubeconfig", std::string(kAgentToken)));
+            fmt::format("{},admin,1,\"system:masters\"\n{},system:node:{},2,\"system:nodes\"\n",
+                        kAdminToken, kKubeletToken, kNode)));
+  RESMGR_RETURN_IF_ERROR(
+      WriteKubeconfig("kubelet.kubeconfig", fmt::format("{{token: {}}}", kKubeletToken)));
+  RESMGR_RETURN_IF_ERROR(WriteKubeconfig("agent.kubeconfig", "{tokenFile: agent.token}"));
 
   // One line for each request of the agent.
   RESMGR_RETURN_IF_ERROR(
@@ -222,6 +228,14 @@ Status Cluster::StartApiServer() {
     return admin_->Get("/api/v1/namespaces/kube-system").ok() &&
            admin_->Get("/api/v1/namespaces/default").ok();
   });
+}
+
+Status Cluster::CompactEtcd() {
+  // Any key will do: the answer tells the revision.
+  RESMGR_ASSIGN_OR_RETURN(const Json range,
+                          CallEtcd(etcd_port_, "/v3/kv/range", {{"key", "AA=="}}));
+  const std::string revision = agent::TextAt(range, {"header", "revision"});
+  return CallEtcd(etcd_port_, "/v3/kv/compaction", {{"revision", revision}}).status();
 }
 
 Status Cluster::ApplyRbac() {
@@ -324,6 +338,13 @@ Status Cluster::RestartKubelet() {
 Status Cluster::RestartAgent() {
   agent_.reset();
   return StartAgent();
+}
+
+void Cluster::StopAgent() {
+  agent_->Signal(SIGSTOP);
+}
+void Cluster::ContinueAgent() {
+  agent_->Signal(SIGCONT);
 }
 
 }  // namespace resmgr::test

@@ -48,7 +48,7 @@ class Cluster {
   ~Cluster();
 
   KubeClient& admin() { return *admin_; }
-  // With the rights that the agent has.
+  // With the token that the agent has now.
   KubeClient AsAgent() const;
   Containerd& containerd() { return *containerd_; }
 
@@ -58,9 +58,22 @@ class Cluster {
   Status RestartRelay();
   Status RestartKubelet();
   Status RestartAgent();
+  // A stopped one still has its connections.
+  void StopAgent();
+  void ContinueAgent();
+
+  // The agent's token is one of its service account's, in a file, and good for as long as a secret
+  // exists. This deletes the secret; kube-apiserver may remember the token for ten seconds.
+  Status RevokeAgentToken();
+  // Puts another one in its place, then revokes it.
+  Status RotateAgentToken();
+  // etcd forgets all changes so far.
+  Status CompactEtcd();
 
   // Creates the map or replaces its section "policy"; returns its new version.
   StatusOr<std::string> SetMap(const std::string& name, const std::string& policy);
+  // Likewise with sections as they stand in `data`; others that the map has stay.
+  StatusOr<std::string> SetSections(const std::string& name, const Json& sections);
   Status DeleteMap(const std::string& name);
   // "": no group.
   Status SetGroup(const std::string& group);
@@ -69,6 +82,8 @@ class Cluster {
   // Waits until cri-resmgr's verdict on this map is on the node. kInternal: it is another one.
   Status WaitForVerdict(const std::string& map, const std::string& version,
                         const std::string& status);
+  // Until the node shows that this policy, from there, is in force.
+  Status WaitForPolicy(const std::string& policy, const std::string& source);
 
   enum class DryRun { kNo, kYes };
   // What the API server made of the pod.
@@ -106,6 +121,7 @@ class Cluster {
   std::vector<Json> Audit() const;
   std::string AgentSocket() const { return Path("agent.sock"); }
   std::string WebhookFile(std::string_view name) const { return Path("webhook") / name; }
+  std::string AgentLog() const;
   std::string Logs() const;
 
  private:
@@ -122,7 +138,8 @@ class Cluster {
   StatusOr<std::unique_ptr<ChildProcess>> Run(const std::string& name,
                                               const std::vector<std::string>& argv) const;
   agent::ClusterAccess Access(const std::string& token) const;
-  Status WriteKubeconfig(const std::string& file, const std::string& token) const;
+  // `user` in flow style.
+  Status WriteKubeconfig(const std::string& file, const std::string& user) const;
   std::filesystem::path Path(std::string_view name) const { return directory_ / name; }
 
   std::filesystem::path directory_;
@@ -130,6 +147,7 @@ class Cluster {
   int api_port_ = 0;
   int etcd_port_ = 0;
   int webhook_port_ = 0;
+  int agent_tokens_ = 0;  // so many there have been
   const TestAuthority authority_;
   std::unique_ptr<Containerd> containerd_;
   std::unique_ptr<ChildProcess> etcd_;
@@ -146,5 +164,7 @@ class Cluster {
 Status ApplyFile(const KubeClient& client, const std::string& path);
 // Of a file of sample-configs/.
 std::string SamplePath(std::string_view file);
+// What a configuration file is as the `data` of a ConfigMap.
+StatusOr<Json> SectionsOf(const std::string& path);
 
 }  // namespace resmgr::test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests do to the cluster's objects, and ask of its node.
 #include <algorithm>
+#include <fstream>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -17,6 +18,13 @@ constexpr seconds kPodTimeout{90};
 constexpr seconds kVerdictTimeout{30};
 constexpr std::string_view kDomain = "cri-resource-manager.intel.com/";
 constexpr std::string_view kPodPrefix = "resmgr-e2e-";
+constexpr std::string_view kSecrets = "/api/v1/namespaces/kube-system/secrets";
+constexpr std::string_view kAgentTokens =
+    "/api/v1/namespaces/kube-system/serviceaccounts/cri-resmgr-agent/token";
+
+std::string TokenSecret(int number) {
+  return fmt::format("agent-token-{}", number);
+}
 
 std::string PodPath(std::string_view name) {
   return fmt::format("{}/{}{}", Cluster::kPods, kPodPrefix, name);
@@ -25,7 +33,11 @@ std::string PodPath(std::string_view name) {
 }  // namespace
 
 StatusOr<std::string> Cluster::SetMap(const std::string& name, const std::string& policy) {
-  const Json data = {{"data", {{"policy", policy}}}};
+  return SetSections(name, {{"policy", policy}});
+}
+
+StatusOr<std::string> Cluster::SetSections(const std::string& name, const Json& sections) {
+  const Json data = {{"data", sections}};
   StatusOr<Json> map = admin_->MergePatch(fmt::format("{}/{}", kMaps, name), data);
   if (map.status().code() == StatusCode::kNotFound) {
     Json object = {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", name}}}};
@@ -63,6 +75,41 @@ Status Cluster::WaitForVerdict(const std::string& map, const std::string& versio
   if (waited.ok()) return waited;
   return Internal("verdict \"{}\" in place of \"{} {} {}\" ({})", seen, map, version, status,
                   Annotation("config-error"));
+}
+
+Status Cluster::WaitForPolicy(const std::string& policy, const std::string& source) {
+  std::string seen;
+  const Status waited = WaitUntil("the policy on the node", kVerdictTimeout, [&] {
+    seen = fmt::format("{} {}", Annotation("policy"), Annotation("policy-source"));
+    return seen == fmt::format("{} {}", policy, source);
+  });
+  if (waited.ok()) return waited;
+  return Internal("the node shows \"{}\" in place of \"{} {}\"", seen, policy, source);
+}
+
+Status Cluster::RevokeAgentToken() {
+  return admin_->Delete(fmt::format("{}/{}", kSecrets, TokenSecret(agent_tokens_)));
+}
+
+Status Cluster::RotateAgentToken() {
+  const std::string name = TokenSecret(agent_tokens_ + 1);
+  const Json secret = {{"apiVersion", "v1"}, {"kind", "Secret"}, {"metadata", {{"name", name}}}};
+  RESMGR_RETURN_IF_ERROR(admin_->Create(kSecrets, agent::ToText(secret)).status());
+  const Json request = {
+      {"apiVersion", "authentication.k8s.io/v1"},
+      {"kind", "TokenRequest"},
+      {"spec", {{"boundObjectRef", {{"apiVersion", "v1"}, {"kind", "Secret"}, {"name", name}}}}}};
+  RESMGR_ASSIGN_OR_RETURN(const Json reply, admin_->Create(kAgentTokens, agent::ToText(request)));
+  // As the kubelet does it: the agent never sees half of one.
+  const std::string fresh = Path("agent.token.new");
+  std::ofstream(fresh) << agent::TextAt(reply, {"status", "token"});
+  std::error_code error;
+  std::filesystem::rename(fresh, Path("agent.token"), error);
+  if (error) return Unavailable("agent.token: {}", error.message());
+  // The first one has nothing to replace, and what is revoked already is fine.
+  if (agent_tokens_ > 0) RevokeAgentToken().IgnoreError();
+  ++agent_tokens_;
+  return OkStatus();
 }
 
 StatusOr<Json> Cluster::CreatePod(const std::string& name, const Json& spec, DryRun dry_run) {
@@ -160,6 +207,10 @@ std::string Cluster::FileOf(const std::string& pod, const std::string& volume,
   if (!object.ok()) return "";
   return TextOf(Path("kubelet/pods") / agent::TextAt(*object, {"metadata", "uid"}) /
                 "volumes/kubernetes.io~empty-dir" / volume / file);
+}
+
+std::string Cluster::AgentLog() const {
+  return TextOf(Path("agent.log"));
 }
 
 std::string Cluster::Logs() const {

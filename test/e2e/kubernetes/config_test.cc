@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "pkg/sys/files.h"
 #include "test/e2e/kubernetes/kubernetes_fixture.h"
 
 namespace resmgr::test {
@@ -100,13 +102,32 @@ TEST_F(KubernetesTest, PoliciesTakeRunningContainersOver) {
   }
 }
 
-TEST_F(KubernetesTest, AgentOutlivesItsApiServer) {
-  Apply(kDefaultMap, Cluster::Policy() + " # before");
-  ASSERT_THAT(cluster_->RestartApiServer(), IsOk());
-  Apply(kDefaultMap, Cluster::Policy() + " # after");
-  ASSERT_THAT(cluster_->RestartRelay(), IsOk());
-  ASSERT_THAT(cluster_->RestartAgent(), IsOk());
-  Apply(kDefaultMap, Cluster::Policy() + " # with another agent");
+TEST_F(KubernetesTest, SamplesOfAllPoliciesApply) {
+  RunOneOfEach();
+  const auto before = Containers();
+  for (const std::string policy : {"static", "static-plus", "topology-aware"}) {
+    SCOPED_TRACE(policy);
+    const auto sections = SectionsOf(SamplePath(policy + ".yaml"));
+    ASSERT_THAT(sections, IsOk());
+    ASSERT_TRUE(sections->contains("policy"));
+    // Anew, so that it has no other section.
+    cluster_->DeleteMap(kDefaultMap).IgnoreError();
+    const auto version = cluster_->SetSections(kDefaultMap, *sections);
+    ASSERT_THAT(version, IsOk());
+    ASSERT_THAT(cluster_->WaitForVerdict(kDefaultMap, *version, "accepted"), IsOk());
+    EXPECT_THAT(cluster_->WaitForPolicy(policy, "agent"), IsOk());
+    EXPECT_THAT(Granted(), testing::SizeIs(before.size()));
+    ExpectSameContainers(before, Containers());
+  }
+  // For the null policy the sample is a ConfigMap of one node.
+  const auto text = ReadFile(SamplePath("configmap-node.yaml"), 1 << 20);
+  ASSERT_THAT(text, IsOk());
+  ASSERT_THAT(
+      cluster_->admin().Create(Cluster::kMaps, std::regex_replace(*text, std::regex("worker-1"),
+                                                                  std::string(Cluster::kNode))),
+      IsOk());
+  EXPECT_THAT(cluster_->WaitForPolicy("null", "agent"), IsOk());
+  ExpectSameContainers(before, Containers());
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Manifests of sample-configs/ on a real API server.
+#include <cctype>
 #include <map>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -61,6 +63,23 @@ Status CreateDocument(const KubeClient& client, std::string document) {
 
 std::string SamplePath(std::string_view file) {
   return fmt::format("{}/sample-configs/{}", RESMGR_SOURCE_DIR, file);
+}
+
+StatusOr<Json> SectionsOf(const std::string& path) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxFile));
+  Json sections = Json::object();
+  std::string section;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const bool starts = !line.empty() && std::isalpha(static_cast<unsigned char>(line[0])) != 0;
+    if (starts) {
+      section = line.substr(0, line.find(':'));
+      sections[section] = "";
+    } else if (!section.empty()) {
+      sections[section].get_ref<std::string&>() += line + "\n";
+    }
+  }
+  return sections;
 }
 
 Status ApplyFile(const KubeClient& client, const std::string& path) {

@@ -74,6 +74,32 @@ TEST_F(KubernetesTest, PodsComeIntoBeingWithoutTheWebhook) {
               IsOk());
 }
 
+// This kube-apiserver is older than 1.21 and labels no namespaces.
+TEST_F(KubernetesTest, TheWebhookIsNotAskedAboutItselfAndTheSystem) {
+  const auto asked = [](const std::string& name_space, const Json& labels) {
+    const Json pod = {{"apiVersion", "v1"},
+                      {"kind", "Pod"},
+                      {"metadata", {{"name", "resmgr-e2e-dry"}, {"labels", labels}}},
+                      {"spec", PodSpec({ContainerSpec("main", Burstable())})}};
+    const auto made = cluster_->admin().Create(
+        fmt::format("/api/v1/namespaces/{}/pods?dryRun=All", name_space), agent::ToText(pod));
+    EXPECT_THAT(made, IsOk());
+    return made.ok() && !Cluster::WebhookAnnotation(*made).empty();
+  };
+  const Json own = {{"app.kubernetes.io/name", "cri-resmgr-webhook"}};
+  EXPECT_TRUE(asked("default", Json::object()));
+  EXPECT_FALSE(asked("default", own));
+  // As webhook/README.md tells operators to.
+  const Json label = {{"kubernetes.io/metadata.name", "kube-system"}};
+  EXPECT_TRUE(asked("kube-system", Json::object()));
+  ASSERT_THAT(cluster_->admin().MergePatch("/api/v1/namespaces/kube-system",
+                                           {{"metadata", {{"labels", label}}}}),
+              IsOk());
+  EXPECT_THAT(WaitUntil("the namespace is left out", std::chrono::seconds(20),
+                        [&asked] { return !asked("kube-system", Json::object()); }),
+              IsOk());
+}
+
 TEST_F(KubernetesTest, SamplesAreWhatTheApiServerExpects) {
   for (const char* file : {"configmap-group.yaml", "configmap-node.yaml", "agent-daemonset.yaml",
                            "webhook/webhook.yaml"}) {
