@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/node_commands.h"
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "cmd/cri-resmgr-ctl/pools_drawing.h"
 #include "pkg/base/table.h"
 
 namespace resmgr {
@@ -77,53 +77,22 @@ class PoolsCommand final : public DaemonCommand {
     return "Draw the active policy's pools with their CPUs, memory and containers.";
   }
   std::string_view description() const override {
-    return "Draws the pools of the active policy as a tree. ALL are the CPUs of a pool, SHARED "
-           "those\n"
-           "that its shared containers may use now, EXCLUSIVE those granted to single containers;\n"
-           "REQUESTED is what its shared containers ask for together.";
+    return R"(Draws the pools of the active policy as a tree, each with the containers in it.
+
+  SHARED       CPUs that the pool's containers may run on together
+  FREE         how much of these can still be asked for, the pools above and below considered;
+               below 0 where more is asked for than there is
+  EXCLUSIVE    CPUs that belong to single containers
+  MEMORY USED  what the containers here and below may use; empty where the memory is that of the
+               pool above
+
+Long lists of CPUs end with their number; -o json has them all.)";
   }
 
  private:
   std::string_view Method() const override { return "Pools"; }
 
-  std::string Table(const Reply& reply) const override {
-    if (reply.empty()) return "the policy has no pools\n";
-    std::multimap<std::string, const Reply*> children;
-    for (const Reply& pool : reply)
-      children.emplace(pool.at("parent").get<std::string>(), &pool);
-    std::vector<TableRow> rows = {
-        {"POOL", "ALL", "SHARED", "EXCLUSIVE", "MEMS", "MEMORY USED", "REQUESTED", "CONTAINERS"}};
-    AddBelow("", 0, children, rows);
-    return FormatTable(rows);
-  }
-
-  // A pool that is its own ancestor would be a bug of the daemon, not a reason to hang.
-  static void AddBelow(const std::string& parent, size_t depth,
-                       const std::multimap<std::string, const Reply*>& children,
-                       std::vector<TableRow>& rows) {
-    constexpr size_t kMaxDepth = 16;
-    if (depth > kMaxDepth) return;
-    const auto [first, last] = children.equal_range(parent);
-    for (auto child = first; child != last; ++child) {
-      const Reply& pool = *child->second;
-      const std::string memory = Gibibytes(pool, "memoryBytes");
-      rows.push_back({std::string(2 * depth, ' ') + Cell(pool, "name"), Cell(pool, "cpus"),
-                      Cell(pool, "shared"), Cell(pool, "exclusive"), Cell(pool, "mems"),
-                      memory == "-" ? "-" : Gibibytes(pool, "memoryUsed") + " of " + memory,
-                      MilliCpus(pool, "sharedRequest"), Members(pool)});
-      AddBelow(pool.at("name").get<std::string>(), depth + 1, children, rows);
-    }
-  }
-
-  static std::string Members(const Reply& pool) {
-    constexpr size_t kShown = 3;
-    std::string text;
-    const Reply& members = pool.at("containers");
-    for (size_t i = 0; i < members.size() && i < kShown; ++i)
-      text += (i == 0 ? "" : ", ") + members[i].get<std::string>();
-    if (members.size() > kShown) text += fmt::format(" and {} more", members.size() - kShown);
-    return text.empty() ? "-" : text;
-  }
+  std::string Table(const Reply& reply) const override { return DrawPools(reply); }
 };
 
 class ContainersCommand final : public DaemonCommand {

@@ -104,6 +104,7 @@ OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot) {
   OrderedJson list = OrderedJson::array();
   for (const Zone& zone : policy.Zones(snapshot)) {
     const auto found = members.find(zone.name);
+    const MilliCpu whole{int64_t{1000} * zone.shared.size()};
     list.push_back({
         {"name", zone.name},
         {"parent", zone.parent},
@@ -113,6 +114,7 @@ OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot) {
         {"shared", zone.shared.ToString()},
         {"mems", zone.mems.ToString()},
         {"sharedRequest", zone.shared_request.value},
+        {"free", zone.free.value_or(whole - zone.shared_request).value},
         {"memoryBytes", zone.memory_capacity.value},
         {"memoryUsed", zone.memory_used.value},
         {"containers", found == members.end() ? OrderedJson::array() : found->second},

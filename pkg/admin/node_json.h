@@ -29,7 +29,8 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
 // All of them, in the order of their creation.
 OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy);
 
-// {"name","parent","kind","cpus","exclusive","shared","mems","sharedRequest" (milli-CPU),
+// {"name","parent","kind","cpus","exclusive","shared","mems","sharedRequest" (milli-CPU, by the
+//  containers of this very pool), "free" (milli-CPU that can still be asked for of "shared"),
 //  "memoryBytes","memoryUsed","containers":["namespace/pod/name"]}
 OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ struct Zone {
   CpuSet shared{};     // where its shared containers run
   NodeSet mems{};
   MilliCpu shared_request{};  // sum of what its shared containers ask for
+  // What can still be asked for of its shared CPUs; below 0 where more is asked for than there is.
+  // nullopt: their number less `shared_request`.
+  std::optional<MilliCpu> free{};
   Bytes memory_capacity{};    // 0 when the policy does not account for memory
   Bytes memory_used{};        // granted to the containers of this zone and of those below it
   int containers = 0;         // whose placement names this zone as its pool

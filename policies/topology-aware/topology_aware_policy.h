@@ -67,6 +67,7 @@ class TopologyAwarePolicy : public Policy {
   std::optional<Grant> Resize(Wish& wish, const Grant& held) const;
   // A grant that is better than the one held, which is taken out of the book.
   std::optional<Grant> FindBetter(const Wish& wish, const Grant& held) const;
+  Zone ZoneOf(const Pool& pool) const;
   // Everything that changed since `before`, and these containers.
   Plan MakePlan(const CpuSet& before, std::set<ContainerKey> keys);
 

@@ -3,24 +3,34 @@
 
 namespace resmgr {
 
+Zone TopologyAwarePolicy::ZoneOf(const Pool& pool) const {
+  const PoolTree& tree = book_.tree();
+  return {
+      .name = pool.name,
+      .parent = pool.parent < 0 ? "" : tree.at(pool.parent).name,
+      .kind = std::string(ToString(pool.level)),
+      .cpus = pool.cpus,
+      .exclusive = pool.cpus & book_.cpus().exclusive(),
+      .shared = book_.cpus().SharedSet(pool.id),
+      .mems = tree.at(pool.memory_pool).nodes[kAllMemoryTypes],
+      .shared_request = MilliCpu{book_.cpus().OwnShared(pool.id)},
+      .free = MilliCpu{book_.cpus().Room(pool.id)},
+      .memory_capacity = tree.at(pool.memory_pool).capacity[kAllMemoryTypes],
+      .memory_used = book_.memory().Within(pool.memory_pool),
+      .containers = book_.cpus().Members(pool.id),
+  };
+}
+
 std::vector<Zone> TopologyAwarePolicy::Zones(const Snapshot&) const {
   std::vector<Zone> zones;
   const PoolTree& tree = book_.tree();
-  // Parents first, for a reader.
-  for (auto pool = tree.pools().rbegin(); pool != tree.pools().rend(); ++pool) {
-    zones.push_back({
-        .name = pool->name,
-        .parent = pool->parent < 0 ? "" : tree.at(pool->parent).name,
-        .kind = std::string(ToString(pool->level)),
-        .cpus = pool->cpus,
-        .exclusive = pool->cpus & book_.cpus().exclusive(),
-        .shared = book_.cpus().SharedSet(pool->id),
-        .mems = tree.at(pool->memory_pool).nodes[kAllMemoryTypes],
-        .shared_request = MilliCpu{book_.cpus().OwnShared(pool->id)},
-        .memory_capacity = tree.at(pool->memory_pool).capacity[kAllMemoryTypes],
-        .memory_used = book_.memory().Within(pool->memory_pool),
-        .containers = book_.cpus().Members(pool->id),
-    });
+  // For a reader: parents first, and brothers in their order.
+  std::vector<int> open = {tree.root()};
+  while (!open.empty()) {
+    const Pool& pool = tree.at(open.back());
+    open.pop_back();
+    zones.push_back(ZoneOf(pool));
+    open.insert(open.end(), pool.children.rbegin(), pool.children.rend());
   }
   if (book_.reserved().empty()) return zones;
   const Pool& around = tree.at(book_.reserved_pool());
@@ -30,6 +40,7 @@ std::vector<Zone> TopologyAwarePolicy::Zones(const Snapshot&) const {
                    .shared = book_.reserved(),
                    .mems = tree.at(around.memory_pool).nodes[kAllMemoryTypes],
                    .shared_request = MilliCpu{book_.reserved_used()},
+                   .free = MilliCpu{book_.ReservedRoom()},
                    .containers = book_.reserved_members()});
   return zones;
 }

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/admin/node_json.h"
 #include "pkg/resmgr/manual_clock.h"
 #include "test/integration/brain/topology_aware_node.h"
 #include "test/support/machines/machines.h"
@@ -200,6 +201,16 @@ TEST_F(ColdStartTest, TellsWhyThereIsNone) {
   TopologyAwareNode dram(N4C16(), {.clock = &clock_});
   dram.MustRun({.name = "p", .milli_cpu = {500}, .annotations = Cold("")});
   EXPECT_THAT(dram.Reason("pc0"), HasSubstr("no cold start: there is no PMEM in its pool"));
+}
+
+TEST_F(ColdStartTest, IsExplained) {
+  Run(Cold());
+  const auto explain = [this] { return ExplainJson(node_.node().manager(), "p/pc0")->at(0); };
+  EXPECT_EQ(explain()["mems"], "7");
+  EXPECT_EQ(explain()["coldStartMs"], 60'000);
+  clock_.Advance(seconds(60));
+  EXPECT_EQ(explain()["mems"], "1,7");
+  EXPECT_EQ(explain()["coldStartMs"], 0);
 }
 
 TEST_F(ColdStartTest, DoesNotConcernOthers) {
