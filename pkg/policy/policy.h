@@ -27,9 +27,9 @@ struct Zone {
   // What can still be asked for of its shared CPUs; below 0 where more is asked for than there is.
   // nullopt: their number less `shared_request`.
   std::optional<MilliCpu> free{};
-  Bytes memory_capacity{};    // 0 when the policy does not account for memory
-  Bytes memory_used{};        // granted to the containers of this zone and of those below it
-  int containers = 0;         // whose placement names this zone as its pool
+  Bytes memory_capacity{};  // 0 when the policy does not account for memory
+  Bytes memory_used{};      // granted to the containers of this zone and of those below it
+  int containers = 0;       // whose placement names this zone as its pool
 };
 
 // Decides where containers run. Pure computation of microseconds on the event loop's thread: no
