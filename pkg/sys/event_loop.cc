@@ -2,95 +2,61 @@
 #include "pkg/sys/event_loop.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include <uv.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "pkg/sys/signal_wakeup.h"
+#include "pkg/sys/timer_queue.h"
+#include "pkg/sys/unique_fd.h"
 
 namespace resmgr {
 namespace {
 
 // The loop's own bookkeeping cannot go on after such an error: it is a bug of the caller (an fd
-// watched twice, a closed fd, a signal that does not exist) or the kernel is out of memory.
-void Require(int uv_result, const char* what) {
-  if (uv_result == 0) return;
-  std::fprintf(stderr, "event loop: %s: %s\n", what, uv_strerror(uv_result));
+// watched twice, a closed fd) or the kernel is out of memory.
+void Require(bool success, const char* what) {
+  if (success) return;
+  std::fprintf(stderr, "event loop: %s: %s\n", what, std::strerror(errno));
   std::abort();
 }
 
-class SourceHandle;
-
-// One event source as libuv sees it. It lives longer than the handle that the user holds: libuv
-// lets go of its memory only in the close callback, at the end of the loop's turn. That is also
-// what makes it safe to destroy a handle from within its own callback.
-struct Source {
-  uv_any_handle uv;
-  SourceHandle* owner = nullptr;
-  int events = 0;
-  std::function<void(int)> on_events;
-  EventLoop::Task task;
-};
-
-Source* SourceOf(const uv_handle_t& handle) {
-  return static_cast<Source*>(handle.data);
-}
-
-void Close(Source* source) {
-  source->owner = nullptr;
-  uv_close(&source->uv.handle, [](uv_handle_t* handle) { delete SourceOf(*handle); });
-}
-
-class SourceHandle : public EventLoop::Handle {
- public:
-  explicit SourceHandle(Source* source) : source_(source) { source->owner = this; }
-  ~SourceHandle() override {
-    if (source_ != nullptr) Close(source_);
-  }
-  SourceHandle(const SourceHandle&) = delete;
-  SourceHandle& operator=(const SourceHandle&) = delete;
-
-  // The loop is going away before this handle.
-  void Detach() { source_ = nullptr; }
-  Source* source() const { return source_; }
-
- private:
-  Source* source_;
-};
-
-int ToUv(int events) {
-  return ((events & EventLoop::kReadable) != 0 ? UV_READABLE : 0) |
-         ((events & EventLoop::kWritable) != 0 ? UV_WRITABLE : 0);
-}
-
-void OnPoll(uv_poll_t* poll, int status, int uv_events);
-
-void StartPoll(Source& source) {
-  if (source.events == 0) {
-    Require(uv_poll_stop(&source.uv.poll), "pausing a watch");
-  } else {
-    Require(uv_poll_start(&source.uv.poll, ToUv(source.events), OnPoll), "starting a watch");
-  }
-}
-
-void OnPoll(uv_poll_t* poll, int status, int uv_events) {
-  auto* source = static_cast<Source*>(poll->data);
-  int events = 0;
-  if (status < 0) {
-    // libuv stops a watch whose socket has an error; ours are level-triggered.
-    StartPoll(*source);
-    events = EventLoop::kReadable | EventLoop::kWritable;
-  } else {
-    if ((uv_events & UV_READABLE) != 0) events |= EventLoop::kReadable;
-    if ((uv_events & UV_WRITABLE) != 0) events |= EventLoop::kWritable;
-  }
-  source->on_events(events);
+uint32_t ToEpoll(int events) {
+  return ((events & EventLoop::kReadable) != 0 ? uint32_t{EPOLLIN} : 0) |
+         ((events & EventLoop::kWritable) != 0 ? uint32_t{EPOLLOUT} : 0);
 }
 
 }  // namespace
+
+// One event source: a watched fd (of the caller, of a signal or of the loop itself) or a timer. It
+// lives longer than the handle that the user holds, until the end of the loop's turn, so that a
+// handle may be destroyed from within its own callback.
+struct EventLoop::Source {
+  Source* previous = nullptr;  // among those of the loop
+  Source* next = nullptr;
+  SourceHandle* owner = nullptr;
+  bool alive = true;
+
+  int fd = -1;
+  int events = 0;
+  std::function<void(int)> on_events;
+
+  std::optional<SignalWakeup> signal;
+  EventLoop::Task task;
+  std::optional<TimerQueue::Key> timer;
+  std::chrono::milliseconds period{0};
+};
 
 class EventLoop::Impl {
  public:
@@ -102,20 +68,39 @@ class EventLoop::Impl {
   void Run();
   void Stop();
   void Post(Task task);
-  uv_loop_t* uv() { return &loop_; }
-  // Outside Run nobody keeps libuv's clock up to date.
-  void RefreshTime();
+  Clock::time_point Now();
+  HandlePtr Watch(int fd, int events, std::function<void(int)> callback);
+  void SetEvents(Source& source, int events);
   HandlePtr Timer(std::chrono::milliseconds delay, std::chrono::milliseconds period, Task task);
+  HandlePtr OnSignal(int signal, Task task);
+  // Ends the source; its memory goes at the end of the turn.
+  void Remove(Source& source);
 
  private:
-  void RunPosted();
+  // Enough for every socket of a node; more wait for the next turn.
+  static constexpr int kMaxEvents = 64;
 
-  uv_loop_t loop_;
-  // Other threads wake the loop through an eventfd. A post of the loop's own thread needs no system
-  // call: while the idle handle is active, the loop does not sleep.
-  uv_async_t wake_;
-  uv_idle_t own_posts_;
+  HandlePtr Adopt(std::unique_ptr<Source> source);
+  void Turn();
+  void Dispatch(const epoll_event& event);
+  void Schedule(Source& source, std::chrono::milliseconds delay);
+  void WatchOwn(int fd, Source& source);
+  void RunPosted();
+  void Bury();
+
+  UniqueFd epoll_;
+  UniqueFd wake_;  // an eventfd: other threads posted something
+  TimerQueue timers_;
+  Source wake_source_;
+  Source timer_source_;
+  Source* sources_ = nullptr;
+  std::vector<std::unique_ptr<Source>> dead_;  // of this turn
+  std::array<epoll_event, kMaxEvents> events_{};
+  std::optional<Clock::time_point> now_;  // of this turn, once somebody asked
   bool running_ = false;
+  bool stopping_ = false;
+  // The loop's own thread posted: no sleep, and no system call for it.
+  bool own_posts_ = false;
   // The batch of posts being run, kept for its capacity.
   std::vector<Task> batch_;
 
@@ -126,38 +111,78 @@ class EventLoop::Impl {
   std::thread::id thread_;
 };
 
-EventLoop::Impl::Impl() {
-  Require(uv_loop_init(&loop_), "creating it");
-  wake_.data = this;
-  Require(uv_async_init(&loop_, &wake_,
-                        [](uv_async_t* wake) { static_cast<Impl*>(wake->data)->RunPosted(); }),
-          "creating its wake-up");
-  own_posts_.data = this;
-  Require(uv_idle_init(&loop_, &own_posts_), "creating its idle handle");
+class EventLoop::SourceHandle : public Handle {
+ public:
+  SourceHandle(Impl* loop, Source* source) : loop_(loop), source_(source) { source->owner = this; }
+  ~SourceHandle() override {
+    if (loop_ != nullptr) loop_->Remove(*source_);
+  }
+  SourceHandle(const SourceHandle&) = delete;
+  SourceHandle& operator=(const SourceHandle&) = delete;
+
+  // The loop is going away before this handle.
+  void Detach() { loop_ = nullptr; }
+  void SetEvents(int events) {
+    if (loop_ != nullptr) loop_->SetEvents(*source_, events);
+  }
+
+ private:
+  Impl* loop_;
+  Source* source_;
+};
+
+EventLoop::Impl::Impl()
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  Require(epoll_.valid() && wake_.valid(), "creating it");
+  wake_source_.on_events = [this](int) {
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count, sizeof(count));
+    RunPosted();
+  };
+  WatchOwn(wake_.get(), wake_source_);
+  timer_source_.on_events = [this](int) { timers_.RunDue(); };
+  WatchOwn(timers_.fd(), timer_source_);
 }
 
 EventLoop::Impl::~Impl() {
   // A task may own handles of this loop.
   posted_.clear();
   batch_.clear();
-  // Without data: neither of these two belongs to a source.
-  wake_.data = nullptr;
-  own_posts_.data = nullptr;
-  uv_walk(
-      &loop_,
-      [](uv_handle_t* handle, void*) {
-        if (uv_is_closing(handle) != 0) return;
-        Source* source = SourceOf(*handle);
-        if (source == nullptr) {
-          uv_close(handle, nullptr);
-          return;
-        }
-        source->owner->Detach();
-        Close(source);
-      },
-      nullptr);
-  Require(uv_run(&loop_, UV_RUN_DEFAULT), "closing its handles");
-  Require(uv_loop_close(&loop_), "closing it");
+  while (sources_ != nullptr) {
+    sources_->owner->Detach();
+    Remove(*sources_);
+  }
+  Bury();
+}
+
+void EventLoop::Impl::WatchOwn(int fd, Source& source) {
+  source.fd = fd;
+  SetEvents(source, kReadable);
+}
+
+EventLoop::HandlePtr EventLoop::Impl::Adopt(std::unique_ptr<Source> source) {
+  Source* const added = source.release();
+  added->next = sources_;
+  if (sources_ != nullptr) sources_->previous = added;
+  sources_ = added;
+  return std::make_unique<SourceHandle>(this, added);
+}
+
+void EventLoop::Impl::Remove(Source& source) {
+  source.alive = false;
+  if (source.fd >= 0) SetEvents(source, 0);
+  source.signal.reset();
+  if (source.timer.has_value()) timers_.Cancel(*source.timer);
+  (source.previous != nullptr ? source.previous->next : sources_) = source.next;
+  if (source.next != nullptr) source.next->previous = source.previous;
+  dead_.emplace_back(&source);
+}
+
+void EventLoop::Impl::Bury() {
+  // What a callback captured may be handles of this loop.
+  while (!dead_.empty()) {
+    const auto dead = std::exchange(dead_, {});
+  }
 }
 
 void EventLoop::Impl::Run() {
@@ -167,18 +192,51 @@ void EventLoop::Impl::Run() {
     thread_ = running ? std::this_thread::get_id() : std::thread::id();
   };
   enter(true);
-  uv_run(&loop_, UV_RUN_DEFAULT);
+  stopping_ = false;
+  while (!stopping_) {
+    Turn();
+  }
   enter(false);
 }
 
-void EventLoop::Impl::Stop() {
-  const std::lock_guard lock(mutex_);
-  if (thread_ == std::this_thread::get_id()) {
-    uv_stop(&loop_);
-    return;
+void EventLoop::Impl::Turn() {
+  timers_.Arm();
+  const int count = ::epoll_wait(epoll_.get(), events_.data(), kMaxEvents, own_posts_ ? 0 : -1);
+  Require(count >= 0 || errno == EINTR, "waiting");
+  now_.reset();
+  for (int i = 0; i < count; ++i) {
+    Dispatch(events_[static_cast<size_t>(i)]);
   }
-  stop_requested_ = true;
-  uv_async_send(&wake_);
+  if (own_posts_) RunPosted();
+  Bury();
+}
+
+void EventLoop::Impl::Dispatch(const epoll_event& event) {
+  Source& source = *static_cast<Source*>(event.data.ptr);
+  // An earlier event of this turn may have ended or paused it.
+  if (!source.alive || source.events == 0) return;
+  int events = 0;
+  if ((event.events & EPOLLERR) != 0) {
+    events = kReadable | kWritable;
+  } else if ((event.events & EPOLLHUP) != 0) {
+    events = source.events;
+  } else {
+    if ((event.events & EPOLLIN) != 0) events |= kReadable;
+    if ((event.events & EPOLLOUT) != 0) events |= kWritable;
+  }
+  source.on_events(events);
+}
+
+void EventLoop::Impl::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (thread_ != std::this_thread::get_id()) {
+      stop_requested_ = true;
+      ::eventfd_write(wake_.get(), 1);
+      return;
+    }
+  }
+  stopping_ = true;
 }
 
 void EventLoop::Impl::Post(Task task) {
@@ -186,20 +244,19 @@ void EventLoop::Impl::Post(Task task) {
   posted_.push_back(std::move(task));
   if (posted_.size() > 1) return;
   if (thread_ == std::this_thread::get_id()) {
-    uv_idle_start(&own_posts_,
-                  [](uv_idle_t* idle) { static_cast<Impl*>(idle->data)->RunPosted(); });
+    own_posts_ = true;
   } else {
-    uv_async_send(&wake_);
+    ::eventfd_write(wake_.get(), 1);
   }
 }
 
 void EventLoop::Impl::RunPosted() {
-  uv_idle_stop(&own_posts_);
+  own_posts_ = false;
   {
     const std::lock_guard lock(mutex_);
     // Tasks that these tasks post run in the loop's next turn, so that sockets get theirs.
     batch_.swap(posted_);
-    if (std::exchange(stop_requested_, false)) uv_stop(&loop_);
+    if (std::exchange(stop_requested_, false)) stopping_ = true;
   }
   for (Task& task : batch_) {
     std::exchange(task, nullptr)();
@@ -207,24 +264,63 @@ void EventLoop::Impl::RunPosted() {
   batch_.clear();
 }
 
-void EventLoop::Impl::RefreshTime() {
-  if (!running_) uv_update_time(&loop_);
+EventLoop::Clock::time_point EventLoop::Impl::Now() {
+  // Outside Run no turn begins that would take the next time.
+  if (!running_) return Clock::now();
+  if (!now_.has_value()) now_ = Clock::now();
+  return *now_;
+}
+
+EventLoop::HandlePtr EventLoop::Impl::Watch(int fd, int events, std::function<void(int)> callback) {
+  auto source = std::make_unique<Source>();
+  source->fd = fd;
+  source->on_events = std::move(callback);
+  SetEvents(*source, events);
+  return Adopt(std::move(source));
+}
+
+void EventLoop::Impl::SetEvents(Source& source, int events) {
+  if (source.events == events) return;
+  // Errors are reported whatever was asked for: a source that pauses has to leave. Where its fd was
+  // closed too early it has left already.
+  const int change = events == 0          ? EPOLL_CTL_DEL
+                     : source.events == 0 ? EPOLL_CTL_ADD
+                                          : EPOLL_CTL_MOD;
+  epoll_event event{ToEpoll(events), {&source}};
+  source.events = events;
+  const int result = ::epoll_ctl(epoll_.get(), change, source.fd, &event);
+  Require(result == 0 || change == EPOLL_CTL_DEL, "watching an fd");
 }
 
 EventLoop::HandlePtr EventLoop::Impl::Timer(std::chrono::milliseconds delay,
                                             std::chrono::milliseconds period, Task task) {
-  auto* source = new Source{};
+  auto source = std::make_unique<Source>();
   source->task = std::move(task);
-  Require(uv_timer_init(&loop_, &source->uv.timer), "creating a timer");
-  source->uv.handle.data = source;
-  auto handle = std::make_unique<SourceHandle>(source);
-  RefreshTime();
-  const auto count = [](std::chrono::milliseconds time) {
-    return static_cast<uint64_t>(std::max<int64_t>(time.count(), 0));
+  source->period = period;
+  Schedule(*source, delay);
+  return Adopt(std::move(source));
+}
+
+void EventLoop::Impl::Schedule(Source& source, std::chrono::milliseconds delay) {
+  // So far ahead that it never comes, and no sum overflows.
+  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
+  delay = std::clamp(delay, std::chrono::milliseconds::zero(), kLongest);
+  source.timer = timers_.Add(Clock::now() + delay, [this, &source] {
+    if (source.period > std::chrono::milliseconds::zero()) Schedule(source, source.period);
+    source.task();
+  });
+}
+
+EventLoop::HandlePtr EventLoop::Impl::OnSignal(int signal, Task task) {
+  auto source = std::make_unique<Source>();
+  source->signal.emplace(signal);
+  source->task = std::move(task);
+  source->on_events = [&source = *source](int) {
+    source.signal->Clear();
+    source.task();
   };
-  const uv_timer_cb fire = [](uv_timer_t* timer) { static_cast<Source*>(timer->data)->task(); };
-  Require(uv_timer_start(&source->uv.timer, fire, count(delay), count(period)), "starting a timer");
-  return handle;
+  WatchOwn(source->signal->fd(), *source);
+  return Adopt(std::move(source));
 }
 
 EventLoop::EventLoop() : impl_(std::make_unique<Impl>()) {}
@@ -244,27 +340,15 @@ void EventLoop::Post(Task task) {
 }
 
 EventLoop::Clock::time_point EventLoop::Now() const {
-  // Both clocks count from the same start: libuv's, too, is the monotonic one of the kernel.
-  impl_->RefreshTime();
-  return Clock::time_point(std::chrono::milliseconds(uv_now(impl_->uv())));
+  return impl_->Now();
 }
 
 EventLoop::HandlePtr EventLoop::Watch(int fd, int events, std::function<void(int)> callback) {
-  auto* source = new Source{};
-  source->on_events = std::move(callback);
-  source->events = events;
-  Require(uv_poll_init(impl_->uv(), &source->uv.poll, fd), "watching an fd");
-  source->uv.handle.data = source;
-  auto handle = std::make_unique<SourceHandle>(source);
-  if (events != 0) StartPoll(*source);
-  return handle;
+  return impl_->Watch(fd, events, std::move(callback));
 }
 
 void EventLoop::SetEvents(Handle& watch, int events) {
-  Source* source = static_cast<SourceHandle&>(watch).source();
-  if (source == nullptr || source->events == events) return;
-  source->events = events;
-  StartPoll(*source);
+  static_cast<SourceHandle&>(watch).SetEvents(events);
 }
 
 EventLoop::HandlePtr EventLoop::After(std::chrono::milliseconds delay, Task task) {
@@ -272,22 +356,13 @@ EventLoop::HandlePtr EventLoop::After(std::chrono::milliseconds delay, Task task
 }
 
 EventLoop::HandlePtr EventLoop::Every(std::chrono::milliseconds period, Task task) {
-  // For libuv a period of zero means once.
+  // A period of zero would keep the loop busy for ever.
   period = std::max(period, std::chrono::milliseconds(1));
   return impl_->Timer(period, period, std::move(task));
 }
 
 EventLoop::HandlePtr EventLoop::OnSignal(int signal, Task task) {
-  auto* source = new Source{};
-  source->task = std::move(task);
-  Require(uv_signal_init(impl_->uv(), &source->uv.signal), "creating a signal watch");
-  source->uv.handle.data = source;
-  auto handle = std::make_unique<SourceHandle>(source);
-  const uv_signal_cb fire = [](uv_signal_t* watch, int) {
-    static_cast<Source*>(watch->data)->task();
-  };
-  Require(uv_signal_start(&source->uv.signal, fire, signal), "starting a signal watch");
-  return handle;
+  return impl_->OnSignal(signal, std::move(task));
 }
 
 }  // namespace resmgr

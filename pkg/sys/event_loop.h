@@ -57,6 +57,8 @@ class EventLoop {
 
  private:
   class Impl;
+  class SourceHandle;
+  struct Source;
   std::unique_ptr<Impl> impl_;
 };
 
