@@ -23,13 +23,13 @@ Call::Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::Heade
     : connection_(connection),
       client_(std::move(client)),
       headers_(std::move(headers)),
-      method_(ClassifyMethod(headers_.Find(":path"))) {
+      method_(connection.Classify(headers_)) {
   client_->set_handler(this);
 }
 
 Call::~Call() {
   connection_.Let(request_.size());
-  if (!reported_) Report({.code = kCancelled, .message = "the call was given up"});
+  if (!reported_ && Watched()) Report({.code = kCancelled, .message = "the call was given up"});
 }
 
 void Call::Start(bool end) {
@@ -43,16 +43,16 @@ void Call::Start(bool end) {
   request_complete_ = end;
   if (interception_ == nullptr || end) {
     interception_.reset();
-    Forward(end);
+    Forward(headers_, end);
     return;
   }
   collecting_ = true;
 }
 
-bool Call::Forward(bool end) {
+bool Call::Forward(const h2::HeaderBlock& headers, bool end) {
   StatusOr<h2::Session*> session = connection_.SessionFor(method_);
   if (session.ok()) {
-    server_ = (*session)->OpenStream(headers_, end, *this);
+    server_ = (*session)->OpenStream(headers, end, *this);
     if (server_ != nullptr) return true;
     session = Unavailable("the runtime closed the connection");
   }
@@ -135,7 +135,7 @@ void Call::Decide() {
 void Call::PassUnread(std::string_view why) {
   connection_.relay().NoteUnread(method_, why);
   interception_.reset();
-  if (!Forward(false)) return;
+  if (!Forward(headers_, false)) return;
   SendRequest("");
   if (request_complete_) server_->SendEnd();
 }
@@ -147,8 +147,9 @@ void Call::OnVerdict(const Interception::Verdict& verdict) {
     Finish(verdict.refusal);
     return;
   }
-  if (!verdict.suffix.empty()) headers_.Remove("content-length");
-  if (!Forward(false)) return;
+  h2::HeaderBlock headers = headers_;
+  if (!verdict.suffix.empty()) headers.Remove("content-length");
+  if (!Forward(headers, false)) return;
   reply_reader_ = std::make_unique<GrpcMessageReader>(
       kMaxReply, [this](GrpcMessage message) { reply_ = std::move(message); });
   SendRequest(verdict.suffix);
@@ -188,10 +189,14 @@ void Call::OnHeaders(h2::Stream&, h2::HeaderBlock headers, bool end) {
 }
 
 void Call::OnOutcome(const h2::HeaderBlock& trailers) {
-  if (interception_ == nullptr && tap_ == nullptr && !connection_.relay().counts_calls()) return;
+  if (interception_ == nullptr && !Watched()) return;
   const GrpcStatus status = ReadGrpcStatus(trailers);
   Report(status);
   Settle(status);
+}
+
+bool Call::Watched() const {
+  return tap_ != nullptr || connection_.relay().counts_calls();
 }
 
 void Call::Report(const GrpcStatus& status) {

@@ -47,7 +47,7 @@ class Call final : public h2::StreamHandler, public Recycled<Call> {
  private:
   bool FromClient(const h2::Stream& stream) const { return &stream == client_.get(); }
   // Opens the runtime's stream; false when the call was finished instead.
-  bool Forward(bool end);
+  bool Forward(const h2::HeaderBlock& headers, bool end);
   void OnRequestData(h2::Slice data);
   // The whole request is here.
   void Decide();
@@ -57,6 +57,8 @@ class Call final : public h2::StreamHandler, public Recycled<Call> {
   void PassUnread(std::string_view why);
   // The runtime's outcome, before the client sees it.
   void OnOutcome(const h2::HeaderBlock& trailers);
+  // Whether anybody watches how the call ends.
+  bool Watched() const;
   // Tells those who watch how the call ended, once.
   void Report(const GrpcStatus& status);
   void Settle(const GrpcStatus& status);
@@ -66,8 +68,8 @@ class Call final : public h2::StreamHandler, public Recycled<Call> {
   Connection& connection_;
   std::unique_ptr<h2::Stream> client_;
   std::unique_ptr<h2::Stream> server_;
-  h2::HeaderBlock headers_;
-  Method method_;
+  const h2::HeaderBlock headers_;
+  const Method method_;  // with views into headers_
   size_t position_ = 0;
   std::unique_ptr<CallTap> tap_;
 

@@ -21,13 +21,14 @@ constexpr size_t kMaxHeld = 64 * 1024 * 1024;
 
 class Connection::Upstream final : private h2::Session::Owner {
  public:
-  Upstream(Connection& connection, std::string path, UniqueFd socket)
+  Upstream(Connection& connection, std::string_view path, UniqueFd socket)
       : connection_(connection),
-        path_(std::move(path)),
+        path_(path),
         session_(connection.loop_, connection.relay_.flushes(), std::move(socket),
                  h2::Session::Role::kClient, *this) {}
 
-  const std::string& path() const { return path_; }
+  // `path` as Relay::SocketFor gave it.
+  bool LeadsTo(std::string_view path) const { return path_.data() == path.data(); }
   h2::Session& session() { return session_; }
   // Takes new calls.
   bool usable() const { return usable_; }
@@ -46,7 +47,7 @@ class Connection::Upstream final : private h2::Session::Owner {
   }
 
   Connection& connection_;
-  std::string path_;
+  const std::string_view path_;
   bool usable_ = true;
   h2::Session session_;
 };
@@ -65,14 +66,24 @@ Connection::~Connection() {
   session_.reset();
 }
 
+Method Connection::Classify(const h2::HeaderBlock& headers) {
+  for (const auto& [known, method] : classified_) {
+    if (known.SameMemory(headers)) return method;
+  }
+  const Method method = ClassifyMethod(headers.Find(":path"));
+  classified_[next_classified_] = {headers, method};
+  next_classified_ = (next_classified_ + 1) % classified_.size();
+  return method;
+}
+
 StatusOr<h2::Session*> Connection::SessionFor(const Method& method) {
   RESMGR_ASSIGN_OR_RETURN(const std::string_view path, relay_.SocketFor(method));
   for (const auto& upstream : upstreams_) {
-    if (upstream->usable() && upstream->path() == path) return &upstream->session();
+    if (upstream->usable() && upstream->LeadsTo(path)) return &upstream->session();
   }
   auto socket = ConnectUnix(path);
   if (!socket.ok()) return Unavailable("no runtime: {}", Message(socket.status()));
-  upstreams_.push_back(std::make_unique<Upstream>(*this, std::string(path), *std::move(socket)));
+  upstreams_.push_back(std::make_unique<Upstream>(*this, path, *std::move(socket)));
   return &upstreams_.back()->session();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <list>
 #include <memory>
 #include <string>
@@ -32,6 +33,10 @@ class Connection final : private h2::Session::Owner {
   // Taken out of the relay, destroyed soon; true the first time.
   bool Retire() { return !std::exchange(retired_, true); }
   Relay& relay() { return relay_; }
+
+  // ClassifyMethod of a request's path, remembered for the requests that come again and again. The
+  // result has views into the headers.
+  Method Classify(const h2::HeaderBlock& headers);
 
   // A session to the runtime that serves the method. Connecting to a unix socket ends at once, one
   // way or the other, so a runtime that came back is used by the very next call. Unavailable names
@@ -70,6 +75,8 @@ class Connection final : private h2::Session::Owner {
   std::vector<std::unique_ptr<Upstream>> upstreams_;
   std::unique_ptr<h2::Session> session_;
   std::vector<std::unique_ptr<Call>> calls_;
+  std::array<std::pair<h2::HeaderBlock, Method>, 4> classified_;
+  size_t next_classified_ = 0;
   size_t held_ = 0;
   h2::Scratch scratch_;
   bool draining_ = false;

@@ -32,6 +32,7 @@ Relay::Relay(EventLoop& loop, h2::FlushQueue& flushes, Options options, Watchers
     : loop_(loop),
       flushes_(flushes),
       options_(std::move(options)),
+      one_socket_(options_.image_socket == options_.runtime_socket),
       watchers_(watchers),
       log_(GetLogger("cri/relay")),
       unread_limit_(kUnreadBurst, kUnreadPeriod),
@@ -81,7 +82,7 @@ void Relay::NoteConnections() {
 }
 
 StatusOr<std::string_view> Relay::SocketFor(const Method& method) const {
-  if (method.service != Service::kImage) return options_.runtime_socket;
+  if (method.service != Service::kImage || one_socket_) return options_.runtime_socket;
   if (options_.image_socket) return *options_.image_socket;
   return Unimplemented("the image service is not served here (-image-socket -)");
 }

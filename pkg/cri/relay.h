@@ -68,6 +68,8 @@ class Relay {
   void CountCall(const Method& method, bool intercepted, int grpc_code);
   // Null when nobody wants to see this call.
   std::unique_ptr<CallTap> MakeTap(const Method& method, bool intercepted);
+  // The same memory for the same socket, as long as the relay lives. Unimplemented: images are not
+  // served here.
   StatusOr<std::string_view> SocketFor(const Method& method) const;
   // A call that should have been read could not be.
   void NoteUnread(const Method& method, std::string_view why);
@@ -84,6 +86,7 @@ class Relay {
   EventLoop& loop_;
   h2::FlushQueue& flushes_;
   Options options_;
+  const bool one_socket_;  // for both services
   Watchers watchers_;
   Logger& log_;
   RateLimit unread_limit_;

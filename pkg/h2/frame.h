@@ -3,7 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
+
+#include <endian.h>
 
 namespace resmgr::h2 {
 
@@ -53,15 +56,16 @@ struct FrameHeader {
   bool Has(uint8_t flag) const { return (flags & flag) != 0; }
 };
 
+// Numbers are big-endian.
 inline uint32_t ReadUint32(const uint8_t* bytes) {
-  return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
+  uint32_t value = 0;
+  std::memcpy(&value, bytes, sizeof(value));
+  return be32toh(value);
 }
 
 inline void WriteUint32(uint32_t value, uint8_t* bytes) {
-  bytes[0] = static_cast<uint8_t>(value >> 24);
-  bytes[1] = static_cast<uint8_t>(value >> 16);
-  bytes[2] = static_cast<uint8_t>(value >> 8);
-  bytes[3] = static_cast<uint8_t>(value);
+  value = htobe32(value);
+  std::memcpy(bytes, &value, sizeof(value));
 }
 
 inline FrameHeader ReadFrameHeader(const uint8_t* bytes) {

@@ -21,12 +21,15 @@ Status FrameReader::Feed(Block* block, std::string_view bytes) {
   while (!bytes.empty()) {
     if (state_ == State::kHeader) {
       if (!ReadHeader(bytes)) break;
-      // The usual case: a control frame that is here as a whole.
-      if (header_.type != FrameType::kData && header_.length <= bytes.size() &&
-          header_.length <= kMaxFrameSize) {
+      // The usual case: the frame is here as a whole.
+      const bool data = header_.type == FrameType::kData;
+      if (header_.length <= bytes.size() && header_.length <= kMaxFrameSize &&
+          !(data && header_.Has(kFlagPadded))) {
         const std::string_view payload = bytes.substr(0, header_.length);
         bytes.remove_prefix(header_.length);
-        RESMGR_RETURN_IF_ERROR(sink_.OnFrame(header_, payload));
+        RESMGR_RETURN_IF_ERROR(
+            data ? sink_.OnData(header_, Slice(block, Bytes(payload), payload.size()))
+                 : sink_.OnFrame(header_, payload));
         continue;
       }
       RESMGR_RETURN_IF_ERROR(StartFrame());

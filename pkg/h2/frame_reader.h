@@ -22,7 +22,9 @@ class FrameReader {
     virtual ~Sink() = default;
     // A whole frame that is no DATA frame. The payload is valid during the call.
     virtual Status OnFrame(const FrameHeader& header, std::string_view payload) = 0;
-    // A DATA frame begins; then its bytes without padding, in pieces; then its end.
+    // A whole DATA frame without padding.
+    virtual Status OnData(const FrameHeader& header, Slice bytes) = 0;
+    // Any other DATA frame begins; then its bytes without padding, in pieces; then its end.
     virtual Status OnDataStart(const FrameHeader& header) = 0;
     virtual void OnDataBytes(Slice bytes) = 0;
     virtual Status OnDataEnd() = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/h2/header_block.h"
 
+#include <algorithm>
+
 namespace resmgr::h2 {
 
 namespace {
@@ -13,13 +15,19 @@ constexpr size_t kUsualText = 384;
 
 HeaderBlock::Fields& HeaderBlock::Own() {
   if (fields_ == nullptr) {
-    fields_ = std::make_shared<Fields>();
+    fields_ = new Fields;
     fields_->fields.reserve(kUsualFields);
     fields_->text.reserve(kUsualText);
-  } else if (fields_.use_count() > 1) {
-    fields_ = std::make_shared<Fields>(*fields_);
+  } else if (fields_->references > 1) {
+    --fields_->references;
+    fields_ = new Fields(*fields_);
+    fields_->references = 1;
   }
   return *fields_;
+}
+
+void HeaderBlock::Free(Fields* fields) {
+  delete fields;
 }
 
 void HeaderBlock::Add(std::string_view name, std::string_view value, bool never_index) {
@@ -33,8 +41,9 @@ void HeaderBlock::Add(std::string_view name, std::string_view value, bool never_
 }
 
 void HeaderBlock::Remove(std::string_view name) {
-  if (fields_ == nullptr) return;
-  std::erase_if(Own().fields, [&](const Field& field) { return NameOf(field) == name; });
+  const auto has_name = [&](const Field& field) { return NameOf(field) == name; };
+  if (std::ranges::none_of(fields(), has_name)) return;
+  std::erase_if(Own().fields, has_name);
 }
 
 const std::vector<HeaderBlock::Field>& HeaderBlock::fields() const {
@@ -51,7 +60,8 @@ std::string_view HeaderBlock::Find(std::string_view name) const {
 
 bool operator==(const HeaderBlock& a, const HeaderBlock& b) {
   if (a.SameMemory(b)) return true;
-  return a.fields_ != nullptr && b.fields_ != nullptr && *a.fields_ == *b.fields_;
+  return a.fields_ != nullptr && b.fields_ != nullptr && a.fields_->text == b.fields_->text &&
+         a.fields_->fields == b.fields_->fields;
 }
 
 }  // namespace resmgr::h2

@@ -3,18 +3,32 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace resmgr::h2 {
 
 // The header fields of one HEADERS frame, in the order in which they came. A value; copies share
 // their memory until one of them is changed, because the same block passes the relay again and
-// again.
+// again. Not thread-safe, not even for copies: they are counted by a plain integer, since
+// everything here lives on the loop's thread.
 class HeaderBlock {
  public:
+  HeaderBlock() = default;
+  HeaderBlock(const HeaderBlock& other) : fields_(other.fields_) {
+    if (fields_ != nullptr) ++fields_->references;
+  }
+  HeaderBlock(HeaderBlock&& other) noexcept : fields_(std::exchange(other.fields_, nullptr)) {}
+  HeaderBlock& operator=(HeaderBlock other) noexcept {
+    std::swap(fields_, other.fields_);
+    return *this;
+  }
+  ~HeaderBlock() {
+    if (fields_ != nullptr && --fields_->references == 0) Free(fields_);
+  }
+
   struct Field {
     uint32_t name_at = 0;
     uint32_t name_size = 0;
@@ -48,15 +62,15 @@ class HeaderBlock {
 
  private:
   struct Fields {
+    size_t references = 1;
     std::string text;
     std::vector<Field> fields;
-
-    friend bool operator==(const Fields&, const Fields&) = default;
   };
+  static void Free(Fields* fields);
   // For changes: not shared with another block.
   Fields& Own();
 
-  std::shared_ptr<Fields> fields_;
+  Fields* fields_ = nullptr;
 };
 
 }  // namespace resmgr::h2

@@ -139,7 +139,6 @@ HpackDecoder::~HpackDecoder() {
 }
 
 StatusOr<HeaderBlock> HpackDecoder::Decode(std::string_view block, size_t limit) {
-  if (const HeaderBlock* known = memory_.FindFields(block); known != nullptr) return *known;
   HeaderBlock headers;
   size_t size = 0;
   std::string_view rest = block;

@@ -43,9 +43,11 @@ class HpackDecoder {
   HpackDecoder(const HpackDecoder&) = delete;
   HpackDecoder& operator=(const HpackDecoder&) = delete;
 
-  // A whole header block. InvalidArgument: it is broken and the connection with it.
-  // ResourceExhausted: more than `limit` bytes when decoded, counted as RFC 9113 section 6.5.2
-  // does; the connection can go on.
+  // The fields of a block that is remembered, else null; valid until the next Decode.
+  const HeaderBlock* Recall(std::string_view block) const { return memory_.FindFields(block); }
+  // A whole header block, which Recall does not know. InvalidArgument: it is broken and the
+  // connection with it. ResourceExhausted: more than `limit` bytes when decoded, counted as RFC
+  // 9113 section 6.5.2 does; the connection can go on.
   StatusOr<HeaderBlock> Decode(std::string_view block, size_t limit);
 
  private:

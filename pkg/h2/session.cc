@@ -62,7 +62,7 @@ void Session::ChooseReadBlock() {
 void Session::Read() {
   ChooseReadBlock();
   uint8_t* place = read_block_->data() + read_used_;
-  const ssize_t count = ::read(socket_.get(), place, read_block_->capacity() - read_used_);
+  const ssize_t count = ::recv(socket_.get(), place, read_block_->capacity() - read_used_, 0);
   if (count < 0) {
     if (errno == EAGAIN || errno == EINTR) return;
     Fail(Unavailable("connection broke: {}", std::strerror(errno)));
@@ -265,7 +265,11 @@ void Session::CloseStream(Stream& stream, uint32_t error_code, bool connection_l
   stream.open_ = false;
   stream.connection_lost_ = connection_lost;
   stream.queue_.Clear();
-  Link(stream);
+  if (stream.unconsumed_ > 0) {
+    Link(stream);
+  } else {
+    stream.session_ = nullptr;
+  }
   if (!waiting_.empty() && !failed_) StartWaiting();
   if (stream.handler_ != nullptr) stream.handler_->OnClose(stream, error_code);
 }

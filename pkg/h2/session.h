@@ -27,7 +27,7 @@ namespace resmgr::h2 {
 // it. Frames are ours, header blocks are decoded by libnghttp2 (pkg/adr/0002-http2.md). Memory is
 // bounded: a peer can make us hold at most the connection's window plus the high-water mark of the
 // output.
-class Session : private FrameReader::Sink {
+class Session final : private FrameReader::Sink {
  public:
   enum class Role { kServer, kClient };
 
@@ -108,13 +108,17 @@ class Session : private FrameReader::Sink {
 
   // session_receive.cc: frames that arrive
   Status OnFrame(const FrameHeader& header, std::string_view payload) override;
+  Status OnData(const FrameHeader& header, Slice bytes) override;
   Status OnDataStart(const FrameHeader& header) override;
   void OnDataBytes(Slice bytes) override;
   Status OnDataEnd() override;
   Status OnHeadersFrame(const FrameHeader& header, std::string_view payload);
   Status OnContinuation(const FrameHeader& header, std::string_view payload);
   Status OnHeaderBlock(int32_t id, bool end, std::string_view block);
-  Status OnNewRequest(int32_t id, bool end, HeaderBlock headers);
+  Status OnHeaders(int32_t id, bool end, HeaderBlock headers);
+  Status OnTooManyHeaders(int32_t id);
+  Status CheckNewRequest(int32_t id) const;
+  void OnNewRequest(int32_t id, bool end, HeaderBlock headers);
   Status OnSettings(const FrameHeader& header, std::string_view payload);
   Status OnSetting(uint16_t id, uint32_t value);
   Status OnWindowUpdate(const FrameHeader& header, std::string_view payload);

@@ -2,6 +2,7 @@
 // The frames that arrive. An error that is returned here ends the connection; an error of one
 // stream resets it.
 #include <algorithm>
+#include <utility>
 
 #include "pkg/h2/session.h"
 
@@ -66,6 +67,12 @@ Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
       return OkStatus();
   }
   return OkStatus();  // unknown types are ignored
+}
+
+Status Session::OnData(const FrameHeader& header, Slice bytes) {
+  RESMGR_RETURN_IF_ERROR(OnDataStart(header));
+  if (bytes.size() > 0) OnDataBytes(std::move(bytes));
+  return OnDataEnd();
 }
 
 Status Session::OnDataStart(const FrameHeader& header) {
@@ -160,32 +167,48 @@ Status Session::OnContinuation(const FrameHeader& header, std::string_view paylo
 }
 
 Status Session::OnHeaderBlock(int32_t id, bool end, std::string_view block) {
-  auto headers = decoder_.Decode(block, kMaxHeaderBlock);
-  if (!headers.ok() && headers.status().code() != StatusCode::kResourceExhausted) {
-    return headers.status();
+  if (const HeaderBlock* known = decoder_.Recall(block); known != nullptr) {
+    return OnHeaders(id, end, *known);
   }
+  auto headers = decoder_.Decode(block, kMaxHeaderBlock);
+  if (headers.ok()) return OnHeaders(id, end, *std::move(headers));
+  if (headers.status().code() == StatusCode::kResourceExhausted) return OnTooManyHeaders(id);
+  return headers.status();
+}
+
+Status Session::OnTooManyHeaders(int32_t id) {
   if (IsIdle(id)) {
-    if (!server_ || id % 2 == 0) return InvalidArgument("HEADERS on a stream that cannot be");
-    if (!headers.ok()) {
-      last_id_ = id;
-      SendReset(id, static_cast<uint32_t>(ErrorCode::kEnhanceYourCalm));
-      return OkStatus();
-    }
-    return OnNewRequest(id, end, *std::move(headers));
+    RESMGR_RETURN_IF_ERROR(CheckNewRequest(id));
+    last_id_ = id;
+    SendReset(id, static_cast<uint32_t>(ErrorCode::kEnhanceYourCalm));
+  } else if (Stream* stream = Find(id); stream != nullptr) {
+    stream->Reset(static_cast<uint32_t>(ErrorCode::kProtocolError));
+  }
+  return OkStatus();
+}
+
+Status Session::CheckNewRequest(int32_t id) const {
+  if (server_ && id % 2 == 1) return OkStatus();
+  return InvalidArgument("HEADERS on a stream that cannot be");
+}
+
+Status Session::OnHeaders(int32_t id, bool end, HeaderBlock headers) {
+  if (IsIdle(id)) {
+    RESMGR_RETURN_IF_ERROR(CheckNewRequest(id));
+    OnNewRequest(id, end, std::move(headers));
+    return OkStatus();
   }
   Stream* stream = Find(id);
   if (stream == nullptr || stream->handler_ == nullptr) return OkStatus();
-  if (!headers.ok() || stream->end_received_) {
-    stream->Reset(static_cast<uint32_t>(ErrorCode::kProtocolError));
-  } else if (!server_ && !stream->headers_received_) {
+  if (!server_ && !stream->headers_received_ && !stream->end_received_) {
     stream->headers_received_ = true;
     if (end) {
       stream->end_received_ = true;
       if (stream->end_sent_) CloseSoon(*stream, static_cast<uint32_t>(ErrorCode::kNoError));
     }
-    stream->handler_->OnHeaders(*stream, *std::move(headers), end);
-  } else if (end) {
-    OnPeerEnd(*stream, *std::move(headers));
+    stream->handler_->OnHeaders(*stream, std::move(headers), end);
+  } else if (end && !stream->end_received_) {
+    OnPeerEnd(*stream, std::move(headers));
   } else {
     // A second block that does not end the stream has no meaning in gRPC and could not be relayed.
     stream->Reset(static_cast<uint32_t>(ErrorCode::kProtocolError));
@@ -193,14 +216,14 @@ Status Session::OnHeaderBlock(int32_t id, bool end, std::string_view block) {
   return OkStatus();
 }
 
-Status Session::OnNewRequest(int32_t id, bool end, HeaderBlock headers) {
+void Session::OnNewRequest(int32_t id, bool end, HeaderBlock headers) {
   last_id_ = id;
   // Above the last stream that GOAWAY named: the client tries it elsewhere. What follows on it is
   // late, not wrong.
-  if (going_away_) return OkStatus();
+  if (going_away_) return;
   if (open_streams_ >= static_cast<int>(kMaxConcurrentStreams)) {
     SendReset(id, static_cast<uint32_t>(ErrorCode::kRefusedStream));
-    return OkStatus();
+    return;
   }
   std::unique_ptr<Stream> stream(new Stream(this, id));
   stream->send_window_ = initial_send_window_;
@@ -210,7 +233,6 @@ Status Session::OnNewRequest(int32_t id, bool end, HeaderBlock headers) {
   by_id_.Insert(*stream);
   Link(*stream);
   owner_.OnRequest(std::move(stream), std::move(headers), end);
-  return OkStatus();
 }
 
 Status Session::OnSettings(const FrameHeader& header, std::string_view payload) {

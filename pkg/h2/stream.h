@@ -94,7 +94,7 @@ class Stream : public Recycled<Stream> {
   // Something is left to be sent: data, the end, or trailers.
   bool WantsToSend() const { return open_ && (!queue_.empty() || (ended_ && !end_sent_)); }
 
-  Session* session_;  // null once the session is gone
+  Session* session_;  // null once one of them has nothing more to do with the other
   StreamHandler* handler_ = nullptr;
   Stream* previous_ = nullptr;  // in one of the session's lists
   Stream* next_ = nullptr;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,16 +14,24 @@ namespace {
 using resmgr::Status;
 using resmgr::h2::FrameHeader;
 
-// Decodes header blocks and encodes them again; what comes out must decode to the same fields.
+// Decodes header blocks and encodes them again; what comes out must decode to the same fields, and
+// so must what the decoder remembers.
 class Sink : public resmgr::h2::FrameReader::Sink {
  public:
   Status OnFrame(const FrameHeader& header, std::string_view payload) override {
     if (header.type != resmgr::h2::FrameType::kHeaders) return resmgr::OkStatus();
+    std::optional<resmgr::h2::HeaderBlock> known;
+    if (const auto* recalled = decoder_.Recall(payload); recalled != nullptr) known = *recalled;
     const auto headers = decoder_.Decode(payload, 4096);
+    if (known.has_value() && (!headers.ok() || !(*known == *headers))) __builtin_trap();
     if (!headers.ok()) return headers.status();
     const std::string_view block = encoder_.Encode(*headers);
     const auto again = peer_.Decode(block, 1 << 20);
     if (!again.ok() || again->fields().size() != headers->fields().size()) __builtin_trap();
+    return resmgr::OkStatus();
+  }
+  Status OnData(const FrameHeader& header, resmgr::h2::Slice bytes) override {
+    if (bytes.size() != header.length) __builtin_trap();
     return resmgr::OkStatus();
   }
   Status OnDataStart(const FrameHeader& header) override {

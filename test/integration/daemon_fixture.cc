@@ -103,6 +103,16 @@ int DaemonTest::OpenFiles() {
   return static_cast<int>(std::distance(begin(files), end(files)));
 }
 
+cri::CreateContainerRequest DaemonTest::CreateRequest(const std::string& pod_id,
+                                                      const cri::PodSandboxConfig& pod,
+                                                      const cri::ContainerConfig& container) {
+  cri::CreateContainerRequest request;
+  request.set_pod_sandbox_id(pod_id);
+  *request.mutable_config() = container;
+  *request.mutable_sandbox_config() = pod;
+  return request;
+}
+
 DaemonTest::Running DaemonTest::Run(CriClient& client, const cri::PodSandboxConfig& pod,
                                     const cri::ContainerConfig& container) {
   Running running;

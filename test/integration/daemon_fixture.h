@@ -79,6 +79,10 @@ class DaemonTest : public testing::Test {
   int64_t ProcStatus(const std::string& key);
   int OpenFiles();
 
+  static cri::CreateContainerRequest CreateRequest(const std::string& pod_id,
+                                                   const cri::PodSandboxConfig& pod,
+                                                   const cri::ContainerConfig& container);
+
   // Runs a pod with one container in it and starts that.
   struct Running {
     std::string pod;

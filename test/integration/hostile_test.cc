@@ -35,6 +35,31 @@ std::string Frame(uint32_t length, uint8_t type, uint8_t flags, uint32_t stream,
 
 const std::string kSettings = Frame(0, 4, 0, 0, "");
 
+// A request of one message, with every header spelled out and never put into a table.
+std::string Request(uint32_t stream, const std::string& path, const std::string& message) {
+  std::string headers;
+  const auto add = [&headers](std::string_view name, std::string_view value) {
+    headers += '\0';
+    for (const std::string_view text : {name, value}) {
+      headers += static_cast<char>(text.size());
+      headers += text;
+    }
+  };
+  add(":method", "POST");
+  add(":scheme", "http");
+  add(":path", path);
+  add(":authority", "localhost");
+  add("content-type", "application/grpc");
+  add("te", "trailers");
+  std::string body("\0\0\0", 3);
+  body += static_cast<char>(message.size() >> 8);
+  body += static_cast<char>(message.size());
+  body += message;
+  add("content-length", std::to_string(body.size()));
+  return Frame(static_cast<uint32_t>(headers.size()), 1, 4, stream, headers) +
+         Frame(static_cast<uint32_t>(body.size()), 0, 1, stream, body);
+}
+
 class HostileTest : public DaemonTest {
  protected:
   void SetUp() override { StartBoth(); }
@@ -100,6 +125,38 @@ TEST_F(HostileTest, ClosesConnectionsThatBreakTheProtocol) {
     ::shutdown(fd.get(), SHUT_WR);
     EXPECT_TRUE(ClosedByPeer(fd));
   }
+}
+
+// What is known of a call must not live in what its connection remembers of the last few requests.
+TEST_F(HostileTest, EditedCallIsNamedHoweverManyOthersPassMeanwhile) {
+  CriClient client = Relayed();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  const std::string create =
+      CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("m", 2))
+          .SerializeAsString();
+  runtime_.Script("CreateContainer", {.hold = true});
+  const UniqueFd fd = Connect();
+  ASSERT_TRUE(fd.valid());
+  const std::string path = client.PathOf("CreateContainer");
+  Send(fd, kPreface + kSettings + Request(1, path, create));
+  ASSERT_TRUE(runtime_.WaitForHeld("CreateContainer", 1));
+  runtime_.ForgetCalls();
+  for (uint32_t i = 1; i <= 20; ++i)
+    Send(fd, Request(1 + 2 * i, fmt::format("/test.Echo/Other{}", i), ""));
+  ASSERT_TRUE(Eventually([this] { return runtime_.Calls("/test.Echo/Other20").size() == 1; }));
+  runtime_.Stop(FakeRuntime::SocketFile::kLeave);
+  std::string received;
+  const std::string expected = "broke during CreateContainer";
+  while (received.find(expected) == std::string::npos) {
+    pollfd state{fd.get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&state, 1, static_cast<int>(kPatience.count())), 1) << received;
+    char buffer[4096];
+    const ssize_t count = ::read(fd.get(), buffer, sizeof(buffer));
+    ASSERT_GT(count, 0) << received;
+    received.append(buffer, static_cast<size_t>(count));
+  }
+  StartRuntime();
 }
 
 TEST_F(HostileTest, SurvivesRandomFrames) {

@@ -17,15 +17,6 @@ class PlacementTest : public DaemonTest, public testing::WithParamInterface<ApiV
   void SetUp() override { StartBoth(); }
   CriClient Client() const { return Relayed(GetParam()); }
 
-  static cri::CreateContainerRequest CreateRequest(const std::string& pod_id,
-                                                   const cri::PodSandboxConfig& pod,
-                                                   const cri::ContainerConfig& container) {
-    cri::CreateContainerRequest request;
-    request.set_pod_sandbox_id(pod_id);
-    *request.mutable_config() = container;
-    *request.mutable_sandbox_config() = pod;
-    return request;
-  }
   static cri::StartContainerRequest StartRequest(const std::string& id) {
     cri::StartContainerRequest request;
     request.set_container_id(id);
