@@ -12,6 +12,7 @@ namespace resmgr {
 namespace {
 
 constexpr std::string_view kCpusetPrefix = "cpuset:";
+constexpr std::string_view kExcludePrefix = "exclude-cpuset:";
 constexpr std::string_view kCgroupPrefix = "cgroup:";
 constexpr std::string_view kQuantityPrefix = "quantity:";
 constexpr std::string_view kCpuDomain = "CPU";
@@ -22,8 +23,9 @@ bool TakePrefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-Status ReadSet(std::string_view list, CpuConstraint& constraint) {
-  constraint.kind = CpuConstraint::Kind::kSet;
+Status ReadSet(std::string_view list, CpuConstraint& constraint,
+               CpuConstraint::Kind kind = CpuConstraint::Kind::kSet) {
+  constraint.kind = kind;
   RESMGR_ASSIGN_OR_RETURN(constraint.cpus, CpuSet::Parse(list));
   if (constraint.cpus.empty()) return InvalidArgument("the list of CPUs is empty");
   return OkStatus();
@@ -48,6 +50,9 @@ Status Read(std::string_view text, CpuConstraint& constraint) {
         "is empty; write CPUs (0-3,8), a number of them (2, 750m) or cgroup:DIR");
   }
   if (TakePrefix(text, kCpusetPrefix) || TakePrefix(text, "#")) return ReadSet(text, constraint);
+  if (TakePrefix(text, kExcludePrefix)) {
+    return ReadSet(text, constraint, CpuConstraint::Kind::kAllBut);
+  }
   if (TakePrefix(text, kCgroupPrefix) || text[0] == '/') return ReadCgroup(text, constraint);
   if (TakePrefix(text, kQuantityPrefix)) return ReadQuantity(text, constraint);
   if (text.find_first_of("-,") != std::string_view::npos) return ReadSet(text, constraint);
@@ -73,6 +78,8 @@ std::string ToString(const CpuConstraint& constraint) {
   switch (constraint.kind) {
     case CpuConstraint::Kind::kSet:
       return fmt::format("{}{}", kCpusetPrefix, constraint.cpus.ToString());
+    case CpuConstraint::Kind::kAllBut:
+      return fmt::format("{}{}", kExcludePrefix, constraint.cpus.ToString());
     case CpuConstraint::Kind::kCgroup:
       return fmt::format("{}{}", kCgroupPrefix, constraint.cgroup);
     case CpuConstraint::Kind::kQuantity:

@@ -14,10 +14,10 @@ namespace resmgr {
 // Which CPUs are available to the policies, or reserved, as the configuration says it; what that is
 // on a machine is pkg/policy/constraints.h.
 struct CpuConstraint {
-  enum class Kind { kSet, kQuantity, kCgroup };
+  enum class Kind { kSet, kAllBut, kQuantity, kCgroup };
 
   Kind kind = Kind::kSet;
-  CpuSet cpus;         // kSet
+  CpuSet cpus;         // kSet, kAllBut
   MilliCpu quantity;   // kQuantity, more than 0
   std::string cgroup;  // kCgroup: the directory
   std::string origin;  // what to put before messages about it: "FILE:LINE: path" or a flag
@@ -30,6 +30,7 @@ struct CpuConstraint {
 
 // The forms that users write:
 //   cpuset:LIST, #LIST, a LIST with - or , in it    these CPUs ("0-3,8")
+//   exclude-cpuset:LIST                             all that could be meant, but these
 //   cgroup:DIR, /DIR                                the CPUs of that cgroup
 //   quantity:Q, Q                                   so many CPUs ("2", "750m")
 // InvalidArgument for anything else, an empty list and a quantity of 0.

@@ -30,6 +30,12 @@ TEST(CpuConstraintTest, ReadsSets) {
   EXPECT_EQ(Parse("cpuset:3").cpus, CpuSet{3});
 }
 
+TEST(CpuConstraintTest, ReadsWhatToLeaveOut) {
+  EXPECT_EQ(Parse("exclude-cpuset:0-3,8").kind, CpuConstraint::Kind::kAllBut);
+  EXPECT_EQ(Parse("exclude-cpuset: 0-3,8").cpus, (CpuSet{0, 1, 2, 3, 8}));
+  EXPECT_EQ(Error(ParseCpuConstraint("exclude-cpuset:", "")), "the list of CPUs is empty");
+}
+
 TEST(CpuConstraintTest, ReadsQuantities) {
   for (const char* text : {"3", "3000m", "3.0", "quantity:3", "quantity:3000m"}) {
     const CpuConstraint constraint = Parse(text);
@@ -56,7 +62,8 @@ TEST(CpuConstraintTest, RefusesTheRest) {
 }
 
 TEST(CpuConstraintTest, TextReadsBackToTheSame) {
-  for (const char* text : {"cpuset:0-3,8", "#5", "750m", "2", "cgroup:kubepods", "/a/b"}) {
+  for (const char* text :
+       {"cpuset:0-3,8", "#5", "750m", "2", "cgroup:kubepods", "/a/b", "exclude-cpuset:1-2"}) {
     const CpuConstraint constraint = Parse(text);
     EXPECT_EQ(Parse(ToString(constraint)), constraint) << text;
   }

@@ -52,7 +52,7 @@ CpuSet AllCpus(const Machine& machine) {
   return cpus;
 }
 
-// The CPUs of a set or cgroup, all of which must be online.
+// The CPUs of a set or cgroup, all of which must be online, or those that are not meant.
 StatusOr<CpuSet> ResolveSet(const Machine& machine, const CpuConstraint& constraint,
                             const ConstraintOptions& options) {
   CpuSet cpus = constraint.cpus;
@@ -60,11 +60,12 @@ StatusOr<CpuSet> ResolveSet(const Machine& machine, const CpuConstraint& constra
     RESMGR_ASSIGN_OR_RETURN(cpus, ReadCgroup(constraint.cgroup, options));
   }
   const CpuSet all = AllCpus(machine);
+  const bool all_but = constraint.kind == CpuConstraint::Kind::kAllBut;
   if (!cpus.IsSubsetOf(all)) {
     return InvalidArgument("this machine has no CPU {}; it has {}", (cpus - all).ToString(),
                            all.ToString());
   }
-  if (!cpus.IsSubsetOf(machine.online())) {
+  if (!all_but && !cpus.IsSubsetOf(machine.online())) {
     return InvalidArgument("CPU {} is offline; online are {}", (cpus - machine.online()).ToString(),
                            machine.online().ToString());
   }
@@ -80,8 +81,17 @@ StatusOr<CpuSet> Pick(const CpuSet& from, int64_t count, std::string_view what,
   return options.pick(from, static_cast<int>(count));
 }
 
+StatusOr<CpuSet> NotEmpty(const CpuSet& rest, const CpuSet& others) {
+  if (!rest.empty()) return rest;
+  return InvalidArgument("without CPU {} there is none left", others.ToString());
+}
+
 StatusOr<CpuSet> ResolveAvailable(const Machine& machine, const CpuConstraint& constraint,
                                   const ConstraintOptions& options) {
+  if (constraint.kind == CpuConstraint::Kind::kAllBut) {
+    RESMGR_ASSIGN_OR_RETURN(const CpuSet others, ResolveSet(machine, constraint, options));
+    return NotEmpty(machine.allowed() - others, others);
+  }
   if (constraint.kind != CpuConstraint::Kind::kQuantity) {
     return ResolveSet(machine, constraint, options);
   }
@@ -99,6 +109,9 @@ StatusOr<CpuSet> ResolveReserved(const Machine& machine, const CpuConstraint& co
     return Pick(available - machine.isolated(), count, "are available and not isolated", options);
   }
   RESMGR_ASSIGN_OR_RETURN(const CpuSet cpus, ResolveSet(machine, constraint, options));
+  if (constraint.kind == CpuConstraint::Kind::kAllBut) {
+    return NotEmpty(available - machine.isolated() - cpus, cpus);
+  }
   if (!cpus.IsSubsetOf(available)) {
     return InvalidArgument("CPU {} is not available; available are {}",
                            (cpus - available).ToString(), available.ToString());

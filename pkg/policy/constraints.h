@@ -28,11 +28,11 @@ struct ConstraintOptions {
 
 // What the constraints of the configuration mean on this machine:
 //   available  as a set or a cgroup: these CPUs, which must all be online; as a quantity: so many
-//              CPUs (rounded down) picked from those that this process may use; not set: all that
-//              this process may use
+//              CPUs (rounded down) picked from those that this process may use; as all but some:
+//              those that this process may use without them; not set: all that it may use
 //   reserved   as a set or a cgroup: these CPUs, which must all be available; as a quantity: so
-//              many CPUs (rounded up) picked from the available ones that are not isolated; not
-//              set: none
+//              many CPUs (rounded up) picked from the available ones that are not isolated; as
+//              all but some: those without them; not set: none
 // A cgroup's CPUs are its cpuset.cpus.effective or cpuset.cpus; `/DIR` is tried as a path of its
 // own, and any DIR below the cgroup mount and its cpuset controller. Reads files for cgroups only.
 // InvalidArgument, with the constraint's origin and the CPUs or numbers that do not fit, when the

@@ -95,6 +95,14 @@ TEST_F(ConstraintsTest, SetsAreTakenAsTheyStand) {
   EXPECT_EQ(Text("1-2", "1-2"), "1-2 reserved 1-2");
 }
 
+TEST_F(ConstraintsTest, AllButSomeAreTheOthers) {
+  EXPECT_EQ(Text("exclude-cpuset:0-3", ""), "4-6 reserved ");
+  EXPECT_EQ(Text("1-5", "exclude-cpuset:2-7"), "1-5 reserved 1");
+  EXPECT_EQ(Text("exclude-cpuset:0-6", ""), "available: without CPU 0-6 there is none left");
+  EXPECT_EQ(Text("1-2", "exclude-cpuset:1-3"), "reserved: without CPU 1-3 there is none left");
+  EXPECT_THAT(Text("exclude-cpuset:9", ""), HasSubstr("this machine has no CPU 9"));
+}
+
 TEST_F(ConstraintsTest, ReservedQuantitiesRoundUp) {
   EXPECT_EQ(Text("", "1m"), "0-6 reserved 0");
   EXPECT_EQ(Text("", "750m"), "0-6 reserved 0");

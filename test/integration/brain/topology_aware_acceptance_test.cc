@@ -3,11 +3,16 @@
 // machines, through the brain.
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/admin/policy_setup.h"
+#include "pkg/config/config.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/temp_dir.h"
 #include "test/integration/brain/topology_aware_node.h"
 #include "test/support/machines/machines.h"
 
@@ -189,6 +194,35 @@ TEST(TopologyAwareAcceptanceTest, StaysOnFewAvailableCpus) {
   }
 }
 
+// What the daemon makes of a configuration's resources on n4c16.
+StatusOr<PolicyCpus> Resolved(const std::string& available, const std::string& reserved) {
+  const std::string text =
+      fmt::format("policy: {{AvailableResources: {{CPU: '{}'}}, ReservedResources: {{CPU: '{}'}}}}",
+                  available, reserved);
+  const StatusOr<Config> config = ParseConfig(text, "test.yaml", ConfigChecks());
+  EXPECT_TRUE(config.ok()) << config.status();
+  return CpusFor(config->policy, N4C16());
+}
+
+TEST(TopologyAwareAcceptanceTest, ResourcesAreTakenAsTheConfigurationSaysThem) {
+  for (const char* const reserved : {"cpuset:3,7,11,15", "11"})
+    EXPECT_FALSE(Resolved("cpuset:4-13", reserved).ok()) << reserved;
+  TempDir directory;
+  ASSERT_TRUE(AtomicWriteFile(directory.File("cpuset.cpus"), "1-4,11\n", 0644).ok());
+  const auto cgroup = Resolved("cgroup:" + directory.path(), "cpuset:11");
+  ASSERT_TRUE(cgroup.ok()) << cgroup.status();
+  EXPECT_EQ(cgroup->available.ToString(), "1-4,11");
+  for (const auto& [reserved, cpus] :
+       {std::pair("cpuset:10-11", "10-11"), std::pair("2250m", "4-6")}) {
+    const auto resolved = Resolved("cpuset:4-13", reserved);
+    ASSERT_TRUE(resolved.ok()) << resolved.status();
+    TopologyAwareNode node(N4C16(), {.available = resolved->available.ToString(),
+                                     .reserved = resolved->reserved.ToString()});
+    node.MustRun({.name = "p", .qos = kBestEffort, .milli_cpu = {0}, .name_space = "kube-system"});
+    EXPECT_EQ(node.CpuList("pc0"), cpus);
+  }
+}
+
 TEST(TopologyAwareAcceptanceTest, PutsSystemPodsOnReservedCpus) {
   TopologyAwareNode node(N4C16(), {.available = "4-13", .reserved = "7,11"});
   const std::string system = "kube-system";
@@ -233,6 +267,7 @@ TEST(TopologyAwareAcceptanceTest, SharesLargeFractionsUnlessAskedNotTo) {
     node.MustRun({.name = "m", .milli_cpu = {2400}, .annotations = annotations});
     EXPECT_EQ(node.Exclusive("mc0").size(), 2);
     EXPECT_EQ(node.Nodes("mc0"), 1);
+    EXPECT_EQ(node.Cpus("mc0").size(), 4) << "the shared part of its node as well";
     node.End("mc0");
     EXPECT_EQ(node.Cpus("ac0").size(), 4);
   }
@@ -263,6 +298,7 @@ TEST(TopologyAwareAcceptanceTest, UsesIsolatedCpus) {
   EXPECT_EQ(fraction.CountCommon(Cpus("8-9")), 1);
   const CpuSet three = place(3000, none);
   EXPECT_EQ(three.size(), 3);
+  EXPECT_EQ(N4C16().NodesOf(three).size(), 1);
   EXPECT_FALSE(three.Intersects(Cpus("8-9")));
 
   TopologyAwareNode node(N4C16Isolated("8-9"), {});
@@ -280,6 +316,25 @@ TEST(TopologyAwareAcceptanceTest, ARestartedContainerHasItsCpusAgain) {
     node.RunAgain("bc0");
     EXPECT_EQ(node.CpuList("bc0"), before);
   }
+}
+
+TEST(TopologyAwareAcceptanceTest, AContainerThatEndedIsInNoPool) {
+  TopologyAwareNode node(N4C16(), {});
+  const auto members = [&node] {
+    int count = 0;
+    CpuSet exclusive;
+    for (const Zone& zone : node.node().policy().Zones(node.node().manager().snapshot())) {
+      count += zone.containers;
+      exclusive |= zone.exclusive;
+    }
+    return std::pair(count, exclusive.size());
+  };
+  node.MustRun({.name = "a", .milli_cpu = {1000}});
+  EXPECT_EQ(members(), std::pair(1, 1));
+  node.RunAgain("ac0");
+  EXPECT_EQ(members(), std::pair(1, 1));
+  node.End("ac0");
+  EXPECT_EQ(members(), std::pair(0, 0));
 }
 
 TEST(TopologyAwareAcceptanceTest, HasMoreReservedNamespaces) {
