@@ -50,6 +50,7 @@ StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMaxScenarioSize));
     RESMGR_ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(text, file));
+    if (scenario.empty()) return InvalidArgument("{}: there is nothing in it to simulate", file);
     std::move(scenario.begin(), scenario.end(), std::back_inserter(all));
   }
   return all;
@@ -80,6 +81,7 @@ order: recordings that the daemon made with -dump record:FILE, or YAML documents
   delete: NS/POD[/CONTAINER]      ends and removes it
   resize: {pod: NS/POD, container: C, resources: {requests: {cpu: "3"}, limits: {cpu: "3"}}}
   restart: relay                  the daemon ends and starts again
+  wait: 90s                       time passes, for containers that start cold
   config: {policy: {...}}         another configuration, delivered to the running daemon
 
 What is refused stays refused, says why, and is no failure of the simulation. With -o json there is

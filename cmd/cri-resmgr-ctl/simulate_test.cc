@@ -170,6 +170,22 @@ TEST_F(SimulateTest, TimePassesOnlyWhenTheScenarioSaysSo) {
               "w.yaml:1: wait: must be a time of at most 24h");
 }
 
+TEST_F(SimulateTest, TheSummaryTellsOfOverheads) {
+  const auto pod = [](std::string_view name, std::string_view overhead) {
+    return fmt::format(
+        "kind: Pod\nmetadata: {{name: {}}}\nspec: {{{}containers: [{{name: c}}]}}\n---\n", name,
+        overhead);
+  };
+  const std::string kata = "runtimeClassName: kata, overhead: {cpu: 250m, memory: 120Mi}, ";
+  const std::string file =
+      File("s.yaml", pod("a", kata) + pod("b", kata) + pod("c", "") + pod("d", kata) +
+                         "delete: default/b\n---\ndelete: default/d/c\n");
+  const Outcome outcome = Simulate({"-topology", "synthetic:core:2 pu:1", file});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              HasSubstr("pod overhead   250m CPU and 120 MiB of 1 pods, beside their containers"));
+}
+
 TEST_F(SimulateTest, WithoutAConfigurationThereIsNoPolicy) {
   const std::string pod =
       File("p.yaml", "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n");
@@ -184,6 +200,10 @@ TEST_F(SimulateTest, BadInputIsOneClearLine) {
   const std::string pod = File("good.yaml", good);
   ExpectError({machine}, "no scenario given");
   ExpectError({machine, "/no/such/scenario"}, "/no/such/scenario");
+  for (const char* const nothing : {"", "# only words\n", "---\n---\n"}) {
+    const std::string file = File("nothing.yaml", nothing);
+    ExpectError({machine, file}, file + ": there is nothing in it to simulate");
+  }
   ExpectError({"-topology=synthetic:bogus", pod}, "-topology synthetic:bogus");
   const std::string bad = File("bad.yaml", good + "---\nkind: Pod\nmetadata: {}\n");
   ExpectError({machine, pod, bad}, bad + ":5: metadata.name");

@@ -19,8 +19,8 @@ bool IsText(char c) {
 
 StatusOr<std::string_view> CheckConfigText(std::string_view text, std::string_view source) {
   if (text.size() > kMaxConfigSize) {
-    return InvalidArgument("{}:1: the configuration has {} bytes, more than {}", source,
-                           text.size(), kMaxConfigSize);
+    return InvalidArgument("{}:1: it has {} bytes, more than {}", source, text.size(),
+                           kMaxConfigSize);
   }
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const auto bad = std::find_if_not(text.begin(), text.end(), IsText);

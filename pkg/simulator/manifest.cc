@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/simulator/manifest.h"
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -64,9 +66,24 @@ StatusOr<ResourceList> ReadList(const ConfigNode* resources, std::string_view ke
   return list;
 }
 
+// Of names in Kubernetes: lower-case letters, digits and `-`, for pods `.` as well.
+bool IsName(std::string_view text, bool dots, size_t longest) {
+  const auto is_edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  if (text.empty() || text.size() > longest) return false;
+  return is_edge(text.front()) && is_edge(text.back()) && std::ranges::all_of(text, [&](char c) {
+           return is_edge(c) || c == '-' || (dots && c == '.');
+         });
+}
+
 // `resources` may be nullptr.
 Status ReadResources(const ConfigNode* resources, std::string_view path,
                      Manifest::Container& container) {
+  for (const ConfigNode::Entry& entry :
+       resources == nullptr ? std::vector<ConfigNode::Entry>() : resources->entries) {
+    if (entry.key == "limits" || entry.key == "requests" || entry.key == "claims") continue;
+    return ErrorAt(entry.value, fmt::format("{}{}", path, Printable(entry.key, 64)),
+                   "unknown key; known here: limits, requests, claims");
+  }
   RESMGR_ASSIGN_OR_RETURN(ResourceList limits, ReadList(resources, "limits", path));
   RESMGR_ASSIGN_OR_RETURN(const ResourceList requests, ReadList(resources, "requests", path));
   Requirements& needs = container.requirements;
@@ -87,8 +104,14 @@ Status ReadResources(const ConfigNode* resources, std::string_view path,
 Status ReadContainer(const ConfigNode& node, const std::string& path,
                      Manifest::Container& container) {
   if (node.kind != Kind::kMap) return ErrorAt(node, path, "must be a map");
+  RESMGR_RETURN_IF_ERROR(CheckSpelling(
+      node, {"name", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules"},
+      path + "."));
   RESMGR_ASSIGN_OR_RETURN(container.name, FindText(&node, "name", path + "."));
   if (container.name.empty()) return ErrorAt(node, path, "has no name");
+  if (!IsName(container.name, false, 63)) {
+    return ErrorAt(node, path, fmt::format("\"{}\" is no name", Printable(container.name, 64)));
+  }
   RESMGR_ASSIGN_OR_RETURN(const std::string restart, FindText(&node, "restartPolicy", path + "."));
   container.sidecar = restart == "Always";
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const resources,
@@ -118,12 +141,16 @@ StatusOr<std::vector<Manifest::Container>> ReadContainers(const ConfigNode& spec
 Status ReadMetadata(const ConfigNode& document, Manifest& pod) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const metadata,
                           FindKey(&document, "metadata", Kind::kMap, ""));
+  if (metadata != nullptr) {
+    RESMGR_RETURN_IF_ERROR(CheckSpelling(
+        *metadata, {"name", "namespace", "uid", "labels", "annotations"}, "metadata."));
+  }
   RESMGR_ASSIGN_OR_RETURN(pod.name, FindText(metadata, "name", "metadata."));
   if (pod.name.empty()) return ErrorAt(document, "metadata.name", "a pod needs a name");
   RESMGR_ASSIGN_OR_RETURN(pod.namespace_name, FindText(metadata, "namespace", "metadata."));
   if (pod.namespace_name.empty()) pod.namespace_name = "default";
   for (const std::string& name : {pod.name, pod.namespace_name}) {
-    if (name.find('/') == std::string::npos) continue;
+    if (IsName(name, true, 253)) continue;
     return ErrorAt(*metadata, "metadata", fmt::format("\"{}\" is no name", Printable(name, 64)));
   }
   RESMGR_ASSIGN_OR_RETURN(pod.uid, FindText(metadata, "uid", "metadata."));
@@ -147,6 +174,33 @@ Manifest::Container* Manifest::Find(std::string_view container_name) {
   return nullptr;
 }
 
+Requirements Manifest::Whole() const {
+  if (pod_level != Requirements()) return pod_level;
+  const auto join = [](Requirements& a, const Requirements& b, const auto& joined) {
+    a.cpu_request.value = joined(a.cpu_request.value, b.cpu_request.value);
+    a.cpu_limit.value = joined(a.cpu_limit.value, b.cpu_limit.value);
+    a.memory_request.value = joined(a.memory_request.value, b.memory_request.value);
+    a.memory_limit.value = joined(a.memory_limit.value, b.memory_limit.value);
+  };
+  const auto plus = [](int64_t a, int64_t b) {
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+    return a > kMost - b ? kMost : a + b;
+  };
+  const auto larger = [](int64_t a, int64_t b) { return std::max(a, b); };
+  Requirements sidecars;
+  Requirements most;
+  for (const Container& container : init_containers) {
+    Requirements now = sidecars;
+    join(now, container.requirements, plus);
+    if (container.sidecar) sidecars = now;
+    join(most, now, larger);
+  }
+  for (const Container& container : containers)
+    join(sidecars, container.requirements, plus);
+  join(most, sidecars, larger);
+  return most;
+}
+
 QosClass Manifest::Qos() const {
   if (pod_level != Requirements()) return QosOf({&pod_level, 1});
   std::vector<Requirements> all;
@@ -157,21 +211,50 @@ QosClass Manifest::Qos() const {
   return QosOf(all);
 }
 
+namespace {
+
+Status ReadPodLevel(const ConfigNode& spec, Manifest& pod) {
+  Manifest::Container whole;
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const resources,
+                          FindKey(&spec, "resources", Kind::kMap, "spec."));
+  RESMGR_RETURN_IF_ERROR(ReadResources(resources, "spec.resources.", whole));
+  pod.pod_level = whole.requirements;
+  const Requirements& most = pod.pod_level;
+  for (const auto* list : {&pod.init_containers, &pod.containers}) {
+    for (const Manifest::Container& container : *list) {
+      const Requirements& own = container.requirements;
+      if ((most.cpu_limit.value == 0 || own.cpu_limit <= most.cpu_limit) &&
+          (most.memory_limit.value == 0 || own.memory_limit <= most.memory_limit)) {
+        continue;
+      }
+      return ErrorAt(
+          *resources, "spec.resources",
+          fmt::format("the limits of container {} are above those of its pod", container.name));
+    }
+  }
+  RESMGR_ASSIGN_OR_RETURN(const ResourceList overhead, ReadList(&spec, "overhead", "spec."));
+  pod.overhead.cpu_request = pod.overhead.cpu_limit = overhead.cpu.value_or(MilliCpu{});
+  pod.overhead.memory_request = pod.overhead.memory_limit = overhead.memory.value_or(Bytes{});
+  return OkStatus();
+}
+
+}  // namespace
+
 StatusOr<Manifest> ReadManifest(const ConfigNode& document) {
   Manifest pod;
+  RESMGR_RETURN_IF_ERROR(CheckSpelling(document, {"apiVersion", "kind", "metadata", "spec"}, ""));
   RESMGR_RETURN_IF_ERROR(ReadMetadata(document, pod));
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const spec, FindKey(&document, "spec", Kind::kMap, ""));
   if (spec == nullptr) return ErrorAt(document, "spec", "is missing");
+  RESMGR_RETURN_IF_ERROR(CheckSpelling(
+      *spec, {"containers", "initContainers", "resources", "overhead", "runtimeClassName"},
+      "spec."));
   RESMGR_ASSIGN_OR_RETURN(pod.runtime_handler, FindText(spec, "runtimeClassName", "spec."));
   std::set<std::string> names;
   RESMGR_ASSIGN_OR_RETURN(pod.init_containers, ReadContainers(*spec, "initContainers", names));
   RESMGR_ASSIGN_OR_RETURN(pod.containers, ReadContainers(*spec, "containers", names));
   if (pod.containers.empty()) return ErrorAt(*spec, "spec.containers", "is missing");
-  Manifest::Container whole;
-  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const resources,
-                          FindKey(spec, "resources", Kind::kMap, "spec."));
-  RESMGR_RETURN_IF_ERROR(ReadResources(resources, "spec.resources.", whole));
-  pod.pod_level = whole.requirements;
+  RESMGR_RETURN_IF_ERROR(ReadPodLevel(*spec, pod));
   return pod;
 }
 

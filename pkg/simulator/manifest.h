@@ -35,16 +35,22 @@ struct Manifest {
   // Of the pod as a whole (spec.resources); they stand in for limits that a container lacks, and
   // decide its QoS class.
   Requirements pod_level{};
+  // What its runtime class costs beside the containers (spec.overhead): CPU and memory.
+  Requirements overhead{};
 
   std::string FullName() const;  // "namespace/name"
   QosClass Qos() const;
+  // What the kubelet says of the pod as a whole, its overhead not included: what it states, else
+  // the most that its containers have at a time.
+  Requirements Whole() const;
   // Of either list; nullptr when there is none of that name.
   Container* Find(std::string_view container_name);
 };
 
-// Reads a document of kind Pod. Keys that placing does not take are not looked at. InvalidArgument
-// "SOURCE:LINE: path: ..." for what an API server would refuse: no name, no container, a name
-// twice, no quantity, a request above its limit.
+// Reads a document of kind Pod. Keys that placing does not take are not looked at, unless they look
+// like one that it does. InvalidArgument "SOURCE:LINE: path: ..." for what an API server would
+// refuse: no name or one that cannot be, no container, a name twice, no quantity, a request above
+// its limit, a container's limit above that of its pod.
 StatusOr<Manifest> ReadManifest(const ConfigNode& document);
 
 // Some values of a container's `resources`, in place of those that it has: what a resize may say.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/simulator/manifest.h"
 
+#include <limits>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/base/parse.h"
 #include "pkg/config/yaml_reader.h"
 
 namespace resmgr {
@@ -87,6 +89,89 @@ TEST(ManifestTest, ThePodAsAWholeDecidesItsClass) {
       "{kind: Pod, metadata: {name: p}, spec: {resources: {limits: {cpu: 4, memory: 1Gi}}, "
       "containers: [{name: c}]}}");
   EXPECT_EQ(pod.Qos(), QosClass::kGuaranteed);
+}
+
+TEST(ManifestTest, ReadsWhatThePodHasAsAWhole) {
+  const Manifest pod = Good(R"(
+kind: Pod
+metadata: {name: p}
+spec:
+  runtimeClassName: kata
+  overhead: {cpu: 250m, memory: 120Mi}
+  initContainers:
+  - {name: large, resources: {limits: {cpu: 4, memory: 1Gi}}}
+  - {name: mesh, restartPolicy: Always, resources: {requests: {cpu: 500m}}}
+  - {name: small, resources: {limits: {cpu: 1}}}
+  containers:
+  - {name: a, resources: {limits: {cpu: 2, memory: 2Gi}}}
+  - {name: b, resources: {requests: {cpu: 300m}}}
+)");
+  EXPECT_EQ(pod.overhead, (Requirements{{250}, {250}, {120 << 20}, {120 << 20}}));
+  EXPECT_EQ(pod.Whole(), (Requirements{{4000}, {4000}, {int64_t{2} << 30}, {int64_t{2} << 30}}));
+  const Manifest endless = Good(
+      "{kind: Pod, metadata: {name: p}, spec: {containers: [{name: a, resources: &r {requests: "
+      "{memory: 7E}}}, {name: b, resources: *r}]}}");
+  EXPECT_EQ(endless.Whole().memory_request.value, std::numeric_limits<int64_t>::max());
+  const Manifest stated = Good(
+      "{kind: Pod, metadata: {name: p}, spec: {resources: {limits: {cpu: 4}}, containers: [{name: "
+      "c, resources: {limits: {cpu: 1}}}]}}");
+  EXPECT_EQ(stated.Whole(), (Requirements{{4000}, {4000}, {}, {}}));
+}
+
+TEST(ManifestTest, RefusesWhatWouldBeDoneWithoutUnseen) {
+  const auto with = [](const std::string& metadata, const std::string& spec) {
+    return fmt::format("{{kind: Pod, metadata: {{name: p{}}}, spec: {{{}}}}}", metadata, spec);
+  };
+  const std::string c = "containers: [{name: c}]";
+  EXPECT_THAT(Error(with("", "containers: [{name: c, resource: {limits: {cpu: 1}}}]")),
+              HasSubstr("spec.containers[0].resource: unknown key; did you mean resources?"));
+  EXPECT_THAT(
+      Error(with("", "containers: [{name: c, resources: {limit: {cpu: 1}}}]")),
+      HasSubstr("spec.containers[0].resources.limit: unknown key; known here: limits, requests"));
+  EXPECT_THAT(Error(with("", c + ", initContainer: []")), HasSubstr("did you mean initContainers"));
+  EXPECT_THAT(Error(with("", c + ", overheads: {}")), HasSubstr("did you mean overhead?"));
+  EXPECT_THAT(Error(with(", anotations: {}", c)), HasSubstr("did you mean annotations?"));
+  EXPECT_THAT(Error(with("", c + ", overhead: {cpu: -1}")), HasSubstr("spec.overhead.cpu: \"-1\""));
+  EXPECT_THAT(Error(with("",
+                         "resources: {limits: {cpu: 1}}, containers: [{name: c, resources: "
+                         "{limits: {cpu: 2}}}]")),
+              HasSubstr("the limits of container c are above those of its pod"));
+  for (const std::string& name : {std::string("Upper"), std::string("a_b"), std::string("-a"),
+                                  std::string("a."), std::string(64, 'a')}) {
+    EXPECT_THAT(Error(with("", fmt::format("containers: [{{name: \"{}\"}}]", name))),
+                HasSubstr("is no name"))
+        << name;
+  }
+}
+
+TEST(ManifestTest, KeysThatKubernetesKnowsAreNoMistakes) {
+  constexpr std::string_view kContainer =
+      "image command args workingDir ports env envFrom resizePolicy restartPolicyRules "
+      "volumeMounts "
+      "volumeDevices livenessProbe readinessProbe startupProbe lifecycle terminationMessagePath "
+      "terminationMessagePolicy imagePullPolicy securityContext stdin stdinOnce tty";
+  constexpr std::string_view kSpec =
+      "activeDeadlineSeconds affinity automountServiceAccountToken dnsConfig dnsPolicy "
+      "enableServiceLinks ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers "
+      "hostname hostnameOverride imagePullSecrets nodeName nodeSelector os preemptionPolicy "
+      "priority "
+      "priorityClassName readinessGates resourceClaims restartPolicy schedulerName schedulingGates "
+      "securityContext serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace "
+      "subdomain terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes "
+      "workloadRef";
+  constexpr std::string_view kMetadata =
+      "generateName selfLink resourceVersion generation creationTimestamp deletionTimestamp "
+      "deletionGracePeriodSeconds ownerReferences finalizers managedFields";
+  const auto keys = [](std::string_view words) {
+    std::string text;
+    for (const std::string_view word : Split(words, ' '))
+      text += fmt::format(", {}: x", word);
+    return text;
+  };
+  Good(fmt::format(
+      "{{apiVersion: v1, kind: Pod, status: {{}}, metadata: {{name: p{}}}, spec: {{containers: "
+      "[{{name: c{}}}]{}}}}}",
+      keys(kMetadata), keys(kContainer), keys(kSpec)));
 }
 
 TEST(ManifestTest, ErrorsHaveTheirPlace) {

@@ -61,6 +61,12 @@ void SimulatedNode::RunPod(Pod pod) {
   Settle();
 }
 
+void SimulatedNode::UpdatePod(const PodSandboxId& id, const LinuxResources& overhead,
+                              const LinuxResources& resources) {
+  manager_->PodResourcesChanged(id, overhead, resources);
+  Settle();
+}
+
 void SimulatedNode::StopPod(const PodSandboxId& id) {
   for (const RuntimeContainer& container : runtime_.containers()) {
     if (container.pod_id == id) runtime_.Find(container.id)->state = ContainerState::kExited;
@@ -153,6 +159,18 @@ Status SimulatedNode::SetPolicy(std::unique_ptr<Policy> policy) {
 bool SimulatedNode::Exists(const ContainerId& id) const {
   return std::ranges::find(runtime_.containers(), id, &RuntimeContainer::id) !=
          runtime_.containers().end();
+}
+
+std::vector<LinuxResources> SimulatedNode::Overheads() const {
+  std::map<PodSandboxId, LinuxResources> pods;
+  manager_->snapshot().ForEachContainer([&pods](const Pod& pod, const Container& container) {
+    const bool ended = container.state == ContainerState::kExited;
+    if (!ended && pod.overhead != LinuxResources()) pods.emplace(pod.id, pod.overhead);
+  });
+  std::vector<LinuxResources> overheads;
+  for (auto& [id, overhead] : pods)
+    overheads.push_back(std::move(overhead));
+  return overheads;
 }
 
 std::vector<RunningContainer> SimulatedNode::Running() const {

@@ -42,6 +42,9 @@ class SimulatedNode {
   SimulatedNode& operator=(const SimulatedNode&) = delete;
 
   void RunPod(Pod pod);
+  // The sandbox has these values now, in place of those that it had before.
+  void UpdatePod(const PodSandboxId& id, const LinuxResources& overhead,
+                 const LinuxResources& resources);
   void StopPod(const PodSandboxId& id);
   void RemovePod(const PodSandboxId& id);
 
@@ -63,6 +66,8 @@ class SimulatedNode {
 
   // Those that did not end, in the order of their creation.
   std::vector<RunningContainer> Running() const;
+  // What the pods with such containers have for themselves beside them.
+  std::vector<LinuxResources> Overheads() const;
   bool Exists(const ContainerId& id) const;
   const Policy& policy() const { return manager_->policy(); }
   const Machine& machine() const { return machine_; }

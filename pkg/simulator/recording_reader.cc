@@ -20,8 +20,9 @@ using nlohmann::json;
 using Call = RecordedStep::Call;
 
 // Others that are recorded change no container.
-constexpr std::array<std::pair<std::string_view, Call>, 8> kCalls = {{
+constexpr std::array<std::pair<std::string_view, Call>, 9> kCalls = {{
     {"RunPodSandbox", Call::kRunPod},
+    {"UpdatePodSandboxResources", Call::kUpdatePod},
     {"StopPodSandbox", Call::kStopPod},
     {"RemovePodSandbox", Call::kRemovePod},
     {"CreateContainer", Call::kCreate},
@@ -61,9 +62,9 @@ StringMap Texts(const json& object, std::string_view key) {
   return texts;
 }
 
-LinuxResources ReadResources(const json& container) {
+LinuxResources ReadResources(const json& object, std::string_view key = "resources") {
   LinuxResources resources;
-  const json* const fields = Member(container, "resources");
+  const json* const fields = Member(object, key);
   if (fields == nullptr) return resources;
   resources.cpu_period = Number(*fields, "cpu_period");
   resources.cpu_quota = Number(*fields, "cpu_quota");
@@ -95,6 +96,8 @@ Pod ReadPod(const json& fields) {
   pod.runtime_handler = Text(fields, "runtime_handler");
   pod.labels = Texts(fields, "labels");
   pod.annotations = Texts(fields, "annotations");
+  pod.overhead = ReadResources(fields, "overhead");
+  pod.resources = ReadResources(fields);
   if (const auto cgroup = ParsePodCgroup(pod.cgroup_parent)) pod.qos = cgroup->qos;
   return pod;
 }
@@ -122,7 +125,8 @@ std::optional<Call> CallOf(const json& line) {
 }
 
 bool NeedsContainer(Call call) {
-  return call != Call::kRunPod && call != Call::kStopPod && call != Call::kRemovePod;
+  return call != Call::kRunPod && call != Call::kUpdatePod && call != Call::kStopPod &&
+         call != Call::kRemovePod;
 }
 
 // Nothing for a line that the simulation leaves out.

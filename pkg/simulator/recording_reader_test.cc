@@ -58,10 +58,26 @@ TEST(RecordingReaderTest, LeavesOutWhatHadNoEffectOrCannotBeRead) {
       R"({"lost_calls":3}
 {"t":0.1,"op":"StartContainer","ok":false,"code":5,"container":{"id":"c1"}}
 {"t":0.1,"op":"CreateContainer","ok":true,"code":0,"undecodable":true}
-{"t":0.1,"op":"UpdatePodSandboxResources","ok":true,"code":0,"pod":{"id":"s1"}}
+{"t":0.1,"op":"ListContainers","ok":true,"code":0}
 )");
   ASSERT_TRUE(scenario.ok()) << Describe(scenario.status());
   EXPECT_EQ(scenario->size(), 0u);
+}
+
+TEST(RecordingReaderTest, ReadsWhatAPodHasAsAWhole) {
+  const auto scenario = Read(
+      R"({"op":"RunPodSandbox","ok":true,"pod":{"id":"s1","overhead":{"cpu_shares":256},"resources":{"cpu_shares":1024}}}
+{"op":"UpdatePodSandboxResources","ok":true,"pod":{"id":"s1","resources":{"cpu_shares":2048}}}
+)");
+  ASSERT_TRUE(scenario.ok()) << Describe(scenario.status());
+  ASSERT_EQ(scenario->size(), 2u);
+  const Pod& run = std::get<RecordedStep>((*scenario)[0].action).pod;
+  EXPECT_EQ(run.overhead.cpu_shares, 256);
+  EXPECT_EQ(run.resources.cpu_shares, 1024);
+  const auto& update = std::get<RecordedStep>((*scenario)[1].action);
+  EXPECT_EQ(update.call, Call::kUpdatePod);
+  EXPECT_EQ(update.pod.overhead, LinuxResources());
+  EXPECT_EQ(update.pod.resources.cpu_shares, 2048);
 }
 
 TEST(RecordingReaderTest, ErrorsHaveTheirPlace) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/parse.h"
+#include "pkg/kube/cpu_arithmetic.h"
 
 namespace resmgr {
 
@@ -86,6 +87,20 @@ std::string ByNode(const CpuSet& cpus, const Machine& machine) {
     if (!here.empty()) parts.push_back(fmt::format("{} on node {}", here.size(), node.id));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// What pods need beside what was placed; nothing where no pod has any.
+std::string OverheadLine(const SimulatedNode& node) {
+  const std::vector<LinuxResources> overheads = node.Overheads();
+  if (overheads.empty()) return "";
+  int64_t milli_cpu = 0;
+  int64_t bytes = 0;
+  for (const LinuxResources& overhead : overheads) {
+    milli_cpu += MilliCpuFromShares(overhead.cpu_shares.value_or(0)).value;
+    bytes += overhead.memory_limit.value_or(0);
+  }
+  return fmt::format("pod overhead   {}m CPU and {} MiB of {} pods, beside their containers\n",
+                     milli_cpu, bytes >> 20, overheads.size());
 }
 
 }  // namespace
@@ -169,7 +184,7 @@ std::string Summary(const std::vector<Effect>& effects, const SimulatedNode& nod
       "fragmentation  {} CPUs are nobody's own, {} of them on cores that are partly taken\n",
       free.size(), broken.size());
   text += fmt::format("               {}\n", OrDash(ByNode(free, machine)));
-  return text;
+  return text + OverheadLine(node);
 }
 
 }  // namespace resmgr

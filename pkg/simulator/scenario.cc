@@ -90,6 +90,11 @@ StatusOr<Step> ReadDocument(const ConfigNode& document) {
     RESMGR_ASSIGN_OR_RETURN(step.action, ReadManifest(document));
     return step;
   }
+  for (const ConfigNode::Entry& entry : document.entries) {
+    if (entry.key == "metadata" || entry.key == "spec") {
+      return ErrorAt(document, "kind", "is missing; a Pod has \"kind: Pod\"");
+    }
+  }
   if (document.entries.size() != 1) return ErrorAt(document, "", kKnown);
   RESMGR_RETURN_IF_ERROR(ReadControl(document.entries.front(), step));
   return step;

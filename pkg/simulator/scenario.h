@@ -50,6 +50,7 @@ struct ConfigStep {
 struct RecordedStep {
   enum class Call {
     kRunPod,
+    kUpdatePod,
     kStopPod,
     kRemovePod,
     kCreate,
@@ -60,7 +61,7 @@ struct RecordedStep {
   };
 
   Call call{};
-  Pod pod{};                // kRunPod; of the others only the id
+  Pod pod{};                // kRunPod; kUpdatePod its id and resources; of the others only the id
   CreateRequest request{};  // kCreate
   ContainerId container{};
   LinuxResources resources{};  // kUpdate

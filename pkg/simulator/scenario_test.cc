@@ -61,6 +61,8 @@ TEST(ScenarioTest, ErrorsHaveTheirPlace) {
   EXPECT_THAT(Error(pod + "a: [\n"), HasSubstr("s.yaml:"));
   EXPECT_THAT(Error(pod + "kind: Deployment\n"),
               HasSubstr("s.yaml:5: kind: \"Deployment\" is not simulated, only Pod"));
+  EXPECT_THAT(Error(pod + "metadata: {name: p}\nspec: {}\n"),
+              HasSubstr("s.yaml:5: kind: is missing; a Pod has \"kind: Pod\""));
   EXPECT_THAT(Error(pod + "remove: a/b\n"), HasSubstr("s.yaml:5: remove: a document is a Pod"));
   EXPECT_THAT(Error(pod + "3\n"), HasSubstr("s.yaml:5: a document is a Pod"));
   EXPECT_THAT(Error("delete: a/b\nrestart: relay\n"), HasSubstr("s.yaml:1: a document is a Pod"));

@@ -24,6 +24,14 @@ Bytes LeastMemoryRequest(const std::vector<Manifest::Container>& containers) {
   return least;
 }
 
+// Of a pod as a whole, which has no OOM score.
+LinuxResources PodResources(const Requirements& needs) {
+  if (needs == Requirements()) return {};
+  LinuxResources resources = KubeletResources(needs, QosClass::kBurstable, {}, {});
+  resources.oom_score_adj.reset();
+  return resources;
+}
+
 const RunningContainer* FindById(const std::vector<RunningContainer>& containers,
                                  const ContainerId& id) {
   const auto found = std::ranges::find(containers, id, &RunningContainer::id);
@@ -112,6 +120,8 @@ Pod Simulator::SandboxOf(const Manifest& manifest) {
   pod.labels["io.kubernetes.pod.namespace"] = pod.namespace_name;
   pod.labels["io.kubernetes.pod.uid"] = pod.uid.value();
   pod.annotations = manifest.annotations;
+  pod.overhead = PodResources(manifest.overhead);
+  pod.resources = PodResources(manifest.Whole());
   return pod;
 }
 
@@ -285,6 +295,8 @@ void Simulator::Do(const RecordedStep& step) {
   switch (step.call) {
     case Call::kRunPod:
       return node_->RunPod(step.pod);
+    case Call::kUpdatePod:
+      return node_->UpdatePod(step.pod.id, step.pod.overhead, step.pod.resources);
     case Call::kStopPod:
     case Call::kRemovePod: {
       const std::vector<RunningContainer> before = node_->Running();

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/simulator/yaml_access.h"
 
+#include <algorithm>
+
 #include "pkg/base/parse.h"
+#include "pkg/config/suggest.h"
 
 namespace resmgr {
 
@@ -15,6 +18,18 @@ StatusOr<const ConfigNode*> FindKey(const ConfigNode* map, std::string_view key,
                    fmt::format("must be {}, not {}", ToString(kind), ToString(entry.value.kind)));
   }
   return nullptr;
+}
+
+Status CheckSpelling(const ConfigNode& map, const std::vector<std::string_view>& known,
+                     std::string_view path) {
+  for (const ConfigNode::Entry& entry : map.entries) {
+    if (std::ranges::find(known, entry.key) != known.end()) continue;
+    const std::string hint = DidYouMean(entry.key, known, "");
+    if (hint.empty()) continue;
+    return ErrorAt(entry.value, fmt::format("{}{}", path, Printable(entry.key, 64)),
+                   "unknown key" + hint);
+  }
+  return OkStatus();
 }
 
 StatusOr<std::string> FindText(const ConfigNode* map, std::string_view key, std::string_view path) {

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
@@ -17,6 +18,11 @@ namespace resmgr {
 // exactly, as in Kubernetes.
 StatusOr<const ConfigNode*> FindKey(const ConfigNode* map, std::string_view key,
                                     ConfigNode::Kind kind, std::string_view path);
+
+// Refuses keys that look like one of these, misspelt: what nobody reads would be done without, and
+// nobody told. Keys that look like none are others' business.
+Status CheckSpelling(const ConfigNode& map, const std::vector<std::string_view>& known,
+                     std::string_view path);
 
 // The text of a key; empty when it is absent.
 StatusOr<std::string> FindText(const ConfigNode* map, std::string_view key, std::string_view path);

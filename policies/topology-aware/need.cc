@@ -10,6 +10,11 @@ namespace {
 
 constexpr std::string_view kSystemNamespace = "kube-system";
 
+// Pods may state any number. More than any machine has is as good as that, and sums of it stay
+// numbers.
+constexpr int64_t kMostMilliCpus = int64_t{1'000'000'000};
+constexpr Bytes kMostMemory{int64_t{1} << 50};
+
 bool InReservedNamespace(const Pod& pod, const TopologyAwareOptions& options) {
   if (pod.namespace_name == kSystemNamespace) return true;
   return std::any_of(
@@ -67,7 +72,7 @@ void DecideGuaranteed(MilliCpu request, const Preferences& preferences,
 void DecideBurst(const Container& container, const Preferences& preferences,
                  const TopologyAwareOptions& options, Need& need) {
   need.why = "Burstable";
-  need.cpu_limit = container.requirements.cpu_limit.value;
+  need.cpu_limit = std::min(container.requirements.cpu_limit.value, kMostMilliCpus);
   need.unlimited = need.cpu_limit == 0;
   need.unlimited_level = preferences.unlimited_burstable.value_or(options.unlimited_burstable);
 }
@@ -78,15 +83,15 @@ Need DecideNeed(const Pod& pod, const Container& container, const Preferences& p
                 const TopologyAwareOptions& options, bool has_reserved) {
   Need need;
   const Requirements& requirements = container.requirements;
-  need.fraction = std::max<int64_t>(requirements.cpu_request.value, 0);
+  need.fraction = std::clamp<int64_t>(requirements.cpu_request.value, 0, kMostMilliCpus);
   need.hide_hyperthreads = preferences.hide_hyperthreads;
   need.priority = preferences.priority.value_or(options.default_priority);
   need.pin_memory = options.pin_memory && !preferences.preserve_memory;
   need.cold_start = preferences.cold_start;
   need.memory_types = preferences.memory_types.value_or(kAllMemoryTypes);
   if (pod.qos != QosClass::kBestEffort) {
-    need.memory = std::max(requirements.memory_request, Bytes{0});
-    need.memory_limit = requirements.memory_limit;
+    need.memory = std::clamp(requirements.memory_request, Bytes{0}, kMostMemory);
+    need.memory_limit = std::min(requirements.memory_limit, kMostMemory);
   }
   if (preferences.preserve_cpus) {
     need.cpu_class = CpuClass::kPreserved;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/topology-aware/topology_aware_policy.h"
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -292,6 +293,22 @@ TEST(TopologyAwarePolicyTest, OverbooksSharedCpusRatherThanRefusing) {
   const ContainerKey key = node.Run("late", kBurstable, 3900);
   EXPECT_EQ(node.At(key).pool, "root");
   EXPECT_THAT(node.At(key).reason, HasSubstr("more is asked for"));
+}
+
+TEST(TopologyAwarePolicyTest, EndlessRequestsDoNotAddUpToNothing) {
+  Node node(N4C16());
+  for (int i = 0; i < 3; ++i) {
+    const ContainerKey key = node.Add("huge", kGuaranteed, 0);
+    Requirements& needs = node.ContainerOf(key).requirements;
+    needs.cpu_request.value = needs.memory_request.value = std::numeric_limits<int64_t>::max();
+    node.Annotate(key, "prefer-reserved-cpus", "true");
+    EXPECT_TRUE(node.Place(key).ok());
+  }
+  for (const Zone& zone : node.policy().Zones(node.snapshot()))
+    EXPECT_GE(zone.memory_used.value, 0) << zone.name;
+  const ContainerKey next = node.Add("next", kGuaranteed, 500);
+  node.ContainerOf(next).requirements.memory_request.value = 1;
+  EXPECT_THAT(std::string(Message(node.Place(next))), HasSubstr("but only 0 are free"));
 }
 
 TEST(TopologyAwarePolicyTest, SharedSetsFollowExclusiveGrants) {
