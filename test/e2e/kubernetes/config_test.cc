@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "pkg/sys/files.h"
 #include "test/e2e/kubernetes/kubernetes_fixture.h"
 
@@ -75,7 +77,12 @@ TEST_F(KubernetesTest, BadConfigurationLeavesAllAsItWas) {
 
 TEST_F(KubernetesTest, PoliciesTakeRunningContainersOver) {
   RunOneOfEach();
+  std::vector<Json> many;
+  for (int i = 0; i < 8; ++i)
+    many.push_back(ContainerSpec(fmt::format("c{}", i), i % 2 == 0 ? Burstable() : BestEffort()));
+  Run({{"many-a", PodSpec(many)}, {"many-b", PodSpec(many)}});
   const auto before = Containers();
+  ASSERT_THAT(before, testing::SizeIs(20));
   std::map<std::string, std::string> ids;
   for (const auto& [name, container] : before)
     ids[name] = container.id;
