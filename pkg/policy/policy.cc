@@ -3,6 +3,8 @@
 
 namespace resmgr {
 
+void Policy::Prepare(const Pod&) {}
+
 StatusOr<Plan> Policy::EndColdStart(const Snapshot&, ContainerKey) {
   return Plan{};
 }

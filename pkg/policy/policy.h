@@ -48,6 +48,10 @@ class Policy {
   // exactly; only the others get a new one.
   virtual StatusOr<Plan> Reconcile(const Snapshot& snapshot) = 0;
 
+  // A pod came to be whose containers are about to be placed: what takes long about it, as reading
+  // its annotations, can be done now. Decisions must not depend on whether this was called.
+  virtual void Prepare(const Pod& pod);
+
   // Places a new container (in the snapshot already, state kCreating). `predecessor` is the former
   // incarnation of the same container, or nullptr: not in the snapshot any more, its placement the
   // last one that it had. Those CPUs are preferred; what it still holds counts as free for this one

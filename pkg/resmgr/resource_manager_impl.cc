@@ -416,7 +416,9 @@ void ResourceManager::Impl::EndColdStart(ContainerKey key) {
 }
 
 void ResourceManager::Impl::AddPod(Pod pod) {
-  store_.PutPod(std::move(pod)).provisional = false;
+  PodRecord& record = store_.PutPod(std::move(pod));
+  record.provisional = false;
+  policy_->Prepare(record.pod);
 }
 
 void ResourceManager::Impl::StopPod(const PodSandboxId& id) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <utility>
 
 #include "pkg/base/parse.h"
 #include "pkg/config/yaml_reader.h"
@@ -60,29 +62,6 @@ std::vector<std::string> NamesIn(const ConfigNode& node) {
   return names;
 }
 
-Status ReadEntry(const ConfigNode::Entry& entry, std::string_view container, int sign,
-                 std::vector<Affinity>& affinities) {
-  const bool own = entry.key == container;
-  if (IsListOfNames(entry.value)) {
-    std::vector<std::string> names = NamesIn(entry.value);
-    const bool named = std::find(names.begin(), names.end(), container) != names.end();
-    if (own) affinities.push_back({sign, std::nullopt, Expression::In("name", std::move(names))});
-    if (!own && named) {
-      affinities.push_back({sign, std::nullopt, Expression::In("name", {entry.key})});
-    }
-    return OkStatus();
-  }
-  if (entry.value.kind != ConfigNode::Kind::kList) {
-    return ErrorAt(entry.value, entry.key, "neither a list of names nor of affinities");
-  }
-  for (const ConfigNode& item : entry.value.items) {
-    StatusOr<Affinity> affinity = ReadFull(item, sign);
-    if (!affinity.ok()) return affinity.status();
-    if (own) affinities.push_back(*std::move(affinity));
-  }
-  return OkStatus();
-}
-
 // End of the annotations when there is none.
 StringMap::const_iterator FindFirst(const StringMap& annotations, const Keys& keys) {
   for (const std::string_view key : keys) {
@@ -92,19 +71,6 @@ StringMap::const_iterator FindFirst(const StringMap& annotations, const Keys& ke
   return annotations.end();
 }
 
-Status ReadAnnotation(const StringMap& annotations, const Keys& keys, std::string_view container,
-                      int sign, std::vector<Affinity>& affinities) {
-  const auto found = FindFirst(annotations, keys);
-  if (found == annotations.end()) return OkStatus();
-  RESMGR_ASSIGN_OR_RETURN(const ConfigNode node, ParseYaml(found->second, found->first));
-  if (node.kind != ConfigNode::Kind::kMap && node.kind != ConfigNode::Kind::kNull) {
-    return ErrorAt(node, "", "not a map from containers to affinities");
-  }
-  for (const ConfigNode::Entry& entry : node.entries)
-    RESMGR_RETURN_IF_ERROR(ReadEntry(entry, container, sign, affinities));
-  return OkStatus();
-}
-
 }  // namespace
 
 bool Affinity::Meets(const Pod& own_pod, const Pod& pod, const Container& container) const {
@@ -112,48 +78,97 @@ bool Affinity::Meets(const Pod& own_pod, const Pod& pod, const Container& contai
   return in_scope && match.Holds(pod, container);
 }
 
-StatusOr<std::vector<Affinity>> ReadAffinities(const StringMap& pod_annotations,
-                                               std::string_view container_name) {
-  std::vector<Affinity> affinities;
-  if (pod_annotations.empty()) return affinities;
-  RESMGR_RETURN_IF_ERROR(ReadAnnotation(pod_annotations, kAffinity, container_name, 1, affinities));
-  RESMGR_RETURN_IF_ERROR(
-      ReadAnnotation(pod_annotations, kAntiAffinity, container_name, -1, affinities));
-  if (affinities.size() > kMaxAffinities) {
-    return InvalidArgument("container {} has {} affinities, {} at most are possible",
-                           container_name, affinities.size(), kMaxAffinities);
+StatusOr<PodAffinities> PodAffinities::Read(const StringMap& pod_annotations) {
+  PodAffinities affinities;
+  for (const auto& [keys, sign] : {std::pair(kAffinity, 1), std::pair(kAntiAffinity, -1)}) {
+    const auto found = FindFirst(pod_annotations, keys);
+    if (found == pod_annotations.end()) continue;
+    RESMGR_RETURN_IF_ERROR(affinities.Add(*found, sign));
   }
   return affinities;
 }
 
-const StatusOr<std::vector<Affinity>>& AffinityReader::Read(const StringMap& pod_annotations,
-                                                            std::string_view container_name) {
+Status PodAffinities::Add(const StringMap::value_type& annotation, int sign) {
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode node, ParseYaml(annotation.second, annotation.first));
+  if (node.kind != ConfigNode::Kind::kMap && node.kind != ConfigNode::Kind::kNull) {
+    return ErrorAt(node, "", "not a map from containers to affinities");
+  }
+  for (const ConfigNode::Entry& entry : node.entries)
+    RESMGR_RETURN_IF_ERROR(AddEntry(entry, sign));
+  return OkStatus();
+}
+
+Status PodAffinities::AddEntry(const ConfigNode::Entry& entry, int sign) {
+  if (IsListOfNames(entry.value)) {
+    std::vector<std::string> names = NamesIn(entry.value);
+    for (const std::string& other : std::set<std::string>(names.begin(), names.end())) {
+      if (other != entry.key) Add(other, {sign, std::nullopt, Expression::In("name", {entry.key})});
+    }
+    Add(entry.key, {sign, std::nullopt, Expression::In("name", std::move(names))});
+    return OkStatus();
+  }
+  if (entry.value.kind != ConfigNode::Kind::kList) {
+    return ErrorAt(entry.value, entry.key, "neither a list of names nor of affinities");
+  }
+  for (const ConfigNode& item : entry.value.items) {
+    RESMGR_ASSIGN_OR_RETURN(Affinity affinity, ReadFull(item, sign));
+    Add(entry.key, std::move(affinity));
+  }
+  return OkStatus();
+}
+
+void PodAffinities::Add(const std::string& container, Affinity affinity) {
+  by_container_[container].push_back(std::move(affinity));
+  ++size_;
+}
+
+StatusOr<std::span<const Affinity>> PodAffinities::Of(std::string_view container) const {
+  const auto found = by_container_.find(container);
+  if (found == by_container_.end()) return std::span<const Affinity>();
+  if (found->second.size() > kMaxOfOne) {
+    return InvalidArgument("container {} has {} affinities, {} at most are possible", container,
+                           found->second.size(), kMaxOfOne);
+  }
+  return std::span<const Affinity>(found->second);
+}
+
+void AffinityReader::Prepare(const StringMap& pod_annotations) {
+  Find(pod_annotations);
+}
+
+StatusOr<std::span<const Affinity>> AffinityReader::Read(const StringMap& pod_annotations,
+                                                         std::string_view container) {
+  const StatusOr<PodAffinities>* const affinities = Find(pod_annotations);
+  if (affinities == nullptr) return std::span<const Affinity>();
+  if (!affinities->ok()) return affinities->status();
+  return (*affinities)->Of(container);
+}
+
+const StatusOr<PodAffinities>* AffinityReader::Find(const StringMap& pod_annotations) {
   // All that the result depends on, with lengths, so that no text can pass for two.
-  std::string key = fmt::format("{}:{}", container_name.size(), container_name);
-  bool any = false;
+  std::string key;
   for (const Keys& keys : {kAffinity, kAntiAffinity}) {
     const auto found = FindFirst(pod_annotations, keys);
     if (found == pod_annotations.end()) continue;
-    any = true;
     key += fmt::format("{}:{}:{}", found->first, found->second.size(), found->second);
   }
-  if (!any || key.size() > kMaxRememberedSize) {
-    not_remembered_ =
-        any ? ReadAffinities(pod_annotations, container_name) : std::vector<Affinity>();
-    return not_remembered_;
+  if (key.empty()) return nullptr;
+  const auto known = known_.find(key);
+  if (known != known_.end()) {
+    known->second.asked = ++clock_;
+    return &known->second.affinities;
   }
-  auto known = known_.find(key);
-  if (known == known_.end()) {
-    if (known_.size() == kRemembered) {
-      known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
-        return a.second.asked < b.second.asked;
-      }));
-    }
-    known = known_.emplace(std::move(key), Known{ReadAffinities(pod_annotations, container_name)})
-                .first;
+  StatusOr<PodAffinities> read = PodAffinities::Read(pod_annotations);
+  if (key.size() > kMaxRememberedSize || (read.ok() && read->size() > kMaxRememberedAffinities)) {
+    not_remembered_ = std::move(read);
+    return &not_remembered_;
   }
-  known->second.asked = ++clock_;
-  return known->second.affinities;
+  if (known_.size() == kRemembered) {
+    known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
+      return a.second.asked < b.second.asked;
+    }));
+  }
+  return &known_.emplace(std::move(key), Known{std::move(read), ++clock_}).first->second.affinities;
 }
 
 }  // namespace resmgr

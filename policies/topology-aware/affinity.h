@@ -2,13 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/config/config_node.h"
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
 #include "policies/topology-aware/expression.h"
@@ -28,38 +31,60 @@ struct Affinity {
 };
 
 // The affinities that a pod's annotations DOMAIN/affinity and DOMAIN/anti-affinity (both domains
-// of pkg/kube/annotations.h, the first one that is there) give one of its containers. Their YAML is
-// a map from container names to either form:
+// of pkg/kube/annotations.h, the first one that is there) give its containers. Their YAML is a map
+// from container names to either form:
 //   a list of {scope, match, weight}; weight is 1 if not given, and the expressions are as
 //     Expression reads them
 //   a list of names of containers of the same pod, meant in both directions
-// Weights beyond the limits are cut. InvalidArgument for what cannot be read, and for more than
-// kMaxAffinities of one container.
-inline constexpr size_t kMaxAffinities = 64;
-StatusOr<std::vector<Affinity>> ReadAffinities(const StringMap& pod_annotations,
-                                               std::string_view container_name);
+// Weights beyond the limits are cut.
+class PodAffinities {
+ public:
+  static constexpr size_t kMaxOfOne = 64;
 
-// ReadAffinities that remembers: the pods of one workload carry the same texts, and reading YAML
+  // InvalidArgument for what cannot be read.
+  static StatusOr<PodAffinities> Read(const StringMap& pod_annotations);
+
+  // Those of one container. InvalidArgument for more than kMaxOfOne.
+  StatusOr<std::span<const Affinity>> Of(std::string_view container) const;
+  // Of all containers together.
+  size_t size() const { return size_; }
+
+ private:
+  Status Add(const StringMap::value_type& annotation, int sign);
+  Status AddEntry(const ConfigNode::Entry& entry, int sign);
+  void Add(const std::string& container, Affinity affinity);
+
+  std::map<std::string, std::vector<Affinity>, std::less<>> by_container_;
+  size_t size_ = 0;
+};
+
+// PodAffinities that remembers: the pods of one workload carry the same texts, and reading YAML
 // takes longer than all the rest of a decision. Thread-compatible.
 class AffinityReader {
  public:
-  // How many containers' affinities are remembered, those asked for last, and how long a text may
-  // be for that.
-  static constexpr size_t kRemembered = 128;
+  // How many texts are remembered, those asked for last, how long one may be for that, and how many
+  // affinities it may have: anybody who may create pods may write anything there.
+  static constexpr size_t kRemembered = 64;
   static constexpr size_t kMaxRememberedSize = size_t{8} * 1024;
+  static constexpr size_t kMaxRememberedAffinities = 256;
 
-  // Valid until the next call.
-  const StatusOr<std::vector<Affinity>>& Read(const StringMap& pod_annotations,
-                                              std::string_view container_name);
+  // Reads what the containers of a pod with these annotations will ask for, ahead of time.
+  void Prepare(const StringMap& pod_annotations);
+  // Those of one container, valid until the next call. As PodAffinities.
+  StatusOr<std::span<const Affinity>> Read(const StringMap& pod_annotations,
+                                           std::string_view container);
 
  private:
   struct Known {
-    StatusOr<std::vector<Affinity>> affinities;
+    StatusOr<PodAffinities> affinities;
     uint64_t asked = 0;
   };
+  // nullptr when there is nothing to read.
+  const StatusOr<PodAffinities>* Find(const StringMap& pod_annotations);
+
   std::unordered_map<std::string, Known> known_;
   uint64_t clock_ = 0;
-  StatusOr<std::vector<Affinity>> not_remembered_;
+  StatusOr<PodAffinities> not_remembered_;
 };
 
 }  // namespace resmgr

@@ -102,6 +102,19 @@ TEST(PreferencesTest, NotesWhatItCannotRead) {
   EXPECT_THAT(preferences.notes, SizeIs(5));
 }
 
+TEST(PreferencesTest, SingleWordsAreReadAsYamlReadsThem) {
+  for (const char* const text : {"dram,pmem", "'dram,pmem'", " dram,pmem ", "dram,pmem # both"}) {
+    const Pod pod = PodWith({{"memory-type.resource-policy.nri.io", text}});
+    EXPECT_EQ(ReadPreferences(pod, "c").memory_types, kDramBit | kPmemBit) << text;
+  }
+  for (const char* const text : {"null", "Null", "~", ""}) {
+    const Preferences none =
+        ReadPreferences(PodWith({{"memory-type.resource-policy.nri.io", text}}), "c");
+    EXPECT_EQ(none.memory_types, std::nullopt) << text;
+    EXPECT_THAT(none.notes, SizeIs(0)) << text;
+  }
+}
+
 TEST(PreferencesTest, ReadsDurationsOfColdStarts) {
   const auto read = [](const std::string& duration) {
     const Pod pod =
@@ -247,30 +260,41 @@ TEST(AffinityTest, ReadsBothForms) {
                             "  weight: 5000\n"},
                            {"resource-policy.nri.io/anti-affinity", "b: db"}});
   const Container db = ContainerWith("db", 0);
-  const auto short_form = ReadAffinities(pod.annotations, "a");
-  ASSERT_TRUE(short_form.ok()) << short_form.status();
-  ASSERT_THAT(*short_form, SizeIs(1));
-  EXPECT_EQ((*short_form)[0].weight, 1);
-  EXPECT_TRUE((*short_form)[0].Meets(pod, pod, db));
+  const StatusOr<PodAffinities> read = PodAffinities::Read(pod.annotations);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->size(), 6U);
+  const auto short_form = read->Of("a").value();
+  ASSERT_THAT(short_form, SizeIs(1));
+  EXPECT_EQ(short_form[0].weight, 1);
+  EXPECT_TRUE(short_form[0].Meets(pod, pod, db));
   Pod other = pod;
   other.id = PodSandboxId("another");
-  EXPECT_FALSE((*short_form)[0].Meets(pod, other, db)) << "the default scope is the pod";
+  EXPECT_FALSE(short_form[0].Meets(pod, other, db)) << "the default scope is the pod";
 
-  const auto full = ReadAffinities(pod.annotations, "b");
-  ASSERT_TRUE(full.ok()) << full.status();
-  ASSERT_THAT(*full, SizeIs(2));
-  EXPECT_EQ((*full)[0].weight, Affinity::kMaxWeight);
-  EXPECT_EQ((*full)[1].weight, -1);
+  const auto full = read->Of("b").value();
+  ASSERT_THAT(full, SizeIs(2));
+  EXPECT_EQ(full[0].weight, Affinity::kMaxWeight);
+  EXPECT_EQ(full[1].weight, -1);
 
-  const auto reverse = ReadAffinities(pod.annotations, "db");
-  ASSERT_TRUE(reverse.ok());
-  EXPECT_THAT(*reverse, SizeIs(2)) << "short forms are meant in both directions";
+  EXPECT_THAT(read->Of("db").value(), SizeIs(2)) << "short forms are meant in both directions";
+  EXPECT_THAT(read->Of("z").value(), SizeIs(0));
+}
+
+TEST(AffinityTest, OneContainerHasSoManyAtMost) {
+  std::string text = "b: [c]\na:\n";
+  for (size_t i = 0; i <= PodAffinities::kMaxOfOne; ++i)
+    text += "- {match: {operator: AlwaysTrue}}\n";
+  const StatusOr<PodAffinities> read =
+      PodAffinities::Read({{"resource-policy.nri.io/affinity", text}});
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_FALSE(read->Of("a").ok());
+  EXPECT_TRUE(read->Of("b").ok());
 }
 
 TEST(AffinityTest, RefusesWhatItCannotRead) {
   for (const char* const text : {"[a, b]", "a: {b: c}", "a: [{weight: 1}]", "a: [{match: 1}]",
                                  "a: [{match: {operator: AlwaysTrue}, weight: heavy}]", "{"}) {
-    EXPECT_FALSE(ReadAffinities({{"resource-policy.nri.io/affinity", text}}, "a").ok()) << text;
+    EXPECT_FALSE(PodAffinities::Read({{"resource-policy.nri.io/affinity", text}}).ok()) << text;
   }
 }
 
@@ -283,8 +307,9 @@ TEST(AffinityReaderTest, RemembersNoMoreThanItReads) {
     const StringMap annotations = {
         {"resource-policy.nri.io/affinity",
          fmt::format("a: [{{match: {{operator: AlwaysTrue}}, weight: {}}}]", weight)}};
+    if (i % 2 == 0) reader.Prepare(annotations);
     for (int pass = 0; pass < 2; ++pass) {
-      const auto& read = reader.Read(annotations, "a");
+      const auto read = reader.Read(annotations, "a");
       ASSERT_TRUE(read.ok() && read->size() == 1);
       EXPECT_EQ((*read)[0].weight, weight);
       EXPECT_TRUE(reader.Read(annotations, "b").value().empty()) << "another container's";
@@ -294,9 +319,21 @@ TEST(AffinityReaderTest, RemembersNoMoreThanItReads) {
                             {"resource-policy.nri.io/affinity", "a: b"}};
   EXPECT_FALSE(reader.Read(broken, "a").ok());
   EXPECT_FALSE(reader.Read(broken, "a").ok());
-  const StringMap huge = {{"resource-policy.nri.io/affinity",
-                           "a: b\n#" + std::string(AffinityReader::kMaxRememberedSize, 'x')}};
-  EXPECT_THAT(reader.Read(huge, "a").value(), SizeIs(1));
+}
+
+TEST(AffinityReaderTest, ReadsWhatItDoesNotRemember) {
+  AffinityReader reader;
+  const StringMap long_text = {{"resource-policy.nri.io/affinity",
+                                "a: b\n#" + std::string(AffinityReader::kMaxRememberedSize, 'x')}};
+  std::string names;
+  for (size_t i = 0; i < AffinityReader::kMaxRememberedAffinities; ++i)
+    names += fmt::format("c{}, ", i);
+  const StringMap many = {{"resource-policy.nri.io/affinity", fmt::format("a: [{}b]", names)}};
+  for (int pass = 0; pass < 2; ++pass) {
+    EXPECT_THAT(reader.Read(long_text, "a").value(), SizeIs(1));
+    EXPECT_THAT(reader.Read(many, "a").value(), SizeIs(1));
+    EXPECT_THAT(reader.Read(many, "c7").value(), SizeIs(1));
+  }
 }
 
 }  // namespace

@@ -24,6 +24,15 @@ const ConfigNode* Member(const ConfigNode& node, std::string_view key) {
   return nullptr;
 }
 
+// Nothing in it means anything to YAML.
+bool IsPlainWord(std::string_view text) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (text.empty() || !is_letter(text.front()) || EqualsIgnoreCase(text, "null")) return false;
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || c == ',' || c == '.' || c == '-';
+  });
+}
+
 // The annotations for one container, one key after the other.
 class Reader {
  public:
@@ -78,8 +87,8 @@ class Reader {
 
  private:
   ConfigNode Parse(std::string_view key, std::string_view text) {
-    // Most are true or false, for which nothing large is needed.
-    if (ParseBool(text)) {
+    // Most are single words, for which nothing large is needed.
+    if (ParseBool(text) || IsPlainWord(text)) {
       ConfigNode scalar;
       scalar.kind = ConfigNode::Kind::kScalar;
       scalar.text = text;

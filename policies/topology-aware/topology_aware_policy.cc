@@ -51,6 +51,10 @@ StatusOr<Plan> TopologyAwarePolicy::Reconcile(const Snapshot& snapshot) {
       [this](const Pod& pod, const Container& container) { Index(pod, container); });
 }
 
+void TopologyAwarePolicy::Prepare(const Pod& pod) {
+  affinities_.Prepare(pod.annotations);
+}
+
 StatusOr<Plan> TopologyAwarePolicy::Allocate(const Snapshot& snapshot, const Pod& pod,
                                              const Container& container,
                                              const Container* predecessor) {
@@ -190,14 +194,14 @@ std::optional<int> TopologyAwarePolicy::PoolOf(ContainerKey key) const {
 // Sums the weights of other containers' pools.
 void TopologyAwarePolicy::AddAffinities(const Snapshot& snapshot, const Pod& pod,
                                         const Container& container, Wish& wish) {
-  const StatusOr<std::vector<Affinity>>& read = affinities_.Read(pod.annotations, container.name);
+  const StatusOr<std::span<const Affinity>> read =
+      affinities_.Read(pod.annotations, container.name);
   if (!read.ok()) {
     wish.need.why += fmt::format(" (affinities ignored: {})", Message(read.status()));
   }
   std::vector<Affinity> implied;
   if (!read.ok() || read->empty()) implied = ImpliedAffinities(pod);
-  const std::span<const Affinity> affinities =
-      read.ok() && !read->empty() ? std::span<const Affinity>(*read) : implied;
+  const std::span<const Affinity> affinities = read.ok() && !read->empty() ? *read : implied;
   if (affinities.empty()) return;
   const std::vector<int64_t> weights =
       index_.Weights(affinities, pod, book_.tree().size(), snapshot,

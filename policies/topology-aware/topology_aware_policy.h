@@ -33,6 +33,7 @@ class TopologyAwarePolicy : public Policy {
 
   std::string_view name() const override { return "topology-aware"; }
   StatusOr<Plan> Reconcile(const Snapshot& snapshot) override;
+  void Prepare(const Pod& pod) override;
   StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod, const Container& container,
                           const Container* predecessor) override;
   StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod,

@@ -20,9 +20,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   container.name = "c";
   const resmgr::Preferences preferences = resmgr::ReadPreferences(pod, container.name);
   (void)preferences.hints.Accepts("device /dev/sda");
-  const auto affinities = resmgr::ReadAffinities(pod.annotations, container.name);
+  const auto read = resmgr::PodAffinities::Read(pod.annotations);
+  if (!read.ok()) return 0;
+  const auto affinities = read->Of(container.name);
   if (!affinities.ok()) return 0;
-  if (affinities->size() > resmgr::kMaxAffinities) std::abort();
+  if (affinities->size() > resmgr::PodAffinities::kMaxOfOne) std::abort();
   for (const resmgr::Affinity& affinity : *affinities) {
     if (std::abs(affinity.weight) > resmgr::Affinity::kMaxWeight) std::abort();
     (void)affinity.Meets(pod, pod, container);

@@ -107,6 +107,12 @@ bool BenchNode::Create(const PodShape& shape) {
   Times& times = shape.annotation == 0   ? allocate_times
                  : shape.annotation == 1 ? annotated_times
                                          : first_read_times;
+  if (shape.annotation > 1) {
+    Timed(prepare_times, [&] {
+      policy_->Prepare(pod);
+      return true;
+    });
+  }
   const StatusOr<Plan> plan =
       Timed(times, [&] { return policy_->Allocate(snapshot_, pod, container, nullptr); });
   if (!plan.ok()) {

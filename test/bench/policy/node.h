@@ -62,6 +62,7 @@ class BenchNode {
   Times allocate_times{};
   Times annotated_times{};   // of allocations with the usual affinities
   Times first_read_times{};  // of allocations with affinities that were never seen before
+  Times prepare_times{};     // when such a pod came to be, before
   Times update_times{};
   Times release_times{};
   Times reconcile_times{};

@@ -52,8 +52,8 @@ void Live(BenchNode& node, std::mt19937_64& random, size_t population, int opera
   }
 }
 
-std::array<Times*, 6> AllTimes(BenchNode& node) {
-  return {&node.allocate_times, &node.annotated_times, &node.first_read_times,
+std::array<Times*, 7> AllTimes(BenchNode& node) {
+  return {&node.allocate_times, &node.annotated_times, &node.first_read_times, &node.prepare_times,
           &node.update_times,   &node.release_times,   &node.reconcile_times};
 }
 
@@ -71,6 +71,7 @@ void MeasureOn(const char* name, const Machine& machine, size_t population) {
   PrintTimes("allocate", node.allocate_times);
   PrintTimes("affinities", node.annotated_times);
   PrintTimes("new affinities", node.first_read_times);
+  PrintTimes("their pods", node.prepare_times);
   PrintTimes("update", node.update_times);
   PrintTimes("release", node.release_times);
   for (int i = 0; i < 20; ++i)
