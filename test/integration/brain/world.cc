@@ -2,6 +2,7 @@
 #include "test/integration/brain/world.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -24,6 +25,12 @@ TestNode::MakePolicy PolicyOf(const World::Setup& setup) {
     EXPECT_TRUE(policy.ok()) << policy.status();
     return *std::move(policy);
   };
+}
+
+ResourceManager::Options OptionsWith(Clock& clock) {
+  ResourceManager::Options options = TestNode::FastOptions();
+  options.clock = &clock;
+  return options;
 }
 
 template <typename T>
@@ -49,7 +56,7 @@ World::World(const Setup& setup, uint64_t seed)
       keeps_state_(setup.keeps_state),
       disk_(seed),
       files_(disk_),
-      node_(setup.machine, PolicyOf(setup)) {
+      node_(setup.machine, PolicyOf(setup), OptionsWith(clock_)) {
   if (keeps_state_) node_.KeepState(files_);
 }
 
@@ -149,6 +156,10 @@ void World::Act() {
     }
     return;
   }
+  if (what <= 85) {
+    clock_.Advance(std::chrono::seconds(Number(1, 40)));
+    return;
+  }
   if (what <= 98) return AnswerSome();
   if (what <= 99) return LoseConnection();
   RestartDaemon();
@@ -166,6 +177,7 @@ void World::AddSandbox() {
     if (!Chance(4)) continue;
     pod.annotations[fmt::format("{}.resource-policy.nri.io", key)] = Chance(50) ? "true" : "false";
   }
+  if (Chance(15)) pod.annotations["cold-start.resource-policy.nri.io"] = "duration: 60s";
   node_.manager().PodCreated(pod);
 }
 
@@ -450,16 +462,30 @@ void World::Settle() {
     for (const auto& start : starts_) {
       if (!start->decided.has_value()) return false;
     }
-    bool all = true;
-    node_.manager().snapshot().ForEachContainer([&](const Pod&, const Container& container) {
-      const std::optional<CpuSet>& cpus = container.placement.cpus;
-      if (cpus && node_.runtime.CpusOf(container.id) != cpus->ToString()) all = false;
-    });
-    return all;
+    return AllInForce();
   });
   EXPECT_TRUE(settled);
   while (!starts_.empty())
     EndStart(0);
+  clock_.Advance(std::chrono::hours(1));
+  EXPECT_TRUE(node_.RunUntil([this] {
+    node_.runtime.AnswerAll();
+    return AllInForce();
+  }));
+}
+
+bool World::AllInForce() {
+  bool all = true;
+  node_.manager().snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+    const Placement& placement = container.placement;
+    const RuntimeContainer* const held = node_.runtime.Find(container.id);
+    if (placement.cpus && node_.runtime.CpusOf(container.id) != placement.cpus->ToString()) {
+      all = false;
+    }
+    if (!placement.mems || held == nullptr) return;
+    if (held->resources.cpuset_mems.value_or("") != placement.mems->ToString()) all = false;
+  });
+  return all;
 }
 
 void World::End() {

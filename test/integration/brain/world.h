@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pkg/policy/registry.h"
+#include "pkg/resmgr/manual_clock.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/state/testing/crashing_file_system.h"
 #include "pkg/state/testing/stopping_file_system.h"
@@ -35,7 +36,7 @@ class World {
 
   // One event.
   void Step();
-  // Everything answers, until what is decided is in force.
+  // Everything answers, until what is decided is in force and no start is cold any more.
   void Settle();
   // Everything ends and is removed.
   void End();
@@ -103,6 +104,8 @@ class World {
   void AnswerSome();
   void LoseConnection();
   void RestartDaemon();
+  // What is decided is in force for everybody.
+  bool AllInForce();
   // A restart may change the place of somebody: the runtime cannot tell everything.
   bool DependsOnMemory(const Container& container);
   void AnswerLists();
@@ -127,6 +130,7 @@ class World {
   const bool keeps_state_;
   CrashingFileSystem disk_;
   StoppingFileSystem files_;
+  ManualClock clock_;
   TestNode node_;
   std::vector<Sandbox> sandboxes_;
   std::vector<Creation> creations_;

@@ -174,8 +174,16 @@ void World::CheckSettled() {
   const size_t known = node_.KnownContainers();
   EXPECT_LE(known, node_.runtime.held.containers.size());
   node_.manager().snapshot().ForEachContainer([this](const Pod&, const Container& container) {
-    if (!container.placement.cpus) return;
-    EXPECT_EQ(node_.runtime.CpusOf(container.id), container.placement.cpus->ToString());
+    const Placement& placement = container.placement;
+    if (!placement.cpus) return;
+    EXPECT_EQ(node_.runtime.CpusOf(container.id), placement.cpus->ToString());
+    const RuntimeContainer* const held = node_.runtime.Find(container.id);
+    if (placement.mems && held != nullptr) {
+      EXPECT_EQ(held->resources.cpuset_mems.value_or(""), placement.mems->ToString());
+    }
+    if (container.state == ContainerState::kRunning) {
+      EXPECT_EQ(placement.cold_start.count(), 0) << container.name;
+    }
   });
 }
 
