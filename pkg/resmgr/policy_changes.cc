@@ -41,6 +41,19 @@ StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::Rebalance() 
   return moves;
 }
 
+// Whoever the former policy bound to memory nodes, and this one leaves alone, gets what it asked
+// for: else its memory would stay where it suited other CPUs, or in the part that it started with.
+void ResourceManager::Impl::LetMemoryGo(const std::map<ContainerKey, Placement>& before,
+                                        ContainerKeys& changed) {
+  for (const auto& [key, former] : before) {
+    Container& container = store_.Find(key)->container;
+    if (!former.mems || container.placement.mems) continue;
+    const StatusOr<NodeSet> wanted = NodeSet::Parse(container.requested.cpuset_mems.value_or(""));
+    container.placement.mems = wanted.ok() && !wanted->empty() ? *wanted : memory_nodes_;
+    changed.push_back(key);
+  }
+}
+
 void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
                                       std::function<void(Status)> done) {
   if (change_) {
@@ -56,6 +69,7 @@ void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
     done(Annotate(changed.status(), fmt::format("policy {}", policy->name())));
     return;
   }
+  LetMemoryGo(before, *changed);
   log_.Info("policy {} takes {} containers over from {}; {} of them change", policy->name(),
             before.size(), policy_->name(), changed->size());
   change_ = PolicyChange{.former = std::exchange(policy_, std::move(policy)),

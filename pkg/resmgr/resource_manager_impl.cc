@@ -46,6 +46,7 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
       loop_clock_(loop),
       clock_(options.clock == nullptr ? loop_clock_ : *options.clock),
       memory_capacity_(MemoryCapacity(machine)),
+      memory_nodes_(machine.node_ids()),
       policy_(std::move(policy)),
       keeper_(state, store_),
       decider_(machine, *policy_, store_),

@@ -93,6 +93,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
     std::function<void(Status)> done;
   };
   std::vector<Move> MovesOf(const Plan& plan) const;
+  void LetMemoryGo(const std::map<ContainerKey, Placement>& before, ContainerKeys& changed);
   void ExaminePolicyChange();
   void EndPolicyChange();
   void RollBackPolicy(ContainerKey key, const Status& why);
@@ -102,6 +103,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   LoopClock loop_clock_;
   Clock& clock_;
   const Bytes memory_capacity_;
+  const NodeSet memory_nodes_;
   ContainerStore store_;
   std::unique_ptr<Policy> policy_;
   std::optional<PolicyChange> change_;

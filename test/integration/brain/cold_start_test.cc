@@ -3,13 +3,18 @@
 // cri-resource-manager, and what it leaves out (restarts, stops, failures).
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "pkg/admin/node_json.h"
+#include "pkg/config/yaml_reader.h"
 #include "pkg/resmgr/manual_clock.h"
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/topology_aware_node.h"
 #include "test/support/machines/machines.h"
 
@@ -201,6 +206,41 @@ TEST_F(ColdStartTest, TellsWhyThereIsNone) {
   TopologyAwareNode dram(N4C16(), {.clock = &clock_});
   dram.MustRun({.name = "p", .milli_cpu = {500}, .annotations = Cold("")});
   EXPECT_THAT(dram.Reason("pc0"), HasSubstr("no cold start: there is no PMEM in its pool"));
+}
+
+TEST_F(ColdStartTest, EndsWithItsPolicy) {
+  Run(Cold());
+  TestNode& node = node_.node();
+  std::optional<Status> done;
+  node.manager().SetPolicy(std::make_unique<FirstFitPolicy>(node.machine()),
+                           [&done](const Status& status) { done = status; });
+  EXPECT_EQ(node_.MemsInForce("pc0"), "0-7") << "that policy leaves memory alone";
+  ASSERT_TRUE(done.has_value());
+  EXPECT_TRUE(done->ok()) << *done;
+  EXPECT_EQ(clock_.timers(), 0U);
+}
+
+TEST_F(ColdStartTest, AChangeOfOptionsLeavesItAlone) {
+  Run(Cold());
+  TestNode& node = node_.node();
+  const auto change = [&node](std::string_view section) {
+    const StatusOr<ConfigNode> config = ParseYaml(section, "test.yaml");
+    std::optional<Status> done;
+    node.manager().SetPolicy(*TopologyAwarePolicy::Create({.machine = node.machine(),
+                                                           .available = node.machine().allowed(),
+                                                           .reserved = CpuSet{0},
+                                                           .section = &*config}),
+                             [&done](const Status& status) { done = status; });
+    node.runtime.AnswerAll();
+    EXPECT_TRUE(done.has_value() && done->ok());
+  };
+  change("{ColocatePods: true}");
+  EXPECT_EQ(node_.MemsInForce("pc0"), "7");
+  change("{PinMemory: false}");
+  EXPECT_EQ(node_.MemsInForce("pc0"), "0-7");
+  change("{}");
+  EXPECT_EQ(node_.MemsInForce("pc0"), "0-7") << "what runs does not start any more";
+  EXPECT_EQ(clock_.timers(), 0U);
 }
 
 TEST_F(ColdStartTest, IsExplained) {
