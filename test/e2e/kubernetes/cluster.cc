@@ -2,7 +2,6 @@
 #include "test/e2e/kubernetes/cluster.h"
 
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -41,13 +40,6 @@ int FreePort() {
   auto* plain = reinterpret_cast<sockaddr*>(&address);
   if (::bind(fd.get(), plain, size) != 0 || ::getsockname(fd.get(), plain, &size) != 0) return 0;
   return ntohs(address.sin_port);
-}
-
-// A request to etcd's own JSON interface.
-StatusOr<Json> CallEtcd(int port, std::string_view path, const Json& body) {
-  agent::ClusterAccess access;
-  access.server = fmt::format("http://127.0.0.1:{}", port);
-  return KubeClient(access).Create(path, agent::ToText(body));
 }
 
 // Waits for the condition, or the end of the process that is to bring it about.
@@ -240,14 +232,6 @@ Status Cluster::StartApiServer() {
   });
 }
 
-Status Cluster::CompactEtcd() {
-  // Any key will do: the answer tells the revision.
-  RESMGR_ASSIGN_OR_RETURN(const Json range,
-                          CallEtcd(etcd_port_, "/v3/kv/range", {{"key", "AA=="}}));
-  const std::string revision = agent::TextAt(range, {"header", "revision"});
-  return CallEtcd(etcd_port_, "/v3/kv/compaction", {{"revision", revision}}).status();
-}
-
 Status Cluster::ApplyRbac() {
   return ApplyFile(*admin_, SamplePath("rbac-agent.yaml"));
 }
@@ -348,13 +332,6 @@ Status Cluster::RestartKubelet() {
 Status Cluster::RestartAgent() {
   agent_.reset();
   return StartAgent();
-}
-
-void Cluster::StopAgent() {
-  agent_->Signal(SIGSTOP);
-}
-void Cluster::ContinueAgent() {
-  agent_->Signal(SIGCONT);
 }
 
 }  // namespace resmgr::test

@@ -61,6 +61,10 @@ class Cluster {
   // A stopped one still has its connections.
   void StopAgent();
   void ContinueAgent();
+  // Ends its connections to the API server, without either side's knowledge; how many there were.
+  int CutAgent();
+  // In KiB, what is resident.
+  int64_t AgentMemory() const;
 
   // The agent's token is one of its service account's, in a file, and good for as long as a secret
   // exists. This deletes the secret; kube-apiserver may remember the token for ten seconds.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests do to the cluster's objects, and ask of its node.
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -18,13 +17,6 @@ constexpr seconds kPodTimeout{90};
 constexpr seconds kVerdictTimeout{30};
 constexpr std::string_view kDomain = "cri-resource-manager.intel.com/";
 constexpr std::string_view kPodPrefix = "resmgr-e2e-";
-constexpr std::string_view kSecrets = "/api/v1/namespaces/kube-system/secrets";
-constexpr std::string_view kAgentTokens =
-    "/api/v1/namespaces/kube-system/serviceaccounts/cri-resmgr-agent/token";
-
-std::string TokenSecret(int number) {
-  return fmt::format("agent-token-{}", number);
-}
 
 std::string PodPath(std::string_view name) {
   return fmt::format("{}/{}{}", Cluster::kPods, kPodPrefix, name);
@@ -85,31 +77,6 @@ Status Cluster::WaitForPolicy(const std::string& policy, const std::string& sour
   });
   if (waited.ok()) return waited;
   return Internal("the node shows \"{}\" in place of \"{} {}\"", seen, policy, source);
-}
-
-Status Cluster::RevokeAgentToken() {
-  return admin_->Delete(fmt::format("{}/{}", kSecrets, TokenSecret(agent_tokens_)));
-}
-
-Status Cluster::RotateAgentToken() {
-  const std::string name = TokenSecret(agent_tokens_ + 1);
-  const Json secret = {{"apiVersion", "v1"}, {"kind", "Secret"}, {"metadata", {{"name", name}}}};
-  RESMGR_RETURN_IF_ERROR(admin_->Create(kSecrets, agent::ToText(secret)).status());
-  const Json request = {
-      {"apiVersion", "authentication.k8s.io/v1"},
-      {"kind", "TokenRequest"},
-      {"spec", {{"boundObjectRef", {{"apiVersion", "v1"}, {"kind", "Secret"}, {"name", name}}}}}};
-  RESMGR_ASSIGN_OR_RETURN(const Json reply, admin_->Create(kAgentTokens, agent::ToText(request)));
-  // As the kubelet does it: the agent never sees half of one.
-  const std::string fresh = Path("agent.token.new");
-  std::ofstream(fresh) << agent::TextAt(reply, {"status", "token"});
-  std::error_code error;
-  std::filesystem::rename(fresh, Path("agent.token"), error);
-  if (error) return Unavailable("agent.token: {}", error.message());
-  // The first one has nothing to replace, and what is revoked already is fine.
-  if (agent_tokens_ > 0) RevokeAgentToken().IgnoreError();
-  ++agent_tokens_;
-  return OkStatus();
 }
 
 StatusOr<Json> Cluster::CreatePod(const std::string& name, const Json& spec, DryRun dry_run) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the agent lives through with a real API server.
 #include <chrono>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "test/e2e/kubernetes/kubernetes_fixture.h"
 
@@ -36,6 +39,27 @@ TEST_F(KubernetesTest, AgentOutlivesItsApiServer) {
   ASSERT_THAT(cluster_->RestartRelay(), IsOk());
   ASSERT_THAT(cluster_->RestartAgent(), IsOk());
   Apply(kDefaultMap, Cluster::Policy() + " # with another agent");
+}
+
+TEST_F(KubernetesTest, AgentConvergesThoughItIsCutOffAHundredTimes) {
+  constexpr unsigned kSeed = 20'261'121;
+  std::mt19937 random(kSeed);
+  int64_t memory = 0;
+  int cuts = 0;
+  for (int round = 0; cuts < 100; ++round) {
+    const auto version =
+        cluster_->SetMap(kDefaultMap, fmt::format("{} # {}", Cluster::Policy(), round));
+    ASSERT_THAT(version, IsOk());
+    // Now and then the next cut comes before it has heard of this one.
+    if (random() % 3 != 0) {
+      ASSERT_THAT(cluster_->WaitForVerdict(kDefaultMap, *version, "accepted"), IsOk())
+          << "seed " << kSeed << ", cut off " << cuts << " times";
+    }
+    if (cluster_->CutAgent() > 0) ++cuts;
+    if (round < 20) memory = cluster_->AgentMemory();
+  }
+  Apply(kDefaultMap, Cluster::Policy() + " # the end");
+  EXPECT_LT(cluster_->AgentMemory(), memory + 20 * 1024) << "KiB; was " << memory;
 }
 
 // 410 Gone: what happened meanwhile is known to nobody any more.
