@@ -17,7 +17,9 @@ constexpr std::chrono::seconds kPause{1};
 
 StateStore::StateStore(FileSystem& files, const std::string& directory, const std::string& machine,
                        Report report)
-    : report_(std::move(report)), log_(files, directory, machine) {
+    : report_(std::move(report)),
+      open_calls_(files, directory, report_),
+      log_(files, directory, machine) {
   RecordLog::Found found = log_.Load();
   for (const std::string& complaint : found.complaints)
     report_(complaint);

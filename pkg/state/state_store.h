@@ -15,6 +15,7 @@
 
 #include "pkg/base/ids.h"
 #include "pkg/state/file_system.h"
+#include "pkg/state/open_calls.h"
 #include "pkg/state/record_log.h"
 #include "pkg/state/saved_container.h"
 
@@ -49,6 +50,9 @@ class StateStore {
   void Retain(const std::function<bool(const ContainerId&)>& wanted);
   size_t size() const { return known_.size(); }
 
+  // Kept beside the rest, and written at once.
+  OpenCalls& open_calls() { return open_calls_; }
+
   // Waits until everything is durable; false when it is not within the time.
   bool Flush(std::chrono::milliseconds timeout);
 
@@ -63,6 +67,7 @@ class StateStore {
 
   const Report report_;
   std::unordered_map<ContainerId, SavedContainer> known_;
+  OpenCalls open_calls_;
 
   // The thread's.
   RecordLog log_;

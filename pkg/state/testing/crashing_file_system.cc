@@ -11,6 +11,7 @@ class CrashingFileSystem::OpenFile final : public FileSystem::File {
       : files_(files), node_(std::move(node)) {}
 
   Status Append(std::string_view bytes) override {
+    const std::lock_guard lock(files_.mutex_);
     const Status status = files_.Operate();
     // A write that fails may have written a part.
     const size_t written = status.ok() ? bytes.size() : files_.random_() % (bytes.size() + 1);
@@ -19,6 +20,7 @@ class CrashingFileSystem::OpenFile final : public FileSystem::File {
   }
 
   Status Sync() override {
+    const std::lock_guard lock(files_.mutex_);
     RESMGR_RETURN_IF_ERROR(files_.Operate());
     node_->synced = node_->content.size();
     return OkStatus();
@@ -43,6 +45,7 @@ void CrashingFileSystem::Reboot() {
 }
 
 StatusOr<std::string> CrashingFileSystem::Read(const std::string& path, size_t limit) {
+  const std::lock_guard lock(mutex_);
   RESMGR_RETURN_IF_ERROR(Operate());
   const auto found = files_.find(path);
   if (found == files_.end()) return NotFound("no {}", path);
@@ -51,6 +54,7 @@ StatusOr<std::string> CrashingFileSystem::Read(const std::string& path, size_t l
 }
 
 StatusOr<std::unique_ptr<FileSystem::File>> CrashingFileSystem::Create(const std::string& path) {
+  const std::lock_guard lock(mutex_);
   RESMGR_RETURN_IF_ERROR(Operate());
   auto node = std::make_shared<Node>();
   files_[path] = node;
@@ -59,6 +63,7 @@ StatusOr<std::unique_ptr<FileSystem::File>> CrashingFileSystem::Create(const std
 }
 
 Status CrashingFileSystem::Rename(const std::string& from, const std::string& to) {
+  const std::lock_guard lock(mutex_);
   RESMGR_RETURN_IF_ERROR(Operate());
   const auto found = files_.find(from);
   if (found == files_.end()) return NotFound("no {}", from);
@@ -69,6 +74,7 @@ Status CrashingFileSystem::Rename(const std::string& from, const std::string& to
 }
 
 Status CrashingFileSystem::Remove(const std::string& path) {
+  const std::lock_guard lock(mutex_);
   RESMGR_RETURN_IF_ERROR(Operate());
   if (files_.erase(path) == 0) return NotFound("no {}", path);
   history_.push_back(files_);
@@ -76,12 +82,14 @@ Status CrashingFileSystem::Remove(const std::string& path) {
 }
 
 Status CrashingFileSystem::SyncDirectory(const std::string&) {
+  const std::lock_guard lock(mutex_);
   RESMGR_RETURN_IF_ERROR(Operate());
   history_ = {files_};
   return OkStatus();
 }
 
 Status CrashingFileSystem::MakeDirectory(const std::string&) {
+  const std::lock_guard lock(mutex_);
   return Operate();
 }
 

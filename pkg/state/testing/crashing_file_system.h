@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ namespace resmgr::test {
 
 // Files in memory on a machine that loses power: after a given number of operations everything
 // fails, and what comes back afterwards is what was synced plus any part of the rest, changes of
-// the directory in their order.
+// the directory in their order. Thread-safe but for Content and what configures it.
 class CrashingFileSystem : public FileSystem {
  public:
   explicit CrashingFileSystem(uint64_t seed) : random_(seed) {}
@@ -50,6 +51,7 @@ class CrashingFileSystem : public FileSystem {
 
   Status Operate();
 
+  std::mutex mutex_;
   std::mt19937_64 random_;
   int left_ = -1;  // operations until the crash; below 0: never
   Directory files_;

@@ -38,12 +38,14 @@ StoppingFileSystem::Fate StoppingFileSystem::NextChange() {
 }
 
 StatusOr<std::unique_ptr<FileSystem::File>> StoppingFileSystem::Create(const std::string& path) {
+  if (NeverBehind(path)) return files_.Create(path);
   if (NextChange() != Fate::kMade) return std::make_unique<OpenFile>(*this, nullptr);
   RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<File> file, files_.Create(path));
   return std::make_unique<OpenFile>(*this, std::move(file));
 }
 
 Status StoppingFileSystem::Rename(const std::string& from, const std::string& to) {
+  if (NeverBehind(from)) return files_.Rename(from, to);
   return NextChange() == Fate::kMade ? files_.Rename(from, to) : OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "pkg/state/file_system.h"
 
@@ -11,7 +12,8 @@ namespace resmgr::test {
 
 // Files as a process leaves them that is killed between two changes, or in the middle of one: from
 // a given change on nothing happens to them any more, though every call succeeds. Calls may come
-// from one thread while another one stops and resumes.
+// from one thread while another one stops and resumes. The notes of open calls
+// (pkg/state/open_calls.h) are never behind: who is killed has written them.
 class StoppingFileSystem : public FileSystem {
  public:
   // `files` must outlive this.
@@ -36,6 +38,7 @@ class StoppingFileSystem : public FileSystem {
   class OpenFile;
   enum class Fate { kMade, kCut, kLost };
 
+  static bool NeverBehind(std::string_view path) { return path.find("/calls") != path.npos; }
   Fate NextChange();
 
   FileSystem& files_;

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/state/open_calls.h"
+
+#include <utility>
+
+namespace resmgr {
+namespace {
+
+// The file: a header, then one entry of eight bytes, low byte first, per note. An odd entry begins
+// the call with that hash, the even number below it ends it.
+constexpr std::string_view kHeader = "calls 1\n";
+constexpr size_t kEntry = 8;
+// Rewritten when it has so many entries that most of them are history.
+constexpr size_t kManyEntries = 8192;
+constexpr size_t kMaxFile = size_t{16} << 20;
+
+std::string Encode(uint64_t entry) {
+  std::string bytes(kEntry, '\0');
+  for (size_t i = 0; i < kEntry; ++i)
+    bytes[i] = static_cast<char>(entry >> (8 * i) & 0xff);
+  return bytes;
+}
+
+uint64_t Decode(std::string_view bytes) {
+  uint64_t entry = 0;
+  for (size_t i = 0; i < kEntry; ++i)
+    entry |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  return entry;
+}
+
+}  // namespace
+
+OpenCalls::OpenCalls(FileSystem& files, std::string directory, Report report)
+    : files_(&files), directory_(std::move(directory)), report_(std::move(report)) {
+  Load();
+}
+
+void OpenCalls::Begin(Kind kind, const ContainerId& id) {
+  const uint64_t hash = Hash(kind, id);
+  if (open_.insert(hash).second) Note(hash);
+}
+
+void OpenCalls::End(Kind kind, const ContainerId& id) {
+  if (open_.empty()) return;
+  const uint64_t hash = Hash(kind, id);
+  if (open_.erase(hash) > 0) Note(hash - 1);
+}
+
+void OpenCalls::Retain(const std::vector<ContainerId>& ids) {
+  complete_ = true;
+  std::unordered_set<uint64_t> kept;
+  for (const ContainerId& id : ids) {
+    for (const Kind kind : {Kind::kStart, Kind::kUpdate}) {
+      if (Contains(kind, id)) kept.insert(Hash(kind, id));
+    }
+  }
+  for (const uint64_t hash : std::exchange(open_, kept)) {
+    if (!kept.contains(hash)) Note(hash - 1);
+  }
+}
+
+// FNV-1a: the same in every build, as std::hash need not be.
+uint64_t OpenCalls::Hash(Kind kind, const ContainerId& id) {
+  constexpr uint64_t kBasis = 0xcbf29ce484222325;
+  constexpr uint64_t kPrime = 0x100000001b3;
+  uint64_t hash = (kBasis ^ static_cast<uint64_t>(kind)) * kPrime;
+  for (const char byte : id.value())
+    hash = (hash ^ static_cast<unsigned char>(byte)) * kPrime;
+  return hash | 1;
+}
+
+void OpenCalls::Load() {
+  const StatusOr<std::string> content = files_->Read(directory_ + "/calls", kMaxFile);
+  if (!content.ok()) {
+    if (content.status().code() != StatusCode::kNotFound) report_(Message(content.status()));
+    return;
+  }
+  std::string_view rest = *content;
+  if (!rest.starts_with(kHeader)) {
+    report_("the notes of open calls cannot be read: the header is damaged");
+    return;
+  }
+  // Half an entry at the end is of a machine that lost power.
+  for (rest.remove_prefix(kHeader.size()); rest.size() >= kEntry; rest.remove_prefix(kEntry)) {
+    const uint64_t entry = Decode(rest);
+    if (entry % 2 == 1) {
+      open_.insert(entry);
+    } else {
+      open_.erase(entry + 1);
+    }
+  }
+  complete_ = true;
+}
+
+void OpenCalls::Note(uint64_t entry) {
+  if (files_ == nullptr) return;
+  const bool append = file_ != nullptr && written_ < kManyEntries + 2 * open_.size();
+  const Status status = append ? Append(entry) : Rewrite();
+  if (status.ok()) {
+    complained_ = false;
+    return;
+  }
+  // The next note tries again with all of them.
+  file_.reset();
+  if (!std::exchange(complained_, true)) {
+    report_(fmt::format("open calls cannot be noted: {}", Message(status)));
+  }
+}
+
+// What is open now, the latest change included.
+Status OpenCalls::Rewrite() {
+  const std::string path = directory_ + "/calls";
+  RESMGR_RETURN_IF_ERROR(files_->MakeDirectory(directory_));
+  RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<FileSystem::File> file, files_->Create(path + ".new"));
+  std::string content(kHeader);
+  for (const uint64_t hash : open_)
+    content += Encode(hash);
+  RESMGR_RETURN_IF_ERROR(file->Append(content));
+  RESMGR_RETURN_IF_ERROR(files_->Rename(path + ".new", path));
+  file_ = std::move(file);
+  written_ = open_.size();
+  return OkStatus();
+}
+
+Status OpenCalls::Append(uint64_t entry) {
+  ++written_;
+  return file_->Append(Encode(entry));
+}
+
+}  // namespace resmgr

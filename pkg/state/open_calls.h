@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "pkg/base/ids.h"
+#include "pkg/state/file_system.h"
+
+namespace resmgr {
+
+// Which calls about containers a runtime may still be busy with, for the daemon that comes after a
+// kill -9: while such a call is open, what the runtime tells of its container need not be what is
+// in force. Noted before the call is sent and until its outcome is known, so the notes are never
+// too few.
+//
+// A note is one small append by the caller itself, not synced: it survives the process, which is
+// all it has to, since no call survives the machine. Not thread-safe.
+class OpenCalls {
+ public:
+  enum class Kind : uint8_t { kStart = 1, kUpdate = 2 };
+  using Report = std::function<void(std::string_view line)>;
+
+  // Kept only in this object.
+  OpenCalls() = default;
+  // Reads what the last daemon left in `directory`; writes there from the first note on. `files`
+  // must outlive this.
+  OpenCalls(FileSystem& files, std::string directory, Report report);
+
+  void Begin(Kind kind, const ContainerId& id);
+  void End(Kind kind, const ContainerId& id);
+  bool Contains(Kind kind, const ContainerId& id) const { return open_.contains(Hash(kind, id)); }
+
+  // Calls about other containers than these are over. What was under way is known from then on.
+  void Retain(const std::vector<ContainerId>& ids);
+  size_t size() const { return open_.size(); }
+
+  // The last daemon's notes were found and could be read: what is not noted was not under way.
+  bool complete() const { return complete_; }
+
+ private:
+  // Of the kind and the id, never even: two calls that are taken for one cost no more than a
+  // needless look at a container.
+  static uint64_t Hash(Kind kind, const ContainerId& id);
+
+  void Load();
+  void Note(uint64_t entry);
+  Status Rewrite();
+  Status Append(uint64_t entry);
+
+  FileSystem* files_ = nullptr;
+  std::string directory_;
+  Report report_;
+  bool complete_ = false;
+  bool complained_ = false;
+  std::unordered_set<uint64_t> open_;
+  std::unique_ptr<FileSystem::File> file_;
+  size_t written_ = 0;  // entries in the file
+};
+
+}  // namespace resmgr

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/state/open_calls.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/state/testing/crashing_file_system.h"
+
+namespace resmgr {
+namespace {
+
+using Kind = OpenCalls::Kind;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const ContainerId kA("a");
+const ContainerId kB("b");
+
+class OpenCallsTest : public ::testing::Test {
+ protected:
+  // As after a kill: nothing is told to the object before.
+  OpenCalls& Open() {
+    calls_.emplace(files_, "/state",
+                   [this](std::string_view line) { reports_.emplace_back(line); });
+    return *calls_;
+  }
+
+  test::CrashingFileSystem files_{1};
+  std::optional<OpenCalls> calls_;
+  std::vector<std::string> reports_;
+};
+
+TEST_F(OpenCallsTest, WhatBeganIsKnownAfterAKill) {
+  Open().Begin(Kind::kStart, kA);
+  EXPECT_TRUE(Open().Contains(Kind::kStart, kA));
+  EXPECT_FALSE(calls_->Contains(Kind::kUpdate, kA));
+  EXPECT_FALSE(calls_->Contains(Kind::kStart, kB));
+  EXPECT_TRUE(calls_->complete());
+}
+
+TEST_F(OpenCallsTest, WhatEndedIsOver) {
+  Open().Begin(Kind::kUpdate, kA);
+  calls_->Begin(Kind::kUpdate, kB);
+  calls_->End(Kind::kUpdate, kA);
+  EXPECT_FALSE(Open().Contains(Kind::kUpdate, kA));
+  EXPECT_TRUE(calls_->Contains(Kind::kUpdate, kB));
+}
+
+TEST_F(OpenCallsTest, StaysOpenOverSeveralKills) {
+  Open().Begin(Kind::kUpdate, kA);
+  Open().Begin(Kind::kUpdate, kB);
+  EXPECT_TRUE(Open().Contains(Kind::kUpdate, kA));
+  calls_->End(Kind::kUpdate, kA);
+  EXPECT_FALSE(Open().Contains(Kind::kUpdate, kA));
+  EXPECT_TRUE(calls_->Contains(Kind::kUpdate, kB));
+}
+
+TEST_F(OpenCallsTest, RetainsTheCallsOfThoseThatAreThere) {
+  Open().Begin(Kind::kStart, kA);
+  calls_->Begin(Kind::kUpdate, kB);
+  Open().Retain({kB});
+  EXPECT_EQ(calls_->size(), 1u);
+  EXPECT_EQ(Open().size(), 1u);
+  EXPECT_TRUE(calls_->Contains(Kind::kUpdate, kB));
+}
+
+TEST_F(OpenCallsTest, IsIncompleteWithoutAFormerLife) {
+  EXPECT_FALSE(Open().complete());
+  EXPECT_THAT(reports_, IsEmpty());
+  EXPECT_FALSE(OpenCalls().complete());
+}
+
+TEST_F(OpenCallsTest, IsIncompleteWhereTheNotesCannotBeRead) {
+  Open().Begin(Kind::kStart, kA);
+  files_.Content("/state/calls")[0] = '?';
+  EXPECT_FALSE(Open().complete());
+  EXPECT_THAT(reports_, ElementsAre(HasSubstr("the header is damaged")));
+}
+
+TEST_F(OpenCallsTest, ReadsUpToHalfANote) {
+  Open().Begin(Kind::kStart, kA);
+  calls_->Begin(Kind::kStart, kB);
+  files_.Content("/state/calls").pop_back();
+  EXPECT_TRUE(Open().Contains(Kind::kStart, kA));
+  EXPECT_FALSE(calls_->Contains(Kind::kStart, kB));
+  calls_->Begin(Kind::kUpdate, kB);
+  EXPECT_TRUE(Open().Contains(Kind::kUpdate, kB)) << "written behind half a note";
+}
+
+TEST_F(OpenCallsTest, ForgetsHistory) {
+  Open().Begin(Kind::kStart, kA);
+  for (int i = 0; i < 20'000; ++i) {
+    calls_->Begin(Kind::kUpdate, kB);
+    calls_->End(Kind::kUpdate, kB);
+  }
+  EXPECT_LT(files_.Content("/state/calls").size(), 100'000u);
+  EXPECT_TRUE(Open().Contains(Kind::kStart, kA));
+  EXPECT_EQ(calls_->size(), 1u);
+}
+
+TEST_F(OpenCallsTest, NotesAllAgainAfterAnError) {
+  Open().Begin(Kind::kStart, kA);
+  files_.fail = [] { return Unavailable("no space"); };
+  calls_->Begin(Kind::kStart, kB);
+  calls_->End(Kind::kStart, kA);
+  EXPECT_TRUE(calls_->Contains(Kind::kStart, kB));
+  EXPECT_THAT(reports_, ElementsAre(HasSubstr("no space")));
+  files_.fail = nullptr;
+  calls_->Begin(Kind::kUpdate, kB);
+  EXPECT_TRUE(Open().Contains(Kind::kStart, kB));
+  EXPECT_TRUE(calls_->Contains(Kind::kUpdate, kB));
+  EXPECT_FALSE(calls_->Contains(Kind::kStart, kA));
+}
+
+// Between any two operations, the notes that were made before are there.
+TEST_F(OpenCallsTest, LosesNothingWhenItIsKilledWhileItRewrites) {
+  for (int operations = 0; operations < 8; ++operations) {
+    Open().Begin(Kind::kStart, kA);
+    Open();  // reads
+    files_.CrashAfter(operations);
+    calls_->End(Kind::kStart, kB);
+    calls_->Begin(Kind::kStart, kB);  // rewrites
+    files_.CrashAfter(-1);
+    EXPECT_TRUE(Open().Contains(Kind::kStart, kA)) << "after " << operations << " operations";
+    EXPECT_TRUE(calls_->complete());
+  }
+}
+
+}  // namespace
+}  // namespace resmgr
