@@ -16,6 +16,11 @@ namespace {
 // success.
 constexpr int kGrpcNotFound = 5;
 
+// Statuses of calls that may go on all the same: CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE.
+bool MayStillTakeEffect(const GrpcStatus& status) {
+  return status.code == 1 || status.code == 4 || status.code == 14;
+}
+
 // What all of them share.
 class CountedInterception : public Interception {
  public:
@@ -176,14 +181,15 @@ class StartContainerInterception final : public WaitingInterception {
  public:
   using WaitingInterception::WaitingInterception;
   ~StartContainerInterception() override {
-    // It may run: to count it as running is the safe side.
-    if (admitted_) manager_.StartSucceeded(id_);
+    if (admitted_) manager_.StartUnclear(id_);
   }
 
   void OnReply(const GrpcStatus& status, std::string_view) override {
     if (!std::exchange(admitted_, false)) return;
     if (status.ok()) {
       manager_.StartSucceeded(id_);
+    } else if (MayStillTakeEffect(status)) {
+      manager_.StartUnclear(id_);
     } else {
       manager_.StartFailed(id_);
     }

@@ -91,8 +91,17 @@ class Adopter {
   void Refresh(ContainerRecord& record, const RuntimeContainer& reported) {
     Container& container = record.container;
     const bool was_placeable = record.Placeable();
+    const bool was_created = container.state == ContainerState::kCreated;
+    const bool was_being_started = record.BeingStarted();
     container.state = StateOf(reported);
-    if (container.state != ContainerState::kCreated) record.starting = false;
+    if (container.state != ContainerState::kCreated) {
+      if (was_being_started) result_.start_known.push_back(container.key);
+      record.starts = 0;
+      record.start_unclear = false;
+    }
+    if (was_created && !was_being_started && container.state == ContainerState::kRunning) {
+      result_.started_unseen.push_back(container.key);
+    }
     if (!record.started_at) record.started_at = reported.started_at;
     if (!was_placeable) return;
     if (container.state == ContainerState::kExited) {
@@ -138,6 +147,8 @@ class Adopter {
     const bool exited = container.state == ContainerState::kExited;
     ContainerRecord& record = store_.Add(*pod, std::move(container));
     record.started_at = reported.started_at;
+    record.start_unclear =
+        record.container.state == ContainerState::kCreated && keeper_.MayBeStarting(reported.id);
     (exited ? record.former : record.container.placement) = PlacementOf(effect, saved);
     if (!exited) result_.in_force.emplace_back(record.container.key, effect);
   }

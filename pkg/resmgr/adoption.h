@@ -20,6 +20,11 @@ struct Adoption {
   std::vector<std::pair<ContainerKey, Effect>> in_force;
   // Containers that the policy has to forget.
   std::vector<ContainerKey> lost;
+  // What became of their starts is known now.
+  std::vector<ContainerKey> start_known;
+  // They run although no start of theirs was under way here: what was sent to them before may have
+  // come too late for their start.
+  std::vector<ContainerKey> started_unseen;
 };
 
 // Makes the store hold the pods and containers that the runtime listed. `since` is the store's

@@ -42,8 +42,11 @@ struct ContainerRecord {
   PodRecord* pod = nullptr;
   // Placed by the policy; false for a container without Linux resources, which is left as it is.
   bool managed = true;
-  // The runtime was asked to start it: from here on it may run.
-  bool starting = false;
+  // So many starts were let through to the runtime and are not answered yet: from here on it may
+  // run.
+  int starts = 0;
+  // The outcome of a start is not known, and nobody waits for it any more: it may still come.
+  bool start_unclear = false;
   // When it began to run, where that is known.
   std::optional<std::chrono::system_clock::time_point> started_at;
   // A newer attempt is being created and took its CPUs over; they come back if that fails.
@@ -59,8 +62,12 @@ struct ContainerRecord {
   std::vector<PendingUpdate> updates;
   uint64_t touched = 0;  // the store's clock at the last event about this container
 
+  // The runtime may be busy starting it.
+  bool BeingStarted() const {
+    return container.state == ContainerState::kCreated && (starts > 0 || start_unclear);
+  }
   bool MayRun() const {
-    return !superseded && (starting || container.state == ContainerState::kRunning);
+    return !superseded && (BeingStarted() || container.state == ContainerState::kRunning);
   }
   // The policy decides about it and its placement counts.
   bool Placeable() const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/resmgr/keeper.h"
 
+#include <vector>
+
 namespace resmgr {
 
 void Keeper::Keep(const ContainerRecord& record) {
@@ -11,10 +13,16 @@ void Keeper::Keep(const ContainerRecord& record) {
 }
 
 void Keeper::Forget(const ContainerId& id) {
+  End(Call::kStart, id);
+  End(Call::kUpdate, id);
   if (state_ != nullptr && !id.empty()) state_->Erase(id);
 }
 
 void Keeper::ForgetTheRest() {
+  std::vector<ContainerId> known;
+  for (const auto& [key, record] : store_.containers())
+    known.push_back(record.container.id);
+  calls_.Retain(known);
   if (state_ == nullptr) return;
   state_->Retain([this](const ContainerId& id) { return store_.FindById(id) != nullptr; });
 }

@@ -2,15 +2,19 @@
 #pragma once
 
 #include "pkg/resmgr/container_store.h"
+#include "pkg/state/open_calls.h"
 #include "pkg/state/state_store.h"
 
 namespace resmgr {
 
 // Brings what changed about containers to the durable state, and back after a restart. Without a
-// state it does nothing. Loop's thread only.
+// state nothing comes back. Loop's thread only.
 class Keeper {
  public:
-  Keeper(StateStore* state, const ContainerStore& store) : state_(state), store_(store) {}
+  using Call = OpenCalls::Kind;
+
+  Keeper(StateStore* state, const ContainerStore& store)
+      : state_(state), store_(store), calls_(state == nullptr ? own_calls_ : state->open_calls()) {}
 
   // A container that has an id and is placed by the policy; others are not kept.
   void Keep(const ContainerRecord& record);
@@ -18,12 +22,24 @@ class Keeper {
   // Everything was adopted that there is.
   void ForgetTheRest();
 
+  // A call about the container is about to be sent; its outcome is known.
+  void Begin(Call call, const ContainerId& id) { calls_.Begin(call, id); }
+  void End(Call call, const ContainerId& id) { calls_.End(call, id); }
+  bool IsOpen(Call call, const ContainerId& id) const { return calls_.Contains(call, id); }
+  // Of a container that is new here: what a daemon before this one may have begun. Where its notes
+  // are missing, any start.
+  bool MayBeStarting(const ContainerId& id) const {
+    return !calls_.complete() || IsOpen(Call::kStart, id);
+  }
+
   // What was kept of the container that the runtime reports; nullptr when nothing was.
   const SavedContainer* Find(const ContainerId& id) const;
 
  private:
   StateStore* const state_;
   const ContainerStore& store_;
+  OpenCalls own_calls_;  // without a state
+  OpenCalls& calls_;
 };
 
 }  // namespace resmgr

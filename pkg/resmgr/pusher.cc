@@ -7,11 +7,12 @@
 
 namespace resmgr {
 
-Pusher::Pusher(EventLoop& loop, RuntimeClient& runtime, const ContainerStore& store,
+Pusher::Pusher(EventLoop& loop, RuntimeClient& runtime, const ContainerStore& store, Keeper& keeper,
                Listener& listener, CpuSet everywhere, Options options)
     : loop_(loop),
       runtime_(runtime),
       store_(store),
+      keeper_(keeper),
       listener_(listener),
       everywhere_(everywhere),
       options_(options),
@@ -39,15 +40,33 @@ void Pusher::Disconnected() {
 }
 
 void Pusher::Confirm(ContainerKey key, const Effect& applied) {
-  State& state = states_[key];
+  const auto [entry, is_new] = states_.try_emplace(key);
+  State& state = entry->second;
+  const ContainerRecord* const record = store_.Find(key);
+  const bool open =
+      record != nullptr && keeper_.IsOpen(Keeper::Call::kUpdate, record->container.id);
   // What it had for itself before a reconnect, and still sits on, others must not enter yet.
-  const CpuSet still_held = state.held & applied.cpus.value_or(CpuSet());
+  const CpuSet still_held = open ? state.held : state.held & applied.cpus.value_or(CpuSet());
+  const CpuSet still_possible = is_new ? everywhere_ : state.possible;
   Record(state, applied);
   state.held |= still_held;
+  if (open) {
+    state.certain = false;
+    state.possible |= still_possible;
+  }
   state.overlapped = state.in_flight || state.forwarded > 0;
   TrackLeftover(key);
   Step(key);
   ResumeHeldBack();
+}
+
+void Pusher::Distrust(ContainerKey key) {
+  State* const state = FindState(key);
+  if (state == nullptr) return;
+  state->certain = false;
+  state->possible = everywhere_;
+  if (state->in_flight || state->forwarded > 0) state->overlapped = true;
+  Step(key);
 }
 
 void Pusher::Forget(ContainerKey key) {
@@ -70,13 +89,14 @@ Effect Pusher::BeginForwarded(ContainerKey key) {
   const ContainerRecord* const record = store_.Find(key);
   State& state = states_[key];
   Effect target = Safe(*record, state);
-  if (state.in_flight || state.forwarded > 0) state.overlapped = true;
+  if (state.in_flight || state.forwarded > 0 || record->BeingStarted()) state.overlapped = true;
   // The request carries what is wanted, a new try of the same would only disturb it.
   state.retry.reset();
   ++state.forwarded;
   state.possible |= target.cpus.value_or(everywhere_);
   state.held |= target.exclusive;
   TrackLeftover(key);
+  TrackCall(key, state);
   return target;
 }
 
@@ -91,6 +111,7 @@ void Pusher::EndForwarded(ContainerKey key, const Effect& sent, bool applied) {
   }
   if (!state->in_flight && state->forwarded == 0) state->overlapped = false;
   TrackLeftover(key);
+  TrackCall(key, *state);
   Step(key);
   ResumeHeldBack();
 }
@@ -136,7 +157,7 @@ void Pusher::Step(ContainerKey key) {
   State* const state = FindState(key);
   const ContainerRecord* const record = store_.Find(key);
   if (state == nullptr || record == nullptr || !connected_ || state->Busy()) return;
-  if (!record->Placeable() || record->container.id.empty()) return;
+  if (!record->Placeable() || record->container.id.empty() || record->BeingStarted()) return;
 
   const Effect target = Safe(*record, *state);
   // Also one that is where it should be already, only not alone yet.
@@ -157,9 +178,11 @@ void Pusher::Send(ContainerKey key, const ContainerRecord& record, State& state,
     state.held = target.exclusive;
     state.certain = true;
     TrackLeftover(key);
+    TrackCall(key, state);
     return;
   }
   state.in_flight = true;
+  TrackCall(key, state);
   state.sent = target;
   state.possible |= target.cpus.value_or(CpuSet());
   state.held |= target.exclusive;
@@ -192,6 +215,7 @@ void Pusher::OnAnswer(ContainerKey key, const Status& status) {
     state->overlapped = false;
   }
   TrackLeftover(key);
+  TrackCall(key, *state);
   if (!status.ok()) {
     if (status.code() == StatusCode::kNotFound) {
       listener_.OnGone(key);
@@ -287,13 +311,27 @@ void Pusher::TrackLeftover(ContainerKey key) {
   }
 }
 
+// An update is open until one is answered with success that no other one has met.
+void Pusher::TrackCall(ContainerKey key, const State& state) {
+  const ContainerRecord* const record = store_.Find(key);
+  if (record == nullptr || record->container.id.empty()) return;
+  if (state.in_flight || state.forwarded > 0) {
+    keeper_.Begin(Keeper::Call::kUpdate, record->container.id);
+  } else if (state.certain) {
+    keeper_.End(Keeper::Call::kUpdate, record->container.id);
+  }
+}
+
 void Pusher::ResumeHeldBack() {
   if (held_back_.empty() || !connected_) return;
   const std::set<ContainerKey> waiting = held_back_;
   for (const ContainerKey key : waiting)
     Step(key);
-  const bool nothing_moves = std::none_of(states_.begin(), states_.end(),
-                                          [](const auto& entry) { return entry.second.Busy(); });
+  const bool nothing_moves =
+      std::none_of(states_.begin(), states_.end(), [this](const auto& entry) {
+        const ContainerRecord* const record = store_.Find(entry.first);
+        return entry.second.Busy() || (record != nullptr && record->BeingStarted());
+      });
   if (held_back_.empty() || !nothing_moves) return;
   // They wait for each other: the first one goes, the others follow.
   const ContainerKey first = *held_back_.begin();

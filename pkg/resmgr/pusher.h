@@ -11,6 +11,7 @@
 #include "pkg/base/status.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/effect.h"
+#include "pkg/resmgr/keeper.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/sys/event_loop.h"
 
@@ -22,6 +23,10 @@ namespace resmgr {
 //
 // Running containers change places without meeting: CPUs that one gains are sent to it only when
 // the one that loses them has left them. Who would wait for itself in a circle is sent anyway.
+//
+// A container that is being started is sent nothing: the runtime may have read already what it
+// starts it with, and would change its own notes only, as containerd does. For the same reason an
+// update of the kubelet's that meets a start is followed by one of ours.
 class Pusher {
  public:
   struct Options {
@@ -43,8 +48,8 @@ class Pusher {
 
   // `everywhere` are the CPUs that a container without a cpuset may run on. All references must
   // outlive the pusher.
-  Pusher(EventLoop& loop, RuntimeClient& runtime, const ContainerStore& store, Listener& listener,
-         CpuSet everywhere, Options options);
+  Pusher(EventLoop& loop, RuntimeClient& runtime, const ContainerStore& store, Keeper& keeper,
+         Listener& listener, CpuSet everywhere, Options options);
   Pusher(const Pusher&) = delete;
   Pusher& operator=(const Pusher&) = delete;
 
@@ -53,8 +58,11 @@ class Pusher {
   void Disconnected();
   bool connected() const { return connected_; }
 
-  // The runtime's word, or its answer to the creation: this is in force.
+  // The runtime's word, or its answer to the creation: this is in force. Where an update of the
+  // container is open, by the keeper, anything may be, and it is sent again.
   void Confirm(ContainerKey key, const Effect& applied);
+  // What is in force is not known after all: it is sent again.
+  void Distrust(ContainerKey key);
   void Forget(ContainerKey key);
   // The desired effects of these, or a reason to hold them back, may have changed.
   void Wake(const std::vector<ContainerKey>& keys);
@@ -109,11 +117,13 @@ class Pusher {
   CpuSet OccupiedByOthers(ContainerKey key, const CpuSet& cpus) const;
   CpuSet HeldByOthers(ContainerKey key) const;
   void TrackLeftover(ContainerKey key);
+  void TrackCall(ContainerKey key, const State& state);
   void ResumeHeldBack();
 
   EventLoop& loop_;
   RuntimeClient& runtime_;
   const ContainerStore& store_;
+  Keeper& keeper_;
   Listener& listener_;
   const CpuSet everywhere_;
   const Options options_;

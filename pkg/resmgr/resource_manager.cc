@@ -70,11 +70,15 @@ std::unique_ptr<ResourceManager::StartWait> ResourceManager::AdmitStart(
 }
 
 void ResourceManager::StartSucceeded(const ContainerId& id) {
-  impl_->EndStart(id, true);
+  impl_->EndStart(id, Impl::StartOutcome::kStarted);
 }
 
 void ResourceManager::StartFailed(const ContainerId& id) {
-  impl_->EndStart(id, false);
+  impl_->EndStart(id, Impl::StartOutcome::kFailed);
+}
+
+void ResourceManager::StartUnclear(const ContainerId& id) {
+  impl_->EndStart(id, Impl::StartOutcome::kUnclear);
 }
 
 StatusOr<Admission> ResourceManager::AdmitUpdate(const ContainerId& id,

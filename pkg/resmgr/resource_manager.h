@@ -59,6 +59,9 @@ class ResourceManager {
     // Waits between tries of an update that failed: doubles from the first to the last.
     std::chrono::milliseconds first_retry{50};
     std::chrono::milliseconds last_retry{5'000};
+    // How long a start that nobody waits for any more may still take effect: as long as kubelets
+    // let a call take.
+    std::chrono::milliseconds start_limit{120'000};
     Metrics* metrics = nullptr;  // counts decisions, updates and held starts; may be null
     Clock* clock = nullptr;      // for cold starts; nullptr: the machine's
   };
@@ -104,16 +107,21 @@ class ResourceManager {
   void CreateFailed(ContainerKey key);
 
   // Runs `go` when the container may start: at once, with nullptr returned, when nobody is in its
-  // way or it is not known here. Else a refusal is FailedPrecondition naming the container in the
+  // way. Else a refusal is FailedPrecondition naming the container in the
   // way after Options::start_timeout, or Unavailable when the connection is lost. Destroying the
-  // returned token withdraws the wait (the client went away).
+  // returned token withdraws the wait (the client went away). For a container that is not known the
+  // runtime is asked first: it may have been created while nobody looked.
   class StartWait {
    public:
     virtual ~StartWait() = default;
   };
   std::unique_ptr<StartWait> AdmitStart(const ContainerId& id, std::function<void(Status)> go);
   void StartSucceeded(const ContainerId& id);
+  // The runtime says so.
   void StartFailed(const ContainerId& id);
+  // No answer came: it may have taken effect, or do so later. The runtime is asked until it is
+  // known.
+  void StartUnclear(const ContainerId& id);
 
   // Merges the update into what the container requests and lets the policy decide again. The
   // adjustment carries its cpuset, whatever the request says; CPUs that another container has to

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <string>
 
-#include "pkg/base/parse.h"
 #include "pkg/kube/requirements.h"
 #include "pkg/resmgr/adoption.h"
 #include "pkg/resmgr/effect.h"
@@ -13,9 +12,8 @@
 namespace resmgr {
 namespace {
 
-std::string LogName(const ContainerRecord& record) {
-  return Printable(FullName(record.pod->pod, record.container.name));
-}
+// Between two looks for what became of a start: who waits for it to end should not wait for us.
+constexpr std::chrono::milliseconds kLastLook{1'000};
 
 Container NewContainer(const CreateRequest& request) {
   Container container;
@@ -28,14 +26,6 @@ Container NewContainer(const CreateRequest& request) {
   container.hints = request.hints;
   return container;
 }
-
-class Token : public ResourceManager::StartWait {
- public:
-  explicit Token(std::unique_ptr<StartGate::Wait> wait) : wait_(std::move(wait)) {}
-
- private:
-  std::unique_ptr<StartGate::Wait> wait_;
-};
 
 }  // namespace
 
@@ -50,11 +40,15 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
       policy_(std::move(policy)),
       keeper_(state, store_),
       decider_(machine, *policy_, store_),
-      pusher_(loop, runtime, store_, *this, machine.online(),
+      pusher_(loop, runtime, store_, keeper_, *this, machine.online(),
               {options.first_retry, options.last_retry}),
       gate_(loop, store_, pusher_, options.start_timeout),
       cold_starts_(clock_, [this](ContainerKey key) { EndColdStart(key); }),
-      synchronizer_(loop, runtime, *this, {options.first_retry, options.last_retry}) {}
+      synchronizer_(loop, runtime, *this, {options.first_retry, options.last_retry}),
+      start_doubts_(
+          loop, store_, [this] { synchronizer_.Look([](const Status&) {}); },
+          [this](ContainerKey key) { EndDoubt(key); },
+          {options.first_retry, std::min(options.last_retry, kLastLook), options.start_limit}) {}
 
 void ResourceManager::Impl::Connected() {
   Disconnected();
@@ -81,17 +75,17 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
     log_.Error("cannot take over what the runtime holds: {}", Describe(changed.status()));
     return changed.status();
   }
-  for (const auto& [key, in_force] : adoption.in_force) {
-    // Later lists are older than what the pusher knows of the containers that it follows.
-    if (!first && pusher_.Follows(key)) continue;
-    pusher_.Confirm(key, Completed(in_force, store_.Find(key)->container));
-  }
+  ConfirmInForce(adoption, first);
   if (first) {
     pusher_.Connected();
     keeper_.ForgetTheRest();
     for (const auto& [key, record] : store_.containers())
       keeper_.Keep(record);
+    // Calls of clients that were lost with the connection, or of a daemon before this one, may take
+    // effect after this list.
+    synchronizer_.Doubt();
   }
+  FollowStarts(adoption, *changed);
   Push(*std::move(changed));
   // The list may be the first to tell that a container runs.
   for (const auto& [key, record] : store_.containers())
@@ -99,6 +93,20 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
   log_.Info("the runtime holds {} pods and {} containers", store_.pods().size(),
             store_.containers().size());
   return OkStatus();
+}
+
+void ResourceManager::Impl::ConfirmInForce(const Adoption& adoption, bool first) {
+  for (const auto& [key, in_force] : adoption.in_force) {
+    // Later lists are older than what the pusher knows of the containers that it follows.
+    if (!first && pusher_.Follows(key)) continue;
+    const ContainerRecord& record = *store_.Find(key);
+    if (keeper_.IsOpen(Keeper::Call::kUpdate, record.container.id)) {
+      log_.Info("container {}: an update was under way, and is sent again", LogName(record));
+    }
+    pusher_.Confirm(key, Completed(in_force, record.container));
+  }
+  for (const ContainerKey key : adoption.started_unseen)
+    pusher_.Distrust(key);
 }
 
 void ResourceManager::Impl::OnApplied(ContainerKey key) {
@@ -170,8 +178,10 @@ ContainerRecord* ResourceManager::Impl::FindPredecessor(const ContainerRecord& r
   const ContainerKeys& attempts = record.pod->attempts.find(record.container.name)->second;
   for (auto key = attempts.rbegin(); key != attempts.rend(); ++key) {
     ContainerRecord* const attempt = store_.Find(*key);
+    // One that may still start is not dead, whatever the kubelet believes.
     const bool former = attempt != &record && attempt->managed && !attempt->superseded &&
-                        attempt->container.state != ContainerState::kCreating;
+                        attempt->container.state != ContainerState::kCreating &&
+                        !attempt->BeingStarted();
     if (former) return attempt;
   }
   return nullptr;
@@ -210,7 +220,8 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, const ContainerId&
   record->pod->provisional = false;
   if (ContainerRecord* const former = store_.Find(record->supersedes); former != nullptr) {
     former->superseded = false;
-    former->starting = false;
+    former->starts = 0;
+    former->start_unclear = false;
     former->container.state = ContainerState::kExited;
     store_.Touch(*former);
     pusher_.Forget(record->supersedes);
@@ -244,38 +255,6 @@ void ResourceManager::Impl::Discard(ContainerRecord& record) {
   PodRecord* const pod = record.pod;
   store_.Erase(record.container.key);
   if (pod->provisional && pod->containers.empty()) store_.ErasePod(pod->pod.id);
-}
-
-std::unique_ptr<ResourceManager::StartWait> ResourceManager::Impl::AdmitStart(
-    const ContainerId& id, std::function<void(Status)> go) {
-  const ContainerRecord* const record = store_.FindById(id);
-  if (record == nullptr) {
-    // Created while nobody looked: it is to be taken over.
-    synchronizer_.Doubt();
-    go(OkStatus());
-    return nullptr;
-  }
-  std::unique_ptr<StartGate::Wait> wait =
-      gate_.Admit(record->container.key, [this, go = std::move(go)](const Status& status) {
-        if (!status.ok()) Count(Metrics::Event::kStartRefused);
-        go(status);
-      });
-  if (wait == nullptr) return nullptr;
-  Count(Metrics::Event::kStartWaited);
-  return std::make_unique<Token>(std::move(wait));
-}
-
-void ResourceManager::Impl::EndStart(const ContainerId& id, bool succeeded) {
-  ContainerRecord* const record = store_.FindById(id);
-  if (record == nullptr) return;
-  store_.Touch(*record);
-  record->starting = false;
-  if (record->container.state != ContainerState::kCreated) return;
-  if (succeeded) {
-    record->container.state = ContainerState::kRunning;
-    record->started_at = clock_.Now();
-  }
-  Push({record->container.key});
 }
 
 StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
@@ -473,7 +452,8 @@ void ResourceManager::Impl::Exit(ContainerRecord& record, ContainerKeys& changed
   store_.Touch(record);
   const bool was_placeable = record.Placeable();
   record.container.state = ContainerState::kExited;
-  record.starting = false;
+  record.starts = 0;
+  record.start_unclear = false;
   pusher_.Forget(record.container.key);
   keeper_.Forget(record.container.id);
   cold_starts_.Forget(record.container.key);

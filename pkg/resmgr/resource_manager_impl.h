@@ -6,10 +6,13 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "pkg/base/parse.h"
 #include "pkg/log/log.h"
+#include "pkg/resmgr/adoption.h"
 #include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/cold_starts.h"
 #include "pkg/resmgr/container_store.h"
@@ -17,6 +20,7 @@
 #include "pkg/resmgr/keeper.h"
 #include "pkg/resmgr/pusher.h"
 #include "pkg/resmgr/resource_manager.h"
+#include "pkg/resmgr/start_doubts.h"
 #include "pkg/resmgr/start_gate.h"
 #include "pkg/resmgr/synchronizer.h"
 
@@ -41,7 +45,8 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   std::unique_ptr<StartWait> AdmitStart(const ContainerId& id, std::function<void(Status)> go);
   StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested);
   void EndUpdate(const Admission& admission, bool succeeded);
-  void EndStart(const ContainerId& id, bool succeeded);
+  enum class StartOutcome { kStarted, kFailed, kUnclear };
+  void EndStart(const ContainerId& id, StartOutcome outcome);
   void AddPod(Pod pod);
   void StopPod(const PodSandboxId& id);
   void RemovePod(const PodSandboxId& id);
@@ -69,8 +74,18 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void OnFailed(ContainerKey key, const Status& status) override;
   void OnGone(ContainerKey key) override;
 
+  void ConfirmInForce(const Adoption& adoption, bool first);
+
+  // starts.cc
+  void FollowStarts(const Adoption& adoption, ContainerKeys& changed);
+  void EndDoubt(ContainerKey key);
+  std::unique_ptr<StartGate::Wait> AdmitKnown(ContainerKey key, std::function<void(Status)> go);
+
   void Count(Metrics::Event event) const {
     if (metrics_ != nullptr) metrics_->Count(event);
+  }
+  static std::string LogName(const ContainerRecord& record) {
+    return Printable(FullName(record.pod->pod, record.container.name));
   }
   ContainerRecord* FindPredecessor(const ContainerRecord& record);
   StatusOr<ContainerKeys> Place(ContainerRecord& record, ContainerRecord* predecessor);
@@ -113,6 +128,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   StartGate gate_;
   ColdStarts cold_starts_;
   Synchronizer synchronizer_;
+  StartDoubts start_doubts_;
   uint64_t listed_at_ = 0;  // the store's clock when the last list was asked for
   uint64_t last_ticket_ = 0;
 };

@@ -242,12 +242,41 @@ TEST_F(ResourceManagerTest, WhoIsBeingStartedIsInTheWay) {
   EXPECT_TRUE(started);
 }
 
-TEST_F(ResourceManagerTest, AnUnknownContainerMayStart) {
+TEST_F(ResourceManagerTest, AContainerThatTheRuntimeDoesNotListMayStart) {
   bool admitted = false;
-  EXPECT_EQ(manager().AdmitStart(ContainerId("stranger"),
-                                 [&](const Status& status) { admitted = status.ok(); }),
-            nullptr);
+  const auto wait = manager().AdmitStart(ContainerId("stranger"),
+                                         [&](const Status& status) { admitted = status.ok(); });
+  EXPECT_FALSE(admitted) << "without asking the runtime";
+  runtime().AnswerList();
   EXPECT_TRUE(admitted);
+}
+
+// Created by a call of a daemon that was killed, after this one had looked.
+TEST_F(ResourceManagerTest, AContainerThatAppearedUnseenStartsByTheRules) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  RuntimeContainer late;
+  late.id = ContainerId("late");
+  late.pod_id = node_.AddPod("late", kBurstable);
+  late.name = "late";
+  late.resources = TestNode::Resources(100);
+  late.resources.cpuset_cpus = "0-7";
+  runtime().held.containers.push_back(late);
+  bool admitted = false;
+  const auto wait =
+      manager().AdmitStart(late.id, [&](const Status& status) { admitted = status.ok(); });
+  runtime().AnswerList();
+  EXPECT_FALSE(admitted) << "on the CPUs of another one";
+  runtime().AnswerAll();
+  EXPECT_TRUE(admitted);
+  EXPECT_EQ(runtime().CpusOf(late.id), "0,3-7");
+}
+
+TEST_F(ResourceManagerTest, AWithdrawnStartOfAnUnknownContainerIsForgotten) {
+  bool called = false;
+  auto wait = manager().AdmitStart(ContainerId("stranger"), [&](const Status&) { called = true; });
+  wait.reset();
+  runtime().AnswerList();
+  EXPECT_FALSE(called);
 }
 
 // Stop, remove, restart
@@ -686,7 +715,7 @@ TEST_F(ResourceManagerTest, AnUnansweredShrinkIsSentAgainAfterAReconnect) {
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
   runtime().history.clear();
   node_.Reconnect();
-  EXPECT_THAT(runtime().history, ElementsAre(shared.value() + " cpus=0,3-7"));
+  EXPECT_THAT(runtime().history, ElementsAre(testing::StartsWith(shared.value() + " cpus=0,3-7")));
   bool started = false;
   const auto wait = manager().AdmitStart(app, [&](const Status&) { started = true; });
   EXPECT_FALSE(started);

@@ -24,7 +24,7 @@ StartGate::StartGate(EventLoop& loop, ContainerStore& store, const Pusher& pushe
 std::unique_ptr<StartGate::Wait> StartGate::Admit(ContainerKey key, Go go) {
   const std::optional<Obstacle> obstacle = FindObstacle(key);
   if (!obstacle) {
-    if (ContainerRecord* const record = store_.Find(key)) record->starting = true;
+    if (ContainerRecord* const record = store_.Find(key)) ++record->starts;
     go(OkStatus());
     return nullptr;
   }
@@ -104,7 +104,7 @@ void StartGate::ExamineOne(uint64_t number) {
     found->second.obstacle = obstacle->key;
     return;
   }
-  if (ContainerRecord* const record = store_.Find(key)) record->starting = true;
+  if (ContainerRecord* const record = store_.Find(key)) ++record->starts;
   Finish(number, OkStatus());
 }
 

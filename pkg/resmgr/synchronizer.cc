@@ -28,7 +28,10 @@ void Synchronizer::Disconnected() {
   delay_ = std::chrono::milliseconds(0);
   retry_.reset();
   rest_.reset();
-  RunWaiters(Unavailable("the connection to the runtime was lost"));
+  const Status lost = Unavailable("the connection to the runtime was lost");
+  Run(std::exchange(lookers_, {}), lost);
+  Run(std::exchange(next_lookers_, {}), lost);
+  RunWaiters(lost);
 }
 
 void Synchronizer::WhenReady(Ready ready) {
@@ -54,6 +57,15 @@ void Synchronizer::Doubt() {
   List();
 }
 
+void Synchronizer::Look(Ready ready) {
+  if (state_ == State::kDisconnected) {
+    ready(Unavailable("there is no connection to the runtime"));
+    return;
+  }
+  next_lookers_.push_back(std::move(ready));
+  if (state_ == State::kReady && !listing_) List();
+}
+
 void Synchronizer::NoteGone(const ContainerId& id) {
   if (listing_) gone_.containers.insert(id);
 }
@@ -64,6 +76,7 @@ void Synchronizer::NoteGone(const PodSandboxId& id) {
 
 void Synchronizer::List() {
   listing_ = true;
+  lookers_ = std::exchange(next_lookers_, {});
   owner_.OnListing();
   runtime_.ListAll([weak = std::weak_ptr<Synchronizer*>(self_),
                     epoch = epoch_](StatusOr<RuntimeInventory> inventory) {
@@ -86,7 +99,9 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
   state_ = State::kReady;
   delay_ = std::chrono::milliseconds(0);
   rest_ = loop_.After(options_.last_retry, [this] { OnRested(); });
+  Run(std::exchange(lookers_, {}), status);
   RunWaiters(OkStatus());
+  if (!next_lookers_.empty() && !listing_) List();
 }
 
 void Synchronizer::OnFailure(const Status& status) {
@@ -95,12 +110,18 @@ void Synchronizer::OnFailure(const Status& status) {
     retry_.reset();
     List();
   });
-  RunWaiters(Unavailable("cannot take over what the runtime holds: {}", Describe(status)));
+  const Status failed =
+      Unavailable("cannot take over what the runtime holds: {}", Describe(status));
+  Run(std::exchange(lookers_, {}), failed);
+  RunWaiters(failed);
 }
 
 // A callback may ask again: it joins the next round.
 void Synchronizer::RunWaiters(const Status& status) {
-  const std::vector<Ready> waiters = std::exchange(waiters_, {});
+  Run(std::exchange(waiters_, {}), status);
+}
+
+void Synchronizer::Run(std::vector<Ready> waiters, const Status& status) {
   for (const Ready& ready : waiters)
     ready(status);
 }

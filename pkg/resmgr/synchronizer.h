@@ -55,6 +55,9 @@ class Synchronizer {
   // Something does not fit what is known: looks again, soon but not too often, and after the list
   // that is under way. Does nothing without a connection: connecting looks anyway.
   void Doubt();
+  // Asks for everything at once, or as soon as the list that is under way is there. Runs `ready`
+  // when that is taken over, or with the reason why it is not.
+  void Look(Ready ready);
 
   void NoteGone(const ContainerId& id);
   void NoteGone(const PodSandboxId& id);
@@ -66,6 +69,7 @@ class Synchronizer {
   void OnList(const StatusOr<RuntimeInventory>& inventory);
   void OnFailure(const Status& status);
   void RunWaiters(const Status& status);
+  static void Run(std::vector<Ready> waiters, const Status& status);
   void OnRested();
 
   EventLoop& loop_;
@@ -78,6 +82,8 @@ class Synchronizer {
   bool doubt_ = false;  // came up while a list was under way or shortly after one
   Gone gone_;
   std::vector<Ready> waiters_;
+  std::vector<Ready> lookers_;       // for the list that is under way
+  std::vector<Ready> next_lookers_;  // for the one after it
   std::chrono::milliseconds delay_{0};
   EventLoop::HandlePtr retry_;
   EventLoop::HandlePtr rest_;  // runs while no further list out of doubt may be asked for

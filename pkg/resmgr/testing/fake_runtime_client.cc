@@ -54,19 +54,50 @@ void FakeRuntimeClient::Remove(const ContainerId& id) {
 
 std::string FakeRuntimeClient::CpusOf(const ContainerId& id) {
   const RuntimeContainer* const container = Find(id);
-  return container == nullptr ? "" : container->resources.cpuset_cpus.value_or("");
+  if (container == nullptr) return "";
+  const auto in_force = in_force_.find(id);
+  return in_force == in_force_.end() ? container->resources.cpuset_cpus.value_or("")
+                                     : in_force->second;
 }
 
 void FakeRuntimeClient::Apply(const ContainerId& id, const Adjustment& adjustment) {
   RuntimeContainer* const container = Find(id);
   if (container == nullptr) return;
   ++applied_[id];
+  if (adjustment.cpuset_cpus) in_force_.erase(id);
   LinuxResources& resources = container->resources;
   Set(resources.cpuset_cpus, adjustment.cpuset_cpus);
   Set(resources.cpuset_mems, adjustment.cpuset_mems);
   Set(resources.cpu_shares, adjustment.cpu_shares);
   Set(resources.cpu_quota, adjustment.cpu_quota);
   Set(resources.cpu_period, adjustment.cpu_period);
+}
+
+void FakeRuntimeClient::ApplyPart(const ContainerId& id, const Adjustment& adjustment, Part part) {
+  const RuntimeContainer* const container = Find(id);
+  if (container == nullptr || !adjustment.cpuset_cpus) return;
+  const std::string before = CpusOf(id);
+  if (part == Part::kReport) {
+    Apply(id, adjustment);
+    in_force_[id] = before;
+  } else {
+    ++applied_[id];
+    in_force_[id] = *adjustment.cpuset_cpus;
+  }
+}
+
+void FakeRuntimeClient::BeginStart(const ContainerId& id) {
+  starts_[id] = CpusOf(id);
+}
+
+void FakeRuntimeClient::EndStart(const ContainerId& id) {
+  RuntimeContainer* const container = Find(id);
+  const auto start = starts_.find(id);
+  if (container == nullptr) return;
+  container->state = ContainerState::kRunning;
+  if (start == starts_.end()) return;
+  if (start->second != container->resources.cpuset_cpus.value_or("")) in_force_[id] = start->second;
+  starts_.erase(start);
 }
 
 uint64_t FakeRuntimeClient::Applied(const ContainerId& id) const {

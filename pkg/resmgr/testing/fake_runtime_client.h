@@ -13,7 +13,9 @@
 namespace resmgr::test {
 
 // A runtime in memory that answers when the test says so: calls wait in the order in which they
-// came. What it holds is open to the test.
+// came. What it holds is open to the test: what it reports, that is. What is in force for a running
+// container may be something else, as it may with containerd: an update of a container that is
+// being started changes the notes only, and one that fails may leave either.
 class FakeRuntimeClient : public RuntimeClient {
  public:
   struct Update {
@@ -34,6 +36,13 @@ class FakeRuntimeClient : public RuntimeClient {
   std::string CpusOf(const ContainerId& id);
   // Puts an adjustment in force, as an accepted request does.
   void Apply(const ContainerId& id, const Adjustment& adjustment);
+  // One of the two only, of a running container.
+  enum class Part { kReport, kForce };
+  void ApplyPart(const ContainerId& id, const Adjustment& adjustment, Part part);
+
+  // A start begins with what is noted now; the container runs.
+  void BeginStart(const ContainerId& id);
+  void EndStart(const ContainerId& id);
   // How often that was done.
   uint64_t Applied(const ContainerId& id) const;
 
@@ -57,6 +66,8 @@ class FakeRuntimeClient : public RuntimeClient {
 
  private:
   std::map<ContainerId, uint64_t> applied_;
+  std::map<ContainerId, std::string> starts_;    // with these CPUs
+  std::map<ContainerId, std::string> in_force_;  // where it is not what is reported
 };
 
 }  // namespace resmgr::test

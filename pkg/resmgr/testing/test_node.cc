@@ -20,7 +20,8 @@ ResourceManager::Options TestNode::FastOptions() {
   using std::chrono::milliseconds;
   return {.start_timeout = milliseconds(30),
           .first_retry = milliseconds(1),
-          .last_retry = milliseconds(4)};
+          .last_retry = milliseconds(4),
+          .start_limit = milliseconds(20)};
 }
 
 void TestNode::MakeManager() {
@@ -100,9 +101,8 @@ void TestNode::Start(const ContainerId& id) {
 }
 
 void TestNode::Started(const ContainerId& id) {
-  RuntimeContainer& container = *runtime.Find(id);
-  container.state = ContainerState::kRunning;
-  if (options_.clock != nullptr) container.started_at = options_.clock->Now();
+  runtime.EndStart(id);
+  if (options_.clock != nullptr) runtime.Find(id)->started_at = options_.clock->Now();
   manager_->StartSucceeded(id);
 }
 

@@ -99,7 +99,7 @@ std::string World::Describe() {
                     container.requirements.cpu_request.value,
                     container.placement.cpus.value_or(CpuSet()).ToString(),
                     container.placement.exclusive.ToString(), container.placement.reason,
-                    held == nullptr ? "nothing" : held->resources.cpuset_cpus.value_or("anywhere"),
+                    held == nullptr ? "nothing" : node_.runtime.CpusOf(container.id),
                     held == nullptr ? 0 : held->resources.cpu_shares.value_or(0),
                     owned == owned_.end() ? "nothing" : owned->second.cpus.ToString());
   });
@@ -251,6 +251,7 @@ void World::BeginStart() {
   Note(fmt::format("start {}", start.id.value()));
   start.wait = node_.manager().AdmitStart(start.id, [this, &start](const Status& status) {
     start.decided = status;
+    if (status.ok()) node_.runtime.BeginStart(start.id);
     const Container* const container = node_.Known(start.id);
     if (container != nullptr) start.exclusive = container->placement.exclusive;
   });
@@ -264,7 +265,10 @@ void World::EndStart(size_t index) {
   Note(fmt::format("start of {} was decided: {}", start->id.value(),
                    resmgr::Describe(*start->decided)));
   if (!start->decided->ok()) return;
-  if (container != nullptr && container->state == ContainerState::kCreated && Chance(95)) {
+  // One of before is still being worked on.
+  const bool busy = std::find(abandoned_starts_.begin(), abandoned_starts_.end(), start->id) !=
+                    abandoned_starts_.end();
+  if (container != nullptr && container->state == ContainerState::kCreated && !busy && Chance(95)) {
     ++started_;
     Note("  and started");
     node_.Started(start->id);
@@ -275,6 +279,50 @@ void World::EndStart(size_t index) {
     if (!own.empty()) owned_[start->id] = {own, node_.runtime.Applied(start->id)};
   } else {
     node_.manager().StartFailed(start->id);
+  }
+}
+
+void World::AbandonStart(const Start& start) {
+  const bool under_way = start.decided.has_value() && start.decided->ok();
+  const RuntimeContainer* const container = node_.runtime.Find(start.id);
+  if (!under_way || container == nullptr || container->state != ContainerState::kCreated) return;
+  abandoned_starts_.push_back(start.id);
+  may_start_.insert(start.id);
+  if (Chance(40)) EndAbandonedStart(abandoned_starts_.size() - 1);
+}
+
+// It runs, it could not be started, or the start never got there.
+void World::EndAbandonedStart(size_t index) {
+  const ContainerId id = TakeAt(abandoned_starts_, index);
+  RuntimeContainer* const container = node_.runtime.Find(id);
+  if (container == nullptr || container->state != ContainerState::kCreated) return;
+  const int64_t what = Number(1, 100);
+  if (what <= 60) {
+    Note(fmt::format("{} was started after all", id.value()));
+    node_.runtime.EndStart(id);
+  } else if (what <= 80) {
+    Note(fmt::format("{} could not be started", id.value()));
+    container->state = ContainerState::kExited;
+  } else {
+    Note(fmt::format("the start of {} is lost", id.value()));
+  }
+}
+
+// containerd takes back what it reports when an update fails, but not what runc did by then; and
+// who is killed in the middle has noted what runc was not told. Without notes of our own that
+// cannot be known.
+void World::ApplySomehow(const ContainerId& id, const Adjustment& adjustment) {
+  const RuntimeContainer* const container = node_.runtime.Find(id);
+  const bool runs = container != nullptr && container->state == ContainerState::kRunning;
+  switch (Number(0, keeps_state_ && runs ? 3 : 1)) {
+    case 0:
+      return;
+    case 1:
+      return node_.runtime.Apply(id, adjustment);
+    case 2:
+      return node_.runtime.ApplyPart(id, adjustment, FakeRuntimeClient::Part::kReport);
+    default:
+      return node_.runtime.ApplyPart(id, adjustment, FakeRuntimeClient::Part::kForce);
   }
 }
 
@@ -321,11 +369,15 @@ void World::EndResize(size_t index) {
 void World::ApplyResize(Resize& resize) {
   if (std::exchange(resize.applied, true)) return;
   Note(fmt::format("resize of {} takes effect", resize.id.value()));
-  Adjustment request;
-  request.cpu_shares = resize.changes.cpu_shares;
-  request.cpu_quota = resize.changes.cpu_quota;
-  node_.runtime.Apply(resize.id, request);
-  node_.runtime.Apply(resize.id, resize.admission.adjustment);
+  node_.runtime.Apply(resize.id, resize.Carried());
+}
+
+// What is appended by the policy overrides what the kubelet asks for.
+Adjustment World::Resize::Carried() const {
+  Adjustment carried = admission.adjustment;
+  if (!carried.cpu_shares) carried.cpu_shares = changes.cpu_shares;
+  if (!carried.cpu_quota) carried.cpu_quota = changes.cpu_quota;
+  return carried;
 }
 
 void World::StopSome() {
@@ -365,6 +417,7 @@ void World::RemoveSandbox(size_t index) {
 }
 
 void World::AnswerSome() {
+  if (!abandoned_starts_.empty() && Chance(30)) EndAbandonedStart(0);
   AnswerLists();
   std::vector<FakeRuntimeClient::Update>& updates = node_.runtime.updates;
   for (int64_t n = Number(1, 10); n > 0 && !updates.empty(); --n) {
@@ -375,7 +428,7 @@ void World::AnswerSome() {
       node_.runtime.Answer(index);
     } else {
       Note("  which failed");
-      if (Chance(50)) node_.runtime.Apply(updates[index].id, updates[index].adjustment);
+      ApplySomehow(updates[index].id, updates[index].adjustment);
       node_.runtime.Answer(
           index, Chance(50) ? DeadlineExceeded("no answer") : Internal("something went wrong"));
     }
@@ -390,27 +443,23 @@ void World::AnswerLists() {
 // Every call under way fails for who made it; what became of it, the runtime knows.
 void World::LoseConnection() {
   Note("lose the connection");
-  for (const FakeRuntimeClient::Update& update : node_.runtime.updates) {
-    if (Chance(50)) node_.runtime.Apply(update.id, update.adjustment);
-  }
+  for (const FakeRuntimeClient::Update& update : node_.runtime.updates)
+    ApplySomehow(update.id, update.adjustment);
   node_.manager().RuntimeDisconnected();
   node_.runtime.DropAll();
   while (!creations_.empty())
     EndCreation(0, false);
   while (!resizes_.empty()) {
-    Resize resize = TakeAt(resizes_, 0);
-    if (Chance(50)) ApplyResize(resize);
+    const Resize resize = TakeAt(resizes_, 0);
+    if (!resize.applied) ApplySomehow(resize.id, resize.Carried());
     node_.manager().UpdateFailed(resize.admission);
   }
   while (!starts_.empty()) {
     const std::unique_ptr<Start> start = TakeAt(starts_, 0);
     EXPECT_TRUE(start->decided.has_value()) << "waits end with the connection";
     if (!start->decided.has_value() || !start->decided->ok()) continue;
-    RuntimeContainer* const container = node_.runtime.Find(start->id);
-    if (container != nullptr && container->state == ContainerState::kCreated && Chance(50)) {
-      container->state = ContainerState::kRunning;
-    }
-    node_.manager().StartFailed(start->id);
+    AbandonStart(*start);
+    node_.manager().StartUnclear(start->id);
   }
   node_.manager().RuntimeConnected();
   AnswerLists();
@@ -419,21 +468,14 @@ void World::LoseConnection() {
 // kill -9: whatever was under way ends at the runtime as it likes, and nobody remembers it.
 void World::RestartDaemon() {
   Note("restart");
-  for (const FakeRuntimeClient::Update& update : node_.runtime.updates) {
-    if (Chance(50)) node_.runtime.Apply(update.id, update.adjustment);
-  }
-  for (const auto& start : starts_) {
-    RuntimeContainer* const container = node_.runtime.Find(start->id);
-    const bool under_way = start->decided.has_value() && start->decided->ok();
-    if (under_way && container != nullptr && container->state == ContainerState::kCreated &&
-        Chance(50)) {
-      container->state = ContainerState::kRunning;
-    }
-  }
+  for (const FakeRuntimeClient::Update& update : node_.runtime.updates)
+    ApplySomehow(update.id, update.adjustment);
+  for (const auto& start : starts_)
+    AbandonStart(*start);
   starts_.clear();
   creations_.clear();
-  for (Resize& resize : resizes_) {
-    if (Chance(50)) ApplyResize(resize);
+  for (const Resize& resize : resizes_) {
+    if (!resize.applied) ApplySomehow(resize.id, resize.Carried());
   }
   resizes_.clear();
   // Of one that runs on other CPUs, too, the runtime cannot tell which are its own.
@@ -444,11 +486,17 @@ void World::RestartDaemon() {
   }
   files_.Resume();
   node_.Restart();
+  if (keeps_state_) return;
+  for (const RuntimeContainer& container : node_.runtime.held.containers) {
+    if (container.state == ContainerState::kCreated) may_start_.insert(container.id);
+  }
 }
 
 void World::Settle() {
   while (!creations_.empty())
     EndCreation(0, true);
+  while (!abandoned_starts_.empty())
+    EndAbandonedStart(0);
   while (!resizes_.empty()) {
     EndResize(0);
     CheckRunning();
@@ -459,16 +507,21 @@ void World::Settle() {
       node_.runtime.Answer(0);
       CheckRunning();
     }
-    for (const auto& start : starts_) {
-      if (!start->decided.has_value()) return false;
+    // Who is being started is left alone until that is over.
+    for (size_t i = 0; i < starts_.size();) {
+      if (starts_[i]->decided.has_value()) {
+        EndStart(i);
+      } else {
+        ++i;
+      }
     }
-    return AllInForce();
+    return starts_.empty() && AllInForce();
   });
-  EXPECT_TRUE(settled);
-  while (!starts_.empty())
-    EndStart(0);
+  EXPECT_TRUE(settled) << starts_.size() << " starts wait";
+  may_start_.clear();
   clock_.Advance(std::chrono::hours(1));
   EXPECT_TRUE(node_.RunUntil([this] {
+    AnswerLists();
     node_.runtime.AnswerAll();
     return AllInForce();
   }));
@@ -482,6 +535,7 @@ bool World::AllInForce() {
     if (placement.cpus && node_.runtime.CpusOf(container.id) != placement.cpus->ToString()) {
       all = false;
     }
+    if (placement.cpus && !node_.manager().Settled(container.key)) all = false;
     if (!placement.mems || held == nullptr) return;
     if (held->resources.cpuset_mems.value_or("") != placement.mems->ToString()) all = false;
   });

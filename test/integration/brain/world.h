@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,6 +69,8 @@ class World {
     LinuxResources changes;
     Admission admission;
     bool applied = false;
+
+    Adjustment Carried() const;
   };
   struct Start {
     ContainerId id;
@@ -94,6 +97,11 @@ class World {
   void BeginStart();
   void EndStart(size_t index);
   void WithdrawStart();
+  // Nobody waits for the runtime's answer any more.
+  void AbandonStart(const Start& start);
+  void EndAbandonedStart(size_t index);
+  // Of an update whose answer nobody will hear.
+  void ApplySomehow(const ContainerId& id, const Adjustment& adjustment);
   void BeginResize();
   void EndResize(size_t index);
   void ApplyResize(Resize& resize);
@@ -116,7 +124,7 @@ class World {
     CpuSet placed;     // as decided
     CpuSet exclusive;  // likewise
   };
-  static CpuSet InForce(const RuntimeContainer& container);
+  CpuSet InForce(const RuntimeContainer& container);
   std::vector<Running> RunningContainers();
   // Nobody else runs on its exclusive CPUs, nor will when what is under way takes effect.
   bool Undisputed(const Running& one, const CpuSet& several);
@@ -135,6 +143,9 @@ class World {
   std::vector<Sandbox> sandboxes_;
   std::vector<Creation> creations_;
   std::vector<std::unique_ptr<Start>> starts_;
+  std::vector<ContainerId> abandoned_starts_;
+  // Created containers that the brain has to reckon with as if they ran.
+  std::set<ContainerId> may_start_;
   std::vector<Resize> resizes_;
   size_t started_ = 0;
   // Who runs on CPUs for itself alone, from the start or since the others have left.

@@ -13,9 +13,11 @@
 namespace resmgr::test {
 
 CpuSet World::InForce(const RuntimeContainer& container) {
-  const StatusOr<CpuSet> cpus = CpuSet::Parse(container.resources.cpuset_cpus.value_or(""));
-  EXPECT_TRUE(cpus.ok() && !cpus->empty()) << container.id.value();
-  return cpus.value_or(CpuSet());
+  const StatusOr<CpuSet> cpus = CpuSet::Parse(node_.runtime.CpusOf(container.id));
+  EXPECT_TRUE(cpus.ok()) << container.id.value();
+  if (!cpus.ok()) return {};
+  // One without Linux resources.
+  return cpus->empty() ? machine_.online() : *cpus;
 }
 
 void World::Check() {
@@ -63,7 +65,7 @@ std::vector<World::Running> World::RunningContainers() {
     if (!container.placement.cpus || held == nullptr) return;
     if (held->state != ContainerState::kRunning) return;
     // Without Linux resources it was left alone; a new daemon is about to place it.
-    if (!held->resources.cpuset_cpus) return;
+    if (node_.runtime.CpusOf(container.id).empty()) return;
     running.push_back(
         {container.id, InForce(*held), *container.placement.cpus, container.placement.exclusive});
   });
@@ -81,6 +83,11 @@ bool World::Undisputed(const Running& one, const CpuSet& several) {
     const RuntimeContainer* const other = node_.runtime.Find(start->id);
     if (!under_way || start->id == one.id || other == nullptr) continue;
     if (other->resources.cpuset_cpus && InForce(*other).Intersects(one.exclusive)) return false;
+  }
+  for (const ContainerId& id : may_start_) {
+    const RuntimeContainer* const other = node_.runtime.Find(id);
+    if (id == one.id || other == nullptr || !other->resources.cpuset_cpus) continue;
+    if (InForce(*other).Intersects(one.exclusive)) return false;
   }
   for (const FakeRuntimeClient::Update& update : node_.runtime.updates) {
     const StatusOr<CpuSet> cpus = CpuSet::Parse(update.adjustment.cpuset_cpus.value_or(""));

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/start_doubts.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace resmgr {
+
+StartDoubts::StartDoubts(EventLoop& loop, ContainerStore& store, std::function<void()> look,
+                         std::function<void(ContainerKey)> given_up, Options options)
+    : loop_(loop),
+      store_(store),
+      look_(std::move(look)),
+      given_up_(std::move(given_up)),
+      options_(options) {}
+
+void StartDoubts::Add(ContainerKey key) {
+  store_.Find(key)->start_unclear = true;
+  doubts_[key] = {.deadline = Clock::now() + options_.limit};
+  pause_ = options_.first_look;
+  timer_.reset();
+  Schedule();
+}
+
+void StartDoubts::Examine() {
+  std::vector<ContainerKey> given_up;
+  for (auto it = doubts_.begin(); it != doubts_.end();) {
+    ContainerRecord* const record = store_.Find(it->first);
+    const bool unclear = record != nullptr && record->start_unclear && record->BeingStarted();
+    if (unclear && !it->second.last_look) {
+      ++it;
+      continue;
+    }
+    if (unclear) {
+      record->start_unclear = false;
+      given_up.push_back(it->first);
+    }
+    it = doubts_.erase(it);
+  }
+  for (const ContainerKey key : given_up)
+    given_up_(key);
+  Schedule();
+}
+
+void StartDoubts::Schedule() {
+  if (doubts_.empty()) {
+    timer_.reset();
+    return;
+  }
+  if (timer_ == nullptr) timer_ = loop_.After(pause_, [this] { OnTimer(); });
+}
+
+void StartDoubts::OnTimer() {
+  timer_.reset();
+  pause_ = std::min(pause_ * 2, options_.last_look);
+  for (auto& [key, doubt] : doubts_)
+    doubt.last_look = doubt.last_look || Clock::now() >= doubt.deadline;
+  Schedule();
+  look_();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+
+#include "pkg/resmgr/container_store.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// Starts that nobody waits for any more, the runtime being possibly still busy with them: of a
+// client that went away, of a connection that was lost, of a daemon that was killed. Has the
+// runtime asked with growing pauses until each container runs or has exited. One that is still only
+// created when the limit is over counts as not being started. Loop's thread only.
+class StartDoubts {
+ public:
+  struct Options {
+    std::chrono::milliseconds first_look{50};
+    std::chrono::milliseconds last_look{5'000};
+    std::chrono::milliseconds limit{120'000};
+  };
+
+  // `look` asks the runtime for everything; Examine() follows when it is known. `given_up` is told
+  // of containers past the limit.
+  StartDoubts(EventLoop& loop, ContainerStore& store, std::function<void()> look,
+              std::function<void(ContainerKey)> given_up, Options options);
+  StartDoubts(const StartDoubts&) = delete;
+  StartDoubts& operator=(const StartDoubts&) = delete;
+
+  // Of a container that is created: its start is unclear from now on.
+  void Add(ContainerKey key);
+  bool Contains(ContainerKey key) const { return doubts_.contains(key); }
+  // The runtime was asked, or something else happened to containers.
+  void Examine();
+  size_t size() const { return doubts_.size(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void Schedule();
+  void OnTimer();
+
+  EventLoop& loop_;
+  ContainerStore& store_;
+  const std::function<void()> look_;
+  const std::function<void(ContainerKey)> given_up_;
+  const Options options_;
+  struct Doubt {
+    Clock::time_point deadline;
+    bool last_look = false;  // the runtime was asked after the deadline
+  };
+
+  std::map<ContainerKey, Doubt> doubts_;
+  std::chrono::milliseconds pause_{0};
+  EventLoop::HandlePtr timer_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The brain's part in starts.
+#include <utility>
+
+#include "pkg/resmgr/resource_manager_impl.h"
+
+namespace resmgr {
+namespace {
+
+// A start that waits at the gate, or before that for its container to become known.
+class Token : public ResourceManager::StartWait {
+ public:
+  using Slot = std::unique_ptr<StartGate::Wait>;
+
+  explicit Token(Slot wait = nullptr) : wait_(std::make_shared<Slot>(std::move(wait))) {}
+  // Expires with the token.
+  std::weak_ptr<Slot> wait() const { return wait_; }
+
+ private:
+  std::shared_ptr<Slot> wait_;
+};
+
+}  // namespace
+
+std::unique_ptr<ResourceManager::StartWait> ResourceManager::Impl::AdmitStart(
+    const ContainerId& id, std::function<void(Status)> go) {
+  const ContainerRecord* const record = store_.FindById(id);
+  if (record != nullptr) {
+    std::unique_ptr<StartGate::Wait> wait = AdmitKnown(record->container.key, std::move(go));
+    return wait == nullptr ? nullptr : std::make_unique<Token>(std::move(wait));
+  }
+  // Created while nobody looked: it is to be taken over first.
+  auto token = std::make_unique<Token>();
+  synchronizer_.Look([this, id, go = std::move(go), wait = token->wait()](const Status& status) {
+    const std::shared_ptr<Token::Slot> slot = wait.lock();
+    if (slot == nullptr) return;
+    const ContainerRecord* const found = store_.FindById(id);
+    if (found != nullptr) {
+      *slot = AdmitKnown(found->container.key, go);
+    } else {
+      // What the runtime does not list either, it refuses.
+      go(status);
+    }
+  });
+  return token;
+}
+
+std::unique_ptr<StartGate::Wait> ResourceManager::Impl::AdmitKnown(ContainerKey key,
+                                                                   std::function<void(Status)> go) {
+  std::unique_ptr<StartGate::Wait> wait =
+      gate_.Admit(key, [this, key, go = std::move(go)](const Status& status) {
+        const ContainerRecord* const record = store_.Find(key);
+        if (!status.ok()) {
+          Count(Metrics::Event::kStartRefused);
+        } else if (record != nullptr) {
+          keeper_.Begin(Keeper::Call::kStart, record->container.id);
+        }
+        go(status);
+      });
+  if (wait != nullptr) Count(Metrics::Event::kStartWaited);
+  return wait;
+}
+
+void ResourceManager::Impl::EndStart(const ContainerId& id, StartOutcome outcome) {
+  ContainerRecord* const record = store_.FindById(id);
+  if (record == nullptr) return;
+  const ContainerKey key = record->container.key;
+  store_.Touch(*record);
+  if (record->starts > 0) --record->starts;
+  if (record->container.state == ContainerState::kCreated) {
+    if (outcome == StartOutcome::kUnclear) start_doubts_.Add(key);
+    if (outcome == StartOutcome::kStarted) {
+      record->container.state = ContainerState::kRunning;
+      record->started_at = clock_.Now();
+    }
+  }
+  // The runtime may have refused this start because it is busy with another one.
+  if (!record->BeingStarted()) {
+    record->start_unclear = false;
+    keeper_.End(Keeper::Call::kStart, id);
+  }
+  start_doubts_.Examine();
+  Push({key});
+}
+
+// After a list. Adds those to `changed` that may be updated again.
+void ResourceManager::Impl::FollowStarts(const Adoption& adoption, ContainerKeys& changed) {
+  for (const auto& [key, record] : store_.containers()) {
+    if (!record.BeingStarted()) {
+      keeper_.End(Keeper::Call::kStart, record.container.id);
+    } else if (record.start_unclear && !start_doubts_.Contains(key)) {
+      start_doubts_.Add(key);
+    }
+  }
+  start_doubts_.Examine();
+  changed.insert(changed.end(), adoption.start_known.begin(), adoption.start_known.end());
+}
+
+// The runtime is not busy with it any more.
+void ResourceManager::Impl::EndDoubt(ContainerKey key) {
+  const ContainerRecord& record = *store_.Find(key);
+  if (record.BeingStarted()) return;
+  log_.Warn("container {} was not started by a start that nobody waits for any more",
+            LogName(record));
+  keeper_.End(Keeper::Call::kStart, record.container.id);
+  Push({key});
+}
+
+}  // namespace resmgr

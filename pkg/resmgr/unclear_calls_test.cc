@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts and updates that the runtime is still busy with, or was when the connection or the daemon
+// died. What containerd does then: a container that is being started is listed as created, an
+// update of it changes containerd's notes but not what it starts with; an update that loses its
+// caller is taken back in the notes, while runc may carry it out all the same.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "pkg/state/testing/crashing_file_system.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using test::FakeRuntimeClient;
+using test::FirstFitPolicy;
+using test::TestNode;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
+constexpr QosClass kBurstable = QosClass::kBurstable;
+
+class UnclearCallsTest : public ::testing::Test {
+ protected:
+  ResourceManager& manager() { return node_.manager(); }
+  FakeRuntimeClient& runtime() { return node_.runtime; }
+
+  void Remember() { node_.KeepState(files_); }
+
+  // A start that is let through to the runtime, which begins with it.
+  void BeginStart(const ContainerId& id) {
+    std::optional<Status> decided;
+    const auto wait = manager().AdmitStart(id, [&](const Status& status) { decided = status; });
+    ASSERT_TRUE(decided.has_value() && decided->ok()) << id.value() << " has to wait";
+    runtime().BeginStart(id);
+  }
+  // A start that waits, as `started_` tells.
+  std::unique_ptr<ResourceManager::StartWait> WaitToStart(const ContainerId& id) {
+    started_ = false;
+    return manager().AdmitStart(id, [this](const Status& status) { started_ = status.ok(); });
+  }
+  // The daemon has the runtime asked, by itself.
+  void ExpectLook() {
+    ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+    runtime().AnswerList();
+  }
+
+  test::CrashingFileSystem files_{1};
+  TestNode node_{test::S1Ht(),
+                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+  bool started_ = false;
+};
+
+TEST_F(UnclearCallsTest, NothingIsSentToAContainerThatIsBeingStarted) {
+  const ContainerId shared = *node_.Create("shared", kBurstable, 100);
+  BeginStart(shared);
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  EXPECT_THAT(runtime().updates, IsEmpty()) << "it would be lost";
+  const auto wait = WaitToStart(app);
+  node_.Started(shared);
+  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
+  EXPECT_FALSE(started_);
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+  EXPECT_TRUE(started_);
+}
+
+TEST_F(UnclearCallsTest, AStartThatFailsLetsTheUpdatesGo) {
+  const ContainerId shared = *node_.Create("shared", kBurstable, 100);
+  BeginStart(shared);
+  ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
+  manager().StartFailed(shared);
+  EXPECT_THAT(runtime().updates, SizeIs(1));
+}
+
+TEST_F(UnclearCallsTest, AResizeDuringAStartIsSentAgainAfterIt) {
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  BeginStart(app);
+  const auto resized = manager().AdmitUpdate(app, TestNode::Resources(3000));
+  ASSERT_TRUE(resized.ok()) << resized.status();
+  runtime().Apply(app, resized->adjustment);  // containerd's notes
+  manager().UpdateSucceeded(*resized);
+  EXPECT_THAT(runtime().updates, IsEmpty());
+  node_.Started(app);
+  EXPECT_EQ(runtime().CpusOf(app), "1-2");
+  EXPECT_THAT(runtime().updates, SizeIs(1));
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(app), "1-3");
+}
+
+TEST_F(UnclearCallsTest, AStartWithoutAnAnswerIsFollowedUntilItIsKnown) {
+  const ContainerId shared = *node_.Create("shared", kBurstable, 100);
+  BeginStart(shared);
+  manager().StartUnclear(shared);
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  const auto wait = WaitToStart(app);
+  ExpectLook();
+  EXPECT_FALSE(started_) << "it may still start on these CPUs";
+  EXPECT_THAT(runtime().updates, IsEmpty());
+  runtime().EndStart(shared);
+  ExpectLook();
+  EXPECT_THAT(runtime().updates, SizeIs(1));
+  EXPECT_FALSE(started_);
+  runtime().AnswerAll();
+  EXPECT_TRUE(started_);
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+}
+
+TEST_F(UnclearCallsTest, AStartThatWasLostIsGivenUpOneDay) {
+  const ContainerId shared = *node_.Create("shared", kBurstable, 100);
+  BeginStart(shared);
+  manager().StartUnclear(shared);
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  ASSERT_TRUE(node_.RunUntil([this] {
+    while (!runtime().lists.empty())
+      runtime().AnswerList();
+    return !runtime().updates.empty();
+  }));
+  runtime().AnswerAll();
+  node_.Start(app);
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+}
+
+// The kubelet tries again while the first start is under way: that one counts.
+TEST_F(UnclearCallsTest, ARefusedSecondStartDoesNotEndTheFirst) {
+  const ContainerId shared = *node_.Create("shared", kBurstable, 100);
+  BeginStart(shared);
+  manager().StartUnclear(shared);
+  BeginStart(shared);
+  manager().StartFailed(shared);
+  ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
+  EXPECT_THAT(runtime().updates, IsEmpty());
+  runtime().EndStart(shared);
+  ExpectLook();
+  EXPECT_THAT(runtime().updates, SizeIs(1));
+}
+
+TEST_F(UnclearCallsTest, AnAttemptThatMayStillStartKeepsItsCpus) {
+  const PodSandboxId pod = node_.AddPod("app", kGuaranteed);
+  const ContainerId first = *node_.Create(TestNode::Request(pod, "app", 2000));
+  BeginStart(first);
+  manager().StartUnclear(first);
+  const ContainerId second = *node_.Create(TestNode::Request(pod, "app", 2000, 1));
+  EXPECT_EQ(node_.Exclusive(first), "1-2");
+  EXPECT_EQ(node_.Exclusive(second), "3-4");
+}
+
+// kill -9
+
+TEST_F(UnclearCallsTest, AStartUnderWayAtAKillIsFollowed) {
+  Remember();
+  const ContainerId shared = *node_.Create("shared", kBurstable, 100);
+  const ContainerId idle = *node_.Create("idle", kBurstable, 100);
+  BeginStart(shared);
+  node_.FlushState();
+  node_.Restart();
+  EXPECT_THAT(runtime().history, IsEmpty());
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  EXPECT_THAT(runtime().history, ElementsAre(StartsWith(idle.value())))
+      << "only the one whose start is not noted is told";
+  runtime().AnswerAll();
+  const auto wait = WaitToStart(app);
+  EXPECT_FALSE(started_);
+  runtime().EndStart(shared);
+  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
+  ExpectLook();
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+  EXPECT_TRUE(started_);
+}
+
+TEST_F(UnclearCallsTest, WithoutNotesAnyCreatedContainerMayBeStarting) {
+  const ContainerId shared = *node_.Create("shared", kBurstable, 100);
+  BeginStart(shared);
+  node_.Restart();
+  ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
+  EXPECT_THAT(runtime().history, IsEmpty());
+  runtime().EndStart(shared);
+  ExpectLook();
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+}
+
+// The creation that was the reason came to nothing.
+TEST_F(UnclearCallsTest, AnUpdateThatWasTakenBackInTheNotesIsSentAgainAfterAKill) {
+  Remember();
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const PodSandboxId pod = node_.AddPod("app", kGuaranteed);
+  ASSERT_TRUE(manager().AdmitCreate(TestNode::Request(pod, "app", 2000)).ok());
+  ASSERT_THAT(runtime().updates, SizeIs(1));
+  runtime().ApplyPart(shared, runtime().updates[0].adjustment, FakeRuntimeClient::Part::kForce);
+  ASSERT_EQ(runtime().CpusOf(shared), "0,3-7");
+  node_.FlushState();
+  node_.Restart();
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
+}
+
+// It was about to grow when its neighbour left, and the next exclusive container came.
+TEST_F(UnclearCallsTest, AGrowthThatMayHaveHappenedIsInTheWayOfAStart) {
+  Remember();
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId former = node_.Run("former", kGuaranteed, 2000);
+  ASSERT_EQ(runtime().CpusOf(shared), "0,3-7");
+  node_.Stop(former);
+  ASSERT_THAT(runtime().updates, SizeIs(1));
+  const Adjustment growth = runtime().updates[0].adjustment;
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  runtime().ApplyPart(shared, growth, FakeRuntimeClient::Part::kForce);
+  ASSERT_EQ(runtime().CpusOf(shared), "0-7");
+  node_.FlushState();
+  node_.Restart();
+  EXPECT_EQ(node_.Exclusive(app), "1-2");
+  const auto wait = WaitToStart(app);
+  EXPECT_FALSE(started_) << "the runtime's notes say that it is on 0,3-7";
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+  EXPECT_TRUE(started_);
+}
+
+// containerd was killed after it noted the shrink and before runc was told.
+TEST_F(UnclearCallsTest, AnUpdateThatWasOnlyNotedIsSentAgainAfterAReconnect) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  runtime().ApplyPart(shared, runtime().updates[0].adjustment, FakeRuntimeClient::Part::kReport);
+  node_.Reconnect();
+  const auto wait = WaitToStart(app);
+  EXPECT_FALSE(started_);
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+  EXPECT_TRUE(started_);
+}
+
+TEST_F(UnclearCallsTest, NothingIsSentAfterAKillWhenNothingWasUnderWay) {
+  Remember();
+  node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  const auto resized = manager().AdmitUpdate(app, TestNode::Resources(3000));
+  ASSERT_TRUE(resized.ok()) << resized.status();
+  Adjustment carried = resized->adjustment;
+  carried.cpu_shares = TestNode::Resources(3000).cpu_shares;
+  runtime().Apply(app, carried);
+  manager().UpdateSucceeded(*resized);
+  runtime().AnswerAll();
+  node_.FlushState();
+  runtime().history.clear();
+  node_.Restart();
+  EXPECT_THAT(runtime().history, IsEmpty());
+}
+
+// What its client or the daemon before had under way may have ended after the first list.
+TEST_F(UnclearCallsTest, TheRuntimeIsAskedOnceMoreAfterAConnect) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  node_.Reconnect();
+  node_.Crash(app);
+  ExpectLook();
+  EXPECT_EQ(node_.Known(app)->state, ContainerState::kExited);
+}
+
+}  // namespace
+}  // namespace resmgr
