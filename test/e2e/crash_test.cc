@@ -90,7 +90,9 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
 
   CpuSet CpusOfLife(const PodLife& life) const {
     const bool runs = life.stage() == PodLife::Stage::kRunning;
-    return runs ? CpuSetOf(life.pod()) : CpuSetToBe(life.pod());
+    if (!runs) return CpuSetToBe(life.pod());
+    // None when it has just ended.
+    return CpuSet::Parse(CpusOf(life.pod())).value_or(CpuSet());
   }
 
   Cpus CpusOfAll() const {
@@ -143,8 +145,18 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
                        [](const PodLife& life) { return life.unclear(); });
   }
 
+  // Which containers there are, and in which stage.
+  std::map<std::string, PodLife::Stage> Stages() const {
+    std::map<std::string, PodLife::Stage> stages;
+    for (const PodLife& life : lives_) {
+      if (life.HasContainer()) stages[life.pod().workload.name] = life.stage();
+    }
+    return stages;
+  }
+
   // The relay starts anew. Who was where it belongs stays there, and the runtime is not even asked;
-  // what was under way is finished.
+  // what was under way is finished. Only what this life of the relay says it does not know is asked
+  // for again: an update that was under way.
   void RestartAndCompare() {
     const Cpus before = CpusOfAll();
     const bool unclear = AnyUnclear();
@@ -155,13 +167,18 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
         updates[life.pod().workload.name] = containerd().Updates(life.pod().container_id);
       }
     }
+    const std::map<std::string, PodLife::Stage> stages = Stages();
+    const size_t logged = node().WholeRelayLog().size();
     ASSERT_TRUE(node().StartRelay().ok()) << node().RelayLog();
     for (PodLife& life : lives_) {
       if (!life.unclear()) continue;
       const Status finished = life.FinishResize();
       EXPECT_TRUE(finished.ok()) << Describe(finished);
     }
-    const Status settled = WaitUntil("all are where they belong", seconds(15), [&] {
+    const Status settled = WaitUntil("all are where they belong", seconds(30), [&] {
+      // A start or a stop that lost its client may end only now.
+      for (PodLife& life : lives_)
+        EXPECT_TRUE(life.LookWhatBecameOfIt().ok());
       const Cpus now = CpusOfAll();
       return now == Due(now);
     });
@@ -169,18 +186,32 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
     EXPECT_TRUE(settled.ok());
     EXPECT_EQ(after, Due(after));
     ExpectInvariants(after);
-    for (PodLife& life : lives_) {
-      if (life.HasContainer()) node().Watch(life.pod());
-    }
-    if (unclear) return;
+    for (PodLife& life : lives_)
+      life.Settled();
+    // Who has got other neighbours may have to move.
+    if (unclear || Stages() != stages) return;
+    const std::string log = node().WholeRelayLog().substr(logged);
     for (const PodLife& life : lives_) {
       const std::string& name = life.pod().workload.name;
       if (!life.HasContainer() || before.at(name) != due_before.at(name)) continue;
       ++compared_;
       EXPECT_EQ(after.at(name), before.at(name)) << name << " was moved";
+      if (log.find(fmt::format("/{}: an update was under way", name)) != log.npos) continue;
       EXPECT_EQ(containerd().Updates(life.pod().container_id), updates.at(name))
           << name << " was updated";
     }
+  }
+
+  // containerd may leave the process of a start that lost its client, and then refuses for ever to
+  // remove the container, until it is started anew itself.
+  Status End(PodLife& life) {
+    const Status ended = life.End();
+    if (ended.ok() || Message(ended).find("cannot delete running task") == std::string_view::npos) {
+      return ended;
+    }
+    node().containerd().Kill();
+    RESMGR_RETURN_IF_ERROR(node().RestartContainerd());
+    return life.End();
   }
 
   void ExpectNothingIsLeft() {
@@ -211,7 +242,7 @@ TEST_P(CrashTest, AKilledRelayComesBackToWhatItLeft) {
   }
   int calls = 0;
   for (PodLife& life : lives_) {
-    const Status ended = life.End();
+    const Status ended = End(life);
     EXPECT_TRUE(ended.ok()) << Describe(ended);
     calls += life.calls();
   }

@@ -79,6 +79,8 @@ class Node {
   DaemonProcess& relay() { return *relay_; }
   PlacementWatch& watch() { return *watch_; }
   std::string RelayLog() const { return LastLines(directory_ / "relay.log"); }
+  // All of it, of all its lives.
+  std::string WholeRelayLog() const { return TextOf(directory_ / "relay.log"); }
 
   // The pod as a kubelet describes it, on this runtime. Logs land in PodLogs().
   cri::PodSandboxConfig PodConfig(const Workload& workload) const;

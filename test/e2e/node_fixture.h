@@ -36,7 +36,7 @@ class NodeTest : public ::testing::Test {
   std::string MemsOf(const RunningPod& pod) const;
   CpuSet CpuSetOf(const RunningPod& pod) const;
   // Of a container that is created but not started, which has no cgroup: those that it will have,
-  // by the runtime's word.
+  // by the runtime's word; none when it is gone.
   CpuSet CpuSetToBe(const RunningPod& pod) const;
   // CPUs and memory nodes of these containers, by name.
   template <typename... Pods>

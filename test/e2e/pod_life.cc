@@ -9,7 +9,8 @@
 namespace resmgr::test {
 namespace {
 
-constexpr int kSurprises = 20;  // one after the other
+// One after the other. containerd may be busy for seconds with a start that lost its client.
+constexpr int kSurprises = 200;
 constexpr std::chrono::milliseconds kPause{50};
 
 }  // namespace
@@ -24,9 +25,11 @@ Status PodLife::Live(const std::atomic<bool>& dying) {
       surprises = 0;
       continue;
     }
-    // containerd's answer where a call that lost its client is still under way or has ended the
+    // containerd's answers where a call that lost its client is still under way or has ended the
     // container by now. A kubelet looks again and goes on from there, and so does this.
-    if (status.code() != StatusCode::kUnknown || ++surprises > kSurprises) return status;
+    const bool surprise =
+        status.code() == StatusCode::kUnknown || status.code() == StatusCode::kFailedPrecondition;
+    if (!surprise || ++surprises > kSurprises) return status;
     std::this_thread::sleep_for(kPause);
     if (dying) break;
     RESMGR_RETURN_IF_ERROR(LookWhatBecameOfIt());
@@ -62,6 +65,7 @@ Status PodLife::CreatePod() {
   }
   pod_ = {
       .workload = workload, .config = node_.PodConfig(workload), .pod_id = "", .container_id = ""};
+  grown_ = false;
   RESMGR_ASSIGN_OR_RETURN(pod_.pod_id, node_.client().RunPod(pod_.config));
   stage_ = Stage::kPod;
   return OkStatus();
@@ -77,7 +81,7 @@ Status PodLife::CreateContainer() {
   RESMGR_RETURN_IF_ERROR(id.status());
   pod_.container_id = *id;
   stage_ = Stage::kCreated;
-  node_.Watch(pod_);
+  Watch();
   return OkStatus();
 }
 
@@ -118,9 +122,20 @@ Status PodLife::FinishResize() {
   const bool refused = status.code() == StatusCode::kResourceExhausted;
   if (!status.ok() && !refused) return status;
   unclear_ = false;
-  // One that has become exclusive has to wait for others to leave, and so has the watch.
-  if (refused || !pod_.workload.Exclusive()) node_.Watch(pod_);
+  if (!refused) grown_ = pod_.workload.Exclusive();
+  Watch();
   return OkStatus();
+}
+
+// One that has become exclusive has to wait for others to leave, and so has the watch.
+void PodLife::Watch() {
+  node_.watch().Add(pod_.container_id, pod_.workload.name,
+                    pod_.workload.Exclusive() && !grown_ && !unclear_);
+}
+
+void PodLife::Settled() {
+  grown_ = false;
+  if (HasContainer()) Watch();
 }
 
 Status PodLife::RemoveContainer() {
@@ -158,7 +173,7 @@ Status PodLife::LookWhatBecameOfIt() {
     stage_ = created ? Stage::kCreated : running ? Stage::kRunning : Stage::kStopped;
   }
   unclear_ = unclear_ && stage_ == Stage::kRunning;
-  if (HasContainer() && !unclear_) node_.Watch(pod_);
+  if (HasContainer()) Watch();
   if (!HasContainer()) node_.watch().Remove(pod_.container_id);
   return OkStatus();
 }

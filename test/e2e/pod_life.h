@@ -28,6 +28,8 @@ class PodLife {
   Status LookWhatBecameOfIt();
   // With a new relay: sends the resize again whose outcome was not known.
   Status FinishResize();
+  // Everybody is where it belongs: the watch may take the container for what it is.
+  void Settled();
   // Removes what there is.
   Status End();
 
@@ -48,6 +50,7 @@ class PodLife {
   Status Pause();
   Status RemoveContainer();
   Status RemovePod();
+  void Watch();
   bool Chance(unsigned percent) { return random_() % 100 < percent; }
 
   Node& node_;
@@ -59,6 +62,8 @@ class PodLife {
   RunningPod pod_;
   Workload wanted_;  // by the resize that is under way
   bool unclear_ = false;
+  // It became exclusive by a resize, which waits for nobody: others may still have to leave.
+  bool grown_ = false;
 };
 
 }  // namespace resmgr::test
