@@ -49,7 +49,8 @@ void ResourceManager::Impl::LetMemoryGo(const std::map<ContainerKey, Placement>&
     Container& container = store_.Find(key)->container;
     if (!former.mems || container.placement.mems) continue;
     const StatusOr<NodeSet> wanted = NodeSet::Parse(container.requested.cpuset_mems.value_or(""));
-    container.placement.mems = wanted.ok() && !wanted->empty() ? *wanted : memory_nodes_;
+    const bool usable = wanted.ok() && !wanted->empty() && wanted->IsSubsetOf(memory_nodes_);
+    container.placement.mems = usable ? *wanted : memory_nodes_;
     changed.push_back(key);
   }
 }
