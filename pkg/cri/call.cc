@@ -68,7 +68,7 @@ void Call::OnData(h2::Stream& stream, h2::Slice data) {
     return;
   }
   if (tap_ != nullptr) tap_->OnReplyData(data.view());
-  if (reply_reader_ != nullptr) reply_reader_->Feed(data.view());
+  if (reply_reader_.has_value()) reply_reader_->Feed(data.view());
   client_->SendData(std::move(data));
 }
 
@@ -106,13 +106,18 @@ void Call::OnEnd(h2::Stream& stream, h2::HeaderBlock trailers) {
 }
 
 void Call::Decide() {
+  const auto slices = request_.slices();
+  if (slices.size() == 1) {
+    // Mostly it lies in one piece and is read where it is.
+    if (const auto payload = OnlyPlainMessage(slices.front().view())) return Ask(*payload);
+  }
   bool one_message = false;
   GrpcMessage message;
   GrpcMessageReader reader(kMaxIntercepted, [&](GrpcMessage read) {
     one_message = message.size == 0 && message.payload.empty() && !one_message;
     message = std::move(read);
   });
-  for (const h2::Slice& slice : request_.slices())
+  for (const h2::Slice& slice : slices)
     reader.Feed(slice.view());
   if (!one_message || !reader.complete()) {
     PassUnread("it is not one gRPC message");
@@ -128,7 +133,11 @@ void Call::Decide() {
     message.payload = *std::move(payload);
   }
   message_ = std::move(message.payload);
-  interception_->OnRequest(message_,
+  Ask(message_);
+}
+
+void Call::Ask(std::string_view payload) {
+  interception_->OnRequest(payload,
                            [this](const Interception::Verdict& verdict) { OnVerdict(verdict); });
 }
 
@@ -150,8 +159,7 @@ void Call::OnVerdict(const Interception::Verdict& verdict) {
   h2::HeaderBlock headers = headers_;
   if (!verdict.suffix.empty()) headers.Remove("content-length");
   if (!Forward(headers, false)) return;
-  reply_reader_ = std::make_unique<GrpcMessageReader>(
-      kMaxReply, [this](GrpcMessage message) { reply_ = std::move(message); });
+  reply_reader_.emplace(kMaxReply, [this](GrpcMessage message) { reply_ = std::move(message); });
   SendRequest(verdict.suffix);
   server_->SendEnd();
 }
@@ -160,20 +168,19 @@ void Call::SendRequest(const std::string& suffix) {
   collecting_ = false;
   connection_.Let(request_.size());
   if (!suffix.empty()) {
+    const size_t payload = decompressed_ ? message_.size() : request_.size() - kGrpcPrefixSize;
+    const std::string prefix = EncodeGrpcPrefix(false, payload + suffix.size());
     if (decompressed_) {
       request_.Clear();
-      request_.Append(h2::Slice::Copy(message_));
+      request_.Append(h2::Slice::Copy(prefix + message_));
     } else {
-      request_.Drop(kGrpcPrefixSize);
+      request_.Overwrite(prefix);
     }
-    const std::string prefix = EncodeGrpcPrefix(false, request_.size() + suffix.size());
-    prepaid_ += prefix.size();
-    server_->SendData(h2::Slice::Copy(prefix));
   }
   prepaid_ += request_.size() + suffix.size();
   for (const h2::Slice& slice : request_.slices())
     server_->SendData(slice);
-  if (!suffix.empty()) server_->SendData(h2::Slice::Copy(suffix));
+  if (!suffix.empty()) server_->SendData(connection_.scratch().Copy(suffix));
   request_.Clear();
   message_ = {};
 }
@@ -182,7 +189,7 @@ void Call::OnHeaders(h2::Stream&, h2::HeaderBlock headers, bool end) {
   if (end) {
     OnOutcome(headers);
   } else {
-    if (reply_reader_ != nullptr) reply_encoding_ = headers.Find("grpc-encoding");
+    if (reply_reader_.has_value()) reply_encoding_ = headers.Find("grpc-encoding");
     if (tap_ != nullptr) tap_->OnReplyHeaders(headers);
   }
   client_->SendHeaders(headers, end);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "pkg/base/recycled.h"
@@ -51,6 +52,7 @@ class Call final : public h2::StreamHandler, public Recycled<Call> {
   void OnRequestData(h2::Slice data);
   // The whole request is here.
   void Decide();
+  void Ask(std::string_view payload);
   void OnVerdict(const Interception::Verdict& verdict);
   void SendRequest(const std::string& suffix);
   // The request is not what the interception can read: let it pass as it is.
@@ -79,11 +81,11 @@ class Call final : public h2::StreamHandler, public Recycled<Call> {
   bool collecting_ = false;
   bool request_complete_ = false;
   h2::SliceQueue request_;  // the body so far
-  std::string message_;     // its payload while the interception decides
+  std::string message_;     // its payload, where that does not lie in one piece of it
   bool decompressed_ = false;
   size_t prepaid_ = 0;  // request bytes whose window was opened before they were sent on
   std::string reply_encoding_;
-  std::unique_ptr<GrpcMessageReader> reply_reader_;
+  std::optional<GrpcMessageReader> reply_reader_;
   GrpcMessage reply_;
 };
 

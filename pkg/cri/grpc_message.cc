@@ -99,6 +99,15 @@ void GrpcMessageReader::Feed(std::string_view bytes) {
   }
 }
 
+std::optional<std::string_view> OnlyPlainMessage(std::string_view body) {
+  if (body.size() < kGrpcPrefixSize) return std::nullopt;
+  const std::string_view payload = body.substr(kGrpcPrefixSize);
+  if (body.substr(0, kGrpcPrefixSize) != EncodeGrpcPrefix(false, payload.size())) {
+    return std::nullopt;
+  }
+  return payload;
+}
+
 std::string EncodeGrpcPrefix(bool compressed, size_t size) {
   std::string prefix(1, compressed ? '\1' : '\0');
   for (int shift = 24; shift >= 0; shift -= 8) {

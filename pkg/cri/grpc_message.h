@@ -43,6 +43,9 @@ class GrpcMessageReader {
   size_t received_ = 0;
 };
 
+// The payload of a body that is exactly one message, not compressed; nullopt for any other.
+std::optional<std::string_view> OnlyPlainMessage(std::string_view body);
+
 std::string EncodeGrpcPrefix(bool compressed, size_t size);
 
 // The payload as the sender wrote it. `encoding` is the header grpc-encoding. Unimplemented for

@@ -108,6 +108,14 @@ void SliceQueue::MoveTo(size_t count, SliceQueue& target) {
   }
 }
 
+void SliceQueue::Overwrite(std::string_view bytes) {
+  for (size_t i = head_; !bytes.empty(); ++i) {
+    const std::string_view piece = bytes.substr(0, slices_[i].size());
+    slices_[i].Overwrite(piece);
+    bytes.remove_prefix(piece.size());
+  }
+}
+
 void SliceQueue::Drop(size_t count) {
   size_ -= count;
   while (count > 0) {

@@ -65,6 +65,10 @@ class Slice {
   size_t size() const { return size_; }
   std::string_view view() const { return {reinterpret_cast<const char*>(data_), size_}; }
 
+  // The first bytes in the block become these, for all slices that see them.
+  void Overwrite(std::string_view bytes) {
+    std::memcpy(const_cast<uint8_t*>(data_), bytes.data(), bytes.size());
+  }
   void RemovePrefix(size_t count) {
     data_ += count;
     size_ -= count;
@@ -105,6 +109,11 @@ class Scratch {
     used_ += size;
     return place;
   }
+  Slice Copy(std::string_view bytes) {
+    uint8_t* place = Reserve(bytes.size());
+    if (!bytes.empty()) std::memcpy(place, bytes.data(), bytes.size());
+    return Slice(block_, place, bytes.size());
+  }
   Block* block() const { return block_; }
 
  private:
@@ -140,6 +149,8 @@ class SliceQueue {
   }
   // Moves the first `count` bytes (at most size()) to the end of `target`.
   void MoveTo(size_t count, SliceQueue& target);
+  // Replaces the first bytes (at most size()).
+  void Overwrite(std::string_view bytes);
   // Drops the first `count` bytes (at most size()).
   void Drop(size_t count);
   void Clear();

@@ -6,6 +6,15 @@
 
 namespace resmgr {
 
+namespace {
+
+void EraseFrom(std::vector<ContainerKey>& ascending, ContainerKey key) {
+  const auto found = std::ranges::lower_bound(ascending, key);
+  if (found != ascending.end() && *found == key) ascending.erase(found);
+}
+
+}  // namespace
+
 ContainerStore::ContainerStore() : all_(*this, true), placeable_(*this, false) {}
 
 PodRecord& ContainerStore::PutPod(Pod pod) {
@@ -67,9 +76,9 @@ void ContainerStore::Erase(ContainerKey key) {
   const auto found = containers_.find(key);
   if (found == containers_.end()) return;
   const ContainerRecord& record = found->second;
-  std::erase(record.pod->containers, key);
+  EraseFrom(record.pod->containers, key);
   const auto attempts = record.pod->attempts.find(record.container.name);
-  std::erase(attempts->second, key);
+  EraseFrom(attempts->second, key);
   if (attempts->second.empty()) record.pod->attempts.erase(attempts);
   const auto by_id = by_id_.find(record.container.id);
   if (by_id != by_id_.end() && by_id->second == key) by_id_.erase(by_id);

@@ -45,17 +45,20 @@ uint32_t Checksum(std::string_view bytes) {
   return static_cast<uint32_t>(sum);
 }
 
-std::string Entry(uint8_t kind, std::string_view name, std::string_view value) {
-  std::string body;
-  body.reserve(kEntryHeader + name.size() + value.size());
-  body += static_cast<char>(kind);
-  AddNumber(body, static_cast<uint32_t>(name.size()));
-  AddNumber(body, static_cast<uint32_t>(value.size()));
-  body += name;
-  body += value;
-  std::string entry;
-  AddNumber(entry, Checksum(body));
-  return entry + body;
+void SetNumber(std::string& text, size_t at, uint32_t number) {
+  for (size_t i = 0; i < 4; ++i)
+    text[at + i] = static_cast<char>(number >> (8 * i) & 0xff);
+}
+
+void AddEntry(std::string& text, uint8_t kind, std::string_view name, std::string_view value) {
+  const size_t start = text.size();
+  AddNumber(text, 0);
+  text += static_cast<char>(kind);
+  AddNumber(text, static_cast<uint32_t>(name.size()));
+  AddNumber(text, static_cast<uint32_t>(value.size()));
+  text += name;
+  text += value;
+  SetNumber(text, start, Checksum(std::string_view(text).substr(start + 4)));
 }
 
 struct EntryView {
@@ -83,7 +86,8 @@ bool TakeEntry(std::string_view& rest, EntryView& entry) {
 std::string FileHeader(std::string_view label) {
   std::string header(kMagic);
   AddNumber(header, kVersion);
-  return header + Entry(kLabel, "", label);
+  AddEntry(header, kLabel, "", label);
+  return header;
 }
 
 }  // namespace
@@ -155,7 +159,7 @@ Status RecordLog::Rewrite(const Records& live) {
   RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<FileSystem::File> file, files_.Create(PathOf(kNew)));
   std::string text = FileHeader(label_);
   for (const auto& [name, value] : live)
-    text += Entry(kPut, name, value);
+    AddEntry(text, kPut, name, value);
   RESMGR_RETURN_IF_ERROR(file->Append(text));
   RESMGR_RETURN_IF_ERROR(file->Sync());
   if (keep_previous_) {
@@ -183,7 +187,7 @@ Status RecordLog::Erase(std::string_view name) {
 
 Status RecordLog::Append(uint8_t kind, std::string_view name, std::string_view value) {
   if (file_ == nullptr) return FailedPrecondition("the state file is not open");
-  pending_ += Entry(kind, name, value);
+  AddEntry(pending_, kind, name, value);
   return pending_.size() < kWriteAbove ? OkStatus() : Write();
 }
 

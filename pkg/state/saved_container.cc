@@ -76,7 +76,9 @@ bool Matches(const SavedContainer& saved, const Container& container) {
 }
 
 std::string EncodeSaved(const SavedContainer& saved) {
-  state::Container out;
+  // One for all: it keeps the memory of its parts.
+  thread_local state::Container out;
+  out.Clear();
   Encode(saved.requested, *out.mutable_requested());
   Encode(saved.requirements, *out.mutable_requirements());
   out.set_exclusive(saved.exclusive.ToString());

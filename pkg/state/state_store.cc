@@ -55,7 +55,7 @@ void StateStore::Put(const ContainerId& id, const Container& container) {
   const auto [known, added] = known_.try_emplace(id);
   if (!added && Matches(known->second, container)) return;
   known->second = ToSaved(container);
-  Queue(id, known->second);
+  Queue(id, EncodeSaved(known->second));
 }
 
 void StateStore::Erase(const ContainerId& id) {
@@ -73,12 +73,12 @@ void StateStore::Retain(const std::function<bool(const ContainerId&)>& wanted) {
   }
 }
 
-void StateStore::Queue(const ContainerId& id, std::optional<SavedContainer> saved) {
+void StateStore::Queue(const ContainerId& id, std::optional<std::string> text) {
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
     first = changes_.empty();
-    changes_.insert_or_assign(id.value(), std::move(saved));
+    changes_.insert_or_assign(id.value(), std::move(text));
   }
   if (first) wake_.notify_one();
 }
@@ -87,8 +87,8 @@ bool StateStore::Flush(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   ++flushes_;
   wake_.notify_one();
-  const bool done =
-      written_.wait_for(lock, timeout, [this] { return changes_.empty() && !writing_; });
+  const bool done = written_.wait_for(lock, timeout,
+                                      [this] { return changes_.empty() && !writing_ && !behind_; });
   --flushes_;
   return done;
 }
@@ -96,35 +96,35 @@ bool StateStore::Flush(std::chrono::milliseconds timeout) {
 void StateStore::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return ending_ || !changes_.empty(); });
+    wake_.wait(lock, [this] { return ending_ || behind_ || !changes_.empty(); });
     wake_.wait_for(lock, kGather, [this] { return ending_ || flushes_ > 0; });
     if (ending_) return;
     Changes changes = std::exchange(changes_, {});
     writing_ = true;
     lock.unlock();
-    const bool written = Write(changes);
+    const bool written = Write(std::move(changes));
     lock.lock();
     writing_ = false;
-    if (!written) {
-      // What came meanwhile is newer.
-      changes_.merge(changes);
-      wake_.wait_for(lock, kPause, [this] { return ending_; });
-    }
+    behind_ = !written;
+    if (behind_) wake_.wait_for(lock, kPause, [this] { return ending_; });
     written_.notify_all();
   }
 }
 
 // False when it has to be tried again.
-bool StateStore::Write(const Changes& changes) {
+bool StateStore::Write(Changes changes) {
   Status status;
-  for (const auto& [name, saved] : changes) {
+  for (auto& [name, text] : changes) {
     const auto old = live_.find(name);
     if (old != live_.end()) live_bytes_ -= old->second.size();
-    if (saved) {
-      std::string text = EncodeSaved(*saved);
-      live_bytes_ += text.size();
-      if (status.ok() && log_.writable()) status = log_.Put(name, text);
-      live_.insert_or_assign(name, std::move(text));
+    if (text) {
+      live_bytes_ += text->size();
+      if (status.ok() && log_.writable()) status = log_.Put(name, *text);
+      if (old != live_.end()) {
+        old->second = *std::move(text);
+      } else {
+        live_.emplace(name, *std::move(text));
+      }
     } else if (old != live_.end()) {
       live_.erase(old);
       if (status.ok() && log_.writable()) status = log_.Erase(name);

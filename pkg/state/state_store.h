@@ -58,11 +58,11 @@ class StateStore {
 
  private:
   // What waits for the disk: the latest value of each, nothing for one that is gone.
-  using Changes = std::unordered_map<std::string, std::optional<SavedContainer>>;
+  using Changes = std::unordered_map<std::string, std::optional<std::string>>;
 
-  void Queue(const ContainerId& id, std::optional<SavedContainer> saved);
+  void Queue(const ContainerId& id, std::optional<std::string> text);
   void Run();
-  bool Write(const Changes& changes);
+  bool Write(Changes changes);
   void Complain(const Status& status);
 
   const Report report_;
@@ -80,7 +80,8 @@ class StateStore {
   std::condition_variable written_;
   Changes changes_;
   bool writing_ = false;
-  int flushes_ = 0;  // waiting now
+  bool behind_ = false;  // the last writing failed: live_ has what the disk has not
+  int flushes_ = 0;      // waiting now
   bool ending_ = false;
   std::thread thread_;
 };

@@ -61,10 +61,10 @@ StatusOr<IdSet<Tag>> IdSet<Tag>::Parse(std::string_view list) {
 template <typename Tag>
 std::string IdSet<Tag>::ToString() const {
   std::string list;
+  const IdSet missing = Range(0, kMaxId) - *this;
   for (int first = First(); first != -1;) {
-    int last = first;
-    while (Contains(last + 1))
-      ++last;
+    const int gap = missing.NextAfter(first);
+    const int last = gap == -1 ? kMaxId : gap - 1;
     if (!list.empty()) list += ',';
     list += std::to_string(first);
     if (last > first) list.append(1, '-').append(std::to_string(last));
