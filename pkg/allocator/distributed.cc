@@ -108,6 +108,7 @@ class SplitSearch {
     places.resize(pick);
     std::sort(places.begin(), places.end());
     std::vector<Node> most;
+    most.reserve(pick);
     for (const size_t place : places)
       most.push_back(nodes[place]);
     return most;

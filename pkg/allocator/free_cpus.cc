@@ -61,7 +61,7 @@ FreeCpus::FreeCpus(const Machine& machine, const CpuSet& free)
       by_core_(machine.cores().size()) {
   for (const int id : free) {
     const Cpu& cpu = *machine.FindCpu(id);
-    ++by_node_[static_cast<size_t>(cpu.numa + 1)];
+    ++by_node_[static_cast<size_t>(int64_t{cpu.numa} + 1)];
     ++by_package_[static_cast<size_t>(cpu.package)];
     ++by_core_[static_cast<size_t>(cpu.core)];
   }

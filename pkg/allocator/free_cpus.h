@@ -36,7 +36,7 @@ class FreeCpus {
   // L3 groups, node by node; the CPUs of a package that have no L3 cache count as one group.
   std::vector<CpuSet> UncoresInOrder() const;
 
-  int InNode(int node) const { return by_node_[static_cast<size_t>(node + 1)]; }
+  int InNode(int node) const { return by_node_[static_cast<size_t>(int64_t{node} + 1)]; }
 
  private:
   // Smaller keys are used first. Free CPUs above, number below.

@@ -29,6 +29,7 @@ void FlushQueue::Run() {
   // Flushing opens windows of other sessions and so adds them: by index, since the vector grows
   // meanwhile.
   ++depth_;
+  // NOLINTNEXTLINE(modernize-loop-convert)
   for (size_t i = 0; i < sessions_.size(); ++i) {
     Session* session = sessions_[i];
     if (session == nullptr) continue;

@@ -14,19 +14,19 @@ namespace resmgr::h2 {
 inline constexpr int32_t kConnectionWindow = 448 * 1024;
 inline constexpr int32_t kStreamWindow = 112 * 1024;
 // No more DATA is encoded while so much waits for the socket.
-inline constexpr size_t kOutputHighWater = 256 * 1024;
+inline constexpr size_t kOutputHighWater = size_t{256} * 1024;
 // A peer that lets so much wait, which then is answers to its control frames and header blocks, is
 // let go.
-inline constexpr size_t kOutputLimit = 4 * 1024 * 1024;
+inline constexpr size_t kOutputLimit = size_t{4} * 1024 * 1024;
 inline constexpr uint32_t kMaxFrameSize = 256 * 1024;
 inline constexpr uint32_t kMaxConcurrentStreams = 1024;
 // One header block: far above what gRPC stacks send (8 to 16 KiB by default).
-inline constexpr size_t kMaxHeaderBlock = 256 * 1024;
+inline constexpr size_t kMaxHeaderBlock = size_t{256} * 1024;
 inline constexpr size_t kHeaderOverhead = 32;  // per field, RFC 9113 section 6.5.2
-inline constexpr size_t kReadBlock = 256 * 1024;
-inline constexpr size_t kScratchBlock = 16 * 1024;
+inline constexpr size_t kReadBlock = size_t{256} * 1024;
+inline constexpr size_t kScratchBlock = size_t{16} * 1024;
 // A read block is used up to here before a fresh one is taken.
-inline constexpr size_t kReadAtLeast = 64 * 1024;
+inline constexpr size_t kReadAtLeast = size_t{64} * 1024;
 // Pieces up to this size are copied instead of referenced.
 inline constexpr size_t kCopyBelow = 2048;
 

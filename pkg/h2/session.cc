@@ -282,7 +282,8 @@ void Session::CloseSoon(Stream& stream, uint32_t error_code) {
 }
 
 void Session::CloseDue() {
-  // Closing one may make others due.
+  // By index, since closing one may make others due.
+  // NOLINTNEXTLINE(modernize-loop-convert)
   for (size_t i = 0; i < due_.size(); ++i) {
     const auto [stream, code] = due_[i];
     if (stream != nullptr) CloseStream(*stream, code, false);

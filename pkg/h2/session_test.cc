@@ -174,11 +174,12 @@ TEST_F(SessionTest, CarriesAnAnswerWithoutBody) {
 }
 
 TEST_F(SessionTest, AReaderThatDoesNotConsumeStopsTheSenderAtTheWindow) {
-  constexpr size_t kTotal = 8 * 1024 * 1024;
+  constexpr size_t kTotal = size_t{8} << 20;
   server_->on_request = [](Recorder& recorder) { recorder.consume = false; };
   Recorder call;
   call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
-  const std::string chunk(64 * 1024, 'x');
+  constexpr size_t kChunk = size_t{64} << 10;
+  const std::string chunk(kChunk, 'x');
   for (size_t i = 0; i < kTotal / chunk.size(); ++i)
     call.stream->SendData(Slice::Copy(chunk));
   call.stream->SendEnd();
@@ -187,7 +188,7 @@ TEST_F(SessionTest, AReaderThatDoesNotConsumeStopsTheSenderAtTheWindow) {
   });
   Recorder& received = server_->recorders.front();
   EXPECT_EQ(received.received, static_cast<size_t>(kStreamWindow));
-  EXPECT_GE(call.stream->queued(), kTotal - kStreamWindow - 64 * 1024);
+  EXPECT_GE(call.stream->queued(), kTotal - kStreamWindow - kChunk);
 
   received.consume = true;
   received.stream->Consume(received.received);

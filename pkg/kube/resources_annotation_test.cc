@@ -81,7 +81,7 @@ TEST(ResourcesAnnotationTest, WrongTextIsAnErrorThatNamesThePlace) {
 }
 
 TEST(ResourcesAnnotationTest, HugeOrDeepTextIsRefusedCheaply) {
-  EXPECT_THAT(Error(std::string(300 * 1024, ' ')), HasSubstr("bytes, more than"));
+  EXPECT_THAT(Error(std::string(size_t{300} * 1024, ' ')), HasSubstr("bytes, more than"));
   const std::string deep(200'000, '[');
   EXPECT_EQ(Error(deep), "intel.com/resources is not JSON");
 }

@@ -57,7 +57,7 @@ class ConstraintsTest : public ::testing::Test {
     options_.pick = &PickLowest;
     options_.cgroup_mount = mount_.string();
   }
-  ~ConstraintsTest() override { std::filesystem::remove_all(mount_); }
+  void TearDown() override { std::filesystem::remove_all(mount_); }
 
   void WriteCgroupFile(const std::string& path, std::string_view text) {
     std::filesystem::create_directories((mount_ / path).parent_path());

@@ -163,7 +163,7 @@ Status RecordLog::Rewrite(const Records& live) {
   RESMGR_RETURN_IF_ERROR(file->Append(text));
   RESMGR_RETURN_IF_ERROR(file->Sync());
   if (keep_previous_) {
-    const Status kept = files_.Rename(PathOf(kState), PathOf(kPrevious));
+    Status kept = files_.Rename(PathOf(kState), PathOf(kPrevious));
     if (!kept.ok() && kept.code() != StatusCode::kNotFound) return kept;
   }
   RESMGR_RETURN_IF_ERROR(files_.Rename(PathOf(kNew), PathOf(kState)));
@@ -215,7 +215,7 @@ bool RecordLog::WantsRewrite(size_t live_bytes) const {
 
 Status RecordLog::Reset(FileSystem& files, const std::string& directory) {
   for (const std::string_view name : {kState, kPrevious, kNew}) {
-    const Status removed = files.Remove(fmt::format("{}/{}", directory, name));
+    Status removed = files.Remove(fmt::format("{}/{}", directory, name));
     if (!removed.ok() && removed.code() != StatusCode::kNotFound) return removed;
   }
   return OkStatus();
