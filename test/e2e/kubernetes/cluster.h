@@ -83,6 +83,8 @@ class Cluster {
   Status SetGroup(const std::string& group);
   // "" where there is none; the key without its domain.
   std::string Annotation(const std::string& key);
+  // Of the same version of the node, with spaces between them.
+  std::string Annotations(const std::vector<std::string>& keys);
   // Waits until cri-resmgr's verdict on this map is on the node. kInternal: it is another one.
   Status WaitForVerdict(const std::string& map, const std::string& version,
                         const std::string& status);
