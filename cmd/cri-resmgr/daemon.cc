@@ -39,6 +39,11 @@ std::string StateDirectory(const Flags& flags) {
   return flags.relay_dir + "/state";
 }
 
+// Beside the socket: in memory, and there as long as calls can be under way.
+std::string CallsFile(const Flags& flags) {
+  return flags.relay_socket + ".calls";
+}
+
 StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const Flags& flags, const DumpConfig& config,
                                                    Metrics* metrics) {
   Logger& log = GetLogger("message");
@@ -184,8 +189,9 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
       Relay::Create(loop, flushes, RelayOptions(flags),
                     {.interceptor = nullptr, .dumper = dumper.get(), .metrics = metrics}));
   // Only now: the relay's socket tells that no other instance uses the state.
-  state.emplace(RealFileSystem(), StateDirectory(flags), setup.machine->Fingerprint(),
-                [](std::string_view line) { GetLogger("state").Warn("{}", line); });
+  state.emplace(
+      RealFileSystem(), StateDirectory(flags), setup.machine->Fingerprint(),
+      [](std::string_view line) { GetLogger("state").Warn("{}", line); }, CallsFile(flags));
   host.emplace(BrainHost::Options{.loop = loop,
                                   .flushes = flushes,
                                   .machine = *setup.machine,

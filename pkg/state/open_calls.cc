@@ -30,8 +30,8 @@ uint64_t Decode(std::string_view bytes) {
 
 }  // namespace
 
-OpenCalls::OpenCalls(FileSystem& files, std::string directory, Report report)
-    : files_(&files), directory_(std::move(directory)), report_(std::move(report)) {
+OpenCalls::OpenCalls(FileSystem& files, std::string path, Report report)
+    : files_(&files), path_(std::move(path)), report_(std::move(report)) {
   Load();
 }
 
@@ -70,7 +70,7 @@ uint64_t OpenCalls::Hash(Kind kind, const ContainerId& id) {
 }
 
 void OpenCalls::Load() {
-  const StatusOr<std::string> content = files_->Read(directory_ + "/calls", kMaxFile);
+  const StatusOr<std::string> content = files_->Read(path_, kMaxFile);
   if (!content.ok()) {
     if (content.status().code() != StatusCode::kNotFound) report_(Message(content.status()));
     return;
@@ -109,14 +109,14 @@ void OpenCalls::Note(uint64_t entry) {
 
 // What is open now, the latest change included.
 Status OpenCalls::Rewrite() {
-  const std::string path = directory_ + "/calls";
-  RESMGR_RETURN_IF_ERROR(files_->MakeDirectory(directory_));
-  RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<FileSystem::File> file, files_->Create(path + ".new"));
+  const std::string next = path_ + ".new";
+  RESMGR_RETURN_IF_ERROR(files_->MakeDirectory(path_.substr(0, path_.rfind('/'))));
+  RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<FileSystem::File> file, files_->Create(next));
   std::string content(kHeader);
   for (const uint64_t hash : open_)
     content += Encode(hash);
   RESMGR_RETURN_IF_ERROR(file->Append(content));
-  RESMGR_RETURN_IF_ERROR(files_->Rename(path + ".new", path));
+  RESMGR_RETURN_IF_ERROR(files_->Rename(next, path_));
   file_ = std::move(file);
   written_ = open_.size();
   return OkStatus();

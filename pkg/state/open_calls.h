@@ -29,9 +29,10 @@ class OpenCalls {
 
   // Kept only in this object.
   OpenCalls() = default;
-  // Reads what the last daemon left in `directory`; writes there from the first note on. `files`
-  // must outlive this.
-  OpenCalls(FileSystem& files, std::string directory, Report report);
+  // Reads what the last daemon left in the file `path`; writes there from the first note on. It
+  // belongs into memory (tmpfs): a disk that others keep busy would hold the calls up. `files` must
+  // outlive this.
+  OpenCalls(FileSystem& files, std::string path, Report report);
 
   void Begin(Kind kind, const ContainerId& id);
   void End(Kind kind, const ContainerId& id);
@@ -55,7 +56,7 @@ class OpenCalls {
   Status Append(uint64_t entry);
 
   FileSystem* files_ = nullptr;
-  std::string directory_;
+  std::string path_;
   Report report_;
   bool complete_ = false;
   bool complained_ = false;

@@ -25,7 +25,7 @@ class OpenCallsTest : public ::testing::Test {
  protected:
   // As after a kill: nothing is told to the object before.
   OpenCalls& Open() {
-    calls_.emplace(files_, "/state",
+    calls_.emplace(files_, "/state/calls",
                    [this](std::string_view line) { reports_.emplace_back(line); });
     return *calls_;
   }

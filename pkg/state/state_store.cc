@@ -16,9 +16,9 @@ constexpr std::chrono::seconds kPause{1};
 }  // namespace
 
 StateStore::StateStore(FileSystem& files, const std::string& directory, const std::string& machine,
-                       Report report)
+                       Report report, const std::string& calls)
     : report_(std::move(report)),
-      open_calls_(files, directory, report_),
+      open_calls_(files, calls.empty() ? directory + "/calls" : calls, report_),
       log_(files, directory, machine) {
   RecordLog::Found found = log_.Load();
   for (const std::string& complaint : found.complaints)

@@ -33,9 +33,9 @@ class StateStore {
   using Report = std::function<void(std::string_view line)>;
 
   // Loads from `directory`; `machine` is the fingerprint of the machine that the CPUs are of.
-  // Blocks on the disk.
+  // `calls` is the file of the open calls, `directory`/calls when empty. Blocks on the disk.
   StateStore(FileSystem& files, const std::string& directory, const std::string& machine,
-             Report report);
+             Report report, const std::string& calls = "");
   // Writes what is queued, for at most a second.
   ~StateStore();
   StateStore(const StateStore&) = delete;
@@ -50,7 +50,7 @@ class StateStore {
   void Retain(const std::function<bool(const ContainerId&)>& wanted);
   size_t size() const { return known_.size(); }
 
-  // Kept beside the rest, and written at once.
+  // Kept apart from the rest, and written at once.
   OpenCalls& open_calls() { return open_calls_; }
 
   // Waits until everything is durable; false when it is not within the time.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon dies and comes back: what runs stays where it runs. And nothing is left behind of
 // what has gone.
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,28 @@ TEST_F(RecoveryTest, StoppedWhileTheDaemonWasAwayFreesItsCpus) {
   const Running next =
       Run(again, MakeGuaranteedPod("b"), MakeGuaranteedContainer("main", kCpus - 2));
   EXPECT_EQ(CpusAtRuntime(next.container).size(), kCpus - 2);
+}
+
+TEST_F(RecoveryTest, CallsUnderWayAreNotedBesideTheSocket) {
+  CriClient client = Relayed();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  const auto container =
+      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  ASSERT_THAT(container, IsOk());
+  const std::filesystem::path notes = RelaySocket() + ".calls";
+  EXPECT_FALSE(std::filesystem::exists(notes));
+  runtime_.Script("StartContainer", {.times = 1, .hold = true});
+  cri::StartContainerRequest request;
+  request.set_container_id(*container);
+  const auto call = client.Start("StartContainer", request);
+  ASSERT_TRUE(runtime_.WaitForHeld("StartContainer", 1));
+  EXPECT_EQ(std::filesystem::file_size(notes), 16U);  // the header and one note
+  runtime_.Release("StartContainer");
+  const auto result = call->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_TRUE(result->status.ok());
+  EXPECT_EQ(std::filesystem::file_size(notes), 24U);  // and its end
 }
 
 TEST_F(RecoveryTest, RequestsDuringTheFirstLookAtTheRuntimeWaitForIt) {
