@@ -92,6 +92,42 @@ TEST_F(PolicyChangeTest, NobodyEntersWhatAnotherOneIsAboutToGiveBack) {
   EXPECT_EQ(runtime().CpusOf(second), "0-7");
 }
 
+// Each wants what the next one has, so none can go first without another one's leave.
+TEST_F(PolicyChangeTest, WhoChangePlacesNeverMeet) {
+  const ContainerId ids[] = {node_.Run("a", kGuaranteed, 2000), node_.Run("b", kGuaranteed, 2000),
+                             node_.Run("c", kGuaranteed, 2000)};
+  runtime().AnswerAll();
+  const CpuSet places[] = {CpuSet{1, 2}, CpuSet{3, 4}, CpuSet{5, 6}};
+  auto policy = std::make_unique<FirstFitPolicy>(node_.machine());
+  policy->spoil = [&, done = false](Plan& plan) mutable {
+    if (std::exchange(done, true)) return;
+    for (size_t i = 0; i < std::size(ids); ++i) {
+      plan.changes.push_back({node_.Known(ids[i])->key, {}});
+      plan.changes.back().placement.cpus = places[(i + 1) % std::size(ids)];
+      plan.changes.back().placement.exclusive = places[(i + 1) % std::size(ids)];
+    }
+  };
+  SetPolicy(std::move(policy));
+  for (int answers = 0; !runtime().updates.empty(); ++answers) {
+    ASSERT_LT(answers, 20);
+    for (const auto& update : runtime().updates) {
+      const CpuSet next =
+          *CpuSet::Parse(update.adjustment.cpuset_cpus.value_or(runtime().CpusOf(update.id)));
+      for (const ContainerId& other : ids) {
+        if (other == update.id) continue;
+        EXPECT_FALSE(next.Intersects(*CpuSet::Parse(runtime().CpusOf(other))))
+            << update.id.value() << " goes to " << next.ToString() << " where " << other.value()
+            << " is";
+      }
+    }
+    runtime().Answer(0);
+  }
+  EXPECT_EQ(outcome_, OkStatus());
+  for (size_t i = 0; i < std::size(ids); ++i) {
+    EXPECT_EQ(runtime().CpusOf(ids[i]), places[(i + 1) % std::size(ids)].ToString());
+  }
+}
+
 TEST_F(PolicyChangeTest, EndsWhenTheRuntimeHasMovedEverybody) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   SetPolicy(Moving(shared, CpuSet{7}));

@@ -269,7 +269,8 @@ Effect Pusher::Safe(const ContainerRecord& record, const State& state) const {
       const CpuSet rest = *target.cpus - ExclusiveOfOthers(key);
       if (!rest.empty()) target.cpus = rest;
     }
-    target.exclusive = state.held & target.cpus.value_or(CpuSet());
+    // What it is to share here from now on, it needs no longer for itself.
+    target.exclusive = (state.held & target.cpus.value_or(CpuSet())) - shared;
   }
   return target;
 }
@@ -333,13 +334,34 @@ void Pusher::ResumeHeldBack() {
         return entry.second.Busy() || (record != nullptr && record->BeingStarted());
       });
   if (held_back_.empty() || !nothing_moves) return;
-  // They wait for each other: the first one goes, the others follow.
+  // They wait for each other.
+  const std::set<ContainerKey> stuck = held_back_;
+  if (std::any_of(stuck.begin(), stuck.end(), [this](ContainerKey key) { return StepAside(key); }))
+    return;
+  // No CPU is nobody's own, so that there is no way around: the first one goes, the others follow.
   const ContainerKey first = *held_back_.begin();
   held_back_.erase(first);
   const ContainerRecord* const record = store_.Find(first);
   State* const state = FindState(first);
   if (record == nullptr || state == nullptr || !record->Placeable()) return;
   Send(first, *record, *state, DesiredEffect(record->container));
+}
+
+// Of containers that change places, one goes to CPUs that are nobody's own until its new ones are
+// free. False where it is in nobody's way, or where there are no such CPUs.
+bool Pusher::StepAside(ContainerKey key) {
+  const ContainerRecord* const record = store_.Find(key);
+  State* const state = FindState(key);
+  if (record == nullptr || state == nullptr || !record->Placeable()) return false;
+  const CpuSet of_others = ExclusiveOfOthers(key);
+  const CpuSet aside = everywhere_ - of_others - HeldByOthers(key);
+  const bool in_the_way = state->possible.Intersects(of_others) || !Leftover(key).empty();
+  if (aside.empty() || !in_the_way) return false;
+  Effect target = DesiredEffect(record->container);
+  target.cpus = aside;
+  target.exclusive = CpuSet();
+  Send(key, *record, *state, target);
+  return true;
 }
 
 }  // namespace resmgr

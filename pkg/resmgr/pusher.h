@@ -119,6 +119,7 @@ class Pusher {
   void TrackLeftover(ContainerKey key);
   void TrackCall(ContainerKey key, const State& state);
   void ResumeHeldBack();
+  bool StepAside(ContainerKey key);
 
   EventLoop& loop_;
   RuntimeClient& runtime_;
