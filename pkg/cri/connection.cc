@@ -71,6 +71,7 @@ Method Connection::Classify(const h2::HeaderBlock& headers) {
     if (known.SameMemory(headers)) return method;
   }
   const Method method = ClassifyMethod(headers.Find(":path"));
+  if (!headers.shared()) return method;
   classified_[next_classified_] = {headers, method};
   next_classified_ = (next_classified_ + 1) % classified_.size();
   return method;

@@ -56,6 +56,8 @@ class HeaderBlock {
   }
   // Copies of one another, without a look at the fields.
   bool SameMemory(const HeaderBlock& other) const { return fields_ == other.fields_; }
+  // There are copies: what a connection remembers is shared, what it will not see again is not.
+  bool shared() const { return fields_ != nullptr && fields_->references > 1; }
   bool empty() const { return fields_ == nullptr || fields_->fields.empty(); }
 
   friend bool operator==(const HeaderBlock& a, const HeaderBlock& b);

@@ -39,6 +39,13 @@ struct SocketPair {
   UniqueFd far;
 };
 
+// How often this thread went to sleep.
+long Sleeps() {
+  rusage usage{};
+  EXPECT_EQ(::getrusage(RUSAGE_THREAD, &usage), 0);
+  return usage.ru_nvcsw;
+}
+
 class EventLoopTest : public testing::Test {
  protected:
   // Every test ends by Stop; the deadline turns a hanging one into a failure.
@@ -294,14 +301,12 @@ TEST_F(EventLoopTest, PausedWatchOfAPeerThatHungUpDoesNotWakeUp) {
   const auto watch = loop_.Watch(pair.near.get(), EventLoop::kReadable, [&](int) { ++calls; });
   EventLoop::SetEvents(*watch, 0);
   pair.far.Reset();
-  rusage before{};
-  rusage after{};
-  EXPECT_EQ(::getrusage(RUSAGE_THREAD, &before), 0);
+  const long before = Sleeps();
   const auto end = loop_.After(milliseconds(50), [&] { loop_.Stop(); });
   Run();
-  EXPECT_EQ(::getrusage(RUSAGE_THREAD, &after), 0);
+  const long after = Sleeps();
   EXPECT_EQ(calls, 0);
-  EXPECT_LE(after.ru_nvcsw - before.ru_nvcsw, 3);
+  EXPECT_LE(after - before, 3);
 }
 
 TEST_F(EventLoopTest, NowFollowsTheSteadyClock) {
@@ -431,16 +436,11 @@ TEST_F(EventLoopTest, RunsAgainAfterStop) {
 TEST_F(EventLoopTest, IdleLoopDoesNotWakeUp) {
   const SocketPair pair;
   const auto watch = loop_.Watch(pair.near.get(), EventLoop::kReadable, [](int) {});
-  const auto switches = [] {
-    rusage usage{};
-    EXPECT_EQ(::getrusage(RUSAGE_THREAD, &usage), 0);
-    return usage.ru_nvcsw;
-  };
   long before = 0;
   long after = 0;
-  const auto first = loop_.After(milliseconds(10), [&] { before = switches(); });
+  const auto first = loop_.After(milliseconds(10), [&] { before = Sleeps(); });
   const auto last = loop_.After(milliseconds(210), [&] {
-    after = switches();
+    after = Sleeps();
     loop_.Stop();
   });
   Run();
