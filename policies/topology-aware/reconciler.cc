@@ -70,15 +70,28 @@ Plan Reconciler::Run(const std::function<void(const Pod&, const Container&, Wish
 void Reconciler::AdoptKnown(Entry& entry, bool exclusive) {
   const Placement& present = entry.container->placement;
   if (entry.placed || present.exclusive.empty() == exclusive) return;
-  if (present.pool == kReservedPool || entry.wish.need.cpu_class == CpuClass::kPreserved) {
+  const CpuClass cpu_class = entry.wish.need.cpu_class;
+  const bool reserved = cpu_class == CpuClass::kReserved && present.cpus == book_.reserved();
+  if (present.pool == kReservedPool || reserved || cpu_class == CpuClass::kPreserved) {
     if (!present.pool.empty()) AdoptUnpooled(entry, present.reason);
     return;
   }
   // Who is entitled to CPUs of its own and was not pinned, had no chance to get them.
   const bool unpinned = book_.pins_cpus() && !present.cpus.has_value();
-  if (unpinned && entry.wish.need.cpu_class == CpuClass::kExclusive) return;
-  const int pool = book_.tree().Find(present.pool);
+  if (unpinned && cpu_class == CpuClass::kExclusive) return;
+  const int pool = KnownPool(present);
   if (pool >= 0) Adopt(entry, pool, WithHidden(entry, present.exclusive), present.reason);
+}
+
+// The pool that is named, unless the CPUs that it shares lie elsewhere: the name was saved before
+// it went there, then, and where it runs counts. -1 when the name is of no pool.
+int Reconciler::KnownPool(const Placement& present) const {
+  const PoolTree& tree = book_.tree();
+  const int named = tree.Find(present.pool);
+  if (named < 0 || !book_.pins_cpus() || !present.cpus) return named;
+  const CpuSet shared = *present.cpus - present.exclusive;
+  const bool elsewhere = !shared.IsSubsetOf(tree.at(named).cpus) && shared.IsSubsetOf(Sharable());
+  return elsewhere ? tree.SmallestWith(*present.cpus) : named;
 }
 
 void Reconciler::AdoptFound(Entry& entry, bool exclusive, const CpuSet& crowded) {

@@ -18,7 +18,8 @@ bool SamePlacement(const Placement& a, const Placement& b);
 
 // Takes over containers that exist. Nobody moves whose place is legal:
 //   1. who carries a pool's name (a placement of ours) keeps pool, exclusive CPUs and memory,
-//      exclusive ones first;
+//      exclusive ones first; on shared CPUs outside of that pool it is in the smallest that has
+//      them;
 //   2. who only carries CPUs and memory (after a loss of state, from another policy) is taken for
 //      what its needs say: on exactly so many CPUs as it is entitled to, nobody else's, they are
 //      its own; else it shares the smallest pool that has its CPUs;
@@ -46,6 +47,7 @@ class Reconciler {
   };
 
   void AdoptKnown(Entry& entry, bool exclusive);
+  int KnownPool(const Placement& present) const;
   void AdoptFound(Entry& entry, bool exclusive, const CpuSet& crowded);
   const CpuSet& Sharable() const;
   bool WasSharing(const Entry& entry) const;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/reconciler.h"
+
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "pkg/policy/testing/test_snapshot.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+// Four nodes of four CPUs, two of them in each package; CPUs 0 and 1 are reserved. Containers are
+// taken over with what the state says of their pool and the runtime of their CPUs.
+class ReconcilerTest : public testing::Test {
+ protected:
+  ContainerKey Add(CpuClass cpu_class, std::string_view pool, std::string_view cpus,
+                   std::string_view exclusive = "") {
+    Container& container = snapshot_.Add("c", QosClass::kBurstable, 1000);
+    container.placement.pool = pool;
+    container.placement.cpus = test::Cpus(cpus);
+    container.placement.exclusive = test::Cpus(exclusive);
+    Wish wish;
+    wish.need.cpu_class = cpu_class;
+    wish.need.full = container.placement.exclusive.size();
+    wish.need.fraction = 1000;
+    reconciler_.Add(snapshot_.PodOf(container.key), container, wish);
+    return container.key;
+  }
+  void Run() {
+    const auto nothing = [](const Pod&, const Container&, const auto&...) {};
+    snapshot_.Apply(reconciler_.Run(nothing, nothing));
+  }
+  std::string PlaceOf(ContainerKey key) {
+    const Placement& placement = snapshot_.At(key).placement;
+    return placement.pool + ": " + placement.cpus.value_or(CpuSet()).ToString();
+  }
+
+  const Machine machine_ = test::MakeMachine({.packages = 2, .nodes = 2, .cores = 4});
+  GrantBook book_{machine_, machine_.online(), test::Cpus("0-1"), true};
+  const Placer placer_{book_};
+  Reconciler reconciler_{book_, placer_};
+  test::TestSnapshot snapshot_;
+};
+
+TEST_F(ReconcilerTest, KeepsThePoolThatIsNamed) {
+  const ContainerKey wide = Add(CpuClass::kShared, "root", "2-15");
+  // The push of its larger set was still to come.
+  const ContainerKey narrow = Add(CpuClass::kShared, "socket #1", "8-11");
+  const ContainerKey mixed = Add(CpuClass::kExclusive, "NUMA node #1", "4-7", "4");
+  Run();
+  EXPECT_EQ(PlaceOf(wide), "root: 2-3,5-15");
+  EXPECT_EQ(PlaceOf(narrow), "socket #1: 8-15");
+  EXPECT_EQ(PlaceOf(mixed), "NUMA node #1: 4-7");
+}
+
+// The disk took no part when it moved there.
+TEST_F(ReconcilerTest, WhereItRunsOverrulesAPoolThatHasNoSuchCpus) {
+  const ContainerKey wide = Add(CpuClass::kShared, "NUMA node #1", "2-15");
+  const ContainerKey elsewhere = Add(CpuClass::kShared, "NUMA node #1", "8-11");
+  // It shares for want of room, and would not be taken for that without its name.
+  const ContainerKey entitled = Add(CpuClass::kExclusive, "NUMA node #1", "2-15");
+  Run();
+  EXPECT_EQ(PlaceOf(wide), "root: 2-15");
+  EXPECT_EQ(PlaceOf(elsewhere), "NUMA node #2: 8-11");
+  EXPECT_EQ(PlaceOf(entitled), "root: 2-15");
+}
+
+TEST_F(ReconcilerTest, TheSharedPartOfAMixedPlaceTellsItsPool) {
+  const ContainerKey mixed = Add(CpuClass::kExclusive, "NUMA node #1", "4,8-15", "4");
+  Run();
+  EXPECT_EQ(PlaceOf(mixed), "root: 2-15");
+  EXPECT_EQ(snapshot_.At(mixed).placement.exclusive.ToString(), "4");
+}
+
+TEST_F(ReconcilerTest, WhoRunsOnReservedCpusByRightStaysThere) {
+  const ContainerKey reserved = Add(CpuClass::kReserved, "root", "0-1");
+  const ContainerKey crowded_out = Add(CpuClass::kReserved, "root", "2-15");
+  const ContainerKey ordinary = Add(CpuClass::kShared, "NUMA node #2", "0-1");
+  Run();
+  EXPECT_EQ(PlaceOf(reserved), "reserved: 0-1");
+  EXPECT_EQ(PlaceOf(crowded_out), "root: 2-15");
+  EXPECT_EQ(PlaceOf(ordinary), "NUMA node #2: 8-11") << "that is no place for it";
+}
+
+}  // namespace
+}  // namespace resmgr
