@@ -93,13 +93,15 @@ class Adopter {
     const bool was_placeable = record.Placeable();
     const bool was_created = container.state == ContainerState::kCreated;
     const bool was_being_started = record.BeingStarted();
+    const bool not_where_reported = record.MayComeUpAnywhere();
     container.state = StateOf(reported);
     if (container.state != ContainerState::kCreated) {
       if (was_being_started) result_.start_known.push_back(container.key);
       record.starts = 0;
-      record.start_unclear = false;
+      record.start_doubt = StartDoubt::kNone;
     }
-    if (was_created && !was_being_started && container.state == ContainerState::kRunning) {
+    const bool unseen = was_created && (!was_being_started || not_where_reported);
+    if (unseen && container.state == ContainerState::kRunning) {
       result_.started_unseen.push_back(container.key);
     }
     if (!record.started_at) record.started_at = reported.started_at;
@@ -147,8 +149,9 @@ class Adopter {
     const bool exited = container.state == ContainerState::kExited;
     ContainerRecord& record = store_.Add(*pod, std::move(container));
     record.started_at = reported.started_at;
-    record.start_unclear =
-        record.container.state == ContainerState::kCreated && keeper_.MayBeStarting(reported.id);
+    if (record.container.state == ContainerState::kCreated) {
+      record.start_doubt = keeper_.DoubtOfStart(reported.id);
+    }
     (exited ? record.former : record.container.placement) = PlacementOf(effect, saved);
     if (!exited) result_.in_force.emplace_back(record.container.key, effect);
   }

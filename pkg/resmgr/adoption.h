@@ -22,8 +22,8 @@ struct Adoption {
   std::vector<ContainerKey> lost;
   // What became of their starts is known now.
   std::vector<ContainerKey> start_known;
-  // They run although no start of theirs was under way here: what was sent to them before may have
-  // come too late for their start.
+  // They run although no start of theirs was under way here, or one of which nobody knows when it
+  // began: what was sent to them before may have come too late for it.
   std::vector<ContainerKey> started_unseen;
 };
 

@@ -37,6 +37,15 @@ struct PendingUpdate {
   Placement placement;
 };
 
+// What is not known of a start that nobody waits for any more: it may still come.
+enum class StartDoubt : uint8_t {
+  kNone,
+  kOutcome,
+  // Of a daemon before this one, without its notes: the runtime may have begun it before an update
+  // that it reports, so that the container may come up on any CPUs.
+  kOutcomeAndCpus,
+};
+
 struct ContainerRecord {
   Container container;
   PodRecord* pod = nullptr;
@@ -45,8 +54,7 @@ struct ContainerRecord {
   // So many starts were let through to the runtime and are not answered yet: from here on it may
   // run.
   int starts = 0;
-  // The outcome of a start is not known, and nobody waits for it any more: it may still come.
-  bool start_unclear = false;
+  StartDoubt start_doubt = StartDoubt::kNone;
   // When it began to run, where that is known.
   std::optional<std::chrono::system_clock::time_point> started_at;
   // A newer attempt is being created and took its CPUs over; they come back if that fails.
@@ -64,7 +72,12 @@ struct ContainerRecord {
 
   // The runtime may be busy starting it.
   bool BeingStarted() const {
-    return container.state == ContainerState::kCreated && (starts > 0 || start_unclear);
+    return container.state == ContainerState::kCreated &&
+           (starts > 0 || start_doubt != StartDoubt::kNone);
+  }
+  bool MayComeUpAnywhere() const {
+    return container.state == ContainerState::kCreated &&
+           start_doubt == StartDoubt::kOutcomeAndCpus;
   }
   bool MayRun() const {
     return !superseded && (BeingStarted() || container.state == ContainerState::kRunning);

@@ -28,8 +28,9 @@ class Keeper {
   bool IsOpen(Call call, const ContainerId& id) const { return calls_.Contains(call, id); }
   // Of a container that is new here: what a daemon before this one may have begun. Where its notes
   // are missing, any start.
-  bool MayBeStarting(const ContainerId& id) const {
-    return !calls_.complete() || IsOpen(Call::kStart, id);
+  StartDoubt DoubtOfStart(const ContainerId& id) const {
+    if (!calls_.complete()) return StartDoubt::kOutcomeAndCpus;
+    return IsOpen(Call::kStart, id) ? StartDoubt::kOutcome : StartDoubt::kNone;
   }
 
   // What was kept of the container that the runtime reports; nullptr when nothing was.

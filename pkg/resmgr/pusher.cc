@@ -127,7 +127,13 @@ bool Pusher::Settled(ContainerKey key) const {
 
 CpuSet Pusher::Possible(ContainerKey key) const {
   const State* const state = FindState(key);
-  return state == nullptr ? CpuSet() : state->possible;
+  const ContainerRecord* const record = store_.Find(key);
+  if (state == nullptr || record == nullptr) return {};
+  return PossibleOf(*record, *state);
+}
+
+const CpuSet& Pusher::PossibleOf(const ContainerRecord& record, const State& state) const {
+  return record.MayComeUpAnywhere() ? everywhere_ : state.possible;
 }
 
 CpuSet Pusher::Leftover(ContainerKey key) const {
@@ -287,9 +293,9 @@ CpuSet Pusher::OccupiedByOthers(ContainerKey key, const CpuSet& cpus) const {
   CpuSet occupied;
   if (cpus.empty()) return occupied;
   for (const auto& [other, state] : states_) {
-    if (other == key || !state.possible.Intersects(cpus)) continue;
+    if (other == key) continue;
     const ContainerRecord* const record = store_.Find(other);
-    if (record != nullptr && record->MayRun()) occupied |= state.possible & cpus;
+    if (record != nullptr && record->MayRun()) occupied |= PossibleOf(*record, state) & cpus;
   }
   return occupied;
 }

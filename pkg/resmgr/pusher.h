@@ -113,6 +113,7 @@ class Pusher {
   void Retry(ContainerKey key, State& state);
   void Record(State& state, const Effect& applied);
   Effect Safe(const ContainerRecord& record, const State& state) const;
+  const CpuSet& PossibleOf(const ContainerRecord& record, const State& state) const;
   CpuSet ExclusiveOfOthers(ContainerKey key) const;
   CpuSet OccupiedByOthers(ContainerKey key, const CpuSet& cpus) const;
   CpuSet HeldByOthers(ContainerKey key) const;

@@ -221,7 +221,7 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, const ContainerId&
   if (ContainerRecord* const former = store_.Find(record->supersedes); former != nullptr) {
     former->superseded = false;
     former->starts = 0;
-    former->start_unclear = false;
+    former->start_doubt = StartDoubt::kNone;
     former->container.state = ContainerState::kExited;
     store_.Touch(*former);
     pusher_.Forget(record->supersedes);
@@ -453,7 +453,7 @@ void ResourceManager::Impl::Exit(ContainerRecord& record, ContainerKeys& changed
   const bool was_placeable = record.Placeable();
   record.container.state = ContainerState::kExited;
   record.starts = 0;
-  record.start_unclear = false;
+  record.start_doubt = StartDoubt::kNone;
   pusher_.Forget(record.container.key);
   keeper_.Forget(record.container.id);
   cold_starts_.Forget(record.container.key);

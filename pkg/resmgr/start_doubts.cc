@@ -16,7 +16,8 @@ StartDoubts::StartDoubts(EventLoop& loop, ContainerStore& store, std::function<v
       options_(options) {}
 
 void StartDoubts::Add(ContainerKey key) {
-  store_.Find(key)->start_unclear = true;
+  StartDoubt& doubt = store_.Find(key)->start_doubt;
+  if (doubt == StartDoubt::kNone) doubt = StartDoubt::kOutcome;
   doubts_[key] = {.deadline = Clock::now() + options_.limit};
   pause_ = options_.first_look;
   timer_.reset();
@@ -27,13 +28,14 @@ void StartDoubts::Examine() {
   std::vector<ContainerKey> given_up;
   for (auto it = doubts_.begin(); it != doubts_.end();) {
     ContainerRecord* const record = store_.Find(it->first);
-    const bool unclear = record != nullptr && record->start_unclear && record->BeingStarted();
+    const bool unclear = record != nullptr && record->start_doubt != StartDoubt::kNone &&
+                         record->container.state == ContainerState::kCreated;
     if (unclear && !it->second.last_look) {
       ++it;
       continue;
     }
     if (unclear) {
-      record->start_unclear = false;
+      record->start_doubt = StartDoubt::kNone;
       given_up.push_back(it->first);
     }
     it = doubts_.erase(it);

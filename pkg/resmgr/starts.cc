@@ -76,7 +76,7 @@ void ResourceManager::Impl::EndStart(const ContainerId& id, StartOutcome outcome
   }
   // The runtime may have refused this start because it is busy with another one.
   if (!record->BeingStarted()) {
-    record->start_unclear = false;
+    record->start_doubt = StartDoubt::kNone;
     keeper_.End(Keeper::Call::kStart, id);
   }
   start_doubts_.Examine();
@@ -88,7 +88,8 @@ void ResourceManager::Impl::FollowStarts(const Adoption& adoption, ContainerKeys
   for (const auto& [key, record] : store_.containers()) {
     if (!record.BeingStarted()) {
       keeper_.End(Keeper::Call::kStart, record.container.id);
-    } else if (record.start_unclear && !start_doubts_.Contains(key)) {
+    } else if (record.start_doubt != StartDoubt::kNone && !start_doubts_.Contains(key)) {
+      keeper_.Begin(Keeper::Call::kStart, record.container.id);
       start_doubts_.Add(key);
     }
   }

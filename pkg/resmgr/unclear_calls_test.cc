@@ -43,6 +43,16 @@ class UnclearCallsTest : public ::testing::Test {
     ASSERT_TRUE(decided.has_value() && decided->ok()) << id.value() << " has to wait";
     runtime().BeginStart(id);
   }
+  // A resize that the runtime notes, and answers.
+  void Resize(const ContainerId& id, int64_t milli_cpu) {
+    const LinuxResources wanted = TestNode::Resources(milli_cpu);
+    const auto resized = manager().AdmitUpdate(id, wanted);
+    ASSERT_TRUE(resized.ok()) << resized.status();
+    Adjustment carried = resized->adjustment;
+    carried.cpu_shares = wanted.cpu_shares;
+    runtime().Apply(id, carried);
+    manager().UpdateSucceeded(*resized);
+  }
   // A start that waits, as `started_` tells.
   std::unique_ptr<ResourceManager::StartWait> WaitToStart(const ContainerId& id) {
     started_ = false;
@@ -85,10 +95,7 @@ TEST_F(UnclearCallsTest, AStartThatFailsLetsTheUpdatesGo) {
 TEST_F(UnclearCallsTest, AResizeDuringAStartIsSentAgainAfterIt) {
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
   BeginStart(app);
-  const auto resized = manager().AdmitUpdate(app, TestNode::Resources(3000));
-  ASSERT_TRUE(resized.ok()) << resized.status();
-  runtime().Apply(app, resized->adjustment);  // containerd's notes
-  manager().UpdateSucceeded(*resized);
+  Resize(app, 3000);
   EXPECT_THAT(runtime().updates, IsEmpty());
   node_.Started(app);
   EXPECT_EQ(runtime().CpusOf(app), "1-2");
@@ -190,6 +197,60 @@ TEST_F(UnclearCallsTest, WithoutNotesAnyCreatedContainerMayBeStarting) {
   EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
 }
 
+// What is reported of it is newer than what it starts with.
+TEST_F(UnclearCallsTest, WithoutNotesAStartMayBeOlderThanAResize) {
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  BeginStart(app);
+  Resize(app, 3000);
+  node_.Restart();
+  runtime().EndStart(app);
+  ASSERT_EQ(runtime().CpusOf(app), "1-2");
+  ExpectLook();
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(app), "1-3");
+}
+
+TEST_F(UnclearCallsTest, WithoutNotesAContainerThatMayBeStartingMayComeAnywhere) {
+  const ContainerId app = *node_.Create("app", kGuaranteed, 3000);
+  BeginStart(app);
+  Resize(app, 2000);
+  node_.Restart();
+  const ContainerId other = *node_.Create("other", kGuaranteed, 1000);
+  ASSERT_EQ(node_.Exclusive(other), "3");
+  const auto wait = WaitToStart(other);
+  EXPECT_FALSE(started_) << "the runtime's notes say that the first one is on 1-2";
+  runtime().EndStart(app);
+  ASSERT_EQ(runtime().CpusOf(app), "1-3");
+  ExpectLook();
+  EXPECT_FALSE(started_);
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(app), "1-2");
+  EXPECT_TRUE(started_);
+}
+
+// The kubelet's own start of it succeeded: there was no other.
+TEST_F(UnclearCallsTest, WithoutNotesAStartThatSucceedsTellsWhereItIs) {
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  node_.Restart();
+  const ContainerId other = *node_.Create("other", kGuaranteed, 2000);
+  const auto wait = WaitToStart(other);
+  EXPECT_FALSE(started_);
+  node_.Start(app);
+  EXPECT_TRUE(started_);
+  EXPECT_THAT(runtime().history, IsEmpty());
+}
+
+// The daemon that found no notes is killed, too, and leaves some.
+TEST_F(UnclearCallsTest, AStartThatMayBeUnderWayIsNotedForTheNextDaemon) {
+  const ContainerId shared = *node_.Create("shared", kBurstable, 100);
+  BeginStart(shared);
+  Remember();
+  node_.FlushState();
+  node_.Restart();
+  ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
+  EXPECT_THAT(runtime().history, IsEmpty());
+}
+
 // The creation that was the reason came to nothing.
 TEST_F(UnclearCallsTest, AnUpdateThatWasTakenBackInTheNotesIsSentAgainAfterAKill) {
   Remember();
@@ -244,12 +305,7 @@ TEST_F(UnclearCallsTest, NothingIsSentAfterAKillWhenNothingWasUnderWay) {
   Remember();
   node_.Run("shared", kBurstable, 100);
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
-  const auto resized = manager().AdmitUpdate(app, TestNode::Resources(3000));
-  ASSERT_TRUE(resized.ok()) << resized.status();
-  Adjustment carried = resized->adjustment;
-  carried.cpu_shares = TestNode::Resources(3000).cpu_shares;
-  runtime().Apply(app, carried);
-  manager().UpdateSucceeded(*resized);
+  Resize(app, 3000);
   runtime().AnswerAll();
   node_.FlushState();
   runtime().history.clear();

@@ -114,7 +114,9 @@ void World::TrackOwners(const std::vector<Running>& running) {
       still[one.id] = {one.exclusive, applied};
     } else if (owned != owned_.end()) {
       const Owner before = owned->second;
-      const bool told = applied > before.applied || one.in_force == one.placed;
+      const bool nothing_to_tell =
+          one.in_force == one.placed || one.in_force.IsSubsetOf(one.placed - one.exclusive);
+      const bool told = applied > before.applied || nothing_to_tell;
       const CpuSet kept = before.cpus & one.in_force & (told ? one.exclusive : before.cpus);
       const bool decided = !one.exclusive.empty();
       if (!kept.empty()) still[one.id] = {kept, decided ? applied : before.applied};
