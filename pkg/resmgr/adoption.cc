@@ -183,14 +183,17 @@ class Adopter {
     CpuSet used;
     CpuSet shared;
     for (const auto& [key, effect] : result_.in_force) {
-      const bool runs = store_.Find(key)->container.state == ContainerState::kRunning;
-      if (!runs || !effect.cpus) continue;
+      if (!Runs(key) || !effect.cpus) continue;
       shared |= used & *effect.cpus;
       used |= *effect.cpus;
     }
     for (auto& [key, effect] : result_.in_force) {
-      if (effect.cpus && !effect.cpus->Intersects(shared)) effect.exclusive = *effect.cpus;
+      if (effect.cpus) effect.exclusive = *effect.cpus - (Runs(key) ? shared : used);
     }
+  }
+
+  bool Runs(ContainerKey key) const {
+    return store_.Find(key)->container.state == ContainerState::kRunning;
   }
 
   // The list shows the outcome of a creation whose answer is still to come.

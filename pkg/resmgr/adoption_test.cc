@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/adoption.h"
+
+#include <map>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+class AdoptionTest : public ::testing::Test {
+ protected:
+  AdoptionTest() {
+    Pod pod;
+    pod.id = PodSandboxId("pod");
+    inventory_.pods.push_back(pod);
+  }
+
+  void Report(const std::string& name, ContainerState state, const std::string& cpus) {
+    RuntimeContainer container;
+    container.id = ContainerId(name);
+    container.pod_id = PodSandboxId("pod");
+    container.name = name;
+    container.state = state;
+    container.resources.cpuset_cpus = cpus;
+    inventory_.containers.push_back(container);
+  }
+  // What counts as exclusive, by name.
+  std::map<std::string, std::string> Exclusive() {
+    const Adoption adoption = Adopt(store_, inventory_, {}, store_.clock(), Bytes{0}, keeper_);
+    std::map<std::string, std::string> exclusive;
+    for (const auto& [key, effect] : adoption.in_force)
+      exclusive[store_.Find(key)->container.name] = effect.exclusive.ToString();
+    return exclusive;
+  }
+
+  ContainerStore store_;
+  Keeper keeper_{nullptr, store_};
+  RuntimeInventory inventory_;
+};
+
+TEST_F(AdoptionTest, CpusThatNobodyElseRunsOnCountAsExclusive) {
+  Report("own", ContainerState::kRunning, "1-2");
+  Report("mixed", ContainerState::kRunning, "0,3-4");
+  Report("shared", ContainerState::kRunning, "0");
+  Report("created", ContainerState::kCreated, "0-7");
+  EXPECT_THAT(Exclusive(), UnorderedElementsAre(Pair("own", "1-2"), Pair("mixed", "3-4"),
+                                                Pair("shared", ""), Pair("created", "5-7")));
+}
+
+TEST_F(AdoptionTest, WithoutACpusetNothingIsExclusive) {
+  Report("free", ContainerState::kRunning, "");
+  EXPECT_THAT(Exclusive(), UnorderedElementsAre(Pair("free", IsEmpty())));
+}
+
+}  // namespace
+}  // namespace resmgr
