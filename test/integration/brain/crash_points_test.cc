@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kill -9 at every change of the stored state, and at every step of containers' lives beside it.
+// kill -9 at every change of the stored state, and at every step of containers' lives beside it,
+// with every policy.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -12,25 +13,54 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/log/log.h"
+#include "pkg/policy/registry.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/state/testing/crashing_file_system.h"
 #include "pkg/state/testing/stopping_file_system.h"
+#include "policies/static-plus/static_plus_policy.h"
+#include "policies/static/static_policy.h"
+#include "policies/topology-aware/topology_aware_policy.h"
 #include "test/support/machines/machines.h"
 
-namespace resmgr {
+namespace resmgr::test {
 namespace {
-
-using test::FirstFitPolicy;
-using test::TestNode;
 
 constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
 constexpr QosClass kBurstable = QosClass::kBurstable;
 
+// CPU 0 is reserved.
+struct Case {
+  const char* name;
+  PolicyFactory (*factory)();
+  const char* shared_cpus;  // with those that are exclusive at the moment
+};
+
+constexpr Case kCases[] = {
+    {"Static", StaticPolicyFactory, "0-7"},
+    {"StaticPlus", StaticPlusPolicyFactory, "1-7"},
+    {"TopologyAware", TopologyAwarePolicyFactory, "1-7"},
+};
+
+std::unique_ptr<Policy> Make(const PolicyFactory& factory, const Machine& machine) {
+  StatusOr<std::unique_ptr<Policy>> policy = factory.create({.machine = machine,
+                                                             .available = machine.allowed(),
+                                                             .reserved = Cpus("0"),
+                                                             .section = nullptr});
+  EXPECT_TRUE(policy.ok()) << policy.status();
+  return *std::move(policy);
+}
+
 // A node whose daemon remembers; its life is a list of steps.
 class Scene {
  public:
-  Scene() { node_.KeepState(files_); }
+  explicit Scene(const Case& policy)
+      : shared_cpus_(Cpus(policy.shared_cpus)),
+        node_(S1Ht(), [factory = policy.factory()](const Machine& machine) {
+          return Make(factory, machine);
+        }) {
+    node_.KeepState(files_);
+  }
 
   static constexpr int kSteps = 14;
 
@@ -76,7 +106,7 @@ class Scene {
   }
   void Flush() { node_.FlushState(); }
 
-  test::StoppingFileSystem& files() { return files_; }
+  StoppingFileSystem& files() { return files_; }
 
   // After a kill: all that is in force stays in force where it may, and comes to rest within the
   // rules.
@@ -92,13 +122,13 @@ class Scene {
     // What these are about may be in force or not, whatever the runtime says.
     std::set<ContainerId> under_way;
     if (resizing_) under_way.insert(*resizing_);
-    for (const test::FakeRuntimeClient::Update& update : node_.runtime.updates)
+    for (const FakeRuntimeClient::Update& update : node_.runtime.updates)
       under_way.insert(update.id);
     files_.Resume();
     node_.runtime.history.clear();
     node_.Restart();
     std::set<ContainerId> asked;
-    for (const test::FakeRuntimeClient::Update& update : node_.runtime.updates)
+    for (const FakeRuntimeClient::Update& update : node_.runtime.updates)
       asked.insert(update.id);
     node_.runtime.AnswerAll();
     for (const auto& [name, cpus] : in_force) {
@@ -116,7 +146,7 @@ class Scene {
     if (const auto late = ids_.find("late"); late != ids_.end()) {
       own |= CpuSet::Parse(node_.Exclusive(late->second)).value_or(CpuSet());
     }
-    const CpuSet due = CpuSet::Range(0, 7) - own;
+    const CpuSet due = shared_cpus_ - own;
     EXPECT_EQ(node_.runtime.CpusOf(shared), due.ToString());
     const bool was_right = in_force["shared"] == due.ToString();
     EXPECT_TRUE(asked.empty() || !was_right) << asked.begin()->value();
@@ -149,18 +179,23 @@ class Scene {
     node_.manager().UpdateSucceeded(admission_);
   }
 
-  test::CrashingFileSystem disk_{1};
-  test::StoppingFileSystem files_{disk_};
-  TestNode node_{test::S1Ht(),
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+  const CpuSet shared_cpus_;
+  CrashingFileSystem disk_{1};
+  StoppingFileSystem files_{disk_};
+  TestNode node_;
   std::map<std::string, ContainerId> ids_;
   Admission admission_;
   std::optional<ContainerId> resizing_;
   LinuxResources resize_;
 };
 
+class CrashPointsTest : public testing::TestWithParam<Case> {
+ protected:
+  static void SetUpTestSuite() { SetLogLevel(LogLevel::kError); }
+};
+
 // The disk may be any number of changes behind the daemon when that is killed.
-TEST(CrashPointsTest, NothingMovesWhereverTheWritingStops) {
+TEST_P(CrashPointsTest, NothingMovesWhereverTheWritingStops) {
   constexpr int kMaxChanges = 12;
   for (int last = 0; last < Scene::kSteps; ++last) {
     for (int stops = 0; stops <= last; ++stops) {
@@ -168,7 +203,7 @@ TEST(CrashPointsTest, NothingMovesWhereverTheWritingStops) {
         SCOPED_TRACE(testing::Message()
                      << "killed after step " << last << ", writing stops at step " << stops
                      << " after " << changes << " changes");
-        Scene scene;
+        Scene scene(GetParam());
         for (int step = 0; step <= last; ++step) {
           if (step == stops) scene.files().StopAfter(changes);
           scene.Do(step);
@@ -181,5 +216,8 @@ TEST(CrashPointsTest, NothingMovesWhereverTheWritingStops) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Policies, CrashPointsTest, testing::ValuesIn(kCases),
+                         [](const auto& param_info) { return param_info.param.name; });
+
 }  // namespace
-}  // namespace resmgr
+}  // namespace resmgr::test
