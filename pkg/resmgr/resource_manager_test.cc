@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/resmgr/resource_manager.h"
 
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/resmgr/testing/first_fit_policy.h"
-#include "pkg/resmgr/testing/test_node.h"
-#include "test/support/machines/machines.h"
+#include "pkg/resmgr/testing/manager_fixture.h"
 
 namespace resmgr {
 namespace {
 
-using test::FirstFitPolicy;
 using test::TestNode;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -25,16 +20,7 @@ using testing::IsEmpty;
 constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
 constexpr QosClass kBurstable = QosClass::kBurstable;
 
-class ResourceManagerTest : public testing::Test {
- protected:
-  FirstFitPolicy& policy() { return static_cast<FirstFitPolicy&>(node_.policy()); }
-  test::FakeRuntimeClient& runtime() { return node_.runtime; }
-  ResourceManager& manager() { return node_.manager(); }
-
-  // CPUs 0-7.
-  TestNode node_{test::S1Ht(),
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
-};
+class ResourceManagerTest : public test::ManagerFixture {};
 
 // Creation
 
@@ -407,167 +393,6 @@ TEST_F(ResourceManagerTest, AnUpdateOfAContainerThatIsGoneReleasesIt) {
   EXPECT_EQ(node_.Known(shared), nullptr);
 }
 
-// Update
-
-TEST_F(ResourceManagerTest, AResizeDecidesAnewAndOverridesTheCpuset) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
-  LinuxResources resize = TestNode::Resources(2000);
-  resize.cpuset_cpus = "0-7";  // a kubelet that has its own idea
-  const Admission admission = *manager().AdmitUpdate(app, resize);
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1-2");
-  EXPECT_EQ(admission.adjustment.cpu_quota, -1);
-  EXPECT_THAT(runtime().updates, IsEmpty()) << "CPU 3 is still the other's";
-  runtime().Apply(app, admission.adjustment);
-  manager().UpdateSucceeded(admission);
-  runtime().AnswerAll();
-  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
-  EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 2048);
-}
-
-TEST_F(ResourceManagerTest, AGrowingContainerGetsCpusWhenTheOthersHaveLeft) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  const ContainerId app = node_.Run("app", kGuaranteed, 1000);
-  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(3000));
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1") << "2 and 3 are in use";
-  runtime().Apply(app, admission.adjustment);
-  manager().UpdateSucceeded(admission);
-  EXPECT_EQ(runtime().CpusOf(app), "1");
-  runtime().Answer(0);
-  EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");
-  runtime().AnswerAll();
-  EXPECT_EQ(runtime().CpusOf(app), "1-3");
-  EXPECT_EQ(node_.Exclusive(app), "1-3");
-}
-
-TEST_F(ResourceManagerTest, WhoMustWaitIsNotSentBackOntoCpusThatOthersWereGiven) {
-  const ContainerId app = node_.Run("app", kGuaranteed, 500);
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  EXPECT_EQ(runtime().CpusOf(app), "0-7");
-  const StatusOr<ContainerId> other = node_.Create("other", kGuaranteed, 3000);
-  ASSERT_TRUE(other.ok());
-  runtime().Answer(0, Internal("no"));
-  runtime().Answer(0);
-  EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");
-  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(3000));
-  EXPECT_EQ(node_.Exclusive(app), "4-6") << "where the shared one still is";
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "0,4-7");
-}
-
-TEST_F(ResourceManagerTest, WhoWasCrowdedAtFirstKeepsItsCpusUntilItHasGivenThemUp) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
-  // As if the update of the shared one had been lost with the daemon.
-  runtime().Find(shared)->resources.cpuset_cpus = "0-7";
-  node_.Restart();
-  EXPECT_EQ(node_.Exclusive(app), "1-3");
-  runtime().AnswerAll();
-  EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");
-
-  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(1000));
-  EXPECT_EQ(node_.Exclusive(app), "1");
-  EXPECT_THAT(runtime().updates, IsEmpty());
-  runtime().Apply(app, admission.adjustment);
-  manager().UpdateSucceeded(admission);
-  runtime().AnswerAll();
-  EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
-}
-
-TEST_F(ResourceManagerTest, AFailedUpdateIsRolledBack) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
-  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(1000));
-  manager().UpdateFailed(admission);
-  runtime().AnswerAll();
-  EXPECT_EQ(node_.Exclusive(app).size(), 3u);
-  EXPECT_EQ(runtime().CpusOf(app), node_.Placed(app));
-  EXPECT_EQ(runtime().CpusOf(shared), node_.Placed(shared));
-  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 3000);
-  EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 3072);
-}
-
-TEST_F(ResourceManagerTest, AfterAFailureWhatWasConfirmedBeforeItCounts) {
-  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
-  const Admission first = *manager().AdmitUpdate(app, TestNode::Resources(2000));
-  const std::string placed = node_.Exclusive(app);
-  const Admission second = *manager().AdmitUpdate(app, TestNode::Resources(1000));
-  runtime().Apply(app, first.adjustment);
-  manager().UpdateSucceeded(first);
-  manager().UpdateFailed(second);
-  runtime().AnswerAll();
-  EXPECT_EQ(node_.Exclusive(app), placed);
-  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 2000);
-  EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 2048);
-}
-
-TEST_F(ResourceManagerTest, WhenAllUpdatesFailTheContainerIsWhereItWasBeforeTheFirst) {
-  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
-  const std::string placed = node_.Exclusive(app);
-  const Admission first = *manager().AdmitUpdate(app, TestNode::Resources(500));
-  const Admission second = *manager().AdmitUpdate(app, TestNode::Resources(2000));
-  manager().UpdateFailed(first);
-  manager().UpdateFailed(second);
-  runtime().AnswerAll();
-  EXPECT_EQ(node_.Exclusive(app), placed);
-  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 3000);
-}
-
-TEST_F(ResourceManagerTest, WhatTheContainerNeedsIsWhatIsConfirmedThoughItsCpusAreGone) {
-  const ContainerId app = node_.Run("app", kGuaranteed, 5000);
-  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(1000));
-  const ContainerId other = *node_.Create("other", kGuaranteed, 6000);
-  manager().UpdateFailed(admission);
-  runtime().AnswerAll();
-  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 5000);
-  EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 5120);
-  EXPECT_EQ(node_.Exclusive(other), "2-7") << "it keeps what it was given";
-  EXPECT_EQ(runtime().CpusOf(app), node_.Placed(app));
-}
-
-TEST_F(ResourceManagerTest, ARefusedUpdateChangesNothing) {
-  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
-  const StatusOr<Admission> refused = manager().AdmitUpdate(app, TestNode::Resources(9000));
-  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(node_.Exclusive(app), "1-3");
-  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 3000);
-  EXPECT_THAT(runtime().history, IsEmpty());
-}
-
-TEST_F(ResourceManagerTest, AnUpdateOfOtherValuesKeepsThePlacement) {
-  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
-  LinuxResources memory;
-  memory.memory_limit = 1 << 30;
-  const Admission admission = *manager().AdmitUpdate(app, memory);
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1-3");
-  manager().UpdateSucceeded(admission);
-  EXPECT_EQ(node_.Known(app)->requirements.memory_limit.value, 1 << 30);
-  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 3000);
-  EXPECT_THAT(runtime().history, IsEmpty());
-}
-
-TEST_F(ResourceManagerTest, FromExclusiveToSharedTheQuotaComesBack) {
-  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
-  EXPECT_EQ(runtime().Find(app)->resources.cpu_quota, -1);
-  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(1500));
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "0-7");
-  EXPECT_FALSE(admission.adjustment.cpu_quota.has_value()) << "as the request says";
-}
-
-TEST_F(ResourceManagerTest, AnUpdateThatMeetsOneOfOursIsSettledAfterwards) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
-  ASSERT_EQ(runtime().updates.size(), 1u);
-  LinuxResources weight;
-  weight.cpu_shares = 512;
-  const Admission admission = *manager().AdmitUpdate(shared, weight);
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "0,3-7");
-  runtime().AnswerAll();
-  manager().UpdateSucceeded(admission);
-  ASSERT_EQ(runtime().updates.size(), 1u) << "which of the two came last is not known";
-  EXPECT_EQ(runtime().updates[0].adjustment.cpuset_cpus, "0,3-7");
-  EXPECT_EQ(runtime().updates[0].adjustment.cpu_shares, 512);
-}
-
 // Faulty policies
 
 TEST_F(ResourceManagerTest, ABrokenPlanIsRefusedAndForgotten) {
@@ -584,166 +409,6 @@ TEST_F(ResourceManagerTest, ABrokenPlanIsRefusedAndForgotten) {
   EXPECT_THAT(policy().grants(), IsEmpty()) << "the policy was made to forget it";
   EXPECT_THAT(runtime().history, IsEmpty());
   EXPECT_TRUE(manager().AdmitCreate(TestNode::Request(pod, "app", 2000)).ok());
-}
-
-// Synchronization
-
-TEST_F(ResourceManagerTest, WhenReadyTellsHowTheConnectionIs) {
-  std::vector<std::string> log;
-  const auto note = [&log](const std::string& name) {
-    return [&log, name](const Status& status) {
-      log.push_back(name + std::string(CodeName(status.code())));
-    };
-  };
-  manager().WhenReady(note("connected "));
-  manager().RuntimeDisconnected();
-  manager().WhenReady(note("lost "));
-  manager().RuntimeConnected();
-  manager().WhenReady(note("listing "));
-  runtime().AnswerList();
-  manager().RuntimeDisconnected();
-  manager().RuntimeConnected();
-  manager().WhenReady(note("waiting "));
-  manager().RuntimeDisconnected();
-  EXPECT_THAT(log,
-              ElementsAre("connected OK", "lost UNAVAILABLE", "listing OK", "waiting UNAVAILABLE"));
-}
-
-TEST_F(ResourceManagerTest, AFailedListIsTriedAgain) {
-  manager().RuntimeDisconnected();
-  manager().RuntimeConnected();
-  std::optional<Status> ready;
-  manager().WhenReady([&](const Status& status) { ready = status; });
-  runtime().FailList(DeadlineExceeded("too slow"));
-  ASSERT_TRUE(ready.has_value());
-  EXPECT_EQ(ready->code(), StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(Message(*ready)), HasSubstr("too slow"));
-  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
-  manager().WhenReady([&](const Status& status) { ready = status; });
-  runtime().AnswerList();
-  EXPECT_TRUE(ready->ok());
-}
-
-TEST_F(ResourceManagerTest, ARestartMovesNobody) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  const ContainerId a = node_.Run("a", kGuaranteed, 2000);
-  const ContainerId b = node_.Run("b", kGuaranteed, 1000);
-  node_.Stop(a);
-  runtime().AnswerAll();
-  runtime().history.clear();
-  node_.Restart();
-  EXPECT_THAT(runtime().history, IsEmpty());
-  EXPECT_EQ(node_.Exclusive(b), "3");
-  EXPECT_EQ(node_.Placed(shared), "0-2,4-7");
-  EXPECT_EQ(node_.Known(a)->state, ContainerState::kExited);
-  EXPECT_EQ(node_.Known(b)->state, ContainerState::kRunning);
-}
-
-TEST_F(ResourceManagerTest, AReconnectPushesOnlyWhatDiffers) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  const ContainerId other = node_.Run("other", kBurstable, 100);
-  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
-  runtime().history.clear();
-  runtime().Find(other)->resources.cpuset_cpus = "0-7";  // somebody meddled
-  node_.Reconnect();
-  EXPECT_THAT(runtime().history, ElementsAre(other.value() + " cpus=0,3-7"));
-  EXPECT_EQ(node_.Exclusive(app), "1-2");
-  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
-}
-
-TEST_F(ResourceManagerTest, AReconnectFindsOutWhoIsGone) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  const ContainerId removed = node_.Run("removed", kGuaranteed, 1000);
-  const ContainerId crashed = node_.Run("crashed", kGuaranteed, 1000);
-  runtime().Remove(removed);
-  node_.Crash(crashed);
-  node_.Reconnect();
-  runtime().AnswerAll();
-  EXPECT_EQ(node_.Known(removed), nullptr);
-  EXPECT_EQ(node_.Known(crashed)->state, ContainerState::kExited);
-  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
-}
-
-TEST_F(ResourceManagerTest, WhatHappensDuringAListOverrulesIt) {
-  const ContainerId stopped = node_.Run("stopped", kGuaranteed, 1000);
-  const ContainerId removed = node_.Run("removed", kGuaranteed, 1000);
-  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
-  manager().RuntimeDisconnected();
-  runtime().DropAll();
-  manager().RuntimeConnected();
-  const RuntimeInventory before = runtime().held;
-  node_.Stop(stopped);
-  node_.Remove(removed);
-  const ContainerId fresh = *node_.Create(TestNode::Request(pod, "app", 1000));
-  runtime().held = before;
-  runtime().AnswerList();
-  EXPECT_EQ(node_.Known(stopped)->state, ContainerState::kExited);
-  EXPECT_EQ(node_.Known(removed), nullptr);
-  ASSERT_NE(node_.Known(fresh), nullptr) << "younger than the list";
-  EXPECT_EQ(policy().grants().size(), 1u);
-}
-
-TEST_F(ResourceManagerTest, ACreationUnderWayIsLeftAloneByAList) {
-  const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
-  const CreateRequest request = TestNode::Request(pod, "app", 2000);
-  const Admission admission = *manager().AdmitCreate(request);
-  // The runtime has created it already, its answer is still on its way.
-  RuntimeContainer early;
-  early.id = ContainerId("early");
-  early.pod_id = pod;
-  early.name = "app";
-  runtime().held.containers.push_back(early);
-  node_.Reconnect();
-  EXPECT_EQ(node_.KnownContainers(), 1u);
-  manager().CreateSucceeded(admission.key, early.id);
-  EXPECT_EQ(node_.Exclusive(early.id), "1-2");
-  EXPECT_EQ(node_.KnownContainers(), 1u);
-}
-
-TEST_F(ResourceManagerTest, ALostConnectionEndsWaits) {
-  node_.Run("shared", kBurstable, 100);
-  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
-  std::optional<Status> decided;
-  const auto wait = manager().AdmitStart(app, [&](const Status& status) { decided = status; });
-  manager().RuntimeDisconnected();
-  ASSERT_TRUE(decided.has_value());
-  EXPECT_EQ(decided->code(), StatusCode::kUnavailable);
-}
-
-TEST_F(ResourceManagerTest, AnUnansweredShrinkIsSentAgainAfterAReconnect) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
-  runtime().history.clear();
-  node_.Reconnect();
-  EXPECT_THAT(runtime().history, ElementsAre(testing::StartsWith(shared.value() + " cpus=0,3-7")));
-  bool started = false;
-  const auto wait = manager().AdmitStart(app, [&](const Status&) { started = true; });
-  EXPECT_FALSE(started);
-  runtime().AnswerAll();
-  EXPECT_TRUE(started);
-}
-
-TEST_F(ResourceManagerTest, AnAnswerFromBeforeAReconnectIsVoid) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
-  const auto late = runtime().updates[0].done;
-  node_.Reconnect();
-  late(OkStatus());
-  EXPECT_EQ(runtime().updates.size(), 1u);
-  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
-}
-
-TEST_F(ResourceManagerTest, ARuntimeThatRefusesAnUpdateIsAskedWhatItHolds) {
-  const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
-  std::optional<Status> decided;
-  const auto wait = manager().AdmitStart(app, [&](const Status& status) { decided = status; });
-  node_.Crash(shared);
-  runtime().Answer(0, Internal("container is not running"));
-  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
-  runtime().AnswerList();
-  EXPECT_EQ(node_.Known(shared)->state, ContainerState::kExited);
-  EXPECT_TRUE(decided.has_value() && decided->ok()) << "nobody is in the way any more";
 }
 
 TEST_F(ResourceManagerTest, TenThousandContainersLeaveNothingBehind) {

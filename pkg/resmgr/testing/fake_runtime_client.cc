@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "pkg/resmgr/testing/take_at.h"
+
 namespace resmgr::test {
 namespace {
 
@@ -20,14 +22,6 @@ std::string Describe(const ContainerId& id, const Adjustment& adjustment) {
 template <typename T>
 void Set(std::optional<T>& value, const std::optional<T>& change) {
   if (change) value = change;
-}
-
-template <typename T>
-T TakeAt(std::vector<T>& from, size_t index) {
-  const auto at = from.begin() + static_cast<std::ptrdiff_t>(index);
-  T taken = std::move(*at);
-  from.erase(at);
-  return taken;
 }
 
 }  // namespace
@@ -83,6 +77,12 @@ void FakeRuntimeClient::ApplyPart(const ContainerId& id, const Adjustment& adjus
   } else {
     ++applied_[id];
     in_force_[id] = *adjustment.cpuset_cpus;
+  }
+}
+
+void FakeRuntimeClient::ReportTruth() {
+  for (const auto& [id, cpus] : std::exchange(in_force_, {})) {
+    if (RuntimeContainer* const container = Find(id)) container->resources.cpuset_cpus = cpus;
   }
 }
 

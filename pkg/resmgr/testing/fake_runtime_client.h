@@ -39,6 +39,8 @@ class FakeRuntimeClient : public RuntimeClient {
   // One of the two only, of a running container.
   enum class Part { kReport, kForce };
   void ApplyPart(const ContainerId& id, const Adjustment& adjustment, Part part);
+  // What is reported is what is in force, until the next such case.
+  void ReportTruth();
 
   // A start begins with what is noted now; the container runs.
   void BeginStart(const ContainerId& id);

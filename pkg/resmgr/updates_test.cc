@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// In-place resizes, and what they meet.
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/resmgr/testing/manager_fixture.h"
+
+namespace resmgr {
+namespace {
+
+using test::TestNode;
+using testing::IsEmpty;
+
+constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
+constexpr QosClass kBurstable = QosClass::kBurstable;
+
+class UpdatesTest : public test::ManagerFixture {};
+
+TEST_F(UpdatesTest, AResizeDecidesAnewAndOverridesTheCpuset) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
+  LinuxResources resize = TestNode::Resources(2000);
+  resize.cpuset_cpus = "0-7";  // a kubelet that has its own idea
+  const Admission admission = *manager().AdmitUpdate(app, resize);
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1-2");
+  EXPECT_EQ(admission.adjustment.cpu_quota, -1);
+  EXPECT_THAT(runtime().updates, IsEmpty()) << "CPU 3 is still the other's";
+  runtime().Apply(app, admission.adjustment);
+  manager().UpdateSucceeded(admission);
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+  EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 2048);
+}
+
+TEST_F(UpdatesTest, AGrowingContainerGetsCpusWhenTheOthersHaveLeft) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 1000);
+  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(3000));
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1") << "2 and 3 are in use";
+  runtime().Apply(app, admission.adjustment);
+  manager().UpdateSucceeded(admission);
+  EXPECT_EQ(runtime().CpusOf(app), "1");
+  runtime().Answer(0);
+  EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(app), "1-3");
+  EXPECT_EQ(node_.Exclusive(app), "1-3");
+}
+
+TEST_F(UpdatesTest, WhoMustWaitIsNotSentBackOntoCpusThatOthersWereGiven) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 500);
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  EXPECT_EQ(runtime().CpusOf(app), "0-7");
+  const StatusOr<ContainerId> other = node_.Create("other", kGuaranteed, 3000);
+  ASSERT_TRUE(other.ok());
+  runtime().Answer(0, Internal("no"));
+  runtime().Answer(0);
+  EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");
+  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(3000));
+  EXPECT_EQ(node_.Exclusive(app), "4-6") << "where the shared one still is";
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "0,4-7");
+}
+
+TEST_F(UpdatesTest, WhoWasCrowdedAtFirstKeepsItsCpusUntilItHasGivenThemUp) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
+  // As if the update of the shared one had been lost with the daemon.
+  runtime().Find(shared)->resources.cpuset_cpus = "0-7";
+  node_.Restart();
+  EXPECT_EQ(node_.Exclusive(app), "1-3");
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");
+
+  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(1000));
+  EXPECT_EQ(node_.Exclusive(app), "1");
+  EXPECT_THAT(runtime().updates, IsEmpty());
+  runtime().Apply(app, admission.adjustment);
+  manager().UpdateSucceeded(admission);
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
+}
+
+TEST_F(UpdatesTest, AFailedUpdateIsRolledBack) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
+  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(1000));
+  manager().UpdateFailed(admission);
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Exclusive(app).size(), 3u);
+  EXPECT_EQ(runtime().CpusOf(app), node_.Placed(app));
+  EXPECT_EQ(runtime().CpusOf(shared), node_.Placed(shared));
+  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 3000);
+  EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 3072);
+}
+
+TEST_F(UpdatesTest, AfterAFailureWhatWasConfirmedBeforeItCounts) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
+  const Admission first = *manager().AdmitUpdate(app, TestNode::Resources(2000));
+  const std::string placed = node_.Exclusive(app);
+  const Admission second = *manager().AdmitUpdate(app, TestNode::Resources(1000));
+  runtime().Apply(app, first.adjustment);
+  manager().UpdateSucceeded(first);
+  manager().UpdateFailed(second);
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Exclusive(app), placed);
+  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 2000);
+  EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 2048);
+}
+
+TEST_F(UpdatesTest, WhenAllUpdatesFailTheContainerIsWhereItWasBeforeTheFirst) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
+  const std::string placed = node_.Exclusive(app);
+  const Admission first = *manager().AdmitUpdate(app, TestNode::Resources(500));
+  const Admission second = *manager().AdmitUpdate(app, TestNode::Resources(2000));
+  manager().UpdateFailed(first);
+  manager().UpdateFailed(second);
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Exclusive(app), placed);
+  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 3000);
+}
+
+TEST_F(UpdatesTest, WhatTheContainerNeedsIsWhatIsConfirmedThoughItsCpusAreGone) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 5000);
+  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(1000));
+  const ContainerId other = *node_.Create("other", kGuaranteed, 6000);
+  manager().UpdateFailed(admission);
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 5000);
+  EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 5120);
+  EXPECT_EQ(node_.Exclusive(other), "2-7") << "it keeps what it was given";
+  EXPECT_EQ(runtime().CpusOf(app), node_.Placed(app));
+}
+
+TEST_F(UpdatesTest, ARefusedUpdateChangesNothing) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
+  const StatusOr<Admission> refused = manager().AdmitUpdate(app, TestNode::Resources(9000));
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(node_.Exclusive(app), "1-3");
+  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 3000);
+  EXPECT_THAT(runtime().history, IsEmpty());
+}
+
+TEST_F(UpdatesTest, AnUpdateOfOtherValuesKeepsThePlacement) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 3000);
+  LinuxResources memory;
+  memory.memory_limit = 1 << 30;
+  const Admission admission = *manager().AdmitUpdate(app, memory);
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1-3");
+  manager().UpdateSucceeded(admission);
+  EXPECT_EQ(node_.Known(app)->requirements.memory_limit.value, 1 << 30);
+  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 3000);
+  EXPECT_THAT(runtime().history, IsEmpty());
+}
+
+TEST_F(UpdatesTest, FromExclusiveToSharedTheQuotaComesBack) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  EXPECT_EQ(runtime().Find(app)->resources.cpu_quota, -1);
+  const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(1500));
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "0-7");
+  EXPECT_FALSE(admission.adjustment.cpu_quota.has_value()) << "as the request says";
+}
+
+TEST_F(UpdatesTest, AnUpdateThatMeetsOneOfOursIsSettledAfterwards) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
+  ASSERT_EQ(runtime().updates.size(), 1u);
+  LinuxResources weight;
+  weight.cpu_shares = 512;
+  const Admission admission = *manager().AdmitUpdate(shared, weight);
+  EXPECT_EQ(admission.adjustment.cpuset_cpus, "0,3-7");
+  runtime().AnswerAll();
+  manager().UpdateSucceeded(admission);
+  ASSERT_EQ(runtime().updates.size(), 1u) << "which of the two came last is not known";
+  EXPECT_EQ(runtime().updates[0].adjustment.cpuset_cpus, "0,3-7");
+  EXPECT_EQ(runtime().updates[0].adjustment.cpu_shares, 512);
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes wrong in a World: crashes, errors, lost connections, kills.
+#include <algorithm>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "pkg/resmgr/testing/take_at.h"
+#include "test/integration/brain/world.h"
+
+namespace resmgr::test {
+
+void World::AbandonStart(const Start& start) {
+  const bool under_way = start.decided.has_value() && start.decided->ok();
+  const RuntimeContainer* const container = node_.runtime.Find(start.id);
+  if (!under_way || container == nullptr || container->state != ContainerState::kCreated) return;
+  abandoned_starts_.push_back(start.id);
+  may_start_.insert(start.id);
+  if (Chance(40)) EndAbandonedStart(abandoned_starts_.size() - 1);
+}
+
+// It runs, it could not be started, or the start never got there.
+void World::EndAbandonedStart(size_t index) {
+  const ContainerId id = TakeAt(abandoned_starts_, index);
+  RuntimeContainer* const container = node_.runtime.Find(id);
+  if (container == nullptr || container->state != ContainerState::kCreated) return;
+  const int64_t what = Number(1, 100);
+  if (what <= 60) {
+    Note(fmt::format("{} was started after all", id.value()));
+    node_.runtime.EndStart(id);
+  } else if (what <= 80) {
+    Note(fmt::format("{} could not be started", id.value()));
+    container->state = ContainerState::kExited;
+  } else {
+    Note(fmt::format("the start of {} is lost", id.value()));
+  }
+}
+
+// containerd takes back what it reports when an update fails, but not what runc did by then; and
+// who is killed in the middle has noted what runc was not told. Without notes of our own that
+// cannot be known.
+void World::ApplySomehow(const ContainerId& id, const Adjustment& adjustment) {
+  const RuntimeContainer* const container = node_.runtime.Find(id);
+  const bool runs = container != nullptr && container->state == ContainerState::kRunning;
+  switch (Number(0, keeps_state_ && runs ? 3 : 1)) {
+    case 0:
+      return;
+    case 1:
+      return node_.runtime.Apply(id, adjustment);
+    case 2:
+      return node_.runtime.ApplyPart(id, adjustment, FakeRuntimeClient::Part::kReport);
+    default:
+      return node_.runtime.ApplyPart(id, adjustment, FakeRuntimeClient::Part::kForce);
+  }
+}
+
+void World::CrashSome() {
+  if (const RuntimeContainer* const running = SomeContainer(ContainerState::kRunning)) {
+    Note(fmt::format("crash {}", running->id.value()));
+    node_.Crash(ContainerId(running->id));
+  }
+}
+
+void World::AnswerSome() {
+  if (!abandoned_starts_.empty() && Chance(30)) EndAbandonedStart(0);
+  AnswerLists();
+  std::vector<FakeRuntimeClient::Update>& updates = node_.runtime.updates;
+  for (int64_t n = Number(1, 10); n > 0 && !updates.empty(); --n) {
+    const size_t index = static_cast<size_t>(Number(0, std::ssize(updates) - 1));
+    Note(fmt::format("answer {} {}", updates[index].id.value(),
+                     updates[index].adjustment.cpuset_cpus.value_or("")));
+    if (Chance(90)) {
+      node_.runtime.Answer(index);
+    } else {
+      Note("  which failed");
+      ApplySomehow(updates[index].id, updates[index].adjustment);
+      node_.runtime.Answer(
+          index, Chance(50) ? DeadlineExceeded("no answer") : Internal("something went wrong"));
+    }
+  }
+}
+
+void World::AnswerLists() {
+  while (!node_.runtime.lists.empty())
+    node_.runtime.AnswerList();
+}
+
+// Every call under way fails for who made it; what became of it, the runtime knows.
+void World::LoseConnection() {
+  Note("lose the connection");
+  for (const FakeRuntimeClient::Update& update : node_.runtime.updates)
+    ApplySomehow(update.id, update.adjustment);
+  node_.manager().RuntimeDisconnected();
+  node_.runtime.DropAll();
+  while (!creations_.empty())
+    EndCreation(0, false);
+  while (!resizes_.empty()) {
+    const Resize resize = TakeAt(resizes_, 0);
+    if (!resize.applied) ApplySomehow(resize.id, resize.Carried());
+    node_.manager().UpdateFailed(resize.admission);
+  }
+  while (!starts_.empty()) {
+    const std::unique_ptr<Start> start = TakeAt(starts_, 0);
+    EXPECT_TRUE(start->decided.has_value()) << "waits end with the connection";
+    if (!start->decided.has_value() || !start->decided->ok()) continue;
+    AbandonStart(*start);
+    node_.manager().StartUnclear(start->id);
+  }
+  node_.manager().RuntimeConnected();
+  AnswerLists();
+}
+
+// kill -9: whatever was under way ends at the runtime as it likes, and nobody remembers it.
+void World::RestartDaemon() {
+  Note("restart");
+  for (const FakeRuntimeClient::Update& update : node_.runtime.updates)
+    ApplySomehow(update.id, update.adjustment);
+  for (const auto& start : starts_)
+    AbandonStart(*start);
+  starts_.clear();
+  creations_.clear();
+  for (const Resize& resize : resizes_) {
+    if (!resize.applied) ApplySomehow(resize.id, resize.Carried());
+  }
+  resizes_.clear();
+  // Of one that runs on other CPUs, too, the runtime cannot tell which are its own.
+  for (const Running& one : RunningContainers()) {
+    const auto owned = owned_.find(one.id);
+    if (owned == owned_.end() || one.in_force.IsSubsetOf(owned->second.cpus)) continue;
+    owned_.erase(owned);
+  }
+  files_.Resume();
+  // Without notes it cannot be known, either, that an update has met a start that is over now.
+  if (!keeps_state_) node_.runtime.ReportTruth();
+  node_.Restart();
+  if (keeps_state_) return;
+  for (const RuntimeContainer& container : node_.runtime.held.containers) {
+    if (container.state == ContainerState::kCreated) may_start_.insert(container.id);
+  }
+}
+
+}  // namespace resmgr::test
