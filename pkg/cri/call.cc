@@ -12,9 +12,9 @@ namespace resmgr {
 namespace {
 
 // Above this the runtimes refuse a message themselves (containerd and CRI-O take 16 MiB).
-constexpr size_t kMaxIntercepted = 16 * 1024 * 1024;
+constexpr size_t kMaxIntercepted = size_t{16} * 1024 * 1024;
 // Of an intercepted call's reply: an id.
-constexpr size_t kMaxReply = 64 * 1024;
+constexpr size_t kMaxReply = size_t{64} * 1024;
 constexpr int kCancelled = 1;
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace resmgr {
 namespace {
 
 // Of one message: enough for everything but the lists of a very full node.
-constexpr size_t kMaxCollected = 4 * 1024 * 1024;
+constexpr size_t kMaxCollected = size_t{4} * 1024 * 1024;
 
 }  // namespace
 

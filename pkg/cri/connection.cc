@@ -15,7 +15,7 @@ namespace {
 // A client that connects and does not speak HTTP/2 within this time is let go.
 constexpr std::chrono::seconds kHandshakeTimeout{10};
 // Of requests that are being read: four of the largest that a runtime takes.
-constexpr size_t kMaxHeld = 64 * 1024 * 1024;
+constexpr size_t kMaxHeld = size_t{64} * 1024 * 1024;
 
 }  // namespace
 

@@ -57,7 +57,7 @@ StatusOr<std::string> Gunzip(std::string_view data, size_t limit) {
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
   stream.avail_in = static_cast<uInt>(data.size());
   std::string out;
-  std::array<char, 16 * 1024> buffer;
+  std::array<char, size_t{16} * 1024> buffer;
   int code = Z_OK;
   while (code == Z_OK && out.size() <= limit) {
     stream.next_out = reinterpret_cast<Bytef*>(buffer.data());

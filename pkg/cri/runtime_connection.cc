@@ -151,7 +151,8 @@ void RuntimeConnection::OnLost(const Status& reason) {
   (void)TryConnect();
 }
 
-void RuntimeConnection::Call(std::string_view method, std::string message, UnaryClient::Done done) {
+void RuntimeConnection::Call(std::string_view method, std::string_view message,
+                             UnaryClient::Done done) {
   const std::string path =
       fmt::format("/runtime.{}.RuntimeService/{}", old_version_ ? "v1alpha2" : "v1", method);
   client_.Call(path, message, kCallTimeout, std::move(done));

@@ -43,7 +43,7 @@ class RuntimeConnection final : public RuntimeClient {
   Status TryConnect();
   void OnLost(const Status& reason);
   // "/runtime.v1.RuntimeService/Method" in the version that the runtime speaks.
-  void Call(std::string_view method, std::string message, UnaryClient::Done done);
+  void Call(std::string_view method, std::string_view message, UnaryClient::Done done);
 
   EventLoop& loop_;
   Logger& log_;

@@ -11,7 +11,7 @@ namespace resmgr {
 namespace {
 
 // What a runtime may answer; its lists of a full node are around a megabyte.
-constexpr size_t kMaxReply = 64 * 1024 * 1024;
+constexpr size_t kMaxReply = size_t{64} * 1024 * 1024;
 
 StatusCode CodeOf(int grpc_code) {
   constexpr int kLastCode = 16;

@@ -194,7 +194,7 @@ void Pusher::Send(ContainerKey key, const ContainerRecord& record, State& state,
   state.held |= target.exclusive;
   runtime_.UpdateContainer(
       record.container.id, missing,
-      [weak = std::weak_ptr<Pusher*>(self_), key, epoch = epoch_](Status status) {
+      [weak = std::weak_ptr<Pusher*>(self_), key, epoch = epoch_](const Status& status) {
         const std::shared_ptr<Pusher*> self = weak.lock();
         if (self == nullptr || (*self)->epoch_ != epoch) return;
         (*self)->OnAnswer(key, status);

@@ -79,7 +79,7 @@ void Synchronizer::List() {
   lookers_ = std::exchange(next_lookers_, {});
   owner_.OnListing();
   runtime_.ListAll([weak = std::weak_ptr<Synchronizer*>(self_),
-                    epoch = epoch_](StatusOr<RuntimeInventory> inventory) {
+                    epoch = epoch_](const StatusOr<RuntimeInventory>& inventory) {
     const std::shared_ptr<Synchronizer*> self = weak.lock();
     if (self == nullptr || (*self)->epoch_ != epoch) return;
     (*self)->OnList(inventory);
@@ -121,7 +121,7 @@ void Synchronizer::RunWaiters(const Status& status) {
   Run(std::exchange(waiters_, {}), status);
 }
 
-void Synchronizer::Run(std::vector<Ready> waiters, const Status& status) {
+void Synchronizer::Run(const std::vector<Ready>& waiters, const Status& status) {
   for (const Ready& ready : waiters)
     ready(status);
 }

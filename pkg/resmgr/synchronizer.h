@@ -69,7 +69,7 @@ class Synchronizer {
   void OnList(const StatusOr<RuntimeInventory>& inventory);
   void OnFailure(const Status& status);
   void RunWaiters(const Status& status);
-  static void Run(std::vector<Ready> waiters, const Status& status);
+  static void Run(const std::vector<Ready>& waiters, const Status& status);
   void OnRested();
 
   EventLoop& loop_;

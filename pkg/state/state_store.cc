@@ -112,7 +112,7 @@ void StateStore::Run() {
 }
 
 // False when it has to be tried again.
-bool StateStore::Write(Changes changes) {
+bool StateStore::Write(Changes&& changes) {
   Status status;
   for (auto& [name, text] : changes) {
     const auto old = live_.find(name);

@@ -62,7 +62,7 @@ class StateStore {
 
   void Queue(const ContainerId& id, std::optional<std::string> text);
   void Run();
-  bool Write(Changes changes);
+  bool Write(Changes&& changes);
   void Complain(const Status& status);
 
   const Report report_;

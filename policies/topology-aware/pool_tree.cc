@@ -186,7 +186,7 @@ void PoolTree::AddPools(std::vector<Node>& nodes, size_t node, int depth,
 }
 
 void PoolTree::AddMemory(const Machine& machine) {
-  owners_.assign(static_cast<size_t>(machine.node_ids().Last() + 1), -1);
+  owners_.assign(static_cast<size_t>(machine.node_ids().Last()) + 1, -1);
   // First those with CPUs, then the others, which lie where the nearest of these lies.
   for (const NumaNode& node : machine.nodes()) {
     if (!node.cpus.empty()) AddMemoryNode(node, SmallestWith(node.cpus));

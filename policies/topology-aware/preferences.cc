@@ -75,7 +75,7 @@ class Reader {
     }
     const auto old = pod_.annotations.find(fmt::format("{}/{}", kOldDomain, key));
     if (old == pod_.annotations.end()) return {};
-    const ConfigNode value = Parse(key, old->second);
+    ConfigNode value = Parse(key, old->second);
     if (value.kind != ConfigNode::Kind::kMap) return value;
     const ConfigNode* const own = Member(value, container_);
     return own == nullptr ? ConfigNode{} : *own;
