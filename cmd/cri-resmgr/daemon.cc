@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr/daemon.h"
 
+#include <array>
 #include <csignal>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -150,6 +152,39 @@ std::unique_ptr<NodePublisher> MakeNodePublisher(const Flags& flags, EventLoop& 
   return std::make_unique<NodePublisher>(loop, flushes, flags.AgentSocket());
 }
 
+void Show(NodePublisher* node, const Configurator& configurator) {
+  if (node == nullptr) return;
+  node->Show({.policy = configurator.current().policy.active, .source = configurator.source()});
+}
+
+// SIGTERM and SIGINT end the loop when the calls in flight are over, SIGHUP reads the configuration
+// again; for as long as the handles are kept.
+std::array<EventLoop::HandlePtr, 3> HandleSignals(EventLoop& loop, Relay& relay,
+                                                  EventLoop::Task reload) {
+  const auto end = [&loop, &relay, ending = std::make_shared<bool>(false)] {
+    if (std::exchange(*ending, true)) {
+      loop.Stop();
+      return;
+    }
+    Logger& log = GetLogger("cri-resmgr");
+    log.Info("ending: waiting for the calls in flight; a second signal ends at once");
+    if (const Status status = NotifyStopping(); !status.ok()) log.Warn("{}", Message(status));
+    relay.Drain([&loop] { loop.Stop(); });
+  };
+  return {loop.OnSignal(SIGTERM, end), loop.OnSignal(SIGINT, end),
+          loop.OnSignal(SIGHUP, std::move(reload))};
+}
+
+BrainHost::Options HostOptions(const Flags& flags, EventLoop& loop, h2::FlushQueue& flushes,
+                               const Machine& machine, StateStore& state, Metrics* metrics) {
+  return {.loop = loop,
+          .flushes = flushes,
+          .machine = machine,
+          .runtime_socket = flags.runtime_socket,
+          .state = &state,
+          .manager = {.metrics = metrics}};
+}
+
 }  // namespace
 
 StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies) {
@@ -192,20 +227,12 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   state.emplace(
       RealFileSystem(), StateDirectory(flags), setup.machine->Fingerprint(),
       [](std::string_view line) { GetLogger("state").Warn("{}", line); }, CallsFile(flags));
-  host.emplace(BrainHost::Options{.loop = loop,
-                                  .flushes = flushes,
-                                  .machine = *setup.machine,
-                                  .runtime_socket = flags.runtime_socket,
-                                  .state = &*state,
-                                  .manager = {.metrics = metrics}});
+  host.emplace(HostOptions(flags, loop, flushes, *setup.machine, *state, metrics));
   host->Start(std::move(setup.policy));
   host->Serve(*relay);
 
   const std::unique_ptr<NodePublisher> node = MakeNodePublisher(flags, loop, flushes);
-  const auto show = [&node](const Configurator& configurator) {
-    if (node == nullptr) return;
-    node->Show({.policy = configurator.current().policy.active, .source = configurator.source()});
-  };
+  const auto show = [&node](const Configurator& configurator) { Show(node.get(), configurator); };
   Configurator configurator({.machine = *setup.machine,
                              .policies = policies,
                              .host = *host,
@@ -229,20 +256,7 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   const auto config_server =
       ServeMethods(loop, flushes, flags.config_socket, ConfigService(configurator));
 
-  bool ending = false;
-  const auto end = [&] {
-    if (std::exchange(ending, true)) {
-      loop.Stop();
-      return;
-    }
-    log.Info("ending: waiting for the calls in flight; a second signal ends at once");
-    if (const Status status = NotifyStopping(); !status.ok()) log.Warn("{}", Message(status));
-    relay->Drain([&loop] { loop.Stop(); });
-  };
-  const auto term = loop.OnSignal(SIGTERM, end);
-  const auto interrupt = loop.OnSignal(SIGINT, end);
-  const auto hangup = loop.OnSignal(SIGHUP, [&] { Reload(flags, policies, configurator); });
-
+  const auto signals = HandleSignals(loop, *relay, [&] { Reload(flags, policies, configurator); });
   log.Info("ready: policy {} on {} CPUs, serving {}, runtime {}", setup.config.policy.active,
            setup.machine->online().size(), flags.relay_socket, flags.runtime_socket);
   if (const Status status = NotifyReady(); !status.ok()) log.Warn("{}", Message(status));

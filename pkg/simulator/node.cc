@@ -168,6 +168,7 @@ std::vector<LinuxResources> SimulatedNode::Overheads() const {
     if (!ended && pod.overhead != LinuxResources()) pods.emplace(pod.id, pod.overhead);
   });
   std::vector<LinuxResources> overheads;
+  overheads.reserve(pods.size());
   for (auto& [id, overhead] : pods)
     overheads.push_back(std::move(overhead));
   return overheads;

@@ -55,7 +55,7 @@ std::string WhatChanged(const Effect::Change& change) {
     return fmt::format("{} -> {}", OrDash(from), OrDash(to));
   };
   if (change.old_mems == change.mems) return move(change.old_cpus, change.cpus);
-  const std::string mems = "mems " + move(change.old_mems, change.mems);
+  std::string mems = "mems " + move(change.old_mems, change.mems);
   if (change.old_cpus == change.cpus) return mems;
   return move(change.old_cpus, change.cpus) + ", " + mems;
 }

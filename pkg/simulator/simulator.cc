@@ -263,9 +263,10 @@ void Simulator::Do(const ResizeStep& step) {
 
 void Simulator::Do(const RestartStep&) {
   auto policy = options_.make_policy(config_);
+  const Status status = policy.status();
   // It was made from the same configuration before.
-  if (policy.ok()) node_->Restart(*std::move(policy));
-  Add("restart", "", "", {}, policy.status());
+  if (status.ok()) node_->Restart(*std::move(policy));
+  Add("restart", "", "", {}, status);
 }
 
 void Simulator::Do(const WaitStep& step) {
