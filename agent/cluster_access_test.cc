@@ -6,12 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/testing/status_matchers.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::agent {
 namespace {
 
+using test::Fails;
+using test::IsOk;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -10,12 +10,14 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "agent/testing/status_matchers.h"
 #include "pkg/sys/unique_fd.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::agent {
 namespace {
 
+using test::Fails;
+using test::IsOk;
 using testing::HasSubstr;
 
 // The end of the command, on a loop of its own.

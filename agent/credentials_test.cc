@@ -9,13 +9,15 @@
 #include <gtest/gtest.h>
 
 #include "agent/json.h"
-#include "agent/testing/status_matchers.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::agent {
 namespace {
 
 using std::chrono::seconds;
+using test::Fails;
+using test::IsOk;
 using testing::HasSubstr;
 using testing::Not;
 

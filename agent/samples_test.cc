@@ -8,13 +8,15 @@
 #include <gtest/gtest.h>
 
 #include "agent/selection.h"
-#include "agent/testing/status_matchers.h"
 #include "pkg/config/config.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/sys/files.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::agent {
 namespace {
+
+using test::IsOk;
 
 constexpr size_t kMaxFile = 1 << 20;
 constexpr std::string_view kBase = "cri-resmgr-config";

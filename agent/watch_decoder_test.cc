@@ -7,11 +7,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/testing/status_matchers.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::agent {
 namespace {
 
+using test::Fails;
+using test::IsOk;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using Type = WatchEvent::Type;

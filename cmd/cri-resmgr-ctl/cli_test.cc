@@ -1,41 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/cli.h"
 
-#include <initializer_list>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "cmd/cri-resmgr-ctl/testing/ctl_runner.h"
+
 namespace resmgr {
 namespace {
 
+using test::Ctl;
+using test::Outcome;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
-
-struct Outcome {
-  int exit_code = 0;
-  std::string out;
-  std::string err;
-};
-
-Outcome Ctl(std::initializer_list<const char*> arguments) {
-  std::vector<const char*> argv = {"cri-resmgr-ctl"};
-  argv.insert(argv.end(), arguments);
-  std::ostringstream out;
-  std::ostringstream err;
-  Outcome outcome;
-  outcome.exit_code =
-      RunCli(static_cast<int>(argv.size()), argv.data(), "1.2.3", AllCommands(), out, err);
-  outcome.out = out.str();
-  outcome.err = err.str();
-  return outcome;
-}
 
 void ExpectOneLineError(const Outcome& outcome, std::string_view part) {
   EXPECT_EQ(outcome.exit_code, 1);
@@ -57,7 +40,7 @@ TEST(CliTest, HelpListsEveryCommand) {
 
 TEST(CliTest, EveryCommandExplainsItself) {
   for (const auto& command : AllCommands()) {
-    const Outcome help = Ctl({std::string(command->name()).c_str(), "-help"});
+    const Outcome help = Ctl({std::string(command->name()), "-help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_THAT(help.out,
                 StartsWith("Usage: cri-resmgr-ctl " + std::string(command->name()) + " [FLAG...]"));
@@ -116,7 +99,7 @@ TEST(TopologyCommandTest, FlagsTakeEveryForm) {
 
 TEST(TopologyCommandTest, ReadsAFile) {
   const std::string file = RESMGR_SOURCE_DIR "/test/data/topology/epyc-2s-ccx.xml";
-  EXPECT_THAT(Ctl({"topology", "-topology", file.c_str()}).out,
+  EXPECT_THAT(Ctl({"topology", "-topology", file}).out,
               StartsWith("64 CPUs online (0-63), 32 cores, 2 packages"));
 }
 

@@ -2,7 +2,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -10,8 +9,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "cmd/cri-resmgr-ctl/cli.h"
 #include "cmd/cri-resmgr-ctl/simulate_command.h"
+#include "cmd/cri-resmgr-ctl/testing/ctl_runner.h"
 #include "pkg/base/parse.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
@@ -20,29 +19,15 @@ namespace resmgr {
 namespace {
 
 using nlohmann::json;
+using test::Outcome;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 const std::string kSamples = RESMGR_SOURCE_DIR "/sample-configs/simulate/";
 
-struct Outcome {
-  int exit_code = 0;
-  std::string out;
-  std::string err;
-};
-
-Outcome Simulate(const std::vector<std::string>& arguments) {
-  std::vector<const char*> argv = {"cri-resmgr-ctl", "simulate"};
-  for (const std::string& argument : arguments)
-    argv.push_back(argument.c_str());
-  std::ostringstream out;
-  std::ostringstream err;
-  Outcome outcome;
-  outcome.exit_code =
-      RunCli(static_cast<int>(argv.size()), argv.data(), "1.2.3", AllCommands(), out, err);
-  outcome.out = out.str();
-  outcome.err = err.str();
-  return outcome;
+Outcome Simulate(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "simulate");
+  return test::Ctl(arguments);
 }
 
 class SimulateTest : public testing::Test {

@@ -17,28 +17,12 @@
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/cri_client/specs.h"
 #include "test/support/fake_runtime/fake_runtime.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-// Works for Status and StatusOr.
-inline const Status& StatusOf(const Status& status) {
-  return status;
-}
-template <typename T>
-const Status& StatusOf(const StatusOr<T>& value) {
-  return value.status();
-}
-MATCHER(IsOk, "is OK") {
-  *result_listener << Describe(StatusOf(arg));
-  return arg.ok();
-}
-MATCHER_P(HasCode, code, "has this status code") {
-  *result_listener << Describe(StatusOf(arg));
-  return StatusOf(arg).code() == code;
-}
 
 // How soon something that happens "at once" has to be seen, on a machine that is busy with other
 // tests.

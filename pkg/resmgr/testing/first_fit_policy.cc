@@ -36,29 +36,22 @@ StatusOr<Plan> FirstFitPolicy::Reconcile(const Snapshot& snapshot) {
 
 StatusOr<Plan> FirstFitPolicy::Allocate(const Snapshot& snapshot, const Pod& pod,
                                         const Container& container, const Container* predecessor) {
-  const std::map<ContainerKey, CpuSet> before = grants_;
-  CpuSet former;
-  if (predecessor != nullptr) {
-    grants_.erase(predecessor->key);
-    former = predecessor->placement.exclusive;
-  }
-  if (const int count = Wanted(pod, container); count > 0) {
-    const StatusOr<CpuSet> cpus = Choose(former, count, FullName(pod, container.name));
-    if (!cpus.ok()) {
-      grants_ = before;
-      return cpus.status();
-    }
-    grants_[container.key] = *cpus;
-  }
-  return Changes(snapshot);
+  if (predecessor == nullptr) return Regrant(snapshot, pod, container, container.key, {});
+  return Regrant(snapshot, pod, container, predecessor->key, predecessor->placement.exclusive);
 }
 
 StatusOr<Plan> FirstFitPolicy::Update(const Snapshot& snapshot, const Pod& pod,
                                       const Container& container) {
-  const std::map<ContainerKey, CpuSet> before = grants_;
   const auto held = grants_.find(container.key);
   const CpuSet former = held == grants_.end() ? CpuSet() : held->second;
-  grants_.erase(container.key);
+  return Regrant(snapshot, pod, container, container.key, former);
+}
+
+StatusOr<Plan> FirstFitPolicy::Regrant(const Snapshot& snapshot, const Pod& pod,
+                                       const Container& container, ContainerKey from,
+                                       const CpuSet& former) {
+  const std::map<ContainerKey, CpuSet> before = grants_;
+  grants_.erase(from);
   if (const int count = Wanted(pod, container); count > 0) {
     const StatusOr<CpuSet> cpus = Choose(former, count, FullName(pod, container.name));
     if (!cpus.ok()) {

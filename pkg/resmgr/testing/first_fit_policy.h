@@ -37,6 +37,9 @@ class FirstFitPolicy : public Policy {
   CpuSet Free() const;
   // The lowest CPUs, those of `first` before others.
   StatusOr<CpuSet> Choose(const CpuSet& first, int count, std::string_view name) const;
+  // In place of what the container `from` was granted, which was `former`.
+  StatusOr<Plan> Regrant(const Snapshot& snapshot, const Pod& pod, const Container& container,
+                         ContainerKey from, const CpuSet& former);
   Plan Changes(const Snapshot& snapshot);
 
   const Machine& machine_;

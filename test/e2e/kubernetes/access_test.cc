@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
-#include "pkg/api/agent.grpc.pb.h"
 #include "test/e2e/kubernetes/kubernetes_fixture.h"
+#include "test/support/agent_client/agent_client.h"
 
 namespace resmgr::test {
 namespace {
@@ -19,48 +19,11 @@ using testing::IsEmpty;
 constexpr std::string_view kRules = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
 constexpr const char* kLabel = "/metadata/labels/cri-resource-manager.intel.com~1e2e";
 
-class Node {
- public:
-  explicit Node(const std::string& socket)
-      : stub_(v1::Agent::NewStub(
-            grpc::CreateChannel("unix:" + socket, grpc::InsecureChannelCredentials()))) {}
-
-  grpc::Status Patch(const std::string& op, const std::string& path, const std::string& value) {
-    v1::PatchNodeRequest request;
-    v1::JsonPatch& patch = *request.add_patches();
-    patch.set_op(op);
-    patch.set_path(path);
-    patch.set_value(value);
-    grpc::ClientContext context;
-    v1::PatchNodeReply reply;
-    return stub_->PatchNode(&context, request, &reply);
-  }
-  grpc::Status SetCapacity(const std::string& name, const std::string& value) {
-    v1::UpdateNodeCapacityRequest request;
-    (*request.mutable_capacities())[name] = value;
-    grpc::ClientContext context;
-    v1::UpdateNodeCapacityReply reply;
-    return stub_->UpdateNodeCapacity(&context, request, &reply);
-  }
-  Json Get() {
-    grpc::ClientContext context;
-    v1::GetNodeReply reply;
-    const grpc::Status status = stub_->GetNode(&context, {}, &reply);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return agent::ParseJson(reply.node()).value_or(Json());
-  }
-  std::string Health(const std::string& query) {
-    v1::HealthCheckRequest request;
-    request.set_query(query);
-    grpc::ClientContext context;
-    v1::HealthCheckReply reply;
-    const grpc::Status status = stub_->HealthCheck(&context, request, &reply);
-    return status.ok() ? reply.error() : status.error_message();
-  }
-
- private:
-  std::unique_ptr<v1::Agent::Stub> stub_;
-};
+Json NodeBy(AgentClient& client) {
+  const auto node = client.Node();
+  EXPECT_THAT(node, IsOk());
+  return node.value_or(Json());
+}
 
 std::string Right(const std::string& verb, const std::string& group, const std::string& resource,
                   const std::string& name_space) {
@@ -111,10 +74,10 @@ std::set<std::string> Used(const Cluster& cluster, bool refused) {
 }
 
 TEST_F(KubernetesTest, TheDaemonReachesItsNodeThroughTheAgent) {
-  Node node(cluster_->AgentSocket());
+  AgentClient node(cluster_->AgentSocket());
   EXPECT_EQ(node.Health(""), "");
   EXPECT_EQ(node.Health("config-status"), "");
-  EXPECT_EQ(agent::TextAt(node.Get(), {"metadata", "name"}), Cluster::kNode);
+  EXPECT_EQ(agent::TextAt(NodeBy(node), {"metadata", "name"}), Cluster::kNode);
 
   grpc::Status status = node.Patch("add", kLabel, "\"here\"");
   EXPECT_TRUE(status.ok()) << status.error_message();
@@ -126,12 +89,12 @@ TEST_F(KubernetesTest, TheDaemonReachesItsNodeThroughTheAgent) {
 
   status = node.SetCapacity("resource-policy.nri.io/e2e", "7");
   EXPECT_TRUE(status.ok()) << status.error_message();
-  EXPECT_EQ(agent::TextAt(node.Get(), {"status", "capacity", "resource-policy.nri.io/e2e"}), "7");
+  EXPECT_EQ(agent::TextAt(NodeBy(node), {"status", "capacity", "resource-policy.nri.io/e2e"}), "7");
   // The kubelet makes it allocatable.
   EXPECT_THAT(WaitUntil("it is allocatable", std::chrono::seconds(20),
                         [&node] {
-                          return agent::TextAt(node.Get(), {"status", "allocatable",
-                                                            "resource-policy.nri.io/e2e"}) == "7";
+                          return agent::TextAt(NodeBy(node), {"status", "allocatable",
+                                                              "resource-policy.nri.io/e2e"}) == "7";
                         }),
               IsOk());
 }
@@ -153,8 +116,8 @@ TEST_F(KubernetesTest, NodeShowsThePolicyInForce) {
 }
 
 TEST_F(KubernetesTest, TheDaemonHasNoOtherKeys) {
-  Node node(cluster_->AgentSocket());
-  const Json before = node.Get();
+  AgentClient node(cluster_->AgentSocket());
+  const Json before = NodeBy(node);
   for (const char* path :
        {"/metadata/labels/kubernetes.io~1role", "/metadata/annotations/example.com~1x",
         "/metadata/labels/cri-resource-manager.intel.com~1group", "/metadata/labels/plain",
@@ -169,14 +132,14 @@ TEST_F(KubernetesTest, TheDaemonHasNoOtherKeys) {
   for (const char* name : {"cpu", "example.com/device", "pods"})
     EXPECT_EQ(node.SetCapacity(name, "1").error_code(), grpc::StatusCode::PERMISSION_DENIED)
         << name;
-  const Json after = node.Get();
+  const Json after = NodeBy(node);
   EXPECT_EQ(after["metadata"]["labels"], before["metadata"]["labels"]);
   EXPECT_EQ(after["spec"], before["spec"]);
 }
 
 TEST_F(KubernetesTest, AgentHasTheRightsThatItNeedsAndNoOthers) {
-  Node node(cluster_->AgentSocket());
-  node.Get();
+  AgentClient node(cluster_->AgentSocket());
+  EXPECT_THAT(node.Node(), IsOk());
   EXPECT_TRUE(node.Patch("add", kLabel, "\"x\"").ok());
   EXPECT_TRUE(node.Patch("remove", kLabel, "").ok());
   EXPECT_TRUE(node.SetCapacity("resource-policy.nri.io/e2e", "1").ok());

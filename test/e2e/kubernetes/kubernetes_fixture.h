@@ -10,20 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/kubernetes/cluster.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
-
-inline Status StatusOf(const Status& status) {
-  return status;
-}
-template <typename T>
-Status StatusOf(const StatusOr<T>& value) {
-  return value.status();
-}
-MATCHER(IsOk, "is OK") {
-  *result_listener << Describe(StatusOf(arg));
-  return StatusOf(arg).ok();
-}
 
 // Parts of pods' specs.
 Json ContainerSpec(const std::string& name, const Json& resources);

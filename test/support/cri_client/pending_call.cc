@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/support/cri_client/pending_call.h"
 
+#include "test/support/byte_buffer.h"
+
 namespace resmgr::test {
 
 namespace {
@@ -19,17 +21,6 @@ Metadata Copy(const std::multimap<grpc::string_ref, grpc::string_ref>& from) {
     to.emplace(std::string(key.data(), key.size()), std::string(value.data(), value.size()));
   }
   return to;
-}
-
-std::string Flatten(const grpc::ByteBuffer& buffer) {
-  std::string bytes;
-  std::vector<grpc::Slice> slices;
-  if (!buffer.Dump(&slices).ok()) return bytes;
-  bytes.reserve(buffer.Length());
-  for (const grpc::Slice& slice : slices) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return bytes;
 }
 
 }  // namespace
@@ -106,7 +97,7 @@ void PendingCall::OnOpened(bool ok) {
 
 void PendingCall::OnRead(bool ok) {
   if (ok) {
-    result_.messages.push_back(Flatten(incoming_));
+    result_.messages.push_back(ToBytes(incoming_));
     return ReadNext();
   }
   reads_over_ = true;

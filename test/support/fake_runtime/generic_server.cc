@@ -42,17 +42,6 @@ StatusOr<UniqueFd> Listen(const std::string& path) {
 
 }  // namespace
 
-std::string ToBytes(const grpc::ByteBuffer& buffer) {
-  std::string bytes;
-  std::vector<grpc::Slice> slices;
-  if (!buffer.Dump(&slices).ok()) return bytes;
-  bytes.reserve(buffer.Length());
-  for (const grpc::Slice& slice : slices) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return bytes;
-}
-
 grpc::ByteBuffer ToBuffer(std::string_view bytes) {
   const grpc::Slice slice(bytes.data(), bytes.size());
   return {&slice, 1};

@@ -19,13 +19,12 @@
 
 #include "pkg/base/status.h"
 #include "pkg/sys/unique_fd.h"
+#include "test/support/byte_buffer.h"
 
 namespace resmgr::test {
 
 using MetadataMap = std::multimap<std::string, std::string>;
 
-// All bytes of a message in one string, and back.
-std::string ToBytes(const grpc::ByteBuffer& buffer);
 grpc::ByteBuffer ToBuffer(std::string_view bytes);
 
 // One call as the server sees it, whatever its service and method. All of it belongs to the

@@ -7,8 +7,9 @@
 
 #include "pkg/base/status.h"
 
-namespace resmgr::agent {
+namespace resmgr::test {
 
+// All of these take a Status or a StatusOr.
 inline const Status& StatusOf(const Status& status) {
   return status;
 }
@@ -22,10 +23,15 @@ MATCHER(IsOk, "is OK") {
   return StatusOf(arg).ok();
 }
 
+MATCHER_P(HasCode, code, "has this status code") {
+  *result_listener << Describe(StatusOf(arg));
+  return StatusOf(arg).code() == code;
+}
+
 MATCHER_P2(Fails, code, message_matcher, "fails so") {
   const Status& status = StatusOf(arg);
   *result_listener << Describe(status);
   return status.code() == code && testing::Matches(message_matcher)(std::string(Message(status)));
 }
 
-}  // namespace resmgr::agent
+}  // namespace resmgr::test

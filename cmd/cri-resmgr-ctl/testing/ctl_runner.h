@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cmd/cri-resmgr-ctl/cli.h"
+
+namespace resmgr::test {
+
+// What a run of cri-resmgr-ctl left.
+struct Outcome {
+  int exit_code = 0;
+  std::string out;
+  std::string err;
+};
+
+// Runs it within this process, as version 1.2.3. `arguments` are those behind the program's name.
+inline Outcome Ctl(const std::vector<std::string>& arguments) {
+  std::vector<const char*> argv = {"cri-resmgr-ctl"};
+  for (const std::string& argument : arguments)
+    argv.push_back(argument.c_str());
+  std::ostringstream out;
+  std::ostringstream err;
+  Outcome outcome;
+  outcome.exit_code =
+      RunCli(static_cast<int>(argv.size()), argv.data(), "1.2.3", AllCommands(), out, err);
+  outcome.out = out.str();
+  outcome.err = err.str();
+  return outcome;
+}
+
+}  // namespace resmgr::test
