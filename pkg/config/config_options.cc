@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/config/config_options.h"
 
+#include <map>
+
 #include "pkg/log/log.h"
 #include "pkg/log/source_filter.h"
 
 namespace resmgr {
 
 namespace {
+
+// The one list: what it says several times adds up.
+constexpr std::string_view kDump = "dump";
 
 CommandLine::Setter SourceSetter(std::optional<std::string>& target) {
   return [&target](std::string_view value) -> Status {
@@ -51,7 +56,7 @@ void ConfigOptions::DeclareFlags(CommandLine& line, const ConfigChecks& checks) 
             "none", cpu_setter("reserved-resources", reserved_cpus));
 
   line.Group("Dump and log");
-  line.Flag("dump", "SPEC",
+  line.Flag(kDump, "SPEC",
             "Which CRI calls to show, and how much of them: rules [full|short|count|off:]METHOD, "
             "divided by commas, METHOD being a name, * or a regular expression; \"reset\" forgets "
             "the built-in rules. -dump reset,full:.* shows everything. record:FILE keeps a "
@@ -91,7 +96,13 @@ void ConfigOptions::ApplyTo(Config& config) const {
 
 Status ApplyOptionLines(const std::vector<OptionLine>& lines, CommandLine& line,
                         ConfigOptions& options) {
+  std::map<std::string_view, std::string_view> seen;
   for (const OptionLine& option : lines) {
+    const auto [first, is_first] = seen.emplace(option.name, option.where);
+    if (!is_first && option.name != kDump) {
+      return InvalidArgument("{}: {}: stands here twice, first at {}", option.where, option.name,
+                             first->second);
+    }
     options.origin_prefix = fmt::format("{}: ", option.where);
     const std::optional<std::string_view> value = option.value;
     RESMGR_RETURN_IF_ERROR(Annotate(line.SetOption(option.name, value), option.where));

@@ -66,10 +66,12 @@ TEST_F(ConfigOptionsTest, OriginsTellTheFlag) {
 }
 
 TEST_F(ConfigOptionsTest, ErrorsTellFileLineAndOption) {
-  EXPECT_EQ(Message(Apply("policy null\n\npolicy statik\n")),
+  EXPECT_EQ(Message(Apply("dump a\n\npolicy statik\n")),
             "f:3: policy: there is no policy \"statik\"; did you mean static?");
   EXPECT_EQ(Message(Apply("reserved-resources 1")),
             "f:1: reserved-resources: \"1\" is not DOMAIN=VALUE; write CPU=1");
+  EXPECT_EQ(Message(Apply("policy null\npolicy null\n")),
+            "f:2: policy: stands here twice, first at f:1");
   EXPECT_EQ(Message(Apply("polcy null")), "f:1: unknown option polcy; did you mean policy?");
   EXPECT_EQ(Message(Apply("policy")), "f:1: policy: needs a value (NAME)");
 }

@@ -97,7 +97,7 @@ StatusOr<CpuConstraint> ParseResourcesFlag(std::string_view text, std::string_vi
     if (!IsDomain(domain)) {
       if (!cpu) {
         return InvalidArgument("\"{}\" is not DOMAIN=VALUE; write CPU={}", Printable(text, 64),
-                               Printable(text, 64));
+                               IsDomain(Trim(text)) ? "VALUE" : Printable(text, 64));
       }
       cpu->append(",").append(piece);
       continue;

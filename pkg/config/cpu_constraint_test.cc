@@ -79,6 +79,7 @@ TEST(ResourcesFlagTest, TakesCommasIntoTheValue) {
 
 TEST(ResourcesFlagTest, RefusesOtherDomainsAndNone) {
   EXPECT_EQ(Error(ParseResourcesFlag("750m", "")), "\"750m\" is not DOMAIN=VALUE; write CPU=750m");
+  EXPECT_EQ(Error(ParseResourcesFlag("CPU", "")), "\"CPU\" is not DOMAIN=VALUE; write CPU=VALUE");
   EXPECT_EQ(Error(ParseResourcesFlag("CPU=1,Memory=1G", "")),
             "the resource \"Memory\" is not known; only CPU is");
   EXPECT_EQ(Error(ParseResourcesFlag("CPU=1,CPU=2", "")), "CPU stands here twice");

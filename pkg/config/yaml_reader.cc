@@ -175,6 +175,17 @@ class TreeBuilder : public YAML::EventHandler {
   size_t text_ = 0;
 };
 
+// What the library's message does not tell of a line (from 1) that editors show well indented.
+std::string_view TabHint(std::string_view text, int line) {
+  for (; line > 1; --line) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) return "";
+    text.remove_prefix(end + 1);
+  }
+  const std::string_view indent = text.substr(0, text.find_first_not_of(" \t"));
+  return indent.find('\t') == std::string_view::npos ? "" : "; tabs do not indent in YAML";
+}
+
 StatusOr<std::vector<ConfigNode>> Parse(std::string_view text, std::string_view source,
                                         size_t max_documents, size_t max_nodes) {
   RESMGR_ASSIGN_OR_RETURN(text, CheckConfigText(text, source));
@@ -186,7 +197,7 @@ StatusOr<std::vector<ConfigNode>> Parse(std::string_view text, std::string_view 
     }
   } catch (const YAML::Exception& error) {
     const int line = error.mark.is_null() ? 1 : error.mark.line + 1;
-    return InvalidArgument("{}:{}: {}", source, line, error.msg);
+    return InvalidArgument("{}:{}: {}{}", source, line, error.msg, TabHint(text, line));
   }
   return builder.TakeRoots();
 }
