@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/topology/machine_source.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "pkg/base/parse.h"
+#include "pkg/sys/files.h"
 #include "pkg/topology/hwloc_loader.h"
 
 namespace resmgr {
@@ -18,22 +15,16 @@ constexpr std::string_view kSyntheticPrefix = "synthetic:";
 constexpr std::string_view kXmlPrefix = "xml:";
 constexpr std::string_view kForms = "live, synthetic:DESCRIPTION, xml:FILE or a path";
 
-StatusOr<std::string> ReadFile(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  // Reading a directory opens well and fails here; an empty file sets the fail bit too.
-  if (file) text << file.rdbuf();
-  if (!file.is_open() || errno == EISDIR) {
-    if (errno == ENOENT) return NotFound("no file '{}' (known forms: {})", path, kForms);
-    return InvalidArgument("cannot read '{}': {}", path, std::strerror(errno));
-  }
-  return text.str();
-}
+// The largest machines have a few MiB.
+constexpr size_t kMaxXml = size_t{16} << 20;
 
 StatusOr<Machine::Parts> ReadXmlFile(const std::string& path) {
-  RESMGR_ASSIGN_OR_RETURN(const std::string xml, ReadFile(path));
-  StatusOr<Machine::Parts> parts = ReadXmlMachine(xml);
+  const StatusOr<std::string> xml = ReadFile(path, kMaxXml);
+  if (xml.status().code() == StatusCode::kNotFound) {
+    return NotFound("no file '{}' (known forms: {})", path, kForms);
+  }
+  if (!xml.ok()) return InvalidArgument("{}", Message(xml.status()));
+  StatusOr<Machine::Parts> parts = ReadXmlMachine(*xml);
   if (!parts.ok()) return Annotate(parts.status(), "file '" + path + "'");
   return parts;
 }

@@ -242,6 +242,7 @@ TEST(MachineSourceTest, SaysWhatIsWrongWithAFile) {
   EXPECT_THAT(LoadError(DataFile("../topology/README.md"), StatusCode::kInvalidArgument),
               HasSubstr("not a topology"));
   EXPECT_THAT(LoadError("/dev/null", StatusCode::kInvalidArgument), HasSubstr("not a topology"));
+  EXPECT_THAT(LoadError("/dev/zero", StatusCode::kInvalidArgument), HasSubstr("has more than"));
   EXPECT_THAT(LoadError("", StatusCode::kInvalidArgument), HasSubstr("known forms"));
 }
 
