@@ -76,7 +76,10 @@ class Server::Impl {
     if (error && options_.address.empty()) {
       error = Listen(acceptor_, tcp::endpoint(tcp::v4(), options_.port));
     }
-    if (error) return Unavailable("cannot listen on port {}: {}", options_.port, error.message());
+    if (error) {
+      return Unavailable("cannot listen on {}{}port {}: {}", options_.address,
+                         options_.address.empty() ? "" : " ", options_.port, error.message());
+    }
     port_ = acceptor_.local_endpoint(error).port();
     return OkStatus();
   }

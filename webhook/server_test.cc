@@ -245,7 +245,10 @@ TEST_F(ServerTest, SaysWhyItCannotStart) {
   Start();
   ServerOptions same = options_;
   same.port = server_->port();
-  EXPECT_EQ(Server::Create(same).status().code(), StatusCode::kUnavailable);
+  const Status taken = Server::Create(same).status();
+  EXPECT_EQ(taken.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(Message(taken)),
+              HasSubstr(fmt::format("cannot listen on 127.0.0.1 port {}: ", same.port)));
   same.address = "here";
   EXPECT_EQ(Server::Create(same).status().code(), StatusCode::kInvalidArgument);
   same.certificate_file = directory_.File("absent");

@@ -65,6 +65,13 @@ TEST(CliTest, RefusesWhatItDoesNotKnow) {
   ExpectOneLineError(Ctl({"topology", "-topology"}), "-topology: needs a value");
 }
 
+TEST(CliTest, RefusesASocketThatCannotBe) {
+  const std::string too_long(150, 'x');
+  ExpectOneLineError(Ctl({"-socket", too_long, "status"}), "-socket: socket path xxx");
+  ExpectOneLineError(Ctl({"-socket=", "status"}), "-socket: socket path is empty");
+  EXPECT_EQ(Ctl({"-socket", "/no/such/socket", "status"}).exit_code, 2);
+}
+
 TEST(CliTest, FullDiskIsAnError) {
   std::ostringstream out;
   std::ostringstream err;

@@ -8,6 +8,7 @@
 #include "pkg/cri/unary_client.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
 namespace {
@@ -47,6 +48,7 @@ Status DaemonCommand::Run(std::ostream& out) {
 
 StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view method,
                                 std::string_view request) {
+  RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(socket), "-socket"));
   EventLoop loop;
   h2::FlushQueue flushes(loop);
   UnaryClient client(loop, flushes, socket);

@@ -80,7 +80,7 @@ struct Monitoring {
 };
 
 StatusOr<std::unique_ptr<Monitoring>> StartMonitoring(const std::string& address) {
-  if (address == "off" || address.empty()) return nullptr;
+  if (address.empty()) return nullptr;
   auto monitoring = std::make_unique<Monitoring>();
   RESMGR_ASSIGN_OR_RETURN(monitoring->server, MetricsServer::Create(address, monitoring->metrics));
   return monitoring;
@@ -209,7 +209,7 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   RESMGR_RETURN_IF_ERROR(ApplyLogging(setup.config.logger));
   Logger& log = GetLogger("cri-resmgr");
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<Monitoring> monitoring,
-                          StartMonitoring(flags.metrics_address));
+                          StartMonitoring(flags.MetricsAddress()));
   Metrics* const metrics = monitoring ? &monitoring->metrics : nullptr;
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper,
                           MakeDumper(flags, setup.config.dump, metrics));

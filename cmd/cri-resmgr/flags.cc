@@ -8,7 +8,9 @@
 #include "pkg/config/config_format.h"
 #include "pkg/config/config_text.h"
 #include "pkg/config/options_file.h"
+#include "pkg/metrics/metrics_server.h"
 #include "pkg/sys/files.h"
+#include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
 
@@ -17,6 +19,7 @@ namespace {
 constexpr std::string_view kDefaultImageSocket = "default";
 constexpr std::string_view kNoImageSocket = "-";
 constexpr std::string_view kNoAgentSocket = "disabled";
+constexpr std::string_view kNoMetrics = "off";
 
 constexpr std::string_view kSummary =
     "Stands between a kubelet and its container runtime, passes every CRI call on, and decides on\n"
@@ -132,25 +135,41 @@ Status ReadConfigFile(const std::string& file, const ConfigChecks& checks, Flags
   return OkStatus();
 }
 
-void StripScheme(std::string& socket) {
-  constexpr std::string_view kScheme = "unix://";
-  if (socket.starts_with(kScheme)) socket.erase(0, kScheme.size());
-}
-
 Status CheckSockets(Flags& flags) {
   for (std::string* socket : {&flags.relay_socket, &flags.runtime_socket, &flags.image_socket,
                               &flags.config_socket, &flags.agent_socket, &flags.admin_socket}) {
-    StripScheme(*socket);
+    *socket = std::string(StripUnixPrefix(*socket));
   }
   if (flags.relay_socket.empty()) return InvalidArgument("-relay-socket: needs a path");
   if (flags.runtime_socket.empty()) return InvalidArgument("-runtime-socket: needs a path");
-  if (flags.relay_socket == flags.runtime_socket) {
-    return InvalidArgument("-relay-socket and -runtime-socket are both {}", flags.relay_socket);
-  }
-  if (flags.relay_socket == flags.ImageSocket()) {
-    return InvalidArgument("-relay-socket and -image-socket are both {}", flags.relay_socket);
+  struct Socket {
+    std::string_view flag;
+    std::string path;
+    bool ours;
+  };
+  const std::array<Socket, 6> sockets = {{{"-relay-socket", flags.relay_socket, true},
+                                          {"-config-socket", flags.config_socket, true},
+                                          {"-admin-socket", flags.admin_socket, true},
+                                          {"-runtime-socket", flags.runtime_socket, false},
+                                          {"-image-socket", flags.ImageSocket(), false},
+                                          {"-agent-socket", flags.AgentSocket(), false}}};
+  for (size_t i = 0; i < sockets.size(); ++i) {
+    if (sockets[i].path.empty()) continue;
+    RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(sockets[i].path), sockets[i].flag));
+    for (size_t j = 0; j < i; ++j) {
+      // Runtime and images may share one.
+      if (!sockets[j].ours || sockets[j].path != sockets[i].path) continue;
+      return InvalidArgument("{} and {} are both {}", sockets[j].flag, sockets[i].flag,
+                             sockets[i].path);
+    }
   }
   return OkStatus();
+}
+
+Status CheckNode(const Flags& flags) {
+  if (flags.relay_dir.empty()) return InvalidArgument("-relay-dir: needs a path");
+  if (flags.MetricsAddress().empty()) return OkStatus();
+  return Annotate(CheckMetricsAddress(flags.MetricsAddress()), "-metrics-address");
 }
 
 }  // namespace
@@ -162,6 +181,10 @@ std::string Flags::ImageSocket() const {
 
 std::string Flags::AgentSocket() const {
   return agent_socket == kNoAgentSocket ? "" : agent_socket;
+}
+
+std::string Flags::MetricsAddress() const {
+  return metrics_address == kNoMetrics ? "" : metrics_address;
 }
 
 std::string Flags::ConfigFile() const {
@@ -196,6 +219,7 @@ StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks
   RESMGR_RETURN_IF_ERROR(line.Parse(argc, argv));
   flags.overrides.ApplyTo(flags.config);
   RESMGR_RETURN_IF_ERROR(CheckSockets(flags));
+  RESMGR_RETURN_IF_ERROR(CheckNode(flags));
   return flags;
 }
 

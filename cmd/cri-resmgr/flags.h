@@ -24,7 +24,7 @@ struct Flags {
   std::string agent_socket = "/var/run/cri-resmgr/cri-resmgr-agent.sock";  // see AgentSocket
   std::string admin_socket = "/var/run/cri-resmgr/cri-resmgr-admin.sock";
   std::string relay_dir = "/var/lib/cri-resmgr";
-  std::string metrics_address = "off";  // HOST:PORT, or "off"
+  std::string metrics_address = "off";  // see MetricsAddress
   std::string topology = "live";        // as LoadMachine reads it
   bool dump_secrets = false;
 
@@ -46,6 +46,8 @@ struct Flags {
   std::string ImageSocket() const;
   // Empty: no agent is called.
   std::string AgentSocket() const;
+  // HOST:PORT. Empty: no metrics are served.
+  std::string MetricsAddress() const;
   // The one configuration file that was given; empty: none.
   std::string ConfigFile() const;
 };

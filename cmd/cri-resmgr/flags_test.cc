@@ -16,6 +16,7 @@
 namespace resmgr {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -188,6 +189,29 @@ TEST(FlagsTest, MistakesAreOneLine) {
   EXPECT_THAT(Error({"-config", "/tmp"}), HasSubstr("/tmp"));
 }
 
+TEST(FlagsTest, SocketsMustBePossibleAndDifferent) {
+  const std::string too_long = "/" + std::string(150, 'x');
+  for (const std::string flag : {"-relay-socket", "-config-socket", "-admin-socket",
+                                 "-runtime-socket", "-image-socket", "-agent-socket"}) {
+    EXPECT_THAT(Error({flag, too_long}), AllOf(StartsWith(flag + ": "), HasSubstr("151 bytes")));
+  }
+  EXPECT_EQ(Error({"-admin-socket", "/a", "-config-socket", "unix:///a"}),
+            "-config-socket and -admin-socket are both /a");
+  EXPECT_EQ(Error({"-admin-socket", "/a", "-relay-socket", "/a"}),
+            "-relay-socket and -admin-socket are both /a");
+  EXPECT_EQ(Error({"-agent-socket", "/a", "-config-socket", "/a"}),
+            "-config-socket and -agent-socket are both /a");
+  EXPECT_TRUE(Parse({"-runtime-socket", "/a", "-image-socket", "/a"}).ok());
+}
+
+TEST(FlagsTest, AddressesAndDirectoriesAreCheckedAtOnce) {
+  EXPECT_EQ(Error({"-metrics-address", "here"}),
+            "-metrics-address: metrics address \"here\" is not HOST:PORT");
+  EXPECT_EQ(Error({"-relay-dir="}), "-relay-dir: needs a path");
+  EXPECT_EQ(Parse({"-metrics-address", "off"})->MetricsAddress(), "");
+  EXPECT_EQ(Parse({"-metrics-address", ":9"})->MetricsAddress(), ":9");
+}
+
 TEST_F(FlagsFileTest, FlagsWinOverYaml) {
   const std::string file = Write(
       "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
@@ -250,6 +274,11 @@ TEST_F(FlagsFileTest, MistakesInFilesAreOneLineWithFileAndLine) {
   const std::string options = Write("policy null\nrelay-sock /x\n");
   EXPECT_EQ(Error({"-config", options}),
             options + ":2: unknown option relay-sock; did you mean relay-socket?");
+  const std::string twice = Write("policy null\ndump a\ndump b\npolicy static\n");
+  EXPECT_EQ(Error({"-config", twice}),
+            twice + ":4: policy: stands here twice, first at " + twice + ":1");
+  const std::string tab = Write("policy:\n\tActive: static\n");
+  EXPECT_EQ(Error({"-config", tab}), tab + ":2: illegal map value; tabs do not indent in YAML");
   const std::string nested = Write("\nconfig /x\n");
   EXPECT_EQ(Error({"-config", nested}),
             nested + ":2: config: a configuration file cannot name another");

@@ -32,6 +32,10 @@ StatusOr<std::string> ListenSpec(std::string_view address) {
 
 }  // namespace
 
+Status CheckMetricsAddress(std::string_view address) {
+  return ListenSpec(address).status();
+}
+
 class MetricsServer::Impl {
  public:
   // Throws what the library throws.

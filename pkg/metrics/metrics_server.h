@@ -10,6 +10,9 @@
 
 namespace resmgr {
 
+// kInvalidArgument for what MetricsServer::Create takes for no address.
+Status CheckMetricsAddress(std::string_view address);
+
 // Serves /metrics over HTTP while it exists. It brings threads of its own, which wake up now and
 // then; a daemon that nobody asked for metrics has none of them.
 class MetricsServer {

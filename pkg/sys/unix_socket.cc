@@ -107,6 +107,10 @@ std::string_view StripUnixPrefix(std::string_view address) {
   return address;
 }
 
+Status CheckUnixPath(std::string_view path) {
+  return AddressOf(path).status();
+}
+
 StatusOr<UniqueFd> ConnectUnix(std::string_view path) {
   RESMGR_ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(path));
   UniqueFd fd = StreamSocket();

@@ -18,6 +18,9 @@ namespace resmgr {
 // "unix:///run/x.sock" -> "/run/x.sock"; anything else stays as it is. A view into the argument.
 std::string_view StripUnixPrefix(std::string_view address);
 
+// kInvalidArgument for a path that no socket can have, whatever the file system says.
+Status CheckUnixPath(std::string_view path);
+
 // Connects at once or not at all. kUnavailable when nobody listens there or the listener's queue
 // is full: try again later.
 StatusOr<UniqueFd> ConnectUnix(std::string_view path);

@@ -65,6 +65,14 @@ TEST_F(UnixSocketTest, StripsTheUnixPrefixOnly) {
   EXPECT_EQ(StripUnixPrefix(""), "");
 }
 
+TEST_F(UnixSocketTest, KnowsWhatCannotBeAPath) {
+  EXPECT_TRUE(CheckUnixPath("/no/such/directory/a.sock").ok());
+  EXPECT_TRUE(CheckUnixPath(std::string(107, 'a')).ok());
+  for (const std::string& path : {std::string(), std::string(108, 'a'), std::string("a\0b", 3)}) {
+    EXPECT_EQ(CheckUnixPath(path).code(), StatusCode::kInvalidArgument) << path;
+  }
+}
+
 TEST_F(UnixSocketTest, ConnectsAndAccepts) {
   auto listener = ListeningSocket::Create(path_);
   ASSERT_TRUE(listener.ok()) << listener.status();
