@@ -77,6 +77,23 @@ class Reader {
   Status status_;
 };
 
+// A scheme, a host and maybe a port: requests could not even begin without. The rest is curl's.
+bool IsServerUrl(std::string_view url) {
+  constexpr uint64_t kHighestPort = 65535;
+  const size_t scheme = url.find("://");
+  if (scheme == std::string_view::npos) return false;
+  if (url.substr(0, scheme) != "https" && url.substr(0, scheme) != "http") return false;
+  const std::string_view behind = url.substr(scheme + 3);
+  std::string_view authority = behind.substr(0, behind.find('/'));
+  authority.remove_prefix(authority.rfind('@') + 1);
+  // The colons of an address of IPv6 stand in brackets.
+  const size_t host_end = authority.find(':', authority.rfind(']') + 1);
+  if (authority.substr(0, host_end).empty()) return false;
+  if (host_end == std::string_view::npos) return true;
+  const auto port = ParseUint(authority.substr(host_end + 1));
+  return port.has_value() && *port <= kHighestPort;
+}
+
 // The map `member` of the entry with that name in the list `list`.
 StatusOr<const ConfigNode*> Named(const ConfigNode& root, std::string_view list,
                                   std::string_view name, std::string_view member) {
@@ -99,8 +116,7 @@ Status ReadCluster(const ConfigNode& node, std::string_view directory, ClusterAc
   access.server = reader.Text("server");
   while (access.server.ends_with('/'))
     access.server.pop_back();
-  reader.Require(access.server.starts_with("https://") || access.server.starts_with("http://"),
-                 "server must be an https:// or http:// URL");
+  reader.Require(IsServerUrl(access.server), "server must be an https:// or http:// URL");
   access.ca = reader.ReadPem("certificate-authority", directory);
   access.insecure = reader.Bool("insecure-skip-tls-verify");
   reader.Require(!access.insecure || access.ca.empty(),

@@ -44,6 +44,15 @@ TEST(KubeconfigTest, ReadsServerAndToken) {
   EXPECT_FALSE(access->insecure);
 }
 
+TEST(KubeconfigTest, ServersMayBeAddressesWithAndWithoutAPort) {
+  for (const char* server : {"https://[fd00::1]:6443", "https://[fd00::1]", "http://10.0.0.1",
+                             "https://api.example.com:443/clusters/c1", "https://u:p@api:6443"}) {
+    const auto access = Parse(fmt::format("{{server: '{}'}}", server), "{}");
+    ASSERT_THAT(access, IsOk());
+    EXPECT_EQ(access->server, server);
+  }
+}
+
 TEST(KubeconfigTest, DecodesDataAndPrefersItToFiles) {
   const auto access = Parse(
       "{server: 'https://api', certificate-authority: ca.crt, certificate-authority-data: Q0E=}",
@@ -115,6 +124,11 @@ TEST(KubeconfigTest, SaysWhereAClusterIsWrong) {
   } cases[] = {
       {"{}", "https://"},
       {"{server: 'ftp://x'}", "https://"},
+      {"{server: 'https:///api'}", "https://"},
+      {"{server: 'https://:6443'}", "https://"},
+      {"{server: 'https://x:65536'}", "https://"},
+      {"{server: 'https://x:'}", "https://"},
+      {"{server: 'https://[fd00::1]:port'}", "https://"},
       {"{server: [1]}", "server"},
       {"[]", "must be a map"},
       {"{server: 'https://x', certificate-authority-data: '***'}", "not base64"},

@@ -5,6 +5,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/config/command_line.h"
+#include "pkg/kube/names.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
@@ -30,11 +31,15 @@ void DeclareCluster(CommandLine& line, AgentFlags& flags) {
             "Domains of the labels, annotations, taints and extended resources that cri-resmgr may "
             "set on the node; with commas between them.",
             fmt::format("{}", fmt::join(flags.agent.allowed_domains, ",")),
-            [&flags](std::string_view value) {
+            [&flags](std::string_view value) -> Status {
               flags.agent.allowed_domains.clear();
               for (const std::string_view domain : Split(value, ',')) {
                 const std::string_view trimmed = Trim(domain);
-                if (!trimmed.empty()) flags.agent.allowed_domains.emplace_back(trimmed);
+                if (trimmed.empty()) continue;
+                if (!IsSubdomain(trimmed)) {
+                  return InvalidArgument("\"{}\" is not a domain", Printable(trimmed, 64));
+                }
+                flags.agent.allowed_domains.emplace_back(trimmed);
               }
               return OkStatus();
             });
@@ -75,24 +80,44 @@ void DeclareActions(CommandLine& line, AgentFlags& flags) {
   line.Flag("version", "Print the version.", &flags.version);
 }
 
+Status CheckNames(const AgentFlags& flags) {
+  const agent::AgentOptions& options = flags.agent;
+  if (!IsSubdomain(options.map_namespace)) {
+    return InvalidArgument("-config-ns: \"{}\" is not the name of a namespace",
+                           Printable(options.map_namespace, 64));
+  }
+  if (!IsSubdomain(options.map_name)) {
+    return InvalidArgument("-configmap-name: \"{}\" is not the name of a ConfigMap",
+                           Printable(options.map_name, 64));
+  }
+  if (!IsLabelKey(options.group_label)) {
+    return InvalidArgument("-label-name: \"{}\" is not the name of a label",
+                           Printable(options.group_label, 64));
+  }
+  if (options.node.empty()) {
+    return InvalidArgument("NODE_NAME is not set: the environment must name this node");
+  }
+  if (!IsSubdomain(options.node)) {
+    return InvalidArgument("NODE_NAME: \"{}\" is not the name of a node",
+                           Printable(options.node, 64));
+  }
+  return OkStatus();
+}
+
 Status Check(AgentFlags& flags, std::string_view node_name) {
   for (std::string* socket : {&flags.cri_resmgr_socket, &flags.agent_socket}) {
     *socket = std::string(StripUnixPrefix(*socket));
   }
   if (flags.agent_socket.empty()) return InvalidArgument("-agent-socket: needs a path");
+  RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(flags.agent_socket), "-agent-socket"));
   if (!flags.probe.empty()) return OkStatus();
   if (flags.cri_resmgr_socket.empty()) return InvalidArgument("-cri-resmgr-socket: needs a path");
   if (flags.agent_socket == flags.cri_resmgr_socket) {
     return InvalidArgument("-agent-socket and -cri-resmgr-socket are both {}", flags.agent_socket);
   }
-  if (flags.agent.map_namespace.empty()) return InvalidArgument("-config-ns: needs a namespace");
-  if (flags.agent.map_name.empty()) return InvalidArgument("-configmap-name: needs a name");
-  if (flags.agent.group_label.empty()) return InvalidArgument("-label-name: needs a label");
-  if (node_name.empty()) {
-    return InvalidArgument("NODE_NAME is not set: the environment must name this node");
-  }
+  RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(flags.cri_resmgr_socket), "-cri-resmgr-socket"));
   flags.agent.node = node_name;
-  return OkStatus();
+  return CheckNames(flags);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-agent/flags.h"
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -11,6 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 StatusOr<AgentFlags> Parse(std::vector<const char*> arguments, std::string_view node = "n1") {
   arguments.insert(arguments.begin(), "cri-resmgr-agent");
@@ -68,6 +71,25 @@ TEST(AgentFlagsTest, RefusesWhatCannotBe) {
   for (const auto& arguments : bad) {
     EXPECT_EQ(Parse(arguments).status().code(), StatusCode::kInvalidArgument) << arguments[0];
   }
+}
+
+TEST(AgentFlagsTest, SaysWhatIsNoNameAndNoSocket) {
+  const std::string long_socket = "-cri-resmgr-socket=/" + std::string(150, 'x');
+  const std::string own_socket = "-agent-socket=/" + std::string(150, 'x');
+  const std::vector<std::pair<std::vector<const char*>, const char*>> bad = {
+      {{"-config-ns=A/b"}, "-config-ns: \"A/b\" is not the name of a namespace"},
+      {{"-configmap-name=a_b"}, "-configmap-name: \"a_b\" is not the name of a ConfigMap"},
+      {{"-label-name=a/b/c"}, "-label-name: \"a/b/c\" is not the name of a label"},
+      {{"-allow-domains=a.io,*"}, "-allow-domains: \"*\" is not a domain"},
+      {{long_socket.c_str()}, "-cri-resmgr-socket: socket path /x"},
+      {{own_socket.c_str()}, "-agent-socket: socket path /x"},
+      {{own_socket.c_str(), "-probe=alive"}, "-agent-socket: socket path /x"},
+  };
+  for (const auto& [arguments, message] : bad) {
+    EXPECT_THAT(std::string(Message(Parse(arguments).status())), StartsWith(message));
+  }
+  EXPECT_EQ(Message(Parse({}, "a\nb").status()),
+            "NODE_NAME: \"a\\x0ab\" is not the name of a node");
 }
 
 TEST(AgentFlagsTest, HelpNamesEveryFlag) {
