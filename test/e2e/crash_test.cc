@@ -258,7 +258,7 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
   // containerd may leave the process of a start that lost its client, and then refuses for ever to
   // remove the container, until it is started anew itself.
   Status End(PodLife& life) {
-    const Status ended = life.End();
+    Status ended = life.End();
     if (ended.ok() || Message(ended).find("cannot delete running task") == std::string_view::npos) {
       return ended;
     }

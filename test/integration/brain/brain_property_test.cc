@@ -123,7 +123,11 @@ class BrainPropertyTest : public testing::TestWithParam<Case> {
     for (const int cpu : machine.allowed() - machine.isolated()) {
       if (reserved.size() < param.reserved) reserved.Add(cpu);
     }
-    return {machine, reserved, param.factory, param.section};
+    return {machine,
+            reserved,
+            param.factory,
+            param.section,
+            {StaticPolicyFactory(), StaticPlusPolicyFactory(), TopologyAwarePolicyFactory()}};
   }
 
   void LivesWell(World& world) {

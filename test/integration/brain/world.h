@@ -30,6 +30,8 @@ class World {
     CpuSet reserved;
     PolicyFactory factory;
     std::string section;  // the policy's, as YAML
+    // Policies without options that the configuration changes to at times, and back.
+    std::vector<PolicyFactory> others;
     // The daemon remembers over restarts. Now and then its disk stops taking part.
     bool keeps_state = false;
   };
@@ -109,6 +111,7 @@ class World {
   void RemoveSome();
   void RemoveSandbox(size_t index);
   void CrashSome();
+  void ChangeConfiguration();
   void AnswerSome();
   void LoseConnection();
   void RestartDaemon();
@@ -132,7 +135,13 @@ class World {
   void CheckDecisions();
   void CheckRunning();
 
+  std::unique_ptr<Policy> MakePolicy() const;
+
   std::mt19937_64 random_;
+  const Setup setup_;
+  const bool reconfigures_;  // its configuration changes at times
+  size_t configured_ = 0;    // 0: as set up, else one of the others
+  bool reconfigured_ = false;
   const Machine machine_;
   const CpuSet reserved_;
   const bool keeps_state_;

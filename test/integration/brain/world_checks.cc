@@ -125,6 +125,7 @@ void World::TrackOwners(const std::vector<Running>& running) {
   owned_ = std::move(still);
 }
 
+// Who is where an earlier configuration had put it has less or more than this one would give it.
 // Who has less than it is entitled to may find room meanwhile, and which CPUs are its own, the
 // runtime cannot tell; nor can it tell those of one that shares others as well, whose shares are
 // the policy's.
@@ -135,7 +136,7 @@ bool World::DependsOnMemory(const Container& container) {
                      (!own.empty() && own.size() != container.requirements.cpu_request.Whole());
   // More than shares can tell.
   const RuntimeContainer* const held = node_.runtime.Find(container.id);
-  return lacks || placement.cpu_shares || held == nullptr ||
+  return reconfigured_ || lacks || placement.cpu_shares || held == nullptr ||
          held->resources.cpu_shares == kMaxShares;
 }
 
