@@ -42,7 +42,7 @@ std::vector<std::string> Environment(const Command& command) {
     if (!replaced) merged.emplace_back(text);
   }
   for (const auto& [name, value] : command.environment)
-    merged.push_back(name + "=" + value);
+    merged.push_back(fmt::format("{}={}", name, value));
   return merged;
 }
 

@@ -51,7 +51,7 @@ class CurlTransport::Impl {
   std::unique_ptr<Call> Send(HttpRequest request, Data data, Done done) {
     const uint64_t id = ++last_id_;
     calls_[id] = std::make_unique<CurlCall>(std::move(request), std::move(data), std::move(done));
-    credentials_.Get([this, id](StatusOr<Credential> credential) { Begin(id, credential); });
+    credentials_.Get([this, id](const StatusOr<Credential>& credential) { Begin(id, credential); });
     return std::make_unique<Handle>(*this, id);
   }
 

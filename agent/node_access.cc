@@ -23,7 +23,7 @@ StatusOr<std::string> BodyOf(const StatusOr<HttpReply>& reply) {
 
 }  // namespace
 
-NodeAccess::NodeAccess(HttpTransport& transport, std::string node, KeyRules rules)
+NodeAccess::NodeAccess(HttpTransport& transport, std::string_view node, KeyRules rules)
     : transport_(transport),
       target_("/api/v1/nodes/" + UrlEncode(node)),
       rules_(std::move(rules)) {}

@@ -23,7 +23,7 @@ class NodeAccess {
   using GetDone = std::function<void(StatusOr<std::string> node)>;
   using Done = std::function<void(Status status)>;
 
-  NodeAccess(HttpTransport& transport, std::string node, KeyRules rules);
+  NodeAccess(HttpTransport& transport, std::string_view node, KeyRules rules);
   ~NodeAccess();
 
   void Get(GetDone done);

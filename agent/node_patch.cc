@@ -18,7 +18,7 @@ constexpr size_t kMaxOperations = 256;
 // copy and move are left out: they could make a small patch fill any memory, and nobody needs them.
 constexpr std::array<std::string_view, 4> kOperations = {"add", "replace", "remove", "test"};
 
-Status Denied(std::string message) {
+Status Denied(std::string_view message) {
   return MakeStatus(StatusCode::kPermissionDenied, message);
 }
 

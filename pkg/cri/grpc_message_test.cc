@@ -36,7 +36,7 @@ TEST(GrpcMessageReaderTest, SplitsHoweverTheBytesArrive) {
   for (size_t step = 1; step <= body.size(); ++step) {
     std::vector<std::string> payloads;
     std::vector<bool> compressed;
-    GrpcMessageReader reader(100, [&](GrpcMessage message) {
+    GrpcMessageReader reader(100, [&](const GrpcMessage& message) {
       payloads.push_back(message.payload);
       compressed.push_back(message.compressed);
     });
@@ -75,7 +75,7 @@ TEST(DecompressGrpcTest, UnpacksGzip) {
 }
 
 TEST(DecompressGrpcTest, RefusesBombsBrokenDataAndUnknownEncodings) {
-  const std::string bomb = Gzip(std::string(10'000'000, '\0'));
+  const std::string bomb = Gzip(std::string(8'000'000, '\0'));
   EXPECT_EQ(DecompressGrpc(bomb, "gzip", 1'000'000).status().code(),
             StatusCode::kResourceExhausted);
   EXPECT_EQ(DecompressGrpc("not gzip", "gzip", 1000).status().code(), StatusCode::kInvalidArgument);

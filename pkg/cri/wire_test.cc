@@ -9,7 +9,7 @@
 namespace resmgr {
 namespace {
 
-using std::string_view_literals::operator""sv;
+using namespace std::string_view_literals;
 
 TEST(WireTest, ReadsWhatItWrote) {
   std::string bytes;

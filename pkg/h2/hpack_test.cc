@@ -76,7 +76,7 @@ TEST(HpackTest, ARepeatedRequestIsAFewReferences) {
 }
 
 TEST(HpackTest, TellsWhichBlocksChangeTheTable) {
-  using std::string_view_literals::operator""sv;
+  using namespace std::string_view_literals;
   EXPECT_TRUE(LeavesTableAlone("\x82\x86\x84"sv));         // three references
   EXPECT_TRUE(LeavesTableAlone("\x04\x02/a"sv));           // literal, not indexed
   EXPECT_TRUE(LeavesTableAlone("\x10\x01n\x01v"sv));       // literal, never indexed
