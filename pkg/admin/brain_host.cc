@@ -89,7 +89,10 @@ std::string BrainHost::RuntimeState() const {
 
 void BrainHost::Retire() {
   if (relay_ != nullptr) relay_->SetInterceptor(nullptr);
-  if (options_.state != nullptr) options_.state->Retain([](const ContainerId&) { return false; });
+  if (options_.state != nullptr) {
+    options_.state->Retain([](std::string_view) { return false; });
+    options_.state->Commit();
+  }
   brain_->retired = true;
   // Not from within one of its own calls.
   options_.loop.Post([this, brain = std::make_shared<std::unique_ptr<Brain>>(std::move(brain_))] {

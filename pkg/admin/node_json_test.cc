@@ -47,9 +47,9 @@ TEST_F(NodeJsonTest, ExplainsWhatElseAContainerHas) {
   pod.namespace_name = "shop";
   pod.qos = QosClass::kBurstable;
   pod.overhead.cpu_shares = 256;
-  pod.annotations["intel.com/resources"] =
-      R"({"initContainers":{"proxy":{"requests":{"cpu":"1"}}},
-          "containers":{"db":{"limits":{"cpu":"1","example.com/nic":2}}}})";
+  pod.annotations.Set("intel.com/resources",
+                      R"({"initContainers":{"proxy":{"requests":{"cpu":"1"}}},
+          "containers":{"db":{"limits":{"cpu":"1","example.com/nic":2}}}})");
   node_.manager().PodCreated(pod);
   for (const char* const name : {"proxy", "db", "debugger"}) {
     CreateRequest request = test::TestNode::Request(pod.id, name, 1000);

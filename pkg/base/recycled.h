@@ -1,35 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <new>
 
 namespace resmgr {
 
-// Base of classes whose objects come and go with every call: their memory is kept for the next one
-// instead of being given back, each thread's own, up to kMost pieces. Not for classes with derived
-// classes of another size.
+// Memory of one size that is kept for the next object instead of being given back: each thread's
+// own, up to kMost pieces.
+template <size_t kSize, size_t kMost>
+class KeptMemory {
+ public:
+#if defined(__SANITIZE_ADDRESS__)
+  static void* Take() {
+    return ::operator new(kSize);
+  }
+  static void Give(void* piece) {
+    ::operator delete(piece);
+  }
+#else
+  static void* Take() {
+    Pieces& mine = Mine();
+    if (mine.first == nullptr) return ::operator new(kSize);
+    Piece* const piece = mine.first;
+    mine.first = piece->next;
+    --mine.count;
+    return piece;
+  }
+  static void Give(void* memory) {
+    Pieces& mine = Mine();
+    if (mine.count == kMost) return ::operator delete(memory);
+    mine.first = new (memory) Piece{mine.first};
+    ++mine.count;
+  }
+
+ private:
+  struct Piece {
+    Piece* next = nullptr;
+  };
+  static_assert(kSize >= sizeof(Piece));
+  struct Pieces {
+    Pieces() = default;
+    Pieces(const Pieces&) = delete;
+    Pieces& operator=(const Pieces&) = delete;
+    ~Pieces() {
+      while (first != nullptr) {
+        Piece* const piece = first;
+        first = piece->next;
+        ::operator delete(piece);
+      }
+    }
+    Piece* first = nullptr;
+    size_t count = 0;
+  };
+  static Pieces& Mine() {
+    thread_local Pieces pieces;
+    return pieces;
+  }
+#endif
+};
+
+// Base of classes whose objects come and go with every call. Not for classes with derived classes
+// of another size.
 //
 //   class Stream : public Recycled<Stream> { ... };
 template <typename T>
 class Recycled {
  public:
-#if !defined(__SANITIZE_ADDRESS__)
-  static void* operator new(size_t size) {
-    Kept& kept = Mine();
-    if (kept.count == 0) return ::operator new(size);
-    return kept.pieces[--kept.count];
-  }
-  static void operator delete(void* piece) {
-    Kept& kept = Mine();
-    if (kept.count == kMost) {
-      ::operator delete(piece);
-    } else {
-      kept.pieces[kept.count++] = piece;
-    }
-  }
-#endif
+  static void* operator new(size_t) { return KeptMemory<sizeof(T), kMost>::Take(); }
+  static void operator delete(void* piece) { KeptMemory<sizeof(T), kMost>::Give(piece); }
 
  protected:
   Recycled() = default;
@@ -37,21 +76,35 @@ class Recycled {
 
  private:
   static constexpr size_t kMost = 64;
-  struct Kept {
-    Kept() = default;
-    Kept(const Kept&) = delete;
-    Kept& operator=(const Kept&) = delete;
-    ~Kept() {
-      while (count > 0)
-        ::operator delete(pieces[--count]);
-    }
-    std::array<void*, kMost> pieces;
-    size_t count = 0;
-  };
-  static Kept& Mine() {
-    thread_local Kept kept;
-    return kept;
+};
+
+// For containers whose nodes are large and come and go: above a kilobyte, the general allocator
+// tidies all its small pieces up with each of them.
+template <typename T>
+class RecyclingAllocator {
+ public:
+  using value_type = T;
+
+  RecyclingAllocator() = default;
+  template <typename U>
+  explicit(false) RecyclingAllocator(const RecyclingAllocator<U>&) {}
+
+  T* allocate(size_t count) {
+    return static_cast<T*>(count == 1 ? KeptMemory<sizeof(T), kMost>::Take()
+                                      : ::operator new(count * sizeof(T)));
   }
+  void deallocate(T* memory, size_t count) {
+    if (count == 1) {
+      KeptMemory<sizeof(T), kMost>::Give(memory);
+    } else {
+      ::operator delete(memory);
+    }
+  }
+
+  friend bool operator==(const RecyclingAllocator&, const RecyclingAllocator&) { return true; }
+
+ private:
+  static constexpr size_t kMost = 1024;
 };
 
 }  // namespace resmgr

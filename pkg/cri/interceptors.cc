@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "pkg/base/recycled.h"
 #include "pkg/cri/locality_hints.h"
 #include "pkg/cri/messages.h"
 
@@ -51,6 +52,10 @@ class WaitingInterception : public CountedInterception {
       Answer({.refusal = connected, .suffix = {}});
       return;
     }
+    if (manager_.ready()) {
+      Admit();
+      return;
+    }
     manager_.WhenReady([this, alive = alive()](const Status& ready) {
       if (alive.expired()) return;
       if (ready.ok()) {
@@ -74,15 +79,19 @@ class WaitingInterception : public CountedInterception {
   }
 
   // Expires when this object is destroyed.
-  std::weak_ptr<void> alive() const { return alive_; }
+  std::weak_ptr<void> alive() {
+    if (alive_ == nullptr) alive_ = std::make_shared<char>();
+    return alive_;
+  }
 
  private:
   const std::function<Status()>& connect_;
   Decide decide_;
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  std::shared_ptr<void> alive_;  // made when it is asked for
 };
 
-class CreateContainerInterception final : public WaitingInterception {
+class CreateContainerInterception final : public WaitingInterception,
+                                          public Recycled<CreateContainerInterception> {
  public:
   using WaitingInterception::WaitingInterception;
   ~CreateContainerInterception() override {
@@ -97,7 +106,7 @@ class CreateContainerInterception final : public WaitingInterception {
     const ContainerKey key = std::exchange(admission_, std::nullopt)->key;
     const auto id = DecodeId(message);
     if (status.ok() && id.ok() && !id->empty()) {
-      manager_.CreateSucceeded(key, ContainerId(*id));
+      manager_.CreateSucceeded(key, ContainerId(std::string(*id)));
     } else {
       manager_.CreateFailed(key);
     }
@@ -105,25 +114,22 @@ class CreateContainerInterception final : public WaitingInterception {
 
  private:
   bool Decode(std::string_view message) override {
-    auto decoded = DecodeCreateContainer(message);
-    if (!decoded.ok()) return false;
-    request_ = std::move(decoded->request);
-    config_ = decoded->config;
-    sandbox_config_ = decoded->sandbox_config;
-    return true;
+    return DecodeCreateContainer(message, message_).ok();
   }
 
   void Admit() override {
-    if (manager_.snapshot().FindPod(request_.pod_id) == nullptr && !sandbox_config_.empty()) {
-      if (auto pod = DecodeSandboxConfig(sandbox_config_); pod.ok()) {
-        pod->id = request_.pod_id;
-        request_.pod = *std::move(pod);
+    CreateRequest& request = message_.request;
+    if (manager_.snapshot().FindPod(request.pod_id) == nullptr &&
+        !message_.sandbox_config.empty()) {
+      if (auto pod = DecodeSandboxConfig(message_.sandbox_config); pod.ok()) {
+        pod->id = request.pod_id;
+        request.pod = *std::move(pod);
       }
     }
     if (manager_.policy().WantsHints()) {
-      request_.hints = FindHints(DeviceLocality(DeviceLocality::Options()), config_);
+      request.hints = FindHints(DeviceLocality(DeviceLocality::Options()), message_.config);
     }
-    auto admission = manager_.AdmitCreate(request_);
+    auto admission = manager_.AdmitCreate(std::move(request));
     if (!admission.ok()) {
       Answer({.refusal = admission.status(), .suffix = {}});
       return;
@@ -132,9 +138,7 @@ class CreateContainerInterception final : public WaitingInterception {
     Answer({.refusal = OkStatus(), .suffix = EncodeCreateAdjustment(admission_->adjustment)});
   }
 
-  CreateRequest request_;
-  std::string_view config_;
-  std::string_view sandbox_config_;
+  CreateMessage message_;
   std::optional<Admission> admission_;
 };
 
@@ -199,7 +203,7 @@ class StartContainerInterception final : public WaitingInterception {
   bool Decode(std::string_view message) override {
     auto id = DecodeId(message);
     if (!id.ok()) return false;
-    id_ = ContainerId(*std::move(id));
+    id_ = ContainerId(std::string(*id));
     return true;
   }
 
@@ -229,7 +233,7 @@ class RunPodSandboxInterception final : public CountedInterception {
   void OnReply(const GrpcStatus& status, std::string_view message) override {
     const auto id = DecodeId(message);
     if (!pod_ || !status.ok() || !id.ok() || id->empty()) return;
-    pod_->id = PodSandboxId(*id);
+    pod_->id = PodSandboxId(std::string(*id));
     manager_.PodCreated(*std::move(pod_));
   }
 
@@ -280,7 +284,7 @@ class ReleaseInterception final : public CountedInterception {
       : CountedInterception(brain), release_(release) {}
 
   void OnRequest(std::string_view message, Decide decide) override {
-    if (auto id = DecodeId(message); id.ok()) id_ = *std::move(id);
+    if (auto id = DecodeId(message); id.ok()) id_ = *id;
     decide({});
   }
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/api/runtime_v1.pb.h"
+#include "pkg/base/wire.h"
 #include "pkg/cri/messages.h"
-#include "pkg/cri/wire.h"
 #include "pkg/kube/identity.h"
 
 namespace resmgr {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "pkg/cri/wire.h"
+#include "pkg/base/wire.h"
 #include "pkg/kube/identity.h"
 #include "pkg/kube/resources_annotation.h"
 
@@ -22,6 +22,17 @@ bool ForEachField(std::string_view message, Visit visit) {
   return !reader.failed();
 }
 
+// The same for these fields only: a bit for each.
+template <typename Visit>
+bool ForFields(std::string_view message, uint32_t wanted, Visit visit) {
+  WireReader reader(message);
+  while (reader.NextOf(wanted)) {
+    if (!visit(reader)) return false;
+  }
+  return !reader.failed();
+}
+
+// The map is to be sorted when all its entries are read.
 bool ReadMapEntry(std::string_view entry, StringMap& map) {
   std::string_view key;
   std::string_view value;
@@ -30,7 +41,7 @@ bool ReadMapEntry(std::string_view entry, StringMap& map) {
     if (field.field() == 2) value = field.bytes();
     return true;
   });
-  if (ok) map.insert_or_assign(std::string(key), std::string(value));
+  if (ok) map.Append(key, value);
   return ok;
 }
 
@@ -96,7 +107,8 @@ bool ReadDevice(std::string_view message, std::vector<std::string_view>& host_pa
 }
 
 bool ReadContainerConfig(std::string_view message, CreateRequest& request) {
-  return ForEachField(message, [&](const WireReader& field) {
+  constexpr uint32_t kWanted = 1U << 1 | 1U << 9 | 1U << 10 | 1U << 15;
+  const bool ok = ForFields(message, kWanted, [&](const WireReader& field) {
     switch (field.field()) {
       case 1:  // metadata
         return ForEachField(field.bytes(), [&](const WireReader& metadata) {
@@ -118,6 +130,9 @@ bool ReadContainerConfig(std::string_view message, CreateRequest& request) {
         return true;
     }
   });
+  request.labels.Sort();
+  request.annotations.Sort();
+  return ok;
 }
 
 bool ReadPodMetadata(std::string_view message, Pod& pod) {
@@ -139,7 +154,7 @@ bool ReadSandboxLinux(std::string_view message, Pod& pod) {
 }
 
 bool ReadSandboxConfig(std::string_view message, Pod& pod) {
-  return ForEachField(message, [&](const WireReader& field) {
+  const bool ok = ForEachField(message, [&](const WireReader& field) {
     switch (field.field()) {
       case 1:
         return ReadPodMetadata(field.bytes(), pod);
@@ -153,28 +168,27 @@ bool ReadSandboxConfig(std::string_view message, Pod& pod) {
         return true;
     }
   });
+  pod.labels.Sort();
+  pod.annotations.Sort();
+  return ok;
 }
 
-std::string EncodeResources(const Adjustment& adjustment) {
-  std::string bytes;
-  if (adjustment.cpu_period) {
-    AppendNumberField(1, static_cast<uint64_t>(*adjustment.cpu_period), bytes);
-  }
-  if (adjustment.cpu_quota) {
-    AppendNumberField(2, static_cast<uint64_t>(*adjustment.cpu_quota), bytes);
-  }
-  if (adjustment.cpu_shares) {
-    AppendNumberField(3, static_cast<uint64_t>(*adjustment.cpu_shares), bytes);
-  }
-  if (adjustment.cpuset_cpus) AppendBytesField(6, *adjustment.cpuset_cpus, bytes);
-  if (adjustment.cpuset_mems) AppendBytesField(7, *adjustment.cpuset_mems, bytes);
-  return bytes;
+void AppendResources(uint32_t field, const Adjustment& adjustment, std::string& out) {
+  const size_t begin = BeginMessageField(field, out);
+  const auto number = [&out](uint32_t number_field, const std::optional<int64_t>& value) {
+    if (value) AppendNumberField(number_field, static_cast<uint64_t>(*value), out);
+  };
+  number(1, adjustment.cpu_period);
+  number(2, adjustment.cpu_quota);
+  number(3, adjustment.cpu_shares);
+  if (adjustment.cpuset_cpus) AppendBytesField(6, *adjustment.cpuset_cpus, out);
+  if (adjustment.cpuset_mems) AppendBytesField(7, *adjustment.cpuset_mems, out);
+  EndMessageField(begin, out);
 }
 
 }  // namespace
 
-StatusOr<CreateMessage> DecodeCreateContainer(std::string_view message) {
-  CreateMessage decoded;
+Status DecodeCreateContainer(std::string_view message, CreateMessage& decoded) {
   const bool ok = ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1) decoded.request.pod_id = PodSandboxId(std::string(field.bytes()));
     if (field.field() == 2) {
@@ -187,7 +201,7 @@ StatusOr<CreateMessage> DecodeCreateContainer(std::string_view message) {
   if (!ok) return InvalidArgument("the bytes are no CreateContainerRequest");
   CreateRequest& request = decoded.request;
   if (request.name.empty()) request.name = ContainerNameOf(request.labels);
-  return decoded;
+  return OkStatus();
 }
 
 StatusOr<ContainerPaths> DecodePaths(std::string_view config) {
@@ -267,8 +281,8 @@ StatusOr<std::optional<ContainerId>> DecodeExited(std::string_view message) {
   return ContainerId(std::string(id));
 }
 
-StatusOr<std::string> DecodeId(std::string_view message) {
-  std::string id;
+StatusOr<std::string_view> DecodeId(std::string_view message) {
+  std::string_view id;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1) id = field.bytes();
     return true;
@@ -280,17 +294,17 @@ StatusOr<std::string> DecodeId(std::string_view message) {
 std::string EncodeCreateAdjustment(const Adjustment& adjustment) {
   std::string bytes;
   if (adjustment.empty()) return bytes;
-  std::string linux_config;
-  AppendBytesField(1, EncodeResources(adjustment), linux_config);
-  std::string config;
-  AppendBytesField(15, linux_config, config);
-  AppendBytesField(2, config, bytes);
+  const size_t config = BeginMessageField(2, bytes);
+  const size_t linux_config = BeginMessageField(15, bytes);
+  AppendResources(1, adjustment, bytes);
+  EndMessageField(linux_config, bytes);
+  EndMessageField(config, bytes);
   return bytes;
 }
 
 std::string EncodeUpdateAdjustment(const Adjustment& adjustment) {
   std::string bytes;
-  if (!adjustment.empty()) AppendBytesField(2, EncodeResources(adjustment), bytes);
+  if (!adjustment.empty()) AppendResources(2, adjustment, bytes);
   return bytes;
 }
 

@@ -24,7 +24,7 @@ struct CreateMessage {
   std::string_view config;          // ContainerConfig
   std::string_view sandbox_config;  // PodSandboxConfig
 };
-StatusOr<CreateMessage> DecodeCreateContainer(std::string_view message);
+Status DecodeCreateContainer(std::string_view message, CreateMessage& decoded);
 
 // What of a ContainerConfig may tell where the container belongs: views into it.
 struct ContainerPaths {
@@ -67,8 +67,9 @@ struct UpdatePodMessage {
 StatusOr<UpdatePodMessage> DecodeUpdatePodSandboxResources(std::string_view message);
 
 // Field 1 as a string: the id in the requests StartContainer, StopContainer, RemoveContainer,
-// StopPodSandbox, RemovePodSandbox, and in the replies of RunPodSandbox and CreateContainer.
-StatusOr<std::string> DecodeId(std::string_view message);
+// StopPodSandbox, RemovePodSandbox, and in the replies of RunPodSandbox and CreateContainer. A view
+// into the message.
+StatusOr<std::string_view> DecodeId(std::string_view message);
 
 // From a ContainerStatus reply: the container's id when it says that it has exited, else nothing.
 StatusOr<std::optional<ContainerId>> DecodeExited(std::string_view message);

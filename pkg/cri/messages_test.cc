@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/api/runtime_v1.pb.h"
-#include "pkg/cri/wire.h"
+#include "pkg/base/wire.h"
 
 namespace resmgr {
 namespace {
@@ -46,9 +46,15 @@ v1::CreateContainerRequest FullRequest() {
   return request;
 }
 
+StatusOr<CreateMessage> DecodeCreate(std::string_view bytes) {
+  CreateMessage decoded;
+  RESMGR_RETURN_IF_ERROR(DecodeCreateContainer(bytes, decoded));
+  return decoded;
+}
+
 TEST(MessagesTest, ReadsWhatADecisionNeeds) {
   const std::string bytes = FullRequest().SerializeAsString();
-  const auto decoded = DecodeCreateContainer(bytes);
+  const auto decoded = DecodeCreate(bytes);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   const CreateRequest& request = decoded->request;
   EXPECT_EQ(request.pod_id.value(), "sandbox");
@@ -108,11 +114,11 @@ TEST(MessagesTest, ALabelNamesAContainerWithoutMetadata) {
   v1::CreateContainerRequest request;
   (*request.mutable_config()->mutable_labels())["io.kubernetes.container.name"] = "app";
   const std::string bytes = request.SerializeAsString();
-  EXPECT_EQ(DecodeCreateContainer(bytes).value().request.name, "app");
+  EXPECT_EQ(DecodeCreate(bytes).value().request.name, "app");
 }
 
 TEST(MessagesTest, AnEmptyRequestIsARequest) {
-  const auto decoded = DecodeCreateContainer("");
+  const auto decoded = DecodeCreate("");
   ASSERT_TRUE(decoded.ok());
   EXPECT_FALSE(decoded->request.has_linux);
 }
@@ -121,8 +127,7 @@ TEST(MessagesTest, SplitMessagesMerge) {
   // Two occurrences of config and linux are one message to every protobuf parser.
   v1::CreateContainerRequest second;
   second.mutable_config()->mutable_linux()->mutable_resources()->set_cpu_shares(512);
-  const auto decoded =
-      DecodeCreateContainer(FullRequest().SerializeAsString() + second.SerializeAsString());
+  const auto decoded = DecodeCreate(FullRequest().SerializeAsString() + second.SerializeAsString());
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(decoded->request.resources.cpu_shares, 512);
   EXPECT_EQ(decoded->request.resources.cpu_quota, -1);
@@ -189,7 +194,7 @@ TEST(MessagesTest, BuildsAnUpdate) {
 
 TEST(MessagesTest, BrokenBytesAreRefusedAtEveryDepth) {
   const std::string good = FullRequest().SerializeAsString();
-  EXPECT_EQ(DecodeCreateContainer(good.substr(0, good.size() - 1)).status().code(),
+  EXPECT_EQ(DecodeCreate(good.substr(0, good.size() - 1)).status().code(),
             StatusCode::kInvalidArgument);
   v1::CreateContainerRequest request;
   request.set_pod_sandbox_id("x");
@@ -197,8 +202,7 @@ TEST(MessagesTest, BrokenBytesAreRefusedAtEveryDepth) {
   AppendBytesField(15, "\xff\xff", nested);
   std::string bytes = request.SerializeAsString();
   AppendBytesField(2, nested, bytes);
-  EXPECT_THAT(Describe(DecodeCreateContainer(bytes).status()),
-              HasSubstr("no CreateContainerRequest"));
+  EXPECT_THAT(Describe(DecodeCreate(bytes).status()), HasSubstr("no CreateContainerRequest"));
   EXPECT_FALSE(DecodeUpdateContainerResources("\x12\x02\xff\xff").ok());
   EXPECT_FALSE(DecodeId("\x0a").ok());
   EXPECT_FALSE(DecodeRunPodSandbox("\xff").ok());

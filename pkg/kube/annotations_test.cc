@@ -13,18 +13,15 @@ std::string Find(const StringMap& annotations) {
 
 TEST(AnnotationsTest, TheNarrowestScopeWins) {
   StringMap annotations = {
-      {"memory-type.cri-resource-manager.intel.com/container.web", "container"},
-      {"memory-type.cri-resource-manager.intel.com/pod", "pod"},
-      {"memory-type.cri-resource-manager.intel.com", "bare"},
       {"memory-type.cri-resource-manager.intel.com/container.other", "other"},
   };
-  EXPECT_EQ(Find(annotations), "container");
-  annotations.erase("memory-type.cri-resource-manager.intel.com/container.web");
-  EXPECT_EQ(Find(annotations), "pod");
-  annotations.erase("memory-type.cri-resource-manager.intel.com/pod");
-  EXPECT_EQ(Find(annotations), "bare");
-  annotations.erase("memory-type.cri-resource-manager.intel.com");
   EXPECT_EQ(Find(annotations), "none");
+  annotations.Set("memory-type.cri-resource-manager.intel.com", "bare");
+  EXPECT_EQ(Find(annotations), "bare");
+  annotations.Set("memory-type.cri-resource-manager.intel.com/pod", "pod");
+  EXPECT_EQ(Find(annotations), "pod");
+  annotations.Set("memory-type.cri-resource-manager.intel.com/container.web", "container");
+  EXPECT_EQ(Find(annotations), "container");
 }
 
 TEST(AnnotationsTest, ScopeWinsOverDomainAndTheFirstDomainWithinAScope) {

@@ -47,9 +47,9 @@ TEST(ContainerFactsTest, TheAnnotationWinsOverHugePageLimits) {
   container.requested.hugepage_limits = {{"2MB", 4096}, {"1GB", 0}, {"odd", 1}};
   EXPECT_THAT(OtherResources(pod, container),
               UnorderedElementsAre(Pair("hugepages-2Mi", 4096), Pair("hugepages-odd", 1)));
-  pod.annotations["intel.com/resources"] = "no JSON";
+  pod.annotations.Set("intel.com/resources", "no JSON");
   EXPECT_THAT(OtherResources(pod, container), testing::SizeIs(2));
-  pod.annotations["intel.com/resources"] = kAnnotation;
+  pod.annotations.Set("intel.com/resources", kAnnotation);
   EXPECT_THAT(
       OtherResources(pod, container),
       UnorderedElementsAre(Pair("hugepages-1Gi", int64_t{2} << 30), Pair("example.com/nic", 2)));
@@ -60,7 +60,7 @@ TEST(ContainerFactsTest, TheAnnotationWinsOverHugePageLimits) {
 TEST(ContainerFactsTest, RolesComeFromTheAnnotation) {
   OnePod node;
   node.containers.reserve(3);
-  node.pod.annotations["intel.com/resources"] = kAnnotation;
+  node.pod.annotations.Set("intel.com/resources", kAnnotation);
   const Container& proxy = node.Add("proxy", ContainerState::kRunning);
   EXPECT_EQ(RoleOf(node, node.pod, proxy), ContainerRole::kInit);
   const Container& db = node.Add("db", ContainerState::kCreating);
@@ -70,7 +70,7 @@ TEST(ContainerFactsTest, RolesComeFromTheAnnotation) {
             ContainerRole::kUnknown);
   node.containers[0].state = ContainerState::kExited;
   EXPECT_EQ(RoleOf(node, node.pod, proxy), ContainerRole::kInit);
-  node.pod.annotations.clear();
+  node.pod.annotations = {};
   EXPECT_EQ(RoleOf(node, node.pod, db), ContainerRole::kUnknown);
   EXPECT_EQ(ToString(ContainerRole::kSidecar), "sidecar");
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 
 #include "pkg/base/ids.h"
+#include "pkg/base/string_map.h"
 #include "pkg/model/resources.h"
 
 namespace resmgr {
@@ -13,8 +13,6 @@ namespace resmgr {
 enum class QosClass { kGuaranteed, kBurstable, kBestEffort };
 
 std::string_view ToString(QosClass qos);  // "Guaranteed", ...
-
-using StringMap = std::map<std::string, std::string, std::less<>>;
 
 // A pod sandbox as the runtime knows it.
 struct Pod {

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <vector>
+
+#include <absl/container/inlined_vector.h>
 
 namespace resmgr {
 namespace {
@@ -22,11 +23,10 @@ Status CheckPlacement(const Machine& machine, const Placement& placement) {
     return Internal("the plan uses memory nodes {} that do not exist",
                     (*placement.mems - machine.node_ids()).ToString());
   }
+  if (placement.exclusive.empty()) return OkStatus();
   const CpuSet outside = placement.exclusive - placement.cpus.value_or(CpuSet());
-  if (!outside.empty()) {
-    return Internal("its exclusive CPUs {} are not among its CPUs", outside.ToString());
-  }
-  return OkStatus();
+  if (outside.empty()) return OkStatus();
+  return Internal("its exclusive CPUs {} are not among its CPUs", outside.ToString());
 }
 
 std::string NameOf(const Snapshot& snapshot, const Container& container) {
@@ -50,10 +50,10 @@ class Keys {
 
   void Reserve(size_t size) { keys_.reserve(size); }
   bool Has(ContainerKey key) const { return std::binary_search(keys_.begin(), keys_.end(), key); }
-  const std::vector<ContainerKey>& list() const { return keys_; }
+  const absl::InlinedVector<ContainerKey, 4>& list() const { return keys_; }
 
  private:
-  std::vector<ContainerKey> keys_;
+  absl::InlinedVector<ContainerKey, 4> keys_;
   bool sorted_ = true;
 };
 
@@ -63,6 +63,8 @@ class ExclusiveCheck {
   explicit ExclusiveCheck(const Snapshot& snapshot) : snapshot_(snapshot) {}
 
   Status AddExclusive(const Container& container, const Placement& placement) {
+    if (placement.exclusive.empty()) return OkStatus();
+    any_ = true;
     if (exclusive_.Intersects(placement.exclusive)) {
       return Internal("container {}: the plan grants CPUs {} exclusively a second time",
                       NameOf(snapshot_, container), (exclusive_ & placement.exclusive).ToString());
@@ -73,7 +75,7 @@ class ExclusiveCheck {
 
   // After all AddExclusive.
   Status CheckShared(const Container& container, const Placement& placement) const {
-    if (!placement.cpus) return OkStatus();
+    if (!placement.cpus || !any_) return OkStatus();
     return CheckShared(container, *placement.cpus - placement.exclusive);
   }
   Status CheckShared(const Container& container, const CpuSet& shared) const {
@@ -86,6 +88,7 @@ class ExclusiveCheck {
  private:
   const Snapshot& snapshot_;
   CpuSet exclusive_;
+  bool any_ = false;
 };
 
 Status NoSuchContainer(ContainerKey key) {

@@ -2,6 +2,7 @@
 #include "pkg/resmgr/adoption.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -125,7 +126,8 @@ class Adopter {
     container.state = StateOf(reported);
     container.labels = reported.labels;
     container.annotations = reported.annotations;
-    const SavedContainer* saved = keeper_.Find(reported.id);
+    const std::optional<SavedContainer> kept = keeper_.Find(reported.id);
+    const SavedContainer* saved = kept ? &*kept : nullptr;
     const Requirements in_force = ReportedNeeds(pod->pod, reported, memory_capacity_);
     if (saved == nullptr) {
       container.requirements = in_force;

@@ -40,8 +40,9 @@ class AdoptionTest : public ::testing::Test {
     return exclusive;
   }
 
+  EventLoop loop_;
   ContainerStore store_;
-  Keeper keeper_{nullptr, store_};
+  Keeper keeper_{loop_, nullptr, store_};
   RuntimeInventory inventory_;
 };
 

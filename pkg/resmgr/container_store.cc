@@ -8,7 +8,8 @@ namespace resmgr {
 
 namespace {
 
-void EraseFrom(std::vector<ContainerKey>& ascending, ContainerKey key) {
+template <typename Keys>
+void EraseFrom(Keys& ascending, ContainerKey key) {
   const auto found = std::ranges::lower_bound(ascending, key);
   if (found != ascending.end() && *found == key) ascending.erase(found);
 }
@@ -33,43 +34,53 @@ void ContainerStore::ErasePod(const PodSandboxId& id) {
   pods_.erase(id);
 }
 
-ContainerRecord& ContainerStore::Add(PodRecord& pod, Container container) {
+ContainerRecord& ContainerStore::Add(PodRecord& pod, Container&& container) {
   container.key = UnusedKey();
-  ContainerRecord& record = containers_[container.key];
-  record.container = std::move(container);
-  record.pod = &pod;
-  record.confirmed = record.container.requested;
-  record.confirmed_needs = record.container.requirements;
+  ContainerRecord& record =
+      containers_.try_emplace(containers_.end(), container.key, std::move(container), pod)->second;
   pod.containers.push_back(record.container.key);
   pod.attempts[record.container.name].push_back(record.container.key);
-  if (!record.container.id.empty()) by_id_[record.container.id] = record.container.key;
+  if (!record.container.id.empty()) Index(record);
+  last_found_ = &record;
   Touch(record);
   return record;
 }
 
 ContainerRecord* ContainerStore::Find(ContainerKey key) {
+  if (last_found_ != nullptr && last_found_->container.key == key) return last_found_;
   const auto found = containers_.find(key);
-  return found == containers_.end() ? nullptr : &found->second;
+  if (found == containers_.end()) return nullptr;
+  return last_found_ = &found->second;
 }
 
 const ContainerRecord* ContainerStore::Find(ContainerKey key) const {
+  if (last_found_ != nullptr && last_found_->container.key == key) return last_found_;
   const auto found = containers_.find(key);
   return found == containers_.end() ? nullptr : &found->second;
 }
 
 ContainerRecord* ContainerStore::FindById(const ContainerId& id) {
-  const auto found = by_id_.find(id);
-  return found == by_id_.end() ? nullptr : Find(found->second);
+  const auto found = by_id_.find(id.value());
+  return found == by_id_.end() ? nullptr : found->second;
 }
 
 const ContainerRecord* ContainerStore::FindById(const ContainerId& id) const {
-  const auto found = by_id_.find(id);
-  return found == by_id_.end() ? nullptr : Find(found->second);
+  const auto found = by_id_.find(id.value());
+  return found == by_id_.end() ? nullptr : found->second;
 }
 
-void ContainerStore::SetId(ContainerRecord& record, const ContainerId& id) {
-  record.container.id = id;
-  by_id_[id] = record.container.key;
+void ContainerStore::SetId(ContainerRecord& record, ContainerId id) {
+  record.container.id = std::move(id);
+  Index(record);
+}
+
+void ContainerStore::Index(ContainerRecord& record) {
+  const std::string_view id = record.container.id.value();
+  const auto [at, added] = by_id_.try_emplace(id, &record);
+  if (added) return;
+  // Of another record, and with its text.
+  by_id_.erase(at);
+  by_id_.emplace(id, &record);
 }
 
 void ContainerStore::Erase(ContainerKey key) {
@@ -80,8 +91,9 @@ void ContainerStore::Erase(ContainerKey key) {
   const auto attempts = record.pod->attempts.find(record.container.name);
   EraseFrom(attempts->second, key);
   if (attempts->second.empty()) record.pod->attempts.erase(attempts);
-  const auto by_id = by_id_.find(record.container.id);
-  if (by_id != by_id_.end() && by_id->second == key) by_id_.erase(by_id);
+  const auto by_id = by_id_.find(record.container.id.value());
+  if (by_id != by_id_.end() && by_id->second == &record) by_id_.erase(by_id);
+  last_found_ = nullptr;
   containers_.erase(found);
 }
 

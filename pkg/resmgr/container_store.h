@@ -7,9 +7,14 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/inlined_vector.h>
+
+#include "pkg/base/recycled.h"
 #include "pkg/model/container.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/resmgr/effect.h"
@@ -19,8 +24,9 @@ namespace resmgr {
 struct PodRecord {
   Pod pod;
   std::vector<ContainerKey> containers;  // ascending
-  // The same by the container's name: its attempts, ascending.
-  std::map<std::string, std::vector<ContainerKey>, std::less<>> attempts;
+  // The same by the container's name: its attempts, ascending; mostly one.
+  using Attempts = absl::InlinedVector<ContainerKey, 2>;
+  absl::flat_hash_map<std::string, Attempts> attempts;
   // Learned from a container's request only: forgotten with the last container of a failed
   // creation.
   bool provisional = false;
@@ -47,6 +53,13 @@ enum class StartDoubt : uint8_t {
 };
 
 struct ContainerRecord {
+  ContainerRecord() = default;
+  ContainerRecord(Container&& described, PodRecord& its_pod)
+      : container(std::move(described)),
+        pod(&its_pod),
+        confirmed(container.requested),
+        confirmed_needs(container.requirements) {}
+
   Container container;
   PodRecord* pod = nullptr;
   // Placed by the policy; false for a container without Linux resources, which is left as it is.
@@ -69,6 +82,7 @@ struct ContainerRecord {
   std::optional<Placement> confirmed_placement;
   std::vector<PendingUpdate> updates;
   uint64_t touched = 0;  // the store's clock at the last event about this container
+  bool unsaved = false;  // changed since the keeper saved it
 
   // The runtime may be busy starting it.
   bool BeingStarted() const {
@@ -103,12 +117,12 @@ class ContainerStore {
   void ErasePod(const PodSandboxId& id);
 
   // Gives the container the next key.
-  ContainerRecord& Add(PodRecord& pod, Container container);
+  ContainerRecord& Add(PodRecord& pod, Container&& container);
   ContainerRecord* Find(ContainerKey key);
   const ContainerRecord* Find(ContainerKey key) const;
   ContainerRecord* FindById(const ContainerId& id);
   const ContainerRecord* FindById(const ContainerId& id) const;
-  void SetId(ContainerRecord& record, const ContainerId& id);
+  void SetId(ContainerRecord& record, ContainerId id);
   void Erase(ContainerKey key);
 
   // A key that names no container.
@@ -119,7 +133,9 @@ class ContainerStore {
   void Touch(PodRecord& pod) { pod.touched = ++clock_; }
   uint64_t clock() const { return clock_; }
 
-  const std::map<ContainerKey, ContainerRecord>& containers() const { return containers_; }
+  using Containers = std::map<ContainerKey, ContainerRecord, std::less<>,
+                              RecyclingAllocator<std::pair<const ContainerKey, ContainerRecord>>>;
+  const Containers& containers() const { return containers_; }
   const std::map<PodSandboxId, PodRecord>& pods() const { return pods_; }
 
   // Everything, for introspection.
@@ -141,9 +157,14 @@ class ContainerStore {
     const bool everything_;
   };
 
+  void Index(ContainerRecord& record);
+
   std::map<PodSandboxId, PodRecord> pods_;
-  std::map<ContainerKey, ContainerRecord> containers_;
-  std::unordered_map<ContainerId, ContainerKey> by_id_;
+  Containers containers_;
+  // By text within the record, which does not change once it is set.
+  absl::flat_hash_map<std::string_view, ContainerRecord*> by_id_;
+  // The one that was looked for last: what happens to one container asks for it again and again.
+  ContainerRecord* last_found_ = nullptr;
   uint64_t last_key_ = 0;
   uint64_t clock_ = 0;
   View all_;

@@ -1,23 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "pkg/resmgr/container_store.h"
 #include "pkg/state/open_calls.h"
 #include "pkg/state/state_store.h"
+#include "pkg/sys/event_loop.h"
 
 namespace resmgr {
 
 // Brings what changed about containers to the durable state, and back after a restart. Without a
-// state nothing comes back. Loop's thread only.
+// state nothing comes back. Changes are gathered for a moment: of a container that changes again
+// and again, or that ends at once, only the last value is encoded. Loop's thread only.
 class Keeper {
  public:
   using Call = OpenCalls::Kind;
 
-  Keeper(StateStore* state, const ContainerStore& store)
-      : state_(state), store_(store), calls_(state == nullptr ? own_calls_ : state->open_calls()) {}
+  // All must outlive it; `state` may be nullptr.
+  Keeper(EventLoop& loop, StateStore* state, ContainerStore& store);
+  // Hands over what was gathered.
+  ~Keeper();
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
 
-  // A container that has an id and is placed by the policy; others are not kept.
-  void Keep(const ContainerRecord& record);
+  // The container changed. One without an id, or not placed by the policy, is not kept.
+  void Keep(ContainerRecord& record);
+  // An update is about to change the container's values: those that it has now are kept first, for
+  // the runtime may refuse the update.
+  void BeforeUpdate(ContainerRecord& record) { Save(record); }
   void Forget(const ContainerId& id);
   // Everything was adopted that there is.
   void ForgetTheRest();
@@ -33,12 +45,20 @@ class Keeper {
     return IsOpen(Call::kStart, id) ? StartDoubt::kOutcome : StartDoubt::kNone;
   }
 
-  // What was kept of the container that the runtime reports; nullptr when nothing was.
-  const SavedContainer* Find(const ContainerId& id) const;
+  // What was kept of the container that the runtime reports.
+  std::optional<SavedContainer> Find(const ContainerId& id) const;
 
  private:
+  void Save(ContainerRecord& record);
+  void SaveAll();
+  void SaveSoon();
+
+  EventLoop& loop_;
   StateStore* const state_;
-  const ContainerStore& store_;
+  ContainerStore& store_;
+  std::vector<ContainerKey> unsaved_;
+  std::vector<ContainerId> gone_;
+  EventLoop::HandlePtr timer_;
   OpenCalls own_calls_;  // without a state
   OpenCalls& calls_;
 };

@@ -55,8 +55,8 @@ TEST(NeedsTest, ALimitAboveTheRequestIsNoRequest) {
 
 TEST(NeedsTest, AnAnnotationCountsUntilTheSharesSaySomethingElse) {
   Pod pod = PodOf(QosClass::kBurstable);
-  pod.annotations[std::string(kResourcesAnnotation)] =
-      R"({"containers":{"main":{"requests":{"cpu":"1m"}}}})";
+  pod.annotations.Set(std::string(kResourcesAnnotation),
+                      R"({"containers":{"main":{"requests":{"cpu":"1m"}}}})");
   EXPECT_EQ(ReportedNeeds(pod, Reported(1, -1), Bytes{}).cpu_request.value, 1);
   EXPECT_EQ(ReportedNeeds(pod, Reported(700, -1), Bytes{}).cpu_request.value, 700) << "resized";
 }

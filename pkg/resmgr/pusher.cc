@@ -40,8 +40,11 @@ void Pusher::Disconnected() {
 }
 
 void Pusher::Confirm(ContainerKey key, const Effect& applied) {
-  const auto [entry, is_new] = states_.try_emplace(key);
-  State& state = entry->second;
+  const size_t known = states_.size();
+  // Mostly the newest container.
+  State& state = states_.try_emplace(states_.end(), key)->second;
+  const bool is_new = states_.size() > known;
+  last_found_ = {key, &state};
   const ContainerRecord* const record = store_.Find(key);
   const bool open =
       record != nullptr && keeper_.IsOpen(Keeper::Call::kUpdate, record->container.id);
@@ -71,6 +74,7 @@ void Pusher::Distrust(ContainerKey key) {
 
 void Pusher::Forget(ContainerKey key) {
   if (states_.erase(key) == 0) return;
+  last_found_ = {};
   leftovers_.erase(key);
   held_back_.erase(key);
   ResumeHeldBack();
@@ -149,11 +153,15 @@ Status Pusher::LastError(ContainerKey key) const {
 }
 
 Pusher::State* Pusher::FindState(ContainerKey key) {
+  if (last_found_.first == key && last_found_.second != nullptr) return last_found_.second;
   const auto found = states_.find(key);
-  return found == states_.end() ? nullptr : &found->second;
+  if (found == states_.end()) return nullptr;
+  last_found_ = {key, &found->second};
+  return &found->second;
 }
 
 const Pusher::State* Pusher::FindState(ContainerKey key) const {
+  if (last_found_.first == key && last_found_.second != nullptr) return last_found_.second;
   const auto found = states_.find(key);
   return found == states_.end() ? nullptr : &found->second;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -131,8 +132,11 @@ class Pusher {
   const Options options_;
   bool connected_ = false;
   uint64_t epoch_ = 0;  // counts disconnections: answers from before one are void
-  std::map<ContainerKey, State> states_;
-  std::set<ContainerKey> leftovers_;  // hold exclusive CPUs that are theirs no more
+  std::map<ContainerKey, State, std::less<>,
+           RecyclingAllocator<std::pair<const ContainerKey, State>>>
+      states_;
+  std::pair<ContainerKey, State*> last_found_{};  // what was looked for last
+  std::set<ContainerKey> leftovers_;              // hold exclusive CPUs that are theirs no more
   std::set<ContainerKey> held_back_;  // got less than they should have, for the sake of others
   std::shared_ptr<Pusher*> self_;     // answers may come after the pusher is gone
 };

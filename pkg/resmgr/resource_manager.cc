@@ -26,6 +26,10 @@ void ResourceManager::Resync() {
   impl_->Resync();
 }
 
+bool ResourceManager::ready() const {
+  return impl_->ready();
+}
+
 void ResourceManager::WhenReady(std::function<void(Status)> ready) {
   impl_->WhenReady(std::move(ready));
 }
@@ -52,12 +56,12 @@ void ResourceManager::PodRemoved(const PodSandboxId& id) {
   impl_->RemovePod(id);
 }
 
-StatusOr<Admission> ResourceManager::AdmitCreate(const CreateRequest& request) {
-  return impl_->AdmitCreate(request);
+StatusOr<Admission> ResourceManager::AdmitCreate(CreateRequest request) {
+  return impl_->AdmitCreate(std::move(request));
 }
 
-void ResourceManager::CreateSucceeded(ContainerKey key, const ContainerId& id) {
-  impl_->CreateSucceeded(key, id);
+void ResourceManager::CreateSucceeded(ContainerKey key, ContainerId id) {
+  impl_->CreateSucceeded(key, std::move(id));
 }
 
 void ResourceManager::CreateFailed(ContainerKey key) {

@@ -86,6 +86,8 @@ class ResourceManager {
   // Unavailable when the runtime is not connected, when the connection is lost meanwhile, or when
   // the synchronization fails (the next one follows by itself).
   void WhenReady(std::function<void(Status)> ready);
+  // Whether that is so now.
+  bool ready() const;
 
   // After the runtime's success.
   void PodCreated(Pod pod);
@@ -102,8 +104,8 @@ class ResourceManager {
   //     creates it all the same, everything is listed again and it is adopted then.
   // A former attempt of the container in the same sandbox is dead: its CPUs pass on, and come back
   // to it if this creation fails.
-  StatusOr<Admission> AdmitCreate(const CreateRequest& request);
-  void CreateSucceeded(ContainerKey key, const ContainerId& id);
+  StatusOr<Admission> AdmitCreate(CreateRequest request);
+  void CreateSucceeded(ContainerKey key, ContainerId id);
   void CreateFailed(ContainerKey key);
 
   // Runs `go` when the container may start: at once, with nullptr returned, when nobody is in its

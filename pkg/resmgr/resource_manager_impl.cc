@@ -15,15 +15,15 @@ namespace {
 // Between two looks for what became of a start: who waits for it to end should not wait for us.
 constexpr std::chrono::milliseconds kLastLook{1'000};
 
-Container NewContainer(const CreateRequest& request) {
+Container NewContainer(CreateRequest&& request) {
   Container container;
-  container.pod_id = request.pod_id;
-  container.name = request.name;
+  container.pod_id = std::move(request.pod_id);
+  container.name = std::move(request.name);
   container.attempt = request.attempt;
-  container.labels = request.labels;
-  container.annotations = request.annotations;
-  container.requested = request.resources;
-  container.hints = request.hints;
+  container.labels = std::move(request.labels);
+  container.annotations = std::move(request.annotations);
+  container.requested = std::move(request.resources);
+  container.hints = std::move(request.hints);
   return container;
 }
 
@@ -38,7 +38,7 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
       memory_capacity_(MemoryCapacity(machine)),
       memory_nodes_(machine.node_ids()),
       policy_(std::move(policy)),
-      keeper_(state, store_),
+      keeper_(loop, state, store_),
       decider_(machine, *policy_, store_),
       pusher_(loop, runtime, store_, keeper_, *this, machine.online(),
               {options.first_retry, options.last_retry}),
@@ -80,7 +80,7 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
     pusher_.Connected();
     keeper_.ForgetTheRest();
     for (const auto& [key, record] : store_.containers())
-      keeper_.Keep(record);
+      keeper_.Keep(*store_.Find(key));
     // Calls of clients that were lost with the connection, or of a daemon before this one, may take
     // effect after this list.
     synchronizer_.Doubt();
@@ -138,22 +138,23 @@ void ResourceManager::Impl::OnGone(ContainerKey key) {
   Push(std::move(changed));
 }
 
-StatusOr<Admission> ResourceManager::Impl::AdmitCreate(const CreateRequest& request) {
+StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request) {
   PodRecord* pod = store_.FindPod(request.pod_id);
   if (pod == nullptr && !request.pod) return Admission{.key = store_.UnusedKey()};
   if (pod == nullptr) {
-    Pod described = *request.pod;
+    Pod described = *std::move(request.pod);
     described.id = request.pod_id;
     pod = &store_.PutPod(std::move(described));
     pod->provisional = true;
   }
-  ContainerRecord& record = store_.Add(*pod, NewContainer(request));
+  const bool has_linux = request.has_linux;
+  ContainerRecord& record = store_.Add(*pod, NewContainer(std::move(request)));
   Container& container = record.container;
-  record.managed = request.has_linux;
+  record.managed = has_linux;
   if (!record.managed) return Admission{.key = container.key};
 
   const ResolvedRequirements needs = ResolveRequirements(
-      request.resources, pod->pod.qos, memory_capacity_, pod->pod.annotations, request.name);
+      container.requested, pod->pod.qos, memory_capacity_, pod->pod.annotations, container.name);
   if (!needs.annotation.ok()) {
     log_.Warn("container {}: {}", LogName(record), Describe(needs.annotation));
   }
@@ -175,7 +176,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(const CreateRequest& requ
 
 // The newest former attempt in the same sandbox.
 ContainerRecord* ResourceManager::Impl::FindPredecessor(const ContainerRecord& record) {
-  const ContainerKeys& attempts = record.pod->attempts.find(record.container.name)->second;
+  const PodRecord::Attempts& attempts = record.pod->attempts.find(record.container.name)->second;
   for (auto key = attempts.rbegin(); key != attempts.rend(); ++key) {
     ContainerRecord* const attempt = store_.Find(*key);
     // One that may still start is not dead, whatever the kubelet believes.
@@ -206,7 +207,7 @@ StatusOr<ContainerKeys> ResourceManager::Impl::Place(ContainerRecord& record,
   return changed;
 }
 
-void ResourceManager::Impl::CreateSucceeded(ContainerKey key, const ContainerId& id) {
+void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) {
     synchronizer_.Doubt();
@@ -214,7 +215,7 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, const ContainerId&
   }
   const ContainerRecord* const same_id = store_.FindById(id);
   if (same_id != nullptr && same_id != record) Remove(id);
-  store_.SetId(*record, id);
+  store_.SetId(*record, std::move(id));
   store_.Touch(*record);
   record->container.state = ContainerState::kCreated;
   record->pod->provisional = false;
@@ -262,6 +263,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
   ContainerRecord* const record = store_.FindById(id);
   if (record == nullptr || !record->Placeable()) return Admission{};
   Container& container = record->container;
+  keeper_.BeforeUpdate(*record);
   const LinuxResources merged = Merged(container.requested, requested);
   const Requirements needs =
       NeedsAfter(container.requirements, requested, merged, record->pod->pod.qos, memory_capacity_);
@@ -476,7 +478,7 @@ void ResourceManager::Impl::Push(ContainerKeys changed) {
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   pusher_.Wake(changed);
   for (const ContainerKey key : changed) {
-    const ContainerRecord* const record = store_.Find(key);
+    ContainerRecord* const record = store_.Find(key);
     if (record == nullptr) continue;
     keeper_.Keep(*record);
     cold_starts_.Follow(*record);

@@ -37,10 +37,11 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void Connected();
   void Disconnected();
   void Resync() { synchronizer_.Doubt(); }
+  bool ready() const { return synchronizer_.ready(); }
   void WhenReady(std::function<void(Status)> ready) { synchronizer_.WhenReady(std::move(ready)); }
 
-  StatusOr<Admission> AdmitCreate(const CreateRequest& request);
-  void CreateSucceeded(ContainerKey key, const ContainerId& id);
+  StatusOr<Admission> AdmitCreate(CreateRequest&& request);
+  void CreateSucceeded(ContainerKey key, ContainerId id);
   void CreateFailed(ContainerKey key);
   std::unique_ptr<StartWait> AdmitStart(const ContainerId& id, std::function<void(Status)> go);
   StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested);

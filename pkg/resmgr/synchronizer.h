@@ -52,6 +52,7 @@ class Synchronizer {
   // At once with OK or, without a connection, with Unavailable; else when the list that is under
   // way has been taken over or has failed.
   void WhenReady(Ready ready);
+  bool ready() const { return state_ == State::kReady; }
   // Something does not fit what is known: looks again, soon but not too often, and after the list
   // that is under way. Does nothing without a connection: connecting looks anyway.
   void Doubt();

@@ -57,8 +57,9 @@ StringMap Texts(const json& object, std::string_view key) {
   const json* const map = Member(object, key);
   if (map == nullptr || !map->is_object()) return texts;
   for (const auto& [name, value] : map->items()) {
-    if (value.is_string()) texts.emplace(name, value.get<std::string>());
+    if (value.is_string()) texts.Append(name, value.get<std::string>());
   }
+  texts.Sort();
   return texts;
 }
 

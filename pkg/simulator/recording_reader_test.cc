@@ -41,7 +41,7 @@ TEST(RecordingReaderTest, ReadsTheCallsOfAPod) {
                                    Call::kStop, Call::kRemove, Call::kStopPod, Call::kRemovePod));
   const Pod& pod = std::get<RecordedStep>((*scenario)[0].action).pod;
   EXPECT_EQ(pod.qos, QosClass::kBurstable);
-  EXPECT_EQ(pod.annotations.at("a"), "b");
+  EXPECT_EQ(pod.annotations.find("a")->second, "b");
   const CreateRequest& request = std::get<RecordedStep>((*scenario)[1].action).request;
   EXPECT_EQ(request.pod_id, PodSandboxId("s1"));
   EXPECT_EQ(request.attempt, 1u);

@@ -116,9 +116,9 @@ Pod Simulator::SandboxOf(const Manifest& manifest) {
   pod.cgroup_parent = CgroupParentOf(pod.qos, pod.uid);
   pod.runtime_handler = manifest.runtime_handler;
   pod.labels = manifest.labels;
-  pod.labels["io.kubernetes.pod.name"] = pod.name;
-  pod.labels["io.kubernetes.pod.namespace"] = pod.namespace_name;
-  pod.labels["io.kubernetes.pod.uid"] = pod.uid.value();
+  pod.labels.Set("io.kubernetes.pod.name", pod.name);
+  pod.labels.Set("io.kubernetes.pod.namespace", pod.namespace_name);
+  pod.labels.Set("io.kubernetes.pod.uid", pod.uid.value());
   pod.annotations = manifest.annotations;
   pod.overhead = PodResources(manifest.overhead);
   pod.resources = PodResources(manifest.Whole());

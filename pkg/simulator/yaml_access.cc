@@ -49,8 +49,9 @@ StatusOr<StringMap> FindTexts(const ConfigNode* map, std::string_view key, std::
       return ErrorAt(entry.value, fmt::format("{}{}.{}", path, key, Printable(entry.key, 64)),
                      "must be a single value");
     }
-    texts.emplace(entry.key, entry.value.text);
+    texts.Append(entry.key, entry.value.text);
   }
+  texts.Sort();
   return texts;
 }
 

@@ -36,7 +36,9 @@ class OpenCalls {
 
   void Begin(Kind kind, const ContainerId& id);
   void End(Kind kind, const ContainerId& id);
-  bool Contains(Kind kind, const ContainerId& id) const { return open_.contains(Hash(kind, id)); }
+  bool Contains(Kind kind, const ContainerId& id) const {
+    return !open_.empty() && open_.contains(Hash(kind, id));
+  }
 
   // Calls about other containers than these are over. What was under way is known from then on.
   void Retain(const std::vector<ContainerId>& ids);

@@ -19,16 +19,21 @@ constexpr uint8_t kErase = 2;
 constexpr size_t kEntryHeader = 4 + 1 + 4 + 4;
 // What waits for Sync is bounded.
 constexpr size_t kWriteAbove = size_t{1} << 20;
-constexpr size_t kRewriteAbove = size_t{64} << 10;
+constexpr size_t kRewriteAbove = size_t{512} << 10;
 
 constexpr std::string_view kState = "state";
 constexpr std::string_view kPrevious = "state.previous";
 constexpr std::string_view kNew = "state.new";
 constexpr std::string_view kNewer = "state.newer";
 
+void SetNumber(std::string& text, size_t at, uint32_t number) {
+  for (size_t i = 0; i < 4; ++i)
+    text[at + i] = static_cast<char>(number >> (8 * i) & 0xff);
+}
+
 void AddNumber(std::string& text, uint32_t number) {
-  for (int shift = 0; shift < 32; shift += 8)
-    text += static_cast<char>(number >> shift & 0xff);
+  text.append(4, '\0');
+  SetNumber(text, text.size() - 4, number);
 }
 
 uint32_t NumberAt(std::string_view text, size_t at) {
@@ -45,17 +50,12 @@ uint32_t Checksum(std::string_view bytes) {
   return static_cast<uint32_t>(sum);
 }
 
-void SetNumber(std::string& text, size_t at, uint32_t number) {
-  for (size_t i = 0; i < 4; ++i)
-    text[at + i] = static_cast<char>(number >> (8 * i) & 0xff);
-}
-
 void AddEntry(std::string& text, uint8_t kind, std::string_view name, std::string_view value) {
   const size_t start = text.size();
-  AddNumber(text, 0);
-  text += static_cast<char>(kind);
-  AddNumber(text, static_cast<uint32_t>(name.size()));
-  AddNumber(text, static_cast<uint32_t>(value.size()));
+  text.append(kEntryHeader, '\0');
+  text[start + 4] = static_cast<char>(kind);
+  SetNumber(text, start + 5, static_cast<uint32_t>(name.size()));
+  SetNumber(text, start + 9, static_cast<uint32_t>(value.size()));
   text += name;
   text += value;
   SetNumber(text, start, Checksum(std::string_view(text).substr(start + 4)));
@@ -152,7 +152,7 @@ RecordLog::Verdict RecordLog::Read(const std::string& path, Found& found) {
   return Verdict::kUsable;
 }
 
-Status RecordLog::Rewrite(const Records& live) {
+Status RecordLog::Rewrite(const Views& live) {
   file_.reset();
   pending_.clear();
   RESMGR_RETURN_IF_ERROR(files_.MakeDirectory(directory_));
@@ -192,6 +192,8 @@ Status RecordLog::Append(uint8_t kind, std::string_view name, std::string_view v
 }
 
 Status RecordLog::Write() {
+  if (file_ == nullptr) return FailedPrecondition("the state file is not open");
+  if (pending_.empty()) return OkStatus();
   Status written = file_->Append(pending_);
   size_ += pending_.size();
   pending_.clear();
@@ -200,8 +202,7 @@ Status RecordLog::Write() {
 }
 
 Status RecordLog::Sync() {
-  if (file_ == nullptr) return FailedPrecondition("the state file is not open");
-  if (!pending_.empty()) RESMGR_RETURN_IF_ERROR(Write());
+  RESMGR_RETURN_IF_ERROR(Write());
   Status synced = file_->Sync();
   // What did reach the disk after a failed sync, nobody knows.
   if (!synced.ok()) file_.reset();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -27,6 +28,8 @@ namespace resmgr {
 class RecordLog {
  public:
   using Records = std::map<std::string, std::string, std::less<>>;
+  // Names and values, each name once.
+  using Views = std::vector<std::pair<std::string_view, std::string_view>>;
 
   static constexpr size_t kMaxFile = size_t{256} << 20;
   static constexpr size_t kMaxName = 4096;
@@ -51,13 +54,15 @@ class RecordLog {
 
   // Writes what was found, cleaned, to a new file, with the one that was read kept as the previous
   // one. Until it succeeds, Append fails.
-  Status Rewrite(const Records& live);
+  Status Rewrite(const Views& live);
   bool writable() const { return file_ != nullptr; }
 
-  // Changes, to be written and made durable by Sync. After an error the file's end is unknown:
-  // nothing more is taken until Rewrite.
+  // Changes, to be written by Write, which lets them survive the process, and made durable by Sync,
+  // which writes them too. After an error the file's end is unknown: nothing more is taken until
+  // Rewrite.
   Status Put(std::string_view name, std::string_view value);
   Status Erase(std::string_view name);
+  Status Write();
   Status Sync();
 
   // Most of the file is history.
@@ -71,7 +76,6 @@ class RecordLog {
 
   Verdict Read(const std::string& name, Found& found);
   Status Append(uint8_t kind, std::string_view name, std::string_view value);
-  Status Write();
   std::string PathOf(std::string_view name) const;
 
   FileSystem& files_;

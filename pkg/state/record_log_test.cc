@@ -124,7 +124,7 @@ TEST_F(RecordLogTest, TakesNothingAfterAFailedWriteUntilItIsRewritten) {
 TEST_F(RecordLogTest, WantsToBeRewrittenWhenItIsMostlyHistory) {
   RecordLog log(files_, std::string(kDir), "machine");
   ASSERT_TRUE(log.Rewrite({}).ok());
-  const std::string value(10'000, 'x');
+  const std::string value(100'000, 'x');
   for (int i = 0; i < 10; ++i)
     ASSERT_TRUE(log.Put("a", value).ok());
   EXPECT_TRUE(log.WantsRewrite(value.size()));
@@ -171,7 +171,7 @@ TEST(RecordLogPropertyTest, PowerFailsAtAnyOperation) {
       RecordLog::Records live = found.records;
       states = {live};
       files.CrashAfter(static_cast<int>(random() % 60));
-      bool fine = log.Rewrite(live).ok();
+      bool fine = log.Rewrite({live.begin(), live.end()}).ok();
       while (fine) {
         const std::string name(1, static_cast<char>('a' + random() % 5));
         if (random() % 4 == 0) {
@@ -187,7 +187,7 @@ TEST(RecordLogPropertyTest, PowerFailsAtAnyOperation) {
           fine = log.Sync().ok();
           if (fine) states = {live};
         }
-        if (fine && random() % 10 == 0) fine = log.Rewrite(live).ok();
+        if (fine && random() % 10 == 0) fine = log.Rewrite({live.begin(), live.end()}).ok();
       }
       files.Reboot();
     }

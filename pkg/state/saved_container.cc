@@ -2,23 +2,64 @@
 #include "pkg/state/saved_container.h"
 
 #include "pkg/api/state.pb.h"
+#include "pkg/base/wire.h"
 
 namespace resmgr {
 namespace {
 
-void Encode(const LinuxResources& resources, state::Resources& out) {
-  if (resources.cpu_period) out.set_cpu_period(*resources.cpu_period);
-  if (resources.cpu_quota) out.set_cpu_quota(*resources.cpu_quota);
-  if (resources.cpu_shares) out.set_cpu_shares(*resources.cpu_shares);
-  if (resources.memory_limit) out.set_memory_limit(*resources.memory_limit);
-  if (resources.oom_score_adj) out.set_oom_score_adj(*resources.oom_score_adj);
-  if (resources.cpuset_cpus) out.set_cpuset_cpus(*resources.cpuset_cpus);
-  if (resources.cpuset_mems) out.set_cpuset_mems(*resources.cpuset_mems);
+// Longer ones grow.
+constexpr size_t kUsualSize = 256;
+
+// Written by hand: it is done for each container that is created, in the loop.
+void Append(uint32_t field, const std::optional<int64_t>& number, std::string& out) {
+  if (number) AppendNumberField(field, static_cast<uint64_t>(*number), out);
+}
+
+void Append(uint32_t field, const std::optional<std::string>& text, std::string& out) {
+  if (text) AppendBytesField(field, *text, out);
+}
+
+void AppendNonZero(uint32_t field, int64_t number, std::string& out) {
+  if (number != 0) AppendNumberField(field, static_cast<uint64_t>(number), out);
+}
+
+void AppendNonEmpty(uint32_t field, std::string_view text, std::string& out) {
+  if (!text.empty()) AppendBytesField(field, text, out);
+}
+
+void AppendResources(uint32_t field, const LinuxResources& resources, std::string& out) {
+  const size_t begin = BeginMessageField(field, out);
+  Append(1, resources.cpu_period, out);
+  Append(2, resources.cpu_quota, out);
+  Append(3, resources.cpu_shares, out);
+  Append(4, resources.memory_limit, out);
+  Append(5, resources.oom_score_adj, out);
+  Append(6, resources.cpuset_cpus, out);
+  Append(7, resources.cpuset_mems, out);
   for (const auto& [size, limit] : resources.hugepage_limits) {
-    state::HugepageLimit& entry = *out.add_hugepage_limits();
-    entry.set_page_size(size);
-    entry.set_limit(limit);
+    const size_t entry = BeginMessageField(8, out);
+    AppendNonEmpty(1, size, out);
+    AppendNonZero(2, static_cast<int64_t>(limit), out);
+    EndMessageField(entry, out);
   }
+  EndMessageField(begin, out);
+}
+
+void AppendRequirements(uint32_t field, const Requirements& requirements, std::string& out) {
+  const size_t begin = BeginMessageField(field, out);
+  AppendNonZero(1, requirements.cpu_request.value, out);
+  AppendNonZero(2, requirements.cpu_limit.value, out);
+  AppendNonZero(3, requirements.memory_request.value, out);
+  AppendNonZero(4, requirements.memory_limit.value, out);
+  EndMessageField(begin, out);
+}
+
+void AppendHint(uint32_t field, const LocalityHint& hint, std::string& out) {
+  const size_t begin = BeginMessageField(field, out);
+  AppendNonEmpty(1, hint.source, out);
+  AppendNonEmpty(2, hint.cpus.ToString(), out);
+  AppendNonEmpty(3, hint.nodes.ToString(), out);
+  EndMessageField(begin, out);
 }
 
 LinuxResources Decode(const state::Resources& in) {
@@ -35,13 +76,6 @@ LinuxResources Decode(const state::Resources& in) {
   return resources;
 }
 
-void Encode(const Requirements& requirements, state::Requirements& out) {
-  out.set_cpu_request(requirements.cpu_request.value);
-  out.set_cpu_limit(requirements.cpu_limit.value);
-  out.set_memory_request(requirements.memory_request.value);
-  out.set_memory_limit(requirements.memory_limit.value);
-}
-
 Requirements Decode(const state::Requirements& in) {
   return {.cpu_request = MilliCpu{in.cpu_request()},
           .cpu_limit = MilliCpu{in.cpu_limit()},
@@ -51,49 +85,21 @@ Requirements Decode(const state::Requirements& in) {
 
 }  // namespace
 
-SavedContainer ToSaved(const Container& container) {
+std::string EncodeSaved(const Container& container) {
   const Placement& placement = container.placement;
-  return {
-      .exclusive = placement.exclusive,
-      .cpu_shares = placement.cpu_shares,
-      .cpu_quota = placement.cpu_quota,
-      .cpu_period = placement.cpu_period,
-      .pool = placement.pool,
-      .reason = placement.reason,
-      .requested = container.requested,
-      .requirements = container.requirements,
-      .hints = container.hints,
-  };
-}
-
-bool Matches(const SavedContainer& saved, const Container& container) {
-  const Placement& placement = container.placement;
-  return saved.exclusive == placement.exclusive && saved.cpu_shares == placement.cpu_shares &&
-         saved.cpu_quota == placement.cpu_quota && saved.cpu_period == placement.cpu_period &&
-         saved.requirements == container.requirements && saved.pool == placement.pool &&
-         saved.reason == placement.reason && saved.requested == container.requested &&
-         saved.hints == container.hints;
-}
-
-std::string EncodeSaved(const SavedContainer& saved) {
-  // One for all: it keeps the memory of its parts.
-  thread_local state::Container out;
-  out.Clear();
-  Encode(saved.requested, *out.mutable_requested());
-  Encode(saved.requirements, *out.mutable_requirements());
-  out.set_exclusive(saved.exclusive.ToString());
-  if (saved.cpu_shares) out.set_cpu_shares(*saved.cpu_shares);
-  if (saved.cpu_quota) out.set_cpu_quota(*saved.cpu_quota);
-  if (saved.cpu_period) out.set_cpu_period(*saved.cpu_period);
-  out.set_pool(saved.pool);
-  out.set_reason(saved.reason);
-  for (const LocalityHint& hint : saved.hints) {
-    state::LocalityHint& entry = *out.add_hints();
-    entry.set_source(hint.source);
-    entry.set_cpus(hint.cpus.ToString());
-    entry.set_nodes(hint.nodes.ToString());
-  }
-  return out.SerializeAsString();
+  std::string out;
+  out.reserve(kUsualSize);
+  AppendResources(1, container.requested, out);
+  AppendRequirements(2, container.requirements, out);
+  if (!placement.exclusive.empty()) AppendBytesField(3, placement.exclusive.ToString(), out);
+  Append(4, placement.cpu_shares, out);
+  Append(5, placement.cpu_quota, out);
+  Append(6, placement.cpu_period, out);
+  AppendNonEmpty(7, placement.pool, out);
+  AppendNonEmpty(8, placement.reason, out);
+  for (const LocalityHint& hint : container.hints)
+    AppendHint(9, hint, out);
+  return out;
 }
 
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {

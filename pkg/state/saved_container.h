@@ -28,12 +28,9 @@ struct SavedContainer {
   friend bool operator==(const SavedContainer&, const SavedContainer&) = default;
 };
 
-SavedContainer ToSaved(const Container& container);
-// ToSaved would give the same.
-bool Matches(const SavedContainer& saved, const Container& container);
-
-// A protobuf message (pkg/api/state.proto): what a newer version adds, an older one ignores.
-std::string EncodeSaved(const SavedContainer& saved);
+// What is kept of this one: a protobuf message (pkg/api/state.proto). What a newer version adds, an
+// older one ignores. The same container always gives the same bytes.
+std::string EncodeSaved(const Container& container);
 // InvalidArgument when it is not one.
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes);
 

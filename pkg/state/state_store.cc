@@ -7,9 +7,9 @@ namespace resmgr {
 namespace {
 
 constexpr std::chrono::seconds kLastWords{1};
-// Changes come in bursts, which are written and synced together. A container runs no sooner than
-// this after it was created.
-constexpr std::chrono::milliseconds kGather{20};
+// What is written survives this process. Only a machine that fails can lose it, and no container
+// outlives that: so the disk, which others wait for too, is not made to hurry.
+constexpr std::chrono::milliseconds kSyncWithin{100};
 // After a failed write.
 constexpr std::chrono::seconds kPause{1};
 
@@ -24,15 +24,14 @@ StateStore::StateStore(FileSystem& files, const std::string& directory, const st
   for (const std::string& complaint : found.complaints)
     report_(complaint);
   for (auto& [name, text] : found.records) {
-    StatusOr<SavedContainer> saved = DecodeSaved(text);
-    if (!saved.ok()) {
+    if (const auto saved = DecodeSaved(text); !saved.ok()) {
       report_(fmt::format("container {}: {}", name, Message(saved.status())));
       continue;
     }
-    known_.emplace(ContainerId(name), *std::move(saved));
     live_bytes_ += text.size();
-    live_.emplace(name, std::move(text));
+    Insert(live_, std::make_shared<Record>(Record{name, std::move(text)}));
   }
+  known_ = live_;
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -46,95 +45,130 @@ StateStore::~StateStore() {
   thread_.join();
 }
 
-const SavedContainer* StateStore::Find(const ContainerId& id) const {
-  const auto found = known_.find(id);
-  return found == known_.end() ? nullptr : &found->second;
+std::optional<SavedContainer> StateStore::Find(const ContainerId& id) const {
+  const auto found = known_.find(id.value());
+  if (found == known_.end()) return std::nullopt;
+  StatusOr<SavedContainer> saved = DecodeSaved(found->second->text);
+  if (!saved.ok()) return std::nullopt;
+  return *std::move(saved);
+}
+
+// The map's keys are the records' own names: a record takes its key with it.
+void StateStore::Insert(Records& records, RecordPtr record) {
+  const std::string_view name = record->name;
+  const auto [at, added] = records.try_emplace(name, record);
+  if (added) return;
+  records.erase(at);
+  records.emplace(name, std::move(record));
 }
 
 void StateStore::Put(const ContainerId& id, const Container& container) {
-  const auto [known, added] = known_.try_emplace(id);
-  if (!added && Matches(known->second, container)) return;
-  known->second = ToSaved(container);
-  Queue(id, EncodeSaved(known->second));
+  std::string text = EncodeSaved(container);
+  if (id.value().size() > RecordLog::kMaxName || text.size() > RecordLog::kMaxValue) {
+    return report_(fmt::format("a container's state of {} bytes is too long to be saved",
+                               id.value().size() + text.size()));
+  }
+  const auto known = known_.find(id.value());
+  if (known != known_.end() && known->second->text == text) return;
+  const auto record = std::make_shared<const Record>(Record{id.value(), std::move(text)});
+  Insert(known_, record);
+  gathered_.push_back({.record = record});
 }
 
 void StateStore::Erase(const ContainerId& id) {
-  if (known_.erase(id) > 0) Queue(id, std::nullopt);
+  const auto known = known_.find(id.value());
+  if (known == known_.end()) return;
+  gathered_.push_back({.record = known->second, .gone = true});
+  known_.erase(known);
 }
 
-void StateStore::Retain(const std::function<bool(const ContainerId&)>& wanted) {
-  for (auto it = known_.begin(); it != known_.end();) {
-    if (wanted(it->first)) {
-      ++it;
-      continue;
-    }
-    Queue(it->first, std::nullopt);
-    it = known_.erase(it);
-  }
+void StateStore::Retain(const std::function<bool(std::string_view)>& wanted) {
+  absl::erase_if(known_, [&](const Records::value_type& known) {
+    if (wanted(known.first)) return false;
+    gathered_.push_back({.record = known.second, .gone = true});
+    return true;
+  });
 }
 
-void StateStore::Queue(const ContainerId& id, std::optional<std::string> text) {
-  bool first = false;
+void StateStore::Commit() {
+  if (gathered_.empty()) return;
   {
     const std::lock_guard lock(mutex_);
-    first = changes_.empty();
-    changes_.insert_or_assign(id.value(), std::move(text));
+    if (changes_.empty()) {
+      changes_.swap(gathered_);
+    } else {
+      changes_.insert(changes_.end(), gathered_.begin(), gathered_.end());
+    }
   }
-  if (first) wake_.notify_one();
+  gathered_.clear();
+  wake_.notify_one();
 }
 
 bool StateStore::Flush(std::chrono::milliseconds timeout) {
+  if (before_flush_) before_flush_();
+  Commit();
   std::unique_lock lock(mutex_);
   ++flushes_;
   wake_.notify_one();
-  const bool done = written_.wait_for(lock, timeout,
-                                      [this] { return changes_.empty() && !writing_ && !behind_; });
+  const bool done = written_.wait_for(
+      lock, timeout, [this] { return changes_.empty() && !writing_ && !behind_ && !sync_due_; });
   --flushes_;
   return done;
 }
 
 void StateStore::Run() {
   std::unique_lock lock(mutex_);
+  const auto wanted = [this] {
+    return ending_ || behind_ || !changes_.empty() || (sync_due_ && flushes_ > 0);
+  };
   for (;;) {
-    wake_.wait(lock, [this] { return ending_ || behind_ || !changes_.empty(); });
-    wake_.wait_for(lock, kGather, [this] { return ending_ || flushes_ > 0; });
+    if (sync_due_) {
+      wake_.wait_until(lock, *sync_due_, wanted);
+    } else {
+      wake_.wait(lock, wanted);
+    }
     if (ending_) return;
-    Changes changes = std::exchange(changes_, {});
+    const std::vector<Change> changes = std::exchange(changes_, {});
+    const auto now = std::chrono::steady_clock::now();
+    const bool sync = sync_due_ && (flushes_ > 0 || now >= *sync_due_);
     writing_ = true;
     lock.unlock();
-    const bool written = Write(std::move(changes));
+    const bool written = Write(changes, sync);
     lock.lock();
     writing_ = false;
     behind_ = !written;
+    // A failed writing ends with a rewriting, which is synced.
+    if (sync || behind_) {
+      sync_due_.reset();
+    } else if (!sync_due_) {
+      sync_due_ = now + kSyncWithin;
+    }
     if (behind_) wake_.wait_for(lock, kPause, [this] { return ending_; });
     written_.notify_all();
   }
 }
 
 // False when it has to be tried again.
-bool StateStore::Write(Changes&& changes) {
+bool StateStore::Write(const std::vector<Change>& changes, bool sync) {
   Status status;
-  for (auto& [name, text] : changes) {
-    const auto old = live_.find(name);
-    if (old != live_.end()) live_bytes_ -= old->second.size();
-    if (text) {
-      live_bytes_ += text->size();
-      if (status.ok() && log_.writable()) status = log_.Put(name, *text);
-      if (old != live_.end()) {
-        old->second = *std::move(text);
-      } else {
-        live_.emplace(name, *std::move(text));
-      }
+  for (const auto& [record, gone] : changes) {
+    const auto old = live_.find(record->name);
+    if (old != live_.end()) live_bytes_ -= old->second->text.size();
+    const bool append = status.ok() && log_.writable();
+    if (!gone) {
+      live_bytes_ += record->text.size();
+      Insert(live_, record);
+      if (append) status = log_.Put(record->name, record->text);
     } else if (old != live_.end()) {
       live_.erase(old);
-      if (status.ok() && log_.writable()) status = log_.Erase(name);
+      if (append) status = log_.Erase(record->name);
     }
   }
-  if (status.ok() && log_.writable()) status = log_.Sync();
+  if (status.ok() && log_.writable()) status = sync ? log_.Sync() : log_.Write();
   if (!status.ok()) Complain(status);
   // Also the first time, and after an error.
   if (!log_.writable() || log_.WantsRewrite(live_bytes_)) {
-    status = log_.Rewrite(live_);
+    status = Rewrite();
     if (!status.ok()) {
       Complain(status);
       return false;
@@ -142,6 +176,14 @@ bool StateStore::Write(Changes&& changes) {
   }
   complained_ = false;
   return true;
+}
+
+Status StateStore::Rewrite() {
+  RecordLog::Views live;
+  live.reserve(live_.size());
+  for (const auto& [name, record] : live_)
+    live.emplace_back(name, record->text);
+  return log_.Rewrite(live);
 }
 
 void StateStore::Complain(const Status& status) {

@@ -10,8 +10,10 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <unordered_map>
+#include <utility>
 #include <vector>
+
+#include <absl/container/flat_hash_map.h>
 
 #include "pkg/base/ids.h"
 #include "pkg/state/file_system.h"
@@ -21,10 +23,10 @@
 
 namespace resmgr {
 
-// The durable state of the brain: what it knows of each container, by the runtime's id. Put and
-// Erase return at once; one thread of the store's own writes, soon and what came together at once,
-// so that no disk ever delays a container. State that cannot be read or written is reported and
-// done without, never fatal: the runtime knows where its containers run.
+// The durable state of the brain: what it knows of each container, by the runtime's id. Nothing
+// here waits for a disk: one thread of the store's own writes what Commit hands over. State that
+// cannot be read or written is reported and done without, never fatal: the runtime knows where its
+// containers run.
 //
 // All but the thread's work is for one thread, the loop's.
 class StateStore {
@@ -36,52 +38,67 @@ class StateStore {
   // `calls` is the file of the open calls, `directory`/calls when empty. Blocks on the disk.
   StateStore(FileSystem& files, const std::string& directory, const std::string& machine,
              Report report, const std::string& calls = "");
-  // Writes what is queued, for at most a second.
+  // Writes what is there to be written, for at most a second.
   ~StateStore();
   StateStore(const StateStore&) = delete;
   StateStore& operator=(const StateStore&) = delete;
 
-  // As it was saved before this start or since; nullptr when it was not.
-  const SavedContainer* Find(const ContainerId& id) const;
-  // Costs little when nothing changed that is saved.
+  // As it was saved before this start or since; nothing when it was not.
+  std::optional<SavedContainer> Find(const ContainerId& id) const;
   void Put(const ContainerId& id, const Container& container);
   void Erase(const ContainerId& id);
   // Forgets all but these: what else was saved is of containers that are gone.
-  void Retain(const std::function<bool(const ContainerId&)>& wanted);
+  void Retain(const std::function<bool(std::string_view id)>& wanted);
   size_t size() const { return known_.size(); }
+  // What changed since the last one is written together, and durable a tenth of a second later.
+  void Commit();
 
   // Kept apart from the rest, and written at once.
   OpenCalls& open_calls() { return open_calls_; }
 
-  // Waits until everything is durable; false when it is not within the time.
+  // Called by Flush first: brings what waits elsewhere to be put here. May be nullptr.
+  void BeforeFlush(std::function<void()> gather) { before_flush_ = std::move(gather); }
+  // Commits, and waits until everything is durable; false when it is not within the time.
   bool Flush(std::chrono::milliseconds timeout);
 
  private:
-  // What waits for the disk: the latest value of each, nothing for one that is gone.
-  using Changes = std::unordered_map<std::string, std::optional<std::string>>;
+  struct Record {
+    std::string name;
+    std::string text;
+  };
+  using RecordPtr = std::shared_ptr<const Record>;
+  using Records = absl::flat_hash_map<std::string_view, RecordPtr>;  // by their names
+  struct Change {
+    RecordPtr record;
+    bool gone = false;
+  };
 
-  void Queue(const ContainerId& id, std::optional<std::string> text);
+  static void Insert(Records& records, RecordPtr record);
   void Run();
-  bool Write(Changes&& changes);
+  bool Write(const std::vector<Change>& changes, bool sync);
+  Status Rewrite();
   void Complain(const Status& status);
 
   const Report report_;
-  std::unordered_map<ContainerId, SavedContainer> known_;
+  std::function<void()> before_flush_;
+  Records known_;
+  std::vector<Change> gathered_;
   OpenCalls open_calls_;
 
   // The thread's.
   RecordLog log_;
-  RecordLog::Records live_;
+  Records live_;
   size_t live_bytes_ = 0;
   bool complained_ = false;
 
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable written_;
-  Changes changes_;
+  std::vector<Change> changes_;
   bool writing_ = false;
   bool behind_ = false;  // the last writing failed: live_ has what the disk has not
-  int flushes_ = 0;      // waiting now
+  std::optional<std::chrono::steady_clock::time_point> sync_due_;  // written, not yet durable
+  int flushes_ = 0;                                                // waiting now
   bool ending_ = false;
   std::thread thread_;
 };

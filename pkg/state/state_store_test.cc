@@ -39,10 +39,10 @@ TEST_F(StateStoreTest, RemembersOverRestarts) {
     ASSERT_TRUE(store.Flush(kSoon));
   }
   const StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
-  ASSERT_NE(store.Find(ContainerId("one")), nullptr);
+  ASSERT_TRUE(store.Find(ContainerId("one")));
   EXPECT_EQ(store.Find(ContainerId("one"))->pool, "reserved");
   EXPECT_EQ(store.Find(ContainerId("two"))->pool, "exclusive");
-  EXPECT_EQ(store.Find(ContainerId("three")), nullptr);
+  EXPECT_FALSE(store.Find(ContainerId("three")));
   EXPECT_EQ(reports_, 0);
 }
 
@@ -51,7 +51,7 @@ TEST_F(StateStoreTest, ForgetsThoseThatAreGone) {
     StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
     store.Put(ContainerId("one"), In("shared"));
     store.Put(ContainerId("two"), In("shared"));
-    store.Retain([](const ContainerId& id) { return id.value() == "two"; });
+    store.Retain([](std::string_view id) { return id == "two"; });
     ASSERT_TRUE(store.Flush(kSoon));
   }
   const StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
@@ -68,15 +68,30 @@ TEST_F(StateStoreTest, ReportsOnceThatItCannotWriteAndGoesOn) {
   store.Put(ContainerId("two"), In("shared"));
   EXPECT_FALSE(store.Flush(std::chrono::milliseconds(50)));
   EXPECT_EQ(reports_, at_start + 1);
-  EXPECT_NE(store.Find(ContainerId("one")), nullptr);
+  EXPECT_TRUE(store.Find(ContainerId("one")));
   broken = false;
   EXPECT_TRUE(store.Flush(kSoon));
+}
+
+TEST_F(StateStoreTest, WhatIsTooLongKeepsNothingElseFromBeingSaved) {
+  {
+    StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
+    store.Put(ContainerId(std::string(RecordLog::kMaxName + 1, 'x')), In("shared"));
+    store.Put(ContainerId("long"), In(std::string(RecordLog::kMaxValue, 'x')));
+    store.Put(ContainerId("short"), In("shared"));
+    ASSERT_TRUE(store.Flush(kSoon));
+    EXPECT_EQ(reports_, 2);
+  }
+  const StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
+  EXPECT_EQ(store.size(), 1u);
+  EXPECT_TRUE(store.Find(ContainerId("short")));
 }
 
 TEST_F(StateStoreTest, SkipsRecordsThatItCannotRead) {
   {
     RecordLog log(RealFileSystem(), dir_.path(), "machine");
-    ASSERT_TRUE(log.Rewrite({{"bad", "{"}, {"good", EncodeSaved(ToSaved(In("shared")))}}).ok());
+    const std::string good = EncodeSaved(In("shared"));
+    ASSERT_TRUE(log.Rewrite({{"bad", "{"}, {"good", good}}).ok());
   }
   const StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
   EXPECT_EQ(store.size(), 1u);

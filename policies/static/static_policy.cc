@@ -24,7 +24,8 @@ CpuClaim StaticClaim(const Pod& pod, const Container& container) {
   CpuClaim claim;
   const MilliCpu request = container.requirements.cpu_request;
   if (pod.qos != QosClass::kGuaranteed) {
-    claim.why = fmt::format("{} pod", ToString(pod.qos));
+    claim.why = ToString(pod.qos);
+    claim.why += " pod";
   } else if (request.value == 0) {
     claim.why = "no CPU request";
   } else if (!request.IsWhole()) {

@@ -30,9 +30,9 @@ class World {
     Pod& pod = snapshot_.PodOf(container.key);
     pod.namespace_name = Word();
     pod.qos = Number(2) == 0 ? QosClass::kGuaranteed : QosClass::kBestEffort;
-    if (Number(2) == 0) pod.labels["app"] = Word();
+    if (Number(2) == 0) pod.labels.Set("app", Word());
     for (size_t i = 0; i < 3; ++i)
-      container.labels[fmt::format("l{}", Number(50))] = Word();
+      container.labels.Set(fmt::format("l{}", Number(50)), Word());
     Place(container.key);
   }
   // Into some pool, or into none.

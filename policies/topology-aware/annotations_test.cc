@@ -167,9 +167,9 @@ TEST(NeedTest, SplitsGuaranteedRequestsAsThePeersDo) {
   };
   for (const ClassCase& c : cases) {
     StringMap annotations;
-    if (*c.shared != '\0') annotations["prefer-shared-cpus.resource-policy.nri.io"] = c.shared;
+    if (*c.shared != '\0') annotations.Set("prefer-shared-cpus.resource-policy.nri.io", c.shared);
     if (*c.isolated != '\0')
-      annotations["prefer-isolated-cpus.resource-policy.nri.io"] = c.isolated;
+      annotations.Set("prefer-isolated-cpus.resource-policy.nri.io", c.isolated);
     const Pod pod = PodWith(annotations);
     const Need need = DecideNeed(pod, ContainerWith("c", c.milli_cpu), ReadPreferences(pod, "c"),
                                  TopologyAwareOptions(), true);

@@ -222,16 +222,19 @@ class Life {
                                      "cpu.preserve",          "memory.preserve"};
     for (const char* const key : kKeys) {
       if (!Chance(8)) continue;
-      pod.annotations[std::string(key) + ".resource-policy.nri.io"] = Chance(60) ? "true" : "false";
+      pod.annotations.Set(std::string(key) + ".resource-policy.nri.io",
+                          Chance(60) ? "true" : "false");
     }
     if (Chance(10))
-      pod.annotations["memory-type.resource-policy.nri.io"] = Chance(50) ? "dram" : "pmem,hbm";
-    if (Chance(20)) pod.annotations["cold-start.resource-policy.nri.io"] = "duration: 60s";
+      pod.annotations.Set("memory-type.resource-policy.nri.io", Chance(50) ? "dram" : "pmem,hbm");
+    if (Chance(20)) pod.annotations.Set("cold-start.resource-policy.nri.io", "duration: 60s");
     if (Chance(10)) {
-      pod.annotations["resource-policy.nri.io/affinity"] = fmt::format(
-          "{}: [{{scope: {{key: namespace, operator: Exists}}, match: {{key: name, operator: "
-          "Matches, values: ['*{}']}}, weight: {}}}]",
-          pod.name, Number(0, 9), Number(-5, 5));
+      pod.annotations.Set(
+          "resource-policy.nri.io/affinity",
+          fmt::format(
+              "{}: [{{scope: {{key: namespace, operator: Exists}}, match: {{key: name, operator: "
+              "Matches, values: ['*{}']}}, weight: {}}}]",
+              pod.name, Number(0, 9), Number(-5, 5)));
     }
   }
 

@@ -56,7 +56,7 @@ class Node {
     return container.key;
   }
   void Annotate(ContainerKey key, const std::string& annotation, const std::string& value) {
-    snapshot_.PodOf(key).annotations[annotation + ".resource-policy.nri.io"] = value;
+    snapshot_.PodOf(key).annotations.Set(annotation + ".resource-policy.nri.io", value);
   }
   Status Place(ContainerKey key, const Container* predecessor = nullptr) {
     const StatusOr<Plan> plan =
@@ -457,7 +457,7 @@ TEST(TopologyAwarePolicyTest, UnreadableAnnotationsAreNoted) {
   Node node(N4C16());
   const ContainerKey key = node.Add("c", kGuaranteed, 1000);
   node.Annotate(key, "prefer-shared-cpus", "sometimes");
-  node.snapshot().PodOf(key).annotations["resource-policy.nri.io/affinity"] = "[";
+  node.snapshot().PodOf(key).annotations.Set("resource-policy.nri.io/affinity", "[");
   ASSERT_TRUE(node.Place(key).ok());
   EXPECT_THAT(node.At(key).reason, HasSubstr("prefer-shared-cpus ignored"));
   EXPECT_THAT(node.At(key).reason, HasSubstr("affinities ignored"));

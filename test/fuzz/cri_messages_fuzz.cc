@@ -12,12 +12,15 @@
 // never makes a readable message unreadable.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  if (const auto create = resmgr::DecodeCreateContainer(bytes); create.ok()) {
-    (void)resmgr::DecodeSandboxConfig(create->sandbox_config);
+  if (resmgr::CreateMessage create; resmgr::DecodeCreateContainer(bytes, create).ok()) {
+    (void)resmgr::DecodeSandboxConfig(create.sandbox_config);
     const std::string edited =
         std::string(bytes) + resmgr::EncodeCreateAdjustment({.cpuset_cpus = "3"});
-    const auto again = resmgr::DecodeCreateContainer(edited);
-    if (!again.ok() || again->request.resources.cpuset_cpus != "3") __builtin_trap();
+    resmgr::CreateMessage again;
+    if (!resmgr::DecodeCreateContainer(edited, again).ok() ||
+        again.request.resources.cpuset_cpus != "3") {
+      __builtin_trap();
+    }
   }
   (void)resmgr::DecodeUpdateContainerResources(bytes);
   (void)resmgr::DecodeRunPodSandbox(bytes);

@@ -14,8 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   pod.name = "pod";
   for (const char* const key :
        {"topologyhints", "allow.topologyhints", "memory-type", "cold-start", "prefer-shared-cpus"})
-    pod.annotations[std::string(key) + ".resource-policy.nri.io"] = text;
-  pod.annotations["resource-policy.nri.io/affinity"] = text;
+    pod.annotations.Set(std::string(key) + ".resource-policy.nri.io", text);
+  pod.annotations.Set("resource-policy.nri.io/affinity", text);
   resmgr::Container container;
   container.name = "c";
   const resmgr::Preferences preferences = resmgr::ReadPreferences(pod, container.name);

@@ -31,7 +31,7 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 StringMap Cold(const std::string& types = "dram,pmem") {
   StringMap annotations = {
       {"cold-start.cri-resource-manager.intel.com/container.pc0", "duration: 60s"}};
-  if (!types.empty()) annotations["memory-type.cri-resource-manager.intel.com/pod"] = types;
+  if (!types.empty()) annotations.Set("memory-type.cri-resource-manager.intel.com/pod", types);
   return annotations;
 }
 
@@ -191,7 +191,7 @@ TEST_F(ColdStartTest, TellsWhyThereIsNone) {
     const char* reason;
   };
   StringMap preserved = Cold();
-  preserved["memory.preserve.resource-policy.nri.io"] = "true";
+  preserved.Set("memory.preserve.resource-policy.nri.io", "true");
   for (const Case& c :
        {Case{Cold("dram"), kGiB, "1", "no cold start: its memory-type has no PMEM"},
         Case{Cold("pmem"), kGiB, "7", "no cold start: its memory-type has nothing but PMEM"},

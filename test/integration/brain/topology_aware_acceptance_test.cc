@@ -30,6 +30,12 @@ StringMap Annotation(const std::string& key, const std::string& value) {
   return {{key + ".cri-resource-manager.intel.com/pod", value}};
 }
 
+StringMap Both(StringMap some, const StringMap& others) {
+  for (const auto& [name, value] : others)
+    some.Set(name, value);
+  return some;
+}
+
 TEST(TopologyAwareAcceptanceTest, SpreadsExclusiveContainersOverNodes) {
   for (const int64_t milli_cpu : {1000, 3000}) {
     TopologyAwareNode node(N4C16(), {});
@@ -262,8 +268,8 @@ TEST(TopologyAwareAcceptanceTest, SharesLargeFractionsUnlessAskedNotTo) {
   EXPECT_TRUE(node.Exclusive("sc0").empty());
   node.End("sc0");
   for (const char* const isolated : {"true", "false"}) {
-    StringMap annotations = Annotation("prefer-shared-cpus", "false");
-    annotations.merge(Annotation("prefer-isolated-cpus", isolated));
+    const StringMap annotations = Both(Annotation("prefer-shared-cpus", "false"),
+                                       Annotation("prefer-isolated-cpus", isolated));
     node.MustRun({.name = "m", .milli_cpu = {2400}, .annotations = annotations});
     EXPECT_EQ(node.Exclusive("mc0").size(), 2);
     EXPECT_EQ(node.Nodes("mc0"), 1);
@@ -289,8 +295,7 @@ TEST(TopologyAwareAcceptanceTest, UsesIsolatedCpus) {
   EXPECT_THAT(place(1000, none).ToString(), AnyOf("8", "9"));
   EXPECT_FALSE(place(1000, no).Intersects(Cpus("8-9")));
   EXPECT_EQ(place(2000, yes).ToString(), "8-9");
-  StringMap mixed = yes;
-  mixed.merge(Annotation("prefer-shared-cpus", "false"));
+  const StringMap mixed = Both(yes, Annotation("prefer-shared-cpus", "false"));
   EXPECT_EQ(place(2500, mixed).ToString(), "8-11");
   const CpuSet fraction = place(1500, none);
   EXPECT_EQ(fraction.size(), 3);
@@ -362,7 +367,7 @@ TEST(TopologyAwareAcceptanceTest, HasMoreReservedNamespaces) {
 TEST(TopologyAwareAcceptanceTest, ReadsReservedAnnotationsByContainer) {
   TopologyAwareNode node(N4C16(), {.available = "8-11", .reserved = "10-11"});
   StringMap annotations = Annotation("prefer-reserved-cpus", "true");
-  annotations["prefer-reserved-cpus.cri-resource-manager.intel.com/container.pc1"] = "false";
+  annotations.Set("prefer-reserved-cpus.cri-resource-manager.intel.com/container.pc1", "false");
   node.MustRun({.name = "p", .milli_cpu = {1000, 1000}, .annotations = annotations});
   EXPECT_EQ(node.CpuList("pc0"), "10-11");
   EXPECT_EQ(node.CpuList("pc1"), "8");

@@ -90,7 +90,7 @@ TEST(TopologyAwareGoldenTest, FollowsAffinitiesToWhereTheyWeighMost) {
     }
     StringMap annotations;
     if (!affinity.empty()) {
-      annotations["cri-resource-manager.intel.com/affinity"] = "pc0:\n" + affinity;
+      annotations.Set("cri-resource-manager.intel.com/affinity", "pc0:\n" + affinity);
     }
     node.MustRun({.name = "p", .milli_cpu = {3000}, .annotations = annotations});
     EXPECT_EQ(node.Pool("pc0"), c.pool);

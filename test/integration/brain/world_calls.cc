@@ -30,9 +30,10 @@ void World::AddSandbox() {
   for (const std::string_view key : {"prefer-shared-cpus", "prefer-isolated-cpus",
                                      "prefer-reserved-cpus", "require-isolated-cpus"}) {
     if (!Chance(4)) continue;
-    pod.annotations[fmt::format("{}.resource-policy.nri.io", key)] = Chance(50) ? "true" : "false";
+    pod.annotations.Set(fmt::format("{}.resource-policy.nri.io", key),
+                        Chance(50) ? "true" : "false");
   }
-  if (Chance(15)) pod.annotations["cold-start.resource-policy.nri.io"] = "duration: 60s";
+  if (Chance(15)) pod.annotations.Set("cold-start.resource-policy.nri.io", "duration: 60s");
   node_.manager().PodCreated(pod);
 }
 

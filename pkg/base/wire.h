@@ -40,6 +40,15 @@ class WireReader {
     }
     return NextOfAnyKind();
   }
+  // The same, to the next of the fields whose numbers, all below 32, are bits of `wanted`. A
+  // creation carries a hundred environment variables that nobody here reads.
+  bool NextOf(uint32_t wanted) {
+    for (;;) {
+      SkipShort(wanted);
+      if (!Next()) return false;
+      if (field_ < 32 && (wanted >> field_ & 1) != 0) return true;
+    }
+  }
   bool failed() const { return failed_; }
 
   uint32_t field() const { return field_; }
@@ -50,6 +59,19 @@ class WireReader {
   bool is_bytes() const { return wire_type_ == 2; }
 
  private:
+  // Passes over fields that are not wanted, as long as both tag and length are short.
+  void SkipShort(uint32_t wanted) {
+    const uint32_t unwanted = ~wanted & 0xfffe;  // fields of one-byte tags
+    const char* at = at_;
+    while (end_ - at >= 2) {
+      const uint32_t tag = static_cast<uint8_t>(at[0]);
+      const int length = static_cast<int8_t>(at[1]);
+      const bool skip = (tag & 0x87) == 2 && (unwanted >> (tag >> 3) & 1) != 0 && length >= 0;
+      if (!skip || end_ - at < length + 2) break;
+      at += length + 2;
+    }
+    at_ = at;
+  }
   bool NextOfAnyKind();
   bool ReadVarint(uint64_t& value);
   bool Fail();
@@ -65,8 +87,19 @@ class WireReader {
 };
 
 // Builds protobuf fields at the end of a string.
-void AppendVarint(uint64_t value, std::string& out);
+inline void AppendVarint(uint64_t value, std::string& out) {
+  for (; value >= 0x80; value >>= 7)
+    out.push_back(static_cast<char>(static_cast<uint8_t>(value) | 0x80));
+  out.push_back(static_cast<char>(value));
+}
 void AppendNumberField(uint32_t field, uint64_t value, std::string& out);
 void AppendBytesField(uint32_t field, std::string_view bytes, std::string& out);
+// A message as a field: what is appended between the two is its content.
+//
+//   const size_t begin = BeginMessageField(1, out);
+//   AppendNumberField(...);
+//   EndMessageField(begin, out);
+size_t BeginMessageField(uint32_t field, std::string& out);
+void EndMessageField(size_t begin, std::string& out);
 
 }  // namespace resmgr

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/cri/wire.h"
+#include "pkg/base/wire.h"
 
 #include <limits>
+#include <random>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -33,6 +34,55 @@ TEST(WireTest, ReadsWhatItWrote) {
   EXPECT_EQ(reader.field(), 1000U);
   EXPECT_FALSE(reader.Next());
   EXPECT_FALSE(reader.failed());
+}
+
+TEST(WireTest, ReadsMessagesOfAnyLength) {
+  for (const size_t size : {0U, 1U, 125U, 126U, 127U, 200U, 20'000U}) {
+    std::string bytes = "before";
+    const size_t begin = BeginMessageField(5, bytes);
+    const std::string text(size, 'x');
+    AppendBytesField(1, text, bytes);
+    EndMessageField(begin, bytes);
+    AppendNumberField(6, 7, bytes);
+    WireReader reader(std::string_view(bytes).substr(6));
+    ASSERT_TRUE(reader.Next());
+    EXPECT_EQ(reader.field(), 5U);
+    WireReader message(reader.bytes());
+    ASSERT_TRUE(message.Next());
+    EXPECT_EQ(message.bytes(), text);
+    EXPECT_FALSE(message.Next());
+    ASSERT_TRUE(reader.Next());
+    EXPECT_EQ(reader.number(), 7U);
+  }
+}
+
+// Whatever the bytes: the wanted fields, and the failure, are those that reading all of them gives.
+TEST(WireTest, PassesOverWhatIsNotWanted) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 20'000; ++round) {
+    std::string bytes;
+    for (auto i = random() % 8; i > 0; --i) {
+      const auto field = static_cast<uint32_t>(1 + random() % 40);
+      if (random() % 3 == 0) {
+        AppendNumberField(field, random(), bytes);
+      } else {
+        AppendBytesField(field, std::string(random() % 4 == 0 ? 200 : random() % 5, 'x'), bytes);
+      }
+    }
+    if (random() % 3 == 0 && !bytes.empty()) bytes.resize(random() % bytes.size());
+    const auto wanted = static_cast<uint32_t>(random());
+    WireReader all(bytes);
+    WireReader some(bytes);
+    while (all.Next()) {
+      if (all.field() >= 32 || (wanted >> all.field() & 1) == 0) continue;
+      ASSERT_TRUE(some.NextOf(wanted));
+      EXPECT_EQ(some.field(), all.field());
+      EXPECT_EQ(some.bytes(), all.bytes());
+      EXPECT_EQ(some.number(), all.number());
+    }
+    EXPECT_FALSE(some.NextOf(wanted));
+    EXPECT_EQ(some.failed(), all.failed());
+  }
 }
 
 TEST(WireTest, ReadsFixedFields) {
