@@ -50,6 +50,7 @@ std::unique_ptr<Policy> World::MakePolicy() const {
 
 // Better places on demand, or another policy. What is under way goes on meanwhile.
 void World::ChangeConfiguration() {
+  unsaved_moves_ |= files_.stopping();
   if (Chance(50)) {
     const auto moves = node_.manager().Rebalance();
     EXPECT_TRUE(moves.ok()) << moves.status();

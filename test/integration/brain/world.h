@@ -142,6 +142,7 @@ class World {
   const bool reconfigures_;  // its configuration changes at times
   size_t configured_ = 0;    // 0: as set up, else one of the others
   bool reconfigured_ = false;
+  bool unsaved_moves_ = false;  // the disk took no part in a change of the configuration
   const Machine machine_;
   const CpuSet reserved_;
   const bool keeps_state_;

@@ -146,7 +146,8 @@ void World::CheckRestartMovesNobody() {
   LoseConnection();
   Settle();
   std::map<ContainerId, Placement> before;
-  bool changes = false;
+  // Who was in a wide pool by the last that the disk heard of may go back there.
+  bool changes = unsaved_moves_;
   const std::string known = Describe();
   node_.manager().snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
     if (container.state == ContainerState::kExited) return;

@@ -130,6 +130,7 @@ void World::RestartDaemon() {
     owned_.erase(owned);
   }
   files_.Resume();
+  unsaved_moves_ = false;
   // Without notes it cannot be known, either, that an update has met a start that is over now.
   if (!keeps_state_) node_.runtime.ReportTruth();
   node_.Restart();
