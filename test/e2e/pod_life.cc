@@ -27,8 +27,9 @@ Status PodLife::Live(const std::atomic<bool>& dying) {
     }
     // containerd's answers where a call that lost its client is still under way or has ended the
     // container by now. A kubelet looks again and goes on from there, and so does this.
-    const bool surprise =
-        status.code() == StatusCode::kUnknown || status.code() == StatusCode::kFailedPrecondition;
+    const bool surprise = status.code() == StatusCode::kUnknown ||
+                          status.code() == StatusCode::kFailedPrecondition ||
+                          status.code() == StatusCode::kNotFound;
     if (!surprise || ++surprises > kSurprises) return status;
     std::this_thread::sleep_for(kPause);
     if (dying) break;
@@ -74,8 +75,11 @@ Status PodLife::CreatePod() {
 Status PodLife::CreateContainer() {
   const StatusOr<std::string> id = node_.client().CreateContainer(
       pod_.pod_id, pod_.config, Node::ContainerConfig(pod_.workload));
-  if (id.status().code() == StatusCode::kResourceExhausted) {
-    stage_ = Stage::kEmptyPod;  // others have the CPUs
+  const bool no_room = id.status().code() == StatusCode::kResourceExhausted;
+  // A call of before that lost its client has ended the sandbox, which is listed as ready.
+  const bool no_sandbox = id.status().code() == StatusCode::kNotFound;
+  if (no_room || no_sandbox) {
+    stage_ = Stage::kEmptyPod;
     return OkStatus();
   }
   RESMGR_RETURN_IF_ERROR(id.status());
