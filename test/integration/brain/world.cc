@@ -64,6 +64,8 @@ void World::ChangeConfiguration() {
   Note(fmt::format("policy {}", policy->name()));
   node_.manager().SetPolicy(std::move(policy), [this, before](const Status& status) {
     if (!status.ok()) configured_ = before;
+    // Others were let in meanwhile; who is alone where it should be is found out again.
+    if (!status.ok()) owned_.clear();
     Note(fmt::format("the change of the policy ended: {}", resmgr::Describe(status)));
   });
 }
