@@ -154,8 +154,12 @@ class Adopter {
     if (record.container.state == ContainerState::kCreated) {
       record.start_doubt = keeper_.DoubtOfStart(reported.id);
     }
-    (exited ? record.former : record.container.placement) = PlacementOf(effect, saved);
-    if (!exited) result_.in_force.emplace_back(record.container.key, effect);
+    if (exited) {
+      record.former = PlacementOf(effect, saved);
+    } else {
+      record.container.placement = PlacementOf(effect, saved);
+      result_.in_force.emplace_back(record.container.key, effect);
+    }
   }
 
   // Where it runs is the runtime's word. What it has there for itself is remembered; a memory that

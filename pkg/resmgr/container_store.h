@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -73,8 +74,10 @@ struct ContainerRecord {
   // A newer attempt is being created and took its CPUs over; they come back if that fails.
   bool superseded = false;
   ContainerKey supersedes{};  // the other side of it
-  Placement former;           // the placement that it had before it exited or was superseded
-  Effect created_with;        // what the creation that is under way carries
+  // The placement that it had before it exited or was superseded.
+  std::optional<Placement> former;
+  // What the creation that is under way carries.
+  std::unique_ptr<const Effect> created_with;
   // What is requested and needed without the updates that are under way.
   LinuxResources confirmed;
   Requirements confirmed_needs;

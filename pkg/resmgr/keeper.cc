@@ -43,8 +43,6 @@ void Keeper::SaveAll() {
   for (const ContainerKey key : std::exchange(unsaved_, {})) {
     if (ContainerRecord* const record = store_.Find(key)) Save(*record);
   }
-  for (const ContainerId& id : std::exchange(gone_, {}))
-    state_->Erase(id);
   state_->Commit();
 }
 
@@ -59,8 +57,8 @@ void Keeper::Save(ContainerRecord& record) {
 void Keeper::Forget(const ContainerId& id) {
   End(Call::kStart, id);
   End(Call::kUpdate, id);
-  if (state_ == nullptr || id.empty()) return;
-  gone_.push_back(id);
+  if (state_ == nullptr) return;
+  state_->Erase(id);
   SaveSoon();
 }
 

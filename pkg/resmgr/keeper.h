@@ -57,7 +57,6 @@ class Keeper {
   StateStore* const state_;
   ContainerStore& store_;
   std::vector<ContainerKey> unsaved_;
-  std::vector<ContainerId> gone_;
   EventLoop::HandlePtr timer_;
   OpenCalls own_calls_;  // without a state
   OpenCalls& calls_;

@@ -215,7 +215,7 @@ void Pusher::OnAnswer(ContainerKey key, const Status& status) {
   state->in_flight = false;
   state->last_error = status;
   if (status.ok()) {
-    Effect now = state->sent;
+    Effect now = *state->sent;
     // A field that was not sent keeps the value that it had.
     if (!now.cpus) now.cpus = state->applied.cpus;
     if (!now.mems) now.mems = state->applied.mems;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -94,9 +95,9 @@ class Pusher {
     Effect applied;        // last confirmed
     bool certain = false;  // nothing was sent since that could have changed it
     bool in_flight = false;
-    int forwarded = 0;        // kubelet's updates under way
-    bool overlapped = false;  // two updates were under way at once: the last one is not known
-    Effect sent;
+    int forwarded = 0;           // kubelet's updates under way
+    bool overlapped = false;     // two updates were under way at once: the last one is not known
+    std::optional<Effect> sent;  // the last one
     CpuSet possible;
     CpuSet held;  // CPUs that it may still have for itself alone
     EventLoop::HandlePtr retry;

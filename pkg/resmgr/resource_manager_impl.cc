@@ -168,7 +168,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request) 
     if (changed.status().code() == StatusCode::kInternal) Push(decider_.Recover());
     return changed.status();
   }
-  record.created_with = DesiredEffect(container);
+  record.created_with = std::make_unique<const Effect>(DesiredEffect(container));
   const Admission admission{.key = container.key, .adjustment = ToAdjustment(container.placement)};
   Push(*std::move(changed));
   return admission;
@@ -195,7 +195,7 @@ StatusOr<ContainerKeys> ResourceManager::Impl::Place(ContainerRecord& record,
   if (predecessor == nullptr) return decider_.Allocate(record, nullptr);
   const bool alive = predecessor->Placeable();
   Container former = predecessor->container;
-  if (!alive) former.placement = predecessor->former;
+  if (!alive) former.placement = predecessor->former.value_or(Placement());
   predecessor->superseded = alive;
   StatusOr<ContainerKeys> changed = decider_.Allocate(record, &former);
   if (!changed.ok()) {
@@ -228,7 +228,9 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id) {
     pusher_.Forget(record->supersedes);
   }
   record->supersedes = {};
-  if (record->managed) pusher_.Confirm(key, std::exchange(record->created_with, {}));
+  if (const auto created_with = std::move(record->created_with); created_with != nullptr) {
+    pusher_.Confirm(key, *created_with);
+  }
   keeper_.Keep(*record);
   gate_.Examine();
 }
@@ -242,7 +244,7 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key) {
   ContainerKeys changed;
   if (former != nullptr) former->superseded = false;
   if (former != nullptr && former->container.state != ContainerState::kExited) {
-    former->container.placement = std::exchange(former->former, {});
+    former->container.placement = *std::exchange(former->former, std::nullopt);
     Append(changed, decider_.Reconcile());
     changed.push_back(former->container.key);
   } else if (managed) {

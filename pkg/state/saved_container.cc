@@ -7,9 +7,6 @@
 namespace resmgr {
 namespace {
 
-// Longer ones grow.
-constexpr size_t kUsualSize = 256;
-
 // Written by hand: it is done for each container that is created, in the loop.
 void Append(uint32_t field, const std::optional<int64_t>& number, std::string& out) {
   if (number) AppendNumberField(field, static_cast<uint64_t>(*number), out);
@@ -85,10 +82,8 @@ Requirements Decode(const state::Requirements& in) {
 
 }  // namespace
 
-std::string EncodeSaved(const Container& container) {
+void EncodeSaved(const Container& container, std::string& out) {
   const Placement& placement = container.placement;
-  std::string out;
-  out.reserve(kUsualSize);
   AppendResources(1, container.requested, out);
   AppendRequirements(2, container.requirements, out);
   if (!placement.exclusive.empty()) AppendBytesField(3, placement.exclusive.ToString(), out);
@@ -99,7 +94,6 @@ std::string EncodeSaved(const Container& container) {
   AppendNonEmpty(8, placement.reason, out);
   for (const LocalityHint& hint : container.hints)
     AppendHint(9, hint, out);
-  return out;
 }
 
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {

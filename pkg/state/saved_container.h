@@ -29,8 +29,8 @@ struct SavedContainer {
 };
 
 // What is kept of this one: a protobuf message (pkg/api/state.proto). What a newer version adds, an
-// older one ignores. The same container always gives the same bytes.
-std::string EncodeSaved(const Container& container);
+// older one ignores. The same container always gives the same bytes. Appends to `out`.
+void EncodeSaved(const Container& container, std::string& out);
 // InvalidArgument when it is not one.
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes);
 

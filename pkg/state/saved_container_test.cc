@@ -8,6 +8,12 @@
 namespace resmgr {
 namespace {
 
+std::string Encoded(const Container& container) {
+  std::string bytes;
+  EncodeSaved(container, bytes);
+  return bytes;
+}
+
 TEST(SavedContainerTest, ReadsBackWhatItWrote) {
   Container container;
   Placement& placement = container.placement;
@@ -33,7 +39,7 @@ TEST(SavedContainerTest, ReadsBackWhatItWrote) {
                             .memory_limit = Bytes{1 << 30}};
   container.hints.push_back({.source = "device /dev/nvme0n1", .cpus = CpuSet{0, 1}, .nodes = {}});
   container.hints.push_back({.source = "mount /data", .cpus = {}, .nodes = NodeSet{3}});
-  const StatusOr<SavedContainer> read = DecodeSaved(EncodeSaved(container));
+  const StatusOr<SavedContainer> read = DecodeSaved(Encoded(container));
   ASSERT_TRUE(read.ok()) << Describe(read.status());
   EXPECT_EQ(read->exclusive, placement.exclusive);
   EXPECT_EQ(read->cpu_quota, placement.cpu_quota);
@@ -50,17 +56,17 @@ TEST(SavedContainerTest, WhereItRunsIsNotSaved) {
   Container container;
   container.placement.exclusive = CpuSet{1};
   container.requested.cpu_shares = 1024;
-  const std::string saved = EncodeSaved(container);
+  const std::string saved = Encoded(container);
   container.placement.cpus = CpuSet{1, 2};
-  EXPECT_EQ(EncodeSaved(container), saved);
+  EXPECT_EQ(Encoded(container), saved);
   container.requested.cpu_shares = 2048;
-  EXPECT_NE(EncodeSaved(container), saved);
+  EXPECT_NE(Encoded(container), saved);
 }
 
 TEST(SavedContainerTest, KeepsTextThatIsNoUtf8) {
   Container container;
   container.placement.reason = "\xff\xfe";
-  const StatusOr<SavedContainer> read = DecodeSaved(EncodeSaved(container));
+  const StatusOr<SavedContainer> read = DecodeSaved(Encoded(container));
   ASSERT_TRUE(read.ok()) << Describe(read.status());
   EXPECT_EQ(read->reason, "\xff\xfe");
 }
@@ -69,7 +75,7 @@ TEST(SavedContainerTest, RefusesWhatIsNotOne) {
   EXPECT_FALSE(DecodeSaved("").ok());
   EXPECT_FALSE(DecodeSaved("{}").ok());
   EXPECT_FALSE(DecodeSaved("null").ok());
-  const std::string whole = EncodeSaved(Container());
+  const std::string whole = Encoded(Container());
   EXPECT_TRUE(DecodeSaved(whole).ok());
   EXPECT_FALSE(DecodeSaved(whole.substr(0, whole.size() - 1)).ok());
   EXPECT_FALSE(DecodeSaved(whole + "\x1a\x01x").ok()) << "exclusive CPUs that are no list";

@@ -29,7 +29,7 @@ StateStore::StateStore(FileSystem& files, const std::string& directory, const st
       continue;
     }
     live_bytes_ += text.size();
-    Insert(live_, std::make_shared<Record>(Record{name, std::move(text)}));
+    Insert(live_, std::make_shared<const Record>(name, text));
   }
   known_ = live_;
   thread_ = std::thread([this] { Run(); });
@@ -48,14 +48,14 @@ StateStore::~StateStore() {
 std::optional<SavedContainer> StateStore::Find(const ContainerId& id) const {
   const auto found = known_.find(id.value());
   if (found == known_.end()) return std::nullopt;
-  StatusOr<SavedContainer> saved = DecodeSaved(found->second->text);
+  StatusOr<SavedContainer> saved = DecodeSaved(found->second->text());
   if (!saved.ok()) return std::nullopt;
   return *std::move(saved);
 }
 
 // The map's keys are the records' own names: a record takes its key with it.
 void StateStore::Insert(Records& records, RecordPtr record) {
-  const std::string_view name = record->name;
+  const std::string_view name = record->name();
   const auto [at, added] = records.try_emplace(name, record);
   if (added) return;
   records.erase(at);
@@ -63,14 +63,15 @@ void StateStore::Insert(Records& records, RecordPtr record) {
 }
 
 void StateStore::Put(const ContainerId& id, const Container& container) {
-  std::string text = EncodeSaved(container);
-  if (id.value().size() > RecordLog::kMaxName || text.size() > RecordLog::kMaxValue) {
+  encoded_.clear();
+  EncodeSaved(container, encoded_);
+  if (id.value().size() > RecordLog::kMaxName || encoded_.size() > RecordLog::kMaxValue) {
     return report_(fmt::format("a container's state of {} bytes is too long to be saved",
-                               id.value().size() + text.size()));
+                               id.value().size() + encoded_.size()));
   }
   const auto known = known_.find(id.value());
-  if (known != known_.end() && known->second->text == text) return;
-  const auto record = std::make_shared<const Record>(Record{id.value(), std::move(text)});
+  if (known != known_.end() && known->second->text() == encoded_) return;
+  const auto record = std::make_shared<const Record>(id.value(), encoded_);
   Insert(known_, record);
   gathered_.push_back({.record = record});
 }
@@ -152,16 +153,16 @@ void StateStore::Run() {
 bool StateStore::Write(const std::vector<Change>& changes, bool sync) {
   Status status;
   for (const auto& [record, gone] : changes) {
-    const auto old = live_.find(record->name);
-    if (old != live_.end()) live_bytes_ -= old->second->text.size();
+    const auto old = live_.find(record->name());
+    if (old != live_.end()) live_bytes_ -= old->second->text().size();
     const bool append = status.ok() && log_.writable();
     if (!gone) {
-      live_bytes_ += record->text.size();
+      live_bytes_ += record->text().size();
       Insert(live_, record);
-      if (append) status = log_.Put(record->name, record->text);
+      if (append) status = log_.Put(record->name(), record->text());
     } else if (old != live_.end()) {
       live_.erase(old);
-      if (append) status = log_.Erase(record->name);
+      if (append) status = log_.Erase(record->name());
     }
   }
   if (status.ok() && log_.writable()) status = sync ? log_.Sync() : log_.Write();
@@ -182,7 +183,7 @@ Status StateStore::Rewrite() {
   RecordLog::Views live;
   live.reserve(live_.size());
   for (const auto& [name, record] : live_)
-    live.emplace_back(name, record->text);
+    live.emplace_back(name, record->text());
   return log_.Rewrite(live);
 }
 

@@ -62,9 +62,19 @@ class StateStore {
   bool Flush(std::chrono::milliseconds timeout);
 
  private:
-  struct Record {
-    std::string name;
-    std::string text;
+  // A container's id and its state, in one piece.
+  class Record {
+   public:
+    Record(std::string_view name, std::string_view text) : name_size_(name.size()) {
+      bytes_.reserve(name.size() + text.size());
+      bytes_.append(name).append(text);
+    }
+    std::string_view name() const { return {bytes_.data(), name_size_}; }
+    std::string_view text() const { return std::string_view(bytes_).substr(name_size_); }
+
+   private:
+    std::string bytes_;
+    size_t name_size_;
   };
   using RecordPtr = std::shared_ptr<const Record>;
   using Records = absl::flat_hash_map<std::string_view, RecordPtr>;  // by their names
@@ -83,6 +93,7 @@ class StateStore {
   std::function<void()> before_flush_;
   Records known_;
   std::vector<Change> gathered_;
+  std::string encoded_;  // the last one, for its memory
   OpenCalls open_calls_;
 
   // The thread's.

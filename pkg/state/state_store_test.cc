@@ -90,7 +90,8 @@ TEST_F(StateStoreTest, WhatIsTooLongKeepsNothingElseFromBeingSaved) {
 TEST_F(StateStoreTest, SkipsRecordsThatItCannotRead) {
   {
     RecordLog log(RealFileSystem(), dir_.path(), "machine");
-    const std::string good = EncodeSaved(In("shared"));
+    std::string good;
+    EncodeSaved(In("shared"), good);
     ASSERT_TRUE(log.Rewrite({{"bad", "{"}, {"good", good}}).ok());
   }
   const StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
