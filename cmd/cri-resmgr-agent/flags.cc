@@ -116,7 +116,8 @@ Status Check(AgentFlags& flags, std::string_view node_name) {
     return InvalidArgument("-agent-socket and -cri-resmgr-socket are both {}", flags.agent_socket);
   }
   RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(flags.cri_resmgr_socket), "-cri-resmgr-socket"));
-  flags.agent.node = node_name;
+  // As the kubelet does with the host's name, which may come with capitals.
+  flags.agent.node = ToLower(node_name);
   return CheckNames(flags);
 }
 

@@ -48,6 +48,12 @@ TEST(AgentFlagsTest, ReadsAllFlags) {
   EXPECT_EQ(flags->log.level, LogLevel::kDebug);
 }
 
+TEST(AgentFlagsTest, TheNodesNameHasSmallLettersAsTheKubeletsHas) {
+  const auto flags = Parse({}, "Worker-1.Example");
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->agent.node, "worker-1.example");
+}
+
 TEST(AgentFlagsTest, NeedsTheNodesName) {
   EXPECT_THAT(std::string(Message(Parse({}, "").status())), HasSubstr("NODE_NAME"));
   for (const char* action : {"-help", "-version", "-probe=alive"}) {
