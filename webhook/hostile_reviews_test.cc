@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kReviews = 10'000;
+constexpr int kReviews = 3000;
 constexpr uint32_t kSeed = 20'261'121;
 
 // Bytes that JSON gives a meaning come more often than chance would have them.
