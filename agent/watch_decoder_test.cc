@@ -28,6 +28,7 @@ const std::string kStream =
 
 std::vector<Type> Types(const std::vector<WatchEvent>& events) {
   std::vector<Type> types;
+  types.reserve(events.size());
   for (const WatchEvent& event : events)
     types.push_back(event.type);
   return types;

@@ -28,17 +28,17 @@ ConfigChecks Checks() {
   return checks;
 }
 
-StatusOr<Flags> Parse(std::vector<std::string> arguments) {
+StatusOr<Flags> Parse(const std::vector<std::string>& arguments) {
   std::vector<const char*> argv = {"cri-resmgr"};
   for (const std::string& argument : arguments)
     argv.push_back(argument.c_str());
   return ParseFlags(static_cast<int>(argv.size()), argv.data(), Checks());
 }
 
-std::string Error(std::vector<std::string> arguments) {
-  const Status status = Parse(std::move(arguments)).status();
+std::string Error(const std::vector<std::string>& arguments) {
+  const Status status = Parse(arguments).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  const std::string message(Message(status));
+  std::string message(Message(status));
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   return message;
 }

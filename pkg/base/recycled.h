@@ -86,8 +86,9 @@ class RecyclingAllocator {
   using value_type = T;
 
   RecyclingAllocator() = default;
+  // Containers make one of another type for their nodes.
   template <typename U>
-  explicit(false) RecyclingAllocator(const RecyclingAllocator<U>&) {}
+  RecyclingAllocator(const RecyclingAllocator<U>&) {}  // NOLINT(google-explicit-constructor)
 
   T* allocate(size_t count) {
     return static_cast<T*>(count == 1 ? KeptMemory<sizeof(T), kMost>::Take()

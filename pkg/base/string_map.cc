@@ -30,8 +30,10 @@ void StringMap::Sort() {
   const auto name = [this](const Entry& entry) { return Name(entry); };
   std::ranges::stable_sort(entries_, {}, name);
   // From the back, so that of equal ones the last one stays.
-  const auto former = std::ranges::unique(entries_.rbegin(), entries_.rend(), {}, name);
-  entries_.erase(entries_.begin(), former.begin().base());
+  const auto former =
+      std::unique(entries_.rbegin(), entries_.rend(),
+                  [&name](const Entry& a, const Entry& b) { return name(a) == name(b); });
+  entries_.erase(entries_.begin(), former.base());
 }
 
 StringMap::const_iterator StringMap::lower_bound(std::string_view name) const {

@@ -77,14 +77,15 @@ class StringMap::const_iterator {
   using difference_type = std::ptrdiff_t;
   using reference = value_type;
   // Keeps the entry that is pointed to.
-  class pointer {
+  class Arrow {
    public:
-    explicit pointer(value_type entry) : entry_(entry) {}
+    explicit Arrow(value_type entry) : entry_(entry) {}
     const value_type* operator->() const { return &entry_; }
 
    private:
     value_type entry_;
   };
+  using pointer = Arrow;
 
   const_iterator() = default;
   const_iterator(const StringMap* map, size_t at) : map_(map), at_(at) {}
@@ -93,7 +94,7 @@ class StringMap::const_iterator {
     const Entry& entry = map_->entries_[at_];
     return {map_->Name(entry), map_->Value(entry)};
   }
-  pointer operator->() const { return pointer(**this); }
+  Arrow operator->() const { return Arrow(**this); }
   const_iterator& operator++() {
     ++at_;
     return *this;

@@ -65,8 +65,8 @@ class WireReader {
     const char* at = at_;
     while (end_ - at >= 2) {
       const uint32_t tag = static_cast<uint8_t>(at[0]);
-      const int length = static_cast<int8_t>(at[1]);
-      const bool skip = (tag & 0x87) == 2 && (unwanted >> (tag >> 3) & 1) != 0 && length >= 0;
+      const int length = static_cast<uint8_t>(at[1]);
+      const bool skip = (tag & 0x87) == 2 && (unwanted >> (tag >> 3) & 1) != 0 && length < 0x80;
       if (!skip || end_ - at < length + 2) break;
       at += length + 2;
     }
