@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "pkg/allocator/cpu_allocator.h"
 #include "pkg/allocator/reference_allocator.h"
 #include "test/support/machines/machines.h"
+#include "test/support/seed.h"
 
 namespace resmgr {
 namespace {
@@ -16,7 +18,7 @@ namespace {
 // Draws machines and free sets; one seed gives one run.
 class Generator {
  public:
-  explicit Generator(unsigned seed) : random_(seed) {}
+  explicit Generator(uint64_t seed) : random_(seed) {}
 
   int Number(int first, int last) {
     return std::uniform_int_distribution<int>(first, last)(random_);
@@ -76,12 +78,9 @@ class Generator {
   std::mt19937 random_;
 };
 
-unsigned NewSeed() {
-  return std::random_device()();
-}
-
 TEST(AllocatorPropertyTest, PackedAgreesWithTheReference) {
-  const unsigned seed = NewSeed();
+  const uint64_t seed = test::SeedOr(1);
+  SCOPED_TRACE(test::Repeat(seed));
   Generator generator(seed);
   for (int round = 0; round < 300; ++round) {
     const Machine machine = generator.NextMachine();
@@ -95,13 +94,14 @@ TEST(AllocatorPropertyTest, PackedAgreesWithTheReference) {
       const CpuSet expected = test::ReferencePacked(
           machine, free, count, options.prefer_align_by_uncore, options.spread_across_cores);
       ASSERT_EQ(taken->ToString(), expected.ToString())
-          << "seed " << seed << " round " << round << ": " << count << " of " << free.ToString();
+          << "round " << round << ": " << count << " of " << free.ToString();
     }
   }
 }
 
 TEST(AllocatorPropertyTest, DistributedAgreesWithTheReference) {
-  const unsigned seed = NewSeed();
+  const uint64_t seed = test::SeedOr(1);
+  SCOPED_TRACE(test::Repeat(seed));
   Generator generator(seed);
   for (int round = 0; round < 200; ++round) {
     const Machine machine = generator.NextMachine();
@@ -114,14 +114,15 @@ TEST(AllocatorPropertyTest, DistributedAgreesWithTheReference) {
       ASSERT_TRUE(taken.ok()) << Describe(taken.status());
       ASSERT_EQ(taken->ToString(),
                 test::ReferenceDistributed(machine, free, count, group).ToString())
-          << "seed " << seed << " round " << round << ": " << count << " of " << free.ToString()
-          << " in groups of " << group;
+          << "round " << round << ": " << count << " of " << free.ToString() << " in groups of "
+          << group;
     }
   }
 }
 
 TEST(AllocatorPropertyTest, EveryModeAgreesWithTheReference) {
-  const unsigned seed = NewSeed();
+  const uint64_t seed = test::SeedOr(1);
+  SCOPED_TRACE(test::Repeat(seed));
   Generator generator(seed);
   for (int round = 0; round < 1000; ++round) {
     const Machine machine = generator.NextMachine();
@@ -147,12 +148,13 @@ TEST(AllocatorPropertyTest, EveryModeAgreesWithTheReference) {
     const StatusOr<CpuSet> taken = AllocateCpus(machine, free, preferred, count, options);
     ASSERT_TRUE(taken.ok()) << Describe(taken.status());
     ASSERT_EQ(taken->ToString(), expected.ToString())
-        << "seed " << seed << " round " << round << ": " << count << " of " << free.ToString();
+        << "round " << round << ": " << count << " of " << free.ToString();
   }
 }
 
 TEST(AllocatorPropertyTest, TakesExactlyWhatWasAskedFromWhatIsFree) {
-  const unsigned seed = NewSeed();
+  const uint64_t seed = test::SeedOr(1);
+  SCOPED_TRACE(test::Repeat(seed));
   Generator generator(seed);
   for (int round = 0; round < 2000; ++round) {
     const Machine machine = generator.NextMachine();
@@ -166,7 +168,7 @@ TEST(AllocatorPropertyTest, TakesExactlyWhatWasAskedFromWhatIsFree) {
                                          .group_size = generator.Number(1, 4)};
     const StatusOr<CpuSet> taken = AllocateCpus(machine, free, preferred, count, options);
     const StatusOr<CpuSet> again = AllocateCpus(machine, free, preferred, count, options);
-    SCOPED_TRACE(testing::Message() << "seed " << seed << " round " << round);
+    SCOPED_TRACE(testing::Message() << "round " << round);
     if (count > free.size()) {
       ASSERT_EQ(taken.status().code(), StatusCode::kResourceExhausted);
       continue;
@@ -180,7 +182,8 @@ TEST(AllocatorPropertyTest, TakesExactlyWhatWasAskedFromWhatIsFree) {
 }
 
 TEST(AllocatorPropertyTest, KeepsCoresWholeWhereThatIsPossible) {
-  const unsigned seed = NewSeed();
+  const uint64_t seed = test::SeedOr(1);
+  SCOPED_TRACE(test::Repeat(seed));
   Generator generator(seed);
   for (int round = 0; round < 500; ++round) {
     const int threads = 1 << generator.Number(0, 2);
@@ -196,12 +199,13 @@ TEST(AllocatorPropertyTest, KeepsCoresWholeWhereThatIsPossible) {
     const int count = generator.Number(0, free.size() / threads) * threads;
     const StatusOr<CpuSet> taken = TakePacked(machine, free, count, {});
     ASSERT_TRUE(taken.ok());
-    ASSERT_EQ(machine.WithSiblings(*taken), *taken) << "seed " << seed << " round " << round;
+    ASSERT_EQ(machine.WithSiblings(*taken), *taken) << "round " << round;
   }
 }
 
 TEST(AllocatorPropertyTest, TakingAndGivingBackChangesNothing) {
-  const unsigned seed = NewSeed();
+  const uint64_t seed = test::SeedOr(1);
+  SCOPED_TRACE(test::Repeat(seed));
   Generator generator(seed);
   for (int round = 0; round < 200; ++round) {
     const Machine machine = generator.NextMachine();
@@ -211,12 +215,12 @@ TEST(AllocatorPropertyTest, TakingAndGivingBackChangesNothing) {
       const int count = generator.Number(1, free.size());
       const StatusOr<CpuSet> taken = TakePacked(machine, free, count, {});
       ASSERT_TRUE(taken.ok());
-      ASSERT_TRUE(taken->IsSubsetOf(free)) << "seed " << seed;
+      ASSERT_TRUE(taken->IsSubsetOf(free));
       free -= *taken;
       grants.push_back(*taken);
     }
     for (const CpuSet& grant : grants) {
-      ASSERT_FALSE(grant.Intersects(free)) << "seed " << seed;
+      ASSERT_FALSE(grant.Intersects(free));
       free |= grant;
     }
     ASSERT_EQ(free, machine.online());

@@ -2,6 +2,7 @@
 #include "pkg/topology/cpu_set.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <random>
 #include <set>
@@ -9,6 +10,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "test/support/seed.h"
 
 namespace resmgr {
 namespace {
@@ -88,8 +91,8 @@ TEST(CpuSetTest, LastIsTheHighest) {
 
 // The same operations on a std::set must agree.
 TEST(CpuSetTest, BehavesLikeASetOfNumbers) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  const uint64_t seed = test::SeedOr(1);
+  SCOPED_TRACE(test::Repeat(seed));
   std::mt19937 random(seed);
   const auto random_ids = [&random] {
     std::set<int> ids;

@@ -2,6 +2,7 @@
 #include "pkg/topology/machine_source.h"
 
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/topology/hwloc_loader.h"
+#include "test/support/seed.h"
 
 namespace resmgr {
 namespace {
@@ -262,8 +264,8 @@ TEST(MachineSourceTest, TheEnvironmentMayStandInForTheLiveMachine) {
 
 // No damaged file may do worse than be refused.
 TEST(MachineSourceTest, SurvivesDamagedFiles) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  const uint64_t seed = test::SeedOr(1);
+  SCOPED_TRACE(test::Repeat(seed));
   std::mt19937 random(seed);
   std::ifstream file(DataFile("xeon-2s-pmem.xml"));
   std::ostringstream text;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random lives of a node under the policy alone, over many machines.
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <random>
@@ -10,12 +9,12 @@
 
 #include <gtest/gtest.h>
 
-#include "pkg/base/parse.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/policy/plan_check.h"
 #include "pkg/policy/testing/test_snapshot.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/support/machines/machines.h"
+#include "test/support/seed.h"
 
 namespace resmgr {
 namespace {
@@ -439,17 +438,19 @@ class Life {
   int names_ = 0;
 };
 
+uint64_t Seed() {
+  return test::SeedOr(4'711);
+}
+
 uint64_t SeedOf(int round) {
-  const char* const given = std::getenv("RESMGR_SEED");
-  const auto seed = given == nullptr ? std::nullopt : ParseUint(given);
-  return seed.value_or(4'711) + static_cast<uint64_t>(round);
+  return Seed() + static_cast<uint64_t>(round);
 }
 
 class TopologyAwarePropertyTest : public testing::TestWithParam<Case> {};
 
 TEST_P(TopologyAwarePropertyTest, InvariantsHoldThroughARandomLife) {
   for (int round = 0; round < kRounds; ++round) {
-    SCOPED_TRACE(testing::Message() << "seed " << SeedOf(round));
+    SCOPED_TRACE(test::Repeat(Seed()) << " round " << round);
     Life life(GetParam(), SeedOf(round));
     for (int step = 0; step < kSteps; ++step) {
       SCOPED_TRACE(testing::Message() << "step " << step);
@@ -463,6 +464,7 @@ TEST_P(TopologyAwarePropertyTest, InvariantsHoldThroughARandomLife) {
 }
 
 TEST_P(TopologyAwarePropertyTest, TheSameInputsGiveTheSamePlacements) {
+  SCOPED_TRACE(test::Repeat(Seed()));
   const auto live = [] {
     Life life(GetParam(), SeedOf(0));
     for (int step = 0; step < kSteps; ++step)

@@ -2,8 +2,8 @@
 // kill -9 of the relay at random moments while pods come, change and go on containerd, and its
 // restart with the state that it had written.
 //
-// RESMGR_E2E_KILLS: how often, 3 times for each policy unless given. RESMGR_E2E_SEED: another life;
-// printed.
+// RESMGR_E2E_KILLS: how often, 3 times for each policy unless given. RESMGR_SEED: another life,
+// though not its timing; printed.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -22,6 +22,7 @@
 #include "pkg/base/parse.h"
 #include "test/e2e/node_fixture.h"
 #include "test/e2e/pod_life.h"
+#include "test/support/seed.h"
 
 namespace resmgr::test {
 namespace {
@@ -50,7 +51,7 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
     // CPU 0 is reserved, unless that would leave none of two to grant.
     const std::string reserved = TopologyAware() ? "" : "cpuset:0";
     Open({.policy = GetParam(), .reserved = reserved});
-    seed_ = FromEnvironment("RESMGR_E2E_SEED", std::random_device()());
+    seed_ = SeedOr(1);
     random_.seed(seed_);
     for (int i = 0; i < kPods; ++i)
       lives_.emplace_back(node(), fmt::format("pod{}", i), random_());
@@ -285,7 +286,7 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
 };
 
 TEST_P(CrashTest, AKilledRelayComesBackToWhatItLeft) {
-  SCOPED_TRACE(testing::Message() << "RESMGR_E2E_SEED=" << seed_);
+  SCOPED_TRACE(Repeat(seed_));
   const uint64_t kills = FromEnvironment("RESMGR_E2E_KILLS", kKills);
   for (uint64_t kill = 0; kill < kills; ++kill) {
     SCOPED_TRACE(testing::Message() << "kill " << kill);
@@ -300,7 +301,7 @@ TEST_P(CrashTest, AKilledRelayComesBackToWhatItLeft) {
     EXPECT_TRUE(ended.ok()) << Describe(ended);
     calls += life.calls();
   }
-  std::printf("seed %ju: %ju kills, %d calls, %d containers compared\n",
+  std::printf("RESMGR_SEED=%ju: %ju kills, %d calls, %d containers compared\n",
               static_cast<uintmax_t>(seed_), static_cast<uintmax_t>(kills), calls, compared_);
   ExpectNothingIsLeft();
   node().relay().Kill();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -11,13 +10,13 @@
 
 #include <gtest/gtest.h>
 
-#include "pkg/base/parse.h"
 #include "pkg/log/log.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/node_machines.h"
 #include "test/integration/brain/world.h"
+#include "test/support/seed.h"
 
 namespace resmgr::test {
 namespace {
@@ -148,18 +147,19 @@ class BrainPropertyTest : public testing::TestWithParam<Case> {
   }
 };
 
+uint64_t Seed() {
+  return SeedOr(20'240'000);
+}
+
 uint64_t SeedOf(int round) {
-  const char* const given = std::getenv("RESMGR_SEED");
-  const auto seed = given == nullptr ? std::nullopt : ParseUint(given);
-  return seed.value_or(20'240'000) + static_cast<uint64_t>(round);
+  return Seed() + static_cast<uint64_t>(round);
 }
 
 TEST_P(BrainPropertyTest, InvariantsHoldThroughARandomLife) {
   size_t started = 0;
   for (int round = 0; round < kRounds; ++round) {
-    const uint64_t seed = SeedOf(round);
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    World world(TheSetup(), seed);
+    SCOPED_TRACE(Repeat(Seed()) << " round " << round);
+    World world(TheSetup(), SeedOf(round));
     LivesWell(world);
     if (HasFatalFailure()) return;
     started += world.started();
@@ -170,13 +170,13 @@ TEST_P(BrainPropertyTest, InvariantsHoldThroughARandomLife) {
 TEST_P(BrainPropertyTest, InvariantsHoldThroughALifeWithAMemory) {
   World::Setup setup = TheSetup();
   setup.keeps_state = true;
-  const uint64_t seed = SeedOf(kRounds);
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  World world(setup, seed);
+  SCOPED_TRACE(Repeat(Seed()));
+  World world(setup, SeedOf(kRounds));
   LivesWell(world);
 }
 
 TEST_P(BrainPropertyTest, TheSameInputsGiveTheSamePlacements) {
+  SCOPED_TRACE(Repeat(Seed()));
   const auto live = [] {
     World world(TheSetup(), SeedOf(7));
     for (int step = 0; step < kSteps; ++step)

@@ -2,7 +2,6 @@
 // What the static policies promise by themselves, over random containers on all machines.
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <random>
 #include <string>
@@ -11,11 +10,11 @@
 
 #include <gtest/gtest.h>
 
-#include "pkg/base/parse.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "test/integration/brain/node_machines.h"
 #include "test/integration/brain/policy_node.h"
+#include "test/support/seed.h"
 
 namespace resmgr::test {
 namespace {
@@ -112,11 +111,10 @@ class Life {
 };
 
 void LiveOnAllMachines(const PolicyFactory& factory, std::string_view section) {
-  const char* const given = std::getenv("RESMGR_SEED");
-  const auto parsed = given == nullptr ? std::nullopt : ParseUint(given);
-  const uint64_t seed = parsed.value_or(std::random_device()());
+  const uint64_t seed = SeedOr(1);
+  SCOPED_TRACE(Repeat(seed));
   for (const auto& [name, machine] : AllMachines()) {
-    SCOPED_TRACE(testing::Message() << name << " seed " << seed);
+    SCOPED_TRACE(name);
     Life life(factory, machine, section, seed);
     for (int step = 0; step < kSteps; ++step) {
       life.Step();
