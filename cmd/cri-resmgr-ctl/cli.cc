@@ -2,6 +2,7 @@
 #include "cmd/cri-resmgr-ctl/cli.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ namespace resmgr {
 namespace {
 
 constexpr std::string_view kProgram = "cri-resmgr-ctl";
+constexpr std::string_view kDefaultSocket = "/var/run/cri-resmgr/cri-resmgr-admin.sock";
+constexpr std::string_view kSocketHelp = "Where the running daemon listens (its -admin-socket).";
 
 std::string Summary(const CommandList& commands) {
   std::string text =
@@ -37,22 +40,30 @@ StatusOr<Command*> FindCommand(const CommandList& commands, std::string_view nam
                          hint.empty() ? "; -help lists what there is" : hint);
 }
 
-Status RunCommand(Command& command, const std::string& socket, int argc, const char* const* argv,
-                  std::ostream& out) {
+void DeclareSocket(CommandLine& line, std::optional<std::string>& socket) {
+  line.Flag("socket", "PATH", kSocketHelp, kDefaultSocket, [&socket](std::string_view path) {
+    socket = path;
+    return OkStatus();
+  });
+}
+
+Status RunCommand(Command& command, std::optional<std::string> socket, int argc,
+                  const char* const* argv, std::ostream& out) {
   CommandLine line(fmt::format("{} {}", kProgram, command.name()), command.description());
   command.Declare(line);
+  DeclareSocket(line, socket);
   RESMGR_RETURN_IF_ERROR(line.Parse(argc, argv));
   if (line.help_requested()) {
     out << line.Help();
     return OkStatus();
   }
-  command.UseSocket(StripUnixPrefix(socket));
+  command.UseSocket(StripUnixPrefix(socket ? *socket : kDefaultSocket), socket.has_value());
   return command.Run(out);
 }
 
 Status Run(int argc, const char* const* argv, std::string_view version, const CommandList& commands,
            std::ostream& out) {
-  // Flags before the command are the program's, those behind it the command's.
+  // Flags before the command are the program's, those behind it the command's; -socket is both.
   int command_at = 1;
   while (command_at < argc && argv[command_at][0] == '-') {
     const std::string_view flag = argv[command_at];
@@ -63,10 +74,10 @@ Status Run(int argc, const char* const* argv, std::string_view version, const Co
   command_at = std::min(command_at, argc);
 
   bool print_version = false;
-  std::string socket = "/var/run/cri-resmgr/cri-resmgr-admin.sock";
+  std::optional<std::string> socket;
   std::vector<std::string> arguments;
   CommandLine line(kProgram, Summary(commands));
-  line.Flag("socket", "PATH", "Where the running daemon listens (its -admin-socket).", &socket);
+  DeclareSocket(line, socket);
   line.Flag("version", "Print the version and exit.", &print_version);
   line.Arguments("COMMAND [FLAG...]", &arguments);
   RESMGR_RETURN_IF_ERROR(line.Parse(command_at, argv));

@@ -23,8 +23,9 @@ class Command {
   virtual std::string_view description() const = 0;
 
   virtual void Declare(CommandLine& line) = 0;
-  // Where the running daemon is; before Run. Commands that need no daemon do not care.
-  virtual void UseSocket(std::string_view /*socket*/) {}
+  // Where the running daemon is, and whether that was told with -socket; before Run. Commands that
+  // need no daemon do not care.
+  virtual void UseSocket(std::string_view /*socket*/, bool /*told*/) {}
   // After the flags were read. Writes its result to `out`, nothing elsewhere; an error becomes one
   // line and the exit code that ExitCodeOf gives.
   virtual Status Run(std::ostream& out) = 0;

@@ -19,7 +19,7 @@ using Reply = nlohmann::ordered_json;
 class DaemonCommand : public Command {
  public:
   void Declare(CommandLine& line) override;
-  void UseSocket(std::string_view socket) override { socket_ = socket; }
+  void UseSocket(std::string_view socket, bool /*told*/) override { socket_ = socket; }
   Status Run(std::ostream& out) override;
 
  protected:

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "pkg/admin/policy_setup.h"
-#include "pkg/config/config_format.h"
-#include "pkg/config/config_options.h"
+#include "pkg/config/config_file.h"
 #include "pkg/config/config_text.h"
 #include "pkg/log/log.h"
 #include "pkg/simulator/report.h"
@@ -19,30 +18,10 @@ namespace resmgr {
 
 namespace {
 
-// An options file: those options that the configuration has too. The others say where the daemon
-// connects and listens.
-StatusOr<Config> ReadOptions(std::string_view text, const std::string& file,
-                             const ConfigChecks& checks) {
-  RESMGR_ASSIGN_OR_RETURN(std::vector<OptionLine> lines, ParseOptionLines(text, file));
-  std::erase_if(lines, [](const OptionLine& line) {
-    return line.name.ends_with("-socket") || line.name.ends_with("-dir") ||
-           line.name == "metrics-address" || line.name == "topology" || line.name == "dump-secrets";
-  });
-  CommandLine line("cri-resmgr", "");
-  ConfigOptions options;
-  options.DeclareFlags(line, checks);
-  RESMGR_RETURN_IF_ERROR(ApplyOptionLines(lines, line, options));
-  Config config;
-  options.ApplyTo(config);
-  return config;
-}
-
 StatusOr<Config> ReadConfigFile(const std::string& file, const ConfigChecks& checks) {
   if (file.empty()) return Config();
   RESMGR_ASSIGN_OR_RETURN(const std::string content, ReadFile(file, kMaxConfigSize));
-  RESMGR_ASSIGN_OR_RETURN(const std::string_view text, CheckConfigText(content, file));
-  if (DetectConfigFormat(text) == ConfigFormat::kYaml) return ParseConfig(text, file, checks);
-  return ReadOptions(text, file, checks);
+  return ParseConfigFile(content, file, checks);
 }
 
 StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& files) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/topology_command.h"
 
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "pkg/topology/machine_format.h"
 #include "pkg/topology/machine_source.h"
 
@@ -13,8 +14,9 @@ std::string_view TopologyCommand::summary() const {
 std::string_view TopologyCommand::description() const {
   return R"(Shows the machine as the policies see it: what is online, isolated or taken away, which
 CPUs share a core, an L3 cache, a die, a package or a NUMA node, what kind of memory there is and
-how far it is. The same -topology works for cri-resmgr, so a placement can be tried for a machine
-that is not at hand.
+how far it is. It is the running daemon's machine; this one where no daemon runs; or the one that
+-topology describes. The same -topology works for cri-resmgr, so a placement can be tried for a
+machine that is not at hand.
 
   cri-resmgr-ctl topology
   cri-resmgr-ctl topology -topology "synthetic:package:2 numa:2 l3:2 core:8 pu:2"
@@ -30,13 +32,28 @@ void TopologyCommand::Declare(CommandLine& line) {
   line.Choice("o", {"table", "json"}, "The form of the output.", &output_);
 }
 
+void TopologyCommand::UseSocket(std::string_view socket, bool told) {
+  socket_ = socket;
+  socket_told_ = told;
+}
+
+StatusOr<std::string> TopologyCommand::FromDaemon() const {
+  const Reply request = {{"form", output_}};
+  return AskDaemon(socket_, "Topology", request.dump());
+}
+
+StatusOr<std::string> TopologyCommand::FromDescription(std::string_view description) const {
+  RESMGR_ASSIGN_OR_RETURN(const Machine machine, LoadMachine(description));
+  return output_ == "json" ? MachineToJson(machine) : MachineToTable(machine);
+}
+
 Status TopologyCommand::Run(std::ostream& out) {
-  RESMGR_ASSIGN_OR_RETURN(const Machine machine, LoadMachine(topology_));
-  if (output_ == "json") {
-    out << MachineToJson(machine) << '\n';
-  } else {
-    out << MachineToTable(machine);
-  }
+  StatusOr<std::string> text = topology_ ? FromDescription(*topology_) : FromDaemon();
+  const bool no_daemon = !topology_ && text.status().code() == StatusCode::kUnavailable;
+  if (no_daemon && !socket_told_) text = FromDescription("live");
+  if (!text.ok()) return text.status();
+  out << *text;
+  if (output_ == "json") out << '\n';
   return OkStatus();
 }
 

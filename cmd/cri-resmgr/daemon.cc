@@ -46,6 +46,13 @@ std::string CallsFile(const Flags& flags) {
   return flags.relay_socket + ".calls";
 }
 
+// The node goes on without: what runs is adopted from the runtime alone.
+void WarnWhereNothingCanBeKept(const Flags& flags) {
+  const Status made = RealFileSystem().MakeDirectory(StateDirectory(flags));
+  if (made.ok()) return;
+  GetLogger("state").Warn("-relay-dir: the state is not kept over restarts: {}", Message(made));
+}
+
 StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const Flags& flags, const DumpConfig& config,
                                                    Metrics* metrics) {
   Logger& log = GetLogger("message");
@@ -136,9 +143,11 @@ void Reload(const Flags& flags, const PolicyRegistry& policies, Configurator& co
   configurator.Reload(*std::move(config), flags.ConfigFile(), [](const Status&) {});
 }
 
-// The sockets for those who change and look. Where one cannot be served, the node goes on.
+// The sockets for those who change and look, nullptr without a path. Where one cannot be served,
+// the node goes on.
 std::unique_ptr<UnaryServer> ServeMethods(EventLoop& loop, h2::FlushQueue& flushes,
                                           const std::string& socket, UnaryServer::Methods methods) {
+  if (socket.empty()) return nullptr;
   auto server = UnaryServer::Create(loop, flushes, socket, std::move(methods));
   if (server.ok()) return *std::move(server);
   GetLogger("admin").Warn("cannot serve {}: {}", socket, Message(server.status()));
@@ -175,6 +184,14 @@ std::array<EventLoop::HandlePtr, 3> HandleSignals(EventLoop& loop, Relay& relay,
           loop.OnSignal(SIGHUP, std::move(reload))};
 }
 
+// With a logger of its own, so that whoever waits for the line sees it whatever -logger-level says.
+void AnnounceReady(const Flags& flags, const Setup& setup) {
+  Logger log("cri-resmgr");
+  log.Info("ready: policy {} on {} CPUs, serving {}, runtime {}", setup.config.policy.active,
+           setup.machine->online().size(), flags.relay_socket, flags.runtime_socket);
+  if (const Status status = NotifyReady(); !status.ok()) log.Warn("{}", Message(status));
+}
+
 BrainHost::Options HostOptions(const Flags& flags, EventLoop& loop, h2::FlushQueue& flushes,
                                const Machine& machine, StateStore& state, Metrics* metrics) {
   return {.loop = loop,
@@ -191,7 +208,7 @@ StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies) {
   auto machine = LoadMachine(flags.topology);
   if (!machine.ok()) return Annotate(machine.status(), "-topology " + flags.topology);
   auto owned = std::make_unique<const Machine>(*std::move(machine));
-  if (flags.force_config_file.empty() && !flags.check_config) {
+  if (!flags.forced && !flags.check_config) {
     if (std::optional<Setup> kept = PrepareKept(flags, policies, *owned)) {
       kept->machine = std::move(owned);
       return *std::move(kept);
@@ -224,6 +241,7 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
       Relay::Create(loop, flushes, RelayOptions(flags),
                     {.interceptor = nullptr, .dumper = dumper.get(), .metrics = metrics}));
   // Only now: the relay's socket tells that no other instance uses the state.
+  WarnWhereNothingCanBeKept(flags);
   state.emplace(
       RealFileSystem(), StateDirectory(flags), setup.machine->Fingerprint(),
       [](std::string_view line) { GetLogger("state").Warn("{}", line); }, CallsFile(flags));
@@ -240,7 +258,7 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
                              .dump_secrets = flags.dump_secrets,
                              .overrides = flags.overrides,
                              .directory = flags.relay_dir,
-                             .forced = !flags.force_config_file.empty(),
+                             .forced = flags.forced,
                              .changed = show},
                             setup.config, setup.config_source);
   show(configurator);
@@ -252,14 +270,12 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
                       .relay_socket = flags.relay_socket,
                       .runtime_socket = flags.runtime_socket,
                       .runtime_state = [&host] { return host->RuntimeState(); }});
-  const auto admin_server = ServeMethods(loop, flushes, flags.admin_socket, admin.Methods());
+  const auto admin_server = ServeMethods(loop, flushes, flags.AdminSocket(), admin.Methods());
   const auto config_server =
-      ServeMethods(loop, flushes, flags.config_socket, ConfigService(configurator));
+      ServeMethods(loop, flushes, flags.ConfigSocket(), ConfigService(configurator));
 
   const auto signals = HandleSignals(loop, *relay, [&] { Reload(flags, policies, configurator); });
-  log.Info("ready: policy {} on {} CPUs, serving {}, runtime {}", setup.config.policy.active,
-           setup.machine->online().size(), flags.relay_socket, flags.runtime_socket);
-  if (const Status status = NotifyReady(); !status.ok()) log.Warn("{}", Message(status));
+  AnnounceReady(flags, setup);
   loop.Run();
   if (!dumper->Close(kDumpDeadline)) log.Warn("the rest of the dump was given up");
   log.Info("ended");

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kDefaultImageSocket = "default";
 constexpr std::string_view kNoImageSocket = "-";
-constexpr std::string_view kNoAgentSocket = "disabled";
+constexpr std::string_view kNoSocket = "disabled";
 constexpr std::string_view kNoMetrics = "off";
 
 constexpr std::string_view kSummary =
@@ -33,8 +33,14 @@ void DeclareConfigFiles(CommandLine& line, Flags& flags) {
             "Read the configuration from this file: YAML, or one flag per line without dashes. "
             "Flags given here win over it, and so does what an agent sends.",
             &flags.config_file);
-  line.Flag("force-config", "FILE", "The same, but what an agent sends is refused.",
-            &flags.force_config_file);
+  line.Flag("force-config", "FILE",
+            "The same, but what an agent sends is refused. Without FILE it is that of -config.", "",
+            [&flags](std::string_view file) -> Status {
+              flags.forced = true;
+              flags.force_config_file = file;
+              return OkStatus();
+            });
+  line.Bare("force-config", "");
   line.Flag("fallback-config", "FILE", "The same, for as long as no agent has sent anything.",
             &flags.fallback_config_file);
 }
@@ -48,11 +54,13 @@ void DeclareSettings(CommandLine& line, Flags& flags) {
             "Where the image service listens; \"default\" is the runtime socket, \"-\" serves no "
             "images.",
             &flags.image_socket);
-  line.Flag("config-socket", "PATH", "Where an agent delivers configuration.",
+  line.Flag("config-socket", "PATH",
+            "Where an agent delivers configuration; \"disabled\" is nowhere.",
             &flags.config_socket);
   line.Flag("agent-socket", "PATH", "Where the agent listens; \"disabled\" calls none.",
             &flags.agent_socket);
-  line.Flag("admin-socket", "PATH", "Where cri-resmgr-ctl connects.", &flags.admin_socket);
+  line.Flag("admin-socket", "PATH", "Where cri-resmgr-ctl connects; \"disabled\" is nowhere.",
+            &flags.admin_socket);
   line.Flag("metrics-address", "HOST:PORT", "Where Prometheus reads metrics; \"off\" is nowhere.",
             &flags.metrics_address);
 
@@ -106,6 +114,9 @@ StatusOr<std::string> ChooseConfigFile(const Flags& flags) {
     file = *value;
     chosen = name;
   }
+  if (flags.forced && flags.ConfigFile() == flags.fallback_config_file) {
+    return InvalidArgument("-force-config: needs a file, here or as -config FILE");
+  }
   return file;
 }
 
@@ -148,8 +159,8 @@ Status CheckSockets(Flags& flags) {
     bool ours;
   };
   const std::array<Socket, 6> sockets = {{{"-relay-socket", flags.relay_socket, true},
-                                          {"-config-socket", flags.config_socket, true},
-                                          {"-admin-socket", flags.admin_socket, true},
+                                          {"-config-socket", flags.ConfigSocket(), true},
+                                          {"-admin-socket", flags.AdminSocket(), true},
                                           {"-runtime-socket", flags.runtime_socket, false},
                                           {"-image-socket", flags.ImageSocket(), false},
                                           {"-agent-socket", flags.AgentSocket(), false}}};
@@ -180,7 +191,15 @@ std::string Flags::ImageSocket() const {
 }
 
 std::string Flags::AgentSocket() const {
-  return agent_socket == kNoAgentSocket ? "" : agent_socket;
+  return agent_socket == kNoSocket ? "" : agent_socket;
+}
+
+std::string Flags::ConfigSocket() const {
+  return config_socket == kNoSocket ? "" : config_socket;
+}
+
+std::string Flags::AdminSocket() const {
+  return admin_socket == kNoSocket ? "" : admin_socket;
 }
 
 std::string Flags::MetricsAddress() const {

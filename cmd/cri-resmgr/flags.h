@@ -14,15 +14,17 @@ namespace resmgr {
 // "unix://".
 struct Flags {
   std::string config_file;           // read for `config`; at most one of these three
-  std::string force_config_file;     // likewise, and no agent may change it
+  std::string force_config_file;     // likewise, and `forced`
   std::string fallback_config_file;  // likewise, for as long as the agent has sent nothing
+
+  bool forced = false;  // no agent may change the configuration; without a file that of config_file
 
   std::string relay_socket = "/var/run/cri-resmgr/cri-resmgr.sock";
   std::string runtime_socket = "/var/run/containerd/containerd.sock";
-  std::string image_socket = "default";  // see ImageSocket
-  std::string config_socket = "/var/run/cri-resmgr/cri-resmgr-config.sock";
-  std::string agent_socket = "/var/run/cri-resmgr/cri-resmgr-agent.sock";  // see AgentSocket
-  std::string admin_socket = "/var/run/cri-resmgr/cri-resmgr-admin.sock";
+  std::string image_socket = "default";                                      // see ImageSocket
+  std::string config_socket = "/var/run/cri-resmgr/cri-resmgr-config.sock";  // see ConfigSocket
+  std::string agent_socket = "/var/run/cri-resmgr/cri-resmgr-agent.sock";    // see AgentSocket
+  std::string admin_socket = "/var/run/cri-resmgr/cri-resmgr-admin.sock";    // see AdminSocket
   std::string relay_dir = "/var/lib/cri-resmgr";
   std::string metrics_address = "off";  // see MetricsAddress
   std::string topology = "live";        // as LoadMachine reads it
@@ -46,6 +48,9 @@ struct Flags {
   std::string ImageSocket() const;
   // Empty: no agent is called.
   std::string AgentSocket() const;
+  // Empty: nobody can deliver configuration, or look.
+  std::string ConfigSocket() const;
+  std::string AdminSocket() const;
   // HOST:PORT. Empty: no metrics are served.
   std::string MetricsAddress() const;
   // The one configuration file that was given; empty: none.

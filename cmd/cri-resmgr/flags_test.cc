@@ -129,10 +129,31 @@ TEST(FlagsTest, TakesEveryFlag) {
 }
 
 TEST(FlagsTest, WordsTurnSocketsOff) {
-  const StatusOr<Flags> flags = Parse({"-image-socket", "-", "-agent-socket", "disabled"});
-  ASSERT_TRUE(flags.ok());
+  const StatusOr<Flags> flags = Parse({"-image-socket", "-", "-agent-socket", "disabled",
+                                       "-config-socket", "disabled", "-admin-socket", "disabled"});
+  ASSERT_TRUE(flags.ok()) << Describe(flags.status());
+  EXPECT_EQ(flags->ConfigSocket(), "");
+  EXPECT_EQ(flags->AdminSocket(), "");
   EXPECT_EQ(flags->ImageSocket(), "");
   EXPECT_EQ(flags->AgentSocket(), "");
+}
+
+TEST_F(FlagsFileTest, ForcesTheFileOfEitherFlag) {
+  const std::string file = Write("policy static\n");
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"-force-config", file},
+                                                    {"-config", file, "-force-config"},
+                                                    {"-force-config", "-config", file},
+                                                    {"-force-config=", "-config", file}}) {
+    const StatusOr<Flags> flags = Parse(arguments);
+    ASSERT_TRUE(flags.ok()) << Describe(flags.status());
+    EXPECT_TRUE(flags->forced);
+    EXPECT_EQ(flags->ConfigFile(), file);
+    EXPECT_EQ(flags->config.policy.active, "static");
+  }
+  EXPECT_FALSE(Parse({"-config", file})->forced);
+  EXPECT_THAT(Error({"-force-config"}), HasSubstr("-force-config: needs a file"));
+  EXPECT_THAT(Error({"-force-config", "-fallback-config", file}), HasSubstr("needs a file"));
+  EXPECT_THAT(Error({"-force-config", file, "-config", file}), HasSubstr("exclude each other"));
 }
 
 TEST(FlagsTest, HelpVersionAndListNeedNoFile) {

@@ -71,14 +71,24 @@ std::string Policies(const Node& node) {
   return Text(list);
 }
 
-StatusOr<std::string> Pools(const Node& node) {
-  RESMGR_ASSIGN_OR_RETURN(const ResourceManager* const manager, Manager(node));
+// The null policy has none, which is an answer: scripts ask without knowing what is active.
+std::string Pools(const Node& node) {
+  const ResourceManager* const manager = node.host.manager();
+  if (manager == nullptr) return Text(OrderedJson::array());
   return Text(PoolsJson(manager->policy(), manager->snapshot()));
 }
 
-StatusOr<std::string> Containers(const Node& node) {
-  RESMGR_ASSIGN_OR_RETURN(const ResourceManager* const manager, Manager(node));
+std::string Containers(const Node& node) {
+  const ResourceManager* const manager = node.host.manager();
+  if (manager == nullptr) return Text(OrderedJson::array());
   return Text(ContainersJson(manager->snapshot(), manager->policy().name()));
+}
+
+// As a table for people or, without `form`, as JSON.
+std::string Topology(const Node& node, const Json& request) {
+  const StatusOr<std::string> form = TextOf(request, "form");
+  const bool table = form.ok() && *form == "table";
+  return table ? MachineToTable(node.machine) : MachineToJson(node.machine);
 }
 
 StatusOr<std::string> Explain(const Node& node, const Json& request) {
@@ -164,7 +174,8 @@ UnaryServer::Methods AdminService::Methods() {
   const Node& node = node_;
   add("Status", [this](const Json&, const auto& reply) { reply(NodeStatus(node_, started_)); });
   add("Policies", [&node](const Json&, const auto& reply) { reply(Policies(node)); });
-  add("Topology", [&node](const Json&, const auto& reply) { reply(MachineToJson(node.machine)); });
+  add("Topology",
+      [&node](const Json& request, const auto& reply) { reply(Topology(node, request)); });
   add("Pools", [&node](const Json&, const auto& reply) { reply(Pools(node)); });
   add("Containers", [&node](const Json&, const auto& reply) { reply(Containers(node)); });
   add("Explain",

@@ -21,7 +21,7 @@ namespace resmgr {
 //                                               "runtime","runtimeSocket","relaySocket","pods",
 //                                               "containers","online"}
 //   Policies     {}                         -> [{"name","description","active"}]
-//   Topology     {}                         -> machine_format.h
+//   Topology     {"form": "table"|"json"}   -> the text of machine_format.h
 //   Pools        {}                         -> [node_json.h]
 //   Containers   {}                         -> [node_json.h]
 //   Explain      {"what"}                   -> [node_json.h]

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pkg/config/config_file.h"
 #include "pkg/state/file_system.h"
 #include "pkg/sys/files.h"
 
@@ -20,7 +21,7 @@ std::string PathIn(const std::string& directory) {
 }  // namespace
 
 StatusOr<Config> Parse(const ConfigSource& source, const ConfigChecks& checks) {
-  if (source.text) return ParseConfig(*source.text, source.name, checks);
+  if (source.text) return ParseConfigFile(*source.text, source.name, checks);
   return ParseConfigMap(source.data, source.name, checks);
 }
 

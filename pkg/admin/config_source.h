@@ -17,7 +17,7 @@ struct ConfigSource {
   std::string name;
   // A ConfigMap's data; not used when `text` is set.
   std::map<std::string, std::string> data;
-  // One YAML document.
+  // A configuration file of either format.
   std::optional<std::string> text;
 
   friend bool operator==(const ConfigSource&, const ConfigSource&) = default;

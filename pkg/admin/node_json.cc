@@ -21,6 +21,12 @@ int64_t NumberOf(const std::optional<int64_t>& decided, const std::optional<int6
   return decided ? *decided : requested.value_or(0);
 }
 
+// -1 without a limit, however the request and the policy say so.
+int64_t QuotaOf(const Container& container) {
+  const int64_t quota = NumberOf(container.placement.cpu_quota, container.requested.cpu_quota);
+  return quota > 0 ? quota : -1;
+}
+
 bool Names(const Pod& pod, const Container& container, std::string_view what) {
   // So that a short text does not mean everything.
   constexpr size_t kShortestId = 6;
@@ -74,7 +80,7 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
       {"exclusive", placement.exclusive.ToString()},
       {"shared", (cpus - placement.exclusive).ToString()},
       {"shares", NumberOf(placement.cpu_shares, requested.cpu_shares)},
-      {"quota", NumberOf(placement.cpu_quota, requested.cpu_quota)},
+      {"quota", QuotaOf(container)},
       {"period", NumberOf(placement.cpu_period, requested.cpu_period)},
       {"memoryLimit", requested.memory_limit.value_or(0)},
       {"pool", placement.pool},

@@ -120,6 +120,11 @@ void CommandLine::Flag(std::string_view name, std::string_view value_name, std::
            .set = std::move(setter)});
 }
 
+void CommandLine::Bare(std::string_view name, std::string_view value) {
+  for (Declaration& declaration : declarations_)
+    if (declaration.name == name) declaration.bare = value;
+}
+
 void CommandLine::Choice(std::string_view name, std::vector<std::string> choices,
                          std::string_view help, std::string* target) {
   const std::string value_name = fmt::format("{}", fmt::join(choices, "|"));
@@ -158,6 +163,7 @@ Status CommandLine::Apply(std::string_view dash, std::string_view name,
                            Printable(name, 64),
                            hint.empty() ? "; -help lists what there is" : hint);
   }
+  if (!value && declaration->bare) value = *declaration->bare;
   if (!value) {
     if (!declaration->value_name.empty()) {
       return InvalidArgument("{}{}: needs a value ({})", dash, name, declaration->value_name);
@@ -187,6 +193,7 @@ Status CommandLine::ParseFlag(const std::vector<std::string_view>& arguments, si
   // A forgotten value would otherwise swallow the next flag without a word.
   const std::string_view next = arguments[index + 1];
   if (IsFlag(next) && Find(FlagName(next)) != nullptr) {
+    if (declaration->bare) return Apply("-", name, std::nullopt);
     return InvalidArgument(
         "-{}: needs a value ({}), but the flag {} follows; write -{}={} if meant", name,
         declaration->value_name, next, name, next);

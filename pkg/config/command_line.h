@@ -53,6 +53,8 @@ class CommandLine {
   // shows none.
   void Flag(std::string_view name, std::string_view value_name, std::string_view help,
             std::string_view default_text, Setter setter);
+  // What `-flag` alone sets, where no value is behind it; of a flag that was declared before.
+  void Bare(std::string_view name, std::string_view value);
   // One of `choices`.
   void Choice(std::string_view name, std::vector<std::string> choices, std::string_view help,
               std::string* target);
@@ -81,6 +83,7 @@ class CommandLine {
     std::string help{};
     std::string default_text{};
     std::string group{};
+    std::optional<std::string> bare{};
     bool repeatable = false;
     Setter set{};
   };

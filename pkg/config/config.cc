@@ -25,10 +25,15 @@ void ReadCpuDomain(MapReader& policy, std::string_view key, std::optional<CpuCon
     if (value != nullptr && value->kind == ConfigNode::Kind::kNull) {
       domains.Fail(*value, "CPU", "has no value (what begins with # must be in quotes)");
     }
-    domains.Parse("CPU", [&target](std::string_view text, const std::string& origin) -> Status {
-      RESMGR_ASSIGN_OR_RETURN(target, ParseCpuConstraint(text, origin));
-      return OkStatus();
-    });
+    // [0, 1, 4-7]: the items are CPUs, where a lone number would be a quantity.
+    const bool is_list = value != nullptr && value->kind == ConfigNode::Kind::kList;
+    domains.List("CPU",
+                 [&](const std::vector<std::string>& texts, const std::string& origin) -> Status {
+                   const std::string text =
+                       is_list ? fmt::format("cpuset:{}", fmt::join(texts, ",")) : texts.front();
+                   RESMGR_ASSIGN_OR_RETURN(target, ParseCpuConstraint(text, origin));
+                   return OkStatus();
+                 });
   });
 }
 

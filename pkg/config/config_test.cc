@@ -106,6 +106,13 @@ TEST(ConfigTest, TakesNumbersAndListsAsCpus) {
             1500);
   EXPECT_EQ(Parse("policy:\n  AvailableResources:\n    CPU: 1,3\n").policy.available_cpus->cpus,
             (CpuSet{1, 3}));
+  EXPECT_EQ(Parse("policy: {AvailableResources: {CPU: [0, 2, 4-6]}}").policy.available_cpus->cpus,
+            (CpuSet{0, 2, 4, 5, 6}));
+  EXPECT_EQ(Parse("policy: {ReservedResources: {CPU: [3]}}").policy.reserved_cpus->cpus,
+            (CpuSet{3}))
+      << "a CPU, where 3 alone is a number of them";
+  EXPECT_THAT(Error("policy: {AvailableResources: {CPU: [0, [1]]}}"), HasSubstr("single values"));
+  EXPECT_THAT(Error("policy: {AvailableResources: {CPU: [0, x]}}"), HasSubstr("x"));
 }
 
 TEST(ConfigTest, UnknownKeysAreErrorsWithTheClosestName) {

@@ -43,6 +43,7 @@ TEST_F(ControlTest, ShowsWhatTheDaemonHolds) {
   EXPECT_EQ(first.at("pool"), "exclusive");
   EXPECT_EQ(first.at("policy"), "static");
   EXPECT_EQ(containers[1].at("shares"), 307);
+  EXPECT_EQ(containers[1].at("quota"), -1) << "without a limit, as simulate tells it";
 
   const Json pools = Ctl({"pools", "-o", "json"}).json();
   EXPECT_EQ(pools[0].at("name"), "shared");
@@ -64,6 +65,20 @@ TEST_F(ControlTest, ShowsWhatTheDaemonHolds) {
   EXPECT_THAT(Ctl({"config", "show"}).out, HasSubstr("Active: static"));
 }
 
+TEST_F(ControlTest, TakesTheSocketBehindTheCommandToo) {
+  StartBoth();
+  const std::string socket = Path("admin.sock");
+  EXPECT_EQ(Ctl({"status", "-socket", socket}).exit_code, 0);
+  EXPECT_EQ(Ctl({"status", "-socket", Path("none.sock")}).exit_code, 2) << "the last one counts";
+}
+
+TEST_F(ControlTest, ChecksAFileOfOptions) {
+  StartBoth();
+  const Shown shown = Ctl({"config", "check", WriteFile("c", "policy static\nrelay-dir /d\n")});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_EQ(Ctl({"config", "check", WriteFile("c", "polcy static\n")}).exit_code, 1);
+}
+
 TEST_F(ControlTest, SaysThatNoDaemonIsThere) {
   const Shown shown = Ctl({"status"});
   EXPECT_EQ(shown.exit_code, 2);
@@ -74,9 +89,35 @@ TEST_F(ControlTest, UnderTheNullPolicyNobodyLooks) {
   StartRuntime();
   StartDaemon(Flags({}));
   EXPECT_EQ(PolicyInForce(), "null");
-  const Shown shown = Ctl({"containers"});
-  EXPECT_EQ(shown.exit_code, 1);
-  EXPECT_THAT(shown.err, HasSubstr("null policy"));
+  for (const char* command : {"containers", "pools"}) {
+    const Shown shown = Ctl({command, "-o", "json"});
+    EXPECT_EQ(shown.exit_code, 0);
+    EXPECT_EQ(shown.json(), Json::array()) << command;
+    EXPECT_EQ(Ctl({command}).exit_code, 0) << command;
+  }
+  const Shown explained = Ctl({"explain", "any"});
+  EXPECT_EQ(explained.exit_code, 1);
+  EXPECT_THAT(explained.err, HasSubstr("null policy"));
+}
+
+TEST_F(ControlTest, ShowsTheDaemonsMachine) {
+  StartRuntime();
+  StartDaemon(Flags({"-topology", "synthetic:package:2 core:3 pu:2"}));
+  const Json machine = Ctl({"topology", "-o", "json"}).json();
+  EXPECT_EQ(machine.at("cpus").size(), 12u);
+  EXPECT_EQ(Ctl({"topology", "-topology", "synthetic:core:3 pu:1", "-o", "json"})
+                .json()
+                .at("cpus")
+                .size(),
+            3u);
+  EXPECT_EQ(Ctl({"topology"}).out,
+            Ctl({"topology", "-topology", "synthetic:package:2 core:3 pu:2"}).out);
+}
+
+TEST_F(ControlTest, ANamedSocketWithoutADaemonIsNotThisMachine) {
+  const Shown shown = Ctl({"topology"});
+  EXPECT_EQ(shown.exit_code, 2);
+  EXPECT_THAT(shown.err, HasSubstr("admin.sock"));
 }
 
 // Live changes

@@ -154,6 +154,22 @@ TEST_F(LifecycleTest, PrintedConfigurationIsOneThatCanBeRead) {
   EXPECT_EQ(again.output, printed.output);
 }
 
+TEST_F(LifecycleTest, SaysThatItIsReadyHoweverLittleIsLogged) {
+  StartRuntime();
+  // Returns with that line.
+  StartDaemon(Flags({"-logger-level", "error"}));
+  daemon_.reset();
+  StartDaemon(Flags({"-logger-source", "no-such-source"}));
+}
+
+TEST_F(LifecycleTest, SaysAtOnceThatTheStateCannotBeKept) {
+  StartRuntime();
+  Write("file", "");
+  StartDaemon(StaticFlags({"-relay-dir", Path("file") + "/state"}));
+  EXPECT_THAT(daemon_->Log(), HasSubstr("the state is not kept"));
+  EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok()) << "the node goes on";
+}
+
 TEST_F(LifecycleTest, ChecksConfigurationOfBothFormats) {
   const std::string yaml = Write("good.yaml",
                                  "policy:\n"
