@@ -10,9 +10,6 @@
 namespace resmgr {
 namespace {
 
-// CPU shares tell no larger request, so after a restart only the quota does.
-constexpr int kMostCpusByShares = static_cast<int>(kMaxShares / kSharesPerCpu);
-
 // Pods end and nobody says so here; what they left is only a preference.
 constexpr size_t kRememberedPods = 256;
 
@@ -240,7 +237,8 @@ Placement ExclusivePools::PlacementOf(const CpuClaim& claim, ContainerKey key) c
   const Grant& grant = found->second;
   placement.cpus = claim.shared ? grant.cpus | Shared() : grant.cpus;
   placement.exclusive = grant.cpus;
-  const bool lift = lift_quota_ && !claim.shared && claim.exclusive <= kMostCpusByShares;
+  const MilliCpu own{int64_t{1000} * claim.exclusive};
+  const bool lift = lift_quota_ && !claim.shared && SharesTell(own);
   if (lift) placement.cpu_quota = kNoQuota;
   placement.pool = grant.cpus.IsSubsetOf(cpus_.isolated) ? kIsolatedPool : kExclusivePool;
   placement.reason = grant.reason;

@@ -43,9 +43,10 @@ struct CpuPool {
 // runtime, which knows nothing of exclusive CPUs, a container's are those of its CPUs that nobody
 // else uses.
 //
-// A container with exclusive CPUs only runs without CFS quota if the options say so; one that runs
-// on shared CPUs, too, keeps its quota, which alone bounds what it takes there. CPU shares and
-// memory nodes stay as requested.
+// A container with exclusive CPUs only runs without CFS quota if the options say so and its CPU
+// shares tell how many these are (SharesTell of pkg/kube/cpu_arithmetic.h); one that runs on shared
+// CPUs, too, keeps its quota, which alone bounds what it takes there. CPU shares and memory nodes
+// stay as requested.
 class ExclusivePools {
  public:
   struct Cpus {

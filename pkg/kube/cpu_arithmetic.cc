@@ -37,6 +37,10 @@ MilliCpu MilliCpuFromShares(int64_t shares) {
   return MilliCpu{MultiplyDivideUp(std::min(shares, kMaxShares), 1000, kSharesPerCpu)};
 }
 
+bool SharesTell(MilliCpu request) {
+  return SharesFromMilliCpu(request) < kMaxShares;
+}
+
 int64_t QuotaFromMilliCpu(MilliCpu limit, int64_t period) {
   if (limit.value <= 0) return kNoQuota;
   return std::max(MultiplyDivideDown(limit.value, period, 1000), kMinQuota);

@@ -24,6 +24,10 @@ int64_t SharesFromMilliCpu(MilliCpu request);
 // rounding down. At most kMinShares means no request, 0; more than kMaxShares counts as kMaxShares.
 MilliCpu MilliCpuFromShares(int64_t shares);
 
+// Whether the shares of this request tell it from all larger ones. From 256 CPUs on they do not,
+// and only the CFS quota can: whoever lifts it then loses how much the container asked for.
+bool SharesTell(MilliCpu request);
+
 // Microseconds per period, at least kMinQuota; kNoQuota for a limit of 0. The period is in
 // microseconds and above 0.
 int64_t QuotaFromMilliCpu(MilliCpu limit, int64_t period = kDefaultCpuPeriod);

@@ -42,6 +42,8 @@ TEST(CpuArithmeticTest, SharesOutOfRangeAreClamped) {
   EXPECT_EQ(MilliCpuFromShares(-1).value, 0);
   EXPECT_EQ(MilliCpuFromShares(2).value, 0);
   EXPECT_EQ(MilliCpuFromShares(kMaxShares).value, 256'000);
+  EXPECT_TRUE(SharesTell(MilliCpu{255'999}));
+  EXPECT_FALSE(SharesTell(MilliCpu{256'000}));
   EXPECT_EQ(MilliCpuFromShares(kLargest).value, 256'000);
 }
 

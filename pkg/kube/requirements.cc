@@ -31,11 +31,15 @@ Bytes BurstableMemoryRequest(const LinuxResources& resources, Bytes capacity) {
 
 }  // namespace
 
+MilliCpu CpuLimitOf(const LinuxResources& resources) {
+  return MilliCpuFromQuota(resources.cpu_quota.value_or(0),
+                           resources.cpu_period.value_or(kDefaultCpuPeriod));
+}
+
 Requirements EstimateRequirements(const LinuxResources& resources, QosClass qos,
                                   Bytes memory_capacity) {
   const int64_t shares = resources.cpu_shares.value_or(0);
-  const MilliCpu quota = MilliCpuFromQuota(resources.cpu_quota.value_or(0),
-                                           resources.cpu_period.value_or(kDefaultCpuPeriod));
+  const MilliCpu quota = CpuLimitOf(resources);
   Requirements requirements;
   requirements.cpu_request = MilliCpuFromShares(shares);
   requirements.memory_limit = Bytes{std::max<int64_t>(resources.memory_limit.value_or(0), 0)};
@@ -67,6 +71,14 @@ ResolvedRequirements ResolveRequirements(const LinuxResources& resources, QosCla
     resolved.requirements = **annotated;
   }
   return resolved;
+}
+
+bool MayAskForMore(const Container& container) {
+  const MilliCpu told = MilliCpuFromShares(kMaxShares);
+  if (container.requested.cpu_shares.value_or(0) < kMaxShares) return false;
+  if (container.requirements.cpu_request != told) return false;
+  const MilliCpu limit = CpuLimitOf(container.requested);
+  return limit.value == 0 || limit > told;
 }
 
 }  // namespace resmgr

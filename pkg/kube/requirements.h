@@ -4,10 +4,14 @@
 #include <string_view>
 
 #include "pkg/base/status.h"
+#include "pkg/model/container.h"
 #include "pkg/model/pod.h"
 #include "pkg/model/resources.h"
 
 namespace resmgr {
+
+// By quota and period; 0 is no limit.
+MilliCpu CpuLimitOf(const LinuxResources& resources);
 
 // What a container needs, reckoned from what a CRI message says, by undoing the kubelet's
 // arithmetic:
@@ -33,5 +37,12 @@ struct ResolvedRequirements {
 ResolvedRequirements ResolveRequirements(const LinuxResources& resources, QosClass qos,
                                          Bytes memory_capacity, const StringMap& pod_annotations,
                                          std::string_view container_name);
+
+// Whether the container may have asked for more than its `cpu_request`: shares at their upper limit
+// stand for all requests from 256 CPUs on, and neither its limit nor an annotation says which. It
+// asks for `cpu_request` at least, and for its limit at most.
+bool MayAskForMore(const Container& container);
+// What then follows the request in a placement's reason.
+inline constexpr std::string_view kMayAskForMoreNote = ", the most that CPU shares tell";
 
 }  // namespace resmgr

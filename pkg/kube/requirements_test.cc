@@ -45,6 +45,25 @@ TEST(RequirementsTest, GuaranteedAboveTheLargestShareIsReadFromTheQuota) {
   EXPECT_EQ(needs.cpu_limit.value, 300'000);
 }
 
+TEST(RequirementsTest, TheLargestShareMayStandForMoreThanItTells) {
+  const auto may = [](QosClass qos, int64_t request, int64_t limit) {
+    Container container;
+    container.requested = Kubelets(request, limit, kGiB);
+    container.requirements = EstimateRequirements(container.requested, qos, Bytes{0});
+    return MayAskForMore(container);
+  };
+  EXPECT_TRUE(may(QosClass::kBurstable, 300'000, 300'000)) << "it may be the limit, or less";
+  EXPECT_TRUE(may(QosClass::kBurstable, 256'000, 0));
+  EXPECT_FALSE(may(QosClass::kBurstable, 256'000, 256'000)) << "the limit allows no more";
+  EXPECT_FALSE(may(QosClass::kBurstable, 255'999, 300'000));
+  EXPECT_FALSE(may(QosClass::kGuaranteed, 300'000, 300'000)) << "the limit is the request";
+  EXPECT_TRUE(may(QosClass::kGuaranteed, 300'000, 0)) << "a kubelet that sets no quota";
+  Container annotated;
+  annotated.requested = Kubelets(300'000, 400'000, kGiB);
+  annotated.requirements.cpu_request = MilliCpu{300'000};
+  EXPECT_FALSE(MayAskForMore(annotated));
+}
+
 TEST(RequirementsTest, BurstableHasRequestFromSharesAndLimitFromQuota) {
   const Requirements needs =
       EstimateRequirements(Kubelets(900, 1700, kGiB), QosClass::kBurstable, Bytes{0});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/resmgr/needs.h"
 
+#include <algorithm>
+
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/kube/requirements.h"
 
@@ -15,6 +17,22 @@ int64_t ByWayOfWeight(int64_t shares) {
   constexpr int64_t kAllShares = kMaxShares - kMinShares;
   const int64_t weight = 1 + (shares - kMinShares) * kWeights / kAllShares;
   return kMinShares + (weight - 1) * kAllShares / kWeights;
+}
+
+// Runtimes report none as 0 or not at all as well.
+int64_t QuotaOf(const std::optional<int64_t>& quota) {
+  return quota.value_or(0) > 0 ? *quota : kNoQuota;
+}
+
+// A request that was `known`, by the resources of now. Shares at their upper limit say as little
+// against what was known as for it: it stays, unless a quota tells (that of a Guaranteed
+// container), or allows less.
+MilliCpu RequestNow(MilliCpu known, const Requirements& now, const LinuxResources& resources,
+                    QosClass qos) {
+  const bool open = resources.cpu_shares.value_or(0) >= kMaxShares && !SharesTell(known);
+  const MilliCpu limit = CpuLimitOf(resources);
+  if (!open || (qos == QosClass::kGuaranteed && limit.value > 0)) return now.cpu_request;
+  return limit.value > 0 ? std::min(known, std::max(limit, now.cpu_request)) : known;
 }
 
 }  // namespace
@@ -35,12 +53,14 @@ Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported,
   const Requirements now = EstimateRequirements(reported.resources, pod.qos, memory_capacity);
   // Shares are too coarse to contradict what they come from.
   const bool as_told = SharesFromMilliCpu(needs.cpu_request) == *reported.resources.cpu_shares;
-  if (!as_told) needs.cpu_request = now.cpu_request;
-  if (!as_told || pod.qos != QosClass::kGuaranteed) needs.cpu_limit = now.cpu_limit;
+  const MilliCpu told = needs.cpu_request;
+  if (!as_told || !SharesTell(told)) {
+    needs.cpu_request = RequestNow(told, now, reported.resources, pod.qos);
+  }
+  const bool same = as_told && needs.cpu_request == told;
+  if (!same || pod.qos != QosClass::kGuaranteed) needs.cpu_limit = now.cpu_limit;
   if (pod.qos != QosClass::kGuaranteed) return needs;
-  const MilliCpu quota =
-      MilliCpuFromQuota(reported.resources.cpu_quota.value_or(0),
-                        reported.resources.cpu_period.value_or(kDefaultCpuPeriod));
+  const MilliCpu quota = CpuLimitOf(reported.resources);
   // What rounding makes of small requests is no such case.
   if (quota.value - needs.cpu_request.value >= kMilliPerCpu) {
     needs.cpu_request = needs.cpu_limit = quota;
@@ -61,19 +81,21 @@ bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force
   if (now == 0) return true;
   const std::optional<int64_t>& known =
       saved.cpu_shares ? saved.cpu_shares : saved.requested.cpu_shares;
-  if (!known || now == *known) return known.has_value();
-  // Rounding hides small differences; those the quota tells.
+  if (!known) return false;
+  if (now == *known && now < kMaxShares) return true;
+  // Rounding hides small differences, and the upper limit large ones; those the quota tells.
   const std::optional<int64_t>& quota =
       saved.cpu_quota ? saved.cpu_quota : saved.requested.cpu_quota;
-  return now == ByWayOfWeight(*known) && quota == in_force.cpu_quota;
+  return (now == *known || now == ByWayOfWeight(*known)) &&
+         QuotaOf(quota) == QuotaOf(in_force.cpu_quota);
 }
 
 Requirements NeedsAfter(Requirements needs, const LinuxResources& changes,
                         const LinuxResources& merged, QosClass qos, Bytes memory_capacity) {
   const Requirements now = EstimateRequirements(merged, qos, memory_capacity);
   if (changes.cpu_shares || changes.cpu_quota || changes.cpu_period) {
-    needs.cpu_request = now.cpu_request;
-    needs.cpu_limit = now.cpu_limit;
+    needs.cpu_request = RequestNow(needs.cpu_request, now, merged, qos);
+    needs.cpu_limit = qos == QosClass::kGuaranteed ? needs.cpu_request : now.cpu_limit;
   }
   if (changes.memory_limit || changes.oom_score_adj) {
     needs.memory_request = now.memory_request;

@@ -22,13 +22,13 @@ Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported, Byt
 LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requirements& needs);
 
 // Whether the shares in force, where they are reported, are those that the container had when it
-// was saved. Runtimes may report them by way of cgroup v2's coarser weights; then the quota has to
-// be the same, too.
+// was saved. Runtimes may report them by way of cgroup v2's coarser weights, and from 256 CPUs on
+// all are the same; then the quota has to be the same, too.
 bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force);
 
 // What a container that has needed `needs` needs once `changes` came to what it requested, which
 // gives `merged`. Only what the update touches is estimated anew: the rest may come from an
-// annotation that knows better.
+// annotation that knows better, as may a request from 256 CPUs on where no quota tells it.
 Requirements NeedsAfter(Requirements needs, const LinuxResources& changes,
                         const LinuxResources& merged, QosClass qos, Bytes memory_capacity);
 

@@ -61,6 +61,53 @@ TEST(NeedsTest, AnAnnotationCountsUntilTheSharesSaySomethingElse) {
   EXPECT_EQ(ReportedNeeds(pod, Reported(700, -1), Bytes{}).cpu_request.value, 700) << "resized";
 }
 
+// From 256 CPUs on all shares are the same.
+TEST(NeedsTest, LargeRequestsAreToldByTheQuotaOrAsTheyWereBefore) {
+  Pod pod = PodOf(QosClass::kGuaranteed);
+  pod.annotations.Set(
+      std::string(kResourcesAnnotation),
+      R"({"containers":{"main":{"limits":{"cpu":"300"},"requests":{"cpu":"300"}}}})");
+  const auto request = [&pod](int64_t limit) {
+    const int64_t quota = limit == 0 ? kNoQuota : QuotaFromMilliCpu(MilliCpu{limit});
+    const Requirements needs = ReportedNeeds(pod, Reported(300'000, quota), Bytes{});
+    EXPECT_TRUE(pod.qos != QosClass::kGuaranteed || needs.cpu_limit == needs.cpu_request);
+    return needs.cpu_request.value;
+  };
+  EXPECT_EQ(request(0), 300'000);
+  EXPECT_EQ(request(320'000), 320'000) << "grown";
+  EXPECT_EQ(request(260'000), 260'000) << "shrunk";
+  pod.qos = QosClass::kBurstable;
+  EXPECT_EQ(request(0), 300'000);
+  EXPECT_EQ(request(400'000), 300'000);
+  EXPECT_EQ(request(280'000), 280'000) << "no more than the limit";
+}
+
+TEST(NeedsTest, ALargeResizeLeavesTheRequestThatIsKnown) {
+  const auto after = [](int64_t known, int64_t limit, QosClass qos) {
+    const Requirements needs{{known}, {known}, {}, {}};
+    LinuxResources changes = Reported(400'000, QuotaFromMilliCpu(MilliCpu{limit})).resources;
+    return NeedsAfter(needs, changes, changes, qos, Bytes{}).cpu_request.value;
+  };
+  EXPECT_EQ(after(300'000, 400'000, QosClass::kBurstable), 300'000);
+  EXPECT_EQ(after(300'000, 0, QosClass::kBurstable), 300'000);
+  EXPECT_EQ(after(300'000, 270'000, QosClass::kBurstable), 270'000);
+  EXPECT_EQ(after(2000, 400'000, QosClass::kBurstable), 256'000);
+  EXPECT_EQ(after(300'000, 400'000, QosClass::kGuaranteed), 400'000);
+  EXPECT_EQ(after(300'000, 0, QosClass::kGuaranteed), 300'000);
+}
+
+TEST(NeedsTest, TheQuotaTellsWhetherALargeRequestIsInForce) {
+  SavedContainer saved;
+  saved.requested = Reported(300'000, QuotaFromMilliCpu(MilliCpu{300'000})).resources;
+  LinuxResources in_force = saved.requested;
+  EXPECT_TRUE(TellsCpuInForce(saved, in_force));
+  in_force.cpu_quota = QuotaFromMilliCpu(MilliCpu{320'000});
+  EXPECT_FALSE(TellsCpuInForce(saved, in_force)) << "resized";
+  saved.requested.cpu_quota.reset();
+  in_force.cpu_quota = 0;
+  EXPECT_TRUE(TellsCpuInForce(saved, in_force));
+}
+
 TEST(NeedsTest, SharesMayHaveBeenRoundedToWeights) {
   SavedContainer saved;
   saved.requested.cpu_shares = 3072;

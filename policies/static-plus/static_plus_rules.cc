@@ -7,6 +7,7 @@
 
 #include "pkg/kube/annotations.h"
 #include "pkg/kube/glob.h"
+#include "pkg/kube/requirements.h"
 
 namespace resmgr {
 namespace {
@@ -60,14 +61,16 @@ CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, co
 
   const MilliCpu request = container.requirements.cpu_request;
   claim.exclusive = static_cast<int>(std::min<int64_t>(request.Whole(), CpuSet::kBits));
-  claim.shared = request.Fraction() > 0;
+  // What it asks for beyond what is told is not known, and comes from the shared CPUs.
+  const bool more = MayAskForMore(container);
+  claim.shared = request.Fraction() > 0 || more;
   claim.prefer_isolated =
       FindBoolAnnotation(pod.annotations, "prefer-isolated-cpus", container.name);
   claim.require_isolated =
       FindBoolAnnotation(pod.annotations, "require-isolated-cpus", container.name).value_or(false);
-  claim.why = claim.shared ? fmt::format("CPU request of {}m, {}m of it shared", request.value,
-                                         request.Fraction())
-                           : fmt::format("CPU request of {}m", request.value);
+  claim.why = fmt::format("CPU request of {}m", request.value);
+  if (request.Fraction() > 0) claim.why += fmt::format(", {}m of it shared", request.Fraction());
+  if (more) claim.why += kMayAskForMoreNote;
   return claim;
 }
 

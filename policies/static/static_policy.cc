@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pkg/kube/annotations.h"
+#include "pkg/kube/requirements.h"
 
 namespace resmgr {
 namespace {
@@ -39,6 +40,7 @@ CpuClaim StaticClaim(const Pod& pod, const Container& container) {
         FindBoolAnnotation(pod.annotations, "require-isolated-cpus", container.name)
             .value_or(false);
     claim.why = fmt::format("Guaranteed pod with {} whole CPUs", claim.exclusive);
+    if (MayAskForMore(container)) claim.why += kMayAskForMoreNote;
   }
   return claim;
 }

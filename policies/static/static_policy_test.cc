@@ -298,8 +298,8 @@ TEST(StaticPolicyTest, QuotaIsKeptOnRequest) {
 
 TEST(StaticPolicyTest, VeryLargeContainersKeepTheQuotaThatTellsTheirSize) {
   Node node(test::MakeMachine({.packages = 8, .cores = 64, .threads = 2}));
-  EXPECT_EQ(node.PlacementOf(*node.Create("256", kGuaranteed, 256'000)).cpu_quota, -1);
-  const ContainerKey more = *node.Create("257", kGuaranteed, 257'000);
+  EXPECT_EQ(node.PlacementOf(*node.Create("255", kGuaranteed, 255'000)).cpu_quota, -1);
+  const ContainerKey more = *node.Create("256", kGuaranteed, 256'000);
   EXPECT_FALSE(node.PlacementOf(more).cpu_quota.has_value())
       << "CPU shares end at 256 CPUs: after a restart it would be taken for smaller";
 }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/kube/glob.h"
+#include "pkg/kube/requirements.h"
 
 namespace resmgr {
 namespace {
@@ -47,8 +49,9 @@ bool WantsExclusive(MilliCpu request, const Preferences& preferences,
   return !shared;
 }
 
-void DecideGuaranteed(MilliCpu request, const Preferences& preferences,
+void DecideGuaranteed(const Container& container, const Preferences& preferences,
                       const TopologyAwareOptions& options, Need& need) {
+  const MilliCpu request = container.requirements.cpu_request;
   if (request.Whole() < 1) {
     need.why = "Guaranteed with less than one CPU";
     return;
@@ -65,8 +68,9 @@ void DecideGuaranteed(MilliCpu request, const Preferences& preferences,
   need.isolated_explicit = preferences.isolated == true || need.isolated_required;
   need.isolated = need.isolated_explicit ||
                   (need.full == 1 && preferences.isolated.value_or(options.prefer_isolated));
+  if (MayAskForMore(container)) need.why += kMayAskForMoreNote;
   // On CPUs of its own a quota could only throttle it.
-  need.lift_quota = options.lift_quota && need.fraction == 0;
+  need.lift_quota = options.lift_quota && need.fraction == 0 && SharesTell(request);
 }
 
 void DecideBurst(const Container& container, const Preferences& preferences,
@@ -105,7 +109,7 @@ Need DecideNeed(const Pod& pod, const Container& container, const Preferences& p
   } else if (pod.qos == QosClass::kBurstable) {
     DecideBurst(container, preferences, options, need);
   } else {
-    DecideGuaranteed(requirements.cpu_request, preferences, options, need);
+    DecideGuaranteed(container, preferences, options, need);
   }
   return need;
 }

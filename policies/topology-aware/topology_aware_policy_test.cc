@@ -155,6 +155,16 @@ TEST(TopologyAwarePolicyTest, ExclusiveContainersRunWithoutQuota) {
   EXPECT_EQ(keeping.At(keeping.Run("whole", kGuaranteed, 2000)).cpu_quota, std::nullopt);
 }
 
+TEST(TopologyAwarePolicyTest, VeryLargeContainersKeepTheQuotaThatTellsTheirSize) {
+  Node node(test::MakeMachine({.packages = 8, .cores = 64, .threads = 2}));
+  EXPECT_EQ(node.At(node.Run("255", kGuaranteed, 255'000)).cpu_quota, -1);
+  EXPECT_EQ(node.At(node.Run("256", kGuaranteed, 256'000)).cpu_quota, std::nullopt);
+  const ContainerKey unknown = node.Add("unknown", kGuaranteed, 256'000);
+  node.ContainerOf(unknown).requested.cpu_shares = 262'144;
+  ASSERT_TRUE(node.Place(unknown).ok());
+  EXPECT_THAT(node.At(unknown).reason, HasSubstr("the most that CPU shares tell"));
+}
+
 TEST(TopologyAwarePolicyTest, BurstsGetAPoolForTheirLimit) {
   Node node(N4C16());
   for (const auto& [limit, pool] : {std::pair(3000, "NUMA node #1"), std::pair(6000, "socket #1"),

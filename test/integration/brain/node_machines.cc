@@ -105,6 +105,7 @@ std::vector<NamedMachine> AllMachines() {
       {"Offline", WithFlags(S2Ht(), "", "3,6,10")},
       {"OfflineAndIsolated", WithFlags(M80(), "30-33,70-71", "5,45,50-55")},
       {"MemoryOnlyNodes", WithMemoryOnlyNodes(M80(), 4)},
+      {"ThousandCpus", MakeMachine({.packages = 8, .nodes = 2, .cores = 32, .threads = 2})},
       {"SixtyFourNodes", MakeMachine({.packages = 8, .nodes = 8, .cores = 8, .threads = 2})},
   };
   AddFiles(machines);

@@ -78,6 +78,9 @@ int64_t World::Number(int64_t first, int64_t last) {
 
 int64_t World::SomeRequest() {
   const int cpus = machine_.online().size();
+  // CPU shares tell no more.
+  constexpr int kMostByShares = 256;
+  if (cpus > kMostByShares && Chance(15)) return 1000 * Number(kMostByShares, cpus / 2 + 150);
   const int64_t whole = 1000 * Number(1, Chance(20) ? cpus : std::max(1, cpus / 4));
   return Chance(80) ? whole : whole + Number(1, 999);
 }

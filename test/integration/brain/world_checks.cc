@@ -134,10 +134,8 @@ bool World::DependsOnMemory(const Container& container) {
   const CpuSet& own = placement.exclusive;
   const bool lacks = placement.reason.starts_with("shared for want of room") ||
                      (!own.empty() && own.size() != container.requirements.cpu_request.Whole());
-  // More than shares can tell.
-  const RuntimeContainer* const held = node_.runtime.Find(container.id);
-  return reconfigured_ || lacks || placement.cpu_shares || held == nullptr ||
-         held->resources.cpu_shares == kMaxShares;
+  return reconfigured_ || lacks || placement.cpu_shares ||
+         node_.runtime.Find(container.id) == nullptr;
 }
 
 void World::CheckRestartMovesNobody() {
@@ -157,9 +155,12 @@ void World::CheckRestartMovesNobody() {
     before[container.id] = container.placement;
     changes |= !remembers && DependsOnMemory(container);
     if (changes || container.placement.cpu_shares) return;
-    const int64_t shares = node_.runtime.Find(container.id)->resources.cpu_shares.value_or(0);
-    if (shares == kMaxShares) return;
-    EXPECT_EQ(container.requirements.cpu_request.value, MilliCpuFromShares(shares).value)
+    const LinuxResources& in_force = node_.runtime.Find(container.id)->resources;
+    MilliCpu told = MilliCpuFromShares(in_force.cpu_shares.value_or(0));
+    if (!SharesTell(told) && pod.qos == QosClass::kGuaranteed) {
+      told = MilliCpuFromQuota(in_force.cpu_quota.value_or(0), kDefaultCpuPeriod);
+    }
+    EXPECT_EQ(container.requirements.cpu_request.value, told.value)
         << FullName(pod, container.name) << " needs other than what is in force";
   });
   if (changes) return;
