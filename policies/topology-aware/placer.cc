@@ -2,11 +2,7 @@
 #include "policies/topology-aware/placer.h"
 
 #include <algorithm>
-#include <array>
-#include <span>
 #include <utility>
-
-#include "pkg/allocator/idle_groups.h"
 
 namespace resmgr {
 namespace {
@@ -16,17 +12,6 @@ constexpr size_t kKeptCandidates = 8;
 
 bool BetterFirst(const PoolScore& a, const PoolScore& b) {
   return Compare(a, b).order > 0;
-}
-
-std::array<CoreKind, 2> KindsInOrder(CpuPriority priority) {
-  switch (priority) {
-    case CpuPriority::kHigh:
-      return {CoreKind::kPerformance, CoreKind::kNormal};
-    case CpuPriority::kLow:
-      return {CoreKind::kEfficient, CoreKind::kNormal};
-    default:
-      return {CoreKind::kNormal, CoreKind::kPerformance};
-  }
 }
 
 }  // namespace
@@ -75,11 +60,10 @@ std::optional<Grant> Placer::PlaceIn(const Wish& wish, int pool) const {
   grant.need = wish.need;
   grant.pool = pool;
   if (wish.need.cpu_class == CpuClass::kExclusive) {
-    const Source source = FindSource(wish, pool);
-    if (source == Source::kNone) return std::nullopt;
-    grant.exclusive = Pick(wish, pool, source);
-    if (grant.exclusive.size() != ExclusiveCount(wish.need)) return std::nullopt;
-  } else if (!HasShared(wish.need, pool)) {
+    const std::optional<CpuSet> picked = finder_.Pick(wish, pool);
+    if (!picked || picked->size() != ExclusiveCount(wish.need)) return std::nullopt;
+    grant.exclusive = *picked;
+  } else if (!finder_.HasShared(wish.need, pool)) {
     return std::nullopt;
   }
   if (!FindMemory(grant)) return std::nullopt;
@@ -213,99 +197,15 @@ void Placer::ScoreClass(const Need& need, PoolScore& score) const {
   const int isolated = need.isolated ? cpus.FreeIsolated(score.pool).size() : 0;
   const bool enough = isolated >= need.full;
   score[PoolRule::kIsolated] = need.isolated_explicit && enough ? 1 : 0;
-  if (need.priority != CpuPriority::kNone) {
-    const CpuSet wanted = CpusOfKind(KindsInOrder(need.priority)[0]);
-    score[PoolRule::kPriority] =
-        std::min(need.full, wanted.CountCommon(cpus.SharedSet(score.pool)));
-  }
+  score[PoolRule::kPriority] = finder_.CountPriority(need, cpus.SharedSet(score.pool));
   // Enough isolated CPUs are better than any number of ordinary ones.
   score[PoolRule::kClassRoom] =
       isolated > 0 && enough ? CpuSet::kBits + isolated : cpus.Sliceable(score.pool, need.fraction);
 }
 
-bool Placer::HasShared(const Need& need, int pool) const {
-  return book_.cpus().SharedCpus(pool) > 0 && book_.cpus().Room(pool) >= need.fraction;
-}
-
 bool Placer::CpusFit(const Wish& wish, int pool) const {
-  if (wish.need.cpu_class == CpuClass::kExclusive) return FindSource(wish, pool) != Source::kNone;
-  return HasShared(wish.need, pool);
-}
-
-int Placer::ExclusiveCount(const Need& need) const {
-  if (!need.hide_hyperthreads) return need.full;
-  int threads = 1;
-  for (const CpuSet& core : book_.machine().cores())
-    threads = std::max(threads, core.size());
-  return (need.full + threads - 1) / threads * threads;
-}
-
-Placer::Source Placer::FindSource(const Wish& wish, int pool) const {
-  const Need& need = wish.need;
-  const CpuLedger& cpus = book_.cpus();
-  const int count = ExclusiveCount(need);
-  if (CanKeep(wish, pool)) return Source::kHeld;
-  if (need.isolated) {
-    const CpuSet isolated = cpus.FreeIsolated(pool);
-    const int usable = need.hide_hyperthreads ? WholeCores(isolated).size() : isolated.size();
-    if (usable >= count && (need.fraction == 0 || HasShared(need, pool))) return Source::kIsolated;
-  }
-  if (need.isolated_required || cpus.Sliceable(pool, need.fraction) < count) return Source::kNone;
-  if (!need.hide_hyperthreads) return Source::kOrdinary;
-  const CpuSet spare = WholeCores(cpus.Spare(pool, need.fraction, PreferredCpus(wish)));
-  return spare.size() >= count ? Source::kOrdinary : Source::kNone;
-}
-
-bool Placer::CanKeep(const Wish& wish, int pool) const {
-  const CpuSet& held = wish.held;
-  if (held.empty() || ExclusiveCount(wish.need) > held.size()) return false;
-  if (!held.IsSubsetOf(book_.tree().at(pool).cpus)) return false;
-  if (wish.need.isolated_required && !held.IsSubsetOf(book_.tree().at(pool).isolated)) return false;
-  if (wish.need.hide_hyperthreads && WholeCores(held) != held) return false;
-  // Something must be left for the fraction.
-  return wish.need.fraction == 0 || !book_.cpus().SharedSet(pool).IsSubsetOf(held);
-}
-
-CpuSet Placer::WholeCores(const CpuSet& cpus) const {
-  CpuSet whole;
-  for (const CpuSet& core : book_.machine().cores()) {
-    if (core.IsSubsetOf(cpus)) whole |= core;
-  }
-  return whole;
-}
-
-CpuSet Placer::Pick(const Wish& wish, int pool, Source source) const {
-  const Need& need = wish.need;
-  const std::vector<CpuSet> preferred = PreferredCpus(wish);
-  CpuSet from = wish.held;
-  if (source == Source::kIsolated) from = book_.cpus().FreeIsolated(pool);
-  if (source == Source::kOrdinary) from = book_.cpus().Spare(pool, need.fraction, preferred);
-  if (need.hide_hyperthreads) from = WholeCores(from);
-  // The part to keep of what it has is chosen by nearness alone.
-  const std::span<const CpuSet> order =
-      source == Source::kHeld ? std::span<const CpuSet>() : std::span<const CpuSet>(preferred);
-  return TakeIdleGroups(book_.machine(), from, ExclusiveCount(need), order).value_or(CpuSet());
-}
-
-std::vector<CpuSet> Placer::PreferredCpus(const Wish& wish) const {
-  std::vector<CpuSet> preferred = wish.preferred;
-  if (wish.pick_by_hints) {
-    for (const LocalityHint& hint : wish.hints)
-      preferred.push_back(hint.cpus);
-  }
-  if (wish.need.priority != CpuPriority::kNone) {
-    for (const CoreKind kind : KindsInOrder(wish.need.priority))
-      preferred.push_back(CpusOfKind(kind));
-  }
-  return preferred;
-}
-
-CpuSet Placer::CpusOfKind(CoreKind kind) const {
-  CpuSet cpus;
-  for (const Cpu& cpu : book_.machine().cpus()) {
-    if (cpu.online && cpu.kind == kind) cpus.Add(cpu.id);
-  }
-  return cpus;
+  if (wish.need.cpu_class == CpuClass::kExclusive) return finder_.Has(wish, pool);
+  return finder_.HasShared(wish.need, pool);
 }
 
 Status Placer::Shortage(const Wish& wish) const {

@@ -8,30 +8,18 @@
 
 #include "pkg/base/status.h"
 #include "pkg/model/container.h"
+#include "policies/topology-aware/exclusive_finder.h"
 #include "policies/topology-aware/grant_book.h"
 #include "policies/topology-aware/need.h"
 #include "policies/topology-aware/pool_score.h"
+#include "policies/topology-aware/wish.h"
 
 namespace resmgr {
-
-// One container to find a place for.
-struct Wish {
-  Need need{};
-  std::vector<int64_t> affinities{};  // AffinityScores by pool; may be empty
-  std::vector<LocalityHint> hints{};  // those that count
-  bool strict_hints = false;
-  bool pick_by_hints = false;
-  bool may_move = false;  // exclusive CPUs, when everything is rebalanced
-  // Exclusive CPUs that it has at this moment, free in the book: it may have them again, or a part
-  // of them, even where nobody else could be granted any.
-  CpuSet held{};
-  std::vector<CpuSet> preferred{};  // CPUs to take before others, in this order
-};
 
 // Finds places for containers in what the book has left. Changes nothing. The book must outlive it.
 class Placer {
  public:
-  explicit Placer(const GrantBook& book) : book_(book) {}
+  explicit Placer(const GrantBook& book) : book_(book), finder_(book) {}
 
   // The best pool for it and its CPUs there. A container that only shares is not refused for want
   // of CPU time: it goes to the root. ResourceExhausted names the need and the shortage;
@@ -51,30 +39,20 @@ class Placer {
   PoolScore Score(const Wish& wish, int pool) const;
 
   // How many CPUs a grant takes: whole cores where hyperthreads are hidden.
-  int ExclusiveCount(const Need& need) const;
+  int ExclusiveCount(const Need& need) const { return finder_.Count(need); }
 
  private:
-  // How exclusive CPUs are found in a pool.
-  enum class Source { kNone, kHeld, kIsolated, kOrdinary };
-
   std::vector<PoolScore> Candidates(const Wish& wish) const;
   void ScoreHints(const Wish& wish, PoolScore& score) const;
   bool ScoreMemory(const Need& need, PoolScore& score) const;
   void ScoreBurst(const Need& need, PoolScore& score) const;
   void ScoreClass(const Need& need, PoolScore& score) const;
-  Source FindSource(const Wish& wish, int pool) const;
-  bool HasShared(const Need& need, int pool) const;
-  bool CanKeep(const Wish& wish, int pool) const;
   bool CpusFit(const Wish& wish, int pool) const;
-  CpuSet WholeCores(const CpuSet& cpus) const;
-  CpuSet Pick(const Wish& wish, int pool, Source source) const;
-  std::vector<CpuSet> PreferredCpus(const Wish& wish) const;
-  CpuSet CpusOfKind(CoreKind kind) const;
-
   StatusOr<Grant> PlaceUnpooled(const Wish& wish) const;
   Status Shortage(const Wish& wish) const;
 
   const GrantBook& book_;
+  const ExclusiveFinder finder_;
 };
 
 }  // namespace resmgr

@@ -68,6 +68,7 @@ constexpr Case kCases[] = {
     {"M80", test::M80, "0,40", ""},
     {"M80SmallMemory", [] { return Changed(test::M80(), "", true); }, "0", ""},
     {"M80Isolated", [] { return Changed(test::M80(), "10-19,50-59", false); }, "0", ""},
+    {"U16SmtIsolated", [] { return Changed(test::U16Smt(), "2-6,18-22,31", false); }, "0", ""},
     {"F80", test::F80, "79", "{UnlimitedBurstable: numa}"},
     {"Q288", test::Q288, "0-3", ""},
     {"U16Smt", test::U16Smt, "0", "{ColocatePods: true}"},
@@ -323,7 +324,6 @@ class Life {
       return;
     }
     Apply("resize", *plan);
-    if (held.Intersects(machine_.isolated())) return;  // these are for single CPUs
     // In the same pool it keeps all that it may keep.
     const CpuSet now = container.placement.exclusive;
     if (container.placement.pool == pool && !now.empty() && !held.empty() &&

@@ -2,6 +2,7 @@
 #include "policies/topology-aware/reconciler.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "pkg/allocator/idle_groups.h"
@@ -133,9 +134,11 @@ CpuSet Reconciler::OwnCpus(const Entry& entry, const CpuSet& crowded) const {
   if (!present.exclusive.empty()) return present.exclusive;
   const CpuSet alone = *present.cpus - crowded;
   if (need.fraction == 0) return alone == *present.cpus ? alone : CpuSet();
+  // Isolated CPUs are never shared: no more of them than it may have are its own in any case.
   const CpuSet isolated = alone & book_.machine().isolated();
-  const CpuSet& from = need.isolated && isolated.size() >= need.full ? isolated : alone;
-  return TakeIdleGroups(book_.machine(), from, need.full).value_or(CpuSet());
+  const bool own = need.isolated || isolated.size() <= need.full;
+  const std::array<CpuSet, 1> first = {own ? isolated : CpuSet()};
+  return TakeIdleGroups(book_.machine(), alone, need.full, first).value_or(CpuSet());
 }
 
 CpuSet Reconciler::WithHidden(const Entry& entry, const CpuSet& visible) const {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "policies/topology-aware/grant_book.h"
+#include "policies/topology-aware/need.h"
+#include "policies/topology-aware/wish.h"
+
+namespace resmgr {
+
+// Finds the CPUs that a container gets for itself inside of a pool, in what the book has left:
+//   1. those that it holds, or a part of them; where it needs more, further ones beside them, of
+//      the isolated ones if it holds such and enough of them are free, else ordinary ones, else of
+//      both kinds;
+//   2. isolated ones, if it shall have them;
+//   3. ordinary ones that the sharing containers can spare.
+// Changes nothing. The book must outlive it.
+class ExclusiveFinder {
+ public:
+  explicit ExclusiveFinder(const GrantBook& book) : book_(book) {}
+
+  // How many CPUs a grant takes: whole cores where hyperthreads are hidden.
+  int Count(const Need& need) const;
+  // Whether the pool has them all, and the shared ones for the fraction. Nothing is picked, so all
+  // pools can be asked.
+  bool Has(const Wish& wish, int pool) const { return FindSource(wish, pool) != Source::kNone; }
+  // nullopt when it has not.
+  std::optional<CpuSet> Pick(const Wish& wish, int pool) const;
+  // Whether the shared set of the pool has room for the fraction.
+  bool HasShared(const Need& need, int pool) const;
+  // How many of these CPUs, up to those that it needs, are of the wanted priority.
+  int CountPriority(const Need& need, const CpuSet& cpus) const;
+
+ private:
+  enum class Source { kNone, kHeld, kBesideHeld, kIsolated, kOrdinary };
+
+  Source FindSource(const Wish& wish, int pool) const;
+  bool CanKeep(const Wish& wish, int pool) const;
+  std::optional<int> FurtherIsolated(const Wish& wish, int pool) const;
+  int Ordinary(const Wish& wish, int pool) const;
+  CpuSet PickBesideHeld(const Wish& wish, int pool) const;
+  CpuSet Usable(const Need& need, const CpuSet& cpus) const;
+  CpuSet WholeCores(const CpuSet& cpus) const;
+  std::vector<CpuSet> PreferredCpus(const Wish& wish) const;
+  CpuSet CpusOfKind(CoreKind kind) const;
+
+  const GrantBook& book_;
+};
+
+}  // namespace resmgr

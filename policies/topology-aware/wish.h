@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pkg/model/container.h"
+#include "policies/topology-aware/need.h"
+
+namespace resmgr {
+
+// One container to find a place for.
+struct Wish {
+  Need need{};
+  std::vector<int64_t> affinities{};  // AffinityScores by pool; may be empty
+  std::vector<LocalityHint> hints{};  // those that count
+  bool strict_hints = false;
+  bool pick_by_hints = false;
+  bool may_move = false;  // exclusive CPUs, when everything is rebalanced
+  // Exclusive CPUs that it has at this moment, free in the book: it may have them again, or a part
+  // of them, even where nobody else could be granted any.
+  CpuSet held{};
+  std::vector<CpuSet> preferred{};  // CPUs to take before others, in this order
+};
+
+}  // namespace resmgr
