@@ -131,9 +131,7 @@ void TextDump::Line(bool warning, std::string_view stamp, std::string_view line,
                     std::string_view file_suffix) {
   log_(warning, line);
   if (file_ == nullptr) return;
-  // Lines of a body bring their distance with them.
-  file_->Append(
-      fmt::format("[{}]{}{}{}\n", stamp, line.front() == ' ' ? "" : " ", line, file_suffix));
+  file_->Append(fmt::format("[{}] {}{}\n", stamp, line, file_suffix));
 }
 
 }  // namespace resmgr::dump

@@ -81,11 +81,11 @@ TEST_F(TextDumpTest, FileStartsLinesWithTimeOrLatency) {
       lines,
       ElementsAre(MatchesRegex(stamp + " \\(passthrough\\) REQUEST Version => \\{\\}"),
                   MatchesRegex(latency + " \\(passthrough\\) REPLY Version \\(34 bytes as yaml\\)"),
-                  MatchesRegex(latency + "    Version <= runtime_name: fake"),
-                  MatchesRegex(latency + "    Version <= version: 0.1.0"),
+                  MatchesRegex(latency + "     Version <= runtime_name: fake"),
+                  MatchesRegex(latency + "     Version <= version: 0.1.0"),
                   MatchesRegex(stamp + " \\(intercepted\\) REQUEST CreateContainer => \\{\\}"),
                   MatchesRegex(latency + " \\(intercepted\\) FAILED CreateContainer"),
-                  MatchesRegex(latency + "  CreateContainer <= rpc error: code = NotFound desc = "
+                  MatchesRegex(latency + "   CreateContainer <= rpc error: code = NotFound desc = "
                                          "no sandbox")));
   for (const std::string& line : lines)
     EXPECT_EQ(line.find(']'), 25) << line;
