@@ -2,9 +2,6 @@
 #include "pkg/kube/annotations.h"
 
 #include <array>
-
-#include "pkg/base/parse.h"
-
 namespace resmgr {
 
 namespace {
@@ -36,6 +33,17 @@ std::optional<int> RankOf(std::string_view rest, std::string_view container_name
   return std::nullopt;
 }
 
+std::optional<ScopedAnnotation> FindOldForm(const StringMap& annotations, std::string_view key) {
+  for (auto it = annotations.lower_bound(kDomains.front()); it != annotations.end(); ++it) {
+    std::string_view rest = it->first;
+    if (!rest.starts_with(kDomains.front())) break;
+    rest.remove_prefix(kDomains.front().size());
+    if (!rest.starts_with('/') || rest.substr(1) != key) continue;
+    return ScopedAnnotation{it->first, it->second, /*old_form=*/true};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 // Looks only at the keys that begin with `key`, which are neighbours: policies ask on every
@@ -54,13 +62,7 @@ std::optional<ScopedAnnotation> FindAnnotation(const StringMap& annotations, std
     best = ScopedAnnotation{it->first, it->second};
     best_rank = *rank;
   }
-  return best;
-}
-
-std::optional<bool> FindBoolAnnotation(const StringMap& annotations, std::string_view key,
-                                       std::string_view container_name) {
-  const std::optional<ScopedAnnotation> found = FindAnnotation(annotations, key, container_name);
-  return found ? ParseBool(found->value) : std::nullopt;
+  return best ? best : FindOldForm(annotations, key);
 }
 
 }  // namespace resmgr

@@ -13,18 +13,17 @@ namespace resmgr {
 struct ScopedAnnotation {
   std::string_view key;  // as it stands on the pod, for messages
   std::string_view value;
+  bool old_form = false;  // a value for all containers, or a map from containers to values
 };
 
 // The annotation of a pod that says `key` ("prefer-isolated-cpus") for one of its containers. The
 // narrowest scope wins, whichever domain it is in; within a scope the first domain wins:
 //   KEY.DOMAIN/container.NAME, then KEY.DOMAIN/pod, then KEY.DOMAIN
 //   DOMAIN: cri-resource-manager.intel.com, then resource-policy.nri.io
-// Views into `annotations`.
+// After all of these comes the old form of cri-resource-manager,
+// cri-resource-manager.intel.com/KEY. What its value says about the container, tells ReadAnnotation
+// (pkg/config/pod_annotation.h). Views into `annotations`.
 std::optional<ScopedAnnotation> FindAnnotation(const StringMap& annotations, std::string_view key,
                                                std::string_view container_name);
-
-// The same where the value says yes or no (ParseBool); nullopt for any other value, too.
-std::optional<bool> FindBoolAnnotation(const StringMap& annotations, std::string_view key,
-                                       std::string_view container_name);
 
 }  // namespace resmgr

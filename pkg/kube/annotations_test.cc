@@ -43,8 +43,22 @@ TEST(AnnotationsTest, TellsWhichKeyDecided) {
 TEST(AnnotationsTest, OtherKeysAndDomainsDoNotCount) {
   EXPECT_EQ(Find({{"memory-type.example.com/pod", "x"},
                   {"xmemory-type.resource-policy.nri.io/pod", "x"},
-                  {"cri-resource-manager.intel.com/memory-type", "x"}}),
+                  {"resource-policy.nri.io/memory-type", "x"},
+                  {"cri-resource-manager.intel.com/memory", "x"},
+                  {"cri-resource-manager.intel.com/memory-type/pod", "x"},
+                  {"cri-resource-manager.intel.com", "x"}}),
             "none");
+}
+
+TEST(AnnotationsTest, TheOldFormComesAfterAllOthers) {
+  StringMap annotations = {{"cri-resource-manager.intel.com/affinity", "x"},
+                           {"cri-resource-manager.intel.com/memory-type", "old"},
+                           {"cri-resource-manager.intel.com/zone", "x"}};
+  EXPECT_EQ(Find(annotations), "old");
+  EXPECT_TRUE(FindAnnotation(annotations, "memory-type", "web")->old_form);
+  annotations.Set("memory-type.resource-policy.nri.io", "new");
+  EXPECT_EQ(Find(annotations), "new");
+  EXPECT_FALSE(FindAnnotation(annotations, "memory-type", "web")->old_form);
 }
 
 TEST(AnnotationsTest, LongerKeysAndUnknownScopesDoNotCount) {
@@ -54,18 +68,6 @@ TEST(AnnotationsTest, LongerKeysAndUnknownScopesDoNotCount) {
                   {"memory-type.resource-policy.nri.io.example.com", "x"},
                   {"memory-type", "x"}}),
             "none");
-}
-
-TEST(AnnotationsTest, BoolsAreReadAndAnythingElseIsAbsent) {
-  const auto find = [](std::string_view value) {
-    return FindBoolAnnotation(
-        {{"prefer-isolated-cpus.resource-policy.nri.io/pod", std::string(value)}},
-        "prefer-isolated-cpus", "web");
-  };
-  EXPECT_EQ(find("true"), true);
-  EXPECT_EQ(find("False"), false);
-  EXPECT_EQ(find("maybe"), std::nullopt);
-  EXPECT_EQ(FindBoolAnnotation({}, "prefer-isolated-cpus", "web"), std::nullopt);
 }
 
 }  // namespace

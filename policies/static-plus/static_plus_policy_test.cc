@@ -127,6 +127,13 @@ TEST(StaticPlusPolicyTest, AnnotationsOptOutByPodAndByContainer) {
   EXPECT_EQ(node.ExclusiveOf(*node.CreateAs("side", kGuaranteed, 1000, narrow)), "");
 }
 
+TEST(StaticPlusPolicyTest, ReadsTheOldFormOfAnnotations) {
+  Node node(test::S1Ht());
+  const StringMap old = {{"cri-resource-manager.intel.com/prefer-shared-cpus", "main: true"}};
+  EXPECT_EQ(node.ExclusiveOf(*node.CreateAs("main", kGuaranteed, 2000, old)), "");
+  EXPECT_EQ(node.ExclusiveOf(*node.CreateAs("side", kGuaranteed, 2000, old)), "1,5");
+}
+
 TEST(StaticPlusPolicyTest, OptionsLimitWhoGetsExclusiveCpus) {
   const StringMap wish = {{"prefer-shared-cpus.resource-policy.nri.io", "false"}};
   Node guaranteed(test::S1Ht(), "0", "{ExclusiveCPUs: guaranteed}");

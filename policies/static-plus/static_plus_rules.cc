@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "pkg/kube/annotations.h"
+#include "pkg/config/pod_annotation.h"
 #include "pkg/kube/glob.h"
 #include "pkg/kube/requirements.h"
 
@@ -16,7 +16,7 @@ namespace {
 std::string WhyReserved(const StaticPlusOptions& options, const Pod& pod,
                         const Container& container) {
   const std::optional<bool> annotated =
-      FindBoolAnnotation(pod.annotations, "prefer-reserved-cpus", container.name);
+      ReadBoolAnnotation(pod.annotations, "prefer-reserved-cpus", container.name);
   if (annotated) return *annotated ? "annotation prefer-reserved-cpus" : "";
   const auto matches = [&pod](const std::string& pattern) {
     return MatchesGlob(pattern, pod.namespace_name);
@@ -35,7 +35,7 @@ std::string WhyShared(const StaticPlusOptions& options, const Pod& pod,
     return fmt::format("CPU request of {}m is less than one CPU", request.value);
   }
   const std::optional<bool> annotated =
-      FindBoolAnnotation(pod.annotations, "prefer-shared-cpus", container.name);
+      ReadBoolAnnotation(pod.annotations, "prefer-shared-cpus", container.name);
   if (annotated) return *annotated ? "annotation prefer-shared-cpus" : "";
   if (options.grant == StaticPlusOptions::Grant::kAnnotated) {
     return "no annotation asks for exclusive CPUs";
@@ -65,9 +65,9 @@ CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, co
   const bool more = MayAskForMore(container);
   claim.shared = request.Fraction() > 0 || more;
   claim.prefer_isolated =
-      FindBoolAnnotation(pod.annotations, "prefer-isolated-cpus", container.name);
+      ReadBoolAnnotation(pod.annotations, "prefer-isolated-cpus", container.name);
   claim.require_isolated =
-      FindBoolAnnotation(pod.annotations, "require-isolated-cpus", container.name).value_or(false);
+      ReadBoolAnnotation(pod.annotations, "require-isolated-cpus", container.name).value_or(false);
   claim.why = fmt::format("CPU request of {}m", request.value);
   if (request.Fraction() > 0) claim.why += fmt::format(", {}m of it shared", request.Fraction());
   if (more) claim.why += kMayAskForMoreNote;

@@ -9,8 +9,8 @@ namespace resmgr {
 // What the policy static-plus entitles a container to. `has_reserved`: there are reserved CPUs;
 // without them the containers that belong there share. Pure.
 //
-// Annotations, in both domains and all scopes of FindAnnotation, true or false (others count as
-// absent):
+// Annotations, in all forms of FindAnnotation (pkg/kube/annotations.h), true or false (others count
+// as absent):
 //   prefer-reserved-cpus   true: on the reserved CPUs; false: not there, whatever its namespace
 //   prefer-shared-cpus     true: no CPUs for itself alone; false: the whole ones of its request
 //   prefer-isolated-cpus   false: none that the kernel isolates; true: those first

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/kube/annotations.h"
+#include "pkg/base/parse.h"
+#include "pkg/config/pod_annotation.h"
 #include "pkg/kube/requirements.h"
 
 namespace resmgr {
@@ -18,6 +19,18 @@ ExclusivePools::Cpus PoolCpus(const PolicyContext& context, const StaticOptions&
       .isolated = (context.available & context.machine.isolated()) - context.reserved,
       .reserved = context.reserved,
   };
+}
+
+// The oldest releases of cri-resource-manager knew a label of the pod, before there were
+// annotations.
+constexpr std::string_view kPreferIsolatedLabel = "cri.resource-manager.prefer-isolated-cpus";
+
+std::optional<bool> PrefersIsolated(const Pod& pod, const Container& container) {
+  const std::optional<bool> annotated =
+      ReadBoolAnnotation(pod.annotations, "prefer-isolated-cpus", container.name);
+  if (annotated) return annotated;
+  const auto label = pod.labels.find(kPreferIsolatedLabel);
+  return label == pod.labels.end() ? std::nullopt : ParseBool(label->second);
 }
 
 // What a container of a Guaranteed pod with whole CPUs is entitled to, and who is no such one.
@@ -34,10 +47,9 @@ CpuClaim StaticClaim(const Pod& pod, const Container& container) {
   } else {
     claim.exclusive = static_cast<int>(std::min<int64_t>(request.Whole(), CpuSet::kBits));
     claim.shared = false;
-    claim.prefer_isolated =
-        FindBoolAnnotation(pod.annotations, "prefer-isolated-cpus", container.name);
+    claim.prefer_isolated = PrefersIsolated(pod, container);
     claim.require_isolated =
-        FindBoolAnnotation(pod.annotations, "require-isolated-cpus", container.name)
+        ReadBoolAnnotation(pod.annotations, "require-isolated-cpus", container.name)
             .value_or(false);
     claim.why = fmt::format("Guaranteed pod with {} whole CPUs", claim.exclusive);
     if (MayAskForMore(container)) claim.why += kMayAskForMoreNote;

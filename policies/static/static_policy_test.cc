@@ -439,6 +439,27 @@ TEST(StaticPolicyTest, IsolatedCpusOnRequestOnly) {
               HasSubstr("needs 1 isolated CPUs, but only 0 are free"));
 }
 
+TEST(StaticPolicyTest, ReadsOlderFormsOfWhatThePodWants) {
+  Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"));
+  const auto create = [&node](std::string_view name, const StringMap& annotations,
+                              const StringMap& labels) {
+    Container& container = node.snapshot().Add(name, kGuaranteed, 1000);
+    node.snapshot().PodOf(container.key).annotations = annotations;
+    node.snapshot().PodOf(container.key).labels = labels;
+    return node.ExclusiveOf(*node.Place(container.key));
+  };
+  const StringMap old = {{"cri-resource-manager.intel.com/prefer-isolated-cpus", "false"}};
+  EXPECT_EQ(create("pod", old, {}), "4");
+  const StringMap map = {
+      {"cri-resource-manager.intel.com/prefer-isolated-cpus", "{one: false, other: true}"}};
+  EXPECT_EQ(create("one", map, {}), "1");
+  EXPECT_EQ(create("other", map, {}), "2");
+  const StringMap label = {{"cri.resource-manager.prefer-isolated-cpus", "false"}};
+  EXPECT_EQ(create("labelled", {}, label), "5");
+  const StringMap annotation = {{"prefer-isolated-cpus.resource-policy.nri.io", "true"}};
+  EXPECT_EQ(create("both", annotation, label), "6");
+}
+
 TEST(StaticPolicyTest, AlignsToOnePackage) {
   Node node(test::M80(), "0", "{Options: {align-by-socket: true}}");
   Container& held = node.snapshot().Add("held", kGuaranteed, 28'000);

@@ -5,8 +5,7 @@
 #include <chrono>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/yaml_reader.h"
-#include "pkg/kube/annotations.h"
+#include "pkg/config/pod_annotation.h"
 #include "pkg/kube/duration.h"
 #include "pkg/kube/glob.h"
 
@@ -16,22 +15,6 @@ namespace {
 constexpr std::string_view kOldDomain = "cri-resource-manager.intel.com";
 constexpr std::string_view kNewDomain = "resource-policy.nri.io";
 constexpr std::chrono::milliseconds kMaxColdStart = std::chrono::hours(1);
-
-const ConfigNode* Member(const ConfigNode& node, std::string_view key) {
-  for (const ConfigNode::Entry& entry : node.entries) {
-    if (entry.key == key) return &entry.value;
-  }
-  return nullptr;
-}
-
-// Nothing in it means anything to YAML.
-bool IsPlainWord(std::string_view text) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  if (text.empty() || !is_letter(text.front()) || EqualsIgnoreCase(text, "null")) return false;
-  return std::all_of(text.begin(), text.end(), [&](char c) {
-    return is_letter(c) || (c >= '0' && c <= '9') || c == ',' || c == '.' || c == '-';
-  });
-}
 
 // The annotations for one container, one key after the other.
 class Reader {
@@ -70,15 +53,10 @@ class Reader {
 
   // The value for this container; kNull when there is none.
   ConfigNode Find(std::string_view key) {
-    if (const auto scoped = FindAnnotation(pod_.annotations, key, container_)) {
-      return Parse(key, scoped->value);
-    }
-    const auto old = pod_.annotations.find(fmt::format("{}/{}", kOldDomain, key));
-    if (old == pod_.annotations.end()) return {};
-    ConfigNode value = Parse(key, old->second);
-    if (value.kind != ConfigNode::Kind::kMap) return value;
-    const ConfigNode* const own = Member(value, container_);
-    return own == nullptr ? ConfigNode{} : *own;
+    StatusOr<ConfigNode> value = ReadAnnotation(pod_.annotations, key, container_);
+    if (value.ok()) return *std::move(value);
+    Ignore(key, "not readable");
+    return {};
   }
 
   void Ignore(std::string_view key, std::string_view why) {
@@ -86,20 +64,6 @@ class Reader {
   }
 
  private:
-  ConfigNode Parse(std::string_view key, std::string_view text) {
-    // Most are single words, for which nothing large is needed.
-    if (ParseBool(text) || IsPlainWord(text)) {
-      ConfigNode scalar;
-      scalar.kind = ConfigNode::Kind::kScalar;
-      scalar.text = text;
-      return scalar;
-    }
-    StatusOr<ConfigNode> value = ParseYaml(text, key);
-    if (value.ok()) return *std::move(value);
-    Ignore(key, "not readable");
-    return {};
-  }
-
   const Pod& pod_;
   const std::string_view container_;
   std::vector<std::string>& notes_;
@@ -116,12 +80,12 @@ std::vector<std::string> Texts(const ConfigNode& node) {
 std::optional<HintFilter::Paths> ReadPaths(Reader& reader, std::string_view key) {
   const ConfigNode value = reader.Find(key);
   if (value.kind == ConfigNode::Kind::kNull) return std::nullopt;
-  const ConfigNode* const paths = Member(value, "paths");
+  const ConfigNode* const paths = FindMember(value, "paths");
   if (paths == nullptr) {
     reader.Ignore(key, "it needs a list of paths");
     return std::nullopt;
   }
-  const ConfigNode* const type = Member(value, "type");
+  const ConfigNode* const type = FindMember(value, "type");
   return HintFilter::Paths{type != nullptr && type->text == "glob", Texts(*paths)};
 }
 
@@ -147,7 +111,7 @@ void ReadColdStart(Reader& reader, Preferences& preferences) {
   constexpr std::string_view kKey = "cold-start";
   const ConfigNode value = reader.Find(kKey);
   if (value.kind == ConfigNode::Kind::kNull) return;
-  const ConfigNode* const text = Member(value, "duration");
+  const ConfigNode* const text = FindMember(value, "duration");
   const auto duration = text == nullptr ? std::nullopt : ParseDuration(text->text, kMaxColdStart);
   if (!duration || duration->count() == 0) {
     reader.Ignore(kKey, "it needs a duration of more than 0s and at most 1h");

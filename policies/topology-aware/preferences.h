@@ -53,10 +53,8 @@ struct Preferences {
   std::vector<std::string> notes{};
 };
 
-// Reads them in the scopes and domains of pkg/kube/annotations.h, and then in the old form of
-// cri-resource-manager, "cri-resource-manager.intel.com/KEY" with a value for the pod or a map from
-// containers to values. Anybody who may create pods may write anything there: what cannot be read
-// is noted and has no effect.
+// Reads them in all forms of pkg/kube/annotations.h. Anybody who may create pods may write anything
+// there: what cannot be read is noted and has no effect.
 Preferences ReadPreferences(const Pod& pod, std::string_view container_name);
 
 // A list of dram, pmem, hbm and mixed (dram and pmem).

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/pod_annotation.h"
+
+#include <algorithm>
+
+#include "pkg/base/parse.h"
+#include "pkg/config/yaml_reader.h"
+#include "pkg/kube/annotations.h"
+
+namespace resmgr {
+namespace {
+
+// Nothing in it means anything to YAML.
+bool IsPlainWord(std::string_view text) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (text.empty() || !is_letter(text.front()) || EqualsIgnoreCase(text, "null")) return false;
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || c == ',' || c == '.' || c == '-';
+  });
+}
+
+StatusOr<ConfigNode> Parse(std::string_view text, std::string_view key) {
+  // Most are single words, for which nothing large is needed.
+  if (!ParseBool(text) && !IsPlainWord(text)) return ParseYaml(text, key);
+  ConfigNode scalar;
+  scalar.kind = ConfigNode::Kind::kScalar;
+  scalar.text = text;
+  return scalar;
+}
+
+StatusOr<ConfigNode> ValueOf(const ScopedAnnotation& annotation, std::string_view key,
+                             std::string_view container_name) {
+  StatusOr<ConfigNode> value = Parse(annotation.value, key);
+  if (!value.ok() || !annotation.old_form || value->kind != ConfigNode::Kind::kMap) return value;
+  const ConfigNode* const own = FindMember(*value, container_name);
+  return own == nullptr ? ConfigNode{} : ConfigNode(*own);
+}
+
+}  // namespace
+
+StatusOr<ConfigNode> ReadAnnotation(const StringMap& annotations, std::string_view key,
+                                    std::string_view container_name) {
+  const auto found = FindAnnotation(annotations, key, container_name);
+  return found ? ValueOf(*found, key, container_name) : ConfigNode{};
+}
+
+std::optional<bool> ReadBoolAnnotation(const StringMap& annotations, std::string_view key,
+                                       std::string_view container_name) {
+  const auto found = FindAnnotation(annotations, key, container_name);
+  if (!found) return std::nullopt;
+  // Policies ask on every decision, and anybody may write much there: only a map takes a YAML
+  // reader.
+  if (const auto plain = ParseBool(found->value); plain || !found->old_form) return plain;
+  const StatusOr<ConfigNode> value = ValueOf(*found, key, container_name);
+  if (!value.ok() || value->kind != ConfigNode::Kind::kScalar) return std::nullopt;
+  return ParseBool(value->text);
+}
+
+const ConfigNode* FindMember(const ConfigNode& node, std::string_view key) {
+  for (const ConfigNode::Entry& entry : node.entries) {
+    if (entry.key == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+}  // namespace resmgr

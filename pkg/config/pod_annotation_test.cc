@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/pod_annotation.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+constexpr std::string_view kKey = "prefer-isolated-cpus";
+
+std::optional<bool> Read(const StringMap& annotations) {
+  return ReadBoolAnnotation(annotations, kKey, "web");
+}
+
+TEST(PodAnnotationTest, BoolsAreReadAndAnythingElseIsAbsent) {
+  const auto read = [](std::string_view value) {
+    return Read({{"prefer-isolated-cpus.resource-policy.nri.io/pod", std::string(value)}});
+  };
+  EXPECT_EQ(read("true"), true);
+  EXPECT_EQ(read("False"), false);
+  EXPECT_EQ(read("maybe"), std::nullopt);
+  EXPECT_EQ(read("{web: true}"), std::nullopt) << "maps of containers are of the old form";
+  EXPECT_EQ(read("[{"), std::nullopt);
+  EXPECT_EQ(Read({}), std::nullopt);
+}
+
+TEST(PodAnnotationTest, TheOldFormHasOneValueOrOneForEachContainer) {
+  const auto read = [](std::string_view value) {
+    return Read({{"cri-resource-manager.intel.com/prefer-isolated-cpus", std::string(value)}});
+  };
+  EXPECT_EQ(read("true"), true);
+  EXPECT_EQ(read("\"false\""), false);
+  EXPECT_EQ(read("web: true\nother: false\n"), true);
+  EXPECT_EQ(read("{other: true, web: false}"), false);
+  EXPECT_EQ(read("{other: true}"), std::nullopt);
+  EXPECT_EQ(read("{web: [true]}"), std::nullopt);
+}
+
+TEST(PodAnnotationTest, TheNewFormsComeFirst) {
+  EXPECT_EQ(Read({{"cri-resource-manager.intel.com/prefer-isolated-cpus", "true"},
+                  {"prefer-isolated-cpus.resource-policy.nri.io", "false"}}),
+            false);
+}
+
+TEST(PodAnnotationTest, WhatCannotBeReadIsAnError) {
+  const StringMap annotations = {{"cri-resource-manager.intel.com/cold-start", "{duration: ["}};
+  EXPECT_EQ(ReadAnnotation(annotations, "cold-start", "web").status().code(),
+            StatusCode::kInvalidArgument);
+  const StatusOr<ConfigNode> none = ReadAnnotation(annotations, "memory-type", "web");
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ(none->kind, ConfigNode::Kind::kNull);
+}
+
+}  // namespace
+}  // namespace resmgr
