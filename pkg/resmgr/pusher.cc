@@ -350,8 +350,14 @@ void Pusher::ResumeHeldBack() {
   if (held_back_.empty() || !nothing_moves) return;
   // They wait for each other.
   const std::set<ContainerKey> stuck = held_back_;
-  if (std::any_of(stuck.begin(), stuck.end(), [this](ContainerKey key) { return StepAside(key); }))
+  const auto aside =
+      std::find_if(stuck.begin(), stuck.end(), [this](ContainerKey key) { return StepAside(key); });
+  if (aside != stuck.end()) {
+    // One that was there already has nothing to be told, and so no answer is to come: it gave up
+    // what it still had for itself, which can be what others wait for.
+    if (!FindState(*aside)->Busy()) ResumeHeldBack();
     return;
+  }
   // No CPU is nobody's own, so that there is no way around: the first one goes, the others follow.
   const ContainerKey first = *held_back_.begin();
   held_back_.erase(first);

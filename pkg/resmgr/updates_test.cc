@@ -82,6 +82,23 @@ TEST_F(UpdatesTest, WhoWasCrowdedAtFirstKeepsItsCpusUntilItHasGivenThemUp) {
   EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
 }
 
+// One waits for the other to leave the CPU that it gets, and that one for the CPU that the first
+// was alone on by chance. There is no third place, and the first has nothing to be told.
+TEST_F(UpdatesTest, WhoWaitForEachOtherWhereNobodyHasToGoAsideGoOn) {
+  const ContainerId first = node_.Run("first", kGuaranteed, 1000);
+  const ContainerId rest = node_.Run("rest", kGuaranteed, 6000);
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  runtime().Find(first)->resources.cpuset_cpus = "0-1";
+  runtime().Find(shared)->resources.cpuset_cpus = "1";
+  runtime().Find(rest)->resources.cpu_quota = 600'000;  // which is put right first
+  node_.Restart();
+  EXPECT_EQ(node_.Exclusive(first), "1");
+  EXPECT_EQ(node_.Placed(shared), "0");
+  EXPECT_GE(runtime().AnswerAll(), 3u);
+  EXPECT_EQ(runtime().CpusOf(first), "1");
+  EXPECT_EQ(runtime().CpusOf(shared), "0");
+}
+
 TEST_F(UpdatesTest, AFailedUpdateIsRolledBack) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId app = node_.Run("app", kGuaranteed, 3000);
