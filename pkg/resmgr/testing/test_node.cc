@@ -67,7 +67,7 @@ CreateRequest TestNode::Request(const PodSandboxId& pod, std::string_view name, 
   return request;
 }
 
-ContainerId TestNode::Created(const CreateRequest& request, const Admission& admission) {
+ContainerId TestNode::Hold(const CreateRequest& request, const Admission& admission) {
   RuntimeContainer container;
   container.id = ContainerId(fmt::format("{}-{}", request.name, ++last_id_));
   container.pod_id = request.pod_id;
@@ -77,8 +77,13 @@ ContainerId TestNode::Created(const CreateRequest& request, const Admission& adm
   container.resources = request.resources;
   runtime.held.containers.push_back(container);
   runtime.Apply(container.id, admission.adjustment);
-  manager_->CreateSucceeded(admission.key, container.id);
   return container.id;
+}
+
+ContainerId TestNode::Created(const CreateRequest& request, const Admission& admission) {
+  ContainerId id = Hold(request, admission);
+  manager_->CreateSucceeded(admission.key, id);
+  return id;
 }
 
 StatusOr<ContainerId> TestNode::Create(const CreateRequest& request) {

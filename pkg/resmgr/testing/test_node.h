@@ -34,6 +34,8 @@ class TestNode {
   // CPU requests as kubelets write them.
   static LinuxResources Resources(int64_t milli_cpu);
 
+  // The runtime creates the container, and nobody hears of it.
+  ContainerId Hold(const CreateRequest& request, const Admission& admission);
   // The runtime's side of an admitted creation.
   ContainerId Created(const CreateRequest& request, const Admission& admission);
   // All of a creation; the admission's refusal otherwise.

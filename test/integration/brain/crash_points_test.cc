@@ -62,7 +62,7 @@ class Scene {
     node_.KeepState(files_);
   }
 
-  static constexpr int kSteps = 14;
+  static constexpr int kSteps = 16;
 
   // The state's disk has written everything before the next step.
   void Do(int step) {
@@ -72,31 +72,38 @@ class Scene {
       case 1:
         return Run("app", kGuaranteed, 3000);
       case 2:
-        return Create("late", kGuaranteed, 2000);
+        return BeginCreation("late", kGuaranteed, 2000);
       case 3:
-        node_.runtime.AnswerAll();
+        // Nobody has heard of it yet.
+        ids_["late"] = node_.Hold(creation_, admission_);
         return;
       case 4:
-        node_.Start(ids_.at("late"));
+        node_.manager().CreateSucceeded(admission_.key, ids_.at("late"));
         return;
       case 5:
-        return BeginResize("app", 1000);
+        node_.runtime.AnswerAll();
+        return;
       case 6:
-        return EndResize("app", true);
+        node_.Start(ids_.at("late"));
+        return;
       case 7:
-        node_.runtime.AnswerAll();
-        return;
+        return BeginResize("app", 1000);
       case 8:
-        return BeginResize("late", 4000);
+        return EndResize("app", true);
       case 9:
-        return EndResize("late", false);
-      case 10:
         node_.runtime.AnswerAll();
         return;
+      case 10:
+        return BeginResize("late", 4000);
       case 11:
+        return EndResize("late", false);
+      case 12:
+        node_.runtime.AnswerAll();
+        return;
+      case 13:
         node_.Stop(ids_.at("app"));
         return;
-      case 12:
+      case 14:
         node_.runtime.AnswerAll();
         return;
       default:
@@ -115,7 +122,7 @@ class Scene {
     CpuSet own;
     for (const auto& [name, id] : ids_) {
       const RuntimeContainer* const held = node_.runtime.Find(id);
-      if (held == nullptr || held->state != ContainerState::kRunning) continue;
+      if (held == nullptr || held->state == ContainerState::kExited) continue;
       in_force[name] = node_.runtime.CpusOf(id);
       if (name != "shared") own |= CpuSet::Parse(in_force[name]).value_or(CpuSet());
     }
@@ -156,10 +163,11 @@ class Scene {
   void Run(const std::string& name, QosClass qos, int64_t milli_cpu) {
     ids_[name] = node_.Run(name, qos, milli_cpu);
   }
-  void Create(const std::string& name, QosClass qos, int64_t milli_cpu) {
-    const StatusOr<ContainerId> id = node_.Create(name, qos, milli_cpu);
-    ASSERT_TRUE(id.ok()) << id.status();
-    ids_[name] = *id;
+  void BeginCreation(const std::string& name, QosClass qos, int64_t milli_cpu) {
+    creation_ = TestNode::Request(node_.AddPod(name, qos), name, milli_cpu);
+    const auto admission = node_.manager().AdmitCreate(creation_);
+    ASSERT_TRUE(admission.ok()) << admission.status();
+    admission_ = *admission;
   }
   void BeginResize(const std::string& name, int64_t milli_cpu) {
     const auto admission =
@@ -184,6 +192,7 @@ class Scene {
   StoppingFileSystem files_{disk_};
   TestNode node_;
   std::map<std::string, ContainerId> ids_;
+  CreateRequest creation_;
   Admission admission_;
   std::optional<ContainerId> resizing_;
   LinuxResources resize_;

@@ -182,6 +182,8 @@ void World::Act() {
 void World::Settle() {
   while (!creations_.empty())
     EndCreation(0, true);
+  while (!abandoned_creations_.empty())
+    EndAbandonedCreation(0);
   while (!abandoned_starts_.empty())
     EndAbandonedStart(0);
   while (!resizes_.empty()) {
@@ -204,7 +206,7 @@ void World::Settle() {
     }
     return starts_.empty() && AllInForce();
   });
-  EXPECT_TRUE(settled) << starts_.size() << " starts wait";
+  EXPECT_TRUE(settled) << starts_.size() << " starts wait\n" << Describe();
   may_start_.clear();
   clock_.Advance(std::chrono::hours(1));
   EXPECT_TRUE(node_.RunUntil([this] {

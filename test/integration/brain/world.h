@@ -96,10 +96,14 @@ class World {
   void BeginAttempt();
   void Admit(const CreateRequest& request);
   void EndCreation(size_t index, bool success);
+  bool SandboxLives(const Creation& creation) const;
+  // Nobody waits for the runtime's answer any more.
+  void AbandonCreation(const Creation& creation);
+  void EndAbandonedCreation(size_t index);
   void BeginStart();
   void EndStart(size_t index);
   void WithdrawStart();
-  // Nobody waits for the runtime's answer any more.
+  // Likewise.
   void AbandonStart(const Start& start);
   void EndAbandonedStart(size_t index);
   // Of an update whose answer nobody will hear.
@@ -152,6 +156,7 @@ class World {
   TestNode node_;
   std::vector<Sandbox> sandboxes_;
   std::vector<Creation> creations_;
+  std::vector<Creation> abandoned_creations_;  // they take effect yet
   std::vector<std::unique_ptr<Start>> starts_;
   std::vector<ContainerId> abandoned_starts_;
   // Created containers that the brain has to reckon with as if they ran.

@@ -58,8 +58,10 @@ void World::BeginAttempt() {
     if (container.state != ContainerState::kExited) return;
     attempt = std::max(attempt, container.attempt + 1);
   }
-  for (const Creation& creation : creations_) {
-    if (creation.request.name == name) return;
+  for (const auto* const creations : {&creations_, &abandoned_creations_}) {
+    for (const Creation& creation : *creations) {
+      if (creation.request.name == name) return;
+    }
   }
   // The same request again: shares and quota may both have been the policy's, but never at once.
   const LinuxResources& last = dead->resources;
@@ -84,15 +86,23 @@ void World::Admit(const CreateRequest& request) {
 
 void World::EndCreation(size_t index, bool success) {
   const Creation creation = TakeAt(creations_, index);
-  const bool sandbox_lives = std::any_of(
-      sandboxes_.begin(), sandboxes_.end(),
-      [&creation](const Sandbox& sandbox) { return sandbox.id == creation.request.pod_id; });
-  Note(fmt::format("created {}: {}", creation.request.name, success && sandbox_lives));
-  if (success && sandbox_lives) {
+  const bool created = success && SandboxLives(creation);
+  Note(fmt::format("created {}: {}", creation.request.name, created));
+  if (created) {
     node_.Created(creation.request, creation.admission);
-  } else {
-    node_.manager().CreateFailed(creation.admission.key);
+    return;
   }
+  // The client went away, or the runtime has refused it.
+  const bool unclear = Chance(30);
+  if (unclear) AbandonCreation(creation);
+  node_.manager().CreateFailed(creation.admission.key);
+  if (unclear) node_.manager().Resync();
+}
+
+bool World::SandboxLives(const Creation& creation) const {
+  return std::any_of(sandboxes_.begin(), sandboxes_.end(), [&creation](const Sandbox& sandbox) {
+    return sandbox.id == creation.request.pod_id;
+  });
 }
 
 void World::BeginStart() {

@@ -10,6 +10,20 @@
 
 namespace resmgr::test {
 
+// It never got there, it has happened, or it will.
+void World::AbandonCreation(const Creation& creation) {
+  if (Chance(40)) return;
+  abandoned_creations_.push_back(creation);
+  if (Chance(60)) EndAbandonedCreation(abandoned_creations_.size() - 1);
+}
+
+void World::EndAbandonedCreation(size_t index) {
+  const Creation creation = TakeAt(abandoned_creations_, index);
+  if (!SandboxLives(creation)) return;
+  const ContainerId id = node_.Hold(creation.request, creation.admission);
+  Note(fmt::format("{} was created on {} after all", id.value(), node_.runtime.CpusOf(id)));
+}
+
 void World::AbandonStart(const Start& start) {
   const bool under_way = start.decided.has_value() && start.decided->ok();
   const RuntimeContainer* const container = node_.runtime.Find(start.id);
@@ -62,6 +76,7 @@ void World::CrashSome() {
 }
 
 void World::AnswerSome() {
+  if (!abandoned_creations_.empty() && Chance(30)) EndAbandonedCreation(0);
   if (!abandoned_starts_.empty() && Chance(30)) EndAbandonedStart(0);
   AnswerLists();
   std::vector<FakeRuntimeClient::Update>& updates = node_.runtime.updates;
@@ -92,8 +107,11 @@ void World::LoseConnection() {
     ApplySomehow(update.id, update.adjustment);
   node_.manager().RuntimeDisconnected();
   node_.runtime.DropAll();
-  while (!creations_.empty())
-    EndCreation(0, false);
+  while (!creations_.empty()) {
+    const Creation creation = TakeAt(creations_, 0);
+    AbandonCreation(creation);
+    node_.manager().CreateFailed(creation.admission.key);
+  }
   while (!resizes_.empty()) {
     const Resize resize = TakeAt(resizes_, 0);
     if (!resize.applied) ApplySomehow(resize.id, resize.Carried());
@@ -118,6 +136,8 @@ void World::RestartDaemon() {
   for (const auto& start : starts_)
     AbandonStart(*start);
   starts_.clear();
+  for (const Creation& creation : creations_)
+    AbandonCreation(creation);
   creations_.clear();
   for (const Resize& resize : resizes_) {
     if (!resize.applied) ApplySomehow(resize.id, resize.Carried());
