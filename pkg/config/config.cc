@@ -9,6 +9,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/config/dotted_keys.h"
 #include "pkg/config/map_reader.h"
+#include "pkg/config/policy_names.h"
 #include "pkg/config/suggest.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/log/log.h"
@@ -52,7 +53,20 @@ void ReadActive(MapReader& policy, const ConfigChecks& checks, std::string& acti
   }
   const Status known = CheckPolicyName(value->text, checks);
   if (!known.ok()) policy.Fail(*value, "Active", Message(known));
-  active = value->text;
+  active = OwnPolicyName(value->text);
+}
+
+// Of a policy, under its own name or an alias.
+void ReadSection(MapReader& policy, std::string_view key, Config& config) {
+  const ConfigNode* section = policy.Node(key);
+  if (section == nullptr) return;
+  if (section->kind != ConfigNode::Kind::kMap && section->kind != ConfigNode::Kind::kNull) {
+    policy.Fail(*section, key, fmt::format("must be a map, not {}", ToString(section->kind)));
+  }
+  const std::string_view name = OwnPolicyName(key);
+  if (!config.policy.sections.emplace(name, *section).second) {
+    policy.Fail(*section, key, fmt::format("is another name of {}, which is there, too", name));
+  }
 }
 
 void ReadPolicy(MapReader& policy, const ConfigChecks& checks, Config& config) {
@@ -60,12 +74,10 @@ void ReadPolicy(MapReader& policy, const ConfigChecks& checks, Config& config) {
   ReadCpuDomain(policy, "AvailableResources", config.policy.available_cpus);
   ReadCpuDomain(policy, "ReservedResources", config.policy.reserved_cpus);
   for (const std::string& name : checks.policies) {
-    const ConfigNode* section = policy.Node(name);
-    if (section == nullptr) continue;
-    if (section->kind != ConfigNode::Kind::kMap && section->kind != ConfigNode::Kind::kNull) {
-      policy.Fail(*section, name, fmt::format("must be a map, not {}", ToString(section->kind)));
+    ReadSection(policy, name, config);
+    for (const PolicyAlias& known : kPolicyAliases) {
+      if (known.policy == name) ReadSection(policy, known.alias, config);
     }
-    config.policy.sections.emplace(name, *section);
   }
 }
 
@@ -156,7 +168,8 @@ StatusOr<Config> ParseConfigMap(const std::map<std::string, std::string>& data,
 
 Status CheckPolicyName(std::string_view name, const ConfigChecks& checks) {
   const std::vector<std::string>& known = checks.policies;
-  if (known.empty() || std::find(known.begin(), known.end(), name) != known.end()) {
+  const std::string_view own = OwnPolicyName(name);
+  if (known.empty() || std::find(known.begin(), known.end(), own) != known.end()) {
     return OkStatus();
   }
   std::string hint = DidYouMean(name, {known.begin(), known.end()});

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "pkg/config/policy_names.h"
 #include "pkg/log/log.h"
 #include "pkg/log/source_filter.h"
 
@@ -41,7 +42,7 @@ void ConfigOptions::DeclareFlags(CommandLine& line, const ConfigChecks& checks) 
             "The policy that places containers. \"null\" changes nothing: all calls pass as they "
             "are.",
             defaults.policy.active, [this, checks](std::string_view value) -> Status {
-              policy = value;
+              policy = OwnPolicyName(value);
               return CheckPolicyName(value, checks);
             });
   line.Flag("available-resources", "CPU=CPUS",

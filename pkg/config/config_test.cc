@@ -83,6 +83,28 @@ TEST(ConfigTest, NullIsThePolicyOfThatName) {
   }
 }
 
+TEST(ConfigTest, PoliciesHaveTheirOlderNamesToo) {
+  EXPECT_EQ(Parse("policy: {Active: none, none: {PinCPU: true}}").policy.active, "null");
+  ConfigChecks checks = Checks();
+  checks.policies.emplace_back("topology-aware");
+  const auto parse = [&checks](std::string_view text) {
+    return ParseConfig(text, "cri.yaml", checks);
+  };
+  const StatusOr<Config> config = parse("policy: {Active: memtier, memtier: {PinCPU: false}}");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->policy.active, "topology-aware");
+  EXPECT_EQ(config->policy.sections.count("topology-aware"), 1U);
+  EXPECT_EQ(config->policy.sections.count("memtier"), 0U);
+  EXPECT_EQ(Message(parse("policy:\n  memtier: {PinCPUs: false}\n").status()),
+            "cri.yaml:2: policy.topology-aware.PinCPUs: unknown key; did you mean PinCPU?");
+  EXPECT_EQ(Message(parse("policy:\n  topology-aware: {}\n  memtier: {}\n").status()),
+            "cri.yaml:3: policy.memtier: is another name of topology-aware, which is there, too");
+  EXPECT_EQ(Error("policy: {Active: memtier}"),
+            "cri.yaml:1: policy.Active: there is no policy \"memtier\"; there are null, static, "
+            "static-plus")
+      << "where a binary has no such policy";
+}
+
 TEST(ConfigTest, KeysMatchWithoutRegardToCase) {
   const Config config = Parse(
       "POLICY:\n  active: static\n  reservedresources:\n    cpu: 2\n  STATIC: {pincpu: yes}\n");

@@ -85,6 +85,8 @@ TEST(StaticPolicyStartTest, NothingThatIsFoundKeepsItFromStarting) {
       {"reserved CPUs missing from the shared set", "0,6", "1-2", "3-5,7", "1-2"},
       {"a CPU in both sets", "0", "1-2", "0,2-7", "1-2"},
       {"a CPU in neither", "0", "1-2", "0,3-6", "1-2"},
+      {"a CPU that the machine does not have", "0", "1-2", "0,3-7,12", "1-2"},
+      {"an exclusive CPU that the machine does not have", "0", "2,12", "0,1,3-7", "1,5"},
   };
   for (const Case& c : cases) {
     Node node(test::S1Ht(), c.reserved);
@@ -94,8 +96,15 @@ TEST(StaticPolicyStartTest, NothingThatIsFoundKeepsItFromStarting) {
     shared.placement.cpus = Cpus(c.shared);
     node.Reconcile();
     EXPECT_EQ(node.ExclusiveOf(exclusive.key), c.expected_exclusive) << c.what;
-    EXPECT_EQ(node.CpusOf(shared.key), "0,3-7") << c.what;
+    EXPECT_EQ(node.CpusOf(shared.key), (Cpus("0-7") - Cpus(c.expected_exclusive)).ToString())
+        << c.what;
   }
+}
+
+TEST(StaticPolicyStartTest, WithNothingFoundEverythingIsShared) {
+  Node node(test::S1Ht());
+  EXPECT_TRUE(node.Reconcile().changes.empty());
+  EXPECT_EQ(node.CpusOf(*node.Create("shared", kBurstable, 100)), "0-7");
 }
 
 TEST(StaticPolicyRemoveTest, GivesBackWhatWasTakenInAnyOrder) {

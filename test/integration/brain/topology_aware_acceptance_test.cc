@@ -90,10 +90,14 @@ TEST(TopologyAwareAcceptanceTest, AlwaysFits) {
   EXPECT_EQ(node.Cpus("cc0").size(), 3);
   EXPECT_EQ(node.Cores("cc0"), 2);
   EXPECT_EQ(node.Nodes("cc0"), 1);
+  const std::string third = node.CpuList("cc0");
   node.MustRun({.name = "d", .milli_cpu = {4000}});
   EXPECT_EQ(node.Cpus("dc0").size(), 4);
   EXPECT_EQ(node.Cores("dc0"), 2);
   EXPECT_EQ(node.Nodes("dc0"), 2);
+  EXPECT_EQ(node.CpuList("ac0"), "4") << "the earlier ones are where they were";
+  EXPECT_EQ(node.CpuList("bc0"), "8-9");
+  EXPECT_EQ(node.CpuList("cc0"), third);
 }
 
 TEST(TopologyAwareAcceptanceTest, LargeContainersStayTogether) {
