@@ -21,7 +21,10 @@ constexpr std::string_view kCtl = RESMGR_BINARY_DIR "/cmd/cri-resmgr-ctl/cri-res
 }  // namespace
 
 Workload Guaranteed(const std::string& name, int cpus) {
-  const MilliCpu cpu{cpus * kMilli};
+  return Sized(name, MilliCpu{cpus * kMilli});
+}
+
+Workload Sized(const std::string& name, MilliCpu cpu) {
   return {.name = name, .qos = QosClass::kGuaranteed, .cpu_request = cpu, .cpu_limit = cpu};
 }
 
@@ -119,7 +122,7 @@ cri::ContainerConfig Node::ContainerConfig(const Workload& workload) {
                                                .attempt = workload.attempt,
                                                .cpu_request = workload.cpu_request,
                                                .cpu_limit = workload.cpu_limit,
-                                               .memory_limit = {}});
+                                               .memory_limit = workload.memory_limit});
   config.set_log_path(fmt::format("{}_{}.log", workload.name, workload.attempt));
   return config;
 }

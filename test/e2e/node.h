@@ -25,6 +25,7 @@ struct Workload {
   QosClass qos = QosClass::kBestEffort;
   MilliCpu cpu_request;
   MilliCpu cpu_limit;
+  Bytes memory_limit{};  // 0: none
   uint32_t attempt = 0;  // of the container
 
   // What the static policy gives CPUs of its own.
@@ -32,6 +33,7 @@ struct Workload {
 };
 
 Workload Guaranteed(const std::string& name, int cpus);
+Workload Sized(const std::string& name, MilliCpu cpu);  // the same with any amount
 Workload Burstable(const std::string& name, MilliCpu request);
 Workload BestEffort(const std::string& name);
 

@@ -13,10 +13,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Workload Sized(const std::string& name, MilliCpu cpu) {
-  return {.name = name, .qos = QosClass::kGuaranteed, .cpu_request = cpu, .cpu_limit = cpu};
-}
-
 class ResizeTest : public NodeTest, public ::testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override { Open({.policy = GetParam()}); }
@@ -55,9 +51,10 @@ TEST_P(ResizeTest, ASharedContainerGetsCpusOfItsOwnAndGivesThemBack) {
 }
 
 TEST_P(ResizeTest, AnExclusiveContainerGrowsAsFarAsThereIsRoomAndKeepsItsCpus) {
+  const int most = std::min(Unreserved().size(), 4);
+  if (most < 2) GTEST_SKIP() << "beside a reserved CPU it takes two more to grow";
   const RunningPod neighbour = Run(BestEffort("neighbour"));
   RunningPod pod = Run(Guaranteed("pod", 1));
-  const int most = std::min(Unreserved().size(), 4);
   CpuSet own = CpuSetOf(pod);
   for (int cpus = 2; cpus <= most; ++cpus) {
     Resize(Guaranteed("pod", cpus), &pod);
@@ -67,15 +64,8 @@ TEST_P(ResizeTest, AnExclusiveContainerGrowsAsFarAsThereIsRoomAndKeepsItsCpus) {
     EXPECT_TRUE(own.IsSubsetOf(CpuSetOf(pod))) << own.ToString() << " to " << CpusOf(pod);
     own = CpuSetOf(pod);
     ExpectOn(neighbour, SharedBeside(own));
+    EXPECT_EQ(containerd().CgroupShares(pod.container_id), 1024 * cpus);
   }
-  node().Watch(pod);
-
-  const Status refused = node().Resize(Guaranteed("pod", All().size()), &pod);
-  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << "one CPU is reserved";
-  EXPECT_THAT(std::string(Message(refused)), HasSubstr("pod/pod"));
-  EXPECT_EQ(CpuSetOf(pod), own);
-  EXPECT_EQ(CpuSetOf(neighbour), SharedBeside(own));
-  EXPECT_EQ(containerd().CgroupShares(pod.container_id), 1024 * most);
   node().Watch(pod);
 
   Resize(Guaranteed("pod", 1), &pod);
@@ -83,6 +73,40 @@ TEST_P(ResizeTest, AnExclusiveContainerGrowsAsFarAsThereIsRoomAndKeepsItsCpus) {
   EXPECT_TRUE(CpuSetOf(pod).IsSubsetOf(own));
   ExpectOn(neighbour, SharedBeside(CpuSetOf(pod)));
   node().Watch(pod);
+}
+
+TEST_P(ResizeTest, AResizeThatFitsNowhereIsRefusedAndChangesNothing) {
+  const RunningPod neighbour = Run(BestEffort("neighbour"));
+  RunningPod pod = Run(Guaranteed("pod", 1));
+  const auto places = PlacesOf(pod, neighbour);
+  const size_t updates = containerd().Updates();
+  const Status refused = node().Resize(Guaranteed("pod", All().size()), &pod);
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << "one CPU is reserved";
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("pod/pod"));
+  node().Watch(pod);
+  EXPECT_EQ(PlacesOf(pod, neighbour), places);
+  EXPECT_EQ(containerd().Updates(), updates);
+  EXPECT_EQ(containerd().CgroupShares(pod.container_id), 1024);
+  EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "-1");
+}
+
+// A kubelet says again all that it said before when it changes the memory.
+TEST_P(ResizeTest, OnlyMoreMemoryLeavesTheCpusAlone) {
+  const RunningPod neighbour = Run(BestEffort("neighbour"));
+  RunningPod pod = Run(Guaranteed("pod", 1));
+  const auto places = PlacesOf(pod, neighbour);
+  for (const int64_t mebibytes : {64, 96, 80}) {
+    Workload resized = Guaranteed("pod", 1);
+    resized.memory_limit = Bytes{mebibytes << 20};
+    Resize(resized, &pod);
+    node().Watch(pod);
+    EXPECT_EQ(containerd().CgroupFile(pod.container_id, "memory.limit_in_bytes"),
+              std::to_string(resized.memory_limit.value));
+    EXPECT_EQ(PlacesOf(pod, neighbour), places);
+    EXPECT_EQ(containerd().CgroupShares(pod.container_id), 1024);
+    EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "-1")
+        << "the kubelet's quota is not taken over";
+  }
 }
 
 TEST_P(ResizeTest, ASharedContainerThatIsResizedStaysWhereItIs) {
@@ -107,8 +131,13 @@ TEST_P(ResizeTest, AFractionComesFromTheSharedCpus) {
   ExpectOn(pod, own | SharedBeside(own));
   EXPECT_EQ(CpuSetOf(neighbour), SharedBeside(own)) << "not on the CPU that is the other's own";
   EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "150000");
+  Resize(Sized("pod", {1250}), &pod);
+  EXPECT_EQ(CpuSetOf(pod), own | SharedBeside(own)) << "another fraction of the same CPUs";
+  EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "125000");
+  EXPECT_EQ(containerd().CgroupShares(pod.container_id), 1280);
   Resize(Guaranteed("pod", 1), &pod);
   ExpectOn(pod, own);
+  EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "-1");
   EXPECT_EQ(CpuSetOf(neighbour), SharedBeside(own));
 }
 

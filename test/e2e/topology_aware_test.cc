@@ -94,9 +94,7 @@ TEST_F(TopologyAwareTest, AnExclusiveContainerIsAlone) {
 
 TEST_F(TopologyAwareTest, AMixedContainerHasCpusOfItsOwnAndThoseThatItsPoolShares) {
   const RunningPod shared = Run(BestEffort("shared"));
-  Workload workload = Guaranteed("mixed", 1);
-  workload.cpu_request = workload.cpu_limit = MilliCpu{1500};
-  const RunningPod mixed = Run(workload);
+  const RunningPod mixed = Run(Sized("mixed", {1500}));
   const CpuSet own = ExpectInItsPool(mixed);
   EXPECT_EQ(own.size(), 1);
   EXPECT_GT(CpuSetOf(mixed).size(), 1);
@@ -104,6 +102,73 @@ TEST_F(TopologyAwareTest, AMixedContainerHasCpusOfItsOwnAndThoseThatItsPoolShare
   EXPECT_EQ(containerd().CgroupFile(mixed.container_id, "cpu.cfs_quota_us"), "150000");
   EXPECT_TRUE(ExpectInItsPool(shared).empty());
   EXPECT_FALSE(CpuSetOf(shared).Intersects(own));
+}
+
+TEST_F(TopologyAwareTest, AResizeGivesASharedContainerCpusOfItsOwnAndTakesThemBack) {
+  const RunningPod neighbour = Run(Burstable("neighbour", MilliCpu{100}));
+  RunningPod pod = Run(Sized("pod", {500}));
+  EXPECT_TRUE(ExpectInItsPool(pod).empty());
+  for (int round = 0; round < 2; ++round) {
+    Resize(Guaranteed("pod", 1), &pod);
+    const Status alone = WaitUntil("it is alone", std::chrono::seconds(10), [&] {
+      return CpuSetOf(pod).size() == 1 && !CpuSetOf(neighbour).Intersects(CpuSetOf(pod));
+    });
+    ASSERT_TRUE(alone.ok()) << CpusOf(pod) << " beside " << CpusOf(neighbour);
+    EXPECT_EQ(ExpectInItsPool(pod), CpuSetOf(pod));
+    EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "-1");
+    EXPECT_EQ(containerd().CgroupShares(pod.container_id), 1024);
+    node().Watch(pod);
+
+    Resize(Sized("pod", {500}), &pod);
+    const CpuSet whole = Set(Find(Ctl("containers"), "id", neighbour.container_id), "cpus");
+    ExpectOn(neighbour, whole);
+    EXPECT_TRUE(ExpectInItsPool(pod).empty());
+    EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "50000");
+    EXPECT_EQ(containerd().CgroupShares(pod.container_id), 512);
+  }
+}
+
+TEST_F(TopologyAwareTest, AResizeKeepsTheCpusThatItMayKeep) {
+  const RunningPod neighbour = Run(BestEffort("neighbour"));
+  RunningPod pod = Run(Guaranteed("pod", 1));
+  const CpuSet own = ExpectInItsPool(pod);
+  // Shares are for the fraction alone.
+  for (const int64_t fraction : {500, 250}) {
+    Resize(Sized("pod", {1000 + fraction}), &pod);
+    EXPECT_EQ(ExpectInItsPool(pod), own);
+    EXPECT_GT(CpuSetOf(pod).size(), 1) << "those that its pool shares";
+    EXPECT_EQ(containerd().CgroupShares(pod.container_id), fraction * 1024 / 1000);
+    EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"),
+              std::to_string(100 * (1000 + fraction)));
+  }
+  Resize(Guaranteed("pod", 1), &pod);
+  EXPECT_EQ(ExpectInItsPool(pod), own);
+  EXPECT_EQ(CpuSetOf(pod), own);
+  EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "-1");
+  EXPECT_FALSE(CpuSetOf(neighbour).Intersects(own));
+  node().Watch(pod);
+
+  const auto places = PlacesOf(pod, neighbour);
+  const Status refused = node().Resize(Guaranteed("pod", All().size()), &pod);
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << "one CPU stays shared";
+  node().Watch(pod);
+  EXPECT_EQ(PlacesOf(pod, neighbour), places);
+  EXPECT_EQ(ExpectInItsPool(pod), own);
+}
+
+TEST_F(TopologyAwareTest, AnExclusiveContainerGrowsAndKeepsItsCpus) {
+  if (All().size() < 3) GTEST_SKIP() << "one CPU stays shared, so it takes three to grow";
+  const RunningPod neighbour = Run(BestEffort("neighbour"));
+  RunningPod pod = Run(Guaranteed("pod", 1));
+  const CpuSet own = ExpectInItsPool(pod);
+  Resize(Guaranteed("pod", 2), &pod);
+  const Status grown = WaitUntil("it has grown", std::chrono::seconds(10), [&] {
+    return CpuSetOf(pod).size() == 2 && !CpuSetOf(neighbour).Intersects(CpuSetOf(pod));
+  });
+  ASSERT_TRUE(grown.ok()) << CpusOf(pod) << " beside " << CpusOf(neighbour);
+  EXPECT_TRUE(own.IsSubsetOf(CpuSetOf(pod))) << own.ToString() << " to " << CpusOf(pod);
+  EXPECT_EQ(ExpectInItsPool(pod), CpuSetOf(pod));
+  node().Watch(pod);
 }
 
 TEST_F(TopologyAwareTest, WhatFitsNowhereIsRefusedAndChangesNothing) {
