@@ -38,8 +38,8 @@ class GroupPicker {
     needed_ -= cpus.size();
   }
 
-  // Whole groups, then only the one group that can hold the rest. Where several have room equally
-  // tight, the rest goes beside what is taken already.
+  // Whole groups, then only the one group that can hold the rest: beside what is taken already, so
+  // that no further group is opened, and where it fits tightest.
   template <typename Groups, typename CpusOf>
   void Narrow(const Groups& groups, const CpusOf& cpus_of) {
     if (needed_ == 0) return;
@@ -58,16 +58,17 @@ class GroupPicker {
       if (size > 0 && size <= needed_ && group.IsSubsetOf(free_)) Take(group);
     }
     if (needed_ == 0) return;
-    const CpuSet* tightest = nullptr;
-    int least = 0;
+    const CpuSet* best = nullptr;
+    std::tuple<bool, int> best_rank;
     for (const auto& entry : groups) {
       const CpuSet& group = cpus_of(entry);
       const int free = group.CountCommon(free_);
-      if (free < needed_ || (tightest != nullptr && free >= least)) continue;
-      tightest = &group;
-      least = free;
+      const std::tuple rank(!group.Intersects(taken_), free);
+      if (free < needed_ || (best != nullptr && rank >= best_rank)) continue;
+      best = &group;
+      best_rank = rank;
     }
-    if (tightest != nullptr) free_ &= *tightest;
+    if (best != nullptr) free_ &= *best;
   }
 
   const CpuSet& CoreOf(int cpu) const {

@@ -13,8 +13,9 @@ namespace resmgr {
 // whole for others. Step by step from packages over dies, NUMA nodes and L3 groups down:
 //   1. whole groups that are idle (all their online CPUs are available) and not larger than what is
 //      still needed, the lowest first;
-//   2. where one group has room for all the rest, the search goes on inside it: the one with the
-//      fewest available CPUs, the lowest among equals.
+//   2. where one group has room for all the rest, the search goes on inside it: one with CPUs that
+//      are picked already before others, then the one with the fewest available CPUs, the lowest
+//      among equals.
 // Then whole idle cores, from the L3 groups and NUMA nodes with the most of them, and single
 // threads, from cores that are in use already and beside CPUs already picked.
 //

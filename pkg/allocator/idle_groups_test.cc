@@ -61,6 +61,15 @@ TEST(TakeIdleGroupsTest, TakesPreferredCpusFirst) {
   EXPECT_EQ(cpus->ToString(), "20-22,30");
 }
 
+// The golden case of cri-resource-manager's allocator, with three fast CPUs: 2, 15 and 17.
+TEST(TakeIdleGroupsTest, TheRestGoesBesideThePreferredOnes) {
+  const Machine machine = test::MakeMachine({.packages = 2, .nodes = 2, .cores = 10, .threads = 2});
+  const std::array<CpuSet, 1> fast = {test::Cpus("2,15,17,42,55,57")};
+  const StatusOr<CpuSet> cpus = TakeIdleGroups(machine, test::Cpus("2-3,10-25"), 4, fast);
+  ASSERT_TRUE(cpus.ok()) << cpus.status();
+  EXPECT_EQ(cpus->ToString(), "2-3,15,17") << "the tighter package would be the other one";
+}
+
 TEST(TakeIdleGroupsTest, RefusesWhatIsNotThere) {
   EXPECT_EQ(Take(test::S1Ht(), "0-2", 4),
             "not enough cpus available to satisfy request: requested=4, available=3");

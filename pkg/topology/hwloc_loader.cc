@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <tuple>
 
@@ -205,7 +206,15 @@ struct Kind {
   CpuSet cpus;
   int efficiency = -1;  // higher is faster
   std::string_view core_type;
+  int64_t base_mhz = 0;  // 0: not told
+  int64_t max_mhz = 0;
 };
+
+void ReadInfo(std::string_view name, std::string_view value, Kind& kind) {
+  if (name == "CoreType") kind.core_type = value;
+  if (name == "FrequencyBaseMHz") kind.base_mhz = ParseInt(value).value_or(0);
+  if (name == "FrequencyMaxMHz") kind.max_mhz = ParseInt(value).value_or(0);
+}
 
 StatusOr<std::vector<Kind>> ReadKinds(hwloc_topology_t topology) {
   std::vector<Kind> kinds;
@@ -221,7 +230,7 @@ StatusOr<std::vector<Kind>> ReadKinds(hwloc_topology_t topology) {
     }
     RESMGR_ASSIGN_OR_RETURN(kind.cpus, ToCpuSet(bitmap.get(), "CPU kind"));
     for (unsigned info = 0; info < info_count; ++info) {
-      if (std::strcmp(infos[info].name, "CoreType") == 0) kind.core_type = infos[info].value;
+      ReadInfo(infos[info].name, infos[info].value, kind);
     }
     kinds.push_back(kind);
   }
@@ -253,6 +262,29 @@ void ApplyKinds(const std::vector<Kind>& kinds, std::vector<Cpu>& cpus) {
   }
 }
 
+// The order that hwloc finds, which begins with the designs of the cores. It finds none where it
+// cannot tell the kinds apart by what it looks at; then the clock rates decide, the base one first,
+// as it is what a vendor guarantees its prioritized cores (Intel SST-BF).
+void ApplySpeeds(const std::vector<Kind>& kinds, std::vector<Cpu>& cpus) {
+  const bool ranked = std::all_of(kinds.begin(), kinds.end(),
+                                  [](const Kind& kind) { return kind.efficiency >= 0; });
+  const bool clocked = std::all_of(kinds.begin(), kinds.end(), [](const Kind& kind) {
+    return kind.base_mhz > 0 || kind.max_mhz > 0;
+  });
+  if (!ranked && !clocked) return;
+  const auto clocks = [](const Kind& kind) { return std::tuple(kind.base_mhz, kind.max_mhz); };
+  for (const Kind& kind : kinds) {
+    std::set<std::tuple<int64_t, int64_t>> slower;
+    for (const Kind& other : kinds) {
+      if (clocks(other) < clocks(kind)) slower.insert(clocks(other));
+    }
+    for (Cpu& cpu : cpus) {
+      if (!kind.cpus.Contains(cpu.id)) continue;
+      cpu.speed = ranked ? kind.efficiency : static_cast<int>(slower.size());
+    }
+  }
+}
+
 Status ApplyIsolated(std::string_view list, std::vector<Cpu>& cpus) {
   const StatusOr<CpuSet> isolated = CpuSet::Parse(list);
   if (!isolated.ok()) return Annotate(isolated.status(), "isolated CPUs");
@@ -268,6 +300,7 @@ StatusOr<Machine::Parts> ReadLoaded(hwloc_topology_t topology) {
   ReadDistances(topology, parts.nodes);
   RESMGR_ASSIGN_OR_RETURN(const std::vector<Kind> kinds, ReadKinds(topology));
   ApplyKinds(kinds, parts.cpus);
+  ApplySpeeds(kinds, parts.cpus);
   RESMGR_RETURN_IF_ERROR(
       ApplyIsolated(InfoOf(hwloc_get_root_obj(topology), kIsolatedInfo), parts.cpus));
   return parts;

@@ -29,6 +29,8 @@ struct Cpu {
   bool online = false;
   bool isolated = false;  // kernel's isolcpus
   CoreKind kind = CoreKind::kNormal;
+  int speed =
+      0;  // rank of its core's design and clock rates, faster is larger; 0 when all are equal
 };
 
 // One NUMA node. A node without CPUs is memory only (PMEM, HBM, CXL); one without memory is fine
@@ -85,8 +87,9 @@ class Machine {
   // All threads of the cores that these CPUs belong to.
   CpuSet WithSiblings(const CpuSet& cpus) const;
 
-  // A hash, in hexadecimal, over all that is above except the amounts of memory: those change under
-  // a running machine (ballooning, hot-plug), which is no reason to call it another one.
+  // A hash, in hexadecimal, over all that is above except the amounts of memory and the speeds:
+  // those change under a running machine (ballooning, hot-plug, turbo off), which is no reason to
+  // call it another one.
   std::string Fingerprint() const;
 
  private:

@@ -18,12 +18,20 @@
 namespace resmgr {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::string DataFile(std::string_view name) {
   return std::string(RESMGR_SOURCE_DIR "/test/data/topology/").append(name);
+}
+
+std::string Contents(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 Machine Load(std::string_view spec) {
@@ -176,9 +184,44 @@ TEST(MachineSourceTest, EfficiencyTellsHybridCoresApart) {
   EXPECT_EQ(machine.packages().size(), 1U);
 }
 
+std::vector<int> Speeds(const Machine& machine) {
+  std::vector<int> speeds;
+  for (const Cpu& cpu : machine.cpus())
+    speeds.push_back(cpu.speed);
+  return speeds;
+}
+
 TEST(MachineSourceTest, FasterCoresOfOneDesignAreNotHybrid) {
   const Machine machine = LoadFile("xeon-favoured-cores.xml");
   EXPECT_EQ(CpusOfKind(machine, CoreKind::kNormal), machine.online());
+  EXPECT_THAT(Speeds(machine), ElementsAre(0, 0, 1, 1));
+}
+
+TEST(MachineSourceTest, DesignsAndClockRatesRankCpus) {
+  EXPECT_THAT(Speeds(LoadFile("alderlake-2p4e.xml")), ElementsAre(1, 1, 1, 1, 0, 0, 0, 0));
+  EXPECT_THAT(Speeds(LoadFile("arm-dynamiq-4-3-1.xml")), ElementsAre(0, 0, 0, 0, 1, 1, 1, 2));
+  EXPECT_THAT(Speeds(LoadFile("laptop-4c8t.xml")), Each(0));
+}
+
+// Intel SST-BF: higher base rates, and the same turbo for all.
+TEST(MachineSourceTest, BaseClockRatesRankCpusThatAreEqualOtherwise) {
+  std::string xml = Contents(DataFile("xeon-favoured-cores.xml"));
+  const size_t first = xml.find("  <cpukind");
+  ASSERT_NE(first, std::string::npos);
+  xml.resize(first);
+  for (const auto& [cpus, base] :
+       {std::pair("0x00000005", "2100"), std::pair("0x0000000a", "2700")}) {
+    xml += fmt::format(
+        "<cpukind cpuset=\"{}\"><info name=\"FrequencyBaseMHz\" value=\"{}\"/>"
+        "<info name=\"FrequencyMaxMHz\" value=\"3900\"/></cpukind>\n",
+        cpus, base);
+  }
+  StatusOr<Machine::Parts> parts = ReadXmlMachine(xml + "</topology>\n");
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  std::vector<int> speeds;
+  for (const Cpu& cpu : parts->cpus)
+    speeds.push_back(cpu.speed);
+  EXPECT_THAT(speeds, ElementsAre(0, 1, 0, 1));
 }
 
 TEST(MachineSourceTest, CoresMayHaveAnyNumberOfOnlineThreads) {
@@ -267,10 +310,7 @@ TEST(MachineSourceTest, SurvivesDamagedFiles) {
   const uint64_t seed = test::SeedOr(1);
   SCOPED_TRACE(test::Repeat(seed));
   std::mt19937 random(seed);
-  std::ifstream file(DataFile("xeon-2s-pmem.xml"));
-  std::ostringstream text;
-  text << file.rdbuf();
-  const std::string whole = text.str();
+  const std::string whole = Contents(DataFile("xeon-2s-pmem.xml"));
   ASSERT_TRUE(ReadXmlMachine(whole).ok());
   int refused = 0;
   for (int round = 0; round < 100; ++round) {

@@ -2,26 +2,48 @@
 #include "policies/topology-aware/exclusive_finder.h"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <span>
+#include <tuple>
 
 #include "pkg/allocator/idle_groups.h"
 
 namespace resmgr {
 namespace {
 
-std::array<CoreKind, 2> KindsInOrder(CpuPriority priority) {
+// Smaller is better. Whoever wants no fast CPUs leaves them to those who do.
+std::tuple<int, int> Rank(const Cpu& cpu, CpuPriority priority) {
+  const bool normal = cpu.kind == CoreKind::kNormal;
+  const bool fast = cpu.kind == CoreKind::kPerformance;
   switch (priority) {
     case CpuPriority::kHigh:
-      return {CoreKind::kPerformance, CoreKind::kNormal};
+      return {fast ? 0 : normal ? 1 : 2, -cpu.speed};
     case CpuPriority::kLow:
-      return {CoreKind::kEfficient, CoreKind::kNormal};
+      return {fast ? 2 : normal ? 1 : 0, cpu.speed};
     default:
-      return {CoreKind::kNormal, CoreKind::kPerformance};
+      return {normal ? 0 : fast ? 1 : 2, cpu.speed};
   }
 }
 
+// The best first.
+std::vector<CpuSet> InOrder(const Machine& machine, CpuPriority priority) {
+  std::map<std::tuple<int, int>, CpuSet> by_rank;
+  for (const Cpu& cpu : machine.cpus()) {
+    if (cpu.online) by_rank[Rank(cpu, priority)].Add(cpu.id);
+  }
+  std::vector<CpuSet> sets;
+  for (const auto& [rank, cpus] : by_rank)
+    sets.push_back(cpus);
+  return sets;
+}
+
 }  // namespace
+
+ExclusiveFinder::ExclusiveFinder(const GrantBook& book)
+    : book_(book),
+      high_(InOrder(book.machine(), CpuPriority::kHigh)),
+      normal_(InOrder(book.machine(), CpuPriority::kNormal)),
+      low_(InOrder(book.machine(), CpuPriority::kLow)) {}
 
 int ExclusiveFinder::Count(const Need& need) const {
   if (!need.hide_hyperthreads) return need.full;
@@ -160,24 +182,35 @@ std::vector<CpuSet> ExclusiveFinder::PreferredCpus(const Wish& wish) const {
     for (const LocalityHint& hint : wish.hints)
       preferred.push_back(hint.cpus);
   }
-  if (wish.need.priority != CpuPriority::kNone) {
-    for (const CoreKind kind : KindsInOrder(wish.need.priority))
-      preferred.push_back(CpusOfKind(kind));
-  }
+  const std::span<const CpuSet> wanted = ByPriority(wish.need.priority);
+  preferred.insert(preferred.end(), wanted.begin(), wanted.end());
   return preferred;
 }
 
-int ExclusiveFinder::CountPriority(const Need& need, const CpuSet& cpus) const {
-  if (need.priority == CpuPriority::kNone) return 0;
-  return std::min(need.full, CpusOfKind(KindsInOrder(need.priority)[0]).CountCommon(cpus));
+std::span<const CpuSet> ExclusiveFinder::ByPriority(CpuPriority priority) const {
+  switch (priority) {
+    case CpuPriority::kHigh:
+      return high_;
+    case CpuPriority::kNormal:
+      return normal_;
+    case CpuPriority::kLow:
+      return low_;
+    default:
+      return {};
+  }
 }
 
-CpuSet ExclusiveFinder::CpusOfKind(CoreKind kind) const {
-  CpuSet cpus;
-  for (const Cpu& cpu : book_.machine().cpus()) {
-    if (cpu.online && cpu.kind == kind) cpus.Add(cpu.id);
+int ExclusiveFinder::PriorityScore(const Need& need, const CpuSet& cpus) const {
+  const std::span<const CpuSet> wanted = ByPriority(need.priority);
+  auto grade = static_cast<int>(wanted.size());
+  int left = need.full;
+  int score = 0;
+  for (const CpuSet& set : wanted) {
+    const int part = std::min(left, set.CountCommon(cpus));
+    left -= part;
+    score += part * --grade;
   }
-  return cpus;
+  return score;
 }
 
 }  // namespace resmgr

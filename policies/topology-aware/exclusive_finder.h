@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "policies/topology-aware/grant_book.h"
@@ -19,7 +20,7 @@ namespace resmgr {
 // Changes nothing. The book must outlive it.
 class ExclusiveFinder {
  public:
-  explicit ExclusiveFinder(const GrantBook& book) : book_(book) {}
+  explicit ExclusiveFinder(const GrantBook& book);
 
   // How many CPUs a grant takes: whole cores where hyperthreads are hidden.
   int Count(const Need& need) const;
@@ -30,8 +31,9 @@ class ExclusiveFinder {
   std::optional<CpuSet> Pick(const Wish& wish, int pool) const;
   // Whether the shared set of the pool has room for the fraction.
   bool HasShared(const Need& need, int pool) const;
-  // How many of these CPUs, up to those that it needs, are of the wanted priority.
-  int CountPriority(const Need& need, const CpuSet& cpus) const;
+  // How much the best of these CPUs, as many as it needs, are of the wanted priority; larger is
+  // better, and 0 where there is none wanted or all are equal.
+  int PriorityScore(const Need& need, const CpuSet& cpus) const;
 
  private:
   enum class Source { kNone, kHeld, kBesideHeld, kIsolated, kOrdinary };
@@ -44,9 +46,13 @@ class ExclusiveFinder {
   CpuSet Usable(const Need& need, const CpuSet& cpus) const;
   CpuSet WholeCores(const CpuSet& cpus) const;
   std::vector<CpuSet> PreferredCpus(const Wish& wish) const;
-  CpuSet CpusOfKind(CoreKind kind) const;
+  std::span<const CpuSet> ByPriority(CpuPriority priority) const;
 
   const GrantBook& book_;
+  // All online CPUs by priority, the best first.
+  const std::vector<CpuSet> high_;
+  const std::vector<CpuSet> normal_;
+  const std::vector<CpuSet> low_;
 };
 
 }  // namespace resmgr

@@ -197,7 +197,7 @@ void Placer::ScoreClass(const Need& need, PoolScore& score) const {
   const int isolated = need.isolated ? cpus.FreeIsolated(score.pool).size() : 0;
   const bool enough = isolated >= need.full;
   score[PoolRule::kIsolated] = need.isolated_explicit && enough ? 1 : 0;
-  score[PoolRule::kPriority] = finder_.CountPriority(need, cpus.SharedSet(score.pool));
+  score[PoolRule::kPriority] = finder_.PriorityScore(need, cpus.SharedSet(score.pool));
   // Enough isolated CPUs are better than any number of ordinary ones.
   score[PoolRule::kClassRoom] =
       isolated > 0 && enough ? CpuSet::kBits + isolated : cpus.Sliceable(score.pool, need.fraction);

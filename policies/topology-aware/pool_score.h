@@ -28,7 +28,7 @@ enum class PoolRule : size_t {
   kCpuLimit,        // room for the CPU limit of a Burstable container, up to that limit
   kUnlimitedLevel,  // the level for Burstable containers without a CPU limit (1 or 0)
   kFewerNodes,      // fewer memory nodes
-  kPriority,        // CPUs of the wanted priority, up to what is needed
+  kPriority,        // how good the CPUs that it would get are by the wanted priority
   kDeeper,          // deeper in the tree
   kClassRoom,       // isolated: more of them; exclusive: more that can be granted; shared: fewer
                     // containers of this pool
