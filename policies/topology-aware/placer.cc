@@ -2,12 +2,13 @@
 #include "policies/topology-aware/placer.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace resmgr {
 namespace {
 
-// Candidates that are remembered for explain.
+// Candidates that are remembered for explain, and pools that a refusal names.
 constexpr size_t kKeptCandidates = 8;
 
 bool BetterFirst(const PoolScore& a, const PoolScore& b) {
@@ -25,7 +26,8 @@ StatusOr<Grant> Placer::Place(const Wish& wish) const {
   if (candidates.empty()) return Shortage(wish);
   std::optional<Grant> grant = PlaceIn(wish, candidates.front().pool);
   if (!grant) {
-    if (need.cpu_class == CpuClass::kExclusive || wish.strict_hints) return Shortage(wish);
+    const bool far = wish.strict_hints && !IsNear(wish, book_.tree().root());
+    if (need.cpu_class == CpuClass::kExclusive || far) return Shortage(wish);
     Grant shared = PlaceShared(wish, fmt::format("{}: more is asked for than there is", need.why));
     if (need.memory.value > 0 && !FindMemory(shared)) return Shortage(wish);
     shared.candidates = std::move(candidates);
@@ -67,7 +69,7 @@ std::optional<Grant> Placer::PlaceIn(const Wish& wish, int pool) const {
     return std::nullopt;
   }
   if (!FindMemory(grant)) return std::nullopt;
-  if (wish.strict_hints && Score(wish, pool)[PoolRule::kHints] <= 0) return std::nullopt;
+  if (wish.strict_hints && !IsNear(wish, pool)) return std::nullopt;
   return grant;
 }
 
@@ -154,6 +156,13 @@ void Placer::ScoreHints(const Wish& wish, PoolScore& score) const {
   score[PoolRule::kSomeHints] = static_cast<int64_t>(some * kUnit * kUnit);
 }
 
+// To all of its devices and volumes.
+bool Placer::IsNear(const Wish& wish, int pool) const {
+  PoolScore score{.pool = pool};
+  ScoreHints(wish, score);
+  return score[PoolRule::kHints] > 0;
+}
+
 // Returns whether there is room for it at all.
 bool Placer::ScoreMemory(const Need& need, PoolScore& score) const {
   const MemoryLedger& memory = book_.memory();
@@ -220,29 +229,61 @@ Status Placer::Shortage(const Wish& wish) const {
                              std::max<int64_t>(book_.memory().Free(*memory.zone).value, 0),
                              book_.memory().Capacity(*memory.zone).value);
   }
-  const int count = ExclusiveCount(need);
-  const std::string what =
-      fmt::format("needs {} exclusive {}CPUs{}", count, need.isolated_required ? "isolated " : "",
-                  need.fraction > 0 ? fmt::format(" and {}m of shared ones", need.fraction) : "");
+  const std::string what = Needs(wish);
   const Pool& root = tree.at(tree.root());
   const int most = need.isolated_required
                        ? root.isolated.size()
                        : std::max(root.sharable.size() - 1, root.isolated.size());
-  if (need.cpu_class == CpuClass::kExclusive && count > most) {
+  if (need.cpu_class == CpuClass::kExclusive && ExclusiveCount(need) > most) {
     return InvalidArgument("{}, but this node can grant no more than {}", what, most);
   }
-  if (wish.strict_hints) {
-    return ResourceExhausted("{}, but no pool with room is near to all its devices and volumes",
-                             what);
-  }
-  std::string levels;
+  std::vector<int> asked;
   for (const Pool& pool : tree.pools()) {
-    if (pool.parent >= 0 && pool.parent != tree.root()) continue;
-    levels += fmt::format("{}{}: {}", levels.empty() ? "" : ", ", pool.name,
-                          need.isolated_required ? book_.cpus().FreeIsolated(pool.id).size()
-                                                 : book_.cpus().Sliceable(pool.id, need.fraction));
+    if (pool.parent < 0 || pool.parent == tree.root()) asked.push_back(pool.id);
   }
-  return ResourceExhausted("{}, but no pool can grant them now ({})", what, levels);
+  if (!wish.strict_hints || wish.hints.empty()) {
+    return ResourceExhausted("{}, but no pool can grant them now ({})", what, Levels(need, asked));
+  }
+  const std::string levels = Levels(need, asked);
+  asked.clear();
+  for (const Pool& pool : tree.pools()) {
+    if (asked.size() < kKeptCandidates && IsNear(wish, pool.id)) asked.push_back(pool.id);
+  }
+  if (asked.empty()) {
+    return ResourceExhausted("{}, but no pool is near to all its devices and volumes ({})", what,
+                             levels);
+  }
+  return ResourceExhausted(
+      "{}, but no pool that is near to all its devices and volumes can grant them now ({})", what,
+      Levels(need, asked));
+}
+
+std::string Placer::Needs(const Wish& wish) const {
+  const Need& need = wish.need;
+  if (need.cpu_class != CpuClass::kExclusive) {
+    return fmt::format("needs {}m of shared CPUs", need.fraction);
+  }
+  return fmt::format(
+      "needs {} exclusive {}CPUs{}", ExclusiveCount(need),
+      need.isolated_required ? "isolated " : "",
+      need.fraction > 0 ? fmt::format(" and {}m of shared ones", need.fraction) : "");
+}
+
+// What some pools could grant still.
+std::string Placer::Levels(const Need& need, std::span<const int> pools) const {
+  const CpuLedger& cpus = book_.cpus();
+  std::string levels;
+  for (const int pool : pools) {
+    levels += fmt::format("{}{}: ", levels.empty() ? "" : ", ", book_.tree().at(pool).name);
+    if (need.cpu_class != CpuClass::kExclusive) {
+      levels += fmt::format("{}m", std::max<int64_t>(cpus.Room(pool), 0));
+    } else if (need.isolated_required) {
+      levels += fmt::format("{}", cpus.FreeIsolated(pool).size());
+    } else {
+      levels += fmt::format("{}", cpus.Sliceable(pool, need.fraction));
+    }
+  }
+  return levels;
 }
 
 }  // namespace resmgr

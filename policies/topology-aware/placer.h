@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,10 @@ class Placer {
   void ScoreClass(const Need& need, PoolScore& score) const;
   bool CpusFit(const Wish& wish, int pool) const;
   StatusOr<Grant> PlaceUnpooled(const Wish& wish) const;
+  bool IsNear(const Wish& wish, int pool) const;
   Status Shortage(const Wish& wish) const;
+  std::string Needs(const Wish& wish) const;
+  std::string Levels(const Need& need, std::span<const int> pools) const;
 
   const GrantBook& book_;
   const ExclusiveFinder finder_;
