@@ -15,6 +15,7 @@
 namespace resmgr {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -144,6 +145,27 @@ TEST(PreferencesTest, FiltersHintsByKindAndPath) {
   EXPECT_FALSE(filter.Accepts("mount /dev/sda"));
   const Pod none = PodWith({{"topologyhints.cri-resource-manager.intel.com", "false"}});
   EXPECT_FALSE(ReadPreferences(none, "c").hints.Accepts("device /dev/sda"));
+}
+
+TEST(PreferencesTest, HintsThatNobodyMakesAreNoted) {
+  const Pod pod = PodWith({{"topologyhints.resource-policy.nri.io", "pod-resources, mounts"},
+                           {"deny.topologyhints.resource-policy.nri.io",
+                            "{type: prefix, paths: ['podresapi:nvidia.com/gpu']}"}});
+  const Preferences preferences = ReadPreferences(pod, "c");
+  EXPECT_TRUE(preferences.hints.Accepts("mount /data"));
+  EXPECT_FALSE(preferences.hints.Accepts("device /dev/sda"));
+  EXPECT_THAT(preferences.notes, ElementsAre(HasSubstr("pod-resources"), HasSubstr("podresapi:")));
+  for (const char* const text : {"all", "true", "none", "[mounts, devices]"}) {
+    const Pod plain = PodWith({{"topologyhints.resource-policy.nri.io", text}});
+    EXPECT_THAT(ReadPreferences(plain, "c").notes, SizeIs(0)) << text;
+  }
+}
+
+TEST(PreferencesTest, UnknownKindsOfHintsLeaveAllOfThem) {
+  const Preferences preferences =
+      ReadPreferences(PodWith({{"topologyhints.resource-policy.nri.io", "mounts, device"}}), "c");
+  EXPECT_TRUE(preferences.hints.Accepts("device /dev/sda"));
+  EXPECT_THAT(preferences.notes, ElementsAre(HasSubstr("topologyhints ignored")));
 }
 
 struct ClassCase {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
@@ -59,6 +60,10 @@ class Reader {
     return {};
   }
 
+  void Note(std::string_view key, std::string_view what) {
+    notes_.push_back(fmt::format("annotation {}: {}", key, what));
+  }
+
   void Ignore(std::string_view key, std::string_view why) {
     notes_.push_back(fmt::format("annotation {} ignored: {}", key, why));
   }
@@ -85,8 +90,13 @@ std::optional<HintFilter::Paths> ReadPaths(Reader& reader, std::string_view key)
     reader.Ignore(key, "it needs a list of paths");
     return std::nullopt;
   }
+  std::vector<std::string> texts = Texts(*paths);
+  if (std::any_of(texts.begin(), texts.end(),
+                  [](const std::string& path) { return path.starts_with("podresapi:"); })) {
+    reader.Note(key, "there are no hints from podresapi: paths");
+  }
   const ConfigNode* const type = FindMember(value, "type");
-  return HintFilter::Paths{type != nullptr && type->text == "glob", Texts(*paths)};
+  return HintFilter::Paths{type != nullptr && type->text == "glob", std::move(texts)};
 }
 
 void ReadHintSources(Reader& reader, HintFilter& filter) {
@@ -98,13 +108,22 @@ void ReadHintSources(Reader& reader, HintFilter& filter) {
     for (const std::string_view word : Split(text, ','))
       words.emplace_back(Trim(word));
   }
-  filter.mounts = filter.devices = filter.pod_resources = false;
+  bool mounts = false;
+  bool devices = false;
   for (const std::string& word : words) {
     const bool all = word == "all" || ParseBool(word).value_or(false);
-    filter.mounts |= all || word == "mounts";
-    filter.devices |= all || word == "devices";
-    filter.pod_resources |= all || word == "pod-resources";
+    mounts |= all || word == "mounts";
+    devices |= all || word == "devices";
+    if (word == "pod-resources") {
+      reader.Note(kKey, "the kubelet's pod-resources are not asked, there are no hints from them");
+    } else if (!all && !ParseBool(word) && word != "mounts" && word != "devices" &&
+               word != "none") {
+      reader.Ignore(kKey, "unknown value");
+      return;
+    }
   }
+  filter.mounts = mounts;
+  filter.devices = devices;
 }
 
 void ReadColdStart(Reader& reader, Preferences& preferences) {
@@ -161,7 +180,6 @@ bool HintFilter::Accepts(std::string_view source) const {
   const std::string_view path = space == std::string_view::npos ? "" : source.substr(space + 1);
   if (kind == "mount" && !mounts) return false;
   if (kind == "device" && !devices) return false;
-  if (kind == "pod-resource" && !pod_resources) return false;
   if (deny && Fits(*deny, path)) return false;
   return !allow || Fits(*allow, path);
 }

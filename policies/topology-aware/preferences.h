@@ -23,7 +23,6 @@ struct HintFilter {
   };
   bool mounts = true;
   bool devices = true;
-  bool pod_resources = true;
   bool strict = false;  // a hint that the pool cannot follow refuses the container
   std::optional<Paths> allow{};
   std::optional<Paths> deny{};  // asked first
