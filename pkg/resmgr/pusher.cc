@@ -304,6 +304,8 @@ CpuSet Pusher::OccupiedByOthers(ContainerKey key, const CpuSet& cpus) const {
     if (other == key) continue;
     const ContainerRecord* const record = store_.Find(other);
     if (record != nullptr && record->MayRun()) occupied |= PossibleOf(*record, state) & cpus;
+    // At the first one already when all are everywhere, as where no daemon was before.
+    if (occupied == cpus) break;
   }
   return occupied;
 }
