@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long policies take to decide, on a full node: p50, p99 and the longest, in microseconds, by
-// policy, machine and call; and the check of their plans.
+// policy, machine and call; and the check of their plans. Then how long the brain takes for a
+// re-sync. `decision-bench [decisions|resync]`, both when nothing is said; exits with 1 when a
+// target is missed.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -19,6 +21,7 @@
 #include "pkg/policy/testing/test_snapshot.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
+#include "test/bench/decisions/resync.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr::test {
@@ -207,7 +210,7 @@ class Bench {
   std::map<std::string, std::vector<double>> times_;
 };
 
-int Main() {
+void MeasureDecisions() {
   const std::vector<Node> nodes = {
       {"512 CPUs, 8 nodes",
        MakeMachine({.packages = 2, .nodes = 4, .l3s = 4, .cores = 32, .threads = 2})},
@@ -239,12 +242,17 @@ int Main() {
       bench.Print(node, choice);
     }
   }
-  return 0;
 }
 
 }  // namespace
 }  // namespace resmgr::test
 
-int main() {
-  return resmgr::test::Main();
+int main(int argc, char** argv) {
+  const std::string_view part = argc > 1 ? argv[1] : "";
+  if (argc > 2 || (!part.empty() && part != "decisions" && part != "resync")) {
+    std::fprintf(stderr, "usage: %s [decisions|resync]\n", argv[0]);
+    return 1;
+  }
+  if (part != "resync") resmgr::test::MeasureDecisions();
+  return part == "decisions" || resmgr::test::MeasureResync() ? 0 : 1;
 }
