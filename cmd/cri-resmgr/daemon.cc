@@ -90,6 +90,7 @@ StatusOr<std::unique_ptr<Monitoring>> StartMonitoring(const std::string& address
   if (address.empty()) return nullptr;
   auto monitoring = std::make_unique<Monitoring>();
   RESMGR_ASSIGN_OR_RETURN(monitoring->server, MetricsServer::Create(address, monitoring->metrics));
+  GetLogger("cri-resmgr").Info("metrics are served on port {}", monitoring->server->port());
   return monitoring;
 }
 
@@ -192,14 +193,14 @@ void AnnounceReady(const Flags& flags, const Setup& setup) {
   if (const Status status = NotifyReady(); !status.ok()) log.Warn("{}", Message(status));
 }
 
-BrainHost::Options HostOptions(const Flags& flags, EventLoop& loop, h2::FlushQueue& flushes,
-                               const Machine& machine, StateStore& state, Metrics* metrics) {
+BrainHost::Options HostOptions(const Flags& flags, const Setup& setup, EventLoop& loop,
+                               h2::FlushQueue& flushes, StateStore& state, Metrics* metrics) {
   return {.loop = loop,
           .flushes = flushes,
-          .machine = machine,
+          .machine = *setup.machine,
           .runtime_socket = flags.runtime_socket,
           .state = &state,
-          .manager = {.metrics = metrics}};
+          .manager = {.start_failure = setup.config.policy.start_failure, .metrics = metrics}};
 }
 
 }  // namespace
@@ -245,7 +246,7 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   state.emplace(
       RealFileSystem(), StateDirectory(flags), setup.machine->Fingerprint(),
       [](std::string_view line) { GetLogger("state").Warn("{}", line); }, CallsFile(flags));
-  host.emplace(HostOptions(flags, loop, flushes, *setup.machine, *state, metrics));
+  host.emplace(HostOptions(flags, setup, loop, flushes, *state, metrics));
   host->Start(std::move(setup.policy));
   host->Serve(*relay);
 

@@ -74,6 +74,7 @@ TEST(FlagsTest, HasTheDocumentedDefaults) {
   EXPECT_EQ(flags->topology, "live");
   EXPECT_FALSE(flags->dump_secrets);
   EXPECT_EQ(flags->config.policy.active, "null");
+  EXPECT_EQ(flags->config.policy.start_failure, FailurePolicy::kFail);
   EXPECT_EQ(flags->config.logger.level, "info");
   EXPECT_EQ(flags->help, "");
 }
@@ -105,6 +106,7 @@ TEST(FlagsTest, TakesEveryFlag) {
                                        "-policy=static",
                                        "-available-resources=CPU=0-3,6",
                                        "-reserved-resources=CPU=#0",
+                                       "-start-failure-policy=ignore",
                                        "-logger-level=error",
                                        "-logger-debug=a,b",
                                        "-logger-source=c"});
@@ -123,6 +125,7 @@ TEST(FlagsTest, TakesEveryFlag) {
   EXPECT_EQ(flags->config.policy.active, "static");
   EXPECT_EQ(flags->config.policy.available_cpus->cpus.ToString(), "0-3,6");
   EXPECT_EQ(flags->config.policy.reserved_cpus->cpus.ToString(), "0");
+  EXPECT_EQ(flags->config.policy.start_failure, FailurePolicy::kIgnore);
   EXPECT_EQ(flags->config.logger.level, "error");
   EXPECT_EQ(flags->config.logger.debug, "a,b");
   EXPECT_EQ(flags->config.logger.source, "c");
@@ -164,6 +167,7 @@ TEST(FlagsTest, HelpVersionAndListNeedNoFile) {
                            "-list-policies",
                            "-reserved-resources",
                            "-available-resources",
+                           "-start-failure-policy fail|ignore",
                            "-dump SPEC",
                            "-dump-file FILE",
                            "-relay-socket",
@@ -199,6 +203,8 @@ TEST(FlagsTest, MistakesAreOneLine) {
             "-policy: there is no policy \"statik\"; did you mean static?");
   EXPECT_EQ(Error({"-reserved-resources", "CPU=0"}),
             "-reserved-resources: must be more than 0 CPUs");
+  EXPECT_EQ(Error({"-start-failure-policy", "perhaps"}),
+            "-start-failure-policy: \"perhaps\" is not one of fail, ignore");
   EXPECT_THAT(Error({"-logger-level", "loud"}), StartsWith("-logger-level: "));
   EXPECT_THAT(Error({"serve"}), HasSubstr("unexpected argument \"serve\""));
   EXPECT_EQ(Error({"-config", "a", "-force-config", "b"}),

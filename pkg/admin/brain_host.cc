@@ -81,6 +81,11 @@ StatusOr<std::vector<ResourceManager::Move>> BrainHost::PreviewPolicy(Policy* po
   return brain_->manager.PreviewPolicy(null);
 }
 
+void BrainHost::SetStartFailurePolicy(FailurePolicy policy) {
+  options_.manager.start_failure = policy;
+  if (brain_ != nullptr) brain_->manager.SetStartFailurePolicy(policy);
+}
+
 std::string BrainHost::RuntimeState() const {
   if (brain_ == nullptr) return "not used";
   const Status connected = brain_->runtime.EnsureConnected();

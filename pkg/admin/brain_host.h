@@ -42,6 +42,7 @@ class BrainHost final : public PolicyHost {
 
   void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) override;
   StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(Policy* policy) override;
+  void SetStartFailurePolicy(FailurePolicy policy) override;
   ResourceManager* manager() override { return brain_ == nullptr ? nullptr : &brain_->manager; }
 
   // "connected", or why not; "not used" under the null policy.
@@ -61,7 +62,7 @@ class BrainHost final : public PolicyHost {
   void Retire();
   void BuryIdle();
 
-  const Options options_;
+  Options options_;
   Relay* relay_ = nullptr;
   std::unique_ptr<Brain> brain_;
   // Those whose last calls are still under way.

@@ -13,6 +13,8 @@ constexpr size_t kMaxJobs = 16;
 std::string PolicyPart(const Config& config) {
   Config policy_only;
   policy_only.policy = config.policy;
+  // Places nobody, and takes effect without asking the policy.
+  policy_only.policy.start_failure = {};
   // Sections of policies that are not active change nothing.
   std::erase_if(policy_only.policy.sections,
                 [&](const auto& section) { return section.first != config.policy.active; });
@@ -151,6 +153,7 @@ void Configurator::Commit() {
   Job& job = jobs_.front();
   current_ = std::move(job.config);
   source_ = job.name;
+  options_.host.SetStartFailurePolicy(current_.policy.start_failure);
   if (const Status logging = ApplyLogging(current_.logger); !logging.ok()) {
     log_.Warn("logger: {}", Message(logging));
   }

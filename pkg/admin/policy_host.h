@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/resource_manager.h"
@@ -22,6 +23,8 @@ class PolicyHost {
   virtual void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) = 0;
   // As ResourceManager::PreviewPolicy; nullptr is the null policy.
   virtual StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(Policy* policy) = 0;
+  // As ResourceManager::SetStartFailurePolicy; holds for brains that come, too.
+  virtual void SetStartFailurePolicy(FailurePolicy policy) = 0;
   // nullptr under the null policy.
   virtual ResourceManager* manager() = 0;
 };

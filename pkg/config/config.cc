@@ -73,6 +73,11 @@ void ReadPolicy(MapReader& policy, const ConfigChecks& checks, Config& config) {
   ReadActive(policy, checks, config.policy.active);
   ReadCpuDomain(policy, "AvailableResources", config.policy.available_cpus);
   ReadCpuDomain(policy, "ReservedResources", config.policy.reserved_cpus);
+  policy.Parse("StartFailurePolicy",
+               [&config](std::string_view text, const std::string&) -> Status {
+                 RESMGR_ASSIGN_OR_RETURN(config.policy.start_failure, ParseFailurePolicy(text));
+                 return OkStatus();
+               });
   for (const std::string& name : checks.policies) {
     ReadSection(policy, name, config);
     for (const PolicyAlias& known : kPolicyAliases) {

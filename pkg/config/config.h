@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
 #include "pkg/config/cpu_constraint.h"
@@ -20,6 +21,8 @@ struct PolicyConfig {
   std::string active{kNullPolicy};
   std::optional<CpuConstraint> available_cpus;  // all that the process may use when not set
   std::optional<CpuConstraint> reserved_cpus;
+  // For a container that may start only when another one has left its CPUs, and that one does not.
+  FailurePolicy start_failure = FailurePolicy::kFail;
   // The sections of single policies as they were written, by the policy's name; each policy reads
   // its own with a MapReader of path PolicySectionPath(name).
   std::map<std::string, ConfigNode, std::less<>> sections;

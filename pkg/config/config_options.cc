@@ -55,6 +55,14 @@ void ConfigOptions::DeclareFlags(CommandLine& line, const ConfigChecks& checks) 
             "forms, and as an amount (CPU=750m) that is rounded up to whole CPUs. They must be "
             "among the available ones.",
             "none", cpu_setter("reserved-resources", reserved_cpus));
+  line.Flag("start-failure-policy", "fail|ignore",
+            "What happens to a container whose start waits too long for another one to leave its "
+            "CPUs: \"fail\" refuses the start, \"ignore\" lets it go and warns.",
+            std::string(ToString(defaults.policy.start_failure)),
+            [this](std::string_view value) -> Status {
+              RESMGR_ASSIGN_OR_RETURN(start_failure, ParseFailurePolicy(value));
+              return OkStatus();
+            });
 
   line.Group("Dump and log");
   line.Flag(kDump, "SPEC",
@@ -88,6 +96,7 @@ void ConfigOptions::ApplyTo(Config& config) const {
   Override(policy, config.policy.active);
   if (available_cpus) config.policy.available_cpus = available_cpus;
   if (reserved_cpus) config.policy.reserved_cpus = reserved_cpus;
+  Override(start_failure, config.policy.start_failure);
   if (!dump.empty()) config.dump.specs = dump;
   Override(dump_file, config.dump.file);
   Override(logger_level, config.logger.level);

@@ -17,6 +17,7 @@ struct ConfigOptions {
   std::optional<std::string> policy;
   std::optional<CpuConstraint> available_cpus;
   std::optional<CpuConstraint> reserved_cpus;
+  std::optional<FailurePolicy> start_failure;
   std::vector<std::string> dump;
   std::optional<std::string> dump_file;
   std::optional<std::string> logger_level;

@@ -27,7 +27,8 @@ class ConfigOptionsTest : public ::testing::Test {
 
 TEST_F(ConfigOptionsTest, EveryOptionReachesTheConfiguration) {
   ASSERT_TRUE(Apply("policy static\nreserved-resources CPU=1\navailable-resources: CPU=0-3,5\n"
-                    "dump a\ndump b\ndump-file /x\nlogger-level error\nlogger-debug *\n"
+                    "start-failure-policy ignore\ndump a\ndump b\ndump-file /x\nlogger-level "
+                    "error\nlogger-debug *\n"
                     "logger-source policy\n")
                   .ok());
   Config config;
@@ -36,6 +37,7 @@ TEST_F(ConfigOptionsTest, EveryOptionReachesTheConfiguration) {
   EXPECT_EQ(config.policy.active, "static");
   EXPECT_EQ(config.policy.reserved_cpus->quantity.value, 1000);
   EXPECT_EQ(config.policy.available_cpus->cpus.ToString(), "0-3,5");
+  EXPECT_EQ(config.policy.start_failure, FailurePolicy::kIgnore);
   EXPECT_THAT(config.dump.specs, ElementsAre("a", "b"));
   EXPECT_EQ(config.dump.file, "/x");
   EXPECT_EQ(config.logger.level, "error");
@@ -46,10 +48,12 @@ TEST_F(ConfigOptionsTest, EveryOptionReachesTheConfiguration) {
 TEST_F(ConfigOptionsTest, WhatIsNotSetChangesNothing) {
   Config config;
   config.policy.active = "static";
+  config.policy.start_failure = FailurePolicy::kIgnore;
   config.dump.specs = {"file"};
   config.logger.level = "warn";
   options_.ApplyTo(config);
   EXPECT_EQ(config.policy.active, "static");
+  EXPECT_EQ(config.policy.start_failure, FailurePolicy::kIgnore);
   EXPECT_THAT(config.dump.specs, ElementsAre("file"));
   EXPECT_EQ(config.logger.level, "warn");
 }
@@ -72,6 +76,8 @@ TEST_F(ConfigOptionsTest, ErrorsTellFileLineAndOption) {
             "f:1: reserved-resources: \"1\" is not DOMAIN=VALUE; write CPU=1");
   EXPECT_EQ(Message(Apply("policy null\npolicy null\n")),
             "f:2: policy: stands here twice, first at f:1");
+  EXPECT_EQ(Message(Apply("dump a\nstart-failure-policy: perhaps\n")),
+            "f:2: start-failure-policy: \"perhaps\" is not one of fail, ignore");
   EXPECT_EQ(Message(Apply("polcy null")), "f:1: unknown option polcy; did you mean policy?");
   EXPECT_EQ(Message(Apply("policy")), "f:1: policy: needs a value (NAME)");
 }

@@ -45,6 +45,7 @@ policy:
   Active: static-plus            # a comment
   AvailableResources: {CPU: 'cpuset:0-15'}
   ReservedResources: {CPU: 750m}
+  StartFailurePolicy: ignore
   static: {PinCPU: true}
 dump: {Config: 'off:.*,full:CreateContainer', File: /tmp/cri.dump}
 logger: {Debug: '*', Level: warn, Source: 'policy,dump'}
@@ -56,6 +57,7 @@ TEST(ConfigTest, ReadsEveryKey) {
   EXPECT_EQ(config.policy.available_cpus->cpus, CpuSet::Range(0, 15));
   EXPECT_EQ(config.policy.reserved_cpus->quantity.value, 750);
   EXPECT_EQ(config.policy.reserved_cpus->origin, "cri.yaml:5: policy.ReservedResources.CPU");
+  EXPECT_EQ(config.policy.start_failure, FailurePolicy::kIgnore);
   ASSERT_EQ(config.policy.sections.size(), 1U);
   EXPECT_EQ(config.policy.sections.at("static").entries[0].key, "PinCPU");
   EXPECT_THAT(config.dump.specs, ElementsAre("off:.*,full:CreateContainer"));
@@ -66,11 +68,13 @@ TEST(ConfigTest, ReadsEveryKey) {
 }
 
 TEST(ConfigTest, EmptyTextsAndSectionsAreTheDefaults) {
-  for (const char* text : {"", "# nothing\n", "policy:\n", "{}", "policy: {}\ndump:\nlogger:\n",
-                           "policy:\n  ReservedResources:\n  static:\nlogger: {Debug: }\n"}) {
+  for (const char* text :
+       {"", "# nothing\n", "policy:\n", "{}", "policy: {}\ndump:\nlogger:\n",
+        "policy:\n  ReservedResources:\n  StartFailurePolicy:\n  static:\nlogger: {Debug: }\n"}) {
     const Config config = Parse(text);
     EXPECT_EQ(config.policy.active, "null") << text;
     EXPECT_EQ(config.policy.reserved_cpus, std::nullopt) << text;
+    EXPECT_EQ(config.policy.start_failure, FailurePolicy::kFail) << text;
     EXPECT_THAT(config.dump.specs, IsEmpty()) << text;
     EXPECT_EQ(config.logger.level, "info") << text;
   }
@@ -170,6 +174,10 @@ TEST(ConfigTest, WrongTypesAndImpossibleValuesNameTheirPlace) {
   EXPECT_EQ(Error("policy:\n  ReservedResources:\n    CPU: 5K\n"),
             "cri.yaml:3: policy.ReservedResources.CPU: \"5K\" is not a quantity: no unit is called "
             "\"K\"");
+  EXPECT_EQ(Error("policy:\n  Active: static\n  StartFailurePolicy: perhaps\n"),
+            "cri.yaml:3: policy.StartFailurePolicy: \"perhaps\" is not one of fail, ignore");
+  EXPECT_EQ(Error("policy:\n  StartFailurePolicy: [ignore]\n"),
+            "cri.yaml:2: policy.StartFailurePolicy: must be a single value, not a list");
   EXPECT_EQ(Error("policy: {static: {PinCPU: perhaps}}"),
             "cri.yaml:1: policy.static.PinCPU: \"perhaps\" is not true or false");
   EXPECT_EQ(Error("dump: {Config: [x, bad]}"), "cri.yaml:1: dump.Config: \"bad\" is no rule");
@@ -183,9 +191,21 @@ TEST(ConfigTest, ACpuListThatBecameACommentIsNotTakenForNothing) {
             "quotes)");
 }
 
+TEST(ConfigTest, AConfigMapsMistakeNamesItsKeyAndLine) {
+  const auto read = [](const std::string& policy) {
+    return ParseConfigMap({{"policy", policy}}, "agent", Checks());
+  };
+  EXPECT_EQ(read("Active: static\nstartfailurepolicy: Ignore\n")->policy.start_failure,
+            FailurePolicy::kIgnore);
+  EXPECT_EQ(
+      Message(read("Active: static\nStartFailurePolicy: perhaps\n").status()),
+      "agent key policy:2: policy.StartFailurePolicy: \"perhaps\" is not one of fail, ignore");
+}
+
 TEST(PrintConfigTest, PrintsTheDefaults) {
   EXPECT_EQ(PrintConfig(Config{}), R"(policy:
   Active: "null"
+  StartFailurePolicy: fail
 dump:
   Config: []
   File: ""
@@ -203,6 +223,7 @@ TEST(PrintConfigTest, PrintsEveryKey) {
     CPU: "cpuset:0-15"
   ReservedResources:
     CPU: 750m
+  StartFailurePolicy: ignore
   static:
     PinCPU: true
 dump:

@@ -100,6 +100,7 @@ ConfigNode PolicyNode(const PolicyConfig& policy) {
   };
   add_cpus("AvailableResources", policy.available_cpus);
   add_cpus("ReservedResources", policy.reserved_cpus);
+  node.entries.push_back({"StartFailurePolicy", 1, MakeScalar(ToString(policy.start_failure))});
   for (const auto& [name, section] : policy.sections)
     node.entries.push_back({name, 1, section});
   return node;

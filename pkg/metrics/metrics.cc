@@ -84,7 +84,7 @@ class Metrics::Impl {
   // Never changed after construction, so no lock.
   std::map<std::string, Method, std::less<>> methods_;
   Method other_ = MakeMethod(kOther, kOther);
-  std::array<prometheus::Counter*, 7> events_{};
+  std::array<prometheus::Counter*, 8> events_{};
   std::array<prometheus::Gauge*, 3> connections_{};
 };
 
@@ -132,6 +132,7 @@ void Metrics::Impl::MakeEvents() {
                              "Starts that had to wait for others to leave their CPUs");
   set(Event::kStartWaited, starts, {{"result", "waited"}});
   set(Event::kStartRefused, starts, {{"result", "refused"}});
+  set(Event::kStartLetThrough, starts, {{"result", "let_through"}});
   set(Event::kDumpDropped,
       AddCounters(*registry_, "cri_resmgr_dump_dropped_total",
                   "Messages missing in the dump because its file was too slow"),

@@ -45,6 +45,7 @@ class Metrics {
     kUpdateFailed,     // container_updates_total{result="failed"}
     kStartWaited,      // held_starts_total{result="waited"}: until others had left its CPUs
     kStartRefused,     // held_starts_total{result="refused"}
+    kStartLetThrough,  // held_starts_total{result="let_through"}: others were still on its CPUs
     kDumpDropped,      // dump_dropped_total
   };
   void Count(Event event, uint64_t times = 1);

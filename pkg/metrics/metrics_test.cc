@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/metrics/metrics.h"
 
-#include <array>
 #include <filesystem>
 #include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <prometheus/collectable.h>
 #include <prometheus/text_serializer.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "pkg/metrics/metrics_server.h"
+#include "test/support/scrape/scrape.h"
 
 namespace resmgr {
 namespace {
@@ -31,26 +27,6 @@ constexpr std::string_view kCreate = "/runtime.v1.RuntimeService/CreateContainer
 size_t Threads() {
   return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"),
                                            std::filesystem::directory_iterator()));
-}
-
-// What the server answers to GET /metrics, headers included.
-std::string Scrape(int port) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-  const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
-  EXPECT_EQ(::write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
-  std::string answer;
-  std::array<char, 4096> buffer{};
-  ssize_t got = 0;
-  while ((got = ::read(fd, buffer.data(), buffer.size())) > 0) {
-    answer.append(buffer.data(), static_cast<size_t>(got));
-  }
-  ::close(fd);
-  return answer;
 }
 
 class MetricsTest : public testing::Test {
@@ -105,7 +81,7 @@ TEST_F(MetricsTest, EveryEventHasItsOwnCounter) {
   uint64_t times = 1;
   for (const Event event :
        {Event::kDecisionOk, Event::kDecisionRefused, Event::kUpdatePushed, Event::kUpdateFailed,
-        Event::kStartWaited, Event::kStartRefused, Event::kDumpDropped}) {
+        Event::kStartWaited, Event::kStartRefused, Event::kDumpDropped, Event::kStartLetThrough}) {
     metrics_.Count(event, times++);
   }
   const std::string answer = Text();
@@ -113,7 +89,8 @@ TEST_F(MetricsTest, EveryEventHasItsOwnCounter) {
        {"policy_decisions_total{result=\"ok\"} 1", "policy_decisions_total{result=\"refused\"} 2",
         "container_updates_total{result=\"pushed\"} 3",
         "container_updates_total{result=\"failed\"} 4", "held_starts_total{result=\"waited\"} 5",
-        "held_starts_total{result=\"refused\"} 6", "dump_dropped_total 7"}) {
+        "held_starts_total{result=\"refused\"} 6", "dump_dropped_total 7",
+        "held_starts_total{result=\"let_through\"} 8"}) {
     EXPECT_THAT(answer, HasSubstr(std::string("\ncri_resmgr_") + line));
   }
 }
@@ -151,7 +128,7 @@ TEST_F(MetricsTest, ServesOverHttpAndHasThreadsOnlyMeanwhile) {
     const auto server = MetricsServer::Create("127.0.0.1:0", metrics_);
     ASSERT_TRUE(server.ok()) << server.status();
     EXPECT_GT(Threads(), before);
-    const std::string answer = Scrape((*server)->port());
+    const std::string answer = test::Scrape((*server)->port());
     EXPECT_THAT(answer, testing::StartsWith("HTTP/1.1 200"));
     EXPECT_THAT(answer, HasSubstr("cri_resmgr_build_info{version=\"1.2.3\"} 1"));
   }

@@ -72,6 +72,11 @@ void Pusher::Distrust(ContainerKey key) {
   Step(key);
 }
 
+void Pusher::MeetStart(ContainerKey key) {
+  State* const state = FindState(key);
+  if (state != nullptr && (state->in_flight || state->forwarded > 0)) state->overlapped = true;
+}
+
 void Pusher::Forget(ContainerKey key) {
   if (states_.erase(key) == 0) return;
   last_found_ = {};

@@ -65,6 +65,9 @@ class Pusher {
   void Confirm(ContainerKey key, const Effect& applied);
   // What is in force is not known after all: it is sent again.
   void Distrust(ContainerKey key);
+  // It is about to be started although updates of it may be under way: whether the start comes
+  // before or after them is not known, and what should be in force is sent again after it.
+  void MeetStart(ContainerKey key);
   void Forget(ContainerKey key);
   // The desired effects of these, or a reason to hold them back, may have changed.
   void Wake(const std::vector<ContainerKey>& keys);

@@ -73,6 +73,10 @@ std::unique_ptr<ResourceManager::StartWait> ResourceManager::AdmitStart(
   return impl_->AdmitStart(id, std::move(go));
 }
 
+void ResourceManager::SetStartFailurePolicy(FailurePolicy policy) {
+  impl_->SetStartFailurePolicy(policy);
+}
+
 void ResourceManager::StartSucceeded(const ContainerId& id) {
   impl_->EndStart(id, Impl::StartOutcome::kStarted);
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
 #include "pkg/metrics/metrics.h"
 #include "pkg/model/adjustment.h"
@@ -54,8 +55,10 @@ struct Admission {
 class ResourceManager {
  public:
   struct Options {
-    // How long a start waits for others to leave its CPUs before it is refused.
+    // How long a start waits for others to leave its CPUs.
     std::chrono::milliseconds start_timeout{10'000};
+    // Whether it is refused then, or goes on all the same, with a warning.
+    FailurePolicy start_failure = FailurePolicy::kFail;
     // Waits between tries of an update that failed: doubles from the first to the last.
     std::chrono::milliseconds first_retry{50};
     std::chrono::milliseconds last_retry{5'000};
@@ -109,15 +112,17 @@ class ResourceManager {
   void CreateFailed(ContainerKey key);
 
   // Runs `go` when the container may start: at once, with nullptr returned, when nobody is in its
-  // way. Else a refusal is FailedPrecondition naming the container in the
-  // way after Options::start_timeout, or Unavailable when the connection is lost. Destroying the
-  // returned token withdraws the wait (the client went away). For a container that is not known the
-  // runtime is asked first: it may have been created while nobody looked.
+  // way. Else a refusal is FailedPrecondition naming the container in the way after
+  // Options::start_timeout, unless such failures are ignored, or Unavailable when the connection is
+  // lost. Destroying the returned token withdraws the wait (the client went away). For a container
+  // that is not known the runtime is asked first: it may have been created while nobody looked.
   class StartWait {
    public:
     virtual ~StartWait() = default;
   };
   std::unique_ptr<StartWait> AdmitStart(const ContainerId& id, std::function<void(Status)> go);
+  // In place of Options::start_failure, for starts that wait already, too.
+  void SetStartFailurePolicy(FailurePolicy policy);
   void StartSucceeded(const ContainerId& id);
   // The runtime says so.
   void StartFailed(const ContainerId& id);

@@ -42,7 +42,9 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
       decider_(machine, *policy_, store_),
       pusher_(loop, runtime, store_, keeper_, *this, machine.online(),
               {options.first_retry, options.last_retry}),
-      gate_(loop, store_, pusher_, options.start_timeout),
+      gate_(loop, store_, pusher_,
+            {options.start_timeout, options.start_failure,
+             [this](ContainerKey key, const std::string& reason) { OnLetThrough(key, reason); }}),
       cold_starts_(clock_, [this](ContainerKey key) { EndColdStart(key); }),
       synchronizer_(loop, runtime, *this, {options.first_retry, options.last_retry}),
       start_doubts_(

@@ -44,6 +44,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void CreateSucceeded(ContainerKey key, ContainerId id);
   void CreateFailed(ContainerKey key);
   std::unique_ptr<StartWait> AdmitStart(const ContainerId& id, std::function<void(Status)> go);
+  void SetStartFailurePolicy(FailurePolicy policy) { gate_.SetOnTimeout(policy); }
   StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested);
   void EndUpdate(const Admission& admission, bool succeeded);
   enum class StartOutcome { kStarted, kFailed, kUnclear };
@@ -80,6 +81,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   // starts.cc
   void FollowStarts(const Adoption& adoption, ContainerKeys& changed);
   void EndDoubt(ContainerKey key);
+  void OnLetThrough(ContainerKey key, const std::string& reason);
   std::unique_ptr<StartGate::Wait> AdmitKnown(ContainerKey key, std::function<void(Status)> go);
 
   void Count(Metrics::Event event) const {

@@ -13,12 +13,11 @@ StartGate::Wait::~Wait() {
   if (const std::shared_ptr<StartGate*> gate = gate_.lock()) (*gate)->waits_.erase(number_);
 }
 
-StartGate::StartGate(EventLoop& loop, ContainerStore& store, const Pusher& pusher,
-                     std::chrono::milliseconds timeout)
+StartGate::StartGate(EventLoop& loop, ContainerStore& store, const Pusher& pusher, Options options)
     : loop_(loop),
       store_(store),
       pusher_(pusher),
-      timeout_(timeout),
+      options_(std::move(options)),
       self_(std::make_shared<StartGate*>(this)) {}
 
 std::unique_ptr<StartGate::Wait> StartGate::Admit(ContainerKey key, Go go) {
@@ -33,7 +32,7 @@ std::unique_ptr<StartGate::Wait> StartGate::Admit(ContainerKey key, Go go) {
       .key = key,
       .obstacle = obstacle->key,
       .go = std::move(go),
-      .timeout = loop_.After(timeout_, [this, number] { OnTimeout(number); }),
+      .timeout = loop_.After(options_.timeout, [this, number] { OnTimeout(number); }),
   };
   return std::make_unique<Wait>(self_, number);
 }
@@ -108,20 +107,30 @@ void StartGate::ExamineOne(uint64_t number) {
   Finish(number, OkStatus());
 }
 
+std::string StartGate::TimeoutReason(const Obstacle& obstacle) const {
+  std::string text = fmt::format("after {} ms {}", options_.timeout.count(), obstacle.text);
+  const Status error = pusher_.LastError(obstacle.key);
+  if (!error.ok()) text += fmt::format("; the runtime's last answer: {}", Describe(error));
+  return text;
+}
+
 void StartGate::OnTimeout(uint64_t number) {
   const ContainerKey key = waits_.at(number).key;
   const std::optional<Obstacle> obstacle = FindObstacle(key);
-  const ContainerRecord* const record = store_.Find(key);
+  ContainerRecord* const record = store_.Find(key);
   if (!obstacle || record == nullptr) {
     ExamineOne(number);
     return;
   }
-  std::string text = fmt::format("cannot start container {}: after {} ms {}",
-                                 FullName(record->pod->pod, record->container.name),
-                                 timeout_.count(), obstacle->text);
-  const Status error = pusher_.LastError(obstacle->key);
-  if (!error.ok()) text += fmt::format("; the runtime's last answer: {}", Describe(error));
-  Finish(number, MakeStatus(StatusCode::kFailedPrecondition, text));
+  const std::string reason = TimeoutReason(*obstacle);
+  if (options_.on_timeout == FailurePolicy::kIgnore) {
+    options_.let_through(key, reason);
+    ++record->starts;
+    Finish(number, OkStatus());
+    return;
+  }
+  Finish(number, FailedPrecondition("cannot start container {}: {}",
+                                    FullName(record->pod->pod, record->container.name), reason));
 }
 
 // The callback may do anything, also withdraw this wait: it is forgotten first.

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/pusher.h"
@@ -20,8 +21,8 @@ namespace resmgr {
 // Keeps a container from starting while it would meet another one on CPUs that belong to one of
 // them alone: it may start when its own placement is in force, no container that runs may still be
 // on its exclusive CPUs, and none still has CPUs for itself that are to be shared with it. Waits
-// are re-examined after each update that took effect, and end with a refusal after a timeout. All
-// on the loop's thread.
+// are re-examined after each update that took effect. After a timeout they end with a refusal, or
+// the container starts all the same, as the failure policy says. All on the loop's thread.
 class StartGate {
  public:
   using Go = std::function<void(Status)>;
@@ -38,8 +39,13 @@ class StartGate {
     uint64_t number_;
   };
 
-  StartGate(EventLoop& loop, ContainerStore& store, const Pusher& pusher,
-            std::chrono::milliseconds timeout);
+  struct Options {
+    std::chrono::milliseconds timeout{};
+    FailurePolicy on_timeout = FailurePolicy::kFail;
+    // Told of each start that goes on although `reason` is in its way.
+    std::function<void(ContainerKey key, const std::string& reason)> let_through{};
+  };
+  StartGate(EventLoop& loop, ContainerStore& store, const Pusher& pusher, Options options);
   StartGate(const StartGate&) = delete;
   StartGate& operator=(const StartGate&) = delete;
 
@@ -52,7 +58,9 @@ class StartGate {
   void Examine();
   // `changed` alone changed: only waits that it kept back are looked at.
   void Examine(ContainerKey changed);
-  // Ends all waits.
+  // Holds for the waits of now, too.
+  void SetOnTimeout(FailurePolicy policy) { options_.on_timeout = policy; }
+  // Ends all waits, whatever the failure policy says.
   void RefuseAll(const Status& status);
 
   size_t waiting() const { return waits_.size(); }
@@ -74,13 +82,14 @@ class StartGate {
   Obstacle Neighbour(const ContainerRecord& record, std::string_view what,
                      const CpuSet& cpus) const;
   void ExamineOne(uint64_t number);
+  std::string TimeoutReason(const Obstacle& obstacle) const;
   void OnTimeout(uint64_t number);
   void Finish(uint64_t number, const Status& status);
 
   EventLoop& loop_;
   ContainerStore& store_;
   const Pusher& pusher_;
-  const std::chrono::milliseconds timeout_;
+  Options options_;
   std::map<uint64_t, Waiting> waits_;
   uint64_t last_number_ = 0;
   std::shared_ptr<StartGate*> self_;

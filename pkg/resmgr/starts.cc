@@ -7,6 +7,9 @@
 namespace resmgr {
 namespace {
 
+// Of a start that is let through: names, CPU lists and an answer of the runtime's.
+constexpr size_t kLongestReason = 1024;
+
 // A start that waits at the gate, or before that for its container to become known.
 class Token : public ResourceManager::StartWait {
  public:
@@ -59,6 +62,13 @@ std::unique_ptr<StartGate::Wait> ResourceManager::Impl::AdmitKnown(ContainerKey 
       });
   if (wait != nullptr) Count(Metrics::Event::kStartWaited);
   return wait;
+}
+
+void ResourceManager::Impl::OnLetThrough(ContainerKey key, const std::string& reason) {
+  Count(Metrics::Event::kStartLetThrough);
+  pusher_.MeetStart(key);
+  log_.Warn("container {} starts all the same, as StartFailurePolicy says: {}",
+            LogName(*store_.Find(key)), Printable(reason, kLongestReason));
 }
 
 void ResourceManager::Impl::EndStart(const ContainerId& id, StartOutcome outcome) {

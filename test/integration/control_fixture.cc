@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/integration/control_fixture.h"
 
+#include <charconv>
 #include <fstream>
 #include <sstream>
 
@@ -8,8 +9,28 @@
 
 #include "cmd/cri-resmgr-ctl/cli.h"
 #include "pkg/api/config.grpc.pb.h"
+#include "test/support/scrape/scrape.h"
 
 namespace resmgr::test {
+
+void ControlTest::StartWithMetrics(const std::vector<std::string>& more) {
+  StartRuntime();
+  std::vector<std::string> flags = StaticFlags({"-metrics-address", "127.0.0.1:0"});
+  flags.insert(flags.end(), more.begin(), more.end());
+  StartDaemon(flags);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(Eventually([this] { return Logged("the runtime holds"); })) << daemon_->Log();
+}
+
+std::string ControlTest::Counts() const {
+  constexpr std::string_view kBefore = "metrics are served on port ";
+  const std::string log = daemon_->Log();
+  const size_t at = log.find(kBefore);
+  if (at == std::string::npos) return log;
+  int port = 0;
+  std::from_chars(log.data() + at + kBefore.size(), log.data() + log.size(), port);
+  return Scrape(port);
+}
 
 ControlTest::Shown ControlTest::Ctl(std::vector<std::string> arguments) const {
   arguments.insert(arguments.begin(), {"cri-resmgr-ctl", "-socket", Path("admin.sock")});

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -22,6 +23,15 @@ class ControlTest : public DaemonTest {
     std::string err;
     Json json() const { return Json::parse(out, nullptr, false); }
   };
+
+  // Both, with metrics and the static policy; returns when the daemon has adopted what the runtime
+  // holds.
+  void StartWithMetrics(const std::vector<std::string>& more);
+  // What Prometheus would read.
+  std::string Counts() const;
+  bool Logged(std::string_view text) const {
+    return daemon_->Log().find(text) != std::string::npos;
+  }
 
   // cri-resmgr-ctl as it is typed.
   Shown Ctl(std::vector<std::string> arguments) const;

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "pkg/base/status.h"
+
+namespace resmgr {
+
+// What happens to a request when a stage that it goes through fails.
+enum class FailurePolicy {
+  kFail,    // it is refused, with the reason
+  kIgnore,  // it goes on as if the stage were not there, and that is logged and counted
+};
+
+// "fail" or "ignore", in any case; InvalidArgument for everything else: a word that nobody knows
+// must not silently stand for one of them.
+StatusOr<FailurePolicy> ParseFailurePolicy(std::string_view text);
+std::string_view ToString(FailurePolicy policy);
+
+}  // namespace resmgr

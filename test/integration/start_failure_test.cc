@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A container that may start only when another one has left its CPUs, and that one does not.
+#include <string>
+
+#include "test/integration/control_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class StartFailureTest : public ControlTest {
+ protected:
+  // One that is not started, and wants CPUs of others for itself.
+  std::string CreateExclusive(CriClient& client) {
+    const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+    EXPECT_THAT(pod, IsOk());
+    const auto id =
+        client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+    EXPECT_THAT(id, IsOk());
+    return id.value_or("");
+  }
+};
+
+TEST_F(StartFailureTest, IsRefusedUntilTheConfigurationLetsItThrough) {
+  StartWithMetrics({});
+  CriClient client = Relayed();
+  const Running stubborn = Run(client, MakeBestEffortPod("stubborn"), MakeBestEffortContainer("s"));
+  runtime_.Script("UpdateContainerResources", {.hold = true});
+  const std::string id = CreateExclusive(client);
+  const size_t starts = runtime_.Calls("StartContainer").size();
+  const Status refused = client.StartContainer(id);
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("container default/stubborn/s may still"));
+  EXPECT_EQ(runtime_.Calls("StartContainer").size(), starts);
+  EXPECT_THAT(Counts(), AllOf(HasSubstr("held_starts_total{result=\"refused\"} 1"),
+                              HasSubstr("held_starts_total{result=\"let_through\"} 0")));
+
+  EXPECT_THAT(SetConfig({{"policy", "StartFailurePolicy: perhaps"}}),
+              HasSubstr("agent key policy:1: policy.StartFailurePolicy: \"perhaps\" is not"));
+  ASSERT_EQ(SetConfig({{"policy", "StartFailurePolicy: ignore"}}), "");
+  EXPECT_THAT(Ctl({"config", "show"}).out, HasSubstr("StartFailurePolicy: ignore"));
+  EXPECT_THAT(client.StartContainer(id), IsOk());
+  EXPECT_EQ(runtime_.Calls("StartContainer").size(), starts + 1);
+  EXPECT_TRUE(Logged("container default/g/main starts all the same"));
+  EXPECT_THAT(Counts(), AllOf(HasSubstr("held_starts_total{result=\"refused\"} 1"),
+                              HasSubstr("held_starts_total{result=\"let_through\"} 1")));
+
+  // The other one is moved as soon as the runtime can.
+  runtime_.Release("UpdateContainerResources");
+  EXPECT_TRUE(
+      Eventually([&] { return !CpusAtRuntime(stubborn.container).Intersects(CpusAtRuntime(id)); }));
+}
+
+TEST_F(StartFailureTest, IsLetThroughWhenTheRuntimeRefusesToMoveTheOther) {
+  StartWithMetrics({"-start-failure-policy", "ignore"});
+  CriClient client = Relayed();
+  const Running stubborn = Run(client, MakeBestEffortPod("stubborn"), MakeBestEffortContainer("s"));
+  runtime_.Script("UpdateContainerResources",
+                  {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "the runtime will not")});
+  const std::string id = CreateExclusive(client);
+  EXPECT_THAT(client.StartContainer(id), IsOk());
+  EXPECT_TRUE(CpusAtRuntime(stubborn.container).Intersects(CpusAtRuntime(id)));
+  EXPECT_THAT(daemon_->Log(), AllOf(HasSubstr("container default/g/main starts all the same"),
+                                    HasSubstr("container default/stubborn/s may still run on its "
+                                              "exclusive CPUs " +
+                                              CpusAtRuntime(id).ToString()),
+                                    HasSubstr("the runtime will not")));
+  EXPECT_THAT(Counts(), AllOf(HasSubstr("held_starts_total{result=\"refused\"} 0"),
+                              HasSubstr("held_starts_total{result=\"let_through\"} 1")));
+  runtime_.ClearScripts();
+  EXPECT_TRUE(
+      Eventually([&] { return !CpusAtRuntime(stubborn.container).Intersects(CpusAtRuntime(id)); }));
+}
+
+}  // namespace
+}  // namespace resmgr::test

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace resmgr::test {
+
+// What an HTTP server at this port of 127.0.0.1 answers to GET /metrics, headers included; "" when
+// nobody is there.
+std::string Scrape(int port);
+
+}  // namespace resmgr::test
