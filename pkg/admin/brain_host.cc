@@ -20,6 +20,10 @@ BrainHost::Brain::Brain(const Options& options, std::unique_ptr<Policy> policy)
               options.manager),
       interceptor(manager, [this] { return runtime.EnsureConnected(); }) {}
 
+BrainHost::BrainHost(Options options) : options_(std::move(options)) {
+  options_.manager.overrides_warned = &overrides_warned_;
+}
+
 void BrainHost::Serve(Relay& relay) {
   relay_ = &relay;
   if (brain_ != nullptr) relay_->SetInterceptor(&brain_->interceptor);

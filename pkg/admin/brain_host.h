@@ -33,7 +33,7 @@ class BrainHost final : public PolicyHost {
     ResourceManager::Options manager{};
   };
 
-  explicit BrainHost(Options options) : options_(std::move(options)) {}
+  explicit BrainHost(Options options);
 
   // The policy at the start; nullptr is null.
   void Start(std::unique_ptr<Policy> policy);
@@ -63,6 +63,7 @@ class BrainHost final : public PolicyHost {
   void BuryIdle();
 
   Options options_;
+  bool overrides_warned_ = false;
   Relay* relay_ = nullptr;
   std::unique_ptr<Brain> brain_;
   // Those whose last calls are still under way.

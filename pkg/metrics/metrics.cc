@@ -84,7 +84,7 @@ class Metrics::Impl {
   // Never changed after construction, so no lock.
   std::map<std::string, Method, std::less<>> methods_;
   Method other_ = MakeMethod(kOther, kOther);
-  std::array<prometheus::Counter*, 8> events_{};
+  std::array<prometheus::Counter*, 9> events_{};
   std::array<prometheus::Gauge*, 3> connections_{};
 };
 
@@ -133,6 +133,11 @@ void Metrics::Impl::MakeEvents() {
   set(Event::kStartWaited, starts, {{"result", "waited"}});
   set(Event::kStartRefused, starts, {{"result", "refused"}});
   set(Event::kStartLetThrough, starts, {{"result", "let_through"}});
+  set(Event::kCpusetOverridden,
+      AddCounters(*registry_, "cri_resmgr_overridden_cpusets_total",
+                  "Updates that asked for other CPUs than the policy's, as a kubelet's CPU Manager "
+                  "does"),
+      {});
   set(Event::kDumpDropped,
       AddCounters(*registry_, "cri_resmgr_dump_dropped_total",
                   "Messages missing in the dump because its file was too slow"),

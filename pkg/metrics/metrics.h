@@ -39,14 +39,15 @@ class Metrics {
   CallCounter& Calls(std::string_view path, CallKind kind);
 
   enum class Event {
-    kDecisionOk,       // policy_decisions_total{result="ok"}
-    kDecisionRefused,  // policy_decisions_total{result="refused"}
-    kUpdatePushed,     // container_updates_total{result="pushed"}
-    kUpdateFailed,     // container_updates_total{result="failed"}
-    kStartWaited,      // held_starts_total{result="waited"}: until others had left its CPUs
-    kStartRefused,     // held_starts_total{result="refused"}
-    kStartLetThrough,  // held_starts_total{result="let_through"}: others were still on its CPUs
-    kDumpDropped,      // dump_dropped_total
+    kDecisionOk,        // policy_decisions_total{result="ok"}
+    kDecisionRefused,   // policy_decisions_total{result="refused"}
+    kUpdatePushed,      // container_updates_total{result="pushed"}
+    kUpdateFailed,      // container_updates_total{result="failed"}
+    kStartWaited,       // held_starts_total{result="waited"}: until others had left its CPUs
+    kStartRefused,      // held_starts_total{result="refused"}
+    kStartLetThrough,   // held_starts_total{result="let_through"}: others were still on its CPUs
+    kCpusetOverridden,  // overridden_cpusets_total
+    kDumpDropped,       // dump_dropped_total
   };
   void Count(Event event, uint64_t times = 1);
 

@@ -81,7 +81,8 @@ TEST_F(MetricsTest, EveryEventHasItsOwnCounter) {
   uint64_t times = 1;
   for (const Event event :
        {Event::kDecisionOk, Event::kDecisionRefused, Event::kUpdatePushed, Event::kUpdateFailed,
-        Event::kStartWaited, Event::kStartRefused, Event::kDumpDropped, Event::kStartLetThrough}) {
+        Event::kStartWaited, Event::kStartRefused, Event::kDumpDropped, Event::kStartLetThrough,
+        Event::kCpusetOverridden}) {
     metrics_.Count(event, times++);
   }
   const std::string answer = Text();
@@ -90,7 +91,7 @@ TEST_F(MetricsTest, EveryEventHasItsOwnCounter) {
         "container_updates_total{result=\"pushed\"} 3",
         "container_updates_total{result=\"failed\"} 4", "held_starts_total{result=\"waited\"} 5",
         "held_starts_total{result=\"refused\"} 6", "dump_dropped_total 7",
-        "held_starts_total{result=\"let_through\"} 8"}) {
+        "held_starts_total{result=\"let_through\"} 8", "overridden_cpusets_total 9"}) {
     EXPECT_THAT(answer, HasSubstr(std::string("\ncri_resmgr_") + line));
   }
 }

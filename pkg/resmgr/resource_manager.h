@@ -67,6 +67,9 @@ class ResourceManager {
     std::chrono::milliseconds start_limit{120'000};
     Metrics* metrics = nullptr;  // counts decisions, updates and held starts; may be null
     Clock* clock = nullptr;      // for cold starts; nullptr: the machine's
+    // Whether this daemon has warned of updates that ask for other CPUs (cpuset_overrides.h);
+    // outlives the manager. nullptr: it warns once in its own life.
+    bool* overrides_warned = nullptr;
   };
 
   // `state` is what is remembered over restarts; nullptr: nothing is. All references must outlive
@@ -131,9 +134,10 @@ class ResourceManager {
   void StartUnclear(const ContainerId& id);
 
   // Merges the update into what the container requests and lets the policy decide again. The
-  // adjustment carries its cpuset, whatever the request says; CPUs that another container has to
-  // leave first follow in an update of our own. A refusal changes nothing. An empty adjustment for
-  // a container that is not known here.
+  // adjustment carries its cpuset, whatever the request says: where that asks for other CPUs, it is
+  // counted and reported once. CPUs that another container has to leave first follow in an update
+  // of our own. A refusal changes nothing. An empty adjustment for a container that is not known
+  // here.
   StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested);
   void UpdateSucceeded(const Admission& admission);
   void UpdateFailed(const Admission& admission);

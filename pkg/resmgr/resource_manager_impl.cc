@@ -33,6 +33,7 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
                             RuntimeClient& runtime, StateStore* state, const Options& options)
     : log_(GetLogger("resmgr")),
       metrics_(options.metrics),
+      overrides_(options.metrics, options.overrides_warned),
       loop_clock_(loop),
       clock_(options.clock == nullptr ? loop_clock_ : *options.clock),
       memory_capacity_(MemoryCapacity(machine)),
@@ -279,6 +280,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
               Describe(changed.status()));
     return changed.status();
   }
+  const std::optional<CpuSet> cpus_before = before.cpus;
   if (record->updates.empty()) record->confirmed_placement = std::move(before);
   PendingUpdate update{
       .ticket = ++last_ticket_,
@@ -289,6 +291,8 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
   };
   Placement carried = container.placement;
   carried.cpus = update.sent.cpus;
+  overrides_.Note(LogName(*record), requested.cpuset_cpus,
+                  {cpus_before, container.placement.cpus, carried.cpus});
   Admission admission{
       .key = container.key,
       .adjustment = ToAdjustment(carried),

@@ -16,6 +16,7 @@
 #include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/cold_starts.h"
 #include "pkg/resmgr/container_store.h"
+#include "pkg/resmgr/cpuset_overrides.h"
 #include "pkg/resmgr/decider.h"
 #include "pkg/resmgr/keeper.h"
 #include "pkg/resmgr/pusher.h"
@@ -118,6 +119,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
 
   Logger& log_;
   Metrics* const metrics_;
+  CpusetOverrides overrides_;
   LoopClock loop_clock_;
   Clock& clock_;
   const Bytes memory_capacity_;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pkg/log/log.h"
+#include "pkg/metrics/metrics.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+
+// Tells that somebody else decides about CPUs, too: most likely the kubelet's CPU Manager, whose
+// updates carry cpusets of its own. They never take effect, so nothing would show otherwise that
+// the node is set up wrongly. Each is counted, the first one of a daemon is a warning. On the
+// loop's thread.
+class CpusetOverrides {
+ public:
+  // `metrics` may be null. `warned` is whether this daemon has warned already; nullptr: it has not.
+  CpusetOverrides(Metrics* metrics, bool* warned);
+  CpusetOverrides(const CpusetOverrides&) = delete;
+  CpusetOverrides& operator=(const CpusetOverrides&) = delete;
+
+  // CPUs that are the policy's for a container; empty where it leaves them alone.
+  struct Ours {
+    std::optional<CpuSet> before;   // by its last decision
+    std::optional<CpuSet> decided;  // by the one about this update
+    std::optional<CpuSet> carried;  // what this update carries in place of what it asked for
+  };
+  // An update of a container is admitted, that asks for the CPUs in the list `asked`. Who only
+  // repeats what it was told asks for nothing else.
+  void Note(std::string_view container, const std::optional<std::string>& asked, const Ours& ours);
+
+ private:
+  Logger& log_;
+  Metrics* const metrics_;
+  bool own_warned_ = false;
+  bool& warned_;
+};
+
+}  // namespace resmgr
