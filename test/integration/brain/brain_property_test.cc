@@ -111,6 +111,14 @@ std::vector<Case> AllCases() {
   return cases;
 }
 
+template <size_t kCount>
+World::Choice ChoiceOf(const PolicyFactory& factory, const std::array<Options, kCount>& options) {
+  World::Choice choice{factory, {""}};
+  for (const Options& each : options)
+    choice.sections.emplace_back(each.section);
+  return choice;
+}
+
 class BrainPropertyTest : public testing::TestWithParam<Case> {
  protected:
   static void SetUpTestSuite() { SetLogLevel(LogLevel::kError); }
@@ -123,10 +131,10 @@ class BrainPropertyTest : public testing::TestWithParam<Case> {
       if (reserved.size() < param.reserved) reserved.Add(cpu);
     }
     return {machine,
-            reserved,
-            param.factory,
-            param.section,
-            {StaticPolicyFactory(), StaticPlusPolicyFactory(), TopologyAwarePolicyFactory()}};
+            {param.factory, param.section, machine.allowed(), reserved},
+            {ChoiceOf(StaticPolicyFactory(), kStaticOptions),
+             ChoiceOf(StaticPlusPolicyFactory(), kPlusOptions),
+             ChoiceOf(TopologyAwarePolicyFactory(), kTopologyAwareOptions)}};
   }
 
   void LivesWell(World& world) {

@@ -7,8 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include "pkg/config/yaml_reader.h"
-
 namespace resmgr::test {
 namespace {
 
@@ -25,49 +23,14 @@ World::World(const Setup& setup, uint64_t seed)
       setup_(setup),
       reconfigures_(setup.keeps_state || Chance(33)),
       machine_(setup.machine),
-      reserved_(setup.reserved),
+      configured_(setup.configuration),
       keeps_state_(setup.keeps_state),
       disk_(seed),
       files_(disk_),
       node_(
-          setup.machine, [this](const Machine&) { return MakePolicy(); }, OptionsWith(clock_)) {
+          setup.machine, [this](const Machine&) { return *MakePolicy(configured_); },
+          OptionsWith(clock_)) {
   if (keeps_state_) node_.KeepState(files_);
-}
-
-// The one that is configured.
-std::unique_ptr<Policy> World::MakePolicy() const {
-  const bool as_set_up = configured_ == 0;
-  const PolicyFactory& factory = as_set_up ? setup_.factory : setup_.others[configured_ - 1];
-  const StatusOr<ConfigNode> config = ParseYaml(as_set_up ? setup_.section : "", "test.yaml");
-  EXPECT_TRUE(config.ok()) << config.status();
-  StatusOr<std::unique_ptr<Policy>> policy = factory.create({.machine = machine_,
-                                                             .available = machine_.allowed(),
-                                                             .reserved = reserved_,
-                                                             .section = &*config});
-  EXPECT_TRUE(policy.ok()) << policy.status();
-  return *std::move(policy);
-}
-
-// Better places on demand, or another policy. What is under way goes on meanwhile.
-void World::ChangeConfiguration() {
-  unsaved_moves_ |= files_.stopping();
-  if (Chance(50)) {
-    const auto moves = node_.manager().Rebalance();
-    EXPECT_TRUE(moves.ok()) << moves.status();
-    Note(fmt::format("rebalance: {} moves", moves.ok() ? moves->size() : 0));
-    return;
-  }
-  const size_t before = configured_;
-  configured_ = static_cast<size_t>(Number(0, std::ssize(setup_.others)));
-  std::unique_ptr<Policy> policy = MakePolicy();
-  reconfigured_ = true;
-  Note(fmt::format("policy {}", policy->name()));
-  node_.manager().SetPolicy(std::move(policy), [this, before](const Status& status) {
-    if (!status.ok()) configured_ = before;
-    // Others were let in meanwhile; who is alone where it should be is found out again.
-    if (!status.ok()) owned_.clear();
-    Note(fmt::format("the change of the policy ended: {}", resmgr::Describe(status)));
-  });
 }
 
 // Not std::uniform_int_distribution: its results differ between libraries.

@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,13 +24,22 @@ namespace resmgr::test {
 // all. The same seed gives the same life.
 class World {
  public:
-  struct Setup {
-    Machine machine;
-    CpuSet reserved;
+  struct Configuration {
     PolicyFactory factory;
     std::string section;  // the policy's, as YAML
-    // Policies without options that the configuration changes to at times, and back.
-    std::vector<PolicyFactory> others;
+    CpuSet available;
+    CpuSet reserved;
+  };
+  // What a policy may be configured with.
+  struct Choice {
+    PolicyFactory factory;
+    std::vector<std::string> sections;
+  };
+  struct Setup {
+    Machine machine;
+    Configuration configuration;
+    // The configuration changes among these at times.
+    std::vector<Choice> choices;
     // The daemon remembers over restarts. Now and then its disk stops taking part.
     bool keeps_state = false;
   };
@@ -78,6 +86,7 @@ class World {
     ContainerId id;
     std::optional<Status> decided;
     CpuSet exclusive;  // its CPUs for itself alone when that was decided
+    CpuSet begun_on;   // what the runtime read then, whatever it notes later
     std::unique_ptr<ResourceManager::StartWait> wait;
   };
 
@@ -116,6 +125,13 @@ class World {
   void RemoveSandbox(size_t index);
   void CrashSome();
   void ChangeConfiguration();
+  Configuration SomeConfiguration();
+  StatusOr<std::unique_ptr<Policy>> MakePolicy(const Configuration& configuration) const;
+  // Who may keep its exclusive CPUs under another configuration: they can still be granted, and it
+  // would get as many if it were the only one.
+  std::map<ContainerKey, CpuSet> Rightful(const Configuration& next);
+  int ExclusiveOnEmptyNode(const Configuration& configuration, const Pod& pod,
+                           const Container& container) const;
   void AnswerSome();
   void LoseConnection();
   void RestartDaemon();
@@ -139,16 +155,13 @@ class World {
   void CheckDecisions();
   void CheckRunning();
 
-  std::unique_ptr<Policy> MakePolicy() const;
-
   std::mt19937_64 random_;
   const Setup setup_;
   const bool reconfigures_;  // its configuration changes at times
-  size_t configured_ = 0;    // 0: as set up, else one of the others
   bool reconfigured_ = false;
   bool unsaved_moves_ = false;  // the disk took no part in a change of the configuration
   const Machine machine_;
-  const CpuSet reserved_;
+  Configuration configured_;
   const bool keeps_state_;
   CrashingFileSystem disk_;
   StoppingFileSystem files_;
@@ -159,8 +172,9 @@ class World {
   std::vector<Creation> abandoned_creations_;  // they take effect yet
   std::vector<std::unique_ptr<Start>> starts_;
   std::vector<ContainerId> abandoned_starts_;
-  // Created containers that the brain has to reckon with as if they ran.
-  std::set<ContainerId> may_start_;
+  // Created containers that the brain has to reckon with as if they ran, with what such a start may
+  // have begun on beside what is reported.
+  std::map<ContainerId, CpuSet> may_start_;
   std::vector<Resize> resizes_;
   size_t started_ = 0;
   // Who runs on CPUs for itself alone, from the start or since the others have left.

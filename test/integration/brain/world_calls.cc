@@ -118,6 +118,8 @@ void World::BeginStart() {
   start.wait = node_.manager().AdmitStart(start.id, [this, &start](const Status& status) {
     start.decided = status;
     if (status.ok()) node_.runtime.BeginStart(start.id);
+    if (const RuntimeContainer* held = node_.runtime.Find(start.id))
+      start.begun_on = InForce(*held);
     const Container* const container = node_.Known(start.id);
     if (container != nullptr) start.exclusive = container->placement.exclusive;
   });

@@ -34,9 +34,9 @@ void World::CheckDecisions() {
   };
   for_each_placed([&](const std::string& name, const Placement& placement) {
     EXPECT_FALSE(placement.cpus->empty()) << name;
-    EXPECT_TRUE(placement.cpus->IsSubsetOf(machine_.online())) << name;
+    EXPECT_TRUE(placement.cpus->IsSubsetOf(configured_.available)) << name;
     EXPECT_FALSE(placement.exclusive.Intersects(exclusive)) << name;
-    EXPECT_FALSE(placement.exclusive.Intersects(reserved_)) << name;
+    EXPECT_FALSE(placement.exclusive.Intersects(configured_.reserved)) << name;
     exclusive |= placement.exclusive;
   });
   for_each_placed([&](const std::string& name, const Placement& placement) {
@@ -82,12 +82,13 @@ bool World::Undisputed(const Running& one, const CpuSet& several) {
     const bool under_way = start->decided.has_value() && start->decided->ok();
     const RuntimeContainer* const other = node_.runtime.Find(start->id);
     if (!under_way || start->id == one.id || other == nullptr) continue;
-    if (other->resources.cpuset_cpus && InForce(*other).Intersects(one.exclusive)) return false;
+    const CpuSet cpus = InForce(*other) | start->begun_on;
+    if (other->resources.cpuset_cpus && cpus.Intersects(one.exclusive)) return false;
   }
-  for (const ContainerId& id : may_start_) {
+  for (const auto& [id, begun_on] : may_start_) {
     const RuntimeContainer* const other = node_.runtime.Find(id);
     if (id == one.id || other == nullptr || !other->resources.cpuset_cpus) continue;
-    if (InForce(*other).Intersects(one.exclusive)) return false;
+    if ((InForce(*other) | begun_on).Intersects(one.exclusive)) return false;
   }
   for (const FakeRuntimeClient::Update& update : node_.runtime.updates) {
     const StatusOr<CpuSet> cpus = CpuSet::Parse(update.adjustment.cpuset_cpus.value_or(""));
@@ -138,6 +139,18 @@ bool World::DependsOnMemory(const Container& container) {
          node_.runtime.Find(container.id) == nullptr;
 }
 
+namespace {
+
+// Shares exactly as many CPUs as it asks for: it would be taken for one whose grant had not reached
+// the disk, state or not, and get them for itself.
+bool LooksGranted(const Container& container) {
+  const Placement& placement = container.placement;
+  return placement.reason.starts_with("shared for want of room") &&
+         placement.cpus->size() == container.requirements.cpu_request.Whole();
+}
+
+}  // namespace
+
 void World::CheckRestartMovesNobody() {
   const bool remembers = keeps_state_ && !files_.stopping();
   // What crashed unseen is found out by a list.
@@ -153,7 +166,7 @@ void World::CheckRestartMovesNobody() {
     changes |= !container.placement.cpus || !container.requested.cpu_shares;
     if (changes) return;
     before[container.id] = container.placement;
-    changes |= !remembers && DependsOnMemory(container);
+    changes |= LooksGranted(container) || (!remembers && DependsOnMemory(container));
     if (changes || container.placement.cpu_shares) return;
     const LinuxResources& in_force = node_.runtime.Find(container.id)->resources;
     MilliCpu told = MilliCpuFromShares(in_force.cpu_shares.value_or(0));

@@ -29,7 +29,7 @@ void World::AbandonStart(const Start& start) {
   const RuntimeContainer* const container = node_.runtime.Find(start.id);
   if (!under_way || container == nullptr || container->state != ContainerState::kCreated) return;
   abandoned_starts_.push_back(start.id);
-  may_start_.insert(start.id);
+  may_start_[start.id] |= start.begun_on;
   if (Chance(40)) EndAbandonedStart(abandoned_starts_.size() - 1);
 }
 
@@ -156,7 +156,7 @@ void World::RestartDaemon() {
   node_.Restart();
   if (keeps_state_) return;
   for (const RuntimeContainer& container : node_.runtime.held.containers) {
-    if (container.state == ContainerState::kCreated) may_start_.insert(container.id);
+    if (container.state == ContainerState::kCreated) may_start_.try_emplace(container.id);
   }
 }
 
