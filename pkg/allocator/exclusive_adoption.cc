@@ -75,7 +75,7 @@ void ExclusivePools::AdoptExact(const Members& members, const CpuSet& single_use
     const CpuSet cpus = decided ? present.exclusive : present.cpus.value_or(CpuSet());
     if (alone != (decided || cpus.IsSubsetOf(single_user))) continue;
     if (cpus.empty() || cpus.size() > claim.exclusive || !Legal(cpus)) continue;
-    if (cpus.size() < claim.exclusive && !alone) continue;
+    if (!alone && (cpus.size() < claim.exclusive || !cpus.IsSubsetOf(Ownable(claim)))) continue;
     const bool keeps_reason = decided && present.reason.starts_with(claim.why);
     Give(container->key, {cpus,
                           keeps_reason ? present.reason : fmt::format("{}: {}", claim.why, kFound),
@@ -100,7 +100,8 @@ void ExclusivePools::AdoptMixed(const Members& members, const CpuSet& single_use
 void ExclusivePools::AdoptUnclear(const Members& members, const CpuSet& undisputed) {
   for (const Member& member : members) {
     if (!IsUnknownMix(member) || grants_.contains(member.container->key)) continue;
-    AdoptSome(member, *member.container->placement.cpus & (Grantable() - granted_), undisputed);
+    const CpuSet own = *member.container->placement.cpus & (Ownable(member.claim) - granted_);
+    AdoptSome(member, own, undisputed);
   }
 }
 

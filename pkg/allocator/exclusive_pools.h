@@ -93,6 +93,11 @@ class ExclusivePools {
   CpuSet SharedBeside(const CpuSet& granted) const;
   // CPUs that may ever be granted.
   CpuSet Grantable() const { return ordinary_ | cpus_.isolated; }
+  // Those of them that a container may have which shares its place with others: one that must have
+  // isolated CPUs is among the others for want of these.
+  CpuSet Ownable(const CpuClaim& claim) const {
+    return claim.require_isolated ? cpus_.isolated : Grantable();
+  }
   bool Legal(const CpuSet& cpus) const;
 
   Members MembersOf(const Snapshot& snapshot) const;

@@ -262,6 +262,28 @@ TEST(StaticPlusPolicyTest, AChangeThatDidNotReachEverybodyIsCarriedOn) {
   EXPECT_EQ(node.PlacementOf(second.key).exclusive.size(), 1);
 }
 
+TEST(StaticPlusPolicyTest, WhoSharesForWantOfIsolatedCpusTakesNoOthersByChance) {
+  Node node(test::WithIsolated(test::S1Ht(), "2,6"));
+  const StringMap required = {{"require-isolated-cpus.resource-policy.nri.io", "true"}};
+  ASSERT_TRUE(node.CreateAs("isolated", kGuaranteed, 2000, required).ok());
+  ASSERT_TRUE(node.Create("own", kGuaranteed, 2000).ok());
+  const ContainerKey shared = *node.Create("shared", kBurstable, 500);
+  ASSERT_EQ(node.CpusOf(shared), "3-4,7");
+  // It runs since another policy let it, and shares exactly as many CPUs as it asks for.
+  Container& lacking = node.snapshot().Add("lacking", kGuaranteed, 3000);
+  node.snapshot().PodOf(lacking.key).annotations = required;
+  lacking.placement.cpus = Cpus("3-4,7");
+  node.Reconcile();
+  EXPECT_EQ(node.ExclusiveOf(lacking.key), "");
+  EXPECT_EQ(node.CpusOf(lacking.key), "3-4,7");
+  EXPECT_EQ(node.CpusOf(shared), "3-4,7") << "nobody is moved";
+  // With a fraction, which comes from shared CPUs, too.
+  lacking.requirements.cpu_request = MilliCpu{1500};
+  node.Reconcile();
+  EXPECT_EQ(node.ExclusiveOf(lacking.key), "");
+  EXPECT_EQ(node.CpusOf(shared), "3-4,7");
+}
+
 TEST(StaticPlusPolicyTest, CpusThatAContainerLeftGoToItsPod) {
   Node node(test::M80());
   ASSERT_TRUE(node.Create("other", kBurstable, 2000).ok());
