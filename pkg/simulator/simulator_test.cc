@@ -35,7 +35,7 @@ class SimulatorTest : public testing::Test {
   void Start(const std::string& config_text) {
     Simulator::Options options{.machine = machine_, .make_policy = {}, .read_config = {}};
     options.make_policy = [this](const Config& config) -> StatusOr<std::unique_ptr<Policy>> {
-      if (config.policy.active == "none") return InvalidArgument("it does not fit");
+      if (config.policy.active == "greedy") return InvalidArgument("it does not fit");
       return policies_.Create(
           config.policy.active,
           {.machine = machine_, .available = machine_.online(), .reserved = {0}});
@@ -202,7 +202,7 @@ TEST_F(SimulatorTest, ConfigurationsChangeThePolicyOfWhatRuns) {
 
 TEST_F(SimulatorTest, ARefusedConfigurationKeepsTheOld) {
   Run(Pod("db", "2"));
-  EXPECT_THAT(Run("config: {policy: {Active: none}}"), ElementsAre("config / () error"));
+  EXPECT_THAT(Run("config: {policy: {Active: greedy}}"), ElementsAre("config / () error"));
   EXPECT_EQ(last_.error, "it does not fit");
   EXPECT_THAT(Run(Pod("other", "2")), ElementsAre("create default/other/main 3-4(3-4)"));
 }
