@@ -24,6 +24,7 @@ class Adopter {
   Adoption Run(const RuntimeInventory& inventory) {
     AddPods(inventory);
     DropContainers(inventory);
+    FindCrowded(inventory);
     std::vector<const RuntimeContainer*> sorted;
     for (const RuntimeContainer& reported : inventory.containers)
       sorted.push_back(&reported);
@@ -63,6 +64,16 @@ class Adopter {
     for (const ContainerKey key : lost) {
       store_.Erase(key);
       result_.lost.push_back(key);
+    }
+  }
+
+  void FindCrowded(const RuntimeInventory& inventory) {
+    CpuSet used;
+    for (const RuntimeContainer& reported : inventory.containers) {
+      if (reported.state == ContainerState::kExited) continue;
+      const CpuSet cpus = ReportedEffect(reported.resources).cpus.value_or(CpuSet());
+      crowded_ |= used & cpus;
+      used |= cpus;
     }
   }
 
@@ -164,8 +175,8 @@ class Adopter {
 
   // Where it runs is the runtime's word. What it has there for itself is remembered; a memory that
   // does not fit the place is of a move that never came to be, and one of less than it asks for is
-  // older than a place of just the right size.
-  static Placement PlacementOf(const Effect& effect, const SavedContainer* saved) {
+  // older than a place of just the right size, unless others are there: then that size is chance.
+  Placement PlacementOf(const Effect& effect, const SavedContainer* saved) const {
     Placement placement;
     placement.cpus = effect.cpus;
     placement.mems = effect.mems;
@@ -173,8 +184,9 @@ class Adopter {
     if (!placement.cpus && !saved->exclusive.empty()) placement.cpus = saved->exclusive;
     if (!saved->exclusive.IsSubsetOf(placement.cpus.value_or(CpuSet()))) return placement;
     const MilliCpu request = saved->requirements.cpu_request;
-    const bool right_size =
-        request.IsWhole() && placement.cpus && placement.cpus->size() == request.Whole();
+    const bool right_size = request.IsWhole() && placement.cpus &&
+                            placement.cpus->size() == request.Whole() &&
+                            !placement.cpus->Intersects(crowded_);
     if (right_size && saved->exclusive.size() < request.Whole()) return placement;
     placement.exclusive = saved->exclusive;
     placement.cpu_shares = saved->cpu_shares;
@@ -220,6 +232,7 @@ class Adopter {
   const uint64_t since_;
   const Bytes memory_capacity_;
   const Keeper& keeper_;
+  CpuSet crowded_;  // of the CPUs that containers are bound to: those of two or more
   Adoption result_;
 };
 

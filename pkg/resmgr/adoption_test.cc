@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/sys/temp_dir.h"
+
 namespace resmgr {
 namespace {
 
@@ -40,9 +42,23 @@ class AdoptionTest : public ::testing::Test {
     return exclusive;
   }
 
+  // It shared when it was saved, though it asks for so many CPUs.
+  void SaveSharing(const std::string& name, int cpus) {
+    Container container;
+    container.requirements.cpu_request = MilliCpu{int64_t{1000} * cpus};
+    container.placement.pool = "shared";
+    state_.Put(ContainerId(name), container);
+  }
+  std::string PoolAfterAdoption(const std::string& name) {
+    Adopt(store_, inventory_, {}, store_.clock(), Bytes{0}, keeper_);
+    return store_.FindById(ContainerId(name))->container.placement.pool;
+  }
+
+  const TempDir dir_;
   EventLoop loop_;
   ContainerStore store_;
-  Keeper keeper_{loop_, nullptr, store_};
+  StateStore state_{RealFileSystem(), dir_.path(), "machine", [](std::string_view) {}};
+  Keeper keeper_{loop_, &state_, store_};
   RuntimeInventory inventory_;
 };
 
@@ -58,6 +74,28 @@ TEST_F(AdoptionTest, CpusThatNobodyElseRunsOnCountAsExclusive) {
 TEST_F(AdoptionTest, WithoutACpusetNothingIsExclusive) {
   Report("free", ContainerState::kRunning, "");
   EXPECT_THAT(Exclusive(), UnorderedElementsAre(Pair("free", IsEmpty())));
+}
+
+// The move to CPUs of its own had reached the runtime, but not the disk.
+TEST_F(AdoptionTest, APlaceOfJustTheRightSizeIsNewerThanTheState) {
+  SaveSharing("app", 2);
+  Report("app", ContainerState::kRunning, "1-2");
+  Report("other", ContainerState::kRunning, "0,3");
+  EXPECT_EQ(PoolAfterAdoption("app"), "");
+}
+
+TEST_F(AdoptionTest, APlaceThatHasTheRightSizeByChanceIsNot) {
+  SaveSharing("app", 2);
+  Report("app", ContainerState::kRunning, "1-2");
+  Report("other", ContainerState::kCreated, "2-3");
+  EXPECT_EQ(PoolAfterAdoption("app"), "shared");
+}
+
+TEST_F(AdoptionTest, WhoHasEndedCrowdsNobody) {
+  SaveSharing("app", 2);
+  Report("app", ContainerState::kRunning, "1-2");
+  Report("other", ContainerState::kExited, "1-2");
+  EXPECT_EQ(PoolAfterAdoption("app"), "");
 }
 
 }  // namespace
