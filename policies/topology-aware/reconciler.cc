@@ -33,21 +33,22 @@ Plan Reconciler::Run(const std::function<void(const Pod&, const Container&, Wish
     crowded |= used & cpus;
     used |= cpus;
   }
-  for (Entry& entry : entries_)
-    AdoptKnown(entry, true);
+  const std::vector<Entry*> owners = WholeFirst();
+  for (Entry* const entry : owners)
+    AdoptKnown(*entry, true);
   // Those who are alone on their CPUs come first: who is not, may have others on CPUs of its own
   // that were told to leave. And before all who share: these ask for more than there is at times,
   // and then leave nothing to grant.
   for (const CpuSet& others : {crowded, CpuSet()}) {
-    for (Entry& entry : entries_) {
-      if (entry.container->placement.pool.empty()) AdoptFound(entry, true, others);
+    for (Entry* const entry : owners) {
+      if (entry->container->placement.pool.empty()) AdoptFound(*entry, true, others);
     }
   }
   for (Entry& entry : entries_)
     AdoptKnown(entry, false);
   for (const CpuSet& others : {crowded, CpuSet()}) {
-    for (Entry& entry : entries_)
-      AdoptFound(entry, true, others);
+    for (Entry* const entry : owners)
+      AdoptFound(*entry, true, others);
   }
   for (Entry& entry : entries_)
     AdoptFound(entry, false, crowded);
@@ -66,6 +67,17 @@ Plan Reconciler::Run(const std::function<void(const Pod&, const Container&, Wish
     plan.changes.push_back({entry.container->key, std::move(placement)});
   }
   return plan;
+}
+
+// Fractions of CPUs need room among the shared ones, which must not cost others CPUs of their own.
+std::vector<Reconciler::Entry*> Reconciler::WholeFirst() {
+  std::vector<Entry*> order;
+  order.reserve(entries_.size());
+  for (const bool whole : {true, false}) {
+    for (Entry& entry : entries_)
+      if ((entry.wish.need.fraction == 0) == whole) order.push_back(&entry);
+  }
+  return order;
 }
 
 void Reconciler::AdoptKnown(Entry& entry, bool exclusive) {

@@ -46,6 +46,7 @@ class Reconciler {
     bool placed = false;
   };
 
+  std::vector<Entry*> WholeFirst();
   void AdoptKnown(Entry& entry, bool exclusive);
   int KnownPool(const Placement& present) const;
   void AdoptFound(Entry& entry, bool exclusive, const CpuSet& crowded);

@@ -17,7 +17,7 @@ namespace {
 class ReconcilerTest : public testing::Test {
  protected:
   ContainerKey Add(CpuClass cpu_class, std::string_view pool, std::string_view cpus,
-                   std::string_view exclusive = "") {
+                   std::string_view exclusive = "", int64_t fraction = 1000) {
     Container& container = snapshot_.Add("c", QosClass::kBurstable, 1000);
     container.placement.pool = pool;
     container.placement.cpus = test::Cpus(cpus);
@@ -25,7 +25,7 @@ class ReconcilerTest : public testing::Test {
     Wish wish;
     wish.need.cpu_class = cpu_class;
     wish.need.full = container.placement.exclusive.size();
-    wish.need.fraction = 1000;
+    wish.need.fraction = fraction;
     reconciler_.Add(snapshot_.PodOf(container.key), container, wish);
     return container.key;
   }
@@ -73,6 +73,17 @@ TEST_F(ReconcilerTest, TheSharedPartOfAMixedPlaceTellsItsPool) {
   Run();
   EXPECT_EQ(PlaceOf(mixed), "root: 2-15");
   EXPECT_EQ(snapshot_.At(mixed).placement.exclusive.ToString(), "4");
+}
+
+// They ask for more than the CPU that is left to share, as a policy that counts otherwise let them.
+TEST_F(ReconcilerTest, FractionsCostNobodyCpusOfItsOwn) {
+  const ContainerKey mixed = Add(CpuClass::kExclusive, "NUMA node #1", "4,6", "4");
+  const ContainerKey other = Add(CpuClass::kExclusive, "NUMA node #1", "5-6", "5");
+  const ContainerKey whole = Add(CpuClass::kExclusive, "NUMA node #1", "7", "7", 0);
+  Run();
+  EXPECT_EQ(PlaceOf(whole), "NUMA node #1: 7");
+  EXPECT_EQ(PlaceOf(mixed), "NUMA node #1: 4,6");
+  EXPECT_EQ(PlaceOf(other), "NUMA node #1: 5-6");
 }
 
 TEST_F(ReconcilerTest, WhoRunsOnReservedCpusByRightStaysThere) {
