@@ -74,6 +74,8 @@ void ExclusivePools::AdoptExact(const Members& members, const CpuSet& single_use
     if (claim.exclusive == 0 || (!decided && claim.shared)) continue;
     const CpuSet cpus = decided ? present.exclusive : present.cpus.value_or(CpuSet());
     if (alone != (decided || cpus.IsSubsetOf(single_user))) continue;
+    // Known to share, it is alone on a part of what it wants by chance.
+    if (cpus.size() < claim.exclusive && !decided && present.pool == kSharedPool) continue;
     if (cpus.empty() || cpus.size() > claim.exclusive || !Legal(cpus)) continue;
     if (!alone && (cpus.size() < claim.exclusive || !cpus.IsSubsetOf(Ownable(claim)))) continue;
     const bool keeps_reason = decided && present.reason.starts_with(claim.why);

@@ -13,7 +13,6 @@ namespace {
 // Pods end and nobody says so here; what they left is only a preference.
 constexpr size_t kRememberedPods = 256;
 
-constexpr std::string_view kSharedPool = "shared";
 constexpr std::string_view kReservedPool = "reserved";
 constexpr std::string_view kExclusivePool = "exclusive";
 constexpr std::string_view kIsolatedPool = "isolated";

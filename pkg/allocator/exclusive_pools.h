@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pkg/allocator/exclusive_picker.h"
@@ -26,9 +27,12 @@ struct CpuClaim {
   std::string why;  // the rule that says so: "Burstable pod"
 };
 
+// In a placement: without CPUs of its own.
+inline constexpr std::string_view kSharedPool = "shared";
+
 // A pool of CPUs, for introspection.
 struct CpuPool {
-  std::string name{};  // "shared", "exclusive", "isolated", "reserved"
+  std::string name{};  // kSharedPool, "exclusive", "isolated", "reserved"
   CpuSet cpus{};
   CpuSet exclusive{};  // of these, granted to single containers
   MilliCpu request{};  // of its containers that have no CPU for themselves alone

@@ -262,6 +262,23 @@ TEST(StaticPlusPolicyTest, AChangeThatDidNotReachEverybodyIsCarriedOn) {
   EXPECT_EQ(node.PlacementOf(second.key).exclusive.size(), 1);
 }
 
+// Taken for its own, the last shared CPU would cost another container one of its CPUs.
+TEST(StaticPlusPolicyTest, WhoIsAloneOnTheLastSharedCpuByChanceStillShares) {
+  Node node(test::S1Ht());
+  const ContainerKey lacking = node.snapshot().Add("lacking", kGuaranteed, 2000).key;
+  const ContainerKey own = *node.Create("own", kGuaranteed, 6000);
+  const std::string cpus = node.ExclusiveOf(own);
+  const CpuSet rest = Cpus("1-7") - Cpus(cpus);
+  ASSERT_EQ(rest.size(), 1);
+  Placement& placement = node.snapshot().At(lacking).placement;
+  placement.cpus = rest;
+  placement.pool = "shared";
+  node.Reconcile();
+  EXPECT_EQ(node.ExclusiveOf(own), cpus);
+  EXPECT_EQ(node.ExclusiveOf(lacking), "");
+  EXPECT_EQ(node.CpusOf(lacking), rest.ToString());
+}
+
 TEST(StaticPlusPolicyTest, WhoSharesForWantOfIsolatedCpusTakesNoOthersByChance) {
   Node node(test::WithIsolated(test::S1Ht(), "2,6"));
   const StringMap required = {{"require-isolated-cpus.resource-policy.nri.io", "true"}};
