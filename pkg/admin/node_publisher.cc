@@ -124,7 +124,9 @@ void NodePublisher::OnPatched(const NodeReport& report, Way way, const Status& s
     Patch(Way::kAllAtOnce);
     return;
   }
-  if (!status.ok() && !IsRefusal(status)) {
+  // All at once would remove what the node got meanwhile, which the agent does not allow.
+  const bool overtaken = status.code() == StatusCode::kPermissionDenied && way == Way::kAllAtOnce;
+  if (overtaken || (!status.ok() && !IsRefusal(status))) {
     TryLater(status);
     return;
   }

@@ -181,6 +181,16 @@ TEST_F(NodePublisherTest, TakesARefusalForAnAnswer) {
   EXPECT_THAT(patches_, ElementsAre(ShownFor(kStatic), ShownFor(kOther)));
 }
 
+// The agent wrote the node's first annotation itself in between, and nobody may remove that.
+TEST_F(NodePublisherTest, AsksAgainWhereAnnotationsHaveComeMeanwhile) {
+  StartAgent();
+  answers_ = {InvalidArgument("the patch does not fit the node"),
+              MakeStatus(StatusCode::kPermissionDenied, "config-status is not the daemon's")};
+  publisher_.Show(kStatic);
+  ASSERT_TRUE(Patched(3));
+  EXPECT_EQ(patches_[2], ShownFor(kStatic));
+}
+
 TEST_F(NodePublisherTest, GivesNothingToAnAgentThatIsNotWell) {
   StartAgent();
   health_ = "out of order";
