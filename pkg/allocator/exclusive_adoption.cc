@@ -3,23 +3,12 @@
 #include <utility>
 
 #include "pkg/allocator/exclusive_pools.h"
+#include "pkg/topology/cpu_users.h"
 
 namespace resmgr {
 namespace {
 
 constexpr std::string_view kFound = "the CPUs that it was found on";
-
-// Who uses CPUs, by their placements.
-struct Users {
-  CpuSet any;
-  CpuSet several;
-
-  void Add(const CpuSet& cpus) {
-    several |= any & cpus;
-    any |= cpus;
-  }
-  CpuSet Single() const { return any - several; }
-};
 
 }  // namespace
 
@@ -28,8 +17,8 @@ Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
   granted_ = {};
   sharers_.clear();
   const Members members = MembersOf(snapshot);
-  Users users;
-  Users running;
+  CpuUsers users;
+  CpuUsers running;
   for (const Member& member : members) {
     const Container& container = *member.container;
     if (!container.placement.cpus) continue;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pkg/resmgr/needs.h"
+#include "pkg/topology/cpu_users.h"
 
 namespace resmgr {
 namespace {
@@ -68,13 +69,12 @@ class Adopter {
   }
 
   void FindCrowded(const RuntimeInventory& inventory) {
-    CpuSet used;
+    CpuUsers users;
     for (const RuntimeContainer& reported : inventory.containers) {
       if (reported.state == ContainerState::kExited) continue;
-      const CpuSet cpus = ReportedEffect(reported.resources).cpus.value_or(CpuSet());
-      crowded_ |= used & cpus;
-      used |= cpus;
+      users.Add(ReportedEffect(reported.resources).cpus.value_or(CpuSet()));
     }
+    crowded_ = users.several;
   }
 
   void DropPods(const RuntimeInventory& inventory) {
@@ -198,15 +198,13 @@ class Adopter {
   }
 
   void MarkExclusive() {
-    CpuSet used;
-    CpuSet shared;
+    CpuUsers running;
     for (const auto& [key, effect] : result_.in_force) {
-      if (!Runs(key) || !effect.cpus) continue;
-      shared |= used & *effect.cpus;
-      used |= *effect.cpus;
+      if (Runs(key) && effect.cpus) running.Add(*effect.cpus);
     }
     for (auto& [key, effect] : result_.in_force) {
-      if (effect.cpus) effect.exclusive = *effect.cpus - (Runs(key) ? shared : used);
+      if (effect.cpus)
+        effect.exclusive = *effect.cpus - (Runs(key) ? running.several : running.any);
     }
   }
 

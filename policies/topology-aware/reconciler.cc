@@ -7,6 +7,7 @@
 
 #include "pkg/allocator/idle_groups.h"
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/topology/cpu_users.h"
 
 namespace resmgr {
 
@@ -26,13 +27,10 @@ void Reconciler::Add(const Pod& pod, const Container& container, Wish wish) {
 
 Plan Reconciler::Run(const std::function<void(const Pod&, const Container&, Wish&)>& add_affinities,
                      const std::function<void(const Pod&, const Container&)>& placed) {
-  CpuSet used;
-  CpuSet crowded;
-  for (const Entry& entry : entries_) {
-    const CpuSet cpus = entry.container->placement.cpus.value_or(CpuSet());
-    crowded |= used & cpus;
-    used |= cpus;
-  }
+  CpuUsers users;
+  for (const Entry& entry : entries_)
+    users.Add(entry.container->placement.cpus.value_or(CpuSet()));
+  const CpuSet& crowded = users.several;
   const std::vector<Entry*> owners = WholeFirst();
   for (Entry* const entry : owners)
     AdoptKnown(*entry, true);
