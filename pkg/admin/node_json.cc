@@ -8,6 +8,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/kube/container_facts.h"
+#include "pkg/kube/cpu_arithmetic.h"
 
 namespace resmgr {
 namespace {
@@ -19,12 +20,6 @@ std::string ListOf(const std::optional<Set>& decided, const std::optional<std::s
 
 int64_t NumberOf(const std::optional<int64_t>& decided, const std::optional<int64_t>& requested) {
   return decided ? *decided : requested.value_or(0);
-}
-
-// -1 without a limit, however the request and the policy say so.
-int64_t QuotaOf(const Container& container) {
-  const int64_t quota = NumberOf(container.placement.cpu_quota, container.requested.cpu_quota);
-  return quota > 0 ? quota : -1;
 }
 
 bool Names(const Pod& pod, const Container& container, std::string_view what) {
@@ -80,7 +75,7 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
       {"exclusive", placement.exclusive.ToString()},
       {"shared", (cpus - placement.exclusive).ToString()},
       {"shares", NumberOf(placement.cpu_shares, requested.cpu_shares)},
-      {"quota", QuotaOf(container)},
+      {"quota", QuotaOrNone(NumberOf(placement.cpu_quota, requested.cpu_quota))},
       {"period", NumberOf(placement.cpu_period, requested.cpu_period)},
       {"memoryLimit", requested.memory_limit.value_or(0)},
       {"pool", placement.pool},

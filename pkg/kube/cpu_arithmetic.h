@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "pkg/base/units.h"
 
@@ -27,6 +28,12 @@ MilliCpu MilliCpuFromShares(int64_t shares);
 // Whether the shares of this request tell it from all larger ones. From 256 CPUs on they do not,
 // and only the CFS quota can: whoever lifts it then loses how much the container asked for.
 bool SharesTell(MilliCpu request);
+
+// A quota as it was requested or reported: kNoQuota where it is absent, 0 or below, which all say
+// that there is none.
+constexpr int64_t QuotaOrNone(const std::optional<int64_t>& quota) {
+  return quota.value_or(0) > 0 ? *quota : kNoQuota;
+}
 
 // Microseconds per period, at least kMinQuota; kNoQuota for a limit of 0. The period is in
 // microseconds and above 0.

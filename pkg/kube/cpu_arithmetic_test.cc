@@ -73,5 +73,12 @@ TEST(CpuArithmeticTest, HugeValuesSaturate) {
   EXPECT_EQ(QuotaFromMilliCpu(MilliCpu{kLargest}, kLargest), kLargest);
 }
 
+TEST(CpuArithmeticTest, NoQuotaHasOneForm) {
+  EXPECT_EQ(QuotaOrNone(std::nullopt), kNoQuota);
+  EXPECT_EQ(QuotaOrNone(0), kNoQuota);
+  EXPECT_EQ(QuotaOrNone(-5), kNoQuota);
+  EXPECT_EQ(QuotaOrNone(150'000), 150'000);
+}
+
 }  // namespace
 }  // namespace resmgr

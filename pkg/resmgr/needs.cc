@@ -19,11 +19,6 @@ int64_t ByWayOfWeight(int64_t shares) {
   return kMinShares + (weight - 1) * kAllShares / kWeights;
 }
 
-// Runtimes report none as 0 or not at all as well.
-int64_t QuotaOf(const std::optional<int64_t>& quota) {
-  return quota.value_or(0) > 0 ? *quota : kNoQuota;
-}
-
 // A request that was `known`, by the resources of now. Shares at their upper limit say as little
 // against what was known as for it: it stays, unless a quota tells (that of a Guaranteed
 // container), or allows less.
@@ -87,7 +82,7 @@ bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force
   const std::optional<int64_t>& quota =
       saved.cpu_quota ? saved.cpu_quota : saved.requested.cpu_quota;
   return (now == *known || now == ByWayOfWeight(*known)) &&
-         QuotaOf(quota) == QuotaOf(in_force.cpu_quota);
+         QuotaOrNone(quota) == QuotaOrNone(in_force.cpu_quota);
 }
 
 Requirements NeedsAfter(Requirements needs, const LinuxResources& changes,

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "pkg/kube/cpu_arithmetic.h"
+
 namespace resmgr {
 
 namespace {
@@ -191,7 +193,7 @@ std::vector<RunningContainer> SimulatedNode::Running() const {
          .mems = held.resources.cpuset_mems.value_or(""),
          .exclusive = exclusive[held.id],
          .shares = held.resources.cpu_shares.value_or(0),
-         .quota = held.resources.cpu_quota.value_or(-1)});
+         .quota = QuotaOrNone(held.resources.cpu_quota)});
   }
   return running;
 }
