@@ -30,7 +30,7 @@ class CpusetOverrides {
   };
   // An update of a container is admitted, that asks for the CPUs in the list `asked`. Who only
   // repeats what it was told asks for nothing else.
-  void Note(std::string_view container, const std::optional<std::string>& asked, const Ours& ours);
+  void Note(std::string_view container, std::string_view asked, const Ours& ours);
 
  private:
   Logger& log_;

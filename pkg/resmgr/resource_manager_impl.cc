@@ -291,8 +291,8 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
   };
   Placement carried = container.placement;
   carried.cpus = update.sent.cpus;
-  overrides_.Note(LogName(*record), requested.cpuset_cpus,
-                  {cpus_before, container.placement.cpus, carried.cpus});
+  const CpusetOverrides::Ours ours = {cpus_before, container.placement.cpus, carried.cpus};
+  if (requested.cpuset_cpus) overrides_.Note(LogName(*record), *requested.cpuset_cpus, ours);
   Admission admission{
       .key = container.key,
       .adjustment = ToAdjustment(carried),
