@@ -21,6 +21,7 @@
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
+#include "test/integration/brain/default_policy.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr::test {
@@ -42,22 +43,13 @@ constexpr Case kCases[] = {
     {"TopologyAware", TopologyAwarePolicyFactory, "1-7"},
 };
 
-std::unique_ptr<Policy> Make(const PolicyFactory& factory, const Machine& machine) {
-  StatusOr<std::unique_ptr<Policy>> policy = factory.create({.machine = machine,
-                                                             .available = machine.allowed(),
-                                                             .reserved = Cpus("0"),
-                                                             .section = nullptr});
-  EXPECT_TRUE(policy.ok()) << policy.status();
-  return *std::move(policy);
-}
-
 // A node whose daemon remembers; its life is a list of steps.
 class Scene {
  public:
   explicit Scene(const Case& policy)
       : shared_cpus_(Cpus(policy.shared_cpus)),
         node_(S1Ht(), [factory = policy.factory()](const Machine& machine) {
-          return Make(factory, machine);
+          return MakeDefaultPolicy(factory, machine);
         }) {
     node_.KeepState(files_);
   }

@@ -13,6 +13,7 @@
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
+#include "test/integration/brain/default_policy.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr::test {
@@ -20,21 +21,13 @@ namespace {
 
 using testing::HasSubstr;
 
-std::unique_ptr<Policy> Make(const PolicyFactory& factory, const Machine& machine) {
-  StatusOr<std::unique_ptr<Policy>> policy = factory.create({.machine = machine,
-                                                             .available = machine.allowed(),
-                                                             .reserved = Cpus("0"),
-                                                             .section = nullptr});
-  EXPECT_TRUE(policy.ok()) << policy.status();
-  return *std::move(policy);
-}
-
 // 1024 CPUs.
 class Node : public TestNode {
  public:
   explicit Node(const PolicyFactory& factory)
-      : TestNode(MakeMachine({.packages = 8, .cores = 64, .threads = 2}),
-                 [factory](const Machine& machine) { return Make(factory, machine); }) {}
+      : TestNode(
+            MakeMachine({.packages = 8, .cores = 64, .threads = 2}),
+            [factory](const Machine& machine) { return MakeDefaultPolicy(factory, machine); }) {}
 
   const Placement& At(const ContainerId& id) const { return Known(id)->placement; }
   int64_t QuotaInForce(const ContainerId& id) {
