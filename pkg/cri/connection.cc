@@ -85,7 +85,16 @@ StatusOr<h2::Session*> Connection::SessionFor(const Method& method) {
   auto socket = ConnectUnix(path);
   if (!socket.ok()) return Unavailable("no runtime: {}", Message(socket.status()));
   upstreams_.push_back(std::make_unique<Upstream>(*this, path, *std::move(socket)));
-  return &upstreams_.back()->session();
+  h2::Session& session = upstreams_.back()->session();
+  session.SetReading(!session_->output_waits());
+  return &session;
+}
+
+// Replies that the client is too slow for stay with the runtime: what is read ahead leaves the
+// processor's cache before it leaves the process.
+void Connection::OnOutputWaits(bool waits) {
+  for (const auto& upstream : upstreams_)
+    upstream->session().SetReading(!waits);
 }
 
 void Connection::OnRequest(std::unique_ptr<h2::Stream> stream, h2::HeaderBlock headers, bool end) {

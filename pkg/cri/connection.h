@@ -64,6 +64,7 @@ class Connection final : private h2::Session::Owner {
 
   void OnRequest(std::unique_ptr<h2::Stream> stream, h2::HeaderBlock headers, bool end) override;
   void OnEstablished() override { handshake_timer_.reset(); }
+  void OnOutputWaits(bool waits) override;
   void OnDisconnect(const Status& reason) override;
   void DestroyLater(std::unique_ptr<Upstream> upstream);
 

@@ -7,12 +7,12 @@
 namespace resmgr::h2 {
 
 // What bounds the memory of one connection. The windows are what a peer may send before we asked
-// for more. Larger ones let replies wait here for the client's own windows, where they leave the
-// processor's cache: eight lists at a time cost a quarter more CPU with 2 MiB and 1 MiB
-// (test/bench). The connection's is several times a stream's, so that a client that does not read
-// some of its replies still gets the others.
-inline constexpr int32_t kConnectionWindow = 448 * 1024;
-inline constexpr int32_t kStreamWindow = 112 * 1024;
+// for more. Smaller ones cost more: the peer waits for updates, and replies take turns in pieces
+// instead of passing one after the other; where the connection's is full, some wait long
+// (test/bench). It is several times a stream's, so that a client that does not read some of its
+// replies still gets the others.
+inline constexpr int32_t kConnectionWindow = 2048 * 1024;
+inline constexpr int32_t kStreamWindow = 256 * 1024;
 // No more DATA is encoded while so much waits for the socket.
 inline constexpr size_t kOutputHighWater = size_t{256} * 1024;
 // A peer that lets so much wait, which then is answers to its control frames and header blocks, is

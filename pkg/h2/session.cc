@@ -97,7 +97,7 @@ void Session::Flush() {
     Fail(Unavailable("the peer takes no answers"));
     return;
   }
-  UpdateEvents();
+  WatchOutput();
 }
 
 namespace {
@@ -147,12 +147,22 @@ void Session::Write() {
   if (write_broken_) out_.Clear();
 }
 
-void Session::UpdateEvents() {
-  const int wanted =
-      out_.empty() ? EventLoop::kReadable : EventLoop::kReadable | EventLoop::kWritable;
-  if (wanted == watched_) return;
-  watched_ = wanted;
-  EventLoop::SetEvents(*watch_, wanted);
+void Session::WatchOutput() {
+  const bool waits = !out_.empty();
+  if (waits == output_waits()) return;
+  WatchFor(watched_ ^ EventLoop::kWritable);
+  owner_.OnOutputWaits(waits);
+}
+
+void Session::SetReading(bool reading) {
+  if (failed_) return;
+  WatchFor(reading ? watched_ | EventLoop::kReadable : watched_ & ~EventLoop::kReadable);
+}
+
+void Session::WatchFor(int events) {
+  if (events == watched_) return;
+  watched_ = events;
+  EventLoop::SetEvents(*watch_, events);
 }
 
 bool Session::AllDone() const {

@@ -42,6 +42,9 @@ class Session final : private FrameReader::Sink {
     virtual void OnEstablished() {}
     // The peer takes no new streams; those that it still serves go on.
     virtual void OnGoAway() {}
+    // The peer takes no more for now, so that what is sent waits here (`waits`), or it does again.
+    // Whoever reads elsewhere what goes to this peer had better leave it there meanwhile.
+    virtual void OnOutputWaits(bool waits) { static_cast<void>(waits); }
     // The connection is over; every stream got its OnClose before. The session must be destroyed
     // later, not in here.
     virtual void OnDisconnect(const Status& reason) = 0;
@@ -60,6 +63,11 @@ class Session final : private FrameReader::Sink {
   // Streams that are not closed.
   int open_streams() const { return open_streams_; }
   bool connected() const { return !failed_; }
+  // As OnOutputWaits told last.
+  bool output_waits() const { return (watched_ & EventLoop::kWritable) != 0; }
+
+  // Whether what the peer sends is read or stays in the socket, which stops the peer before long.
+  void SetReading(bool reading);
 
   // Encodes and writes what is pending. FlushQueue calls it.
   void Flush();
@@ -73,7 +81,8 @@ class Session final : private FrameReader::Sink {
   void ChooseReadBlock();
   void Read();
   void Write();
-  void UpdateEvents();
+  void WatchOutput();
+  void WatchFor(int events);
   void Fail(const Status& reason);
   void Abort(ErrorCode code, const Status& reason);
   bool AllDone() const;

@@ -77,12 +77,14 @@ class End : public Session::Owner {
     if (on_request) on_request(recorder);
   }
   void OnGoAway() override { going_away = true; }
+  void OnOutputWaits(bool waits) override { output_waits.push_back(waits); }
   void OnDisconnect(const Status& reason) override { disconnect = reason; }
 
   std::list<Recorder> recorders;
   std::function<void(Recorder&)> on_request;
   Status disconnect;
   bool going_away = false;
+  std::vector<bool> output_waits;  // as it was told
   std::unique_ptr<Session> session;
 };
 
@@ -194,6 +196,28 @@ TEST_F(SessionTest, AReaderThatDoesNotConsumeStopsTheSenderAtTheWindow) {
   received.stream->Consume(received.received);
   RunUntil([&] { return received.ended; });
   EXPECT_EQ(received.received, kTotal);
+}
+
+TEST_F(SessionTest, WhoDoesNotReadStopsTheSenderAtTheSocket) {
+  Echo();
+  Recorder call;
+  call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
+  RunUntil([&] { return !server_->recorders.empty(); });
+  server_->session->SetReading(false);
+  // Within the window, but more than a socket holds.
+  const std::string body(static_cast<size_t>(kStreamWindow), 'x');
+  call.stream->SendData(Slice::Copy(body));
+  call.stream->SendEnd();
+  RunUntil([&] { return client_->session->output_waits(); });
+  EXPECT_THAT(client_->output_waits, testing::ElementsAre(true));
+  Recorder& received = server_->recorders.front();
+  EXPECT_EQ(received.received, 0U);
+
+  server_->session->SetReading(true);
+  RunUntil([&] { return call.closed; });
+  EXPECT_EQ(received.received, body.size());
+  EXPECT_THAT(client_->output_waits, testing::ElementsAre(true, false));
+  EXPECT_FALSE(client_->session->output_waits());
 }
 
 TEST_F(SessionTest, AStreamThatIsDroppedUnreadDoesNotEatTheConnectionsWindow) {

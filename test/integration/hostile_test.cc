@@ -129,6 +129,37 @@ TEST_F(HostileTest, ClosesConnectionsThatBreakTheProtocol) {
   }
 }
 
+// It may have windows without end; what waits for it stays with the runtime all the same.
+TEST_F(HostileTest, ClientThatDoesNotReadCostsNoMemoryAndGetsEverythingLater) {
+  constexpr int kReplies = 16;
+  constexpr size_t kReplySize = size_t{4} << 20;
+  constexpr int64_t kPeakLimitKib = 20 * 1024;
+  const std::string settings =
+      Frame(6, 4, 0, 0, std::string("\0\4\x7f\xff\xff\xff", 6));  // each stream's window
+  const std::string window = Frame(4, 8, 0, 0, std::string("\x7f\0\0\0", 4));
+  std::string requests;
+  for (uint32_t i = 0; i < kReplies; ++i)
+    requests += Request(2 * i + 1, "/test.Echo/Sized", std::to_string(kReplySize));
+  const UniqueFd fd = Connect();
+  ASSERT_TRUE(fd.valid());
+  Send(fd, kPreface + settings + window + requests);
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(Served());
+
+  size_t received = 0;
+  std::string buffer(size_t{1} << 20, '\0');
+  while (received < kReplies * kReplySize) {
+    pollfd state{fd.get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&state, 1, static_cast<int>(kPatience.count())), 1) << received;
+    const ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
+    ASSERT_GT(count, 0) << received;
+    received += static_cast<size_t>(count);
+  }
+  if (!RunsWithSanitizer()) {
+    EXPECT_LT(ProcStatus("VmHWM:"), kPeakLimitKib);
+  }
+}
+
 // What is known of a call must not live in what its connection remembers of the last few requests.
 TEST_F(HostileTest, EditedCallIsNamedHoweverManyOthersPassMeanwhile) {
   CriClient client = Relayed();
