@@ -38,8 +38,9 @@ ExclusivePools::ExclusivePools(const Machine& machine, const ExclusiveOptions& o
 
 StatusOr<Plan> ExclusivePools::Allocate(const Snapshot&, const Pod& pod, const Container& container,
                                         const Container* predecessor) {
-  const CpuSet shared_before = Shared();
   const CpuClaim claim = rule_(pod, container);
+  if (claim.exclusive == 0 && predecessor == nullptr) return Join(claim, container.key);
+  const CpuSet shared_before = Shared();
   CpuSet granted = granted_;
   CpuSet former;
   if (predecessor != nullptr) {
@@ -62,6 +63,14 @@ StatusOr<Plan> ExclusivePools::Allocate(const Snapshot&, const Pod& pod, const C
   Plan plan;
   plan.changes.push_back({container.key, PlacementOf(claim, container.key)});
   TellSharers(shared_before, container.key, plan);
+  return plan;
+}
+
+// For one without CPUs of its own, which changes nothing for anybody else.
+Plan ExclusivePools::Join(const CpuClaim& claim, ContainerKey key) {
+  if (Shares(claim, key)) AddSharer(key);
+  Plan plan;
+  plan.changes.push_back({key, PlacementOf(claim, key)});
   return plan;
 }
 

@@ -91,6 +91,7 @@ class ExclusivePools {
   using Members = std::vector<Member>;
 
   static bool SamePlacement(const Placement& a, const Placement& b);
+  Plan Join(const CpuClaim& claim, ContainerKey key);
 
   CpuSet Shared() const;
   // Never empty for good: see CheckShared.

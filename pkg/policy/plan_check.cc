@@ -136,6 +136,12 @@ Status CheckOthers(const Snapshot& snapshot, const Keys& named, bool takes_more,
   return missing ? NoSuchContainer(*missing) : status;
 }
 
+bool AnyExclusive(const Plan& plan) {
+  return std::ranges::any_of(plan.changes, [](const PlacementChange& change) {
+    return !change.placement.exclusive.empty();
+  });
+}
+
 Status CheckExclusive(const Snapshot& snapshot, const ExclusiveHolders& holders, const Plan& plan,
                       const Keys& changed, const Keys& named) {
   ExclusiveCheck check(snapshot);
@@ -183,6 +189,7 @@ Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const Exclusi
   }
   changed.Sort();
   if (!named.Sort()) return Internal("the plan places a container twice");
+  if (holders.empty() && plan.shared.empty() && !AnyExclusive(plan)) return OkStatus();
   return CheckExclusive(snapshot, holders, plan, changed, named);
 }
 
