@@ -129,10 +129,9 @@ class Adopter {
   void Add(const RuntimeContainer& reported) {
     PodRecord* const pod = store_.FindPod(reported.pod_id);
     if (pod == nullptr || BeingCreated(*pod, reported)) return;
-    Container container;
-    container.id = reported.id;
-    container.pod_id = reported.pod_id;
-    container.name = reported.name;
+    ContainerRecord& record = store_.Add(*pod, reported.name);
+    store_.SetId(record, ContainerId(reported.id));
+    Container& container = record.container;
     container.attempt = reported.attempt;
     container.state = StateOf(reported);
     container.labels = reported.labels;
@@ -159,17 +158,15 @@ class Adopter {
       saved = nullptr;
     }
     const Effect effect = ReportedEffect(reported.resources);
-    const bool exited = container.state == ContainerState::kExited;
-    ContainerRecord& record = store_.Add(*pod, std::move(container));
     record.started_at = reported.started_at;
-    if (record.container.state == ContainerState::kCreated) {
+    if (container.state == ContainerState::kCreated) {
       record.start_doubt = keeper_.DoubtOfStart(reported.id);
     }
-    if (exited) {
+    if (container.state == ContainerState::kExited) {
       record.former = PlacementOf(effect, saved);
     } else {
-      record.container.placement = PlacementOf(effect, saved);
-      result_.in_force.emplace_back(record.container.key, effect);
+      container.placement = PlacementOf(effect, saved);
+      result_.in_force.emplace_back(container.key, effect);
     }
   }
 

@@ -15,14 +15,15 @@ using std::chrono::seconds;
 
 class ColdStartsTest : public testing::Test {
  protected:
-  static ContainerRecord Record(ContainerState state) {
-    ContainerRecord record;
+  ContainerRecord Record(ContainerState state) {
+    ContainerRecord record(pod_);
     record.container.key = ContainerKey{1};
     record.container.state = state;
     record.container.placement.cold_start = seconds(60);
     return record;
   }
 
+  PodRecord pod_;
   ManualClock clock_;
   std::vector<ContainerKey> over_;
   ColdStarts cold_starts_{clock_, [this](ContainerKey key) { over_.push_back(key); }};

@@ -34,13 +34,14 @@ void ContainerStore::ErasePod(const PodSandboxId& id) {
   pods_.erase(id);
 }
 
-ContainerRecord& ContainerStore::Add(PodRecord& pod, Container&& container) {
-  container.key = UnusedKey();
-  ContainerRecord& record =
-      containers_.try_emplace(containers_.end(), container.key, std::move(container), pod)->second;
-  pod.containers.push_back(record.container.key);
-  pod.attempts[record.container.name].push_back(record.container.key);
-  if (!record.container.id.empty()) Index(record);
+ContainerRecord& ContainerStore::Add(PodRecord& pod, std::string name) {
+  const ContainerKey key = UnusedKey();
+  ContainerRecord& record = containers_.try_emplace(containers_.end(), key, pod)->second;
+  record.container.key = key;
+  record.container.pod_id = pod.pod.id;
+  record.container.name = std::move(name);
+  pod.containers.push_back(key);
+  pod.attempts[record.container.name].push_back(key);
   last_found_ = &record;
   Touch(record);
   return record;
@@ -69,18 +70,11 @@ const ContainerRecord* ContainerStore::FindById(const ContainerId& id) const {
   return found == by_id_.end() ? nullptr : found->second;
 }
 
-void ContainerStore::SetId(ContainerRecord& record, ContainerId id) {
+bool ContainerStore::SetId(ContainerRecord& record, ContainerId&& id) {
   record.container.id = std::move(id);
-  Index(record);
-}
-
-void ContainerStore::Index(ContainerRecord& record) {
-  const std::string_view id = record.container.id.value();
-  const auto [at, added] = by_id_.try_emplace(id, &record);
-  if (added) return;
-  // Of another record, and with its text.
-  by_id_.erase(at);
-  by_id_.emplace(id, &record);
+  if (by_id_.try_emplace(record.container.id.value(), &record).second) return true;
+  id = std::exchange(record.container.id, {});
+  return false;
 }
 
 void ContainerStore::Erase(ContainerKey key) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +18,7 @@
 #include "pkg/model/container.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/resmgr/effect.h"
+#include "pkg/resmgr/push_state.h"
 
 namespace resmgr {
 
@@ -44,6 +44,14 @@ struct PendingUpdate {
   Placement placement;
 };
 
+// What holds of a container as long as the updates that are under way are not answered.
+struct WithoutUpdates {
+  LinuxResources requested;
+  Requirements needs;
+  // That was decided for those, where it is known.
+  std::optional<Placement> placement;
+};
+
 // What is not known of a start that nobody waits for any more: it may still come.
 enum class StartDoubt : uint8_t {
   kNone,
@@ -54,15 +62,10 @@ enum class StartDoubt : uint8_t {
 };
 
 struct ContainerRecord {
-  ContainerRecord() = default;
-  ContainerRecord(Container&& described, PodRecord& its_pod)
-      : container(std::move(described)),
-        pod(&its_pod),
-        confirmed(container.requested),
-        confirmed_needs(container.requirements) {}
+  explicit ContainerRecord(PodRecord& its_pod) : pod(&its_pod) {}
 
   Container container;
-  PodRecord* pod = nullptr;
+  PodRecord* pod;
   // Placed by the policy; false for a container without Linux resources, which is left as it is.
   bool managed = true;
   // So many starts were let through to the runtime and are not answered yet: from here on it may
@@ -77,13 +80,12 @@ struct ContainerRecord {
   // The placement that it had before it exited or was superseded.
   std::optional<Placement> former;
   // What the creation that is under way carries.
-  std::unique_ptr<const Effect> created_with;
-  // What is requested and needed without the updates that are under way.
-  LinuxResources confirmed;
-  Requirements confirmed_needs;
-  // The placement that was decided for those while updates are under way, where it is known.
-  std::optional<Placement> confirmed_placement;
+  std::optional<Effect> created_with;
+  // Where the pusher follows it.
+  std::optional<PushState> push;
   std::vector<PendingUpdate> updates;
+  // While there are such updates.
+  std::optional<WithoutUpdates> confirmed;
   uint64_t touched = 0;  // the store's clock at the last event about this container
   bool unsaved = false;  // changed since the keeper saved it
 
@@ -119,13 +121,16 @@ class ContainerStore {
   // Its containers must be gone.
   void ErasePod(const PodSandboxId& id);
 
-  // Gives the container the next key.
-  ContainerRecord& Add(PodRecord& pod, Container&& container);
+  // A container that is being created, with the next key; the rest of it is the caller's to fill
+  // in, its id with SetId.
+  ContainerRecord& Add(PodRecord& pod, std::string name);
   ContainerRecord* Find(ContainerKey key);
   const ContainerRecord* Find(ContainerKey key) const;
   ContainerRecord* FindById(const ContainerId& id);
   const ContainerRecord* FindById(const ContainerId& id) const;
-  void SetId(ContainerRecord& record, ContainerId id);
+  // For a container without one. False where another container has that id: nothing is changed
+  // then, and `id` keeps its value.
+  bool SetId(ContainerRecord& record, ContainerId&& id);
   void Erase(ContainerKey key);
 
   // A key that names no container.
@@ -159,8 +164,6 @@ class ContainerStore {
     const ContainerStore& store_;
     const bool everything_;
   };
-
-  void Index(ContainerRecord& record);
 
   std::map<PodSandboxId, PodRecord> pods_;
   Containers containers_;

@@ -22,12 +22,11 @@ class KeeperTest : public ::testing::Test {
   }
 
   ContainerRecord& Add(const std::string& id, int64_t shares) {
-    Container container;
-    container.name = id;
-    container.id = ContainerId(id);
-    container.state = ContainerState::kCreated;
-    container.requested.cpu_shares = shares;
-    return containers_.Add(*pod_, std::move(container));
+    ContainerRecord& record = containers_.Add(*pod_, id);
+    containers_.SetId(record, ContainerId(id));
+    record.container.state = ContainerState::kCreated;
+    record.container.requested.cpu_shares = shares;
+    return record;
   }
   // Of the state as it is on the disk now; -1 where there is nothing.
   int64_t SavedShares(const std::string& id) const {

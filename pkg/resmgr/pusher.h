@@ -3,11 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -50,7 +47,7 @@ class Pusher {
 
   // `everywhere` are the CPUs that a container without a cpuset may run on. All references must
   // outlive the pusher.
-  Pusher(EventLoop& loop, RuntimeClient& runtime, const ContainerStore& store, Keeper& keeper,
+  Pusher(EventLoop& loop, RuntimeClient& runtime, ContainerStore& store, Keeper& keeper,
          Listener& listener, CpuSet everywhere, Options options);
   Pusher(const Pusher&) = delete;
   Pusher& operator=(const Pusher&) = delete;
@@ -79,7 +76,7 @@ class Pusher {
 
   // What should be in force is in force, and nothing is under way.
   bool Settled(ContainerKey key) const;
-  // Every CPU that the container may be running on; empty for one that was never confirmed.
+  // Every CPU that the container may be running on; empty for one that is not followed.
   CpuSet Possible(ContainerKey key) const;
   // CPUs that the container may still have for itself alone, although they are others' now.
   CpuSet Leftover(ContainerKey key) const;
@@ -89,58 +86,40 @@ class Pusher {
   Status LastError(ContainerKey key) const;
 
   // Confirmed once and not forgotten since.
-  bool Follows(ContainerKey key) const { return states_.contains(key); }
-  // How many containers it follows.
-  size_t size() const { return states_.size(); }
+  bool Follows(ContainerKey key) const { return Followed(key) != nullptr; }
 
  private:
-  struct State {
-    Effect applied;        // last confirmed
-    bool certain = false;  // nothing was sent since that could have changed it
-    bool in_flight = false;
-    int forwarded = 0;           // kubelet's updates under way
-    bool overlapped = false;     // two updates were under way at once: the last one is not known
-    std::optional<Effect> sent;  // the last one
-    CpuSet possible;
-    CpuSet held;  // CPUs that it may still have for itself alone
-    EventLoop::HandlePtr retry;
-    std::chrono::milliseconds delay{0};
-    Status last_error;
-
-    bool Busy() const { return in_flight || forwarded > 0 || retry != nullptr; }
-  };
-
-  State* FindState(ContainerKey key);
-  const State* FindState(ContainerKey key) const;
+  // Nullptr for one that is not followed.
+  ContainerRecord* Followed(ContainerKey key) const;
   void Step(ContainerKey key);
-  void Send(ContainerKey key, const ContainerRecord& record, State& state, const Effect& target);
+  void Step(ContainerRecord& record);
+  void Send(ContainerRecord& record, const Effect& target);
   void OnAnswer(ContainerKey key, const Status& status);
-  void Retry(ContainerKey key, State& state);
-  void Record(State& state, const Effect& applied);
-  Effect Safe(const ContainerRecord& record, const State& state) const;
-  const CpuSet& PossibleOf(const ContainerRecord& record, const State& state) const;
+  void Retry(ContainerKey key, PushState& state);
+  void Record(PushState& state, const Effect& applied);
+  Effect Safe(const ContainerRecord& record) const;
+  // Of containers that are followed.
+  const CpuSet& PossibleOf(const ContainerRecord& record) const;
+  static CpuSet LeftoverOf(const ContainerRecord& record);
   CpuSet ExclusiveOfOthers(ContainerKey key) const;
   CpuSet OccupiedByOthers(ContainerKey key, const CpuSet& cpus) const;
   CpuSet HeldByOthers(ContainerKey key) const;
   void TrackLeftover(ContainerKey key);
-  void TrackCall(ContainerKey key, const State& state);
+  void TrackLeftover(const ContainerRecord& record);
+  void TrackCall(const ContainerRecord& record);
   void ResumeHeldBack();
   bool StepAside(ContainerKey key);
 
   EventLoop& loop_;
   RuntimeClient& runtime_;
-  const ContainerStore& store_;
+  ContainerStore& store_;
   Keeper& keeper_;
   Listener& listener_;
   const CpuSet everywhere_;
   const Options options_;
   bool connected_ = false;
-  uint64_t epoch_ = 0;  // counts disconnections: answers from before one are void
-  std::map<ContainerKey, State, std::less<>,
-           RecyclingAllocator<std::pair<const ContainerKey, State>>>
-      states_;
-  std::pair<ContainerKey, State*> last_found_{};  // what was looked for last
-  std::set<ContainerKey> leftovers_;              // hold exclusive CPUs that are theirs no more
+  uint64_t epoch_ = 0;                // counts disconnections: answers from before one are void
+  std::set<ContainerKey> leftovers_;  // hold exclusive CPUs that are theirs no more
   std::set<ContainerKey> held_back_;  // got less than they should have, for the sake of others
   std::shared_ptr<Pusher*> self_;     // answers may come after the pusher is gone
 };

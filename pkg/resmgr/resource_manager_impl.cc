@@ -15,16 +15,12 @@ namespace {
 // Between two looks for what became of a start: who waits for it to end should not wait for us.
 constexpr std::chrono::milliseconds kLastLook{1'000};
 
-Container NewContainer(CreateRequest&& request) {
-  Container container;
-  container.pod_id = std::move(request.pod_id);
-  container.name = std::move(request.name);
+void FillIn(Container& container, CreateRequest&& request) {
   container.attempt = request.attempt;
   container.labels = std::move(request.labels);
   container.annotations = std::move(request.annotations);
   container.requested = std::move(request.resources);
   container.hints = std::move(request.hints);
-  return container;
 }
 
 }  // namespace
@@ -150,10 +146,10 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request) 
     pod = &store_.PutPod(std::move(described));
     pod->provisional = true;
   }
-  const bool has_linux = request.has_linux;
-  ContainerRecord& record = store_.Add(*pod, NewContainer(std::move(request)));
+  ContainerRecord& record = store_.Add(*pod, std::move(request.name));
   Container& container = record.container;
-  record.managed = has_linux;
+  FillIn(container, std::move(request));
+  record.managed = request.has_linux;
   if (!record.managed) return Admission{.key = container.key};
 
   const ResolvedRequirements needs = ResolveRequirements(
@@ -162,7 +158,6 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request) 
     log_.Warn("container {}: {}", LogName(record), Describe(needs.annotation));
   }
   container.requirements = needs.requirements;
-  record.confirmed_needs = needs.requirements;
   StatusOr<ContainerKeys> changed = Place(record, FindPredecessor(record));
   Count(changed.ok() ? Metrics::Event::kDecisionOk : Metrics::Event::kDecisionRefused);
   if (!changed.ok()) {
@@ -171,8 +166,10 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request) 
     if (changed.status().code() == StatusCode::kInternal) Push(decider_.Recover());
     return changed.status();
   }
-  record.created_with = std::make_unique<const Effect>(DesiredEffect(container));
-  const Admission admission{.key = container.key, .adjustment = ToAdjustment(container.placement)};
+  record.created_with = DesiredEffect(container);
+  Admission admission{.key = container.key, .adjustment = ToAdjustment(container.placement)};
+  // It is told by the request itself.
+  std::erase(*changed, container.key);
   Push(*std::move(changed));
   return admission;
 }
@@ -216,26 +213,33 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id) {
     synchronizer_.Doubt();
     return;
   }
-  const ContainerRecord* const same_id = store_.FindById(id);
-  if (same_id != nullptr && same_id != record) Remove(id);
-  store_.SetId(*record, std::move(id));
+  if (!store_.SetId(*record, std::move(id))) {
+    Remove(id);
+    store_.SetId(*record, std::move(id));
+  }
   store_.Touch(*record);
   record->container.state = ContainerState::kCreated;
   record->pod->provisional = false;
-  if (ContainerRecord* const former = store_.Find(record->supersedes); former != nullptr) {
-    former->superseded = false;
-    former->starts = 0;
-    former->start_doubt = StartDoubt::kNone;
-    former->container.state = ContainerState::kExited;
-    store_.Touch(*former);
-    pusher_.Forget(record->supersedes);
-  }
-  record->supersedes = {};
-  if (const auto created_with = std::move(record->created_with); created_with != nullptr) {
-    pusher_.Confirm(key, *created_with);
+  if (record->supersedes != ContainerKey{}) EndSuperseded(*record);
+  if (record->created_with) {
+    pusher_.Confirm(key, *record->created_with);
+    record->created_with.reset();
   }
   keeper_.Keep(*record);
   gate_.Examine();
+}
+
+// The attempt that this one takes the place of is over.
+void ResourceManager::Impl::EndSuperseded(ContainerRecord& record) {
+  const ContainerKey key = std::exchange(record.supersedes, {});
+  ContainerRecord* const former = store_.Find(key);
+  if (former == nullptr) return;
+  former->superseded = false;
+  former->starts = 0;
+  former->start_doubt = StartDoubt::kNone;
+  former->container.state = ContainerState::kExited;
+  store_.Touch(*former);
+  pusher_.Forget(key);
 }
 
 void ResourceManager::Impl::CreateFailed(ContainerKey key) {
@@ -261,133 +265,6 @@ void ResourceManager::Impl::Discard(ContainerRecord& record) {
   PodRecord* const pod = record.pod;
   store_.Erase(record.container.key);
   if (pod->provisional && pod->containers.empty()) store_.ErasePod(pod->pod.id);
-}
-
-StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
-                                                       const LinuxResources& requested) {
-  ContainerRecord* const record = store_.FindById(id);
-  if (record == nullptr || !record->Placeable()) return Admission{};
-  Container& container = record->container;
-  keeper_.BeforeUpdate(*record);
-  const LinuxResources merged = Merged(container.requested, requested);
-  const Requirements needs =
-      NeedsAfter(container.requirements, requested, merged, record->pod->pod.qos, memory_capacity_);
-  Placement before = container.placement;
-  StatusOr<ContainerKeys> changed = Redecide(*record, merged, needs);
-  Count(changed.ok() ? Metrics::Event::kDecisionOk : Metrics::Event::kDecisionRefused);
-  if (!changed.ok()) {
-    log_.Warn("refused an update of container {}: {}", LogName(*record),
-              Describe(changed.status()));
-    return changed.status();
-  }
-  const std::optional<CpuSet> cpus_before = before.cpus;
-  if (record->updates.empty()) record->confirmed_placement = std::move(before);
-  PendingUpdate update{
-      .ticket = ++last_ticket_,
-      .changes = requested,
-      .sent = pusher_.BeginForwarded(container.key),
-      .needs = needs,
-      .placement = container.placement,
-  };
-  Placement carried = container.placement;
-  carried.cpus = update.sent.cpus;
-  const CpusetOverrides::Ours ours = {cpus_before, container.placement.cpus, carried.cpus};
-  if (requested.cpuset_cpus) overrides_.Note(LogName(*record), *requested.cpuset_cpus, ours);
-  Admission admission{
-      .key = container.key,
-      .adjustment = ToAdjustment(carried),
-      .ticket = update.ticket,
-  };
-  record->updates.push_back(std::move(update));
-  Push(*std::move(changed));
-  return admission;
-}
-
-// Lets the policy decide about changed requirements. Returns the other containers that change: the
-// one asked about is served by the update that is being forwarded. A refusal changes nothing.
-StatusOr<ContainerKeys> ResourceManager::Impl::Redecide(ContainerRecord& record,
-                                                        const LinuxResources& requested,
-                                                        const Requirements& needs) {
-  Container& container = record.container;
-  const LinuxResources requested_before = std::exchange(container.requested, requested);
-  const Requirements needed_before = std::exchange(container.requirements, needs);
-  if (needs == needed_before) return ContainerKeys();
-  StatusOr<ContainerKeys> changed = decider_.Update(record);
-  if (changed.ok()) {
-    std::erase(*changed, container.key);
-    return changed;
-  }
-  container.requested = requested_before;
-  container.requirements = needed_before;
-  if (changed.status().code() == StatusCode::kInternal) Push(decider_.Recover());
-  return changed;
-}
-
-void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded) {
-  ContainerRecord* const record = store_.Find(admission.key);
-  if (record == nullptr) return;
-  const auto update = std::find_if(
-      record->updates.begin(), record->updates.end(),
-      [&admission](const PendingUpdate& pending) { return pending.ticket == admission.ticket; });
-  if (update == record->updates.end()) return;
-  const PendingUpdate ended = std::move(*update);
-  record->updates.erase(update);
-  store_.Touch(*record);
-  ContainerKeys changed;
-  if (succeeded) {
-    record->confirmed = Merged(record->confirmed, ended.changes);
-    record->confirmed_needs = NeedsAfter(record->confirmed_needs, ended.changes, record->confirmed,
-                                         record->pod->pod.qos, memory_capacity_);
-    record->confirmed_placement.reset();
-    if (record->confirmed_needs == ended.needs) record->confirmed_placement = ended.placement;
-  } else if (record->Placeable()) {
-    changed = Rethink(*record);
-  }
-  keeper_.Keep(*record);
-  pusher_.EndForwarded(admission.key, ended.sent, succeeded);
-  // It may be back to what it had before its cold start was over.
-  cold_starts_.Follow(*record);
-  Push(std::move(changed));
-}
-
-// Back to what is requested without the update that failed: to the very same place if that is still
-// free. Others may have been given its CPUs meanwhile; then it gets what the policy has for it.
-ContainerKeys ResourceManager::Impl::Rethink(ContainerRecord& record) {
-  Container& container = record.container;
-  LinuxResources requested = record.confirmed;
-  Requirements needs = record.confirmed_needs;
-  for (const PendingUpdate& pending : record.updates) {
-    requested = Merged(std::move(requested), pending.changes);
-    needs = NeedsAfter(needs, pending.changes, requested, record.pod->pod.qos, memory_capacity_);
-  }
-  const std::optional<Placement>& former = record.confirmed_placement;
-  const bool returns = record.updates.empty() && former && StillFree(record, *former);
-  if (!returns) {
-    StatusOr<ContainerKeys> changed = Redecide(record, requested, needs);
-    if (changed.ok()) return *std::move(changed);
-    log_.Warn("container {} cannot go back after a failed update: {}", LogName(record),
-              Describe(changed.status()));
-  }
-  container.requested = std::move(requested);
-  container.requirements = needs;
-  if (returns) {
-    container.placement = *former;
-  } else if (container.placement.exclusive.empty()) {
-    container.placement = {};  // where it is, is the place of other needs
-  }
-  ContainerKeys changed;
-  Append(changed, decider_.Reconcile());
-  return changed;
-}
-
-// No other container was given CPUs of that placement's exclusive part meanwhile.
-bool ResourceManager::Impl::StillFree(const ContainerRecord& record, const Placement& placement) {
-  bool free = true;
-  store_.placeable().ForEachContainer([&](const Pod&, const Container& other) {
-    if (other.key == record.container.key) return;
-    if (other.placement.exclusive.Intersects(placement.exclusive)) free = false;
-  });
-  return free;
 }
 
 void ResourceManager::Impl::EndColdStart(ContainerKey key) {

@@ -46,8 +46,6 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void CreateFailed(ContainerKey key);
   std::unique_ptr<StartWait> AdmitStart(const ContainerId& id, std::function<void(Status)> go);
   void SetStartFailurePolicy(FailurePolicy policy) { gate_.SetOnTimeout(policy); }
-  StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested);
-  void EndUpdate(const Admission& admission, bool succeeded);
   enum class StartOutcome { kStarted, kFailed, kUnclear };
   void EndStart(const ContainerId& id, StartOutcome outcome);
   void AddPod(Pod pod);
@@ -55,6 +53,10 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void RemovePod(const PodSandboxId& id);
   void Stop(const ContainerId& id);
   void Remove(const ContainerId& id);
+
+  // updates.cc
+  StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested);
+  void EndUpdate(const Admission& admission, bool succeeded);
 
   // policy_changes.cc
   StatusOr<std::vector<Move>> PreviewPolicy(Policy& policy) const;
@@ -93,14 +95,17 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   }
   ContainerRecord* FindPredecessor(const ContainerRecord& record);
   StatusOr<ContainerKeys> Place(ContainerRecord& record, ContainerRecord* predecessor);
+  void EndSuperseded(ContainerRecord& record);
   void Discard(ContainerRecord& record);
   void Exit(ContainerRecord& record, ContainerKeys& changed);
   void Append(ContainerKeys& changed, StatusOr<ContainerKeys> more);
   void Push(ContainerKeys changed);
+  void EndColdStart(ContainerKey key);
+
+  // updates.cc
   StatusOr<ContainerKeys> Redecide(ContainerRecord& record, const LinuxResources& requested,
                                    const Requirements& needs);
   ContainerKeys Rethink(ContainerRecord& record);
-  void EndColdStart(ContainerKey key);
   bool StillFree(const ContainerRecord& record, const Placement& placement);
 
   // policy_changes.cc

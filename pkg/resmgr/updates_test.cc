@@ -99,6 +99,23 @@ TEST_F(UpdatesTest, WhoWaitForEachOtherWhereNobodyHasToGoAsideGoOn) {
   EXPECT_EQ(runtime().CpusOf(shared), "0");
 }
 
+// A new attempt takes its CPUs over meanwhile, is not created after all, and gives them back.
+TEST_F(UpdatesTest, AnUpdateThatFailsWhileANewAttemptHasItsPlaceIsRolledBack) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  const Admission resize = *manager().AdmitUpdate(app, TestNode::Resources(3000));
+  const PodSandboxId pod = node_.Known(app)->pod_id;
+  const StatusOr<Admission> next =
+      manager().AdmitCreate(TestNode::Request(pod, "app", 2000, /*attempt=*/1));
+  ASSERT_TRUE(next.ok());
+  manager().UpdateFailed(resize);
+  manager().CreateFailed(next->key);
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 2000);
+  EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 2048);
+  EXPECT_EQ(runtime().CpusOf(shared), node_.Placed(shared));
+}
+
 TEST_F(UpdatesTest, AFailedUpdateIsRolledBack) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId app = node_.Run("app", kGuaranteed, 3000);

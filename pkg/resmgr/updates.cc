@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kubelet's updates of containers: decided, forwarded, and taken back where the runtime refuses
+// them.
+#include <algorithm>
+#include <utility>
+
+#include "pkg/resmgr/effect.h"
+#include "pkg/resmgr/needs.h"
+#include "pkg/resmgr/resource_manager_impl.h"
+
+namespace resmgr {
+
+StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
+                                                       const LinuxResources& requested) {
+  ContainerRecord* const record = store_.FindById(id);
+  if (record == nullptr || !record->Placeable()) return Admission{};
+  Container& container = record->container;
+  keeper_.BeforeUpdate(*record);
+  const LinuxResources merged = Merged(container.requested, requested);
+  const Requirements needs =
+      NeedsAfter(container.requirements, requested, merged, record->pod->pod.qos, memory_capacity_);
+  WithoutUpdates before{container.requested, container.requirements, container.placement};
+  StatusOr<ContainerKeys> changed = Redecide(*record, merged, needs);
+  Count(changed.ok() ? Metrics::Event::kDecisionOk : Metrics::Event::kDecisionRefused);
+  if (!changed.ok()) {
+    log_.Warn("refused an update of container {}: {}", LogName(*record),
+              Describe(changed.status()));
+    return changed.status();
+  }
+  const std::optional<CpuSet> cpus_before = before.placement->cpus;
+  if (record->updates.empty()) record->confirmed = std::move(before);
+  PendingUpdate update{
+      .ticket = ++last_ticket_,
+      .changes = requested,
+      .sent = pusher_.BeginForwarded(container.key),
+      .needs = needs,
+      .placement = container.placement,
+  };
+  Placement carried = container.placement;
+  carried.cpus = update.sent.cpus;
+  const CpusetOverrides::Ours ours = {cpus_before, container.placement.cpus, carried.cpus};
+  if (requested.cpuset_cpus) overrides_.Note(LogName(*record), *requested.cpuset_cpus, ours);
+  Admission admission{
+      .key = container.key,
+      .adjustment = ToAdjustment(carried),
+      .ticket = update.ticket,
+  };
+  record->updates.push_back(std::move(update));
+  Push(*std::move(changed));
+  return admission;
+}
+
+// Lets the policy decide about changed requirements. Returns the other containers that change: the
+// one asked about is served by the update that is being forwarded. A refusal changes nothing.
+StatusOr<ContainerKeys> ResourceManager::Impl::Redecide(ContainerRecord& record,
+                                                        const LinuxResources& requested,
+                                                        const Requirements& needs) {
+  Container& container = record.container;
+  const LinuxResources requested_before = std::exchange(container.requested, requested);
+  const Requirements needed_before = std::exchange(container.requirements, needs);
+  if (needs == needed_before) return ContainerKeys();
+  StatusOr<ContainerKeys> changed = decider_.Update(record);
+  if (changed.ok()) {
+    std::erase(*changed, container.key);
+    return changed;
+  }
+  container.requested = requested_before;
+  container.requirements = needed_before;
+  if (changed.status().code() == StatusCode::kInternal) Push(decider_.Recover());
+  return changed;
+}
+
+void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded) {
+  ContainerRecord* const record = store_.Find(admission.key);
+  if (record == nullptr) return;
+  const auto update = std::find_if(
+      record->updates.begin(), record->updates.end(),
+      [&admission](const PendingUpdate& pending) { return pending.ticket == admission.ticket; });
+  if (update == record->updates.end()) return;
+  const PendingUpdate ended = std::move(*update);
+  record->updates.erase(update);
+  store_.Touch(*record);
+  ContainerKeys changed;
+  if (succeeded) {
+    WithoutUpdates& confirmed = *record->confirmed;
+    confirmed.requested = Merged(confirmed.requested, ended.changes);
+    confirmed.needs = NeedsAfter(confirmed.needs, ended.changes, confirmed.requested,
+                                 record->pod->pod.qos, memory_capacity_);
+    confirmed.placement.reset();
+    if (confirmed.needs == ended.needs) confirmed.placement = ended.placement;
+  } else {
+    changed = Rethink(*record);
+  }
+  if (record->updates.empty()) record->confirmed.reset();
+  keeper_.Keep(*record);
+  pusher_.EndForwarded(admission.key, ended.sent, succeeded);
+  // It may be back to what it had before its cold start was over.
+  cold_starts_.Follow(*record);
+  Push(std::move(changed));
+}
+
+// Back to what is requested without the update that failed: to the very same place if that is still
+// free. Others may have been given its CPUs meanwhile; then it gets what the policy has for it.
+ContainerKeys ResourceManager::Impl::Rethink(ContainerRecord& record) {
+  Container& container = record.container;
+  LinuxResources requested = record.confirmed->requested;
+  Requirements needs = record.confirmed->needs;
+  for (const PendingUpdate& pending : record.updates) {
+    requested = Merged(std::move(requested), pending.changes);
+    needs = NeedsAfter(needs, pending.changes, requested, record.pod->pod.qos, memory_capacity_);
+  }
+  if (!record.Placeable()) {
+    container.requested = std::move(requested);
+    container.requirements = needs;
+    return {};
+  }
+  const std::optional<Placement>& former = record.confirmed->placement;
+  const bool returns = record.updates.empty() && former && StillFree(record, *former);
+  if (!returns) {
+    StatusOr<ContainerKeys> changed = Redecide(record, requested, needs);
+    if (changed.ok()) return *std::move(changed);
+    log_.Warn("container {} cannot go back after a failed update: {}", LogName(record),
+              Describe(changed.status()));
+  }
+  container.requested = std::move(requested);
+  container.requirements = needs;
+  if (returns) {
+    container.placement = *former;
+  } else if (container.placement.exclusive.empty()) {
+    container.placement = {};  // where it is, is the place of other needs
+  }
+  ContainerKeys changed;
+  Append(changed, decider_.Reconcile());
+  return changed;
+}
+
+// No other container was given CPUs of that placement's exclusive part meanwhile.
+bool ResourceManager::Impl::StillFree(const ContainerRecord& record, const Placement& placement) {
+  bool free = true;
+  store_.placeable().ForEachContainer([&](const Pod&, const Container& other) {
+    if (other.key == record.container.key) return;
+    if (other.placement.exclusive.Intersects(placement.exclusive)) free = false;
+  });
+  return free;
+}
+
+}  // namespace resmgr
