@@ -79,9 +79,7 @@ struct ContainerRecord {
   ContainerKey supersedes{};  // the other side of it
   // The placement that it had before it exited or was superseded.
   std::optional<Placement> former;
-  // What the creation that is under way carries.
-  std::optional<Effect> created_with;
-  // Where the pusher follows it.
+  // Where the pusher follows it, or its creation.
   std::optional<PushState> push;
   std::vector<PendingUpdate> updates;
   // While there are such updates.

@@ -13,9 +13,10 @@ namespace resmgr {
 // What the pusher (pusher.h) knows of one container. It is part of the container's record, where it
 // is at hand with everything else of it; only the pusher reads and writes it.
 struct PushState {
-  explicit PushState(const CpuSet& may_run_on) : possible(may_run_on) {}
+  PushState(const Effect& carried, const CpuSet& may_run_on)
+      : applied(carried), possible(may_run_on) {}
 
-  Effect applied;        // last confirmed
+  Effect applied;        // last confirmed; what its creation carries while that is under way
   bool certain = false;  // nothing was sent since that could have changed it
   bool in_flight = false;
   int forwarded = 0;           // kubelet's updates under way

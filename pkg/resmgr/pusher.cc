@@ -52,28 +52,37 @@ void Pusher::Disconnected() {
   }
 }
 
+void Pusher::BeginCreation(ContainerRecord& record) {
+  record.push.emplace(DesiredEffect(record.container), everywhere_);
+}
+
+void Pusher::EndCreation(ContainerRecord& record) {
+  if (!record.push) return;
+  MarkInForce(*record.push);
+  StepAfterWord(record);
+}
+
 void Pusher::Confirm(ContainerKey key, const Effect& applied) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) return;
-  const bool is_new = !record->push.has_value();
-  PushState& state = is_new ? record->push.emplace(everywhere_) : *record->push;
+  PushState& state = record->push ? *record->push : record->push.emplace(kUnknown, everywhere_);
   const bool open = keeper_.IsOpen(Keeper::Call::kUpdate, record->container.id);
-  if (is_new && !open) {
-    Record(state, applied);
-  } else {
-    // What it had for itself before a reconnect, and still sits on, others must not enter yet.
-    const CpuSet still_held = open ? state.held : state.held & applied.cpus.value_or(CpuSet());
-    const CpuSet still_possible = state.possible;
-    Record(state, applied);
-    state.held |= still_held;
-    if (open) {
-      state.certain = false;
-      state.possible |= still_possible;
-    }
-    state.overlapped = state.in_flight || state.forwarded > 0;
+  // What it had for itself before a reconnect, and still sits on, others must not enter yet.
+  const CpuSet still_held = open ? state.held : state.held & applied.cpus.value_or(CpuSet());
+  const CpuSet still_possible = state.possible;
+  Record(state, applied);
+  state.held |= still_held;
+  if (open) {
+    state.certain = false;
+    state.possible |= still_possible;
   }
-  TrackLeftover(*record);
-  Step(*record);
+  state.overlapped = state.in_flight || state.forwarded > 0;
+  StepAfterWord(*record);
+}
+
+void Pusher::StepAfterWord(ContainerRecord& record) {
+  TrackLeftover(record);
+  Step(record);
   ResumeHeldBack();
 }
 
@@ -112,7 +121,7 @@ void Pusher::Wake(const std::vector<ContainerKey>& keys) {
 
 Effect Pusher::BeginForwarded(ContainerKey key) {
   ContainerRecord* const record = store_.Find(key);
-  PushState& state = record->push ? *record->push : record->push.emplace(everywhere_);
+  PushState& state = record->push ? *record->push : record->push.emplace(kUnknown, everywhere_);
   Effect target = Safe(*record);
   if (state.in_flight || state.forwarded > 0 || record->BeingStarted()) state.overlapped = true;
   // The request carries what is wanted, a new try of the same would only disturb it.
@@ -273,9 +282,13 @@ void Pusher::Retry(ContainerKey key, PushState& state) {
 
 void Pusher::Record(PushState& state, const Effect& applied) {
   state.applied = applied;
+  MarkInForce(state);
+}
+
+void Pusher::MarkInForce(PushState& state) {
   state.certain = true;
-  state.possible = applied.cpus.value_or(everywhere_);
-  state.held = applied.exclusive;
+  state.possible = state.applied.cpus.value_or(everywhere_);
+  state.held = state.applied.exclusive;
 }
 
 // The desired effect without the CPUs that others have not left yet. A container that does not run

@@ -57,8 +57,12 @@ class Pusher {
   void Disconnected();
   bool connected() const { return connected_; }
 
-  // The runtime's word, or its answer to the creation: this is in force. Where an update of the
-  // container is open, by the keeper, anything may be, and it is sent again.
+  // The creation of one that was just placed carries what it should have.
+  void BeginCreation(ContainerRecord& record);
+  // The runtime did as it said. Does nothing for one that never began.
+  void EndCreation(ContainerRecord& record);
+  // The runtime's word: this is in force. Where an update of the container is open, by the keeper,
+  // anything may be, and it is sent again.
   void Confirm(ContainerKey key, const Effect& applied);
   // What is in force is not known after all: it is sent again.
   void Distrust(ContainerKey key);
@@ -85,7 +89,7 @@ class Pusher {
   // Of the last try; OK when it succeeded or there was none.
   Status LastError(ContainerKey key) const;
 
-  // Confirmed once and not forgotten since.
+  // Created or confirmed once, or being created, and not forgotten since.
   bool Follows(ContainerKey key) const { return Followed(key) != nullptr; }
 
  private:
@@ -97,6 +101,8 @@ class Pusher {
   void OnAnswer(ContainerKey key, const Status& status);
   void Retry(ContainerKey key, PushState& state);
   void Record(PushState& state, const Effect& applied);
+  void MarkInForce(PushState& state);
+  void StepAfterWord(ContainerRecord& record);
   Effect Safe(const ContainerRecord& record) const;
   // Of containers that are followed.
   const CpuSet& PossibleOf(const ContainerRecord& record) const;

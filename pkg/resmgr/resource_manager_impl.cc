@@ -6,7 +6,6 @@
 
 #include "pkg/kube/requirements.h"
 #include "pkg/resmgr/adoption.h"
-#include "pkg/resmgr/effect.h"
 #include "pkg/resmgr/needs.h"
 
 namespace resmgr {
@@ -166,7 +165,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request) 
     if (changed.status().code() == StatusCode::kInternal) Push(decider_.Recover());
     return changed.status();
   }
-  record.created_with = DesiredEffect(container);
+  pusher_.BeginCreation(record);
   Admission admission{.key = container.key, .adjustment = ToAdjustment(container.placement)};
   // It is told by the request itself.
   std::erase(*changed, container.key);
@@ -221,10 +220,7 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id) {
   record->container.state = ContainerState::kCreated;
   record->pod->provisional = false;
   if (record->supersedes != ContainerKey{}) EndSuperseded(*record);
-  if (record->created_with) {
-    pusher_.Confirm(key, *record->created_with);
-    record->created_with.reset();
-  }
+  pusher_.EndCreation(*record);
   keeper_.Keep(*record);
   gate_.Examine();
 }
