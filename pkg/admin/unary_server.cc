@@ -39,13 +39,13 @@ class UnaryServer::Call final : public h2::StreamHandler {
   // May end the call, never destroys it.
   void Finish(const Status& status);
 
-  void OnHeaders(h2::Stream&, h2::HeaderBlock, bool) override {}
-  void OnData(h2::Stream& stream, h2::Slice data) override {
+  void OnHeaders(h2::Stream&, const h2::HeaderBlock&, bool) override {}
+  void OnData(h2::Stream& stream, const h2::Slice& data) override {
     reader_.Feed(data.view());
     stream.Consume(data.size());
     if (message_.truncated()) Finish(ResourceExhausted("the request is too long"));
   }
-  void OnEnd(h2::Stream&, h2::HeaderBlock) override { Run(); }
+  void OnEnd(h2::Stream&, const h2::HeaderBlock&) override { Run(); }
   void OnSent(h2::Stream&, size_t) override {}
   void OnClose(h2::Stream&, uint32_t) override;
 
@@ -79,7 +79,8 @@ class UnaryServer::Client final : private h2::Session::Owner {
   }
 
  private:
-  void OnRequest(std::unique_ptr<h2::Stream> stream, h2::HeaderBlock headers, bool end) override {
+  void OnRequest(std::unique_ptr<h2::Stream> stream, const h2::HeaderBlock& headers,
+                 bool end) override {
     calls_.push_back(std::make_unique<Call>(*this, std::move(stream), headers));
     Call& call = *calls_.back();
     if (calls_.size() > kMaxCalls) {
@@ -144,7 +145,7 @@ void UnaryServer::Call::Answer(const StatusOr<std::string>& reply) {
   if (!reply->empty()) stream_->SendData(h2::Slice::Copy(*reply));
   h2::HeaderBlock trailers;
   AddGrpcStatus(OkStatus(), trailers);
-  stream_->SendEnd(std::move(trailers));
+  stream_->SendEnd(trailers);
 }
 
 void UnaryServer::Call::Finish(const Status& status) {

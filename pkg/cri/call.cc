@@ -61,20 +61,20 @@ bool Call::Forward(const h2::HeaderBlock& headers, bool end) {
   return false;
 }
 
-void Call::OnData(h2::Stream& stream, h2::Slice data) {
+void Call::OnData(h2::Stream& stream, const h2::Slice& data) {
   if (FromClient(stream)) {
     if (tap_ != nullptr) tap_->OnRequestData(data.view());
-    OnRequestData(std::move(data));
+    OnRequestData(data);
     return;
   }
   if (tap_ != nullptr) tap_->OnReplyData(data.view());
   if (reply_reader_.has_value()) reply_reader_->Feed(data.view());
-  client_->SendData(std::move(data));
+  client_->SendData(data);
 }
 
-void Call::OnRequestData(h2::Slice data) {
+void Call::OnRequestData(const h2::Slice& data) {
   if (!collecting_) {
-    if (server_ != nullptr) server_->SendData(std::move(data));
+    if (server_ != nullptr) server_->SendData(data);
     return;
   }
   client_->Consume(data.size());
@@ -86,22 +86,22 @@ void Call::OnRequestData(h2::Slice data) {
   if (data.size() <= h2::kCopyBelow) {
     request_.AppendCopy(data.view(), connection_.scratch());
   } else {
-    request_.Append(std::move(data));
+    request_.Append(data);
   }
   if (request_.size() > kMaxIntercepted) PassUnread("it is larger than any runtime takes");
 }
 
-void Call::OnEnd(h2::Stream& stream, h2::HeaderBlock trailers) {
+void Call::OnEnd(h2::Stream& stream, const h2::HeaderBlock& trailers) {
   if (!FromClient(stream)) {
     OnOutcome(trailers);
-    client_->SendEnd(std::move(trailers));
+    client_->SendEnd(trailers);
     return;
   }
   request_complete_ = true;
   if (collecting_) {
     Decide();
   } else if (server_ != nullptr) {
-    server_->SendEnd(std::move(trailers));
+    server_->SendEnd(trailers);
   }
 }
 
@@ -185,7 +185,7 @@ void Call::SendRequest(const std::string& suffix) {
   message_ = {};
 }
 
-void Call::OnHeaders(h2::Stream&, h2::HeaderBlock headers, bool end) {
+void Call::OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) {
   if (end) {
     OnOutcome(headers);
   } else {
@@ -230,7 +230,7 @@ void Call::Finish(const Status& status) {
   Report({.code = static_cast<int>(status.code()), .message = std::string(Message(status))});
   if (client_->headers_sent()) {
     AddGrpcStatus(status, trailers);
-    client_->SendEnd(std::move(trailers));
+    client_->SendEnd(trailers);
   } else {
     trailers.Add(":status", "200");
     trailers.Add("content-type", "application/grpc");

@@ -39,9 +39,9 @@ class Call final : public h2::StreamHandler, public Recycled<Call> {
   // Answers the client from here and gives the runtime's stream up.
   void Finish(const Status& status);
 
-  void OnHeaders(h2::Stream& stream, h2::HeaderBlock headers, bool end) override;
-  void OnData(h2::Stream& stream, h2::Slice data) override;
-  void OnEnd(h2::Stream& stream, h2::HeaderBlock trailers) override;
+  void OnHeaders(h2::Stream& stream, const h2::HeaderBlock& headers, bool end) override;
+  void OnData(h2::Stream& stream, const h2::Slice& data) override;
+  void OnEnd(h2::Stream& stream, const h2::HeaderBlock& trailers) override;
   void OnSent(h2::Stream& stream, size_t count) override;
   void OnClose(h2::Stream& stream, uint32_t error_code) override;
 
@@ -49,7 +49,7 @@ class Call final : public h2::StreamHandler, public Recycled<Call> {
   bool FromClient(const h2::Stream& stream) const { return &stream == client_.get(); }
   // Opens the runtime's stream; false when the call was finished instead.
   bool Forward(const h2::HeaderBlock& headers, bool end);
-  void OnRequestData(h2::Slice data);
+  void OnRequestData(const h2::Slice& data);
   // The whole request is here.
   void Decide();
   void Ask(std::string_view payload);

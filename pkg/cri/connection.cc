@@ -34,7 +34,7 @@ class Connection::Upstream final : private h2::Session::Owner {
   bool usable() const { return usable_; }
 
  private:
-  void OnRequest(std::unique_ptr<h2::Stream>, h2::HeaderBlock, bool) override {}
+  void OnRequest(std::unique_ptr<h2::Stream>, const h2::HeaderBlock&, bool) override {}
   void OnGoAway() override { usable_ = false; }
   void OnDisconnect(const Status&) override {
     usable_ = false;
@@ -97,8 +97,9 @@ void Connection::OnOutputWaits(bool waits) {
     upstream->session().SetReading(!waits);
 }
 
-void Connection::OnRequest(std::unique_ptr<h2::Stream> stream, h2::HeaderBlock headers, bool end) {
-  calls_.push_back(std::make_unique<Call>(*this, std::move(stream), std::move(headers)));
+void Connection::OnRequest(std::unique_ptr<h2::Stream> stream, const h2::HeaderBlock& headers,
+                           bool end) {
+  calls_.push_back(std::make_unique<Call>(*this, std::move(stream), headers));
   Call& call = *calls_.back();
   call.set_position(calls_.size() - 1);
   if (draining_ || retired_) {

@@ -62,7 +62,8 @@ class Connection final : private h2::Session::Owner {
   // One connection to a runtime. Kept after its end until the last call let go of its streams.
   class Upstream;
 
-  void OnRequest(std::unique_ptr<h2::Stream> stream, h2::HeaderBlock headers, bool end) override;
+  void OnRequest(std::unique_ptr<h2::Stream> stream, const h2::HeaderBlock& headers,
+                 bool end) override;
   void OnEstablished() override { handshake_timer_.reset(); }
   void OnOutputWaits(bool waits) override;
   void OnDisconnect(const Status& reason) override;

@@ -53,15 +53,15 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
 
   Done TakeDone() { return std::move(done_); }
 
-  void OnHeaders(h2::Stream&, h2::HeaderBlock headers, bool end) override {
+  void OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) override {
     encoding_ = headers.Find("grpc-encoding");
     if (end) OnTrailers(headers);
   }
-  void OnData(h2::Stream& stream, h2::Slice data) override {
+  void OnData(h2::Stream& stream, const h2::Slice& data) override {
     reader_.Feed(data.view());
     stream.Consume(data.size());
   }
-  void OnEnd(h2::Stream&, h2::HeaderBlock trailers) override { OnTrailers(trailers); }
+  void OnEnd(h2::Stream&, const h2::HeaderBlock& trailers) override { OnTrailers(trailers); }
   void OnSent(h2::Stream&, size_t) override {}
   void OnClose(h2::Stream&, uint32_t) override {
     client_.Finish(*this, Unavailable("the connection broke"));

@@ -36,7 +36,7 @@ class UnaryClient final : private h2::Session::Owner {
  private:
   class PendingCall;
 
-  void OnRequest(std::unique_ptr<h2::Stream>, h2::HeaderBlock, bool) override {}
+  void OnRequest(std::unique_ptr<h2::Stream>, const h2::HeaderBlock&, bool) override {}
   void OnGoAway() override;
   void OnDisconnect(const Status& reason) override;
   void Finish(PendingCall& call, StatusOr<std::string> result);

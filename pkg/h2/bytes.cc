@@ -82,6 +82,11 @@ void SliceQueue::Append(Slice slice) {
   slices_.push_back(std::move(slice));
 }
 
+// Apart, since most frames lie behind the one before.
+[[gnu::noinline]] void SliceQueue::AppendPiece(Block* block, const uint8_t* data, size_t size) {
+  slices_.emplace_back(block, data, size);
+}
+
 void SliceQueue::PopFront() {
   slices_[head_] = Slice();
   if (++head_ == slices_.size()) {
@@ -117,6 +122,7 @@ void SliceQueue::Overwrite(std::string_view bytes) {
 }
 
 void SliceQueue::Drop(size_t count) {
+  if (count == size_) return Clear();
   size_ -= count;
   while (count > 0) {
     Slice& first = slices_[head_];
@@ -143,10 +149,13 @@ std::string SliceQueue::ToString() const {
   return bytes;
 }
 
-void Scratch::Renew(size_t size) {
-  if (block_ != nullptr) block_->Unref();
-  block_ = Block::New(std::max(size, kScratchBlock));
-  used_ = 0;
+[[gnu::cold]] void Scratch::Renew(size_t size) {
+  if (block_ == nullptr || block_->shared() || block_->capacity() < size) {
+    if (block_ != nullptr) block_->Unref();
+    block_ = Block::New(std::max(size, kScratchBlock));
+  }
+  next_ = block_->data();
+  end_ = next_ + block_->capacity();
 }
 
 }  // namespace resmgr::h2

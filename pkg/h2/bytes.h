@@ -99,15 +99,18 @@ class Scratch {
     if (block_ != nullptr) block_->Unref();
   }
 
-  // Room for `size` bytes in block(), to be filled. Without a slice that refers to it, the next
-  // call gives it away again.
+  // Room for `size` bytes in block(), to be filled. Without a slice that refers to it, a later call
+  // gives it away again.
   uint8_t* Reserve(size_t size) {
-    // What nobody refers to any more is in the processor's cache.
-    if (block_ != nullptr && !block_->shared()) used_ = 0;
-    if (block_ == nullptr || block_->capacity() - used_ < size) Renew(size);
-    uint8_t* place = block_->data() + used_;
-    used_ += size;
+    if (static_cast<size_t>(end_ - next_) < size) Renew(size);
+    uint8_t* place = next_;
+    next_ += size;
     return place;
+  }
+  // When what was cut has probably left: starts again at the beginning, which is in the processor's
+  // cache, if nobody refers to any of it.
+  void Rewind() {
+    if (block_ != nullptr && !block_->shared()) next_ = block_->data();
   }
   Slice Copy(std::string_view bytes) {
     uint8_t* place = Reserve(bytes.size());
@@ -120,7 +123,8 @@ class Scratch {
   void Renew(size_t size);
 
   Block* block_ = nullptr;
-  size_t used_ = 0;
+  uint8_t* next_ = nullptr;
+  uint8_t* end_ = nullptr;
 };
 
 // Slices in order. Neighbours that touch in memory become one.
@@ -135,12 +139,13 @@ class SliceQueue {
   void Append(Slice slice);
   // Room for `size` bytes at the end, cut from `scratch`, which the caller fills at once.
   uint8_t* Extend(size_t size, Scratch& scratch) {
+    const bool was_empty = empty();
     uint8_t* place = scratch.Reserve(size);
     size_ += size;
-    if (head_ < slices_.size() && slices_.back().EndsAt(scratch.block(), place)) {
+    if (!was_empty && slices_.back().EndsAt(scratch.block(), place)) {
       slices_.back().Extend(size);
     } else {
-      slices_.emplace_back(scratch.block(), place, size);
+      AppendPiece(scratch.block(), place, size);
     }
     return place;
   }
@@ -157,6 +162,7 @@ class SliceQueue {
   std::string ToString() const;
 
  private:
+  void AppendPiece(Block* block, const uint8_t* data, size_t size);
   void PopFront();
 
   absl::InlinedVector<Slice, 2> slices_;  // those before head_ are gone

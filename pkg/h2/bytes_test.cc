@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "pkg/h2/limits.h"
+
 namespace resmgr::h2 {
 namespace {
 
@@ -69,8 +71,23 @@ TEST(ScratchTest, NeighboursJoin) {
 TEST(ScratchTest, ReusesItsBlockWhenNobodyReadsIt) {
   Scratch scratch;
   const uint8_t* first = scratch.Reserve(3);
+  scratch.Rewind();
   const uint8_t* second = scratch.Reserve(3);
   EXPECT_EQ(first, second);
+
+  const Slice held = scratch.Copy("held");
+  scratch.Rewind();
+  EXPECT_NE(scratch.Reserve(3), first);
+  EXPECT_EQ(held.view(), "held");
+}
+
+TEST(ScratchTest, StaysInOneBlockWhileNothingIsHeld) {
+  Scratch scratch;
+  scratch.Reserve(1);
+  const Block* block = scratch.block();
+  for (size_t used = 0; used < 3 * kScratchBlock; used += 1000)
+    scratch.Reserve(1000);
+  EXPECT_EQ(scratch.block(), block);
 }
 
 TEST(ScratchTest, TakesWhatIsLargerThanItsBlocks) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
-
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr::h2 {
@@ -38,9 +36,12 @@ class FlushQueue {
 
  private:
   void Run();
+  void PostRun();
 
   EventLoop& loop_;
-  std::vector<Session*> sessions_;
+  // In turn, each with the next one.
+  Session* first_ = nullptr;
+  Session* last_ = nullptr;
   int depth_ = 0;
   bool posted_ = false;
 };

@@ -19,37 +19,37 @@ const uint8_t* Bytes(std::string_view text) {
 Status FrameReader::Feed(Block* block, std::string_view bytes) {
   if (in_preface_) RESMGR_RETURN_IF_ERROR(ReadPreface(bytes));
   while (!bytes.empty()) {
-    if (state_ == State::kHeader) {
-      if (!ReadHeader(bytes)) break;
-      // The usual case: the frame is here as a whole.
-      const bool data = header_.type == FrameType::kData;
-      if (header_.length <= bytes.size() && header_.length <= kMaxFrameSize &&
-          !(data && header_.Has(kFlagPadded))) {
-        const std::string_view payload = bytes.substr(0, header_.length);
-        bytes.remove_prefix(header_.length);
+    // The usual case: the frame is here as a whole.
+    if (state_ == State::kHeader && header_read_ == 0 && bytes.size() >= kFrameHeaderSize) {
+      const FrameHeader header = ReadFrameHeader(Bytes(bytes));
+      const bool data = header.type == FrameType::kData;
+      const size_t size = kFrameHeaderSize + header.length;
+      if (size <= bytes.size() && header.length <= kMaxFrameSize &&
+          !(data && header.Has(kFlagPadded))) {
+        const std::string_view payload = bytes.substr(kFrameHeaderSize, header.length);
+        bytes.remove_prefix(size);
         RESMGR_RETURN_IF_ERROR(
-            data ? sink_.OnData(header_, Slice(block, Bytes(payload), payload.size()))
-                 : sink_.OnFrame(header_, payload));
+            data ? sink_.OnData(header, Slice(block, Bytes(payload), payload.size()))
+                 : sink_.OnFrame(header, payload));
         continue;
       }
-      RESMGR_RETURN_IF_ERROR(StartFrame());
     }
-    if (state_ == State::kOther) {
-      RESMGR_RETURN_IF_ERROR(ReadOther(bytes));
-    } else if (state_ != State::kHeader) {
-      RESMGR_RETURN_IF_ERROR(ReadData(block, bytes));
-    }
+    RESMGR_RETURN_IF_ERROR(ReadPiece(block, bytes));
   }
   return OkStatus();
 }
 
+Status FrameReader::ReadPiece(Block* block, std::string_view& bytes) {
+  if (state_ == State::kHeader) {
+    if (!ReadHeader(bytes)) return OkStatus();
+    RESMGR_RETURN_IF_ERROR(StartFrame());
+  }
+  if (state_ == State::kOther) return ReadOther(bytes);
+  return state_ == State::kHeader ? OkStatus() : ReadData(block, bytes);
+}
+
 // False when the rest of it is not here yet.
 bool FrameReader::ReadHeader(std::string_view& bytes) {
-  if (header_read_ == 0 && bytes.size() >= kFrameHeaderSize) {
-    header_ = ReadFrameHeader(Bytes(bytes));
-    bytes.remove_prefix(kFrameHeaderSize);
-    return true;
-  }
   const size_t count = std::min(kFrameHeaderSize - header_read_, bytes.size());
   std::memcpy(header_bytes_.data() + header_read_, bytes.data(), count);
   bytes.remove_prefix(count);

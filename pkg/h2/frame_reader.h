@@ -23,10 +23,10 @@ class FrameReader {
     // A whole frame that is no DATA frame. The payload is valid during the call.
     virtual Status OnFrame(const FrameHeader& header, std::string_view payload) = 0;
     // A whole DATA frame without padding.
-    virtual Status OnData(const FrameHeader& header, Slice bytes) = 0;
+    virtual Status OnData(const FrameHeader& header, const Slice& bytes) = 0;
     // Any other DATA frame begins; then its bytes without padding, in pieces; then its end.
     virtual Status OnDataStart(const FrameHeader& header) = 0;
-    virtual void OnDataBytes(Slice bytes) = 0;
+    virtual void OnDataBytes(const Slice& bytes) = 0;
     virtual Status OnDataEnd() = 0;
   };
 
@@ -38,6 +38,8 @@ class FrameReader {
 
  private:
   Status ReadPreface(std::string_view& bytes);
+  // Some of a frame that is not here as a whole.
+  Status ReadPiece(Block* block, std::string_view& bytes);
   // The header is complete in header_.
   bool ReadHeader(std::string_view& bytes);
   Status StartFrame();

@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "pkg/sys/raw_calls.h"
+
 namespace resmgr::h2 {
 
 Session::Session(EventLoop& loop, FlushQueue& flushes, UniqueFd socket, Role role, Owner& owner)
@@ -29,9 +31,7 @@ Session::~Session() {
   watch_.reset();
   flushes_.Remove(*this);
   failed_ = true;
-  while (open_ != nullptr) {
-    CloseStream(*open_, static_cast<uint32_t>(ErrorCode::kCancel), true);
-  }
+  CloseAll();
   for (Stream* stream = closed_; stream != nullptr; stream = stream->next_) {
     stream->session_ = nullptr;
   }
@@ -62,7 +62,7 @@ void Session::ChooseReadBlock() {
 void Session::Read() {
   ChooseReadBlock();
   uint8_t* place = read_block_->data() + read_used_;
-  const ssize_t count = ::recv(socket_.get(), place, read_block_->capacity() - read_used_, 0);
+  const ssize_t count = RawReceive(socket_.get(), place, read_block_->capacity() - read_used_);
   if (count < 0) {
     if (errno == EAGAIN || errno == EINTR) return;
     Fail(Unavailable("connection broke: {}", std::strerror(errno)));
@@ -106,7 +106,7 @@ namespace {
 std::pair<ssize_t, size_t> Offer(int socket, std::span<const Slice> slices) {
   if (slices.size() == 1) {
     const Slice& only = slices.front();
-    return {::send(socket, only.data(), only.size(), MSG_NOSIGNAL), only.size()};
+    return {RawSend(socket, only.data(), only.size()), only.size()};
   }
   constexpr size_t kMaxPieces = 64;
   std::array<iovec, kMaxPieces> pieces;
@@ -120,7 +120,7 @@ std::pair<ssize_t, size_t> Offer(int socket, std::span<const Slice> slices) {
   msghdr message{};
   message.msg_iov = pieces.data();
   message.msg_iovlen = count;
-  return {::sendmsg(socket, &message, MSG_NOSIGNAL), offered};
+  return {RawSendMessage(socket, message), offered};
 }
 
 }  // namespace
@@ -145,6 +145,7 @@ void Session::Write() {
     }
   }
   if (write_broken_) out_.Clear();
+  scratch_.Rewind();
 }
 
 void Session::WatchOutput() {
@@ -186,10 +187,7 @@ void Session::Fail(const Status& reason) {
   watch_.reset();
   flushes_.Remove(*this);
   CloseDue();
-  while (open_ != nullptr) {
-    CloseStream(*open_, static_cast<uint32_t>(ErrorCode::kCancel), true);
-  }
-  waiting_.clear();
+  CloseAll();
   socket_.Reset();
   owner_.OnDisconnect(reason);
 }
@@ -202,7 +200,7 @@ std::unique_ptr<Stream> Session::OpenStream(const HeaderBlock& headers, bool end
   stream->headers_sent_ = true;
   stream->ended_ = end;
   stream->end_sent_ = end;
-  Link(*stream);
+  ++open_streams_;
   if (waiting_.empty() && by_id_.size() < max_streams_) {
     StartStream(*stream, headers);
   } else {
@@ -238,24 +236,17 @@ void Session::GoAway() {
             {reinterpret_cast<const char*>(payload.data()), payload.size()});
 }
 
-void Session::Link(Stream& stream) {
-  Stream*& head = stream.open_ ? open_ : closed_;
-  stream.previous_ = nullptr;
-  stream.next_ = head;
-  if (head != nullptr) head->previous_ = &stream;
-  head = &stream;
-  if (stream.open_) ++open_streams_;
+Stream* Session::AnyOpen() const {
+  return waiting_.empty() ? by_id_.Any() : waiting_.front().first;
 }
 
-void Session::Unlink(Stream& stream) {
-  Stream*& head = stream.open_ ? open_ : closed_;
-  if (stream.previous_ != nullptr) {
-    stream.previous_->next_ = stream.next_;
-  } else {
-    head = stream.next_;
+void Session::CloseAll() {
+  while (Stream* stream = AnyOpen()) {
+    CloseStream(*stream, static_cast<uint32_t>(ErrorCode::kCancel), true);
   }
-  if (stream.next_ != nullptr) stream.next_->previous_ = stream.previous_;
-  if (!stream.open_) return;
+}
+
+void Session::Forget(Stream& stream) {
   --open_streams_;
   if (stream.id_ > 0) {
     by_id_.Erase(stream);
@@ -265,18 +256,31 @@ void Session::Unlink(Stream& stream) {
   ready_.Remove(stream);
   if (last_data_ == &stream) last_data_ = nullptr;
   if (data_stream_ == &stream) data_stream_ = nullptr;
+  if (!stream.due_) return;
   for (auto& [due, code] : due_) {
     if (due == &stream) due = nullptr;
   }
 }
 
+void Session::LinkClosed(Stream& stream) {
+  stream.previous_ = nullptr;
+  stream.next_ = closed_;
+  if (closed_ != nullptr) closed_->previous_ = &stream;
+  closed_ = &stream;
+}
+
+void Session::UnlinkClosed(Stream& stream) {
+  (stream.previous_ != nullptr ? stream.previous_->next_ : closed_) = stream.next_;
+  if (stream.next_ != nullptr) stream.next_->previous_ = stream.previous_;
+}
+
 void Session::CloseStream(Stream& stream, uint32_t error_code, bool connection_lost) {
-  Unlink(stream);
+  Forget(stream);
   stream.open_ = false;
   stream.connection_lost_ = connection_lost;
   stream.queue_.Clear();
   if (stream.unconsumed_ > 0) {
-    Link(stream);
+    LinkClosed(stream);
   } else {
     stream.session_ = nullptr;
   }
@@ -287,6 +291,7 @@ void Session::CloseStream(Stream& stream, uint32_t error_code, bool connection_l
 void Session::CloseSoon(Stream& stream, uint32_t error_code) {
   if (stream.reset_) return;
   stream.reset_ = true;
+  stream.due_ = true;
   due_.emplace_back(&stream, error_code);
   MarkDirty();
 }
@@ -296,7 +301,9 @@ void Session::CloseDue() {
   // NOLINTNEXTLINE(modernize-loop-convert)
   for (size_t i = 0; i < due_.size(); ++i) {
     const auto [stream, code] = due_[i];
-    if (stream != nullptr) CloseStream(*stream, code, false);
+    if (stream == nullptr) continue;
+    stream->due_ = false;
+    CloseStream(*stream, code, false);
   }
   due_.clear();
 }

@@ -37,7 +37,8 @@ class Session final : private FrameReader::Sink {
     virtual ~Owner() = default;
     // A server's session: a new request. The callee keeps the stream and gives it a handler, or
     // drops it to refuse.
-    virtual void OnRequest(std::unique_ptr<Stream> stream, HeaderBlock headers, bool end) = 0;
+    virtual void OnRequest(std::unique_ptr<Stream> stream, const HeaderBlock& headers,
+                           bool end) = 0;
     // The first bytes of the peer were valid HTTP/2.
     virtual void OnEstablished() {}
     // The peer takes no new streams; those that it still serves go on.
@@ -89,8 +90,12 @@ class Session final : private FrameReader::Sink {
   void MarkDirty() {
     if (!dirty_) flushes_.Add(*this);
   }
-  void Link(Stream& stream);
-  void Unlink(Stream& stream);
+  Stream* AnyOpen() const;
+  void CloseAll();
+  // Takes an open stream out of everything that is for open ones.
+  void Forget(Stream& stream);
+  void LinkClosed(Stream& stream);
+  void UnlinkClosed(Stream& stream);
   void CloseStream(Stream& stream, uint32_t error_code, bool connection_lost);
   // Closes it after the current event, with OnClose.
   void CloseSoon(Stream& stream, uint32_t error_code);
@@ -106,8 +111,8 @@ class Session final : private FrameReader::Sink {
   void SendReset(int32_t stream, uint32_t code);
   void SendWindowUpdate(int32_t stream, size_t count);
   bool MaySendNow(const Stream& stream) const;
-  void SendData(Stream& stream, Slice data);
-  void SendEnd(Stream& stream);
+  void SendData(Stream& stream, const Slice& data);
+  void SendEnd(Stream& stream, const HeaderBlock& trailers);
   void EncodeData();
   bool EncodeOne(Stream& stream);
   void OnEndSent(Stream& stream);
@@ -117,22 +122,24 @@ class Session final : private FrameReader::Sink {
 
   // session_receive.cc: frames that arrive
   Status OnFrame(const FrameHeader& header, std::string_view payload) override;
-  Status OnData(const FrameHeader& header, Slice bytes) override;
+  Status OnData(const FrameHeader& header, const Slice& bytes) override;
   Status OnDataStart(const FrameHeader& header) override;
-  void OnDataBytes(Slice bytes) override;
+  void OnDataBytes(const Slice& bytes) override;
   Status OnDataEnd() override;
+  Status OnRareFrame(const FrameHeader& header, std::string_view payload);
   Status OnHeadersFrame(const FrameHeader& header, std::string_view payload);
   Status OnContinuation(const FrameHeader& header, std::string_view payload);
   Status OnHeaderBlock(int32_t id, bool end, std::string_view block);
-  Status OnHeaders(int32_t id, bool end, HeaderBlock headers);
+  Status OnUnknownBlock(int32_t id, bool end, std::string_view block);
+  Status OnHeaders(int32_t id, bool end, const HeaderBlock& headers);
   Status OnTooManyHeaders(int32_t id);
   Status CheckNewRequest(int32_t id) const;
-  void OnNewRequest(int32_t id, bool end, HeaderBlock headers);
+  void OnNewRequest(int32_t id, bool end, const HeaderBlock& headers);
   Status OnSettings(const FrameHeader& header, std::string_view payload);
   Status OnSetting(uint16_t id, uint32_t value);
   Status OnWindowUpdate(const FrameHeader& header, std::string_view payload);
   void OnGoAwayFrame(std::string_view payload);
-  void OnPeerEnd(Stream& stream, HeaderBlock trailers);
+  void OnPeerEnd(Stream& stream, const HeaderBlock& trailers);
   Stream* Find(int32_t id);
   bool IsIdle(int32_t id) const;
 
@@ -146,11 +153,11 @@ class Session final : private FrameReader::Sink {
   bool blocked_ = false;       // the socket is full until it becomes writable
   bool dirty_ = false;         // in flushes_
   bool going_away_ = false;
+  Session* next_dirty_ = nullptr;
 
-  // Streams by id, and in lists so that they learn when the session goes.
+  // The open streams but for those in waiting_.
   StreamTable by_id_;
-  Stream* open_ = nullptr;
-  Stream* closed_ = nullptr;  // but not yet destroyed by their handlers
+  Stream* closed_ = nullptr;  // but with bytes that their handlers still owe Consume
   int open_streams_ = 0;
   std::vector<std::pair<Stream*, uint32_t>> due_;  // to be closed after this event
   int32_t last_id_ = 0;  // the highest that the peer opened, or the last that we did

@@ -36,15 +36,18 @@ Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
   if (!established_ && header.type != FrameType::kSettings) {
     return InvalidArgument("the peer's first frame is not SETTINGS");
   }
+  if (header.type == FrameType::kHeaders) return OnHeadersFrame(header, payload);
+  if (header.type == FrameType::kWindowUpdate) return OnWindowUpdate(header, payload);
+  return OnRareFrame(header, payload);
+}
+
+// Apart, so that the frames of every call need not jump over it.
+[[gnu::noinline]] Status Session::OnRareFrame(const FrameHeader& header, std::string_view payload) {
   switch (header.type) {
-    case FrameType::kHeaders:
-      return OnHeadersFrame(header, payload);
     case FrameType::kContinuation:
       return OnContinuation(header, payload);
     case FrameType::kSettings:
       return OnSettings(header, payload);
-    case FrameType::kWindowUpdate:
-      return OnWindowUpdate(header, payload);
     case FrameType::kRstStream:
       if (payload.size() != 4 || IsIdle(header.stream)) return InvalidArgument("bad RST_STREAM");
       if (Stream* stream = Find(header.stream); stream != nullptr) {
@@ -62,6 +65,8 @@ Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
       return OkStatus();
     case FrameType::kPushPromise:
       return InvalidArgument("PUSH_PROMISE is off");
+    case FrameType::kHeaders:
+    case FrameType::kWindowUpdate:
     case FrameType::kPriority:
     case FrameType::kData:
       return OkStatus();
@@ -69,9 +74,9 @@ Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
   return OkStatus();  // unknown types are ignored
 }
 
-Status Session::OnData(const FrameHeader& header, Slice bytes) {
+Status Session::OnData(const FrameHeader& header, const Slice& bytes) {
   RESMGR_RETURN_IF_ERROR(OnDataStart(header));
-  if (bytes.size() > 0) OnDataBytes(std::move(bytes));
+  if (bytes.size() > 0) OnDataBytes(bytes);
   return OnDataEnd();
 }
 
@@ -93,7 +98,7 @@ Status Session::OnDataStart(const FrameHeader& header) {
   return OkStatus();
 }
 
-void Session::OnDataBytes(Slice bytes) {
+void Session::OnDataBytes(const Slice& bytes) {
   if (failed_) return;
   const size_t size = bytes.size();
   data_frame_.length -= static_cast<uint32_t>(size);
@@ -103,7 +108,7 @@ void Session::OnDataBytes(Slice bytes) {
     return;
   }
   stream->unconsumed_ += size;
-  stream->handler_->OnData(*stream, std::move(bytes));
+  stream->handler_->OnData(*stream, bytes);
 }
 
 Status Session::OnDataEnd() {
@@ -121,10 +126,10 @@ Status Session::OnDataEnd() {
   return OkStatus();
 }
 
-void Session::OnPeerEnd(Stream& stream, HeaderBlock trailers) {
+void Session::OnPeerEnd(Stream& stream, const HeaderBlock& trailers) {
   stream.end_received_ = true;
   if (stream.end_sent_) CloseSoon(stream, static_cast<uint32_t>(ErrorCode::kNoError));
-  if (stream.handler_ != nullptr) stream.handler_->OnEnd(stream, std::move(trailers));
+  if (stream.handler_ != nullptr) stream.handler_->OnEnd(stream, trailers);
 }
 
 Status Session::OnHeadersFrame(const FrameHeader& header, std::string_view payload) {
@@ -170,8 +175,12 @@ Status Session::OnHeaderBlock(int32_t id, bool end, std::string_view block) {
   if (const HeaderBlock* known = decoder_.Recall(block); known != nullptr) {
     return OnHeaders(id, end, *known);
   }
+  return OnUnknownBlock(id, end, block);
+}
+
+[[gnu::noinline]] Status Session::OnUnknownBlock(int32_t id, bool end, std::string_view block) {
   auto headers = decoder_.Decode(block, kMaxHeaderBlock);
-  if (headers.ok()) return OnHeaders(id, end, *std::move(headers));
+  if (headers.ok()) return OnHeaders(id, end, *headers);
   if (headers.status().code() == StatusCode::kResourceExhausted) return OnTooManyHeaders(id);
   return headers.status();
 }
@@ -192,10 +201,10 @@ Status Session::CheckNewRequest(int32_t id) const {
   return InvalidArgument("HEADERS on a stream that cannot be");
 }
 
-Status Session::OnHeaders(int32_t id, bool end, HeaderBlock headers) {
+Status Session::OnHeaders(int32_t id, bool end, const HeaderBlock& headers) {
   if (IsIdle(id)) {
     RESMGR_RETURN_IF_ERROR(CheckNewRequest(id));
-    OnNewRequest(id, end, std::move(headers));
+    OnNewRequest(id, end, headers);
     return OkStatus();
   }
   Stream* stream = Find(id);
@@ -206,9 +215,9 @@ Status Session::OnHeaders(int32_t id, bool end, HeaderBlock headers) {
       stream->end_received_ = true;
       if (stream->end_sent_) CloseSoon(*stream, static_cast<uint32_t>(ErrorCode::kNoError));
     }
-    stream->handler_->OnHeaders(*stream, std::move(headers), end);
+    stream->handler_->OnHeaders(*stream, headers, end);
   } else if (end && !stream->end_received_) {
-    OnPeerEnd(*stream, std::move(headers));
+    OnPeerEnd(*stream, headers);
   } else {
     // A second block that does not end the stream has no meaning in gRPC and could not be relayed.
     stream->Reset(static_cast<uint32_t>(ErrorCode::kProtocolError));
@@ -216,7 +225,7 @@ Status Session::OnHeaders(int32_t id, bool end, HeaderBlock headers) {
   return OkStatus();
 }
 
-void Session::OnNewRequest(int32_t id, bool end, HeaderBlock headers) {
+void Session::OnNewRequest(int32_t id, bool end, const HeaderBlock& headers) {
   last_id_ = id;
   // Above the last stream that GOAWAY named: the client tries it elsewhere. What follows on it is
   // late, not wrong.
@@ -231,8 +240,8 @@ void Session::OnNewRequest(int32_t id, bool end, HeaderBlock headers) {
   stream->headers_received_ = true;
   stream->end_received_ = end;
   by_id_.Insert(*stream);
-  Link(*stream);
-  owner_.OnRequest(std::move(stream), std::move(headers), end);
+  ++open_streams_;
+  owner_.OnRequest(std::move(stream), headers, end);
 }
 
 Status Session::OnSettings(const FrameHeader& header, std::string_view payload) {
@@ -315,11 +324,12 @@ void Session::OnGoAwayFrame(std::string_view payload) {
   const bool first = !going_away_;
   going_away_ = true;
   // What the peer never looked at may be tried again elsewhere.
-  for (Stream* stream = open_; stream != nullptr; stream = stream->next_) {
-    if (stream->id_ == 0 || stream->id_ > last) {
-      CloseSoon(*stream, static_cast<uint32_t>(ErrorCode::kRefusedStream));
-    }
-  }
+  const auto refused = static_cast<uint32_t>(ErrorCode::kRefusedStream);
+  by_id_.ForEach([&](Stream& stream) {
+    if (stream.id_ > last) CloseSoon(stream, refused);
+  });
+  for (const auto& [stream, headers] : waiting_)
+    CloseSoon(*stream, refused);
   if (first) owner_.OnGoAway();
 }
 

@@ -93,7 +93,7 @@ bool Session::MaySendNow(const Stream& stream) const {
          out_.size() < kOutputHighWater;
 }
 
-void Session::SendData(Stream& stream, Slice data) {
+void Session::SendData(Stream& stream, const Slice& data) {
   const size_t size = data.size();
   if (size == 0) return;
   // Small pieces are copied, so that a few waiting bytes never keep a whole read buffer alive.
@@ -110,21 +110,22 @@ void Session::SendData(Stream& stream, Slice data) {
   if (small) {
     stream.queue_.AppendCopy(data.view(), scratch_);
   } else {
-    stream.queue_.Append(std::move(data));
+    stream.queue_.Append(data);
   }
   Ready(stream);
 }
 
-void Session::SendEnd(Stream& stream) {
-  if (!MaySendNow(stream) || (stream.trailers_.empty() && last_data_ != &stream)) {
+void Session::SendEnd(Stream& stream, const HeaderBlock& trailers) {
+  if (!MaySendNow(stream) || (trailers.empty() && last_data_ != &stream)) {
+    stream.trailers_ = trailers;
     Ready(stream);
     return;
   }
   stream.end_sent_ = true;
-  if (stream.trailers_.empty()) {
+  if (trailers.empty()) {
     *last_flags_ |= kFlagEndStream;
   } else {
-    SendHeaderBlock(stream.trailers_, stream.id_, true);
+    SendHeaderBlock(trailers, stream.id_, true);
   }
   OnEndSent(stream);
 }

@@ -23,16 +23,16 @@ using std::chrono::seconds;
 // Collects what happens on a stream; consumes data unless told otherwise.
 class Recorder : public StreamHandler {
  public:
-  void OnHeaders(Stream&, HeaderBlock headers, bool end) override {
+  void OnHeaders(Stream&, const HeaderBlock& headers, bool end) override {
     status = headers.Find(":status");
     headers_end = end;
   }
-  void OnData(Stream& stream_ref, Slice data) override {
+  void OnData(Stream& stream_ref, const Slice& data) override {
     received += data.size();
     if (received <= 4096) body += data.view();
     if (consume) stream_ref.Consume(data.size());
   }
-  void OnEnd(Stream&, HeaderBlock trailers) override {
+  void OnEnd(Stream&, const HeaderBlock& trailers) override {
     ended = true;
     grpc_status = trailers.Find("grpc-status");
     if (on_end) on_end();
@@ -68,7 +68,7 @@ class End : public Session::Owner {
   End(EventLoop& loop, FlushQueue& flushes, int fd, Session::Role role)
       : session(std::make_unique<Session>(loop, flushes, UniqueFd(fd), role, *this)) {}
 
-  void OnRequest(std::unique_ptr<Stream> stream, HeaderBlock headers, bool end) override {
+  void OnRequest(std::unique_ptr<Stream> stream, const HeaderBlock& headers, bool end) override {
     Recorder& recorder = recorders.emplace_back();
     recorder.path = headers.Find(":path");
     recorder.headers_end = end;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/h2/stream.h"
 
-#include <utility>
-
 #include "pkg/h2/session.h"
 
 namespace resmgr::h2 {
@@ -13,7 +11,11 @@ Stream::~Stream() {
     session_->SendReset(id_, static_cast<uint32_t>(ErrorCode::kCancel));
   }
   if (!session_->failed_) session_->ConsumeConnection(unconsumed_);
-  session_->Unlink(*this);
+  if (open_) {
+    session_->Forget(*this);
+  } else {
+    session_->UnlinkClosed(*this);
+  }
 }
 
 void Stream::SendHeaders(const HeaderBlock& headers, bool end) {
@@ -25,16 +27,15 @@ void Stream::SendHeaders(const HeaderBlock& headers, bool end) {
   if (end) session_->OnEndSent(*this);
 }
 
-void Stream::SendData(Slice data) {
+void Stream::SendData(const Slice& data) {
   if (!open_ || reset_ || ended_) return;
-  session_->SendData(*this, std::move(data));
+  session_->SendData(*this, data);
 }
 
-void Stream::SendEnd(HeaderBlock trailers) {
+void Stream::SendEnd(const HeaderBlock& trailers) {
   if (!open_ || reset_ || ended_) return;
   ended_ = true;
-  trailers_ = std::move(trailers);
-  session_->SendEnd(*this);
+  session_->SendEnd(*this, trailers);
 }
 
 void Stream::StopReceiving() {

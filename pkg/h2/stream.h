@@ -29,19 +29,20 @@ enum class ErrorCode : uint32_t {
 };
 
 // Receives what happens on a stream, on the loop's thread, from within the session's reading or
-// flushing. May send on any stream of any session and may destroy any Stream, but no Session.
+// flushing. May send on any stream of any session and may destroy any Stream, but no Session. What
+// comes by reference is valid during the call; copies share its memory.
 class StreamHandler {
  public:
   virtual ~StreamHandler() = default;
 
   // A client's stream: the first header block of the answer. `end` when it is also the last
   // (trailers only).
-  virtual void OnHeaders(Stream& stream, HeaderBlock headers, bool end) = 0;
+  virtual void OnHeaders(Stream& stream, const HeaderBlock& headers, bool end) = 0;
   // Body bytes. Whoever takes them owes Stream::Consume for each of them, else the peer stops at
   // its window.
-  virtual void OnData(Stream& stream, Slice data) = 0;
+  virtual void OnData(Stream& stream, const Slice& data) = 0;
   // The peer sent its last: with trailers or, when these are empty, with the end of its body.
-  virtual void OnEnd(Stream& stream, HeaderBlock trailers) = 0;
+  virtual void OnEnd(Stream& stream, const HeaderBlock& trailers) = 0;
   // `count` body bytes of ours left the stream's queue for the socket; also from within SendData.
   virtual void OnSent(Stream& stream, size_t count) = 0;
   // The last call, never from within a call on the stream itself. The stream is over: both sides
@@ -72,9 +73,9 @@ class Stream : public Recycled<Stream> {
 
   // A server's stream: the first header block. `end`: no body and no trailers follow.
   void SendHeaders(const HeaderBlock& headers, bool end);
-  void SendData(Slice data);
+  void SendData(const Slice& data);
   // After all data; with trailers unless they are empty.
-  void SendEnd(HeaderBlock trailers = {});
+  void SendEnd(const HeaderBlock& trailers = {});
   // A server's stream that has sent all: closes it also towards a peer that is still sending, once
   // our end has left.
   void StopReceiving();
@@ -96,7 +97,7 @@ class Stream : public Recycled<Stream> {
 
   Session* session_;  // null once one of them has nothing more to do with the other
   StreamHandler* handler_ = nullptr;
-  Stream* previous_ = nullptr;  // in one of the session's lists
+  Stream* previous_ = nullptr;  // in the session's list of closed ones
   Stream* next_ = nullptr;
   Stream* next_to_send_ = nullptr;  // in the send queue
   int32_t id_;
@@ -108,14 +109,15 @@ class Stream : public Recycled<Stream> {
   bool ended_ = false;
   bool end_sent_ = false;  // encoded, not just queued
   bool stop_receiving_ = false;
-  bool reset_ = false;  // by us; OnClose is on its way
+  bool reset_ = false;  // or ended on both sides; OnClose is on its way
+  bool due_ = false;    // in the session's list of those to be closed
   bool in_send_queue_ = false;
   int64_t send_window_ = 0;
   int64_t receive_window_ = 0;
   size_t unconsumed_ = 0;  // taken by the handler, not yet given back
   size_t consumed_ = 0;    // given back, not yet told to the peer
   SliceQueue queue_;
-  HeaderBlock trailers_;
+  HeaderBlock trailers_;  // that wait behind data
 };
 
 }  // namespace resmgr::h2

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -48,6 +49,13 @@ class StreamTable {
   }
 
   size_t size() const { return size_; }
+
+  // One of them, null when there is none.
+  Stream* Any() const {
+    if (size_ == 0) return nullptr;
+    if (!far_.empty()) return far_.begin()->second;
+    return *std::find_if(near_.begin(), near_.end(), [](Stream* at) { return at != nullptr; });
+  }
 
   // In no particular order; `visit` takes a Stream&.
   template <typename Visit>

@@ -17,6 +17,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "pkg/sys/raw_calls.h"
 #include "pkg/sys/signal_wakeup.h"
 #include "pkg/sys/timer_queue.h"
 #include "pkg/sys/unique_fd.h"
@@ -201,7 +202,7 @@ void EventLoop::Impl::Run() {
 
 void EventLoop::Impl::Turn() {
   timers_.Arm();
-  const int count = ::epoll_wait(epoll_.get(), events_.data(), kMaxEvents, own_posts_ ? 0 : -1);
+  const int count = RawEpollWait(epoll_.get(), events_.data(), kMaxEvents, own_posts_ ? 0 : -1);
   Require(count >= 0 || errno == EINTR, "waiting");
   now_.reset();
   for (int i = 0; i < count; ++i) {

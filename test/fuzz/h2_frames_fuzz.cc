@@ -30,7 +30,7 @@ class Sink : public resmgr::h2::FrameReader::Sink {
     if (!again.ok() || again->fields().size() != headers->fields().size()) __builtin_trap();
     return resmgr::OkStatus();
   }
-  Status OnData(const FrameHeader& header, resmgr::h2::Slice bytes) override {
+  Status OnData(const FrameHeader& header, const resmgr::h2::Slice& bytes) override {
     if (bytes.size() != header.length) __builtin_trap();
     return resmgr::OkStatus();
   }
@@ -38,7 +38,7 @@ class Sink : public resmgr::h2::FrameReader::Sink {
     left_ = header.length;
     return resmgr::OkStatus();
   }
-  void OnDataBytes(resmgr::h2::Slice bytes) override {
+  void OnDataBytes(const resmgr::h2::Slice& bytes) override {
     if (bytes.size() > left_) __builtin_trap();
     left_ -= bytes.size();
   }
