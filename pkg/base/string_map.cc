@@ -6,44 +6,61 @@
 namespace resmgr {
 namespace {
 
-// What a kubelet's container brings fits in without growing.
-constexpr size_t kUsualText = 512;
-constexpr size_t kUsualEntries = 8;
+// Ascending, each name once. Returns how many are left at the front.
+size_t PutIntoOrder(std::span<StringMap::value_type> entries) {
+  const auto name = &StringMap::value_type::first;
+  if (std::ranges::adjacent_find(entries, std::ranges::greater_equal(), name) == entries.end()) {
+    return entries.size();
+  }
+  std::ranges::stable_sort(entries, {}, name);
+  // Of equal ones the last stays.
+  size_t count = 0;
+  for (const StringMap::value_type& entry : entries) {
+    if (count > 0 && entries[count - 1].first == entry.first) --count;
+    entries[count++] = entry;
+  }
+  return count;
+}
 
 }  // namespace
 
-void StringMap::Append(std::string_view name, std::string_view value) {
-  if (entries_.empty()) {
-    text_.reserve(kUsualText);
-    entries_.reserve(kUsualEntries);
-  }
-  entries_.push_back({.name = static_cast<uint32_t>(text_.size()),
+void StringMap::Build(std::span<value_type> entries) {
+  entries = entries.first(PutIntoOrder(entries));
+  size_t size = entries.size() * sizeof(Entry);
+  for (const auto& [name, value] : entries)
+    size += name.size() + value.size();
+  std::string bytes(size, '\0');
+  char* place = bytes.data();
+  char* text = place + entries.size() * sizeof(Entry);
+  for (const auto& [name, value] : entries) {
+    const Entry entry{.name = static_cast<uint32_t>(text - bytes.data()),
                       .name_size = static_cast<uint32_t>(name.size()),
-                      .value_size = static_cast<uint32_t>(value.size())});
-  text_ += name;
-  text_ += value;
+                      .value_size = static_cast<uint32_t>(value.size())};
+    std::memcpy(place, &entry, sizeof entry);
+    place += sizeof entry;
+    text += name.copy(text, name.size());
+    text += value.copy(text, value.size());
+  }
+  bytes_ = std::move(bytes);
 }
 
-void StringMap::Sort() {
-  const auto not_before = [this](const Entry& a, const Entry& b) { return Name(a) >= Name(b); };
-  if (std::ranges::adjacent_find(entries_, not_before) == entries_.end()) return;
-  const auto name = [this](const Entry& entry) { return Name(entry); };
-  std::ranges::stable_sort(entries_, {}, name);
-  // From the back, so that of equal ones the last one stays.
-  const auto former =
-      std::unique(entries_.rbegin(), entries_.rend(),
-                  [&name](const Entry& a, const Entry& b) { return name(a) == name(b); });
-  entries_.erase(entries_.begin(), former.base());
+void StringMap::Set(std::string_view name, std::string_view value) {
+  std::vector<value_type> entries(begin(), end());
+  entries.emplace_back(name, value);
+  Build(entries);
 }
 
 StringMap::const_iterator StringMap::lower_bound(std::string_view name) const {
-  const auto found = std::ranges::lower_bound(entries_, name, {},
-                                              [this](const Entry& entry) { return Name(entry); });
-  return {this, static_cast<size_t>(found - entries_.begin())};
-}
-
-bool operator==(const StringMap& a, const StringMap& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  size_t low = 0;
+  for (size_t high = size(); low < high;) {
+    const size_t middle = low + (high - low) / 2;
+    if (At(middle).first < name) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return {this, low};
 }
 
 }  // namespace resmgr

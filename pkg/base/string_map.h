@@ -4,8 +4,10 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,9 +15,9 @@
 
 namespace resmgr {
 
-// Texts by name, ascending: labels and annotations. All text lies in one piece, because these come
-// by the dozen with every container and are hardly ever read; so what one gets are views, which
-// hold until the map changes. A value type, thread-compatible.
+// Texts by name, ascending: labels and annotations. All of it lies in one piece of memory, because
+// these come by the dozen with every container and are hardly ever read; so what one gets are
+// views, which hold until the map changes. A value type, thread-compatible.
 class StringMap {
  public:
   using value_type = std::pair<std::string_view, std::string_view>;
@@ -28,21 +30,20 @@ class StringMap {
       : StringMap(entries.begin(), entries.end()) {}
   template <typename Iterator>
   StringMap(Iterator begin, Iterator end) {
+    std::vector<value_type> entries;
     for (; begin != end; ++begin)
-      Append(begin->first, begin->second);
-    Sort();
+      entries.emplace_back(begin->first, begin->second);
+    Build(entries);
   }
+  // The same without a copy of the list, which is put into order.
+  explicit StringMap(std::span<value_type> entries) { Build(entries); }
 
-  void Set(std::string_view name, std::string_view value) {
-    Append(name, value);
-    Sort();
-  }
-  // For many at once: after the last one, and before anything is read, comes Sort.
-  void Append(std::string_view name, std::string_view value);
-  void Sort();
+  // Builds the map again: for many at once there are the constructors.
+  void Set(std::string_view name, std::string_view value);
 
-  bool empty() const { return entries_.empty(); }
-  size_t size() const { return entries_.size(); }
+  bool empty() const { return bytes_.empty(); }
+  // The first text begins where the entries end.
+  size_t size() const { return empty() ? 0 : EntryAt(0).name / sizeof(Entry); }
   const_iterator begin() const;
   const_iterator end() const;
   const_iterator find(std::string_view name) const;
@@ -50,24 +51,28 @@ class StringMap {
   const_iterator lower_bound(std::string_view name) const;
   bool contains(std::string_view name) const;
 
-  friend bool operator==(const StringMap& a, const StringMap& b);
+  friend bool operator==(const StringMap& a, const StringMap& b) = default;
 
  private:
-  // Where in the text: messages that maps come from are bounded far below 4 GiB.
+  // Where in the memory: messages that maps come from are bounded far below 4 GiB.
   struct Entry {
     uint32_t name = 0;
     uint32_t name_size = 0;
     uint32_t value_size = 0;  // the value follows the name
   };
-  std::string_view Name(const Entry& entry) const {
-    return {text_.data() + entry.name, entry.name_size};
+  void Build(std::span<value_type> entries);
+  Entry EntryAt(size_t index) const {
+    Entry entry;
+    std::memcpy(&entry, bytes_.data() + index * sizeof entry, sizeof entry);
+    return entry;
   }
-  std::string_view Value(const Entry& entry) const {
-    return {text_.data() + entry.name + entry.name_size, entry.value_size};
+  value_type At(size_t index) const {
+    const Entry entry = EntryAt(index);
+    const char* const name = bytes_.data() + entry.name;
+    return {{name, entry.name_size}, {name + entry.name_size, entry.value_size}};
   }
 
-  std::string text_;
-  std::vector<Entry> entries_;
+  std::string bytes_;  // the entries, then their texts
 };
 
 class StringMap::const_iterator {
@@ -90,10 +95,7 @@ class StringMap::const_iterator {
   const_iterator() = default;
   const_iterator(const StringMap* map, size_t at) : map_(map), at_(at) {}
 
-  value_type operator*() const {
-    const Entry& entry = map_->entries_[at_];
-    return {map_->Name(entry), map_->Value(entry)};
-  }
+  value_type operator*() const { return map_->At(at_); }
   Arrow operator->() const { return Arrow(**this); }
   const_iterator& operator++() {
     ++at_;
@@ -111,7 +113,7 @@ inline StringMap::const_iterator StringMap::begin() const {
   return {this, 0};
 }
 inline StringMap::const_iterator StringMap::end() const {
-  return {this, entries_.size()};
+  return {this, size()};
 }
 inline StringMap::const_iterator StringMap::find(std::string_view name) const {
   const const_iterator found = lower_bound(name);

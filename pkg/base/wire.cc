@@ -10,6 +10,26 @@ constexpr uint32_t kFixed64 = 1;
 constexpr uint32_t kLengthDelimited = 2;
 constexpr uint32_t kFixed32 = 5;
 
+// Moves `place` behind the varint. False: it does not end before `end`, or after ten bytes.
+bool ReadVarint(const char*& place, const char* end, uint64_t& value) {
+  // Most have one byte.
+  if (place != end && static_cast<uint8_t>(*place) < 0x80) {
+    value = static_cast<uint8_t>(*place++);
+    return true;
+  }
+  value = 0;
+  const char* at = place;
+  for (uint32_t shift = 0; shift < 64 && at != end; shift += 7) {
+    const auto byte = static_cast<uint8_t>(*at++);
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if ((byte & 0x80) == 0) {
+      place = at;
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 bool WireReader::Fail() {
@@ -18,20 +38,9 @@ bool WireReader::Fail() {
   return false;
 }
 
-bool WireReader::ReadVarint(uint64_t& value) {
-  value = 0;
-  for (uint32_t shift = 0; shift < 64; shift += 7) {
-    if (at_ == end_) return false;
-    const auto byte = static_cast<uint8_t>(*at_++);
-    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-    if ((byte & 0x80) == 0) return true;
-  }
-  return false;
-}
-
 bool WireReader::NextOfAnyKind() {
   uint64_t tag = 0;
-  if (!ReadVarint(tag) || tag > UINT32_MAX || tag >> 3 == 0) return Fail();
+  if (!ReadVarint(at_, end_, tag) || tag > UINT32_MAX || tag >> 3 == 0) return Fail();
   field_ = static_cast<uint32_t>(tag >> 3);
   wire_type_ = static_cast<uint32_t>(tag & 7);
   bytes_ = {};
@@ -39,10 +48,10 @@ bool WireReader::NextOfAnyKind() {
   size_t size = 0;
   switch (wire_type_) {
     case kVarint:
-      return ReadVarint(number_) || Fail();
+      return ReadVarint(at_, end_, number_) || Fail();
     case kLengthDelimited: {
       uint64_t length = 0;
-      if (!ReadVarint(length) || length > left()) return Fail();
+      if (!ReadVarint(at_, end_, length) || length > left()) return Fail();
       bytes_ = {at_, length};
       at_ += length;
       return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -26,10 +27,9 @@ class WireReader {
     if (at_ == end_) return false;
     const char* start = at_;
     if (end_ - start >= 2) {
-      const auto tag = static_cast<uint8_t>(start[0]);
-      const auto length = static_cast<uint8_t>(start[1]);
-      if (tag < 0x80 && (tag & 7) == 2 && tag >> 3 != 0 && length < 0x80 &&
-          end_ - start - 2 >= length) {
+      const uint32_t tag = Byte(start[0]);
+      const uint32_t length = Byte(start[1]);
+      if ((tag & 0x87) == 2 && tag >> 3 != 0 && length < 0x80 && end_ - start - 2 >= length) {
         field_ = tag >> 3;
         wire_type_ = 2;
         number_ = 0;
@@ -64,16 +64,27 @@ class WireReader {
     const uint32_t unwanted = ~wanted & 0xfffe;  // fields of one-byte tags
     const char* at = at_;
     while (end_ - at >= 2) {
-      const uint32_t tag = static_cast<uint8_t>(at[0]);
-      const int length = static_cast<uint8_t>(at[1]);
+      const uint32_t tag = Byte(at[0]);
+      const uint32_t length = Byte(at[1]);
       const bool skip = (tag & 0x87) == 2 && (unwanted >> (tag >> 3) & 1) != 0 && length < 0x80;
       if (!skip || end_ - at < length + 2) break;
       at += length + 2;
+      // Most stand in a row of the same field. As long as none of them can reach the end, one look
+      // at tag and length together is enough.
+      const char* const safe = end_ - std::min<ptrdiff_t>(end_ - at, kLongestShort);
+      while (at < safe) {
+        const size_t head = (Byte(at[0]) | Byte(at[1]) << 8) ^ tag;
+        if ((head & 0x80ff) != 0) break;
+        at += 2 + (head >> 8);
+      }
     }
     at_ = at;
   }
+  static uint32_t Byte(char c) { return static_cast<uint8_t>(c); }
+  // Of tag, length and bytes.
+  static constexpr ptrdiff_t kLongestShort = 2 + 0x7f;
+
   bool NextOfAnyKind();
-  bool ReadVarint(uint64_t& value);
   bool Fail();
   size_t left() const { return static_cast<size_t>(end_ - at_); }
 

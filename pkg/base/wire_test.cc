@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/base/wire.h"
 
+#include <algorithm>
 #include <limits>
 #include <random>
 #include <string>
@@ -63,13 +64,18 @@ TEST(WireTest, PassesOverWhatIsNotWanted) {
     std::string bytes;
     for (auto i = random() % 8; i > 0; --i) {
       const auto field = static_cast<uint32_t>(1 + random() % 40);
-      if (random() % 3 == 0) {
+      if (random() % 8 == 0) {
+        for (auto row = random() % 20; row > 0; --row)
+          AppendBytesField(field, std::string(random() % 150, 'x'), bytes);
+      } else if (random() % 3 == 0) {
         AppendNumberField(field, random(), bytes);
       } else {
         AppendBytesField(field, std::string(random() % 4 == 0 ? 200 : random() % 5, 'x'), bytes);
       }
     }
-    if (random() % 3 == 0 && !bytes.empty()) bytes.resize(random() % bytes.size());
+    if (random() % 3 == 0 && !bytes.empty()) {
+      bytes.resize(bytes.size() - std::min<size_t>(bytes.size(), random() % 200));
+    }
     const auto wanted = static_cast<uint32_t>(random());
     WireReader all(bytes);
     WireReader some(bytes);

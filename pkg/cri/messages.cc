@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/messages.h"
 
+#include <span>
 #include <utility>
+
+#include <absl/container/inlined_vector.h>
 
 #include "pkg/base/wire.h"
 #include "pkg/kube/identity.h"
@@ -32,8 +35,16 @@ bool ForFields(std::string_view message, uint32_t wanted, Visit visit) {
   return !reader.failed();
 }
 
-// The map is to be sorted when all its entries are read.
-bool ReadMapEntry(std::string_view entry, StringMap& map) {
+// Entries of a map, views into the message. A kubelet's fit in without memory of their own.
+using Entries = absl::InlinedVector<StringMap::value_type, 8>;
+
+// Of all occurrences of the message that has them.
+struct Texts {
+  Entries labels;
+  Entries annotations;
+};
+
+bool ReadMapEntry(std::string_view entry, Entries& entries) {
   std::string_view key;
   std::string_view value;
   const bool ok = ForEachField(entry, [&](const WireReader& field) {
@@ -41,8 +52,12 @@ bool ReadMapEntry(std::string_view entry, StringMap& map) {
     if (field.field() == 2) value = field.bytes();
     return true;
   });
-  if (ok) map.Append(key, value);
+  if (ok) entries.emplace_back(key, value);
   return ok;
+}
+
+void Fill(StringMap& map, Entries& entries) {
+  if (!entries.empty()) map = StringMap(std::span(entries.data(), entries.size()));
 }
 
 bool ReadHugepageLimit(std::string_view message, LinuxResources& resources) {
@@ -106,9 +121,9 @@ bool ReadDevice(std::string_view message, std::vector<std::string_view>& host_pa
   });
 }
 
-bool ReadContainerConfig(std::string_view message, CreateRequest& request) {
+bool ReadContainerConfig(std::string_view message, CreateRequest& request, Texts& texts) {
   constexpr uint32_t kWanted = 1U << 1 | 1U << 9 | 1U << 10 | 1U << 15;
-  const bool ok = ForFields(message, kWanted, [&](const WireReader& field) {
+  return ForFields(message, kWanted, [&](const WireReader& field) {
     switch (field.field()) {
       case 1:  // metadata
         return ForEachField(field.bytes(), [&](const WireReader& metadata) {
@@ -117,9 +132,9 @@ bool ReadContainerConfig(std::string_view message, CreateRequest& request) {
           return true;
         });
       case 9:
-        return ReadMapEntry(field.bytes(), request.labels);
+        return ReadMapEntry(field.bytes(), texts.labels);
       case 10:
-        return ReadMapEntry(field.bytes(), request.annotations);
+        return ReadMapEntry(field.bytes(), texts.annotations);
       case 15:  // linux
         request.has_linux = true;
         return ForEachField(field.bytes(), [&](const WireReader& linux_field) {
@@ -130,9 +145,6 @@ bool ReadContainerConfig(std::string_view message, CreateRequest& request) {
         return true;
     }
   });
-  request.labels.Sort();
-  request.annotations.Sort();
-  return ok;
 }
 
 bool ReadPodMetadata(std::string_view message, Pod& pod) {
@@ -153,24 +165,29 @@ bool ReadSandboxLinux(std::string_view message, Pod& pod) {
   });
 }
 
-bool ReadSandboxConfig(std::string_view message, Pod& pod) {
-  const bool ok = ForEachField(message, [&](const WireReader& field) {
+bool ReadSandboxConfig(std::string_view message, Pod& pod, Texts& texts) {
+  return ForEachField(message, [&](const WireReader& field) {
     switch (field.field()) {
       case 1:
         return ReadPodMetadata(field.bytes(), pod);
       case 6:
-        return ReadMapEntry(field.bytes(), pod.labels);
+        return ReadMapEntry(field.bytes(), texts.labels);
       case 7:
-        return ReadMapEntry(field.bytes(), pod.annotations);
+        return ReadMapEntry(field.bytes(), texts.annotations);
       case 8:  // linux
         return ReadSandboxLinux(field.bytes(), pod);
       default:
         return true;
     }
   });
-  pod.labels.Sort();
-  pod.annotations.Sort();
-  return ok;
+}
+
+// What follows from all that was read of it.
+void CompletePod(Pod& pod, Texts& texts) {
+  Fill(pod.labels, texts.labels);
+  Fill(pod.annotations, texts.annotations);
+  CompleteIdentity(pod);
+  SetQos(pod);
 }
 
 void AppendResources(uint32_t field, const Adjustment& adjustment, std::string& out) {
@@ -189,17 +206,20 @@ void AppendResources(uint32_t field, const Adjustment& adjustment, std::string& 
 }  // namespace
 
 Status DecodeCreateContainer(std::string_view message, CreateMessage& decoded) {
+  Texts texts;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1) decoded.request.pod_id = PodSandboxId(std::string(field.bytes()));
     if (field.field() == 2) {
       decoded.config = field.bytes();
-      return ReadContainerConfig(decoded.config, decoded.request);
+      return ReadContainerConfig(decoded.config, decoded.request, texts);
     }
     if (field.field() == 3) decoded.sandbox_config = field.bytes();
     return true;
   });
   if (!ok) return InvalidArgument("the bytes are no CreateContainerRequest");
   CreateRequest& request = decoded.request;
+  Fill(request.labels, texts.labels);
+  Fill(request.annotations, texts.annotations);
   if (request.name.empty()) request.name = ContainerNameOf(request.labels);
   return OkStatus();
 }
@@ -216,11 +236,11 @@ StatusOr<ContainerPaths> DecodePaths(std::string_view config) {
 
 StatusOr<Pod> DecodeSandboxConfig(std::string_view message) {
   Pod pod;
-  if (!ReadSandboxConfig(message, pod)) {
+  Texts texts;
+  if (!ReadSandboxConfig(message, pod, texts)) {
     return InvalidArgument("the bytes are no PodSandboxConfig");
   }
-  CompleteIdentity(pod);
-  SetQos(pod);
+  CompletePod(pod, texts);
   return pod;
 }
 
@@ -230,14 +250,14 @@ void SetQos(Pod& pod) {
 
 StatusOr<RunPodMessage> DecodeRunPodSandbox(std::string_view message) {
   RunPodMessage decoded;
+  Texts texts;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
-    if (field.field() == 1) return ReadSandboxConfig(field.bytes(), decoded.pod);
+    if (field.field() == 1) return ReadSandboxConfig(field.bytes(), decoded.pod, texts);
     if (field.field() == 2) decoded.pod.runtime_handler = field.bytes();
     return true;
   });
   if (!ok) return InvalidArgument("the bytes are no RunPodSandboxRequest");
-  CompleteIdentity(decoded.pod);
-  SetQos(decoded.pod);
+  CompletePod(decoded.pod, texts);
   return decoded;
 }
 

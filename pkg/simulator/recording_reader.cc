@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -53,14 +54,13 @@ std::optional<int64_t> Number(const json& object, std::string_view key) {
 }
 
 StringMap Texts(const json& object, std::string_view key) {
-  StringMap texts;
   const json* const map = Member(object, key);
-  if (map == nullptr || !map->is_object()) return texts;
+  if (map == nullptr || !map->is_object()) return {};
+  std::map<std::string, std::string> texts;
   for (const auto& [name, value] : map->items()) {
-    if (value.is_string()) texts.Append(name, value.get<std::string>());
+    if (value.is_string()) texts.emplace(name, value.get<std::string>());
   }
-  texts.Sort();
-  return texts;
+  return StringMap(texts.begin(), texts.end());
 }
 
 LinuxResources ReadResources(const json& object, std::string_view key = "resources") {

@@ -2,6 +2,7 @@
 #include "pkg/simulator/yaml_access.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "pkg/base/parse.h"
 #include "pkg/config/suggest.h"
@@ -41,18 +42,17 @@ StatusOr<std::string> FindText(const ConfigNode* map, std::string_view key, std:
 StatusOr<StringMap> FindTexts(const ConfigNode* map, std::string_view key, std::string_view path) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const values,
                           FindKey(map, key, ConfigNode::Kind::kMap, path));
-  StringMap texts;
-  if (values == nullptr) return texts;
+  if (values == nullptr) return StringMap();
+  std::vector<StringMap::value_type> texts;
   for (const ConfigNode::Entry& entry : values->entries) {
     const bool single = entry.value.kind == ConfigNode::Kind::kScalar;
     if (!single && entry.value.kind != ConfigNode::Kind::kNull) {
       return ErrorAt(entry.value, fmt::format("{}{}.{}", path, key, Printable(entry.key, 64)),
                      "must be a single value");
     }
-    texts.Append(entry.key, entry.value.text);
+    texts.emplace_back(entry.key, entry.value.text);
   }
-  texts.Sort();
-  return texts;
+  return StringMap(texts);
 }
 
 }  // namespace resmgr
