@@ -29,7 +29,7 @@ Status FrameReader::Feed(Block* block, std::string_view bytes) {
         const std::string_view payload = bytes.substr(kFrameHeaderSize, header.length);
         bytes.remove_prefix(size);
         RESMGR_RETURN_IF_ERROR(
-            data ? sink_.OnData(header, Slice(block, Bytes(payload), payload.size()))
+            data ? sink_.OnData(header, Slice(block, Bytes(payload), payload.size()), true, true)
                  : sink_.OnFrame(header, payload));
         continue;
       }
@@ -83,16 +83,11 @@ Status FrameReader::StartFrame() {
     state_ = State::kOther;
     return OkStatus();
   }
-  RESMGR_RETURN_IF_ERROR(sink_.OnDataStart(header_));
   state_ = header_.Has(kFlagPadded) ? State::kPadLength : State::kData;
-  if (state_ == State::kData && left_ == 0) {
-    state_ = State::kHeader;
-    return sink_.OnDataEnd();
-  }
   if (state_ == State::kPadLength && left_ == 0) {
     return InvalidArgument("a padded frame without padding");
   }
-  return OkStatus();
+  return sink_.OnData(header_, Slice(), true, false);
 }
 
 Status FrameReader::ReadData(Block* block, std::string_view& bytes) {
@@ -105,7 +100,10 @@ Status FrameReader::ReadData(Block* block, std::string_view& bytes) {
   }
   if (state_ == State::kData) {
     const size_t count = std::min<size_t>(left_, bytes.size());
-    if (count > 0) sink_.OnDataBytes(Slice(block, Bytes(bytes), count));
+    if (count > 0) {
+      RESMGR_RETURN_IF_ERROR(
+          sink_.OnData(header_, Slice(block, Bytes(bytes), count), false, false));
+    }
     bytes.remove_prefix(count);
     left_ -= static_cast<uint32_t>(count);
     if (left_ > 0) return OkStatus();
@@ -117,7 +115,7 @@ Status FrameReader::ReadData(Block* block, std::string_view& bytes) {
     padding_ -= static_cast<uint32_t>(count);
     if (padding_ > 0) return OkStatus();
     state_ = State::kHeader;
-    return sink_.OnDataEnd();
+    return sink_.OnData(header_, Slice(), false, true);
   }
   return OkStatus();
 }

@@ -22,12 +22,10 @@ class FrameReader {
     virtual ~Sink() = default;
     // A whole frame that is no DATA frame. The payload is valid during the call.
     virtual Status OnFrame(const FrameHeader& header, std::string_view payload) = 0;
-    // A whole DATA frame without padding.
-    virtual Status OnData(const FrameHeader& header, const Slice& bytes) = 0;
-    // Any other DATA frame begins; then its bytes without padding, in pieces; then its end.
-    virtual Status OnDataStart(const FrameHeader& header) = 0;
-    virtual void OnDataBytes(const Slice& bytes) = 0;
-    virtual Status OnDataEnd() = 0;
+    // Some bytes of a DATA frame, perhaps none, without its padding. Mostly the whole frame, which
+    // begins and ends here.
+    virtual Status OnData(const FrameHeader& header, const Slice& bytes, bool begins,
+                          bool ends) = 0;
   };
 
   // `preface`: a client's first bytes are expected before the first frame.

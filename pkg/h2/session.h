@@ -122,10 +122,8 @@ class Session final : private FrameReader::Sink {
 
   // session_receive.cc: frames that arrive
   Status OnFrame(const FrameHeader& header, std::string_view payload) override;
-  Status OnData(const FrameHeader& header, const Slice& bytes) override;
-  Status OnDataStart(const FrameHeader& header) override;
-  void OnDataBytes(const Slice& bytes) override;
-  Status OnDataEnd() override;
+  Status OnData(const FrameHeader& header, const Slice& bytes, bool begins, bool ends) override;
+  Status BeginData(const FrameHeader& header);
   Status OnRareFrame(const FrameHeader& header, std::string_view payload);
   Status OnHeadersFrame(const FrameHeader& header, std::string_view payload);
   Status OnContinuation(const FrameHeader& header, std::string_view payload);
@@ -140,7 +138,11 @@ class Session final : private FrameReader::Sink {
   Status OnWindowUpdate(const FrameHeader& header, std::string_view payload);
   void OnGoAwayFrame(std::string_view payload);
   void OnPeerEnd(Stream& stream, const HeaderBlock& trailers);
-  Stream* Find(int32_t id);
+  // An open stream that nobody gave up.
+  Stream* Find(int32_t id) const {
+    Stream* stream = by_id_.Find(id);
+    return stream == nullptr || stream->reset_ ? nullptr : stream;
+  }
   bool IsIdle(int32_t id) const;
 
   FlushQueue& flushes_;
@@ -171,8 +173,8 @@ class Session final : private FrameReader::Sink {
   int64_t receive_window_ = kDefaultWindow;
   size_t consumed_ = 0;
   Stream* data_stream_ = nullptr;  // of the DATA frame that is arriving
-  FrameHeader data_frame_;
-  std::string header_block_;  // until its last CONTINUATION
+  uint32_t data_left_ = 0;         // of its length
+  std::string header_block_;       // until its last CONTINUATION
   FrameHeader header_frame_;
   bool in_headers_ = false;
 

@@ -16,11 +16,6 @@ const uint8_t* Bytes(std::string_view text) {
 
 }  // namespace
 
-Stream* Session::Find(int32_t id) {
-  Stream* stream = by_id_.Find(id);
-  return stream == nullptr || stream->reset_ ? nullptr : stream;
-}
-
 // Nobody has opened it yet. Frames on such streams are errors; on closed ones they are late and
 // ignored.
 bool Session::IsIdle(int32_t id) const {
@@ -74,54 +69,45 @@ Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
   return OkStatus();  // unknown types are ignored
 }
 
-Status Session::OnData(const FrameHeader& header, const Slice& bytes) {
-  RESMGR_RETURN_IF_ERROR(OnDataStart(header));
-  if (bytes.size() > 0) OnDataBytes(bytes);
-  return OnDataEnd();
+Status Session::OnData(const FrameHeader& header, const Slice& bytes, bool begins, bool ends) {
+  if (failed_) return OkStatus();
+  if (begins) RESMGR_RETURN_IF_ERROR(BeginData(header));
+  if (const size_t size = bytes.size(); size > 0) {
+    data_left_ -= static_cast<uint32_t>(size);
+    Stream* stream = data_stream_;
+    if (stream == nullptr || stream->reset_ || stream->handler_ == nullptr) {
+      ConsumeConnection(size);
+    } else {
+      stream->unconsumed_ += size;
+      stream->handler_->OnData(*stream, bytes);
+    }
+  }
+  if (!ends || failed_) return OkStatus();
+  Stream* stream = std::exchange(data_stream_, nullptr);
+  // What is left of the length is padding.
+  if (data_left_ > 0) {
+    ConsumeConnection(data_left_);
+    if (stream != nullptr) stream->consumed_ += data_left_;
+  }
+  if (stream != nullptr && !stream->reset_ && header.Has(kFlagEndStream)) {
+    OnPeerEnd(*stream, HeaderBlock());
+  }
+  return OkStatus();
 }
 
-Status Session::OnDataStart(const FrameHeader& header) {
-  if (failed_) return OkStatus();
+inline Status Session::BeginData(const FrameHeader& header) {
   if (in_headers_ || !established_ || header.stream == 0 || IsIdle(header.stream)) {
     return InvalidArgument("DATA where it cannot be");
   }
-  data_frame_ = header;
   receive_window_ -= header.length;
   if (receive_window_ < 0) return InvalidArgument("more DATA than the connection's window");
+  data_left_ = header.length;
   data_stream_ = Find(header.stream);
   if (data_stream_ == nullptr) return OkStatus();
   data_stream_->receive_window_ -= header.length;
   if (data_stream_->receive_window_ < 0 || data_stream_->end_received_) {
     data_stream_->Reset(static_cast<uint32_t>(ErrorCode::kFlowControlError));
     data_stream_ = nullptr;
-  }
-  return OkStatus();
-}
-
-void Session::OnDataBytes(const Slice& bytes) {
-  if (failed_) return;
-  const size_t size = bytes.size();
-  data_frame_.length -= static_cast<uint32_t>(size);
-  Stream* stream = data_stream_;
-  if (stream == nullptr || stream->reset_ || stream->handler_ == nullptr) {
-    ConsumeConnection(size);
-    return;
-  }
-  stream->unconsumed_ += size;
-  stream->handler_->OnData(*stream, bytes);
-}
-
-Status Session::OnDataEnd() {
-  if (failed_) return OkStatus();
-  Stream* stream = data_stream_;
-  data_stream_ = nullptr;
-  // What is left of the length is padding.
-  if (data_frame_.length > 0) {
-    ConsumeConnection(data_frame_.length);
-    if (stream != nullptr) stream->consumed_ += data_frame_.length;
-  }
-  if (stream != nullptr && !stream->reset_ && data_frame_.Has(kFlagEndStream)) {
-    OnPeerEnd(*stream, HeaderBlock());
   }
   return OkStatus();
 }

@@ -21,9 +21,7 @@ class StreamTable {
   Stream* Find(int32_t id) const {
     Stream* stream = near_[Slot(id)];
     if (stream != nullptr && stream->id() == id) return stream;
-    if (far_.empty()) return nullptr;
-    const auto found = far_.find(id);
-    return found == far_.end() ? nullptr : found->second;
+    return far_.empty() ? nullptr : FindFar(id);
   }
 
   // Under its id, which no other stream in here has.
@@ -71,6 +69,12 @@ class StreamTable {
   static constexpr size_t kSlots = 64;
   // A peer's ids are all odd.
   static size_t Slot(int32_t id) { return static_cast<size_t>(id) / 2 % kSlots; }
+
+  // Apart, to keep the usual case short.
+  [[gnu::noinline]] Stream* FindFar(int32_t id) const {
+    const auto found = far_.find(id);
+    return found == far_.end() ? nullptr : found->second;
+  }
 
   std::array<Stream*, kSlots> near_{};
   absl::flat_hash_map<int32_t, Stream*> far_;

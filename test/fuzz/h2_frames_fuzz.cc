@@ -19,6 +19,7 @@ using resmgr::h2::FrameHeader;
 class Sink : public resmgr::h2::FrameReader::Sink {
  public:
   Status OnFrame(const FrameHeader& header, std::string_view payload) override {
+    if (in_data_) __builtin_trap();
     if (header.type != resmgr::h2::FrameType::kHeaders) return resmgr::OkStatus();
     std::optional<resmgr::h2::HeaderBlock> known;
     if (const auto* recalled = decoder_.Recall(payload); recalled != nullptr) known = *recalled;
@@ -30,24 +31,21 @@ class Sink : public resmgr::h2::FrameReader::Sink {
     if (!again.ok() || again->fields().size() != headers->fields().size()) __builtin_trap();
     return resmgr::OkStatus();
   }
-  Status OnData(const FrameHeader& header, const resmgr::h2::Slice& bytes) override {
-    if (bytes.size() != header.length) __builtin_trap();
-    return resmgr::OkStatus();
-  }
-  Status OnDataStart(const FrameHeader& header) override {
-    left_ = header.length;
-    return resmgr::OkStatus();
-  }
-  void OnDataBytes(const resmgr::h2::Slice& bytes) override {
+  Status OnData(const FrameHeader& header, const resmgr::h2::Slice& bytes, bool begins,
+                bool ends) override {
+    if (begins == in_data_) __builtin_trap();
+    in_data_ = !ends;
+    if (begins) left_ = header.length;
     if (bytes.size() > left_) __builtin_trap();
     left_ -= bytes.size();
+    return resmgr::OkStatus();
   }
-  Status OnDataEnd() override { return resmgr::OkStatus(); }
 
  private:
   resmgr::h2::HpackDecoder decoder_;
   resmgr::h2::HpackEncoder encoder_;
   resmgr::h2::HpackDecoder peer_;
+  bool in_data_ = false;
   size_t left_ = 0;
 };
 
