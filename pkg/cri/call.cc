@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/call.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "pkg/cri/connection.h"
+#include "pkg/cri/held_message.h"
 #include "pkg/cri/relay.h"
-#include "pkg/h2/limits.h"
 
 namespace resmgr {
 
@@ -19,6 +20,14 @@ constexpr int kCancelled = 1;
 
 }  // namespace
 
+struct Call::Reading : public Recycled<Reading> {
+  std::unique_ptr<Interception> interception;
+  HeldMessage request{kMaxIntercepted};
+  size_t prepaid = 0;  // request bytes whose window was opened before they were sent on
+  HeldMessage reply{kMaxReply};
+  h2::HeaderBlock reply_headers;
+};
+
 Call::Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::HeaderBlock headers)
     : connection_(connection),
       client_(std::move(client)),
@@ -28,25 +37,33 @@ Call::Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::Heade
 }
 
 Call::~Call() {
-  connection_.Let(request_.size());
+  if (reading_ != nullptr) connection_.Let(reading_->request.size());
   if (!reported_ && Watched()) Report({.code = kCancelled, .message = "the call was given up"});
+}
+
+Interception* Call::interception() const {
+  return reading_ == nullptr ? nullptr : reading_->interception.get();
+}
+
+void Call::EndInterception() {
+  if (reading_ != nullptr) reading_->interception.reset();
 }
 
 void Call::Start(bool end) {
   Relay& relay = connection_.relay();
   if (method_.operation != Operation::kOther && relay.interceptor() != nullptr) {
-    interception_ = relay.interceptor()->Begin(method_);
+    if (auto interception = relay.interceptor()->Begin(method_); interception != nullptr) {
+      reading_ = std::make_unique<Reading>();
+      reading_->interception = std::move(interception);
+    }
   }
-  intercepted_ = interception_ != nullptr;
-  tap_ = relay.MakeTap(method_, intercepted_);
+  tap_ = relay.MakeTap(method_, reading_ != nullptr);
   if (tap_ != nullptr) tap_->OnRequestHeaders(headers_);
   request_complete_ = end;
-  if (interception_ == nullptr || end) {
-    interception_.reset();
-    Forward(headers_, end);
-    return;
-  }
-  collecting_ = true;
+  collecting_ = reading_ != nullptr && !end;
+  if (collecting_) return;
+  EndInterception();
+  Forward(headers_, end);
 }
 
 bool Call::Forward(const h2::HeaderBlock& headers, bool end) {
@@ -64,31 +81,28 @@ bool Call::Forward(const h2::HeaderBlock& headers, bool end) {
 void Call::OnData(h2::Stream& stream, const h2::Slice& data) {
   if (FromClient(stream)) {
     if (tap_ != nullptr) tap_->OnRequestData(data.view());
-    OnRequestData(data);
+    if (collecting_) {
+      Hold(data);
+    } else if (server_ != nullptr) {
+      server_->SendData(data);
+    }
     return;
   }
   if (tap_ != nullptr) tap_->OnReplyData(data.view());
-  if (reply_reader_.has_value()) reply_reader_->Feed(data.view());
+  if (interception() != nullptr && interception()->ReadsReply() && reading_->reply.fits()) {
+    reading_->reply.Add(data, connection_.scratch());
+  }
   client_->SendData(data);
 }
 
-void Call::OnRequestData(const h2::Slice& data) {
-  if (!collecting_) {
-    if (server_ != nullptr) server_->SendData(data);
-    return;
-  }
+void Call::Hold(const h2::Slice& data) {
   client_->Consume(data.size());
   if (!connection_.Hold(data.size())) {
     Finish(ResourceExhausted("too many large requests at once on this connection"));
     return;
   }
-  // A small piece must not keep the whole block alive that it was read into.
-  if (data.size() <= h2::kCopyBelow) {
-    request_.AppendCopy(data.view(), connection_.scratch());
-  } else {
-    request_.Append(data);
-  }
-  if (request_.size() > kMaxIntercepted) PassUnread("it is larger than any runtime takes");
+  reading_->request.Add(data, connection_.scratch());
+  if (!reading_->request.fits()) PassUnread("it is larger than any runtime takes");
 }
 
 void Call::OnEnd(h2::Stream& stream, const h2::HeaderBlock& trailers) {
@@ -106,44 +120,17 @@ void Call::OnEnd(h2::Stream& stream, const h2::HeaderBlock& trailers) {
 }
 
 void Call::Decide() {
-  const auto slices = request_.slices();
-  if (slices.size() == 1) {
-    // Mostly it lies in one piece and is read where it is.
-    if (const auto payload = OnlyPlainMessage(slices.front().view())) return Ask(*payload);
-  }
-  bool one_message = false;
-  GrpcMessage message;
-  GrpcMessageReader reader(kMaxIntercepted, [&](GrpcMessage read) {
-    one_message = message.size == 0 && message.payload.empty() && !one_message;
-    message = std::move(read);
-  });
-  for (const h2::Slice& slice : slices)
-    reader.Feed(slice.view());
-  if (!one_message || !reader.complete()) {
-    PassUnread("it is not one gRPC message");
+  const StatusOr<std::string_view> message = reading_->request.Read(headers_);
+  if (!message.ok()) {
+    PassUnread(Message(message.status()));
     return;
   }
-  decompressed_ = message.compressed;
-  if (message.compressed) {
-    auto payload = DecompressGrpc(message.payload, headers_.Find("grpc-encoding"), kMaxIntercepted);
-    if (!payload.ok()) {
-      PassUnread(Message(payload.status()));
-      return;
-    }
-    message.payload = *std::move(payload);
-  }
-  message_ = std::move(message.payload);
-  Ask(message_);
-}
-
-void Call::Ask(std::string_view payload) {
-  interception_->OnRequest(payload,
-                           [this](const Interception::Verdict& verdict) { OnVerdict(verdict); });
+  interception()->OnRequest(*message, *this);
 }
 
 void Call::PassUnread(std::string_view why) {
   connection_.relay().NoteUnread(method_, why);
-  interception_.reset();
+  EndInterception();
   if (!Forward(headers_, false)) return;
   SendRequest("");
   if (request_complete_) server_->SendEnd();
@@ -152,51 +139,41 @@ void Call::PassUnread(std::string_view why) {
 void Call::OnVerdict(const Interception::Verdict& verdict) {
   const h2::FlushQueue::Scope scope(connection_.relay().flushes());
   if (!verdict.refusal.ok()) {
-    interception_.reset();
+    EndInterception();
     Finish(verdict.refusal);
     return;
   }
   h2::HeaderBlock headers = headers_;
   if (!verdict.suffix.empty()) headers.Remove("content-length");
   if (!Forward(headers, false)) return;
-  reply_reader_.emplace(kMaxReply, [this](GrpcMessage message) { reply_ = std::move(message); });
   SendRequest(verdict.suffix);
   server_->SendEnd();
 }
 
-void Call::SendRequest(const std::string& suffix) {
+void Call::SendRequest(std::string_view suffix) {
+  HeldMessage& request = reading_->request;
   collecting_ = false;
-  connection_.Let(request_.size());
-  if (!suffix.empty()) {
-    const size_t payload = decompressed_ ? message_.size() : request_.size() - kGrpcPrefixSize;
-    const std::string prefix = EncodeGrpcPrefix(false, payload + suffix.size());
-    if (decompressed_) {
-      request_.Clear();
-      request_.Append(h2::Slice::Copy(prefix + message_));
-    } else {
-      request_.Overwrite(prefix);
-    }
-  }
-  prepaid_ += request_.size() + suffix.size();
-  for (const h2::Slice& slice : request_.slices())
+  connection_.Let(request.size());
+  if (!suffix.empty()) request.MakeLonger(suffix.size());
+  reading_->prepaid += request.size() + suffix.size();
+  for (const h2::Slice& slice : request.body().slices())
     server_->SendData(slice);
   if (!suffix.empty()) server_->SendData(connection_.scratch().Copy(suffix));
-  request_.Clear();
-  message_ = {};
+  request.Clear();
 }
 
 void Call::OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) {
   if (end) {
     OnOutcome(headers);
   } else {
-    if (reply_reader_.has_value()) reply_encoding_ = headers.Find("grpc-encoding");
+    if (reading_ != nullptr) reading_->reply_headers = headers;
     if (tap_ != nullptr) tap_->OnReplyHeaders(headers);
   }
   client_->SendHeaders(headers, end);
 }
 
 void Call::OnOutcome(const h2::HeaderBlock& trailers) {
-  if (interception_ == nullptr && !Watched()) return;
+  if (interception() == nullptr && !Watched()) return;
   const GrpcStatus status = ReadGrpcStatus(trailers);
   Report(status);
   Settle(status);
@@ -209,20 +186,17 @@ bool Call::Watched() const {
 void Call::Report(const GrpcStatus& status) {
   if (std::exchange(reported_, true)) return;
   if (tap_ != nullptr) tap_->OnEnd(status);
-  connection_.relay().CountCall(method_, intercepted_, status.code);
+  connection_.relay().CountCall(method_, reading_ != nullptr, status.code);
 }
 
 void Call::Settle(const GrpcStatus& status) {
-  if (interception_ == nullptr) return;
-  std::string payload;
-  if (status.ok() && !reply_.truncated()) {
-    payload = std::move(reply_.payload);
-    if (reply_.compressed) {
-      payload = DecompressGrpc(payload, reply_encoding_, kMaxReply).value_or("");
-    }
+  if (interception() == nullptr) return;
+  std::string_view message;
+  if (HeldMessage& reply = reading_->reply; status.ok() && reply.size() > 0) {
+    message = reply.Read(reading_->reply_headers).value_or("");
   }
-  interception_->OnReply(status, payload);
-  interception_.reset();
+  interception()->OnReply(status, message);
+  EndInterception();
 }
 
 void Call::Finish(const Status& status) {
@@ -239,7 +213,7 @@ void Call::Finish(const Status& status) {
   }
   client_->StopReceiving();
   collecting_ = false;
-  interception_.reset();
+  EndInterception();
   if (server_ != nullptr) server_->Reset(static_cast<uint32_t>(h2::ErrorCode::kCancel));
 }
 
@@ -248,14 +222,17 @@ void Call::OnSent(h2::Stream& stream, size_t count) {
     if (server_ != nullptr) server_->Consume(count);
     return;
   }
-  const size_t paid = std::min(count, prepaid_);
-  prepaid_ -= paid;
-  client_->Consume(count - paid);
+  if (reading_ != nullptr) {
+    const size_t paid = std::min(count, reading_->prepaid);
+    reading_->prepaid -= paid;
+    count -= paid;
+  }
+  client_->Consume(count);
 }
 
 void Call::OnClose(h2::Stream& stream, uint32_t error_code) {
   if (FromClient(stream)) {
-    interception_.reset();
+    EndInterception();
     collecting_ = false;
     const bool ended = error_code == static_cast<uint32_t>(h2::ErrorCode::kNoError);
     if (server_ != nullptr && server_->open()) {
@@ -274,7 +251,7 @@ void Call::OnServerClosed(uint32_t error_code) {
     return;
   }
   // The stream ended without a status, so nobody knows what became of the call.
-  interception_.reset();
+  EndInterception();
   if (server_->connection_lost() || error_code == static_cast<uint32_t>(h2::ErrorCode::kNoError)) {
     Finish(Unavailable("the connection to the runtime broke during {}", method_.name));
   } else {

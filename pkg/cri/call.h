@@ -2,8 +2,7 @@
 #pragma once
 
 #include <memory>
-#include <optional>
-#include <string>
+#include <string_view>
 
 #include "pkg/base/recycled.h"
 #include "pkg/cri/call_tap.h"
@@ -22,7 +21,7 @@ class Connection;
 // interception decided; its reply is read while it passes.
 //
 // Ends, and is destroyed by its Connection, when the streams of both sides are closed.
-class Call final : public h2::StreamHandler, public Recycled<Call> {
+class Call final : public h2::StreamHandler, private Interception::Asker, public Recycled<Call> {
  public:
   Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::HeaderBlock headers);
   ~Call() override;
@@ -46,15 +45,21 @@ class Call final : public h2::StreamHandler, public Recycled<Call> {
   void OnClose(h2::Stream& stream, uint32_t error_code) override;
 
  private:
+  // What only an intercepted call has.
+  struct Reading;
+
   bool FromClient(const h2::Stream& stream) const { return &stream == client_.get(); }
+  // The interception; nullptr when there is none, or none any more.
+  Interception* interception() const;
+  void EndInterception();
   // Opens the runtime's stream; false when the call was finished instead.
   bool Forward(const h2::HeaderBlock& headers, bool end);
-  void OnRequestData(const h2::Slice& data);
+  // Keeps a piece of the request that is not decided yet.
+  void Hold(const h2::Slice& data);
   // The whole request is here.
   void Decide();
-  void Ask(std::string_view payload);
-  void OnVerdict(const Interception::Verdict& verdict);
-  void SendRequest(const std::string& suffix);
+  void OnVerdict(const Interception::Verdict& verdict) override;
+  void SendRequest(std::string_view suffix);
   // The request is not what the interception can read: let it pass as it is.
   void PassUnread(std::string_view why);
   // The runtime's outcome, before the client sees it.
@@ -74,19 +79,10 @@ class Call final : public h2::StreamHandler, public Recycled<Call> {
   const Method method_;  // with views into headers_
   size_t position_ = 0;
   std::unique_ptr<CallTap> tap_;
-
-  std::unique_ptr<Interception> interception_;
-  bool intercepted_ = false;
+  std::unique_ptr<Reading> reading_;
   bool reported_ = false;
   bool collecting_ = false;
   bool request_complete_ = false;
-  h2::SliceQueue request_;  // the body so far
-  std::string message_;     // its payload, where that does not lie in one piece of it
-  bool decompressed_ = false;
-  size_t prepaid_ = 0;  // request bytes whose window was opened before they were sent on
-  std::string reply_encoding_;
-  std::optional<GrpcMessageReader> reply_reader_;
-  GrpcMessage reply_;
 };
 
 }  // namespace resmgr

@@ -22,6 +22,12 @@ int HexDigit(char c) {
   return -1;
 }
 
+int ReadCode(std::string_view text) {
+  if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') return text[0] - '0';
+  const auto code = ParseInt(text);
+  return code && *code >= 0 && *code <= INT32_MAX ? static_cast<int>(*code) : kUnknown;
+}
+
 std::string PercentDecode(std::string_view text) {
   std::string decoded;
   decoded.reserve(text.size());
@@ -100,12 +106,12 @@ void GrpcMessageReader::Feed(std::string_view bytes) {
 }
 
 std::optional<std::string_view> OnlyPlainMessage(std::string_view body) {
-  if (body.size() < kGrpcPrefixSize) return std::nullopt;
-  const std::string_view payload = body.substr(kGrpcPrefixSize);
-  if (body.substr(0, kGrpcPrefixSize) != EncodeGrpcPrefix(false, payload.size())) {
-    return std::nullopt;
-  }
-  return payload;
+  if (body.size() < kGrpcPrefixSize || body[0] != 0) return std::nullopt;
+  size_t size = 0;
+  for (size_t i = 1; i < kGrpcPrefixSize; ++i)
+    size = size << 8 | static_cast<uint8_t>(body[i]);
+  body.remove_prefix(kGrpcPrefixSize);
+  return body.size() == size ? std::optional(body) : std::nullopt;
 }
 
 std::string EncodeGrpcPrefix(bool compressed, size_t size) {
@@ -124,9 +130,17 @@ StatusOr<std::string> DecompressGrpc(std::string_view payload, std::string_view 
 }
 
 GrpcStatus ReadGrpcStatus(const h2::HeaderBlock& trailers) {
-  const auto code = ParseInt(trailers.Find("grpc-status"));
-  return {.code = code && *code >= 0 && *code <= INT32_MAX ? static_cast<int>(*code) : kUnknown,
-          .message = PercentDecode(trailers.Find("grpc-message"))};
+  std::string_view code;
+  std::string_view message;
+  // In one pass, because every call ends with it.
+  for (const h2::HeaderBlock::Field& field : trailers.fields()) {
+    const std::string_view name = trailers.NameOf(field);
+    if (name == "grpc-status" && code.empty()) code = trailers.ValueOf(field);
+    if (name == "grpc-message" && message.empty()) message = trailers.ValueOf(field);
+  }
+  GrpcStatus status{.code = ReadCode(code), .message = {}};
+  if (!message.empty()) status.message = PercentDecode(message);
+  return status;
 }
 
 void AddGrpcStatus(const Status& status, h2::HeaderBlock& trailers) {

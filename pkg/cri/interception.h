@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,14 +20,24 @@ class Interception {
     Status refusal;      // not OK: the client gets this and the runtime is not asked
     std::string suffix;  // appended to the message; empty forwards its bytes untouched
   };
-  using Decide = std::function<void(Verdict)>;
+  // Who asks for it; outlives the interception.
+  class Asker {
+   public:
+    // May destroy the interception.
+    virtual void OnVerdict(const Verdict& verdict) = 0;
+
+   protected:
+    ~Asker() = default;
+  };
 
   virtual ~Interception() = default;
 
-  // Calls `decide` once, at once or later, and never after the destructor. `message` lives until
+  // Gives its verdict once, at once or later, and never after the destructor. `message` lives until
   // then.
-  virtual void OnRequest(std::string_view message, Decide decide) = 0;
-  // How the runtime answered; `message` is empty when it failed or could not be read.
+  virtual void OnRequest(std::string_view message, Asker& asker) = 0;
+  // Whether OnReply looks at the message.
+  virtual bool ReadsReply() const { return false; }
+  // How the runtime answered; `message` is empty when it failed or was not read.
   virtual void OnReply(const GrpcStatus& status, std::string_view message) = 0;
 };
 

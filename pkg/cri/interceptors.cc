@@ -25,30 +25,34 @@ bool MayStillTakeEffect(const GrpcStatus& status) {
 // What all of them share.
 class CountedInterception : public Interception {
  public:
-  explicit CountedInterception(const ResourceInterceptor::Brain& brain)
-      : manager_(brain.manager), calls_(brain.calls) {}
+  explicit CountedInterception(ResourceInterceptor::Brain& brain)
+      : manager_(brain.manager), brain_(brain) {
+    ++brain_.interceptions;
+  }
+  ~CountedInterception() override { --brain_.interceptions; }
 
  protected:
+  Status Connect() const { return brain_.connect(); }
+
   ResourceManager& manager_;
 
  private:
-  const std::shared_ptr<void> calls_;
+  ResourceInterceptor::Brain& brain_;
 };
 
 // What those before a call share: waiting for the brain to know the runtime's state, and being
 // destroyed meanwhile.
 class WaitingInterception : public CountedInterception {
  public:
-  explicit WaitingInterception(const ResourceInterceptor::Brain& brain)
-      : CountedInterception(brain), connect_(brain.connect) {}
+  using CountedInterception::CountedInterception;
 
-  void OnRequest(std::string_view message, Decide decide) final {
+  void OnRequest(std::string_view message, Asker& asker) final {
     if (!Decode(message)) {
-      decide({});
+      asker.OnVerdict({});
       return;
     }
-    decide_ = std::move(decide);
-    if (const Status connected = connect_(); !connected.ok()) {
+    asker_ = &asker;
+    if (const Status connected = Connect(); !connected.ok()) {
       Answer({.refusal = connected, .suffix = {}});
       return;
     }
@@ -73,10 +77,7 @@ class WaitingInterception : public CountedInterception {
   virtual void Admit() = 0;
 
   // May destroy this object: nothing follows it.
-  void Answer(Verdict verdict) {
-    const Decide decide = std::move(decide_);
-    decide(std::move(verdict));
-  }
+  void Answer(const Verdict& verdict) { asker_->OnVerdict(verdict); }
 
   // Expires when this object is destroyed.
   std::weak_ptr<void> alive() {
@@ -85,8 +86,7 @@ class WaitingInterception : public CountedInterception {
   }
 
  private:
-  const std::function<Status()>& connect_;
-  Decide decide_;
+  Asker* asker_ = nullptr;
   std::shared_ptr<void> alive_;  // made when it is asked for
 };
 
@@ -95,15 +95,16 @@ class CreateContainerInterception final : public WaitingInterception,
  public:
   using WaitingInterception::WaitingInterception;
   ~CreateContainerInterception() override {
-    if (!admission_) return;
-    manager_.CreateFailed(admission_->key);
+    if (!admitted_) return;
+    manager_.CreateFailed(*admitted_);
     // Whether the container exists now, only the runtime knows.
     manager_.Resync();
   }
 
+  bool ReadsReply() const override { return true; }
   void OnReply(const GrpcStatus& status, std::string_view message) override {
-    if (!admission_) return;
-    const ContainerKey key = std::exchange(admission_, std::nullopt)->key;
+    if (!admitted_) return;
+    const ContainerKey key = *std::exchange(admitted_, std::nullopt);
     const auto id = DecodeId(message);
     if (status.ok() && id.ok() && !id->empty()) {
       manager_.CreateSucceeded(key, ContainerId(std::string(*id)));
@@ -134,12 +135,12 @@ class CreateContainerInterception final : public WaitingInterception,
       Answer({.refusal = admission.status(), .suffix = {}});
       return;
     }
-    admission_ = *std::move(admission);
-    Answer({.refusal = OkStatus(), .suffix = EncodeCreateAdjustment(admission_->adjustment)});
+    admitted_ = admission->key;
+    Answer({.refusal = OkStatus(), .suffix = EncodeCreateAdjustment(admission->adjustment)});
   }
 
   CreateMessage message_;
-  std::optional<Admission> admission_;
+  std::optional<ContainerKey> admitted_;
 };
 
 class UpdateContainerInterception final : public WaitingInterception {
@@ -225,11 +226,12 @@ class RunPodSandboxInterception final : public CountedInterception {
  public:
   using CountedInterception::CountedInterception;
 
-  void OnRequest(std::string_view message, Decide decide) override {
+  void OnRequest(std::string_view message, Asker& asker) override {
     if (auto decoded = DecodeRunPodSandbox(message); decoded.ok()) pod_ = std::move(decoded->pod);
-    decide({});
+    asker.OnVerdict({});
   }
 
+  bool ReadsReply() const override { return true; }
   void OnReply(const GrpcStatus& status, std::string_view message) override {
     const auto id = DecodeId(message);
     if (!pod_ || !status.ok() || !id.ok() || id->empty()) return;
@@ -245,11 +247,11 @@ class UpdatePodInterception final : public CountedInterception {
  public:
   using CountedInterception::CountedInterception;
 
-  void OnRequest(std::string_view message, Decide decide) override {
+  void OnRequest(std::string_view message, Asker& asker) override {
     if (auto decoded = DecodeUpdatePodSandboxResources(message); decoded.ok()) {
       update_ = *std::move(decoded);
     }
-    decide({});
+    asker.OnVerdict({});
   }
 
   void OnReply(const GrpcStatus& status, std::string_view) override {
@@ -267,7 +269,8 @@ class ContainerStatusInterception final : public CountedInterception {
  public:
   using CountedInterception::CountedInterception;
 
-  void OnRequest(std::string_view, Decide decide) override { decide({}); }
+  void OnRequest(std::string_view, Asker& asker) override { asker.OnVerdict({}); }
+  bool ReadsReply() const override { return true; }
 
   void OnReply(const GrpcStatus& status, std::string_view message) override {
     if (!status.ok()) return;
@@ -277,34 +280,33 @@ class ContainerStatusInterception final : public CountedInterception {
 };
 
 // A request of an id whose success the brain is told.
-class ReleaseInterception final : public CountedInterception {
+template <typename RuntimeId>
+class ReleaseInterception final : public CountedInterception,
+                                  public Recycled<ReleaseInterception<RuntimeId>> {
  public:
-  using Release = void (*)(ResourceManager& manager, std::string id);
-  ReleaseInterception(const ResourceInterceptor::Brain& brain, Release release)
+  using Release = void (ResourceManager::*)(const RuntimeId&);
+  ReleaseInterception(ResourceInterceptor::Brain& brain, Release release)
       : CountedInterception(brain), release_(release) {}
 
-  void OnRequest(std::string_view message, Decide decide) override {
-    if (auto id = DecodeId(message); id.ok()) id_ = *id;
-    decide({});
+  void OnRequest(std::string_view message, Asker& asker) override {
+    if (const auto id = DecodeId(message); id.ok()) id_ = RuntimeId(std::string(*id));
+    asker.OnVerdict({});
   }
 
   void OnReply(const GrpcStatus& status, std::string_view) override {
-    if (!id_.empty() && (status.ok() || status.code == kGrpcNotFound)) {
-      release_(manager_, std::move(id_));
-    }
+    if (!id_.empty() && (status.ok() || status.code == kGrpcNotFound)) (manager_.*release_)(id_);
   }
 
  private:
-  Release release_;
-  std::string id_;
+  const Release release_;
+  RuntimeId id_;
 };
+using ContainerRelease = ReleaseInterception<ContainerId>;
+using PodRelease = ReleaseInterception<PodSandboxId>;
 
 }  // namespace
 
 std::unique_ptr<Interception> ResourceInterceptor::Begin(const Method& method) {
-  const auto release = [this](ReleaseInterception::Release function) {
-    return std::make_unique<ReleaseInterception>(brain_, function);
-  };
   switch (method.operation) {
     case Operation::kCreateContainer:
       return std::make_unique<CreateContainerInterception>(brain_);
@@ -317,21 +319,13 @@ std::unique_ptr<Interception> ResourceInterceptor::Begin(const Method& method) {
     case Operation::kContainerStatus:
       return std::make_unique<ContainerStatusInterception>(brain_);
     case Operation::kStopContainer:
-      return release([](ResourceManager& manager, std::string id) {
-        manager.ContainerStopped(ContainerId(std::move(id)));
-      });
+      return std::make_unique<ContainerRelease>(brain_, &ResourceManager::ContainerStopped);
     case Operation::kRemoveContainer:
-      return release([](ResourceManager& manager, std::string id) {
-        manager.ContainerRemoved(ContainerId(std::move(id)));
-      });
+      return std::make_unique<ContainerRelease>(brain_, &ResourceManager::ContainerRemoved);
     case Operation::kStopPodSandbox:
-      return release([](ResourceManager& manager, std::string id) {
-        manager.PodStopped(PodSandboxId(std::move(id)));
-      });
+      return std::make_unique<PodRelease>(brain_, &ResourceManager::PodStopped);
     case Operation::kRemovePodSandbox:
-      return release([](ResourceManager& manager, std::string id) {
-        manager.PodRemoved(PodSandboxId(std::move(id)));
-      });
+      return std::make_unique<PodRelease>(brain_, &ResourceManager::PodRemoved);
     case Operation::kUpdatePodSandboxResources:
       return std::make_unique<UpdatePodInterception>(brain_);
     case Operation::kOther:

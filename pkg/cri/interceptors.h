@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -28,14 +29,13 @@ class ResourceInterceptor final : public Interceptor {
   struct Brain {
     ResourceManager& manager;
     std::function<Status()> connect;
-    // Each interception holds a copy.
-    std::shared_ptr<void> calls = std::make_shared<char>();
+    size_t interceptions = 0;  // that are left
   };
 
   std::unique_ptr<Interception> Begin(const Method& method) override;
 
   // No interception of its making is left.
-  bool idle() const { return brain_.calls.use_count() == 1; }
+  bool idle() const { return brain_.interceptions == 0; }
 
  private:
   Brain brain_;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "pkg/cri/grpc_message.h"
+#include "pkg/cri/held_message.h"
 #include "pkg/cri/inventory.h"
 #include "pkg/cri/messages.h"
 
@@ -31,5 +32,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   resmgr::GrpcMessageReader reader(64, [](const resmgr::GrpcMessage&) {});
   reader.Feed(bytes);
   (void)resmgr::DecompressGrpc(bytes, "gzip", 1 << 20);
+  resmgr::h2::Scratch scratch;
+  resmgr::h2::HeaderBlock headers;
+  headers.Add("grpc-encoding", "gzip");
+  resmgr::HeldMessage held(1 << 20);
+  held.Add(resmgr::h2::Slice::Copy(bytes), scratch);
+  if (const auto message = held.Read(headers); message.ok()) {
+    const size_t length = message->size();
+    held.MakeLonger(1);
+    if (held.size() != resmgr::kGrpcPrefixSize + length) __builtin_trap();
+  }
   return 0;
 }

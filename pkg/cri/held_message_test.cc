@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/held_message.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/cri/grpc_message.h"
+#include "test/support/status_matchers.h"
+
+namespace resmgr {
+namespace {
+
+using test::HasCode;
+
+constexpr size_t kLimit = size_t{64} * 1024;
+
+class HeldMessageTest : public testing::Test {
+ protected:
+  // As it comes from a socket, in pieces of this size.
+  void Add(std::string_view body, size_t piece) {
+    for (; !body.empty(); body.remove_prefix(std::min(piece, body.size())))
+      held_.Add(h2::Slice::Copy(body.substr(0, piece)), scratch_);
+  }
+  StatusOr<std::string> Read() {
+    const auto message = held_.Read(headers_);
+    if (!message.ok()) return message.status();
+    return std::string(*message);
+  }
+  std::string Body() const { return held_.body().ToString(); }
+
+  h2::Scratch scratch_;
+  h2::HeaderBlock headers_;
+  HeldMessage held_{kLimit};
+};
+
+std::string Framed(const std::string& payload, bool compressed = false) {
+  return EncodeGrpcPrefix(compressed, payload.size()) + payload;
+}
+
+TEST_F(HeldMessageTest, IsReadHoweverItArrives) {
+  const std::string payload(10'000, 'x');
+  for (const size_t piece : {1U, 4U, 5U, 6U, 2000U, 2049U, 5000U, 10'005U}) {
+    held_.Clear();
+    Add(Framed(payload), piece);
+    EXPECT_EQ(Read().value(), payload) << piece;
+    EXPECT_EQ(Body(), Framed(payload)) << piece;
+  }
+  held_.Clear();
+  Add(Framed(""), 5);
+  EXPECT_EQ(Read().value(), "");
+}
+
+TEST_F(HeldMessageTest, GrowsAndKeepsTheBytesThatItHas) {
+  const std::string payload(10'000, 'x');
+  for (const size_t piece : {3U, 5000U, 10'005U}) {
+    held_.Clear();
+    Add(Framed(payload), piece);
+    ASSERT_TRUE(Read().ok());
+    held_.MakeLonger(300);
+    EXPECT_EQ(Body(), EncodeGrpcPrefix(false, 10'300) + payload) << piece;
+  }
+}
+
+TEST_F(HeldMessageTest, ACompressedOneStaysSoUntilItGrows) {
+  headers_.Add("grpc-encoding", "identity");
+  Add(Framed("text", true), 100);
+  EXPECT_EQ(Read().value(), "text");
+  EXPECT_EQ(Body(), Framed("text", true));
+  held_.MakeLonger(2);
+  EXPECT_EQ(Body(), EncodeGrpcPrefix(false, 6) + "text");
+}
+
+TEST_F(HeldMessageTest, WhatIsNotOneMessageIsNotRead) {
+  const std::string one = Framed("message");
+  for (const std::string& body : {std::string(), one.substr(0, 3), one.substr(0, 8), one + one,
+                                  one + "\1", Framed("") + Framed("") + Framed("")}) {
+    held_.Clear();
+    Add(body, 100);
+    EXPECT_THAT(Read(), HasCode(StatusCode::kInvalidArgument)) << body;
+    EXPECT_EQ(Body(), body);
+  }
+  headers_.Add("grpc-encoding", "snappy");
+  held_.Clear();
+  Add(Framed("text", true), 100);
+  EXPECT_THAT(Read(), HasCode(StatusCode::kUnimplemented));
+}
+
+TEST_F(HeldMessageTest, WhatIsTooLargeIsHeldButNotRead) {
+  const std::string body = Framed(std::string(kLimit, 'x'));
+  Add(std::string_view(body).substr(0, kLimit), kLimit);
+  EXPECT_TRUE(held_.fits());
+  Add(std::string_view(body).substr(kLimit), 1);
+  EXPECT_FALSE(held_.fits());
+  EXPECT_THAT(Read(), HasCode(StatusCode::kInvalidArgument));
+  EXPECT_EQ(Body(), body);
+}
+
+}  // namespace
+}  // namespace resmgr
