@@ -9,7 +9,7 @@ namespace {
 constexpr std::chrono::seconds kLastWords{1};
 // What is written survives this process. Only a machine that fails can lose it, and no container
 // outlives that: so the disk, which others wait for too, is not made to hurry.
-constexpr std::chrono::milliseconds kSyncWithin{100};
+constexpr std::chrono::seconds kSyncWithin{1};
 // After a failed write.
 constexpr std::chrono::seconds kPause{1};
 

@@ -50,7 +50,7 @@ class StateStore {
   // Forgets all but these: what else was saved is of containers that are gone.
   void Retain(const std::function<bool(std::string_view id)>& wanted);
   size_t size() const { return known_.size(); }
-  // What changed since the last one is written together, and durable a tenth of a second later.
+  // What changed since the last one is written together, and durable within a second.
   void Commit();
 
   // Kept apart from the rest, and written at once.
