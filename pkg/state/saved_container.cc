@@ -2,61 +2,61 @@
 #include "pkg/state/saved_container.h"
 
 #include "pkg/api/state.pb.h"
-#include "pkg/base/wire.h"
+#include "pkg/state/field_writer.h"
 
 namespace resmgr {
 namespace {
 
 // Written by hand: it is done for each container that is created, in the loop.
-void Append(uint32_t field, const std::optional<int64_t>& number, std::string& out) {
-  if (number) AppendNumberField(field, static_cast<uint64_t>(*number), out);
+void Add(uint32_t field, const std::optional<int64_t>& number, FieldWriter& out) {
+  if (number) out.Number(field, static_cast<uint64_t>(*number));
 }
 
-void Append(uint32_t field, const std::optional<std::string>& text, std::string& out) {
-  if (text) AppendBytesField(field, *text, out);
+void Add(uint32_t field, const std::optional<std::string>& text, FieldWriter& out) {
+  if (text) out.Bytes(field, *text);
 }
 
-void AppendNonZero(uint32_t field, int64_t number, std::string& out) {
-  if (number != 0) AppendNumberField(field, static_cast<uint64_t>(number), out);
+void AddNonZero(uint32_t field, int64_t number, FieldWriter& out) {
+  if (number != 0) out.Number(field, static_cast<uint64_t>(number));
 }
 
-void AppendNonEmpty(uint32_t field, std::string_view text, std::string& out) {
-  if (!text.empty()) AppendBytesField(field, text, out);
+void AddNonEmpty(uint32_t field, std::string_view text, FieldWriter& out) {
+  if (!text.empty()) out.Bytes(field, text);
 }
 
-void AppendResources(uint32_t field, const LinuxResources& resources, std::string& out) {
-  const size_t begin = BeginMessageField(field, out);
-  Append(1, resources.cpu_period, out);
-  Append(2, resources.cpu_quota, out);
-  Append(3, resources.cpu_shares, out);
-  Append(4, resources.memory_limit, out);
-  Append(5, resources.oom_score_adj, out);
-  Append(6, resources.cpuset_cpus, out);
-  Append(7, resources.cpuset_mems, out);
+void AddResources(uint32_t field, const LinuxResources& resources, FieldWriter& out) {
+  const size_t begin = out.Begin(field);
+  Add(1, resources.cpu_period, out);
+  Add(2, resources.cpu_quota, out);
+  Add(3, resources.cpu_shares, out);
+  Add(4, resources.memory_limit, out);
+  Add(5, resources.oom_score_adj, out);
+  Add(6, resources.cpuset_cpus, out);
+  Add(7, resources.cpuset_mems, out);
   for (const auto& [size, limit] : resources.hugepage_limits) {
-    const size_t entry = BeginMessageField(8, out);
-    AppendNonEmpty(1, size, out);
-    AppendNonZero(2, static_cast<int64_t>(limit), out);
-    EndMessageField(entry, out);
+    const size_t entry = out.Begin(8);
+    AddNonEmpty(1, size, out);
+    AddNonZero(2, static_cast<int64_t>(limit), out);
+    out.End(entry);
   }
-  EndMessageField(begin, out);
+  out.End(begin);
 }
 
-void AppendRequirements(uint32_t field, const Requirements& requirements, std::string& out) {
-  const size_t begin = BeginMessageField(field, out);
-  AppendNonZero(1, requirements.cpu_request.value, out);
-  AppendNonZero(2, requirements.cpu_limit.value, out);
-  AppendNonZero(3, requirements.memory_request.value, out);
-  AppendNonZero(4, requirements.memory_limit.value, out);
-  EndMessageField(begin, out);
+void AddRequirements(uint32_t field, const Requirements& requirements, FieldWriter& out) {
+  const size_t begin = out.Begin(field);
+  AddNonZero(1, requirements.cpu_request.value, out);
+  AddNonZero(2, requirements.cpu_limit.value, out);
+  AddNonZero(3, requirements.memory_request.value, out);
+  AddNonZero(4, requirements.memory_limit.value, out);
+  out.End(begin);
 }
 
-void AppendHint(uint32_t field, const LocalityHint& hint, std::string& out) {
-  const size_t begin = BeginMessageField(field, out);
-  AppendNonEmpty(1, hint.source, out);
-  AppendNonEmpty(2, hint.cpus.ToString(), out);
-  AppendNonEmpty(3, hint.nodes.ToString(), out);
-  EndMessageField(begin, out);
+void AddHint(uint32_t field, const LocalityHint& hint, FieldWriter& out) {
+  const size_t begin = out.Begin(field);
+  AddNonEmpty(1, hint.source, out);
+  AddNonEmpty(2, hint.cpus.ToString(), out);
+  AddNonEmpty(3, hint.nodes.ToString(), out);
+  out.End(begin);
 }
 
 LinuxResources Decode(const state::Resources& in) {
@@ -84,16 +84,17 @@ Requirements Decode(const state::Requirements& in) {
 
 void EncodeSaved(const Container& container, std::string& out) {
   const Placement& placement = container.placement;
-  AppendResources(1, container.requested, out);
-  AppendRequirements(2, container.requirements, out);
-  if (!placement.exclusive.empty()) AppendBytesField(3, placement.exclusive.ToString(), out);
-  Append(4, placement.cpu_shares, out);
-  Append(5, placement.cpu_quota, out);
-  Append(6, placement.cpu_period, out);
-  AppendNonEmpty(7, placement.pool, out);
-  AppendNonEmpty(8, placement.reason, out);
+  FieldWriter fields(out);
+  AddResources(1, container.requested, fields);
+  AddRequirements(2, container.requirements, fields);
+  if (!placement.exclusive.empty()) fields.Bytes(3, placement.exclusive.ToString());
+  Add(4, placement.cpu_shares, fields);
+  Add(5, placement.cpu_quota, fields);
+  Add(6, placement.cpu_period, fields);
+  AddNonEmpty(7, placement.pool, fields);
+  AddNonEmpty(8, placement.reason, fields);
   for (const LocalityHint& hint : container.hints)
-    AppendHint(9, hint, out);
+    AddHint(9, hint, fields);
 }
 
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {

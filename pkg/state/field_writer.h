@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace resmgr {
+
+// Adds protobuf fields to a string, for messages of many short ones: what pkg/base/wire.h adds byte
+// by byte is written here behind one look at the room that is left. The string has junk behind the
+// message until the writer ends. Field numbers are below 16.
+class FieldWriter {
+ public:
+  explicit FieldWriter(std::string& out) : out_(out), size_(out.size()) {}
+  ~FieldWriter() { out_.resize(size_); }
+  FieldWriter(const FieldWriter&) = delete;
+  FieldWriter& operator=(const FieldWriter&) = delete;
+
+  void Number(uint32_t field, uint64_t value) {
+    char* at = Room(1 + kMaxVarint);
+    *at++ = Tag(field, kVarint);
+    Advance(AddVarint(value, at));
+  }
+  void Bytes(uint32_t field, std::string_view bytes) {
+    char* at = Room(1 + kMaxVarint + bytes.size());
+    *at++ = Tag(field, kLengthDelimited);
+    at = AddVarint(bytes.size(), at);
+    Advance(at + bytes.copy(at, bytes.size()));
+  }
+  // A message as a field: what is added between the two is its content.
+  size_t Begin(uint32_t field) {
+    *Room(2) = Tag(field, kLengthDelimited);
+    size_ += 2;  // a short length
+    return size_;
+  }
+  void End(size_t begin) {
+    const size_t size = size_ - begin;
+    if (size >= 0x80) return EndLong(begin);
+    out_[begin - 1] = static_cast<char>(size);
+  }
+
+ private:
+  static constexpr size_t kMaxVarint = 10;
+  static constexpr uint32_t kVarint = 0;
+  static constexpr uint32_t kLengthDelimited = 2;
+
+  static char Tag(uint32_t field, uint32_t wire_type) {
+    return static_cast<char>(field << 3 | wire_type);
+  }
+  static char* AddVarint(uint64_t value, char* at) {
+    for (; value >= 0x80; value >>= 7)
+      *at++ = static_cast<char>(static_cast<uint8_t>(value) | 0x80);
+    *at++ = static_cast<char>(value);
+    return at;
+  }
+  char* Room(size_t size) {
+    if (out_.size() - size_ < size) Grow(size);
+    return out_.data() + size_;
+  }
+  void Advance(const char* end) { size_ = static_cast<size_t>(end - out_.data()); }
+
+  void Grow(size_t size);
+  void EndLong(size_t begin);
+
+  std::string& out_;
+  size_t size_;  // of what is written
+};
+
+}  // namespace resmgr
