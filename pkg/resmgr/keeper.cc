@@ -40,9 +40,10 @@ void Keeper::SaveSoon() {
 
 void Keeper::SaveAll() {
   timer_.reset();
-  for (const ContainerKey key : std::exchange(unsaved_, {})) {
+  for (const ContainerKey key : unsaved_) {
     if (ContainerRecord* const record = store_.Find(key)) Save(*record);
   }
+  unsaved_.clear();
   state_->Commit();
 }
 

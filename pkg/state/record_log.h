@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -17,23 +16,18 @@ namespace resmgr {
 
 // Named records that survive crashes of the process and of the machine. In a directory:
 //
-//   state           a header with the version and the owner's label, then one entry per change;
-//                   the last entry of a name counts
+//   state           a header with the version and the owner's label, then one entry per change
+//                   (pkg/state/log_entry.h); the last entry of a name counts
 //   state.previous  what `state` was before it was last rewritten
 //   state.new       the rewriting that a crash interrupted; never read
 //
-// Each entry carries its length and a CRC-32. A change is one append; when most of the file is
-// history, the live records are written to a new file that takes its place. Not thread-safe; calls
-// may block on the disk.
+// Changes are appended; when most of the file is history, the live records are written to a new
+// file that takes its place. Not thread-safe; calls may block on the disk.
 class RecordLog {
  public:
   using Records = std::map<std::string, std::string, std::less<>>;
-  // Names and values, each name once.
-  using Views = std::vector<std::pair<std::string_view, std::string_view>>;
 
   static constexpr size_t kMaxFile = size_t{256} << 20;
-  static constexpr size_t kMaxName = 4096;
-  static constexpr size_t kMaxValue = size_t{16} << 20;
 
   // What was found, as far as it can be used. Never an error: without its history the owner still
   // has to work.
@@ -44,28 +38,25 @@ class RecordLog {
   };
 
   // `label` tells whose records these are (the machine's fingerprint): those of another label are
-  // not taken. A file of a newer version is put aside as `state.newer`, never overwritten. Of a
-  // damaged file the entries before the damage count; without a header that can be read
-  // `state.previous` does.
+  // not taken. Files of former versions are read. One of a newer version is put aside as
+  // `state.newer`, never overwritten. Of a damaged file the entries before the damage count;
+  // without a header that can be read `state.previous` does.
   RecordLog(FileSystem& files, std::string directory, std::string label);
 
   // Reads. Nothing is written yet.
   Found Load();
 
-  // Writes what was found, cleaned, to a new file, with the one that was read kept as the previous
-  // one. Until it succeeds, Append fails.
-  Status Rewrite(const Views& live);
+  // Writes the entries of the live records to a new file, with the one that was read kept as the
+  // previous one. Until it succeeds, Append fails.
+  Status Rewrite(std::string_view live);
   bool writable() const { return file_ != nullptr; }
 
-  // Changes, to be written by Write, which lets them survive the process, and made durable by Sync,
-  // which writes them too. After an error the file's end is unknown: nothing more is taken until
-  // Rewrite.
-  Status Put(std::string_view name, std::string_view value);
-  Status Erase(std::string_view name);
-  Status Write();
+  // Writes entries behind the others, which lets them survive the process; Sync makes them durable.
+  // After an error the file's end is unknown: nothing more is taken until Rewrite.
+  Status Append(std::string_view entries);
   Status Sync();
 
-  // Most of the file is history.
+  // Most of the file is history, where the entries of all live records have `live_bytes`.
   bool WantsRewrite(size_t live_bytes) const;
 
   // Removes everything, for -reset-policy. Fine when there is nothing.
@@ -75,7 +66,6 @@ class RecordLog {
   enum class Verdict { kAbsent, kUsable, kForeign, kNewer, kDamaged };
 
   Verdict Read(const std::string& name, Found& found);
-  Status Append(uint8_t kind, std::string_view name, std::string_view value);
   std::string PathOf(std::string_view name) const;
 
   FileSystem& files_;
@@ -83,7 +73,6 @@ class RecordLog {
   const std::string label_;
   bool keep_previous_ = true;  // `state` is worth keeping when it is replaced
   std::unique_ptr<FileSystem::File> file_;
-  std::string pending_;  // entries that the file does not have yet
   size_t size_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/state/log_entry.h"
 #include "pkg/state/testing/crashing_file_system.h"
 #include "pkg/sys/temp_dir.h"
 
@@ -23,6 +24,25 @@ using testing::SizeIs;
 
 constexpr std::string_view kDir = "/dir";
 
+std::string PutOf(std::string_view name, std::string_view value) {
+  std::string entry;
+  AppendEntry(EntryKind::kPut, name, value, entry);
+  return entry;
+}
+
+std::string EraseOf(std::string_view name) {
+  std::string entry;
+  AppendEntry(EntryKind::kErase, name, "", entry);
+  return entry;
+}
+
+std::string PutsOf(const RecordLog::Records& records) {
+  std::string entries;
+  for (const auto& [name, value] : records)
+    entries += PutOf(name, value);
+  return entries;
+}
+
 class RecordLogTest : public testing::Test {
  protected:
   RecordLog::Found Load(std::string_view label = "machine") {
@@ -33,10 +53,9 @@ class RecordLogTest : public testing::Test {
   void Write() {
     RecordLog log(files_, std::string(kDir), "machine");
     log.Load();
-    ASSERT_TRUE(log.Rewrite({{"a", "1"}, {"b", "2"}}).ok());
-    ASSERT_TRUE(log.Put("b", "3").ok());
-    ASSERT_TRUE(log.Put("c", "4").ok());
-    ASSERT_TRUE(log.Erase("a").ok());
+    ASSERT_TRUE(log.Rewrite(PutsOf({{"a", "1"}, {"b", "2"}})).ok());
+    ASSERT_TRUE(log.Append(PutOf("b", "3")).ok());
+    ASSERT_TRUE(log.Append(PutOf("c", "4") + EraseOf("a")).ok());
     ASSERT_TRUE(log.Sync().ok());
   }
 
@@ -60,7 +79,7 @@ TEST_F(RecordLogTest, KeepsThePreviousFileWhenItRewrites) {
   Write();
   RecordLog log(files_, std::string(kDir), "machine");
   log.Load();
-  ASSERT_TRUE(log.Rewrite({{"new", "5"}}).ok());
+  ASSERT_TRUE(log.Rewrite(PutOf("new", "5")).ok());
   EXPECT_THAT(Load().records, ElementsAre(Pair("new", "5")));
   ASSERT_TRUE(files_.Remove("/dir/state").ok());
   EXPECT_THAT(Load().records, ElementsAre(Pair("b", "3"), Pair("c", "4")));
@@ -79,7 +98,7 @@ TEST_F(RecordLogTest, WithoutAHeaderThePreviousFileCounts) {
   Write();
   RecordLog log(files_, std::string(kDir), "machine");
   log.Load();
-  ASSERT_TRUE(log.Rewrite({{"new", "5"}}).ok());
+  ASSERT_TRUE(log.Rewrite(PutOf("new", "5")).ok());
   files_.Content("/dir/state")[0] ^= 1;
   const RecordLog::Found found = Load();
   EXPECT_THAT(found.records, ElementsAre(Pair("b", "3"), Pair("c", "4")));
@@ -101,32 +120,63 @@ TEST_F(RecordLogTest, RecordsOfAnotherMachineAreNotTaken) {
 
 TEST_F(RecordLogTest, AFileOfANewerVersionIsPutAside) {
   Write();
-  files_.Content("/dir/state")[16] = 2;
+  files_.Content("/dir/state")[16] = kLogVersion + 1;
   const RecordLog::Found found = Load();
   EXPECT_THAT(found.records, IsEmpty());
-  EXPECT_THAT(found.complaints, ElementsAre(HasSubstr("version 2")));
+  EXPECT_THAT(found.complaints, ElementsAre(HasSubstr("version 3")));
   EXPECT_TRUE(files_.Exists("/dir/state.newer"));
+}
+
+// Its checksums are CRC-32.
+TEST_F(RecordLogTest, AFileOfVersion1IsRead) {
+  constexpr unsigned char kFile[] = {'c',  'r',  'i',  '-',  'r',  'e',  's', 'm', 'g',
+                                     'r',  '-',  's',  't',  'a',  't',  'e', 1,   0,
+                                     0,    0,    0x2c, 0x5e, 0xe9, 0x4d, 0,   0,   0,
+                                     0,    0,    7,    0,    0,    0,          // the label
+                                     'm',  'a',  'c',  'h',  'i',  'n',  'e',  //
+                                     0xcc, 0xb3, 0xfe, 0xf1, 1,    1,    0,   0,   0,
+                                     2,    0,    0,    0,  //
+                                     'a',  '1',  '2',      //
+                                     0x84, 0xbe, 0x8c, 0x66, 1,    1,    0,   0,   0,
+                                     1,    0,    0,    0,  //
+                                     'b',  '3',            //
+                                     0xc6, 0xfd, 0xb1, 0xca, 2,    1,    0,   0,   0,
+                                     0,    0,    0,    0,  //
+                                     'a'};
+  const std::string text(std::begin(kFile), std::end(kFile));
+  Write();
+  for (size_t size = text.size(); size > text.size() - 14; --size) {
+    files_.Content("/dir/state") = text.substr(0, size);
+    const RecordLog::Found found = Load();
+    if (size == text.size()) {
+      EXPECT_THAT(found.records, ElementsAre(Pair("b", "3")));
+      EXPECT_THAT(found.complaints, IsEmpty());
+    } else {
+      EXPECT_THAT(found.records, ElementsAre(Pair("a", "12"), Pair("b", "3")));
+      EXPECT_THAT(found.complaints, ElementsAre(HasSubstr("cannot be read")));
+    }
+  }
 }
 
 TEST_F(RecordLogTest, TakesNothingAfterAFailedWriteUntilItIsRewritten) {
   RecordLog log(files_, std::string(kDir), "machine");
-  ASSERT_TRUE(log.Rewrite({}).ok());
+  ASSERT_TRUE(log.Rewrite("").ok());
   files_.fail = [] { return ResourceExhausted("no space"); };
-  EXPECT_TRUE(log.Put("a", "1").ok());
-  EXPECT_EQ(log.Sync().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(log.Append(PutOf("a", "1")).code(), StatusCode::kResourceExhausted);
   files_.fail = nullptr;
   EXPECT_FALSE(log.writable());
-  EXPECT_EQ(log.Put("b", "2").code(), StatusCode::kFailedPrecondition);
-  ASSERT_TRUE(log.Rewrite({{"b", "2"}}).ok());
+  EXPECT_EQ(log.Append(PutOf("b", "2")).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(log.Sync().code(), StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(log.Rewrite(PutOf("b", "2")).ok());
   EXPECT_THAT(Load().records, ElementsAre(Pair("b", "2")));
 }
 
 TEST_F(RecordLogTest, WantsToBeRewrittenWhenItIsMostlyHistory) {
   RecordLog log(files_, std::string(kDir), "machine");
-  ASSERT_TRUE(log.Rewrite({}).ok());
+  ASSERT_TRUE(log.Rewrite("").ok());
   const std::string value(100'000, 'x');
   for (int i = 0; i < 10; ++i)
-    ASSERT_TRUE(log.Put("a", value).ok());
+    ASSERT_TRUE(log.Append(PutOf("a", value)).ok());
   EXPECT_TRUE(log.WantsRewrite(value.size()));
   EXPECT_FALSE(log.WantsRewrite(5 * value.size()));
 }
@@ -171,23 +221,23 @@ TEST(RecordLogPropertyTest, PowerFailsAtAnyOperation) {
       RecordLog::Records live = found.records;
       states = {live};
       files.CrashAfter(static_cast<int>(random() % 60));
-      bool fine = log.Rewrite({live.begin(), live.end()}).ok();
+      bool fine = log.Rewrite(PutsOf(live)).ok();
       while (fine) {
         const std::string name(1, static_cast<char>('a' + random() % 5));
         if (random() % 4 == 0) {
           live.erase(name);
           states.push_back(live);
-          fine = log.Erase(name).ok();
+          fine = log.Append(EraseOf(name)).ok();
         } else {
           live[name] = std::to_string(random() % 1000);
           states.push_back(live);
-          fine = log.Put(name, live[name]).ok();
+          fine = log.Append(PutOf(name, live[name])).ok();
         }
         if (fine && random() % 3 == 0) {
           fine = log.Sync().ok();
           if (fine) states = {live};
         }
-        if (fine && random() % 10 == 0) fine = log.Rewrite({live.begin(), live.end()}).ok();
+        if (fine && random() % 10 == 0) fine = log.Rewrite(PutsOf(live)).ok();
       }
       files.Reboot();
     }
@@ -200,13 +250,13 @@ TEST(RecordLogOnDiskTest, WritesAndReadsRealFiles) {
   {
     RecordLog log(RealFileSystem(), directory, "machine");
     EXPECT_THAT(log.Load().complaints, IsEmpty());
-    ASSERT_TRUE(log.Rewrite({{"a", "1"}}).ok());
-    ASSERT_TRUE(log.Put("b", std::string(100'000, 'x')).ok());
+    ASSERT_TRUE(log.Rewrite(PutOf("a", "1")).ok());
+    ASSERT_TRUE(log.Append(PutOf("b", std::string(100'000, 'x'))).ok());
     ASSERT_TRUE(log.Sync().ok());
   }
   RecordLog log(RealFileSystem(), directory, "machine");
   EXPECT_THAT(log.Load().records, SizeIs(2));
-  ASSERT_TRUE(log.Rewrite({{"a", "1"}}).ok());
+  ASSERT_TRUE(log.Rewrite(PutOf("a", "1")).ok());
   ASSERT_TRUE(RecordLog::Reset(RealFileSystem(), directory).ok());
   EXPECT_THAT(RecordLog(RealFileSystem(), directory, "machine").Load().records, IsEmpty());
 }

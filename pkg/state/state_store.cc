@@ -28,10 +28,11 @@ StateStore::StateStore(FileSystem& files, const std::string& directory, const st
       report_(fmt::format("container {}: {}", name, Message(saved.status())));
       continue;
     }
-    live_bytes_ += text.size();
-    Insert(live_, std::make_shared<const Record>(name, text));
+    std::string entry;
+    AppendEntry(EntryKind::kPut, name, text, entry);
+    live_bytes_ += entry.size();
+    records_.insert(Record(entry));
   }
-  known_ = live_;
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -46,47 +47,53 @@ StateStore::~StateStore() {
 }
 
 std::optional<SavedContainer> StateStore::Find(const ContainerId& id) const {
-  const auto found = known_.find(id.value());
-  if (found == known_.end()) return std::nullopt;
-  StatusOr<SavedContainer> saved = DecodeSaved(found->second->text());
+  const auto found = records_.find(std::string_view(id.value()));
+  if (found == records_.end()) return std::nullopt;
+  StatusOr<SavedContainer> saved = DecodeSaved(found->value());
   if (!saved.ok()) return std::nullopt;
   return *std::move(saved);
 }
 
-// The map's keys are the records' own names: a record takes its key with it.
-void StateStore::Insert(Records& records, RecordPtr record) {
-  const std::string_view name = record->name();
-  const auto [at, added] = records.try_emplace(name, record);
-  if (added) return;
-  records.erase(at);
-  records.emplace(name, std::move(record));
-}
-
 void StateStore::Put(const ContainerId& id, const Container& container) {
-  encoded_.clear();
-  EncodeSaved(container, encoded_);
-  if (id.value().size() > RecordLog::kMaxName || encoded_.size() > RecordLog::kMaxValue) {
-    return report_(fmt::format("a container's state of {} bytes is too long to be saved",
-                               id.value().size() + encoded_.size()));
+  const std::string_view name = id.value();
+  const size_t begin = BeginEntry(EntryKind::kPut, name, gathered_);
+  EncodeSaved(container, gathered_);
+  EndEntry(begin, gathered_);
+  const auto entry = std::string_view(gathered_).substr(begin);
+  if (name.size() > kMaxEntryName || entry.size() > kMaxEntryValue) {
+    report_(fmt::format("a container's state of {} bytes is too long to be saved", entry.size()));
+    return gathered_.resize(begin);
   }
-  const auto known = known_.find(id.value());
-  if (known != known_.end() && known->second->text() == encoded_) return;
-  const auto record = std::make_shared<const Record>(id.value(), encoded_);
-  Insert(known_, record);
-  gathered_.push_back({.record = record});
+  const std::lock_guard lock(mutex_);
+  bool added = false;
+  const auto at = records_.lazy_emplace(name, [&](const Records::constructor& construct) {
+    construct(entry);
+    added = true;
+  });
+  if (!added) {
+    if (at->entry() == entry) return gathered_.resize(begin);
+    live_bytes_ -= at->entry().size();
+    records_.erase(at);
+    records_.insert(Record(entry));
+  }
+  live_bytes_ += entry.size();
 }
 
 void StateStore::Erase(const ContainerId& id) {
-  const auto known = known_.find(id.value());
-  if (known == known_.end()) return;
-  gathered_.push_back({.record = known->second, .gone = true});
-  known_.erase(known);
+  const auto found = records_.find(std::string_view(id.value()));
+  if (found == records_.end()) return;
+  AppendEntry(EntryKind::kErase, id.value(), "", gathered_);
+  const std::lock_guard lock(mutex_);
+  live_bytes_ -= found->entry().size();
+  records_.erase(found);
 }
 
 void StateStore::Retain(const std::function<bool(std::string_view)>& wanted) {
-  absl::erase_if(known_, [&](const Records::value_type& known) {
-    if (wanted(known.first)) return false;
-    gathered_.push_back({.record = known.second, .gone = true});
+  const std::lock_guard lock(mutex_);
+  absl::erase_if(records_, [&](const Record& record) {
+    if (wanted(record.name())) return false;
+    AppendEntry(EntryKind::kErase, record.name(), "", gathered_);
+    live_bytes_ -= record.entry().size();
     return true;
   });
 }
@@ -98,7 +105,7 @@ void StateStore::Commit() {
     if (changes_.empty()) {
       changes_.swap(gathered_);
     } else {
-      changes_.insert(changes_.end(), gathered_.begin(), gathered_.end());
+      changes_ += gathered_;
     }
   }
   gathered_.clear();
@@ -118,6 +125,7 @@ bool StateStore::Flush(std::chrono::milliseconds timeout) {
 }
 
 void StateStore::Run() {
+  std::string changes;
   std::unique_lock lock(mutex_);
   const auto wanted = [this] {
     return ending_ || behind_ || !changes_.empty() || (sync_due_ && flushes_ > 0);
@@ -129,12 +137,15 @@ void StateStore::Run() {
       wake_.wait(lock, wanted);
     }
     if (ending_) return;
-    const std::vector<Change> changes = std::exchange(changes_, {});
+    // The memory comes back to be filled again.
+    changes.clear();
+    changes.swap(changes_);
+    const size_t live_bytes = live_bytes_;
     const auto now = std::chrono::steady_clock::now();
     const bool sync = sync_due_ && (flushes_ > 0 || now >= *sync_due_);
     writing_ = true;
     lock.unlock();
-    const bool written = Write(changes, sync);
+    const bool written = Write(changes, live_bytes, sync);
     lock.lock();
     writing_ = false;
     behind_ = !written;
@@ -150,26 +161,16 @@ void StateStore::Run() {
 }
 
 // False when it has to be tried again.
-bool StateStore::Write(const std::vector<Change>& changes, bool sync) {
+bool StateStore::Write(std::string_view changes, size_t live_bytes, bool sync) {
   Status status;
-  for (const auto& [record, gone] : changes) {
-    const auto old = live_.find(record->name());
-    if (old != live_.end()) live_bytes_ -= old->second->text().size();
-    const bool append = status.ok() && log_.writable();
-    if (!gone) {
-      live_bytes_ += record->text().size();
-      Insert(live_, record);
-      if (append) status = log_.Put(record->name(), record->text());
-    } else if (old != live_.end()) {
-      live_.erase(old);
-      if (append) status = log_.Erase(record->name());
-    }
+  if (log_.writable()) {
+    status = log_.Append(changes);
+    if (status.ok() && sync) status = log_.Sync();
+    if (!status.ok()) Complain(status);
   }
-  if (status.ok() && log_.writable()) status = sync ? log_.Sync() : log_.Write();
-  if (!status.ok()) Complain(status);
   // Also the first time, and after an error.
-  if (!log_.writable() || log_.WantsRewrite(live_bytes_)) {
-    status = Rewrite();
+  if (!log_.writable() || log_.WantsRewrite(live_bytes)) {
+    status = log_.Rewrite(TakeAll());
     if (!status.ok()) {
       Complain(status);
       return false;
@@ -179,12 +180,14 @@ bool StateStore::Write(const std::vector<Change>& changes, bool sync) {
   return true;
 }
 
-Status StateStore::Rewrite() {
-  RecordLog::Views live;
-  live.reserve(live_.size());
-  for (const auto& [name, record] : live_)
-    live.emplace_back(name, record->text());
-  return log_.Rewrite(live);
+std::string StateStore::TakeAll() {
+  const std::lock_guard lock(mutex_);
+  std::string all;
+  all.reserve(live_bytes_);
+  for (const Record& record : records_)
+    all += record.entry();
+  changes_.clear();
+  return all;
 }
 
 void StateStore::Complain(const Status& status) {

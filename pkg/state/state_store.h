@@ -4,19 +4,18 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
-#include <vector>
 
-#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include "pkg/base/ids.h"
 #include "pkg/state/file_system.h"
+#include "pkg/state/log_entry.h"
 #include "pkg/state/open_calls.h"
 #include "pkg/state/record_log.h"
 #include "pkg/state/saved_container.h"
@@ -49,7 +48,7 @@ class StateStore {
   void Erase(const ContainerId& id);
   // Forgets all but these: what else was saved is of containers that are gone.
   void Retain(const std::function<bool(std::string_view id)>& wanted);
-  size_t size() const { return known_.size(); }
+  size_t size() const { return records_.size(); }
   // What changed since the last one is written together, and durable within a second.
   void Commit();
 
@@ -62,52 +61,32 @@ class StateStore {
   bool Flush(std::chrono::milliseconds timeout);
 
  private:
-  // A container's id and its state, in one piece.
-  class Record {
-   public:
-    Record(std::string_view name, std::string_view text) : name_size_(name.size()) {
-      bytes_.reserve(name.size() + text.size());
-      bytes_.append(name).append(text);
-    }
-    std::string_view name() const { return {bytes_.data(), name_size_}; }
-    std::string_view text() const { return std::string_view(bytes_).substr(name_size_); }
+  using Records = absl::flat_hash_set<Record, Record::Hash, Record::Equal>;
 
-   private:
-    std::string bytes_;
-    size_t name_size_;
-  };
-  using RecordPtr = std::shared_ptr<const Record>;
-  using Records = absl::flat_hash_map<std::string_view, RecordPtr>;  // by their names
-  struct Change {
-    RecordPtr record;
-    bool gone = false;
-  };
-
-  static void Insert(Records& records, RecordPtr record);
   void Run();
-  bool Write(const std::vector<Change>& changes, bool sync);
-  Status Rewrite();
+  bool Write(std::string_view changes, size_t live_bytes, bool sync);
+  // The entries of all records, and with them all that was to be written yet. For the thread.
+  std::string TakeAll();
   void Complain(const Status& status);
 
   const Report report_;
   std::function<void()> before_flush_;
-  Records known_;
-  std::vector<Change> gathered_;
-  std::string encoded_;  // the last one, for its memory
+  std::string gathered_;  // entries since the last Commit
   OpenCalls open_calls_;
 
   // The thread's.
   RecordLog log_;
-  Records live_;
-  size_t live_bytes_ = 0;
   bool complained_ = false;
 
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable written_;
-  std::vector<Change> changes_;
+  // Changed by the loop only, which therefore reads it without the mutex.
+  Records records_;
+  size_t live_bytes_ = 0;  // of their entries
+  std::string changes_;    // entries that were handed over
   bool writing_ = false;
-  bool behind_ = false;  // the last writing failed: live_ has what the disk has not
+  bool behind_ = false;  // the last writing failed: the disk lacks some of records_
   std::optional<std::chrono::steady_clock::time_point> sync_due_;  // written, not yet durable
   int flushes_ = 0;                                                // waiting now
   bool ending_ = false;
