@@ -280,13 +280,11 @@ class ContainerStatusInterception final : public CountedInterception {
 };
 
 // A request of an id whose success the brain is told.
-template <typename RuntimeId>
+template <typename RuntimeId, void (ResourceManager::*kRelease)(const RuntimeId&)>
 class ReleaseInterception final : public CountedInterception,
-                                  public Recycled<ReleaseInterception<RuntimeId>> {
+                                  public Recycled<ReleaseInterception<RuntimeId, kRelease>> {
  public:
-  using Release = void (ResourceManager::*)(const RuntimeId&);
-  ReleaseInterception(ResourceInterceptor::Brain& brain, Release release)
-      : CountedInterception(brain), release_(release) {}
+  using CountedInterception::CountedInterception;
 
   void OnRequest(std::string_view message, Asker& asker) override {
     if (const auto id = DecodeId(message); id.ok()) id_ = RuntimeId(std::string(*id));
@@ -294,15 +292,16 @@ class ReleaseInterception final : public CountedInterception,
   }
 
   void OnReply(const GrpcStatus& status, std::string_view) override {
-    if (!id_.empty() && (status.ok() || status.code == kGrpcNotFound)) (manager_.*release_)(id_);
+    if (!id_.empty() && (status.ok() || status.code == kGrpcNotFound)) (manager_.*kRelease)(id_);
   }
 
  private:
-  const Release release_;
   RuntimeId id_;
 };
-using ContainerRelease = ReleaseInterception<ContainerId>;
-using PodRelease = ReleaseInterception<PodSandboxId>;
+template <auto kRelease>
+using ContainerRelease = ReleaseInterception<ContainerId, kRelease>;
+template <auto kRelease>
+using PodRelease = ReleaseInterception<PodSandboxId, kRelease>;
 
 }  // namespace
 
@@ -319,13 +318,13 @@ std::unique_ptr<Interception> ResourceInterceptor::Begin(const Method& method) {
     case Operation::kContainerStatus:
       return std::make_unique<ContainerStatusInterception>(brain_);
     case Operation::kStopContainer:
-      return std::make_unique<ContainerRelease>(brain_, &ResourceManager::ContainerStopped);
+      return std::make_unique<ContainerRelease<&ResourceManager::ContainerStopped>>(brain_);
     case Operation::kRemoveContainer:
-      return std::make_unique<ContainerRelease>(brain_, &ResourceManager::ContainerRemoved);
+      return std::make_unique<ContainerRelease<&ResourceManager::ContainerRemoved>>(brain_);
     case Operation::kStopPodSandbox:
-      return std::make_unique<PodRelease>(brain_, &ResourceManager::PodStopped);
+      return std::make_unique<PodRelease<&ResourceManager::PodStopped>>(brain_);
     case Operation::kRemovePodSandbox:
-      return std::make_unique<PodRelease>(brain_, &ResourceManager::PodRemoved);
+      return std::make_unique<PodRelease<&ResourceManager::PodRemoved>>(brain_);
     case Operation::kUpdatePodSandboxResources:
       return std::make_unique<UpdatePodInterception>(brain_);
     case Operation::kOther:
