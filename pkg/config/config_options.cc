@@ -29,6 +29,11 @@ void Override(const std::optional<Value>& value, Value& target) {
 }  // namespace
 
 void ConfigOptions::DeclareFlags(CommandLine& line, const ConfigChecks& checks) {
+  DeclarePolicyFlags(line, checks);
+  DeclareDumpAndLogFlags(line, checks);
+}
+
+void ConfigOptions::DeclarePolicyFlags(CommandLine& line, const ConfigChecks& checks) {
   const Config defaults;
   const auto cpu_setter = [this](std::string_view name, std::optional<CpuConstraint>& target) {
     return [this, name, &target](std::string_view value) -> Status {
@@ -63,7 +68,10 @@ void ConfigOptions::DeclareFlags(CommandLine& line, const ConfigChecks& checks) 
               RESMGR_ASSIGN_OR_RETURN(start_failure, ParseFailurePolicy(value));
               return OkStatus();
             });
+}
 
+void ConfigOptions::DeclareDumpAndLogFlags(CommandLine& line, const ConfigChecks& checks) {
+  const Config defaults;
   line.Group("Dump and log");
   line.Flag(kDump, "SPEC",
             "Which CRI calls to show, and how much of them: rules [full|short|count|off:]METHOD, "

@@ -31,6 +31,10 @@ struct ConfigOptions {
 
   // What stands before an option's name when a message tells where a value came from.
   std::string origin_prefix = "-";
+
+ private:
+  void DeclarePolicyFlags(CommandLine& line, const ConfigChecks& checks);
+  void DeclareDumpAndLogFlags(CommandLine& line, const ConfigChecks& checks);
 };
 
 // Sets the options of a file in a command line, of which `options` declared its part. The first
