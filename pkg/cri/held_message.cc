@@ -5,12 +5,17 @@
 #include <utility>
 
 #include "pkg/cri/grpc_message.h"
-#include "pkg/h2/limits.h"
 
 namespace resmgr {
+namespace {
+
+// What is larger costs less where it lies, also if the whole block is kept alive for it.
+constexpr size_t kSmall = 2048;
+
+}  // namespace
 
 void HeldMessage::Add(const h2::Slice& data, h2::Scratch& scratch) {
-  if (data.size() <= h2::kCopyBelow) {
+  if (data.size() <= kSmall) {
     body_.AppendCopy(data.view(), scratch);
   } else {
     body_.Append(data);

@@ -27,7 +27,8 @@ inline constexpr size_t kReadBlock = size_t{256} * 1024;
 inline constexpr size_t kScratchBlock = size_t{16} * 1024;
 // A read block is used up to here before a fresh one is taken.
 inline constexpr size_t kReadAtLeast = size_t{64} * 1024;
-// Pieces up to this size are copied instead of referenced.
-inline constexpr size_t kCopyBelow = 2048;
+// Pieces up to this size are copied instead of referenced: most requests then leave in one piece,
+// which the kernel takes for less than several.
+inline constexpr size_t kCopyBelow = 8192;
 
 }  // namespace resmgr::h2
