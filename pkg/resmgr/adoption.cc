@@ -130,7 +130,8 @@ class Adopter {
     PodRecord* const pod = store_.FindPod(reported.pod_id);
     if (pod == nullptr || BeingCreated(*pod, reported)) return;
     ContainerRecord& record = store_.Add(*pod, reported.name);
-    store_.SetId(record, ContainerId(reported.id));
+    ContainerId id = reported.id;
+    store_.SetId(record, id);
     Container& container = record.container;
     container.attempt = reported.attempt;
     container.state = StateOf(reported);

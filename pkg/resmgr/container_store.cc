@@ -70,7 +70,7 @@ const ContainerRecord* ContainerStore::FindById(const ContainerId& id) const {
   return found == by_id_.end() ? nullptr : found->second;
 }
 
-bool ContainerStore::SetId(ContainerRecord& record, ContainerId&& id) {
+bool ContainerStore::SetId(ContainerRecord& record, ContainerId& id) {
   record.container.id = std::move(id);
   if (by_id_.try_emplace(record.container.id.value(), &record).second) return true;
   id = std::exchange(record.container.id, {});

@@ -126,9 +126,9 @@ class ContainerStore {
   const ContainerRecord* Find(ContainerKey key) const;
   ContainerRecord* FindById(const ContainerId& id);
   const ContainerRecord* FindById(const ContainerId& id) const;
-  // For a container without one. False where another container has that id: nothing is changed
-  // then, and `id` keeps its value.
-  bool SetId(ContainerRecord& record, ContainerId&& id);
+  // For a container without one, which takes the value of `id` over. False where another container
+  // has that id: nothing is changed then.
+  bool SetId(ContainerRecord& record, ContainerId& id);
   void Erase(ContainerKey key);
 
   // A key that names no container.

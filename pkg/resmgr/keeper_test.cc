@@ -23,7 +23,8 @@ class KeeperTest : public ::testing::Test {
 
   ContainerRecord& Add(const std::string& id, int64_t shares) {
     ContainerRecord& record = containers_.Add(*pod_, id);
-    containers_.SetId(record, ContainerId(id));
+    ContainerId container_id(id);
+    containers_.SetId(record, container_id);
     record.container.state = ContainerState::kCreated;
     record.container.requested.cpu_shares = shares;
     return record;

@@ -56,7 +56,7 @@ void ResourceManager::PodRemoved(const PodSandboxId& id) {
   impl_->RemovePod(id);
 }
 
-StatusOr<Admission> ResourceManager::AdmitCreate(CreateRequest request) {
+StatusOr<Admission> ResourceManager::AdmitCreate(CreateRequest&& request) {
   return impl_->AdmitCreate(std::move(request));
 }
 

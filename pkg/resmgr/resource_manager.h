@@ -110,7 +110,7 @@ class ResourceManager {
   //     creates it all the same, everything is listed again and it is adopted then.
   // A former attempt of the container in the same sandbox is dead: its CPUs pass on, and come back
   // to it if this creation fails.
-  StatusOr<Admission> AdmitCreate(CreateRequest request);
+  StatusOr<Admission> AdmitCreate(CreateRequest&& request);
   void CreateSucceeded(ContainerKey key, ContainerId id);
   void CreateFailed(ContainerKey key);
 

@@ -147,8 +147,8 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request) 
   }
   ContainerRecord& record = store_.Add(*pod, std::move(request.name));
   Container& container = record.container;
-  FillIn(container, std::move(request));
   record.managed = request.has_linux;
+  FillIn(container, std::move(request));
   if (!record.managed) return Admission{.key = container.key};
 
   const ResolvedRequirements needs = ResolveRequirements(
@@ -175,6 +175,8 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request) 
 
 // The newest former attempt in the same sandbox.
 ContainerRecord* ResourceManager::Impl::FindPredecessor(const ContainerRecord& record) {
+  // Mostly each container of the pod is the first attempt.
+  if (record.pod->attempts.size() == record.pod->containers.size()) return nullptr;
   const PodRecord::Attempts& attempts = record.pod->attempts.find(record.container.name)->second;
   for (auto key = attempts.rbegin(); key != attempts.rend(); ++key) {
     ContainerRecord* const attempt = store_.Find(*key);
@@ -212,9 +214,9 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id) {
     synchronizer_.Doubt();
     return;
   }
-  if (!store_.SetId(*record, std::move(id))) {
+  if (!store_.SetId(*record, id)) {
     Remove(id);
-    store_.SetId(*record, std::move(id));
+    store_.SetId(*record, id);
   }
   store_.Touch(*record);
   record->container.state = ContainerState::kCreated;

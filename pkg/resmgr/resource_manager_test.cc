@@ -86,7 +86,7 @@ TEST_F(ResourceManagerTest, AShrinkThatIsUndoneBeforeItIsAnsweredEndsRight) {
 TEST_F(ResourceManagerTest, AChangeDuringACreationIsPushedRightAfterIt) {
   const PodSandboxId slow_pod = node_.AddPod("slow", kBurstable);
   const CreateRequest slow = TestNode::Request(slow_pod, "app", 100);
-  const Admission admission = *manager().AdmitCreate(slow);
+  const Admission admission = *manager().AdmitCreate(CreateRequest(slow));
   EXPECT_EQ(admission.adjustment.cpuset_cpus, "0-7");
   ASSERT_TRUE(node_.Create("fast", kGuaranteed, 2000).ok());
   EXPECT_THAT(runtime().updates, IsEmpty()) << "it has no id yet";
@@ -104,7 +104,7 @@ TEST_F(ResourceManagerTest, AContainerWithoutLinuxResourcesIsLeftAlone) {
   const PodSandboxId pod = node_.AddPod("other", QosClass::kBestEffort);
   CreateRequest request = TestNode::Request(pod, "app", 0);
   request.has_linux = false;
-  const Admission admission = *manager().AdmitCreate(request);
+  const Admission admission = *manager().AdmitCreate(CreateRequest(request));
   EXPECT_TRUE(admission.adjustment.empty());
   const ContainerId id = node_.Created(request, admission);
   ASSERT_TRUE(node_.Create("web", kGuaranteed, 2000).ok());
@@ -124,12 +124,12 @@ TEST_F(ResourceManagerTest, AnUnknownSandboxIsTakenFromTheRequest) {
   pod.qos = kGuaranteed;
   CreateRequest request = TestNode::Request(PodSandboxId("unseen"), "app", 1000);
   request.pod = pod;
-  const Admission admission = *manager().AdmitCreate(request);
+  const Admission admission = *manager().AdmitCreate(CreateRequest(request));
   EXPECT_EQ(admission.adjustment.cpuset_cpus, "1");
   manager().CreateFailed(admission.key);
   EXPECT_EQ(manager().snapshot().FindPod(PodSandboxId("unseen")), nullptr);
 
-  const Admission again = *manager().AdmitCreate(request);
+  const Admission again = *manager().AdmitCreate(CreateRequest(request));
   node_.Created(request, again);
   EXPECT_NE(manager().snapshot().FindPod(PodSandboxId("unseen")), nullptr);
 }
@@ -142,7 +142,7 @@ TEST_F(ResourceManagerTest, AContainerOfAnUnknownSandboxIsAdoptedAfterwards) {
   pod.qos = kGuaranteed;
   node_.runtime.held.pods.push_back(pod);
   const CreateRequest request = TestNode::Request(pod.id, "app", 2000);
-  const Admission admission = *manager().AdmitCreate(request);
+  const Admission admission = *manager().AdmitCreate(CreateRequest(request));
   EXPECT_TRUE(admission.adjustment.empty());
   EXPECT_EQ(node_.KnownContainers(), 0u);
   const ContainerId id = node_.Created(request, admission);
@@ -323,7 +323,7 @@ TEST_F(ResourceManagerTest, ANewAttemptTakesOverFromOneThatDiedUnseen) {
   runtime().history.clear();
 
   const CreateRequest request = TestNode::Request(pod, "app", 3000, 1);
-  const Admission admission = *manager().AdmitCreate(request);
+  const Admission admission = *manager().AdmitCreate(CreateRequest(request));
   EXPECT_EQ(admission.adjustment.cpuset_cpus, "1-3");
   const ContainerId second = node_.Created(request, admission);
   node_.Start(second);

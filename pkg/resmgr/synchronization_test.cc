@@ -120,7 +120,7 @@ TEST_F(SynchronizationTest, WhatHappensDuringAListOverrulesIt) {
 TEST_F(SynchronizationTest, ACreationUnderWayIsLeftAloneByAList) {
   const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
   const CreateRequest request = TestNode::Request(pod, "app", 2000);
-  const Admission admission = *manager().AdmitCreate(request);
+  const Admission admission = *manager().AdmitCreate(CreateRequest(request));
   // The runtime has created it already, its answer is still on its way.
   RuntimeContainer early;
   early.id = ContainerId("early");

@@ -84,7 +84,7 @@ void SimulatedNode::RemovePod(const PodSandboxId& id) {
 }
 
 Status SimulatedNode::Create(const CreateRequest& request, const ContainerId& id) {
-  RESMGR_ASSIGN_OR_RETURN(const Admission admission, manager_->AdmitCreate(request));
+  RESMGR_ASSIGN_OR_RETURN(const Admission admission, manager_->AdmitCreate(CreateRequest(request)));
   RuntimeContainer container;
   container.id = id;
   container.pod_id = request.pod_id;

@@ -87,7 +87,7 @@ ContainerId TestNode::Created(const CreateRequest& request, const Admission& adm
 }
 
 StatusOr<ContainerId> TestNode::Create(const CreateRequest& request) {
-  RESMGR_ASSIGN_OR_RETURN(const Admission admission, manager_->AdmitCreate(request));
+  RESMGR_ASSIGN_OR_RETURN(const Admission admission, manager_->AdmitCreate(CreateRequest(request)));
   return Created(request, admission);
 }
 

@@ -157,7 +157,7 @@ class Scene {
   }
   void BeginCreation(const std::string& name, QosClass qos, int64_t milli_cpu) {
     creation_ = TestNode::Request(node_.AddPod(name, qos), name, milli_cpu);
-    const auto admission = node_.manager().AdmitCreate(creation_);
+    const auto admission = node_.manager().AdmitCreate(CreateRequest(creation_));
     ASSERT_TRUE(admission.ok()) << admission.status();
     admission_ = *admission;
   }

@@ -72,7 +72,7 @@ void World::BeginAttempt() {
 }
 
 void World::Admit(const CreateRequest& request) {
-  const StatusOr<Admission> admission = node_.manager().AdmitCreate(request);
+  const StatusOr<Admission> admission = node_.manager().AdmitCreate(CreateRequest(request));
   Note(fmt::format("create {} attempt {} shares {}: {}", request.name, request.attempt,
                    request.resources.cpu_shares.value_or(0),
                    admission.ok() ? admission->adjustment.cpuset_cpus.value_or("left alone")
