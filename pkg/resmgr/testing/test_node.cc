@@ -18,7 +18,7 @@ TestNode::TestNode(Machine machine, const MakePolicy& make_policy, ResourceManag
 
 ResourceManager::Options TestNode::FastOptions() {
   using std::chrono::milliseconds;
-  return {.start_timeout = milliseconds(30),
+  return {.start_timeout = milliseconds(200),
           .first_retry = milliseconds(1),
           .last_retry = milliseconds(4),
           .start_limit = milliseconds(20)};
