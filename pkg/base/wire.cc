@@ -74,32 +74,4 @@ bool WireReader::NextOfAnyKind() {
   return true;
 }
 
-void AppendNumberField(uint32_t field, uint64_t value, std::string& out) {
-  AppendVarint(uint64_t{field} << 3 | kVarint, out);
-  AppendVarint(value, out);
-}
-
-void AppendBytesField(uint32_t field, std::string_view bytes, std::string& out) {
-  AppendVarint(uint64_t{field} << 3 | kLengthDelimited, out);
-  AppendVarint(bytes.size(), out);
-  out.append(bytes);
-}
-
-size_t BeginMessageField(uint32_t field, std::string& out) {
-  AppendVarint(uint64_t{field} << 3 | kLengthDelimited, out);
-  out.push_back(0);  // room for a short length
-  return out.size();
-}
-
-void EndMessageField(size_t begin, std::string& out) {
-  const size_t size = out.size() - begin;
-  if (size < 0x80) {
-    out[begin - 1] = static_cast<char>(size);
-    return;
-  }
-  std::string length;
-  AppendVarint(size, length);
-  out.replace(begin - 1, 1, length);
-}
-
 }  // namespace resmgr

@@ -97,20 +97,4 @@ class WireReader {
   bool failed_ = false;
 };
 
-// Builds protobuf fields at the end of a string.
-inline void AppendVarint(uint64_t value, std::string& out) {
-  for (; value >= 0x80; value >>= 7)
-    out.push_back(static_cast<char>(static_cast<uint8_t>(value) | 0x80));
-  out.push_back(static_cast<char>(value));
-}
-void AppendNumberField(uint32_t field, uint64_t value, std::string& out);
-void AppendBytesField(uint32_t field, std::string_view bytes, std::string& out);
-// A message as a field: what is appended between the two is its content.
-//
-//   const size_t begin = BeginMessageField(1, out);
-//   AppendNumberField(...);
-//   EndMessageField(begin, out);
-size_t BeginMessageField(uint32_t field, std::string& out);
-void EndMessageField(size_t begin, std::string& out);
-
 }  // namespace resmgr

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "pkg/base/field_writer.h"
+
 namespace resmgr {
 namespace {
 
@@ -15,11 +17,13 @@ using namespace std::string_view_literals;
 
 TEST(WireTest, ReadsWhatItWrote) {
   std::string bytes;
-  AppendNumberField(1, 150, bytes);
-  AppendBytesField(2, "text", bytes);
-  AppendNumberField(3, std::numeric_limits<uint64_t>::max(), bytes);
-  AppendBytesField(1000, "", bytes);
-
+  {
+    FieldWriter fields(bytes);
+    fields.Number(1, 150);
+    fields.Bytes(2, "text");
+    fields.Number(3, std::numeric_limits<uint64_t>::max());
+    fields.Bytes(1000, "");
+  }
   WireReader reader(bytes);
   ASSERT_TRUE(reader.Next());
   EXPECT_EQ(reader.field(), 1U);
@@ -40,11 +44,14 @@ TEST(WireTest, ReadsWhatItWrote) {
 TEST(WireTest, ReadsMessagesOfAnyLength) {
   for (const size_t size : {0U, 1U, 125U, 126U, 127U, 200U, 20'000U}) {
     std::string bytes = "before";
-    const size_t begin = BeginMessageField(5, bytes);
     const std::string text(size, 'x');
-    AppendBytesField(1, text, bytes);
-    EndMessageField(begin, bytes);
-    AppendNumberField(6, 7, bytes);
+    {
+      FieldWriter fields(bytes);
+      const size_t begin = fields.Begin(5);
+      fields.Bytes(1, text);
+      fields.End(begin);
+      fields.Number(6, 7);
+    }
     WireReader reader(std::string_view(bytes).substr(6));
     ASSERT_TRUE(reader.Next());
     EXPECT_EQ(reader.field(), 5U);
@@ -66,11 +73,11 @@ TEST(WireTest, PassesOverWhatIsNotWanted) {
       const auto field = static_cast<uint32_t>(1 + random() % 40);
       if (random() % 8 == 0) {
         for (auto row = random() % 20; row > 0; --row)
-          AppendBytesField(field, std::string(random() % 150, 'x'), bytes);
+          FieldWriter(bytes).Bytes(field, std::string(random() % 150, 'x'));
       } else if (random() % 3 == 0) {
-        AppendNumberField(field, random(), bytes);
+        FieldWriter(bytes).Number(field, random());
       } else {
-        AppendBytesField(field, std::string(random() % 4 == 0 ? 200 : random() % 5, 'x'), bytes);
+        FieldWriter(bytes).Bytes(field, std::string(random() % 4 == 0 ? 200 : random() % 5, 'x'));
       }
     }
     if (random() % 3 == 0 && !bytes.empty()) {

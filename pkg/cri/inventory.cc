@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/api/runtime_v1.pb.h"
-#include "pkg/base/wire.h"
+#include "pkg/base/field_writer.h"
 #include "pkg/cri/messages.h"
 #include "pkg/kube/identity.h"
 
@@ -132,8 +132,11 @@ LinuxResources PodResourcesFrom(const Json& info, const char* containerd, const 
 
 std::string EncodeVerboseRequest(const std::string& id) {
   std::string bytes;
-  AppendBytesField(1, id, bytes);
-  AppendNumberField(2, 1, bytes);
+  {
+    FieldWriter request(bytes);
+    request.Bytes(1, id);
+    request.Number(2, 1);
+  }
   return bytes;
 }
 

@@ -6,6 +6,7 @@
 
 #include <absl/container/inlined_vector.h>
 
+#include "pkg/base/field_writer.h"
 #include "pkg/base/wire.h"
 #include "pkg/kube/identity.h"
 #include "pkg/kube/resources_annotation.h"
@@ -190,17 +191,17 @@ void CompletePod(Pod& pod, Texts& texts) {
   SetQos(pod);
 }
 
-void AppendResources(uint32_t field, const Adjustment& adjustment, std::string& out) {
-  const size_t begin = BeginMessageField(field, out);
+void AddResources(uint32_t field, const Adjustment& adjustment, FieldWriter& out) {
+  const size_t begin = out.Begin(field);
   const auto number = [&out](uint32_t number_field, const std::optional<int64_t>& value) {
-    if (value) AppendNumberField(number_field, static_cast<uint64_t>(*value), out);
+    if (value) out.Number(number_field, static_cast<uint64_t>(*value));
   };
   number(1, adjustment.cpu_period);
   number(2, adjustment.cpu_quota);
   number(3, adjustment.cpu_shares);
-  if (adjustment.cpuset_cpus) AppendBytesField(6, *adjustment.cpuset_cpus, out);
-  if (adjustment.cpuset_mems) AppendBytesField(7, *adjustment.cpuset_mems, out);
-  EndMessageField(begin, out);
+  if (adjustment.cpuset_cpus) out.Bytes(6, *adjustment.cpuset_cpus);
+  if (adjustment.cpuset_mems) out.Bytes(7, *adjustment.cpuset_mems);
+  out.End(begin);
 }
 
 }  // namespace
@@ -314,23 +315,33 @@ StatusOr<std::string_view> DecodeId(std::string_view message) {
 std::string EncodeCreateAdjustment(const Adjustment& adjustment) {
   std::string bytes;
   if (adjustment.empty()) return bytes;
-  const size_t config = BeginMessageField(2, bytes);
-  const size_t linux_config = BeginMessageField(15, bytes);
-  AppendResources(1, adjustment, bytes);
-  EndMessageField(linux_config, bytes);
-  EndMessageField(config, bytes);
+  {
+    FieldWriter request(bytes);
+    const size_t config = request.Begin(2);
+    const size_t linux_config = request.Begin(15);
+    AddResources(1, adjustment, request);
+    request.End(linux_config);
+    request.End(config);
+  }
   return bytes;
 }
 
 std::string EncodeUpdateAdjustment(const Adjustment& adjustment) {
   std::string bytes;
-  if (!adjustment.empty()) AppendResources(2, adjustment, bytes);
+  if (adjustment.empty()) return bytes;
+  {
+    FieldWriter request(bytes);
+    AddResources(2, adjustment, request);
+  }
   return bytes;
 }
 
 std::string EncodeUpdateRequest(const ContainerId& id, const Adjustment& adjustment) {
   std::string bytes;
-  AppendBytesField(1, id.value(), bytes);
+  {
+    FieldWriter request(bytes);
+    request.Bytes(1, id.value());
+  }
   return bytes + EncodeUpdateAdjustment(adjustment);
 }
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/api/runtime_v1.pb.h"
-#include "pkg/base/wire.h"
+#include "pkg/base/field_writer.h"
 
 namespace resmgr {
 namespace {
@@ -137,7 +137,7 @@ TEST(MessagesTest, SplitMessagesMerge) {
 TEST(MessagesTest, AnAdjustmentChangesItsFieldsAndNothingElse) {
   v1::CreateContainerRequest expected = FullRequest();
   std::string bytes = expected.SerializeAsString();
-  AppendBytesField(2000, "from next year's API", bytes);
+  FieldWriter(bytes).Bytes(2000, "from next year's API");
   const std::string original = bytes;
   bytes += EncodeCreateAdjustment({.cpuset_cpus = "4-7,12",
                                    .cpuset_mems = "1",
@@ -199,9 +199,9 @@ TEST(MessagesTest, BrokenBytesAreRefusedAtEveryDepth) {
   v1::CreateContainerRequest request;
   request.set_pod_sandbox_id("x");
   std::string nested;
-  AppendBytesField(15, "\xff\xff", nested);
+  FieldWriter(nested).Bytes(15, "\xff\xff");
   std::string bytes = request.SerializeAsString();
-  AppendBytesField(2, nested, bytes);
+  FieldWriter(bytes).Bytes(2, nested);
   EXPECT_THAT(Describe(DecodeCreate(bytes).status()), HasSubstr("no CreateContainerRequest"));
   EXPECT_FALSE(DecodeUpdateContainerResources("\x12\x02\xff\xff").ok());
   EXPECT_FALSE(DecodeId("\x0a").ok());

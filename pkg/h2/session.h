@@ -43,7 +43,7 @@ class Session final : private FrameReader::Sink {
     virtual void OnEstablished() {}
     // The peer takes no new streams; those that it still serves go on.
     virtual void OnGoAway() {}
-    // The peer takes no more for now, so that what is sent waits here (`waits`), or it does again.
+    // The peer does not take what is sent, so that it waits here (`waits`), or takes it again.
     // Whoever reads elsewhere what goes to this peer had better leave it there meanwhile.
     virtual void OnOutputWaits(bool waits) { static_cast<void>(waits); }
     // The connection is over; every stream got its OnClose before. The session must be destroyed

@@ -2,7 +2,7 @@
 #include "pkg/state/saved_container.h"
 
 #include "pkg/api/state.pb.h"
-#include "pkg/state/field_writer.h"
+#include "pkg/base/field_writer.h"
 
 namespace resmgr {
 namespace {

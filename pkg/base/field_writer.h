@@ -8,9 +8,8 @@
 
 namespace resmgr {
 
-// Adds protobuf fields to a string, for messages of many short ones: what pkg/base/wire.h adds byte
-// by byte is written here behind one look at the room that is left. The string has junk behind the
-// message until the writer ends. Field numbers are below 16.
+// Adds protobuf fields to a string, each behind one look at the room that is left. The string has
+// junk behind the message until the writer ends: before it is returned or read.
 class FieldWriter {
  public:
   explicit FieldWriter(std::string& out) : out_(out), size_(out.size()) {}
@@ -19,20 +18,24 @@ class FieldWriter {
   FieldWriter& operator=(const FieldWriter&) = delete;
 
   void Number(uint32_t field, uint64_t value) {
-    char* at = Room(1 + kMaxVarint);
-    *at++ = Tag(field, kVarint);
+    char* at = Room(2 * kMaxVarint);
+    at = AddTag(field, kVarint, at);
     Advance(AddVarint(value, at));
   }
   void Bytes(uint32_t field, std::string_view bytes) {
-    char* at = Room(1 + kMaxVarint + bytes.size());
-    *at++ = Tag(field, kLengthDelimited);
+    char* at = Room(2 * kMaxVarint + bytes.size());
+    at = AddTag(field, kLengthDelimited, at);
     at = AddVarint(bytes.size(), at);
     Advance(at + bytes.copy(at, bytes.size()));
   }
   // A message as a field: what is added between the two is its content.
+  //
+  //   const size_t begin = fields.Begin(1);
+  //   fields.Number(...);
+  //   fields.End(begin);
   size_t Begin(uint32_t field) {
-    *Room(2) = Tag(field, kLengthDelimited);
-    size_ += 2;  // a short length
+    Advance(AddTag(field, kLengthDelimited, Room(2 * kMaxVarint)));
+    ++size_;  // a short length
     return size_;
   }
   void End(size_t begin) {
@@ -46,8 +49,8 @@ class FieldWriter {
   static constexpr uint32_t kVarint = 0;
   static constexpr uint32_t kLengthDelimited = 2;
 
-  static char Tag(uint32_t field, uint32_t wire_type) {
-    return static_cast<char>(field << 3 | wire_type);
+  static char* AddTag(uint32_t field, uint32_t wire_type, char* at) {
+    return AddVarint(uint64_t{field} << 3 | wire_type, at);
   }
   static char* AddVarint(uint64_t value, char* at) {
     for (; value >= 0x80; value >>= 7)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/state/field_writer.h"
+#include "pkg/base/field_writer.h"
 
 #include <algorithm>
 
