@@ -25,13 +25,26 @@ else()
   target_link_options(resmgr_flags INTERFACE -Wl,-z,relro,-z,now,--as-needed)
 endif()
 
-# resmgr_library(NAME SRCS a.cc ... [DEPS public...] [PRIVATE_DEPS private...])
-# One static library per module, with the alias resmgr::NAME.
+# Tests run for less time than an optimizer takes for them; _FORTIFY_SOURCE asks for -O1. What supports tests is optimized
+# like the rest in release builds, where benches link it.
+if(RESMGR_SANITIZE)
+  set(resmgr_test_options -O0)
+  set(resmgr_support_options -O0)
+else()
+  set(resmgr_test_options $<$<CONFIG:Release>:-O1>)
+  set(resmgr_support_options)
+endif()
+
+# resmgr_library(NAME SRCS a.cc ... [DEPS public...] [PRIVATE_DEPS private...] [SUPPORT])
+# One static library per module, with the alias resmgr::NAME. SUPPORT: nothing that is installed links it.
 function(resmgr_library name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "SUPPORT" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(resmgr_${name} STATIC ${ARG_SRCS})
   add_library(resmgr::${name} ALIAS resmgr_${name})
   target_link_libraries(resmgr_${name} PUBLIC ${ARG_DEPS} PRIVATE resmgr_flags ${ARG_PRIVATE_DEPS})
+  if(ARG_SUPPORT)
+    target_compile_options(resmgr_${name} PRIVATE ${resmgr_support_options})
+  endif()
   target_include_directories(resmgr_${name} PUBLIC ${PROJECT_SOURCE_DIR})
 endfunction()
 
@@ -56,6 +69,7 @@ function(resmgr_test name)
   endif()
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE resmgr_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  target_compile_options(${name} PRIVATE ${resmgr_test_options})
   # Only the sources that name these directories get them, since they keep ccache from serving another checkout.
   foreach(source IN LISTS ARG_SRCS)
     file(STRINGS ${source} uses REGEX "RESMGR_(SOURCE|BINARY)_DIR")
