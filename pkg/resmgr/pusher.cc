@@ -18,7 +18,7 @@ void EraseFrom(std::set<ContainerKey>& keys, ContainerKey key) {
 }  // namespace
 
 Pusher::Pusher(EventLoop& loop, RuntimeClient& runtime, ContainerStore& store, Keeper& keeper,
-               Listener& listener, CpuSet everywhere, Options options)
+               Listener& listener, const CpuSet& everywhere, Options options)
     : loop_(loop),
       runtime_(runtime),
       store_(store),

@@ -48,7 +48,7 @@ class Pusher {
   // `everywhere` are the CPUs that a container without a cpuset may run on. All references must
   // outlive the pusher.
   Pusher(EventLoop& loop, RuntimeClient& runtime, ContainerStore& store, Keeper& keeper,
-         Listener& listener, CpuSet everywhere, Options options);
+         Listener& listener, const CpuSet& everywhere, Options options);
   Pusher(const Pusher&) = delete;
   Pusher& operator=(const Pusher&) = delete;
 

@@ -13,22 +13,38 @@
 
 namespace resmgr {
 
-// A set of small ids in fixed words: no allocation, set algebra in nanoseconds. A value type,
+// A set of small ids in words of its own: no allocation, set algebra in nanoseconds. A value type,
 // thread-compatible. The Tag keeps CPUs and NUMA nodes apart. Ids run from 0 to kMaxId; a machine
 // with higher ones is refused when it is loaded.
+//
+// Most machines have fewer CPUs than the near words hold. The far words are touched, and even
+// initialized, only once an id of theirs was added: containers' records and what goes through a
+// decision are full of sets, and mostly they are not in the cache.
 template <typename Tag>
 class IdSet {
  public:
   static constexpr int kBits = 1024;
   static constexpr int kMaxId = kBits - 1;
 
-  constexpr IdSet() = default;
-  constexpr IdSet(std::initializer_list<int> ids) {
+  // Not defaulted: `IdSet{}` would initialize the far words too.
+  IdSet() : wide_(false) {}
+  IdSet(std::initializer_list<int> ids) : IdSet() {
     for (const int id : ids)
       Add(id);
   }
+  IdSet(const IdSet& other) : near_(other.near_), wide_(other.wide_) {
+    if (wide_) CopyFar(other);
+  }
+  IdSet& operator=(const IdSet& other) {
+    near_ = other.near_;
+    wide_ = other.wide_;
+    if (wide_) CopyFar(other);
+    return *this;
+  }
+  ~IdSet() = default;
+
   // Ids first to last, both included.
-  static constexpr IdSet Range(int first, int last) {
+  static IdSet Range(int first, int last) {
     IdSet set;
     for (int id = first; id <= last; ++id)
       set.Add(id);
@@ -38,83 +54,85 @@ class IdSet {
   // Strides ("0-10:2") are not part of it. InvalidArgument names the offending item.
   static StatusOr<IdSet> Parse(std::string_view list);
 
-  constexpr void Add(int id) { words_[Word(id)] |= Bit(id); }
-  constexpr void Remove(int id) { words_[Word(id)] &= ~Bit(id); }
-  constexpr bool Contains(int id) const {
-    return id >= 0 && id <= kMaxId && (words_[Word(id)] & Bit(id)) != 0;
-  }
-  constexpr bool empty() const {
-    for (const uint64_t word : words_) {
-      if (word != 0) return false;
+  void Add(int id) {
+    if (id < kNearBits) {
+      near_[Word(id)] |= Bit(id);
+    } else {
+      AddFar(id);
     }
-    return true;
   }
-  constexpr int size() const {
+  void Remove(int id) {
+    if (id < kNearBits) {
+      near_[Word(id)] &= ~Bit(id);
+    } else if (wide_) {
+      far_[Word(id - kNearBits)] &= ~Bit(id);
+    }
+  }
+  bool Contains(int id) const {
+    if (id < 0 || id > kMaxId) return false;
+    return (WordAt(Word(id)) & Bit(id)) != 0;
+  }
+  bool empty() const {
+    uint64_t any = 0;
+    for (const uint64_t word : near_)
+      any |= word;
+    return any == 0 && !(wide_ && FarSize() > 0);
+  }
+  int size() const {
     int count = 0;
-    for (const uint64_t word : words_)
+    for (const uint64_t word : near_)
       count += std::popcount(word);
-    return count;
+    return wide_ ? count + FarSize() : count;
   }
   // The lowest id, -1 when empty.
-  constexpr int First() const { return NextAfter(-1); }
+  int First() const { return NextAfter(-1); }
   // The highest id, -1 when empty.
-  constexpr int Last() const {
-    for (size_t i = kWords; i > 0; --i) {
-      const uint64_t word = words_[i - 1];
-      if (word != 0) return static_cast<int>(i) * 64 - 1 - std::countl_zero(word);
-    }
-    return -1;
-  }
+  int Last() const;
   // The lowest id above `id`, -1 when there is none.
-  constexpr int NextAfter(int id) const {
-    const int start = id + 1;
-    if (start > kMaxId) return -1;
-    size_t index = Word(start);
-    uint64_t word = words_[index] & (~uint64_t{0} << (start % 64));
-    while (word == 0) {
-      if (++index == kWords) return -1;
-      word = words_[index];
-    }
-    return static_cast<int>(index) * 64 + std::countr_zero(word);
+  int NextAfter(int id) const { return NextOf(id, 0); }
+  bool Intersects(const IdSet& other) const {
+    uint64_t common = 0;
+    for (size_t i = 0; i < kNearWords; ++i)
+      common |= near_[i] & other.near_[i];
+    return common != 0 || (wide_ && other.wide_ && FarCommon(other) > 0);
   }
-  constexpr bool Intersects(const IdSet& other) const {
-    for (size_t i = 0; i < kWords; ++i) {
-      if ((words_[i] & other.words_[i]) != 0) return true;
-    }
-    return false;
+  bool IsSubsetOf(const IdSet& other) const {
+    uint64_t missing = 0;
+    for (size_t i = 0; i < kNearWords; ++i)
+      missing |= near_[i] & ~other.near_[i];
+    return missing == 0 && !(wide_ && FarSize() > FarCommon(other));
   }
-  constexpr bool IsSubsetOf(const IdSet& other) const {
-    for (size_t i = 0; i < kWords; ++i) {
-      if ((words_[i] & ~other.words_[i]) != 0) return false;
-    }
-    return true;
-  }
-  constexpr int CountCommon(const IdSet& other) const {
+  int CountCommon(const IdSet& other) const {
     int count = 0;
-    for (size_t i = 0; i < kWords; ++i)
-      count += std::popcount(words_[i] & other.words_[i]);
-    return count;
+    for (size_t i = 0; i < kNearWords; ++i)
+      count += std::popcount(near_[i] & other.near_[i]);
+    return wide_ ? count + FarCommon(other) : count;
   }
 
-  constexpr IdSet& operator|=(const IdSet& other) {
-    for (size_t i = 0; i < kWords; ++i)
-      words_[i] |= other.words_[i];
+  IdSet& operator|=(const IdSet& other) {
+    for (size_t i = 0; i < kNearWords; ++i)
+      near_[i] |= other.near_[i];
+    if (other.wide_) AddFar(other);
     return *this;
   }
-  constexpr IdSet& operator&=(const IdSet& other) {
-    for (size_t i = 0; i < kWords; ++i)
-      words_[i] &= other.words_[i];
+  IdSet& operator&=(const IdSet& other) {
+    for (size_t i = 0; i < kNearWords; ++i)
+      near_[i] &= other.near_[i];
+    if (wide_) KeepFar(other);
     return *this;
   }
-  constexpr IdSet& operator-=(const IdSet& other) {
-    for (size_t i = 0; i < kWords; ++i)
-      words_[i] &= ~other.words_[i];
+  IdSet& operator-=(const IdSet& other) {
+    for (size_t i = 0; i < kNearWords; ++i)
+      near_[i] &= ~other.near_[i];
+    if (wide_ && other.wide_) RemoveFar(other);
     return *this;
   }
-  friend constexpr IdSet operator|(IdSet a, const IdSet& b) { return a |= b; }
-  friend constexpr IdSet operator&(IdSet a, const IdSet& b) { return a &= b; }
-  friend constexpr IdSet operator-(IdSet a, const IdSet& b) { return a -= b; }
-  friend constexpr bool operator==(const IdSet&, const IdSet&) = default;
+  friend IdSet operator|(IdSet a, const IdSet& b) { return a |= b; }
+  friend IdSet operator&(IdSet a, const IdSet& b) { return a &= b; }
+  friend IdSet operator-(IdSet a, const IdSet& b) { return a -= b; }
+  friend bool operator==(const IdSet& a, const IdSet& b) {
+    return a.near_ == b.near_ && (!(a.wide_ || b.wide_) || a.SameFar(b));
+  }
 
   // The kernel's list format, what cpuset files take: "0-3,8".
   std::string ToString() const;
@@ -123,28 +141,60 @@ class IdSet {
    public:
     using value_type = int;
     using difference_type = std::ptrdiff_t;
-    constexpr Iterator(const IdSet* set, int id) : set_(set), id_(id) {}
-    constexpr int operator*() const { return id_; }
-    constexpr Iterator& operator++() {
+    Iterator(const IdSet* set, int id) : set_(set), id_(id) {}
+    int operator*() const { return id_; }
+    Iterator& operator++() {
       id_ = set_->NextAfter(id_);
       return *this;
     }
-    constexpr bool operator==(const Iterator& other) const { return id_ == other.id_; }
+    bool operator==(const Iterator& other) const { return id_ == other.id_; }
 
    private:
     const IdSet* set_;
     int id_;
   };
   // Ascending order.
-  constexpr Iterator begin() const { return {this, First()}; }
-  constexpr Iterator end() const { return {this, -1}; }
+  Iterator begin() const { return {this, First()}; }
+  Iterator end() const { return {this, -1}; }
 
  private:
-  static constexpr size_t kWords = kBits / 64;
+  static constexpr int kNearBits = 256;
+  static constexpr size_t kNearWords = kNearBits / 64;
+  static constexpr size_t kFarWords = (kBits - kNearBits) / 64;
+
   static constexpr size_t Word(int id) { return static_cast<size_t>(id) / 64; }
   static constexpr uint64_t Bit(int id) { return uint64_t{1} << (id % 64); }
 
-  std::array<uint64_t, kWords> words_{};
+  size_t words() const { return wide_ ? kNearWords + kFarWords : kNearWords; }
+  uint64_t WordAt(size_t index) const {
+    if (index < kNearWords) return near_[index];
+    return wide_ ? far_[index - kNearWords] : 0;
+  }
+  // The lowest id above `id` whose bit differs from those of `passed`, -1 when there is none.
+  int NextOf(int id, uint64_t passed) const {
+    size_t index = Word(id + 1);
+    if (index >= words()) return -1;
+    uint64_t word = (WordAt(index) ^ passed) & (~uint64_t{0} << ((id + 1) % 64));
+    while (word == 0) {
+      if (++index == words()) return -1;
+      word = WordAt(index) ^ passed;
+    }
+    return static_cast<int>(index) * 64 + std::countr_zero(word);
+  }
+
+  // What only machines with more CPUs than the near words hold come to.
+  void AddFar(int id);
+  void AddFar(const IdSet& other);
+  void CopyFar(const IdSet& other);
+  void KeepFar(const IdSet& other);
+  void RemoveFar(const IdSet& other);
+  int FarSize() const;
+  int FarCommon(const IdSet& other) const;
+  bool SameFar(const IdSet& other) const;
+
+  std::array<uint64_t, kNearWords> near_{};
+  bool wide_;                            // the far words count
+  std::array<uint64_t, kFarWords> far_;  // not initialized unless wide_
 };
 
 // Logical CPUs by their operating-system number.

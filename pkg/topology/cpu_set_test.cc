@@ -63,6 +63,10 @@ TEST(CpuSetTest, PrintsRunsAsRanges) {
   EXPECT_EQ(CpuSet{7}.ToString(), "7");
   EXPECT_EQ((CpuSet{0, 1, 3, 63, 64, 65, 1023}).ToString(), "0-1,3,63-65,1023");
   EXPECT_EQ(CpuSet::Range(0, CpuSet::kMaxId).ToString(), "0-1023");
+  CpuSet longest = CpuSet::Range(0, CpuSet::kMaxId);
+  for (int id = 2; id <= CpuSet::kMaxId; id += 3)
+    longest.Remove(id);
+  EXPECT_EQ(*CpuSet::Parse(longest.ToString()), longest);
 }
 
 TEST(CpuSetTest, ContainsNothingOutsideItsRange) {
@@ -128,6 +132,17 @@ TEST(CpuSetTest, BehavesLikeASetOfNumbers) {
     ASSERT_EQ(x.CountCommon(y), static_cast<int>(both.size()));
     ASSERT_EQ(x.Intersects(y), !both.empty());
     ASSERT_EQ(x.IsSubsetOf(y), only_a.empty());
+    ASSERT_EQ(x.Last(), a.empty() ? -1 : *a.rbegin());
+    CpuSet assigned = y;
+    assigned = x;
+    ASSERT_EQ(assigned, x);
+    ASSERT_EQ(assigned == y, a == b);
+    for (const int id : a)
+      assigned.Remove(id);
+    ASSERT_TRUE(assigned.empty()) << assigned.ToString();
+    ASSERT_EQ(assigned, CpuSet());
+    ASSERT_EQ(CpuSet(), assigned);
+    ASSERT_TRUE(assigned.IsSubsetOf(y));
     ASSERT_EQ(std::vector<int>(a.begin(), a.end()), [&x] {
       std::vector<int> ids;
       for (const int id : x)
