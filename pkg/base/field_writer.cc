@@ -7,7 +7,7 @@ namespace resmgr {
 
 void FieldWriter::Grow(size_t size) {
   // Mostly enough for the whole message.
-  constexpr size_t kMore = 256;
+  constexpr size_t kMore = 128;
   out_.resize(size_ + size + kMore);
 }
 

@@ -176,6 +176,8 @@ Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const Exclusi
                  const Plan& plan) {
   if (plan.empty()) return OkStatus();
   RESMGR_RETURN_IF_ERROR(CheckChanges(machine, snapshot, plan));
+  const bool exclusive = !holders.empty() || AnyExclusive(plan);
+  if (!exclusive && plan.shared.empty() && plan.changes.size() == 1) return OkStatus();
   Keys changed;
   Keys named;
   named.Reserve(plan.size());
@@ -189,7 +191,7 @@ Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const Exclusi
   }
   changed.Sort();
   if (!named.Sort()) return Internal("the plan places a container twice");
-  if (holders.empty() && plan.shared.empty() && !AnyExclusive(plan)) return OkStatus();
+  if (!exclusive && plan.shared.empty()) return OkStatus();
   return CheckExclusive(snapshot, holders, plan, changed, named);
 }
 

@@ -42,20 +42,22 @@ ContainerRecord& ContainerStore::Add(PodRecord& pod, std::string name) {
   record.container.name = std::move(name);
   pod.containers.push_back(key);
   pod.attempts[record.container.name].push_back(key);
-  last_found_ = &record;
+  RecentPlace(key) = &record;
   Touch(record);
   return record;
 }
 
 ContainerRecord* ContainerStore::Find(ContainerKey key) {
-  if (last_found_ != nullptr && last_found_->container.key == key) return last_found_;
+  ContainerRecord*& recent = RecentPlace(key);
+  if (recent != nullptr && recent->container.key == key) return recent;
   const auto found = containers_.find(key);
   if (found == containers_.end()) return nullptr;
-  return last_found_ = &found->second;
+  return recent = &found->second;
 }
 
 const ContainerRecord* ContainerStore::Find(ContainerKey key) const {
-  if (last_found_ != nullptr && last_found_->container.key == key) return last_found_;
+  const ContainerRecord* const recent = RecentPlace(key);
+  if (recent != nullptr && recent->container.key == key) return recent;
   const auto found = containers_.find(key);
   return found == containers_.end() ? nullptr : &found->second;
 }
@@ -87,7 +89,7 @@ void ContainerStore::Erase(ContainerKey key) {
   if (attempts->second.empty()) record.pod->attempts.erase(attempts);
   const auto by_id = by_id_.find(record.container.id.value());
   if (by_id != by_id_.end() && by_id->second == &record) by_id_.erase(by_id);
-  last_found_ = nullptr;
+  if (RecentPlace(key) == &record) RecentPlace(key) = nullptr;
   containers_.erase(found);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -13,8 +14,10 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/inlined_vector.h>
+#include <absl/container/node_hash_map.h>
 
 #include "pkg/base/recycled.h"
+#include "pkg/base/text_hash.h"
 #include "pkg/model/container.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/resmgr/effect.h"
@@ -142,7 +145,8 @@ class ContainerStore {
   using Containers = std::map<ContainerKey, ContainerRecord, std::less<>,
                               RecyclingAllocator<std::pair<const ContainerKey, ContainerRecord>>>;
   const Containers& containers() const { return containers_; }
-  const std::map<PodSandboxId, PodRecord>& pods() const { return pods_; }
+  using Pods = absl::node_hash_map<PodSandboxId, PodRecord, TextHash>;
+  const Pods& pods() const { return pods_; }
 
   // Everything, for introspection.
   const Snapshot& all() const { return all_; }
@@ -163,12 +167,17 @@ class ContainerStore {
     const bool everything_;
   };
 
-  std::map<PodSandboxId, PodRecord> pods_;
+  ContainerRecord*& RecentPlace(ContainerKey key) { return recent_[RecentIndex(key)]; }
+  ContainerRecord* RecentPlace(ContainerKey key) const { return recent_[RecentIndex(key)]; }
+  size_t RecentIndex(ContainerKey key) const { return static_cast<size_t>(key) % recent_.size(); }
+
+  Pods pods_;
   Containers containers_;
   // By text within the record, which does not change once it is set.
-  absl::flat_hash_map<std::string_view, ContainerRecord*> by_id_;
-  // The one that was looked for last: what happens to one container asks for it again and again.
-  ContainerRecord* last_found_ = nullptr;
+  absl::flat_hash_map<std::string_view, ContainerRecord*, TextHash> by_id_;
+  // Containers by the last digits of their keys, those that were looked for last: what happens to
+  // one asks for it again and again, and a tree is many cache lines.
+  std::array<ContainerRecord*, 64> recent_{};
   uint64_t last_key_ = 0;
   uint64_t clock_ = 0;
   View all_;

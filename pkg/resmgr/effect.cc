@@ -40,6 +40,16 @@ Effect DesiredEffect(const Container& container) {
   };
 }
 
+bool IsDesired(const Effect& effect, const Container& container) {
+  const Placement& placement = container.placement;
+  const LinuxResources& requested = container.requested;
+  return effect.cpus == placement.cpus && effect.mems == placement.mems &&
+         effect.cpu_shares == First(placement.cpu_shares, requested.cpu_shares) &&
+         effect.cpu_quota == First(placement.cpu_quota, requested.cpu_quota) &&
+         effect.cpu_period == First(placement.cpu_period, requested.cpu_period) &&
+         effect.exclusive == placement.exclusive;
+}
+
 Effect ReportedEffect(const LinuxResources& resources) {
   return Effect{
       .cpus = ReadSet<CpuSet>(resources.cpuset_cpus),

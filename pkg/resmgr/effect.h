@@ -33,6 +33,9 @@ Effect ReportedEffect(const LinuxResources& resources);
 // requested.
 Effect Completed(Effect reported, const Container& container);
 
+// The same as `effect == DesiredEffect(container)`, without a copy.
+bool IsDesired(const Effect& effect, const Container& container);
+
 // The fields of `wanted` that differ from `present`; a value that `wanted` leaves empty is never a
 // difference.
 Adjustment Difference(const Effect& wanted, const Effect& present);

@@ -196,6 +196,13 @@ void Pusher::Step(ContainerRecord& record) {
   if (!record.push || !connected_ || record.push->Busy()) return;
   if (!record.Placeable() || record.container.id.empty() || record.BeingStarted()) return;
 
+  // As mostly after its creation. One that runs may still have to wait for others.
+  if (!record.MayRun() && record.push->certain &&
+      IsDesired(record.push->applied, record.container)) {
+    EraseFrom(held_back_, record.container.key);
+    Settle(record);
+    return;
+  }
   const Effect target = Safe(record);
   // Also one that is where it should be already, only not alone yet.
   const Placement& placement = record.container.placement;
@@ -212,10 +219,7 @@ void Pusher::Send(ContainerRecord& record, const Effect& target) {
   const Adjustment missing = Difference(target, state.certain ? state.applied : kUnknown);
   if (missing.empty()) {
     state.applied.exclusive = target.exclusive;
-    state.held = target.exclusive;
-    state.certain = true;
-    TrackLeftover(record);
-    TrackCall(record);
+    Settle(record);
     return;
   }
   state.in_flight = true;
@@ -230,6 +234,15 @@ void Pusher::Send(ContainerRecord& record, const Effect& target) {
                              if (self == nullptr || (*self)->epoch_ != epoch) return;
                              (*self)->OnAnswer(key, status);
                            });
+}
+
+// It is known to be as it was to be.
+void Pusher::Settle(ContainerRecord& record) {
+  PushState& state = *record.push;
+  state.held = state.applied.exclusive;
+  state.certain = true;
+  TrackLeftover(record);
+  TrackCall(record);
 }
 
 void Pusher::OnAnswer(ContainerKey key, const Status& status) {

@@ -98,6 +98,7 @@ class Pusher {
   void Step(ContainerKey key);
   void Step(ContainerRecord& record);
   void Send(ContainerRecord& record, const Effect& target);
+  void Settle(ContainerRecord& record);
   void OnAnswer(ContainerKey key, const Status& status);
   void Retry(ContainerKey key, PushState& state);
   void Record(PushState& state, const Effect& applied);

@@ -66,8 +66,4 @@ bool TakeEntry(uint32_t version, std::string_view& rest, EntryView& entry) {
   return true;
 }
 
-size_t Record::Hash::operator()(std::string_view name) const {
-  return XXH3_64bits(name.data(), name.size());
-}
-
 }  // namespace resmgr

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "pkg/base/text_hash.h"
+
 namespace resmgr {
 
 // The entries that the log of records (pkg/state/record_log.h) consists of. An entry: checksum of
@@ -69,7 +71,7 @@ class Record {
   // For sets in which a record is found by its name.
   struct Hash {
     using is_transparent = void;
-    size_t operator()(std::string_view name) const;
+    size_t operator()(std::string_view name) const { return TextHash()(name); }
     size_t operator()(const Record& record) const { return (*this)(record.name()); }
   };
   struct Equal {
