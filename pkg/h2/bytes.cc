@@ -11,11 +11,6 @@
 
 namespace resmgr::h2 {
 
-Block* Block::New(size_t capacity) {
-  void* memory = ::operator new(sizeof(Block) + capacity);
-  return new (memory) Block(capacity);
-}
-
 // Free blocks of one size, each thread's own.
 class Block::Pool {
  public:
@@ -27,9 +22,12 @@ class Block::Pool {
       Free(block);
   }
 
-  static Pool& Mine() {
-    thread_local Pool pool;
-    return pool;
+  // The one for blocks of this size; nullptr where there is none.
+  static Pool* Of(size_t capacity) {
+    thread_local Pool reading;
+    thread_local Pool scratch;
+    if (capacity == kReadBlock) return &reading;
+    return capacity == kScratchBlock ? &scratch : nullptr;
   }
   Block* Take() {
     if (free_.empty()) return nullptr;
@@ -49,9 +47,11 @@ class Block::Pool {
   std::vector<Block*> free_;
 };
 
-Block* Block::NewForReading() {
-  Block* block = Pool::Mine().Take();
-  return block != nullptr ? block : New(kReadBlock);
+Block* Block::New(size_t capacity) {
+  Pool* const pool = Pool::Of(capacity);
+  if (Block* const kept = pool == nullptr ? nullptr : pool->Take()) return kept;
+  void* memory = ::operator new(sizeof(Block) + capacity);
+  return new (memory) Block(capacity);
 }
 
 void Block::Free(Block* block) {
@@ -61,7 +61,8 @@ void Block::Free(Block* block) {
 
 void Block::Unref() {
   if (--references_ > 0) return;
-  if (capacity_ != kReadBlock || !Pool::Mine().Put(this)) Free(this);
+  Pool* const pool = Pool::Of(capacity_);
+  if (pool == nullptr || !pool->Put(this)) Free(this);
 }
 
 Slice Slice::Copy(std::string_view bytes) {

@@ -17,11 +17,10 @@ namespace resmgr::h2 {
 // which makes the count a plain integer.
 class Block {
  public:
-  // One reference, which belongs to the caller.
+  // One reference, which belongs to the caller. Some of those of limits.h's kReadBlock and
+  // kScratchBlock are kept for reuse: fresh memory of that size costs more than filling it, and the
+  // general allocator tidies all its small pieces up with each of them.
   static Block* New(size_t capacity);
-  // The same for a block to read into, of limits.h's kReadBlock: some of these are kept for reuse,
-  // since fresh memory of that size costs more than filling it.
-  static Block* NewForReading();
   void Ref() { ++references_; }
   void Unref();
 

@@ -90,6 +90,24 @@ TEST(ScratchTest, StaysInOneBlockWhileNothingIsHeld) {
   EXPECT_EQ(scratch.block(), block);
 }
 
+TEST(BlockTest, GivesAKeptBlockOutAsANewOne) {
+  for (const size_t size : {kReadBlock, kScratchBlock, size_t{100}}) {
+    Block* const first = Block::New(size);
+    Block* const second = Block::New(size);
+    EXPECT_NE(first, second);
+    first->Ref();
+    EXPECT_TRUE(first->shared());
+    first->Unref();
+    first->Unref();
+    Block* const third = Block::New(size);
+    EXPECT_NE(third, second);
+    EXPECT_FALSE(third->shared());
+    EXPECT_EQ(third->capacity(), size);
+    second->Unref();
+    third->Unref();
+  }
+}
+
 TEST(ScratchTest, TakesWhatIsLargerThanItsBlocks) {
   Scratch scratch;
   SliceQueue queue;

@@ -56,7 +56,7 @@ void Session::ChooseReadBlock() {
   read_used_ = 0;
   if (read_block_ != nullptr && !read_block_->shared()) return;
   if (read_block_ != nullptr) read_block_->Unref();
-  read_block_ = Block::NewForReading();
+  read_block_ = Block::New(kReadBlock);
 }
 
 void Session::Read() {
