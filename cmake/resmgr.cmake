@@ -12,12 +12,13 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
 endif()
 target_compile_options(resmgr_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast
-  -Wcast-align -Woverloaded-virtual -Wimplicit-fallthrough -fno-omit-frame-pointer)
+  -Wcast-align -Woverloaded-virtual -Wimplicit-fallthrough)
 if(RESMGR_WERROR)
   target_compile_options(resmgr_flags INTERFACE -Werror)
 endif()
 if(RESMGR_SANITIZE)
-  target_compile_options(resmgr_flags INTERFACE -fsanitize=${RESMGR_SANITIZE} -fno-sanitize-recover=all)
+  target_compile_options(resmgr_flags INTERFACE
+    -fsanitize=${RESMGR_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(resmgr_flags INTERFACE -fsanitize=${RESMGR_SANITIZE})
 else()
   target_compile_definitions(resmgr_flags INTERFACE $<$<CONFIG:Release>:_FORTIFY_SOURCE=2>)
