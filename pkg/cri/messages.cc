@@ -328,8 +328,7 @@ std::string EncodeCreateAdjustment(const Adjustment& adjustment) {
 
 std::string EncodeUpdateAdjustment(const Adjustment& adjustment) {
   std::string bytes;
-  if (adjustment.empty()) return bytes;
-  {
+  if (!adjustment.empty()) {
     FieldWriter request(bytes);
     AddResources(2, adjustment, request);
   }
@@ -338,10 +337,7 @@ std::string EncodeUpdateAdjustment(const Adjustment& adjustment) {
 
 std::string EncodeUpdateRequest(const ContainerId& id, const Adjustment& adjustment) {
   std::string bytes;
-  {
-    FieldWriter request(bytes);
-    request.Bytes(1, id.value());
-  }
+  FieldWriter(bytes).Bytes(1, id.value());
   return bytes + EncodeUpdateAdjustment(adjustment);
 }
 

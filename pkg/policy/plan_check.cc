@@ -177,6 +177,7 @@ Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const Exclusi
   if (plan.empty()) return OkStatus();
   RESMGR_RETURN_IF_ERROR(CheckChanges(machine, snapshot, plan));
   const bool exclusive = !holders.empty() || AnyExclusive(plan);
+  // One change alone names nobody twice.
   if (!exclusive && plan.shared.empty() && plan.changes.size() == 1) return OkStatus();
   Keys changed;
   Keys named;

@@ -42,13 +42,13 @@ ContainerRecord& ContainerStore::Add(PodRecord& pod, std::string name) {
   record.container.name = std::move(name);
   pod.containers.push_back(key);
   pod.attempts[record.container.name].push_back(key);
-  RecentPlace(key) = &record;
+  recent_[RecentIndex(key)] = &record;
   Touch(record);
   return record;
 }
 
 ContainerRecord* ContainerStore::Find(ContainerKey key) {
-  ContainerRecord*& recent = RecentPlace(key);
+  ContainerRecord*& recent = recent_[RecentIndex(key)];
   if (recent != nullptr && recent->container.key == key) return recent;
   const auto found = containers_.find(key);
   if (found == containers_.end()) return nullptr;
@@ -56,7 +56,7 @@ ContainerRecord* ContainerStore::Find(ContainerKey key) {
 }
 
 const ContainerRecord* ContainerStore::Find(ContainerKey key) const {
-  const ContainerRecord* const recent = RecentPlace(key);
+  const ContainerRecord* const recent = recent_[RecentIndex(key)];
   if (recent != nullptr && recent->container.key == key) return recent;
   const auto found = containers_.find(key);
   return found == containers_.end() ? nullptr : &found->second;
@@ -89,7 +89,8 @@ void ContainerStore::Erase(ContainerKey key) {
   if (attempts->second.empty()) record.pod->attempts.erase(attempts);
   const auto by_id = by_id_.find(record.container.id.value());
   if (by_id != by_id_.end() && by_id->second == &record) by_id_.erase(by_id);
-  if (RecentPlace(key) == &record) RecentPlace(key) = nullptr;
+  ContainerRecord*& recent = recent_[RecentIndex(key)];
+  if (recent == &record) recent = nullptr;
   containers_.erase(found);
 }
 

@@ -167,17 +167,16 @@ class ContainerStore {
     const bool everything_;
   };
 
-  ContainerRecord*& RecentPlace(ContainerKey key) { return recent_[RecentIndex(key)]; }
-  ContainerRecord* RecentPlace(ContainerKey key) const { return recent_[RecentIndex(key)]; }
-  size_t RecentIndex(ContainerKey key) const { return static_cast<size_t>(key) % recent_.size(); }
+  static constexpr size_t kRecent = 64;
+  static size_t RecentIndex(ContainerKey key) { return static_cast<size_t>(key) % kRecent; }
 
   Pods pods_;
   Containers containers_;
   // By text within the record, which does not change once it is set.
   absl::flat_hash_map<std::string_view, ContainerRecord*, TextHash> by_id_;
-  // Containers by the last digits of their keys, those that were looked for last: what happens to
-  // one asks for it again and again, and a tree is many cache lines.
-  std::array<ContainerRecord*, 64> recent_{};
+  // At RecentIndex, the container that was looked for last of those whose keys belong there: what
+  // happens to one asks for it again and again, and a tree is many cache lines.
+  std::array<ContainerRecord*, kRecent> recent_{};
   uint64_t last_key_ = 0;
   uint64_t clock_ = 0;
   View all_;
