@@ -186,6 +186,27 @@ TEST(LayersTest, ModulesIncludeOnlyLowerOnes) {
   EXPECT_THAT(wrong, IsEmpty());
 }
 
+// Two types of one name in a namespace are one to the linker, which takes either's functions for
+// both: compilers do not see it, and a program that has both breaks.
+TEST(LayersTest, NoTypeHasTheNameOfAnother) {
+  static const std::regex kNamespace(R"(^namespace ([\w:]+) \{)");
+  static const std::regex kDefinition(R"(^(?:struct|class) (\w+)(?: final)?(?: \{| : |$))");
+  std::map<std::string, std::set<std::string>> files;  // by the type's full name
+  for (const Source& source : Sources()) {
+    if (!source.path.ends_with(".h")) continue;
+    std::string name_space;
+    for (const std::string& line : source.lines) {
+      std::smatch match;
+      if (std::regex_search(line, match, kNamespace)) name_space = match[1];
+      if (std::regex_search(line, match, kDefinition))
+        files[name_space + "::" + match[1].str()].insert(source.path);
+    }
+  }
+  EXPECT_GT(files.size(), 150u);
+  std::erase_if(files, [](const auto& type) { return type.second.size() == 1; });
+  EXPECT_THAT(files, IsEmpty());
+}
+
 TEST(LayersTest, EdgesWithinALayerMakeNoCycle) {
   // Takes away, again and again, what includes nothing that is left.
   auto edges = AllowedInLayer();

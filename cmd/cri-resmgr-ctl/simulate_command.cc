@@ -101,9 +101,9 @@ Status SimulateCommand::Run(std::ostream& out) {
                [&checks](const ConfigNode& node) { return ParseConfig(node, checks); }}));
   RESMGR_RETURN_IF_ERROR(simulator->Check(scenario));
 
-  std::vector<Effect> all;
+  std::vector<StepEffect> all;
   for (const Step& step : scenario) {
-    for (Effect& effect : simulator->Run(step)) {
+    for (StepEffect& effect : simulator->Run(step)) {
       if (output_ == "json") {
         out << ToJson(effect) << '\n';
       } else {

@@ -27,7 +27,7 @@ std::string OrDash(const std::string& text) {
   return text.empty() ? "-" : text;
 }
 
-Row ToRow(const Effect& effect) {
+Row ToRow(const StepEffect& effect) {
   const std::string name =
       effect.container.empty() ? effect.pod : effect.pod + "/" + effect.container;
   const bool gone = effect.cpus.empty() && effect.shares == 0;
@@ -50,7 +50,7 @@ std::string Join(const Row& row, const std::array<size_t, 8>& widths) {
 }
 
 // "0-3 -> 0-1", and what became of the memory nodes where that changed.
-std::string WhatChanged(const Effect::Change& change) {
+std::string WhatChanged(const StepEffect::Change& change) {
   const auto move = [](const std::string& from, const std::string& to) {
     return fmt::format("{} -> {}", OrDash(from), OrDash(to));
   };
@@ -61,9 +61,9 @@ std::string WhatChanged(const Effect::Change& change) {
 }
 
 // One line for all that made the same change, in the order of their first ones.
-std::vector<std::string> ChangeLines(const std::vector<Effect::Change>& changes) {
+std::vector<std::string> ChangeLines(const std::vector<StepEffect::Change>& changes) {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;
-  for (const Effect::Change& change : changes) {
+  for (const StepEffect::Change& change : changes) {
     const std::string what = WhatChanged(change);
     auto group = std::ranges::find(groups, what, [](const auto& each) { return each.first; });
     if (group == groups.end()) group = groups.insert(group, {what, {}});
@@ -105,9 +105,9 @@ std::string OverheadLine(const SimulatedNode& node) {
 
 }  // namespace
 
-std::string ToJson(const Effect& effect) {
+std::string ToJson(const StepEffect& effect) {
   ordered_json changed = ordered_json::array();
-  for (const Effect::Change& change : effect.changed) {
+  for (const StepEffect::Change& change : effect.changed) {
     changed.push_back({{"pod", change.pod},
                        {"container", change.container},
                        {"cpus", change.cpus},
@@ -127,10 +127,10 @@ std::string ToJson(const Effect& effect) {
   return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-std::string ToTable(const std::vector<Effect>& effects) {
+std::string ToTable(const std::vector<StepEffect>& effects) {
   std::vector<Row> rows = {
       {"STEP", "OP", "CONTAINER", "CPUS", "EXCLUSIVE", "MEMS", "SHARES", "QUOTA"}};
-  for (const Effect& effect : effects)
+  for (const StepEffect& effect : effects)
     rows.push_back(ToRow(effect));
   std::array<size_t, 8> widths{};
   for (const Row& row : rows) {
@@ -150,18 +150,18 @@ std::string ToTable(const std::vector<Effect>& effects) {
   return text;
 }
 
-std::string Summary(const std::vector<Effect>& effects, const SimulatedNode& node) {
+std::string Summary(const std::vector<StepEffect>& effects, const SimulatedNode& node) {
   size_t placed = 0;
   size_t refused = 0;
   std::set<std::pair<std::string, std::string>> moved;
   std::set<std::pair<std::string, std::string>> followed;
-  for (const Effect& effect : effects) {
+  for (const StepEffect& effect : effects) {
     if (!effect.error.empty()) {
       ++refused;
     } else if (effect.op == "create") {
       ++placed;
     }
-    for (const Effect::Change& change : effect.changed) {
+    for (const StepEffect::Change& change : effect.changed) {
       if (change.old_cpus == change.cpus) continue;
       (change.had_own ? moved : followed).insert({change.pod, change.container});
     }

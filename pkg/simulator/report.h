@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "pkg/simulator/effect.h"
 #include "pkg/simulator/node.h"
+#include "pkg/simulator/step_effect.h"
 
 namespace resmgr {
 
@@ -14,13 +14,13 @@ namespace resmgr {
 //   {"step","op","pod","container","cpus","mems","exclusive","shares","quota","error",
 //    "changed":[{"pod","container","cpus","mems"}]}
 // All keys are always there; sets are kernel lists ("0-3,8").
-std::string ToJson(const Effect& effect);
+std::string ToJson(const StepEffect& effect);
 
 // The same for people: a table, and below each effect where other containers went.
-std::string ToTable(const std::vector<Effect>& effects);
+std::string ToTable(const std::vector<StepEffect>& effects);
 
 // How it ended: what was placed, refused and moved, and how scattered the CPUs are that no
 // container has for itself.
-std::string Summary(const std::vector<Effect>& effects, const SimulatedNode& node);
+std::string Summary(const std::vector<StepEffect>& effects, const SimulatedNode& node);
 
 }  // namespace resmgr

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Effect SomeEffect() {
+StepEffect SomeEffect() {
   return {.step = 3,
           .op = "create",
           .pod = "shop/web",
@@ -41,7 +41,7 @@ TEST(ReportTest, JsonHasItsKeysInOrder) {
 }
 
 TEST(ReportTest, TheTableShowsRefusalsAndMoves) {
-  const Effect refused = {
+  const StepEffect refused = {
       .step = 4, .op = "create", .pod = "shop/db", .container = "main", .error = "no room"};
   EXPECT_EQ(ToTable({SomeEffect(), refused}),
             "STEP  OP      CONTAINER      CPUS  EXCLUSIVE  MEMS  SHARES  QUOTA\n"
@@ -52,7 +52,7 @@ TEST(ReportTest, TheTableShowsRefusalsAndMoves) {
 }
 
 TEST(ReportTest, SameChangesShareALine) {
-  Effect effect = SomeEffect();
+  StepEffect effect = SomeEffect();
   effect.changed.clear();
   for (const char* name : {"a", "b", "c", "d", "e"}) {
     effect.changed.push_back({.pod = "n/p", .container = name, .old_cpus = "0-3", .cpus = "0-1"});
@@ -73,7 +73,7 @@ TEST(ReportTest, SameChangesShareALine) {
 TEST(ReportTest, TheSummaryCounts) {
   const Machine machine = *LoadMachine("synthetic:numa:2 core:2 pu:2");
   const SimulatedNode node(machine, std::make_unique<NullPolicy>(machine));
-  const Effect refused = {.error = "no room"};
+  const StepEffect refused = {.error = "no room"};
   EXPECT_EQ(Summary({SomeEffect(), refused, SomeEffect()}, node),
             "placed         2 containers\n"
             "refused        1\n"

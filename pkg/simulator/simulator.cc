@@ -63,7 +63,7 @@ Status Simulator::Check(const Scenario& scenario) const {
   return OkStatus();
 }
 
-std::vector<Effect> Simulator::Run(const Step& step) {
+std::vector<StepEffect> Simulator::Run(const Step& step) {
   ++step_;
   effects_.clear();
   std::visit([this](const auto& action) { Do(action); }, step.action);
@@ -72,7 +72,7 @@ std::vector<Effect> Simulator::Run(const Step& step) {
 
 void Simulator::Add(std::string op, std::string pod, std::string container, const ContainerId& id,
                     const Status& status) {
-  Effect effect;
+  StepEffect effect;
   effect.step = step_;
   effect.op = std::move(op);
   effect.pod = std::move(pod);

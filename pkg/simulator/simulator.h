@@ -11,9 +11,9 @@
 #include "pkg/base/status.h"
 #include "pkg/config/config.h"
 #include "pkg/policy/policy.h"
-#include "pkg/simulator/effect.h"
 #include "pkg/simulator/node.h"
 #include "pkg/simulator/scenario.h"
+#include "pkg/simulator/step_effect.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
@@ -43,7 +43,7 @@ class Simulator {
 
   // What the next step did, in the order in which it happened; nothing for steps that have no
   // effect on containers.
-  std::vector<Effect> Run(const Step& step);
+  std::vector<StepEffect> Run(const Step& step);
 
   const SimulatedNode& node() const { return *node_; }
 
@@ -94,7 +94,7 @@ class Simulator {
   std::unique_ptr<SimulatedNode> node_;
   std::map<std::string, RunningPod> pods_;  // by "namespace/name"
   std::vector<RunningContainer> before_;    // at the last effect
-  std::vector<Effect> effects_;             // of this step
+  std::vector<StepEffect> effects_;         // of this step
   size_t step_ = 0;
   uint64_t last_id_ = 0;
 };

@@ -55,7 +55,7 @@ class SimulatorTest : public testing::Test {
     std::vector<std::string> lines;
     if (!scenario.ok()) return lines;
     for (const Step& step : *scenario) {
-      for (const Effect& effect : simulator_->Run(step)) {
+      for (const StepEffect& effect : simulator_->Run(step)) {
         std::string line = fmt::format("{} {}/{} {}({})", effect.op, effect.pod, effect.container,
                                        effect.cpus, effect.exclusive);
         for (const auto& change : effect.changed)
@@ -89,7 +89,7 @@ class SimulatorTest : public testing::Test {
   const Machine machine_ = *LoadMachine("synthetic:numa:2 core:4 pu:1");
   const PolicyRegistry policies_ = Policies();
   std::unique_ptr<Simulator> simulator_;
-  Effect last_;
+  StepEffect last_;
 };
 
 TEST_F(SimulatorTest, PlacesContainersAndMovesOthersAway) {

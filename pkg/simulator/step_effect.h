@@ -9,7 +9,7 @@
 namespace resmgr {
 
 // What one step of a scenario did to one container, or, with both names empty, to the node.
-struct Effect {
+struct StepEffect {
   // Another container that runs elsewhere since then.
   struct Change {
     std::string pod{};  // "namespace/name"
