@@ -12,10 +12,6 @@ namespace {
 // A daemon that restarts is back before anybody needs to hear of it.
 constexpr std::chrono::seconds kPatience{5};
 
-Logger& Log() {
-  return GetLogger("config");
-}
-
 // Whether asking again could give another answer.
 bool IsTransient(const Status& status) {
   switch (status.code()) {
@@ -71,11 +67,12 @@ void ConfigPusher::Pushed(const StatusOr<std::string>& verdict) {
   failing_since_.reset();
   const std::string reason = verdict.ok() ? *verdict : Describe(verdict.status());
   if (reason.empty()) {
-    Log().Info("cri-resmgr accepts ConfigMap {}", wanted_->name);
+    GetLogger("config").Info("cri-resmgr accepts ConfigMap {}", wanted_->name);
     Tell(Verdict::State::kAccepted, "");
   } else {
     constexpr size_t kLogged = 1024;
-    Log().Error("cri-resmgr rejects ConfigMap {}: {}", wanted_->name, Printable(reason, kLogged));
+    GetLogger("config").Error("cri-resmgr rejects ConfigMap {}: {}", wanted_->name,
+                              Printable(reason, kLogged));
     Tell(Verdict::State::kRejected, reason);
   }
 }
@@ -83,7 +80,8 @@ void ConfigPusher::Pushed(const StatusOr<std::string>& verdict) {
 void ConfigPusher::Retry(const Status& why) {
   const auto now = timers_.Now();
   if (!failing_since_) {
-    Log().Warn("cri-resmgr does not take the configuration: {}; trying again", Message(why));
+    GetLogger("config").Warn("cri-resmgr does not take the configuration: {}; trying again",
+                             Message(why));
     failing_since_ = now;
   }
   if (now - *failing_since_ >= kPatience) {
@@ -94,7 +92,8 @@ void ConfigPusher::Retry(const Status& why) {
 
 void ConfigPusher::Lost() {
   if (!wanted_ || !settled_) return;
-  Log().Info("the connection to cri-resmgr is lost: delivering the configuration again");
+  GetLogger("config").Info(
+      "the connection to cri-resmgr is lost: delivering the configuration again");
   settled_ = false;
   Push();
 }

@@ -10,10 +10,6 @@
 namespace resmgr::agent {
 namespace {
 
-Logger& Log() {
-  return GetLogger("config");
-}
-
 ConfigMap ReadMap(const Json& object) {
   ConfigMap map;
   map.name = TextAt(object, {"metadata", "name"});
@@ -71,14 +67,15 @@ std::unique_ptr<ObjectWatch> ConfigSource::FollowMap(const std::string& name,
 
 void ConfigSource::NodeChanged(const Json* node) {
   if (node == nullptr) {
-    Log().Warn("there is no node {} in the cluster: its group is unknown", options_.node);
+    GetLogger("config").Warn("there is no node {} in the cluster: its group is unknown",
+                             options_.node);
     return;
   }
   std::string group = TextAt(*node, {"metadata", "labels", options_.group_label});
   const bool changed = group != view_.group;
   view_.node_seen = true;
   if (changed) {
-    Log().Info("the node's group is now \"{}\"", Printable(group));
+    GetLogger("config").Info("the node's group is now \"{}\"", Printable(group));
     view_.group = std::move(group);
     view_.group_map = {};
     group_map_watch_.reset();
@@ -99,9 +96,10 @@ void ConfigSource::Decide() {
   decided_ = true;
   decision_ = std::move(decision);
   if (decision_) {
-    Log().Info("ConfigMap {} (version {}) applies", decision_->name, Printable(decision_->version));
+    GetLogger("config").Info("ConfigMap {} (version {}) applies", decision_->name,
+                             Printable(decision_->version));
   } else {
-    Log().Warn("no ConfigMap applies: {} keeps its configuration", options_.node);
+    GetLogger("config").Warn("no ConfigMap applies: {} keeps its configuration", options_.node);
   }
   changed_(decision_);
 }

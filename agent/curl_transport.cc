@@ -17,8 +17,6 @@
 namespace resmgr::agent {
 namespace {
 
-constexpr int kUnauthorized = 401;
-
 // Once per process; libcurl is left as it is at the end, since others may use it too.
 bool InitializeCurl() {
   static const bool kInitialized = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;

@@ -7,7 +7,6 @@
 namespace resmgr::agent {
 namespace {
 
-constexpr int kUnauthorized = 401;
 constexpr int kForbidden = 403;
 constexpr int kMissing = 404;
 constexpr int kConflict = 409;

@@ -13,6 +13,8 @@
 
 namespace resmgr::agent {
 
+inline constexpr int kUnauthorized = 401;
+
 struct HttpRequest {
   std::string method = "GET";
   std::string target{};  // path and query

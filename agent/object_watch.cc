@@ -20,10 +20,6 @@ constexpr std::chrono::seconds kGoodWatch{5};
 constexpr std::chrono::seconds kGrace{30};
 constexpr std::chrono::seconds kLogPeriod{60};
 
-Logger& Log() {
-  return GetLogger("watch");
-}
-
 }  // namespace
 
 ObjectWatch::ObjectWatch(HttpTransport& transport, Timers& timers, Target target,
@@ -131,14 +127,15 @@ void ObjectWatch::Ended(const StatusOr<HttpReply>& reply) {
 void ObjectWatch::Wait(const Status& why, std::chrono::milliseconds at_least) {
   const std::chrono::milliseconds wait = std::max(backoff_.Next(), at_least);
   if (backoff_.failures() >= kTriesBeforeList) version_.clear();
-  Log().Debug("{}: next try in {} ms", target_.name, wait.count());
+  GetLogger("watch").Debug("{}: next try in {} ms", target_.name, wait.count());
   if (!why.ok()) {
     const auto more = log_limit_.Pass(timers_.Now());
     // Another kind of trouble is news, as of a token that is refused once the server is back.
     if (more || why.code() != logged_) {
       logged_ = why.code();
-      Log().Warn("following {}/{}: {}; trying again ({} more like this were not logged)",
-                 target_.collection, target_.name, Message(why), more.value_or(0));
+      GetLogger("watch").Warn(
+          "following {}/{}: {}; trying again ({} more like this were not logged)",
+          target_.collection, target_.name, Message(why), more.value_or(0));
     }
   }
   timer_ = timers_.After(wait, [this] {

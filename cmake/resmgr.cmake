@@ -16,10 +16,22 @@ target_compile_options(resmgr_flags INTERFACE
 if(RESMGR_WERROR)
   target_compile_options(resmgr_flags INTERFACE -Werror)
 endif()
+# In a unity source, GCC takes every anonymous namespace for that of a header.
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(resmgr_flags INTERFACE -Wno-subobject-linkage)
+endif()
 if(RESMGR_SANITIZE)
   target_compile_options(resmgr_flags INTERFACE
     -fsanitize=${RESMGR_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(resmgr_flags INTERFACE -fsanitize=${RESMGR_SANITIZE})
+  # GCC 12 believes in uninitialized values inside std::optional and std::function once sanitizers change the code around
+  # them; under ThreadSanitizer it also warns of the fences in Boost.Asio, which that does not see.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(resmgr_flags INTERFACE -Wno-maybe-uninitialized)
+    if(RESMGR_SANITIZE STREQUAL "thread")
+      target_compile_options(resmgr_flags INTERFACE -Wno-tsan)
+    endif()
+  endif()
 else()
   target_compile_definitions(resmgr_flags INTERFACE $<$<CONFIG:Release>:_FORTIFY_SOURCE=2>)
   target_compile_options(resmgr_flags INTERFACE -fstack-protector-strong)
@@ -71,12 +83,13 @@ function(resmgr_test name)
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE resmgr_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${resmgr_test_options})
-  # Only the sources that name these directories get them, since they keep ccache from serving another checkout.
+  # Only tests that name these directories get them, since they keep ccache from serving another checkout.
   foreach(source IN LISTS ARG_SRCS)
     file(STRINGS ${source} uses REGEX "RESMGR_(SOURCE|BINARY)_DIR")
     if(uses)
-      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS
+      target_compile_definitions(${name} PRIVATE
         RESMGR_SOURCE_DIR="${PROJECT_SOURCE_DIR}" RESMGR_BINARY_DIR="${PROJECT_BINARY_DIR}")
+      break()
     endif()
   endforeach()
   set(properties LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
@@ -84,17 +97,4 @@ function(resmgr_test name)
     list(APPEND properties RUN_SERIAL ON)
   endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
-endfunction()
-
-# resmgr_relax_sanitized(SOURCE...): GCC 12 believes in uninitialized values inside std::optional and std::function once
-# sanitizers change the code around them; for these sources of the calling folder it may.
-# Under ThreadSanitizer it also warns of the fences in Boost.Asio, which that does not see.
-function(resmgr_relax_sanitized)
-  if(RESMGR_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    set(relaxed -Wno-maybe-uninitialized)
-    if(RESMGR_SANITIZE STREQUAL "thread")
-      list(APPEND relaxed -Wno-tsan)
-    endif()
-    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${relaxed})
-  endif()
 endfunction()

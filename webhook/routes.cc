@@ -7,7 +7,7 @@ namespace resmgr::webhook {
 
 namespace {
 
-HttpReply Error(unsigned status, std::string_view text) {
+HttpReply TextReply(unsigned status, std::string_view text) {
   return {status, "text/plain", std::string(text)};
 }
 
@@ -22,13 +22,13 @@ HttpReply Serve(const HttpRequest& request) {
   // An API server adds "?timeout=5s".
   const std::string_view path = request.target.substr(0, request.target.find('?'));
   if (path == "/healthz") {
-    if (request.method == "HEAD") return Error(200, "");
-    return request.method == "GET" ? Error(200, "ok\n") : Error(405, "use GET\n");
+    if (request.method == "HEAD") return TextReply(200, "");
+    return request.method == "GET" ? TextReply(200, "ok\n") : TextReply(405, "use GET\n");
   }
-  if (path != "/" && path != "/mutate") return Error(404, "reviews are taken at /mutate\n");
-  if (request.method != "POST") return Error(405, "use POST\n");
+  if (path != "/" && path != "/mutate") return TextReply(404, "reviews are taken at /mutate\n");
+  if (request.method != "POST") return TextReply(405, "use POST\n");
   if (!IsJson(request.content_type))
-    return Error(415, "the content type must be application/json\n");
+    return TextReply(415, "the content type must be application/json\n");
   return ReviewAdmission(request.body);
 }
 

@@ -12,6 +12,7 @@ namespace resmgr {
 namespace {
 
 using test::Cpus;
+using test::TextOf;
 
 // One request: what of the machine is free ("all" of it, or a list), and what is to be taken.
 struct Case {
@@ -22,10 +23,6 @@ struct Case {
 
 CpuSet FreeOf(const Machine& machine, std::string_view free) {
   return free == "all" ? machine.online() : Cpus(free);
-}
-
-std::string TextOf(const StatusOr<CpuSet>& cpus) {
-  return cpus.ok() ? cpus->ToString() : Describe(cpus.status());
 }
 
 void ExpectPacked(const Machine& machine, const CpuAllocatorOptions& options,

@@ -18,6 +18,7 @@ namespace resmgr {
 namespace {
 
 using test::Cpus;
+using test::TextOf;
 using ::testing::ElementsAre;
 
 // A Xeon Phi in four clusters as Linux numbers it: hwloc's picture KNL.SNC4.H50. First threads of
@@ -52,10 +53,6 @@ Machine Phi() {
     }
   }
   return test::MakeMachine(test::PartsOf(std::move(cpus)));
-}
-
-std::string TextOf(const StatusOr<CpuSet>& cpus) {
-  return cpus.ok() ? cpus->ToString() : Describe(cpus.status());
 }
 
 TEST(KubeletVectorsTest, ThePhiHas288Cpus) {

@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::StartsWith;
 
-StatusOr<Config> Parse(std::string_view text) {
+StatusOr<Config> ParseFile(std::string_view text) {
   ConfigChecks checks;
   checks.policies = {"null", "static"};
   return ParseConfigFile(text, "f", checks);
@@ -18,7 +18,7 @@ StatusOr<Config> Parse(std::string_view text) {
 TEST(ConfigFileTest, TakesBothFormats) {
   for (const char* text : {"policy:\n  Active: static\n  ReservedResources: {CPU: 1}\n",
                            "policy static\nreserved-resources CPU=1\n"}) {
-    const StatusOr<Config> config = Parse(text);
+    const StatusOr<Config> config = ParseFile(text);
     ASSERT_TRUE(config.ok()) << Message(config.status());
     EXPECT_EQ(config->policy.active, "static");
     EXPECT_EQ(config->policy.reserved_cpus->quantity.value, 1000);
@@ -26,15 +26,15 @@ TEST(ConfigFileTest, TakesBothFormats) {
 }
 
 TEST(ConfigFileTest, PassesOverWhatIsForTheDaemonsStart) {
-  const StatusOr<Config> config =
-      Parse("relay-socket /r\npolicy static\nrelay-dir /d\nmetrics-address off\ndump-secrets\n");
+  const StatusOr<Config> config = ParseFile(
+      "relay-socket /r\npolicy static\nrelay-dir /d\nmetrics-address off\ndump-secrets\n");
   ASSERT_TRUE(config.ok()) << Message(config.status());
   EXPECT_EQ(config->policy.active, "static");
 }
 
 TEST(ConfigFileTest, NamesThePlaceOfAMistakeInBoth) {
-  EXPECT_THAT(Message(Parse("policy:\n  Actve: static\n").status()), StartsWith("f:2: "));
-  EXPECT_THAT(Message(Parse("policy static\npolcy static\n").status()), StartsWith("f:2: "));
+  EXPECT_THAT(Message(ParseFile("policy:\n  Actve: static\n").status()), StartsWith("f:2: "));
+  EXPECT_THAT(Message(ParseFile("policy static\npolcy static\n").status()), StartsWith("f:2: "));
 }
 
 }  // namespace

@@ -28,13 +28,13 @@ ConfigChecks Checks() {
           }};
 }
 
-Config Parse(std::string_view text) {
+Config Parsed(std::string_view text) {
   const StatusOr<Config> config = ParseConfig(text, "cri.yaml", Checks());
   EXPECT_TRUE(config.ok()) << Describe(config.status());
   return config.value_or(Config{});
 }
 
-std::string Error(std::string_view text) {
+std::string ParseError(std::string_view text) {
   const Status status = ParseConfig(text, "cri.yaml", Checks()).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << text;
   return std::string(Message(status));
@@ -52,7 +52,7 @@ logger: {Debug: '*', Level: warn, Source: 'policy,dump'}
 )";
 
 TEST(ConfigTest, ReadsEveryKey) {
-  const Config config = Parse(kEverything);
+  const Config config = Parsed(kEverything);
   EXPECT_EQ(config.policy.active, "static-plus");
   EXPECT_EQ(config.policy.available_cpus->cpus, CpuSet::Range(0, 15));
   EXPECT_EQ(config.policy.reserved_cpus->quantity.value, 750);
@@ -71,7 +71,7 @@ TEST(ConfigTest, EmptyTextsAndSectionsAreTheDefaults) {
   for (const char* text :
        {"", "# nothing\n", "policy:\n", "{}", "policy: {}\ndump:\nlogger:\n",
         "policy:\n  ReservedResources:\n  StartFailurePolicy:\n  static:\nlogger: {Debug: }\n"}) {
-    const Config config = Parse(text);
+    const Config config = Parsed(text);
     EXPECT_EQ(config.policy.active, "null") << text;
     EXPECT_EQ(config.policy.reserved_cpus, std::nullopt) << text;
     EXPECT_EQ(config.policy.start_failure, FailurePolicy::kFail) << text;
@@ -83,12 +83,12 @@ TEST(ConfigTest, EmptyTextsAndSectionsAreTheDefaults) {
 TEST(ConfigTest, NullIsThePolicyOfThatName) {
   for (const char* text : {"policy: {Active: null}", "policy: {Active: \"null\"}",
                            "policy: {Active: ~}", "policy:\n  Active:\n"}) {
-    EXPECT_EQ(Parse(text).policy.active, "null") << text;
+    EXPECT_EQ(Parsed(text).policy.active, "null") << text;
   }
 }
 
 TEST(ConfigTest, PoliciesHaveTheirOlderNamesToo) {
-  EXPECT_EQ(Parse("policy: {Active: none, none: {PinCPU: true}}").policy.active, "null");
+  EXPECT_EQ(Parsed("policy: {Active: none, none: {PinCPU: true}}").policy.active, "null");
   ConfigChecks checks = Checks();
   checks.policies.emplace_back("topology-aware");
   const auto parse = [&checks](std::string_view text) {
@@ -103,14 +103,14 @@ TEST(ConfigTest, PoliciesHaveTheirOlderNamesToo) {
             "cri.yaml:2: policy.topology-aware.PinCPUs: unknown key; did you mean PinCPU?");
   EXPECT_EQ(Message(parse("policy:\n  topology-aware: {}\n  memtier: {}\n").status()),
             "cri.yaml:3: policy.memtier: is another name of topology-aware, which is there, too");
-  EXPECT_EQ(Error("policy: {Active: memtier}"),
+  EXPECT_EQ(ParseError("policy: {Active: memtier}"),
             "cri.yaml:1: policy.Active: there is no policy \"memtier\"; there are null, static, "
             "static-plus")
       << "where a binary has no such policy";
 }
 
 TEST(ConfigTest, KeysMatchWithoutRegardToCase) {
-  const Config config = Parse(
+  const Config config = Parsed(
       "POLICY:\n  active: static\n  reservedresources:\n    cpu: 2\n  STATIC: {pincpu: yes}\n");
   EXPECT_EQ(config.policy.active, "static");
   EXPECT_EQ(config.policy.reserved_cpus->quantity.value, 2000);
@@ -119,74 +119,76 @@ TEST(ConfigTest, KeysMatchWithoutRegardToCase) {
 
 TEST(ConfigTest, TakesDottedKeysAtTheTop) {
   const Config config =
-      Parse("policy.Active: static\npolicy.ReservedResources.CPU: 1\nlogger.Debug: dump\n");
+      Parsed("policy.Active: static\npolicy.ReservedResources.CPU: 1\nlogger.Debug: dump\n");
   EXPECT_EQ(config.policy.active, "static");
   EXPECT_EQ(config.policy.reserved_cpus->quantity.value, 1000);
   EXPECT_EQ(config.logger.debug, "dump");
 }
 
 TEST(ConfigTest, TakesNumbersAndListsAsCpus) {
-  EXPECT_EQ(Parse("policy: {AvailableResources: {CPU: 4}}").policy.available_cpus->quantity.value,
+  EXPECT_EQ(Parsed("policy: {AvailableResources: {CPU: 4}}").policy.available_cpus->quantity.value,
             4000);
-  EXPECT_EQ(Parse("policy: {AvailableResources: {CPU: 1.5}}").policy.available_cpus->quantity.value,
-            1500);
-  EXPECT_EQ(Parse("policy:\n  AvailableResources:\n    CPU: 1,3\n").policy.available_cpus->cpus,
+  EXPECT_EQ(
+      Parsed("policy: {AvailableResources: {CPU: 1.5}}").policy.available_cpus->quantity.value,
+      1500);
+  EXPECT_EQ(Parsed("policy:\n  AvailableResources:\n    CPU: 1,3\n").policy.available_cpus->cpus,
             (CpuSet{1, 3}));
-  EXPECT_EQ(Parse("policy: {AvailableResources: {CPU: [0, 2, 4-6]}}").policy.available_cpus->cpus,
+  EXPECT_EQ(Parsed("policy: {AvailableResources: {CPU: [0, 2, 4-6]}}").policy.available_cpus->cpus,
             (CpuSet{0, 2, 4, 5, 6}));
-  EXPECT_EQ(Parse("policy: {ReservedResources: {CPU: [3]}}").policy.reserved_cpus->cpus,
+  EXPECT_EQ(Parsed("policy: {ReservedResources: {CPU: [3]}}").policy.reserved_cpus->cpus,
             (CpuSet{3}))
       << "a CPU, where 3 alone is a number of them";
-  EXPECT_THAT(Error("policy: {AvailableResources: {CPU: [0, [1]]}}"), HasSubstr("single values"));
-  EXPECT_THAT(Error("policy: {AvailableResources: {CPU: [0, x]}}"), HasSubstr("x"));
+  EXPECT_THAT(ParseError("policy: {AvailableResources: {CPU: [0, [1]]}}"),
+              HasSubstr("single values"));
+  EXPECT_THAT(ParseError("policy: {AvailableResources: {CPU: [0, x]}}"), HasSubstr("x"));
 }
 
 TEST(ConfigTest, UnknownKeysAreErrorsWithTheClosestName) {
-  EXPECT_EQ(Error("polcy: {Active: static}"),
+  EXPECT_EQ(ParseError("polcy: {Active: static}"),
             "cri.yaml:1: polcy: unknown key; did you mean policy?");
-  EXPECT_EQ(Error("policy:\n  Activ: static\n"),
+  EXPECT_EQ(ParseError("policy:\n  Activ: static\n"),
             "cri.yaml:2: policy.Activ: unknown key; did you mean Active?");
-  EXPECT_EQ(Error("policy:\n  ReservedResources:\n    Memory: 1G\n"),
+  EXPECT_EQ(ParseError("policy:\n  ReservedResources:\n    Memory: 1G\n"),
             "cri.yaml:3: policy.ReservedResources.Memory: unknown key; known here: CPU");
-  EXPECT_EQ(Error("policy: {statics: {}}"),
+  EXPECT_EQ(ParseError("policy: {statics: {}}"),
             "cri.yaml:1: policy.statics: unknown key; did you mean static?");
-  EXPECT_EQ(Error("policy:\n  static:\n    PinCpus: true\n"),
+  EXPECT_EQ(ParseError("policy:\n  static:\n    PinCpus: true\n"),
             "cri.yaml:3: policy.static.PinCpus: unknown key; did you mean PinCPU?");
 }
 
 TEST(ConfigTest, UnknownPoliciesAreErrorsWithTheClosestName) {
-  EXPECT_EQ(Error("policy: {Active: statik}"),
+  EXPECT_EQ(ParseError("policy: {Active: statik}"),
             "cri.yaml:1: policy.Active: there is no policy \"statik\"; did you mean static?");
-  EXPECT_EQ(Error("policy: {Active: 5}"),
+  EXPECT_EQ(ParseError("policy: {Active: 5}"),
             "cri.yaml:1: policy.Active: there is no policy \"5\"; there are null, static, "
             "static-plus");
 }
 
 TEST(ConfigTest, WrongTypesAndImpossibleValuesNameTheirPlace) {
-  EXPECT_EQ(Error("policy: static"), "cri.yaml:1: policy: must be a map, not a single value");
-  EXPECT_EQ(Error("- policy"), "cri.yaml:1: must be a map, not a list");
-  EXPECT_EQ(Error("policy:\n  Active: [static]\n"),
+  EXPECT_EQ(ParseError("policy: static"), "cri.yaml:1: policy: must be a map, not a single value");
+  EXPECT_EQ(ParseError("- policy"), "cri.yaml:1: must be a map, not a list");
+  EXPECT_EQ(ParseError("policy:\n  Active: [static]\n"),
             "cri.yaml:2: policy.Active: must be a policy's name, not a list");
-  EXPECT_EQ(Error("policy:\n  static: yes\n"),
+  EXPECT_EQ(ParseError("policy:\n  static: yes\n"),
             "cri.yaml:2: policy.static: must be a map, not a single value");
-  EXPECT_EQ(Error("policy:\n  ReservedResources:\n    CPU: 0\n"),
+  EXPECT_EQ(ParseError("policy:\n  ReservedResources:\n    CPU: 0\n"),
             "cri.yaml:3: policy.ReservedResources.CPU: must be more than 0 CPUs");
-  EXPECT_EQ(Error("policy:\n  ReservedResources:\n    CPU: 5K\n"),
+  EXPECT_EQ(ParseError("policy:\n  ReservedResources:\n    CPU: 5K\n"),
             "cri.yaml:3: policy.ReservedResources.CPU: \"5K\" is not a quantity: no unit is called "
             "\"K\"");
-  EXPECT_EQ(Error("policy:\n  Active: static\n  StartFailurePolicy: perhaps\n"),
+  EXPECT_EQ(ParseError("policy:\n  Active: static\n  StartFailurePolicy: perhaps\n"),
             "cri.yaml:3: policy.StartFailurePolicy: \"perhaps\" is not one of fail, ignore");
-  EXPECT_EQ(Error("policy:\n  StartFailurePolicy: [ignore]\n"),
+  EXPECT_EQ(ParseError("policy:\n  StartFailurePolicy: [ignore]\n"),
             "cri.yaml:2: policy.StartFailurePolicy: must be a single value, not a list");
-  EXPECT_EQ(Error("policy: {static: {PinCPU: perhaps}}"),
+  EXPECT_EQ(ParseError("policy: {static: {PinCPU: perhaps}}"),
             "cri.yaml:1: policy.static.PinCPU: \"perhaps\" is not true or false");
-  EXPECT_EQ(Error("dump: {Config: [x, bad]}"), "cri.yaml:1: dump.Config: \"bad\" is no rule");
-  EXPECT_THAT(Error("logger:\n  Level: loud\n"), HasSubstr("cri.yaml:2: logger.Level: "));
-  EXPECT_THAT(Error("logger:\n  Debug: 'a:b:c'\n"), HasSubstr("cri.yaml:2: logger.Debug: "));
+  EXPECT_EQ(ParseError("dump: {Config: [x, bad]}"), "cri.yaml:1: dump.Config: \"bad\" is no rule");
+  EXPECT_THAT(ParseError("logger:\n  Level: loud\n"), HasSubstr("cri.yaml:2: logger.Level: "));
+  EXPECT_THAT(ParseError("logger:\n  Debug: 'a:b:c'\n"), HasSubstr("cri.yaml:2: logger.Debug: "));
 }
 
 TEST(ConfigTest, ACpuListThatBecameACommentIsNotTakenForNothing) {
-  EXPECT_EQ(Error("policy:\n  ReservedResources:\n    CPU: #0-3\n"),
+  EXPECT_EQ(ParseError("policy:\n  ReservedResources:\n    CPU: #0-3\n"),
             "cri.yaml:3: policy.ReservedResources.CPU: has no value (what begins with # must be in "
             "quotes)");
 }
@@ -217,7 +219,7 @@ logger:
 }
 
 TEST(PrintConfigTest, PrintsEveryKey) {
-  EXPECT_EQ(PrintConfig(Parse(kEverything)), R"(policy:
+  EXPECT_EQ(PrintConfig(Parsed(kEverything)), R"(policy:
   Active: static-plus
   AvailableResources:
     CPU: "cpuset:0-15"

@@ -9,46 +9,47 @@ namespace {
 
 using ::testing::HasSubstr;
 
-CpuConstraint Parse(std::string_view text) {
+CpuConstraint Constraint(std::string_view text) {
   const auto constraint = ParseCpuConstraint(text, "origin");
   EXPECT_TRUE(constraint.ok()) << text << ": " << Describe(constraint.status());
   return constraint.value_or(CpuConstraint{});
 }
 
-std::string Error(const StatusOr<CpuConstraint>& constraint) {
+std::string ConstraintError(const StatusOr<CpuConstraint>& constraint) {
   EXPECT_EQ(constraint.status().code(), StatusCode::kInvalidArgument);
   return std::string(Message(constraint.status()));
 }
 
 TEST(CpuConstraintTest, ReadsSets) {
   for (const char* text : {"cpuset:0-3,8", "#0-3,8", "0-3,8", " 0-3,8 ", "cpuset: 0-3, 8"}) {
-    const CpuConstraint constraint = Parse(text);
+    const CpuConstraint constraint = Constraint(text);
     EXPECT_EQ(constraint.kind, CpuConstraint::Kind::kSet) << text;
     EXPECT_EQ(constraint.cpus, (CpuSet{0, 1, 2, 3, 8})) << text;
   }
-  EXPECT_EQ(Parse("#3").cpus, CpuSet{3});
-  EXPECT_EQ(Parse("cpuset:3").cpus, CpuSet{3});
+  EXPECT_EQ(Constraint("#3").cpus, CpuSet{3});
+  EXPECT_EQ(Constraint("cpuset:3").cpus, CpuSet{3});
 }
 
 TEST(CpuConstraintTest, ReadsWhatToLeaveOut) {
-  EXPECT_EQ(Parse("exclude-cpuset:0-3,8").kind, CpuConstraint::Kind::kAllBut);
-  EXPECT_EQ(Parse("exclude-cpuset: 0-3,8").cpus, (CpuSet{0, 1, 2, 3, 8}));
-  EXPECT_EQ(Error(ParseCpuConstraint("exclude-cpuset:", "")), "the list of CPUs is empty");
+  EXPECT_EQ(Constraint("exclude-cpuset:0-3,8").kind, CpuConstraint::Kind::kAllBut);
+  EXPECT_EQ(Constraint("exclude-cpuset: 0-3,8").cpus, (CpuSet{0, 1, 2, 3, 8}));
+  EXPECT_EQ(ConstraintError(ParseCpuConstraint("exclude-cpuset:", "")),
+            "the list of CPUs is empty");
 }
 
 TEST(CpuConstraintTest, ReadsQuantities) {
   for (const char* text : {"3", "3000m", "3.0", "quantity:3", "quantity:3000m"}) {
-    const CpuConstraint constraint = Parse(text);
+    const CpuConstraint constraint = Constraint(text);
     EXPECT_EQ(constraint.kind, CpuConstraint::Kind::kQuantity) << text;
     EXPECT_EQ(constraint.quantity.value, 3000) << text;
   }
 }
 
 TEST(CpuConstraintTest, ReadsCgroups) {
-  EXPECT_EQ(Parse("cgroup:kubepods").cgroup, "kubepods");
-  EXPECT_EQ(Parse("cgroup:/kubepods").cgroup, "/kubepods");
-  EXPECT_EQ(Parse("/kubepods-x,y").cgroup, "/kubepods-x,y");
-  EXPECT_EQ(Parse("/kubepods").kind, CpuConstraint::Kind::kCgroup);
+  EXPECT_EQ(Constraint("cgroup:kubepods").cgroup, "kubepods");
+  EXPECT_EQ(Constraint("cgroup:/kubepods").cgroup, "/kubepods");
+  EXPECT_EQ(Constraint("/kubepods-x,y").cgroup, "/kubepods-x,y");
+  EXPECT_EQ(Constraint("/kubepods").kind, CpuConstraint::Kind::kCgroup);
 }
 
 TEST(CpuConstraintTest, RefusesTheRest) {
@@ -56,16 +57,16 @@ TEST(CpuConstraintTest, RefusesTheRest) {
                            "1,x", "-1", "2K", "all", "cpuset:0-100000", "cpuset:99999999999"}) {
     EXPECT_EQ(ParseCpuConstraint(text, "").status().code(), StatusCode::kInvalidArgument) << text;
   }
-  EXPECT_EQ(Error(ParseCpuConstraint("0", "")), "must be more than 0 CPUs");
-  EXPECT_EQ(Error(ParseCpuConstraint("cpuset:", "")), "the list of CPUs is empty");
-  EXPECT_THAT(Error(ParseCpuConstraint("", "")), HasSubstr("cgroup:DIR"));
+  EXPECT_EQ(ConstraintError(ParseCpuConstraint("0", "")), "must be more than 0 CPUs");
+  EXPECT_EQ(ConstraintError(ParseCpuConstraint("cpuset:", "")), "the list of CPUs is empty");
+  EXPECT_THAT(ConstraintError(ParseCpuConstraint("", "")), HasSubstr("cgroup:DIR"));
 }
 
 TEST(CpuConstraintTest, TextReadsBackToTheSame) {
   for (const char* text :
        {"cpuset:0-3,8", "#5", "750m", "2", "cgroup:kubepods", "/a/b", "exclude-cpuset:1-2"}) {
-    const CpuConstraint constraint = Parse(text);
-    EXPECT_EQ(Parse(ToString(constraint)), constraint) << text;
+    const CpuConstraint constraint = Constraint(text);
+    EXPECT_EQ(Constraint(ToString(constraint)), constraint) << text;
   }
 }
 
@@ -78,11 +79,13 @@ TEST(ResourcesFlagTest, TakesCommasIntoTheValue) {
 }
 
 TEST(ResourcesFlagTest, RefusesOtherDomainsAndNone) {
-  EXPECT_EQ(Error(ParseResourcesFlag("750m", "")), "\"750m\" is not DOMAIN=VALUE; write CPU=750m");
-  EXPECT_EQ(Error(ParseResourcesFlag("CPU", "")), "\"CPU\" is not DOMAIN=VALUE; write CPU=VALUE");
-  EXPECT_EQ(Error(ParseResourcesFlag("CPU=1,Memory=1G", "")),
+  EXPECT_EQ(ConstraintError(ParseResourcesFlag("750m", "")),
+            "\"750m\" is not DOMAIN=VALUE; write CPU=750m");
+  EXPECT_EQ(ConstraintError(ParseResourcesFlag("CPU", "")),
+            "\"CPU\" is not DOMAIN=VALUE; write CPU=VALUE");
+  EXPECT_EQ(ConstraintError(ParseResourcesFlag("CPU=1,Memory=1G", "")),
             "the resource \"Memory\" is not known; only CPU is");
-  EXPECT_EQ(Error(ParseResourcesFlag("CPU=1,CPU=2", "")), "CPU stands here twice");
+  EXPECT_EQ(ConstraintError(ParseResourcesFlag("CPU=1,CPU=2", "")), "CPU stands here twice");
   EXPECT_FALSE(ParseResourcesFlag("", "").ok());
   EXPECT_FALSE(ParseResourcesFlag("=1", "").ok());
   EXPECT_FALSE(ParseResourcesFlag("CPU=", "").ok());

@@ -21,7 +21,7 @@ struct Values {
   bool inner = false;
 };
 
-Status Read(std::string_view yaml, Values& values) {
+Status ReadValues(std::string_view yaml, Values& values) {
   const StatusOr<ConfigNode> root = ParseYaml(yaml, "f");
   if (!root.ok()) return root.status();
   MapReader reader(*root, "top");
@@ -38,18 +38,18 @@ Status Read(std::string_view yaml, Values& values) {
   return reader.Finish();
 }
 
-std::string Error(std::string_view yaml) {
+std::string ValuesError(std::string_view yaml) {
   Values values;
-  const Status status = Read(yaml, values);
+  const Status status = ReadValues(yaml, values);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << yaml;
   return std::string(Message(status));
 }
 
 TEST(MapReaderTest, ReadsEveryTypeWithoutRegardToCaseOfKeys) {
   Values values;
-  ASSERT_TRUE(Read("flag: no\nNUMBER: 3\ntext: x\nchoice: JSON\nlist: [a, b]\nupper: c\n"
-                   "inner: {FLAG: true}\n",
-                   values)
+  ASSERT_TRUE(ReadValues("flag: no\nNUMBER: 3\ntext: x\nchoice: JSON\nlist: [a, b]\nupper: c\n"
+                         "inner: {FLAG: true}\n",
+                         values)
                   .ok());
   EXPECT_FALSE(values.flag);
   EXPECT_EQ(values.number, 3);
@@ -63,7 +63,7 @@ TEST(MapReaderTest, ReadsEveryTypeWithoutRegardToCaseOfKeys) {
 TEST(MapReaderTest, KeepsDefaultsForAbsentAndNullKeys) {
   for (const char* yaml : {"", "{}", "Flag:\nNumber:\nText: ~\nChoice:\nList:\nUpper:\nInner:\n"}) {
     Values values;
-    ASSERT_TRUE(Read(yaml, values).ok()) << yaml;
+    ASSERT_TRUE(ReadValues(yaml, values).ok()) << yaml;
     EXPECT_TRUE(values.flag);
     EXPECT_EQ(values.number, 7);
     EXPECT_EQ(values.text, "default");
@@ -75,39 +75,43 @@ TEST(MapReaderTest, KeepsDefaultsForAbsentAndNullKeys) {
 
 TEST(MapReaderTest, ASingleValueIsAListOfOne) {
   Values values;
-  ASSERT_TRUE(Read("List: a,b", values).ok());
+  ASSERT_TRUE(ReadValues("List: a,b", values).ok());
   EXPECT_THAT(values.list, ElementsAre("a,b"));
 }
 
 TEST(MapReaderTest, UnknownKeysGetTheClosestOrAllNames) {
-  EXPECT_EQ(Error("Text: x\nFlagg: true\n"), "f:2: top.Flagg: unknown key; did you mean Flag?");
-  EXPECT_EQ(Error("Inner:\n  other: 1\n"), "f:2: top.Inner.other: unknown key; known here: Flag");
+  EXPECT_EQ(ValuesError("Text: x\nFlagg: true\n"),
+            "f:2: top.Flagg: unknown key; did you mean Flag?");
+  EXPECT_EQ(ValuesError("Inner:\n  other: 1\n"),
+            "f:2: top.Inner.other: unknown key; known here: Flag");
 }
 
 TEST(MapReaderTest, WrongTypesNameBoth) {
-  EXPECT_EQ(Error("Flag: [1]"), "f:1: top.Flag: must be a single value, not a list");
-  EXPECT_EQ(Error("Inner: 1"), "f:1: top.Inner: must be a map, not a single value");
-  EXPECT_EQ(Error("List: {a: b}"),
+  EXPECT_EQ(ValuesError("Flag: [1]"), "f:1: top.Flag: must be a single value, not a list");
+  EXPECT_EQ(ValuesError("Inner: 1"), "f:1: top.Inner: must be a map, not a single value");
+  EXPECT_EQ(ValuesError("List: {a: b}"),
             "f:1: top.List: must be a single value or a list of single values");
-  EXPECT_EQ(Error("List: [[a]]"),
+  EXPECT_EQ(ValuesError("List: [[a]]"),
             "f:1: top.List: must be a single value or a list of single values");
-  EXPECT_EQ(Error("- a"), "f:1: top: must be a map, not a list");
+  EXPECT_EQ(ValuesError("- a"), "f:1: top: must be a map, not a list");
 }
 
 TEST(MapReaderTest, ImpossibleValuesSayWhatIsPossible) {
-  EXPECT_EQ(Error("Flag: perhaps"), "f:1: top.Flag: \"perhaps\" is not true or false");
-  EXPECT_EQ(Error("Number: 11"), "f:1: top.Number: \"11\" is not a whole number from 1 to 10");
-  EXPECT_EQ(Error("Number: 1.5"), "f:1: top.Number: \"1.5\" is not a whole number from 1 to 10");
-  EXPECT_EQ(Error("Choice: xml"), "f:1: top.Choice: \"xml\" is not one of table, json");
-  EXPECT_EQ(Error("Upper: bad"), "f:1: top.Upper: is bad");
+  EXPECT_EQ(ValuesError("Flag: perhaps"), "f:1: top.Flag: \"perhaps\" is not true or false");
+  EXPECT_EQ(ValuesError("Number: 11"),
+            "f:1: top.Number: \"11\" is not a whole number from 1 to 10");
+  EXPECT_EQ(ValuesError("Number: 1.5"),
+            "f:1: top.Number: \"1.5\" is not a whole number from 1 to 10");
+  EXPECT_EQ(ValuesError("Choice: xml"), "f:1: top.Choice: \"xml\" is not one of table, json");
+  EXPECT_EQ(ValuesError("Upper: bad"), "f:1: top.Upper: is bad");
 }
 
 TEST(MapReaderTest, TheSameKeyInAnotherCaseIsTwice) {
-  EXPECT_EQ(Error("Flag: yes\nflag: no\n"), "f:2: top.Flag: stands here twice");
+  EXPECT_EQ(ValuesError("Flag: yes\nflag: no\n"), "f:2: top.Flag: stands here twice");
 }
 
 TEST(MapReaderTest, TheFirstErrorStays) {
-  EXPECT_EQ(Error("Flag: perhaps\nNumber: 99\nUnknown: 1\n"),
+  EXPECT_EQ(ValuesError("Flag: perhaps\nNumber: 99\nUnknown: 1\n"),
             "f:1: top.Flag: \"perhaps\" is not true or false");
 }
 

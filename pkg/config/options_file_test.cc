@@ -18,7 +18,7 @@ std::optional<std::string> Value(std::string_view line) {
   return options->front().value;
 }
 
-std::string Error(std::string_view text) {
+std::string LinesError(std::string_view text) {
   const Status status = ParseOptionLines(text, "f").status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << text;
   return std::string(Message(status));
@@ -56,14 +56,14 @@ TEST(OptionsFileTest, SkipsEmptyLinesAndCommentsAndCountsThem) {
 }
 
 TEST(OptionsFileTest, OtherLinesAreErrorsWithTheirPlace) {
-  EXPECT_EQ(Error("policy null\n--dump x\n"),
+  EXPECT_EQ(LinesError("policy null\n--dump x\n"),
             "f:2: options stand here without dashes: write dump x");
-  EXPECT_EQ(Error("{a}"), "f:1: \"{a}\" is not an option with its value");
-  EXPECT_EQ(Error("= a"), "f:1: \"= a\" is not an option with its value");
-  EXPECT_EQ(Error("pol{icy x"), "f:1: \"pol{icy x\" is not an option with its value");
-  EXPECT_EQ(Error("dump 'a"), "f:1: the quote ' is not closed");
-  EXPECT_EQ(Error("dump 'a' b"), "f:1: \"b\" stands behind the closing quote");
-  EXPECT_THAT(Error(std::string_view("dump \0", 6)), HasSubstr("f:1: byte 0x00"));
+  EXPECT_EQ(LinesError("{a}"), "f:1: \"{a}\" is not an option with its value");
+  EXPECT_EQ(LinesError("= a"), "f:1: \"= a\" is not an option with its value");
+  EXPECT_EQ(LinesError("pol{icy x"), "f:1: \"pol{icy x\" is not an option with its value");
+  EXPECT_EQ(LinesError("dump 'a"), "f:1: the quote ' is not closed");
+  EXPECT_EQ(LinesError("dump 'a' b"), "f:1: \"b\" stands behind the closing quote");
+  EXPECT_THAT(LinesError(std::string_view("dump \0", 6)), HasSubstr("f:1: byte 0x00"));
 }
 
 }  // namespace

@@ -10,25 +10,27 @@ namespace {
 
 constexpr std::string_view kKey = "prefer-isolated-cpus";
 
-std::optional<bool> Read(const StringMap& annotations) {
+std::optional<bool> ReadAnnotation(const StringMap& annotations) {
   return ReadBoolAnnotation(annotations, kKey, "web");
 }
 
 TEST(PodAnnotationTest, BoolsAreReadAndAnythingElseIsAbsent) {
   const auto read = [](std::string_view value) {
-    return Read({{"prefer-isolated-cpus.resource-policy.nri.io/pod", std::string(value)}});
+    return ReadAnnotation(
+        {{"prefer-isolated-cpus.resource-policy.nri.io/pod", std::string(value)}});
   };
   EXPECT_EQ(read("true"), true);
   EXPECT_EQ(read("False"), false);
   EXPECT_EQ(read("maybe"), std::nullopt);
   EXPECT_EQ(read("{web: true}"), std::nullopt) << "maps of containers are of the old form";
   EXPECT_EQ(read("[{"), std::nullopt);
-  EXPECT_EQ(Read({}), std::nullopt);
+  EXPECT_EQ(ReadAnnotation({}), std::nullopt);
 }
 
 TEST(PodAnnotationTest, TheOldFormHasOneValueOrOneForEachContainer) {
   const auto read = [](std::string_view value) {
-    return Read({{"cri-resource-manager.intel.com/prefer-isolated-cpus", std::string(value)}});
+    return ReadAnnotation(
+        {{"cri-resource-manager.intel.com/prefer-isolated-cpus", std::string(value)}});
   };
   EXPECT_EQ(read("true"), true);
   EXPECT_EQ(read("\"false\""), false);
@@ -39,8 +41,8 @@ TEST(PodAnnotationTest, TheOldFormHasOneValueOrOneForEachContainer) {
 }
 
 TEST(PodAnnotationTest, TheNewFormsComeFirst) {
-  EXPECT_EQ(Read({{"cri-resource-manager.intel.com/prefer-isolated-cpus", "true"},
-                  {"prefer-isolated-cpus.resource-policy.nri.io", "false"}}),
+  EXPECT_EQ(ReadAnnotation({{"cri-resource-manager.intel.com/prefer-isolated-cpus", "true"},
+                            {"prefer-isolated-cpus.resource-policy.nri.io", "false"}}),
             false);
 }
 

@@ -10,20 +10,20 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-ConfigNode Parse(std::string_view text) {
+ConfigNode Yaml(std::string_view text) {
   StatusOr<ConfigNode> node = ParseYaml(text, "test.yaml");
   EXPECT_TRUE(node.ok()) << Describe(node.status());
   return node.ok() ? *node : ConfigNode{};
 }
 
-std::string Error(std::string_view text) {
+std::string YamlError(std::string_view text) {
   const Status status = ParseYaml(text, "test.yaml").status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   return std::string(Message(status));
 }
 
 TEST(YamlReaderTest, ReadsMapsListsAndScalarsWithTheirPlaces) {
-  const ConfigNode root = Parse("a: 1\nb:\n  - x\n  - {c: 'null'}\n");
+  const ConfigNode root = Yaml("a: 1\nb:\n  - x\n  - {c: 'null'}\n");
   ASSERT_EQ(root.kind, ConfigNode::Kind::kMap);
   ASSERT_EQ(root.entries.size(), 2U);
   EXPECT_EQ(root.entries[0].key, "a");
@@ -41,36 +41,36 @@ TEST(YamlReaderTest, ReadsMapsListsAndScalarsWithTheirPlaces) {
 
 TEST(YamlReaderTest, NothingIsNull) {
   for (const char* text : {"", "\n", "# only a comment\n", "---\n", "~", "null"}) {
-    EXPECT_EQ(Parse(text).kind, ConfigNode::Kind::kNull) << text;
+    EXPECT_EQ(Yaml(text).kind, ConfigNode::Kind::kNull) << text;
   }
-  EXPECT_EQ(Parse("a:\n").entries[0].value.kind, ConfigNode::Kind::kNull);
+  EXPECT_EQ(Yaml("a:\n").entries[0].value.kind, ConfigNode::Kind::kNull);
 }
 
 TEST(YamlReaderTest, ReadsJsonAndByteOrderMark) {
-  EXPECT_EQ(Parse(R"({"policy": {"Active": "static"}})").entries[0].value.entries[0].value.text,
+  EXPECT_EQ(Yaml(R"({"policy": {"Active": "static"}})").entries[0].value.entries[0].value.text,
             "static");
-  EXPECT_EQ(Parse("\xef\xbb\xbf"
-                  "a: b\r\n")
+  EXPECT_EQ(Yaml("\xef\xbb\xbf"
+                 "a: b\r\n")
                 .entries[0]
                 .value.text,
             "b");
 }
 
 TEST(YamlReaderTest, AliasesAreExpanded) {
-  const ConfigNode root = Parse("a: &x {k: v}\nb: *x\n");
+  const ConfigNode root = Yaml("a: &x {k: v}\nb: *x\n");
   EXPECT_EQ(root.entries[1].value.entries[0].value.text, "v");
 }
 
 TEST(YamlReaderTest, SyntaxErrorsHaveTheirLine) {
-  EXPECT_THAT(Error("a: b\nc: [1, 2\n"), StartsWith("test.yaml:"));
-  EXPECT_THAT(Error("a: b\n  c: d\n"), StartsWith("test.yaml:2: "));
+  EXPECT_THAT(YamlError("a: b\nc: [1, 2\n"), StartsWith("test.yaml:"));
+  EXPECT_THAT(YamlError("a: b\n  c: d\n"), StartsWith("test.yaml:2: "));
 }
 
 TEST(YamlReaderTest, RefusesWhatIsAmbiguous) {
-  EXPECT_EQ(Error("a: 1\nb: 2\na: 3\n"), "test.yaml:3: the key \"a\" stands here twice");
-  EXPECT_THAT(Error("[a]: 1\n"), HasSubstr("a key must be a single value"));
-  EXPECT_THAT(Error("~: 1\n"), HasSubstr("a key must be a single value"));
-  EXPECT_EQ(Error("a: 1\n---\nb: 2\n"), "test.yaml:2: only one document is allowed");
+  EXPECT_EQ(YamlError("a: 1\nb: 2\na: 3\n"), "test.yaml:3: the key \"a\" stands here twice");
+  EXPECT_THAT(YamlError("[a]: 1\n"), HasSubstr("a key must be a single value"));
+  EXPECT_THAT(YamlError("~: 1\n"), HasSubstr("a key must be a single value"));
+  EXPECT_EQ(YamlError("a: 1\n---\nb: 2\n"), "test.yaml:2: only one document is allowed");
 }
 
 TEST(YamlReaderTest, RefusesDeepNesting) {
@@ -78,13 +78,13 @@ TEST(YamlReaderTest, RefusesDeepNesting) {
     return std::string(depth, '[') + std::string(depth, ']');
   };
   EXPECT_TRUE(ParseYaml(nested(64), "").ok());
-  EXPECT_THAT(Error(nested(65)), HasSubstr("nested too deeply"));
-  EXPECT_THAT(Error(nested(10'000)), HasSubstr("nested too deeply"));
+  EXPECT_THAT(YamlError(nested(65)), HasSubstr("nested too deeply"));
+  EXPECT_THAT(YamlError(nested(10'000)), HasSubstr("nested too deeply"));
   std::string block;
   for (size_t i = 0; i < 100; ++i)
     block += std::string(i, ' ') + "a:\n";
-  EXPECT_THAT(Error(block), HasSubstr("nested too deeply"));
-  EXPECT_THAT(Error(std::string(100'000, '[')), StartsWith("test.yaml:1: "));
+  EXPECT_THAT(YamlError(block), HasSubstr("nested too deeply"));
+  EXPECT_THAT(YamlError(std::string(100'000, '[')), StartsWith("test.yaml:1: "));
 }
 
 TEST(YamlReaderTest, RefusesAliasBombs) {
@@ -92,37 +92,37 @@ TEST(YamlReaderTest, RefusesAliasBombs) {
   for (int i = 1; i < 30; ++i) {
     many += fmt::format("a{}: &a{} [*a{}, *a{}, *a{}, *a{}]\n", i, i, i - 1, i - 1, i - 1, i - 1);
   }
-  EXPECT_THAT(Error(many), HasSubstr("too many values"));
+  EXPECT_THAT(YamlError(many), HasSubstr("too many values"));
   std::string wide = fmt::format("a: &a {}\nb: [*a", std::string(1 << 19, 'x'));
   for (int i = 0; i < 20; ++i)
     wide += ", *a";
-  EXPECT_THAT(Error(wide + "]\n"), HasSubstr("too many values"));
+  EXPECT_THAT(YamlError(wide + "]\n"), HasSubstr("too many values"));
   std::string deep = "a0: &a0 [x]\n";
   for (int i = 1; i < 80; ++i)
     deep += fmt::format("a{}: &a{} [*a{}]\n", i, i, i - 1);
-  EXPECT_THAT(Error(deep), HasSubstr("nested too deeply"));
+  EXPECT_THAT(YamlError(deep), HasSubstr("nested too deeply"));
 }
 
 TEST(YamlReaderTest, RefusesAnAliasInsideItsOwnValue) {
-  EXPECT_THAT(Error("a: &a [*a]\n"), StartsWith("test.yaml:1: "));
-  EXPECT_THAT(Error("a: *unknown\n"), StartsWith("test.yaml:1: "));
+  EXPECT_THAT(YamlError("a: &a [*a]\n"), StartsWith("test.yaml:1: "));
+  EXPECT_THAT(YamlError("a: *unknown\n"), StartsWith("test.yaml:1: "));
 }
 
 TEST(YamlReaderTest, RefusesWhatIsNoText) {
-  EXPECT_EQ(Error(std::string_view("a: b\nc: \0d\n", 11)),
+  EXPECT_EQ(YamlError(std::string_view("a: b\nc: \0d\n", 11)),
             "test.yaml:2: byte 0x00 does not belong into a text");
-  EXPECT_THAT(Error("a: b\x04 c"), HasSubstr("byte 0x04"));
-  EXPECT_THAT(Error("\xff\xfe"
-                    "a"),
+  EXPECT_THAT(YamlError("a: b\x04 c"), HasSubstr("byte 0x04"));
+  EXPECT_THAT(YamlError("\xff\xfe"
+                        "a"),
               HasSubstr("byte 0xff"));
 }
 
 TEST(YamlReaderTest, RefusesHugeTexts) {
-  EXPECT_THAT(Error(std::string((1 << 20) + 1, ' ')), HasSubstr("more than 1048576"));
+  EXPECT_THAT(YamlError(std::string((1 << 20) + 1, ' ')), HasSubstr("more than 1048576"));
   std::string list = "[";
   for (int i = 0; i < 30'000; ++i)
     list += "a,";
-  EXPECT_THAT(Error(list + "]"), HasSubstr("too many values"));
+  EXPECT_THAT(YamlError(list + "]"), HasSubstr("too many values"));
 }
 
 TEST(YamlReaderTest, ReadsSeveralDocuments) {

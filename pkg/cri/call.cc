@@ -15,7 +15,7 @@ namespace {
 // Above this the runtimes refuse a message themselves (containerd and CRI-O take 16 MiB).
 constexpr size_t kMaxIntercepted = size_t{16} * 1024 * 1024;
 // Of an intercepted call's reply: an id.
-constexpr size_t kMaxReply = size_t{64} * 1024;
+constexpr size_t kMaxHeldReply = size_t{64} * 1024;
 constexpr int kCancelled = 1;
 
 }  // namespace
@@ -24,7 +24,7 @@ struct Call::Reading : public Recycled<Reading> {
   std::unique_ptr<Interception> interception;
   HeldMessage request{kMaxIntercepted};
   size_t prepaid = 0;  // request bytes whose window was opened before they were sent on
-  HeldMessage reply{kMaxReply};
+  HeldMessage reply{kMaxHeldReply};
   h2::HeaderBlock reply_headers;
 };
 

@@ -8,14 +8,13 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include "test/support/grpc_framing.h"
+
 namespace resmgr {
 namespace {
 
+using test::Framed;
 using testing::ElementsAre;
-
-std::string Framed(const std::string& payload, bool compressed = false) {
-  return EncodeGrpcPrefix(compressed, payload.size()) + payload;
-}
 
 std::string Gzip(const std::string& text) {
   z_stream stream{};

@@ -9,11 +9,13 @@
 #include <gtest/gtest.h>
 
 #include "pkg/cri/grpc_message.h"
+#include "test/support/grpc_framing.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::Framed;
 using test::HasCode;
 
 constexpr size_t kLimit = size_t{64} * 1024;
@@ -36,10 +38,6 @@ class HeldMessageTest : public testing::Test {
   h2::HeaderBlock headers_;
   HeldMessage held_{kLimit};
 };
-
-std::string Framed(const std::string& payload, bool compressed = false) {
-  return EncodeGrpcPrefix(compressed, payload.size()) + payload;
-}
 
 TEST_F(HeldMessageTest, IsReadHoweverItArrives) {
   const std::string payload(10'000, 'x');

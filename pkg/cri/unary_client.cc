@@ -11,7 +11,7 @@ namespace resmgr {
 namespace {
 
 // What a runtime may answer; its lists of a full node are around a megabyte.
-constexpr size_t kMaxReply = size_t{64} * 1024 * 1024;
+constexpr size_t kMaxUnaryReply = size_t{64} * 1024 * 1024;
 
 StatusCode CodeOf(int grpc_code) {
   constexpr int kLastCode = 16;
@@ -26,7 +26,7 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
   PendingCall(UnaryClient& client, Done done)
       : client_(client),
         done_(std::move(done)),
-        reader_(kMaxReply, [this](GrpcMessage message) { reply_ = std::move(message); }) {}
+        reader_(kMaxUnaryReply, [this](GrpcMessage message) { reply_ = std::move(message); }) {}
 
   void Start(std::string_view path, std::string_view message, std::chrono::milliseconds timeout) {
     h2::HeaderBlock headers;
@@ -75,7 +75,7 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
     } else if (reply_.truncated()) {
       client_.Finish(*this, ResourceExhausted("an answer of {} bytes is too long", reply_.size));
     } else if (reply_.compressed) {
-      client_.Finish(*this, DecompressGrpc(reply_.payload, encoding_, kMaxReply));
+      client_.Finish(*this, DecompressGrpc(reply_.payload, encoding_, kMaxUnaryReply));
     } else {
       client_.Finish(*this, std::move(reply_.payload));
     }

@@ -19,7 +19,7 @@ namespace resmgr::dump {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
+using ProtoMessage = google::protobuf::Message;
 using google::protobuf::Reflection;
 using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
@@ -71,7 +71,7 @@ json DescribeUnknown(const UnknownFieldSet& fields, bool show_secrets) {
 // One value of a field; index is -1 for a field that is not repeated.
 class ValueReader {
  public:
-  ValueReader(const Message& message, const FieldDescriptor& field, bool show_secrets)
+  ValueReader(const ProtoMessage& message, const FieldDescriptor& field, bool show_secrets)
       : message_(message),
         reflection_(*message.GetReflection()),
         field_(field),
@@ -107,8 +107,8 @@ class ValueReader {
 
  private:
   template <typename T>
-  json Number(T (Reflection::*single)(const Message&, const FieldDescriptor*) const,
-              T (Reflection::*repeated)(const Message&, const FieldDescriptor*, int) const,
+  json Number(T (Reflection::*single)(const ProtoMessage&, const FieldDescriptor*) const,
+              T (Reflection::*repeated)(const ProtoMessage&, const FieldDescriptor*, int) const,
               int index) const {
     return index < 0 ? (reflection_.*single)(message_, &field_)
                      : (reflection_.*repeated)(message_, &field_, index);
@@ -122,19 +122,19 @@ class ValueReader {
     return field_.type() == FieldDescriptor::TYPE_BYTES ? Base64(text) : text;
   }
 
-  const Message& message_;
+  const ProtoMessage& message_;
   const Reflection& reflection_;
   const FieldDescriptor& field_;
   const bool show_secrets_;
 };
 
 // Every map of the CRI has text for keys and values.
-json MapToTree(const Message& message, const FieldDescriptor& field, bool show_secrets) {
+json MapToTree(const ProtoMessage& message, const FieldDescriptor& field, bool show_secrets) {
   const Reflection& reflection = *message.GetReflection();
   const bool secret = IsSecret(field);
   json object = json::object();
   for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
-    const Message& entry = reflection.GetRepeatedMessage(message, &field, i);
+    const ProtoMessage& entry = reflection.GetRepeatedMessage(message, &field, i);
     const Reflection& pair = *entry.GetReflection();
     std::string key = pair.GetString(entry, field.message_type()->map_key());
     const bool hide = !show_secrets && (secret || IsSecretAnnotation(key));
@@ -144,7 +144,7 @@ json MapToTree(const Message& message, const FieldDescriptor& field, bool show_s
   return object;
 }
 
-json FieldToTree(const Message& message, const FieldDescriptor& field, bool show_secrets) {
+json FieldToTree(const ProtoMessage& message, const FieldDescriptor& field, bool show_secrets) {
   if (field.is_map()) return MapToTree(message, field, show_secrets);
   if (!show_secrets && IsSecret(field)) return kRedacted;
   const ValueReader reader(message, field, show_secrets);
@@ -169,7 +169,7 @@ json UnknownToTree(const Payload& payload, bool show_secrets) {
 
 }  // namespace
 
-json ToTree(const Message& message, bool show_secrets) {
+json ToTree(const ProtoMessage& message, bool show_secrets) {
   const Reflection& reflection = *message.GetReflection();
   std::vector<const FieldDescriptor*> fields;
   reflection.ListFields(message, &fields);
@@ -181,7 +181,7 @@ json ToTree(const Message& message, bool show_secrets) {
   return tree;
 }
 
-json ToTree(const Payload& payload, const Message* type, bool show_secrets) {
+json ToTree(const Payload& payload, const ProtoMessage* type, bool show_secrets) {
   if (payload.compressed) {
     return {{"compressed", fmt::format("{} bytes", payload.total_size)}};
   }
@@ -189,7 +189,7 @@ json ToTree(const Payload& payload, const Message* type, bool show_secrets) {
   if (type == nullptr) {
     tree = UnknownToTree(payload, show_secrets);
   } else {
-    const std::unique_ptr<Message> message(type->New());
+    const std::unique_ptr<ProtoMessage> message(type->New());
     if (message->ParsePartialFromString(payload.bytes) || payload.truncated()) {
       tree = ToTree(*message, show_secrets);
     } else {

@@ -56,6 +56,10 @@ struct FrameHeader {
   bool Has(uint8_t flag) const { return (flags & flag) != 0; }
 };
 
+inline const uint8_t* Octets(std::string_view text) {
+  return reinterpret_cast<const uint8_t*>(text.data());
+}
+
 // Numbers are big-endian.
 inline uint32_t ReadUint32(const uint8_t* bytes) {
   uint32_t value = 0;

@@ -8,28 +8,20 @@
 
 namespace resmgr::h2 {
 
-namespace {
-
-const uint8_t* Bytes(std::string_view text) {
-  return reinterpret_cast<const uint8_t*>(text.data());
-}
-
-}  // namespace
-
 Status FrameReader::Feed(Block* block, std::string_view bytes) {
   if (in_preface_) RESMGR_RETURN_IF_ERROR(ReadPreface(bytes));
   while (!bytes.empty()) {
     // The usual case: the frame is here as a whole.
     if (state_ == State::kHeader && header_read_ == 0 && bytes.size() >= kFrameHeaderSize) {
-      const FrameHeader header = ReadFrameHeader(Bytes(bytes));
+      const FrameHeader header = ReadFrameHeader(Octets(bytes));
       const bool data = header.type == FrameType::kData;
       const size_t size = kFrameHeaderSize + header.length;
-      if (size <= bytes.size() && header.length <= kMaxFrameSize &&
+      if (size <= bytes.size() && header.length <= kOurMaxFrameSize &&
           !(data && header.Has(kFlagPadded))) {
         const std::string_view payload = bytes.substr(kFrameHeaderSize, header.length);
         bytes.remove_prefix(size);
         RESMGR_RETURN_IF_ERROR(
-            data ? sink_.OnData(header, Slice(block, Bytes(payload), payload.size()), true, true)
+            data ? sink_.OnData(header, Slice(block, Octets(payload), payload.size()), true, true)
                  : sink_.OnFrame(header, payload));
         continue;
       }
@@ -72,9 +64,9 @@ Status FrameReader::ReadPreface(std::string_view& bytes) {
 }
 
 Status FrameReader::StartFrame() {
-  if (header_.length > kMaxFrameSize) {
+  if (header_.length > kOurMaxFrameSize) {
     return InvalidArgument("a frame of {} bytes, at most {} are allowed", header_.length,
-                           kMaxFrameSize);
+                           kOurMaxFrameSize);
   }
   left_ = header_.length;
   padding_ = 0;
@@ -92,7 +84,7 @@ Status FrameReader::StartFrame() {
 
 Status FrameReader::ReadData(Block* block, std::string_view& bytes) {
   if (state_ == State::kPadLength && !bytes.empty()) {
-    padding_ = *Bytes(bytes);
+    padding_ = *Octets(bytes);
     bytes.remove_prefix(1);
     if (padding_ > left_ - 1) return InvalidArgument("more padding than frame");
     left_ -= 1 + padding_;
@@ -102,7 +94,7 @@ Status FrameReader::ReadData(Block* block, std::string_view& bytes) {
     const size_t count = std::min<size_t>(left_, bytes.size());
     if (count > 0) {
       RESMGR_RETURN_IF_ERROR(
-          sink_.OnData(header_, Slice(block, Bytes(bytes), count), false, false));
+          sink_.OnData(header_, Slice(block, Octets(bytes), count), false, false));
     }
     bytes.remove_prefix(count);
     left_ -= static_cast<uint32_t>(count);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLimit = 100'000;
 
-HeaderBlock Block(std::initializer_list<std::pair<std::string, std::string>> fields) {
+HeaderBlock Fields(std::initializer_list<std::pair<std::string, std::string>> fields) {
   HeaderBlock headers;
   for (const auto& [name, value] : fields)
     headers.Add(name, value);
@@ -22,7 +22,7 @@ TEST(HpackTest, FieldsKeepTheirOrderAndRepetitions) {
   HpackEncoder encoder;
   HpackDecoder decoder;
   const HeaderBlock headers =
-      Block({{":path", "/a/b"}, {"x", "1"}, {"y", ""}, {"x", "2"}, {"bin-bin", "\x01\xff"}});
+      Fields({{":path", "/a/b"}, {"x", "1"}, {"y", ""}, {"x", "2"}, {"bin-bin", "\x01\xff"}});
   const std::string block(encoder.Encode(headers));
   const auto decoded = decoder.Decode(block, kLimit);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
@@ -52,9 +52,10 @@ TEST(HpackTest, RememberedBlocksNeverSurviveAChangeOfTheTable) {
 TEST(HpackTest, TooManyFieldsAreRefusedAndTheTableStaysRight) {
   HpackEncoder encoder;
   HpackDecoder decoder;
-  const std::string block(encoder.Encode(Block({{"long", std::string(5000, 'x')}, {"kept", "v"}})));
+  const std::string block(
+      encoder.Encode(Fields({{"long", std::string(5000, 'x')}, {"kept", "v"}})));
   EXPECT_EQ(decoder.Decode(block, 1000).status().code(), StatusCode::kResourceExhausted);
-  const auto decoded = decoder.Decode(encoder.Encode(Block({{"kept", "v"}})), 1000);
+  const auto decoded = decoder.Decode(encoder.Encode(Fields({{"kept", "v"}})), 1000);
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(decoded->Find("kept"), "v");
 }
@@ -67,10 +68,10 @@ TEST(HpackTest, BrokenBlocksAreErrors) {
 
 TEST(HpackTest, ARepeatedRequestIsAFewReferences) {
   HpackEncoder encoder;
-  const HeaderBlock request = Block({{":method", "POST"},
-                                     {":scheme", "http"},
-                                     {":path", "/runtime.v1.RuntimeService/Version"},
-                                     {"content-type", "application/grpc"}});
+  const HeaderBlock request = Fields({{":method", "POST"},
+                                      {":scheme", "http"},
+                                      {":path", "/runtime.v1.RuntimeService/Version"},
+                                      {"content-type", "application/grpc"}});
   encoder.Encode(request);
   EXPECT_EQ(encoder.Encode(request).size(), 4U);
 }
@@ -86,11 +87,11 @@ TEST(HpackTest, TellsWhichBlocksChangeTheTable) {
 }
 
 TEST(HeaderBlockTest, CopiesShareUntilOneChanges) {
-  HeaderBlock first = Block({{"a", "1"}, {"b", "2"}});
+  HeaderBlock first = Fields({{"a", "1"}, {"b", "2"}});
   HeaderBlock second = first;
   second.Remove("a");
   second.Add("c", "3");
-  EXPECT_EQ(first, Block({{"a", "1"}, {"b", "2"}}));
+  EXPECT_EQ(first, Fields({{"a", "1"}, {"b", "2"}}));
   EXPECT_EQ(second.Find("a"), "");
   EXPECT_EQ(second.Find("c"), "3");
   EXPECT_EQ(second.fields().size(), 2U);

@@ -18,8 +18,8 @@ inline constexpr size_t kOutputHighWater = size_t{256} * 1024;
 // A peer that lets so much wait, which then is answers to its control frames and header blocks, is
 // let go.
 inline constexpr size_t kOutputLimit = size_t{4} * 1024 * 1024;
-inline constexpr uint32_t kMaxFrameSize = 256 * 1024;
-inline constexpr uint32_t kMaxConcurrentStreams = 1024;
+inline constexpr uint32_t kOurMaxFrameSize = 256 * 1024;
+inline constexpr uint32_t kOurMaxConcurrentStreams = 1024;
 // One header block: far above what gRPC stacks send (8 to 16 KiB by default).
 inline constexpr size_t kMaxHeaderBlock = size_t{256} * 1024;
 inline constexpr size_t kHeaderOverhead = 32;  // per field, RFC 9113 section 6.5.2

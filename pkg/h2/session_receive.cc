@@ -8,14 +8,6 @@
 
 namespace resmgr::h2 {
 
-namespace {
-
-const uint8_t* Bytes(std::string_view text) {
-  return reinterpret_cast<const uint8_t*>(text.data());
-}
-
-}  // namespace
-
 // Nobody has opened it yet. Frames on such streams are errors; on closed ones they are late and
 // ignored.
 bool Session::IsIdle(int32_t id) const {
@@ -47,7 +39,7 @@ Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
       if (payload.size() != 4 || IsIdle(header.stream)) return InvalidArgument("bad RST_STREAM");
       if (Stream* stream = Find(header.stream); stream != nullptr) {
         stream->queue_.Clear();
-        CloseSoon(*stream, ReadUint32(Bytes(payload)));
+        CloseSoon(*stream, ReadUint32(Octets(payload)));
       }
       return OkStatus();
     case FrameType::kPing:
@@ -122,7 +114,7 @@ Status Session::OnHeadersFrame(const FrameHeader& header, std::string_view paylo
   size_t padding = 0;
   if (header.Has(kFlagPadded)) {
     if (payload.empty()) return InvalidArgument("bad HEADERS");
-    padding = Bytes(payload)[0];
+    padding = Octets(payload)[0];
     payload.remove_prefix(1);
   }
   if (header.Has(kFlagPriority)) {
@@ -216,7 +208,7 @@ void Session::OnNewRequest(int32_t id, bool end, const HeaderBlock& headers) {
   // Above the last stream that GOAWAY named: the client tries it elsewhere. What follows on it is
   // late, not wrong.
   if (going_away_) return;
-  if (open_streams_ >= static_cast<int>(kMaxConcurrentStreams)) {
+  if (open_streams_ >= static_cast<int>(kOurMaxConcurrentStreams)) {
     SendReset(id, static_cast<uint32_t>(ErrorCode::kRefusedStream));
     return;
   }
@@ -239,7 +231,7 @@ Status Session::OnSettings(const FrameHeader& header, std::string_view payload) 
     return OkStatus();
   }
   for (; !payload.empty(); payload.remove_prefix(kEntrySize)) {
-    const uint8_t* entry = Bytes(payload);
+    const uint8_t* entry = Octets(payload);
     RESMGR_RETURN_IF_ERROR(
         OnSetting(static_cast<uint16_t>(entry[0] << 8 | entry[1]), ReadUint32(entry + 2)));
   }
@@ -285,7 +277,7 @@ Status Session::OnSetting(uint16_t id, uint32_t value) {
 
 Status Session::OnWindowUpdate(const FrameHeader& header, std::string_view payload) {
   if (payload.size() != 4) return InvalidArgument("bad WINDOW_UPDATE");
-  const int64_t count = ReadUint32(Bytes(payload)) & 0x7fffffff;
+  const int64_t count = ReadUint32(Octets(payload)) & 0x7fffffff;
   if (header.stream == 0) {
     send_window_ += count;
     if (count == 0 || send_window_ > kMaxWindow) return InvalidArgument("bad WINDOW_UPDATE");
@@ -306,7 +298,7 @@ Status Session::OnWindowUpdate(const FrameHeader& header, std::string_view paylo
 
 void Session::OnGoAwayFrame(std::string_view payload) {
   if (server_) return;  // a client that leaves: its open calls go on
-  const auto last = static_cast<int32_t>(ReadUint32(Bytes(payload)) & 0x7fffffff);
+  const auto last = static_cast<int32_t>(ReadUint32(Octets(payload)) & 0x7fffffff);
   const bool first = !going_away_;
   going_away_ = true;
   // What the peer never looked at may be tried again elsewhere.

@@ -38,9 +38,9 @@ void Session::SendPreface(Role role) {
   }
   const std::pair<Setting, uint32_t> settings[] = {
       {role == Role::kClient ? Setting::kEnablePush : Setting::kMaxConcurrentStreams,
-       role == Role::kClient ? 0 : kMaxConcurrentStreams},
+       role == Role::kClient ? 0 : kOurMaxConcurrentStreams},
       {Setting::kInitialWindowSize, static_cast<uint32_t>(kStreamWindow)},
-      {Setting::kMaxFrameSize, kMaxFrameSize},
+      {Setting::kMaxFrameSize, kOurMaxFrameSize},
       {Setting::kMaxHeaderListSize, static_cast<uint32_t>(kMaxHeaderBlock)},
   };
   std::string payload;
@@ -147,7 +147,7 @@ bool Session::EncodeOne(Stream& stream) {
   if (queued > 0 && stream.send_window_ <= 0) return true;  // WINDOW_UPDATE makes it ready again
   const auto window = static_cast<size_t>(std::max<int64_t>(
       0, std::min({send_window_, stream.send_window_, int64_t{max_frame_size_}})));
-  const size_t count = std::min(queued, std::min<size_t>(window, kMaxFrameSize));
+  const size_t count = std::min(queued, std::min<size_t>(window, kOurMaxFrameSize));
   const bool last = count == queued && stream.ended_;
   const bool ends_here = last && stream.trailers_.empty();
   if (count > 0 || ends_here) {

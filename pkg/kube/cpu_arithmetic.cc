@@ -16,15 +16,15 @@ int64_t Saturate(Wide value) {
   return value > kMax ? kMax : static_cast<int64_t>(value);
 }
 
-int64_t MultiplyDivideDown(int64_t a, int64_t b, int64_t divisor) {
-  return Saturate(Wide{a} * b / divisor);
-}
-
 int64_t MultiplyDivideUp(int64_t a, int64_t b, int64_t divisor) {
   return Saturate((Wide{a} * b + divisor - 1) / divisor);
 }
 
 }  // namespace
+
+int64_t MultiplyDivideDown(int64_t a, int64_t b, int64_t divisor) {
+  return Saturate(Wide{a} * b / divisor);
+}
 
 int64_t SharesFromMilliCpu(MilliCpu request) {
   const int64_t shares =

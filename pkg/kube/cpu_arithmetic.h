@@ -18,6 +18,9 @@ inline constexpr int64_t kDefaultCpuPeriod = 100'000;  // microseconds
 inline constexpr int64_t kMinQuota = 1'000;            // microseconds
 inline constexpr int64_t kNoQuota = -1;
 
+// a * b / divisor without overflow in between, rounded down; what leaves 64 bits is their maximum.
+int64_t MultiplyDivideDown(int64_t a, int64_t b, int64_t divisor);
+
 // Rounds down, within [kMinShares, kMaxShares].
 int64_t SharesFromMilliCpu(MilliCpu request);
 

@@ -25,10 +25,8 @@ bool IsGuaranteed(const Requirements& needs) {
 
 // 1000 * request / capacity, rounded down, where the product may leave 64 bits.
 int64_t Thousandths(Bytes request, Bytes capacity) {
-  __extension__ using Wide = __int128;
   if (capacity.value <= 0) return 0;
-  return static_cast<int64_t>(
-      std::min<Wide>(Wide{1000} * request.value / capacity.value, Wide{kBestEffortOomScore}));
+  return std::min(MultiplyDivideDown(1000, request.value, capacity.value), kBestEffortOomScore);
 }
 
 }  // namespace

@@ -12,13 +12,13 @@ namespace resmgr {
 
 namespace {
 
-__extension__ using Wide = unsigned __int128;
+__extension__ using UnsignedWide = unsigned __int128;
 
 // 10^38 < 2^127: no power of ten beyond it is ever needed, because no numerator is larger.
 constexpr int kMaxPower = 38;
 
-Wide PowerOfTen(int exponent) {
-  Wide power = 1;
+UnsignedWide PowerOfTen(int exponent) {
+  UnsignedWide power = 1;
   for (int i = 0; i < exponent; ++i)
     power *= 10;
   return power;
@@ -27,17 +27,17 @@ Wide PowerOfTen(int exponent) {
 // number * 10^shift, rounded up; nullopt beyond 64 bits.
 std::optional<int64_t> Scale(const QuantityNumber& number, int shift) {
   const int exponent = number.decimal_exponent + shift;
-  Wide value = Wide{number.digits} << number.binary_exponent;
+  UnsignedWide value = UnsignedWide{number.digits} << number.binary_exponent;
   if (value == 0) return 0;
   if (exponent < -kMaxPower) return 1;
   if (exponent > kMaxPower) return std::nullopt;
   if (exponent < 0) {
-    const Wide divisor = PowerOfTen(-exponent);
+    const UnsignedWide divisor = PowerOfTen(-exponent);
     value = value / divisor + (value % divisor == 0 ? 0 : 1);
   } else if (__builtin_mul_overflow(value, PowerOfTen(exponent), &value)) {
     return std::nullopt;
   }
-  if (value > Wide{std::numeric_limits<int64_t>::max()}) return std::nullopt;
+  if (value > UnsignedWide{std::numeric_limits<int64_t>::max()}) return std::nullopt;
   return static_cast<int64_t>(value);
 }
 
@@ -56,7 +56,7 @@ constexpr std::array<std::string_view, 7> kBinarySuffixes = {"",   "Ki", "Mi", "
 constexpr int kSmallestExponent = -9;
 constexpr int kLargestExponent = 18;
 
-std::string ToDecimal(Wide value) {
+std::string ToDecimal(UnsignedWide value) {
   std::string digits;
   do {
     digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(value % 10)));
@@ -67,7 +67,8 @@ std::string ToDecimal(Wide value) {
 
 // mantissa * 10^exponent with the largest exponent that is a multiple of 3 and leaves the mantissa
 // whole, within what suffixes there are. What lies below 10^-9 rounds up. nullopt beyond 128 bits.
-std::optional<std::string> CanonicalDecimal(Wide mantissa, int exponent, QuantityForm form) {
+std::optional<std::string> CanonicalDecimal(UnsignedWide mantissa, int exponent,
+                                            QuantityForm form) {
   if (mantissa == 0) return "0";
   while (exponent < kSmallestExponent) {
     mantissa = mantissa / 10 + (mantissa % 10 == 0 ? 0 : 1);
@@ -77,7 +78,7 @@ std::optional<std::string> CanonicalDecimal(Wide mantissa, int exponent, Quantit
     mantissa /= 10;
   const int largest = form == QuantityForm::kExponent ? exponent : kLargestExponent;
   for (; exponent % 3 != 0 || exponent > largest; --exponent) {
-    if (__builtin_mul_overflow(mantissa, Wide{10}, &mantissa)) return std::nullopt;
+    if (__builtin_mul_overflow(mantissa, UnsignedWide{10}, &mantissa)) return std::nullopt;
   }
   if (form == QuantityForm::kExponent) {
     return exponent == 0 ? ToDecimal(mantissa)
@@ -89,10 +90,10 @@ std::optional<std::string> CanonicalDecimal(Wide mantissa, int exponent, Quantit
 
 // Only what is 1024 or more keeps a binary suffix, as in Kubernetes, so that 0.5Ki does not round.
 std::optional<std::string> CanonicalBinary(const QuantityNumber& number) {
-  Wide value = Wide{number.digits} << number.binary_exponent;
+  UnsignedWide value = UnsignedWide{number.digits} << number.binary_exponent;
   int exponent = number.decimal_exponent;
   if (exponent < -kMaxPower) return CanonicalDecimal(value, exponent, QuantityForm::kDecimal);
-  const Wide divisor = PowerOfTen(-exponent);
+  const UnsignedWide divisor = PowerOfTen(-exponent);
   if (value / divisor < 1024) return CanonicalDecimal(value, exponent, QuantityForm::kDecimal);
   value = value / divisor + (value % divisor == 0 ? 0 : 1);
   size_t suffix = 0;
@@ -119,7 +120,7 @@ StatusOr<std::string> CanonicalQuantity(std::string_view quantity) {
   if (number.form == QuantityForm::kBinary) {
     text = CanonicalBinary(number);
   } else {
-    text = CanonicalDecimal(Wide{number.digits}, number.decimal_exponent, number.form);
+    text = CanonicalDecimal(UnsignedWide{number.digits}, number.decimal_exponent, number.form);
   }
   if (!text) return NotAQuantity(quantity, "it is too large");
   return *std::move(text);

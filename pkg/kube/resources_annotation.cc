@@ -3,10 +3,12 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/parse.h"
+#include "pkg/kube/kubelet_resources.h"
 #include "pkg/kube/qos.h"
 #include "pkg/kube/quantity.h"
 
@@ -122,15 +124,6 @@ Status AddOthers(const json* list, std::string_view what, std::map<std::string, 
   return OkStatus();
 }
 
-bool AsksForNothing(const Requirements& needs) {
-  return needs == Requirements{};
-}
-
-bool IsGuaranteed(const Requirements& needs) {
-  return needs.cpu_limit.value > 0 && needs.memory_limit.value > 0 &&
-         needs.cpu_request == needs.cpu_limit && needs.memory_request == needs.memory_limit;
-}
-
 }  // namespace
 
 StatusOr<std::optional<Requirements>> ParseResourcesAnnotation(std::string_view text,
@@ -162,9 +155,7 @@ StatusOr<AnnotationSection> FindSection(std::string_view text, std::string_view 
 
 StatusOr<std::optional<QosClass>> QosFromResourcesAnnotation(std::string_view text) {
   RESMGR_ASSIGN_OR_RETURN(const json document, ParseDocument(text));
-  bool any = false;
-  bool all_guaranteed = true;
-  bool all_nothing = true;
+  std::vector<Requirements> all;
   for (const std::string_view section : kSections) {
     RESMGR_ASSIGN_OR_RETURN(const json* containers,
                             Member(document, section, kResourcesAnnotation));
@@ -175,16 +166,11 @@ StatusOr<std::optional<QosClass>> QosFromResourcesAnnotation(std::string_view te
       RESMGR_ASSIGN_OR_RETURN(
           const std::optional<Requirements> read,
           ReadContainer(container, fmt::format("{}.{}", what, Printable(name))));
-      const Requirements needs = read.value_or(Requirements{});
-      any = true;
-      all_guaranteed = all_guaranteed && IsGuaranteed(needs);
-      all_nothing = all_nothing && AsksForNothing(needs);
+      all.push_back(read.value_or(Requirements{}));
     }
   }
-  if (!any) return std::nullopt;
-  return all_guaranteed ? QosClass::kGuaranteed
-         : all_nothing  ? QosClass::kBestEffort
-                        : QosClass::kBurstable;
+  if (all.empty()) return std::nullopt;
+  return QosOf(all);
 }
 
 QosClass ResolveQos(std::string_view cgroup_parent, const StringMap& annotations) {

@@ -25,8 +25,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
-constexpr QosClass kBurstable = QosClass::kBurstable;
+using enum QosClass;
 
 class CpusetOverridesTest : public testing::Test {
  protected:

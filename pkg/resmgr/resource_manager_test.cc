@@ -17,8 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
-constexpr QosClass kBurstable = QosClass::kBurstable;
+using enum QosClass;
 
 class ResourceManagerTest : public test::ManagerFixture {};
 
@@ -101,7 +100,7 @@ TEST_F(ResourceManagerTest, AChangeDuringACreationIsPushedRightAfterIt) {
 }
 
 TEST_F(ResourceManagerTest, AContainerWithoutLinuxResourcesIsLeftAlone) {
-  const PodSandboxId pod = node_.AddPod("other", QosClass::kBestEffort);
+  const PodSandboxId pod = node_.AddPod("other", kBestEffort);
   CreateRequest request = TestNode::Request(pod, "app", 0);
   request.has_linux = false;
   const Admission admission = *manager().AdmitCreate(CreateRequest(request));

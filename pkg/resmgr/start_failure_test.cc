@@ -26,8 +26,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
-constexpr QosClass kBurstable = QosClass::kBurstable;
+using enum QosClass;
 
 class StartFailureTest : public testing::Test {
  protected:

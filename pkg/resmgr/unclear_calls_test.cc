@@ -26,8 +26,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
-constexpr QosClass kBurstable = QosClass::kBurstable;
+using enum QosClass;
 
 class UnclearCallsTest : public ::testing::Test {
  protected:

@@ -13,8 +13,7 @@ namespace {
 using test::TestNode;
 using testing::IsEmpty;
 
-constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
-constexpr QosClass kBurstable = QosClass::kBurstable;
+using enum QosClass;
 
 class UpdatesTest : public test::ManagerFixture {};
 

@@ -17,20 +17,20 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-StatusOr<Manifest> Read(const std::string& text) {
+StatusOr<Manifest> ReadPod(const std::string& text) {
   const auto document = ParseYaml(text, "pod.yaml");
   EXPECT_TRUE(document.ok()) << Describe(document.status());
   return ReadManifest(*document);
 }
 
 Manifest Good(const std::string& text) {
-  const auto pod = Read(text);
+  const auto pod = ReadPod(text);
   EXPECT_TRUE(pod.ok()) << Describe(pod.status());
   return pod.value_or(Manifest());
 }
 
-std::string Error(const std::string& text) {
-  const auto pod = Read(text);
+std::string ManifestError(const std::string& text) {
+  const auto pod = ReadPod(text);
   EXPECT_EQ(pod.status().code(), StatusCode::kInvalidArgument);
   return std::string(Message(pod.status()));
 }
@@ -123,22 +123,24 @@ TEST(ManifestTest, RefusesWhatWouldBeDoneWithoutUnseen) {
     return fmt::format("{{kind: Pod, metadata: {{name: p{}}}, spec: {{{}}}}}", metadata, spec);
   };
   const std::string c = "containers: [{name: c}]";
-  EXPECT_THAT(Error(with("", "containers: [{name: c, resource: {limits: {cpu: 1}}}]")),
+  EXPECT_THAT(ManifestError(with("", "containers: [{name: c, resource: {limits: {cpu: 1}}}]")),
               HasSubstr("spec.containers[0].resource: unknown key; did you mean resources?"));
   EXPECT_THAT(
-      Error(with("", "containers: [{name: c, resources: {limit: {cpu: 1}}}]")),
+      ManifestError(with("", "containers: [{name: c, resources: {limit: {cpu: 1}}}]")),
       HasSubstr("spec.containers[0].resources.limit: unknown key; known here: limits, requests"));
-  EXPECT_THAT(Error(with("", c + ", initContainer: []")), HasSubstr("did you mean initContainers"));
-  EXPECT_THAT(Error(with("", c + ", overheads: {}")), HasSubstr("did you mean overhead?"));
-  EXPECT_THAT(Error(with(", anotations: {}", c)), HasSubstr("did you mean annotations?"));
-  EXPECT_THAT(Error(with("", c + ", overhead: {cpu: -1}")), HasSubstr("spec.overhead.cpu: \"-1\""));
-  EXPECT_THAT(Error(with("",
-                         "resources: {limits: {cpu: 1}}, containers: [{name: c, resources: "
-                         "{limits: {cpu: 2}}}]")),
+  EXPECT_THAT(ManifestError(with("", c + ", initContainer: []")),
+              HasSubstr("did you mean initContainers"));
+  EXPECT_THAT(ManifestError(with("", c + ", overheads: {}")), HasSubstr("did you mean overhead?"));
+  EXPECT_THAT(ManifestError(with(", anotations: {}", c)), HasSubstr("did you mean annotations?"));
+  EXPECT_THAT(ManifestError(with("", c + ", overhead: {cpu: -1}")),
+              HasSubstr("spec.overhead.cpu: \"-1\""));
+  EXPECT_THAT(ManifestError(with("",
+                                 "resources: {limits: {cpu: 1}}, containers: [{name: c, resources: "
+                                 "{limits: {cpu: 2}}}]")),
               HasSubstr("the limits of container c are above those of its pod"));
   for (const std::string& name : {std::string("Upper"), std::string("a_b"), std::string("-a"),
                                   std::string("a."), std::string(64, 'a')}) {
-    EXPECT_THAT(Error(with("", fmt::format("containers: [{{name: \"{}\"}}]", name))),
+    EXPECT_THAT(ManifestError(with("", fmt::format("containers: [{{name: \"{}\"}}]", name))),
                 HasSubstr("is no name"))
         << name;
   }
@@ -178,22 +180,23 @@ TEST(ManifestTest, ErrorsHaveTheirPlace) {
   const auto with_container = [](const std::string& container) {
     return "kind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - " + container + "\n";
   };
-  EXPECT_EQ(Error("kind: Pod\n"), "pod.yaml:1: metadata.name: a pod needs a name");
-  EXPECT_EQ(Error("kind: Pod\nmetadata: {name: p}\n"), "pod.yaml:1: spec: is missing");
-  EXPECT_EQ(Error("kind: Pod\nmetadata: {name: p}\nspec: {a: b}\n"),
+  EXPECT_EQ(ManifestError("kind: Pod\n"), "pod.yaml:1: metadata.name: a pod needs a name");
+  EXPECT_EQ(ManifestError("kind: Pod\nmetadata: {name: p}\n"), "pod.yaml:1: spec: is missing");
+  EXPECT_EQ(ManifestError("kind: Pod\nmetadata: {name: p}\nspec: {a: b}\n"),
             "pod.yaml:3: spec.containers: is missing");
-  EXPECT_EQ(Error("kind: Pod\nmetadata: {name: a/b}\nspec: {}\n"),
+  EXPECT_EQ(ManifestError("kind: Pod\nmetadata: {name: a/b}\nspec: {}\n"),
             "pod.yaml:2: metadata: \"a/b\" is no name");
-  EXPECT_EQ(Error(with_container("image: x")), "pod.yaml:5: spec.containers[0]: has no name");
-  EXPECT_EQ(Error(with_container("3")), "pod.yaml:5: spec.containers[0]: must be a map");
-  EXPECT_THAT(Error(with_container("name: c\n    resources: {limits: {cpu: much}}")),
+  EXPECT_EQ(ManifestError(with_container("image: x")),
+            "pod.yaml:5: spec.containers[0]: has no name");
+  EXPECT_EQ(ManifestError(with_container("3")), "pod.yaml:5: spec.containers[0]: must be a map");
+  EXPECT_THAT(ManifestError(with_container("name: c\n    resources: {limits: {cpu: much}}")),
               HasSubstr("pod.yaml:6: spec.containers[0].resources.limits.cpu: \"much\""));
-  EXPECT_THAT(Error(with_container("name: c\n    resources: {limits: {x/y: [1]}}")),
+  EXPECT_THAT(ManifestError(with_container("name: c\n    resources: {limits: {x/y: [1]}}")),
               HasSubstr("limits.x/y: must be a quantity"));
-  EXPECT_THAT(
-      Error(with_container("name: c\n    resources: {limits: {cpu: 1}, requests: {cpu: 2}}")),
-      HasSubstr("more CPU is requested than the limit allows"));
-  EXPECT_THAT(Error(with_container("name: c\n  - name: c")),
+  EXPECT_THAT(ManifestError(
+                  with_container("name: c\n    resources: {limits: {cpu: 1}, requests: {cpu: 2}}")),
+              HasSubstr("more CPU is requested than the limit allows"));
+  EXPECT_THAT(ManifestError(with_container("name: c\n  - name: c")),
               HasSubstr("pod.yaml:6: spec.containers[1]: the name \"c\" is taken"));
 }
 

@@ -16,12 +16,12 @@ constexpr std::string_view kHeader =
     R"({"recording":"cri-resmgr","version":1,"start":"2026-03-05T09:10:11Z"})"
     "\n";
 
-StatusOr<Scenario> Read(const std::string& lines) {
+StatusOr<Scenario> ReadLines(const std::string& lines) {
   return ReadScenario(std::string(kHeader) + lines, "r.json");
 }
 
 TEST(RecordingReaderTest, ReadsTheCallsOfAPod) {
-  const auto scenario = Read(
+  const auto scenario = ReadLines(
       R"({"t":0.1,"op":"RunPodSandbox","ok":true,"code":0,"latency":0.1,"pod":{"id":"s1","uid":"u1","name":"web","namespace":"shop","cgroup_parent":"/kubepods/burstable/podu1","annotations":{"a":"b"}}}
 {"t":0.2,"op":"CreateContainer","ok":true,"code":0,"latency":0.1,"container":{"id":"c1","name":"main","attempt":1,"resources":{"cpu_period":100000,"cpu_quota":50000,"cpu_shares":512,"memory_limit_in_bytes":1048576,"oom_score_adj":900,"hugepage_limits":[{"page_size":"2MB","limit":4}]}},"pod":{"id":"s1","name":"web","namespace":"shop"}}
 {"t":0.3,"op":"StartContainer","ok":true,"code":0,"latency":0.1,"container":{"id":"c1"}}
@@ -54,7 +54,7 @@ TEST(RecordingReaderTest, ReadsTheCallsOfAPod) {
 }
 
 TEST(RecordingReaderTest, LeavesOutWhatHadNoEffectOrCannotBeRead) {
-  const auto scenario = Read(
+  const auto scenario = ReadLines(
       R"({"lost_calls":3}
 {"t":0.1,"op":"StartContainer","ok":false,"code":5,"container":{"id":"c1"}}
 {"t":0.1,"op":"CreateContainer","ok":true,"code":0,"undecodable":true}
@@ -65,7 +65,7 @@ TEST(RecordingReaderTest, LeavesOutWhatHadNoEffectOrCannotBeRead) {
 }
 
 TEST(RecordingReaderTest, ReadsWhatAPodHasAsAWhole) {
-  const auto scenario = Read(
+  const auto scenario = ReadLines(
       R"({"op":"RunPodSandbox","ok":true,"pod":{"id":"s1","overhead":{"cpu_shares":256},"resources":{"cpu_shares":1024}}}
 {"op":"UpdatePodSandboxResources","ok":true,"pod":{"id":"s1","resources":{"cpu_shares":2048}}}
 )");

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string Error(const std::string& text) {
+std::string ScenarioError(const std::string& text) {
   const auto scenario = ReadScenario(text, "s.yaml");
   EXPECT_EQ(scenario.status().code(), StatusCode::kInvalidArgument) << text;
   return std::string(Message(scenario.status()));
@@ -58,37 +58,41 @@ TEST(ScenarioTest, AnEmptyTextHasNoSteps) {
 
 TEST(ScenarioTest, ErrorsHaveTheirPlace) {
   const std::string pod = "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n---\n";
-  EXPECT_THAT(Error(pod + "a: [\n"), HasSubstr("s.yaml:"));
-  EXPECT_THAT(Error(pod + "kind: Deployment\n"),
+  EXPECT_THAT(ScenarioError(pod + "a: [\n"), HasSubstr("s.yaml:"));
+  EXPECT_THAT(ScenarioError(pod + "kind: Deployment\n"),
               HasSubstr("s.yaml:5: kind: \"Deployment\" is not simulated, only Pod"));
-  EXPECT_THAT(Error(pod + "metadata: {name: p}\nspec: {}\n"),
+  EXPECT_THAT(ScenarioError(pod + "metadata: {name: p}\nspec: {}\n"),
               HasSubstr("s.yaml:5: kind: is missing; a Pod has \"kind: Pod\""));
-  EXPECT_THAT(Error(pod + "remove: a/b\n"), HasSubstr("s.yaml:5: remove: a document is a Pod"));
-  EXPECT_THAT(Error(pod + "3\n"), HasSubstr("s.yaml:5: a document is a Pod"));
-  EXPECT_THAT(Error("delete: a/b\nrestart: relay\n"), HasSubstr("s.yaml:1: a document is a Pod"));
+  EXPECT_THAT(ScenarioError(pod + "remove: a/b\n"),
+              HasSubstr("s.yaml:5: remove: a document is a Pod"));
+  EXPECT_THAT(ScenarioError(pod + "3\n"), HasSubstr("s.yaml:5: a document is a Pod"));
+  EXPECT_THAT(ScenarioError("delete: a/b\nrestart: relay\n"),
+              HasSubstr("s.yaml:1: a document is a Pod"));
   for (const char* target : {"p", "a/b/c/d", "/p", "a/", "a//c", "[a/b]", ""}) {
-    EXPECT_THAT(Error(std::string("delete: ") + target), HasSubstr("NAMESPACE/POD[/CONTAINER]"))
+    EXPECT_THAT(ScenarioError(std::string("delete: ") + target),
+                HasSubstr("NAMESPACE/POD[/CONTAINER]"))
         << target;
   }
-  EXPECT_THAT(Error("restart: kubelet"), HasSubstr("only \"relay\" can be restarted"));
-  EXPECT_THAT(Error("config: 3"), HasSubstr("config: must be a map"));
-  EXPECT_THAT(Error("resize: 3"), HasSubstr("resize: must be a map"));
-  EXPECT_THAT(Error("resize: {container: c, resources: {}}"), HasSubstr("resize.pod: is missing"));
-  EXPECT_THAT(Error("resize: {pod: a/b, resources: {}}"),
+  EXPECT_THAT(ScenarioError("restart: kubelet"), HasSubstr("only \"relay\" can be restarted"));
+  EXPECT_THAT(ScenarioError("config: 3"), HasSubstr("config: must be a map"));
+  EXPECT_THAT(ScenarioError("resize: 3"), HasSubstr("resize: must be a map"));
+  EXPECT_THAT(ScenarioError("resize: {container: c, resources: {}}"),
+              HasSubstr("resize.pod: is missing"));
+  EXPECT_THAT(ScenarioError("resize: {pod: a/b, resources: {}}"),
               HasSubstr("resize.container: is missing"));
-  EXPECT_THAT(Error("resize: {pod: a/b/c, container: c, resources: {}}"),
+  EXPECT_THAT(ScenarioError("resize: {pod: a/b/c, container: c, resources: {}}"),
               HasSubstr("must be NAMESPACE/POD"));
-  EXPECT_THAT(Error("resize: {pod: a/b, container: c}"), HasSubstr("resize.resources"));
-  EXPECT_THAT(Error("resize: {pod: a/b, container: c, resources: {}, more: 1}"),
+  EXPECT_THAT(ScenarioError("resize: {pod: a/b, container: c}"), HasSubstr("resize.resources"));
+  EXPECT_THAT(ScenarioError("resize: {pod: a/b, container: c, resources: {}, more: 1}"),
               HasSubstr("resize.more"));
 }
 
 TEST(ScenarioTest, IsBounded) {
-  EXPECT_THAT(Error(std::string((1 << 20) + 1, ' ')), HasSubstr("more than 1048576"));
+  EXPECT_THAT(ScenarioError(std::string((1 << 20) + 1, ' ')), HasSubstr("more than 1048576"));
   std::string many;
   for (int i = 0; i <= 1000; ++i)
     many += "---\nrestart: relay\n";
-  EXPECT_THAT(Error(many), HasSubstr("more than 1000 documents"));
+  EXPECT_THAT(ScenarioError(many), HasSubstr("more than 1000 documents"));
 }
 
 }  // namespace

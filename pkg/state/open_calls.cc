@@ -8,7 +8,7 @@ namespace {
 
 // The file: a header, then one entry of eight bytes, low byte first, per note. An odd entry begins
 // the call with that hash, the even number below it ends it.
-constexpr std::string_view kHeader = "calls 1\n";
+constexpr std::string_view kFileHeader = "calls 1\n";
 constexpr size_t kEntry = 8;
 // Rewritten when it has so many entries that most of them are history.
 constexpr size_t kManyEntries = 8192;
@@ -76,12 +76,12 @@ void OpenCalls::Load() {
     return;
   }
   std::string_view rest = *content;
-  if (!rest.starts_with(kHeader)) {
+  if (!rest.starts_with(kFileHeader)) {
     report_("the notes of open calls cannot be read: the header is damaged");
     return;
   }
   // Half an entry at the end is of a machine that lost power.
-  for (rest.remove_prefix(kHeader.size()); rest.size() >= kEntry; rest.remove_prefix(kEntry)) {
+  for (rest.remove_prefix(kFileHeader.size()); rest.size() >= kEntry; rest.remove_prefix(kEntry)) {
     const uint64_t entry = Decode(rest);
     if (entry % 2 == 1) {
       open_.insert(entry);
@@ -112,7 +112,7 @@ Status OpenCalls::Rewrite() {
   const std::string next = path_ + ".new";
   RESMGR_RETURN_IF_ERROR(files_->MakeDirectory(path_.substr(0, path_.rfind('/'))));
   RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<FileSystem::File> file, files_->Create(next));
-  std::string content(kHeader);
+  std::string content(kFileHeader);
   for (const uint64_t hash : open_)
     content += Encode(hash);
   RESMGR_RETURN_IF_ERROR(file->Append(content));

@@ -10,7 +10,7 @@ namespace {
 
 // In the file's first bytes, before the version of this format.
 constexpr std::string_view kMagic = "cri-resmgr-state";
-constexpr size_t kHeader = kMagic.size() + 4;
+constexpr size_t kHeaderSize = kMagic.size() + 4;
 constexpr size_t kRewriteAbove = size_t{512} << 10;
 
 constexpr std::string_view kState = "state";
@@ -20,7 +20,7 @@ constexpr std::string_view kNewer = "state.newer";
 
 std::string FileHeader(std::string_view label) {
   std::string header(kMagic);
-  header.resize(kHeader);
+  header.resize(kHeaderSize);
   SetNumber(kLogVersion, header.data() + kMagic.size());
   AppendEntry(EntryKind::kLabel, "", label, header);
   return header;
@@ -54,7 +54,7 @@ RecordLog::Verdict RecordLog::Read(const std::string& path, Found& found) {
     return Verdict::kDamaged;
   }
   std::string_view rest = *text;
-  if (rest.size() < kHeader || !rest.starts_with(kMagic)) {
+  if (rest.size() < kHeaderSize || !rest.starts_with(kMagic)) {
     found.complaints.push_back(fmt::format("{} is not a state file", path));
     return Verdict::kDamaged;
   }
@@ -64,7 +64,7 @@ RecordLog::Verdict RecordLog::Read(const std::string& path, Found& found) {
         fmt::format("{} has version {}, this program reads up to {}", path, version, kLogVersion));
     return Verdict::kNewer;
   }
-  rest.remove_prefix(kHeader);
+  rest.remove_prefix(kHeaderSize);
   EntryView entry;
   if (!TakeEntry(version, rest, entry) || entry.kind != EntryKind::kLabel) {
     found.complaints.push_back(fmt::format("{} is damaged at its beginning", path));

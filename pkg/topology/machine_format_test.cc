@@ -15,7 +15,7 @@ using ::testing::StartsWith;
 
 constexpr std::string_view kData = RESMGR_SOURCE_DIR "/test/data/topology/";
 
-Machine Load(std::string_view file) {
+Machine LoadSample(std::string_view file) {
   StatusOr<Machine> machine = LoadMachine(std::string(kData).append(file));
   EXPECT_TRUE(machine.ok()) << Describe(machine.status());
   return *std::move(machine);
@@ -30,21 +30,21 @@ TEST(MachineFormatTest, JsonHasExactlyTheContractsKeys) {
 }
 
 TEST(MachineFormatTest, JsonTellsOfflineIsolatedAndSpecialParts) {
-  const auto restricted = nlohmann::json::parse(MachineToJson(Load("restricted-2s.xml")));
+  const auto restricted = nlohmann::json::parse(MachineToJson(LoadSample("restricted-2s.xml")));
   EXPECT_EQ(restricted["cpus"].size(), 16U);
   EXPECT_EQ(restricted["cpus"][15]["online"], false);
   EXPECT_EQ(restricted["cpus"][15]["core"], -1);
   EXPECT_EQ(restricted["cpus"][6]["isolated"], true);
-  const auto hybrid = nlohmann::json::parse(MachineToJson(Load("alderlake-2p4e.xml")));
+  const auto hybrid = nlohmann::json::parse(MachineToJson(LoadSample("alderlake-2p4e.xml")));
   EXPECT_EQ(hybrid["cpus"][0]["kind"], "performance");
   EXPECT_EQ(hybrid["cpus"][4]["kind"], "efficient");
-  const auto pmem = nlohmann::json::parse(MachineToJson(Load("xeon-2s-pmem.xml")));
+  const auto pmem = nlohmann::json::parse(MachineToJson(LoadSample("xeon-2s-pmem.xml")));
   EXPECT_EQ(pmem["numa"][2]["type"], "pmem");
   EXPECT_EQ(pmem["numa"][2]["distances"], nlohmann::json({17, 28, 10, 28}));
 }
 
 TEST(MachineFormatTest, TableGroupsCoresOfOneKind) {
-  EXPECT_EQ(MachineToTable(Load("alderlake-2p4e.xml")),
+  EXPECT_EQ(MachineToTable(LoadSample("alderlake-2p4e.xml")),
             "8 CPUs online (0-7), 6 cores, 1 package, 1 die, 1 NUMA node, 32.0 GiB of memory\n"
             "\n"
             "NUMA  TYPE  MEMORY    CPUS  DISTANCES\n"
@@ -56,13 +56,13 @@ TEST(MachineFormatTest, TableGroupsCoresOfOneKind) {
 }
 
 TEST(MachineFormatTest, TableNamesCpusThatCannotBeUsed) {
-  const std::string table = MachineToTable(Load("restricted-2s.xml"));
+  const std::string table = MachineToTable(LoadSample("restricted-2s.xml"));
   EXPECT_THAT(table, StartsWith("15 CPUs online (0-14), 8 cores, 2 packages"));
   EXPECT_THAT(table, HasSubstr("\noffline: 15\nisolated: 6-7,14\nnot allowed: 12-14\n"));
 }
 
 TEST(MachineFormatTest, TableShowsNodesWithoutCpusOrMemory) {
-  const std::string table = MachineToTable(Load("odd-memory.xml"));
+  const std::string table = MachineToTable(LoadSample("odd-memory.xml"));
   EXPECT_THAT(table, HasSubstr("\n1     dram  0 B        2-3   14 10 16 30\n"));
   EXPECT_THAT(table, HasSubstr("\n3     dram  256.0 GiB  -     31 32 41 10\n"));
 }

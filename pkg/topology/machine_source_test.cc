@@ -34,14 +34,14 @@ std::string Contents(const std::string& path) {
   return text.str();
 }
 
-Machine Load(std::string_view spec) {
+Machine LoadSpec(std::string_view spec) {
   StatusOr<Machine> machine = LoadMachine(spec);
   EXPECT_TRUE(machine.ok()) << Describe(machine.status());
   return *std::move(machine);
 }
 
 Machine LoadFile(std::string_view name) {
-  return Load(DataFile(name));
+  return LoadSpec(DataFile(name));
 }
 
 std::string LoadError(std::string_view spec, StatusCode code) {
@@ -74,15 +74,15 @@ class ScopedVariable {
 };
 
 TEST(MachineSourceTest, ReadsTheMachineItRunsOn) {
-  const Machine machine = Load("live");
+  const Machine machine = LoadSpec("live");
   EXPECT_FALSE(machine.allowed().empty());
   EXPECT_TRUE(machine.allowed().IsSubsetOf(machine.online()));
   EXPECT_FALSE(machine.nodes().empty());
-  EXPECT_EQ(machine.Fingerprint(), Load("live").Fingerprint());
+  EXPECT_EQ(machine.Fingerprint(), LoadSpec("live").Fingerprint());
 }
 
 TEST(MachineSourceTest, SyntheticDescriptionGivesEveryLevel) {
-  const Machine machine = Load("synthetic:package:2 numa:2 l3:2 core:4 pu:2");
+  const Machine machine = LoadSpec("synthetic:package:2 numa:2 l3:2 core:4 pu:2");
   EXPECT_EQ(machine.online(), CpuSet::Range(0, 63));
   EXPECT_EQ(machine.packages().size(), 2U);
   EXPECT_EQ(machine.nodes().size(), 4U);
@@ -95,7 +95,7 @@ TEST(MachineSourceTest, SyntheticDescriptionGivesEveryLevel) {
 }
 
 TEST(MachineSourceTest, SyntheticMachineMayLackMostLevels) {
-  const Machine machine = Load("synthetic:pu:4");
+  const Machine machine = LoadSpec("synthetic:pu:4");
   EXPECT_EQ(machine.cores().size(), 4U);
   EXPECT_EQ(machine.packages().size(), 1U);
   EXPECT_THAT(machine.l3_groups(), IsEmpty());
@@ -103,7 +103,7 @@ TEST(MachineSourceTest, SyntheticMachineMayLackMostLevels) {
 }
 
 TEST(MachineSourceTest, SyntheticIndexesMayBeAnyNumbers) {
-  const Machine machine = Load("synthetic:package:2 core:2 pu:1(indexes=0,10,5,20)");
+  const Machine machine = LoadSpec("synthetic:package:2 core:2 pu:1(indexes=0,10,5,20)");
   EXPECT_EQ(machine.online(), (CpuSet{0, 5, 10, 20}));
   EXPECT_THAT(machine.packages(), ElementsAre(CpuSet{0, 10}, CpuSet{5, 20}));
 }
@@ -160,7 +160,7 @@ TEST(MachineSourceTest, NodesWithoutMemoryOrCpusAndAsymmetricDistances) {
 }
 
 TEST(MachineSourceTest, SeveralLocalNodesResolveToTheSmallest) {
-  const Machine machine = Load(
+  const Machine machine = LoadSpec(
       "synthetic:package:2 [numa(memory=8GiB)] die:2 [numa(memory=2GiB)] [numa(memory=4GiB)] "
       "core:2 pu:1");
   // The nodes of the first die are 0 and 1, those of the second 2 and 3, the package's is 4.
@@ -273,7 +273,7 @@ TEST(MachineSourceTest, RefusesBadDescriptionsWithTheirText) {
 }
 
 TEST(MachineSourceTest, FilesMayBeNamedWithAndWithoutPrefix) {
-  EXPECT_EQ(Load("xml:" + DataFile("laptop-4c8t.xml")).Fingerprint(),
+  EXPECT_EQ(LoadSpec("xml:" + DataFile("laptop-4c8t.xml")).Fingerprint(),
             LoadFile("laptop-4c8t.xml").Fingerprint());
 }
 
@@ -295,13 +295,13 @@ TEST(MachineSourceTest, AnExplicitMachineBeatsTheEnvironment) {
   const ScopedVariable xml("HWLOC_XMLFILE", DataFile("epyc-2s-ccx.xml"));
   const ScopedVariable synthetic("HWLOC_SYNTHETIC", "pu:3");
   const ScopedVariable components("HWLOC_COMPONENTS", "linux,stop");
-  EXPECT_EQ(Load("synthetic:pu:5").online().size(), 5);
+  EXPECT_EQ(LoadSpec("synthetic:pu:5").online().size(), 5);
   EXPECT_EQ(LoadFile("laptop-4c8t.xml").online().size(), 8);
 }
 
 TEST(MachineSourceTest, TheEnvironmentMayStandInForTheLiveMachine) {
   const ScopedVariable xml("HWLOC_XMLFILE", DataFile("restricted-2s.xml"));
-  const Machine machine = Load("live");
+  const Machine machine = LoadSpec("live");
   EXPECT_EQ(machine.Fingerprint(), LoadFile("restricted-2s.xml").Fingerprint());
 }
 

@@ -17,8 +17,7 @@ using test::Cpus;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
-constexpr QosClass kBurstable = QosClass::kBurstable;
+using enum QosClass;
 
 class Node : public test::PolicyNode {
  public:
@@ -74,7 +73,7 @@ TEST(StaticPlusPolicyTest, TheFractionComesFromTheSharedCpus) {
 TEST(StaticPlusPolicyTest, LessThanOneCpuShares) {
   Node node(test::S1Ht());
   const ContainerKey fraction = *node.Create("fraction", kGuaranteed, 999);
-  const ContainerKey nothing = *node.Create("nothing", QosClass::kBestEffort, 0);
+  const ContainerKey nothing = *node.Create("nothing", kBestEffort, 0);
   EXPECT_EQ(node.CpusOf(fraction), "1-7");
   EXPECT_EQ(node.PlacementOf(fraction).reason, "CPU request of 999m is less than one CPU");
   EXPECT_EQ(node.CpusOf(nothing), "1-7");

@@ -8,21 +8,15 @@
 #include <gtest/gtest.h>
 
 #include "policies/static/static_policy.h"
-#include "test/integration/brain/policy_node.h"
+#include "policies/static/testing/static_node.h"
 
 namespace resmgr {
 namespace {
 
 using test::Cpus;
+using Node = test::StaticNode;
 
-constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
-constexpr QosClass kBurstable = QosClass::kBurstable;
-
-class Node : public test::PolicyNode {
- public:
-  explicit Node(Machine machine, std::string_view reserved = "0", std::string_view section = "")
-      : PolicyNode(StaticPolicyFactory(), std::move(machine), reserved, section) {}
-};
+using enum QosClass;
 
 // The kubelet's suite StaticPolicyAdd, as far as it does not say what the allocator's tests say. It
 // names what the default set holds; reserved is CPU 0 throughout.

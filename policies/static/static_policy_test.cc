@@ -8,23 +8,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/integration/brain/policy_node.h"
+#include "policies/static/testing/static_node.h"
 
 namespace resmgr {
 namespace {
 
 using test::Cpus;
+using Node = test::StaticNode;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
-constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
-constexpr QosClass kBurstable = QosClass::kBurstable;
-
-class Node : public test::PolicyNode {
- public:
-  explicit Node(Machine machine, std::string_view reserved = "0", std::string_view section = "")
-      : PolicyNode(StaticPolicyFactory(), std::move(machine), reserved, section) {}
-};
+using enum QosClass;
 
 Status CreateError(const Machine& machine, std::string_view reserved, std::string_view section) {
   return test::CreateError(StaticPolicyFactory(), machine, reserved, section);
@@ -45,7 +39,7 @@ TEST(StaticPolicyTest, EverybodyElseShares) {
   Node node(test::S1Ht());
   const ContainerKey fraction = *node.Create("fraction", kGuaranteed, 1500);
   const ContainerKey burstable = *node.Create("burstable", kBurstable, 2000);
-  const ContainerKey best_effort = *node.Create("best-effort", QosClass::kBestEffort, 0);
+  const ContainerKey best_effort = *node.Create("best-effort", kBestEffort, 0);
   for (const ContainerKey key : {fraction, burstable, best_effort}) {
     EXPECT_EQ(node.CpusOf(key), "0-7");
     EXPECT_EQ(node.ExclusiveOf(key), "");

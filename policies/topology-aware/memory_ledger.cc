@@ -2,13 +2,6 @@
 #include "policies/topology-aware/memory_ledger.h"
 
 namespace resmgr {
-namespace {
-
-size_t Index(int id) {
-  return static_cast<size_t>(id);
-}
-
-}  // namespace
 
 MemoryLedger::MemoryLedger(const PoolTree& tree)
     : tree_(tree), own_(tree.size()), within_(tree.size()) {}
@@ -48,16 +41,16 @@ Bytes MemoryLedger::Used(const MemoryZone& zone) const {
   int64_t used = 0;
   for (MemoryTypes types = 1; types < kMemoryTypeSets; ++types) {
     if ((types & zone.types) == 0) continue;
-    used += within_[Index(zone.pool)][types];
+    used += within_[IndexOf(zone.pool)][types];
     for (int id = tree_.at(zone.pool).parent; id >= 0; id = tree_.at(id).parent)
-      used += own_[Index(id)][types];
+      used += own_[IndexOf(id)][types];
   }
   return Bytes{used};
 }
 
 Bytes MemoryLedger::Within(int pool) const {
   int64_t sum = 0;
-  for (const int64_t size : within_[Index(pool)])
+  for (const int64_t size : within_[IndexOf(pool)])
     sum += size;
   return Bytes{sum};
 }
@@ -66,7 +59,7 @@ std::vector<MemoryZone> MemoryLedger::Overfull() const {
   std::vector<MemoryZone> overfull;
   for (const Pool& pool : tree_.pools()) {
     for (MemoryTypes types = 1; types < kMemoryTypeSets; ++types) {
-      if (own_[Index(pool.id)][types] == 0) continue;
+      if (own_[IndexOf(pool.id)][types] == 0) continue;
       const MemoryZone zone{pool.id, types};
       if (Free(zone).value < 0) overfull.push_back(zone);
     }
@@ -75,9 +68,9 @@ std::vector<MemoryZone> MemoryLedger::Overfull() const {
 }
 
 void MemoryLedger::Add(const MemoryZone& zone, int64_t size) {
-  own_[Index(zone.pool)][zone.types] += size;
+  own_[IndexOf(zone.pool)][zone.types] += size;
   for (int id = zone.pool; id >= 0; id = tree_.at(id).parent)
-    within_[Index(id)][zone.types] += size;
+    within_[IndexOf(id)][zone.types] += size;
 }
 
 }  // namespace resmgr

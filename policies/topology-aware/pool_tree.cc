@@ -20,14 +20,6 @@ struct PoolTree::Node {
   std::vector<size_t> children;
 };
 
-namespace {
-
-size_t Index(int id) {
-  return static_cast<size_t>(id);
-}
-
-}  // namespace
-
 std::string_view ToString(PoolLevel level) {
   switch (level) {
     case PoolLevel::kSystem:
@@ -78,7 +70,7 @@ std::vector<Group> GroupsOf(const Machine& machine) {
     const CpuSet& die = machine.dies()[i];
     if (die.empty()) continue;
     const int package = machine.FindCpu(die.First())->package;
-    const int in_package = dies_in[Index(package)]++;
+    const int in_package = dies_in[IndexOf(package)]++;
     groups.push_back({die, PoolLevel::kDie, fmt::format("die #{}/{}", package, in_package)});
   }
   for (const NumaNode& node : machine.nodes()) {
@@ -153,13 +145,13 @@ PoolTree::PoolTree(const Machine& machine, const CpuSet& available, const CpuSet
   std::vector<int> roots;
   AddPools(nodes, 0, 0, roots);
   for (Pool& pool : pools_) {
-    pool.cpus = extents_[Index(pool.id)] & available;
+    pool.cpus = extents_[IndexOf(pool.id)] & available;
     pool.reserved = pool.cpus & reserved;
     pool.isolated = (pool.cpus & machine.isolated()) - reserved;
     pool.sharable = pool.cpus - machine.isolated() - reserved;
     pool.direct = pool.sharable;
     for (const int child : pool.children)
-      pool.direct -= extents_[Index(child)];
+      pool.direct -= extents_[IndexOf(child)];
   }
   AddMemory(machine);
 }
@@ -178,7 +170,7 @@ void PoolTree::AddPools(std::vector<Node>& nodes, size_t node, int depth,
   pool.level = nodes[node].group.level;
   pool.name = nodes[node].group.name;
   for (const int child : pool.children)
-    pools_[Index(child)].parent = pool.id;
+    pools_[IndexOf(child)].parent = pool.id;
   max_depth_ = std::max(max_depth_, depth);
   siblings.push_back(pool.id);
   extents_.push_back(nodes[node].group.cpus);
@@ -194,7 +186,7 @@ void PoolTree::AddMemory(const Machine& machine) {
   std::vector<int64_t> attached(machine.nodes().size());
   for (const NumaNode& node : machine.nodes()) {
     if (!node.cpus.empty()) continue;
-    const size_t column = Index(static_cast<int>(&node - machine.nodes().data()));
+    const size_t column = IndexOf(static_cast<int>(&node - machine.nodes().data()));
     std::pair<int, int64_t> best = {std::numeric_limits<int>::max(), 0};
     size_t nearest = machine.nodes().size();
     for (size_t i = 0; i < machine.nodes().size(); ++i) {
@@ -219,11 +211,11 @@ void PoolTree::AddMemory(const Machine& machine) {
 }
 
 void PoolTree::AddMemoryNode(const NumaNode& node, int pool) {
-  owners_[Index(node.id)] = pool;
+  owners_[IndexOf(node.id)] = pool;
   if (node.memory.value == 0) return;
   const MemoryTypes type = BitOf(node.type);
   for (int id = pool; id >= 0; id = at(id).parent) {
-    Pool& holder = pools_[Index(id)];
+    Pool& holder = pools_[IndexOf(id)];
     holder.memory_types |= type;
     for (MemoryTypes types = 1; types < kMemoryTypeSets; ++types) {
       if ((types & type) == 0) continue;
@@ -244,7 +236,7 @@ int PoolTree::SmallestWith(const CpuSet& cpus) const {
   for (bool deeper = !cpus.empty(); deeper;) {
     deeper = false;
     for (const int child : at(smallest).children) {
-      if (!cpus.IsSubsetOf(extents_[Index(child)])) continue;
+      if (!cpus.IsSubsetOf(extents_[IndexOf(child)])) continue;
       smallest = child;
       deeper = true;
       break;
@@ -265,7 +257,7 @@ int PoolTree::Distance(int a, int b) const {
 }
 
 int PoolTree::OwnerOf(int node) const {
-  return node < 0 || Index(node) >= owners_.size() ? -1 : owners_[Index(node)];
+  return node < 0 || IndexOf(node) >= owners_.size() ? -1 : owners_[IndexOf(node)];
 }
 
 }  // namespace resmgr

@@ -28,6 +28,11 @@ inline constexpr size_t kMemoryTypeSets = kAllMemoryTypes + 1;
 MemoryTypes BitOf(MemoryType type);
 std::string NamesOf(MemoryTypes types);  // "dram,pmem"
 
+// Ids of pools, nodes and packages are places in vectors.
+inline size_t IndexOf(int id) {
+  return static_cast<size_t>(id);
+}
+
 // One pool: a part of the machine that containers are placed in. What never changes about it.
 struct Pool {
   int id =

@@ -24,9 +24,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
-constexpr QosClass kBurstable = QosClass::kBurstable;
-constexpr QosClass kBestEffort = QosClass::kBestEffort;
+using enum QosClass;
 constexpr int64_t kGiB = int64_t{1} << 30;
 
 // A policy with its snapshot, and the brain's part in the play.

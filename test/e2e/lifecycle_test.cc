@@ -22,7 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kStopPatience{10};
 
 class LifecycleTest : public ::testing::TestWithParam<std::tuple<ApiVersion, bool>> {
  protected:
@@ -106,7 +106,7 @@ TEST_P(LifecycleTest, WhatAContainerPrintsLandsInItsLog) {
   ASSERT_TRUE(id.ok()) << Describe(id.status());
   ASSERT_TRUE(client().StartContainer(*id).ok());
 
-  EXPECT_TRUE(WaitUntil("the container ends", kPatience, [&] {
+  EXPECT_TRUE(WaitUntil("the container ends", kStopPatience, [&] {
                 return State(*id) == cri::CONTAINER_EXITED;
               }).ok());
   EXPECT_THAT(TextOf(node_->PodLogs() / container.log_path()),

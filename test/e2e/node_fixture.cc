@@ -11,11 +11,7 @@
 #include "pkg/topology/machine_source.h"
 
 namespace resmgr::test {
-namespace {
-
-constexpr std::chrono::seconds kPatience{20};
-
-}  // namespace
+namespace {}  // namespace
 
 const Machine& NodeTest::TheMachine() {
   static const Machine* const kMachine = [] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +13,9 @@
 #include "test/e2e/node.h"
 
 namespace resmgr::test {
+
+// For what happens beside the calls: containers grow, states are written.
+inline constexpr std::chrono::seconds kPatience{20};
 
 // A test with a node on containerd that reads its containers' places from cgroupfs. What it expects
 // follows from the machine that it runs on. At its end no shared container may ever have been on a

@@ -10,6 +10,7 @@
 
 #include "pkg/sys/unix_socket.h"
 #include "test/e2e/node.h"
+#include "test/e2e/node_fixture.h"
 
 namespace resmgr::test {
 namespace {
@@ -17,7 +18,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::chrono::seconds kPatience{20};
 // What the node keeps for the system; shared containers run there too.
 const CpuSet kReserved{0};
 

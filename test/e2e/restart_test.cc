@@ -13,8 +13,6 @@
 namespace resmgr::test {
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
-
 struct Case {
   const char* name;
   const char* policy;

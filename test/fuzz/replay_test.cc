@@ -9,8 +9,10 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <errno.h>
 #include <gtest/gtest.h>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
@@ -20,15 +22,18 @@ namespace {
 constexpr int kRounds = 5000;
 constexpr uint32_t kSeed = 20'260'101;
 
+// The directory with the seeds of this program, NAME_fuzz_test.
+std::filesystem::path SeedsOfThisProgram() {
+  const std::string_view program = program_invocation_short_name;
+  return std::filesystem::path(RESMGR_SOURCE_DIR) / "test/fuzz/seeds" /
+         program.substr(0, program.rfind("_fuzz_test"));
+}
+
 std::vector<std::string> Seeds() {
-  std::vector<std::string> seeds = {"", "a", std::string(64, '\0'), RESMGR_FUZZ_SEED};
-  const std::filesystem::path directory =
-      std::filesystem::path(RESMGR_SOURCE_DIR) / "test/fuzz/seeds" / RESMGR_FUZZ_NAME;
-  if (std::filesystem::exists(directory)) {
-    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-      std::ifstream file(entry.path(), std::ios::binary);
-      seeds.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-    }
+  std::vector<std::string> seeds = {"", "a", std::string(64, '\0')};
+  for (const auto& entry : std::filesystem::directory_iterator(SeedsOfThisProgram())) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    seeds.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   }
   std::sort(seeds.begin(), seeds.end());
   return seeds;

@@ -12,7 +12,6 @@ using grpc::StatusCode::OK;
 using grpc::StatusCode::UNAVAILABLE;
 using grpc::StatusCode::UNIMPLEMENTED;
 
-constexpr char kVersion[] = "/runtime.v1.RuntimeService/Version";
 // Within which the relay serves again when a runtime is back.
 constexpr milliseconds kReconnect{1000};
 

@@ -21,6 +21,8 @@
 
 namespace resmgr::test {
 
+inline constexpr char kVersion[] = "/runtime.v1.RuntimeService/Version";
+
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 

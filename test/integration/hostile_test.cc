@@ -20,7 +20,6 @@ namespace resmgr::test {
 namespace {
 
 constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-constexpr char kVersion[] = "/runtime.v1.RuntimeService/Version";
 
 // An HTTP/2 frame with any header.
 std::string Frame(uint32_t length, uint8_t type, uint8_t flags, uint32_t stream,

@@ -12,13 +12,13 @@
 namespace resmgr::test {
 namespace {
 
-using google::protobuf::Message;
+using ProtoMessage = google::protobuf::Message;
 
 // A field and a value that no CRI knows.
 constexpr int kFutureField = 12'345;
 const std::string kFuture("from\0the future", 15);
 
-void AddUnknown(Message* message) {
+void AddUnknown(ProtoMessage* message) {
   message->GetReflection()->MutableUnknownFields(message)->AddLengthDelimited(kFutureField,
                                                                               kFuture);
   message->GetReflection()->MutableUnknownFields(message)->AddVarint(kFutureField + 1, 7);
@@ -49,7 +49,7 @@ class InterceptionTest : public DaemonTest, public testing::WithParamInterface<A
   }
 
   // Sends the request and expects its very bytes at the runtime.
-  void ExpectUnchanged(CriClient& client, const std::string& method, const Message& request) {
+  void ExpectUnchanged(CriClient& client, const std::string& method, const ProtoMessage& request) {
     SCOPED_TRACE(method);
     runtime_.ForgetCalls();
     const std::string bytes = request.SerializeAsString();
@@ -87,7 +87,7 @@ TEST_P(InterceptionTest, CreateChangesNothingButThePlacement) {
     AddUnknown(mount);
   }
   (*config->mutable_linux()->mutable_resources()->mutable_unified())["memory.high"] = "1000";
-  for (Message* message : std::vector<Message*>{
+  for (ProtoMessage* message : std::vector<ProtoMessage*>{
            &request, config, config->mutable_metadata(), config->mutable_linux(),
            config->mutable_linux()->mutable_resources(),
            config->mutable_linux()->mutable_security_context(), request.mutable_sandbox_config()}) {

@@ -13,8 +13,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr char kVersion[] = "/runtime.v1.RuntimeService/Version";
-
 class LifecycleTest : public DaemonTest {
  protected:
   struct Outcome {

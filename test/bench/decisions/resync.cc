@@ -22,12 +22,12 @@
 namespace resmgr::test {
 namespace {
 
-constexpr int kContainers = 1000;
+constexpr int kNodeContainers = 1000;
 constexpr int kExclusive = 200;
 constexpr int kRounds = 40;
 constexpr const char* kState = "/state";
 
-struct Choice {
+struct Contender {
   PolicyFactory factory;
   double target = 0;  // microseconds
 };
@@ -66,10 +66,10 @@ std::unique_ptr<Policy> Make(const PolicyFactory& factory, const Machine& machin
 // What a full node leaves behind: the runtime's containers and the state on the disk.
 class Remains {
  public:
-  Remains(const Machine& machine, const Choice& choice) : machine_(machine), choice_(choice) {
+  Remains(const Machine& machine, const Contender& choice) : machine_(machine), choice_(choice) {
     TestNode node(machine, [&choice](const Machine& its) { return Make(choice.factory, its); });
     node.KeepState(disk_);
-    for (int i = 0; i < kContainers; ++i) {
+    for (int i = 0; i < kNodeContainers; ++i) {
       const bool exclusive = i < kExclusive;
       node.Run(fmt::format("container-of-pod-{}", i),
                exclusive ? QosClass::kGuaranteed : QosClass::kBurstable,
@@ -130,16 +130,16 @@ class Remains {
     manager.snapshot().ForEachContainer([&placed](const Pod&, const Container& container) {
       placed += container.placement.cpus.has_value();
     });
-    Require(manager.ready() && placed == kContainers, "containers are missing");
+    Require(manager.ready() && placed == kNodeContainers, "containers are missing");
   }
 
   const Machine& machine_;
-  const Choice& choice_;
+  const Contender& choice_;
   CrashingFileSystem disk_{1};
   RuntimeInventory held_;
 };
 
-bool Print(const Choice& choice, std::string_view machine, std::string_view occasion,
+bool Print(const Contender& choice, std::string_view machine, std::string_view occasion,
            Times& times) {
   std::sort(times.wall.begin(), times.wall.end());
   std::sort(times.cpu.begin(), times.cpu.end());
@@ -151,7 +151,7 @@ bool Print(const Choice& choice, std::string_view machine, std::string_view occa
   return good;
 }
 
-bool MeasureOn(std::string_view name, const Machine& machine, const Choice& choice) {
+bool MeasureOn(std::string_view name, const Machine& machine, const Contender& choice) {
   Remains remains(machine, choice);
   Times noted;
   Times forgotten;
@@ -164,7 +164,7 @@ bool MeasureOn(std::string_view name, const Machine& machine, const Choice& choi
   }
   remains.Spread();
   for (int round = 0; round < kRounds; ++round)
-    remains.Restart(true, kContainers - kExclusive, pushed);
+    remains.Restart(true, kNodeContainers - kExclusive, pushed);
   const bool good[] = {Print(choice, name, "restart", noted),
                        Print(choice, name, "restart without state", forgotten),
                        Print(choice, name, "reconnect", reconnect),
@@ -176,22 +176,22 @@ bool MeasureOn(std::string_view name, const Machine& machine, const Choice& choi
 
 bool MeasureResync() {
   SetLogLevel(LogLevel::kError);
-  const Choice choices[] = {{StaticPolicyFactory(), 50'000},
-                            {StaticPlusPolicyFactory(), 50'000},
-                            {TopologyAwarePolicyFactory(), 100'000}};
+  const Contender choices[] = {{StaticPolicyFactory(), 50'000},
+                               {StaticPlusPolicyFactory(), 50'000},
+                               {TopologyAwarePolicyFactory(), 100'000}};
   const std::pair<std::string_view, Machine> machines[] = {
       {"512 CPUs, 8 nodes",
        MakeMachine({.packages = 2, .nodes = 4, .l3s = 4, .cores = 32, .threads = 2})},
       {"1024 CPUs, 64 nodes",
        MakeMachine({.packages = 8, .nodes = 8, .l3s = 2, .cores = 8, .threads = 2})},
   };
-  fmt::print("\nre-sync of {} containers, {} of them exclusive; microseconds\n", kContainers,
+  fmt::print("\nre-sync of {} containers, {} of them exclusive; microseconds\n", kNodeContainers,
              kExclusive);
   fmt::print("{:24} {:22} {:23} {:>7} {:>9} {:>9} {:>9} {:>9} {:>7}\n", "policy", "machine",
              "occasion", "number", "p50", "p99", "longest", "CPU p50", "target");
   bool good = true;
   for (const auto& [name, machine] : machines) {
-    for (const Choice& choice : choices)
+    for (const Contender& choice : choices)
       good &= MeasureOn(name, machine, choice);
   }
   return good;

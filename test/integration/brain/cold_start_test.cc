@@ -26,8 +26,6 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr int64_t kGiB = int64_t{1} << 30;
-
 StringMap Cold(const std::string& types = "dram,pmem") {
   StringMap annotations = {
       {"cold-start.cri-resource-manager.intel.com/container.pc0", "duration: 60s"}};

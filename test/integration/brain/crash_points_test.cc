@@ -27,17 +27,16 @@
 namespace resmgr::test {
 namespace {
 
-constexpr QosClass kGuaranteed = QosClass::kGuaranteed;
-constexpr QosClass kBurstable = QosClass::kBurstable;
+using enum QosClass;
 
 // CPU 0 is reserved.
-struct Case {
+struct PolicyCase {
   const char* name;
   PolicyFactory (*factory)();
   const char* shared_cpus;  // with those that are exclusive at the moment
 };
 
-constexpr Case kCases[] = {
+constexpr PolicyCase kCases[] = {
     {"Static", StaticPolicyFactory, "0-7"},
     {"StaticPlus", StaticPlusPolicyFactory, "1-7"},
     {"TopologyAware", TopologyAwarePolicyFactory, "1-7"},
@@ -46,7 +45,7 @@ constexpr Case kCases[] = {
 // A node whose daemon remembers; its life is a list of steps.
 class Scene {
  public:
-  explicit Scene(const Case& policy)
+  explicit Scene(const PolicyCase& policy)
       : shared_cpus_(Cpus(policy.shared_cpus)),
         node_(S1Ht(), [factory = policy.factory()](const Machine& machine) {
           return MakeDefaultPolicy(factory, machine);
@@ -190,7 +189,7 @@ class Scene {
   LinuxResources resize_;
 };
 
-class CrashPointsTest : public testing::TestWithParam<Case> {
+class CrashPointsTest : public testing::TestWithParam<PolicyCase> {
  protected:
   static void SetUpTestSuite() { SetLogLevel(LogLevel::kError); }
 };

@@ -19,7 +19,7 @@
 namespace resmgr::test {
 namespace {
 
-constexpr int kSteps = 60;
+constexpr int kPolicySteps = 60;
 
 using Placements = std::map<ContainerKey, std::string>;
 
@@ -116,7 +116,7 @@ void LiveOnAllMachines(const PolicyFactory& factory, std::string_view section) {
   for (const auto& [name, machine] : AllMachines()) {
     SCOPED_TRACE(name);
     Life life(factory, machine, section, seed);
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kPolicySteps; ++step) {
       life.Step();
       life.CheckSharedIsNeverEmpty();
       life.CheckAllocateAndReleaseRestore();

@@ -23,9 +23,7 @@ namespace {
 
 using testing::Not;
 
-constexpr QosClass kBurstable = QosClass::kBurstable;
-constexpr QosClass kBestEffort = QosClass::kBestEffort;
-constexpr int64_t kGiB = int64_t{1} << 30;
+using enum QosClass;
 
 OrderedJson PoolsOf(TopologyAwareNode& node) {
   return PoolsJson(node.node().policy(), node.node().manager().snapshot());

@@ -22,9 +22,7 @@ namespace {
 using testing::AnyOf;
 using testing::HasSubstr;
 
-constexpr QosClass kBurstable = QosClass::kBurstable;
-constexpr QosClass kBestEffort = QosClass::kBestEffort;
-constexpr int64_t kGiB = int64_t{1} << 30;
+using enum QosClass;
 
 StringMap Annotation(const std::string& key, const std::string& value) {
   return {{key + ".cri-resource-manager.intel.com/pod", value}};

@@ -13,8 +13,6 @@
 namespace resmgr::test {
 namespace {
 
-constexpr int64_t kGiB = int64_t{1} << 30;
-
 struct ServerShape {
   int cpus_per_node = 10;
   int64_t dram = 16 * kGiB;

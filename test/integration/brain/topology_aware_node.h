@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -10,6 +11,8 @@
 #include "pkg/resmgr/testing/test_node.h"
 
 namespace resmgr::test {
+
+inline constexpr int64_t kGiB = int64_t{1} << 30;
 
 // Two packages of two NUMA nodes of two cores with two threads: node 0 is CPUs 0-3, node 1 4-7, ...
 // (n4c16 of cri-resource-manager's end-to-end tests.)

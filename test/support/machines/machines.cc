@@ -135,4 +135,8 @@ CpuSet Cpus(std::string_view list) {
   return OrDie(CpuSet::Parse(list));
 }
 
+std::string TextOf(const StatusOr<CpuSet>& cpus) {
+  return cpus.ok() ? cpus->ToString() : Describe(cpus.status());
+}
+
 }  // namespace resmgr::test

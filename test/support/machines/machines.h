@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -43,5 +44,7 @@ Machine U16TwoNodes();  // U16 on two nodes: 0-7 and 8-15
 Machine Hybrid();       // two performance cores {0,1} {2,3}, four efficient ones 4-7
 // A CPU set from a list, for readable tests; a bad list ends the program.
 CpuSet Cpus(std::string_view list);
+// The list, or what the error says.
+std::string TextOf(const StatusOr<CpuSet>& cpus);
 
 }  // namespace resmgr::test
