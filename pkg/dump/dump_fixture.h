@@ -2,8 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -15,22 +13,16 @@
 #include <gtest/gtest.h>
 
 #include "pkg/dump/dumper.h"
+#include "pkg/sys/temp_dir.h"
 
 namespace resmgr::dump {
 
 // A dumper with a directory for its files; its log lines are kept, warnings with a '!' before them.
 class DumpFixture : public ::testing::Test {
  protected:
-  DumpFixture() {
-    std::string name = (std::filesystem::temp_directory_path() / "dump-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr) directory_ = name;
-  }
-  ~DumpFixture() override {
-    dumper_.reset();
-    std::filesystem::remove_all(directory_);
-  }
+  ~DumpFixture() override { dumper_.reset(); }
 
-  std::string PathOf(std::string_view name) const { return (directory_ / name).string(); }
+  std::string PathOf(std::string_view name) const { return directory_.File(std::string(name)); }
 
   static std::vector<std::string> LinesOf(const std::string& path) {
     std::ifstream file(path);
@@ -99,7 +91,7 @@ class DumpFixture : public ::testing::Test {
     dumper_->OnEnd(call, code, message);
   }
 
-  std::filesystem::path directory_;
+  TempDir directory_;
   std::unique_ptr<Dumper> dumper_;
 
  private:

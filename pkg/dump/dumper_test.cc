@@ -115,8 +115,8 @@ TEST_F(DumperTest, MistakesAreClearErrors) {
   EXPECT_THAT(error({.specs = {"a:b:c"}}), HasSubstr("'a:b:c'"));
   EXPECT_THAT(error({.file = PathOf("no/such/dump")}),
               AllOf(HasSubstr("no/such/dump"), HasSubstr("No such file")));
-  EXPECT_THAT(error({.specs = {"record:" + directory_.string()}}),
-              AllOf(HasSubstr(directory_.string()), HasSubstr("directory")));
+  EXPECT_THAT(error({.specs = {"record:" + directory_.path()}}),
+              AllOf(HasSubstr(directory_.path()), HasSubstr("directory")));
   ASSERT_EQ(::mkfifo(PathOf("pipe").c_str(), 0600), 0);
   EXPECT_THAT(error({.file = PathOf("pipe")}), HasSubstr("No such device"));
 }

@@ -11,7 +11,6 @@
 #include "pkg/topology/machine_source.h"
 
 namespace resmgr::test {
-namespace {}  // namespace
 
 const Machine& NodeTest::TheMachine() {
   static const Machine* const kMachine = [] {

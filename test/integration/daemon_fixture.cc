@@ -27,18 +27,12 @@ bool RunsWithSanitizer() {
 #endif
 }
 
-DaemonTest::DaemonTest() : runtime_(RuntimeOptions(kCpus)) {
-  // Short, because socket paths are.
-  std::string name = std::filesystem::temp_directory_path() / "resmgr-it-XXXXXX";
-  directory_ = ::mkdtemp(name.data());
-}
+DaemonTest::DaemonTest() : runtime_(RuntimeOptions(kCpus)) {}
 
 DaemonTest::~DaemonTest() {
   if (HasFailure() && daemon_) std::printf("%s\n", daemon_->Log().c_str());
   daemon_.reset();
   runtime_.Stop();
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
 }
 
 std::vector<std::string> DaemonTest::Flags(const std::vector<std::string>& more) const {

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/sys/temp_dir.h"
 #include "pkg/topology/cpu_set.h"
 #include "test/support/containerd/daemon.h"
 #include "test/support/cri_client/cri_client.h"
@@ -44,7 +45,7 @@ class DaemonTest : public testing::Test {
   DaemonTest();
   ~DaemonTest() override;
 
-  std::string Path(std::string_view name) const { return directory_ / name; }
+  std::string Path(std::string_view name) const { return directory_.File(std::string(name)); }
   std::string RuntimeSocket() const { return Path("runtime.sock"); }
   std::string RelaySocket() const { return Path("relay.sock"); }
 
@@ -82,7 +83,7 @@ class DaemonTest : public testing::Test {
   // Waits until the condition holds.
   static bool Eventually(const std::function<bool()>& condition, milliseconds timeout = kPatience);
 
-  std::filesystem::path directory_;
+  TempDir directory_;
   FakeRuntime runtime_;
   std::unique_ptr<DaemonProcess> daemon_;
 };

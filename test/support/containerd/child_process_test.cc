@@ -3,10 +3,11 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "pkg/sys/temp_dir.h"
 
 namespace resmgr::test {
 namespace {
@@ -19,10 +20,7 @@ constexpr seconds kPatience{10};
 
 class ChildProcessTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_NE(::mkdtemp(directory_.data()), nullptr); }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  std::filesystem::path log() const { return std::filesystem::path(directory_) / "log"; }
+  std::filesystem::path log() const { return directory_.File("log"); }
 
   std::unique_ptr<ChildProcess> Start(const std::vector<std::string>& argv) const {
     auto process = ChildProcess::Start(argv, log());
@@ -31,7 +29,7 @@ class ChildProcessTest : public ::testing::Test {
   }
 
  private:
-  std::string directory_ = "/tmp/resmgr-XXXXXX";
+  TempDir directory_;
 };
 
 TEST_F(ChildProcessTest, TellsTheExitStatusAgainAndAgain) {

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/support/fake_runtime/fake_runtime.h"
 
-#include <cstdlib>
-#include <filesystem>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "pkg/sys/temp_dir.h"
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/cri_client/specs.h"
 
@@ -19,18 +17,11 @@ using std::chrono::seconds;
 
 class FakeRuntimeTest : public testing::Test {
  protected:
-  FakeRuntimeTest() {
-    char name[] = "/tmp/fake-XXXXXX";
-    directory_ = ::mkdtemp(name);
-    EXPECT_TRUE(runtime_.Start(Socket()).ok());
-  }
-  ~FakeRuntimeTest() override {
-    runtime_.Stop();
-    std::filesystem::remove_all(directory_);
-  }
-  std::string Socket() const { return directory_ + "/rt.sock"; }
+  FakeRuntimeTest() { EXPECT_TRUE(runtime_.Start(Socket()).ok()); }
+  ~FakeRuntimeTest() override { runtime_.Stop(); }
+  std::string Socket() const { return directory_.File("rt.sock"); }
 
-  std::string directory_;
+  TempDir directory_;
   FakeRuntime runtime_;
 };
 
