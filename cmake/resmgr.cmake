@@ -48,24 +48,40 @@ else()
   set(resmgr_support_options)
 endif()
 
-# resmgr_library(NAME SRCS a.cc ... [DEPS public...] [PRIVATE_DEPS private...] [SUPPORT])
-# One static library per module, with the alias resmgr::NAME. SUPPORT: nothing that is installed links it.
+# What every call or creation goes through is a little code of many modules that was not run for a while. Optimized when
+# it is linked, it is in fewer pieces: a twentieth of a creation's time. Only cri-resmgr is linked so; its tests take
+# the same objects as they were compiled.
+set(resmgr_lto_options)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT RESMGR_SANITIZE)
+  set(resmgr_lto_options $<$<CONFIG:Release>:-flto=auto>)
+endif()
+
+# resmgr_library(NAME SRCS a.cc ... [DEPS public...] [PRIVATE_DEPS private...] [SUPPORT | DATA_PATH])
+# One static library per module, with the alias resmgr::NAME. SUPPORT: nothing that is installed links it. DATA_PATH:
+# every call or creation goes through it.
 function(resmgr_library name)
-  cmake_parse_arguments(ARG "SUPPORT" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "SUPPORT;DATA_PATH" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(resmgr_${name} STATIC ${ARG_SRCS})
   add_library(resmgr::${name} ALIAS resmgr_${name})
   target_link_libraries(resmgr_${name} PUBLIC ${ARG_DEPS} PRIVATE resmgr_flags ${ARG_PRIVATE_DEPS})
   if(ARG_SUPPORT)
     target_compile_options(resmgr_${name} PRIVATE ${resmgr_support_options})
   endif()
+  if(ARG_DATA_PATH AND resmgr_lto_options)
+    target_compile_options(resmgr_${name} PRIVATE ${resmgr_lto_options} -ffat-lto-objects)
+  endif()
   target_include_directories(resmgr_${name} PUBLIC ${PROJECT_SOURCE_DIR})
 endfunction()
 
-# resmgr_binary(NAME SRCS ... DEPS ...): an executable that lands in <build>/cmd/NAME/NAME.
+# resmgr_binary(NAME SRCS ... DEPS ... [DATA_PATH]): an executable that lands in <build>/cmd/NAME/NAME. DATA_PATH: the
+# modules of the data path are optimized as a whole.
 function(resmgr_binary name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "DATA_PATH" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE resmgr_flags ${ARG_DEPS})
+  if(ARG_DATA_PATH)
+    target_link_options(${name} PRIVATE ${resmgr_lto_options})
+  endif()
   target_compile_definitions(${name} PRIVATE RESMGR_VERSION="${PROJECT_VERSION}")
   install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()

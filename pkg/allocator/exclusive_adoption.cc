@@ -36,8 +36,12 @@ Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
     const ContainerKey key = member.container->key;
     if (Shares(member.claim, key)) AddSharer(key);
     const auto why = refused.find(key);
-    Placement placement =
-        why == refused.end() ? PlacementOf(member.claim, key) : SharedPlacement(why->second);
+    Placement placement;
+    if (why == refused.end()) {
+      Place(member.claim, key, placement);
+    } else {
+      PlaceShared(why->second, placement);
+    }
     if (SamePlacement(placement, member.container->placement)) continue;
     plan.changes.push_back({key, std::move(placement)});
   }

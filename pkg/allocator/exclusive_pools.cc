@@ -61,7 +61,7 @@ StatusOr<Plan> ExclusivePools::Allocate(const Snapshot&, const Pod& pod, const C
   if (grant) Give(container.key, *std::move(grant));
   if (Shares(claim, container.key)) AddSharer(container.key);
   Plan plan;
-  plan.changes.push_back({container.key, PlacementOf(claim, container.key)});
+  Place(claim, container.key, plan.Change(container.key));
   TellSharers(shared_before, container.key, plan);
   return plan;
 }
@@ -70,7 +70,7 @@ StatusOr<Plan> ExclusivePools::Allocate(const Snapshot&, const Pod& pod, const C
 Plan ExclusivePools::Join(const CpuClaim& claim, ContainerKey key) {
   if (Shares(claim, key)) AddSharer(key);
   Plan plan;
-  plan.changes.push_back({key, PlacementOf(claim, key)});
+  Place(claim, key, plan.Change(key));
   return plan;
 }
 
@@ -233,14 +233,19 @@ bool ExclusivePools::Shares(const CpuClaim& claim, ContainerKey key) const {
 }
 
 Placement ExclusivePools::PlacementOf(const CpuClaim& claim, ContainerKey key) const {
-  const auto found = grants_.find(key);
-  if (found == grants_.end() && !claim.reserved) return SharedPlacement(claim.why);
   Placement placement;
+  Place(claim, key, placement);
+  return placement;
+}
+
+void ExclusivePools::Place(const CpuClaim& claim, ContainerKey key, Placement& placement) const {
+  const auto found = grants_.find(key);
   if (found == grants_.end()) {
+    if (!claim.reserved) return PlaceShared(claim.why, placement);
     placement.cpus = cpus_.reserved;
     placement.pool = kReservedPool;
     placement.reason = claim.why;
-    return placement;
+    return;
   }
   const Grant& grant = found->second;
   placement.cpus = claim.shared ? grant.cpus | Shared() : grant.cpus;
@@ -250,15 +255,12 @@ Placement ExclusivePools::PlacementOf(const CpuClaim& claim, ContainerKey key) c
   if (lift) placement.cpu_quota = kNoQuota;
   placement.pool = grant.cpus.IsSubsetOf(cpus_.isolated) ? kIsolatedPool : kExclusivePool;
   placement.reason = grant.reason;
-  return placement;
 }
 
-Placement ExclusivePools::SharedPlacement(std::string reason) const {
-  Placement placement;
+void ExclusivePools::PlaceShared(std::string_view reason, Placement& placement) const {
   placement.cpus = Shared();
   placement.pool = kSharedPool;
-  placement.reason = std::move(reason);
-  return placement;
+  placement.reason = reason;
 }
 
 void ExclusivePools::AddSharer(ContainerKey key) {

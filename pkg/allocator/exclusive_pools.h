@@ -128,7 +128,9 @@ class ExclusivePools {
   // Whether some of its CPUs are shared ones, or all are.
   bool Shares(const CpuClaim& claim, ContainerKey key) const;
   Placement PlacementOf(const CpuClaim& claim, ContainerKey key) const;
-  Placement SharedPlacement(std::string reason) const;
+  // The same where it is to stay: a placement is long to move.
+  void Place(const CpuClaim& claim, ContainerKey key, Placement& empty) const;
+  void PlaceShared(std::string_view reason, Placement& empty) const;
   void AddSharer(ContainerKey key);
   void RemoveSharer(ContainerKey key);
   // What everybody else learns when the shared CPUs are others than before.

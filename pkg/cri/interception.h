@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <string_view>
 
 #include "pkg/base/status.h"
@@ -17,8 +16,8 @@ namespace resmgr {
 class Interception {
  public:
   struct Verdict {
-    Status refusal;      // not OK: the client gets this and the runtime is not asked
-    std::string suffix;  // appended to the message; empty forwards its bytes untouched
+    Status refusal;           // not OK: the client gets this and the runtime is not asked
+    std::string_view suffix;  // appended to the message; empty forwards its bytes untouched
   };
   // Who asks for it; outlives the interception.
   class Asker {

@@ -35,8 +35,6 @@ class CountedInterception : public Interception {
   Status Connect() const { return brain_.connect(); }
 
   ResourceManager& manager_;
-
- private:
   ResourceInterceptor::Brain& brain_;
 };
 
@@ -136,7 +134,9 @@ class CreateContainerInterception final : public WaitingInterception,
       return;
     }
     admitted_ = admission->key;
-    Answer({.refusal = OkStatus(), .suffix = EncodeCreateAdjustment(admission->adjustment)});
+    brain_.suffix.clear();
+    AppendCreateAdjustment(admission->adjustment, brain_.suffix);
+    Answer({.refusal = OkStatus(), .suffix = brain_.suffix});
   }
 
   CreateMessage message_;
@@ -175,7 +175,9 @@ class UpdateContainerInterception final : public WaitingInterception {
       return;
     }
     admission_ = *std::move(admission);
-    Answer({.refusal = OkStatus(), .suffix = EncodeUpdateAdjustment(admission_->adjustment)});
+    brain_.suffix.clear();
+    AppendUpdateAdjustment(admission_->adjustment, brain_.suffix);
+    Answer({.refusal = OkStatus(), .suffix = brain_.suffix});
   }
 
   UpdateMessage request_;

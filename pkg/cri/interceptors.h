@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "pkg/cri/interception.h"
@@ -30,6 +31,7 @@ class ResourceInterceptor final : public Interceptor {
     ResourceManager& manager;
     std::function<Status()> connect;
     size_t interceptions = 0;  // that are left
+    std::string suffix{};      // of the message that is being answered; kept for its room
   };
 
   std::unique_ptr<Interception> Begin(const Method& method) override;

@@ -312,33 +312,27 @@ StatusOr<std::string_view> DecodeId(std::string_view message) {
   return id;
 }
 
-std::string EncodeCreateAdjustment(const Adjustment& adjustment) {
-  std::string bytes;
-  if (adjustment.empty()) return bytes;
-  {
-    FieldWriter request(bytes);
-    const size_t config = request.Begin(2);
-    const size_t linux_config = request.Begin(15);
-    AddResources(1, adjustment, request);
-    request.End(linux_config);
-    request.End(config);
-  }
-  return bytes;
+void AppendCreateAdjustment(const Adjustment& adjustment, std::string& out) {
+  if (adjustment.empty()) return;
+  FieldWriter request(out);
+  const size_t config = request.Begin(2);
+  const size_t linux_config = request.Begin(15);
+  AddResources(1, adjustment, request);
+  request.End(linux_config);
+  request.End(config);
 }
 
-std::string EncodeUpdateAdjustment(const Adjustment& adjustment) {
-  std::string bytes;
-  if (!adjustment.empty()) {
-    FieldWriter request(bytes);
-    AddResources(2, adjustment, request);
-  }
-  return bytes;
+void AppendUpdateAdjustment(const Adjustment& adjustment, std::string& out) {
+  if (adjustment.empty()) return;
+  FieldWriter request(out);
+  AddResources(2, adjustment, request);
 }
 
 std::string EncodeUpdateRequest(const ContainerId& id, const Adjustment& adjustment) {
   std::string bytes;
   FieldWriter(bytes).Bytes(1, id.value());
-  return bytes + EncodeUpdateAdjustment(adjustment);
+  AppendUpdateAdjustment(adjustment, bytes);
+  return bytes;
 }
 
 }  // namespace resmgr

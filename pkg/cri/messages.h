@@ -74,11 +74,11 @@ StatusOr<std::string_view> DecodeId(std::string_view message);
 // From a ContainerStatus reply: the container's id when it says that it has exited, else nothing.
 StatusOr<std::optional<ContainerId>> DecodeExited(std::string_view message);
 
-// Bytes that, appended to the message, change just the fields of the adjustment: in protobuf a
-// later value of a field wins and embedded messages merge, so all that stands before stays as it
-// was. Empty for an empty adjustment.
-std::string EncodeCreateAdjustment(const Adjustment& adjustment);
-std::string EncodeUpdateAdjustment(const Adjustment& adjustment);
+// Appends bytes that, appended to the message, change just the fields of the adjustment: in
+// protobuf a later value of a field wins and embedded messages merge, so all that stands before
+// stays as it was. Nothing for an empty adjustment.
+void AppendCreateAdjustment(const Adjustment& adjustment, std::string& out);
+void AppendUpdateAdjustment(const Adjustment& adjustment, std::string& out);
 
 // A whole UpdateContainerResourcesRequest.
 std::string EncodeUpdateRequest(const ContainerId& id, const Adjustment& adjustment);

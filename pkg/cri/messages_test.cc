@@ -139,11 +139,12 @@ TEST(MessagesTest, AnAdjustmentChangesItsFieldsAndNothingElse) {
   std::string bytes = expected.SerializeAsString();
   FieldWriter(bytes).Bytes(2000, "from next year's API");
   const std::string original = bytes;
-  bytes += EncodeCreateAdjustment({.cpuset_cpus = "4-7,12",
-                                   .cpuset_mems = "1",
-                                   .cpu_shares = 100,
-                                   .cpu_quota = -1,
-                                   .cpu_period = 50'000});
+  AppendCreateAdjustment({.cpuset_cpus = "4-7,12",
+                          .cpuset_mems = "1",
+                          .cpu_shares = 100,
+                          .cpu_quota = -1,
+                          .cpu_period = 50'000},
+                         bytes);
   EXPECT_EQ(bytes.substr(0, original.size()), original);
 
   v1::CreateContainerRequest edited;
@@ -160,8 +161,10 @@ TEST(MessagesTest, AnAdjustmentChangesItsFieldsAndNothingElse) {
 }
 
 TEST(MessagesTest, AnEmptyAdjustmentAddsNothing) {
-  EXPECT_EQ(EncodeCreateAdjustment({}), "");
-  EXPECT_EQ(EncodeUpdateAdjustment({}), "");
+  std::string bytes = "message";
+  AppendCreateAdjustment({}, bytes);
+  AppendUpdateAdjustment({}, bytes);
+  EXPECT_EQ(bytes, "message");
 }
 
 TEST(MessagesTest, ReadsAndAdjustsAnUpdate) {
@@ -169,7 +172,7 @@ TEST(MessagesTest, ReadsAndAdjustsAnUpdate) {
   request.set_container_id("id");
   request.mutable_linux()->set_cpu_shares(1024);
   request.mutable_linux()->set_cpuset_cpus("0-3");
-  const std::string bytes = request.SerializeAsString();
+  std::string bytes = request.SerializeAsString();
   const auto decoded = DecodeUpdateContainerResources(bytes);
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(decoded->id.value(), "id");
@@ -178,7 +181,8 @@ TEST(MessagesTest, ReadsAndAdjustsAnUpdate) {
   EXPECT_EQ(decoded->resources.cpuset_cpus, "0-3");
 
   v1::UpdateContainerResourcesRequest edited;
-  ASSERT_TRUE(edited.ParseFromString(bytes + EncodeUpdateAdjustment({.cpuset_cpus = "2"})));
+  AppendUpdateAdjustment({.cpuset_cpus = "2"}, bytes);
+  ASSERT_TRUE(edited.ParseFromString(bytes));
   EXPECT_EQ(edited.linux().cpuset_cpus(), "2");
   EXPECT_EQ(edited.linux().cpu_shares(), 1024);
 }

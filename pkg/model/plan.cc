@@ -5,6 +5,12 @@
 
 namespace resmgr {
 
+Placement& Plan::Change(ContainerKey key) {
+  PlacementChange& change = changes.emplace_back();
+  change.key = key;
+  return change.placement;
+}
+
 size_t Plan::size() const {
   size_t count = changes.size();
   for (const SharedChange& change : shared)

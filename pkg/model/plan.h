@@ -33,6 +33,8 @@ struct Plan {
   std::vector<SharedChange> shared;
 
   bool empty() const { return changes.empty() && shared.empty(); }
+  // Adds a change of the container: its new placement, empty as yet.
+  Placement& Change(ContainerKey key);
   // How many containers change.
   size_t size() const;
 

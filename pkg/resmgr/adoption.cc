@@ -133,6 +133,7 @@ class Adopter {
     ContainerId id = reported.id;
     store_.SetId(record, id);
     Container& container = record.container;
+    container.pod_id = reported.pod_id;
     container.attempt = reported.attempt;
     container.state = StateOf(reported);
     container.labels = reported.labels;

@@ -38,10 +38,9 @@ ContainerRecord& ContainerStore::Add(PodRecord& pod, std::string name) {
   const ContainerKey key = UnusedKey();
   ContainerRecord& record = containers_.try_emplace(containers_.end(), key, pod)->second;
   record.container.key = key;
-  record.container.pod_id = pod.pod.id;
   record.container.name = std::move(name);
   pod.containers.push_back(key);
-  pod.attempts[record.container.name].push_back(key);
+  pod.attempts[PodRecord::NameHash(record.container.name)].push_back(key);
   recent_[RecentIndex(key)] = &record;
   Touch(record);
   return record;
@@ -84,7 +83,7 @@ void ContainerStore::Erase(ContainerKey key) {
   if (found == containers_.end()) return;
   const ContainerRecord& record = found->second;
   EraseFrom(record.pod->containers, key);
-  const auto attempts = record.pod->attempts.find(record.container.name);
+  const auto attempts = record.pod->attempts.find(PodRecord::NameHash(record.container.name));
   EraseFrom(attempts->second, key);
   if (attempts->second.empty()) record.pod->attempts.erase(attempts);
   const auto by_id = by_id_.find(record.container.id.value());

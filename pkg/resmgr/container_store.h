@@ -28,9 +28,11 @@ namespace resmgr {
 struct PodRecord {
   Pod pod;
   std::vector<ContainerKey> containers;  // ascending
-  // The same by the container's name: its attempts, ascending; mostly one.
+  // The same by a hash of the container's name: its attempts, ascending; mostly one, and those of
+  // another name among them by an odd chance.
   using Attempts = absl::InlinedVector<ContainerKey, 2>;
-  absl::flat_hash_map<std::string, Attempts> attempts;
+  absl::flat_hash_map<size_t, Attempts> attempts;
+  static size_t NameHash(std::string_view name) { return TextHash()(name); }
   // Learned from a container's request only: forgotten with the last container of a failed
   // creation.
   bool provisional = false;
@@ -123,7 +125,7 @@ class ContainerStore {
   void ErasePod(const PodSandboxId& id);
 
   // A container that is being created, with the next key; the rest of it is the caller's to fill
-  // in, its id with SetId.
+  // in: the pod's id, and its own with SetId.
   ContainerRecord& Add(PodRecord& pod, std::string name);
   ContainerRecord* Find(ContainerKey key);
   const ContainerRecord* Find(ContainerKey key) const;

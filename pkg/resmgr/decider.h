@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "pkg/base/recycled.h"
 #include "pkg/base/status.h"
 #include "pkg/policy/plan_check.h"
 #include "pkg/policy/policy.h"
@@ -11,7 +12,8 @@
 
 namespace resmgr {
 
-using ContainerKeys = std::vector<ContainerKey>;
+// Mostly one or two.
+using ContainerKeys = std::vector<ContainerKey, RecyclingAllocator<ContainerKey>>;
 
 // Asks the policy, checks its plan and writes it into the store. Every call returns the containers
 // whose placement changed, ascending. A call that fails leaves the placements as they were; after

@@ -110,7 +110,7 @@ void Pusher::Forget(ContainerKey key) {
   ResumeHeldBack();
 }
 
-void Pusher::Wake(const std::vector<ContainerKey>& keys) {
+void Pusher::Wake(std::span<const ContainerKey> keys) {
   // First of all of them, so that the first one enters nothing that another one still holds.
   for (const ContainerKey key : keys)
     TrackLeftover(key);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
-#include <vector>
+#include <span>
 
 #include "pkg/base/status.h"
 #include "pkg/resmgr/container_store.h"
@@ -71,7 +71,7 @@ class Pusher {
   void MeetStart(ContainerKey key);
   void Forget(ContainerKey key);
   // The desired effects of these, or a reason to hold them back, may have changed.
-  void Wake(const std::vector<ContainerKey>& keys);
+  void Wake(std::span<const ContainerKey> keys);
 
   // An update that the kubelet sends is about to be forwarded: returns what it should carry.
   // EndForwarded follows with the same effect; `applied` tells whether the runtime took it.

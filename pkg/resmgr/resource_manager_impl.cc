@@ -15,6 +15,7 @@ namespace {
 constexpr std::chrono::milliseconds kLastLook{1'000};
 
 void FillIn(Container& container, CreateRequest&& request) {
+  container.pod_id = std::move(request.pod_id);
   container.attempt = request.attempt;
   container.labels = std::move(request.labels);
   container.annotations = std::move(request.annotations);
@@ -177,11 +178,13 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request) 
 ContainerRecord* ResourceManager::Impl::FindPredecessor(const ContainerRecord& record) {
   // Mostly each container of the pod is the first attempt.
   if (record.pod->attempts.size() == record.pod->containers.size()) return nullptr;
-  const PodRecord::Attempts& attempts = record.pod->attempts.find(record.container.name)->second;
+  const PodRecord::Attempts& attempts =
+      record.pod->attempts.find(PodRecord::NameHash(record.container.name))->second;
   for (auto key = attempts.rbegin(); key != attempts.rend(); ++key) {
     ContainerRecord* const attempt = store_.Find(*key);
     // One that may still start is not dead, whatever the kubelet believes.
-    const bool former = attempt != &record && attempt->managed && !attempt->superseded &&
+    const bool former = attempt != &record && attempt->container.name == record.container.name &&
+                        attempt->managed && !attempt->superseded &&
                         attempt->container.state != ContainerState::kCreating &&
                         !attempt->BeingStarted();
     if (former) return attempt;
@@ -302,7 +305,7 @@ void ResourceManager::Impl::RemovePod(const PodSandboxId& id) {
   PodRecord* const pod = store_.FindPod(id);
   if (pod == nullptr) return;
   ContainerKeys changed;
-  const ContainerKeys containers = pod->containers;
+  const std::vector<ContainerKey> containers = pod->containers;
   for (const ContainerKey key : containers) {
     ContainerRecord& record = *store_.Find(key);
     Exit(record, changed);

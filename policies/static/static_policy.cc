@@ -38,8 +38,7 @@ CpuClaim StaticClaim(const Pod& pod, const Container& container) {
   CpuClaim claim;
   const MilliCpu request = container.requirements.cpu_request;
   if (pod.qos != QosClass::kGuaranteed) {
-    claim.why = ToString(pod.qos);
-    claim.why += " pod";
+    claim.why = pod.qos == QosClass::kBurstable ? "Burstable pod" : "BestEffort pod";
   } else if (request.value == 0) {
     claim.why = "no CPU request";
   } else if (!request.IsWhole()) {

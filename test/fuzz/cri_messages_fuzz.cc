@@ -15,8 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   if (resmgr::CreateMessage create; resmgr::DecodeCreateContainer(bytes, create).ok()) {
     (void)resmgr::DecodeSandboxConfig(create.sandbox_config);
-    const std::string edited =
-        std::string(bytes) + resmgr::EncodeCreateAdjustment({.cpuset_cpus = "3"});
+    std::string edited(bytes);
+    resmgr::AppendCreateAdjustment({.cpuset_cpus = "3"}, edited);
     resmgr::CreateMessage again;
     if (!resmgr::DecodeCreateContainer(edited, again).ok() ||
         again.request.resources.cpuset_cpus != "3") {
