@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "test/support/sanitizer.h"
 #include "webhook/review.h"
 #include "webhook/testing/reviews.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kReviews = 3000;
+constexpr int kReviews = test::kSanitized ? 600 : 3000;
 constexpr uint32_t kSeed = 20'261'121;
 
 // Bytes that JSON gives a meaning come more often than chance would have them.

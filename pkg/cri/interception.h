@@ -16,8 +16,9 @@ namespace resmgr {
 class Interception {
  public:
   struct Verdict {
-    Status refusal;           // not OK: the client gets this and the runtime is not asked
-    std::string_view suffix;  // appended to the message; empty forwards its bytes untouched
+    Status refusal;  // not OK: the client gets this and the runtime is not asked
+    // Appended to the message; empty forwards its bytes untouched. Valid until OnVerdict returns.
+    std::string_view suffix;
   };
   // Who asks for it; outlives the interception.
   class Asker {

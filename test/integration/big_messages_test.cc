@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "test/integration/daemon_fixture.h"
+#include "test/support/sanitizer.h"
 
 namespace resmgr::test {
 namespace {
@@ -16,7 +17,7 @@ class BigMessagesTest : public DaemonTest {
  protected:
   void SetUp() override { StartBoth(); }
   void TearDown() override {
-    if (RunsWithSanitizer() || !daemon_) return;
+    if (kSanitized || !daemon_) return;
     EXPECT_LT(ProcStatus("VmHWM:"), kPeakLimitKib) << "KiB at the most";
   }
 };

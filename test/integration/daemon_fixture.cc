@@ -17,16 +17,6 @@ FakeRuntime::Options RuntimeOptions(int cpus) {
 
 }  // namespace
 
-bool RunsWithSanitizer() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#elif defined(__has_feature)
-  return __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-  return false;
-#endif
-}
-
 DaemonTest::DaemonTest() : runtime_(RuntimeOptions(kCpus)) {}
 
 DaemonTest::~DaemonTest() {

@@ -33,9 +33,6 @@ inline constexpr milliseconds kAtOnce{1000};
 // What a wait for something that certainly comes may take before a test gives up.
 inline constexpr milliseconds kPatience{20'000};
 
-// Whether memory and times mean anything: sanitizers change both.
-bool RunsWithSanitizer();
-
 // A cri-resmgr process before a fake runtime, each test in a directory of its own. The machine has
 // kCpus CPUs, of which one is reserved under the static policy.
 class DaemonTest : public testing::Test {

@@ -14,6 +14,7 @@
 
 #include "pkg/sys/unique_fd.h"
 #include "test/integration/daemon_fixture.h"
+#include "test/support/sanitizer.h"
 #include "test/support/seed.h"
 
 namespace resmgr::test {
@@ -154,7 +155,7 @@ TEST_F(HostileTest, ClientThatDoesNotReadCostsNoMemoryAndGetsEverythingLater) {
     ASSERT_GT(count, 0) << received;
     received += static_cast<size_t>(count);
   }
-  if (!RunsWithSanitizer()) {
+  if (!kSanitized) {
     EXPECT_LT(ProcStatus("VmHWM:"), kPeakLimitKib);
   }
 }
@@ -256,7 +257,7 @@ TEST_F(HostileTest, MoreConnectionsThanFilesAreSurvived) {
 }
 
 TEST_F(HostileTest, ClientThatTakesNoAnswersIsNotBufferedFor) {
-  if (RunsWithSanitizer()) GTEST_SKIP() << "memory means nothing under a sanitizer";
+  if (kSanitized) GTEST_SKIP() << "memory means nothing under a sanitizer";
   const int64_t before = ProcStatus("VmRSS:");
   const UniqueFd fd = Connect();
   ASSERT_TRUE(fd.valid());

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "test/integration/daemon_fixture.h"
+#include "test/support/sanitizer.h"
 
 namespace resmgr::test {
 namespace {
@@ -130,7 +131,7 @@ TEST_F(RecoveryTest, TenThousandContainersLeaveNothing) {
     if (i % 500 == 0) runtime_.ForgetCalls();
     if (i == kWarmUp) warm = ProcStatus("VmRSS:");
   }
-  if (!RunsWithSanitizer()) {
+  if (!kSanitized) {
     EXPECT_LE(ProcStatus("VmRSS:"), warm + kGrowthKib);
   }
   ASSERT_THAT(client.RemovePod(*pod), IsOk());

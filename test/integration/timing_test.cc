@@ -7,6 +7,7 @@
 
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/daemon_fixture.h"
+#include "test/support/sanitizer.h"
 
 namespace resmgr::test {
 namespace {
@@ -34,7 +35,7 @@ class TimingTest : public DaemonTest {
 };
 
 TEST_F(TimingTest, ServesWithinThirtyMillisecondsOfItsStart) {
-  if (RunsWithSanitizer()) GTEST_SKIP() << "times mean nothing under a sanitizer";
+  if (kSanitized) GTEST_SKIP() << "times mean nothing under a sanitizer";
   StartRuntime();
   std::vector<std::string> argv = StaticFlags();
   argv.insert(argv.begin(), RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr");
