@@ -25,7 +25,7 @@ int64_t NumberOf(const std::optional<int64_t>& decided, const std::optional<int6
 bool Names(const Pod& pod, const Container& container, std::string_view what) {
   // So that a short text does not mean everything.
   constexpr size_t kShortestId = 6;
-  if (what.size() >= kShortestId && std::string_view(container.id.value()).starts_with(what)) {
+  if (what.size() >= kShortestId && container.id.value().starts_with(what)) {
     return true;
   }
   const std::string full = FullName(pod, container.name);

@@ -1,27 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <compare>
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace resmgr {
 
-// A string that cannot be mistaken for another kind of id.
+// A text that cannot be mistaken for another kind of id. A value type, thread-compatible. What
+// runtimes and Kubernetes give out, 64 characters at most, is held in the id itself: ids are made
+// and passed on with every call, and memory of their own for each would be most of what that costs.
 template <typename Tag>
 class Id {
  public:
   Id() = default;
-  explicit Id(std::string value) : value_(std::move(value)) {}
+  explicit Id(std::string_view value) : size_(value.size()) {
+    if (size_ <= kNear) {
+      value.copy(near_.data(), size_);
+    } else {
+      far_ = std::make_unique<std::string>(value);
+    }
+  }
+  Id(const Id& other) : near_(other.near_), size_(other.size_), far_(other.CopyFar()) {}
+  Id& operator=(const Id& other) {
+    if (this == &other) return *this;
+    near_ = other.near_;
+    size_ = other.size_;
+    far_ = other.CopyFar();
+    return *this;
+  }
+  // What was moved from is empty.
+  Id(Id&& other) noexcept { *this = std::move(other); }
+  Id& operator=(Id&& other) noexcept {
+    near_ = other.near_;
+    size_ = std::exchange(other.size_, 0);
+    far_ = std::move(other.far_);
+    return *this;
+  }
+  ~Id() = default;
 
-  const std::string& value() const { return value_; }
-  bool empty() const { return value_.empty(); }
+  // Valid until this object is changed, moved from or destroyed.
+  std::string_view value() const { return far_ ? std::string_view(*far_) : Near(); }
+  bool empty() const { return size_ == 0; }
 
-  friend auto operator<=>(const Id&, const Id&) = default;
+  friend bool operator==(const Id& a, const Id& b) { return a.value() == b.value(); }
+  friend auto operator<=>(const Id& a, const Id& b) { return a.value() <=> b.value(); }
 
  private:
-  std::string value_;
+  static constexpr size_t kNear = 64;
+
+  std::string_view Near() const { return {near_.data(), size_}; }
+  std::unique_ptr<std::string> CopyFar() const {
+    return far_ ? std::make_unique<std::string>(*far_) : nullptr;
+  }
+
+  std::array<char, kNear> near_{};
+  size_t size_ = 0;
+  std::unique_ptr<std::string> far_;  // in place of `near_` where that is too small
 };
 
 // The runtime's id of a container: known once the runtime answered CreateContainer.
@@ -36,6 +76,6 @@ using PodUid = Id<struct PodUidTag>;
 template <typename Tag>
 struct std::hash<resmgr::Id<Tag>> {
   size_t operator()(const resmgr::Id<Tag>& id) const {
-    return std::hash<std::string>()(id.value());
+    return std::hash<std::string_view>()(id.value());
   }
 };

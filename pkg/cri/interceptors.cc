@@ -7,7 +7,6 @@
 
 #include "pkg/base/recycled.h"
 #include "pkg/cri/locality_hints.h"
-#include "pkg/cri/messages.h"
 
 namespace resmgr {
 
@@ -105,7 +104,7 @@ class CreateContainerInterception final : public WaitingInterception,
     const ContainerKey key = *std::exchange(admitted_, std::nullopt);
     const auto id = DecodeId(message);
     if (status.ok() && id.ok() && !id->empty()) {
-      manager_.CreateSucceeded(key, ContainerId(std::string(*id)));
+      manager_.CreateSucceeded(key, ContainerId(*id));
     } else {
       manager_.CreateFailed(key);
     }
@@ -134,9 +133,7 @@ class CreateContainerInterception final : public WaitingInterception,
       return;
     }
     admitted_ = admission->key;
-    brain_.suffix.clear();
-    AppendCreateAdjustment(admission->adjustment, brain_.suffix);
-    Answer({.refusal = OkStatus(), .suffix = brain_.suffix});
+    Answer({.refusal = OkStatus(), .suffix = brain_.creation_suffix.For(admission->adjustment)});
   }
 
   CreateMessage message_;
@@ -175,9 +172,9 @@ class UpdateContainerInterception final : public WaitingInterception {
       return;
     }
     admission_ = *std::move(admission);
-    brain_.suffix.clear();
-    AppendUpdateAdjustment(admission_->adjustment, brain_.suffix);
-    Answer({.refusal = OkStatus(), .suffix = brain_.suffix});
+    brain_.update_suffix.clear();
+    AppendUpdateAdjustment(admission_->adjustment, brain_.update_suffix);
+    Answer({.refusal = OkStatus(), .suffix = brain_.update_suffix});
   }
 
   UpdateMessage request_;
@@ -206,7 +203,7 @@ class StartContainerInterception final : public WaitingInterception {
   bool Decode(std::string_view message) override {
     auto id = DecodeId(message);
     if (!id.ok()) return false;
-    id_ = ContainerId(std::string(*id));
+    id_ = ContainerId(*id);
     return true;
   }
 
@@ -237,7 +234,7 @@ class RunPodSandboxInterception final : public CountedInterception {
   void OnReply(const GrpcStatus& status, std::string_view message) override {
     const auto id = DecodeId(message);
     if (!pod_ || !status.ok() || !id.ok() || id->empty()) return;
-    pod_->id = PodSandboxId(std::string(*id));
+    pod_->id = PodSandboxId(*id);
     manager_.PodCreated(*std::move(pod_));
   }
 
@@ -289,7 +286,7 @@ class ReleaseInterception final : public CountedInterception,
   using CountedInterception::CountedInterception;
 
   void OnRequest(std::string_view message, Asker& asker) override {
-    if (const auto id = DecodeId(message); id.ok()) id_ = RuntimeId(std::string(*id));
+    if (const auto id = DecodeId(message); id.ok()) id_ = RuntimeId(*id);
     asker.OnVerdict({});
   }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "pkg/cri/interception.h"
+#include "pkg/cri/messages.h"
 #include "pkg/resmgr/resource_manager.h"
 
 namespace resmgr {
@@ -31,7 +32,8 @@ class ResourceInterceptor final : public Interceptor {
     ResourceManager& manager;
     std::function<Status()> connect;
     size_t interceptions = 0;  // that are left
-    std::string suffix{};      // of the message that is being answered; kept for its room
+    CreationSuffix creation_suffix{};
+    std::string update_suffix{};  // of the message that is being answered; kept for its room
   };
 
   std::unique_ptr<Interception> Begin(const Method& method) override;

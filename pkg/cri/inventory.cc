@@ -130,7 +130,7 @@ LinuxResources PodResourcesFrom(const Json& info, const char* containerd, const 
   return FromCriJson(Json::parse(*text, nullptr, /*allow_exceptions=*/false));
 }
 
-std::string EncodeVerboseRequest(const std::string& id) {
+std::string EncodeVerboseRequest(std::string_view id) {
   std::string bytes;
   {
     FieldWriter request(bytes);

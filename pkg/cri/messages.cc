@@ -151,7 +151,7 @@ bool ReadContainerConfig(std::string_view message, CreateRequest& request, Texts
 bool ReadPodMetadata(std::string_view message, Pod& pod) {
   return ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1) pod.name = field.bytes();
-    if (field.field() == 2) pod.uid = PodUid(std::string(field.bytes()));
+    if (field.field() == 2) pod.uid = PodUid(field.bytes());
     if (field.field() == 3) pod.namespace_name = field.bytes();
     return true;
   });
@@ -199,8 +199,8 @@ void AddResources(uint32_t field, const Adjustment& adjustment, FieldWriter& out
   number(1, adjustment.cpu_period);
   number(2, adjustment.cpu_quota);
   number(3, adjustment.cpu_shares);
-  if (adjustment.cpuset_cpus) out.Bytes(6, *adjustment.cpuset_cpus);
-  if (adjustment.cpuset_mems) out.Bytes(7, *adjustment.cpuset_mems);
+  if (adjustment.cpus) out.Bytes(6, adjustment.cpus->ToString());
+  if (adjustment.mems) out.Bytes(7, adjustment.mems->ToString());
   out.End(begin);
 }
 
@@ -209,7 +209,7 @@ void AddResources(uint32_t field, const Adjustment& adjustment, FieldWriter& out
 Status DecodeCreateContainer(std::string_view message, CreateMessage& decoded) {
   Texts texts;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
-    if (field.field() == 1) decoded.request.pod_id = PodSandboxId(std::string(field.bytes()));
+    if (field.field() == 1) decoded.request.pod_id = PodSandboxId(field.bytes());
     if (field.field() == 2) {
       decoded.config = field.bytes();
       return ReadContainerConfig(decoded.config, decoded.request, texts);
@@ -265,7 +265,7 @@ StatusOr<RunPodMessage> DecodeRunPodSandbox(std::string_view message) {
 StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message) {
   UpdateMessage decoded;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
-    if (field.field() == 1) decoded.id = ContainerId(std::string(field.bytes()));
+    if (field.field() == 1) decoded.id = ContainerId(field.bytes());
     if (field.field() != 2) return true;
     decoded.has_linux = true;
     return ReadLinuxResources(field.bytes(), decoded.resources);
@@ -277,7 +277,7 @@ StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message)
 StatusOr<UpdatePodMessage> DecodeUpdatePodSandboxResources(std::string_view message) {
   UpdatePodMessage decoded;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
-    if (field.field() == 1) decoded.id = PodSandboxId(std::string(field.bytes()));
+    if (field.field() == 1) decoded.id = PodSandboxId(field.bytes());
     if (field.field() == 2) return ReadLinuxResources(field.bytes(), decoded.overhead);
     if (field.field() == 3) return ReadLinuxResources(field.bytes(), decoded.resources);
     return true;
@@ -299,7 +299,7 @@ StatusOr<std::optional<ContainerId>> DecodeExited(std::string_view message) {
   });
   if (!ok) return InvalidArgument("the bytes are no ContainerStatusResponse");
   if (state != kExited || id.empty()) return std::nullopt;
-  return ContainerId(std::string(id));
+  return ContainerId(id);
 }
 
 StatusOr<std::string_view> DecodeId(std::string_view message) {
@@ -320,6 +320,15 @@ void AppendCreateAdjustment(const Adjustment& adjustment, std::string& out) {
   AddResources(1, adjustment, request);
   request.End(linux_config);
   request.End(config);
+}
+
+std::string_view CreationSuffix::For(const Adjustment& adjustment) {
+  if (adjustment != adjustment_) {
+    bytes_.clear();
+    AppendCreateAdjustment(adjustment, bytes_);
+    adjustment_ = adjustment;
+  }
+  return bytes_;
 }
 
 void AppendUpdateAdjustment(const Adjustment& adjustment, std::string& out) {

@@ -80,6 +80,18 @@ StatusOr<std::optional<ContainerId>> DecodeExited(std::string_view message);
 void AppendCreateAdjustment(const Adjustment& adjustment, std::string& out);
 void AppendUpdateAdjustment(const Adjustment& adjustment, std::string& out);
 
+// The bytes of the first for one container after the other. Most are placed as the one before them
+// was, on the same shared CPUs: the bytes are the same then.
+class CreationSuffix {
+ public:
+  // Valid until the next call.
+  std::string_view For(const Adjustment& adjustment);
+
+ private:
+  Adjustment adjustment_;
+  std::string bytes_;  // for that one
+};
+
 // A whole UpdateContainerResourcesRequest.
 std::string EncodeUpdateRequest(const ContainerId& id, const Adjustment& adjustment);
 

@@ -139,8 +139,8 @@ TEST(MessagesTest, AnAdjustmentChangesItsFieldsAndNothingElse) {
   std::string bytes = expected.SerializeAsString();
   FieldWriter(bytes).Bytes(2000, "from next year's API");
   const std::string original = bytes;
-  AppendCreateAdjustment({.cpuset_cpus = "4-7,12",
-                          .cpuset_mems = "1",
+  AppendCreateAdjustment({.cpus = CpuSet{4, 5, 6, 7, 12},
+                          .mems = NodeSet{1},
                           .cpu_shares = 100,
                           .cpu_quota = -1,
                           .cpu_period = 50'000},
@@ -167,6 +167,19 @@ TEST(MessagesTest, AnEmptyAdjustmentAddsNothing) {
   EXPECT_EQ(bytes, "message");
 }
 
+TEST(MessagesTest, CreationsOneAfterTheOtherGetTheirOwnSuffixEach) {
+  const Adjustment shared = {.cpus = CpuSet{0, 1, 2, 3}};
+  const Adjustment more = {.cpus = CpuSet{0, 1, 2, 3}, .cpu_quota = -1};
+  const Adjustment exclusive = {.cpus = CpuSet{4, 5}, .mems = NodeSet{1}};
+  CreationSuffix suffix;
+  for (const Adjustment& adjustment :
+       {Adjustment(), shared, shared, more, shared, exclusive, Adjustment(), exclusive, shared}) {
+    std::string expected;
+    AppendCreateAdjustment(adjustment, expected);
+    EXPECT_EQ(suffix.For(adjustment), expected);
+  }
+}
+
 TEST(MessagesTest, ReadsAndAdjustsAnUpdate) {
   v1::UpdateContainerResourcesRequest request;
   request.set_container_id("id");
@@ -181,7 +194,7 @@ TEST(MessagesTest, ReadsAndAdjustsAnUpdate) {
   EXPECT_EQ(decoded->resources.cpuset_cpus, "0-3");
 
   v1::UpdateContainerResourcesRequest edited;
-  AppendUpdateAdjustment({.cpuset_cpus = "2"}, bytes);
+  AppendUpdateAdjustment({.cpus = CpuSet{2}}, bytes);
   ASSERT_TRUE(edited.ParseFromString(bytes));
   EXPECT_EQ(edited.linux().cpuset_cpus(), "2");
   EXPECT_EQ(edited.linux().cpu_shares(), 1024);
@@ -190,7 +203,7 @@ TEST(MessagesTest, ReadsAndAdjustsAnUpdate) {
 TEST(MessagesTest, BuildsAnUpdate) {
   v1::UpdateContainerResourcesRequest request;
   ASSERT_TRUE(request.ParseFromString(
-      EncodeUpdateRequest(ContainerId("abc"), {.cpuset_cpus = "1", .cpu_quota = -1})));
+      EncodeUpdateRequest(ContainerId("abc"), {.cpus = CpuSet{1}, .cpu_quota = -1})));
   EXPECT_EQ(request.container_id(), "abc");
   EXPECT_EQ(request.linux().cpuset_cpus(), "1");
   EXPECT_EQ(request.linux().cpu_quota(), -1);

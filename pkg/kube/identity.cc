@@ -22,7 +22,7 @@ void CompleteIdentity(Pod& pod) {
     pod.namespace_name = LabelOf(pod.labels, "io.kubernetes.pod.namespace");
   }
   if (!pod.uid.empty()) return;
-  pod.uid = PodUid(std::string(LabelOf(pod.labels, "io.kubernetes.pod.uid")));
+  pod.uid = PodUid(LabelOf(pod.labels, "io.kubernetes.pod.uid"));
   if (!pod.uid.empty()) return;
   if (const std::optional<PodCgroup> cgroup = ParsePodCgroup(pod.cgroup_parent)) {
     pod.uid = cgroup->uid;

@@ -37,7 +37,7 @@ std::optional<PodCgroup> ParseNames(std::string_view names, char separator) {
   uid.remove_prefix(kPod.size());
   if (!IsUid(uid)) return std::nullopt;
 
-  PodCgroup pod{QosClass::kGuaranteed, PodUid(std::string(uid))};
+  PodCgroup pod{QosClass::kGuaranteed, PodUid(uid)};
   std::string_view parent = TakeLast(names, separator);
   if (parent == "burstable" || parent == "besteffort") {
     pod.qos = parent == "burstable" ? QosClass::kBurstable : QosClass::kBestEffort;
@@ -59,9 +59,9 @@ std::optional<PodCgroup> ParsePodCgroup(std::string_view cgroup_parent) {
   slice.remove_suffix(kSlice.size());
   std::optional<PodCgroup> pod = ParseNames(slice, '-');
   if (!pod) return std::nullopt;
-  std::string uid = pod->uid.value();
+  std::string uid(pod->uid.value());
   std::replace(uid.begin(), uid.end(), '_', '-');
-  pod->uid = PodUid(std::move(uid));
+  pod->uid = PodUid(uid);
   return pod;
 }
 

@@ -4,13 +4,23 @@
 namespace resmgr {
 
 Adjustment ToAdjustment(const Placement& placement) {
-  Adjustment adjustment;
-  if (placement.cpus) adjustment.cpuset_cpus = placement.cpus->ToString();
-  if (placement.mems) adjustment.cpuset_mems = placement.mems->ToString();
-  adjustment.cpu_shares = placement.cpu_shares;
-  adjustment.cpu_quota = placement.cpu_quota;
-  adjustment.cpu_period = placement.cpu_period;
-  return adjustment;
+  return {
+      .cpus = placement.cpus,
+      .mems = placement.mems,
+      .cpu_shares = placement.cpu_shares,
+      .cpu_quota = placement.cpu_quota,
+      .cpu_period = placement.cpu_period,
+  };
+}
+
+LinuxResources AsResources(const Adjustment& adjustment) {
+  LinuxResources resources;
+  resources.cpu_period = adjustment.cpu_period;
+  resources.cpu_quota = adjustment.cpu_quota;
+  resources.cpu_shares = adjustment.cpu_shares;
+  if (adjustment.cpus) resources.cpuset_cpus = adjustment.cpus->ToString();
+  if (adjustment.mems) resources.cpuset_mems = adjustment.mems->ToString();
+  return resources;
 }
 
 }  // namespace resmgr

@@ -20,20 +20,21 @@ TEST(AdjustmentTest, CarriesOnlyWhatThePlacementSets) {
   const Adjustment quota_only = ToAdjustment(placement);
   EXPECT_FALSE(quota_only.empty());
   EXPECT_EQ(quota_only.cpu_quota, -1);
-  EXPECT_FALSE(quota_only.cpuset_cpus.has_value());
+  EXPECT_FALSE(quota_only.cpus.has_value());
 }
 
-TEST(AdjustmentTest, WritesSetsAsKernelLists) {
+TEST(AdjustmentTest, RuntimesReadSetsAsKernelLists) {
   Placement placement;
   placement.cpus = CpuSet{0, 1, 2, 8};
   placement.mems = NodeSet{1};
   placement.cpu_shares = 2048;
   placement.cpu_period = 100'000;
-  const Adjustment adjustment = ToAdjustment(placement);
-  EXPECT_EQ(adjustment.cpuset_cpus, "0-2,8");
-  EXPECT_EQ(adjustment.cpuset_mems, "1");
-  EXPECT_EQ(adjustment.cpu_shares, 2048);
-  EXPECT_EQ(adjustment.cpu_period, 100'000);
+  const LinuxResources resources = AsResources(ToAdjustment(placement));
+  EXPECT_EQ(resources.cpuset_cpus, "0-2,8");
+  EXPECT_EQ(resources.cpuset_mems, "1");
+  EXPECT_EQ(resources.cpu_shares, 2048);
+  EXPECT_EQ(resources.cpu_period, 100'000);
+  EXPECT_EQ(resources.cpu_quota, std::nullopt);
 }
 
 TEST(PlacementTest, EffectIgnoresPoolAndReason) {

@@ -26,11 +26,14 @@ PodRecord& ContainerStore::PutPod(Pod pod) {
 }
 
 PodRecord* ContainerStore::FindPod(const PodSandboxId& id) {
+  if (recent_pod_ != nullptr && recent_pod_->pod.id == id) return recent_pod_;
   const auto found = pods_.find(id);
-  return found == pods_.end() ? nullptr : &found->second;
+  if (found == pods_.end()) return nullptr;
+  return recent_pod_ = &found->second;
 }
 
 void ContainerStore::ErasePod(const PodSandboxId& id) {
+  recent_pod_ = nullptr;
   pods_.erase(id);
 }
 
@@ -94,6 +97,8 @@ void ContainerStore::Erase(ContainerKey key) {
 }
 
 const Pod* ContainerStore::View::FindPod(const PodSandboxId& id) const {
+  const PodRecord* const recent = store_.recent_pod_;
+  if (recent != nullptr && recent->pod.id == id) return &recent->pod;
   const auto found = store_.pods_.find(id);
   return found == store_.pods_.end() ? nullptr : &found->second.pod;
 }

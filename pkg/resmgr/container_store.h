@@ -179,6 +179,8 @@ class ContainerStore {
   // At RecentIndex, the container that was looked for last of those whose keys belong there: what
   // happens to one asks for it again and again, and a tree is many cache lines.
   std::array<ContainerRecord*, kRecent> recent_{};
+  // Looked for last: containers are made pod by pod, and each asks for its own again and again.
+  PodRecord* recent_pod_ = nullptr;
   uint64_t last_key_ = 0;
   uint64_t clock_ = 0;
   View all_;

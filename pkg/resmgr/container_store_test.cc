@@ -86,5 +86,21 @@ TEST_F(ContainerStoreTest, PodsKeepTheirPlaceWhileOthersComeAndGo) {
   EXPECT_EQ(store_.FindPod(PodSandboxId("other 7")), nullptr);
 }
 
+TEST_F(ContainerStoreTest, DoesNotFindAPodThatIsErasedHoweverLatelyItWasLookedFor) {
+  Pod other;
+  other.id = PodSandboxId("other");
+  store_.PutPod(other);
+  ASSERT_NE(store_.FindPod(other.id), nullptr);
+  ASSERT_NE(store_.all().FindPod(other.id), nullptr);
+  store_.ErasePod(other.id);
+  EXPECT_EQ(store_.FindPod(other.id), nullptr);
+  EXPECT_EQ(store_.all().FindPod(other.id), nullptr);
+  other.name = "again";
+  store_.PutPod(other);
+  EXPECT_EQ(store_.FindPod(other.id)->pod.name, "again");
+  EXPECT_EQ(store_.all().FindPod(other.id)->name, "again");
+  EXPECT_EQ(store_.FindPod(PodSandboxId("pod")), pod_);
+}
+
 }  // namespace
 }  // namespace resmgr

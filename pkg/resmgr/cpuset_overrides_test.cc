@@ -19,6 +19,7 @@
 namespace resmgr {
 namespace {
 
+using test::CpuList;
 using test::FirstFitPolicy;
 using test::TestNode;
 using testing::AllOf;
@@ -61,7 +62,7 @@ class CpusetOverridesTest : public testing::Test {
     node_.runtime.Apply(id, admission->adjustment);
     node_.manager().UpdateSucceeded(*admission);
     node_.runtime.AnswerAll();
-    return admission->adjustment.cpuset_cpus.value_or("");
+    return CpuList(admission->adjustment);
   }
 
   bool warned_ = false;

@@ -74,13 +74,13 @@ Effect Completed(Effect reported, const Container& container) {
 }
 
 Adjustment Difference(const Effect& wanted, const Effect& present) {
-  Adjustment adjustment;
-  if (wanted.cpus && wanted.cpus != present.cpus) adjustment.cpuset_cpus = wanted.cpus->ToString();
-  if (wanted.mems && wanted.mems != present.mems) adjustment.cpuset_mems = wanted.mems->ToString();
-  adjustment.cpu_shares = Changed(wanted.cpu_shares, present.cpu_shares);
-  adjustment.cpu_quota = Changed(wanted.cpu_quota, present.cpu_quota);
-  adjustment.cpu_period = Changed(wanted.cpu_period, present.cpu_period);
-  return adjustment;
+  return {
+      .cpus = Changed(wanted.cpus, present.cpus),
+      .mems = Changed(wanted.mems, present.mems),
+      .cpu_shares = Changed(wanted.cpu_shares, present.cpu_shares),
+      .cpu_quota = Changed(wanted.cpu_quota, present.cpu_quota),
+      .cpu_period = Changed(wanted.cpu_period, present.cpu_period),
+  };
 }
 
 }  // namespace resmgr

@@ -69,9 +69,8 @@ void Keeper::ForgetTheRest() {
     known.push_back(record.container.id);
   calls_.Retain(known);
   if (state_ == nullptr) return;
-  state_->Retain([this](std::string_view id) {
-    return store_.FindById(ContainerId(std::string(id))) != nullptr;
-  });
+  state_->Retain(
+      [this](std::string_view id) { return store_.FindById(ContainerId(id)) != nullptr; });
   state_->Commit();
 }
 

@@ -17,6 +17,7 @@
 namespace resmgr {
 namespace {
 
+using test::CpuList;
 using test::FirstFitPolicy;
 using test::TestNode;
 using testing::ElementsAre;
@@ -83,8 +84,8 @@ TEST_F(PolicyChangeTest, NobodyEntersWhatAnotherOneIsAboutToGiveBack) {
   };
   SetPolicy(std::move(policy));
   ASSERT_THAT(runtime().updates, SizeIs(2));
-  EXPECT_EQ(runtime().updates[0].adjustment.cpuset_cpus, "0-2,5-7");
-  EXPECT_EQ(runtime().updates[1].adjustment.cpuset_cpus, "0,3-7");
+  EXPECT_EQ(CpuList(runtime().updates[0].adjustment), "0-2,5-7");
+  EXPECT_EQ(CpuList(runtime().updates[1].adjustment), "0,3-7");
   runtime().AnswerAll();
   EXPECT_EQ(outcome_, OkStatus());
   EXPECT_EQ(runtime().CpusOf(first), "0-7");
@@ -111,7 +112,7 @@ TEST_F(PolicyChangeTest, WhoChangePlacesNeverMeet) {
     ASSERT_LT(answers, 20);
     for (const auto& update : runtime().updates) {
       const CpuSet next =
-          *CpuSet::Parse(update.adjustment.cpuset_cpus.value_or(runtime().CpusOf(update.id)));
+          update.adjustment.cpus.value_or(*CpuSet::Parse(runtime().CpusOf(update.id)));
       for (const ContainerId& other : ids) {
         if (other == update.id) continue;
         EXPECT_FALSE(next.Intersects(*CpuSet::Parse(runtime().CpusOf(other))))

@@ -12,7 +12,9 @@
 namespace resmgr {
 namespace {
 
+using test::CpuList;
 using test::TestNode;
+using test::WithCpus;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -27,7 +29,7 @@ TEST_F(ResourceManagerTest, ACreationCarriesItsPlacement) {
   const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
   const StatusOr<Admission> admission = manager().AdmitCreate(TestNode::Request(pod, "app", 2000));
   ASSERT_TRUE(admission.ok());
-  EXPECT_EQ(admission->adjustment.cpuset_cpus, "1-2");
+  EXPECT_EQ(CpuList(admission->adjustment), "1-2");
   EXPECT_EQ(admission->adjustment.cpu_quota, -1);
   EXPECT_FALSE(admission->adjustment.cpu_shares.has_value()) << "left as requested";
 
@@ -43,7 +45,7 @@ TEST_F(ResourceManagerTest, OthersShrinkWhileTheCreationIsUnderWay) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const PodSandboxId pod = node_.AddPod("web", kGuaranteed);
   ASSERT_TRUE(manager().AdmitCreate(TestNode::Request(pod, "app", 2000)).ok());
-  EXPECT_THAT(runtime().history, ElementsAre(shared.value() + " cpus=0,3-7"));
+  EXPECT_THAT(runtime().history, ElementsAre(WithCpus(shared, "0,3-7")));
 }
 
 TEST_F(ResourceManagerTest, ARefusalChangesNothing) {
@@ -78,20 +80,19 @@ TEST_F(ResourceManagerTest, AShrinkThatIsUndoneBeforeItIsAnsweredEndsRight) {
   EXPECT_EQ(runtime().updates.size(), 1u) << "one at a time";
   runtime().AnswerAll();
   EXPECT_EQ(runtime().CpusOf(shared), "0-7");
-  EXPECT_THAT(runtime().history,
-              ElementsAre(shared.value() + " cpus=0,3-7", shared.value() + " cpus=0-7"));
+  EXPECT_THAT(runtime().history, ElementsAre(WithCpus(shared, "0,3-7"), WithCpus(shared, "0-7")));
 }
 
 TEST_F(ResourceManagerTest, AChangeDuringACreationIsPushedRightAfterIt) {
   const PodSandboxId slow_pod = node_.AddPod("slow", kBurstable);
   const CreateRequest slow = TestNode::Request(slow_pod, "app", 100);
   const Admission admission = *manager().AdmitCreate(CreateRequest(slow));
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "0-7");
+  EXPECT_EQ(CpuList(admission.adjustment), "0-7");
   ASSERT_TRUE(node_.Create("fast", kGuaranteed, 2000).ok());
   EXPECT_THAT(runtime().updates, IsEmpty()) << "it has no id yet";
 
   const ContainerId id = node_.Created(slow, admission);
-  EXPECT_THAT(runtime().history, ElementsAre(id.value() + " cpus=0,3-7"));
+  EXPECT_THAT(runtime().history, ElementsAre(WithCpus(id, "0,3-7")));
   bool started = false;
   const auto wait = manager().AdmitStart(id, [&started](const Status&) { started = true; });
   EXPECT_FALSE(started) << "its own placement is not in force yet";
@@ -124,7 +125,7 @@ TEST_F(ResourceManagerTest, AnUnknownSandboxIsTakenFromTheRequest) {
   CreateRequest request = TestNode::Request(PodSandboxId("unseen"), "app", 1000);
   request.pod = pod;
   const Admission admission = *manager().AdmitCreate(CreateRequest(request));
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1");
+  EXPECT_EQ(CpuList(admission.adjustment), "1");
   manager().CreateFailed(admission.key);
   EXPECT_EQ(manager().snapshot().FindPod(PodSandboxId("unseen")), nullptr);
 
@@ -323,7 +324,7 @@ TEST_F(ResourceManagerTest, ANewAttemptTakesOverFromOneThatDiedUnseen) {
 
   const CreateRequest request = TestNode::Request(pod, "app", 3000, 1);
   const Admission admission = *manager().AdmitCreate(CreateRequest(request));
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1-3");
+  EXPECT_EQ(CpuList(admission.adjustment), "1-3");
   const ContainerId second = node_.Created(request, admission);
   node_.Start(second);
   EXPECT_EQ(node_.Known(first)->state, ContainerState::kExited);

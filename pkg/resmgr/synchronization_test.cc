@@ -13,6 +13,7 @@ namespace resmgr {
 namespace {
 
 using test::TestNode;
+using test::WithCpus;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -79,7 +80,7 @@ TEST_F(SynchronizationTest, AReconnectPushesOnlyWhatDiffers) {
   runtime().history.clear();
   runtime().Find(other)->resources.cpuset_cpus = "0-7";  // somebody meddled
   node_.Reconnect();
-  EXPECT_THAT(runtime().history, ElementsAre(other.value() + " cpus=0,3-7"));
+  EXPECT_THAT(runtime().history, ElementsAre(WithCpus(other, "0,3-7")));
   EXPECT_EQ(node_.Exclusive(app), "1-2");
   EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
 }
@@ -148,7 +149,7 @@ TEST_F(SynchronizationTest, AnUnansweredShrinkIsSentAgainAfterAReconnect) {
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
   runtime().history.clear();
   node_.Reconnect();
-  EXPECT_THAT(runtime().history, ElementsAre(testing::StartsWith(shared.value() + " cpus=0,3-7")));
+  EXPECT_THAT(runtime().history, ElementsAre(testing::StartsWith(WithCpus(shared, "0,3-7"))));
   bool started = false;
   const auto wait = manager().AdmitStart(app, [&](const Status&) { started = true; });
   EXPECT_FALSE(started);

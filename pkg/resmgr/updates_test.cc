@@ -10,6 +10,7 @@
 namespace resmgr {
 namespace {
 
+using test::CpuList;
 using test::TestNode;
 using testing::IsEmpty;
 
@@ -23,7 +24,7 @@ TEST_F(UpdatesTest, AResizeDecidesAnewAndOverridesTheCpuset) {
   LinuxResources resize = TestNode::Resources(2000);
   resize.cpuset_cpus = "0-7";  // a kubelet that has its own idea
   const Admission admission = *manager().AdmitUpdate(app, resize);
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1-2");
+  EXPECT_EQ(CpuList(admission.adjustment), "1-2");
   EXPECT_EQ(admission.adjustment.cpu_quota, -1);
   EXPECT_THAT(runtime().updates, IsEmpty()) << "CPU 3 is still the other's";
   runtime().Apply(app, admission.adjustment);
@@ -37,7 +38,7 @@ TEST_F(UpdatesTest, AGrowingContainerGetsCpusWhenTheOthersHaveLeft) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId app = node_.Run("app", kGuaranteed, 1000);
   const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(3000));
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1") << "2 and 3 are in use";
+  EXPECT_EQ(CpuList(admission.adjustment), "1") << "2 and 3 are in use";
   runtime().Apply(app, admission.adjustment);
   manager().UpdateSucceeded(admission);
   EXPECT_EQ(runtime().CpusOf(app), "1");
@@ -59,7 +60,7 @@ TEST_F(UpdatesTest, WhoMustWaitIsNotSentBackOntoCpusThatOthersWereGiven) {
   EXPECT_EQ(runtime().CpusOf(shared), "0,4-7");
   const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(3000));
   EXPECT_EQ(node_.Exclusive(app), "4-6") << "where the shared one still is";
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "0,4-7");
+  EXPECT_EQ(CpuList(admission.adjustment), "0,4-7");
 }
 
 TEST_F(UpdatesTest, WhoWasCrowdedAtFirstKeepsItsCpusUntilItHasGivenThemUp) {
@@ -180,7 +181,7 @@ TEST_F(UpdatesTest, AnUpdateOfOtherValuesKeepsThePlacement) {
   LinuxResources memory;
   memory.memory_limit = 1 << 30;
   const Admission admission = *manager().AdmitUpdate(app, memory);
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "1-3");
+  EXPECT_EQ(CpuList(admission.adjustment), "1-3");
   manager().UpdateSucceeded(admission);
   EXPECT_EQ(node_.Known(app)->requirements.memory_limit.value, 1 << 30);
   EXPECT_EQ(node_.Known(app)->requirements.cpu_request.value, 3000);
@@ -191,7 +192,7 @@ TEST_F(UpdatesTest, FromExclusiveToSharedTheQuotaComesBack) {
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   EXPECT_EQ(runtime().Find(app)->resources.cpu_quota, -1);
   const Admission admission = *manager().AdmitUpdate(app, TestNode::Resources(1500));
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "0-7");
+  EXPECT_EQ(CpuList(admission.adjustment), "0-7");
   EXPECT_FALSE(admission.adjustment.cpu_quota.has_value()) << "as the request says";
 }
 
@@ -202,11 +203,11 @@ TEST_F(UpdatesTest, AnUpdateThatMeetsOneOfOursIsSettledAfterwards) {
   LinuxResources weight;
   weight.cpu_shares = 512;
   const Admission admission = *manager().AdmitUpdate(shared, weight);
-  EXPECT_EQ(admission.adjustment.cpuset_cpus, "0,3-7");
+  EXPECT_EQ(CpuList(admission.adjustment), "0,3-7");
   runtime().AnswerAll();
   manager().UpdateSucceeded(admission);
   ASSERT_EQ(runtime().updates.size(), 1u) << "which of the two came last is not known";
-  EXPECT_EQ(runtime().updates[0].adjustment.cpuset_cpus, "0,3-7");
+  EXPECT_EQ(CpuList(runtime().updates[0].adjustment), "0,3-7");
   EXPECT_EQ(runtime().updates[0].adjustment.cpu_shares, 512);
 }
 

@@ -6,15 +6,6 @@
 
 namespace resmgr {
 
-namespace {
-
-template <typename T>
-void Set(std::optional<T>& value, const std::optional<T>& change) {
-  if (change) value = change;
-}
-
-}  // namespace
-
 void MemoryRuntime::Answer(std::function<void()> answer) {
   ++answers_;
   loop_.Post([this, answer = std::move(answer)] {
@@ -70,14 +61,7 @@ void MemoryRuntime::Apply(const ContainerId& id, const LinuxResources& resources
 }
 
 void MemoryRuntime::Apply(const ContainerId& id, const Adjustment& adjustment) {
-  RuntimeContainer* const container = Find(id);
-  if (container == nullptr) return;
-  LinuxResources& resources = container->resources;
-  Set(resources.cpuset_cpus, adjustment.cpuset_cpus);
-  Set(resources.cpuset_mems, adjustment.cpuset_mems);
-  Set(resources.cpu_shares, adjustment.cpu_shares);
-  Set(resources.cpu_quota, adjustment.cpu_quota);
-  Set(resources.cpu_period, adjustment.cpu_period);
+  Apply(id, AsResources(adjustment));
 }
 
 }  // namespace resmgr

@@ -109,8 +109,9 @@ StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source) 
   Scenario scenario;
   for (const ConfigNode& document : documents) {
     if (document.kind == Kind::kNull) continue;
-    RESMGR_ASSIGN_OR_RETURN(Step step, ReadDocument(document));
-    scenario.push_back(std::move(step));
+    StatusOr<Step> step = ReadDocument(document);
+    if (!step.ok()) return step.status();
+    scenario.push_back(*std::move(step));
   }
   return scenario;
 }

@@ -47,7 +47,7 @@ StateStore::~StateStore() {
 }
 
 std::optional<SavedContainer> StateStore::Find(const ContainerId& id) const {
-  const auto found = records_.find(std::string_view(id.value()));
+  const auto found = records_.find(id.value());
   if (found == records_.end()) return std::nullopt;
   StatusOr<SavedContainer> saved = DecodeSaved(found->value());
   if (!saved.ok()) return std::nullopt;
@@ -80,7 +80,7 @@ void StateStore::Put(const ContainerId& id, const Container& container) {
 }
 
 void StateStore::Erase(const ContainerId& id) {
-  const auto found = records_.find(std::string_view(id.value()));
+  const auto found = records_.find(id.value());
   if (found == records_.end()) return;
   AppendEntry(EntryKind::kErase, id.value(), "", gathered_);
   const std::lock_guard lock(mutex_);

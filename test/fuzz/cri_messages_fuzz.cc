@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (resmgr::CreateMessage create; resmgr::DecodeCreateContainer(bytes, create).ok()) {
     (void)resmgr::DecodeSandboxConfig(create.sandbox_config);
     std::string edited(bytes);
-    resmgr::AppendCreateAdjustment({.cpuset_cpus = "3"}, edited);
+    resmgr::AppendCreateAdjustment({.cpus = resmgr::CpuSet{3}}, edited);
     resmgr::CreateMessage again;
     if (!resmgr::DecodeCreateContainer(edited, again).ok() ||
         again.request.resources.cpuset_cpus != "3") {

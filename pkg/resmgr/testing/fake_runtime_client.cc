@@ -10,21 +10,24 @@ namespace resmgr::test {
 namespace {
 
 std::string Describe(const ContainerId& id, const Adjustment& adjustment) {
-  std::string text = id.value();
-  if (adjustment.cpuset_cpus) text += " cpus=" + *adjustment.cpuset_cpus;
-  if (adjustment.cpuset_mems) text += " mems=" + *adjustment.cpuset_mems;
+  std::string text(id.value());
+  if (adjustment.cpus) text += " cpus=" + adjustment.cpus->ToString();
+  if (adjustment.mems) text += " mems=" + adjustment.mems->ToString();
   if (adjustment.cpu_shares) text += fmt::format(" shares={}", *adjustment.cpu_shares);
   if (adjustment.cpu_quota) text += fmt::format(" quota={}", *adjustment.cpu_quota);
   if (adjustment.cpu_period) text += fmt::format(" period={}", *adjustment.cpu_period);
   return text;
 }
 
-template <typename T>
-void Set(std::optional<T>& value, const std::optional<T>& change) {
-  if (change) value = change;
+}  // namespace
+
+std::string CpuList(const Adjustment& adjustment) {
+  return adjustment.cpus ? adjustment.cpus->ToString() : "";
 }
 
-}  // namespace
+std::string WithCpus(const ContainerId& id, std::string_view cpus) {
+  return fmt::format("{} cpus={}", id.value(), cpus);
+}
 
 void FakeRuntimeClient::UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
                                         std::function<void(Status)> done) {
@@ -58,25 +61,20 @@ void FakeRuntimeClient::Apply(const ContainerId& id, const Adjustment& adjustmen
   RuntimeContainer* const container = Find(id);
   if (container == nullptr) return;
   ++applied_[id];
-  if (adjustment.cpuset_cpus) in_force_.erase(id);
-  LinuxResources& resources = container->resources;
-  Set(resources.cpuset_cpus, adjustment.cpuset_cpus);
-  Set(resources.cpuset_mems, adjustment.cpuset_mems);
-  Set(resources.cpu_shares, adjustment.cpu_shares);
-  Set(resources.cpu_quota, adjustment.cpu_quota);
-  Set(resources.cpu_period, adjustment.cpu_period);
+  if (adjustment.cpus) in_force_.erase(id);
+  container->resources = Merged(container->resources, AsResources(adjustment));
 }
 
 void FakeRuntimeClient::ApplyPart(const ContainerId& id, const Adjustment& adjustment, Part part) {
   const RuntimeContainer* const container = Find(id);
-  if (container == nullptr || !adjustment.cpuset_cpus) return;
+  if (container == nullptr || !adjustment.cpus) return;
   const std::string before = CpusOf(id);
   if (part == Part::kReport) {
     Apply(id, adjustment);
     in_force_[id] = before;
   } else {
     ++applied_[id];
-    in_force_[id] = *adjustment.cpuset_cpus;
+    in_force_[id] = CpuList(adjustment);
   }
 }
 

@@ -12,6 +12,11 @@
 
 namespace resmgr::test {
 
+// The cpuset that an adjustment carries, "" for none.
+std::string CpuList(const Adjustment& adjustment);
+// An update of these CPUs and nothing else, as a client's `history` has it.
+std::string WithCpus(const ContainerId& id, std::string_view cpus);
+
 // A runtime in memory that answers when the test says so: calls wait in the order in which they
 // came. What it holds is open to the test: what it reports, that is. What is in force for a running
 // container may be something else, as it may with containerd: an update of a container that is

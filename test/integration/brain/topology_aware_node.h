@@ -65,7 +65,9 @@ class TopologyAwareNode {
   std::string Mems(const std::string& container) const;
   // As the runtime enforces them.
   std::string MemsInForce(const std::string& container);
-  std::string IdOf(const std::string& container) const { return running_.at(container).id.value(); }
+  std::string IdOf(const std::string& container) const {
+    return std::string(running_.at(container).id.value());
+  }
   std::string Reason(const std::string& container) const;
   std::string Pool(const std::string& container) const;
   // How many nodes, cores, packages its CPUs are on.

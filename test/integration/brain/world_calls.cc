@@ -73,10 +73,10 @@ void World::BeginAttempt() {
 
 void World::Admit(const CreateRequest& request) {
   const StatusOr<Admission> admission = node_.manager().AdmitCreate(CreateRequest(request));
-  Note(fmt::format("create {} attempt {} shares {}: {}", request.name, request.attempt,
-                   request.resources.cpu_shares.value_or(0),
-                   admission.ok() ? admission->adjustment.cpuset_cpus.value_or("left alone")
-                                  : std::string(Message(admission.status()))));
+  Note(fmt::format(
+      "create {} attempt {} shares {}: {}", request.name, request.attempt,
+      request.resources.cpu_shares.value_or(0),
+      admission.ok() ? CpuList(admission->adjustment) : std::string(Message(admission.status()))));
   if (admission.ok()) {
     creations_.push_back({request, *admission});
   } else {
@@ -163,9 +163,9 @@ void World::BeginResize() {
   if (!resizes_.empty() && resizes_.front().id != container->id) return;
   const LinuxResources changes = TestNode::Resources(SomeRequest());
   const StatusOr<Admission> admission = node_.manager().AdmitUpdate(container->id, changes);
-  Note(fmt::format("resize {} to shares {}: {}", container->id.value(), *changes.cpu_shares,
-                   admission.ok() ? admission->adjustment.cpuset_cpus.value_or("left alone")
-                                  : std::string(Message(admission.status()))));
+  Note(fmt::format(
+      "resize {} to shares {}: {}", container->id.value(), *changes.cpu_shares,
+      admission.ok() ? CpuList(admission->adjustment) : std::string(Message(admission.status()))));
   if (admission.ok()) {
     resizes_.push_back({container->id, changes, *admission, false});
   } else {

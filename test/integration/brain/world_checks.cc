@@ -91,8 +91,8 @@ bool World::Undisputed(const Running& one, const CpuSet& several) {
     if ((InForce(*other) | begun_on).Intersects(one.exclusive)) return false;
   }
   for (const FakeRuntimeClient::Update& update : node_.runtime.updates) {
-    const StatusOr<CpuSet> cpus = CpuSet::Parse(update.adjustment.cpuset_cpus.value_or(""));
-    if (update.id != one.id && cpus.ok() && cpus->Intersects(one.exclusive)) return false;
+    const CpuSet cpus = update.adjustment.cpus.value_or(CpuSet());
+    if (update.id != one.id && cpus.Intersects(one.exclusive)) return false;
   }
   return true;
 }

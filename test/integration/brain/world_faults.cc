@@ -82,8 +82,8 @@ void World::AnswerSome() {
   std::vector<FakeRuntimeClient::Update>& updates = node_.runtime.updates;
   for (int64_t n = Number(1, 10); n > 0 && !updates.empty(); --n) {
     const size_t index = static_cast<size_t>(Number(0, std::ssize(updates) - 1));
-    Note(fmt::format("answer {} {}", updates[index].id.value(),
-                     updates[index].adjustment.cpuset_cpus.value_or("")));
+    Note(
+        fmt::format("answer {} {}", updates[index].id.value(), CpuList(updates[index].adjustment)));
     if (Chance(90)) {
       node_.runtime.Answer(index);
     } else {
