@@ -169,16 +169,18 @@ StatusOr<HeaderBlock> HpackDecoder::Decode(std::string_view block, size_t limit)
     }
   }
   nghttp2_hd_inflate_end_headers(inflater_);
-  memory_.Note(block, headers);
   if (size > limit) {
+    memory_ = {};  // the block may have changed the table, and what was read of it is not all
     return ResourceExhausted("{} bytes of header fields, at most {} are taken", size, limit);
   }
+  memory_.Note(block, headers);
   return headers;
 }
 
 void HpackEncoder::SetTableSize(uint32_t size) {
   // More than the default would only cost memory here.
   max_size_ = std::min<size_t>(size, kDefaultTableSize);
+  smallest_size_ = announce_size_ ? std::min(smallest_size_, max_size_) : max_size_;
   announce_size_ = true;
   Shrink(max_size_);
   memory_ = {};
@@ -187,7 +189,11 @@ void HpackEncoder::SetTableSize(uint32_t size) {
 std::string_view HpackEncoder::Encode(const HeaderBlock& headers) {
   if (const std::string_view known = memory_.FindBlock(headers); !known.empty()) return known;
   block_.clear();
-  if (std::exchange(announce_size_, false)) AppendInteger(max_size_, 5, 0x20, block_);
+  if (std::exchange(announce_size_, false)) {
+    // The peer emptied its table as far as that, and wants to hear that we did (RFC 7541 4.2).
+    if (smallest_size_ < max_size_) AppendInteger(smallest_size_, 5, 0x20, block_);
+    AppendInteger(max_size_, 5, 0x20, block_);
+  }
   for (const HeaderBlock::Field& field : headers.fields()) {
     EncodeField(headers.NameOf(field), headers.ValueOf(field), field.never_index, block_);
   }

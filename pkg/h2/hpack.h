@@ -85,6 +85,7 @@ class HpackEncoder {
   size_t table_size_ = 0;
   size_t max_size_ = 4096;
   bool announce_size_ = false;  // at the start of the next block
+  size_t smallest_size_ = 0;    // since the last announcement
   std::string block_;
   HpackMemory memory_;
 };

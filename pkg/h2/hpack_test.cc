@@ -60,6 +60,35 @@ TEST(HpackTest, TooManyFieldsAreRefusedAndTheTableStaysRight) {
   EXPECT_EQ(decoded->Find("kept"), "v");
 }
 
+TEST(HpackTest, WhatWasTooMuchOnceIsTooMuchAgain) {
+  HpackDecoder decoder;
+  std::string block("\x00\x04name\x64", 7);  // a literal that is not put into the table
+  block.append(100, 'v');
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(decoder.Recall(block), nullptr);
+    EXPECT_EQ(decoder.Decode(block, 100).status().code(), StatusCode::kResourceExhausted);
+  }
+}
+
+TEST(HpackTest, AnnouncesTheSmallestTableThatItHad) {
+  HpackEncoder encoder;
+  HpackDecoder decoder;
+  const HeaderBlock headers = Fields({{"name", "value"}});
+  const auto pass = [&] {
+    const std::string block(encoder.Encode(headers));
+    const auto decoded = decoder.Decode(block, kLimit);
+    EXPECT_TRUE(decoded.ok() && *decoded == headers);
+    return block;
+  };
+  pass();
+  encoder.SetTableSize(0);
+  encoder.SetTableSize(4096);
+  EXPECT_EQ(pass().substr(0, 4), "\x20\x3f\xe1\x1f") << "none at all, then 4096";
+  EXPECT_EQ(pass().size(), 1U) << "a reference to the table";
+  encoder.SetTableSize(100);
+  EXPECT_EQ(pass().substr(0, 2), "\x3f\x45") << "100, once";
+}
+
 TEST(HpackTest, BrokenBlocksAreErrors) {
   EXPECT_EQ(HpackDecoder().Decode("\x40", kLimit).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(HpackDecoder().Decode("\xff\xff\xff\xff\xff\xff", kLimit).status().code(),

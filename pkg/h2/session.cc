@@ -220,10 +220,11 @@ void Session::StartStream(Stream& stream, const HeaderBlock& headers) {
 }
 
 void Session::StartWaiting() {
-  while (!waiting_.empty() && by_id_.size() < max_streams_ && !going_away_) {
+  while (!waiting_.empty() && by_id_.size() < max_streams_ && !going_away_ && !failed_) {
     const auto [stream, headers] = std::move(waiting_.front());
     waiting_.pop_front();
-    StartStream(*stream, headers);
+    // Who gave it up meanwhile has no use for it, and could not reset it any more.
+    if (!stream->reset_) StartStream(*stream, headers);
   }
 }
 
@@ -256,10 +257,12 @@ void Session::Forget(Stream& stream) {
   ready_.Remove(stream);
   if (last_data_ == &stream) last_data_ = nullptr;
   if (data_stream_ == &stream) data_stream_ = nullptr;
-  if (!stream.due_) return;
-  for (auto& [due, code] : due_) {
-    if (due == &stream) due = nullptr;
+  if (stream.due_) {
+    for (auto& [due, code] : due_) {
+      if (due == &stream) due = nullptr;
+    }
   }
+  if (!waiting_.empty()) StartWaiting();
 }
 
 void Session::LinkClosed(Stream& stream) {
@@ -284,7 +287,6 @@ void Session::CloseStream(Stream& stream, uint32_t error_code, bool connection_l
   } else {
     stream.session_ = nullptr;
   }
-  if (!waiting_.empty() && !failed_) StartWaiting();
   if (stream.handler_ != nullptr) stream.handler_->OnClose(stream, error_code);
 }
 

@@ -92,7 +92,7 @@ class Session final : private FrameReader::Sink {
   }
   Stream* AnyOpen() const;
   void CloseAll();
-  // Takes an open stream out of everything that is for open ones.
+  // Takes an open stream out of everything that is for open ones. Who waits for its place gets it.
   void Forget(Stream& stream);
   void LinkClosed(Stream& stream);
   void UnlinkClosed(Stream& stream);
@@ -118,6 +118,7 @@ class Session final : private FrameReader::Sink {
   void OnEndSent(Stream& stream);
   void Ready(Stream& stream);
   void Consume(Stream& stream, size_t count);
+  void ConsumeStream(Stream& stream, size_t count);
   void ConsumeConnection(size_t count);
 
   // session_receive.cc: frames that arrive

@@ -79,7 +79,7 @@ Status Session::OnData(const FrameHeader& header, const Slice& bytes, bool begin
   // What is left of the length is padding.
   if (data_left_ > 0) {
     ConsumeConnection(data_left_);
-    if (stream != nullptr) stream->consumed_ += data_left_;
+    if (stream != nullptr) ConsumeStream(*stream, data_left_);
   }
   if (stream != nullptr && !stream->reset_ && header.Has(kFlagEndStream)) {
     OnPeerEnd(*stream, HeaderBlock());

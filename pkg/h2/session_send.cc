@@ -142,6 +142,7 @@ void Session::EncodeData() {
 
 // Sends one frame of the stream. False: the connection's window is shut.
 bool Session::EncodeOne(Stream& stream) {
+  if (stream.reset_) return true;  // whatever was left to send: nothing follows a reset
   const size_t queued = stream.queue_.size();
   if (queued > 0 && send_window_ <= 0) return false;
   if (queued > 0 && stream.send_window_ <= 0) return true;  // WINDOW_UPDATE makes it ready again
@@ -182,6 +183,10 @@ void Session::OnEndSent(Stream& stream) {
 
 void Session::Consume(Stream& stream, size_t count) {
   ConsumeConnection(count);
+  ConsumeStream(stream, count);
+}
+
+void Session::ConsumeStream(Stream& stream, size_t count) {
   if (!stream.open_ || stream.end_received_ || stream.reset_ || stream.id_ == 0) return;
   stream.consumed_ += count;
   if (stream.consumed_ < static_cast<size_t>(kStreamWindow) / 2) return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/h2/session.h"
 
+#include <algorithm>
 #include <functional>
 #include <list>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "pkg/h2/hpack.h"
 #include "pkg/h2/limits.h"
 
 namespace resmgr::h2 {
@@ -359,32 +361,135 @@ TEST_F(SessionTest, ManyStreamsAtOnceEachGetTheirOwnAnswer) {
     EXPECT_EQ(call.body, std::to_string(i++));
 }
 
-TEST_F(SessionTest, LittleDataAndItsEndAreOneFrame) {
-  int fds[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-  const UniqueFd peer(fds[1]);
-  End sender(loop_, flushes_, fds[0], Session::Role::kClient);
+// A session and, at its other end, frames.
+class FramesTest : public SessionTest {
+ protected:
+  explicit FramesTest(Session::Role role = Session::Role::kClient) {
+    int fds[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    peer_ = UniqueFd(fds[1]);
+    end_ = std::make_unique<End>(loop_, flushes_, fds[0], role);
+    preface_ = role == Session::Role::kClient ? kPreface.size() : 0;
+  }
+
+  void Send(FrameType type, uint8_t flags, int32_t stream, std::string_view payload) {
+    std::string frame(kFrameHeaderSize, '\0');
+    WriteFrameHeader({.length = static_cast<uint32_t>(payload.size()),
+                      .type = type,
+                      .flags = flags,
+                      .stream = stream},
+                     reinterpret_cast<uint8_t*>(frame.data()));
+    frame += payload;
+    ASSERT_EQ(::send(peer_.get(), frame.data(), frame.size(), 0),
+              static_cast<ssize_t>(frame.size()));
+  }
+  // Streams beyond one have to wait.
+  void AllowOneStream() {
+    Send(FrameType::kSettings, 0, 0, std::string_view("\0\3\0\0\0\1", 6));
+    RunUntil([&] { return Count(FrameType::kSettings) == 2; });  // its own and an acknowledgement
+  }
+
+  // All that came so far; of one type.
+  std::vector<FrameHeader> Frames() {
+    char bytes[4096];
+    ssize_t count = 0;
+    while ((count = read(peer_.get(), bytes, sizeof(bytes))) > 0)
+      sent_.append(bytes, static_cast<size_t>(count));
+    std::vector<FrameHeader> frames;
+    for (size_t at = preface_; at + kFrameHeaderSize <= sent_.size();) {
+      frames.push_back(ReadFrameHeader(reinterpret_cast<const uint8_t*>(sent_.data()) + at));
+      at += kFrameHeaderSize + frames.back().length;
+    }
+    return frames;
+  }
+  std::vector<FrameHeader> Frames(FrameType type) {
+    std::vector<FrameHeader> frames = Frames();
+    std::erase_if(frames, [type](const FrameHeader& frame) { return frame.type != type; });
+    return frames;
+  }
+  size_t Count(FrameType type) { return Frames(type).size(); }
+
+  UniqueFd peer_;
+  std::unique_ptr<End> end_;
+  size_t preface_ = 0;
+  std::string sent_;
+};
+
+class ServerFramesTest : public FramesTest {
+ protected:
+  ServerFramesTest() : FramesTest(Session::Role::kServer) {}
+};
+
+TEST_F(FramesTest, LittleDataAndItsEndAreOneFrame) {
   Recorder call;
-  call.stream = sender.session->OpenStream(Request("/a/b"), false, call);
+  call.stream = end_->session->OpenStream(Request("/a/b"), false, call);
   call.stream->SendData(Slice::Copy("hello "));
   call.stream->SendData(Slice::Copy("world"));
   call.stream->SendEnd();
-  std::string sent;
-  RunUntil([&] {
-    char bytes[4096];
-    const ssize_t count = read(peer.get(), bytes, sizeof(bytes));
-    if (count > 0) sent.append(bytes, static_cast<size_t>(count));
-    return sent.ends_with("world");
-  });
-  std::vector<FrameHeader> data;
-  for (std::string_view rest = std::string_view(sent).substr(kPreface.size()); !rest.empty();) {
-    const FrameHeader header = ReadFrameHeader(reinterpret_cast<const uint8_t*>(rest.data()));
-    if (header.type == FrameType::kData) data.push_back(header);
-    rest.remove_prefix(kFrameHeaderSize + header.length);
-  }
-  ASSERT_EQ(data.size(), 2U);
+  RunUntil([&] { return Count(FrameType::kData) == 2; });
+  const std::vector<FrameHeader> data = Frames(FrameType::kData);
   EXPECT_FALSE(data[0].Has(kFlagEndStream));
   EXPECT_TRUE(data[1].Has(kFlagEndStream));
+}
+
+TEST_F(FramesTest, ARequestThatWasGivenUpWhileItWaitedIsNeverSent) {
+  AllowOneStream();
+  Recorder first;
+  Recorder second;
+  first.stream = end_->session->OpenStream(Request("/a/first"), true, first);
+  second.stream = end_->session->OpenStream(Request("/a/second"), true, second);
+  // In one event, as when a client with two calls goes.
+  first.stream->Reset(static_cast<uint32_t>(ErrorCode::kCancel));
+  second.stream->Reset(static_cast<uint32_t>(ErrorCode::kCancel));
+  RunUntil([&] { return first.closed && second.closed; });
+  EXPECT_EQ(Count(FrameType::kHeaders), 1U);
+  Recorder third;
+  third.stream = end_->session->OpenStream(Request("/a/third"), true, third);
+  RunUntil([&] { return Count(FrameType::kHeaders) == 2; });
+  EXPECT_EQ(Count(FrameType::kRstStream), 1U);
+}
+
+TEST_F(FramesTest, AStreamThatIsDestroyedMakesRoomForOneThatWaits) {
+  AllowOneStream();
+  Recorder first;
+  Recorder second;
+  first.stream = end_->session->OpenStream(Request("/a/first"), true, first);
+  second.stream = end_->session->OpenStream(Request("/a/second"), true, second);
+  RunUntil([&] { return Count(FrameType::kHeaders) == 1; });
+  first.stream.reset();
+  RunUntil([&] { return Count(FrameType::kHeaders) == 2; });
+  EXPECT_EQ(second.stream->id(), 3);
+}
+
+TEST_F(FramesTest, NothingFollowsAReset) {
+  Recorder call;
+  call.stream = end_->session->OpenStream(Request("/a/b"), false, call);
+  call.stream->SendData(Slice::Copy(std::string(20'000, 'x')));
+  call.stream->SendEnd();
+  call.stream->Reset(static_cast<uint32_t>(ErrorCode::kCancel));
+  Recorder next;
+  next.stream = end_->session->OpenStream(Request("/a/b"), true, next);
+  RunUntil([&] { return call.closed && Count(FrameType::kHeaders) == 2; });
+  EXPECT_EQ(Count(FrameType::kRstStream), 1U);
+  EXPECT_EQ(Count(FrameType::kData), 0U);
+}
+
+TEST_F(ServerFramesTest, PaddingAloneDoesNotShutAStreamsWindow) {
+  ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),
+            static_cast<ssize_t>(kPreface.size()));
+  Send(FrameType::kSettings, 0, 0, "");
+  Send(FrameType::kHeaders, kFlagEndHeaders, 1, HpackEncoder().Encode(Request("/a/b")));
+  const std::string padding = '\xff' + std::string(255, '\0');
+  const size_t enough = static_cast<size_t>(kStreamWindow) / 2 / padding.size();
+  for (size_t i = 0; i < enough; ++i) {
+    Send(FrameType::kData, kFlagPadded, 1, padding);
+    if (i % 64 == 0) RunUntil([&] { return !end_->recorders.empty(); });
+  }
+  RunUntil([&] {
+    const std::vector<FrameHeader> updates = Frames(FrameType::kWindowUpdate);
+    return std::ranges::any_of(updates, [](const FrameHeader& one) { return one.stream == 1; });
+  });
+  EXPECT_EQ(end_->recorders.front().received, 0U);
 }
 
 TEST_F(SessionTest, GarbageEndsTheConnectionAndNothingElse) {
