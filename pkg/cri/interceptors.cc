@@ -107,6 +107,8 @@ class CreateContainerInterception final : public WaitingInterception,
       manager_.CreateSucceeded(key, ContainerId(*id));
     } else {
       manager_.CreateFailed(key);
+      // It may exist all the same.
+      if (status.ok() || MayStillTakeEffect(status)) manager_.Resync();
     }
   }
 
@@ -274,7 +276,7 @@ class ContainerStatusInterception final : public CountedInterception {
   void OnReply(const GrpcStatus& status, std::string_view message) override {
     if (!status.ok()) return;
     const auto exited = DecodeExited(message);
-    if (exited.ok() && exited->has_value()) manager_.ContainerStopped(**exited);
+    if (exited.ok() && exited->has_value()) manager_.ContainerExited(**exited);
   }
 };
 

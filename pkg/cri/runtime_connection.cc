@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/runtime_connection.h"
 
+#include <set>
 #include <utility>
 
 #include "pkg/cri/inventory.h"
@@ -76,28 +77,35 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
       Pod& pod = inventory_.pods[index];
       connection_.Call("PodSandboxStatus", EncodeVerbosePodStatusRequest(pod.id),
                        [self = shared_from_this(), &pod](StatusOr<std::string> reply) {
-                         self->OnStatus(reply.ok() ? AddPodStatus(*reply, pod) : reply.status());
+                         const Status status =
+                             reply.ok() ? AddPodStatus(*reply, pod) : reply.status();
+                         self->OnStatus(status, pod.id, self->inventory_.unclear.pods);
                        });
     } else {
       RuntimeContainer& container = inventory_.containers[index - inventory_.pods.size()];
-      connection_.Call(
-          "ContainerStatus", EncodeVerboseContainerStatusRequest(container.id),
-          [self = shared_from_this(), &container](StatusOr<std::string> reply) {
-            self->OnStatus(reply.ok() ? AddContainerStatus(*reply, container) : reply.status());
-          });
+      connection_.Call("ContainerStatus", EncodeVerboseContainerStatusRequest(container.id),
+                       [self = shared_from_this(), &container](StatusOr<std::string> reply) {
+                         const Status status =
+                             reply.ok() ? AddContainerStatus(*reply, container) : reply.status();
+                         self->OnStatus(status, container.id, self->inventory_.unclear.containers);
+                       });
     }
   }
 
-  void OnStatus(const Status& status) {
+  template <typename RuntimeId>
+  void OnStatus(const Status& status, const RuntimeId& id, std::set<RuntimeId>& unclear) {
     // What disappeared between the list and the question is reported as listed: the brain hears of
     // its end anyway.
-    if (!status.ok() && status.code() != StatusCode::kNotFound && failure_.ok()) failure_ = status;
+    if (!status.ok() && status.code() != StatusCode::kNotFound) {
+      unclear.insert(id);
+      if (inventory_.unclear.why.ok()) inventory_.unclear.why = status;
+    }
     AskNext();
     if (--left_ > 0) return;
-    if (failure_.ok()) {
+    if (connection_.client_.connected()) {
       done_(std::move(inventory_));
     } else {
-      done_(Annotate(failure_, "asking for the state of pods and containers"));
+      done_(Unavailable("the connection to the runtime was lost"));
     }
   }
 
@@ -106,7 +114,6 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
   RuntimeInventory inventory_;
   size_t next_ = 0;
   size_t left_ = 0;
-  Status failure_;
 };
 
 RuntimeConnection::RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes,

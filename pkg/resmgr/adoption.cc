@@ -23,6 +23,7 @@ class Adopter {
         keeper_(keeper) {}
 
   Adoption Run(const RuntimeInventory& inventory) {
+    unclear_ = &inventory.unclear;
     AddPods(inventory);
     DropContainers(inventory);
     FindCrowded(inventory);
@@ -45,12 +46,28 @@ class Adopter {
     for (const Pod& pod : inventory.pods) {
       if (gone_.pods.contains(pod.id)) continue;
       PodRecord* const known = store_.FindPod(pod.id);
-      if (known == nullptr) {
-        store_.PutPod(pod);
-      } else {
+      const bool unclear = unclear_->pods.contains(pod.id);
+      if (known != nullptr) {
         known->provisional = false;
+        if (!unclear && std::exchange(known->unclear, false)) store_.PutPod(pod);
+      } else if (!unclear) {
+        store_.PutPod(pod);
+      } else if (const std::optional<QosClass> qos = KeptQos(pod.id, inventory)) {
+        Pod listed = pod;
+        listed.qos = *qos;
+        store_.PutPod(std::move(listed)).unclear = true;
       }
     }
+  }
+
+  // Of a pod that is new here, by what was kept of its containers.
+  std::optional<QosClass> KeptQos(const PodSandboxId& id, const RuntimeInventory& inventory) const {
+    for (const RuntimeContainer& reported : inventory.containers) {
+      if (reported.pod_id != id) continue;
+      const std::optional<SavedContainer> saved = keeper_.Find(reported.id);
+      if (saved && saved->qos) return saved->qos;
+    }
+    return std::nullopt;
   }
 
   void DropContainers(const RuntimeInventory& inventory) {
@@ -117,11 +134,12 @@ class Adopter {
       result_.started_unseen.push_back(container.key);
     }
     if (!record.started_at) record.started_at = reported.started_at;
-    if (!was_placeable) return;
+    // One that had not ended after all is without a placement: its CPUs may be another's by now.
+    if (!was_placeable && !record.Placeable()) return;
     if (container.state == ContainerState::kExited) {
       record.former = std::exchange(container.placement, {});
       result_.lost.push_back(container.key);
-    } else {
+    } else if (!IsUnclear(reported)) {
       result_.in_force.emplace_back(container.key, ReportedEffect(reported.resources));
     }
   }
@@ -129,6 +147,11 @@ class Adopter {
   void Add(const RuntimeContainer& reported) {
     PodRecord* const pod = store_.FindPod(reported.pod_id);
     if (pod == nullptr || BeingCreated(*pod, reported)) return;
+    const std::optional<SavedContainer> kept = keeper_.Find(reported.id);
+    const SavedContainer* saved = kept ? &*kept : nullptr;
+    const bool unclear = IsUnclear(reported);
+    // Nobody knows what it needs and where it runs: it is left alone until a list tells.
+    if (unclear && saved == nullptr) return;
     ContainerRecord& record = store_.Add(*pod, reported.name);
     ContainerId id = reported.id;
     store_.SetId(record, id);
@@ -138,8 +161,6 @@ class Adopter {
     container.state = StateOf(reported);
     container.labels = reported.labels;
     container.annotations = reported.annotations;
-    const std::optional<SavedContainer> kept = keeper_.Find(reported.id);
-    const SavedContainer* saved = kept ? &*kept : nullptr;
     const Requirements in_force = ReportedNeeds(pod->pod, reported, memory_capacity_);
     if (saved == nullptr) {
       container.requirements = in_force;
@@ -150,7 +171,7 @@ class Adopter {
       container.hints = saved->hints;
     }
     // An update that reached the runtime before it reached the disk.
-    if (saved != nullptr && !TellsCpuInForce(*saved, reported.resources)) {
+    if (saved != nullptr && !unclear && !TellsCpuInForce(*saved, reported.resources)) {
       container.requirements.cpu_request = in_force.cpu_request;
       container.requirements.cpu_limit = in_force.cpu_limit;
       const LinuxResources requested = ReportedRequest(reported, in_force);
@@ -159,7 +180,8 @@ class Adopter {
       container.requested.cpu_period = requested.cpu_period;
       saved = nullptr;
     }
-    const Effect effect = ReportedEffect(reported.resources);
+    Effect effect = ReportedEffect(reported.resources);
+    if (unclear && !saved->exclusive.empty()) effect.cpus = saved->exclusive;
     record.started_at = reported.started_at;
     if (container.state == ContainerState::kCreated) {
       record.start_doubt = keeper_.DoubtOfStart(reported.id);
@@ -220,6 +242,10 @@ class Adopter {
     });
   }
 
+  bool IsUnclear(const RuntimeContainer& reported) const {
+    return unclear_->containers.contains(reported.id);
+  }
+
   static ContainerState StateOf(const RuntimeContainer& reported) {
     return reported.state == ContainerState::kCreating ? ContainerState::kCreated : reported.state;
   }
@@ -229,6 +255,7 @@ class Adopter {
   const uint64_t since_;
   const Bytes memory_capacity_;
   const Keeper& keeper_;
+  const RuntimeInventory::Unclear* unclear_ = nullptr;
   CpuSet crowded_;  // of the CPUs that containers are bound to: those of two or more
   Adoption result_;
 };

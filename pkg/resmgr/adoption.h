@@ -30,8 +30,9 @@ struct Adoption {
 // Makes the store hold the pods and containers that the runtime listed. `since` is the store's
 // clock when the list was asked for: what happened to a record later overrules the list. A
 // container whose creation is under way is left alone. A container that is new here gets the
-// cpuset in force as its placement, with what `keeper` kept of it, for the policy to confirm. New
-// ones are added in the order of their ids, so the same list gives the same keys.
+// cpuset in force as its placement, with what `keeper` kept of it, for the policy to confirm; where
+// the list is unclear about it, what was kept has to do, and without that it is not taken over yet.
+// New ones are added in the order of their ids, so the same list gives the same keys.
 Adoption Adopt(ContainerStore& store, const RuntimeInventory& inventory,
                const Synchronizer::Gone& gone, uint64_t since, Bytes memory_capacity,
                const Keeper& keeper);

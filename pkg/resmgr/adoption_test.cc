@@ -47,7 +47,7 @@ class AdoptionTest : public ::testing::Test {
     Container container;
     container.requirements.cpu_request = MilliCpu{int64_t{1000} * cpus};
     container.placement.pool = "shared";
-    state_.Put(ContainerId(name), container);
+    state_.Put(ContainerId(name), container, QosClass::kBurstable);
   }
   std::string PoolAfterAdoption(const std::string& name) {
     Adopt(store_, inventory_, {}, store_.clock(), Bytes{0}, keeper_);

@@ -36,6 +36,8 @@ struct PodRecord {
   // Learned from a container's request only: forgotten with the last container of a failed
   // creation.
   bool provisional = false;
+  // Known from a list and from what was kept of its containers only: the runtime did not tell more.
+  bool unclear = false;
   uint64_t touched = 0;
 };
 

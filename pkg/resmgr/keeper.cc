@@ -52,7 +52,7 @@ void Keeper::Save(ContainerRecord& record) {
   if (record.container.id.empty() || !record.Placeable()) return;
   // A value that the runtime may still refuse is not what it has after a restart.
   if (!record.updates.empty()) return;
-  state_->Put(record.container.id, record.container);
+  state_->Put(record.container.id, record.container, record.pod->pod.qos);
 }
 
 void Keeper::Forget(const ContainerId& id) {

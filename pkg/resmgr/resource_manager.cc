@@ -106,6 +106,10 @@ void ResourceManager::ContainerStopped(const ContainerId& id) {
   impl_->Stop(id);
 }
 
+void ResourceManager::ContainerExited(const ContainerId& id) {
+  impl_->End(id);
+}
+
 void ResourceManager::ContainerRemoved(const ContainerId& id) {
   impl_->Remove(id);
 }

@@ -142,7 +142,11 @@ class ResourceManager {
   void UpdateSucceeded(const Admission& admission);
   void UpdateFailed(const Admission& admission);
 
+  // The runtime did what StopContainer asks for. What that means for a container that is only
+  // created, it is asked.
   void ContainerStopped(const ContainerId& id);
+  // The runtime says that it has ended.
+  void ContainerExited(const ContainerId& id);
   void ContainerRemoved(const ContainerId& id);
 
   // One container that another place is planned for.

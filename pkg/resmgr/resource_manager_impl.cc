@@ -45,7 +45,10 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
       cold_starts_(clock_, [this](ContainerKey key) { EndColdStart(key); }),
       synchronizer_(loop, runtime, *this, {options.first_retry, options.last_retry}),
       start_doubts_(
-          loop, store_, [this] { synchronizer_.Look([](const Status&) {}); },
+          loop, store_,
+          [this](std::function<void(const Status&)> looked) {
+            synchronizer_.Look(std::move(looked));
+          },
           [this](ContainerKey key) { EndDoubt(key); },
           {options.first_retry, std::min(options.last_retry, kLastLook), options.start_limit}) {}
 
@@ -77,13 +80,15 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
   ConfirmInForce(adoption, first);
   if (first) {
     pusher_.Connected();
-    keeper_.ForgetTheRest();
     for (const auto& [key, record] : store_.containers())
       keeper_.Keep(*store_.Find(key));
     // Calls of clients that were lost with the connection, or of a daemon before this one, may take
     // effect after this list.
     synchronizer_.Doubt();
   }
+  TellUnclear(inventory.unclear);
+  // What was kept of a container that is not taken over yet is all that will be known of it.
+  if (inventory.unclear.why.ok() && std::exchange(unlisted_notes_, false)) keeper_.ForgetTheRest();
   FollowStarts(adoption, *changed);
   Push(*std::move(changed));
   // The list may be the first to tell that a container runs.
@@ -92,6 +97,20 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
   log_.Info("the runtime holds {} pods and {} containers", store_.pods().size(),
             store_.containers().size());
   return OkStatus();
+}
+
+void ResourceManager::Impl::OnListFailed(const Status& status) {
+  log_.Warn("cannot list what the runtime holds, trying again until it works: {}",
+            Describe(status));
+}
+
+void ResourceManager::Impl::TellUnclear(const RuntimeInventory::Unclear& unclear) {
+  const bool told = std::exchange(unclear_told_, !unclear.why.ok());
+  if (told || unclear.why.ok()) return;
+  log_.Warn(
+      "the runtime does not tell the state of {} pods and {} containers: what is saved of them "
+      "holds, and those without are left alone until it does: {}",
+      unclear.pods.size(), unclear.containers.size(), Describe(unclear.why));
 }
 
 void ResourceManager::Impl::ConfirmInForce(const Adoption& adoption, bool first) {
@@ -318,6 +337,14 @@ void ResourceManager::Impl::RemovePod(const PodSandboxId& id) {
 }
 
 void ResourceManager::Impl::Stop(const ContainerId& id) {
+  ContainerRecord* const record = store_.FindById(id);
+  if (record == nullptr) return;
+  // To stop one that does not run may mean nothing to the runtime: it can still be started.
+  if (record->container.state == ContainerState::kCreated) return synchronizer_.Doubt();
+  End(id);
+}
+
+void ResourceManager::Impl::End(const ContainerId& id) {
   ContainerRecord* const record = store_.FindById(id);
   if (record == nullptr) return;
   ContainerKeys changed;

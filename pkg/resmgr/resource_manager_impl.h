@@ -52,6 +52,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void StopPod(const PodSandboxId& id);
   void RemovePod(const PodSandboxId& id);
   void Stop(const ContainerId& id);
+  void End(const ContainerId& id);
   void Remove(const ContainerId& id);
 
   // updates.cc
@@ -73,6 +74,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void OnListing() override { listed_at_ = store_.clock(); }
   Status OnInventory(const RuntimeInventory& inventory, const Synchronizer::Gone& gone,
                      bool first) override;
+  void OnListFailed(const Status& status) override;
 
   // Pusher::Listener
   void OnApplied(ContainerKey key) override;
@@ -80,6 +82,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void OnGone(ContainerKey key) override;
 
   void ConfirmInForce(const Adoption& adoption, bool first);
+  void TellUnclear(const RuntimeInventory::Unclear& unclear);
 
   // starts.cc
   void FollowStarts(const Adoption& adoption, ContainerKeys& changed);
@@ -139,7 +142,9 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   ColdStarts cold_starts_;
   Synchronizer synchronizer_;
   StartDoubts start_doubts_;
-  uint64_t listed_at_ = 0;  // the store's clock when the last list was asked for
+  bool unclear_told_ = false;
+  bool unlisted_notes_ = true;  // may be there, of containers that are not
+  uint64_t listed_at_ = 0;      // the store's clock when the last list was asked for
   uint64_t last_ticket_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -30,6 +31,14 @@ struct RuntimeContainer {
 struct RuntimeInventory {
   std::vector<Pod> pods;
   std::vector<RuntimeContainer> containers;
+  // Of these only what a list tells is known: the runtime failed to tell more, as it does of a pod
+  // whose shim hangs.
+  struct Unclear {
+    std::set<PodSandboxId> pods;
+    std::set<ContainerId> containers;
+    Status why;  // the first failure; OK where there was none
+  };
+  Unclear unclear;
 };
 
 // The calls that the brain makes to the runtime. Asynchronous: `done` runs on the loop's thread,
@@ -44,6 +53,7 @@ class RuntimeClient {
                                std::function<void(Status)> done) = 0;
 
   // Lists sandboxes and containers with what their verbose status adds (cgroup parent, resources).
+  // Fails where a list cannot be had; what only fails for some is `unclear`.
   virtual void ListAll(std::function<void(StatusOr<RuntimeInventory>)> done) = 0;
 };
 

@@ -7,7 +7,7 @@
 
 namespace resmgr {
 
-StartDoubts::StartDoubts(EventLoop& loop, ContainerStore& store, std::function<void()> look,
+StartDoubts::StartDoubts(EventLoop& loop, ContainerStore& store, Look look,
                          std::function<void(ContainerKey)> given_up, Options options)
     : loop_(loop),
       store_(store),
@@ -56,10 +56,16 @@ void StartDoubts::Schedule() {
 void StartDoubts::OnTimer() {
   timer_.reset();
   pause_ = std::min(pause_ * 2, options_.last_look);
-  for (auto& [key, doubt] : doubts_)
-    doubt.last_look = doubt.last_look || Clock::now() >= doubt.deadline;
   Schedule();
-  look_();
+  look_([this, asked = Clock::now()](const Status& status) {
+    if (status.ok()) OnLooked(asked);
+  });
+}
+
+void StartDoubts::OnLooked(Clock::time_point asked) {
+  for (auto& [key, doubt] : doubts_)
+    doubt.last_look = doubt.last_look || asked >= doubt.deadline;
+  Examine();
 }
 
 }  // namespace resmgr

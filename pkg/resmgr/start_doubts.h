@@ -22,9 +22,11 @@ class StartDoubts {
     std::chrono::milliseconds limit{120'000};
   };
 
-  // `look` asks the runtime for everything; Examine() follows when it is known. `given_up` is told
-  // of containers past the limit.
-  StartDoubts(EventLoop& loop, ContainerStore& store, std::function<void()> look,
+  // Asks the runtime for everything; Examine() follows when it is known, and then `looked`, with
+  // the reason where it is not known. Never runs `looked` after the StartDoubts are gone.
+  using Look = std::function<void(std::function<void(const Status&)> looked)>;
+  // `given_up` is told of containers past the limit.
+  StartDoubts(EventLoop& loop, ContainerStore& store, Look look,
               std::function<void(ContainerKey)> given_up, Options options);
   StartDoubts(const StartDoubts&) = delete;
   StartDoubts& operator=(const StartDoubts&) = delete;
@@ -41,10 +43,11 @@ class StartDoubts {
 
   void Schedule();
   void OnTimer();
+  void OnLooked(Clock::time_point asked);
 
   EventLoop& loop_;
   ContainerStore& store_;
-  const std::function<void()> look_;
+  const Look look_;
   const std::function<void(ContainerKey)> given_up_;
   const Options options_;
   struct Doubt {

@@ -84,6 +84,10 @@ void ResourceManager::Impl::EndStart(const ContainerId& id, StartOutcome outcome
       record->started_at = clock_.Now();
     }
   }
+  // It was taken for ended.
+  if (outcome == StartOutcome::kStarted && record->container.state == ContainerState::kExited) {
+    synchronizer_.Doubt();
+  }
   // The runtime may have refused this start because it is busy with another one.
   if (!record->BeingStarted()) {
     record->start_doubt = StartDoubt::kNone;

@@ -24,6 +24,7 @@ void Synchronizer::Disconnected() {
   state_ = State::kDisconnected;
   listing_ = false;
   doubt_ = false;
+  failed_ = false;
   gone_ = {};
   delay_ = std::chrono::milliseconds(0);
   retry_.reset();
@@ -92,6 +93,9 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
   const bool first = state_ == State::kSynchronizing;
   const Status status =
       inventory.ok() ? owner_.OnInventory(*inventory, gone, first) : inventory.status();
+  if (!std::exchange(failed_, !status.ok()) && !status.ok()) owner_.OnListFailed(status);
+  // What made somebody ask is not answered.
+  if (!status.ok() || !inventory->unclear.why.ok()) doubt_ = true;
   if (first && !status.ok()) {
     OnFailure(status);
     return;

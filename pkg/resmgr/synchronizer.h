@@ -40,6 +40,8 @@ class Synchronizer {
     virtual void OnListing() = 0;
     // `first` is the first one since the connect.
     virtual Status OnInventory(const RuntimeInventory& inventory, const Gone& gone, bool first) = 0;
+    // The first list since the connect, or since one that worked, failed; it is asked for again.
+    virtual void OnListFailed(const Status& status) = 0;
   };
 
   // All references must outlive it.
@@ -80,7 +82,8 @@ class Synchronizer {
   State state_ = State::kDisconnected;
   uint64_t epoch_ = 0;
   bool listing_ = false;
-  bool doubt_ = false;  // came up while a list was under way or shortly after one
+  bool doubt_ = false;  // came up while a list was under way or shortly after one, or is left by it
+  bool failed_ = false;  // the last list
   Gone gone_;
   std::vector<Ready> waiters_;
   std::vector<Ready> lookers_;       // for the list that is under way

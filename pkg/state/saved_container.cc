@@ -59,6 +59,25 @@ void AddHint(uint32_t field, const LocalityHint& hint, FieldWriter& out) {
   out.End(begin);
 }
 
+uint64_t ToSaved(QosClass qos) {
+  switch (qos) {
+    case QosClass::kGuaranteed:
+      return state::GUARANTEED;
+    case QosClass::kBurstable:
+      return state::BURSTABLE;
+    case QosClass::kBestEffort:
+      return state::BEST_EFFORT;
+  }
+  return state::UNKNOWN;
+}
+
+std::optional<QosClass> Decode(state::QosClass qos) {
+  if (qos == state::GUARANTEED) return QosClass::kGuaranteed;
+  if (qos == state::BURSTABLE) return QosClass::kBurstable;
+  if (qos == state::BEST_EFFORT) return QosClass::kBestEffort;
+  return std::nullopt;
+}
+
 LinuxResources Decode(const state::Resources& in) {
   LinuxResources resources;
   if (in.has_cpu_period()) resources.cpu_period = in.cpu_period();
@@ -82,7 +101,7 @@ Requirements Decode(const state::Requirements& in) {
 
 }  // namespace
 
-void EncodeSaved(const Container& container, std::string& out) {
+void EncodeSaved(const Container& container, QosClass qos, std::string& out) {
   const Placement& placement = container.placement;
   FieldWriter fields(out);
   AddResources(1, container.requested, fields);
@@ -95,6 +114,7 @@ void EncodeSaved(const Container& container, std::string& out) {
   AddNonEmpty(8, placement.reason, fields);
   for (const LocalityHint& hint : container.hints)
     AddHint(9, hint, fields);
+  fields.Number(10, ToSaved(qos));
 }
 
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
@@ -118,6 +138,7 @@ StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
     RESMGR_ASSIGN_OR_RETURN(hint.cpus, CpuSet::Parse(entry.cpus()));
     RESMGR_ASSIGN_OR_RETURN(hint.nodes, NodeSet::Parse(entry.nodes()));
   }
+  saved.qos = Decode(in.qos());
   return saved;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,13 +25,15 @@ struct SavedContainer {
   LinuxResources requested;
   Requirements requirements;
   std::vector<LocalityHint> hints;
+  // Of its pod, for when the runtime cannot tell; older notes do not have it.
+  std::optional<QosClass> qos;
 
   friend bool operator==(const SavedContainer&, const SavedContainer&) = default;
 };
 
 // What is kept of this one: a protobuf message (pkg/api/state.proto). What a newer version adds, an
 // older one ignores. The same container always gives the same bytes. Appends to `out`.
-void EncodeSaved(const Container& container, std::string& out);
+void EncodeSaved(const Container& container, QosClass qos, std::string& out);
 // InvalidArgument when it is not one.
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes);
 

@@ -10,7 +10,7 @@ namespace {
 
 std::string Encoded(const Container& container) {
   std::string bytes;
-  EncodeSaved(container, bytes);
+  EncodeSaved(container, QosClass::kBurstable, bytes);
   return bytes;
 }
 
@@ -50,6 +50,7 @@ TEST(SavedContainerTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(read->requested, container.requested);
   EXPECT_EQ(read->requirements, container.requirements);
   EXPECT_EQ(read->hints, container.hints);
+  EXPECT_EQ(read->qos, QosClass::kBurstable);
 }
 
 TEST(SavedContainerTest, WhereItRunsIsNotSaved) {

@@ -54,10 +54,10 @@ std::optional<SavedContainer> StateStore::Find(const ContainerId& id) const {
   return *std::move(saved);
 }
 
-void StateStore::Put(const ContainerId& id, const Container& container) {
+void StateStore::Put(const ContainerId& id, const Container& container, QosClass qos) {
   const std::string_view name = id.value();
   const size_t begin = BeginEntry(EntryKind::kPut, name, gathered_);
-  EncodeSaved(container, gathered_);
+  EncodeSaved(container, qos, gathered_);
   EndEntry(begin, gathered_);
   const auto entry = std::string_view(gathered_).substr(begin);
   if (name.size() > kMaxEntryName || entry.size() > kMaxEntryValue) {

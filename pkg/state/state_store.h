@@ -44,7 +44,7 @@ class StateStore {
 
   // As it was saved before this start or since; nothing when it was not.
   std::optional<SavedContainer> Find(const ContainerId& id) const;
-  void Put(const ContainerId& id, const Container& container);
+  void Put(const ContainerId& id, const Container& container, QosClass qos);
   void Erase(const ContainerId& id);
   // Forgets all but these: what else was saved is of containers that are gone.
   void Retain(const std::function<bool(std::string_view id)>& wanted);

@@ -37,10 +37,10 @@ class StateStoreTest : public testing::Test {
 TEST_F(StateStoreTest, RemembersOverRestarts) {
   {
     StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
-    store.Put(ContainerId("one"), In("shared"));
-    store.Put(ContainerId("two"), In("exclusive"));
-    store.Put(ContainerId("one"), In("reserved"));
-    store.Put(ContainerId("three"), In("gone"));
+    store.Put(ContainerId("one"), In("shared"), QosClass::kBurstable);
+    store.Put(ContainerId("two"), In("exclusive"), QosClass::kBurstable);
+    store.Put(ContainerId("one"), In("reserved"), QosClass::kBurstable);
+    store.Put(ContainerId("three"), In("gone"), QosClass::kBurstable);
     store.Erase(ContainerId("three"));
     ASSERT_TRUE(store.Flush(kSoon));
   }
@@ -55,8 +55,8 @@ TEST_F(StateStoreTest, RemembersOverRestarts) {
 TEST_F(StateStoreTest, ForgetsThoseThatAreGone) {
   {
     StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
-    store.Put(ContainerId("one"), In("shared"));
-    store.Put(ContainerId("two"), In("shared"));
+    store.Put(ContainerId("one"), In("shared"), QosClass::kBurstable);
+    store.Put(ContainerId("two"), In("shared"), QosClass::kBurstable);
     store.Retain([](std::string_view id) { return id == "two"; });
     ASSERT_TRUE(store.Flush(kSoon));
   }
@@ -70,8 +70,8 @@ TEST_F(StateStoreTest, ReportsOnceThatItCannotWriteAndGoesOn) {
   files.fail = [&broken] { return broken ? ResourceExhausted("no space") : OkStatus(); };
   StateStore store(files, "/dir", "machine", Report());
   const int at_start = reports_;
-  store.Put(ContainerId("one"), In("shared"));
-  store.Put(ContainerId("two"), In("shared"));
+  store.Put(ContainerId("one"), In("shared"), QosClass::kBurstable);
+  store.Put(ContainerId("two"), In("shared"), QosClass::kBurstable);
   EXPECT_FALSE(store.Flush(std::chrono::milliseconds(50)));
   const auto deadline = std::chrono::steady_clock::now() + kSoon;
   while (reports_ == at_start && std::chrono::steady_clock::now() < deadline)
@@ -100,7 +100,7 @@ TEST_F(StateStoreTest, LosesNothingWhenMuchChanges) {
         expected[id] = std::to_string(i);
         Container container = In(expected[id]);
         container.placement.reason = reason;
-        store.Put(ContainerId(id), container);
+        store.Put(ContainerId(id), container, QosClass::kBurstable);
       }
       if (i % 10 == 0) store.Commit();
       if (i % 500 == 0) {
@@ -141,7 +141,7 @@ TEST(StateStorePropertyTest, WritesAllThatItHasOnceTheDiskWorksAgain) {
           expected.erase(id);
         } else {
           expected[id] = std::to_string(random() % 4);
-          store.Put(ContainerId(id), In(expected[id]));
+          store.Put(ContainerId(id), In(expected[id]), QosClass::kBurstable);
         }
         if (random() % 4 == 0) store.Commit();
         if (i == 100) {
@@ -164,9 +164,9 @@ TEST(StateStorePropertyTest, WritesAllThatItHasOnceTheDiskWorksAgain) {
 TEST_F(StateStoreTest, WhatIsTooLongKeepsNothingElseFromBeingSaved) {
   {
     StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
-    store.Put(ContainerId(std::string(kMaxEntryName + 1, 'x')), In("shared"));
-    store.Put(ContainerId("long"), In(std::string(kMaxEntryValue, 'x')));
-    store.Put(ContainerId("short"), In("shared"));
+    store.Put(ContainerId(std::string(kMaxEntryName + 1, 'x')), In("shared"), QosClass::kBurstable);
+    store.Put(ContainerId("long"), In(std::string(kMaxEntryValue, 'x')), QosClass::kBurstable);
+    store.Put(ContainerId("short"), In("shared"), QosClass::kBurstable);
     ASSERT_TRUE(store.Flush(kSoon));
     EXPECT_EQ(reports_, 2);
   }
@@ -179,7 +179,7 @@ TEST_F(StateStoreTest, SkipsRecordsThatItCannotRead) {
   {
     RecordLog log(RealFileSystem(), dir_.path(), "machine");
     std::string good;
-    EncodeSaved(In("shared"), good);
+    EncodeSaved(In("shared"), QosClass::kBurstable, good);
     std::string entries;
     AppendEntry(EntryKind::kPut, "bad", "{", entries);
     AppendEntry(EntryKind::kPut, "good", good, entries);

@@ -110,6 +110,36 @@ TEST_F(RecoveryTest, RequestsDuringTheFirstLookAtTheRuntimeWaitForIt) {
   EXPECT_FALSE(CpusAtRuntime(created.container_id()).Intersects(cpus));
 }
 
+// As where the shim of a pod hangs: the lists work, asking for the state of one or the other fails.
+TEST_F(RecoveryTest, WhatTheRuntimeDoesNotTellHoldsNobodyUp) {
+  for (const std::string method : {"PodSandboxStatus", "ContainerStatus"}) {
+    CriClient client = Relayed();
+    const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+    const Running app = Run(client, MakeGuaranteedPod("a"), MakeGuaranteedContainer("main", 2));
+    const CpuSet cpus = CpusAtRuntime(app.container);
+    const CpuSet others = CpusAtRuntime(shared.container);
+    ASSERT_TRUE(daemon_->Terminate().ok());
+    runtime_.Script(method, {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "no shim")});
+    runtime_.ForgetCalls();
+    StartDaemon(StaticFlags());
+    CriClient again = Relayed();
+    const Running next = Run(again, MakeGuaranteedPod("b"), MakeGuaranteedContainer("main", 3));
+    const CpuSet taken = CpusAtRuntime(next.container);
+    EXPECT_EQ(taken.size(), 3) << method;
+    EXPECT_FALSE(taken.Intersects(cpus)) << method;
+    EXPECT_EQ(CpusAtRuntime(app.container), cpus) << method;
+    EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(shared.container) == others - taken; }));
+
+    runtime_.ClearScripts();
+    runtime_.ForgetCalls();
+    EXPECT_TRUE(runtime_.WaitForCalls(method, 1)) << "it is looked for again";
+    EXPECT_EQ(CpusAtRuntime(app.container), cpus) << method;
+    EXPECT_EQ(CpusAtRuntime(next.container), taken) << method;
+    for (const Running& running : {shared, app, next})
+      ASSERT_THAT(again.RemovePod(running.pod), IsOk());
+  }
+}
+
 TEST_F(RecoveryTest, TenThousandContainersLeaveNothing) {
   // A sanitizer has seen what there is to see long before.
   constexpr int kContainers = kSanitized ? 2'000 : 10'000;

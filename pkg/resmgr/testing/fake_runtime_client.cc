@@ -126,7 +126,20 @@ void FakeRuntimeClient::DropAll() {
 
 void FakeRuntimeClient::AnswerList() {
   const auto done = TakeAt(lists, 0);
-  done(held);
+  RuntimeInventory told = held;
+  if (unclear) {
+    told.unclear.why = Internal("the shim hangs");
+    for (Pod& pod : told.pods) {
+      told.unclear.pods.insert(pod.id);
+      pod.qos = QosClass::kBestEffort;
+      pod.cgroup_parent.clear();
+    }
+    for (RuntimeContainer& container : told.containers) {
+      told.unclear.containers.insert(container.id);
+      container.resources = {};
+    }
+  }
+  done(told);
 }
 
 void FakeRuntimeClient::FailList(const Status& status) {

@@ -66,6 +66,8 @@ class FakeRuntimeClient : public RuntimeClient {
   // Lists that wait for an answer.
   std::vector<std::function<void(StatusOr<RuntimeInventory>)>> lists;
   void AnswerList();
+  // Lists tell that pods and containers exist, and nothing else of them.
+  bool unclear = false;
   void FailList(const Status& status);
 
   // Every update that came, "ID cpus=0-3 quota=-1".

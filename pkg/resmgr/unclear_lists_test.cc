@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime fails to tell all of what it holds, or what it tells is not what was believed.
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "pkg/state/testing/crashing_file_system.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using test::FakeRuntimeClient;
+using test::FirstFitPolicy;
+using test::TestNode;
+using testing::Each;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+using enum QosClass;
+
+class UnclearListsTest : public testing::Test {
+ protected:
+  ResourceManager& manager() { return node_.manager(); }
+  FakeRuntimeClient& runtime() { return node_.runtime; }
+
+  // The daemon has the runtime asked, by itself.
+  void ExpectLook() {
+    ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+    runtime().AnswerList();
+  }
+
+  test::CrashingFileSystem files_{1};
+  TestNode node_{test::S1Ht(),
+                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+};
+
+TEST_F(UnclearListsTest, ARestartTakesOverWhatItKnowsFromItsNotes) {
+  node_.KeepState(files_);
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  node_.FlushState();
+  runtime().history.clear();
+  runtime().unclear = true;
+  node_.Restart();
+  EXPECT_TRUE(manager().ready());
+  EXPECT_EQ(node_.Exclusive(app), "1-2");
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(app), "1-2");
+  EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
+  EXPECT_EQ(node_.Exclusive(node_.Run("next", kGuaranteed, 2000)), "3-4");
+  runtime().AnswerAll();
+
+  runtime().unclear = false;
+  ExpectLook();
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Exclusive(app), "1-2");
+  EXPECT_EQ(runtime().CpusOf(shared), "0,5-7");
+  EXPECT_THAT(runtime().history, Each(Not(StartsWith(std::string(app.value()) + " cpus"))))
+      << "it never moves";
+}
+
+TEST_F(UnclearListsTest, WhatNobodyKnowsAnythingOfIsLeftAloneUntilItIsClear) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  runtime().history.clear();
+  runtime().unclear = true;
+  node_.Restart();
+  EXPECT_TRUE(manager().ready());
+  EXPECT_EQ(node_.Known(app), nullptr);
+  EXPECT_THAT(runtime().history, IsEmpty());
+  runtime().unclear = false;
+  ExpectLook();
+  ASSERT_NE(node_.Known(app), nullptr);
+  EXPECT_EQ(node_.Exclusive(app), "1-2");
+  EXPECT_THAT(runtime().history, IsEmpty());
+}
+
+// Notes of a container whose pod is not clear yet are all that will ever be known of it.
+TEST_F(UnclearListsTest, NotesOutliveADaemonThatCouldNotUseThem) {
+  node_.KeepState(files_);
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  node_.FlushState();
+  RuntimeInventory nothing;
+  nothing.unclear.why = Internal("the shim hangs");
+  const RuntimeInventory all = std::exchange(runtime().held, nothing);
+  node_.Restart();
+  runtime().held = all;
+  runtime().unclear = true;
+  node_.Restart();
+  EXPECT_EQ(node_.Exclusive(app), "1-2");
+}
+
+TEST_F(UnclearListsTest, WhatIsKnownAlreadyStaysAsItIsAndItsEndIsSeen) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  runtime().history.clear();
+  runtime().unclear = true;
+  manager().Resync();
+  ExpectLook();
+  EXPECT_THAT(runtime().history, IsEmpty());
+  EXPECT_EQ(node_.Exclusive(app), "1-2");
+  node_.Crash(app);
+  ExpectLook();
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
+}
+
+TEST_F(UnclearListsTest, AListThatFailsIsAskedForAgain) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  node_.Crash(app);
+  manager().Resync();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+    runtime().FailList(Internal("busy"));
+  }
+  ExpectLook();
+  EXPECT_EQ(node_.Known(app)->state, ContainerState::kExited);
+}
+
+TEST_F(UnclearListsTest, AStartIsNotGivenUpAsLongAsTheRuntimeDoesNotTell) {
+  const ContainerId shared = *node_.Create("shared", kBurstable, 100);
+  const auto wait = manager().AdmitStart(shared, [](const Status&) {});
+  runtime().BeginStart(shared);
+  manager().StartUnclear(shared);
+  ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
+  // Far beyond the limit.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+  ASSERT_TRUE(node_.RunUntil([&] {
+    while (!runtime().lists.empty())
+      runtime().FailList(Internal("busy"));
+    return std::chrono::steady_clock::now() > end;
+  }));
+  EXPECT_THAT(runtime().updates, IsEmpty()) << "it may be starting still";
+  ASSERT_TRUE(node_.RunUntil([this] {
+    while (!runtime().lists.empty())
+      runtime().AnswerList();
+    return !runtime().updates.empty();
+  }));
+}
+
+// containerd does nothing then, and starts it all the same later.
+TEST_F(UnclearListsTest, ToStopAContainerThatIsOnlyCreatedLeavesItsCpusToIt) {
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  manager().ContainerStopped(app);
+  EXPECT_EQ(node_.Exclusive(app), "1-2");
+  ExpectLook();
+  node_.Start(app);
+  EXPECT_EQ(node_.Exclusive(app), "1-2");
+  EXPECT_EQ(node_.Exclusive(node_.Run("next", kGuaranteed, 2000)), "3-4");
+}
+
+TEST_F(UnclearListsTest, WhereThatEndsItItsCpusAreFree) {
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  node_.Stop(app);
+  ExpectLook();
+  EXPECT_EQ(node_.Known(app)->state, ContainerState::kExited);
+  EXPECT_EQ(node_.Exclusive(node_.Run("next", kGuaranteed, 2000)), "1-2");
+}
+
+TEST_F(UnclearListsTest, WhoStartsAlthoughItHadEndedIsLookedAtAgain) {
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  manager().ContainerExited(app);
+  EXPECT_EQ(node_.Exclusive(node_.Run("next", kGuaranteed, 2000)), "1-2");
+  node_.Start(app);
+  ExpectLook();
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Exclusive(app), "3-4");
+  EXPECT_EQ(runtime().CpusOf(app), "3-4");
+}
+
+}  // namespace
+}  // namespace resmgr
