@@ -121,5 +121,6 @@ function(resmgr_test name)
   if(ARG_SERIAL)
     list(APPEND properties RUN_SERIAL ON)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
+  # The printed values of parameters may be addresses, and names should be the same in every build.
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES PROPERTIES ${properties})
 endfunction()
