@@ -92,11 +92,12 @@ Status ReadResources(const ConfigNode* resources, std::string_view path,
   needs.cpu_request = requests.cpu.value_or(needs.cpu_limit);
   needs.memory_request = requests.memory.value_or(needs.memory_limit);
   container.hugepage_limits = std::move(limits.hugepages);
+  const std::string_view whole = path.substr(0, path.size() - 1);  // without its dot
   if (limits.cpu && needs.cpu_request > needs.cpu_limit) {
-    return ErrorAt(*resources, path, "more CPU is requested than the limit allows");
+    return ErrorAt(*resources, whole, "more CPU is requested than the limit allows");
   }
   if (limits.memory && needs.memory_request > needs.memory_limit) {
-    return ErrorAt(*resources, path, "more memory is requested than the limit allows");
+    return ErrorAt(*resources, whole, "more memory is requested than the limit allows");
   }
   return OkStatus();
 }

@@ -86,6 +86,8 @@ TEST(RecordingReaderTest, ErrorsHaveTheirPlace) {
   };
   const std::string header(kHeader);
   EXPECT_EQ(error(header + "{\n"), "r.json:2: it is not a JSON object");
+  EXPECT_EQ(error(header + "{\n{"), "r.json:2: it is not a JSON object");
+  EXPECT_EQ(error(header + "{\n{\n"), "r.json:2: it is not a JSON object");
   EXPECT_EQ(error(header + "\n[]\n"), "r.json:3: it is not a JSON object");
   EXPECT_EQ(error(header + R"({"op":"StartContainer","ok":true})"),
             "r.json:2: the call has no container");
@@ -94,6 +96,18 @@ TEST(RecordingReaderTest, ErrorsHaveTheirPlace) {
   EXPECT_EQ(error(header + R"({"op":"RunPodSandbox","ok":true,"pod":{}})"),
             "r.json:2: the call has no pod id");
   EXPECT_THAT(error(R"({"recording":"cri-resmgr","version":2})"), HasSubstr("of version 1"));
+}
+
+TEST(RecordingReaderTest, ALastLineThatWasCutIsLeftOut) {
+  const std::string whole =
+      std::string(kHeader) + R"({"op":"RunPodSandbox","ok":true,"pod":{"id":"s1"}})" + "\n";
+  const std::string next = R"({"op":"StopPodSandbox","ok":true,"pod":{"id":"s1"}})";
+  for (size_t size = 0; size < next.size(); ++size) {
+    const auto scenario = ReadScenario(whole + next.substr(0, size), "r.json");
+    ASSERT_TRUE(scenario.ok()) << Describe(scenario.status());
+    EXPECT_EQ(scenario->size(), 1U);
+  }
+  EXPECT_EQ(ReadScenario(whole + next, "r.json")->size(), 2U);
 }
 
 TEST(RecordingReaderTest, KnowsItsHeader) {
