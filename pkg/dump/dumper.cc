@@ -2,6 +2,7 @@
 #include "pkg/dump/dumper.h"
 
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -32,6 +33,15 @@ class SignalsBlocked {
  private:
   sigset_t before_ = {};
 };
+
+bool SameFile(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return false;
+  std::error_code ignored;
+  const auto place = [&ignored](const std::string& file) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(file, ignored), ignored);
+  };
+  return a == b || place(a) == place(b);
+}
 
 bool Wants(const MethodPlan& plan, Event::Kind kind) {
   if (plan.record || plan.target == Target::kFull) return true;
@@ -162,6 +172,9 @@ Status Dumper::Reconfigure(Options options) {
   RESMGR_ASSIGN_OR_RETURN(Rules rules, Rules::Parse(options.specs));
   const std::lock_guard lock(mutex_);
   if (closed_) return FailedPrecondition("the dump has ended");
+  if (SameFile(options.file, rules.record_file())) {
+    return InvalidArgument("dump and recording are the same file: {}", Printable(options.file));
+  }
   auto settings = std::make_unique<WriterSettings>();
   settings->show_secrets = options.show_secrets;
   settings->count_period = options.count_period;

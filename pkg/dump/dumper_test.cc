@@ -117,6 +117,8 @@ TEST_F(DumperTest, MistakesAreClearErrors) {
               AllOf(HasSubstr("no/such/dump"), HasSubstr("No such file")));
   EXPECT_THAT(error({.specs = {"record:" + directory_.path()}}),
               AllOf(HasSubstr(directory_.path()), HasSubstr("directory")));
+  EXPECT_THAT(error({.specs = {"record:" + PathOf("x/../r")}, .file = PathOf("r")}),
+              HasSubstr("the same file"));
   ASSERT_EQ(::mkfifo(PathOf("pipe").c_str(), 0600), 0);
   EXPECT_THAT(error({.file = PathOf("pipe")}), HasSubstr("No such device"));
 }

@@ -35,6 +35,17 @@ std::string Base64(const std::string& bytes) {
   return absl::Base64Escape(bytes);
 }
 
+// Values of environment variables: they need not be text, and nearly always are.
+bool IsMostlyText(const FieldDescriptor& field) {
+  return field.containing_type()->name() == "KeyValue";
+}
+
+bool IsUtf8(const std::string& bytes) {
+  const json text = bytes;
+  const std::string written = text.dump(-1, ' ', false, json::error_handler_t::ignore);
+  return json::parse(written, nullptr, /*allow_exceptions=*/false) == text;
+}
+
 // "12 bytes", and with secrets shown the beginning of them.
 std::string DescribeBytes(const std::string& bytes, bool show_secrets) {
   if (!show_secrets || bytes.empty()) return fmt::format("{} bytes", bytes.size());
@@ -119,7 +130,8 @@ class ValueReader {
     const std::string& text =
         index < 0 ? reflection_.GetStringReference(message_, &field_, &scratch)
                   : reflection_.GetRepeatedStringReference(message_, &field_, index, &scratch);
-    return field_.type() == FieldDescriptor::TYPE_BYTES ? Base64(text) : text;
+    if (field_.type() != FieldDescriptor::TYPE_BYTES) return text;
+    return IsMostlyText(field_) && IsUtf8(text) ? text : Base64(text);
   }
 
   const ProtoMessage& message_;

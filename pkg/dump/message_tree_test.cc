@@ -122,7 +122,11 @@ TEST(MessageTreeTest, ShowsSecretsWhenAskedTo) {
     EXPECT_THAT(text, HasSubstr(secret));
   runtime::v1::KeyValue env;
   env.set_value("secret");
-  EXPECT_EQ(ToTree(env, true), (json{{"value", "c2VjcmV0"}}));
+  EXPECT_EQ(ToTree(env, true), (json{{"value", "secret"}}));
+  env.set_value("sécret\n");
+  EXPECT_EQ(ToTree(env, true), (json{{"value", "sécret\n"}}));
+  env.set_value("\xff\xfe");
+  EXPECT_EQ(ToTree(env, true), (json{{"value", "//4="}})) << "no text";
 }
 
 // Fields 500, 501, 502: a number, two fixed ones, text.

@@ -139,8 +139,8 @@ Status Rules::AddRule(Target target, std::string_view method) {
 Status Rules::SetRecordFile(std::string_view file) {
   if (file.empty()) return InvalidArgument("invalid dump item 'record:': it needs a file");
   if (!record_file_.empty() && record_file_ != file) {
-    return InvalidArgument("two recordings asked for: '{}' and '{}'", Printable(record_file_),
-                           Printable(file));
+    return InvalidArgument("-dump record: two recordings are asked for: '{}' and '{}'",
+                           Printable(record_file_), Printable(file));
   }
   record_file_ = file;
   return OkStatus();
