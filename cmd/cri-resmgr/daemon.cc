@@ -26,6 +26,7 @@
 #include "pkg/state/record_log.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/files.h"
 #include "pkg/sys/notify.h"
 #include "pkg/sys/unix_socket.h"
 #include "pkg/topology/machine_source.h"
@@ -46,11 +47,21 @@ std::string CallsFile(const Flags& flags) {
   return flags.relay_socket + ".calls";
 }
 
-// The node goes on without: what runs is adopted from the runtime alone.
-void WarnWhereNothingCanBeKept(const Flags& flags) {
-  const Status made = RealFileSystem().MakeDirectory(StateDirectory(flags));
-  if (made.ok()) return;
-  GetLogger("state").Warn("-relay-dir: the state is not kept over restarts: {}", Message(made));
+// For as long as it is kept. The node goes on without: what runs is adopted from the runtime alone.
+UniqueFd ClaimState(const Flags& flags) {
+  Logger& log = GetLogger("state");
+  const std::string directory = StateDirectory(flags);
+  if (const Status made = RealFileSystem().MakeDirectory(directory); !made.ok()) {
+    log.Warn("-relay-dir: the state is not kept over restarts: {}", Message(made));
+    return UniqueFd();
+  }
+  StatusOr<UniqueFd> claim = ClaimDirectory(directory);
+  if (claim.ok()) return *std::move(claim);
+  log.Warn(
+      "-relay-dir: {}; two that share it undo what the other keeps, and may grant the same "
+      "CPUs after a restart",
+      Message(claim.status()));
+  return UniqueFd();
 }
 
 StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const Flags& flags, const DumpConfig& config,
@@ -70,7 +81,6 @@ StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const Flags& flags, const Dum
 
 Relay::Options RelayOptions(const Flags& flags) {
   Relay::Options options;
-  options.relay_socket = flags.relay_socket;
   options.runtime_socket = flags.runtime_socket;
   if (std::string socket = flags.ImageSocket(); !socket.empty()) {
     options.image_socket = std::move(socket);
@@ -103,24 +113,24 @@ std::string LocalSource(const Flags& flags) {
 // The configuration that was delivered to an earlier run, if it still fits.
 std::optional<Setup> PrepareKept(const Flags& flags, const PolicyRegistry& policies,
                                  const Machine& machine) {
-  Logger& log = GetLogger("config");
-  const auto kept = LoadConfigSource(flags.relay_dir);
-  if (!kept.ok()) log.Warn("{}", Message(kept.status()));
-  if (!kept.ok() || !kept->has_value()) return std::nullopt;
-  StatusOr<Config> config = Parse(**kept, ChecksWith(policies));
-  if (config.ok()) flags.overrides.ApplyTo(*config);
-  StatusOr<std::unique_ptr<Policy>> policy =
-      config.ok() ? MakePolicy(config->policy, machine, policies)
-                  : StatusOr<std::unique_ptr<Policy>>(config.status());
-  if (!policy.ok()) {
-    log.Warn("the configuration from {} of an earlier run is not used: {}", (*kept)->name,
-             Message(policy.status()));
+  std::optional<KeptConfig> kept = LoadKeptConfig(flags, policies);
+  if (!kept) return std::nullopt;
+  Setup setup;
+  if (kept->config.ok()) {
+    StatusOr<std::unique_ptr<Policy>> policy = MakePolicy(kept->config->policy, machine, policies);
+    if (policy.ok()) {
+      setup.policy = *std::move(policy);
+    } else {
+      kept->config = policy.status();
+    }
+  }
+  if (!kept->config.ok()) {
+    GetLogger("config").Warn("the configuration from {} of an earlier run is not used: {}",
+                             kept->source, Message(kept->config.status()));
     return std::nullopt;
   }
-  Setup setup;
-  setup.config = *std::move(config);
-  setup.config_source = (*kept)->name;
-  setup.policy = *std::move(policy);
+  setup.config = *std::move(kept->config);
+  setup.config_source = std::move(kept->source);
   return setup;
 }
 
@@ -167,10 +177,25 @@ void Show(NodePublisher* node, const Configurator& configurator) {
   node->Show({.policy = configurator.current().policy.active, .source = configurator.source()});
 }
 
-// SIGTERM and SIGINT end the loop when the calls in flight are over, SIGHUP reads the configuration
-// again; for as long as the handles are kept.
-std::array<EventLoop::HandlePtr, 3> HandleSignals(EventLoop& loop, Relay& relay,
-                                                  EventLoop::Task reload) {
+// Every debug message of every source, or again what the configuration says.
+void ToggleDebug(bool on, const Configurator& configurator) {
+  if (on) {
+    SetLogLevel(LogLevel::kDebug);
+  } else if (const Status status = ApplyLogging(configurator.current().logger); !status.ok()) {
+    GetLogger("config").Warn("{}", Message(status));
+  }
+  GetLogger("cri-resmgr").Info("SIGUSR1: debug messages are {}", on ? "on" : "as configured");
+}
+
+struct SignalTasks {
+  EventLoop::Task reload;  // SIGHUP
+  EventLoop::Task debug;   // SIGUSR1
+};
+
+// For as long as the handles are kept. SIGTERM and SIGINT end the loop when the calls in flight are
+// over.
+std::array<EventLoop::HandlePtr, 4> HandleSignals(EventLoop& loop, Relay& relay,
+                                                  SignalTasks tasks) {
   const auto end = [&loop, &relay, ending = std::make_shared<bool>(false)] {
     if (std::exchange(*ending, true)) {
       loop.Stop();
@@ -182,7 +207,8 @@ std::array<EventLoop::HandlePtr, 3> HandleSignals(EventLoop& loop, Relay& relay,
     relay.Drain([&loop] { loop.Stop(); });
   };
   return {loop.OnSignal(SIGTERM, end), loop.OnSignal(SIGINT, end),
-          loop.OnSignal(SIGHUP, std::move(reload))};
+          loop.OnSignal(SIGHUP, std::move(tasks.reload)),
+          loop.OnSignal(SIGUSR1, std::move(tasks.debug))};
 }
 
 // With a logger of its own, so that whoever waits for the line sees it whatever -logger-level says.
@@ -205,11 +231,21 @@ BrainHost::Options HostOptions(const Flags& flags, const Setup& setup, EventLoop
 
 }  // namespace
 
+std::optional<KeptConfig> LoadKeptConfig(const Flags& flags, const PolicyRegistry& policies) {
+  if (flags.forced) return std::nullopt;
+  auto kept = LoadConfigSource(flags.relay_dir);
+  if (!kept.ok()) GetLogger("config").Warn("{}", Message(kept.status()));
+  if (!kept.ok() || !kept->has_value()) return std::nullopt;
+  KeptConfig loaded{.source = (*kept)->name, .config = Parse(**kept, ChecksWith(policies))};
+  if (loaded.config.ok()) flags.overrides.ApplyTo(*loaded.config);
+  return loaded;
+}
+
 StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies) {
   auto machine = LoadMachine(flags.topology);
   if (!machine.ok()) return Annotate(machine.status(), "-topology " + flags.topology);
   auto owned = std::make_unique<const Machine>(*std::move(machine));
-  if (!flags.forced && !flags.check_config) {
+  if (!flags.check_config) {
     if (std::optional<Setup> kept = PrepareKept(flags, policies, *owned)) {
       kept->machine = std::move(owned);
       return *std::move(kept);
@@ -229,6 +265,9 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<Monitoring> monitoring,
                           StartMonitoring(flags.MetricsAddress()));
   Metrics* const metrics = monitoring ? &monitoring->metrics : nullptr;
+  // Before all that an instance leaves on disk: the socket tells that no other one is at work
+  // there.
+  RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener, ListeningSocket::Create(flags.relay_socket));
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper,
                           MakeDumper(flags, setup.config.dump, metrics));
 
@@ -237,18 +276,15 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   // Calls of the relay hold on to the brain, and the brain to the state: so they end in this order.
   std::optional<StateStore> state;
   std::optional<BrainHost> host;
-  RESMGR_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Relay> relay,
-      Relay::Create(loop, flushes, RelayOptions(flags),
-                    {.interceptor = nullptr, .dumper = dumper.get(), .metrics = metrics}));
-  // Only now: the relay's socket tells that no other instance uses the state.
-  WarnWhereNothingCanBeKept(flags);
+  Relay relay(loop, flushes, std::move(listener), RelayOptions(flags),
+              {.interceptor = nullptr, .dumper = dumper.get(), .metrics = metrics});
+  const UniqueFd claim = ClaimState(flags);
   state.emplace(
       RealFileSystem(), StateDirectory(flags), setup.machine->Fingerprint(),
       [](std::string_view line) { GetLogger("state").Warn("{}", line); }, CallsFile(flags));
   host.emplace(HostOptions(flags, setup, loop, flushes, *state, metrics));
   host->Start(std::move(setup.policy));
-  host->Serve(*relay);
+  host->Serve(relay);
 
   const std::unique_ptr<NodePublisher> node = MakeNodePublisher(flags, loop, flushes);
   const auto show = [&node](const Configurator& configurator) { Show(node.get(), configurator); };
@@ -275,7 +311,12 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   const auto config_server =
       ServeMethods(loop, flushes, flags.ConfigSocket(), ConfigService(configurator));
 
-  const auto signals = HandleSignals(loop, *relay, [&] { Reload(flags, policies, configurator); });
+  const auto signals = HandleSignals(
+      loop, relay,
+      {
+          .reload = [&] { Reload(flags, policies, configurator); },
+          .debug = [&configurator, on = false]() mutable { ToggleDebug(on = !on, configurator); },
+      });
   AnnounceReady(flags, setup);
   loop.Run();
   if (!dumper->Close(kDumpDeadline)) log.Warn("the rest of the dump was given up");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cmd/cri-resmgr/flags.h"
@@ -20,6 +21,14 @@ struct Setup {
   std::string config_source;       // where it comes from: a file, "agent", "the command line"
   std::unique_ptr<Policy> policy;  // null under the null policy: calls are not even looked at
 };
+
+// The configuration that was last delivered to a running daemon.
+struct KeptConfig {
+  std::string source;
+  StatusOr<Config> config;  // with the flags' overrides; an error: it is not valid here
+};
+// Nothing where there is none, or where the flags force another one.
+std::optional<KeptConfig> LoadKeptConfig(const Flags& flags, const PolicyRegistry& policies);
 
 // With a configuration that was delivered to an earlier run and kept, unless the flags force
 // another one; one that does not fit any more is reported and left aside. InvalidArgument: the

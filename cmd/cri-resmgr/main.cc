@@ -6,6 +6,7 @@
 #include "cmd/cri-resmgr/exit_code.h"
 #include "cmd/cri-resmgr/flags.h"
 #include "pkg/admin/policy_setup.h"
+#include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
 #include "policies/builtin_policies.h"
 
@@ -24,6 +25,18 @@ int ListPolicies(const PolicyRegistry& policies) {
   return kExitOk;
 }
 
+// One that was delivered to an earlier run comes before the file's.
+int PrintConfigInForce(const Flags& flags, const PolicyRegistry& policies) {
+  const std::optional<KeptConfig> kept = LoadKeptConfig(flags, policies);
+  if (kept && kept->config.ok()) {
+    fmt::print("# From {}, as it was delivered to an earlier run; -reset-config forgets it.\n{}",
+               Printable(kept->source), PrintConfig(*kept->config));
+  } else {
+    fmt::print("{}", PrintConfig(flags.config));
+  }
+  return kExitOk;
+}
+
 int Main(int argc, const char* const* argv) {
   const PolicyRegistry policies = BuiltinPolicies();
   const auto flags = ParseFlags(argc, argv, ChecksWith(policies));
@@ -37,15 +50,13 @@ int Main(int argc, const char* const* argv) {
     return kExitOk;
   }
   if (flags->list_policies) return ListPolicies(policies);
-  if (flags->print_config) {
-    fmt::print("{}", PrintConfig(flags->config));
-    return kExitOk;
-  }
+  if (flags->print_config) return PrintConfigInForce(*flags, policies);
   if (flags->reset_policy || flags->reset_config) {
     const Status status = Reset(*flags);
     if (!status.ok()) return Fail(status);
-    fmt::print("forgot{}{}\n", flags->reset_policy ? " the placements" : "",
-               flags->reset_config ? " the delivered configuration" : "");
+    fmt::print("forgot {}{}{}\n", flags->reset_policy ? "the placements" : "",
+               flags->reset_policy && flags->reset_config ? " and " : "",
+               flags->reset_config ? "the delivered configuration" : "");
     return kExitOk;
   }
   auto setup = Prepare(*flags, policies);
@@ -63,5 +74,8 @@ int Main(int argc, const char* const* argv) {
 }  // namespace resmgr
 
 int main(int argc, char** argv) {
-  return resmgr::Main(argc, argv);
+  const int code = resmgr::Main(argc, argv);
+  if (std::fflush(stdout) == 0) return code;
+  fmt::print(stderr, "cri-resmgr: the output cannot be written\n");
+  return code == resmgr::kExitOk ? resmgr::kExitEnvironment : code;
 }

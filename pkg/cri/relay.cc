@@ -20,15 +20,8 @@ constexpr int kAcceptBatch = 16;
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Relay>> Relay::Create(EventLoop& loop, h2::FlushQueue& flushes,
-                                               Options options, Watchers watchers) {
-  RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener, ListeningSocket::Create(options.relay_socket));
-  return std::unique_ptr<Relay>(
-      new Relay(loop, flushes, std::move(options), watchers, std::move(listener)));
-}
-
-Relay::Relay(EventLoop& loop, h2::FlushQueue& flushes, Options options, Watchers watchers,
-             ListeningSocket listener)
+Relay::Relay(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener, Options options,
+             Watchers watchers)
     : loop_(loop),
       flushes_(flushes),
       options_(std::move(options)),

@@ -31,7 +31,6 @@ class Dumper;
 class Relay {
  public:
   struct Options {
-    std::string relay_socket;
     std::string runtime_socket;
     // Where image calls go; nullopt: they are not served.
     std::optional<std::string> image_socket;
@@ -46,9 +45,9 @@ class Relay {
     Metrics* metrics = nullptr;
   };
 
-  // AlreadyExists: another instance listens on the socket.
-  static StatusOr<std::unique_ptr<Relay>> Create(EventLoop& loop, h2::FlushQueue& flushes,
-                                                 Options options, Watchers watchers);
+  // Clients connect to the listener.
+  Relay(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener, Options options,
+        Watchers watchers);
   ~Relay();
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
@@ -77,8 +76,6 @@ class Relay {
   void Remove(Connection& connection, std::string_view why);
 
  private:
-  Relay(EventLoop& loop, h2::FlushQueue& flushes, Options options, Watchers watchers,
-        ListeningSocket listener);
   void Accept();
   void NoteConnections();
   void FinishDrain();

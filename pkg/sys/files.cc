@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -84,6 +85,14 @@ Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mo
   if (!written.ok()) return fail(written);
   if (std::rename(temporary.c_str(), path.c_str()) != 0) return fail(ErrnoStatus(errno, "rename"));
   return SyncDirectoryOf(path);
+}
+
+StatusOr<UniqueFd> ClaimDirectory(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoStatus(errno, fmt::format("cannot open {}", path));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (errno == EWOULDBLOCK) return AlreadyExists("another process uses {}", path);
+  return ErrnoStatus(errno, fmt::format("cannot claim {}", path));
 }
 
 }  // namespace resmgr

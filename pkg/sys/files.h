@@ -8,10 +8,11 @@
 #include <sys/types.h>
 
 #include "pkg/base/status.h"
+#include "pkg/sys/unique_fd.h"
 
 namespace resmgr {
 
-// Both may block on the disk. Error codes: see errno_status.h.
+// All may block on the disk. Error codes: see errno_status.h.
 
 // The whole file. kInvalidArgument when it has more than `limit` bytes: what we read may come from
 // anybody, and must not fill our memory.
@@ -21,5 +22,9 @@ StatusOr<std::string> ReadFile(const std::string& path, size_t limit);
 // it has what it had, and nothing between the two can ever be read. The text goes to `<path>.tmp`
 // first, so a path may have only one writer at a time.
 Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mode);
+
+// Claims a directory, as long as the result is open, against others that claim it. AlreadyExists:
+// another process has.
+StatusOr<UniqueFd> ClaimDirectory(const std::string& path);
 
 }  // namespace resmgr

@@ -31,6 +31,9 @@ StatusOr<sockaddr_un> AddressOf(std::string_view path) {
     return InvalidArgument("socket path {} is {} bytes long, {} are possible", Printable(path),
                            path.size(), kLongest);
   }
+  if (path.find("://") != std::string_view::npos) {
+    return InvalidArgument("{} is not the path of a unix socket", Printable(path));
+  }
   if (path.find('\0') != std::string_view::npos) {
     return InvalidArgument("socket path {} has a zero byte in it", Printable(path));
   }

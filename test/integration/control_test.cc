@@ -168,6 +168,20 @@ TEST_F(ControlTest, ABadConfigurationChangesNothingAndSaysWhy) {
   EXPECT_EQ(Ctl({"status", "-o", "json"}).json().value("config", ""), "the command line");
 }
 
+TEST_F(ControlTest, TheConfigurationThatIsPrintedIsTheOneThatWasDelivered) {
+  StartRuntime();
+  const std::vector<std::string> flags = Flags({});
+  StartDaemon(flags);
+  ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
+  std::vector<std::string> print = {RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr",
+                                    "-print-config"};
+  print.insert(print.end(), flags.begin(), flags.end());
+  const auto process = ChildProcess::Start(print, Path("printed"));
+  ASSERT_THAT(process, IsOk());
+  EXPECT_EQ((*process)->Wait(kPatience).value_or(-1), 0);
+  EXPECT_THAT(TextOf(Path("printed")), AllOf(HasSubstr("Active: static"), HasSubstr("# From ")));
+}
+
 TEST_F(ControlTest, AMoveThatTheRuntimeRefusesBringsTheFormerConfigurationBack) {
   StartRuntime();
   StartDaemon(Flags({}));

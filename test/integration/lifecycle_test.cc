@@ -49,6 +49,53 @@ TEST_F(LifecycleTest, SecondInstanceDoesNotStealTheSocket) {
   EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok()) << "new clients still reach the first";
 }
 
+TEST_F(LifecycleTest, SecondInstanceLeavesTheFilesOfTheFirstAlone) {
+  StartRuntime();
+  const std::string dump = Path("dump");
+  const std::string record = Path("record");
+  const std::vector<std::string> flags =
+      StaticFlags({"-dump", "reset,full:.*", "-dump-file", dump, "-dump", "record:" + record});
+  StartDaemon(flags);
+  CriClient client = Relayed();
+  ASSERT_THAT(client.RunPod(MakeGuaranteedPod("a")), IsOk());
+  const auto has = [](const std::string& file, std::string_view text) {
+    return Eventually([&] { return TextOf(file).find(text) != std::string::npos; });
+  };
+  ASSERT_TRUE(has(dump, "RunPodSandbox") && has(record, "RunPodSandbox"));
+  EXPECT_EQ(RunToEnd(flags).code, 2);
+  EXPECT_TRUE(has(dump, "RunPodSandbox") && has(record, "RunPodSandbox"));
+}
+
+TEST_F(LifecycleTest, WarnsWhereAnotherInstanceKeepsItsState) {
+  StartBoth();
+  const auto first = std::move(daemon_);
+  StartDaemon(StaticFlags({"-relay-socket", Path("other.sock"), "-config-socket", "disabled",
+                           "-admin-socket", "disabled"}));
+  EXPECT_THAT(daemon_->Log(), HasSubstr("another process uses"));
+}
+
+TEST_F(LifecycleTest, ShowsDebugMessagesFromOneSignalToTheNext) {
+  StartRuntime();
+  StartDaemon(StaticFlags({"-logger-level", "info"}));
+  const auto says = [this](std::string_view text) {
+    return Eventually([&] { return daemon_->Log().find(text) != std::string::npos; });
+  };
+  daemon_->process().Signal(SIGUSR1);
+  EXPECT_TRUE(says("debug messages are on"));
+  daemon_->process().Signal(SIGUSR1);
+  EXPECT_TRUE(says("debug messages are as configured"));
+  EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok());
+}
+
+TEST_F(LifecycleTest, OutputThatCannotBeWrittenIsAnError) {
+  const std::string command =
+      RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr -print-config >/dev/full";
+  const auto process = ChildProcess::Start({"/bin/sh", "-c", command}, Path("full.log"));
+  ASSERT_THAT(process, IsOk());
+  EXPECT_EQ((*process)->Wait(kPatience).value_or(-1), 2);
+  EXPECT_THAT(TextOf(Path("full.log")), HasSubstr("cannot be written"));
+}
+
 TEST_F(LifecycleTest, SocketOfADeadInstanceIsReplaced) {
   StartBoth();
   daemon_->Kill();
