@@ -91,10 +91,10 @@ runtime::v1::PullImageRequest PullRequest() {
 
 TEST(MessageTreeTest, RedactsCredentials) {
   const json tree = ToTree(PullRequest(), false);
-  EXPECT_EQ(tree["auth"], (json{{"username", "user"},
+  EXPECT_EQ(tree["auth"], (json{{"username", "<redacted>"},
                                 {"password", "<redacted>"},
                                 {"auth", "<redacted>"},
-                                {"server_address", "registry"},
+                                {"server_address", "<redacted>"},
                                 {"identity_token", "<redacted>"},
                                 {"registry_token", "<redacted>"}}));
   EXPECT_THAT(tree.dump(), Not(HasSubstr("secret")));

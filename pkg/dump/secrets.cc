@@ -8,10 +8,8 @@ namespace resmgr::dump {
 bool IsSecret(const google::protobuf::FieldDescriptor& field) {
   const std::string_view message = field.containing_type()->name();
   const std::string_view name = field.name();
-  if (message == "AuthConfig") {
-    return name == "password" || name == "auth" || name == "identity_token" ||
-           name == "registry_token";
-  }
+  // All of it: a name is half of a credential, and an address tells whose it is.
+  if (message == "AuthConfig") return true;
   if (message == "KeyValue") return name == "value";
   return name == "info" && field.is_map();
 }
