@@ -187,15 +187,10 @@ void ToggleDebug(bool on, const Configurator& configurator) {
   GetLogger("cri-resmgr").Info("SIGUSR1: debug messages are {}", on ? "on" : "as configured");
 }
 
-struct SignalTasks {
-  EventLoop::Task reload;  // SIGHUP
-  EventLoop::Task debug;   // SIGUSR1
-};
-
 // For as long as the handles are kept. SIGTERM and SIGINT end the loop when the calls in flight are
-// over.
+// over; SIGHUP and SIGUSR1 are for the tasks.
 std::array<EventLoop::HandlePtr, 4> HandleSignals(EventLoop& loop, Relay& relay,
-                                                  SignalTasks tasks) {
+                                                  EventLoop::Task reload, EventLoop::Task debug) {
   const auto end = [&loop, &relay, ending = std::make_shared<bool>(false)] {
     if (std::exchange(*ending, true)) {
       loop.Stop();
@@ -207,8 +202,7 @@ std::array<EventLoop::HandlePtr, 4> HandleSignals(EventLoop& loop, Relay& relay,
     relay.Drain([&loop] { loop.Stop(); });
   };
   return {loop.OnSignal(SIGTERM, end), loop.OnSignal(SIGINT, end),
-          loop.OnSignal(SIGHUP, std::move(tasks.reload)),
-          loop.OnSignal(SIGUSR1, std::move(tasks.debug))};
+          loop.OnSignal(SIGHUP, std::move(reload)), loop.OnSignal(SIGUSR1, std::move(debug))};
 }
 
 // With a logger of its own, so that whoever waits for the line sees it whatever -logger-level says.
@@ -265,8 +259,7 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<Monitoring> monitoring,
                           StartMonitoring(flags.MetricsAddress()));
   Metrics* const metrics = monitoring ? &monitoring->metrics : nullptr;
-  // Before all that an instance leaves on disk: the socket tells that no other one is at work
-  // there.
+  // Before anything is touched on disk: the socket tells that no other instance is at work there.
   RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener, ListeningSocket::Create(flags.relay_socket));
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper,
                           MakeDumper(flags, setup.config.dump, metrics));
@@ -312,11 +305,8 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
       ServeMethods(loop, flushes, flags.ConfigSocket(), ConfigService(configurator));
 
   const auto signals = HandleSignals(
-      loop, relay,
-      {
-          .reload = [&] { Reload(flags, policies, configurator); },
-          .debug = [&configurator, on = false]() mutable { ToggleDebug(on = !on, configurator); },
-      });
+      loop, relay, [&] { Reload(flags, policies, configurator); },
+      [&configurator, on = false]() mutable { ToggleDebug(on = !on, configurator); });
   AnnounceReady(flags, setup);
   loop.Run();
   if (!dumper->Close(kDumpDeadline)) log.Warn("the rest of the dump was given up");
