@@ -79,6 +79,7 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
   }
   ConfirmInForce(adoption, first);
   if (first) {
+    unlisted_notes_ = true;
     pusher_.Connected();
     for (const auto& [key, record] : store_.containers())
       keeper_.Keep(*store_.Find(key));

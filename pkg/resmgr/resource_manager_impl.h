@@ -143,8 +143,8 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   Synchronizer synchronizer_;
   StartDoubts start_doubts_;
   bool unclear_told_ = false;
-  bool unlisted_notes_ = true;  // may be there, of containers that are not
-  uint64_t listed_at_ = 0;      // the store's clock when the last list was asked for
+  bool unlisted_notes_ = false;  // may be there, of containers that are not
+  uint64_t listed_at_ = 0;       // the store's clock when the last list was asked for
   uint64_t last_ticket_ = 0;
 };
 

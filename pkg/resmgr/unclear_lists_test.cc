@@ -98,6 +98,20 @@ TEST_F(UnclearListsTest, NotesOutliveADaemonThatCouldNotUseThem) {
   EXPECT_EQ(node_.Exclusive(app), "1-2");
 }
 
+TEST_F(UnclearListsTest, NotesOfWhatIsGoneAfterAReconnectAreForgotten) {
+  node_.KeepState(files_);
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  node_.FlushState();
+  const RuntimeInventory all = runtime().held;
+  runtime().Remove(app);
+  node_.Reconnect();
+  node_.FlushState();
+  runtime().held = all;
+  runtime().unclear = true;
+  node_.Restart();
+  EXPECT_EQ(node_.Known(app), nullptr) << "there are no notes to take it over by";
+}
+
 TEST_F(UnclearListsTest, WhatIsKnownAlreadyStaysAsItIsAndItsEndIsSeen) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
