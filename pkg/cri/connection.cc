@@ -62,7 +62,9 @@ Connection::Connection(Relay& relay, EventLoop& loop, UniqueFd socket)
 }
 
 Connection::~Connection() {
-  calls_.clear();
+  // One by one: the end of a creation may let a start of this connection go.
+  while (!calls_.empty())
+    Remove(*calls_.back());
   session_.reset();
 }
 
