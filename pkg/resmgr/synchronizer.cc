@@ -29,6 +29,8 @@ void Synchronizer::Disconnected() {
   delay_ = std::chrono::milliseconds(0);
   retry_.reset();
   rest_.reset();
+  unclear_pause_ = std::chrono::milliseconds(0);
+  unclear_timer_.reset();
   const Status lost = Unavailable("the connection to the runtime was lost");
   Run(std::exchange(lookers_, {}), lost);
   Run(std::exchange(next_lookers_, {}), lost);
@@ -94,8 +96,8 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
   const Status status =
       inventory.ok() ? owner_.OnInventory(*inventory, gone, first) : inventory.status();
   if (!std::exchange(failed_, !status.ok()) && !status.ok()) owner_.OnListFailed(status);
-  // What made somebody ask is not answered.
-  if (!status.ok() || !inventory->unclear.why.ok()) doubt_ = true;
+  if (!status.ok()) doubt_ = true;  // what made somebody ask is not answered
+  if (status.ok()) FollowUnclear(inventory->unclear);
   if (first && !status.ok()) {
     OnFailure(status);
     return;
@@ -106,6 +108,23 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
   Run(std::exchange(lookers_, {}), status);
   RunWaiters(OkStatus());
   if (!next_lookers_.empty() && !listing_) List();
+}
+
+// What a runtime does not tell now it may not tell for long, and asking is work for it.
+void Synchronizer::FollowUnclear(const RuntimeInventory::Unclear& unclear) {
+  if (unclear.why.ok()) {
+    unclear_pause_ = std::chrono::milliseconds(0);
+    unclear_timer_.reset();
+    return;
+  }
+  constexpr int kMost = 12;
+  unclear_pause_ = unclear_pause_.count() == 0
+                       ? options_.last_retry
+                       : std::min(unclear_pause_ * 2, options_.last_retry * kMost);
+  unclear_timer_ = loop_.After(unclear_pause_, [this] {
+    unclear_timer_.reset();
+    Doubt();
+  });
 }
 
 void Synchronizer::OnFailure(const Status& status) {

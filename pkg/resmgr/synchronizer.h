@@ -70,6 +70,7 @@ class Synchronizer {
 
   void List();
   void OnList(const StatusOr<RuntimeInventory>& inventory);
+  void FollowUnclear(const RuntimeInventory::Unclear& unclear);
   void OnFailure(const Status& status);
   void RunWaiters(const Status& status);
   static void Run(const std::vector<Ready>& waiters, const Status& status);
@@ -82,7 +83,7 @@ class Synchronizer {
   State state_ = State::kDisconnected;
   uint64_t epoch_ = 0;
   bool listing_ = false;
-  bool doubt_ = false;  // came up while a list was under way or shortly after one, or is left by it
+  bool doubt_ = false;   // came up while a list was under way or shortly after, or that failed
   bool failed_ = false;  // the last list
   Gone gone_;
   std::vector<Ready> waiters_;
@@ -90,6 +91,8 @@ class Synchronizer {
   std::vector<Ready> next_lookers_;  // for the one after it
   std::chrono::milliseconds delay_{0};
   EventLoop::HandlePtr retry_;
+  std::chrono::milliseconds unclear_pause_{0};  // after the last list, where that was not clear
+  EventLoop::HandlePtr unclear_timer_;
   EventLoop::HandlePtr rest_;  // runs while no further list out of doubt may be asked for
   std::shared_ptr<Synchronizer*> self_;
 };

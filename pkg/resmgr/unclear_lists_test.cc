@@ -127,6 +127,21 @@ TEST_F(UnclearListsTest, WhatIsKnownAlreadyStaysAsItIsAndItsEndIsSeen) {
   EXPECT_EQ(runtime().CpusOf(shared), "0-7");
 }
 
+TEST_F(UnclearListsTest, WhatStaysUnclearIsAskedForLessAndLessOften) {
+  node_.Run("app", kGuaranteed, 2000);
+  runtime().unclear = true;
+  manager().Resync();
+  int lists = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+  ASSERT_TRUE(node_.RunUntil([&] {
+    for (; !runtime().lists.empty(); ++lists)
+      runtime().AnswerList();
+    return std::chrono::steady_clock::now() > end;
+  }));
+  EXPECT_GE(lists, 2);
+  EXPECT_LE(lists, 10) << "every 4 ms would be 50";
+}
+
 TEST_F(UnclearListsTest, AListThatFailsIsAskedForAgain) {
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   node_.Crash(app);
