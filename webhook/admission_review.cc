@@ -7,6 +7,7 @@
 
 #include "pkg/base/parse.h"
 #include "webhook/json_fields.h"
+#include "webhook/review_reader.h"
 
 namespace resmgr::webhook {
 
@@ -33,16 +34,19 @@ Status DecodeRequest(json& members, AdmissionRequest& request) {
   RESMGR_ASSIGN_OR_RETURN(request.kind, StringAt(*kind, "kind"));
   RESMGR_ASSIGN_OR_RETURN(request.sub_resource, StringAt(members, "subResource"));
   RESMGR_ASSIGN_OR_RETURN(request.operation, StringAt(members, "operation"));
-  const auto object = members.find("object");
-  if (object != members.end()) request.object = std::move(*object);
+  const auto take = [&members](const char* name, json& target) {
+    const auto found = members.find(name);
+    if (found != members.end()) target = std::move(*found);
+  };
+  take("object", request.object);
+  take("oldObject", request.old_object);
   return OkStatus();
 }
 
 }  // namespace
 
 StatusOr<AdmissionRequest> DecodeAdmissionReview(std::string_view text) {
-  json review = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (review.is_discarded()) return InvalidArgument("the request is not JSON");
+  RESMGR_ASSIGN_OR_RETURN(json review, ReadReview(text));
   if (!review.is_object()) return InvalidArgument("the request is not a JSON object");
   AdmissionRequest request;
   RESMGR_ASSIGN_OR_RETURN(const std::string kind, StringAt(review, "kind"));

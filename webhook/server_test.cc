@@ -192,18 +192,49 @@ TEST_F(ServerTest, SlowClientsAreLetGo) {
   }
 }
 
-TEST_F(ServerTest, ConnectionsAboveTheLimitWaitTheirTurn) {
+TEST_F(ServerTest, AboveTheLimitTheOldestIdleConnectionIsClosed) {
   options_.limits.connections = 2;
   Start();
-  std::optional<HttpsClient> first = Connect();
-  std::optional<HttpsClient> second = Connect();
-  StatusOr<HttpsClient> third = Unavailable("not yet");
-  std::thread waiting([&] { third = HttpsClient::Connect(server_->port(), kDeadline); });
-  EXPECT_EQ(first->Send("GET", "/healthz", "", "")->status, 200u);
-  first.reset();
-  waiting.join();
-  ASSERT_TRUE(third.ok());
-  EXPECT_EQ(third->Send("GET", "/healthz", "", "")->status, 200u);
+  HttpsClient reviewed = Connect();
+  const std::string review = ReviewOf(EverydayPod()).dump();
+  ASSERT_TRUE(reviewed.PostReview(review).ok());
+  HttpsClient idle = Connect();
+  EXPECT_EQ(idle.Send("GET", "/healthz", "", "")->status, 200u);
+  HttpsClient third = Connect();
+  EXPECT_EQ(third.Send("GET", "/healthz", "", "")->status, 200u);
+  EXPECT_EQ(idle.ReadResponse().status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(reviewed.PostReview(review)->status, 200u);
+}
+
+TEST_F(ServerTest, AboveTheLimitOfBodiesTheSlowestIsClosed) {
+  options_.limits.bodies = 250'000;
+  options_.limits.body = 100'000;
+  Start();
+  const std::string part = "POST /mutate HTTP/1.1\r\nContent-Length: 100000\r\n\r\n{";
+  std::vector<HttpsClient> slow;
+  for (int i = 0; i < 3; ++i) {
+    slow.push_back(Connect());
+    ASSERT_TRUE(slow.back().Write(part).ok());
+    // An answer on another connection tells that the part was read.
+    EXPECT_EQ(Connect().Send("GET", "/healthz", "", "")->status, 200u);
+  }
+  EXPECT_EQ(slow[0].ReadResponse().status().code(), StatusCode::kUnavailable);
+  HttpsClient client = Connect();
+  const auto response = client.PostReview(ReviewOf(EverydayPod()).dump());
+  ASSERT_TRUE(response.ok());
+  EXPECT_EQ(response->status, 200u);
+}
+
+TEST_F(ServerTest, AConnectionWithoutReviewsIsNotKeptForLong) {
+  options_.limits.first_request = milliseconds(50);
+  Start();
+  HttpsClient health = Connect();
+  HttpsClient reviewed = Connect();
+  EXPECT_EQ(health.Send("GET", "/healthz", "", "")->status, 200u);
+  const std::string review = ReviewOf(EverydayPod()).dump();
+  ASSERT_TRUE(reviewed.PostReview(review).ok());
+  EXPECT_EQ(health.ReadResponse().status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(reviewed.PostReview(review).ok()) << "that of an API server stays";
 }
 
 TEST_F(ServerTest, ClosesWhenTheClientAsksForIt) {

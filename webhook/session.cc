@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "webhook/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <boost/asio/ssl/stream_base.hpp>
@@ -23,18 +24,16 @@ constexpr std::chrono::seconds kGoodbye{2};
 
 }  // namespace
 
-Session::Session(Socket socket, TlsContext tls, const ServerLimits& limits,
-                 std::function<void()> on_end)
+Session::Session(Socket socket, TlsContext tls, const ServerLimits& limits, Owner& owner)
     : tls_(std::move(tls)),
       limits_(limits),
-      on_end_(std::move(on_end)),
+      owner_(owner),
       stream_(std::move(socket), *tls_),
       // A request's bytes are in the parser; here is only what came with its header.
-      buffer_(limits.header + 65536),
-      patience_(limits.first_request) {}
+      buffer_(limits.header + 65536) {}
 
 Session::~Session() {
-  on_end_();
+  owner_.Ended(*this);
 }
 
 template <typename Next>
@@ -54,23 +53,35 @@ void Session::ReadHeader() {
   parser_.emplace();
   parser_->header_limit(static_cast<std::uint32_t>(limits_.header));
   parser_->body_limit(limits_.body);
-  waiting_ = true;
-  beast::get_lowest_layer(stream_).expires_after(patience_);
+  standing_.waiting = true;
+  beast::get_lowest_layer(stream_).expires_after(standing_.reviewed ? limits_.idle
+                                                                    : limits_.first_request);
   http::async_read_header(stream_, buffer_, *parser_,
                           [self = shared_from_this()](const Error& error, size_t) {
-                            self->waiting_ = false;
+                            self->standing_.waiting = false;
                             return error ? self->Refuse(error) : self->ReadBody();
                           });
 }
 
 void Session::ReadBody() {
+  if (const size_t room = BodyRoom(); room > 0) {
+    owner_.MakeRoomForBody(room);
+    standing_.body_room = room;
+    standing_.body_since = Standing::Clock::now();
+  }
   beast::get_lowest_layer(stream_).expires_after(limits_.body_time);
   http::async_read(stream_, buffer_, *parser_,
                    [self = shared_from_this()](const Error& error, size_t) {
                      if (error) return self->Refuse(error);
-                     self->patience_ = self->limits_.idle;
                      self->Answer(self->parser_->get());
                    });
+}
+
+// A body without a length that was announced may become as long as the limit allows.
+size_t Session::BodyRoom() const {
+  const auto length = parser_->content_length_remaining();
+  if (length) return std::min(static_cast<size_t>(*length), limits_.body);
+  return parser_->chunked() ? limits_.body : 0;
 }
 
 void Session::Refuse(const Error& error) {
@@ -95,6 +106,10 @@ void Session::Answer(const Request& request) {
   };
   HttpReply reply = Serve({view(request.method_string()), view(request.target()),
                            view(request[http::field::content_type]), request.body()});
+  if (reply.review) {
+    standing_.reviewed = true;
+    standing_.proven_at = Standing::Clock::now();
+  }
   Write(std::move(reply), request.keep_alive() && !draining_);
 }
 
@@ -107,19 +122,26 @@ void Session::Write(HttpReply reply, bool keep_alive) {
   response_.prepare_payload();
   // The request is not needed any more, and may be large.
   parser_.reset();
+  standing_.body_room = 0;
   beast::get_lowest_layer(stream_).expires_after(limits_.body_time);
   http::async_write(stream_, response_, Then(keep_alive ? &Session::ReadHeader : &Session::Close));
 }
 
 void Session::Drain() {
   draining_ = true;
-  if (waiting_) beast::get_lowest_layer(stream_).cancel();
+  if (standing_.waiting) beast::get_lowest_layer(stream_).cancel();
+}
+
+void Session::Abort() {
+  standing_.closed = true;
+  standing_.body_room = 0;
+  beast::get_lowest_layer(stream_).close();
 }
 
 void Session::Close() {
   // The server ends: there is nobody to wait for the client.
   if (draining_) return;
-  waiting_ = true;
+  standing_.waiting = true;
   beast::get_lowest_layer(stream_).expires_after(kGoodbye);
   stream_.async_shutdown([self = shared_from_this()](const Error&) { self->Discard(); });
 }

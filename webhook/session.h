@@ -2,8 +2,7 @@
 #pragma once
 
 #include <array>
-#include <chrono>
-#include <functional>
+#include <cstddef>
 #include <memory>
 #include <optional>
 
@@ -17,6 +16,7 @@
 #include "webhook/certificate.h"
 #include "webhook/review.h"
 #include "webhook/server_options.h"
+#include "webhook/standing.h"
 
 namespace resmgr::webhook {
 
@@ -26,8 +26,19 @@ class Session : public std::enable_shared_from_this<Session> {
  public:
   using Socket = boost::asio::ip::tcp::socket;
 
-  // `limits` outlives the session. `on_end` is called once, from the destructor.
-  Session(Socket socket, TlsContext tls, const ServerLimits& limits, std::function<void()> on_end);
+  // What the server decides for all its sessions. Outlives them.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // Makes room for a body of up to `bytes`, at the cost of other sessions where there is none;
+    // they are closed.
+    virtual void MakeRoomForBody(size_t bytes) = 0;
+    // From the destructor: the session holds no room any more.
+    virtual void Ended(Session& session) = 0;
+  };
+
+  // `owner` and `limits` outlive the session.
+  Session(Socket socket, TlsContext tls, const ServerLimits& limits, Owner& owner);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -37,6 +48,11 @@ class Session : public std::enable_shared_from_this<Session> {
   // The server ends: closes the connection, after the answer if there is one to give.
   void Drain();
 
+  // Closes the connection at once, without an answer.
+  void Abort();
+
+  const Standing& standing() const { return standing_; }
+
  private:
   using Request = boost::beast::http::request<boost::beast::http::string_body>;
   using Response = boost::beast::http::response<boost::beast::http::string_body>;
@@ -45,6 +61,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void ReadHeader();
   void ReadBody();
+  size_t BodyRoom() const;
   // Answers what could not be read as a request, where somebody may still listen.
   void Refuse(const Error& error);
   void Answer(const Request& request);
@@ -60,15 +77,14 @@ class Session : public std::enable_shared_from_this<Session> {
 
   const TlsContext tls_;
   const ServerLimits& limits_;
-  const std::function<void()> on_end_;
+  Owner& owner_;
   boost::beast::ssl_stream<boost::beast::tcp_stream> stream_;
   boost::beast::flat_buffer buffer_;
   // Made anew for each request.
   std::optional<Parser> parser_;
   Response response_;
   std::array<char, 4096> discarded_{};
-  std::chrono::milliseconds patience_;
-  bool waiting_ = false;  // for a request, or for the client to close
+  Standing standing_;
   bool draining_ = false;
 };
 

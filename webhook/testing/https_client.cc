@@ -2,6 +2,7 @@
 #include "webhook/testing/https_client.h"
 
 #include <array>
+#include <csignal>
 #include <utility>
 
 #include <arpa/inet.h>
@@ -56,6 +57,8 @@ void HttpsClient::FreeSsl::operator()(SSL* ssl) const {
 
 StatusOr<HttpsClient> HttpsClient::Connect(uint16_t port, std::chrono::milliseconds timeout,
                                            int max_version) {
+  // OpenSSL writes into connections that the server has closed without MSG_NOSIGNAL.
+  signal(SIGPIPE, SIG_IGN);
   HttpsClient client;
   client.fd_ = ConnectTcp(port, timeout);
   if (!client.fd_.valid()) return Unavailable("no connection to port {}", port);

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "webhook/review_reader.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace resmgr::webhook {
+
+namespace {
+
+using nlohmann::json;
+
+// A member that is kept: with everything below it, or with the listed members only. The elements of
+// an array follow the rule of the array.
+struct Rule {
+  std::string_view name;
+  std::span<const Rule> members{};
+  bool whole = false;
+};
+
+constexpr Rule kContainer[] = {{"name"}, {.name = "resources", .whole = true}};
+constexpr Rule kSpec[] = {{"initContainers", kContainer}, {"containers", kContainer}};
+constexpr Rule kMetadata[] = {{.name = "annotations", .whole = true}};
+constexpr Rule kPod[] = {{"metadata", kMetadata}, {"spec", kSpec}};
+constexpr Rule kKind[] = {{"group"}, {"kind"}};
+constexpr Rule kRequest[] = {{"uid"},       {"kind", kKind},  {"subResource"},
+                             {"operation"}, {"object", kPod}, {"oldObject", kPod}};
+constexpr Rule kReviewMembers[] = {{"apiVersion"}, {"kind"}, {"request", kRequest}};
+constexpr Rule kReview = {"", kReviewMembers};
+
+// request.object.spec.containers[].resources.limits.cpu is the deepest that is needed: 8.
+constexpr size_t kMaxDepth = 16;
+// What a value takes in memory besides its text: itself, its allocation, its node in a map.
+constexpr size_t kValueBytes = 48;
+constexpr size_t kMemberBytes = 96;
+
+const Rule* FindMember(const Rule& rule, std::string_view name) {
+  if (rule.whole) return &rule;
+  for (const Rule& member : rule.members) {
+    if (member.name == name) return &member;
+  }
+  return nullptr;
+}
+
+// Builds the tree of what is kept while the parser goes through the text.
+class Keeper final : public nlohmann::json_sax<json> {
+ public:
+  json Take() { return std::move(root_); }
+  bool too_large() const { return kept_bytes_ > kMaxKeptBytes; }
+
+  bool null() override { return Add(nullptr); }
+  bool boolean(bool value) override { return Add(value); }
+  bool number_integer(number_integer_t value) override { return Add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return Add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return Add(value); }
+  bool binary(binary_t&) override { return Add(nullptr); }
+  bool string(string_t& value) override {
+    if (Slot* const slot = NextSlot()) {
+      kept_bytes_ += value.size();
+      *slot->value = std::move(value);
+    }
+    return !too_large();
+  }
+
+  bool start_object(size_t) override { return Open(json::object()); }
+  bool start_array(size_t) override { return Open(json::array()); }
+  bool end_object() override { return Close(); }
+  bool end_array() override { return Close(); }
+
+  bool key(string_t& name) override {
+    if (skipped_ > 0) return true;
+    const Slot& parent = open_.back();
+    member_rule_ = FindMember(*parent.rule, name);
+    if (member_rule_ == nullptr) return true;
+    kept_bytes_ += kMemberBytes + name.size();
+    member_ = &(*parent.value)[name];
+    return !too_large();
+  }
+
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  // Where a value goes, and what is kept of it.
+  struct Slot {
+    json* value = nullptr;
+    const Rule* rule = nullptr;
+  };
+
+  // Of the value that comes now; nullptr when it is left out. Charges for it.
+  Slot* NextSlot() {
+    if (skipped_ > 0) return nullptr;
+    if (open_.empty()) {
+      next_ = {&root_, &kReview};
+    } else if (const Slot& parent = open_.back(); parent.value->is_array()) {
+      parent.value->push_back(nullptr);
+      next_ = {&parent.value->back(), parent.rule};
+    } else if (member_rule_ != nullptr) {
+      next_ = {member_, member_rule_};
+    } else {
+      return nullptr;
+    }
+    kept_bytes_ += kValueBytes;
+    return &next_;
+  }
+
+  bool Add(json value) {
+    if (const Slot* const slot = NextSlot()) *slot->value = std::move(value);
+    return !too_large();
+  }
+
+  bool Open(json empty) {
+    Slot* const slot = open_.size() < kMaxDepth ? NextSlot() : nullptr;
+    if (slot == nullptr) {
+      ++skipped_;
+    } else {
+      *slot->value = std::move(empty);
+      open_.push_back(*slot);
+    }
+    return !too_large();
+  }
+
+  bool Close() {
+    skipped_ > 0 ? static_cast<void>(--skipped_) : open_.pop_back();
+    return true;
+  }
+
+  json root_;
+  // The objects and arrays that are kept and not closed yet. An array moves its elements when it
+  // grows, but none of them is open then.
+  std::vector<Slot> open_;
+  Slot next_;
+  json* member_ = nullptr;  // while member_rule_ is set
+  const Rule* member_rule_ = nullptr;
+  size_t skipped_ = 0;  // open objects and arrays that are left out
+  size_t kept_bytes_ = 0;
+};
+
+}  // namespace
+
+StatusOr<json> ReadReview(std::string_view text) {
+  Keeper keeper;
+  if (json::sax_parse(text, &keeper)) return keeper.Take();
+  if (keeper.too_large()) {
+    return InvalidArgument("the annotations and resources in the request take more than {} MiB",
+                           kMaxKeptBytes >> 20);
+  }
+  return InvalidArgument("the request is not JSON");
+}
+
+}  // namespace resmgr::webhook
