@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/topology/cpu_set.h"
 
+#include <algorithm>
 #include <charconv>
-#include <iterator>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -74,8 +75,13 @@ template <typename Tag>
 std::string IdSet<Tag>::ToString() const {
   // The longest list names two of every three ids.
   static_assert(kMaxId < 10'000);
-  char text[(kBits / 3 + 1) * sizeof("9998-9999")];
-  char* const end = std::end(text);
+  constexpr size_t kIdLength = sizeof("9998-9999");
+  char on_stack[(kInlineBits / 3 + 1) * kIdLength];
+  const size_t length = (words() * 64 / 3 + 1) * kIdLength;
+  const std::unique_ptr<char[]> on_heap(
+      length > sizeof(on_stack) ? std::make_unique_for_overwrite<char[]>(length) : nullptr);
+  char* const text = on_heap ? on_heap.get() : on_stack;
+  char* const end = text + length;
   char* at = text;
   for (int first = First(); first != -1;) {
     const int gap = NextOf(first, ~uint64_t{0});
@@ -92,60 +98,118 @@ std::string IdSet<Tag>::ToString() const {
 }
 
 template <typename Tag>
+void IdSet<Tag>::DeleteHeap() {
+  delete[] heap_far_;
+}
+
+// At least so many far words count from now on; new ones are zero.
+template <typename Tag>
+void IdSet<Tag>::Widen(size_t wanted) {
+  const size_t before = far_words();
+  if (before >= wanted) return;
+  if (wanted <= kInlineFarWords) {
+    std::fill_n(inline_far_, kInlineFarWords, 0);
+    reach_ = Reach::kInline;
+    return;
+  }
+  auto* const words = new uint64_t[kFarWords]();
+  // Before the pointer takes the place of the inline words.
+  if (before > 0) std::copy_n(inline_far_, before, words);
+  heap_far_ = words;
+  reach_ = Reach::kHeap;
+}
+
+template <typename Tag>
 void IdSet<Tag>::AddFar(int id) {
-  if (!wide_) far_.fill(0);
-  wide_ = true;
-  far_[Word(id - kNearBits)] |= Bit(id);
+  const size_t word = Word(id - kNearBits);
+  Widen(word + 1);
+  far()[word] |= Bit(id);
+}
+
+template <typename Tag>
+void IdSet<Tag>::RemoveFar(int id) {
+  const size_t word = Word(id - kNearBits);
+  if (word < far_words()) far()[word] &= ~Bit(id);
 }
 
 template <typename Tag>
 void IdSet<Tag>::AddFar(const IdSet& other) {
-  if (!wide_) far_.fill(0);
-  wide_ = true;
-  for (size_t i = 0; i < kFarWords; ++i)
-    far_[i] |= other.far_[i];
+  Widen(other.far_words());
+  uint64_t* const words = far();
+  const uint64_t* const others = other.far();
+  for (size_t i = 0; i < other.far_words(); ++i)
+    words[i] |= others[i];
 }
 
+// This one's reach is set already, and its far words are free.
 template <typename Tag>
 void IdSet<Tag>::CopyFar(const IdSet& other) {
-  far_ = other.far_;
+  if (reach_ == Reach::kHeap) heap_far_ = new uint64_t[kFarWords];
+  std::copy_n(other.far(), far_words(), far());
+}
+
+// As CopyFar. A set on the heap is left with its near words alone.
+template <typename Tag>
+void IdSet<Tag>::TakeFar(IdSet& other) {
+  if (reach_ == Reach::kHeap) {
+    heap_far_ = other.heap_far_;
+    other.reach_ = Reach::kNear;
+  } else {
+    std::copy_n(other.inline_far_, kInlineFarWords, inline_far_);
+  }
 }
 
 template <typename Tag>
 void IdSet<Tag>::KeepFar(const IdSet& other) {
-  wide_ = other.wide_;
-  if (!wide_) return;
-  for (size_t i = 0; i < kFarWords; ++i)
-    far_[i] &= other.far_[i];
+  if (!other.wide()) {
+    FreeHeap();
+    reach_ = Reach::kNear;
+    return;
+  }
+  const size_t common = std::min(far_words(), other.far_words());
+  uint64_t* const words = far();
+  const uint64_t* const others = other.far();
+  for (size_t i = 0; i < common; ++i)
+    words[i] &= others[i];
+  std::fill(words + common, words + far_words(), 0);
 }
 
 template <typename Tag>
 void IdSet<Tag>::RemoveFar(const IdSet& other) {
-  for (size_t i = 0; i < kFarWords; ++i)
-    far_[i] &= ~other.far_[i];
+  const size_t common = std::min(far_words(), other.far_words());
+  uint64_t* const words = far();
+  const uint64_t* const others = other.far();
+  for (size_t i = 0; i < common; ++i)
+    words[i] &= ~others[i];
 }
 
 template <typename Tag>
 int IdSet<Tag>::FarSize() const {
   int count = 0;
-  for (const uint64_t word : far_)
-    count += std::popcount(word);
+  const uint64_t* const words = far();
+  for (size_t i = 0; i < far_words(); ++i)
+    count += std::popcount(words[i]);
   return count;
 }
 
 template <typename Tag>
 int IdSet<Tag>::FarCommon(const IdSet& other) const {
-  if (!other.wide_) return 0;
+  const size_t common = std::min(far_words(), other.far_words());
+  const uint64_t* const words = far();
+  const uint64_t* const others = other.far();
   int count = 0;
-  for (size_t i = 0; i < kFarWords; ++i)
-    count += std::popcount(far_[i] & other.far_[i]);
+  for (size_t i = 0; i < common; ++i)
+    count += std::popcount(words[i] & others[i]);
   return count;
 }
 
 template <typename Tag>
 bool IdSet<Tag>::SameFar(const IdSet& other) const {
-  if (wide_ && other.wide_) return far_ == other.far_;
-  return (wide_ ? *this : other).FarSize() == 0;
+  const size_t all = std::max(words(), other.words());
+  for (size_t i = kNearWords; i < all; ++i) {
+    if (WordAt(i) != other.WordAt(i)) return false;
+  }
+  return true;
 }
 
 template class IdSet<struct CpuTag>;

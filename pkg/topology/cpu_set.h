@@ -13,35 +13,49 @@
 
 namespace resmgr {
 
-// A set of small ids in words of its own: no allocation, set algebra in nanoseconds. A value type,
-// thread-compatible. The Tag keeps CPUs and NUMA nodes apart. Ids run from 0 to kMaxId; a machine
-// with higher ones is refused when it is loaded.
+// A set of small ids, with set algebra in nanoseconds. A value type, thread-compatible. The Tag
+// keeps CPUs and NUMA nodes apart. Ids run from 0 to kMaxId, the most that Linux can be built for
+// (NR_CPUS up to 8192); a machine with higher ones is refused when it is loaded.
 //
 // Most machines have fewer CPUs than the near words hold. The far words are touched, and even
 // initialized, only once an id of theirs was added: containers' records and what goes through a
-// decision are full of sets, and mostly they are not in the cache.
+// decision are full of sets, and mostly they are not in the cache. Ids up to 1023 need no
+// allocation; only a set that has a higher one keeps all its far words on the heap.
 template <typename Tag>
 class IdSet {
  public:
-  static constexpr int kBits = 1024;
+  static constexpr int kBits = 8192;
   static constexpr int kMaxId = kBits - 1;
 
   // Not defaulted: `IdSet{}` would initialize the far words too.
-  IdSet() : wide_(false) {}
+  IdSet() : reach_(Reach::kNear) {}
   IdSet(std::initializer_list<int> ids) : IdSet() {
     for (const int id : ids)
       Add(id);
   }
-  IdSet(const IdSet& other) : near_(other.near_), wide_(other.wide_) {
-    if (wide_) CopyFar(other);
+  IdSet(const IdSet& other) : near_(other.near_), reach_(other.reach_) {
+    if (wide()) CopyFar(other);
+  }
+  IdSet(IdSet&& other) noexcept : near_(other.near_), reach_(other.reach_) {
+    if (wide()) TakeFar(other);
   }
   IdSet& operator=(const IdSet& other) {
+    if (this == &other) return *this;
+    FreeHeap();
     near_ = other.near_;
-    wide_ = other.wide_;
-    if (wide_) CopyFar(other);
+    reach_ = other.reach_;
+    if (wide()) CopyFar(other);
     return *this;
   }
-  ~IdSet() = default;
+  IdSet& operator=(IdSet&& other) noexcept {
+    if (this == &other) return *this;
+    FreeHeap();
+    near_ = other.near_;
+    reach_ = other.reach_;
+    if (wide()) TakeFar(other);
+    return *this;
+  }
+  ~IdSet() { FreeHeap(); }
 
   // Ids first to last, both included.
   static IdSet Range(int first, int last) {
@@ -64,8 +78,8 @@ class IdSet {
   void Remove(int id) {
     if (id < kNearBits) {
       near_[Word(id)] &= ~Bit(id);
-    } else if (wide_) {
-      far_[Word(id - kNearBits)] &= ~Bit(id);
+    } else if (wide()) {
+      RemoveFar(id);
     }
   }
   bool Contains(int id) const {
@@ -76,13 +90,13 @@ class IdSet {
     uint64_t any = 0;
     for (const uint64_t word : near_)
       any |= word;
-    return any == 0 && !(wide_ && FarSize() > 0);
+    return any == 0 && !(wide() && FarSize() > 0);
   }
   int size() const {
     int count = 0;
     for (const uint64_t word : near_)
       count += std::popcount(word);
-    return wide_ ? count + FarSize() : count;
+    return wide() ? count + FarSize() : count;
   }
   // The lowest id, -1 when empty.
   int First() const { return NextAfter(-1); }
@@ -94,44 +108,44 @@ class IdSet {
     uint64_t common = 0;
     for (size_t i = 0; i < kNearWords; ++i)
       common |= near_[i] & other.near_[i];
-    return common != 0 || (wide_ && other.wide_ && FarCommon(other) > 0);
+    return common != 0 || (wide() && other.wide() && FarCommon(other) > 0);
   }
   bool IsSubsetOf(const IdSet& other) const {
     uint64_t missing = 0;
     for (size_t i = 0; i < kNearWords; ++i)
       missing |= near_[i] & ~other.near_[i];
-    return missing == 0 && !(wide_ && FarSize() > FarCommon(other));
+    return missing == 0 && !(wide() && FarSize() > FarCommon(other));
   }
   int CountCommon(const IdSet& other) const {
     int count = 0;
     for (size_t i = 0; i < kNearWords; ++i)
       count += std::popcount(near_[i] & other.near_[i]);
-    return wide_ ? count + FarCommon(other) : count;
+    return wide() ? count + FarCommon(other) : count;
   }
 
   IdSet& operator|=(const IdSet& other) {
     for (size_t i = 0; i < kNearWords; ++i)
       near_[i] |= other.near_[i];
-    if (other.wide_) AddFar(other);
+    if (other.wide()) AddFar(other);
     return *this;
   }
   IdSet& operator&=(const IdSet& other) {
     for (size_t i = 0; i < kNearWords; ++i)
       near_[i] &= other.near_[i];
-    if (wide_) KeepFar(other);
+    if (wide()) KeepFar(other);
     return *this;
   }
   IdSet& operator-=(const IdSet& other) {
     for (size_t i = 0; i < kNearWords; ++i)
       near_[i] &= ~other.near_[i];
-    if (wide_ && other.wide_) RemoveFar(other);
+    if (wide() && other.wide()) RemoveFar(other);
     return *this;
   }
   friend IdSet operator|(IdSet a, const IdSet& b) { return a |= b; }
   friend IdSet operator&(IdSet a, const IdSet& b) { return a &= b; }
   friend IdSet operator-(IdSet a, const IdSet& b) { return a -= b; }
   friend bool operator==(const IdSet& a, const IdSet& b) {
-    return a.near_ == b.near_ && (!(a.wide_ || b.wide_) || a.SameFar(b));
+    return a.near_ == b.near_ && (!(a.wide() || b.wide()) || a.SameFar(b));
   }
 
   // The kernel's list format, what cpuset files take: "0-3,8".
@@ -159,16 +173,30 @@ class IdSet {
 
  private:
   static constexpr int kNearBits = 256;
+  static constexpr int kInlineBits = 1024;
   static constexpr size_t kNearWords = kNearBits / 64;
+  static constexpr size_t kInlineFarWords = (kInlineBits - kNearBits) / 64;
   static constexpr size_t kFarWords = (kBits - kNearBits) / 64;
+
+  // Which words count.
+  enum class Reach : uint8_t { kNear, kInline, kHeap };
 
   static constexpr size_t Word(int id) { return static_cast<size_t>(id) / 64; }
   static constexpr uint64_t Bit(int id) { return uint64_t{1} << (id % 64); }
 
-  size_t words() const { return wide_ ? kNearWords + kFarWords : kNearWords; }
+  bool wide() const { return reach_ != Reach::kNear; }
+  size_t far_words() const {
+    if (reach_ == Reach::kNear) return 0;
+    return reach_ == Reach::kInline ? kInlineFarWords : kFarWords;
+  }
+  // Of a wide set; far_words() of them.
+  const uint64_t* far() const { return reach_ == Reach::kInline ? inline_far_ : heap_far_; }
+  uint64_t* far() { return reach_ == Reach::kInline ? inline_far_ : heap_far_; }
+
+  size_t words() const { return kNearWords + far_words(); }
   uint64_t WordAt(size_t index) const {
     if (index < kNearWords) return near_[index];
-    return wide_ ? far_[index - kNearWords] : 0;
+    return index - kNearWords < far_words() ? far()[index - kNearWords] : 0;
   }
   // The lowest id above `id` whose bit differs from those of `passed`, -1 when there is none.
   int NextOf(int id, uint64_t passed) const {
@@ -183,9 +211,16 @@ class IdSet {
   }
 
   // What only machines with more CPUs than the near words hold come to.
+  void FreeHeap() {
+    if (reach_ == Reach::kHeap) DeleteHeap();
+  }
+  void DeleteHeap();
+  void Widen(size_t far_words);
   void AddFar(int id);
+  void RemoveFar(int id);
   void AddFar(const IdSet& other);
   void CopyFar(const IdSet& other);
+  void TakeFar(IdSet& other);
   void KeepFar(const IdSet& other);
   void RemoveFar(const IdSet& other);
   int FarSize() const;
@@ -193,8 +228,12 @@ class IdSet {
   bool SameFar(const IdSet& other) const;
 
   std::array<uint64_t, kNearWords> near_{};
-  bool wide_;                            // the far words count
-  std::array<uint64_t, kFarWords> far_;  // not initialized unless wide_
+  Reach reach_;
+  // The words behind the near ones, none of them initialized unless they count.
+  union {
+    uint64_t inline_far_[kInlineFarWords];
+    uint64_t* heap_far_;  // owned
+  };
 };
 
 // Logical CPUs by their operating-system number.

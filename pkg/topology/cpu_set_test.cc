@@ -53,16 +53,17 @@ TEST(CpuSetTest, RefusesWhatIsNoList) {
 }
 
 TEST(CpuSetTest, RefusesIdsAboveTheHighest) {
-  EXPECT_EQ(*CpuSet::Parse("1023"), CpuSet{CpuSet::kMaxId});
-  EXPECT_THAT(ParseError("1024"), HasSubstr("above 1023"));
-  EXPECT_THAT(ParseError("0-4294967296"), HasSubstr("above 1023"));
+  EXPECT_EQ(*CpuSet::Parse("8191"), CpuSet{CpuSet::kMaxId});
+  EXPECT_THAT(ParseError("8192"), HasSubstr("above 8191"));
+  EXPECT_THAT(ParseError("0-4294967296"), HasSubstr("above 8191"));
 }
 
 TEST(CpuSetTest, PrintsRunsAsRanges) {
   EXPECT_EQ(CpuSet().ToString(), "");
   EXPECT_EQ(CpuSet{7}.ToString(), "7");
   EXPECT_EQ((CpuSet{0, 1, 3, 63, 64, 65, 1023}).ToString(), "0-1,3,63-65,1023");
-  EXPECT_EQ(CpuSet::Range(0, CpuSet::kMaxId).ToString(), "0-1023");
+  EXPECT_EQ((CpuSet{0, 1023, 1024, 8191}).ToString(), "0,1023-1024,8191");
+  EXPECT_EQ(CpuSet::Range(0, CpuSet::kMaxId).ToString(), "0-8191");
   CpuSet longest = CpuSet::Range(0, CpuSet::kMaxId);
   for (int id = 2; id <= CpuSet::kMaxId; id += 3)
     longest.Remove(id);
@@ -77,11 +78,12 @@ TEST(CpuSetTest, ContainsNothingOutsideItsRange) {
 }
 
 TEST(CpuSetTest, FirstAndNextAfterWalkOverWords) {
-  const CpuSet set{3, 64, 1023};
+  const CpuSet set{3, 64, 1023, 5000};
   EXPECT_EQ(set.First(), 3);
   EXPECT_EQ(set.NextAfter(3), 64);
   EXPECT_EQ(set.NextAfter(64), 1023);
-  EXPECT_EQ(set.NextAfter(1023), -1);
+  EXPECT_EQ(set.NextAfter(1023), 5000);
+  EXPECT_EQ(set.NextAfter(5000), -1);
   EXPECT_EQ(CpuSet().First(), -1);
 }
 
@@ -91,6 +93,36 @@ TEST(CpuSetTest, LastIsTheHighest) {
   EXPECT_EQ((CpuSet{3, 63}).Last(), 63);
   EXPECT_EQ((CpuSet{3, 64}).Last(), 64);
   EXPECT_EQ((CpuSet{0, 1023}).Last(), 1023);
+  EXPECT_EQ((CpuSet{0, 1024}).Last(), 1024);
+}
+
+// Containers' records and plans are full of sets: high ids must not make them larger.
+TEST(CpuSetTest, IsNoLargerThanItsWordsUpTo1023) {
+  EXPECT_EQ(sizeof(CpuSet), 1024 / 8 + sizeof(uint64_t));
+}
+
+TEST(CpuSetTest, MovesAndCopiesOwnTheirHighIds) {
+  CpuSet set{1, 300, 8000};
+  CpuSet copy = set;
+  copy.Add(8001);
+  EXPECT_EQ(set.ToString(), "1,300,8000");
+  CpuSet moved = std::move(copy);
+  EXPECT_EQ(moved.ToString(), "1,300,8000-8001");
+  copy = CpuSet{300};
+  EXPECT_EQ(copy.ToString(), "300");
+  copy = std::move(moved);
+  EXPECT_EQ(copy.ToString(), "1,300,8000-8001");
+  set = copy;
+  EXPECT_EQ(set, copy);
+  CpuSet& self = set;
+  set = self;
+  EXPECT_EQ(set, copy);
+  set &= CpuSet{1, 300};
+  EXPECT_EQ(set, (CpuSet{1, 300}));
+  set |= copy;
+  EXPECT_EQ(set, copy);
+  set &= CpuSet{1};
+  EXPECT_EQ(set, CpuSet{1});
 }
 
 // The same operations on a std::set must agree.
@@ -101,8 +133,10 @@ TEST(CpuSetTest, BehavesLikeASetOfNumbers) {
   const auto random_ids = [&random] {
     std::set<int> ids;
     const int count = std::uniform_int_distribution<int>(0, 80)(random);
-    // Half of the sets are dense, so that runs cross word boundaries.
-    const int last = random() % 2 == 0 ? CpuSet::kMaxId : 140;
+    // Some of the sets are dense, so that runs cross word boundaries; the others differ in where
+    // their words are.
+    constexpr int kLast[] = {140, 140, 1023, CpuSet::kMaxId};
+    const int last = kLast[random() % std::size(kLast)];
     for (int i = 0; i < count; ++i)
       ids.insert(std::uniform_int_distribution<int>(0, last)(random));
     return ids;
@@ -113,7 +147,7 @@ TEST(CpuSetTest, BehavesLikeASetOfNumbers) {
       set.Add(id);
     return set;
   };
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 400; ++round) {
     const std::set<int> a = random_ids();
     const std::set<int> b = random_ids();
     std::set<int> both;
@@ -135,6 +169,9 @@ TEST(CpuSetTest, BehavesLikeASetOfNumbers) {
     ASSERT_EQ(x.Last(), a.empty() ? -1 : *a.rbegin());
     CpuSet assigned = y;
     assigned = x;
+    CpuSet moved = y;
+    moved = CpuSet(x);
+    ASSERT_EQ(moved, x);
     ASSERT_EQ(assigned, x);
     ASSERT_EQ(assigned == y, a == b);
     for (const int id : a)

@@ -45,6 +45,15 @@ Status CheckCpus(const std::vector<Cpu>& cpus) {
   return OkStatus();
 }
 
+// Of an index by the ids of these, which are not negative.
+template <typename Part>
+size_t IndexSize(const std::vector<Part>& parts) {
+  int highest = -1;
+  for (const Part& part : parts)
+    highest = std::max(highest, part.id);
+  return static_cast<size_t>(highest + 1);
+}
+
 Status CheckNodes(const std::vector<NumaNode>& nodes) {
   int previous = -1;
   for (const NumaNode& node : nodes) {
@@ -144,8 +153,8 @@ StatusOr<Machine> Machine::Create(Parts parts) {
   Machine machine;
   machine.cpus_ = std::move(parts.cpus);
   machine.nodes_ = std::move(parts.nodes);
-  machine.cpu_index_.assign(CpuSet::kBits, -1);
-  machine.node_index_.assign(NodeSet::kBits, -1);
+  machine.cpu_index_.assign(IndexSize(machine.cpus_), -1);
+  machine.node_index_.assign(IndexSize(machine.nodes_), -1);
   for (size_t i = 0; i < machine.nodes_.size(); ++i) {
     NumaNode& node = machine.nodes_[i];
     node.cpus = CpuSet();
@@ -182,13 +191,13 @@ void Machine::IndexOnlineCpu(const Cpu& cpu) {
 }
 
 const Cpu* Machine::FindCpu(int id) const {
-  if (id < 0 || id > CpuSet::kMaxId) return nullptr;
+  if (id < 0 || static_cast<size_t>(id) >= cpu_index_.size()) return nullptr;
   const int index = cpu_index_[static_cast<size_t>(id)];
   return index < 0 ? nullptr : &cpus_[static_cast<size_t>(index)];
 }
 
 const NumaNode* Machine::FindNode(int id) const {
-  if (id < 0 || id > NodeSet::kMaxId) return nullptr;
+  if (id < 0 || static_cast<size_t>(id) >= node_index_.size()) return nullptr;
   const int index = node_index_[static_cast<size_t>(id)];
   return index < 0 ? nullptr : &nodes_[static_cast<size_t>(index)];
 }

@@ -243,14 +243,20 @@ TEST(MachineSourceTest, KeepsOfflineIsolatedAndDisallowedCpusApart) {
   EXPECT_EQ(machine.allowed(), CpuSet::Range(0, 11));
 }
 
+TEST(MachineSourceTest, LoadsCpuNumbersUpToTheHighestOfLinux) {
+  EXPECT_EQ(LoadFile("cpu-1024.xml").online(), (CpuSet{0, 1024}));
+  const StatusOr<Machine> most = LoadMachine("synthetic:package:8 core:512 pu:2");
+  ASSERT_TRUE(most.ok()) << Describe(most.status());
+  EXPECT_EQ(most->online(), CpuSet::Range(0, 8191));
+  EXPECT_EQ(most->cores().size(), 4096u);
+}
+
 TEST(MachineSourceTest, RefusesCpuNumbersThatASetCannotHold) {
-  EXPECT_THAT(LoadError(DataFile("cpu-1024.xml"), StatusCode::kInvalidArgument),
-              HasSubstr("CPU ids from 0 to 1023 are supported, this machine has 1024"));
-  EXPECT_THAT(LoadError("synthetic:pu:2000", StatusCode::kInvalidArgument),
-              HasSubstr("more than 1024 CPUs"));
-  EXPECT_THAT(LoadError("synthetic:package:2 core:2 pu:1(indexes=0,1,2,2000)",
+  EXPECT_THAT(LoadError("synthetic:pu:9000", StatusCode::kInvalidArgument),
+              HasSubstr("more than 8192 CPUs"));
+  EXPECT_THAT(LoadError("synthetic:package:2 core:2 pu:1(indexes=0,1,2,9000)",
                         StatusCode::kInvalidArgument),
-              HasSubstr("2000"));
+              HasSubstr("CPU ids from 0 to 8191 are supported, this machine has 9000"));
 }
 
 TEST(MachineSourceTest, RefusesAGalaxyWithoutBuildingIt) {

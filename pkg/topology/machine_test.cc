@@ -162,14 +162,14 @@ TEST(MachineTest, RefusesPartsThatContradictEachOther) {
 
 TEST(MachineTest, RefusesIdsThatSetsCannotHold) {
   Machine::Parts high_cpu = TwoCores();
-  high_cpu.cpus[3].id = 1024;
-  EXPECT_THAT(CreateError(high_cpu), HasSubstr("CPU 1024: ids from 0 to 1023"));
+  high_cpu.cpus[3].id = 8192;
+  EXPECT_THAT(CreateError(high_cpu), HasSubstr("CPU 8192: ids from 0 to 8191"));
   Machine::Parts low_cpu = TwoCores();
   low_cpu.cpus[0].id = -1;
-  EXPECT_THAT(CreateError(low_cpu), HasSubstr("CPU -1: ids from 0 to 1023"));
+  EXPECT_THAT(CreateError(low_cpu), HasSubstr("CPU -1: ids from 0 to 8191"));
   Machine::Parts high_node = TwoCores();
-  high_node.nodes[0].id = 1024;
-  EXPECT_THAT(CreateError(high_node), HasSubstr("NUMA node 1024: ids from 0 to 1023"));
+  high_node.nodes[0].id = 8192;
+  EXPECT_THAT(CreateError(high_node), HasSubstr("NUMA node 8192: ids from 0 to 8191"));
 }
 
 TEST(MachineTest, RefusesAMachineThatNothingCanRunOn) {
