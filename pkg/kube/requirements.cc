@@ -54,6 +54,7 @@ Requirements EstimateRequirements(const LinuxResources& resources, QosClass qos,
   requirements.cpu_limit = quota;
   if (qos == QosClass::kBurstable) {
     requirements.memory_request = BurstableMemoryRequest(resources, memory_capacity);
+    requirements.memory_estimated = requirements.memory_request.value > 0;
   }
   return requirements;
 }

@@ -20,7 +20,8 @@ MilliCpu CpuLimitOf(const LinuxResources& resources);
 //   memory_limit    as it stands
 //   memory_request  Guaranteed: the limit; Burstable: from oom_score_adj when `memory_capacity` (of
 //                   the node, 0 when not known) is given, to a thousandth of the capacity, rounded
-//                   down and never above the limit; else 0
+//                   down and never above the limit; else 0. It is marked as estimated: the score of
+//                   a sidecar comes from other containers of its pod, and kubelets differ
 // Also for a resize: an UpdateContainerResources merged into what was requested before is newer
 // than the annotation.
 Requirements EstimateRequirements(const LinuxResources& resources, QosClass qos,

@@ -98,6 +98,19 @@ TEST(RequirementsTest, MemoryRequestOfBurstableComesFromTheOomScore) {
   }
 }
 
+TEST(RequirementsTest, OnlyAMemoryRequestFromTheOomScoreIsAnEstimate) {
+  LinuxResources resources = Kubelets(1000, 1000, kGiB);
+  resources.oom_score_adj = 900;
+  const auto estimated = [&resources](QosClass qos) {
+    return EstimateRequirements(resources, qos, Bytes{64 * kGiB}).memory_estimated;
+  };
+  EXPECT_TRUE(estimated(QosClass::kBurstable));
+  EXPECT_FALSE(estimated(QosClass::kGuaranteed));
+  EXPECT_FALSE(estimated(QosClass::kBestEffort));
+  resources.oom_score_adj = 999;
+  EXPECT_FALSE(estimated(QosClass::kBurstable)) << "nothing is asked for";
+}
+
 TEST(RequirementsTest, MemoryRequestIsUnknownWithoutCapacityOrTellingScore) {
   LinuxResources resources;
   resources.oom_score_adj = 500;

@@ -41,8 +41,11 @@ struct Container {
   ContainerState state = ContainerState::kCreating;
   StringMap labels;
   StringMap annotations;
-  LinuxResources requested;         // as the last request said
-  Requirements requirements;        // what the policy works with
+  LinuxResources requested;   // as the last request said
+  Requirements requirements;  // what the policy works with
+  // What of the pod's annotation does not count, and why; empty when all of it does. It follows the
+  // reason of each placement.
+  std::string needs_note;
   std::vector<LocalityHint> hints;  // only when the policy wants them
   Placement placement;  // what the active policy decided; empty under a policy that leaves it alone
 };

@@ -29,13 +29,21 @@ struct LinuxResources {
 // What a container has after an update: every field that `changes` sets wins over `base`.
 LinuxResources Merged(LinuxResources base, const LinuxResources& changes);
 
-// What a container needs, as the policy sees it: from the annotation of the webhook where there is
-// one, else estimated from LinuxResources (pkg/kube/requirements.h).
+// What a container needs, as the policy sees it: from the annotation of the webhook where the
+// request does not contradict it, else estimated from LinuxResources (pkg/kube/requirements.h).
 struct Requirements {
   MilliCpu cpu_request;
   MilliCpu cpu_limit;  // 0 is no limit
   Bytes memory_request;
   Bytes memory_limit;  // 0 is no limit
+  // `memory_request` is a guess from the OOM score: good for choosing a place, but no reason to
+  // refuse the container.
+  bool memory_estimated = false;
+  // The container has no CPU request (memory limit) of its own, but may use what the pod has as a
+  // whole. `cpu_request` (`memory_request`) is then the part of the pod's that no other container
+  // accounts for. Such a container gets no CPUs for itself.
+  bool cpu_of_pod = false;
+  bool memory_of_pod = false;
 
   friend bool operator==(const Requirements&, const Requirements&) = default;
 };

@@ -169,6 +169,7 @@ class Adopter {
       container.requirements = saved->requirements;
       container.requested = saved->requested;
       container.hints = saved->hints;
+      container.needs_note = saved->needs_note;
     }
     // An update that reached the runtime before it reached the disk.
     if (saved != nullptr && !unclear && !TellsCpuInForce(*saved, reported.resources)) {

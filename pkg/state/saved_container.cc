@@ -48,6 +48,9 @@ void AddRequirements(uint32_t field, const Requirements& requirements, FieldWrit
   AddNonZero(2, requirements.cpu_limit.value, out);
   AddNonZero(3, requirements.memory_request.value, out);
   AddNonZero(4, requirements.memory_limit.value, out);
+  AddNonZero(5, requirements.memory_estimated ? 1 : 0, out);
+  AddNonZero(6, requirements.cpu_of_pod ? 1 : 0, out);
+  AddNonZero(7, requirements.memory_of_pod ? 1 : 0, out);
   out.End(begin);
 }
 
@@ -96,7 +99,10 @@ Requirements Decode(const state::Requirements& in) {
   return {.cpu_request = MilliCpu{in.cpu_request()},
           .cpu_limit = MilliCpu{in.cpu_limit()},
           .memory_request = Bytes{in.memory_request()},
-          .memory_limit = Bytes{in.memory_limit()}};
+          .memory_limit = Bytes{in.memory_limit()},
+          .memory_estimated = in.memory_estimated(),
+          .cpu_of_pod = in.cpu_of_pod(),
+          .memory_of_pod = in.memory_of_pod()};
 }
 
 }  // namespace
@@ -115,6 +121,7 @@ void EncodeSaved(const Container& container, QosClass qos, std::string& out) {
   for (const LocalityHint& hint : container.hints)
     AddHint(9, hint, fields);
   fields.Number(10, ToSaved(qos));
+  AddNonEmpty(11, container.needs_note, fields);
 }
 
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
@@ -139,6 +146,7 @@ StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
     RESMGR_ASSIGN_OR_RETURN(hint.nodes, NodeSet::Parse(entry.nodes()));
   }
   saved.qos = Decode(in.qos());
+  saved.needs_note = in.needs_note();
   return saved;
 }
 

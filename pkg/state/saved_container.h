@@ -27,6 +27,7 @@ struct SavedContainer {
   std::vector<LocalityHint> hints;
   // Of its pod, for when the runtime cannot tell; older notes do not have it.
   std::optional<QosClass> qos;
+  std::string needs_note;
 
   friend bool operator==(const SavedContainer&, const SavedContainer&) = default;
 };

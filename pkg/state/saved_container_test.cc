@@ -36,7 +36,11 @@ TEST(SavedContainerTest, ReadsBackWhatItWrote) {
   container.requirements = {.cpu_request = MilliCpu{2000},
                             .cpu_limit = MilliCpu{3000},
                             .memory_request = Bytes{1},
-                            .memory_limit = Bytes{1 << 30}};
+                            .memory_limit = Bytes{1 << 30},
+                            .memory_estimated = true,
+                            .cpu_of_pod = true,
+                            .memory_of_pod = true};
+  container.needs_note = "the request counts";
   container.hints.push_back({.source = "device /dev/nvme0n1", .cpus = CpuSet{0, 1}, .nodes = {}});
   container.hints.push_back({.source = "mount /data", .cpus = {}, .nodes = NodeSet{3}});
   const StatusOr<SavedContainer> read = DecodeSaved(Encoded(container));
@@ -49,6 +53,7 @@ TEST(SavedContainerTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(read->reason, placement.reason);
   EXPECT_EQ(read->requested, container.requested);
   EXPECT_EQ(read->requirements, container.requirements);
+  EXPECT_EQ(read->needs_note, container.needs_note);
   EXPECT_EQ(read->hints, container.hints);
   EXPECT_EQ(read->qos, QosClass::kBurstable);
 }
