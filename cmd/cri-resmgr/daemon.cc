@@ -10,6 +10,7 @@
 
 #include "pkg/admin/admin_service.h"
 #include "pkg/admin/brain_host.h"
+#include "pkg/admin/config_reader.h"
 #include "pkg/admin/config_service.h"
 #include "pkg/admin/config_source.h"
 #include "pkg/admin/configurator.h"
@@ -64,19 +65,25 @@ UniqueFd ClaimState(const Flags& flags) {
   return UniqueFd();
 }
 
-StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const Flags& flags, const DumpConfig& config,
+// A file that a delivered configuration may not name is left out, and the rest holds.
+StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const Flags& flags, const Setup& setup,
                                                    Metrics* metrics) {
   Logger& log = GetLogger("message");
-  const auto count_lost = [metrics] {
+  dump::Dumper::Options options =
+      DumpOptions(setup.config.dump, flags.overrides, flags.dump_secrets, setup.delivered,
+                  flags.DumpDirectory());
+  const Status allowed = dump::Dumper::Read(options).status();
+  if (setup.delivered && !allowed.ok()) {
+    log.Warn("nothing is dumped: {}", Message(allowed));
+    options.specs.clear();
+    options.file.clear();
+  }
+  options.on_lost = [metrics] {
     if (metrics != nullptr) metrics->Count(Metrics::Event::kDumpDropped);
   };
-  return dump::Dumper::Create({.specs = config.specs,
-                               .file = config.file,
-                               .show_secrets = flags.dump_secrets,
-                               .on_lost = count_lost},
-                              [&log](bool warning, std::string_view line) {
-                                warning ? log.Warn("{}", line) : log.Info("{}", line);
-                              });
+  return dump::Dumper::Create(std::move(options), [&log](bool warning, std::string_view line) {
+    warning ? log.Warn("{}", line) : log.Info("{}", line);
+  });
 }
 
 Relay::Options RelayOptions(const Flags& flags) {
@@ -131,6 +138,7 @@ std::optional<Setup> PrepareKept(const Flags& flags, const PolicyRegistry& polic
   }
   setup.config = *std::move(kept->config);
   setup.config_source = std::move(kept->source);
+  setup.delivered = true;
   return setup;
 }
 
@@ -146,12 +154,23 @@ void Reload(const Flags& flags, const PolicyRegistry& policies, Configurator& co
              flags.ConfigFile());
     return;
   }
-  StatusOr<Config> config = ReadConfigAgain(flags, ChecksWith(policies));
-  if (!config.ok()) {
-    log.Warn("SIGHUP: everything stays as it was: {}", Message(config.status()));
-    return;
-  }
-  configurator.Reload(*std::move(config), flags.ConfigFile(), [](const Status&) {});
+  // Copies, since a disk that hangs may hold them for longer than the daemon runs.
+  const auto checked = std::make_shared<const PolicyRegistry>(policies);
+  configurator.Reload(
+      flags.ConfigFile(), [flags, checked] { return ReadConfigAgain(flags, ChecksWith(*checked)); },
+      [&log](const Status& status) {
+        if (!status.ok()) log.Warn("SIGHUP: everything stays as it was: {}", Message(status));
+      });
+}
+
+std::shared_ptr<const ConfigReader> MakeReader(const Flags& flags, const PolicyRegistry& policies,
+                                               std::shared_ptr<const Machine> machine) {
+  return std::make_shared<const ConfigReader>(
+      ConfigReader::Options{.machine = std::move(machine),
+                            .policies = policies,
+                            .overrides = flags.overrides,
+                            .dump_secrets = flags.dump_secrets,
+                            .dump_directory = flags.DumpDirectory()});
 }
 
 // The sockets for those who change and look, nullptr without a path. Where one cannot be served,
@@ -238,7 +257,7 @@ std::optional<KeptConfig> LoadKeptConfig(const Flags& flags, const PolicyRegistr
 StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies) {
   auto machine = LoadMachine(flags.topology);
   if (!machine.ok()) return Annotate(machine.status(), "-topology " + flags.topology);
-  auto owned = std::make_unique<const Machine>(*std::move(machine));
+  auto owned = std::make_shared<const Machine>(*std::move(machine));
   if (!flags.check_config) {
     if (std::optional<Setup> kept = PrepareKept(flags, policies, *owned)) {
       kept->machine = std::move(owned);
@@ -262,7 +281,7 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   // Before anything is touched on disk: the socket tells that no other instance is at work there.
   RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener, ListeningSocket::Create(flags.relay_socket));
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper,
-                          MakeDumper(flags, setup.config.dump, metrics));
+                          MakeDumper(flags, setup, metrics));
 
   EventLoop loop;
   h2::FlushQueue flushes(loop);
@@ -281,12 +300,10 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
 
   const std::unique_ptr<NodePublisher> node = MakeNodePublisher(flags, loop, flushes);
   const auto show = [&node](const Configurator& configurator) { Show(node.get(), configurator); };
-  Configurator configurator({.machine = *setup.machine,
-                             .policies = policies,
+  Configurator configurator({.loop = loop,
+                             .reader = MakeReader(flags, policies, setup.machine),
                              .host = *host,
                              .dumper = *dumper,
-                             .dump_secrets = flags.dump_secrets,
-                             .overrides = flags.overrides,
                              .directory = flags.relay_dir,
                              .forced = flags.forced,
                              .changed = show},

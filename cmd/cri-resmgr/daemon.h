@@ -16,8 +16,9 @@ namespace resmgr {
 
 // What the flags ask for, checked against each other.
 struct Setup {
-  std::unique_ptr<const Machine> machine;
+  std::shared_ptr<const Machine> machine;
   Config config;                   // in force at the start
+  bool delivered = false;          // to an earlier run
   std::string config_source;       // where it comes from: a file, "agent", "the command line"
   std::unique_ptr<Policy> policy;  // null under the null policy: calls are not even looked at
 };

@@ -66,6 +66,10 @@ void DeclareSettings(CommandLine& line, Flags& flags) {
 
   line.Group("Node");
   line.Flag("relay-dir", "DIR", "Where the state is kept over restarts.", &flags.relay_dir);
+  line.Flag("dump-dir", "DIR",
+            "The only directory where a configuration that an agent or cri-resmgr-ctl delivers may "
+            "have dumps and recordings written. \"\" is dump in that of -relay-dir.",
+            &flags.dump_dir);
   line.Flag("topology", "SPEC",
             "The machine to place containers on: \"live\" is this one; else an hwloc XML file, or "
             "synthetic:DESCRIPTION.",
@@ -204,6 +208,10 @@ std::string Flags::AdminSocket() const {
 
 std::string Flags::MetricsAddress() const {
   return metrics_address == kNoMetrics ? "" : metrics_address;
+}
+
+std::string Flags::DumpDirectory() const {
+  return dump_dir.empty() ? relay_dir + "/dump" : dump_dir;
 }
 
 std::string Flags::ConfigFile() const {

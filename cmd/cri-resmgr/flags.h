@@ -28,6 +28,7 @@ struct Flags {
   std::string relay_dir = "/var/lib/cri-resmgr";
   std::string metrics_address = "off";  // see MetricsAddress
   std::string topology = "live";        // as LoadMachine reads it
+  std::string dump_dir{};               // see DumpDirectory
   bool dump_secrets = false;
 
   // Do one thing and exit.
@@ -53,6 +54,8 @@ struct Flags {
   std::string AdminSocket() const;
   // HOST:PORT. Empty: no metrics are served.
   std::string MetricsAddress() const;
+  // Where a configuration that is delivered may have files written.
+  std::string DumpDirectory() const;
   // The one configuration file that was given; empty: none.
   std::string ConfigFile() const;
 };

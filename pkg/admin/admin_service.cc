@@ -103,7 +103,11 @@ std::string ConfigShow(const Node& node) {
       {{"source", node.configurator.source()}, {"yaml", PrintConfig(node.configurator.current())}});
 }
 
-StatusOr<ConfigSource> SourceOf(const Json& request) {
+constexpr const char* kCtl = "cri-resmgr-ctl";
+
+StatusOr<ConfigSource> SourceOf(const std::string& message) {
+  const Json request = Json::parse(message, nullptr, false);
+  if (!request.is_object()) return InvalidArgument("the request is not a JSON object");
   ConfigSource source;
   RESMGR_ASSIGN_OR_RETURN(source.name, TextOf(request, "name"));
   RESMGR_ASSIGN_OR_RETURN(source.text, TextOf(request, "text"));
@@ -111,26 +115,38 @@ StatusOr<ConfigSource> SourceOf(const Json& request) {
   return source;
 }
 
-StatusOr<std::string> ConfigCheck(const Node& node, const Json& request) {
-  RESMGR_ASSIGN_OR_RETURN(const ConfigSource source, SourceOf(request));
-  RESMGR_ASSIGN_OR_RETURN(const Configurator::Preview preview, node.configurator.Check(source));
-  return Text({{"policy", preview.config.policy.active}, {"moves", MovesJson(preview.moves)}});
+void ConfigCheck(const Node& node, std::string message, const UnaryServer::Reply& reply) {
+  if (const Status size = CheckMessageSize(message); !size.ok()) {
+    reply(size);
+    return;
+  }
+  node.configurator.Check(
+      kCtl, [message = std::move(message)] { return SourceOf(message); },
+      [reply](const StatusOr<Configurator::Preview>& preview) {
+        if (!preview.ok()) {
+          reply(preview.status());
+          return;
+        }
+        reply(Text(
+            {{"policy", preview->config.policy.active}, {"moves", MovesJson(preview->moves)}}));
+      });
 }
 
-void ConfigSet(const Node& node, const Json& request, const UnaryServer::Reply& reply) {
-  StatusOr<ConfigSource> source = SourceOf(request);
-  if (!source.ok()) {
-    reply(source.status());
+void ConfigSet(const Node& node, std::string message, const UnaryServer::Reply& reply) {
+  if (const Status size = CheckMessageSize(message); !size.ok()) {
+    reply(size);
     return;
   }
   Configurator& configurator = node.configurator;
-  configurator.Deliver(*std::move(source), [&configurator, reply](const Status& status) {
-    if (!status.ok()) {
-      reply(status);
-    } else {
-      reply(Text({{"policy", configurator.current().policy.active}}));
-    }
-  });
+  configurator.Deliver(
+      kCtl, [message = std::move(message)] { return SourceOf(message); },
+      [&configurator, reply](const Status& status) {
+        if (!status.ok()) {
+          reply(status);
+        } else {
+          reply(Text({{"policy", configurator.current().policy.active}}));
+        }
+      });
 }
 
 StatusOr<std::string> Log(const Json& request) {
@@ -181,10 +197,15 @@ UnaryServer::Methods AdminService::Methods() {
   add("Explain",
       [&node](const Json& request, const auto& reply) { reply(Explain(node, request)); });
   add("ConfigShow", [&node](const Json&, const auto& reply) { reply(ConfigShow(node)); });
-  add("ConfigCheck",
-      [&node](const Json& request, const auto& reply) { reply(ConfigCheck(node, request)); });
-  add("ConfigSet",
-      [&node](const Json& request, const auto& reply) { ConfigSet(node, request, reply); });
+  // These are long, and decoded off the loop.
+  methods.emplace("/cri_resmgr.v1.Admin/ConfigCheck",
+                  [&node](std::string message, const UnaryServer::Reply& reply) {
+                    ConfigCheck(node, std::move(message), reply);
+                  });
+  methods.emplace("/cri_resmgr.v1.Admin/ConfigSet",
+                  [&node](std::string message, const UnaryServer::Reply& reply) {
+                    ConfigSet(node, std::move(message), reply);
+                  });
   add("Log", [](const Json& request, const auto& reply) { reply(Log(request)); });
   add("Rebalance",
       [&node](const Json& request, const auto& reply) { reply(Rebalance(node, request)); });

@@ -13,21 +13,27 @@ namespace {
 
 constexpr const char* kAgent = "agent";
 
-void SetConfig(Configurator& configurator, const std::string& message,
-               const UnaryServer::Reply& reply) {
+StatusOr<ConfigSource> Decode(const std::string& message) {
   v1::SetConfigRequest request;
-  if (!request.ParseFromString(message)) {
-    reply(InvalidArgument("not a v1.SetConfigRequest"));
-    return;
-  }
+  if (!request.ParseFromString(message)) return InvalidArgument("not a v1.SetConfigRequest");
   ConfigSource source;
   source.name = kAgent;
   source.data = {request.config().begin(), request.config().end()};
-  configurator.Deliver(std::move(source), [reply](const Status& status) {
-    v1::SetConfigReply answer;
-    if (!status.ok()) answer.set_error(std::string(Message(status)));
-    reply(answer.SerializeAsString());
-  });
+  return source;
+}
+
+void SetConfig(Configurator& configurator, std::string message, const UnaryServer::Reply& reply) {
+  if (const Status size = CheckMessageSize(message); !size.ok()) {
+    reply(size);
+    return;
+  }
+  configurator.Deliver(
+      kAgent, [message = std::move(message)] { return Decode(message); },
+      [reply](const Status& status) {
+        v1::SetConfigReply answer;
+        if (!status.ok()) answer.set_error(std::string(Message(status)));
+        reply(answer.SerializeAsString());
+      });
 }
 
 void SetAdjustment(const std::string& message, const UnaryServer::Reply& reply) {
@@ -53,8 +59,8 @@ void SetAdjustment(const std::string& message, const UnaryServer::Reply& reply) 
 UnaryServer::Methods ConfigService(Configurator& configurator) {
   return {
       {"/v1.Config/SetConfig",
-       [&configurator](const std::string& message, const UnaryServer::Reply& reply) {
-         SetConfig(configurator, message, reply);
+       [&configurator](std::string message, const UnaryServer::Reply& reply) {
+         SetConfig(configurator, std::move(message), reply);
        }},
       {"/v1.Config/SetAdjustment",
        [](const std::string& message, const UnaryServer::Reply& reply) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/config/config_file.h"
+#include "pkg/config/config_text.h"
 #include "pkg/state/file_system.h"
 #include "pkg/sys/files.h"
 
@@ -13,14 +14,37 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMaxFile = size_t{64} << 20;
+constexpr size_t kMaxMessage = 2 * kMaxConfigSize + (size_t{64} << 10);
 
 std::string PathIn(const std::string& directory) {
   return directory + "/config";
 }
 
+// One budget for all keys together.
+Status CheckSize(const ConfigSource& source) {
+  size_t bytes = 0;
+  for (const auto& [key, text] : source.data)
+    bytes += key.size() + text.size();
+  if (bytes > kMaxConfigSize) {
+    return InvalidArgument("{}: it has {} bytes, more than {}", source.name, bytes, kMaxConfigSize);
+  }
+  if (source.data.size() > kMaxConfigKeys) {
+    return InvalidArgument("{}: it has {} keys, more than {}", source.name, source.data.size(),
+                           kMaxConfigKeys);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
+Status CheckMessageSize(std::string_view message) {
+  if (message.size() <= kMaxMessage) return OkStatus();
+  return ResourceExhausted("the configuration is too long: a message of {} bytes, at most {}",
+                           message.size(), kMaxMessage);
+}
+
 StatusOr<Config> Parse(const ConfigSource& source, const ConfigChecks& checks) {
+  RESMGR_RETURN_IF_ERROR(CheckSize(source));
   if (source.text) return ParseConfigFile(*source.text, source.name, checks);
   return ParseConfigMap(source.data, source.name, checks);
 }

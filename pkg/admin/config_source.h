@@ -23,7 +23,13 @@ struct ConfigSource {
   friend bool operator==(const ConfigSource&, const ConfigSource&) = default;
 };
 
-// InvalidArgument with the place of the mistake.
+// A message that brings a configuration holds kMaxConfigSize bytes of it, each perhaps escaped.
+// ResourceExhausted when it is too long for any.
+Status CheckMessageSize(std::string_view message);
+
+// InvalidArgument with the place of the mistake, or when there is more than kMaxConfigSize bytes,
+// or more than kMaxConfigKeys keys of a ConfigMap.
+inline constexpr size_t kMaxConfigKeys = 256;
 StatusOr<Config> Parse(const ConfigSource& source, const ConfigChecks& checks);
 
 // The last configuration that was delivered to a running daemon and worked, in `DIRECTORY/config`:

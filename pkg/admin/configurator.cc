@@ -1,101 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/admin/configurator.h"
 
-#include "pkg/admin/policy_setup.h"
-#include "pkg/config/print_config.h"
+#include <utility>
 
 namespace resmgr {
 namespace {
 
-constexpr size_t kMaxJobs = 16;
+// Each holds what was received.
+constexpr size_t kMaxJobs = 8;
+// How long the end of the daemon waits for what is read, whose time is bounded by its size, and for
+// what is stored. A disk that hangs is left to itself.
+constexpr std::chrono::seconds kPatience{1};
 
-// The part that decides about placements, as a text that can be compared.
-std::string PolicyPart(const Config& config) {
-  Config policy_only;
-  policy_only.policy = config.policy;
-  // Places nobody, and takes effect without asking the policy.
-  policy_only.policy.start_failure = {};
-  // Sections of policies that are not active change nothing.
-  std::erase_if(policy_only.policy.sections,
-                [&](const auto& section) { return section.first != config.policy.active; });
-  return PrintConfig(policy_only);
+auto Reading(Configurator::Decode decode) {
+  return [decode = std::move(decode)](const ConfigReader& reader) -> StatusOr<ConfigCandidate> {
+    RESMGR_ASSIGN_OR_RETURN(ConfigSource source, decode());
+    return reader.Read(std::move(source));
+  };
+}
+
+Configurator::Checked Answering(Configurator::Done done) {
+  return [done = std::move(done)](const StatusOr<Configurator::Preview>& result) {
+    done(result.status());
+  };
 }
 
 }  // namespace
 
-Status ApplyLogging(const LoggerConfig& config) {
-  LogSettings settings;
-  RESMGR_ASSIGN_OR_RETURN(settings.level, ParseLogLevel(config.level));
-  if (!config.debug.empty()) {
-    RESMGR_ASSIGN_OR_RETURN(settings.debug, SourceFilter::Parse(config.debug));
-  }
-  if (!config.source.empty()) {
-    RESMGR_ASSIGN_OR_RETURN(settings.enabled, SourceFilter::Parse(config.source));
-  }
-  ConfigureLogging(std::move(settings));
-  return OkStatus();
-}
-
 Configurator::Configurator(Options options, Config current, std::string source)
     : log_(GetLogger("config")),
       options_(std::move(options)),
-      checks_(ChecksWith(options_.policies)),
       current_(std::move(current)),
-      source_(std::move(source)) {}
+      source_(std::move(source)),
+      policy_part_(PolicyPart(current_)),
+      reading_(options_.loop, "config", kPatience),
+      storing_(options_.loop, "config-store", kPatience) {}
 
-Configurator::~Configurator() {
-  if (storing_.joinable()) storing_.join();
+Configurator::~Configurator() = default;
+
+Status Configurator::CheckForced(const std::string& who) const {
+  if (!options_.forced) return OkStatus();
+  return FailedPrecondition(
+      "the configuration of {} is forced (-force-config): what {} sends is not taken", source_,
+      who);
 }
 
-void Configurator::Deliver(ConfigSource source, Done done) {
-  if (options_.forced) {
-    done(
-        FailedPrecondition("the configuration of {} is forced (-force-config): what {} sends is "
-                           "not taken",
-                           source_, source.name));
+void Configurator::Deliver(std::string who, Decode decode, Done done) {
+  if (const Status forced = CheckForced(who); !forced.ok()) {
+    done(forced);
     return;
   }
-  StatusOr<Config> config = Read(source);
-  if (!config.ok()) {
-    log_.Warn("refused the configuration from {}: {}", source.name, Message(config.status()));
-    done(config.status());
+  Enqueue({.who = std::move(who),
+           .read = Reading(std::move(decode)),
+           .apply = true,
+           .answer = Answering(std::move(done))});
+}
+
+void Configurator::Reload(std::string file, Load load, Done done) {
+  Enqueue({.who = file,
+           .read = [file, load = std::move(load)](
+                       const ConfigReader& reader) -> StatusOr<ConfigCandidate> {
+             RESMGR_ASSIGN_OR_RETURN(Config config, load());
+             return reader.Prepare(std::move(config), file);
+           },
+           .apply = true,
+           .answer = Answering(std::move(done))});
+}
+
+void Configurator::Check(std::string who, Decode decode, Checked checked) {
+  if (const Status forced = CheckForced(who); !forced.ok()) {
+    checked(forced);
     return;
   }
-  std::string name = source.name;
-  Enqueue({.config = *std::move(config),
-           .name = std::move(name),
-           .keep = std::move(source),
-           .done = std::move(done)});
-}
-
-void Configurator::Reload(Config config, std::string source, Done done) {
-  Enqueue({.config = std::move(config),
-           .name = std::move(source),
-           .keep = std::nullopt,
-           .done = std::move(done)});
-}
-
-StatusOr<Configurator::Preview> Configurator::Check(const ConfigSource& source) {
-  RESMGR_ASSIGN_OR_RETURN(Config config, Read(source));
-  Preview preview;
-  RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<Policy> policy,
-                          MakePolicy(config.policy, options_.machine, options_.policies));
-  if (PolicyPart(config) != PolicyPart(current_)) {
-    RESMGR_ASSIGN_OR_RETURN(preview.moves, options_.host.PreviewPolicy(policy.get()));
-  }
-  preview.config = std::move(config);
-  return preview;
-}
-
-StatusOr<Config> Configurator::Read(const ConfigSource& source) const {
-  RESMGR_ASSIGN_OR_RETURN(Config config, Parse(source, checks_));
-  options_.overrides.ApplyTo(config);
-  return config;
+  Enqueue({.who = std::move(who),
+           .read = Reading(std::move(decode)),
+           .apply = false,
+           .answer = std::move(checked)});
 }
 
 void Configurator::Enqueue(Job job) {
   if (jobs_.size() >= kMaxJobs) {
-    job.done(ResourceExhausted("{} configurations wait to be applied", jobs_.size()));
+    job.answer(ResourceExhausted("{} configurations wait to be applied", jobs_.size()));
     return;
   }
   jobs_.push_back(std::move(job));
@@ -103,78 +88,114 @@ void Configurator::Enqueue(Job job) {
 }
 
 void Configurator::RunNext() {
-  // Not recursive: `done` may deliver the next one.
+  // Not recursive: an answer may deliver the next one.
   while (!busy_ && !jobs_.empty()) {
     busy_ = true;
-    Apply();
+    StartReading();
   }
 }
 
-void Configurator::Apply() {
-  const Config& next = jobs_.front().config;
-  StatusOr<std::unique_ptr<Policy>> policy =
-      MakePolicy(next.policy, options_.machine, options_.policies);
-  if (!policy.ok()) {
-    Finish(policy.status());
+void Configurator::StartReading() {
+  if (reading_.busy()) {
+    Finish(Unavailable("an earlier configuration is still being read: a disk hangs"));
     return;
   }
-  if (const Status dump = options_.dumper.Reconfigure(DumpOptions(next.dump)); !dump.ok()) {
-    Finish(Annotate(dump, "dump"));
+  const uint64_t number = ++reading_number_;
+  const Status begun = reading_.Run([this, number, reader = options_.reader,
+                                     read = std::move(jobs_.front().read)]() -> EventLoop::Task {
+    const auto candidate = std::make_shared<StatusOr<ConfigCandidate>>(read(*reader));
+    return [this, number, candidate] {
+      if (number == reading_number_) EndReading(std::move(*candidate));
+    };
+  });
+  if (!begun.ok()) {
+    Finish(begun);
     return;
   }
-  if (PolicyPart(next) == PolicyPart(current_)) {
-    Finish(OkStatus());
-    return;
-  }
-  options_.host.SetPolicy(*std::move(policy), [this](const Status& status) {
-    if (!status.ok()) {
-      const Status undone = options_.dumper.Reconfigure(DumpOptions(current_.dump));
-      if (!undone.ok()) log_.Warn("dump: {}", Message(undone));
-    }
-    Finish(status);
+  reading_timer_ = options_.loop.After(options_.reading_time, [this] {
+    ++reading_number_;
+    EndReading(
+        DeadlineExceeded("it could not be read within {} ms: it is too much, or a disk hangs",
+                         options_.reading_time.count()));
   });
 }
 
-void Configurator::Finish(const Status& status) {
-  if (status.ok()) {
-    Commit();
+void Configurator::EndReading(StatusOr<ConfigCandidate> read) {
+  reading_timer_.reset();
+  const Job& job = jobs_.front();
+  if (!read.ok()) {
+    Finish(read.status());
+  } else if (job.apply) {
+    Apply(std::make_shared<ConfigCandidate>(*std::move(read)));
   } else {
-    log_.Warn("the configuration from {} stays in force: that from {} cannot be applied: {}",
-              source_, jobs_.front().name, Describe(status));
+    Finish(Plan(*std::move(read)));
   }
-  const Done done = std::move(jobs_.front().done);
+}
+
+StatusOr<Configurator::Preview> Configurator::Plan(ConfigCandidate candidate) {
+  Preview preview;
+  if (candidate.policy_part != policy_part_) {
+    RESMGR_ASSIGN_OR_RETURN(preview.moves, options_.host.PreviewPolicy(candidate.policy.get()));
+  }
+  preview.config = std::move(candidate.config);
+  return preview;
+}
+
+void Configurator::Apply(std::shared_ptr<ConfigCandidate> candidate) {
+  const auto end = [this, candidate](const Status& status) {
+    if (!status.ok()) {
+      Finish(status);
+      return;
+    }
+    Commit(std::move(*candidate));
+    Finish(Preview());
+  };
+  if (candidate->policy_part == policy_part_) {
+    end(OkStatus());
+  } else {
+    options_.host.SetPolicy(std::move(candidate->policy), end);
+  }
+}
+
+void Configurator::Finish(StatusOr<Preview> result) {
+  const Job job = std::move(jobs_.front());
+  if (job.apply && !result.ok()) {
+    log_.Warn("the configuration from {} stays in force: that from {} is refused: {}", source_,
+              job.who, Describe(result.status()));
+  }
   jobs_.pop_front();
   busy_ = false;
-  done(status);
+  job.answer(std::move(result));
   RunNext();
 }
 
-void Configurator::Commit() {
-  Job& job = jobs_.front();
-  current_ = std::move(job.config);
-  source_ = job.name;
+// The first effects outside: nothing can be refused any more.
+void Configurator::Commit(ConfigCandidate candidate) {
+  current_ = std::move(candidate.config);
+  source_ = std::move(candidate.name);
+  policy_part_ = std::move(candidate.policy_part);
   options_.host.SetStartFailurePolicy(current_.policy.start_failure);
-  if (const Status logging = ApplyLogging(current_.logger); !logging.ok()) {
-    log_.Warn("logger: {}", Message(logging));
+  ConfigureLogging(std::move(candidate.logging));
+  if (const Status dump = options_.dumper.Reconfigure(std::move(candidate.dump)); !dump.ok()) {
+    log_.Warn("dump: {}", Message(dump));
   }
-  if (job.keep) Store(*std::move(job.keep));
+  if (candidate.keep) Store(*std::move(candidate.keep));
   log_.Info("the configuration from {} is in force: policy {}", source_, current_.policy.active);
   options_.changed(*this);
 }
 
-// On a thread of its own: the disk may be slow. Configurations are rare.
 void Configurator::Store(ConfigSource source) {
-  if (storing_.joinable()) storing_.join();
-  storing_ = std::thread([this, source = std::move(source)] {
-    const Status stored = SaveConfigSource(options_.directory, source);
-    if (!stored.ok()) {
-      log_.Warn("the configuration will not be known after a restart: {}", Message(stored));
-    }
+  const Status begun = storing_.Run([this, save = options_.save, directory = options_.directory,
+                                     source = std::move(source)]() -> EventLoop::Task {
+    const Status stored = save(directory, source);
+    if (stored.ok()) return nullptr;
+    return [this, stored] { WarnNotStored(stored); };
   });
+  if (!begun.ok()) WarnNotStored(begun);
 }
 
-dump::Dumper::Options Configurator::DumpOptions(const DumpConfig& config) const {
-  return {.specs = config.specs, .file = config.file, .show_secrets = options_.dump_secrets};
+void Configurator::WarnNotStored(const Status& why) {
+  log_.Warn("the configuration will not be known after a restart: {}", Message(why));
 }
 
 }  // namespace resmgr

@@ -1,102 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "pkg/admin/config_reader.h"
 #include "pkg/admin/config_source.h"
 #include "pkg/admin/policy_host.h"
 #include "pkg/base/status.h"
 #include "pkg/config/config.h"
-#include "pkg/config/config_options.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/log/log.h"
-#include "pkg/policy/registry.h"
-#include "pkg/topology/machine.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
 
 namespace resmgr {
 
 // Changes the configuration of the running daemon: reads and checks it against the machine, plans,
-// applies, and on any failure keeps the one that is in force. What the command line says wins over
-// everything that is delivered. Loop's thread only.
+// applies, and on any failure keeps the one that is in force; nothing outside has changed then. One
+// after the other, in the order in which they came. Reading and storing happen off the loop. What
+// the command line says wins over everything that is delivered. Loop's thread only.
 class Configurator {
  public:
   using Done = std::function<void(Status)>;
+  // Makes the configuration out of what was received; runs off the loop, and owns what it uses.
+  using Decode = std::function<StatusOr<ConfigSource>()>;
+  using Load = std::function<StatusOr<Config>()>;
 
   struct Options {
-    const Machine& machine;
-    const PolicyRegistry& policies;
+    EventLoop& loop;
+    std::shared_ptr<const ConfigReader> reader;
     PolicyHost& host;
     dump::Dumper& dumper;
-    bool dump_secrets = false;
-    ConfigOptions overrides{};  // of the command line
-    std::string directory{};    // where a delivered configuration is kept over restarts
-    bool forced = false;        // -force-config: what is delivered is refused
+    std::string directory{};  // where a delivered configuration is kept over restarts
+    bool forced = false;      // -force-config: what is delivered is refused
     // Another configuration is in force.
     std::function<void(const Configurator&)> changed = [](const Configurator&) {};
+    // A reading that takes longer is given up and refused.
+    std::chrono::milliseconds reading_time = std::chrono::seconds(10);
+    // How what is kept is written: for tests.
+    std::function<Status(const std::string& directory, const ConfigSource&)> save =
+        &SaveConfigSource;
   };
 
   // `current` is in force already, from `source` ("FILE", "agent", "defaults").
   Configurator(Options options, Config current, std::string source);
-  // Waits until what was accepted is stored.
+  // Waits for a second until what was accepted is stored.
   ~Configurator();
   Configurator(const Configurator&) = delete;
   Configurator& operator=(const Configurator&) = delete;
 
-  // Makes the configuration the one in force and keeps it over restarts, one after the other. The
-  // status is OK, or says why everything stayed as it was: FailedPrecondition when a forced
-  // configuration is in force, InvalidArgument with the place of a mistake, the policy's refusal,
-  // Aborted when the runtime refused a move, ResourceExhausted when too many wait.
-  void Deliver(ConfigSource source, Done done);
+  // Makes the configuration the one in force and keeps it over restarts. The status is OK, or says
+  // why everything stayed as it was: FailedPrecondition when a forced configuration is in force,
+  // InvalidArgument with the place of a mistake, the policy's refusal, Aborted when the runtime
+  // refused a move, ResourceExhausted when too many wait, DeadlineExceeded or Unavailable when it
+  // could not be read in time. `who` delivers, for messages.
+  void Deliver(std::string who, Decode decode, Done done);
   // The same for a configuration that comes from the daemon's own file, which is not kept: it is
   // read again at the next start.
-  void Reload(Config config, std::string source, Done done);
+  void Reload(std::string file, Load load, Done done);
 
   struct Preview {
     Config config;
     std::vector<ResourceManager::Move> moves;
   };
-  // What Deliver would do now; changes nothing.
-  StatusOr<Preview> Check(const ConfigSource& source);
+  // What Deliver would do now, by the same way up to the first change; changes nothing.
+  using Checked = std::function<void(StatusOr<Preview>)>;
+  void Check(std::string who, Decode decode, Checked checked);
 
   const Config& current() const { return current_; }
   const std::string& source() const { return source_; }
   bool forced() const { return options_.forced; }
 
  private:
+  // A configuration on its way.
   struct Job {
-    Config config;
-    std::string name;
-    std::optional<ConfigSource> keep;
-    Done done;
+    std::string who;
+    std::function<StatusOr<ConfigCandidate>(const ConfigReader&)> read;
+    bool apply;
+    Checked answer;
   };
 
-  StatusOr<Config> Read(const ConfigSource& source) const;
+  Status CheckForced(const std::string& who) const;
   void Enqueue(Job job);
   void RunNext();
-  void Apply();
-  void Finish(const Status& status);
-  void Commit();
+  void StartReading();
+  void EndReading(StatusOr<ConfigCandidate> read);
+  void Apply(std::shared_ptr<ConfigCandidate> candidate);
+  void Commit(ConfigCandidate candidate);
   void Store(ConfigSource source);
-  dump::Dumper::Options DumpOptions(const DumpConfig& config) const;
+  void WarnNotStored(const Status& why);
+  StatusOr<Preview> Plan(ConfigCandidate candidate);
+  // The first job is over.
+  void Finish(StatusOr<Preview> result);
 
   Logger& log_;
   const Options options_;
-  const ConfigChecks checks_;
   Config current_;
   std::string source_;
+  std::string policy_part_;
   std::deque<Job> jobs_;  // the first one is under way
   bool busy_ = false;
-  std::thread storing_;
+  uint64_t reading_number_ = 0;
+  EventLoop::HandlePtr reading_timer_;
+  OffLoop reading_;
+  OffLoop storing_;
 };
-
-// Puts the logger's part in force; InvalidArgument for what cannot be read.
-Status ApplyLogging(const LoggerConfig& config);
 
 }  // namespace resmgr

@@ -38,12 +38,13 @@ void ReadCpuDomain(MapReader& policy, std::string_view key, std::optional<CpuCon
   });
 }
 
-void ReadActive(MapReader& policy, const ConfigChecks& checks, std::string& active) {
+void ReadActive(MapReader& policy, const ConfigChecks& checks, PolicyConfig& config) {
   const ConfigNode* value = policy.Node("Active");
   if (value == nullptr) return;
+  config.active_origin = fmt::format("{}: policy.Active", Where(*value));
   // People write `Active: null` and mean the policy of that name.
   if (value->kind == ConfigNode::Kind::kNull) {
-    active = kNullPolicy;
+    config.active = kNullPolicy;
     return;
   }
   if (value->kind != ConfigNode::Kind::kScalar) {
@@ -53,7 +54,7 @@ void ReadActive(MapReader& policy, const ConfigChecks& checks, std::string& acti
   }
   const Status known = CheckPolicyName(value->text, checks);
   if (!known.ok()) policy.Fail(*value, "Active", Message(known));
-  active = OwnPolicyName(value->text);
+  config.active = OwnPolicyName(value->text);
 }
 
 // Of a policy, under its own name or an alias.
@@ -70,7 +71,7 @@ void ReadSection(MapReader& policy, std::string_view key, Config& config) {
 }
 
 void ReadPolicy(MapReader& policy, const ConfigChecks& checks, Config& config) {
-  ReadActive(policy, checks, config.policy.active);
+  ReadActive(policy, checks, config.policy);
   ReadCpuDomain(policy, "AvailableResources", config.policy.available_cpus);
   ReadCpuDomain(policy, "ReservedResources", config.policy.reserved_cpus);
   policy.Parse("StartFailurePolicy",
@@ -163,9 +164,10 @@ StatusOr<Config> ParseConfigMap(const std::map<std::string, std::string>& data,
   ConfigNode document;
   document.kind = ConfigNode::Kind::kMap;
   document.source = std::make_shared<const std::string>(source);
+  YamlBudget budget;
   for (const auto& [key, text] : data) {
     const std::string where = fmt::format("{} key {}", source, Printable(key, 64));
-    RESMGR_ASSIGN_OR_RETURN(ConfigNode value, ParseYaml(text, where));
+    RESMGR_ASSIGN_OR_RETURN(ConfigNode value, ParseYaml(text, where, budget));
     document.entries.push_back({.key = key, .line = 1, .value = std::move(value)});
   }
   return ParseConfig(document, checks);

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/config/config_file.h"
 
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,6 +42,65 @@ TEST(ConfigFileTest, PassesOverWhatIsForTheDaemonsStart) {
 TEST(ConfigFileTest, NamesThePlaceOfAMistakeInBoth) {
   EXPECT_THAT(Message(ParseFile("policy:\n  Actve: static\n").status()), StartsWith("f:2: "));
   EXPECT_THAT(Message(ParseFile("policy static\npolcy static\n").status()), StartsWith("f:2: "));
+}
+
+// Repeats what `line` makes of a number until there are so many bytes.
+std::string Repeat(const std::function<std::string(int)>& line, size_t bytes,
+                   const std::string& head = "") {
+  std::string text = head;
+  for (int i = 0; text.size() < bytes; ++i)
+    text += line(i);
+  return text;
+}
+
+// Ten times the text takes some ten times as long, in each form that was ever found to be slow.
+TEST(ConfigFileTest, TheTimeIsInProportionToTheText) {
+  const std::string filling(60, 'x');
+  const std::map<std::string, std::function<std::string(size_t)>> forms = {
+      {"dotted keys",
+       [&](size_t n) {
+         return Repeat([&](int i) { return fmt::format("policy.x{}{}:\n", i, filling); }, n);
+       }},
+      {"deep dotted keys",
+       [&](size_t n) {
+         return Repeat([&](int i) { return fmt::format("policy.a.b.c.x{}{}:\n", i, filling); }, n);
+       }},
+      {"unknown keys",
+       [&](size_t n) {
+         return Repeat([&](int i) { return fmt::format("  x{}{}:\n", i, filling); }, n,
+                       "policy:\n");
+       }},
+      {"one line",
+       [](size_t n) { return Repeat([](int) { return std::string("{a b "); }, n, "policy: "); }},
+      {"many lines",
+       [](size_t n) { return Repeat([](int) { return std::string("a\n "); }, n, "policy:\n "); }},
+      {"anchors",
+       [&](size_t n) {
+         return Repeat([&](int i) { return fmt::format("x{0}: &a{0} {1}\n", i, filling); }, n);
+       }},
+      {"dump rules",
+       [](size_t n) { return Repeat([](int) { return std::string("full:A,"); }, n, "dump: "); }},
+  };
+  for (const auto& [name, form] : forms) {
+    std::map<size_t, double> milliseconds;
+    for (const size_t bytes : {size_t{10'000}, size_t{100'000}, size_t{1'000'000}}) {
+      const std::string text = form(bytes);
+      milliseconds[bytes] = 1e9;
+      // The best of some: what else the machine does only adds.
+      for (int i = 0; i < 3; ++i) {
+        const auto begin = std::chrono::steady_clock::now();
+        static_cast<void>(ParseFile(text));
+        const std::chrono::duration<double, std::milli> took =
+            std::chrono::steady_clock::now() - begin;
+        milliseconds[bytes] = std::min(milliseconds[bytes], took.count());
+      }
+    }
+    const std::string shown = fmt::format("{:.1f}, {:.1f}, {:.1f} ms", milliseconds[10'000],
+                                          milliseconds[100'000], milliseconds[1'000'000]);
+    RecordProperty(name, shown);
+    EXPECT_LT(milliseconds[1'000'000], 25 * milliseconds[100'000] + 50) << name << ": " << shown;
+    EXPECT_LT(milliseconds[1'000'000], 3000) << name << ": " << shown;
+  }
 }
 
 }  // namespace

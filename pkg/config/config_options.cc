@@ -48,6 +48,7 @@ void ConfigOptions::DeclarePolicyFlags(CommandLine& line, const ConfigChecks& ch
             "are.",
             defaults.policy.active, [this, checks](std::string_view value) -> Status {
               policy = OwnPolicyName(value);
+              policy_origin = fmt::format("{}policy", origin_prefix);
               return CheckPolicyName(value, checks);
             });
   line.Flag("available-resources", "CPU=CPUS",
@@ -102,6 +103,7 @@ void ConfigOptions::DeclareDumpAndLogFlags(CommandLine& line, const ConfigChecks
 
 void ConfigOptions::ApplyTo(Config& config) const {
   Override(policy, config.policy.active);
+  if (policy) config.policy.active_origin = policy_origin;
   if (available_cpus) config.policy.available_cpus = available_cpus;
   if (reserved_cpus) config.policy.reserved_cpus = reserved_cpus;
   Override(start_failure, config.policy.start_failure);

@@ -15,6 +15,7 @@ namespace resmgr {
 // a configuration file says, lists included: rules of -dump do not mix with the file's.
 struct ConfigOptions {
   std::optional<std::string> policy;
+  std::string policy_origin;  // of `policy`, as PolicyConfig::active_origin
   std::optional<CpuConstraint> available_cpus;
   std::optional<CpuConstraint> reserved_cpus;
   std::optional<FailurePolicy> start_failure;

@@ -2,7 +2,11 @@
 #include "pkg/config/dotted_keys.h"
 
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/parse.h"
@@ -13,59 +17,106 @@ namespace {
 
 // More names than any place has; keeps the tree within the depth that its readers expect.
 constexpr size_t kMaxNames = 16;
+// Maps that dotted keys bring along: a few bytes of text are enough for one.
+constexpr size_t kMaxMade = 20'000;
 
-ConfigNode::Entry* FindEntry(ConfigNode& map, std::string_view key) {
-  const auto found = std::find_if(
-      map.entries.begin(), map.entries.end(),
-      [key](const ConfigNode::Entry& entry) { return EqualsIgnoreCase(entry.key, key); });
-  return found == map.entries.end() ? nullptr : &*found;
-}
+// An entry of the tree that is built. One below which something is put has its members apart, and
+// an index of them, since there can be many.
+struct Place {
+  explicit Place(ConfigNode::Entry own) : entry(std::move(own)) {}
 
-// The map below `map` with this name, made when there is none; nullptr when it is something else.
-ConfigNode* Descend(ConfigNode& map, std::string_view name, const ConfigNode::Entry& place) {
-  ConfigNode::Entry* entry = FindEntry(map, name);
-  if (entry == nullptr) {
-    ConfigNode made;
-    made.line = place.line;
-    made.source = place.value.source;
-    map.entries.push_back({std::string(name), place.line, std::move(made)});
-    entry = &map.entries.back();
+  ConfigNode::Entry entry;
+  bool opened = false;
+  std::vector<std::unique_ptr<Place>> members{};
+  std::unordered_map<std::string, Place*> index{};  // by their names in lower case
+
+  // False when it is no map.
+  bool Open() {
+    ConfigNode& value = entry.value;
+    if (opened) return true;
+    if (value.kind == ConfigNode::Kind::kNull) value.kind = ConfigNode::Kind::kMap;
+    if (value.kind != ConfigNode::Kind::kMap) return false;
+    opened = true;
+    for (ConfigNode::Entry& member : value.entries)
+      Add(std::move(member));
+    value.entries.clear();
+    return true;
   }
-  if (entry->value.kind == ConfigNode::Kind::kNull) entry->value.kind = ConfigNode::Kind::kMap;
-  return entry->value.kind == ConfigNode::Kind::kMap ? &entry->value : nullptr;
-}
 
-Status Insert(ConfigNode& root, const ConfigNode::Entry& entry) {
-  const std::vector<std::string_view> names = Split(entry.key, '.');
-  const bool has_empty =
-      std::any_of(names.begin(), names.end(), [](std::string_view name) { return name.empty(); });
-  ConfigNode place = entry.value;
-  place.line = entry.line;
-  const std::string key = Printable(entry.key, 64);
-  if (has_empty || names.size() > kMaxNames) return ErrorAt(place, key, "unknown key");
-  ConfigNode* map = &root;
-  for (size_t i = 0; i + 1 < names.size(); ++i) {
-    map = Descend(*map, names[i], entry);
-    if (map == nullptr) return ErrorAt(place, key, "lies below a value that is not a map");
+  // Of two that differ in case alone the first is found; its reader refuses the second.
+  Place& Add(ConfigNode::Entry member) {
+    members.push_back(std::make_unique<Place>(std::move(member)));
+    index.emplace(ToLower(members.back()->entry.key), members.back().get());
+    return *members.back();
   }
-  if (FindEntry(*map, names.back()) != nullptr) return ErrorAt(place, key, "has two values");
-  map->entries.push_back({std::string(names.back()), entry.line, entry.value});
-  return OkStatus();
-}
+
+  Place* Find(std::string_view name) const {
+    const auto found = index.find(ToLower(name));
+    return found == index.end() ? nullptr : found->second;
+  }
+
+  ConfigNode::Entry Close() {
+    for (const std::unique_ptr<Place>& member : members)
+      entry.value.entries.push_back(member->Close());
+    return std::move(entry);
+  }
+};
+
+class Expansion {
+ public:
+  explicit Expansion(ConfigNode root) : root_({.key = "", .line = 1, .value = std::move(root)}) {
+    root_.Open();
+  }
+
+  Status Insert(ConfigNode::Entry entry) {
+    const std::vector<std::string_view> names = Split(entry.key, '.');
+    ConfigNode at;
+    at.line = entry.line;
+    at.source = entry.value.source;
+    const std::string key = Printable(entry.key, 64);
+    const bool has_empty =
+        std::any_of(names.begin(), names.end(), [](std::string_view name) { return name.empty(); });
+    if (has_empty || names.size() > kMaxNames) return ErrorAt(at, key, "unknown key");
+    Place* map = &root_;
+    for (size_t i = 0; i + 1 < names.size(); ++i) {
+      Place* next = map->Find(names[i]);
+      if (next == nullptr) {
+        if (++made_ > kMaxMade) return ErrorAt(at, key, "too many values");
+        next = &map->Add({.key = std::string(names[i]), .line = entry.line, .value = at});
+      }
+      if (!next->Open()) return ErrorAt(at, key, "lies below a value that is not a map");
+      map = next;
+    }
+    if (map->Find(names.back()) != nullptr) return ErrorAt(at, key, "has two values");
+    std::string last(names.back());
+    entry.key = std::move(last);
+    map->Add(std::move(entry));
+    return OkStatus();
+  }
+
+  ConfigNode Take() { return root_.Close().value; }
+
+ private:
+  Place root_;
+  size_t made_ = 0;
+};
 
 }  // namespace
 
-StatusOr<ConfigNode> ExpandDottedKeys(const ConfigNode& root) {
-  if (root.kind != ConfigNode::Kind::kMap) return root;
-  const auto is_dotted = [](const ConfigNode::Entry& entry) {
-    return entry.key.find('.') != std::string::npos;
+StatusOr<ConfigNode> ExpandDottedKeys(ConfigNode root) {
+  const auto is_plain = [](const ConfigNode::Entry& entry) {
+    return entry.key.find('.') == std::string::npos;
   };
-  ConfigNode expanded = root;
-  std::erase_if(expanded.entries, is_dotted);
-  for (const ConfigNode::Entry& entry : root.entries) {
-    if (is_dotted(entry)) RESMGR_RETURN_IF_ERROR(Insert(expanded, entry));
-  }
-  return expanded;
+  const auto first_dotted =
+      std::stable_partition(root.entries.begin(), root.entries.end(), is_plain);
+  std::vector<ConfigNode::Entry> dotted(std::make_move_iterator(first_dotted),
+                                        std::make_move_iterator(root.entries.end()));
+  root.entries.erase(first_dotted, root.entries.end());
+  if (dotted.empty()) return root;
+  Expansion expansion(std::move(root));
+  for (ConfigNode::Entry& entry : dotted)
+    RESMGR_RETURN_IF_ERROR(expansion.Insert(std::move(entry)));
+  return expansion.Take();
 }
 
 }  // namespace resmgr

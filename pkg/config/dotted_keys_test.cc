@@ -42,6 +42,26 @@ TEST(DottedKeysTest, KeysBelowTheRootKeepTheirDots) {
   EXPECT_EQ(root->entries[0].value.entries[0].key, "b.c");
 }
 
+TEST(DottedKeysTest, TheOrderOfTheTextStays) {
+  const StatusOr<ConfigNode> root = Expand("b: {z: 1}\na.y: 1\nc: 1\nb.x: 1\na.w: 1\n");
+  ASSERT_TRUE(root.ok());
+  std::string order;
+  for (const ConfigNode::Entry& entry : root->entries) {
+    order += entry.key;
+    for (const ConfigNode::Entry& member : entry.value.entries)
+      order += member.key;
+  }
+  EXPECT_EQ(order, "bzxcayw");
+}
+
+TEST(DottedKeysTest, TheMapsThatTheyMakeAreBounded) {
+  ConfigNode root;
+  root.kind = ConfigNode::Kind::kMap;
+  for (int i = 0; i < 5000; ++i)
+    root.entries.push_back({fmt::format("a{}.b.c.d.e.f", i), i + 1, {}});
+  EXPECT_THAT(std::string(Message(ExpandDottedKeys(root).status())), HasSubstr("too many values"));
+}
+
 TEST(DottedKeysTest, ContradictionsAreErrors) {
   EXPECT_EQ(Message(Expand("a: {b: 1}\na.b: 2\n").status()), "f:2: a.b: has two values");
   EXPECT_EQ(Message(Expand("a: 1\na.b: 2\n").status()),

@@ -19,20 +19,18 @@ namespace resmgr {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
-// For one document that stands alone, and for all of several.
-constexpr size_t kMaxNodes = 20'000;
-constexpr size_t kMaxNodesTogether = 200'000;
-constexpr size_t kMaxExpandedText = size_t{4} << 20;
+// For all documents of one text.
+constexpr YamlBudget kManyDocuments{.values = 200'000};
 constexpr YAML::anchor_t kNoAnchor = 0;
 
 // Builds the tree from the parser's events. Reports errors by the library's own exception, which
 // carries the place and is caught where the library is called.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(std::string_view source, size_t max_documents, size_t max_nodes)
+  TreeBuilder(std::string_view source, size_t max_documents, YamlBudget& budget)
       : source_(std::make_shared<const std::string>(source)),
         max_documents_(max_documents),
-        max_nodes_(max_nodes) {}
+        budget_(budget) {}
 
   std::vector<ConfigNode> TakeRoots() { return std::move(roots_); }
 
@@ -132,7 +130,10 @@ class TreeBuilder : public YAML::EventHandler {
 
   void Add(const YAML::Mark& mark, YAML::anchor_t anchor, ConfigNode node) {
     if (AtKey()) throw YAML::ParserException(mark, "a key must be a single value");
-    if (anchor != kNoAnchor) anchors_[anchor] = node;
+    if (anchor != kNoAnchor) {
+      SpendTree(mark, node, open_.size());
+      anchors_[anchor] = node;
+    }
     if (open_.empty()) {
       roots_.back() = std::move(node);
     } else if (open_.back().node.kind == ConfigNode::Kind::kList) {
@@ -147,10 +148,14 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void Spend(const YAML::Mark& mark, const ConfigNode& node) {
-    text_ += node.text.size();
-    if (++nodes_ > max_nodes_ || text_ > kMaxExpandedText) {
-      throw YAML::ParserException(mark, "too many values");
-    }
+    SpendText(mark, node.text);
+    if (budget_.values == 0) throw YAML::ParserException(mark, "too many values");
+    --budget_.values;
+  }
+
+  void SpendText(const YAML::Mark& mark, std::string_view text) {
+    if (budget_.text < text.size()) throw YAML::ParserException(mark, "too many values");
+    budget_.text -= text.size();
   }
 
   // What an alias repeats counts again: a few lines of nested aliases can stand for billions.
@@ -160,19 +165,17 @@ class TreeBuilder : public YAML::EventHandler {
     for (const ConfigNode& item : node.items)
       SpendTree(mark, item, depth + 1);
     for (const ConfigNode::Entry& entry : node.entries) {
-      text_ += entry.key.size();
+      SpendText(mark, entry.key);
       SpendTree(mark, entry.value, depth + 1);
     }
   }
 
   std::shared_ptr<const std::string> source_;
   size_t max_documents_;
-  size_t max_nodes_;
+  YamlBudget& budget_;
   std::vector<ConfigNode> roots_;
   std::vector<OpenNode> open_;
   std::map<YAML::anchor_t, ConfigNode> anchors_;
-  size_t nodes_ = 0;
-  size_t text_ = 0;
 };
 
 // What the library's message does not tell of a line (from 1) that editors show well indented.
@@ -186,11 +189,30 @@ std::string_view TabHint(std::string_view text, int line) {
   return indent.find('\t') == std::string_view::npos ? "" : "; tabs do not indent in YAML";
 }
 
+// The library keeps all of a line that may turn out to be a key, in some 200 bytes for each of
+// these: a megabyte of brackets takes a quarter of a gigabyte.
+Status CheckLines(std::string_view text, std::string_view source, const YamlBudget& budget) {
+  int line = 1;
+  size_t signs = 0;
+  for (const char c : text) {
+    if (c == '\n') {
+      ++line;
+      signs = 0;
+    } else if (c == '[' || c == ']' || c == '{' || c == '}' || c == ',') {
+      if (++signs > budget.values) {
+        return InvalidArgument("{}:{}: too many values", source, line);
+      }
+    }
+  }
+  return OkStatus();
+}
+
 StatusOr<std::vector<ConfigNode>> Parse(std::string_view text, std::string_view source,
-                                        size_t max_documents, size_t max_nodes) {
+                                        size_t max_documents, YamlBudget& budget) {
   RESMGR_ASSIGN_OR_RETURN(text, CheckConfigText(text, source));
+  RESMGR_RETURN_IF_ERROR(CheckLines(text, source, budget));
   std::istringstream stream{std::string(text)};
-  TreeBuilder builder(source, max_documents, max_nodes);
+  TreeBuilder builder(source, max_documents, budget);
   try {
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {
@@ -204,17 +226,23 @@ StatusOr<std::vector<ConfigNode>> Parse(std::string_view text, std::string_view 
 
 }  // namespace
 
-StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source) {
-  RESMGR_ASSIGN_OR_RETURN(std::vector<ConfigNode> roots, Parse(text, source, 1, kMaxNodes));
+StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source, YamlBudget& budget) {
+  RESMGR_ASSIGN_OR_RETURN(std::vector<ConfigNode> roots, Parse(text, source, 1, budget));
   if (!roots.empty()) return std::move(roots.front());
   ConfigNode nothing;
   nothing.source = std::make_shared<const std::string>(source);
   return nothing;
 }
 
+StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source) {
+  YamlBudget budget;
+  return ParseYaml(text, source, budget);
+}
+
 StatusOr<std::vector<ConfigNode>> ParseYamlDocuments(std::string_view text,
                                                      std::string_view source) {
-  return Parse(text, source, kMaxYamlDocuments, kMaxNodesTogether);
+  YamlBudget budget = kManyDocuments;
+  return Parse(text, source, kMaxYamlDocuments, budget);
 }
 
 }  // namespace resmgr

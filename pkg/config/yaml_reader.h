@@ -13,9 +13,18 @@ namespace resmgr {
 // Reads one YAML document. `source` names it in messages. The root of an empty text is kNull.
 // InvalidArgument "SOURCE:LINE: ..." for anything that is not valid YAML, and for what would be
 // harmful or ambiguous: texts that CheckConfigText refuses, a key twice in a map, keys that are not
-// single values, more than one document, nesting deeper than 64, and more than 20,000 values or 4
-// MiB of text after aliases are expanded. Tags are not interpreted, merge keys ("<<") not merged.
+// single values, more than one document, nesting deeper than 64, and more than the budget allows.
+// Tags are not interpreted, merge keys ("<<") not merged. Takes time in proportion to the text and
+// to what the budget gives.
 StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source);
+
+// What a text may cost, aliases expanded and what has an anchor counted twice, since it is kept. Of
+// several texts that belong together each takes its part.
+struct YamlBudget {
+  size_t values = 20'000;
+  size_t text = size_t{4} << 20;  // bytes
+};
+StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source, YamlBudget& budget);
 
 inline constexpr size_t kMaxYamlDocuments = 1'000;
 

@@ -84,7 +84,7 @@ TEST(YamlReaderTest, RefusesDeepNesting) {
   for (size_t i = 0; i < 100; ++i)
     block += std::string(i, ' ') + "a:\n";
   EXPECT_THAT(YamlError(block), HasSubstr("nested too deeply"));
-  EXPECT_THAT(YamlError(std::string(100'000, '[')), StartsWith("test.yaml:1: "));
+  EXPECT_THAT(YamlError(std::string(10'001, '[')), StartsWith("test.yaml:1: "));
 }
 
 TEST(YamlReaderTest, RefusesAliasBombs) {
@@ -101,6 +101,40 @@ TEST(YamlReaderTest, RefusesAliasBombs) {
   for (int i = 1; i < 80; ++i)
     deep += fmt::format("a{}: &a{} [*a{}]\n", i, i, i - 1);
   EXPECT_THAT(YamlError(deep), HasSubstr("nested too deeply"));
+}
+
+TEST(YamlReaderTest, WhatHasAnAnchorCounts) {
+  // Each level is kept once more: 40 kB that would become 135 MB.
+  std::string text = "a: ";
+  for (int i = 0; i < 60; ++i)
+    text += fmt::format("&a{} [", i);
+  for (int i = 0; i < 19'000; ++i)
+    text += "x,";
+  EXPECT_THAT(YamlError(text + std::string(60, ']')), HasSubstr("too many values"));
+  std::string long_text = "a: ";
+  for (int i = 0; i < 60; ++i)
+    long_text += fmt::format("&a{} [", i);
+  long_text += std::string(500'000, 'x');
+  EXPECT_THAT(YamlError(long_text + std::string(60, ']')), HasSubstr("too many values"));
+}
+
+TEST(YamlReaderTest, TextsThatBelongTogetherShareABudget) {
+  YamlBudget budget;
+  std::string text = "a: &a [";
+  for (int i = 0; i < 4000; ++i)
+    text += "x,";
+  text += "]\nb: *a\n";
+  EXPECT_TRUE(ParseYaml(text, "test.yaml", budget).ok());
+  EXPECT_THAT(Message(ParseYaml(text, "test.yaml", budget).status()), HasSubstr("too many values"));
+}
+
+TEST(YamlReaderTest, ALineOfBracketsIsRefusedBeforeItIsRead) {
+  for (const char* signs : {"[", "{", "[],", "{},", "{[", "]"}) {
+    std::string text = "a: 1\nb: ";
+    while (text.size() < 1'000'000)
+      text += signs;
+    EXPECT_EQ(YamlError(text), "test.yaml:2: too many values") << signs;
+  }
 }
 
 TEST(YamlReaderTest, RefusesAnAliasInsideItsOwnValue) {

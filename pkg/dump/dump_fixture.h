@@ -39,6 +39,11 @@ class DumpFixture : public ::testing::Test {
     return OkStatus();
   }
 
+  Status Reconfigure(Dumper::Options options) {
+    RESMGR_ASSIGN_OR_RETURN(Dumper::Settings settings, Dumper::Read(std::move(options)));
+    return dumper_->Reconfigure(std::move(settings));
+  }
+
   LogSink Sink() {
     return [this](bool warning, std::string_view line) {
       const std::lock_guard lock(mutex_);

@@ -3,13 +3,13 @@
 
 #include <csignal>
 #include <filesystem>
-#include <optional>
 #include <utility>
 
 #include <pthread.h>
 
 #include "pkg/base/parse.h"
 #include "pkg/dump/recorder.h"
+#include "pkg/dump/writer.h"
 
 namespace resmgr::dump {
 
@@ -34,13 +34,23 @@ class SignalsBlocked {
   sigset_t before_ = {};
 };
 
-bool SameFile(const std::string& a, const std::string& b) {
+bool SameName(const std::string& a, const std::string& b) {
+  return !a.empty() &&
+         std::filesystem::path(a).lexically_normal() == std::filesystem::path(b).lexically_normal();
+}
+
+// Looks at the disk: links on the way may lead to one file.
+bool SamePlace(const std::string& a, const std::string& b) {
   if (a.empty() || b.empty()) return false;
   std::error_code ignored;
   const auto place = [&ignored](const std::string& file) {
     return std::filesystem::weakly_canonical(std::filesystem::absolute(file, ignored), ignored);
   };
-  return a == b || place(a) == place(b);
+  return place(a) == place(b);
+}
+
+Status SameFileError(const std::string& path) {
+  return InvalidArgument("dump and recording are the same file: {}", Printable(path));
 }
 
 bool Wants(const MethodPlan& plan, Event::Kind kind) {
@@ -51,95 +61,37 @@ bool Wants(const MethodPlan& plan, Event::Kind kind) {
 
 }  // namespace
 
-// What the thread works with.
-struct Dumper::Writer {
-  Writer(EventQueue::Limits limits, const LogSink& sink) : queue(limits), log(sink), text(sink) {}
-
-  void Run();
-  void Write(Event& event);
-  void Apply(WriterSettings& settings);
-  void Flush();
-  void Report(const OutputFile& file, const Status& status);
-
-  EventQueue queue;
-  const LogSink log;
-  TextDump text;
-  std::optional<Recorder> recorder;
-};
-
-void Dumper::Writer::Run() {
-  for (;;) {
-    std::optional<Event> event = queue.TryPop();
-    if (!event) {
-      Flush();
-      event = queue.Pop();
-    }
-    if (!event) break;
-    Write(*event);
+StatusOr<Dumper::Settings> Dumper::Read(Options options) {
+  Settings settings;
+  RESMGR_ASSIGN_OR_RETURN(settings.rules, Rules::Parse(options.specs));
+  settings.options = std::move(options);
+  RESMGR_RETURN_IF_ERROR(CheckPlace(settings.file()));
+  RESMGR_RETURN_IF_ERROR(CheckPlace(settings.recording()));
+  if (SameName(settings.file().path, settings.recording().path)) {
+    return SameFileError(settings.file().path);
   }
-  Flush();
-  queue.Finish();
+  return settings;
 }
 
-void Dumper::Writer::Write(Event& event) {
-  const bool record = recorder && event.plan && event.plan->record;
-  switch (event.kind) {
-    case Event::Kind::kRequest:
-      text.Request(event);
-      if (record) recorder->Request(event);
-      break;
-    case Event::Kind::kReply:
-      text.Reply(event);
-      if (record) recorder->Reply(event);
-      break;
-    case Event::Kind::kEnd:
-      text.End(event);
-      if (record) recorder->End(event);
-      break;
-    case Event::Kind::kLost:
-      text.Lost(event);
-      if (recorder) recorder->Lost(event);
-      break;
-    case Event::Kind::kSettings:
-      Apply(*event.settings);
-      break;
+Status Dumper::Probe(const Settings& settings) {
+  RESMGR_RETURN_IF_ERROR(ProbePlace(settings.file()));
+  RESMGR_RETURN_IF_ERROR(ProbePlace(settings.recording()));
+  if (SamePlace(settings.file().path, settings.recording().path)) {
+    return SameFileError(settings.file().path);
   }
-}
-
-void Dumper::Writer::Apply(WriterSettings& settings) {
-  Flush();
-  text.set_show_secrets(settings.show_secrets);
-  text.set_count_period(settings.count_period);
-  if (settings.replace_file) text.set_file(std::move(settings.file));
-  if (settings.replace_recording) {
-    recorder.reset();
-    if (settings.recording != nullptr) {
-      recorder.emplace(std::move(settings.recording), settings.recording_start,
-                       settings.recording_wall_start);
-    }
-  }
-}
-
-void Dumper::Writer::Flush() {
-  if (text.file() != nullptr) Report(*text.file(), text.file()->Flush());
-  if (recorder) Report(recorder->file(), recorder->file().Flush());
-}
-
-void Dumper::Writer::Report(const OutputFile& file, const Status& status) {
-  if (status.ok()) return;
-  log(true,
-      fmt::format("cannot write '{}', nothing more goes to it: {}", file.path(), Message(status)));
+  return OkStatus();
 }
 
 StatusOr<std::unique_ptr<Dumper>> Dumper::Create(Options options, const LogSink& log) {
-  std::unique_ptr<Dumper> dumper(new Dumper(options, log));
-  RESMGR_RETURN_IF_ERROR(dumper->Reconfigure(std::move(options)));
+  RESMGR_ASSIGN_OR_RETURN(Settings settings, Read(std::move(options)));
+  std::unique_ptr<Dumper> dumper(new Dumper(settings.options, log));
+  RESMGR_RETURN_IF_ERROR(dumper->Reconfigure(std::move(settings)));
   return dumper;
 }
 
 Dumper::Dumper(const Options& options, const LogSink& log)
     : writer_(std::make_shared<Writer>(
-          EventQueue::Limits{options.queue_events, options.queue_bytes}, log)),
+          EventQueue::Limits{options.queue_events, options.queue_bytes}, log, options.open)),
       on_lost_(options.on_lost) {}
 
 Dumper::~Dumper() {
@@ -168,37 +120,26 @@ void Dumper::OnEnd(const CallRef& call, int code, std::string_view message) {
   Report(call, std::move(event));
 }
 
-Status Dumper::Reconfigure(Options options) {
-  RESMGR_ASSIGN_OR_RETURN(Rules rules, Rules::Parse(options.specs));
+Status Dumper::Reconfigure(Settings settings) {
   const std::lock_guard lock(mutex_);
   if (closed_) return FailedPrecondition("the dump has ended");
-  if (SameFile(options.file, rules.record_file())) {
-    return InvalidArgument("dump and recording are the same file: {}", Printable(options.file));
-  }
-  auto settings = std::make_unique<WriterSettings>();
-  settings->show_secrets = options.show_secrets;
-  settings->count_period = options.count_period;
-  settings->replace_file = options.file != options_.file;
-  if (settings->replace_file && !options.file.empty()) {
-    RESMGR_ASSIGN_OR_RETURN(settings->file, OutputFile::Create(options.file));
-  }
-  settings->replace_recording = rules.record_file() != rules_.record_file();
-  if (settings->replace_recording && !rules.record_file().empty()) {
-    RESMGR_ASSIGN_OR_RETURN(settings->recording, OutputFile::Create(rules.record_file()));
-    settings->recording_start = std::chrono::steady_clock::now();
-    settings->recording_wall_start = std::chrono::system_clock::now();
-  }
-  rules_in_force_ = rules.customized() || !options.file.empty();
-  options_ = std::move(options);
-  rules_ = std::move(rules);
+  settings_ = std::move(settings);
+  rules_in_force_ = settings_.rules.customized() || !settings_.options.file.empty();
   plans_.clear();
-  const bool active = rules_in_force_ || !rules_.record_file().empty();
+  const bool active = rules_in_force_ || !settings_.recording().path.empty();
   active_.store(active, std::memory_order_relaxed);
   if (active) StartWriterLocked();
+  if (!thread_.joinable()) return OkStatus();
   Event event;
   event.kind = Event::Kind::kSettings;
-  event.settings = std::move(settings);
-  if (thread_.joinable()) writer_->queue.PushSettings(std::move(event));
+  event.settings = std::make_unique<WriterSettings>(
+      WriterSettings{.show_secrets = settings_.options.show_secrets,
+                     .count_period = settings_.options.count_period,
+                     .file = settings_.file(),
+                     .recording = settings_.recording(),
+                     .recording_start = std::chrono::steady_clock::now(),
+                     .recording_wall_start = std::chrono::system_clock::now()});
+  writer_->queue().PushSettings(std::move(event));
   return OkStatus();
 }
 
@@ -211,13 +152,13 @@ bool Dumper::Close(std::chrono::milliseconds deadline) {
     thread = std::move(thread_);
   }
   if (!thread.joinable()) return true;
-  writer_->queue.Close();
-  if (writer_->queue.WaitFinished(deadline)) {
+  writer_->queue().Close();
+  if (writer_->queue().WaitFinished(deadline)) {
     thread.join();
     return true;
   }
   // Stuck in a write: nothing can wake it, and nobody waits for it.
-  writer_->queue.Abandon();
+  writer_->queue().Abandon();
   thread.detach();
   return false;
 }
@@ -235,9 +176,9 @@ std::shared_ptr<const MethodPlan> Dumper::PlanLocked(std::string_view path) {
   const std::string_view method = MethodName(path);
   plan->name = Printable(method);
   plan->types = FindMethodTypes(path);
-  if (rules_in_force_) plan->target = rules_.Lookup(method);
-  plan->record =
-      !rules_.record_file().empty() && plan->types.request != nullptr && IsRecorded(method);
+  if (rules_in_force_) plan->target = settings_.rules.Lookup(method);
+  plan->record = !settings_.rules.record_file().empty() && plan->types.request != nullptr &&
+                 IsRecorded(method);
   if (plans_.size() < kRememberedMethods) plans_.emplace(path, plan);
   return plan;
 }
@@ -252,7 +193,7 @@ void Dumper::Report(const CallRef& call, Event event) {
   const std::lock_guard lock(mutex_);
   event.plan = PlanLocked(call.path);
   if (!Wants(*event.plan, event.kind)) return;
-  if (!writer_->queue.Push(std::move(event)) && on_lost_) on_lost_();
+  if (!writer_->queue().Push(std::move(event)) && on_lost_) on_lost_();
 }
 
 void Dumper::StartWriterLocked() {

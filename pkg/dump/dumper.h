@@ -16,10 +16,13 @@
 #include "pkg/base/status.h"
 #include "pkg/dump/call.h"
 #include "pkg/dump/event_queue.h"
+#include "pkg/dump/output_file.h"
 #include "pkg/dump/rules.h"
 #include "pkg/dump/text_dump.h"
 
 namespace resmgr::dump {
+
+class Writer;
 
 // Writes about calls as they pass: to the log, to a file, to a recording (README.md). Whoever sees
 // the calls reports them here and is never held up: one thread of the dumper's own does the
@@ -29,20 +32,42 @@ namespace resmgr::dump {
 // Thread-safe; the relay calls it on its loop.
 class Dumper {
  public:
+  using OpenFile = std::function<StatusOr<std::unique_ptr<OutputFile>>(const OutputPlace&)>;
+
   struct Options {
     std::vector<std::string> specs = {};  // each value of -dump, or the one of dump.Config
     std::string file = {};                // -dump-file; empty is none
-    bool show_secrets = false;            // -dump-secrets
+    // Where the file and the recording must be when whoever names them is not trusted with others:
+    // OutputPlace::directory.
+    std::string file_directory = {};
+    std::string recording_directory = {};
+    bool show_secrets = false;  // -dump-secrets
     std::chrono::milliseconds count_period{60'000};
     // What follows is for the life of the dumper. Of what waits to be written:
     size_t queue_events = size_t{64} * 1024;
     size_t queue_bytes = size_t{64} * 1024 * 1024;
     // Called for each call whose events find no room, on the thread that reports them.
     std::function<void()> on_lost = {};
+    // For tests.
+    OpenFile open = &OutputFile::Create;
   };
 
-  // InvalidArgument: a specification is wrong, or a file cannot be opened. With neither
-  // specifications nor a file nothing is dumped; else the built-in rules come first.
+  // Options with their rules read.
+  struct Settings {
+    Options options;
+    Rules rules;
+
+    OutputPlace file() const { return {options.file, options.file_directory}; }
+    OutputPlace recording() const { return {rules.record_file(), options.recording_directory}; }
+  };
+
+  // InvalidArgument: a specification is wrong, or a file is not where it may be. Touches no disk.
+  static StatusOr<Settings> Read(Options options);
+  // InvalidArgument: a file could not be opened now. Changes nothing; blocks on the disk.
+  static Status Probe(const Settings& settings);
+
+  // With neither specifications nor a file nothing is dumped; else the built-in rules come first.
+  // InvalidArgument as of Read.
   static StatusOr<std::unique_ptr<Dumper>> Create(Options options, const LogSink& log);
   ~Dumper();
   Dumper(const Dumper&) = delete;
@@ -60,17 +85,16 @@ class Dumper {
   void OnReply(const CallRef& call, Payload message);
   void OnEnd(const CallRef& call, int code, std::string_view message);
 
-  // Goes on with other rules and files; those whose names stay are not emptied again. On an error
-  // everything stays as it was.
-  Status Reconfigure(Options options);
+  // Goes on with other rules and files; those whose names stay are not emptied again. The files are
+  // opened by the dumper's thread; one that cannot be is a warning, and tried again every
+  // OutputFile::kPause. FailedPrecondition after Close.
+  Status Reconfigure(Settings settings);
 
   // Writes what is queued and ends; false when that took longer than the deadline, so that the
   // rest was given up. The destructor allows a second.
   bool Close(std::chrono::milliseconds deadline);
 
  private:
-  struct Writer;
-
   Dumper(const Options& options, const LogSink& log);
 
   Interest LookUpInterest(std::string_view path);
@@ -80,8 +104,7 @@ class Dumper {
 
   std::atomic<bool> active_{false};
   std::mutex mutex_;
-  Options options_;
-  Rules rules_;
+  Settings settings_;
   bool rules_in_force_ = false;
   bool closed_ = false;
   std::map<std::string, std::shared_ptr<const MethodPlan>, std::less<>> plans_;

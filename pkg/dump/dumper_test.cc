@@ -2,7 +2,10 @@
 #include "pkg/dump/dumper.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
+#include <csignal>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -10,10 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "pkg/api/runtime_v1.pb.h"
@@ -103,6 +106,7 @@ TEST_F(DumperTest, FilesAreEmptiedAndPrivate) {
 
 TEST_F(DumperTest, NewFilesArePrivate) {
   ASSERT_TRUE(Start({.file = PathOf("dump")}).ok());
+  Log();
   EXPECT_EQ(ModeOf(PathOf("dump")), 0600);
 }
 
@@ -113,38 +117,117 @@ TEST_F(DumperTest, MistakesAreClearErrors) {
     return std::string(Message(status));
   };
   EXPECT_THAT(error({.specs = {"a:b:c"}}), HasSubstr("'a:b:c'"));
-  EXPECT_THAT(error({.file = PathOf("no/such/dump")}),
-              AllOf(HasSubstr("no/such/dump"), HasSubstr("No such file")));
-  EXPECT_THAT(error({.specs = {"record:" + directory_.path()}}),
-              AllOf(HasSubstr(directory_.path()), HasSubstr("directory")));
   EXPECT_THAT(error({.specs = {"record:" + PathOf("x/../r")}, .file = PathOf("r")}),
               HasSubstr("the same file"));
-  ASSERT_EQ(::mkfifo(PathOf("pipe").c_str(), 0600), 0);
-  EXPECT_THAT(error({.file = PathOf("pipe")}), HasSubstr("No such device"));
+  EXPECT_THAT(error({.file = PathOf("else"), .file_directory = PathOf("dumps")}),
+              AllOf(HasSubstr(PathOf("else")), HasSubstr(PathOf("dumps"))));
+  EXPECT_THAT(
+      error({.specs = {"record:" + PathOf("else")}, .recording_directory = PathOf("dumps")}),
+      AllOf(HasSubstr(PathOf("else")), HasSubstr(PathOf("dumps"))));
+}
+
+TEST_F(DumperTest, AProbeTellsWhatIsInTheWayAndTouchesNothing) {
+  const auto probe = [](Dumper::Options options) {
+    const auto settings = Dumper::Read(std::move(options));
+    EXPECT_TRUE(settings.ok());
+    return std::string(Message(Dumper::Probe(*settings)));
+  };
+  EXPECT_THAT(probe({.file = PathOf("no/such/dump")}),
+              AllOf(HasSubstr("no/such/dump"), HasSubstr("No such file")));
+  EXPECT_THAT(probe({.specs = {"record:" + directory_.path()}}),
+              AllOf(HasSubstr(directory_.path()), HasSubstr("directory")));
+  std::filesystem::create_directory_symlink(directory_.path(), PathOf("link"));
+  EXPECT_THAT(probe({.specs = {"record:" + PathOf("link/r")}, .file = PathOf("r")}),
+              HasSubstr("the same file"));
+  WriteText(PathOf("old"), "old text");
+  EXPECT_EQ(probe({.specs = {"record:" + PathOf("new")}, .file = PathOf("old")}), "");
+  EXPECT_THAT(LinesOf(PathOf("old")), ElementsAre("old text"));
+  EXPECT_FALSE(std::filesystem::exists(PathOf("new")));
+}
+
+TEST_F(DumperTest, AFileThatCannotBeOpenedIsAWarningAndTriedAgain) {
+  std::atomic<bool> works = false;
+  std::atomic<int> tries = 0;
+  ASSERT_TRUE(
+      Start({.specs = {"reset,name:.*"},
+             .file = PathOf("dump"),
+             .open = [&](const OutputPlace& place) -> StatusOr<std::unique_ptr<OutputFile>> {
+               ++tries;
+               if (!works) return InvalidArgument("no disk for '{}'", place.path);
+               return OutputFile::Create(place);
+             }})
+          .ok());
+  // Also without any call to write about: the thread wakes up for it.
+  const auto tried = [&](int times) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (tries < times && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return tries >= times;
+  };
+  ASSERT_TRUE(tried(2));
+  Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+  works = true;
+  ASSERT_TRUE(tried(3 + (tries > 2 ? 1 : 0)));
+  Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
+  EXPECT_THAT(Log(), ElementsAre(AllOf(StartsWith("!no disk"), HasSubstr("tried again")),
+                                 HasSubstr("Version"), HasSubstr("StartContainer")));
+  EXPECT_THAT(LinesOf(PathOf("dump")), ElementsAre(HasSubstr("StartContainer")));
+}
+
+TEST_F(DumperTest, ADiskThatHangsHoldsNobodyUp) {
+  // Outlives the test, as the thread that hangs in it does.
+  const auto gate = std::make_shared<Gate>();
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(Start({.specs = {"reset,name:.*"},
+                     .file = PathOf("dump"),
+                     .open = [gate](const OutputPlace&) -> StatusOr<std::unique_ptr<OutputFile>> {
+                       gate->Wait();
+                       return InvalidArgument("gone");
+                     }})
+                  .ok());
+  ASSERT_TRUE(gate->WaitForVisitor());
+  for (int i = 0; i < 1000; ++i) {
+    Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
+    ASSERT_TRUE(
+        Reconfigure({.specs = {"reset,name:.*"}, .file = PathOf(fmt::format("d{}", i))}).ok());
+  }
+  EXPECT_FALSE(dumper_->Close(std::chrono::milliseconds(1)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  dumper_.reset();
+  gate->Open();
 }
 
 TEST_F(DumperTest, FullDiskIsReportedOnceAndTheLogGoesOn) {
-  ASSERT_TRUE(Start({.specs = {"reset,name:.*"}, .file = "/dev/full"}).ok());
+  // A file may grow to nothing: the kernel then answers as a full disk does.
+  struct rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  ::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_TRUE(Start({.specs = {"reset,name:.*"}, .file = PathOf("dump")}).ok());
   const auto waited = [this](size_t lines) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (LogSoFar().size() < lines && std::chrono::steady_clock::now() < deadline)
       std::this_thread::yield();
     return LogSoFar().size() >= lines;
   };
+  struct rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
   Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
-  ASSERT_TRUE(waited(2));
+  const bool reported = waited(2);
   Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
-  EXPECT_THAT(Log(),
-              ElementsAre("(passthrough) REQUEST Version",
-                          AllOf(StartsWith("!cannot write '/dev/full'"), HasSubstr("No space")),
-                          "(passthrough) REQUEST Version"));
+  const auto log = Log();
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_TRUE(reported);
+  EXPECT_THAT(log, ElementsAre("(passthrough) REQUEST Version",
+                               AllOf(StartsWith("!cannot write '" + PathOf("dump") + "'"),
+                                     HasSubstr("File too large")),
+                               "(passthrough) REQUEST Version"));
 }
 
 TEST_F(DumperTest, ReconfigureChangesRulesAndKeepsTheFile) {
   ASSERT_TRUE(Start({.specs = {"reset,name:Version"}, .file = PathOf("dump")}).ok());
   Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
-  ASSERT_TRUE(
-      dumper_->Reconfigure({.specs = {"reset,name:StartContainer"}, .file = PathOf("dump")}).ok());
+  ASSERT_TRUE(Reconfigure({.specs = {"reset,name:StartContainer"}, .file = PathOf("dump")}).ok());
   EXPECT_EQ(dumper_->WantsMethod(kVersion), Interest::kNone);
   Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
   Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
@@ -156,7 +239,7 @@ TEST_F(DumperTest, ReconfigureChangesRulesAndKeepsTheFile) {
 TEST_F(DumperTest, ReconfigureMovesToAnotherFileInOrder) {
   ASSERT_TRUE(Start({.specs = {"reset,name:.*"}, .file = PathOf("one")}).ok());
   Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
-  ASSERT_TRUE(dumper_->Reconfigure({.specs = {"reset,name:.*"}, .file = PathOf("two")}).ok());
+  ASSERT_TRUE(Reconfigure({.specs = {"reset,name:.*"}, .file = PathOf("two")}).ok());
   Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
   Log();
   EXPECT_THAT(LinesOf(PathOf("one")), ElementsAre(HasSubstr("REQUEST Version")));
@@ -165,10 +248,8 @@ TEST_F(DumperTest, ReconfigureMovesToAnotherFileInOrder) {
 
 TEST_F(DumperTest, ReconfigureThatFailsChangesNothing) {
   ASSERT_TRUE(Start({.specs = {"reset,name:Version"}, .file = PathOf("dump")}).ok());
-  EXPECT_FALSE(dumper_->Reconfigure({.specs = {"a:b:c"}}).ok());
-  EXPECT_FALSE(dumper_->Reconfigure({.specs = {"reset"}, .file = PathOf("no/file")}).ok());
-  EXPECT_FALSE(
-      dumper_->Reconfigure({.specs = {"record:" + PathOf("no/file")}, .file = PathOf("new")}).ok());
+  EXPECT_FALSE(Reconfigure({.specs = {"a:b:c"}}).ok());
+  EXPECT_FALSE(Reconfigure({.file = PathOf("x"), .file_directory = PathOf("dumps")}).ok());
   Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
   Log();
   EXPECT_THAT(LinesOf(PathOf("dump")), SizeIs(1));
@@ -176,12 +257,12 @@ TEST_F(DumperTest, ReconfigureThatFailsChangesNothing) {
 
 TEST_F(DumperTest, ReconfigureTurnsOnAndOff) {
   ASSERT_TRUE(Start({}).ok());
-  ASSERT_TRUE(dumper_->Reconfigure({.specs = {"full:Version"}}).ok());
+  ASSERT_TRUE(Reconfigure({.specs = {"full:Version"}}).ok());
   EXPECT_EQ(dumper_->WantsMethod(kVersion), Interest::kMessages);
-  ASSERT_TRUE(dumper_->Reconfigure({}).ok());
+  ASSERT_TRUE(Reconfigure({}).ok());
   EXPECT_EQ(dumper_->WantsMethod(kVersion), Interest::kNone);
   EXPECT_THAT(Log(), IsEmpty());
-  EXPECT_EQ(dumper_->Reconfigure({}).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Reconfigure({}).code(), StatusCode::kFailedPrecondition);
 }
 
 TEST_F(DumperTest, ReportsAfterCloseAreIgnored) {

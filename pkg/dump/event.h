@@ -22,17 +22,15 @@ struct MethodPlan {
   bool record = false;
 };
 
-// How the writer goes on from here.
+// How the writer goes on from here. All of it counts, so that only the latest does.
 struct WriterSettings {
   bool show_secrets = false;
   std::chrono::steady_clock::duration count_period{};
-  // Where to go on; null is nowhere. Ignored when the flag says that it stays as it is.
-  bool replace_file = false;
-  std::unique_ptr<OutputFile> file;
-  bool replace_recording = false;
-  std::unique_ptr<OutputFile> recording;
-  std::chrono::steady_clock::time_point recording_start;
-  std::chrono::system_clock::time_point recording_wall_start;
+  // A file that is written already goes on.
+  OutputPlace file{};
+  OutputPlace recording{};
+  std::chrono::steady_clock::time_point recording_start{};
+  std::chrono::system_clock::time_point recording_wall_start{};
 };
 
 // One thing for the writer to do, in the order of the queue.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/dump/event_queue.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace resmgr::dump {
@@ -26,7 +27,18 @@ void EventQueue::PushSettings(Event event) {
   if (closed_) return;
   // Under other rules the end of a losing call may never be reported.
   losing_.clear();
+  if (settings_ >= kMaxSettings) DropOldestSettingsLocked();
+  ++settings_;
   AppendLocked(std::move(event));
+}
+
+void EventQueue::DropOldestSettingsLocked() {
+  const auto oldest = std::find_if(events_.begin(), events_.end(), [](const Event& event) {
+    return event.kind == Event::Kind::kSettings;
+  });
+  bytes_ -= oldest->Cost();
+  events_.erase(oldest);
+  --settings_;
 }
 
 std::optional<Event> EventQueue::TryPop() {
@@ -34,12 +46,22 @@ std::optional<Event> EventQueue::TryPop() {
   return PopLocked();
 }
 
-std::optional<Event> EventQueue::Pop() {
+std::optional<Event> EventQueue::Pop(const Deadline& deadline) {
   std::unique_lock lock(mutex_);
+  const auto ready = [this] { return closed_ || !events_.empty() || lost_.lost_calls > 0; };
   waiting_ = true;
-  changed_.wait(lock, [this] { return closed_ || !events_.empty() || lost_.lost_calls > 0; });
+  if (deadline) {
+    changed_.wait_until(lock, *deadline, ready);
+  } else {
+    changed_.wait(lock, ready);
+  }
   waiting_ = false;
   return PopLocked();
+}
+
+bool EventQueue::ended() {
+  const std::lock_guard lock(mutex_);
+  return closed_ && events_.empty() && lost_.lost_calls == 0;
 }
 
 void EventQueue::Close() {
@@ -52,6 +74,7 @@ void EventQueue::Abandon() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
   events_.clear();
+  settings_ = 0;
   bytes_ = 0;
   lost_ = Event();
   changed_.notify_all();
@@ -74,6 +97,7 @@ std::optional<Event> EventQueue::PopLocked() {
   Event event = std::move(events_.front());
   events_.pop_front();
   bytes_ -= event.Cost();
+  if (event.kind == Event::Kind::kSettings) --settings_;
   return event;
 }
 

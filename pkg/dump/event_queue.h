@@ -28,13 +28,17 @@ class EventQueue {
   // An event of a call. After kEnd the queue knows nothing of the call any more. False when there
   // is no room, once for each call that it happens to.
   bool Push(Event event);
-  // A change of settings: always finds room.
+  // A change of settings: always finds room. Of those that wait only the latest kMaxSettings stay.
   void PushSettings(Event event);
+  static constexpr size_t kMaxSettings = 16;
 
   // The next event, or nothing when there is none now.
   std::optional<Event> TryPop();
-  // Waits for the next event; nothing once the queue is closed and empty.
-  std::optional<Event> Pop();
+  // Waits for the next event; nothing once the queue is closed and empty, or at the deadline.
+  using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+  std::optional<Event> Pop(const Deadline& deadline = std::nullopt);
+  // Closed and empty.
+  bool ended();
 
   // Takes no more events.
   void Close();
@@ -48,6 +52,7 @@ class EventQueue {
   std::optional<Event> PopLocked();
   void AppendLocked(Event event);
   void AppendLostLocked();
+  void DropOldestSettingsLocked();
   void LoseLocked(const Event& event);
 
   const Limits limits_;
@@ -56,6 +61,7 @@ class EventQueue {
   std::condition_variable finished_changed_;
   std::deque<Event> events_;
   size_t bytes_ = 0;
+  size_t settings_ = 0;                  // of events_
   std::unordered_set<uint64_t> losing_;  // calls in flight that lost an event
   Event lost_;                           // of kind kLost, not yet in the queue
   bool waiting_ = false;                 // the consumer sleeps

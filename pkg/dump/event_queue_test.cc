@@ -122,5 +122,16 @@ TEST(EventQueueTest, AbandonForgetsWhatIsQueued) {
   EXPECT_FALSE(queue.WaitFinished(std::chrono::milliseconds(0)));
 }
 
+TEST(EventQueueTest, OfSettingsTheLatestStay) {
+  EventQueue queue(kRoomy);
+  queue.Push(Make(Kind::kRequest, 1));
+  for (uint64_t i = 0; i < 1000; ++i)
+    queue.PushSettings(Make(Kind::kSettings, i));
+  EXPECT_EQ(queue.TryPop()->kind, Kind::kRequest);
+  for (uint64_t i = 1000 - EventQueue::kMaxSettings; i < 1000; ++i)
+    EXPECT_EQ(queue.TryPop()->call, i);
+  EXPECT_FALSE(queue.TryPop().has_value());
+}
+
 }  // namespace
 }  // namespace resmgr::dump

@@ -2,12 +2,16 @@
 #include "pkg/dump/output_file.h"
 
 #include <cerrno>
+#include <climits>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "pkg/base/parse.h"
 
 namespace resmgr::dump {
 
@@ -15,6 +19,9 @@ namespace {
 
 constexpr size_t kBufferSize = size_t{64} * 1024;
 constexpr mode_t kMode = 0600;
+constexpr mode_t kDirectoryMode = 0700;
+// Neither follows a link, nor waits for a pipe's reader, nor takes a terminal for the daemon's.
+constexpr int kOpenFlags = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
 
 Status WriteAll(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -28,40 +35,112 @@ Status WriteAll(int fd, std::string_view text) {
   return OkStatus();
 }
 
+Status CannotOpen(const std::string& path, std::string_view why) {
+  return InvalidArgument("cannot open '{}': {}", Printable(path, 256), why);
+}
+
+Status CannotOpen(const std::string& path, int error) {
+  return CannotOpen(path, std::strerror(error));
+}
+
+// What is there already may be emptied.
+Status CheckOwn(const std::string& path, const struct stat& info) {
+  if (S_ISLNK(info.st_mode)) return CannotOpen(path, "it is a symbolic link");
+  if (S_ISDIR(info.st_mode)) return CannotOpen(path, "it is a directory");
+  if (!S_ISREG(info.st_mode)) return CannotOpen(path, "it is not a regular file");
+  if (info.st_uid != ::geteuid()) return CannotOpen(path, "it belongs to another user");
+  if (info.st_nlink != 1) return CannotOpen(path, "the file has another name, too (a hard link)");
+  return OkStatus();
+}
+
+// OK also when there is none. Opening alone can have effects on a device, so it is asked first.
+Status CheckExisting(const std::string& path) {
+  struct stat info = {};
+  if (::lstat(path.c_str(), &info) == 0) return CheckOwn(path, info);
+  return errno == ENOENT ? OkStatus() : CannotOpen(path, errno);
+}
+
+std::string ParentOf(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+bool MayAddTo(const std::string& directory) {
+  return ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+}
+
 }  // namespace
 
-OutputFile::OutputFile(std::string path, UniqueFd fd)
-    : path_(std::move(path)), fd_(std::move(fd)) {}
+Status CheckPlace(const OutputPlace& place) {
+  if (place.path.size() >= PATH_MAX) {
+    return InvalidArgument("the path '{}' is too long", Printable(place.path, 64));
+  }
+  if (place.path.empty() || place.directory.empty()) return OkStatus();
+  // With a slash at the end, however the directory is written.
+  const std::filesystem::path directory =
+      std::filesystem::path(place.directory + "/").lexically_normal();
+  const std::filesystem::path path = std::filesystem::path(place.path).lexically_normal();
+  if (path.has_filename() && path.parent_path() / "" == directory) return OkStatus();
+  return InvalidArgument(
+      "'{}' is not in {}: a configuration that is delivered may name files there only (-dump-dir)",
+      Printable(place.path, 256), place.directory);
+}
 
-StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) {
-  // O_NONBLOCK is for the opening alone, which on a pipe would wait for a reader.
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-                     kMode));
-  if (!fd.valid()) return InvalidArgument("cannot open '{}': {}", path, std::strerror(errno));
+Status ProbePlace(const OutputPlace& place) {
+  if (place.path.empty()) return OkStatus();
+  RESMGR_RETURN_IF_ERROR(CheckPlace(place));
+  RESMGR_RETURN_IF_ERROR(CheckExisting(place.path));
+  const UniqueFd fd(::open(place.path.c_str(), kOpenFlags));
+  if (fd.valid()) return OkStatus();
+  if (errno != ENOENT) return CannotOpen(place.path, errno);
+  const std::string parent = ParentOf(place.path);
+  if (MayAddTo(parent)) return OkStatus();
+  // Made on demand.
+  const bool makes = errno == ENOENT && !place.directory.empty();
+  if (makes && MayAddTo(ParentOf(parent))) return OkStatus();
+  return CannotOpen(place.path, errno);
+}
+
+OutputFile::OutputFile(std::string path, UniqueFd fd, dev_t device, ino_t inode)
+    : path_(std::move(path)), fd_(std::move(fd)), device_(device), inode_(inode) {}
+
+StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const OutputPlace& place) {
+  const std::string& path = place.path;
+  RESMGR_RETURN_IF_ERROR(CheckPlace(place));
+  RESMGR_RETURN_IF_ERROR(CheckExisting(path));
+  if (!place.directory.empty()) ::mkdir(ParentOf(path).c_str(), kDirectoryMode);
+  UniqueFd fd(::open(path.c_str(), kOpenFlags | O_CREAT, kMode));
+  if (!fd.valid()) return CannotOpen(path, errno);
+  // Again, since it may have been replaced; and only then is it emptied.
   struct stat info = {};
-  if (::fstat(fd.get(), &info) != 0 || ::fcntl(fd.get(), F_SETFL, 0) != 0 ||
-      (S_ISREG(info.st_mode) && ::fchmod(fd.get(), kMode) != 0)) {
+  if (::fstat(fd.get(), &info) != 0) return CannotOpen(path, errno);
+  RESMGR_RETURN_IF_ERROR(CheckOwn(path, info));
+  if (::fcntl(fd.get(), F_SETFL, 0) != 0 || ::fchmod(fd.get(), kMode) != 0 ||
+      ::ftruncate(fd.get(), 0) != 0) {
     return InvalidArgument("cannot prepare '{}': {}", path, std::strerror(errno));
   }
-  return std::unique_ptr<OutputFile>(new OutputFile(path, std::move(fd)));
+  return std::unique_ptr<OutputFile>(new OutputFile(path, std::move(fd), info.st_dev, info.st_ino));
 }
 
 void OutputFile::Append(std::string_view text) {
-  if (!fd_.valid()) return;
   buffer_ += text;
-  if (buffer_.size() < kBufferSize) return;
-  failure_ = WriteAll(fd_.get(), buffer_);
-  buffer_.clear();
-  if (!failure_.ok()) fd_.Reset();
+  if (buffer_.size() >= kBufferSize) WriteBuffer();
 }
 
 Status OutputFile::Flush() {
-  if (fd_.valid() && !buffer_.empty()) {
-    failure_ = WriteAll(fd_.get(), buffer_);
-    buffer_.clear();
-    if (!failure_.ok()) fd_.Reset();
-  }
+  WriteBuffer();
   return std::exchange(failure_, OkStatus());
+}
+
+void OutputFile::WriteBuffer() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!buffer_.empty() && (!failing_ || now >= retry_at_)) {
+    const Status written = WriteAll(fd_.get(), buffer_);
+    if (!written.ok() && !failing_) failure_ = written;
+    failing_ = !written.ok();
+    retry_at_ = now + kPause;
+  }
+  buffer_.clear();
 }
 
 }  // namespace resmgr::dump

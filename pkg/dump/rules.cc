@@ -17,6 +17,11 @@ namespace {
 constexpr std::string_view kPatternCharacters = ".*?+()[]|";
 constexpr std::string_view kWildcard = "*";
 constexpr std::string_view kRecord = "record";
+// Rules come from whoever delivers a configuration: what they cost in memory, and when a method is
+// looked up, has bounds. Nobody needs as many.
+constexpr size_t kMaxRules = 1000;
+constexpr size_t kMaxPatterns = 100;
+constexpr int64_t kMaxPatternMemory = int64_t{256} << 10;  // bytes, of each
 
 constexpr std::array<std::pair<std::string_view, Target>, 7> kTargets = {{
     {"off", Target::kOff},
@@ -121,12 +126,17 @@ Status Rules::AddRule(Target target, std::string_view method) {
   customized_ = true;
   // Nothing is called "", so that such a rule could never match: `full:` just sets the target.
   if (method.empty()) return OkStatus();
+  if (exact_.size() >= kMaxRules || patterns_.size() >= kMaxPatterns) {
+    return InvalidArgument("the dump has more than {} rules or {} patterns", kMaxRules,
+                           kMaxPatterns);
+  }
   if (method == kWildcard || method.find_first_of(kPatternCharacters) == std::string_view::npos) {
     exact_.insert_or_assign(std::string(method), target);
     return OkStatus();
   }
   re2::RE2::Options options;
   options.set_log_errors(false);
+  options.set_max_mem(kMaxPatternMemory);
   auto pattern = std::make_shared<const re2::RE2>(Piece(method), options);
   if (!pattern->ok()) {
     return InvalidArgument("invalid dump pattern '{}': {}", Printable(method),

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "pkg/base/parse.h"
 #include "pkg/sys/unique_fd.h"
@@ -137,8 +138,8 @@ TEST_F(DumpTest, FileIsTruncatedAtStart) {
   EXPECT_EQ(Dump(), "");
 }
 
-TEST_F(DumpTest, NeverHoldsUpACall) {
-  // Nobody reads from the pipe that the dump goes to.
+TEST_F(DumpTest, AFileThatCannotBeWrittenStopsNobody) {
+  // Neither opened nor emptied: whoever made a pipe there would get the calls.
   ASSERT_EQ(::mkfifo(DumpFile().c_str(), 0600), 0);
   const UniqueFd reader(::open(DumpFile().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   ASSERT_TRUE(reader.valid());
@@ -150,6 +151,10 @@ TEST_F(DumpTest, NeverHoldsUpACall) {
     ASSERT_TRUE(result.status.ok()) << result.status.error_message();
     ASSERT_TRUE(client.Call("/test.Echo/Unary", {std::string(20'000, 'x')}).status.ok());
   }
+  EXPECT_TRUE(
+      Eventually([&] { return daemon_->Log().find("not a regular file") != std::string::npos; }));
+  char byte = 0;
+  EXPECT_EQ(::read(reader.get(), &byte, 1), 0) << "nobody writes to it";
 }
 
 TEST_F(DumpTest, RecordsInterceptedCalls) {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/config_reader.h"
+
+#include <utility>
+
+#include "pkg/admin/policy_setup.h"
+#include "pkg/config/print_config.h"
+
+namespace resmgr {
+namespace {
+
+// A flag wins over what is delivered. Of the policy that would be a configuration that is in force
+// and has no effect, so it is refused.
+Status CheckActive(const PolicyConfig& policy, const ConfigOptions& overrides) {
+  if (!overrides.policy || policy.active_origin.empty() || policy.active == *overrides.policy) {
+    return OkStatus();
+  }
+  return InvalidArgument(
+      "{}: \"{}\" would have no effect, since cri-resmgr was started with -policy {}; remove that "
+      "flag, or Active here",
+      policy.active_origin, policy.active, *overrides.policy);
+}
+
+}  // namespace
+
+dump::Dumper::Options DumpOptions(const DumpConfig& config, const ConfigOptions& overrides,
+                                  bool show_secrets, bool delivered, const std::string& directory) {
+  dump::Dumper::Options options{
+      .specs = config.specs, .file = config.file, .show_secrets = show_secrets};
+  if (delivered && !overrides.dump_file) options.file_directory = directory;
+  if (delivered && overrides.dump.empty()) options.recording_directory = directory;
+  return options;
+}
+
+StatusOr<LogSettings> ReadLogging(const LoggerConfig& config) {
+  LogSettings settings;
+  RESMGR_ASSIGN_OR_RETURN(settings.level, ParseLogLevel(config.level));
+  if (!config.debug.empty()) {
+    RESMGR_ASSIGN_OR_RETURN(settings.debug, SourceFilter::Parse(config.debug));
+  }
+  if (!config.source.empty()) {
+    RESMGR_ASSIGN_OR_RETURN(settings.enabled, SourceFilter::Parse(config.source));
+  }
+  return settings;
+}
+
+Status ApplyLogging(const LoggerConfig& config) {
+  RESMGR_ASSIGN_OR_RETURN(LogSettings settings, ReadLogging(config));
+  ConfigureLogging(std::move(settings));
+  return OkStatus();
+}
+
+std::string PolicyPart(const Config& config) {
+  Config policy_only;
+  policy_only.policy = config.policy;
+  // Places nobody, and takes effect without asking the policy.
+  policy_only.policy.start_failure = {};
+  // Sections of policies that are not active change nothing.
+  std::erase_if(policy_only.policy.sections,
+                [&](const auto& section) { return section.first != config.policy.active; });
+  return PrintConfig(policy_only);
+}
+
+ConfigReader::ConfigReader(Options options)
+    : options_(std::move(options)), checks_(ChecksWith(options_.policies)) {}
+
+StatusOr<ConfigCandidate> ConfigReader::Read(ConfigSource source) const {
+  RESMGR_ASSIGN_OR_RETURN(Config config, Parse(source, checks_));
+  RESMGR_RETURN_IF_ERROR(CheckActive(config.policy, options_.overrides));
+  options_.overrides.ApplyTo(config);
+  RESMGR_ASSIGN_OR_RETURN(ConfigCandidate candidate, Prepare(std::move(config), source.name, true));
+  candidate.keep = std::move(source);
+  return candidate;
+}
+
+StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name) const {
+  return Prepare(std::move(config), std::move(name), false);
+}
+
+StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name,
+                                                bool delivered) const {
+  ConfigCandidate candidate;
+  RESMGR_ASSIGN_OR_RETURN(candidate.policy,
+                          MakePolicy(config.policy, *options_.machine, options_.policies));
+  RESMGR_ASSIGN_OR_RETURN(candidate.logging, ReadLogging(config.logger));
+  auto dump = dump::Dumper::Read(DumpOptions(config.dump, options_.overrides, options_.dump_secrets,
+                                             delivered, options_.dump_directory));
+  if (!dump.ok()) return Annotate(dump.status(), "dump");
+  candidate.dump = *std::move(dump);
+  RESMGR_RETURN_IF_ERROR(Annotate(dump::Dumper::Probe(candidate.dump), "dump"));
+  candidate.policy_part = PolicyPart(config);
+  candidate.config = std::move(config);
+  candidate.name = std::move(name);
+  return candidate;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/configurator.h"
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <mutex>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/sys/temp_dir.h"
+#include "pkg/topology/machine_source.h"
+
+namespace resmgr {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr seconds kPatience{60};
+
+StatusOr<std::unique_ptr<Policy>> MakeFirstFit(const PolicyContext& context) {
+  return std::make_unique<test::FirstFitPolicy>(context.machine);
+}
+
+// A brain that changes its policy, or refuses to, when the test says so.
+class FakeHost final : public PolicyHost {
+ public:
+  void SetPolicy(std::unique_ptr<Policy>, std::function<void(Status)> done) override {
+    ++changes;
+    if (at_change) at_change();
+    done(refusal);
+  }
+  StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(Policy*) override {
+    if (!refusal.ok()) return refusal;
+    return std::vector<ResourceManager::Move>();
+  }
+  void SetStartFailurePolicy(FailurePolicy) override {}
+  ResourceManager* manager() override { return nullptr; }
+
+  int changes = 0;
+  Status refusal;
+  std::function<void()> at_change;
+};
+
+// Keeps whoever comes until it is opened.
+struct Gate {
+  Gate() : opened(promise.get_future().share()) {}
+  std::promise<void> promise;
+  std::shared_future<void> opened;
+};
+
+class ConfiguratorTest : public testing::Test {
+ protected:
+  ConfiguratorTest() {
+    options_.save = [this](const std::string&, const ConfigSource& source) {
+      const std::lock_guard lock(mutex_);
+      saved_.push_back(source.text.value_or(""));
+      return OkStatus();
+    };
+  }
+  ~ConfiguratorTest() override { configurator_.reset(); }
+
+  std::string PathOf(const std::string& name) const { return directory_.File(name); }
+  std::string DumpDirectory() const { return PathOf("dumps"); }
+  std::string DumpFile(const std::string& name) const { return DumpDirectory() + "/" + name; }
+
+  static std::string TextOf(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+
+  Configurator& configurator() {
+    if (configurator_ != nullptr) return *configurator_;
+    auto machine = LoadMachine("synthetic:core:4 pu:1");
+    reader_.machine = std::make_shared<const Machine>(*std::move(machine));
+    options_.reader = std::make_shared<const ConfigReader>(reader_);
+    configurator_ = std::make_unique<Configurator>(options_, current_, "the command line");
+    return *configurator_;
+  }
+
+  static Configurator::Decode Text(std::string text) {
+    return [text = std::move(text)]() -> StatusOr<ConfigSource> {
+      return ConfigSource{.name = "test", .data = {}, .text = text};
+    };
+  }
+
+  // Runs the loop until what was begun has answered.
+  void RunUntil(const std::function<bool()>& condition) {
+    const auto poll = loop_.Every(milliseconds(1), [&] {
+      if (condition()) loop_.Stop();
+    });
+    const auto late = loop_.After(kPatience, [this] {
+      ADD_FAILURE() << "it takes too long";
+      loop_.Stop();
+    });
+    loop_.Run();
+  }
+  Status Wait(const std::function<void(Configurator::Done)>& begin) {
+    std::optional<Status> result;
+    begin([&result](const Status& status) { result = status; });
+    RunUntil([&result] { return result.has_value(); });
+    return result.value_or(Unavailable("no answer"));
+  }
+  Status Deliver(const std::string& text) {
+    return Wait([&](Configurator::Done done) {
+      configurator().Deliver("test", Text(text), std::move(done));
+    });
+  }
+  Status Check(const std::string& text) {
+    return Wait([&](const Configurator::Done& done) {
+      configurator().Check(
+          "test", Text(text),
+          [done](const StatusOr<Configurator::Preview>& preview) { done(preview.status()); });
+    });
+  }
+  // What both say, which must be the same.
+  std::string Refusal(const std::string& text) {
+    const Status checked = Check(text);
+    const Status delivered = Deliver(text);
+    EXPECT_EQ(Describe(checked), Describe(delivered)) << text;
+    return std::string(Message(delivered));
+  }
+
+  TempDir directory_;
+  EventLoop loop_;
+  FakeHost host_;
+  std::unique_ptr<dump::Dumper> dumper_ = *dump::Dumper::Create({}, [](bool, std::string_view) {});
+  std::mutex mutex_;
+  std::vector<std::string> saved_;
+  Config current_;
+  ConfigReader::Options reader_{
+      .machine = nullptr,
+      .policies = PolicyRegistry(std::vector<PolicyFactory>{
+          {.name = "null",
+           .description = "",
+           .create = [](const PolicyContext&) -> StatusOr<std::unique_ptr<Policy>> {
+             return nullptr;
+           }},
+          {.name = "first-fit", .description = "", .create = MakeFirstFit}}),
+      .dump_directory = DumpDirectory()};
+  Configurator::Options options_{
+      .loop = loop_, .reader = nullptr, .host = host_, .dumper = *dumper_};
+  std::unique_ptr<Configurator> configurator_;
+};
+
+// What changes outside, and when
+
+TEST_F(ConfiguratorTest, ARefusedConfigurationTouchesNoFile) {
+  current_.dump.file = DumpFile("old");
+  std::filesystem::create_directory(DumpDirectory());
+  std::ofstream(DumpFile("old")) << "old";
+  std::ofstream(DumpFile("new")) << "new";
+  std::ofstream(DumpFile("recording")) << "recording";
+  host_.refusal = ResourceExhausted("no room");
+  EXPECT_THAT(Refusal(fmt::format("policy: {{Active: first-fit}}\n"
+                                  "dump: {{File: {}, Config: 'record:{}'}}\n",
+                                  DumpFile("new"), DumpFile("recording"))),
+              HasSubstr("no room"));
+  EXPECT_TRUE(dumper_->Close(kPatience));
+  EXPECT_EQ(TextOf(DumpFile("old")), "old");
+  EXPECT_EQ(TextOf(DumpFile("new")), "new");
+  EXPECT_EQ(TextOf(DumpFile("recording")), "recording");
+  EXPECT_EQ(configurator().current().dump.file, DumpFile("old"));
+}
+
+TEST_F(ConfiguratorTest, FilesAreOpenedOnceThePolicyHasChanged) {
+  bool early = false;
+  host_.at_change = [&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    early = std::filesystem::exists(DumpDirectory());
+  };
+  EXPECT_EQ(Message(Deliver(fmt::format("policy: {{Active: first-fit}}\ndump: {{File: {}}}",
+                                        DumpFile("calls")))),
+            "");
+  EXPECT_FALSE(early);
+  EXPECT_TRUE(dumper_->Close(kPatience));
+  EXPECT_TRUE(std::filesystem::exists(DumpFile("calls")));
+}
+
+TEST_F(ConfiguratorTest, WhatIsDeliveredNamesFilesInOneDirectoryOnly) {
+  const std::string precious = PathOf("precious");
+  std::ofstream(precious) << "precious";
+  std::filesystem::create_directory(DumpDirectory());
+  std::filesystem::create_symlink(precious, DumpFile("link"));
+  for (const std::string& file :
+       {precious, DumpFile("../precious"), DumpFile("sub/file"), std::string("precious")}) {
+    EXPECT_THAT(Refusal(fmt::format("dump: {{File: {}}}", file)), HasSubstr("-dump-dir"));
+    EXPECT_THAT(Refusal(fmt::format("dump: {{Config: 'record:{}'}}", file)),
+                HasSubstr("-dump-dir"));
+  }
+  EXPECT_THAT(Refusal(fmt::format("dump: {{File: {}}}", DumpFile("link"))),
+              HasSubstr("symbolic link"));
+  EXPECT_TRUE(dumper_->Close(kPatience));
+  EXPECT_EQ(TextOf(precious), "precious");
+}
+
+TEST_F(ConfiguratorTest, TheDaemonsOwnFileAndFlagsNameAnyFile) {
+  Config own;
+  own.dump.file = PathOf("own");
+  EXPECT_TRUE(Wait([&](Configurator::Done done) {
+                configurator().Reload(
+                    "own.yaml", [own] { return own; }, std::move(done));
+              }).ok());
+  EXPECT_EQ(configurator().source(), "own.yaml");
+  configurator_.reset();
+  reader_.overrides.dump_file = PathOf("flag");
+  EXPECT_TRUE(Deliver("dump: {Config: 'name:.*', File: /else}").ok());
+  EXPECT_TRUE(dumper_->Close(kPatience));
+  EXPECT_TRUE(std::filesystem::exists(PathOf("own")));
+  EXPECT_TRUE(std::filesystem::exists(PathOf("flag")));
+}
+
+// A check and a delivery
+
+TEST_F(ConfiguratorTest, ACheckAndADeliveryAgree) {
+  std::filesystem::create_directory(DumpDirectory());
+  ASSERT_EQ(::mkfifo(DumpFile("pipe").c_str(), 0600), 0);
+  for (const std::string& text :
+       {std::string("polcy: {}"), std::string("policy: {Active: frst-fit}"),
+        std::string("policy: {Active: first-fit, AvailableResources: {CPU: 'cpuset:99'}}"),
+        std::string("policy: {Active: null, ReservedResources: {CPU: 5}}"),
+        std::string("dump: {Config: 'a:b:c'}"), std::string("logger: {Level: loud}"),
+        fmt::format("dump: {{File: {}}}", DumpFile("pipe")),
+        fmt::format("dump: {{File: {0}, Config: 'record:{0}'}}", DumpFile("same"))}) {
+    EXPECT_NE(Refusal(text), "") << text;
+  }
+  EXPECT_EQ(Refusal("policy: {Active: first-fit}"), "");
+  EXPECT_EQ(host_.changes, 1);
+  options_.forced = true;
+  configurator_.reset();
+  EXPECT_THAT(Refusal("policy: {Active: first-fit}"), HasSubstr("-force-config"));
+}
+
+TEST_F(ConfiguratorTest, AnotherPolicyThanTheFlagsIsRefused) {
+  reader_.overrides.policy = "first-fit";
+  reader_.overrides.policy_origin = "-policy";
+  current_.policy.active = "first-fit";
+  const std::string refusal = Refusal("logger: {Level: warn}\npolicy:\n  Active: null");
+  EXPECT_THAT(refusal, AllOf(HasSubstr("test:3: policy.Active"), HasSubstr("-policy first-fit"),
+                             HasSubstr("remove")));
+  EXPECT_THAT(Refusal("policy null"), AllOf(HasSubstr("test:1"), HasSubstr("-policy first-fit")));
+  EXPECT_EQ(Refusal("policy: {Active: first-fit}"), "");
+  EXPECT_EQ(Refusal("logger: {Level: warn}"), "") << "does not choose a policy";
+  EXPECT_EQ(configurator().current().policy.active, "first-fit");
+}
+
+// What is slow
+
+TEST_F(ConfiguratorTest, ReadsOffTheLoopAndInOrder) {
+  Gate gate;
+  std::vector<std::string> answered;
+  const auto answer = [&answered](const std::string& name) {
+    return [&answered, name](const Status& status) {
+      EXPECT_TRUE(status.ok());
+      answered.push_back(name);
+    };
+  };
+  configurator().Deliver(
+      "slow",
+      [opened = gate.opened]() -> StatusOr<ConfigSource> {
+        opened.wait();
+        return ConfigSource{.name = "slow", .data = {}, .text = "logger: {Level: warn}"};
+      },
+      answer("slow"));
+  configurator().Deliver("fast", Text("logger: {Level: info}"), answer("fast"));
+  int turns = 0;
+  RunUntil([&] { return ++turns > 20; });
+  EXPECT_THAT(answered, IsEmpty());
+  gate.promise.set_value();
+  RunUntil([&] { return answered.size() == 2; });
+  EXPECT_THAT(answered, ElementsAre("slow", "fast"));
+  EXPECT_EQ(configurator().current().logger.level, "info");
+}
+
+TEST_F(ConfiguratorTest, AReadingThatHangsIsRefusedAndHoldsNothingUp) {
+  Gate gate;
+  options_.reading_time = milliseconds(20);
+  const Status hung = Wait([&](Configurator::Done done) {
+    configurator().Deliver(
+        "test",
+        [opened = gate.opened]() -> StatusOr<ConfigSource> {
+          opened.wait();
+          return ConfigSource{.name = "late", .data = {}, .text = "logger: {Level: warn}"};
+        },
+        std::move(done));
+  });
+  EXPECT_EQ(hung.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Deliver("logger: {Level: warn}").code(), StatusCode::kUnavailable);
+  gate.promise.set_value();
+  RunUntil([&] { return Deliver("logger: {Level: error}").ok(); });
+  EXPECT_EQ(configurator().current().logger.level, "error") << "what came late is forgotten";
+}
+
+TEST_F(ConfiguratorTest, ADiskThatHangsHoldsNothingUpAndKeepsTheLatest) {
+  const auto gate = std::make_shared<Gate>();
+  options_.save = [this, gate](const std::string&, const ConfigSource& source) {
+    gate->opened.wait();
+    const std::lock_guard lock(mutex_);
+    saved_.push_back(source.text.value_or(""));
+    return OkStatus();
+  };
+  const std::string levels[] = {"debug", "info", "warn", "error"};
+  const auto text = [](const std::string& level) { return "logger: {Level: " + level + "}"; };
+  for (const std::string& level : levels)
+    EXPECT_TRUE(Deliver(text(level)).ok());
+  gate->promise.set_value();
+  configurator_.reset();
+  EXPECT_THAT(saved_, ElementsAre(text("debug"), text("error")));
+}
+
+TEST_F(ConfiguratorTest, TheEndDoesNotWaitForADiskThatHangs) {
+  const auto gate = std::make_shared<Gate>();
+  options_.save = [gate](const std::string&, const ConfigSource&) {
+    gate->opened.wait();
+    return OkStatus();
+  };
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(Deliver("logger: {Level: warn}").ok());
+  const auto begin = std::chrono::steady_clock::now();
+  configurator_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(20));
+  gate->promise.set_value();
+}
+
+TEST_F(ConfiguratorTest, HoldsOnlySoManyAtOnce) {
+  Gate gate;
+  int answers = 0;
+  int refused = 0;
+  for (int i = 0; i < 100; ++i) {
+    configurator().Deliver(
+        "test",
+        [opened = gate.opened]() -> StatusOr<ConfigSource> {
+          opened.wait();
+          return ConfigSource{.name = "test", .data = {}, .text = ""};
+        },
+        [&](const Status& status) {
+          ++answers;
+          if (status.code() == StatusCode::kResourceExhausted) ++refused;
+        });
+  }
+  EXPECT_GE(refused, 90);
+  gate.promise.set_value();
+  RunUntil([&] { return answers == 100; });
+}
+
+TEST_F(ConfiguratorTest, OneBudgetForAllKeysOfADelivery) {
+  const auto deliver = [this](std::map<std::string, std::string> data) {
+    return std::string(Message(Wait([&](Configurator::Done done) {
+      configurator().Deliver(
+          "test",
+          [data]() -> StatusOr<ConfigSource> {
+            return ConfigSource{.name = "test", .data = data, .text = std::nullopt};
+          },
+          std::move(done));
+    })));
+  };
+  EXPECT_THAT(deliver({{"policy", std::string(600'000, ' ')}, {"dump", std::string(600'000, ' ')}}),
+              HasSubstr("bytes"));
+  std::map<std::string, std::string> keys;
+  for (int i = 0; i < 1000; ++i)
+    keys[fmt::format("policy.x{}", i)] = "1";
+  EXPECT_THAT(deliver(keys), HasSubstr("keys"));
+  EXPECT_EQ(deliver({{"logger", "Level: warn"}}), "");
+}
+
+}  // namespace
+}  // namespace resmgr

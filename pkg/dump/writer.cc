@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dump/writer.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace resmgr::dump {
+
+Writer::Writer(EventQueue::Limits limits, const LogSink& log, OpenFile open)
+    : queue_(limits), log_(log), open_(std::move(open)), text_(log) {}
+
+void Writer::Run() {
+  for (;;) {
+    std::optional<Event> event = queue_.TryPop();
+    if (!event) {
+      Flush();
+      event = queue_.Pop(next_try_);
+    }
+    if (event) Write(*event);
+    if (!event && queue_.ended()) break;
+    if (next_try_ && Clock::now() >= *next_try_) OpenMissing();
+  }
+  Flush();
+  queue_.Finish();
+}
+
+void Writer::Write(Event& event) {
+  const bool record = recorder_ && event.plan && event.plan->record;
+  switch (event.kind) {
+    case Event::Kind::kRequest:
+      text_.Request(event);
+      if (record) recorder_->Request(event);
+      break;
+    case Event::Kind::kReply:
+      text_.Reply(event);
+      if (record) recorder_->Reply(event);
+      break;
+    case Event::Kind::kEnd:
+      text_.End(event);
+      if (record) recorder_->End(event);
+      break;
+    case Event::Kind::kLost:
+      text_.Lost(event);
+      if (recorder_) recorder_->Lost(event);
+      break;
+    case Event::Kind::kSettings:
+      Apply(*event.settings);
+      break;
+  }
+}
+
+void Writer::Apply(const WriterSettings& settings) {
+  Flush();
+  text_.set_show_secrets(settings.show_secrets);
+  text_.set_count_period(settings.count_period);
+  if (settings.file != file_.place) {
+    text_.set_file(nullptr);
+    file_ = {.place = settings.file};
+  }
+  if (settings.recording != recording_.place) {
+    recorder_.reset();
+    recording_ = {.place = settings.recording};
+    recording_start_ = settings.recording_start;
+    recording_wall_start_ = settings.recording_wall_start;
+  }
+  OpenMissing();
+}
+
+void Writer::OpenMissing() {
+  if (file_.missing()) text_.set_file(Open(file_));
+  if (recording_.missing()) {
+    std::unique_ptr<OutputFile> file = Open(recording_);
+    if (file != nullptr && text_.file() != nullptr && file->SameAs(*text_.file())) {
+      log_(true, fmt::format("nothing is recorded: '{}' and '{}' are the same file", file->path(),
+                             text_.file()->path()));
+    } else if (file != nullptr) {
+      recorder_.emplace(std::move(file), recording_start_, recording_wall_start_);
+    }
+  }
+  next_try_.reset();
+  if (file_.missing() || recording_.missing()) next_try_ = Clock::now() + OutputFile::kPause;
+}
+
+std::unique_ptr<OutputFile> Writer::Open(Wanted& wanted) {
+  StatusOr<std::unique_ptr<OutputFile>> file = open_(wanted.place);
+  wanted.open = file.ok();
+  if (file.ok()) return *std::move(file);
+  if (!std::exchange(wanted.reported, true)) {
+    log_(true, fmt::format("{}; it is tried again, its lines are lost until then",
+                           Message(file.status())));
+  }
+  return nullptr;
+}
+
+void Writer::Flush() {
+  if (text_.file() != nullptr) Report(*text_.file(), text_.file()->Flush());
+  if (recorder_) Report(recorder_->file(), recorder_->file().Flush());
+}
+
+void Writer::Report(const OutputFile& file, const Status& status) {
+  if (status.ok()) return;
+  log_(true, fmt::format("cannot write '{}', what goes there is lost until it can be: {}",
+                         file.path(), Message(status)));
+}
+
+}  // namespace resmgr::dump

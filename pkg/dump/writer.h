@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "pkg/dump/event_queue.h"
+#include "pkg/dump/output_file.h"
+#include "pkg/dump/recorder.h"
+#include "pkg/dump/text_dump.h"
+
+namespace resmgr::dump {
+
+// What the dumper's thread does: takes events from the queue and writes them to the log, the file
+// and the recording, which it opens itself. A file that cannot be opened is reported, and tried
+// again until it can; meanwhile its lines are lost.
+class Writer {
+ public:
+  using OpenFile = std::function<StatusOr<std::unique_ptr<OutputFile>>(const OutputPlace&)>;
+
+  Writer(EventQueue::Limits limits, const LogSink& log, OpenFile open);
+
+  // Thread-safe.
+  EventQueue& queue() { return queue_; }
+
+  // Until the queue is closed and empty. The rest is for the thread that is in here.
+  void Run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // A file and what is known about its opening.
+  struct Wanted {
+    OutputPlace place{};
+    bool open = false;
+    bool reported = false;  // that it cannot be opened
+
+    bool missing() const { return !place.path.empty() && !open; }
+  };
+
+  void Write(Event& event);
+  void Apply(const WriterSettings& settings);
+  void OpenMissing();
+  std::unique_ptr<OutputFile> Open(Wanted& wanted);
+  void Flush();
+  void Report(const OutputFile& file, const Status& status);
+
+  EventQueue queue_;
+  const LogSink log_;
+  const OpenFile open_;
+  TextDump text_;
+  std::optional<Recorder> recorder_;
+  Wanted file_;
+  Wanted recording_;
+  Clock::time_point recording_start_;
+  std::chrono::system_clock::time_point recording_wall_start_;
+  EventQueue::Deadline next_try_;  // set while a file is missing
+};
+
+}  // namespace resmgr::dump

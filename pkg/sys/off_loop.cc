@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/sys/off_loop.h"
+
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <pthread.h>
+
+namespace resmgr {
+
+struct OffLoop::State {
+  explicit State(EventLoop& the_loop) : loop(&the_loop) {}
+
+  // On the thread: this work, and then what waits until nothing does.
+  static void Run(const std::shared_ptr<State>& state, Work work);
+
+  std::mutex mutex;
+  std::condition_variable idle;
+  EventLoop* loop;  // nullptr once nobody waits for results; changed on the loop's thread only
+  Work next;
+  bool busy = false;
+};
+
+void OffLoop::State::Run(const std::shared_ptr<State>& state, Work work) {
+  while (work) {
+    EventLoop::Task task = work();
+    work = nullptr;
+    const std::lock_guard lock(state->mutex);
+    if (state->loop != nullptr && task) {
+      state->loop->Post([state, task = std::move(task)] {
+        if (state->loop != nullptr) task();
+      });
+    }
+    work = std::exchange(state->next, nullptr);
+    state->busy = work != nullptr;
+    if (!state->busy) state->idle.notify_all();
+  }
+}
+
+OffLoop::OffLoop(EventLoop& loop, std::string name, std::chrono::milliseconds patience)
+    : name_(std::move(name)), patience_(patience), state_(std::make_shared<State>(loop)) {}
+
+OffLoop::~OffLoop() {
+  std::unique_lock lock(state_->mutex);
+  state_->idle.wait_for(lock, patience_, [this] { return !state_->busy; });
+  state_->next = nullptr;
+  state_->loop = nullptr;
+}
+
+Status OffLoop::Run(Work work) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (std::exchange(state_->busy, true)) {
+      state_->next = std::move(work);
+      return OkStatus();
+    }
+  }
+  // Signals are for the loop's thread.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status begun;
+  try {
+    std::thread thread(
+        [state = state_, work = std::move(work)]() mutable { State::Run(state, std::move(work)); });
+    pthread_setname_np(thread.native_handle(), name_.c_str());
+    thread.detach();
+  } catch (const std::system_error& error) {
+    const std::lock_guard lock(state_->mutex);
+    state_->busy = false;
+    begun = Unavailable("no thread can be made: {}", error.code().message());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return begun;
+}
+
+bool OffLoop::busy() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->busy;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "pkg/base/status.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// Runs work that may block (a disk) or take long away from the event loop, one piece at a time, on
+// a thread that exists only while there is work. Loop's thread only.
+class OffLoop {
+ public:
+  // Runs on the other thread; the task that it returns, which may be empty, then runs on the loop.
+  // Work that hangs may outlive everything but the process, so it must own what it uses; the task
+  // is forgotten once this is destroyed.
+  using Work = std::function<EventLoop::Task()>;
+
+  // `name` is the thread's, at most 15 characters; `patience` is how long the destructor waits for
+  // work that has begun or waits. The loop must outlive this.
+  OffLoop(EventLoop& loop, std::string name, std::chrono::milliseconds patience);
+  ~OffLoop();
+  OffLoop(const OffLoop&) = delete;
+  OffLoop& operator=(const OffLoop&) = delete;
+
+  // Begins the work. While other work is under way it waits, in place of work that waited for the
+  // same: only the latest is done. Unavailable: there can be no thread, and the work is dropped.
+  Status Run(Work work);
+  // Work is under way.
+  bool busy() const;
+
+ private:
+  struct State;
+
+  const std::string name_;
+  const std::chrono::milliseconds patience_;
+  // Shared with the thread, which may outlive this.
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/sys/off_loop.h"
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+
+constexpr seconds kPatience{30};
+
+// Work that hangs until it is let go; it owns what it uses, as all work must.
+struct Hang {
+  Hang() : go(promise.get_future().share()) {}
+
+  OffLoop::Work Work(EventLoop::Task task = nullptr) const {
+    return [go = go, task = std::move(task)] {
+      go.wait();
+      return task;
+    };
+  }
+
+  std::promise<void> promise;
+  std::shared_future<void> go;
+};
+
+TEST(OffLoopTest, RunsElsewhereAndComesBackToTheLoop) {
+  EventLoop loop;
+  OffLoop off(loop, "test", kPatience);
+  const std::thread::id here = std::this_thread::get_id();
+  std::thread::id worked;
+  std::thread::id returned;
+  ASSERT_TRUE(off.Run([&]() -> EventLoop::Task {
+                   worked = std::this_thread::get_id();
+                   return [&] {
+                     returned = std::this_thread::get_id();
+                     loop.Stop();
+                   };
+                 })
+                  .ok());
+  loop.Run();
+  EXPECT_TRUE(worked != here);
+  EXPECT_TRUE(returned == here);
+}
+
+TEST(OffLoopTest, OfWhatWaitsOnlyTheLatestIsDone) {
+  EventLoop loop;
+  OffLoop off(loop, "test", kPatience);
+  Hang hang;
+  std::vector<int> done;
+  ASSERT_TRUE(off.Run(hang.Work([&done] { done.push_back(0); })).ok());
+  for (int i = 1; i <= 100; ++i) {
+    ASSERT_TRUE(off.Run([&, i]() -> EventLoop::Task {
+                     return [&, i] {
+                       done.push_back(i);
+                       loop.Stop();
+                     };
+                   })
+                    .ok());
+  }
+  EXPECT_TRUE(off.busy());
+  hang.promise.set_value();
+  loop.Run();
+  EXPECT_THAT(done, ElementsAre(0, 100));
+}
+
+TEST(OffLoopTest, TheEndWaitsForWorkThatEnds) {
+  EventLoop loop;
+  std::atomic<int> done = 0;
+  {
+    OffLoop off(loop, "test", kPatience);
+    ASSERT_TRUE(off.Run([&]() -> EventLoop::Task {
+                     ++done;
+                     return nullptr;
+                   })
+                    .ok());
+    ASSERT_TRUE(off.Run([&]() -> EventLoop::Task {
+                     ++done;
+                     return nullptr;
+                   })
+                    .ok());
+  }
+  EXPECT_GE(done, 1);
+}
+
+TEST(OffLoopTest, TheEndDoesNotWaitForWorkThatHangs) {
+  EventLoop loop;
+  Hang hang;
+  const auto ran = std::make_shared<std::atomic<bool>>(false);
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    OffLoop off(loop, "test", milliseconds(20));
+    ASSERT_TRUE(off.Run(hang.Work([ran] { *ran = true; })).ok());
+    ASSERT_TRUE(off.Run([ran]() -> EventLoop::Task {
+                     *ran = true;
+                     return nullptr;
+                   })
+                    .ok());
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10));
+  hang.promise.set_value();
+  const auto end = loop.After(milliseconds(50), [&loop] { loop.Stop(); });
+  loop.Run();
+  EXPECT_FALSE(*ran) << "neither what follows nor what waited";
+}
+
+}  // namespace
+}  // namespace resmgr
