@@ -25,13 +25,15 @@ Agent::Agent(const AgentOptions& options, HttpTransport& transport, Timers& time
     : reporter_(transport, timers, options.node, options.retry.backoff, options.retry.seed),
       pusher_(client, timers, options.push_backoff, options.retry.seed,
               [this](const Verdict& verdict) { reporter_.Report(verdict); }),
-      source_(transport, timers,
-              {.node = options.node,
-               .map_namespace = options.map_namespace,
-               .map_name = options.map_name,
-               .group_label = options.group_label,
-               .retry = options.retry},
-              [this](const std::optional<ConfigMap>& map) { pusher_.Set(map); }),
+      source_(
+          transport, timers,
+          {.node = options.node,
+           .map_namespace = options.map_namespace,
+           .map_name = options.map_name,
+           .group_label = options.group_label,
+           .retry = options.retry},
+          [this](const std::optional<ConfigMap>& map) { pusher_.Set(map); },
+          [this] { reporter_.Repeat(); }),
       access_(transport, options.node, Rules(options)) {}
 
 void Agent::GetNode(TextDone done) {

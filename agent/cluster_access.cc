@@ -84,8 +84,10 @@ bool IsServerUrl(std::string_view url) {
   if (scheme == std::string_view::npos) return false;
   if (url.substr(0, scheme) != "https" && url.substr(0, scheme) != "http") return false;
   const std::string_view behind = url.substr(scheme + 3);
-  std::string_view authority = behind.substr(0, behind.find('/'));
-  authority.remove_prefix(authority.rfind('@') + 1);
+  // Paths of requests are put behind the URL. Names and passwords have places of their own; here
+  // they would be logged.
+  if (behind.find_first_of("?#@") != std::string_view::npos) return false;
+  const std::string_view authority = behind.substr(0, behind.find('/'));
   // The colons of an address of IPv6 stand in brackets.
   const size_t host_end = authority.find(':', authority.rfind(']') + 1);
   if (authority.substr(0, host_end).empty()) return false;
@@ -116,7 +118,8 @@ Status ReadCluster(const ConfigNode& node, std::string_view directory, ClusterAc
   access.server = reader.Text("server");
   while (access.server.ends_with('/'))
     access.server.pop_back();
-  reader.Require(IsServerUrl(access.server), "server must be an https:// or http:// URL");
+  reader.Require(IsServerUrl(access.server),
+                 "server must be an https:// or http:// URL without user, query or fragment");
   access.ca = reader.ReadPem("certificate-authority", directory);
   access.insecure = reader.Bool("insecure-skip-tls-verify");
   reader.Require(!access.insecure || access.ca.empty(),
@@ -155,7 +158,8 @@ StatusOr<ExecPlugin> ReadExec(const ConfigNode& node) {
 
 StatusOr<UserAuth> ReadUser(const ConfigNode& node, std::string_view directory) {
   Reader reader(node, "user");
-  for (const std::string_view key : {"auth-provider", "as", "as-uid", "as-groups"}) {
+  for (const std::string_view key :
+       {"auth-provider", "as", "as-uid", "as-groups", "as-user-extra"}) {
     if (Member(node, key) != nullptr) {
       return MakeStatus(StatusCode::kUnimplemented,
                         Message(ErrorAt(node, fmt::format("user.{}", key), "is not supported")));

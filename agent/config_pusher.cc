@@ -37,13 +37,27 @@ ConfigPusher::ConfigPusher(ConfigClient& client, Timers& timers, Backoff::Option
 }
 
 void ConfigPusher::Set(const std::optional<ConfigMap>& map) {
+  const bool same = wanted_ && map && SameContent(*wanted_, *map);
   wanted_ = map;
+  if (same) {
+    // The verdict under way, or the last one, is about this content.
+    if (verdict_.state != Verdict::State::kUnknown && verdict_.map == map->name) {
+      Tell(verdict_.state, verdict_.reason);
+    }
+    return;
+  }
+  content_version_ = map ? map->version : "";
   backoff_.Reset();
   failing_since_.reset();
   timer_.reset();
   if (!wanted_) {
     settled_ = true;
     Tell(Verdict::State::kNone, "");
+    return;
+  }
+  if (!wanted_->problem.empty()) {
+    settled_ = true;
+    Reject(wanted_->problem);
     return;
   }
   settled_ = false;
@@ -58,7 +72,7 @@ void ConfigPusher::Push() {
 }
 
 void ConfigPusher::Pushed(const StatusOr<std::string>& verdict) {
-  const bool current = pushing_ == wanted_;
+  const bool current = wanted_ && SameContent(*pushing_, *wanted_);
   pushing_.reset();
   if (!current) return Push();
   if (!verdict.ok() && IsTransient(verdict.status())) return Retry(verdict.status());
@@ -70,11 +84,15 @@ void ConfigPusher::Pushed(const StatusOr<std::string>& verdict) {
     GetLogger("config").Info("cri-resmgr accepts ConfigMap {}", wanted_->name);
     Tell(Verdict::State::kAccepted, "");
   } else {
-    constexpr size_t kLogged = 1024;
-    GetLogger("config").Error("cri-resmgr rejects ConfigMap {}: {}", wanted_->name,
-                              Printable(reason, kLogged));
-    Tell(Verdict::State::kRejected, reason);
+    Reject(reason);
   }
+}
+
+void ConfigPusher::Reject(const std::string& reason) {
+  constexpr size_t kLogged = 1024;
+  GetLogger("config").Error("ConfigMap {} is rejected: {}", wanted_->name,
+                            Printable(reason, kLogged));
+  Tell(Verdict::State::kRejected, reason);
 }
 
 void ConfigPusher::Retry(const Status& why) {
@@ -91,7 +109,7 @@ void ConfigPusher::Retry(const Status& why) {
 }
 
 void ConfigPusher::Lost() {
-  if (!wanted_ || !settled_) return;
+  if (!wanted_ || !settled_ || !wanted_->problem.empty()) return;
   GetLogger("config").Info(
       "the connection to cri-resmgr is lost: delivering the configuration again");
   settled_ = false;
@@ -99,8 +117,9 @@ void ConfigPusher::Lost() {
 }
 
 void ConfigPusher::Tell(Verdict::State state, std::string reason) {
-  Verdict verdict{.state = state, .map = "", .version = "", .reason = std::move(reason)};
+  Verdict verdict{.state = state, .reason = std::move(reason)};
   if (wanted_) {
+    verdict.content_version = content_version_;
     verdict.map = wanted_->name;
     verdict.version = wanted_->version;
   }

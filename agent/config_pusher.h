@@ -32,6 +32,7 @@ class ConfigPusher {
  private:
   void Push();
   void Pushed(const StatusOr<std::string>& verdict);
+  void Reject(const std::string& reason);
   void Retry(const Status& why);
   void Lost();
   void Tell(Verdict::State state, std::string reason);
@@ -41,6 +42,7 @@ class ConfigPusher {
   const Report report_;
   Backoff backoff_;
   std::optional<ConfigMap> wanted_;
+  std::string content_version_;       // the first version of `wanted_` with this content
   std::optional<ConfigMap> pushing_;  // under way
   bool settled_ = true;               // the daemon has given its verdict on `wanted_`
   std::optional<Timers::Clock::time_point> failing_since_;

@@ -145,5 +145,32 @@ TEST_F(ConfigPusherTest, ForgetsAMapThatDoesNotApplyAnyMore) {
   EXPECT_THAT(verdicts_, ElementsAre("none"));
 }
 
+TEST_F(ConfigPusherTest, RejectsAMapThatCannotBeDelivered) {
+  ConfigMap map = Map("a");
+  map.problem = "policy is in binaryData";
+  pusher_.Set(map);
+  client_.Lose();
+  EXPECT_THAT(client_.pushed, IsEmpty()) << "the daemon keeps what it has";
+  EXPECT_THAT(verdicts_, ElementsAre("rejected: policy is in binaryData"));
+  pusher_.Set(Map("a"));
+  client_.Answer("");
+  EXPECT_THAT(verdicts_, ElementsAre("rejected: policy is in binaryData", "accepted"));
+}
+
+TEST_F(ConfigPusherTest, AnotherVersionOfTheSameContentIsNotPushed) {
+  ConfigMap map = Map("a");
+  pusher_.Set(map);
+  map.version = "2";
+  pusher_.Set(map);
+  client_.Answer("");
+  EXPECT_EQ(pusher_.verdict().version, "2") << "the verdict is about this content";
+  map.version = "3";
+  pusher_.Set(map);
+  EXPECT_THAT(client_.pushed, ElementsAre("a"));
+  EXPECT_THAT(verdicts_, ElementsAre("accepted", "accepted"));
+  EXPECT_EQ(pusher_.verdict().version, "3");
+  EXPECT_EQ(pusher_.verdict().content_version, "1");
+}
+
 }  // namespace
 }  // namespace resmgr::agent

@@ -14,27 +14,32 @@ ConfigMap ReadMap(const Json& object) {
   ConfigMap map;
   map.name = TextAt(object, {"metadata", "name"});
   map.version = TextAt(object, {"metadata", "resourceVersion"});
-  const Json* data = Find(object, {"data"});
-  if (data == nullptr || !data->is_object()) return map;
-  for (const auto& [key, value] : data->items()) {
-    if (value.is_string()) map.data[key] = value.get<std::string>();
+  if (const Json* data = Find(object, {"data"}); data != nullptr && data->is_object()) {
+    for (const auto& [key, value] : data->items()) {
+      if (value.is_string()) map.data[key] = value.get<std::string>();
+    }
+  }
+  const Json* binary = Find(object, {"binaryData"});
+  if (binary != nullptr && binary->is_object() && !binary->empty()) {
+    map.problem = fmt::format(
+        "{} is in binaryData, where kubectl puts files that are not UTF-8: the configuration must "
+        "be text",
+        Printable(binary->begin().key(), 64));
+  } else if (map.data.empty()) {
+    map.problem = "it has no data; delete it where another ConfigMap should apply";
   }
   return map;
-}
-
-bool SameContent(const std::optional<ConfigMap>& a, const std::optional<ConfigMap>& b) {
-  if (!a || !b) return !a && !b;
-  return a->name == b->name && a->data == b->data;
 }
 
 }  // namespace
 
 ConfigSource::ConfigSource(HttpTransport& transport, Timers& timers, Options options,
-                           Changed changed)
+                           Changed changed, NodeMadeAnew node_made_anew)
     : transport_(transport),
       timers_(timers),
       options_(std::move(options)),
-      changed_(std::move(changed)) {}
+      changed_(std::move(changed)),
+      node_made_anew_(std::move(node_made_anew)) {}
 
 void ConfigSource::Start() {
   node_watch_ = std::make_unique<ObjectWatch>(
@@ -71,6 +76,10 @@ void ConfigSource::NodeChanged(const Json* node) {
                              options_.node);
     return;
   }
+  std::string uid = TextAt(*node, {"metadata", "uid"});
+  // What was written on the former object is not on this one.
+  if (view_.node_seen && uid != node_uid_ && node_made_anew_) node_made_anew_();
+  node_uid_ = std::move(uid);
   std::string group = TextAt(*node, {"metadata", "labels", options_.group_label});
   const bool changed = group != view_.group;
   view_.node_seen = true;
@@ -92,10 +101,14 @@ void ConfigSource::Decide() {
   const ConfigMap* selected = Select(view_);
   std::optional<ConfigMap> decision;
   if (selected != nullptr) decision = *selected;
-  if (decided_ && SameContent(decision, decision_)) return;
+  if (decided_ && decision == decision_) return;
+  const bool only_version = decided_ && decision && decision_ && SameContent(*decision, *decision_);
   decided_ = true;
   decision_ = std::move(decision);
-  if (decision_) {
+  if (only_version) {
+    GetLogger("config").Debug("ConfigMap {} is now version {}, with the same content",
+                              decision_->name, Printable(decision_->version));
+  } else if (decision_) {
     GetLogger("config").Info("ConfigMap {} (version {}) applies", decision_->name,
                              Printable(decision_->version));
   } else {

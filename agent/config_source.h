@@ -24,12 +24,16 @@ class ConfigSource {
     std::string group_label{};    // -label-name
     RetryOptions retry{};
   };
-  // The map that applies now; nothing: no map does. First when all is known, then only with other
-  // content. While something is not known (again, after a change of the group), the last word
+  // The map that applies now; nothing: no map does. First when all is known, then with each other
+  // version. While something is not known (again, after a change of the group), the last word
   // counts.
   using Changed = std::function<void(const std::optional<ConfigMap>& map)>;
 
-  ConfigSource(HttpTransport& transport, Timers& timers, Options options, Changed changed);
+  // The object of the node was deleted and created again.
+  using NodeMadeAnew = std::function<void()>;
+
+  ConfigSource(HttpTransport& transport, Timers& timers, Options options, Changed changed,
+               NodeMadeAnew node_made_anew = nullptr);
 
   void Start();
 
@@ -42,8 +46,10 @@ class ConfigSource {
   Timers& timers_;
   const Options options_;
   const Changed changed_;
+  const NodeMadeAnew node_made_anew_;
 
   ClusterView view_;
+  std::string node_uid_;
   bool decided_ = false;
   std::optional<ConfigMap> decision_;
   std::unique_ptr<ObjectWatch> node_watch_;

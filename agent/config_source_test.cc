@@ -60,13 +60,19 @@ class ConfigSourceTest : public testing::Test {
   FakeTransport transport_;
   FakeTimers timers_;
   std::vector<std::string> decisions_;
+  int made_anew_ = 0;
   ConfigSource source_{
       transport_,
       timers_,
       {.node = "n1", .map_namespace = "ns", .map_name = "cfg", .group_label = kLabel, .retry = {}},
       [this](const std::optional<ConfigMap>& map) {
-        decisions_.push_back(map ? map->name + "=" + map->data.at("policy") : "none");
-      }};
+        if (map && !map->problem.empty()) {
+          decisions_.push_back(map->problem);
+        } else {
+          decisions_.push_back(map ? map->name + "=" + map->data.at("policy") : "none");
+        }
+      },
+      [this] { ++made_anew_; }};
 };
 
 TEST_F(ConfigSourceTest, SaysNothingBeforeEverythingIsSeen) {
@@ -129,6 +135,39 @@ TEST_F(ConfigSourceTest, KeepsTheLastWordUntilTheNewGroupIsKnown) {
   Relabel("a");
   ListMap("group.a", "ga");
   EXPECT_THAT(decisions_, ElementsAre("cfg.group.a=ga", "cfg.default=d", "cfg.group.a=ga"));
+}
+
+// kubectl stores a file with one byte that is not UTF-8 as binaryData; without `data` the daemon
+// would get an empty configuration, which switches the policy off.
+TEST_F(ConfigSourceTest, AMapWithBinaryDataOrWithoutDataIsAProblem) {
+  ListMap("node.n1", "");
+  ListNode("");
+  Json map = MapObject("cfg.default", "d");
+  map["binaryData"] = {{"policy.yaml", "//4="}};
+  ASSERT_TRUE(transport_.Answer(Target("cfg.default"), 200, ListOf({map})));
+  map.erase("binaryData");
+  map.erase("data");
+  transport_.Stream(Target("cfg.default"), ToText({{"type", "MODIFIED"}, {"object", map}}) + "\n");
+  EXPECT_THAT(decisions_, ElementsAre(testing::HasSubstr("policy.yaml is in binaryData"),
+                                      testing::HasSubstr("it has no data")));
+}
+
+TEST_F(ConfigSourceTest, TellsThatTheNodeIsAnotherObject) {
+  ListMap("default", "d");
+  ListMap("node.n1", "");
+  ListNode("");
+  const auto event = [this](const std::string& type, const std::string& uid) {
+    Json node = NodeObject("");
+    node["metadata"]["uid"] = uid;
+    transport_.Stream(Target("n1"), ToText({{"type", type}, {"object", node}}) + "\n");
+  };
+  event("MODIFIED", "");
+  EXPECT_EQ(made_anew_, 0);
+  event("DELETED", "");
+  event("ADDED", "u2");
+  EXPECT_EQ(made_anew_, 1);
+  event("MODIFIED", "u2");
+  EXPECT_EQ(made_anew_, 1);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/credentials.h"
 
+#include <cstring>
 #include <ctime>
 #include <utility>
 
@@ -18,12 +19,27 @@ constexpr size_t kMaxToken = 1 << 20;
 // A token that ends while the request is on its way is no use.
 constexpr std::chrono::seconds kSafety{10};
 
-// "2026-01-02T03:04:05Z" (RFC 3339); other offsets than UTC do not occur in Kubernetes.
+// "Z", "+02:00" or "-07:30" as the distance from UTC.
+std::optional<std::chrono::minutes> ParseOffset(std::string_view text) {
+  if (text == "Z" || text == "z") return std::chrono::minutes(0);
+  if (text.size() != 6 || (text[0] != '+' && text[0] != '-') || text[3] != ':') return std::nullopt;
+  const auto hours = ParseUint(text.substr(1, 2));
+  const auto minutes = ParseUint(text.substr(4, 2));
+  if (!hours || !minutes || *hours > 23 || *minutes > 59) return std::nullopt;
+  const std::chrono::minutes offset(static_cast<int>(*hours * 60 + *minutes));
+  return text[0] == '-' ? -offset : offset;
+}
+
+// "2026-01-02T03:04:05Z", "2026-01-02T05:04:05.678+02:00" (RFC 3339). Parts of a second are left
+// out.
 std::optional<SystemTime> ParseTime(const std::string& text) {
   std::tm time{};
   const char* rest = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
-  if (rest == nullptr || text.back() != 'Z') return std::nullopt;
-  return std::chrono::system_clock::from_time_t(::timegm(&time));
+  if (rest == nullptr) return std::nullopt;
+  if (*rest == '.') rest += 1 + std::strspn(rest + 1, "0123456789");
+  const auto offset = ParseOffset(rest);
+  if (!offset) return std::nullopt;
+  return std::chrono::system_clock::from_time_t(::timegm(&time)) - *offset;
 }
 
 std::string ExecInfo(const ClusterAccess& access, const ExecPlugin& plugin) {

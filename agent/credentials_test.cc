@@ -181,5 +181,23 @@ TEST(PluginCredentialTest, RefusesWhatIsNone) {
   }
 }
 
+TEST(PluginCredentialTest, ReadsTimesWithOffsets) {
+  const auto expires = [](const std::string& time) {
+    const auto parsed = ParsePluginCredential(
+        R"({"kind":"ExecCredential","status":{"token":"t","expirationTimestamp":")" + time +
+        "\"}}");
+    return parsed.ok() ? parsed->expires : std::nullopt;
+  };
+  const auto utc = expires("2026-01-02T03:04:05Z");
+  ASSERT_TRUE(utc.has_value());
+  EXPECT_EQ(expires("2026-01-02T05:04:05+02:00"), utc);
+  EXPECT_EQ(expires("2026-01-01T19:34:05-07:30"), utc);
+  EXPECT_EQ(expires("2026-01-02T03:04:05.678901Z"), utc);
+  for (const char* wrong : {"2026-01-02T03:04:05", "2026-01-02T03:04:05+2",
+                            "2026-01-02T03:04:05+24:00", "2026-01-02T03:04:05Zulu", "soon"}) {
+    EXPECT_FALSE(expires(wrong).has_value()) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace resmgr::agent

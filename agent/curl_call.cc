@@ -108,7 +108,13 @@ Status CurlCall::PrepareHeaders(const Credential& credential) {
 }
 
 void CurlCall::PrepareTls(const ClusterAccess& access, const Credential& credential) {
-  SetPem(easy_, access.ca, CURLOPT_CAINFO, CURLOPT_CAINFO_BLOB);
+  if (!access.ca.empty()) {
+    SetPem(easy_, access.ca, CURLOPT_CAINFO, CURLOPT_CAINFO_BLOB);
+    // libcurl trusts the certificates of its built-in directory as well, unless it is told not to.
+    curl_easy_setopt(easy_, CURLOPT_CAPATH, nullptr);
+    // A CA file that was replaced counts from the next connection on.
+    curl_easy_setopt(easy_, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+  }
   SetPem(easy_, credential.certificate, CURLOPT_SSLCERT, CURLOPT_SSLCERT_BLOB);
   SetPem(easy_, credential.key, CURLOPT_SSLKEY, CURLOPT_SSLKEY_BLOB);
   curl_easy_setopt(easy_, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));

@@ -47,9 +47,7 @@ void Delivery::Replied(const StatusOr<HttpReply>& reply) {
   }
   if (log_limit_.Pass(timers_.Now())) log.Warn("{}: {}; trying again", what_, Message(status));
   std::chrono::milliseconds wait = backoff_.Next();
-  if (reply.ok() && reply->retry_after) {
-    wait = std::max<std::chrono::milliseconds>(wait, *reply->retry_after);
-  }
+  if (reply.ok()) wait = std::max<std::chrono::milliseconds>(wait, WaitAskedFor(*reply));
   timer_ = timers_.After(wait, [this] { Try(); });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/http.h"
 
+#include <algorithm>
+
 #include "agent/json.h"
 #include "pkg/base/parse.h"
 
@@ -49,6 +51,11 @@ std::string UrlEncode(std::string_view text) {
     encoded += kHex[byte & 0xFU];
   }
   return encoded;
+}
+
+std::chrono::seconds WaitAskedFor(const HttpReply& reply) {
+  constexpr std::chrono::seconds kLongest{60};
+  return std::min(reply.retry_after.value_or(std::chrono::seconds(0)), kLongest);
 }
 
 Status StatusOfReply(const HttpReply& reply) {

@@ -67,4 +67,8 @@ std::string UrlEncode(std::string_view text);
 // other 4xx, kUnavailable all else.
 Status StatusOfReply(const HttpReply& reply);
 
+// How long to wait before the next try: what the server asked for, but at most a minute, so that no
+// server can silence the agent.
+std::chrono::seconds WaitAskedFor(const HttpReply& reply);
+
 }  // namespace resmgr::agent

@@ -15,7 +15,11 @@ using Json = nlohmann::json;
 // Reading JSON that anybody may have written: a value that is absent or of another type is nothing,
 // and nothing throws.
 
-// nullopt for what is not JSON.
+// Objects and arrays within each other. Kubernetes' own objects have fewer than 40; copying,
+// comparing and writing a value takes stack for each level.
+inline constexpr int kMaxJsonDepth = 200;
+
+// nullopt for what is not JSON, or is nested deeper than kMaxJsonDepth.
 std::optional<Json> ParseJson(std::string_view text);
 
 // On one line; bytes that are not UTF-8 are replaced.

@@ -37,8 +37,9 @@ StatusOr<Json> ToJsonPatch(const std::vector<PatchOperation>& operations) {
     if (operation.op != "remove") {
       std::optional<Json> value = ParseJson(operation.value);
       if (!value) {
-        return InvalidArgument("{}: the value is not JSON (a string needs quotes)",
-                               Printable(operation.path));
+        return InvalidArgument(
+            "{}: the value is not JSON (a string needs quotes), or nested too deep",
+            Printable(operation.path));
       }
       entry["value"] = *std::move(value);
     }
@@ -123,7 +124,9 @@ Json Rest(Json node) {
 
 Status KeyRules::Check(std::string_view what, std::string_view key) const {
   const std::string name = Printable(key);
-  if (reserved.contains(key)) {
+  // Names of labels and annotations differ in case; to those who read them they do not.
+  const auto is_key = [key](const std::string& one) { return EqualsIgnoreCase(one, key); };
+  if (std::any_of(reserved.begin(), reserved.end(), is_key)) {
     return Denied(fmt::format("{} {} is not the daemon's to change", what, name));
   }
   const size_t slash = key.find('/');

@@ -125,6 +125,22 @@ TEST(NodePatchTest, RefusesWhatIsNoPatch) {
               Fails(StatusCode::kInvalidArgument, HasSubstr("limit")));
 }
 
+TEST(NodePatchTest, RefusesDeepValues) {
+  for (const size_t depth : {size_t{201}, size_t{200'000}}) {
+    const std::string value = std::string(depth, '[') + std::string(depth, ']');
+    const auto plan = PlanNodePatch(
+        Json::object(), {{.op = "add", .path = "/metadata", .value = value}}, KeyRules{});
+    EXPECT_EQ(plan.status().code(), StatusCode::kInvalidArgument) << depth;
+  }
+}
+
+TEST(NodePatchTest, ReservedKeysAreReservedInAnyCase) {
+  const KeyRules rules{.domains = {"d.io"}, .reserved = {"d.io/config-status"}};
+  EXPECT_FALSE(rules.Check("annotation", "d.io/Config-Status").ok());
+  EXPECT_FALSE(rules.Check("annotation", "d.io/config-status").ok());
+  EXPECT_TRUE(rules.Check("annotation", "d.io/config-state").ok());
+}
+
 TEST(NodePatchTest, TaintsAWholeNewNode) {
   const Json node = {{"metadata", {{"name", "n"}, {"resourceVersion", "1"}}},
                      {"spec", Json::object()}};

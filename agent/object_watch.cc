@@ -52,8 +52,7 @@ void ObjectWatch::Listed(const StatusOr<HttpReply>& reply) {
   call_.reset();
   const Status status = reply.ok() ? ReadList(*reply) : reply.status();
   if (status.ok()) return Watch();
-  Wait(status,
-       reply.ok() ? reply->retry_after.value_or(std::chrono::seconds(0)) : std::chrono::seconds(0));
+  Wait(status, reply.ok() ? WaitAskedFor(*reply) : std::chrono::seconds(0));
 }
 
 Status ObjectWatch::ReadList(const HttpReply& reply) {
@@ -121,7 +120,7 @@ void ObjectWatch::Ended(const StatusOr<HttpReply>& reply) {
   if (reply->status == kGone) version_.clear();
   const Status status = StatusOfReply(*reply);
   // That a watch ends is nothing unusual.
-  Wait(status, reply->retry_after.value_or(std::chrono::seconds(0)));
+  Wait(status, WaitAskedFor(*reply));
 }
 
 void ObjectWatch::Wait(const Status& why, std::chrono::milliseconds at_least) {

@@ -161,6 +161,12 @@ TEST_F(ObjectWatchTest, WaitsAsLongAsTheServerWants) {
   EXPECT_EQ(timers_.NextWait(), seconds(7));
 }
 
+TEST_F(ObjectWatchTest, NoServerSilencesItForMoreThanAMinute) {
+  constexpr seconds kYear{31'536'000};
+  transport_.Answer(kAny, HttpReply{.status = 503, .body = "", .retry_after = kYear});
+  EXPECT_EQ(timers_.NextWait(), seconds(60));
+}
+
 TEST_F(ObjectWatchTest, RetriesAListThatIsNone) {
   for (const Json& body : {Json("x"), Json::object(), Json{{"items", Json::array()}},
                            Json{{"metadata", {{"resourceVersion", "1"}}}, {"items", 7}}}) {

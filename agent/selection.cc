@@ -17,6 +17,10 @@ std::string DefaultMapName(std::string_view base) {
   return fmt::format("{}.default", base);
 }
 
+bool SameContent(const ConfigMap& a, const ConfigMap& b) {
+  return a.name == b.name && a.data == b.data && a.problem == b.problem;
+}
+
 bool ClusterView::Complete() const {
   return node_seen && node_map.complete && (group.empty() || group_map.complete) &&
          default_map.complete;

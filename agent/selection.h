@@ -13,9 +13,14 @@ struct ConfigMap {
   std::string name{};
   std::string version{};  // resourceVersion, opaque
   std::map<std::string, std::string> data{};
+  // Why it cannot be delivered, whatever the daemon would say; empty: it can.
+  std::string problem{};
 
   friend bool operator==(const ConfigMap&, const ConfigMap&) = default;
 };
+
+// The same for the daemon: versions also differ when only metadata changed.
+bool SameContent(const ConfigMap& a, const ConfigMap& b);
 
 // The names of the ConfigMaps of a node, most specific first. `base` is -configmap-name.
 std::string NodeMapName(std::string_view base, std::string_view node);

@@ -20,7 +20,11 @@ constexpr int kEventTries = 5;
 std::string Shortened(std::string text, size_t limit) {
   constexpr std::string_view kEllipsis = "...";
   if (text.size() <= limit) return text;
-  text.resize(limit - kEllipsis.size());
+  size_t end = limit - kEllipsis.size();
+  // Not inside a character of UTF-8.
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U)
+    --end;
+  text.resize(end);
   return text.append(kEllipsis);
 }
 
@@ -46,12 +50,20 @@ StatusReporter::StatusReporter(HttpTransport& transport, Timers& timers, std::st
       events_(transport, timers, "writing an event", backoff, seed + 1, kEventTries) {}
 
 void StatusReporter::Report(const Verdict& verdict) {
+  verdict_ = verdict;
   annotations_.Send(Annotations(verdict));
   const bool final =
       verdict.state == Verdict::State::kAccepted || verdict.state == Verdict::State::kRejected;
-  if (!final || verdict == event_verdict_) return;
-  event_verdict_ = verdict;
+  // Another version of the same content is not an event.
+  Verdict event = verdict;
+  event.version.clear();
+  if (!final || event == event_verdict_) return;
+  event_verdict_ = std::move(event);
   events_.Send(Event(verdict));
+}
+
+void StatusReporter::Repeat() {
+  if (verdict_.state != Verdict::State::kUnknown) annotations_.Send(Annotations(verdict_));
 }
 
 HttpRequest StatusReporter::Annotations(const Verdict& verdict) const {

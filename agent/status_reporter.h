@@ -37,6 +37,8 @@ class StatusReporter {
                  WallClock now = std::chrono::system_clock::now);
 
   void Report(const Verdict& verdict);
+  // Writes the annotations of the last verdict again: the node's object is a new one.
+  void Repeat();
 
  private:
   HttpRequest Annotations(const Verdict& verdict) const;
@@ -44,7 +46,8 @@ class StatusReporter {
 
   const std::string node_;
   const WallClock now_;
-  Verdict event_verdict_;  // of the last event
+  Verdict verdict_;        // the last one
+  Verdict event_verdict_;  // of the last event, without the version
   Delivery annotations_;
   Delivery events_;
 };

@@ -118,5 +118,40 @@ TEST_F(StatusReporterTest, ShortensWhatIsTooLong) {
   EXPECT_LE(Body("/events")["message"].get<std::string>().size(), 1024u);
 }
 
+// Half a character would make the API server refuse the whole annotation.
+TEST_F(StatusReporterTest, ShortensBetweenCharacters) {
+  for (size_t before = 0; before < 4; ++before) {
+    Verdict verdict = kRejected;
+    verdict.reason = std::string(before, 'x');
+    for (int i = 0; i < 5000; ++i)
+      verdict.reason += "\u20ac";
+    reporter_.Report(verdict);
+    const std::string error = Annotations()[std::string(kErrorAnnotation)];
+    EXPECT_TRUE(error.ends_with("\u20ac..."));
+    EXPECT_LE(error.size(), 8192u);
+    EXPECT_EQ(error.find("\ufffd"), std::string::npos) << "the mark of what was not UTF-8";
+  }
+}
+
+TEST_F(StatusReporterTest, AnotherVersionOfTheSameContentIsNotAnEvent) {
+  Verdict verdict = kAccepted;
+  verdict.content_version = "7";
+  reporter_.Report(verdict);
+  transport_.Answer("/events", 201, Json::object());
+  verdict.version = "9";
+  reporter_.Report(verdict);
+  EXPECT_EQ(Annotations()[std::string(kVersionAnnotation)], "9");
+  EXPECT_FALSE(transport_.Has("/events"));
+}
+
+TEST_F(StatusReporterTest, RepeatsTheAnnotationsForANewNodeObject) {
+  reporter_.Repeat();
+  EXPECT_FALSE(transport_.Has("/nodes/")) << "there is nothing to tell yet";
+  reporter_.Report(kRejected);
+  transport_.Answer("/nodes/", 200, Json::object());
+  reporter_.Repeat();
+  EXPECT_EQ(Annotations()[std::string(kStatusAnnotation)], "rejected");
+}
+
 }  // namespace
 }  // namespace resmgr::agent

@@ -19,7 +19,9 @@ struct Verdict {
   State state = State::kUnknown;
   std::string map{};      // its name; empty with kUnknown and kNone
   std::string version{};  // its resourceVersion
-  std::string reason{};   // of kPending and kRejected
+  // The version with which its content came; later ones differ in metadata only.
+  std::string content_version{};
+  std::string reason{};  // of kPending and kRejected
 
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };

@@ -36,9 +36,25 @@ std::vector<std::string> AgentTest::Flags() const {
 }
 
 void AgentTest::StartAgent(const std::vector<std::string>& more) {
-  ::setenv("NODE_NAME", kNode, 1);
   std::vector<std::string> argv = Flags();
   argv.insert(argv.end(), more.begin(), more.end());
+  Start(argv);
+}
+
+void AgentTest::StartAgentTrusting(const std::string& system_certificates) {
+  std::vector<std::string> argv = {"unshare",
+                                   "--mount",
+                                   "sh",
+                                   "-c",
+                                   "mount --bind \"$0\" /etc/ssl/certs && exec \"$@\"",
+                                   system_certificates};
+  const std::vector<std::string> flags = Flags();
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  Start(argv);
+}
+
+void AgentTest::Start(const std::vector<std::string>& argv) {
+  ::setenv("NODE_NAME", kNode, 1);
   agent_.reset();
   auto started = ChildProcess::Start(argv, Path("agent.log"));
   ASSERT_TRUE(started.ok()) << Describe(started.status());

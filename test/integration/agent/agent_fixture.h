@@ -35,6 +35,9 @@ class AgentTest : public testing::Test {
   // Flags that keep an agent within the directory.
   std::vector<std::string> Flags() const;
   void StartAgent(const std::vector<std::string>& more = {});
+  // On a machine whose certificate authorities are those in this directory, as `openssl rehash`
+  // leaves it. Needs root: the agent gets a mount namespace of its own.
+  void StartAgentTrusting(const std::string& system_certificates);
   // Both, with the default map saying "first"; returns when the daemon has it and everything is
   // watched: the node, its own map and the default one, and one more for a node in a group.
   void StartAll(int watches = 3);
@@ -54,6 +57,8 @@ class AgentTest : public testing::Test {
   std::string AgentLog() const { return LastLines(Path("agent.log")); }
   // Exit status of the agent's own -probe.
   int Probe(const std::string& query);
+
+  void Start(const std::vector<std::string>& argv);
 
   TempDir directory_;
   ApiServer api_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an agent lives through: API servers that end, lie, stall and forget.
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -85,6 +86,15 @@ TEST_F(AgentFaultTest, WaitsAsLongAsTheServerAsksFor) {
   StartAgent();
   ASSERT_TRUE(DaemonGets("first")) << AgentLog();
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
+TEST_F(AgentFaultTest, ANewNodeObjectGetsTheAnnotationsAgain) {
+  StartAll();
+  ASSERT_TRUE(NodeSays("cri-resource-manager.intel.com/config-status", "accepted"));
+  ASSERT_TRUE(api_.objects().Delete(std::string(ApiServer::kNodes), kNode));
+  api_.objects().Put(std::string(ApiServer::kNodes), kNode,
+                     {{"metadata", {{"name", kNode}, {"uid", "another"}}}});
+  EXPECT_TRUE(NodeSays("cri-resource-manager.intel.com/config-status", "accepted")) << AgentLog();
 }
 
 TEST_F(AgentFaultTest, WatchCutAHundredTimesConverges) {
@@ -232,6 +242,42 @@ TEST_F(AgentTlsTest, TrustsNobodyElse) {
     EXPECT_TRUE(api_.Requests().empty());
     std::ofstream(Path("agent.log"), std::ios::trunc);
   }
+}
+
+// Whoever can get a certificate from one of the many authorities of the system could otherwise take
+// the token and set the configuration.
+TEST_F(AgentTlsTest, TheSystemsAuthoritiesDoNotCountBesideTheKubeconfigs) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root for a mount namespace";
+  std::filesystem::create_directory(Path("certs"));
+  std::ofstream(Path("certs/ca-certificates.crt")) << authority_.certificate();
+  ASSERT_TRUE(RunProgram({"openssl", "rehash", Path("certs")}, Path("openssl.log"),
+                         std::chrono::seconds(20))
+                  .ok());
+  WriteKubeconfig("", "{token: secret}");
+  StartAgentTrusting(Path("certs"));
+  ASSERT_TRUE(DaemonGets("first")) << "the system's authorities count alone: " << AgentLog();
+  const size_t before = api_.Requests().size();
+  agent_.reset();
+
+  std::ofstream(Path("ca.crt")) << TestAuthority().certificate();
+  std::ofstream(Path("agent.log"), std::ios::trunc);
+  WriteKubeconfig(", certificate-authority: ca.crt", "{token: secret}");
+  StartAgentTrusting(Path("certs"));
+  ASSERT_TRUE(Eventually([this] {
+    return TextOf(Path("agent.log")).find("SSL") != std::string::npos;
+  })) << AgentLog();
+  EXPECT_EQ(api_.Requests().size(), before);
+}
+
+TEST_F(AgentTlsTest, ARenewedAuthorityCountsWithoutARestart) {
+  std::ofstream(Path("ca.crt")) << TestAuthority().certificate();
+  WriteKubeconfig(", certificate-authority: ca.crt", "{token: secret}");
+  StartAgent();
+  ASSERT_TRUE(Eventually([this] {
+    return TextOf(Path("agent.log")).find("SSL") != std::string::npos;
+  })) << AgentLog();
+  std::ofstream(Path("ca.crt")) << authority_.certificate();
+  EXPECT_TRUE(DaemonGets("first")) << AgentLog();
 }
 
 }  // namespace
