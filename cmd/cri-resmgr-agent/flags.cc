@@ -69,6 +69,11 @@ void DeclareLog(CommandLine& line, AgentFlags& flags) {
               RESMGR_ASSIGN_OR_RETURN(flags.log.enabled, SourceFilter::Parse(value));
               return OkStatus();
             });
+  line.Flag("logger-format", "text|json", "How log lines are written.", "text",
+            [&flags](std::string_view value) -> Status {
+              RESMGR_ASSIGN_OR_RETURN(flags.log.format, ParseLogFormat(value));
+              return OkStatus();
+            });
 }
 
 void DeclareActions(CommandLine& line, AgentFlags& flags) {

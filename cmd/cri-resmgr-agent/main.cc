@@ -12,8 +12,10 @@
 #include "agent/cluster_access.h"
 #include "agent/curl_transport.h"
 #include "agent/grpc_config_client.h"
+#include "agent/grpc_log.h"
 #include "agent/timers.h"
 #include "cmd/cri-resmgr-agent/flags.h"
+#include "pkg/api/protobuf_log.h"
 #include "pkg/log/log.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/notify.h"
@@ -66,6 +68,7 @@ int Probe(const AgentFlags& flags) {
 }
 
 Status Run(const AgentFlags& flags) {
+  const LogThread log_thread;
   ConfigureLogging(flags.log);
   Logger& log = GetLogger("agent");
   RESMGR_ASSIGN_OR_RETURN(agent::ClusterAccess access, Access(flags));
@@ -99,6 +102,10 @@ Status Run(const AgentFlags& flags) {
 }
 
 int Main(int argc, const char* const* argv) {
+  // A peer or a reader that went away is an error of a write, not the end of us.
+  std::signal(SIGPIPE, SIG_IGN);
+  SendProtobufLogToOurs();
+  agent::SendGrpcLogToOurs();
   const auto flags = ParseAgentFlags(argc, argv, Variable("NODE_NAME"));
   if (!flags.ok()) return Fail(flags.status());
   if (!flags->help.empty()) {
@@ -110,8 +117,6 @@ int Main(int argc, const char* const* argv) {
     return kExitOk;
   }
   if (!flags->probe.empty()) return Probe(*flags);
-  // A peer that closes its connection is an error of a write, not the end of us.
-  std::signal(SIGPIPE, SIG_IGN);
   const Status status = Run(*flags);
   return status.ok() ? kExitOk : Fail(status);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <csignal>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -54,6 +55,11 @@ void Declare(CommandLine& line, Flags& flags) {
               RESMGR_ASSIGN_OR_RETURN(flags.logging.level, ParseLogLevel(value));
               return OkStatus();
             });
+  line.Flag("logger-format", "text|json", "How log lines are written.", "text",
+            [&](std::string_view value) -> Status {
+              RESMGR_ASSIGN_OR_RETURN(flags.logging.format, ParseLogFormat(value));
+              return OkStatus();
+            });
   line.Flag("version", "Print the version and exit.", &flags.version);
 }
 
@@ -63,6 +69,7 @@ int Fail(int exit_code, const Status& status) {
 }
 
 int Serve(Flags flags) {
+  const LogThread log_thread;
   ConfigureLogging(std::move(flags.logging));
   auto server = webhook::Server::Create(std::move(flags.server));
   if (!server.ok()) {
@@ -75,6 +82,8 @@ int Serve(Flags flags) {
 }
 
 int Main(int argc, const char* const* argv) {
+  // A reader that went away is an error of a write, not the end of us.
+  std::signal(SIGPIPE, SIG_IGN);
   Flags flags;
   CommandLine line("cri-resmgr-webhook", kSummary);
   Declare(line, flags);

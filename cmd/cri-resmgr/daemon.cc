@@ -273,6 +273,7 @@ StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies) {
 }
 
 Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup) {
+  const LogThread log_thread;
   RESMGR_RETURN_IF_ERROR(ApplyLogging(setup.config.logger));
   Logger& log = GetLogger("cri-resmgr");
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<Monitoring> monitoring,

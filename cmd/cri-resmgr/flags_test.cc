@@ -110,7 +110,8 @@ TEST(FlagsTest, TakesEveryFlag) {
                                        "-start-failure-policy=ignore",
                                        "-logger-level=error",
                                        "-logger-debug=a,b",
-                                       "-logger-source=c"});
+                                       "-logger-source=c",
+                                       "-logger-format=json"});
   ASSERT_TRUE(flags.ok()) << Describe(flags.status());
   EXPECT_EQ(flags->relay_socket, "/a");
   EXPECT_EQ(flags->runtime_socket, "/b");
@@ -130,6 +131,7 @@ TEST(FlagsTest, TakesEveryFlag) {
   EXPECT_EQ(flags->config.logger.level, "error");
   EXPECT_EQ(flags->config.logger.debug, "a,b");
   EXPECT_EQ(flags->config.logger.source, "c");
+  EXPECT_EQ(flags->config.logger.format, "json");
 }
 
 TEST(FlagsTest, WordsTurnSocketsOff) {

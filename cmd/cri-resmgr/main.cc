@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <csignal>
 #include <cstdio>
 #include <string_view>
 
@@ -6,8 +7,10 @@
 #include "cmd/cri-resmgr/exit_code.h"
 #include "cmd/cri-resmgr/flags.h"
 #include "pkg/admin/policy_setup.h"
+#include "pkg/api/protobuf_log.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
+#include "pkg/log/log.h"
 #include "policies/builtin_policies.h"
 
 namespace resmgr {
@@ -38,6 +41,9 @@ int PrintConfigInForce(const Flags& flags, const PolicyRegistry& policies) {
 }
 
 int Main(int argc, const char* const* argv) {
+  // A peer or a reader that went away is an error of a write, not the end of us.
+  std::signal(SIGPIPE, SIG_IGN);
+  SendProtobufLogToOurs();
   const PolicyRegistry policies = BuiltinPolicies();
   const auto flags = ParseFlags(argc, argv, ChecksWith(policies));
   if (!flags.ok()) return Fail(flags.status());

@@ -35,6 +35,7 @@ dump::Dumper::Options DumpOptions(const DumpConfig& config, const ConfigOptions&
 StatusOr<LogSettings> ReadLogging(const LoggerConfig& config) {
   LogSettings settings;
   RESMGR_ASSIGN_OR_RETURN(settings.level, ParseLogLevel(config.level));
+  RESMGR_ASSIGN_OR_RETURN(settings.format, ParseLogFormat(config.format));
   if (!config.debug.empty()) {
     RESMGR_ASSIGN_OR_RETURN(settings.debug, SourceFilter::Parse(config.debug));
   }

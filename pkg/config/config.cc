@@ -111,6 +111,10 @@ void ReadLogger(MapReader& logger, const ConfigChecks& /*checks*/, Config& confi
   });
   ReadSources(logger, "Debug", config.logger.debug);
   ReadSources(logger, "Source", config.logger.source);
+  logger.Parse("Format", [&config](std::string_view text, const std::string&) {
+    config.logger.format = text;
+    return ParseLogFormat(text).status();
+  });
 }
 
 struct ConfigModule {

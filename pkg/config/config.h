@@ -35,9 +35,10 @@ struct DumpConfig {
 };
 
 struct LoggerConfig {
-  std::string level = "info";  // as ParseLogLevel reads it
-  std::string debug = "none";  // sources with debug messages, as SourceFilter::Parse reads them
-  std::string source = "all";  // sources that are on, likewise
+  std::string level = "info";   // as ParseLogLevel reads it
+  std::string debug = "none";   // sources with debug messages, as SourceFilter::Parse reads them
+  std::string source = "all";   // sources that are on, likewise
+  std::string format = "text";  // as ParseLogFormat reads it
 };
 
 // The whole configuration (DESIGN 7.2), checked as far as that is possible without the machine.

@@ -99,6 +99,14 @@ void ConfigOptions::DeclareDumpAndLogFlags(CommandLine& line, const ConfigChecks
       "Sources that are logged at all, in the same form; the others still report warnings and "
       "errors. An empty list is all.",
       defaults.logger.source, SourceSetter(logger_source));
+  line.Flag(
+      "logger-format", "text|json",
+      "How log lines are written. Lines for systemd's journal carry their priority, and as text "
+      "no time.",
+      defaults.logger.format, [this](std::string_view value) -> Status {
+        logger_format = value;
+        return ParseLogFormat(value).status();
+      });
 }
 
 void ConfigOptions::ApplyTo(Config& config) const {
@@ -112,6 +120,7 @@ void ConfigOptions::ApplyTo(Config& config) const {
   Override(logger_level, config.logger.level);
   Override(logger_debug, config.logger.debug);
   Override(logger_source, config.logger.source);
+  Override(logger_format, config.logger.format);
 }
 
 Status ApplyOptionLines(const std::vector<OptionLine>& lines, CommandLine& line,

@@ -24,6 +24,7 @@ struct ConfigOptions {
   std::optional<std::string> logger_level;
   std::optional<std::string> logger_debug;
   std::optional<std::string> logger_source;
+  std::optional<std::string> logger_format;
 
   // Declares the flags, in groups, with this as their target; it must outlive the parsing.
   void DeclareFlags(CommandLine& line, const ConfigChecks& checks);

@@ -48,7 +48,7 @@ policy:
   StartFailurePolicy: ignore
   static: {PinCPU: true}
 dump: {Config: 'off:.*,full:CreateContainer', File: /tmp/cri.dump}
-logger: {Debug: '*', Level: warn, Source: 'policy,dump'}
+logger: {Debug: '*', Level: warn, Source: 'policy,dump', Format: json}
 )";
 
 TEST(ConfigTest, ReadsEveryKey) {
@@ -65,6 +65,7 @@ TEST(ConfigTest, ReadsEveryKey) {
   EXPECT_EQ(config.logger.debug, "*");
   EXPECT_EQ(config.logger.level, "warn");
   EXPECT_EQ(config.logger.source, "policy,dump");
+  EXPECT_EQ(config.logger.format, "json");
 }
 
 TEST(ConfigTest, EmptyTextsAndSectionsAreTheDefaults) {
@@ -184,6 +185,7 @@ TEST(ConfigTest, WrongTypesAndImpossibleValuesNameTheirPlace) {
             "cri.yaml:1: policy.static.PinCPU: \"perhaps\" is not true or false");
   EXPECT_EQ(ParseError("dump: {Config: [x, bad]}"), "cri.yaml:1: dump.Config: \"bad\" is no rule");
   EXPECT_THAT(ParseError("logger:\n  Level: loud\n"), HasSubstr("cri.yaml:2: logger.Level: "));
+  EXPECT_THAT(ParseError("logger:\n  Format: xml\n"), HasSubstr("cri.yaml:2: logger.Format: "));
   EXPECT_THAT(ParseError("logger:\n  Debug: 'a:b:c'\n"), HasSubstr("cri.yaml:2: logger.Debug: "));
 }
 
@@ -215,6 +217,7 @@ logger:
   Level: info
   Debug: none
   Source: all
+  Format: text
 )");
 }
 
@@ -236,6 +239,7 @@ logger:
   Level: warn
   Debug: "*"
   Source: "policy,dump"
+  Format: json
 )");
 }
 

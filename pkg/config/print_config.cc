@@ -117,7 +117,8 @@ ConfigNode DumpNode(const DumpConfig& dump) {
 ConfigNode LoggerNode(const LoggerConfig& logger) {
   return MakeMap({{"Level", 1, MakeScalar(logger.level)},
                   {"Debug", 1, MakeScalar(logger.debug)},
-                  {"Source", 1, MakeScalar(logger.source)}});
+                  {"Source", 1, MakeScalar(logger.source)},
+                  {"Format", 1, MakeScalar(logger.format)}});
 }
 
 }  // namespace

@@ -2,20 +2,24 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string_view>
 
 #include <spdlog/sinks/base_sink.h>
 
+#include "pkg/log/line_format.h"
+#include "pkg/log/line_queue.h"
 #include "pkg/log/log.h"
 
 namespace resmgr {
 
-// Where all lines end up: a writer when one is set, or else an fd, stderr.
+// Where all lines end up: a writer when one is set, or else a queue when there is one, or else an
+// fd, stderr.
 //
-// A reader of stderr that is slow or gone must not stop the thread that decides, so a line that
-// the fd cannot take at once is dropped, and the next one that fits is preceded by how many were.
-// No thread and no buffer: nothing is lost at exit, and nothing is printed twice after a fork.
+// A reader of stderr that is slow or gone must not stop the thread that logs. Without a queue a
+// line that the fd cannot take at once is dropped, and the next one that fits is preceded by how
+// many were: with no thread and no buffer nothing is lost at exit, as short-lived tools want it.
 // Thread-safe.
 class LineSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
@@ -26,6 +30,11 @@ class LineSink : public spdlog::sinks::base_sink<std::mutex> {
   explicit LineSink(int fd = 2);
 
   void SetWriter(LogWriter writer);
+  void SetStyle(LineStyle style);
+  // From now on lines go there; nullptr: to the fd again.
+  void SetQueue(std::shared_ptr<LineQueue> queue);
+
+  int fd() const { return fd_; }
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override;
@@ -36,7 +45,9 @@ class LineSink : public spdlog::sinks::base_sink<std::mutex> {
   bool WriteToFd(std::string_view line) const;
 
   const int fd_;
+  LineStyle style_;
   LogWriter writer_;
+  std::shared_ptr<LineQueue> queue_;
   uint64_t dropped_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include "pkg/log/log.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -9,9 +10,11 @@
 #include <optional>
 #include <utility>
 
-#include <spdlog/logger.h>
+#include <spdlog/details/log_msg.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/log/line_format.h"
+#include "pkg/log/line_queue.h"
 #include "pkg/log/line_sink.h"
 
 namespace resmgr {
@@ -39,6 +42,7 @@ class Registry {
   void Configure(LogSettings settings) {
     const std::lock_guard lock(mutex_);
     settings_ = std::move(settings);
+    sink_->SetStyle({.format = settings_.format, .journal = journal_});
     level_.reset();
     levels_.clear();
     Apply();
@@ -56,10 +60,9 @@ class Registry {
   }
 
   LineSink& sink() { return *sink_; }
-  spdlog::logger& output() { return output_; }
 
  private:
-  Registry() { output_.set_level(spdlog::level::debug); }
+  Registry() { sink_->SetStyle({.format = LogFormat::kText, .journal = journal_}); }
 
   LogLevel ThresholdOf(std::string_view source) const {
     const auto own = levels_.find(source);
@@ -83,8 +86,8 @@ class Registry {
   std::optional<LogLevel> level_;
   std::map<std::string, LogLevel, std::less<>> levels_;
 
-  std::shared_ptr<LineSink> sink_ = std::make_shared<LineSink>();
-  spdlog::logger output_{"", sink_};
+  const std::unique_ptr<LineSink> sink_ = std::make_unique<LineSink>();
+  const bool journal_ = IsJournal(sink_->fd(), std::getenv("JOURNAL_STREAM"));
 };
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
@@ -116,9 +119,14 @@ StatusOr<LogLevel> ParseLogLevel(std::string_view text) {
                          Printable(text));
 }
 
+StatusOr<LogFormat> ParseLogFormat(std::string_view text) {
+  if (EqualsIgnoreCase(text, "text")) return LogFormat::kText;
+  if (EqualsIgnoreCase(text, "json")) return LogFormat::kJson;
+  return InvalidArgument("log format \"{}\" is not one of text, json", Printable(text));
+}
+
 void Logger::Write(LogLevel level, fmt::string_view format, fmt::format_args args) {
   fmt::memory_buffer buffer;
-  fmt::format_to(std::back_inserter(buffer), "[{}] ", source_);
   fmt::vformat_to(std::back_inserter(buffer), format, args);
   std::string_view text(buffer.data(), buffer.size());
   // Whatever a caller forgot to escape, a message stays one line.
@@ -127,8 +135,8 @@ void Logger::Write(LogLevel level, fmt::string_view format, fmt::format_args arg
     escaped = Printable(text, text.size());
     text = escaped;
   }
-  Registry::Instance().output().log(ToSpdlog(level),
-                                    spdlog::string_view_t(text.data(), text.size()));
+  Registry::Instance().sink().log(
+      spdlog::details::log_msg(source_, ToSpdlog(level), {text.data(), text.size()}));
 }
 
 Logger& GetLogger(std::string_view source) {
@@ -145,6 +153,15 @@ void SetLogLevel(LogLevel level, std::string_view source) {
 
 void SetLogWriter(LogWriter writer) {
   Registry::Instance().sink().SetWriter(std::move(writer));
+}
+
+LogThread::LogThread() {
+  LineSink& sink = Registry::Instance().sink();
+  sink.SetQueue(std::make_shared<LineQueue>(sink.fd()));
+}
+
+LogThread::~LogThread() {
+  Registry::Instance().sink().SetQueue(nullptr);
 }
 
 }  // namespace resmgr

@@ -14,8 +14,8 @@
 namespace resmgr {
 
 // Every part of the daemon logs under the name of its source ("cri/relay"), and each source can be
-// made more or less talkative while the daemon runs. Lines go to stderr. Everything here is
-// thread-safe.
+// made more or less talkative while the daemon runs. Lines go to stderr, in the style of systemd's
+// journal when that is what reads it. Everything here is thread-safe.
 //
 // Text that came from outside goes through Printable (pkg/base/parse.h) before it is logged.
 
@@ -23,6 +23,11 @@ enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
 // debug, info, warn (or warning), error, in any case; otherwise kInvalidArgument.
 StatusOr<LogLevel> ParseLogLevel(std::string_view text);
+
+enum class LogFormat { kText, kJson };
+
+// text, json, in any case; otherwise kInvalidArgument.
+StatusOr<LogFormat> ParseLogFormat(std::string_view text);
 
 class Logger {
  public:
@@ -64,9 +69,10 @@ class Logger {
 // The logger of that source: the same one each time, and it is never destroyed.
 Logger& GetLogger(std::string_view source);
 
-// What -logger-level, -logger-debug and -logger-source say.
+// What -logger-level, -logger-debug, -logger-source and -logger-format say.
 struct LogSettings {
   LogLevel level = LogLevel::kInfo;
+  LogFormat format = LogFormat::kText;
   // Sources whose debug messages are on whatever the level says.
   SourceFilter debug = SourceFilter::None();
   // Sources that are on. The others still report warnings and errors.
@@ -84,5 +90,16 @@ void SetLogLevel(LogLevel level, std::string_view source = {});
 using LogWriter = std::function<void(std::string_view line)>;
 // Sends the lines there in place of stderr; nullptr returns to stderr.
 void SetLogWriter(LogWriter writer);
+
+// For as long as it exists, lines for stderr are written by a thread, so that nobody who logs waits
+// for what reads them (pkg/log/line_queue.h). For daemons, in `main`; one at a time. At its end
+// what still waits is written, for at most half a second. SIGPIPE has to be ignored.
+class LogThread {
+ public:
+  LogThread();
+  ~LogThread();
+  LogThread(const LogThread&) = delete;
+  LogThread& operator=(const LogThread&) = delete;
+};
 
 }  // namespace resmgr

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <mutex>
+#include <string_view>
+
+#include "pkg/log/log.h"
+#include "pkg/log/rate_limit.h"
+
+namespace resmgr {
+
+// Logs what a library says of itself, which what others send may make it say at will: escaped, and
+// a minute has ten lines at most of all but debug messages. Thread-safe.
+class LibraryLog {
+ public:
+  explicit LibraryLog(std::string_view source) : log_(GetLogger(source)) {}
+
+  void Say(LogLevel level, std::string_view text);
+
+ private:
+  Logger& log_;
+  std::mutex mutex_;
+  RateLimit limit_{10, std::chrono::minutes(1)};
+};
+
+}  // namespace resmgr

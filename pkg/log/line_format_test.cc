@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/log/line_format.h"
+
+#include <string>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr {
+namespace {
+
+using testing::MatchesRegex;
+
+std::string Line(LineStyle style, spdlog::level::level_enum level, const std::string& text) {
+  spdlog::memory_buf_t line;
+  MakeLineFormatter(style)->format(
+      spdlog::details::log_msg("state", level, spdlog::string_view_t(text)), line);
+  return {line.data(), line.size()};
+}
+
+TEST(LineFormatTest, JournalGetsAPriorityAndKeepsTheTimeItself) {
+  const LineStyle journal{.format = LogFormat::kText, .journal = true};
+  EXPECT_EQ(Line(journal, spdlog::level::debug, "x"), "<7>[state] x\n");
+  EXPECT_EQ(Line(journal, spdlog::level::info, "x"), "<6>[state] x\n");
+  EXPECT_EQ(Line(journal, spdlog::level::warn, "x"), "<4>[state] x\n");
+  EXPECT_EQ(Line(journal, spdlog::level::err, "x"), "<3>[state] x\n");
+}
+
+TEST(LineFormatTest, TextHasATimeAndNoPriority) {
+  EXPECT_THAT(Line({}, spdlog::level::warn, "x"),
+              MatchesRegex("[0-9-]+T[0-9:.]+[+-][0-9:]+ warning \\[state\\] x\n"));
+}
+
+TEST(LineFormatTest, JsonIsOneObjectPerLine) {
+  const LineStyle json{.format = LogFormat::kJson, .journal = false};
+  const std::string text = "a \"quoted\" name, and bytes that are no UTF-8: \xff";
+  const std::string line = Line(json, spdlog::level::err, text);
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
+  const auto object = nlohmann::json::parse(line);
+  EXPECT_EQ(object["level"], "error");
+  EXPECT_EQ(object["source"], "state");
+  EXPECT_EQ(object["message"], "a \"quoted\" name, and bytes that are no UTF-8: \xef\xbf\xbd");
+  EXPECT_THAT(object["time"].get<std::string>(), MatchesRegex("[0-9-]+T[0-9:.]+[+-][0-9:]+"));
+}
+
+TEST(LineFormatTest, JsonForAJournalHasThePriorityInFront) {
+  const LineStyle style{.format = LogFormat::kJson, .journal = true};
+  const std::string line = Line(style, spdlog::level::warn, "x");
+  ASSERT_TRUE(line.starts_with("<4>{")) << line;
+  EXPECT_EQ(nlohmann::json::parse(line.substr(3))["message"], "x");
+}
+
+TEST(LineFormatTest, JournalIsTheFileThatTheVariableNames) {
+  const UniqueFd fd(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  struct stat info {};
+  ASSERT_EQ(::fstat(fd.get(), &info), 0);
+  const auto stream = [&](ino_t inode) { return fmt::format("{}:{}", info.st_dev, inode); };
+  EXPECT_TRUE(IsJournal(fd.get(), stream(info.st_ino).c_str()));
+  EXPECT_FALSE(IsJournal(fd.get(), stream(info.st_ino + 1).c_str()));
+  EXPECT_FALSE(IsJournal(fd.get(), nullptr));
+  EXPECT_FALSE(IsJournal(fd.get(), "journal"));
+  EXPECT_FALSE(IsJournal(-1, stream(info.st_ino).c_str()));
+}
+
+}  // namespace
+}  // namespace resmgr

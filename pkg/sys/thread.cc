@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/sys/thread.h"
+
+#include <csignal>
+#include <utility>
+
+#include <pthread.h>
+
+namespace resmgr {
+namespace {
+
+// A new thread inherits the mask.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_ = {};
+};
+
+}  // namespace
+
+std::thread StartThread(const char* name, std::function<void()> run) {
+  const SignalsBlocked blocked;
+  std::thread thread(std::move(run));
+  pthread_setname_np(thread.native_handle(), name);
+  return thread;
+}
+
+}  // namespace resmgr
