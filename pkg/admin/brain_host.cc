@@ -14,13 +14,14 @@ constexpr std::chrono::seconds kBurialPeriod{1};
 
 }  // namespace
 
-BrainHost::Brain::Brain(const Options& options, std::unique_ptr<Policy> policy)
+BrainHost::Brain::Brain(const Options& options, HintFinder& hints, std::unique_ptr<Policy> policy)
     : runtime(options.loop, options.flushes, options.runtime_socket),
       manager(options.loop, options.machine, std::move(policy), runtime, options.state,
               options.manager),
-      interceptor(manager, [this] { return runtime.EnsureConnected(); }) {}
+      interceptor(manager, hints, [this] { return runtime.EnsureConnected(); }) {}
 
-BrainHost::BrainHost(Options options) : options_(std::move(options)) {
+BrainHost::BrainHost(Options options)
+    : options_(std::move(options)), hints_(options_.loop, options_.hints) {
   options_.manager.overrides_warned = &overrides_warned_;
 }
 
@@ -34,7 +35,7 @@ void BrainHost::Start(std::unique_ptr<Policy> policy) {
 }
 
 void BrainHost::MakeBrain(std::unique_ptr<Policy> policy) {
-  brain_ = std::make_unique<Brain>(options_, std::move(policy));
+  brain_ = std::make_unique<Brain>(options_, hints_, std::move(policy));
   Brain& brain = *brain_;
   // First the calls, then the list: so nothing happens between the two that nobody sees.
   if (relay_ != nullptr) relay_->SetInterceptor(&brain.interceptor);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pkg/admin/policy_host.h"
+#include "pkg/cri/hint_finder.h"
 #include "pkg/cri/interceptors.h"
 #include "pkg/cri/relay.h"
 #include "pkg/cri/runtime_connection.h"
@@ -31,6 +32,7 @@ class BrainHost final : public PolicyHost {
     std::string runtime_socket{};
     StateStore* state = nullptr;  // may be null: nothing is remembered then
     ResourceManager::Options manager{};
+    HintFinder::Options hints{};
   };
 
   explicit BrainHost(Options options);
@@ -50,7 +52,7 @@ class BrainHost final : public PolicyHost {
 
  private:
   struct Brain {
-    Brain(const Options& options, std::unique_ptr<Policy> policy);
+    Brain(const Options& options, HintFinder& hints, std::unique_ptr<Policy> policy);
 
     bool retired = false;
     RuntimeConnection runtime;
@@ -63,6 +65,7 @@ class BrainHost final : public PolicyHost {
   void BuryIdle();
 
   Options options_;
+  HintFinder hints_;  // of all brains, so that its threads are few
   bool overrides_warned_ = false;
   Relay* relay_ = nullptr;
   std::unique_ptr<Brain> brain_;

@@ -4,9 +4,10 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "pkg/base/recycled.h"
-#include "pkg/cri/locality_hints.h"
+#include "pkg/cri/hint_finder.h"
 
 namespace resmgr {
 
@@ -49,6 +50,17 @@ class WaitingInterception : public CountedInterception {
       return;
     }
     asker_ = &asker;
+    Enter();
+  }
+
+ protected:
+  // False: the request is not what its path says.
+  virtual bool Decode(std::string_view message) = 0;
+  // Ends, at once or later, with Answer.
+  virtual void Admit() = 0;
+
+  // Admits when the brain knows the runtime's state.
+  void Enter() {
     if (const Status connected = Connect(); !connected.ok()) {
       Answer({.refusal = connected, .suffix = {}});
       return;
@@ -66,12 +78,6 @@ class WaitingInterception : public CountedInterception {
       }
     });
   }
-
- protected:
-  // False: the request is not what its path says.
-  virtual bool Decode(std::string_view message) = 0;
-  // Ends, at once or later, with Answer.
-  virtual void Admit() = 0;
 
   // May destroy this object: nothing follows it.
   void Answer(const Verdict& verdict) { asker_->OnVerdict(verdict); }
@@ -118,6 +124,23 @@ class CreateContainerInterception final : public WaitingInterception,
   }
 
   void Admit() override {
+    if (!manager_.policy().WantsHints() || hinted_ || !AskForHints()) Place();
+  }
+
+  // False: there is nothing to be waited for.
+  bool AskForHints() {
+    hinted_ = true;
+    std::vector<HintPath> paths = HintPaths(message_.config);
+    if (paths.empty()) return false;
+    question_ = brain_.hints.Ask(std::move(paths), [this](HintFinder::Hints hints) {
+      message_.request.hints = std::move(hints);
+      // The connection may be another one by now.
+      Enter();
+    });
+    return question_ != nullptr;
+  }
+
+  void Place() {
     CreateRequest& request = message_.request;
     if (manager_.snapshot().FindPod(request.pod_id) == nullptr &&
         !message_.sandbox_config.empty()) {
@@ -125,9 +148,6 @@ class CreateContainerInterception final : public WaitingInterception,
         pod->id = request.pod_id;
         request.pod = *std::move(pod);
       }
-    }
-    if (manager_.policy().WantsHints()) {
-      request.hints = FindHints(DeviceLocality(DeviceLocality::Options()), message_.config);
     }
     auto admission = manager_.AdmitCreate(std::move(request));
     if (!admission.ok()) {
@@ -140,6 +160,8 @@ class CreateContainerInterception final : public WaitingInterception,
 
   CreateMessage message_;
   std::optional<ContainerKey> admitted_;
+  bool hinted_ = false;  // hints were asked for
+  std::unique_ptr<HintFinder::Question> question_;
 };
 
 class UpdateContainerInterception final : public WaitingInterception {

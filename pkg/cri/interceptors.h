@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "pkg/cri/hint_finder.h"
 #include "pkg/cri/interception.h"
 #include "pkg/cri/messages.h"
 #include "pkg/resmgr/resource_manager.h"
@@ -23,13 +24,14 @@ namespace resmgr {
 class ResourceInterceptor final : public Interceptor {
  public:
   // `connect` makes sure that there is a connection to the runtime, now; its error refuses the
-  // call.
-  ResourceInterceptor(ResourceManager& manager, std::function<Status()> connect)
-      : brain_{.manager = manager, .connect = std::move(connect)} {}
+  // call. `hints` is asked for policies that want hints.
+  ResourceInterceptor(ResourceManager& manager, HintFinder& hints, std::function<Status()> connect)
+      : brain_{.manager = manager, .hints = hints, .connect = std::move(connect)} {}
 
   // What interceptions work with.
   struct Brain {
     ResourceManager& manager;
+    HintFinder& hints;
     std::function<Status()> connect;
     size_t interceptions = 0;  // that are left
     CreationSuffix creation_suffix{};

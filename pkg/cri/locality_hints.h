@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -9,9 +11,20 @@
 
 namespace resmgr {
 
-// Where the devices and the data volumes of a ContainerConfig are, as far as sysfs tells: "device
-// /dev/nvme0n1", "mount /data" (the path in the container). At most kMaxHints of them; reads files.
+// A path of the host that may tell where a container's data are.
+struct HintPath {
+  bool device = false;  // a device node; else a directory or file of a volume
+  std::string source;   // "device /dev/nvme0n1", "mount /data" (the path in the container)
+  std::string path;     // of the host
+};
+
+// The devices and the data volumes of a ContainerConfig, at most kMaxHints of each kind. Looks at
+// no file.
 inline constexpr size_t kMaxHints = 64;
-std::vector<LocalityHint> FindHints(const DeviceLocality& locality, std::string_view config);
+std::vector<HintPath> HintPaths(std::string_view config);
+
+// Where they are, as far as sysfs tells; at most kMaxHints. Reads files, so it may block.
+std::vector<LocalityHint> FindHints(const DeviceLocality& locality,
+                                    const std::vector<HintPath>& paths);
 
 }  // namespace resmgr

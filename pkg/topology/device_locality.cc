@@ -3,15 +3,20 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
+#include <deque>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "pkg/base/parse.h"
 #include "pkg/sys/files.h"
+#include "pkg/topology/mount_table.h"
 
 namespace resmgr {
 namespace {
@@ -24,10 +29,62 @@ constexpr int kMaxParts = 64;   // of one device
 constexpr int kMaxNesting = 4;  // of devices made of devices
 constexpr std::string_view kVfio = "/dev/vfio/";
 
-StatusOr<struct stat> Stat(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return NotFound("{}", path);
-  return info;
+constexpr size_t kMaxMountInfo = size_t{16} << 20;
+constexpr int kMaxLinks = 40;  // as the kernel has it
+constexpr std::string_view kDev = "/dev/";
+
+bool HasDotDot(std::string_view path) {
+  return path.find("/../") != std::string_view::npos || path.ends_with("/..");
+}
+
+// Whether a look at the mount's files waits for nothing but a disk of this machine.
+bool IsLocal(const MountTable::Mount& mount) {
+  if (mount.type.starts_with("fuse")) return false;
+  return mount.major != 0 || mount.type == "tmpfs" || mount.type == "devtmpfs";
+}
+
+void PushFront(std::string_view path, std::deque<std::string>& names) {
+  std::vector<std::string> parts;
+  while (!path.empty()) {
+    const size_t end = std::min(path.find('/'), path.size());
+    if (end > 0) parts.emplace_back(path.substr(0, end));
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  names.insert(names.begin(), parts.begin(), parts.end());
+}
+
+// The path without links, as far as they are on local file systems; what is behind another one is
+// taken by its name.
+StatusOr<std::string> FollowLinks(const MountTable& mounts, const std::string& path) {
+  std::deque<std::string> names;
+  PushFront(path, names);
+  std::string here;
+  bool local = true;
+  for (int links = 0; !names.empty();) {
+    const std::string name = std::move(names.front());
+    names.pop_front();
+    if (name == ".") continue;
+    if (name == "..") {
+      here.resize(std::min(here.rfind('/'), here.size()));
+      continue;
+    }
+    const std::string next = here + "/" + name;
+    const MountTable::Mount* const mount = mounts.Find(next);
+    local = local && mount != nullptr && IsLocal(*mount);
+    std::array<char, PATH_MAX> target{};
+    // A mount point is no link, and looking at it may ask what is mounted there.
+    const ssize_t size =
+        local && mount->point != next ? ::readlink(next.c_str(), target.data(), target.size()) : -1;
+    if (size < 0) {
+      here = next;
+      continue;
+    }
+    if (++links > kMaxLinks) return NotFound("{}: too many links", path);
+    const std::string_view text(target.data(), static_cast<size_t>(size));
+    if (text.starts_with('/')) here.clear();
+    PushFront(text, names);
+  }
+  return here.empty() ? "/" : here;
 }
 
 void Merge(std::optional<Locality>& all, const std::optional<Locality>& one) {
@@ -42,15 +99,28 @@ void Merge(std::optional<Locality>& all, const std::optional<Locality>& one) {
 DeviceLocality::DeviceLocality(Options options) : options_(std::move(options)) {}
 
 StatusOr<DeviceNumber> DeviceLocality::NodeNumber(const std::string& path) {
-  RESMGR_ASSIGN_OR_RETURN(const struct stat info, Stat(path));
+  struct stat info {};
+  if (!path.starts_with(kDev) || HasDotDot(path) || ::stat(path.c_str(), &info) != 0) {
+    return NotFound("{}", path);
+  }
   if (!S_ISBLK(info.st_mode) && !S_ISCHR(info.st_mode)) return NotFound("{}: no device", path);
   return DeviceNumber{S_ISBLK(info.st_mode), major(info.st_rdev), minor(info.st_rdev)};
 }
 
-StatusOr<DeviceNumber> DeviceLocality::HolderNumber(const std::string& path) {
-  RESMGR_ASSIGN_OR_RETURN(const struct stat info, Stat(path));
-  if (major(info.st_dev) == 0) return NotFound("{}: on no device", path);
-  return DeviceNumber{true, major(info.st_dev), minor(info.st_dev)};
+std::function<StatusOr<DeviceNumber>(const std::string& path)> DeviceLocality::HolderNumbers() {
+  return [mounts = std::optional<MountTable>()](
+             const std::string& path) mutable -> StatusOr<DeviceNumber> {
+    if (!path.starts_with('/') || path.size() >= PATH_MAX) return NotFound("{}", path);
+    if (!mounts) {
+      RESMGR_ASSIGN_OR_RETURN(const std::string text,
+                              ReadFile("/proc/self/mountinfo", kMaxMountInfo));
+      mounts.emplace(text);
+    }
+    RESMGR_ASSIGN_OR_RETURN(const std::string real, FollowLinks(*mounts, path));
+    const MountTable::Mount* const mount = mounts->Find(real);
+    if (mount == nullptr || mount->major == 0) return NotFound("{}: on no device", path);
+    return DeviceNumber{true, mount->major, mount->minor};
+  };
 }
 
 std::optional<Locality> DeviceLocality::OfDevice(const std::string& path) const {

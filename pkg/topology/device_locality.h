@@ -29,15 +29,16 @@ struct DeviceNumber {
 // Finds out from sysfs where devices are: /sys/dev/{block,char}/MAJOR:MINOR leads to the device,
 // and the nearest directory from there up that has a NUMA node tells it. Devices that are made of
 // others (device mapper, RAID; VFIO groups) are near to all of these. The number of files looked at
-// is bounded. Reads files, so it may block for a moment; thread-compatible.
+// is bounded. Reads files, so it may block, and for ever where a device does not answer: to be
+// called by pkg/cri/hint_finder.h, off the loop. Thread-compatible.
 class DeviceLocality {
  public:
   struct Options {
     std::string sysfs = "/sys";
-    // The number of a device node, and of the device that holds a file system; real ones by
-    // default. Not OK when there is none.
+    // The number of a device node, and of the device that holds a path; real ones by default. Not
+    // OK when there is none.
     std::function<StatusOr<DeviceNumber>(const std::string& path)> node_number = NodeNumber;
-    std::function<StatusOr<DeviceNumber>(const std::string& path)> holder_number = HolderNumber;
+    std::function<StatusOr<DeviceNumber>(const std::string& path)> holder_number = HolderNumbers();
   };
   explicit DeviceLocality(Options options);
 
@@ -47,8 +48,12 @@ class DeviceLocality {
   // are on no device.
   std::optional<Locality> OfHostPath(const std::string& path) const;
 
+  // Of nodes in /dev only.
   static StatusOr<DeviceNumber> NodeNumber(const std::string& path);
-  static StatusOr<DeviceNumber> HolderNumber(const std::string& path);
+  // By the mounts of this process, which are read when the result is first called. No file system
+  // that may be dead is asked: symbolic links are followed only where a device or memory holds
+  // them.
+  static std::function<StatusOr<DeviceNumber>(const std::string& path)> HolderNumbers();
 
  private:
   std::optional<Locality> OfNumber(const DeviceNumber& number) const;

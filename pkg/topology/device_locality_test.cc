@@ -7,6 +7,8 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "pkg/sys/temp_dir.h"
 
@@ -117,7 +119,32 @@ TEST_F(DeviceLocalityTest, RealDevicesHaveNumbers) {
   EXPECT_EQ(null->major, 1u);
   EXPECT_EQ(null->minor, 3u);
   EXPECT_FALSE(DeviceLocality::NodeNumber(dir_.path()).ok());
-  EXPECT_FALSE(DeviceLocality::HolderNumber("/proc").ok());
+  EXPECT_FALSE(DeviceLocality::NodeNumber("/dev/../dev/null").ok());
+  EXPECT_FALSE(DeviceLocality::NodeNumber("/proc/self/fd/0").ok()) << "not in /dev";
+}
+
+TEST_F(DeviceLocalityTest, ProcIsOnNoDevice) {
+  EXPECT_FALSE(DeviceLocality::HolderNumbers()("/proc").ok());
+  EXPECT_FALSE(DeviceLocality::HolderNumbers()("relative").ok());
+}
+
+// As stat(2) says it, which is not asked.
+TEST_F(DeviceLocalityTest, HolderIsTheDeviceBehindALink) {
+  fs::create_directories(Path("real/data"));
+  fs::create_directory_symlink("real/../real", Path("relative"));
+  fs::create_directory_symlink(Path("relative"), Path("absolute"));
+  fs::create_directory_symlink("loop", Path("loop"));
+  struct stat info {};
+  ASSERT_EQ(::stat(Path("real").c_str(), &info), 0);
+  const auto number = DeviceLocality::HolderNumbers();
+  for (const char* path : {"real/data", "absolute/data", "absolute/missing"}) {
+    const auto found = number(Path(path));
+    ASSERT_EQ(found.ok(), major(info.st_dev) != 0) << path;
+    if (!found.ok()) continue;
+    EXPECT_EQ(found->major, major(info.st_dev));
+    EXPECT_EQ(found->minor, minor(info.st_dev));
+  }
+  EXPECT_FALSE(number(Path("loop")).ok());
 }
 
 TEST(MountTellsLocalityTest, LeavesOutWhatEveryContainerHas) {

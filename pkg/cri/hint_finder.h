@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "pkg/cri/locality_hints.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// Finds locality hints on threads of its own: a file system that is looked at may be dead, and a
+// thread that looks there may never come back. A container whose hints are not found within the
+// deadline is placed without them. The number of threads is bounded: while each of them has been
+// away for longer than the deadline, nothing is asked. Loop's thread only.
+class HintFinder {
+ public:
+  using Hints = std::vector<LocalityHint>;
+  // Called on the finder's threads, at once on several; may outlive the finder.
+  using Find = std::function<Hints(const std::vector<HintPath>& paths)>;
+  struct Options {
+    Find find = FindOnThisMachine;
+    std::chrono::milliseconds deadline{200};
+    size_t most_threads = 4;
+    size_t most_waiting = 256;
+  };
+
+  // The loop must outlive the finder.
+  HintFinder(EventLoop& loop, Options options);
+  // Leaves threads that hang to themselves.
+  ~HintFinder();
+  HintFinder(const HintFinder&) = delete;
+  HintFinder& operator=(const HintFinder&) = delete;
+
+  // Destroying it takes the question back. May outlive the finder, and gets no answer then.
+  class Question;
+  // `answer` is called once, later, on the loop; with no hints where the deadline passes. It may
+  // destroy the question. nullptr: there is no thread to ask; go on without hints.
+  std::unique_ptr<Question> Ask(std::vector<HintPath> paths, std::function<void(Hints)> answer);
+
+ private:
+  struct Job;
+  struct Shared;
+
+  static Hints FindOnThisMachine(const std::vector<HintPath>& paths);
+
+  EventLoop& loop_;
+  const Options options_;
+  // The threads', too, which may outlive this.
+  const std::shared_ptr<Shared> shared_;
+};
+
+class HintFinder::Question {
+ public:
+  ~Question();
+  Question(const Question&) = delete;
+  Question& operator=(const Question&) = delete;
+
+ private:
+  friend class HintFinder;
+  Question(std::shared_ptr<Shared> shared, std::shared_ptr<Job> job,
+           std::function<void(Hints)> answer);
+
+  // The loop's part: gives the answer, once.
+  struct Ear {
+    std::function<void(Hints)> answer;
+    EventLoop::HandlePtr deadline;
+  };
+  static void Tell(const std::weak_ptr<Ear>& weak, Hints hints);
+
+  const std::shared_ptr<Shared> shared_;
+  const std::shared_ptr<Job> job_;
+  const std::shared_ptr<Ear> ear_;
+};
+
+}  // namespace resmgr
