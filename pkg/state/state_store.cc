@@ -1,26 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/state/state_store.h"
 
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
+
+#include "pkg/state/record_log.h"
+#include "pkg/sys/thread.h"
 
 namespace resmgr {
 namespace {
 
-constexpr std::chrono::seconds kLastWords{1};
 // What is written survives this process. Only a machine that fails can lose it, and no container
 // outlives that: so the disk, which others wait for too, is not made to hurry.
 constexpr std::chrono::seconds kSyncWithin{1};
 // After a failed write.
 constexpr std::chrono::seconds kPause{1};
+constexpr std::chrono::milliseconds kEndAtOnce{100};
 
 }  // namespace
+
+// What the loop and the thread work with.
+struct StateStore::Shared {
+  Shared(FileSystem& files, const std::string& directory, const std::string& machine)
+      : log(files, directory, machine) {}
+
+  void Run();
+  bool Write(std::string_view batch, size_t live, bool sync);
+  // The entries of all records, and with them all that was to be written yet. For the thread.
+  std::string TakeAll();
+  void Complain(const Status& status);
+  bool idle() const { return changes.empty() && !writing && !behind && !sync_due; }
+
+  // The thread's.
+  RecordLog log;
+  bool complained = false;
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::condition_variable written;
+  Report report;  // nullptr: nobody listens any more
+  Records records;
+  size_t live_bytes = 0;  // of their entries
+  std::string changes;    // entries that were handed over
+  bool writing = false;
+  bool behind = false;  // the last writing failed: the disk lacks some of the records
+  std::optional<std::chrono::steady_clock::time_point> sync_due;  // written, not yet durable
+  int flushes = 0;                                                // waiting now
+  bool ending = false;
+  bool ended = false;
+};
 
 StateStore::StateStore(FileSystem& files, const std::string& directory, const std::string& machine,
                        Report report, const std::string& calls)
     : report_(std::move(report)),
       open_calls_(files, calls.empty() ? directory + "/calls" : calls, report_),
-      log_(files, directory, machine) {
-  RecordLog::Found found = log_.Load();
+      shared_(std::make_shared<Shared>(files, directory, machine)),
+      records_(shared_->records) {
+  shared_->report = report_;
+  RecordLog::Found found = shared_->log.Load();
   for (const std::string& complaint : found.complaints)
     report_(complaint);
   for (auto& [name, text] : found.records) {
@@ -30,20 +69,36 @@ StateStore::StateStore(FileSystem& files, const std::string& directory, const st
     }
     std::string entry;
     AppendEntry(EntryKind::kPut, name, text, entry);
-    live_bytes_ += entry.size();
+    shared_->live_bytes += entry.size();
     records_.insert(Record(entry));
   }
-  thread_ = std::thread([this] { Run(); });
+  thread_ = StartThread("state", [shared = shared_] { shared->Run(); });
 }
 
 StateStore::~StateStore() {
-  Flush(kLastWords);
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
+  Close(kLastWords);
+}
+
+bool StateStore::Close(std::chrono::milliseconds timeout) {
+  if (!thread_.joinable()) return true;
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  Flush(timeout);
+  std::unique_lock lock(shared_->mutex);
+  shared_->ending = true;
+  shared_->wake.notify_all();
+  // One that only waited for its next try ends at once.
+  const auto until = std::max(deadline, std::chrono::steady_clock::now() + kEndAtOnce);
+  const bool ended = shared_->written.wait_until(lock, until, [this] { return shared_->ended; });
+  shared_->report = nullptr;
+  lock.unlock();
+  if (ended) {
+    thread_.join();
+    return true;
   }
-  wake_.notify_all();
-  thread_.join();
+  // Stuck on the disk: nothing can wake it, and nobody waits for it.
+  report_("the state is not saved: its disk does not answer");
+  thread_.detach();
+  return false;
 }
 
 std::optional<SavedContainer> StateStore::Find(const ContainerId& id) const {
@@ -64,7 +119,7 @@ void StateStore::Put(const ContainerId& id, const Container& container, QosClass
     report_(fmt::format("a container's state of {} bytes is too long to be saved", entry.size()));
     return gathered_.resize(begin);
   }
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(shared_->mutex);
   bool added = false;
   const auto at = records_.lazy_emplace(name, [&](const Records::constructor& construct) {
     construct(entry);
@@ -72,28 +127,28 @@ void StateStore::Put(const ContainerId& id, const Container& container, QosClass
   });
   if (!added) {
     if (at->entry() == entry) return gathered_.resize(begin);
-    live_bytes_ -= at->entry().size();
+    shared_->live_bytes -= at->entry().size();
     records_.erase(at);
     records_.insert(Record(entry));
   }
-  live_bytes_ += entry.size();
+  shared_->live_bytes += entry.size();
 }
 
 void StateStore::Erase(const ContainerId& id) {
   const auto found = records_.find(id.value());
   if (found == records_.end()) return;
   AppendEntry(EntryKind::kErase, id.value(), "", gathered_);
-  const std::lock_guard lock(mutex_);
-  live_bytes_ -= found->entry().size();
+  const std::lock_guard lock(shared_->mutex);
+  shared_->live_bytes -= found->entry().size();
   records_.erase(found);
 }
 
 void StateStore::Retain(const std::function<bool(std::string_view)>& wanted) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(shared_->mutex);
   absl::erase_if(records_, [&](const Record& record) {
     if (wanted(record.name())) return false;
     AppendEntry(EntryKind::kErase, record.name(), "", gathered_);
-    live_bytes_ -= record.entry().size();
+    shared_->live_bytes -= record.entry().size();
     return true;
   });
 }
@@ -101,98 +156,100 @@ void StateStore::Retain(const std::function<bool(std::string_view)>& wanted) {
 void StateStore::Commit() {
   if (gathered_.empty()) return;
   {
-    const std::lock_guard lock(mutex_);
-    if (changes_.empty()) {
-      changes_.swap(gathered_);
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->changes.empty()) {
+      shared_->changes.swap(gathered_);
     } else {
-      changes_ += gathered_;
+      shared_->changes += gathered_;
     }
   }
   gathered_.clear();
-  wake_.notify_one();
+  shared_->wake.notify_one();
 }
 
 bool StateStore::Flush(std::chrono::milliseconds timeout) {
   if (before_flush_) before_flush_();
   Commit();
-  std::unique_lock lock(mutex_);
-  ++flushes_;
-  wake_.notify_one();
-  const bool done = written_.wait_for(
-      lock, timeout, [this] { return changes_.empty() && !writing_ && !behind_ && !sync_due_; });
-  --flushes_;
+  std::unique_lock lock(shared_->mutex);
+  ++shared_->flushes;
+  shared_->wake.notify_one();
+  const bool done = shared_->written.wait_for(lock, timeout, [this] { return shared_->idle(); });
+  --shared_->flushes;
   return done;
 }
 
-void StateStore::Run() {
-  std::string changes;
-  std::unique_lock lock(mutex_);
+void StateStore::Shared::Run() {
+  std::string batch;
+  std::unique_lock lock(mutex);
   const auto wanted = [this] {
-    return ending_ || behind_ || !changes_.empty() || (sync_due_ && flushes_ > 0);
+    return ending || behind || !changes.empty() || (sync_due && flushes > 0);
   };
   for (;;) {
-    if (sync_due_) {
-      wake_.wait_until(lock, *sync_due_, wanted);
+    if (sync_due) {
+      wake.wait_until(lock, *sync_due, wanted);
     } else {
-      wake_.wait(lock, wanted);
+      wake.wait(lock, wanted);
     }
-    if (ending_) return;
+    if (ending) break;
     // The memory comes back to be filled again.
-    changes.clear();
-    changes.swap(changes_);
-    const size_t live_bytes = live_bytes_;
+    batch.clear();
+    batch.swap(changes);
+    const size_t live = live_bytes;
     const auto now = std::chrono::steady_clock::now();
-    const bool sync = sync_due_ && (flushes_ > 0 || now >= *sync_due_);
-    writing_ = true;
+    const bool sync = sync_due && (flushes > 0 || now >= *sync_due);
+    writing = true;
     lock.unlock();
-    const bool written = Write(changes, live_bytes, sync);
+    const bool done = Write(batch, live, sync);
     lock.lock();
-    writing_ = false;
-    behind_ = !written;
+    writing = false;
+    behind = !done;
     // A failed writing ends with a rewriting, which is synced.
-    if (sync || behind_) {
-      sync_due_.reset();
-    } else if (!sync_due_) {
-      sync_due_ = now + kSyncWithin;
+    if (sync || behind) {
+      sync_due.reset();
+    } else if (!sync_due) {
+      sync_due = now + kSyncWithin;
     }
-    if (behind_) wake_.wait_for(lock, kPause, [this] { return ending_; });
-    written_.notify_all();
+    if (behind) wake.wait_for(lock, kPause, [this] { return ending; });
+    written.notify_all();
   }
+  ended = true;
+  written.notify_all();
 }
 
 // False when it has to be tried again.
-bool StateStore::Write(std::string_view changes, size_t live_bytes, bool sync) {
+bool StateStore::Shared::Write(std::string_view batch, size_t live, bool sync) {
   Status status;
-  if (log_.writable()) {
-    status = log_.Append(changes);
-    if (status.ok() && sync) status = log_.Sync();
+  if (log.writable()) {
+    status = log.Append(batch);
+    if (status.ok() && sync) status = log.Sync();
     if (!status.ok()) Complain(status);
   }
   // Also the first time, and after an error.
-  if (!log_.writable() || log_.WantsRewrite(live_bytes)) {
-    status = log_.Rewrite(TakeAll());
+  if (!log.writable() || log.WantsRewrite(live)) {
+    status = log.Rewrite(TakeAll());
     if (!status.ok()) {
       Complain(status);
       return false;
     }
   }
-  complained_ = false;
+  complained = false;
   return true;
 }
 
-std::string StateStore::TakeAll() {
-  const std::lock_guard lock(mutex_);
+std::string StateStore::Shared::TakeAll() {
+  const std::lock_guard lock(mutex);
   std::string all;
-  all.reserve(live_bytes_);
-  for (const Record& record : records_)
+  all.reserve(live_bytes);
+  for (const Record& record : records)
     all += record.entry();
-  changes_.clear();
+  changes.clear();
   return all;
 }
 
-void StateStore::Complain(const Status& status) {
-  if (std::exchange(complained_, true)) return;
-  report_(fmt::format("the state is not saved: {}", Message(status)));
+void StateStore::Shared::Complain(const Status& status) {
+  if (std::exchange(complained, true)) return;
+  const std::lock_guard lock(mutex);
+  if (report) report(fmt::format("the state is not saved: {}", Message(status)));
 }
 
 }  // namespace resmgr

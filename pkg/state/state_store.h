@@ -2,14 +2,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 
 #include <absl/container/flat_hash_set.h>
 
@@ -17,7 +15,6 @@
 #include "pkg/state/file_system.h"
 #include "pkg/state/log_entry.h"
 #include "pkg/state/open_calls.h"
-#include "pkg/state/record_log.h"
 #include "pkg/state/saved_container.h"
 
 namespace resmgr {
@@ -28,6 +25,8 @@ namespace resmgr {
 // containers run.
 //
 // All but the thread's work is for one thread, the loop's.
+//
+// A thread that hangs on its disk outlives the store: `files` has to be there as long as it is.
 class StateStore {
  public:
   // Lines for the log, from any thread.
@@ -37,7 +36,7 @@ class StateStore {
   // `calls` is the file of the open calls, `directory`/calls when empty. Blocks on the disk.
   StateStore(FileSystem& files, const std::string& directory, const std::string& machine,
              Report report, const std::string& calls = "");
-  // Writes what is there to be written, for at most a second.
+  // As Close(kLastWords).
   ~StateStore();
   StateStore(const StateStore&) = delete;
   StateStore& operator=(const StateStore&) = delete;
@@ -59,37 +58,24 @@ class StateStore {
   void BeforeFlush(std::function<void()> gather) { before_flush_ = std::move(gather); }
   // Commits, and waits until everything is durable; false when it is not within the time.
   bool Flush(std::chrono::milliseconds timeout);
+  // Flushes and ends the thread; false, and reported, when it hangs and is left behind. Nothing is
+  // kept from then on.
+  bool Close(std::chrono::milliseconds timeout);
 
  private:
   using Records = absl::flat_hash_set<Record, Record::Hash, Record::Equal>;
+  struct Shared;
 
-  void Run();
-  bool Write(std::string_view changes, size_t live_bytes, bool sync);
-  // The entries of all records, and with them all that was to be written yet. For the thread.
-  std::string TakeAll();
-  void Complain(const Status& status);
+  static constexpr std::chrono::seconds kLastWords{1};
 
   const Report report_;
   std::function<void()> before_flush_;
   std::string gathered_;  // entries since the last Commit
   OpenCalls open_calls_;
-
-  // The thread's.
-  RecordLog log_;
-  bool complained_ = false;
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::condition_variable written_;
-  // Changed by the loop only, which therefore reads it without the mutex.
-  Records records_;
-  size_t live_bytes_ = 0;  // of their entries
-  std::string changes_;    // entries that were handed over
-  bool writing_ = false;
-  bool behind_ = false;  // the last writing failed: the disk lacks some of records_
-  std::optional<std::chrono::steady_clock::time_point> sync_due_;  // written, not yet durable
-  int flushes_ = 0;                                                // waiting now
-  bool ending_ = false;
+  // The thread's, too, which may outlive this.
+  const std::shared_ptr<Shared> shared_;
+  // In it. Changed by the loop only, which therefore reads it without the mutex.
+  Records& records_;
   std::thread thread_;
 };
 

@@ -11,7 +11,9 @@
 
 #include <gtest/gtest.h>
 
+#include "pkg/state/record_log.h"
 #include "pkg/state/testing/crashing_file_system.h"
+#include "pkg/state/testing/hanging_file_system.h"
 #include "pkg/sys/temp_dir.h"
 
 namespace resmgr {
@@ -50,6 +52,37 @@ TEST_F(StateStoreTest, RemembersOverRestarts) {
   EXPECT_EQ(store.Find(ContainerId("two"))->pool, "exclusive");
   EXPECT_FALSE(store.Find(ContainerId("three")));
   EXPECT_EQ(reports_, 0);
+}
+
+// A disk that never answers keeps neither the loop nor the end of the daemon. The thread that hangs
+// on it comes back to a store that is gone.
+TEST_F(StateStoreTest, EndsInTimeWhenTheDiskHangs) {
+  test::HangingFileSystem files(RealFileSystem());
+  {
+    StateStore store(files, dir_.path(), "machine", Report());
+    files.Hang();
+    store.Put(ContainerId("one"), In("shared"), QosClass::kBurstable);
+    store.Commit();
+    files.WaitHanging();
+    const auto start = std::chrono::steady_clock::now();
+    store.Put(ContainerId("two"), In("shared"), QosClass::kBurstable);
+    store.Commit();
+    EXPECT_FALSE(store.Close(std::chrono::milliseconds(50)));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, kSoon);
+    EXPECT_EQ(reports_, 1);
+  }
+  files.ComeBack();
+  files.WaitClosed();
+  EXPECT_EQ(reports_, 1) << "nobody listens any more";
+}
+
+TEST_F(StateStoreTest, EndsAtOnceWhileItWaitsForTheNextTry) {
+  test::CrashingFileSystem files(1);
+  StateStore store(files, "/state", "machine", Report());
+  files.fail = [] { return Unavailable("no space"); };
+  store.Put(ContainerId("one"), In("shared"), QosClass::kBurstable);
+  EXPECT_FALSE(store.Flush(std::chrono::milliseconds(50)));
+  EXPECT_TRUE(store.Close(std::chrono::milliseconds(1)));
 }
 
 TEST_F(StateStoreTest, ForgetsThoseThatAreGone) {

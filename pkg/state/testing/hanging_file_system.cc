@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/state/testing/hanging_file_system.h"
+
+#include <utility>
+
+namespace resmgr::test {
+
+class HangingFileSystem::OpenFile final : public FileSystem::File {
+ public:
+  OpenFile(HangingFileSystem& files, std::unique_ptr<File> file)
+      : files_(files), file_(std::move(file)) {
+    const std::lock_guard lock(files_.mutex_);
+    ++files_.open_;
+  }
+  ~OpenFile() override {
+    const std::lock_guard lock(files_.mutex_);
+    --files_.open_;
+    files_.changed_.notify_all();
+  }
+
+  Status Append(std::string_view bytes) override { return file_->Append(bytes); }
+  Status Sync() override {
+    files_.Pass();
+    return file_->Sync();
+  }
+
+ private:
+  HangingFileSystem& files_;
+  const std::unique_ptr<File> file_;
+};
+
+void HangingFileSystem::Hang() {
+  const std::lock_guard lock(mutex_);
+  hangs_ = true;
+}
+
+void HangingFileSystem::ComeBack() {
+  const std::lock_guard lock(mutex_);
+  hangs_ = false;
+  changed_.notify_all();
+}
+
+void HangingFileSystem::WaitHanging() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return hanging_ > 0; });
+}
+
+void HangingFileSystem::WaitClosed() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return open_ == 0; });
+}
+
+StatusOr<std::unique_ptr<FileSystem::File>> HangingFileSystem::Create(const std::string& path) {
+  RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<File> file, files_.Create(path));
+  return std::make_unique<OpenFile>(*this, std::move(file));
+}
+
+Status HangingFileSystem::SyncDirectory(const std::string& directory) {
+  Pass();
+  return files_.SyncDirectory(directory);
+}
+
+void HangingFileSystem::Pass() {
+  std::unique_lock lock(mutex_);
+  ++hanging_;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return !hangs_; });
+  --hanging_;
+}
+
+}  // namespace resmgr::test

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "pkg/state/file_system.h"
+
+namespace resmgr::test {
+
+// Files on a disk whose syncs hang from Hang() to ComeBack(). Thread-safe. Whoever is left behind
+// in a hanging call holds a file, so a test waits with WaitClosed before this ends.
+class HangingFileSystem : public FileSystem {
+ public:
+  // `files` must outlive this.
+  explicit HangingFileSystem(FileSystem& files) : files_(files) {}
+
+  void Hang();
+  void ComeBack();
+  // Until a call hangs; until no file is open.
+  void WaitHanging();
+  void WaitClosed();
+
+  StatusOr<std::string> Read(const std::string& path, size_t limit) override {
+    return files_.Read(path, limit);
+  }
+  StatusOr<std::unique_ptr<File>> Create(const std::string& path) override;
+  Status Rename(const std::string& from, const std::string& to) override {
+    return files_.Rename(from, to);
+  }
+  Status Remove(const std::string& path) override { return files_.Remove(path); }
+  Status SyncDirectory(const std::string& directory) override;
+  Status MakeDirectory(const std::string& directory) override {
+    return files_.MakeDirectory(directory);
+  }
+
+ private:
+  class OpenFile;
+  void Pass();
+
+  FileSystem& files_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool hangs_ = false;
+  int hanging_ = 0;
+  int open_ = 0;
+};
+
+}  // namespace resmgr::test
