@@ -203,6 +203,34 @@ TEST(AllocatorPropertyTest, KeepsCoresWholeWhereThatIsPossible) {
   }
 }
 
+// What does not fill a core is in one core wherever one had room for it.
+TEST(AllocatorPropertyTest, SplitsNoRestThatACoreCanHold) {
+  const uint64_t seed = test::SeedOr(1);
+  SCOPED_TRACE(test::Repeat(seed));
+  Generator generator(seed);
+  for (int round = 0; round < 500; ++round) {
+    const int threads = 1 << generator.Number(1, 3);
+    const Machine machine = test::MakeMachine(test::Shape{.packages = generator.Number(1, 2),
+                                                          .nodes = generator.Number(1, 3),
+                                                          .cores = generator.Number(1, 8),
+                                                          .threads = threads,
+                                                          .siblings_apart = generator.OneIn(2)});
+    const CpuSet free = generator.NextFree(machine);
+    const int count = generator.Number(0, std::min(free.size(), threads - 1));
+    const StatusOr<CpuSet> taken = TakePacked(machine, free, count, {});
+    ASSERT_TRUE(taken.ok());
+    int used = 0;
+    int most_free = 0;
+    for (const CpuSet& core : machine.cores()) {
+      if (core.Intersects(*taken)) ++used;
+      most_free = std::max(most_free, core.CountCommon(free));
+    }
+    if (most_free >= count) {
+      ASSERT_LE(used, 1) << "round " << round << ": " << count << " of " << free.ToString();
+    }
+  }
+}
+
 TEST(AllocatorPropertyTest, TakingAndGivingBackChangesNothing) {
   const uint64_t seed = test::SeedOr(1);
   SCOPED_TRACE(test::Repeat(seed));

@@ -45,6 +45,16 @@ void ExpectDistributed(const Machine& machine, int group, const std::vector<Case
 constexpr CpuAllocatorOptions kByUncore = {.prefer_align_by_uncore = true};
 constexpr CpuAllocatorOptions kSpread = {.spread_across_cores = true};
 
+TEST(TakePackedTest, CoresOfFourThreadsAreNotDividedNeedlessly) {
+  ExpectPacked(test::Q288(), {},
+               {{"2-7", 3, "4-6"},      // not 2-3 and 4, beside the idle core 4-7
+                {"2-7", 2, "2-3"},      // where the fewest are free
+                {"1-3,4-7", 3, "1-3"},  // the tightest core
+                {"2-3,5-7,9-11", 5, "2-3,5-7"},
+                {"3,6-7,9-11,13-15", 6, "9-11,13-15"},
+                {"2-3,4-7", 6, "2-7"}});
+}
+
 // The cases of the kubelet's tests, by machine; see test/support/machines/machines.h.
 
 TEST(TakePackedTest, OnePackageWithSiblings) {

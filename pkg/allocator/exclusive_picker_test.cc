@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/allocator/exclusive_picker.h"
 
+#include <random>
 #include <string>
 #include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/allocator/reference_allocator.h"
 #include "test/support/machines/machines.h"
+#include "test/support/seed.h"
 
 namespace resmgr {
 namespace {
@@ -87,6 +90,50 @@ TEST(ExclusivePickerOptionsTest, FullCoresStayWholeInEveryCase) {
   EXPECT_EQ(Text(picker.Grow(Cpus("0,40"), 4, Cpus("1-5,42,51,11"))), "0,2,40,42");
   EXPECT_EQ(Text(picker.Shrink(Cpus("0-2,40-42"), 4)), "0-1,40-41");
   EXPECT_EQ(Text(picker.Shrink(Cpus("0-2,4,40-42"), 4, Cpus("2,4"))), "0,2,40,42");
+}
+
+// A reservation leaves 2 and 10 of divided cores. The kubelet lets them count when it distributes,
+// and would make a grant of 12 from 6 of each node, these two among them.
+TEST(ExclusivePickerOptionsTest, FullCoresAreDistributedWithoutTheRestOfDividedOnes) {
+  const Machine machine = test::MakeMachine({.packages = 2, .cores = 4, .threads = 2});
+  ASSERT_EQ(machine.cores().front(), Cpus("0,8"));
+  const CpuSet free = machine.online() - Cpus("0-1");
+  EXPECT_TRUE(Cpus("8-9").IsSubsetOf(test::ReferenceDistributed(machine, free, 12, 2)));
+  const ExclusivePicker picker(machine,
+                               {.full_pcpus_only = true, .distribute_cpus_across_numa = true});
+  EXPECT_EQ(Text(picker.Take({.count = 8}, free, {})), "4-7,12-15") << "one node is enough";
+  EXPECT_EQ(Text(picker.Take({.count = 12}, free, {})), "2-7,10-15");
+  EXPECT_EQ(picker.Take({.count = 14}, free, {}).status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST(ExclusivePickerOptionsTest, FullCoresAreDistributedAsIfDividedOnesWereBusy) {
+  const uint64_t seed = test::SeedOr(1);
+  SCOPED_TRACE(test::Repeat(seed));
+  std::mt19937 random(seed);
+  const auto number = [&random](int first, int last) {
+    return std::uniform_int_distribution<int>(first, last)(random);
+  };
+  for (int round = 0; round < 300; ++round) {
+    const int threads = 1 << number(1, 2);
+    const Machine machine = test::MakeMachine({.packages = number(1, 2),
+                                               .nodes = number(1, 2),
+                                               .cores = number(2, 6),
+                                               .threads = threads});
+    const ExclusivePicker picker(machine,
+                                 {.full_pcpus_only = true, .distribute_cpus_across_numa = true});
+    CpuSet free = machine.online();
+    for (int i = number(1, 6); i > 0; --i)
+      free.Remove(number(0, machine.online().Last()));
+    const CpuSet whole = free - machine.WithSiblings(machine.online() - free);
+    const int count = number(0, whole.size() / threads) * threads;
+    if (count == 0) continue;
+    const StatusOr<ExclusivePicker::Pick> pick = picker.Take({.count = count}, free, {});
+    ASSERT_TRUE(pick.ok()) << Describe(pick.status());
+    ASSERT_EQ(pick->cpus.size(), count);
+    ASSERT_EQ(machine.WithSiblings(pick->cpus), pick->cpus) << "round " << round;
+    ASSERT_EQ(pick->cpus.ToString(),
+              test::ReferenceDistributed(machine, whole, count, threads).ToString());
+  }
 }
 
 TEST(ExclusivePickerOptionsTest, UnevenCoresThatDoNotMakeUpTheCountAreRefusedForNow) {

@@ -36,10 +36,7 @@ class Packer {
       TakeIfWhole(machine_.cores()[static_cast<size_t>(core)]);
   }
   void TakeByUncore();
-  void TakeSinglesCoreByCore() {
-    for (const int core : FreeCpus(machine_, free_).CoresInOrder())
-      TakeSingles(machine_.cores()[static_cast<size_t>(core)] & free_);
-  }
+  void TakeSinglesCoreByCore();
   void TakeSinglesByNumber() {
     for (const int package : FreeCpus(machine_, free_).PackagesInOrder())
       TakeSingles(machine_.packages()[static_cast<size_t>(package)] & free_);
@@ -73,6 +70,13 @@ class Packer {
     }
   }
   CpuSet PartOfUncore(const CpuSet& uncore) const;
+
+  struct PartialCore {
+    CpuSet cpus;  // that are free
+    int free = 0;
+    int package = 0;
+    int numa = 0;
+  };
 
   const Machine& machine_;
   CpuSet free_;
@@ -110,6 +114,39 @@ CpuSet Packer::PartOfUncore(const CpuSet& uncore) const {
   }
   if (has_siblings && needed_ % 2 == 1 && part.size() > needed_) part.Remove(part.Last());
   return part;
+}
+
+// What is left to take goes to one core where one can hold it: the first such, which of its place
+// (package and NUMA node) is the one with the fewest free CPUs. Where no core can, the core with
+// the most free CPUs of the first place is used up first.
+void Packer::TakeSinglesCoreByCore() {
+  std::vector<PartialCore> cores;
+  int largest = 0;
+  for (const int id : FreeCpus(machine_, free_).CoresInOrder()) {
+    const CpuSet cpus = machine_.cores()[static_cast<size_t>(id)] & free_;
+    const Cpu* const cpu = machine_.FindCpu(cpus.First());
+    cores.push_back({cpus, cpus.size(), cpu->package, cpu->numa});
+    largest = std::max(largest, cores.back().free);
+  }
+  auto first = cores.begin();
+  while (!done()) {
+    while (first->free == 0)
+      ++first;
+    auto chosen = cores.end();
+    if (needed_ <= largest) {
+      chosen = std::find_if(first, cores.end(),
+                            [this](const PartialCore& core) { return core.free >= needed_; });
+    }
+    if (chosen == cores.end()) {
+      chosen = first;
+      for (auto core = first; core != cores.end() && chosen->free < largest; ++core) {
+        if (core->package != first->package || core->numa != first->numa) break;
+        if (core->free > chosen->free) chosen = core;
+      }
+    }
+    TakeSingles(chosen->cpus);
+    chosen->free = 0;
+  }
 }
 
 }  // namespace

@@ -110,6 +110,29 @@ class Reference {
       }
     }
   }
+  // In one core if the order has one that is large enough, else from the largest of the first
+  // place.
+  void TakeSingles() {
+    while (!done()) {
+      const Ids order = Cores();
+      const auto free = [this](int core) {
+        return static_cast<int>(With(CoreOf, core, true).size());
+      };
+      auto chosen =
+          std::find_if(order.begin(), order.end(), [&](int core) { return free(core) >= needed; });
+      if (chosen == order.end()) {
+        const auto place = [this](int core) {
+          const Cpu& cpu = Find(With(CoreOf, core, true).front());
+          return std::make_pair(cpu.package, cpu.numa);
+        };
+        chosen = order.begin();
+        for (auto core = order.begin(); core != order.end(); ++core) {
+          if (place(*core) == place(order.front()) && free(*core) > free(*chosen)) chosen = core;
+        }
+      }
+      TakeOneByOne({*chosen}, CoreOf);
+    }
+  }
   void TakeUncores() {
     Ids order;
     for (const int node : Nodes()) {
@@ -241,7 +264,7 @@ CpuSet ReferencePacked(const Machine& machine, const CpuSet& free, int count, bo
     reference.TakeOneByOne(reference.Packages(), PackageOf);
   } else {
     reference.TakeWhole(reference.Cores(), CoreOf);
-    reference.TakeOneByOne(reference.Cores(), CoreOf);
+    reference.TakeSingles();
   }
   return reference.taken;
 }
