@@ -12,6 +12,7 @@ namespace resmgr {
 namespace {
 
 constexpr std::string_view kRoot = "kubepods";
+constexpr std::string_view kSystem = "system";
 constexpr std::string_view kPod = "pod";
 constexpr std::string_view kSlice = ".slice";
 
@@ -30,7 +31,8 @@ bool IsUid(std::string_view text) {
   });
 }
 
-// `names`: kubepods, perhaps the class, pod<UID>, divided by `separator`; more may stand before.
+// `names`: kubepods, perhaps "system", perhaps the class, pod<UID>, divided by `separator`; more
+// may stand before.
 std::optional<PodCgroup> ParseNames(std::string_view names, char separator) {
   std::string_view uid = TakeLast(names, separator);
   if (!uid.starts_with(kPod)) return std::nullopt;
@@ -43,6 +45,7 @@ std::optional<PodCgroup> ParseNames(std::string_view names, char separator) {
     pod.qos = parent == "burstable" ? QosClass::kBurstable : QosClass::kBestEffort;
     parent = TakeLast(names, separator);
   }
+  if (parent == kSystem) parent = TakeLast(names, separator);
   if (parent != kRoot) return std::nullopt;
   return pod;
 }

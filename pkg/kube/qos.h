@@ -20,8 +20,9 @@ struct PodCgroup {
 // Reads the cgroup parent of a sandbox, the only place where a CRI request tells the pod's QoS
 // class. Both cgroup drivers of the kubelet, below any number of root directories, with or without
 // slashes at the ends:
-//   cgroupfs  [ROOT/...]kubepods/[burstable/|besteffort/]pod<UID>
-//   systemd   [.../][ROOT-...]kubepods-[burstable-|besteffort-]pod<UID with _ for ->.slice
+//   cgroupfs  [ROOT/...]kubepods/[system/][burstable/|besteffort/]pod<UID>
+//   systemd   [.../][ROOT-...]kubepods-[system-][burstable-|besteffort-]pod<UID with _ for ->.slice
+// Below "system" are the pods that the kubelet keeps apart as the system's (KEP-5894).
 // nullopt when the path is no pod's.
 std::optional<PodCgroup> ParsePodCgroup(std::string_view cgroup_parent);
 

@@ -48,6 +48,23 @@ TEST(QosTest, ReadsSystemdNamesWithTheRootInTheSlice) {
   ExpectPod(fmt::format("a-kubepods-pod{}.slice", kSystemdUid), QosClass::kGuaranteed, kUid);
 }
 
+TEST(QosTest, ReadsPodsOfTheSystem) {
+  for (const char* root : {"", "/", "/a/b/"}) {
+    ExpectPod(fmt::format("{}kubepods/system/pod{}", root, kUid), QosClass::kGuaranteed, kUid);
+    ExpectPod(fmt::format("{}kubepods/system/burstable/pod{}", root, kUid), QosClass::kBurstable,
+              kUid);
+    ExpectPod(fmt::format("{}kubepods/system/besteffort/pod{}", root, kUid), QosClass::kBestEffort,
+              kUid);
+  }
+  ExpectPod(fmt::format("/kubepods.slice/kubepods-system.slice/kubepods-system-burstable.slice/"
+                        "kubepods-system-burstable-pod{}.slice",
+                        kSystemdUid),
+            QosClass::kBurstable, kUid);
+  ExpectPod(fmt::format("a-kubepods-system-besteffort-pod{}.slice", kSystemdUid),
+            QosClass::kBestEffort, kUid);
+  ExpectPod(fmt::format("kubepods-system-pod{}.slice", kSystemdUid), QosClass::kGuaranteed, kUid);
+}
+
 TEST(QosTest, ReadsUidsOfStaticPods) {
   ExpectPod("/kubepods/burstable/pod0123456789abcdef0123456789abcdef", QosClass::kBurstable,
             "0123456789abcdef0123456789abcdef");
@@ -64,6 +81,11 @@ TEST(QosTest, OtherPathsAreNoPods) {
                            "/kubepods/burstable/pod",
                            "/kubepods-pod.slice",
                            "/kubepods/unknown/pod1",
+                           "/kubepods/system",
+                           "/system/pod1",
+                           "/kubepods/burstable/system/pod1",
+                           "/kubepods/system/system/pod1",
+                           "system-burstable-pod1.slice",
                            "/kubepods/burstable/besteffort/pod1",
                            "/system.slice/containerd.service",
                            "/user/pod1",
