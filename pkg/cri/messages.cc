@@ -166,6 +166,17 @@ bool ReadSandboxLinux(std::string_view message, Pod& pod) {
   });
 }
 
+// Of a PodSandboxConfig only what its pod has as a whole; nothing where it cannot be read.
+void ReadPodResources(std::string_view message, std::optional<LinuxResources>& resources) {
+  const bool ok = ForFields(message, 1U << 8, [&](const WireReader& sandbox) {
+    return ForFields(sandbox.bytes(), 1U << 5, [&](const WireReader& linux_field) {
+      if (!resources) resources.emplace();
+      return ReadLinuxResources(linux_field.bytes(), *resources);
+    });
+  });
+  if (!ok) resources.reset();
+}
+
 bool ReadSandboxConfig(std::string_view message, Pod& pod, Texts& texts) {
   return ForEachField(message, [&](const WireReader& field) {
     switch (field.field()) {
@@ -214,7 +225,10 @@ Status DecodeCreateContainer(std::string_view message, CreateMessage& decoded) {
       decoded.config = field.bytes();
       return ReadContainerConfig(decoded.config, decoded.request, texts);
     }
-    if (field.field() == 3) decoded.sandbox_config = field.bytes();
+    if (field.field() == 3) {
+      decoded.sandbox_config = field.bytes();
+      ReadPodResources(decoded.sandbox_config, decoded.request.pod_resources);
+    }
     return true;
   });
   if (!ok) return InvalidArgument("the bytes are no CreateContainerRequest");

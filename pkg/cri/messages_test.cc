@@ -43,6 +43,8 @@ v1::CreateContainerRequest FullRequest() {
   sandbox.mutable_metadata()->set_uid("uid");
   sandbox.mutable_metadata()->set_namespace_("ns");
   sandbox.mutable_linux()->set_cgroup_parent("/kubepods/poduid");
+  sandbox.mutable_linux()->mutable_resources()->set_cpu_shares(4096);
+  sandbox.mutable_linux()->mutable_resources()->set_memory_limit_in_bytes(1 << 30);
   return request;
 }
 
@@ -50,6 +52,18 @@ StatusOr<CreateMessage> DecodeCreate(std::string_view bytes) {
   CreateMessage decoded;
   RESMGR_RETURN_IF_ERROR(DecodeCreateContainer(bytes, decoded));
   return decoded;
+}
+
+TEST(MessagesTest, ASandboxThatCannotBeReadSaysNothingOfItsPod) {
+  v1::CreateContainerRequest request = FullRequest();
+  request.clear_sandbox_config();
+  EXPECT_EQ(DecodeCreate(request.SerializeAsString())->request.pod_resources, std::nullopt);
+  std::string bytes = request.SerializeAsString();
+  FieldWriter(bytes).Bytes(3, "\x42\x02\x2a\x09");  // resources of nine bytes that are not there
+  const auto decoded = DecodeCreate(bytes);
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(decoded->request.pod_resources, std::nullopt);
+  EXPECT_EQ(decoded->request.name, "app");
 }
 
 TEST(MessagesTest, ReadsWhatADecisionNeeds) {
@@ -71,6 +85,9 @@ TEST(MessagesTest, ReadsWhatADecisionNeeds) {
   EXPECT_EQ(request.resources.cpuset_cpus, "0-1");
   EXPECT_EQ(request.resources.cpuset_mems, std::nullopt);
   EXPECT_THAT(request.resources.hugepage_limits, UnorderedElementsAre(Pair("2MB", 4096)));
+  ASSERT_TRUE(request.pod_resources.has_value());
+  EXPECT_EQ(request.pod_resources->cpu_shares, 4096);
+  EXPECT_EQ(request.pod_resources->memory_limit, 1 << 30);
 
   const auto pod = DecodeSandboxConfig(decoded->sandbox_config);
   ASSERT_TRUE(pod.ok()) << pod.status();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "pkg/base/status.h"
@@ -16,7 +17,8 @@ MilliCpu CpuLimitOf(const LinuxResources& resources);
 // What a container needs, reckoned from what a CRI message says, by undoing the kubelet's
 // arithmetic:
 //   cpu_request     from the shares; from the quota where the shares are at their upper limit
-//   cpu_limit       Guaranteed: the request; else from quota and period
+//   cpu_limit       from quota and period; Guaranteed: at least the request, and only above it
+//                   where the limit is not the container's own but its pod's (KEP-2837)
 //   memory_limit    as it stands
 //   memory_request  Guaranteed: the limit; Burstable: from oom_score_adj when `memory_capacity` (of
 //                   the node, 0 when not known) is given, to a thousandth of the capacity, rounded
@@ -31,13 +33,26 @@ struct ResolvedRequirements {
   Requirements requirements;
   // Why an annotation that is there could not be used, and the estimate was taken; OK otherwise.
   Status annotation;
+  // What of the annotation the request contradicts, as the end of a placement's reason; empty when
+  // nothing is.
+  std::string note{};
 };
 
-// For a new container: what the webhook's annotation (resources_annotation.h) of its pod says about
-// it, else the estimate.
-ResolvedRequirements ResolveRequirements(const LinuxResources& resources, QosClass qos,
-                                         Bytes memory_capacity, const StringMap& pod_annotations,
-                                         std::string_view container_name);
+// For a new container of `pod`: what its request says, refined by the webhook's annotation
+// (resources_annotation.h) of the pod. Anybody who may create pods may write an annotation, and one
+// from before a resize is old, so it only adds what CRI does not tell: requests of 1m and 2m, of
+// 256 CPUs and more, limits below 10m, memory requests, and which containers have no request of
+// their own but their pod's. CPU and memory are taken from the request alone where the annotation
+// contradicts its shares, quota or memory limit, a memory request where it is far above what the
+// OOM score tells, and everything in a BestEffort pod. A request without CPU shares is no kubelet's
+// and contradicts nothing.
+ResolvedRequirements ResolveRequirements(const LinuxResources& resources, const Pod& pod,
+                                         Bytes memory_capacity, std::string_view container_name);
+
+// Why a container of a Guaranteed pod gets no CPUs for itself, whatever it asks for: the CPUs are
+// its pod's, as kubelets see it, too. A clause for a placement's reason; empty when it may get
+// some.
+std::string_view WhyCpuIsOfPod(const Requirements& requirements);
 
 // Whether the container may have asked for more than its `cpu_request`: shares at their upper limit
 // stand for all requests from 256 CPUs on, and neither its limit nor an annotation says which. It

@@ -133,24 +133,78 @@ TEST(RequirementsTest, MemoryRequestStaysWithinTheLimit) {
             1000);
 }
 
-TEST(RequirementsTest, AnnotationWinsWhereItNamesTheContainer) {
-  const StringMap annotations = {
-      {"intel.com/resources",
-       R"({"containers":{"web":{"requests":{"cpu":"1","memory":"1Gi"}}},"initContainers":{}})"}};
-  const LinuxResources resources = Kubelets(2000, 3000, 2 * kGiB);
-  const ResolvedRequirements web =
-      ResolveRequirements(resources, QosClass::kBurstable, Bytes{0}, annotations, "web");
+Pod PodWith(QosClass qos, std::string_view annotation) {
+  Pod pod;
+  pod.qos = qos;
+  pod.annotations.Set("intel.com/resources", std::string(annotation));
+  return pod;
+}
+
+TEST(RequirementsTest, TheAnnotationTellsMoreWhereItNamesTheContainer) {
+  const Pod pod = PodWith(QosClass::kBurstable,
+                          R"({"containers":{"web":{"requests":{"cpu":"1m","memory":"1Gi"},
+                                       "limits":{"cpu":"5m","memory":"2Gi"}}}})");
+  const LinuxResources resources = Kubelets(1, 5, 2 * kGiB);
+  const ResolvedRequirements web = ResolveRequirements(resources, pod, Bytes{0}, "web");
   EXPECT_TRUE(web.annotation.ok());
-  EXPECT_EQ(web.requirements, (Requirements{{1000}, {0}, {kGiB}, {0}}));
-  const ResolvedRequirements other =
-      ResolveRequirements(resources, QosClass::kBurstable, Bytes{0}, annotations, "other");
-  EXPECT_EQ(other.requirements.cpu_request.value, 2000);
+  EXPECT_EQ(web.note, "");
+  EXPECT_EQ(web.requirements, (Requirements{{1}, {5}, {kGiB}, {2 * kGiB}}));
+  const ResolvedRequirements other = ResolveRequirements(resources, pod, Bytes{0}, "other");
+  EXPECT_EQ(other.requirements, (Requirements{{0}, {10}, {0}, {2 * kGiB}}));
+}
+
+TEST(RequirementsTest, ARequestWithoutSharesContradictsNothing) {
+  const Pod pod = PodWith(QosClass::kBurstable,
+                          R"({"containers":{"web":{"requests":{"cpu":"1","memory":"1Gi"}}}})");
+  EXPECT_EQ(ResolveRequirements({}, pod, Bytes{0}, "web").requirements,
+            (Requirements{{1000}, {0}, {kGiB}, {0}}));
+}
+
+TEST(RequirementsTest, WhatWasResizedWinsOverAnOlderAnnotation) {
+  const Pod pod = PodWith(QosClass::kGuaranteed,
+                          R"({"containers":{"web":{"limits":{"cpu":"2","memory":"1Gi"}}}})");
+  const ResolvedRequirements web =
+      ResolveRequirements(Kubelets(4000, 4000, kGiB), pod, Bytes{0}, "web");
+  EXPECT_EQ(web.requirements, (Requirements{{4000}, {4000}, {kGiB}, {kGiB}}));
+  EXPECT_EQ(web.note, "; the request contradicts its annotation's CPU of 2000m (limit 2000m)");
+}
+
+TEST(RequirementsTest, AnAnnotationGivesNothingInABestEffortPod) {
+  const Pod pod = PodWith(QosClass::kBestEffort,
+                          R"({"containers":{"web":{"limits":{"cpu":"8","memory":"1Gi"}}}})");
+  const ResolvedRequirements web =
+      ResolveRequirements(Kubelets(0, 0, 0), pod, Bytes{64 * kGiB}, "web");
+  EXPECT_EQ(web.requirements, Requirements());
+  EXPECT_THAT(web.note, HasSubstr("its annotation's CPU of 8000m"));
+  EXPECT_THAT(web.note, HasSubstr("its annotation's memory of 1073741824 bytes"));
+}
+
+TEST(RequirementsTest, WhatHasNoRequestOfItsOwnHasItsPods) {
+  Pod pod = PodWith(QosClass::kGuaranteed,
+                    R"({"containers":{"own":{"requests":{"cpu":"1"}},"none":{}}})");
+  pod.resources = Kubelets(4000, 4000, kGiB);
+  const ResolvedRequirements none =
+      ResolveRequirements(Kubelets(4000, 4000, kGiB), pod, Bytes{0}, "none");
+  EXPECT_EQ(none.note, "");
+  EXPECT_TRUE(none.requirements.cpu_of_pod);
+  EXPECT_TRUE(none.requirements.memory_of_pod);
+  EXPECT_NE(WhyCpuIsOfPod(none.requirements), "");
+  const ResolvedRequirements own =
+      ResolveRequirements(Kubelets(1000, 4000, kGiB), pod, Bytes{0}, "own");
+  EXPECT_EQ(own.requirements.cpu_request.value, 1000);
+  EXPECT_EQ(own.requirements.cpu_limit.value, 4000);
+  EXPECT_EQ(WhyCpuIsOfPod(own.requirements), "CPU limit above the request");
+  pod.annotations = {};
+  EXPECT_EQ(WhyCpuIsOfPod(
+                ResolveRequirements(Kubelets(1000, 4000, kGiB), pod, Bytes{0}, "own").requirements),
+            "CPU limit above the request")
+      << "without the annotation, too";
 }
 
 TEST(RequirementsTest, UnusableAnnotationIsReportedAndTheEstimateTaken) {
-  const StringMap annotations = {{"intel.com/resources", "nonsense"}};
-  const ResolvedRequirements web = ResolveRequirements(
-      Kubelets(2000, 2000, kGiB), QosClass::kGuaranteed, Bytes{0}, annotations, "web");
+  const Pod pod = PodWith(QosClass::kGuaranteed, "nonsense");
+  const ResolvedRequirements web =
+      ResolveRequirements(Kubelets(2000, 2000, kGiB), pod, Bytes{0}, "web");
   EXPECT_THAT(std::string(Message(web.annotation)), HasSubstr("intel.com/resources is not JSON"));
   EXPECT_EQ(web.requirements.cpu_request.value, 2000);
 }

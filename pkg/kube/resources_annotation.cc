@@ -58,12 +58,9 @@ StatusOr<ResourceList> ReadList(const json* list, std::string_view what) {
   return resources;
 }
 
-StatusOr<std::optional<Requirements>> ReadContainer(const json& container, std::string_view name) {
+StatusOr<Requirements> ReadContainer(const json& container, std::string_view name) {
   RESMGR_ASSIGN_OR_RETURN(const json* limit_list, Member(container, "limits", name));
   RESMGR_ASSIGN_OR_RETURN(const json* request_list, Member(container, "requests", name));
-  const auto is_empty = [](const json* list) { return list == nullptr || list->empty(); };
-  if (is_empty(limit_list) && is_empty(request_list)) return std::nullopt;
-
   RESMGR_ASSIGN_OR_RETURN(const ResourceList limits,
                           ReadList(limit_list, fmt::format("{}.limits", name)));
   RESMGR_ASSIGN_OR_RETURN(const ResourceList requests,
@@ -131,7 +128,8 @@ StatusOr<std::optional<Requirements>> ParseResourcesAnnotation(std::string_view 
   RESMGR_ASSIGN_OR_RETURN(const json document, ParseDocument(text));
   RESMGR_ASSIGN_OR_RETURN(const Found found, FindContainer(document, container_name));
   if (found.container == nullptr) return std::nullopt;
-  return ReadContainer(*found.container, found.what);
+  RESMGR_ASSIGN_OR_RETURN(const Requirements read, ReadContainer(*found.container, found.what));
+  return read;
 }
 
 StatusOr<std::map<std::string, int64_t>> ParseOtherResources(std::string_view text,
@@ -164,9 +162,9 @@ StatusOr<std::optional<QosClass>> QosFromResourcesAnnotation(std::string_view te
     if (!containers->is_object()) return InvalidArgument("{} must be a JSON object", what);
     for (const auto& [name, container] : containers->items()) {
       RESMGR_ASSIGN_OR_RETURN(
-          const std::optional<Requirements> read,
+          const Requirements read,
           ReadContainer(container, fmt::format("{}.{}", what, Printable(name))));
-      all.push_back(read.value_or(Requirements{}));
+      all.push_back(read);
     }
   }
   if (all.empty()) return std::nullopt;

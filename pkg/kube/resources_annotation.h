@@ -22,7 +22,8 @@ inline constexpr std::string_view kResourcesAnnotation = "intel.com/resources";
 
 // What the annotation's value says about one container, init containers included. A limit without a
 // request is the request too, as in Kubernetes. Other resources than cpu and memory are not read.
-// nullopt when it does not name the container, or with nothing in both limits and requests.
+// nullopt when it does not name the container; one with nothing in both limits and requests has no
+// requirements of its own, all of them are 0.
 // InvalidArgument, naming container and resource, when the text is not as above: anybody who may
 // create pods may write it.
 StatusOr<std::optional<Requirements>> ParseResourcesAnnotation(std::string_view json,

@@ -57,12 +57,18 @@ TEST(ResourcesAnnotationTest, NumbersAreQuantitiesToo) {
 
 TEST(ResourcesAnnotationTest, SaysNothingAboutContainersItDoesNotKnow) {
   for (const std::string_view json :
-       {R"({})", R"({"containers":null})", R"({"containers":{"other":{}}})",
-        R"({"containers":{"web":{}}})", R"({"containers":{"web":{"limits":{},"requests":{}}}})",
-        R"({"containers":{"web":{"limits":null,"requests":null}}})"}) {
+       {R"({})", R"({"containers":null})", R"({"containers":{"other":{}}})"}) {
     const auto parsed = ParseResourcesAnnotation(json, "web");
     ASSERT_TRUE(parsed.ok()) << json;
     EXPECT_EQ(*parsed, std::nullopt) << json;
+  }
+}
+
+TEST(ResourcesAnnotationTest, AContainerWithoutRequirementsHasNone) {
+  for (const std::string_view json :
+       {R"({"containers":{"web":{}}})", R"({"containers":{"web":{"limits":{},"requests":{}}}})",
+        R"({"containers":{"web":{"limits":null,"requests":null}}})"}) {
+    EXPECT_EQ(Parse(json), Requirements()) << json;
   }
 }
 

@@ -25,9 +25,9 @@ struct Pod {
   std::string runtime_handler;
   StringMap labels;
   StringMap annotations;
-  // Of the pod as a whole, as the last request about its sandbox said: what the runtime class costs
-  // besides the containers, and the sum of the containers' own. Policies place containers, so these
-  // are shown (`cri-resmgr-ctl explain`) and decide nothing.
+  // Of the pod as a whole, as the last request about it said: what the runtime class costs besides
+  // the containers, which is only shown (`cri-resmgr-ctl explain`), and what the containers have
+  // together, which bounds them (pkg/kube/pod_division.h).
   LinuxResources overhead{};
   LinuxResources resources{};
 };

@@ -163,6 +163,7 @@ class Adopter {
     container.annotations = reported.annotations;
     const Requirements in_force = ReportedNeeds(pod->pod, reported, memory_capacity_);
     if (saved == nullptr) {
+      result_.without_notes.push_back(container.key);
       container.requirements = in_force;
       container.requested = ReportedRequest(reported, in_force);
     } else {

@@ -25,6 +25,8 @@ struct Adoption {
   // They run although no start of theirs was under way here, or one of which nobody knows when it
   // began: what was sent to them before may have come too late for it.
   std::vector<ContainerKey> started_unseen;
+  // Containers that are new here and of which nothing was kept, ascending.
+  std::vector<ContainerKey> without_notes;
 };
 
 // Makes the store hold the pods and containers that the runtime listed. `since` is the store's

@@ -41,10 +41,9 @@ Bytes MemoryCapacity(const Machine& machine) {
 
 Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported,
                            Bytes memory_capacity) {
-  Requirements needs = ResolveRequirements(reported.resources, pod.qos, memory_capacity,
-                                           pod.annotations, reported.name)
-                           .requirements;
-  if (!reported.resources.cpu_shares) return needs;
+  Requirements needs =
+      ResolveRequirements(reported.resources, pod, memory_capacity, reported.name).requirements;
+  if (!reported.resources.cpu_shares || needs.cpu_of_pod) return needs;
   const Requirements now = EstimateRequirements(reported.resources, pod.qos, memory_capacity);
   // Shares are too coarse to contradict what they come from.
   const bool as_told = SharesFromMilliCpu(needs.cpu_request) == *reported.resources.cpu_shares;
@@ -85,16 +84,27 @@ bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force
          QuotaOrNone(quota) == QuotaOrNone(in_force.cpu_quota);
 }
 
-Requirements NeedsAfter(Requirements needs, const LinuxResources& changes,
-                        const LinuxResources& merged, QosClass qos, Bytes memory_capacity) {
-  const Requirements now = EstimateRequirements(merged, qos, memory_capacity);
-  if (changes.cpu_shares || changes.cpu_quota || changes.cpu_period) {
-    needs.cpu_request = RequestNow(needs.cpu_request, now, merged, qos);
-    needs.cpu_limit = qos == QosClass::kGuaranteed ? needs.cpu_request : now.cpu_limit;
+Requirements NeedsAfter(Requirements needs, const LinuxResources& before,
+                        const LinuxResources& after, QosClass qos, Bytes memory_capacity) {
+  const Requirements now = EstimateRequirements(after, qos, memory_capacity);
+  if (before.cpu_shares != after.cpu_shares || before.cpu_quota != after.cpu_quota ||
+      before.cpu_period != after.cpu_period) {
+    needs.cpu_limit = now.cpu_limit;
+    if (needs.cpu_of_pod) {
+      needs.cpu_limit = CpuLimitOf(after);
+    } else {
+      needs.cpu_request = RequestNow(needs.cpu_request, now, after, qos);
+      if (qos == QosClass::kGuaranteed) {
+        needs.cpu_limit = std::max(needs.cpu_limit, needs.cpu_request);
+      }
+    }
   }
-  if (changes.memory_limit || changes.oom_score_adj) {
-    needs.memory_request = now.memory_request;
+  if (before.memory_limit != after.memory_limit || before.oom_score_adj != after.oom_score_adj) {
     needs.memory_limit = now.memory_limit;
+    if (!needs.memory_of_pod) {
+      needs.memory_request = now.memory_request;
+      needs.memory_estimated = now.memory_estimated;
+    }
   }
   return needs;
 }

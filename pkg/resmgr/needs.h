@@ -26,10 +26,11 @@ LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requireme
 // all are the same; then the quota has to be the same, too.
 bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force);
 
-// What a container that has needed `needs` needs once `changes` came to what it requested, which
-// gives `merged`. Only what the update touches is estimated anew: the rest may come from an
-// annotation that knows better, as may a request from 256 CPUs on where no quota tells it.
-Requirements NeedsAfter(Requirements needs, const LinuxResources& changes,
-                        const LinuxResources& merged, QosClass qos, Bytes memory_capacity);
+// What a container that has needed `needs` needs when what it requests changes from `before` to
+// `after`. Only what really changes is estimated anew: the rest may come from an annotation that
+// knows better, as may a request from 256 CPUs on where no quota tells it. What is its pod's stays
+// its pod's.
+Requirements NeedsAfter(Requirements needs, const LinuxResources& before,
+                        const LinuxResources& after, QosClass qos, Bytes memory_capacity);
 
 }  // namespace resmgr

@@ -85,8 +85,8 @@ TEST(NeedsTest, LargeRequestsAreToldByTheQuotaOrAsTheyWereBefore) {
 TEST(NeedsTest, ALargeResizeLeavesTheRequestThatIsKnown) {
   const auto after = [](int64_t known, int64_t limit, QosClass qos) {
     const Requirements needs{{known}, {known}, {}, {}};
-    LinuxResources changes = Reported(400'000, QuotaFromMilliCpu(MilliCpu{limit})).resources;
-    return NeedsAfter(needs, changes, changes, qos, Bytes{}).cpu_request.value;
+    const LinuxResources now = Reported(400'000, QuotaFromMilliCpu(MilliCpu{limit})).resources;
+    return NeedsAfter(needs, {}, now, qos, Bytes{}).cpu_request.value;
   };
   EXPECT_EQ(after(300'000, 400'000, QosClass::kBurstable), 300'000);
   EXPECT_EQ(after(300'000, 0, QosClass::kBurstable), 300'000);
@@ -94,6 +94,26 @@ TEST(NeedsTest, ALargeResizeLeavesTheRequestThatIsKnown) {
   EXPECT_EQ(after(2000, 400'000, QosClass::kBurstable), 256'000);
   EXPECT_EQ(after(300'000, 400'000, QosClass::kGuaranteed), 400'000);
   EXPECT_EQ(after(300'000, 0, QosClass::kGuaranteed), 300'000);
+}
+
+// Kubelets name all values in each update.
+TEST(NeedsTest, WhatAnUpdateRepeatsIsNotEstimatedAnew) {
+  Requirements needs{{1}, {2000}, {Bytes{5}}, {Bytes{9}}};
+  LinuxResources before = Reported(1, QuotaFromMilliCpu(MilliCpu{2000})).resources;
+  before.memory_limit = 9;
+  before.oom_score_adj = 900;
+  LinuxResources after = before;
+  EXPECT_EQ(NeedsAfter(needs, before, after, QosClass::kBurstable, Bytes{1 << 20}), needs);
+  after.cpu_shares = 1024;
+  const Requirements cpu = NeedsAfter(needs, before, after, QosClass::kBurstable, Bytes{1 << 20});
+  EXPECT_EQ(cpu.cpu_request.value, 1000);
+  EXPECT_EQ(cpu.memory_request.value, 5);
+  EXPECT_FALSE(cpu.memory_estimated);
+  after.memory_limit = 0;
+  const Requirements both = NeedsAfter(needs, before, after, QosClass::kBurstable, Bytes{1 << 20});
+  EXPECT_TRUE(both.memory_estimated);
+  needs.cpu_of_pod = true;
+  EXPECT_EQ(NeedsAfter(needs, before, after, QosClass::kBurstable, {}).cpu_request.value, 1);
 }
 
 TEST(NeedsTest, TheQuotaTellsWhetherALargeRequestIsInForce) {

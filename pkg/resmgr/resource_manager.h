@@ -34,6 +34,8 @@ struct CreateRequest {
   StringMap annotations;
   bool has_linux = false;  // the request carries linux resources or at least a linux section
   LinuxResources resources;
+  // Of the pod as a whole, from sandbox_config: newer than what its sandbox was made with.
+  std::optional<LinuxResources> pod_resources{};
   std::vector<LocalityHint> hints{};  // when the policy wants them
 };
 

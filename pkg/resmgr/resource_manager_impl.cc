@@ -72,6 +72,7 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
     pusher_.Forget(key);
     cold_starts_.Forget(key);
   }
+  BoundAdopted(adoption);
   StatusOr<ContainerKeys> changed = decider_.Reconcile();
   if (!changed.ok()) {
     log_.Error("cannot take over what the runtime holds: {}", Describe(changed.status()));
@@ -166,18 +167,21 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request) 
     pod = &store_.PutPod(std::move(described));
     pod->provisional = true;
   }
+  if (request.pod_resources) pod->pod.resources = *std::move(request.pod_resources);
   ContainerRecord& record = store_.Add(*pod, std::move(request.name));
   Container& container = record.container;
   record.managed = request.has_linux;
   FillIn(container, std::move(request));
   if (!record.managed) return Admission{.key = container.key};
 
-  const ResolvedRequirements needs = ResolveRequirements(
-      container.requested, pod->pod.qos, memory_capacity_, pod->pod.annotations, container.name);
+  ResolvedRequirements needs =
+      ResolveRequirements(container.requested, pod->pod, memory_capacity_, container.name);
   if (!needs.annotation.ok()) {
     log_.Warn("container {}: {}", LogName(record), Describe(needs.annotation));
   }
   container.requirements = needs.requirements;
+  container.needs_note = std::move(needs.note);
+  if (ContainerKeys moved = BoundByPod(*pod, &record); !moved.empty()) Push(std::move(moved));
   StatusOr<ContainerKeys> changed = Place(record, FindPredecessor(record));
   Count(changed.ok() ? Metrics::Event::kDecisionOk : Metrics::Event::kDecisionRefused);
   if (!changed.ok()) {
@@ -307,6 +311,7 @@ void ResourceManager::Impl::AddPod(Pod pod) {
   PodRecord& record = store_.PutPod(std::move(pod));
   record.provisional = false;
   policy_->Prepare(record.pod);
+  if (ContainerKeys moved = BoundByPod(record, nullptr); !moved.empty()) Push(std::move(moved));
 }
 
 void ResourceManager::Impl::StopPod(const PodSandboxId& id) {

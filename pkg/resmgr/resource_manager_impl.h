@@ -105,6 +105,11 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void Push(ContainerKeys changed);
   void EndColdStart(ContainerKey key);
 
+  // pod_bounds.cc
+  ContainerKeys BoundByPod(PodRecord& pod, ContainerRecord* fresh);
+  StatusOr<ContainerKeys> ChangeNeeds(ContainerRecord& record, const Requirements& needs);
+  void BoundAdopted(const Adoption& adoption);
+
   // updates.cc
   StatusOr<ContainerKeys> Redecide(ContainerRecord& record, const LinuxResources& requested,
                                    const Requirements& needs);

@@ -17,8 +17,8 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
   Container& container = record->container;
   keeper_.BeforeUpdate(*record);
   const LinuxResources merged = Merged(container.requested, requested);
-  const Requirements needs =
-      NeedsAfter(container.requirements, requested, merged, record->pod->pod.qos, memory_capacity_);
+  const Requirements needs = NeedsAfter(container.requirements, container.requested, merged,
+                                        record->pod->pod.qos, memory_capacity_);
   WithoutUpdates before{container.requested, container.requirements, container.placement};
   StatusOr<ContainerKeys> changed = Redecide(*record, merged, needs);
   Count(changed.ok() ? Metrics::Event::kDecisionOk : Metrics::Event::kDecisionRefused);
@@ -83,9 +83,10 @@ void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded
   ContainerKeys changed;
   if (succeeded) {
     WithoutUpdates& confirmed = *record->confirmed;
-    confirmed.requested = Merged(confirmed.requested, ended.changes);
-    confirmed.needs = NeedsAfter(confirmed.needs, ended.changes, confirmed.requested,
-                                 record->pod->pod.qos, memory_capacity_);
+    LinuxResources after = Merged(confirmed.requested, ended.changes);
+    confirmed.needs = NeedsAfter(confirmed.needs, confirmed.requested, after, record->pod->pod.qos,
+                                 memory_capacity_);
+    confirmed.requested = std::move(after);
     confirmed.placement.reset();
     if (confirmed.needs == ended.needs) confirmed.placement = ended.placement;
   } else {
@@ -106,8 +107,9 @@ ContainerKeys ResourceManager::Impl::Rethink(ContainerRecord& record) {
   LinuxResources requested = record.confirmed->requested;
   Requirements needs = record.confirmed->needs;
   for (const PendingUpdate& pending : record.updates) {
-    requested = Merged(std::move(requested), pending.changes);
-    needs = NeedsAfter(needs, pending.changes, requested, record.pod->pod.qos, memory_capacity_);
+    LinuxResources after = Merged(requested, pending.changes);
+    needs = NeedsAfter(needs, requested, after, record.pod->pod.qos, memory_capacity_);
+    requested = std::move(after);
   }
   if (!record.Placeable()) {
     container.requested = std::move(requested);

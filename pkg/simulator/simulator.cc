@@ -176,6 +176,7 @@ bool Simulator::Launch(RunningPod& pod, const Manifest::Container& container) {
   request.has_linux = true;
   request.resources = ResourcesOf(pod.manifest, container.requirements, container.sidecar);
   request.resources.hugepage_limits = container.hugepage_limits;
+  request.pod_resources = PodResources(pod.manifest.Whole());
   const ContainerId id(fmt::format("container-{}", ++last_id_));
   const Status created = node_->Create(request, id);
   Add("create", pod_name, container.name, id, created);

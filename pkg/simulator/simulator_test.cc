@@ -125,6 +125,18 @@ TEST_F(SimulatorTest, ARefusalSaysWhyAndChangesNothing) {
   EXPECT_THAT(last_.error, HasSubstr("default/huge/main"));
 }
 
+// As under a kubelet: three containers of a pod of 4 CPUs have these together, not each.
+TEST_F(SimulatorTest, ContainersWithoutTheirOwnResourcesShareThoseOfTheirPod) {
+  Run("kind: Pod\nmetadata: {name: p}\nspec:\n  resources: {limits: {cpu: 4, memory: 4Gi}}\n"
+      "  containers: [{name: a}, {name: b}, {name: c},\n"
+      "    {name: own, resources: {limits: {cpu: 1, memory: 1Gi}}}]\n");
+  EXPECT_EQ(last_.exclusive, "1");
+  for (const RunningContainer& container : simulator_->node().Running()) {
+    EXPECT_EQ(container.exclusive, container.name == "own" ? "1" : "") << container.name;
+    EXPECT_EQ(container.cpus, container.name == "own" ? "1" : "0,2-7") << container.name;
+  }
+}
+
 TEST_F(SimulatorTest, ARefusedInitContainerStopsThePod) {
   EXPECT_THAT(Run(Pod("db", "1", "8")), ElementsAre("create default/db/init () error"));
 }

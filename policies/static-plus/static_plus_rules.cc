@@ -34,6 +34,11 @@ std::string WhyShared(const StaticPlusOptions& options, const Pod& pod,
   if (request.Whole() == 0) {
     return fmt::format("CPU request of {}m is less than one CPU", request.value);
   }
+  const Requirements& needs = container.requirements;
+  const bool as_kubelets = options.grant == StaticPlusOptions::Grant::kGuaranteed;
+  if (needs.cpu_of_pod || (as_kubelets && pod.qos == QosClass::kGuaranteed)) {
+    if (const std::string_view why = WhyCpuIsOfPod(needs); !why.empty()) return std::string(why);
+  }
   const std::optional<bool> annotated =
       ReadBoolAnnotation(pod.annotations, "prefer-shared-cpus", container.name);
   if (annotated) return *annotated ? "annotation prefer-shared-cpus" : "";
@@ -57,7 +62,10 @@ CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, co
     return claim;
   }
   claim.why = WhyShared(options, pod, container);
-  if (!claim.why.empty()) return claim;
+  if (!claim.why.empty()) {
+    claim.why += container.needs_note;
+    return claim;
+  }
 
   const MilliCpu request = container.requirements.cpu_request;
   claim.exclusive = static_cast<int>(std::min<int64_t>(request.Whole(), CpuSet::kBits));
@@ -71,6 +79,7 @@ CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, co
   claim.why = fmt::format("CPU request of {}m", request.value);
   if (request.Fraction() > 0) claim.why += fmt::format(", {}m of it shared", request.Fraction());
   if (more) claim.why += kMayAskForMoreNote;
+  claim.why += container.needs_note;
   return claim;
 }
 

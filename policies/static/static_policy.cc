@@ -43,6 +43,8 @@ CpuClaim StaticClaim(const Pod& pod, const Container& container) {
     claim.why = "no CPU request";
   } else if (!request.IsWhole()) {
     claim.why = fmt::format("CPU request of {}m is not whole", request.value);
+  } else if (const std::string_view why = WhyCpuIsOfPod(container.requirements); !why.empty()) {
+    claim.why = why;
   } else {
     claim.exclusive = static_cast<int>(std::min<int64_t>(request.Whole(), CpuSet::kBits));
     claim.shared = false;
@@ -53,6 +55,7 @@ CpuClaim StaticClaim(const Pod& pod, const Container& container) {
     claim.why = fmt::format("Guaranteed pod with {} whole CPUs", claim.exclusive);
     if (MayAskForMore(container)) claim.why += kMayAskForMoreNote;
   }
+  claim.why += container.needs_note;
   return claim;
 }
 

@@ -56,6 +56,10 @@ void DecideGuaranteed(const Container& container, const Preferences& preferences
     need.why = "Guaranteed with less than one CPU";
     return;
   }
+  if (const std::string_view why = WhyCpuIsOfPod(container.requirements); !why.empty()) {
+    need.why = why;
+    return;
+  }
   if (!options.pin_cpu) {
     need.why = "CPUs are not pinned";
     return;
@@ -111,6 +115,7 @@ Need DecideNeed(const Pod& pod, const Container& container, const Preferences& p
   } else {
     DecideGuaranteed(container, preferences, options, need);
   }
+  need.why += container.needs_note;
   return need;
 }
 

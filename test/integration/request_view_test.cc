@@ -59,12 +59,13 @@ TEST(RequestViewTest, EveryMilliCpuArrives) {
     std::vector<int> requests;
     for (int request = first; request < first + kPerPod && request <= kLastRequest; ++request)
       requests.push_back(request);
-    const StringMap annotations = {
-        {std::string(kResourcesAnnotation), AnnotationFor(PodAskingFor(requests))}};
+    Pod pod;
+    pod.qos = QosClass::kBurstable;
+    pod.annotations.Set(std::string(kResourcesAnnotation), AnnotationFor(PodAskingFor(requests)));
     for (const int request : requests) {
       const LinuxResources shares = SharesOf(request);
-      const ResolvedRequirements resolved = ResolveRequirements(
-          shares, QosClass::kBurstable, {}, annotations, fmt::format("m{}", request));
+      const ResolvedRequirements resolved =
+          ResolveRequirements(shares, pod, {}, fmt::format("m{}", request));
       ASSERT_EQ(resolved.requirements.cpu_request.value, request) << Describe(resolved.annotation);
       const Requirements estimate = EstimateRequirements(shares, QosClass::kBurstable, {});
       if (estimate.cpu_request.value != request) ++beyond_estimate;

@@ -3,13 +3,16 @@
 
 #include <utility>
 
+#include "pkg/kube/requirements.h"
+
 namespace resmgr::test {
 namespace {
 
 int Wanted(const Pod& pod, const Container& container) {
   const MilliCpu request = container.requirements.cpu_request;
-  return pod.qos == QosClass::kGuaranteed && request.IsWhole() ? static_cast<int>(request.Whole())
-                                                               : 0;
+  const bool entitled = pod.qos == QosClass::kGuaranteed && request.IsWhole() &&
+                        WhyCpuIsOfPod(container.requirements).empty();
+  return entitled ? static_cast<int>(request.Whole()) : 0;
 }
 
 }  // namespace
