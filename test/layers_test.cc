@@ -41,7 +41,7 @@ const std::set<std::pair<std::string, std::string>>& AllowedInLayer() {
   static const auto* const kAllowed = new std::set<std::pair<std::string, std::string>>{
       {"pkg/model", "pkg/topology"},  {"pkg/kube", "pkg/topology"}, {"pkg/kube", "pkg/model"},
       {"pkg/config", "pkg/topology"}, {"pkg/config", "pkg/kube"},   {"pkg/log", "pkg/sys"},
-      {"pkg/api", "pkg/log"},
+      {"pkg/api", "pkg/log"},         {"pkg/metrics", "pkg/sys"},
   };
   return *kAllowed;
 }

@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/metrics/metrics_server.h"
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
 #include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include <netdb.h>
+#include <netinet/in.h>
 #include <prometheus/exposer.h>
+#include <sys/socket.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/sys/thread.h"
+#include "pkg/sys/unique_fd.h"
 
 namespace resmgr {
 namespace {
@@ -16,6 +28,8 @@ namespace {
 // slow client.
 constexpr size_t kThreads = 2;
 constexpr uint64_t kHighestPort = 65535;
+constexpr std::chrono::seconds kEndDeadline{1};
+constexpr std::chrono::milliseconds kKnockPause{5};
 
 // The form that the HTTP server reads. It would also take a list and letters for TLS and redirects
 // behind the port; we do not.
@@ -30,6 +44,33 @@ StatusOr<std::string> ListenSpec(std::string_view address) {
   return host.empty() ? std::to_string(*port) : fmt::format("{}:{}", host, *port);
 }
 
+// Where the server is reached: its own host where that is a number, else this machine.
+sockaddr_storage AddressOf(std::string host, int port) {
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const std::string service = std::to_string(port);
+  sockaddr_storage address{};
+  if (::getaddrinfo(host.c_str(), service.c_str(), &hints, &found) != 0 &&
+      ::getaddrinfo("127.0.0.1", service.c_str(), &hints, &found) != 0) {
+    return address;
+  }
+  std::memcpy(&address, found->ai_addr, found->ai_addrlen);
+  ::freeaddrinfo(found);
+  return address;
+}
+
+// Connects and leaves.
+void Knock(const sockaddr_storage& address) {
+  const UniqueFd fd(::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return;
+  const socklen_t size = address.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  [[maybe_unused]] const int connected =
+      ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), size);
+}
+
 }  // namespace
 
 Status CheckMetricsAddress(std::string_view address) {
@@ -40,7 +81,9 @@ class MetricsServer::Impl {
  public:
   // Throws what the library throws.
   Impl(const std::string& spec, std::shared_ptr<prometheus::Collectable> collectable)
-      : collectable_(std::move(collectable)), exposer_(spec, kThreads) {
+      : host_(spec.substr(0, spec.find(':') == std::string::npos ? 0 : spec.rfind(':'))),
+        collectable_(std::move(collectable)),
+        exposer_(spec, kThreads) {
     exposer_.RegisterCollectable(collectable_);
   }
 
@@ -48,8 +91,10 @@ class MetricsServer::Impl {
     const std::vector<int> ports = exposer_.GetListeningPorts();
     return ports.empty() ? 0 : ports.front();
   }
+  sockaddr_storage address() const { return AddressOf(host_, port()); }
 
  private:
+  const std::string host_;
   // The exposer holds only a weak reference.
   std::shared_ptr<prometheus::Collectable> collectable_;
   prometheus::Exposer exposer_;
@@ -70,7 +115,38 @@ StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Create(std::string_view 
 
 MetricsServer::MetricsServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-MetricsServer::~MetricsServer() = default;
+// The library's thread looks every two seconds whether it should end, and when somebody connects:
+// so somebody does until it has ended.
+MetricsServer::~MetricsServer() {
+  struct End {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool over = false;
+  };
+  const auto end = std::make_shared<End>();
+  const sockaddr_storage address = impl_->address();
+  std::thread thread;
+  try {
+    thread =
+        StartThread("metrics-end", [end, impl = std::shared_ptr<Impl>(std::move(impl_))]() mutable {
+          impl.reset();
+          const std::lock_guard lock(end->mutex);
+          end->over = true;
+          end->changed.notify_all();
+        });
+  } catch (const std::system_error&) {
+    return;
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kEndDeadline;
+  std::unique_lock lock(end->mutex);
+  while (!end->changed.wait_for(lock, kKnockPause, [&] { return end->over; }) &&
+         std::chrono::steady_clock::now() < deadline) {
+    Knock(address);
+  }
+  const bool over = end->over;
+  lock.unlock();
+  over ? thread.join() : thread.detach();
+}
 
 int MetricsServer::port() const {
   return impl_->port();

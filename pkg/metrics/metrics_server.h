@@ -22,7 +22,7 @@ class MetricsServer {
   //   kUnavailable      somebody else has the port, or the host is not ours
   static StatusOr<std::unique_ptr<MetricsServer>> Create(std::string_view address,
                                                          const Metrics& metrics);
-  // Takes up to two seconds: that is how often the HTTP server looks whether it should end.
+  // Takes a second at most: one that a client keeps busy is left behind.
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/metrics/metrics.h"
 
+#include <chrono>
 #include <filesystem>
 #include <iterator>
 #include <string>
@@ -134,6 +135,19 @@ TEST_F(MetricsTest, ServesOverHttpAndHasThreadsOnlyMeanwhile) {
     EXPECT_THAT(answer, HasSubstr("cri_resmgr_build_info{version=\"1.2.3\"} 1"));
   }
   EXPECT_EQ(Threads(), before);
+}
+
+// Its library looks every two seconds whether it should end.
+TEST_F(MetricsTest, EndsAtOnce) {
+  for (const std::string_view address : {"127.0.0.1:0", ":0", "localhost:0"}) {
+    auto server = MetricsServer::Create(address, metrics_);
+    ASSERT_TRUE(server.ok()) << server.status();
+    // Its thread waits by now.
+    EXPECT_THAT(test::Scrape((*server)->port()), testing::StartsWith("HTTP/1.1 200"));
+    const auto start = std::chrono::steady_clock::now();
+    server->reset();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500)) << address;
+  }
 }
 
 TEST_F(MetricsTest, AddressInUseIsUnavailable) {
