@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cmd/cri-resmgr/optional_services.h"
 #include "pkg/admin/admin_service.h"
 #include "pkg/admin/brain_host.h"
 #include "pkg/admin/config_reader.h"
@@ -16,14 +17,13 @@
 #include "pkg/admin/configurator.h"
 #include "pkg/admin/node_publisher.h"
 #include "pkg/admin/policy_setup.h"
-#include "pkg/admin/unary_server.h"
 #include "pkg/cri/known_methods.h"
 #include "pkg/cri/relay.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
 #include "pkg/metrics/metrics.h"
-#include "pkg/metrics/metrics_server.h"
+#include "pkg/state/claimed_file_system.h"
 #include "pkg/state/record_log.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
@@ -36,8 +36,13 @@ namespace resmgr {
 
 namespace {
 
-// For what is still in the dump's queue when the daemon ends.
-constexpr std::chrono::seconds kDumpDeadline{5};
+// How long the end may take: the calls in flight, then what is still in the dump's queue, then what
+// others wait for at most (the state a second, the log half of one, work off the loop and the
+// metrics the rest). systemd kills a daemon that takes longer than the unit's TimeoutStopSec, 30 s.
+constexpr std::chrono::seconds kDrainDeadline{20};
+constexpr std::chrono::seconds kDumpDeadline{4};
+constexpr std::chrono::seconds kOtherDeadlines{4};
+static_assert(kDrainDeadline + kDumpDeadline + kOtherDeadlines < std::chrono::seconds(30));
 
 std::string StateDirectory(const Flags& flags) {
   return flags.relay_dir + "/state";
@@ -48,21 +53,17 @@ std::string CallsFile(const Flags& flags) {
   return flags.relay_socket + ".calls";
 }
 
-// For as long as it is kept. The node goes on without: what runs is adopted from the runtime alone.
-UniqueFd ClaimState(const Flags& flags) {
-  Logger& log = GetLogger("state");
-  const std::string directory = StateDirectory(flags);
-  if (const Status made = RealFileSystem().MakeDirectory(directory); !made.ok()) {
-    log.Warn("-relay-dir: the state is not kept over restarts: {}", Message(made));
-    return UniqueFd();
-  }
-  StatusOr<UniqueFd> claim = ClaimDirectory(directory);
-  if (claim.ok()) return *std::move(claim);
-  log.Warn(
-      "-relay-dir: {}; two that share it undo what the other keeps, and may grant the same "
-      "CPUs after a restart",
-      Message(claim.status()));
-  return UniqueFd();
+// Of the state. Never destroyed: a thread that hangs on its disk may use them until the process
+// ends, and until then no other daemon may change them. The node goes on without: what runs is
+// adopted from the runtime alone.
+FileSystem& StateFiles(const Flags& flags) {
+  static ClaimedFileSystem& files = *new ClaimedFileSystem(RealFileSystem(), StateDirectory(flags));
+  const Status claimed = files.Claim();
+  if (claimed.ok()) return files;
+  const bool other = claimed.code() == StatusCode::kAlreadyExists;
+  GetLogger("state").Warn("-relay-dir: {}; the state is not kept over restarts{}", Message(claimed),
+                          other ? " before that one ends" : "");
+  return files;
 }
 
 // A file that a delivered configuration may not name is left out, and the rest holds.
@@ -89,26 +90,25 @@ StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const Flags& flags, const Set
 Relay::Options RelayOptions(const Flags& flags) {
   Relay::Options options;
   options.runtime_socket = flags.runtime_socket;
+  options.drain_timeout = kDrainDeadline;
   if (std::string socket = flags.ImageSocket(); !socket.empty()) {
     options.image_socket = std::move(socket);
   }
   return options;
 }
 
-// What exists only when somebody wants metrics.
-struct Monitoring {
-  Monitoring() : metrics(RESMGR_VERSION, KnownMethodPaths()) {}
+// nullptr where nobody wants metrics.
+std::shared_ptr<Metrics> MakeMetrics(const Flags& flags) {
+  if (flags.MetricsAddress().empty()) return nullptr;
+  return std::make_shared<Metrics>(RESMGR_VERSION, KnownMethodPaths());
+}
 
-  Metrics metrics;
-  std::unique_ptr<MetricsServer> server;
-};
-
-StatusOr<std::unique_ptr<Monitoring>> StartMonitoring(const std::string& address) {
-  if (address.empty()) return nullptr;
-  auto monitoring = std::make_unique<Monitoring>();
-  RESMGR_ASSIGN_OR_RETURN(monitoring->server, MetricsServer::Create(address, monitoring->metrics));
-  GetLogger("cri-resmgr").Info("metrics are served on port {}", monitoring->server->port());
-  return monitoring;
+// The service manager ends a daemon whose loop stands still. Nothing where it does not watch us.
+EventLoop::HandlePtr FeedWatchdog(EventLoop& loop) {
+  const auto period = WatchdogPeriod();
+  if (!period) return nullptr;
+  return loop.Every(std::chrono::duration_cast<std::chrono::milliseconds>(*period) / 2,
+                    [] { [[maybe_unused]] const Status fed = NotifyWatchdog(); });
 }
 
 // Where a file or the command line is the source.
@@ -171,17 +171,6 @@ std::shared_ptr<const ConfigReader> MakeReader(const Flags& flags, const PolicyR
                             .overrides = flags.overrides,
                             .dump_secrets = flags.dump_secrets,
                             .dump_directory = flags.DumpDirectory()});
-}
-
-// The sockets for those who change and look, nullptr without a path. Where one cannot be served,
-// the node goes on.
-std::unique_ptr<UnaryServer> ServeMethods(EventLoop& loop, h2::FlushQueue& flushes,
-                                          const std::string& socket, UnaryServer::Methods methods) {
-  if (socket.empty()) return nullptr;
-  auto server = UnaryServer::Create(loop, flushes, socket, std::move(methods));
-  if (server.ok()) return *std::move(server);
-  GetLogger("admin").Warn("cannot serve {}: {}", socket, Message(server.status()));
-  return nullptr;
 }
 
 // nullptr where no agent is to be called.
@@ -276,26 +265,24 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   const LogThread log_thread;
   RESMGR_RETURN_IF_ERROR(ApplyLogging(setup.config.logger));
   Logger& log = GetLogger("cri-resmgr");
-  RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<Monitoring> monitoring,
-                          StartMonitoring(flags.MetricsAddress()));
-  Metrics* const metrics = monitoring ? &monitoring->metrics : nullptr;
+  const std::shared_ptr<Metrics> metrics = MakeMetrics(flags);
   // Before anything is touched on disk: the socket tells that no other instance is at work there.
   RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener, ListeningSocket::Create(flags.relay_socket));
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper,
-                          MakeDumper(flags, setup, metrics));
+                          MakeDumper(flags, setup, metrics.get()));
 
   EventLoop loop;
   h2::FlushQueue flushes(loop);
+  const OptionalMetrics metrics_server(loop, flags.MetricsAddress(), metrics);
   // Calls of the relay hold on to the brain, and the brain to the state: so they end in this order.
   std::optional<StateStore> state;
   std::optional<BrainHost> host;
   Relay relay(loop, flushes, std::move(listener), RelayOptions(flags),
-              {.interceptor = nullptr, .dumper = dumper.get(), .metrics = metrics});
-  const UniqueFd claim = ClaimState(flags);
+              {.interceptor = nullptr, .dumper = dumper.get(), .metrics = metrics.get()});
   state.emplace(
-      RealFileSystem(), StateDirectory(flags), setup.machine->Fingerprint(),
+      StateFiles(flags), StateDirectory(flags), setup.machine->Fingerprint(),
       [](std::string_view line) { GetLogger("state").Warn("{}", line); }, CallsFile(flags));
-  host.emplace(HostOptions(flags, setup, loop, flushes, *state, metrics));
+  host.emplace(HostOptions(flags, setup, loop, flushes, *state, metrics.get()));
   host->Start(std::move(setup.policy));
   host->Serve(relay);
 
@@ -318,9 +305,10 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
                       .relay_socket = flags.relay_socket,
                       .runtime_socket = flags.runtime_socket,
                       .runtime_state = [&host] { return host->RuntimeState(); }});
-  const auto admin_server = ServeMethods(loop, flushes, flags.AdminSocket(), admin.Methods());
-  const auto config_server =
-      ServeMethods(loop, flushes, flags.ConfigSocket(), ConfigService(configurator));
+  const OptionalSocket admin_server(loop, flushes, flags.AdminSocket(), admin.Methods());
+  const OptionalSocket config_server(loop, flushes, flags.ConfigSocket(),
+                                     ConfigService(configurator));
+  const EventLoop::HandlePtr watchdog = FeedWatchdog(loop);
 
   const auto signals = HandleSignals(
       loop, relay, [&] { Reload(flags, policies, configurator); },
@@ -336,6 +324,12 @@ Status Reset(const Flags& flags) {
   if (ConnectUnix(flags.relay_socket).ok()) {
     return FailedPrecondition("an instance serves {}: stop it first", flags.relay_socket);
   }
+  // One that ends has closed its socket, and still writes.
+  const auto claim = ClaimDirectory(StateDirectory(flags));
+  if (claim.status().code() == StatusCode::kAlreadyExists) {
+    return FailedPrecondition("{}: wait until it has ended", Message(claim.status()));
+  }
+  if (!claim.ok() && claim.status().code() != StatusCode::kNotFound) return claim.status();
   if (flags.reset_policy) {
     RESMGR_RETURN_IF_ERROR(RecordLog::Reset(RealFileSystem(), StateDirectory(flags)));
   }

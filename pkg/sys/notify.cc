@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "pkg/base/parse.h"
 #include "pkg/sys/errno_status.h"
@@ -50,6 +52,27 @@ Status NotifyReady() {
 
 Status NotifyStopping() {
   return Send("STOPPING=1");
+}
+
+Status NotifyWatchdog() {
+  return Send("WATCHDOG=1");
+}
+
+std::optional<std::chrono::microseconds> WatchdogPeriod() {
+  const auto number = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? std::nullopt : ParseUint(value);
+  };
+  const auto period = number("WATCHDOG_USEC");
+  if (!period || *period == 0) return std::nullopt;
+  if (std::getenv("WATCHDOG_PID") != nullptr &&
+      number("WATCHDOG_PID") != static_cast<uint64_t>(::getpid())) {
+    return std::nullopt;
+  }
+  constexpr std::chrono::hours kLongest{24};
+  return std::min<std::chrono::microseconds>(
+      std::chrono::microseconds(static_cast<int64_t>(std::min<uint64_t>(*period, INT64_MAX))),
+      kLongest);
 }
 
 Status NotifyStatus(std::string_view text) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string_view>
 
 #include "pkg/base/status.h"
@@ -15,6 +17,11 @@ namespace resmgr {
 Status NotifyReady();
 // We are shutting down.
 Status NotifyStopping();
+// We are alive: to be said more often than every WatchdogPeriod.
+Status NotifyWatchdog();
+// $WATCHDOG_USEC, where $WATCHDOG_PID names this process or nobody (sd_watchdog_enabled(3));
+// nullopt: nobody watches us.
+std::optional<std::chrono::microseconds> WatchdogPeriod();
 // One line for the status display; line breaks in it become spaces.
 Status NotifyStatus(std::string_view text);
 

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unique_fd.h"
@@ -55,6 +56,26 @@ TEST_F(NotifyTest, SendsToASocketFile) {
   EXPECT_EQ(Received(), "READY=1");
   EXPECT_TRUE(NotifyStopping().ok());
   EXPECT_EQ(Received(), "STOPPING=1");
+}
+
+TEST_F(NotifyTest, WatchdogIsForTheProcessThatItNames) {
+  const auto watches = [](const std::string& period, const std::string& process) {
+    ::setenv("WATCHDOG_USEC", period.c_str(), 1);
+    ::setenv("WATCHDOG_PID", process.c_str(), 1);
+    const auto found = WatchdogPeriod();
+    ::unsetenv("WATCHDOG_USEC");
+    ::unsetenv("WATCHDOG_PID");
+    return found;
+  };
+  const std::string us = std::to_string(::getpid());
+  EXPECT_EQ(watches("30000000", us), std::chrono::seconds(30));
+  EXPECT_EQ(watches("30000000", "1" + us), std::nullopt);
+  EXPECT_EQ(watches("soon", us), std::nullopt);
+  EXPECT_EQ(watches("0", us), std::nullopt);
+  EXPECT_EQ(WatchdogPeriod(), std::nullopt);
+  Listen(directory_.File("notify"));
+  EXPECT_TRUE(NotifyWatchdog().ok());
+  EXPECT_EQ(Received(), "WATCHDOG=1");
 }
 
 TEST_F(NotifyTest, SendsToAnAbstractSocket) {

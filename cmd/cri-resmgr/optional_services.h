@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "pkg/admin/unary_server.h"
+#include "pkg/h2/flush_queue.h"
+#include "pkg/metrics/metrics.h"
+#include "pkg/metrics/metrics_server.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+
+namespace resmgr {
+
+// What the node can do without. Where it cannot be served (another instance has not ended yet, a
+// port is in use), that is a warning, and it is tried again, after 100 ms first and every ten
+// seconds at last. Loop's thread only.
+
+// How long to wait until the next try.
+class TryPause {
+ public:
+  std::chrono::milliseconds Next();
+
+ private:
+  std::chrono::milliseconds next_{100};
+};
+
+// A socket for those who change and look.
+class OptionalSocket {
+ public:
+  // Tries at once. An empty path serves nothing. What is referred to must outlive this.
+  OptionalSocket(EventLoop& loop, h2::FlushQueue& flushes, std::string path,
+                 UnaryServer::Methods methods);
+
+ private:
+  void Try();
+
+  EventLoop& loop_;
+  h2::FlushQueue& flushes_;
+  const std::string path_;
+  const UnaryServer::Methods methods_;
+  bool warned_ = false;
+  TryPause pause_;
+  EventLoop::HandlePtr retry_;
+  std::unique_ptr<UnaryServer> server_;
+};
+
+// The HTTP server of the metrics. Names of hosts may have to be looked up, so all tries but the
+// first are made off the loop.
+class OptionalMetrics {
+ public:
+  // Tries at once. An empty address serves nothing; `metrics` is not used then.
+  OptionalMetrics(EventLoop& loop, std::string address, std::shared_ptr<const Metrics> metrics);
+
+ private:
+  using Server = StatusOr<std::unique_ptr<MetricsServer>>;
+
+  void Take(Server server);
+  void TryAgain();
+
+  EventLoop& loop_;
+  const std::string address_;
+  const std::shared_ptr<const Metrics> metrics_;
+  bool warned_ = false;
+  TryPause pause_;
+  EventLoop::HandlePtr retry_;
+  std::unique_ptr<MetricsServer> server_;
+  OffLoop off_loop_;
+};
+
+}  // namespace resmgr

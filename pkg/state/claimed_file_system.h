@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "pkg/state/file_system.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr {
+
+// Files of which those in one directory are changed only by the process that has claimed it: two
+// daemons must not undo what the other keeps, and one that starts while the former one still ends
+// calls in flight writes when that is over. Everything else passes as it is. The directory is
+// claimed by the first change that finds it free, and for as long as this exists.
+//
+// Changes in the directory, and Claim, are for one thread at a time.
+class ClaimedFileSystem final : public FileSystem {
+ public:
+  // `files` must outlive this.
+  ClaimedFileSystem(FileSystem& files, std::string directory)
+      : files_(files), directory_(std::move(directory)) {}
+
+  // Makes the directory where it is missing. AlreadyExists: another process has it.
+  Status Claim();
+
+  StatusOr<std::string> Read(const std::string& path, size_t limit) override;
+  StatusOr<std::unique_ptr<File>> Create(const std::string& path) override;
+  Status Rename(const std::string& from, const std::string& to) override;
+  Status Remove(const std::string& path) override;
+  Status SyncDirectory(const std::string& directory) override;
+  Status MakeDirectory(const std::string& directory) override;
+
+ private:
+  // OK for files elsewhere.
+  Status ClaimFor(const std::string& path);
+
+  FileSystem& files_;
+  const std::string directory_;
+  UniqueFd claim_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node can do without (admin and config sockets, metrics, the state's directory) keeps no
+// daemon down, and is there once it can be.
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "pkg/sys/files.h"
+#include "pkg/sys/unique_fd.h"
+#include "pkg/sys/unix_socket.h"
+#include "test/integration/daemon_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using testing::HasSubstr;
+
+class OptionalServicesTest : public DaemonTest {
+ protected:
+  bool Logged(std::string_view text) {
+    return Eventually([&] { return daemon_->Log().find(text) != std::string::npos; });
+  }
+  bool Serves(const std::string& name) {
+    return Eventually([&] { return ConnectUnix(Path(name)).ok(); });
+  }
+  // Runs the program with these flags to its end.
+  int RunToEnd(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr");
+    const auto process = ChildProcess::Start(flags, Path("run.log"));
+    EXPECT_THAT(process, IsOk());
+    return process.ok() ? (*process)->Wait(kPatience).value_or(-1) : -1;
+  }
+};
+
+TEST_F(OptionalServicesTest, BusyMetricsPortIsTriedAgain) {
+  UniqueFd busy(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(::bind(busy.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(busy.get(), 1), 0);
+  ASSERT_EQ(::getsockname(busy.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  StartRuntime();
+  StartDaemon(
+      StaticFlags({"-metrics-address", "127.0.0.1:" + std::to_string(ntohs(address.sin_port))}));
+  ASSERT_NE(daemon_, nullptr);
+  EXPECT_THAT(daemon_->Log(), HasSubstr("cannot serve metrics"));
+  EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok()) << "the node goes on";
+  busy.Reset();
+  EXPECT_TRUE(Logged("metrics are served on port"));
+}
+
+TEST_F(OptionalServicesTest, EndsAtOnceWithMetrics) {
+  StartRuntime();
+  StartDaemon(StaticFlags({"-metrics-address", "127.0.0.1:0"}));
+  ASSERT_TRUE(Logged("the runtime holds"));
+  daemon_->process().Signal(SIGTERM);
+  const auto code = daemon_->process().Wait(kAtOnce);
+  ASSERT_THAT(code, IsOk());
+  EXPECT_EQ(*code, 0);
+}
+
+// The first one still ends a call; the second one serves the kubelet already.
+TEST_F(OptionalServicesTest, TakesOverFromADaemonThatEnds) {
+  StartBoth();
+  CriClient client = Relayed();
+  runtime_.Script("ListContainerStats", {.hold = true});
+  const auto held = client.Start("ListContainerStats", cri::ListContainerStatsRequest());
+  ASSERT_TRUE(runtime_.WaitForHeld("ListContainerStats", 1));
+  daemon_->process().Signal(SIGTERM);
+  ASSERT_TRUE(Eventually([&] { return !std::filesystem::exists(RelaySocket()); }));
+  EXPECT_EQ(RunToEnd(StaticFlags({"-reset-policy"})), 2);
+  EXPECT_THAT(TextOf(Path("run.log")), HasSubstr("wait until it has ended"));
+  const auto first = std::move(daemon_);
+  auto second = DaemonProcess::Start(StaticFlags(), Path("second.log"));
+  ASSERT_THAT(second, IsOk());
+  daemon_ = *std::move(second);
+  EXPECT_THAT(daemon_->Log(), HasSubstr("another process uses"));
+  CriClient next = Relayed();
+  const Running running = Run(next, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  EXPECT_FALSE(ClaimDirectory(Path("state") + "/state").ok()) << "still of the first one";
+
+  runtime_.Release("ListContainerStats");
+  EXPECT_EQ(first->process().Wait(kPatience).value_or(-1), 0);
+  EXPECT_TRUE(Logged("admin.sock is served now"));
+  EXPECT_TRUE(Logged("config.sock is served now"));
+  EXPECT_TRUE(Serves("admin.sock") && Serves("config.sock"));
+  // The state of the second one is kept from then on.
+  EXPECT_TRUE(Eventually([&] {
+    return TextOf(Path("state") + "/state/state").find(running.container) != std::string::npos;
+  }));
+}
+
+TEST_F(OptionalServicesTest, TellsTheServiceManagerThatTheLoopIsAlive) {
+  const UniqueFd manager(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  Path("notify").copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(::bind(manager.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  StartRuntime();
+  ::setenv("NOTIFY_SOCKET", Path("notify").c_str(), 1);
+  ::setenv("WATCHDOG_USEC", "200000", 1);
+  StartDaemon(StaticFlags());
+  ::unsetenv("NOTIFY_SOCKET");
+  ::unsetenv("WATCHDOG_USEC");
+  int fed = 0;
+  EXPECT_TRUE(Eventually([&] {
+    std::array<char, 256> message{};
+    const ssize_t got = ::recv(manager.get(), message.data(), message.size(), 0);
+    if (got > 0) fed += std::string_view(message.data(), static_cast<size_t>(got)) == "WATCHDOG=1";
+    return fed >= 3;
+  }));
+  // A loop that stands still says nothing: the manager ends the daemon then.
+  daemon_->process().Signal(SIGSTOP);
+  std::array<char, 256> message{};
+  while (::recv(manager.get(), message.data(), message.size(), 0) > 0) {
+  }
+  EXPECT_FALSE(
+      Eventually([&] { return ::recv(manager.get(), message.data(), message.size(), 0) > 0; },
+                 milliseconds(500)));
+  daemon_->process().Signal(SIGCONT);
+}
+
+}  // namespace
+}  // namespace resmgr::test
