@@ -91,8 +91,9 @@ struct ContainerRecord {
   std::vector<PendingUpdate> updates;
   // While there are such updates.
   std::optional<WithoutUpdates> confirmed;
-  uint64_t touched = 0;  // the store's clock at the last event about this container
-  bool unsaved = false;  // changed since the keeper saved it
+  uint64_t touched = 0;        // the store's clock at the last event about this container
+  bool unsaved = false;        // changed since the keeper saved it
+  bool unpinned_told = false;  // that it may run on CPUs that belong to others alone
 
   // The runtime may be busy starting it.
   bool BeingStarted() const {
@@ -108,6 +109,8 @@ struct ContainerRecord {
   }
   // The policy decides about it and its placement counts.
   bool Placeable() const {
+  // The policy leaves it on whatever CPUs it runs on.
+  bool Unpinned() const { return Placeable() && !container.placement.cpus; }
     return managed && !superseded && container.state != ContainerState::kExited;
   }
 };

@@ -159,9 +159,12 @@ bool Pusher::Settled(ContainerKey key) const {
   return Difference(DesiredEffect(record->container), state.applied).empty();
 }
 
-CpuSet Pusher::Possible(ContainerKey key) const {
-  const ContainerRecord* const record = Followed(key);
-  return record == nullptr ? CpuSet() : PossibleOf(*record);
+CpuSet Pusher::ToLeave(const ContainerRecord& record, const CpuSet& cpus) const {
+  const std::optional<CpuSet>& desired = record.container.placement.cpus;
+  if (!record.push || !desired) return CpuSet();
+  CpuSet met = PossibleOf(record) & cpus;
+  if (!met.empty()) met -= *desired;
+  return met;
 }
 
 const CpuSet& Pusher::PossibleOf(const ContainerRecord& record) const {
@@ -343,8 +346,7 @@ CpuSet Pusher::OccupiedByOthers(ContainerKey key, const CpuSet& cpus) const {
   CpuSet occupied;
   if (cpus.empty()) return occupied;
   for (const auto& [other, record] : store_.containers()) {
-    if (other == key || !record.push) continue;
-    if (record.MayRun()) occupied |= PossibleOf(record) & cpus;
+    if (other != key && record.MayRun()) occupied |= ToLeave(record, cpus);
     // At the first one already when all are everywhere, as where no daemon was before.
     if (occupied == cpus) break;
   }

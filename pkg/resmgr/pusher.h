@@ -80,8 +80,9 @@ class Pusher {
 
   // What should be in force is in force, and nothing is under way.
   bool Settled(ContainerKey key) const;
-  // Every CPU that the container may be running on; empty for one that is not followed.
-  CpuSet Possible(ContainerKey key) const;
+  // Of these CPUs, those that the container may be running on and has to leave. None for one that
+  // the policy leaves where it is, or that is not followed: to wait for it would never end.
+  CpuSet ToLeave(const ContainerRecord& record, const CpuSet& cpus) const;
   // CPUs that the container may still have for itself alone, although they are others' now.
   CpuSet Leftover(ContainerKey key) const;
   // The containers that have some.

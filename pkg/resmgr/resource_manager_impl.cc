@@ -41,7 +41,8 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
               {options.first_retry, options.last_retry}),
       gate_(loop, store_, pusher_,
             {options.start_timeout, options.start_failure,
-             [this](ContainerKey key, const std::string& reason) { OnLetThrough(key, reason); }}),
+             [this](ContainerKey key, const std::string& reason) { OnLetThrough(key, reason); },
+             [this](ContainerKey key) { TellUnpinned(key); }}),
       cold_starts_(clock_, [this](ContainerKey key) { EndColdStart(key); }),
       synchronizer_(loop, runtime, *this, {options.first_retry, options.last_retry}),
       start_doubts_(

@@ -88,6 +88,8 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void FollowStarts(const Adoption& adoption, ContainerKeys& changed);
   void EndDoubt(ContainerKey key);
   void OnLetThrough(ContainerKey key, const std::string& reason);
+  void TellUnpinned(ContainerKey key);
+  bool AnyExclusive() const;
   std::unique_ptr<StartGate::Wait> AdmitKnown(ContainerKey key, std::function<void(Status)> go);
 
   void Count(Metrics::Event event) const {

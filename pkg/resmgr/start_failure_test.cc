@@ -151,5 +151,53 @@ TEST_F(StartFailureTest, AnotherConfigurationHoldsForWhoWaits) {
   EXPECT_TRUE(decided_->ok()) << *decided_;
 }
 
+class UnpinnedTest : public StartFailureTest {
+ protected:
+  UnpinnedTest() {
+    node_.manager().SetStartFailurePolicy(FailurePolicy::kFail);
+    static_cast<FirstFitPolicy&>(node_.policy()).left_alone = {"loose"};
+  }
+
+  static constexpr std::string_view kTold = "container ns/loose/loose is not pinned";
+  int TimesTold() const {
+    int times = 0;
+    for (size_t at = log_.find(kTold); at != std::string::npos; at = log_.find(kTold, at + 1))
+      ++times;
+    return times;
+  }
+};
+
+TEST_F(UnpinnedTest, NoStartWaitsForWhoIsNotPinned) {
+  node_.Run("loose", kBurstable, 100);
+  EXPECT_EQ(TimesTold(), 0) << log_;
+  node_.Run("app", kGuaranteed, 2000);
+  node_.Run("other", kGuaranteed, 1000);
+  EXPECT_EQ(TimesTold(), 1) << log_;
+}
+
+TEST_F(UnpinnedTest, ItIsToldWhenOneThatIsNotPinnedComesLater) {
+  node_.Run("app", kGuaranteed, 2000);
+  node_.Run("loose", kBurstable, 100);
+  node_.Run("other", kGuaranteed, 1000);
+  EXPECT_EQ(TimesTold(), 1) << log_;
+}
+
+TEST_F(UnpinnedTest, NoGrowthWaitsForWhoIsNotPinned) {
+  node_.Run("loose", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 1000);
+  const StatusOr<Admission> admission = node_.manager().AdmitUpdate(app, TestNode::Resources(3000));
+  ASSERT_TRUE(admission.ok()) << admission.status();
+  EXPECT_EQ(test::CpuList(admission->adjustment), "1-3");
+}
+
+TEST_F(UnpinnedTest, OneThatWasAdoptedIsInNobodysWayEither) {
+  const ContainerId loose = node_.Run("loose", kBurstable, 100);
+  node_.Restart();
+  static_cast<FirstFitPolicy&>(node_.policy()).left_alone = {"loose"};
+  node_.Reconnect();
+  ASSERT_EQ(node_.Placed(loose), "");
+  node_.Run("app", kGuaranteed, 2000);
+}
+
 }  // namespace
 }  // namespace resmgr

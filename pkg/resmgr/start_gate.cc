@@ -68,7 +68,8 @@ std::optional<StartGate::Obstacle> StartGate::FindObstacle(ContainerKey key) con
   if (!placement.exclusive.empty()) {
     for (const auto& [other_key, other] : store_.containers()) {
       if (other_key == key || !other.MayRun()) continue;
-      const CpuSet met = pusher_.Possible(other_key) & placement.exclusive;
+      if (other.Unpinned()) options_.unpinned(other_key);
+      const CpuSet met = pusher_.ToLeave(other, placement.exclusive);
       if (!met.empty()) return Neighbour(other, "may still run on its exclusive CPUs", met);
     }
   }

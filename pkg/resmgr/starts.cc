@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The brain's part in starts.
+#include <algorithm>
 #include <utility>
 
 #include "pkg/resmgr/resource_manager_impl.h"
@@ -50,6 +51,7 @@ std::unique_ptr<ResourceManager::StartWait> ResourceManager::Impl::AdmitStart(
 
 std::unique_ptr<StartGate::Wait> ResourceManager::Impl::AdmitKnown(ContainerKey key,
                                                                    std::function<void(Status)> go) {
+  if (store_.Find(key)->Unpinned() && AnyExclusive()) TellUnpinned(key);
   std::unique_ptr<StartGate::Wait> wait =
       gate_.Admit(key, [this, key, go = std::move(go)](const Status& status) {
         const ContainerRecord* const record = store_.Find(key);
@@ -62,6 +64,22 @@ std::unique_ptr<StartGate::Wait> ResourceManager::Impl::AdmitKnown(ContainerKey 
       });
   if (wait != nullptr) Count(Metrics::Event::kStartWaited);
   return wait;
+}
+
+// Once for each container: the policy's rule lets it run there.
+void ResourceManager::Impl::TellUnpinned(ContainerKey key) {
+  ContainerRecord& record = *store_.Find(key);
+  if (std::exchange(record.unpinned_told, true)) return;
+  const std::string& reason = record.container.placement.reason;
+  log_.Warn("container {} is not pinned, so it may run on exclusive CPUs of other containers: {}",
+            LogName(record), reason.empty() ? "the policy leaves it alone" : Printable(reason));
+}
+
+bool ResourceManager::Impl::AnyExclusive() const {
+  const auto& all = store_.containers();
+  return std::any_of(all.begin(), all.end(), [](const auto& entry) {
+    return !entry.second.container.placement.exclusive.empty();
+  });
 }
 
 void ResourceManager::Impl::OnLetThrough(ContainerKey key, const std::string& reason) {

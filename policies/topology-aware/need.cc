@@ -104,7 +104,7 @@ Need DecideNeed(const Pod& pod, const Container& container, const Preferences& p
   if (preferences.preserve_cpus) {
     need.cpu_class = CpuClass::kPreserved;
     need.fraction = 0;
-    need.why = "its annotation keeps its CPUs as they are";
+    need.why = "its annotation keeps its CPUs as they are, exclusive CPUs of others among them";
   } else if (has_reserved && IsReserved(pod, preferences, options, need)) {
     need.cpu_class = CpuClass::kReserved;
   } else if (pod.qos == QosClass::kBestEffort) {

@@ -280,6 +280,7 @@ TEST(TopologyAwarePolicyTest, PreservesWhatAPodWantsToKeep) {
   ASSERT_TRUE(node.Place(key).ok());
   EXPECT_FALSE(node.At(key).cpus.has_value());
   EXPECT_FALSE(node.At(key).mems.has_value());
+  EXPECT_THAT(node.At(key).reason, HasSubstr("exclusive CPUs of others"));
 }
 
 TEST(TopologyAwarePolicyTest, LeavesAloneWhatIsNotPinned) {

@@ -97,7 +97,7 @@ Plan FirstFitPolicy::Changes(const Snapshot& snapshot) {
   snapshot.ForEachContainer([&](const Pod&, const Container& container) {
     const auto grant = grants_.find(container.key);
     Placement placement;
-    placement.cpus = shared;
+    if (!left_alone.contains(container.name)) placement.cpus = shared;
     if (grant != grants_.end()) {
       placement.cpus = grant->second;
       placement.exclusive = grant->second;

@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <map>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +21,8 @@ class FirstFitPolicy : public Policy {
 
   // Spoils each plan before it is returned.
   std::function<void(Plan&)> spoil;
+  // Names of containers that it leaves on the CPUs that they have.
+  std::set<std::string, std::less<>> left_alone;
   // How often it took everything over.
   int reconciled = 0;
 
