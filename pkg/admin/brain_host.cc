@@ -27,6 +27,9 @@ BrainHost::BrainHost(Options options)
 
 void BrainHost::Serve(Relay& relay) {
   relay_ = &relay;
+  relay.OnClientsListen([this](bool listen) {
+    if (brain_ != nullptr) brain_->runtime.LeaveEventsToClient(listen);
+  });
   if (brain_ != nullptr) relay_->SetInterceptor(&brain_->interceptor);
 }
 
@@ -38,7 +41,10 @@ void BrainHost::MakeBrain(std::unique_ptr<Policy> policy) {
   brain_ = std::make_unique<Brain>(options_, hints_, std::move(policy));
   Brain& brain = *brain_;
   // First the calls, then the list: so nothing happens between the two that nobody sees.
-  if (relay_ != nullptr) relay_->SetInterceptor(&brain.interceptor);
+  if (relay_ != nullptr) {
+    relay_->SetInterceptor(&brain.interceptor);
+    brain.runtime.LeaveEventsToClient(relay_->clients_listen());
+  }
   brain.runtime.Start({.connected =
                            [&brain] {
                              if (!brain.retired) brain.manager.RuntimeConnected();
@@ -46,6 +52,10 @@ void BrainHost::MakeBrain(std::unique_ptr<Policy> policy) {
                        .disconnected =
                            [&brain] {
                              if (!brain.retired) brain.manager.RuntimeDisconnected();
+                           },
+                       .happened =
+                           [&brain](const ContainerEvent& event) {
+                             if (!brain.retired) brain.manager.Note(event);
                            }});
 }
 

@@ -34,9 +34,11 @@ Call::Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::Heade
       headers_(std::move(headers)),
       method_(connection.Classify(headers_)) {
   client_->set_handler(this);
+  if (method_.endless) connection_.relay().AddListener();
 }
 
 Call::~Call() {
+  if (method_.endless) connection_.relay().RemoveListener();
   if (reading_ != nullptr) connection_.Let(reading_->request.size());
   if (!reported_ && Watched()) Report({.code = kCancelled, .message = "the call was given up"});
 }
@@ -89,8 +91,11 @@ void Call::OnData(h2::Stream& stream, const h2::Slice& data) {
     return;
   }
   if (tap_ != nullptr) tap_->OnReplyData(data.view());
-  if (interception() != nullptr && interception()->ReadsReply() && reading_->reply.fits()) {
-    reading_->reply.Add(data, connection_.scratch());
+  if (interception() != nullptr) {
+    if (method_.endless) interception()->OnReplyData(data.view());
+    if (interception()->ReadsReply() && reading_->reply.fits()) {
+      reading_->reply.Add(data, connection_.scratch());
+    }
   }
   client_->SendData(data);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pkg/base/recycled.h"
+#include "pkg/cri/event_reader.h"
 #include "pkg/cri/hint_finder.h"
 
 namespace resmgr {
@@ -79,6 +80,24 @@ class WaitingInterception : public CountedInterception {
     });
   }
 
+  // Has everything listed, and then it is decided once more.
+  void AdmitAfterList() {
+    listed_ = true;
+    manager_.Refresh([this, alive = alive()](const Status&) {
+      if (!alive.expired()) Enter();
+    });
+  }
+  bool listed() const { return listed_; }
+  // What is decided before and after that.
+  ResourceManager::Refusal refusal() const {
+    using enum ResourceManager::Refusal;
+    return listed_ ? kFinal : kTentative;
+  }
+  // Others may have removed what is in the way, and nobody told.
+  bool ShouldList(const Status& refusal) const {
+    return !listed_ && refusal.code() == StatusCode::kResourceExhausted;
+  }
+
   // May destroy this object: nothing follows it.
   void Answer(const Verdict& verdict) { asker_->OnVerdict(verdict); }
 
@@ -90,6 +109,7 @@ class WaitingInterception : public CountedInterception {
 
  private:
   Asker* asker_ = nullptr;
+  bool listed_ = false;
   std::shared_ptr<void> alive_;  // made when it is asked for
 };
 
@@ -149,8 +169,9 @@ class CreateContainerInterception final : public WaitingInterception,
         request.pod = *std::move(pod);
       }
     }
-    auto admission = manager_.AdmitCreate(std::move(request));
+    auto admission = manager_.AdmitCreate(std::move(request), refusal());
     if (!admission.ok()) {
+      if (ShouldList(admission.status())) return AdmitAfterList();
       Answer({.refusal = admission.status(), .suffix = {}});
       return;
     }
@@ -190,8 +211,11 @@ class UpdateContainerInterception final : public WaitingInterception {
   }
 
   void Admit() override {
-    auto admission = manager_.AdmitUpdate(request_.id, request_.resources);
+    // Created while nobody looked, by its whole id or by a beginning of it.
+    if (!listed() && !manager_.Knows(request_.id)) return AdmitAfterList();
+    auto admission = manager_.AdmitUpdate(request_.id, request_.resources, refusal());
     if (!admission.ok()) {
+      if (ShouldList(admission.status())) return AdmitAfterList();
       Answer({.refusal = admission.status(), .suffix = {}});
       return;
     }
@@ -292,14 +316,36 @@ class ContainerStatusInterception final : public CountedInterception {
  public:
   using CountedInterception::CountedInterception;
 
-  void OnRequest(std::string_view, Asker& asker) override { asker.OnVerdict({}); }
+  void OnRequest(std::string_view message, Asker& asker) override {
+    if (const auto id = DecodeId(message); id.ok()) id_ = ContainerId(*id);
+    asker.OnVerdict({});
+  }
   bool ReadsReply() const override { return true; }
 
   void OnReply(const GrpcStatus& status, std::string_view message) override {
+    if (status.code == kGrpcNotFound && manager_.Knows(id_)) manager_.ContainerRemoved(id_);
     if (!status.ok()) return;
     const auto exited = DecodeExited(message);
     if (exited.ok() && exited->has_value()) manager_.ContainerExited(**exited);
   }
+
+ private:
+  ContainerId id_;
+};
+
+// What a client is told of containers is told to us, too.
+class EventsInterception final : public CountedInterception {
+ public:
+  explicit EventsInterception(ResourceInterceptor::Brain& brain)
+      : CountedInterception(brain),
+        reader_([this](const ContainerEvent& event) { manager_.Note(event); }) {}
+
+  void OnRequest(std::string_view, Asker& asker) override { asker.OnVerdict({}); }
+  void OnReplyData(std::string_view bytes) override { reader_.Feed(bytes); }
+  void OnReply(const GrpcStatus&, std::string_view) override {}
+
+ private:
+  EventReader reader_;
 };
 
 // A request of an id whose success the brain is told.
@@ -350,6 +396,8 @@ std::unique_ptr<Interception> ResourceInterceptor::Begin(const Method& method) {
       return std::make_unique<PodRelease<&ResourceManager::PodRemoved>>(brain_);
     case Operation::kUpdatePodSandboxResources:
       return std::make_unique<UpdatePodInterception>(brain_);
+    case Operation::kGetContainerEvents:
+      return std::make_unique<EventsInterception>(brain_);
     case Operation::kOther:
       return nullptr;
   }

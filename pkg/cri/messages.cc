@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/messages.h"
 
+#include <array>
 #include <span>
 #include <utility>
 
@@ -123,8 +124,10 @@ bool ReadDevice(std::string_view message, std::vector<std::string_view>& host_pa
 }
 
 bool ReadContainerConfig(std::string_view message, CreateRequest& request, Texts& texts) {
-  constexpr uint32_t kWanted = 1U << 1 | 1U << 9 | 1U << 10 | 1U << 15;
-  return ForFields(message, kWanted, [&](const WireReader& field) {
+  constexpr uint32_t kWanted = 1U << 1 | 1U << 9 | 1U << 10 | 1U << 15 | 1U << 16;
+  bool linux_section = false;
+  bool windows_section = false;
+  const bool ok = ForFields(message, kWanted, [&](const WireReader& field) {
     switch (field.field()) {
       case 1:  // metadata
         return ForEachField(field.bytes(), [&](const WireReader& metadata) {
@@ -137,15 +140,21 @@ bool ReadContainerConfig(std::string_view message, CreateRequest& request, Texts
       case 10:
         return ReadMapEntry(field.bytes(), texts.annotations);
       case 15:  // linux
-        request.has_linux = true;
+        linux_section = true;
         return ForEachField(field.bytes(), [&](const WireReader& linux_field) {
-          return linux_field.field() != 1 ||
-                 ReadLinuxResources(linux_field.bytes(), request.resources);
+          if (linux_field.field() != 1) return true;
+          request.has_resources = true;
+          return ReadLinuxResources(linux_field.bytes(), request.resources);
         });
+      case 16:
+        windows_section = true;
+        return true;
       default:
         return true;
     }
   });
+  request.foreign = windows_section && !linux_section;
+  return ok;
 }
 
 bool ReadPodMetadata(std::string_view message, Pod& pod) {
@@ -298,6 +307,21 @@ StatusOr<UpdatePodMessage> DecodeUpdatePodSandboxResources(std::string_view mess
   });
   if (!ok) return InvalidArgument("the bytes are no UpdatePodSandboxResourcesRequest");
   return decoded;
+}
+
+StatusOr<ContainerEvent> DecodeContainerEvent(std::string_view message) {
+  using Kind = ContainerEvent::Kind;
+  constexpr std::array kKinds = {Kind::kCreated, Kind::kStarted, Kind::kStopped, Kind::kDeleted};
+  ContainerEvent event;
+  uint64_t type = 0;  // which the wire leaves out where it is 0
+  const bool ok = ForEachField(message, [&](const WireReader& field) {
+    if (field.field() == 1) event.id = field.bytes();
+    if (field.field() == 2) type = field.number();
+    return true;
+  });
+  if (!ok) return InvalidArgument("the bytes are no ContainerEventResponse");
+  if (type < kKinds.size()) event.kind = kKinds.at(type);
+  return event;
 }
 
 StatusOr<std::optional<ContainerId>> DecodeExited(std::string_view message) {

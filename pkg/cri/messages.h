@@ -71,6 +71,9 @@ StatusOr<UpdatePodMessage> DecodeUpdatePodSandboxResources(std::string_view mess
 // into the message.
 StatusOr<std::string_view> DecodeId(std::string_view message);
 
+// A ContainerEventResponse.
+StatusOr<ContainerEvent> DecodeContainerEvent(std::string_view message);
+
 // From a ContainerStatus reply: the container's id when it says that it has exited, else nothing.
 StatusOr<std::optional<ContainerId>> DecodeExited(std::string_view message);
 

@@ -76,7 +76,8 @@ TEST(MessagesTest, ReadsWhatADecisionNeeds) {
   EXPECT_EQ(request.attempt, 3U);
   EXPECT_THAT(request.labels, UnorderedElementsAre(Pair("l", "1")));
   EXPECT_THAT(request.annotations, UnorderedElementsAre(Pair("a", "2")));
-  EXPECT_TRUE(request.has_linux);
+  EXPECT_TRUE(request.has_resources);
+  EXPECT_FALSE(request.foreign);
   EXPECT_EQ(request.resources.cpu_period, 100'000);
   EXPECT_EQ(request.resources.cpu_quota, -1);
   EXPECT_EQ(request.resources.cpu_shares, 2048);
@@ -137,7 +138,7 @@ TEST(MessagesTest, ALabelNamesAContainerWithoutMetadata) {
 TEST(MessagesTest, AnEmptyRequestIsARequest) {
   const auto decoded = DecodeCreate("");
   ASSERT_TRUE(decoded.ok());
-  EXPECT_FALSE(decoded->request.has_linux);
+  EXPECT_FALSE(decoded->request.has_resources);
 }
 
 TEST(MessagesTest, SplitMessagesMerge) {

@@ -8,7 +8,7 @@ namespace resmgr {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Operation>, 10> kOperations = {{
+constexpr std::array<std::pair<std::string_view, Operation>, 11> kOperations = {{
     {"RunPodSandbox", Operation::kRunPodSandbox},
     {"StopPodSandbox", Operation::kStopPodSandbox},
     {"RemovePodSandbox", Operation::kRemovePodSandbox},
@@ -19,6 +19,7 @@ constexpr std::array<std::pair<std::string_view, Operation>, 10> kOperations = {
     {"UpdateContainerResources", Operation::kUpdateContainerResources},
     {"ContainerStatus", Operation::kContainerStatus},
     {"UpdatePodSandboxResources", Operation::kUpdatePodSandboxResources},
+    {"GetContainerEvents", Operation::kGetContainerEvents},
 }};
 
 Service ClassifyService(std::string_view service) {
@@ -42,10 +43,10 @@ Method ClassifyMethod(std::string_view path) {
   method.name = path.substr(slash + 1);
   method.service = ClassifyService(path.substr(1, slash - 1));
   if (method.service != Service::kRuntime) return method;
-  method.endless = method.name == "GetContainerEvents";
   for (const auto& [name, operation] : kOperations) {
     if (method.name == name) method.operation = operation;
   }
+  method.endless = method.operation == Operation::kGetContainerEvents;
   return method;
 }
 

@@ -18,6 +18,7 @@ enum class Operation {
   kUpdateContainerResources,
   kContainerStatus,
   kUpdatePodSandboxResources,
+  kGetContainerEvents,
 };
 
 enum class Service { kRuntime, kImage, kOther };

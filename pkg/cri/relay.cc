@@ -69,6 +69,14 @@ void Relay::CountCall(const Method& method, bool intercepted, int grpc_code) {
   watchers_.metrics->Calls(method.path, kind).Count(grpc_code);
 }
 
+void Relay::AddListener() {
+  if (++listeners_ == 1 && told_listen_) told_listen_(true);
+}
+
+void Relay::RemoveListener() {
+  if (--listeners_ == 0 && told_listen_) told_listen_(false);
+}
+
 void Relay::NoteConnections() {
   if (watchers_.metrics == nullptr) return;
   watchers_.metrics->SetConnections(Metrics::Peer::kClient, connections_.size());

@@ -56,6 +56,11 @@ class Relay {
   // that it has begun.
   void SetInterceptor(Interceptor* interceptor) { watchers_.interceptor = interceptor; }
 
+  // Whether clients listen to the runtime's container events now, and who is told when that
+  // changes.
+  bool clients_listen() const { return listeners_ > 0; }
+  void OnClientsListen(std::function<void(bool listen)> told) { told_listen_ = std::move(told); }
+
   // Refuses what is new, waits for the calls in flight, then runs `done`, once.
   void Drain(std::function<void()> done);
   size_t connections() const { return connections_.size(); }
@@ -64,6 +69,9 @@ class Relay {
   h2::FlushQueue& flushes() { return flushes_; }
   Interceptor* interceptor() const { return watchers_.interceptor; }
   bool counts_calls() const { return watchers_.metrics != nullptr; }
+  // A client's call to listen to events begins, or is over.
+  void AddListener();
+  void RemoveListener();
   void CountCall(const Method& method, bool intercepted, int grpc_code);
   // Null when nobody wants to see this call.
   std::unique_ptr<CallTap> MakeTap(const Method& method, bool intercepted);
@@ -88,6 +96,8 @@ class Relay {
   Logger& log_;
   RateLimit unread_limit_;
   uint64_t next_call_ = 1;
+  size_t listeners_ = 0;
+  std::function<void(bool listen)> told_listen_;
   std::optional<ListeningSocket> listener_;
   EventLoop::HandlePtr accept_watch_;
   EventLoop::HandlePtr accept_pause_;

@@ -18,14 +18,14 @@ constexpr size_t kListingWidth = 32;
 
 }  // namespace
 
-// One run of ListAll: both lists, then the status of each of their entries. Keeps itself alive by
-// its callbacks.
+// One run of ListAll: both lists, then the status of those of their entries that are not known.
+// Keeps itself alive by its callbacks.
 class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> {
  public:
   using Done = std::function<void(StatusOr<RuntimeInventory>)>;
 
-  Listing(RuntimeConnection& connection, Done done)
-      : connection_(connection), done_(std::move(done)) {}
+  Listing(RuntimeConnection& connection, Known known, Done done)
+      : connection_(connection), known_(std::move(known)), done_(std::move(done)) {}
 
   void Start() {
     connection_.Call("ListPodSandbox", "",
@@ -60,7 +60,8 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
       return;
     }
     inventory_.containers = *std::move(containers);
-    left_ = inventory_.pods.size() + inventory_.containers.size();
+    ChooseUnknown();
+    left_ = pods_.size() + containers_.size();
     if (left_ == 0) {
       done_(std::move(inventory_));
       return;
@@ -69,12 +70,29 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
       AskNext();
   }
 
+  void ChooseUnknown() {
+    for (Pod& pod : inventory_.pods) {
+      if (known_.pod && known_.pod(pod)) {
+        inventory_.brief.pods.insert(pod.id);
+      } else {
+        pods_.push_back(&pod);
+      }
+    }
+    for (RuntimeContainer& container : inventory_.containers) {
+      if (known_.container && known_.container(container)) {
+        inventory_.brief.containers.insert(container.id);
+      } else {
+        containers_.push_back(&container);
+      }
+    }
+  }
+
   void AskNext() {
     const size_t index = next_;
-    if (index >= inventory_.pods.size() + inventory_.containers.size()) return;
+    if (index >= pods_.size() + containers_.size()) return;
     ++next_;
-    if (index < inventory_.pods.size()) {
-      Pod& pod = inventory_.pods[index];
+    if (index < pods_.size()) {
+      Pod& pod = *pods_[index];
       connection_.Call("PodSandboxStatus", EncodeVerbosePodStatusRequest(pod.id),
                        [self = shared_from_this(), &pod](StatusOr<std::string> reply) {
                          const Status status =
@@ -82,7 +100,7 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
                          self->OnStatus(status, pod.id, self->inventory_.unclear.pods);
                        });
     } else {
-      RuntimeContainer& container = inventory_.containers[index - inventory_.pods.size()];
+      RuntimeContainer& container = *containers_[index - pods_.size()];
       connection_.Call("ContainerStatus", EncodeVerboseContainerStatusRequest(container.id),
                        [self = shared_from_this(), &container](StatusOr<std::string> reply) {
                          const Status status =
@@ -110,15 +128,24 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
   }
 
   RuntimeConnection& connection_;
+  const Known known_;
   Done done_;
   RuntimeInventory inventory_;
+  // Those of its entries whose status is asked for.
+  std::vector<Pod*> pods_;
+  std::vector<RuntimeContainer*> containers_;
   size_t next_ = 0;
   size_t left_ = 0;
 };
 
 RuntimeConnection::RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes,
                                      const std::string& socket_path)
-    : loop_(loop), log_(GetLogger("cri/runtime")), client_(loop, flushes, socket_path) {}
+    : loop_(loop),
+      log_(GetLogger("cri/runtime")),
+      client_(loop, flushes, socket_path),
+      event_stream_(loop, client_, [this](const ContainerEvent& event) {
+        if (events_.happened) events_.happened(event);
+      }) {}
 
 RuntimeConnection::~RuntimeConnection() = default;
 
@@ -141,6 +168,8 @@ Status RuntimeConnection::TryConnect() {
     complained_ = false;
     old_version_ = false;
     up_ = true;
+    // First the events, then the list: so nothing happens between the two that nobody sees.
+    event_stream_.Connected();
     events_.connected();
     return status;
   }
@@ -154,6 +183,7 @@ Status RuntimeConnection::TryConnect() {
 void RuntimeConnection::OnLost(const Status& reason) {
   log_.Warn("lost the runtime: {}", Message(reason));
   up_ = false;
+  event_stream_.Disconnected();
   events_.disconnected();
   (void)TryConnect();
 }
@@ -171,8 +201,8 @@ void RuntimeConnection::UpdateContainer(const ContainerId& id, const Adjustment&
        [done = std::move(done)](const StatusOr<std::string>& reply) { done(reply.status()); });
 }
 
-void RuntimeConnection::ListAll(std::function<void(StatusOr<RuntimeInventory>)> done) {
-  std::make_shared<Listing>(*this, std::move(done))->Start();
+void RuntimeConnection::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) {
+  std::make_shared<Listing>(*this, std::move(known), std::move(done))->Start();
 }
 
 }  // namespace resmgr

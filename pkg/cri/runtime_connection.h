@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "pkg/cri/event_stream.h"
 #include "pkg/cri/unary_client.h"
 #include "pkg/log/log.h"
 #include "pkg/resmgr/runtime_client.h"
@@ -22,6 +23,8 @@ class RuntimeConnection final : public RuntimeClient {
   struct Events {
     std::function<void()> connected;
     std::function<void()> disconnected;
+    // Where the runtime tells them.
+    std::function<void(const ContainerEvent&)> happened{};
   };
 
   RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket_path);
@@ -35,7 +38,10 @@ class RuntimeConnection final : public RuntimeClient {
 
   void UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
                        std::function<void(Status)> done) override;
-  void ListAll(std::function<void(StatusOr<RuntimeInventory>)> done) override;
+  void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
+
+  // A client listens to the runtime's events itself, so that they are not asked for here.
+  void LeaveEventsToClient(bool leaves) { event_stream_.Yield(leaves); }
 
  private:
   class Listing;
@@ -49,6 +55,7 @@ class RuntimeConnection final : public RuntimeClient {
   Logger& log_;
   UnaryClient client_;
   Events events_;
+  EventStream event_stream_;
   EventLoop::HandlePtr retry_;
   bool old_version_ = false;  // v1alpha2
   bool up_ = false;           // what the events said last

@@ -29,23 +29,11 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
         reader_(kMaxUnaryReply, [this](GrpcMessage message) { reply_ = std::move(message); }) {}
 
   void Start(std::string_view path, std::string_view message, std::chrono::milliseconds timeout) {
-    h2::HeaderBlock headers;
-    headers.Add(":method", "POST");
-    headers.Add(":scheme", "http");
-    headers.Add(":path", path);
-    headers.Add(":authority", "localhost");
-    headers.Add("te", "trailers");
-    headers.Add("content-type", "application/grpc");
-    headers.Add("user-agent", "cri-resmgr");
-    headers.Add("grpc-timeout", fmt::format("{}m", timeout.count()));
-    stream_ = client_.session_->OpenStream(headers, false, *this);
+    stream_ = client_.Send(path, message, timeout, *this);
     if (stream_ == nullptr) {
       client_.Finish(*this, Unavailable("the peer closes the connection"));
       return;
     }
-    stream_->SendData(h2::Slice::Copy(EncodeGrpcPrefix(false, message.size())));
-    stream_->SendData(h2::Slice::Copy(message));
-    stream_->SendEnd();
     timer_ = client_.loop_.After(timeout, [this, timeout] {
       client_.Finish(*this, DeadlineExceeded("no answer within {} ms", timeout.count()));
     });
@@ -116,6 +104,32 @@ void UnaryClient::Call(std::string_view path, std::string_view message,
   } else {
     started.Start(path, message, timeout);
   }
+}
+
+std::unique_ptr<h2::Stream> UnaryClient::OpenStream(std::string_view path, std::string_view message,
+                                                    h2::StreamHandler& handler) {
+  if (session_ == nullptr) return nullptr;
+  return Send(path, message, std::nullopt, handler);
+}
+
+std::unique_ptr<h2::Stream> UnaryClient::Send(std::string_view path, std::string_view message,
+                                              std::optional<std::chrono::milliseconds> timeout,
+                                              h2::StreamHandler& handler) {
+  h2::HeaderBlock headers;
+  headers.Add(":method", "POST");
+  headers.Add(":scheme", "http");
+  headers.Add(":path", path);
+  headers.Add(":authority", "localhost");
+  headers.Add("te", "trailers");
+  headers.Add("content-type", "application/grpc");
+  headers.Add("user-agent", "cri-resmgr");
+  if (timeout) headers.Add("grpc-timeout", fmt::format("{}m", timeout->count()));
+  std::unique_ptr<h2::Stream> stream = session_->OpenStream(headers, false, handler);
+  if (stream == nullptr) return nullptr;
+  stream->SendData(h2::Slice::Copy(EncodeGrpcPrefix(false, message.size())));
+  stream->SendData(h2::Slice::Copy(message));
+  stream->SendEnd();
+  return stream;
 }
 
 void UnaryClient::Finish(PendingCall& call, StatusOr<std::string> result) {

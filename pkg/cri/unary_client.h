@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,10 +33,17 @@ class UnaryClient final : private h2::Session::Owner {
   // timeout.
   void Call(std::string_view path, std::string_view message, std::chrono::milliseconds timeout,
             Done done);
+  // A call whose answers `handler` takes as they come, without a deadline: `message` and our end
+  // are sent. nullptr without a connection, or when the peer takes no more calls.
+  std::unique_ptr<h2::Stream> OpenStream(std::string_view path, std::string_view message,
+                                         h2::StreamHandler& handler);
 
  private:
   class PendingCall;
 
+  std::unique_ptr<h2::Stream> Send(std::string_view path, std::string_view message,
+                                   std::optional<std::chrono::milliseconds> timeout,
+                                   h2::StreamHandler& handler);
   void OnRequest(std::unique_ptr<h2::Stream>, const h2::HeaderBlock&, bool) override {}
   void OnGoAway() override;
   void OnDisconnect(const Status& reason) override;

@@ -24,6 +24,7 @@ class Adopter {
 
   Adoption Run(const RuntimeInventory& inventory) {
     unclear_ = &inventory.unclear;
+    brief_ = &inventory.brief;
     AddPods(inventory);
     DropContainers(inventory);
     FindCrowded(inventory);
@@ -46,7 +47,7 @@ class Adopter {
     for (const Pod& pod : inventory.pods) {
       if (gone_.pods.contains(pod.id)) continue;
       PodRecord* const known = store_.FindPod(pod.id);
-      const bool unclear = unclear_->pods.contains(pod.id);
+      const bool unclear = unclear_->pods.contains(pod.id) || brief_->pods.contains(pod.id);
       if (known != nullptr) {
         known->provisional = false;
         if (!unclear && std::exchange(known->unclear, false)) store_.PutPod(pod);
@@ -89,7 +90,10 @@ class Adopter {
     CpuUsers users;
     for (const RuntimeContainer& reported : inventory.containers) {
       if (reported.state == ContainerState::kExited) continue;
-      users.Add(ReportedEffect(reported.resources).cpus.value_or(CpuSet()));
+      const bool brief = brief_->containers.contains(reported.id);
+      const ContainerRecord* const known = brief ? store_.FindById(reported.id) : nullptr;
+      users.Add(known != nullptr ? known->container.placement.cpus.value_or(CpuSet())
+                                 : ReportedEffect(reported.resources).cpus.value_or(CpuSet()));
     }
     crowded_ = users.several;
   }
@@ -134,6 +138,7 @@ class Adopter {
       result_.started_unseen.push_back(container.key);
     }
     if (!record.started_at) record.started_at = reported.started_at;
+    if (!IsUnclear(reported)) record.unclear = false;
     // One that had not ended after all is without a placement: its CPUs may be another's by now.
     if (!was_placeable && !record.Placeable()) return;
     if (container.state == ContainerState::kExited) {
@@ -184,6 +189,7 @@ class Adopter {
     }
     Effect effect = ReportedEffect(reported.resources);
     if (unclear && !saved->exclusive.empty()) effect.cpus = saved->exclusive;
+    record.unclear = unclear;
     record.started_at = reported.started_at;
     if (container.state == ContainerState::kCreated) {
       record.start_doubt = keeper_.DoubtOfStart(reported.id);
@@ -222,8 +228,15 @@ class Adopter {
 
   void MarkExclusive() {
     CpuUsers running;
+    std::set<ContainerKey> told;
     for (const auto& [key, effect] : result_.in_force) {
+      told.insert(key);
       if (Runs(key) && effect.cpus) running.Add(*effect.cpus);
+    }
+    for (const auto& [key, record] : store_.containers()) {
+      const bool brief = brief_->containers.contains(record.container.id);
+      if (!brief || told.contains(key) || !Runs(key)) continue;
+      running.Add(record.container.placement.cpus.value_or(CpuSet()));
     }
     for (auto& [key, effect] : result_.in_force) {
       if (effect.cpus)
@@ -244,8 +257,9 @@ class Adopter {
     });
   }
 
+  // A list is all that is known of it.
   bool IsUnclear(const RuntimeContainer& reported) const {
-    return unclear_->containers.contains(reported.id);
+    return unclear_->containers.contains(reported.id) || brief_->containers.contains(reported.id);
   }
 
   static ContainerState StateOf(const RuntimeContainer& reported) {
@@ -258,6 +272,7 @@ class Adopter {
   const Bytes memory_capacity_;
   const Keeper& keeper_;
   const RuntimeInventory::Unclear* unclear_ = nullptr;
+  const RuntimeInventory::Brief* brief_ = nullptr;
   CpuSet crowded_;  // of the CPUs that containers are bound to: those of two or more
   Adoption result_;
 };

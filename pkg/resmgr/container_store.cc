@@ -14,6 +14,26 @@ void EraseFrom(Keys& ascending, ContainerKey key) {
   if (found != ascending.end() && *found == key) ascending.erase(found);
 }
 
+std::string_view TextOf(std::string_view id) {
+  return id;
+}
+std::string_view TextOf(const PodSandboxId& id) {
+  return id.value();
+}
+
+// The end where none or several do.
+template <typename Map>
+auto OnlyOneThatBegins(Map& by_id, std::string_view beginning) {
+  auto only = by_id.end();
+  if (beginning.empty()) return only;
+  for (auto it = by_id.begin(); it != by_id.end(); ++it) {
+    if (!TextOf(it->first).starts_with(beginning)) continue;
+    if (only != by_id.end()) return by_id.end();
+    only = it;
+  }
+  return only;
+}
+
 }  // namespace
 
 ContainerStore::ContainerStore() : all_(*this, true), placeable_(*this, false) {}
@@ -72,6 +92,23 @@ ContainerRecord* ContainerStore::FindById(const ContainerId& id) {
 const ContainerRecord* ContainerStore::FindById(const ContainerId& id) const {
   const auto found = by_id_.find(id.value());
   return found == by_id_.end() ? nullptr : found->second;
+}
+
+const ContainerRecord* ContainerStore::Resolve(const ContainerId& id) const {
+  const auto found = by_id_.find(id.value());
+  if (found != by_id_.end()) return found->second;
+  const auto only = OnlyOneThatBegins(by_id_, id.value());
+  return only == by_id_.end() ? nullptr : only->second;
+}
+
+ContainerRecord* ContainerStore::Resolve(const ContainerId& id) {
+  return const_cast<ContainerRecord*>(std::as_const(*this).Resolve(id));
+}
+
+PodRecord* ContainerStore::Resolve(const PodSandboxId& id) {
+  if (PodRecord* const pod = FindPod(id)) return pod;
+  const auto only = OnlyOneThatBegins(pods_, id.value());
+  return only == pods_.end() ? nullptr : recent_pod_ = &only->second;
 }
 
 bool ContainerStore::SetId(ContainerRecord& record, ContainerId& id) {

@@ -79,6 +79,8 @@ struct ContainerRecord {
   // run.
   int starts = 0;
   StartDoubt start_doubt = StartDoubt::kNone;
+  // Taken over by what was kept of it: the runtime did not tell more than that it exists.
+  bool unclear = false;
   // When it began to run, where that is known.
   std::optional<std::chrono::system_clock::time_point> started_at;
   // A newer attempt is being created and took its CPUs over; they come back if that fails.
@@ -107,10 +109,10 @@ struct ContainerRecord {
   bool MayRun() const {
     return !superseded && (BeingStarted() || container.state == ContainerState::kRunning);
   }
-  // The policy decides about it and its placement counts.
-  bool Placeable() const {
   // The policy leaves it on whatever CPUs it runs on.
   bool Unpinned() const { return Placeable() && !container.placement.cpus; }
+  // The policy decides about it and its placement counts.
+  bool Placeable() const {
     return managed && !superseded && container.state != ContainerState::kExited;
   }
 };
@@ -136,6 +138,11 @@ class ContainerStore {
   const ContainerRecord* Find(ContainerKey key) const;
   ContainerRecord* FindById(const ContainerId& id);
   const ContainerRecord* FindById(const ContainerId& id) const;
+  // As runtimes take ids, which accept any beginning of one that only one container has: by the
+  // whole id, or else by its beginning. nullptr where none or several have it.
+  ContainerRecord* Resolve(const ContainerId& id);
+  const ContainerRecord* Resolve(const ContainerId& id) const;
+  PodRecord* Resolve(const PodSandboxId& id);
   // For a container without one, which takes the value of `id` over. False where another container
   // has that id: nothing is changed then.
   bool SetId(ContainerRecord& record, ContainerId& id);

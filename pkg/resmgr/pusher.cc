@@ -52,8 +52,8 @@ void Pusher::Disconnected() {
   }
 }
 
-void Pusher::BeginCreation(ContainerRecord& record) {
-  record.push.emplace(DesiredEffect(record.container), everywhere_);
+void Pusher::BeginCreation(ContainerRecord& record, bool carried) {
+  record.push.emplace(carried ? DesiredEffect(record.container) : kUnknown, everywhere_);
 }
 
 void Pusher::EndCreation(ContainerRecord& record) {

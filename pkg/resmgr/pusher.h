@@ -57,8 +57,9 @@ class Pusher {
   void Disconnected();
   bool connected() const { return connected_; }
 
-  // The creation of one that was just placed carries what it should have.
-  void BeginCreation(ContainerRecord& record);
+  // One that was just placed is being created. The request carries what it should have, or
+  // nothing of it: then an update follows the creation, and its start waits for that.
+  void BeginCreation(ContainerRecord& record, bool carried);
   // The runtime did as it said. Does nothing for one that never began.
   void EndCreation(ContainerRecord& record);
   // The runtime's word: this is in force. Where an update of the container is open, by the keeper,

@@ -26,6 +26,18 @@ void ResourceManager::Resync() {
   impl_->Resync();
 }
 
+void ResourceManager::Note(const ContainerEvent& event) {
+  impl_->Note(event);
+}
+
+void ResourceManager::Refresh(std::function<void(Status)> done) {
+  impl_->Refresh(std::move(done));
+}
+
+bool ResourceManager::Knows(const ContainerId& id) const {
+  return impl_->Knows(id);
+}
+
 bool ResourceManager::ready() const {
   return impl_->ready();
 }
@@ -40,12 +52,7 @@ void ResourceManager::PodCreated(Pod pod) {
 
 void ResourceManager::PodResourcesChanged(const PodSandboxId& id, const LinuxResources& overhead,
                                           const LinuxResources& resources) {
-  const Pod* const known = impl_->snapshot().FindPod(id);
-  if (known == nullptr) return;
-  Pod pod = *known;
-  pod.overhead = Merged(std::move(pod.overhead), overhead);
-  pod.resources = Merged(std::move(pod.resources), resources);
-  impl_->AddPod(std::move(pod));
+  impl_->ChangePod(id, overhead, resources);
 }
 
 void ResourceManager::PodStopped(const PodSandboxId& id) {
@@ -56,8 +63,8 @@ void ResourceManager::PodRemoved(const PodSandboxId& id) {
   impl_->RemovePod(id);
 }
 
-StatusOr<Admission> ResourceManager::AdmitCreate(CreateRequest&& request) {
-  return impl_->AdmitCreate(std::move(request));
+StatusOr<Admission> ResourceManager::AdmitCreate(CreateRequest&& request, Refusal refusal) {
+  return impl_->AdmitCreate(std::move(request), refusal);
 }
 
 void ResourceManager::CreateSucceeded(ContainerKey key, ContainerId id) {
@@ -90,8 +97,8 @@ void ResourceManager::StartUnclear(const ContainerId& id) {
 }
 
 StatusOr<Admission> ResourceManager::AdmitUpdate(const ContainerId& id,
-                                                 const LinuxResources& requested) {
-  return impl_->AdmitUpdate(id, requested);
+                                                 const LinuxResources& requested, Refusal refusal) {
+  return impl_->AdmitUpdate(id, requested, refusal);
 }
 
 void ResourceManager::UpdateSucceeded(const Admission& admission) {

@@ -32,7 +32,8 @@ struct CreateRequest {
   uint32_t attempt = 0;
   StringMap labels;
   StringMap annotations;
-  bool has_linux = false;  // the request carries linux resources or at least a linux section
+  bool foreign = false;        // for another operating system: it has no Linux cpuset
+  bool has_resources = false;  // the request carries linux.resources, if only empty ones
   LinuxResources resources;
   // Of the pod as a whole, from sandbox_config: newer than what its sandbox was made with.
   std::optional<LinuxResources> pod_resources{};
@@ -67,6 +68,12 @@ class ResourceManager {
     // How long a start that nobody waits for any more may still take effect: as long as kubelets
     // let a call take.
     std::chrono::milliseconds start_limit{120'000};
+    // The least time between two lists before refusals.
+    std::chrono::milliseconds refresh_pause{1'000};
+    // How often what the runtime holds is listed when nothing asks for it.
+    std::chrono::milliseconds list_period{60'000};
+    // How long an event of the runtime waits for the answer of the call that it may come from.
+    std::chrono::milliseconds event_pause{100};
     Metrics* metrics = nullptr;  // counts decisions, updates and held starts; may be null
     Clock* clock = nullptr;      // for cold starts; nullptr: the machine's
     // Whether this daemon has warned of updates that ask for other CPUs (cpuset_overrides.h);
@@ -90,6 +97,15 @@ class ResourceManager {
   // Something happened whose outcome only the runtime knows: lists again, soon, without holding
   // calls up.
   void Resync();
+  // The runtime told what happened. Where no call that passed here explains it, everything is
+  // listed again, with a pause between two such lists.
+  void Note(const ContainerEvent& event);
+  // Lists what the runtime holds, at least Options::refresh_pause after the last list: all who ask
+  // meanwhile share one. Runs `done`, never from within, when that is taken over, or with the
+  // reason why it is not; at once without a connection.
+  void Refresh(std::function<void(Status)> done);
+  // Whether the container is known by this id, or by this beginning of an id.
+  bool Knows(const ContainerId& id) const;
   // Runs `ready` once the first synchronization after a connect is done; at once when it is. With
   // Unavailable when the runtime is not connected, when the connection is lost meanwhile, or when
   // the synchronization fails (the next one follows by itself).
@@ -105,14 +121,28 @@ class ResourceManager {
   void PodStopped(const PodSandboxId& id);
   void PodRemoved(const PodSandboxId& id);
 
+  // In what follows, an id may be the beginning of one, as runtimes take them: it means the only
+  // container or pod sandbox whose id begins so. A call that succeeded for an id that is not known
+  // makes everything be listed again.
+
+  // What a refusal for want of room (ResourceExhausted) means.
+  enum class Refusal {
+    kFinal,      // it is counted and told
+    kTentative,  // what the runtime holds is listed first, and then it is decided again
+  };
+
   // Places the container of a known sandbox, or of the one that the request describes; the policy's
   // refusal names container, need and shortage, and changes nothing. With an empty adjustment:
-  //   - a container without Linux resources: kept here, but never placed or updated;
+  //   - a container for another operating system: kept here, but never placed or updated;
+  //   - a request without Linux resources, to which any would change more than a cpuset (containerd
+  //     and CRI-O set oom_score_adj where there are some): it gets its CPUs by an update after its
+  //     creation, for which its start waits;
   //   - an unknown sandbox that the request does not describe either: not kept; when the runtime
   //     creates it all the same, everything is listed again and it is adopted then.
   // A former attempt of the container in the same sandbox is dead: its CPUs pass on, and come back
-  // to it if this creation fails.
-  StatusOr<Admission> AdmitCreate(CreateRequest&& request);
+  // to it if this creation fails. A tentative refusal leaves the request as it was, but for its
+  // pod.
+  StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal = Refusal::kFinal);
   void CreateSucceeded(ContainerKey key, ContainerId id);
   void CreateFailed(ContainerKey key);
 
@@ -140,7 +170,8 @@ class ResourceManager {
   // counted and reported once. CPUs that another container has to leave first follow in an update
   // of our own. A refusal changes nothing. An empty adjustment for a container that is not known
   // here.
-  StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested);
+  StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested,
+                                  Refusal refusal = Refusal::kFinal);
   void UpdateSucceeded(const Admission& admission);
   void UpdateFailed(const Admission& admission);
 

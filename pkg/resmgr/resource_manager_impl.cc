@@ -23,6 +23,16 @@ void FillIn(Container& container, CreateRequest&& request) {
   container.hints = std::move(request.hints);
 }
 
+// The other way round.
+void TakeBack(Container& container, CreateRequest& request) {
+  request.pod_id = std::move(container.pod_id);
+  request.name = container.name;  // by which it is still kept
+  request.labels = std::move(container.labels);
+  request.annotations = std::move(container.annotations);
+  request.resources = std::move(container.requested);
+  request.hints = std::move(container.hints);
+}
+
 }  // namespace
 
 ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique_ptr<Policy> policy,
@@ -44,14 +54,18 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
              [this](ContainerKey key, const std::string& reason) { OnLetThrough(key, reason); },
              [this](ContainerKey key) { TellUnpinned(key); }}),
       cold_starts_(clock_, [this](ContainerKey key) { EndColdStart(key); }),
-      synchronizer_(loop, runtime, *this, {options.first_retry, options.last_retry}),
+      synchronizer_(
+          loop, runtime, *this,
+          {options.first_retry, options.last_retry, options.refresh_pause, options.list_period}),
       start_doubts_(
           loop, store_,
           [this](std::function<void(const Status&)> looked) {
             synchronizer_.Look(std::move(looked));
           },
           [this](ContainerKey key) { EndDoubt(key); },
-          {options.first_retry, std::min(options.last_retry, kLastLook), options.start_limit}) {}
+          {options.first_retry, std::min(options.last_retry, kLastLook), options.start_limit}),
+      events_(loop, store_, [this] { synchronizer_.Refresh([](const Status&) {}); },
+              {.pause = options.event_pause}) {}
 
 void ResourceManager::Impl::Connected() {
   Disconnected();
@@ -62,6 +76,7 @@ void ResourceManager::Impl::Disconnected() {
   pusher_.Disconnected();
   gate_.RefuseAll(Unavailable("the connection to the runtime was lost"));
   synchronizer_.Disconnected();
+  events_.Clear();
   // What is left of it follows after the next connect.
   if (change_) EndPolicyChange();
 }
@@ -97,9 +112,27 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
   // The list may be the first to tell that a container runs.
   for (const auto& [key, record] : store_.containers())
     cold_starts_.Follow(record);
-  log_.Info("the runtime holds {} pods and {} containers", store_.pods().size(),
-            store_.containers().size());
+  TellHeld(first);
   return OkStatus();
+}
+
+void ResourceManager::Impl::TellHeld(bool first) {
+  const std::pair held(store_.pods().size(), store_.containers().size());
+  if (std::exchange(held_told_, held) == held && !first) return;
+  log_.Info("the runtime holds {} pods and {} containers", held.first, held.second);
+}
+
+bool ResourceManager::Impl::Knows(const Pod& listed) const {
+  const auto found = store_.pods().find(listed.id);
+  return found != store_.pods().end() && !found->second.unclear && !found->second.provisional;
+}
+
+// What passes by tells everything of it but how it ends.
+bool ResourceManager::Impl::Knows(const RuntimeContainer& listed) const {
+  const ContainerRecord* const record = store_.FindById(listed.id);
+  if (record == nullptr || record->unclear) return false;
+  if (record->container.state != listed.state) return false;
+  return pusher_.Follows(record->container.key) || !record->Placeable();
 }
 
 void ResourceManager::Impl::OnListFailed(const Status& status) {
@@ -159,8 +192,8 @@ void ResourceManager::Impl::OnGone(ContainerKey key) {
   Push(std::move(changed));
 }
 
-StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request) {
-  PodRecord* pod = store_.FindPod(request.pod_id);
+StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request, Refusal refusal) {
+  PodRecord* pod = store_.Resolve(request.pod_id);
   if (pod == nullptr && !request.pod) return Admission{.key = store_.UnusedKey()};
   if (pod == nullptr) {
     Pod described = *std::move(request.pod);
@@ -168,10 +201,15 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request) 
     pod = &store_.PutPod(std::move(described));
     pod->provisional = true;
   }
-  if (request.pod_resources) pod->pod.resources = *std::move(request.pod_resources);
+  // Taken out whole: the request may be decided again.
+  if (request.pod_resources) {
+    pod->pod.resources = *std::exchange(request.pod_resources, std::nullopt);
+  }
   ContainerRecord& record = store_.Add(*pod, std::move(request.name));
   Container& container = record.container;
-  record.managed = request.has_linux;
+  record.managed = !request.foreign;
+  const bool carried = request.has_resources;
+  if (request.pod_id != pod->pod.id) request.pod_id = pod->pod.id;  // it came abbreviated
   FillIn(container, std::move(request));
   if (!record.managed) return Admission{.key = container.key};
 
@@ -184,6 +222,11 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request) 
   container.needs_note = std::move(needs.note);
   if (ContainerKeys moved = BoundByPod(*pod, &record); !moved.empty()) Push(std::move(moved));
   StatusOr<ContainerKeys> changed = Place(record, FindPredecessor(record));
+  if (IsTentative(changed.status(), refusal)) {
+    TakeBack(container, request);
+    Discard(record);
+    return changed.status();
+  }
   Count(changed.ok() ? Metrics::Event::kDecisionOk : Metrics::Event::kDecisionRefused);
   if (!changed.ok()) {
     log_.Warn("refused container {}: {}", LogName(record), Describe(changed.status()));
@@ -191,8 +234,9 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request) 
     if (changed.status().code() == StatusCode::kInternal) Push(decider_.Recover());
     return changed.status();
   }
-  pusher_.BeginCreation(record);
-  Admission admission{.key = container.key, .adjustment = ToAdjustment(container.placement)};
+  pusher_.BeginCreation(record, carried);
+  Admission admission{.key = container.key};
+  if (carried) admission.adjustment = ToAdjustment(container.placement);
   // It is told by the request itself.
   std::erase(*changed, container.key);
   Push(*std::move(changed));
@@ -242,6 +286,8 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id) {
     synchronizer_.Doubt();
     return;
   }
+  // By the beginning of an id, perhaps.
+  if (record->pod->provisional) synchronizer_.Doubt();
   if (!store_.SetId(*record, id)) {
     Remove(id);
     store_.SetId(*record, id);
@@ -315,9 +361,19 @@ void ResourceManager::Impl::AddPod(Pod pod) {
   if (ContainerKeys moved = BoundByPod(record, nullptr); !moved.empty()) Push(std::move(moved));
 }
 
+void ResourceManager::Impl::ChangePod(const PodSandboxId& id, const LinuxResources& overhead,
+                                      const LinuxResources& resources) {
+  const PodRecord* const known = store_.Resolve(id);
+  if (known == nullptr) return synchronizer_.Doubt();
+  Pod pod = known->pod;
+  pod.overhead = Merged(std::move(pod.overhead), overhead);
+  pod.resources = Merged(std::move(pod.resources), resources);
+  AddPod(std::move(pod));
+}
+
 void ResourceManager::Impl::StopPod(const PodSandboxId& id) {
-  PodRecord* const pod = store_.FindPod(id);
-  if (pod == nullptr) return;
+  PodRecord* const pod = store_.Resolve(id);
+  if (pod == nullptr) return synchronizer_.Doubt();
   ContainerKeys changed;
   for (const ContainerKey key : pod->containers) {
     ContainerRecord& record = *store_.Find(key);
@@ -328,9 +384,13 @@ void ResourceManager::Impl::StopPod(const PodSandboxId& id) {
 }
 
 void ResourceManager::Impl::RemovePod(const PodSandboxId& id) {
-  PodRecord* const pod = store_.FindPod(id);
-  if (pod == nullptr) return;
+  PodRecord* const pod = store_.Resolve(id);
+  if (pod == nullptr) {
+    synchronizer_.NoteGone(id);
+    return synchronizer_.Doubt();
+  }
   ContainerKeys changed;
+  const PodSandboxId whole_id = pod->pod.id;
   const std::vector<ContainerKey> containers = pod->containers;
   for (const ContainerKey key : containers) {
     ContainerRecord& record = *store_.Find(key);
@@ -338,17 +398,17 @@ void ResourceManager::Impl::RemovePod(const PodSandboxId& id) {
     synchronizer_.NoteGone(record.container.id);
     store_.Erase(key);
   }
-  synchronizer_.NoteGone(id);
-  store_.ErasePod(id);
+  synchronizer_.NoteGone(whole_id);
+  store_.ErasePod(whole_id);
   Push(std::move(changed));
 }
 
 void ResourceManager::Impl::Stop(const ContainerId& id) {
-  ContainerRecord* const record = store_.FindById(id);
-  if (record == nullptr) return;
+  ContainerRecord* const record = store_.Resolve(id);
+  if (record == nullptr) return synchronizer_.Doubt();
   // To stop one that does not run may mean nothing to the runtime: it can still be started.
   if (record->container.state == ContainerState::kCreated) return synchronizer_.Doubt();
-  End(id);
+  End(record->container.id);
 }
 
 void ResourceManager::Impl::End(const ContainerId& id) {
@@ -360,9 +420,9 @@ void ResourceManager::Impl::End(const ContainerId& id) {
 }
 
 void ResourceManager::Impl::Remove(const ContainerId& id) {
-  synchronizer_.NoteGone(id);
-  ContainerRecord* const record = store_.FindById(id);
-  if (record == nullptr) return;
+  ContainerRecord* const record = store_.Resolve(id);
+  synchronizer_.NoteGone(record == nullptr ? id : record->container.id);
+  if (record == nullptr) return synchronizer_.Doubt();
   ContainerKeys changed;
   Exit(*record, changed);
   store_.Erase(record->container.key);

@@ -18,6 +18,7 @@
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/cpuset_overrides.h"
 #include "pkg/resmgr/decider.h"
+#include "pkg/resmgr/event_notes.h"
 #include "pkg/resmgr/keeper.h"
 #include "pkg/resmgr/pusher.h"
 #include "pkg/resmgr/resource_manager.h"
@@ -41,7 +42,11 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   bool ready() const { return synchronizer_.ready(); }
   void WhenReady(std::function<void(Status)> ready) { synchronizer_.WhenReady(std::move(ready)); }
 
-  StatusOr<Admission> AdmitCreate(CreateRequest&& request);
+  void Note(const ContainerEvent& event) { events_.Note(event); }
+  void Refresh(std::function<void(Status)> done) { synchronizer_.Refresh(std::move(done)); }
+  bool Knows(const ContainerId& id) const { return store_.Resolve(id) != nullptr; }
+
+  StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal);
   void CreateSucceeded(ContainerKey key, ContainerId id);
   void CreateFailed(ContainerKey key);
   std::unique_ptr<StartWait> AdmitStart(const ContainerId& id, std::function<void(Status)> go);
@@ -49,6 +54,8 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   enum class StartOutcome { kStarted, kFailed, kUnclear };
   void EndStart(const ContainerId& id, StartOutcome outcome);
   void AddPod(Pod pod);
+  void ChangePod(const PodSandboxId& id, const LinuxResources& overhead,
+                 const LinuxResources& resources);
   void StopPod(const PodSandboxId& id);
   void RemovePod(const PodSandboxId& id);
   void Stop(const ContainerId& id);
@@ -56,7 +63,8 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void Remove(const ContainerId& id);
 
   // updates.cc
-  StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested);
+  StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested,
+                                  Refusal refusal);
   void EndUpdate(const Admission& admission, bool succeeded);
 
   // policy_changes.cc
@@ -75,6 +83,8 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   Status OnInventory(const RuntimeInventory& inventory, const Synchronizer::Gone& gone,
                      bool first) override;
   void OnListFailed(const Status& status) override;
+  bool Knows(const Pod& listed) const override;
+  bool Knows(const RuntimeContainer& listed) const override;
 
   // Pusher::Listener
   void OnApplied(ContainerKey key) override;
@@ -82,6 +92,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void OnGone(ContainerKey key) override;
 
   void ConfirmInForce(const Adoption& adoption, bool first);
+  void TellHeld(bool first);
   void TellUnclear(const RuntimeInventory::Unclear& unclear);
 
   // starts.cc
@@ -97,6 +108,9 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   }
   static std::string LogName(const ContainerRecord& record) {
     return Printable(FullName(record.pod->pod, record.container.name));
+  }
+  static bool IsTentative(const Status& decided, Refusal refusal) {
+    return refusal == Refusal::kTentative && decided.code() == StatusCode::kResourceExhausted;
   }
   ContainerRecord* FindPredecessor(const ContainerRecord& record);
   StatusOr<ContainerKeys> Place(ContainerRecord& record, ContainerRecord* predecessor);
@@ -149,6 +163,8 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   ColdStarts cold_starts_;
   Synchronizer synchronizer_;
   StartDoubts start_doubts_;
+  EventNotes events_;
+  std::pair<size_t, size_t> held_told_;  // pods and containers
   bool unclear_told_ = false;
   bool unlisted_notes_ = false;  // may be there, of containers that are not
   uint64_t listed_at_ = 0;       // the store's clock when the last list was asked for

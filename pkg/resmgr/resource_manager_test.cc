@@ -100,10 +100,11 @@ TEST_F(ResourceManagerTest, AChangeDuringACreationIsPushedRightAfterIt) {
   EXPECT_TRUE(started);
 }
 
-TEST_F(ResourceManagerTest, AContainerWithoutLinuxResourcesIsLeftAlone) {
+TEST_F(ResourceManagerTest, AContainerForAnotherOperatingSystemIsLeftAlone) {
   const PodSandboxId pod = node_.AddPod("other", kBestEffort);
   CreateRequest request = TestNode::Request(pod, "app", 0);
-  request.has_linux = false;
+  request.foreign = true;
+  request.has_resources = false;
   const Admission admission = *manager().AdmitCreate(CreateRequest(request));
   EXPECT_TRUE(admission.adjustment.empty());
   const ContainerId id = node_.Created(request, admission);
@@ -115,6 +116,24 @@ TEST_F(ResourceManagerTest, AContainerWithoutLinuxResourcesIsLeftAlone) {
   node_.Stop(id);
   node_.Remove(id);
   EXPECT_EQ(node_.Known(id), nullptr);
+}
+
+// Resources that are added to a request without any would change more than its CPUs.
+TEST_F(ResourceManagerTest, ACreationWithoutResourcesIsPlacedByAnUpdateBeforeItsStart) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  CreateRequest request = TestNode::Request(node_.AddPod("plain", kBestEffort), "plain", 0);
+  request.has_resources = false;
+  request.resources = {};
+  const Admission admission = *manager().AdmitCreate(CreateRequest(request));
+  EXPECT_TRUE(admission.adjustment.empty());
+  const ContainerId plain = node_.Created(request, admission);
+  EXPECT_THAT(runtime().history, ElementsAre(WithCpus(plain, "0,3-7")));
+  bool started = false;
+  const auto wait = manager().AdmitStart(plain, [&](const Status&) { started = true; });
+  EXPECT_FALSE(started) << "on the CPUs of " << app.value();
+  runtime().AnswerAll();
+  EXPECT_TRUE(started);
+  EXPECT_EQ(runtime().CpusOf(plain), "0,3-7");
 }
 
 TEST_F(ResourceManagerTest, AnUnknownSandboxIsTakenFromTheRequest) {

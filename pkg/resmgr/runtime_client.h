@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -39,6 +40,27 @@ struct RuntimeInventory {
     Status why;  // the first failure; OK where there was none
   };
   Unclear unclear;
+  // Of these only what a list tells was asked for: the rest was known already (Known).
+  struct Brief {
+    std::set<PodSandboxId> pods;
+    std::set<ContainerId> containers;
+  };
+  Brief brief;
+};
+
+// Whether a status would tell news of what a list told. Empty functions: of everything.
+struct Known {
+  std::function<bool(const Pod& listed)> pod{};
+  std::function<bool(const RuntimeContainer& listed)> container{};
+};
+
+// What a runtime tells of its own accord. The id is a container's or a pod sandbox's.
+struct ContainerEvent {
+  enum class Kind { kUnknown, kCreated, kStarted, kStopped, kDeleted };
+  Kind kind = Kind::kUnknown;
+  std::string id{};
+
+  friend auto operator<=>(const ContainerEvent&, const ContainerEvent&) = default;
 };
 
 // The calls that the brain makes to the runtime. Asynchronous: `done` runs on the loop's thread,
@@ -52,9 +74,10 @@ class RuntimeClient {
   virtual void UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
                                std::function<void(Status)> done) = 0;
 
-  // Lists sandboxes and containers with what their verbose status adds (cgroup parent, resources).
-  // Fails where a list cannot be had; what only fails for some is `unclear`.
-  virtual void ListAll(std::function<void(StatusOr<RuntimeInventory>)> done) = 0;
+  // Lists sandboxes and containers, with what their verbose status adds (cgroup parent, resources)
+  // for those that are not `known`. Fails where a list cannot be had; what only fails for some is
+  // `unclear`. The functions of `known` run on the loop's thread, before `done`.
+  virtual void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) = 0;
 };
 
 }  // namespace resmgr

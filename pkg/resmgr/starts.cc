@@ -28,7 +28,7 @@ class Token : public ResourceManager::StartWait {
 
 std::unique_ptr<ResourceManager::StartWait> ResourceManager::Impl::AdmitStart(
     const ContainerId& id, std::function<void(Status)> go) {
-  const ContainerRecord* const record = store_.FindById(id);
+  const ContainerRecord* const record = store_.Resolve(id);
   if (record != nullptr) {
     std::unique_ptr<StartGate::Wait> wait = AdmitKnown(record->container.key, std::move(go));
     return wait == nullptr ? nullptr : std::make_unique<Token>(std::move(wait));
@@ -38,7 +38,7 @@ std::unique_ptr<ResourceManager::StartWait> ResourceManager::Impl::AdmitStart(
   synchronizer_.Look([this, id, go = std::move(go), wait = token->wait()](const Status& status) {
     const std::shared_ptr<Token::Slot> slot = wait.lock();
     if (slot == nullptr) return;
-    const ContainerRecord* const found = store_.FindById(id);
+    const ContainerRecord* const found = store_.Resolve(id);
     if (found != nullptr) {
       *slot = AdmitKnown(found->container.key, go);
     } else {
@@ -90,8 +90,11 @@ void ResourceManager::Impl::OnLetThrough(ContainerKey key, const std::string& re
 }
 
 void ResourceManager::Impl::EndStart(const ContainerId& id, StartOutcome outcome) {
-  ContainerRecord* const record = store_.FindById(id);
-  if (record == nullptr) return;
+  ContainerRecord* const record = store_.Resolve(id);
+  if (record == nullptr) {
+    if (outcome != StartOutcome::kFailed) synchronizer_.Doubt();
+    return;
+  }
   const ContainerKey key = record->container.key;
   store_.Touch(*record);
   if (record->starts > 0) --record->starts;
@@ -109,7 +112,7 @@ void ResourceManager::Impl::EndStart(const ContainerId& id, StartOutcome outcome
   // The runtime may have refused this start because it is busy with another one.
   if (!record->BeingStarted()) {
     record->start_doubt = StartDoubt::kNone;
-    keeper_.End(Keeper::Call::kStart, id);
+    keeper_.End(Keeper::Call::kStart, record->container.id);
   }
   start_doubts_.Examine();
   Push({key});

@@ -2,6 +2,7 @@
 #include "pkg/resmgr/synchronizer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace resmgr {
@@ -31,9 +32,12 @@ void Synchronizer::Disconnected() {
   rest_.reset();
   unclear_pause_ = std::chrono::milliseconds(0);
   unclear_timer_.reset();
+  refresh_timer_.reset();
+  period_timer_.reset();
   const Status lost = Unavailable("the connection to the runtime was lost");
   Run(std::exchange(lookers_, {}), lost);
   Run(std::exchange(next_lookers_, {}), lost);
+  Run(std::exchange(refreshers_, {}), lost);
   RunWaiters(lost);
 }
 
@@ -69,6 +73,31 @@ void Synchronizer::Look(Ready ready) {
   if (state_ == State::kReady && !listing_) List();
 }
 
+void Synchronizer::Refresh(Ready ready) {
+  if (state_ == State::kDisconnected) {
+    ready(Unavailable("there is no connection to the runtime"));
+    return;
+  }
+  refreshers_.push_back(std::move(ready));
+  ListForRefreshers();
+}
+
+void Synchronizer::ListForRefreshers() {
+  if (state_ != State::kReady || listing_ || refresh_timer_ != nullptr || refreshers_.empty()) {
+    return;
+  }
+  const auto rested = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - listed_at_);
+  if (rested >= options_.refresh_pause) {
+    List();
+    return;
+  }
+  refresh_timer_ = loop_.After(options_.refresh_pause - rested, [this] {
+    refresh_timer_.reset();
+    if (!listing_ && !refreshers_.empty()) List();
+  });
+}
+
 void Synchronizer::NoteGone(const ContainerId& id) {
   if (listing_) gone_.containers.insert(id);
 }
@@ -80,13 +109,25 @@ void Synchronizer::NoteGone(const PodSandboxId& id) {
 void Synchronizer::List() {
   listing_ = true;
   lookers_ = std::exchange(next_lookers_, {});
+  std::ranges::move(std::exchange(refreshers_, {}), std::back_inserter(lookers_));
+  listed_at_ = std::chrono::steady_clock::now();
   owner_.OnListing();
-  runtime_.ListAll([weak = std::weak_ptr<Synchronizer*>(self_),
-                    epoch = epoch_](const StatusOr<RuntimeInventory>& inventory) {
+  runtime_.ListAll(WhatIsKnown(), [weak = std::weak_ptr<Synchronizer*>(self_),
+                                   epoch = epoch_](const StatusOr<RuntimeInventory>& inventory) {
     const std::shared_ptr<Synchronizer*> self = weak.lock();
     if (self == nullptr || (*self)->epoch_ != epoch) return;
     (*self)->OnList(inventory);
   });
+}
+
+// The first list tells everything. What was told since then, or passed by, need not be told again.
+Known Synchronizer::WhatIsKnown() const {
+  if (state_ != State::kReady) return {};
+  const auto knows = [weak = std::weak_ptr<Synchronizer*>(self_), epoch = epoch_](const auto& one) {
+    const std::shared_ptr<Synchronizer*> self = weak.lock();
+    return self != nullptr && (*self)->epoch_ == epoch && (*self)->owner_.Knows(one);
+  };
+  return {.pod = knows, .container = knows};
 }
 
 void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
@@ -104,10 +145,20 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
   }
   state_ = State::kReady;
   delay_ = std::chrono::milliseconds(0);
-  rest_ = loop_.After(options_.last_retry, [this] { OnRested(); });
+  // Lists that others ask for do not put off the one that answers a doubt.
+  if (rest_ == nullptr) rest_ = loop_.After(options_.last_retry, [this] { OnRested(); });
+  ListPeriodically();
   Run(std::exchange(lookers_, {}), status);
   RunWaiters(OkStatus());
   if (!next_lookers_.empty() && !listing_) List();
+  ListForRefreshers();
+}
+
+void Synchronizer::ListPeriodically() {
+  period_timer_ = loop_.After(options_.period, [this] {
+    period_timer_.reset();
+    Doubt();
+  });
 }
 
 // What a runtime does not tell now it may not tell for long, and asking is work for it.

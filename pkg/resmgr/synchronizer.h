@@ -24,6 +24,11 @@ class Synchronizer {
     std::chrono::milliseconds first_retry{50};
     // Also the least time between two lists out of doubt.
     std::chrono::milliseconds last_retry{5'000};
+    // The least time between two lists that Refresh asks for.
+    std::chrono::milliseconds refresh_pause{1'000};
+    // From one list to the next when nothing else asks for one: what others do at the runtime is
+    // noticed by then.
+    std::chrono::milliseconds period{60'000};
   };
   using Ready = std::function<void(Status)>;
 
@@ -40,6 +45,9 @@ class Synchronizer {
     virtual void OnListing() = 0;
     // `first` is the first one since the connect.
     virtual Status OnInventory(const RuntimeInventory& inventory, const Gone& gone, bool first) = 0;
+    // Whether the status of what a later list shows would tell nothing new.
+    virtual bool Knows(const Pod& listed) const = 0;
+    virtual bool Knows(const RuntimeContainer& listed) const = 0;
     // The first list since the connect, or since one that worked, failed; it is asked for again.
     virtual void OnListFailed(const Status& status) = 0;
   };
@@ -61,6 +69,8 @@ class Synchronizer {
   // Asks for everything at once, or as soon as the list that is under way is there. Runs `ready`
   // when that is taken over, or with the reason why it is not.
   void Look(Ready ready);
+  // The same with a pause since the last list: all who ask meanwhile share the next one.
+  void Refresh(Ready ready);
 
   void NoteGone(const ContainerId& id);
   void NoteGone(const PodSandboxId& id);
@@ -69,6 +79,9 @@ class Synchronizer {
   enum class State { kDisconnected, kSynchronizing, kReady };
 
   void List();
+  Known WhatIsKnown() const;
+  void ListForRefreshers();
+  void ListPeriodically();
   void OnList(const StatusOr<RuntimeInventory>& inventory);
   void FollowUnclear(const RuntimeInventory::Unclear& unclear);
   void OnFailure(const Status& status);
@@ -87,8 +100,12 @@ class Synchronizer {
   bool failed_ = false;  // the last list
   Gone gone_;
   std::vector<Ready> waiters_;
-  std::vector<Ready> lookers_;       // for the list that is under way
-  std::vector<Ready> next_lookers_;  // for the one after it
+  std::vector<Ready> lookers_;                       // for the list that is under way
+  std::vector<Ready> next_lookers_;                  // for the one after it
+  std::vector<Ready> refreshers_;                    // for the one after the pause
+  std::chrono::steady_clock::time_point listed_at_;  // when the last list was asked for
+  EventLoop::HandlePtr refresh_timer_;
+  EventLoop::HandlePtr period_timer_;
   std::chrono::milliseconds delay_{0};
   EventLoop::HandlePtr retry_;
   std::chrono::milliseconds unclear_pause_{0};  // after the last list, where that was not clear

@@ -122,15 +122,35 @@ TEST_F(UnclearListsTest, WhatIsKnownAlreadyStaysAsItIsAndItsEndIsSeen) {
   EXPECT_THAT(runtime().history, IsEmpty());
   EXPECT_EQ(node_.Exclusive(app), "1-2");
   node_.Crash(app);
+  manager().Resync();
   ExpectLook();
   runtime().AnswerAll();
   EXPECT_EQ(runtime().CpusOf(shared), "0-7");
 }
 
+TEST_F(UnclearListsTest, WhatWasTakenOverByItsNotesIsAskedForUntilTheRuntimeTells) {
+  node_.KeepState(files_);
+  node_.Run("app", kGuaranteed, 2000);
+  node_.FlushState();
+  runtime().unclear = true;
+  node_.Restart();
+  for (int i = 0; i < 3; ++i) {
+    const size_t before = runtime().statuses;
+    ExpectLook();
+    EXPECT_EQ(runtime().statuses, before + 2) << "of the pod and of the container";
+  }
+  runtime().unclear = false;
+  ExpectLook();
+  const size_t before = runtime().statuses;
+  manager().Resync();
+  ExpectLook();
+  EXPECT_EQ(runtime().statuses, before);
+}
+
 TEST_F(UnclearListsTest, WhatStaysUnclearIsAskedForLessAndLessOften) {
   node_.Run("app", kGuaranteed, 2000);
   runtime().unclear = true;
-  manager().Resync();
+  node_.Restart();  // without notes of it
   int lists = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
   ASSERT_TRUE(node_.RunUntil([&] {

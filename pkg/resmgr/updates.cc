@@ -11,8 +11,9 @@
 namespace resmgr {
 
 StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
-                                                       const LinuxResources& requested) {
-  ContainerRecord* const record = store_.FindById(id);
+                                                       const LinuxResources& requested,
+                                                       Refusal refusal) {
+  ContainerRecord* const record = store_.Resolve(id);
   if (record == nullptr || !record->Placeable()) return Admission{};
   Container& container = record->container;
   keeper_.BeforeUpdate(*record);
@@ -21,6 +22,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
                                         record->pod->pod.qos, memory_capacity_);
   WithoutUpdates before{container.requested, container.requirements, container.placement};
   StatusOr<ContainerKeys> changed = Redecide(*record, merged, needs);
+  if (IsTentative(changed.status(), refusal)) return changed.status();
   Count(changed.ok() ? Metrics::Event::kDecisionOk : Metrics::Event::kDecisionRefused);
   if (!changed.ok()) {
     log_.Warn("refused an update of container {}: {}", LogName(*record),

@@ -22,7 +22,7 @@ void MemoryRuntime::UpdateContainer(const ContainerId& id, const Adjustment& adj
           status = known ? OkStatus() : NotFound("no container {}", id.value())] { done(status); });
 }
 
-void MemoryRuntime::ListAll(std::function<void(StatusOr<RuntimeInventory>)> done) {
+void MemoryRuntime::ListAll(Known /*known*/, std::function<void(StatusOr<RuntimeInventory>)> done) {
   Answer([done = std::move(done), inventory = held_] { done(inventory); });
 }
 

@@ -19,7 +19,7 @@ class MemoryRuntime : public RuntimeClient {
 
   void UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
                        std::function<void(Status)> done) override;
-  void ListAll(std::function<void(StatusOr<RuntimeInventory>)> done) override;
+  void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
 
   // Some answers are still on their way.
   bool busy() const { return answers_ > 0; }

@@ -112,7 +112,7 @@ CreateRequest ReadCreate(const json& container, const Pod& pod) {
   request.attempt = static_cast<uint32_t>(Number(container, "attempt").value_or(0));
   request.labels = Texts(container, "labels");
   request.annotations = Texts(container, "annotations");
-  request.has_linux = Member(container, "resources") != nullptr;
+  request.has_resources = Member(container, "resources") != nullptr;
   request.resources = ReadResources(container);
   return request;
 }

@@ -45,7 +45,7 @@ TEST(RecordingReaderTest, ReadsTheCallsOfAPod) {
   const CreateRequest& request = std::get<RecordedStep>((*scenario)[1].action).request;
   EXPECT_EQ(request.pod_id, PodSandboxId("s1"));
   EXPECT_EQ(request.attempt, 1u);
-  EXPECT_TRUE(request.has_linux);
+  EXPECT_TRUE(request.has_resources);
   EXPECT_EQ(request.resources.cpu_quota, 50000);
   EXPECT_EQ(request.resources.memory_limit, 1048576);
   EXPECT_EQ(request.resources.oom_score_adj, 900);

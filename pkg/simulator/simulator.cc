@@ -173,7 +173,7 @@ bool Simulator::Launch(RunningPod& pod, const Manifest::Container& container) {
   request.name = container.name;
   request.attempt = pod.attempts[container.name];
   request.labels = {{"io.kubernetes.container.name", container.name}};
-  request.has_linux = true;
+  request.has_resources = true;
   request.resources = ResourcesOf(pod.manifest, container.requirements, container.sidecar);
   request.resources.hugepage_limits = container.hugepage_limits;
   request.pod_resources = PodResources(pod.manifest.Whole());

@@ -35,8 +35,8 @@ void FakeRuntimeClient::UpdateContainer(const ContainerId& id, const Adjustment&
   updates.push_back({id, adjustment, std::move(done)});
 }
 
-void FakeRuntimeClient::ListAll(std::function<void(StatusOr<RuntimeInventory>)> done) {
-  lists.push_back(std::move(done));
+void FakeRuntimeClient::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) {
+  lists.push_back({std::move(known), std::move(done)});
 }
 
 RuntimeContainer* FakeRuntimeClient::Find(const ContainerId& id) {
@@ -125,26 +125,34 @@ void FakeRuntimeClient::DropAll() {
 }
 
 void FakeRuntimeClient::AnswerList() {
-  const auto done = TakeAt(lists, 0);
+  const List list = TakeAt(lists, 0);
   RuntimeInventory told = held;
-  if (unclear) {
-    told.unclear.why = Internal("the shim hangs");
-    for (Pod& pod : told.pods) {
-      told.unclear.pods.insert(pod.id);
-      pod.qos = QosClass::kBestEffort;
-      pod.cgroup_parent.clear();
-    }
-    for (RuntimeContainer& container : told.containers) {
-      told.unclear.containers.insert(container.id);
-      container.resources = {};
-    }
+  for (Pod& pod : told.pods) {
+    const bool brief = list.known.pod && list.known.pod(pod);
+    if (brief) told.brief.pods.insert(pod.id);
+    if (!brief) ++statuses;
+    if (!brief && unclear) told.unclear.pods.insert(pod.id);
+    if (!brief && !unclear) continue;
+    pod.qos = QosClass::kBestEffort;
+    pod.cgroup_parent.clear();
   }
-  done(told);
+  for (RuntimeContainer& container : told.containers) {
+    const bool brief = list.known.container && list.known.container(container);
+    if (brief) told.brief.containers.insert(container.id);
+    if (!brief) ++statuses;
+    if (!brief && unclear) told.unclear.containers.insert(container.id);
+    if (!brief && !unclear) continue;
+    container.resources = {};
+    container.started_at.reset();
+  }
+  if (!told.unclear.pods.empty() || !told.unclear.containers.empty()) {
+    told.unclear.why = Internal("the shim hangs");
+  }
+  list.done(told);
 }
 
 void FakeRuntimeClient::FailList(const Status& status) {
-  const auto done = TakeAt(lists, 0);
-  done(status);
+  TakeAt(lists, 0).done(status);
 }
 
 }  // namespace resmgr::test

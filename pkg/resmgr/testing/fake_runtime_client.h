@@ -31,7 +31,7 @@ class FakeRuntimeClient : public RuntimeClient {
 
   void UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
                        std::function<void(Status)> done) override;
-  void ListAll(std::function<void(StatusOr<RuntimeInventory>)> done) override;
+  void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
 
   // What there is.
   RuntimeInventory held;
@@ -64,7 +64,13 @@ class FakeRuntimeClient : public RuntimeClient {
   void DropAll();
 
   // Lists that wait for an answer.
-  std::vector<std::function<void(StatusOr<RuntimeInventory>)>> lists;
+  struct List {
+    Known known;
+    std::function<void(StatusOr<RuntimeInventory>)> done;
+  };
+  std::vector<List> lists;
+  // How many statuses the lists that were answered have cost.
+  size_t statuses = 0;
   void AnswerList();
   // Lists tell that pods and containers exist, and nothing else of them.
   bool unclear = false;

@@ -21,7 +21,9 @@ ResourceManager::Options TestNode::FastOptions() {
   return {.start_timeout = milliseconds(200),
           .first_retry = milliseconds(1),
           .last_retry = milliseconds(4),
-          .start_limit = milliseconds(20)};
+          .start_limit = milliseconds(20),
+          .refresh_pause = milliseconds(4),
+          .event_pause = milliseconds(1)};
 }
 
 void TestNode::MakeManager() {
@@ -62,7 +64,7 @@ CreateRequest TestNode::Request(const PodSandboxId& pod, std::string_view name, 
   request.pod_id = pod;
   request.name = name;
   request.attempt = attempt;
-  request.has_linux = true;
+  request.has_resources = true;
   request.resources = Resources(milli_cpu);
   return request;
 }

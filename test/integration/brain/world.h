@@ -120,6 +120,8 @@ class World {
   void BeginResize();
   void EndResize(size_t index);
   void ApplyResize(Resize& resize);
+  // The id in a client's call.
+  ContainerId AsCalled(const ContainerId& id);
   void StopSome();
   void RemoveSome();
   void RemoveSandbox(size_t index);

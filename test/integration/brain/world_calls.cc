@@ -42,8 +42,8 @@ void World::BeginCreation() {
   const Sandbox& sandbox = sandboxes_[static_cast<size_t>(Number(0, std::ssize(sandboxes_) - 1))];
   const int64_t request = sandbox.qos == QosClass::kBestEffort ? 0 : SomeRequest();
   CreateRequest create = TestNode::Request(sandbox.id, fmt::format("c{}", ++names_), request);
-  create.has_linux = Chance(97);
-  if (!create.has_linux) create.resources = {};
+  create.has_resources = Chance(97);
+  if (!create.has_resources) create.resources = {};
   Admit(create);
 }
 
@@ -115,7 +115,7 @@ void World::BeginStart() {
   Start& start = *starts_.back();
   start.id = created->id;
   Note(fmt::format("start {}", start.id.value()));
-  start.wait = node_.manager().AdmitStart(start.id, [this, &start](const Status& status) {
+  start.wait = node_.manager().AdmitStart(AsCalled(start.id), [this, &start](const Status& status) {
     start.decided = status;
     if (status.ok()) node_.runtime.BeginStart(start.id);
     if (const RuntimeContainer* held = node_.runtime.Find(start.id))
@@ -140,7 +140,6 @@ void World::EndStart(size_t index) {
     ++started_;
     Note("  and started");
     node_.Started(start->id);
-    if (!container->resources.cpuset_cpus) return;
     const Container* const known = node_.Known(start->id);
     if (known == nullptr) return;
     const CpuSet own = InForce(*container) & start->exclusive & known->placement.exclusive;
@@ -162,7 +161,8 @@ void World::BeginResize() {
   // containers may have to change places, and then nobody can leave before the other comes.
   if (!resizes_.empty() && resizes_.front().id != container->id) return;
   const LinuxResources changes = TestNode::Resources(SomeRequest());
-  const StatusOr<Admission> admission = node_.manager().AdmitUpdate(container->id, changes);
+  const StatusOr<Admission> admission =
+      node_.manager().AdmitUpdate(AsCalled(container->id), changes);
   Note(fmt::format(
       "resize {} to shares {}: {}", container->id.value(), *changes.cpu_shares,
       admission.ok() ? CpuList(admission->adjustment) : std::string(Message(admission.status()))));
@@ -207,7 +207,9 @@ Adjustment World::Resize::Carried() const {
 void World::StopSome() {
   if (const RuntimeContainer* const running = SomeContainer(ContainerState::kRunning)) {
     Note(fmt::format("stop {}", running->id.value()));
-    node_.Stop(ContainerId(running->id));
+    const ContainerId id = running->id;
+    node_.runtime.Find(id)->state = ContainerState::kExited;
+    node_.manager().ContainerStopped(AsCalled(id));
   }
 }
 
@@ -216,7 +218,29 @@ void World::RemoveSome() {
       SomeContainer(Chance(80) ? ContainerState::kExited : ContainerState::kCreated);
   if (exited == nullptr) return;
   Note(fmt::format("remove {}", exited->id.value()));
-  node_.Remove(ContainerId(exited->id));
+  const ContainerId id = exited->id;
+  node_.runtime.Remove(id);
+  node_.manager().ContainerRemoved(AsCalled(id));
+}
+
+// By people, at times, with the least that tells it from others.
+ContainerId World::AsCalled(const ContainerId& id) {
+  // One that is not known yet is looked for later, when more ids may begin so.
+  if (!Chance(20) || node_.Known(id) == nullptr) return id;
+  std::string text(id.value());
+  const auto only_one = [this, &id](std::string_view beginning) {
+    bool only = true;
+    node_.manager().snapshot().ForEachContainer([&](const Pod&, const Container& other) {
+      if (other.id != id && other.id.value().starts_with(beginning)) only = false;
+    });
+    for (const RuntimeContainer& other : node_.runtime.held.containers) {
+      if (other.id != id && other.id.value().starts_with(beginning)) only = false;
+    }
+    return only;
+  };
+  while (only_one(std::string_view(text).substr(0, text.size() - 1)) && text.size() > 1)
+    text.pop_back();
+  return ContainerId(text);
 }
 
 void World::RemoveSandbox(size_t index) {

@@ -64,8 +64,6 @@ std::vector<World::Running> World::RunningContainers() {
     const RuntimeContainer* const held = node_.runtime.Find(container.id);
     if (!container.placement.cpus || held == nullptr) return;
     if (held->state != ContainerState::kRunning) return;
-    // Without Linux resources it was left alone; a new daemon is about to place it.
-    if (node_.runtime.CpusOf(container.id).empty()) return;
     running.push_back(
         {container.id, InForce(*held), *container.placement.cpus, container.placement.exclusive});
   });
@@ -83,11 +81,11 @@ bool World::Undisputed(const Running& one, const CpuSet& several) {
     const RuntimeContainer* const other = node_.runtime.Find(start->id);
     if (!under_way || start->id == one.id || other == nullptr) continue;
     const CpuSet cpus = InForce(*other) | start->begun_on;
-    if (other->resources.cpuset_cpus && cpus.Intersects(one.exclusive)) return false;
+    if (cpus.Intersects(one.exclusive)) return false;
   }
   for (const auto& [id, begun_on] : may_start_) {
     const RuntimeContainer* const other = node_.runtime.Find(id);
-    if (id == one.id || other == nullptr || !other->resources.cpuset_cpus) continue;
+    if (id == one.id || other == nullptr) continue;
     if ((InForce(*other) | begun_on).Intersects(one.exclusive)) return false;
   }
   for (const FakeRuntimeClient::Update& update : node_.runtime.updates) {

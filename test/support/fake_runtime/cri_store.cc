@@ -27,7 +27,8 @@ void CriStore::OnEvent(std::function<void(const cri::ContainerEventResponse&)> l
 }
 
 std::string CriStore::NewId(std::string_view kind) {
-  return fmt::format("{}{:060x}", kind, next_id_++);
+  // As different from each other as real ones within what people type of them.
+  return fmt::format("{}{:010x}{:050x}", kind, next_id_++, 0);
 }
 
 void CriStore::Emit(const Container& container, cri::ContainerEventType type) {

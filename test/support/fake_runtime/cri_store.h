@@ -17,8 +17,8 @@ namespace resmgr::test {
 namespace cri = ::runtime::v1;
 
 // What a CRI runtime keeps, in memory: sandboxes, containers and images, with the rules of
-// containerd for states, unknown ids and names taken. Statuses are the ones containerd would give.
-// Thread-compatible.
+// containerd for states, unknown and abbreviated ids and names taken. Statuses are the ones
+// containerd would give. Thread-compatible.
 class CriStore {
  public:
   struct Sandbox {

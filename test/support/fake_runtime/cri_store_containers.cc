@@ -101,7 +101,7 @@ void CriStore::Exit(const std::string& container_id) {
 
 grpc::Status CriStore::CreateContainer(const cri::CreateContainerRequest& request,
                                        cri::CreateContainerResponse* response) {
-  const auto sandbox = sandboxes_.find(request.pod_sandbox_id());
+  const auto sandbox = FindById(sandboxes_, request.pod_sandbox_id());
   if (sandbox == sandboxes_.end()) return NoSuch("sandbox", request.pod_sandbox_id());
   if (!request.config().has_metadata()) return Unknown("container config must include metadata");
   const cri::ContainerMetadata& metadata = request.config().metadata();
@@ -127,7 +127,7 @@ grpc::Status CriStore::CreateContainer(const cri::CreateContainerRequest& reques
 
 grpc::Status CriStore::StartContainer(const cri::StartContainerRequest& request,
                                       cri::StartContainerResponse* /*response*/) {
-  const auto found = containers_.find(request.container_id());
+  const auto found = FindById(containers_, request.container_id());
   if (found == containers_.end()) return NoSuch("container", request.container_id());
   Container& container = found->second;
   if (container.state != cri::CONTAINER_CREATED) {
@@ -142,13 +142,15 @@ grpc::Status CriStore::StartContainer(const cri::StartContainerRequest& request,
 
 grpc::Status CriStore::StopContainer(const cri::StopContainerRequest& request,
                                      cri::StopContainerResponse* /*response*/) {
-  Exit(request.container_id());
+  const auto found = FindById(containers_, request.container_id());
+  if (found != containers_.end()) Stop(&found->second);
   return grpc::Status::OK;
 }
 
 grpc::Status CriStore::RemoveContainer(const cri::RemoveContainerRequest& request,
                                        cri::RemoveContainerResponse* /*response*/) {
-  Remove(request.container_id());
+  const auto found = FindById(containers_, request.container_id());
+  if (found != containers_.end()) Remove(std::string(found->first));
   return grpc::Status::OK;
 }
 
@@ -173,7 +175,7 @@ grpc::Status CriStore::StreamContainers(const cri::StreamContainersRequest& requ
 
 grpc::Status CriStore::ContainerStatus(const cri::ContainerStatusRequest& request,
                                        cri::ContainerStatusResponse* response) {
-  const auto found = containers_.find(request.container_id());
+  const auto found = FindById(containers_, request.container_id());
   if (found == containers_.end()) return NoSuch("container", request.container_id());
   const Container& container = found->second;
   auto* status = response->mutable_status();
@@ -205,7 +207,7 @@ grpc::Status CriStore::ContainerStatus(const cri::ContainerStatusRequest& reques
 grpc::Status CriStore::UpdateContainerResources(
     const cri::UpdateContainerResourcesRequest& request,
     cri::UpdateContainerResourcesResponse* /*response*/) {
-  const auto found = containers_.find(request.container_id());
+  const auto found = FindById(containers_, request.container_id());
   if (found == containers_.end()) return NoSuch("container", request.container_id());
   Container& container = found->second;
   if (container.state == cri::CONTAINER_EXITED) {
@@ -219,7 +221,7 @@ grpc::Status CriStore::UpdateContainerResources(
 
 grpc::Status CriStore::ReopenContainerLog(const cri::ReopenContainerLogRequest& request,
                                           cri::ReopenContainerLogResponse* /*response*/) {
-  if (!containers_.contains(request.container_id())) {
+  if (FindById(containers_, request.container_id()) == containers_.end()) {
     return NoSuch("container", request.container_id());
   }
   return grpc::Status::OK;

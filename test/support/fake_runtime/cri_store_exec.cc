@@ -17,7 +17,7 @@ constexpr int kNoSuchCommand = 127;
 
 grpc::Status CriStore::ExecSync(const cri::ExecSyncRequest& request,
                                 cri::ExecSyncResponse* response) {
-  const auto found = containers_.find(request.container_id());
+  const auto found = FindById(containers_, request.container_id());
   if (found == containers_.end()) return NoSuch("container", request.container_id());
   const Container& container = found->second;
   if (container.state != cri::CONTAINER_RUNNING) return Unknown("container is not running");
@@ -40,7 +40,7 @@ grpc::Status CriStore::ExecSync(const cri::ExecSyncRequest& request,
 }
 
 grpc::Status CriStore::Exec(const cri::ExecRequest& request, cri::ExecResponse* response) {
-  if (!containers_.contains(request.container_id())) {
+  if (FindById(containers_, request.container_id()) == containers_.end()) {
     return NoSuch("container", request.container_id());
   }
   response->set_url("http://127.0.0.1:1/exec/" + request.container_id());
@@ -48,7 +48,7 @@ grpc::Status CriStore::Exec(const cri::ExecRequest& request, cri::ExecResponse* 
 }
 
 grpc::Status CriStore::Attach(const cri::AttachRequest& request, cri::AttachResponse* response) {
-  if (!containers_.contains(request.container_id())) {
+  if (FindById(containers_, request.container_id()) == containers_.end()) {
     return NoSuch("container", request.container_id());
   }
   response->set_url("http://127.0.0.1:1/attach/" + request.container_id());

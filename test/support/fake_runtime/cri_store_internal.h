@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,16 @@ inline grpc::Status NoSuch(std::string_view kind, const std::string& id) {
 // Errors that containerd gives no code to.
 inline grpc::Status Unknown(const std::string& message) {
   return {grpc::StatusCode::UNKNOWN, message};
+}
+
+// By the whole id, or by a beginning that no other one has; the end where there is no such thing.
+template <typename Map>
+auto FindById(Map& by_id, const std::string& id) {
+  const auto whole = by_id.find(id);
+  if (whole != by_id.end() || id.empty()) return whole;
+  const auto begins = [&](auto it) { return it != by_id.end() && it->first.starts_with(id); };
+  const auto first = by_id.lower_bound(id);
+  return begins(first) && !begins(std::next(first)) ? first : by_id.end();
 }
 
 using Labels = google::protobuf::Map<std::string, std::string>;

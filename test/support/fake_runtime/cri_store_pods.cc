@@ -74,7 +74,7 @@ grpc::Status CriStore::RunPodSandbox(const cri::RunPodSandboxRequest& request,
 
 grpc::Status CriStore::StopPodSandbox(const cri::StopPodSandboxRequest& request,
                                       cri::StopPodSandboxResponse* /*response*/) {
-  const auto sandbox = sandboxes_.find(request.pod_sandbox_id());
+  const auto sandbox = FindById(sandboxes_, request.pod_sandbox_id());
   if (sandbox == sandboxes_.end()) return grpc::Status::OK;
   sandbox->second.state = cri::SANDBOX_NOTREADY;
   for (auto& [id, container] : containers_) {
@@ -85,19 +85,21 @@ grpc::Status CriStore::StopPodSandbox(const cri::StopPodSandboxRequest& request,
 
 grpc::Status CriStore::RemovePodSandbox(const cri::RemovePodSandboxRequest& request,
                                         cri::RemovePodSandboxResponse* /*response*/) {
+  const auto sandbox = FindById(sandboxes_, request.pod_sandbox_id());
+  if (sandbox == sandboxes_.end()) return grpc::Status::OK;
   std::vector<std::string> ids;
   for (const auto& [id, container] : containers_) {
-    if (container.sandbox_id == request.pod_sandbox_id()) ids.push_back(id);
+    if (container.sandbox_id == sandbox->first) ids.push_back(id);
   }
   for (const std::string& id : ids)
     Remove(id);
-  sandboxes_.erase(request.pod_sandbox_id());
+  sandboxes_.erase(sandbox);
   return grpc::Status::OK;
 }
 
 grpc::Status CriStore::PodSandboxStatus(const cri::PodSandboxStatusRequest& request,
                                         cri::PodSandboxStatusResponse* response) {
-  const auto found = sandboxes_.find(request.pod_sandbox_id());
+  const auto found = FindById(sandboxes_, request.pod_sandbox_id());
   if (found == sandboxes_.end()) return NoSuch("sandbox", request.pod_sandbox_id());
   const Sandbox& sandbox = found->second;
   auto* status = response->mutable_status();
@@ -123,7 +125,7 @@ grpc::Status CriStore::ListPodSandbox(const cri::ListPodSandboxRequest& request,
 grpc::Status CriStore::UpdatePodSandboxResources(
     const cri::UpdatePodSandboxResourcesRequest& request,
     cri::UpdatePodSandboxResourcesResponse* /*response*/) {
-  const auto sandbox = sandboxes_.find(request.pod_sandbox_id());
+  const auto sandbox = FindById(sandboxes_, request.pod_sandbox_id());
   if (sandbox == sandboxes_.end()) return NoSuch("sandbox", request.pod_sandbox_id());
   sandbox->second.last_update = request;
   return grpc::Status::OK;
@@ -131,7 +133,7 @@ grpc::Status CriStore::UpdatePodSandboxResources(
 
 grpc::Status CriStore::PortForward(const cri::PortForwardRequest& request,
                                    cri::PortForwardResponse* response) {
-  if (!sandboxes_.contains(request.pod_sandbox_id())) {
+  if (FindById(sandboxes_, request.pod_sandbox_id()) == sandboxes_.end()) {
     return NoSuch("sandbox", request.pod_sandbox_id());
   }
   response->set_url("http://127.0.0.1:1/portforward/" + request.pod_sandbox_id());

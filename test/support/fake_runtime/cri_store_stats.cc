@@ -59,7 +59,7 @@ bool Matches(const CriStore::Sandbox& sandbox, const cri::PodSandboxStatsFilter&
 
 grpc::Status CriStore::ContainerStats(const cri::ContainerStatsRequest& request,
                                       cri::ContainerStatsResponse* response) {
-  const auto found = containers_.find(request.container_id());
+  const auto found = FindById(containers_, request.container_id());
   if (found == containers_.end()) return NoSuch("container", request.container_id());
   Describe(found->second, response->mutable_stats());
   return grpc::Status::OK;
@@ -75,7 +75,7 @@ grpc::Status CriStore::ListContainerStats(const cri::ListContainerStatsRequest& 
 
 grpc::Status CriStore::PodSandboxStats(const cri::PodSandboxStatsRequest& request,
                                        cri::PodSandboxStatsResponse* response) {
-  const auto found = sandboxes_.find(request.pod_sandbox_id());
+  const auto found = FindById(sandboxes_, request.pod_sandbox_id());
   if (found == sandboxes_.end()) return NoSuch("sandbox", request.pod_sandbox_id());
   Describe(found->second, response->mutable_stats());
   return grpc::Status::OK;

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/event_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace resmgr {
+namespace {
+
+// Only this version of the API has it. A runtime of v1alpha2 says that it does not know it.
+constexpr std::string_view kPath = "/runtime.v1.RuntimeService/GetContainerEvents";
+constexpr int kGrpcUnimplemented = 12;
+constexpr int kGrpcUnavailable = 14;
+
+}  // namespace
+
+EventStream::EventStream(EventLoop& loop, UnaryClient& client, OnEvent on_event, Options options)
+    : loop_(loop),
+      client_(client),
+      on_event_(std::move(on_event)),
+      options_(options),
+      log_(GetLogger("cri/runtime")) {}
+
+EventStream::~EventStream() = default;
+
+void EventStream::Connected() {
+  connected_ = true;
+  unsupported_ = false;
+  pause_ = std::chrono::milliseconds(0);
+  Open();
+}
+
+void EventStream::Disconnected() {
+  connected_ = false;
+  Close();
+}
+
+void EventStream::Yield(bool yields) {
+  if (std::exchange(yields_, yields) == yields) return;
+  if (yields) {
+    Close();
+  } else if (connected_) {
+    // It may come back at once.
+    OpenAfter(options_.first_pause);
+  }
+}
+
+void EventStream::Open() {
+  if (!connected_ || yields_ || unsupported_ || stream_ != nullptr) return;
+  retry_.reset();
+  reader_ = std::make_unique<EventReader>([this](const ContainerEvent& event) {
+    pause_ = std::chrono::milliseconds(0);
+    on_event_(event);
+  });
+  stream_ = client_.OpenStream(kPath, "", *this);
+}
+
+void EventStream::Close() {
+  retry_.reset();
+  stream_.reset();
+}
+
+void EventStream::OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) {
+  if (end) OnEnded(ReadGrpcStatus(headers));
+}
+
+void EventStream::OnData(h2::Stream& stream, const h2::Slice& data) {
+  stream.Consume(data.size());
+  reader_->Feed(data.view());
+}
+
+void EventStream::OnEnd(h2::Stream&, const h2::HeaderBlock& trailers) {
+  OnEnded(ReadGrpcStatus(trailers));
+}
+
+void EventStream::OnClose(h2::Stream&, uint32_t) {
+  OnEnded({.code = kGrpcUnavailable, .message = "the stream broke"});
+}
+
+void EventStream::OnEnded(const GrpcStatus& status) {
+  stream_.reset();
+  if (status.code == kGrpcUnimplemented) {
+    unsupported_ = true;
+    log_.Debug("the runtime has no container events");
+    return;
+  }
+  if (!connected_) return;
+  pause_ = pause_.count() == 0 ? options_.first_pause : std::min(pause_ * 2, options_.last_pause);
+  log_.Debug("the runtime ended its container events with status {}: opened again in {} ms",
+             status.code, pause_.count());
+  OpenAfter(pause_);
+}
+
+void EventStream::OpenAfter(std::chrono::milliseconds pause) {
+  retry_ = loop_.After(pause, [this] {
+    retry_.reset();
+    Open();
+  });
+}
+
+}  // namespace resmgr

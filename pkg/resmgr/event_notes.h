@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <set>
+
+#include "pkg/resmgr/container_store.h"
+#include "pkg/resmgr/runtime_client.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// What a runtime tells of its own accord is no more than a reason to look: most of it comes from
+// calls that pass here, whose answers tell the same a moment later. Events are gathered for that
+// moment; where one is news then, the runtime is to be listed. Loop's thread only.
+class EventNotes {
+ public:
+  struct Options {
+    std::chrono::milliseconds pause{100};
+    // So many events wait at most; more are a reason to look without regard to what they say.
+    size_t most = 1024;
+  };
+
+  // The references must outlive it. `look` runs at most once in a pause.
+  EventNotes(EventLoop& loop, const ContainerStore& store, std::function<void()> look,
+             Options options);
+  EventNotes(const EventNotes&) = delete;
+  EventNotes& operator=(const EventNotes&) = delete;
+
+  void Note(const ContainerEvent& event);
+  // The connection is lost: everything will be listed anyway.
+  void Clear();
+  size_t waiting() const { return notes_.size(); }
+
+ private:
+  bool IsNews(const ContainerEvent& event) const;
+  void OnTimer();
+
+  EventLoop& loop_;
+  const ContainerStore& store_;
+  const std::function<void()> look_;
+  const Options options_;
+  std::set<ContainerEvent> notes_;
+  bool too_many_ = false;
+  EventLoop::HandlePtr timer_;
+};
+
+}  // namespace resmgr

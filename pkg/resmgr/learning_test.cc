@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// What others do at the runtime, and what happens there by itself: how it is noticed.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/log/log.h"
+#include "pkg/resmgr/event_notes.h"
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using std::chrono::milliseconds;
+using test::FakeRuntimeClient;
+using test::FirstFitPolicy;
+using test::TestNode;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+using enum QosClass;
+using Kind = ContainerEvent::Kind;
+using Refusal = ResourceManager::Refusal;
+
+class LearningTest : public testing::Test {
+ protected:
+  LearningTest() {
+    SetLogWriter([this](std::string_view line) { log_ += line; });
+    // The list that follows each connect.
+    EXPECT_TRUE(AList());
+    runtime().AnswerList();
+  }
+  ~LearningTest() override { SetLogWriter(nullptr); }
+
+  static ResourceManager::Options Options() {
+    ResourceManager::Options options = TestNode::FastOptions();
+    options.list_period = milliseconds(20);
+    return options;
+  }
+  FakeRuntimeClient& runtime() { return node_.runtime; }
+  ResourceManager& manager() { return node_.manager(); }
+  bool AList() {
+    return node_.RunUntil([this] { return !runtime().lists.empty(); });
+  }
+  // Time passes; true where no list was asked for meanwhile.
+  bool NoListFor(milliseconds time) {
+    bool over = false;
+    const auto deadline = std::chrono::steady_clock::now() + time;
+    node_.RunUntil([&] {
+      over = std::chrono::steady_clock::now() >= deadline;
+      return over || !runtime().lists.empty();
+    });
+    return over && runtime().lists.empty();
+  }
+
+  std::string log_;
+  TestNode node_{test::S1Ht(),  // CPUs 0-7
+                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
+                 Options()};
+};
+
+TEST_F(LearningTest, WhatOthersRemoveGivesItsCpusBackAtTheNextList) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  runtime().Remove(app);
+  std::erase_if(runtime().held.pods, [](const Pod& pod) { return pod.name == "app"; });
+  ASSERT_TRUE(AList());
+  runtime().AnswerList();
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Known(app), nullptr);
+  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
+  // And so on.
+  EXPECT_TRUE(AList());
+}
+
+TEST_F(LearningTest, WhatOthersMakeIsPlacedAtTheNextList) {
+  node_.Run("app", kGuaranteed, 2000);
+  Pod pod;
+  pod.id = PodSandboxId("outside");
+  pod.name = "outside";
+  pod.namespace_name = "ns";
+  pod.qos = kBestEffort;
+  RuntimeContainer stranger;
+  stranger.id = ContainerId("stranger");
+  stranger.pod_id = pod.id;
+  stranger.name = "stranger";
+  stranger.state = ContainerState::kRunning;
+  runtime().held.pods.push_back(pod);
+  runtime().held.containers.push_back(stranger);
+  ASSERT_TRUE(AList());
+  runtime().AnswerList();
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(stranger.id), "0,3-7");
+}
+
+TEST_F(LearningTest, OnlyWhatIsNewIsAskedForItsStatus) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  node_.Run("app", kGuaranteed, 2000);
+  const size_t before = runtime().statuses;
+  ASSERT_TRUE(AList());
+  runtime().AnswerList();
+  EXPECT_EQ(runtime().statuses, before);
+  node_.Crash(shared);
+  ASSERT_TRUE(AList());
+  runtime().AnswerList();
+  EXPECT_EQ(runtime().statuses, before + 1);
+  EXPECT_EQ(node_.Known(shared)->state, ContainerState::kExited);
+  node_.Reconnect();
+  EXPECT_EQ(runtime().statuses, before + 5) << "everything is, after a connect";
+}
+
+TEST_F(LearningTest, ListsThatTellNothingNewAreNotLogged) {
+  node_.Run("app", kGuaranteed, 2000);
+  ASSERT_TRUE(AList());
+  runtime().AnswerList();
+  log_.clear();
+  ASSERT_TRUE(AList());
+  runtime().AnswerList();
+  EXPECT_THAT(log_, Not(HasSubstr("the runtime holds")));
+}
+
+TEST_F(LearningTest, ARefusalForWantOfCpusIsTentativeUntilEverythingIsListed) {
+  const ContainerId big = node_.Run("big", kGuaranteed, 6000);
+  runtime().Remove(big);  // by others
+  CreateRequest request = TestNode::Request(node_.AddPod("app", kGuaranteed), "app", 4000);
+  request.labels.Set("l", "1");
+  const CreateRequest before = request;
+  const auto refused = manager().AdmitCreate(std::move(request), Refusal::kTentative);
+  ASSERT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(log_, Not(HasSubstr("refused")));
+  // NOLINTNEXTLINE(bugprone-use-after-move): that is what is promised.
+  EXPECT_EQ(request.pod_id, before.pod_id);
+  EXPECT_EQ(request.name, before.name);
+  EXPECT_EQ(request.labels, before.labels);
+  EXPECT_EQ(request.resources, before.resources);
+
+  std::optional<Status> listed;
+  manager().Refresh([&listed](const Status& status) { listed = status; });
+  ASSERT_TRUE(AList());
+  runtime().AnswerList();
+  ASSERT_TRUE(listed && listed->ok());
+  const auto admitted = manager().AdmitCreate(std::move(request), Refusal::kFinal);
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  EXPECT_EQ(test::CpuList(admitted->adjustment), "1-4");
+}
+
+TEST_F(LearningTest, AnUpdateIsRefusedTentativelyToo) {
+  node_.Run("big", kGuaranteed, 6000);
+  const ContainerId app = node_.Run("app", kGuaranteed, 1000);
+  const auto refused = manager().AdmitUpdate(app, TestNode::Resources(2000), Refusal::kTentative);
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(log_, Not(HasSubstr("refused")));
+  EXPECT_EQ(node_.Placed(app), "7");
+}
+
+TEST_F(LearningTest, ACrashThatIsToldIsLearnedSoon) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  node_.Crash(app);
+  manager().Note({Kind::kStopped, std::string(app.value())});
+  ASSERT_TRUE(AList());
+  runtime().AnswerList();
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(shared), "0-7");
+}
+
+class QuietTest : public LearningTest {
+ protected:
+  QuietTest() {
+    // Without lists by the clock.
+    node_.manager().RuntimeDisconnected();
+    runtime().DropAll();
+  }
+  static ResourceManager::Options Slow() {
+    ResourceManager::Options options = TestNode::FastOptions();
+    options.refresh_pause = milliseconds(50);
+    return options;
+  }
+  TestNode quiet_{test::S1Ht(),
+                  [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
+                  Slow()};
+  bool QuietList() {
+    return quiet_.RunUntil([this] { return !quiet_.runtime.lists.empty(); });
+  }
+  bool QuietFor(milliseconds time) {
+    const auto deadline = std::chrono::steady_clock::now() + time;
+    quiet_.RunUntil([&] {
+      return std::chrono::steady_clock::now() >= deadline || !quiet_.runtime.lists.empty();
+    });
+    return quiet_.runtime.lists.empty();
+  }
+  // The one that follows each connect.
+  void AwaitSecondList() {
+    ASSERT_TRUE(QuietList());
+    quiet_.runtime.AnswerList();
+  }
+};
+
+TEST_F(QuietTest, EventsOfCallsThatPassedAreNoNews) {
+  AwaitSecondList();
+  const ContainerId app = *quiet_.Create("app", kGuaranteed, 2000);
+  quiet_.manager().Note({Kind::kCreated, std::string(app.value())});
+  quiet_.runtime.AnswerAll();
+  quiet_.Start(app);
+  quiet_.manager().Note({Kind::kStarted, std::string(app.value())});
+  // Before the answer of the call.
+  quiet_.manager().Note({Kind::kStopped, std::string(app.value())});
+  quiet_.Stop(app);
+  quiet_.manager().Note({Kind::kDeleted, std::string(app.value())});
+  quiet_.Remove(app);
+  quiet_.manager().Note({Kind::kStopped, "somebody else"});
+  EXPECT_TRUE(QuietFor(milliseconds(30)));
+}
+
+TEST_F(QuietTest, AnEventOfAStrangerIsNews) {
+  AwaitSecondList();
+  quiet_.manager().Note({Kind::kCreated, "stranger"});
+  EXPECT_TRUE(QuietList());
+}
+
+TEST_F(QuietTest, WhoAsksMeanwhileSharesOneList) {
+  AwaitSecondList();
+  int told = 0;
+  for (int i = 0; i < 1000; ++i) {
+    quiet_.manager().Refresh([&told](const Status& status) { told += status.ok() ? 1 : 0; });
+  }
+  ASSERT_TRUE(QuietList());
+  EXPECT_EQ(quiet_.runtime.lists.size(), 1u);
+  EXPECT_EQ(told, 0);
+  const auto asked = std::chrono::steady_clock::now();
+  quiet_.runtime.AnswerList();
+  EXPECT_EQ(told, 1000);
+  quiet_.manager().Refresh([](const Status&) {});
+  ASSERT_TRUE(QuietList());
+  EXPECT_GE(std::chrono::steady_clock::now() - asked, milliseconds(20)) << "after a pause only";
+}
+
+TEST_F(QuietTest, WithoutAConnectionThereIsNothingToRefresh) {
+  std::optional<Status> told;
+  quiet_.manager().Refresh([&told](const Status& status) { told = status; });
+  quiet_.manager().RuntimeDisconnected();
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->code(), StatusCode::kUnavailable);
+}
+
+TEST(EventNotesTest, AFloodOfEventsIsOneReasonToLook) {
+  EventLoop loop;
+  const ContainerStore store;
+  int looks = 0;
+  EventNotes notes(loop, store, [&] { ++looks; }, {.pause = milliseconds(1), .most = 100});
+  for (int i = 0; i < 100'000; ++i)
+    notes.Note({Kind::kCreated, fmt::format("{}", i)});
+  EXPECT_EQ(notes.waiting(), 100u);
+  const auto end = loop.After(milliseconds(50), [&loop] { loop.Stop(); });
+  loop.Run();
+  EXPECT_EQ(looks, 1);
+  EXPECT_EQ(notes.waiting(), 0u);
+}
+
+}  // namespace
+}  // namespace resmgr

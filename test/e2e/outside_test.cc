@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What clients other than kubelets do: calls that pass the relay by, abbreviated ids, requests that
+// leave out what kubelets always write.
+#include <chrono>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/e2e/node_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+// As people type them.
+std::string Short(const std::string& id) {
+  return id.substr(0, 10);
+}
+
+class OutsideTest : public NodeTest {
+ protected:
+  void SetUp() override { Open({}); }
+
+  // /proc/self/oom_score_adj in a container that such a client makes, and its CPUs.
+  struct Seen {
+    std::string oom_score_adj;
+    std::string cpus;
+  };
+  Seen Plain(CriClient& client, const std::string& name, bool linux_section) {
+    const Workload workload = BestEffort(name);
+    const cri::PodSandboxConfig pod = node().PodConfig(workload);
+    cri::ContainerConfig container = Node::ContainerConfig(workload);
+    container.clear_linux();
+    if (linux_section) container.mutable_linux();
+    const auto pod_id = client.RunPod(pod);
+    EXPECT_TRUE(pod_id.ok()) << Describe(pod_id.status());
+    const auto id = client.CreateContainer(pod_id.value_or(""), pod, container);
+    EXPECT_TRUE(id.ok()) << Describe(id.status());
+    const Status started = client.StartContainer(id.value_or(""));
+    EXPECT_TRUE(started.ok()) << Describe(started);
+    const auto score =
+        node().runtime().Exec(id.value_or(""), {"/bin/cat", "/proc/1/oom_score_adj"});
+    EXPECT_TRUE(score.ok()) << Describe(score.status());
+    Seen seen{.oom_score_adj = score.ok() ? score->stdout() : "",
+              .cpus = containerd().CgroupCpus(id.value_or(""))};
+    EXPECT_TRUE(client.StopPod(pod_id.value_or("")).ok());
+    EXPECT_TRUE(client.RemovePod(pod_id.value_or("")).ok());
+    return seen;
+  }
+};
+
+TEST_F(OutsideTest, ACallByTheBeginningOfAnIdKeepsToThePlacements) {
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  const RunningPod shared = Run(BestEffort("shared"));
+  const CpuSet own = CpuSetOf(exclusive);
+  cri::LinuxContainerResources all;
+  all.set_cpuset_cpus(All().ToString());
+  const Status updated = node().client().UpdateContainer(Short(shared.container_id), all);
+  ASSERT_TRUE(updated.ok()) << Describe(updated);
+  EXPECT_EQ(CpuSetOf(shared), All() - own);
+
+  ASSERT_TRUE(node().client().StopContainer(Short(exclusive.container_id)).ok());
+  ExpectOn(shared, All());
+  ASSERT_TRUE(node().client().RemoveContainer(Short(exclusive.container_id)).ok());
+
+  // Another one in the same pod, likewise.
+  const Workload next = Guaranteed("next", 1);
+  const auto id = node().client().CreateContainer(Short(exclusive.pod_id), exclusive.config,
+                                                  Node::ContainerConfig(next));
+  ASSERT_TRUE(id.ok()) << Describe(id.status());
+  ASSERT_TRUE(node().client().StartContainer(Short(*id)).ok());
+  EXPECT_FALSE(
+      CpuSetOf(shared).Intersects(CpuSet::Parse(containerd().CgroupCpus(*id)).value_or(All())));
+  ASSERT_TRUE(node().client().StopPod(Short(exclusive.pod_id)).ok());
+  ExpectOn(shared, All());
+  ASSERT_TRUE(node().client().RemovePod(Short(exclusive.pod_id)).ok());
+}
+
+TEST_F(OutsideTest, WhatIsRemovedAtTheRuntimeMakesRoom) {
+  const int most = Unreserved().size();
+  const RunningPod first = Run(Guaranteed("first", most));
+  ASSERT_TRUE(node().runtime().StopPod(first.pod_id).ok());
+  ASSERT_TRUE(node().runtime().RemovePod(first.pod_id).ok());
+  const RunningPod second = Run(Guaranteed("second", most));
+  EXPECT_EQ(CpuSetOf(second).size(), most);
+}
+
+// Where the runtime has a score that no request gives.
+class OomScoreTest : public OutsideTest {
+ protected:
+  void SetUp() override {
+    std::string before;
+    std::ifstream("/proc/self/oom_score_adj") >> before;
+    std::ofstream("/proc/self/oom_score_adj") << "300";
+    Open({});
+    std::ofstream("/proc/self/oom_score_adj") << before;
+  }
+};
+
+TEST_F(OomScoreTest, AContainerWithoutResourcesIsAsDirectlyButForItsCpus) {
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  for (const bool linux_section : {false, true}) {
+    const Seen direct = Plain(node().runtime(), "direct", linux_section);
+    const Seen relayed = Plain(node().client(), "relayed", linux_section);
+    // Inherited from the shim, which is one above the runtime.
+    EXPECT_EQ(direct.oom_score_adj, "301\n");
+    EXPECT_EQ(relayed.oom_score_adj, direct.oom_score_adj);
+    EXPECT_EQ(relayed.cpus, (All() - CpuSetOf(exclusive)).ToString());
+  }
+}
+
+}  // namespace
+}  // namespace resmgr::test
