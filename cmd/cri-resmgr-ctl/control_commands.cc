@@ -57,8 +57,13 @@ changes nothing. What was set is kept over restarts, until an agent or another `
       return fmt::format("# from {}\n{}", Cell(reply, "source"),
                          reply.at("yaml").get<std::string>());
     }
-    if (Verb() == "set") return fmt::format("in force: policy {}\n", Cell(reply, "policy"));
-    return fmt::format("valid: policy {}\n{}", Cell(reply, "policy"),
+    std::string warnings;
+    for (const Reply& warning : reply.value("warnings", Reply::array()))
+      warnings += fmt::format("warning: {}\n", warning.get<std::string>());
+    if (Verb() == "set") {
+      return fmt::format("in force: policy {}\n{}", Cell(reply, "policy"), warnings);
+    }
+    return fmt::format("valid: policy {}\n{}{}", Cell(reply, "policy"), warnings,
                        MovesTable(reply.at("moves")));
   }
 

@@ -17,6 +17,7 @@
 #include "pkg/admin/configurator.h"
 #include "pkg/admin/node_publisher.h"
 #include "pkg/admin/policy_setup.h"
+#include "pkg/config/problems.h"
 #include "pkg/cri/known_methods.h"
 #include "pkg/cri/relay.h"
 #include "pkg/dump/dumper.h"
@@ -133,7 +134,7 @@ std::optional<Setup> PrepareKept(const Flags& flags, const PolicyRegistry& polic
   }
   if (!kept->config.ok()) {
     GetLogger("config").Warn("the configuration from {} of an earlier run is not used: {}",
-                             kept->source, Message(kept->config.status()));
+                             kept->source, OneLine(Message(kept->config.status())));
     return std::nullopt;
   }
   setup.config = *std::move(kept->config);
@@ -159,7 +160,8 @@ void Reload(const Flags& flags, const PolicyRegistry& policies, Configurator& co
   configurator.Reload(
       flags.ConfigFile(), [flags, checked] { return ReadConfigAgain(flags, ChecksWith(*checked)); },
       [&log](const Status& status) {
-        if (!status.ok()) log.Warn("SIGHUP: everything stays as it was: {}", Message(status));
+        if (status.ok()) return;
+        log.Warn("SIGHUP: everything stays as it was: {}", OneLine(Message(status)));
       });
 }
 
@@ -249,6 +251,7 @@ StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies) {
   auto owned = std::make_shared<const Machine>(*std::move(machine));
   if (!flags.check_config) {
     if (std::optional<Setup> kept = PrepareKept(flags, policies, *owned)) {
+      kept->warnings = ConfigWarnings(kept->config, *owned, policies);
       kept->machine = std::move(owned);
       return *std::move(kept);
     }
@@ -257,6 +260,14 @@ StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies) {
   setup.config = flags.config;
   setup.config_source = LocalSource(flags);
   RESMGR_ASSIGN_OR_RETURN(setup.policy, MakePolicy(flags.config.policy, *owned, policies));
+  setup.warnings = ConfigWarnings(setup.config, *owned, policies);
+  if (flags.check_config) {
+    RESMGR_ASSIGN_OR_RETURN(
+        const dump::Dumper::Settings dump,
+        dump::Dumper::Read(DumpOptions(setup.config.dump, flags.overrides, false, false, "")));
+    const Status probed = dump::Dumper::Probe(dump);
+    if (!probed.ok()) setup.warnings.push_back(fmt::format("dump: {}", Message(probed)));
+  }
   setup.machine = std::move(owned);
   return setup;
 }
@@ -265,6 +276,8 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   const LogThread log_thread;
   RESMGR_RETURN_IF_ERROR(ApplyLogging(setup.config.logger));
   Logger& log = GetLogger("cri-resmgr");
+  for (const std::string& warning : setup.warnings)
+    GetLogger("config").Warn("{}", warning);
   const std::shared_ptr<Metrics> metrics = MakeMetrics(flags);
   // Before anything is touched on disk: the socket tells that no other instance is at work there.
   RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener, ListeningSocket::Create(flags.relay_socket));

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cmd/cri-resmgr/flags.h"
 #include "pkg/base/status.h"
@@ -17,10 +18,11 @@ namespace resmgr {
 // What the flags ask for, checked against each other.
 struct Setup {
   std::shared_ptr<const Machine> machine;
-  Config config;                   // in force at the start
-  bool delivered = false;          // to an earlier run
-  std::string config_source;       // where it comes from: a file, "agent", "the command line"
-  std::unique_ptr<Policy> policy;  // null under the null policy: calls are not even looked at
+  Config config;                      // in force at the start
+  bool delivered = false;             // to an earlier run
+  std::string config_source;          // where it comes from: a file, "agent", "the command line"
+  std::vector<std::string> warnings;  // ConfigWarnings
+  std::unique_ptr<Policy> policy;     // null under the null policy: calls are not even looked at
 };
 
 // The configuration that was last delivered to a running daemon.

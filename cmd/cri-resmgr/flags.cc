@@ -133,7 +133,8 @@ Status ReadConfigFile(const std::string& file, const ConfigChecks& checks, Flags
     RESMGR_ASSIGN_OR_RETURN(flags.config, ParseConfig(text, file, checks));
     return OkStatus();
   }
-  RESMGR_ASSIGN_OR_RETURN(const std::vector<OptionLine> lines, ParseOptionLines(text, file));
+  Problems problems;
+  const std::vector<OptionLine> lines = ParseOptionLines(text, file, problems);
   for (const OptionLine& line : lines) {
     if (line.name == "config" || line.name == "force-config" || line.name == "fallback-config") {
       return InvalidArgument("{}: {}: a configuration file cannot name another", line.where,
@@ -145,7 +146,8 @@ Status ReadConfigFile(const std::string& file, const ConfigChecks& checks, Flags
   options.DeclareFlags(line, checks);
   DeclareSettings(line, flags);
   DeclareActions(line, flags);
-  RESMGR_RETURN_IF_ERROR(ApplyOptionLines(lines, line, options));
+  problems.Add(ApplyOptionLines(lines, line, options));
+  RESMGR_RETURN_IF_ERROR(problems.ToStatus());
   options.ApplyTo(flags.config);
   return OkStatus();
 }

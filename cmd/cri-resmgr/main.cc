@@ -32,11 +32,11 @@ int ListPolicies(const PolicyRegistry& policies) {
 int PrintConfigInForce(const Flags& flags, const PolicyRegistry& policies) {
   const std::optional<KeptConfig> kept = LoadKeptConfig(flags, policies);
   if (kept && kept->config.ok()) {
-    fmt::print("# From {}, as it was delivered to an earlier run; -reset-config forgets it.\n{}",
-               Printable(kept->source), PrintConfig(*kept->config));
-  } else {
-    fmt::print("{}", PrintConfig(flags.config));
+    fmt::print("# From {}, as it was delivered to an earlier run; -reset-config forgets it.\n",
+               Printable(kept->source));
   }
+  const Config& config = kept && kept->config.ok() ? *kept->config : flags.config;
+  fmt::print("{}{}", PrintConfig(WithDefaults(config, policies)), OtherDefaults(config, policies));
   return kExitOk;
 }
 
@@ -68,6 +68,8 @@ int Main(int argc, const char* const* argv) {
   auto setup = Prepare(*flags, policies);
   if (!setup.ok()) return Fail(setup.status());
   if (flags->check_config) {
+    for (const std::string& warning : setup->warnings)
+      fmt::print(stderr, "cri-resmgr: warning: {}\n", warning);
     fmt::print("the configuration is valid: policy {} on {} CPUs\n", flags->config.policy.active,
                setup->machine->online().size());
     return kExitOk;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "pkg/admin/node_json.h"
+#include "pkg/admin/policy_setup.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
 #include "pkg/log/log.h"
@@ -99,8 +100,8 @@ StatusOr<std::string> Explain(const Node& node, const Json& request) {
 }
 
 std::string ConfigShow(const Node& node) {
-  return Text(
-      {{"source", node.configurator.source()}, {"yaml", PrintConfig(node.configurator.current())}});
+  return Text({{"source", node.configurator.source()},
+               {"yaml", PrintConfig(WithDefaults(node.configurator.current(), node.policies))}});
 }
 
 constexpr const char* kCtl = "cri-resmgr-ctl";
@@ -127,8 +128,9 @@ void ConfigCheck(const Node& node, std::string message, const UnaryServer::Reply
           reply(preview.status());
           return;
         }
-        reply(Text(
-            {{"policy", preview->config.policy.active}, {"moves", MovesJson(preview->moves)}}));
+        reply(Text({{"policy", preview->config.policy.active},
+                    {"warnings", preview->warnings},
+                    {"moves", MovesJson(preview->moves)}}));
       });
 }
 
@@ -144,7 +146,8 @@ void ConfigSet(const Node& node, std::string message, const UnaryServer::Reply& 
         if (!status.ok()) {
           reply(status);
         } else {
-          reply(Text({{"policy", configurator.current().policy.active}}));
+          reply(Text({{"policy", configurator.current().policy.active},
+                      {"warnings", configurator.warnings()}}));
         }
       });
 }

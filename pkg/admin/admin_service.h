@@ -26,8 +26,8 @@ namespace resmgr {
 //   Containers   {}                         -> [node_json.h]
 //   Explain      {"what"}                   -> [node_json.h]
 //   ConfigShow   {}                         -> {"source","yaml"}
-//   ConfigCheck  {"name","text"}            -> {"policy","moves":[node_json.h]}
-//   ConfigSet    {"name","text"}            -> {"policy"}
+//   ConfigCheck  {"name","text"}            -> {"policy","warnings":[],"moves":[node_json.h]}
+//   ConfigSet    {"name","text"}            -> {"policy","warnings":[]}
 //   Log          {"level","source"}         -> {}
 //   Rebalance    {"apply"}                  -> {"moves":[node_json.h]}
 //

@@ -68,8 +68,13 @@ ConfigReader::ConfigReader(Options options)
 StatusOr<ConfigCandidate> ConfigReader::Read(ConfigSource source) const {
   RESMGR_ASSIGN_OR_RETURN(Config config, Parse(source, checks_));
   RESMGR_RETURN_IF_ERROR(CheckActive(config.policy, options_.overrides));
+  const std::vector<std::string> overridden = options_.overrides.Overridden(config);
   options_.overrides.ApplyTo(config);
   RESMGR_ASSIGN_OR_RETURN(ConfigCandidate candidate, Prepare(std::move(config), source.name, true));
+  for (const std::string& key : overridden) {
+    candidate.warnings.push_back(
+        fmt::format("{} has no effect: the flag that cri-resmgr was started with wins", key));
+  }
   candidate.keep = std::move(source);
   return candidate;
 }
@@ -90,6 +95,7 @@ StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name,
   candidate.dump = *std::move(dump);
   RESMGR_RETURN_IF_ERROR(Annotate(dump::Dumper::Probe(candidate.dump), "dump"));
   candidate.policy_part = PolicyPart(config);
+  candidate.warnings = ConfigWarnings(config, *options_.machine, options_.policies);
   candidate.config = std::move(config);
   candidate.name = std::move(name);
   return candidate;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pkg/admin/config_source.h"
 #include "pkg/base/status.h"
@@ -25,7 +26,8 @@ struct ConfigCandidate {
   std::unique_ptr<Policy> policy;  // null under the null policy
   LogSettings logging;
   dump::Dumper::Settings dump;
-  std::string policy_part;           // see PolicyPart
+  std::string policy_part;  // see PolicyPart
+  std::vector<std::string> warnings;
   std::optional<ConfigSource> keep;  // what has to be known after a restart
 };
 

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "pkg/config/problems.h"
+
 namespace resmgr {
 namespace {
 
@@ -137,6 +139,7 @@ StatusOr<Configurator::Preview> Configurator::Plan(ConfigCandidate candidate) {
   if (candidate.policy_part != policy_part_) {
     RESMGR_ASSIGN_OR_RETURN(preview.moves, options_.host.PreviewPolicy(candidate.policy.get()));
   }
+  preview.warnings = std::move(candidate.warnings);
   preview.config = std::move(candidate.config);
   return preview;
 }
@@ -161,7 +164,7 @@ void Configurator::Finish(StatusOr<Preview> result) {
   const Job job = std::move(jobs_.front());
   if (job.apply && !result.ok()) {
     log_.Warn("the configuration from {} stays in force: that from {} is refused: {}", source_,
-              job.who, Describe(result.status()));
+              job.who, OneLine(Describe(result.status())));
   }
   jobs_.pop_front();
   busy_ = false;
@@ -181,6 +184,9 @@ void Configurator::Commit(ConfigCandidate candidate) {
   }
   if (candidate.keep) Store(*std::move(candidate.keep));
   log_.Info("the configuration from {} is in force: policy {}", source_, current_.policy.active);
+  warnings_ = std::move(candidate.warnings);
+  for (const std::string& warning : warnings_)
+    log_.Warn("{}", warning);
   options_.changed(*this);
 }
 

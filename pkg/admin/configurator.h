@@ -68,6 +68,7 @@ class Configurator {
 
   struct Preview {
     Config config;
+    std::vector<std::string> warnings;
     std::vector<ResourceManager::Move> moves;
   };
   // What Deliver would do now, by the same way up to the first change; changes nothing.
@@ -76,6 +77,8 @@ class Configurator {
 
   const Config& current() const { return current_; }
   const std::string& source() const { return source_; }
+  // What is valid and still not what anybody wants, of what was put in force last.
+  const std::vector<std::string>& warnings() const { return warnings_; }
   bool forced() const { return options_.forced; }
 
  private:
@@ -105,6 +108,7 @@ class Configurator {
   Config current_;
   std::string source_;
   std::string policy_part_;
+  std::vector<std::string> warnings_;
   std::deque<Job> jobs_;  // the first one is under way
   bool busy_ = false;
   uint64_t reading_number_ = 0;

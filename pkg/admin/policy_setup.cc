@@ -3,11 +3,26 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "pkg/allocator/cpu_allocator.h"
+#include "pkg/base/parse.h"
+#include "pkg/config/print_config.h"
 #include "pkg/dump/rules.h"
 
 namespace resmgr {
+namespace {
+
+// Nothing where the policy has no options.
+ConfigNode CompleteSection(const PolicyFactory& factory, const ConfigNode& section) {
+  ConfigNode complete;
+  if (factory.read_section != nullptr && !factory.read_section(section, &complete).ok()) {
+    return section;
+  }
+  return complete;
+}
+
+}  // namespace
 
 StatusOr<PolicyCpus> CpusFor(const PolicyConfig& config, const Machine& machine) {
   ConstraintOptions options;
@@ -37,10 +52,63 @@ ConfigChecks ChecksWith(const PolicyRegistry& policies) {
   };
   checks.policy_section = [&policies](std::string_view policy, const ConfigNode& section) {
     const PolicyFactory* const factory = policies.Find(policy);
-    if (factory == nullptr || factory->check_section == nullptr) return OkStatus();
-    return factory->check_section(section);
+    if (factory == nullptr || factory->read_section == nullptr) return OkStatus();
+    return factory->read_section(section, nullptr);
   };
   return checks;
+}
+
+Config WithDefaults(Config config, const PolicyRegistry& policies) {
+  const PolicyFactory* const factory = policies.Find(config.policy.active);
+  if (factory == nullptr) return config;
+  const auto written = config.policy.sections.find(config.policy.active);
+  ConfigNode complete = CompleteSection(
+      *factory, written == config.policy.sections.end() ? ConfigNode() : written->second);
+  if (!complete.entries.empty()) {
+    config.policy.sections.insert_or_assign(config.policy.active, std::move(complete));
+  }
+  return config;
+}
+
+std::string OtherDefaults(const Config& config, const PolicyRegistry& policies) {
+  std::vector<ConfigNode::Entry> sections;
+  for (const PolicyFactory& factory : policies.factories()) {
+    if (factory.name == config.policy.active) continue;
+    ConfigNode complete = CompleteSection(factory, ConfigNode());
+    if (!complete.entries.empty()) {
+      sections.push_back({std::string(factory.name), 1, std::move(complete)});
+    }
+  }
+  if (sections.empty()) return "";
+  std::string text = "# What the other policies would do without a section of theirs:\n";
+  const std::string yaml = PrintNode(MapNode({{"policy", 1, MapNode(std::move(sections))}}));
+  for (const std::string_view line : Split(yaml, '\n')) {
+    if (!line.empty()) text += fmt::format("# {}\n", line);
+  }
+  return text;
+}
+
+std::vector<std::string> ConfigWarnings(const Config& config, const Machine& machine,
+                                        const PolicyRegistry& policies) {
+  std::vector<std::string> warnings;
+  if (config.policy.active == kNullPolicy) {
+    if (!config.policy.active_origin.empty()) return warnings;
+    std::vector<std::string> names = policies.Names();
+    std::erase(names, kNullPolicy);
+    warnings.push_back(
+        fmt::format("no policy is chosen, so nothing is placed: choose one ({}) with policy.Active "
+                    "or -policy, or say null",
+                    fmt::join(names, ", ")));
+    return warnings;
+  }
+  const StatusOr<PolicyCpus> cpus = CpusFor(config.policy, machine);
+  if (cpus.ok() && (cpus->available - cpus->reserved).empty()) {
+    warnings.push_back(
+        fmt::format("no container can get CPUs of its own: all of the available ones ({}) are "
+                    "reserved",
+                    cpus->available.ToString()));
+  }
+  return warnings;
 }
 
 }  // namespace resmgr

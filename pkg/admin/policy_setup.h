@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/config/config.h"
@@ -23,5 +25,17 @@ StatusOr<std::unique_ptr<Policy>> MakePolicy(const PolicyConfig& config, const M
 
 // What the registry's policies add to the checks of a configuration's text, and the dump's rules.
 ConfigChecks ChecksWith(const PolicyRegistry& policies);
+
+// The configuration with every option of its active policy, at its value or default.
+Config WithDefaults(Config config, const PolicyRegistry& policies);
+
+// As YAML in comments: the options of the policies that are not active, with their defaults; ""
+// where there are none.
+std::string OtherDefaults(const Config& config, const PolicyRegistry& policies);
+
+// What is valid and still not what anybody wants: nobody chose a policy, or no container can get
+// CPUs of its own. For people, one each. May read the files of cgroups.
+std::vector<std::string> ConfigWarnings(const Config& config, const Machine& machine,
+                                        const PolicyRegistry& policies);
 
 }  // namespace resmgr

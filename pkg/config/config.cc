@@ -10,6 +10,7 @@
 #include "pkg/config/dotted_keys.h"
 #include "pkg/config/map_reader.h"
 #include "pkg/config/policy_names.h"
+#include "pkg/config/problems.h"
 #include "pkg/config/suggest.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/log/log.h"
@@ -25,6 +26,7 @@ void ReadCpuDomain(MapReader& policy, std::string_view key, std::optional<CpuCon
     const ConfigNode* value = domains.Node("CPU");
     if (value != nullptr && value->kind == ConfigNode::Kind::kNull) {
       domains.Fail(*value, "CPU", "has no value (what begins with # must be in quotes)");
+      return;
     }
     // [0, 1, 4-7]: the items are CPUs, where a lone number would be a quantity.
     const bool is_list = value != nullptr && value->kind == ConfigNode::Kind::kList;
@@ -53,7 +55,10 @@ void ReadActive(MapReader& policy, const ConfigChecks& checks, PolicyConfig& con
     return;
   }
   const Status known = CheckPolicyName(value->text, checks);
-  if (!known.ok()) policy.Fail(*value, "Active", Message(known));
+  if (!known.ok()) {
+    policy.Fail(*value, "Active", Message(known));
+    return;
+  }
   config.active = OwnPolicyName(value->text);
 }
 
@@ -63,6 +68,7 @@ void ReadSection(MapReader& policy, std::string_view key, Config& config) {
   if (section == nullptr) return;
   if (section->kind != ConfigNode::Kind::kMap && section->kind != ConfigNode::Kind::kNull) {
     policy.Fail(*section, key, fmt::format("must be a map, not {}", ToString(section->kind)));
+    return;
   }
   const std::string_view name = OwnPolicyName(key);
   if (!config.policy.sections.emplace(name, *section).second) {
@@ -90,16 +96,23 @@ void ReadPolicy(MapReader& policy, const ConfigChecks& checks, Config& config) {
 void ReadDump(MapReader& dump, const ConfigChecks& checks, Config& config) {
   dump.List("Config", [&](const std::vector<std::string>& specs, const std::string&) -> Status {
     config.dump.specs = specs;
+    Problems problems;
     for (const std::string& spec : specs)
-      RESMGR_RETURN_IF_ERROR(CheckDumpSpec(spec, checks));
-    return OkStatus();
+      problems.Add(CheckDumpSpec(spec, checks));
+    return problems.ToStatus();
   });
   dump.Text("File", config.dump.file);
 }
 
+// Each line of the log is compared with it.
+constexpr size_t kMaxSources = 4096;
+
 void ReadSources(MapReader& logger, std::string_view key, std::string& target) {
   logger.List(key, [&target](const std::vector<std::string>& sources, const std::string&) {
     target = fmt::format("{}", fmt::join(sources, ","));
+    if (target.size() > kMaxSources) {
+      return InvalidArgument("has {} characters, more than {}", target.size(), kMaxSources);
+    }
     return SourceFilter::Parse(target).status();
   });
 }
@@ -132,16 +145,18 @@ constexpr std::array kModules = {
 }  // namespace
 
 StatusOr<Config> ParseConfig(const ConfigNode& document, const ConfigChecks& checks) {
-  RESMGR_ASSIGN_OR_RETURN(const ConfigNode root, ExpandDottedKeys(document));
   Config config;
+  Problems problems;
+  const ConfigNode root = ExpandDottedKeys(document, problems);
   MapReader reader(root, "");
   for (const ConfigModule& module : kModules) {
     reader.Map(module.name, [&](MapReader& section) { module.read(section, checks, config); });
   }
-  RESMGR_RETURN_IF_ERROR(reader.Finish());
+  problems.Add(reader.Finish());
   for (const auto& [name, section] : config.policy.sections) {
-    if (checks.policy_section) RESMGR_RETURN_IF_ERROR(checks.policy_section(name, section));
+    if (checks.policy_section) problems.Add(checks.policy_section(name, section));
   }
+  RESMGR_RETURN_IF_ERROR(problems.ToStatus());
   return config;
 }
 
@@ -169,12 +184,17 @@ StatusOr<Config> ParseConfigMap(const std::map<std::string, std::string>& data,
   document.kind = ConfigNode::Kind::kMap;
   document.source = std::make_shared<const std::string>(source);
   YamlBudget budget;
+  Problems problems;
   for (const auto& [key, text] : data) {
     const std::string where = fmt::format("{} key {}", source, Printable(key, 64));
-    RESMGR_ASSIGN_OR_RETURN(ConfigNode value, ParseYaml(text, where, budget));
-    document.entries.push_back({.key = key, .line = 1, .value = std::move(value)});
+    StatusOr<ConfigNode> value = ParseYaml(text, where, budget);
+    problems.Add(value.status());
+    if (value.ok()) document.entries.push_back({.key = key, .line = 1, .value = *std::move(value)});
   }
-  return ParseConfig(document, checks);
+  StatusOr<Config> config = ParseConfig(document, checks);
+  problems.Add(config.status());
+  RESMGR_RETURN_IF_ERROR(problems.ToStatus());
+  return config;
 }
 
 Status CheckPolicyName(std::string_view name, const ConfigChecks& checks) {

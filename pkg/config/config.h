@@ -67,8 +67,8 @@ struct ConfigChecks {
 };
 
 // Reads the YAML form. Keys match without regard to case; unknown keys, wrong types and impossible
-// values are InvalidArgument "SOURCE:LINE: path: ..."; a key at the top may name its place with
-// dots ("policy.Active: static"). An empty text is the defaults.
+// values are InvalidArgument "SOURCE:LINE: path: ...", all of them, one per line; a key at the top
+// may name its place with dots ("policy.Active: static"). An empty text is the defaults.
 StatusOr<Config> ParseConfig(std::string_view text, std::string_view source,
                              const ConfigChecks& checks);
 // The same for a configuration that stands within another text.

@@ -15,7 +15,8 @@ namespace {
 
 StatusOr<Config> ParseOptions(std::string_view text, std::string_view source,
                               const ConfigChecks& checks) {
-  RESMGR_ASSIGN_OR_RETURN(std::vector<OptionLine> lines, ParseOptionLines(text, source));
+  Problems problems;
+  std::vector<OptionLine> lines = ParseOptionLines(text, source, problems);
   std::erase_if(lines, [](const OptionLine& line) {
     return line.name.ends_with("-socket") || line.name.ends_with("-dir") ||
            line.name == "metrics-address" || line.name == "topology" || line.name == "dump-secrets";
@@ -23,7 +24,8 @@ StatusOr<Config> ParseOptions(std::string_view text, std::string_view source,
   CommandLine line("cri-resmgr", "");
   ConfigOptions options;
   options.DeclareFlags(line, checks);
-  RESMGR_RETURN_IF_ERROR(ApplyOptionLines(lines, line, options));
+  problems.Add(ApplyOptionLines(lines, line, options));
+  RESMGR_RETURN_IF_ERROR(problems.ToStatus());
   Config config;
   options.ApplyTo(config);
   return config;

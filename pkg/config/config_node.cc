@@ -1,7 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/config/config_node.h"
 
+#include <utility>
+
 namespace resmgr {
+
+ConfigNode ScalarNode(std::string_view text) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::kScalar;
+  node.text = text;
+  return node;
+}
+
+ConfigNode ListNode(const std::vector<std::string>& texts) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::kList;
+  for (const std::string& text : texts)
+    node.items.push_back(ScalarNode(text));
+  return node;
+}
+
+ConfigNode MapNode(std::vector<ConfigNode::Entry> entries) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::kMap;
+  node.entries = std::move(entries);
+  return node;
+}
 
 std::string Where(const ConfigNode& node) {
   return fmt::format("{}:{}", node.source ? *node.source : "configuration", node.line);

@@ -32,6 +32,11 @@ struct ConfigNode::Entry {
   ConfigNode value;
 };
 
+// Nodes that no text was read for.
+ConfigNode ScalarNode(std::string_view text);
+ConfigNode ListNode(const std::vector<std::string>& texts);
+ConfigNode MapNode(std::vector<ConfigNode::Entry> entries);
+
 // "FILE:LINE".
 std::string Where(const ConfigNode& node);
 

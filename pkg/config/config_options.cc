@@ -4,6 +4,7 @@
 #include <map>
 
 #include "pkg/config/policy_names.h"
+#include "pkg/config/problems.h"
 #include "pkg/log/log.h"
 #include "pkg/log/source_filter.h"
 
@@ -123,20 +124,50 @@ void ConfigOptions::ApplyTo(Config& config) const {
   Override(logger_format, config.logger.format);
 }
 
+std::vector<std::string> ConfigOptions::Overridden(const Config& config) const {
+  const Config defaults;
+  std::vector<std::string> keys;
+  const auto look = [&keys](const auto& flag, const auto& given, const auto& usual,
+                            const char* key) {
+    if (flag && given != usual && given != *flag) keys.emplace_back(key);
+  };
+  const auto look_cpus = [&keys](const std::optional<CpuConstraint>& flag,
+                                 const std::optional<CpuConstraint>& given, const char* key) {
+    if (flag && given && ToString(*flag) != ToString(*given)) keys.emplace_back(key);
+  };
+  look_cpus(available_cpus, config.policy.available_cpus, "policy.AvailableResources");
+  look_cpus(reserved_cpus, config.policy.reserved_cpus, "policy.ReservedResources");
+  look(start_failure, config.policy.start_failure, defaults.policy.start_failure,
+       "policy.StartFailurePolicy");
+  if (!dump.empty() && !config.dump.specs.empty() && dump != config.dump.specs) {
+    keys.emplace_back("dump.Config");
+  }
+  look(dump_file, config.dump.file, defaults.dump.file, "dump.File");
+  look(logger_level, config.logger.level, defaults.logger.level, "logger.Level");
+  look(logger_debug, config.logger.debug, defaults.logger.debug, "logger.Debug");
+  look(logger_source, config.logger.source, defaults.logger.source, "logger.Source");
+  look(logger_format, config.logger.format, defaults.logger.format, "logger.Format");
+  return keys;
+}
+
 Status ApplyOptionLines(const std::vector<OptionLine>& lines, CommandLine& line,
                         ConfigOptions& options) {
   std::map<std::string_view, std::string_view> seen;
+  Problems problems;
   for (const OptionLine& option : lines) {
     const auto [first, is_first] = seen.emplace(option.name, option.where);
     if (!is_first && option.name != kDump) {
-      return InvalidArgument("{}: {}: stands here twice, first at {}", option.where, option.name,
-                             first->second);
+      problems.Add(InvalidArgument("{}: {}: stands here twice, first at {}", option.where,
+                                   option.name, first->second));
+      continue;
     }
     options.origin_prefix = fmt::format("{}: ", option.where);
     const std::optional<std::string_view> value = option.value;
-    RESMGR_RETURN_IF_ERROR(Annotate(line.SetOption(option.name, value), option.where));
+    const bool told = problems.open();
+    problems.Add(line.SetOption(option.name, value), option.where);
+    if (!told) break;
   }
-  return OkStatus();
+  return problems.ToStatus();
 }
 
 }  // namespace resmgr

@@ -30,6 +30,9 @@ struct ConfigOptions {
   void DeclareFlags(CommandLine& line, const ConfigChecks& checks);
 
   void ApplyTo(Config& config) const;
+  // What ApplyTo would take away from a configuration that says otherwise than the defaults and
+  // than the flags: by its keys, for a warning. Active is not among them.
+  std::vector<std::string> Overridden(const Config& config) const;
 
   // What stands before an option's name when a message tells where a value came from.
   std::string origin_prefix = "-";
@@ -39,8 +42,8 @@ struct ConfigOptions {
   void DeclareDumpAndLogFlags(CommandLine& line, const ConfigChecks& checks);
 };
 
-// Sets the options of a file in a command line, of which `options` declared its part. The first
-// error is returned with its place.
+// Sets the options of a file in a command line, of which `options` declared its part. All errors
+// are returned, each with its place on a line of its own.
 Status ApplyOptionLines(const std::vector<OptionLine>& lines, CommandLine& line,
                         ConfigOptions& options);
 

@@ -16,8 +16,10 @@ class ConfigOptionsTest : public ::testing::Test {
     options_.DeclareFlags(line_, checks_);
   }
   Status Apply(std::string_view text) {
-    RESMGR_ASSIGN_OR_RETURN(const std::vector<OptionLine> lines, ParseOptionLines(text, "f"));
-    return ApplyOptionLines(lines, line_, options_);
+    Problems problems;
+    const std::vector<OptionLine> lines = ParseOptionLines(text, "f", problems);
+    problems.Add(ApplyOptionLines(lines, line_, options_));
+    return problems.ToStatus();
   }
 
   ConfigChecks checks_;

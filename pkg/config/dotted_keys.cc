@@ -103,7 +103,7 @@ class Expansion {
 
 }  // namespace
 
-StatusOr<ConfigNode> ExpandDottedKeys(ConfigNode root) {
+ConfigNode ExpandDottedKeys(ConfigNode root, Problems& problems) {
   const auto is_plain = [](const ConfigNode::Entry& entry) {
     return entry.key.find('.') == std::string::npos;
   };
@@ -115,7 +115,7 @@ StatusOr<ConfigNode> ExpandDottedKeys(ConfigNode root) {
   if (dotted.empty()) return root;
   Expansion expansion(std::move(root));
   for (ConfigNode::Entry& entry : dotted)
-    RESMGR_RETURN_IF_ERROR(expansion.Insert(std::move(entry)));
+    problems.Add(expansion.Insert(std::move(entry)));
   return expansion.Take();
 }
 

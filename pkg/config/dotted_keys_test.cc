@@ -13,7 +13,10 @@ using ::testing::HasSubstr;
 
 StatusOr<ConfigNode> Expand(std::string_view yaml) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode root, ParseYaml(yaml, "f"));
-  return ExpandDottedKeys(root);
+  Problems problems;
+  ConfigNode expanded = ExpandDottedKeys(root, problems);
+  RESMGR_RETURN_IF_ERROR(problems.ToStatus());
+  return expanded;
 }
 
 TEST(DottedKeysTest, BecomeNestedMaps) {
@@ -59,7 +62,9 @@ TEST(DottedKeysTest, TheMapsThatTheyMakeAreBounded) {
   root.kind = ConfigNode::Kind::kMap;
   for (int i = 0; i < 5000; ++i)
     root.entries.push_back({fmt::format("a{}.b.c.d.e.f", i), i + 1, {}});
-  EXPECT_THAT(std::string(Message(ExpandDottedKeys(root).status())), HasSubstr("too many values"));
+  Problems problems;
+  static_cast<void>(ExpandDottedKeys(root, problems));
+  EXPECT_THAT(Message(problems.ToStatus()), HasSubstr("too many values"));
 }
 
 TEST(DottedKeysTest, ContradictionsAreErrors) {

@@ -9,10 +9,16 @@
 
 namespace resmgr {
 
-MapReader::MapReader(const ConfigNode& node, std::string_view path) : node_(node), path_(path) {
+MapReader::MapReader(const ConfigNode& node, std::string_view path, ConfigNode* complete)
+    : node_(node), path_(path), complete_(complete) {
+  if (complete_ != nullptr) *complete_ = MapNode({});
   if (node.kind != ConfigNode::Kind::kMap && node.kind != ConfigNode::Kind::kNull) {
-    status_ = ErrorAt(node, path_, fmt::format("must be a map, not {}", ToString(node.kind)));
+    problems_.Add(ErrorAt(node, path_, fmt::format("must be a map, not {}", ToString(node.kind))));
   }
+}
+
+void MapReader::Tell(std::string_view key, ConfigNode value) {
+  if (complete_ != nullptr) complete_->entries.push_back({std::string(key), 1, std::move(value)});
 }
 
 std::string MapReader::PathOf(std::string_view key) const {
@@ -24,18 +30,22 @@ std::string MapReader::Origin(const ConfigNode& value, std::string_view key) con
 }
 
 void MapReader::Fail(const ConfigNode& value, std::string_view key, std::string_view message) {
-  if (status_.ok()) status_ = ErrorAt(value, PathOf(key), message);
+  problems_.Add(ErrorAt(value, PathOf(key), message));
 }
 
 const ConfigNode* MapReader::Node(std::string_view key) {
-  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
+  const bool first = std::find(known_.begin(), known_.end(), key) == known_.end();
+  if (first) known_.emplace_back(key);
   const ConfigNode* found = nullptr;
   for (const ConfigNode::Entry& entry : node_.entries) {
     if (!EqualsIgnoreCase(entry.key, key)) continue;
-    if (found != nullptr) Fail(entry.value, key, "stands here twice");
-    found = &entry.value;
+    if (found == nullptr) {
+      found = &entry.value;
+    } else if (first) {
+      Fail(entry.value, key, "stands here twice");
+    }
   }
-  return status_.ok() ? found : nullptr;
+  return found;
 }
 
 const ConfigNode* MapReader::Find(std::string_view key, ConfigNode::Kind kind) {
@@ -47,55 +57,59 @@ const ConfigNode* MapReader::Find(std::string_view key, ConfigNode::Kind kind) {
 }
 
 void MapReader::Bool(std::string_view key, bool& target) {
-  const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar);
-  if (value == nullptr) return;
-  const std::optional<bool> parsed = ParseBool(value->text);
-  if (!parsed) {
-    Fail(*value, key, fmt::format("\"{}\" is not true or false", Printable(value->text, 64)));
-    return;
+  if (const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar)) {
+    const std::optional<bool> parsed = ParseBool(value->text);
+    if (parsed) {
+      target = *parsed;
+    } else {
+      Fail(*value, key, fmt::format("\"{}\" is not true or false", Printable(value->text, 64)));
+    }
   }
-  target = *parsed;
+  Tell(key, ScalarNode(target ? "true" : "false"));
 }
 
 void MapReader::Int(std::string_view key, int64_t min, int64_t max, int64_t& target) {
-  const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar);
-  if (value == nullptr) return;
-  const std::optional<int64_t> parsed = ParseInt(value->text);
-  if (!parsed || *parsed < min || *parsed > max) {
-    Fail(*value, key,
-         fmt::format("\"{}\" is not a whole number from {} to {}", Printable(value->text, 64), min,
-                     max));
-    return;
+  if (const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar)) {
+    const std::optional<int64_t> parsed = ParseInt(value->text);
+    if (parsed && *parsed >= min && *parsed <= max) {
+      target = *parsed;
+    } else {
+      Fail(*value, key,
+           fmt::format("\"{}\" is not a whole number from {} to {}", Printable(value->text, 64),
+                       min, max));
+    }
   }
-  target = *parsed;
+  Tell(key, ScalarNode(fmt::format("{}", target)));
 }
 
 void MapReader::Text(std::string_view key, std::string& target) {
   const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar);
   if (value != nullptr) target = value->text;
+  Tell(key, ScalarNode(target));
 }
 
 void MapReader::Parse(std::string_view key, const TextParser& parse) {
   const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar);
   if (value == nullptr) return;
   const std::string origin = Origin(*value, key);
-  status_ = Annotate(parse(value->text, origin), origin);
+  problems_.Add(parse(value->text, origin), origin);
 }
 
 void MapReader::Choice(std::string_view key, const std::vector<std::string_view>& choices,
                        std::string& target) {
-  const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar);
-  if (value == nullptr) return;
-  const auto found = std::find_if(choices.begin(), choices.end(), [value](std::string_view choice) {
-    return EqualsIgnoreCase(choice, value->text);
-  });
-  if (found == choices.end()) {
-    Fail(*value, key,
-         fmt::format("\"{}\" is not one of {}", Printable(value->text, 64),
-                     fmt::join(choices, ", ")));
-    return;
+  if (const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar)) {
+    const auto found = std::find_if(
+        choices.begin(), choices.end(),
+        [value](std::string_view choice) { return EqualsIgnoreCase(choice, value->text); });
+    if (found != choices.end()) {
+      target = *found;
+    } else {
+      Fail(*value, key,
+           fmt::format("\"{}\" is not one of {}", Printable(value->text, 64),
+                       fmt::join(choices, ", ")));
+    }
   }
-  target = *found;
+  Tell(key, ScalarNode(target));
 }
 
 void MapReader::List(std::string_view key, std::vector<std::string>& target) {
@@ -103,6 +117,7 @@ void MapReader::List(std::string_view key, std::vector<std::string>& target) {
     target = texts;
     return OkStatus();
   });
+  Tell(key, ListNode(target));
 }
 
 void MapReader::List(std::string_view key, const ListParser& parse) {
@@ -120,32 +135,41 @@ void MapReader::List(std::string_view key, const ListParser& parse) {
     return;
   }
   const std::string origin = Origin(*value, key);
-  status_ = Annotate(parse(texts, origin), origin);
+  problems_.Add(parse(texts, origin), origin);
 }
 
 void MapReader::Map(std::string_view key, const std::function<void(MapReader&)>& read) {
+  static const ConfigNode kNothing;
   const ConfigNode* value = Find(key, ConfigNode::Kind::kMap);
-  if (value == nullptr) return;
-  MapReader reader(*value, PathOf(key));
+  // What is not there has no mistakes, but options.
+  if (value == nullptr && complete_ == nullptr) return;
+  ConfigNode complete;
+  MapReader reader(value == nullptr ? kNothing : *value, PathOf(key),
+                   complete_ == nullptr ? nullptr : &complete);
   read(reader);
-  status_ = reader.Finish();
+  problems_.Add(reader.Finish());
+  Tell(key, std::move(complete));
 }
 
 Status MapReader::Finish() {
-  if (!status_.ok()) return status_;
   const std::vector<std::string_view> known(known_.begin(), known_.end());
+  // A value that is no map has no keys.
   for (const ConfigNode::Entry& entry : node_.entries) {
     const bool found = std::any_of(known.begin(), known.end(), [&entry](std::string_view key) {
       return EqualsIgnoreCase(key, entry.key);
     });
     if (found) continue;
-    std::string hint = DidYouMean(entry.key, known);
-    if (hint.empty()) hint = fmt::format("; known here: {}", fmt::join(known, ", "));
-    ConfigNode place = entry.value;
+    ConfigNode place;
     place.line = entry.line;
-    return ErrorAt(place, PathOf(Printable(entry.key, 64)), "unknown key" + hint);
+    place.source = entry.value.source;
+    // The hint takes a while, and of what is not told nobody reads it.
+    const bool told = problems_.open();
+    std::string hint = told ? DidYouMean(entry.key, known) : "";
+    if (hint.empty()) hint = fmt::format("; known here: {}", fmt::join(known, ", "));
+    problems_.Add(ErrorAt(place, PathOf(Printable(entry.key, 64)), "unknown key" + hint));
+    if (!told) break;
   }
-  return OkStatus();
+  return problems_.ToStatus();
 }
 
 }  // namespace resmgr

@@ -9,6 +9,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
+#include "pkg/config/problems.h"
 
 namespace resmgr {
 
@@ -22,8 +23,12 @@ namespace resmgr {
 //   return reader.Finish();
 //
 // Keys match without regard to case; messages show the path in the spelling given here. A key that
-// is absent, or null, leaves its target as it is. The first error is kept, and later calls do
-// nothing; a null node is an empty map. The node must outlive the reader. Thread-compatible.
+// is absent, null or wrong leaves its target as it is. All errors are collected; a null node is an
+// empty map. The node must outlive the reader. Thread-compatible.
+//
+// What a reader takes is also what there is: with `complete` it tells each option with the value
+// that it has then, be it the node's or the default. (Parse, List with a parser and Node take what
+// only their caller understands, and are not among them.)
 class MapReader {
  public:
   // Take a value; `origin` is "FILE:LINE: path", for messages that are made later. The message of
@@ -32,7 +37,7 @@ class MapReader {
   using ListParser =
       std::function<Status(const std::vector<std::string>& texts, const std::string& origin)>;
 
-  MapReader(const ConfigNode& node, std::string_view path);
+  MapReader(const ConfigNode& node, std::string_view path, ConfigNode* complete = nullptr);
 
   void Bool(std::string_view key, bool& target);
   // Within [min, max].
@@ -53,7 +58,7 @@ class MapReader {
   // Records an error about a key's value.
   void Fail(const ConfigNode& value, std::string_view key, std::string_view message);
 
-  // After the last key: the first error, or that a key was not known.
+  // After the last key: all errors, one per line (problems.h), those of unknown keys among them.
   Status Finish();
 
  private:
@@ -64,8 +69,12 @@ class MapReader {
 
   const ConfigNode& node_;
   std::string path_;
+  // An option that there is, for `complete`.
+  void Tell(std::string_view key, ConfigNode value);
+
   std::vector<std::string> known_;
-  Status status_;
+  ConfigNode* complete_;
+  Problems problems_;
 };
 
 }  // namespace resmgr

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/config/map_reader.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +13,8 @@ namespace resmgr {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 
 struct Values {
   bool flag = true;
@@ -110,9 +115,52 @@ TEST(MapReaderTest, TheSameKeyInAnotherCaseIsTwice) {
   EXPECT_EQ(ValuesError("Flag: yes\nflag: no\n"), "f:2: top.Flag: stands here twice");
 }
 
-TEST(MapReaderTest, TheFirstErrorStays) {
-  EXPECT_EQ(ValuesError("Flag: perhaps\nNumber: 99\nUnknown: 1\n"),
-            "f:1: top.Flag: \"perhaps\" is not true or false");
+TEST(MapReaderTest, AllErrorsAreTold) {
+  EXPECT_EQ(ValuesError("Flag: perhaps\nNumber: 99\nUpper: bad\nInner: {Flag: 2, x: 1}\ny: 1\n"),
+            "f:1: top.Flag: \"perhaps\" is not true or false\n"
+            "f:2: top.Number: \"99\" is not a whole number from 1 to 10\n"
+            "f:3: top.Upper: is bad\n"
+            "f:4: top.Inner.Flag: \"2\" is not true or false\n"
+            "f:4: top.Inner.x: unknown key; known here: Flag\n"
+            "f:5: top.y: unknown key; known here: Flag, Number, Text, Choice, List, Upper, Inner");
+}
+
+TEST(MapReaderTest, OfThousandsOfErrorsSomeAreTold) {
+  std::string text;
+  for (int i = 0; i < 9000; ++i)
+    text += fmt::format("x{}: 1\n", i);
+  const std::string error = ValuesError(text);
+  EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 20);
+  EXPECT_THAT(error, HasSubstr("f:20: "));
+  EXPECT_THAT(error, EndsWith("there are more mistakes, which are not listed"));
+}
+
+TEST(MapReaderTest, CompletesWhatStandsThereWithTheDefaults) {
+  const auto complete = [](std::string_view yaml) {
+    const StatusOr<ConfigNode> root = ParseYaml(yaml, "f");
+    ConfigNode node;
+    MapReader reader(*root, "top", &node);
+    Values values;
+    reader.Bool("Flag", values.flag);
+    reader.Int("Number", 1, 10, values.number);
+    reader.Choice("Choice", {"table", "json"}, values.choice);
+    reader.List("List", values.list);
+    reader.Map("Inner", [&values](MapReader& inner) { inner.Bool("Flag", values.inner); });
+    EXPECT_TRUE(reader.Finish().ok());
+    std::string text;
+    for (const ConfigNode::Entry& entry : node.entries) {
+      text += entry.key + "=" + entry.value.text;
+      for (const ConfigNode& item : entry.value.items)
+        text += item.text + "/";
+      for (const ConfigNode::Entry& inner : entry.value.entries)
+        text += inner.key + "=" + inner.value.text;
+      text += " ";
+    }
+    return text;
+  };
+  EXPECT_EQ(complete(""), "Flag=true Number=7 Choice=table List=default/ Inner=Flag=false ");
+  EXPECT_EQ(complete("flag: no\nlist: [a, b]\ninner: {flag: 1}"),
+            "Flag=false Number=7 Choice=table List=a/b/ Inner=Flag=true ");
 }
 
 }  // namespace

@@ -65,19 +65,21 @@ Status ParseLine(std::string_view line, OptionLine& option) {
 
 }  // namespace
 
-StatusOr<std::vector<OptionLine>> ParseOptionLines(std::string_view text, std::string_view source) {
-  RESMGR_ASSIGN_OR_RETURN(text, CheckConfigText(text, source));
+std::vector<OptionLine> ParseOptionLines(std::string_view text, std::string_view source,
+                                         Problems& problems) {
   std::vector<OptionLine> options;
+  const StatusOr<std::string_view> checked = CheckConfigText(text, source);
+  problems.Add(checked.status());
   size_t number = 0;
-  for (const std::string_view line : Split(text, '\n')) {
+  for (const std::string_view line : Split(checked.value_or(""), '\n')) {
     ++number;
     const std::string_view content = Trim(line);
     if (content.empty() || content[0] == '#') continue;
     OptionLine option{
         .name = "", .value = std::nullopt, .where = fmt::format("{}:{}", source, number)};
     const Status status = ParseLine(content, option);
-    if (!status.ok()) return Annotate(status, option.where);
-    options.push_back(std::move(option));
+    problems.Add(status, option.where);
+    if (status.ok()) options.push_back(std::move(option));
   }
   return options;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/config/problems.h"
 
 namespace resmgr {
 
@@ -22,7 +23,8 @@ struct OptionLine {
 //   option = value
 //   option: "a value"     in single or double quotes, nothing in it has a meaning
 //   bool-option
-// InvalidArgument "SOURCE:LINE: ..." for any other line.
-StatusOr<std::vector<OptionLine>> ParseOptionLines(std::string_view text, std::string_view source);
+// Any other line is a problem "SOURCE:LINE: ...", and left out.
+std::vector<OptionLine> ParseOptionLines(std::string_view text, std::string_view source,
+                                         Problems& problems);
 
 }  // namespace resmgr

@@ -10,16 +10,19 @@ namespace {
 using ::testing::HasSubstr;
 
 std::optional<std::string> Value(std::string_view line) {
-  const auto options = ParseOptionLines(line, "f");
-  EXPECT_TRUE(options.ok()) << line << " " << Describe(options.status());
-  EXPECT_TRUE(options.ok() && options->size() == 1) << line;
-  if (!options.ok() || options->size() != 1) return std::nullopt;
-  EXPECT_EQ(options->front().name, "dump") << line;
-  return options->front().value;
+  Problems problems;
+  const auto options = ParseOptionLines(line, "f", problems);
+  EXPECT_TRUE(problems.ToStatus().ok()) << line << " " << Describe(problems.ToStatus());
+  EXPECT_EQ(options.size(), 1U) << line;
+  if (options.size() != 1) return std::nullopt;
+  EXPECT_EQ(options.front().name, "dump") << line;
+  return options.front().value;
 }
 
 std::string LinesError(std::string_view text) {
-  const Status status = ParseOptionLines(text, "f").status();
+  Problems problems;
+  static_cast<void>(ParseOptionLines(text, "f", problems));
+  const Status status = problems.ToStatus();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << text;
   return std::string(Message(status));
 }
@@ -48,11 +51,11 @@ TEST(OptionsFileTest, ANameAloneHasNoValue) {
 }
 
 TEST(OptionsFileTest, SkipsEmptyLinesAndCommentsAndCountsThem) {
-  const auto options = ParseOptionLines("# a\n\n  # b\npolicy null\n\nversion", "f");
-  ASSERT_TRUE(options.ok());
-  ASSERT_EQ(options->size(), 2U);
-  EXPECT_EQ((*options)[0].where, "f:4");
-  EXPECT_EQ((*options)[1].where, "f:6");
+  Problems problems;
+  const auto options = ParseOptionLines("# a\n\n  # b\npolicy null\n\nversion", "f", problems);
+  ASSERT_EQ(options.size(), 2U);
+  EXPECT_EQ(options[0].where, "f:4");
+  EXPECT_EQ(options[1].where, "f:6");
 }
 
 TEST(OptionsFileTest, OtherLinesAreErrorsWithTheirPlace) {

@@ -78,57 +78,42 @@ void AppendNode(const ConfigNode& node, std::string_view indentation, std::strin
   }
 }
 
-ConfigNode MakeScalar(std::string_view text) {
-  ConfigNode node;
-  node.kind = ConfigNode::Kind::kScalar;
-  node.text = text;
-  return node;
-}
-
-ConfigNode MakeMap(std::vector<ConfigNode::Entry> entries) {
-  ConfigNode node;
-  node.kind = ConfigNode::Kind::kMap;
-  node.entries = std::move(entries);
-  return node;
-}
-
 ConfigNode PolicyNode(const PolicyConfig& policy) {
-  ConfigNode node = MakeMap({{"Active", 1, MakeScalar(policy.active)}});
+  ConfigNode node = MapNode({{"Active", 1, ScalarNode(policy.active)}});
   const auto add_cpus = [&node](const char* key, const std::optional<CpuConstraint>& cpus) {
     if (!cpus) return;
-    node.entries.push_back({key, 1, MakeMap({{"CPU", 1, MakeScalar(ToString(*cpus))}})});
+    node.entries.push_back({key, 1, MapNode({{"CPU", 1, ScalarNode(ToString(*cpus))}})});
   };
   add_cpus("AvailableResources", policy.available_cpus);
   add_cpus("ReservedResources", policy.reserved_cpus);
-  node.entries.push_back({"StartFailurePolicy", 1, MakeScalar(ToString(policy.start_failure))});
+  node.entries.push_back({"StartFailurePolicy", 1, ScalarNode(ToString(policy.start_failure))});
   for (const auto& [name, section] : policy.sections)
     node.entries.push_back({name, 1, section});
   return node;
 }
 
 ConfigNode DumpNode(const DumpConfig& dump) {
-  ConfigNode specs;
-  specs.kind = ConfigNode::Kind::kList;
-  for (const std::string& spec : dump.specs)
-    specs.items.push_back(MakeScalar(spec));
-  return MakeMap({{"Config", 1, std::move(specs)}, {"File", 1, MakeScalar(dump.file)}});
+  return MapNode({{"Config", 1, ListNode(dump.specs)}, {"File", 1, ScalarNode(dump.file)}});
 }
 
 ConfigNode LoggerNode(const LoggerConfig& logger) {
-  return MakeMap({{"Level", 1, MakeScalar(logger.level)},
-                  {"Debug", 1, MakeScalar(logger.debug)},
-                  {"Source", 1, MakeScalar(logger.source)},
-                  {"Format", 1, MakeScalar(logger.format)}});
+  return MapNode({{"Level", 1, ScalarNode(logger.level)},
+                  {"Debug", 1, ScalarNode(logger.debug)},
+                  {"Source", 1, ScalarNode(logger.source)},
+                  {"Format", 1, ScalarNode(logger.format)}});
 }
 
 }  // namespace
 
 std::string PrintConfig(const Config& config) {
+  return PrintNode(MapNode({{"policy", 1, PolicyNode(config.policy)},
+                            {"dump", 1, DumpNode(config.dump)},
+                            {"logger", 1, LoggerNode(config.logger)}}));
+}
+
+std::string PrintNode(const ConfigNode& node) {
   std::string out;
-  AppendNode(MakeMap({{"policy", 1, PolicyNode(config.policy)},
-                      {"dump", 1, DumpNode(config.dump)},
-                      {"logger", 1, LoggerNode(config.logger)}}),
-             "", out);
+  AppendNode(node, "", out);
   return out;
 }
 

@@ -31,9 +31,10 @@ struct PolicyFactory {
   // InvalidArgument for a wrong section ("FILE:LINE: path: ...") or for options or CPU sets that do
   // not fit the machine.
   StatusOr<std::unique_ptr<Policy>> (*create)(const PolicyContext& context);
-  // The same errors for a section alone, whether the policy is the active one or not; null: it has
-  // no options.
-  Status (*check_section)(const ConfigNode& section) = nullptr;
+  // The same errors for a section alone, whether the policy is the active one or not. `complete`,
+  // which may be nullptr, gets the section with every option that there is, at its value or
+  // default. null: the policy has no options.
+  Status (*read_section)(const ConfigNode& section, ConfigNode* complete) = nullptr;
 };
 
 // The policies that a binary was built with, from an explicit list (the daemon's is

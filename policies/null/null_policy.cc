@@ -20,12 +20,12 @@ Set Requested(const std::optional<std::string>& list, const Set& all) {
   return wanted.ok() && !wanted->empty() && wanted->IsSubsetOf(all) ? *wanted : all;
 }
 
-Status CheckSection(const ConfigNode& section) {
-  return MapReader(section, "policy.null").Finish();
+Status ReadSection(const ConfigNode& section, ConfigNode* complete) {
+  return MapReader(section, "policy.null", complete).Finish();
 }
 
 StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context) {
-  if (context.section != nullptr) RESMGR_RETURN_IF_ERROR(CheckSection(*context.section));
+  if (context.section != nullptr) RESMGR_RETURN_IF_ERROR(ReadSection(*context.section, nullptr));
   return std::make_unique<NullPolicy>(context.machine);
 }
 
@@ -75,7 +75,7 @@ PolicyFactory NullPolicyFactory() {
       .name = "null",
       .description = "no interception: traffic passes, nothing is placed",
       .create = Create,
-      .check_section = CheckSection,
+      .read_section = ReadSection,
   };
 }
 

@@ -15,10 +15,10 @@ void ReadGrant(MapReader& reader, StaticPlusOptions& options) {
 
 }  // namespace
 
-StatusOr<StaticPlusOptions> ReadStaticPlusOptions(const ConfigNode* section) {
+StatusOr<StaticPlusOptions> ReadStaticPlusOptions(const ConfigNode* section, ConfigNode* complete) {
   StaticPlusOptions options;
-  if (section == nullptr) return options;
-  MapReader reader(*section, "policy.static-plus");
+  const ConfigNode nothing;
+  MapReader reader(section == nullptr ? nothing : *section, "policy.static-plus", complete);
   reader.Map("Options", [&](MapReader& map) { ReadExclusiveOptions(map, options.exclusive); });
   reader.Bool("PreferIsolatedCPUs", options.exclusive.prefer_isolated);
   ReadGrant(reader, options);

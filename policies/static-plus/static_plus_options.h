@@ -20,8 +20,9 @@ struct StaticPlusOptions {
   ExclusiveOptions exclusive = {.prefer_isolated = true};
 };
 
-// `section` may be nullptr. InvalidArgument "FILE:LINE: path: ..." for unknown keys, wrong values
-// and options that exclude each other.
-StatusOr<StaticPlusOptions> ReadStaticPlusOptions(const ConfigNode* section);
+// `section` may be nullptr; `complete` gets it with every option (MapReader). InvalidArgument
+// "FILE:LINE: path: ..." for unknown keys, wrong values and options that exclude each other.
+StatusOr<StaticPlusOptions> ReadStaticPlusOptions(const ConfigNode* section,
+                                                  ConfigNode* complete = nullptr);
 
 }  // namespace resmgr

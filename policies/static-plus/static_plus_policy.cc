@@ -86,8 +86,10 @@ PolicyFactory StaticPlusPolicyFactory() {
           "the whole CPUs of every request are exclusive, the fraction is shared; "
           "system containers on reserved CPUs",
       .create = StaticPlusPolicy::Create,
-      .check_section =
-          [](const ConfigNode& section) { return ReadStaticPlusOptions(&section).status(); },
+      .read_section =
+          [](const ConfigNode& section, ConfigNode* complete) {
+            return ReadStaticPlusOptions(&section, complete).status();
+          },
   };
 }
 

@@ -5,10 +5,10 @@
 
 namespace resmgr {
 
-StatusOr<StaticOptions> ReadStaticOptions(const ConfigNode* section) {
+StatusOr<StaticOptions> ReadStaticOptions(const ConfigNode* section, ConfigNode* complete) {
   StaticOptions options;
-  if (section == nullptr) return options;
-  MapReader reader(*section, "policy.static");
+  const ConfigNode nothing;
+  MapReader reader(section == nullptr ? nothing : *section, "policy.static", complete);
   reader.Map("Options", [&options](MapReader& map) {
     map.Bool("strict-cpu-reservation", options.strict_cpu_reservation);
     ReadExclusiveOptions(map, options.exclusive);

@@ -14,8 +14,9 @@ struct StaticOptions {
   ExclusiveOptions exclusive;
 };
 
-// `section` may be nullptr. InvalidArgument "FILE:LINE: path: ..." for unknown keys, wrong values
-// and options that exclude each other.
-StatusOr<StaticOptions> ReadStaticOptions(const ConfigNode* section);
+// `section` may be nullptr; `complete` gets it with every option (MapReader). InvalidArgument
+// "FILE:LINE: path: ..." for unknown keys, wrong values and options that exclude each other.
+StatusOr<StaticOptions> ReadStaticOptions(const ConfigNode* section,
+                                          ConfigNode* complete = nullptr);
 
 }  // namespace resmgr

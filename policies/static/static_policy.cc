@@ -125,8 +125,10 @@ PolicyFactory StaticPolicyFactory() {
       .name = "static",
       .description = "whole CPUs of Guaranteed pods are exclusive, everybody else shares the rest",
       .create = StaticPolicy::Create,
-      .check_section =
-          [](const ConfigNode& section) { return ReadStaticOptions(&section).status(); },
+      .read_section =
+          [](const ConfigNode& section, ConfigNode* complete) {
+            return ReadStaticOptions(&section, complete).status();
+          },
   };
 }
 

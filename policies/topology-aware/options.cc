@@ -53,10 +53,11 @@ std::optional<PoolLevel> ParsePoolLevel(std::string_view text) {
   return std::nullopt;
 }
 
-StatusOr<TopologyAwareOptions> ReadTopologyAwareOptions(const ConfigNode* section) {
+StatusOr<TopologyAwareOptions> ReadTopologyAwareOptions(const ConfigNode* section,
+                                                        ConfigNode* complete) {
   TopologyAwareOptions options;
-  if (section == nullptr) return options;
-  MapReader reader(*section, "policy.topology-aware");
+  const ConfigNode nothing;
+  MapReader reader(section == nullptr ? nothing : *section, "policy.topology-aware", complete);
   reader.Bool("PinCPU", options.pin_cpu);
   reader.Bool("PinMemory", options.pin_memory);
   reader.Bool("PreferIsolatedCPUs", options.prefer_isolated);

@@ -39,8 +39,10 @@ struct TopologyAwareOptions {
   PoolLevel unlimited_burstable = PoolLevel::kPackage;
 };
 
-// `section` may be nullptr. InvalidArgument "FILE:LINE: path: ..." for unknown keys, wrong values,
-// and options of the peers that are not this policy's here; the message then says what to do.
-StatusOr<TopologyAwareOptions> ReadTopologyAwareOptions(const ConfigNode* section);
+// `section` may be nullptr; `complete` gets it with every option (MapReader). InvalidArgument
+// "FILE:LINE: path: ..." for unknown keys, wrong values, and options of the peers that are not this
+// policy's here; the message then says what to do.
+StatusOr<TopologyAwareOptions> ReadTopologyAwareOptions(const ConfigNode* section,
+                                                        ConfigNode* complete = nullptr);
 
 }  // namespace resmgr

@@ -281,8 +281,10 @@ PolicyFactory TopologyAwarePolicyFactory() {
           "containers by packages, dies, NUMA nodes, L3 caches and memory, with CPUs of "
           "their own or shared ones of their pool",
       .create = TopologyAwarePolicy::Create,
-      .check_section =
-          [](const ConfigNode& section) { return ReadTopologyAwareOptions(&section).status(); },
+      .read_section =
+          [](const ConfigNode& section, ConfigNode* complete) {
+            return ReadTopologyAwareOptions(&section, complete).status();
+          },
   };
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -7,9 +8,10 @@
 
 #include "pkg/config/config_file.h"
 #include "pkg/config/print_config.h"
+#include "pkg/config/problems.h"
 
-// From the text of a file to the configuration: errors are one line with a place, and what is
-// accepted survives being printed and read again.
+// From the text of a file to the configuration: errors are some lines, the first one with a place,
+// and what is accepted survives being printed and read again.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   resmgr::ConfigChecks checks;
   checks.policies = {"null", "static"};
@@ -17,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       resmgr::ParseConfigFile({reinterpret_cast<const char*>(data), size}, "fuzz", checks);
   if (!config.ok()) {
     const std::string_view message = resmgr::Message(config.status());
-    if (message.substr(0, 5) != "fuzz:" || message.find('\n') != std::string_view::npos) {
+    const auto lines = static_cast<size_t>(std::count(message.begin(), message.end(), '\n')) + 1;
+    if (message.substr(0, 5) != "fuzz:" || lines > resmgr::Problems::kMost + 1) {
       std::fprintf(stderr, "%s\n", std::string(message).c_str());
       std::abort();
     }

@@ -177,11 +177,39 @@ TEST_F(ControlTest, ABadConfigurationChangesNothingAndSaysWhy) {
   EXPECT_EQ(Ctl({"status", "-o", "json"}).json().value("config", ""), "the command line");
 }
 
+TEST_F(ControlTest, AllMistakesOfADeliveryAreTold) {
+  StartRuntime();
+  StartDaemon(Flags({}));
+  EXPECT_THAT(SetConfig({{"policy", "Active: sttic\nReservedResources: {CPU: 5K}"},
+                         {"logger", "Level: [loud"},
+                         {"dmp", "{}"}}),
+              AllOf(HasSubstr("agent key policy:1: policy.Active"),
+                    HasSubstr("agent key policy:2: policy.ReservedResources.CPU"),
+                    HasSubstr("agent key logger:"), HasSubstr("agent key dmp:1: dmp")));
+}
+
+TEST_F(ControlTest, WarnsOfWhatIsValidButWithoutEffect) {
+  StartRuntime();
+  StartDaemon(Flags({"-reserved-resources", "CPU=cpuset:0", "-logger-level", "info"}));
+  const std::string file =
+      WriteFile("next.yaml",
+                "policy:\n  Active: static\n  ReservedResources: {CPU: '1'}\n"
+                "  AvailableResources: {CPU: 'cpuset:0'}\nlogger: {Level: warn}\n");
+  for (const char* command : {"check", "set"}) {
+    EXPECT_THAT(Ctl({"config", command, file}).out,
+                AllOf(HasSubstr("warning: no container can get CPUs of its own"),
+                      HasSubstr("warning: policy.ReservedResources has no effect"),
+                      HasSubstr("warning: logger.Level has no effect")));
+  }
+  EXPECT_THAT(Ctl({"config", "show"}).out, HasSubstr("full-pcpus-only: false"));
+}
+
 TEST_F(ControlTest, TheConfigurationThatIsPrintedIsTheOneThatWasDelivered) {
   StartRuntime();
   const std::vector<std::string> flags = Flags({});
   StartDaemon(flags);
   ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(Path("state/config")); }));
   std::vector<std::string> print = {RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr",
                                     "-print-config"};
   print.insert(print.end(), flags.begin(), flags.end());

@@ -2,6 +2,7 @@
 // The daemon as a process: its socket, its end, its options that only print, its exit codes.
 #include <csignal>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class LifecycleTest : public DaemonTest {
  protected:
@@ -186,6 +188,83 @@ TEST_F(LifecycleTest, PrintsVersionAndHelp) {
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.output, AllOf(HasSubstr("relay-socket"), HasSubstr("reserved-resources"),
                                  HasSubstr("dump-file")));
+}
+
+TEST_F(LifecycleTest, PrintsEveryOptionWithItsDefault) {
+  const std::map<std::string, std::vector<std::string>> options = {
+      {"static",
+       {"full-pcpus-only: false", "distribute-cpus-across-numa: false",
+        "distribute-cpus-across-cores: false", "align-by-socket: false",
+        "prefer-align-cpus-by-uncorecache: false", "strict-cpu-reservation: false",
+        "cpu-quota: lift", "RelaxedIsolation: false"}},
+      {"static-plus",
+       {"full-pcpus-only: false", "PreferIsolatedCPUs: true", "ExclusiveCPUs: always",
+        "ReservedPoolNamespaces: []"}},
+      {"topology-aware",
+       {"PinCPU: true", "PinMemory: true", "PreferIsolatedCPUs: true", "PreferSharedCPUs: false",
+        "ColocatePods: false", "ColocateNamespaces: false", "ReservedPoolNamespaces: []",
+        "DefaultCPUPriority: none", "UnlimitedBurstable: package", "CPUQuota: lift"}}};
+  for (const auto& [policy, lines] : options) {
+    const Outcome printed = RunToEnd({"-print-config", "-policy", policy});
+    EXPECT_EQ(printed.code, 0);
+    const size_t others = printed.output.find("\n# ");
+    ASSERT_NE(others, std::string::npos) << printed.output;
+    for (const std::string& line : lines)
+      EXPECT_THAT(printed.output.substr(0, others), HasSubstr(" " + line + "\n")) << policy;
+    for (const auto& [other, unused] : options) {
+      const std::string comment = "#   " + other + ":\n";
+      EXPECT_EQ(printed.output.find(comment) == std::string::npos, other == policy) << other;
+    }
+  }
+  const std::string file =
+      Write("some.yaml", "policy: {Active: static, static: {Options: {full-pcpus-only: true}}}");
+  EXPECT_THAT(RunToEnd({"-print-config", "-config", file}).output,
+              AllOf(HasSubstr("full-pcpus-only: true\n"), HasSubstr("cpu-quota: lift\n")));
+}
+
+TEST_F(LifecycleTest, TellsAllMistakesOfAConfiguration) {
+  const std::string yaml = Write("bad.yaml",
+                                 "policy:\n  Actve: static\n  AvailableResources: {CPU: 5K}\n"
+                                 "  static:\n    Options: {full-pcpus-only: perhaps, x: 1}\n"
+                                 "logger: {Level: loud}\ndmp: {}\n");
+  const Outcome outcome = RunToEnd({"-check-config", "-config", yaml});
+  EXPECT_EQ(outcome.code, 1);
+  for (const char* place :
+       {"bad.yaml:2: policy.Actve", "bad.yaml:3: policy.AvailableResources.CPU",
+        "bad.yaml:5: policy.static.Options.full-pcpus-only", "bad.yaml:5: policy.static.Options.x",
+        "bad.yaml:6: logger.Level", "bad.yaml:7: dmp"}) {
+    EXPECT_THAT(outcome.output, HasSubstr(place));
+  }
+  const std::string options = Write("bad.options", "polcy static\nlogger-level loud\n-x\n");
+  EXPECT_THAT(
+      RunToEnd({"-check-config", "-config", options}).output,
+      AllOf(HasSubstr("bad.options:1"), HasSubstr("bad.options:2"), HasSubstr("bad.options:3")));
+}
+
+TEST_F(LifecycleTest, WarnsOfWhatIsValidButPlacesNobody) {
+  const auto check = [this](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"-check-config", "-topology", "synthetic:core:4 pu:1"});
+    const Outcome outcome = RunToEnd(flags);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    return outcome.output;
+  };
+  EXPECT_THAT(check({}),
+              AllOf(HasSubstr("warning: no policy is chosen"), HasSubstr("static-plus")));
+  EXPECT_THAT(check({"-policy", "null"}), Not(HasSubstr("warning")));
+  EXPECT_THAT(check({"-policy", "static", "-reserved-resources", "CPU=0-3"}),
+              HasSubstr("warning: no container can get CPUs of its own"));
+  EXPECT_THAT(check({"-policy", "static", "-available-resources", "CPU=1", "-reserved-resources",
+                     "CPU=500m"}),
+              HasSubstr("warning: no container can get CPUs of its own"));
+  EXPECT_THAT(check({"-policy", "static", "-reserved-resources", "CPU=0-2"}),
+              Not(HasSubstr("warning")));
+  EXPECT_THAT(check({"-policy", "null", "-dump-file", Path("no/such/dump")}),
+              HasSubstr("warning: dump: cannot open"));
+  StartRuntime();
+  StartDaemon(Flags({"-policy", "static", "-available-resources", "CPU=cpuset:0",
+                     "-reserved-resources", "CPU=cpuset:0"}));
+  EXPECT_TRUE(Eventually(
+      [&] { return daemon_->Log().find("no container can get CPUs") != std::string::npos; }));
 }
 
 TEST_F(LifecycleTest, PrintedConfigurationIsOneThatCanBeRead) {
