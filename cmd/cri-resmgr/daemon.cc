@@ -241,7 +241,14 @@ std::optional<KeptConfig> LoadKeptConfig(const Flags& flags, const PolicyRegistr
   if (!kept.ok()) GetLogger("config").Warn("{}", Message(kept.status()));
   if (!kept.ok() || !kept->has_value()) return std::nullopt;
   KeptConfig loaded{.source = (*kept)->name, .config = Parse(**kept, ChecksWith(policies))};
-  if (loaded.config.ok()) flags.overrides.ApplyTo(*loaded.config);
+  if (!loaded.config.ok()) return loaded;
+  const PolicyConfig& policy = loaded.config->policy;
+  if (flags.overrides.policy && !policy.active_origin.empty() &&
+      policy.active != *flags.overrides.policy) {
+    GetLogger("config").Warn("{}: \"{}\" has no effect, since -policy says {}",
+                             policy.active_origin, policy.active, *flags.overrides.policy);
+  }
+  flags.overrides.ApplyTo(*loaded.config);
   return loaded;
 }
 

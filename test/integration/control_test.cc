@@ -438,6 +438,11 @@ TEST_F(ControlTest, AKeptConfigurationThatNoLongerFitsIsLeftAside) {
   EXPECT_EQ(PolicyInForce(), "null");
   EXPECT_THAT(daemon_->Log(), HasSubstr("not used"));
   daemon_->Kill();
+  WriteFile("state/config", R"({"version":1,"name":"agent","data":{"policy":"Active: static"}})");
+  StartDaemon(Flags({"-policy", "null"}));
+  EXPECT_EQ(PolicyInForce(), "null");
+  EXPECT_THAT(daemon_->Log(), HasSubstr("has no effect, since -policy says null"));
+  daemon_->Kill();
   WriteFile("state/config", "{");
   StartDaemon(Flags({}));
   EXPECT_THAT(daemon_->Log(), HasSubstr("cannot be read"));
