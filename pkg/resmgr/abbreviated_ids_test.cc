@@ -13,7 +13,6 @@ namespace {
 
 using test::CpuList;
 using test::TestNode;
-using testing::IsEmpty;
 
 using enum QosClass;
 

@@ -23,7 +23,6 @@ using test::FakeRuntimeClient;
 using test::FirstFitPolicy;
 using test::TestNode;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 
 using enum QosClass;

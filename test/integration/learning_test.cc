@@ -10,7 +10,6 @@
 namespace resmgr::test {
 namespace {
 
-using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
