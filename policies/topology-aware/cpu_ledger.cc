@@ -8,8 +8,8 @@
 
 namespace resmgr {
 
-CpuLedger::CpuLedger(const Machine& machine, const PoolTree& tree)
-    : machine_(machine), tree_(tree), states_(tree.size()) {
+CpuLedger::CpuLedger(const Machine& machine, const PoolTree& tree, const CpuSet& reserved)
+    : machine_(machine), tree_(tree), reserved_(reserved), states_(tree.size()) {
   UpdateFree(machine.online());
   UpdateNeeds();
 }
@@ -52,7 +52,6 @@ void CpuLedger::UpdateNeeds() {
   }
   for (const Pool& pool : tree_.pools()) {
     State& state = states_[static_cast<size_t>(pool.id)];
-    if (state.users_below > 0) state.need = std::max<int64_t>(state.need, 1);
     const int64_t unneeded = std::max<int64_t>(Unneeded(pool.id, 0) / 1000, 0);
     state.spare = static_cast<int>(std::min<int64_t>(state.spare, unneeded));
     if (pool.parent < 0) continue;
@@ -72,8 +71,22 @@ void CpuLedger::UpdateNeeds() {
 int64_t CpuLedger::Unneeded(int pool, int64_t extra) const {
   const State& state = Of(pool);
   int64_t need = state.need + extra;
-  if (pool == tree_.root()) need = std::max<int64_t>(need, 1);
+  const bool keeps_one = pool == tree_.root() ? reserved_.empty() : state.users_below > 0;
+  if (keeps_one) need = std::max<int64_t>(need, 1);
   return int64_t{1000} * state.free_count - need;
+}
+
+bool CpuLedger::HasRoomBelow(int above, int pool, int64_t shared) const {
+  if (Of(pool).free_count == 0 || Room(above) < 0) return false;
+  for (int id = pool; id != above && id >= 0; id = tree_.at(id).parent) {
+    if (int64_t{1000} * Of(id).free_count - Of(id).need < shared) return false;
+  }
+  return true;
+}
+
+int CpuLedger::Grantable(int pool, int64_t fraction) const {
+  const int64_t most = std::max<int64_t>(Unneeded(tree_.root(), fraction), 0) / 1000;
+  return static_cast<int>(std::min<int64_t>(most, Of(pool).free_count));
 }
 
 int CpuLedger::Sliceable(int pool, int64_t fraction) const {
@@ -102,11 +115,8 @@ CpuSet CpuLedger::Spare(int pool, int64_t fraction, std::span<const CpuSet> pref
 }
 
 bool CpuLedger::CanSpare(const CpuSet& cpus) const {
-  return std::all_of(tree_.pools().begin(), tree_.pools().end(), [&](const Pool& pool) {
-    if (!pool.sharable.Intersects(cpus)) return true;
-    const int64_t lost = int64_t{1000} * cpus.CountCommon(Of(pool.id).free);
-    return lost == 0 || Unneeded(pool.id, 0) >= lost;
-  });
+  const int root = tree_.root();
+  return cpus.CountCommon(Of(root).free) <= Grantable(root, 0);
 }
 
 }  // namespace resmgr

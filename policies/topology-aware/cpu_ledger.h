@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,13 +15,16 @@ namespace resmgr {
 // sharable CPUs without all that is granted exclusively, so sets of nested pools nest, too.
 //
 // What containers of a pool need of its shared set is the sum of their requests and of what the
-// pools below need, and at least something where anybody shares. An exclusive grant must leave
-// every pool so many whole CPUs, and the root at least one, for containers to come. Units are
-// milli-CPUs unless a name says otherwise. Thread-compatible.
+// pools below need, and a CPU where any container shares. An exclusive grant leaves every pool so
+// many whole CPUs, or containers of that pool have to move to a larger one (GrantBook::MakeRoom).
+// Only the root can refuse: it keeps what all sharing containers together ask for. Where there are
+// reserved CPUs, the root's sharing containers run on these while all others are exclusive; where
+// there are none, the root keeps one CPU in any case. Units are milli-CPUs unless a name says
+// otherwise. Thread-compatible.
 class CpuLedger {
  public:
-  // Both must outlive it.
-  CpuLedger(const Machine& machine, const PoolTree& tree);
+  // Machine and tree must outlive it. `reserved` is lent to sharing containers; may be empty.
+  CpuLedger(const Machine& machine, const PoolTree& tree, const CpuSet& reserved);
 
   // What one container holds.
   struct Share {
@@ -33,23 +37,38 @@ class CpuLedger {
   void Take(const Share& share);
 
   const CpuSet& exclusive() const { return exclusive_; }
-  CpuSet SharedSet(int pool) const { return Of(pool).free; }
-  int SharedCpus(int pool) const { return Of(pool).free_count; }
+  // What is not granted exclusively of the pool's sharable CPUs.
+  const CpuSet& Free(int pool) const { return Of(pool).free; }
+  int FreeCpus(int pool) const { return Of(pool).free_count; }
+  // Where containers of the pool share; empty when they cannot.
+  const CpuSet& SharedSet(int pool) const { return Lends(pool) ? reserved_ : Of(pool).free; }
+  bool CanShare(int pool) const { return !SharedSet(pool).empty(); }
+  // The root's sharing containers are on reserved CPUs.
+  bool Lends(int pool) const { return pool == tree_.root() && Of(pool).free_count == 0; }
   CpuSet FreeIsolated(int pool) const { return tree_.at(pool).isolated - exclusive_; }
   // What can still be asked for from the shared set; below 0 where more is granted than there is.
   int64_t Room(int pool) const { return Of(pool).room; }
+  // Whether a container that shares so much in one pool could do so in `pool` below it instead.
+  bool HasRoomBelow(int above, int pool, int64_t shared) const;
   // Containers whose pool it is.
   int Members(int pool) const { return Of(pool).members; }
   // Of the shared set, by containers of exactly this pool.
   int64_t OwnShared(int pool) const { return Of(pool).own_shared; }
 
-  // How many ordinary CPUs can be granted exclusively from the pool, when the same container also
-  // shares `fraction` there.
+  // Whether containers share more of the pool's CPUs than are left of them, or share none at all.
+  bool IsOverfull(int pool) const { return Unneeded(pool, 0) < 0; }
+  // How much is asked for beyond what is left; 0 when it is enough.
+  int64_t Excess(int pool) const { return std::max<int64_t>(-Unneeded(pool, 0), 0); }
+
+  // How many ordinary CPUs can be granted exclusively from the pool, when sharing containers move
+  // to larger pools for it and the same container also shares `fraction` somewhere.
+  int Grantable(int pool, int64_t fraction) const;
+  // The same when no container moves, and `fraction` is shared in the same pool.
   int Sliceable(int pool, int64_t fraction) const;
   // Those CPUs for `count` at most Sliceable(pool, fraction): any `count` of them leave every pool
   // what it needs. `preferred` as for TakeIdleGroups: they are kept for this grant.
   CpuSet Spare(int pool, int64_t fraction, std::span<const CpuSet> preferred) const;
-  // Whether all pools keep what they need when these CPUs are granted.
+  // Whether these CPUs can be granted when sharing containers move for it.
   bool CanSpare(const CpuSet& cpus) const;
 
  private:
@@ -61,7 +80,7 @@ class CpuLedger {
     int users = 0;        // of the shared set
     int users_below = 0;  // those of the pools below, too
     int64_t own_shared = 0;
-    int64_t need = 0;
+    int64_t need = 0;  // requests of this pool and of those below
     int64_t room = 0;
     int spare = 0;  // whole CPUs that this pool and those below can do without
   };
@@ -74,6 +93,7 @@ class CpuLedger {
 
   const Machine& machine_;
   const PoolTree& tree_;
+  const CpuSet reserved_;
   CpuSet exclusive_;
   std::vector<State> states_;
 };

@@ -54,7 +54,7 @@ int ExclusiveFinder::Count(const Need& need) const {
 }
 
 bool ExclusiveFinder::HasShared(const Need& need, int pool) const {
-  return book_.cpus().SharedCpus(pool) > 0 && book_.cpus().Room(pool) >= need.fraction;
+  return book_.cpus().CanShare(pool) && book_.cpus().Room(pool) >= need.fraction;
 }
 
 ExclusiveFinder::Source ExclusiveFinder::FindSource(const Wish& wish, int pool) const {
@@ -64,13 +64,19 @@ ExclusiveFinder::Source ExclusiveFinder::FindSource(const Wish& wish, int pool) 
     if (count <= wish.held.size()) return Source::kHeld;
     if (FurtherIsolated(wish, pool)) return Source::kBesideHeld;
   }
-  if (need.isolated) {
-    const int isolated = Usable(need, book_.cpus().FreeIsolated(pool)).size();
-    if (isolated >= count && (need.fraction == 0 || HasShared(need, pool))) {
-      return Source::kIsolated;
-    }
-  }
-  return Ordinary(wish, pool) >= count ? Source::kOrdinary : Source::kNone;
+  if (need.isolated && HasIsolated(wish, pool)) return Source::kIsolated;
+  const int ordinary = Ordinary(wish, pool);
+  if (ordinary >= count) return Source::kOrdinary;
+  if (!wish.any_kind) return Source::kNone;
+  const int isolated = Usable(need, book_.cpus().FreeIsolated(pool)).size();
+  return std::max(ordinary, 0) + isolated >= count ? Source::kAnyKind : Source::kNone;
+}
+
+bool ExclusiveFinder::HasIsolated(const Wish& wish, int pool) const {
+  const Need& need = wish.need;
+  const int isolated = Usable(need, book_.cpus().FreeIsolated(pool)).size();
+  return isolated >= Count(need) &&
+         (need.fraction == 0 || HasShared(need, book_.tree().root()) || wish.any_kind);
 }
 
 // All that it holds, as far as its needs are not smaller.
@@ -80,7 +86,8 @@ bool ExclusiveFinder::CanKeep(const Wish& wish, int pool) const {
   if (wish.need.isolated_required && !held.IsSubsetOf(book_.tree().at(pool).isolated)) return false;
   if (Usable(wish.need, held) != held) return false;
   // Something must be left for the fraction.
-  return wish.need.fraction == 0 || !book_.cpus().SharedSet(pool).IsSubsetOf(held);
+  return wish.need.fraction == 0 || Count(wish.need) < held.size() ||
+         !book_.cpus().SharedSet(book_.tree().root()).IsSubsetOf(held);
 }
 
 // How many of the CPUs that it needs beside those it holds are to be isolated ones; nullopt when
@@ -96,8 +103,8 @@ std::optional<int> ExclusiveFinder::FurtherIsolated(const Wish& wish, int pool) 
   if (need.isolated || held_isolated > 0) {
     isolated = std::min(Usable(need, cpus.FreeIsolated(pool) - wish.held).size(), more);
   }
-  const bool has_room =
-      need.fraction == 0 || cpus.Room(pool) >= need.fraction + int64_t{1000} * held_ordinary;
+  const int64_t room = cpus.Room(book_.tree().root()) - int64_t{1000} * held_ordinary;
+  const bool has_room = need.fraction == 0 || room >= need.fraction;
   const bool all_isolated = isolated == more && has_room;
   if (all_isolated && held_isolated > 0) return more;
   const int ordinary = Ordinary(wish, pool) - held_ordinary;
@@ -111,10 +118,21 @@ std::optional<int> ExclusiveFinder::FurtherIsolated(const Wish& wish, int pool) 
 int ExclusiveFinder::Ordinary(const Wish& wish, int pool) const {
   const Need& need = wish.need;
   if (need.isolated_required) return 0;
-  const int sliceable = book_.cpus().Sliceable(pool, need.fraction);
-  if (!need.hide_hyperthreads || sliceable == 0) return sliceable;
-  const CpuSet spare = book_.cpus().Spare(pool, need.fraction, PreferredCpus(wish));
-  return std::min(sliceable, WholeCores(spare).size());
+  const int grantable = book_.cpus().Grantable(pool, need.fraction);
+  if (!need.hide_hyperthreads || grantable == 0) return grantable;
+  const int threads = Count({.full = 1, .hide_hyperthreads = true});
+  return std::min(grantable, WholeCores(book_.cpus().Free(pool)).size()) / threads * threads;
+}
+
+// Where so many of them are picked from, at most Ordinary(wish, pool): what it holds and what the
+// sharing containers can spare, if that is enough, else all.
+CpuSet ExclusiveFinder::OrdinaryCpus(const Wish& wish, int pool, int count) const {
+  const Need& need = wish.need;
+  const CpuLedger& cpus = book_.cpus();
+  const CpuSet free = Usable(need, cpus.Free(pool));
+  if (cpus.Sliceable(pool, need.fraction) < count) return free;
+  const CpuSet spare = Usable(need, cpus.Spare(pool, need.fraction, PreferredCpus(wish)));
+  return spare.size() < count ? free : spare | (wish.held & free);
 }
 
 // Those that such a need can take.
@@ -148,8 +166,10 @@ std::optional<CpuSet> ExclusiveFinder::Pick(const Wish& wish, int pool) const {
       from = book_.cpus().FreeIsolated(pool);
       break;
     case Source::kOrdinary:
-      from = book_.cpus().Spare(pool, need.fraction, order);
+      from = OrdinaryCpus(wish, pool, Count(need));
       break;
+    case Source::kAnyKind:
+      return PickAnyKind(wish, pool);
   }
   const auto picked = TakeIdleGroups(book_.machine(), Usable(need, from), Count(need), order);
   if (!picked.ok()) return std::nullopt;
@@ -164,13 +184,28 @@ CpuSet ExclusiveFinder::PickBesideHeld(const Wish& wish, int pool) const {
   std::vector<CpuSet> order = PreferredCpus(wish);
   CpuSet picked = wish.held;
   if (count - isolated > wish.held.size()) {
-    const CpuSet from = Usable(need, cpus.Spare(pool, need.fraction, order)) |
-                        (wish.held & book_.tree().at(pool).isolated);
+    const CpuSet from = OrdinaryCpus(wish, pool, count - isolated) | wish.held;
     picked = TakeIdleGroups(book_.machine(), from, count - isolated, order).value_or(CpuSet());
   }
   if (isolated == 0) return picked;
   order.insert(order.begin(), picked);
   const CpuSet from = picked | Usable(need, cpus.FreeIsolated(pool) - wish.held);
+  return TakeIdleGroups(book_.machine(), from, count, order).value_or(CpuSet());
+}
+
+// As many ordinary ones as can be: the kernel balances threads over these only.
+CpuSet ExclusiveFinder::PickAnyKind(const Wish& wish, int pool) const {
+  const Need& need = wish.need;
+  const int count = Count(need);
+  std::vector<CpuSet> order = PreferredCpus(wish);
+  const int ordinary = std::clamp(Ordinary(wish, pool), 0, count);
+  CpuSet picked;
+  if (ordinary > 0) {
+    picked = TakeIdleGroups(book_.machine(), OrdinaryCpus(wish, pool, ordinary), ordinary, order)
+                 .value_or(CpuSet());
+  }
+  order.insert(order.begin(), picked);
+  const CpuSet from = picked | Usable(need, book_.cpus().FreeIsolated(pool));
   return TakeIdleGroups(book_.machine(), from, count, order).value_or(CpuSet());
 }
 

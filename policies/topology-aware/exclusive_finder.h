@@ -16,7 +16,9 @@ namespace resmgr {
 //      the isolated ones if it holds such and enough of them are free, else ordinary ones, else of
 //      both kinds;
 //   2. isolated ones, if it shall have them;
-//   3. ordinary ones that the sharing containers can spare.
+//   3. ordinary ones: such as sharing containers can spare where they are or, when these are too
+//      few, any for which sharing containers move to larger pools (GrantBook::MakeRoom);
+//   4. for a wish of any kind, ordinary and isolated ones together.
 // Changes nothing. The book must outlive it.
 class ExclusiveFinder {
  public:
@@ -24,8 +26,8 @@ class ExclusiveFinder {
 
   // How many CPUs a grant takes: whole cores where hyperthreads are hidden.
   int Count(const Need& need) const;
-  // Whether the pool has them all, and the shared ones for the fraction. Nothing is picked, so all
-  // pools can be asked.
+  // Whether the pool has them all; for the fraction there is a pool around it. Nothing is picked,
+  // so all pools can be asked.
   bool Has(const Wish& wish, int pool) const { return FindSource(wish, pool) != Source::kNone; }
   // nullopt when it has not.
   std::optional<CpuSet> Pick(const Wish& wish, int pool) const;
@@ -36,13 +38,16 @@ class ExclusiveFinder {
   int PriorityScore(const Need& need, const CpuSet& cpus) const;
 
  private:
-  enum class Source { kNone, kHeld, kBesideHeld, kIsolated, kOrdinary };
+  enum class Source { kNone, kHeld, kBesideHeld, kIsolated, kOrdinary, kAnyKind };
 
   Source FindSource(const Wish& wish, int pool) const;
   bool CanKeep(const Wish& wish, int pool) const;
   std::optional<int> FurtherIsolated(const Wish& wish, int pool) const;
+  bool HasIsolated(const Wish& wish, int pool) const;
   int Ordinary(const Wish& wish, int pool) const;
+  CpuSet OrdinaryCpus(const Wish& wish, int pool, int count) const;
   CpuSet PickBesideHeld(const Wish& wish, int pool) const;
+  CpuSet PickAnyKind(const Wish& wish, int pool) const;
   CpuSet Usable(const Need& need, const CpuSet& cpus) const;
   CpuSet WholeCores(const CpuSet& cpus) const;
   std::vector<CpuSet> PreferredCpus(const Wish& wish) const;

@@ -15,7 +15,7 @@ GrantBook::GrantBook(const Machine& machine, const CpuSet& available, const CpuS
       reserved_(reserved),
       reserved_pool_(tree_.SmallestWith(reserved)),
       pin_cpu_(pin_cpu),
-      cpus_(machine, tree_),
+      cpus_(machine, tree_, reserved),
       memory_(tree_),
       sharers_(tree_.size()) {}
 
@@ -60,6 +60,10 @@ void GrantBook::Count(ContainerKey key, const Grant& grant, bool give) {
   } else {
     cpus_.Take(ShareOf(grant));
   }
+  if (grant.zone && !grant.need.memory_estimated) {
+    certain_memory_ =
+        give ? certain_memory_ + grant.need.memory : certain_memory_ - grant.need.memory;
+  }
   if (grant.zone && give) memory_.Give(*grant.zone, grant.need.memory);
   if (grant.zone && !give) memory_.Take(*grant.zone, grant.need.memory);
   if (grant.cold && give) cold_.insert(key);
@@ -101,6 +105,15 @@ std::vector<ContainerKey> GrantBook::WidenMemory() {
     widened.push_back(key);
   }
   return widened;
+}
+
+void GrantBook::CountMemory(ContainerKey key, Bytes memory) {
+  Grant& grant = grants_.at(key);
+  if (!grant.zone || memory.value == 0) return;
+  const size_t overfull = memory_.Overfull().size();
+  memory_.Give(*grant.zone, memory);
+  if (memory_.Overfull().size() > overfull) return memory_.Take(*grant.zone, memory);
+  grant.need.memory = memory;
 }
 
 std::string GrantBook::WhyNotCold(const Grant& grant) const {

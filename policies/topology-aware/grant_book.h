@@ -45,7 +45,7 @@ class GrantBook {
   GrantBook(const GrantBook&) = delete;
   GrantBook& operator=(const GrantBook&) = delete;
 
-  // Forgets all grants.
+  // Forgets all grants, but not who moved for whom.
   void Clear();
   void Give(ContainerKey key, Grant grant);
   // nullopt when it has none.
@@ -60,9 +60,20 @@ class GrantBook {
   // The PMEM of a zone; empty when it has none or nothing else.
   NodeSet ColdNodes(const MemoryZone& zone) const;
 
+  // Where these CPUs, granted exclusively just now, leave pools less than their sharing containers
+  // ask for, some of these move to the pool around it, as few and as small ones as will do. Their
+  // memory stays where it is. Returns whose grants changed.
+  std::vector<ContainerKey> MakeRoom(const CpuSet& granted);
+  // Those that moved by MakeRoom go back where there is room again, the last one first, so that the
+  // end of what they made room for gives the state before. Returns whose grants changed.
+  std::vector<ContainerKey> MoveBack();
+
   // Where memory is not safe any more (memory_ledger.h) its grants get larger zones; cold ones
   // whose PMEM is not safe have the rest of theirs early. Returns whose.
   std::vector<ContainerKey> WidenMemory();
+  // Lets a grant count with so much memory where nothing was counted before, unless that would make
+  // a zone unsafe.
+  void CountMemory(ContainerKey key, Bytes memory);
   // Grants whose memory fits into a smaller zone nearer to their CPUs get that. Returns whose.
   std::vector<ContainerKey> NarrowMemory();
   // Completes a plan with everybody whose shared CPUs changed because exclusive CPUs went from
@@ -77,6 +88,8 @@ class GrantBook {
   const PoolTree& tree() const { return tree_; }
   const CpuLedger& cpus() const { return cpus_; }
   const MemoryLedger& memory() const { return memory_; }
+  // What containers need of memory as far as that is no estimate.
+  Bytes CertainMemory() const { return certain_memory_; }
   const CpuSet& reserved() const { return reserved_; }
   bool pins_cpus() const { return pin_cpu_; }
   int reserved_pool() const { return reserved_pool_; }
@@ -86,7 +99,25 @@ class GrantBook {
   int64_t reserved_used() const { return reserved_used_; }
 
  private:
+  // A sharing container made room. What is remembered of it is a convenience: after a restart it
+  // stays where it is until a rebalance.
+  struct Move {
+    ContainerKey key{};
+    int from = 0;
+    int to = 0;
+    int64_t fraction = 0;
+  };
+  struct Sharer {
+    ContainerKey key{};
+    int64_t fraction = 0;
+  };
+
   CpuLedger::Share ShareOf(const Grant& grant) const;
+  std::vector<Sharer> SharersIn(int pool) const;
+  std::vector<Sharer> SharersBelow(int pool) const;
+  std::vector<ContainerKey> WhoMakesRoom(int pool) const;
+  void MoveTo(ContainerKey key, int pool);
+  void ForgetOldMoves();
   void Count(ContainerKey key, const Grant& grant, bool give);
   CpuSet Visible(const Grant& grant, const CpuSet& cpus) const;
 
@@ -97,12 +128,14 @@ class GrantBook {
   const bool pin_cpu_;
   CpuLedger cpus_;
   MemoryLedger memory_;
+  Bytes certain_memory_{};
   int64_t reserved_used_ = 0;
   int reserved_members_ = 0;
   std::map<ContainerKey, Grant> grants_;
   std::vector<std::vector<ContainerKey>> sharers_;  // by pool; ascending
   std::set<ContainerKey> part_sharers_;             // of them, those that see one thread of a core
   std::set<ContainerKey> cold_;                     // whose grants are
+  std::vector<Move> moves_;                         // in their order
 };
 
 }  // namespace resmgr

@@ -15,14 +15,14 @@ class CpuLedgerTest : public testing::Test {
 
   const Machine machine_ = test::MakeMachine({.packages = 2, .nodes = 2, .cores = 4});
   const PoolTree tree_{machine_, machine_.online(), test::Cpus("0")};
-  CpuLedger ledger_{machine_, tree_};
+  CpuLedger ledger_{machine_, tree_, test::Cpus("0")};
 };
 
 TEST_F(CpuLedgerTest, AGrantCountsInAllPoolsThatHaveItsCpus) {
   ledger_.Give({.pool = Pool("socket #1"), .exclusive = test::Cpus("8-9,12")});
-  EXPECT_EQ(ledger_.SharedCpus(Pool("NUMA node #2")), 2);
-  EXPECT_EQ(ledger_.SharedCpus(Pool("NUMA node #3")), 3);
-  EXPECT_EQ(ledger_.SharedCpus(tree_.root()), 12);
+  EXPECT_EQ(ledger_.FreeCpus(Pool("NUMA node #2")), 2);
+  EXPECT_EQ(ledger_.FreeCpus(Pool("NUMA node #3")), 3);
+  EXPECT_EQ(ledger_.FreeCpus(tree_.root()), 12);
   EXPECT_EQ(ledger_.Sliceable(Pool("NUMA node #2"), 0), 2);
   EXPECT_EQ(ledger_.Members(Pool("socket #1")), 1);
 }
@@ -48,13 +48,37 @@ TEST_F(CpuLedgerTest, ASliceAboveLeavesSharersBelowTheirCpus) {
   const CpuSet spare = ledger_.Spare(Pool("socket #1"), 0, {});
   EXPECT_EQ(spare.CountCommon(test::Cpus("8-11")), 2);
   EXPECT_EQ(spare.CountCommon(test::Cpus("12-15")), 3);
-  EXPECT_TRUE(ledger_.CanSpare(test::Cpus("8-9,12-14")));
-  EXPECT_FALSE(ledger_.CanSpare(test::Cpus("8-10")));
-  EXPECT_FALSE(ledger_.CanSpare(test::Cpus("12-15")));
 }
 
-TEST_F(CpuLedgerTest, TheLastSharedCpuIsNotGranted) {
-  EXPECT_EQ(ledger_.Sliceable(tree_.root(), 0), 14);
+TEST_F(CpuLedgerTest, OnlyTheWholeMachineKeepsWhatSharersAskForWhenTheyMayMove) {
+  ledger_.Give({.pool = Pool("NUMA node #2"), .shared = 1500, .shares = true});
+  ledger_.Give({.pool = Pool("NUMA node #3"), .shares = true});
+  EXPECT_EQ(ledger_.Grantable(Pool("NUMA node #2"), 0), 4);
+  EXPECT_EQ(ledger_.Grantable(Pool("socket #1"), 0), 8);
+  EXPECT_EQ(ledger_.Grantable(tree_.root(), 0), 13);
+  EXPECT_EQ(ledger_.Grantable(tree_.root(), 600), 12);
+  EXPECT_TRUE(ledger_.CanSpare(test::Cpus("8-15")));
+  EXPECT_FALSE(ledger_.CanSpare(test::Cpus("1-14")));
+  ledger_.Give({.pool = tree_.root(), .exclusive = test::Cpus("8-11")});
+  EXPECT_TRUE(ledger_.IsOverfull(Pool("NUMA node #2")));
+  EXPECT_EQ(ledger_.Excess(Pool("NUMA node #2")), 1500);
+  EXPECT_FALSE(ledger_.IsOverfull(Pool("NUMA node #3")));
+}
+
+TEST_F(CpuLedgerTest, ReservedCpusAreLentWhenAllOthersAreExclusive) {
+  ledger_.Give({.pool = tree_.root(), .shares = true});
+  EXPECT_EQ(ledger_.Grantable(tree_.root(), 0), 15);
+  ledger_.Give({.pool = tree_.root(), .exclusive = test::Cpus("1-15")});
+  EXPECT_EQ(ledger_.SharedSet(tree_.root()).ToString(), "0");
+  EXPECT_TRUE(ledger_.SharedSet(Pool("NUMA node #0")).empty());
+}
+
+TEST_F(CpuLedgerTest, WithoutReservedCpusTheLastOneIsNotGranted) {
+  const PoolTree tree(machine_, machine_.online(), {});
+  const CpuLedger ledger(machine_, tree, {});
+  EXPECT_EQ(ledger.Grantable(tree.root(), 0), 15);
+  EXPECT_EQ(ledger.Sliceable(tree.root(), 0), 15);
+  EXPECT_EQ(ledger_.Sliceable(tree_.root(), 0), 15);
   EXPECT_EQ(ledger_.Sliceable(Pool("NUMA node #0"), 0), 3);
   EXPECT_EQ(ledger_.Sliceable(Pool("NUMA node #1"), 0), 4);
 }

@@ -69,6 +69,7 @@ void DecideGuaranteed(const Container& container, const Preferences& preferences
   need.full = static_cast<int>(std::min<int64_t>(request.Whole(), CpuSet::kBits));
   need.fraction = request.Fraction();
   need.isolated_required = preferences.require_isolated;
+  need.isolated_never = preferences.isolated == false && !need.isolated_required;
   need.isolated_explicit = preferences.isolated == true || need.isolated_required;
   need.isolated = need.isolated_explicit ||
                   (need.full == 1 && preferences.isolated.value_or(options.prefer_isolated));
@@ -99,6 +100,7 @@ Need DecideNeed(const Pod& pod, const Container& container, const Preferences& p
   need.memory_types = preferences.memory_types.value_or(kAllMemoryTypes);
   if (pod.qos != QosClass::kBestEffort) {
     need.memory = std::clamp(requirements.memory_request, Bytes{0}, kMostMemory);
+    need.memory_estimated = requirements.memory_estimated;
     need.memory_limit = std::min(requirements.memory_limit, kMostMemory);
   }
   if (preferences.preserve_cpus) {

@@ -31,10 +31,12 @@ struct Need {
   bool isolated = false;           // exclusive CPUs from the isolated ones if possible
   bool isolated_explicit = false;  // the pod says so
   bool isolated_required = false;
+  bool isolated_never = false;  // the pod says so
   bool hide_hyperthreads = false;
   CpuPriority priority = CpuPriority::kNone;
   Bytes memory{};
-  Bytes memory_limit{};  // 0: not above `memory`
+  bool memory_estimated = false;  // then it is no reason to refuse the container
+  Bytes memory_limit{};           // 0: not above `memory`
   MemoryTypes memory_types = kAllMemoryTypes;
   bool pin_memory = true;
   std::chrono::milliseconds cold_start{0};  // asked for; the grant tells whether it gets it

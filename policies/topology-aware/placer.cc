@@ -24,24 +24,37 @@ StatusOr<Grant> Placer::Place(const Wish& wish) const {
   }
   std::vector<PoolScore> candidates = Candidates(wish);
   if (candidates.empty()) return Shortage(wish);
-  std::optional<Grant> grant = PlaceIn(wish, candidates.front().pool);
-  if (!grant) {
-    const bool far = wish.strict_hints && !IsNear(wish, book_.tree().root());
-    if (need.cpu_class == CpuClass::kExclusive || far) return Shortage(wish);
-    Grant shared = PlaceShared(wish, fmt::format("{}: more is asked for than there is", need.why));
-    if (need.memory.value > 0 && !FindMemory(shared)) return Shortage(wish);
-    shared.candidates = std::move(candidates);
-    return shared;
+  if (std::optional<Grant> grant = PlaceBest(wish, candidates)) return *std::move(grant);
+  const bool far = wish.strict_hints && !IsNear(wish, book_.tree().root());
+  if (need.cpu_class == CpuClass::kExclusive && !need.isolated_required && !need.isolated_never) {
+    Wish last = wish;
+    last.any_kind = true;
+    if (std::optional<Grant> grant = PlaceBest(last, Candidates(last))) return *std::move(grant);
   }
-  const std::string& name = book_.tree().at(grant->pool).name;
-  grant->reason = fmt::format("{}: {}", need.why, name);
+  if (need.cpu_class == CpuClass::kExclusive || far) return Shortage(wish);
+  const bool lends = book_.cpus().Lends(book_.tree().root());
+  Grant shared = PlaceShared(wish, fmt::format("{}: {}", need.why,
+                                               lends ? "all other CPUs are exclusive"
+                                                     : "more is asked for than there is"));
+  if (!FindMemory(shared, shared.pool)) return Shortage(wish);
+  shared.candidates = std::move(candidates);
+  return shared;
+}
+
+// In the first of the candidates; nullopt when it does not fit there.
+std::optional<Grant> Placer::PlaceBest(const Wish& wish, std::vector<PoolScore> candidates) const {
+  std::optional<Grant> grant = PlaceIn(wish, candidates.front().pool);
+  if (!grant) return std::nullopt;
+  const std::string& name = book_.tree().at(candidates.front().pool).name;
+  std::string reason = fmt::format("{}: {}", wish.need.why, name);
   if (candidates.size() > 1) {
     const PoolComparison decided = Compare(candidates[0], candidates[1]);
-    grant->reason += fmt::format(" before {}: {}", book_.tree().at(candidates[1].pool).name,
-                                 ToString(decided.rule));
+    reason += fmt::format(" before {}: {}", book_.tree().at(candidates[1].pool).name,
+                          ToString(decided.rule));
   }
+  grant->reason = reason + grant->reason;
   grant->candidates = std::move(candidates);
-  return *std::move(grant);
+  return grant;
 }
 
 std::optional<Grant> Placer::PlaceNear(const Wish& wish, int pool) const {
@@ -50,8 +63,9 @@ std::optional<Grant> Placer::PlaceNear(const Wish& wish, int pool) const {
   for (int id = pool; id >= 0; id = book_.tree().at(id).parent) {
     std::optional<Grant> grant = PlaceIn(wish, id);
     if (!grant) continue;
-    grant->reason = fmt::format("{}: {}, {}", wish.need.why, book_.tree().at(id).name,
-                                id == pool ? "where it is" : "the nearest one with room");
+    grant->reason =
+        fmt::format("{}: {}, {}{}", wish.need.why, book_.tree().at(id).name,
+                    id == pool ? "where it is" : "the nearest one with room", grant->reason);
     return grant;
   }
   return std::nullopt;
@@ -65,24 +79,42 @@ std::optional<Grant> Placer::PlaceIn(const Wish& wish, int pool) const {
     const std::optional<CpuSet> picked = finder_.Pick(wish, pool);
     if (!picked || picked->size() != ExclusiveCount(wish.need)) return std::nullopt;
     grant.exclusive = *picked;
+    if (wish.need.fraction > 0) grant.pool = PoolForFraction(wish.need, pool, *picked);
   } else if (!finder_.HasShared(wish.need, pool)) {
     return std::nullopt;
   }
-  if (!FindMemory(grant)) return std::nullopt;
+  if (!FindMemory(grant, pool)) return std::nullopt;
   if (wish.strict_hints && !IsNear(wish, pool)) return std::nullopt;
   return grant;
 }
 
+// The smallest pool with room beside these CPUs, which are taken out of the first one; else the
+// root.
+int Placer::PoolForFraction(const Need& need, int pool, const CpuSet& exclusive) const {
+  const CpuLedger& cpus = book_.cpus();
+  const PoolTree& tree = book_.tree();
+  const int taken = exclusive.CountCommon(cpus.Free(pool));
+  for (int id = pool; id >= 0; id = tree.at(id).parent) {
+    const int64_t room = cpus.Room(id) - int64_t{1000} * taken;
+    if (cpus.FreeCpus(id) > taken && room >= need.fraction) return id;
+  }
+  return tree.root();
+}
+
+Need Placer::Shared(Need need) {
+  if (need.cpu_class != CpuClass::kPreserved) need.cpu_class = CpuClass::kShared;
+  need.fraction += int64_t{1000} * need.full;
+  need.full = 0;
+  need.lift_quota = false;
+  return need;
+}
+
 Grant Placer::PlaceShared(const Wish& wish, std::string reason) const {
   Grant grant;
-  grant.need = wish.need;
-  if (wish.need.cpu_class != CpuClass::kPreserved) grant.need.cpu_class = CpuClass::kShared;
-  grant.need.fraction += int64_t{1000} * grant.need.full;
-  grant.need.full = 0;
-  grant.need.lift_quota = false;
+  grant.need = Shared(wish.need);
   grant.pool = book_.tree().root();
   grant.reason = std::move(reason);
-  FindMemory(grant);
+  FindMemory(grant, grant.pool);
   return grant;
 }
 
@@ -99,20 +131,29 @@ StatusOr<Grant> Placer::PlaceUnpooled(const Wish& wish) const {
                         fmt::format("{}, but the reserved CPUs have only {}m left of {}m", need.why,
                                     book_.ReservedRoom(), 1000 * book_.reserved().size()));
   }
-  if (!FindMemory(grant) && !reserved) return Shortage(wish);
+  if (!FindMemory(grant, grant.pool) && !reserved) return Shortage(wish);
   return grant;
 }
 
 // Memory of other types is better than none.
-bool Placer::FindMemory(Grant& grant) const {
-  const Bytes size = grant.need.memory;
-  for (const MemoryTypes types : {grant.need.memory_types, kAllMemoryTypes}) {
+bool Placer::FindMemory(Grant& grant, int pool) const {
+  const MemoryLedger& memory = book_.memory();
+  Need& need = grant.need;
+  for (const MemoryTypes types : {need.memory_types, kAllMemoryTypes}) {
     grant.types = types;
-    grant.zone = book_.memory().Find(grant.pool, types, size);
+    grant.zone = memory.Find(pool, types, need.memory);
     if (grant.zone) return true;
   }
-  grant.zone = book_.memory().ZoneAt(book_.tree().root(), kAllMemoryTypes);
-  return !grant.zone;
+  if (need.memory_estimated && need.memory.value > 0) {
+    grant.reason += fmt::format(
+        "; its memory, estimated as {} bytes, does not count: there is no "
+        "room for so much",
+        need.memory.value);
+    need.memory = Bytes{};
+    return FindMemory(grant, pool);
+  }
+  grant.zone = memory.ZoneAt(book_.tree().root(), kAllMemoryTypes);
+  return !grant.zone || book_.CertainMemory() + need.memory <= memory.Capacity(*grant.zone);
 }
 
 std::vector<PoolScore> Placer::Candidates(const Wish& wish) const {
@@ -173,8 +214,8 @@ bool Placer::ScoreMemory(const Need& need, PoolScore& score) const {
   }
   const auto zone = memory.Find(score.pool, need.memory_types, need.memory);
   if (!zone) {
-    return memory.Find(score.pool, kAllMemoryTypes, need.memory).has_value() ||
-           tree.at(tree.root()).memory_types == 0;
+    Grant anywhere{.need = need};
+    return FindMemory(anywhere, score.pool);
   }
   score[PoolRule::kMemoryHere] = zone == memory.ZoneAt(score.pool, need.memory_types) ? 1 : 0;
   score[PoolRule::kMemoryLimit] = memory.Free(*zone) >= need.memory_limit ? 1 : 0;
@@ -206,7 +247,7 @@ void Placer::ScoreClass(const Need& need, PoolScore& score) const {
   const int isolated = need.isolated ? cpus.FreeIsolated(score.pool).size() : 0;
   const bool enough = isolated >= need.full;
   score[PoolRule::kIsolated] = need.isolated_explicit && enough ? 1 : 0;
-  score[PoolRule::kPriority] = finder_.PriorityScore(need, cpus.SharedSet(score.pool));
+  score[PoolRule::kPriority] = finder_.PriorityScore(need, cpus.Free(score.pool));
   // Enough isolated CPUs are better than any number of ordinary ones.
   score[PoolRule::kClassRoom] =
       isolated > 0 && enough ? CpuSet::kBits + isolated : cpus.Sliceable(score.pool, need.fraction);
@@ -220,20 +261,19 @@ bool Placer::CpusFit(const Wish& wish, int pool) const {
 Status Placer::Shortage(const Wish& wish) const {
   const Need& need = wish.need;
   const PoolTree& tree = book_.tree();
-  Grant memory;
-  memory.need = need;
-  memory.pool = tree.root();
-  if (!FindMemory(memory)) {
-    return ResourceExhausted("needs {} bytes of memory, but only {} are free of {}",
-                             need.memory.value,
-                             std::max<int64_t>(book_.memory().Free(*memory.zone).value, 0),
-                             book_.memory().Capacity(*memory.zone).value);
+  Grant memory{.need = need, .pool = tree.root()};
+  if (!FindMemory(memory, memory.pool)) {
+    const Bytes capacity = book_.memory().Capacity(*memory.zone);
+    return ResourceExhausted(
+        "needs {} bytes of memory, but only {} are free of {}", need.memory.value,
+        std::max<int64_t>((capacity - book_.CertainMemory()).value, 0), capacity.value);
   }
   const std::string what = Needs(wish);
   const Pool& root = tree.at(tree.root());
-  const int most = need.isolated_required
-                       ? root.isolated.size()
-                       : std::max(root.sharable.size() - 1, root.isolated.size());
+  // Without reserved CPUs one is kept for containers that share.
+  const int kept = book_.reserved().empty() ? 1 : 0;
+  const int most = need.isolated_required ? root.isolated.size()
+                                          : root.sharable.size() + root.isolated.size() - kept;
   if (need.cpu_class == CpuClass::kExclusive && ExclusiveCount(need) > most) {
     return InvalidArgument("{}, but this node can grant no more than {}", what, most);
   }
@@ -280,7 +320,7 @@ std::string Placer::Levels(const Need& need, std::span<const int> pools) const {
     } else if (need.isolated_required) {
       levels += fmt::format("{}", cpus.FreeIsolated(pool).size());
     } else {
-      levels += fmt::format("{}", cpus.Sliceable(pool, need.fraction));
+      levels += fmt::format("{}", cpus.Grantable(pool, need.fraction));
     }
   }
   return levels;

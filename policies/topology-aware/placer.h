@@ -23,19 +23,25 @@ class Placer {
   explicit Placer(const GrantBook& book) : book_(book), finder_(book) {}
 
   // The best pool for it and its CPUs there. A container that only shares is not refused for want
-  // of CPU time: it goes to the root. ResourceExhausted names the need and the shortage;
+  // of CPU time: it goes to the root. For exclusive CPUs others that share may have to move to
+  // larger pools (GrantBook::MakeRoom) when the grant is given; rather than to refuse, isolated
+  // CPUs are taken that it does not ask for. ResourceExhausted names the need and the shortage;
   // InvalidArgument says that the need can never be met.
   StatusOr<Grant> Place(const Wish& wish) const;
   // In this pool or the nearest one above that has room; nullopt when none has.
   std::optional<Grant> PlaceNear(const Wish& wish, int pool) const;
-  // In exactly this pool, nullopt when it does not fit there.
+  // In exactly this pool, nullopt when it does not fit there. Only the shared part beside exclusive
+  // CPUs may be in a pool around it, which is then the grant's.
   std::optional<Grant> PlaceIn(const Wish& wish, int pool) const;
   // The container stays without CPUs of its own, in any case.
   Grant PlaceShared(const Wish& wish, std::string reason) const;
 
-  // A zone for the memory of a grant whose pool is set. False when there is no room in any zone; it
-  // then has the largest one.
-  bool FindMemory(Grant& grant) const;
+  // A zone for the memory of a grant, at this pool or above. An estimate that fits nowhere does not
+  // count, and is noted. False when there is no room in any zone for what is no estimate, whatever
+  // others are estimated to need; the grant then has the largest zone.
+  bool FindMemory(Grant& grant, int pool) const;
+  // A need without CPUs of its own.
+  static Need Shared(Need need);
 
   PoolScore Score(const Wish& wish, int pool) const;
 
@@ -43,6 +49,8 @@ class Placer {
   int ExclusiveCount(const Need& need) const { return finder_.Count(need); }
 
  private:
+  std::optional<Grant> PlaceBest(const Wish& wish, std::vector<PoolScore> candidates) const;
+  int PoolForFraction(const Need& need, int pool, const CpuSet& exclusive) const;
   std::vector<PoolScore> Candidates(const Wish& wish) const;
   void ScoreHints(const Wish& wish, PoolScore& score) const;
   bool ScoreMemory(const Need& need, PoolScore& score) const;

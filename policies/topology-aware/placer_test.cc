@@ -47,7 +47,7 @@ class PlacerTest : public testing::Test {
 };
 
 TEST_F(PlacerTest, WithoutHintsAStrictRefusalTellsTheShortage) {
-  Run(Exclusive(13));
+  Run(Exclusive(14));
   const std::string plain = Refusal(Exclusive(2));
   EXPECT_THAT(plain, HasSubstr("needs 2 exclusive CPUs, but no pool can grant them now"));
   EXPECT_THAT(plain, HasSubstr("root: 1"));
@@ -55,7 +55,7 @@ TEST_F(PlacerTest, WithoutHintsAStrictRefusalTellsTheShortage) {
 }
 
 TEST_F(PlacerTest, AStrictRefusalTellsWhatThePoolsNearItsDevicesHave) {
-  Run(Exclusive(12));
+  Run(Exclusive(13));
   EXPECT_EQ(Refusal(Strict(Exclusive(3), test::Cpus("8"))),
             "needs 3 exclusive CPUs, but no pool that is near to all its devices and volumes can "
             "grant them now (socket #1: 0, root: 2)");

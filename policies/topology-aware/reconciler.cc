@@ -51,11 +51,14 @@ Plan Reconciler::Run(const std::function<void(const Pod&, const Container&, Wish
   for (Entry& entry : entries_)
     AdoptFound(entry, false, crowded);
   MoveFromEmptyPools();
+  CountEstimates();
   for (Entry& entry : entries_) {
     if (entry.placed) continue;
     add_affinities(*entry.pod, *entry.container, entry.wish);
-    PlaceAnew(entry);
-    placed(*entry.pod, *entry.container);
+    for (const ContainerKey key : PlaceAnew(entry)) {
+      const auto changed = std::ranges::find(entries_, key, &Entry::Key);
+      placed(*changed->pod, *changed->container);
+    }
   }
   book_.WidenMemory();
   Plan plan;
@@ -82,7 +85,11 @@ void Reconciler::AdoptKnown(Entry& entry, bool exclusive) {
   const Placement& present = entry.container->placement;
   if (entry.placed || present.exclusive.empty() == exclusive) return;
   const CpuClass cpu_class = entry.wish.need.cpu_class;
-  const bool reserved = cpu_class == CpuClass::kReserved && present.cpus == book_.reserved();
+  // On reserved CPUs without right while the root lends them, it shares them for want of others.
+  const int root = book_.tree().root();
+  const bool lent = book_.cpus().Lends(root) && present.pool == book_.tree().at(root).name;
+  const bool reserved =
+      cpu_class == CpuClass::kReserved && present.cpus == book_.reserved() && !lent;
   if (present.pool == kReservedPool || reserved || cpu_class == CpuClass::kPreserved) {
     if (!present.pool.empty()) AdoptUnpooled(entry, present.reason);
     return;
@@ -183,6 +190,7 @@ bool Reconciler::Adopt(Entry& entry, int pool, const CpuSet& exclusive, std::str
   grant.need = entry.wish.need;
   grant.pool = pool;
   grant.reason = std::move(reason);
+  if (grant.need.memory_estimated) grant.need.memory = Bytes{};  // see CountEstimates
   FitNeed(grant.need, entry, !exclusive.empty());
   if (!exclusive.empty()) {
     grant.exclusive = exclusive;
@@ -191,7 +199,7 @@ bool Reconciler::Adopt(Entry& entry, int pool, const CpuSet& exclusive, std::str
     const bool inside = exclusive.IsSubsetOf(book_.tree().at(pool).cpus);
     if (!fits || !inside || !Grantable(exclusive)) return false;
   }
-  if (grant.need.Shares() && book_.cpus().SharedCpus(pool) == 0) return false;
+  if (grant.need.Shares() && !book_.cpus().CanShare(pool)) return false;
   AdoptMemory(grant, entry.container->placement);
   const auto former = former_.find(entry.container->key);
   if (former != former_.end() && former->second.pool == pool) {
@@ -209,31 +217,52 @@ bool Reconciler::AdoptUnpooled(Entry& entry, const std::string& reason) {
   grant.need = entry.wish.need;
   grant.pool = cpu_class == CpuClass::kReserved ? book_.reserved_pool() : book_.tree().root();
   grant.reason = reason;
+  if (grant.need.memory_estimated) grant.need.memory = Bytes{};  // see CountEstimates
   AdoptMemory(grant, entry.container->placement);
   book_.Give(entry.container->key, std::move(grant));
   entry.placed = true;
   return true;
 }
 
-// The zone that it has, if its pool leads there, all of it or the PMEM of a cold start; else the
-// smallest with room.
+// The zone that it has, all of it or the PMEM of a cold start, if its pool leads there or it is in
+// a part of its pool, as of one that moved to a larger pool without its memory; else the smallest
+// with room.
 void Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
   const MemoryLedger& memory = book_.memory();
+  const PoolTree& tree = book_.tree();
+  const auto is_zone = [&](const std::optional<MemoryZone>& zone) {
+    if (!zone || !present.mems) return false;
+    grant.zone = zone;
+    grant.cold = grant.need.cold_start.count() > 0 && grant.need.pin_memory &&
+                 book_.ColdNodes(*zone) == *present.mems;
+    return grant.cold || memory.Nodes(*zone) == *present.mems;
+  };
   for (const MemoryTypes types : {grant.need.memory_types, kAllMemoryTypes}) {
     grant.types = types;
-    if (!present.mems) continue;
-    for (grant.zone = memory.ZoneAt(grant.pool, types); grant.zone;
-         grant.zone = memory.Larger(*grant.zone, types)) {
-      if (memory.Nodes(*grant.zone) == *present.mems) return;
-      grant.cold = grant.need.cold_start.count() > 0 && grant.need.pin_memory &&
-                   book_.ColdNodes(*grant.zone) == *present.mems;
-      if (grant.cold) return;
+    for (std::optional<MemoryZone> zone = memory.ZoneAt(grant.pool, types); zone;
+         zone = memory.Larger(*zone, types)) {
+      if (is_zone(zone)) return;
+    }
+    for (const Pool& pool : tree.pools()) {
+      if (tree.IsAncestorOrSelf(grant.pool, pool.id) && is_zone(memory.ZoneAt(pool.id, types))) {
+        return;
+      }
     }
   }
-  placer_.FindMemory(grant);
+  placer_.FindMemory(grant, grant.pool);
 }
 
-void Reconciler::PlaceAnew(Entry& entry) {
+// What containers are estimated to need counts as far as nobody has to give way for it.
+void Reconciler::CountEstimates() {
+  for (const Entry& entry : entries_) {
+    if (entry.placed && entry.wish.need.memory_estimated) {
+      book_.CountMemory(entry.container->key, entry.wish.need.memory);
+    }
+  }
+}
+
+// Returns whose grants changed.
+std::vector<ContainerKey> Reconciler::PlaceAnew(Entry& entry) {
   const Placement& present = entry.container->placement;
   Wish& wish = entry.wish;
   wish.preferred = {present.exclusive, present.cpus.value_or(CpuSet())};
@@ -244,7 +273,12 @@ void Reconciler::PlaceAnew(Entry& entry) {
                         : placer_.PlaceShared(wish, fmt::format("shared for want of room: {}",
                                                                 Message(placed.status())));
   }
+  const CpuSet taken = grant->exclusive;
   book_.Give(entry.container->key, *std::move(grant));
+  entry.placed = true;
+  std::vector<ContainerKey> changed = book_.MakeRoom(taken);
+  changed.push_back(entry.container->key);
+  return changed;
 }
 
 // Who has CPUs of its own, only not as many as it asks for, gets more near to them or fewer of
@@ -265,7 +299,8 @@ std::optional<Grant> Reconciler::KeepOwn(Entry& entry) const {
   grant->pool = pool;
   grant->exclusive = own;
   grant->reason = fmt::format("{}: fewer than it asks for, and no more are free", wish.need.why);
-  if (grant->need.Shares() && book_.cpus().SharedSet(pool).IsSubsetOf(own)) return std::nullopt;
+  const CpuSet& last = book_.cpus().SharedSet(book_.tree().root());
+  if (grant->need.Shares() && last.IsSubsetOf(own)) return std::nullopt;
   AdoptMemory(*grant, present);
   return grant;
 }
@@ -276,7 +311,7 @@ void Reconciler::MoveFromEmptyPools() {
     const Grant* const grant = book_.Find(entry.container->key);
     if (grant == nullptr || !grant->need.Shares()) continue;
     int pool = grant->pool;
-    while (book_.cpus().SharedCpus(pool) == 0 && book_.tree().at(pool).parent >= 0)
+    while (!book_.cpus().CanShare(pool) && book_.tree().at(pool).parent >= 0)
       pool = book_.tree().at(pool).parent;
     if (pool == grant->pool) continue;
     Grant moved = *book_.Take(entry.container->key);

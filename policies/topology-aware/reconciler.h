@@ -44,6 +44,8 @@ class Reconciler {
     const Container* container;
     Wish wish;
     bool placed = false;
+
+    ContainerKey Key() const { return container->key; }
   };
 
   std::vector<Entry*> WholeFirst();
@@ -59,7 +61,8 @@ class Reconciler {
   CpuSet WithHidden(const Entry& entry, const CpuSet& visible) const;
   bool Grantable(const CpuSet& cpus) const;
   void AdoptMemory(Grant& grant, const Placement& present) const;
-  void PlaceAnew(Entry& entry);
+  void CountEstimates();
+  std::vector<ContainerKey> PlaceAnew(Entry& entry);
   std::optional<Grant> KeepOwn(Entry& entry) const;
   void MoveFromEmptyPools();
 

@@ -74,7 +74,7 @@ StatusOr<Plan> TopologyAwarePolicy::Allocate(const Snapshot& snapshot, const Pod
   }
   BeginColdStart(*grant);
   Give(pod, container, *std::move(grant));
-  return MakePlan(before, {container.key});
+  return MakePlan(snapshot, before, {container.key});
 }
 
 StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& pod,
@@ -86,28 +86,32 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
   if (held) near = Resize(wish, *held);
   if (!near) AddAffinities(snapshot, pod, container, wish);
   StatusOr<Grant> grant = near ? *std::move(near) : placer_.Place(wish);
+  if (!grant.ok() && held) {
+    std::optional<Grant> less = ShareLess(wish, *held, grant.status());
+    if (less) grant = *std::move(less);
+  }
   if (!grant.ok()) {
     if (held) Give(pod, container, *std::move(held));
     return ForContainer(grant.status(), pod, container);
   }
   grant->cold = held && held->cold && book_.WhyNotCold(*grant).empty();
   Give(pod, container, *std::move(grant));
-  Plan plan = MakePlan(before, {container.key});
+  Plan plan = MakePlan(snapshot, before, {container.key});
   std::erase_if(plan.changes, [&](const PlacementChange& change) {
     return change.key == container.key && SamePlacement(change.placement, container.placement);
   });
   return plan;
 }
 
-StatusOr<Plan> TopologyAwarePolicy::EndColdStart(const Snapshot&, ContainerKey key) {
+StatusOr<Plan> TopologyAwarePolicy::EndColdStart(const Snapshot& snapshot, ContainerKey key) {
   if (!book_.EndColdStart(key)) return Plan{};
-  return MakePlan(book_.cpus().exclusive(), {key});
+  return MakePlan(snapshot, book_.cpus().exclusive(), {key});
 }
 
-StatusOr<Plan> TopologyAwarePolicy::Release(const Snapshot&, ContainerKey key) {
+StatusOr<Plan> TopologyAwarePolicy::Release(const Snapshot& snapshot, ContainerKey key) {
   const CpuSet before = book_.cpus().exclusive();
   Take(key);
-  return MakePlan(before, {});
+  return MakePlan(snapshot, before, {});
 }
 
 StatusOr<Plan> TopologyAwarePolicy::Rebalance(const Snapshot& snapshot) {
@@ -124,7 +128,7 @@ StatusOr<Plan> TopologyAwarePolicy::Rebalance(const Snapshot& snapshot) {
   });
   for (const ContainerKey key : book_.NarrowMemory())
     moved.insert(key);
-  return MakePlan(before, std::move(moved));
+  return MakePlan(snapshot, before, std::move(moved));
 }
 
 std::optional<Grant> TopologyAwarePolicy::FindBetter(const Wish& wish, const Grant& held) const {
@@ -183,6 +187,15 @@ std::optional<Grant> TopologyAwarePolicy::Take(ContainerKey key) {
 
 void TopologyAwarePolicy::Index(const Pod& pod, const Container& container) {
   if (const std::optional<int> pool = PoolOf(container.key)) index_.Put(pod, container, *pool);
+}
+
+void TopologyAwarePolicy::IndexAgain(const Snapshot& snapshot,
+                                     const std::vector<ContainerKey>& keys) {
+  for (const ContainerKey key : keys) {
+    const Container* const container = snapshot.FindContainer(key);
+    const Pod* const pod = container == nullptr ? nullptr : snapshot.FindPod(container->pod_id);
+    if (pod != nullptr) Index(*pod, *container);
+  }
 }
 
 std::optional<int> TopologyAwarePolicy::PoolOf(ContainerKey key) const {
@@ -263,7 +276,28 @@ std::optional<Grant> TopologyAwarePolicy::Resize(Wish& wish, const Grant& held) 
   return grant;
 }
 
-Plan TopologyAwarePolicy::MakePlan(const CpuSet& before, std::set<ContainerKey> keys) {
+std::optional<Grant> TopologyAwarePolicy::ShareLess(const Wish& wish, const Grant& held,
+                                                    const Status& why) const {
+  Grant grant;
+  grant.need = Placer::Shared(wish.need);
+  const Need before = Placer::Shared(held.need);
+  const bool placeable = grant.need.cpu_class == CpuClass::kShared &&
+                         before.cpu_class == CpuClass::kShared && !wish.need.isolated_required;
+  if (!placeable || grant.need.fraction > before.fraction) return std::nullopt;
+  grant.pool = held.pool;
+  while (!book_.cpus().CanShare(grant.pool) && grant.pool != book_.tree().root())
+    grant.pool = book_.tree().at(grant.pool).parent;
+  grant.reason = fmt::format("shared for want of room: {}", Message(why));
+  if (!placer_.FindMemory(grant, grant.pool)) return std::nullopt;
+  return grant;
+}
+
+Plan TopologyAwarePolicy::MakePlan(const Snapshot& snapshot, const CpuSet& before,
+                                   std::set<ContainerKey> keys) {
+  for (const auto& moved : {book_.MakeRoom(book_.cpus().exclusive() - before), book_.MoveBack()}) {
+    keys.insert(moved.begin(), moved.end());
+    IndexAgain(snapshot, moved);
+  }
   const std::vector<ContainerKey> widened = book_.WidenMemory();
   keys.insert(widened.begin(), widened.end());
   Plan plan;

@@ -66,11 +66,15 @@ class TopologyAwarePolicy : public Policy {
   std::optional<Grant> PlaceLikeFormer(Wish& wish, const Container& predecessor,
                                        const std::optional<Grant>& inherited) const;
   std::optional<Grant> Resize(Wish& wish, const Grant& held) const;
+  // For one that asks for no more than before and cannot get it as it should: it shares where it
+  // is.
+  std::optional<Grant> ShareLess(const Wish& wish, const Grant& held, const Status& why) const;
   // A grant that is better than the one held, which is taken out of the book.
   std::optional<Grant> FindBetter(const Wish& wish, const Grant& held) const;
   Zone ZoneOf(const Pool& pool) const;
   // Everything that changed since `before`, and these containers.
-  Plan MakePlan(const CpuSet& before, std::set<ContainerKey> keys);
+  Plan MakePlan(const Snapshot& snapshot, const CpuSet& before, std::set<ContainerKey> keys);
+  void IndexAgain(const Snapshot& snapshot, const std::vector<ContainerKey>& keys);
 
   const TopologyAwareOptions options_;
   GrantBook book_;

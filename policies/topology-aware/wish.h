@@ -16,6 +16,9 @@ struct Wish {
   std::vector<LocalityHint> hints{};  // those that count
   bool strict_hints = false;
   bool pick_by_hints = false;
+  // Exclusive CPUs may be isolated ones, all or some, although it does not ask for such: rather
+  // than that the container is refused.
+  bool any_kind = false;
   bool may_move = false;  // exclusive CPUs, when everything is rebalanced
   // Exclusive CPUs that it has at this moment, free in the book: it may have them again, or a part
   // of them, even where nobody else could be granted any.

@@ -56,6 +56,8 @@ class BenchNode {
 
   const std::vector<ContainerKey>& keys() const { return keys_; }
   const Container& At(size_t index) { return snapshot_.At(keys_[index]); }
+  // What a scheduler gives out of this node: its CPUs without the reserved one, in milli-CPUs.
+  int64_t Allocatable() const { return int64_t{1000} * (machine_.allowed().size() - 1); }
   // CPU requests of all containers.
   int64_t Requested() const { return requested_; }
   const Machine& machine() const { return machine_; }

@@ -83,7 +83,7 @@ Quality Live(const Machine& machine, const PolicyFactory& factory, int operation
   std::mt19937_64 random(7);
   BenchNode node(machine, factory);
   Quality quality;
-  const int64_t most = int64_t{10} * fill * machine.allowed().size();
+  const int64_t most = fill * node.Allocatable() / 100;
   for (int i = 0; i < operations; ++i) {
     const PodShape shape = SomePod(random);
     const uint64_t victim = random();
@@ -127,7 +127,7 @@ void MeasureQuality() {
   }};
   constexpr int kOperations = 10'000;
   for (const Node& node : nodes) {
-    for (const int fill : {60, 85}) {
+    for (const int fill : {60, 85, 100}) {
       std::printf("%s; %d pods, CPU requests up to %d%%\n", node.name, kOperations, fill);
       std::printf("  %-16s %8s %8s %8s %8s %9s %9s\n", "policy", "one L3", "one NUMA", "package",
                   "shared", "refused", "idle L3");

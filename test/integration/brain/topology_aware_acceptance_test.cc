@@ -423,9 +423,9 @@ TEST(TopologyAwareAcceptanceTest, RefusesWhatCannotBeGranted) {
   EXPECT_EQ(never.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(never)), HasSubstr("needs 20 exclusive CPUs"));
   node.MustRun({.name = "b", .milli_cpu = {9000}});
-  const Status full = node.Run({.name = "c", .milli_cpu = {6000}});
+  const Status full = node.Run({.name = "c", .milli_cpu = {7000}});
   EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(Message(full)), HasSubstr("root: 5"));
+  EXPECT_THAT(std::string(Message(full)), HasSubstr("root: 6"));
 }
 
 }  // namespace

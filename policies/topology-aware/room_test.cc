@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who gives way to whom when a node fills up.
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/policy/plan_check.h"
+#include "pkg/policy/testing/test_snapshot.h"
+#include "policies/topology-aware/topology_aware_policy.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using testing::HasSubstr;
+using enum QosClass;
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+// One package with L3 groups 0-3, 4-7, 8-11 and 12-15; CPU 0 is reserved. 16 GiB.
+class RoomTest : public testing::Test {
+ protected:
+  void SetUp() override { MakePolicy(); }
+
+  void MakePolicy() {
+    StatusOr<std::unique_ptr<Policy>> policy = TopologyAwarePolicy::Create(
+        {.machine = machine_, .available = machine_.online(), .reserved = test::Cpus("0")});
+    ASSERT_TRUE(policy.ok()) << policy.status();
+    policy_ = *std::move(policy);
+  }
+  StatusOr<ContainerKey> TryRun(std::string_view name, QosClass qos, int64_t milli_cpu,
+                                int64_t memory = 0, bool estimated = false) {
+    Container& container = snapshot_.Add(name, qos, milli_cpu);
+    container.requirements.memory_request.value = memory;
+    container.requirements.memory_estimated = estimated;
+    const ContainerKey key = container.key;
+    const auto plan = policy_->Allocate(snapshot_, snapshot_.PodOf(key), container, nullptr);
+    if (!plan.ok()) {
+      snapshot_.Remove(key);
+      return plan.status();
+    }
+    Apply(*plan);
+    return key;
+  }
+  ContainerKey Run(std::string_view name, QosClass qos, int64_t milli_cpu, int64_t memory = 0,
+                   bool estimated = false) {
+    const auto key = TryRun(name, qos, milli_cpu, memory, estimated);
+    EXPECT_TRUE(key.ok()) << key.status();
+    return key.ok() ? *key : ContainerKey{};
+  }
+  Status Resize(ContainerKey key, int64_t milli_cpu) {
+    snapshot_.At(key).requirements.cpu_request.value = milli_cpu;
+    const auto plan = policy_->Update(snapshot_, snapshot_.PodOf(key), snapshot_.At(key));
+    if (plan.ok()) Apply(*plan);
+    return plan.status();
+  }
+  void Remove(ContainerKey key) {
+    snapshot_.Remove(key);
+    const auto plan = policy_->Release(snapshot_, key);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    Apply(*plan);
+  }
+  Plan Reconcile() {
+    const auto plan = policy_->Reconcile(snapshot_);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    Apply(*plan);
+    return *plan;
+  }
+  void Apply(const Plan& plan) {
+    const Status status = CheckPlan(machine_, snapshot_, plan);
+    EXPECT_TRUE(status.ok()) << status;
+    snapshot_.Apply(plan);
+  }
+  const Placement& At(ContainerKey key) { return snapshot_.At(key).placement; }
+  std::string Cpus(ContainerKey key) { return At(key).cpus.value_or(CpuSet()).ToString(); }
+
+  const Machine machine_ = test::U16();
+  test::TestSnapshot snapshot_;
+  std::unique_ptr<Policy> policy_;
+};
+
+TEST_F(RoomTest, SharersMoveUpBeforeAnExclusiveSetIsSplitAndComeBackAfterIt) {
+  std::vector<ContainerKey> sharers;
+  for (int i = 0; i < 4; ++i)
+    sharers.push_back(Run("tiny", kGuaranteed, 100));
+  std::set<std::string> pools;
+  std::vector<std::string> before;
+  for (const ContainerKey key : sharers) {
+    pools.insert(At(key).pool);
+    before.push_back(Cpus(key));
+  }
+  ASSERT_EQ(pools.size(), 4U) << "each L3 group has one";
+  const ContainerKey own = Run("own", kGuaranteed, 4000);
+  EXPECT_TRUE(At(own).pool.starts_with("L3 cache")) << At(own).pool;
+  int moved = 0;
+  for (const ContainerKey key : sharers) {
+    if (At(key).pool == "socket #0") ++moved;
+  }
+  EXPECT_EQ(moved, 1);
+  Remove(own);
+  for (size_t i = 0; i < sharers.size(); ++i)
+    EXPECT_EQ(Cpus(sharers[i]), before[i]);
+}
+
+TEST_F(RoomTest, WhoMovedUpStaysThereAfterARestart) {
+  for (int i = 0; i < 4; ++i)
+    Run("tiny", kGuaranteed, 100, kGiB);
+  const ContainerKey own = Run("own", kGuaranteed, 4000);
+  for (const bool restart : {true, false}) {
+    if (restart) MakePolicy();
+    EXPECT_TRUE(Reconcile().empty());
+  }
+  Remove(own);
+  EXPECT_TRUE(Reconcile().empty());
+}
+
+TEST_F(RoomTest, WhatTinySharersAskForDoesNotCostWholeCpus) {
+  for (int i = 0; i < 10; ++i)
+    Run("tiny", kBurstable, 100);
+  const ContainerKey own = Run("own", kGuaranteed, 14'000);
+  EXPECT_EQ(At(own).exclusive.size(), 14);
+  EXPECT_FALSE(TryRun("more", kGuaranteed, 1000).ok()) << "1000m are shared";
+}
+
+TEST_F(RoomTest, WhenAllElseIsExclusiveSharersRunOnReservedCpus) {
+  const ContainerKey first = Run("first", kBestEffort, 0);
+  const ContainerKey own = Run("own", kGuaranteed, 15'000);
+  const ContainerKey second = Run("second", kBestEffort, 0);
+  EXPECT_EQ(Cpus(own), "1-15");
+  EXPECT_EQ(Cpus(first), "0");
+  EXPECT_EQ(Cpus(second), "0");
+  for (const bool restart : {true, false}) {
+    if (restart) MakePolicy();
+    EXPECT_TRUE(Reconcile().empty());
+  }
+  Remove(own);
+  EXPECT_FALSE(At(first).cpus->Contains(0)) << Cpus(first);
+  EXPECT_EQ(Cpus(second), "1-15");
+}
+
+TEST_F(RoomTest, TheFractionOfAMixedPlaceMayLieInALargerPool) {
+  for (int i = 0; i < 3; ++i)
+    Run("own", kGuaranteed, 4000);
+  Run("burst", kBurstable, 300);
+  const ContainerKey mixed = Run("mixed", kGuaranteed, 1500);
+  const ContainerKey other = Run("other", kGuaranteed, 1200);
+  EXPECT_EQ(At(mixed).exclusive.size(), 1);
+  EXPECT_EQ(At(other).exclusive.size(), 1);
+  EXPECT_EQ(At(mixed).cpus->size(), 2);
+}
+
+TEST_F(RoomTest, AResizeDownIsNotRefusedWhereSharingWillDo) {
+  Run("own", kGuaranteed, 12'000);
+  const ContainerKey key = snapshot_.Add("found", kGuaranteed, 6000).key;
+  Reconcile();
+  ASSERT_TRUE(At(key).exclusive.empty()) << "there is no room for it";
+  Status status = Resize(key, 4000);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(At(key).reason, HasSubstr("shared for want of room: needs 4 exclusive CPUs"));
+  EXPECT_EQ(Cpus(key), "1-3");
+  EXPECT_EQ(Resize(key, 5000).code(), StatusCode::kResourceExhausted) << "it asks for more";
+  snapshot_.At(key).requirements.cpu_request.value = 4000;
+  status = Resize(key, 3000);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(At(key).exclusive.ToString(), "1-3");
+}
+
+TEST_F(RoomTest, AnEstimatedMemoryRequestRefusesNobody) {
+  const ContainerKey sidecar = Run("sidecar", kBurstable, 100, 80 * kGiB, true);
+  EXPECT_THAT(At(sidecar).reason, HasSubstr("estimated as 85899345920 bytes, does not count"));
+  Run("guessed", kBurstable, 100, 15 * kGiB, true);
+  const ContainerKey certain = Run("certain", kGuaranteed, 1000, 10 * kGiB);
+  EXPECT_EQ(At(certain).mems->ToString(), "0");
+  Run("rest", kGuaranteed, 1000, 6 * kGiB);
+  const auto refused = TryRun("too much", kGuaranteed, 1000, kGiB);
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(Message(refused.status())),
+              HasSubstr("needs 1073741824 bytes of memory, but only 0 are free"));
+  MakePolicy();
+  EXPECT_TRUE(Reconcile().empty());
+}
+
+}  // namespace
+}  // namespace resmgr

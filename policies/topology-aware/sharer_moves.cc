@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of GrantBook by which sharing containers make room for exclusive grants.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "policies/topology-aware/grant_book.h"
+
+namespace resmgr {
+
+std::vector<ContainerKey> GrantBook::MakeRoom(const CpuSet& granted) {
+  std::vector<ContainerKey> moved;
+  if (granted.empty()) return moved;
+  // Children come before their parents, so who leaves a pool counts in the next larger one.
+  for (const Pool& pool : tree_.pools()) {
+    if (pool.parent < 0 || !pool.sharable.Intersects(granted)) continue;
+    while (cpus_.IsOverfull(pool.id)) {
+      const std::vector<ContainerKey> keys = WhoMakesRoom(pool.id);
+      if (keys.empty()) break;
+      for (const ContainerKey key : keys) {
+        const Grant& grant = grants_.at(key);
+        moves_.push_back({key, grant.pool, pool.parent, grant.need.fraction});
+        MoveTo(key, pool.parent);
+        moved.push_back(key);
+      }
+    }
+  }
+  return moved;
+}
+
+std::vector<GrantBook::Sharer> GrantBook::SharersIn(int pool) const {
+  std::vector<Sharer> sharers;
+  for (const ContainerKey key : sharers_[IndexOf(pool)])
+    sharers.push_back({key, grants_.at(key).need.fraction});
+  return sharers;
+}
+
+std::vector<GrantBook::Sharer> GrantBook::SharersBelow(int pool) const {
+  std::vector<Sharer> sharers;
+  for (const int child : tree_.at(pool).children) {
+    for (const auto& some : {SharersIn(child), SharersBelow(child)})
+      sharers.insert(sharers.end(), some.begin(), some.end());
+  }
+  return sharers;
+}
+
+// Who leaves an overfull pool next: all, when it has no CPU left to share; else the smallest one
+// that is enough, or the largest one; those of the pool itself before those below, which would lose
+// more, and the youngest among equals.
+std::vector<ContainerKey> GrantBook::WhoMakesRoom(int pool) const {
+  std::vector<Sharer> sharers = SharersIn(pool);
+  const auto asks = [](const Sharer& sharer) { return sharer.fraction > 0; };
+  const bool all = cpus_.FreeCpus(pool) == 0;
+  if (all || std::ranges::none_of(sharers, asks)) {
+    const std::vector<Sharer> below = SharersBelow(pool);
+    sharers.insert(sharers.end(), below.begin(), below.end());
+  }
+  std::vector<ContainerKey> keys;
+  if (all) {
+    for (const Sharer& sharer : sharers)
+      keys.push_back(sharer.key);
+    return keys;
+  }
+  std::erase_if(sharers, [&asks](const Sharer& sharer) { return !asks(sharer); });
+  if (sharers.empty()) return keys;
+  const int64_t excess = cpus_.Excess(pool);
+  const auto rank = [excess](const Sharer& sharer) {
+    const bool enough = sharer.fraction >= excess;
+    return std::pair(!enough, enough ? sharer.fraction : -sharer.fraction);
+  };
+  const auto first = std::ranges::min_element(sharers, [&](const Sharer& a, const Sharer& b) {
+    return std::pair(rank(a), b.key) < std::pair(rank(b), a.key);
+  });
+  keys.push_back(first->key);
+  return keys;
+}
+
+void GrantBook::MoveTo(ContainerKey key, int pool) {
+  Grant grant = *Take(key);
+  grant.pool = pool;
+  Give(key, std::move(grant));
+}
+
+std::vector<ContainerKey> GrantBook::MoveBack() {
+  std::vector<ContainerKey> moved;
+  if (moves_.size() > (grants_.size() + 1) * static_cast<size_t>(tree_.max_depth())) {
+    ForgetOldMoves();
+  }
+  for (size_t i = moves_.size(); i-- > 0;) {
+    const Move move = moves_[i];
+    // Asked first, since hardly any finds its room again.
+    if (!cpus_.HasRoomBelow(move.to, move.from, move.fraction)) continue;
+    const Grant* const grant = Find(move.key);
+    if (grant != nullptr && grant->pool != move.to) continue;
+    moves_.erase(moves_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (grant == nullptr || grant->need.fraction != move.fraction || !grant->need.Shares())
+      continue;
+    MoveTo(move.key, move.from);
+    moved.push_back(move.key);
+  }
+  return moved;
+}
+
+// Those of containers that are gone or elsewhere by another decision, so that all that is left are
+// steps of containers to where they are.
+void GrantBook::ForgetOldMoves() {
+  std::map<ContainerKey, int> last;
+  for (const Move& move : moves_)
+    last[move.key] = move.to;
+  std::map<ContainerKey, int> steps;
+  std::erase_if(moves_, [&](const Move& move) {
+    const Grant* const grant = Find(move.key);
+    return grant == nullptr || grant->pool != last.at(move.key) ||
+           ++steps[move.key] > tree_.max_depth();
+  });
+}
+
+}  // namespace resmgr
