@@ -72,13 +72,10 @@ StatusOr<CpuSet> ResolveSet(const Machine& machine, const CpuConstraint& constra
   return cpus;
 }
 
-StatusOr<CpuSet> Pick(const CpuSet& from, int64_t count, std::string_view what,
-                      const ConstraintOptions& options) {
-  if (count > from.size()) {
-    return InvalidArgument("asks for {} CPUs, but {} {}: {}", count, from.size(), what,
-                           from.empty() ? "none" : from.ToString());
-  }
-  return options.pick(from, static_cast<int>(count));
+Status CheckEnough(const CpuSet& from, int64_t count, std::string_view what) {
+  if (count <= from.size()) return OkStatus();
+  return InvalidArgument("asks for {} CPUs, but {} {}: {}", count, from.size(), what,
+                         from.empty() ? "none" : from.ToString());
 }
 
 StatusOr<CpuSet> NotEmpty(const CpuSet& rest, const CpuSet& others) {
@@ -98,7 +95,25 @@ StatusOr<CpuSet> ResolveAvailable(const Machine& machine, const CpuConstraint& c
   if (constraint.quantity.Whole() == 0) {
     return InvalidArgument("{}m is less than one CPU", constraint.quantity.value);
   }
-  return Pick(machine.allowed(), constraint.quantity.Whole(), "may be used", options);
+  const int64_t count = constraint.quantity.Whole();
+  RESMGR_RETURN_IF_ERROR(CheckEnough(machine.allowed(), count, "may be used"));
+  return options.pick(machine.allowed(), static_cast<int>(count));
+}
+
+// So many CPUs of `from`, in an order that does not depend on it: what all allowed CPUs would give
+// comes first, then one after the other. So with fewer CPUs to choose from only those are replaced
+// that are missing, and the others stay what they are.
+StatusOr<CpuSet> PickSteadily(const Machine& machine, const CpuSet& from, int count,
+                              const ConstraintOptions& options) {
+  CpuSet others = (machine.allowed() | from) - machine.isolated();
+  RESMGR_ASSIGN_OR_RETURN(CpuSet next, options.pick(others, count));
+  CpuSet picked = next & from;
+  while (picked.size() < count) {
+    others -= next;
+    RESMGR_ASSIGN_OR_RETURN(next, options.pick(others, 1));
+    picked |= next & from;
+  }
+  return picked;
 }
 
 StatusOr<CpuSet> ResolveReserved(const Machine& machine, const CpuConstraint& constraint,
@@ -106,7 +121,9 @@ StatusOr<CpuSet> ResolveReserved(const Machine& machine, const CpuConstraint& co
   if (constraint.kind == CpuConstraint::Kind::kQuantity) {
     const int64_t count =
         constraint.quantity.Whole() + (constraint.quantity.Fraction() == 0 ? 0 : 1);
-    return Pick(available - machine.isolated(), count, "are available and not isolated", options);
+    const CpuSet from = available - machine.isolated();
+    RESMGR_RETURN_IF_ERROR(CheckEnough(from, count, "are available and not isolated"));
+    return PickSteadily(machine, from, static_cast<int>(count), options);
   }
   RESMGR_ASSIGN_OR_RETURN(const CpuSet cpus, ResolveSet(machine, constraint, options));
   if (constraint.kind == CpuConstraint::Kind::kAllBut) {

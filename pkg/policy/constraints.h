@@ -31,8 +31,10 @@ struct ConstraintOptions {
 //              CPUs (rounded down) picked from those that this process may use; as all but some:
 //              those that this process may use without them; not set: all that it may use
 //   reserved   as a set or a cgroup: these CPUs, which must all be available; as a quantity: so
-//              many CPUs (rounded up) picked from the available ones that are not isolated; as
-//              all but some: those without them; not set: none
+//              many CPUs (rounded up) picked from the available ones that are not isolated, in an
+//              order that does not depend on what is available, so that fewer of these replace
+//              only the reserved CPUs that are gone; as all but some: those without them; not set:
+//              none
 // A cgroup's CPUs are its cpuset.cpus.effective or cpuset.cpus; `/DIR` is tried as a path of its
 // own, and any DIR below the cgroup mount and its cpuset controller. Reads files for cgroups only.
 // InvalidArgument, with the constraint's origin and the CPUs or numbers that do not fit, when the

@@ -133,6 +133,25 @@ TEST_F(ConstraintsTest, ReservedCpusMustBeAvailable) {
             "reserved: asks for 9223372036854775 CPUs, but 6 are available and not isolated: 0-5");
 }
 
+// The picker likes the end of what it gets best, and that changes with what is available.
+TEST_F(ConstraintsTest, ReservedCpusByQuantityStayWhenFewerAreAvailable) {
+  options_.pick = [](const CpuSet& from, int count) -> StatusOr<CpuSet> {
+    CpuSet picked;
+    for (const int cpu : from) {
+      if (from.size() % 2 == cpu % 2 && picked.size() < count) picked.Add(cpu);
+    }
+    for (const int cpu : from) {
+      if (picked.size() < count) picked.Add(cpu);
+    }
+    return picked;
+  };
+  EXPECT_EQ(Text("", "2"), "0-6 reserved 0,2");
+  EXPECT_EQ(Text("0-4", "2"), "0-4 reserved 0,2");
+  EXPECT_EQ(Text("0,2-4", "2"), "0,2-4 reserved 0,2");
+  EXPECT_EQ(Text("1-4", "2"), "1-4 reserved 2,4") << "0 alone is replaced";
+  EXPECT_EQ(Text("1,4-5", "2"), "1,4-5 reserved 1,4");
+}
+
 TEST_F(ConstraintsTest, IsolatedCpusAreNotReservedByQuantity) {
   EXPECT_EQ(Text("5-6", "1"), "5-6 reserved 5");
   EXPECT_EQ(Text("#6", "1"),
