@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/utf8.h"
+
 namespace resmgr {
 
 namespace {
@@ -75,15 +77,22 @@ std::string ToLower(std::string_view text) {
 
 std::string Printable(std::string_view text, size_t limit) {
   std::string printable;
-  for (const char c : text.substr(0, limit)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      printable += fmt::format("\\x{:02x}", byte);
+  std::string_view rest = text;
+  size_t room = limit;
+  while (!rest.empty()) {
+    const size_t length = std::max<size_t>(Utf8Length(rest), 1);
+    if (length > room) break;
+    const std::string_view character = rest.substr(0, length);
+    if (Utf8Length(rest) > 0 && !IsControl(character)) {
+      printable += character;
     } else {
-      printable += c;
+      for (const char c : character)
+        printable += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     }
+    rest.remove_prefix(length);
+    room -= length;
   }
-  if (text.size() > limit) printable += "...";
+  if (!rest.empty()) printable += "...";
   return printable;
 }
 

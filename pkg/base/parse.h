@@ -27,8 +27,8 @@ std::vector<std::string_view> Split(std::string_view text, char separator);
 bool EqualsIgnoreCase(std::string_view a, std::string_view b);
 std::string ToLower(std::string_view text);
 
-// Bytes that came from outside, fit for one line of a log: control characters as \xNN, at most
-// `limit` bytes of it.
+// Bytes from outside, fit for a line of a log or a terminal: control characters (utf8.h) and what
+// is no UTF-8 as \xNN, at most `limit` bytes of it.
 std::string Printable(std::string_view text, size_t limit = 256);
 
 }  // namespace resmgr

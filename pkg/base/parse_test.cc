@@ -38,6 +38,13 @@ TEST(ParseTest, ComparesWithoutCase) {
 TEST(ParseTest, PrintableHidesControlCharactersAndLength) {
   EXPECT_EQ(Printable("a\nb"), "a\\x0ab");
   EXPECT_EQ(Printable("abcdef", 3), "abc...");
+  EXPECT_EQ(Printable("\x1b]0;x\x07\x7f"), "\\x1b]0;x\\x07\\x7f");
+  EXPECT_EQ(Printable("\xc2\x9b"
+                      "2J"),
+            "\\xc2\\x9b2J")
+      << "C1: a terminal's CSI in one character";
+  EXPECT_EQ(Printable("a\xff\xc3"), "a\\xff\\xc3") << "no UTF-8";
+  EXPECT_EQ(Printable("\xc3\xa4\xc3\xb6", 3), "\xc3\xa4...") << "not half a character";
 }
 
 }  // namespace

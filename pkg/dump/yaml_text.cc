@@ -10,6 +10,7 @@
 #include <re2/re2.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/base/utf8.h"
 
 namespace resmgr::dump {
 
@@ -27,22 +28,10 @@ struct Character {
 
 // Bytes that do not form a character count as special ones, one by one.
 Character CharacterAt(std::string_view text, size_t at) {
-  const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(at);
-  if (first == '\n') return {1, CharClass::kNewline};
-  if (first < 0x80) {
-    return {1, first < 0x20 || first == 0x7f ? CharClass::kSpecial : CharClass::kPlain};
-  }
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
-  if (length == 0 || first > 0xf4 || at + length > text.size()) return {1, CharClass::kSpecial};
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xc0) != 0x80) return {1, CharClass::kSpecial};
-  }
-  const std::string_view character = text.substr(at, length);
-  // C1 controls, the line and paragraph separators, the byte order mark.
-  const bool special = (first == 0xc2 && byte(at + 1) < 0xa0) || character == "\xe2\x80\xa8" ||
-                       character == "\xe2\x80\xa9" || character == "\xef\xbb\xbf";
-  return {length, special ? CharClass::kSpecial : CharClass::kPlain};
+  if (text[at] == '\n') return {1, CharClass::kNewline};
+  const size_t length = Utf8Length(text.substr(at));
+  if (length == 0) return {1, CharClass::kSpecial};
+  return {length, IsControl(text.substr(at, length)) ? CharClass::kSpecial : CharClass::kPlain};
 }
 
 struct TextTraits {
@@ -142,6 +131,19 @@ class Writer {
     }
   }
 
+  void Array(const json& array, size_t indent) {
+    for (const json& item : array) {
+      Indent(indent);
+      out_ += '-';
+      if (item.is_object() && !item.empty()) {
+        out_ += ' ';
+        Object(item, indent + 2, true);
+      } else {
+        Value(item, indent, indent + 2);
+      }
+    }
+  }
+
   std::string Take() { return std::move(out_); }
 
  private:
@@ -156,19 +158,6 @@ class Writer {
     } else {
       out_ += ' ';
       Scalar(value, indent + 2);
-    }
-  }
-
-  void Array(const json& array, size_t indent) {
-    for (const json& item : array) {
-      Indent(indent);
-      out_ += '-';
-      if (item.is_object() && !item.empty()) {
-        out_ += ' ';
-        Object(item, indent + 2, true);
-      } else {
-        Value(item, indent, indent + 2);
-      }
     }
   }
 
@@ -209,9 +198,13 @@ class Writer {
 }  // namespace
 
 std::string ToYaml(const json& tree) {
-  if (!tree.is_object() || tree.empty()) return "{}\n";
+  if (tree.empty() || !tree.is_structured()) return tree.is_array() ? "[]\n" : "{}\n";
   Writer writer;
-  writer.Object(tree, 0, false);
+  if (tree.is_array()) {
+    writer.Array(tree, 0);
+  } else {
+    writer.Object(tree, 0, false);
+  }
   return writer.Take();
 }
 

@@ -7,9 +7,10 @@
 
 namespace resmgr::dump {
 
-// The tree as block-style YAML that ends in a newline: keys sorted, sequences not indented below
-// their key, text of several lines as a literal block, quotes only where the text would be read as
-// something else. An empty object is "{}". Never folds a long line, so that it can be searched.
+// An object or an array as block-style YAML that ends in a newline: keys sorted, sequences not
+// indented below their key, text of several lines as a literal block, quotes only where the text
+// would be read as something else. An empty object is "{}", an empty array "[]". Never folds a long
+// line, so that it can be searched.
 std::string ToYaml(const nlohmann::json& tree);
 
 }  // namespace resmgr::dump

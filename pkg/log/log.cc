@@ -104,8 +104,10 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::err;
 }
 
-bool IsControl(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+// Most messages are ASCII and need no second look.
+bool MayNeedEscapes(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte >= 0x7f;
 }
 
 }  // namespace
@@ -129,9 +131,9 @@ void Logger::Write(LogLevel level, fmt::string_view format, fmt::format_args arg
   fmt::memory_buffer buffer;
   fmt::vformat_to(std::back_inserter(buffer), format, args);
   std::string_view text(buffer.data(), buffer.size());
-  // Whatever a caller forgot to escape, a message stays one line.
+  // Whatever a caller forgot to escape, a message stays one line and a terminal only shows it.
   std::string escaped;
-  if (std::any_of(text.begin(), text.end(), IsControl)) {
+  if (std::any_of(text.begin(), text.end(), MayNeedEscapes)) {
     escaped = Printable(text, text.size());
     text = escaped;
   }

@@ -2,6 +2,7 @@
 #include "pkg/log/log.h"
 
 #include <array>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <spdlog/logger.h>
 #include <unistd.h>
 
+#include "pkg/base/utf8.h"
 #include "pkg/log/line_sink.h"
 
 namespace resmgr {
@@ -94,6 +96,28 @@ TEST_F(LogTest, FormatIsASetting) {
   EXPECT_THAT(lines_[0],
               MatchesRegex("\\{\"time\":\"[^\"]+\",\"level\":\"warning\",\"source\":\"a\","
                            "\"message\":\"says \\\\\"no\\\\\"\"\\}\n"));
+}
+
+TEST_F(LogTest, WhateverANameContainsATerminalOnlyShowsIt) {
+  std::mt19937 random(19);
+  std::uniform_int_distribution<int> byte(0, 255);
+  for (int round = 0; round < 2'000; ++round) {
+    std::string name = round % 2 == 0 ? "\xc2" : "";
+    for (int i = 0; i < 6; ++i)
+      name += static_cast<char>(byte(random));
+    lines_.clear();
+    GetLogger("a").Info("{}", name);
+    ASSERT_THAT(lines_, SizeIs(1));
+    std::string_view line = lines_[0];
+    ASSERT_EQ(line.find('\n'), line.size() - 1);
+    line.remove_suffix(1);
+    while (!line.empty()) {
+      const size_t length = Utf8Length(line);
+      ASSERT_GT(length, 0U) << lines_[0];
+      ASSERT_FALSE(IsControl(line.substr(0, length))) << lines_[0];
+      line.remove_prefix(length);
+    }
+  }
 }
 
 TEST_F(LogTest, SameSourceIsSameLogger) {

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/base/utf8.h"
+
+#include <array>
+
+namespace resmgr {
+namespace {
+
+size_t LengthByFirstByte(unsigned char first) {
+  if (first < 0x80) return 1;
+  if (first < 0xc2 || first > 0xf4) return 0;
+  return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+}  // namespace
+
+char32_t CodePointOf(std::string_view character) {
+  constexpr std::array<unsigned, 5> kFirstBits = {0, 0x7f, 0x1f, 0x0f, 0x07};
+  char32_t code = static_cast<unsigned char>(character[0]) & kFirstBits.at(character.size());
+  for (const char c : character.substr(1))
+    code = code << 6 | (static_cast<unsigned char>(c) & 0x3f);
+  return code;
+}
+
+size_t Utf8Length(std::string_view text) {
+  const size_t length = LengthByFirstByte(static_cast<unsigned char>(text[0]));
+  if (length <= 1) return length;
+  if (length > text.size()) return 0;
+  for (const char c : text.substr(1, length - 1)) {
+    if ((static_cast<unsigned char>(c) & 0xc0) != 0x80) return 0;
+  }
+  const char32_t code = CodePointOf(text.substr(0, length));
+  constexpr std::array<char32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
+  return code < kLeast.at(length) || surrogate || code > 0x10ffff ? 0 : length;
+}
+
+bool IsControl(std::string_view character) {
+  const char32_t code = CodePointOf(character);
+  if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) return true;
+  const bool separates = code == 0x2028 || code == 0x2029 || code == 0xfeff;
+  const bool turns = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+  return separates || turns;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/base/utf8.h"
+
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+TEST(Utf8Test, TellsCharactersFromOtherBytes) {
+  EXPECT_EQ(Utf8Length("a"), 1U);
+  EXPECT_EQ(Utf8Length("\xc3\xa4x"), 2U);
+  EXPECT_EQ(Utf8Length("\xe2\x82\xac"), 3U);
+  EXPECT_EQ(Utf8Length("\xf0\x9f\x98\x80"), 4U);
+  for (const char* const none : {"\x80", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3z", "\xe0\x80\x80",
+                                 "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xff"}) {
+    EXPECT_EQ(Utf8Length(none), 0U) << none;
+  }
+}
+
+TEST(Utf8Test, ControlsAreWhatATerminalWouldObey) {
+  for (const char* const control :
+       {"\n", "\x1b", "\x7f", "\xc2\x80", "\xc2\x9b", "\xc2\x9f", "\xe2\x80\xa8", "\xe2\x80\xae",
+        "\xe2\x81\xa6", "\xef\xbb\xbf"}) {
+    EXPECT_TRUE(IsControl(control)) << control;
+  }
+  for (const char* const plain : {" ", "~", "\xc2\xa0", "\xc3\xa4", "\xe2\x82\xac"})
+    EXPECT_FALSE(IsControl(plain)) << plain;
+}
+
+}  // namespace
+}  // namespace resmgr
