@@ -148,6 +148,9 @@ void Call::OnVerdict(const Interception::Verdict& verdict) {
     Finish(verdict.refusal);
     return;
   }
+  if (tap_ != nullptr && !verdict.suffix.empty()) {
+    tap_->OnRequestChanged(reading_->request.Read(headers_).value_or(""), verdict.suffix);
+  }
   h2::HeaderBlock headers = headers_;
   if (!verdict.suffix.empty()) headers.Remove("content-length");
   if (!Forward(headers, false)) return;

@@ -29,16 +29,25 @@ CallTap::CallTap(dump::Dumper& dumper, uint64_t id, const Method& method, bool i
            .path = path_,
            .intercepted = intercepted,
            .start = std::chrono::steady_clock::now(),
-           .wall_start = std::chrono::system_clock::now()},
-      messages_(messages),
-      requests_(kMaxCollected,
-                [this](GrpcMessage message) {
-                  dumper_.OnRequest(ref_, ToPayload(std::move(message), request_encoding_));
-                }),
-      replies_(kMaxCollected, [this](GrpcMessage message) {
-        dumper_.OnReply(ref_, ToPayload(std::move(message), reply_encoding_));
-      }) {
-  if (!messages_) dumper_.OnRequest(ref_, dump::Payload());
+           .wall_start = std::chrono::system_clock::now()} {
+  if (!messages) {
+    dumper_.OnRequest(ref_, dump::Payload());
+    return;
+  }
+  requests_.emplace(kMaxCollected, [this](GrpcMessage message) {
+    Release(*requests_);
+    request_reported_ = true;
+    dumper_.OnRequest(ref_, ToPayload(std::move(message), request_encoding_));
+  });
+  replies_.emplace(kMaxCollected, [this](GrpcMessage message) {
+    Release(*replies_);
+    dumper_.OnReply(ref_, ToPayload(std::move(message), reply_encoding_));
+  });
+}
+
+CallTap::~CallTap() {
+  if (requests_) Release(*requests_);
+  if (replies_) Release(*replies_);
 }
 
 void CallTap::OnRequestHeaders(const h2::HeaderBlock& headers) {
@@ -46,7 +55,12 @@ void CallTap::OnRequestHeaders(const h2::HeaderBlock& headers) {
 }
 
 void CallTap::OnRequestData(std::string_view data) {
-  if (messages_) requests_.Feed(data);
+  if (requests_) Collect(*requests_, data);
+}
+
+void CallTap::OnRequestChanged(std::string_view before, std::string_view suffix) {
+  if (!requests_ || before.size() > kMaxCollected) return;
+  dumper_.OnChanged(ref_, dump::Payload(std::string(before)), std::string(before).append(suffix));
 }
 
 void CallTap::OnReplyHeaders(const h2::HeaderBlock& headers) {
@@ -54,11 +68,34 @@ void CallTap::OnReplyHeaders(const h2::HeaderBlock& headers) {
 }
 
 void CallTap::OnReplyData(std::string_view data) {
-  if (messages_) replies_.Feed(data);
+  if (replies_) Collect(*replies_, data);
 }
 
 void CallTap::OnEnd(const GrpcStatus& status) {
   dumper_.OnEnd(ref_, status.code, status.message);
+}
+
+void CallTap::Collect(Collection& collection, std::string_view data) {
+  collection.reader.Feed(data);
+  const size_t held = collection.reader.held();
+  if (held <= collection.reserved) return;
+  if (!dumper_.Reserve(held - collection.reserved)) {
+    GiveUp();
+    return;
+  }
+  collection.reserved = held;
+}
+
+void CallTap::Release(Collection& collection) {
+  if (collection.reserved > 0) dumper_.Release(std::exchange(collection.reserved, 0));
+}
+
+void CallTap::GiveUp() {
+  dumper_.GiveUp(ref_, request_reported_);
+  Release(*requests_);
+  Release(*replies_);
+  requests_.reset();
+  replies_.reset();
 }
 
 dump::Payload CallTap::ToPayload(GrpcMessage message, const std::string& encoding) const {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "pkg/cri/grpc_message.h"
 #include "pkg/cri/method_table.h"
@@ -20,27 +21,41 @@ class CallTap {
   // Null when the dumper does not want this method. `id` is never used twice.
   static std::unique_ptr<CallTap> Create(dump::Dumper& dumper, uint64_t id, const Method& method,
                                          bool intercepted);
+  ~CallTap();
   CallTap(const CallTap&) = delete;
   CallTap& operator=(const CallTap&) = delete;
 
   void OnRequestHeaders(const h2::HeaderBlock& headers);
   void OnRequestData(std::string_view data);
+  // The runtime gets the request, whose only message came as `before`, with `suffix` behind it.
+  void OnRequestChanged(std::string_view before, std::string_view suffix);
   void OnReplyHeaders(const h2::HeaderBlock& headers);
   void OnReplyData(std::string_view data);
   void OnEnd(const GrpcStatus& status);
 
  private:
   CallTap(dump::Dumper& dumper, uint64_t id, const Method& method, bool intercepted, bool messages);
+  // Messages in one direction, as far as they came.
+  struct Collection {
+    Collection(size_t limit, GrpcMessageReader::Sink sink) : reader(limit, std::move(sink)) {}
+    GrpcMessageReader reader;
+    size_t reserved = 0;  // of the dumper's room
+  };
+
+  void Collect(Collection& collection, std::string_view data);
+  void Release(Collection& collection);
+  void GiveUp();
   dump::Payload ToPayload(GrpcMessage message, const std::string& encoding) const;
 
   dump::Dumper& dumper_;
   const std::string path_;
   dump::CallRef ref_;
-  const bool messages_;  // wants them, not just the call
   std::string request_encoding_;
   std::string reply_encoding_;
-  GrpcMessageReader requests_;
-  GrpcMessageReader replies_;
+  bool request_reported_ = false;
+  // Empty where the dumper has no room for what is left of the call.
+  std::optional<Collection> requests_;
+  std::optional<Collection> replies_;
 };
 
 }  // namespace resmgr

@@ -34,6 +34,8 @@ class GrpcMessageReader {
   void Feed(std::string_view bytes);
   // Whether the body so far ends with a whole message.
   bool complete() const { return prefix_.empty(); }
+  // The memory that the message takes of which more is to come.
+  size_t held() const { return message_.payload.empty() ? 0 : message_.payload.capacity(); }
 
  private:
   size_t limit_;

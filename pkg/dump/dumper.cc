@@ -54,6 +54,7 @@ Status SameFileError(const std::string& path) {
 }
 
 bool Wants(const MethodPlan& plan, Event::Kind kind) {
+  if (kind == Event::Kind::kChanged) return plan.target == Target::kFull;
   if (plan.record || plan.target == Target::kFull) return true;
   if (plan.target == Target::kName) return kind == Event::Kind::kEnd;
   return plan.target == Target::kCount && kind == Event::Kind::kRequest;
@@ -102,6 +103,14 @@ void Dumper::OnRequest(const CallRef& call, Payload message) {
   Event event;
   event.kind = Event::Kind::kRequest;
   event.payload = std::move(message);
+  Report(call, std::move(event));
+}
+
+void Dumper::OnChanged(const CallRef& call, Payload before, std::string after) {
+  Event event;
+  event.kind = Event::Kind::kChanged;
+  event.payload = std::move(before);
+  event.changed = std::move(after);
   Report(call, std::move(event));
 }
 
@@ -193,7 +202,30 @@ void Dumper::Report(const CallRef& call, Event event) {
   const std::lock_guard lock(mutex_);
   event.plan = PlanLocked(call.path);
   if (!Wants(*event.plan, event.kind)) return;
-  if (!writer_->queue().Push(std::move(event)) && on_lost_) on_lost_();
+  if (!writer_->queue().Push(std::move(event))) CountLost();
+}
+
+bool Dumper::Reserve(size_t bytes) {
+  return writer_->queue().Reserve(bytes);
+}
+
+void Dumper::Release(size_t bytes) {
+  writer_->queue().Release(bytes);
+}
+
+void Dumper::GiveUp(const CallRef& call, bool request_reported) {
+  if (!active_.load(std::memory_order_relaxed)) return;
+  Event event;
+  event.kind = request_reported ? Event::Kind::kReply : Event::Kind::kRequest;
+  event.call = call.id;
+  const std::lock_guard lock(mutex_);
+  event.plan = PlanLocked(call.path);
+  if (writer_->queue().Lose(event)) CountLost();
+}
+
+void Dumper::CountLost() {
+  lost_calls_.fetch_add(1, std::memory_order_relaxed);
+  if (on_lost_) on_lost_();
 }
 
 void Dumper::StartWriterLocked() {

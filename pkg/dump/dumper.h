@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -78,12 +79,27 @@ class Dumper {
     return active_.load(std::memory_order_relaxed) ? LookUpInterest(path) : Interest::kNone;
   }
 
+  // Room for messages that are being collected, within the same limit as what waits to be written:
+  // false when there is none, and the call is given up then. What was reserved is released before
+  // the message is reported.
+  bool Reserve(size_t bytes);
+  void Release(size_t bytes);
+  // A message of the call found no room: of the call follows OnEnd alone. `request_reported`:
+  // OnRequest was called.
+  void GiveUp(const CallRef& call, bool request_reported);
+
   // Each call: OnRequest, then OnReply for each reply (several for a server stream), then OnEnd
   // once, whatever came before. What the rules do not want is ignored. The code and message are
   // gRPC's.
   void OnRequest(const CallRef& call, Payload message);
+  // The request goes to the runtime otherwise than it came; between OnRequest and the first
+  // OnReply. For calls of Interest::kMessages.
+  void OnChanged(const CallRef& call, Payload before, std::string after);
   void OnReply(const CallRef& call, Payload message);
   void OnEnd(const CallRef& call, int code, std::string_view message);
+
+  // Calls that the dump lacks in part or as a whole, since the start.
+  uint64_t lost_calls() const { return lost_calls_.load(std::memory_order_relaxed); }
 
   // Goes on with other rules and files; those whose names stay are not emptied again. The files are
   // opened by the dumper's thread; one that cannot be is a warning, and tried again every
@@ -100,9 +116,11 @@ class Dumper {
   Interest LookUpInterest(std::string_view path);
   std::shared_ptr<const MethodPlan> PlanLocked(std::string_view path);
   void Report(const CallRef& call, Event event);
+  void CountLost();
   void StartWriterLocked();
 
   std::atomic<bool> active_{false};
+  std::atomic<uint64_t> lost_calls_{0};
   std::mutex mutex_;
   Settings settings_;
   bool rules_in_force_ = false;

@@ -218,10 +218,10 @@ TEST_F(DumperTest, FullDiskIsReportedOnceAndTheLogGoesOn) {
   const auto log = Log();
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_TRUE(reported);
-  EXPECT_THAT(log, ElementsAre("(passthrough) REQUEST Version",
+  EXPECT_THAT(log, ElementsAre("#1 (passthrough) REQUEST Version",
                                AllOf(StartsWith("!cannot write '" + PathOf("dump") + "'"),
                                      HasSubstr("File too large")),
-                               "(passthrough) REQUEST Version"));
+                               "#2 (passthrough) REQUEST Version"));
 }
 
 TEST_F(DumperTest, ReconfigureChangesRulesAndKeepsTheFile) {

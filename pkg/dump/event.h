@@ -37,6 +37,7 @@ struct WriterSettings {
 struct Event {
   enum class Kind {
     kRequest,
+    kChanged,  // of the request, by us
     kReply,
     kEnd,
     kLost,      // calls whose events found no room
@@ -50,7 +51,8 @@ struct Event {
   std::chrono::system_clock::time_point wall_start;
   std::chrono::steady_clock::time_point start;  // of the call
   std::chrono::steady_clock::time_point at;     // of this event
-  Payload payload;                              // kRequest, kReply
+  Payload payload;                              // kRequest, kReply; kChanged: as it came
+  std::string changed;                          // kChanged: as it goes to the runtime
   int code = 0;                                 // kEnd: gRPC status code
   std::string message;                          // kEnd: gRPC status message
   uint64_t lost_calls = 0;                      // kLost
@@ -58,7 +60,13 @@ struct Event {
   std::unique_ptr<WriterSettings> settings;     // kSettings
 
   // What it takes of the queue's memory, in bytes.
-  size_t Cost() const { return sizeof(Event) + payload.bytes.capacity() + message.capacity(); }
+  size_t Cost() const {
+    return sizeof(Event) + payload.bytes.capacity() + changed.capacity() + message.capacity();
+  }
+  // Whether nothing more is written of its call.
+  bool Last() const {
+    return kind == Kind::kEnd || (plan->target == Target::kCount && !plan->record);
+  }
 };
 
 }  // namespace resmgr::dump

@@ -10,15 +10,37 @@ bool EventQueue::Push(Event event) {
   const std::lock_guard lock(mutex_);
   if (closed_) return true;
   if (!losing_.empty() && losing_.count(event.call) > 0) {
-    if (event.kind == Event::Kind::kEnd) losing_.erase(event.call);
+    if (event.Last()) losing_.erase(event.call);
     return true;
   }
-  if (events_.size() >= limits_.events || bytes_ + event.Cost() > limits_.bytes) {
+  if (events_.size() >= limits_.events || bytes_ + reserved_ + event.Cost() > limits_.bytes) {
     LoseLocked(event);
     return false;
   }
   AppendLostLocked();
   AppendLocked(std::move(event));
+  return true;
+}
+
+bool EventQueue::Reserve(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  // The other half is for what is complete, so that the ends of calls are not lost for it.
+  const bool fits = reserved_ + bytes <= limits_.bytes / 2;
+  if (!fits || bytes_ + reserved_ + bytes > limits_.bytes) return false;
+  reserved_ += bytes;
+  return true;
+}
+
+void EventQueue::Release(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  reserved_ -= bytes;
+}
+
+bool EventQueue::Lose(const Event& event) {
+  const std::lock_guard lock(mutex_);
+  if (closed_ || losing_.contains(event.call)) return false;
+  LoseLocked(event);
+  if (waiting_) changed_.notify_one();
   return true;
 }
 
@@ -121,7 +143,7 @@ void EventQueue::LoseLocked(const Event& event) {
   // that loses its request, so that these ids are never more than the requests that found room.
   if (event.kind != Event::Kind::kRequest && event.plan->record)
     lost_.cut_calls.push_back(event.call);
-  if (event.kind != Event::Kind::kEnd) losing_.insert(event.call);
+  if (!event.Last()) losing_.insert(event.call);
 }
 
 }  // namespace resmgr::dump

@@ -14,8 +14,9 @@
 namespace resmgr::dump {
 
 // From the threads that see calls to the one that writes about them, in order, bounded in events
-// and bytes. Never waits for room: a call one of whose events found none loses all that follow, and
-// an event kLost tells how many did. Thread-safe.
+// and in bytes, with those of messages that are not complete yet. Never waits for room: a call one
+// of whose events found none loses all that follow, and an event kLost tells how many did.
+// Thread-safe.
 class EventQueue {
  public:
   struct Limits {
@@ -28,6 +29,13 @@ class EventQueue {
   // An event of a call. After kEnd the queue knows nothing of the call any more. False when there
   // is no room, once for each call that it happens to.
   bool Push(Event event);
+  // Room for a message that is being collected, of half of the bytes; false when there is none.
+  // What was reserved is released before the event of the message is pushed.
+  bool Reserve(size_t bytes);
+  void Release(size_t bytes);
+  // The call of this event, which found no room before it could be pushed, loses all that follows.
+  // False when it does so already.
+  bool Lose(const Event& event);
   // A change of settings: always finds room. Of those that wait only the latest kMaxSettings stay.
   void PushSettings(Event event);
   static constexpr size_t kMaxSettings = 16;
@@ -60,7 +68,8 @@ class EventQueue {
   std::condition_variable changed_;
   std::condition_variable finished_changed_;
   std::deque<Event> events_;
-  size_t bytes_ = 0;
+  size_t bytes_ = 0;                     // of the events
+  size_t reserved_ = 0;                  // for messages that are being collected
   size_t settings_ = 0;                  // of events_
   std::unordered_set<uint64_t> losing_;  // calls in flight that lost an event
   Event lost_;                           // of kind kLost, not yet in the queue

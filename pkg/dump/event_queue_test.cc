@@ -57,6 +57,31 @@ TEST(EventQueueTest, LosesTheWholeRestOfACall) {
   EXPECT_EQ(queue.TryPop()->call, 1);
 }
 
+TEST(EventQueueTest, ForgetsALostCallOfWhichNothingFollows) {
+  EventQueue queue({0, size_t{1} << 20});
+  Event counted = Make(Kind::kRequest, 1);
+  auto plan = std::make_shared<MethodPlan>();
+  plan->target = Target::kCount;
+  counted.plan = plan;
+  EXPECT_FALSE(queue.Push(std::move(counted)));
+  EXPECT_EQ(queue.TryPop()->kind, Kind::kLost);
+  // Its end is never reported, so the next event with this id is lost anew.
+  EXPECT_FALSE(queue.Push(Make(Kind::kRequest, 1)));
+}
+
+TEST(EventQueueTest, MessagesThatAreNotCompleteCountInItsLimit) {
+  EventQueue queue({1000, 20'000});
+  EXPECT_TRUE(queue.Reserve(6'000));
+  EXPECT_FALSE(queue.Reserve(6'000)) << "half of it is for whole messages";
+  EXPECT_FALSE(queue.Push(Make(Kind::kRequest, 1, 15'000)));
+  queue.Push(Make(Kind::kEnd, 1));
+  queue.Release(6'000);
+  EXPECT_TRUE(queue.Push(Make(Kind::kRequest, 2, 15'000)));
+  EXPECT_FALSE(queue.Reserve(6'000));
+  EXPECT_TRUE(queue.Lose(Make(Kind::kRequest, 3)));
+  EXPECT_FALSE(queue.Lose(Make(Kind::kReply, 3))) << "told once";
+}
+
 TEST(EventQueueTest, BoundsBytes) {
   EventQueue queue({1000, 10'000});
   queue.Push(Make(Kind::kRequest, 1, 6'000));

@@ -191,8 +191,8 @@ TEST_F(RecorderTest, GoesTogetherWithADump) {
   ASSERT_TRUE(Start({.specs = {"reset,name:.*", "record:" + PathOf("r.jsonl")}}).ok());
   Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
   Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
-  EXPECT_THAT(Log(),
-              ElementsAre("(passthrough) REQUEST Version", "(passthrough) REQUEST StartContainer"));
+  EXPECT_THAT(Log(), ElementsAre("#1 (passthrough) REQUEST Version",
+                                 "#2 (passthrough) REQUEST StartContainer"));
   EXPECT_EQ(Lines().size(), 2);
 }
 

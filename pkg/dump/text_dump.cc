@@ -3,10 +3,13 @@
 
 #include <array>
 #include <ctime>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/dump/differences.h"
 #include "pkg/dump/message_tree.h"
 #include "pkg/dump/yaml_text.h"
 
@@ -15,6 +18,8 @@ namespace resmgr::dump {
 namespace {
 
 constexpr size_t kErrorLimit = 4096;
+
+const std::string kOtherMethods = "(other methods)";
 
 // "2006-Jan-02 15:04:05.000" in local time: 24 columns.
 std::string Stamp(std::chrono::system_clock::time_point time) {
@@ -68,6 +73,19 @@ void TextDump::Request(const Event& event) {
        "=>", event, false);
 }
 
+void TextDump::Changed(const Event& event) {
+  if (event.plan->target != Target::kFull || event.payload.truncated()) return;
+  const google::protobuf::Message* const type = event.plan->types.request;
+  const std::vector<std::string> changes =
+      Differences(ToTree(event.payload, type, show_secrets_),
+                  ToTree(Payload(event.changed), type, show_secrets_));
+  const std::string stamp = Latency(event);
+  for (const std::string& change : changes) {
+    Line(false, stamp, event,
+         fmt::format("({}) CHANGED {}: {}", KindOf(event), event.plan->name, change));
+  }
+}
+
 void TextDump::Reply(const Event& event) {
   if (event.plan->target != Target::kFull) return;
   Body(Latency(event), fmt::format("({}) REPLY {}", KindOf(event), event.plan->name), "<=", event,
@@ -80,21 +98,23 @@ void TextDump::End(const Event& event) {
   const std::string stamp = Latency(event);
   if (event.code == 0) {
     if (target == Target::kName)
-      Line(false, stamp, fmt::format("({}) REQUEST {}", KindOf(event), event.plan->name));
+      Line(false, stamp, event, fmt::format("({}) REQUEST {}", KindOf(event), event.plan->name));
     return;
   }
   const bool full = target == Target::kFull;
-  Line(full, stamp, fmt::format("({}) FAILED {}", KindOf(event), event.plan->name));
-  if (full) Line(true, stamp, fmt::format("  {} <= {}", event.plan->name, ErrorText(event)));
+  Line(full, stamp, event, fmt::format("({}) FAILED {}", KindOf(event), event.plan->name));
+  if (full) Line(true, stamp, event, fmt::format("  {} <= {}", event.plan->name, ErrorText(event)));
 }
 
 void TextDump::Lost(const Event& event) {
-  Line(true, Stamp(event.wall_start),
-       fmt::format("the dump fell behind: {} calls are missing or incomplete", event.lost_calls));
+  Write(true, Stamp(event.wall_start),
+        fmt::format("the dump fell behind: {} calls are missing or incomplete", event.lost_calls));
 }
 
 void TextDump::Count(const Event& event) {
-  Counter& counter = counters_[event.plan->name];
+  const bool apart = counters_.size() < kCounters || counters_.contains(event.plan->name);
+  const std::string& name = apart ? event.plan->name : kOtherMethods;
+  Counter& counter = counters_[name];
   if (counter.total++ == 0) {
     counter.begin = event.at;
     return;
@@ -103,9 +123,8 @@ void TextDump::Count(const Event& event) {
   const std::chrono::duration<double> period = count_period_;
   const uint64_t calls = counter.total - counter.at_begin;
   // Unlike the dumps themselves, counts have always gone to the log alone.
-  log_(false, fmt::format("({}) REQUEST: {} #{}, {} total, {:.2f}/s calls", KindOf(event),
-                          event.plan->name, counter.total, calls,
-                          static_cast<double>(calls) / period.count()));
+  log_(false, fmt::format("({}) REQUEST: {} #{}, {} total, {:.2f}/s calls", KindOf(event), name,
+                          counter.total, calls, static_cast<double>(calls) / period.count()));
   counter.at_begin = counter.total;
   counter.begin = event.at;
 }
@@ -119,16 +138,21 @@ void TextDump::Body(std::string_view stamp, const std::string& header, std::stri
   const std::string note = size_note ? fmt::format(" ({} bytes as yaml)", yaml.size()) : "";
   const std::string_view text = std::string_view(yaml).substr(0, yaml.size() - 1);
   if (text.find('\n') == std::string_view::npos) {
-    Line(false, stamp, fmt::format("{} {} {}", header, arrow, text), note);
+    Line(false, stamp, event, fmt::format("{} {} {}", header, arrow, text), note);
     return;
   }
-  Line(false, stamp, header, note);
+  Line(false, stamp, event, header, note);
   for (const std::string_view line : Split(text, '\n'))
-    Line(false, stamp, fmt::format("    {} {} {}", event.plan->name, arrow, line));
+    Line(false, stamp, event, fmt::format("    {} {} {}", event.plan->name, arrow, line));
 }
 
-void TextDump::Line(bool warning, std::string_view stamp, std::string_view line,
+void TextDump::Line(bool warning, std::string_view stamp, const Event& event, std::string_view line,
                     std::string_view file_suffix) {
+  Write(warning, stamp, fmt::format("#{} {}", event.call, line), file_suffix);
+}
+
+void TextDump::Write(bool warning, std::string_view stamp, std::string_view line,
+                     std::string_view file_suffix) {
   log_(warning, line);
   if (file_ == nullptr) return;
   file_->Append(fmt::format("[{}] {}{}\n", stamp, line, file_suffix));

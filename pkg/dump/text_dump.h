@@ -31,6 +31,7 @@ class TextDump {
   OutputFile* file() { return file_.get(); }
 
   void Request(const Event& event);
+  void Changed(const Event& event);
   void Reply(const Event& event);
   void End(const Event& event);
   void Lost(const Event& event);
@@ -44,12 +45,17 @@ class TextDump {
   };
 
   void Count(const Event& event);
+  // Which calls of how many methods are counted one by one; the rest are "other methods".
+  static constexpr size_t kCounters = 1024;
+
   // The header and, for more than one line, the body below it; else both on one line.
   // `size_note` goes to the header's line in the file.
   void Body(std::string_view stamp, const std::string& header, std::string_view arrow,
             const Event& event, bool size_note);
-  void Line(bool warning, std::string_view stamp, std::string_view line,
+  void Line(bool warning, std::string_view stamp, const Event& event, std::string_view line,
             std::string_view file_suffix = {});
+  void Write(bool warning, std::string_view stamp, std::string_view line,
+             std::string_view file_suffix = {});
 
   const LogSink log_;
   std::unique_ptr<OutputFile> file_;

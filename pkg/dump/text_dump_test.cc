@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lines that users see, from the calls to the log and the file.
+#include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,22 +51,65 @@ TEST_F(TextDumpTest, FullShowsRequestAndReplyOverSeveralLines) {
   Call(kCreate, CreateRequest(), reply, true);
   EXPECT_THAT(
       Log(),
-      ElementsAre("(intercepted) REQUEST CreateContainer", "    CreateContainer => config:",
-                  "    CreateContainer =>   envs:", "    CreateContainer =>   - key: TOKEN",
-                  "    CreateContainer =>     value: <redacted>",
-                  "    CreateContainer =>   linux:", "    CreateContainer =>     resources:",
-                  "    CreateContainer =>       cpuset_cpus: 0-3",
-                  "    CreateContainer =>   metadata:", "    CreateContainer =>     name: c1",
-                  "    CreateContainer => pod_sandbox_id: p1",
-                  "(intercepted) REPLY CreateContainer <= container_id: id1"));
+      ElementsAre("#1 (intercepted) REQUEST CreateContainer", "#1     CreateContainer => config:",
+                  "#1     CreateContainer =>   envs:", "#1     CreateContainer =>   - key: TOKEN",
+                  "#1     CreateContainer =>     value: <redacted>",
+                  "#1     CreateContainer =>   linux:", "#1     CreateContainer =>     resources:",
+                  "#1     CreateContainer =>       cpuset_cpus: 0-3",
+                  "#1     CreateContainer =>   metadata:", "#1     CreateContainer =>     name: c1",
+                  "#1     CreateContainer => pod_sandbox_id: p1",
+                  "#1 (intercepted) REPLY CreateContainer <= container_id: id1"));
+}
+
+TEST_F(TextDumpTest, ShowsWhatWeChangeInARequest) {
+  ASSERT_TRUE(Start({.specs = {"reset,full:.*"}}).ok());
+  const CallRef call = NewCall(kCreate, true);
+  runtime::v1::CreateContainerRequest request;
+  request.set_pod_sandbox_id("p1");
+  request.mutable_config()->mutable_linux()->mutable_resources()->set_cpu_shares(512);
+  runtime::v1::CreateContainerRequest suffix;
+  suffix.mutable_config()->mutable_linux()->mutable_resources()->set_cpuset_cpus("1");
+  const std::string before = request.SerializeAsString();
+  dumper_->OnRequest(call, Payload(before));
+  dumper_->OnChanged(call, Payload(before), before + suffix.SerializeAsString());
+  dumper_->OnEnd(call, 0, "");
+  const std::vector<std::string> log = Log();
+  EXPECT_EQ(log.back(),
+            R"(#1 (intercepted) CHANGED CreateContainer: linux.resources.cpuset_cpus "" -> "1")");
+}
+
+TEST_F(TextDumpTest, WhatWeChangeIsForThoseWhoSeeTheRequest) {
+  ASSERT_TRUE(Start({.specs = {"reset,name:.*"}}).ok());
+  const CallRef call = NewCall(kCreate, true);
+  dumper_->OnRequest(call, Payload());
+  dumper_->OnChanged(call, Payload(), CreateRequest().SerializeAsString());
+  EXPECT_THAT(Log(), IsEmpty());
+}
+
+TEST_F(TextDumpTest, CountsOfEndlesslyManyMethodsAreBounded) {
+  ASSERT_TRUE(
+      Start({.specs = {"reset,count:.*"}, .count_period = std::chrono::milliseconds(0)}).ok());
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 5'000; ++i)
+      dumper_->OnRequest(NewCall(fmt::format("/s/Method{}", i)), Payload());
+  }
+  const std::vector<std::string> log = Log();
+  EXPECT_GT(std::ranges::count_if(
+                log, [](const auto& line) { return line.find("(other methods)") != line.npos; }),
+            3'000);
+  std::set<std::string> names;
+  for (const std::string& line : log)
+    names.insert(line.substr(0, line.find('#')));
+  EXPECT_LT(names.size(), 1'100U);
 }
 
 TEST_F(TextDumpTest, FullShowsShortMessagesOnOneLine) {
   ASSERT_TRUE(Start({.specs = {"reset,full:.*"}}).ok());
   Call(kVersion, runtime::v1::VersionRequest(), VersionReply());
-  EXPECT_THAT(Log(),
-              ElementsAre("(passthrough) REQUEST Version => {}", "(passthrough) REPLY Version",
-                          "    Version <= runtime_name: fake", "    Version <= version: 0.1.0"));
+  EXPECT_THAT(
+      Log(),
+      ElementsAre("#1 (passthrough) REQUEST Version => {}", "#1 (passthrough) REPLY Version",
+                  "#1     Version <= runtime_name: fake", "#1     Version <= version: 0.1.0"));
 }
 
 TEST_F(TextDumpTest, FileStartsLinesWithTimeOrLatency) {
@@ -79,14 +124,15 @@ TEST_F(TextDumpTest, FileStartsLinesWithTimeOrLatency) {
   const std::vector<std::string> lines = LinesOf(file);
   EXPECT_THAT(
       lines,
-      ElementsAre(MatchesRegex(stamp + " \\(passthrough\\) REQUEST Version => \\{\\}"),
-                  MatchesRegex(latency + " \\(passthrough\\) REPLY Version \\(34 bytes as yaml\\)"),
-                  MatchesRegex(latency + "     Version <= runtime_name: fake"),
-                  MatchesRegex(latency + "     Version <= version: 0.1.0"),
-                  MatchesRegex(stamp + " \\(intercepted\\) REQUEST CreateContainer => \\{\\}"),
-                  MatchesRegex(latency + " \\(intercepted\\) FAILED CreateContainer"),
-                  MatchesRegex(latency + "   CreateContainer <= rpc error: code = NotFound desc = "
-                                         "no sandbox")));
+      ElementsAre(
+          MatchesRegex(stamp + " #1 \\(passthrough\\) REQUEST Version => \\{\\}"),
+          MatchesRegex(latency + " #1 \\(passthrough\\) REPLY Version \\(34 bytes as yaml\\)"),
+          MatchesRegex(latency + " #1     Version <= runtime_name: fake"),
+          MatchesRegex(latency + " #1     Version <= version: 0.1.0"),
+          MatchesRegex(stamp + " #2 \\(intercepted\\) REQUEST CreateContainer => \\{\\}"),
+          MatchesRegex(latency + " #2 \\(intercepted\\) FAILED CreateContainer"),
+          MatchesRegex(latency + " #2   CreateContainer <= rpc error: code = NotFound desc = "
+                                 "no sandbox")));
   for (const std::string& line : lines)
     EXPECT_EQ(line.find(']'), 25) << line;
 }
@@ -97,7 +143,7 @@ TEST_F(TextDumpTest, FileNotesTheSizeOfShortReplies) {
   Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
   Log();
   EXPECT_THAT(LinesOf(file).at(1),
-              HasSubstr("] (passthrough) REPLY Version <= {} (3 bytes as yaml)"));
+              HasSubstr("] #1 (passthrough) REPLY Version <= {} (3 bytes as yaml)"));
 }
 
 TEST_F(TextDumpTest, TimeIsThatOfTheRequest) {
@@ -119,8 +165,8 @@ TEST_F(TextDumpTest, TimeIsThatOfTheRequest) {
   Log();
   EXPECT_THAT(
       LinesOf(file),
-      ElementsAre("[2006-Jan-02 15:04:05.078] (passthrough) REQUEST Version => {}",
-                  MatchesRegex("\\[              \\+12\\.[0-9]{6}\\] \\(passthrough\\) REPLY "
+      ElementsAre("[2006-Jan-02 15:04:05.078] #1 (passthrough) REQUEST Version => {}",
+                  MatchesRegex("\\[              \\+12\\.[0-9]{6}\\] #1 \\(passthrough\\) REPLY "
                                "Version <= \\{\\} \\(3 bytes as yaml\\)")));
 }
 
@@ -128,13 +174,14 @@ TEST_F(TextDumpTest, FailuresAreWarnings) {
   ASSERT_TRUE(Start({.specs = {"reset,full:.*"}}).ok());
   FailedCall(kStart, runtime::v1::StartContainerRequest(), 14, "two\nlines", true);
   FailedCall(kStart, runtime::v1::StartContainerRequest(), 99, "odd");
-  EXPECT_THAT(Log(),
-              ElementsAre("(intercepted) REQUEST StartContainer => {}",
-                          "!(intercepted) FAILED StartContainer",
-                          "!  StartContainer <= rpc error: code = Unavailable desc = two\\x0alines",
-                          "(passthrough) REQUEST StartContainer => {}",
-                          "!(passthrough) FAILED StartContainer",
-                          "!  StartContainer <= rpc error: code = Code(99) desc = odd"));
+  EXPECT_THAT(
+      Log(),
+      ElementsAre("#1 (intercepted) REQUEST StartContainer => {}",
+                  "!#1 (intercepted) FAILED StartContainer",
+                  "!#1   StartContainer <= rpc error: code = Unavailable desc = two\\x0alines",
+                  "#2 (passthrough) REQUEST StartContainer => {}",
+                  "!#2 (passthrough) FAILED StartContainer",
+                  "!#2   StartContainer <= rpc error: code = Code(99) desc = odd"));
 }
 
 TEST_F(TextDumpTest, NameIsOneLineAtTheEnd) {
@@ -143,9 +190,9 @@ TEST_F(TextDumpTest, NameIsOneLineAtTheEnd) {
   EXPECT_EQ(dumper_->WantsMethod(kVersion), Interest::kCalls);
   Call(kVersion, runtime::v1::VersionRequest(), VersionReply());
   FailedCall(kCreate, runtime::v1::CreateContainerRequest(), 2, "bad", true);
-  EXPECT_THAT(Log(),
-              ElementsAre("(passthrough) REQUEST Version", "(intercepted) FAILED CreateContainer"));
-  EXPECT_THAT(LinesOf(file), Each(MatchesRegex("\\[ +\\+[0-9]+\\.[0-9]{6}\\] \\(.*")));
+  EXPECT_THAT(Log(), ElementsAre("#1 (passthrough) REQUEST Version",
+                                 "#2 (intercepted) FAILED CreateContainer"));
+  EXPECT_THAT(LinesOf(file), Each(MatchesRegex("\\[ +\\+[0-9]+\\.[0-9]{6}\\] #[12] \\(.*")));
 }
 
 TEST_F(TextDumpTest, OffShowsNothing) {
@@ -180,11 +227,11 @@ TEST_F(TextDumpTest, StreamShowsEachReply) {
     dumper_->OnReply(call, Payload(event.SerializeAsString()));
   }
   dumper_->OnEnd(call, 1, "context canceled");
-  EXPECT_THAT(Log(), ElementsAre("(passthrough) REQUEST GetContainerEvents => {}",
-                                 "(passthrough) REPLY GetContainerEvents <= container_id: a",
-                                 "(passthrough) REPLY GetContainerEvents <= container_id: b",
-                                 "!(passthrough) FAILED GetContainerEvents",
-                                 "!  GetContainerEvents <= rpc error: code = Canceled desc = "
+  EXPECT_THAT(Log(), ElementsAre("#1 (passthrough) REQUEST GetContainerEvents => {}",
+                                 "#1 (passthrough) REPLY GetContainerEvents <= container_id: a",
+                                 "#1 (passthrough) REPLY GetContainerEvents <= container_id: b",
+                                 "!#1 (passthrough) FAILED GetContainerEvents",
+                                 "!#1   GetContainerEvents <= rpc error: code = Canceled desc = "
                                  "context canceled"));
 }
 
@@ -193,11 +240,11 @@ TEST_F(TextDumpTest, UnknownMethodsShowTheirFields) {
   const CallRef call = NewCall("/runtime.v9.Service/Brand\nNew");
   dumper_->OnRequest(call, Payload("\x0a\x06secret\x10\x05"));
   dumper_->OnReply(call, Payload("\xff"));
-  EXPECT_THAT(
-      Log(), ElementsAre("(passthrough) REQUEST Brand\\x0aNew",
-                         "    Brand\\x0aNew => unknown_fields:", "    Brand\\x0aNew => - 1 6 bytes",
-                         "    Brand\\x0aNew => - 2 varint 5",
-                         "(passthrough) REPLY Brand\\x0aNew <= undecodable: 1 bytes"));
+  EXPECT_THAT(Log(), ElementsAre("#1 (passthrough) REQUEST Brand\\x0aNew",
+                                 "#1     Brand\\x0aNew => unknown_fields:",
+                                 "#1     Brand\\x0aNew => - 1 6 bytes",
+                                 "#1     Brand\\x0aNew => - 2 varint 5",
+                                 "#1 (passthrough) REPLY Brand\\x0aNew <= undecodable: 1 bytes"));
 }
 
 TEST_F(TextDumpTest, SecretsOfBothVersionsAppearOnlyWhenAskedFor) {

@@ -32,6 +32,9 @@ void Writer::Write(Event& event) {
       text_.Request(event);
       if (record) recorder_->Request(event);
       break;
+    case Event::Kind::kChanged:
+      text_.Changed(event);
+      break;
     case Event::Kind::kReply:
       text_.Reply(event);
       if (record) recorder_->Reply(event);

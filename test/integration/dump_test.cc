@@ -120,6 +120,21 @@ TEST_F(DumpTest, MarksInterceptedCalls) {
                             HasSubstr("(intercepted) REPLY CreateContainer")));
 }
 
+TEST_F(DumpTest, ShowsWhatIsChangedUnderTheIdOfTheCall) {
+  StartDumping({"-policy", "static", "-reserved-resources", "CPU=1", "-dump", "reset,full:.*"});
+  CriClient client = Relayed();
+  const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1));
+  const std::string cpus = CpusAtRuntime(running.container).ToString();
+  const std::string dump = Dump();
+  const std::regex changed(
+      R"re(#(\d+) \(intercepted\) CHANGED CreateContainer: linux\.resources\.cpuset_cpus "" -> ")re" +
+      cpus + "\"");
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(dump, match, changed)) << dump;
+  EXPECT_THAT(dump, AllOf(HasSubstr("#" + match.str(1) + " (intercepted) REQUEST CreateContainer"),
+                          HasSubstr("#" + match.str(1) + " (intercepted) REPLY CreateContainer")));
+}
+
 TEST_F(DumpTest, DefaultRulesLeaveOutWhatIsPolled) {
   StartDumping({"-policy", "null"});
   CriClient client = Relayed();
