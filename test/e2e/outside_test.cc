@@ -103,8 +103,7 @@ TEST_F(OomScoreTest, AContainerWithoutResourcesIsAsDirectlyButForItsCpus) {
   for (const bool linux_section : {false, true}) {
     const Seen direct = Plain(node().runtime(), "direct", linux_section);
     const Seen relayed = Plain(node().client(), "relayed", linux_section);
-    // Inherited from the shim, which is one above the runtime.
-    EXPECT_EQ(direct.oom_score_adj, "301\n");
+    EXPECT_EQ(direct.oom_score_adj, "300\n") << "inherited from the runtime";
     EXPECT_EQ(relayed.oom_score_adj, direct.oom_score_adj);
     EXPECT_EQ(relayed.cpus, (All() - CpuSetOf(exclusive)).ToString());
   }
