@@ -16,7 +16,7 @@
 namespace resmgr {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -86,8 +86,8 @@ class HintFinderTest : public testing::Test {
     return sources;
   }
   bool Eventually(const std::function<bool()>& condition) {
-    const auto until = Clock::now() + kPatience;
-    while (!condition() && Clock::now() < until)
+    const auto until = SteadyClock::now() + kPatience;
+    while (!condition() && SteadyClock::now() < until)
       RunFor(milliseconds(2));
     return condition();
   }
@@ -108,10 +108,10 @@ TEST_F(HintFinderTest, AnswersOnTheLoop) {
 
 TEST_F(HintFinderTest, GoesOnWithoutHintsAfterTheDeadline) {
   HintFinder finder(loop_, Options(milliseconds(50)));
-  const auto start = Clock::now();
+  const auto start = SteadyClock::now();
   EXPECT_THAT(Answer(finder, "dead"), IsEmpty());
-  EXPECT_GE(Clock::now() - start, milliseconds(50));
-  EXPECT_LT(Clock::now() - start, kPatience);
+  EXPECT_GE(SteadyClock::now() - start, milliseconds(50));
+  EXPECT_LT(SteadyClock::now() - start, kPatience);
 }
 
 TEST_F(HintFinderTest, OneDeadDiskKeepsNobodyElseFromHints) {

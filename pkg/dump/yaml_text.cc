@@ -119,7 +119,7 @@ std::string OnOneLine(std::string_view text, const TextTraits& traits) {
   return std::string(text);
 }
 
-class Writer {
+class YamlWriter {
  public:
   void Object(const json& object, size_t indent, bool first_indented) {
     for (const auto& [key, value] : object.items()) {
@@ -199,7 +199,7 @@ class Writer {
 
 std::string ToYaml(const json& tree) {
   if (tree.empty() || !tree.is_structured()) return tree.is_array() ? "[]\n" : "{}\n";
-  Writer writer;
+  YamlWriter writer;
   if (tree.is_array()) {
     writer.Array(tree, 0);
   } else {

@@ -110,7 +110,7 @@ TEST(ResourcesAnnotationTest, ReadsHugePagesAndExtendedResources) {
             StatusCode::kInvalidArgument);
 }
 
-std::string_view QosOf(std::string_view json) {
+std::string_view QosOfText(std::string_view json) {
   const auto qos = QosFromResourcesAnnotation(json);
   if (!qos.ok()) return "error";
   return qos->has_value() ? ToString(**qos) : "unknown";
@@ -119,7 +119,7 @@ std::string_view QosOf(std::string_view json) {
 TEST(ResourcesAnnotationTest, TellsTheClassAsKubernetesDoes) {
   constexpr std::string_view kFull = R"({"limits":{"cpu":"1","memory":"1Gi"}})";
   const auto of_two = [](std::string_view init, std::string_view main) {
-    return std::string(QosOf(
+    return std::string(QosOfText(
         fmt::format(R"({{"initContainers":{{"i":{}}},"containers":{{"m":{}}}}})", init, main)));
   };
   EXPECT_EQ(of_two(kFull, kFull), "Guaranteed");
@@ -129,9 +129,9 @@ TEST(ResourcesAnnotationTest, TellsTheClassAsKubernetesDoes) {
   EXPECT_EQ(of_two(kFull, R"({"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"500m"}})"),
             "Burstable");
   EXPECT_EQ(of_two("{}", R"({"limits":{"example.com/dev":"1"}})"), "BestEffort");
-  EXPECT_EQ(QosOf("{}"), "unknown");
-  EXPECT_EQ(QosOf("["), "error");
-  EXPECT_EQ(QosOf(R"({"containers":[]})"), "error");
+  EXPECT_EQ(QosOfText("{}"), "unknown");
+  EXPECT_EQ(QosOfText("["), "error");
+  EXPECT_EQ(QosOfText(R"({"containers":[]})"), "error");
 }
 
 TEST(ResourcesAnnotationTest, TheCgroupWinsAndTheAnnotationFillsIn) {
