@@ -7,9 +7,26 @@
 #include <new>
 #include <vector>
 
+#include <sys/mman.h>
+
 #include "pkg/h2/limits.h"
 
 namespace resmgr::h2 {
+
+namespace {
+
+// From here on memory is the kernel's and goes back to it at once: the general allocator would keep
+// what a few large requests once took.
+constexpr size_t kMapped = size_t{1} << 20;
+
+void* Map(size_t size) {
+  void* const memory =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
 
 // Free blocks of one size, each thread's own.
 class Block::Pool {
@@ -47,20 +64,30 @@ class Block::Pool {
   std::vector<Block*> free_;
 };
 
+constinit thread_local size_t Block::live_ = 0;
+
 Block* Block::New(size_t capacity) {
+  live_ += capacity;
   Pool* const pool = Pool::Of(capacity);
   if (Block* const kept = pool == nullptr ? nullptr : pool->Take()) return kept;
-  void* memory = ::operator new(sizeof(Block) + capacity);
+  void* const memory =
+      capacity < kMapped ? ::operator new(sizeof(Block) + capacity) : Map(sizeof(Block) + capacity);
   return new (memory) Block(capacity);
 }
 
 void Block::Free(Block* block) {
+  const size_t capacity = block->capacity_;
   block->~Block();
-  ::operator delete(block);
+  if (capacity < kMapped) {
+    ::operator delete(block);
+  } else {
+    ::munmap(block, sizeof(Block) + capacity);
+  }
 }
 
 void Block::Unref() {
   if (--references_ > 0) return;
+  live_ -= capacity_;
   Pool* const pool = Pool::Of(capacity_);
   if (pool == nullptr || !pool->Put(this)) Free(this);
 }

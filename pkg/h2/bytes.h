@@ -28,10 +28,15 @@ class Block {
   size_t capacity() const { return capacity_; }
   bool shared() const { return references_ > 1; }
 
+  // Bytes of all blocks that somebody refers to, on this thread.
+  static size_t live() { return live_; }
+
  private:
   class Pool;
   explicit Block(size_t capacity) : capacity_(capacity) {}
   static void Free(Block* block);
+
+  static constinit thread_local size_t live_;
 
   size_t references_ = 1;
   size_t capacity_;

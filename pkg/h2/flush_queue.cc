@@ -5,6 +5,13 @@
 
 namespace resmgr::h2 {
 
+namespace {
+
+// Memory is given up in many places, none of which need know who waits for it.
+constexpr std::chrono::milliseconds kRoomPeriod{5};
+
+}  // namespace
+
 void FlushQueue::Add(Session& session) {
   session.dirty_ = true;
   session.next_dirty_ = nullptr;
@@ -22,6 +29,8 @@ void FlushQueue::PostRun() {
 }
 
 void FlushQueue::Remove(Session& session) {
+  std::erase(look_again_, &session);
+  std::erase(without_room_, &session);
   if (!session.dirty_) return;
   session.dirty_ = false;
   Session* previous = nullptr;
@@ -42,6 +51,23 @@ void FlushQueue::Run() {
     session.Flush();
   }
   --depth_;
+  for (; !look_again_.empty(); look_again_.pop_back())
+    look_again_.back()->DropReadBlock();
+}
+
+[[gnu::cold]] void FlushQueue::WaitForRoom(Session& session) {
+  without_room_.push_back(&session);
+  if (room_timer_ == nullptr) room_timer_ = loop_.Every(kRoomPeriod, [this] { TellOfRoom(); });
+}
+
+void FlushQueue::TellOfRoom() {
+  const bool much = Block::live() <= kMostInBlocks / 8 * 7;
+  std::erase_if(without_room_, [much](Session* session) {
+    const bool room = much || session->unread() <= kUnreadShare / 2;
+    if (room) session->OnRoom();
+    return room;
+  });
+  if (without_room_.empty()) room_timer_.reset();
 }
 
 }  // namespace resmgr::h2

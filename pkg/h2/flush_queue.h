@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr::h2 {
@@ -17,7 +19,12 @@ class FlushQueue {
   // Flushes at the end of the current scope, or soon when there is none. Not for a session that is
   // marked already.
   void Add(Session& session);
+  // Out of everything here.
   void Remove(Session& session);
+  // After the current flush: its read block may be free then.
+  void LookAgain(Session& session) { look_again_.push_back(&session); }
+  // Session::OnRoom soon after what it has unread, or what all have, is little again.
+  void WaitForRoom(Session& session);
 
   // Marks one event of a session: whatever is added within is flushed when the outermost scope
   // ends.
@@ -37,11 +44,15 @@ class FlushQueue {
  private:
   void Run();
   void PostRun();
+  void TellOfRoom();
 
   EventLoop& loop_;
   // In turn, each with the next one.
   Session* first_ = nullptr;
   Session* last_ = nullptr;
+  std::vector<Session*> look_again_;
+  std::vector<Session*> without_room_;
+  EventLoop::HandlePtr room_timer_;  // while there are such
   int depth_ = 0;
   bool posted_ = false;
 };

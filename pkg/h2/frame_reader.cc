@@ -8,9 +8,9 @@
 
 namespace resmgr::h2 {
 
-Status FrameReader::Feed(Block* block, std::string_view bytes) {
+Status FrameReader::Feed(Block* block, std::string_view& bytes, int most) {
   if (in_preface_) RESMGR_RETURN_IF_ERROR(ReadPreface(bytes));
-  while (!bytes.empty()) {
+  for (; !bytes.empty() && most > 0; --most) {
     // The usual case: the frame is here as a whole.
     if (state_ == State::kHeader && header_read_ == 0 && bytes.size() >= kFrameHeaderSize) {
       const FrameHeader header = ReadFrameHeader(Octets(bytes));

@@ -31,8 +31,9 @@ class FrameReader {
   // `preface`: a client's first bytes are expected before the first frame.
   FrameReader(Sink& sink, bool preface) : sink_(sink), in_preface_(preface) {}
 
-  // `bytes` lie in `block`; slices of DATA refer to it. InvalidArgument: no HTTP/2.
-  Status Feed(Block* block, std::string_view bytes);
+  // `bytes` lie in `block`; slices of DATA refer to it. Takes about `most` frames of them; what is
+  // left in `bytes` is to be fed again, first. InvalidArgument: no HTTP/2.
+  Status Feed(Block* block, std::string_view& bytes, int most);
 
  private:
   Status ReadPreface(std::string_view& bytes);

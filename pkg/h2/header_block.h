@@ -59,6 +59,11 @@ class HeaderBlock {
   // There are copies: what a connection remembers is shared, what it will not see again is not.
   bool shared() const { return fields_ != nullptr && fields_->references > 1; }
   bool empty() const { return fields_ == nullptr || fields_->fields.empty(); }
+  // Bytes that it takes, those that it shares with copies included.
+  size_t memory() const {
+    if (fields_ == nullptr) return 0;
+    return sizeof(Fields) + fields_->text.capacity() + fields_->fields.capacity() * sizeof(Field);
+  }
 
   friend bool operator==(const HeaderBlock& a, const HeaderBlock& b);
 

@@ -15,7 +15,9 @@ namespace resmgr::h2 {
 namespace {
 
 constexpr size_t kDefaultTableSize = 4096;
+// What is remembered of one block, as it came and decoded: a short block may stand for many fields.
 constexpr size_t kMaxRemembered = 512;
+constexpr size_t kMaxRememberedFields = 8192;
 
 std::string_view View(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
@@ -128,7 +130,7 @@ void HpackMemory::Note(std::string_view block, const HeaderBlock& headers) {
   if (!LeavesTableAlone(block)) {
     for (Entry& entry : entries_)
       entry.block.clear();
-  } else if (block.size() <= kMaxRemembered) {
+  } else if (block.size() <= kMaxRemembered && headers.memory() <= kMaxRememberedFields) {
     entries_[next_].block = block;
     entries_[next_].headers = headers;
     next_ = (next_ + 1) % entries_.size();

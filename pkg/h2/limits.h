@@ -13,13 +13,31 @@ namespace resmgr::h2 {
 // replies still gets the others.
 inline constexpr int32_t kConnectionWindow = 2048 * 1024;
 inline constexpr int32_t kStreamWindow = 256 * 1024;
+// A stream's window while so many streams are not read that nothing of the connection's window is
+// left for the others: small enough that each of kOurMaxConcurrentStreams may have one.
+inline constexpr int32_t kCrowdedStreamWindow = 16 * 1024;
 // No more DATA is encoded while so much waits for the socket.
 inline constexpr size_t kOutputHighWater = size_t{256} * 1024;
 // A peer that lets so much wait, which then is answers to its control frames and header blocks, is
-// let go.
+// let go. A client that lets more than kOutputHighWater wait is not read meanwhile.
 inline constexpr size_t kOutputLimit = size_t{4} * 1024 * 1024;
 inline constexpr uint32_t kOurMaxFrameSize = 256 * 1024;
 inline constexpr uint32_t kOurMaxConcurrentStreams = 1024;
+// What a connection's peer has sent and nobody has taken yet, at the very most.
+inline constexpr int64_t kMostUnread =
+    2 * int64_t{kConnectionWindow} + int64_t{kCrowdedStreamWindow} * kOurMaxConcurrentStreams;
+// Memory of all sessions of the process for bytes on their way (Block::live). Above it, a
+// connection with more than kUnreadShare unread is not read until others or it have given some up.
+inline constexpr size_t kMostInBlocks = size_t{192} * 1024 * 1024;
+inline constexpr int64_t kUnreadShare = int64_t{64} * 1024;
+// Frames that are taken from one connection before others get their turn: each may cost us far more
+// than its few bytes cost the peer.
+inline constexpr int kFramesPerTurn = 256;
+// Calls that a client may give up in a second, before its connection ends: each costs the runtime,
+// too, which may have started on it.
+inline constexpr uint32_t kMostResets = 1000;
+// Settings in one frame; there are six to nine kinds of them.
+inline constexpr size_t kMostSettings = 64;
 // One header block: far above what gRPC stacks send (8 to 16 KiB by default).
 inline constexpr size_t kMaxHeaderBlock = size_t{256} * 1024;
 inline constexpr size_t kHeaderOverhead = 32;  // per field, RFC 9113 section 6.5.2

@@ -16,7 +16,8 @@
 namespace resmgr::h2 {
 
 Session::Session(EventLoop& loop, FlushQueue& flushes, UniqueFd socket, Role role, Owner& owner)
-    : flushes_(flushes),
+    : loop_(loop),
+      flushes_(flushes),
       socket_(std::move(socket)),
       owner_(owner),
       server_(role == Role::kServer),
@@ -35,14 +36,12 @@ Session::~Session() {
   for (Stream* stream = closed_; stream != nullptr; stream = stream->next_) {
     stream->session_ = nullptr;
   }
-  for (Block* block : {read_block_, spare_block_}) {
-    if (block != nullptr) block->Unref();
-  }
+  if (read_block_ != nullptr) read_block_->Unref();
 }
 
 void Session::OnSocket(int events) {
   const FlushQueue::Scope scope(flushes_);
-  if ((events & EventLoop::kReadable) != 0) Read();
+  if ((events & EventLoop::kReadable) != 0 && input_.empty() && HasRoom()) Read();
   if ((events & EventLoop::kWritable) != 0 && !failed_) {
     blocked_ = false;
     MarkDirty();
@@ -52,11 +51,17 @@ void Session::OnSocket(int events) {
 void Session::ChooseReadBlock() {
   if (read_block_ != nullptr && !read_block_->shared()) read_used_ = 0;
   if (read_block_ != nullptr && read_block_->capacity() - read_used_ >= kReadAtLeast) return;
-  std::swap(read_block_, spare_block_);
-  read_used_ = 0;
-  if (read_block_ != nullptr && !read_block_->shared()) return;
   if (read_block_ != nullptr) read_block_->Unref();
+  read_used_ = 0;
   read_block_ = Block::New(kReadBlock);
+}
+
+// Back to the other sessions, unless something still lies in it: the next read takes the one that
+// was used last, which is in the processor's cache.
+void Session::DropReadBlock() {
+  if (read_block_ == nullptr || read_block_->shared() || !input_.empty()) return;
+  read_block_->Unref();
+  read_block_ = nullptr;
 }
 
 void Session::Read() {
@@ -73,12 +78,48 @@ void Session::Read() {
     return;
   }
   read_used_ += static_cast<size_t>(count);
-  const std::string_view bytes(reinterpret_cast<const char*>(place), static_cast<size_t>(count));
-  if (const Status status = reader_.Feed(read_block_, bytes); !status.ok()) {
-    Abort(ErrorCode::kProtocolError, status);
+  input_ = {reinterpret_cast<const char*>(place), static_cast<size_t>(count)};
+  TakeFrames();
+}
+
+void Session::TakeFrames() {
+  if (const Status status = reader_.Feed(read_block_, input_, kFramesPerTurn); !status.ok()) {
+    input_ = {};
+    Abort(status.code() == StatusCode::kResourceExhausted ? ErrorCode::kEnhanceYourCalm
+                                                          : ErrorCode::kProtocolError,
+          status);
     return;
   }
+  if (!input_.empty() && !failed_) {
+    go_on_ = loop_.After(std::chrono::milliseconds(0), [this] {
+      const FlushQueue::Scope scope(flushes_);
+      go_on_.reset();
+      TakeFrames();
+      UpdateReading();
+    });
+    UpdateReading();
+    return;
+  }
+  if (read_block_->shared()) {
+    flushes_.LookAgain(*this);
+  } else {
+    DropReadBlock();
+  }
   if (!due_.empty() || AllDone()) MarkDirty();
+}
+
+// Whether the process has memory for more. Otherwise those are not read that have much of it.
+bool Session::HasRoom() {
+  if (Block::live() <= kMostInBlocks || unread() <= kUnreadShare) [[likely]]
+    return true;
+  if (!std::exchange(no_room_, true)) flushes_.WaitForRoom(*this);
+  UpdateReading();
+  return false;
+}
+
+void Session::OnRoom() {
+  no_room_ = false;
+  UpdateReading();
 }
 
 void Session::Flush() {
@@ -150,13 +191,26 @@ void Session::Write() {
 
 void Session::WatchOutput() {
   const bool waits = !out_.empty();
+  // A client that does not take its answers gets no more of them by asking. A runtime is read on:
+  // it may wait for that before it reads us.
+  if (const bool throttled = server_ && out_.size() > kOutputHighWater; throttled != throttled_) {
+    throttled_ = throttled;
+    UpdateReading();
+  }
   if (waits == output_waits()) return;
   WatchFor(watched_ ^ EventLoop::kWritable);
   owner_.OnOutputWaits(waits);
 }
 
 void Session::SetReading(bool reading) {
+  reading_off_ = !reading;
+  DropReadBlock();
+  UpdateReading();
+}
+
+void Session::UpdateReading() {
   if (failed_) return;
+  const bool reading = !reading_off_ && !throttled_ && !no_room_ && input_.empty();
   WatchFor(reading ? watched_ | EventLoop::kReadable : watched_ & ~EventLoop::kReadable);
 }
 
@@ -185,6 +239,8 @@ void Session::Fail(const Status& reason) {
   if (failed_) return;
   failed_ = true;
   watch_.reset();
+  go_on_.reset();
+  stall_watch_.reset();
   flushes_.Remove(*this);
   CloseDue();
   CloseAll();
@@ -212,7 +268,6 @@ std::unique_ptr<Stream> Session::OpenStream(const HeaderBlock& headers, bool end
 void Session::StartStream(Stream& stream, const HeaderBlock& headers) {
   last_id_ += 2;
   stream.id_ = last_id_;
-  stream.send_window_ = initial_send_window_;
   stream.receive_window_ = kStreamWindow;
   by_id_.Insert(stream);
   SendHeaderBlock(headers, stream.id_, stream.end_sent_);

@@ -18,6 +18,7 @@
 #include "pkg/h2/send_queue.h"
 #include "pkg/h2/stream.h"
 #include "pkg/h2/stream_table.h"
+#include "pkg/log/rate_limit.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/unique_fd.h"
 
@@ -25,8 +26,8 @@ namespace resmgr::h2 {
 
 // One HTTP/2 connection (prior knowledge, as gRPC uses it) over a connected socket, either side of
 // it. Frames are ours, header blocks are decoded by libnghttp2 (pkg/adr/0002-http2.md). Memory is
-// bounded: a peer can make us hold at most the connection's window plus the high-water mark of the
-// output.
+// bounded: a peer can make us hold at most limits.h's kMostUnread plus kOutputLimit. So is the time
+// that it takes before others get their turn (kFramesPerTurn).
 class Session final : private FrameReader::Sink {
  public:
   enum class Role { kServer, kClient };
@@ -69,6 +70,10 @@ class Session final : private FrameReader::Sink {
 
   // Whether what the peer sends is read or stays in the socket, which stops the peer before long.
   void SetReading(bool reading);
+  // Bytes of the peer's DATA that nobody has taken yet.
+  int64_t unread() const {
+    return granted_ - receive_window_ - static_cast<int64_t>(consumed_) - data_left_;
+  }
 
   // Encodes and writes what is pending. FlushQueue calls it.
   void Flush();
@@ -80,7 +85,12 @@ class Session final : private FrameReader::Sink {
   // session.cc: socket, life of the connection and of its streams
   void OnSocket(int events);
   void ChooseReadBlock();
+  void DropReadBlock();
   void Read();
+  void TakeFrames();
+  bool HasRoom();
+  void OnRoom();
+  void UpdateReading();
   void Write();
   void WatchOutput();
   void WatchFor(int events);
@@ -117,9 +127,23 @@ class Session final : private FrameReader::Sink {
   bool EncodeOne(Stream& stream);
   void OnEndSent(Stream& stream);
   void Ready(Stream& stream);
+  void ReadyAll();
+  // What the peer lets us send on it.
+  int64_t WindowOf(const Stream& stream) const {
+    return stream.send_window_ + initial_send_window_;
+  }
+
+  // session_windows.cc: what the peer may send
   void Consume(Stream& stream, size_t count);
   void ConsumeStream(Stream& stream, size_t count);
   void ConsumeConnection(size_t count);
+  void GiveBack(Stream& stream);
+  void GiveBackConnection();
+  Status OnLittleWindow();
+  void WatchForStall();
+  void SetCrowded(bool crowded);
+  void OnSettingsAck();
+  void GrantMore();
 
   // session_receive.cc: frames that arrive
   Status OnFrame(const FrameHeader& header, std::string_view payload) override;
@@ -134,6 +158,7 @@ class Session final : private FrameReader::Sink {
   Status OnTooManyHeaders(int32_t id);
   Status CheckNewRequest(int32_t id) const;
   void OnNewRequest(int32_t id, bool end, const HeaderBlock& headers);
+  Status OnReset(const FrameHeader& header, std::string_view payload);
   Status OnSettings(const FrameHeader& header, std::string_view payload);
   Status OnSetting(uint16_t id, uint32_t value);
   Status OnWindowUpdate(const FrameHeader& header, std::string_view payload);
@@ -146,6 +171,7 @@ class Session final : private FrameReader::Sink {
   }
   bool IsIdle(int32_t id) const;
 
+  EventLoop& loop_;
   FlushQueue& flushes_;
   UniqueFd socket_;
   Owner& owner_;
@@ -156,6 +182,11 @@ class Session final : private FrameReader::Sink {
   bool blocked_ = false;       // the socket is full until it becomes writable
   bool dirty_ = false;         // in flushes_
   bool going_away_ = false;
+  // Why the socket is not read: the owner wants it so; the peer does not take our answers; the
+  // process has no room.
+  bool reading_off_ = false;
+  bool throttled_ = false;
+  bool no_room_ = false;
   Session* next_dirty_ = nullptr;
 
   // The open streams but for those in waiting_.
@@ -168,16 +199,24 @@ class Session final : private FrameReader::Sink {
   // Receiving.
   FrameReader reader_;
   HpackDecoder decoder_;
-  Block* read_block_ = nullptr;
-  Block* spare_block_ = nullptr;  // the one before, perhaps free again
+  Block* read_block_ = nullptr;  // none while nothing of it is used
   size_t read_used_ = 0;
+  std::string_view input_;      // of it: read, but not looked at
+  EventLoop::HandlePtr go_on_;  // while there is such input
   int64_t receive_window_ = kDefaultWindow;
+  int64_t granted_ = kConnectionWindow;
   size_t consumed_ = 0;
+  int32_t stream_window_ = kStreamWindow;  // as announced last
+  int unconfirmed_settings_ = 0;
+  bool crowded_ = false;    // streams have small windows
+  bool gave_back_ = false;  // since the watch for a stall began
+  EventLoop::HandlePtr stall_watch_;
   Stream* data_stream_ = nullptr;  // of the DATA frame that is arriving
-  uint32_t data_left_ = 0;         // of its length
+  uint32_t data_left_ = 0;         // of its length, still to come
   std::string header_block_;       // until its last CONTINUATION
   FrameHeader header_frame_;
   bool in_headers_ = false;
+  RateLimit resets_{kMostResets, std::chrono::seconds(1)};
 
   // Sending.
   HpackEncoder encoder_;
@@ -186,6 +225,7 @@ class Session final : private FrameReader::Sink {
       waiting_;  // requests beyond the peer's limit of streams
   int64_t send_window_ = kDefaultWindow;
   int64_t initial_send_window_ = kDefaultWindow;
+  bool initial_window_grew_ = false;
   uint32_t max_frame_size_ = kDefaultMaxFrameSize;
   uint32_t max_streams_ = 0x7fffffff;
   SliceQueue out_;

@@ -36,12 +36,7 @@ Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
     case FrameType::kSettings:
       return OnSettings(header, payload);
     case FrameType::kRstStream:
-      if (payload.size() != 4 || IsIdle(header.stream)) return InvalidArgument("bad RST_STREAM");
-      if (Stream* stream = Find(header.stream); stream != nullptr) {
-        stream->queue_.Clear();
-        CloseSoon(*stream, ReadUint32(Octets(payload)));
-      }
-      return OkStatus();
+      return OnReset(header, payload);
     case FrameType::kPing:
       if (payload.size() != 8 || header.stream != 0) return InvalidArgument("bad PING");
       if (!header.Has(kFlagAck)) SendFrame(FrameType::kPing, kFlagAck, 0, payload);
@@ -78,8 +73,9 @@ Status Session::OnData(const FrameHeader& header, const Slice& bytes, bool begin
   Stream* stream = std::exchange(data_stream_, nullptr);
   // What is left of the length is padding.
   if (data_left_ > 0) {
-    ConsumeConnection(data_left_);
-    if (stream != nullptr) ConsumeStream(*stream, data_left_);
+    const uint32_t padding = std::exchange(data_left_, 0);
+    ConsumeConnection(padding);
+    if (stream != nullptr) ConsumeStream(*stream, padding);
   }
   if (stream != nullptr && !stream->reset_ && header.Has(kFlagEndStream)) {
     OnPeerEnd(*stream, HeaderBlock());
@@ -92,7 +88,7 @@ inline Status Session::BeginData(const FrameHeader& header) {
     return InvalidArgument("DATA where it cannot be");
   }
   receive_window_ -= header.length;
-  if (receive_window_ < 0) return InvalidArgument("more DATA than the connection's window");
+  if (receive_window_ < kStreamWindow) RESMGR_RETURN_IF_ERROR(OnLittleWindow());
   data_left_ = header.length;
   data_stream_ = Find(header.stream);
   if (data_stream_ == nullptr) return OkStatus();
@@ -213,7 +209,6 @@ void Session::OnNewRequest(int32_t id, bool end, const HeaderBlock& headers) {
     return;
   }
   std::unique_ptr<Stream> stream(new Stream(this, id));
-  stream->send_window_ = initial_send_window_;
   stream->receive_window_ = kStreamWindow;
   stream->headers_received_ = true;
   stream->end_received_ = end;
@@ -222,13 +217,29 @@ void Session::OnNewRequest(int32_t id, bool end, const HeaderBlock& headers) {
   owner_.OnRequest(std::move(stream), headers, end);
 }
 
+Status Session::OnReset(const FrameHeader& header, std::string_view payload) {
+  if (payload.size() != 4 || IsIdle(header.stream)) return InvalidArgument("bad RST_STREAM");
+  if (server_ && !resets_.Pass(loop_.Now())) {
+    return ResourceExhausted("more than {} calls are given up in a second", kMostResets);
+  }
+  if (Stream* stream = Find(header.stream); stream != nullptr) {
+    stream->queue_.Clear();
+    CloseSoon(*stream, ReadUint32(Octets(payload)));
+  }
+  return OkStatus();
+}
+
 Status Session::OnSettings(const FrameHeader& header, std::string_view payload) {
   constexpr size_t kEntrySize = 6;
   if (header.stream != 0 || payload.size() % kEntrySize != 0)
     return InvalidArgument("bad SETTINGS");
   if (header.Has(kFlagAck)) {
     if (!payload.empty()) return InvalidArgument("bad SETTINGS");
+    OnSettingsAck();
     return OkStatus();
+  }
+  if (payload.size() > kMostSettings * kEntrySize) {
+    return InvalidArgument("{} settings in a frame", payload.size() / kEntrySize);
   }
   for (; !payload.empty(); payload.remove_prefix(kEntrySize)) {
     const uint8_t* entry = Octets(payload);
@@ -252,16 +263,16 @@ Status Session::OnSetting(uint16_t id, uint32_t value) {
       max_streams_ = value;
       StartWaiting();
       break;
-    case Setting::kInitialWindowSize: {
+    case Setting::kInitialWindowSize:
       if (value > kMaxWindow) return InvalidArgument("a window of {} bytes", value);
-      const int64_t change = int64_t{value} - initial_send_window_;
+      // The streams are looked at once, when all that came is taken: the peer may change its mind
+      // in every few bytes.
+      if (value > initial_send_window_) {
+        initial_window_grew_ = true;
+        MarkDirty();
+      }
       initial_send_window_ = value;
-      by_id_.ForEach([&](Stream& stream) {
-        stream.send_window_ += change;
-        if (stream.WantsToSend()) Ready(stream);
-      });
       break;
-    }
     case Setting::kMaxFrameSize:
       if (value < kDefaultMaxFrameSize || value > 0xffffff) {
         return InvalidArgument("frames of {} bytes", value);
@@ -288,7 +299,7 @@ Status Session::OnWindowUpdate(const FrameHeader& header, std::string_view paylo
   Stream* stream = Find(header.stream);
   if (stream == nullptr) return OkStatus();
   stream->send_window_ += count;
-  if (count == 0 || stream->send_window_ > kMaxWindow) {
+  if (count == 0 || WindowOf(*stream) > kMaxWindow) {
     stream->Reset(static_cast<uint32_t>(ErrorCode::kFlowControlError));
   } else if (stream->WantsToSend()) {
     Ready(*stream);

@@ -52,6 +52,7 @@ void Session::SendPreface(Role role) {
     payload.append(AsText(entry.data(), entry.size()));
   }
   SendFrame(FrameType::kSettings, 0, 0, payload);
+  ++unconfirmed_settings_;
   SendWindowUpdate(0, static_cast<size_t>(kConnectionWindow - kDefaultWindow));
   receive_window_ = kConnectionWindow;
 }
@@ -87,6 +88,14 @@ void Session::Ready(Stream& stream) {
   MarkDirty();
 }
 
+// The streams may send more than they knew.
+[[gnu::cold]] void Session::ReadyAll() {
+  initial_window_grew_ = false;
+  by_id_.ForEach([this](Stream& stream) {
+    if (stream.WantsToSend()) Ready(stream);
+  });
+}
+
 // Whether a little of this stream's can be sent before the next flush.
 bool Session::MaySendNow(const Stream& stream) const {
   return stream.id_ > 0 && stream.queue_.empty() && ready_.empty() &&
@@ -99,7 +108,7 @@ void Session::SendData(Stream& stream, const Slice& data) {
   // Small pieces are copied, so that a few waiting bytes never keep a whole read buffer alive.
   const bool small = size <= kCopyBelow;
   const auto count = static_cast<int64_t>(size);
-  if (small && MaySendNow(stream) && count <= send_window_ && count <= stream.send_window_) {
+  if (small && MaySendNow(stream) && count <= send_window_ && count <= WindowOf(stream)) {
     last_flags_ = SendFrame(FrameType::kData, 0, stream.id_, data.view()) + kFlagsAt;
     last_data_ = &stream;
     send_window_ -= count;
@@ -131,6 +140,7 @@ void Session::SendEnd(Stream& stream, const HeaderBlock& trailers) {
 }
 
 void Session::EncodeData() {
+  if (initial_window_grew_) ReadyAll();
   while (!ready_.empty() && out_.size() < kOutputHighWater) {
     Stream& stream = ready_.Pop();
     if (EncodeOne(stream)) continue;
@@ -145,9 +155,10 @@ bool Session::EncodeOne(Stream& stream) {
   if (stream.reset_) return true;  // whatever was left to send: nothing follows a reset
   const size_t queued = stream.queue_.size();
   if (queued > 0 && send_window_ <= 0) return false;
-  if (queued > 0 && stream.send_window_ <= 0) return true;  // WINDOW_UPDATE makes it ready again
-  const auto window = static_cast<size_t>(std::max<int64_t>(
-      0, std::min({send_window_, stream.send_window_, int64_t{max_frame_size_}})));
+  const int64_t stream_window = WindowOf(stream);
+  if (queued > 0 && stream_window <= 0) return true;  // WINDOW_UPDATE makes it ready again
+  const auto window = static_cast<size_t>(
+      std::max<int64_t>(0, std::min({send_window_, stream_window, int64_t{max_frame_size_}})));
   const size_t count = std::min(queued, std::min<size_t>(window, kOurMaxFrameSize));
   const bool last = count == queued && stream.ended_;
   const bool ends_here = last && stream.trailers_.empty();
@@ -179,28 +190,6 @@ void Session::OnEndSent(Stream& stream) {
   } else if (stream.stop_receiving_) {
     stream.Reset(static_cast<uint32_t>(ErrorCode::kNoError));
   }
-}
-
-void Session::Consume(Stream& stream, size_t count) {
-  ConsumeConnection(count);
-  ConsumeStream(stream, count);
-}
-
-void Session::ConsumeStream(Stream& stream, size_t count) {
-  if (!stream.open_ || stream.end_received_ || stream.reset_ || stream.id_ == 0) return;
-  stream.consumed_ += count;
-  if (stream.consumed_ < static_cast<size_t>(kStreamWindow) / 2) return;
-  SendWindowUpdate(stream.id_, stream.consumed_);
-  stream.receive_window_ += static_cast<int64_t>(stream.consumed_);
-  stream.consumed_ = 0;
-}
-
-void Session::ConsumeConnection(size_t count) {
-  consumed_ += count;
-  if (consumed_ < static_cast<size_t>(kConnectionWindow) / 2) return;
-  SendWindowUpdate(0, consumed_);
-  receive_window_ += static_cast<int64_t>(consumed_);
-  consumed_ = 0;
 }
 
 }  // namespace resmgr::h2

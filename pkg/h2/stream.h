@@ -112,7 +112,7 @@ class Stream : public Recycled<Stream> {
   bool reset_ = false;  // or ended on both sides; OnClose is on its way
   bool due_ = false;    // in the session's list of those to be closed
   bool in_send_queue_ = false;
-  int64_t send_window_ = 0;
+  int64_t send_window_ = 0;  // less the initial one, which the peer may change for all streams
   int64_t receive_window_ = 0;
   size_t unconsumed_ = 0;  // taken by the handler, not yet given back
   size_t consumed_ = 0;    // given back, not yet told to the peer

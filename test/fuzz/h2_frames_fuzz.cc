@@ -60,9 +60,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   resmgr::h2::Block* block = resmgr::h2::Block::New(size);
   std::copy(data, data + size, block->data());
   for (size_t at = 1; at < size; at += step) {
-    const std::string_view piece(reinterpret_cast<const char*>(block->data()) + at,
-                                 std::min(step, size - at));
-    if (!reader.Feed(block, piece).ok()) break;
+    std::string_view piece(reinterpret_cast<const char*>(block->data()) + at,
+                           std::min(step, size - at));
+    bool broken = false;
+    while (!piece.empty() && !broken)
+      broken = !reader.Feed(block, piece, 2).ok();
+    if (broken) break;
   }
   (void)resmgr::h2::LeavesTableAlone({reinterpret_cast<const char*>(data), size});
   block->Unref();

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one peer may cost others: streams that it does not read, and frames by the thousand.
+#include <list>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/h2/limits.h"
+#include "pkg/h2/session_fixture.h"
+
+namespace resmgr::h2 {
+namespace {
+
+// A server that answers each request with this many bytes.
+class UnreadTest : public SessionTest {
+ protected:
+  static constexpr size_t kReply = size_t{1} << 20;
+
+  void AnswerWith(size_t size) {
+    // Of the same memory for all, which is not what is tested here.
+    server_->on_request = [size,
+                           piece = Slice::Copy(std::string(kPiece, 'x'))](Recorder& recorder) {
+      recorder.stream->SendHeaders(Answer(), false);
+      for (size_t sent = 0; sent < size; sent += kPiece)
+        recorder.stream->SendData(piece);
+      recorder.stream->SendEnd(Trailers());
+    };
+  }
+  // The client does not take its reply.
+  Recorder& OpenUnread() {
+    Recorder& call = OpenRead();
+    call.consume = false;
+    return call;
+  }
+  Recorder& OpenRead() {
+    Recorder& call = calls_.emplace_back();
+    call.stream = client_->session->OpenStream(Request("/a/b"), true, call);
+    return call;
+  }
+  size_t Unread() const { return static_cast<size_t>(client_->session->unread()); }
+
+  static constexpr size_t kPiece = size_t{64} << 10;
+  std::list<Recorder> calls_;
+};
+
+TEST_F(UnreadTest, StreamsThatNobodyReadsDoNotStopOthers) {
+  AnswerWith(kReply);
+  for (int i = 0; i < 8; ++i)
+    OpenUnread();
+  RunUntil([&] { return Unread() >= static_cast<size_t>(kConnectionWindow); });
+  for (int i = 0; i < 3; ++i) {
+    Recorder& ninth = OpenRead();
+    RunUntil([&] { return ninth.closed; });
+    EXPECT_EQ(ninth.received, kReply);
+  }
+  // And these are complete as soon as somebody wants them.
+  for (Recorder& call : calls_) {
+    if (call.closed) continue;
+    call.consume = true;
+    call.stream->Consume(call.received);
+  }
+  RunUntil([&] {
+    return std::ranges::all_of(calls_, [](const Recorder& call) { return call.closed; });
+  });
+  for (const Recorder& call : calls_)
+    EXPECT_EQ(call.received, kReply);
+  EXPECT_EQ(Unread(), 0U);
+}
+
+TEST_F(UnreadTest, AThousandOfThemAreBounded) {
+  AnswerWith(static_cast<size_t>(kStreamWindow));
+  constexpr size_t kStreams = kOurMaxConcurrentStreams - 1;
+  for (size_t i = 0; i < kStreams; ++i)
+    OpenUnread();
+  RunUntil([&] {
+    return std::ranges::all_of(calls_, [](const Recorder& call) { return call.received > 0; });
+  });
+  Recorder& last = OpenRead();
+  RunUntil([&] { return last.closed; });
+  EXPECT_LE(Unread(), static_cast<size_t>(kMostUnread));
+  EXPECT_GT(Unread(), kStreams * 1024);
+}
+
+// What was taken of a stream is given back before its window becomes a small one.
+TEST_F(UnreadTest, StreamsThatAreReadSlowlyGoOnWhenOthersAreNot) {
+  AnswerWith(kReply);
+  Recorder& slow = OpenUnread();
+  RunUntil([&] { return slow.received == static_cast<size_t>(kStreamWindow); });
+  slow.stream->Consume(static_cast<size_t>(kStreamWindow) / 2 - 1);
+  for (int i = 0; i < 8; ++i)
+    OpenUnread();
+  RunUntil([&] { return Unread() >= static_cast<size_t>(kConnectionWindow) / 8 * 7; });
+  Recorder& read = OpenRead();
+  RunUntil([&] { return read.closed; });
+  slow.consume = true;
+  slow.stream->Consume(slow.received - (static_cast<size_t>(kStreamWindow) / 2 - 1));
+  RunUntil([&] { return slow.closed; });
+  EXPECT_EQ(slow.received, kReply);
+}
+
+TEST_F(UnreadTest, WhoHasMuchUnreadWaitsWhileTheProcessHasNoRoom) {
+  AnswerWith(kReply);
+  Recorder& unread = OpenUnread();
+  RunUntil([&] { return unread.received == static_cast<size_t>(kStreamWindow); });
+  // Nobody touches it, so it costs nothing.
+  Block* const others = Block::New(kMostInBlocks);
+  Recorder& late = OpenRead();
+  RunUntil([&] { return server_->recorders.size() == 2 && server_->session->output_waits(); });
+  EXPECT_EQ(late.received, 0U);
+  others->Unref();
+  RunUntil([&] { return late.closed; });
+  EXPECT_EQ(late.received, kReply);
+}
+
+TEST_F(UnreadTest, WhoGivesBackGoesOnWithoutRoom) {
+  AnswerWith(kReply);
+  Block* const others = Block::New(kMostInBlocks);
+  Recorder& read = OpenRead();
+  RunUntil([&] { return read.closed; });
+  EXPECT_EQ(read.received, kReply);
+  Recorder& unread = OpenUnread();
+  RunUntil([&] { return unread.received > static_cast<size_t>(kUnreadShare); });
+  loop_.Post([&] {
+    const FlushQueue::Scope scope(flushes_);
+    unread.consume = true;
+    unread.stream->Consume(unread.received);
+  });
+  RunUntil([&] { return unread.closed; });
+  others->Unref();
+}
+
+// Turns that the loop takes until all is answered.
+class FloodTest : public FramesTest {
+ protected:
+  int TurnsUntil(const std::function<bool()>& condition) {
+    int turns = 0;
+    std::function<void()> count = [&] {
+      ++turns;
+      if (!done_) loop_.Post(count);
+    };
+    loop_.Post(count);
+    RunUntil([&] { return done_ = condition(); });
+    return turns;
+  }
+  static std::string Repeated(FrameType type, std::string_view payload, int times) {
+    std::string frame(kFrameHeaderSize, '\0');
+    WriteFrameHeader({.length = static_cast<uint32_t>(payload.size()), .type = type},
+                     reinterpret_cast<uint8_t*>(frame.data()));
+    frame += payload;
+    std::string all;
+    for (int i = 0; i < times; ++i)
+      all += frame;
+    return all;
+  }
+
+  bool done_ = false;
+};
+
+TEST_F(FloodTest, AThousandFramesAreTakenInSeveralTurns) {
+  constexpr int kFrames = 10 * kFramesPerTurn;
+  Send(FrameType::kSettings, 0, 0, "");
+  const std::string pings = Repeated(FrameType::kPing, "12345678", kFrames);
+  ASSERT_EQ(::send(peer_.get(), pings.data(), pings.size(), 0), static_cast<ssize_t>(pings.size()));
+  const int turns = TurnsUntil([&] { return Count(FrameType::kPing) == kFrames; });
+  EXPECT_GE(turns, 9);
+}
+
+TEST_F(FloodTest, AConnectionThatIsLostBetweenTurnsEnds) {
+  Send(FrameType::kSettings, 0, 0, "");
+  const std::string pings = Repeated(FrameType::kPing, "12345678", 4 * kFramesPerTurn);
+  ASSERT_EQ(::send(peer_.get(), pings.data(), pings.size(), 0), static_cast<ssize_t>(pings.size()));
+  RunUntil([&] { return Count(FrameType::kPing) > 0; });
+  peer_.Reset();
+  RunUntil([&] { return !end_->disconnect.ok(); });
+}
+
+TEST_F(FloodTest, AFrameOfAThousandSettingsEndsTheConnection) {
+  std::string settings;
+  for (size_t i = 0; i <= kMostSettings; ++i)
+    settings += std::string("\0\4\0\0\xff\xff", 6);
+  Send(FrameType::kSettings, 0, 0, settings);
+  RunUntil([&] { return !end_->disconnect.ok(); });
+  EXPECT_THAT(Describe(end_->disconnect), testing::HasSubstr("65 settings"));
+}
+
+TEST_F(FloodTest, TheInitialWindowCountsForOpenStreams) {
+  Send(FrameType::kSettings, 0, 0, std::string_view("\0\4\0\0\0\x0a", 6));
+  RunUntil([&] { return Count(FrameType::kSettings) == 2; });
+  Recorder call;
+  call.stream = end_->session->OpenStream(Request("/a/b"), false, call);
+  call.stream->SendData(Slice::Copy(std::string(100, 'x')));
+  RunUntil([&] { return call.sent == 10; });
+  // Less than it has sent already, then as much again, then a little more.
+  for (const char window : {'\x05', '\x0a'}) {
+    Send(FrameType::kSettings, 0, 0, std::string("\0\4\0\0\0", 5) + window);
+  }
+  RunUntil([&] { return Count(FrameType::kSettings) == 4; });
+  EXPECT_EQ(call.sent, 10U);
+  Send(FrameType::kSettings, 0, 0, std::string_view("\0\4\0\0\0\x0f", 6));
+  RunUntil([&] { return call.sent == 15; });
+  Send(FrameType::kWindowUpdate, 0, 1, std::string_view("\0\0\0\x05", 4));
+  RunUntil([&] { return call.sent == 20; });
+}
+
+// A client that takes none of its answers is not read either.
+TEST_F(ServerFramesTest, PingsWithoutAReaderFillTheSocketAndNotTheMemory) {
+  ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),
+            static_cast<ssize_t>(kPreface.size()));
+  Send(FrameType::kSettings, 0, 0, "");
+  std::string pings;
+  for (int i = 0; i < 1000; ++i) {
+    std::string frame(kFrameHeaderSize, '\0');
+    WriteFrameHeader({.length = 8, .type = FrameType::kPing},
+                     reinterpret_cast<uint8_t*>(frame.data()));
+    pings += frame + "12345678";
+  }
+  const size_t before = Block::live();
+  int stuck = 0;
+  size_t sent = 0;
+  RunUntil([&] {
+    const ssize_t count = ::send(peer_.get(), pings.data() + sent % 17, 17 * 900, MSG_DONTWAIT);
+    if (count > 0) sent += static_cast<size_t>(count);
+    stuck = count < 0 ? stuck + 1 : 0;
+    return stuck > 20;
+  });
+  EXPECT_TRUE(end_->disconnect.ok());
+  EXPECT_LT(Block::live() - before, 2 * kOutputHighWater);
+}
+
+}  // namespace
+}  // namespace resmgr::h2
