@@ -28,6 +28,7 @@
 #include "pkg/state/record_log.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/file_limit.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/notify.h"
 #include "pkg/sys/unix_socket.h"
@@ -88,8 +89,10 @@ StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const Flags& flags, const Set
   });
 }
 
-Relay::Options RelayOptions(const Flags& flags) {
+// `files`: how many may be open.
+Relay::Options RelayOptions(const Flags& flags, size_t files) {
   Relay::Options options;
+  options.max_clients = Relay::ClientsWith(files);
   options.runtime_socket = flags.runtime_socket;
   options.drain_timeout = kDrainDeadline;
   if (std::string socket = flags.ImageSocket(); !socket.empty()) {
@@ -297,7 +300,7 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   // Calls of the relay hold on to the brain, and the brain to the state: so they end in this order.
   std::optional<StateStore> state;
   std::optional<BrainHost> host;
-  Relay relay(loop, flushes, std::move(listener), RelayOptions(flags),
+  Relay relay(loop, flushes, std::move(listener), RelayOptions(flags, RaiseFileLimit()),
               {.interceptor = nullptr, .dumper = dumper.get(), .metrics = metrics.get()});
   state.emplace(
       StateFiles(flags), StateDirectory(flags), setup.machine->Fingerprint(),

@@ -7,6 +7,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/cri/grpc_message.h"
+#include "pkg/cri/longest_idle.h"
 #include "pkg/h2/session.h"
 #include "pkg/log/log.h"
 
@@ -15,7 +16,10 @@ namespace {
 
 // After running out of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
-constexpr size_t kMaxClients = 64;
+// And when a client had to go for it, whose descriptor is closed soon.
+constexpr std::chrono::milliseconds kShortPause{1};
+constexpr uint32_t kLogBurst = 10;
+constexpr std::chrono::minutes kLogPeriod{1};
 // Requests that are being read or answered, per client.
 constexpr size_t kMaxCalls = 16;
 
@@ -35,16 +39,13 @@ class UnaryServer::Call final : public h2::StreamHandler {
         }) {
     stream_->set_handler(this);
   }
+  ~Call() override;
 
   // May end the call, never destroys it.
   void Finish(const Status& status);
 
   void OnHeaders(h2::Stream&, const h2::HeaderBlock&, bool) override {}
-  void OnData(h2::Stream& stream, const h2::Slice& data) override {
-    reader_.Feed(data.view());
-    stream.Consume(data.size());
-    if (message_.truncated()) Finish(ResourceExhausted("the request is too long"));
-  }
+  void OnData(h2::Stream& stream, const h2::Slice& data) override;
   void OnEnd(h2::Stream&, const h2::HeaderBlock&) override { Run(); }
   void OnSent(h2::Stream&, size_t) override {}
   void OnClose(h2::Stream&, uint32_t) override;
@@ -60,6 +61,7 @@ class UnaryServer::Call final : public h2::StreamHandler {
   GrpcMessageReader reader_;
   GrpcMessage message_;
   int messages_ = 0;
+  size_t held_ = 0;
   bool answered_ = false;
   std::shared_ptr<void> alive_ = std::make_shared<char>();
 };
@@ -69,11 +71,15 @@ class UnaryServer::Client final : private h2::Session::Owner {
  public:
   Client(UnaryServer& server, UniqueFd socket)
       : server_(server),
+        last_active_(server.Tick()),
         session_(server.loop_, server.flushes_, std::move(socket), h2::Session::Role::kServer,
                  *this) {}
   ~Client() override { calls_.clear(); }
 
   UnaryServer& server() { return server_; }
+  bool busy() const { return !calls_.empty(); }
+  uint64_t last_active() const { return last_active_; }
+  h2::Session& session() { return session_; }
   void Remove(const Call& call) {
     calls_.remove_if([&call](const auto& other) { return other.get() == &call; });
   }
@@ -81,6 +87,7 @@ class UnaryServer::Client final : private h2::Session::Owner {
  private:
   void OnRequest(std::unique_ptr<h2::Stream> stream, const h2::HeaderBlock& headers,
                  bool end) override {
+    last_active_ = server_.Tick();
     calls_.push_back(std::make_unique<Call>(*this, std::move(stream), headers));
     Call& call = *calls_.back();
     if (calls_.size() > kMaxCalls) {
@@ -92,10 +99,29 @@ class UnaryServer::Client final : private h2::Session::Owner {
   void OnDisconnect(const Status&) override { server_.Remove(*this); }
 
   UnaryServer& server_;
+  uint64_t last_active_;
   // In this order: calls hold streams of the session, which outlives them.
   h2::Session session_;
   std::list<std::unique_ptr<Call>> calls_;
 };
+
+UnaryServer::Call::~Call() {
+  client_.server().held_ -= held_;
+}
+
+void UnaryServer::Call::OnData(h2::Stream& stream, const h2::Slice& data) {
+  stream.Consume(data.size());
+  if (answered_) return;
+  size_t& all = client_.server().held_;
+  if (all + data.size() > kMaxHeld) {
+    Finish(ResourceExhausted("too many requests at once"));
+    return;
+  }
+  all += data.size();
+  held_ += data.size();
+  reader_.Feed(data.view());
+  if (message_.truncated()) Finish(ResourceExhausted("the request is too long"));
+}
 
 void UnaryServer::Call::OnClose(h2::Stream&, uint32_t) {
   client_.Remove(*this);
@@ -115,7 +141,7 @@ void UnaryServer::Call::Run() {
   }
   std::string message = std::move(message_.payload);
   if (message_.compressed) {
-    StatusOr<std::string> plain = DecompressGrpc(message, encoding_, kMaxRequest);
+    StatusOr<std::string> plain = DecompressGrpc(message, encoding_, kMaxDecompressed);
     if (!plain.ok()) {
       Finish(plain.status());
       return;
@@ -168,7 +194,11 @@ StatusOr<std::unique_ptr<UnaryServer>> UnaryServer::Create(EventLoop& loop, h2::
 
 UnaryServer::UnaryServer(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener,
                          Methods methods)
-    : loop_(loop), flushes_(flushes), methods_(std::move(methods)), listener_(std::move(listener)) {
+    : loop_(loop),
+      flushes_(flushes),
+      methods_(std::move(methods)),
+      listener_(std::move(listener)),
+      log_limit_(kLogBurst, kLogPeriod) {
   accept_watch_ = loop_.Watch(listener_.fd(), EventLoop::kReadable, [this](int) { Accept(); });
 }
 
@@ -178,14 +208,27 @@ void UnaryServer::Accept() {
   const h2::FlushQueue::Scope scope(flushes_);
   auto accepted = listener_.Accept();
   if (!accepted.ok()) {
-    GetLogger("admin").Warn("cannot accept a connection: {}", Message(accepted.status()));
+    if (const auto suppressed = log_limit_.Pass(loop_.Now())) {
+      GetLogger("admin").Warn("cannot accept a connection: {} ({} more were not logged)",
+                              Message(accepted.status()), *suppressed);
+    }
+    const bool any = !clients_.empty();
+    if (any) EndLongestIdle();
     EventLoop::SetEvents(*accept_watch_, 0);
-    accept_pause_ = loop_.After(
-        kAcceptPause, [this] { EventLoop::SetEvents(*accept_watch_, EventLoop::kReadable); });
+    accept_pause_ = loop_.After(any ? kShortPause : kAcceptPause, [this] {
+      EventLoop::SetEvents(*accept_watch_, EventLoop::kReadable);
+    });
     return;
   }
-  if (!accepted->has_value() || clients_.size() >= kMaxClients) return;
+  if (!accepted->has_value()) return;
+  if (clients_.size() >= kMaxClients) EndLongestIdle();
   clients_.push_back(std::make_unique<Client>(*this, **std::move(accepted)));
+}
+
+void UnaryServer::EndLongestIdle() {
+  Client& client = LongestIdle(clients_);
+  client.session().GoAway();
+  Remove(client);
 }
 
 void UnaryServer::Remove(Client& client) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
@@ -10,6 +12,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/h2/flush_queue.h"
+#include "pkg/log/rate_limit.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -26,8 +29,14 @@ class UnaryServer {
   // By path: "/v1.Config/SetConfig". Others are UNIMPLEMENTED.
   using Methods = std::map<std::string, Method, std::less<>>;
 
-  // The longest request, also after it was decompressed.
+  // The longest request, and what a compressed one may become: none of ours is, so they get no more
+  // of the loop's time than a ConfigMap is worth.
   static constexpr size_t kMaxRequest = size_t{8} << 20;
+  static constexpr size_t kMaxDecompressed = size_t{1} << 20;
+  // Of all requests that are being read or answered. RESOURCE_EXHAUSTED above it.
+  static constexpr size_t kMaxHeld = size_t{32} << 20;
+  // Connections at once. One more ends that which is idle for longest.
+  static constexpr size_t kMaxClients = 64;
 
   // AlreadyExists: another instance serves the socket.
   static StatusOr<std::unique_ptr<UnaryServer>> Create(EventLoop& loop, h2::FlushQueue& flushes,
@@ -42,7 +51,9 @@ class UnaryServer {
 
   UnaryServer(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener, Methods methods);
   void Accept();
+  void EndLongestIdle();
   void Remove(Client& client);
+  uint64_t Tick() { return ++ticks_; }
 
   EventLoop& loop_;
   h2::FlushQueue& flushes_;
@@ -50,6 +61,9 @@ class UnaryServer {
   ListeningSocket listener_;
   EventLoop::HandlePtr accept_watch_;
   EventLoop::HandlePtr accept_pause_;
+  RateLimit log_limit_;
+  uint64_t ticks_ = 0;  // an order of activities
+  size_t held_ = 0;     // bytes of requests
   std::list<std::unique_ptr<Client>> clients_;
 };
 

@@ -24,6 +24,7 @@ struct Call::Reading : public Recycled<Reading> {
   std::unique_ptr<Interception> interception;
   HeldMessage request{kMaxIntercepted};
   size_t prepaid = 0;  // request bytes whose window was opened before they were sent on
+  size_t held = 0;     // of Call::held_, for the request
   HeldMessage reply{kMaxHeldReply};
   h2::HeaderBlock reply_headers;
 };
@@ -39,7 +40,8 @@ Call::Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::Heade
 
 Call::~Call() {
   if (method_.endless) connection_.relay().RemoveListener();
-  if (reading_ != nullptr) connection_.Let(reading_->request.size());
+  if (unpacking_) connection_.relay().ForgetUnpacking(*this);
+  connection_.Let(held_);
   if (!reported_ && Watched()) Report({.code = kCancelled, .message = "the call was given up"});
 }
 
@@ -53,6 +55,9 @@ void Call::EndInterception() {
 
 void Call::Start(bool end) {
   Relay& relay = connection_.relay();
+  const size_t headers = headers_.memory();
+  if (!connection_.Hold(*this, headers)) return;
+  held_ += headers;
   if (method_.operation != Operation::kOther && relay.interceptor() != nullptr) {
     if (auto interception = relay.interceptor()->Begin(method_); interception != nullptr) {
       reading_ = std::make_unique<Reading>();
@@ -84,10 +89,14 @@ void Call::OnData(h2::Stream& stream, const h2::Slice& data) {
   if (FromClient(stream)) {
     if (tap_ != nullptr) tap_->OnRequestData(data.view());
     if (collecting_) {
-      Hold(data);
+      Keep(data);
     } else if (server_ != nullptr) {
       server_->SendData(data);
     }
+    return;
+  }
+  if (!client_->headers_sent()) {
+    OnMalformed("sent a body without header fields before it");
     return;
   }
   if (tap_ != nullptr) tap_->OnReplyData(data.view());
@@ -100,37 +109,76 @@ void Call::OnData(h2::Stream& stream, const h2::Slice& data) {
   client_->SendData(data);
 }
 
-void Call::Hold(const h2::Slice& data) {
+void Call::Keep(const h2::Slice& data) {
   client_->Consume(data.size());
-  if (!connection_.Hold(data.size())) {
-    Finish(ResourceExhausted("too many large requests at once on this connection"));
-    return;
-  }
   reading_->request.Add(data, connection_.scratch());
-  if (!reading_->request.fits()) PassUnread("it is larger than any runtime takes");
+  if (HoldRequest() && !reading_->request.fits()) PassUnread("it is larger than any runtime takes");
+}
+
+bool Call::HoldRequest() {
+  const size_t memory = reading_->request.memory();
+  if (memory <= reading_->held) return true;
+  const size_t more = memory - reading_->held;
+  if (!connection_.Hold(*this, more)) return false;
+  held_ += more;
+  reading_->held = memory;
+  return true;
+}
+
+void Call::LetRequest() {
+  connection_.Let(reading_->held);
+  held_ -= reading_->held;
+  reading_->held = 0;
 }
 
 void Call::OnEnd(h2::Stream& stream, const h2::HeaderBlock& trailers) {
   if (!FromClient(stream)) {
+    if (trailers.empty()) {
+      OnMalformed("ended its answer without a status");
+      return;
+    }
     OnOutcome(trailers);
     client_->SendEnd(trailers);
     return;
   }
   request_complete_ = true;
   if (collecting_) {
-    Decide();
+    Open();
   } else if (server_ != nullptr) {
     server_->SendEnd(trailers);
   }
 }
 
-void Call::Decide() {
-  const StatusOr<std::string_view> message = reading_->request.Read(headers_);
-  if (!message.ok()) {
-    PassUnread(Message(message.status()));
-    return;
+void Call::Open() {
+  HeldMessage& request = reading_->request;
+  if (const Status status = request.Open(headers_); !status.ok()) {
+    PassUnread(Message(status));
+  } else if (request.packed()) {
+    unpacking_ = true;
+    connection_.relay().UnpackSoon(*this);
+  } else {
+    Decide();
   }
-  interception()->OnRequest(*message, *this);
+}
+
+bool Call::Unpack(size_t most) {
+  unpacking_ = false;
+  if (interception() == nullptr) return false;
+  const StatusOr<bool> whole = reading_->request.Unpack(most);
+  if (!whole.ok()) {
+    PassUnread(Message(whole.status()));
+  } else if (!HoldRequest()) {
+    return false;
+  } else if (*whole) {
+    Decide();
+  } else {
+    unpacking_ = true;
+  }
+  return unpacking_;
+}
+
+void Call::Decide() {
+  interception()->OnRequest(reading_->request.message(), *this);
 }
 
 void Call::PassUnread(std::string_view why) {
@@ -161,7 +209,6 @@ void Call::OnVerdict(const Interception::Verdict& verdict) {
 void Call::SendRequest(std::string_view suffix) {
   HeldMessage& request = reading_->request;
   collecting_ = false;
-  connection_.Let(request.size());
   if (!suffix.empty()) request.MakeLonger(suffix.size());
   reading_->prepaid += request.size() + suffix.size();
   for (const h2::Slice& slice : request.body().slices())
@@ -178,6 +225,11 @@ void Call::OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) {
     if (tap_ != nullptr) tap_->OnReplyHeaders(headers);
   }
   client_->SendHeaders(headers, end);
+}
+
+void Call::OnMalformed(std::string_view what) {
+  EndInterception();
+  Finish(Internal("the runtime {} in {}", what, method_.name));
 }
 
 void Call::OnOutcome(const h2::HeaderBlock& trailers) {
@@ -220,9 +272,30 @@ void Call::Finish(const Status& status) {
     client_->SendHeaders(trailers, true);
   }
   client_->StopReceiving();
+  GiveUp();
+}
+
+void Call::GiveUp() {
   collecting_ = false;
   EndInterception();
   if (server_ != nullptr) server_->Reset(static_cast<uint32_t>(h2::ErrorCode::kCancel));
+  if (reading_ == nullptr) return;
+  reading_->request.Clear();
+  LetRequest();
+}
+
+void Call::EndForMemory(std::string_view why) {
+  const Status status = ResourceExhausted("{} was ended: {}", method_.name, why);
+  connection_.relay().NoteEndForMemory(status);
+  if (!client_->headers_sent()) {
+    Finish(status);
+  } else {
+    // What the client has not taken so far is not kept for a status behind it.
+    Report({.code = static_cast<int>(status.code()), .message = std::string(Message(status))});
+    client_->Reset(static_cast<uint32_t>(h2::ErrorCode::kEnhanceYourCalm));
+    GiveUp();
+  }
+  connection_.Let(std::exchange(held_, 0));
 }
 
 void Call::OnSent(h2::Stream& stream, size_t count) {
@@ -234,6 +307,7 @@ void Call::OnSent(h2::Stream& stream, size_t count) {
     const size_t paid = std::min(count, reading_->prepaid);
     reading_->prepaid -= paid;
     count -= paid;
+    if (reading_->prepaid == 0 && reading_->held > 0) LetRequest();
   }
   client_->Consume(count);
 }

@@ -37,6 +37,12 @@ class Call final : public h2::StreamHandler, private Interception::Asker, public
   void Start(bool end);
   // Answers the client from here and gives the runtime's stream up.
   void Finish(const Status& status);
+  // Ends it in favour of others: RESOURCE_EXHAUSTED, and nothing of it is kept.
+  void EndForMemory(std::string_view why);
+  // Bytes that are kept for it, header fields included.
+  size_t held() const { return held_; }
+  // Goes on to decompress its request. True: once more.
+  bool Unpack(size_t most);
 
   void OnHeaders(h2::Stream& stream, const h2::HeaderBlock& headers, bool end) override;
   void OnData(h2::Stream& stream, const h2::Slice& data) override;
@@ -52,11 +58,18 @@ class Call final : public h2::StreamHandler, private Interception::Asker, public
   // The interception; nullptr when there is none, or none any more.
   Interception* interception() const;
   void EndInterception();
+  // Keeps nothing that is only for going on.
+  void GiveUp();
   // Opens the runtime's stream; false when the call was finished instead.
   bool Forward(const h2::HeaderBlock& headers, bool end);
+  // Accounts for what the request takes now. False: the call was ended for it.
+  bool HoldRequest();
+  void LetRequest();
   // Keeps a piece of the request that is not decided yet.
-  void Hold(const h2::Slice& data);
+  void Keep(const h2::Slice& data);
   // The whole request is here.
+  void Open();
+  // And is decompressed.
   void Decide();
   void OnVerdict(const Interception::Verdict& verdict) override;
   void SendRequest(std::string_view suffix);
@@ -70,6 +83,8 @@ class Call final : public h2::StreamHandler, private Interception::Asker, public
   void Report(const GrpcStatus& status);
   void Settle(const GrpcStatus& status);
   void OnServerClosed(uint32_t error_code);
+  // The runtime's answer is none that gRPC knows: nobody can tell what became of the call.
+  void OnMalformed(std::string_view what);
   bool Over() const;
 
   Connection& connection_;
@@ -78,9 +93,11 @@ class Call final : public h2::StreamHandler, private Interception::Asker, public
   const h2::HeaderBlock headers_;
   const Method method_;  // with views into headers_
   size_t position_ = 0;
+  size_t held_ = 0;
   std::unique_ptr<CallTap> tap_;
   std::unique_ptr<Reading> reading_;
   bool reported_ = false;
+  bool unpacking_ = false;  // in the relay's queue
   bool collecting_ = false;
   bool request_complete_ = false;
 };

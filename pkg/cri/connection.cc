@@ -14,8 +14,11 @@ namespace {
 
 // A client that connects and does not speak HTTP/2 within this time is let go.
 constexpr std::chrono::seconds kHandshakeTimeout{10};
-// Of requests that are being read: four of the largest that a runtime takes.
+// Of what is kept for its calls: four of the largest requests that a runtime takes.
 constexpr size_t kMaxHeld = size_t{64} * 1024 * 1024;
+
+// Of a request's header fields, in bytes of memory.
+constexpr size_t kMaxRemembered = 8192;
 
 }  // namespace
 
@@ -25,7 +28,10 @@ class Connection::Upstream final : private h2::Session::Owner {
       : connection_(connection),
         path_(path),
         session_(connection.loop_, connection.relay_.flushes(), std::move(socket),
-                 h2::Session::Role::kClient, *this) {}
+                 h2::Session::Role::kClient, *this) {
+    connection_.relay_.CountUpstream(path_, 1);
+  }
+  ~Upstream() override { connection_.relay_.CountUpstream(path_, -1); }
 
   // `path` as Relay::SocketFor gave it.
   bool LeadsTo(std::string_view path) const { return path_.data() == path.data(); }
@@ -53,7 +59,7 @@ class Connection::Upstream final : private h2::Session::Owner {
 };
 
 Connection::Connection(Relay& relay, EventLoop& loop, UniqueFd socket)
-    : relay_(relay), loop_(loop) {
+    : relay_(relay), loop_(loop), last_active_(relay.Tick()) {
   h2::Session::Owner& owner = *this;
   session_ = std::make_unique<h2::Session>(loop, relay.flushes(), std::move(socket),
                                            h2::Session::Role::kServer, owner);
@@ -73,7 +79,7 @@ Method Connection::Classify(const h2::HeaderBlock& headers) {
     if (known.SameMemory(headers)) return method;
   }
   const Method method = ClassifyMethod(headers.Find(":path"));
-  if (!headers.shared()) return method;
+  if (!headers.shared() || headers.memory() > kMaxRemembered) return method;
   classified_[next_classified_] = {headers, method};
   next_classified_ = (next_classified_ + 1) % classified_.size();
   return method;
@@ -101,6 +107,7 @@ void Connection::OnOutputWaits(bool waits) {
 
 void Connection::OnRequest(std::unique_ptr<h2::Stream> stream, const h2::HeaderBlock& headers,
                            bool end) {
+  last_active_ = relay_.Tick();
   calls_.push_back(std::make_unique<Call>(*this, std::move(stream), headers));
   Call& call = *calls_.back();
   call.set_position(calls_.size() - 1);
@@ -111,13 +118,32 @@ void Connection::OnRequest(std::unique_ptr<h2::Stream> stream, const h2::HeaderB
   }
 }
 
-bool Connection::Hold(size_t bytes) {
-  if (held_ + bytes > kMaxHeld) return false;
+bool Connection::Hold(Call& call, size_t bytes) {
+  if (held_ + bytes > kMaxHeld) {
+    call.EndForMemory("too many large requests at once on this connection");
+    return false;
+  }
+  if (!relay_.Hold(*this, bytes)) {
+    call.EndForMemory(Relay::kNoMemory);
+    return false;
+  }
   held_ += bytes;
   return true;
 }
 
+void Connection::Let(size_t bytes) {
+  held_ -= bytes;
+  relay_.Let(bytes);
+}
+
+void Connection::EndLargest(std::string_view why) {
+  Call& largest =
+      **std::ranges::max_element(calls_, {}, [](const auto& call) { return call->held(); });
+  largest.EndForMemory(why);
+}
+
 void Connection::Remove(Call& call) {
+  last_active_ = relay_.Tick();
   const size_t position = call.position();
   const std::unique_ptr<Call> dead = std::exchange(calls_[position], std::move(calls_.back()));
   if (calls_[position] != nullptr) calls_[position]->set_position(position);

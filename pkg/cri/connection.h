@@ -46,10 +46,13 @@ class Connection final : private h2::Session::Owner {
   // Destroys the call.
   void Remove(Call& call);
 
-  // Accounts for request bytes that are held while they are read. False: the client has too many of
-  // them under way.
-  bool Hold(size_t bytes);
-  void Let(size_t bytes) { held_ -= bytes; }
+  // Accounts for bytes that are kept for one of its calls, here and for the process. False: there
+  // is no room, and the call was ended (Call::EndForMemory).
+  bool Hold(Call& call, size_t bytes);
+  void Let(size_t bytes);
+  size_t held() const { return held_; }
+  // Ends the call for which most is kept. Not without calls.
+  void EndLargest(std::string_view why);
   // For small pieces of them.
   h2::Scratch& scratch() { return scratch_; }
 
@@ -57,6 +60,10 @@ class Connection final : private h2::Session::Owner {
   // last one.
   void Drain();
   size_t calls() const { return calls_.size(); }
+
+  // For LongestIdle.
+  bool busy() const { return !calls_.empty(); }
+  uint64_t last_active() const { return last_active_; }
 
  private:
   // One connection to a runtime. Kept after its end until the last call let go of its streams.
@@ -80,6 +87,7 @@ class Connection final : private h2::Session::Owner {
   std::array<std::pair<h2::HeaderBlock, Method>, 4> classified_;
   size_t next_classified_ = 0;
   size_t held_ = 0;
+  uint64_t last_active_;
   h2::Scratch scratch_;
   bool draining_ = false;
   bool retired_ = false;

@@ -2,18 +2,17 @@
 #include "pkg/cri/grpc_message.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
-#include <zlib.h>
-
 #include "pkg/base/parse.h"
+#include "pkg/cri/inflater.h"
 
 namespace resmgr {
 
 namespace {
 
 constexpr int kUnknown = 2;
+constexpr size_t kInflateStep = size_t{1} << 20;
 
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -56,29 +55,6 @@ std::string PercentEncode(std::string_view text) {
   return encoded;
 }
 
-StatusOr<std::string> Gunzip(std::string_view data, size_t limit) {
-  z_stream stream{};
-  constexpr int kGzipOnly = 15 + 16;
-  if (inflateInit2(&stream, kGzipOnly) != Z_OK) return Internal("zlib cannot start");
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
-  stream.avail_in = static_cast<uInt>(data.size());
-  std::string out;
-  std::array<char, size_t{16} * 1024> buffer;
-  int code = Z_OK;
-  while (code == Z_OK && out.size() <= limit) {
-    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
-    stream.avail_out = static_cast<uInt>(buffer.size());
-    code = inflate(&stream, Z_NO_FLUSH);
-    out.append(buffer.data(), buffer.size() - stream.avail_out);
-  }
-  inflateEnd(&stream);
-  if (out.size() > limit) {
-    return ResourceExhausted("the message has more than {} bytes when decompressed", limit);
-  }
-  if (code != Z_STREAM_END) return InvalidArgument("the message is no valid gzip data");
-  return out;
-}
-
 }  // namespace
 
 void GrpcMessageReader::Feed(std::string_view bytes) {
@@ -105,13 +81,11 @@ void GrpcMessageReader::Feed(std::string_view bytes) {
   }
 }
 
-std::optional<std::string_view> OnlyPlainMessage(std::string_view body) {
-  if (body.size() < kGrpcPrefixSize || body[0] != 0) return std::nullopt;
+size_t GrpcBodySize(std::string_view begin) {
   size_t size = 0;
   for (size_t i = 1; i < kGrpcPrefixSize; ++i)
-    size = size << 8 | static_cast<uint8_t>(body[i]);
-  body.remove_prefix(kGrpcPrefixSize);
-  return body.size() == size ? std::optional(body) : std::nullopt;
+    size = size << 8 | static_cast<uint8_t>(begin[i]);
+  return kGrpcPrefixSize + size;
 }
 
 std::string EncodeGrpcPrefix(bool compressed, size_t size) {
@@ -122,11 +96,21 @@ std::string EncodeGrpcPrefix(bool compressed, size_t size) {
   return prefix;
 }
 
+Status CheckGrpcEncoding(std::string_view encoding) {
+  if (encoding.empty() || encoding == "identity" || encoding == "gzip") return OkStatus();
+  return Unimplemented("messages compressed with {} are not understood", Printable(encoding, 32));
+}
+
 StatusOr<std::string> DecompressGrpc(std::string_view payload, std::string_view encoding,
                                      size_t limit) {
   if (encoding.empty() || encoding == "identity") return std::string(payload);
-  if (encoding == "gzip") return Gunzip(payload, limit);
-  return Unimplemented("messages compressed with {} are not understood", Printable(encoding, 32));
+  RESMGR_RETURN_IF_ERROR(CheckGrpcEncoding(encoding));
+  Inflater inflater(payload, 0, limit);
+  bool whole = false;
+  while (!whole) {
+    RESMGR_ASSIGN_OR_RETURN(whole, inflater.Step(kInflateStep));
+  }
+  return std::string(inflater.output().view());
 }
 
 GrpcStatus ReadGrpcStatus(const h2::HeaderBlock& trailers) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -45,14 +44,19 @@ class GrpcMessageReader {
   size_t received_ = 0;
 };
 
-// The payload of a body that is exactly one message, not compressed; nullopt for any other.
-std::optional<std::string_view> OnlyPlainMessage(std::string_view body);
+// How long a body is, prefix included, that consists of one message and begins with these bytes,
+// which are kGrpcPrefixSize at least.
+size_t GrpcBodySize(std::string_view begin);
 
 std::string EncodeGrpcPrefix(bool compressed, size_t size);
 
-// The payload as the sender wrote it. `encoding` is the header grpc-encoding. Unimplemented for
-// encodings other than identity and gzip, InvalidArgument for broken data, ResourceExhausted above
-// `limit` bytes.
+// Whether messages with this header grpc-encoding can be read: identity, gzip, or none. Otherwise
+// Unimplemented.
+Status CheckGrpcEncoding(std::string_view encoding);
+
+// The payload as the sender wrote it, at once: only for small limits where others wait for the loop
+// (inflater.h). `encoding` is the header grpc-encoding. Unimplemented as above, InvalidArgument for
+// broken data, ResourceExhausted above `limit` bytes.
 StatusOr<std::string> DecompressGrpc(std::string_view payload, std::string_view encoding,
                                      size_t limit);
 

@@ -6,29 +6,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include "test/support/grpc_framing.h"
+#include "test/support/gzip.h"
 
 namespace resmgr {
 namespace {
 
 using test::Framed;
+using test::Gzip;
 using testing::ElementsAre;
-
-std::string Gzip(const std::string& text) {
-  z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string out(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
 
 TEST(GrpcMessageReaderTest, SplitsHoweverTheBytesArrive) {
   const std::string body = Framed("first") + Framed("") + Framed("third", true);
@@ -71,6 +58,12 @@ TEST(DecompressGrpcTest, UnpacksGzip) {
   const auto plain = DecompressGrpc(Gzip(text), "gzip", 200'000);
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_EQ(*plain, text);
+}
+
+TEST(DecompressGrpcTest, UnpacksAllMembersOfGzip) {
+  EXPECT_EQ(DecompressGrpc(Gzip("one, ") + Gzip("two"), "gzip", 100).value(), "one, two");
+  EXPECT_EQ(DecompressGrpc(Gzip("one") + "two", "gzip", 100).status().code(),
+            StatusCode::kInvalidArgument);
 }
 
 TEST(DecompressGrpcTest, RefusesBombsBrokenDataAndUnknownEncodings) {

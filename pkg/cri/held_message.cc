@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/held_message.h"
 
-#include <optional>
 #include <utility>
 
 #include "pkg/cri/grpc_message.h"
+#include "pkg/h2/limits.h"
 
 namespace resmgr {
 namespace {
@@ -15,50 +15,91 @@ constexpr size_t kSmall = 2048;
 }  // namespace
 
 void HeldMessage::Add(const h2::Slice& data, h2::Scratch& scratch) {
-  if (data.size() <= kSmall) {
+  if (!body_.empty()) {
+    AddFurther(data);
+  } else if (data.size() <= kSmall) {
     body_.AppendCopy(data.view(), scratch);
+    memory_ = h2::kScratchBlock;
   } else {
     body_.Append(data);
+    memory_ = h2::kReadBlock;
   }
+}
+
+// Many small pieces must not keep as many blocks alive that they share with other calls.
+[[gnu::noinline]] void HeldMessage::AddFurther(const h2::Slice& data) {
+  const size_t size = body_.size() + data.size();
+  const bool first = own_.size() == 0;
+  const std::string_view begin = first ? body_.slices().front().view() : own_.slice().view();
+  const size_t whole = begin.size() < kGrpcPrefixSize ? 0 : GrpcBodySize(begin);
+  own_.Reserve(size, whole <= limit_ + kGrpcPrefixSize ? whole : limit_);
+  if (first) own_.Append(body_.slices().front().view());
+  own_.Append(data.view());
+  body_.Clear();
+  body_.Append(own_.slice());
+  memory_ = own_.capacity();
+}
+
+bool HeldMessage::fits() const {
+  return size() <= limit_ + kGrpcPrefixSize;
 }
 
 void HeldMessage::Clear() {
   body_.Clear();
-  decompressed_ = false;
-  if (!payload_.empty()) payload_ = std::string();
+  own_.Clear();
+  inflater_.reset();
+  packed_ = false;
+  memory_ = 0;
+  message_ = {};
+}
+
+Status HeldMessage::Open(const h2::HeaderBlock& headers) {
+  if (body_.empty()) return InvalidArgument("it has no message");
+  if (!fits()) return InvalidArgument("it has more than {} bytes", limit_);
+  const std::string_view body = body_.slices().front().view();
+  if (body.size() < kGrpcPrefixSize || GrpcBodySize(body) != body.size()) {
+    return InvalidArgument("it is not one gRPC message");
+  }
+  message_ = body.substr(kGrpcPrefixSize);
+  const bool compressed = (body.front() & 1) != 0;
+  if (!compressed) return OkStatus();
+  const std::string_view encoding = headers.Find("grpc-encoding");
+  RESMGR_RETURN_IF_ERROR(CheckGrpcEncoding(encoding));
+  if (encoding == "gzip") {
+    inflater_ = std::make_unique<Inflater>(message_, kGrpcPrefixSize, limit_);
+    packed_ = true;
+  }
+  return OkStatus();
+}
+
+StatusOr<bool> HeldMessage::Unpack(size_t most) {
+  if (!packed_) return true;
+  StatusOr<bool> whole = inflater_->Step(most);
+  if (!whole.ok()) {
+    inflater_.reset();
+    packed_ = false;
+  } else if (*whole) {
+    packed_ = false;
+    message_ = inflater_->output().view().substr(kGrpcPrefixSize);
+  }
+  return whole;
 }
 
 StatusOr<std::string_view> HeldMessage::Read(const h2::HeaderBlock& headers) {
-  const auto slices = body_.slices();
-  if (slices.size() == 1) {
-    if (const auto payload = OnlyPlainMessage(slices.front().view())) return *payload;
+  RESMGR_RETURN_IF_ERROR(Open(headers));
+  bool whole = false;
+  while (!whole) {
+    RESMGR_ASSIGN_OR_RETURN(whole, Unpack(limit_ + 1));
   }
-  if (!fits()) return InvalidArgument("it has more than {} bytes", limit_);
-  int messages = 0;
-  GrpcMessage message;
-  GrpcMessageReader reader(limit_, [&](GrpcMessage read) {
-    ++messages;
-    message = std::move(read);
-  });
-  for (const h2::Slice& slice : slices)
-    reader.Feed(slice.view());
-  if (messages != 1 || !reader.complete()) return InvalidArgument("it is not one gRPC message");
-  if (message.compressed) {
-    RESMGR_ASSIGN_OR_RETURN(message.payload,
-                            DecompressGrpc(message.payload, headers.Find("grpc-encoding"), limit_));
-  }
-  decompressed_ = message.compressed;
-  payload_ = std::move(message.payload);
-  return payload_;
+  return message_;
 }
 
 void HeldMessage::MakeLonger(size_t count) {
-  if (!decompressed_) {
-    body_.Overwrite(EncodeGrpcPrefix(false, body_.size() - kGrpcPrefixSize + count));
-    return;
+  if (inflater_ != nullptr) {
+    body_.Clear();
+    body_.Append(inflater_->output());
   }
-  body_.Clear();
-  body_.Append(h2::Slice::Copy(EncodeGrpcPrefix(false, payload_.size() + count) + payload_));
+  body_.Overwrite(EncodeGrpcPrefix(false, body_.size() - kGrpcPrefixSize + count));
 }
 
 }  // namespace resmgr

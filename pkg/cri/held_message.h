@@ -2,20 +2,23 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
+#include <memory>
 #include <string_view>
 
 #include "pkg/base/status.h"
+#include "pkg/cri/inflater.h"
 #include "pkg/h2/bytes.h"
+#include "pkg/h2/growing_block.h"
 #include "pkg/h2/header_block.h"
 
 namespace resmgr {
 
 // The body of a unary call in one direction, held while its one message is read: without a copy
-// when it came in one piece.
+// when it came in one piece, else in one piece of its own.
 class HeldMessage {
  public:
-  // `limit`: of bytes, as sent and when decompressed.
+  // `limit`: of the message's bytes, as sent and when decompressed. gRPC's prefix is not one of
+  // them.
   explicit HeldMessage(size_t limit) : limit_(limit) {}
 
   // `scratch` is for small pieces, which must not keep the whole block alive that they were read
@@ -23,22 +26,40 @@ class HeldMessage {
   void Add(const h2::Slice& data, h2::Scratch& scratch);
   size_t size() const { return body_.size(); }
   // What has more bytes than the limit is not read any more.
-  bool fits() const { return size() <= limit_; }
+  bool fits() const;
   const h2::SliceQueue& body() const { return body_; }
+  // Bytes of memory that are kept for it: where it came in one piece, all of the block that it was
+  // read into.
+  size_t memory() const { return memory_ + (inflater_ == nullptr ? 0 : inflater_->memory()); }
   void Clear();
 
-  // The message as the sender wrote it; a view, valid until something is changed here. `headers`
-  // tell its compression. InvalidArgument or an error of DecompressGrpc: it cannot be read.
+  // The body is complete: finds the message in it. `headers` tell its compression. InvalidArgument,
+  // or Unimplemented for the compression: it cannot be read.
+  Status Open(const h2::HeaderBlock& headers);
+  // After Open: it is compressed and not unpacked.
+  bool packed() const { return packed_; }
+  // Decompresses up to `most` bytes more; true when that was all. Errors of Inflater::Step: it
+  // cannot be read.
+  StatusOr<bool> Unpack(size_t most);
+  // Then: the message as the sender wrote it, valid until something is changed here.
+  std::string_view message() const { return message_; }
+
+  // All of that at once.
   StatusOr<std::string_view> Read(const h2::HeaderBlock& headers);
-  // After Read: the body becomes that of an uncompressed message which goes on with `count` further
-  // bytes, not added here.
+  // After all of that: the body becomes that of an uncompressed message which goes on with `count`
+  // further bytes, not added here.
   void MakeLonger(size_t count);
 
  private:
+  void AddFurther(const h2::Slice& data);
+
   const size_t limit_;
   h2::SliceQueue body_;
-  std::string payload_;  // where it does not lie in one piece of the body
-  bool decompressed_ = false;
+  h2::GrowingBlock own_;  // the body, where it came in several pieces
+  size_t memory_ = 0;
+  std::unique_ptr<Inflater> inflater_;
+  bool packed_ = false;
+  std::string_view message_;
 };
 
 }  // namespace resmgr

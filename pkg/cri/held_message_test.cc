@@ -9,13 +9,16 @@
 #include <gtest/gtest.h>
 
 #include "pkg/cri/grpc_message.h"
+#include "pkg/h2/limits.h"
 #include "test/support/grpc_framing.h"
+#include "test/support/gzip.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
 using test::Framed;
+using test::Gzip;
 using test::HasCode;
 
 constexpr size_t kLimit = size_t{64} * 1024;
@@ -87,8 +90,49 @@ TEST_F(HeldMessageTest, WhatIsNotOneMessageIsNotRead) {
   EXPECT_THAT(Read(), HasCode(StatusCode::kUnimplemented));
 }
 
+TEST_F(HeldMessageTest, TheLimitIsOfTheMessageAndNotOfItsPrefix) {
+  const std::string payload(kLimit, 'x');
+  for (const size_t piece : {kLimit + 5, size_t{1000}}) {
+    held_.Clear();
+    Add(Framed(payload), piece);
+    EXPECT_TRUE(held_.fits());
+    EXPECT_EQ(Read().value(), payload);
+  }
+}
+
+TEST_F(HeldMessageTest, AGrownOneThatWasCompressedIsAPlainOne) {
+  headers_.Add("grpc-encoding", "gzip");
+  const std::string payload(10'000, 'x');
+  const std::string packed = Gzip(payload) + Gzip("!");
+  for (const size_t piece : {7U, 10'000U}) {
+    held_.Clear();
+    Add(Framed(packed, true), piece);
+    EXPECT_EQ(Read().value(), payload + "!");
+    EXPECT_EQ(Body(), Framed(packed, true));
+    held_.MakeLonger(2);
+    EXPECT_EQ(Body(), EncodeGrpcPrefix(false, 10'003) + payload + "!");
+  }
+}
+
+// What it keeps alive is more than what came: the blocks that the pieces were read into.
+TEST_F(HeldMessageTest, CountsAllTheMemoryThatItKeeps) {
+  EXPECT_EQ(held_.memory(), 0U);
+  const size_t before = h2::Block::live();
+  const auto kept = [&] { return h2::Block::live() - before; };
+  for (int i = 0; i < 20; ++i) {
+    h2::Block* const read = h2::Block::New(h2::kReadBlock);
+    held_.Add(h2::Slice(read, read->data(), 2500), scratch_);
+    read->Unref();
+    EXPECT_LE(kept(), held_.memory()) << i;
+  }
+  EXPECT_LT(held_.memory(), size_t{128} * 1024);
+  held_.Clear();
+  EXPECT_EQ(kept(), 0U);
+  EXPECT_EQ(held_.memory(), 0U);
+}
+
 TEST_F(HeldMessageTest, WhatIsTooLargeIsHeldButNotRead) {
-  const std::string body = Framed(std::string(kLimit, 'x'));
+  const std::string body = Framed(std::string(kLimit + 1, 'x'));
   Add(std::string_view(body).substr(0, kLimit), kLimit);
   EXPECT_TRUE(held_.fits());
   Add(std::string_view(body).substr(kLimit), 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/messages.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
@@ -58,7 +59,19 @@ bool ReadMapEntry(std::string_view entry, Entries& entries) {
   return ok;
 }
 
+// Kubernetes allows an object's annotations no more in sum. What is beyond is not remembered: it
+// would stay for as long as the container.
+constexpr size_t kMostText = size_t{256} * 1024;
+
 void Fill(StringMap& map, Entries& entries) {
+  size_t left = kMostText;
+  const auto beyond = std::remove_if(entries.begin(), entries.end(), [&left](const auto& entry) {
+    const size_t size = entry.first.size() + entry.second.size();
+    if (size > left) return true;
+    left -= size;
+    return false;
+  });
+  entries.erase(beyond, entries.end());
   if (!entries.empty()) map = StringMap(std::span(entries.data(), entries.size()));
 }
 

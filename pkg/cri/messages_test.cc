@@ -255,6 +255,20 @@ TEST(MessagesTest, ReadsARunPodSandbox) {
   EXPECT_EQ(decoded->pod.runtime_handler, "kata");
 }
 
+TEST(MessagesTest, RemembersAsManyAnnotationsAsKubernetesAllows) {
+  v1::RunPodSandboxRequest request;
+  auto& annotations = *request.mutable_config()->mutable_annotations();
+  annotations["huge"] = std::string(size_t{1} << 20, 'x');
+  for (int i = 0; i < 10; ++i)
+    annotations["large" + std::to_string(i)] = std::string(50'000, 'x');
+  const auto decoded = DecodeRunPodSandbox(request.SerializeAsString());
+  ASSERT_TRUE(decoded.ok());
+  size_t large = 0;
+  for (const auto& [key, value] : decoded->pod.annotations)
+    large += value.size();
+  EXPECT_EQ(large, 5 * 50'000);
+}
+
 TEST(MessagesTest, TellsAContainerThatHasExited) {
   v1::ContainerStatusResponse reply;
   reply.mutable_status()->set_id("abc");

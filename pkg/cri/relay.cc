@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/relay.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/cri/longest_idle.h"
 
 namespace resmgr {
 
@@ -11,10 +13,16 @@ namespace {
 
 // After running out of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
-// Clients on a node are a kubelet and a few tools.
-constexpr size_t kMaxConnections = 1024;
-constexpr uint32_t kUnreadBurst = 10;
-constexpr std::chrono::minutes kUnreadPeriod{1};
+// And when a client had to go for it, whose descriptors are closed soon.
+constexpr std::chrono::milliseconds kShortPause{1};
+constexpr size_t kFilesPerClient = 3;
+// For everything else: logs, state, the admin socket and its clients.
+constexpr size_t kOtherFiles = 256;
+constexpr size_t kFewestClients = 16;
+constexpr uint32_t kLogBurst = 10;
+constexpr std::chrono::minutes kLogPeriod{1};
+// Of a compressed request, in one turn of the loop: well below a millisecond.
+constexpr size_t kUnpackStep = size_t{256} * 1024;
 // Connections taken per event, so that a flood of them does not starve the calls.
 constexpr int kAcceptBatch = 16;
 
@@ -28,7 +36,10 @@ Relay::Relay(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener,
       one_socket_(options_.image_socket == options_.runtime_socket),
       watchers_(watchers),
       log_(GetLogger("cri/relay")),
-      unread_limit_(kUnreadBurst, kUnreadPeriod),
+      unread_limit_(kLogBurst, kLogPeriod),
+      accept_limit_(kLogBurst, kLogPeriod),
+      idle_limit_(kLogBurst, kLogPeriod),
+      memory_limit_(kLogBurst, kLogPeriod),
       listener_(std::move(listener)) {
   accept_watch_ = loop_.Watch(listener_->fd(), EventLoop::kReadable, [this](int) { Accept(); });
 }
@@ -40,22 +51,88 @@ void Relay::Accept() {
   for (int i = 0; i < kAcceptBatch; ++i) {
     auto accepted = listener_->Accept();
     if (!accepted.ok()) {
-      log_.Warn("cannot accept a connection: {}", Message(accepted.status()));
+      if (const auto suppressed = accept_limit_.Pass(loop_.Now())) {
+        log_.Warn("cannot accept a connection: {} ({} more were not logged)",
+                  Message(accepted.status()), *suppressed);
+      }
+      const bool any = !connections_.empty();
+      if (any) EndLongestIdle();
       EventLoop::SetEvents(*accept_watch_, 0);
-      accept_pause_ = loop_.After(kAcceptPause, [this] {
+      accept_pause_ = loop_.After(any ? kShortPause : kAcceptPause, [this] {
         if (accept_watch_ != nullptr) EventLoop::SetEvents(*accept_watch_, EventLoop::kReadable);
       });
       return;
     }
     if (!accepted->has_value()) return;
-    if (connections_.size() >= kMaxConnections) {
-      log_.Warn("refusing a connection: {} are open", connections_.size());
-      continue;
-    }
+    if (connections_.size() >= options_.max_clients) EndLongestIdle();
     connections_.push_back(std::make_unique<Connection>(*this, loop_, **std::move(accepted)));
     connections_.back()->set_position(std::prev(connections_.end()));
     NoteConnections();
   }
+}
+
+void Relay::EndLongestIdle() {
+  Connection& connection = LongestIdle(connections_);
+  if (const auto suppressed = idle_limit_.Pass(loop_.Now())) {
+    log_.Warn(
+        "{} clients are connected: the one that is idle for longest has to go{} ({} more "
+        "were not logged)",
+        connections_.size(), connection.busy() ? ", with its calls" : "", *suppressed);
+  }
+  // Tells it which requests it may repeat.
+  connection.Drain();
+  Remove(connection, "it was idle for longest");
+}
+
+size_t Relay::ClientsWith(size_t files) {
+  const size_t clients = files < kOtherFiles ? 0 : (files - kOtherFiles) / kFilesPerClient;
+  return std::clamp(clients, kFewestClients, kMostClients);
+}
+
+[[gnu::cold]] bool Relay::MakeRoom(const Connection& connection, size_t bytes) {
+  while (held_ + bytes > kMostHeld) {
+    Connection& largest =
+        **std::ranges::max_element(connections_, {}, [](const auto& each) { return each->held(); });
+    if (largest.held() <= connection.held() + bytes) return false;
+    largest.EndLargest(kNoMemory);
+  }
+  return true;
+}
+
+void Relay::NoteEndForMemory(const Status& why) {
+  if (const auto suppressed = memory_limit_.Pass(loop_.Now())) {
+    log_.Warn("{} ({} more were not logged)", Message(why), *suppressed);
+  }
+}
+
+void Relay::UnpackSoon(Call& call) {
+  unpacking_.push_back(&call);
+  if (unpack_turn_ == nullptr) {
+    unpack_turn_ = loop_.After(std::chrono::milliseconds(0), [this] { UnpackNext(); });
+  }
+}
+
+void Relay::UnpackNext() {
+  const h2::FlushQueue::Scope scope(flushes_);
+  unpack_turn_.reset();
+  if (unpacking_.empty()) return;
+  Call& call = *unpacking_.front();
+  unpacking_.pop_front();
+  if (call.Unpack(kUnpackStep)) {
+    UnpackSoon(call);
+  } else if (!unpacking_.empty() && unpack_turn_ == nullptr) {
+    unpack_turn_ = loop_.After(std::chrono::milliseconds(0), [this] { UnpackNext(); });
+  }
+}
+
+void Relay::CountUpstream(std::string_view socket, int change) {
+  const bool image =
+      !one_socket_ && options_.image_socket && socket.data() == options_.image_socket->data();
+  int& count = image ? image_connections_ : runtime_connections_;
+  count += change;
+  if (watchers_.metrics == nullptr) return;
+  watchers_.metrics->SetConnections(image ? Metrics::Peer::kImage : Metrics::Peer::kRuntime,
+                                    static_cast<size_t>(count));
 }
 
 std::unique_ptr<CallTap> Relay::MakeTap(const Method& method, bool intercepted) {

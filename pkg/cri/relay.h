@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -30,10 +32,23 @@ class Dumper;
 // to the runtime that serves it. Loop's thread only.
 class Relay {
  public:
+  // What is kept for all calls at once: requests that are read, until they have left, what they
+  // become when decompressed, and header fields.
+  static constexpr size_t kMostHeld = size_t{128} * 1024 * 1024;
+  static constexpr std::string_view kNoMemory =
+      "no memory is left for so many requests at once; try again";
+  // Clients on a node are a kubelet and a few tools.
+  static constexpr size_t kMostClients = 1024;
+  // How many clients a process can serve that may have so many files open: each takes its own
+  // connection and up to two to the runtime, and something else needs files, too.
+  static size_t ClientsWith(size_t files);
+
   struct Options {
     std::string runtime_socket;
     // Where image calls go; nullopt: they are not served.
     std::optional<std::string> image_socket;
+    // Clients that may be connected at once; one more ends that which is idle for longest.
+    size_t max_clients = kMostClients;
     // How long the calls in flight may take on shutdown.
     std::chrono::milliseconds drain_timeout{25'000};
   };
@@ -80,11 +95,31 @@ class Relay {
   StatusOr<std::string_view> SocketFor(const Method& method) const;
   // A call that should have been read could not be.
   void NoteUnread(const Method& method, std::string_view why);
+  // Accounts for bytes that are kept for a call of this connection. Where there is no room, calls
+  // of those connections end for which more is kept; false: it is this one.
+  bool Hold(const Connection& connection, size_t bytes) {
+    if (held_ + bytes > kMostHeld && !MakeRoom(connection, bytes)) return false;
+    held_ += bytes;
+    return true;
+  }
+  void Let(size_t bytes) { held_ -= bytes; }
+  void NoteEndForMemory(const Status& why);
+  // Call::Unpack in one of the next turns of the loop, in turn with all others, until it is done.
+  void UnpackSoon(Call& call);
+  void ForgetUnpacking(Call& call) { std::erase(unpacking_, &call); }
+  // How often something happened before: an order of activities.
+  uint64_t Tick() { return ++ticks_; }
+  // A connection to this socket, as SocketFor gave it, was opened (1) or closed (-1).
+  void CountUpstream(std::string_view socket, int change);
   // Destroys the connection, later.
   void Remove(Connection& connection, std::string_view why);
 
  private:
   void Accept();
+  // The connection that is idle for longest, in favour of a new one.
+  void EndLongestIdle();
+  bool MakeRoom(const Connection& connection, size_t bytes);
+  void UnpackNext();
   void NoteConnections();
   void FinishDrain();
 
@@ -95,7 +130,16 @@ class Relay {
   Watchers watchers_;
   Logger& log_;
   RateLimit unread_limit_;
+  RateLimit accept_limit_;
+  RateLimit idle_limit_;
+  RateLimit memory_limit_;
   uint64_t next_call_ = 1;
+  uint64_t ticks_ = 0;
+  size_t held_ = 0;
+  std::deque<Call*> unpacking_;
+  EventLoop::HandlePtr unpack_turn_;  // while there are such
+  int runtime_connections_ = 0;
+  int image_connections_ = 0;
   size_t listeners_ = 0;
   std::function<void(bool listen)> told_listen_;
   std::optional<ListeningSocket> listener_;

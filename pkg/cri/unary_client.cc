@@ -26,7 +26,10 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
   PendingCall(UnaryClient& client, Done done)
       : client_(client),
         done_(std::move(done)),
-        reader_(kMaxUnaryReply, [this](GrpcMessage message) { reply_ = std::move(message); }) {}
+        reader_(kMaxUnaryReply, [this](GrpcMessage message) {
+          ++messages_;
+          reply_ = std::move(message);
+        }) {}
 
   void Start(std::string_view path, std::string_view message, std::chrono::milliseconds timeout) {
     stream_ = client_.Send(path, message, timeout, *this);
@@ -42,12 +45,17 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
   Done TakeDone() { return std::move(done_); }
 
   void OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) override {
+    answered_ = true;
     encoding_ = headers.Find("grpc-encoding");
     if (end) OnTrailers(headers);
   }
   void OnData(h2::Stream& stream, const h2::Slice& data) override {
-    reader_.Feed(data.view());
     stream.Consume(data.size());
+    if (answered_) {
+      reader_.Feed(data.view());
+    } else {
+      client_.Finish(*this, Internal("the peer sent a body without header fields before it"));
+    }
   }
   void OnEnd(h2::Stream&, const h2::HeaderBlock& trailers) override { OnTrailers(trailers); }
   void OnSent(h2::Stream&, size_t) override {}
@@ -60,6 +68,9 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
     const GrpcStatus status = ReadGrpcStatus(trailers);
     if (!status.ok()) {
       client_.Finish(*this, MakeStatus(CodeOf(status.code), status.message));
+    } else if (messages_ != 1 || !reader_.complete()) {
+      // As if it were empty, a list would say that nothing is there.
+      client_.Finish(*this, Internal("the peer's answer is not one message"));
     } else if (reply_.truncated()) {
       client_.Finish(*this, ResourceExhausted("an answer of {} bytes is too long", reply_.size));
     } else if (reply_.compressed) {
@@ -73,6 +84,8 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
   Done done_;
   GrpcMessageReader reader_;
   GrpcMessage reply_;
+  int messages_ = 0;
+  bool answered_ = false;
   std::string encoding_;
   EventLoop::HandlePtr timer_;
   std::unique_ptr<h2::Stream> stream_;

@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients and runtimes that are slow, silent or hostile: others are served meanwhile as if they
+// were alone, and the daemon's memory stays within what pkg/adr/0002-http2.md promises.
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "pkg/sys/file_limit.h"
+#include "pkg/sys/unix_socket.h"
+#include "test/integration/daemon_fixture.h"
+#include "test/support/gzip.h"
+#include "test/support/raw_http2/frames.h"
+#include "test/support/raw_http2/raw_runtime.h"
+#include "test/support/sanitizer.h"
+
+namespace resmgr::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kMiB = size_t{1} << 20;
+// What another client's call may take, in the median.
+constexpr milliseconds kUndisturbed{50};
+// Of pkg/adr/0002-http2.md.
+constexpr int64_t kMemoryLimitKib = 256 * 1024;
+const std::string kRunPod = "/runtime.v1.RuntimeService/RunPodSandbox";
+const std::string kCreate = "/runtime.v1.RuntimeService/CreateContainer";
+const std::string kEverything = Settings(4, 0x7fffffff) + Frame(8, 0, 0, Number(0x7fff0000));
+
+// A client that sends by hand and reads nothing unless it is asked to.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& socket)
+      : socket_(ConnectUnix(socket).value_or(UniqueFd())) {}
+  bool connected() const { return socket_.valid(); }
+
+  // All of it, however long that takes; false: it was let go, or nothing moved for `patience`.
+  bool Send(std::string_view bytes, milliseconds patience = kPatience) {
+    while (!bytes.empty()) {
+      pollfd state{socket_.get(), POLLOUT, 0};
+      if (::poll(&state, 1, static_cast<int>(patience.count())) != 1) return false;
+      const ssize_t sent =
+          ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0 && errno != EAGAIN) return false;
+      if (sent > 0) bytes.remove_prefix(static_cast<size_t>(sent));
+    }
+    return true;
+  }
+  bool Start(const std::string& settings = Frame(4, 0, 0, "")) {
+    return Send(kHttp2Preface + settings);
+  }
+  // What is there to be read within this time.
+  std::string Read(milliseconds patience) {
+    std::string bytes(size_t{1} << 16, '\0');
+    pollfd state{socket_.get(), POLLIN, 0};
+    if (::poll(&state, 1, static_cast<int>(patience.count())) != 1) return "";
+    const ssize_t count = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    bytes.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    return bytes;
+  }
+  // Everything until these bytes; what came without them when the connection ends.
+  std::string ReadUntil(std::string_view wanted) {
+    std::string all;
+    while (all.find(wanted) == std::string::npos) {
+      const std::string more = Read(kPatience);
+      if (more.empty()) break;
+      all += more;
+    }
+    return all;
+  }
+
+ private:
+  UniqueFd socket_;
+};
+
+class SlowPeersTest : public DaemonTest {
+ protected:
+  ~SlowPeersTest() override {
+    stop_ = true;
+    for (std::thread& thread : threads_)
+      thread.join();
+    daemon_.reset();
+  }
+
+  // Until the test ends, in a thread of its own.
+  void Meanwhile(std::function<bool()> disturb) {
+    threads_.emplace_back([this, disturb = std::move(disturb)] {
+      while (!stop_ && disturb()) {
+      }
+    });
+  }
+
+  // A client that keeps sending this and reads nothing.
+  void Flood(const std::string& once, const std::string& again) {
+    Meanwhile([this, once, again, client = std::shared_ptr<RawClient>()]() mutable {
+      if (client == nullptr) {
+        client = std::make_shared<RawClient>(RelaySocket());
+        if (!client->Start() || !client->Send(once)) client = nullptr;
+      } else if (!client->Send(again, milliseconds(200))) {
+        client = nullptr;
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+      return true;
+    });
+  }
+
+  // The median of some calls of a client that has nothing to do with all that.
+  void ExpectOthersUndisturbed() {
+    CriClient other = Relayed();
+    ASSERT_TRUE(other.Call(kVersion, {""}).status.ok());
+    std::vector<Clock::duration> times;
+    for (int i = 0; i < 21; ++i) {
+      const auto start = Clock::now();
+      ASSERT_TRUE(other.Call(kVersion, {""}).status.ok()) << i;
+      times.push_back(Clock::now() - start);
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    std::ranges::sort(times);
+    const auto median = std::chrono::duration<double, std::milli>(times[times.size() / 2]);
+    if (!kSanitized) {
+      EXPECT_LT(median, kUndisturbed) << "ms";
+    }
+    RecordProperty("median_ms", std::to_string(median.count()));
+    std::printf("another client's Version: median %.2f ms, worst %.2f ms\n", median.count(),
+                std::chrono::duration<double, std::milli>(times.back()).count());
+  }
+
+  void ExpectBoundedMemory() {
+    std::printf("peak of the daemon's memory: %lld KiB\n",
+                static_cast<long long>(ProcStatus("VmHWM:")));
+    if (!kSanitized) {
+      EXPECT_LT(ProcStatus("VmHWM:"), kMemoryLimitKib) << "KiB at the most";
+    }
+  }
+
+  std::vector<std::thread> threads_;
+  std::atomic<bool> stop_{false};
+};
+
+TEST_F(SlowPeersTest, ClientThatNeverReads) {
+  StartBoth();
+  RawClient client(RelaySocket());
+  ASSERT_TRUE(client.Start(kEverything));
+  for (uint32_t i = 0; i < 64; ++i)
+    ASSERT_TRUE(client.Send(Request(2 * i + 1, "/test.Echo/Sized", std::to_string(4 * kMiB))));
+  ExpectOthersUndisturbed();
+  ExpectBoundedMemory();
+}
+
+// A client of its own connection hears of it too: its ninth call.
+TEST_F(SlowPeersTest, EightUnreadRepliesDoNotHoldTheNinth) {
+  StartBoth();
+  CriClient client = Relayed();
+  std::vector<std::unique_ptr<PendingCall>> unread;
+  for (int i = 0; i < 8; ++i) {
+    unread.push_back(client.Start("/test.Echo/Sized", std::to_string(kMiB),
+                                  {.metadata = {{"x-count", "20"}}, .pause_after = 1}));
+  }
+  for (const auto& call : unread)
+    ASSERT_TRUE(call->WaitForMessages(1, kPatience));
+  for (int i = 0; i < 5; ++i) {
+    const auto ninth = client.Start("/test.Echo/Sized", std::to_string(2 * kMiB));
+    const auto result = ninth->Wait(seconds(5));
+    ASSERT_TRUE(result.has_value()) << i;
+    ASSERT_TRUE(result->status.ok()) << result->status.error_message();
+  }
+  for (const auto& call : unread)
+    call->ResumeReading();
+  for (const auto& call : unread) {
+    const auto result = call->Wait(kPatience);
+    ASSERT_TRUE(result.has_value());
+    EXPECT_TRUE(result->status.ok());
+  }
+}
+
+// Each setting once cost a look at each stream.
+TEST_F(SlowPeersTest, FloodOfSettingsOnAThousandStreams) {
+  StartBoth();
+  std::string streams;
+  for (uint32_t i = 0; i < 1000; ++i)
+    streams += RequestHeaders(2 * i + 1, "/test.Echo/Unary");
+  std::string flood;
+  for (uint32_t i = 0; i < 1000; ++i)
+    flood += Settings(4, 1000 + i % 2);
+  Flood(streams, flood);
+  std::this_thread::sleep_for(milliseconds(300));
+  ExpectOthersUndisturbed();
+  ExpectBoundedMemory();
+}
+
+TEST_F(SlowPeersTest, FloodOfPings) {
+  StartBoth();
+  std::string flood;
+  for (int i = 0; i < 1000; ++i)
+    flood += Frame(6, 0, 0, "12345678");
+  for (int i = 0; i < 4; ++i)
+    Flood("", flood);
+  std::this_thread::sleep_for(milliseconds(300));
+  ExpectOthersUndisturbed();
+  ExpectBoundedMemory();
+}
+
+// More than any limit of connections: a new client always gets in, and soon.
+TEST_F(SlowPeersTest, FloodOfIdleClients) {
+  RaiseFileLimit();
+  StartBoth();
+  CriClient first = Relayed();
+  ASSERT_TRUE(first.Call(kVersion, {""}).status.ok());
+  std::vector<RawClient> idle;
+  for (int i = 0; i < 1500; ++i) {
+    idle.emplace_back(RelaySocket());
+    ASSERT_TRUE(idle.back().connected()) << i;
+    if (i % 2 == 0) {
+      ASSERT_TRUE(idle.back().Start());
+    }
+  }
+  ExpectOthersUndisturbed();
+  // Who was served between is not the one that goes.
+  EXPECT_TRUE(first.Call(kVersion, {""}).status.ok());
+  const std::string log = daemon_->Log();
+  size_t lines = 0;
+  for (size_t at = 0; (at = log.find("clients are connected", at)) != std::string::npos; ++at)
+    ++lines;
+  EXPECT_GE(lines, 1U);
+  EXPECT_LE(lines, 20U);
+  EXPECT_LE(OpenFiles(), 1200);
+  ExpectBoundedMemory();
+}
+
+// Files may run out for other reasons than clients.
+TEST_F(SlowPeersTest, NewClientsGetInWhenFilesHaveRunOut) {
+  RaiseFileLimit();
+  StartBoth();
+  const rlimit few{200, 200};
+  ASSERT_EQ(::prlimit(pid(), RLIMIT_NOFILE, &few, nullptr), 0);
+  std::vector<RawClient> idle;
+  for (int i = 0; i < 400; ++i) {
+    idle.emplace_back(RelaySocket());
+    ASSERT_TRUE(idle.back().connected()) << i;
+  }
+  for (int i = 0; i < 5; ++i) {
+    CriClient late = Relayed();
+    EXPECT_TRUE(Eventually([&] { return late.Call(kVersion, {""}).status.ok(); })) << i;
+  }
+  const std::string log = daemon_->Log();
+  size_t lines = 0;
+  for (size_t at = 0; (at = log.find("cannot accept", at)) != std::string::npos; ++at)
+    ++lines;
+  EXPECT_LE(lines, 20U);
+}
+
+TEST_F(SlowPeersTest, SilentClientsDoNotCloseTheAdminAndConfigSockets) {
+  RaiseFileLimit();
+  StartBoth();
+  for (const std::string& socket : {Path("admin.sock"), Path("config.sock")}) {
+    std::vector<RawClient> silent;
+    for (int i = 0; i < 200; ++i) {
+      silent.emplace_back(socket);
+      ASSERT_TRUE(silent.back().connected()) << i;
+    }
+    for (int i = 0; i < 5; ++i) {
+      const CallResult result = CriClient(socket).Call("/test.Nothing/Known", {""});
+      EXPECT_EQ(result.status.error_code(), grpc::StatusCode::UNIMPLEMENTED)
+          << socket << ": " << result.status.error_message();
+    }
+  }
+}
+
+// A runtime that opens no window but for the first few bytes of a call, which it needs to answer
+// short ones. It never answers a creation.
+class RuntimeWithLittleWindowTest : public SlowPeersTest {
+ protected:
+  void Start(const std::vector<std::string>& flags) {
+    auto runtime =
+        RawRuntime::Start(RuntimeSocket(), {.answer =
+                                                [](uint32_t stream, const std::string& path) {
+                                                  if (path == kRunPod)
+                                                    return Answer(stream, "\x0a\x04pod1");
+                                                  if (path == kCreate) return std::string();
+                                                  if (path == "/test.Echo/Unary")
+                                                    return std::string();
+                                                  return Answer(stream, "");
+                                                },
+                                            .greeting = Settings(4, 4096),
+                                            .opens_windows = false});
+    ASSERT_THAT(runtime, IsOk());
+    raw_ = *std::move(runtime);
+    StartDaemon(flags);
+  }
+  void StartPlacing() {
+    Start(StaticFlags());
+    ASSERT_TRUE(Eventually([this] {
+      return daemon_->Log().find("the runtime holds") != std::string::npos;
+    })) << daemon_->Log();
+    CriClient client = Relayed();
+    const auto pod = client.RunPod(MakeBestEffortPod("big"));
+    ASSERT_THAT(pod, IsOk());
+    ASSERT_EQ(*pod, "pod1");
+  }
+  static std::string BigCreate(size_t size, int number) {
+    cri::ContainerConfig config = MakeBestEffortContainer("c" + std::to_string(number));
+    (*config.mutable_annotations())["filler"] = std::string(size, 'x');
+    return CreateRequest("pod1", MakeBestEffortPod("big"), config).SerializeAsString();
+  }
+
+  std::unique_ptr<RawRuntime> raw_;
+};
+
+// Calls that are opened and given up again, as fast as a client can.
+TEST_F(RuntimeWithLittleWindowTest, FloodOfCallsThatAreGivenUp) {
+  Start(Flags({}));
+  Meanwhile([this, client = std::shared_ptr<RawClient>(), stream = 1U]() mutable {
+    if (client == nullptr) {
+      client = std::make_shared<RawClient>(RelaySocket());
+      stream = 1;
+      if (!client->Start()) client = nullptr;
+      return true;
+    }
+    std::string flood;
+    for (int i = 0; i < 500; ++i, stream += 2)
+      flood += RequestHeaders(stream, "/test.Echo/Unary") + Frame(3, 0, stream, Number(8));
+    if (!client->Send(flood, seconds(1)) || stream > 0x3fffffff) client = nullptr;
+    if (client != nullptr) (void)client->Read(milliseconds(0));
+    return true;
+  });
+  std::this_thread::sleep_for(milliseconds(300));
+  ExpectOthersUndisturbed();
+  ExpectBoundedMemory();
+}
+
+TEST_F(RuntimeWithLittleWindowTest, HeldRequestsAreBounded) {
+  StartPlacing();
+  const std::string create = BigCreate(15 * kMiB, 0);
+  std::vector<std::string> bodies;
+  for (const uint32_t stream : {1U, 3U, 5U, 7U})
+    bodies.push_back(Body(stream, create));
+  std::atomic<int> refused = 0;
+  std::atomic<int> sent = 0;
+  for (int i = 0; i < 12; ++i) {
+    Meanwhile([&, i] {
+      RawClient client(RelaySocket());
+      EXPECT_TRUE(client.Start());
+      for (uint32_t call = 0; call < 4; ++call) {
+        (void)client.Send(RequestHeaders(2 * call + 1, kCreate));
+        // Windows of a proper client are not waited for: there are enough of them, or a refusal.
+        const std::string& body = bodies[call];
+        for (size_t at = 0; at < body.size() && !stop_; at += 64 * 1024) {
+          if (!client.Send(std::string_view(body).substr(at, 64 * 1024), seconds(2))) break;
+          // Taking the windows keeps the socket from being full.
+          const std::string read = client.Read(milliseconds(at % (128 * 1024) == 0 ? 1 : 0));
+          if (read.find("no memory") != std::string::npos ||
+              read.find("large requests") != std::string::npos) {
+            ++refused;
+            break;
+          }
+        }
+        ++sent;
+      }
+      while (!stop_)
+        (void)client.Read(milliseconds(20));
+      return i < 0;
+    });
+  }
+  ASSERT_TRUE(Eventually([&] { return sent >= 12; }, seconds(60)));
+  ExpectOthersUndisturbed();
+  ASSERT_TRUE(Eventually([&] { return sent == 48; }, seconds(60))) << sent;
+  EXPECT_GT(refused, 0);
+  ExpectBoundedMemory();
+}
+
+TEST_F(RuntimeWithLittleWindowTest, GzipBombsAreBounded) {
+  StartPlacing();
+  std::string bombs;
+  for (int i = 0; i < 64; ++i) {
+    const auto stream = static_cast<uint32_t>(2 * i + 1);
+    bombs += RequestHeaders(stream, kCreate, {{"grpc-encoding", "gzip"}}) +
+             Body(stream, Gzip(BigCreate(15 * kMiB, i)), true);
+  }
+  RawClient client(RelaySocket());
+  ASSERT_TRUE(client.Start());
+  ASSERT_TRUE(client.Send(bombs));
+  ExpectOthersUndisturbed();
+  EXPECT_NE(client.ReadUntil("large requests").find("large requests"), std::string::npos);
+  ExpectBoundedMemory();
+}
+
+// One byte of a header block may stand for four kilobytes.
+TEST_F(RuntimeWithLittleWindowTest, HeaderFieldsThatGrowAreBounded) {
+  StartPlacing();
+  const std::string value(3900, 'x');
+  for (int i = 0; i < 4; ++i) {
+    Meanwhile([this, value] {
+      RawClient client(RelaySocket());
+      EXPECT_TRUE(client.Start());
+      // The first one is put into the table: a literal with incremental indexing, 3900 = 127 +
+      // 3773.
+      std::string block = Fields(RequestFields(kCreate)) + "\x40\x06" + "x-long" + "\x7f" +
+                          static_cast<char>(0x80 | (3773 & 0x7f)) + static_cast<char>(3773 >> 7) +
+                          value;
+      std::string all = Frame(1, 4, 1, block);
+      const std::string again = Fields(RequestFields(kCreate)) + std::string(60, '\xbe');
+      for (uint32_t call = 1; call < 1000; ++call)
+        all += Frame(1, 4, 2 * call + 1, again);
+      (void)client.Send(all);
+      while (!stop_)
+        (void)client.Read(milliseconds(20));
+      return false;
+    });
+  }
+  ASSERT_TRUE(Eventually([this] {
+    return daemon_->Log().find("requests at once") != std::string::npos;
+  })) << daemon_->Log();
+  ExpectOthersUndisturbed();
+  ExpectBoundedMemory();
+}
+
+// Its clients' requests stay in their sockets.
+TEST_F(RuntimeWithLittleWindowTest, PassingRequestsOfManyClientsAreBounded) {
+  RaiseFileLimit();
+  Start(Flags({}));
+  std::string upload;
+  for (uint32_t i = 0; i < 8; ++i) {
+    upload += RequestHeaders(2 * i + 1, "/test.Echo/Unary") +
+              Body(2 * i + 1, std::string(250 * 1024, 'x'));
+  }
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 200; ++i) {
+    clients.emplace_back(RelaySocket());
+    ASSERT_TRUE(clients.back().Start());
+  }
+  for (RawClient& client : clients)
+    (void)client.Send(upload, milliseconds(50));
+  ExpectOthersUndisturbed();
+  ExpectBoundedMemory();
+}
+
+// What a runtime must not answer becomes an error that every client understands.
+class MalformedRuntimeTest : public SlowPeersTest {
+ protected:
+  // The status of a call that is answered with these frames.
+  grpc::Status CallAnsweredWith(const std::function<std::string(uint32_t)>& frames) {
+    auto runtime = RawRuntime::Start(
+        RuntimeSocket(),
+        {.answer = [frames](uint32_t stream, const std::string&) { return frames(stream); },
+         .greeting = Frame(4, 0, 0, "")});
+    EXPECT_THAT(runtime, IsOk());
+    if (!runtime.ok()) return {};
+    if (daemon_ == nullptr) StartDaemon(Flags({}));
+    return Relayed().Call(kVersion, {""}, {.timeout = seconds(5)}).status;
+  }
+};
+
+TEST_F(MalformedRuntimeTest, BecomesInternal) {
+  const std::string begin = Fields({{":status", "200"}, {"content-type", "application/grpc"}});
+  const std::string end = Fields({{"grpc-status", "0"}});
+  const std::string message(5, '\0');
+  const std::function<std::string(uint32_t)> answers[] = {
+      // A body before its header fields, with a proper end or its own.
+      [&](uint32_t id) { return Frame(0, 0, id, message) + Frame(1, 5, id, begin + end); },
+      [&](uint32_t id) { return Frame(0, 1, id, message); },
+      [&](uint32_t id) { return Frame(0, 1, id, ""); },
+      // No trailers.
+      [&](uint32_t id) { return Frame(1, 4, id, begin) + Frame(0, 1, id, message); },
+      [&](uint32_t id) { return Frame(1, 4, id, begin) + Frame(0, 1, id, ""); },
+  };
+  for (const auto& answer : answers) {
+    const grpc::Status status = CallAnsweredWith(answer);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL) << status.error_message();
+    EXPECT_THAT(status.error_message(), testing::HasSubstr("the runtime"));
+  }
+}
+
+}  // namespace
+}  // namespace resmgr::test

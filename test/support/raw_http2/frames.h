@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+// HTTP/2 by hand, for what no proper peer would send.
+namespace resmgr::test {
+
+inline constexpr char kHttp2Preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+// A frame with any header. Types: 0 DATA, 1 HEADERS, 3 RST_STREAM, 4 SETTINGS, 6 PING,
+// 8 WINDOW_UPDATE. Flags: 1 end of the stream, or an acknowledgement; 4 end of the header block.
+std::string Frame(uint32_t length, uint8_t type, uint8_t flags, uint32_t stream,
+                  const std::string& payload);
+std::string Frame(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload);
+
+// Four bytes, big-endian.
+std::string Number(uint32_t value);
+// A frame with this one setting. 4: the window of each stream.
+std::string Settings(uint8_t setting, uint32_t value);
+
+// Header fields, each spelled out and never put into a table. Names and values of up to 126 bytes.
+std::string Fields(const std::vector<std::pair<std::string, std::string>>& fields);
+// Those of a gRPC request to this path.
+std::vector<std::pair<std::string, std::string>> RequestFields(const std::string& path);
+
+// The message with gRPC's prefix in DATA frames of up to 16 KiB; the last one ends the stream.
+std::string Body(uint32_t stream, std::string_view message, bool compressed = false);
+// A request of one message. Its HEADERS frame alone, and all of it.
+std::string RequestHeaders(uint32_t stream, const std::string& path,
+                           const std::vector<std::pair<std::string, std::string>>& more = {});
+std::string Request(uint32_t stream, const std::string& path, const std::string& message);
+// A whole answer with this message and the status OK.
+std::string Answer(uint32_t stream, std::string_view message);
+
+}  // namespace resmgr::test
