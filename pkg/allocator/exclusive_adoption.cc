@@ -9,6 +9,12 @@ namespace resmgr {
 namespace {
 
 constexpr std::string_view kFound = "the CPUs that it was found on";
+constexpr std::string_view kWantOfRoom = "shared for want of room: ";
+
+// That was decided when there was none. Room that came since is no reason to move by itself.
+bool SharesForWantOfRoom(const Placement& placement) {
+  return placement.pool == kSharedPool && placement.reason.starts_with(kWantOfRoom);
+}
 
 }  // namespace
 
@@ -51,7 +57,10 @@ Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
 ExclusivePools::Members ExclusivePools::MembersOf(const Snapshot& snapshot) const {
   Members members;
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
-    members.push_back({&pod, &container, rule_(pod, container)});
+    Member& member = members.emplace_back(Member{&pod, &container, rule_(pod, container)});
+    if (member.claim.exclusive == 0 || !SharesForWantOfRoom(container.placement)) return;
+    member.claim = CpuClaim();
+    member.claim.why = container.placement.reason;
   });
   return members;
 }
@@ -136,11 +145,35 @@ std::map<ContainerKey, std::string> ExclusivePools::GrantTheRest(const Members& 
     if (grant.ok()) {
       Give(container->key, *std::move(grant));
     } else {
-      refused.emplace(container->key,
-                      fmt::format("shared for want of room: {}", Message(grant.status())));
+      refused.emplace(container->key, fmt::format("{}{}", kWantOfRoom, Message(grant.status())));
     }
   }
   return refused;
+}
+
+// Those who share for want of room get CPUs of their own where there are some now.
+Plan ExclusivePools::Rebalance(const Snapshot& snapshot) {
+  const CpuSet shared_before = Shared();
+  std::vector<std::pair<ContainerKey, CpuClaim>> granted;
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+    if (!SharesForWantOfRoom(container.placement) || grants_.contains(container.key)) return;
+    CpuClaim claim = rule_(pod, container);
+    if (claim.exclusive == 0) return;
+    StatusOr<Grant> grant = Find(claim, pod, {}, granted_);
+    if (!grant.ok()) return;
+    Give(container.key, *std::move(grant));
+    granted.emplace_back(container.key, std::move(claim));
+  });
+  Plan plan;
+  // Nobody who gains CPUs is told of the shared ones twice.
+  for (const auto& [key, claim] : granted)
+    RemoveSharer(key);
+  TellSharers(shared_before, {}, plan);
+  for (const auto& [key, claim] : granted) {
+    if (Shares(claim, key)) AddSharer(key);
+    Place(claim, key, plan.Change(key));
+  }
+  return plan;
 }
 
 }  // namespace resmgr

@@ -27,8 +27,9 @@ CpuSet NumaNeighbours(const Machine& machine, const CpuSet& cpus) {
 
 }  // namespace
 
-ExclusivePicker::ExclusivePicker(const Machine& machine, const ExclusiveOptions& options)
-    : machine_(machine), options_(options) {
+ExclusivePicker::ExclusivePicker(const Machine& machine, const ExclusiveOptions& options,
+                                 const CpuSet& all)
+    : machine_(machine), options_(options), all_(all.empty() ? machine.online() : all) {
   for (const CpuSet& core : machine.cores()) {
     if (!core.empty()) threads_ = std::max(threads_, core.size());
   }
@@ -145,7 +146,7 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Grow(const CpuSet& current, int
   RESMGR_RETURN_IF_ERROR(CheckCount(count));
   const CpuSet grantable = Grantable(free | current) - current;
   const int missing = count - current.size();
-  if (grantable.size() < missing) return Shortage(missing, grantable, "exclusive");
+  if (grantable.size() < missing) return Shortage(missing, grantable, "more exclusive");
   struct Level {
     CpuSet cpus;
     std::string_view name;
@@ -255,9 +256,10 @@ CpuSet ExclusivePicker::AllocateBySize(const CpuSet& available, const CpuSet& pr
 }
 
 Status ExclusivePicker::Shortage(int count, const CpuSet& free, std::string_view kind) const {
-  return ResourceExhausted("needs {} {} CPUs, but only {} are free{}{}", count, kind, free.size(),
-                           options_.full_pcpus_only ? " in whole cores" : "",
-                           free.empty() ? "" : fmt::format(" ({})", free.ToString()));
+  const CpuSet all = kind == "isolated" ? (all_ & machine_.isolated()) | free : all_;
+  return ResourceExhausted("needs {} {} CPU{}, {} of {} free{}", count, kind, count == 1 ? "" : "s",
+                           free.size(), all.size(),
+                           options_.full_pcpus_only ? " in whole cores" : "");
 }
 
 }  // namespace resmgr

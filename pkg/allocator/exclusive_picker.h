@@ -17,7 +17,9 @@ namespace resmgr {
 // outlive it.
 class ExclusivePicker {
  public:
-  ExclusivePicker(const Machine& machine, const ExclusiveOptions& options);
+  // `all` are the CPUs that its user has, the reserved ones included, for messages; those of the
+  // machine unless told.
+  ExclusivePicker(const Machine& machine, const ExclusiveOptions& options, const CpuSet& all = {});
 
   struct Need {
     int count = 0;    // more than 0
@@ -67,6 +69,7 @@ class ExclusivePicker {
 
   const Machine& machine_;
   const ExclusiveOptions options_;
+  const CpuSet all_;
   int threads_ = 1;      // of the largest core
   bool uniform_ = true;  // all cores have that many
   CpuAllocatorOptions allocator_options_;

@@ -71,7 +71,7 @@ TEST_F(ExclusivePickerTest, GrowingStaysNear) {
   EXPECT_EQ(Text(picker_.Grow(Cpus("13,53"), 4, Cpus("0-1,20-29"))), "0-1,13,53") << "same package";
   EXPECT_EQ(Text(picker_.Grow(Cpus("13,53"), 4, Cpus("0,20-29"))), "0,13,20,53");
   EXPECT_THAT(Text(picker_.Grow(Cpus("13,53"), 4, Cpus("0"))),
-              HasSubstr("needs 2 exclusive CPUs, but only 1 are free (0)"));
+              HasSubstr("needs 2 more exclusive CPUs, 1 of 80 free"));
 }
 
 TEST_F(ExclusivePickerTest, ShrinkingKeepsCoresWhole) {
@@ -166,10 +166,9 @@ TEST(ExclusivePickerOptionsTest, IsolatedCpusByNeedAndByWish) {
   EXPECT_EQ(take({.count = 4, .prefer_isolated = true}), "10-11,50-51");
   EXPECT_EQ(take({.count = 1, .prefer_isolated = false}), "0");
   EXPECT_EQ(take({.count = 4, .require_isolated = true}), "10-11,50-51");
-  EXPECT_EQ(take({.count = 21, .require_isolated = true}),
-            "needs 21 isolated CPUs, but only 20 are free (10-19,50-59)");
+  EXPECT_EQ(take({.count = 21, .require_isolated = true}), "needs 21 isolated CPUs, 20 of 20 free");
   EXPECT_EQ(Cpus(take({.count = 70})).CountCommon(isolated), 10) << "these join when needed";
-  EXPECT_THAT(take({.count = 70, .prefer_isolated = false}), HasSubstr("only 60 are free"));
+  EXPECT_THAT(take({.count = 70, .prefer_isolated = false}), HasSubstr("60 of 80 free"));
 }
 
 }  // namespace

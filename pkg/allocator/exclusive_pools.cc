@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/model/cpu_holders.h"
 
 namespace resmgr {
 namespace {
@@ -17,10 +18,6 @@ constexpr std::string_view kReservedPool = "reserved";
 constexpr std::string_view kExclusivePool = "exclusive";
 constexpr std::string_view kIsolatedPool = "isolated";
 
-Status ForContainer(const Status& status, const Pod& pod, const Container& container) {
-  return Annotate(status, fmt::format("container {}", FullName(pod, container.name)));
-}
-
 std::string Reason(const CpuClaim& claim, std::string_view rule) {
   return fmt::format("{}: {}", claim.why, rule);
 }
@@ -30,14 +27,22 @@ std::string Reason(const CpuClaim& claim, std::string_view rule) {
 ExclusivePools::ExclusivePools(const Machine& machine, const ExclusiveOptions& options,
                                const Cpus& cpus, ClaimRule rule)
     : machine_(machine),
-      picker_(machine, options),
+      picker_(machine, options, cpus.shared | cpus.isolated | cpus.reserved),
       lift_quota_(options.lift_quota),
       cpus_(cpus),
       ordinary_(cpus.shared - cpus.reserved),
       rule_(std::move(rule)) {}
 
-StatusOr<Plan> ExclusivePools::Allocate(const Snapshot&, const Pod& pod, const Container& container,
-                                        const Container* predecessor) {
+// With those who have the CPUs that are missing.
+Status ExclusivePools::Refusal(const Status& shortage, const Snapshot& snapshot,
+                               ContainerKey key) const {
+  const std::string holders = DescribeCpuHolders(snapshot, cpus_.reserved, key);
+  if (shortage.code() != StatusCode::kResourceExhausted || holders.empty()) return shortage;
+  return ResourceExhausted("{}: {}", Message(shortage), holders);
+}
+
+StatusOr<Plan> ExclusivePools::Allocate(const Snapshot& snapshot, const Pod& pod,
+                                        const Container& container, const Container* predecessor) {
   const CpuClaim claim = rule_(pod, container);
   if (claim.exclusive == 0 && predecessor == nullptr) return Join(claim, container.key);
   const CpuSet shared_before = Shared();
@@ -51,7 +56,7 @@ StatusOr<Plan> ExclusivePools::Allocate(const Snapshot&, const Pod& pod, const C
   std::optional<Grant> grant;
   if (claim.exclusive > 0) {
     StatusOr<Grant> found = Find(claim, pod, former, granted);
-    if (!found.ok()) return ForContainer(found.status(), pod, container);
+    if (!found.ok()) return Refusal(found.status(), snapshot, container.key);
     grant = *std::move(found);
   }
   if (predecessor != nullptr) {
@@ -74,7 +79,8 @@ Plan ExclusivePools::Join(const CpuClaim& claim, ContainerKey key) {
   return plan;
 }
 
-StatusOr<Plan> ExclusivePools::Update(const Snapshot&, const Pod& pod, const Container& container) {
+StatusOr<Plan> ExclusivePools::Update(const Snapshot& snapshot, const Pod& pod,
+                                      const Container& container) {
   const CpuSet shared_before = Shared();
   const CpuClaim claim = rule_(pod, container);
   const auto held = grants_.find(container.key);
@@ -83,7 +89,7 @@ StatusOr<Plan> ExclusivePools::Update(const Snapshot&, const Pod& pod, const Con
   } else if (held == grants_.end() || held->second.cpus.size() != claim.exclusive) {
     StatusOr<Grant> grant =
         held == grants_.end() ? Find(claim, pod, {}, granted_) : Resize(held->second, claim);
-    if (!grant.ok()) return ForContainer(grant.status(), pod, container);
+    if (!grant.ok()) return Refusal(grant.status(), snapshot, container.key);
     Take(container.key);
     Give(container.key, *std::move(grant));
   } else if (!held->second.reason.starts_with(claim.why)) {
@@ -211,9 +217,9 @@ StatusOr<ExclusivePools::Grant> ExclusivePools::Resize(const Grant& grant,
 Status ExclusivePools::CheckShared(const CpuSet& cpus, const CpuSet& granted) const {
   if (!SharedBeside(granted | cpus).empty()) return OkStatus();
   return ResourceExhausted(
-      "needs {} exclusive CPUs, but only {} can be granted without taking the last one from "
+      "needs {} exclusive CPU{}, but only {} can be granted without taking the last one from "
       "shared containers ({})",
-      cpus.size(), cpus.size() - 1, SharedBeside(granted).ToString());
+      cpus.size(), cpus.size() == 1 ? "" : "s", cpus.size() - 1, SharedBeside(granted).ToString());
 }
 
 void ExclusivePools::Give(ContainerKey key, Grant grant) {

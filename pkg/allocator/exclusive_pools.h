@@ -72,6 +72,7 @@ class ExclusivePools {
                           const Container* predecessor);
   StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod, const Container& container);
   Plan Release(const Snapshot& snapshot, ContainerKey key);
+  Plan Rebalance(const Snapshot& snapshot);
 
   std::vector<CpuPool> Pools(const Snapshot& snapshot) const;
   std::vector<std::string> Explain(ContainerKey key) const;
@@ -119,6 +120,7 @@ class ExclusivePools {
   StatusOr<Grant> Find(const CpuClaim& claim, const Pod& pod, const CpuSet& former,
                        const CpuSet& granted) const;
   StatusOr<Grant> Resize(const Grant& grant, const CpuClaim& claim) const;
+  Status Refusal(const Status& shortage, const Snapshot& snapshot, ContainerKey key) const;
   Status CheckShared(const CpuSet& cpus, const CpuSet& granted) const;
   void Give(ContainerKey key, Grant grant);
   void Take(ContainerKey key);

@@ -43,6 +43,10 @@ class Policy {
 
   virtual std::string_view name() const = 0;
 
+  // One that has decided all that this one has: what it decides from now on leaves this one as it
+  // is, so a preview asks it and forgets it.
+  virtual std::unique_ptr<Policy> Clone() const = 0;
+
   // Takes over all containers of the snapshot, forgetting what it held: on start, after a reconnect
   // and when it becomes the active policy. Containers with a placement that is legal here keep it
   // exactly; only the others get a new one.
@@ -55,8 +59,9 @@ class Policy {
   // Places a new container (in the snapshot already, state kCreating). `predecessor` is the former
   // incarnation of the same container, or nullptr: not in the snapshot any more, its placement the
   // last one that it had. Those CPUs are preferred; what it still holds counts as free for this one
-  // and is released by a success. ResourceExhausted names the container, its need and the shortage;
-  // InvalidArgument says that such a need can never be met.
+  // and is released by a success. ResourceExhausted names the need, what is free and who has the
+  // rest; InvalidArgument says that such a need can never be met. Which container it is, the caller
+  // adds.
   virtual StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod,
                                   const Container& container, const Container* predecessor) = 0;
 

@@ -31,6 +31,10 @@ StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context) {
 
 }  // namespace
 
+std::unique_ptr<Policy> NullPolicy::Clone() const {
+  return std::make_unique<NullPolicy>(*this);
+}
+
 StatusOr<Plan> NullPolicy::Reconcile(const Snapshot& snapshot) {
   Plan plan;
   snapshot.ForEachContainer([&](const Pod&, const Container& container) {

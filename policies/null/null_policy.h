@@ -16,6 +16,7 @@ class NullPolicy : public Policy {
   explicit NullPolicy(const Machine& machine) : machine_(machine) {}
 
   std::string_view name() const override { return "null"; }
+  std::unique_ptr<Policy> Clone() const override;
   StatusOr<Plan> Reconcile(const Snapshot& snapshot) override;
   StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod, const Container& container,
                           const Container* predecessor) override;

@@ -42,6 +42,10 @@ StaticPlusPolicy::StaticPlusPolicy(const PolicyContext& context, const StaticPlu
                return StaticPlusClaim(options, has_reserved, pod, container);
              }) {}
 
+std::unique_ptr<Policy> StaticPlusPolicy::Clone() const {
+  return std::make_unique<StaticPlusPolicy>(*this);
+}
+
 StatusOr<Plan> StaticPlusPolicy::Reconcile(const Snapshot& snapshot) {
   return pools_.Reconcile(snapshot);
 }
@@ -59,6 +63,10 @@ StatusOr<Plan> StaticPlusPolicy::Update(const Snapshot& snapshot, const Pod& pod
 
 StatusOr<Plan> StaticPlusPolicy::Release(const Snapshot& snapshot, ContainerKey key) {
   return pools_.Release(snapshot, key);
+}
+
+StatusOr<Plan> StaticPlusPolicy::Rebalance(const Snapshot& snapshot) {
+  return pools_.Rebalance(snapshot);
 }
 
 std::vector<std::string> StaticPlusPolicy::Explain(ContainerKey key) const {

@@ -26,12 +26,14 @@ class StaticPlusPolicy : public Policy {
   static StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context);
 
   std::string_view name() const override { return "static-plus"; }
+  std::unique_ptr<Policy> Clone() const override;
   StatusOr<Plan> Reconcile(const Snapshot& snapshot) override;
   StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod, const Container& container,
                           const Container* predecessor) override;
   StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod,
                         const Container& container) override;
   StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
+  StatusOr<Plan> Rebalance(const Snapshot& snapshot) override;
   std::vector<std::string> Explain(ContainerKey key) const override;
   std::vector<Zone> Zones(const Snapshot& snapshot) const override;
 

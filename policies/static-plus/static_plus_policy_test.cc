@@ -171,7 +171,8 @@ TEST(StaticPlusPolicyTest, RequiredIsolatedCpusOrNone) {
   EXPECT_EQ(node.ExclusiveOf(core), "2,6");
   const Status refusal = node.CreateAs("more", kGuaranteed, 1000, required).status();
   EXPECT_EQ(refusal.code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(Message(refusal), "container ns/more/more: needs 1 isolated CPUs, but only 0 are free");
+  EXPECT_EQ(Message(refusal),
+            "needs 1 isolated CPU, 0 of 2 free: CPU 0 reserved, CPUs 2,6 held by ns/core/core");
 }
 
 TEST(StaticPlusPolicyTest, DecliningIsolatedCpusIsFinal) {
@@ -179,7 +180,7 @@ TEST(StaticPlusPolicyTest, DecliningIsolatedCpusIsFinal) {
   const StringMap declines = {{"prefer-isolated-cpus.resource-policy.nri.io", "false"}};
   const Status refusal = node.CreateAs("four", kGuaranteed, 4000, declines).status();
   EXPECT_EQ(refusal.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(Message(refusal)), HasSubstr("only 3 are free (1,4-5)"));
+  EXPECT_THAT(std::string(Message(refusal)), HasSubstr("3 of 8 free: CPU 0 reserved"));
 }
 
 TEST(StaticPlusPolicyTest, TheSharedSetIsNeverEmpty) {

@@ -82,6 +82,10 @@ StaticPolicy::StaticPolicy(const PolicyContext& context, const StaticOptions& op
       reserved_are_shared_(!options.strict_cpu_reservation),
       pools_(context.machine, options.exclusive, PoolCpus(context, options), StaticClaim) {}
 
+std::unique_ptr<Policy> StaticPolicy::Clone() const {
+  return std::make_unique<StaticPolicy>(*this);
+}
+
 StatusOr<Plan> StaticPolicy::Reconcile(const Snapshot& snapshot) {
   return pools_.Reconcile(snapshot);
 }
@@ -98,6 +102,10 @@ StatusOr<Plan> StaticPolicy::Update(const Snapshot& snapshot, const Pod& pod,
 
 StatusOr<Plan> StaticPolicy::Release(const Snapshot& snapshot, ContainerKey key) {
   return pools_.Release(snapshot, key);
+}
+
+StatusOr<Plan> StaticPolicy::Rebalance(const Snapshot& snapshot) {
+  return pools_.Rebalance(snapshot);
 }
 
 std::vector<std::string> StaticPolicy::Explain(ContainerKey key) const {

@@ -72,8 +72,9 @@ TEST(StaticPolicyTest, ReservedCpusAreSharedButNeverGranted) {
   EXPECT_EQ(node.CpusOf(shared), "0,4");
   const Status refusal = node.Create("more", kGuaranteed, 1000).status();
   EXPECT_EQ(refusal.code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(Message(refusal),
-            "container ns/more/more: needs 1 exclusive CPUs, but only 0 are free");
+  EXPECT_EQ(
+      Message(refusal),
+      "needs 1 exclusive CPU, 0 of 8 free: CPUs 0,4 reserved, CPUs 1-3,5-7 held by ns/six/six");
 }
 
 TEST(StaticPolicyTest, ARefusalNamesNeedAndShortageAndChangesNothing) {
@@ -83,7 +84,8 @@ TEST(StaticPolicyTest, ARefusalNamesNeedAndShortageAndChangesNothing) {
   const Status refusal = node.Create("web", kGuaranteed, 3000).status();
   EXPECT_EQ(refusal.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(Message(refusal)),
-              HasSubstr("container ns/web/web: needs 3 exclusive CPUs, but only 2 are free"));
+              HasSubstr("needs 3 exclusive CPUs, 2 of 8 free: CPU 0 reserved, CPUs 1-2,4-6 held by "
+                        "ns/five/five"));
   EXPECT_EQ(node.CpusOf(five), before);
   EXPECT_TRUE(node.Create("fits", kGuaranteed, 2000).ok());
 }
@@ -197,7 +199,8 @@ TEST(StaticPolicyTest, ARefusedResizeChangesNothing) {
   const Status refusal = node.Resize(web, 5000);
   EXPECT_EQ(refusal.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(Message(refusal)),
-              HasSubstr("container ns/web/web: needs 3 exclusive CPUs, but only 2 are free"));
+              HasSubstr("needs 3 more exclusive CPUs, 2 of 8 free: CPU 0 reserved, CPUs 2,4,6 held "
+                        "by ns/other/other"));
   EXPECT_EQ(node.CpusOf(web), before);
   EXPECT_TRUE(node.Resize(web, 4000).ok());
 }
@@ -241,8 +244,68 @@ TEST(StaticPolicyTest, ARunningContainerWithoutRoomShares) {
   EXPECT_EQ(node.ExclusiveOf(two.key), "6-7");
   EXPECT_EQ(node.CpusOf(three.key), "0-5");
   EXPECT_EQ(node.PlacementOf(three.key).reason,
-            "shared for want of room: needs 3 exclusive CPUs, but only 0 are free");
+            "shared for want of room: needs 3 exclusive CPUs, 0 of 8 free");
   EXPECT_TRUE(node.Reconcile().changes.empty());
+}
+
+// A restart, a reconnect and the same configuration again are each a new policy that takes over.
+TEST(StaticPolicyTest, RoomThatComesMovesNobodyUntilARebalance) {
+  for (const std::string_view section : {"", "{Options: {strict-cpu-reservation: true}}"}) {
+    Node node(test::S1Ht(), "0", section);
+    const ContainerKey five = node.snapshot().Add("five", kGuaranteed, 5000).key;
+    const ContainerKey three = node.snapshot().Add("three", kGuaranteed, 3000).key;
+    const ContainerKey web = node.snapshot().Add("web", kBurstable, 100).key;
+    node.Reconcile();
+    ASSERT_TRUE(node.PlacementOf(three).exclusive.empty());
+    node.Remove(five);
+    const std::string shared = node.CpusOf(three);
+    EXPECT_EQ(node.CpusOf(web), shared);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(node.Reconcile().empty());
+      node.RestartPolicy();
+      EXPECT_TRUE(node.Reconcile().empty());
+      EXPECT_EQ(node.CpusOf(three), shared);
+    }
+    node.Rebalance();
+    EXPECT_EQ(node.PlacementOf(three).exclusive.size(), 3);
+    EXPECT_EQ(node.PlacementOf(three).cpus, node.PlacementOf(three).exclusive);
+    EXPECT_FALSE(node.PlacementOf(web).cpus->Intersects(node.PlacementOf(three).exclusive));
+    EXPECT_TRUE(node.Rebalance().empty()) << "once is enough";
+    EXPECT_TRUE(node.Reconcile().empty());
+  }
+}
+
+// By chance alone on as many CPUs as it wants, and even so nobody's owner.
+TEST(StaticPolicyTest, WhoSharesForWantOfRoomStaysASharer) {
+  Node node(test::S1Ht(), "0-4");
+  Container& two = node.snapshot().Add("two", kGuaranteed, 2000);
+  two.placement.cpus = Cpus("6-7");
+  two.placement.pool = "shared";
+  two.placement.reason = "shared for want of room: needs 2 exclusive CPUs, 1 of 8 free";
+  node.Reconcile();
+  EXPECT_TRUE(node.PlacementOf(two.key).exclusive.empty());
+}
+
+TEST(StaticPolicyTest, ARefusalSaysWhoHasTheCpus) {
+  Node node(test::MakeMachine({.cores = 2}), "0");
+  ASSERT_TRUE(node.Create("dsp", kGuaranteed, 1000).ok());
+  const Status refused = node.Create("more", kGuaranteed, 1000).status();
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(Message(refused),
+            "needs 1 exclusive CPU, 0 of 2 free: CPU 0 reserved, CPU 1 held by ns/dsp/dsp");
+}
+
+TEST(StaticPolicyTest, ARefusalNamesAFewOfManyHolders) {
+  Node node(test::M80(), "0,40");
+  for (int i = 0; i < 70; ++i)
+    ASSERT_TRUE(node.Create(fmt::format("small-{}", i), kGuaranteed, 1000).ok());
+  ASSERT_TRUE(node.Create("large", kGuaranteed, 6000).ok());
+  const Status refused = node.Create("more", kGuaranteed, 3000).status();
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("needs 3 exclusive CPUs, 2 of 80 free: "
+                                                       "CPUs 0,40 reserved, CPUs "));
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr(" held by ns/large/large, CPU "));
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr(" and 68 more"));
+  EXPECT_LT(Message(refused).size(), 400U);
 }
 
 TEST(StaticPolicyTest, FullCoresOnly) {
@@ -427,10 +490,12 @@ TEST(StaticPolicyTest, IsolatedCpusOnRequestOnly) {
     return node.Place(container.key);
   };
   const Status none = create("none", 4000, "prefer-isolated-cpus", "false").status();
-  EXPECT_THAT(std::string(Message(none)), HasSubstr("only 3 are free (1,4-5)"));
+  EXPECT_THAT(std::string(Message(none)), HasSubstr("3 of 8 free: CPU 0 reserved"));
   EXPECT_EQ(node.ExclusiveOf(*create("all", 4000, "require-isolated-cpus", "true")), "2-3,6-7");
-  EXPECT_THAT(std::string(Message(create("x", 1000, "require-isolated-cpus", "true").status())),
-              HasSubstr("needs 1 isolated CPUs, but only 0 are free"));
+  EXPECT_THAT(
+      std::string(Message(create("x", 1000, "require-isolated-cpus", "true").status())),
+      HasSubstr(
+          "needs 1 isolated CPU, 0 of 4 free: CPU 0 reserved, CPUs 2-3,6-7 held by ns/all/all"));
 }
 
 TEST(StaticPolicyTest, ReadsOlderFormsOfWhatThePodWants) {

@@ -282,7 +282,12 @@ Status Placer::Shortage(const Wish& wish) const {
     if (pool.parent < 0 || pool.parent == tree.root()) asked.push_back(pool.id);
   }
   if (!wish.strict_hints || wish.hints.empty()) {
-    return ResourceExhausted("{}, but no pool can grant them now ({})", what, Levels(need, asked));
+    const CpuSet& isolated = root.isolated;
+    const int free = need.isolated_required ? book_.cpus().FreeIsolated(root.id).size()
+                                            : book_.cpus().Sliceable(root.id, need.fraction);
+    return ResourceExhausted("{}, {} of {} free ({})", what, free,
+                             need.isolated_required ? isolated.size() : root.cpus.size(),
+                             Levels(need, asked));
   }
   const std::string levels = Levels(need, asked);
   asked.clear();
@@ -304,8 +309,8 @@ std::string Placer::Needs(const Wish& wish) const {
     return fmt::format("needs {}m of shared CPUs", need.fraction);
   }
   return fmt::format(
-      "needs {} exclusive {}CPUs{}", ExclusiveCount(need),
-      need.isolated_required ? "isolated " : "",
+      "needs {} exclusive {}CPU{}{}", ExclusiveCount(need),
+      need.isolated_required ? "isolated " : "", ExclusiveCount(need) == 1 ? "" : "s",
       need.fraction > 0 ? fmt::format(" and {}m of shared ones", need.fraction) : "");
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "pkg/model/cpu_holders.h"
 #include "policies/topology-aware/reconciler.h"
 
 namespace resmgr {
@@ -12,10 +13,6 @@ namespace {
 
 // Weight of the affinity that colocate-pods and colocate-namespaces imply.
 constexpr int kColocationWeight = 10;
-
-Status ForContainer(const Status& status, const Pod& pod, const Container& container) {
-  return Annotate(status, fmt::format("container {}", FullName(pod, container.name)));
-}
 
 }  // namespace
 
@@ -37,6 +34,18 @@ TopologyAwarePolicy::TopologyAwarePolicy(const PolicyContext& context,
     : options_(options),
       book_(context.machine, context.available, context.reserved, options.pin_cpu),
       placer_(book_) {}
+
+// The ledgers follow from the grants, and the index from the snapshot when it is asked.
+std::unique_ptr<Policy> TopologyAwarePolicy::Clone() const {
+  const PoolTree& tree = book_.tree();
+  const PolicyContext context = {.machine = book_.machine(),
+                                 .available = tree.at(tree.root()).cpus,
+                                 .reserved = book_.reserved()};
+  std::unique_ptr<TopologyAwarePolicy> clone(new TopologyAwarePolicy(context, options_));
+  for (const auto& [key, grant] : book_.grants())
+    clone->book_.Give(key, grant);
+  return clone;
+}
 
 StatusOr<Plan> TopologyAwarePolicy::Reconcile(const Snapshot& snapshot) {
   Reconciler reconciler(book_, placer_);
@@ -70,7 +79,7 @@ StatusOr<Plan> TopologyAwarePolicy::Allocate(const Snapshot& snapshot, const Pod
   StatusOr<Grant> grant = again ? *std::move(again) : placer_.Place(wish);
   if (!grant.ok()) {
     if (inherited) Give(pod, *predecessor, *std::move(inherited));
-    return ForContainer(grant.status(), pod, container);
+    return Refusal(grant.status(), snapshot, wish, container.key);
   }
   BeginColdStart(*grant);
   Give(pod, container, *std::move(grant));
@@ -92,7 +101,7 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
   }
   if (!grant.ok()) {
     if (held) Give(pod, container, *std::move(held));
-    return ForContainer(grant.status(), pod, container);
+    return Refusal(grant.status(), snapshot, wish, container.key);
   }
   grant->cold = held && held->cold && book_.WhyNotCold(*grant).empty();
   Give(pod, container, *std::move(grant));
@@ -101,6 +110,18 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
     return change.key == container.key && SamePlacement(change.placement, container.placement);
   });
   return plan;
+}
+
+// With those who have the CPUs that are missing, where it is CPUs that are.
+Status TopologyAwarePolicy::Refusal(const Status& shortage, const Snapshot& snapshot,
+                                    const Wish& wish, ContainerKey key) const {
+  if (shortage.code() != StatusCode::kResourceExhausted) return shortage;
+  Grant memory;
+  memory.need = wish.need;
+  memory.pool = book_.tree().root();
+  if (wish.need.cpu_class != CpuClass::kExclusive || !placer_.FindMemory(memory)) return shortage;
+  const std::string holders = DescribeCpuHolders(snapshot, book_.reserved(), key);
+  return holders.empty() ? shortage : ResourceExhausted("{}: {}", Message(shortage), holders);
 }
 
 StatusOr<Plan> TopologyAwarePolicy::EndColdStart(const Snapshot& snapshot, ContainerKey key) {

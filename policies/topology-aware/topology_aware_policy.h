@@ -32,6 +32,7 @@ class TopologyAwarePolicy : public Policy {
   static StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context);
 
   std::string_view name() const override { return "topology-aware"; }
+  std::unique_ptr<Policy> Clone() const override;
   StatusOr<Plan> Reconcile(const Snapshot& snapshot) override;
   void Prepare(const Pod& pod) override;
   StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod, const Container& container,
@@ -71,6 +72,8 @@ class TopologyAwarePolicy : public Policy {
   std::optional<Grant> ShareLess(const Wish& wish, const Grant& held, const Status& why) const;
   // A grant that is better than the one held, which is taken out of the book.
   std::optional<Grant> FindBetter(const Wish& wish, const Grant& held) const;
+  Status Refusal(const Status& shortage, const Snapshot& snapshot, const Wish& wish,
+                 ContainerKey key) const;
   Zone ZoneOf(const Pool& pool) const;
   // Everything that changed since `before`, and these containers.
   Plan MakePlan(const Snapshot& snapshot, const CpuSet& before, std::set<ContainerKey> keys);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@ class FirstFitPolicy : public Policy {
   int reconciled = 0;
 
   std::string_view name() const override { return "first-fit"; }
+  std::unique_ptr<Policy> Clone() const override { return std::make_unique<FirstFitPolicy>(*this); }
   StatusOr<Plan> Reconcile(const Snapshot& snapshot) override;
   StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod, const Container& container,
                           const Container* predecessor) override;

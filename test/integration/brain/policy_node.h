@@ -90,6 +90,12 @@ class PolicyNode {
     Apply(*plan);
     return *plan;
   }
+  Plan Rebalance() {
+    const StatusOr<Plan> plan = policy_->Rebalance(snapshot_);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    Apply(*plan);
+    return *plan;
+  }
   // What a restart leaves when nothing is stored: what the runtime knows.
   void ForgetDecisions() {
     snapshot_.ForEachContainer([this](const Pod&, const Container& container) {
