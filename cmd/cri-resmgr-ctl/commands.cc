@@ -2,6 +2,7 @@
 #include "cmd/cri-resmgr-ctl/commands.h"
 
 #include "cmd/cri-resmgr-ctl/control_commands.h"
+#include "cmd/cri-resmgr-ctl/history_command.h"
 #include "cmd/cri-resmgr-ctl/node_commands.h"
 #include "cmd/cri-resmgr-ctl/simulate_command.h"
 #include "cmd/cri-resmgr-ctl/topology_command.h"
@@ -16,6 +17,7 @@ CommandList AllCommands() {
   commands.push_back(MakePoolsCommand());
   commands.push_back(MakeContainersCommand());
   commands.push_back(MakeExplainCommand());
+  commands.push_back(MakeHistoryCommand());
   commands.push_back(MakeConfigCommand());
   commands.push_back(MakeRebalanceCommand());
   commands.push_back(MakeLogCommand());

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/admin/admin_service.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "pkg/admin/history_json.h"
 #include "pkg/admin/node_json.h"
 #include "pkg/admin/policy_setup.h"
 #include "pkg/base/parse.h"
@@ -95,8 +97,22 @@ std::string Topology(const Node& node, const Json& request) {
 StatusOr<std::string> Explain(const Node& node, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(const ResourceManager* const manager, Manager(node));
   RESMGR_ASSIGN_OR_RETURN(const std::string what, TextOf(request, "what"));
-  RESMGR_ASSIGN_OR_RETURN(const OrderedJson list, ExplainJson(*manager, what));
+  RESMGR_ASSIGN_OR_RETURN(const OrderedJson list,
+                          WithRefusals(ExplainJson(*manager, what), node.host.history(), what));
   return Text(list);
+}
+
+// All that is kept, or the newest ones.
+StatusOr<std::string> HistoryText(const Node& node, const Json& request) {
+  const History& history = node.host.history();
+  size_t most = history.capacity();
+  if (const auto count = request.find("count"); count != request.end()) {
+    if (!count->is_number_unsigned()) {
+      return InvalidArgument("the request's \"count\" is not a number of acts");
+    }
+    most = std::min(most, count->get<size_t>());
+  }
+  return Text(HistoryJson(history, most));
 }
 
 std::string ConfigShow(const Node& node) {
@@ -199,6 +215,8 @@ UnaryServer::Methods AdminService::Methods() {
   add("Containers", [&node](const Json&, const auto& reply) { reply(Containers(node)); });
   add("Explain",
       [&node](const Json& request, const auto& reply) { reply(Explain(node, request)); });
+  add("History",
+      [&node](const Json& request, const auto& reply) { reply(HistoryText(node, request)); });
   add("ConfigShow", [&node](const Json&, const auto& reply) { reply(ConfigShow(node)); });
   // These are long, and decoded off the loop.
   methods.emplace("/cri_resmgr.v1.Admin/ConfigCheck",

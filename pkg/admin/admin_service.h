@@ -24,7 +24,8 @@ namespace resmgr {
 //   Topology     {"form": "table"|"json"}   -> the text of machine_format.h
 //   Pools        {}                         -> [node_json.h]
 //   Containers   {}                         -> [node_json.h]
-//   Explain      {"what"}                   -> [node_json.h]
+//   Explain      {"what"}                   -> [node_json.h, history_json.h]
+//   History      {"count"}                  -> [history_json.h]
 //   ConfigShow   {}                         -> {"source","yaml"}
 //   ConfigCheck  {"name","text"}            -> {"policy","warnings":[],"moves":[node_json.h]}
 //   ConfigSet    {"name","text"}            -> {"policy","warnings":[]}

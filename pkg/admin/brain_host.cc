@@ -23,6 +23,7 @@ BrainHost::Brain::Brain(const Options& options, HintFinder& hints, std::unique_p
 BrainHost::BrainHost(Options options)
     : options_(std::move(options)), hints_(options_.loop, options_.hints) {
   options_.manager.overrides_warned = &overrides_warned_;
+  options_.manager.observer = &history_;
 }
 
 void BrainHost::Serve(Relay& relay) {
@@ -89,10 +90,10 @@ void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Sta
   });
 }
 
-StatusOr<std::vector<ResourceManager::Move>> BrainHost::PreviewPolicy(Policy* policy) {
+StatusOr<std::vector<ResourceManager::Move>> BrainHost::PreviewPolicy(const Policy* policy) const {
   if (brain_ == nullptr) return std::vector<ResourceManager::Move>();
   if (policy != nullptr) return brain_->manager.PreviewPolicy(*policy);
-  NullPolicy null(options_.machine);
+  const NullPolicy null(options_.machine);
   return brain_->manager.PreviewPolicy(null);
 }
 

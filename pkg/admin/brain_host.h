@@ -43,8 +43,9 @@ class BrainHost final : public PolicyHost {
   void Serve(Relay& relay);
 
   void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) override;
-  StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(Policy* policy) override;
+  StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(const Policy* policy) const override;
   void SetStartFailurePolicy(FailurePolicy policy) override;
+  const History& history() const override { return history_; }
   ResourceManager* manager() override { return brain_ == nullptr ? nullptr : &brain_->manager; }
 
   // "connected", or why not; "not used" under the null policy.
@@ -66,6 +67,7 @@ class BrainHost final : public PolicyHost {
 
   Options options_;
   HintFinder hints_;  // of all brains, so that its threads are few
+  History history_;
   bool overrides_warned_ = false;
   Relay* relay_ = nullptr;
   std::unique_ptr<Brain> brain_;

@@ -8,6 +8,7 @@
 #include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
 #include "pkg/policy/policy.h"
+#include "pkg/resmgr/history.h"
 #include "pkg/resmgr/resource_manager.h"
 
 namespace resmgr {
@@ -22,9 +23,12 @@ class PolicyHost {
   // containers' own requests, and from then on nobody looks.
   virtual void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) = 0;
   // As ResourceManager::PreviewPolicy; nullptr is the null policy.
-  virtual StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(Policy* policy) = 0;
+  virtual StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(
+      const Policy* policy) const = 0;
   // As ResourceManager::SetStartFailurePolicy; holds for brains that come, too.
   virtual void SetStartFailurePolicy(FailurePolicy policy) = 0;
+  // What the resource managers of this host did last; the former ones' too.
+  virtual const History& history() const = 0;
   // nullptr under the null policy.
   virtual ResourceManager* manager() = 0;
 };

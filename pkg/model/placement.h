@@ -19,6 +19,9 @@ struct Placement {
   // `mems` holds until the container has run for so long; then Policy::EndColdStart has the rest.
   // 0: until something changes.
   std::chrono::milliseconds cold_start{0};
+  // Where `cpus` is empty: the policy before this one bound the container to some, and these are to
+  // lift that. They bind nobody and count for nothing: no policy looks at them.
+  std::optional<CpuSet> lifted_to;
   // The part of `cpus` that no other container may use.
   CpuSet exclusive;
   std::optional<int64_t> cpu_shares;

@@ -55,6 +55,7 @@ ContainerKeys Decider::Recover() {
 }
 
 StatusOr<ContainerKeys> Decider::Apply(StatusOr<Plan> plan) {
+  shifts_.Clear();
   if (!plan.ok()) return plan.status();
   RESMGR_RETURN_IF_ERROR(CheckPlan(machine_, store_.placeable(), holders_, *plan));
   ContainerKeys changed;
@@ -62,13 +63,24 @@ StatusOr<ContainerKeys> Decider::Apply(StatusOr<Plan> plan) {
   std::erase_if(holders_, [this](ContainerKey key) { return store_.Find(key) == nullptr; });
   for (PlacementChange& change : plan->changes) {
     if (!change.placement.exclusive.empty()) holders_.insert(change.key);
-    store_.Find(change.key)->container.placement = std::move(change.placement);
+    Container& container = store_.Find(change.key)->container;
+    // A new one had no place.
+    if (container.state != ContainerState::kCreating || container.placement.cpus) {
+      shifts_.Note(change.key, container.placement, change.placement);
+    }
+    // May not have reached the runtime yet.
+    if (!change.placement.cpus && container.placement.lifted_to) {
+      change.placement.lifted_to = container.placement.lifted_to;
+    }
+    container.placement = std::move(change.placement);
     changed.push_back(change.key);
   }
   for (const SharedChange& change : plan->shared) {
     for (const ContainerKey key : change.containers) {
       Placement& placement = store_.Find(key)->container.placement;
-      placement.cpus = change.CpusFor(placement);
+      CpuSet cpus = change.CpusFor(placement);
+      shifts_.NoteShared(key, placement, cpus);
+      placement.cpus = cpus;
       changed.push_back(key);
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "pkg/base/recycled.h"
@@ -8,6 +9,7 @@
 #include "pkg/policy/plan_check.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/container_store.h"
+#include "pkg/resmgr/shifts.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
@@ -43,6 +45,10 @@ class Decider {
   // store holds.
   ContainerKeys Recover();
 
+  // What the last decision, if it did not fail, did to containers that had a place before; valid
+  // until the next one.
+  std::span<const Shift> shifts() const { return shifts_.all(); }
+
  private:
   StatusOr<ContainerKeys> Apply(StatusOr<Plan> plan);
 
@@ -52,6 +58,7 @@ class Decider {
   // Exclusive CPUs are given only here, and by who puts a former placement back, which this had
   // given: so these are all who may have some.
   ExclusiveHolders holders_;
+  Shifts shifts_;
 };
 
 }  // namespace resmgr

@@ -11,6 +11,10 @@ std::optional<T> First(const std::optional<T>& a, const std::optional<T>& b) {
   return a ? a : b;
 }
 
+const std::optional<CpuSet>& CpusOf(const Placement& placement) {
+  return placement.cpus ? placement.cpus : placement.lifted_to;
+}
+
 template <typename Set>
 std::optional<Set> ReadSet(const std::optional<std::string>& list) {
   if (!list) return std::nullopt;
@@ -31,7 +35,7 @@ Effect DesiredEffect(const Container& container) {
   const Placement& placement = container.placement;
   const LinuxResources& requested = container.requested;
   return Effect{
-      .cpus = placement.cpus,
+      .cpus = CpusOf(placement),
       .mems = placement.mems,
       .cpu_shares = First(placement.cpu_shares, requested.cpu_shares),
       .cpu_quota = First(placement.cpu_quota, requested.cpu_quota),
@@ -43,7 +47,7 @@ Effect DesiredEffect(const Container& container) {
 bool IsDesired(const Effect& effect, const Container& container) {
   const Placement& placement = container.placement;
   const LinuxResources& requested = container.requested;
-  return effect.cpus == placement.cpus && effect.mems == placement.mems &&
+  return effect.cpus == CpusOf(placement) && effect.mems == placement.mems &&
          effect.cpu_shares == First(placement.cpu_shares, requested.cpu_shares) &&
          effect.cpu_quota == First(placement.cpu_quota, requested.cpu_quota) &&
          effect.cpu_period == First(placement.cpu_period, requested.cpu_period) &&

@@ -7,51 +7,74 @@
 #include "pkg/resmgr/resource_manager_impl.h"
 
 namespace resmgr {
+namespace {
+
+// What the request says, where that can be had on this machine.
+template <typename Set>
+Set Requested(const std::optional<std::string>& list, const Set& all) {
+  const StatusOr<Set> wanted = Set::Parse(list.value_or(""));
+  return wanted.ok() && !wanted->empty() && wanted->IsSubsetOf(all) ? *wanted : all;
+}
+
+}  // namespace
 
 std::vector<ResourceManager::Move> ResourceManager::Impl::MovesOf(const Plan& plan) const {
   std::vector<Move> moves;
   store_.placeable().ForEachContainer([&](const Pod& pod, const Container& container) {
     std::optional<Placement> next = plan.NewPlacement(container);
-    const Placement& present = container.placement;
-    if (!next || (present.cpus == next->cpus && present.mems == next->mems)) return;
-    moves.push_back(
-        {.container = FullName(pod, container.name), .from = present, .to = *std::move(next)});
+    if (!next) return;
+    LetGo(container, container.placement, *next);
+    if (Place::Of(*next) == Place::Of(container.placement)) return;
+    moves.push_back({.container = FullName(pod, container.name),
+                     .from = container.placement,
+                     .to = *std::move(next)});
   });
   return moves;
 }
 
 StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::PreviewPolicy(
-    Policy& policy) const {
-  RESMGR_ASSIGN_OR_RETURN(const Plan plan, decider_.Preview(policy.Reconcile(store_.placeable())));
+    const Policy& policy) const {
+  const std::unique_ptr<Policy> clone = policy.Clone();
+  RESMGR_ASSIGN_OR_RETURN(const Plan plan, decider_.Preview(clone->Reconcile(store_.placeable())));
   return MovesOf(plan);
 }
 
-StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::PreviewRebalance() {
-  const StatusOr<Plan> plan = decider_.Preview(policy_->Rebalance(store_.placeable()));
-  // The policy believes in its plan: it is to hold again what is.
-  Push(decider_.Recover());
-  if (!plan.ok()) return plan.status();
-  return MovesOf(*plan);
+StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::PreviewRebalance() const {
+  const std::unique_ptr<Policy> clone = policy_->Clone();
+  RESMGR_ASSIGN_OR_RETURN(const Plan plan, decider_.Preview(clone->Rebalance(store_.placeable())));
+  return MovesOf(plan);
 }
 
 StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::Rebalance() {
   RESMGR_ASSIGN_OR_RETURN(std::vector<Move> moves, PreviewRebalance());
   RESMGR_ASSIGN_OR_RETURN(ContainerKeys changed, decider_.Rebalance());
+  TellMoves("a better place, asked for by an administrator");
   Push(std::move(changed));
   return moves;
 }
 
-// Whoever the former policy bound to memory nodes, and this one leaves alone, gets what it asked
-// for: else its memory would stay where it suited other CPUs, or in the part that it started with.
-void ResourceManager::Impl::LetMemoryGo(const std::map<ContainerKey, Placement>& before,
-                                        ContainerKeys& changed) {
+// A container that was bound to CPUs or memory nodes, and is no longer, gets what it would have
+// without a policy: what it asked for, or else all there are. Nothing else would undo the binding,
+// and its memory would stay where it suited other CPUs.
+void ResourceManager::Impl::LetGo(const Container& container, const Placement& before,
+                                  Placement& next) const {
+  if (before.cpus && !next.cpus) {
+    next.lifted_to = Requested(container.requested.cpuset_cpus, allowed_cpus_);
+  }
+  if (before.mems && !next.mems) {
+    next.mems = Requested(container.requested.cpuset_mems, memory_nodes_);
+  }
+}
+
+void ResourceManager::Impl::LetGo(const std::map<ContainerKey, Placement>& before,
+                                  ContainerKeys& changed) {
   for (const auto& [key, former] : before) {
     Container& container = store_.Find(key)->container;
-    if (!former.mems || container.placement.mems) continue;
-    const StatusOr<NodeSet> wanted = NodeSet::Parse(container.requested.cpuset_mems.value_or(""));
-    const bool usable = wanted.ok() && !wanted->empty() && wanted->IsSubsetOf(memory_nodes_);
-    container.placement.mems = usable ? *wanted : memory_nodes_;
-    changed.push_back(key);
+    const bool had_mems = container.placement.mems.has_value();
+    LetGo(container, former, container.placement);
+    if (container.placement.lifted_to || container.placement.mems.has_value() != had_mems) {
+      changed.push_back(key);
+    }
   }
 }
 
@@ -70,9 +93,10 @@ void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
     done(Annotate(changed.status(), fmt::format("policy {}", policy->name())));
     return;
   }
-  LetMemoryGo(before, *changed);
+  LetGo(before, *changed);
   log_.Info("policy {} takes {} containers over from {}; {} of them change", policy->name(),
             before.size(), policy_->name(), changed->size());
+  TellMoves(fmt::format("policy {} takes over", policy->name()));
   change_ = PolicyChange{.former = std::exchange(policy_, std::move(policy)),
                          .placements = std::move(before),
                          .pending = {changed->begin(), changed->end()},
@@ -109,6 +133,7 @@ void ResourceManager::Impl::RollBackPolicy(ContainerKey key, const Status& why) 
   }
   const std::unique_ptr<Policy> refused = std::exchange(policy_, std::move(change.former));
   Append(changed, decider_.Switch(*policy_));
+  TellMoves("back under the former policy");
   const ContainerRecord* const record = store_.Find(key);
   const std::string name =
       record == nullptr ? "" : FullName(record->pod->pod, record->container.name);

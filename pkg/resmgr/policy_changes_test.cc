@@ -237,6 +237,111 @@ TEST_F(PolicyChangeTest, APreviewTellsTheMovesAndMakesNone) {
   EXPECT_THAT(runtime().updates, IsEmpty());
 }
 
+// A policy that binds nobody to CPUs
+
+class LettingGoTest : public PolicyChangeTest {
+ protected:
+  std::unique_ptr<FirstFitPolicy> NotPinning() {
+    auto policy = std::make_unique<FirstFitPolicy>(node_.machine());
+    policy->spoil = [this](Plan& plan) {
+      plan.changes.clear();
+      node_.manager().snapshot().ForEachContainer([&plan](const Pod&, const Container& container) {
+        plan.Change(container.key).reason = "not pinned";
+      });
+    };
+    return policy;
+  }
+};
+
+TEST_F(LettingGoTest, NobodyStaysBound) {
+  const ContainerId dsp = node_.Run("dsp", kGuaranteed, 2000);
+  const ContainerId web = node_.Run("web", kBurstable, 100);
+  runtime().AnswerAll();
+  ASSERT_EQ(runtime().CpusOf(dsp), "1-2");
+  ASSERT_EQ(runtime().Find(dsp)->resources.cpu_quota, -1);
+  const auto policy = NotPinning();
+  const auto moves = manager().PreviewPolicy(*policy);
+  ASSERT_TRUE(moves.ok());
+  EXPECT_THAT(*moves, SizeIs(2));
+  EXPECT_EQ(moves->front().to.lifted_to, node_.machine().allowed());
+  SetPolicy(NotPinning());
+  EXPECT_FALSE(outcome_.has_value()) << "until the runtime has done it";
+  ASSERT_TRUE(node_.RunUntil([&] {
+    runtime().AnswerAll();
+    return outcome_.has_value();
+  }));
+  EXPECT_EQ(outcome_, OkStatus());
+  EXPECT_EQ(runtime().CpusOf(dsp), "0-7");
+  EXPECT_EQ(runtime().CpusOf(web), "0-7");
+  EXPECT_EQ(runtime().Find(dsp)->resources.cpu_quota, TestNode::Resources(2000).cpu_quota);
+  EXPECT_FALSE(node_.Known(dsp)->placement.cpus.has_value()) << "nobody counts these CPUs";
+  EXPECT_TRUE(manager().Settled(node_.Known(dsp)->key));
+}
+
+TEST_F(LettingGoTest, WhoAskedForCpusGetsThose) {
+  const PodSandboxId pod = node_.AddPod("app", kBurstable);
+  CreateRequest request = TestNode::Request(pod, "main", 100);
+  request.resources.cpuset_cpus = "5-6";
+  const ContainerId id = *node_.Create(request);
+  node_.Start(id);
+  runtime().AnswerAll();
+  ASSERT_EQ(runtime().CpusOf(id), "0-7");
+  SetPolicy(NotPinning());
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(id), "5-6");
+}
+
+// Neither a failure at the runtime nor a decision in between leaves it bound.
+TEST_F(LettingGoTest, ItIsNotForgottenBeforeItIsDone) {
+  const ContainerId dsp = node_.Run("dsp", kGuaranteed, 2000);
+  manager().RuntimeDisconnected();
+  SetPolicy(NotPinning());
+  EXPECT_EQ(outcome_, OkStatus());
+  node_.Reconnect();
+  ASSERT_TRUE(node_.RunUntil([&] {
+    runtime().AnswerAll();
+    return runtime().CpusOf(dsp) == "0-7";
+  }));
+}
+
+TEST_F(LettingGoTest, TheNextPolicyBindsAgain) {
+  const ContainerId dsp = node_.Run("dsp", kGuaranteed, 2000);
+  SetPolicy(NotPinning());
+  runtime().AnswerAll();
+  ASSERT_EQ(runtime().CpusOf(dsp), "0-7");
+  outcome_.reset();
+  SetPolicy(std::make_unique<FirstFitPolicy>(node_.machine()));
+  runtime().AnswerAll();
+  EXPECT_EQ(outcome_, OkStatus());
+  EXPECT_EQ(runtime().CpusOf(dsp), "1-2");
+}
+
+// Previews
+
+TEST_F(PolicyChangeTest, APreviewTellsWhoLosesExclusiveCpusThoughNobodyMoves) {
+  const ContainerId dsp = node_.Run("dsp", kGuaranteed, 2000);
+  auto policy = std::make_unique<FirstFitPolicy>(node_.machine());
+  policy->spoil = [key = node_.Known(dsp)->key](Plan& plan) {
+    plan.changes.clear();
+    plan.Change(key).cpus = CpuSet{1, 2};
+  };
+  const auto moves = manager().PreviewPolicy(*policy);
+  ASSERT_TRUE(moves.ok());
+  ASSERT_THAT(*moves, SizeIs(1));
+  EXPECT_TRUE(moves->front().LosesExclusiveCpus());
+}
+
+TEST_F(PolicyChangeTest, WhoGetsOthersInsteadLosesNone) {
+  ResourceManager::Move move;
+  move.from.exclusive = CpuSet{1, 2};
+  move.to.exclusive = CpuSet{5, 6};
+  EXPECT_FALSE(move.LosesExclusiveCpus());
+  move.to.exclusive = CpuSet{5};
+  EXPECT_TRUE(move.LosesExclusiveCpus());
+  move.from.exclusive = CpuSet();
+  EXPECT_FALSE(move.LosesExclusiveCpus());
+}
+
 // The state
 
 class RememberingTest : public PolicyChangeTest {

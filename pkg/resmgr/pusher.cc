@@ -209,7 +209,8 @@ void Pusher::Step(ContainerRecord& record) {
   const Effect target = Safe(record);
   // Also one that is where it should be already, only not alone yet.
   const Placement& placement = record.container.placement;
-  if (target.cpus == placement.cpus && target.exclusive == placement.exclusive) {
+  const std::optional<CpuSet>& wanted = placement.cpus ? placement.cpus : placement.lifted_to;
+  if (target.cpus == wanted && target.exclusive == placement.exclusive) {
     EraseFrom(held_back_, record.container.key);
   } else {
     held_back_.insert(record.container.key);

@@ -121,7 +121,8 @@ void ResourceManager::ContainerRemoved(const ContainerId& id) {
   impl_->Remove(id);
 }
 
-StatusOr<std::vector<ResourceManager::Move>> ResourceManager::PreviewPolicy(Policy& policy) const {
+StatusOr<std::vector<ResourceManager::Move>> ResourceManager::PreviewPolicy(
+    const Policy& policy) const {
   return impl_->PreviewPolicy(policy);
 }
 
@@ -129,7 +130,7 @@ void ResourceManager::SetPolicy(std::unique_ptr<Policy> policy, std::function<vo
   impl_->SetPolicy(std::move(policy), std::move(done));
 }
 
-StatusOr<std::vector<ResourceManager::Move>> ResourceManager::PreviewRebalance() {
+StatusOr<std::vector<ResourceManager::Move>> ResourceManager::PreviewRebalance() const {
   return impl_->PreviewRebalance();
 }
 

@@ -17,6 +17,7 @@
 #include "pkg/model/pod.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/clock.h"
+#include "pkg/resmgr/observer.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
@@ -75,7 +76,9 @@ class ResourceManager {
     // How long an event of the runtime waits for the answer of the call that it may come from.
     std::chrono::milliseconds event_pause{100};
     Metrics* metrics = nullptr;  // counts decisions, updates and held starts; may be null
-    Clock* clock = nullptr;      // for cold starts; nullptr: the machine's
+    // Is told of every act, beside the log and the metrics; outlives the manager. May be null.
+    Observer* observer = nullptr;
+    Clock* clock = nullptr;  // for cold starts; nullptr: the machine's
     // Whether this daemon has warned of updates that ask for other CPUs (cpuset_overrides.h);
     // outlives the manager. nullptr: it warns once in its own life.
     bool* overrides_warned = nullptr;
@@ -187,10 +190,13 @@ class ResourceManager {
     std::string container;  // "namespace/pod/name"
     Placement from;
     Placement to;
+
+    // It keeps fewer CPUs for itself alone than it has.
+    bool LosesExclusiveCpus() const { return to.exclusive.size() < from.exclusive.size(); }
   };
-  // What SetPolicy with this policy would do to CPUs and memory nodes. The policy holds the plan
-  // afterwards and is good for nothing else.
-  StatusOr<std::vector<Move>> PreviewPolicy(Policy& policy) const;
+  // What SetPolicy with this policy would do to CPUs and memory nodes. Has no effect, on the policy
+  // neither.
+  StatusOr<std::vector<Move>> PreviewPolicy(const Policy& policy) const;
   // Makes another policy the active one, or the same one with other options. It takes over all
   // containers; where its rules allow, they stay. Runs `done` with OK once every container is where
   // it should be, or at once without a connection to the runtime. When the policy refuses, or the
@@ -198,8 +204,8 @@ class ResourceManager {
   // FailedPrecondition: another change is under way.
   void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done);
 
-  // What the active policy would improve on demand, and doing it.
-  StatusOr<std::vector<Move>> PreviewRebalance();
+  // What the active policy would improve on demand, which has no effect, and doing it.
+  StatusOr<std::vector<Move>> PreviewRebalance() const;
   StatusOr<std::vector<Move>> Rebalance();
 
   // For introspection; valid until the next call of anything else here.

@@ -39,11 +39,14 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
                             RuntimeClient& runtime, StateStore* state, const Options& options)
     : log_(GetLogger("resmgr")),
       metrics_(options.metrics),
+      log_observer_(log_),
+      metrics_observer_(options.metrics),
       overrides_(options.metrics, options.overrides_warned),
       loop_clock_(loop),
       clock_(options.clock == nullptr ? loop_clock_ : *options.clock),
       memory_capacity_(MemoryCapacity(machine)),
       memory_nodes_(machine.node_ids()),
+      allowed_cpus_(machine.allowed()),
       policy_(std::move(policy)),
       keeper_(loop, state, store_),
       decider_(machine, *policy_, store_),
@@ -65,7 +68,11 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
           [this](ContainerKey key) { EndDoubt(key); },
           {options.first_retry, std::min(options.last_retry, kLastLook), options.start_limit}),
       events_(loop, store_, [this] { synchronizer_.Refresh([](const Status&) {}); },
-              {.pause = options.event_pause}) {}
+              {.pause = options.event_pause}) {
+  observers_.Add(log_observer_);
+  observers_.Add(metrics_observer_);
+  if (options.observer != nullptr) observers_.Add(*options.observer);
+}
 
 void ResourceManager::Impl::Connected() {
   Disconnected();
@@ -94,6 +101,7 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
     log_.Error("cannot take over what the runtime holds: {}", Describe(changed.status()));
     return changed.status();
   }
+  TellMoves("by what the runtime holds");
   ConfirmInForce(adoption, first);
   if (first) {
     unlisted_notes_ = true;
@@ -164,16 +172,16 @@ void ResourceManager::Impl::ConfirmInForce(const Adoption& adoption, bool first)
 }
 
 void ResourceManager::Impl::OnApplied(ContainerKey key) {
-  Count(Metrics::Event::kUpdatePushed);
+  if (const ContainerRecord* const record = store_.Find(key)) {
+    observers_.OnPushed({*policy_, store_.all(), record->pod->pod, record->container});
+  }
   gate_.Examine(key);
   ExaminePolicyChange();
 }
 
 void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
-  Count(Metrics::Event::kUpdateFailed);
-  const ContainerRecord* const record = store_.Find(key);
-  if (record != nullptr) {
-    log_.Warn("cannot update container {}: {}", LogName(*record), Describe(status));
+  if (const ContainerRecord* const record = store_.Find(key)) {
+    observers_.OnFailed({*policy_, store_.all(), record->pod->pod, record->container}, status);
   }
   const bool no_answer =
       status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kDeadlineExceeded;
@@ -185,9 +193,8 @@ void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
 void ResourceManager::Impl::OnGone(ContainerKey key) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) return;
-  log_.Info("container {} is gone", LogName(*record));
   ContainerKeys changed;
-  Exit(*record, changed);
+  Exit(*record, "it is gone from the runtime", changed);
   store_.Erase(key);
   Push(std::move(changed));
 }
@@ -227,13 +234,13 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request, 
     Discard(record);
     return changed.status();
   }
-  Count(changed.ok() ? Metrics::Event::kDecisionOk : Metrics::Event::kDecisionRefused);
   if (!changed.ok()) {
-    log_.Warn("refused container {}: {}", LogName(record), Describe(changed.status()));
+    Status told = Refuse(record, "", changed.status());
     Discard(record);
     if (changed.status().code() == StatusCode::kInternal) Push(decider_.Recover());
-    return changed.status();
+    return told;
   }
+  observers_.OnPlaced(ActOn(record));
   pusher_.BeginCreation(record, carried);
   Admission admission{.key = container.key};
   if (carried) admission.adjustment = ToAdjustment(container.placement);
@@ -312,6 +319,12 @@ void ResourceManager::Impl::EndSuperseded(ContainerRecord& record) {
   former->container.state = ContainerState::kExited;
   store_.Touch(*former);
   pusher_.Forget(key);
+  observers_.OnReleased({.policy = *policy_,
+                         .snapshot = store_.all(),
+                         .pod = former->pod->pod,
+                         .container = former->container,
+                         .why = "its next attempt took its place",
+                         .from = Place::Of(former->former.value_or(Placement()))});
 }
 
 void ResourceManager::Impl::CreateFailed(ContainerKey key) {
@@ -319,6 +332,8 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key) {
   if (record == nullptr) return;
   ContainerRecord* const former = store_.Find(record->supersedes);
   const bool managed = record->managed;
+  const Pod pod = record->pod->pod;
+  const Container container = record->container;
   Discard(*record);
   ContainerKeys changed;
   if (former != nullptr) former->superseded = false;
@@ -328,6 +343,15 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key) {
     changed.push_back(former->container.key);
   } else if (managed) {
     Append(changed, decider_.Release(key));
+  }
+  if (managed) {
+    observers_.OnReleased({.policy = *policy_,
+                           .snapshot = store_.all(),
+                           .pod = pod,
+                           .container = container,
+                           .why = "it was not created",
+                           .from = Place::Of(container.placement),
+                           .others = decider_.shifts()});
   }
   Push(std::move(changed));
 }
@@ -349,8 +373,7 @@ void ResourceManager::Impl::EndColdStart(ContainerKey key) {
     Push(decider_.Recover());
     return;
   }
-  log_.Info("the cold start of container {} is over: memory nodes {}", LogName(*record),
-            record->container.placement.mems.value_or(NodeSet()).ToString());
+  TellMoves("its cold start is over");
   Push(*std::move(changed));
 }
 
@@ -378,7 +401,9 @@ void ResourceManager::Impl::StopPod(const PodSandboxId& id) {
   for (const ContainerKey key : pod->containers) {
     ContainerRecord& record = *store_.Find(key);
     // The answer to its creation decides about a container that is being created.
-    if (record.container.state != ContainerState::kCreating) Exit(record, changed);
+    if (record.container.state != ContainerState::kCreating) {
+      Exit(record, "its pod was stopped", changed);
+    }
   }
   Push(std::move(changed));
 }
@@ -394,7 +419,7 @@ void ResourceManager::Impl::RemovePod(const PodSandboxId& id) {
   const std::vector<ContainerKey> containers = pod->containers;
   for (const ContainerKey key : containers) {
     ContainerRecord& record = *store_.Find(key);
-    Exit(record, changed);
+    Exit(record, "its pod was removed", changed);
     synchronizer_.NoteGone(record.container.id);
     store_.Erase(key);
   }
@@ -415,7 +440,7 @@ void ResourceManager::Impl::End(const ContainerId& id) {
   ContainerRecord* const record = store_.FindById(id);
   if (record == nullptr) return;
   ContainerKeys changed;
-  Exit(*record, changed);
+  Exit(*record, "it ended", changed);
   Push(std::move(changed));
 }
 
@@ -424,13 +449,14 @@ void ResourceManager::Impl::Remove(const ContainerId& id) {
   synchronizer_.NoteGone(record == nullptr ? id : record->container.id);
   if (record == nullptr) return synchronizer_.Doubt();
   ContainerKeys changed;
-  Exit(*record, changed);
+  Exit(*record, "it was removed", changed);
   store_.Erase(record->container.key);
   Push(std::move(changed));
 }
 
 // Its CPUs become free; where it was is remembered for its next attempt.
-void ResourceManager::Impl::Exit(ContainerRecord& record, ContainerKeys& changed) {
+void ResourceManager::Impl::Exit(ContainerRecord& record, std::string_view why,
+                                 ContainerKeys& changed) {
   store_.Touch(record);
   const bool was_placeable = record.Placeable();
   record.container.state = ContainerState::kExited;
@@ -442,6 +468,7 @@ void ResourceManager::Impl::Exit(ContainerRecord& record, ContainerKeys& changed
   if (!was_placeable) return;
   record.former = std::exchange(record.container.placement, {});
   Append(changed, decider_.Release(record.container.key));
+  observers_.OnReleased(ActOn(record, why, *record.former));
 }
 
 void ResourceManager::Impl::Append(ContainerKeys& changed, StatusOr<ContainerKeys> more) {

@@ -20,6 +20,8 @@
 #include "pkg/resmgr/decider.h"
 #include "pkg/resmgr/event_notes.h"
 #include "pkg/resmgr/keeper.h"
+#include "pkg/resmgr/log_observer.h"
+#include "pkg/resmgr/observers.h"
 #include "pkg/resmgr/pusher.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/resmgr/start_doubts.h"
@@ -68,9 +70,9 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void EndUpdate(const Admission& admission, bool succeeded);
 
   // policy_changes.cc
-  StatusOr<std::vector<Move>> PreviewPolicy(Policy& policy) const;
+  StatusOr<std::vector<Move>> PreviewPolicy(const Policy& policy) const;
   void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done);
-  StatusOr<std::vector<Move>> PreviewRebalance();
+  StatusOr<std::vector<Move>> PreviewRebalance() const;
   StatusOr<std::vector<Move>> Rebalance();
 
   const Snapshot& snapshot() const { return store_.all(); }
@@ -116,7 +118,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   StatusOr<ContainerKeys> Place(ContainerRecord& record, ContainerRecord* predecessor);
   void EndSuperseded(ContainerRecord& record);
   void Discard(ContainerRecord& record);
-  void Exit(ContainerRecord& record, ContainerKeys& changed);
+  void Exit(ContainerRecord& record, std::string_view why, ContainerKeys& changed);
   void Append(ContainerKeys& changed, StatusOr<ContainerKeys> more);
   void Push(ContainerKeys changed);
   void EndColdStart(ContainerKey key);
@@ -125,6 +127,15 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   ContainerKeys BoundByPod(PodRecord& pod, ContainerRecord* fresh);
   StatusOr<ContainerKeys> ChangeNeeds(ContainerRecord& record, const Requirements& needs);
   void BoundAdopted(const Adoption& adoption);
+
+  // acts.cc
+  // For observers: what the last decision did. `from` is where the container was before.
+  Observer::Act ActOn(const ContainerRecord& record, std::string_view why = {},
+                      const Placement& from = {}) const;
+  // Each move of the last decision by itself, for one that was about no container in particular.
+  void TellMoves(std::string_view why);
+  // Tells it, and returns what the kubelet is told.
+  Status Refuse(const ContainerRecord& record, std::string_view what, const Status& why);
 
   // updates.cc
   StatusOr<ContainerKeys> Redecide(ContainerRecord& record, const LinuxResources& requested,
@@ -141,18 +152,23 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
     std::function<void(Status)> done;
   };
   std::vector<Move> MovesOf(const Plan& plan) const;
-  void LetMemoryGo(const std::map<ContainerKey, Placement>& before, ContainerKeys& changed);
+  void LetGo(const Container& container, const Placement& before, Placement& next) const;
+  void LetGo(const std::map<ContainerKey, Placement>& before, ContainerKeys& changed);
   void ExaminePolicyChange();
   void EndPolicyChange();
   void RollBackPolicy(ContainerKey key, const Status& why);
 
   Logger& log_;
   Metrics* const metrics_;
+  LogObserver log_observer_;
+  MetricsObserver metrics_observer_;
+  Observers observers_;
   CpusetOverrides overrides_;
   LoopClock loop_clock_;
   Clock& clock_;
   const Bytes memory_capacity_;
   const NodeSet memory_nodes_;
+  const CpuSet allowed_cpus_;
   ContainerStore store_;
   std::unique_ptr<Policy> policy_;
   std::optional<PolicyChange> change_;

@@ -23,12 +23,8 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
   WithoutUpdates before{container.requested, container.requirements, container.placement};
   StatusOr<ContainerKeys> changed = Redecide(*record, merged, needs);
   if (IsTentative(changed.status(), refusal)) return changed.status();
-  Count(changed.ok() ? Metrics::Event::kDecisionOk : Metrics::Event::kDecisionRefused);
-  if (!changed.ok()) {
-    log_.Warn("refused an update of container {}: {}", LogName(*record),
-              Describe(changed.status()));
-    return changed.status();
-  }
+  if (!changed.ok()) return Refuse(*record, "an update", changed.status());
+  observers_.OnUpdated(ActOn(*record, "", *before.placement));
   const std::optional<CpuSet> cpus_before = before.placement->cpus;
   if (record->updates.empty()) record->confirmed = std::move(before);
   PendingUpdate update{
@@ -135,6 +131,7 @@ ContainerKeys ResourceManager::Impl::Rethink(ContainerRecord& record) {
   }
   ContainerKeys changed;
   Append(changed, decider_.Reconcile());
+  TellMoves("an update failed");
   return changed;
 }
 

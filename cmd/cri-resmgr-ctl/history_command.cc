@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/history_command.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/base/parse.h"
+#include "pkg/base/table.h"
+
+namespace resmgr {
+namespace {
+
+// Of a reason or an error in the table; -o json has all of it.
+constexpr size_t kLongestText = 160;
+
+class HistoryCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "history"; }
+  std::string_view summary() const override {
+    return "List what was done with containers lately, refusals included.";
+  }
+  std::string_view description() const override {
+    return R"(Lists the last acts of the running daemon, the newest one last: which containers were placed,
+moved, released or refused, and what the runtime failed to carry out. It remembers about a thousand
+of them until it ends.
+
+  cri-resmgr-ctl history
+  cri-resmgr-ctl history -n 20)";
+  }
+
+ private:
+  void DeclareMore(CommandLine& line) override {
+    line.Flag("n", "N", "How many, the newest ones; 0 is all that are remembered.", &count_);
+  }
+  std::string_view Method() const override { return "History"; }
+  StatusOr<Reply> Request() const override {
+    if (count_ < 0) return InvalidArgument("-n: {} is less than 0", count_);
+    return count_ > 0 ? Reply{{"count", count_}} : Reply::object();
+  }
+
+  std::string Table(const Reply& reply) const override {
+    if (reply.empty()) return "nothing was done yet\n";
+    std::vector<TableRow> rows = {
+        {"TIME", "EVENT", "CONTAINER", "CPUS", "EXCLUSIVE", "MEMS", "WHY"}};
+    for (const Reply& entry : reply) {
+      const bool error = Cell(entry, "error") != "-";
+      rows.push_back({Cell(entry, "time"), Cell(entry, "event"), Text(entry, "container"),
+                      Cell(entry, "cpus"), Cell(entry, "exclusive"), Cell(entry, "mems"),
+                      Text(entry, error ? "error" : "reason")});
+    }
+    return FormatTable(rows);
+  }
+
+  static std::string Text(const Reply& entry, const char* key) {
+    return Printable(Cell(entry, key), kLongestText);
+  }
+
+  int64_t count_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeHistoryCommand() {
+  return std::make_unique<HistoryCommand>();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/history_json.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr {
+namespace {
+
+std::string Rfc3339(std::chrono::system_clock::time_point time) {
+  const auto since = time.time_since_epoch();
+  const auto millis = std::chrono::floor<std::chrono::milliseconds>(since).count();
+  const std::time_t seconds = static_cast<std::time_t>(millis / 1000);
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
+                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                     millis % 1000);
+}
+
+OrderedJson EntryJson(const History::Entry& entry) {
+  const Place& place = entry.place;
+  const std::string more =
+      entry.containers > 1 ? fmt::format(" and {} more", entry.containers - 1) : "";
+  return {
+      {"time", Rfc3339(entry.time)},
+      {"event", ToString(entry.event)},
+      {"container", entry.container + more},
+      {"cpus", place.cpus ? place.cpus->ToString() : ""},
+      {"mems", place.mems ? place.mems->ToString() : ""},
+      {"exclusive", place.exclusive.ToString()},
+      {"reason", entry.reason},
+      {"error", entry.error},
+  };
+}
+
+// "namespace/pod/name", as Names of node_json.cc for one that does not exist.
+bool Means(std::string_view what, std::string_view full) {
+  const std::vector<std::string_view> parts = Split(full, '/');
+  if (parts.size() != 3) return false;
+  return what == full || what == parts[1] || what == fmt::format("{}/{}", parts[1], parts[2]) ||
+         what == fmt::format("{}/{}", parts[0], parts[1]);
+}
+
+OrderedJson RefusedJson(const History::Entry& entry) {
+  const std::vector<std::string_view> parts = Split(entry.container, '/');
+  OrderedJson object = {
+      {"id", ""},
+      {"pod", parts[1]},
+      {"namespace", parts[0]},
+      {"name", parts[2]},
+      {"state", "refused"},
+      {"cpus", ""},
+      {"mems", ""},
+      {"exclusive", ""},
+      {"pool", ""},
+      {"reason", entry.error},
+      {"settled", false},
+      {"hints", OrderedJson::array()},
+      {"candidates", OrderedJson::array()},
+      {"refused", fmt::format("{} at {}", entry.error, Rfc3339(entry.time))},
+  };
+  return object;
+}
+
+bool Describes(const OrderedJson& object, const std::string& full) {
+  return fmt::format("{}/{}/{}", object.value("namespace", ""), object.value("pod", ""),
+                     object.value("name", "")) == full;
+}
+
+}  // namespace
+
+OrderedJson HistoryJson(const History& history, size_t most) {
+  OrderedJson list = OrderedJson::array();
+  for (const History::Entry* const entry : history.Last(most))
+    list.push_back(EntryJson(*entry));
+  return list;
+}
+
+StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const History& history,
+                                   std::string_view what) {
+  OrderedJson list = explained.ok() ? *explained : OrderedJson::array();
+  std::vector<const History::Entry*> entries = history.Last(history.capacity());
+  std::reverse(entries.begin(), entries.end());
+  std::set<std::string_view> seen;
+  for (const History::Entry* const entry : entries) {
+    // What others did to it meanwhile does not undo a refusal.
+    if (entry->event == History::Event::kMoved || entry->event == History::Event::kFailed) continue;
+    if (!seen.insert(entry->container).second) continue;
+    if (entry->event != History::Event::kRefused || !Means(what, entry->container)) continue;
+    const auto known = std::find_if(list.begin(), list.end(), [entry](const OrderedJson& object) {
+      return Describes(object, entry->container);
+    });
+    if (known == list.end()) {
+      list.push_back(RefusedJson(*entry));
+    } else {
+      (*known)["refused"] =
+          fmt::format("{}{} at {}", entry->reason.empty() ? "" : entry->reason + ": ", entry->error,
+                      Rfc3339(entry->time));
+    }
+  }
+  if (list.empty()) return explained;
+  return list;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "pkg/admin/node_json.h"
+#include "pkg/base/status.h"
+#include "pkg/resmgr/history.h"
+
+namespace resmgr {
+
+// A fixed outside contract of `cri-resmgr-ctl history -o json`: the newest `most` acts as
+//   {"time","event","container","cpus","mems","exclusive","reason","error"}
+// newest last. "time" is UTC as in RFC 3339, with milliseconds; "event" is "placed", "refused",
+// "moved", "released" or "failed"; "container" is "namespace/pod/name" or, of several that share
+// CPUs and move together, "namespace/pod/name and 5 more"; sets are kernel lists.
+OrderedJson HistoryJson(const History& history, size_t most);
+
+// Completes what ExplainJson says of the containers that `what` names, which is NotFound where
+// there is none, by those whose last act is a refusal: one that exists gets "refused", and one that
+// does not is an object of its own with the state "refused" and the reason.
+StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const History& history,
+                                   std::string_view what);
+
+}  // namespace resmgr

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What observers are told.
+#include "pkg/resmgr/resource_manager_impl.h"
+
+namespace resmgr {
+
+Observer::Act ResourceManager::Impl::ActOn(const ContainerRecord& record, std::string_view why,
+                                           const Placement& from) const {
+  return {.policy = *policy_,
+          .snapshot = store_.all(),
+          .pod = record.pod->pod,
+          .container = record.container,
+          .why = why,
+          .from = Place::Of(from),
+          .others = decider_.shifts()};
+}
+
+void ResourceManager::Impl::TellMoves(std::string_view why) {
+  for (const Shift& shift : decider_.shifts()) {
+    const ContainerRecord* const record = store_.Find(shift.first);
+    if (record == nullptr) continue;
+    observers_.OnMoved({.policy = *policy_,
+                        .snapshot = store_.all(),
+                        .pod = record->pod->pod,
+                        .container = record->container,
+                        .why = why,
+                        .from = shift.from},
+                       shift);
+  }
+}
+
+// `kubectl describe pod` shows it among messages of many: so it says who speaks, what is short and
+// what can be done.
+Status ResourceManager::Impl::Refuse(const ContainerRecord& record, std::string_view what,
+                                     const Status& why) {
+  observers_.OnRefused({.policy = *policy_,
+                        .snapshot = store_.all(),
+                        .pod = record.pod->pod,
+                        .container = record.container,
+                        .why = what},
+                       why);
+  const std::string name = FullName(record.pod->pod, record.container.name);
+  std::string remedy = "this is a fault of cri-resmgr";
+  if (why.code() == StatusCode::kResourceExhausted) {
+    remedy = "it fits when others have ended, or on another node";
+  } else if (why.code() == StatusCode::kInvalidArgument) {
+    remedy = "change what its pod asks for";
+  }
+  return MakeStatus(why.code(), fmt::format("cri-resmgr ({}): {}; container {}: {}",
+                                            policy_->name(), Message(why), name, remedy));
+}
+
+}  // namespace resmgr

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/resmgr/observer.h"
+
+namespace resmgr {
+
+// The last acts of the resource manager, refusals included, in memory of a fixed number of entries.
+// Outlives resource managers, so that a change of policy to null and back loses nothing. Loop's
+// thread only.
+class History final : public Observer {
+ public:
+  // Enough for what a full node does in a restart of all its pods.
+  static constexpr size_t kDefaultCapacity = 1024;
+  // What is kept of a name, a reason or an error: longer ones are cut.
+  static constexpr size_t kLongestText = 1024;
+
+  enum class Event { kPlaced, kRefused, kMoved, kReleased, kFailed };
+
+  struct Entry {
+    std::chrono::system_clock::time_point time{};
+    Event event = Event::kPlaced;
+    // "namespace/pod/name"; of several that share CPUs and move together, the first one.
+    std::string container{};
+    size_t containers = 1;  // how many it is about
+    Place place{};          // where they are after it; before it, where they were released
+    std::string reason{};
+    std::string error{};  // why it was refused, or what the runtime said
+  };
+
+  using WallClock = std::function<std::chrono::system_clock::time_point()>;
+  explicit History(size_t capacity = kDefaultCapacity,
+                   WallClock now = std::chrono::system_clock::now);
+
+  // The newest `most` entries, newest last; each valid until the next act.
+  std::vector<const Entry*> Last(size_t most) const;
+  size_t capacity() const { return capacity_; }
+
+  void OnPlaced(const Act& act) override;
+  void OnRefused(const Act& act, const Status& why) override;
+  void OnUpdated(const Act& act) override;
+  void OnMoved(const Act& act, const Shift& shift) override;
+  void OnReleased(const Act& act) override;
+  void OnFailed(const Act& act, const Status& why) override;
+
+ private:
+  Entry& Add(Event event, const Act& act);
+  // What is tried again and again is one entry, with the time of its last try.
+  void AddError(Event event, const Act& act, std::string_view error);
+  Entry& Back(size_t steps);
+  void AddShift(const Act& act, const Shift& shift, std::string_view reason);
+  void AddOthers(const Act& act);
+
+  const size_t capacity_;
+  const WallClock now_;
+  std::vector<Entry> ring_;  // grows to the capacity; then the oldest entry is written anew
+  size_t next_ = 0;
+};
+
+std::string_view ToString(History::Event event);  // "placed", "refused", ...
+
+}  // namespace resmgr

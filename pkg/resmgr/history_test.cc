@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/history.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using test::TestNode;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using enum QosClass;
+
+class HistoryTest : public testing::Test {
+ protected:
+  static constexpr size_t kCapacity = 8;
+
+  static ResourceManager::Options Observed(Observer& observer) {
+    ResourceManager::Options options = TestNode::FastOptions();
+    options.observer = &observer;
+    return options;
+  }
+
+  // "placed ns/web/web 0-7", ...
+  std::vector<std::string> Told() const {
+    std::vector<std::string> told;
+    for (const History::Entry* const entry : history_.Last(history_.capacity())) {
+      told.push_back(
+          fmt::format("{} {} {}{}", ToString(entry->event), entry->container,
+                      entry->place.cpus.value_or(CpuSet()).ToString(),
+                      entry->containers > 1 ? fmt::format(" x{}", entry->containers) : ""));
+    }
+    return told;
+  }
+
+  std::chrono::system_clock::time_point now_;
+  History history_{kCapacity, [this] { return now_ += std::chrono::seconds(1); }};
+  TestNode node_{
+      test::S1Ht(),  // CPUs 0-7
+      [](const Machine& machine) { return std::make_unique<test::FirstFitPolicy>(machine); },
+      Observed(history_)};
+};
+
+TEST_F(HistoryTest, HasEveryActInItsOrder) {
+  node_.Run("web", kBurstable, 100);
+  node_.Run("db", kBurstable, 100);
+  const ContainerId dsp = node_.Run("dsp", kGuaranteed, 1000);
+  EXPECT_FALSE(node_.Create("large", kGuaranteed, 8000).ok());
+  node_.Stop(dsp);
+  EXPECT_THAT(Told(),
+              ElementsAre("placed ns/web/web 0-7", "placed ns/db/db 0-7", "placed ns/dsp/dsp 1",
+                          "moved ns/web/web 0,2-7 x2", "refused ns/large/large ",
+                          "released ns/dsp/dsp 1", "moved ns/web/web 0-7 x2"));
+  const auto entries = history_.Last(4);
+  ASSERT_EQ(entries.size(), 4U);
+  EXPECT_EQ(entries[0]->reason, "for the sake of ns/dsp/dsp");
+  EXPECT_THAT(entries[1]->error, HasSubstr("needs 8 CPUs, 6 are free"));
+  EXPECT_EQ(entries[2]->reason, "it ended");
+  EXPECT_EQ(entries[2]->place.exclusive, CpuSet{1});
+  EXPECT_LT(entries[0]->time, entries[3]->time);
+}
+
+TEST_F(HistoryTest, KeepsAsManyAsItMay) {
+  for (int i = 0; i < 100; ++i)
+    node_.Run(fmt::format("web-{}", i), kBurstable, 100);
+  const auto entries = history_.Last(1000);
+  ASSERT_EQ(entries.size(), kCapacity);
+  for (size_t i = 0; i < kCapacity; ++i) {
+    const std::string name = fmt::format("web-{}", 100 - kCapacity + i);
+    EXPECT_EQ(entries[i]->container, fmt::format("ns/{}/{}", name, name));
+  }
+  EXPECT_EQ(history_.Last(2).front(), entries[kCapacity - 2]);
+}
+
+TEST_F(HistoryTest, ALongNameIsCut) {
+  node_.Run(std::string(100'000, 'x'), kBurstable, 100);
+  EXPECT_EQ(history_.Last(1).front()->container.size(), History::kLongestText);
+}
+
+// A kubelet asks for a refused container again and again, for hours.
+TEST_F(HistoryTest, ARefusalThatComesAgainIsOneEntry) {
+  node_.Run("web", kBurstable, 100);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_FALSE(node_.Create("large", kGuaranteed, 8000).ok());
+    EXPECT_FALSE(node_.Create("larger", kGuaranteed, 9000).ok());
+  }
+  EXPECT_THAT(Told(), ElementsAre("placed ns/web/web 0-7", "refused ns/large/large ",
+                                  "refused ns/larger/larger "));
+  EXPECT_FALSE(node_.Create("large", kGuaranteed, 8000).ok());
+  EXPECT_THAT(Told(), ElementsAre("placed ns/web/web 0-7", "refused ns/larger/larger ",
+                                  "refused ns/large/large "));
+  const auto entries = history_.Last(3);
+  EXPECT_LT(entries[0]->time, entries[1]->time);
+  EXPECT_LT(entries[1]->time, entries[2]->time);
+}
+
+TEST_F(HistoryTest, WhatTheRuntimeFailedToDoIsInIt) {
+  node_.Run("web", kBurstable, 100);
+  ASSERT_TRUE(node_.Create("dsp", kGuaranteed, 1000).ok());
+  ASSERT_EQ(node_.runtime.updates.size(), 1U);
+  node_.runtime.Answer(0, Internal("the disk is on fire"));
+  const History::Entry& last = *history_.Last(1).front();
+  EXPECT_EQ(last.event, History::Event::kFailed);
+  EXPECT_EQ(last.container, "ns/web/web");
+  EXPECT_THAT(last.error, HasSubstr("the disk is on fire"));
+}
+
+}  // namespace
+}  // namespace resmgr

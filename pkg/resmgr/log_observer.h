@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "pkg/log/log.h"
+#include "pkg/resmgr/observer.h"
+
+namespace resmgr {
+
+// One line for each act:
+//   placed default/dsp/main: CPU 1, exclusive (static); moved 2 shared containers 0-1 -> 0
+// Refusals and failures are warnings, what is carried out at the runtime is for debugging only, and
+// everything else is information; with debug messages on, a placed container's candidates follow.
+// Nothing is formatted for a level that is off.
+class LogObserver final : public Observer {
+ public:
+  explicit LogObserver(Logger& log) : log_(log) {}
+
+  void OnPlaced(const Act& act) override;
+  void OnRefused(const Act& act, const Status& why) override;
+  void OnUpdated(const Act& act) override;
+  void OnMoved(const Act& act, const Shift& shift) override;
+  void OnReleased(const Act& act) override;
+  void OnPushed(const Act& act) override;
+  void OnFailed(const Act& act, const Status& why) override;
+
+ private:
+  void LogCandidates(const Act& act);
+
+  Logger& log_;
+};
+
+// "CPU 1, exclusive", "CPUs 0-3, shared, memory node 0", "CPUs 1-7, of which 1,5 are exclusive",
+// "any CPU".
+std::string Describe(const Place& place);
+
+}  // namespace resmgr

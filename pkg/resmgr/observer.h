@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/model/container.h"
+#include "pkg/model/pod.h"
+#include "pkg/model/snapshot.h"
+#include "pkg/policy/policy.h"
+
+namespace resmgr {
+
+// The part of a placement that tells where a container runs.
+struct Place {
+  std::optional<CpuSet> cpus{};   // nullopt: those that its request says
+  std::optional<NodeSet> mems{};  // likewise
+  CpuSet exclusive{};             // the part of `cpus` that no other container may use
+
+  static Place Of(const Placement& placement) {
+    return {placement.cpus, placement.mems, placement.exclusive};
+  }
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+// Containers that one decision moves from the same place to the same place: those that share CPUs
+// together as one, each with exclusive CPUs by itself.
+struct Shift {
+  ContainerKey first{};  // one of them
+  size_t containers = 1;
+  Place from{};
+  Place to{};
+};
+
+// What the resource manager does, for those who tell people about it: logs, metrics, the history.
+// Called on the loop's thread within the act: an observer must not block, must not call the
+// resource manager, and must not keep references.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+
+  struct Act {
+    const Policy& policy;      // that decided
+    const Snapshot& snapshot;  // has the containers of `others`
+    const Pod& pod;
+    const Container& container;          // as it is after the act
+    std::string_view why{};              // "its creation failed"; may be empty
+    Place from{};                        // where it was before; empty for a new one
+    std::span<const Shift> others = {};  // containers that move for its sake
+  };
+
+  // A new container was given a place.
+  virtual void OnPlaced(const Act& /*act*/) {}
+  // A creation, or an update that the kubelet asked for, was refused; nothing changed.
+  virtual void OnRefused(const Act& /*act*/, const Status& /*why*/) {}
+  // An update that the kubelet asked for was decided. The place may be the same as before.
+  virtual void OnUpdated(const Act& /*act*/) {}
+  // A container moves, or several of them that share CPUs, without the kubelet having asked for it.
+  // The act is that of the first one.
+  virtual void OnMoved(const Act& /*act*/, const Shift& /*shift*/) {}
+  // A container gave back the place that it had.
+  virtual void OnReleased(const Act& /*act*/) {}
+  // The runtime carried an update of the resource manager's own out, or did not.
+  virtual void OnPushed(const Act& /*act*/) {}
+  virtual void OnFailed(const Act& /*act*/, const Status& /*why*/) {}
+};
+
+}  // namespace resmgr

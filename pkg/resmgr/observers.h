@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "pkg/metrics/metrics.h"
+#include "pkg/resmgr/observer.h"
+
+namespace resmgr {
+
+// Passes everything on to several, in the order in which they were added.
+class Observers final : public Observer {
+ public:
+  // It must outlive this.
+  void Add(Observer& observer) { observers_.push_back(&observer); }
+
+  void OnPlaced(const Act& act) override {
+    for (Observer* const observer : observers_)
+      observer->OnPlaced(act);
+  }
+  void OnRefused(const Act& act, const Status& why) override {
+    for (Observer* const observer : observers_)
+      observer->OnRefused(act, why);
+  }
+  void OnUpdated(const Act& act) override {
+    for (Observer* const observer : observers_)
+      observer->OnUpdated(act);
+  }
+  void OnMoved(const Act& act, const Shift& shift) override {
+    for (Observer* const observer : observers_)
+      observer->OnMoved(act, shift);
+  }
+  void OnReleased(const Act& act) override {
+    for (Observer* const observer : observers_)
+      observer->OnReleased(act);
+  }
+  void OnPushed(const Act& act) override {
+    for (Observer* const observer : observers_)
+      observer->OnPushed(act);
+  }
+  void OnFailed(const Act& act, const Status& why) override {
+    for (Observer* const observer : observers_)
+      observer->OnFailed(act, why);
+  }
+
+ private:
+  std::vector<Observer*> observers_;
+};
+
+// Counts decisions and the updates that follow from them.
+class MetricsObserver final : public Observer {
+ public:
+  // Nullptr: nothing is counted. It must outlive this.
+  explicit MetricsObserver(Metrics* metrics) : metrics_(metrics) {}
+
+  void OnPlaced(const Act&) override { Count(Metrics::Event::kDecisionOk); }
+  void OnRefused(const Act&, const Status&) override { Count(Metrics::Event::kDecisionRefused); }
+  void OnUpdated(const Act&) override { Count(Metrics::Event::kDecisionOk); }
+  void OnPushed(const Act&) override { Count(Metrics::Event::kUpdatePushed); }
+  void OnFailed(const Act&, const Status&) override { Count(Metrics::Event::kUpdateFailed); }
+
+ private:
+  void Count(Metrics::Event event) const {
+    if (metrics_ != nullptr) metrics_->Count(event);
+  }
+
+  Metrics* const metrics_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/shifts.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace resmgr {
+namespace {
+
+// A decision about one container changes the shared CPUs of a few pools. Further back it is not
+// looked for the same change, or a change of policy would compare everything with everything.
+constexpr size_t kLookBack = 16;
+
+std::optional<CpuSet> Without(const std::optional<CpuSet>& cpus, const CpuSet& exclusive) {
+  if (!cpus || exclusive.empty()) return cpus;
+  return *cpus - exclusive;
+}
+
+}  // namespace
+
+void Shifts::Note(ContainerKey key, const Placement& before, const Placement& after) {
+  const bool same_cpus = before.cpus == after.cpus && before.exclusive == after.exclusive;
+  if (same_cpus && before.mems == after.mems) return;
+  if (before.exclusive != after.exclusive) {
+    shifts_.push_back({.first = key, .from = Place::Of(before), .to = Place::Of(after)});
+    return;
+  }
+  Add(key, {Without(before.cpus, before.exclusive), before.mems, {}},
+      {Without(after.cpus, after.exclusive), after.mems, {}});
+}
+
+void Shifts::NoteShared(ContainerKey key, const Placement& before, const CpuSet& cpus) {
+  if (before.cpus == cpus) return;
+  // Mostly it is the same as of the one before.
+  if (!shifts_.empty() && before.exclusive.empty()) {
+    Shift& last = shifts_.back();
+    if (last.from.cpus == before.cpus && last.to.cpus == cpus && last.from.exclusive.empty() &&
+        last.to.exclusive.empty() && !last.from.mems && !last.to.mems) {
+      ++last.containers;
+      return;
+    }
+  }
+  Add(key, {Without(before.cpus, before.exclusive), {}, {}},
+      {Without(cpus, before.exclusive), {}, {}});
+}
+
+void Shifts::Add(ContainerKey key, const Place& from, const Place& to) {
+  const size_t looked_at = std::min(shifts_.size(), kLookBack);
+  for (size_t i = shifts_.size(); i > shifts_.size() - looked_at; --i) {
+    Shift& known = shifts_[i - 1];
+    if (known.from == from && known.to == to) {
+      ++known.containers;
+      return;
+    }
+  }
+  shifts_.push_back({.first = key, .from = from, .to = to});
+}
+
+}  // namespace resmgr

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "pkg/resmgr/observer.h"
+
+namespace resmgr {
+
+// Collects what a decision does to containers that were placed before, for observers. Where only
+// the shared part of a container's CPUs changes, only that part is noted, so that all of those with
+// the same shared CPUs are one.
+class Shifts {
+ public:
+  void Clear() { shifts_.clear(); }
+  void Note(ContainerKey key, const Placement& before, const Placement& after);
+  // It gets `cpus` in place of those that it has, and nothing else changes.
+  void NoteShared(ContainerKey key, const Placement& before, const CpuSet& cpus);
+  std::span<const Shift> all() const { return shifts_; }
+
+ private:
+  // Adds one container to those that move alike.
+  void Add(ContainerKey key, const Place& from, const Place& to);
+
+  std::vector<Shift> shifts_;
+};
+
+}  // namespace resmgr
