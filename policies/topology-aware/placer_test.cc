@@ -49,7 +49,7 @@ class PlacerTest : public testing::Test {
 TEST_F(PlacerTest, WithoutHintsAStrictRefusalTellsTheShortage) {
   Run(Exclusive(14));
   const std::string plain = Refusal(Exclusive(2));
-  EXPECT_THAT(plain, HasSubstr("needs 2 exclusive CPUs, but no pool can grant them now"));
+  EXPECT_THAT(plain, HasSubstr("needs 2 exclusive CPUs, 1 of 16 free"));
   EXPECT_THAT(plain, HasSubstr("root: 1"));
   EXPECT_EQ(Refusal(Strict(Exclusive(2), {})), plain);
 }

@@ -115,11 +115,13 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
 // With those who have the CPUs that are missing, where it is CPUs that are.
 Status TopologyAwarePolicy::Refusal(const Status& shortage, const Snapshot& snapshot,
                                     const Wish& wish, ContainerKey key) const {
+  const Need& need = wish.need;
   if (shortage.code() != StatusCode::kResourceExhausted) return shortage;
-  Grant memory;
-  memory.need = wish.need;
-  memory.pool = book_.tree().root();
-  if (wish.need.cpu_class != CpuClass::kExclusive || !placer_.FindMemory(memory)) return shortage;
+  if (need.cpu_class != CpuClass::kExclusive) return shortage;
+  const int root = book_.tree().root();
+  const int free = need.isolated_required ? book_.cpus().FreeIsolated(root).size()
+                                          : book_.cpus().Sliceable(root, need.fraction);
+  if (free >= placer_.ExclusiveCount(need)) return shortage;
   const std::string holders = DescribeCpuHolders(snapshot, book_.reserved(), key);
   return holders.empty() ? shortage : ResourceExhausted("{}: {}", Message(shortage), holders);
 }
