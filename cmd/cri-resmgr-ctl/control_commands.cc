@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/base/parse.h"
+#include "pkg/base/table.h"
 #include "pkg/config/config_text.h"
 #include "pkg/sys/files.h"
 
@@ -20,16 +22,19 @@ class ConfigCommand final : public DaemonCommand {
   std::string_view description() const override {
     return R"(Shows the configuration in force; checks a file against the machine and tells which
 containers would move; or puts a file in force, live. A configuration that cannot be applied whole
-changes nothing. What was set is kept over restarts, until an agent or another `set` replaces it or
+changes nothing. `check` tells first which containers would lose exclusive CPUs; `set` refuses such a
+configuration unless told to -force it. What was set is kept over restarts, until an agent or another `set` replaces it or
 `cri-resmgr -reset-config` forgets it.
 
   cri-resmgr-ctl config show
   cri-resmgr-ctl config check static.yaml
-  cri-resmgr-ctl config set static.yaml)";
+  cri-resmgr-ctl config set static.yaml
+  cri-resmgr-ctl config set -force static.yaml)";
   }
 
  private:
   void DeclareMore(CommandLine& line) override {
+    line.Flag("force", "With set: containers may lose exclusive CPUs by it.", &force_);
     line.Arguments("show|check FILE|set FILE", &arguments_);
   }
 
@@ -38,11 +43,13 @@ changes nothing. What was set is kept over restarts, until an agent or another `
   std::string_view Method() const override {
     const std::string verb = Verb();
     if (verb == "check") return "ConfigCheck";
-    return verb == "set" ? "ConfigSet" : "ConfigShow";
+    if (verb == "set") return force_ ? "ConfigForce" : "ConfigSet";
+    return "ConfigShow";
   }
 
   StatusOr<Reply> Request() const override {
     const std::string verb = Verb();
+    if (force_ && verb != "set") return InvalidArgument("-force is for config set");
     if (verb == "show" && arguments_.size() <= 1) return Reply::object();
     if ((verb != "check" && verb != "set") || arguments_.size() != 2) {
       return InvalidArgument("config takes: show, check FILE or set FILE");
@@ -63,11 +70,27 @@ changes nothing. What was set is kept over restarts, until an agent or another `
     if (Verb() == "set") {
       return fmt::format("in force: policy {}\n{}", Cell(reply, "policy"), warnings);
     }
-    return fmt::format("valid: policy {}\n{}{}", Cell(reply, "policy"), warnings,
+    const Reply& losses = reply.at("losses");
+    const std::string lost =
+        losses.empty()
+            ? ""
+            : fmt::format("these containers lose exclusive CPUs, which needs -force:\n{}\n",
+                          LossesTable(losses));
+    return fmt::format("{}valid: policy {}\n{}{}", lost, Cell(reply, "policy"), warnings,
                        MovesTable(reply.at("moves")));
   }
 
+  static std::string LossesTable(const Reply& losses) {
+    std::vector<TableRow> rows = {{"CONTAINER", "EXCLUSIVE", "THEN", "ON CPUS"}};
+    for (const Reply& move : losses) {
+      rows.push_back({Printable(Cell(move, "container")), Cell(move.at("from"), "exclusive"),
+                      Cell(move.at("to"), "exclusive"), Cell(move.at("to"), "cpus")});
+    }
+    return FormatTable(rows);
+  }
+
   std::vector<std::string> arguments_;
+  bool force_ = false;
 };
 
 class RebalanceCommand final : public DaemonCommand {

@@ -187,7 +187,9 @@ std::unique_ptr<NodePublisher> MakeNodePublisher(const Flags& flags, EventLoop& 
 
 void Show(NodePublisher* node, const Configurator& configurator) {
   if (node == nullptr) return;
-  node->Show({.policy = configurator.current().policy.active, .source = configurator.source()});
+  node->Show({.policy = configurator.current().policy.active,
+              .source = configurator.source(),
+              .losses = configurator.losses()});
 }
 
 // Every debug message of every source, or again what the configuration says.

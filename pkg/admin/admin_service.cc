@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pkg/admin/history_json.h"
+#include "pkg/admin/losses.h"
 #include "pkg/admin/node_json.h"
 #include "pkg/admin/policy_setup.h"
 #include "pkg/base/parse.h"
@@ -146,11 +147,13 @@ void ConfigCheck(const Node& node, std::string message, const UnaryServer::Reply
         }
         reply(Text({{"policy", preview->config.policy.active},
                     {"warnings", preview->warnings},
+                    {"losses", MovesJson(LossesAmong(preview->moves))},
                     {"moves", MovesJson(preview->moves)}}));
       });
 }
 
-void ConfigSet(const Node& node, std::string message, const UnaryServer::Reply& reply) {
+void ConfigSet(const Node& node, std::string message, Configurator::Losses losses,
+               const UnaryServer::Reply& reply) {
   if (const Status size = CheckMessageSize(message); !size.ok()) {
     reply(size);
     return;
@@ -165,7 +168,8 @@ void ConfigSet(const Node& node, std::string message, const UnaryServer::Reply& 
           reply(Text({{"policy", configurator.current().policy.active},
                       {"warnings", configurator.warnings()}}));
         }
-      });
+      },
+      losses);
 }
 
 StatusOr<std::string> Log(const Json& request) {
@@ -223,10 +227,14 @@ UnaryServer::Methods AdminService::Methods() {
                   [&node](std::string message, const UnaryServer::Reply& reply) {
                     ConfigCheck(node, std::move(message), reply);
                   });
-  methods.emplace("/cri_resmgr.v1.Admin/ConfigSet",
-                  [&node](std::string message, const UnaryServer::Reply& reply) {
-                    ConfigSet(node, std::move(message), reply);
-                  });
+  using enum Configurator::Losses;
+  for (const auto& [method, losses] :
+       {std::pair("ConfigSet", kRefuse), std::pair("ConfigForce", kTake)}) {
+    methods.emplace(fmt::format("/cri_resmgr.v1.Admin/{}", method),
+                    [&node, losses](std::string message, const UnaryServer::Reply& reply) {
+                      ConfigSet(node, std::move(message), losses, reply);
+                    });
+  }
   add("Log", [](const Json& request, const auto& reply) { reply(Log(request)); });
   add("Rebalance",
       [&node](const Json& request, const auto& reply) { reply(Rebalance(node, request)); });

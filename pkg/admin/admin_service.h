@@ -27,8 +27,11 @@ namespace resmgr {
 //   Explain      {"what"}                   -> [node_json.h, history_json.h]
 //   History      {"count"}                  -> [history_json.h]
 //   ConfigShow   {}                         -> {"source","yaml"}
-//   ConfigCheck  {"name","text"}            -> {"policy","warnings":[],"moves":[node_json.h]}
-//   ConfigSet    {"name","text"}            -> {"policy","warnings":[]}
+//   ConfigCheck  {"name","text"}            ->
+//   {"policy","warnings":[],"losses":[],"moves":[node_json.h]}, where losses are the moves that cost
+//                                              exclusive CPUs
+//   ConfigSet    {"name","text"}            -> {"policy","warnings":[]}; refused where there are losses
+//   ConfigForce  {"name","text"}            -> {"policy","warnings":[]}; not refused for that
 //   Log          {"level","source"}         -> {}
 //   Rebalance    {"apply"}                  -> {"moves":[node_json.h]}
 //

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "pkg/admin/losses.h"
 #include "pkg/config/problems.h"
 
 namespace resmgr {
@@ -47,7 +48,7 @@ Status Configurator::CheckForced(const std::string& who) const {
       who);
 }
 
-void Configurator::Deliver(std::string who, Decode decode, Done done) {
+void Configurator::Deliver(std::string who, Decode decode, Done done, Losses losses) {
   if (const Status forced = CheckForced(who); !forced.ok()) {
     done(forced);
     return;
@@ -55,6 +56,7 @@ void Configurator::Deliver(std::string who, Decode decode, Done done) {
   Enqueue({.who = std::move(who),
            .read = Reading(std::move(decode)),
            .apply = true,
+           .losses = losses,
            .answer = Answering(std::move(done))});
 }
 
@@ -66,6 +68,7 @@ void Configurator::Reload(std::string file, Load load, Done done) {
              return reader.Prepare(std::move(config), file);
            },
            .apply = true,
+           .losses = Losses::kTake,
            .answer = Answering(std::move(done))});
 }
 
@@ -77,6 +80,7 @@ void Configurator::Check(std::string who, Decode decode, Checked checked) {
   Enqueue({.who = std::move(who),
            .read = Reading(std::move(decode)),
            .apply = false,
+           .losses = Losses::kTake,
            .answer = std::move(checked)});
 }
 
@@ -145,19 +149,32 @@ StatusOr<Configurator::Preview> Configurator::Plan(ConfigCandidate candidate) {
 }
 
 void Configurator::Apply(std::shared_ptr<ConfigCandidate> candidate) {
-  const auto end = [this, candidate](const Status& status) {
+  const auto end = [this, candidate](std::string losses, const Status& status) {
     if (!status.ok()) {
       Finish(status);
       return;
     }
-    Commit(std::move(*candidate));
+    Commit(std::move(*candidate), std::move(losses));
     Finish(Preview());
   };
   if (candidate->policy_part == policy_part_) {
-    end(OkStatus());
-  } else {
-    options_.host.SetPolicy(std::move(candidate->policy), end);
+    end(losses_, OkStatus());
+    return;
   }
+  // Where the policy refuses, it does so again in a moment.
+  const auto moves = options_.host.PreviewPolicy(candidate->policy.get());
+  std::string losses = moves.ok() ? DescribeLosses(*moves) : "";
+  if (!losses.empty()) {
+    if (jobs_.front().losses == Losses::kRefuse) {
+      Finish(FailedPrecondition("containers would lose exclusive CPUs: {}; -force takes them",
+                                losses));
+      return;
+    }
+    log_.Warn("the configuration from {} takes exclusive CPUs away: {}", candidate->name, losses);
+  }
+  options_.host.SetPolicy(
+      std::move(candidate->policy),
+      [end, losses = std::move(losses)](const Status& status) { end(losses, status); });
 }
 
 void Configurator::Finish(StatusOr<Preview> result) {
@@ -173,7 +190,8 @@ void Configurator::Finish(StatusOr<Preview> result) {
 }
 
 // The first effects outside: nothing can be refused any more.
-void Configurator::Commit(ConfigCandidate candidate) {
+void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
+  losses_ = std::move(losses);
   current_ = std::move(candidate.config);
   source_ = std::move(candidate.name);
   policy_part_ = std::move(candidate.policy_part);

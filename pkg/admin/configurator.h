@@ -56,14 +56,18 @@ class Configurator {
   Configurator(const Configurator&) = delete;
   Configurator& operator=(const Configurator&) = delete;
 
+  // What to do about a configuration that takes exclusive CPUs away from containers that run.
+  enum class Losses { kRefuse, kTake };
+
   // Makes the configuration the one in force and keeps it over restarts. The status is OK, or says
-  // why everything stayed as it was: FailedPrecondition when a forced configuration is in force,
-  // InvalidArgument with the place of a mistake, the policy's refusal, Aborted when the runtime
-  // refused a move, ResourceExhausted when too many wait, DeadlineExceeded or Unavailable when it
-  // could not be read in time. `who` delivers, for messages.
-  void Deliver(std::string who, Decode decode, Done done);
+  // why everything stayed as it was: FailedPrecondition when a forced configuration is in force, or
+  // with the names of those who would lose exclusive CPUs, InvalidArgument with the place of a
+  // mistake, the policy's refusal, Aborted when the runtime refused a move, ResourceExhausted when
+  // too many wait, DeadlineExceeded or Unavailable when it could not be read in time. `who`
+  // delivers, for messages.
+  void Deliver(std::string who, Decode decode, Done done, Losses losses = Losses::kTake);
   // The same for a configuration that comes from the daemon's own file, which is not kept: it is
-  // read again at the next start.
+  // read again at the next start. Containers may lose exclusive CPUs by it.
   void Reload(std::string file, Load load, Done done);
 
   struct Preview {
@@ -80,6 +84,8 @@ class Configurator {
   // What is valid and still not what anybody wants, of what was put in force last.
   const std::vector<std::string>& warnings() const { return warnings_; }
   bool forced() const { return options_.forced; }
+  // Who lost exclusive CPUs when the present configuration was put in force, for people; mostly "".
+  const std::string& losses() const { return losses_; }
 
  private:
   // A configuration on its way.
@@ -87,6 +93,7 @@ class Configurator {
     std::string who;
     std::function<StatusOr<ConfigCandidate>(const ConfigReader&)> read;
     bool apply;
+    Losses losses;
     Checked answer;
   };
 
@@ -96,7 +103,7 @@ class Configurator {
   void StartReading();
   void EndReading(StatusOr<ConfigCandidate> read);
   void Apply(std::shared_ptr<ConfigCandidate> candidate);
-  void Commit(ConfigCandidate candidate);
+  void Commit(ConfigCandidate candidate, std::string losses);
   void Store(ConfigSource source);
   void WarnNotStored(const Status& why);
   StatusOr<Preview> Plan(ConfigCandidate candidate);
@@ -109,6 +116,7 @@ class Configurator {
   std::string source_;
   std::string policy_part_;
   std::vector<std::string> warnings_;
+  std::string losses_;
   std::deque<Job> jobs_;  // the first one is under way
   bool busy_ = false;
   uint64_t reading_number_ = 0;

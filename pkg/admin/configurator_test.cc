@@ -43,16 +43,19 @@ class FakeHost final : public PolicyHost {
     if (at_change) at_change();
     done(refusal);
   }
-  StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(Policy*) override {
+  StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(const Policy*) const override {
     if (!refusal.ok()) return refusal;
-    return std::vector<ResourceManager::Move>();
+    return moves;
   }
   void SetStartFailurePolicy(FailurePolicy) override {}
+  const History& history() const override { return nothing_done; }
   ResourceManager* manager() override { return nullptr; }
 
   int changes = 0;
   Status refusal;
   std::function<void()> at_change;
+  History nothing_done;
+  std::vector<ResourceManager::Move> moves;
 };
 
 // Keeps whoever comes until it is opened.
@@ -375,6 +378,56 @@ TEST_F(ConfiguratorTest, OneBudgetForAllKeysOfADelivery) {
     keys[fmt::format("policy.x{}", i)] = "1";
   EXPECT_THAT(deliver(keys), HasSubstr("keys"));
   EXPECT_EQ(deliver({{"logger", "Level: warn"}}), "");
+}
+
+// Exclusive CPUs
+
+class LossesTest : public ConfiguratorTest {
+ protected:
+  // Each of so many containers loses its one exclusive CPU.
+  void Lose(int containers) {
+    for (int i = 0; i < containers; ++i) {
+      ResourceManager::Move move;
+      move.container = fmt::format("default/dsp-{}/main", i);
+      move.from.cpus = move.from.exclusive = CpuSet{i};
+      move.to.cpus = CpuSet{0, 1, 2, 3};
+      host_.moves.push_back(move);
+    }
+  }
+  Status Set(Configurator::Losses losses) {
+    return Wait([&](Configurator::Done done) {
+      configurator().Deliver("test", Text("policy: {Active: first-fit}"), std::move(done), losses);
+    });
+  }
+};
+
+TEST_F(LossesTest, AreRefusedByNameUnlessTheyAreTaken) {
+  Lose(2);
+  const Status refused = Set(Configurator::Losses::kRefuse);
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(refused)),
+              AllOf(HasSubstr("default/dsp-0/main (CPU 0, exclusive -> CPUs 0-3, shared), "
+                              "default/dsp-1/main"),
+                    HasSubstr("-force")));
+  EXPECT_EQ(host_.changes, 0);
+  EXPECT_EQ(configurator().losses(), "");
+  EXPECT_EQ(Set(Configurator::Losses::kTake), OkStatus());
+  EXPECT_EQ(host_.changes, 1);
+  EXPECT_THAT(configurator().losses(), HasSubstr("default/dsp-1/main"));
+}
+
+TEST_F(LossesTest, AMoveOfExclusiveCpusIsNone) {
+  Lose(1);
+  host_.moves.front().to.cpus = host_.moves.front().to.exclusive = CpuSet{3};
+  EXPECT_EQ(Set(Configurator::Losses::kRefuse), OkStatus());
+  EXPECT_EQ(configurator().losses(), "");
+}
+
+TEST_F(LossesTest, ManyAreCounted) {
+  Lose(500);
+  const std::string refusal(Message(Set(Configurator::Losses::kRefuse)));
+  EXPECT_THAT(refusal, HasSubstr(" and 495 more"));
+  EXPECT_LT(refusal.size(), 1000U);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot);
 // "candidates" (lines). NotFound when there is none.
 StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what);
 
-// {"container","from":{"cpus","mems"},"to":{"cpus","mems","reason"}}
+// {"container","from":{"cpus","exclusive","mems"},"to":{"cpus","exclusive","mems","reason"}}
 OrderedJson MovesJson(const std::vector<ResourceManager::Move>& moves);
 
 }  // namespace resmgr

@@ -39,6 +39,8 @@ Json AnnotationsOf(const NodeReport& report) {
   Json annotations;
   annotations[std::string(kPolicyAnnotation)] = report.policy;
   annotations[std::string(kSourceAnnotation)] = Printable(report.source);
+  // Empty too: what a former change cost is not true any more.
+  annotations[std::string(kLossesAnnotation)] = report.losses;
   return annotations;
 }
 

@@ -21,6 +21,9 @@ struct NodeReport {
   std::string policy{};  // the active one
   std::string source{};  // where the configuration in force comes from: "agent", a file's path, ...
 
+  // Who lost exclusive CPUs when it was put in force, for people; mostly empty.
+  std::string losses{};
+
   friend bool operator==(const NodeReport&, const NodeReport&) = default;
 };
 
@@ -29,6 +32,8 @@ struct NodeReport {
 inline constexpr std::string_view kPolicyAnnotation = "cri-resource-manager.intel.com/policy";
 inline constexpr std::string_view kSourceAnnotation =
     "cri-resource-manager.intel.com/policy-source";
+inline constexpr std::string_view kLossesAnnotation =
+    "cri-resource-manager.intel.com/policy-losses";
 
 // Shows a report on the node's object by way of the agent (v1.Agent), and again when the agent
 // comes back. An agent that is not there, hangs or fails is tried again, with growing pauses and

@@ -22,11 +22,15 @@ using testing::ElementsAre;
 using Annotations = std::map<std::string, std::string>;
 
 const NodeReport kStatic{.policy = "static", .source = "agent"};
+const NodeReport kCostly{.policy = "null",
+                         .source = "agent",
+                         .losses = "default/dsp/main (CPU 1, exclusive -> any CPU)"};
 const NodeReport kOther{.policy = "topology-aware", .source = "/etc/cri-resmgr/x.yaml"};
 
 Annotations ShownFor(const NodeReport& report) {
   return {{"/metadata/annotations/cri-resource-manager.intel.com~1policy", report.policy},
-          {"/metadata/annotations/cri-resource-manager.intel.com~1policy-source", report.source}};
+          {"/metadata/annotations/cri-resource-manager.intel.com~1policy-source", report.source},
+          {"/metadata/annotations/cri-resource-manager.intel.com~1policy-losses", report.losses}};
 }
 
 class NodePublisherTest : public testing::Test {
@@ -113,9 +117,11 @@ TEST_F(NodePublisherTest, TellsTheAgentWhatIsInForce) {
   StartAgent();
   publisher_.Show(kStatic);
   ASSERT_TRUE(Patched(1));
-  publisher_.Show(kOther);
+  publisher_.Show(kCostly);
   ASSERT_TRUE(Patched(2));
-  EXPECT_THAT(patches_, ElementsAre(ShownFor(kStatic), ShownFor(kOther)));
+  publisher_.Show(kOther);
+  ASSERT_TRUE(Patched(3));
+  EXPECT_THAT(patches_, ElementsAre(ShownFor(kStatic), ShownFor(kCostly), ShownFor(kOther)));
 }
 
 TEST_F(NodePublisherTest, WaitsForAnAgent) {
@@ -157,7 +163,8 @@ TEST_F(NodePublisherTest, SetsAllAnnotationsOfANodeThatHasNone) {
   ASSERT_EQ(patches_[1].size(), 1u);
   EXPECT_EQ(nlohmann::json::parse(patches_[1].at("/metadata/annotations")),
             nlohmann::json({{"cri-resource-manager.intel.com/policy", "static"},
-                            {"cri-resource-manager.intel.com/policy-source", "agent"}}));
+                            {"cri-resource-manager.intel.com/policy-source", "agent"},
+                            {"cri-resource-manager.intel.com/policy-losses", ""}}));
 }
 
 TEST_F(NodePublisherTest, TriesAgainWhereTheAgentFails) {

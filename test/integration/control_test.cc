@@ -261,6 +261,75 @@ TEST_F(ControlTest, ACheckTellsTheMovesAndMakesNone) {
   EXPECT_THAT(wrong.err, HasSubstr("next.yaml:1"));
 }
 
+TEST_F(ControlTest, TheHistoryHasWhatWasDoneAndWhatWasRefused) {
+  StartBoth();
+  CriClient client = Relayed();
+  Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
+  const auto pod = client.RunPod(MakeGuaranteedPod("large"));
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  const auto refused =
+      client.CreateContainer(*pod, MakeGuaranteedPod("large"), MakeGuaranteedContainer("main", 20));
+  ASSERT_FALSE(refused.ok());
+  const std::string message(Message(refused.status()));
+  EXPECT_THAT(message, testing::StartsWith("cri-resmgr (static): needs 20 exclusive CPUs, "));
+  EXPECT_THAT(message, HasSubstr("CPU 0 reserved"));
+  EXPECT_THAT(message, HasSubstr("held by default/dsp/main"));
+  EXPECT_THAT(message, HasSubstr("container default/large/main: it fits when "));
+
+  const Json history = Ctl({"history", "-o", "json"}).json();
+  ASSERT_EQ(history.size(), 2u);
+  EXPECT_EQ(history[0].at("event"), "placed");
+  EXPECT_EQ(history[0].at("container"), "default/dsp/main");
+  EXPECT_EQ(history[0].at("cpus"), history[0].at("exclusive"));
+  EXPECT_EQ(history[1].at("event"), "refused");
+  EXPECT_EQ(history[1].at("container"), "default/large/main");
+  EXPECT_THAT(history[1].at("error").get<std::string>(), HasSubstr("held by default/dsp/main"));
+  EXPECT_EQ(Ctl({"history", "-n", "1", "-o", "json"}).json().size(), 1u);
+  EXPECT_THAT(Ctl({"history"}).out,
+              AllOf(HasSubstr("refused"), HasSubstr("needs 20 exclusive CPUs")));
+  EXPECT_EQ(Ctl({"history", "-n", "-1"}).exit_code, 1);
+
+  const Json explained = Ctl({"explain", "large/main", "-o", "json"}).json();
+  ASSERT_EQ(explained.size(), 1u);
+  EXPECT_EQ(explained[0].at("state"), "refused");
+  EXPECT_THAT(Ctl({"explain", "large/main"}).out, HasSubstr("needs 20 exclusive CPUs"));
+  EXPECT_TRUE(Logged("placed default/dsp/main: CPUs "));
+  EXPECT_TRUE(Logged("refused default/large/main: needs 20 exclusive CPUs"));
+}
+
+TEST_F(ControlTest, WhoWouldLoseExclusiveCpusIsToldFirst) {
+  StartBoth();
+  CriClient client = Relayed();
+  const Running dsp = Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
+  const std::string own = CpusAtRuntime(dsp.container).ToString();
+  const std::string file = WriteFile("next.yaml", "policy: {Active: 'null'}");
+
+  const Shown checked = Ctl({"config", "check", file});
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_THAT(checked.out, testing::StartsWith("these containers lose exclusive CPUs"));
+  EXPECT_LT(checked.out.find("default/dsp/main"), checked.out.find("valid: policy null"));
+
+  const Shown refused = Ctl({"config", "set", file});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("default/dsp/main"), HasSubstr("-force")));
+  EXPECT_EQ(PolicyInForce(), "static");
+  EXPECT_EQ(CpusAtRuntime(dsp.container).ToString(), own);
+
+  EXPECT_EQ(Ctl({"config", "set", "-force", file}).exit_code, 0);
+  EXPECT_EQ(PolicyInForce(), "null");
+  EXPECT_NE(CpusAtRuntime(dsp.container).ToString(), own);
+  EXPECT_TRUE(Logged("takes exclusive CPUs away: default/dsp/main"));
+}
+
+TEST_F(ControlTest, AnAgentsConfigurationTakesExclusiveCpusWithAWarning) {
+  StartBoth();
+  CriClient client = Relayed();
+  Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
+  EXPECT_EQ(SetConfig({{"policy", "Active: 'null'"}}), "");
+  EXPECT_EQ(PolicyInForce(), "null");
+  EXPECT_TRUE(Logged("takes exclusive CPUs away: default/dsp/main"));
+}
+
 TEST_F(ControlTest, AForcedConfigurationIsNotReplaced) {
   StartRuntime();
   const std::string file = WriteFile("forced.yaml", "policy: {Active: static}");
