@@ -48,6 +48,8 @@ class Decider {
   // What the last decision, if it did not fail, did to containers that had a place before; valid
   // until the next one.
   std::span<const Shift> shifts() const { return shifts_.all(); }
+  // Nothing had to be decided this time.
+  void ForgetShifts() { shifts_.Clear(); }
 
  private:
   StatusOr<ContainerKeys> Apply(StatusOr<Plan> plan);

@@ -105,6 +105,16 @@ TEST_F(HistoryTest, ARefusalThatComesAgainIsOneEntry) {
   EXPECT_LT(entries[1]->time, entries[2]->time);
 }
 
+TEST_F(HistoryTest, AnUpdateThatChangesNothingIsNotInIt) {
+  node_.Run("web", kBurstable, 100);
+  const ContainerId dsp = node_.Run("dsp", kGuaranteed, 1000);
+  const std::vector<std::string> before = Told();
+  const auto update = node_.manager().AdmitUpdate(dsp, TestNode::Resources(1000));
+  ASSERT_TRUE(update.ok());
+  node_.manager().UpdateSucceeded(*update);
+  EXPECT_EQ(Told(), before) << "and what the decision before it moved is not told again";
+}
+
 TEST_F(HistoryTest, WhatTheRuntimeFailedToDoIsInIt) {
   node_.Run("web", kBurstable, 100);
   ASSERT_TRUE(node_.Create("dsp", kGuaranteed, 1000).ok());

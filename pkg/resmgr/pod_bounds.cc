@@ -54,6 +54,7 @@ StatusOr<ContainerKeys> ResourceManager::Impl::ChangeNeeds(ContainerRecord& reco
   const Requirements before = std::exchange(container.requirements, needs);
   StatusOr<ContainerKeys> changed = decider_.Update(record);
   if (changed.ok()) {
+    TellMoves("its pod as a whole has no more");
     keeper_.Keep(record);
     return changed;
   }

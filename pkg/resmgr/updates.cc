@@ -56,7 +56,10 @@ StatusOr<ContainerKeys> ResourceManager::Impl::Redecide(ContainerRecord& record,
   Container& container = record.container;
   const LinuxResources requested_before = std::exchange(container.requested, requested);
   const Requirements needed_before = std::exchange(container.requirements, needs);
-  if (needs == needed_before) return ContainerKeys();
+  if (needs == needed_before) {
+    decider_.ForgetShifts();
+    return ContainerKeys();
+  }
   StatusOr<ContainerKeys> changed = decider_.Update(record);
   if (changed.ok()) {
     std::erase(*changed, container.key);
