@@ -16,7 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr int64_t kGi = int64_t{1} << 30;
+constexpr int64_t kGibi = int64_t{1} << 30;
 
 // A pod with resources of its own, and containers as a kubelet makes their requests of them.
 class PodDivisionTest : public testing::Test {
@@ -53,18 +53,18 @@ class PodDivisionTest : public testing::Test {
 };
 
 TEST_F(PodDivisionTest, ContainersWithoutTheirOwnHaveThePodsTogether) {
-  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGi}, {kGi}});
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
   for (const char* name : {"a", "b", "c"})
     Add(name, {});
   EXPECT_THAT(Divided(), ElementsAre("(4000)", "(0)", "(0)"));
-  EXPECT_EQ(members_[0].needs.memory_request.value, kGi);
+  EXPECT_EQ(members_[0].needs.memory_request.value, kGibi);
   EXPECT_EQ(members_[1].needs.memory_request.value, 0);
   EXPECT_TRUE(members_[1].needs.memory_of_pod);
   EXPECT_EQ(members_[2].needs.cpu_limit.value, 4000);
 }
 
 TEST_F(PodDivisionTest, WhereOneHasNoneTheNextThatAsksForAllHasNoneEither) {
-  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGi}, {kGi}});
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
   Add("a", {});
   Add("b", {});
   Divided();
@@ -74,16 +74,16 @@ TEST_F(PodDivisionTest, WhereOneHasNoneTheNextThatAsksForAllHasNoneEither) {
 }
 
 TEST_F(PodDivisionTest, WhatAContainerHasOfItsOwnIsItsOwn) {
-  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGi}, {kGi}});
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
   Add("shares", {});
-  Add("own", {{1000}, {1000}, {kGi / 4}, {kGi / 4}});
+  Add("own", {{1000}, {1000}, {kGibi / 4}, {kGibi / 4}});
   EXPECT_THAT(Divided(), ElementsAre("(3000)", "1000"));
-  EXPECT_EQ(members_[0].needs.memory_request.value, kGi / 4 * 3);
-  EXPECT_EQ(members_[1].needs.memory_request.value, kGi / 4);
+  EXPECT_EQ(members_[0].needs.memory_request.value, kGibi / 4 * 3);
+  EXPECT_EQ(members_[1].needs.memory_request.value, kGibi / 4);
 }
 
 TEST_F(PodDivisionTest, AShareOfALimitIsNoMoreThanThePodsRequest) {
-  SetPod(QosClass::kBurstable, {{2000}, {4000}, {}, {kGi}});
+  SetPod(QosClass::kBurstable, {{2000}, {4000}, {}, {kGibi}});
   Add("a", {});
   EXPECT_EQ(members_[0].needs.cpu_request.value, 4000) << "as its shares say";
   EXPECT_THAT(Divided(), ElementsAre("(2000)"));
@@ -92,44 +92,44 @@ TEST_F(PodDivisionTest, AShareOfALimitIsNoMoreThanThePodsRequest) {
 }
 
 TEST_F(PodDivisionTest, ContainersThatMakeUpTheirPodAreLeftAlone) {
-  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGi}, {kGi}});
-  Add("alone", {{4000}, {4000}, {kGi}, {kGi}});
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
+  Add("alone", {{4000}, {4000}, {kGibi}, {kGibi}});
   EXPECT_THAT(Divided(), ElementsAre("4000"));
   members_.clear();
-  Add("a", {{1000}, {1000}, {kGi / 2}, {kGi / 2}});
-  Add("b", {{3000}, {3000}, {kGi / 2}, {kGi / 2}});
+  Add("a", {{1000}, {1000}, {kGibi / 2}, {kGibi / 2}});
+  Add("b", {{3000}, {3000}, {kGibi / 2}, {kGibi / 2}});
   EXPECT_THAT(Divided(), ElementsAre("1000", "3000"));
-  Add("debugger", {{}, {}, {kGi / 8}, {kGi / 8}});
+  Add("debugger", {{}, {}, {kGibi / 8}, {kGibi / 8}});
   members_.back().needs = {};
   EXPECT_THAT(Divided(), ElementsAre("1000", "3000", "0"));
 }
 
 // An old kubelet does not tell that a pod has grown.
 TEST_F(PodDivisionTest, OwnRequestsAboveWhatIsKnownOfThePodStay) {
-  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGi}, {kGi}});
-  Add("a", {{2000}, {2000}, {kGi / 2}, {kGi / 2}});
-  Add("b", {{3000}, {3000}, {kGi / 2}, {kGi / 2}});
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
+  Add("a", {{2000}, {2000}, {kGibi / 2}, {kGibi / 2}});
+  Add("b", {{3000}, {3000}, {kGibi / 2}, {kGibi / 2}});
   EXPECT_THAT(Divided(), ElementsAre("2000", "3000"));
 }
 
 TEST_F(PodDivisionTest, WhatIsKnownToBeItsOwnStays) {
-  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGi}, {kGi}});
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
   pod_.annotations.Set("intel.com/resources",
                        R"({"containers":{"own":{"limits":{"cpu":4,"memory":"1Gi"}}}})");
-  Add("own", {{4000}, {4000}, {kGi}, {kGi}});
+  Add("own", {{4000}, {4000}, {kGibi}, {kGibi}});
   Add("debugger", {});
   EXPECT_THAT(Divided(), ElementsAre("4000", "(0)"));
   members_.clear();
-  Add("kept", {{4000}, {4000}, {kGi}, {kGi}});
+  Add("kept", {{4000}, {4000}, {kGibi}, {kGibi}});
   members_.back().fixed = true;
   Add("new", {});
   EXPECT_THAT(Divided(), ElementsAre("4000", "(0)"));
 }
 
 TEST_F(PodDivisionTest, ALargePodIsToldByItsQuota) {
-  SetPod(QosClass::kGuaranteed, {{300'000}, {300'000}, {kGi}, {kGi}});
-  Add("a", {{150'000}, {150'000}, {kGi / 2}, {kGi / 2}});
-  Add("b", {{150'000}, {150'000}, {kGi / 2}, {kGi / 2}});
+  SetPod(QosClass::kGuaranteed, {{300'000}, {300'000}, {kGibi}, {kGibi}});
+  Add("a", {{150'000}, {150'000}, {kGibi / 2}, {kGibi / 2}});
+  Add("b", {{150'000}, {150'000}, {kGibi / 2}, {kGibi / 2}});
   EXPECT_THAT(Divided(), ElementsAre("150000", "150000"));
   members_.clear();
   Add("c", {});
@@ -138,7 +138,7 @@ TEST_F(PodDivisionTest, ALargePodIsToldByItsQuota) {
 }
 
 TEST_F(PodDivisionTest, APodThatIsNotKnownBoundsNothing) {
-  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGi}, {kGi}});
+  SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
   Add("a", {});
   Add("b", {});
   pod_.resources = {};

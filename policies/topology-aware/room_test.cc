@@ -20,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 using enum QosClass;
-constexpr int64_t kGi = int64_t{1} << 30;
+constexpr int64_t kGibi = int64_t{1} << 30;
 
 // One package with L3 groups 0-3, 4-7, 8-11 and 12-15; CPU 0 is reserved. 16 GiB.
 class RoomTest : public testing::Test {
@@ -109,7 +109,7 @@ TEST_F(RoomTest, SharersMoveUpBeforeAnExclusiveSetIsSplitAndComeBackAfterIt) {
 
 TEST_F(RoomTest, WhoMovedUpStaysThereAfterARestart) {
   for (int i = 0; i < 4; ++i)
-    Run("tiny", kGuaranteed, 100, kGi);
+    Run("tiny", kGuaranteed, 100, kGibi);
   const ContainerKey own = Run("own", kGuaranteed, 4000);
   for (const bool restart : {true, false}) {
     if (restart) MakePolicy();
@@ -171,13 +171,13 @@ TEST_F(RoomTest, AResizeDownIsNotRefusedWhereSharingWillDo) {
 }
 
 TEST_F(RoomTest, AnEstimatedMemoryRequestRefusesNobody) {
-  const ContainerKey sidecar = Run("sidecar", kBurstable, 100, 80 * kGi, true);
+  const ContainerKey sidecar = Run("sidecar", kBurstable, 100, 80 * kGibi, true);
   EXPECT_THAT(At(sidecar).reason, HasSubstr("estimated as 85899345920 bytes, does not count"));
-  Run("guessed", kBurstable, 100, 15 * kGi, true);
-  const ContainerKey certain = Run("certain", kGuaranteed, 1000, 10 * kGi);
+  Run("guessed", kBurstable, 100, 15 * kGibi, true);
+  const ContainerKey certain = Run("certain", kGuaranteed, 1000, 10 * kGibi);
   EXPECT_EQ(At(certain).mems->ToString(), "0");
-  Run("rest", kGuaranteed, 1000, 6 * kGi);
-  const auto refused = TryRun("too much", kGuaranteed, 1000, kGi);
+  Run("rest", kGuaranteed, 1000, 6 * kGibi);
+  const auto refused = TryRun("too much", kGuaranteed, 1000, kGibi);
   EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(Message(refused.status())),
               HasSubstr("needs 1073741824 bytes of memory, but only 0 are free"));
