@@ -15,10 +15,10 @@ namespace {
 using test::Gzip;
 using test::HasCode;
 
-constexpr size_t kLimit = 100'000;
+constexpr size_t kMostBytes = 100'000;
 
 StatusOr<std::string> Inflate(const std::string& data, size_t step, size_t room = 0) {
-  Inflater inflater(data, room, kLimit);
+  Inflater inflater(data, room, kMostBytes);
   bool whole = false;
   while (!whole) {
     RESMGR_ASSIGN_OR_RETURN(whole, inflater.Step(step));
@@ -38,19 +38,19 @@ TEST(InflaterTest, WhatFollowsTheMembersIsAnError) {
 }
 
 TEST(InflaterTest, TheLimitIsExact) {
-  EXPECT_EQ(Inflate(Gzip(std::string(kLimit, 'x')), 1000, 5).value().size(), kLimit);
-  EXPECT_THAT(Inflate(Gzip(std::string(kLimit + 1, 'x')), 1000, 5),
+  EXPECT_EQ(Inflate(Gzip(std::string(kMostBytes, 'x')), 1000, 5).value().size(), kMostBytes);
+  EXPECT_THAT(Inflate(Gzip(std::string(kMostBytes + 1, 'x')), 1000, 5),
               HasCode(StatusCode::kResourceExhausted));
 }
 
 TEST(InflaterTest, ABombTakesManySteps) {
-  const std::string bomb = Gzip(std::string(kLimit, '\0'));
-  Inflater inflater(bomb, 0, kLimit);
+  const std::string bomb = Gzip(std::string(kMostBytes, '\0'));
+  Inflater inflater(bomb, 0, kMostBytes);
   int steps = 1;
   while (!inflater.Step(1000).value())
     ++steps;
   EXPECT_GE(steps, 100);
-  EXPECT_LT(inflater.memory(), 2 * kLimit);
+  EXPECT_LT(inflater.memory(), 2 * kMostBytes);
 }
 
 // Bytes that become nothing cost time, too.
@@ -58,7 +58,7 @@ TEST(InflaterTest, EmptyMembersTakeStepsOfTheirOwn) {
   std::string data;
   for (int i = 0; i < 100; ++i)
     data += Gzip("");
-  Inflater inflater(data, 0, kLimit);
+  Inflater inflater(data, 0, kMostBytes);
   int steps = 1;
   while (!inflater.Step(4096).value())
     ++steps;

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kKeptShifts = 16;
 
 // How many entries back the same error is looked for.
-constexpr size_t kLookBack = 16;
+constexpr size_t kEntriesLookedAt = 16;
 
 // Reuses the entry's memory.
 void Set(std::string& text, std::string_view value) {
@@ -92,7 +92,7 @@ void History::AddError(Event event, const Act& act, std::string_view error) {
   std::string name;
   SetName(name, act.pod, act.container.name);
   const std::string_view kept = error.substr(0, kLongestText);
-  const size_t end = std::min(kLookBack, ring_.size());
+  const size_t end = std::min(kEntriesLookedAt, ring_.size());
   for (size_t i = 0; i < end; ++i) {
     const Entry& known = Back(i);
     if (known.event != event || known.container != name || known.error != kept) continue;

@@ -11,7 +11,7 @@ namespace {
 // A change of many pools at once is one line all the same.
 constexpr size_t kToldShifts = 4;
 // Of a refusal: the need, what is free and a few of those that have the rest.
-constexpr size_t kLongestReason = 1024;
+constexpr size_t kLongestText = 1024;
 
 using Buffer = fmt::memory_buffer;
 
@@ -113,15 +113,15 @@ void LogObserver::OnPlaced(const Act& act) {
 void LogObserver::LogCandidates(const Act& act) {
   if (!log_.Enabled(LogLevel::kDebug)) return;
   log_.Debug("{}: {}", Printable(FullName(act.pod, act.container.name)),
-             Printable(act.container.placement.reason, kLongestReason));
+             Printable(act.container.placement.reason, kLongestText));
   for (const std::string& candidate : act.policy.Explain(act.container.key))
-    log_.Debug("  {}", Printable(candidate, kLongestReason));
+    log_.Debug("  {}", Printable(candidate, kLongestText));
 }
 
 void LogObserver::OnRefused(const Act& act, const Status& why) {
   log_.Warn("refused {}{}: {}", act.why.empty() ? "" : fmt::format("{} of ", act.why),
             Printable(FullName(act.pod, act.container.name)),
-            Printable(Message(why), kLongestReason));
+            Printable(Message(why), kLongestText));
 }
 
 void LogObserver::OnUpdated(const Act& act) {

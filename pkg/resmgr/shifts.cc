@@ -9,7 +9,7 @@ namespace {
 
 // A decision about one container changes the shared CPUs of a few pools. Further back it is not
 // looked for the same change, or a change of policy would compare everything with everything.
-constexpr size_t kLookBack = 16;
+constexpr size_t kShiftsLookedAt = 16;
 
 std::optional<CpuSet> Without(const std::optional<CpuSet>& cpus, const CpuSet& exclusive) {
   if (!cpus || exclusive.empty()) return cpus;
@@ -45,7 +45,7 @@ void Shifts::NoteShared(ContainerKey key, const Placement& before, const CpuSet&
 }
 
 void Shifts::Add(ContainerKey key, const Place& from, const Place& to) {
-  const size_t looked_at = std::min(shifts_.size(), kLookBack);
+  const size_t looked_at = std::min(shifts_.size(), kShiftsLookedAt);
   for (size_t i = shifts_.size(); i > shifts_.size() - looked_at; --i) {
     Shift& known = shifts_[i - 1];
     if (known.from == from && known.to == to) {

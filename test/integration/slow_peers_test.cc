@@ -25,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMiB = size_t{1} << 20;
+constexpr size_t kMebi = size_t{1} << 20;
 // What another client's call may take, in the median.
 constexpr milliseconds kUndisturbed{50};
 // Of pkg/adr/0002-http2.md.
@@ -149,7 +149,7 @@ TEST_F(SlowPeersTest, ClientThatNeverReads) {
   RawClient client(RelaySocket());
   ASSERT_TRUE(client.Start(kEverything));
   for (uint32_t i = 0; i < 64; ++i)
-    ASSERT_TRUE(client.Send(Request(2 * i + 1, "/test.Echo/Sized", std::to_string(4 * kMiB))));
+    ASSERT_TRUE(client.Send(Request(2 * i + 1, "/test.Echo/Sized", std::to_string(4 * kMebi))));
   ExpectOthersUndisturbed();
   ExpectBoundedMemory();
 }
@@ -160,13 +160,13 @@ TEST_F(SlowPeersTest, EightUnreadRepliesDoNotHoldTheNinth) {
   CriClient client = Relayed();
   std::vector<std::unique_ptr<PendingCall>> unread;
   for (int i = 0; i < 8; ++i) {
-    unread.push_back(client.Start("/test.Echo/Sized", std::to_string(kMiB),
+    unread.push_back(client.Start("/test.Echo/Sized", std::to_string(kMebi),
                                   {.metadata = {{"x-count", "20"}}, .pause_after = 1}));
   }
   for (const auto& call : unread)
     ASSERT_TRUE(call->WaitForMessages(1, kPatience));
   for (int i = 0; i < 5; ++i) {
-    const auto ninth = client.Start("/test.Echo/Sized", std::to_string(2 * kMiB));
+    const auto ninth = client.Start("/test.Echo/Sized", std::to_string(2 * kMebi));
     const auto result = ninth->Wait(seconds(5));
     ASSERT_TRUE(result.has_value()) << i;
     ASSERT_TRUE(result->status.ok()) << result->status.error_message();
@@ -337,7 +337,7 @@ TEST_F(RuntimeWithLittleWindowTest, FloodOfCallsThatAreGivenUp) {
 
 TEST_F(RuntimeWithLittleWindowTest, HeldRequestsAreBounded) {
   StartPlacing();
-  const std::string create = BigCreate(15 * kMiB, 0);
+  const std::string create = BigCreate(15 * kMebi, 0);
   std::vector<std::string> bodies;
   for (const uint32_t stream : {1U, 3U, 5U, 7U})
     bodies.push_back(Body(stream, create));
@@ -381,7 +381,7 @@ TEST_F(RuntimeWithLittleWindowTest, GzipBombsAreBounded) {
   for (int i = 0; i < 64; ++i) {
     const auto stream = static_cast<uint32_t>(2 * i + 1);
     bombs += RequestHeaders(stream, kCreate, {{"grpc-encoding", "gzip"}}) +
-             Body(stream, Gzip(BigCreate(15 * kMiB, i)), true);
+             Body(stream, Gzip(BigCreate(15 * kMebi, i)), true);
   }
   RawClient client(RelaySocket());
   ASSERT_TRUE(client.Start());

@@ -23,7 +23,7 @@
 namespace resmgr::test {
 namespace {
 
-constexpr int kSteps = 40;
+constexpr int kPreviewSteps = 40;
 
 std::vector<PolicyFactory> AllPolicies() {
   return {StaticPolicyFactory(), StaticPlusPolicyFactory(), TopologyAwarePolicyFactory(),
@@ -31,9 +31,9 @@ std::vector<PolicyFactory> AllPolicies() {
 }
 
 // A node that does what its seed says, whether somebody looks at previews or not.
-class Life {
+class PreviewLife {
  public:
-  Life(const PolicyFactory& factory, const Machine& machine, uint64_t seed)
+  PreviewLife(const PolicyFactory& factory, const Machine& machine, uint64_t seed)
       : random_(seed),
         node_(machine, [&factory](const Machine& its) { return MakeDefaultPolicy(factory, its); }) {
   }
@@ -138,9 +138,9 @@ void PreviewOnAllMachines(const PolicyFactory& factory) {
   for (const auto& [name, machine] : AllMachines()) {
     SCOPED_TRACE(name);
     std::mt19937_64 previews(seed + 1);
-    Life looked_at(factory, machine, seed);
-    Life left_alone(factory, machine, seed);
-    for (int step = 0; step < kSteps; ++step) {
+    PreviewLife looked_at(factory, machine, seed);
+    PreviewLife left_alone(factory, machine, seed);
+    for (int step = 0; step < kPreviewSteps; ++step) {
       looked_at.Preview(previews);
       looked_at.Step();
       left_alone.Step();
