@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/base/terminal.h"
 #include "pkg/config/command_line.h"
 #include "pkg/config/suggest.h"
 #include "pkg/sys/unix_socket.h"
@@ -26,15 +27,22 @@ std::string Summary(const CommandList& commands) {
       "Looks at a running cri-resmgr, changes it, and tries placements without one.\n\nCommands:";
   for (const auto& command : commands)
     text += fmt::format("\n  {:<12}{}", command->name(), command->summary());
-  return text + fmt::format("\n\n\"{} COMMAND -help\" explains a command and its flags.", kProgram);
+  return text +
+         fmt::format(
+             "\n\n\"{} COMMAND -help\" explains a command and its flags, which stand before or "
+             "behind it.",
+             kProgram);
 }
 
-StatusOr<Command*> FindCommand(const CommandList& commands, std::string_view name) {
+// A flag that its value may follow.
+bool WantsMore(std::string_view argument) {
+  return argument.size() > 1 && argument[0] == '-' && argument.find('=') == std::string_view::npos;
+}
+
+Status UnknownCommand(const CommandList& commands, std::string_view name) {
   std::vector<std::string_view> known;
-  for (const auto& command : commands) {
-    if (command->name() == name) return command.get();
+  for (const auto& command : commands)
     known.push_back(command->name());
-  }
   const std::string hint = DidYouMean(name, known);
   return InvalidArgument("unknown command \"{}\"{}", Printable(name, 64),
                          hint.empty() ? "; -help lists what there is" : hint);
@@ -47,51 +55,81 @@ void DeclareSocket(CommandLine& line, std::optional<std::string>& socket) {
   });
 }
 
-Status RunCommand(Command& command, std::optional<std::string> socket, int argc,
-                  const char* const* argv, std::ostream& out) {
-  CommandLine line(fmt::format("{} {}", kProgram, command.name()), command.description());
-  command.Declare(line);
+// The command at `at`; its flags stand before and behind it.
+class Invocation {
+ public:
+  Invocation(Command& command, int argc, const char* const* argv, int at)
+      : command_(command),
+        argc_(argc),
+        argv_(argv),
+        at_(at),
+        line_(fmt::format("{} {}", kProgram, command.name()), command.description()) {
+    command_.Declare(line_);
+    DeclareSocket(line_, socket_);
+  }
+
+  // Not OK where what stands before it is not flags of this command.
+  Status ReadBefore() { return line_.Parse(at_, argv_); }
+
+  Status Run(std::ostream& out) {
+    if (!line_.help_requested()) RESMGR_RETURN_IF_ERROR(line_.Parse(argc_ - at_, argv_ + at_));
+    if (line_.help_requested()) {
+      out << line_.Help();
+      return OkStatus();
+    }
+    command_.UseSocket(StripUnixPrefix(socket_ ? *socket_ : kDefaultSocket), socket_.has_value());
+    return command_.Run(out);
+  }
+
+ private:
+  Command& command_;
+  const int argc_;
+  const char* const* const argv_;
+  const int at_;
+  std::optional<std::string> socket_;
+  CommandLine line_;
+};
+
+// Without a command there may be -help or -version.
+Status RunWithoutCommand(int argc, const char* const* argv, std::string_view version,
+                         const CommandList& commands, std::ostream& out) {
+  bool print_version = false;
+  std::optional<std::string> socket;
+  CommandLine line(kProgram, Summary(commands));
   DeclareSocket(line, socket);
+  line.Flag("version", "Print the version and exit.", &print_version);
+  std::vector<std::string> arguments;
+  line.Arguments("COMMAND [FLAG...]", &arguments);
   RESMGR_RETURN_IF_ERROR(line.Parse(argc, argv));
   if (line.help_requested()) {
     out << line.Help();
     return OkStatus();
   }
-  command.UseSocket(StripUnixPrefix(socket ? *socket : kDefaultSocket), socket.has_value());
-  return command.Run(out);
+  if (!print_version) return InvalidArgument("no command given; -help lists what there is");
+  out << kProgram << ' ' << version << '\n';
+  return OkStatus();
 }
 
 Status Run(int argc, const char* const* argv, std::string_view version, const CommandList& commands,
            std::ostream& out) {
-  // Flags before the command are the program's, those behind it the command's; -socket is both.
-  int command_at = 1;
-  while (command_at < argc && argv[command_at][0] == '-') {
-    const std::string_view flag = argv[command_at];
-    // Its value stands behind it.
-    if (flag == "-socket" || flag == "--socket") ++command_at;
-    ++command_at;
+  // The first name of a command is the command, unless it is the value of a flag before it.
+  std::optional<Status> misread;
+  for (int at = 1; at < argc; ++at) {
+    const std::string_view argument = argv[at];
+    if (argument.starts_with('-')) continue;
+    const auto command = std::ranges::find(commands, argument, &Command::name);
+    if (command != commands.end()) {
+      Invocation invocation(**command, argc, argv, at);
+      const Status status = invocation.ReadBefore();
+      if (status.ok()) return invocation.Run(out);
+      if (!misread) misread = status;
+    }
+    if (at == 1 || !WantsMore(argv[at - 1])) {
+      return misread.value_or(UnknownCommand(commands, argument));
+    }
   }
-  command_at = std::min(command_at, argc);
-
-  bool print_version = false;
-  std::optional<std::string> socket;
-  std::vector<std::string> arguments;
-  CommandLine line(kProgram, Summary(commands));
-  DeclareSocket(line, socket);
-  line.Flag("version", "Print the version and exit.", &print_version);
-  line.Arguments("COMMAND [FLAG...]", &arguments);
-  RESMGR_RETURN_IF_ERROR(line.Parse(command_at, argv));
-  if (line.help_requested()) {
-    out << line.Help();
-    return OkStatus();
-  }
-  if (print_version) {
-    out << kProgram << ' ' << version << '\n';
-    return OkStatus();
-  }
-  if (command_at >= argc) return InvalidArgument("no command given; -help lists what there is");
-  RESMGR_ASSIGN_OR_RETURN(Command* const command, FindCommand(commands, argv[command_at]));
-  return RunCommand(*command, socket, argc - command_at, argv + command_at, out);
+  if (misread) return *misread;
+  return RunWithoutCommand(argc, argv, version, commands, out);
 }
 
 }  // namespace
@@ -121,7 +159,7 @@ int RunCli(int argc, const char* const* argv, std::string_view version, const Co
   out.flush();
   // A full disk must not look like success to a script.
   if (status.ok() && !out) status = Unavailable("the output cannot be written");
-  if (!status.ok()) err << kProgram << ": " << Message(status) << '\n';
+  if (!status.ok()) err << kProgram << ": " << PrintableLines(Message(status)) << '\n';
   return ExitCodeOf(status);
 }
 

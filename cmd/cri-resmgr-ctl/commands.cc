@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/commands.h"
 
+#include "cmd/cri-resmgr-ctl/containers_command.h"
 #include "cmd/cri-resmgr-ctl/control_commands.h"
+#include "cmd/cri-resmgr-ctl/explain_command.h"
 #include "cmd/cri-resmgr-ctl/history_command.h"
 #include "cmd/cri-resmgr-ctl/node_commands.h"
 #include "cmd/cri-resmgr-ctl/simulate_command.h"
+#include "cmd/cri-resmgr-ctl/status_command.h"
 #include "cmd/cri-resmgr-ctl/topology_command.h"
 
 namespace resmgr {

@@ -38,6 +38,8 @@ configuration unless told to -force it. What was set is kept over restarts, unti
     line.Arguments("show|check FILE|set FILE", &arguments_);
   }
 
+  bool HasLines(std::string_view member) const override { return member == "yaml"; }
+
   std::string Verb() const { return arguments_.empty() ? "show" : arguments_.front(); }
 
   std::string_view Method() const override {

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 
-#include <chrono>
 #include <utility>
 
+#include "cmd/cri-resmgr-ctl/ask_daemon.h"
+#include "cmd/cri-resmgr-ctl/watch.h"
+#include "pkg/base/parse.h"
 #include "pkg/base/table.h"
-#include "pkg/cri/unary_client.h"
-#include "pkg/h2/flush_queue.h"
-#include "pkg/sys/event_loop.h"
-#include "pkg/sys/unix_socket.h"
+#include "pkg/base/terminal.h"
+#include "pkg/dump/yaml_text.h"
 
 namespace resmgr {
 namespace {
-
-// A new configuration waits until the runtime has moved every container.
-constexpr std::chrono::seconds kTimeout{60};
 
 std::string PlaceText(const Reply& place) {
   return fmt::format("cpus {} mems {}", Cell(place, "cpus"), Cell(place, "mems"));
@@ -23,47 +20,51 @@ std::string PlaceText(const Reply& place) {
 }  // namespace
 
 void DaemonCommand::Declare(CommandLine& line) {
-  line.Choice("o", {"table", "json"}, "The form of the output.", &output_);
+  line.Choice("o", {"table", "json", "yaml"}, "The form of the output.", &output_);
+  if (Watchable()) {
+    line.Flag("w", "Go on, and show it again whenever it changes, until Ctrl-C.", &watch_);
+  }
   DeclareMore(line);
 }
 
 Status DaemonCommand::Run(std::ostream& out) {
   RESMGR_ASSIGN_OR_RETURN(const Reply request, Request());
-  RESMGR_ASSIGN_OR_RETURN(
-      const std::string text,
-      AskDaemon(socket_, Method(), request.dump(-1, ' ', false, Reply::error_handler_t::replace)));
-  if (output_ == "json") {
-    out << text << '\n';
-    return OkStatus();
-  }
-  const Reply reply = Reply::parse(text, nullptr, false);
-  if (reply.is_discarded()) return Internal("the daemon's answer is not JSON");
-  try {
-    out << Table(reply);
-  } catch (const Reply::exception& error) {
-    return Internal("the daemon's answer is not as expected: {}", error.what());
-  }
+  const std::string text = request.dump(-1, ' ', false, Reply::error_handler_t::replace);
+  if (watch_) return Watch([&] { return Look(text); }, out);
+  RESMGR_ASSIGN_OR_RETURN(const std::string shown, Look(text));
+  out << shown;
   return OkStatus();
 }
 
-StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view method,
-                                std::string_view request) {
-  RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(socket), "-socket"));
-  EventLoop loop;
-  h2::FlushQueue flushes(loop);
-  UnaryClient client(loop, flushes, socket);
-  const Status connected = client.Connect([](const Status&) {});
-  if (!connected.ok()) {
-    return Unavailable("cri-resmgr is not reached: {}", Message(connected));
+StatusOr<std::string> DaemonCommand::Look(std::string_view request) const {
+  RESMGR_ASSIGN_OR_RETURN(const std::string text, AskDaemon(socket_, Method(), request));
+  Reply reply = Reply::parse(text, nullptr, false);
+  if (reply.is_discarded()) return Internal("the daemon's answer is not JSON");
+  try {
+    reply = Arranged(std::move(reply));
+    if (output_ == "json") return PrintableJson(reply.dump()) + '\n';
+    if (output_ == "yaml") return dump::ToYaml(reply);
+    return Table(Readable(reply, ""));
+  } catch (const Reply::exception& error) {
+    return Internal("the daemon's answer is not as expected: {}", error.what());
   }
-  StatusOr<std::string> result = Unavailable("no answer from {}", socket);
-  client.Call(fmt::format("/cri_resmgr.v1.Admin/{}", method), request, kTimeout,
-              [&](StatusOr<std::string> reply) {
-                result = std::move(reply);
-                loop.Stop();
-              });
-  loop.Run();
-  return result;
+}
+
+Reply DaemonCommand::Readable(const Reply& value, std::string_view member) const {
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    return HasLines(member) ? PrintableLines(text) : Printable(text, text.size());
+  }
+  if (!value.is_structured()) return value;
+  Reply readable = value.is_array() ? Reply::array() : Reply::object();
+  if (value.is_array()) {
+    for (const Reply& each : value)
+      readable.push_back(Readable(each, member));
+    return readable;
+  }
+  for (const auto& [key, each] : value.items())
+    readable[Printable(key, key.size())] = Readable(each, key);
+  return readable;
 }
 
 std::string Cell(const Reply& object, const char* key) {

@@ -15,7 +15,8 @@ namespace resmgr {
 using Reply = nlohmann::ordered_json;
 
 // A command that asks the running daemon on its admin socket (pkg/admin/admin_service.h). Shows the
-// reply as a table or, with `-o json`, as it came.
+// reply as a table or, with `-o json` and `-o yaml`, whole; once, or with -w for as long as it
+// runs. Nothing that is in a reply can do more to a terminal than be shown there.
 class DaemonCommand : public Command {
  public:
   void Declare(CommandLine& line) override;
@@ -25,20 +26,26 @@ class DaemonCommand : public Command {
  protected:
   // More flags and arguments.
   virtual void DeclareMore(CommandLine& /*line*/) {}
+  // Whether the answer changes by itself, so that there is something to watch.
+  virtual bool Watchable() const { return false; }
   // The method's name, and the request, from the flags. InvalidArgument when they do not fit.
   virtual std::string_view Method() const = 0;
   virtual StatusOr<Reply> Request() const { return Reply::object(); }
+  // What is shown of the reply, in every form.
+  virtual Reply Arranged(Reply reply) const { return reply; }
+  // Members whose texts have several lines; of all others Table gets a single one.
+  virtual bool HasLines(std::string_view /*member*/) const { return false; }
   // The reply for people.
   virtual std::string Table(const Reply& reply) const = 0;
 
  private:
+  StatusOr<std::string> Look(std::string_view request) const;
+  Reply Readable(const Reply& value, std::string_view member) const;
+
   std::string socket_;
   std::string output_ = "table";
+  bool watch_ = false;
 };
-
-// Asks the daemon; waits for the answer. Unavailable names the socket.
-StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view method,
-                                std::string_view request);
 
 // The member as text, numbers too; "-" when it is absent or empty.
 std::string Cell(const Reply& object, const char* key);

@@ -7,11 +7,8 @@
 
 namespace resmgr {
 
-// What the running daemon knows.
-std::unique_ptr<Command> MakeStatusCommand();
+// The policies of the running daemon, and the pools of the active one.
 std::unique_ptr<Command> MakePoliciesCommand();
 std::unique_ptr<Command> MakePoolsCommand();
-std::unique_ptr<Command> MakeContainersCommand();
-std::unique_ptr<Command> MakeExplainCommand();
 
 }  // namespace resmgr

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/pools_drawing.h"
 
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string_view>
@@ -9,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "cmd/cri-resmgr-ctl/amounts.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/table.h"
 #include "pkg/topology/cpu_set.h"
@@ -38,26 +38,16 @@ std::string CpuList(const std::string& list) {
                      CpuSet::Parse(list).value_or(CpuSet()).size());
 }
 
-// Policies may keep a thousandth of a CPU for whoever asks for nothing.
-std::string Cpus(int64_t milli_cpus) {
-  return fmt::format("{:g}", std::round(static_cast<double>(milli_cpus) / 10) / 100);
-}
-
-std::string Gibibytes(int64_t bytes) {
-  return fmt::format("{:.1f}", static_cast<double>(bytes) / (int64_t{1} << 30));
-}
-
 // What can still be asked for, of the CPUs that are shared.
 std::string Free(const Json& pool) {
   const int shared = CpuSet::Parse(Text(pool, "shared")).value_or(CpuSet()).size();
-  return fmt::format("{} of {}", Cpus(pool.at("free").get<int64_t>()), shared);
+  return fmt::format("{} of {}", CpusText(pool.at("free").get<int64_t>()), shared);
 }
 
 std::string Memory(const Json& pool) {
   const auto bytes = pool.at("memoryBytes").get<int64_t>();
   if (bytes == 0) return "-";
-  return fmt::format("{} of {} GiB", Gibibytes(pool.at("memoryUsed").get<int64_t>()),
-                     Gibibytes(bytes));
+  return BytesOf(pool.at("memoryUsed").get<int64_t>(), bytes);
 }
 
 class Drawing {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/topology_command.h"
 
-#include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include <nlohmann/json.hpp>
+
+#include "cmd/cri-resmgr-ctl/ask_daemon.h"
+#include "pkg/base/terminal.h"
 #include "pkg/topology/machine_format.h"
 #include "pkg/topology/machine_source.h"
 
@@ -38,7 +41,7 @@ void TopologyCommand::UseSocket(std::string_view socket, bool told) {
 }
 
 StatusOr<std::string> TopologyCommand::FromDaemon() const {
-  const Reply request = {{"form", output_}};
+  const nlohmann::json request = {{"form", output_}};
   return AskDaemon(socket_, "Topology", request.dump());
 }
 
@@ -52,8 +55,11 @@ Status TopologyCommand::Run(std::ostream& out) {
   const bool no_daemon = !topology_ && text.status().code() == StatusCode::kUnavailable;
   if (no_daemon && !socket_told_) text = FromDescription("live");
   if (!text.ok()) return text.status();
-  out << *text;
-  if (output_ == "json") out << '\n';
+  if (output_ == "json") {
+    out << PrintableJson(*text) << '\n';
+  } else {
+    out << PrintableLines(*text);
+  }
   return OkStatus();
 }
 

@@ -329,7 +329,9 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
                       .configurator = configurator,
                       .relay_socket = flags.relay_socket,
                       .runtime_socket = flags.runtime_socket,
-                      .runtime_state = [&host] { return host->RuntimeState(); }});
+                      .runtime_state = [&host] { return host->RuntimeState(); },
+                      .state_saved = [&state] { return state->Saved(); },
+                      .dump_lost = [&dumper] { return dumper->lost_calls(); }});
   const OptionalSocket admin_server(loop, flushes, flags.AdminSocket(), admin.Methods());
   const OptionalSocket config_server(loop, flushes, flags.ConfigSocket(),
                                      ConfigService(configurator));

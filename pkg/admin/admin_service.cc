@@ -39,30 +39,57 @@ StatusOr<ResourceManager*> Manager(const Node& node) {
   return manager;
 }
 
+// "" where the request does not say; InvalidArgument for anything but text.
+StatusOr<std::string> TextOrNone(const Json& request, const char* key) {
+  if (!request.contains(key)) return std::string();
+  return TextOf(request, key);
+}
+
+StatusOr<ContainerChoice> ChoiceOf(const Json& request) {
+  ContainerChoice choice;
+  RESMGR_ASSIGN_OR_RETURN(choice.namespace_name, TextOrNone(request, "namespace"));
+  RESMGR_ASSIGN_OR_RETURN(const std::string selector, TextOrNone(request, "selector"));
+  RESMGR_ASSIGN_OR_RETURN(choice.labels, LabelSelector::Parse(selector));
+  return choice;
+}
+
+// What an operator should look after; each a sentence.
+std::vector<std::string> Problems(const Node& node, const std::string& runtime) {
+  std::vector<std::string> problems;
+  const ResourceManager* const manager = node.host.manager();
+  if (manager != nullptr && runtime != "connected") {
+    problems.push_back("the runtime is not connected: " + runtime);
+  }
+  if (manager != nullptr) {
+    for (std::string& failing : FailingUpdates(*manager))
+      problems.push_back(std::move(failing));
+  }
+  if (!node.state_saved()) problems.emplace_back("the state cannot be saved: see the log");
+  return problems;
+}
+
 std::string NodeStatus(const Node& node, std::chrono::steady_clock::time_point started) {
   const auto uptime = std::chrono::steady_clock::now() - started;
   const ResourceManager* const manager = node.host.manager();
-  size_t containers = 0;
-  std::map<PodSandboxId, int> pods;
-  if (manager != nullptr) {
-    manager->snapshot().ForEachContainer([&](const Pod& pod, const Container&) {
-      ++containers;
-      ++pods[pod.id];
-    });
-  }
-  return Text({
+  const std::string runtime = node.runtime_state();
+  OrderedJson status = {
       {"version", node.version},
       {"policy", node.configurator.current().policy.active},
       {"config", node.configurator.source()},
       {"forced", node.configurator.forced()},
       {"uptimeSeconds", std::chrono::duration_cast<std::chrono::seconds>(uptime).count()},
-      {"runtime", node.runtime_state()},
+      {"runtime", runtime},
       {"runtimeSocket", node.runtime_socket},
       {"relaySocket", node.relay_socket},
-      {"pods", pods.size()},
-      {"containers", containers},
+      {"pods", 0},
+      {"containers", 0},
       {"online", node.machine.online().ToString()},
-  });
+  };
+  if (manager != nullptr) status.update(HeldJson(*manager));
+  status["state"] = node.state_saved() ? "saved" : "not saved";
+  status["dumpLost"] = node.dump_lost();
+  status["problems"] = Problems(node, runtime);
+  return Text(status);
 }
 
 std::string Policies(const Node& node) {
@@ -82,10 +109,11 @@ std::string Pools(const Node& node) {
   return Text(PoolsJson(manager->policy(), manager->snapshot()));
 }
 
-std::string Containers(const Node& node) {
+StatusOr<std::string> Containers(const Node& node, const Json& request) {
+  RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
   const ResourceManager* const manager = node.host.manager();
   if (manager == nullptr) return Text(OrderedJson::array());
-  return Text(ContainersJson(manager->snapshot(), manager->policy().name()));
+  return Text(ContainersJson(manager->snapshot(), manager->policy().name(), choice));
 }
 
 // As a table for people or, without `form`, as JSON.
@@ -98,8 +126,11 @@ std::string Topology(const Node& node, const Json& request) {
 StatusOr<std::string> Explain(const Node& node, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(const ResourceManager* const manager, Manager(node));
   RESMGR_ASSIGN_OR_RETURN(const std::string what, TextOf(request, "what"));
-  RESMGR_ASSIGN_OR_RETURN(const OrderedJson list,
-                          WithRefusals(ExplainJson(*manager, what), node.host.history(), what));
+  RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
+  StatusOr<OrderedJson> explained = ExplainJson(*manager, what, choice);
+  // Of a container that does not exist nobody knows whether it would be of the choice.
+  if (choice.IsAll()) explained = WithRefusals(std::move(explained), node.host.history(), what);
+  RESMGR_ASSIGN_OR_RETURN(const OrderedJson list, std::move(explained));
   return Text(list);
 }
 
@@ -216,7 +247,8 @@ UnaryServer::Methods AdminService::Methods() {
   add("Topology",
       [&node](const Json& request, const auto& reply) { reply(Topology(node, request)); });
   add("Pools", [&node](const Json&, const auto& reply) { reply(Pools(node)); });
-  add("Containers", [&node](const Json&, const auto& reply) { reply(Containers(node)); });
+  add("Containers",
+      [&node](const Json& request, const auto& reply) { reply(Containers(node, request)); });
   add("Explain",
       [&node](const Json& request, const auto& reply) { reply(Explain(node, request)); });
   add("History",

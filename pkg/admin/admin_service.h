@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -16,24 +17,25 @@ namespace resmgr {
 // What cri-resmgr-ctl asks on -admin-socket. Requests and replies are JSON in gRPC messages; each
 // method is "/cri_resmgr.v1.Admin/NAME":
 //
-//   Status       {}                         ->
-//   {"version","policy","config","forced","uptimeSeconds",
-//                                               "runtime","runtimeSocket","relaySocket","pods",
-//                                               "containers","online"}
+//   Status       {}                         -> {"version","policy","config","forced",
+//       "uptimeSeconds","runtime","runtimeSocket","relaySocket","pods","containers","online",
+//       HeldJson's members (node_json.h) but under the null policy, "state" ("saved" or "not
+//       saved"), "dumpLost" (calls that the dump lacks), "problems" (sentences)}
 //   Policies     {}                         -> [{"name","description","active"}]
 //   Topology     {"form": "table"|"json"}   -> the text of machine_format.h
 //   Pools        {}                         -> [node_json.h]
-//   Containers   {}                         -> [node_json.h]
-//   Explain      {"what"}                   -> [node_json.h, history_json.h]
+//   Containers   {"namespace","selector"}   -> [node_json.h]; both may be left out
+//   Explain      {"what", as above}         -> [node_json.h, history_json.h]
 //   History      {"count"}                  -> [history_json.h]
 //   ConfigShow   {}                         -> {"source","yaml"}
 //   ConfigCheck  {"name","text"}            ->
-//   {"policy","warnings":[],"losses":[],"moves":[node_json.h]}, where losses are the moves that cost
+//   {"policy","warnings":[],"losses":[],"moves":[node_json.h]}, where losses are the moves that
+//   cost
 //                                              exclusive CPUs
-//   ConfigSet    {"name","text"}            -> {"policy","warnings":[]}; refused where there are losses
-//   ConfigForce  {"name","text"}            -> {"policy","warnings":[]}; not refused for that
-//   Log          {"level","source"}         -> {}
-//   Rebalance    {"apply"}                  -> {"moves":[node_json.h]}
+//   ConfigSet    {"name","text"}            -> {"policy","warnings":[]}; refused where there are
+//   losses ConfigForce  {"name","text"}            -> {"policy","warnings":[]}; not refused for
+//   that Log          {"level","source"}         -> {} Rebalance    {"apply"}                  ->
+//   {"moves":[node_json.h]}
 //
 // Nothing in a reply is secret: no environment, label or annotation of a pod is part of it.
 class AdminService {
@@ -48,6 +50,10 @@ class AdminService {
     std::string runtime_socket{};
     // "connected" or what is wrong.
     std::function<std::string()> runtime_state{};
+    // Whether what is to be remembered over a restart is on the disk; true where nothing is.
+    std::function<bool()> state_saved = [] { return true; };
+    // How many calls the dump lacks.
+    std::function<uint64_t()> dump_lost = [] { return uint64_t{0}; };
   };
 
   explicit AdminService(Node node)

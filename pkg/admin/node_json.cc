@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "pkg/base/parse.h"
@@ -87,12 +88,57 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
   return object;
 }
 
-OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy) {
+bool ContainerChoice::Includes(const Pod& pod) const {
+  return (namespace_name.empty() || namespace_name == pod.namespace_name) &&
+         labels.Matches(pod.labels);
+}
+
+OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy,
+                           const ContainerChoice& choice) {
   OrderedJson list = OrderedJson::array();
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
-    list.push_back(ContainerJson(pod, container, policy));
+    if (choice.Includes(pod)) list.push_back(ContainerJson(pod, container, policy));
   });
   return list;
+}
+
+OrderedJson HeldJson(const ResourceManager& manager) {
+  const Snapshot& snapshot = manager.snapshot();
+  size_t containers = 0;
+  size_t unsettled = 0;
+  std::set<PodSandboxId> pods;
+  CpuSet exclusive;
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+    ++containers;
+    pods.insert(pod.id);
+    if (container.state == ContainerState::kExited) return;
+    if (!manager.Settled(container.key)) ++unsettled;
+    exclusive = exclusive | container.placement.exclusive;
+  });
+  CpuSet shared;
+  CpuSet reserved;
+  for (const Zone& zone : manager.policy().Zones(snapshot)) {
+    // All policies call it so.
+    CpuSet& cpus = zone.name == "reserved" ? reserved : shared;
+    cpus = cpus | zone.shared;
+  }
+  return {{"pods", pods.size()},         {"containers", containers},
+          {"unsettled", unsettled},      {"exclusive", exclusive.ToString()},
+          {"shared", shared.ToString()}, {"reserved", reserved.ToString()}};
+}
+
+std::vector<std::string> FailingUpdates(const ResourceManager& manager) {
+  constexpr size_t kNamed = 5;
+  std::vector<std::string> failing;
+  size_t count = 0;
+  manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    const Status error = manager.LastUpdateError(container.key);
+    if (error.ok() || ++count > kNamed) return;
+    failing.push_back(fmt::format("the runtime does not update {}: {}",
+                                  FullName(pod, container.name), Message(error)));
+  });
+  if (count > kNamed) failing.push_back(fmt::format("and {} more of them", count - kNamed));
+  return failing;
 }
 
 OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot) {
@@ -124,11 +170,12 @@ OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot) {
   return list;
 }
 
-StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what) {
+StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what,
+                                  const ContainerChoice& choice) {
   const Policy& policy = manager.policy();
   OrderedJson list = OrderedJson::array();
   manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
-    if (!Names(pod, container, what)) return;
+    if (!choice.Includes(pod) || (!what.empty() && !Names(pod, container, what))) return;
     OrderedJson object = ContainerJson(pod, container, policy.name());
     const Requirements& needs = container.requirements;
     object["request"] = needs.cpu_request.value;
@@ -144,6 +191,7 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
     object["candidates"] = policy.Explain(container.key);
     list.push_back(std::move(object));
   });
+  if (list.empty() && what.empty()) return NotFound("there are no such containers");
   if (list.empty()) return NotFound("no container is called {}", Printable(what, 256));
   return list;
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/status.h"
+#include "pkg/kube/label_selector.h"
 #include "pkg/model/container.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/policy/policy.h"
@@ -26,21 +28,42 @@ using OrderedJson = nlohmann::ordered_json;
 // known. A container with huge pages or extended resources also has "otherResources", an object of
 // amounts by their Kubernetes names (pkg/kube/container_facts.h).
 OrderedJson ContainerJson(const Pod& pod, const Container& container, std::string_view policy);
-// All of them, in the order of their creation.
-OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy);
+
+// Which containers somebody wants to see; by default all.
+struct ContainerChoice {
+  std::string namespace_name{};  // "": of any
+  LabelSelector labels{};        // of their pods
+
+  bool Includes(const Pod& pod) const;
+  bool IsAll() const { return namespace_name.empty() && labels.empty(); }
+};
+
+// Those of the choice, in the order of their creation.
+OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy,
+                           const ContainerChoice& choice = {});
 
 // {"name","parent","kind","cpus","exclusive","shared","mems","sharedRequest" (milli-CPU, by the
 //  containers of this very pool), "free" (milli-CPU that can still be asked for of "shared"),
 //  "memoryBytes","memoryUsed","containers":["namespace/pod/name"]}
 OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot);
 
-// The containers that `what` names: "[NAMESPACE/]POD[/CONTAINER]", or the beginning of an id. Each
-// as ContainerJson with "request" and "limit" (milli-CPU), "memoryRequest", "role" ("regular",
-// "init", "sidecar", "" when not known), "otherResources", "podOverhead" and "podResources"
+// The containers of the choice that `what` names: "[NAMESPACE/]POD[/CONTAINER]", or the beginning
+// of an id; "" names all. Each as ContainerJson with "request" and "limit" (milli-CPU),
+// "memoryRequest", "role" ("regular", "init", "sidecar", "" when not known), "otherResources",
+// "podOverhead" and "podResources"
 // ({"shares","quota","period","memoryLimit"}, what is known), "coldStartMs" (how long after its
 // start "mems" gets the rest; 0: not at all), "hints", "settled" (the runtime has done it) and
 // "candidates" (lines). NotFound when there is none.
-StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what);
+StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what,
+                                  const ContainerChoice& choice = {});
+
+// What `status` tells of the containers and their CPUs:
+//   {"pods","containers","unsettled" (containers for which the runtime has not done yet what it
+//    should), "exclusive","shared","reserved" (kernel lists: CPUs that containers have for
+//    themselves, that the others share, and that are kept for the system)}
+OrderedJson HeldJson(const ResourceManager& manager);
+// A sentence for each container whose last update failed, the first few of them.
+std::vector<std::string> FailingUpdates(const ResourceManager& manager);
 
 // {"container","from":{"cpus","exclusive","mems"},"to":{"cpus","exclusive","mems","reason"}}
 OrderedJson MovesJson(const std::vector<ResourceManager::Move>& moves);

@@ -142,6 +142,10 @@ bool ResourceManager::Settled(ContainerKey key) const {
   return impl_->Settled(key);
 }
 
+Status ResourceManager::LastUpdateError(ContainerKey key) const {
+  return impl_->LastUpdateError(key);
+}
+
 const Snapshot& ResourceManager::snapshot() const {
   return impl_->snapshot();
 }

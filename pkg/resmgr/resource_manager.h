@@ -213,6 +213,8 @@ class ResourceManager {
   const Policy& policy() const;
   // What should be in force is in force.
   bool Settled(ContainerKey key) const;
+  // Why the last update of it failed; OK when it did not.
+  Status LastUpdateError(ContainerKey key) const;
 
  private:
   class Impl;

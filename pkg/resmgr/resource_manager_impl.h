@@ -78,6 +78,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   const Snapshot& snapshot() const { return store_.all(); }
   const Policy& policy() const { return *policy_; }
   bool Settled(ContainerKey key) const { return pusher_.Settled(key); }
+  Status LastUpdateError(ContainerKey key) const { return pusher_.LastError(key); }
 
  private:
   // Synchronizer::Owner

@@ -18,6 +18,8 @@ constexpr std::chrono::seconds kSyncWithin{1};
 // After a failed write.
 constexpr std::chrono::seconds kPause{1};
 constexpr std::chrono::milliseconds kEndAtOnce{100};
+// A disk that works is never as slow.
+constexpr std::chrono::seconds kSlowWriting{5};
 
 }  // namespace
 
@@ -45,6 +47,7 @@ struct StateStore::Shared {
   size_t live_bytes = 0;  // of their entries
   std::string changes;    // entries that were handed over
   bool writing = false;
+  std::chrono::steady_clock::time_point writing_since;
   bool behind = false;  // the last writing failed: the disk lacks some of the records
   std::optional<std::chrono::steady_clock::time_point> sync_due;  // written, not yet durable
   int flushes = 0;                                                // waiting now
@@ -178,6 +181,13 @@ bool StateStore::Flush(std::chrono::milliseconds timeout) {
   return done;
 }
 
+bool StateStore::Saved() {
+  const std::lock_guard lock(shared_->mutex);
+  const auto now = std::chrono::steady_clock::now();
+  const bool slow = shared_->writing && now - shared_->writing_since > kSlowWriting;
+  return !shared_->behind && !slow;
+}
+
 void StateStore::Shared::Run() {
   std::string batch;
   std::unique_lock lock(mutex);
@@ -198,6 +208,7 @@ void StateStore::Shared::Run() {
     const auto now = std::chrono::steady_clock::now();
     const bool sync = sync_due && (flushes > 0 || now >= *sync_due);
     writing = true;
+    writing_since = now;
     lock.unlock();
     const bool done = Write(batch, live, sync);
     lock.lock();

@@ -51,6 +51,10 @@ class StateStore {
   // What changed since the last one is written together, and durable within a second.
   void Commit();
 
+  // Whether the disk has what was handed over, or gets it in good time: not after a failed writing,
+  // and not while one has taken longer than five seconds.
+  bool Saved();
+
   // Kept apart from the rest, and written at once.
   OpenCalls& open_calls() { return open_calls_; }
 

@@ -2,6 +2,17 @@
 #include "policies/topology-aware/topology_aware_policy.h"
 
 namespace resmgr {
+namespace {
+
+// Of the rules that count CPUs, how many there are here and in the best pool; the numbers of other
+// rules mean nothing to a reader.
+std::string Amounts(PoolRule rule, int64_t here, int64_t best) {
+  if (rule != PoolRule::kCpuLimit && rule != PoolRule::kSharedRoom) return "";
+  return fmt::format(" ({:g} CPUs against {:g})", static_cast<double>(here) / 1000,
+                     static_cast<double>(best) / 1000);
+}
+
+}  // namespace
 
 Zone TopologyAwarePolicy::ZoneOf(const Pool& pool) const {
   const PoolTree& tree = book_.tree();
@@ -58,9 +69,8 @@ std::vector<std::string> TopologyAwarePolicy::Explain(ContainerKey key) const {
       continue;
     }
     const PoolRule rule = Compare(*best, candidate).rule;
-    lines.push_back(fmt::format("{}: behind {} by: {} ({} against {})", name,
-                                book_.tree().at(best->pool).name, ToString(rule), candidate[rule],
-                                (*best)[rule]));
+    lines.push_back(fmt::format("{}: behind {} by: {}{}", name, book_.tree().at(best->pool).name,
+                                ToString(rule), Amounts(rule, candidate[rule], (*best)[rule])));
   }
   return lines;
 }

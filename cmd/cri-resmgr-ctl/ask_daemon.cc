@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/ask_daemon.h"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "pkg/cri/unary_client.h"
+#include "pkg/h2/flush_queue.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr {
+namespace {
+
+// A new configuration waits until the runtime has moved every container.
+constexpr std::chrono::seconds kTimeout{60};
+// To tell whether a daemon is there at all.
+constexpr std::chrono::seconds kProbeTimeout{5};
+
+struct Answer {
+  Status connected;
+  StatusOr<std::string> reply = Unavailable("no answer");
+};
+
+Answer Ask(const std::string& socket, std::string_view method, std::string_view request,
+           std::chrono::milliseconds timeout) {
+  EventLoop loop;
+  h2::FlushQueue flushes(loop);
+  UnaryClient client(loop, flushes, socket);
+  Answer answer;
+  answer.connected = client.Connect([](const Status&) {});
+  if (!answer.connected.ok()) return answer;
+  client.Call(fmt::format("/cri_resmgr.v1.Admin/{}", method), request, timeout,
+              [&](StatusOr<std::string> reply) {
+                answer.reply = std::move(reply);
+                loop.Stop();
+              });
+  loop.Run();
+  return answer;
+}
+
+// What others answer: a gRPC server that it has no such service, a proxy that what is behind it is
+// away, anything else than HTTP/2 what breaks the connection.
+bool MayBeOfAnother(StatusCode code) {
+  return code == StatusCode::kUnimplemented || code == StatusCode::kUnavailable ||
+         code == StatusCode::kUnknown || code == StatusCode::kInternal;
+}
+
+}  // namespace
+
+StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view method,
+                                std::string_view request) {
+  RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(socket), "-socket"));
+  Answer answer = Ask(socket, method, request, kTimeout);
+  if (!answer.connected.ok()) {
+    return Unavailable("cri-resmgr is not reached: {}", Message(answer.connected));
+  }
+  if (answer.reply.ok() || !MayBeOfAnother(answer.reply.status().code())) return answer.reply;
+  const Answer probe = Ask(socket, "Status", "{}", kProbeTimeout);
+  if (probe.connected.ok() && !probe.reply.ok()) {
+    return Unavailable("{} is not a cri-resmgr admin socket", socket);
+  }
+  if (answer.reply.status().code() == StatusCode::kUnimplemented) {
+    return Unimplemented("the daemon at {} is of another version: it cannot do this", socket);
+  }
+  return answer.reply;
+}
+
+}  // namespace resmgr

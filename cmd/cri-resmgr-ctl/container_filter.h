@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
+
+namespace resmgr {
+
+// The flags that choose containers by their pods: -n NAMESPACE and -l SELECTOR. The daemon, which
+// knows the labels, chooses.
+class ContainerFilter {
+ public:
+  void Declare(CommandLine& line);
+  // Whether any of them was given.
+  bool given() const { return !namespace_.empty() || !selector_.empty(); }
+  void AddTo(Reply& request) const;
+
+ private:
+  std::string namespace_;
+  std::string selector_;
+};
+
+}  // namespace resmgr

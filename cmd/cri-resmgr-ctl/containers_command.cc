@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/containers_command.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cmd/cri-resmgr-ctl/container_filter.h"
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/base/parse.h"
+#include "pkg/base/table.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+namespace {
+
+struct Column {
+  std::string_view title;
+  const char* member;  // in the daemon's answer
+};
+
+constexpr std::array<Column, 11> kColumns = {{{"NAMESPACE", "namespace"},
+                                              {"POD", "pod"},
+                                              {"CONTAINER", "name"},
+                                              {"QOS", "qos"},
+                                              {"STATE", "state"},
+                                              {"CPUS", "cpus"},
+                                              {"EXCLUSIVE", "exclusive"},
+                                              {"MEMS", "mems"},
+                                              {"SHARES", "shares"},
+                                              {"QUOTA", "quota"},
+                                              {"POOL", "pool"}}};
+
+std::vector<std::string> ColumnNames() {
+  std::vector<std::string> names;
+  for (const Column& column : kColumns)
+    names.push_back(ToLower(column.title));
+  return names;
+}
+
+bool IsSet(std::string_view member) {
+  return member == "cpus" || member == "exclusive" || member == "mems";
+}
+
+// Sets by the lowest of their CPUs or nodes, those that are empty last.
+bool ComesBefore(const Reply& a, const Reply& b, const char* member) {
+  const Reply& x = a.at(member);
+  const Reply& y = b.at(member);
+  if (x.is_string() && y.is_string() && IsSet(member)) {
+    const auto lowest = [](const Reply& set) {
+      const CpuSet cpus = CpuSet::Parse(set.get<std::string>()).value_or(CpuSet());
+      return cpus.empty() ? CpuSet::kMaxId + 1 : cpus.First();
+    };
+    return lowest(x) < lowest(y);
+  }
+  return x < y;
+}
+
+class ContainersCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "containers"; }
+  std::string_view summary() const override { return "List the containers and where they run."; }
+  std::string_view description() const override {
+    return R"(Lists the containers that the daemon holds, with the CPUs and memory nodes that they should
+run on. QUOTA is in microseconds per period. `explain` tells why.
+
+  cri-resmgr-ctl containers -n shop -sort-by cpus
+  cri-resmgr-ctl containers -l 'app in (web,api)' -w)";
+  }
+
+ private:
+  bool Watchable() const override { return true; }
+
+  void DeclareMore(CommandLine& line) override {
+    filter_.Declare(line);
+    line.Choice("sort-by", ColumnNames(),
+                "The column to sort by; without it, in the order of their creation.", &sort_by_);
+  }
+
+  std::string_view Method() const override { return "Containers"; }
+
+  StatusOr<Reply> Request() const override {
+    Reply request = Reply::object();
+    filter_.AddTo(request);
+    return request;
+  }
+
+  Reply Arranged(Reply reply) const override {
+    if (sort_by_.empty()) return reply;
+    const auto column = std::ranges::find_if(
+        kColumns, [this](const Column& each) { return EqualsIgnoreCase(each.title, sort_by_); });
+    std::ranges::stable_sort(
+        reply.get_ref<Reply::array_t&>(),
+        [&column](const Reply& a, const Reply& b) { return ComesBefore(a, b, column->member); });
+    return reply;
+  }
+
+  std::string Table(const Reply& reply) const override {
+    if (reply.empty()) return "No containers.\n";
+    std::vector<TableRow> rows(1);
+    for (const Column& column : kColumns)
+      rows[0].emplace_back(column.title);
+    for (const Reply& container : reply) {
+      TableRow& row = rows.emplace_back();
+      for (const Column& column : kColumns) {
+        const bool unlimited = column.title == "QUOTA" && container.value("quota", 0) == -1;
+        row.push_back(unlimited ? "none" : Cell(container, column.member));
+      }
+    }
+    return FormatTable(rows);
+  }
+
+  ContainerFilter filter_;
+  std::string sort_by_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeContainersCommand() {
+  return std::make_unique<ContainersCommand>();
+}
+
+}  // namespace resmgr

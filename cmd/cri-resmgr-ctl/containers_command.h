@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "cmd/cri-resmgr-ctl/command.h"
+
+namespace resmgr {
+
+// `containers`: which there are and where they run.
+std::unique_ptr<Command> MakeContainersCommand();
+
+}  // namespace resmgr

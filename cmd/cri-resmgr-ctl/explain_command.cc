@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/explain_command.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cmd/cri-resmgr-ctl/amounts.h"
+#include "cmd/cri-resmgr-ctl/container_filter.h"
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/base/table.h"
+
+namespace resmgr {
+namespace {
+
+int64_t Number(const Reply& object, const char* key) {
+  return object.value(key, int64_t{0});
+}
+
+std::string FullName(const Reply& container) {
+  return fmt::format("{}/{}/{}", Cell(container, "namespace"), Cell(container, "pod"),
+                     Cell(container, "name"));
+}
+
+std::string LimitText(int64_t limit, const std::string& text) {
+  return limit > 0 ? text : "none";
+}
+
+// "2 CPUs, limit 2; memory 32 MiB, limit none"
+std::string Asked(const Reply& container) {
+  const int64_t cpu = Number(container, "request");
+  const int64_t cpu_limit = Number(container, "limit");
+  const int64_t memory_limit = Number(container, "memoryLimit");
+  return fmt::format("{} CPU{}, limit {}; memory {}, limit {}", CpusText(cpu),
+                     cpu == 1000 ? "" : "s", LimitText(cpu_limit, CpusText(cpu_limit)),
+                     BytesText(Number(container, "memoryRequest")),
+                     LimitText(memory_limit, BytesText(memory_limit)));
+}
+
+// "CPUs 0-3: 1-2 of its own, 0,3 shared; memory node 0"
+std::string Place(const Reply& container) {
+  const std::string cpus = container.value("cpus", "");
+  const std::string own = container.value("exclusive", "");
+  const std::string mems = container.value("mems", "");
+  std::string text = cpus.empty() ? "any CPUs" : "CPUs " + cpus;
+  if (!own.empty() && own == cpus) text += ", all of its own";
+  if (!own.empty() && own != cpus) {
+    text += fmt::format(": {} of its own, {} shared", own, Cell(container, "shared"));
+  }
+  if (own.empty() && !cpus.empty()) text += ", shared";
+  return text + (mems.empty() ? "; any memory node" : "; memory nodes " + mems);
+}
+
+std::string_view YesOrNotYet(const Reply& container) {
+  return container.value("settled", false) ? "yes" : "not yet";
+}
+
+// "hugepages-2Mi 4 MiB, example.com/nic 2"
+std::string Amounts(const Reply& object) {
+  std::string text;
+  for (const auto& [name, amount] : object.items()) {
+    const bool bytes = name.starts_with("hugepages-");
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
+                        bytes ? BytesText(amount.get<int64_t>()) : amount.dump());
+  }
+  return text;
+}
+
+// "CPU shares 256, quota 50000 of 100000 us, memory limit 120 MiB"
+std::string PodAmounts(const Reply& object) {
+  std::string text;
+  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (object.contains("shares")) add(fmt::format("CPU shares {}", Number(object, "shares")));
+  if (const int64_t quota = Number(object, "quota"); quota > 0) {
+    const int64_t period = Number(object, "period");
+    add(fmt::format("CPU limit {}", CpusText(quota * 1000 / (period > 0 ? period : 100'000))));
+  }
+  if (object.contains("memoryLimit")) {
+    add(fmt::format("memory limit {}", BytesText(Number(object, "memoryLimit"))));
+  }
+  return text;
+}
+
+// One container in full.
+std::string Explained(const Reply& container) {
+  std::vector<TableRow> rows = {
+      {"  id", Cell(container, "id")},
+      {"  QoS class, state", Cell(container, "qos") + ", " + Cell(container, "state")},
+      {"  asks for", Asked(container)},
+      {"  runs on", Place(container)},
+      {"  pool", Cell(container, "pool")},
+      {"  because", Cell(container, "reason")},
+      {"  in force", std::string(YesOrNotYet(container))},
+  };
+  const auto add = [&rows](const char* title, const std::string& text) {
+    if (!text.empty()) rows.push_back({title, text});
+  };
+  if (const int64_t cold = Number(container, "coldStartMs"); cold > 0) {
+    add("  cold start", fmt::format("memory nodes {} alone for the first {} s of its life",
+                                    Cell(container, "mems"), static_cast<double>(cold) / 1000));
+  }
+  const auto object = [&container](const char* key) {
+    return container.value(key, Reply::object());
+  };
+  add("  refused", container.value("refused", ""));
+  add("  role", container.value("role", ""));
+  add("  and for", Amounts(object("otherResources")));
+  add("  overhead of its pod", PodAmounts(object("podOverhead")));
+  add("  its pod as a whole", PodAmounts(object("podResources")));
+  std::string text = FullName(container) + '\n' + FormatTable(rows);
+  for (const Reply& hint : container.at("hints")) {
+    text += fmt::format("  near {}: CPUs {}, memory nodes {}\n", Cell(hint, "source"),
+                        Cell(hint, "cpus"), Cell(hint, "nodes"));
+  }
+  for (const Reply& line : container.at("candidates"))
+    text += "    " + line.get<std::string>() + '\n';
+  return text;
+}
+
+// Several, a line each.
+std::string Overview(const Reply& containers) {
+  std::vector<TableRow> rows = {{"CONTAINER", "ROLE", "STATE", "CPU", "LIMIT", "MEMORY", "CPUS",
+                                 "EXCLUSIVE", "MEMS", "IN FORCE", "BECAUSE"}};
+  for (const Reply& container : containers) {
+    const int64_t limit = Number(container, "limit");
+    rows.push_back({FullName(container), Cell(container, "role"), Cell(container, "state"),
+                    CpusText(Number(container, "request")), LimitText(limit, CpusText(limit)),
+                    BytesText(Number(container, "memoryRequest")), Cell(container, "cpus"),
+                    Cell(container, "exclusive"), Cell(container, "mems"),
+                    std::string(YesOrNotYet(container)), Cell(container, "reason")});
+  }
+  return FormatTable(rows) + "\n`explain NAMESPACE/POD/CONTAINER` tells more of one of them.\n";
+}
+
+class ExplainCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "explain"; }
+  std::string_view summary() const override { return "Tell why a container runs where it runs."; }
+  std::string_view description() const override {
+    return R"(Tells why a container runs where it runs: what it asked for, which rule decided, which
+candidates there were and what they lacked. Several containers are shown as a table.
+
+  cri-resmgr-ctl explain web
+  cri-resmgr-ctl explain default/web/nginx
+  cri-resmgr-ctl explain 3f2a9c81
+  cri-resmgr-ctl explain -n shop -l app=web)";
+  }
+
+ private:
+  bool Watchable() const override { return true; }
+
+  void DeclareMore(CommandLine& line) override {
+    filter_.Declare(line);
+    line.Arguments("[NAMESPACE/]POD[/CONTAINER]|ID", &what_);
+  }
+
+  std::string_view Method() const override { return "Explain"; }
+
+  StatusOr<Reply> Request() const override {
+    if (what_.size() > 1 || (what_.empty() && !filter_.given())) {
+      return InvalidArgument(
+          "explain needs one argument: a pod, a container or the beginning of "
+          "a container's id");
+    }
+    Reply request = {{"what", what_.empty() ? "" : what_.front()}};
+    filter_.AddTo(request);
+    return request;
+  }
+
+  std::string Table(const Reply& reply) const override {
+    return reply.size() == 1 ? Explained(reply.at(0)) : Overview(reply);
+  }
+
+  ContainerFilter filter_;
+  std::vector<std::string> what_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeExplainCommand() {
+  return std::make_unique<ExplainCommand>();
+}
+
+}  // namespace resmgr

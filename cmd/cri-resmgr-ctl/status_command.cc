@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/status_command.h"
+
+#include <string>
+#include <vector>
+
+#include "cmd/cri-resmgr-ctl/amounts.h"
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/base/table.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+namespace {
+
+// "2 (0-1)"
+std::string Cpus(const Reply& reply, const char* key) {
+  const std::string list = reply.value(key, "");
+  if (list.empty()) return "0";
+  return fmt::format("{} ({})", CpuSet::Parse(list).value_or(CpuSet()).size(), list);
+}
+
+std::string Containers(const Reply& reply) {
+  const int64_t unsettled = reply.value("unsettled", int64_t{0});
+  std::string text = Cell(reply, "containers");
+  if (unsettled > 0) text += fmt::format(", {} not yet where they should be", unsettled);
+  return text;
+}
+
+class StatusCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "status"; }
+  std::string_view summary() const override {
+    return "Show the running daemon: policy, configuration, health, what it holds.";
+  }
+  std::string_view description() const override {
+    return R"(Shows the running daemon: which policy is active, where its configuration comes from, whether
+the runtime is there, how much it holds, and whose the CPUs are. "problems" names what is not as it
+should be: a runtime that is away, containers that the runtime does not move, state that cannot be
+saved.)";
+  }
+
+ private:
+  bool Watchable() const override { return true; }
+  std::string_view Method() const override { return "Status"; }
+  std::string Table(const Reply& reply) const override {
+    std::vector<TableRow> rows = {
+        {"version", Cell(reply, "version")},
+        {"policy", Cell(reply, "policy")},
+        {"configuration",
+         Cell(reply, "config") + (reply.value("forced", false) ? " (forced)" : "")},
+        {"up", TimeText(std::chrono::seconds(reply.value("uptimeSeconds", int64_t{0})))},
+        {"runtime", fmt::format("{} ({})", Cell(reply, "runtime"), Cell(reply, "runtimeSocket"))},
+        {"serves", Cell(reply, "relaySocket")},
+        {"pods", Cell(reply, "pods")},
+        {"containers", Containers(reply)},
+        {"CPUs online", Cpus(reply, "online")},
+    };
+    if (reply.contains("exclusive")) {
+      rows.push_back({"  exclusive", Cpus(reply, "exclusive")});
+      rows.push_back({"  shared", Cpus(reply, "shared")});
+      rows.push_back({"  reserved", Cpus(reply, "reserved")});
+    }
+    rows.push_back({"state", Cell(reply, "state")});
+    if (const int64_t lost = reply.value("dumpLost", int64_t{0}); lost > 0) {
+      rows.push_back({"dump", fmt::format("{} calls are missing or incomplete", lost)});
+    }
+    const Reply problems = reply.value("problems", Reply::array());
+    if (problems.empty()) rows.push_back({"problems", "none"});
+    for (const Reply& problem : problems)
+      rows.push_back({&problem == &problems.front() ? "problems" : "", problem.get<std::string>()});
+    return FormatTable(rows);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeStatusCommand() {
+  return std::make_unique<StatusCommand>();
+}
+
+}  // namespace resmgr

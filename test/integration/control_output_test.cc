@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// What cri-resmgr-ctl shows of a running daemon to people: which containers, in which units, and
+// never more than text.
+#include <algorithm>
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/base/utf8.h"
+#include "pkg/sys/unix_socket.h"
+#include "test/integration/control_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+class ControlOutputTest : public ControlTest {
+ protected:
+  Running RunIn(CriClient& client, const std::string& name_space, const std::string& pod,
+                const std::string& app, int cpus) {
+    cri::PodSandboxConfig config = cpus > 0 ? MakeGuaranteedPod(pod) : MakeBestEffortPod(pod);
+    config.mutable_metadata()->set_namespace_(name_space);
+    (*config.mutable_labels())["app"] = app;
+    return Run(client, config,
+               cpus > 0 ? MakeGuaranteedContainer("main", cpus) : MakeBestEffortContainer("main"));
+  }
+
+  std::vector<std::string> Pods(const std::vector<std::string>& arguments) {
+    std::vector<std::string> all = {"containers", "-o", "json"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Shown shown = Ctl(all);
+    EXPECT_EQ(shown.exit_code, 0) << shown.err;
+    std::vector<std::string> pods;
+    for (const Json& container : shown.json())
+      pods.push_back(container.at("pod"));
+    return pods;
+  }
+
+  static void ExpectOnlyText(std::string_view text, std::string_view what) {
+    std::string_view rest = text;
+    while (!rest.empty()) {
+      const size_t length = Utf8Length(rest);
+      ASSERT_GT(length, 0U) << what << ": no UTF-8 in\n" << text;
+      if (rest[0] != '\n') {
+        ASSERT_FALSE(IsControl(rest.substr(0, length))) << what << ":\n" << text;
+      }
+      rest.remove_prefix(length);
+    }
+  }
+};
+
+TEST_F(ControlOutputTest, WhateverNamesThereAreATerminalOnlyShowsThem) {
+  StartBoth();
+  CriClient client = Relayed();
+  const std::string evil =
+      "\x1b]0;x\x07\x7f\xc2\x9b"
+      "2J\n\t\xe2\x80\xae";
+  cri::PodSandboxConfig pod = MakeGuaranteedPod("pod" + evil);
+  pod.mutable_metadata()->set_namespace_("ns" + evil);
+  (*pod.mutable_annotations())["prefer-shared-cpus.cri-resource-manager.intel.com" + evil] = evil;
+  cri::ContainerConfig container = MakeGuaranteedContainer("c" + evil, 1);
+  Run(client, pod, container);
+  Run(client, MakeBestEffortPod("other" + evil), MakeBestEffortContainer("main" + evil));
+
+  const std::string next =
+      WriteFile("next.yaml", "policy: {Active: static, AvailableResources: {CPU: 'cpuset:0-3'}}");
+  const std::vector<std::vector<std::string>> commands = {{"status"},
+                                                          {"policies"},
+                                                          {"topology"},
+                                                          {"pools"},
+                                                          {"containers"},
+                                                          {"explain", "pod" + evil},
+                                                          {"explain", "-n", "ns" + evil},
+                                                          {"explain", "-l", "!no"},
+                                                          {"explain", "no" + evil},
+                                                          {"rebalance"},
+                                                          {"config", "show"},
+                                                          {"config", "check", next},
+                                                          {"log", "info" + evil},
+                                                          {"containers", "-l", "a" + evil}};
+  for (std::vector<std::string> command : commands) {
+    for (const char* const form : {"table", "json", "yaml"}) {
+      std::vector<std::string> arguments = command;
+      if (command[0] != "topology" || form != std::string("yaml")) {
+        arguments.insert(arguments.end(), {"-o", form});
+      }
+      const Shown shown = Ctl(arguments);
+      ExpectOnlyText(shown.out, command[0] + " -o " + form);
+      ExpectOnlyText(shown.err, command[0] + " -o " + form);
+      EXPECT_FALSE(shown.out.empty() && shown.err.empty() && command[0] != "log") << command[0];
+    }
+  }
+  // A name does not add a line to a table either.
+  EXPECT_EQ(Split(Ctl({"containers"}).out, '\n').size(), 4U);
+  EXPECT_EQ(Ctl({"containers", "-o", "json"}).json()[0].at("pod"), "pod" + evil);
+  ExpectOnlyText(daemon_->Log(), "the daemon's log");
+}
+
+TEST_F(ControlOutputTest, ChoosesContainersByNamespaceAndLabels) {
+  StartBoth();
+  EXPECT_EQ(Ctl({"containers"}).out, "No containers.\n");
+  CriClient client = Relayed();
+  RunIn(client, "shop", "web-1", "web", 2);
+  RunIn(client, "shop", "db-1", "db", 1);
+  RunIn(client, "batch", "job-1", "web", 0);
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(Pods({"-n", "shop"}), (Names{"web-1", "db-1"}));
+  EXPECT_EQ(Pods({"-l", "app=web"}), (Names{"web-1", "job-1"}));
+  EXPECT_EQ(Pods({"-l", "app notin (web)", "-n", "shop"}), (Names{"db-1"}));
+  EXPECT_EQ(Pods({"-l", "!app"}), Names{});
+  EXPECT_EQ(Pods({"-sort-by", "pod"}), (Names{"db-1", "job-1", "web-1"}));
+  EXPECT_EQ(Pods({"--sort-by=exclusive"}).back(), "job-1") << "those without come last";
+  EXPECT_EQ(Ctl({"containers", "-n", "none"}).out, "No containers.\n");
+  EXPECT_THAT(Ctl({"containers", "-l", "a in b"}).err, HasSubstr("label selector: \"a in b\""));
+  EXPECT_THAT(Ctl({"containers", "-sort-by", "size"}).err, HasSubstr("-sort-by: \"size\" is not"));
+  EXPECT_EQ(Ctl({"explain", "-n", "shop", "-o", "json"}).json().size(), 2U);
+  EXPECT_EQ(Ctl({"explain", "web-1", "-n", "batch"}).exit_code, 1);
+}
+
+TEST_F(ControlOutputTest, FlagsStandBeforeOrBehindTheCommand) {
+  StartBoth();
+  CriClient client = Relayed();
+  RunIn(client, "containers", "web-1", "web", 2);
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"-n", "containers", "-o", "json", "containers"},
+        std::vector<std::string>{"-o=json", "containers", "-n", "containers"},
+        std::vector<std::string>{"containers", "-o", "json", "-n=containers"}}) {
+    const Shown shown = Ctl(arguments);
+    EXPECT_EQ(shown.exit_code, 0) << shown.err;
+    EXPECT_EQ(shown.json().size(), 1U);
+  }
+  EXPECT_THAT(Ctl({"-x", "containers"}).err, HasSubstr("unknown flag -x"));
+  EXPECT_THAT(Ctl({"-n", "containers"}).err, HasSubstr("-n"));
+}
+
+TEST_F(ControlOutputTest, AmountsAreForPeople) {
+  StartBoth();
+  CriClient client = Relayed();
+  cri::ContainerConfig container = MakeGuaranteedContainer("main", 2);
+  container.mutable_linux()->mutable_resources()->set_memory_limit_in_bytes(32 << 20);
+  Run(client, MakeGuaranteedPod("g"), container);
+  Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+  EXPECT_THAT(Ctl({"explain", "g"}).out,
+              AllOf(HasSubstr("2 CPUs, limit 2; "), HasSubstr("limit 32 MiB"),
+                    HasSubstr("all of its own"), Not(HasSubstr("0.0"))));
+  EXPECT_THAT(Ctl({"explain", "s"}).out,
+              AllOf(HasSubstr("0 CPUs, limit none; memory 0, limit none"), HasSubstr(", shared")));
+  EXPECT_THAT(Ctl({"explain", "-l", "!none"}).out,
+              AllOf(StartsWith("CONTAINER"), HasSubstr("\ndefault/g/main"),
+                    HasSubstr("\ndefault/s/main"), HasSubstr("Guaranteed pod with 2 whole CPUs")));
+  EXPECT_THAT(Ctl({"containers", "-o", "yaml"}).out,
+              AllOf(StartsWith("- cpus: "), HasSubstr("\n  pod: g\n")));
+
+  const Json status = Ctl({"status", "-o", "json"}).json();
+  EXPECT_EQ(status.at("reserved"), "0");
+  EXPECT_EQ(CpuSet::Parse(status.at("exclusive").get<std::string>())->size(), 2);
+  EXPECT_EQ(status.at("unsettled"), 0);
+  EXPECT_EQ(status.at("problems"), Json::array());
+  EXPECT_THAT(Ctl({"status"}).out,
+              AllOf(HasSubstr("  exclusive    2 ("), HasSubstr("  reserved     1 (0)"),
+                    HasSubstr("problems       none")));
+}
+
+TEST_F(ControlOutputTest, StatusNamesWhatIsNotAsItShouldBe) {
+  StartBoth();
+  CriClient client = Relayed();
+  Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+  runtime_.Script("UpdateContainerResources",
+                  {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "disk on fire")});
+  // Without its start, which would wait.
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  ASSERT_THAT(client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("m", 2)),
+              IsOk());
+  EXPECT_TRUE(Eventually([this] {
+    return Ctl({"status"}).out.find("does not update default/s/main: disk on fire") !=
+           std::string::npos;
+  })) << Ctl({"status"}).out;
+  const Json status = Ctl({"status", "-o", "json"}).json();
+  EXPECT_EQ(status.at("unsettled"), 1);
+  EXPECT_EQ(status.at("state"), "saved");
+
+  runtime_.Stop();
+  EXPECT_TRUE(Eventually([this] {
+    return Ctl({"status"}).out.find("the runtime is not connected") != std::string::npos;
+  }));
+}
+
+TEST_F(ControlOutputTest, WatchesUntilItIsEnded) {
+  StartBoth();
+  CriClient client = Relayed();
+  const auto watch = ChildProcess::Start({RESMGR_BINARY_DIR "/cmd/cri-resmgr-ctl/cri-resmgr-ctl",
+                                          "-socket", Path("admin.sock"), "containers", "-w"},
+                                         Path("watched"));
+  ASSERT_THAT(watch, IsOk());
+  EXPECT_TRUE(Eventually([this] { return TextOf(Path("watched")) == "No containers.\n"; }));
+  RunIn(client, "shop", "web-1", "web", 2);
+  EXPECT_TRUE(Eventually([this] {
+    return TextOf(Path("watched")).find("running") != std::string::npos;
+  })) << TextOf(Path("watched"));
+  EXPECT_THAT(TextOf(Path("watched")), StartsWith("No containers.\n\nNAMESPACE  POD"));
+  ::kill((*watch)->pid(), SIGINT);
+  EXPECT_TRUE((*watch)->Wait(kPatience).ok());
+}
+
+TEST_F(ControlOutputTest, SaysOfAnotherSocketThatItIsNotTheDaemons) {
+  StartBoth();
+  const auto ask = [this](const std::string& socket) { return Ctl({"status", "-socket", socket}); };
+  for (const char* const name : {"runtime.sock", "relay.sock", "config.sock"}) {
+    const Shown shown = ask(Path(name));
+    EXPECT_EQ(shown.exit_code, 2) << name;
+    EXPECT_THAT(shown.err, HasSubstr(Path(name) + " is not a cri-resmgr admin socket")) << name;
+  }
+  // One that speaks something else.
+  auto other = ListeningSocket::Create(Path("other.sock"));
+  ASSERT_TRUE(other.ok());
+  std::thread server([&other] {
+    for (int i = 0; i < 2; ++i) {
+      pollfd waiting{other->fd(), POLLIN, 0};
+      ::poll(&waiting, 1, static_cast<int>(kPatience.count()));
+      const int client = ::accept(other->fd(), nullptr, nullptr);
+      constexpr std::string_view kAnswer = "HTTP/1.1 400 Bad Request\r\n\r\n";
+      EXPECT_EQ(::send(client, kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(kAnswer.size()));
+      ::close(client);
+    }
+  });
+  EXPECT_THAT(ask(Path("other.sock")).err, HasSubstr("is not a cri-resmgr admin socket"));
+  server.join();
+}
+
+}  // namespace
+}  // namespace resmgr::test
