@@ -71,13 +71,14 @@ class Invocation {
   // Not OK where what stands before it is not flags of this command.
   Status ReadBefore() { return line_.Parse(at_, argv_); }
 
-  Status Run(std::ostream& out) {
+  Status Run(std::ostream& out, std::ostream& err) {
     if (!line_.help_requested()) RESMGR_RETURN_IF_ERROR(line_.Parse(argc_ - at_, argv_ + at_));
     if (line_.help_requested()) {
       out << line_.Help();
       return OkStatus();
     }
     command_.UseSocket(StripUnixPrefix(socket_ ? *socket_ : kDefaultSocket), socket_.has_value());
+    command_.UseNotes(err);
     return command_.Run(out);
   }
 
@@ -111,7 +112,7 @@ Status RunWithoutCommand(int argc, const char* const* argv, std::string_view ver
 }
 
 Status Run(int argc, const char* const* argv, std::string_view version, const CommandList& commands,
-           std::ostream& out) {
+           std::ostream& out, std::ostream& err) {
   // The first name of a command is the command, unless it is the value of a flag before it.
   std::optional<Status> misread;
   for (int at = 1; at < argc; ++at) {
@@ -121,7 +122,7 @@ Status Run(int argc, const char* const* argv, std::string_view version, const Co
     if (command != commands.end()) {
       Invocation invocation(**command, argc, argv, at);
       const Status status = invocation.ReadBefore();
-      if (status.ok()) return invocation.Run(out);
+      if (status.ok()) return invocation.Run(out, err);
       if (!misread) misread = status;
     }
     if (at == 1 || !WantsMore(argv[at - 1])) {
@@ -155,7 +156,7 @@ int ExitCodeOf(const Status& status) {
 
 int RunCli(int argc, const char* const* argv, std::string_view version, const CommandList& commands,
            std::ostream& out, std::ostream& err) {
-  Status status = Run(argc, argv, version, commands, out);
+  Status status = Run(argc, argv, version, commands, out, err);
   out.flush();
   // A full disk must not look like success to a script.
   if (status.ok() && !out) status = Unavailable("the output cannot be written");

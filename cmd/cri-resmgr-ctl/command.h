@@ -26,7 +26,9 @@ class Command {
   // Where the running daemon is, and whether that was told with -socket; before Run. Commands that
   // need no daemon do not care.
   virtual void UseSocket(std::string_view /*socket*/, bool /*told*/) {}
-  // After the flags were read. Writes its result to `out`, nothing elsewhere; an error becomes one
+  // Where notes beside the result go; before Run.
+  virtual void UseNotes(std::ostream& /*notes*/) {}
+  // After the flags were read. Writes its result to `out`; an error becomes one
   // line and the exit code that ExitCodeOf gives.
   virtual Status Run(std::ostream& out) = 0;
 };

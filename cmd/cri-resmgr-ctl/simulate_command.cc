@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/simulate_command.h"
 
+#include <array>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <utility>
 
+#include <unistd.h>
+
 #include "pkg/admin/policy_setup.h"
+#include "pkg/base/terminal.h"
 #include "pkg/config/config_file.h"
 #include "pkg/config/config_text.h"
 #include "pkg/log/log.h"
@@ -24,12 +30,32 @@ StatusOr<Config> ReadConfigFile(const std::string& file, const ConfigChecks& che
   return ParseConfigFile(content, file, checks);
 }
 
-StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& files) {
+StatusOr<std::string> ReadStandardInput() {
+  std::string text;
+  std::array<char, size_t{64} * 1024> buffer;
+  for (;;) {
+    const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (count == 0) return text;
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Unavailable("standard input: {}", std::strerror(errno));
+    text.append(buffer.data(), static_cast<size_t>(count));
+    if (text.size() > kMaxScenarioSize) {
+      return InvalidArgument("standard input: it has more than {} bytes", kMaxScenarioSize);
+    }
+  }
+}
+
+StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& files,
+                                 std::vector<std::string>& notes) {
   Scenario all;
   for (const std::string& file : files) {
-    RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMaxScenarioSize));
-    RESMGR_ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(text, file));
-    if (scenario.empty()) return InvalidArgument("{}: there is nothing in it to simulate", file);
+    const bool standard_input = file == "-";
+    RESMGR_ASSIGN_OR_RETURN(const std::string text, standard_input
+                                                        ? ReadStandardInput()
+                                                        : ReadFile(file, kMaxScenarioSize));
+    const std::string_view name = standard_input ? "standard input" : file;
+    RESMGR_ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(text, name, &notes));
+    if (scenario.empty()) return InvalidArgument("{}: there is nothing in it to simulate", name);
     std::move(scenario.begin(), scenario.end(), std::back_inserter(all));
   }
   return all;
@@ -53,19 +79,25 @@ std::string_view SimulateCommand::summary() const {
 std::string_view SimulateCommand::description() const {
   return R"(Shows where the daemon would place the containers of pods, with the daemon's own code and
 configuration, on the machine that -topology describes. A scenario is one file or several, in their
-order: recordings that the daemon made with -dump record:FILE, or YAML documents divided by ---
+order, and - is standard input: recordings that the daemon made with -dump record:FILE, or YAML
+documents divided by ---
 
   a Pod manifest                  created as a kubelet would: init containers one after the other,
                                   sidecars go on running, then the containers
+  a Deployment or StatefulSet     all of its replicas
+  a List                          what is in it, as kubectl prints it; pods that have ended and
+                                  objects of other kinds are skipped with a note
   delete: NS/POD[/CONTAINER]      ends and removes it
   resize: {pod: NS/POD, container: C, resources: {requests: {cpu: "3"}, limits: {cpu: "3"}}}
   restart: relay                  the daemon ends and starts again
   wait: 90s                       time passes, for containers that start cold
   config: {policy: {...}}         another configuration, delivered to the running daemon
+  rebalance: preview|apply        the policy is asked for better places
 
 What is refused stays refused, says why, and is no failure of the simulation. With -o json there is
-one line per effect; -o table ends with a summary.
+one line per effect; -o table ends with a summary, and with -explain tells why.
 
+  kubectl get pods -A -o yaml | cri-resmgr-ctl simulate -config static.yaml -
   cri-resmgr-ctl simulate -topology "synthetic:package:2 numa:2 core:8 pu:2" -config static.yaml \
     -o table pods.yaml)";
 }
@@ -77,6 +109,9 @@ void SimulateCommand::Declare(CommandLine& line) {
             "there is no policy.",
             &config_file_);
   line.Choice("o", {"table", "json"}, "The form of the output.", &output_);
+  line.Flag("explain",
+            "Tell in the table why each container is where it is, and which candidates there were.",
+            &explain_);
   line.Arguments("SCENARIO...", &scenarios_);
 }
 
@@ -89,7 +124,8 @@ Status SimulateCommand::Run(std::ostream& out) {
   const PolicyRegistry policies = BuiltinPolicies();
   const ConfigChecks checks = ChecksWith(policies);
   RESMGR_ASSIGN_OR_RETURN(Config config, ReadConfigFile(config_file_, checks));
-  RESMGR_ASSIGN_OR_RETURN(const Scenario scenario, ReadScenarios(scenarios_));
+  std::vector<std::string> notes;
+  RESMGR_ASSIGN_OR_RETURN(const Scenario scenario, ReadScenarios(scenarios_, notes));
   RESMGR_ASSIGN_OR_RETURN(
       const std::unique_ptr<Simulator> simulator,
       Simulator::Create(
@@ -97,9 +133,11 @@ Status SimulateCommand::Run(std::ostream& out) {
            .make_policy =
                [&](const Config& wanted) { return PolicyFor(wanted, *machine, policies); },
            .config = std::move(config),
-           .read_config =
-               [&checks](const ConfigNode& node) { return ParseConfig(node, checks); }}));
+           .read_config = [&checks](const ConfigNode& node) { return ParseConfig(node, checks); },
+           .explain = explain_}));
   RESMGR_RETURN_IF_ERROR(simulator->Check(scenario));
+  for (const std::string& note : notes)
+    *notes_ << "cri-resmgr-ctl: " << PrintableLines(note) << '\n';
 
   std::vector<StepEffect> all;
   for (const Step& step : scenario) {
@@ -111,7 +149,7 @@ Status SimulateCommand::Run(std::ostream& out) {
       }
     }
   }
-  if (output_ == "table") out << ToTable(all) << '\n' << Summary(all, simulator->node());
+  if (output_ == "table") out << ToTable(all, explain_) << '\n' << Summary(all, simulator->node());
   return OkStatus();
 }
 

@@ -15,12 +15,15 @@ class SimulateCommand : public Command {
   std::string_view summary() const override;
   std::string_view description() const override;
   void Declare(CommandLine& line) override;
+  void UseNotes(std::ostream& notes) override { notes_ = &notes; }
   Status Run(std::ostream& out) override;
 
  private:
   std::string topology_ = "live";
   std::string config_file_;
   std::string output_ = "table";
+  bool explain_ = false;
+  std::ostream* notes_ = nullptr;
   std::vector<std::string> scenarios_;
 };
 

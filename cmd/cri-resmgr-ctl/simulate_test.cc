@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "cmd/cri-resmgr-ctl/simulate_command.h"
 #include "cmd/cri-resmgr-ctl/testing/ctl_runner.h"
@@ -20,6 +22,7 @@ namespace {
 
 using nlohmann::json;
 using test::Outcome;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -95,8 +98,9 @@ TEST_F(SimulateTest, JsonHasOneLinePerEffect) {
       Simulate({"-topology", "synthetic:core:4 pu:2", "-config", kSamples + "config.yaml", "-o",
                 "json", kSamples + "pods.yaml"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const std::set<std::string> keys = {"step",  "op",     "pod",   "container", "cpus",   "mems",
-                                      "error", "shares", "quota", "exclusive", "changed"};
+  const std::set<std::string> keys = {"step",    "op",    "pod",    "container", "cpus",
+                                      "mems",    "error", "shares", "quota",     "exclusive",
+                                      "changed", "pool",  "reason"};
   std::istringstream lines(outcome.out);
   int refused = 0;
   int count = 0;
@@ -173,6 +177,74 @@ TEST_F(SimulateTest, TheSummaryTellsOfOverheads) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out,
               HasSubstr("pod overhead   250m CPU and 120 MiB of 1 pods, beside their containers"));
+}
+
+TEST_F(SimulateTest, ObjectsThatPlaceNothingAreNoted) {
+  const std::string file = File("s.yaml", R"(kind: Service
+metadata: {name: web}
+---
+kind: StatefulSet
+metadata: {name: db}
+spec: {replicas: 2, template: {spec: {containers: [{name: c}]}}}
+)");
+  const Outcome outcome = Simulate({"-topology", "synthetic:core:2 pu:1", "-o", "json", file});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr(R"("pod":"default/db-0")"),
+                                 HasSubstr(R"({"step":2,"op":"create","pod":"default/db-1")")));
+  EXPECT_EQ(outcome.err,
+            "cri-resmgr-ctl: " + file + ": skipped 1 of kind Service, which places no pods here\n");
+}
+
+TEST_F(SimulateTest, ExplainsWhyAContainerIsThere) {
+  const std::string config =
+      File("c.yaml", "policy: {Active: topology-aware, ReservedResources: {CPU: 1}}\n");
+  const std::string pod =
+      File("p.yaml", "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n");
+  const std::vector<std::string> arguments = {"-topology", "synthetic:package:2 core:4 pu:2",
+                                              "-config", config, pod};
+  const Outcome plain = Simulate(arguments);
+  std::vector<std::string> more = arguments;
+  more.insert(more.begin(), "-explain");
+  const Outcome explained = Simulate(more);
+  EXPECT_THAT(plain.out, testing::Not(HasSubstr(": the best")));
+  EXPECT_THAT(explained.out, HasSubstr(": the best\n"));
+  EXPECT_THAT(explained.out, testing::Not(testing::ContainsRegex("\\(-?[0-9]+ against")));
+  more.insert(more.begin(), {"-o", "json"});
+  const json effect = json::parse(Simulate(more).out);
+  EXPECT_NE(effect["pool"], "");
+  EXPECT_THAT(explained.out, HasSubstr(effect["reason"].get<std::string>()));
+}
+
+TEST_F(SimulateTest, RebalancesOnDemand) {
+  const std::string file = File("s.yaml", R"(kind: Pod
+metadata: {name: p}
+spec: {containers: [{name: c}]}
+---
+rebalance: preview
+---
+rebalance: apply
+)");
+  const Outcome outcome = Simulate({"-topology", "synthetic:core:2 pu:1", "-o", "json", file});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr(R"({"step":2,"op":"rebalance")"),
+                                 HasSubstr(R"({"step":3,"op":"rebalance")")));
+  ExpectError({"-topology=synthetic:core:2 pu:1", File("w.yaml", "rebalance: now\n")},
+              "w.yaml:1: rebalance: must be preview or apply");
+}
+
+TEST_F(SimulateTest, ReadsStandardInput) {
+  const std::string file = File("s.yaml",
+                                "kind: List\nitems:\n- kind: Pod\n  metadata: {name: p}\n"
+                                "  spec: {containers: [{name: c}]}\n  status: {phase: Running}\n");
+  const int saved = ::dup(STDIN_FILENO);
+  const int input = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::dup2(input, STDIN_FILENO), STDIN_FILENO);
+  const Outcome outcome = Simulate({"-topology", "synthetic:core:2 pu:1", "-o", "json", "-"});
+  ::dup2(saved, STDIN_FILENO);
+  ::close(input);
+  ::close(saved);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(R"("pod":"default/p")"));
 }
 
 TEST_F(SimulateTest, WithoutAConfigurationThereIsNoPolicy) {

@@ -17,10 +17,10 @@ bool IsText(char c) {
 
 }  // namespace
 
-StatusOr<std::string_view> CheckConfigText(std::string_view text, std::string_view source) {
-  if (text.size() > kMaxConfigSize) {
-    return InvalidArgument("{}:1: it has {} bytes, more than {}", source, text.size(),
-                           kMaxConfigSize);
+StatusOr<std::string_view> CheckConfigText(std::string_view text, std::string_view source,
+                                           size_t max_size) {
+  if (text.size() > max_size) {
+    return InvalidArgument("{}:1: it has {} bytes, more than {}", source, text.size(), max_size);
   }
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const auto bad = std::find_if_not(text.begin(), text.end(), IsText);

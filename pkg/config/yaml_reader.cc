@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMaxDepth = 64;
 // For all documents of one text.
-constexpr YamlBudget kManyDocuments{.values = 200'000};
+constexpr YamlBudget kManyDocuments{.values = 1'000'000, .text = kMaxYamlDocumentsSize};
 constexpr YAML::anchor_t kNoAnchor = 0;
 
 // Builds the tree from the parser's events. Reports errors by the library's own exception, which
@@ -191,6 +191,8 @@ std::string_view TabHint(std::string_view text, int line) {
 
 // The library keeps all of a line that may turn out to be a key, in some 200 bytes for each of
 // these: a megabyte of brackets takes a quarter of a gigabyte.
+constexpr size_t kMaxSignsOfALine = 200'000;
+
 Status CheckLines(std::string_view text, std::string_view source, const YamlBudget& budget) {
   int line = 1;
   size_t signs = 0;
@@ -199,7 +201,7 @@ Status CheckLines(std::string_view text, std::string_view source, const YamlBudg
       ++line;
       signs = 0;
     } else if (c == '[' || c == ']' || c == '{' || c == '}' || c == ',') {
-      if (++signs > budget.values) {
+      if (++signs > std::min(budget.values, kMaxSignsOfALine)) {
         return InvalidArgument("{}:{}: too many values", source, line);
       }
     }
@@ -208,8 +210,8 @@ Status CheckLines(std::string_view text, std::string_view source, const YamlBudg
 }
 
 StatusOr<std::vector<ConfigNode>> Parse(std::string_view text, std::string_view source,
-                                        size_t max_documents, YamlBudget& budget) {
-  RESMGR_ASSIGN_OR_RETURN(text, CheckConfigText(text, source));
+                                        size_t max_documents, size_t max_size, YamlBudget& budget) {
+  RESMGR_ASSIGN_OR_RETURN(text, CheckConfigText(text, source, max_size));
   RESMGR_RETURN_IF_ERROR(CheckLines(text, source, budget));
   std::istringstream stream{std::string(text)};
   TreeBuilder builder(source, max_documents, budget);
@@ -227,7 +229,8 @@ StatusOr<std::vector<ConfigNode>> Parse(std::string_view text, std::string_view 
 }  // namespace
 
 StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source, YamlBudget& budget) {
-  RESMGR_ASSIGN_OR_RETURN(std::vector<ConfigNode> roots, Parse(text, source, 1, budget));
+  RESMGR_ASSIGN_OR_RETURN(std::vector<ConfigNode> roots,
+                          Parse(text, source, 1, kMaxConfigSize, budget));
   if (!roots.empty()) return std::move(roots.front());
   ConfigNode nothing;
   nothing.source = std::make_shared<const std::string>(source);
@@ -242,7 +245,7 @@ StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source) {
 StatusOr<std::vector<ConfigNode>> ParseYamlDocuments(std::string_view text,
                                                      std::string_view source) {
   YamlBudget budget = kManyDocuments;
-  return Parse(text, source, kMaxYamlDocuments, budget);
+  return Parse(text, source, kMaxYamlDocuments, kMaxYamlDocumentsSize, budget);
 }
 
 }  // namespace resmgr

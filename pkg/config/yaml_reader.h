@@ -27,9 +27,11 @@ struct YamlBudget {
 StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source, YamlBudget& budget);
 
 inline constexpr size_t kMaxYamlDocuments = 1'000;
+// As many bytes as the list of all pods of a large cluster has.
+inline constexpr size_t kMaxYamlDocumentsSize = size_t{32} << 20;
 
-// Reads a text of several documents, at most kMaxYamlDocuments and 200,000 values in all. One that
-// is empty, as between two lines of "---", is kNull. Errors as above.
+// Reads a text of several documents, at most kMaxYamlDocuments, kMaxYamlDocumentsSize and 1,000,000
+// values in all. One that is empty, as between two lines of "---", is kNull. Errors as above.
 StatusOr<std::vector<ConfigNode>> ParseYamlDocuments(std::string_view text,
                                                      std::string_view source);
 

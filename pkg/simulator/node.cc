@@ -158,6 +158,20 @@ Status SimulatedNode::SetPolicy(std::unique_ptr<Policy> policy) {
   return result.value_or(Internal("the change of the policy did not end"));
 }
 
+StatusOr<SimulatedNode::Moves> SimulatedNode::Rebalance(bool apply) {
+  StatusOr<Moves> moves = apply ? manager_->Rebalance() : manager_->PreviewRebalance();
+  Settle();
+  return moves;
+}
+
+std::vector<std::string> SimulatedNode::Explain(const ContainerId& id) const {
+  std::vector<std::string> lines;
+  manager_->snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+    if (container.id == id) lines = policy().Explain(container.key);
+  });
+  return lines;
+}
+
 bool SimulatedNode::Exists(const ContainerId& id) const {
   return std::ranges::find(runtime_.containers(), id, &RuntimeContainer::id) !=
          runtime_.containers().end();
@@ -177,23 +191,28 @@ std::vector<LinuxResources> SimulatedNode::Overheads() const {
 }
 
 std::vector<RunningContainer> SimulatedNode::Running() const {
-  std::map<ContainerId, std::string> exclusive;
+  std::map<ContainerId, const Placement*> placements;
   manager_->snapshot().ForEachContainer([&](const Pod&, const Container& container) {
-    exclusive[container.id] = container.placement.exclusive.ToString();
+    placements[container.id] = &container.placement;
   });
+  const Placement none;
   std::vector<RunningContainer> running;
   for (const RuntimeContainer& held : runtime_.containers()) {
     if (held.state == ContainerState::kExited) continue;
     const Pod* const pod = runtime_.FindPod(held.pod_id);
+    const auto found = placements.find(held.id);
+    const Placement& placement = found == placements.end() ? none : *found->second;
     running.push_back(
         {.id = held.id,
          .pod = pod == nullptr ? "" : fmt::format("{}/{}", pod->namespace_name, pod->name),
          .name = held.name,
          .cpus = held.resources.cpuset_cpus.value_or(""),
          .mems = held.resources.cpuset_mems.value_or(""),
-         .exclusive = exclusive[held.id],
+         .exclusive = placement.exclusive.ToString(),
          .shares = held.resources.cpu_shares.value_or(0),
-         .quota = QuotaOrNone(held.resources.cpu_quota)});
+         .quota = QuotaOrNone(held.resources.cpu_quota),
+         .pool = placement.pool,
+         .reason = placement.reason});
   }
   return running;
 }

@@ -29,6 +29,8 @@ struct RunningContainer {
   std::string exclusive{};  // the part of `cpus` that is its own
   int64_t shares = 0;       // 0 when nobody said
   int64_t quota = -1;       // microseconds per period; -1 without a limit
+  std::string pool{};       // of the policy; "" when it decided nothing
+  std::string reason{};     // why it is there, by the policy
 };
 
 // The daemon's brain with a runtime in memory, for one who makes the calls that a relay would see.
@@ -63,6 +65,12 @@ class SimulatedNode {
   void Restart(std::unique_ptr<Policy> policy);
   // The refusal of the policy, and everything is as before.
   Status SetPolicy(std::unique_ptr<Policy> policy);
+
+  using Moves = std::vector<ResourceManager::Move>;
+  // What the policy would improve on demand; with `apply`, it is done.
+  StatusOr<Moves> Rebalance(bool apply);
+  // How the container's place came about, beyond its reason (Policy::Explain).
+  std::vector<std::string> Explain(const ContainerId& id) const;
 
   // Those that did not end, in the order of their creation.
   std::vector<RunningContainer> Running() const;

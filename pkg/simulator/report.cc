@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/parse.h"
+#include "pkg/base/terminal.h"
 #include "pkg/kube/cpu_arithmetic.h"
 
 namespace resmgr {
@@ -17,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-using Row = std::array<std::string, 8>;
+using Row = std::array<std::string, 9>;
 
 // How many containers are named that made the same change.
 constexpr size_t kNamedChanges = 3;
@@ -38,10 +39,11 @@ Row ToRow(const StepEffect& effect) {
           OrDash(effect.exclusive),
           OrDash(effect.mems),
           gone ? "-" : fmt::format("{}", effect.shares),
-          gone || effect.quota < 0 ? "-" : fmt::format("{}", effect.quota)};
+          gone || effect.quota < 0 ? "-" : fmt::format("{}", effect.quota),
+          OrDash(Printable(effect.pool))};
 }
 
-std::string Join(const Row& row, const std::array<size_t, 8>& widths) {
+std::string Join(const Row& row, const std::array<size_t, 9>& widths) {
   std::string line;
   for (size_t i = 0; i < row.size(); ++i)
     line += fmt::format("{:<{}}", row[i], widths[i] + 2);
@@ -103,6 +105,17 @@ std::string OverheadLine(const SimulatedNode& node) {
                      milli_cpu, bytes >> 20, overheads.size());
 }
 
+// Why the container is where it is, and below that what else there was.
+std::string Explanation(const StepEffect& effect, const std::string& indent) {
+  std::string text;
+  if (!effect.reason.empty()) {
+    text += fmt::format("{}{}\n", indent, Printable(effect.reason, kErrorLength));
+  }
+  for (const std::string& line : effect.candidates)
+    text += fmt::format("{}  {}\n", indent, Printable(line, kErrorLength));
+  return text;
+}
+
 }  // namespace
 
 std::string ToJson(const StepEffect& effect) {
@@ -113,26 +126,21 @@ std::string ToJson(const StepEffect& effect) {
                        {"cpus", change.cpus},
                        {"mems", change.mems}});
   }
-  const ordered_json line = {{"step", effect.step},
-                             {"op", effect.op},
-                             {"pod", effect.pod},
-                             {"container", effect.container},
-                             {"cpus", effect.cpus},
-                             {"mems", effect.mems},
-                             {"exclusive", effect.exclusive},
-                             {"shares", effect.shares},
-                             {"quota", effect.quota},
-                             {"error", effect.error},
-                             {"changed", std::move(changed)}};
-  return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  const ordered_json line = {
+      {"step", effect.step},           {"op", effect.op},         {"pod", effect.pod},
+      {"container", effect.container}, {"cpus", effect.cpus},     {"mems", effect.mems},
+      {"exclusive", effect.exclusive}, {"shares", effect.shares}, {"quota", effect.quota},
+      {"pool", effect.pool},           {"reason", effect.reason}, {"error", effect.error},
+      {"changed", std::move(changed)}};
+  return PrintableJson(line.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
 }
 
-std::string ToTable(const std::vector<StepEffect>& effects) {
+std::string ToTable(const std::vector<StepEffect>& effects, bool explain) {
   std::vector<Row> rows = {
-      {"STEP", "OP", "CONTAINER", "CPUS", "EXCLUSIVE", "MEMS", "SHARES", "QUOTA"}};
+      {"STEP", "OP", "CONTAINER", "CPUS", "EXCLUSIVE", "MEMS", "SHARES", "QUOTA", "POOL"}};
   for (const StepEffect& effect : effects)
     rows.push_back(ToRow(effect));
-  std::array<size_t, 8> widths{};
+  std::array<size_t, 9> widths{};
   for (const Row& row : rows) {
     for (size_t i = 0; i < row.size(); ++i)
       widths[i] = std::max(widths[i], row[i].size());
@@ -144,6 +152,7 @@ std::string ToTable(const std::vector<StepEffect>& effects) {
     if (!effects[i].error.empty()) {
       text += fmt::format("{}{}\n", indent, Printable(effects[i].error, kErrorLength));
     }
+    if (explain) text += Explanation(effects[i], indent);
     for (const std::string& line : ChangeLines(effects[i].changed))
       text += indent + line + "\n";
   }

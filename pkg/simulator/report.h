@@ -11,13 +11,14 @@
 namespace resmgr {
 
 // One line of JSON, without a line break:
-//   {"step","op","pod","container","cpus","mems","exclusive","shares","quota","error",
-//    "changed":[{"pod","container","cpus","mems"}]}
+//   {"step","op","pod","container","cpus","mems","exclusive","shares","quota","pool","reason",
+//    "error","changed":[{"pod","container","cpus","mems"}]}
 // All keys are always there; sets are kernel lists ("0-3,8").
 std::string ToJson(const StepEffect& effect);
 
-// The same for people: a table, and below each effect where other containers went.
-std::string ToTable(const std::vector<StepEffect>& effects);
+// The same for people: a table, and below each effect where other containers went; with `explain`
+// also why the container is where it is.
+std::string ToTable(const std::vector<StepEffect>& effects, bool explain = false);
 
 // How it ended: what was placed, refused and moved, and how scattered the CPUs are that no
 // container has for itself.

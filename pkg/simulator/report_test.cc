@@ -22,6 +22,9 @@ StepEffect SomeEffect() {
           .exclusive = "1-2",
           .shares = 2048,
           .quota = -1,
+          .pool = "exclusive",
+          .reason = "whole CPUs",
+          .candidates = {"node 0: the best"},
           .changed = {{.pod = "shop/log",
                        .container = "log",
                        .old_cpus = "0-3",
@@ -31,24 +34,28 @@ StepEffect SomeEffect() {
 }
 
 TEST(ReportTest, JsonHasItsKeysInOrder) {
-  EXPECT_EQ(ToJson(SomeEffect()),
-            R"({"step":3,"op":"create","pod":"shop/web","container":"main","cpus":"1-2",)"
-            R"("mems":"0","exclusive":"1-2","shares":2048,"quota":-1,"error":"",)"
-            R"("changed":[{"pod":"shop/log","container":"log","cpus":"0,3","mems":"0-1"}]})");
+  EXPECT_EQ(
+      ToJson(SomeEffect()),
+      R"({"step":3,"op":"create","pod":"shop/web","container":"main","cpus":"1-2",)"
+      R"("mems":"0","exclusive":"1-2","shares":2048,"quota":-1,"pool":"exclusive","reason":"whole CPUs","error":"",)"
+      R"("changed":[{"pod":"shop/log","container":"log","cpus":"0,3","mems":"0-1"}]})");
   EXPECT_EQ(ToJson({}),
             R"({"step":0,"op":"","pod":"","container":"","cpus":"","mems":"","exclusive":"",)"
-            R"("shares":0,"quota":0,"error":"","changed":[]})");
+            R"("shares":0,"quota":0,"pool":"","reason":"","error":"","changed":[]})");
 }
 
 TEST(ReportTest, TheTableShowsRefusalsAndMoves) {
   const StepEffect refused = {
       .step = 4, .op = "create", .pod = "shop/db", .container = "main", .error = "no room"};
   EXPECT_EQ(ToTable({SomeEffect(), refused}),
-            "STEP  OP      CONTAINER      CPUS  EXCLUSIVE  MEMS  SHARES  QUOTA\n"
-            "3     create  shop/web/main  1-2   1-2        0     2048    -\n"
+            "STEP  OP      CONTAINER      CPUS  EXCLUSIVE  MEMS  SHARES  QUOTA  POOL\n"
+            "3     create  shop/web/main  1-2   1-2        0     2048    -      exclusive\n"
             "              0-3 -> 0,3: shop/log/log\n"
-            "4     create  shop/db/main   -     -          -     -       -\n"
+            "4     create  shop/db/main   -     -          -     -       -      -\n"
             "              no room\n");
+  EXPECT_THAT(ToTable({SomeEffect()}, true), HasSubstr("              whole CPUs\n"
+                                                       "                node 0: the best\n"
+                                                       "              0-3 -> 0,3: shop/log/log\n"));
 }
 
 TEST(ReportTest, SameChangesShareALine) {

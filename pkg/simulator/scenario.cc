@@ -7,6 +7,7 @@
 #include "pkg/config/map_reader.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/kube/duration.h"
+#include "pkg/simulator/kube_objects.h"
 #include "pkg/simulator/recording_reader.h"
 
 namespace resmgr {
@@ -16,7 +17,8 @@ namespace {
 using Kind = ConfigNode::Kind;
 
 constexpr std::string_view kKnown =
-    "a document is a Pod, or one of delete, resize, restart, wait, config";
+    "a document is a Pod or another object of Kubernetes, or one of delete, resize, restart, wait, "
+    "config, rebalance";
 
 // `parts` is how many names there must be: 2 for NS/POD, 3 when a container may follow.
 StatusOr<Target> ReadTarget(const ConfigNode& value, std::string_view path, size_t parts) {
@@ -70,26 +72,20 @@ Status ReadControl(const ConfigNode::Entry& entry, Step& step) {
   } else if (entry.key == "config") {
     if (value.kind != Kind::kMap) return ErrorAt(value, "config", "must be a map");
     step.action = ConfigStep{value};
+  } else if (entry.key == "rebalance") {
+    if (value.text != "preview" && value.text != "apply") {
+      return ErrorAt(value, "rebalance", "must be preview or apply");
+    }
+    step.action = RebalanceStep{.apply = value.text == "apply"};
   } else {
     return ErrorAt(value, Printable(entry.key, 64), kKnown);
   }
   return OkStatus();
 }
 
-StatusOr<Step> ReadDocument(const ConfigNode& document) {
+StatusOr<Step> ReadControlDocument(const ConfigNode& document) {
   Step step;
   step.where = Where(document);
-  if (document.kind != Kind::kMap) return ErrorAt(document, "", kKnown);
-  for (const ConfigNode::Entry& entry : document.entries) {
-    if (entry.key != "kind") continue;
-    if (entry.value.text != "Pod") {
-      return ErrorAt(
-          entry.value, "kind",
-          fmt::format("\"{}\" is not simulated, only Pod", Printable(entry.value.text, 64)));
-    }
-    RESMGR_ASSIGN_OR_RETURN(step.action, ReadManifest(document));
-    return step;
-  }
   for (const ConfigNode::Entry& entry : document.entries) {
     if (entry.key == "metadata" || entry.key == "spec") {
       return ErrorAt(document, "kind", "is missing; a Pod has \"kind: Pod\"");
@@ -102,16 +98,29 @@ StatusOr<Step> ReadDocument(const ConfigNode& document) {
 
 }  // namespace
 
-StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source) {
+StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,
+                                std::vector<std::string>* notes) {
   if (IsRecording(text)) return ReadRecording(text, source);
   RESMGR_ASSIGN_OR_RETURN(const std::vector<ConfigNode> documents,
                           ParseYamlDocuments(text, source));
   Scenario scenario;
+  KubeObjects objects;
   for (const ConfigNode& document : documents) {
     if (document.kind == Kind::kNull) continue;
-    StatusOr<Step> step = ReadDocument(document);
+    if (document.kind != Kind::kMap) return ErrorAt(document, "", kKnown);
+    if (IsKubeObject(document)) {
+      RESMGR_RETURN_IF_ERROR(objects.Read(document));
+      for (PodOfObject& pod : objects.TakePods())
+        scenario.push_back({.where = std::move(pod.where), .action = std::move(pod.manifest)});
+      continue;
+    }
+    StatusOr<Step> step = ReadControlDocument(document);
     if (!step.ok()) return step.status();
     scenario.push_back(*std::move(step));
+  }
+  if (notes != nullptr) {
+    for (const std::string& note : objects.Notes())
+      notes->push_back(fmt::format("{}: {}", source, note));
   }
   return scenario;
 }

@@ -46,6 +46,11 @@ struct ConfigStep {
   ConfigNode config{};
 };
 
+// The active policy is asked for better places; `apply`: the containers move there.
+struct RebalanceStep {
+  bool apply = false;
+};
+
 // A call that the daemon recorded, with what it had of these.
 struct RecordedStep {
   enum class Call {
@@ -69,22 +74,27 @@ struct RecordedStep {
 
 struct Step {
   std::string where{};  // "FILE:LINE"
-  std::variant<Manifest, DeleteStep, ResizeStep, RestartStep, WaitStep, ConfigStep, RecordedStep>
+  std::variant<Manifest, DeleteStep, ResizeStep, RestartStep, WaitStep, ConfigStep, RebalanceStep,
+               RecordedStep>
       action{};
 };
 
 using Scenario = std::vector<Step>;
 
 // Reads one file of a scenario: YAML documents, or a recording (pkg/dump/README.md). `source` names
-// it. Bounded as ParseYamlDocuments is, recordings by kMaxRecordedCalls. InvalidArgument
-// "SOURCE:LINE: ..." for anything that is neither a Pod nor one of the control documents
+// it. Bounded as ParseYamlDocuments is, recordings by kMaxRecordedCalls, pods by kMaxPods. Objects
+// of Kubernetes are read as kube_objects.h says; `notes`, which may be nullptr, gets a line for
+// what of them is left out. InvalidArgument "SOURCE:LINE: ..." for anything that is neither such an
+// object nor one of the control documents
 //   delete: NS/POD[/CONTAINER]
 //   resize: {pod: NS/POD, container: C, resources: {requests: {...}, limits: {...}}}
 //   restart: relay
 //   wait: DURATION, as "90s" or "1m30s", at most a day
 //   config: {...}
+//   rebalance: preview|apply
 // Recorded calls that failed are left out: nobody knows what would have followed their success.
-StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source);
+StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,
+                                std::vector<std::string>* notes = nullptr);
 
 // What a file of a scenario may have, in bytes: a recording is longer than what people write.
 inline constexpr size_t kMaxScenarioSize = size_t{64} << 20;

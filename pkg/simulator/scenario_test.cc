@@ -60,7 +60,7 @@ TEST(ScenarioTest, ErrorsHaveTheirPlace) {
   const std::string pod = "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n---\n";
   EXPECT_THAT(ScenarioError(pod + "a: [\n"), HasSubstr("s.yaml:"));
   EXPECT_THAT(ScenarioError(pod + "kind: Deployment\n"),
-              HasSubstr("s.yaml:5: kind: \"Deployment\" is not simulated, only Pod"));
+              HasSubstr("s.yaml:5: metadata.name: a Deployment needs a name"));
   EXPECT_THAT(ScenarioError(pod + "metadata: {name: p}\nspec: {}\n"),
               HasSubstr("s.yaml:5: kind: is missing; a Pod has \"kind: Pod\""));
   EXPECT_THAT(ScenarioError(pod + "remove: a/b\n"),

@@ -86,6 +86,11 @@ void Simulator::Add(std::string op, std::string pod, std::string container, cons
       effect.exclusive = running.exclusive;
       effect.shares = running.shares;
       effect.quota = running.quota;
+      effect.pool = running.pool;
+      effect.reason = running.reason;
+      if (options_.explain && (effect.op == "create" || effect.op == "resize")) {
+        effect.candidates = node_->Explain(id);
+      }
       continue;
     }
     const RunningContainer* const former = FindById(before_, running.id);
@@ -284,6 +289,26 @@ void Simulator::Do(const ConfigStep& step) {
   }
   if (status.ok()) config_ = *std::move(config);
   Add("config", "", "", {}, status);
+}
+
+// A preview tells what would change, and nothing has.
+void Simulator::Do(const RebalanceStep& step) {
+  const auto moves = node_->Rebalance(step.apply);
+  Add("rebalance", "", "", {}, moves.status());
+  if (step.apply || !moves.ok()) return;
+  StepEffect& effect = effects_.back();
+  effect.reason = "a preview: nothing has moved";
+  for (const ResourceManager::Move& move : *moves) {
+    const size_t slash = move.container.rfind('/');
+    const auto list = [](const auto& set) { return set ? set->ToString() : std::string(); };
+    effect.changed.push_back({.pod = move.container.substr(0, slash),
+                              .container = move.container.substr(slash + 1),
+                              .old_cpus = list(move.from.cpus),
+                              .old_mems = list(move.from.mems),
+                              .cpus = list(move.to.cpus),
+                              .mems = list(move.to.mems),
+                              .had_own = !move.from.exclusive.empty()});
+  }
 }
 
 std::optional<RunningContainer> Simulator::FindRunning(const ContainerId& id) const {

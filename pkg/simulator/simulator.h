@@ -34,6 +34,7 @@ class Simulator {
     std::function<StatusOr<std::unique_ptr<Policy>>(const Config&)> make_policy;
     Config config{};
     std::function<StatusOr<Config>(const ConfigNode&)> read_config;
+    bool explain = false;  // fill in StepEffect::candidates
   };
 
   static StatusOr<std::unique_ptr<Simulator>> Create(Options options);
@@ -69,6 +70,7 @@ class Simulator {
   void Do(const RestartStep& step);
   void Do(const WaitStep& step);
   void Do(const ConfigStep& step);
+  void Do(const RebalanceStep& step);
   void Do(const RecordedStep& step);
 
   // Those of the manifest that do not exist, in the order of a kubelet.

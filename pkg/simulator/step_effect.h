@@ -23,7 +23,7 @@ struct StepEffect {
 
   size_t step = 0;  // number of the document or call, from 1, over all files
   // "create", "start" (only when refused), "exit" (an init container that is done, or a recorded
-  // stop), "delete", "resize", "restart", "wait", "config"
+  // stop), "delete", "resize", "restart", "wait", "config", "rebalance"
   std::string op{};
   std::string pod{};
   std::string container{};
@@ -32,8 +32,11 @@ struct StepEffect {
   std::string mems{};
   std::string exclusive{};  // the part of `cpus` that is its own
   int64_t shares = 0;
-  int64_t quota = 0;    // microseconds per period; -1 without a limit
-  std::string error{};  // why nothing happened; empty when it did
+  int64_t quota = 0;                      // microseconds per period; -1 without a limit
+  std::string pool{};                     // of the policy
+  std::string reason{};                   // why it is there
+  std::vector<std::string> candidates{};  // how that came about; only when it is asked for
+  std::string error{};                    // why nothing happened; empty when it did
   std::vector<Change> changed{};
 };
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/config/config_node.h"
+#include "pkg/simulator/manifest.h"
+
+namespace resmgr {
+
+// Whether the document is an object of Kubernetes: it has a kind.
+bool IsKubeObject(const ConfigNode& document);
+
+struct PodOfObject {
+  std::string where{};  // "FILE:LINE" of the object
+  Manifest manifest{};
+};
+
+// All pods of a scenario together: replicas are numbers that somebody may mistype.
+inline constexpr size_t kMaxPods = 10'000;
+
+// Finds the pods in objects of Kubernetes, as people write them and as kubectl prints them:
+//
+//   Pod                      itself, unless its status says that it has ended
+//   Deployment, StatefulSet  its replicas: NAME-HASH-0 and on (the hash is of the template), NAME-0
+//                            and on, or from spec.ordinals.start
+//   List, PodList, ...       what is in it
+//
+// Everything else places no container and is counted for Notes.
+class KubeObjects {
+ public:
+  // InvalidArgument "SOURCE:LINE: path: ...", as ReadManifest and for more than kMaxPods.
+  Status Read(const ConfigNode& object);
+  // Of the objects that were read since the last call.
+  std::vector<PodOfObject> TakePods();
+  // A sentence for each kind that was left out.
+  std::vector<std::string> Notes() const;
+
+ private:
+  Status ReadKind(const ConfigNode& object, std::string_view kind);
+  Status ReadItems(const ConfigNode& list, std::string_view kind);
+  Status ReadReplicas(const ConfigNode& object, std::string_view kind);
+  Status Add(PodOfObject pod);
+
+  std::vector<PodOfObject> pods_;
+  size_t count_ = 0;
+  size_t ended_ = 0;
+  std::map<std::string, size_t> skipped_;  // by kind
+};
+
+}  // namespace resmgr

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/simulator/kube_objects.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/simulator/scenario.h"
+
+namespace resmgr {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+
+class KubeObjectsTest : public testing::Test {
+ protected:
+  std::vector<std::string> Pods(std::string_view text) {
+    notes_.clear();
+    const auto scenario = ReadScenario(text, "s.yaml", &notes_);
+    error_ = Message(scenario.status());
+    std::vector<std::string> names;
+    if (!scenario.ok()) return names;
+    for (const Step& step : *scenario) {
+      if (const auto* const pod = std::get_if<Manifest>(&step.action)) {
+        names.push_back(pod->FullName());
+        last_ = *pod;
+      }
+    }
+    return names;
+  }
+
+  std::vector<std::string> notes_;
+  std::string error_;
+  Manifest last_;
+};
+
+// What kubectl prints of a pod that runs, shortened.
+constexpr std::string_view kLivePod = R"(
+- apiVersion: v1
+  kind: Pod
+  metadata:
+    annotations: {kubernetes.io/config.seen: "2026-11-20T10:00:00Z"}
+    creationTimestamp: "2026-11-20T10:00:00Z"
+    generateName: web-5d4f8c7b9-
+    generation: 1
+    labels: {app: web, pod-template-hash: 5d4f8c7b9}
+    name: web-5d4f8c7b9-abcde
+    namespace: shop
+    ownerReferences:
+    - {apiVersion: apps/v1, blockOwnerDeletion: true, controller: true, kind: ReplicaSet, name: web-5d4f8c7b9, uid: 1-2}
+    resourceVersion: "12345"
+    uid: 7f1e2d3c
+  spec:
+    affinity: {}
+    containers:
+    - args: [serve]
+      command: [web]
+      env: [{name: A, value: b}]
+      image: web:1
+      imagePullPolicy: IfNotPresent
+      livenessProbe: {periodSeconds: 10}
+      name: web
+      ports: [{containerPort: 80, protocol: TCP}]
+      resources: {limits: {cpu: "2", memory: 1Gi}, requests: {cpu: "2", memory: 1Gi}}
+      securityContext: {runAsUser: 1000}
+      terminationMessagePath: /dev/termination-log
+      terminationMessagePolicy: File
+      volumeMounts: [{mountPath: /data, name: data, readOnly: true}]
+    dnsPolicy: ClusterFirst
+    enableServiceLinks: true
+    hostNetwork: true
+    imagePullSecrets: [{name: x}]
+    nodeName: node-1
+    nodeSelector: {a: b}
+    preemptionPolicy: PreemptLowerPriority
+    priority: 0
+    restartPolicy: Always
+    schedulerName: default-scheduler
+    securityContext: {}
+    serviceAccount: default
+    serviceAccountName: default
+    terminationGracePeriodSeconds: 30
+    tolerations: [{effect: NoExecute, key: node.kubernetes.io/not-ready, operator: Exists}]
+    topologySpreadConstraints: []
+    volumes: [{name: data, emptyDir: {}}]
+  status:
+    conditions: [{status: "True", type: Ready}]
+    containerStatuses:
+    - allocatedResources: {cpu: "2"}
+      name: web
+      ready: true
+      resources: {limits: {cpu: "2"}}
+      restartCount: 0
+    hostIP: 10.0.0.1
+    phase: )";
+
+TEST_F(KubeObjectsTest, TakesTheListThatKubectlPrints) {
+  std::string list = "apiVersion: v1\nitems:";
+  list += kLivePod;
+  list += "Running";
+  list += kLivePod;
+  list += "Succeeded";
+  list += kLivePod;
+  list +=
+      "Failed\n- {kind: Service, metadata: {name: web}}\nkind: List\nmetadata: {resourceVersion: "
+      "\"\"}\n";
+  EXPECT_THAT(Pods(list), ElementsAre("shop/web-5d4f8c7b9-abcde")) << error_;
+  EXPECT_THAT(notes_, ElementsAre("s.yaml: skipped 1 of kind Service, which places no pods here",
+                                  "s.yaml: skipped 2 pods that have ended"));
+  EXPECT_EQ(last_.containers.at(0).requirements.cpu_request.value, 2000);
+  EXPECT_EQ(last_.Qos(), QosClass::kGuaranteed);
+}
+
+TEST_F(KubeObjectsTest, ExpandsReplicas) {
+  const std::string sets = R"(
+kind: StatefulSet
+metadata: {name: db, namespace: shop}
+spec:
+  replicas: 3
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: db, resources: {limits: {cpu: 1, memory: 1Gi}}}]}
+---
+kind: StatefulSet
+metadata: {name: late}
+spec: {ordinals: {start: 5}, template: {spec: {containers: [{name: c}]}}}
+)";
+  EXPECT_THAT(Pods(sets), ElementsAre("shop/db-0", "shop/db-1", "shop/db-2", "default/late-5"));
+  EXPECT_THAT(notes_, IsEmpty());
+
+  const std::string deployment = R"(
+kind: Deployment
+metadata: {name: web}
+spec: {replicas: 2, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c}]}}}
+)";
+  const std::vector<std::string> names = Pods(deployment);
+  EXPECT_THAT(names, ElementsAre(MatchesRegex("default/web-[a-z0-9]+-0"),
+                                 MatchesRegex("default/web-[a-z0-9]+-1")));
+  EXPECT_EQ(Pods(deployment), names) << "the same template has the same names";
+  EXPECT_EQ(last_.labels.find("app")->second, "web");
+  EXPECT_THAT(Pods("kind: Deployment\nmetadata: {name: no}\n"
+                   "spec: {replicas: 0, template: {spec: {containers: [{name: c}]}}}\n"),
+              IsEmpty());
+}
+
+TEST_F(KubeObjectsTest, MistakesHaveTheirPlace) {
+  EXPECT_THAT(Pods("kind: Deployment\nmetadata: {name: d}\nspec: {replicas: 1}\n"), IsEmpty());
+  EXPECT_THAT(error_, HasSubstr("s.yaml:1: spec.template: is missing"));
+  const std::string part = "template: {spec: {containers: [{name: c}]}}}\n---\n";
+  Pods("kind: StatefulSet\nmetadata: {name: s}\nspec: {replicas: 10001, " + part);
+  EXPECT_THAT(error_, HasSubstr("s.yaml:3: spec.replicas: must be a number up to 10000"));
+  Pods("kind: StatefulSet\nmetadata: {name: s}\nspec: {replicas: 6000, " + part +
+       "kind: StatefulSet\nmetadata: {name: t}\nspec: {replicas: 6000, " + part);
+  EXPECT_THAT(error_, HasSubstr("s.yaml:5: more than 10000 pods"));
+  Pods("kind: List\nitems: [7]\n");
+  EXPECT_THAT(error_, HasSubstr("s.yaml:2: items: must be objects"));
+  Pods("kind: PodList\nitems:\n- metadata: {name: p}\n  spec: {containers: []}\n");
+  EXPECT_THAT(error_, HasSubstr("s.yaml:4: spec.containers: is missing"));
+}
+
+}  // namespace
+}  // namespace resmgr
