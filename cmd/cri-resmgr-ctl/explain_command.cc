@@ -83,6 +83,9 @@ std::string PodAmounts(const Reply& object) {
 
 // One container in full.
 std::string Explained(const Reply& container) {
+  if (container.value("state", "") == "refused") {
+    return FullName(container) + "\n" + FormatTable({{"  refused", Cell(container, "refused")}});
+  }
   std::vector<TableRow> rows = {
       {"  id", Cell(container, "id")},
       {"  QoS class, state", Cell(container, "qos") + ", " + Cell(container, "state")},

@@ -53,7 +53,7 @@ StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& files,
     RESMGR_ASSIGN_OR_RETURN(const std::string text, standard_input
                                                         ? ReadStandardInput()
                                                         : ReadFile(file, kMaxScenarioSize));
-    const std::string_view name = standard_input ? "standard input" : file;
+    const std::string name = standard_input ? "standard input" : file;
     RESMGR_ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(text, name, &notes));
     if (scenario.empty()) return InvalidArgument("{}: there is nothing in it to simulate", name);
     std::move(scenario.begin(), scenario.end(), std::back_inserter(all));

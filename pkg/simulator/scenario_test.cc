@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/config/yaml_reader.h"
+
 namespace resmgr {
 namespace {
 
@@ -88,7 +90,8 @@ TEST(ScenarioTest, ErrorsHaveTheirPlace) {
 }
 
 TEST(ScenarioTest, IsBounded) {
-  EXPECT_THAT(ScenarioError(std::string((1 << 20) + 1, ' ')), HasSubstr("more than 1048576"));
+  EXPECT_THAT(ScenarioError(std::string(kMaxYamlDocumentsSize + 1, ' ')),
+              HasSubstr("more than 33554432"));
   std::string many;
   for (int i = 0; i <= 1000; ++i)
     many += "---\nrestart: relay\n";
