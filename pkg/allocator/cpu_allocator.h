@@ -11,13 +11,13 @@ namespace resmgr {
 // same CPUs; what they return is always a subset of `available` and exactly `count` large.
 //
 // The order of choice is that of the kubelet's static CPU manager policy, so a node that changes
-// over finds its containers where they were. Three things differ on purpose. Every core, cache, node
-// and package counts with the size that it really has, where the kubelet divides totals and then,
-// on hybrid machines or beside offline siblings, hands out CPUs that are not free. Combinations
-// of NUMA nodes are compared by value, where the kubelet's list of candidates may overwrite itself.
-// And what is left to take after whole cores stays in one core where one can hold it, where the
-// kubelet fills the fullest core first: on cores of four threads it divides three CPUs over two
-// cores beside an idle one. On cores of one or two threads this makes no difference.
+// over finds its containers where they were. Three things differ on purpose. Every core, cache,
+// node and package counts with the size that it really has, where the kubelet divides totals and
+// then, on hybrid machines or beside offline siblings, hands out CPUs that are not free.
+// Combinations of NUMA nodes are compared by value, where the kubelet's list of candidates may
+// overwrite itself. And what is left to take after whole cores stays in one core where one can hold
+// it, where the kubelet fills the fullest core first: on cores of four threads it divides three
+// CPUs over two cores beside an idle one. On cores of one or two threads this makes no difference.
 //
 // `available` may name CPUs that are not online: they are ignored. Errors: ResourceExhausted "not
 // enough cpus available to satisfy request: requested=N, available=N"; InvalidArgument for a

@@ -298,7 +298,9 @@ TEST_F(ControlTest, TheHistoryHasWhatWasDoneAndWhatWasRefused) {
 }
 
 TEST_F(ControlTest, WhoWouldLoseExclusiveCpusIsToldFirst) {
-  StartBoth();
+  StartRuntime();
+  StartDaemon(Flags({}));
+  ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
   CriClient client = Relayed();
   const Running dsp = Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
   const std::string own = CpusAtRuntime(dsp.container).ToString();
@@ -322,7 +324,9 @@ TEST_F(ControlTest, WhoWouldLoseExclusiveCpusIsToldFirst) {
 }
 
 TEST_F(ControlTest, AnAgentsConfigurationTakesExclusiveCpusWithAWarning) {
-  StartBoth();
+  StartRuntime();
+  StartDaemon(Flags({}));
+  ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
   CriClient client = Relayed();
   Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
   EXPECT_EQ(SetConfig({{"policy", "Active: 'null'"}}), "");
