@@ -38,7 +38,7 @@ std::string Asked(const Reply& container) {
 }
 
 // "CPUs 0-3: 1-2 of its own, 0,3 shared; memory node 0"
-std::string Place(const Reply& container) {
+std::string RunsOn(const Reply& container) {
   const std::string cpus = container.value("cpus", "");
   const std::string own = container.value("exclusive", "");
   const std::string mems = container.value("mems", "");
@@ -90,7 +90,7 @@ std::string Explained(const Reply& container) {
       {"  id", Cell(container, "id")},
       {"  QoS class, state", Cell(container, "qos") + ", " + Cell(container, "state")},
       {"  asks for", Asked(container)},
-      {"  runs on", Place(container)},
+      {"  runs on", RunsOn(container)},
       {"  pool", Cell(container, "pool")},
       {"  because", Cell(container, "reason")},
       {"  in force", std::string(YesOrNotYet(container))},
