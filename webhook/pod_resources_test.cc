@@ -133,8 +133,8 @@ TEST(PodResourcesTest, TheDaemonFindsInitContainersAndSidecars) {
     EXPECT_EQ((*read)->memory_limit.value, 64 << 20);
   }
   const auto exporter = ParseResourcesAnnotation(text, "exporter");
-  ASSERT_TRUE(exporter.ok());
-  EXPECT_FALSE(exporter->has_value());
+  ASSERT_TRUE(exporter.ok() && exporter->has_value());
+  EXPECT_EQ(**exporter, Requirements{}) << "it has no resources of its own";
 }
 
 }  // namespace
