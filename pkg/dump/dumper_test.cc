@@ -193,8 +193,8 @@ TEST_F(DumperTest, ADiskThatHangsHoldsNobodyUp) {
   }
   EXPECT_FALSE(dumper_->Close(std::chrono::milliseconds(1)));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  // The gate stays shut: the thread would tell the log of this test, which is gone by then.
   dumper_.reset();
-  gate->Open();
 }
 
 TEST_F(DumperTest, FullDiskIsReportedOnceAndTheLogGoesOn) {
