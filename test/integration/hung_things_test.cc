@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What hangs (a pod's volume, a reader of the log, a disk) holds up nobody who has no part in it.
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <string>
@@ -15,39 +14,14 @@
 
 #include "pkg/sys/unique_fd.h"
 #include "pkg/sys/unix_socket.h"
-#include "test/integration/daemon_fixture.h"
+#include "test/integration/hung_things_fixture.h"
 
 namespace resmgr::test {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using testing::HasSubstr;
 
-constexpr milliseconds kMeanwhile{50};
 constexpr char kSetConfig[] = "/v1.Config/SetConfig";
-
-class HungThingsTest : public DaemonTest {
- protected:
-  // The median of some calls of another client: a busy machine delays single ones.
-  milliseconds VersionMeanwhile() {
-    constexpr int kCalls = 11;
-    CriClient other = Relayed();
-    std::vector<milliseconds> times;
-    for (int i = 0; i < kCalls; ++i) {
-      const auto start = Clock::now();
-      const auto call = other.Start(kVersion, "");
-      const auto result = call->Wait(kPatience / 4);
-      if (!result.has_value()) return kPatience;
-      EXPECT_TRUE(result->status.ok()) << result->status.error_message();
-      times.push_back(std::chrono::duration_cast<milliseconds>(Clock::now() - start));
-    }
-    std::nth_element(times.begin(), times.begin() + kCalls / 2, times.end());
-    return times[kCalls / 2];
-  }
-  bool Logged(std::string_view text) {
-    return Eventually([&] { return daemon_->Log().find(text) != std::string::npos; });
-  }
-};
 
 // A file system whose server never answers: FUSE with a device that nobody reads. Seen by this
 // thread and the processes that it starts. Closing the device lets all who wait for it fail.

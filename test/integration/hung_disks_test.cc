@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// A disk that stops answering (state, dump) delays no call and no end of the daemon.
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include "test/integration/hung_things_fixture.h"
+#include "test/support/hanging_disk/hanging_disk.h"
+
+namespace resmgr::test {
+namespace {
+
+using testing::HasSubstr;
+
+// Of the state's file on the disk that is mounted on -relay-dir.
+const std::string kStateFile = "state/state";
+
+class HungDisksTest : public HungThingsTest {
+ protected:
+  bool Mount(const std::string& name) {
+    std::filesystem::create_directory(Path(name));
+    return disk_.MountOn(Path(name));
+  }
+  bool Stored(const std::string& file, const std::string& text) {
+    return Eventually([&] {
+      const auto content = disk_.Content(file);
+      return content && content->find(text) != std::string::npos;
+    });
+  }
+  // A pod and a container in it, created and started as if nothing were wrong.
+  Running RunMeanwhile(const std::string& name) {
+    CriClient client = Relayed();
+    return Run(client, MakeGuaranteedPod(name), MakeGuaranteedContainer("main", 1));
+  }
+  void ExpectCallsGoOn(const std::string& name) {
+    EXPECT_LE(VersionMeanwhile(), kMeanwhile);
+    const Running running = RunMeanwhile(name);
+    EXPECT_EQ(CpusAtRuntime(running.container).size(), 1);
+    EXPECT_LE(VersionMeanwhile(), kMeanwhile);
+  }
+  void ExpectEndInTime() {
+    daemon_->process().Signal(SIGTERM);
+    const auto code = daemon_->process().Wait(seconds(10));
+    ASSERT_THAT(code, IsOk());
+    EXPECT_EQ(*code, 0);
+    EXPECT_THAT(daemon_->Log(), HasSubstr("ended"));
+  }
+
+  HangingDisk disk_;
+};
+
+TEST_F(HungDisksTest, StateDiskThatHangsInAWrite) {
+  if (!Mount("state")) GTEST_SKIP() << "cannot mount FUSE file systems here";
+  StartBoth();
+  const Running before = RunMeanwhile("before");
+  ASSERT_TRUE(Stored(kStateFile, before.container));
+  disk_.Hang();
+  const Running during = RunMeanwhile("during");
+  ASSERT_TRUE(disk_.WaitForCall(kPatience));
+  ExpectCallsGoOn("later");
+  ExpectEndInTime();
+  EXPECT_THAT(daemon_->Log(), HasSubstr("the state is not saved: its disk does not answer"));
+}
+
+TEST_F(HungDisksTest, StateDiskThatHangsInASync) {
+  if (!Mount("state")) GTEST_SKIP() << "cannot mount FUSE file systems here";
+  StartBoth();
+  const Running before = RunMeanwhile("before");
+  // Written, and synced within the next second.
+  ASSERT_TRUE(Stored(kStateFile, before.container));
+  disk_.Hang();
+  ASSERT_TRUE(disk_.WaitForCall(kPatience));
+  ExpectCallsGoOn("later");
+  ExpectEndInTime();
+}
+
+TEST_F(HungDisksTest, StateIsWrittenWhenItsDiskAnswersAgain) {
+  if (!Mount("state")) GTEST_SKIP() << "cannot mount FUSE file systems here";
+  StartBoth();
+  ASSERT_TRUE(Stored(kStateFile, RunMeanwhile("before").container));
+  disk_.Hang();
+  const Running during = RunMeanwhile("during");
+  ASSERT_TRUE(disk_.WaitForCall(kPatience));
+  disk_.Answer();
+  EXPECT_TRUE(Stored(kStateFile, during.container));
+}
+
+TEST_F(HungDisksTest, DumpDiskThatHangs) {
+  if (!Mount("dump")) GTEST_SKIP() << "cannot mount FUSE file systems here";
+  StartRuntime();
+  StartDaemon(StaticFlags({"-dump", "reset,full:.*", "-dump-file", Path("dump/calls")}));
+  ASSERT_TRUE(Logged("the runtime holds"));
+  RunMeanwhile("before");
+  ASSERT_TRUE(Stored("calls", "CreateContainer"));
+  disk_.Hang();
+  RunMeanwhile("during");
+  ASSERT_TRUE(disk_.WaitForCall(kPatience));
+  ExpectCallsGoOn("later");
+  ExpectEndInTime();
+  EXPECT_THAT(daemon_->Log(), HasSubstr("the rest of the dump was given up"));
+}
+
+// Its files cannot even be opened.
+TEST_F(HungDisksTest, DumpDiskThatHangsAtTheStart) {
+  if (!Mount("dump")) GTEST_SKIP() << "cannot mount FUSE file systems here";
+  disk_.Hang();
+  StartRuntime();
+  StartDaemon(StaticFlags({"-dump", "reset,full:.*", "-dump-file", Path("dump/calls")}));
+  ASSERT_TRUE(Logged("the runtime holds"));
+  ASSERT_TRUE(disk_.WaitForCall(kPatience));
+  ExpectCallsGoOn("during");
+  disk_.Answer();
+  RunMeanwhile("after");
+  EXPECT_TRUE(Stored("calls", "CreateContainer"));
+}
+
+}  // namespace
+}  // namespace resmgr::test

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+#include <vector>
+
+#include "test/integration/daemon_fixture.h"
+
+namespace resmgr::test {
+
+// What another client's call may take while something hangs, in the median.
+inline constexpr milliseconds kMeanwhile{50};
+
+// A daemon beside something that hangs.
+class HungThingsTest : public DaemonTest {
+ protected:
+  // The median of some calls of another client: a busy machine delays single ones.
+  milliseconds VersionMeanwhile() {
+    using Clock = std::chrono::steady_clock;
+    constexpr int kCalls = 11;
+    CriClient other = Relayed();
+    std::vector<milliseconds> times;
+    for (int i = 0; i < kCalls; ++i) {
+      const auto start = Clock::now();
+      const auto call = other.Start(kVersion, "");
+      const auto result = call->Wait(kPatience / 4);
+      if (!result.has_value()) return kPatience;
+      EXPECT_TRUE(result->status.ok()) << result->status.error_message();
+      times.push_back(std::chrono::duration_cast<milliseconds>(Clock::now() - start));
+    }
+    std::nth_element(times.begin(), times.begin() + kCalls / 2, times.end());
+    return times[kCalls / 2];
+  }
+  bool Logged(std::string_view text) {
+    return Eventually([&] { return daemon_->Log().find(text) != std::string::npos; });
+  }
+};
+
+}  // namespace resmgr::test

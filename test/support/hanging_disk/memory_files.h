@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+struct fuse_attr;
+struct fuse_in_header;
+
+namespace resmgr::test {
+
+// Files and directories in memory that speak the kernel's FUSE protocol (linux/fuse.h): what a
+// daemon does with its state and its dump, and no more. Not thread-safe.
+class MemoryFiles {
+ public:
+  MemoryFiles();
+
+  // The answer to one request of the kernel, header included; "" where it wants none.
+  std::string Answer(std::string_view request);
+
+  // A file's content by its path; nothing where there is no such file.
+  std::optional<std::string> Content(std::string_view path) const;
+
+ private:
+  struct Node {
+    uint32_t mode = 0;
+    std::string content{};
+    std::map<std::string, uint64_t, std::less<>> entries{};  // of a directory
+  };
+
+  // What follows the answer's header, or an error (negative errno).
+  struct Result {
+    int error = 0;
+    std::string body{};
+  };
+
+  Result Handle(const fuse_in_header& header, std::string_view body);
+  Result Init(std::string_view body) const;
+  Result LookUp(uint64_t parent, std::string_view name) const;
+  Result Make(uint64_t parent, std::string_view name, uint32_t mode, bool open);
+  Result Rename(uint64_t from, uint64_t to, std::string_view names);
+  Result Remove(uint64_t parent, std::string_view name);
+  Result SetAttributes(uint64_t id, std::string_view body);
+  Result Read(uint64_t id, std::string_view body) const;
+  Result Write(uint64_t id, std::string_view body);
+
+  fuse_attr AttributesOf(uint64_t id) const;
+  std::string EntryOf(uint64_t id) const;
+  // Nodes are never freed: the kernel may ask for what was removed.
+  Node& At(uint64_t id) { return nodes_[id - 1]; }
+  const Node& At(uint64_t id) const { return nodes_[id - 1]; }
+
+  std::deque<Node> nodes_;  // the first is the root
+};
+
+}  // namespace resmgr::test
