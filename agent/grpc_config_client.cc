@@ -83,7 +83,9 @@ class GrpcConfigClient::Worker {
       }
       if (config) {
         Call(*stub, *config);
-        connected = channel->GetState(false) == GRPC_CHANNEL_READY;
+        // The state of the channel now may already be that of after the end of the daemon which
+        // answered: only the next look tells whether the connection of this call is still there.
+        connected = true;
       } else if (channel->GetState(false) != GRPC_CHANNEL_READY) {
         connected = false;
         Post([](Callbacks& callbacks) {

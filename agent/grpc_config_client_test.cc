@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/grpc_config_client.h"
+
+#include <chrono>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "pkg/sys/temp_dir.h"
+#include "test/support/raw_http2/frames.h"
+#include "test/support/raw_http2/raw_runtime.h"
+#include "test/support/status_matchers.h"
+
+namespace resmgr::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr uint8_t kSettings = 4;
+constexpr uint8_t kGoAway = 7;
+
+// A daemon that ends while its answer is on its way: the agent reads the answer and the end of the
+// connection in one piece, as a slow agent does. The next daemon may know nothing of the
+// configuration.
+TEST(GrpcConfigClientTest, TellsOfADaemonThatEndsWithItsAnswer) {
+  TempDir directory;
+  const std::string socket = directory.File("config.sock");
+  const auto daemon = test::RawRuntime::Start(
+      socket, {.answer =
+                   [](uint32_t stream, const std::string& /*path*/) {
+                     constexpr uint32_t kNoError = 0;
+                     return test::Answer(stream, "") +
+                            test::Frame(kGoAway, 0, 0,
+                                        test::Number(stream) + test::Number(kNoError));
+                   },
+               .greeting = test::Frame(kSettings, 0, 0, "")});
+  ASSERT_THAT(daemon, test::IsOk());
+
+  EventLoop loop;
+  GrpcConfigClient client(loop,
+                          {.socket = socket, .node = "n1", .look_interval = milliseconds(20)});
+  StatusOr<std::string> verdict = Unavailable("no answer");
+  bool lost = false;
+  client.SetLostCallback([&] {
+    lost = true;
+    loop.Stop();
+  });
+  client.SetConfig({{"policy", "x"}}, [&](const StatusOr<std::string>& said) { verdict = said; });
+  const auto limit = loop.After(seconds(10), [&loop] { loop.Stop(); });
+  loop.Run();
+  EXPECT_THAT(verdict, test::IsOk());
+  EXPECT_TRUE(lost);
+}
+
+}  // namespace
+}  // namespace resmgr::agent
