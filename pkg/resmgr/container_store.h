@@ -68,6 +68,15 @@ enum class StartDoubt : uint8_t {
   kOutcomeAndCpus,
 };
 
+// What a container had before another one of its pod came, for whose sake it has less.
+struct BeforeSibling {
+  ContainerKey key{};
+  Requirements needs;
+  Placement placement;
+  // That it has since.
+  Requirements bounded;
+};
+
 struct ContainerRecord {
   explicit ContainerRecord(PodRecord& its_pod) : pod(&its_pod) {}
 
@@ -86,6 +95,8 @@ struct ContainerRecord {
   // A newer attempt is being created and took its CPUs over; they come back if that fails.
   bool superseded = false;
   ContainerKey supersedes{};  // the other side of it
+  // While it is being created: they get it back if that fails.
+  std::vector<BeforeSibling> bounded;
   // The placement that it had before it exited or was superseded.
   std::optional<Placement> former;
   // Where the pusher follows it, or its creation.

@@ -17,6 +17,11 @@ StatusOr<ContainerKeys> Decider::Switch(Policy& policy) {
   return changed;
 }
 
+void Decider::Resume(Policy& policy) {
+  shifts_.Clear();
+  policy_ = &policy;
+}
+
 StatusOr<Plan> Decider::Preview(StatusOr<Plan> plan) const {
   if (!plan.ok()) return plan.status();
   RESMGR_RETURN_IF_ERROR(CheckPlan(machine_, store_.placeable(), *plan));

@@ -28,6 +28,8 @@ class Decider {
 
   // Another policy takes all containers over and decides from now on. It must outlive this too.
   StatusOr<ContainerKeys> Switch(Policy& policy);
+  // `policy` has decided all that the store holds, and decides from now on.
+  void Resume(Policy& policy);
   // What the policy would do; neither it nor the store keep any of it. `policy` need not be the
   // active one, which is why it may believe in the plan afterwards.
   StatusOr<Plan> Preview(StatusOr<Plan> plan) const;

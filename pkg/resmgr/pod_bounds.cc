@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a pod has as a whole bounds what its containers have together.
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include <absl/container/inlined_vector.h>
 
@@ -18,31 +21,135 @@ bool BoundsSomething(const LinuxResources& resources) {
   return resources.cpu_shares || resources.memory_limit;
 }
 
-}  // namespace
+// Each container's needs, or, where it is in `before`, those of then.
+Requirements NeedsOf(const ContainerRecord& record, std::span<const BeforeSibling> before) {
+  const auto found = std::ranges::find(before, record.container.key, &BeforeSibling::key);
+  // Something else changed them since.
+  const bool stale = found == before.end() || record.container.requirements != found->bounded;
+  return stale ? record.container.requirements : found->needs;
+}
 
-// `fresh` is not placed yet, and its needs are its own to change; nullptr: there is none. Others
-// turn out to have nothing of their own only now: that is so whatever becomes of `fresh`. Returns
-// those that changed places.
-ContainerKeys ResourceManager::Impl::BoundByPod(PodRecord& pod, ContainerRecord* fresh) {
-  ContainerKeys moved;
-  if (!BoundsSomething(pod.pod.resources)) return moved;
+// What the containers of the pod are to need. `fresh` is not placed yet; nullptr: there is none.
+Members Divided(const ContainerStore& store, const PodRecord& pod, const ContainerRecord* fresh,
+                std::span<const BeforeSibling> before) {
   Members members;
   for (const ContainerKey key : pod.containers) {
-    const ContainerRecord& record = *store_.Find(key);
+    const ContainerRecord& record = *store.Find(key);
     // The attempt before `fresh` goes when that comes.
     const bool former =
         fresh != nullptr && fresh != &record && record.container.name == fresh->container.name;
     if (!record.Placeable() || former) continue;
-    members.push_back({&record.container, record.container.requirements});
+    members.push_back({&record.container, NeedsOf(record, before)});
   }
   DivideAmong(pod.pod, members);
+  return members;
+}
+
+bool Changes(const PodMember& member) {
+  return member.needs != member.container->requirements;
+}
+
+}  // namespace
+
+// Gives a new container its place. That it comes may tell that others of its pod have nothing of
+// their own; that they then have less is part of its creation, and holds only if that does.
+StatusOr<ContainerKeys> ResourceManager::Impl::PlaceInPod(ContainerRecord& record) {
+  if (BoundsSomething(record.pod->pod.resources)) {
+    const Members members = Divided(store_, *record.pod, &record, {});
+    bool others = false;
+    for (const PodMember& member : members) {
+      if (member.container != &record.container) {
+        others |= Changes(member);
+      } else {
+        record.container.requirements = member.needs;
+      }
+    }
+    if (others) return PlaceAndBound(record, members);
+  }
+  return Place(record, FindPredecessor(record));
+}
+
+// Whole or not at all: several decisions, of which the last one may fail. The policy before them
+// is put back then, rather than asked to take over what it had decided: so it is the very same.
+StatusOr<ContainerKeys> ResourceManager::Impl::PlaceAndBound(ContainerRecord& record,
+                                                             std::span<const PodMember> members) {
+  std::unique_ptr<Policy> policy = policy_->Clone();
+  std::map<ContainerKey, Placement> placements = Placements();
+  std::vector<Shift> shifts;
+  StatusOr<ContainerKeys> changed = Bound(record, members, shifts);
+  if (changed.ok()) {
+    StatusOr<ContainerKeys> placed = Place(record, FindPredecessor(record));
+    if (placed.ok()) {
+      TellMoves(shifts, "its pod as a whole has no more");
+      for (const BeforeSibling& before : record.bounded)
+        keeper_.Keep(*store_.Find(before.key));
+      changed->insert(changed->end(), placed->begin(), placed->end());
+      return changed;
+    }
+    changed = std::move(placed);
+  }
+  for (const BeforeSibling& before : record.bounded)
+    store_.Find(before.key)->container.requirements = before.needs;
+  for (auto& [key, placement] : placements)
+    store_.Find(key)->container.placement = std::move(placement);
+  policy_ = std::move(policy);
+  decider_.Resume(*policy_);
+  return changed;
+}
+
+// `record` notes what the others had.
+StatusOr<ContainerKeys> ResourceManager::Impl::Bound(ContainerRecord& record,
+                                                     std::span<const PodMember> members,
+                                                     std::vector<Shift>& shifts) {
+  ContainerKeys moved;
   for (const PodMember& member : members) {
+    if (!Changes(member)) continue;
+    ContainerRecord& other = *store_.Find(member.container->key);
+    const Container& container = other.container;
+    record.bounded.push_back(
+        {container.key, container.requirements, container.placement, member.needs});
+    RESMGR_ASSIGN_OR_RETURN(const ContainerKeys changed, ChangeNeeds(other, member.needs));
+    moved.insert(moved.end(), changed.begin(), changed.end());
+    shifts.insert(shifts.end(), decider_.shifts().begin(), decider_.shifts().end());
+  }
+  return moved;
+}
+
+// Returns the containers that changed places.
+ContainerKeys ResourceManager::Impl::BoundByPod(PodRecord& pod) {
+  ContainerKeys moved;
+  if (!BoundsSomething(pod.pod.resources)) return moved;
+  for (const PodMember& member : Divided(store_, pod, nullptr, {})) {
+    if (!Changes(member)) continue;
     ContainerRecord& record = *store_.Find(member.container->key);
-    if (&record == fresh) {
+    Append(moved, ChangeNeeds(record, member.needs));
+    TellMoves("its pod as a whole has no more");
+    keeper_.Keep(record);
+  }
+  return moved;
+}
+
+// A container for whose sake others of its pod had less was not created. They have again what they
+// had, as far as those that are left leave it to them: at the very same place where that is free.
+ContainerKeys ResourceManager::Impl::Unbound(PodRecord& pod,
+                                             std::span<const BeforeSibling> bounded) {
+  ContainerKeys moved;
+  for (const PodMember& member : Divided(store_, pod, nullptr, bounded)) {
+    if (!Changes(member)) continue;
+    ContainerRecord& record = *store_.Find(member.container->key);
+    const auto before = std::ranges::find(bounded, record.container.key, &BeforeSibling::key);
+    const bool returns = before != bounded.end() && member.needs == before->needs &&
+                         StillFree(record, before->placement);
+    if (returns) {
       record.container.requirements = member.needs;
-    } else if (record.container.requirements != member.needs) {
+      record.container.placement = before->placement;
+      moved.push_back(record.container.key);
+      Append(moved, decider_.Reconcile());
+    } else {
       Append(moved, ChangeNeeds(record, member.needs));
     }
+    TellMoves("another container of its pod was not created");
+    keeper_.Keep(record);
   }
   return moved;
 }
@@ -53,11 +160,7 @@ StatusOr<ContainerKeys> ResourceManager::Impl::ChangeNeeds(ContainerRecord& reco
   Container& container = record.container;
   const Requirements before = std::exchange(container.requirements, needs);
   StatusOr<ContainerKeys> changed = decider_.Update(record);
-  if (changed.ok()) {
-    TellMoves("its pod as a whole has no more");
-    keeper_.Keep(record);
-    return changed;
-  }
+  if (changed.ok()) return changed;
   container.requirements = before;
   if (changed.status().code() == StatusCode::kInternal) return changed;
   log_.Warn("container {} keeps what it has beside others of its pod: {}", LogName(record),
@@ -65,8 +168,9 @@ StatusOr<ContainerKeys> ResourceManager::Impl::ChangeNeeds(ContainerRecord& reco
   return ContainerKeys();
 }
 
-// After a list: those of which no note tells what is their own.
-void ResourceManager::Impl::BoundAdopted(const Adoption& adoption) {
+// After a list: those of which no note tells what is their own. Notes are of before the first list
+// of a connection; what is known since then may turn out to be otherwise.
+void ResourceManager::Impl::BoundAdopted(const Adoption& adoption, bool first) {
   for (const ContainerKey key : adoption.without_notes) {
     PodRecord& pod = *store_.Find(key)->pod;
     if (!BoundsSomething(pod.pod.resources)) continue;
@@ -74,8 +178,8 @@ void ResourceManager::Impl::BoundAdopted(const Adoption& adoption) {
     for (const ContainerKey other : pod.containers) {
       const ContainerRecord& record = *store_.Find(other);
       if (!record.Placeable()) continue;
-      const bool noted =
-          !std::binary_search(adoption.without_notes.begin(), adoption.without_notes.end(), other);
+      const bool noted = first && !std::binary_search(adoption.without_notes.begin(),
+                                                      adoption.without_notes.end(), other);
       members.push_back({&record.container, record.container.requirements, noted});
     }
     DivideAmong(pod.pod, members);

@@ -2,11 +2,13 @@
 // Pods with resources of their own (KEP-2837), and annotations that say something else than
 // requests.
 #include <string>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/log/log.h"
 #include "pkg/resmgr/testing/manager_fixture.h"
 
 namespace resmgr {
@@ -15,6 +17,7 @@ namespace {
 using test::CpuList;
 using test::TestNode;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 using enum QosClass;
 
@@ -150,6 +153,139 @@ TEST_F(PodBoundsTest, AResizeOutlivesTheContainerAndItsAnnotation) {
   const ContainerId second = Run("main", four, 1);
   EXPECT_EQ(node_.Exclusive(second), "1-4");
   EXPECT_THAT(node_.Known(second)->needs_note, HasSubstr("CPU of 2000m"));
+}
+
+// What the others of a pod give up for a new container is part of its creation.
+
+class FailedCreationTest : public PodBoundsTest {
+ protected:
+  // One that has CPUs for itself alone as long as its pod has no other container.
+  FailedCreationTest() {
+    other_ = node_.Run("other", kGuaranteed, 2000);
+    AddPod("batch", kGuaranteed, 4000);
+    first_ = Run("first", Limited(4000, 4000));
+    runtime().AnswerAll();
+    runtime().history.clear();
+  }
+  CreateRequest Second(int64_t milli_cpu) {
+    CreateRequest request = TestNode::Request(pod_, "second", 0);
+    request.resources = Limited(milli_cpu, milli_cpu);
+    return request;
+  }
+  void ExpectAsBefore() {
+    EXPECT_EQ(node_.Exclusive(other_), "1-2");
+    EXPECT_EQ(node_.Exclusive(first_), "3-6");
+    EXPECT_EQ(RequestOf(first_), 4000);
+  }
+
+  ContainerId other_;
+  ContainerId first_;
+};
+
+TEST_F(FailedCreationTest, ARefusalMovesNobody) {
+  for (const auto refusal :
+       {ResourceManager::Refusal::kTentative, ResourceManager::Refusal::kFinal}) {
+    const StatusOr<Admission> second = manager().AdmitCreate(Second(6000), refusal);
+    EXPECT_EQ(second.status().code(), StatusCode::kResourceExhausted) << second.status();
+    EXPECT_THAT(runtime().history, IsEmpty());
+    ExpectAsBefore();
+  }
+}
+
+TEST_F(FailedCreationTest, ARefusalTellsOfNoMoves) {
+  std::string log;
+  SetLogWriter([&log](std::string_view line) { log += line; });
+  EXPECT_FALSE(manager().AdmitCreate(Second(6000)).ok());
+  EXPECT_TRUE(manager().AdmitCreate(Second(4000)).ok());
+  SetLogWriter(nullptr);
+  const size_t refused = log.find("refused ns/batch/second");
+  const size_t moved = log.find("moved ");
+  const size_t placed = log.find("placed ns/batch/second");
+  EXPECT_LT(refused, moved) << log;
+  EXPECT_LT(moved, placed) << log;
+  EXPECT_NE(placed, std::string::npos) << log;
+}
+
+TEST_F(FailedCreationTest, AfterARefusalThePolicyDecidesAsBefore) {
+  ASSERT_FALSE(node_.Create(Second(6000)).ok());
+  const StatusOr<ContainerId> none = node_.Create("none", kGuaranteed, 2000);
+  EXPECT_EQ(none.status().code(), StatusCode::kResourceExhausted) << "one CPU is free";
+  EXPECT_EQ(node_.Exclusive(node_.Run("next", kGuaranteed, 1000)), "7");
+  node_.Stop(first_);
+  EXPECT_EQ(node_.Exclusive(node_.Run("last", kGuaranteed, 4000)), "3-6");
+}
+
+TEST_F(FailedCreationTest, APlanThatIsWrongMovesNobody) {
+  policy().spoil = [plans = 0](Plan& plan) mutable {
+    // The first one is about the container that is there.
+    if (++plans == 2) plan.Change(ContainerKey{4711});
+  };
+  EXPECT_EQ(manager().AdmitCreate(Second(4000)).status().code(), StatusCode::kInternal);
+  EXPECT_THAT(runtime().history, IsEmpty());
+  ExpectAsBefore();
+}
+
+TEST_F(FailedCreationTest, AWrongPlanForTheOthersMovesNobody) {
+  policy().spoil = [plans = 0](Plan& plan) mutable {
+    if (++plans == 1) plan.Change(ContainerKey{4711});
+  };
+  EXPECT_EQ(manager().AdmitCreate(Second(4000)).status().code(), StatusCode::kInternal);
+  EXPECT_THAT(runtime().history, IsEmpty());
+  ExpectAsBefore();
+}
+
+TEST_F(FailedCreationTest, WhatTheRuntimeRefusesIsUndone) {
+  const Admission second = *manager().AdmitCreate(Second(4000));
+  EXPECT_EQ(node_.Exclusive(first_), "");
+  runtime().AnswerAll();
+  ASSERT_EQ(runtime().CpusOf(first_), "0,3-7");
+  manager().CreateFailed(second.key);
+  ExpectAsBefore();
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(first_), "3-6");
+}
+
+TEST_F(FailedCreationTest, CpusThatAnotherGotMeanwhileAreNotTakenBack) {
+  const Admission second = *manager().AdmitCreate(Second(4000));
+  const ContainerId next = *node_.Create("next", kGuaranteed, 1000);
+  ASSERT_EQ(node_.Exclusive(next), "3");
+  manager().CreateFailed(second.key);
+  EXPECT_EQ(node_.Exclusive(next), "3");
+  EXPECT_EQ(node_.Exclusive(first_), "4-7");
+}
+
+TEST_F(FailedCreationTest, WhoStillSharesItsPodGetsNothingBack) {
+  const Admission second = *manager().AdmitCreate(Second(4000));
+  const ContainerId third = Run("third", Limited(4000, 4000));
+  manager().CreateFailed(second.key);
+  EXPECT_EQ(node_.Exclusive(first_), "");
+  EXPECT_EQ(node_.Exclusive(third), "");
+  EXPECT_EQ(RequestOf(first_) + RequestOf(third), 4000);
+}
+
+TEST_F(FailedCreationTest, WhatWasAskedForMeanwhileStays) {
+  const Admission second = *manager().AdmitCreate(Second(4000));
+  const Admission resized = *manager().AdmitUpdate(first_, Limited(1000, 1000));
+  manager().UpdateSucceeded(resized);
+  const int64_t request = RequestOf(first_);
+  manager().CreateFailed(second.key);
+  EXPECT_EQ(RequestOf(first_), request);
+}
+
+// Nobody heard the runtime's answer, and a list shows that it was created.
+TEST_F(FailedCreationTest, ACreationThatTookEffectAllTheSameCounts) {
+  const CreateRequest request = Second(4000);
+  const Admission second = *manager().AdmitCreate(CreateRequest(request));
+  manager().CreateFailed(second.key);
+  ExpectAsBefore();
+  const ContainerId id = node_.Hold(request, second);
+  manager().Resync();
+  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+  runtime().AnswerList();
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Exclusive(first_), "");
+  EXPECT_EQ(node_.Exclusive(id), "");
+  EXPECT_EQ(RequestOf(first_) + RequestOf(id), 4000);
 }
 
 }  // namespace

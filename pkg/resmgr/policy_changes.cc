@@ -78,16 +78,21 @@ void ResourceManager::Impl::LetGo(const std::map<ContainerKey, Placement>& befor
   }
 }
 
+std::map<ContainerKey, Placement> ResourceManager::Impl::Placements() const {
+  std::map<ContainerKey, Placement> placements;
+  for (const auto& [key, record] : store_.containers()) {
+    if (record.Placeable()) placements.emplace(key, record.container.placement);
+  }
+  return placements;
+}
+
 void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
                                       std::function<void(Status)> done) {
   if (change_) {
     done(FailedPrecondition("another change of the policy is under way"));
     return;
   }
-  std::map<ContainerKey, Placement> before;
-  for (const auto& [key, record] : store_.containers()) {
-    if (record.Placeable()) before.emplace(key, record.container.placement);
-  }
+  std::map<ContainerKey, Placement> before = Placements();
   StatusOr<ContainerKeys> changed = decider_.Switch(*policy);
   if (!changed.ok()) {
     done(Annotate(changed.status(), fmt::format("policy {}", policy->name())));

@@ -95,7 +95,7 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
     pusher_.Forget(key);
     cold_starts_.Forget(key);
   }
-  BoundAdopted(adoption);
+  BoundAdopted(adoption, first);
   StatusOr<ContainerKeys> changed = decider_.Reconcile();
   if (!changed.ok()) {
     log_.Error("cannot take over what the runtime holds: {}", Describe(changed.status()));
@@ -227,8 +227,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request, 
   }
   container.requirements = needs.requirements;
   container.needs_note = std::move(needs.note);
-  if (ContainerKeys moved = BoundByPod(*pod, &record); !moved.empty()) Push(std::move(moved));
-  StatusOr<ContainerKeys> changed = Place(record, FindPredecessor(record));
+  StatusOr<ContainerKeys> changed = PlaceInPod(record);
   if (IsTentative(changed.status(), refusal)) {
     TakeBack(container, request);
     Discard(record);
@@ -302,6 +301,7 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id) {
   store_.Touch(*record);
   record->container.state = ContainerState::kCreated;
   record->pod->provisional = false;
+  record->bounded.clear();
   if (record->supersedes != ContainerKey{}) EndSuperseded(*record);
   pusher_.EndCreation(*record);
   keeper_.Keep(*record);
@@ -334,6 +334,7 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key) {
   const bool managed = record->managed;
   const Pod pod = record->pod->pod;
   const Container container = record->container;
+  const std::vector<BeforeSibling> bounded = std::move(record->bounded);
   Discard(*record);
   ContainerKeys changed;
   if (former != nullptr) former->superseded = false;
@@ -353,6 +354,8 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key) {
                            .from = Place::Of(container.placement),
                            .others = decider_.shifts()});
   }
+  PodRecord* const rest = bounded.empty() ? nullptr : store_.FindPod(pod.id);
+  if (rest != nullptr) Append(changed, Unbound(*rest, bounded));
   Push(std::move(changed));
 }
 
@@ -381,7 +384,7 @@ void ResourceManager::Impl::AddPod(Pod pod) {
   PodRecord& record = store_.PutPod(std::move(pod));
   record.provisional = false;
   policy_->Prepare(record.pod);
-  if (ContainerKeys moved = BoundByPod(record, nullptr); !moved.empty()) Push(std::move(moved));
+  if (ContainerKeys moved = BoundByPod(record); !moved.empty()) Push(std::move(moved));
 }
 
 void ResourceManager::Impl::ChangePod(const PodSandboxId& id, const LinuxResources& overhead,

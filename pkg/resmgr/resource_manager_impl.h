@@ -6,11 +6,13 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "pkg/base/parse.h"
+#include "pkg/kube/pod_division.h"
 #include "pkg/log/log.h"
 #include "pkg/resmgr/adoption.h"
 #include "pkg/resmgr/clock.h"
@@ -125,16 +127,24 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void EndColdStart(ContainerKey key);
 
   // pod_bounds.cc
-  ContainerKeys BoundByPod(PodRecord& pod, ContainerRecord* fresh);
+  StatusOr<ContainerKeys> PlaceInPod(ContainerRecord& record);
+  StatusOr<ContainerKeys> PlaceAndBound(ContainerRecord& record,
+                                        std::span<const PodMember> members);
+  StatusOr<ContainerKeys> Bound(ContainerRecord& record, std::span<const PodMember> members,
+                                std::vector<Shift>& shifts);
+  ContainerKeys BoundByPod(PodRecord& pod);
   StatusOr<ContainerKeys> ChangeNeeds(ContainerRecord& record, const Requirements& needs);
-  void BoundAdopted(const Adoption& adoption);
+  ContainerKeys Unbound(PodRecord& pod, std::span<const BeforeSibling> bounded);
+  void BoundAdopted(const Adoption& adoption, bool first);
+  std::map<ContainerKey, Placement> Placements() const;
 
   // acts.cc
   // For observers: what the last decision did. `from` is where the container was before.
   Observer::Act ActOn(const ContainerRecord& record, std::string_view why = {},
                       const Placement& from = {}) const;
   // Each move of the last decision by itself, for one that was about no container in particular.
-  void TellMoves(std::string_view why);
+  void TellMoves(std::string_view why) { TellMoves(decider_.shifts(), why); }
+  void TellMoves(std::span<const Shift> shifts, std::string_view why);
   // Tells it, and returns what the kubelet is told.
   Status Refuse(const ContainerRecord& record, std::string_view what, const Status& why);
 
