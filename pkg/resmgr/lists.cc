@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The brain's part in lists of what the runtime holds.
+#include <utility>
+
+#include "pkg/resmgr/resource_manager_impl.h"
+
+namespace resmgr {
+
+Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
+                                          const Synchronizer::Gone& gone, bool first) {
+  const Adoption adoption = Adopt(store_, inventory, gone, listed_at_, memory_capacity_, keeper_);
+  for (const ContainerKey key : adoption.lost) {
+    pusher_.Forget(key);
+    cold_starts_.Forget(key);
+  }
+  BoundAdopted(adoption, first);
+  StatusOr<ContainerKeys> changed = decider_.Reconcile();
+  if (!changed.ok()) {
+    log_.Error("cannot take over what the runtime holds: {}", Describe(changed.status()));
+    return changed.status();
+  }
+  TellMoves("by what the runtime holds");
+  ConfirmInForce(adoption, first);
+  if (first) {
+    unlisted_notes_ = true;
+    pusher_.Connected();
+    for (const auto& [key, record] : store_.containers())
+      keeper_.Keep(*store_.Find(key));
+    // Calls of clients that were lost with the connection, or of a daemon before this one, may take
+    // effect after this list.
+    synchronizer_.Doubt();
+  }
+  TellUnclear(inventory.unclear);
+  // What was kept of a container that is not taken over yet is all that will be known of it.
+  if (inventory.unclear.why.ok() && std::exchange(unlisted_notes_, false)) keeper_.ForgetTheRest();
+  FollowStarts(adoption, *changed);
+  Push(*std::move(changed));
+  // The list may be the first to tell that a container runs.
+  for (const auto& [key, record] : store_.containers())
+    cold_starts_.Follow(record);
+  TellHeld(first);
+  return OkStatus();
+}
+
+void ResourceManager::Impl::TellHeld(bool first) {
+  const std::pair held(store_.pods().size(), store_.containers().size());
+  if (std::exchange(held_told_, held) == held && !first) return;
+  log_.Info("the runtime holds {} pods and {} containers", held.first, held.second);
+}
+
+bool ResourceManager::Impl::Knows(const Pod& listed) const {
+  const auto found = store_.pods().find(listed.id);
+  return found != store_.pods().end() && !found->second.unclear && !found->second.provisional;
+}
+
+// What passes by tells everything of it but how it ends.
+bool ResourceManager::Impl::Knows(const RuntimeContainer& listed) const {
+  const ContainerRecord* const record = store_.FindById(listed.id);
+  if (record == nullptr || record->unclear) return false;
+  if (record->container.state != listed.state) return false;
+  return pusher_.Follows(record->container.key) || !record->Placeable();
+}
+
+void ResourceManager::Impl::OnListFailed(const Status& status) {
+  log_.Warn("cannot list what the runtime holds, trying again until it works: {}",
+            Describe(status));
+}
+
+void ResourceManager::Impl::TellUnclear(const RuntimeInventory::Unclear& unclear) {
+  const bool told = std::exchange(unclear_told_, !unclear.why.ok());
+  if (told || unclear.why.ok()) return;
+  log_.Warn(
+      "the runtime does not tell the state of {} pods and {} containers: what is saved of them "
+      "holds, and those without are left alone until it does: {}",
+      unclear.pods.size(), unclear.containers.size(), Describe(unclear.why));
+}
+
+void ResourceManager::Impl::ConfirmInForce(const Adoption& adoption, bool first) {
+  for (const auto& [key, in_force] : adoption.in_force) {
+    // Later lists are older than what the pusher knows of the containers that it follows.
+    if (!first && pusher_.Follows(key)) continue;
+    const ContainerRecord& record = *store_.Find(key);
+    if (keeper_.IsOpen(Keeper::Call::kUpdate, record.container.id)) {
+      log_.Info("container {}: an update was under way, and is sent again", LogName(record));
+    }
+    pusher_.Confirm(key, Completed(in_force, record.container));
+  }
+  for (const ContainerKey key : adoption.started_unseen)
+    pusher_.Distrust(key);
+}
+
+}  // namespace resmgr
