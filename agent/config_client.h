@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <string>
@@ -15,11 +16,18 @@ class ConfigClient {
  public:
   // What the daemon says: "" accepted, else why not. An error: it was not reached, or gave up.
   using Done = std::function<void(StatusOr<std::string> verdict)>;
-  // The daemon that gave the last verdict is gone; another one, which may know nothing, may come.
-  using Lost = std::function<void()>;
+  // What becomes of the daemon that gave the last verdict. All are set.
+  struct Callbacks {
+    // It is gone; another one, which may know nothing, may come.
+    std::function<void()> lost{};
+    // It is connected, but has answered nothing for so long.
+    std::function<void(std::chrono::milliseconds since)> silent{};
+    // It was silent and answers again: it is the same one.
+    std::function<void()> answers{};
+  };
 
   virtual ~ConfigClient() = default;
-  virtual void SetLostCallback(Lost lost) = 0;
+  virtual void SetCallbacks(Callbacks callbacks) = 0;
   // One at a time.
   virtual void SetConfig(const std::map<std::string, std::string>& config, Done done) = 0;
 };

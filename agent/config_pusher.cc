@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/config_pusher.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -10,7 +11,8 @@ namespace resmgr::agent {
 namespace {
 
 // A daemon that restarts is back before anybody needs to hear of it.
-constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::milliseconds kPatience{5000};
+constexpr char kSilent[] = "cri-resmgr does not answer";
 
 // Whether asking again could give another answer.
 bool IsTransient(const Status& status) {
@@ -33,7 +35,9 @@ bool IsTransient(const Status& status) {
 ConfigPusher::ConfigPusher(ConfigClient& client, Timers& timers, Backoff::Options backoff,
                            uint64_t seed, Report report)
     : client_(client), timers_(timers), report_(std::move(report)), backoff_(backoff, seed) {
-  client_.SetLostCallback([this] { Lost(); });
+  client_.SetCallbacks({.lost = [this] { Lost(); },
+                        .silent = [this](std::chrono::milliseconds since) { Silent(since); },
+                        .answers = [this] { Answers(); }});
 }
 
 void ConfigPusher::Set(const std::optional<ConfigMap>& map) {
@@ -48,20 +52,17 @@ void ConfigPusher::Set(const std::optional<ConfigMap>& map) {
   }
   content_version_ = map ? map->version : "";
   backoff_.Reset();
-  failing_since_.reset();
-  timer_.reset();
+  wait_.reset();
+  retry_.reset();
+  settled_ = !Delivers();
   if (!wanted_) {
-    settled_ = true;
     Tell(Verdict::State::kNone, "");
-    return;
-  }
-  if (!wanted_->problem.empty()) {
-    settled_ = true;
+  } else if (settled_) {
     Reject(wanted_->problem);
-    return;
+  } else {
+    Await({});
+    Push();
   }
-  settled_ = false;
-  Push();
 }
 
 void ConfigPusher::Push() {
@@ -78,7 +79,7 @@ void ConfigPusher::Pushed(const StatusOr<std::string>& verdict) {
   if (!verdict.ok() && IsTransient(verdict.status())) return Retry(verdict.status());
   settled_ = true;
   backoff_.Reset();
-  failing_since_.reset();
+  wait_.reset();
   const std::string reason = verdict.ok() ? *verdict : Describe(verdict.status());
   if (reason.empty()) {
     GetLogger("config").Info("cri-resmgr accepts ConfigMap {}", wanted_->name);
@@ -96,24 +97,48 @@ void ConfigPusher::Reject(const std::string& reason) {
 }
 
 void ConfigPusher::Retry(const Status& why) {
-  const auto now = timers_.Now();
-  if (!failing_since_) {
+  if (!std::exchange(wait_->failed, true)) {
     GetLogger("config").Warn("cri-resmgr does not take the configuration: {}; trying again",
                              Message(why));
-    failing_since_ = now;
   }
-  if (now - *failing_since_ >= kPatience) {
-    Tell(Verdict::State::kPending, std::string(Message(why)));
-  }
-  timer_ = timers_.After(backoff_.Next(), [this] { Push(); });
+  wait_->why = Message(why);
+  if (wait_->told) TellPending();
+  retry_ = timers_.After(backoff_.Next(), [this] { Push(); });
 }
 
 void ConfigPusher::Lost() {
-  if (!wanted_ || !settled_ || !wanted_->problem.empty()) return;
+  if (!settled_ || !Delivers()) return;
   GetLogger("config").Info(
       "the connection to cri-resmgr is lost: delivering the configuration again");
   settled_ = false;
+  Await({});
   Push();
+}
+
+void ConfigPusher::Silent(std::chrono::milliseconds since) {
+  if (!settled_ || !Delivers()) return;
+  GetLogger("config").Warn("{}", kSilent);
+  Await(since);
+}
+
+void ConfigPusher::Answers() {
+  if (!settled_ || !wait_) return;
+  GetLogger("config").Info("cri-resmgr answers again");
+  wait_.reset();
+  Tell(answer_.state, answer_.reason);
+}
+
+void ConfigPusher::Await(std::chrono::milliseconds since) {
+  if (wait_) return;
+  wait_.emplace();
+  wait_->why = kSilent;
+  wait_->patience =
+      timers_.After(std::max(kPatience - since, decltype(since)(0)), [this] { TellPending(); });
+}
+
+void ConfigPusher::TellPending() {
+  wait_->told = true;
+  Tell(Verdict::State::kPending, wait_->why);
 }
 
 void ConfigPusher::Tell(Verdict::State state, std::string reason) {
@@ -123,6 +148,7 @@ void ConfigPusher::Tell(Verdict::State state, std::string reason) {
     verdict.map = wanted_->name;
     verdict.version = wanted_->version;
   }
+  if (state != Verdict::State::kPending) answer_ = verdict;
   if (verdict == verdict_) return;
   verdict_ = std::move(verdict);
   report_(verdict_);

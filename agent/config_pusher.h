@@ -15,7 +15,8 @@ namespace resmgr::agent {
 
 // Brings the configuration that applies to the daemon, and again to each daemon that takes its
 // place: it may have come up without. A verdict is final until the configuration or the daemon
-// changes; where none can be had, it tries until it gets one. Thread-compatible.
+// changes; where none can be had, it tries until it gets one. While the daemon is away, or silent,
+// for longer than five seconds the configuration is pending. Thread-compatible.
 class ConfigPusher {
  public:
   // Each change of the verdict.
@@ -30,11 +31,25 @@ class ConfigPusher {
   const Verdict& verdict() const { return verdict_; }
 
  private:
+  // From when an answer is due until it comes.
+  struct Wait {
+    std::string why{};  // there is none yet
+    bool failed = false;
+    bool told = false;  // that the configuration is pending
+    Timers::HandlePtr patience{};
+  };
+
+  bool Delivers() const { return wanted_ && wanted_->problem.empty(); }
   void Push();
   void Pushed(const StatusOr<std::string>& verdict);
   void Reject(const std::string& reason);
   void Retry(const Status& why);
   void Lost();
+  void Silent(std::chrono::milliseconds since);
+  void Answers();
+  // Begins to wait, unless it waits already. `since` has passed.
+  void Await(std::chrono::milliseconds since);
+  void TellPending();
   void Tell(Verdict::State state, std::string reason);
 
   ConfigClient& client_;
@@ -45,9 +60,10 @@ class ConfigPusher {
   std::string content_version_;       // the first version of `wanted_` with this content
   std::optional<ConfigMap> pushing_;  // under way
   bool settled_ = true;               // the daemon has given its verdict on `wanted_`
-  std::optional<Timers::Clock::time_point> failing_since_;
-  Timers::HandlePtr timer_;
+  std::optional<Wait> wait_;
+  Timers::HandlePtr retry_;
   Verdict verdict_;
+  Verdict answer_;  // the last one that was not kPending
 };
 
 }  // namespace resmgr::agent

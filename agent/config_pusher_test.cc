@@ -19,20 +19,22 @@ using testing::IsEmpty;
 
 class FakeClient : public ConfigClient {
  public:
-  void SetLostCallback(Lost lost) override { lost_ = std::move(lost); }
+  void SetCallbacks(Callbacks callbacks) override { callbacks_ = std::move(callbacks); }
   void SetConfig(const std::map<std::string, std::string>& config, Done done) override {
     pushed.push_back(config.at("policy"));
     done_ = std::move(done);
   }
   bool busy() const { return done_ != nullptr; }
   void Answer(StatusOr<std::string> verdict) { std::exchange(done_, nullptr)(std::move(verdict)); }
-  void Lose() { lost_(); }
+  void Lose() { callbacks_.lost(); }
+  void FallSilent(milliseconds since) { callbacks_.silent(since); }
+  void AnswerAgain() { callbacks_.answers(); }
 
   std::vector<std::string> pushed;
 
  private:
   Done done_;
-  Lost lost_;
+  Callbacks callbacks_;
 };
 
 class ConfigPusherTest : public testing::Test {
@@ -88,13 +90,60 @@ TEST_F(ConfigPusherTest, SaysThatTheDaemonIsMissing) {
   pusher_.Set(Map("a"));
   const auto start = timers_.Now();
   while (timers_.Now() - start < seconds(10)) {
-    client_.Answer(Unavailable("nobody"));
+    if (client_.busy()) client_.Answer(Unavailable("nobody"));
     timers_.RunNext();
   }
   EXPECT_THAT(verdicts_, ElementsAre("pending: nobody"));
   EXPECT_EQ(Complaint(pusher_.verdict()), "ConfigMap m is not delivered: nobody");
   client_.Answer("");
   EXPECT_THAT(verdicts_, ElementsAre("pending: nobody", "accepted"));
+}
+
+TEST_F(ConfigPusherTest, SaysThatADeliveryHasNoAnswer) {
+  pusher_.Set(Map("a"));
+  timers_.Advance(milliseconds(4999));
+  EXPECT_THAT(verdicts_, IsEmpty());
+  timers_.Advance(milliseconds(1));
+  EXPECT_THAT(verdicts_, ElementsAre("pending: cri-resmgr does not answer"));
+  client_.Answer("");
+  EXPECT_THAT(client_.pushed, ElementsAre("a")) << "however late, it is the answer";
+  EXPECT_THAT(verdicts_, ElementsAre("pending: cri-resmgr does not answer", "accepted"));
+}
+
+TEST_F(ConfigPusherTest, ADaemonThatFallsSilentIsPendingUntilItAnswers) {
+  pusher_.Set(Map("a"));
+  client_.Answer("bad");
+  client_.FallSilent(milliseconds(3000));
+  timers_.Advance(milliseconds(1999));
+  EXPECT_THAT(verdicts_, ElementsAre("rejected: bad")) << "silent for less than five seconds";
+  timers_.Advance(milliseconds(1));
+  client_.AnswerAgain();
+  EXPECT_THAT(verdicts_,
+              ElementsAre("rejected: bad", "pending: cri-resmgr does not answer", "rejected: bad"));
+  EXPECT_THAT(client_.pushed, ElementsAre("a")) << "it has it still";
+  EXPECT_EQ(timers_.waiting(), 0u);
+}
+
+TEST_F(ConfigPusherTest, AShortSilenceIsNotTold) {
+  pusher_.Set(Map("a"));
+  client_.Answer("");
+  client_.FallSilent(milliseconds(3000));
+  client_.AnswerAgain();
+  timers_.Advance(seconds(60));
+  EXPECT_THAT(verdicts_, ElementsAre("accepted"));
+}
+
+TEST_F(ConfigPusherTest, ADaemonThatEndsInSilenceGetsItsConfigurationAgain) {
+  pusher_.Set(Map("a"));
+  client_.Answer("");
+  client_.FallSilent(milliseconds(3000));
+  timers_.Advance(seconds(1));
+  client_.Lose();
+  timers_.Advance(seconds(1));
+  client_.Answer("");
+  EXPECT_THAT(client_.pushed, ElementsAre("a", "a"));
+  EXPECT_THAT(verdicts_,
+              ElementsAre("accepted", "pending: cri-resmgr does not answer", "accepted"));
 }
 
 TEST_F(ConfigPusherTest, TakesARefusedCallForARejection) {

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/grpc_config_client.h"
 
-#include <condition_variable>
-#include <mutex>
+#include <functional>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include "pkg/api/config.grpc.pb.h"
+#include "pkg/sys/thread.h"
 
 namespace resmgr::agent {
 namespace {
 
+// gRPC's health checking protocol: cheap for a daemon that has it, and for one that has not.
+constexpr char kHealthCheck[] = "/grpc.health.v1.Health/Check";
+
 std::shared_ptr<grpc::Channel> Connect(const std::string& socket) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A probe must not pass from a daemon that ended to the next one.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // A daemon that restarts should not have to wait for its configuration.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
@@ -24,137 +30,186 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& socket) {
   return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
 }
 
-}  // namespace
+// A call under way. gRPC holds it by `self`, which the thread takes back; `ended` runs on the loop.
+struct Call {
+  virtual ~Call() = default;
 
-// Only touched on the loop's thread.
-struct GrpcConfigClient::Callbacks {
-  Done done{};
-  Lost lost{};
+  grpc::ClientContext context;
+  grpc::Status status;
+  std::function<void()> ended;
+  std::shared_ptr<Call> self;
 };
 
-// The thread. It takes a request, calls, and posts the answer to the loop.
-class GrpcConfigClient::Worker {
+template <typename Reply>
+struct CallFor : Call {
+  std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> reader;
+  Reply reply;
+
+  void Begin(const std::shared_ptr<Call>& me) {
+    self = me;
+    reader->StartCall();
+    reader->Finish(&reply, &status, me.get());
+  }
+};
+
+}  // namespace
+
+// On the loop's thread, apart from Wait.
+class GrpcConfigClient::Impl {
  public:
-  Worker(EventLoop& loop, Options options, std::weak_ptr<Callbacks> callbacks)
+  Impl(EventLoop& loop, Options options)
       : loop_(loop),
         options_(std::move(options)),
-        callbacks_(std::move(callbacks)),
-        thread_([this] { Run(); }) {}
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
+        channel_(Connect(options_.socket)),
+        config_(v1::Config::NewStub(channel_)),
+        health_(channel_),
+        thread_(StartThread("config-client",
+                            [this, alive = std::weak_ptr<bool>(alive_)] { Wait(alive); })) {}
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
-  ~Worker() {
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
-      if (context_ != nullptr) context_->TryCancel();
-    }
-    wake_.notify_one();
+  ~Impl() {
+    alive_.reset();
+    for (const auto& call : {delivery_, probe_})
+      if (call != nullptr) call->context.TryCancel();
+    queue_.Shutdown();
     thread_.join();
   }
 
-  void Request(const std::map<std::string, std::string>& config) {
-    {
-      const std::lock_guard lock(mutex_);
-      request_ = config;
-    }
-    wake_.notify_one();
-  }
+  void SetCallbacks(Callbacks callbacks) { callbacks_ = std::move(callbacks); }
 
- private:
-  using Config = std::map<std::string, std::string>;
-
-  void Run() {
-    const std::shared_ptr<grpc::Channel> channel = Connect(options_.socket);
-    const std::unique_ptr<v1::Config::Stub> stub = v1::Config::NewStub(channel);
-    bool connected = false;
-    while (true) {
-      std::optional<Config> config;
-      {
-        std::unique_lock lock(mutex_);
-        const auto awake = [this] { return ending_ || request_.has_value(); };
-        if (connected) {
-          wake_.wait_for(lock, options_.look_interval, awake);
-        } else {
-          wake_.wait(lock, awake);
-        }
-        if (ending_) return;
-        config = std::exchange(request_, std::nullopt);
-      }
-      if (config) {
-        Call(*stub, *config);
-        // The state of the channel now may already be that of after the end of the daemon which
-        // answered: only the next look tells whether the connection of this call is still there.
-        connected = true;
-      } else if (channel->GetState(false) != GRPC_CHANNEL_READY) {
-        connected = false;
-        Post([](Callbacks& callbacks) {
-          if (callbacks.lost) callbacks.lost();
-        });
-      }
-    }
-  }
-
-  void Call(v1::Config::Stub& stub, const Config& config) {
+  void SetConfig(const std::map<std::string, std::string>& config, Done done) {
     v1::SetConfigRequest request;
     request.set_node_name(options_.node);
     request.mutable_config()->insert(config.begin(), config.end());
-    v1::SetConfigReply reply;
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + options_.timeout);
-    {
-      const std::lock_guard lock(mutex_);
-      if (ending_) return;
-      context_ = &context;
+    done_ = std::move(done);
+    if (silent_) {
+      waiting_ = std::move(request);
+    } else {
+      Deliver(request);
     }
-    const grpc::Status status = stub.SetConfig(&context, request, &reply);
-    {
-      const std::lock_guard lock(mutex_);
-      context_ = nullptr;
+  }
+
+ private:
+  // The thread.
+  void Wait(const std::weak_ptr<bool>& alive) {
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.Next(&tag, &ok)) {
+      loop_.Post([call = std::move(static_cast<Call*>(tag)->self), alive] {
+        if (!alive.expired()) call->ended();
+      });
     }
+  }
+
+  void Deliver(const v1::SetConfigRequest& request) {
+    looks_.reset();
+    ForgetProbe();
+    auto call = std::make_shared<CallFor<v1::SetConfigReply>>();
+    delivery_ = call;
+    call->context.set_deadline(std::chrono::system_clock::now() + options_.timeout);
+    call->ended = [this, ended = call.get()] { Delivered(ended->status, ended->reply); };
+    call->reader = config_->PrepareAsyncSetConfig(&call->context, request, &queue_);
+    call->Begin(call);
+  }
+
+  void Delivered(const grpc::Status& status, const v1::SetConfigReply& reply) {
+    delivery_.reset();
+    heard_ = loop_.Now();
+    // In any case: what the channel's state is now may be that of after the daemon's end.
+    looks_ = loop_.Every(options_.look_interval, [this] { Look(); });
     StatusOr<std::string> verdict = reply.error();
     if (!status.ok()) {
       verdict = MakeStatus(static_cast<StatusCode>(status.error_code()),
                            "cri-resmgr: " + status.error_message());
     }
-    Post([verdict = std::move(verdict)](Callbacks& callbacks) {
-      if (const Done done = std::exchange(callbacks.done, nullptr)) done(verdict);
-    });
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+      silent_ = true;  // until it has answered something smaller
+      Probe();
+    }
+    std::exchange(done_, nullptr)(verdict);
   }
 
-  template <typename Task>
-  void Post(Task task) {
-    loop_.Post([callbacks = callbacks_, task = std::move(task)] {
-      if (const auto held = callbacks.lock()) task(*held);
-    });
+  void Look() {
+    if (channel_->GetState(false) != GRPC_CHANNEL_READY) return Lose();
+    const auto now = loop_.Now();
+    if (probe_ == nullptr) {
+      if (now - heard_ >= options_.probe_interval) Probe();
+    } else if (!silent_ && now - probed_ >= options_.silence) {
+      silent_ = true;
+      callbacks_.silent(std::chrono::duration_cast<std::chrono::milliseconds>(now - heard_));
+    }
+  }
+
+  // Without a deadline: while a daemon hangs there is this one call and not one more each time.
+  void Probe() {
+    auto call = std::make_shared<CallFor<grpc::ByteBuffer>>();
+    probe_ = call;
+    probed_ = loop_.Now();
+    call->ended = [this, ended = call.get()] {
+      if (probe_.get() == ended) Probed(ended->status);
+    };
+    const grpc::Slice empty;
+    call->reader = health_.PrepareUnaryCall(&call->context, kHealthCheck,
+                                            grpc::ByteBuffer(&empty, 1), &queue_);
+    call->Begin(call);
+  }
+
+  void ForgetProbe() {
+    if (probe_ != nullptr) probe_->context.TryCancel();
+    probe_.reset();
+  }
+
+  void Probed(const grpc::Status& status) {
+    probe_.reset();
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) return Lose();
+    heard_ = loop_.Now();
+    const bool was_silent = std::exchange(silent_, false);
+    if (waiting_) return Deliver(*std::exchange(waiting_, std::nullopt));
+    if (was_silent) callbacks_.answers();
+  }
+
+  void Lose() {
+    looks_.reset();
+    ForgetProbe();
+    silent_ = false;
+    if (waiting_) return Deliver(*std::exchange(waiting_, std::nullopt));
+    callbacks_.lost();
   }
 
   EventLoop& loop_;
   const Options options_;
-  const std::weak_ptr<Callbacks> callbacks_;
+  Callbacks callbacks_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::Config::Stub> config_;
+  grpc::GenericStub health_;
+  grpc::CompletionQueue queue_;
 
-  std::mutex mutex_;  // of all below
-  std::condition_variable wake_;
-  bool ending_ = false;
-  std::optional<Config> request_;
-  grpc::ClientContext* context_ = nullptr;  // of the call under way
+  Done done_;
+  std::shared_ptr<Call> delivery_;
+  std::optional<v1::SetConfigRequest> waiting_;  // for a daemon that is silent
+  std::shared_ptr<Call> probe_;
+  EventLoop::Clock::time_point probed_;  // when that was sent
+  EventLoop::Clock::time_point heard_;   // when the daemon answered last
+  bool silent_ = false;
+  EventLoop::HandlePtr looks_;  // from a verdict on, while its connection is there
 
+  // Tasks on the loop may come later than our end.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>();
   std::thread thread_;  // last, since it uses the rest
 };
 
 GrpcConfigClient::GrpcConfigClient(EventLoop& loop, Options options)
-    : callbacks_(std::make_shared<Callbacks>()),
-      worker_(std::make_unique<Worker>(loop, std::move(options), callbacks_)) {}
+    : impl_(std::make_unique<Impl>(loop, std::move(options))) {}
 
 GrpcConfigClient::~GrpcConfigClient() = default;
 
-void GrpcConfigClient::SetLostCallback(Lost lost) {
-  callbacks_->lost = std::move(lost);
+void GrpcConfigClient::SetCallbacks(Callbacks callbacks) {
+  impl_->SetCallbacks(std::move(callbacks));
 }
 
 void GrpcConfigClient::SetConfig(const std::map<std::string, std::string>& config, Done done) {
-  callbacks_->done = std::move(done);
-  worker_->Request(config);
+  impl_->SetConfig(config, std::move(done));
 }
 
 }  // namespace resmgr::agent

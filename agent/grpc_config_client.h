@@ -11,8 +11,10 @@
 
 namespace resmgr::agent {
 
-// v1.Config of the daemon, over its unix socket. One thread of its own makes the calls and looks
-// now and then whether the connection of the last one is still there.
+// v1.Config of the daemon, over its unix socket. After a verdict it looks now and then whether the
+// connection is still there, and asks for the daemon's health: any answer, UNIMPLEMENTED too, shows
+// that it lives. HTTP/2 keep-alive would not do: gRPC's servers end connections for it that have no
+// calls. Calls are begun on the loop; one thread of its own waits for their ends.
 class GrpcConfigClient : public ConfigClient {
  public:
   struct Options {
@@ -21,21 +23,22 @@ class GrpcConfigClient : public ConfigClient {
     // The daemon may have to move every container of the node before it answers.
     std::chrono::milliseconds timeout{60'000};
     std::chrono::milliseconds look_interval{500};
+    std::chrono::milliseconds probe_interval{1000};
+    // How long an answer to a probe may take before the daemon counts as silent.
+    std::chrono::milliseconds silence{2000};
   };
 
   // To be ended on the loop's thread, or after the loop.
   GrpcConfigClient(EventLoop& loop, Options options);
   ~GrpcConfigClient() override;
 
-  void SetLostCallback(Lost lost) override;
+  void SetCallbacks(Callbacks callbacks) override;
+  // Waits while the daemon is silent, so that one that hangs does not find a heap of deliveries.
   void SetConfig(const std::map<std::string, std::string>& config, Done done) override;
 
  private:
-  class Worker;
-  struct Callbacks;
-
-  std::shared_ptr<Callbacks> callbacks_;
-  std::unique_ptr<Worker> worker_;
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace resmgr::agent

@@ -42,10 +42,13 @@ TEST(GrpcConfigClientTest, TellsOfADaemonThatEndsWithItsAnswer) {
                           {.socket = socket, .node = "n1", .look_interval = milliseconds(20)});
   StatusOr<std::string> verdict = Unavailable("no answer");
   bool lost = false;
-  client.SetLostCallback([&] {
-    lost = true;
-    loop.Stop();
-  });
+  client.SetCallbacks({.lost =
+                           [&] {
+                             lost = true;
+                             loop.Stop();
+                           },
+                       .silent = [](milliseconds) {},
+                       .answers = [] {}});
   client.SetConfig({{"policy", "x"}}, [&](const StatusOr<std::string>& said) { verdict = said; });
   const auto limit = loop.After(seconds(10), [&loop] { loop.Stop(); });
   loop.Run();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,18 +34,31 @@ class FakeConfigService : public v1::Config::Service {
   }
   void Stop() {
     if (server_ == nullptr) return;
+    Release();
     server_->Shutdown(std::chrono::system_clock::now());
     server_.reset();
   }
 
   grpc::Status SetConfig(grpc::ServerContext* /*context*/, const v1::SetConfigRequest* request,
                          v1::SetConfigReply* reply) override {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     node_ = request->node_name();
     received_.emplace_back(request->config().begin(), request->config().end());
+    released_.wait(lock, [this] { return !held_; });
     const std::string& policy = received_.back()["policy"];
     if (policy.starts_with(kBad)) reply->set_error(policy.substr(sizeof(kBad) - 1));
     return grpc::Status::OK;
+  }
+
+  // What comes from now on gets its answer when it is released.
+  void Hold() {
+    const std::lock_guard lock(mutex_);
+    held_ = true;
+  }
+  void Release() {
+    const std::lock_guard lock(mutex_);
+    held_ = false;
+    released_.notify_all();
   }
 
   std::vector<Config> received() const {
@@ -66,6 +80,8 @@ class FakeConfigService : public v1::Config::Service {
  private:
   const std::string socket_;
   mutable std::mutex mutex_;
+  std::condition_variable released_;
+  bool held_ = false;
   std::vector<Config> received_;
   std::string node_;
   std::unique_ptr<grpc::Server> server_;

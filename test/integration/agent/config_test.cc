@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "pkg/sys/unix_socket.h"
 #include "test/integration/agent/agent_fixture.h"
 
 namespace resmgr::test {
@@ -17,7 +18,13 @@ constexpr char kStatus[] = "cri-resource-manager.intel.com/config-status";
 constexpr char kMap[] = "cri-resource-manager.intel.com/config-map";
 constexpr char kError[] = "cri-resource-manager.intel.com/config-error";
 
-class AgentConfigTest : public AgentTest {};
+class AgentConfigTest : public AgentTest {
+ protected:
+  // After five seconds, and not much later on a machine that is busy.
+  bool IsPendingInTime() {
+    return Eventually([&] { return api_.Annotation(kNode, kStatus) == "pending"; }, seconds(8));
+  }
+};
 
 TEST_F(AgentConfigTest, BringsTheWholeMapUnderTheNodesName) {
   api_.SetConfigMap(kDefaultMap, {{"policy", "Active: static"}, {"logger", "Debug: '*'"}});
@@ -117,6 +124,27 @@ TEST_F(AgentConfigTest, WaitsForTheDaemonAndComesBackToIt) {
   ASSERT_TRUE(Eventually([this] { return daemon_.received().size() >= 2; })) << AgentLog();
   EXPECT_EQ(daemon_.policy(), "first");
   ASSERT_TRUE(NodeSays(kStatus, "accepted"));
+}
+
+TEST_F(AgentConfigTest, ADaemonThatDoesNotAnswerADeliveryIsPending) {
+  StartAll();
+  ASSERT_TRUE(NodeSays(kStatus, "accepted")) << AgentLog();
+  daemon_.Hold();
+  SetPolicy(kDefaultMap, "second");
+  ASSERT_TRUE(DaemonGets("second")) << AgentLog();
+  EXPECT_TRUE(IsPendingInTime()) << AgentLog();
+  EXPECT_THAT(api_.Annotation(kNode, kError), HasSubstr("does not answer"));
+  daemon_.Release();
+  EXPECT_TRUE(NodeSays(kStatus, "accepted")) << AgentLog();
+  EXPECT_EQ(daemon_.received().size(), 2u) << "delivered once, however late the answer";
+}
+
+TEST_F(AgentConfigTest, ASocketThatNobodyAcceptsAtIsPending) {
+  const auto socket = ListeningSocket::Create(Path("config.sock"));
+  ASSERT_TRUE(socket.ok()) << Describe(socket.status());
+  SetPolicy(kDefaultMap, "first");
+  StartAgent();
+  EXPECT_TRUE(IsPendingInTime()) << AgentLog();
 }
 
 TEST_F(AgentConfigTest, AsksOnlyForItsNodeAndItsMaps) {

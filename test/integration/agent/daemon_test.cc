@@ -123,6 +123,32 @@ TEST_F(DaemonAndAgentTest, AnAgentThatHangsDelaysNobody) {
   EXPECT_TRUE(NodeShows("static-plus", Path("policy.yaml"))) << Log() << daemon_->Log();
 }
 
+TEST_F(DaemonAndAgentTest, ADaemonThatHangsIsPendingUntilItAnswers) {
+  const auto status_is = [this](const char* status, milliseconds timeout) {
+    return Eventually([&] { return api_.Annotation(kNode, kStatus) == status; }, timeout);
+  };
+  StartDaemonForAgent();
+  api_.SetConfigMap(kDefaultMap, {{"policy", "Active: static-plus\nReservedResources: {CPU: 1}"}});
+  StartAgent();
+  ASSERT_TRUE(status_is("accepted", kPatience)) << Log();
+  ::kill(pid(), SIGSTOP);
+  EXPECT_TRUE(status_is("pending", seconds(8))) << Log();
+  ::kill(pid(), SIGCONT);
+  EXPECT_TRUE(status_is("accepted", kPatience)) << Log();
+  // The same daemon has the configuration still.
+  const std::string log = TextOf(Path("agent.log"));
+  const size_t delivered = log.find("accepts ConfigMap");
+  ASSERT_NE(delivered, std::string::npos) << log;
+  EXPECT_EQ(log.find("accepts ConfigMap", delivered + 1), std::string::npos) << log;
+  // And what changes while it hangs arrives once it answers.
+  ::kill(pid(), SIGSTOP);
+  ASSERT_TRUE(status_is("pending", seconds(8))) << Log();
+  api_.SetConfigMap(kDefaultMap, {{"policy", "Active: static\nReservedResources: {CPU: 1}"}});
+  ::kill(pid(), SIGCONT);
+  EXPECT_TRUE(NodeShows("static", "agent")) << Log() << daemon_->Log();
+  EXPECT_TRUE(status_is("accepted", kPatience)) << Log();
+}
+
 TEST_F(DaemonAndAgentTest, ARefusalOfTheAgentStaysWithoutEffect) {
   StartAgent({"-allow-domains", "example.com"});
   StartDaemonForAgent();
