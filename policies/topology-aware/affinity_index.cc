@@ -133,18 +133,18 @@ void AffinityIndex::KeepPod(const PodSandboxId& pod, const Snapshot& snapshot, M
   }
 }
 
-std::vector<int64_t> AffinityIndex::Weights(std::span<const Affinity> affinities,
-                                            const Pod& own_pod, size_t pools,
-                                            const Snapshot& snapshot, const PoolOf& pool_of) {
+template <typename Visit>
+void AffinityIndex::ForEachMeant(std::span<const Affinity> affinities, const Pod& own_pod,
+                                 const Snapshot& snapshot, const PoolOf& pool_of,
+                                 const Visit& visit) {
   if (!built_) Build(snapshot, pool_of);
-  std::vector<int64_t> weights(pools);
   Marks marks;
   for (const Affinity& affinity : affinities) {
     if (!Indexable(affinity)) {
       snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
         const std::optional<int> pool = pool_of(container.key);
         if (!pool || !affinity.Meets(own_pod, pod, container)) return;
-        weights[static_cast<size_t>(*pool)] += affinity.weight;
+        visit(Slot{container.key, *pool}, affinity.weight);
       });
       continue;
     }
@@ -155,11 +155,29 @@ std::vector<int64_t> AffinityIndex::Weights(std::span<const Affinity> affinities
       KeepPod(own_pod.id, snapshot, marks);
     }
     Keep(affinity.match, snapshot, marks);
-    for (size_t slot = 0; slot < marks.size(); ++slot) {
-      const int pool = slots_[slot].pool;
-      if (marks[slot] != 0 && pool != kFree) weights[static_cast<size_t>(pool)] += affinity.weight;
+    for (size_t i = 0; i < marks.size(); ++i) {
+      if (marks[i] != 0 && slots_[i].pool != kFree) visit(slots_[i], affinity.weight);
     }
   }
+}
+
+std::vector<int64_t> AffinityIndex::Weights(std::span<const Affinity> affinities,
+                                            const Pod& own_pod, size_t pools,
+                                            const Snapshot& snapshot, const PoolOf& pool_of) {
+  std::vector<int64_t> weights(pools);
+  ForEachMeant(affinities, own_pod, snapshot, pool_of, [&weights](const Slot& slot, int weight) {
+    weights[static_cast<size_t>(slot.pool)] += weight;
+  });
+  return weights;
+}
+
+std::map<ContainerKey, int64_t> AffinityIndex::Meant(std::span<const Affinity> affinities,
+                                                     const Pod& own_pod, const Snapshot& snapshot,
+                                                     const PoolOf& pool_of) {
+  std::map<ContainerKey, int64_t> weights;
+  if (affinities.empty()) return weights;
+  ForEachMeant(affinities, own_pod, snapshot, pool_of,
+               [&weights](const Slot& slot, int weight) { weights[slot.key] += weight; });
   return weights;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,6 +45,9 @@ class AffinityIndex {
   using PoolOf = std::function<std::optional<int>(ContainerKey)>;
   std::vector<int64_t> Weights(std::span<const Affinity> affinities, const Pod& own_pod,
                                size_t pools, const Snapshot& snapshot, const PoolOf& pool_of);
+  // The same for each container that they mean.
+  std::map<ContainerKey, int64_t> Meant(std::span<const Affinity> affinities, const Pod& own_pod,
+                                        const Snapshot& snapshot, const PoolOf& pool_of);
 
  private:
   struct Hash {
@@ -73,6 +77,10 @@ class AffinityIndex {
   static constexpr int kFree = -1;
   using Marks = std::vector<uint8_t>;  // by slot
 
+  // Visits slots with weights.
+  template <typename Visit>
+  void ForEachMeant(std::span<const Affinity> affinities, const Pod& own_pod,
+                    const Snapshot& snapshot, const PoolOf& pool_of, const Visit& visit);
   void Build(const Snapshot& snapshot, const PoolOf& pool_of);
   Column& ColumnOf(std::string_view key, const Snapshot& snapshot);
   // Leaves only those marked for which the expression holds, or that are of this pod.

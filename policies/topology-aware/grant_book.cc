@@ -116,6 +116,31 @@ void GrantBook::CountMemory(ContainerKey key, Bytes memory) {
   grant.need.memory = memory;
 }
 
+GrantBook::Place GrantBook::PlaceOf(ContainerKey key) const {
+  const Grant& grant = grants_.at(key);
+  return {.pool = grant.pool, .zone = grant.zone, .cold = grant.cold};
+}
+
+GrantBook::Saved GrantBook::Save() const {
+  Saved saved{.places = {}, .moves = moves_};
+  saved.places.reserve(grants_.size());
+  for (const auto& [key, grant] : grants_)
+    saved.places.emplace_back(key, PlaceOf(key));
+  return saved;
+}
+
+void GrantBook::Restore(const Saved& saved) {
+  for (const auto& [key, place] : saved.places) {
+    if (PlaceOf(key) == place) continue;
+    Grant grant = *Take(key);
+    grant.pool = place.pool;
+    grant.zone = place.zone;
+    grant.cold = place.cold;
+    Give(key, std::move(grant));
+  }
+  moves_ = saved.moves;
+}
+
 std::string GrantBook::WhyNotCold(const Grant& grant) const {
   if (!grant.need.pin_memory) return "its memory is not pinned";
   if ((grant.need.memory_types & kPmemBit) == 0) return "its memory-type has no PMEM";

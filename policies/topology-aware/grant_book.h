@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pkg/model/container.h"
@@ -35,6 +36,9 @@ struct Grant {
   bool cold = false;
   std::string reason{};
   std::vector<PoolScore> candidates{};  // the best ones, for explain
+
+  // Whether its pool is where it is; a preserved container may be anywhere.
+  bool IsPooled() const { return need.cpu_class != CpuClass::kPreserved; }
 };
 
 // All grants, with the ledgers that follow from them. It is rebuilt from placements alone, so
@@ -81,6 +85,21 @@ class GrantBook {
   // told together with others are added to `keys`.
   void AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys,
                     std::vector<SharedChange>& shared) const;
+
+  // What may change of a grant because of others.
+  struct Place {
+    int pool = 0;
+    std::optional<MemoryZone> zone{};
+    bool cold = false;
+
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  Place PlaceOf(ContainerKey key) const;
+  // To try something: what it does to grants that stay is taken back by Restore. A grant that was
+  // replaced has to be given back before.
+  struct Saved;
+  Saved Save() const;
+  void Restore(const Saved& saved);
 
   Placement PlacementOf(const Grant& grant) const;
 
@@ -136,6 +155,11 @@ class GrantBook {
   std::set<ContainerKey> part_sharers_;             // of them, those that see one thread of a core
   std::set<ContainerKey> cold_;                     // whose grants are
   std::vector<Move> moves_;                         // in their order
+};
+
+struct GrantBook::Saved {
+  std::vector<std::pair<ContainerKey, Place>> places{};
+  std::vector<Move> moves{};
 };
 
 }  // namespace resmgr

@@ -184,6 +184,41 @@ PoolScore Placer::Score(const Wish& wish, int pool) const {
   return score;
 }
 
+// As Score, by what it needs beyond what it has: nothing but room up to its limits.
+PoolScore Placer::ScoreHeld(const Wish& wish, const Grant& grant) const {
+  Need rest = grant.need;
+  if (rest.cpu_limit > 0) rest.cpu_limit = std::max<int64_t>(rest.cpu_limit - rest.fraction, 1);
+  rest.memory_limit = std::max(rest.memory_limit - rest.memory, Bytes{0});
+  rest.fraction = 0;
+  rest.memory = Bytes{};
+  PoolScore score{.pool = grant.pool};
+  ScoreHints(wish, score);
+  const bool memory_fits = ScoreMemory(rest, score);
+  const bool cpus_fit = !rest.Shares() || finder_.HasShared(rest, grant.pool);
+  const bool hints_fit = !wish.strict_hints || score[PoolRule::kHints] > 0;
+  score[PoolRule::kFits] = cpus_fit && memory_fits && hints_fit ? 1 : 0;
+  ScoreBurst(rest, score);
+  if (!grant.exclusive.empty()) {
+    const CpuSet& isolated = book_.tree().at(book_.tree().root()).isolated;
+    const bool all_isolated = grant.exclusive.IsSubsetOf(isolated);
+    score[PoolRule::kIsolated] = rest.isolated_explicit && all_isolated ? 1 : 0;
+    score[PoolRule::kPriority] = finder_.PriorityScore(rest, grant.exclusive);
+  }
+  score[PoolRule::kDeeper] = book_.tree().at(grant.pool).depth;
+  return score;
+}
+
+void Placer::PreferHeld(const CpuSet& held, Wish& wish) const {
+  const Machine& machine = book_.machine();
+  wish.held = held;
+  wish.preferred = {held, machine.WithSiblings(held)};
+  CpuSet caches;
+  for (const CpuSet& group : machine.l3_groups()) {
+    if (group.Intersects(held)) caches |= group;
+  }
+  wish.preferred.push_back(caches);
+}
+
 void Placer::ScoreHints(const Wish& wish, PoolScore& score) const {
   constexpr double kUnit = 1e6;
   double all = 1;

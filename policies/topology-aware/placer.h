@@ -44,6 +44,10 @@ class Placer {
   static Need Shared(Need need);
 
   PoolScore Score(const Wish& wish, int pool) const;
+  // How good a grant is that is in the book, by the rules above kClassRoom but for affinities.
+  PoolScore ScoreHeld(const Wish& wish, const Grant& grant) const;
+  // Makes a wish prefer what the container has, which is free in the book, then what is nearest.
+  void PreferHeld(const CpuSet& held, Wish& wish) const;
 
   // How many CPUs a grant takes: whole cores where hyperthreads are hidden.
   int ExclusiveCount(const Need& need) const { return finder_.Count(need); }

@@ -408,6 +408,7 @@ class Life {
       }
       if (plan->empty()) return;
     }
+    ADD_FAILURE() << "rebalancing does not come to rest";
   }
 
   void Apply(std::string_view what, const Plan& plan) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pkg/model/cpu_holders.h"
+#include "policies/topology-aware/rebalancer.h"
 #include "policies/topology-aware/reconciler.h"
 
 namespace resmgr {
@@ -139,38 +140,23 @@ StatusOr<Plan> TopologyAwarePolicy::Release(const Snapshot& snapshot, ContainerK
 
 StatusOr<Plan> TopologyAwarePolicy::Rebalance(const Snapshot& snapshot) {
   const CpuSet before = book_.cpus().exclusive();
-  std::set<ContainerKey> moved;
+  Rebalancer rebalancer(book_, placer_);
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
-    std::optional<Grant> held = Take(container.key);
-    if (!held) return;
-    Wish wish = MakeWish(pod, container);
-    AddAffinities(snapshot, pod, container, wish);
-    std::optional<Grant> better = FindBetter(wish, *held);
-    if (better) moved.insert(container.key);
-    Give(pod, container, better ? *std::move(better) : *std::move(held));
+    if (book_.Find(container.key) == nullptr) return;
+    rebalancer.Add(container.key, MakeWish(pod, container));
   });
-  for (const ContainerKey key : book_.NarrowMemory())
-    moved.insert(key);
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+    if (book_.Find(container.key) == nullptr) return;
+    const OwnAffinities affinities = AffinitiesOf(pod, container);
+    const auto meant = index_.Meant(affinities.list(), pod, snapshot,
+                                    [this](ContainerKey key) { return PoolOf(key); });
+    rebalancer.Note(container.key, affinities.note);
+    for (const auto& [other, weight] : meant)
+      rebalancer.Want(container.key, other, weight);
+  });
+  std::set<ContainerKey> moved = rebalancer.Run();
+  IndexAgain(snapshot, {moved.begin(), moved.end()});
   return MakePlan(snapshot, before, std::move(moved));
-}
-
-std::optional<Grant> TopologyAwarePolicy::FindBetter(const Wish& wish, const Grant& held) const {
-  if (!held.exclusive.empty() && !wish.may_move) return std::nullopt;
-  StatusOr<Grant> fresh = placer_.Place(wish);
-  if (!fresh.ok()) return std::nullopt;
-  if (held.need.cpu_class != wish.need.cpu_class) {
-    // It has less than it is entitled to, for want of room when it was placed.
-    if (fresh->need.cpu_class != wish.need.cpu_class) return std::nullopt;
-    return *std::move(fresh);
-  }
-  if (fresh->pool == held.pool) return std::nullopt;
-  const PoolComparison compared =
-      Compare(placer_.Score(wish, fresh->pool), placer_.Score(wish, held.pool));
-  // More room alone is no reason to move.
-  if (compared.order <= 0 || compared.rule >= PoolRule::kClassRoom) return std::nullopt;
-  fresh->reason += "; moved there to improve its place";
-  fresh->cold = held.cold && book_.WhyNotCold(*fresh).empty();
-  return *std::move(fresh);
 }
 
 Wish TopologyAwarePolicy::MakeWish(const Pod& pod, const Container& container) const {
@@ -223,26 +209,31 @@ void TopologyAwarePolicy::IndexAgain(const Snapshot& snapshot,
 
 std::optional<int> TopologyAwarePolicy::PoolOf(ContainerKey key) const {
   const Grant* const grant = book_.Find(key);
-  if (grant == nullptr || grant->need.cpu_class == CpuClass::kPreserved) return std::nullopt;
+  if (grant == nullptr || !grant->IsPooled()) return std::nullopt;
   return grant->pool;
 }
 
 // Sums the weights of other containers' pools.
 void TopologyAwarePolicy::AddAffinities(const Snapshot& snapshot, const Pod& pod,
                                         const Container& container, Wish& wish) {
-  const StatusOr<std::span<const Affinity>> read =
-      affinities_.Read(pod.annotations, container.name);
-  if (!read.ok()) {
-    wish.need.why += fmt::format(" (affinities ignored: {})", Message(read.status()));
-  }
-  std::vector<Affinity> implied;
-  if (!read.ok() || read->empty()) implied = ImpliedAffinities(pod);
-  const std::span<const Affinity> affinities = read.ok() && !read->empty() ? *read : implied;
-  if (affinities.empty()) return;
+  const OwnAffinities affinities = AffinitiesOf(pod, container);
+  wish.need.why += affinities.note;
+  if (affinities.list().empty()) return;
   const std::vector<int64_t> weights =
-      index_.Weights(affinities, pod, book_.tree().size(), snapshot,
+      index_.Weights(affinities.list(), pod, book_.tree().size(), snapshot,
                      [this](ContainerKey key) { return PoolOf(key); });
   wish.affinities = AffinityScores(book_.tree(), weights);
+}
+
+TopologyAwarePolicy::OwnAffinities TopologyAwarePolicy::AffinitiesOf(const Pod& pod,
+                                                                     const Container& container) {
+  const StatusOr<std::span<const Affinity>> read =
+      affinities_.Read(pod.annotations, container.name);
+  OwnAffinities own;
+  if (!read.ok()) own.note = fmt::format(" (affinities ignored: {})", Message(read.status()));
+  if (read.ok()) own.read = *read;
+  if (own.read.empty()) own.implied = ImpliedAffinities(pod);
+  return own;
 }
 
 // Of a container without affinities of its own.
@@ -275,15 +266,7 @@ std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
 
 // In its pool or around it; its own grant is taken out of the book.
 std::optional<Grant> TopologyAwarePolicy::Resize(Wish& wish, const Grant& held) const {
-  const Machine& machine = book_.machine();
-  wish.held = held.exclusive;
-  // What it has, then what is nearest to that.
-  wish.preferred = {held.exclusive, machine.WithSiblings(held.exclusive)};
-  CpuSet caches;
-  for (const CpuSet& group : machine.l3_groups()) {
-    if (group.Intersects(held.exclusive)) caches |= group;
-  }
-  wish.preferred.push_back(caches);
+  placer_.PreferHeld(held.exclusive, wish);
   std::optional<Grant> grant = placer_.PlaceNear(wish, held.pool);
   if (!grant) return std::nullopt;
   const bool same_place = grant->pool == held.pool && grant->exclusive == held.exclusive &&

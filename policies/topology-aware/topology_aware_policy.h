@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,10 +50,20 @@ class TopologyAwarePolicy : public Policy {
  private:
   TopologyAwarePolicy(const PolicyContext& context, const TopologyAwareOptions& options);
 
+  // What an annotation asks for or, without one, the options; valid until the next is read.
+  struct OwnAffinities {
+    std::span<const Affinity> read{};
+    std::vector<Affinity> implied{};
+    std::string note{};  // on what cannot be read
+
+    std::span<const Affinity> list() const { return read.empty() ? implied : read; }
+  };
+
   // Without affinities, which take a look at all containers and count only among all pools.
   Wish MakeWish(const Pod& pod, const Container& container) const;
   void AddAffinities(const Snapshot& snapshot, const Pod& pod, const Container& container,
                      Wish& wish);
+  OwnAffinities AffinitiesOf(const Pod& pod, const Container& container);
   std::vector<Affinity> ImpliedAffinities(const Pod& pod) const;
   // For a new container, whose grant is not given yet; the reason tells what came of it.
   void BeginColdStart(Grant& grant) const;
@@ -70,8 +81,6 @@ class TopologyAwarePolicy : public Policy {
   // For one that asks for no more than before and cannot get it as it should: it shares where it
   // is.
   std::optional<Grant> ShareLess(const Wish& wish, const Grant& held, const Status& why) const;
-  // A grant that is better than the one held, which is taken out of the book.
-  std::optional<Grant> FindBetter(const Wish& wish, const Grant& held) const;
   Status Refusal(const Status& shortage, const Snapshot& snapshot, const Wish& wish,
                  ContainerKey key) const;
   Zone ZoneOf(const Pool& pool) const;

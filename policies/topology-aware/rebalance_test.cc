@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rebalance that is repeated comes to an end, whatever containers want of each other.
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/config/yaml_reader.h"
+#include "pkg/policy/plan_check.h"
+#include "pkg/policy/testing/test_snapshot.h"
+#include "policies/topology-aware/topology_aware_policy.h"
+#include "test/support/machines/machines.h"
+#include "test/support/seed.h"
+
+namespace resmgr {
+namespace {
+
+using enum QosClass;
+
+// One rebalance after the other until nothing moves, and this one does not count. A single one is
+// enough for most; a second one finds what the moves of the first one made room for.
+constexpr int kMostRebalances = 4;
+
+class RebalancedNode {
+ public:
+  explicit RebalancedNode(Machine machine) : machine_(std::move(machine)) {
+    StatusOr<std::unique_ptr<Policy>> policy = TopologyAwarePolicy::Create(
+        {.machine = machine_, .available = machine_.allowed(), .reserved = test::Cpus("0")});
+    EXPECT_TRUE(policy.ok()) << policy.status();
+    policy_ = *std::move(policy);
+  }
+
+  // To be changed before Place.
+  Container& Add(std::string_view name, QosClass qos, int64_t milli_cpu) {
+    Container& container = snapshot_.Add(name, qos, milli_cpu);
+    container.requirements.cpu_limit = container.requirements.cpu_request;
+    return container;
+  }
+  void Want(ContainerKey key, const std::string& annotation, const std::string& other, int weight) {
+    Pod& pod = snapshot_.PodOf(key);
+    pod.annotations.Set(
+        "resource-policy.nri.io/" + annotation,
+        fmt::format("{}: [{{scope: {{key: namespace, operator: Exists}}, match: {{key: name, "
+                    "operator: In, values: ['{}']}}, weight: {}}}]",
+                    pod.name, other, weight));
+  }
+  void Annotate(ContainerKey key, const std::string& annotation, const std::string& value) {
+    snapshot_.PodOf(key).annotations.Set(annotation + ".resource-policy.nri.io", value);
+  }
+  // False when it is refused.
+  bool Place(ContainerKey key) {
+    const StatusOr<Plan> plan =
+        policy_->Allocate(snapshot_, snapshot_.PodOf(key), snapshot_.At(key), nullptr);
+    if (plan.ok()) {
+      Apply(*plan);
+    } else {
+      snapshot_.Remove(key);
+    }
+    return plan.ok();
+  }
+  void Remove(ContainerKey key) {
+    snapshot_.Remove(key);
+    const StatusOr<Plan> plan = policy_->Release(snapshot_, key);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    Apply(*plan);
+  }
+  // How many rebalances changed something until one changed nothing; the most that are tried
+  // when none did.
+  int RebalanceUntilStable() {
+    for (int count = 0; count <= kMostRebalances; ++count) {
+      const StatusOr<Plan> plan = policy_->Rebalance(snapshot_);
+      EXPECT_TRUE(plan.ok()) << plan.status();
+      if (!plan.ok() || plan->empty()) return count;
+      Apply(*plan);
+    }
+    return kMostRebalances + 1;
+  }
+
+  const Placement& At(ContainerKey key) { return snapshot_.At(key).placement; }
+
+ private:
+  void Apply(const Plan& plan) {
+    const Status status = CheckPlan(machine_, snapshot_, plan);
+    EXPECT_TRUE(status.ok()) << status;
+    snapshot_.Apply(plan);
+  }
+
+  const Machine machine_;
+  std::unique_ptr<Policy> policy_;
+  test::TestSnapshot snapshot_;
+};
+
+Machine TwoPackages() {
+  return test::MakeMachine({.packages = 2, .nodes = 2, .cores = 4, .threads = 2});
+}
+
+TEST(RebalanceTest, OneThatFollowsAndOneThatFleesComeToRest) {
+  RebalancedNode node(TwoPackages());
+  const ContainerKey follower = node.Add("follower", kBurstable, 500).key;
+  node.Want(follower, "affinity", "fleeing", 1);
+  ASSERT_TRUE(node.Place(follower));
+  const ContainerKey fleeing = node.Add("fleeing", kBurstable, 500).key;
+  node.Want(fleeing, "anti-affinity", "follower", 1);
+  ASSERT_TRUE(node.Place(fleeing));
+  EXPECT_LE(node.RebalanceUntilStable(), kMostRebalances);
+}
+
+TEST(RebalanceTest, ARingOfFollowersComesToRest) {
+  RebalancedNode node(TwoPackages());
+  constexpr int kRing = 5;
+  for (int i = 0; i < kRing; ++i) {
+    const ContainerKey key = node.Add(fmt::format("c{}", i), kBurstable, 300).key;
+    const std::string next = fmt::format("c{}", (i + 1) % kRing);
+    node.Want(key, i % 2 == 0 ? "affinity" : "anti-affinity", next, 1 + i);
+    ASSERT_TRUE(node.Place(key));
+  }
+  EXPECT_LE(node.RebalanceUntilStable(), kMostRebalances);
+}
+
+TEST(RebalanceTest, WhoWantsAnotherMoreThanThatOneMindsGoesThere) {
+  RebalancedNode node(TwoPackages());
+  const ContainerKey follower = node.Add("follower", kBurstable, 500).key;
+  node.Want(follower, "affinity", "fleeing", 5);
+  ASSERT_TRUE(node.Place(follower));
+  const ContainerKey fleeing = node.Add("fleeing", kBurstable, 500).key;
+  node.Want(fleeing, "anti-affinity", "follower", 2);
+  ASSERT_TRUE(node.Place(fleeing));
+  ASSERT_NE(node.At(follower).pool, node.At(fleeing).pool);
+  EXPECT_LE(node.RebalanceUntilStable(), 1);
+  EXPECT_EQ(node.At(follower).pool, node.At(fleeing).pool);
+}
+
+Machine ManyCaches() {
+  return test::MakeMachine({.packages = 2, .nodes = 2, .l3s = 4, .cores = 16, .threads = 2});
+}
+
+struct RandomCase {
+  const char* name;
+  Machine (*machine)();
+};
+
+class RandomRebalanceTest : public testing::TestWithParam<RandomCase> {};
+
+// Containers of all kinds that want each other, or not, at random; some end.
+void Fill(RebalancedNode& node, std::mt19937_64& random) {
+  const auto number = [&random](int first, int last) {
+    return std::uniform_int_distribution<int>(first, last)(random);
+  };
+  const int count = number(2, 40);
+  std::vector<ContainerKey> keys;
+  for (int i = 0; i < count; ++i) {
+    const auto qos = static_cast<QosClass>(number(0, 2));
+    Container& container =
+        node.Add(fmt::format("c{}", i), qos, qos == kBestEffort ? 0 : 100 * number(1, 30));
+    if (qos == kBurstable) container.requirements.cpu_limit.value *= number(0, 3);
+    if (qos != kBestEffort) {
+      container.requirements.memory_request.value = int64_t{number(0, 6)} << 30;
+      container.requirements.memory_limit = container.requirements.memory_request;
+    }
+    const ContainerKey key = container.key;
+    for (const char* const annotation : {"affinity", "anti-affinity"}) {
+      if (number(0, 2) == 0) continue;
+      node.Want(key, annotation, fmt::format("c{}", number(0, count - 1)), number(1, 5));
+    }
+    if (number(0, 1) == 0) node.Annotate(key, "allow-rebalance", "true");
+    if (node.Place(key)) keys.push_back(key);
+  }
+  for (const ContainerKey key : keys)
+    if (number(0, 3) == 0) node.Remove(key);
+}
+
+TEST_P(RandomRebalanceTest, ComesToRestForRandomAffinities) {
+  const uint64_t first = test::SeedOr(815);
+  for (uint64_t round = 0; round < 25; ++round) {
+    SCOPED_TRACE(test::Repeat(first + round));
+    std::mt19937_64 random(first + round);
+    RebalancedNode node(GetParam().machine());
+    Fill(node, random);
+    ASSERT_LE(node.RebalanceUntilStable(), kMostRebalances);
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, RandomRebalanceTest,
+                         testing::Values(RandomCase{"TwoPackages", TwoPackages},
+                                         RandomCase{"M80", test::M80}, RandomCase{"F80", test::F80},
+                                         RandomCase{"U16Smt", test::U16Smt},
+                                         RandomCase{"U16TwoNodes", test::U16TwoNodes},
+                                         RandomCase{"ManyCaches", ManyCaches},
+                                         RandomCase{"Q288", test::Q288}),
+                         [](const auto& param_info) { return std::string(param_info.param.name); });
+
+}  // namespace
+}  // namespace resmgr

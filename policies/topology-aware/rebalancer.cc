@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/rebalancer.h"
+
+#include <utility>
+
+#include "policies/topology-aware/pool_score.h"
+
+namespace resmgr {
+namespace {
+
+// A move may make room for another one that was tried before it. What is left after so many rounds
+// is for the next rebalance.
+constexpr int kRounds = 4;
+
+}  // namespace
+
+void Rebalancer::Add(ContainerKey key, Wish wish) {
+  index_.emplace(key, entries_.size());
+  entries_.push_back({.key = key, .wish = std::move(wish)});
+}
+
+void Rebalancer::Note(ContainerKey key, std::string_view text) {
+  const auto entry = index_.find(key);
+  if (entry != index_.end()) entries_[entry->second].wish.need.why += text;
+}
+
+void Rebalancer::Want(ContainerKey one, ContainerKey other, int64_t weight) {
+  const auto first = index_.find(one);
+  const auto second = index_.find(other);
+  if (first == index_.end() || second == index_.end() || first == second) return;
+  entries_[first->second].pairs.emplace_back(second->second, weight);
+  entries_[second->second].pairs.emplace_back(first->second, weight);
+}
+
+std::set<ContainerKey> Rebalancer::Run() {
+  const GrantBook::Saved before = book_.Save();
+  std::set<ContainerKey> changed;
+  Settle({});
+  total_ = SumUp();
+  for (int round = 0; round < kRounds; ++round) {
+    bool moved = false;
+    for (Entry& entry : entries_) {
+      if (!Improve(entry)) continue;
+      moved = true;
+      changed.insert(entry.key);
+    }
+    if (!moved) break;
+  }
+  for (const auto& [key, place] : before.places)
+    if (book_.PlaceOf(key) != place) changed.insert(key);
+  return changed;
+}
+
+// Returns whether it was moved.
+bool Rebalancer::Improve(Entry& entry) {
+  if (trials_ == kMostTrials) return false;
+  if (!entry.pairs.empty()) entry.wish.affinities = AffinitiesOf(entry);
+  Grant held = *book_.Take(entry.key);
+  std::optional<Grant> better = FindBetter(entry.wish, held);
+  book_.Give(entry.key, held);
+  if (!better) return false;
+  ++trials_;
+  const GrantBook::Saved before = book_.Save();
+  const CpuSet granted = better->exclusive - held.exclusive;
+  book_.Take(entry.key);
+  book_.Give(entry.key, *std::move(better));
+  Settle(granted);
+  const Total total = SumUp();
+  if (total > total_) {
+    total_ = total;
+    return true;
+  }
+  book_.Take(entry.key);
+  book_.Give(entry.key, std::move(held));
+  book_.Restore(before);
+  FollowAffinities();
+  return false;
+}
+
+std::optional<Grant> Rebalancer::FindBetter(const Wish& wish, const Grant& held) const {
+  if (held.need.cpu_class == wish.need.cpu_class && !held.exclusive.empty() &&
+      held.exclusive.size() < placer_.ExclusiveCount(wish.need)) {
+    return FindMoreCpus(wish, held);
+  }
+  if (!held.exclusive.empty() && !wish.may_move) return std::nullopt;
+  StatusOr<Grant> fresh = placer_.Place(wish);
+  if (!fresh.ok()) return std::nullopt;
+  if (held.need.cpu_class != wish.need.cpu_class) {
+    // It has less than it is entitled to, for want of room when it was placed.
+    if (fresh->need.cpu_class != wish.need.cpu_class) return std::nullopt;
+    return *std::move(fresh);
+  }
+  if (fresh->pool == held.pool) return std::nullopt;
+  const PoolComparison compared =
+      Compare(placer_.Score(wish, fresh->pool), placer_.Score(wish, held.pool));
+  // More room alone is no reason to move.
+  if (compared.order <= 0 || compared.rule >= PoolRule::kClassRoom) return std::nullopt;
+  fresh->reason += "; moved there to improve its place";
+  fresh->cold = held.cold && book_.WhyNotCold(*fresh).empty();
+  return *std::move(fresh);
+}
+
+// For one that has fewer CPUs of its own than it asks for: beside those that it has.
+std::optional<Grant> Rebalancer::FindMoreCpus(Wish wish, const Grant& held) const {
+  placer_.PreferHeld(held.exclusive, wish);
+  return placer_.PlaceNear(wish, book_.tree().SmallestWith(held.exclusive));
+}
+
+// What follows from grants: who makes room, and whose memory fits into fewer or more nodes.
+void Rebalancer::Settle(const CpuSet& granted) {
+  book_.MakeRoom(granted);
+  book_.MoveBack();
+  book_.WidenMemory();
+  while (!book_.NarrowMemory().empty()) {
+  }
+}
+
+Rebalancer::Total Rebalancer::SumUp() {
+  FollowAffinities();
+  Total total{};
+  for (const Entry& entry : entries_) {
+    const Grant& grant = *book_.Find(entry.key);
+    if (grant.need.cpu_class == entry.wish.need.cpu_class) {
+      total[0] += 1 + grant.exclusive.size();
+    }
+    if (entry.pool < 0) continue;
+    const PoolScore score = placer_.ScoreHeld(entry.wish, grant);
+    for (size_t rule = 0; rule < kPoolRules; ++rule)
+      total[1 + rule] += score.keys[rule];
+  }
+  total[1 + static_cast<size_t>(PoolRule::kAffinity)] = affinity_;
+  return total;
+}
+
+// Pairs count the same for both, so the sum over all pairs changes by what changes for the one that
+// moved.
+void Rebalancer::FollowAffinities() {
+  for (Entry& entry : entries_) {
+    const Grant& grant = *book_.Find(entry.key);
+    const int pool = grant.IsPooled() ? grant.pool : -1;
+    if (pool == entry.pool) continue;
+    if (!entry.pairs.empty()) {
+      const std::vector<int64_t> scores = AffinitiesOf(entry);
+      if (entry.pool >= 0) affinity_ -= scores[static_cast<size_t>(entry.pool)];
+      if (pool >= 0) affinity_ += scores[static_cast<size_t>(pool)];
+    }
+    entry.pool = pool;
+  }
+}
+
+std::vector<int64_t> Rebalancer::AffinitiesOf(const Entry& entry) const {
+  std::vector<int64_t> weights(book_.tree().size());
+  for (const auto& [other, weight] : entry.pairs) {
+    const int pool = entries_[other].pool;
+    if (pool >= 0) weights[static_cast<size_t>(pool)] += weight;
+  }
+  return AffinityScores(book_.tree(), weights);
+}
+
+}  // namespace resmgr

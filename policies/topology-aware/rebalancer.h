@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "policies/topology-aware/grant_book.h"
+#include "policies/topology-aware/placer.h"
+#include "policies/topology-aware/wish.h"
+
+namespace resmgr {
+
+// Moves containers to better places. A move is kept when it is better for all containers together:
+// how well all are placed, summed rule by rule, must rise, and the stronger rule counts first. So
+// there is no way back to a state of before, and rebalancing comes to rest whatever containers want
+// of each other. What one wants of another counts for both, since either of them may move.
+class Rebalancer {
+ public:
+  // Moves that are tried at most, kept or not; each takes a look at all containers.
+  static constexpr int kMostTrials = 1000;
+
+  // Both must outlive it.
+  Rebalancer(GrantBook& book, const Placer& placer) : book_(book), placer_(placer) {}
+
+  // A container with a grant, and its wish without affinities.
+  void Add(ContainerKey key, Wish wish);
+  // To be told with its reason when it moves.
+  void Note(ContainerKey key, std::string_view text);
+  // One wants to be near the other (weight above 0) or away from it. Ignored where one of them was
+  // not added.
+  void Want(ContainerKey one, ContainerKey other, int64_t weight);
+
+  // Whose grants changed.
+  std::set<ContainerKey> Run();
+
+ private:
+  struct Entry {
+    ContainerKey key{};
+    Wish wish{};
+    std::vector<std::pair<size_t, int64_t>> pairs{};  // the other's index, and the weight
+    int pool = -1;  // where it counts for affinities; -1 for nowhere
+  };
+  // How well all containers are placed: how many have the CPUs that they are entitled to, then the
+  // rules of PoolScore.
+  using Total = std::array<int64_t, 1 + kPoolRules>;
+
+  bool Improve(Entry& entry);
+  std::optional<Grant> FindBetter(const Wish& wish, const Grant& held) const;
+  std::optional<Grant> FindMoreCpus(Wish wish, const Grant& held) const;
+  void Settle(const CpuSet& granted);
+  Total SumUp();
+  void FollowAffinities();
+  std::vector<int64_t> AffinitiesOf(const Entry& entry) const;
+
+  GrantBook& book_;
+  const Placer& placer_;
+  std::vector<Entry> entries_;
+  std::map<ContainerKey, size_t> index_;
+  int64_t affinity_ = 0;  // of all pairs, against that of the beginning
+  Total total_{};
+  int trials_ = 0;
+};
+
+}  // namespace resmgr
