@@ -27,10 +27,12 @@
 #include "pkg/state/claimed_file_system.h"
 #include "pkg/state/record_log.h"
 #include "pkg/state/state_store.h"
+#include "pkg/sys/answer_within.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/file_limit.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/notify.h"
+#include "pkg/sys/off_loop.h"
 #include "pkg/sys/unix_socket.h"
 #include "pkg/topology/machine_source.h"
 
@@ -44,6 +46,8 @@ namespace {
 constexpr std::chrono::seconds kDrainDeadline{20};
 constexpr std::chrono::seconds kDumpDeadline{4};
 constexpr std::chrono::seconds kOtherDeadlines{4};
+// How long the start waits for what an earlier run kept.
+constexpr std::chrono::seconds kDiskPatience{5};
 static_assert(kDrainDeadline + kDumpDeadline + kOtherDeadlines < std::chrono::seconds(30));
 
 std::string StateDirectory(const Flags& flags) {
@@ -59,12 +63,13 @@ std::string CallsFile(const Flags& flags) {
 // ends, and until then no other daemon may change them. The node goes on without: what runs is
 // adopted from the runtime alone.
 FileSystem& StateFiles(const Flags& flags) {
-  static ClaimedFileSystem& files = *new ClaimedFileSystem(RealFileSystem(), StateDirectory(flags));
-  const Status claimed = files.Claim();
-  if (claimed.ok()) return files;
-  const bool other = claimed.code() == StatusCode::kAlreadyExists;
-  GetLogger("state").Warn("-relay-dir: {}; the state is not kept over restarts{}", Message(claimed),
-                          other ? " before that one ends" : "");
+  const auto on_refusal = [](const Status& status) {
+    const bool other = status.code() == StatusCode::kAlreadyExists;
+    GetLogger("state").Warn("-relay-dir: {}; the state is not kept over restarts{}",
+                            Message(status), other ? " before that one ends" : "");
+  };
+  static FileSystem& files =
+      *new ClaimedFileSystem(RealFileSystem(), StateDirectory(flags), on_refusal);
   return files;
 }
 
@@ -121,10 +126,9 @@ std::string LocalSource(const Flags& flags) {
   return file.empty() ? "the command line" : file;
 }
 
-// The configuration that was delivered to an earlier run, if it still fits.
-std::optional<Setup> PrepareKept(const Flags& flags, const PolicyRegistry& policies,
+// With the configuration that was delivered to an earlier run, if it still fits.
+std::optional<Setup> PrepareKept(std::optional<KeptConfig> kept, const PolicyRegistry& policies,
                                  const Machine& machine) {
-  std::optional<KeptConfig> kept = LoadKeptConfig(flags, policies);
   if (!kept) return std::nullopt;
   Setup setup;
   if (kept->config.ok()) {
@@ -144,6 +148,24 @@ std::optional<Setup> PrepareKept(const Flags& flags, const PolicyRegistry& polic
   setup.config_source = std::move(kept->source);
   setup.delivered = true;
   return setup;
+}
+
+// Puts the configuration of an earlier run in force when its disk answers, unless a newer one was
+// delivered until then. `off_loop` ends before the configurator does.
+void RestoreLater(const Flags& flags, OffLoop& off_loop, Configurator& configurator) {
+  const Status begun =
+      off_loop.Run([directory = flags.relay_dir, &configurator]() -> EventLoop::Task {
+        auto kept =
+            std::make_shared<StatusOr<std::optional<ConfigSource>>>(LoadConfigSource(directory));
+        return [kept, &configurator] {
+          if (!kept->ok()) {
+            GetLogger("config").Warn("{}", Message(kept->status()));
+          } else if (kept->value().has_value()) {
+            configurator.Restore(**std::move(*kept));
+          }
+        };
+      });
+  if (!begun.ok()) GetLogger("config").Warn("{}", Message(begun));
 }
 
 // Reads the configuration file again, as SIGHUP asks.
@@ -242,7 +264,15 @@ BrainHost::Options HostOptions(const Flags& flags, const Setup& setup, EventLoop
 
 std::optional<KeptConfig> LoadKeptConfig(const Flags& flags, const PolicyRegistry& policies) {
   if (flags.forced) return std::nullopt;
-  auto kept = LoadConfigSource(flags.relay_dir);
+  using Source = StatusOr<std::optional<ConfigSource>>;
+  auto answer = AnswerWithin<Source>(kDiskPatience, "kept-config", [directory = flags.relay_dir] {
+    return LoadConfigSource(directory);
+  });
+  if (!answer) {
+    return KeptConfig{.source = flags.relay_dir,
+                      .config = DeadlineExceeded("its disk does not answer")};
+  }
+  Source& kept = *answer;
   if (!kept.ok()) GetLogger("config").Warn("{}", Message(kept.status()));
   if (!kept.ok() || !kept->has_value()) return std::nullopt;
   KeptConfig loaded{.source = (*kept)->name, .config = Parse(**kept, ChecksWith(policies))};
@@ -261,14 +291,16 @@ StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies) {
   auto machine = LoadMachine(flags.topology);
   if (!machine.ok()) return Annotate(machine.status(), "-topology " + flags.topology);
   auto owned = std::make_shared<const Machine>(*std::move(machine));
+  Setup setup;
   if (!flags.check_config) {
-    if (std::optional<Setup> kept = PrepareKept(flags, policies, *owned)) {
+    std::optional<KeptConfig> found = LoadKeptConfig(flags, policies);
+    setup.disk_answers = !found || found->config.status().code() != StatusCode::kDeadlineExceeded;
+    if (std::optional<Setup> kept = PrepareKept(std::move(found), policies, *owned)) {
       kept->warnings = ConfigWarnings(kept->config, *owned, policies);
       kept->machine = std::move(owned);
       return *std::move(kept);
     }
   }
-  Setup setup;
   setup.config = flags.config;
   setup.config_source = LocalSource(flags);
   RESMGR_ASSIGN_OR_RETURN(setup.policy, MakePolicy(flags.config.policy, *owned, policies));
@@ -306,7 +338,9 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
               {.interceptor = nullptr, .dumper = dumper.get(), .metrics = metrics.get()});
   state.emplace(
       StateFiles(flags), StateDirectory(flags), setup.machine->Fingerprint(),
-      [](std::string_view line) { GetLogger("state").Warn("{}", line); }, CallsFile(flags));
+      [](std::string_view line) { GetLogger("state").Warn("{}", line); }, CallsFile(flags),
+      // Nobody waits for the same disk twice.
+      setup.disk_answers ? StateStore::kPatience : std::chrono::milliseconds(0));
   host.emplace(HostOptions(flags, setup, loop, flushes, *state, metrics.get()));
   host->Start(std::move(setup.policy));
   host->Serve(relay);
@@ -322,6 +356,8 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
                              .changed = show},
                             setup.config, setup.config_source);
   show(configurator);
+  OffLoop late(loop, "late-config", std::chrono::milliseconds(0));
+  if (!setup.disk_answers) RestoreLater(flags, late, configurator);
   AdminService admin({.version = RESMGR_VERSION,
                       .machine = *setup.machine,
                       .policies = policies,

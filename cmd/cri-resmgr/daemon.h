@@ -20,6 +20,7 @@ struct Setup {
   std::shared_ptr<const Machine> machine;
   Config config;                      // in force at the start
   bool delivered = false;             // to an earlier run
+  bool disk_answers = true;           // that of what an earlier run kept
   std::string config_source;          // where it comes from: a file, "agent", "the command line"
   std::vector<std::string> warnings;  // ConfigWarnings
   std::unique_ptr<Policy> policy;     // null under the null policy: calls are not even looked at
@@ -28,7 +29,9 @@ struct Setup {
 // The configuration that was last delivered to a running daemon.
 struct KeptConfig {
   std::string source;
-  StatusOr<Config> config;  // with the flags' overrides; an error: it is not valid here
+  // With the flags' overrides. An error: it is not valid here; DeadlineExceeded: it cannot be read,
+  // since its disk does not answer.
+  StatusOr<Config> config;
 };
 // Nothing where there is none, or where the flags force another one.
 std::optional<KeptConfig> LoadKeptConfig(const Flags& flags, const PolicyRegistry& policies);

@@ -72,6 +72,16 @@ void Configurator::Reload(std::string file, Load load, Done done) {
            .answer = Answering(std::move(done))});
 }
 
+void Configurator::Restore(ConfigSource kept) {
+  std::string name = kept.name;
+  Enqueue({.who = std::move(name),
+           .read = Reading([kept = std::move(kept)] { return kept; }),
+           .apply = true,
+           .losses = Losses::kTake,
+           .answer = [](const StatusOr<Preview>&) {},
+           .late = true});
+}
+
 void Configurator::Check(std::string who, Decode decode, Checked checked) {
   if (const Status forced = CheckForced(who); !forced.ok()) {
     checked(forced);
@@ -102,6 +112,10 @@ void Configurator::RunNext() {
 }
 
 void Configurator::StartReading() {
+  if (jobs_.front().late && delivered_) {
+    Finish(Preview());
+    return;
+  }
   if (reading_.busy()) {
     Finish(Unavailable("an earlier configuration is still being read: a disk hangs"));
     return;
@@ -200,7 +214,10 @@ void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
   if (const Status dump = options_.dumper.Reconfigure(std::move(candidate.dump)); !dump.ok()) {
     log_.Warn("dump: {}", Message(dump));
   }
-  if (candidate.keep) Store(*std::move(candidate.keep));
+  if (candidate.keep) {
+    delivered_ = true;
+    Store(*std::move(candidate.keep));
+  }
   log_.Info("the configuration from {} is in force: policy {}", source_, current_.policy.active);
   warnings_ = std::move(candidate.warnings);
   for (const std::string& warning : warnings_)

@@ -70,6 +70,10 @@ class Configurator {
   // read again at the next start. Containers may lose exclusive CPUs by it.
   void Reload(std::string file, Load load, Done done);
 
+  // One that was delivered to an earlier run, and that could not be read before. It is in force,
+  // and kept, unless another one was delivered before; a refusal is logged.
+  void Restore(ConfigSource kept);
+
   struct Preview {
     Config config;
     std::vector<std::string> warnings;
@@ -95,6 +99,7 @@ class Configurator {
     bool apply;
     Losses losses;
     Checked answer;
+    bool late = false;  // only where nothing was delivered yet
   };
 
   Status CheckForced(const std::string& who) const;
@@ -119,6 +124,7 @@ class Configurator {
   std::string losses_;
   std::deque<Job> jobs_;  // the first one is under way
   bool busy_ = false;
+  bool delivered_ = false;  // what is in force, to this run
   uint64_t reading_number_ = 0;
   EventLoop::HandlePtr reading_timer_;
   OffLoop reading_;

@@ -160,6 +160,41 @@ class ConfiguratorTest : public testing::Test {
   std::unique_ptr<Configurator> configurator_;
 };
 
+// What an earlier run was delivered and this one could not read in time
+
+TEST_F(ConfiguratorTest, WhatComesLateIsInForceAndKept) {
+  configurator().Restore({.name = "agent", .data = {}, .text = "logger: {Level: warn}"});
+  RunUntil([this] { return configurator().source() == "agent"; });
+  EXPECT_EQ(configurator().current().logger.level, "warn");
+}
+
+TEST_F(ConfiguratorTest, WhatComesLateDoesNotReplaceWhatWasDelivered) {
+  Gate gate;
+  bool delivered = false;
+  // Still being read when the other one comes.
+  configurator().Deliver(
+      "test",
+      [opened = gate.opened]() -> StatusOr<ConfigSource> {
+        opened.wait();
+        return ConfigSource{.name = "test", .data = {}, .text = "logger: {Level: error}"};
+      },
+      [&delivered](const Status& status) { delivered = status.ok(); });
+  configurator().Restore({.name = "agent", .data = {}, .text = "logger: {Level: warn}"});
+  gate.promise.set_value();
+  RunUntil([&] { return delivered; });
+  EXPECT_EQ(Deliver("logger: {Level: error}"), OkStatus()) << "after both";
+  EXPECT_EQ(configurator().current().logger.level, "error");
+  configurator_.reset();
+  EXPECT_THAT(saved_, testing::Each(testing::HasSubstr("error")));
+}
+
+// A refusal leaves what came before.
+TEST_F(ConfiguratorTest, WhatComesLateReplacesWhatWasRefused) {
+  EXPECT_NE(Deliver("logger: ["), OkStatus());
+  configurator().Restore({.name = "agent", .data = {}, .text = "logger: {Level: warn}"});
+  RunUntil([this] { return configurator().source() == "agent"; });
+}
+
 // What changes outside, and when
 
 TEST_F(ConfiguratorTest, ARefusedConfigurationTouchesNoFile) {

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/state/claimed_file_system.h"
 
+#include <utility>
+
 #include "pkg/sys/files.h"
 
 namespace resmgr {
 
 Status ClaimedFileSystem::Claim() {
   if (claim_.valid()) return OkStatus();
+  Status claimed = TryToClaim();
+  if (!claimed.ok() && on_refusal_) std::exchange(on_refusal_, nullptr)(claimed);
+  return claimed;
+}
+
+Status ClaimedFileSystem::TryToClaim() {
   RESMGR_RETURN_IF_ERROR(files_.MakeDirectory(directory_));
   RESMGR_ASSIGN_OR_RETURN(claim_, ClaimDirectory(directory_));
   return OkStatus();
@@ -17,6 +25,7 @@ Status ClaimedFileSystem::ClaimFor(const std::string& path) {
 }
 
 StatusOr<std::string> ClaimedFileSystem::Read(const std::string& path, size_t limit) {
+  (void)ClaimFor(path);  // what another one has can be read all the same
   return files_.Read(path, limit);
 }
 

@@ -32,5 +32,22 @@ TEST(ClaimedFileSystemTest, ChangesNothingThatAnotherOneHasClaimed) {
   EXPECT_EQ(ClaimDirectory(claimed).status().code(), StatusCode::kAlreadyExists);
 }
 
+TEST(ClaimedFileSystemTest, IsClaimedByReadingAndTellsOnceThatItCannotBe) {
+  const TempDir dir;
+  const std::string claimed = dir.File("state");
+  ClaimedFileSystem first(RealFileSystem(), claimed);
+  EXPECT_EQ(first.Read(claimed + "/state", 100).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(ClaimDirectory(claimed).status().code(), StatusCode::kAlreadyExists);
+
+  int told = 0;
+  ClaimedFileSystem second(RealFileSystem(), claimed, [&told](const Status& status) {
+    EXPECT_EQ(status.code(), StatusCode::kAlreadyExists);
+    ++told;
+  });
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(second.Read(claimed + "/state", 100).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(told, 1);
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -16,7 +16,7 @@ namespace {
 // outlives that: so the disk, which others wait for too, is not made to hurry.
 constexpr std::chrono::seconds kSyncWithin{1};
 // After a failed write.
-constexpr std::chrono::seconds kPause{1};
+constexpr std::chrono::seconds kWritePause{1};
 constexpr std::chrono::milliseconds kEndAtOnce{100};
 // A disk that works is never as slow.
 constexpr std::chrono::seconds kSlowWriting{5};
@@ -29,6 +29,8 @@ struct StateStore::Shared {
       : log(files, directory, machine) {}
 
   void Run();
+  void Load();
+  void Take(RecordLog::Records found);
   bool Write(std::string_view batch, size_t live, bool sync);
   // The entries of all records, and with them all that was to be written yet. For the thread.
   std::string TakeAll();
@@ -45,7 +47,9 @@ struct StateStore::Shared {
   Report report;  // nullptr: nobody listens any more
   Records records;
   size_t live_bytes = 0;  // of their entries
-  std::string changes;    // entries that were handed over
+  bool loaded = false;
+  bool waits_for_load = true;
+  std::string changes;  // entries that were handed over
   bool writing = false;
   std::chrono::steady_clock::time_point writing_since;
   bool behind = false;  // the last writing failed: the disk lacks some of the records
@@ -56,26 +60,20 @@ struct StateStore::Shared {
 };
 
 StateStore::StateStore(FileSystem& files, const std::string& directory, const std::string& machine,
-                       Report report, const std::string& calls)
+                       Report report, const std::string& calls, std::chrono::milliseconds patience)
     : report_(std::move(report)),
       open_calls_(files, calls.empty() ? directory + "/calls" : calls, report_),
       shared_(std::make_shared<Shared>(files, directory, machine)),
       records_(shared_->records) {
   shared_->report = report_;
-  RecordLog::Found found = shared_->log.Load();
-  for (const std::string& complaint : found.complaints)
-    report_(complaint);
-  for (auto& [name, text] : found.records) {
-    if (const auto saved = DecodeSaved(text); !saved.ok()) {
-      report_(fmt::format("container {}: {}", name, Message(saved.status())));
-      continue;
-    }
-    std::string entry;
-    AppendEntry(EntryKind::kPut, name, text, entry);
-    shared_->live_bytes += entry.size();
-    records_.insert(Record(entry));
-  }
   thread_ = StartThread("state", [shared = shared_] { shared->Run(); });
+  std::unique_lock lock(shared_->mutex);
+  shared_->written.wait_for(lock, patience, [this] { return shared_->loaded; });
+  shared_->waits_for_load = false;
+  if (shared_->loaded) return;
+  // Whatever the disk has, it is not what holds now.
+  shared_->behind = true;
+  report_("the state of before is not used: its disk does not answer");
 }
 
 StateStore::~StateStore() {
@@ -188,7 +186,33 @@ bool StateStore::Saved() {
   return !shared_->behind && !slow;
 }
 
+void StateStore::Shared::Load() {
+  RecordLog::Found found = log.Load();
+  const std::lock_guard lock(mutex);
+  if (waits_for_load) {
+    for (const std::string& complaint : found.complaints)
+      report(complaint);
+    Take(std::move(found.records));
+  }
+  loaded = true;
+  written.notify_all();
+}
+
+void StateStore::Shared::Take(RecordLog::Records found) {
+  for (const auto& [name, text] : found) {
+    if (const auto saved = DecodeSaved(text); !saved.ok()) {
+      report(fmt::format("container {}: {}", name, Message(saved.status())));
+      continue;
+    }
+    std::string entry;
+    AppendEntry(EntryKind::kPut, name, text, entry);
+    live_bytes += entry.size();
+    records.insert(Record(entry));
+  }
+}
+
 void StateStore::Shared::Run() {
+  Load();
   std::string batch;
   std::unique_lock lock(mutex);
   const auto wanted = [this] {
@@ -220,7 +244,7 @@ void StateStore::Shared::Run() {
     } else if (!sync_due) {
       sync_due = now + kSyncWithin;
     }
-    if (behind) wake.wait_for(lock, kPause, [this] { return ending; });
+    if (behind) wake.wait_for(lock, kWritePause, [this] { return ending; });
     written.notify_all();
   }
   ended = true;

@@ -29,13 +29,19 @@ namespace resmgr {
 // A thread that hangs on its disk outlives the store: `files` has to be there as long as it is.
 class StateStore {
  public:
+  // For a disk that works, however busy.
+  static constexpr std::chrono::seconds kPatience{5};
+
   // Lines for the log, from any thread.
   using Report = std::function<void(std::string_view line)>;
 
   // Loads from `directory`; `machine` is the fingerprint of the machine that the CPUs are of.
-  // `calls` is the file of the open calls, `directory`/calls when empty. Blocks on the disk.
+  // `calls` is the file of the open calls, `directory`/calls when empty; it is read in here. Waits
+  // for the other files for `patience` at most, and begins with nothing when they do not come:
+  // what they have is of no use any more when they do, and what is known then is written anew.
   StateStore(FileSystem& files, const std::string& directory, const std::string& machine,
-             Report report, const std::string& calls = "");
+             Report report, const std::string& calls = "",
+             std::chrono::milliseconds patience = kPatience);
   // As Close(kLastWords).
   ~StateStore();
   StateStore(const StateStore&) = delete;

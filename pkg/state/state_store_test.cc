@@ -76,6 +76,66 @@ TEST_F(StateStoreTest, EndsInTimeWhenTheDiskHangs) {
   EXPECT_EQ(reports_, 1) << "nobody listens any more";
 }
 
+// What it has comes too late, and is not what holds then.
+TEST_F(StateStoreTest, BeginsWithNothingWhereTheDiskDoesNotAnswerAndWritesWhenItDoes) {
+  {
+    StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
+    store.Put(ContainerId("old"), In("shared"), QosClass::kBurstable);
+    store.Put(ContainerId("both"), In("shared"), QosClass::kBurstable);
+    ASSERT_TRUE(store.Flush(kSoon));
+  }
+  test::HangingFileSystem files(RealFileSystem());
+  files.HangReading();
+  {
+    StateStore store(files, dir_.path(), "machine", Report(), dir_.File("calls"),
+                     std::chrono::milliseconds(1));
+    EXPECT_EQ(reports_, 1);
+    EXPECT_EQ(store.size(), 0U);
+    EXPECT_FALSE(store.Saved());
+    store.Put(ContainerId("both"), In("exclusive"), QosClass::kBurstable);
+    files.ComeBack();
+    ASSERT_TRUE(store.Flush(kSoon));
+    EXPECT_TRUE(store.Saved());
+    EXPECT_FALSE(store.Find(ContainerId("old")));
+  }
+  const StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
+  EXPECT_EQ(store.size(), 1U);
+  EXPECT_EQ(store.Find(ContainerId("both"))->pool, "exclusive");
+  EXPECT_EQ(reports_, 1);
+}
+
+// All that was kept is gone, and nothing was put in its place: that has to be written, too.
+TEST_F(StateStoreTest, ForgetsWhatCameLateAlsoWhereNothingChanged) {
+  {
+    StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
+    store.Put(ContainerId("old"), In("shared"), QosClass::kBurstable);
+    ASSERT_TRUE(store.Flush(kSoon));
+  }
+  test::HangingFileSystem files(RealFileSystem());
+  files.HangReading();
+  {
+    StateStore store(files, dir_.path(), "machine", Report(), dir_.File("calls"),
+                     std::chrono::milliseconds(1));
+    store.Retain([](std::string_view) { return false; });
+    files.ComeBack();
+    ASSERT_TRUE(store.Flush(kSoon));
+  }
+  const StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
+  EXPECT_EQ(store.size(), 0U);
+}
+
+TEST_F(StateStoreTest, EndsInTimeWhileItLoads) {
+  // Never destroyed: the thread that is left behind uses it.
+  static auto& files = *new test::HangingFileSystem(RealFileSystem());
+  files.HangReading();
+  {
+    StateStore store(files, dir_.path(), "machine", Report(), dir_.File("calls"),
+                     std::chrono::milliseconds(1));
+    EXPECT_FALSE(store.Close(std::chrono::milliseconds(1)));
+  }
+  files.ComeBack();
+}
+
 TEST_F(StateStoreTest, EndsAtOnceWhileItWaitsForTheNextTry) {
   test::CrashingFileSystem files(1);
   StateStore store(files, "/state", "machine", Report());

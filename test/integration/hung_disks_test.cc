@@ -2,8 +2,10 @@
 // A disk that stops answering (state, dump) delays no call and no end of the daemon.
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <string>
 
+#include "pkg/api/config.pb.h"
 #include "test/integration/hung_things_fixture.h"
 #include "test/support/hanging_disk/hanging_disk.h"
 
@@ -112,6 +114,77 @@ TEST_F(HungDisksTest, DumpDiskThatHangsAtTheStart) {
   disk_.Answer();
   RunMeanwhile("after");
   EXPECT_TRUE(Stored("calls", "CreateContainer"));
+}
+
+// A daemon starts with what the runtime reports and what the command line says. What an earlier run
+// left comes too late to be used when the disk answers, but for a configuration in whose place
+// nothing was delivered.
+class DeadDiskAtStartTest : public HungDisksTest {
+ protected:
+  // What the last run kept, on a disk that hangs from then on.
+  void LeaveBehind(const std::function<void()>& life) {
+    StartBoth();
+    life();
+    EXPECT_EQ(daemon_->Terminate().value_or(-1), 0);
+    disk_.Hang();
+  }
+  void StartOnIt() {
+    StartDaemon(StaticFlags());
+    ASSERT_NE(daemon_, nullptr);
+    EXPECT_THAT(daemon_->Log(), HasSubstr("does not answer"));
+  }
+  // Since this start.
+  int DeliveriesInForce() const {
+    const std::string log = daemon_->Log();
+    const std::string in_force = "the configuration from agent is in force";
+    int count = 0;
+    for (size_t at = log.find("does not answer");
+         (at = log.find(in_force, at)) != std::string::npos; ++at)
+      ++count;
+    return count;
+  }
+  std::string Deliver(const std::string& section, const std::string& text) {
+    v1::SetConfigRequest request;
+    (*request.mutable_config())[section] = text;
+    CriClient client(Path("config.sock"));
+    const CallResult result = client.Call("/v1.Config/SetConfig", {request.SerializeAsString()});
+    EXPECT_TRUE(result.status.ok()) << result.status.error_message();
+    return result.messages.empty() ? "no answer" : result.messages.front();
+  }
+};
+
+TEST_F(DeadDiskAtStartTest, ServesKeepsWhatIsNewAndRestoresTheConfiguration) {
+  if (!Mount("state")) GTEST_SKIP() << "cannot mount FUSE file systems here";
+  Running before;
+  Running gone;
+  LeaveBehind([&] {
+    EXPECT_EQ(Deliver("logger", "Level: debug"), "");
+    ASSERT_TRUE(Stored("config", "debug"));
+    before = RunMeanwhile("before");
+    gone = RunMeanwhile("gone");
+    ASSERT_TRUE(Stored(kStateFile, gone.container));
+  });
+  ASSERT_THAT(Direct().RemovePod(gone.pod), IsOk());
+  StartOnIt();
+  const CpuSet cpus = CpusAtRuntime(before.container);
+  ExpectCallsGoOn("during");
+  EXPECT_EQ(CpusAtRuntime(before.container), cpus);
+  const Running during = RunMeanwhile("later");
+  disk_.Answer();
+  EXPECT_TRUE(Stored(kStateFile, during.container));
+  EXPECT_TRUE(Stored(kStateFile, before.container));
+  EXPECT_EQ(disk_.Content(kStateFile)->find(gone.container), std::string::npos);
+  EXPECT_EQ(CpusAtRuntime(before.container), cpus);
+  EXPECT_TRUE(Eventually([&] { return DeliveriesInForce() == 1; }));
+}
+
+TEST_F(DeadDiskAtStartTest, EndsInTime) {
+  if (!Mount("state")) GTEST_SKIP() << "cannot mount FUSE file systems here";
+  disk_.Hang();
+  StartRuntime();
+  StartOnIt();
+  ExpectCallsGoOn("during");
+  ExpectEndInTime();
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ class HangingFileSystem::OpenFile final : public FileSystem::File {
 
   Status Append(std::string_view bytes) override { return file_->Append(bytes); }
   Status Sync() override {
-    files_.Pass();
+    files_.Pass(files_.hangs_);
     return file_->Sync();
   }
 
@@ -34,9 +34,15 @@ void HangingFileSystem::Hang() {
   hangs_ = true;
 }
 
+void HangingFileSystem::HangReading() {
+  const std::lock_guard lock(mutex_);
+  reading_hangs_ = true;
+}
+
 void HangingFileSystem::ComeBack() {
   const std::lock_guard lock(mutex_);
   hangs_ = false;
+  reading_hangs_ = false;
   changed_.notify_all();
 }
 
@@ -50,21 +56,26 @@ void HangingFileSystem::WaitClosed() {
   changed_.wait(lock, [this] { return open_ == 0; });
 }
 
+StatusOr<std::string> HangingFileSystem::Read(const std::string& path, size_t limit) {
+  if (!path.ends_with("/calls")) Pass(reading_hangs_);
+  return files_.Read(path, limit);
+}
+
 StatusOr<std::unique_ptr<FileSystem::File>> HangingFileSystem::Create(const std::string& path) {
   RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<File> file, files_.Create(path));
   return std::make_unique<OpenFile>(*this, std::move(file));
 }
 
 Status HangingFileSystem::SyncDirectory(const std::string& directory) {
-  Pass();
+  Pass(hangs_);
   return files_.SyncDirectory(directory);
 }
 
-void HangingFileSystem::Pass() {
+void HangingFileSystem::Pass(const bool& hangs) {
   std::unique_lock lock(mutex_);
   ++hanging_;
   changed_.notify_all();
-  changed_.wait(lock, [this] { return !hangs_; });
+  changed_.wait(lock, [&hangs] { return !hangs; });
   --hanging_;
 }
 

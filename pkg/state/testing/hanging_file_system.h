@@ -11,22 +11,23 @@
 
 namespace resmgr::test {
 
-// Files on a disk whose syncs hang from Hang() to ComeBack(). Thread-safe. Whoever is left behind
-// in a hanging call holds a file, so a test waits with WaitClosed before this ends.
+// Files on a disk whose syncs hang from Hang() to ComeBack(), or whose reading does. Thread-safe.
+// Whoever is left behind in a hanging call holds a file, so a test waits with WaitClosed before
+// this ends.
 class HangingFileSystem : public FileSystem {
  public:
   // `files` must outlive this.
   explicit HangingFileSystem(FileSystem& files) : files_(files) {}
 
   void Hang();
+  // The same for reading of the state (not of the open calls, which the loop's thread reads).
+  void HangReading();
   void ComeBack();
   // Until a call hangs; until no file is open.
   void WaitHanging();
   void WaitClosed();
 
-  StatusOr<std::string> Read(const std::string& path, size_t limit) override {
-    return files_.Read(path, limit);
-  }
+  StatusOr<std::string> Read(const std::string& path, size_t limit) override;
   StatusOr<std::unique_ptr<File>> Create(const std::string& path) override;
   Status Rename(const std::string& from, const std::string& to) override {
     return files_.Rename(from, to);
@@ -39,12 +40,13 @@ class HangingFileSystem : public FileSystem {
 
  private:
   class OpenFile;
-  void Pass();
+  void Pass(const bool& hangs);
 
   FileSystem& files_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool hangs_ = false;
+  bool reading_hangs_ = false;
   int hanging_ = 0;
   int open_ = 0;
 };

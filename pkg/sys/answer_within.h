@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "pkg/sys/thread.h"
+
+namespace resmgr {
+
+// Asks what may never answer (a disk), before there is an event loop: on a thread of its own, named
+// `name` (at most 15 bytes). Nothing where no answer came in time; the thread is left behind then,
+// so `ask` owns what it uses.
+template <typename Answer>
+std::optional<Answer> AnswerWithin(std::chrono::milliseconds patience, const char* name,
+                                   std::function<Answer()> ask) {
+  const auto promise = std::make_shared<std::promise<Answer>>();
+  std::future<Answer> answer = promise->get_future();
+  std::thread thread =
+      StartThread(name, [promise, ask = std::move(ask)] { promise->set_value(ask()); });
+  const bool answered = answer.wait_for(patience) == std::future_status::ready;
+  answered ? thread.join() : thread.detach();
+  if (!answered) return std::nullopt;
+  return answer.get();
+}
+
+}  // namespace resmgr
