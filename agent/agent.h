@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/agent_server.h"
+#include "agent/agent_service.h"
 #include "agent/config_client.h"
 #include "agent/config_pusher.h"
 #include "agent/config_source.h"

@@ -26,7 +26,7 @@ const std::map<std::string, int>& Layers() {
       {"pkg/base", 0},  //
       {"pkg/sys", 1},       {"pkg/log", 1},       {"pkg/metrics", 1}, {"pkg/api", 1},
       {"pkg/topology", 2},  {"pkg/model", 2},     {"pkg/kube", 2},    {"pkg/config", 2},
-      {"pkg/h2", 2},  //
+      {"pkg/h2", 2},        {"pkg/grpc", 2},  //
       {"pkg/allocator", 3}, {"pkg/policy", 3},    {"pkg/state", 3},   {"pkg/dump", 3},
       {"policies/*", 4},    {"pkg/resmgr", 4},  //
       {"pkg/cri", 5},       {"pkg/nri", 5},       {"pkg/hooks", 5},   {"pkg/docker", 5},
@@ -41,7 +41,7 @@ const std::set<std::pair<std::string, std::string>>& AllowedInLayer() {
   static const auto* const kAllowed = new std::set<std::pair<std::string, std::string>>{
       {"pkg/model", "pkg/topology"},  {"pkg/kube", "pkg/topology"}, {"pkg/kube", "pkg/model"},
       {"pkg/config", "pkg/topology"}, {"pkg/config", "pkg/kube"},   {"pkg/log", "pkg/sys"},
-      {"pkg/api", "pkg/log"},         {"pkg/metrics", "pkg/sys"},
+      {"pkg/api", "pkg/log"},         {"pkg/metrics", "pkg/sys"},   {"pkg/grpc", "pkg/h2"},
   };
   return *kAllowed;
 }
@@ -54,12 +54,9 @@ struct Wrapper {
 
 const std::vector<Wrapper>& Wrappers() {
   static const auto* const kWrappers = new std::vector<Wrapper>{
-      {"hwloc", {"pkg/topology"}},
-      {"yaml-cpp/", {"pkg/config"}},
-      {"nghttp2/", {"pkg/h2"}},
-      {"uv.h", {"pkg/sys"}},
-      {"grpc", {"pkg/admin", "pkg/hooks", "agent"}},
-      {"prometheus/", {"pkg/metrics"}},
+      {"hwloc", {"pkg/topology"}},      {"yaml-cpp/", {"pkg/config"}},
+      {"nghttp2/", {"pkg/h2"}},         {"uv.h", {"pkg/sys"}},
+      {"grpc", {"pkg/hooks", "agent"}}, {"prometheus/", {"pkg/metrics"}},
       {"spdlog/", {"pkg/log"}},
   };
   return *kWrappers;
@@ -68,9 +65,9 @@ const std::vector<Wrapper>& Wrappers() {
 // Modules that know nothing of messages on a wire.
 const std::set<std::string, std::less<>>& WithoutProtobuf() {
   static const auto* const kModules = new std::set<std::string, std::less<>>{
-      "pkg/base",      "pkg/sys",    "pkg/log",    "pkg/metrics", "pkg/topology",
-      "pkg/config",    "pkg/kube",   "pkg/h2",     "pkg/model",   "pkg/policy",
-      "pkg/allocator", "pkg/resmgr", "policies/*",
+      "pkg/base",   "pkg/sys",       "pkg/log",    "pkg/metrics", "pkg/topology",
+      "pkg/config", "pkg/kube",      "pkg/h2",     "pkg/grpc",    "pkg/model",
+      "pkg/policy", "pkg/allocator", "pkg/resmgr", "policies/*",
   };
   return *kModules;
 }

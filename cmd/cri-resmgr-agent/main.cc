@@ -8,14 +8,17 @@
 #include <string_view>
 
 #include "agent/agent.h"
-#include "agent/agent_server.h"
+#include "agent/agent_service.h"
 #include "agent/cluster_access.h"
 #include "agent/curl_transport.h"
 #include "agent/grpc_config_client.h"
 #include "agent/grpc_log.h"
+#include "agent/probe_agent.h"
 #include "agent/timers.h"
 #include "cmd/cri-resmgr-agent/flags.h"
 #include "pkg/api/protobuf_log.h"
+#include "pkg/grpc/unary_server.h"
+#include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/notify.h"
@@ -83,8 +86,10 @@ Status Run(const AgentFlags& flags) {
   agent::AgentOptions options = flags.agent;
   options.retry.seed = std::random_device()();
   agent::Agent node_agent(options, *transport, timers, client);
-  RESMGR_ASSIGN_OR_RETURN(const auto agent_server,
-                          agent::AgentServer::Create(loop, node_agent, flags.agent_socket));
+  h2::FlushQueue flushes(loop);
+  RESMGR_ASSIGN_OR_RETURN(
+      const auto server_for_daemon,
+      UnaryServer::Create(loop, flushes, flags.agent_socket, agent::AgentService(node_agent)));
 
   const auto end = [&] {
     if (const Status status = NotifyStopping(); !status.ok()) log.Warn("{}", Message(status));

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "pkg/admin/unary_server.h"
+#include "pkg/grpc/unary_server.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/metrics/metrics.h"
 #include "pkg/metrics/metrics_server.h"

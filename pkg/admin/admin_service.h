@@ -8,7 +8,7 @@
 
 #include "pkg/admin/configurator.h"
 #include "pkg/admin/policy_host.h"
-#include "pkg/admin/unary_server.h"
+#include "pkg/grpc/unary_server.h"
 #include "pkg/policy/registry.h"
 #include "pkg/topology/machine.h"
 

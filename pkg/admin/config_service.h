@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pkg/admin/configurator.h"
-#include "pkg/admin/unary_server.h"
+#include "pkg/grpc/unary_server.h"
 
 namespace resmgr {
 

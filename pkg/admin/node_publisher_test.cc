@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "pkg/admin/unary_server.h"
 #include "pkg/api/agent.pb.h"
+#include "pkg/grpc/unary_server.h"
 #include "pkg/sys/temp_dir.h"
 
 namespace resmgr {

@@ -6,9 +6,9 @@
 
 #include "pkg/base/recycled.h"
 #include "pkg/cri/call_tap.h"
-#include "pkg/cri/grpc_message.h"
 #include "pkg/cri/interception.h"
 #include "pkg/cri/method_table.h"
+#include "pkg/grpc/grpc_message.h"
 #include "pkg/h2/stream.h"
 
 namespace resmgr {

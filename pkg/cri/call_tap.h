@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "pkg/cri/grpc_message.h"
 #include "pkg/cri/method_table.h"
 #include "pkg/dump/dumper.h"
+#include "pkg/grpc/grpc_message.h"
 #include "pkg/h2/header_block.h"
 
 namespace resmgr {

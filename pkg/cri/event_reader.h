@@ -5,7 +5,7 @@
 #include <functional>
 #include <string_view>
 
-#include "pkg/cri/grpc_message.h"
+#include "pkg/grpc/grpc_message.h"
 #include "pkg/resmgr/runtime_client.h"
 
 namespace resmgr {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "pkg/cri/grpc_message.h"
+#include "pkg/grpc/grpc_message.h"
 #include "pkg/h2/limits.h"
 
 namespace resmgr {

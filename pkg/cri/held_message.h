@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "pkg/base/status.h"
-#include "pkg/cri/inflater.h"
+#include "pkg/grpc/inflater.h"
 #include "pkg/h2/bytes.h"
 #include "pkg/h2/growing_block.h"
 #include "pkg/h2/header_block.h"

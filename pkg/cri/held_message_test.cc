@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/cri/grpc_message.h"
+#include "pkg/grpc/grpc_message.h"
 #include "pkg/h2/limits.h"
 #include "test/support/grpc_framing.h"
 #include "test/support/gzip.h"

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "pkg/base/status.h"
-#include "pkg/cri/grpc_message.h"
 #include "pkg/cri/method_table.h"
+#include "pkg/grpc/grpc_message.h"
 
 namespace resmgr {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/cri/longest_idle.h"
+#include "pkg/grpc/longest_idle.h"
 
 namespace resmgr {
 

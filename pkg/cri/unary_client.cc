@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "pkg/cri/grpc_message.h"
+#include "pkg/grpc/grpc_message.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {

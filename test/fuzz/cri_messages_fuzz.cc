@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
-#include "pkg/cri/grpc_message.h"
 #include "pkg/cri/held_message.h"
 #include "pkg/cri/inventory.h"
 #include "pkg/cri/messages.h"
+#include "pkg/grpc/grpc_message.h"
 
 // Whatever a client sends in an intercepted call is read without harm, and an appended adjustment
 // never makes a readable message unreadable.

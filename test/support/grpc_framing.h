@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "pkg/cri/grpc_message.h"
+#include "pkg/grpc/grpc_message.h"
 
 namespace resmgr::test {
 

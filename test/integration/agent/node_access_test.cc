@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // v1.Agent as the daemon uses it.
+#include <algorithm>
+#include <filesystem>
+#include <ranges>
+#include <vector>
+
 #include <grpcpp/grpcpp.h>
 #include <sys/stat.h>
 
+#include "pkg/sys/unix_socket.h"
 #include "test/integration/agent/agent_fixture.h"
 #include "test/support/agent_client/agent_client.h"
 #include "test/support/status_matchers.h"
@@ -82,6 +88,52 @@ TEST_F(NodeAccessTest, ASecondAgentDoesNotTakeTheSocket) {
   EXPECT_EQ((*second)->Wait(std::chrono::seconds(20)).value_or(-1), 2)
       << TextOf(Path("second.log"));
   EXPECT_EQ(Probe("alive"), 0);
+}
+
+// Clients that connect and say nothing.
+class SilentClientsTest : public AgentTest {
+ protected:
+  // With so many file descriptors at most.
+  void StartAgentWith(int files) {
+    std::vector<std::string> argv = {"sh", "-c",
+                                     "ulimit -n " + std::to_string(files) + R"(; exec "$0" "$@")"};
+    std::ranges::copy(Flags(), std::back_inserter(argv));
+    Start(argv);
+    ASSERT_TRUE(Eventually([this] { return Probe("alive") == 0; })) << AgentLog();
+  }
+  void Connect(int clients) {
+    for (int i = 0; i < clients; ++i) {
+      ASSERT_TRUE(Eventually([this] {
+        auto connection = ConnectUnix(Path("agent.sock"));
+        if (!connection.ok()) return false;  // the queue is full
+        clients_.push_back(*std::move(connection));
+        return true;
+      })) << i;
+    }
+  }
+  int64_t OpenFiles() const {
+    return std::ranges::distance(
+        std::filesystem::directory_iterator("/proc/" + std::to_string(agent_->pid()) + "/fd"),
+        std::filesystem::directory_iterator());
+  }
+
+  std::vector<UniqueFd> clients_;
+};
+
+TEST_F(SilentClientsTest, TheLongestIdleOneEnds) {
+  StartAgentWith(1024);
+  const int64_t before = OpenFiles();
+  Connect(300);
+  EXPECT_EQ(Probe("alive"), 0) << AgentLog();
+  EXPECT_TRUE(Eventually([&] { return OpenFiles() < before + 100; })) << OpenFiles();
+}
+
+TEST_F(SilentClientsTest, NobodyIsLockedOutWithoutFiles) {
+  StartAgentWith(48);
+  Connect(100);
+  EXPECT_EQ(Probe("alive"), 0) << AgentLog();
+  const std::string log = TextOf(Path("agent.log"));
+  EXPECT_LT(std::ranges::count(log, '\n'), 40) << AgentLog();
 }
 
 }  // namespace

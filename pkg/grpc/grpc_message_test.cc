@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/cri/grpc_message.h"
+#include "pkg/grpc/grpc_message.h"
 
 #include <string>
 #include <vector>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/cri/grpc_message.h"
+#include "pkg/grpc/grpc_message.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/cri/inflater.h"
+#include "pkg/grpc/inflater.h"
 
 namespace resmgr {
 

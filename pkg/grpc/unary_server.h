@@ -20,7 +20,7 @@ namespace resmgr {
 
 // Serves unary gRPC methods on a unix socket (0660), on the loop: for the few calls of an agent or
 // of cri-resmgr-ctl a gRPC library with threads of its own would cost more memory than the rest of
-// the daemon. Loop's thread only.
+// the daemon, and its server bounds neither connections nor what they hold. Loop's thread only.
 class UnaryServer {
  public:
   // To be called once, at once or later, on the loop; after the client went away it does nothing.
@@ -33,7 +33,7 @@ class UnaryServer {
   // of the loop's time than a ConfigMap is worth.
   static constexpr size_t kMaxRequest = size_t{8} << 20;
   static constexpr size_t kMaxDecompressed = size_t{1} << 20;
-  // Of all requests that are being read or answered. RESOURCE_EXHAUSTED above it.
+  // Of all requests, and of answers that are not read. RESOURCE_EXHAUSTED above it.
   static constexpr size_t kMaxHeld = size_t{32} << 20;
   // Connections at once. One more ends that which is idle for longest.
   static constexpr size_t kMaxClients = 64;
@@ -63,7 +63,7 @@ class UnaryServer {
   EventLoop::HandlePtr accept_pause_;
   RateLimit log_limit_;
   uint64_t ticks_ = 0;  // an order of activities
-  size_t held_ = 0;     // bytes of requests
+  size_t held_ = 0;     // bytes, as kMaxHeld counts them
   std::list<std::unique_ptr<Client>> clients_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/cri/inflater.h"
+#include "pkg/grpc/inflater.h"
 
 #include <algorithm>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/admin/unary_server.h"
+#include "pkg/grpc/unary_server.h"
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/cri/grpc_message.h"
-#include "pkg/cri/longest_idle.h"
+#include "pkg/grpc/grpc_message.h"
+#include "pkg/grpc/longest_idle.h"
 #include "pkg/h2/session.h"
 #include "pkg/log/log.h"
 
@@ -51,6 +51,8 @@ class UnaryServer::Call final : public h2::StreamHandler {
   void OnClose(h2::Stream&, uint32_t) override;
 
  private:
+  // Counts them until the call ends; false where there is no room.
+  bool Hold(size_t bytes);
   void Run();
   void Answer(const StatusOr<std::string>& reply);
 
@@ -112,15 +114,20 @@ UnaryServer::Call::~Call() {
 void UnaryServer::Call::OnData(h2::Stream& stream, const h2::Slice& data) {
   stream.Consume(data.size());
   if (answered_) return;
-  size_t& all = client_.server().held_;
-  if (all + data.size() > kMaxHeld) {
+  if (!Hold(data.size())) {
     Finish(ResourceExhausted("too many requests at once"));
     return;
   }
-  all += data.size();
-  held_ += data.size();
   reader_.Feed(data.view());
   if (message_.truncated()) Finish(ResourceExhausted("the request is too long"));
+}
+
+bool UnaryServer::Call::Hold(size_t bytes) {
+  size_t& all = client_.server().held_;
+  if (all + bytes > kMaxHeld) return false;
+  all += bytes;
+  held_ += bytes;
+  return true;
 }
 
 void UnaryServer::Call::OnClose(h2::Stream&, uint32_t) {
@@ -160,6 +167,10 @@ void UnaryServer::Call::Run() {
 void UnaryServer::Call::Answer(const StatusOr<std::string>& reply) {
   if (!reply.ok()) {
     Finish(reply.status());
+    return;
+  }
+  if (!Hold(reply->size())) {
+    Finish(ResourceExhausted("too many answers wait for their readers"));
     return;
   }
   if (std::exchange(answered_, true)) return;
@@ -209,8 +220,8 @@ void UnaryServer::Accept() {
   auto accepted = listener_.Accept();
   if (!accepted.ok()) {
     if (const auto suppressed = log_limit_.Pass(loop_.Now())) {
-      GetLogger("admin").Warn("cannot accept a connection: {} ({} more were not logged)",
-                              Message(accepted.status()), *suppressed);
+      GetLogger("grpc").Warn("{}: cannot accept a connection: {} ({} more were not logged)",
+                             listener_.path(), Message(accepted.status()), *suppressed);
     }
     const bool any = !clients_.empty();
     if (any) EndLongestIdle();

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/agent_service.h"
+
+#include <utility>
+
+#include "pkg/api/agent.pb.h"
+
+namespace resmgr::agent {
+namespace {
+
+// A method that reads its request, or says that it is none.
+template <typename Request>
+UnaryServer::Method Reads(std::function<void(const Request&, const UnaryServer::Reply&)> method) {
+  return [method = std::move(method)](const std::string& message, const UnaryServer::Reply& reply) {
+    Request request;
+    if (!request.ParseFromString(message)) {
+      return reply(InvalidArgument("not a {}", request.GetTypeName()));
+    }
+    method(request, reply);
+  };
+}
+
+// What answers with nothing but the status.
+template <typename Answer>
+AgentHandler::Done WithStatus(const UnaryServer::Reply& reply) {
+  return [reply](const Status& status) {
+    reply(status.ok() ? StatusOr<std::string>(Answer().SerializeAsString()) : status);
+  };
+}
+
+}  // namespace
+
+UnaryServer::Methods AgentService(AgentHandler& handler) {
+  return {
+      {"/v1.Agent/GetNode",
+       Reads<v1::GetNodeRequest>([&handler](const auto& /*request*/, const auto& reply) {
+         handler.GetNode([reply](const StatusOr<std::string>& node) {
+           if (!node.ok()) return reply(node.status());
+           v1::GetNodeReply answer;
+           answer.set_node(*node);
+           reply(answer.SerializeAsString());
+         });
+       })},
+      {"/v1.Agent/PatchNode",
+       Reads<v1::PatchNodeRequest>([&handler](const auto& request, const auto& reply) {
+         std::vector<PatchOperation> operations;
+         for (const v1::JsonPatch& patch : request.patches()) {
+           operations.push_back({.op = patch.op(), .path = patch.path(), .value = patch.value()});
+         }
+         handler.PatchNode(std::move(operations), WithStatus<v1::PatchNodeReply>(reply));
+       })},
+      {"/v1.Agent/UpdateNodeCapacity",
+       Reads<v1::UpdateNodeCapacityRequest>([&handler](const auto& request, const auto& reply) {
+         handler.UpdateNodeCapacity({request.capacities().begin(), request.capacities().end()},
+                                    WithStatus<v1::UpdateNodeCapacityReply>(reply));
+       })},
+      {"/v1.Agent/HealthCheck",
+       Reads<v1::HealthCheckRequest>([&handler](const auto& request, const auto& reply) {
+         handler.HealthCheck(request.query(), [reply](const StatusOr<std::string>& complaint) {
+           if (!complaint.ok()) return reply(complaint.status());
+           v1::HealthCheckReply answer;
+           answer.set_error(*complaint);
+           reply(answer.SerializeAsString());
+         });
+       })},
+  };
+}
+
+}  // namespace resmgr::agent

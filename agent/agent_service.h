@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/node_patch.h"
+#include "pkg/base/status.h"
+#include "pkg/grpc/unary_server.h"
+
+namespace resmgr::agent {
+
+// What v1.Agent is asked for, on the loop's thread. Each callback is called once, then or later on
+// the same thread, or never where this object ends before.
+class AgentHandler {
+ public:
+  using TextDone = std::function<void(StatusOr<std::string> text)>;
+  using Done = std::function<void(Status status)>;
+
+  virtual ~AgentHandler() = default;
+  virtual void GetNode(TextDone done) = 0;
+  virtual void PatchNode(std::vector<PatchOperation> operations, Done done) = 0;
+  virtual void UpdateNodeCapacity(std::map<std::string, std::string> capacities, Done done) = 0;
+  // The text says what is not well, or nothing.
+  virtual void HealthCheck(std::string query, TextDone done) = 0;
+};
+
+// The methods of v1.Agent. The handler must outlive their server.
+UnaryServer::Methods AgentService(AgentHandler& handler);
+
+}  // namespace resmgr::agent

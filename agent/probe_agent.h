@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string_view>
+
+#include "pkg/base/status.h"
+
+namespace resmgr::agent {
+
+// Asks an agent's HealthCheck and waits for its answer. OK: it is well. kFailedPrecondition: what
+// is not, in its words. kUnavailable: nobody answers there.
+Status ProbeAgent(std::string_view socket, std::string_view query,
+                  std::chrono::milliseconds timeout);
+
+}  // namespace resmgr::agent
