@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -75,7 +76,24 @@ std::string ToLower(std::string_view text) {
   return lower;
 }
 
+bool IsPlainAscii(std::string_view text) {
+  // Eight bytes at a time: each log line is looked at.
+  constexpr uint64_t kEach = 0x0101010101010101;
+  uint64_t found = 0;
+  while (text.size() >= sizeof(uint64_t)) {
+    uint64_t bytes = 0;
+    std::memcpy(&bytes, text.data(), sizeof(bytes));
+    // The highest bit of a byte: it has it, it is below 0x20, or it is 0x7f. A borrow from a byte
+    // reaches the next one only where the first is found itself.
+    found |= bytes | (bytes - kEach * 0x20) | (bytes + kEach);
+    text.remove_prefix(sizeof(bytes));
+  }
+  if ((found & kEach * 0x80) != 0) return false;
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+}
+
 std::string Printable(std::string_view text, size_t limit) {
+  if (text.size() <= limit && IsPlainAscii(text)) return std::string(text);
   std::string printable;
   std::string_view rest = text;
   size_t room = limit;

@@ -27,6 +27,10 @@ std::vector<std::string_view> Split(std::string_view text, char separator);
 bool EqualsIgnoreCase(std::string_view a, std::string_view b);
 std::string ToLower(std::string_view text);
 
+// Nothing but ASCII characters that a terminal shows: no control character and no byte of a longer
+// character.
+bool IsPlainAscii(std::string_view text);
+
 // Bytes from outside, fit for a line of a log or a terminal: control characters (utf8.h) and what
 // is no UTF-8 as \xNN, at most `limit` bytes of it.
 std::string Printable(std::string_view text, size_t limit = 256);

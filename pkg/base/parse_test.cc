@@ -35,6 +35,21 @@ TEST(ParseTest, ComparesWithoutCase) {
   EXPECT_FALSE(EqualsIgnoreCase("a", "ab"));
 }
 
+TEST(ParseTest, PlainAsciiHasNoByteThatNeedsEscaping) {
+  // Each byte at each place of one that is looked at eight bytes at a time, and of its rest.
+  for (int byte = 0; byte < 256; ++byte) {
+    const bool plain = byte >= 0x20 && byte < 0x7f;
+    for (size_t at = 0; at < 19; ++at) {
+      for (const char other : {' ', 'a', '~'}) {
+        std::string text(19, other);
+        text[at] = static_cast<char>(byte);
+        EXPECT_EQ(IsPlainAscii(text), plain) << byte << " at " << at;
+      }
+    }
+  }
+  EXPECT_TRUE(IsPlainAscii(""));
+}
+
 TEST(ParseTest, PrintableHidesControlCharactersAndLength) {
   EXPECT_EQ(Printable("a\nb"), "a\\x0ab");
   EXPECT_EQ(Printable("abcdef", 3), "abc...");

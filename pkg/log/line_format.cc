@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/log/line_format.h"
 
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
 #include <string>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <spdlog/pattern_formatter.h>
+#include <spdlog/details/os.h>
 #include <sys/stat.h>
 
 #include "pkg/base/parse.h"
 
 namespace resmgr {
 namespace {
-
-constexpr char kTextPattern[] = "%Y-%m-%dT%H:%M:%S.%e%z %l [%n] %v";
-constexpr char kJournalPattern[] = "[%n] %v";
-constexpr char kTimePattern[] = "%Y-%m-%dT%H:%M:%S.%e%z";
 
 // Those of syslog(3).
 std::string_view PriorityOf(spdlog::level::level_enum level) {
@@ -39,13 +39,77 @@ std::string_view View(spdlog::string_view_t text) {
   return {text.data(), text.size()};
 }
 
-class JsonFormatter final : public spdlog::formatter {
+// "2026-01-02T03:04:05.678+01:00", in local time. What is the same for a second is kept: a line of
+// the log costs a caller's CPU. Not thread-safe.
+class Timestamp {
  public:
-  JsonFormatter() : time_(kTimePattern, spdlog::pattern_time_type::local, "") {}
+  void Append(std::chrono::system_clock::time_point now, spdlog::memory_buf_t& out) {
+    using std::chrono::floor;
+    using std::chrono::milliseconds;
+    using std::chrono::seconds;
+    const auto second = floor<seconds>(now);
+    if (second != second_) Begin(second);
+    const auto rest = static_cast<unsigned>(floor<milliseconds>(now - second).count());
+    const char digits[] = {'.', Digit(rest / 100), Digit(rest / 10 % 10), Digit(rest % 10)};
+    out.append(date_.data(), date_.data() + date_.size());
+    out.append(std::begin(digits), std::end(digits));
+    out.append(zone_.data(), zone_.data() + zone_.size());
+  }
+
+ private:
+  using Second = std::chrono::time_point<std::chrono::system_clock, std::chrono::seconds>;
+
+  static char Digit(unsigned digit) { return static_cast<char>('0' + digit); }
+
+  void Begin(Second second) {
+    second_ = second;
+    const std::time_t time = std::chrono::system_clock::to_time_t(second);
+    const std::tm local = spdlog::details::os::localtime(time);
+    date_ = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", local.tm_year + 1900,
+                        local.tm_mon + 1, local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec);
+    const long minutes = std::labs(local.tm_gmtoff) / 60;
+    zone_ =
+        fmt::format("{}{:02}:{:02}", local.tm_gmtoff < 0 ? '-' : '+', minutes / 60, minutes % 60);
+  }
+
+  Second second_ = Second::min();
+  std::string date_;
+  std::string zone_;
+};
+
+// "[state] the message", after the time and the level where the reader does not keep them.
+class TextFormatter final : public spdlog::formatter {
+ public:
+  explicit TextFormatter(bool with_time) : with_time_(with_time) {}
 
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
+    if (with_time_) {
+      time_.Append(message.time, out);
+      Append(" ", out);
+      Append(View(spdlog::level::to_string_view(message.level)), out);
+      Append(" ", out);
+    }
+    Append("[", out);
+    Append(View(message.logger_name), out);
+    Append("] ", out);
+    Append(View(message.payload), out);
+    Append("\n", out);
+  }
+
+  std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<TextFormatter>(with_time_);
+  }
+
+ private:
+  const bool with_time_;
+  Timestamp time_;
+};
+
+class JsonFormatter final : public spdlog::formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
     spdlog::memory_buf_t time;
-    time_.format(message, time);
+    time_.Append(message.time, time);
     const nlohmann::ordered_json line = {
         {"time", std::string(time.data(), time.size())},
         {"level", View(spdlog::level::to_string_view(message.level))},
@@ -60,7 +124,7 @@ class JsonFormatter final : public spdlog::formatter {
   }
 
  private:
-  spdlog::pattern_formatter time_;
+  Timestamp time_;
 };
 
 class PriorityFormatter final : public spdlog::formatter {
@@ -87,8 +151,7 @@ std::unique_ptr<spdlog::formatter> MakeLineFormatter(LineStyle style) {
   if (style.format == LogFormat::kJson) {
     line = std::make_unique<JsonFormatter>();
   } else {
-    line =
-        std::make_unique<spdlog::pattern_formatter>(style.journal ? kJournalPattern : kTextPattern);
+    line = std::make_unique<TextFormatter>(!style.journal);
   }
   if (!style.journal) return line;
   return std::make_unique<PriorityFormatter>(std::move(line));

@@ -37,6 +37,30 @@ TEST(LineFormatTest, TextHasATimeAndNoPriority) {
               MatchesRegex("[0-9-]+T[0-9:.]+[+-][0-9:]+ warning \\[state\\] x\n"));
 }
 
+// The part that is kept for a second is made again for the next one, and for an earlier one when
+// the clock was set back.
+TEST(LineFormatTest, TheTimeIsThatOfTheMessage) {
+  ::setenv("TZ", "IST-5:30", 1);
+  ::tzset();
+  const auto formatter = MakeLineFormatter({});
+  const auto time_of = [&](int64_t ms) {
+    const spdlog::log_clock::time_point at{std::chrono::milliseconds(ms)};
+    spdlog::memory_buf_t line;
+    formatter->format({at, {}, "state", spdlog::level::info, "x"}, line);
+    return std::string(line.data(), line.size());
+  };
+  const int64_t new_year = 1'767'225'600'000;  // 2026-01-01T00:00:00Z
+  EXPECT_EQ(time_of(new_year), "2026-01-01T05:30:00.000+05:30 info [state] x\n");
+  EXPECT_EQ(time_of(new_year + 7), "2026-01-01T05:30:00.007+05:30 info [state] x\n");
+  EXPECT_EQ(time_of(new_year + 59'999), "2026-01-01T05:30:59.999+05:30 info [state] x\n");
+  EXPECT_EQ(time_of(new_year - 1), "2026-01-01T05:29:59.999+05:30 info [state] x\n");
+  ::setenv("TZ", "NST3:30", 1);
+  ::tzset();
+  EXPECT_EQ(time_of(new_year), "2025-12-31T20:30:00.000-03:30 info [state] x\n");
+  ::unsetenv("TZ");
+  ::tzset();
+}
+
 TEST(LineFormatTest, JsonIsOneObjectPerLine) {
   const LineStyle json{.format = LogFormat::kJson, .journal = false};
   const std::string text = "a \"quoted\" name, and bytes that are no UTF-8: \xff";

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,29 +18,40 @@
 namespace resmgr {
 namespace {
 
-// Waits for the reader. False when the line is lost: there is no reader any more, or no space.
-bool WriteWhole(int fd, std::string_view line) {
-  while (!line.empty()) {
-    const ssize_t written = ::write(fd, line.data(), line.size());
+// What one write gets at most, and the most that is on its way besides what waits.
+constexpr size_t kBlockBytes = size_t{64} << 10;
+
+// Waits for the reader. Returns what was not written: there is no reader any more, or no space.
+std::string_view WriteWhole(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
     if (written >= 0) {
-      line.remove_prefix(static_cast<size_t>(written));
+      text.remove_prefix(static_cast<size_t>(written));
     } else if (errno == EAGAIN) {
       // The fd is shared with a process that made it non-blocking.
       pollfd writable{fd, POLLOUT, 0};
       ::poll(&writable, 1, -1);
-      if (writable.revents != POLLOUT) return false;
+      if (writable.revents != POLLOUT) break;
     } else if (errno != EINTR) {
-      return false;
+      break;
     }
   }
-  return true;
+  return text;
 }
 
-// A line, or the place of lines that were lost.
-struct Entry {
-  std::string line;
+// Whole lines, and how many were lost before them.
+struct Block {
+  std::string text;
+  size_t lines = 0;
   size_t lost = 0;
 };
+
+// How many of the block's lines were lost when `rest` of what was written of it was not.
+size_t LostOf(const Block& block, std::string_view rest) {
+  const auto ends = static_cast<size_t>(std::count(rest.begin(), rest.end(), '\n'));
+  // The line of the lost ones stands first.
+  return block.lost > 0 && ends > block.lines ? block.lost + block.lines : ends;
+}
 
 }  // namespace
 
@@ -47,51 +59,57 @@ struct LineQueue::Shared {
   Shared(int file, size_t bytes_limit) : fd(file), most_bytes(bytes_limit) {}
 
   void Run();
-  bool idle() const { return lines.empty() && lost == 0 && !writing; }
+  bool NothingWaits() const { return blocks.empty() && lost == 0; }
+  Block TakeFirst();
 
   const int fd;
   const size_t most_bytes;
   std::mutex mutex;
   std::condition_variable wake;
   std::condition_variable written;
-  std::deque<Entry> lines;
-  size_t bytes = 0;  // of the lines
-  size_t lost = 0;   // behind all lines
+  std::deque<Block> blocks;
+  size_t bytes = 0;  // of the blocks
+  size_t lost = 0;   // behind all blocks
   LineStyle style;
+  bool asleep = false;  // the thread waits for a line
   bool writing = false;
+  bool hurry = false;  // no pause: a flush waits
   bool ending = false;
 };
 
+Block LineQueue::Shared::TakeFirst() {
+  if (blocks.empty()) return {.text = "", .lines = 0, .lost = std::exchange(lost, 0)};
+  Block first = std::move(blocks.front());
+  blocks.pop_front();
+  bytes -= first.text.size();
+  return first;
+}
+
 void LineQueue::Shared::Run() {
   std::unique_lock lock(mutex);
+  bool reader = true;
   for (;;) {
-    wake.wait(lock, [this] { return ending || !lines.empty() || lost > 0; });
-    if (ending && lines.empty() && lost == 0) return;
-    Entry next{.line = "", .lost = lost};
-    if (lines.empty()) {
-      lost = 0;
-    } else {
-      next = std::move(lines.front());
-      lines.pop_front();
-      bytes -= next.line.size();
+    asleep = true;
+    // Without a reader, the next try is for the next line.
+    wake.wait(lock, [&] { return ending || (reader ? !NothingWaits() : !blocks.empty()); });
+    asleep = false;
+    if (ending) return;
+    reader = true;
+    while (reader && !NothingWaits()) {
+      const Block block = TakeFirst();
+      const LineStyle now = style;
+      writing = true;
+      lock.unlock();
+      const std::string text =
+          block.lost > 0 ? LostLine(block.lost, now) + block.text : std::string();
+      const std::string_view rest = WriteWhole(fd, text.empty() ? block.text : text);
+      lock.lock();
+      writing = false;
+      lost += LostOf(block, rest);
+      reader = rest.empty() || !blocks.empty();
     }
-    const LineStyle now = style;
-    writing = true;
-    lock.unlock();
-    const bool whole = WriteWhole(fd, next.lost > 0 ? LostLine(next.lost, now) : next.line);
-    lock.lock();
-    writing = false;
-    if (!whole) {
-      lost += std::max<size_t>(next.lost, 1);
-      // Without a reader, the next try is for the next line.
-      if (lines.empty()) {
-        written.notify_all();
-        if (ending) return;
-        wake.wait(lock, [this] { return ending || !lines.empty(); });
-        if (ending && lines.empty()) return;
-      }
-    }
-    if (idle()) written.notify_all();
+    written.notify_all();
+    wake.wait_for(lock, kPause, [this] { return ending || hurry; });
   }
 }
 
@@ -105,7 +123,7 @@ LineQueue::~LineQueue() {
   Flush(kLastWords);
   const std::lock_guard lock(shared_->mutex);
   shared_->ending = true;
-  shared_->lines.clear();
+  shared_->blocks.clear();
   shared_->lost = 0;
   shared_->wake.notify_all();
 }
@@ -113,22 +131,29 @@ LineQueue::~LineQueue() {
 void LineQueue::Push(std::string_view line, LineStyle style) {
   const std::lock_guard lock(shared_->mutex);
   shared_->style = style;
-  const bool sleeps = shared_->idle();
   if (shared_->bytes + line.size() > shared_->most_bytes) {
     ++shared_->lost;
     return;
   }
-  const size_t lost = std::exchange(shared_->lost, 0);
-  if (lost > 0) shared_->lines.push_back({.line = "", .lost = lost});
+  std::deque<Block>& blocks = shared_->blocks;
+  if (blocks.empty() || shared_->lost > 0 ||
+      blocks.back().text.size() + line.size() > kBlockBytes) {
+    blocks.push_back({.text = "", .lines = 0, .lost = std::exchange(shared_->lost, 0)});
+  }
+  blocks.back().text += line;
+  ++blocks.back().lines;
   shared_->bytes += line.size();
-  shared_->lines.push_back({.line = std::string(line), .lost = 0});
-  if (sleeps || lost > 0) shared_->wake.notify_one();
+  if (std::exchange(shared_->asleep, false)) shared_->wake.notify_one();
 }
 
 bool LineQueue::Flush(std::chrono::milliseconds timeout) {
   std::unique_lock lock(shared_->mutex);
-  return shared_->written.wait_for(lock, timeout,
-                                   [this] { return shared_->lines.empty() && !shared_->writing; });
+  shared_->hurry = true;
+  shared_->wake.notify_all();
+  const bool all = shared_->written.wait_for(
+      lock, timeout, [this] { return shared_->blocks.empty() && !shared_->writing; });
+  shared_->hurry = false;
+  return all;
 }
 
 std::string LostLine(size_t lost, LineStyle style) {

@@ -11,13 +11,17 @@
 
 namespace resmgr {
 
-// Lines on their way to an fd. A thread writes them, so that those who log never wait for the
-// reader of the fd, be it slow, hung or gone. What waits is bounded: a line that finds no room, or
+// Lines on their way to an fd. A thread writes them, so that a caller never waits for the reader of
+// the fd, be it slow, hung or gone. The first line after a pause is written at once; lines that
+// follow it are collected for kPause and written together, since waking the thread and writing
+// cost several times as much as making a line. What waits is bounded: a line that finds no room, or
 // that cannot be written, is lost; a line that tells how many were lost stands in their place.
 // Thread-safe. SIGPIPE has to be ignored in the process.
 class LineQueue {
  public:
   static constexpr size_t kMostBytes = size_t{1} << 20;
+  // Between two writes.
+  static constexpr std::chrono::milliseconds kPause{10};
   // For what still waits when the queue ends.
   static constexpr std::chrono::milliseconds kLastWords{500};
 

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "pkg/sys/unique_fd.h"
@@ -115,6 +116,28 @@ TEST_F(LineQueueTest, CountsWhatIsLostWithoutAReader) {
   const std::string all = ReadUntil("again\n");
   EXPECT_THAT(all, HasSubstr("[log] 3 log messages were dropped"));
   EXPECT_THAT(all, Not(HasSubstr("lost\n")));
+}
+
+// Each write and each waking of the thread costs a caller's CPU.
+TEST_F(LineQueueTest, LinesThatFollowEachOtherAreWrittenTogether) {
+  std::array<int, 2> fds{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds.data()), 0);
+  const UniqueFd messages(fds[0]);
+  const UniqueFd end(fds[1]);
+  LineQueue queue(end.get());
+  queue.Push("first\n", {});
+  std::array<char, 4096> buffer{};
+  ASSERT_EQ(::read(messages.get(), buffer.data(), buffer.size()), 6) << "at once, and alone";
+  for (int i = 0; i < 100; ++i)
+    queue.Push("next\n", {});
+  ASSERT_TRUE(queue.Flush(kPatience));
+  size_t writes = 0;
+  for (ssize_t read = 0; read < 500; ++writes) {
+    const ssize_t got = ::read(messages.get(), buffer.data(), buffer.size());
+    ASSERT_GT(got, 0);
+    read += got;
+  }
+  EXPECT_LE(writes, 10U);
 }
 
 TEST_F(LineQueueTest, WaitsForAReaderOfAPipeThatDoesNotBlock) {

@@ -104,12 +104,6 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::err;
 }
 
-// Most messages are ASCII and need no second look.
-bool MayNeedEscapes(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte < 0x20 || byte >= 0x7f;
-}
-
 }  // namespace
 
 StatusOr<LogLevel> ParseLogLevel(std::string_view text) {
@@ -130,10 +124,13 @@ StatusOr<LogFormat> ParseLogFormat(std::string_view text) {
 void Logger::Write(LogLevel level, fmt::string_view format, fmt::format_args args) {
   fmt::memory_buffer buffer;
   fmt::vformat_to(std::back_inserter(buffer), format, args);
-  std::string_view text(buffer.data(), buffer.size());
+  WriteText(level, {buffer.data(), buffer.size()});
+}
+
+void Logger::WriteText(LogLevel level, std::string_view text) {
   // Whatever a caller forgot to escape, a message stays one line and a terminal only shows it.
   std::string escaped;
-  if (std::any_of(text.begin(), text.end(), MayNeedEscapes)) {
+  if (!IsPlainAscii(text)) {
     escaped = Printable(text, text.size());
     text = escaped;
   }

@@ -56,11 +56,17 @@ class Logger {
     if (Enabled(LogLevel::kError)) Write(LogLevel::kError, format, fmt::make_format_args(args...));
   }
 
+  // A message that needs no formatting.
+  void Text(LogLevel level, std::string_view text) {
+    if (Enabled(level)) WriteText(level, text);
+  }
+
   const std::string& source() const { return source_; }
   void SetThreshold(LogLevel level) { threshold_.store(level, std::memory_order_relaxed); }
 
  private:
   void Write(LogLevel level, fmt::string_view format, fmt::format_args args);
+  void WriteText(LogLevel level, std::string_view text);
 
   const std::string source_;
   std::atomic<LogLevel> threshold_{LogLevel::kInfo};

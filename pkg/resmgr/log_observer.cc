@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/resmgr/log_observer.h"
 
-#include <iterator>
+#include <string_view>
 
 #include "pkg/base/parse.h"
 
@@ -12,54 +12,64 @@ namespace {
 constexpr size_t kToldShifts = 4;
 // Of a refusal: the need, what is free and a few of those that have the rest.
 constexpr size_t kLongestText = 1024;
+constexpr size_t kLongestName = 256;
 
-using Buffer = fmt::memory_buffer;
-
-template <typename... Args>
-void Append(Buffer& text, fmt::format_string<Args...> format, Args&&... args) {
-  fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
+// Strings one after the other: each creation writes a line, and formatting one costs as much as the
+// decision that it tells of.
+template <typename... Parts>
+void Append(std::string& text, const Parts&... parts) {
+  (text.append(std::string_view(parts)), ...);
 }
 
-void AppendPlace(const Place& place, Buffer& text) {
+void AppendPlace(const Place& place, std::string& text) {
   if (!place.cpus) {
     Append(text, "any CPU");
   } else {
-    Append(text, "CPU{} {}", place.cpus->size() == 1 ? "" : "s", place.cpus->ToString());
+    Append(text, place.cpus->size() == 1 ? "CPU " : "CPUs ", place.cpus->ToString());
     if (place.exclusive.empty()) {
       Append(text, ", shared");
     } else if (place.exclusive == *place.cpus) {
       Append(text, ", exclusive");
     } else {
-      Append(text, ", of which {} {} exclusive", place.exclusive.ToString(),
-             place.exclusive.size() == 1 ? "is" : "are");
+      Append(text, ", of which ", place.exclusive.ToString(),
+             place.exclusive.size() == 1 ? " is exclusive" : " are exclusive");
     }
   }
   if (place.mems) {
-    Append(text, ", memory node{} {}", place.mems->size() == 1 ? "" : "s", place.mems->ToString());
+    Append(text, place.mems->size() == 1 ? ", memory node " : ", memory nodes ",
+           place.mems->ToString());
   }
 }
 
-std::string ListOf(const std::optional<CpuSet>& cpus) {
-  return cpus ? cpus->ToString() : "any";
+template <typename Set>
+std::string ListOf(const std::optional<Set>& set) {
+  return set ? set->ToString() : "any";
 }
 
-void AppendName(const Pod& pod, const Container& container, Buffer& text) {
-  Append(text, "{}", Printable(FullName(pod, container.name)));
+// As Printable of its full name is.
+void AppendName(const Pod& pod, const Container& container, std::string& text) {
+  const size_t start = text.size();
+  Append(text, pod.namespace_name, "/", pod.name, "/", container.name);
+  const std::string_view name = std::string_view(text).substr(start);
+  if (name.size() <= kLongestName && IsPlainAscii(name)) return;
+  const std::string printable = Printable(name, kLongestName);
+  text.resize(start);
+  text += printable;
 }
 
 // "2 shared containers 0-1 -> 0"
-void AppendShift(const Snapshot& snapshot, const Shift& shift, Buffer& text) {
+void AppendShift(const Snapshot& snapshot, const Shift& shift, std::string& text) {
   const Container* const first = snapshot.FindContainer(shift.first);
   const bool shares = shift.from.exclusive.empty() && shift.to.exclusive.empty();
   if (shift.containers > 1 || first == nullptr) {
-    Append(text, "{} shared containers", shift.containers);
+    Append(text, std::to_string(shift.containers), " shared containers");
   } else {
     const Pod* const pod = snapshot.FindPod(first->pod_id);
-    Append(text, "{}", shares ? "shared container " : "container ");
+    Append(text, shares ? "shared container " : "container ");
     if (pod != nullptr) AppendName(*pod, *first, text);
   }
   if (shares && shift.from.cpus != shift.to.cpus) {
-    Append(text, " {} -> {}", ListOf(shift.from.cpus), ListOf(shift.to.cpus));
+    Append(text, " ", ListOf(shift.from.cpus), " -> ", ListOf(shift.to.cpus));
   } else if (!shares) {
     Append(text, " ");
     AppendPlace(shift.from, text);
@@ -67,12 +77,11 @@ void AppendShift(const Snapshot& snapshot, const Shift& shift, Buffer& text) {
     AppendPlace(shift.to, text);
   }
   if (shares && shift.from.mems != shift.to.mems) {
-    Append(text, ", memory nodes {} -> {}", shift.from.mems ? shift.from.mems->ToString() : "any",
-           shift.to.mems ? shift.to.mems->ToString() : "any");
+    Append(text, ", memory nodes ", ListOf(shift.from.mems), " -> ", ListOf(shift.to.mems));
   }
 }
 
-void AppendOthers(const Observer::Act& act, Buffer& text) {
+void AppendOthers(const Observer::Act& act, std::string& text) {
   size_t told = 0;
   for (const Shift& shift : act.others) {
     if (shift.first == act.container.key) continue;
@@ -80,33 +89,34 @@ void AppendOthers(const Observer::Act& act, Buffer& text) {
       Append(text, ", and more");
       return;
     }
-    Append(text, "{}", told++ == 0 ? "; moved " : ", ");
+    Append(text, told++ == 0 ? "; moved " : ", ");
     AppendShift(act.snapshot, shift, text);
   }
-}
-
-std::string_view View(const Buffer& text) {
-  return {text.data(), text.size()};
 }
 
 }  // namespace
 
 std::string Describe(const Place& place) {
-  Buffer text;
+  std::string text;
   AppendPlace(place, text);
-  return fmt::to_string(text);
+  return text;
+}
+
+std::string& LogObserver::Begin() {
+  line_.clear();
+  return line_;
 }
 
 void LogObserver::OnPlaced(const Act& act) {
   if (!log_.Enabled(LogLevel::kInfo)) return;
-  Buffer text;
+  std::string& text = Begin();
   Append(text, "placed ");
   AppendName(act.pod, act.container, text);
   Append(text, ": ");
   AppendPlace(Place::Of(act.container.placement), text);
-  Append(text, " ({})", act.policy.name());
+  Append(text, " (", act.policy.name(), ")");
   AppendOthers(act, text);
-  log_.Info("{}", View(text));
+  log_.Text(LogLevel::kInfo, text);
   LogCandidates(act);
 }
 
@@ -129,8 +139,8 @@ void LogObserver::OnUpdated(const Act& act) {
   const bool moved = act.from != to;
   const LogLevel level = moved ? LogLevel::kInfo : LogLevel::kDebug;
   if (!log_.Enabled(level)) return;
-  Buffer text;
-  Append(text, "{} ", moved ? "moved" : "kept");
+  std::string& text = Begin();
+  Append(text, moved ? "moved " : "kept ");
   AppendName(act.pod, act.container, text);
   Append(text, ": ");
   if (moved) {
@@ -140,28 +150,29 @@ void LogObserver::OnUpdated(const Act& act) {
   AppendPlace(to, text);
   Append(text, " (its resources changed)");
   AppendOthers(act, text);
-  moved ? log_.Info("{}", View(text)) : log_.Debug("{}", View(text));
+  log_.Text(level, text);
   LogCandidates(act);
 }
 
 void LogObserver::OnMoved(const Act& act, const Shift& shift) {
   if (!log_.Enabled(LogLevel::kInfo)) return;
-  Buffer text;
+  std::string& text = Begin();
   Append(text, "moved ");
   AppendShift(act.snapshot, shift, text);
-  log_.Info("{} ({})", View(text), act.why);
+  Append(text, " (", act.why, ")");
+  log_.Text(LogLevel::kInfo, text);
 }
 
 void LogObserver::OnReleased(const Act& act) {
   if (!log_.Enabled(LogLevel::kInfo)) return;
-  Buffer text;
+  std::string& text = Begin();
   Append(text, "released ");
   AppendName(act.pod, act.container, text);
   Append(text, ": ");
   AppendPlace(act.from, text);
-  Append(text, " ({})", act.why);
+  Append(text, " (", act.why, ")");
   AppendOthers(act, text);
-  log_.Info("{}", View(text));
+  log_.Text(LogLevel::kInfo, text);
 }
 
 void LogObserver::OnPushed(const Act& act) {

@@ -27,8 +27,11 @@ class LogObserver final : public Observer {
 
  private:
   void LogCandidates(const Act& act);
+  // An empty line, in the memory of the last one.
+  std::string& Begin();
 
   Logger& log_;
+  std::string line_;
 };
 
 // "CPU 1, exclusive", "CPUs 0-3, shared, memory node 0", "CPUs 1-7, of which 1,5 are exclusive",
