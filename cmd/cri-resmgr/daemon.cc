@@ -18,6 +18,7 @@
 #include "pkg/admin/node_publisher.h"
 #include "pkg/admin/policy_setup.h"
 #include "pkg/config/problems.h"
+#include "pkg/cri/call_tap.h"
 #include "pkg/cri/known_methods.h"
 #include "pkg/cri/relay.h"
 #include "pkg/dump/dumper.h"
@@ -89,6 +90,7 @@ StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const Flags& flags, const Set
   options.on_lost = [metrics] {
     if (metrics != nullptr) metrics->Count(Metrics::Event::kDumpDropped);
   };
+  options.decompress = &CallTap::Decompress;
   return dump::Dumper::Create(std::move(options), [&log](bool warning, std::string_view line) {
     warning ? log.Warn("{}", line) : log.Info("{}", line);
   });

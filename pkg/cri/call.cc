@@ -197,7 +197,7 @@ void Call::OnVerdict(const Interception::Verdict& verdict) {
     return;
   }
   if (tap_ != nullptr && !verdict.suffix.empty()) {
-    tap_->OnRequestChanged(reading_->request.Read(headers_).value_or(""), verdict.suffix);
+    tap_->OnRequestChanged(reading_->request.message(), verdict.suffix);
   }
   h2::HeaderBlock headers = headers_;
   if (!verdict.suffix.empty()) headers.Remove("content-length");

@@ -98,14 +98,15 @@ void CallTap::GiveUp() {
   replies_.reset();
 }
 
-dump::Payload CallTap::ToPayload(GrpcMessage message, const std::string& encoding) const {
-  if (message.compressed && !message.truncated()) {
-    auto plain = DecompressGrpc(message.payload, encoding, kMaxCollected);
-    if (plain.ok()) return dump::Payload(*std::move(plain));
-  }
+dump::Payload CallTap::ToPayload(GrpcMessage message, const std::string& encoding) {
   dump::Payload payload(std::move(message.payload), message.size);
   payload.compressed = message.compressed;
+  if (message.compressed) payload.encoding = encoding;
   return payload;
+}
+
+StatusOr<std::string> CallTap::Decompress(const dump::Payload& payload) {
+  return DecompressGrpc(payload.bytes, payload.encoding, kMaxCollected);
 }
 
 }  // namespace resmgr

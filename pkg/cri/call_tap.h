@@ -21,6 +21,8 @@ class CallTap {
   // Null when the dumper does not want this method. `id` is never used twice.
   static std::unique_ptr<CallTap> Create(dump::Dumper& dumper, uint64_t id, const Method& method,
                                          bool intercepted);
+  // For Dumper::Options::decompress, since none of that is to be done on the loop.
+  static StatusOr<std::string> Decompress(const dump::Payload& payload);
   ~CallTap();
   CallTap(const CallTap&) = delete;
   CallTap& operator=(const CallTap&) = delete;
@@ -45,7 +47,7 @@ class CallTap {
   void Collect(Collection& collection, std::string_view data);
   void Release(Collection& collection);
   void GiveUp();
-  dump::Payload ToPayload(GrpcMessage message, const std::string& encoding) const;
+  static dump::Payload ToPayload(GrpcMessage message, const std::string& encoding);
 
   dump::Dumper& dumper_;
   const std::string path_;

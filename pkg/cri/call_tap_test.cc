@@ -4,10 +4,14 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "pkg/api/runtime_v1.pb.h"
+#include "test/support/gzip.h"
 
 namespace resmgr {
 namespace {
@@ -18,8 +22,10 @@ constexpr size_t kMiB = size_t{1} << 20;
 
 class CallTapTest : public testing::Test {
  protected:
-  void Start(size_t queue_bytes) {
-    auto dumper = dump::Dumper::Create({.specs = {"reset,full:.*"}, .queue_bytes = queue_bytes},
+  void Start(size_t queue_bytes, dump::Dumper::Decompress decompress = {}) {
+    auto dumper = dump::Dumper::Create({.specs = {"reset,full:.*"},
+                                        .queue_bytes = queue_bytes,
+                                        .decompress = std::move(decompress)},
                                        [this](bool, std::string_view line) {
                                          const std::lock_guard lock(mutex_);
                                          lines_.emplace_back(line);
@@ -61,6 +67,29 @@ TEST_F(CallTapTest, WhatIsCollectedAtOnceIsBoundedForAllCalls) {
   EXPECT_TRUE(dumper_->Close(std::chrono::seconds(30)));
   EXPECT_EQ(dumper_->lost_calls(), lost);
   EXPECT_THAT(lines_.back(), HasSubstr("#51 (passthrough) REQUEST Unary"));
+}
+
+// It takes several milliseconds, which the loop has not.
+TEST_F(CallTapTest, CompressedMessagesAreDecompressedByTheDumper) {
+  std::thread::id decompressed_by;
+  Start(8 * kMiB, [&decompressed_by](const dump::Payload& payload) {
+    decompressed_by = std::this_thread::get_id();
+    return CallTap::Decompress(payload);
+  });
+  const auto tap = CallTap::Create(
+      *dumper_, 1, Method{.path = "/runtime.v1.RuntimeService/Version", .name = "Version"}, false);
+  h2::HeaderBlock headers;
+  headers.Add("grpc-encoding", "gzip");
+  tap->OnRequestHeaders(headers);
+  runtime::v1::VersionRequest request;
+  request.set_version("v1.30");
+  const std::string compressed = test::Gzip(request.SerializeAsString());
+  tap->OnRequestData(EncodeGrpcPrefix(true, compressed.size()) + compressed);
+  tap->OnEnd({.code = 0, .message = {}});
+  EXPECT_TRUE(dumper_->Close(std::chrono::seconds(30)));
+  EXPECT_THAT(lines_, testing::Contains(HasSubstr("v1.30")));
+  EXPECT_NE(decompressed_by, std::thread::id());
+  EXPECT_NE(decompressed_by, std::this_thread::get_id());
 }
 
 }  // namespace

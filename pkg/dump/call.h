@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace resmgr::dump {
 
@@ -23,8 +24,10 @@ struct Payload {
   // How long the message was on the wire. More than bytes.size() when the relay kept only its
   // beginning.
   uint64_t total_size = 0;
-  // The bytes are compressed by the peer: they are counted, not shown.
+  // The bytes are compressed by the peer: they are counted, not shown, unless the dumper can
+  // decompress them (Dumper::Options). `encoding` is the header grpc-encoding.
   bool compressed = false;
+  std::string encoding{};
 
   Payload() = default;
   // A message that was kept whole.

@@ -92,7 +92,8 @@ StatusOr<std::unique_ptr<Dumper>> Dumper::Create(Options options, const LogSink&
 
 Dumper::Dumper(const Options& options, const LogSink& log)
     : writer_(std::make_shared<Writer>(
-          EventQueue::Limits{options.queue_events, options.queue_bytes}, log, options.open)),
+          EventQueue::Limits{options.queue_events, options.queue_bytes}, log,
+          Writer::Means{.open = options.open, .decompress = options.decompress})),
       on_lost_(options.on_lost) {}
 
 Dumper::~Dumper() {

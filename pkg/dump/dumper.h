@@ -34,6 +34,7 @@ class Writer;
 class Dumper {
  public:
   using OpenFile = std::function<StatusOr<std::unique_ptr<OutputFile>>(const OutputPlace&)>;
+  using Decompress = std::function<StatusOr<std::string>(const Payload&)>;
 
   struct Options {
     std::vector<std::string> specs = {};  // each value of -dump, or the one of dump.Config
@@ -49,6 +50,9 @@ class Dumper {
     size_t queue_bytes = size_t{64} * 1024 * 1024;
     // Called for each call whose events find no room, on the thread that reports them.
     std::function<void()> on_lost = {};
+    // What a compressed message is, which is here as a whole; runs on the dumper's thread. Without
+    // it, and for what it refuses, only the size is shown.
+    Decompress decompress = {};
     // For tests.
     OpenFile open = &OutputFile::Create;
   };

@@ -61,7 +61,8 @@ struct Event {
 
   // What it takes of the queue's memory, in bytes.
   size_t Cost() const {
-    return sizeof(Event) + payload.bytes.capacity() + changed.capacity() + message.capacity();
+    return sizeof(Event) + payload.bytes.capacity() + payload.encoding.capacity() +
+           changed.capacity() + message.capacity();
   }
   // Whether nothing more is written of its call.
   bool Last() const {

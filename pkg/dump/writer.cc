@@ -7,8 +7,8 @@
 
 namespace resmgr::dump {
 
-Writer::Writer(EventQueue::Limits limits, const LogSink& log, OpenFile open)
-    : queue_(limits), log_(log), open_(std::move(open)), text_(log) {}
+Writer::Writer(EventQueue::Limits limits, const LogSink& log, Means means)
+    : queue_(limits), log_(log), means_(std::move(means)), text_(log) {}
 
 void Writer::Run() {
   for (;;) {
@@ -25,7 +25,13 @@ void Writer::Run() {
   queue_.Finish();
 }
 
+void Writer::Decompress(Payload& payload) const {
+  if (!payload.compressed || payload.truncated() || !means_.decompress) return;
+  if (auto plain = means_.decompress(payload); plain.ok()) payload = Payload(*std::move(plain));
+}
+
 void Writer::Write(Event& event) {
+  Decompress(event.payload);
   const bool record = recorder_ && event.plan && event.plan->record;
   switch (event.kind) {
     case Event::Kind::kRequest:
@@ -86,7 +92,7 @@ void Writer::OpenMissing() {
 }
 
 std::unique_ptr<OutputFile> Writer::Open(Wanted& wanted) {
-  StatusOr<std::unique_ptr<OutputFile>> file = open_(wanted.place);
+  StatusOr<std::unique_ptr<OutputFile>> file = means_.open(wanted.place);
   wanted.open = file.ok();
   if (file.ok()) return *std::move(file);
   if (!std::exchange(wanted.reported, true)) {

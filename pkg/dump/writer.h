@@ -21,7 +21,13 @@ class Writer {
  public:
   using OpenFile = std::function<StatusOr<std::unique_ptr<OutputFile>>(const OutputPlace&)>;
 
-  Writer(EventQueue::Limits limits, const LogSink& log, OpenFile open);
+  // As of Dumper::Options.
+  struct Means {
+    OpenFile open;
+    std::function<StatusOr<std::string>(const Payload&)> decompress{};
+  };
+
+  Writer(EventQueue::Limits limits, const LogSink& log, Means means);
 
   // Thread-safe.
   EventQueue& queue() { return queue_; }
@@ -42,6 +48,7 @@ class Writer {
   };
 
   void Write(Event& event);
+  void Decompress(Payload& payload) const;
   void Apply(const WriterSettings& settings);
   void OpenMissing();
   std::unique_ptr<OutputFile> Open(Wanted& wanted);
@@ -50,7 +57,7 @@ class Writer {
 
   EventQueue queue_;
   const LogSink log_;
-  const OpenFile open_;
+  const Means means_;
   TextDump text_;
   std::optional<Recorder> recorder_;
   Wanted file_;
