@@ -7,15 +7,26 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/api/config.pb.h"
+#include "pkg/base/terminal.h"
+#include "pkg/base/utf8.h"
 
 namespace resmgr {
 namespace {
 
 constexpr const char* kAgent = "agent";
+// Of the reason for a refusal: what an agent can write into an annotation of the node.
+constexpr size_t kMaxError = 8192;
+
+// A field that is no UTF-8 would make a client lose the whole reply.
+std::string ErrorText(const Status& status) {
+  return Utf8Cut(PrintableLines(Message(status)), kMaxError);
+}
 
 StatusOr<ConfigSource> Decode(const std::string& message) {
   v1::SetConfigRequest request;
-  if (!request.ParseFromString(message)) return InvalidArgument("not a v1.SetConfigRequest");
+  if (!request.ParseFromString(message)) {
+    return InvalidArgument("not a v1.SetConfigRequest, or its texts are not UTF-8");
+  }
   ConfigSource source;
   source.name = kAgent;
   source.data = {request.config().begin(), request.config().end()};
@@ -31,7 +42,7 @@ void SetConfig(Configurator& configurator, std::string message, const UnaryServe
       kAgent, [message = std::move(message)] { return Decode(message); },
       [reply](const Status& status) {
         v1::SetConfigReply answer;
-        if (!status.ok()) answer.set_error(std::string(Message(status)));
+        if (!status.ok()) answer.set_error(ErrorText(status));
         reply(answer.SerializeAsString());
       });
 }

@@ -35,6 +35,21 @@ size_t Utf8Length(std::string_view text) {
   return code < kLeast.at(length) || surrogate || code > 0x10ffff ? 0 : length;
 }
 
+std::string Utf8Cut(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return std::string(text);
+  constexpr std::string_view kEllipsis = "...";
+  constexpr size_t kLongest = 4;
+  size_t end = limit - kEllipsis.size();
+  // To the first byte of the character that reaches beyond it, if there is one.
+  for (size_t back = 1; back < kLongest && back <= end; ++back) {
+    if (Utf8Length(text.substr(end - back)) > back) {
+      end -= back;
+      break;
+    }
+  }
+  return std::string(text.substr(0, end)).append(kEllipsis);
+}
+
 bool IsControl(std::string_view character) {
   const char32_t code = CodePointOf(character);
   if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) return true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace resmgr {
@@ -9,6 +10,10 @@ namespace resmgr {
 // How many bytes (1 to 4) the first character of UTF-8 text takes; 0 where the bytes are none:
 // overlong forms, surrogates and what is above U+10FFFF included (RFC 3629). `text` is not empty.
 size_t Utf8Length(std::string_view text);
+
+// Text of at most `limit` bytes (3 or more): where it is cut, "..." is its end, and no character of
+// UTF-8 is cut in two.
+std::string Utf8Cut(std::string_view text, size_t limit);
 
 // The number of a whole character in Unicode.
 char32_t CodePointOf(std::string_view character);

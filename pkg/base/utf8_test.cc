@@ -17,6 +17,15 @@ TEST(Utf8Test, TellsCharactersFromOtherBytes) {
   }
 }
 
+TEST(Utf8Test, CutsBetweenCharacters) {
+  EXPECT_EQ(Utf8Cut("abcdef", 6), "abcdef");
+  EXPECT_EQ(Utf8Cut("abcdefg", 6), "abc...");
+  EXPECT_EQ(Utf8Cut("ab\xc3\xa4xyz", 6), "ab...");
+  EXPECT_EQ(Utf8Cut("a\xc3\xa4xyz.", 6), "a\xc3\xa4...");
+  EXPECT_EQ(Utf8Cut("\xf0\x9f\x98\x80xyz", 6), "...");
+  EXPECT_EQ(Utf8Cut("\x80\x80\x80\x80\x80\x80\x80", 6), "\x80\x80\x80...") << "no characters";
+}
+
 TEST(Utf8Test, ControlsAreWhatATerminalWouldObey) {
   for (const char* const control :
        {"\n", "\x1b", "\x7f", "\xc2\x80", "\xc2\x9b", "\xc2\x9f", "\xe2\x80\xa8", "\xe2\x80\xae",
