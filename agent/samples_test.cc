@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ConfigMaps that users copy say what they mean.
+// The ConfigMaps that users copy say what they mean, and so does the policy that keeps agents
+// apart.
+#include <algorithm>
 #include <map>
+#include <regex>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -9,23 +13,25 @@
 
 #include "agent/selection.h"
 #include "pkg/config/config.h"
-#include "pkg/config/yaml_reader.h"
-#include "pkg/sys/files.h"
+#include "test/support/sample_documents.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::agent {
 namespace {
 
+using test::At;
 using test::IsOk;
+using test::OfKind;
+using test::ReadDocuments;
+using test::Texts;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::UnorderedElementsAreArray;
 
-constexpr size_t kMaxFile = 1 << 20;
 constexpr std::string_view kBase = "cri-resmgr-config";
 
-const ConfigNode* At(const ConfigNode& map, std::string_view key) {
-  for (const ConfigNode::Entry& entry : map.entries) {
-    if (entry.key == key) return &entry.value;
-  }
-  return nullptr;
+std::vector<ConfigNode> SampleDocuments(const std::string& name) {
+  return ReadDocuments(RESMGR_SOURCE_DIR "/sample-configs/" + name);
 }
 
 struct Sample {
@@ -34,20 +40,13 @@ struct Sample {
 };
 
 Sample Load(const std::string& file) {
-  const std::string path = std::string(RESMGR_SOURCE_DIR) + "/sample-configs/" + file;
-  const auto text = ReadFile(path, kMaxFile);
-  if (!text.ok()) return {"", text.status()};
-  const auto document = ParseYaml(*text, file);
-  if (!document.ok()) return {"", document.status()};
-  const ConfigNode* metadata = At(*document, "metadata");
-  const ConfigNode* data = At(*document, "data");
-  if (metadata == nullptr || data == nullptr) return {"", NotFound("no metadata or data")};
+  const ConfigNode document = SampleDocuments(file).at(0);
   std::map<std::string, std::string> sections;
-  for (const ConfigNode::Entry& entry : data->entries)
+  for (const ConfigNode::Entry& entry : At(document, "data").entries)
     sections[entry.key] = entry.value.text;
   ConfigChecks checks;
   checks.policies = {"null", "static"};
-  return {At(*metadata, "name")->text, ParseConfigMap(sections, file, checks)};
+  return {At(document, "metadata/name").text, ParseConfigMap(sections, file, checks)};
 }
 
 TEST(SampleConfigMapsTest, AreNamedAsTheAgentLooksForThem) {
@@ -67,6 +66,81 @@ TEST(SampleConfigMapsTest, AreConfigurationsOfTheDaemon) {
     const auto config = Load(c.file).config;
     ASSERT_THAT(config, IsOk()) << c.file;
     EXPECT_EQ(config->policy.active, c.policy) << c.file;
+  }
+}
+
+// What tests can tell of the policy without an API server that knows it (Kubernetes 1.30).
+class SampleAdmissionPolicyTest : public testing::Test {
+ protected:
+  const std::vector<ConfigNode> rbac_ = SampleDocuments("rbac-agent.yaml");
+  const std::vector<ConfigNode> documents_ = SampleDocuments("agent-own-node.yaml");
+  const ConfigNode policy_ = OfKind(documents_, "ValidatingAdmissionPolicy");
+  const ConfigNode binding_ = OfKind(documents_, "ValidatingAdmissionPolicyBinding");
+};
+
+TEST_F(SampleAdmissionPolicyTest, IsBoundAndDenies) {
+  for (const ConfigNode& document : documents_)
+    EXPECT_EQ(At(document, "apiVersion").text, "admissionregistration.k8s.io/v1");
+  EXPECT_EQ(At(binding_, "spec/policyName").text, At(policy_, "metadata/name").text);
+  EXPECT_THAT(Texts(At(binding_, "spec/validationActions")), ElementsAre("Deny"));
+  EXPECT_EQ(At(policy_, "spec/failurePolicy").text, "Fail");
+  EXPECT_EQ(At(policy_, "spec/validations").items.size(), 1u);
+}
+
+TEST_F(SampleAdmissionPolicyTest, IsAboutTheAgentsAccount) {
+  const ConfigNode account = OfKind(rbac_, "ServiceAccount");
+  const std::string user = "system:serviceaccount:" + At(account, "metadata/namespace").text + ":" +
+                           At(account, "metadata/name").text;
+  EXPECT_THAT(At(policy_, "spec/matchConditions/0/expression").text,
+              testing::HasSubstr("request.userInfo.username == '" + user + "'"));
+  EXPECT_EQ(
+      At(SampleDocuments("agent-daemonset.yaml").at(0), "spec/template/spec/serviceAccountName")
+          .text,
+      At(account, "metadata/name").text);
+}
+
+// Whatever of a node an agent may write, and nothing else that it does.
+TEST_F(SampleAdmissionPolicyTest, CoversWhatTheAgentMayWriteOfNodes) {
+  std::vector<std::string> written;
+  for (const ConfigNode& rule : At(OfKind(rbac_, "ClusterRole"), "rules").items) {
+    for (const std::string& verb : Texts(At(rule, "verbs")))
+      EXPECT_THAT((std::set<std::string>{"get", "list", "watch", "patch"}), Contains(verb));
+    if (std::ranges::count(Texts(At(rule, "verbs")), "patch") == 0) continue;
+    std::ranges::copy(Texts(At(rule, "resources")), std::back_inserter(written));
+  }
+  const ConfigNode rule = At(policy_, "spec/matchConstraints/resourceRules/0");
+  EXPECT_THAT(Texts(At(rule, "resources")), UnorderedElementsAreArray(written));
+  EXPECT_THAT(Texts(At(rule, "apiGroups")), ElementsAre(""));
+  EXPECT_THAT(Texts(At(rule, "operations")), ElementsAre("UPDATE")) << "a patch is one";
+}
+
+// An expression with a field that does not exist would refuse every agent.
+TEST_F(SampleAdmissionPolicyTest, ItsExpressionsNameWhatExists) {
+  const ConfigNode spec = At(policy_, "spec");
+  std::vector<std::string> expressions;
+  std::set<std::string> known = {"request.userInfo.username", "request.userInfo.groups",
+                                 "request.userInfo.extra", "object.metadata.name"};
+  for (const char* part : {"matchConditions", "variables", "validations"}) {
+    for (const ConfigNode& item : At(spec, part).items) {
+      expressions.push_back(At(item, "expression").text);
+      expressions.push_back(At(item, "messageExpression").text);
+    }
+  }
+  for (const ConfigNode& variable : At(spec, "variables").items)
+    known.insert("variables." + At(variable, "name").text);
+  const std::regex literal("'[^']*'");
+  const std::regex name("[A-Za-z_][A-Za-z_0-9]*([.][A-Za-z_][A-Za-z_0-9]*)*");
+  for (const std::string& expression : expressions) {
+    const std::string bare = std::regex_replace(std::regex_replace(expression, literal, "''"),
+                                                std::regex("[.][?]"), ".");
+    for (auto it = std::sregex_iterator(bare.begin(), bare.end(), name);
+         it != std::sregex_iterator(); ++it) {
+      if (it->str() == "in" || it->str() == "orValue") continue;
+      EXPECT_THAT(known, Contains(it->str())) << expression;
+    }
+    for (const std::string_view pair : {"()", "[]"}) {
+      EXPECT_EQ(std::ranges::count(bare, pair[0]), std::ranges::count(bare, pair[1]));
+    }
   }
 }
 

@@ -1,55 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sample files are valid YAML and keep the promises that make the webhook safe.
-#include <algorithm>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/config/yaml_reader.h"
-#include "pkg/sys/files.h"
+#include "test/support/sample_documents.h"
 
 namespace resmgr::webhook {
 namespace {
 
+using test::At;
+using test::OfKind;
+using test::Texts;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
 
 std::vector<ConfigNode> Documents(const std::string& name) {
-  const std::string path = RESMGR_SOURCE_DIR "/sample-configs/webhook/" + name;
-  const auto text = ReadFile(path, size_t{1} << 20);
-  EXPECT_TRUE(text.ok()) << Describe(text.status());
-  auto documents = ParseYamlDocuments(text.value_or(""), path);
-  EXPECT_TRUE(documents.ok()) << Describe(documents.status());
-  return documents.value_or(std::vector<ConfigNode>{});
-}
-
-// The value at "a/b/0/c"; an empty one where there is none.
-ConfigNode At(ConfigNode node, std::string_view path) {
-  while (!path.empty()) {
-    const size_t end = std::min(path.find('/'), path.size());
-    const std::string key(path.substr(0, end));
-    path.remove_prefix(std::min(end + 1, path.size()));
-    ConfigNode next;
-    if (node.kind == ConfigNode::Kind::kList) {
-      const size_t index = std::stoul(key);
-      if (index < node.items.size()) next = node.items[index];
-    }
-    for (const ConfigNode::Entry& entry : node.entries) {
-      if (entry.key == key) next = entry.value;
-    }
-    node = std::move(next);
-  }
-  return node;
-}
-
-std::vector<std::string> Texts(const ConfigNode& list) {
-  std::vector<std::string> texts;
-  for (const ConfigNode& item : list.items)
-    texts.push_back(item.text);
-  return texts;
+  return test::ReadDocuments(RESMGR_SOURCE_DIR "/sample-configs/webhook/" + name);
 }
 
 TEST(SamplesTest, TheConfigurationCannotLockAClusterOut) {
@@ -89,19 +59,14 @@ TEST(SamplesTest, TheWebhookNeverWaitsForItselfInOldClustersEither) {
 
 TEST(SamplesTest, TheDeploymentFitsItsServiceAndTheConfiguration) {
   const auto documents = Documents("webhook.yaml");
-  const auto of_kind = [&documents](const std::string& kind) {
-    const auto found = std::ranges::find_if(
-        documents, [&](const ConfigNode& node) { return At(node, "kind").text == kind; });
-    return found == documents.end() ? ConfigNode() : *found;
-  };
-  const ConfigNode service = of_kind("Service");
+  const ConfigNode service = OfKind(documents, "Service");
   const ConfigNode client =
       At(Documents("webhook-configuration.yaml").at(0), "webhooks/0/clientConfig/service");
   EXPECT_EQ(At(service, "metadata/name").text, At(client, "name").text);
   EXPECT_EQ(At(service, "metadata/namespace").text, At(client, "namespace").text);
   EXPECT_EQ(At(service, "spec/ports/0/port").text, At(client, "port").text);
 
-  const ConfigNode pod = At(of_kind("Deployment"), "spec/template");
+  const ConfigNode pod = At(OfKind(documents, "Deployment"), "spec/template");
   const ConfigNode container = At(pod, "spec/containers/0");
   EXPECT_EQ(At(service, "spec/ports/0/targetPort").text, At(container, "ports/0/name").text);
   EXPECT_THAT(Texts(At(container, "args")),
@@ -109,7 +74,7 @@ TEST(SamplesTest, TheDeploymentFitsItsServiceAndTheConfiguration) {
   EXPECT_EQ(At(container, "readinessProbe/httpGet/path").text, "/healthz");
   EXPECT_EQ(At(pod, "metadata/labels").entries.at(0).value.text,
             At(service, "spec/selector").entries.at(0).value.text);
-  EXPECT_EQ(of_kind("NetworkPolicy").kind, ConfigNode::Kind::kMap);
+  EXPECT_EQ(OfKind(documents, "NetworkPolicy").kind, ConfigNode::Kind::kMap);
 }
 
 }  // namespace
