@@ -22,7 +22,8 @@ KeyRules Rules(const AgentOptions& options) {
 
 Agent::Agent(const AgentOptions& options, HttpTransport& transport, Timers& timers,
              ConfigClient& client)
-    : reporter_(transport, timers, options.node, options.retry.backoff, options.retry.seed),
+    : reporter_(transport, timers, options.node, NodeMapName(options.map_name, options.node),
+                options.report, options.retry.seed),
       pusher_(client, timers, options.push_backoff, options.retry.seed,
               [this](const Verdict& verdict) { reporter_.Report(verdict); }),
       source_(
@@ -33,7 +34,7 @@ Agent::Agent(const AgentOptions& options, HttpTransport& transport, Timers& time
            .group_label = options.group_label,
            .retry = options.retry},
           [this](const std::optional<ConfigMap>& map) { pusher_.Set(map); },
-          [this] { reporter_.Repeat(); }),
+          [this](const Json& node) { reporter_.NodeSeen(node); }),
       access_(transport, options.node, Rules(options)) {}
 
 void Agent::GetNode(TextDone done) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,7 +31,8 @@ struct AgentOptions {
   // For what the daemon may change of the node.
   std::vector<std::string> allowed_domains = {"cri-resource-manager.intel.com",
                                               "resource-policy.nri.io"};
-  RetryOptions retry{};
+  RetryOptions retry{.start_spread = std::chrono::seconds(1)};
+  ReportOptions report{};
   Backoff::Options push_backoff{.first = Backoff::Duration(100), .limit = Backoff::Duration(2000)};
 };
 

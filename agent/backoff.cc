@@ -10,10 +10,8 @@ Backoff::Duration Backoff::Next() {
   constexpr int kMaxDoublings = 20;
   const int doublings = std::min(failures_, kMaxDoublings);
   if (failures_ < kMaxDoublings) ++failures_;
-  const Duration full =
-      std::min(options_.limit, options_.first * (static_cast<Duration::rep>(1) << doublings));
-  std::uniform_int_distribution<Duration::rep> wait(full.count() / 2, full.count());
-  return Duration(wait(random_));
+  full_ = std::min(options_.limit, options_.first * (static_cast<Duration::rep>(1) << doublings));
+  return jitter_.UpTo(full_);
 }
 
 }  // namespace resmgr::agent

@@ -3,12 +3,13 @@
 
 #include <chrono>
 #include <cstdint>
-#include <random>
+
+#include "agent/jitter.h"
 
 namespace resmgr::agent {
 
-// How long to wait before the next try: twice as long after each failure, up to a limit, and each
-// time a random part less, so that the agents of a cluster do not come back all at once.
+// How long to wait before the next try: up to twice as long after each failure, up to a limit, and
+// any part of that ("full jitter"), so that the agents of a cluster do not come back all at once.
 // Thread-compatible.
 class Backoff {
  public:
@@ -20,19 +21,20 @@ class Backoff {
   };
 
   // The seed makes the waits of two agents differ.
-  Backoff(Options options, uint64_t seed) : options_(options), random_(seed) {}
+  Backoff(Options options, uint64_t seed) : options_(options), jitter_(seed) {}
 
-  // The wait after another failure: between half of the full wait and all of it.
+  // The wait after another failure: between nothing and the full wait.
   Duration Next();
+  // The longest that the last wait could have been; zero before the first failure.
+  Duration full() const { return full_; }
   // Something went well: the next failure is the first again.
   void Reset() { failures_ = 0; }
-  // Failures since then.
-  int failures() const { return failures_; }
 
  private:
   const Options options_;
-  std::mt19937_64 random_;
+  Jitter jitter_;
   int failures_ = 0;
+  Duration full_{};
 };
 
 }  // namespace resmgr::agent

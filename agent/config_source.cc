@@ -34,35 +34,40 @@ ConfigMap ReadMap(const Json& object) {
 }  // namespace
 
 ConfigSource::ConfigSource(HttpTransport& transport, Timers& timers, Options options,
-                           Changed changed, NodeMadeAnew node_made_anew)
+                           Changed changed, NodeSeen node_seen)
     : transport_(transport),
       timers_(timers),
       options_(std::move(options)),
       changed_(std::move(changed)),
-      node_made_anew_(std::move(node_made_anew)) {}
+      node_seen_(std::move(node_seen)),
+      gate_(options_.retry.outage, options_.retry.seed),
+      group_limit_(options_.group_limit) {}
 
 void ConfigSource::Start() {
   node_watch_ = std::make_unique<ObjectWatch>(
-      transport_, timers_,
-      ObjectWatch::Target{.collection = "/api/v1/nodes", .name = options_.node}, options_.retry,
-      [this](const Json* node) { NodeChanged(node); });
-  node_map_watch_ = FollowMap(NodeMapName(options_.map_name, options_.node), view_.node_map);
-  default_map_watch_ = FollowMap(DefaultMapName(options_.map_name), view_.default_map);
+      transport_, timers_, gate_,
+      ObjectWatch::Target{
+          .collection = "/api/v1/nodes", .name = options_.node, .metadata_only = true},
+      options_.retry, [this](const Json* node) { NodeChanged(node); });
+  node_map_watch_ =
+      FollowMap(NodeMapName(options_.map_name, options_.node), view_.node_map, options_.retry);
+  default_map_watch_ =
+      FollowMap(DefaultMapName(options_.map_name), view_.default_map, options_.retry);
   node_watch_->Start();
   node_map_watch_->Start();
   default_map_watch_->Start();
 }
 
-std::unique_ptr<ObjectWatch> ConfigSource::FollowMap(const std::string& name,
-                                                     Seen<ConfigMap>& seen) {
-  RetryOptions retry = options_.retry;
-  retry.seed += std::hash<std::string>()(name);
+std::unique_ptr<ObjectWatch> ConfigSource::FollowMap(const std::string& name, Seen<ConfigMap>& seen,
+                                                     const RetryOptions& retry) {
+  RetryOptions of_map = retry;
+  of_map.seed += std::hash<std::string>()(name);
   return std::make_unique<ObjectWatch>(
-      transport_, timers_,
+      transport_, timers_, gate_,
       ObjectWatch::Target{
           .collection = "/api/v1/namespaces/" + UrlEncode(options_.map_namespace) + "/configmaps",
           .name = name},
-      retry, [this, &seen](const Json* object) {
+      of_map, [this, &seen](const Json* object) {
         seen.complete = true;
         seen.value.reset();
         if (object != nullptr) seen.value = ReadMap(*object);
@@ -76,24 +81,44 @@ void ConfigSource::NodeChanged(const Json* node) {
                              options_.node);
     return;
   }
-  std::string uid = TextAt(*node, {"metadata", "uid"});
-  // What was written on the former object is not on this one.
-  if (view_.node_seen && uid != node_uid_ && node_made_anew_) node_made_anew_();
-  node_uid_ = std::move(uid);
-  std::string group = TextAt(*node, {"metadata", "labels", options_.group_label});
-  const bool changed = group != view_.group;
   view_.node_seen = true;
-  if (changed) {
-    GetLogger("config").Info("the node's group is now \"{}\"", Printable(group));
-    view_.group = std::move(group);
-    view_.group_map = {};
-    group_map_watch_.reset();
-    if (!view_.group.empty()) {
-      group_map_watch_ = FollowMap(GroupMapName(options_.map_name, view_.group), view_.group_map);
-      group_map_watch_->Start();
-    }
-  }
+  if (node_seen_) node_seen_(*node);
+  group_ = TextAt(*node, {"metadata", "labels", options_.group_label});
+  TakeGroup();
   Decide();
+}
+
+void ConfigSource::TakeGroup() {
+  if (group_ == view_.group) {
+    group_timer_.reset();
+    return;
+  }
+  if (!group_.empty()) {
+    const auto now = timers_.Now();
+    if (const auto wait = group_limit_.Wait(now); wait.count() > 0) {
+      if (!group_timer_) {
+        group_timer_ = timers_.After(wait, [this] {
+          group_timer_.reset();
+          TakeGroup();
+          Decide();
+        });
+      }
+      return;
+    }
+    group_limit_.Take(now);
+  }
+  group_timer_.reset();
+  GetLogger("config").Info("the node's group is now \"{}\"", Printable(group_));
+  view_.group = group_;
+  view_.group_map = {};
+  group_map_watch_.reset();
+  if (view_.group.empty()) return;
+  // The node has just been seen, so the agent's start is spread already.
+  RetryOptions retry = options_.retry;
+  retry.start_spread = {};
+  group_map_watch_ =
+      FollowMap(GroupMapName(options_.map_name, view_.group), view_.group_map, retry);
+  group_map_watch_->Start();
 }
 
 void ConfigSource::Decide() {

@@ -8,8 +8,10 @@
 
 #include "agent/http.h"
 #include "agent/object_watch.h"
+#include "agent/retry_gate.h"
 #include "agent/selection.h"
 #include "agent/timers.h"
+#include "agent/token_bucket.h"
 
 namespace resmgr::agent {
 
@@ -23,33 +25,42 @@ class ConfigSource {
     std::string map_name{};       // -configmap-name
     std::string group_label{};    // -label-name
     RetryOptions retry{};
+    TokenBucket::Options group_limit{};
   };
   // The map that applies now; nothing: no map does. First when all is known, then with each other
   // version. While something is not known (again, after a change of the group), the last word
   // counts.
   using Changed = std::function<void(const std::optional<ConfigMap>& map)>;
 
-  // The object of the node was deleted and created again.
-  using NodeMadeAnew = std::function<void()>;
+  // The node's object, each time that it is seen, and before what follows from it is told. Its
+  // metadata is there, perhaps nothing else.
+  using NodeSeen = std::function<void(const Json& node)>;
 
   ConfigSource(HttpTransport& transport, Timers& timers, Options options, Changed changed,
-               NodeMadeAnew node_made_anew = nullptr);
+               NodeSeen node_seen = nullptr);
 
   void Start();
 
  private:
-  std::unique_ptr<ObjectWatch> FollowMap(const std::string& name, Seen<ConfigMap>& seen);
+  std::unique_ptr<ObjectWatch> FollowMap(const std::string& name, Seen<ConfigMap>& seen,
+                                         const RetryOptions& retry);
   void NodeChanged(const Json* node);
+  // Each group that is new costs a list and a watch, so changes are taken no more often than
+  // `group_limit_` says; the last one counts.
+  void TakeGroup();
   void Decide();
 
   HttpTransport& transport_;
   Timers& timers_;
   const Options options_;
   const Changed changed_;
-  const NodeMadeAnew node_made_anew_;
+  const NodeSeen node_seen_;
 
+  RetryGate gate_;
   ClusterView view_;
-  std::string node_uid_;
+  std::string group_;  // of the label; view_.group follows
+  TokenBucket group_limit_;
+  Timers::HandlePtr group_timer_;
   bool decided_ = false;
   std::optional<ConfigMap> decision_;
   std::unique_ptr<ObjectWatch> node_watch_;

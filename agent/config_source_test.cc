@@ -60,7 +60,7 @@ class ConfigSourceTest : public testing::Test {
   FakeTransport transport_;
   FakeTimers timers_;
   std::vector<std::string> decisions_;
-  int made_anew_ = 0;
+  int nodes_seen_ = 0;
   ConfigSource source_{
       transport_,
       timers_,
@@ -72,7 +72,7 @@ class ConfigSourceTest : public testing::Test {
           decisions_.push_back(map ? map->name + "=" + map->data.at("policy") : "none");
         }
       },
-      [this] { ++made_anew_; }};
+      [this](const Json& /*node*/) { ++nodes_seen_; }};
 };
 
 TEST_F(ConfigSourceTest, SaysNothingBeforeEverythingIsSeen) {
@@ -152,22 +152,41 @@ TEST_F(ConfigSourceTest, AMapWithBinaryDataOrWithoutDataIsAProblem) {
                                       testing::HasSubstr("it has no data")));
 }
 
-TEST_F(ConfigSourceTest, TellsThatTheNodeIsAnotherObject) {
+TEST_F(ConfigSourceTest, TellsOfTheNodeBeforeItDecides) {
   ListMap("default", "d");
   ListMap("node.n1", "");
   ListNode("");
-  const auto event = [this](const std::string& type, const std::string& uid) {
-    Json node = NodeObject("");
-    node["metadata"]["uid"] = uid;
-    transport_.Stream(Target("n1"), ToText({{"type", type}, {"object", node}}) + "\n");
-  };
-  event("MODIFIED", "");
-  EXPECT_EQ(made_anew_, 0);
-  event("DELETED", "");
-  event("ADDED", "u2");
-  EXPECT_EQ(made_anew_, 1);
-  event("MODIFIED", "u2");
-  EXPECT_EQ(made_anew_, 1);
+  EXPECT_EQ(nodes_seen_, 1);
+  Relabel("");
+  EXPECT_EQ(nodes_seen_, 2);
+}
+
+// Each group costs a list and a watch: 6,000 of them came in 8 s.
+TEST_F(ConfigSourceTest, AStormOfLabelsCausesFewListsAndTheLastOneCounts) {
+  ListMap("default", "d");
+  ListMap("node.n1", "");
+  ListNode("");
+  const int before = transport_.sent();
+  for (int i = 0; i < 600; ++i) {
+    Relabel("g" + std::to_string(i));
+    timers_.Advance(std::chrono::milliseconds(100));
+  }
+  EXPECT_LE(transport_.sent() - before, 5 + 60 / 10);
+  timers_.Advance(std::chrono::seconds(10));
+  ListMap("group.g599", "last");
+  EXPECT_EQ(decisions_.back(), "cfg.group.g599=last");
+}
+
+TEST_F(ConfigSourceTest, AStormThatEndsWhereItBeganChangesNothing) {
+  ListMap("default", "d");
+  ListMap("node.n1", "");
+  ListNode("a");
+  ListMap("group.a", "ga");
+  for (int i = 0; i < 20; ++i)
+    Relabel("g" + std::to_string(i));
+  Relabel("");
+  timers_.Advance(std::chrono::minutes(1));
+  EXPECT_THAT(decisions_, ElementsAre("cfg.group.a=ga", "cfg.default=d"));
 }
 
 }  // namespace

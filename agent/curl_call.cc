@@ -91,7 +91,7 @@ Status CurlCall::Prepare(const ClusterAccess& access, const Credential& credenti
 }
 
 Status CurlCall::PrepareHeaders(const Credential& credential) {
-  headers_ = curl_slist_append(headers_, "Accept: application/json");
+  headers_ = curl_slist_append(headers_, ("Accept: " + request_.accept).c_str());
   // Without this libcurl asks first whether it may send a body of more than a MiB.
   headers_ = curl_slist_append(headers_, "Expect:");
   if (!request_.content_type.empty()) {

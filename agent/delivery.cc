@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/delivery.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "pkg/log/log.h"
@@ -22,8 +21,10 @@ Delivery::Delivery(HttpTransport& transport, Timers& timers, std::string what,
       backoff_(backoff, seed),
       log_limit_(1, kLogPeriod) {}
 
-void Delivery::Send(HttpRequest request) {
+void Delivery::Send(HttpRequest request, Done done) {
   request_ = std::move(request);
+  done_ = std::move(done);
+  under_way_ = true;
   tries_ = 0;
   backoff_.Reset();
   timer_.reset();
@@ -39,16 +40,24 @@ void Delivery::Try() {
 void Delivery::Replied(const StatusOr<HttpReply>& reply) {
   call_.reset();
   const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
-  if (status.ok()) return;
+  if (status.ok()) return End(reply);
   Logger& log = GetLogger("status");
+  const bool answered =
+      status.code() == StatusCode::kNotFound || status.code() == StatusCode::kAborted;
+  if (max_tries_ > 0 && answered) return End(reply);
   if (tries_ == max_tries_) {
     log.Warn("{}: given up: {}", what_, Message(status));
-    return;
+    return End(reply);
   }
   if (log_limit_.Pass(timers_.Now())) log.Warn("{}: {}; trying again", what_, Message(status));
   std::chrono::milliseconds wait = backoff_.Next();
-  if (reply.ok()) wait = std::max<std::chrono::milliseconds>(wait, WaitAskedFor(*reply));
+  if (reply.ok()) wait += WaitAskedFor(*reply);
   timer_ = timers_.After(wait, [this] { Try(); });
+}
+
+void Delivery::End(const StatusOr<HttpReply>& reply) {
+  under_way_ = false;
+  if (const Done done = std::exchange(done_, nullptr)) done(reply);
 }
 
 }  // namespace resmgr::agent

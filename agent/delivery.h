@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,15 +16,22 @@ namespace resmgr::agent {
 // before. Thread-compatible.
 class Delivery {
  public:
-  // `what` names it in the log. `max_tries` 0: as many as it takes.
+  // The reply that ended it: the one of success, or the last one.
+  using Done = std::function<void(const StatusOr<HttpReply>& reply)>;
+
+  // `what` names it in the log. `max_tries` 0: as many as it takes; else
+  // what is missing (404) or in conflict (409) ends it at once.
   Delivery(HttpTransport& transport, Timers& timers, std::string what, Backoff::Options backoff,
            uint64_t seed, int max_tries);
 
-  void Send(HttpRequest request);
+  // `done` comes once, and not for a request that was replaced.
+  void Send(HttpRequest request, Done done);
+  bool under_way() const { return under_way_; }
 
  private:
   void Try();
   void Replied(const StatusOr<HttpReply>& reply);
+  void End(const StatusOr<HttpReply>& reply);
 
   HttpTransport& transport_;
   Timers& timers_;
@@ -32,6 +40,8 @@ class Delivery {
   Backoff backoff_;
   RateLimit log_limit_;
   HttpRequest request_;
+  Done done_;
+  bool under_way_ = false;
   int tries_ = 0;
   std::unique_ptr<HttpTransport::Call> call_;
   Timers::HandlePtr timer_;

@@ -35,6 +35,10 @@ StatusCode CodeOf(int http_status) {
 
 }  // namespace
 
+std::string MetadataOnly(std::string_view kind) {
+  return fmt::format("{};as={};g=meta.k8s.io;v=v1,{}", kJsonType, kind, kJsonType);
+}
+
 std::string UrlEncode(std::string_view text) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   constexpr std::string_view kPlain = "-._~";

@@ -14,11 +14,13 @@
 namespace resmgr::agent {
 
 inline constexpr int kUnauthorized = 401;
+inline constexpr std::string_view kJsonType = "application/json";
 
 struct HttpRequest {
   std::string method = "GET";
   std::string target{};  // path and query
   std::string content_type{};
+  std::string accept{kJsonType};  // the type of the reply's body
   std::string body{};
   // Until the reply begins.
   std::chrono::milliseconds first_byte_timeout{30'000};
@@ -58,6 +60,10 @@ class HttpTransport {
   // Without `data` the body is collected.
   virtual std::unique_ptr<Call> Send(HttpRequest request, Data data, Done done) = 0;
 };
+
+// For HttpRequest::accept: objects with their metadata alone, or all of them from a server that
+// does not know that. `kind` is PartialObjectMetadata, or PartialObjectMetadataList for a list.
+std::string MetadataOnly(std::string_view kind);
 
 // For paths and queries.
 std::string UrlEncode(std::string_view text);

@@ -11,30 +11,49 @@
 namespace resmgr::agent {
 namespace {
 
+constexpr int kNotAcceptable = 406;
 constexpr int kGone = 410;
-// After so many tries without success the last version is not trusted any more.
-constexpr int kTriesBeforeList = 3;
+constexpr int kTooManyRequests = 429;
+constexpr int kServiceUnavailable = 503;
+// After so many refusals the last version is not trusted any more: the server may have lost its
+// data, so that the version is of a future that never comes.
+constexpr int kRefusalsBeforeList = 3;
 // A watch that lived so long was a good one.
 constexpr std::chrono::seconds kGoodWatch{5};
 // For a server that does not end its watches itself.
 constexpr std::chrono::seconds kGrace{30};
 constexpr std::chrono::seconds kLogPeriod{60};
 
+// The server is there, but not able to serve; what was asked is not to blame.
+bool IsOverloaded(int code) {
+  return code == kTooManyRequests || code == kServiceUnavailable;
+}
+
 }  // namespace
 
-ObjectWatch::ObjectWatch(HttpTransport& transport, Timers& timers, Target target,
+ObjectWatch::ObjectWatch(HttpTransport& transport, Timers& timers, RetryGate& gate, Target target,
                          const RetryOptions& options, Changed changed)
     : transport_(transport),
       timers_(timers),
+      gate_(gate),
       target_(std::move(target)),
       options_(options),
       changed_(std::move(changed)),
       backoff_(options.backoff, options.seed),
-      random_(options.seed),
+      jitter_(options.seed + 1),
       log_limit_(1, kLogPeriod) {}
+
+void ObjectWatch::Start() {
+  if (options_.start_spread.count() == 0) return List();
+  timer_ = timers_.After(jitter_.UpTo(options_.start_spread), [this] { Ask(); });
+}
 
 std::string ObjectWatch::Selector() const {
   return target_.collection + "?fieldSelector=" + UrlEncode("metadata.name=" + target_.name);
+}
+
+std::string ObjectWatch::Accepted(std::string_view kind) const {
+  return target_.metadata_only ? MetadataOnly(kind) : std::string(kJsonType);
 }
 
 bool ObjectWatch::IsTarget(const Json& object) const {
@@ -43,16 +62,21 @@ bool ObjectWatch::IsTarget(const Json& object) const {
 
 void ObjectWatch::List() {
   HttpRequest request;
-  request.target = Selector();
+  request.target = Selector() + "&resourceVersion=0";
+  request.accept = Accepted("PartialObjectMetadataList");
   call_ = transport_.Send(std::move(request), nullptr,
                           [this](const StatusOr<HttpReply>& reply) { Listed(reply); });
 }
 
 void ObjectWatch::Listed(const StatusOr<HttpReply>& reply) {
   call_.reset();
-  const Status status = reply.ok() ? ReadList(*reply) : reply.status();
-  if (status.ok()) return Watch();
-  Wait(status, reply.ok() ? WaitAskedFor(*reply) : std::chrono::seconds(0));
+  if (!reply.ok()) return Retry(reply.status(), gate_.Failed(timers_.Now()));
+  const Status status = ReadList(*reply);
+  if (status.ok()) {
+    gate_.Succeeded();
+    return Watch();
+  }
+  Retry(status, Refused(reply->status), WaitAskedFor(*reply));
 }
 
 Status ObjectWatch::ReadList(const HttpReply& reply) {
@@ -65,6 +89,7 @@ Status ObjectWatch::ReadList(const HttpReply& reply) {
     return Unavailable("the API server's list is not one");
   }
   version_ = std::move(version);
+  refusals_ = 0;
   const auto found = std::find_if(items->begin(), items->end(),
                                   [this](const Json& item) { return IsTarget(item); });
   changed_(found == items->end() ? nullptr : &*found);
@@ -72,13 +97,13 @@ Status ObjectWatch::ReadList(const HttpReply& reply) {
 }
 
 void ObjectWatch::Watch() {
-  const auto shortest = options_.watch_timeout.count();
-  std::uniform_int_distribution<std::chrono::seconds::rep> lifetime(shortest, 2 * shortest);
-  const std::chrono::seconds timeout{lifetime(random_)};
+  const auto timeout = std::chrono::duration_cast<std::chrono::seconds>(
+      jitter_.Between(options_.watch_timeout, 2 * options_.watch_timeout));
   HttpRequest request;
   request.target =
       fmt::format("{}&watch=1&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}",
                   Selector(), UrlEncode(version_), timeout.count());
+  request.accept = Accepted("PartialObjectMetadata");
   request.timeout = timeout + kGrace;
   decoder_ = WatchDecoder();
   watch_began_ = timers_.Now();
@@ -92,22 +117,23 @@ void ObjectWatch::Data(std::string_view piece) {
       decoder_.Feed(piece, [this](const WatchEvent& event) { return Event(event); });
   if (status.ok()) return;
   call_.reset();
-  Wait(status, {});
+  Retry(status, backoff_.Next());
 }
 
 bool ObjectWatch::Event(const WatchEvent& event) {
   if (event.type == WatchEvent::Type::kError) {
     call_.reset();
     const int code = IntAt(event.object, {"code"});
-    if (code == kGone) version_.clear();
-    Wait(Unavailable("the watch ends with {}: {}", code,
-                     Printable(TextAt(event.object, {"message"}))),
-         {});
+    Retry(Unavailable("the watch ends with {}: {}", code,
+                      Printable(TextAt(event.object, {"message"}))),
+          Refused(code));
     return false;
   }
   const std::string version = TextAt(event.object, {"metadata", "resourceVersion"});
   if (!version.empty()) version_ = version;
   backoff_.Reset();
+  gate_.Succeeded();
+  refusals_ = 0;
   if (event.type == WatchEvent::Type::kBookmark || !IsTarget(event.object)) return true;
   changed_(event.type == WatchEvent::Type::kDeleted ? nullptr : &event.object);
   return true;
@@ -115,35 +141,51 @@ bool ObjectWatch::Event(const WatchEvent& event) {
 
 void ObjectWatch::Ended(const StatusOr<HttpReply>& reply) {
   call_.reset();
-  if (timers_.Now() - watch_began_ >= kGoodWatch) backoff_.Reset();
-  if (!reply.ok()) return Wait(reply.status(), {});
-  if (reply->status == kGone) version_.clear();
+  if (timers_.Now() - watch_began_ >= kGoodWatch) {
+    backoff_.Reset();
+    gate_.Succeeded();
+    refusals_ = 0;
+  }
+  if (!reply.ok()) return Retry(reply.status(), gate_.Failed(timers_.Now()));
   const Status status = StatusOfReply(*reply);
   // That a watch ends is nothing unusual.
-  Wait(status, WaitAskedFor(*reply));
+  Retry(status, status.ok() ? backoff_.Next() : Refused(reply->status), WaitAskedFor(*reply));
 }
 
-void ObjectWatch::Wait(const Status& why, std::chrono::milliseconds at_least) {
-  const std::chrono::milliseconds wait = std::max(backoff_.Next(), at_least);
-  if (backoff_.failures() >= kTriesBeforeList) version_.clear();
+std::chrono::milliseconds ObjectWatch::Refused(int code) {
+  if (IsOverloaded(code)) return gate_.Failed(timers_.Now());
+  if (code == kNotAcceptable) target_.metadata_only = false;
+  if (code == kGone || ++refusals_ >= kRefusalsBeforeList) version_.clear();
+  return backoff_.Next();
+}
+
+void ObjectWatch::LogTrouble(const Status& why) {
+  const auto more = log_limit_.Pass(timers_.Now());
+  // Another kind of trouble is news, as of a token that is refused once the server is back.
+  if (!more && why.code() == logged_) return;
+  logged_ = why.code();
+  GetLogger("watch").Warn("following {}/{}: {}; trying again ({} more like this were not logged)",
+                          target_.collection, target_.name, Message(why), more.value_or(0));
+}
+
+void ObjectWatch::Retry(const Status& why, std::chrono::milliseconds wait,
+                        std::chrono::milliseconds at_least) {
+  if (!why.ok()) LogTrouble(why);
+  wait += at_least;
   GetLogger("watch").Debug("{}: next try in {} ms", target_.name, wait.count());
-  if (!why.ok()) {
-    const auto more = log_limit_.Pass(timers_.Now());
-    // Another kind of trouble is news, as of a token that is refused once the server is back.
-    if (more || why.code() != logged_) {
-      logged_ = why.code();
-      GetLogger("watch").Warn(
-          "following {}/{}: {}; trying again ({} more like this were not logged)",
-          target_.collection, target_.name, Message(why), more.value_or(0));
-    }
+  timer_ = timers_.After(wait, [this] { Ask(); });
+}
+
+void ObjectWatch::Ask() {
+  if (const auto wait = gate_.Postponed(timers_.Now()); wait.count() > 0) {
+    timer_ = timers_.After(wait, [this] { Ask(); });
+    return;
   }
-  timer_ = timers_.After(wait, [this] {
-    if (version_.empty()) {
-      List();
-    } else {
-      Watch();
-    }
-  });
+  if (version_.empty()) {
+    List();
+  } else {
+    Watch();
+  }
 }
 
 }  // namespace resmgr::agent

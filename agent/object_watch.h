@@ -5,12 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <random>
 #include <string>
 
 #include "agent/backoff.h"
 #include "agent/http.h"
+#include "agent/jitter.h"
 #include "agent/json.h"
+#include "agent/retry_gate.h"
 #include "agent/timers.h"
 #include "agent/watch_decoder.h"
 #include "pkg/log/rate_limit.h"
@@ -19,7 +20,12 @@ namespace resmgr::agent {
 
 // How requests to the API server are repeated.
 struct RetryOptions {
+  // After an answer that refuses the request.
   Backoff::Options backoff{};
+  // While the server does not answer.
+  Backoff::Options outage = RetryGate::kDefaults;
+  // The first request of each watch comes at some time within this one.
+  std::chrono::milliseconds start_spread{0};
   // How long the server should let one watch live; each time between once and twice of it.
   std::chrono::seconds watch_timeout{300};
   uint64_t seed = 0;
@@ -29,23 +35,30 @@ struct RetryOptions {
 // as often as it takes. Needs the verbs get, list and watch for that name alone, since the field
 // selector metadata.name makes every request one for the name. Thread-compatible.
 //
-//   list ──▶ watch ──▶ stream ends or breaks ──▶ wait ──▶ watch from the last version seen
-//    ▲                 410 Gone, or no success three times ──▶ wait ──▶ list
-//    └────────────────────────────────────────────────────────────────┘
+//   wait ──▶ list ──▶ watch ──▶ stream ends or breaks ──▶ wait ──▶ watch from the last version seen
+//             ▲                 410 Gone, or another refusal for the third time ──▶ wait ──▶ list
+//             └───────────────────────────────────────────────────────────────────────────────┘
+//
+// A server that does not answer is no reason to list: what a list costs is what a server that comes
+// back can do without. Lists are served from the server's cache (`resourceVersion=0`), which may
+// lag behind; the watch from there on catches up.
 class ObjectWatch {
  public:
   struct Target {
     std::string collection{};  // path, "/api/v1/nodes"
     std::string name{};
+    // Asks for `metadata` alone, where the server can do that; else everything comes.
+    bool metadata_only = false;
   };
   // The object as it is now; nullptr: there is none. The first call is the first complete view.
   // Calls may repeat what is known. The receiver may not end this object from within.
   using Changed = std::function<void(const Json* object)>;
 
-  ObjectWatch(HttpTransport& transport, Timers& timers, Target target, const RetryOptions& options,
-              Changed changed);
+  // `gate` is shared by all watches of one server, and outlives them.
+  ObjectWatch(HttpTransport& transport, Timers& timers, RetryGate& gate, Target target,
+              const RetryOptions& options, Changed changed);
 
-  void Start() { List(); }
+  void Start();
 
  private:
   void List();
@@ -55,21 +68,31 @@ class ObjectWatch {
   void Data(std::string_view piece);
   bool Event(const WatchEvent& event);
   void Ended(const StatusOr<HttpReply>& reply);
-  void Wait(const Status& why, std::chrono::milliseconds at_least);
+  // An answer with an error: in the body of a watch, or instead of it. What the server is asked
+  // next depends on it. Returns how long to wait.
+  std::chrono::milliseconds Refused(int code);
+  // `at_least` is what the server wants; the random `wait` comes on top of it.
+  void Retry(const Status& why, std::chrono::milliseconds wait,
+             std::chrono::milliseconds at_least = {});
+  void Ask();
+  void LogTrouble(const Status& why);
   std::string Selector() const;
+  std::string Accepted(std::string_view kind) const;
   bool IsTarget(const Json& object) const;
 
   HttpTransport& transport_;
   Timers& timers_;
-  const Target target_;
+  RetryGate& gate_;
+  Target target_;
   const RetryOptions options_;
   const Changed changed_;
   Backoff backoff_;
-  std::mt19937_64 random_;
+  Jitter jitter_;
   RateLimit log_limit_;
   StatusCode logged_ = StatusCode::kOk;
 
   std::string version_;  // the last one seen; empty: list
+  int refusals_ = 0;     // since something went well
   WatchDecoder decoder_;
   Timers::Clock::time_point watch_began_{};
   std::unique_ptr<HttpTransport::Call> call_;

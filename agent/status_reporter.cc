@@ -1,110 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/status_reporter.h"
 
-#include <ctime>
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "agent/json.h"
+#include "agent/shortened.h"
 
 namespace resmgr::agent {
 namespace {
 
 // All annotations of an object together may have 256 KiB.
 constexpr size_t kMaxError = 8192;
-// What the API server accepts (Event v1, "message").
-constexpr size_t kMaxMessage = 1024;
-constexpr int kEventTries = 5;
 
-std::string Shortened(std::string text, size_t limit) {
-  constexpr std::string_view kEllipsis = "...";
-  if (text.size() <= limit) return text;
-  size_t end = limit - kEllipsis.size();
-  // Not inside a character of UTF-8.
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U)
-    --end;
-  text.resize(end);
-  return text.append(kEllipsis);
-}
+// Of kStatusAnnotations.
+enum Text : size_t { kStatus, kMap, kVersion, kError };
 
-Json TextOrNull(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
-std::string Rfc3339(std::chrono::system_clock::time_point time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm utc{};
-  ::gmtime_r(&seconds, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1,
-                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+// As it comes back from the API server.
+std::string AsStored(const std::string& text) {
+  const std::optional<Json> stored = ParseJson(ToText(text));
+  return stored ? stored->get<std::string>() : "";
 }
 
 }  // namespace
 
 StatusReporter::StatusReporter(HttpTransport& transport, Timers& timers, std::string node,
-                               Backoff::Options backoff, uint64_t seed, WallClock now)
+                               std::string own_map, const ReportOptions& options, uint64_t seed,
+                               EventSeries::WallClock now)
     : node_(std::move(node)),
-      now_(std::move(now)),
-      annotations_(transport, timers, "annotating the node", backoff, seed, 0),
-      events_(transport, timers, "writing an event", backoff, seed + 1, kEventTries) {}
+      own_map_(std::move(own_map)),
+      options_(options),
+      timers_(timers),
+      jitter_(seed),
+      limit_(options.limit),
+      annotations_(transport, timers, "annotating the node", options.backoff, seed + 1, 0),
+      rejected_(transport, timers, node_, "ConfigRejected", options.backoff, seed + 2,
+                std::move(now)) {}
+
+StatusReporter::Texts StatusReporter::TextsOf(const Verdict& verdict) {
+  Texts texts;
+  texts[kStatus] = ToString(verdict.state);
+  texts[kMap] = verdict.map;
+  texts[kVersion] = verdict.version;
+  texts[kError] = AsStored(Shortened(verdict.reason, kMaxError));
+  return texts;
+}
 
 void StatusReporter::Report(const Verdict& verdict) {
   verdict_ = verdict;
-  annotations_.Send(Annotations(verdict));
-  const bool final =
-      verdict.state == Verdict::State::kAccepted || verdict.state == Verdict::State::kRejected;
-  // Another version of the same content is not an event.
-  Verdict event = verdict;
-  event.version.clear();
-  if (!final || event == event_verdict_) return;
-  event_verdict_ = std::move(event);
-  events_.Send(Event(verdict));
+  wanted_ = TextsOf(verdict);
+  if (verdict.state == Verdict::State::kRejected) ++rejections_;
+  Plan();
 }
 
-void StatusReporter::Repeat() {
-  if (verdict_.state != Verdict::State::kUnknown) annotations_.Send(Annotations(verdict_));
+void StatusReporter::NodeSeen(const Json& node) {
+  for (size_t i = 0; i < shown_.size(); ++i) {
+    shown_[i] = TextAt(node, {"metadata", "annotations", kStatusAnnotations[i]});
+  }
+  Plan();
 }
 
-HttpRequest StatusReporter::Annotations(const Verdict& verdict) const {
+// Whether other nodes have the same to tell at the same time: another map than the one shown, or
+// another version of it, and neither is the node's own.
+bool StatusReporter::IsSharedNews() const {
+  if (shown_[kStatus].empty()) return false;  // a new node
+  if (wanted_[kMap] == shown_[kMap] && wanted_[kVersion] == shown_[kVersion]) return false;
+  return wanted_[kMap] != own_map_ && shown_[kMap] != own_map_;
+}
+
+void StatusReporter::Plan() {
+  if (verdict_.state == Verdict::State::kUnknown) return;
+  if (wanted_ == sent_.value_or(shown_)) {
+    timer_.reset();
+    return;
+  }
+  const auto now = timers_.Now();
+  // A rejection is an Event too: two requests.
+  const int requests = verdict_.state == Verdict::State::kRejected ? 2 : 1;
+  const auto delay = IsSharedNews() ? jitter_.UpTo(requests * options_.spread) : options_.debounce;
+  const auto due = now + std::max(delay, limit_.Wait(now));
+  // A report that is planned tells what counts then, so later news do not put it off.
+  if (timer_ && due_ <= due) return;
+  due_ = due;
+  timer_ =
+      timers_.After(std::chrono::ceil<std::chrono::milliseconds>(due - now), [this] { Fire(); });
+}
+
+void StatusReporter::Fire() {
+  timer_.reset();
+  limit_.Take(timers_.Now());
+  WriteEvent();
+  Write();
+}
+
+void StatusReporter::Write() {
   Json annotations = Json::object();
-  annotations[std::string(kStatusAnnotation)] = ToString(verdict.state);
-  annotations[std::string(kMapAnnotation)] = TextOrNull(verdict.map);
-  annotations[std::string(kVersionAnnotation)] = TextOrNull(verdict.version);
-  annotations[std::string(kErrorAnnotation)] = TextOrNull(Shortened(verdict.reason, kMaxError));
+  for (size_t i = 0; i < wanted_.size(); ++i) {
+    annotations[std::string(kStatusAnnotations[i])] =
+        wanted_[i].empty() ? Json(nullptr) : Json(wanted_[i]);
+  }
   HttpRequest request;
   request.method = "PATCH";
   request.target = "/api/v1/nodes/" + UrlEncode(node_);
   request.content_type = "application/merge-patch+json";
+  request.accept = MetadataOnly("PartialObjectMetadata");
   request.body = ToText({{"metadata", {{"annotations", std::move(annotations)}}}});
-  return request;
+  sent_ = wanted_;
+  annotations_.Send(std::move(request), [this](const StatusOr<HttpReply>& /*reply*/) {
+    shown_ = *std::exchange(sent_, std::nullopt);
+    Plan();
+  });
 }
 
-HttpRequest StatusReporter::Event(const Verdict& verdict) const {
-  const bool accepted = verdict.state == Verdict::State::kAccepted;
-  const std::string message =
-      accepted ? fmt::format("cri-resmgr runs the configuration of ConfigMap {}", verdict.map)
-               : fmt::format("cri-resmgr keeps its configuration: {}", Complaint(verdict));
-  const std::string now = Rfc3339(now_());
-  HttpRequest request;
-  request.method = "POST";
-  request.target = "/api/v1/namespaces/default/events";
-  request.content_type = "application/json";
-  request.body = ToText({
-      {"apiVersion", "v1"},
-      {"kind", "Event"},
-      {"metadata", {{"generateName", node_ + "."}, {"namespace", "default"}}},
-      // A node's events bear its name as UID, since that is what `kubectl describe node` looks for.
-      {"involvedObject", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node_}, {"uid", node_}}},
-      {"type", accepted ? "Normal" : "Warning"},
-      {"reason", accepted ? "ConfigAccepted" : "ConfigRejected"},
-      {"message", Shortened(message, kMaxMessage)},
-      {"source", {{"component", "cri-resmgr-agent"}, {"host", node_}}},
-      {"firstTimestamp", now},
-      {"lastTimestamp", now},
-      {"count", 1},
-  });
-  return request;
+// The node may show the same rejection since before the agent's start, with another version of a
+// map whose metadata changed: that is no news.
+void StatusReporter::WriteEvent() {
+  const int times = std::exchange(rejections_, 0);
+  if (verdict_.state != Verdict::State::kRejected || times == 0) return;
+  if (shown_[kStatus] == wanted_[kStatus] && shown_[kMap] == wanted_[kMap] &&
+      shown_[kError] == wanted_[kError]) {
+    return;
+  }
+  rejected_.Add(fmt::format("cri-resmgr keeps its configuration: {}", Complaint(verdict_)), times);
 }
 
 }  // namespace resmgr::agent

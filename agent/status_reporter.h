@@ -3,13 +3,18 @@
 
 #include <array>
 #include <chrono>
-#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "agent/backoff.h"
 #include "agent/delivery.h"
+#include "agent/event_series.h"
 #include "agent/http.h"
+#include "agent/jitter.h"
+#include "agent/json.h"
 #include "agent/timers.h"
+#include "agent/token_bucket.h"
 #include "agent/verdict.h"
 
 namespace resmgr::agent {
@@ -25,31 +30,62 @@ inline constexpr std::string_view kErrorAnnotation = "cri-resource-manager.intel
 inline constexpr std::array kStatusAnnotations = {kStatusAnnotation, kMapAnnotation,
                                                   kVersionAnnotation, kErrorAnnotation};
 
-// Shows each verdict on the node's object, until the API server has it, and as an Event of the node
-// (reasons ConfigAccepted and ConfigRejected) in the namespace "default", where those of nodes are.
+struct ReportOptions {
+  // What thousands of nodes have to tell of a ConfigMap that they share comes at some time within
+  // this one: 10,000 reports in a minute are 167 a second. Twice as long for a rejection, which is
+  // an Event too.
+  std::chrono::milliseconds spread{60'000};
+  // Changes that follow each other so closely are one report.
+  std::chrono::milliseconds debounce{200};
+  TokenBucket::Options limit{};
+  // While the API server does not take it.
+  Backoff::Options backoff{.limit = std::chrono::milliseconds(160'000)};
+};
+
+// Keeps the node's annotations what the last verdict says, and makes an Event of the node
+// (ConfigRejected) for a rejection. What the node shows already is not written again, so the
+// restart of an agent or of the API server causes no report. Otherwise it is
+//   - one PATCH, and one Event at most, of the verdict that counts when its time has come;
+//   - at some time within `spread` where the reason is a map that other nodes share, else soon;
+//   - never more often than `limit`.
 // Thread-compatible.
 class StatusReporter {
  public:
-  using WallClock = std::function<std::chrono::system_clock::time_point()>;
-
-  StatusReporter(HttpTransport& transport, Timers& timers, std::string node,
-                 Backoff::Options backoff, uint64_t seed,
-                 WallClock now = std::chrono::system_clock::now);
+  // `own_map` is the name of the one ConfigMap that is for this node alone.
+  StatusReporter(HttpTransport& transport, Timers& timers, std::string node, std::string own_map,
+                 const ReportOptions& options, uint64_t seed,
+                 EventSeries::WallClock now = std::chrono::system_clock::now);
 
   void Report(const Verdict& verdict);
-  // Writes the annotations of the last verdict again: the node's object is a new one.
-  void Repeat();
+  // The node's object as it is now; to be told before the first verdict, and at each change.
+  void NodeSeen(const Json& node);
 
  private:
-  HttpRequest Annotations(const Verdict& verdict) const;
-  HttpRequest Event(const Verdict& verdict) const;
+  // Values of kStatusAnnotations; empty: absent.
+  using Texts = std::array<std::string, kStatusAnnotations.size()>;
+
+  static Texts TextsOf(const Verdict& verdict);
+  bool IsSharedNews() const;
+  void Plan();
+  void Fire();
+  void Write();
+  void WriteEvent();
 
   const std::string node_;
-  const WallClock now_;
-  Verdict verdict_;        // the last one
-  Verdict event_verdict_;  // of the last event, without the version
+  const std::string own_map_;
+  const ReportOptions options_;
+  Timers& timers_;
+  Jitter jitter_;
+  TokenBucket limit_;
+  Verdict verdict_;            // the last one
+  Texts wanted_{};             // what it says
+  Texts shown_{};              // on the node, as far as known
+  std::optional<Texts> sent_;  // what is under way
+  int rejections_ = 0;         // since the last Event
+  Timers::Clock::time_point due_{};
+  Timers::HandlePtr timer_;  // the next report
   Delivery annotations_;
-  Delivery events_;
+  EventSeries rejected_;
 };
 
 }  // namespace resmgr::agent

@@ -14,118 +14,231 @@ namespace resmgr::agent {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
 const Verdict kAccepted{
-    .state = Verdict::State::kAccepted, .map = "m", .version = "7", .reason = ""};
-const Verdict kRejected{
-    .state = Verdict::State::kRejected, .map = "m", .version = "8", .reason = "no policy \"x\""};
+    .state = Verdict::State::kAccepted, .map = "m.default", .version = "7", .reason = ""};
+const Verdict kRejected{.state = Verdict::State::kRejected,
+                        .map = "m.default",
+                        .version = "8",
+                        .reason = "no policy \"x\""};
+constexpr char kOwnMap[] = "m.node.n1";
 
 class StatusReporterTest : public testing::Test {
  protected:
+  StatusReporterTest() { Show(Json::object()); }
+
+  // The node as the watch tells it.
+  void Show(const Json& annotations) {
+    reporter_.NodeSeen({{"metadata", {{"name", "n1"}, {"annotations", annotations}}}});
+  }
+  void Show(const Verdict& verdict) {
+    Json annotations = {{kStatusAnnotation, ToString(verdict.state)},
+                        {kMapAnnotation, verdict.map},
+                        {kVersionAnnotation, verdict.version}};
+    if (!verdict.reason.empty()) annotations[std::string(kErrorAnnotation)] = verdict.reason;
+    Show(annotations);
+  }
+  void ReportSoon(const Verdict& verdict) {
+    reporter_.Report(verdict);
+    timers_.Advance(kSoon);
+  }
   Json Body(const char* target) {
     return ParseJson(transport_.Request(target).body).value_or(Json());
   }
   Json Annotations() { return Body("/api/v1/nodes/n1")["metadata"]["annotations"]; }
+  bool Patched() { return transport_.Answer("/nodes/", 200, Json::object()); }
+  static Verdict OfOwnMap(Verdict verdict) {
+    verdict.map = kOwnMap;
+    return verdict;
+  }
+
+  static constexpr milliseconds kSoon{200};
 
   FakeTransport transport_;
   FakeTimers timers_;
-  StatusReporter reporter_{
-      transport_, timers_,
-      "n1",       {.first = milliseconds(100), .limit = milliseconds(1000)},
-      1,          [] { return std::chrono::system_clock::from_time_t(1'767'323'045); }};
+  StatusReporter reporter_{transport_,
+                           timers_,
+                           "n1",
+                           kOwnMap,
+                           {.spread = seconds(60),
+                            .debounce = kSoon,
+                            .limit = {.burst = 5, .period = seconds(10)},
+                            .backoff = {.first = milliseconds(100), .limit = milliseconds(1000)}},
+                           1,
+                           [] { return std::chrono::system_clock::from_time_t(1'767'323'045); }};
 };
 
 TEST_F(StatusReporterTest, AnnotatesTheNode) {
-  reporter_.Report(kRejected);
+  ReportSoon(kRejected);
   const HttpRequest request = transport_.Request("/nodes/");
   EXPECT_EQ(request.method, "PATCH");
   EXPECT_EQ(request.content_type, "application/merge-patch+json");
   EXPECT_EQ(Annotations()[std::string(kStatusAnnotation)], "rejected");
-  EXPECT_EQ(Annotations()[std::string(kMapAnnotation)], "m");
+  EXPECT_EQ(Annotations()[std::string(kMapAnnotation)], "m.default");
   EXPECT_EQ(Annotations()[std::string(kVersionAnnotation)], "8");
   EXPECT_EQ(Annotations()[std::string(kErrorAnnotation)], "no policy \"x\"");
 }
 
 TEST_F(StatusReporterTest, RemovesWhatIsNotTrueAnyMore) {
-  reporter_.Report(kAccepted);
+  ReportSoon(kAccepted);
   EXPECT_EQ(Annotations()[std::string(kErrorAnnotation)], nullptr);
   EXPECT_EQ(Annotations()[std::string(kStatusAnnotation)], "accepted");
 }
 
-TEST_F(StatusReporterTest, WritesAnEventForEachVerdict) {
-  reporter_.Report(kAccepted);
-  Json event = Body("/events");
-  EXPECT_EQ(event["reason"], "ConfigAccepted");
-  EXPECT_EQ(event["type"], "Normal");
-  EXPECT_EQ(event["involvedObject"]["name"], "n1");
-  EXPECT_EQ(event["firstTimestamp"], "2026-01-02T03:04:05Z");
-  transport_.Answer("/events", 201, Json::object());
-  reporter_.Report(kRejected);
-  event = Body("/events");
+TEST_F(StatusReporterTest, OnlyARejectionIsAnEvent) {
+  ReportSoon(kAccepted);
+  EXPECT_FALSE(transport_.Has("/events"));
+  ASSERT_TRUE(Patched());
+  ReportSoon(OfOwnMap(kRejected));
+  const Json event = Body("/events");
   EXPECT_EQ(event["reason"], "ConfigRejected");
-  EXPECT_EQ(event["type"], "Warning");
   EXPECT_THAT(event["message"].get<std::string>(),
-              AllOf(HasSubstr("ConfigMap m"), HasSubstr("no policy \"x\"")));
+              AllOf(HasSubstr("ConfigMap m.node.n1"), HasSubstr("no policy \"x\"")));
 }
 
-TEST_F(StatusReporterTest, WritesNoEventTwiceAndNoneForWhatIsNoVerdict) {
-  reporter_.Report(kAccepted);
-  transport_.Answer("/events", 201, Json::object());
-  reporter_.Report({.state = Verdict::State::kPending, .map = "m", .version = "7", .reason = "x"});
-  reporter_.Report(kAccepted);
-  reporter_.Report({.state = Verdict::State::kNone, .map = "", .version = "", .reason = ""});
-  EXPECT_FALSE(transport_.Has("/events"));
+TEST_F(StatusReporterTest, WhatTheNodeShowsIsNotWrittenAgain) {
+  Show(kRejected);
+  ReportSoon(kRejected);
+  timers_.Advance(std::chrono::hours(1));
+  EXPECT_EQ(transport_.sent(), 0) << "as after a restart of the agent";
+}
+
+TEST_F(StatusReporterTest, ASharedMapIsReportedAtSomeTimeWithinTheSpread) {
+  Show(kAccepted);
+  Verdict later = kAccepted;
+  later.version = "9";
+  ReportSoon(later);
+  EXPECT_FALSE(transport_.Has("/nodes/"));
+  timers_.Advance(seconds(60));
+  EXPECT_EQ(Annotations()[std::string(kVersionAnnotation)], "9");
+}
+
+TEST_F(StatusReporterTest, TheTimesOfAgentsAreSpreadEvenly) {
+  constexpr int kAgents = 600;
+  int early = 0;
+  for (uint64_t seed = 0; seed < kAgents; ++seed) {
+    FakeTransport transport;
+    FakeTimers timers;
+    StatusReporter reporter(transport, timers, "n1", kOwnMap, {.spread = seconds(60)}, seed);
+    reporter.NodeSeen(
+        {{"metadata",
+          {{"annotations", {{kStatusAnnotation, "accepted"}, {kMapAnnotation, "m.default"}}}}}});
+    reporter.Report(kAccepted);
+    timers.Advance(seconds(20));
+    early += transport.sent();
+  }
+  EXPECT_THAT(early, AllOf(testing::Gt(kAgents / 4), testing::Lt(kAgents * 5 / 12)));
+}
+
+TEST_F(StatusReporterTest, ARejectionOfASharedMapHasTwiceTheTimeSinceItIsAnEventToo) {
+  constexpr int kAgents = 600;
+  int early = 0;
+  for (uint64_t seed = 0; seed < kAgents; ++seed) {
+    FakeTransport transport;
+    FakeTimers timers;
+    StatusReporter reporter(transport, timers, "n1", kOwnMap, {.spread = seconds(60)}, seed);
+    reporter.NodeSeen(
+        {{"metadata",
+          {{"annotations", {{kStatusAnnotation, "accepted"}, {kMapAnnotation, "m.default"}}}}}});
+    reporter.Report(kRejected);
+    timers.Advance(seconds(60));
+    early += transport.sent() / 2;
+  }
+  EXPECT_THAT(early, AllOf(testing::Gt(kAgents * 5 / 12), testing::Lt(kAgents * 7 / 12)));
+}
+
+TEST_F(StatusReporterTest, WhatConcernsThisNodeAloneIsReportedSoon) {
+  Show(kAccepted);
+  ReportSoon(OfOwnMap(kAccepted));
+  EXPECT_EQ(Annotations()[std::string(kMapAnnotation)], kOwnMap) << "a map of its own";
+  ASSERT_TRUE(Patched());
+  ReportSoon(kAccepted);
+  EXPECT_EQ(Annotations()[std::string(kMapAnnotation)], "m.default") << "which is gone";
+  ASSERT_TRUE(Patched());
+  Verdict pending = kAccepted;
+  pending.state = Verdict::State::kPending;
+  pending.reason = "nobody listens";
+  ReportSoon(pending);
+  EXPECT_EQ(Annotations()[std::string(kStatusAnnotation)], "pending") << "the node's cri-resmgr";
+}
+
+TEST_F(StatusReporterTest, ChangesThatFollowEachOtherAreOneReport) {
+  for (int i = 0; i < 100; ++i) {
+    Verdict verdict = OfOwnMap(kAccepted);
+    verdict.version = std::to_string(i);
+    reporter_.Report(verdict);
+  }
+  timers_.Advance(kSoon);
+  EXPECT_EQ(transport_.sent(), 1);
+  EXPECT_EQ(Annotations()[std::string(kVersionAnnotation)], "99");
+}
+
+TEST_F(StatusReporterTest, AFlappingMapIsLimitedAndTheLastStateWins) {
+  int patches = 0;
+  int events = 0;
+  constexpr int kMinutes = 2;
+  for (int i = 0; i < kMinutes * 60; ++i) {
+    Verdict verdict = OfOwnMap(i % 2 == 0 ? kRejected : kAccepted);
+    verdict.version = std::to_string(i);
+    reporter_.Report(verdict);
+    timers_.Advance(seconds(1));
+    if (Patched()) ++patches;
+    if (transport_.Answer("/events", 200, Json::object())) ++events;
+  }
+  EXPECT_LE(patches, 5 + kMinutes * 6);
+  EXPECT_LE(events, patches);
+  timers_.Advance(seconds(10));
+  EXPECT_EQ(Annotations()[std::string(kVersionAnnotation)], std::to_string(kMinutes * 60 - 1));
 }
 
 TEST_F(StatusReporterTest, TriesUntilTheAnnotationsAreWritten) {
-  reporter_.Report(kAccepted);
-  transport_.Answer("/events", 201, Json::object());
+  ReportSoon(kAccepted);
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(transport_.Answer("/nodes/", 500, Json::object()));
     timers_.RunNext();
   }
-  EXPECT_TRUE(transport_.Answer("/nodes/", 200, Json::object()));
+  EXPECT_TRUE(Patched());
   EXPECT_EQ(timers_.waiting(), 0u);
 }
 
 TEST_F(StatusReporterTest, LatestVerdictReplacesOneThatWaits) {
-  reporter_.Report(kAccepted);
+  ReportSoon(kAccepted);
   transport_.Answer("/nodes/", Unavailable("down"));
-  reporter_.Report(kRejected);
+  ReportSoon(OfOwnMap(kRejected));
   EXPECT_EQ(Annotations()[std::string(kStatusAnnotation)], "rejected");
-  transport_.Answer("/nodes/", 200, Json::object());
+  ASSERT_TRUE(Patched());
   timers_.Advance(std::chrono::hours(1));
   EXPECT_FALSE(transport_.Has("/nodes/"));
 }
 
-TEST_F(StatusReporterTest, GivesUpAnEventThatNobodyWants) {
-  reporter_.Report(kAccepted);
-  transport_.Answer("/nodes/", 200, Json::object());
-  for (int i = 0; i < 5; ++i) {
-    ASSERT_TRUE(transport_.Answer("/events", 403, Json::object()));
-    timers_.Advance(std::chrono::seconds(5));
-  }
-  EXPECT_FALSE(transport_.Has("/events"));
+TEST_F(StatusReporterTest, ANodeObjectOfBeforeThePatchDoesNotCauseAnother) {
+  ReportSoon(kAccepted);
+  ASSERT_TRUE(Patched());
+  Show(Json::object());
+  timers_.Advance(kSoon / 2);
+  Show(kAccepted);
+  timers_.Advance(std::chrono::hours(1));
+  EXPECT_EQ(transport_.sent(), 1);
 }
 
 TEST_F(StatusReporterTest, ShortensWhatIsTooLong) {
   Verdict verdict = kRejected;
   verdict.reason = std::string(1 << 20, 'x');
-  reporter_.Report(verdict);
+  ReportSoon(verdict);
   EXPECT_LE(transport_.Request("/nodes/").body.size(), 10'000u);
-  EXPECT_LE(Body("/events")["message"].get<std::string>().size(), 1024u);
 }
 
 // Half a character would make the API server refuse the whole annotation.
 TEST_F(StatusReporterTest, ShortensBetweenCharacters) {
   for (size_t before = 0; before < 4; ++before) {
-    Verdict verdict = kRejected;
+    Verdict verdict = OfOwnMap(kRejected);
     verdict.reason = std::string(before, 'x');
     for (int i = 0; i < 5000; ++i)
       verdict.reason += "\u20ac";
-    reporter_.Report(verdict);
+    ReportSoon(verdict);
     const std::string error = Annotations()[std::string(kErrorAnnotation)];
     EXPECT_TRUE(error.ends_with("\u20ac..."));
     EXPECT_LE(error.size(), 8192u);
@@ -133,23 +246,22 @@ TEST_F(StatusReporterTest, ShortensBetweenCharacters) {
   }
 }
 
-TEST_F(StatusReporterTest, AnotherVersionOfTheSameContentIsNotAnEvent) {
-  Verdict verdict = kAccepted;
-  verdict.content_version = "7";
-  reporter_.Report(verdict);
-  transport_.Answer("/events", 201, Json::object());
+TEST_F(StatusReporterTest, AnotherVersionOfTheSameRejectionIsNotAnEvent) {
+  Show(kRejected);
+  Verdict verdict = kRejected;
   verdict.version = "9";
   reporter_.Report(verdict);
+  timers_.Advance(seconds(120));
   EXPECT_EQ(Annotations()[std::string(kVersionAnnotation)], "9");
   EXPECT_FALSE(transport_.Has("/events"));
 }
 
-TEST_F(StatusReporterTest, RepeatsTheAnnotationsForANewNodeObject) {
-  reporter_.Repeat();
-  EXPECT_FALSE(transport_.Has("/nodes/")) << "there is nothing to tell yet";
-  reporter_.Report(kRejected);
-  transport_.Answer("/nodes/", 200, Json::object());
-  reporter_.Repeat();
+TEST_F(StatusReporterTest, ANewNodeObjectGetsTheAnnotationsAgain) {
+  ReportSoon(kRejected);
+  ASSERT_TRUE(Patched());
+  Show(kRejected);
+  Show(Json::object());
+  timers_.Advance(kSoon);
   EXPECT_EQ(Annotations()[std::string(kStatusAnnotation)], "rejected");
 }
 

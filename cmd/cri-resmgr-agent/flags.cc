@@ -5,6 +5,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/config/command_line.h"
+#include "pkg/kube/duration.h"
 #include "pkg/kube/names.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -43,6 +44,33 @@ void DeclareCluster(CommandLine& line, AgentFlags& flags) {
               }
               return OkStatus();
             });
+}
+
+CommandLine::Setter TakeDuration(std::chrono::milliseconds& target) {
+  return [&target](std::string_view value) -> Status {
+    constexpr std::chrono::hours kLongest{1};
+    const auto duration = ParseDuration(value, kLongest);
+    if (!duration) {
+      return InvalidArgument("\"{}\" is not a time of up to an hour, such as 30s",
+                             Printable(value, 32));
+    }
+    target = *duration;
+    return OkStatus();
+  };
+}
+
+void DeclareLoad(CommandLine& line, AgentFlags& flags) {
+  line.Group("Load of the API server");
+  line.Flag("start-spread", "TIME",
+            "The first requests come at some time within this one after the start. 500s where "
+            "10,000 agents start at the same time.",
+            "1s", TakeDuration(flags.agent.retry.start_spread));
+  line.Flag(
+      "report-spread", "TIME",
+      "What becomes of a ConfigMap that nodes share is shown on each node at some time within "
+      "this one, twice of it for a rejection; of a node's own ConfigMap at once. The default "
+      "is for 10,000 nodes.",
+      "60s", TakeDuration(flags.agent.report.spread));
 }
 
 void DeclareSockets(CommandLine& line, AgentFlags& flags) {
@@ -133,6 +161,7 @@ StatusOr<AgentFlags> ParseAgentFlags(int argc, const char* const* argv,
   AgentFlags flags;
   CommandLine line("cri-resmgr-agent", kSummary);
   DeclareCluster(line, flags);
+  DeclareLoad(line, flags);
   DeclareSockets(line, flags);
   DeclareLog(line, flags);
   DeclareActions(line, flags);

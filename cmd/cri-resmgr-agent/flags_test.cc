@@ -25,6 +25,8 @@ TEST(AgentFlagsTest, HasTheDefaultsThatUsersKnow) {
   ASSERT_TRUE(flags.ok());
   EXPECT_EQ(flags->agent.node, "n1");
   EXPECT_EQ(flags->kubeconfig, "");
+  EXPECT_EQ(flags->agent.retry.start_spread, std::chrono::seconds(1));
+  EXPECT_EQ(flags->agent.report.spread, std::chrono::seconds(60));
   EXPECT_EQ(flags->agent.map_namespace, "kube-system");
   EXPECT_EQ(flags->agent.map_name, "cri-resmgr-config");
   EXPECT_EQ(flags->agent.group_label, "cri-resource-manager.intel.com/group");
@@ -36,7 +38,7 @@ TEST(AgentFlagsTest, ReadsAllFlags) {
   const auto flags =
       Parse({"-kubeconfig", "/kc", "--config-ns=ns", "-configmap-name", "cm", "-label-name", "l/g",
              "-cri-resmgr-socket", "unix:///c.sock", "-agent-socket=/a.sock", "-allow-domains",
-             "a.io, b.io", "-logger-level", "debug"});
+             "a.io, b.io", "-logger-level", "debug", "-start-spread=8m", "-report-spread", "0s"});
   ASSERT_TRUE(flags.ok()) << Describe(flags.status());
   EXPECT_EQ(flags->kubeconfig, "/kc");
   EXPECT_EQ(flags->agent.map_namespace, "ns");
@@ -46,6 +48,8 @@ TEST(AgentFlagsTest, ReadsAllFlags) {
   EXPECT_EQ(flags->agent_socket, "/a.sock");
   EXPECT_THAT(flags->agent.allowed_domains, ElementsAre("a.io", "b.io"));
   EXPECT_EQ(flags->log.level, LogLevel::kDebug);
+  EXPECT_EQ(flags->agent.retry.start_spread, std::chrono::minutes(8));
+  EXPECT_EQ(flags->agent.report.spread, std::chrono::seconds(0));
 }
 
 TEST(AgentFlagsTest, TheNodesNameHasSmallLettersAsTheKubeletsHas) {
@@ -72,6 +76,8 @@ TEST(AgentFlagsTest, RefusesWhatCannotBe) {
       {"-configmap-name="},
       {"-label-name="},
       {"-logger-level=loud"},
+      {"-start-spread=soon"},
+      {"-report-spread=2h"},
       {"argument"},
   };
   for (const auto& arguments : bad) {
@@ -101,9 +107,9 @@ TEST(AgentFlagsTest, SaysWhatIsNoNameAndNoSocket) {
 TEST(AgentFlagsTest, HelpNamesEveryFlag) {
   const auto flags = Parse({"-help"}, "");
   ASSERT_TRUE(flags.ok());
-  for (const char* flag :
-       {"-kubeconfig", "-config-ns", "-configmap-name", "-label-name", "-cri-resmgr-socket",
-        "-agent-socket", "-allow-domains", "-probe", "-logger-level", "-version"}) {
+  for (const char* flag : {"-kubeconfig", "-config-ns", "-configmap-name", "-label-name",
+                           "-cri-resmgr-socket", "-agent-socket", "-allow-domains", "-probe",
+                           "-logger-level", "-version", "-start-spread", "-report-spread"}) {
     EXPECT_THAT(flags->help, HasSubstr(flag));
   }
 }

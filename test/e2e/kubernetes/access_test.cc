@@ -143,9 +143,12 @@ TEST_F(KubernetesTest, AgentHasTheRightsThatItNeedsAndNoOthers) {
   EXPECT_TRUE(node.Patch("add", kLabel, "\"x\"").ok());
   EXPECT_TRUE(node.Patch("remove", kLabel, "").ok());
   EXPECT_TRUE(node.SetCapacity("resource-policy.nri.io/e2e", "1").ok());
-  Apply(kDefaultMap, Cluster::Policy() + " # for an event");
-  EXPECT_THAT(WaitUntil("the event is written", std::chrono::seconds(10),
-                        [] { return Used(*cluster_, false).contains("create events in default"); }),
+  // The first rejection is an Event, another one changes it.
+  for (const char* policy : {"no-such-policy", "nor-such-a-policy"}) {
+    Apply(kDefaultMap, Cluster::Policy(policy), "rejected");
+  }
+  EXPECT_THAT(WaitUntil("the event is written", std::chrono::seconds(30),
+                        [] { return Used(*cluster_, false).contains("patch events in default"); }),
               IsOk());
   EXPECT_THAT(Used(*cluster_, true), IsEmpty()) << "refused";
   EXPECT_THAT(Used(*cluster_, false), ElementsAreArray(RightsOf(cluster_->AsAgent())));

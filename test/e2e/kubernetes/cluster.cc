@@ -313,7 +313,7 @@ Status Cluster::StartAgent() {
   RESMGR_ASSIGN_OR_RETURN(
       agent_, Run("agent", {std::string(kAgentBinary), "-kubeconfig", Path("agent.kubeconfig"),
                             "-cri-resmgr-socket", Path("config.sock"), "-agent-socket",
-                            Path("agent.sock")}));
+                            Path("agent.sock"), "-report-spread=0s"}));
   return OkStatus();
 }
 

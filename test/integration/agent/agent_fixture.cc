@@ -32,7 +32,9 @@ std::vector<std::string> AgentTest::Flags() const {
           "-cri-resmgr-socket",
           Path("config.sock"),
           "-agent-socket",
-          Path("agent.sock")};
+          Path("agent.sock"),
+          "-start-spread=0s",
+          "-report-spread=0s"};
 }
 
 void AgentTest::StartAgent(const std::vector<std::string>& more) {

@@ -32,7 +32,7 @@ class AgentTest : public testing::Test {
   std::string Path(const std::string& name) const { return directory_.File(name); }
   // A kubeconfig with these lines of a cluster and a user, in flow style.
   void WriteKubeconfig(const std::string& cluster_more, const std::string& user) const;
-  // Flags that keep an agent within the directory.
+  // Flags that keep an agent within the directory, and from waiting for the sake of a cluster.
   std::vector<std::string> Flags() const;
   void StartAgent(const std::vector<std::string>& more = {});
   // On a machine whose certificate authorities are those in this directory, as `openssl rehash`

@@ -94,9 +94,10 @@ TEST_F(AgentConfigTest, VerdictIsOnTheNodeAndInEvents) {
   SetPolicy(kDefaultMap, "good again");
   ASSERT_TRUE(NodeSays(kStatus, "accepted"));
   EXPECT_EQ(api_.Annotation(kNode, kError), "");
-  ASSERT_TRUE(Eventually([this] { return api_.Events().size() == 3; }));
-  EXPECT_EQ(api_.Events()[1]["reason"], "ConfigRejected");
-  EXPECT_THAT(api_.Events()[1]["message"].get<std::string>(),
+  ASSERT_TRUE(Eventually([this] { return !api_.Events().empty(); }));
+  EXPECT_EQ(api_.Events().size(), 1u) << "only what somebody has to look at is one";
+  EXPECT_EQ(api_.Events()[0]["reason"], "ConfigRejected");
+  EXPECT_THAT(api_.Events()[0]["message"].get<std::string>(),
               AllOf(HasSubstr("there is no policy"), HasSubstr(kDefaultMap)));
 }
 

@@ -52,7 +52,8 @@ class DaemonAndAgentTest : public DaemonTest {
                                      "-cri-resmgr-socket",
                                      Path("config.sock"),
                                      "-agent-socket",
-                                     Path("agent.sock")};
+                                     Path("agent.sock"),
+                                     "-report-spread=0s"};
     argv.insert(argv.end(), more.begin(), more.end());
     auto started = ChildProcess::Start(argv, Path("agent.log"));
     ASSERT_THAT(started, IsOk());

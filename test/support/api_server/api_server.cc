@@ -49,6 +49,18 @@ std::optional<std::string> SelectedName(const HttpServerRequest& request) {
   return selector->second.substr(kNameSelector.size());
 }
 
+// Where the request prefers its metadata, that is all that the object has.
+Json AsAccepted(const HttpServerRequest& request, const Json& object) {
+  const auto accept = request.headers.find("accept");
+  if (accept == request.headers.end() ||
+      accept->second.find("as=PartialObjectMetadata") == std::string::npos) {
+    return object;
+  }
+  return {{"kind", "PartialObjectMetadata"},
+          {"apiVersion", "meta.k8s.io/v1"},
+          {"metadata", object["metadata"]}};
+}
+
 bool IsSelected(const Json& object, const std::optional<std::string>& name) {
   return !name || object["metadata"]["name"] == *name;
 }
@@ -164,7 +176,7 @@ bool ApiServer::Refuse(const HttpServerRequest& request, HttpServerReply& reply)
     const std::lock_guard lock(mutex_);
     const std::string authorization = header("authorization");
     requests_.push_back({request.method, request.path, request.query, authorization,
-                         header("content-type"), request.client_certificate});
+                         header("content-type"), header("accept"), request.client_certificate});
     constexpr std::string_view kBearer = "Bearer ";
     unauthorized = !tokens_.empty() && (!authorization.starts_with(kBearer) ||
                                         !tokens_.contains(authorization.substr(kBearer.size())));
@@ -197,7 +209,7 @@ void ApiServer::List(const HttpServerRequest& request, HttpServerReply& reply) {
   const uint64_t version = objects_.version();
   Json items = Json::array();
   for (const Json& object : objects_.List(request.path)) {
-    if (IsSelected(object, name)) items.push_back(object);
+    if (IsSelected(object, name)) items.push_back(AsAccepted(request, object));
   }
   reply.Send(kOk, Json{{"kind", "List"},
                        {"metadata", {{"resourceVersion", std::to_string(version)}}},
@@ -243,7 +255,7 @@ bool ApiServer::SendChanges(const HttpServerRequest& request, HttpServerReply& r
   for (const ObjectStore::Change& change : objects_.ChangesAfter(version, kWatchStep)) {
     version = change.version;
     if (change.collection != request.path || !IsSelected(change.object, name)) continue;
-    if (!SendLine(reply, Line(change.type, change.object))) return false;
+    if (!SendLine(reply, Line(change.type, AsAccepted(request, change.object)))) return false;
   }
   return true;
 }
@@ -272,6 +284,7 @@ void ApiServer::Watch(const HttpServerRequest& request, HttpServerReply& reply) 
     bookmark = Clock::now() + bookmark_interval_.load();
     SendLine(reply,
              Line("BOOKMARK", {{"metadata", {{"resourceVersion", std::to_string(version)}}}}));
+    ++bookmarks_;
   }
   --watches_;
   if (disturbance != disturbance_) return Disturb(reply);
@@ -288,7 +301,7 @@ void ApiServer::Patch(const HttpServerRequest& request, HttpServerReply& reply) 
   const auto object = objects_.MergePatch(collection, name, Json::parse(request.body), conflict);
   if (!object) return SendStatus(reply, kMissing, request.path + " not found");
   if (conflict) return SendStatus(reply, kConflict, "the object has been modified");
-  reply.Send(kOk, object->dump());
+  reply.Send(kOk, AsAccepted(request, *object).dump());
 }
 
 void ApiServer::Create(const HttpServerRequest& request, HttpServerReply& reply) {

@@ -30,6 +30,7 @@ class ApiServer {
     std::map<std::string, std::string> query;
     std::string authorization;
     std::string content_type;
+    std::string accept;
     bool client_certificate = false;
 
     bool IsWatch() const { return query.contains("watch"); }
@@ -70,6 +71,8 @@ class ApiServer {
   void Compact(bool as_status);
 
   int watches() const { return watches_; }
+  // Sent so far.
+  uint64_t bookmarks() const { return bookmarks_; }
   std::vector<Request> Requests() const;
 
  private:
@@ -90,6 +93,7 @@ class ApiServer {
   std::atomic<bool> trickle_{false};
   std::atomic<bool> gone_as_status_{false};
   std::atomic<int> watches_{0};
+  std::atomic<uint64_t> bookmarks_{0};
   std::atomic<uint64_t> disturbance_{0};  // counts them
 
   mutable std::mutex mutex_;  // of what follows
