@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/log/line_format.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
@@ -43,17 +44,17 @@ std::string_view View(spdlog::string_view_t text) {
 // the log costs a caller's CPU. Not thread-safe.
 class Timestamp {
  public:
-  void Append(std::chrono::system_clock::time_point now, spdlog::memory_buf_t& out) {
+  std::string_view At(std::chrono::system_clock::time_point now) {
     using std::chrono::floor;
     using std::chrono::milliseconds;
-    using std::chrono::seconds;
-    const auto second = floor<seconds>(now);
+    const auto second = floor<std::chrono::seconds>(now);
     if (second != second_) Begin(second);
     const auto rest = static_cast<unsigned>(floor<milliseconds>(now - second).count());
-    const char digits[] = {'.', Digit(rest / 100), Digit(rest / 10 % 10), Digit(rest % 10)};
-    out.append(date_.data(), date_.data() + date_.size());
-    out.append(std::begin(digits), std::end(digits));
-    out.append(zone_.data(), zone_.data() + zone_.size());
+    char* const digits = text_.data() + milliseconds_;
+    digits[0] = Digit(rest / 100);
+    digits[1] = Digit(rest / 10 % 10);
+    digits[2] = Digit(rest % 10);
+    return text_;
   }
 
  private:
@@ -65,16 +66,17 @@ class Timestamp {
     second_ = second;
     const std::time_t time = std::chrono::system_clock::to_time_t(second);
     const std::tm local = spdlog::details::os::localtime(time);
-    date_ = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", local.tm_year + 1900,
+    text_ = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.", local.tm_year + 1900,
                         local.tm_mon + 1, local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec);
+    milliseconds_ = text_.size();
     const long minutes = std::labs(local.tm_gmtoff) / 60;
-    zone_ =
-        fmt::format("{}{:02}:{:02}", local.tm_gmtoff < 0 ? '-' : '+', minutes / 60, minutes % 60);
+    text_ += fmt::format("000{}{:02}:{:02}", local.tm_gmtoff < 0 ? '-' : '+', minutes / 60,
+                         minutes % 60);
   }
 
   Second second_ = Second::min();
-  std::string date_;
-  std::string zone_;
+  std::string text_;
+  size_t milliseconds_ = 0;  // where their digits begin
 };
 
 // "[state] the message", after the time and the level where the reader does not keep them.
@@ -83,17 +85,15 @@ class TextFormatter final : public spdlog::formatter {
   explicit TextFormatter(bool with_time) : with_time_(with_time) {}
 
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
-    if (with_time_) {
-      time_.Append(message.time, out);
-      Append(" ", out);
-      Append(View(spdlog::level::to_string_view(message.level)), out);
-      Append(" ", out);
-    }
-    Append("[", out);
-    Append(View(message.logger_name), out);
-    Append("] ", out);
-    Append(View(message.payload), out);
-    Append("\n", out);
+    const std::string_view time = with_time_ ? time_.At(message.time) : std::string_view();
+    const std::string_view origin = OriginOf(message);
+    const size_t start = out.size();
+    // fmt's append is slow for so many short pieces.
+    out.resize(start + time.size() + origin.size() + message.payload.size() + 1);
+    char* at = std::copy(time.begin(), time.end(), out.data() + start);
+    at = std::copy(origin.begin(), origin.end(), at);
+    at = std::copy(message.payload.begin(), message.payload.end(), at);
+    *at = '\n';
   }
 
   std::unique_ptr<spdlog::formatter> clone() const override {
@@ -101,17 +101,31 @@ class TextFormatter final : public spdlog::formatter {
   }
 
  private:
+  // " info [state] ", or "[state] " without a time. Most lines have the last one's.
+  std::string_view OriginOf(const spdlog::details::log_msg& message) {
+    if (origin_.empty() || message.level != level_ || View(message.logger_name) != source_) {
+      level_ = message.level;
+      source_ = View(message.logger_name);
+      origin_ = fmt::format("[{}] ", source_);
+      if (with_time_) {
+        origin_ = fmt::format(" {} {}", View(spdlog::level::to_string_view(level_)), origin_);
+      }
+    }
+    return origin_;
+  }
+
   const bool with_time_;
   Timestamp time_;
+  spdlog::level::level_enum level_ = spdlog::level::info;
+  std::string source_;
+  std::string origin_;
 };
 
 class JsonFormatter final : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
-    spdlog::memory_buf_t time;
-    time_.Append(message.time, time);
     const nlohmann::ordered_json line = {
-        {"time", std::string(time.data(), time.size())},
+        {"time", time_.At(message.time)},
         {"level", View(spdlog::level::to_string_view(message.level))},
         {"source", View(message.logger_name)},
         {"message", View(message.payload)}};
