@@ -19,11 +19,8 @@ void Set(std::string& text, std::string_view value) {
 }
 
 void SetName(std::string& text, const Pod& pod, std::string_view name) {
-  text.clear();
-  for (const std::string_view part : {std::string_view(pod.namespace_name), std::string_view("/"),
-                                      std::string_view(pod.name), std::string_view("/"), name}) {
-    text.append(part.substr(0, History::kLongestText - text.size()));
-  }
+  text.assign(pod.namespace_name).append("/").append(pod.name).append("/").append(name);
+  if (text.size() > History::kLongestText) text.resize(History::kLongestText);
 }
 
 }  // namespace

@@ -46,15 +46,14 @@ std::string ListOf(const std::optional<Set>& set) {
   return set ? set->ToString() : "any";
 }
 
-// As Printable of its full name is.
+// The logger escapes what a terminal would take for more than a name.
 void AppendName(const Pod& pod, const Container& container, std::string& text) {
   const size_t start = text.size();
   Append(text, pod.namespace_name, "/", pod.name, "/", container.name);
-  const std::string_view name = std::string_view(text).substr(start);
-  if (name.size() <= kLongestName && IsPlainAscii(name)) return;
-  const std::string printable = Printable(name, kLongestName);
+  if (text.size() - start <= kLongestName) return;
+  const std::string cut = Printable(std::string_view(text).substr(start), kLongestName);
   text.resize(start);
-  text += printable;
+  text += cut;
 }
 
 // "2 shared containers 0-1 -> 0"
@@ -107,14 +106,21 @@ std::string& LogObserver::Begin() {
   return line_;
 }
 
+const std::string& LogObserver::TextOf(const Place& place) {
+  if (text_of_place_.empty() || place != place_) {
+    text_of_place_ = Describe(place);
+    place_ = place;
+  }
+  return text_of_place_;
+}
+
 void LogObserver::OnPlaced(const Act& act) {
   if (!log_.Enabled(LogLevel::kInfo)) return;
   std::string& text = Begin();
   Append(text, "placed ");
   AppendName(act.pod, act.container, text);
   Append(text, ": ");
-  AppendPlace(Place::Of(act.container.placement), text);
-  Append(text, " (", act.policy.name(), ")");
+  Append(text, TextOf(Place::Of(act.container.placement)), " (", act.policy.name(), ")");
   AppendOthers(act, text);
   log_.Text(LogLevel::kInfo, text);
   LogCandidates(act);
@@ -169,8 +175,7 @@ void LogObserver::OnReleased(const Act& act) {
   Append(text, "released ");
   AppendName(act.pod, act.container, text);
   Append(text, ": ");
-  AppendPlace(act.from, text);
-  Append(text, " (", act.why, ")");
+  Append(text, TextOf(act.from), " (", act.why, ")");
   AppendOthers(act, text);
   log_.Text(LogLevel::kInfo, text);
 }

@@ -30,8 +30,13 @@ class LogObserver final : public Observer {
   // An empty line, in the memory of the last one.
   std::string& Begin();
 
+  // Most containers that share CPUs are placed where the last one was.
+  const std::string& TextOf(const Place& place);
+
   Logger& log_;
   std::string line_;
+  Place place_;
+  std::string text_of_place_;
 };
 
 // "CPU 1, exclusive", "CPUs 0-3, shared, memory node 0", "CPUs 1-7, of which 1,5 are exclusive",
