@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/policy/constraints.h"
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -83,7 +84,30 @@ StatusOr<CpuSet> NotEmpty(const CpuSet& rest, const CpuSet& others) {
   return InvalidArgument("without CPU {} there is none left", others.ToString());
 }
 
+int64_t RoundedUp(const MilliCpu& quantity) {
+  return quantity.Whole() + (quantity.Fraction() == 0 ? 0 : 1);
+}
+
+// Reserved CPUs are the same however many others are available, so that a smaller number moves
+// none of them.
+StatusOr<CpuSet> PickAvailable(const Machine& machine, int count,
+                               const std::optional<CpuConstraint>& reserved,
+                               const ConstraintOptions& options) {
+  RESMGR_ASSIGN_OR_RETURN(const CpuSet picked, options.pick(machine.allowed(), count));
+  if (!reserved || reserved->kind != CpuConstraint::Kind::kQuantity) return picked;
+  const int64_t reserves = RoundedUp(reserved->quantity);
+  const CpuSet from = machine.allowed() - machine.isolated();
+  if (reserves > std::min(count, from.size())) return picked;
+  RESMGR_ASSIGN_OR_RETURN(const CpuSet first, options.pick(from, static_cast<int>(reserves)));
+  if (first.IsSubsetOf(picked)) return picked;
+  if (first.size() == count) return first;
+  RESMGR_ASSIGN_OR_RETURN(const CpuSet rest,
+                          options.pick(machine.allowed() - first, count - first.size()));
+  return first | rest;
+}
+
 StatusOr<CpuSet> ResolveAvailable(const Machine& machine, const CpuConstraint& constraint,
+                                  const std::optional<CpuConstraint>& reserved,
                                   const ConstraintOptions& options) {
   if (constraint.kind == CpuConstraint::Kind::kAllBut) {
     RESMGR_ASSIGN_OR_RETURN(const CpuSet others, ResolveSet(machine, constraint, options));
@@ -97,7 +121,7 @@ StatusOr<CpuSet> ResolveAvailable(const Machine& machine, const CpuConstraint& c
   }
   const int64_t count = constraint.quantity.Whole();
   RESMGR_RETURN_IF_ERROR(CheckEnough(machine.allowed(), count, "may be used"));
-  return options.pick(machine.allowed(), static_cast<int>(count));
+  return PickAvailable(machine, static_cast<int>(count), reserved, options);
 }
 
 // So many CPUs of `from`, in an order that does not depend on it: what all allowed CPUs would give
@@ -119,8 +143,7 @@ StatusOr<CpuSet> PickSteadily(const Machine& machine, const CpuSet& from, int co
 StatusOr<CpuSet> ResolveReserved(const Machine& machine, const CpuConstraint& constraint,
                                  const CpuSet& available, const ConstraintOptions& options) {
   if (constraint.kind == CpuConstraint::Kind::kQuantity) {
-    const int64_t count =
-        constraint.quantity.Whole() + (constraint.quantity.Fraction() == 0 ? 0 : 1);
+    const int64_t count = RoundedUp(constraint.quantity);
     const CpuSet from = available - machine.isolated();
     RESMGR_RETURN_IF_ERROR(CheckEnough(from, count, "are available and not isolated"));
     return PickSteadily(machine, from, static_cast<int>(count), options);
@@ -144,7 +167,7 @@ StatusOr<PolicyCpus> ResolveCpuConstraints(const Machine& machine,
                                            const ConstraintOptions& options) {
   PolicyCpus cpus{machine.allowed(), {}};
   if (available) {
-    StatusOr<CpuSet> resolved = ResolveAvailable(machine, *available, options);
+    StatusOr<CpuSet> resolved = ResolveAvailable(machine, *available, reserved, options);
     if (!resolved.ok()) return Annotate(resolved.status(), available->origin);
     cpus.available = *resolved;
   }

@@ -133,18 +133,30 @@ TEST_F(ConstraintsTest, ReservedCpusMustBeAvailable) {
             "reserved: asks for 9223372036854775 CPUs, but 6 are available and not isolated: 0-5");
 }
 
-// The picker likes the end of what it gets best, and that changes with what is available.
+// What it likes best changes with what it gets.
+StatusOr<CpuSet> PickEvenOrOdd(const CpuSet& from, int count) {
+  CpuSet picked;
+  for (const int cpu : from) {
+    if (from.size() % 2 == cpu % 2 && picked.size() < count) picked.Add(cpu);
+  }
+  for (const int cpu : from) {
+    if (picked.size() < count) picked.Add(cpu);
+  }
+  return picked;
+}
+
+TEST_F(ConstraintsTest, ReservedCpusByQuantityStayWhenASmallerNumberIsAvailable) {
+  options_.pick = PickEvenOrOdd;
+  EXPECT_EQ(Text("7", "2"), "0-6 reserved 0,2");
+  EXPECT_EQ(Text("5", "2"), "0-3,5 reserved 0,2");
+  EXPECT_EQ(Text("4", "2"), "0-3 reserved 0,2");
+  EXPECT_EQ(Text("3", "2"), "0-2 reserved 0,2");
+  EXPECT_EQ(Text("2", "2"), "0,2 reserved 0,2");
+  EXPECT_EQ(Text("1", "2"), "reserved: asks for 2 CPUs, but 1 are available and not isolated: 1");
+}
+
 TEST_F(ConstraintsTest, ReservedCpusByQuantityStayWhenFewerAreAvailable) {
-  options_.pick = [](const CpuSet& from, int count) -> StatusOr<CpuSet> {
-    CpuSet picked;
-    for (const int cpu : from) {
-      if (from.size() % 2 == cpu % 2 && picked.size() < count) picked.Add(cpu);
-    }
-    for (const int cpu : from) {
-      if (picked.size() < count) picked.Add(cpu);
-    }
-    return picked;
-  };
+  options_.pick = PickEvenOrOdd;
   EXPECT_EQ(Text("", "2"), "0-6 reserved 0,2");
   EXPECT_EQ(Text("0-4", "2"), "0-4 reserved 0,2");
   EXPECT_EQ(Text("0,2-4", "2"), "0,2-4 reserved 0,2");
