@@ -3,13 +3,13 @@
 #include <utility>
 
 #include "pkg/allocator/exclusive_pools.h"
+#include "pkg/allocator/want_of_room.h"
 #include "pkg/topology/cpu_users.h"
 
 namespace resmgr {
 namespace {
 
 constexpr std::string_view kFound = "the CPUs that it was found on";
-constexpr std::string_view kWantOfRoom = "shared for want of room: ";
 
 // That was decided when there was none. Room that came since is no reason to move by itself.
 bool SharesForWantOfRoom(const Placement& placement) {
@@ -20,6 +20,7 @@ bool SharesForWantOfRoom(const Placement& placement) {
 
 Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
   grants_.clear();
+  wanting_.clear();
   granted_ = {};
   sharers_.clear();
   const Members members = MembersOf(snapshot);
@@ -33,7 +34,7 @@ Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
   }
   AdoptExact(members, users.Single(), true);
   AdoptMixed(members, users.Single());
-  AdoptExact(members, users.Single(), false);
+  AdoptExact(members, users.any - running.several, false);
   AdoptUnclear(members, users.any - running.several);
   FinishGrowing(members);
   const std::map<ContainerKey, std::string> refused = GrantTheRest(members);
@@ -54,11 +55,12 @@ Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
   return plan;
 }
 
-ExclusivePools::Members ExclusivePools::MembersOf(const Snapshot& snapshot) const {
+ExclusivePools::Members ExclusivePools::MembersOf(const Snapshot& snapshot) {
   Members members;
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     Member& member = members.emplace_back(Member{&pod, &container, rule_(pod, container)});
     if (member.claim.exclusive == 0 || !SharesForWantOfRoom(container.placement)) return;
+    wanting_[container.key] = member.claim.exclusive;
     member.claim = CpuClaim();
     member.claim.why = container.placement.reason;
   });
@@ -67,15 +69,18 @@ ExclusivePools::Members ExclusivePools::MembersOf(const Snapshot& snapshot) cons
 
 // Whoever is known to have CPUs for itself alone, or is entitled to nothing else and sits on so
 // many that are nobody else's, keeps them. One that sits on fewer, all alone, was about to get
-// more: it keeps them, too (FinishGrowing). Those who are alone come first: who shares a place may
-// do so only by chance on as many CPUs as it wants.
-void ExclusivePools::AdoptExact(const Members& members, const CpuSet& single_user, bool alone) {
+// more: it keeps them, too (FinishGrowing). Those who are alone come first (`undisputed` are CPUs
+// that nobody else uses, then such as no two running containers use): who shares a place may do so
+// only by chance on as many CPUs as it wants, and does where both run already.
+void ExclusivePools::AdoptExact(const Members& members, const CpuSet& undisputed, bool alone) {
   for (const auto& [pod, container, claim] : members) {
     const Placement& present = container->placement;
     const bool decided = !present.exclusive.empty();
     if (claim.exclusive == 0 || (!decided && claim.shared)) continue;
     const CpuSet cpus = decided ? present.exclusive : present.cpus.value_or(CpuSet());
-    if (alone != (decided || cpus.IsSubsetOf(single_user))) continue;
+    const bool own = decided || cpus.IsSubsetOf(undisputed);
+    if (grants_.contains(container->key) || (alone && !own)) continue;
+    if (!own && container->state == ContainerState::kRunning) continue;
     // Known to share, it is alone on a part of what it wants by chance.
     if (cpus.size() < claim.exclusive && !decided && present.pool == kSharedPool) continue;
     if (cpus.empty() || cpus.size() > claim.exclusive || !Legal(cpus)) continue;
@@ -104,7 +109,8 @@ void ExclusivePools::AdoptMixed(const Members& members, const CpuSet& single_use
 void ExclusivePools::AdoptUnclear(const Members& members, const CpuSet& undisputed) {
   for (const Member& member : members) {
     if (!IsUnknownMix(member) || grants_.contains(member.container->key)) continue;
-    const CpuSet own = *member.container->placement.cpus & (Ownable(member.claim) - granted_);
+    CpuSet own = *member.container->placement.cpus & (Ownable(member.claim) - granted_);
+    if (member.container->state == ContainerState::kRunning) own = own & undisputed;
     AdoptSome(member, own, undisputed);
   }
 }
@@ -124,14 +130,22 @@ void ExclusivePools::AdoptSome(const Member& member, const CpuSet& from, const C
        {pick->cpus, fmt::format("{}: {}", member.claim.why, kFound), member.pod->id, {}});
 }
 
+// Those of whom it was decided that they have fewer stay as they are.
 void ExclusivePools::FinishGrowing(const Members& members) {
-  for (const Member& member : members) {
-    const auto held = grants_.find(member.container->key);
-    if (held == grants_.end() || held->second.cpus.size() == member.claim.exclusive) continue;
-    StatusOr<Grant> grant = Resize(held->second, member.claim);
-    if (!grant.ok()) continue;
-    Take(member.container->key);
-    Give(member.container->key, *std::move(grant));
+  for (const auto& [pod, container, claim] : members) {
+    const auto held = grants_.find(container->key);
+    if (held == grants_.end() || held->second.cpus.size() == claim.exclusive) continue;
+    const std::string fewer = fmt::format("{}: {}", claim.why, kFewerCpus);
+    if (held->second.reason != fewer) {
+      StatusOr<Grant> grant = Resize(held->second, claim);
+      if (grant.ok()) {
+        Take(container->key);
+        Give(container->key, *std::move(grant));
+        continue;
+      }
+    }
+    held->second.reason = fewer;
+    wanting_[container->key] = claim.exclusive;
   }
 }
 
@@ -139,28 +153,44 @@ void ExclusivePools::FinishGrowing(const Members& members) {
 // reason.
 std::map<ContainerKey, std::string> ExclusivePools::GrantTheRest(const Members& members) {
   std::map<ContainerKey, std::string> refused;
+  const CpuSet shared = Shared();
   for (const auto& [pod, container, claim] : members) {
     if (claim.exclusive == 0 || grants_.contains(container->key)) continue;
+    if (WasFoundSharing(container->placement, shared)) {
+      wanting_[container->key] = claim.exclusive;
+      refused.emplace(container->key, fmt::format("{}when it was found", kWantOfRoom));
+      continue;
+    }
     StatusOr<Grant> grant = Find(claim, *pod, container->placement.exclusive, granted_);
     if (grant.ok()) {
       Give(container->key, *std::move(grant));
     } else {
+      wanting_[container->key] = claim.exclusive;
       refused.emplace(container->key, fmt::format("{}{}", kWantOfRoom, Message(grant.status())));
     }
   }
   return refused;
 }
 
-// Those who share for want of room get CPUs of their own where there are some now.
+bool ExclusivePools::WasFoundSharing(const Placement& present, const CpuSet& shared) const {
+  const bool unknown = present.pool.empty() && present.exclusive.empty();
+  return unknown && present.cpus && shared.IsSubsetOf(*present.cpus) &&
+         present.cpus->IsSubsetOf(cpus_.shared | shared);
+}
+
+// Those who share for want of room, or have too few CPUs of their own, get what they ask for where
+// it is there now.
 Plan ExclusivePools::Rebalance(const Snapshot& snapshot) {
   const CpuSet shared_before = Shared();
   std::vector<std::pair<ContainerKey, CpuClaim>> granted;
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
-    if (!SharesForWantOfRoom(container.placement) || grants_.contains(container.key)) return;
+    if (!wanting_.contains(container.key)) return;
     CpuClaim claim = rule_(pod, container);
-    if (claim.exclusive == 0) return;
-    StatusOr<Grant> grant = Find(claim, pod, {}, granted_);
+    const auto held = grants_.find(container.key);
+    StatusOr<Grant> grant =
+        held == grants_.end() ? Find(claim, pod, {}, granted_) : Resize(held->second, claim);
     if (!grant.ok()) return;
+    Take(container.key);
     Give(container.key, *std::move(grant));
     granted.emplace_back(container.key, std::move(claim));
   });

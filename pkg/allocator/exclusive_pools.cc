@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "pkg/allocator/want_of_room.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/model/cpu_holders.h"
 
@@ -82,16 +83,13 @@ Plan ExclusivePools::Join(const CpuClaim& claim, ContainerKey key) {
 StatusOr<Plan> ExclusivePools::Update(const Snapshot& snapshot, const Pod& pod,
                                       const Container& container) {
   const CpuSet shared_before = Shared();
-  const CpuClaim claim = rule_(pod, container);
+  CpuClaim claim = rule_(pod, container);
   const auto held = grants_.find(container.key);
   if (claim.exclusive == 0) {
     Take(container.key);
   } else if (held == grants_.end() || held->second.cpus.size() != claim.exclusive) {
-    StatusOr<Grant> grant =
-        held == grants_.end() ? Find(claim, pod, {}, granted_) : Resize(held->second, claim);
-    if (!grant.ok()) return Refusal(grant.status(), snapshot, container.key);
-    Take(container.key);
-    Give(container.key, *std::move(grant));
+    const Status given = GiveOrSettle(pod, container.key, claim);
+    if (!given.ok()) return Refusal(given, snapshot, container.key);
   } else if (!held->second.reason.starts_with(claim.why)) {
     held->second.reason = Reason(claim, "the CPUs that it had");
   }
@@ -107,6 +105,37 @@ StatusOr<Plan> ExclusivePools::Update(const Snapshot& snapshot, const Pod& pod,
   }
   TellSharers(shared_before, container.key, plan);
   return plan;
+}
+
+Status ExclusivePools::GiveOrSettle(const Pod& pod, ContainerKey key, CpuClaim& claim) {
+  const auto held = grants_.find(key);
+  StatusOr<Grant> grant =
+      held == grants_.end() ? Find(claim, pod, {}, granted_) : Resize(held->second, claim);
+  if (grant.ok()) {
+    Take(key);
+    Give(key, *std::move(grant));
+    return OkStatus();
+  }
+  // What options exclude is refused, since a new attempt of the container would be as well.
+  const bool room = grant.status().code() != StatusCode::kResourceExhausted;
+  if (room || claim.exclusive > AskedFor(key)) return grant.status();
+  if (held != grants_.end() && held->second.cpus.size() < claim.exclusive) {
+    held->second.reason = Reason(claim, kFewerCpus);
+    wanting_[key] = claim.exclusive;
+    return OkStatus();
+  }
+  Take(key);
+  wanting_[key] = claim.exclusive;
+  claim = CpuClaim();
+  claim.why = fmt::format("{}{}", kWantOfRoom, Message(grant.status()));
+  return OkStatus();
+}
+
+int ExclusivePools::AskedFor(ContainerKey key) const {
+  const auto wanting = wanting_.find(key);
+  if (wanting != wanting_.end()) return wanting->second;
+  const auto held = grants_.find(key);
+  return held == grants_.end() ? 0 : held->second.cpus.size();
 }
 
 Plan ExclusivePools::Release(const Snapshot&, ContainerKey key) {
@@ -228,6 +257,7 @@ void ExclusivePools::Give(ContainerKey key, Grant grant) {
 }
 
 void ExclusivePools::Take(ContainerKey key) {
+  wanting_.erase(key);
   const auto found = grants_.find(key);
   if (found == grants_.end()) return;
   granted_ -= found->second.cpus;

@@ -106,9 +106,9 @@ class ExclusivePools {
   }
   bool Legal(const CpuSet& cpus) const;
 
-  Members MembersOf(const Snapshot& snapshot) const;
+  Members MembersOf(const Snapshot& snapshot);
   void Adopt(const Members& members);
-  void AdoptExact(const Members& members, const CpuSet& single_user, bool alone);
+  void AdoptExact(const Members& members, const CpuSet& undisputed, bool alone);
   void AdoptMixed(const Members& members, const CpuSet& single_user);
   void AdoptUnclear(const Members& members, const CpuSet& undisputed);
   // Has shared CPUs beside its own, and which are which is not known.
@@ -120,6 +120,13 @@ class ExclusivePools {
   StatusOr<Grant> Find(const CpuClaim& claim, const Pod& pod, const CpuSet& former,
                        const CpuSet& granted) const;
   StatusOr<Grant> Resize(const Grant& grant, const CpuClaim& claim) const;
+  // Gives it what it claims; where that is not there, but it asks for no more than before, it keeps
+  // what it has of its own, or shares, and the claim says so.
+  Status GiveOrSettle(const Pod& pod, ContainerKey key, CpuClaim& claim);
+  int AskedFor(ContainerKey key) const;
+  // On the shared CPUs, as one that had no room when it was placed, and nothing else is known of
+  // it.
+  bool WasFoundSharing(const Placement& present, const CpuSet& shared) const;
   Status Refusal(const Status& shortage, const Snapshot& snapshot, ContainerKey key) const;
   Status CheckShared(const CpuSet& cpus, const CpuSet& granted) const;
   void Give(ContainerKey key, Grant grant);
@@ -146,6 +153,8 @@ class ExclusivePools {
   const ClaimRule rule_;
   std::map<ContainerKey, Grant> grants_;
   CpuSet granted_;  // the union of them
+  // How many CPUs those asked for who have fewer of their own, or none.
+  std::map<ContainerKey, int> wanting_;
   std::map<PodSandboxId, CpuSet> left_by_pods_;
   std::deque<PodSandboxId> remembered_pods_;  // oldest first
   std::vector<ContainerKey> sharers_;         // all with shared CPUs, ascending

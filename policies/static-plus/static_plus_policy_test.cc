@@ -219,6 +219,32 @@ TEST(StaticPlusPolicyTest, ResizingKeepsTheCpus) {
   EXPECT_EQ(node.CpusOf(web), before);
 }
 
+TEST(StaticPlusPolicyTest, AResizeDownIsNotRefusedWhereSharingWillDo) {
+  Node node(test::S1Ht(), "0");
+  const ContainerKey other = *node.Create("other", kGuaranteed, 5000);
+  const ContainerKey found = node.snapshot().Add("found", kBurstable, 6500).key;
+  node.Reconcile();
+  ASSERT_TRUE(node.PlacementOf(found).exclusive.empty()) << "there is no room for it";
+  EXPECT_TRUE(node.Resize(found, 4500).ok());
+  EXPECT_THAT(node.PlacementOf(found).reason, HasSubstr("shared for want of room: needs 4"));
+  EXPECT_EQ(node.Resize(found, 5000).code(), StatusCode::kResourceExhausted) << "it asks for more";
+  EXPECT_TRUE(node.Resize(other, 4000).ok());
+  EXPECT_TRUE(node.Resize(other, 2500).ok());
+  EXPECT_EQ(node.PlacementOf(other).exclusive.size(), 2);
+  EXPECT_GT(node.PlacementOf(other).cpus->size(), 2) << "the half one is shared";
+}
+
+TEST(StaticPlusPolicyTest, FullCoresOnlyResizesDownToWholeCores) {
+  Node node(test::S1Ht(), "0", "{Options: {full-pcpus-only: true}}");
+  const ContainerKey key = *node.Create("c", kGuaranteed, 4000);
+  EXPECT_TRUE(node.Resize(key, 2500).ok());
+  EXPECT_EQ(node.PlacementOf(key).exclusive.size(), 2);
+  EXPECT_EQ(node.Resize(key, 1000).code(), StatusCode::kInvalidArgument)
+      << "a new attempt of it would be refused as well";
+  EXPECT_TRUE(node.Resize(key, 500).ok());
+  EXPECT_TRUE(node.PlacementOf(key).exclusive.empty());
+}
+
 TEST(StaticPlusPolicyTest, ARestartMovesNobody) {
   Node node(test::M80(), "0,40");
   std::vector<ContainerKey> keys = {
@@ -247,6 +273,31 @@ TEST(StaticPlusPolicyTest, ARestartMovesNobodyWithoutSharedContainers) {
   EXPECT_EQ(node.CpusOf(a), cpus_of_a) << "which one of them is its own cannot be known";
   EXPECT_EQ(node.PlacementOf(a).exclusive.size(), 1);
   EXPECT_EQ(node.ExclusiveOf(alone), node.CpusOf(alone));
+}
+
+TEST(StaticPlusPolicyTest, WhoHasFewerCpusThanItAsksForGetsNoMoreUntilARebalance) {
+  Node node(test::S1Ht(), "0");
+  const ContainerKey other = *node.Create("other", kGuaranteed, 4000);
+  Container& few = node.snapshot().Add("few", kBurstable, 3500);
+  const CpuSet two{(Cpus("1-7") - node.PlacementOf(other).exclusive).First()};
+  few.placement.exclusive = two;
+  few.placement.cpus = Cpus("1-7") - node.PlacementOf(other).exclusive;
+  Container& one = node.snapshot().Add("one", kGuaranteed, 1000);
+  one.placement.exclusive = CpuSet{(*few.placement.cpus - two).First()};
+  one.placement.cpus = one.placement.exclusive;
+  const CpuSet last = *few.placement.cpus - two - one.placement.exclusive;
+  Container& next = node.snapshot().Add("next", kGuaranteed, 1000);
+  next.placement.cpus = next.placement.exclusive = last;
+  node.Reconcile();
+  ASSERT_EQ(node.PlacementOf(few.key).exclusive, two) << "there are no more";
+  node.Remove(other);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(node.Reconcile().empty());
+    node.RestartPolicy();
+    EXPECT_TRUE(node.Reconcile().empty());
+  }
+  EXPECT_TRUE(node.Resize(few.key, 3500).ok());
+  EXPECT_EQ(node.PlacementOf(few.key).exclusive.size(), 3) << "its own update";
 }
 
 TEST(StaticPlusPolicyTest, AChangeThatDidNotReachEverybodyIsCarriedOn) {

@@ -275,6 +275,50 @@ TEST(StaticPolicyTest, RoomThatComesMovesNobodyUntilARebalance) {
   }
 }
 
+TEST(StaticPolicyTest, RoomThatComesMovesNobodyWithoutSavedStateEither) {
+  for (const std::string_view section : {"", "{Options: {strict-cpu-reservation: true}}"}) {
+    Node node(test::S1Ht(), "0", section);
+    const ContainerKey four = node.snapshot().Add("four", kGuaranteed, 4000).key;
+    const ContainerKey one = node.snapshot().Add("one", kGuaranteed, 1000).key;
+    const ContainerKey three = node.snapshot().Add("three", kGuaranteed, 3000).key;
+    node.Reconcile();
+    ASSERT_TRUE(node.PlacementOf(three).exclusive.empty());
+    node.Remove(four);
+    const std::string shared = node.CpusOf(three);
+    const std::string own = node.CpusOf(one);
+    node.ForgetDecisions();
+    node.Reconcile();
+    EXPECT_EQ(node.CpusOf(three), shared);
+    EXPECT_EQ(node.CpusOf(one), own);
+    EXPECT_EQ(node.ExclusiveOf(one), own);
+    node.Rebalance();
+    EXPECT_EQ(node.PlacementOf(three).exclusive.size(), 3);
+  }
+}
+
+TEST(StaticPolicyTest, WhoHasFewerCpusThanItAsksForGetsNoMoreUntilARebalance) {
+  Node node(test::S1Ht(), "0");
+  const ContainerKey other = *node.Create("other", kGuaranteed, 5000);
+  Container& few = node.snapshot().Add("few", kGuaranteed, 4000);
+  const CpuSet two = Cpus("1-7") - node.PlacementOf(other).exclusive;
+  few.placement.cpus = few.placement.exclusive = two;
+  node.Reconcile();
+  ASSERT_EQ(node.PlacementOf(few.key).exclusive, two) << "there are no more";
+  EXPECT_THAT(node.PlacementOf(few.key).reason, HasSubstr("fewer than it asks for"));
+  EXPECT_TRUE(node.Resize(few.key, 4000).ok()) << "an update of something else";
+  EXPECT_EQ(node.PlacementOf(few.key).exclusive, two);
+  node.Remove(other);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(node.Reconcile().empty());
+    node.RestartPolicy();
+    EXPECT_TRUE(node.Reconcile().empty());
+  }
+  node.Rebalance();
+  EXPECT_EQ(node.PlacementOf(few.key).exclusive.size(), 4);
+  EXPECT_TRUE(two.IsSubsetOf(node.PlacementOf(few.key).exclusive));
+  EXPECT_TRUE(node.Rebalance().empty());
+}
+
 // By chance alone on as many CPUs as it wants, and even so nobody's owner.
 TEST(StaticPolicyTest, WhoSharesForWantOfRoomStaysASharer) {
   Node node(test::S1Ht(), "0-4");
@@ -284,6 +328,53 @@ TEST(StaticPolicyTest, WhoSharesForWantOfRoomStaysASharer) {
   two.placement.reason = "shared for want of room: needs 2 exclusive CPUs, 1 of 8 free";
   node.Reconcile();
   EXPECT_TRUE(node.PlacementOf(two.key).exclusive.empty());
+}
+
+TEST(StaticPolicyTest, AResizeDownIsNotRefusedWhereSharingWillDo) {
+  Node node(test::S1Ht(), "0");
+  const ContainerKey other = *node.Create("other", kGuaranteed, 5000);
+  const ContainerKey found = node.snapshot().Add("found", kGuaranteed, 6000).key;
+  node.Reconcile();
+  ASSERT_TRUE(node.PlacementOf(found).exclusive.empty()) << "there is no room for it";
+  Status status = node.Resize(found, 4000);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(node.PlacementOf(found).reason, HasSubstr("shared for want of room: needs 4"));
+  EXPECT_TRUE(node.Reconcile().empty());
+  EXPECT_EQ(node.Resize(found, 5000).code(), StatusCode::kResourceExhausted) << "it asks for more";
+  status = node.Resize(found, 2000);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(node.PlacementOf(found).exclusive.size(), 2) << "there is room for these";
+  status = node.Resize(other, 2500);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(node.PlacementOf(other).exclusive.empty());
+}
+
+TEST(StaticPolicyTest, FullCoresOnlyResizesDownToWholeCoresOrShares) {
+  Node node(test::S1Ht(), "0", "{Options: {full-pcpus-only: true}}");
+  const ContainerKey four = *node.Create("four", kGuaranteed, 4000);
+  EXPECT_EQ(node.Resize(four, 3000).code(), StatusCode::kInvalidArgument)
+      << "a new attempt of it would be refused as well";
+  EXPECT_EQ(node.PlacementOf(four).exclusive.size(), 4);
+  EXPECT_TRUE(node.Resize(four, 2000).ok());
+  EXPECT_EQ(node.PlacementOf(four).exclusive.size(), 2);
+  EXPECT_TRUE(node.Resize(four, 1500).ok());
+  EXPECT_TRUE(node.PlacementOf(four).exclusive.empty());
+}
+
+TEST(StaticPolicyTest, HalvesOfCoresAreGivenUpWhereOnlyWholeOnesAreGranted) {
+  Node node(test::S1Ht(), "0", "{Options: {full-pcpus-only: true}}");
+  Container& halves = node.snapshot().Add("halves", kGuaranteed, 4000);
+  halves.placement.cpus = halves.placement.exclusive = Cpus("1-3,5");
+  node.Reconcile();
+  ASSERT_EQ(node.ExclusiveOf(halves.key), "1-3,5") << "of before the option was set";
+  EXPECT_TRUE(node.Resize(halves.key, 2000).ok());
+  EXPECT_EQ(node.ExclusiveOf(halves.key), "1,5");
+  halves.placement.exclusive = Cpus("2-3");
+  halves.placement.cpus = halves.placement.exclusive;
+  node.Reconcile();
+  ASSERT_EQ(node.ExclusiveOf(halves.key), "2-3");
+  EXPECT_TRUE(node.Resize(halves.key, 0).ok());
+  EXPECT_TRUE(node.PlacementOf(halves.key).exclusive.empty());
 }
 
 TEST(StaticPolicyTest, ARefusalSaysWhoHasTheCpus) {

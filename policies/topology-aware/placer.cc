@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "pkg/allocator/want_of_room.h"
+
 namespace resmgr {
 namespace {
 
@@ -115,6 +117,17 @@ Grant Placer::PlaceShared(const Wish& wish, std::string reason) const {
   grant.pool = book_.tree().root();
   grant.reason = std::move(reason);
   FindMemory(grant, grant.pool);
+  return grant;
+}
+
+std::optional<Grant> Placer::KeepFewer(const Need& need, const CpuSet& own, int pool) const {
+  const CpuSet& last = book_.cpus().SharedSet(book_.tree().root());
+  if (need.Shares() && last.IsSubsetOf(own)) return std::nullopt;
+  Grant grant;
+  grant.need = need;
+  grant.pool = pool;
+  grant.exclusive = own;
+  grant.reason = fmt::format("{}: {}", need.why, kFewerCpus);
   return grant;
 }
 

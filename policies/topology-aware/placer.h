@@ -33,6 +33,9 @@ class Placer {
   // In exactly this pool, nullopt when it does not fit there. Only the shared part beside exclusive
   // CPUs may be in a pool around it, which is then the grant's.
   std::optional<Grant> PlaceIn(const Wish& wish, int pool) const;
+  // Its own CPUs, free in the book and fewer than it asks for, as a grant in this pool, its memory
+  // not yet found; nullopt when nothing would be left for what it shares.
+  std::optional<Grant> KeepFewer(const Need& need, const CpuSet& own, int pool) const;
   // The container stays without CPUs of its own, in any case.
   Grant PlaceShared(const Wish& wish, std::string reason) const;
 

@@ -241,6 +241,7 @@ class Life {
   void Create() {
     const auto qos = static_cast<QosClass>(Number(0, 2));
     Container& container = snapshot_.Add(fmt::format("c{}", ++names_), qos, 0);
+    container.state = ContainerState::kRunning;
     Pod& pod = snapshot_.PodOf(container.key);
     if (Chance(10)) pod.namespace_name = "kube-system";
     Randomize(pod, container);
@@ -343,6 +344,7 @@ class Life {
     Container& container = snapshot_.Add(former.name, pod.qos, 0);
     snapshot_.PodOf(container.key).annotations = pod.annotations;
     snapshot_.PodOf(container.key).namespace_name = pod.namespace_name;
+    container.state = ContainerState::kRunning;
     container.requirements = former.requirements;
     container.hints = former.hints;
     const ContainerKey key = container.key;
@@ -384,9 +386,9 @@ class Life {
     }
     for (const auto& [key, placement] : before) {
       const Container& container = snapshot_.At(key);
-      const StringMap& annotations = snapshot_.PodOf(key).annotations;
-      if (!placement.cpus || placement.exclusive.empty() || !annotations.empty()) continue;
-      EXPECT_EQ(*container.placement.cpus, *placement.cpus)
+      EXPECT_EQ(container.placement.cpus, placement.cpus)
+          << container.name << " " << Text(placement) << " became " << Text(container.placement);
+      EXPECT_EQ(container.placement.mems, placement.mems)
           << container.name << " " << Text(placement) << " became " << Text(container.placement);
     }
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pkg/allocator/idle_groups.h"
+#include "pkg/allocator/want_of_room.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/topology/cpu_users.h"
 
@@ -28,25 +29,34 @@ void Reconciler::Add(const Pod& pod, const Container& container, Wish wish) {
 Plan Reconciler::Run(const std::function<void(const Pod&, const Container&, Wish&)>& add_affinities,
                      const std::function<void(const Pod&, const Container&)>& placed) {
   CpuUsers users;
-  for (const Entry& entry : entries_)
-    users.Add(entry.container->placement.cpus.value_or(CpuSet()));
+  CpuUsers running;
+  for (const Entry& entry : entries_) {
+    const CpuSet cpus = entry.container->placement.cpus.value_or(CpuSet());
+    users.Add(cpus);
+    if (entry.container->state == ContainerState::kRunning) running.Add(cpus);
+  }
   const CpuSet& crowded = users.several;
   const std::vector<Entry*> owners = WholeFirst();
   for (Entry* const entry : owners)
     AdoptKnown(*entry, true);
   // Those who are alone on their CPUs come first: who is not, may have others on CPUs of its own
-  // that were told to leave. And before all who share: these ask for more than there is at times,
-  // and then leave nothing to grant.
-  for (const CpuSet& others : {crowded, CpuSet()}) {
+  // that were told to leave, and then it does not run yet. And before all who share: these ask for
+  // more than there is at times, and then leave nothing to grant.
+  const auto in_its_way = [&](const Entry& entry, bool alone) {
+    if (alone) return crowded;
+    return entry.container->state == ContainerState::kRunning ? running.several : CpuSet();
+  };
+  for (const bool alone : {true, false}) {
     for (Entry* const entry : owners) {
-      if (entry->container->placement.pool.empty()) AdoptFound(*entry, true, others);
+      if (!entry->container->placement.pool.empty()) continue;
+      AdoptFound(*entry, true, in_its_way(*entry, alone));
     }
   }
   for (Entry& entry : entries_)
     AdoptKnown(entry, false);
-  for (const CpuSet& others : {crowded, CpuSet()}) {
+  for (const bool alone : {true, false}) {
     for (Entry* const entry : owners)
-      AdoptFound(*entry, true, others);
+      AdoptFound(*entry, true, in_its_way(*entry, alone));
   }
   for (Entry& entry : entries_)
     AdoptFound(entry, false, crowded);
@@ -115,9 +125,19 @@ int Reconciler::KnownPool(const Placement& present) const {
 void Reconciler::AdoptFound(Entry& entry, bool exclusive, const CpuSet& crowded) {
   const CpuClass cpu_class = entry.wish.need.cpu_class;
   const CpuSet cpus = entry.container->placement.cpus.value_or(CpuSet());
-  if (entry.placed || cpus.empty() || cpu_class == CpuClass::kPreserved) return;
-  const int pool = book_.tree().SmallestWith(cpus);
+  if (entry.placed) return;
   const std::string reason = fmt::format("{}: where it was found", entry.wish.need.why);
+  if (cpu_class == CpuClass::kPreserved) {
+    if (!exclusive && entry.container->placement.mems) AdoptUnpooled(entry, entry.wish.need.why);
+    return;
+  }
+  if (!book_.pins_cpus()) {
+    const int pool = PoolOfMemory(entry);
+    if (!exclusive && pool >= 0 && cpu_class != CpuClass::kReserved) Adopt(entry, pool, {}, reason);
+    return;
+  }
+  if (cpus.empty()) return;
+  const int pool = book_.tree().SmallestWith(cpus);
   if (exclusive) {
     if (cpu_class != CpuClass::kExclusive) return;
     const CpuSet own = WithHidden(entry, OwnCpus(entry, crowded));
@@ -125,22 +145,45 @@ void Reconciler::AdoptFound(Entry& entry, bool exclusive, const CpuSet& crowded)
   } else if (cpu_class == CpuClass::kReserved && cpus.IsSubsetOf(book_.reserved())) {
     AdoptUnpooled(entry, reason);
   } else if (cpu_class == CpuClass::kExclusive) {
-    if (WasSharing(entry)) Adopt(entry, pool, {}, "shared for want of room when it was found");
+    if (!WasSharing(entry, pool)) return;
+    const bool lent = book_.cpus().Lends(book_.tree().root()) && cpus == book_.reserved();
+    Adopt(entry, lent ? book_.tree().root() : pool, {},
+          fmt::format("{}when it was found", kWantOfRoom));
   } else if (cpus.IsSubsetOf(Sharable())) {
     Adopt(entry, pool, {}, reason);
   }
+}
+
+// The smallest with exactly the memory nodes that it was found with; -1 when there is none.
+int Reconciler::PoolOfMemory(const Entry& entry) const {
+  const MemoryLedger& memory = book_.memory();
+  const std::optional<NodeSet>& mems = entry.container->placement.mems;
+  if (!mems) return -1;
+  for (const Pool& pool : book_.tree().pools()) {
+    for (const MemoryTypes types : {entry.wish.need.memory_types, kAllMemoryTypes}) {
+      const std::optional<MemoryZone> zone = memory.ZoneAt(pool.id, types);
+      if (zone && memory.Nodes(*zone) == *mems) return pool.id;
+    }
+  }
+  return -1;
 }
 
 const CpuSet& Reconciler::Sharable() const {
   return book_.tree().at(book_.tree().root()).sharable;
 }
 
-// Whether a container that is entitled to CPUs of its own was without: on a part of the shared CPUs
-// that is large enough. Who was on all of them was never placed.
-bool Reconciler::WasSharing(const Entry& entry) const {
+// Whether a container that is entitled to CPUs of its own was without: on all that its pool shares,
+// or on a part of the shared CPUs that is large enough. Who carries the name of a pool that is not
+// here comes from another policy, which may not have known of its right.
+bool Reconciler::WasSharing(const Entry& entry, int pool) const {
   const Placement& present = entry.container->placement;
-  return present.exclusive.empty() && present.cpus->IsSubsetOf(Sharable()) &&
-         *present.cpus != Sharable() && present.cpus->size() >= entry.wish.need.full;
+  const CpuLedger& ledger = book_.cpus();
+  if (!present.exclusive.empty()) return false;
+  if (ledger.Lends(book_.tree().root()) && present.cpus == book_.reserved()) return true;
+  if (!present.cpus->IsSubsetOf(Sharable())) return false;
+  const bool whole_pool = ledger.CanShare(pool) && ledger.SharedSet(pool).IsSubsetOf(*present.cpus);
+  if (whole_pool && present.pool.empty()) return true;
+  return *present.cpus != Sharable() && present.cpus->size() >= entry.wish.need.full;
 }
 
 // Which of the CPUs that a container was found on are exclusive, by what it is entitled to; empty
@@ -194,8 +237,10 @@ bool Reconciler::Adopt(Entry& entry, int pool, const CpuSet& exclusive, std::str
   FitNeed(grant.need, entry, !exclusive.empty());
   if (!exclusive.empty()) {
     grant.exclusive = exclusive;
+    const int count = placer_.ExclusiveCount(grant.need);
+    const bool decided_fewer = exclusive.size() < count && grant.reason.ends_with(kFewerCpus);
     const bool fits = grant.need.cpu_class == CpuClass::kExclusive && book_.pins_cpus() &&
-                      exclusive.size() == placer_.ExclusiveCount(grant.need);
+                      (exclusive.size() == count || decided_fewer);
     const bool inside = exclusive.IsSubsetOf(book_.tree().at(pool).cpus);
     if (!fits || !inside || !Grantable(exclusive)) return false;
   }
@@ -224,12 +269,11 @@ bool Reconciler::AdoptUnpooled(Entry& entry, const std::string& reason) {
   return true;
 }
 
-// The zone that it has, all of it or the PMEM of a cold start, if its pool leads there or it is in
-// a part of its pool, as of one that moved to a larger pool without its memory; else the smallest
-// with room.
+// The zone that it has, all of it or the PMEM of a cold start. That of its pool or around it comes
+// first, but it may be anywhere: who moves to a larger pool does so without its memory, and where
+// CPUs alone tell the pool, that may be another one. Without such a zone the smallest with room.
 void Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
   const MemoryLedger& memory = book_.memory();
-  const PoolTree& tree = book_.tree();
   const auto is_zone = [&](const std::optional<MemoryZone>& zone) {
     if (!zone || !present.mems) return false;
     grant.zone = zone;
@@ -243,10 +287,8 @@ void Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
          zone = memory.Larger(*zone, types)) {
       if (is_zone(zone)) return;
     }
-    for (const Pool& pool : tree.pools()) {
-      if (tree.IsAncestorOrSelf(grant.pool, pool.id) && is_zone(memory.ZoneAt(pool.id, types))) {
-        return;
-      }
+    for (const Pool& pool : book_.tree().pools()) {
+      if (is_zone(memory.ZoneAt(pool.id, types))) return;
     }
   }
   placer_.FindMemory(grant, grant.pool);
@@ -270,8 +312,8 @@ std::vector<ContainerKey> Reconciler::PlaceAnew(Entry& entry) {
   if (!grant) {
     StatusOr<Grant> placed = placer_.Place(wish);
     grant = placed.ok() ? *std::move(placed)
-                        : placer_.PlaceShared(wish, fmt::format("shared for want of room: {}",
-                                                                Message(placed.status())));
+                        : placer_.PlaceShared(
+                              wish, fmt::format("{}{}", kWantOfRoom, Message(placed.status())));
   }
   const CpuSet taken = grant->exclusive;
   book_.Give(entry.container->key, *std::move(grant));
@@ -294,14 +336,8 @@ std::optional<Grant> Reconciler::KeepOwn(Entry& entry) const {
   const int pool = book_.tree().SmallestWith(own);
   std::optional<Grant> grant = placer_.PlaceNear(wish, pool);
   if (grant || own.size() > placer_.ExclusiveCount(wish.need)) return grant;
-  grant.emplace();
-  grant->need = wish.need;
-  grant->pool = pool;
-  grant->exclusive = own;
-  grant->reason = fmt::format("{}: fewer than it asks for, and no more are free", wish.need.why);
-  const CpuSet& last = book_.cpus().SharedSet(book_.tree().root());
-  if (grant->need.Shares() && last.IsSubsetOf(own)) return std::nullopt;
-  AdoptMemory(*grant, present);
+  grant = placer_.KeepFewer(wish.need, own, pool);
+  if (grant) AdoptMemory(*grant, present);
   return grant;
 }
 

@@ -52,8 +52,9 @@ class Reconciler {
   void AdoptKnown(Entry& entry, bool exclusive);
   int KnownPool(const Placement& present) const;
   void AdoptFound(Entry& entry, bool exclusive, const CpuSet& crowded);
+  int PoolOfMemory(const Entry& entry) const;
   const CpuSet& Sharable() const;
-  bool WasSharing(const Entry& entry) const;
+  bool WasSharing(const Entry& entry, int pool) const;
   void FitNeed(Need& need, const Entry& entry, bool exclusive) const;
   bool Adopt(Entry& entry, int pool, const CpuSet& exclusive, std::string reason);
   bool AdoptUnpooled(Entry& entry, const std::string& reason);

@@ -71,6 +71,22 @@ class RoomTest : public testing::Test {
     Apply(*plan);
     return *plan;
   }
+  Plan Rebalance() {
+    const auto plan = policy_->Rebalance(snapshot_);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    Apply(*plan);
+    return *plan;
+  }
+  // A restart without saved state: what the runtime knows is left.
+  void Forget() {
+    snapshot_.ForEachContainer([this](const Pod&, const Container& container) {
+      Placement known;
+      known.cpus = container.placement.cpus;
+      known.mems = container.placement.mems;
+      snapshot_.At(container.key).placement = known;
+    });
+    MakePolicy();
+  }
   void Apply(const Plan& plan) {
     const Status status = CheckPlan(machine_, snapshot_, plan);
     EXPECT_TRUE(status.ok()) << status;
@@ -168,6 +184,61 @@ TEST_F(RoomTest, AResizeDownIsNotRefusedWhereSharingWillDo) {
   status = Resize(key, 3000);
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(At(key).exclusive.ToString(), "1-3");
+}
+
+TEST_F(RoomTest, WhoHasFewerCpusThanItAsksForGetsNoMoreUntilARebalance) {
+  const ContainerKey other = Run("other", kGuaranteed, 11'000);
+  Container& few = snapshot_.Add("few", kGuaranteed, 6000);
+  const CpuSet four = test::Cpus("1-15") - At(other).exclusive;
+  few.placement.cpus = few.placement.exclusive = four;
+  Reconcile();
+  ASSERT_EQ(At(few.key).exclusive, four) << "there are no more";
+  EXPECT_THAT(At(few.key).reason, HasSubstr("fewer than it asks for"));
+  EXPECT_TRUE(Resize(few.key, 6000).ok()) << "an update of something else";
+  EXPECT_EQ(At(few.key).exclusive, four);
+  Remove(other);
+  for (const bool restart : {false, true}) {
+    if (restart) MakePolicy();
+    EXPECT_TRUE(Reconcile().empty());
+  }
+  Rebalance();
+  EXPECT_EQ(At(few.key).exclusive.size(), 6);
+  EXPECT_TRUE(four.IsSubsetOf(At(few.key).exclusive));
+  EXPECT_TRUE(Rebalance().empty());
+}
+
+TEST_F(RoomTest, WhoSharesForWantOfRoomStaysWhereItIsWithoutSavedState) {
+  const ContainerKey other = Run("other", kGuaranteed, 8000);
+  Run("own", kGuaranteed, 4000);
+  const ContainerKey key = snapshot_.Add("found", kGuaranteed, 6000).key;
+  Reconcile();
+  ASSERT_TRUE(At(key).exclusive.empty()) << "there is no room for it";
+  ASSERT_EQ(At(key).cpus->size(), 3);
+  Forget();
+  Reconcile();
+  EXPECT_EQ(At(key).cpus->size(), 3);
+  Remove(other);
+  const std::string shared = Cpus(key);
+  Forget();
+  Reconcile();
+  EXPECT_EQ(Cpus(key), shared);
+  EXPECT_TRUE(At(key).exclusive.empty());
+  Rebalance();
+  EXPECT_EQ(At(key).exclusive.size(), 6);
+}
+
+TEST_F(RoomTest, WhoSharesReservedCpusForWantOfOthersStaysThereWithoutSavedState) {
+  const ContainerKey own = Run("own", kGuaranteed, 14'000);
+  Run("last", kGuaranteed, 1000);
+  const ContainerKey key = snapshot_.Add("found", kGuaranteed, 2000).key;
+  const ContainerKey small = Run("small", kBestEffort, 0);
+  Reconcile();
+  ASSERT_EQ(Cpus(key), "0");
+  Forget();
+  Reconcile();
+  EXPECT_EQ(Cpus(key), "0");
+  EXPECT_EQ(Cpus(small), "0");
+  EXPECT_EQ(At(own).exclusive.size(), 14);
 }
 
 TEST_F(RoomTest, AnEstimatedMemoryRequestRefusesNobody) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "pkg/allocator/want_of_room.h"
 #include "pkg/model/cpu_holders.h"
 #include "policies/topology-aware/rebalancer.h"
 #include "policies/topology-aware/reconciler.h"
@@ -97,7 +98,8 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
   if (!near) AddAffinities(snapshot, pod, container, wish);
   StatusOr<Grant> grant = near ? *std::move(near) : placer_.Place(wish);
   if (!grant.ok() && held) {
-    std::optional<Grant> less = ShareLess(wish, *held, grant.status());
+    std::optional<Grant> less = KeepFewer(wish, *held);
+    if (!less) less = ShareLess(wish, *held, grant.status());
     if (less) grant = *std::move(less);
   }
   if (!grant.ok()) {
@@ -282,6 +284,18 @@ std::optional<Grant> TopologyAwarePolicy::Resize(Wish& wish, const Grant& held) 
   return grant;
 }
 
+std::optional<Grant> TopologyAwarePolicy::KeepFewer(const Wish& wish, const Grant& held) const {
+  const int count = placer_.ExclusiveCount(wish.need);
+  const bool exclusive = wish.need.cpu_class == CpuClass::kExclusive && !held.exclusive.empty();
+  if (!exclusive || held.exclusive.size() > count || wish.need.isolated_required) {
+    return std::nullopt;
+  }
+  if (count > placer_.ExclusiveCount(held.need)) return std::nullopt;
+  std::optional<Grant> grant = placer_.KeepFewer(wish.need, held.exclusive, held.pool);
+  if (!grant || !placer_.FindMemory(*grant, held.pool)) return std::nullopt;
+  return grant;
+}
+
 std::optional<Grant> TopologyAwarePolicy::ShareLess(const Wish& wish, const Grant& held,
                                                     const Status& why) const {
   Grant grant;
@@ -293,7 +307,7 @@ std::optional<Grant> TopologyAwarePolicy::ShareLess(const Wish& wish, const Gran
   grant.pool = held.pool;
   while (!book_.cpus().CanShare(grant.pool) && grant.pool != book_.tree().root())
     grant.pool = book_.tree().at(grant.pool).parent;
-  grant.reason = fmt::format("shared for want of room: {}", Message(why));
+  grant.reason = fmt::format("{}{}", kWantOfRoom, Message(why));
   if (!placer_.FindMemory(grant, grant.pool)) return std::nullopt;
   return grant;
 }

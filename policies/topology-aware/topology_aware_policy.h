@@ -78,8 +78,9 @@ class TopologyAwarePolicy : public Policy {
   std::optional<Grant> PlaceLikeFormer(Wish& wish, const Container& predecessor,
                                        const std::optional<Grant>& inherited) const;
   std::optional<Grant> Resize(Wish& wish, const Grant& held) const;
-  // For one that asks for no more than before and cannot get it as it should: it shares where it
-  // is.
+  // For one that asks for no more than before and cannot get it as it should: it keeps the CPUs of
+  // its own that it has, or shares where it is.
+  std::optional<Grant> KeepFewer(const Wish& wish, const Grant& held) const;
   std::optional<Grant> ShareLess(const Wish& wish, const Grant& held, const Status& why) const;
   Status Refusal(const Status& shortage, const Snapshot& snapshot, const Wish& wish,
                  ContainerKey key) const;

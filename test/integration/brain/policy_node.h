@@ -65,6 +65,7 @@ class PolicyNode {
       return plan.status();
     }
     Apply(*plan);
+    snapshot_.At(key).state = ContainerState::kRunning;
     return key;
   }
   Status Resize(ContainerKey key, int64_t milli_cpu) {
