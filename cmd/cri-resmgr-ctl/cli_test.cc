@@ -61,7 +61,7 @@ TEST(CliTest, RefusesWhatItDoesNotKnow) {
   ExpectOneLineError(Ctl({"-verbose", "topology"}), "unknown flag -verbose");
   ExpectOneLineError(Ctl({"topology", "-wide"}), "unknown flag -wide");
   ExpectOneLineError(Ctl({"topology", "extra"}), "unexpected argument \"extra\"");
-  ExpectOneLineError(Ctl({"topology", "-o", "yaml"}), "-o: \"yaml\" is not one of table, json");
+  ExpectOneLineError(Ctl({"topology", "-o", "xml"}), "-o: \"xml\" is not one of table, json, yaml");
   ExpectOneLineError(Ctl({"topology", "-topology"}), "-topology: needs a value");
 }
 
@@ -102,6 +102,13 @@ TEST(TopologyCommandTest, FlagsTakeEveryForm) {
   EXPECT_EQ(nlohmann::json::parse(json)["cpus"].size(), 4U);
   EXPECT_EQ(Ctl({"topology", "--topology=synthetic:core:2 pu:2", "--o=json"}).out, json);
   EXPECT_EQ(Ctl({"topology", "-o=json", "--topology", "synthetic:core:2 pu:2"}).out, json);
+}
+
+TEST(TopologyCommandTest, IsYamlToo) {
+  const Outcome outcome = Ctl({"topology", "-topology", "synthetic:core:2 pu:2", "-o", "yaml"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("\nnuma:\n- distances:\n"));
+  EXPECT_THAT(outcome.out, StartsWith("cpus:\n- "));
 }
 
 TEST(TopologyCommandTest, ReadsAFile) {

@@ -5,6 +5,7 @@
 
 #include "cmd/cri-resmgr-ctl/ask_daemon.h"
 #include "pkg/base/terminal.h"
+#include "pkg/dump/yaml_text.h"
 #include "pkg/topology/machine_format.h"
 #include "pkg/topology/machine_source.h"
 
@@ -32,7 +33,7 @@ void TopologyCommand::Declare(CommandLine& line) {
             "path, or xml:FILE: a file that lstopo wrote; CPUs that its kernel isolates can be "
             "named in it by <info name=\"IsolatedCPUs\" value=\"2-3\"/> below the Machine object.",
             &topology_);
-  line.Choice("o", {"table", "json"}, "The form of the output.", &output_);
+  line.Choice("o", {"table", "json", "yaml"}, "The form of the output.", &output_);
 }
 
 void TopologyCommand::UseSocket(std::string_view socket, bool told) {
@@ -41,13 +42,13 @@ void TopologyCommand::UseSocket(std::string_view socket, bool told) {
 }
 
 StatusOr<std::string> TopologyCommand::FromDaemon() const {
-  const nlohmann::json request = {{"form", output_}};
+  const nlohmann::json request = {{"form", output_ == "table" ? "table" : "json"}};
   return AskDaemon(socket_, "Topology", request.dump());
 }
 
 StatusOr<std::string> TopologyCommand::FromDescription(std::string_view description) const {
   RESMGR_ASSIGN_OR_RETURN(const Machine machine, LoadMachine(description));
-  return output_ == "json" ? MachineToJson(machine) : MachineToTable(machine);
+  return output_ == "table" ? MachineToTable(machine) : MachineToJson(machine);
 }
 
 Status TopologyCommand::Run(std::ostream& out) {
@@ -55,7 +56,11 @@ Status TopologyCommand::Run(std::ostream& out) {
   const bool no_daemon = !topology_ && text.status().code() == StatusCode::kUnavailable;
   if (no_daemon && !socket_told_) text = FromDescription("live");
   if (!text.ok()) return text.status();
-  if (output_ == "json") {
+  if (output_ == "yaml") {
+    const auto machine = nlohmann::json::parse(*text, nullptr, false);
+    if (machine.is_discarded()) return Internal("the daemon's answer is not JSON");
+    out << dump::ToYaml(machine);
+  } else if (output_ == "json") {
     out << PrintableJson(*text) << '\n';
   } else {
     out << PrintableLines(*text);

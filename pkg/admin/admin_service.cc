@@ -128,8 +128,8 @@ StatusOr<std::string> Explain(const Node& node, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(const std::string what, TextOf(request, "what"));
   RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
   StatusOr<OrderedJson> explained = ExplainJson(*manager, what, choice);
-  // Of a container that does not exist nobody knows whether it would be of the choice.
-  if (choice.IsAll()) explained = WithRefusals(std::move(explained), node.host.history(), what);
+  explained =
+      WithRefusals(std::move(explained), node.host.history(), manager->snapshot(), what, choice);
   RESMGR_ASSIGN_OR_RETURN(const OrderedJson list, std::move(explained));
   return Text(list);
 }

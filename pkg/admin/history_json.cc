@@ -49,6 +49,16 @@ bool Means(std::string_view what, std::string_view full) {
          what == fmt::format("{}/{}", parts[0], parts[1]);
 }
 
+bool IsChosen(const History::Entry& entry, const Snapshot& snapshot, std::string_view what,
+              const ContainerChoice& choice) {
+  if (const Pod* const pod = snapshot.FindPod(entry.pod)) {
+    return choice.Includes(*pod) && (what.empty() || Means(what, entry.container));
+  }
+  const bool of_namespace =
+      choice.namespace_name.empty() || entry.container.starts_with(choice.namespace_name + '/');
+  return of_namespace && choice.labels.empty() && Means(what, entry.container);
+}
+
 OrderedJson RefusedJson(const History::Entry& entry) {
   const std::vector<std::string_view> parts = Split(entry.container, '/');
   OrderedJson object = {
@@ -85,7 +95,8 @@ OrderedJson HistoryJson(const History& history, size_t most) {
 }
 
 StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const History& history,
-                                   std::string_view what) {
+                                   const Snapshot& snapshot, std::string_view what,
+                                   const ContainerChoice& choice) {
   OrderedJson list = explained.ok() ? *explained : OrderedJson::array();
   std::vector<const History::Entry*> entries = history.Last(history.capacity());
   std::reverse(entries.begin(), entries.end());
@@ -94,7 +105,8 @@ StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const Histor
     // What others did to it meanwhile does not undo a refusal.
     if (entry->event == History::Event::kMoved || entry->event == History::Event::kFailed) continue;
     if (!seen.insert(entry->container).second) continue;
-    if (entry->event != History::Event::kRefused || !Means(what, entry->container)) continue;
+    if (entry->event != History::Event::kRefused) continue;
+    if (!IsChosen(*entry, snapshot, what, choice)) continue;
     const auto known = std::find_if(list.begin(), list.end(), [entry](const OrderedJson& object) {
       return Describes(object, entry->container);
     });

@@ -29,7 +29,8 @@ class HistoryJsonTest : public testing::Test {
   }
 
   StatusOr<OrderedJson> Explain(std::string_view what) {
-    return WithRefusals(ExplainJson(node_.manager(), what), history_, what);
+    return WithRefusals(ExplainJson(node_.manager(), what), history_, node_.manager().snapshot(),
+                        what);
   }
 
   History history_{

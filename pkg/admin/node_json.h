@@ -35,7 +35,6 @@ struct ContainerChoice {
   LabelSelector labels{};        // of their pods
 
   bool Includes(const Pod& pod) const;
-  bool IsAll() const { return namespace_name.empty() && labels.empty(); }
 };
 
 // Those of the choice, in the order of their creation.

@@ -3,6 +3,25 @@
 #include "pkg/resmgr/resource_manager_impl.h"
 
 namespace resmgr {
+namespace {
+
+std::string_view Remedy(const Status& why) {
+  switch (why.code()) {
+    case StatusCode::kResourceExhausted:
+      return "it fits when others have ended, or on another node";
+    case StatusCode::kInvalidArgument:
+      return "change what its pod asks for";
+    case StatusCode::kFailedPrecondition:
+      return "another try may find them given up, and policy.StartFailurePolicy decides what "
+             "happens";
+    case StatusCode::kUnavailable:
+      return "try again when the runtime is back";
+    default:
+      return "this is a fault of cri-resmgr";
+  }
+}
+
+}  // namespace
 
 Observer::Act ResourceManager::Impl::ActOn(const ContainerRecord& record, std::string_view why,
                                            const Placement& from) const {
@@ -29,8 +48,6 @@ void ResourceManager::Impl::TellMoves(std::span<const Shift> shifts, std::string
   }
 }
 
-// `kubectl describe pod` shows it among messages of many: so it says who speaks, what is short and
-// what can be done.
 Status ResourceManager::Impl::Refuse(const ContainerRecord& record, std::string_view what,
                                      const Status& why) {
   observers_.OnRefused({.policy = *policy_,
@@ -39,15 +56,15 @@ Status ResourceManager::Impl::Refuse(const ContainerRecord& record, std::string_
                         .container = record.container,
                         .why = what},
                        why);
+  return AsRefusal(record, why);
+}
+
+// `kubectl describe pod` shows it among messages of many: so it says who speaks, what is short and
+// what can be done.
+Status ResourceManager::Impl::AsRefusal(const ContainerRecord& record, const Status& why) const {
   const std::string name = FullName(record.pod->pod, record.container.name);
-  std::string remedy = "this is a fault of cri-resmgr";
-  if (why.code() == StatusCode::kResourceExhausted) {
-    remedy = "it fits when others have ended, or on another node";
-  } else if (why.code() == StatusCode::kInvalidArgument) {
-    remedy = "change what its pod asks for";
-  }
   return MakeStatus(why.code(), fmt::format("cri-resmgr ({}): {}; container {}: {}",
-                                            policy_->name(), Message(why), name, remedy));
+                                            policy_->name(), Message(why), name, Remedy(why)));
 }
 
 }  // namespace resmgr

@@ -51,6 +51,7 @@ History::Entry& History::Add(Event event, const Act& act) {
   entry.event = event;
   entry.containers = 1;
   SetName(entry.container, act.pod, act.container.name);
+  entry.pod = act.pod.id;
   entry.place = Place::Of(act.container.placement);
   entry.reason.clear();
   entry.error.clear();
@@ -62,6 +63,7 @@ void History::AddShift(const Act& act, const Shift& shift, std::string_view reas
   if (const Container* const first = act.snapshot.FindContainer(shift.first)) {
     const Pod* const pod = act.snapshot.FindPod(first->pod_id);
     if (pod != nullptr) SetName(entry.container, *pod, first->name);
+    entry.pod = first->pod_id;
     // Of a container that has CPUs of its own besides, the shift has the shared ones only.
     entry.place = shift.containers == 1 ? Place::Of(first->placement) : shift.to;
   }
@@ -96,6 +98,7 @@ void History::AddError(Event event, const Act& act, std::string_view error) {
     for (size_t j = i; j > 0; --j)
       std::swap(Back(j), Back(j - 1));
     Back(0).time = now_();
+    Back(0).pod = act.pod.id;
     return;
   }
   Entry& entry = Add(event, act);

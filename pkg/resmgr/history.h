@@ -29,6 +29,7 @@ class History final : public Observer {
     Event event = Event::kPlaced;
     // "namespace/pod/name"; of several that share CPUs and move together, the first one.
     std::string container{};
+    PodSandboxId pod{};     // of that one
     size_t containers = 1;  // how many it is about
     Place place{};          // where they are after it; before it, where they were released
     std::string reason{};

@@ -147,6 +147,8 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void TellMoves(std::span<const Shift> shifts, std::string_view why);
   // Tells it, and returns what the kubelet is told.
   Status Refuse(const ContainerRecord& record, std::string_view what, const Status& why);
+  // The same without observers, for what is no decision.
+  Status AsRefusal(const ContainerRecord& record, const Status& why) const;
 
   // updates.cc
   StatusOr<ContainerKeys> Redecide(ContainerRecord& record, const LinuxResources& requested,

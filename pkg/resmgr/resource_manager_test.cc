@@ -18,6 +18,7 @@ using test::WithCpus;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 using enum QosClass;
 
@@ -195,7 +196,8 @@ TEST_F(ResourceManagerTest, AStartIsRefusedWithTheNameOfWhoIsInTheWay) {
   ASSERT_TRUE(node_.RunUntil([&] { return decided.has_value(); }));
   EXPECT_EQ(decided->code(), StatusCode::kFailedPrecondition);
   const std::string message(Message(*decided));
-  EXPECT_THAT(message, HasSubstr("cannot start container ns/app/app"));
+  EXPECT_THAT(message, StartsWith("cri-resmgr (first-fit): cannot start: after "));
+  EXPECT_THAT(message, HasSubstr("; container ns/app/app: "));
   EXPECT_THAT(message,
               HasSubstr("container ns/shared/shared may still run on its exclusive CPUs 1-2"));
   EXPECT_THAT(message, HasSubstr("the disk is on fire"));

@@ -130,8 +130,7 @@ void StartGate::OnTimeout(uint64_t number) {
     Finish(number, OkStatus());
     return;
   }
-  Finish(number, FailedPrecondition("cannot start container {}: {}",
-                                    FullName(record->pod->pod, record->container.name), reason));
+  Finish(number, FailedPrecondition("cannot start: {}", reason));
 }
 
 // The callback may do anything, also withdraw this wait: it is forgotten first.

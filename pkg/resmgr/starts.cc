@@ -60,7 +60,7 @@ std::unique_ptr<StartGate::Wait> ResourceManager::Impl::AdmitKnown(ContainerKey 
         } else if (record != nullptr) {
           keeper_.Begin(Keeper::Call::kStart, record->container.id);
         }
-        go(status);
+        go(status.ok() || record == nullptr ? status : AsRefusal(*record, status));
       });
   if (wait != nullptr) Count(Metrics::Event::kStartWaited);
   return wait;

@@ -92,9 +92,7 @@ TEST_F(ControlOutputTest, WhateverNamesThereAreATerminalOnlyShowsThem) {
   for (std::vector<std::string> command : commands) {
     for (const char* const form : {"table", "json", "yaml"}) {
       std::vector<std::string> arguments = command;
-      if (command[0] != "topology" || form != std::string("yaml")) {
-        arguments.insert(arguments.end(), {"-o", form});
-      }
+      arguments.insert(arguments.end(), {"-o", form});
       const Shown shown = Ctl(arguments);
       ExpectOnlyText(shown.out, command[0] + " -o " + form);
       ExpectOnlyText(shown.err, command[0] + " -o " + form);
@@ -125,6 +123,24 @@ TEST_F(ControlOutputTest, ChoosesContainersByNamespaceAndLabels) {
   EXPECT_THAT(Ctl({"containers", "-l", "a in b"}).err, HasSubstr("label selector: \"a in b\""));
   EXPECT_THAT(Ctl({"containers", "-sort-by", "size"}).err, HasSubstr("-sort-by: \"size\" is not"));
   EXPECT_EQ(Ctl({"explain", "-n", "shop", "-o", "json"}).json().size(), 2U);
+  // What was refused is among them, as long as its pod is there.
+  cri::PodSandboxConfig large = MakeGuaranteedPod("large");
+  large.mutable_metadata()->set_namespace_("shop");
+  (*large.mutable_labels())["app"] = "web";
+  const auto pod = client.RunPod(large);
+  ASSERT_THAT(pod, IsOk());
+  EXPECT_FALSE(client.CreateContainer(*pod, large, MakeGuaranteedContainer("main", 20)).ok());
+  const std::string refused = "\nshop/large/main ";
+  EXPECT_THAT(Ctl({"explain", "-n", "shop"}).out,
+              AllOf(HasSubstr(refused), HasSubstr("needs 20 exclusive CPUs")));
+  EXPECT_THAT(Ctl({"explain", "-l", "app=web"}).out, HasSubstr(refused));
+  EXPECT_THAT(Ctl({"explain", "-l", "app=db"}).out, Not(HasSubstr("shop/large")));
+  EXPECT_THAT(Ctl({"explain", "large", "-n", "shop"}).out, HasSubstr("needs 20 exclusive CPUs"));
+  EXPECT_EQ(Ctl({"explain", "large", "-n", "batch"}).exit_code, 1);
+  EXPECT_THAT(client.StopPod(*pod), IsOk());
+  EXPECT_THAT(client.RemovePod(*pod), IsOk());
+  EXPECT_THAT(Ctl({"explain", "-n", "shop"}).out, Not(HasSubstr("shop/large")));
+  EXPECT_THAT(Ctl({"explain", "large", "-n", "shop"}).out, HasSubstr("needs 20 exclusive CPUs"));
   EXPECT_EQ(Ctl({"explain", "web-1", "-n", "batch"}).exit_code, 1);
 }
 

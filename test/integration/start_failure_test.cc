@@ -32,7 +32,9 @@ TEST_F(StartFailureTest, IsRefusedUntilTheConfigurationLetsItThrough) {
   const size_t starts = runtime_.Calls("StartContainer").size();
   const Status refused = client.StartContainer(id);
   EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(Message(refused)), HasSubstr("container default/stubborn/s may still"));
+  EXPECT_THAT(std::string(Message(refused)),
+              AllOf(testing::StartsWith("cri-resmgr (static): cannot start: after 10000 ms "),
+                    HasSubstr("container default/stubborn/s may still")));
   EXPECT_EQ(runtime_.Calls("StartContainer").size(), starts);
   EXPECT_THAT(Counts(), AllOf(HasSubstr("held_starts_total{result=\"refused\"} 1"),
                               HasSubstr("held_starts_total{result=\"let_through\"} 0")));
