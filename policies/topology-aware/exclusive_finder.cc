@@ -64,6 +64,9 @@ ExclusiveFinder::Source ExclusiveFinder::FindSource(const Wish& wish, int pool) 
     if (count <= wish.held.size()) return Source::kHeld;
     if (FurtherIsolated(wish, pool)) return Source::kBesideHeld;
   }
+  if (wish.keeps_held && count >= wish.held.size() && CanKeep(wish, book_.tree().root())) {
+    return Source::kNone;
+  }
   if (need.isolated && HasIsolated(wish, pool)) return Source::kIsolated;
   const int ordinary = Ordinary(wish, pool);
   if (ordinary >= count) return Source::kOrdinary;
@@ -100,7 +103,7 @@ std::optional<int> ExclusiveFinder::FurtherIsolated(const Wish& wish, int pool) 
   const int held_isolated = wish.held.CountCommon(book_.tree().at(pool).isolated);
   const int held_ordinary = wish.held.size() - held_isolated;
   int isolated = 0;
-  if (need.isolated || held_isolated > 0) {
+  if (need.isolated || held_isolated > 0 || wish.any_kind) {
     isolated = std::min(Usable(need, cpus.FreeIsolated(pool) - wish.held).size(), more);
   }
   const int64_t room = cpus.Room(book_.tree().root()) - int64_t{1000} * held_ordinary;

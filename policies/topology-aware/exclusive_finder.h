@@ -14,7 +14,7 @@ namespace resmgr {
 // Finds the CPUs that a container gets for itself inside of a pool, in what the book has left:
 //   1. those that it holds, or a part of them; where it needs more, further ones beside them, of
 //      the isolated ones if it holds such and enough of them are free, else ordinary ones, else of
-//      both kinds;
+//      both kinds; no others where it runs on them;
 //   2. isolated ones, if it shall have them;
 //   3. ordinary ones: such as sharing containers can spare where they are or, when these are too
 //      few, any for which sharing containers move to larger pools (GrantBook::MakeRoom);

@@ -169,6 +169,18 @@ bool Placer::FindMemory(Grant& grant, int pool) const {
   return !grant.zone || book_.CertainMemory() + need.memory <= memory.Capacity(*grant.zone);
 }
 
+void Placer::KeepMemory(const Grant& held, Grant& grant) const {
+  const MemoryLedger& memory = book_.memory();
+  if (!held.zone || !grant.zone) return;
+  if (memory.Nodes(*held.zone).IsSubsetOf(memory.Nodes(*grant.zone))) return;
+  grant.types = held.types;
+  for (auto zone = held.zone; zone; zone = memory.Larger(*zone, held.types)) {
+    grant.zone = zone;
+    if (memory.Free(*zone) >= grant.need.memory) return;
+  }
+  grant.zone = memory.ZoneAt(book_.tree().root(), kAllMemoryTypes);
+}
+
 std::vector<PoolScore> Placer::Candidates(const Wish& wish) const {
   std::vector<PoolScore> scores;
   scores.reserve(book_.tree().size());
@@ -224,6 +236,7 @@ PoolScore Placer::ScoreHeld(const Wish& wish, const Grant& grant) const {
 void Placer::PreferHeld(const CpuSet& held, Wish& wish) const {
   const Machine& machine = book_.machine();
   wish.held = held;
+  wish.keeps_held = !held.empty();
   wish.preferred = {held, machine.WithSiblings(held)};
   CpuSet caches;
   for (const CpuSet& group : machine.l3_groups()) {

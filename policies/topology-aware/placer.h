@@ -43,6 +43,9 @@ class Placer {
   // count, and is noted. False when there is no room in any zone for what is no estimate, whatever
   // others are estimated to need; the grant then has the largest zone.
   bool FindMemory(Grant& grant, int pool) const;
+  // Memory of a container that runs stays where it is: the grant has all nodes of the one held, and
+  // more where it does not fit there.
+  void KeepMemory(const Grant& held, Grant& grant) const;
   // A need without CPUs of its own.
   static Need Shared(Need need);
 

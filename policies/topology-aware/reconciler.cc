@@ -333,6 +333,7 @@ std::optional<Grant> Reconciler::KeepOwn(Entry& entry) const {
     return std::nullopt;
   }
   wish.held = own;
+  wish.keeps_held = true;
   const int pool = book_.tree().SmallestWith(own);
   std::optional<Grant> grant = placer_.PlaceNear(wish, pool);
   if (grant || own.size() > placer_.ExclusiveCount(wish.need)) return grant;

@@ -95,7 +95,7 @@ class RoomTest : public testing::Test {
   const Placement& At(ContainerKey key) { return snapshot_.At(key).placement; }
   std::string Cpus(ContainerKey key) { return At(key).cpus.value_or(CpuSet()).ToString(); }
 
-  const Machine machine_ = test::U16();
+  Machine machine_ = test::U16();
   test::TestSnapshot snapshot_;
   std::unique_ptr<Policy> policy_;
 };
@@ -239,6 +239,37 @@ TEST_F(RoomTest, WhoSharesReservedCpusForWantOfOthersStaysThereWithoutSavedState
   EXPECT_EQ(Cpus(key), "0");
   EXPECT_EQ(Cpus(small), "0");
   EXPECT_EQ(At(own).exclusive.size(), 14);
+}
+
+// Two nodes of eight CPUs and 16 GiB.
+TEST_F(RoomTest, WhoGrowsWhereTooMuchIsAskedForStaysOnItsCpusAndItsMemory) {
+  machine_ = test::U16TwoNodes();
+  MakePolicy();
+  const ContainerKey own = Run("own", kGuaranteed, 2000, 10 * kGibi);
+  const std::string pool = At(own).pool;
+  const CpuSet held = At(own).exclusive;
+  const NodeSet mems = *At(own).mems;
+  ASSERT_EQ(mems.size(), 1);
+  // What is found is never refused: they ask for more CPUs than the node has, and more memory.
+  for (int i = 0; i < 4; ++i) {
+    Container& found = snapshot_.Add("found", kBurstable, 2000);
+    found.placement.cpus = machine_.l3_groups()[1] - held;
+    found.placement.mems = mems;
+    found.placement.pool = pool;
+    found.requirements.memory_request.value = 3 * kGibi;
+  }
+  ASSERT_EQ(pool, "L3 cache #1");
+  Reconcile();
+  ASSERT_EQ(At(own).exclusive, held);
+  const NodeSet widened = *At(own).mems;
+  ASSERT_TRUE(mems.IsSubsetOf(widened));
+  for (const int64_t milli_cpu : {3000, 4000, 4000}) {
+    const Status status = Resize(own, milli_cpu);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(At(own).exclusive.size(), milli_cpu / 1000);
+    EXPECT_TRUE(held.IsSubsetOf(At(own).exclusive)) << Cpus(own);
+    EXPECT_TRUE(widened.IsSubsetOf(*At(own).mems)) << At(own).mems->ToString();
+  }
 }
 
 TEST_F(RoomTest, AnEstimatedMemoryRequestRefusesNobody) {

@@ -106,6 +106,7 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
     if (held) Give(pod, container, *std::move(held));
     return Refusal(grant.status(), snapshot, wish, container.key);
   }
+  if (held) placer_.KeepMemory(*held, *grant);
   grant->cold = held && held->cold && book_.WhyNotCold(*grant).empty();
   Give(pod, container, *std::move(grant));
   Plan plan = MakePlan(snapshot, before, {container.key});
@@ -276,11 +277,6 @@ std::optional<Grant> TopologyAwarePolicy::Resize(Wish& wish, const Grant& held) 
   if (!same_place) return grant;
   grant->reason = held.reason;
   grant->candidates = held.candidates;
-  // Memory stays in its zone as long as it fits there.
-  if (held.zone && grant->types == held.types &&
-      book_.memory().Free(*held.zone) >= grant->need.memory) {
-    grant->zone = held.zone;
-  }
   return grant;
 }
 

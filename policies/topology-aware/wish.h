@@ -23,6 +23,8 @@ struct Wish {
   // Exclusive CPUs that it has at this moment, free in the book: it may have them again, or a part
   // of them, even where nobody else could be granted any.
   CpuSet held{};
+  // It runs on them: where it needs as many or more, they are all among those that it gets.
+  bool keeps_held = false;
   std::vector<CpuSet> preferred{};  // CPUs to take before others, in this order
 };
 

@@ -41,8 +41,13 @@ class Life {
     } else if (what <= 4 && !keys_.empty()) {
       const ContainerKey key = keys_[static_cast<size_t>(Number(0, std::ssize(keys_) - 1))];
       const Placements before = All();
+      const CpuSet held = node_.PlacementOf(key).exclusive;
       if (!node_.Resize(key, Request()).ok()) {
         EXPECT_EQ(All(), before) << "a refusal changes nothing";
+      }
+      const CpuSet& now = node_.PlacementOf(key).exclusive;
+      if (now.size() >= held.size()) {
+        EXPECT_TRUE(held.IsSubsetOf(now)) << held.ToString() << " became " << now.ToString();
       }
     } else {
       const StatusOr<ContainerKey> key = node_.Create("c", Qos(), Request());
