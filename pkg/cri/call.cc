@@ -7,6 +7,7 @@
 #include "pkg/cri/connection.h"
 #include "pkg/cri/held_message.h"
 #include "pkg/cri/relay.h"
+#include "pkg/h2/memory.h"
 
 namespace resmgr {
 
@@ -29,16 +30,22 @@ struct Call::Reading : public Recycled<Reading> {
   h2::HeaderBlock reply_headers;
 };
 
+// What a call takes without its bytes and header fields, its part in tables included.
+constexpr size_t kCallCost = sizeof(Call) + 2 * sizeof(h2::Stream) + 256;
+
 Call::Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::HeaderBlock headers)
     : connection_(connection),
       client_(std::move(client)),
       headers_(std::move(headers)),
       method_(connection.Classify(headers_)) {
+  h2::Memory::Add(kCallCost);
   client_->set_handler(this);
   if (method_.endless) connection_.relay().AddListener();
 }
 
 Call::~Call() {
+  h2::Memory::Sub(kCallCost);
+  connection_.relay().SubEnding(ending_);
   if (method_.endless) connection_.relay().RemoveListener();
   if (unpacking_) connection_.relay().ForgetUnpacking(*this);
   connection_.Let(held_);
@@ -55,7 +62,7 @@ void Call::EndInterception() {
 
 void Call::Start(bool end) {
   Relay& relay = connection_.relay();
-  const size_t headers = headers_.memory();
+  const size_t headers = headers_.memory() + kCallCost;
   if (!connection_.Hold(*this, headers)) return;
   held_ += headers;
   if (method_.operation != Operation::kOther && relay.interceptor() != nullptr) {
@@ -139,6 +146,7 @@ void Call::OnEnd(h2::Stream& stream, const h2::HeaderBlock& trailers) {
     }
     OnOutcome(trailers);
     client_->SendEnd(trailers);
+    HoldTrailers(trailers);
     return;
   }
   request_complete_ = true;
@@ -147,6 +155,13 @@ void Call::OnEnd(h2::Stream& stream, const h2::HeaderBlock& trailers) {
   } else if (server_ != nullptr) {
     server_->SendEnd(trailers);
   }
+}
+
+// A client that does not read its replies keeps their trailers waiting, too.
+void Call::HoldTrailers(const h2::HeaderBlock& trailers) {
+  if (!client_->open() || !client_->end_waits()) return;
+  const size_t memory = trailers.memory();
+  if (connection_.Hold(*this, memory)) held_ += memory;
 }
 
 void Call::Open() {
@@ -221,7 +236,11 @@ void Call::OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) {
   if (end) {
     OnOutcome(headers);
   } else {
-    if (reading_ != nullptr) reading_->reply_headers = headers;
+    if (reading_ != nullptr) {
+      // Not all of what may be a quarter of a megabyte.
+      const std::string_view encoding = headers.Find("grpc-encoding");
+      if (!encoding.empty()) reading_->reply_headers.Add("grpc-encoding", encoding.substr(0, 16));
+    }
     if (tap_ != nullptr) tap_->OnReplyHeaders(headers);
   }
   client_->SendHeaders(headers, end);
@@ -285,6 +304,7 @@ void Call::GiveUp() {
 }
 
 void Call::EndForMemory(std::string_view why) {
+  if (ending_ > 0) return;
   const Status status = ResourceExhausted("{} was ended: {}", method_.name, why);
   connection_.relay().NoteEndForMemory(status);
   if (!client_->headers_sent()) {
@@ -295,6 +315,11 @@ void Call::EndForMemory(std::string_view why) {
     client_->Reset(static_cast<uint32_t>(h2::ErrorCode::kEnhanceYourCalm));
     GiveUp();
   }
+  // A turn of the loop may end hundreds of calls before the first of them is closed.
+  method_.path = method_.name = {};
+  headers_ = {};
+  ending_ = kCallCost;
+  connection_.relay().AddEnding(ending_);
   connection_.Let(std::exchange(held_, 0));
 }
 

@@ -65,6 +65,7 @@ class Call final : public h2::StreamHandler, private Interception::Asker, public
   // Accounts for what the request takes now. False: the call was ended for it.
   bool HoldRequest();
   void LetRequest();
+  void HoldTrailers(const h2::HeaderBlock& trailers);
   // Keeps a piece of the request that is not decided yet.
   void Keep(const h2::Slice& data);
   // The whole request is here.
@@ -90,10 +91,11 @@ class Call final : public h2::StreamHandler, private Interception::Asker, public
   Connection& connection_;
   std::unique_ptr<h2::Stream> client_;
   std::unique_ptr<h2::Stream> server_;
-  const h2::HeaderBlock headers_;
-  const Method method_;  // with views into headers_
+  h2::HeaderBlock headers_;
+  Method method_;  // with views into headers_
   size_t position_ = 0;
   size_t held_ = 0;
+  size_t ending_ = 0;  // what it still takes when it was ended for its memory
   std::unique_ptr<CallTap> tap_;
   std::unique_ptr<Reading> reading_;
   bool reported_ = false;

@@ -14,8 +14,14 @@ namespace {
 
 // A client that connects and does not speak HTTP/2 within this time is let go.
 constexpr std::chrono::seconds kHandshakeTimeout{10};
-// Of what is kept for its calls: four of the largest requests that a runtime takes.
-constexpr size_t kMaxHeld = size_t{64} * 1024 * 1024;
+// Of what is kept for its calls: two of the largest requests that a runtime takes, with something
+// to spare.
+constexpr size_t kMaxHeld = size_t{36} * 1024 * 1024;
+
+// A call for which more is kept is found without a look at all.
+constexpr size_t kLargeCall = size_t{128} * 1024;
+// Of the calls, where none is large.
+constexpr size_t kLookedAt = 64;
 
 // Of a request's header fields, in bytes of memory.
 constexpr size_t kMaxRemembered = 8192;
@@ -128,6 +134,8 @@ bool Connection::Hold(Call& call, size_t bytes) {
     return false;
   }
   held_ += bytes;
+  const size_t before = call.held();
+  if (before <= kLargeCall && before + bytes > kLargeCall) large_calls_.push_back(&call);
   return true;
 }
 
@@ -136,14 +144,27 @@ void Connection::Let(size_t bytes) {
   relay_.Let(bytes);
 }
 
-void Connection::EndLargest(std::string_view why) {
-  Call& largest =
-      **std::ranges::max_element(calls_, {}, [](const auto& call) { return call->held(); });
-  largest.EndForMemory(why);
+bool Connection::EndLargest(std::string_view why) {
+  std::erase_if(large_calls_, [](const Call* call) { return call->held() <= kLargeCall; });
+  if (!large_calls_.empty()) {
+    Call& largest =
+        **std::ranges::max_element(large_calls_, {}, [](const Call* call) { return call->held(); });
+    ForgetLarge(largest);
+    largest.EndForMemory(why);
+    return true;
+  }
+  for (size_t i = calls_.size(); i > 0 && i + kLookedAt > calls_.size(); --i) {
+    Call& call = *calls_[i - 1];
+    if (call.held() == 0) continue;
+    call.EndForMemory(why);
+    return true;
+  }
+  return false;
 }
 
 void Connection::Remove(Call& call) {
   last_active_ = relay_.Tick();
+  if (!large_calls_.empty()) ForgetLarge(call);
   const size_t position = call.position();
   const std::unique_ptr<Call> dead = std::exchange(calls_[position], std::move(calls_.back()));
   if (calls_[position] != nullptr) calls_[position]->set_position(position);

@@ -51,8 +51,9 @@ class Connection final : private h2::Session::Owner {
   bool Hold(Call& call, size_t bytes);
   void Let(size_t bytes);
   size_t held() const { return held_; }
-  // Ends the call for which most is kept. Not without calls.
-  void EndLargest(std::string_view why);
+  // Ends the call for which most is kept, where all have little one of the last. False where
+  // nothing is kept for those.
+  bool EndLargest(std::string_view why);
   // For small pieces of them.
   h2::Scratch& scratch() { return scratch_; }
 
@@ -74,6 +75,7 @@ class Connection final : private h2::Session::Owner {
   void OnEstablished() override { handshake_timer_.reset(); }
   void OnOutputWaits(bool waits) override;
   void OnDisconnect(const Status& reason) override;
+  void ForgetLarge(const Call& call) { std::erase(large_calls_, &call); }
   void DestroyLater(std::unique_ptr<Upstream> upstream);
 
   Relay& relay_;
@@ -84,6 +86,7 @@ class Connection final : private h2::Session::Owner {
   std::vector<std::unique_ptr<Upstream>> upstreams_;
   std::unique_ptr<h2::Session> session_;
   std::vector<std::unique_ptr<Call>> calls_;
+  std::vector<Call*> large_calls_;  // for which much is kept
   std::array<std::pair<h2::HeaderBlock, Method>, 4> classified_;
   size_t next_classified_ = 0;
   size_t held_ = 0;

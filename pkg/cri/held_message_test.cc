@@ -10,6 +10,7 @@
 
 #include "pkg/grpc/grpc_message.h"
 #include "pkg/h2/limits.h"
+#include "pkg/h2/memory.h"
 #include "test/support/grpc_framing.h"
 #include "test/support/gzip.h"
 #include "test/support/status_matchers.h"
@@ -117,8 +118,8 @@ TEST_F(HeldMessageTest, AGrownOneThatWasCompressedIsAPlainOne) {
 // What it keeps alive is more than what came: the blocks that the pieces were read into.
 TEST_F(HeldMessageTest, CountsAllTheMemoryThatItKeeps) {
   EXPECT_EQ(held_.memory(), 0U);
-  const size_t before = h2::Block::live();
-  const auto kept = [&] { return h2::Block::live() - before; };
+  const size_t before = h2::Memory::held();
+  const auto kept = [&] { return h2::Memory::held() - before; };
   for (int i = 0; i < 20; ++i) {
     h2::Block* const read = h2::Block::New(h2::kReadBlock);
     held_.Add(h2::Slice(read, read->data(), 2500), scratch_);

@@ -21,6 +21,8 @@ constexpr size_t kOtherFiles = 256;
 constexpr size_t kFewestClients = 16;
 constexpr uint32_t kLogBurst = 10;
 constexpr std::chrono::minutes kLogPeriod{1};
+constexpr int kMostEndedAtOnce = 8;
+constexpr int kUsesOfLargest = 64;
 // Of a compressed request, in one turn of the loop: well below a millisecond.
 constexpr size_t kUnpackStep = size_t{256} * 1024;
 // Connections taken per event, so that a flood of them does not starve the calls.
@@ -89,14 +91,35 @@ size_t Relay::ClientsWith(size_t files) {
   return std::clamp(clients, kFewestClients, kMostClients);
 }
 
-[[gnu::cold]] bool Relay::MakeRoom(const Connection& connection, size_t bytes) {
-  while (held_ + bytes > kMostHeld) {
-    Connection& largest =
-        **std::ranges::max_element(connections_, {}, [](const auto& each) { return each->held(); });
-    if (largest.held() <= connection.held() + bytes) return false;
-    largest.EndLargest(kNoMemory);
+// The one for which the most is kept, or was a moment ago: each look at all of them costs as much
+// as many calls.
+Connection& Relay::Largest() {
+  if (largest_ == nullptr || largest_uses_ == 0 || largest_->held() < largest_held_ / 2) {
+    largest_ = std::ranges::max_element(connections_, {}, [](const auto& each) {
+                 return each->held();
+               })->get();
+    largest_held_ = largest_->held();
+    largest_uses_ = kUsesOfLargest;
   }
-  return true;
+  --largest_uses_;
+  return *largest_;
+}
+
+[[gnu::cold]] bool Relay::MakeRoom(const Connection& connection, size_t bytes) {
+  const size_t mine = connection.held() + bytes;
+  // By what is let, since memory comes back only when the calls are closed; and no more than comes,
+  // whoever else holds too much.
+  size_t missing = std::min(bytes, h2::Memory::held() + bytes - h2::kMuchHeld - ending_);
+  const auto enough = [&] { return missing == 0 || held_ + bytes <= kLeastHeld; };
+  for (int ended = 0; ended < kMostEndedAtOnce && !enough(); ++ended) {
+    Connection& largest = Largest();
+    // Connections that are alike must not end each other's calls in turn.
+    if (largest.held() <= 2 * mine) break;
+    const size_t before = held_;
+    if (!largest.EndLargest(kNoMemory)) break;
+    missing -= std::min(missing, before - held_);
+  }
+  return enough() || mine <= kSmallHeld;
 }
 
 void Relay::NoteEndForMemory(const Status& why) {
@@ -174,6 +197,7 @@ void Relay::NoteUnread(const Method& method, std::string_view why) {
 
 void Relay::Remove(Connection& connection, std::string_view why) {
   if (!connection.Retire()) return;
+  if (largest_ == &connection) largest_ = nullptr;
   log_.Debug("a client left: {}", why);
   std::unique_ptr<Connection> dead = std::move(*connection.position());
   connections_.erase(connection.position());

@@ -16,6 +16,8 @@
 #include "pkg/cri/connection.h"
 #include "pkg/cri/interception.h"
 #include "pkg/h2/flush_queue.h"
+#include "pkg/h2/limits.h"
+#include "pkg/h2/memory.h"
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
 #include "pkg/metrics/metrics.h"
@@ -33,8 +35,11 @@ class Dumper;
 class Relay {
  public:
   // What is kept for all calls at once: requests that are read, until they have left, what they
-  // become when decompressed, and header fields.
-  static constexpr size_t kMostHeld = size_t{128} * 1024 * 1024;
+  // become when decompressed, header fields, and the calls themselves. Together with all else that
+  // is held (h2::Memory) it is kept below h2::kMuchHeld, but it may always be kLeastHeld.
+  static constexpr size_t kLeastHeld = size_t{8} * 1024 * 1024;
+  // And a connection may always hold so much: some ordinary calls.
+  static constexpr size_t kSmallHeld = size_t{16} * 1024;
   static constexpr std::string_view kNoMemory =
       "no memory is left for so many requests at once; try again";
   // Clients on a node are a kubelet and a few tools.
@@ -98,12 +103,15 @@ class Relay {
   // Accounts for bytes that are kept for a call of this connection. Where there is no room, calls
   // of those connections end for which more is kept; false: it is this one.
   bool Hold(const Connection& connection, size_t bytes) {
-    if (held_ + bytes > kMostHeld && !MakeRoom(connection, bytes)) return false;
+    if (!Fits(bytes) && !MakeRoom(connection, bytes)) return false;
     held_ += bytes;
     return true;
   }
   void Let(size_t bytes) { held_ -= bytes; }
   void NoteEndForMemory(const Status& why);
+  // Of a call that was ended for its memory: what it takes until its streams are closed.
+  void AddEnding(size_t bytes) { ending_ += bytes; }
+  void SubEnding(size_t bytes) { ending_ -= bytes; }
   // Call::Unpack in one of the next turns of the loop, in turn with all others, until it is done.
   void UnpackSoon(Call& call);
   void ForgetUnpacking(Call& call) { std::erase(unpacking_, &call); }
@@ -118,7 +126,11 @@ class Relay {
   void Accept();
   // The connection that is idle for longest, in favour of a new one.
   void EndLongestIdle();
+  bool Fits(size_t bytes) const {
+    return held_ + bytes <= kLeastHeld || h2::Memory::held() + bytes <= h2::kMuchHeld + ending_;
+  }
   bool MakeRoom(const Connection& connection, size_t bytes);
+  Connection& Largest();
   void UnpackNext();
   void NoteConnections();
   void FinishDrain();
@@ -136,6 +148,10 @@ class Relay {
   uint64_t next_call_ = 1;
   uint64_t ticks_ = 0;
   size_t held_ = 0;
+  size_t ending_ = 0;
+  Connection* largest_ = nullptr;
+  size_t largest_held_ = 0;
+  int largest_uses_ = 0;
   std::deque<Call*> unpacking_;
   EventLoop::HandlePtr unpack_turn_;  // while there are such
   int runtime_connections_ = 0;

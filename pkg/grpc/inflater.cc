@@ -5,6 +5,8 @@
 
 #include <zlib.h>
 
+#include "pkg/h2/memory.h"
+
 namespace resmgr {
 
 namespace {
@@ -18,6 +20,7 @@ constexpr size_t kMemberCost = 4096;
 Inflater::Inflater(std::string_view input, size_t room, size_t limit)
     : input_(input), most_(room + limit), stream_(std::make_unique<z_stream>()) {
   constexpr int kGzipOnly = 15 + 16;
+  h2::Memory::Add(kZlibMemory);
   *stream_ = {};
   started_ = inflateInit2(stream_.get(), kGzipOnly) == Z_OK;
   output_.Reserve(room + kFirstPiece, most_ + 1);
@@ -25,6 +28,7 @@ Inflater::Inflater(std::string_view input, size_t room, size_t limit)
 }
 
 Inflater::~Inflater() {
+  h2::Memory::Sub(kZlibMemory);
   if (started_) inflateEnd(stream_.get());
 }
 

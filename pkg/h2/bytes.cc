@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "pkg/h2/limits.h"
+#include "pkg/h2/memory.h"
 
 namespace resmgr::h2 {
 
@@ -64,10 +65,8 @@ class Block::Pool {
   std::vector<Block*> free_;
 };
 
-constinit thread_local size_t Block::live_ = 0;
-
 Block* Block::New(size_t capacity) {
-  live_ += capacity;
+  Memory::Add(capacity);
   Pool* const pool = Pool::Of(capacity);
   if (Block* const kept = pool == nullptr ? nullptr : pool->Take()) return kept;
   void* const memory =
@@ -87,7 +86,7 @@ void Block::Free(Block* block) {
 
 void Block::Unref() {
   if (--references_ > 0) return;
-  live_ -= capacity_;
+  Memory::Sub(capacity_);
   Pool* const pool = Pool::Of(capacity_);
   if (pool == nullptr || !pool->Put(this)) Free(this);
 }

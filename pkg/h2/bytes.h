@@ -13,8 +13,8 @@
 
 namespace resmgr::h2 {
 
-// A reference-counted piece of memory. Not thread-safe: everything here lives on the loop's thread,
-// which makes the count a plain integer.
+// A reference-counted piece of memory, in the account (memory.h) while somebody refers to it. Not
+// thread-safe: everything here lives on the loop's thread, which makes the count a plain integer.
 class Block {
  public:
   // One reference, which belongs to the caller. Some of those of limits.h's kReadBlock and
@@ -28,15 +28,10 @@ class Block {
   size_t capacity() const { return capacity_; }
   bool shared() const { return references_ > 1; }
 
-  // Bytes of all blocks that somebody refers to, on this thread.
-  static size_t live() { return live_; }
-
  private:
   class Pool;
   explicit Block(size_t capacity) : capacity_(capacity) {}
   static void Free(Block* block);
-
-  static constinit thread_local size_t live_;
 
   size_t references_ = 1;
   size_t capacity_;

@@ -61,9 +61,9 @@ void FlushQueue::Run() {
 }
 
 void FlushQueue::TellOfRoom() {
-  const bool much = Block::live() <= kMostInBlocks / 8 * 7;
+  const bool much = Memory::held() <= kMuchHeld / 8 * 7;
   std::erase_if(without_room_, [much](Session* session) {
-    const bool room = much || session->unread() <= kUnreadShare / 2;
+    const bool room = much || session->kept() <= kKeptShare / 2;
     if (room) session->OnRoom();
     return room;
   });

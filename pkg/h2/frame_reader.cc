@@ -71,7 +71,6 @@ Status FrameReader::StartFrame() {
   left_ = header_.length;
   padding_ = 0;
   if (header_.type != FrameType::kData) {
-    payload_.clear();
     state_ = State::kOther;
     return OkStatus();
   }
@@ -118,13 +117,15 @@ Status FrameReader::ReadOther(std::string_view& bytes) {
   bytes.remove_prefix(count);
   left_ -= static_cast<uint32_t>(count);
   if (left_ > 0) {
-    payload_.append(piece);
+    payload_.Append(piece);
     return OkStatus();
   }
   state_ = State::kHeader;
-  if (payload_.empty()) return sink_.OnFrame(header_, piece);
-  payload_.append(piece);
-  return sink_.OnFrame(header_, payload_);
+  if (payload_.size() == 0) return sink_.OnFrame(header_, piece);
+  payload_.Append(piece);
+  Status taken = sink_.OnFrame(header_, payload_.view());
+  payload_.Clear();
+  return taken;
 }
 
 }  // namespace resmgr::h2

@@ -9,6 +9,7 @@
 #include "pkg/base/status.h"
 #include "pkg/h2/bytes.h"
 #include "pkg/h2/frame.h"
+#include "pkg/h2/memory.h"
 
 namespace resmgr::h2 {
 
@@ -34,6 +35,8 @@ class FrameReader {
   // `bytes` lie in `block`; slices of DATA refer to it. Takes about `most` frames of them; what is
   // left in `bytes` is to be fed again, first. InvalidArgument: no HTTP/2.
   Status Feed(Block* block, std::string_view& bytes, int most);
+  // Bytes that are kept until their frame is whole.
+  size_t held() const { return payload_.size(); }
 
  private:
   Status ReadPreface(std::string_view& bytes);
@@ -56,7 +59,7 @@ class FrameReader {
   FrameHeader header_;
   uint32_t left_ = 0;  // of the payload, without padding
   uint32_t padding_ = 0;
-  std::string payload_;  // of a frame that arrives in pieces
+  HeldText payload_;  // of a frame that arrives in pieces
 };
 
 }  // namespace resmgr::h2

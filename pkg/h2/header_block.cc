@@ -2,6 +2,9 @@
 #include "pkg/h2/header_block.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "pkg/h2/memory.h"
 
 namespace resmgr::h2 {
 
@@ -18,15 +21,25 @@ HeaderBlock::Fields& HeaderBlock::Own() {
     fields_ = new Fields;
     fields_->fields.reserve(kUsualFields);
     fields_->text.reserve(kUsualText);
+    Count(*fields_);
   } else if (fields_->references > 1) {
     --fields_->references;
     fields_ = new Fields(*fields_);
     fields_->references = 1;
+    fields_->counted = 0;
+    Count(*fields_);
   }
   return *fields_;
 }
 
+void HeaderBlock::Count(Fields& fields) {
+  const size_t now = fields.size();
+  Memory::Add(now);
+  Memory::Sub(std::exchange(fields.counted, now));
+}
+
 void HeaderBlock::Free(Fields* fields) {
+  Memory::Sub(fields->counted);
   delete fields;
 }
 
@@ -38,6 +51,7 @@ void HeaderBlock::Add(std::string_view name, std::string_view value, bool never_
                         .never_index = never_index});
   own.text.append(name);
   own.text.append(value);
+  if (own.counted != own.size()) Count(own);
 }
 
 void HeaderBlock::Remove(std::string_view name) {

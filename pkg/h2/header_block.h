@@ -60,20 +60,23 @@ class HeaderBlock {
   bool shared() const { return fields_ != nullptr && fields_->references > 1; }
   bool empty() const { return fields_ == nullptr || fields_->fields.empty(); }
   // Bytes that it takes, those that it shares with copies included.
-  size_t memory() const {
-    if (fields_ == nullptr) return 0;
-    return sizeof(Fields) + fields_->text.capacity() + fields_->fields.capacity() * sizeof(Field);
-  }
+  size_t memory() const { return fields_ == nullptr ? 0 : fields_->size(); }
 
   friend bool operator==(const HeaderBlock& a, const HeaderBlock& b);
 
  private:
   struct Fields {
     size_t references = 1;
+    size_t counted = 0;  // in Memory
     std::string text;
     std::vector<Field> fields;
+
+    size_t size() const {
+      return sizeof(Fields) + text.capacity() + fields.capacity() * sizeof(Field);
+    }
   };
   static void Free(Fields* fields);
+  static void Count(Fields& fields);
   // For changes: not shared with another block.
   Fields& Own();
 

@@ -26,10 +26,10 @@ inline constexpr uint32_t kOurMaxConcurrentStreams = 1024;
 // What a connection's peer has sent and nobody has taken yet, at the very most.
 inline constexpr int64_t kMostUnread =
     2 * int64_t{kConnectionWindow} + int64_t{kCrowdedStreamWindow} * kOurMaxConcurrentStreams;
-// Memory of all sessions of the process for bytes on their way (Block::live). Above it, a
-// connection with more than kUnreadShare unread is not read until others or it have given some up.
-inline constexpr size_t kMostInBlocks = size_t{192} * 1024 * 1024;
-inline constexpr int64_t kUnreadShare = int64_t{64} * 1024;
+// Of all that peers make the process hold (Memory). Above it, a connection is read in small pieces,
+// and one of which more than kKeptShare is kept not at all, until others or it have given some up.
+inline constexpr size_t kMuchHeld = size_t{64} * 1024 * 1024;
+inline constexpr size_t kKeptShare = size_t{8} * 1024;
 // Frames that are taken from one connection before others get their turn: each may cost us far more
 // than its few bytes cost the peer.
 inline constexpr int kFramesPerTurn = 256;

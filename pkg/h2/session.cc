@@ -48,12 +48,15 @@ void Session::OnSocket(int events) {
   }
 }
 
+// While much is held, a read costs no more than a small block.
 void Session::ChooseReadBlock() {
+  const bool much = Memory::held() > kMuchHeld;
+  const size_t least = much ? kScratchBlock / 4 : kReadAtLeast;
   if (read_block_ != nullptr && !read_block_->shared()) read_used_ = 0;
-  if (read_block_ != nullptr && read_block_->capacity() - read_used_ >= kReadAtLeast) return;
+  if (read_block_ != nullptr && read_block_->capacity() - read_used_ >= least) return;
   if (read_block_ != nullptr) read_block_->Unref();
   read_used_ = 0;
-  read_block_ = Block::New(kReadBlock);
+  read_block_ = Block::New(much ? kScratchBlock : kReadBlock);
 }
 
 // Back to the other sessions, unless something still lies in it: the next read takes the one that
@@ -108,9 +111,16 @@ void Session::TakeFrames() {
   if (!due_.empty() || AllDone()) MarkDirty();
 }
 
+// Bytes that this connection holds. What a runtime does not take is not among them: it may wait for
+// us to read before it reads.
+size_t Session::kept() const {
+  return static_cast<size_t>(std::max<int64_t>(unread(), 0)) + reader_.held() +
+         header_block_.size() + (server_ ? out_.size() : 0);
+}
+
 // Whether the process has memory for more. Otherwise those are not read that have much of it.
 bool Session::HasRoom() {
-  if (Block::live() <= kMostInBlocks || unread() <= kUnreadShare) [[likely]]
+  if (Memory::held() <= kMuchHeld || kept() <= kKeptShare) [[likely]]
     return true;
   if (!std::exchange(no_room_, true)) flushes_.WaitForRoom(*this);
   UpdateReading();

@@ -15,6 +15,7 @@
 #include "pkg/h2/frame_reader.h"
 #include "pkg/h2/hpack.h"
 #include "pkg/h2/limits.h"
+#include "pkg/h2/memory.h"
 #include "pkg/h2/send_queue.h"
 #include "pkg/h2/stream.h"
 #include "pkg/h2/stream_table.h"
@@ -84,6 +85,7 @@ class Session final : private FrameReader::Sink {
 
   // session.cc: socket, life of the connection and of its streams
   void OnSocket(int events);
+  size_t kept() const;
   void ChooseReadBlock();
   void DropReadBlock();
   void Read();
@@ -213,7 +215,7 @@ class Session final : private FrameReader::Sink {
   EventLoop::HandlePtr stall_watch_;
   Stream* data_stream_ = nullptr;  // of the DATA frame that is arriving
   uint32_t data_left_ = 0;         // of its length, still to come
-  std::string header_block_;       // until its last CONTINUATION
+  HeldText header_block_;          // until its last CONTINUATION
   FrameHeader header_frame_;
   bool in_headers_ = false;
   RateLimit resets_{kMostResets, std::chrono::seconds(1)};

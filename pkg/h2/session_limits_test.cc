@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/h2/limits.h"
+#include "pkg/h2/memory.h"
 #include "pkg/h2/session_fixture.h"
 
 namespace resmgr::h2 {
@@ -104,7 +105,7 @@ TEST_F(UnreadTest, WhoHasMuchUnreadWaitsWhileTheProcessHasNoRoom) {
   Recorder& unread = OpenUnread();
   RunUntil([&] { return unread.received == static_cast<size_t>(kStreamWindow); });
   // Nobody touches it, so it costs nothing.
-  Block* const others = Block::New(kMostInBlocks);
+  Block* const others = Block::New(kMuchHeld);
   Recorder& late = OpenRead();
   RunUntil([&] { return server_->recorders.size() == 2 && server_->session->output_waits(); });
   EXPECT_EQ(late.received, 0U);
@@ -115,12 +116,12 @@ TEST_F(UnreadTest, WhoHasMuchUnreadWaitsWhileTheProcessHasNoRoom) {
 
 TEST_F(UnreadTest, WhoGivesBackGoesOnWithoutRoom) {
   AnswerWith(kReply);
-  Block* const others = Block::New(kMostInBlocks);
+  Block* const others = Block::New(kMuchHeld);
   Recorder& read = OpenRead();
   RunUntil([&] { return read.closed; });
   EXPECT_EQ(read.received, kReply);
   Recorder& unread = OpenUnread();
-  RunUntil([&] { return unread.received > static_cast<size_t>(kUnreadShare); });
+  RunUntil([&] { return unread.received > kKeptShare; });
   loop_.Post([&] {
     const FlushQueue::Scope scope(flushes_);
     unread.consume = true;
@@ -215,7 +216,7 @@ TEST_F(ServerFramesTest, PingsWithoutAReaderFillTheSocketAndNotTheMemory) {
                      reinterpret_cast<uint8_t*>(frame.data()));
     pings += frame + "12345678";
   }
-  const size_t before = Block::live();
+  const size_t before = Memory::held();
   int stuck = 0;
   size_t sent = 0;
   RunUntil([&] {
@@ -225,7 +226,7 @@ TEST_F(ServerFramesTest, PingsWithoutAReaderFillTheSocketAndNotTheMemory) {
     return stuck > 20;
   });
   EXPECT_TRUE(end_->disconnect.ok());
-  EXPECT_LT(Block::live() - before, 2 * kOutputHighWater);
+  EXPECT_LT(Memory::held() - before, 2 * kOutputHighWater);
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ Status Session::OnHeadersFrame(const FrameHeader& header, std::string_view paylo
   }
   in_headers_ = true;
   header_frame_ = header;
-  header_block_.assign(payload);
+  header_block_.Append(payload);
   return OkStatus();
 }
 
@@ -137,12 +137,13 @@ Status Session::OnContinuation(const FrameHeader& header, std::string_view paylo
   }
   // An endless row of empty frames must not keep us busy.
   if (payload.empty() && !header.Has(kFlagEndHeaders)) return InvalidArgument("empty CONTINUATION");
-  header_block_.append(payload);
+  header_block_.Append(payload);
   if (!header.Has(kFlagEndHeaders)) return OkStatus();
   in_headers_ = false;
-  const std::string block = std::move(header_block_);
-  header_block_ = {};
-  return OnHeaderBlock(header_frame_.stream, header_frame_.Has(kFlagEndStream), block);
+  Status taken =
+      OnHeaderBlock(header_frame_.stream, header_frame_.Has(kFlagEndStream), header_block_.view());
+  header_block_.Clear();
+  return taken;
 }
 
 Status Session::OnHeaderBlock(int32_t id, bool end, std::string_view block) {

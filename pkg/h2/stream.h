@@ -66,6 +66,8 @@ class Stream : public Recycled<Stream> {
   // Closed because the connection broke and not by anything on this stream.
   bool connection_lost() const { return connection_lost_; }
   bool headers_sent() const { return headers_sent_; }
+  // SendEnd was called, and the end with its trailers waits for data before it.
+  bool end_waits() const { return ended_ && !end_sent_; }
   // SendEnd or an end in SendHeaders was called.
   bool ended() const { return ended_; }
 

@@ -8,141 +8,21 @@
 #include <thread>
 #include <vector>
 
-#include <poll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 #include "pkg/sys/file_limit.h"
-#include "pkg/sys/unix_socket.h"
-#include "test/integration/daemon_fixture.h"
+#include "test/integration/slow_peers_fixture.h"
 #include "test/support/gzip.h"
 #include "test/support/raw_http2/frames.h"
 #include "test/support/raw_http2/raw_runtime.h"
-#include "test/support/sanitizer.h"
 
 namespace resmgr::test {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr size_t kMebi = size_t{1} << 20;
-// What another client's call may take, in the median.
-constexpr milliseconds kUndisturbed{50};
-// Of pkg/adr/0002-http2.md.
-constexpr int64_t kMemoryLimitKib = 256 * 1024;
 const std::string kRunPod = "/runtime.v1.RuntimeService/RunPodSandbox";
 const std::string kCreate = "/runtime.v1.RuntimeService/CreateContainer";
 const std::string kEverything = Settings(4, 0x7fffffff) + Frame(8, 0, 0, Number(0x7fff0000));
-
-// A client that sends by hand and reads nothing unless it is asked to.
-class RawClient {
- public:
-  explicit RawClient(const std::string& socket)
-      : socket_(ConnectUnix(socket).value_or(UniqueFd())) {}
-  bool connected() const { return socket_.valid(); }
-
-  // All of it, however long that takes; false: it was let go, or nothing moved for `patience`.
-  bool Send(std::string_view bytes, milliseconds patience = kPatience) {
-    while (!bytes.empty()) {
-      pollfd state{socket_.get(), POLLOUT, 0};
-      if (::poll(&state, 1, static_cast<int>(patience.count())) != 1) return false;
-      const ssize_t sent =
-          ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent < 0 && errno != EAGAIN) return false;
-      if (sent > 0) bytes.remove_prefix(static_cast<size_t>(sent));
-    }
-    return true;
-  }
-  bool Start(const std::string& settings = Frame(4, 0, 0, "")) {
-    return Send(kHttp2Preface + settings);
-  }
-  // What is there to be read within this time.
-  std::string Read(milliseconds patience) {
-    std::string bytes(size_t{1} << 16, '\0');
-    pollfd state{socket_.get(), POLLIN, 0};
-    if (::poll(&state, 1, static_cast<int>(patience.count())) != 1) return "";
-    const ssize_t count = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-    bytes.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
-    return bytes;
-  }
-  // Everything until these bytes; what came without them when the connection ends.
-  std::string ReadUntil(std::string_view wanted) {
-    std::string all;
-    while (all.find(wanted) == std::string::npos) {
-      const std::string more = Read(kPatience);
-      if (more.empty()) break;
-      all += more;
-    }
-    return all;
-  }
-
- private:
-  UniqueFd socket_;
-};
-
-class SlowPeersTest : public DaemonTest {
- protected:
-  ~SlowPeersTest() override {
-    stop_ = true;
-    for (std::thread& thread : threads_)
-      thread.join();
-    daemon_.reset();
-  }
-
-  // Until the test ends, in a thread of its own.
-  void Meanwhile(std::function<bool()> disturb) {
-    threads_.emplace_back([this, disturb = std::move(disturb)] {
-      while (!stop_ && disturb()) {
-      }
-    });
-  }
-
-  // A client that keeps sending this and reads nothing.
-  void Flood(const std::string& once, const std::string& again) {
-    Meanwhile([this, once, again, client = std::shared_ptr<RawClient>()]() mutable {
-      if (client == nullptr) {
-        client = std::make_shared<RawClient>(RelaySocket());
-        if (!client->Start() || !client->Send(once)) client = nullptr;
-      } else if (!client->Send(again, milliseconds(200))) {
-        client = nullptr;
-        std::this_thread::sleep_for(milliseconds(1));
-      }
-      return true;
-    });
-  }
-
-  // The median of some calls of a client that has nothing to do with all that.
-  void ExpectOthersUndisturbed() {
-    CriClient other = Relayed();
-    ASSERT_TRUE(other.Call(kVersion, {""}).status.ok());
-    std::vector<Clock::duration> times;
-    for (int i = 0; i < 21; ++i) {
-      const auto start = Clock::now();
-      ASSERT_TRUE(other.Call(kVersion, {""}).status.ok()) << i;
-      times.push_back(Clock::now() - start);
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-    std::ranges::sort(times);
-    const auto median = std::chrono::duration<double, std::milli>(times[times.size() / 2]);
-    if (!kSanitized) {
-      EXPECT_LT(median, kUndisturbed) << "ms";
-    }
-    RecordProperty("median_ms", std::to_string(median.count()));
-    std::printf("another client's Version: median %.2f ms, worst %.2f ms\n", median.count(),
-                std::chrono::duration<double, std::milli>(times.back()).count());
-  }
-
-  void ExpectBoundedMemory() {
-    std::printf("peak of the daemon's memory: %lld KiB\n",
-                static_cast<long long>(ProcStatus("VmHWM:")));
-    if (!kSanitized) {
-      EXPECT_LT(ProcStatus("VmHWM:"), kMemoryLimitKib) << "KiB at the most";
-    }
-  }
-
-  std::vector<std::thread> threads_;
-  std::atomic<bool> stop_{false};
-};
 
 TEST_F(SlowPeersTest, ClientThatNeverReads) {
   StartBoth();

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace resmgr::h2 {
+
+// The account of all that peers make this process hold: bytes that were read or are to be sent,
+// header fields, and what calls take by themselves. One for the process, since all of that lives on
+// the loop's thread; each thread has its own.
+class Memory {
+ public:
+  static size_t held() { return held_; }
+  static void Add(size_t bytes) { held_ += bytes; }
+  static void Sub(size_t bytes) { held_ -= bytes; }
+
+ private:
+  static inline constinit thread_local size_t held_ = 0;
+};
+
+// A text in that account, which takes no memory while it is empty.
+class HeldText {
+ public:
+  HeldText() = default;
+  HeldText(const HeldText&) = delete;
+  HeldText& operator=(const HeldText&) = delete;
+  ~HeldText() { Memory::Sub(counted_); }
+
+  void Append(std::string_view bytes) {
+    text_.append(bytes);
+    Count();
+  }
+  void Clear() {
+    if (counted_ == 0) return text_.clear();
+    text_ = std::string();
+    Count();
+  }
+  std::string_view view() const { return text_; }
+  size_t size() const { return text_.size(); }
+
+ private:
+  // What fits into the object itself is part of that.
+  void Count() {
+    const size_t now = text_.capacity() < sizeof(text_) ? 0 : text_.capacity();
+    Memory::Add(now);
+    Memory::Sub(counted_);
+    counted_ = now;
+  }
+
+  std::string text_;
+  size_t counted_ = 0;
+};
+
+}  // namespace resmgr::h2

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What hostile clients can make the daemon hold in all ways at once. test/bench shows each alone.
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "pkg/sys/file_limit.h"
+#include "test/integration/slow_peers_fixture.h"
+#include "test/support/hostile/attacks.h"
+
+namespace resmgr::test {
+namespace {
+
+class AllAttacksTest : public SlowPeersTest {
+ protected:
+  void SetUp() override {
+    RaiseFileLimit();
+    auto runtime = StartHostileRuntime(RuntimeSocket());
+    ASSERT_THAT(runtime, IsOk());
+    hostile_ = *std::move(runtime);
+    StartDaemon(StaticFlags());
+    ASSERT_TRUE(Eventually([this] {
+      return daemon_->Log().find("the runtime holds") != std::string::npos;
+    })) << daemon_->Log();
+    ASSERT_EQ(Relayed().RunPod(MakeBestEffortPod("big")).value_or(""), kHostilePod);
+  }
+  // Until they can make it take no more.
+  void WaitForPeak() {
+    int64_t before = -1;
+    ASSERT_TRUE(Eventually(
+        [&] {
+          std::this_thread::sleep_for(seconds(1));
+          return std::exchange(before, ProcStatus("VmHWM:")) == ProcStatus("VmHWM:");
+        },
+        seconds(60)));
+  }
+
+  std::unique_ptr<RawRuntime> hostile_;
+};
+
+TEST_F(AllAttacksTest, TogetherAreBounded) {
+  const AttackRun run(Attacks(), RelaySocket());
+  WaitForPeak();
+  // Of two processors, three dozen attacking threads leave others little.
+  ExpectOthersUndisturbed(seconds(1));
+  ExpectBoundedMemory();
+}
+
+}  // namespace
+}  // namespace resmgr::test

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/integration/daemon_fixture.h"
+#include "test/support/hostile/raw_client.h"
+#include "test/support/sanitizer.h"
+
+namespace resmgr::test {
+
+// What another client's call may take, in the median.
+inline constexpr milliseconds kUndisturbed{50};
+// Of pkg/adr/0002-http2.md: 128 MiB that peers make the daemon keep, and what it takes by itself.
+inline constexpr int64_t kMemoryLimitKib = (128 + 32) * 1024;
+
+class SlowPeersTest : public DaemonTest {
+ protected:
+  ~SlowPeersTest() override {
+    stop_ = true;
+    for (std::thread& thread : threads_)
+      thread.join();
+    daemon_.reset();
+  }
+
+  // Until the test ends, in a thread of its own.
+  void Meanwhile(std::function<bool()> disturb) {
+    threads_.emplace_back([this, disturb = std::move(disturb)] {
+      while (!stop_ && disturb()) {
+      }
+    });
+  }
+
+  // A client that keeps sending this and reads nothing.
+  void Flood(const std::string& once, const std::string& again) {
+    Meanwhile([this, once, again, client = std::shared_ptr<RawClient>()]() mutable {
+      if (client == nullptr) {
+        client = std::make_shared<RawClient>(RelaySocket());
+        if (!client->Start() || !client->Send(once)) client = nullptr;
+      } else if (!client->Send(again, milliseconds(200))) {
+        client = nullptr;
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+      return true;
+    });
+  }
+
+  // The median of some calls of a client that has nothing to do with all that.
+  void ExpectOthersUndisturbed(milliseconds limit = kUndisturbed) {
+    CriClient other = Relayed();
+    ASSERT_THAT(other.Call(kVersion, {""}).status.error_message(), testing::IsEmpty());
+    std::vector<std::chrono::steady_clock::duration> times;
+    for (int i = 0; i < 21; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      ASSERT_TRUE(other.Call(kVersion, {""}).status.ok()) << i;
+      times.push_back(std::chrono::steady_clock::now() - start);
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    std::ranges::sort(times);
+    const auto median = std::chrono::duration<double, std::milli>(times[times.size() / 2]);
+    if (!kSanitized) {
+      EXPECT_LT(median, limit) << "ms";
+    }
+    RecordProperty("median_ms", std::to_string(median.count()));
+    std::printf("another client's Version: median %.2f ms, worst %.2f ms\n", median.count(),
+                std::chrono::duration<double, std::milli>(times.back()).count());
+  }
+
+  void ExpectBoundedMemory() {
+    std::printf("peak of the daemon's memory: %lld KiB\n",
+                static_cast<long long>(ProcStatus("VmHWM:")));
+    if (!kSanitized) {
+      EXPECT_LT(ProcStatus("VmHWM:"), kMemoryLimitKib) << "KiB at the most";
+    }
+  }
+
+  std::vector<std::thread> threads_;
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace resmgr::test

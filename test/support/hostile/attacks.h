@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "test/support/raw_http2/raw_runtime.h"
+
+namespace resmgr::test {
+
+// One way to make the relay hold as much memory as it can be made to.
+struct Attack {
+  std::string name;
+  int threads;
+  // One of the threads, until `stop`; `pod` is a pod sandbox that the relay knows.
+  std::function<void(const std::string& relay, const std::string& pod, std::atomic<bool>& stop)>
+      run;
+};
+
+// All of them: together they need a thousand connections.
+const std::vector<Attack>& Attacks();
+
+// A runtime for them: it opens no window but for the first bytes of a call, answers neither
+// creations nor what is never answered (kNoAnswer), and kLongTrailers with little data before a
+// header block of 200 KiB.
+inline constexpr char kNoAnswer[] = "/test.Echo/Unary";
+inline constexpr char kLongTrailers[] = "/test.Echo/LongTrailers";
+inline constexpr char kHostilePod[] = "pod1";
+StatusOr<std::unique_ptr<RawRuntime>> StartHostileRuntime(const std::string& socket);
+
+// Runs attacks until it is destroyed.
+class AttackRun {
+ public:
+  AttackRun(const std::vector<Attack>& attacks, const std::string& relay);
+  ~AttackRun();
+  AttackRun(const AttackRun&) = delete;
+  AttackRun& operator=(const AttackRun&) = delete;
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace resmgr::test
