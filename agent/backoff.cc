@@ -10,8 +10,9 @@ Backoff::Duration Backoff::Next() {
   constexpr int kMaxDoublings = 20;
   const int doublings = std::min(failures_, kMaxDoublings);
   if (failures_ < kMaxDoublings) ++failures_;
-  full_ = std::min(options_.limit, options_.first * (static_cast<Duration::rep>(1) << doublings));
-  return jitter_.UpTo(full_);
+  const Duration full =
+      std::min(options_.limit, options_.first * (static_cast<Duration::rep>(1) << doublings));
+  return jitter_.UpTo(full);
 }
 
 }  // namespace resmgr::agent

@@ -25,8 +25,6 @@ class Backoff {
 
   // The wait after another failure: between nothing and the full wait.
   Duration Next();
-  // The longest that the last wait could have been; zero before the first failure.
-  Duration full() const { return full_; }
   // Something went well: the next failure is the first again.
   void Reset() { failures_ = 0; }
 
@@ -34,7 +32,6 @@ class Backoff {
   const Options options_;
   Jitter jitter_;
   int failures_ = 0;
-  Duration full_{};
 };
 
 }  // namespace resmgr::agent

@@ -23,7 +23,7 @@ struct RetryOptions {
   // After an answer that refuses the request.
   Backoff::Options backoff{};
   // While the server does not answer.
-  Backoff::Options outage = RetryGate::kDefaults;
+  RetryGate::Options outage{};
   // The first request of each watch comes at some time within this one.
   std::chrono::milliseconds start_spread{0};
   // How long the server should let one watch live; each time between once and twice of it.

@@ -187,7 +187,7 @@ TEST_F(ObjectWatchTest, BeginsAtSomeTimeOfTheStart) {
   for (uint64_t seed = 0; seed < kWatches; ++seed) {
     FakeTransport transport;
     FakeTimers timers;
-    RetryGate gate(RetryGate::kDefaults, seed);
+    RetryGate gate({}, seed);
     ObjectWatch watch(transport, timers, gate, {.collection = kAny, .name = "n1"},
                       {.start_spread = seconds(60), .seed = seed}, [](const Json*) {});
     watch.Start();
@@ -201,7 +201,7 @@ TEST_F(ObjectWatchTest, BeginsAtSomeTimeOfTheStart) {
 
 TEST_F(ObjectWatchTest, WaitsLongerAfterEachFailure) {
   milliseconds longest{};
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 80; ++i) {
     ASSERT_TRUE(transport_.Answer(kAny, Unavailable("down")));
     EXPECT_LE(timers_.NextWait(), milliseconds(i == 0 ? 100 : 1000));
     longest = std::max(longest, timers_.NextWait());

@@ -32,14 +32,14 @@ inline constexpr std::array kStatusAnnotations = {kStatusAnnotation, kMapAnnotat
 
 struct ReportOptions {
   // What thousands of nodes have to tell of a ConfigMap that they share comes at some time within
-  // this one: 10,000 reports in a minute are 167 a second. Twice as long for a rejection, which is
+  // this one: 10,000 reports are 133 a second. Twice as long for a rejection, which is
   // an Event too.
-  std::chrono::milliseconds spread{60'000};
+  std::chrono::milliseconds spread{75'000};
   // Changes that follow each other so closely are one report.
   std::chrono::milliseconds debounce{200};
   TokenBucket::Options limit{};
   // While the API server does not take it.
-  Backoff::Options backoff{.limit = std::chrono::milliseconds(160'000)};
+  Backoff::Options backoff{.limit = std::chrono::milliseconds(200'000)};
 };
 
 // Keeps the node's annotations what the last verdict says, and makes an Event of the node

@@ -62,7 +62,7 @@ CommandLine::Setter TakeDuration(std::chrono::milliseconds& target) {
 void DeclareLoad(CommandLine& line, AgentFlags& flags) {
   line.Group("Load of the API server");
   line.Flag("start-spread", "TIME",
-            "The first requests come at some time within this one after the start. 500s where "
+            "The first requests come at some time within this one after the start. 700s where "
             "10,000 agents start at the same time.",
             "1s", TakeDuration(flags.agent.retry.start_spread));
   line.Flag(
@@ -70,7 +70,7 @@ void DeclareLoad(CommandLine& line, AgentFlags& flags) {
       "What becomes of a ConfigMap that nodes share is shown on each node at some time within "
       "this one, twice of it for a rejection; of a node's own ConfigMap at once. The default "
       "is for 10,000 nodes.",
-      "60s", TakeDuration(flags.agent.report.spread));
+      "75s", TakeDuration(flags.agent.report.spread));
 }
 
 void DeclareSockets(CommandLine& line, AgentFlags& flags) {

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// What 10,000 agents ask of one API server: the real agents, on a clock of the test's own, before a
+// server that counts. An API server of 10,000 nodes has no room for more than some hundred requests
+// a second beside the kubelets' own.
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/agent.h"
+#include "agent/testing/fake_timers.h"
+#include "test/support/sanitizer.h"
+
+namespace resmgr::test {
+namespace {
+
+using agent::Json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Under a sanitizer a part of them shows that all goes well; seconds differ more with few agents.
+constexpr int kAgents = kSanitized ? 500 : 10'000;
+constexpr int kMost = kSanitized ? 30 : 200;   // a second, of all agents
+constexpr milliseconds kStartSpread{700'000};  // as the README says for 10,000 nodes
+constexpr milliseconds kLatency{5};
+constexpr char kDefaultMap[] = "cri-resmgr-config.default";
+
+// Requests by the second in which they came.
+class Load {
+ public:
+  void Count(agent::Timers::Clock::time_point now) {
+    ++by_second_[std::chrono::floor<seconds>(now.time_since_epoch()).count()];
+  }
+  void Clear() { by_second_.clear(); }
+  int Peak() const {
+    int peak = 0;
+    for (const auto& [second, requests] : by_second_)
+      peak = std::max(peak, requests);
+    return peak;
+  }
+  // Of the first seconds from that time on.
+  int Within(agent::Timers::Clock::time_point from, seconds length) const {
+    const int64_t first = std::chrono::floor<seconds>(from.time_since_epoch()).count();
+    int sum = 0;
+    for (auto at = by_second_.lower_bound(first);
+         at != by_second_.end() && at->first < first + length.count(); ++at)
+      sum += at->second;
+    return sum;
+  }
+
+ private:
+  std::map<int64_t, int> by_second_;
+};
+
+// An API server with a default ConfigMap and as many nodes as agents, or one that is away.
+class CountingServer {
+ public:
+  explicit CountingServer(agent::Timers& timers) : timers_(timers) {}
+
+  struct Stream {
+    agent::HttpTransport::Data data;
+    agent::HttpTransport::Done done;
+  };
+
+  void Count(const std::string& method) {
+    (away_ ? refused : served).Count(timers_.Now());
+    if (!away_ && method != "GET") writes.Count(timers_.Now());
+  }
+  void SetMap(const std::string& policy) {
+    map_ = {{"metadata", {{"name", kDefaultMap}, {"resourceVersion", std::to_string(++version_)}}},
+            {"data", {{"policy", policy}}}};
+    const std::string line = agent::ToText({{"type", "MODIFIED"}, {"object", map_}}) + "\n";
+    const auto streams = map_watches_;
+    for (const auto& [id, stream] : streams)
+      stream.data(line);
+  }
+  // Cuts all watches.
+  void GoAway() {
+    away_ = true;
+    for (auto* watches : {&map_watches_, &other_watches_}) {
+      const auto cut = std::exchange(*watches, {});
+      for (const auto& [id, stream] : cut)
+        stream.done(Unavailable("cut"));
+    }
+  }
+  void ComeBack() { away_ = false; }
+
+  bool away() const { return away_; }
+  size_t watches() const { return map_watches_.size() + other_watches_.size(); }
+  std::string version() const { return std::to_string(version_); }
+  const Json& map() const { return map_; }
+  std::map<int, Stream>& WatchesOf(bool of_map) { return of_map ? map_watches_ : other_watches_; }
+  int NextId() { return ++last_id_; }
+  agent::Timers& timers() { return timers_; }
+
+  Load served;
+  Load refused;
+  Load writes;
+
+ private:
+  agent::Timers& timers_;
+  bool away_ = false;
+  int version_ = 1;
+  int last_id_ = 0;
+  Json map_;
+  std::map<int, Stream> map_watches_;
+  std::map<int, Stream> other_watches_;
+};
+
+// One agent's way to the server. Its node keeps the annotations that were written.
+class FleetTransport : public agent::HttpTransport {
+ public:
+  FleetTransport(CountingServer& server, std::string node)
+      : server_(server), node_(std::move(node)) {}
+
+  std::unique_ptr<Call> Send(agent::HttpRequest request, Data data, Done done) override {
+    server_.Count(request.method);
+    if (!server_.away() && request.target.find("watch=1") != std::string::npos) {
+      return Watch(request.target, std::move(data), std::move(done));
+    }
+    agent::HttpReply reply{.status = 200, .body = "", .retry_after = {}};
+    if (!server_.away()) reply.body = Answer(request);
+    const bool refused = server_.away();
+    auto handle = std::make_unique<Handle>();
+    handle->timer = server_.timers().After(
+        kLatency, [refused, reply = std::move(reply), done = std::move(done)] {
+          if (refused) return done(Unavailable("connection refused"));
+          done(reply);
+        });
+    return handle;
+  }
+
+ private:
+  struct Handle : Call {
+    agent::Timers::HandlePtr timer;
+  };
+  class WatchHandle : public Call {
+   public:
+    WatchHandle(CountingServer& server, bool of_map, int id)
+        : server_(server), of_map_(of_map), id_(id) {}
+    WatchHandle(const WatchHandle&) = delete;
+    WatchHandle& operator=(const WatchHandle&) = delete;
+    ~WatchHandle() override { server_.WatchesOf(of_map_).erase(id_); }
+
+   private:
+    CountingServer& server_;
+    const bool of_map_;
+    const int id_;
+  };
+
+  static bool IsAbout(const std::string& target, const std::string& name) {
+    return target.find("metadata.name%3D" + name + "&") != std::string::npos;
+  }
+  std::unique_ptr<Call> Watch(const std::string& target, Data data, Done done) {
+    const bool of_map = IsAbout(target, kDefaultMap);
+    const int id = server_.NextId();
+    server_.WatchesOf(of_map)[id] = {std::move(data), std::move(done)};
+    return std::make_unique<WatchHandle>(server_, of_map, id);
+  }
+  std::string Answer(const agent::HttpRequest& request) {
+    if (request.method == "PATCH" && request.target.starts_with("/api/v1/nodes/")) {
+      annotations_.merge_patch(
+          agent::ParseJson(request.body).value_or(Json())["metadata"]["annotations"]);
+    }
+    if (request.method != "GET") return "{}";
+    Json items = Json::array();
+    if (IsAbout(request.target, node_)) {
+      items.push_back({{"metadata", {{"name", node_}, {"annotations", annotations_}}}});
+    }
+    if (IsAbout(request.target, kDefaultMap)) items.push_back(server_.map());
+    return agent::ToText(
+        {{"metadata", {{"resourceVersion", server_.version()}}}, {"items", items}});
+  }
+
+  CountingServer& server_;
+  const std::string node_;
+  Json annotations_ = Json::object();
+};
+
+// A daemon that takes everything except what is bad.
+class FleetDaemon : public agent::ConfigClient {
+ public:
+  explicit FleetDaemon(agent::Timers& timers) : timers_(timers) {}
+
+  void SetCallbacks(Callbacks /*callbacks*/) override {}
+  void SetConfig(const std::map<std::string, std::string>& config, Done done) override {
+    const bool bad = config.at("policy") == "bad";
+    timer_ = timers_.After(kLatency,
+                           [bad, done = std::move(done)] { done(bad ? "no such policy" : ""); });
+  }
+
+ private:
+  agent::Timers& timers_;
+  agent::Timers::HandlePtr timer_;
+};
+
+class FleetTest : public testing::Test {
+ protected:
+  struct Node {
+    std::unique_ptr<FleetTransport> transport;
+    std::unique_ptr<FleetDaemon> daemon;
+    std::unique_ptr<agent::Agent> agent;
+  };
+
+  FleetTest() {
+    // Each agent logs a rejection, whatever the settings say.
+    testing::internal::CaptureStderr();
+    server_.SetMap("first");
+    nodes_.resize(kAgents);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      nodes_[i].transport = std::make_unique<FleetTransport>(server_, fmt::format("n{}", i));
+      nodes_[i].daemon = std::make_unique<FleetDaemon>(timers_);
+    }
+  }
+  ~FleetTest() override { testing::internal::GetCapturedStderr(); }
+
+  // Former agents end.
+  void StartAgents() {
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      agent::AgentOptions options;
+      options.node = fmt::format("n{}", i);
+      options.retry.start_spread = kStartSpread;
+      options.retry.seed = seed_++;
+      nodes_[i].agent.reset();
+      nodes_[i].agent =
+          std::make_unique<agent::Agent>(options, *nodes_[i].transport, timers_, *nodes_[i].daemon);
+      nodes_[i].agent->Start();
+    }
+  }
+  // All of them watch, and have said what they had to say.
+  void StartAndSettle() {
+    StartAgents();
+    Run(kStartSpread + seconds(10));
+    ASSERT_EQ(server_.watches(), size_t{3} * kAgents);
+    Forget();
+  }
+  void Run(milliseconds time) { timers_.Advance(time); }
+  void Forget() {
+    for (Load* load : {&server_.served, &server_.refused, &server_.writes})
+      load->Clear();
+  }
+  void Tell(const char* what, agent::Timers::Clock::time_point from) const {
+    fmt::print(
+        "{} agents, {}: {} requests in the first minute, peak {}/s; writes {}, peak {}/s; "
+        "refused, peak {}/s\n",
+        kAgents, what, server_.served.Within(from, seconds(60)), server_.served.Peak(),
+        server_.writes.Within(from, seconds(60)), server_.writes.Peak(), server_.refused.Peak());
+  }
+
+  agent::FakeTimers timers_;
+  CountingServer server_{timers_};
+  std::vector<Node> nodes_;
+  uint64_t seed_ = 4711;
+};
+
+TEST_F(FleetTest, AllStartAtTheSameTime) {
+  const auto start = timers_.Now();
+  StartAgents();
+  Run(kStartSpread + seconds(10));
+  Tell("first start", start);
+  EXPECT_LE(server_.served.Peak(), kMost);
+  EXPECT_EQ(server_.watches(), size_t{3} * kAgents);
+  Forget();
+
+  const auto again = timers_.Now();
+  StartAgents();
+  Run(kStartSpread + seconds(10));
+  Tell("later start", again);
+  EXPECT_LE(server_.served.Peak(), kMost);
+  EXPECT_EQ(server_.writes.Peak(), 0) << "the nodes show it already";
+}
+
+TEST_F(FleetTest, TheDefaultMapChanges) {
+  StartAndSettle();
+  const auto change = timers_.Now();
+  server_.SetMap("second");
+  Run(seconds(76));
+  Tell("another default map", change);
+  EXPECT_LE(server_.served.Peak(), kMost);
+  EXPECT_GE(server_.writes.Within(change, seconds(76)), kAgents);
+  Forget();
+
+  const auto rejection = timers_.Now();
+  server_.SetMap("bad");
+  Run(seconds(151));
+  Tell("a default map that is rejected", rejection);
+  EXPECT_LE(server_.served.Peak(), kMost);
+  EXPECT_GE(server_.writes.Within(rejection, seconds(151)), 2 * kAgents) << "with their Events";
+}
+
+TEST_F(FleetTest, TheServerIsAwayForFiveMinutes) {
+  StartAndSettle();
+  server_.GoAway();
+  Run(std::chrono::minutes(5));
+  server_.ComeBack();
+  const auto back = timers_.Now();
+  Run(std::chrono::minutes(8));
+  Tell("an outage of five minutes", back);
+  EXPECT_LE(server_.served.Peak(), kMost);
+  EXPECT_EQ(server_.watches(), size_t{3} * kAgents) << "all are back";
+  EXPECT_EQ(server_.writes.Peak(), 0);
+}
+
+}  // namespace
+}  // namespace resmgr::test
