@@ -2,12 +2,12 @@
 #include "pkg/admin/configurator.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <mutex>
 #include <sstream>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -118,6 +118,12 @@ class ConfiguratorTest : public testing::Test {
     RunUntil([&result] { return result.has_value(); });
     return result.value_or(Unavailable("no answer"));
   }
+  // On the dump's thread.
+  void Note(int& count) {
+    const std::lock_guard lock(mutex_);
+    ++count;
+    dumped_.notify_all();
+  }
   Status Deliver(const std::string& text) {
     return Wait([&](Configurator::Done done) {
       configurator().Deliver("test", Text(text), std::move(done));
@@ -141,8 +147,17 @@ class ConfiguratorTest : public testing::Test {
   TempDir directory_;
   EventLoop loop_;
   FakeHost host_;
-  std::unique_ptr<dump::Dumper> dumper_ = *dump::Dumper::Create({}, [](bool, std::string_view) {});
   std::mutex mutex_;
+  std::condition_variable dumped_;
+  int opened_ = 0;  // files of the dump
+  int lines_ = 0;   // of the dump in the log
+  std::unique_ptr<dump::Dumper> dumper_ =
+      *dump::Dumper::Create({.open =
+                                 [this](const dump::OutputPlace& place) {
+                                   Note(opened_);
+                                   return dump::OutputFile::Create(place);
+                                 }},
+                            [this](bool, std::string_view) { Note(lines_); });
   std::vector<std::string> saved_;
   Config current_;
   ConfigReader::Options reader_{
@@ -216,10 +231,18 @@ TEST_F(ConfiguratorTest, ARefusedConfigurationTouchesNoFile) {
 }
 
 TEST_F(ConfiguratorTest, FilesAreOpenedOnceThePolicyHasChanged) {
+  // With a dump of calls there is a thread, and what is told to it is done in its order.
+  auto calls = dump::Dumper::Read({.specs = {"reset,name:.*"}});
+  ASSERT_TRUE(calls.ok()) << calls.status();
+  ASSERT_TRUE(dumper_->Reconfigure(*std::move(calls)).ok());
   bool early = false;
   host_.at_change = [&] {
-    std::this_thread::sleep_for(milliseconds(50));
-    early = std::filesystem::exists(DumpDirectory());
+    dump::CallRef call;
+    call.path = "/runtime.v1.RuntimeService/Version";
+    dumper_->OnEnd(call, 0, "");
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(dumped_.wait_for(lock, kPatience, [this] { return lines_ > 0 || opened_ > 0; }));
+    early = opened_ > 0;
   };
   EXPECT_EQ(Message(Deliver(fmt::format("policy: {{Active: first-fit}}\ndump: {{File: {}}}",
                                         DumpFile("calls")))),

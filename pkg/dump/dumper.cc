@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/dump/dumper.h"
 
-#include <csignal>
 #include <filesystem>
 #include <utility>
-
-#include <pthread.h>
 
 #include "pkg/base/parse.h"
 #include "pkg/dump/recorder.h"
 #include "pkg/dump/writer.h"
+#include "pkg/sys/thread.h"
 
 namespace resmgr::dump {
 
@@ -17,22 +15,6 @@ namespace {
 
 // Paths come from clients: no more of them than this are remembered.
 constexpr size_t kRememberedMethods = 1024;
-
-// The thread leaves signals to the others.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_ = {};
-};
 
 bool SameName(const std::string& a, const std::string& b) {
   return !a.empty() &&
@@ -231,9 +213,7 @@ void Dumper::CountLost() {
 
 void Dumper::StartWriterLocked() {
   if (thread_.joinable()) return;
-  const SignalsBlocked blocked;
-  thread_ = std::thread([writer = writer_] { writer->Run(); });
-  pthread_setname_np(thread_.native_handle(), "dump");
+  thread_ = StartThread("dump", [writer = writer_] { writer->Run(); });
 }
 
 }  // namespace resmgr::dump

@@ -146,28 +146,40 @@ TEST_F(DumperTest, AProbeTellsWhatIsInTheWayAndTouchesNothing) {
 }
 
 TEST_F(DumperTest, AFileThatCannotBeOpenedIsAWarningAndTriedAgain) {
-  std::atomic<bool> works = false;
-  std::atomic<int> tries = 0;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool works = false;
+  int tries = 0;
+  bool opened = false;
   ASSERT_TRUE(
       Start({.specs = {"reset,name:.*"},
              .file = PathOf("dump"),
              .open = [&](const OutputPlace& place) -> StatusOr<std::unique_ptr<OutputFile>> {
+               const std::lock_guard lock(mutex);
                ++tries;
+               opened = works;
+               changed.notify_all();
                if (!works) return InvalidArgument("no disk for '{}'", place.path);
                return OutputFile::Create(place);
              }})
           .ok());
-  // Also without any call to write about: the thread wakes up for it.
-  const auto tried = [&](int times) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (tries < times && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    return tries >= times;
+  const auto wait = [&](const std::function<bool()>& condition) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, std::chrono::seconds(60), condition);
   };
-  ASSERT_TRUE(tried(2));
   Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
-  works = true;
-  ASSERT_TRUE(tried(3 + (tries > 2 ? 1 : 0)));
+  // Also without any call to write about: the thread wakes up for it. Between two tries it writes
+  // what there is.
+  int before = -1;
+  ASSERT_TRUE(wait([&] {
+    if (before < 0) before = tries;
+    return tries >= before + 2;
+  }));
+  {
+    const std::lock_guard lock(mutex);
+    works = true;
+  }
+  ASSERT_TRUE(wait([&] { return opened; }));
   Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
   EXPECT_THAT(Log(), ElementsAre(AllOf(StartsWith("!no disk"), HasSubstr("tried again")),
                                  HasSubstr("Version"), HasSubstr("StartContainer")));

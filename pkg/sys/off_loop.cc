@@ -2,13 +2,11 @@
 #include "pkg/sys/off_loop.h"
 
 #include <condition_variable>
-#include <csignal>
 #include <mutex>
 #include <system_error>
-#include <thread>
 #include <utility>
 
-#include <pthread.h>
+#include "pkg/sys/thread.h"
 
 namespace resmgr {
 
@@ -59,24 +57,16 @@ Status OffLoop::Run(Work work) {
       return OkStatus();
     }
   }
-  // Signals are for the loop's thread.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status begun;
   try {
-    std::thread thread(
-        [state = state_, work = std::move(work)]() mutable { State::Run(state, std::move(work)); });
-    pthread_setname_np(thread.native_handle(), name_.c_str());
-    thread.detach();
+    StartThread(name_.c_str(), [state = state_, work = std::move(work)]() mutable {
+      State::Run(state, std::move(work));
+    }).detach();
   } catch (const std::system_error& error) {
     const std::lock_guard lock(state_->mutex);
     state_->busy = false;
-    begun = Unavailable("no thread can be made: {}", error.code().message());
+    return Unavailable("no thread can be made: {}", error.code().message());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return begun;
+  return OkStatus();
 }
 
 bool OffLoop::busy() const {
