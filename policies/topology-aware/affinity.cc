@@ -79,6 +79,14 @@ bool Affinity::Meets(const Pod& own_pod, const Pod& pod, const Container& contai
 }
 
 StatusOr<PodAffinities> PodAffinities::Read(const StringMap& pod_annotations) {
+  size_t size = 0;
+  for (const Keys& keys : {kAffinity, kAntiAffinity}) {
+    const auto found = FindFirst(pod_annotations, keys);
+    if (found != pod_annotations.end()) size += found->second.size();
+  }
+  if (size > kMaxText) {
+    return InvalidArgument("they have {} bytes, {} at most are read", size, kMaxText);
+  }
   PodAffinities affinities;
   for (const auto& [keys, sign] : {std::pair(kAffinity, 1), std::pair(kAntiAffinity, -1)}) {
     const auto found = FindFirst(pod_annotations, keys);
@@ -102,24 +110,28 @@ Status PodAffinities::AddEntry(const ConfigNode::Entry& entry, int sign) {
   if (IsListOfNames(entry.value)) {
     std::vector<std::string> names = NamesIn(entry.value);
     for (const std::string& other : std::set<std::string>(names.begin(), names.end())) {
-      if (other != entry.key) Add(other, {sign, std::nullopt, Expression::In("name", {entry.key})});
+      if (other == entry.key) continue;
+      RESMGR_RETURN_IF_ERROR(Add(other, {sign, std::nullopt, Expression::In("name", {entry.key})}));
     }
-    Add(entry.key, {sign, std::nullopt, Expression::In("name", std::move(names))});
-    return OkStatus();
+    return Add(entry.key, {sign, std::nullopt, Expression::In("name", std::move(names))});
   }
   if (entry.value.kind != ConfigNode::Kind::kList) {
     return ErrorAt(entry.value, entry.key, "neither a list of names nor of affinities");
   }
   for (const ConfigNode& item : entry.value.items) {
     RESMGR_ASSIGN_OR_RETURN(Affinity affinity, ReadFull(item, sign));
-    Add(entry.key, std::move(affinity));
+    RESMGR_RETURN_IF_ERROR(Add(entry.key, std::move(affinity)));
   }
   return OkStatus();
 }
 
-void PodAffinities::Add(const std::string& container, Affinity affinity) {
+Status PodAffinities::Add(const std::string& container, Affinity affinity) {
+  if (size_ == kMaxOfPod) {
+    return InvalidArgument("the pod has more than {} affinities", kMaxOfPod);
+  }
   by_container_[container].push_back(std::move(affinity));
   ++size_;
+  return OkStatus();
 }
 
 StatusOr<std::span<const Affinity>> PodAffinities::Of(std::string_view container) const {

@@ -40,8 +40,12 @@ struct Affinity {
 class PodAffinities {
  public:
   static constexpr size_t kMaxOfOne = 64;
+  static constexpr size_t kMaxOfPod = 512;
+  // Bytes of both annotations together. They are read where decisions are made, and Kubernetes
+  // lets a pod have 256 KiB.
+  static constexpr size_t kMaxText = size_t{16} * 1024;
 
-  // InvalidArgument for what cannot be read.
+  // InvalidArgument for what cannot be read, or is more than these bounds.
   static StatusOr<PodAffinities> Read(const StringMap& pod_annotations);
 
   // Those of one container. InvalidArgument for more than kMaxOfOne.
@@ -52,7 +56,7 @@ class PodAffinities {
  private:
   Status Add(const StringMap::value_type& annotation, int sign);
   Status AddEntry(const ConfigNode::Entry& entry, int sign);
-  void Add(const std::string& container, Affinity affinity);
+  Status Add(const std::string& container, Affinity affinity);
 
   std::map<std::string, std::vector<Affinity>, std::less<>> by_container_;
   size_t size_ = 0;

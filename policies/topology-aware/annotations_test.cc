@@ -313,6 +313,35 @@ TEST(AffinityTest, OneContainerHasSoManyAtMost) {
   EXPECT_TRUE(read->Of("b").ok());
 }
 
+// What is too long is not parsed: else the error would be that it is no YAML.
+TEST(AffinityTest, TextsThatAreTooLongAreNotParsed) {
+  const std::string half(PodAffinities::kMaxText / 2, '{');
+  const StringMap both = {{"resource-policy.nri.io/affinity", half},
+                          {"resource-policy.nri.io/anti-affinity", half + "{"}};
+  const Status status = PodAffinities::Read(both).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(status), "they have 16385 bytes, 16384 at most are read");
+  const StringMap fits = {{"resource-policy.nri.io/affinity",
+                           "a: b\n#" + std::string(PodAffinities::kMaxText - 6, 'x')}};
+  EXPECT_TRUE(PodAffinities::Read(fits).ok());
+}
+
+TEST(AffinityTest, APodHasSoManyAtMost) {
+  const auto read = [](size_t names) {
+    std::string text = "a: [";
+    for (size_t i = 0; i < names; ++i)
+      text += fmt::format("c{},", i);
+    return PodAffinities::Read({{"resource-policy.nri.io/affinity", text + "]"}});
+  };
+  // Each name is meant in both directions, and a itself has one.
+  EXPECT_TRUE(read(PodAffinities::kMaxOfPod - 1).ok());
+  const Status status = read(PodAffinities::kMaxOfPod).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(status), "the pod has more than 512 affinities");
+  // Not as many as the text may name.
+  EXPECT_FALSE(read(2500).ok());
+}
+
 TEST(AffinityTest, RefusesWhatItCannotRead) {
   for (const char* const text : {"[a, b]", "a: {b: c}", "a: [{weight: 1}]", "a: [{match: 1}]",
                                  "a: [{match: {operator: AlwaysTrue}, weight: heavy}]", "{"}) {
