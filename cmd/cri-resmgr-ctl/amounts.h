@@ -5,14 +5,11 @@
 #include <cstdint>
 #include <string>
 
+#include "pkg/base/bytes_text.h"
+
 namespace resmgr {
 
-// Amounts as people read them.
-
-// In the largest unit of which there is at least one: "32 MiB", "1.5 GiB", "0".
-std::string BytesText(int64_t bytes);
-// "4 of 32 GiB", "32 MiB of 2 GiB"
-std::string BytesOf(int64_t used, int64_t bytes);
+// Amounts as people read them; those of memory are in pkg/base/bytes_text.h.
 
 // Milli-CPUs as CPUs, to a hundredth: "2", "0.5", "0.25"; "0" for less than that.
 std::string CpusText(int64_t milli_cpus);

@@ -27,31 +27,36 @@ std::string Named(const CpuSet& cpus) {
 
 }  // namespace
 
+std::string DescribeHolders(std::vector<Holding> holders,
+                            const std::function<std::string(const Holding&)>& text) {
+  const size_t named = std::min(holders.size(), kNamedHolders);
+  // Stable: of equals, the oldest ones.
+  std::stable_sort(holders.begin(), holders.end(),
+                   [](const Holding& a, const Holding& b) { return a.amount > b.amount; });
+  std::string all;
+  for (size_t i = 0; i < named; ++i) {
+    const Holding& holder = holders[i];
+    Add(fmt::format("{} held by {}", text(holder),
+                    Printable(FullName(*holder.pod, holder.container->name), kLongestName)),
+        all);
+  }
+  if (holders.size() > named) all += fmt::format(" and {} more", holders.size() - named);
+  return all;
+}
+
 std::string DescribeCpuHolders(const Snapshot& snapshot, const CpuSet& reserved,
                                ContainerKey except) {
-  struct Holder {
-    const Pod* pod;
-    const Container* container;
-    int cpus;
-  };
-  std::vector<Holder> holders;
+  std::vector<Holding> holders;
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     const int cpus = container.placement.exclusive.size();
     if (cpus > 0 && container.key != except) holders.push_back({&pod, &container, cpus});
   });
-  const size_t named = std::min(holders.size(), kNamedHolders);
-  // Stable: of equals, the oldest ones.
-  std::stable_sort(holders.begin(), holders.end(),
-                   [](const Holder& a, const Holder& b) { return a.cpus > b.cpus; });
   std::string text;
   if (!reserved.empty()) Add(fmt::format("{} reserved", Named(reserved)), text);
-  for (size_t i = 0; i < named; ++i) {
-    const auto& [pod, container, cpus] = holders[i];
-    Add(fmt::format("{} held by {}", Named(container->placement.exclusive),
-                    Printable(FullName(*pod, container->name), kLongestName)),
-        text);
-  }
-  if (holders.size() > named) text += fmt::format(" and {} more", holders.size() - named);
+  const std::string held = DescribeHolders(std::move(holders), [](const Holding& holder) {
+    return Named(holder.container->placement.exclusive);
+  });
+  if (!held.empty()) Add(held, text);
   return text;
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "pkg/model/container.h"
 #include "pkg/model/snapshot.h"
@@ -13,5 +16,16 @@ namespace resmgr {
 // all are free. The container `except` does not count.
 std::string DescribeCpuHolders(const Snapshot& snapshot, const CpuSet& reserved,
                                ContainerKey except);
+
+// A container and how much it has of something.
+struct Holding {
+  const Pod* pod;
+  const Container* container;
+  int64_t amount;
+};
+// The same for anything else: "2 GiB held by default/db/main and 5 more"; `text` tells what one
+// has. Those with nothing are to be left out by the caller.
+std::string DescribeHolders(std::vector<Holding> holders,
+                            const std::function<std::string(const Holding&)>& text);
 
 }  // namespace resmgr

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pkg/base/bytes_text.h"
 #include "pkg/kube/cpu_arithmetic.h"
 
 namespace resmgr {
@@ -149,8 +150,9 @@ std::string GrantBook::WhyNotCold(const Grant& grant) const {
   if (ColdNodes(*grant.zone).empty()) return "there is nothing but PMEM in its pool";
   const Bytes free = memory_.Free({grant.zone->pool, kPmemBit});
   if (free >= grant.need.memory) return "";
-  return fmt::format("it needs {} bytes, and {} of the PMEM in its pool are free",
-                     grant.need.memory.value, std::max<int64_t>(free.value, 0));
+  return fmt::format("it needs {}, and {} of the PMEM in its pool are free",
+                     BytesText(grant.need.memory.value),
+                     BytesText(std::max<int64_t>(free.value, 0)));
 }
 
 bool GrantBook::EndColdStart(ContainerKey key) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
+#include "pkg/base/bytes_text.h"
 
 namespace resmgr {
 namespace {
@@ -158,10 +159,9 @@ bool Placer::FindMemory(Grant& grant, int pool) const {
     if (grant.zone) return true;
   }
   if (need.memory_estimated && need.memory.value > 0) {
-    grant.reason += fmt::format(
-        "; its memory, estimated as {} bytes, does not count: there is no "
-        "room for so much",
-        need.memory.value);
+    grant.reason +=
+        fmt::format("; its memory, estimated as {}, does not count: there is no room for so much",
+                    BytesText(need.memory.value));
     need.memory = Bytes{};
     return FindMemory(grant, pool);
   }
@@ -326,8 +326,8 @@ Status Placer::Shortage(const Wish& wish) const {
   if (!FindMemory(memory, memory.pool)) {
     const Bytes capacity = book_.memory().Capacity(*memory.zone);
     return ResourceExhausted(
-        "needs {} bytes of memory, but only {} are free of {}", need.memory.value,
-        std::max<int64_t>((capacity - book_.CertainMemory()).value, 0), capacity.value);
+        "needs {} of memory, but only {} are free", BytesText(need.memory.value),
+        BytesOf(std::max<int64_t>((capacity - book_.CertainMemory()).value, 0), capacity.value));
   }
   const std::string what = Needs(wish);
   const Pool& root = tree.at(tree.root());

@@ -274,7 +274,7 @@ TEST_F(RoomTest, WhoGrowsWhereTooMuchIsAskedForStaysOnItsCpusAndItsMemory) {
 
 TEST_F(RoomTest, AnEstimatedMemoryRequestRefusesNobody) {
   const ContainerKey sidecar = Run("sidecar", kBurstable, 100, 80 * kGibi, true);
-  EXPECT_THAT(At(sidecar).reason, HasSubstr("estimated as 85899345920 bytes, does not count"));
+  EXPECT_THAT(At(sidecar).reason, HasSubstr("estimated as 80 GiB, does not count"));
   Run("guessed", kBurstable, 100, 15 * kGibi, true);
   const ContainerKey certain = Run("certain", kGuaranteed, 1000, 10 * kGibi);
   EXPECT_EQ(At(certain).mems->ToString(), "0");
@@ -282,7 +282,8 @@ TEST_F(RoomTest, AnEstimatedMemoryRequestRefusesNobody) {
   const auto refused = TryRun("too much", kGuaranteed, 1000, kGibi);
   EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(Message(refused.status())),
-              HasSubstr("needs 1073741824 bytes of memory, but only 0 are free"));
+              HasSubstr("needs 1 GiB of memory, but only 0 of 16 GiB are free: 10 GiB held by "
+                        "ns/certain/certain, 6 GiB held by ns/rest/rest"));
   MakePolicy();
   EXPECT_TRUE(Reconcile().empty());
 }

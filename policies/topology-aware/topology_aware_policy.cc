@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
+#include "pkg/base/bytes_text.h"
 #include "pkg/model/cpu_holders.h"
 #include "policies/topology-aware/rebalancer.h"
 #include "policies/topology-aware/reconciler.h"
@@ -116,11 +117,16 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
   return plan;
 }
 
-// With those who have the CPUs that are missing, where it is CPUs that are.
+// With those who have the CPUs or the memory that is missing.
 Status TopologyAwarePolicy::Refusal(const Status& shortage, const Snapshot& snapshot,
                                     const Wish& wish, ContainerKey key) const {
   const Need& need = wish.need;
   if (shortage.code() != StatusCode::kResourceExhausted) return shortage;
+  Grant memory{.need = need, .pool = book_.tree().root()};
+  if (!placer_.FindMemory(memory, memory.pool)) {
+    const std::string holders = MemoryHolders(snapshot, key);
+    return holders.empty() ? shortage : ResourceExhausted("{}: {}", Message(shortage), holders);
+  }
   if (need.cpu_class != CpuClass::kExclusive) return shortage;
   const int root = book_.tree().root();
   const int free = need.isolated_required ? book_.cpus().FreeIsolated(root).size()
@@ -128,6 +134,18 @@ Status TopologyAwarePolicy::Refusal(const Status& shortage, const Snapshot& snap
   if (free >= placer_.ExclusiveCount(need)) return shortage;
   const std::string holders = DescribeCpuHolders(snapshot, book_.reserved(), key);
   return holders.empty() ? shortage : ResourceExhausted("{}: {}", Message(shortage), holders);
+}
+
+std::string TopologyAwarePolicy::MemoryHolders(const Snapshot& snapshot, ContainerKey key) const {
+  std::vector<Holding> holders;
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+    const Grant* const grant = book_.Find(container.key);
+    if (grant == nullptr || container.key == key || grant->need.memory_estimated) return;
+    const int64_t memory = grant->need.memory.value;
+    if (memory > 0) holders.push_back({&pod, &container, memory});
+  });
+  return DescribeHolders(std::move(holders),
+                         [](const Holding& holder) { return BytesText(holder.amount); });
 }
 
 StatusOr<Plan> TopologyAwarePolicy::EndColdStart(const Snapshot& snapshot, ContainerKey key) {

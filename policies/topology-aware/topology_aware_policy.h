@@ -84,6 +84,7 @@ class TopologyAwarePolicy : public Policy {
   std::optional<Grant> ShareLess(const Wish& wish, const Grant& held, const Status& why) const;
   Status Refusal(const Status& shortage, const Snapshot& snapshot, const Wish& wish,
                  ContainerKey key) const;
+  std::string MemoryHolders(const Snapshot& snapshot, ContainerKey key) const;
   Zone ZoneOf(const Pool& pool) const;
   // Everything that changed since `before`, and these containers.
   Plan MakePlan(const Snapshot& snapshot, const CpuSet& before, std::set<ContainerKey> keys);

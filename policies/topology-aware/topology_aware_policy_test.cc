@@ -318,7 +318,7 @@ TEST(TopologyAwarePolicyTest, EndlessRequestsDoNotAddUpToNothing) {
     EXPECT_GE(zone.memory_used.value, 0) << zone.name;
   const ContainerKey next = node.Add("next", kGuaranteed, 500);
   node.ContainerOf(next).requirements.memory_request.value = 1;
-  EXPECT_THAT(std::string(Message(node.Place(next))), HasSubstr("but only 0 are free"));
+  EXPECT_THAT(std::string(Message(node.Place(next))), HasSubstr("but only 0 of 64 GiB are free"));
 }
 
 TEST(TopologyAwarePolicyTest, SharedSetsFollowExclusiveGrants) {

@@ -193,7 +193,7 @@ TEST_F(ColdStartTest, TellsWhyThereIsNone) {
   for (const Case& c :
        {Case{Cold("dram"), kGiB, "1", "no cold start: its memory-type has no PMEM"},
         Case{Cold("pmem"), kGiB, "7", "no cold start: its memory-type has nothing but PMEM"},
-        Case{Cold(), 5 * kGiB, "1,7", "no cold start: it needs 5368709120 bytes, and 4294967296"},
+        Case{Cold(), 5 * kGiB, "1,7", "no cold start: it needs 5 GiB, and 4 GiB of the PMEM"},
         Case{preserved, kGiB, "", "no cold start: its memory is not pinned"}}) {
     Run(c.annotations, c.memory);
     EXPECT_EQ(node_.MemsInForce("pc0"), c.mems) << c.reason;

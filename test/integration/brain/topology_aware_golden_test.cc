@@ -130,7 +130,7 @@ TEST(TopologyAwareGoldenTest, LittleMemoryLeavesPoolsOut) {
   EXPECT_EQ(node.Mems("bc0"), "1,3");
   const Status status = node.Run({.name = "c", .milli_cpu = {1000}, .memory = 30 * kGiB});
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(Message(status)), testing::HasSubstr("bytes of memory"));
+  EXPECT_THAT(std::string(Message(status)), testing::HasSubstr("GiB of memory"));
 }
 
 TEST(TopologyAwareGoldenTest, ARestartChangesNothingForAnybody) {
