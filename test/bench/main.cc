@@ -9,6 +9,7 @@
 
 #include "pkg/base/parse.h"
 #include "test/bench/canned_backend.h"
+#include "test/bench/hostile.h"
 #include "test/bench/measure.h"
 #include "test/bench/process_stats.h"
 #include "test/bench/report.h"
@@ -30,13 +31,15 @@ struct Flags {
   int rounds = kRounds;
   double factor = 1;
   int64_t soak = 0;
+  bool hostile = false;
   bool json = false;
   bool check = false;
 };
 
 constexpr char kUsage[] =
     "usage: resmgr-bench [--quick] [--json] [--check] [--rounds N] [--only PART-OF-NAME]\n"
-    "                    [--cpu N (-1: not pinned)] [--daemon PROGRAM] [--soak CALLS]\n";
+    "                    [--cpu N (-1: not pinned)] [--daemon PROGRAM] [--soak CALLS] "
+    "[--hostile]\n";
 
 bool Parse(int argc, char** argv, Flags* flags) {
   for (int i = 1; i < argc; ++i) {
@@ -48,6 +51,10 @@ bool Parse(int argc, char** argv, Flags* flags) {
     }
     if (flag == "--json" || flag == "--check") {
       (flag == "--json" ? flags->json : flags->check) = true;
+      continue;
+    }
+    if (flag == "--hostile") {
+      flags->hostile = true;
       continue;
     }
     if (++i == argc) return false;
@@ -135,6 +142,11 @@ int Main(int argc, char** argv) {
     return 1;
   }
   if (!flags.backend.empty()) return CannedBackend().Run(flags.backend);
+  if (flags.hostile) {
+    const Status shown = RunHostile(flags.daemon);
+    if (!shown.ok()) std::fprintf(stderr, "%s\n", Describe(shown).c_str());
+    return shown.ok() ? 0 : 2;
+  }
   if (!Pin(flags.cpu)) {
     std::fprintf(stderr, "cannot run on CPU %d\n", flags.cpu);
     return 2;
