@@ -31,6 +31,9 @@ void BrainHost::Serve(Relay& relay) {
   relay.OnClientsListen([this](bool listen) {
     if (brain_ != nullptr) brain_->runtime.LeaveEventsToClient(listen);
   });
+  relay.OnEvent([this](const ContainerEvent& event) {
+    if (brain_ != nullptr) brain_->manager.Note(event);
+  });
   if (brain_ != nullptr) relay_->SetInterceptor(&brain_->interceptor);
 }
 

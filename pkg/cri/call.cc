@@ -40,7 +40,12 @@ Call::Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::Heade
       method_(connection.Classify(headers_)) {
   h2::Memory::Add(kCallCost);
   client_->set_handler(this);
-  if (method_.endless) connection_.relay().AddListener();
+  if (!method_.endless) return;
+  // Also where no policy looks at calls: one that comes later has to find the next message.
+  Relay& relay = connection_.relay();
+  events_ = std::make_unique<EventReader>(
+      [&relay](const ContainerEvent& event) { relay.NoteEvent(event); });
+  relay.AddListener();
 }
 
 Call::~Call() {
@@ -107,11 +112,9 @@ void Call::OnData(h2::Stream& stream, const h2::Slice& data) {
     return;
   }
   if (tap_ != nullptr) tap_->OnReplyData(data.view());
-  if (interception() != nullptr) {
-    if (method_.endless) interception()->OnReplyData(data.view());
-    if (interception()->ReadsReply() && reading_->reply.fits()) {
-      reading_->reply.Add(data, connection_.scratch());
-    }
+  if (events_ != nullptr) events_->Feed(data.view());
+  if (interception() != nullptr && interception()->ReadsReply() && reading_->reply.fits()) {
+    reading_->reply.Add(data, connection_.scratch());
   }
   client_->SendData(data);
 }

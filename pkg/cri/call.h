@@ -6,6 +6,7 @@
 
 #include "pkg/base/recycled.h"
 #include "pkg/cri/call_tap.h"
+#include "pkg/cri/event_reader.h"
 #include "pkg/cri/interception.h"
 #include "pkg/cri/method_table.h"
 #include "pkg/grpc/grpc_message.h"
@@ -98,6 +99,7 @@ class Call final : public h2::StreamHandler, private Interception::Asker, public
   size_t ending_ = 0;  // what it still takes when it was ended for its memory
   std::unique_ptr<CallTap> tap_;
   std::unique_ptr<Reading> reading_;
+  std::unique_ptr<EventReader> events_;  // of GetContainerEvents
   bool reported_ = false;
   bool unpacking_ = false;  // in the relay's queue
   bool collecting_ = false;

@@ -35,8 +35,6 @@ class Interception {
   // Gives its verdict once, at once or later, and never after the destructor. `message` lives until
   // then.
   virtual void OnRequest(std::string_view message, Asker& asker) = 0;
-  // Of a call that never ends by itself: the bytes of its answers as they pass.
-  virtual void OnReplyData(std::string_view bytes) { static_cast<void>(bytes); }
   // Whether OnReply looks at the message.
   virtual bool ReadsReply() const { return false; }
   // How the runtime answered; `message` is empty when it failed or was not read.

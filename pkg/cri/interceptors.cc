@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "pkg/base/recycled.h"
-#include "pkg/cri/event_reader.h"
 #include "pkg/cri/hint_finder.h"
 
 namespace resmgr {
@@ -333,21 +332,6 @@ class ContainerStatusInterception final : public CountedInterception {
   ContainerId id_;
 };
 
-// What a client is told of containers is told to us, too.
-class EventsInterception final : public CountedInterception {
- public:
-  explicit EventsInterception(ResourceInterceptor::Brain& brain)
-      : CountedInterception(brain),
-        reader_([this](const ContainerEvent& event) { manager_.Note(event); }) {}
-
-  void OnRequest(std::string_view, Asker& asker) override { asker.OnVerdict({}); }
-  void OnReplyData(std::string_view bytes) override { reader_.Feed(bytes); }
-  void OnReply(const GrpcStatus&, std::string_view) override {}
-
- private:
-  EventReader reader_;
-};
-
 // A request of an id whose success the brain is told.
 template <typename RuntimeId, void (ResourceManager::*kRelease)(const RuntimeId&)>
 class ReleaseInterception final : public CountedInterception,
@@ -397,7 +381,6 @@ std::unique_ptr<Interception> ResourceInterceptor::Begin(const Method& method) {
     case Operation::kUpdatePodSandboxResources:
       return std::make_unique<UpdatePodInterception>(brain_);
     case Operation::kGetContainerEvents:
-      return std::make_unique<EventsInterception>(brain_);
     case Operation::kOther:
       return nullptr;
   }

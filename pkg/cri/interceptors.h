@@ -19,7 +19,6 @@ namespace resmgr {
 //   before and after  CreateContainer, StartContainer, UpdateContainerResources
 //   after only        RunPodSandbox, StopPodSandbox, RemovePodSandbox, StopContainer,
 //                     RemoveContainer, ContainerStatus, UpdatePodSandboxResources
-//   while it goes on  GetContainerEvents
 //
 // A message that cannot be decoded passes as it came: the runtime says what it thinks of it.
 class ResourceInterceptor final : public Interceptor {

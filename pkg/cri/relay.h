@@ -80,6 +80,8 @@ class Relay {
   // changes.
   bool clients_listen() const { return listeners_ > 0; }
   void OnClientsListen(std::function<void(bool listen)> told) { told_listen_ = std::move(told); }
+  // Who is told of the events that clients get.
+  void OnEvent(std::function<void(const ContainerEvent&)> told) { told_event_ = std::move(told); }
 
   // Refuses what is new, waits for the calls in flight, then runs `done`, once.
   void Drain(std::function<void()> done);
@@ -92,6 +94,9 @@ class Relay {
   // A client's call to listen to events begins, or is over.
   void AddListener();
   void RemoveListener();
+  void NoteEvent(const ContainerEvent& event) {
+    if (told_event_) told_event_(event);
+  }
   void CountCall(const Method& method, bool intercepted, int grpc_code);
   // Null when nobody wants to see this call.
   std::unique_ptr<CallTap> MakeTap(const Method& method, bool intercepted);
@@ -158,6 +163,7 @@ class Relay {
   int image_connections_ = 0;
   size_t listeners_ = 0;
   std::function<void(bool listen)> told_listen_;
+  std::function<void(const ContainerEvent&)> told_event_;
   std::optional<ListeningSocket> listener_;
   EventLoop::HandlePtr accept_watch_;
   EventLoop::HandlePtr accept_pause_;

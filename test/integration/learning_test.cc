@@ -5,6 +5,7 @@
 
 #include <google/protobuf/util/message_differencer.h>
 
+#include "pkg/api/config.pb.h"
 #include "test/integration/daemon_fixture.h"
 
 namespace resmgr::test {
@@ -77,6 +78,28 @@ TEST_F(LearningTest, AClientThatListensIsTheOnlyOneAndIsReadOnTheWay) {
   EXPECT_THAT(runtime_.Calls("GetContainerEvents"), SizeIs(2));
   events.reset();
   EXPECT_TRUE(runtime_.WaitForCalls("GetContainerEvents", 3)) << "ours again";
+}
+
+// Under the policy null nobody looked at what passes.
+TEST_F(LearningTest, AClientThatListenedBeforeThePolicyIsReadOnTheWay) {
+  StartRuntime();
+  StartDaemon(Flags({}));
+  CriClient client = Relayed();
+  const auto events = client.Start("GetContainerEvents", cri::GetEventsRequest());
+  ASSERT_TRUE(runtime_.WaitForCalls("GetContainerEvents", 1));
+  v1::SetConfigRequest request;
+  (*request.mutable_config())["policy"] = "Active: static\nReservedResources: {CPU: 1}\n";
+  CriClient config(Path("config.sock"));
+  ASSERT_THAT(config.Call("/v1.Config/SetConfig", {request.SerializeAsString()}).messages,
+              testing::ElementsAre(""));
+  shared_ = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+  everything_ = CpusAtRuntime(shared_.container);
+  exclusive_ = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 5));
+  ASSERT_NE(CpusAtRuntime(shared_.container), everything_);
+  AwaitSecondList();
+  runtime_.WithStore([&](CriStore& store) { store.Exit(exclusive_.container); });
+  EXPECT_TRUE(SharedGrows());
+  EXPECT_THAT(runtime_.Calls("GetContainerEvents"), SizeIs(1)) << "the client's";
 }
 
 TEST_F(LearningTest, ARuntimeWithoutEventsIsAskedForThemOnce) {
