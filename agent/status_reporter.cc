@@ -23,11 +23,15 @@ std::string AsStored(const std::string& text) {
   return stored ? stored->get<std::string>() : "";
 }
 
+std::string DescribeLosses(const std::string& losses) {
+  return fmt::format("containers lost exclusive CPUs: {}", losses);
+}
+
 }  // namespace
 
 StatusReporter::StatusReporter(HttpTransport& transport, Timers& timers, std::string node,
                                std::string own_map, const ReportOptions& options, uint64_t seed,
-                               EventSeries::WallClock now)
+                               const EventSeries::WallClock& now)
     : node_(std::move(node)),
       own_map_(std::move(own_map)),
       options_(options),
@@ -35,21 +39,23 @@ StatusReporter::StatusReporter(HttpTransport& transport, Timers& timers, std::st
       jitter_(seed),
       limit_(options.limit),
       annotations_(transport, timers, "annotating the node", options.backoff, seed + 1, 0),
-      rejected_(transport, timers, node_, "ConfigRejected", options.backoff, seed + 2,
-                std::move(now)) {}
+      rejected_(transport, timers, node_, "ConfigRejected", options.backoff, seed + 2, now),
+      lost_(transport, timers, node_, "ExclusiveCpusLost", options.backoff, seed + 3, now) {}
 
-StatusReporter::Texts StatusReporter::TextsOf(const Verdict& verdict) {
+StatusReporter::Texts StatusReporter::TextsOf(const Verdict& verdict, const std::string& losses) {
   Texts texts;
   texts[kStatus] = ToString(verdict.state);
   texts[kMap] = verdict.map;
   texts[kVersion] = verdict.version;
-  texts[kError] = AsStored(Shortened(verdict.reason, kMaxError));
+  const bool at_a_price = verdict.state == Verdict::State::kAccepted && !losses.empty();
+  texts[kError] =
+      AsStored(Shortened(at_a_price ? DescribeLosses(losses) : verdict.reason, kMaxError));
   return texts;
 }
 
 void StatusReporter::Report(const Verdict& verdict) {
   verdict_ = verdict;
-  wanted_ = TextsOf(verdict);
+  wanted_ = TextsOf(verdict, losses_);
   if (verdict.state == Verdict::State::kRejected) ++rejections_;
   Plan();
 }
@@ -58,6 +64,9 @@ void StatusReporter::NodeSeen(const Json& node) {
   for (size_t i = 0; i < shown_.size(); ++i) {
     shown_[i] = TextAt(node, {"metadata", "annotations", kStatusAnnotations[i]});
   }
+  losses_ = TextAt(node, {"metadata", "annotations", kPolicyLossesAnnotation});
+  if (!told_losses_ || losses_.empty()) told_losses_ = losses_;
+  wanted_ = TextsOf(verdict_, losses_);
   Plan();
 }
 
@@ -76,8 +85,9 @@ void StatusReporter::Plan() {
     return;
   }
   const auto now = timers_.Now();
-  // A rejection is an Event too: two requests.
-  const int requests = verdict_.state == Verdict::State::kRejected ? 2 : 1;
+  // With an Event these are two requests.
+  const bool event = verdict_.state == Verdict::State::kRejected || told_losses_ != losses_;
+  const int requests = event ? 2 : 1;
   const auto delay = IsSharedNews() ? jitter_.UpTo(requests * options_.spread) : options_.debounce;
   const auto due = now + std::max(delay, limit_.Wait(now));
   // A report that is planned tells what counts then, so later news do not put it off.
@@ -90,7 +100,7 @@ void StatusReporter::Plan() {
 void StatusReporter::Fire() {
   timer_.reset();
   limit_.Take(timers_.Now());
-  WriteEvent();
+  WriteEvents();
   Write();
 }
 
@@ -115,7 +125,7 @@ void StatusReporter::Write() {
 
 // The node may show the same rejection since before the agent's start, with another version of a
 // map whose metadata changed: that is no news.
-void StatusReporter::WriteEvent() {
+void StatusReporter::TellRejection() {
   const int times = std::exchange(rejections_, 0);
   if (verdict_.state != Verdict::State::kRejected || times == 0) return;
   if (shown_[kStatus] == wanted_[kStatus] && shown_[kMap] == wanted_[kMap] &&
@@ -123,6 +133,19 @@ void StatusReporter::WriteEvent() {
     return;
   }
   rejected_.Add(fmt::format("cri-resmgr keeps its configuration: {}", Complaint(verdict_)), times);
+}
+
+void StatusReporter::TellLosses() {
+  if (verdict_.state != Verdict::State::kAccepted || told_losses_ == losses_) return;
+  told_losses_ = losses_;
+  lost_.Add(
+      fmt::format("by the configuration of ConfigMap {} {}", verdict_.map, DescribeLosses(losses_)),
+      1);
+}
+
+void StatusReporter::WriteEvents() {
+  TellRejection();
+  TellLosses();
 }
 
 }  // namespace resmgr::agent

@@ -30,6 +30,10 @@ inline constexpr std::string_view kErrorAnnotation = "cri-resource-manager.intel
 inline constexpr std::array kStatusAnnotations = {kStatusAnnotation, kMapAnnotation,
                                                   kVersionAnnotation, kErrorAnnotation};
 
+// Where cri-resmgr shows which containers lost exclusive CPUs by what is in force now.
+inline constexpr std::string_view kPolicyLossesAnnotation =
+    "cri-resource-manager.intel.com/policy-losses";
+
 struct ReportOptions {
   // What thousands of nodes have to tell of a ConfigMap that they share comes at some time within
   // this one: 10,000 reports are 133 a second. Twice as long for a rejection, which is
@@ -42,9 +46,10 @@ struct ReportOptions {
   Backoff::Options backoff{.limit = std::chrono::milliseconds(200'000)};
 };
 
-// Keeps the node's annotations what the last verdict says, and makes an Event of the node
-// (ConfigRejected) for a rejection. What the node shows already is not written again, so the
-// restart of an agent or of the API server causes no report. Otherwise it is
+// Keeps the node's annotations what the last verdict says, and makes an Event of the node for a
+// rejection (ConfigRejected) and for containers that lost exclusive CPUs (ExclusiveCpusLost). What
+// the node shows already is not written again, so the restart of an agent or of the API server
+// causes no report. Otherwise it is
 //   - one PATCH, and one Event at most, of the verdict that counts when its time has come;
 //   - at some time within `spread` where the reason is a map that other nodes share, else soon;
 //   - never more often than `limit`.
@@ -54,7 +59,7 @@ class StatusReporter {
   // `own_map` is the name of the one ConfigMap that is for this node alone.
   StatusReporter(HttpTransport& transport, Timers& timers, std::string node, std::string own_map,
                  const ReportOptions& options, uint64_t seed,
-                 EventSeries::WallClock now = std::chrono::system_clock::now);
+                 const EventSeries::WallClock& now = std::chrono::system_clock::now);
 
   void Report(const Verdict& verdict);
   // The node's object as it is now; to be told before the first verdict, and at each change.
@@ -64,12 +69,14 @@ class StatusReporter {
   // Values of kStatusAnnotations; empty: absent.
   using Texts = std::array<std::string, kStatusAnnotations.size()>;
 
-  static Texts TextsOf(const Verdict& verdict);
+  static Texts TextsOf(const Verdict& verdict, const std::string& losses);
   bool IsSharedNews() const;
   void Plan();
   void Fire();
   void Write();
-  void WriteEvent();
+  void WriteEvents();
+  void TellRejection();
+  void TellLosses();
 
   const std::string node_;
   const std::string own_map_;
@@ -77,15 +84,18 @@ class StatusReporter {
   Timers& timers_;
   Jitter jitter_;
   TokenBucket limit_;
-  Verdict verdict_;            // the last one
-  Texts wanted_{};             // what it says
-  Texts shown_{};              // on the node, as far as known
-  std::optional<Texts> sent_;  // what is under way
-  int rejections_ = 0;         // since the last Event
+  Verdict verdict_;                         // the last one
+  Texts wanted_{};                          // what it says
+  Texts shown_{};                           // on the node, as far as known
+  std::optional<Texts> sent_;               // what is under way
+  std::string losses_;                      // what the node shows of them
+  std::optional<std::string> told_losses_;  // by an Event, or before the agent's start
+  int rejections_ = 0;                      // since the last Event
   Timers::Clock::time_point due_{};
   Timers::HandlePtr timer_;  // the next report
   Delivery annotations_;
   EventSeries rejected_;
+  EventSeries lost_;
 };
 
 }  // namespace resmgr::agent

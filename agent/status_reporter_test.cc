@@ -194,6 +194,44 @@ TEST_F(StatusReporterTest, AFlappingMapIsLimitedAndTheLastStateWins) {
   EXPECT_EQ(Annotations()[std::string(kVersionAnnotation)], std::to_string(kMinutes * 60 - 1));
 }
 
+TEST_F(StatusReporterTest, WhoLostExclusiveCpusIsInTheVerdictAndAnEvent) {
+  Verdict verdict = OfOwnMap(kAccepted);
+  ReportSoon(verdict);
+  ASSERT_TRUE(Patched());
+  const auto show = [&](const std::string& losses, const std::string& error) {
+    Json annotations = {{kStatusAnnotation, "accepted"},
+                        {kMapAnnotation, verdict.map},
+                        {kVersionAnnotation, verdict.version},
+                        {kPolicyLossesAnnotation, losses}};
+    if (!error.empty()) annotations[std::string(kErrorAnnotation)] = error;
+    Show(annotations);
+    timers_.Advance(kSoon);
+  };
+  show("default/dsp-1/main (2 CPUs)", "");
+  const std::string error = Annotations()[std::string(kErrorAnnotation)];
+  EXPECT_EQ(error, "containers lost exclusive CPUs: default/dsp-1/main (2 CPUs)");
+  EXPECT_EQ(Body("/events")["reason"], "ExclusiveCpusLost");
+  EXPECT_THAT(Body("/events")["message"].get<std::string>(), HasSubstr("default/dsp-1/main"));
+  ASSERT_TRUE(Patched());
+  transport_.Answer("/events", 201, Json::object());
+
+  show("default/dsp-1/main (2 CPUs)", error);
+  EXPECT_EQ(transport_.open(), 0u) << "it is told";
+  show("", error);
+  EXPECT_EQ(Annotations()[std::string(kErrorAnnotation)], nullptr);
+  EXPECT_FALSE(transport_.Has("/events"));
+}
+
+TEST_F(StatusReporterTest, LossesOfBeforeTheStartAreNoEvent) {
+  StatusReporter reporter(transport_, timers_, "n1", kOwnMap, {}, 1);
+  reporter.NodeSeen(
+      {{"metadata", {{"annotations", {{kPolicyLossesAnnotation, "default/dsp-1/main"}}}}}});
+  reporter.Report(kAccepted);
+  timers_.Advance(kSoon);
+  EXPECT_TRUE(transport_.Has("/nodes/"));
+  EXPECT_FALSE(transport_.Has("/events"));
+}
+
 TEST_F(StatusReporterTest, TriesUntilTheAnnotationsAreWritten) {
   ReportSoon(kAccepted);
   for (int i = 0; i < 20; ++i) {

@@ -21,6 +21,7 @@ constexpr char kNode[] = "n1";
 constexpr char kDefaultMap[] = "cri-resmgr-config.default";
 constexpr char kPolicy[] = "cri-resource-manager.intel.com/policy";
 constexpr char kSource[] = "cri-resource-manager.intel.com/policy-source";
+constexpr char kError[] = "cri-resource-manager.intel.com/config-error";
 constexpr char kStatus[] = "cri-resource-manager.intel.com/config-status";
 constexpr char kBinary[] = RESMGR_BINARY_DIR "/cmd/cri-resmgr-agent/cri-resmgr-agent";
 
@@ -93,6 +94,22 @@ TEST_F(DaemonAndAgentTest, NodeShowsWhatIsInForce) {
   api_.SetConfigMap(kDefaultMap, {{"policy", "Active: nonsense"}});
   ASSERT_TRUE(Eventually([this] { return api_.Annotation(kNode, kStatus) == "rejected"; }));
   EXPECT_TRUE(NodeShows("static-plus", "agent"));
+}
+
+TEST_F(DaemonAndAgentTest, NodeAndEventNameWhoLostExclusiveCpus) {
+  StartAgent();
+  StartDaemonForAgent();
+  CriClient client = Relayed();
+  const Running running = Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
+  ASSERT_EQ(CpusAtRuntime(running.container).size(), 2);
+  api_.SetConfigMap(kDefaultMap, {{"policy", "Active: null"}});
+  EXPECT_TRUE(Eventually([this] {
+    return api_.Annotation(kNode, kStatus) == "accepted" &&
+           api_.Annotation(kNode, kError).find("dsp") != std::string::npos;
+  })) << Log()
+      << daemon_->Log();
+  ASSERT_TRUE(Eventually([this] { return !api_.Events().empty(); }));
+  EXPECT_EQ(api_.Events()[0]["reason"], "ExclusiveCpusLost");
 }
 
 TEST_F(DaemonAndAgentTest, ShowsItAgainToTheNextAgent) {
