@@ -135,10 +135,6 @@ TEST(RebalanceTest, WhoWantsAnotherMoreThanThatOneMindsGoesThere) {
   EXPECT_EQ(node.At(follower).pool, node.At(fleeing).pool);
 }
 
-Machine ManyCaches() {
-  return test::MakeMachine({.packages = 2, .nodes = 2, .l3s = 4, .cores = 16, .threads = 2});
-}
-
 struct RandomCase {
   const char* name;
   Machine (*machine)();
@@ -191,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(Machines, RandomRebalanceTest,
                                          RandomCase{"M80", test::M80}, RandomCase{"F80", test::F80},
                                          RandomCase{"U16Smt", test::U16Smt},
                                          RandomCase{"U16TwoNodes", test::U16TwoNodes},
-                                         RandomCase{"ManyCaches", ManyCaches},
+                                         RandomCase{"L256", test::L256},
                                          RandomCase{"Q288", test::Q288}),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 

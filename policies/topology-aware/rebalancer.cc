@@ -10,7 +10,7 @@ namespace {
 
 // A move may make room for another one that was tried before it. What is left after so many rounds
 // is for the next rebalance.
-constexpr int kRounds = 4;
+constexpr int kRebalanceRounds = 4;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ std::set<ContainerKey> Rebalancer::Run() {
   std::set<ContainerKey> changed;
   Settle({});
   total_ = SumUp();
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRebalanceRounds; ++round) {
     bool moved = false;
     for (Entry& entry : entries_) {
       if (!Improve(entry)) continue;
