@@ -360,7 +360,8 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   show(configurator);
   OffLoop late(loop, "late-config", std::chrono::milliseconds(0));
   if (!setup.disk_answers) RestoreLater(flags, late, configurator);
-  AdminService admin({.version = RESMGR_VERSION,
+  AdminService admin({.loop = loop,
+                      .version = RESMGR_VERSION,
                       .machine = *setup.machine,
                       .policies = policies,
                       .host = *host,

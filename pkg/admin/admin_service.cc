@@ -147,11 +147,6 @@ StatusOr<std::string> HistoryText(const Node& node, const Json& request) {
   return Text(HistoryJson(history, most));
 }
 
-std::string ConfigShow(const Node& node) {
-  return Text({{"source", node.configurator.source()},
-               {"yaml", PrintConfig(WithDefaults(node.configurator.current(), node.policies))}});
-}
-
 constexpr const char* kCtl = "cri-resmgr-ctl";
 
 StatusOr<ConfigSource> SourceOf(const std::string& message) {
@@ -236,6 +231,34 @@ UnaryServer::Method Decoded(Handler handler) {
 
 }  // namespace
 
+// A configuration of a megabyte takes some 20 ms to print. Whoever asks meanwhile waits for the
+// next time, so that the work does not grow with those who ask.
+void AdminService::ConfigShow(UnaryServer::Reply reply) {
+  want_config_.push_back(std::move(reply));
+  if (!printing_) PrintForWaiting();
+}
+
+void AdminService::PrintForWaiting() {
+  printing_ = !want_config_.empty();
+  if (!printing_) return;
+  auto asked = std::make_shared<std::vector<UnaryServer::Reply>>(std::exchange(want_config_, {}));
+  const Status begun = printer_.Run([this, asked, config = node_.configurator.shared_current(),
+                                     source = node_.configurator.source(),
+                                     policies = node_.policies]() -> EventLoop::Task {
+    const auto text = std::make_shared<const std::string>(
+        Text({{"source", source}, {"yaml", PrintConfig(WithDefaults(*config, policies))}}));
+    return [this, asked, text] {
+      for (const UnaryServer::Reply& reply : *asked)
+        reply(*text);
+      PrintForWaiting();
+    };
+  });
+  if (begun.ok()) return;
+  printing_ = false;
+  for (const UnaryServer::Reply& reply : *asked)
+    reply(begun);
+}
+
 UnaryServer::Methods AdminService::Methods() {
   UnaryServer::Methods methods;
   const auto add = [&methods](std::string_view name, Handler handler) {
@@ -253,7 +276,7 @@ UnaryServer::Methods AdminService::Methods() {
       [&node](const Json& request, const auto& reply) { reply(Explain(node, request)); });
   add("History",
       [&node](const Json& request, const auto& reply) { reply(HistoryText(node, request)); });
-  add("ConfigShow", [&node](const Json&, const auto& reply) { reply(ConfigShow(node)); });
+  add("ConfigShow", [this](const Json&, const auto& reply) { ConfigShow(reply); });
   // These are long, and decoded off the loop.
   methods.emplace("/cri_resmgr.v1.Admin/ConfigCheck",
                   [&node](std::string message, const UnaryServer::Reply& reply) {

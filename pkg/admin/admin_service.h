@@ -5,11 +5,15 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "pkg/admin/configurator.h"
 #include "pkg/admin/policy_host.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/policy/registry.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
@@ -29,18 +33,18 @@ namespace resmgr {
 //   History      {"count"}                  -> [history_json.h]
 //   ConfigShow   {}                         -> {"source","yaml"}
 //   ConfigCheck  {"name","text"}            ->
-//   {"policy","warnings":[],"losses":[],"moves":[node_json.h]}, where losses are the moves that
-//   cost
-//                                              exclusive CPUs
-//   ConfigSet    {"name","text"}            -> {"policy","warnings":[]}; refused where there are
-//   losses ConfigForce  {"name","text"}            -> {"policy","warnings":[]}; not refused for
-//   that Log          {"level","source"}         -> {} Rebalance    {"apply"}                  ->
-//   {"moves":[node_json.h]}
+//       {"policy","warnings":[],"losses":[],"moves":[node_json.h]}, where losses are the moves
+//       that cost exclusive CPUs
+//   ConfigSet    {"name","text"}            -> {"policy","warnings":[]}; refused for losses
+//   ConfigForce  {"name","text"}            -> {"policy","warnings":[]}; not refused for losses
+//   Log          {"level","source"}         -> {}
+//   Rebalance    {"apply"}                  -> {"moves":[node_json.h]}
 //
 // Nothing in a reply is secret: no environment, label or annotation of a pod is part of it.
 class AdminService {
  public:
   struct Node {
+    EventLoop& loop;
     std::string version{};
     const Machine& machine;
     const PolicyRegistry& policies;
@@ -57,14 +61,22 @@ class AdminService {
   };
 
   explicit AdminService(Node node)
-      : node_(std::move(node)), started_(std::chrono::steady_clock::now()) {}
+      : node_(std::move(node)),
+        started_(std::chrono::steady_clock::now()),
+        printer_(node_.loop, "config-show", std::chrono::milliseconds(100)) {}
 
   // This must outlive the server.
   UnaryServer::Methods Methods();
 
  private:
+  void ConfigShow(UnaryServer::Reply reply);
+  void PrintForWaiting();
+
   Node node_;
   std::chrono::steady_clock::time_point started_;
+  std::vector<UnaryServer::Reply> want_config_;  // the next print is for them
+  bool printing_ = false;
+  OffLoop printer_;
 };
 
 }  // namespace resmgr

@@ -33,9 +33,9 @@ Configurator::Checked Answering(Configurator::Done done) {
 Configurator::Configurator(Options options, Config current, std::string source)
     : log_(GetLogger("config")),
       options_(std::move(options)),
-      current_(std::move(current)),
+      current_(std::make_shared<const Config>(std::move(current))),
       source_(std::move(source)),
-      policy_part_(PolicyPart(current_)),
+      policy_part_(PolicyPart(*current_)),
       reading_(options_.loop, "config", kPatience),
       storing_(options_.loop, "config-store", kPatience) {}
 
@@ -206,10 +206,10 @@ void Configurator::Finish(StatusOr<Preview> result) {
 // The first effects outside: nothing can be refused any more.
 void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
   losses_ = std::move(losses);
-  current_ = std::move(candidate.config);
+  current_ = std::make_shared<const Config>(std::move(candidate.config));
   source_ = std::move(candidate.name);
   policy_part_ = std::move(candidate.policy_part);
-  options_.host.SetStartFailurePolicy(current_.policy.start_failure);
+  options_.host.SetStartFailurePolicy(current_->policy.start_failure);
   ConfigureLogging(std::move(candidate.logging));
   if (const Status dump = options_.dumper.Reconfigure(std::move(candidate.dump)); !dump.ok()) {
     log_.Warn("dump: {}", Message(dump));
@@ -218,7 +218,7 @@ void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
     delivered_ = true;
     Store(*std::move(candidate.keep));
   }
-  log_.Info("the configuration from {} is in force: policy {}", source_, current_.policy.active);
+  log_.Info("the configuration from {} is in force: policy {}", source_, current_->policy.active);
   warnings_ = std::move(candidate.warnings);
   for (const std::string& warning : warnings_)
     log_.Warn("{}", warning);

@@ -83,7 +83,9 @@ class Configurator {
   using Checked = std::function<void(StatusOr<Preview>)>;
   void Check(std::string who, Decode decode, Checked checked);
 
-  const Config& current() const { return current_; }
+  const Config& current() const { return *current_; }
+  // The same for other threads.
+  std::shared_ptr<const Config> shared_current() const { return current_; }
   const std::string& source() const { return source_; }
   // What is valid and still not what anybody wants, of what was put in force last.
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -117,7 +119,7 @@ class Configurator {
 
   Logger& log_;
   const Options options_;
-  Config current_;
+  std::shared_ptr<const Config> current_;
   std::string source_;
   std::string policy_part_;
   std::vector<std::string> warnings_;

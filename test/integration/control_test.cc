@@ -428,44 +428,6 @@ TEST_F(ControlTest, AKeptConfigurationWhoseDumpCannotBeOpenedStopsNobody) {
   EXPECT_EQ(TextOf(precious), "precious");
 }
 
-// A megabyte of configuration that is read in vain, in the forms that cost most.
-TEST_F(ControlTest, AMegabyteOfConfigurationDelaysNobodyElse) {
-  StartBoth();
-  std::string dotted;
-  for (int i = 0; dotted.size() < 980'000; ++i)
-    dotted += fmt::format("policy.x{}{}:\n", i, std::string(40, 'x'));
-  std::string brackets = "policy: ";
-  brackets.append(1'000'000, '[');
-  std::string anchors = "policy: ";
-  for (int i = 0; i < 60; ++i)
-    anchors += fmt::format("&a{} [", i);
-  anchors.append(900'000, 'x');
-  CriClient client = Relayed();
-  for (const std::string& text : {dotted, brackets, anchors}) {
-    const std::string file = WriteFile("big.yaml", text);
-    std::atomic<bool> over = false;
-    std::thread set([&] {
-      EXPECT_EQ(Ctl({"config", "set", file}).exit_code, 1);
-      over = true;
-    });
-    std::vector<double> times;
-    while (!over) {
-      const auto begin = std::chrono::steady_clock::now();
-      EXPECT_TRUE(client.Call(kVersion, {""}).status.ok());
-      times.push_back(
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-              .count());
-    }
-    set.join();
-    ASSERT_FALSE(times.empty());
-    std::sort(times.begin(), times.end());
-    // Room for a machine that is busy with other tests; a reading on the loop takes far longer.
-    EXPECT_LT(times[times.size() / 2], 20);
-    EXPECT_LT(times.back(), 500);
-    RecordProperty("slowest_ms", std::to_string(times.back()));
-  }
-}
-
 TEST_F(ControlTest, SighupReadsTheFileAgain) {
   StartRuntime();
   const std::string file = WriteFile("node.yaml", "policy: {Active: null}");

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a megabyte of configuration costs others.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/integration/control_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+class BigConfigurationTest : public ControlTest {
+ protected:
+  // How long another client waits for a Version while this is done, in ms, in ascending order.
+  std::vector<double> TimesDuring(const std::function<void()>& work) {
+    CriClient client = Relayed();
+    std::atomic<bool> over = false;
+    std::thread worker([&] {
+      work();
+      over = true;
+    });
+    std::vector<double> times;
+    while (!over) {
+      const auto begin = std::chrono::steady_clock::now();
+      EXPECT_TRUE(client.Call(kVersion, {""}).status.ok());
+      times.push_back(
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+              .count());
+    }
+    worker.join();
+    EXPECT_FALSE(times.empty());
+    std::sort(times.begin(), times.end());
+    return times;
+  }
+};
+
+// One that is read in vain, in the forms that cost most.
+TEST_F(BigConfigurationTest, ReadingItDelaysNobodyElse) {
+  StartBoth();
+  std::string dotted;
+  for (int i = 0; dotted.size() < 980'000; ++i)
+    dotted += fmt::format("policy.x{}{}:\n", i, std::string(40, 'x'));
+  std::string brackets = "policy: ";
+  brackets.append(1'000'000, '[');
+  std::string anchors = "policy: ";
+  for (int i = 0; i < 60; ++i)
+    anchors += fmt::format("&a{} [", i);
+  anchors.append(900'000, 'x');
+  for (const std::string& text : {dotted, brackets, anchors}) {
+    const std::string file = WriteFile("big.yaml", text);
+    const std::vector<double> times = TimesDuring([&] {
+      EXPECT_EQ(Ctl({"config", "set", file}).exit_code, 1);
+    });
+    // Room for a machine that is busy with other tests; a reading on the loop takes far longer.
+    EXPECT_LT(times[times.size() / 2], 20);
+    EXPECT_LT(times.back(), 500);
+    RecordProperty("slowest_ms", std::to_string(times.back()));
+  }
+}
+
+TEST_F(BigConfigurationTest, ShowingItDelaysNobodyElse) {
+  StartBoth();
+  // Of nothing else there may be as much.
+  std::string text = "policy: {Active: static, ReservedResources: {CPU: 1}}\ndump:\n  Config:\n";
+  for (int i = 0; i < 990; ++i)
+    text += fmt::format("  - off:{}{}\n", std::string(900, 'x'), i);
+  ASSERT_EQ(Ctl({"config", "set", WriteFile("big.yaml", text)}).exit_code, 0);
+  const std::vector<double> times = TimesDuring([&] {
+    // All at once: each is told what it asked for, and not one after the other.
+    std::vector<std::thread> readers;
+    for (int i = 0; i < 8; ++i) {
+      readers.emplace_back([&] {
+        const Shown shown = Ctl({"config", "show"});
+        EXPECT_EQ(shown.exit_code, 0) << shown.err;
+        EXPECT_THAT(shown.out, testing::HasSubstr("x989"));
+      });
+    }
+    for (std::thread& reader : readers)
+      reader.join();
+  });
+  // The machine may be busy; without optimization eight prints in turn took more than 500.
+  EXPECT_LT(times.back(), 300);
+  RecordProperty("slowest_ms", std::to_string(times.back()));
+}
+
+}  // namespace
+}  // namespace resmgr::test
