@@ -12,8 +12,8 @@ namespace resmgr::agent {
 namespace {
 
 constexpr int kNotAcceptable = 406;
-constexpr int kGone = 410;
-constexpr int kTooManyRequests = 429;
+constexpr int kVersionGone = 410;
+constexpr int kTooManyAtOnce = 429;
 constexpr int kServiceUnavailable = 503;
 // After so many refusals the last version is not trusted any more: the server may have lost its
 // data, so that the version is of a future that never comes.
@@ -22,11 +22,11 @@ constexpr int kRefusalsBeforeList = 3;
 constexpr std::chrono::seconds kGoodWatch{5};
 // For a server that does not end its watches itself.
 constexpr std::chrono::seconds kGrace{30};
-constexpr std::chrono::seconds kLogPeriod{60};
+constexpr std::chrono::seconds kTroubleLogPeriod{60};
 
 // The server is there, but not able to serve; what was asked is not to blame.
 bool IsOverloaded(int code) {
-  return code == kTooManyRequests || code == kServiceUnavailable;
+  return code == kTooManyAtOnce || code == kServiceUnavailable;
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ ObjectWatch::ObjectWatch(HttpTransport& transport, Timers& timers, RetryGate& ga
       changed_(std::move(changed)),
       backoff_(options.backoff, options.seed),
       jitter_(options.seed + 1),
-      log_limit_(1, kLogPeriod) {}
+      log_limit_(1, kTroubleLogPeriod) {}
 
 void ObjectWatch::Start() {
   if (options_.start_spread.count() == 0) return List();
@@ -155,7 +155,7 @@ void ObjectWatch::Ended(const StatusOr<HttpReply>& reply) {
 std::chrono::milliseconds ObjectWatch::Refused(int code) {
   if (IsOverloaded(code)) return gate_.Failed(timers_.Now());
   if (code == kNotAcceptable) target_.metadata_only = false;
-  if (code == kGone || ++refusals_ >= kRefusalsBeforeList) version_.clear();
+  if (code == kVersionGone || ++refusals_ >= kRefusalsBeforeList) version_.clear();
   return backoff_.Next();
 }
 
