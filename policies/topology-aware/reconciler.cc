@@ -127,13 +127,14 @@ void Reconciler::AdoptFound(Entry& entry, bool exclusive, const CpuSet& crowded)
   const CpuSet cpus = entry.container->placement.cpus.value_or(CpuSet());
   if (entry.placed) return;
   const std::string reason = fmt::format("{}: where it was found", entry.wish.need.why);
-  if (cpu_class == CpuClass::kPreserved) {
+  const bool unpinned_reserved = cpu_class == CpuClass::kReserved && !book_.pins_cpus();
+  if (cpu_class == CpuClass::kPreserved || unpinned_reserved) {
     if (!exclusive && entry.container->placement.mems) AdoptUnpooled(entry, entry.wish.need.why);
     return;
   }
   if (!book_.pins_cpus()) {
     const int pool = PoolOfMemory(entry);
-    if (!exclusive && pool >= 0 && cpu_class != CpuClass::kReserved) Adopt(entry, pool, {}, reason);
+    if (!exclusive && pool >= 0) Adopt(entry, pool, {}, reason);
     return;
   }
   if (cpus.empty()) return;
