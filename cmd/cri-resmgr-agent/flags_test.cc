@@ -26,7 +26,7 @@ TEST(AgentFlagsTest, HasTheDefaultsThatUsersKnow) {
   EXPECT_EQ(flags->agent.node, "n1");
   EXPECT_EQ(flags->kubeconfig, "");
   EXPECT_EQ(flags->agent.retry.start_spread, std::chrono::seconds(1));
-  EXPECT_EQ(flags->agent.report.spread, std::chrono::seconds(75));
+  EXPECT_EQ(flags->agent.report.spread, std::chrono::seconds(5));
   EXPECT_EQ(flags->agent.map_namespace, "kube-system");
   EXPECT_EQ(flags->agent.map_name, "cri-resmgr-config");
   EXPECT_EQ(flags->agent.group_label, "cri-resource-manager.intel.com/group");
