@@ -38,10 +38,18 @@ void BrainHost::Serve(Relay& relay) {
 }
 
 void BrainHost::Start(std::unique_ptr<Policy> policy) {
-  if (policy != nullptr) MakeBrain(std::move(policy));
+  if (policy != nullptr) {
+    MakeBrain(std::move(policy));
+  } else if (options_.state != nullptr && options_.state->size() > 0) {
+    auto brain = std::make_unique<Brain>(options_, hints_, std::make_unique<NullPolicy>());
+    Connect(*brain);
+    AddRetired(std::move(brain));
+  }
 }
 
 void BrainHost::MakeBrain(std::unique_ptr<Policy> policy) {
+  for (const std::unique_ptr<Brain>& former : retired_)
+    Stop(*former);
   brain_ = std::make_unique<Brain>(options_, hints_, std::move(policy));
   Brain& brain = *brain_;
   // First the calls, then the list: so nothing happens between the two that nobody sees.
@@ -49,17 +57,21 @@ void BrainHost::MakeBrain(std::unique_ptr<Policy> policy) {
     relay_->SetInterceptor(&brain.interceptor);
     brain.runtime.LeaveEventsToClient(relay_->clients_listen());
   }
+  Connect(brain);
+}
+
+void BrainHost::Connect(Brain& brain) {
   brain.runtime.Start({.connected =
                            [&brain] {
-                             if (!brain.retired) brain.manager.RuntimeConnected();
+                             if (!brain.stopped) brain.manager.RuntimeConnected();
                            },
                        .disconnected =
                            [&brain] {
-                             if (!brain.retired) brain.manager.RuntimeDisconnected();
+                             if (!brain.stopped) brain.manager.RuntimeDisconnected();
                            },
                        .happened =
                            [&brain](const ContainerEvent& event) {
-                             if (!brain.retired) brain.manager.Note(event);
+                             if (!brain.stopped) brain.manager.Note(event);
                            }});
 }
 
@@ -69,7 +81,7 @@ void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Sta
     return;
   }
   if (policy == nullptr) {
-    brain_->manager.SetPolicy(std::make_unique<NullPolicy>(options_.machine),
+    brain_->manager.SetPolicy(std::make_unique<NullPolicy>(),
                               [this, done = std::move(done)](const Status& status) {
                                 if (status.ok()) Retire();
                                 done(status);
@@ -82,7 +94,7 @@ void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Sta
   }
   // Takes everybody over where they are, and then changes as from any other policy: whole or not at
   // all. Without a runtime there is nobody to take over.
-  MakeBrain(std::make_unique<NullPolicy>(options_.machine));
+  MakeBrain(std::make_unique<NullPolicy>());
   brain_->manager.WhenReady([this,
                              next = std::make_shared<std::unique_ptr<Policy>>(std::move(policy)),
                              done = std::move(done)](const Status&) {
@@ -96,7 +108,7 @@ void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Sta
 StatusOr<std::vector<ResourceManager::Move>> BrainHost::PreviewPolicy(const Policy* policy) const {
   if (brain_ == nullptr) return std::vector<ResourceManager::Move>();
   if (policy != nullptr) return brain_->manager.PreviewPolicy(*policy);
-  const NullPolicy null(options_.machine);
+  const NullPolicy null;
   return brain_->manager.PreviewPolicy(null);
 }
 
@@ -113,22 +125,36 @@ std::string BrainHost::RuntimeState() const {
 
 void BrainHost::Retire() {
   if (relay_ != nullptr) relay_->SetInterceptor(nullptr);
-  if (options_.state != nullptr) {
-    options_.state->Retain([](std::string_view) { return false; });
-    options_.state->Commit();
-  }
-  brain_->retired = true;
   // Not from within one of its own calls.
   options_.loop.Post([this, brain = std::make_shared<std::unique_ptr<Brain>>(std::move(brain_))] {
-    (*brain)->manager.RuntimeDisconnected();
-    retired_.push_back(std::move(*brain));
-    burial_ = options_.loop.Every(kBurialPeriod, [this] { BuryIdle(); });
+    AddRetired(std::move(*brain));
   });
 }
 
+void BrainHost::AddRetired(std::unique_ptr<Brain> brain) {
+  // What it has to do, it learns from its lists.
+  brain->runtime.LeaveEventsToClient(true);
+  if (brain_ != nullptr) Stop(*brain);
+  retired_.push_back(std::move(brain));
+  burial_ = options_.loop.Every(kBurialPeriod, [this] { BuryIdle(); });
+}
+
+void BrainHost::Stop(Brain& brain) {
+  if (std::exchange(brain.stopped, true)) return;
+  brain.manager.RuntimeDisconnected();
+}
+
 void BrainHost::BuryIdle() {
-  std::erase_if(retired_, [](const auto& brain) { return brain->interceptor.idle(); });
-  if (retired_.empty()) burial_.reset();
+  std::erase_if(retired_, [](const auto& brain) {
+    return brain->interceptor.idle() && (brain->stopped || brain->manager.NobodyIsBound());
+  });
+  if (!retired_.empty()) return;
+  burial_.reset();
+  // Until here the notes tell a next daemon whom there is to let go.
+  if (brain_ == nullptr && options_.state != nullptr) {
+    options_.state->Retain([](std::string_view) { return false; });
+    options_.state->Commit();
+  }
 }
 
 }  // namespace resmgr

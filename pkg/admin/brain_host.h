@@ -22,7 +22,9 @@ namespace resmgr {
 
 // Makes the brain when a policy other than null becomes the active one, with a connection to the
 // runtime of its own, and puts it between the relay's calls and the runtime; takes it away when
-// null becomes active. Loop's thread only.
+// null becomes active. One that is taken away goes on beside the calls until it has let go whom it
+// placed; so does one that is made for that alone, where a daemon before this one has left notes.
+// Loop's thread only.
 class BrainHost final : public PolicyHost {
  public:
   struct Options {
@@ -55,14 +57,18 @@ class BrainHost final : public PolicyHost {
   struct Brain {
     Brain(const Options& options, HintFinder& hints, std::unique_ptr<Policy> policy);
 
-    bool retired = false;
+    // Another brain decides, or none is needed any more: nothing is to be sent.
+    bool stopped = false;
     RuntimeConnection runtime;
     ResourceManager manager;
     ResourceInterceptor interceptor;
   };
 
   void MakeBrain(std::unique_ptr<Policy> policy);
+  void Connect(Brain& brain);
   void Retire();
+  void AddRetired(std::unique_ptr<Brain> brain);
+  static void Stop(Brain& brain);
   void BuryIdle();
 
   Options options_;
@@ -71,7 +77,7 @@ class BrainHost final : public PolicyHost {
   bool overrides_warned_ = false;
   Relay* relay_ = nullptr;
   std::unique_ptr<Brain> brain_;
-  // Those whose last calls are still under way.
+  // Those whose last calls are still under way, or that still have to let containers go.
   std::list<std::unique_ptr<Brain>> retired_;
   EventLoop::HandlePtr burial_;
 };

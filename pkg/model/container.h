@@ -47,6 +47,10 @@ struct Container {
   // reason of each placement.
   std::string needs_note;
   std::vector<LocalityHint> hints;  // only when the policy wants them
+  // Some policy bound it to CPUs (memory nodes). It stays so when the container is let go, which
+  // the runtime may not know yet.
+  bool cpus_bound = false;
+  bool mems_bound = false;
   Placement placement;  // what the active policy decided; empty under a policy that leaves it alone
 };
 

@@ -176,6 +176,8 @@ class Adopter {
       container.requested = saved->requested;
       container.hints = saved->hints;
       container.needs_note = saved->needs_note;
+      container.cpus_bound = saved->cpus_bound;
+      container.mems_bound = saved->mems_bound;
     }
     // An update that reached the runtime before it reached the disk.
     if (saved != nullptr && !unclear && !TellsCpuInForce(*saved, reported.resources)) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pkg/policy/letting_go.h"
 #include "pkg/policy/plan_check.h"
 
 namespace resmgr {
@@ -26,6 +27,15 @@ StatusOr<Plan> Decider::Preview(StatusOr<Plan> plan) const {
   if (!plan.ok()) return plan.status();
   RESMGR_RETURN_IF_ERROR(CheckPlan(machine_, store_.placeable(), *plan));
   return plan;
+}
+
+void Decider::LetGo(const Container& container, Placement& next) const {
+  if (container.cpus_bound && !next.cpus) {
+    next.lifted_to = CpusWithoutPolicy(machine_, container.requested);
+  }
+  if (container.mems_bound && !next.mems) {
+    next.mems = MemsWithoutPolicy(machine_, container.requested);
+  }
 }
 
 StatusOr<ContainerKeys> Decider::Rebalance() {
@@ -73,19 +83,20 @@ StatusOr<ContainerKeys> Decider::Apply(StatusOr<Plan> plan) {
     if (container.state != ContainerState::kCreating || container.placement.cpus) {
       shifts_.Note(change.key, container.placement, change.placement);
     }
-    // May not have reached the runtime yet.
-    if (!change.placement.cpus && container.placement.lifted_to) {
-      change.placement.lifted_to = container.placement.lifted_to;
-    }
+    LetGo(container, change.placement);
+    container.cpus_bound |= change.placement.cpus.has_value();
+    container.mems_bound |= change.placement.mems.has_value();
     container.placement = std::move(change.placement);
     changed.push_back(change.key);
   }
   for (const SharedChange& change : plan->shared) {
     for (const ContainerKey key : change.containers) {
-      Placement& placement = store_.Find(key)->container.placement;
+      Container& container = store_.Find(key)->container;
+      Placement& placement = container.placement;
       CpuSet cpus = change.CpusFor(placement);
       shifts_.NoteShared(key, placement, cpus);
       placement.cpus = cpus;
+      container.cpus_bound = true;
       changed.push_back(key);
     }
   }

@@ -34,6 +34,10 @@ class Decider {
   // active one, which is why it may believe in the plan afterwards.
   StatusOr<Plan> Preview(StatusOr<Plan> plan) const;
 
+  // Adds to a new placement of the container what undoes a binding by an earlier decision: nothing
+  // else would, and its memory would stay where it suited other CPUs.
+  void LetGo(const Container& container, Placement& next) const;
+
   StatusOr<ContainerKeys> Reconcile();
   StatusOr<ContainerKeys> Rebalance();
   // The record is new in the store. `predecessor` may be nullptr; it is not placeable any more.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Other policies for the containers that are there, and better places for them on demand.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -7,23 +8,13 @@
 #include "pkg/resmgr/resource_manager_impl.h"
 
 namespace resmgr {
-namespace {
-
-// What the request says, where that can be had on this machine.
-template <typename Set>
-Set Requested(const std::optional<std::string>& list, const Set& all) {
-  const StatusOr<Set> wanted = Set::Parse(list.value_or(""));
-  return wanted.ok() && !wanted->empty() && wanted->IsSubsetOf(all) ? *wanted : all;
-}
-
-}  // namespace
 
 std::vector<ResourceManager::Move> ResourceManager::Impl::MovesOf(const Plan& plan) const {
   std::vector<Move> moves;
   store_.placeable().ForEachContainer([&](const Pod& pod, const Container& container) {
     std::optional<Placement> next = plan.NewPlacement(container);
     if (!next) return;
-    LetGo(container, container.placement, *next);
+    decider_.LetGo(container, *next);
     if (Place::Of(*next) == Place::Of(container.placement)) return;
     moves.push_back({.container = FullName(pod, container.name),
                      .from = container.placement,
@@ -53,31 +44,6 @@ StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::Rebalance() 
   return moves;
 }
 
-// A container that was bound to CPUs or memory nodes, and is no longer, gets what it would have
-// without a policy: what it asked for, or else all there are. Nothing else would undo the binding,
-// and its memory would stay where it suited other CPUs.
-void ResourceManager::Impl::LetGo(const Container& container, const Placement& before,
-                                  Placement& next) const {
-  if (before.cpus && !next.cpus) {
-    next.lifted_to = Requested(container.requested.cpuset_cpus, allowed_cpus_);
-  }
-  if (before.mems && !next.mems) {
-    next.mems = Requested(container.requested.cpuset_mems, memory_nodes_);
-  }
-}
-
-void ResourceManager::Impl::LetGo(const std::map<ContainerKey, Placement>& before,
-                                  ContainerKeys& changed) {
-  for (const auto& [key, former] : before) {
-    Container& container = store_.Find(key)->container;
-    const bool had_mems = container.placement.mems.has_value();
-    LetGo(container, former, container.placement);
-    if (container.placement.lifted_to || container.placement.mems.has_value() != had_mems) {
-      changed.push_back(key);
-    }
-  }
-}
-
 std::map<ContainerKey, Placement> ResourceManager::Impl::Placements() const {
   std::map<ContainerKey, Placement> placements;
   for (const auto& [key, record] : store_.containers()) {
@@ -98,7 +64,6 @@ void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
     done(Annotate(changed.status(), fmt::format("policy {}", policy->name())));
     return;
   }
-  LetGo(before, *changed);
   log_.Info("policy {} takes {} containers over from {}; {} of them change", policy->name(),
             before.size(), policy_->name(), changed->size());
   TellMoves(fmt::format("policy {} takes over", policy->name()));
@@ -107,6 +72,15 @@ void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
                          .pending = {changed->begin(), changed->end()},
                          .done = std::move(done)};
   Push(*std::move(changed));
+}
+
+bool ResourceManager::Impl::NobodyIsBound() const {
+  const auto& all = store_.containers();
+  return ready() && std::none_of(all.begin(), all.end(), [this](const auto& entry) {
+           const Container& container = entry.second.container;
+           const bool bound = container.cpus_bound || container.mems_bound;
+           return bound && entry.second.Placeable() && !pusher_.Settled(container.key);
+         });
 }
 
 // Called whenever something changed that it may depend on.

@@ -142,6 +142,10 @@ bool ResourceManager::Settled(ContainerKey key) const {
   return impl_->Settled(key);
 }
 
+bool ResourceManager::NobodyIsBound() const {
+  return impl_->NobodyIsBound();
+}
+
 Status ResourceManager::LastUpdateError(ContainerKey key) const {
   return impl_->LastUpdateError(key);
 }

@@ -213,6 +213,9 @@ class ResourceManager {
   const Policy& policy() const;
   // What should be in force is in force.
   bool Settled(ContainerKey key) const;
+  // What earlier decisions bound, and no longer do, the runtime has let go, as far as that can be
+  // known: false without a synchronized connection, and while a container is being created.
+  bool NobodyIsBound() const;
   // Why the last update of it failed; OK when it did not.
   Status LastUpdateError(ContainerKey key) const;
 

@@ -80,6 +80,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   const Snapshot& snapshot() const { return store_.all(); }
   const Policy& policy() const { return *policy_; }
   bool Settled(ContainerKey key) const { return pusher_.Settled(key); }
+  bool NobodyIsBound() const;
   Status LastUpdateError(ContainerKey key) const { return pusher_.LastError(key); }
 
  private:
@@ -153,6 +154,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   // updates.cc
   StatusOr<ContainerKeys> Redecide(ContainerRecord& record, const LinuxResources& requested,
                                    const Requirements& needs);
+  void SetRequested(Container& container, LinuxResources requested) const;
   ContainerKeys Rethink(ContainerRecord& record);
   bool StillFree(const ContainerRecord& record, const Placement& placement);
 
@@ -165,8 +167,6 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
     std::function<void(Status)> done;
   };
   std::vector<Move> MovesOf(const Plan& plan) const;
-  void LetGo(const Container& container, const Placement& before, Placement& next) const;
-  void LetGo(const std::map<ContainerKey, Placement>& before, ContainerKeys& changed);
   void ExaminePolicyChange();
   void EndPolicyChange();
   void RollBackPolicy(ContainerKey key, const Status& why);
@@ -179,9 +179,8 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   CpusetOverrides overrides_;
   LoopClock loop_clock_;
   Clock& clock_;
+  const Machine& machine_;
   const Bytes memory_capacity_;
-  const NodeSet memory_nodes_;
-  const CpuSet allowed_cpus_;
   ContainerStore store_;
   std::unique_ptr<Policy> policy_;
   std::optional<PolicyChange> change_;

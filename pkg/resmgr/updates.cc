@@ -48,13 +48,20 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
   return admission;
 }
 
+// Where no policy binds it any more, its CPUs are those that it asks for.
+void ResourceManager::Impl::SetRequested(Container& container, LinuxResources requested) const {
+  container.requested = std::move(requested);
+  if (container.placement.lifted_to) decider_.LetGo(container, container.placement);
+}
+
 // Lets the policy decide about changed requirements. Returns the other containers that change: the
 // one asked about is served by the update that is being forwarded. A refusal changes nothing.
 StatusOr<ContainerKeys> ResourceManager::Impl::Redecide(ContainerRecord& record,
                                                         const LinuxResources& requested,
                                                         const Requirements& needs) {
   Container& container = record.container;
-  const LinuxResources requested_before = std::exchange(container.requested, requested);
+  const LinuxResources requested_before = container.requested;
+  SetRequested(container, requested);
   const Requirements needed_before = std::exchange(container.requirements, needs);
   if (needs == needed_before) {
     decider_.ForgetShifts();
@@ -65,7 +72,7 @@ StatusOr<ContainerKeys> ResourceManager::Impl::Redecide(ContainerRecord& record,
     std::erase(*changed, container.key);
     return changed;
   }
-  container.requested = requested_before;
+  SetRequested(container, requested_before);
   container.requirements = needed_before;
   if (changed.status().code() == StatusCode::kInternal) Push(decider_.Recover());
   return changed;
@@ -113,7 +120,7 @@ ContainerKeys ResourceManager::Impl::Rethink(ContainerRecord& record) {
     requested = std::move(after);
   }
   if (!record.Placeable()) {
-    container.requested = std::move(requested);
+    SetRequested(container, std::move(requested));
     container.requirements = needs;
     return {};
   }
@@ -125,7 +132,7 @@ ContainerKeys ResourceManager::Impl::Rethink(ContainerRecord& record) {
     log_.Warn("container {} cannot go back after a failed update: {}", LogName(record),
               Describe(changed.status()));
   }
-  container.requested = std::move(requested);
+  SetRequested(container, std::move(requested));
   container.requirements = needs;
   if (returns) {
     container.placement = *former;

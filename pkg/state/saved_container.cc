@@ -122,6 +122,8 @@ void EncodeSaved(const Container& container, QosClass qos, std::string& out) {
     AddHint(9, hint, fields);
   fields.Number(10, ToSaved(qos));
   AddNonEmpty(11, container.needs_note, fields);
+  AddNonZero(12, container.cpus_bound ? 1 : 0, fields);
+  AddNonZero(13, container.mems_bound ? 1 : 0, fields);
 }
 
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
@@ -147,6 +149,8 @@ StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
   }
   saved.qos = Decode(in.qos());
   saved.needs_note = in.needs_note();
+  saved.cpus_bound = in.cpus_bound();
+  saved.mems_bound = in.mems_bound();
   return saved;
 }
 

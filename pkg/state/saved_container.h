@@ -28,6 +28,9 @@ struct SavedContainer {
   // Of its pod, for when the runtime cannot tell; older notes do not have it.
   std::optional<QosClass> qos;
   std::string needs_note;
+  // As of the container (pkg/model/container.h); older notes do not have it.
+  bool cpus_bound = false;
+  bool mems_bound = false;
 
   friend bool operator==(const SavedContainer&, const SavedContainer&) = default;
 };

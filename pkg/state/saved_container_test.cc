@@ -41,6 +41,8 @@ TEST(SavedContainerTest, ReadsBackWhatItWrote) {
                             .cpu_of_pod = true,
                             .memory_of_pod = true};
   container.needs_note = "the request counts";
+  container.cpus_bound = true;
+  container.mems_bound = true;
   container.hints.push_back({.source = "device /dev/nvme0n1", .cpus = CpuSet{0, 1}, .nodes = {}});
   container.hints.push_back({.source = "mount /data", .cpus = {}, .nodes = NodeSet{3}});
   const StatusOr<SavedContainer> read = DecodeSaved(Encoded(container));
@@ -55,6 +57,8 @@ TEST(SavedContainerTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(read->requirements, container.requirements);
   EXPECT_EQ(read->needs_note, container.needs_note);
   EXPECT_EQ(read->hints, container.hints);
+  EXPECT_TRUE(read->cpus_bound);
+  EXPECT_TRUE(read->mems_bound);
   EXPECT_EQ(read->qos, QosClass::kBurstable);
 }
 

@@ -2,7 +2,6 @@
 #include "policies/null/null_policy.h"
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,20 +12,13 @@ namespace {
 
 constexpr std::string_view kLetGo = "none";
 
-// What the request says, where that can be had on this machine.
-template <typename Set>
-Set Requested(const std::optional<std::string>& list, const Set& all) {
-  const StatusOr<Set> wanted = Set::Parse(list.value_or(""));
-  return wanted.ok() && !wanted->empty() && wanted->IsSubsetOf(all) ? *wanted : all;
-}
-
 Status ReadSection(const ConfigNode& section, ConfigNode* complete) {
   return MapReader(section, "policy.null", complete).Finish();
 }
 
 StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context) {
   if (context.section != nullptr) RESMGR_RETURN_IF_ERROR(ReadSection(*context.section, nullptr));
-  return std::make_unique<NullPolicy>(context.machine);
+  return std::make_unique<NullPolicy>();
 }
 
 }  // namespace
@@ -39,22 +31,13 @@ StatusOr<Plan> NullPolicy::Reconcile(const Snapshot& snapshot) {
   Plan plan;
   snapshot.ForEachContainer([&](const Pod&, const Container& container) {
     const std::string& pool = container.placement.pool;
-    if (!pool.empty() && pool != kLetGo) plan.changes.push_back({container.key, LetGo(container)});
+    const bool placed = !pool.empty() || container.cpus_bound || container.mems_bound;
+    if (!placed || pool == kLetGo) return;
+    Placement& placement = plan.Change(container.key);
+    placement.pool = std::string(kLetGo);
+    placement.reason = "no policy places it any more";
   });
   return plan;
-}
-
-Placement NullPolicy::LetGo(const Container& container) const {
-  Placement placement;
-  placement.pool = std::string(kLetGo);
-  placement.reason = "no policy places it any more";
-  if (container.placement.cpus) {
-    placement.cpus = Requested<CpuSet>(container.requested.cpuset_cpus, machine_.allowed());
-  }
-  if (container.placement.mems) {
-    placement.mems = Requested<NodeSet>(container.requested.cpuset_mems, machine_.node_ids());
-  }
-  return placement;
 }
 
 StatusOr<Plan> NullPolicy::Allocate(const Snapshot&, const Pod&, const Container&,

@@ -8,13 +8,10 @@ namespace resmgr {
 
 // Places nothing: every container stays as its request said. The relay does not even look into
 // calls while this is the active policy; the object is for the way there. What another policy
-// placed is let go: back to the sets that the kubelet asked for or, where it asked for none, to all
-// CPUs and memory nodes. Who was never placed stays where it was found.
+// placed gets a placement without any, which the resource manager makes a letting go
+// (pkg/policy/letting_go.h). Who was never placed stays where it was found.
 class NullPolicy : public Policy {
  public:
-  // The machine must outlive it.
-  explicit NullPolicy(const Machine& machine) : machine_(machine) {}
-
   std::string_view name() const override { return "null"; }
   std::unique_ptr<Policy> Clone() const override;
   StatusOr<Plan> Reconcile(const Snapshot& snapshot) override;
@@ -24,11 +21,6 @@ class NullPolicy : public Policy {
                         const Container& container) override;
   StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
   std::vector<Zone> Zones(const Snapshot& snapshot) const override;
-
- private:
-  Placement LetGo(const Container& container) const;
-
-  const Machine& machine_;
 };
 
 PolicyFactory NullPolicyFactory();
