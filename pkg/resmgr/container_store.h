@@ -101,6 +101,8 @@ struct ContainerRecord {
   std::optional<Placement> former;
   // Where the pusher follows it, or its creation.
   std::optional<PushState> push;
+  // Of an update of our own: whether the container has ended meanwhile is being asked.
+  std::optional<Status> update_failure;
   std::vector<PendingUpdate> updates;
   // While there are such updates.
   std::optional<WithoutUpdates> confirmed;

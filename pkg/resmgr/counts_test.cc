@@ -66,6 +66,8 @@ TEST_F(CountsTest, UpdatesAndHeldStarts) {
       node_.manager().AdmitStart(app, [&](const Status& status) { decided = status; });
   EXPECT_EQ(Count("held_starts_total", "waited"), 1);
   node_.runtime.Answer(0, Internal("the disk is on fire"));
+  ASSERT_TRUE(node_.RunUntil([&] { return !node_.runtime.lists.empty(); }));
+  node_.runtime.AnswerList();
   EXPECT_EQ(Count("container_updates_total", "failed"), 1);
   ASSERT_TRUE(node_.RunUntil([&] { return decided.has_value(); }));
   EXPECT_EQ(Count("held_starts_total", "refused"), 1);

@@ -120,6 +120,8 @@ TEST_F(HistoryTest, WhatTheRuntimeFailedToDoIsInIt) {
   ASSERT_TRUE(node_.Create("dsp", kGuaranteed, 1000).ok());
   ASSERT_EQ(node_.runtime.updates.size(), 1U);
   node_.runtime.Answer(0, Internal("the disk is on fire"));
+  ASSERT_TRUE(node_.RunUntil([&] { return !node_.runtime.lists.empty(); }));
+  node_.runtime.AnswerList();
   const History::Entry& last = *history_.Last(1).front();
   EXPECT_EQ(last.event, History::Event::kFailed);
   EXPECT_EQ(last.container, "ns/web/web");

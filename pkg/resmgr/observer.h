@@ -64,7 +64,8 @@ class Observer {
   virtual void OnMoved(const Act& /*act*/, const Shift& /*shift*/) {}
   // A container gave back the place that it had.
   virtual void OnReleased(const Act& /*act*/) {}
-  // The runtime carried an update of the resource manager's own out, or did not.
+  // The runtime carried an update of the resource manager's own out, or did not although the
+  // container is still there.
   virtual void OnPushed(const Act& /*act*/) {}
   virtual void OnFailed(const Act& /*act*/, const Status& /*why*/) {}
 };

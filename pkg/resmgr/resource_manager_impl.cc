@@ -94,17 +94,6 @@ void ResourceManager::Impl::OnApplied(ContainerKey key) {
   ExaminePolicyChange();
 }
 
-void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
-  if (const ContainerRecord* const record = store_.Find(key)) {
-    observers_.OnFailed({*policy_, store_.all(), record->pod->pod, record->container}, status);
-  }
-  const bool no_answer =
-      status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kDeadlineExceeded;
-  // Some runtimes refuse to update a container that has exited, which nobody told us.
-  if (!no_answer) synchronizer_.Doubt();
-  if (change_ && change_->pending.contains(key)) RollBackPolicy(key, status);
-}
-
 void ResourceManager::Impl::OnGone(ContainerKey key) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) return;

@@ -97,6 +97,10 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void OnFailed(ContainerKey key, const Status& status) override;
   void OnGone(ContainerKey key) override;
 
+  // failures.cc
+  void TellFailure(ContainerKey key);
+
+  // lists.cc
   void ConfirmInForce(const Adoption& adoption, bool first);
   void TellHeld(bool first);
   void TellUnclear(const RuntimeInventory::Unclear& unclear);

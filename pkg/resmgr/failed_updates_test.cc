@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Updates of our own that the runtime refuses: an end of the container that nobody told yet is the
+// most common reason, and no news to anybody.
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/log/log.h"
+#include "pkg/resmgr/history.h"
+#include "pkg/resmgr/testing/manager_fixture.h"
+
+namespace resmgr {
+namespace {
+
+using test::FirstFitPolicy;
+using test::TestNode;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+using enum QosClass;
+
+class FailedUpdatesTest : public ::testing::Test {
+ protected:
+  FailedUpdatesTest() {
+    SetLogWriter([this](std::string_view line) {
+      if (line.find("warning") != std::string_view::npos) warnings_.emplace_back(line);
+    });
+  }
+  ~FailedUpdatesTest() override { SetLogWriter(nullptr); }
+
+  test::FakeRuntimeClient& runtime() { return node_.runtime; }
+  // Containers that have to make room for another one: their updates wait for an answer.
+  std::vector<ContainerId> Push(size_t count) {
+    std::vector<ContainerId> ids;
+    for (size_t i = 0; i < count; ++i)
+      ids.push_back(node_.Run(fmt::format("shared{}", i), kBurstable, 100));
+    EXPECT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
+    EXPECT_THAT(runtime().updates, SizeIs(count));
+    return ids;
+  }
+  void AnswerNextList() {
+    ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+    runtime().AnswerList();
+  }
+  size_t FailuresInHistory() const {
+    const auto last = history_.Last(history_.capacity());
+    return static_cast<size_t>(std::ranges::count_if(
+        last, [](const History::Entry* entry) { return entry->event == History::Event::kFailed; }));
+  }
+  ResourceManager::Options Options() {
+    ResourceManager::Options options = TestNode::FastOptions();
+    options.observer = &history_;
+    return options;
+  }
+
+  std::vector<std::string> warnings_;
+  History history_;
+  TestNode node_{test::S1Ht(),  // CPUs 0-7
+                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
+                 Options()};
+};
+
+TEST_F(FailedUpdatesTest, ARaceWithAnExitIsNoWarning) {
+  node_.Crash(Push(1)[0]);
+  runtime().Answer(0, Internal("cannot update a container that does not run"));
+  AnswerNextList();
+  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_EQ(FailuresInHistory(), 0u);
+}
+
+TEST_F(FailedUpdatesTest, ARaceWithARemovalIsNoWarning) {
+  const ContainerId id = Push(1)[0];
+  runtime().Answer(0, Internal("its shim is gone"));
+  runtime().Remove(id);
+  AnswerNextList();
+  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_EQ(FailuresInHistory(), 0u);
+}
+
+TEST_F(FailedUpdatesTest, ARaceWithAnExitThatIsToldMeanwhileIsNoWarning) {
+  const ContainerId id = Push(1)[0];
+  runtime().Answer(0, Internal("cannot update a container that does not run"));
+  node_.Stop(id);
+  AnswerNextList();
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(FailedUpdatesTest, WhoStillRunsIsAWarning) {
+  Push(1);
+  runtime().Answer(0, Internal("the disk is on fire"));
+  AnswerNextList();
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("cannot update container ns/shared0/shared0: ")));
+  EXPECT_EQ(FailuresInHistory(), 1u);
+}
+
+TEST_F(FailedUpdatesTest, AListThatIsOlderThanTheFailureDoesNotDecide) {
+  const ContainerId id = Push(1)[0];
+  node_.manager().Resync();
+  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+  runtime().Answer(0, Internal("cannot update a container that does not run"));
+  runtime().AnswerList();
+  EXPECT_THAT(warnings_, IsEmpty());
+  node_.Crash(id);
+  AnswerNextList();
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(FailedUpdatesTest, WhereNobodyCanTellItIsAWarning) {
+  Push(1);
+  runtime().Answer(0, Internal("the disk is on fire"));
+  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+  runtime().FailList(Internal("no list either"));
+  EXPECT_THAT(warnings_, ::testing::Contains(HasSubstr("the disk is on fire")));
+}
+
+TEST_F(FailedUpdatesTest, ManyFailuresAreTwoLooks) {
+  const std::vector<ContainerId> ids = Push(5);
+  for (const ContainerId& id : ids) {
+    node_.Crash(id);
+    runtime().Answer(0, Internal("cannot update a container that does not run"));
+  }
+  AnswerNextList();  // of the first one
+  AnswerNextList();  // of those that failed meanwhile
+  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_THAT(runtime().lists, IsEmpty());
+}
+
+// A runtime that hangs is one that people have to know about, whatever became of the container.
+TEST_F(FailedUpdatesTest, NoAnswerIsAWarningAtOnce) {
+  Push(1);
+  runtime().Answer(0, DeadlineExceeded("no answer within 10 s"));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("no answer within 10 s")));
+}
+
+}  // namespace
+}  // namespace resmgr
