@@ -81,9 +81,15 @@ class Adopter {
       if (absent && record.touched <= since_) lost.push_back(key);
     }
     for (const ContainerKey key : lost) {
+      const ContainerRecord& record = *store_.Find(key);
+      if (record.Placeable()) NoteEnd(record, record.container.placement, "it is gone");
       store_.Erase(key);
       result_.lost.push_back(key);
     }
+  }
+
+  void NoteEnd(const ContainerRecord& record, const Placement& from, std::string_view why) {
+    result_.ended.push_back({record.pod->pod, record.container, from, why});
   }
 
   void FindCrowded(const RuntimeInventory& inventory) {
@@ -144,6 +150,7 @@ class Adopter {
     if (container.state == ContainerState::kExited) {
       record.former = std::exchange(container.placement, {});
       result_.lost.push_back(container.key);
+      NoteEnd(record, *record.former, "it ended");
     } else if (!IsUnclear(reported)) {
       result_.in_force.emplace_back(container.key, ReportedEffect(reported.resources));
     }
@@ -201,6 +208,7 @@ class Adopter {
     } else {
       container.placement = PlacementOf(effect, saved);
       result_.in_force.emplace_back(container.key, effect);
+      result_.adopted.push_back(container.key);
     }
   }
 

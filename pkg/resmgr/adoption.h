@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,12 +15,23 @@
 namespace resmgr {
 
 struct Adoption {
+  // One that was placed, and of which a list tells that it is no more.
+  struct Ended {
+    Pod pod;
+    Container container;
+    Placement from;
+    std::string_view why;
+  };
+
   // What the runtime enforces for each container that runs or may run, by ascending key. Without
   // those about which something happened after the list was asked for. CPUs on which no other
   // container runs count as exclusive: whoever they are granted to must wait for this one to leave.
   std::vector<std::pair<ContainerKey, Effect>> in_force;
-  // Containers that the policy has to forget.
+  // Containers that the policy has to forget, and of them those that it had placed.
   std::vector<ContainerKey> lost;
+  std::vector<Ended> ended;
+  // That are new here and run or may run, ascending.
+  std::vector<ContainerKey> adopted;
   // What became of their starts is known now.
   std::vector<ContainerKey> start_known;
   // They run although no start of theirs was under way here, or one of which nobody knows when it

@@ -128,6 +128,16 @@ void History::OnReleased(const Act& act) {
   AddOthers(act);
 }
 
+void History::OnAdopted(std::span<const Act> acts) {
+  for (const Act& act : acts)
+    Set(Add(Event::kAdopted, act).reason, act.container.placement.reason);
+}
+
+void History::OnFoundEnded(std::span<const Act> acts) {
+  for (const Act& act : acts)
+    OnReleased(act);
+}
+
 void History::OnFailed(const Act& act, const Status& why) {
   AddError(Event::kFailed, act, Describe(why));
 }
@@ -136,6 +146,8 @@ std::string_view ToString(History::Event event) {
   switch (event) {
     case History::Event::kPlaced:
       return "placed";
+    case History::Event::kAdopted:
+      return "adopted";
     case History::Event::kRefused:
       return "refused";
     case History::Event::kMoved:

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,7 @@ class History final : public Observer {
   // What is kept of a name, a reason or an error: longer ones are cut.
   static constexpr size_t kLongestText = 1024;
 
-  enum class Event { kPlaced, kRefused, kMoved, kReleased, kFailed };
+  enum class Event { kPlaced, kAdopted, kRefused, kMoved, kReleased, kFailed };
 
   struct Entry {
     std::chrono::system_clock::time_point time{};
@@ -49,6 +50,8 @@ class History final : public Observer {
   void OnUpdated(const Act& act) override;
   void OnMoved(const Act& act, const Shift& shift) override;
   void OnReleased(const Act& act) override;
+  void OnAdopted(std::span<const Act> acts) override;
+  void OnFoundEnded(std::span<const Act> acts) override;
   void OnFailed(const Act& act, const Status& why) override;
 
  private:
@@ -65,6 +68,6 @@ class History final : public Observer {
   size_t next_ = 0;
 };
 
-std::string_view ToString(History::Event event);  // "placed", "refused", ...
+std::string_view ToString(History::Event event);  // "placed", "adopted", ...
 
 }  // namespace resmgr

@@ -52,6 +52,15 @@ class HistoryTest : public testing::Test {
       Observed(history_)};
 };
 
+TEST_F(HistoryTest, HasWhatAListFound) {
+  const ContainerId dsp = node_.Run("dsp", kGuaranteed, 1000);
+  node_.Restart();
+  node_.runtime.Remove(dsp);
+  node_.Reconnect();
+  EXPECT_THAT(Told(),
+              ElementsAre("placed ns/dsp/dsp 1", "adopted ns/dsp/dsp 1", "released ns/dsp/dsp 1"));
+}
+
 TEST_F(HistoryTest, HasEveryActInItsOrder) {
   node_.Run("web", kBurstable, 100);
   node_.Run("db", kBurstable, 100);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The brain's part in lists of what the runtime holds.
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "pkg/resmgr/resource_manager_impl.h"
 
@@ -19,7 +21,7 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
     log_.Error("cannot take over what the runtime holds: {}", Describe(changed.status()));
     return changed.status();
   }
-  TellMoves("by what the runtime holds");
+  TellFound(adoption);
   ConfirmInForce(adoption, first);
   if (first) {
     unlisted_notes_ = true;
@@ -40,6 +42,33 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
     cold_starts_.Follow(record);
   TellHeld(first);
   return OkStatus();
+}
+
+// What nobody told before the list did.
+void ResourceManager::Impl::TellFound(const Adoption& adoption) {
+  std::vector<Observer::Act> ended;
+  for (const Adoption::Ended& one : adoption.ended) {
+    ended.push_back({.policy = *policy_,
+                     .snapshot = store_.all(),
+                     .pod = one.pod,
+                     .container = one.container,
+                     .why = one.why,
+                     .from = Place::Of(one.from)});
+  }
+  if (!ended.empty()) observers_.OnFoundEnded(ended);
+  std::vector<Observer::Act> adopted;
+  for (const ContainerKey key : adoption.adopted)
+    adopted.push_back(ActOn(*store_.Find(key)));
+  for (Observer::Act& act : adopted)
+    act.others = {};
+  if (!adopted.empty()) observers_.OnAdopted(adopted);
+  // That one has CPUs for itself is no move of one that is new here.
+  std::vector<Shift> moves(decider_.shifts().begin(), decider_.shifts().end());
+  std::erase_if(moves, [&adoption](const Shift& shift) {
+    return shift.from.cpus == shift.to.cpus && shift.from.mems == shift.to.mems &&
+           std::ranges::binary_search(adoption.adopted, shift.first);
+  });
+  TellMoves(moves, "by what the runtime holds");
 }
 
 void ResourceManager::Impl::TellHeld(bool first) {

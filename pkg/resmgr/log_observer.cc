@@ -10,6 +10,8 @@ namespace {
 
 // A change of many pools at once is one line all the same.
 constexpr size_t kToldShifts = 4;
+// Found by one list, that are a line each.
+constexpr size_t kFoundOneByOne = 20;
 // Of a refusal: the need, what is free and a few of those that have the rest.
 constexpr size_t kLongestText = 1024;
 constexpr size_t kLongestName = 256;
@@ -91,6 +93,21 @@ void AppendOthers(const Observer::Act& act, std::string& text) {
     Append(text, told++ == 0 ? "; moved " : ", ");
     AppendShift(act.snapshot, shift, text);
   }
+}
+
+// "53 containers: 2 with exclusive CPUs 1-4", where `place_of` an act is the place that counts.
+template <typename PlaceOf>
+void AppendSum(std::span<const Observer::Act> acts, const PlaceOf& place_of, std::string& text) {
+  CpuSet exclusive;
+  size_t alone = 0;
+  for (const Observer::Act& act : acts) {
+    const Place place = place_of(act);
+    exclusive |= place.exclusive;
+    if (!place.exclusive.empty()) ++alone;
+  }
+  Append(text, std::to_string(acts.size()), " containers: ", std::to_string(alone),
+         " with exclusive CPUs");
+  if (alone > 0) Append(text, " ", exclusive.ToString());
 }
 
 }  // namespace
@@ -178,6 +195,47 @@ void LogObserver::OnReleased(const Act& act) {
   Append(text, TextOf(act.from), " (", act.why, ")");
   AppendOthers(act, text);
   log_.Text(LogLevel::kInfo, text);
+}
+
+void LogObserver::LogFound(LogLevel level, std::string_view what, const Act& act,
+                           const Place& place, std::string_view why) {
+  if (!log_.Enabled(level)) return;
+  std::string& text = Begin();
+  Append(text, what, " ");
+  AppendName(act.pod, act.container, text);
+  Append(text, ": ");
+  AppendPlace(place, text);
+  Append(text, " (", why, ")");
+  log_.Text(level, text);
+}
+
+void LogObserver::OnAdopted(std::span<const Act> acts) {
+  const auto place_of = [](const Act& act) { return Place::Of(act.container.placement); };
+  const std::string_view policy = acts.front().policy.name();
+  const bool many = acts.size() > kFoundOneByOne;
+  if (many && log_.Enabled(LogLevel::kInfo)) {
+    std::string& text = Begin();
+    Append(text, "adopted ");
+    AppendSum(acts, place_of, text);
+    Append(text, " (", policy, ")");
+    log_.Text(LogLevel::kInfo, text);
+  }
+  for (const Act& act : acts)
+    LogFound(many ? LogLevel::kDebug : LogLevel::kInfo, "adopted", act, place_of(act), policy);
+}
+
+void LogObserver::OnFoundEnded(std::span<const Act> acts) {
+  const bool many = acts.size() > kFoundOneByOne;
+  if (many && log_.Enabled(LogLevel::kInfo)) {
+    std::string& text = Begin();
+    Append(text, "released ");
+    AppendSum(
+        acts, [](const Act& act) -> const Place& { return act.from; }, text);
+    Append(text, " (they ended or are gone)");
+    log_.Text(LogLevel::kInfo, text);
+  }
+  for (const Act& act : acts)
+    LogFound(many ? LogLevel::kDebug : LogLevel::kInfo, "released", act, act.from, act.why);
 }
 
 void LogObserver::OnPushed(const Act& act) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "pkg/log/log.h"
 #include "pkg/resmgr/observer.h"
@@ -12,6 +14,8 @@ namespace resmgr {
 //   placed default/dsp/main: CPU 1, exclusive (static); moved 2 shared containers 0-1 -> 0
 // Refusals and failures are warnings, what is carried out at the runtime is for debugging only, and
 // everything else is information; with debug messages on, a placed container's candidates follow.
+// What a list shows of more than 20 containers at once, as at the start on a full node, is one line
+// with their sum, and a line each for debugging only.
 // Nothing is formatted for a level that is off.
 class LogObserver final : public Observer {
  public:
@@ -22,11 +26,16 @@ class LogObserver final : public Observer {
   void OnUpdated(const Act& act) override;
   void OnMoved(const Act& act, const Shift& shift) override;
   void OnReleased(const Act& act) override;
+  void OnAdopted(std::span<const Act> acts) override;
+  void OnFoundEnded(std::span<const Act> acts) override;
   void OnPushed(const Act& act) override;
   void OnFailed(const Act& act, const Status& why) override;
 
  private:
   void LogCandidates(const Act& act);
+  // One act, as "WHAT ns/pod/main: CPU 1, exclusive (WHY)".
+  void LogFound(LogLevel level, std::string_view what, const Act& act, const Place& place,
+                std::string_view why);
   // An empty line, in the memory of the last one.
   std::string& Begin();
 

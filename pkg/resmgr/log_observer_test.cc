@@ -106,6 +106,53 @@ TEST_F(LogObserverTest, AChangeOfThePolicyTellsItsMoves) {
                   "moved 2 shared containers 0,2-7 -> 0-2 (policy first-fit takes over)"));
 }
 
+TEST_F(LogObserverTest, WhatAListFindsIsOneLineEach) {
+  node_.Run("web", kBurstable, 100);
+  const ContainerId dsp = node_.Run("dsp", kGuaranteed, 2000);
+  Lines();
+  node_.Restart();
+  EXPECT_THAT(Lines(), ElementsAre("adopted ns/dsp/dsp: CPUs 1-2, exclusive (first-fit)",
+                                   "adopted ns/web/web: CPUs 0,3-7, shared (first-fit)",
+                                   "the runtime holds 2 pods and 2 containers"));
+  node_.Reconnect();
+  EXPECT_THAT(Lines(), ElementsAre("the runtime holds 2 pods and 2 containers"))
+      << "they are known";
+  node_.Crash(dsp);
+  node_.Reconnect();
+  EXPECT_THAT(Lines(), ElementsAre("released ns/dsp/dsp: CPUs 1-2, exclusive (it ended)",
+                                   HasSubstr("0,3-7 -> 0-7 (by what the runtime holds)"),
+                                   "the runtime holds 2 pods and 2 containers"));
+}
+
+TEST_F(LogObserverTest, WhatTheRuntimeHasNoMoreIsReleased) {
+  const ContainerId dsp = node_.Run("dsp", kGuaranteed, 2000);
+  Lines();
+  runtime().Remove(dsp);
+  node_.Reconnect();
+  EXPECT_THAT(Lines(), ElementsAre("released ns/dsp/dsp: CPUs 1-2, exclusive (it is gone)",
+                                   "the runtime holds 1 pods and 0 containers"));
+}
+
+TEST_F(LogObserverTest, WhatAListFindsOfManyIsOneLine) {
+  node_.Run("dsp", kGuaranteed, 2000);
+  for (int i = 0; i < 20; ++i)
+    node_.Run(fmt::format("web{}", i), kBurstable, 100);
+  Lines();
+  node_.Restart();
+  EXPECT_THAT(Lines(), ElementsAre("adopted 21 containers: 1 with exclusive CPUs 1-2 (first-fit)",
+                                   "the runtime holds 21 pods and 21 containers"));
+  ConfigureLogging({.debug = SourceFilter::All()});
+  node_.Restart();
+  EXPECT_THAT(Lines(), ::testing::Contains(HasSubstr("adopted ns/web7/web7: CPUs 0,3-7, shared")));
+  ConfigureLogging({});
+  Lines();
+  runtime().held.containers.clear();
+  node_.Reconnect();
+  EXPECT_THAT(Lines(), ElementsAre("released 21 containers: 1 with exclusive CPUs 1-2 (they ended "
+                                   "or are gone)",
+                                   "the runtime holds 21 pods and 0 containers"));
+}
+
 TEST_F(LogObserverTest, NamesCannotForgeLines) {
   node_.Run("x\n[resmgr] placed ns/y/y: CPU 1", kBurstable, 100);
   EXPECT_THAT(Lines(), ElementsAre(HasSubstr("placed ns/x\\x0a[resmgr] placed")));

@@ -64,6 +64,11 @@ class Observer {
   virtual void OnMoved(const Act& /*act*/, const Shift& /*shift*/) {}
   // A container gave back the place that it had.
   virtual void OnReleased(const Act& /*act*/) {}
+  // A list of what the runtime holds shows containers that are new here: at the start, or made by
+  // others. `acts` is never empty, in this and in the next one, and `others` are told as moves.
+  virtual void OnAdopted(std::span<const Act> /*acts*/) {}
+  // A list shows that containers have ended or are gone, of which nobody had told.
+  virtual void OnFoundEnded(std::span<const Act> /*acts*/) {}
   // The runtime carried an update of the resource manager's own out, or did not although the
   // container is still there.
   virtual void OnPushed(const Act& /*act*/) {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "pkg/metrics/metrics.h"
@@ -33,6 +34,14 @@ class Observers final : public Observer {
   void OnReleased(const Act& act) override {
     for (Observer* const observer : observers_)
       observer->OnReleased(act);
+  }
+  void OnAdopted(std::span<const Act> acts) override {
+    for (Observer* const observer : observers_)
+      observer->OnAdopted(acts);
+  }
+  void OnFoundEnded(std::span<const Act> acts) override {
+    for (Observer* const observer : observers_)
+      observer->OnFoundEnded(acts);
   }
   void OnPushed(const Act& act) override {
     for (Observer* const observer : observers_)

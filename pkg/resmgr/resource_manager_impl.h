@@ -102,6 +102,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
 
   // lists.cc
   void ConfirmInForce(const Adoption& adoption, bool first);
+  void TellFound(const Adoption& adoption);
   void TellHeld(bool first);
   void TellUnclear(const RuntimeInventory::Unclear& unclear);
 
