@@ -25,7 +25,7 @@ namespace {
 
 using enum QosClass;
 
-using MakePolicy = std::unique_ptr<Policy> (*)(const Machine& machine);
+using PolicyMaker = std::unique_ptr<Policy> (*)(const Machine& machine);
 
 std::unique_ptr<Policy> Pinning(const Machine& machine) {
   return MakeDefaultPolicy(StaticPolicyFactory(), machine);
@@ -47,7 +47,7 @@ std::unique_ptr<Policy> Preserves(const Machine& machine) {
 
 struct NotPinning {
   std::string name;
-  MakePolicy make;
+  PolicyMaker make;
   StringMap annotations{};  // of the pod
 };
 
@@ -78,7 +78,7 @@ class LettingGoTest : public testing::TestWithParam<NotPinning> {
     node_.manager().SetPolicy(GetParam().make(node_.machine()),
                               [this](const Status& status) { changed_ = status; });
   }
-  void RestartWith(MakePolicy make) {
+  void RestartWith(PolicyMaker make) {
     node_.FlushState();
     make_ = make;
     node_.Restart();
@@ -90,7 +90,7 @@ class LettingGoTest : public testing::TestWithParam<NotPinning> {
     });
   }
 
-  MakePolicy make_ = Pinning;
+  PolicyMaker make_ = Pinning;
   CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
   TestNode node_{S1Ht(), [this](const Machine& machine) { return make_(machine); }};
   std::optional<Status> changed_;
@@ -192,10 +192,9 @@ TEST_P(LettingGoTest, WhoWasLetGoCanBeBoundByOthers) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, LettingGoTest,
-    testing::Values(NotPinning{"Null", Null}, NotPinning{"PinsNoCpu", PinsNoCpu},
-                    NotPinning{"Preserves",
-                               Preserves,
-                               {{"cpu.preserve.resource-policy.nri.io/pod", "true"}}}),
+    testing::Values(
+        NotPinning{"Null", Null}, NotPinning{"PinsNoCpu", PinsNoCpu},
+        NotPinning{"Preserves", Preserves, {{"cpu.preserve.resource-policy.nri.io/pod", "true"}}}),
     [](const auto& one) { return one.param.name; });
 
 }  // namespace

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// A restart, a reconnect and the same configuration again move nobody: neither who has CPUs of its
+// own, nor who shares, nor who shares for want of room.
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "pkg/policy/registry.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "pkg/state/testing/crashing_file_system.h"
+#include "policies/static-plus/static_plus_policy.h"
+#include "policies/static/static_policy.h"
+#include "policies/topology-aware/topology_aware_policy.h"
+#include "test/integration/brain/default_policy.h"
+#include "test/integration/brain/node_machines.h"
+#include "test/support/seed.h"
+
+namespace resmgr::test {
+namespace {
+
+using enum QosClass;
+
+// A node that fills up, with containers that come and go, some of them behind everybody's back.
+class FullNode {
+ public:
+  static constexpr int kMostContainers = 60;
+
+  FullNode(const PolicyFactory& factory, const Machine& machine, bool remembers, uint64_t seed)
+      : factory_(factory),
+        random_(seed),
+        node_(machine, [this](const Machine& its) { return MakeDefaultPolicy(factory_, its); }),
+        remembers_(remembers) {
+    if (remembers_) node_.KeepState(files_);
+  }
+
+  struct Life {
+    bool ends = true;     // containers end on the way, which makes room that nobody is moved for
+    bool outside = true;  // some are made behind everybody's back, and may have to share
+  };
+  void Fill(const Life& life) {
+    const int containers = std::min(4 + 2 * node_.machine().online().size(), kMostContainers);
+    for (int i = 0; i < containers; ++i) {
+      if (life.ends && Number(1, 6) == 1 && !running_.empty()) {
+        const size_t at = static_cast<size_t>(Number(0, std::ssize(running_) - 1));
+        node_.Stop(running_[at]);
+        running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+      life.outside&& Number(1, 4) == 1 ? RunOutside() : Run();
+      Settle();
+    }
+  }
+  // Guaranteed containers with whole CPUs that have none of their own.
+  int SharersForWantOfRoom() const {
+    int count = 0;
+    for (const ContainerId& id : running_) {
+      const Container& container = *node_.Known(id);
+      if (!entitled_.contains(id.value())) continue;
+      if (container.placement.exclusive.empty()) ++count;
+    }
+    return count;
+  }
+  void Restart() {
+    if (remembers_) node_.FlushState();
+    node_.Restart();
+  }
+  void Reconnect() { node_.Reconnect(); }
+  void DeliverAgain() {
+    std::optional<Status> outcome;
+    node_.manager().SetPolicy(MakeDefaultPolicy(factory_, node_.machine()),
+                              [&outcome](const Status& status) { outcome = status; });
+    Settle();
+    EXPECT_EQ(outcome, OkStatus());
+  }
+  void Settle() { node_.runtime.AnswerAll(); }
+
+  // Where everybody runs, and on which of these CPUs alone.
+  std::vector<std::string> Places() {
+    Settle();
+    std::vector<std::string> places;
+    for (const ContainerId& id : running_) {
+      places.push_back(fmt::format("{} at {}, {} alone", id.value(), node_.runtime.CpusOf(id),
+                                   node_.Exclusive(id)));
+    }
+    return places;
+  }
+
+ private:
+  int64_t Number(int64_t first, int64_t last) {
+    return first + static_cast<int64_t>(random_() % static_cast<uint64_t>(last - first + 1));
+  }
+  struct Wish {
+    QosClass qos = kBurstable;
+    int64_t milli_cpu = 0;
+  };
+  Wish AnyWish() {
+    const bool guaranteed = Number(1, 3) != 1;
+    const bool whole = Number(1, 4) != 1;
+    const int64_t most = std::max(1, node_.machine().online().size() / 4);
+    return {guaranteed ? kGuaranteed : kBurstable,
+            whole ? 1000 * Number(1, most) : Number(1, 1500)};
+  }
+  void Run() {
+    const Wish wish = AnyWish();
+    const StatusOr<ContainerId> id = node_.Create(Name(), wish.qos, wish.milli_cpu);
+    if (!id.ok()) return;
+    Settle();
+    node_.Start(*id);
+    Add(*id, wish);
+  }
+  // It may find no room for CPUs of its own, and then shares.
+  void RunOutside() {
+    const Wish wish = AnyWish();
+    const std::string name = Name();
+    const PodSandboxId pod = node_.AddPod(name, wish.qos);
+    const ContainerId id = node_.Hold(TestNode::Request(pod, name, wish.milli_cpu), {});
+    node_.runtime.Find(id)->state = ContainerState::kRunning;
+    Add(id, wish);
+    node_.Reconnect();
+  }
+  void Add(const ContainerId& id, const Wish& wish) {
+    running_.push_back(id);
+    if (wish.qos == kGuaranteed && wish.milli_cpu % 1000 == 0) entitled_.emplace(id.value());
+  }
+  std::string Name() { return fmt::format("c{}", ++names_); }
+
+  const PolicyFactory factory_;
+  std::mt19937_64 random_;
+  CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
+  TestNode node_;
+  const bool remembers_;
+  std::vector<ContainerId> running_;
+  std::set<std::string, std::less<>> entitled_;
+  int names_ = 0;
+};
+
+struct NobodyMoves {
+  std::string name;
+  PolicyFactory (*factory)();
+  bool remembers = false;
+  bool mixes = false;  // containers with CPUs of their own and shared ones
+};
+
+class RestartsTest : public testing::TestWithParam<NobodyMoves> {
+ protected:
+  // On all machines.
+  void ExpectNobodyMovesBy(void (FullNode::*act)(), const FullNode::Life& life = {}) {
+    const uint64_t first = SeedOr(1);
+    int sharers = 0;
+    for (const auto& [name, machine] : AllMachines()) {
+      for (uint64_t seed = first; seed < first + kLives; ++seed) {
+        SCOPED_TRACE(name);
+        SCOPED_TRACE(Repeat(seed));
+        FullNode node(GetParam().factory(), machine, GetParam().remembers, seed);
+        node.Fill(life);
+        sharers += node.SharersForWantOfRoom();
+        const std::vector<std::string> before = node.Places();
+        (node.*act)();
+        ASSERT_EQ(node.Places(), before);
+        (node.*act)();
+        ASSERT_EQ(node.Places(), before) << "the second time";
+      }
+    }
+    EXPECT_TRUE(sharers > 0 || !life.outside) << "some have to share for want of room";
+  }
+
+  static constexpr uint64_t kLives = 4;
+};
+
+// Without notes nobody knows who was placed on shared CPUs for want of room: it gets CPUs of its
+// own as soon as a restart finds room.
+TEST_P(RestartsTest, ARestartMovesNobody) {
+  const bool remembers = GetParam().remembers;
+  ExpectNobodyMovesBy(&FullNode::Restart,
+                      {.ends = remembers, .outside = remembers || !GetParam().mixes});
+}
+
+TEST_P(RestartsTest, AReconnectMovesNobody) {
+  ExpectNobodyMovesBy(&FullNode::Reconnect);
+}
+
+TEST_P(RestartsTest, TheSameConfigurationAgainMovesNobody) {
+  ExpectNobodyMovesBy(&FullNode::DeliverAgain);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RestartsTest,
+    testing::Values(NobodyMoves{"Static", StaticPolicyFactory, true},
+                    NobodyMoves{"StaticWithoutState", StaticPolicyFactory},
+                    NobodyMoves{"StaticPlus", StaticPlusPolicyFactory, true},
+                    NobodyMoves{"StaticPlusWithoutState", StaticPlusPolicyFactory},
+                    NobodyMoves{"TopologyAware", TopologyAwarePolicyFactory, true, true},
+                    NobodyMoves{"TopologyAwareWithoutState", TopologyAwarePolicyFactory, false,
+                                true}),
+    [](const auto& one) { return one.param.name; });
+
+}  // namespace
+}  // namespace resmgr::test
