@@ -114,6 +114,8 @@ std::optional<int> ExclusiveFinder::FurtherIsolated(const Wish& wish, int pool) 
   if (ordinary >= more) return 0;
   if (all_isolated) return more;
   if (isolated < more && ordinary >= more - isolated) return isolated;
+  // Rather than to refuse it, without room for its fraction as well.
+  if (wish.any_kind && isolated == more) return more;
   return std::nullopt;
 }
 
