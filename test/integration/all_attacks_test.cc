@@ -19,9 +19,7 @@ class AllAttacksTest : public SlowPeersTest {
     ASSERT_THAT(runtime, IsOk());
     hostile_ = *std::move(runtime);
     StartDaemon(StaticFlags());
-    ASSERT_TRUE(Eventually([this] {
-      return daemon_->Log().find("the runtime holds") != std::string::npos;
-    })) << daemon_->Log();
+    ASSERT_TRUE(Logged("the runtime holds")) << daemon_->Log();
     ASSERT_EQ(Relayed().RunPod(MakeBestEffortPod("big")).value_or(""), kHostilePod);
   }
   // Until they make it take hardly more, or for as long as a test may last.

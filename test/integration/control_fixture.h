@@ -29,9 +29,6 @@ class ControlTest : public DaemonTest {
   void StartWithMetrics(const std::vector<std::string>& more);
   // What Prometheus would read.
   std::string Counts() const;
-  bool Logged(std::string_view text) const {
-    return daemon_->Log().find(text) != std::string::npos;
-  }
 
   // cri-resmgr-ctl as it is typed.
   Shown Ctl(std::vector<std::string> arguments) const;

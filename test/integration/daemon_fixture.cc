@@ -60,9 +60,11 @@ void DaemonTest::StartBoth() {
   if (HasFatalFailure()) return;
   // Until then the daemon asks the runtime too, and would run into what tests script for its
   // methods.
-  ASSERT_TRUE(Eventually([this] {
-    return daemon_->Log().find("the runtime holds") != std::string::npos;
-  })) << daemon_->Log();
+  ASSERT_TRUE(Logged("the runtime holds")) << daemon_->Log();
+}
+
+bool DaemonTest::Logged(std::string_view text) const {
+  return Eventually([&] { return daemon_->Log().find(text) != std::string::npos; });
 }
 
 CriClient DaemonTest::Direct(ApiVersion version) const {

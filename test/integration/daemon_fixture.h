@@ -58,6 +58,9 @@ class DaemonTest : public testing::Test {
   CriClient Direct(ApiVersion version = ApiVersion::kV1) const;
   CriClient Relayed(ApiVersion version = ApiVersion::kV1) const;
 
+  // Waits for it: the daemon collects lines for some milliseconds before it writes them.
+  bool Logged(std::string_view text) const;
+
   pid_t pid() { return daemon_->process().pid(); }
   // From /proc/PID/status, "VmHWM:" for example; 0 where there is none.
   int64_t ProcStatus(const std::string& key);

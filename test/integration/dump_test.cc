@@ -166,8 +166,7 @@ TEST_F(DumpTest, AFileThatCannotBeWrittenStopsNobody) {
     ASSERT_TRUE(result.status.ok()) << result.status.error_message();
     ASSERT_TRUE(client.Call("/test.Echo/Unary", {std::string(20'000, 'x')}).status.ok());
   }
-  EXPECT_TRUE(
-      Eventually([&] { return daemon_->Log().find("not a regular file") != std::string::npos; }));
+  EXPECT_TRUE(Logged("not a regular file"));
   char byte = 0;
   EXPECT_EQ(::read(reader.get(), &byte, 1), 0) << "nobody writes to it";
 }

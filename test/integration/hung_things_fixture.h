@@ -33,9 +33,6 @@ class HungThingsTest : public DaemonTest {
     std::nth_element(times.begin(), times.begin() + kCalls / 2, times.end());
     return times[kCalls / 2];
   }
-  bool Logged(std::string_view text) {
-    return Eventually([&] { return daemon_->Log().find(text) != std::string::npos; });
-  }
 };
 
 }  // namespace resmgr::test

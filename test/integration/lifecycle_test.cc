@@ -73,19 +73,16 @@ TEST_F(LifecycleTest, WarnsWhereAnotherInstanceKeepsItsState) {
   const auto first = std::move(daemon_);
   StartDaemon(StaticFlags({"-relay-socket", Path("other.sock"), "-config-socket", "disabled",
                            "-admin-socket", "disabled"}));
-  EXPECT_THAT(daemon_->Log(), HasSubstr("another process uses"));
+  EXPECT_TRUE(Logged("another process uses"));
 }
 
 TEST_F(LifecycleTest, ShowsDebugMessagesFromOneSignalToTheNext) {
   StartRuntime();
   StartDaemon(StaticFlags({"-logger-level", "info"}));
-  const auto says = [this](std::string_view text) {
-    return Eventually([&] { return daemon_->Log().find(text) != std::string::npos; });
-  };
   daemon_->process().Signal(SIGUSR1);
-  EXPECT_TRUE(says("debug messages are on"));
+  EXPECT_TRUE(Logged("debug messages are on"));
   daemon_->process().Signal(SIGUSR1);
-  EXPECT_TRUE(says("debug messages are as configured"));
+  EXPECT_TRUE(Logged("debug messages are as configured"));
   EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok());
 }
 
@@ -263,8 +260,7 @@ TEST_F(LifecycleTest, WarnsOfWhatIsValidButPlacesNobody) {
   StartRuntime();
   StartDaemon(Flags({"-policy", "static", "-available-resources", "CPU=cpuset:0",
                      "-reserved-resources", "CPU=cpuset:0"}));
-  EXPECT_TRUE(Eventually(
-      [&] { return daemon_->Log().find("no container can get CPUs") != std::string::npos; }));
+  EXPECT_TRUE(Logged("no container can get CPUs"));
 }
 
 TEST_F(LifecycleTest, PrintedConfigurationIsOneThatCanBeRead) {
@@ -290,7 +286,7 @@ TEST_F(LifecycleTest, SaysAtOnceThatTheStateCannotBeKept) {
   StartRuntime();
   Write("file", "");
   StartDaemon(StaticFlags({"-relay-dir", Path("file") + "/state"}));
-  EXPECT_THAT(daemon_->Log(), HasSubstr("the state is not kept"));
+  EXPECT_TRUE(Logged("the state is not kept"));
   EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok()) << "the node goes on";
 }
 

@@ -176,9 +176,7 @@ class RuntimeWithLittleWindowTest : public SlowPeersTest {
   }
   void StartPlacing() {
     Start(StaticFlags());
-    ASSERT_TRUE(Eventually([this] {
-      return daemon_->Log().find("the runtime holds") != std::string::npos;
-    })) << daemon_->Log();
+    ASSERT_TRUE(Logged("the runtime holds")) << daemon_->Log();
     CriClient client = Relayed();
     const auto pod = client.RunPod(MakeBestEffortPod("big"));
     ASSERT_THAT(pod, IsOk());
@@ -294,9 +292,7 @@ TEST_F(RuntimeWithLittleWindowTest, HeaderFieldsThatGrowAreBounded) {
       return false;
     });
   }
-  ASSERT_TRUE(Eventually([this] {
-    return daemon_->Log().find("requests at once") != std::string::npos;
-  })) << daemon_->Log();
+  ASSERT_TRUE(Logged("requests at once")) << daemon_->Log();
   ExpectOthersUndisturbed();
   ExpectBoundedMemory();
 }
