@@ -52,6 +52,17 @@ std::map<ContainerKey, Placement> ResourceManager::Impl::Placements() const {
   return placements;
 }
 
+// A container that no policy has bound is found where the runtime has it. On all CPUs it is bound
+// to nothing: the next policy is to place it as a new one, and not to take it for one that shares
+// these CPUs by a decision that was lost.
+void ResourceManager::Impl::ForgetUnbound() {
+  for (const auto& [key, record] : store_.containers()) {
+    Container& container = store_.Find(key)->container;
+    if (container.cpus_bound || container.placement.cpus != machine_.allowed()) continue;
+    container.placement.cpus.reset();
+  }
+}
+
 void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
                                       std::function<void(Status)> done) {
   if (change_) {
@@ -59,8 +70,11 @@ void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
     return;
   }
   std::map<ContainerKey, Placement> before = Placements();
+  ForgetUnbound();
   StatusOr<ContainerKeys> changed = decider_.Switch(*policy);
   if (!changed.ok()) {
+    for (const auto& [key, placement] : before)
+      store_.Find(key)->container.placement = placement;
     done(Annotate(changed.status(), fmt::format("policy {}", policy->name())));
     return;
   }

@@ -142,6 +142,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   StatusOr<ContainerKeys> ChangeNeeds(ContainerRecord& record, const Requirements& needs);
   ContainerKeys Unbound(PodRecord& pod, std::span<const BeforeSibling> bounded);
   void BoundAdopted(const Adoption& adoption, bool first);
+  void ForgetUnbound();
   std::map<ContainerKey, Placement> Placements() const;
 
   // acts.cc

@@ -79,7 +79,7 @@ TEST(ReportTest, SameChangesShareALine) {
 
 TEST(ReportTest, TheSummaryCounts) {
   const Machine machine = *LoadMachine("synthetic:numa:2 core:2 pu:2");
-  const SimulatedNode node(machine, std::make_unique<NullPolicy>(machine));
+  const SimulatedNode node(machine, std::make_unique<NullPolicy>());
   const StepEffect refused = {.error = "no room"};
   EXPECT_EQ(Summary({SomeEffect(), refused, SomeEffect()}, node),
             "placed         2 containers\n"

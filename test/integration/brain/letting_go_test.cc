@@ -197,5 +197,30 @@ INSTANTIATE_TEST_SUITE_P(
         NotPinning{"Preserves", Preserves, {{"cpu.preserve.resource-policy.nri.io/pod", "true"}}}),
     [](const auto& one) { return one.param.name; });
 
+// Without notes, as when the last of what an earlier policy did was let go before.
+TEST(AfterNullTest, AContainerOnAllCpusIsPlacedAsANewOne) {
+  TestNode node(S1Ht(), Null);
+  const ContainerId first = node.Run("first", kGuaranteed, 2000);
+  const ContainerId second = node.Run("second", kGuaranteed, 3000);
+  const ContainerId pinned = node.Run("pinned", kGuaranteed, 1000);
+  const ContainerId shared = node.Run("shared", kBurstable, 100);
+  for (const ContainerId& id : {first, second, shared})
+    node.runtime.Find(id)->resources.cpuset_cpus = "0-7";
+  node.runtime.Find(pinned)->resources.cpuset_cpus = "5";
+  node.Restart();
+  std::optional<Status> changed;
+  node.manager().SetPolicy(Pinning(node.machine()),
+                           [&](const Status& status) { changed = status; });
+  ASSERT_TRUE(node.RunUntil([&] {
+    node.runtime.AnswerAll();
+    return changed.has_value();
+  }));
+  EXPECT_EQ(*changed, OkStatus());
+  EXPECT_EQ(CpuSet::Parse(node.runtime.CpusOf(first))->size(), 2);
+  EXPECT_EQ(CpuSet::Parse(node.runtime.CpusOf(second))->size(), 3);
+  EXPECT_EQ(node.runtime.CpusOf(pinned), "5") << "it stays where it runs";
+  EXPECT_EQ(CpuSet::Parse(node.runtime.CpusOf(shared))->size(), 2);
+}
+
 }  // namespace
 }  // namespace resmgr::test
