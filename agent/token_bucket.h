@@ -24,7 +24,7 @@ class TokenBucket {
     return std::max(std::chrono::milliseconds(0),
                     std::chrono::ceil<std::chrono::milliseconds>(Earliest() - now));
   }
-  // It is done. Whoever does it before its time has to wait longer for the next one.
+  // It is done. Where that is before its time, the next one has to wait longer.
   void Take(Clock::time_point now) { full_at_ = std::max(full_at_, now) + options_.period; }
 
  private:

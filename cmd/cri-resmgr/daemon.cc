@@ -341,7 +341,7 @@ Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup
   state.emplace(
       StateFiles(flags), StateDirectory(flags), setup.machine->Fingerprint(),
       [](std::string_view line) { GetLogger("state").Warn("{}", line); }, CallsFile(flags),
-      // Nobody waits for the same disk twice.
+      // The same disk is not waited for twice.
       setup.disk_answers ? StateStore::kPatience : std::chrono::milliseconds(0));
   host.emplace(HostOptions(flags, setup, loop, flushes, *state, metrics.get()));
   host->Start(std::move(setup.policy));

@@ -231,8 +231,8 @@ UnaryServer::Method Decoded(Handler handler) {
 
 }  // namespace
 
-// A configuration of a megabyte takes some 20 ms to print. Whoever asks meanwhile waits for the
-// next time, so that the work does not grow with those who ask.
+// A configuration of a megabyte takes some 20 ms to print. Calls that come meanwhile wait
+// for the next print, so that the work does not grow with their number.
 void AdminService::ConfigShow(UnaryServer::Reply reply) {
   want_config_.push_back(std::move(reply));
   if (!printing_) PrintForWaiting();

@@ -67,11 +67,12 @@ ExclusivePools::Members ExclusivePools::MembersOf(const Snapshot& snapshot) {
   return members;
 }
 
-// Whoever is known to have CPUs for itself alone, or is entitled to nothing else and sits on so
-// many that are nobody else's, keeps them. One that sits on fewer, all alone, was about to get
-// more: it keeps them, too (FinishGrowing). Those who are alone come first (`undisputed` are CPUs
-// that nobody else uses, then such as no two running containers use): who shares a place may do so
-// only by chance on as many CPUs as it wants, and does where both run already.
+// A container keeps the CPUs that are known to be exclusively its own, and so does one that is
+// entitled to exclusive CPUs only and runs on so many that no other container uses. One that runs
+// on fewer, as their only user, was about to get more: it keeps them, too (FinishGrowing).
+// Containers without company come first: `undisputed` are CPUs with one user, in the second pass
+// such as no two running containers use. Two containers on the same CPUs may be there only by
+// chance on as many as one of them wants, and are where both run already.
 void ExclusivePools::AdoptExact(const Members& members, const CpuSet& undisputed, bool alone) {
   for (const auto& [pod, container, claim] : members) {
     const Placement& present = container->placement;
@@ -178,8 +179,8 @@ bool ExclusivePools::WasFoundSharing(const Placement& present, const CpuSet& sha
          present.cpus->IsSubsetOf(cpus_.shared | shared);
 }
 
-// Those who share for want of room, or have too few CPUs of their own, get what they ask for where
-// it is there now.
+// Containers that share for want of room, or have fewer exclusive CPUs than they ask for, get what
+// they ask for where it is free now.
 Plan ExclusivePools::Rebalance(const Snapshot& snapshot) {
   const CpuSet shared_before = Shared();
   std::vector<std::pair<ContainerKey, CpuClaim>> granted;

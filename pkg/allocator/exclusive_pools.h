@@ -153,7 +153,7 @@ class ExclusivePools {
   const ClaimRule rule_;
   std::map<ContainerKey, Grant> grants_;
   CpuSet granted_;  // the union of them
-  // How many CPUs those asked for who have fewer of their own, or none.
+  // How many exclusive CPUs a container asked for that has fewer, or none.
   std::map<ContainerKey, int> wanting_;
   std::map<PodSandboxId, CpuSet> left_by_pods_;
   std::deque<PodSandboxId> remembered_pods_;  // oldest first

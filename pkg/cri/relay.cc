@@ -107,8 +107,8 @@ Connection& Relay::Largest() {
 
 [[gnu::cold]] bool Relay::MakeRoom(const Connection& connection, size_t bytes) {
   const size_t mine = connection.held() + bytes;
-  // By what is let, since memory comes back only when the calls are closed; and no more than comes,
-  // whoever else holds too much.
+  // As much as is over the limit, less what calls that end already hold, since memory comes back
+  // only when they are closed; and no more than this call brings, however much others hold.
   size_t missing = std::min(bytes, h2::Memory::held() + bytes - h2::kMuchHeld - ending_);
   const auto enough = [&] { return missing == 0 || held_ + bytes <= kLeastHeld; };
   for (int ended = 0; ended < kMostEndedAtOnce && !enough(); ++ended) {

@@ -80,7 +80,7 @@ class Relay {
   // changes.
   bool clients_listen() const { return listeners_ > 0; }
   void OnClientsListen(std::function<void(bool listen)> told) { told_listen_ = std::move(told); }
-  // Who is told of the events that clients get.
+  // Told of the events that clients get.
   void OnEvent(std::function<void(const ContainerEvent&)> told) { told_event_ = std::move(told); }
 
   // Refuses what is new, waits for the calls in flight, then runs `done`, once.

@@ -13,7 +13,8 @@ namespace {
 
 // What a runtime may answer; its lists of a full node are around a megabyte.
 constexpr size_t kMaxUnaryReply = size_t{64} * 1024 * 1024;
-// What a compressed one may become: nobody asked for that, and each is copied once more.
+// What a compressed one may become: the client did not ask for compression, and each is copied
+// once more.
 constexpr size_t kMaxUnpackedReply = size_t{16} * 1024 * 1024;
 // Of one, in one turn of the loop: well below a millisecond, where all of it takes 40.
 constexpr size_t kUnpackReplyStep = size_t{256} * 1024;

@@ -13,7 +13,7 @@
 
 namespace resmgr::h2 {
 
-// A reference-counted piece of memory, in the account (memory.h) while somebody refers to it. Not
+// A reference-counted piece of memory, in the account (memory.h) while it is referred to. Not
 // thread-safe: everything here lives on the loop's thread, which makes the count a plain integer.
 class Block {
  public:

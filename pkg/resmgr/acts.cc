@@ -59,8 +59,8 @@ Status ResourceManager::Impl::Refuse(const ContainerRecord& record, std::string_
   return AsRefusal(record, why);
 }
 
-// `kubectl describe pod` shows it among messages of many: so it says who speaks, what is short and
-// what can be done.
+// `kubectl describe pod` shows it among messages of other components: so it names cri-resmgr, the
+// shortage and the remedy.
 Status ResourceManager::Impl::AsRefusal(const ContainerRecord& record, const Status& why) const {
   const std::string name = FullName(record.pod->pod, record.container.name);
   return MakeStatus(why.code(), fmt::format("cri-resmgr ({}): {}; container {}: {}",

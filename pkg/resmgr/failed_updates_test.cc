@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of our own that the runtime refuses: an end of the container that nobody told yet is the
-// most common reason, and no news to anybody.
+// Updates of our own that the runtime refuses: that the container has ended, which is not known
+// yet, is the most common reason, and no reason for a warning.
 #include <algorithm>
 #include <string>
 #include <string_view>

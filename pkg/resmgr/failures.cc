@@ -13,8 +13,8 @@ constexpr std::chrono::milliseconds kNoRace{1'000};
 
 }  // namespace
 
-// Most runtimes refuse to update a container that has exited, and nobody may have told us yet that
-// it has. So people are told when a list has shown that it is still there.
+// Most runtimes refuse to update a container that has exited, and its exit may not be known
+// yet. So the warning waits until a list has shown that the container is still there.
 void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
   const bool no_answer =
       status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kDeadlineExceeded;

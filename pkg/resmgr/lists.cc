@@ -44,7 +44,7 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
   return OkStatus();
 }
 
-// What nobody told before the list did.
+// What became known only by the list.
 void ResourceManager::Impl::TellFound(const Adoption& adoption) {
   std::vector<Observer::Act> ended;
   for (const Adoption::Ended& one : adoption.ended) {

@@ -67,7 +67,7 @@ class Observer {
   // A list of what the runtime holds shows containers that are new here: at the start, or made by
   // others. `acts` is never empty, in this and in the next one, and `others` are told as moves.
   virtual void OnAdopted(std::span<const Act> /*acts*/) {}
-  // A list shows that containers have ended or are gone, of which nobody had told.
+  // A list shows that containers have ended or are gone, which no call or event had told before.
   virtual void OnFoundEnded(std::span<const Act> /*acts*/) {}
   // The runtime carried an update of the resource manager's own out, or did not although the
   // container is still there.

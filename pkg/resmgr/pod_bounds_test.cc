@@ -272,7 +272,7 @@ TEST_F(FailedCreationTest, WhatWasAskedForMeanwhileStays) {
   EXPECT_EQ(RequestOf(first_), request);
 }
 
-// Nobody heard the runtime's answer, and a list shows that it was created.
+// The runtime's answer was lost, and a list shows that the container was created.
 TEST_F(FailedCreationTest, ACreationThatTookEffectAllTheSameCounts) {
   const CreateRequest request = Second(4000);
   const Admission second = *manager().AdmitCreate(CreateRequest(request));

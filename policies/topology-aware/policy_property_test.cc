@@ -336,7 +336,7 @@ class Life {
     }
   }
 
-  // Whatever else is asked for where it is: who grows stays on its CPUs and its memory.
+  // A container that grows in place stays on its CPUs and its memory, whatever else is asked for.
   static void CheckKeepsWhatItHolds(const Placement& now, const CpuSet& held,
                                     const std::optional<NodeSet>& mems) {
     if (now.exclusive.size() >= held.size()) {

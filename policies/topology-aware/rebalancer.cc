@@ -106,7 +106,7 @@ std::optional<Grant> Rebalancer::FindMoreCpus(Wish wish, const Grant& held) cons
   return placer_.PlaceNear(wish, book_.tree().SmallestWith(held.exclusive));
 }
 
-// What follows from grants: who makes room, and whose memory fits into fewer or more nodes.
+// What follows from grants: sharers make room, and memory fits into fewer or more nodes.
 void Rebalancer::Settle(const CpuSet& granted) {
   book_.MakeRoom(granted);
   book_.MoveBack();

@@ -39,9 +39,9 @@ Plan Reconciler::Run(const std::function<void(const Pod&, const Container&, Wish
   const std::vector<Entry*> owners = WholeFirst();
   for (Entry* const entry : owners)
     AdoptKnown(*entry, true);
-  // Those who are alone on their CPUs come first: who is not, may have others on CPUs of its own
-  // that were told to leave, and then it does not run yet. And before all who share: these ask for
-  // more than there is at times, and then leave nothing to grant.
+  // Containers that are the only user of their CPUs come first: another one may have users on its
+  // exclusive CPUs that were told to leave, and then it does not run yet. Sharers come last: they
+  // may ask for more than there is, and would then leave nothing to grant.
   const auto in_its_way = [&](const Entry& entry, bool alone) {
     if (alone) return crowded;
     return entry.container->state == ContainerState::kRunning ? running.several : CpuSet();
@@ -174,8 +174,8 @@ const CpuSet& Reconciler::Sharable() const {
 }
 
 // Whether a container that is entitled to CPUs of its own was without: on all that its pool shares,
-// or on a part of the shared CPUs that is large enough. Who carries the name of a pool that is not
-// here comes from another policy, which may not have known of its right.
+// or on a part of the shared CPUs that is large enough. A placement with the name of a pool
+// that is not here comes from another policy, which may not have known of that right.
 bool Reconciler::WasSharing(const Entry& entry, int pool) const {
   const Placement& present = entry.container->placement;
   const CpuLedger& ledger = book_.cpus();
@@ -271,7 +271,7 @@ bool Reconciler::AdoptUnpooled(Entry& entry, const std::string& reason) {
 }
 
 // The zone that it has, all of it or the PMEM of a cold start. That of its pool or around it comes
-// first, but it may be anywhere: who moves to a larger pool does so without its memory, and where
+// first, but it may be anywhere: a container moves to a larger pool without its memory, and where
 // CPUs alone tell the pool, that may be another one. Without such a zone the smallest with room.
 void Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
   const MemoryLedger& memory = book_.memory();

@@ -117,7 +117,7 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
   return plan;
 }
 
-// With those who have the CPUs or the memory that is missing.
+// With the containers that hold the CPUs or the memory that is missing.
 Status TopologyAwarePolicy::Refusal(const Status& shortage, const Snapshot& snapshot,
                                     const Wish& wish, ContainerKey key) const {
   const Need& need = wish.need;

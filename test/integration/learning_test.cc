@@ -80,7 +80,7 @@ TEST_F(LearningTest, AClientThatListensIsTheOnlyOneAndIsReadOnTheWay) {
   EXPECT_TRUE(runtime_.WaitForCalls("GetContainerEvents", 3)) << "ours again";
 }
 
-// Under the policy null nobody looked at what passes.
+// Under the policy null the daemon did not look at what passes.
 TEST_F(LearningTest, AClientThatListenedBeforeThePolicyIsReadOnTheWay) {
   StartRuntime();
   StartDaemon(Flags({}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A change to the null policy takes the brain away, and nobody stays bound all the same.
+// A change to the null policy takes the brain away, and no container stays bound all the same.
 #include <future>
 #include <string>
 

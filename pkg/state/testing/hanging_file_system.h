@@ -12,8 +12,8 @@
 namespace resmgr::test {
 
 // Files on a disk whose syncs hang from Hang() to ComeBack(), or whose reading does. Thread-safe.
-// Whoever is left behind in a hanging call holds a file, so a test waits with WaitClosed before
-// this ends.
+// A thread that is left behind in a hanging call holds a file, so a test waits with WaitClosed
+// before this ends.
 class HangingFileSystem : public FileSystem {
  public:
   // `files` must outlive this.

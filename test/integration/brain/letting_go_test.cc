@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a policy bound to CPUs does not stay bound under one that leaves it alone: whoever was being
-// created at the change, whoever the runtime could not be told about, and whoever a daemon before
-// this one bound.
+// A container that a policy bound to CPUs does not stay bound under a policy that does not pin: one
+// that was being created at the change, one of which the runtime could not be told, and one that an
+// earlier daemon bound.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -161,7 +161,7 @@ TEST_P(LettingGoTest, WhatWasAskedForComesBack) {
   EXPECT_TRUE(RunsOn(id, "5-6"));
 }
 
-// Somebody else bound it.
+// Something else bound it.
 TEST_P(LettingGoTest, WhoWasNeverPlacedStaysWhereItIs) {
   make_ = GetParam().make;
   node_.Restart();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A restart, a reconnect and the same configuration again move nobody: neither who has CPUs of its
-// own, nor who shares, nor who shares for want of room.
+// A restart, a reconnect and the same configuration again move no container: neither one with
+// exclusive CPUs, nor one that shares, nor one that shares for want of room.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -29,7 +29,8 @@ namespace {
 
 using enum QosClass;
 
-// A node that fills up, with containers that come and go, some of them behind everybody's back.
+// A node that fills up, with containers that come and go, some of them made at the runtime
+// directly.
 class FullNode {
  public:
   static constexpr int kMostContainers = 60;
@@ -43,8 +44,8 @@ class FullNode {
   }
 
   struct Life {
-    bool ends = true;     // containers end on the way, which makes room that nobody is moved for
-    bool outside = true;  // some are made behind everybody's back, and may have to share
+    bool ends = true;     // containers end on the way, which makes room, and moves no other
+    bool outside = true;  // some are made at the runtime directly, and may have to share
   };
   void Fill(const Life& life) {
     const int containers = std::min(4 + 2 * node_.machine().online().size(), kMostContainers);
@@ -82,7 +83,7 @@ class FullNode {
   }
   void Settle() { node_.runtime.AnswerAll(); }
 
-  // Where everybody runs, and on which of these CPUs alone.
+  // Where each container runs, and on which of these CPUs alone.
   std::vector<std::string> Places() {
     Settle();
     std::vector<std::string> places;

@@ -16,7 +16,7 @@ namespace resmgr::test {
 // or network is gone: every system call on it then waits inside the kernel, each write, sync and
 // rename included. Seen by the thread that mounts it and by the processes that this thread starts.
 //
-// Thread-safe. Whoever calls must not touch the mounted directory while the disk hangs.
+// Thread-safe. The caller must not touch the mounted directory while the disk hangs.
 class HangingDisk {
  public:
   HangingDisk() = default;

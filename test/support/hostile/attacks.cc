@@ -145,7 +145,7 @@ void BeginHeaders(const std::string& relay, const std::string&, Stop& stop) {
   SendFromMany(relay, 60, Frame(static_cast<uint32_t>(block.size() + 1), 1, 4, 1, block), stop);
 }
 
-// Answers to pings that nobody takes.
+// Answers to pings, which the client never reads.
 void LeaveAnswers(const std::string& relay, const std::string&, Stop& stop) {
   std::string pings;
   for (int i = 0; i < 30'000; ++i)
