@@ -26,6 +26,9 @@ class AgentTest : public testing::Test {
   static constexpr char kGroupLabel[] = "cri-resource-manager.intel.com/group";
   static constexpr char kNodeMap[] = "cri-resmgr-config.node.n1";
   static constexpr char kDefaultMap[] = "cri-resmgr-config.default";
+  // Annotations of the node.
+  static constexpr char kStatus[] = "cri-resource-manager.intel.com/config-status";
+  static constexpr char kError[] = "cri-resource-manager.intel.com/config-error";
 
   AgentTest();
 

@@ -14,9 +14,7 @@ using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr char kStatus[] = "cri-resource-manager.intel.com/config-status";
 constexpr char kMap[] = "cri-resource-manager.intel.com/config-map";
-constexpr char kError[] = "cri-resource-manager.intel.com/config-error";
 
 class AgentConfigTest : public AgentTest {
  protected:

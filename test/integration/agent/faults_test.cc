@@ -90,11 +90,11 @@ TEST_F(AgentFaultTest, WaitsAsLongAsTheServerAsksFor) {
 
 TEST_F(AgentFaultTest, ANewNodeObjectGetsTheAnnotationsAgain) {
   StartAll();
-  ASSERT_TRUE(NodeSays("cri-resource-manager.intel.com/config-status", "accepted"));
+  ASSERT_TRUE(NodeSays(kStatus, "accepted"));
   ASSERT_TRUE(api_.objects().Delete(std::string(ApiServer::kNodes), kNode));
   api_.objects().Put(std::string(ApiServer::kNodes), kNode,
                      {{"metadata", {{"name", kNode}, {"uid", "another"}}}});
-  EXPECT_TRUE(NodeSays("cri-resource-manager.intel.com/config-status", "accepted")) << AgentLog();
+  EXPECT_TRUE(NodeSays(kStatus, "accepted")) << AgentLog();
 }
 
 TEST_F(AgentFaultTest, WatchCutAHundredTimesConverges) {

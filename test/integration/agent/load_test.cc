@@ -12,8 +12,6 @@ namespace {
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-constexpr char kStatus[] = "cri-resource-manager.intel.com/config-status";
-constexpr char kError[] = "cri-resource-manager.intel.com/config-error";
 // What a token bucket lets through at once, and one that may come in while the test runs.
 constexpr int kBurst = 5;
 
