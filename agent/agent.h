@@ -32,7 +32,7 @@ struct AgentOptions {
   std::vector<std::string> allowed_domains = {"cri-resource-manager.intel.com",
                                               "resource-policy.nri.io"};
   RetryOptions retry{.start_spread = std::chrono::seconds(1)};
-  ReportOptions report{};
+  ReportOptions report{.spread = std::chrono::seconds(5)};
   Backoff::Options push_backoff{.first = Backoff::Duration(100), .limit = Backoff::Duration(2000)};
 };
 

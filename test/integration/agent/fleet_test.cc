@@ -229,6 +229,7 @@ class FleetTest : public testing::Test {
       agent::AgentOptions options;
       options.node = fmt::format("n{}", i);
       options.retry.start_spread = kStartSpread;
+      options.report = agent::ReportOptions();  // for 10,000 nodes
       options.retry.seed = seed_++;
       nodes_[i].agent.reset();
       nodes_[i].agent =
