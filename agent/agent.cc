@@ -10,6 +10,11 @@
 namespace resmgr::agent {
 namespace {
 
+// How long the API server may take to show the node to an agent that has asked for it. Until then
+// patches wait, which may turn out to change nothing.
+constexpr std::chrono::seconds kFirstViewPatience{5};
+constexpr size_t kMostHeldPatches = 256;
+
 KeyRules Rules(const AgentOptions& options) {
   KeyRules rules{.domains = options.allowed_domains, .reserved = {}};
   // The group decides about the node's configuration, so it is the administrators'.
@@ -22,8 +27,11 @@ KeyRules Rules(const AgentOptions& options) {
 
 Agent::Agent(const AgentOptions& options, HttpTransport& transport, Timers& timers,
              ConfigClient& client)
-    : reporter_(transport, timers, options.node, NodeMapName(options.map_name, options.node),
-                options.report, options.retry.seed),
+    : own_map_(NodeMapName(options.map_name, options.node)),
+      rules_(Rules(options)),
+      start_spread_(options.retry.start_spread),
+      timers_(timers),
+      reporter_(transport, timers, options.node, own_map_, options.report, options.retry.seed),
       pusher_(client, timers, options.push_backoff, options.retry.seed,
               [this](const Verdict& verdict) { reporter_.Report(verdict); }),
       source_(
@@ -34,14 +42,64 @@ Agent::Agent(const AgentOptions& options, HttpTransport& transport, Timers& time
            .group_label = options.group_label,
            .retry = options.retry},
           [this](const std::optional<ConfigMap>& map) { pusher_.Set(map); },
-          [this](const Json& node) { reporter_.NodeSeen(node); }),
-      access_(transport, options.node, Rules(options)) {}
+          [this](const Json& node) { NodeSeen(node); }),
+      access_(transport, options.node, rules_) {}
+
+void Agent::Start() {
+  source_.Start();
+  first_view_ = timers_.After(start_spread_ + kFirstViewPatience, [this] { ReleasePatches(); });
+}
+
+void Agent::ReleasePatches() {
+  holds_patches_ = false;
+  for (HeldPatch& held : std::exchange(held_patches_, {}))
+    PatchNode(std::move(held.operations), held.done);
+}
+
+void Agent::NodeSeen(const Json& node) {
+  const Json* const annotations = Find(node, {"metadata", "annotations"});
+  const bool any = annotations != nullptr && annotations->is_object();
+  node_ = Json{{"metadata", {{"annotations", any ? *annotations : Json::object()}}}};
+  reporter_.NodeSeen(node);
+  if (holds_patches_) ReleasePatches();
+}
+
+std::optional<Json> Agent::ChangedAnnotations(const std::vector<PatchOperation>& operations) const {
+  if (!node_) return std::nullopt;
+  Json node = *node_;
+  node["metadata"]["annotations"].merge_patch(reporter_.taken_along());
+  const StatusOr<std::optional<Json>> merge = PlanNodePatch(node, operations, rules_);
+  if (!merge.ok()) return std::nullopt;
+  if (!*merge) return Json::object();
+  const Json& metadata = (**merge)["metadata"];
+  if ((*merge)->contains("spec") || metadata.contains("labels")) return std::nullopt;
+  return metadata["annotations"];
+}
+
+bool Agent::FollowsSharedMap() const {
+  const std::optional<ConfigMap>& pushing = pusher_.pushing();
+  // What waits already must not be overtaken.
+  if (!reporter_.taken_along().empty() || reporter_.WaitsWithSharedNews()) return true;
+  return pushing && pushing->name != own_map_;
+}
 
 void Agent::GetNode(TextDone done) {
   access_.Get(std::move(done));
 }
 
+// What the node shows already costs no request, and what thousands of daemons have to show because
+// of the same map goes along with the agent's own report of it.
 void Agent::PatchNode(std::vector<PatchOperation> operations, Done done) {
+  if (holds_patches_ && held_patches_.size() < kMostHeldPatches) {
+    held_patches_.push_back({std::move(operations), std::move(done)});
+    return;
+  }
+  const std::optional<Json> annotations = ChangedAnnotations(operations);
+  if (annotations && annotations->empty()) return done(OkStatus());
+  if (annotations && FollowsSharedMap()) {
+    reporter_.TakeAlong(*annotations);
+    return done(OkStatus());
+  }
   access_.Patch(std::move(operations), done);
 }
 

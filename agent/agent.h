@@ -45,7 +45,7 @@ class Agent : public AgentHandler {
   Agent(const AgentOptions& options, HttpTransport& transport, Timers& timers,
         ConfigClient& client);
 
-  void Start() { source_.Start(); }
+  void Start();
 
   void GetNode(TextDone done) override;
   void PatchNode(std::vector<PatchOperation> operations, Done done) override;
@@ -53,6 +53,28 @@ class Agent : public AgentHandler {
   void HealthCheck(std::string query, TextDone done) override;
 
  private:
+  struct HeldPatch {
+    std::vector<PatchOperation> operations{};
+    Done done{};
+  };
+
+  void NodeSeen(const Json& node);
+  void ReleasePatches();
+  // Which annotations the operations change of the node as it was seen last; nothing where they
+  // change something else, or cannot be judged by what is known of it.
+  std::optional<Json> ChangedAnnotations(const std::vector<PatchOperation>& operations) const;
+  // Whether what the daemon does now follows from a map that other nodes have, too.
+  bool FollowsSharedMap() const;
+
+  const std::string own_map_;
+  const KeyRules rules_;
+  const std::chrono::milliseconds start_spread_;
+  Timers& timers_;
+  std::optional<Json> node_;  // its annotations, as seen last
+  // Patches that wait until the node has been seen.
+  bool holds_patches_ = true;
+  std::vector<HeldPatch> held_patches_;
+  Timers::HandlePtr first_view_;
   StatusReporter reporter_;
   ConfigPusher pusher_;
   ConfigSource source_;

@@ -29,6 +29,8 @@ class ConfigPusher {
   void Set(const std::optional<ConfigMap>& map);
 
   const Verdict& verdict() const { return verdict_; }
+  // What the daemon was sent and has not answered yet.
+  const std::optional<ConfigMap>& pushing() const { return pushing_; }
 
  private:
   // From when an answer is due until it comes.

@@ -78,9 +78,15 @@ bool StatusReporter::IsSharedNews() const {
   return wanted_[kMap] != own_map_ && shown_[kMap] != own_map_;
 }
 
+void StatusReporter::TakeAlong(const Json& annotations) {
+  others_.update(annotations);
+  Plan();
+}
+
 void StatusReporter::Plan() {
-  if (verdict_.state == Verdict::State::kUnknown) return;
-  if (wanted_ == sent_.value_or(shown_)) {
+  const bool known = verdict_.state != Verdict::State::kUnknown;
+  const bool news = known && wanted_ != sent_.value_or(shown_);
+  if (!news && others_ == others_sent_) {
     timer_.reset();
     return;
   }
@@ -88,11 +94,15 @@ void StatusReporter::Plan() {
   // With an Event these are two requests.
   const bool event = verdict_.state == Verdict::State::kRejected || told_losses_ != losses_;
   const int requests = event ? 2 : 1;
-  const auto delay = IsSharedNews() ? jitter_.UpTo(requests * options_.spread) : options_.debounce;
+  const bool spread = !news || IsSharedNews();
+  // The earlier one of two random times is not spread evenly.
+  if (timer_ && spread && spread_) return;
+  const auto delay = spread ? jitter_.UpTo(requests * options_.spread) : options_.debounce;
   const auto due = now + std::max(delay, limit_.Wait(now));
   // A report that is planned tells what counts then, so later news do not put it off.
   if (timer_ && due_ <= due) return;
   due_ = due;
+  spread_ = spread;
   timer_ =
       timers_.After(std::chrono::ceil<std::chrono::milliseconds>(due - now), [this] { Fire(); });
 }
@@ -105,8 +115,9 @@ void StatusReporter::Fire() {
 }
 
 void StatusReporter::Write() {
-  Json annotations = Json::object();
-  for (size_t i = 0; i < wanted_.size(); ++i) {
+  Json annotations = others_;
+  const bool known = verdict_.state != Verdict::State::kUnknown;
+  for (size_t i = 0; known && i < wanted_.size(); ++i) {
     annotations[std::string(kStatusAnnotations[i])] =
         wanted_[i].empty() ? Json(nullptr) : Json(wanted_[i]);
   }
@@ -116,9 +127,14 @@ void StatusReporter::Write() {
   request.content_type = "application/merge-patch+json";
   request.accept = MetadataOnly("PartialObjectMetadata");
   request.body = ToText({{"metadata", {{"annotations", std::move(annotations)}}}});
-  sent_ = wanted_;
+  sent_ = known ? wanted_ : shown_;
+  others_sent_ = others_;
   annotations_.Send(std::move(request), [this](const StatusOr<HttpReply>& /*reply*/) {
     shown_ = *std::exchange(sent_, std::nullopt);
+    const Json written = std::exchange(others_sent_, Json::object());
+    for (const auto& [key, value] : written.items()) {
+      if (others_.at(key) == value) others_.erase(key);
+    }
     Plan();
   });
 }

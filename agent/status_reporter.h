@@ -64,6 +64,13 @@ class StatusReporter {
   void Report(const Verdict& verdict);
   // The node's object as it is now; to be told before the first verdict, and at each change.
   void NodeSeen(const Json& node);
+  // Other annotations of the node, null for one to be removed, that follow from a map which nodes
+  // share. They are part of the next report, within `spread` at the latest.
+  void TakeAlong(const Json& annotations);
+  // Those that are not written yet.
+  const Json& taken_along() const { return others_; }
+  // Whether the next report waits for its time within `spread`.
+  bool WaitsWithSharedNews() const { return timer_ != nullptr && spread_; }
 
  private:
   // Values of kStatusAnnotations; empty: absent.
@@ -88,10 +95,13 @@ class StatusReporter {
   Texts wanted_{};                          // what it says
   Texts shown_{};                           // on the node, as far as known
   std::optional<Texts> sent_;               // what is under way
+  Json others_ = Json::object();            // of TakeAlong, until they are written
+  Json others_sent_ = Json::object();       // those of them that are under way
   std::string losses_;                      // what the node shows of them
   std::optional<std::string> told_losses_;  // by an Event, or before the agent's start
   int rejections_ = 0;                      // since the last Event
   Timers::Clock::time_point due_{};
+  bool spread_ = false;      // due_ is some time within the spread
   Timers::HandlePtr timer_;  // the next report
   Delivery annotations_;
   EventSeries rejected_;

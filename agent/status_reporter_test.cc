@@ -262,6 +262,31 @@ TEST_F(StatusReporterTest, ANodeObjectOfBeforeThePatchDoesNotCauseAnother) {
   EXPECT_EQ(transport_.sent(), 1);
 }
 
+TEST_F(StatusReporterTest, OtherAnnotationsAreOnePatchWithTheReport) {
+  Show(kAccepted);
+  Verdict later = kAccepted;
+  later.version = "9";
+  reporter_.TakeAlong({{"a.io/policy", "static"}, {"a.io/old", nullptr}});
+  reporter_.TakeAlong({{"a.io/policy", "null"}});
+  reporter_.Report(later);
+  EXPECT_TRUE(reporter_.WaitsWithSharedNews());
+  timers_.Advance(seconds(60));
+  const Json annotations = Annotations();
+  EXPECT_EQ(annotations["a.io/policy"], "null");
+  EXPECT_TRUE(annotations.contains("a.io/old") && annotations["a.io/old"].is_null());
+  EXPECT_EQ(annotations[std::string(kVersionAnnotation)], "9");
+  // What comes while that is under way is not lost.
+  reporter_.TakeAlong({{"a.io/policy", "topology-aware"}});
+  ASSERT_TRUE(Patched());
+  EXPECT_EQ(reporter_.taken_along(), Json({{"a.io/policy", "topology-aware"}}));
+  timers_.Advance(seconds(60));
+  EXPECT_EQ(Annotations()["a.io/policy"], "topology-aware");
+  ASSERT_TRUE(Patched());
+  EXPECT_TRUE(reporter_.taken_along().empty());
+  timers_.Advance(std::chrono::hours(1));
+  EXPECT_EQ(transport_.sent(), 2);
+}
+
 TEST_F(StatusReporterTest, ShortensWhatIsTooLong) {
   Verdict verdict = kRejected;
   verdict.reason = std::string(1 << 20, 'x');

@@ -19,6 +19,7 @@
 #include "agent/agent.h"
 #include "agent/testing/fake_timers.h"
 #include "test/support/sanitizer.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
@@ -186,19 +187,38 @@ class FleetTransport : public agent::HttpTransport {
   Json annotations_ = Json::object();
 };
 
-// A daemon that takes everything except what is bad.
+// A daemon that takes everything except what is bad, and shows on the node what is in force.
 class FleetDaemon : public agent::ConfigClient {
  public:
   explicit FleetDaemon(agent::Timers& timers) : timers_(timers) {}
 
+  // As when its connection to the agent has come about.
+  void Found(agent::Agent& found) {
+    agent_ = &found;
+    Show();
+  }
+
   void SetCallbacks(Callbacks /*callbacks*/) override {}
   void SetConfig(const std::map<std::string, std::string>& config, Done done) override {
     const bool bad = config.at("policy") == "bad";
-    timer_ = timers_.After(kLatency,
-                           [bad, done = std::move(done)] { done(bad ? "no such policy" : ""); });
+    timer_ = timers_.After(kLatency, [this, bad, policy = config.at("policy"), done] {
+      if (!bad) policy_ = policy;
+      if (!bad) Show();
+      done(bad ? "no such policy" : "");
+    });
   }
 
  private:
+  void Show() {
+    if (agent_ == nullptr || policy_.empty()) return;
+    agent_->PatchNode({{.op = "add",
+                        .path = "/metadata/annotations/cri-resource-manager.intel.com~1policy",
+                        .value = agent::ToText(policy_)}},
+                      [](const Status& status) { EXPECT_THAT(status, IsOk()); });
+  }
+
+  agent::Agent* agent_ = nullptr;
+  std::string policy_;
   agent::Timers& timers_;
   agent::Timers::HandlePtr timer_;
 };
@@ -235,6 +255,7 @@ class FleetTest : public testing::Test {
       nodes_[i].agent =
           std::make_unique<agent::Agent>(options, *nodes_[i].transport, timers_, *nodes_[i].daemon);
       nodes_[i].agent->Start();
+      nodes_[i].daemon->Found(*nodes_[i].agent);
     }
   }
   // All of them watch, and have said what they had to say.
