@@ -25,7 +25,7 @@ class ConfigSource {
     std::string map_name{};       // -configmap-name
     std::string group_label{};    // -label-name
     RetryOptions retry{};
-    TokenBucket::Options group_limit{};
+    TokenBucket::Options group_limit{.burst = 5, .period = std::chrono::seconds(10)};
   };
   // The map that applies now; nothing: no map does. First when all is known, then with each other
   // version. While something is not known (again, after a change of the group), the last word

@@ -13,8 +13,8 @@ class TokenBucket {
   using Clock = std::chrono::steady_clock;
 
   struct Options {
-    int burst = 5;
-    std::chrono::milliseconds period{10'000};
+    int burst = 10;
+    std::chrono::milliseconds period{1000};
   };
 
   explicit TokenBucket(Options options) : options_(options) {}
