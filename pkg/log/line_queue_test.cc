@@ -68,10 +68,11 @@ TEST_F(LineQueueTest, WritesInOrder) {
   EXPECT_THAT(all, EndsWith("98\n99\n"));
 }
 
-// A pipe takes 64 KiB. What nobody reads is bounded, costs no time, and is counted where it is
-// missing once somebody reads again, with no further line needed.
+// A pipe takes 64 KiB, and a block of as much may be on its way. What nobody reads is bounded,
+// costs no time, and is counted where it is missing once somebody reads again, with no further line
+// needed.
 TEST_F(LineQueueTest, NobodyWhoLogsWaitsForAReaderThatHangs) {
-  constexpr size_t kLines = 5000;
+  constexpr size_t kLines = 10'000;
   LineQueue queue(writer_, size_t{128} << 10);
   const std::string line = std::string(99, 'x') + "\n";
   const auto start = Clock::now();
