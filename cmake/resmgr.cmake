@@ -24,6 +24,10 @@ if(RESMGR_SANITIZE)
   target_compile_options(resmgr_flags INTERFACE
     -fsanitize=${RESMGR_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(resmgr_flags INTERFACE -fsanitize=${RESMGR_SANITIZE})
+  # The check of vptr reads memory by way of a pipe, and takes it for wrong where files have run out, as tests see to.
+  if(RESMGR_SANITIZE MATCHES "undefined")
+    target_compile_options(resmgr_flags INTERFACE -fno-sanitize=vptr)
+  endif()
   # GCC 12 believes in uninitialized values inside std::optional and std::function once sanitizers change the code around
   # them; under ThreadSanitizer it also warns of the fences in Boost.Asio, which that does not see.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
