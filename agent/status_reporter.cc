@@ -61,6 +61,7 @@ void StatusReporter::Report(const Verdict& verdict) {
 }
 
 void StatusReporter::NodeSeen(const Json& node) {
+  uid_ = TextAt(node, {"metadata", "uid"});
   for (size_t i = 0; i < shown_.size(); ++i) {
     shown_[i] = TextAt(node, {"metadata", "annotations", kStatusAnnotations[i]});
   }
@@ -128,10 +129,14 @@ void StatusReporter::Write() {
   request.accept = MetadataOnly("PartialObjectMetadata");
   request.body = ToText({{"metadata", {{"annotations", std::move(annotations)}}}});
   sent_ = known ? wanted_ : shown_;
+  sent_uid_ = uid_;
   others_sent_ = others_;
   annotations_.Send(std::move(request), [this](const StatusOr<HttpReply>& /*reply*/) {
-    shown_ = *std::exchange(sent_, std::nullopt);
+    const Texts sent = *std::exchange(sent_, std::nullopt);
     const Json written = std::exchange(others_sent_, Json::object());
+    // The object was made anew meanwhile: what it shows is known from the watch alone.
+    if (sent_uid_ != uid_) return Plan();
+    shown_ = sent;
     for (const auto& [key, value] : written.items()) {
       if (others_.at(key) == value) others_.erase(key);
     }

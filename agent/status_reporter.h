@@ -95,6 +95,8 @@ class StatusReporter {
   Texts wanted_{};                          // what it says
   Texts shown_{};                           // on the node, as far as known
   std::optional<Texts> sent_;               // what is under way
+  std::string uid_;                         // of the node's object
+  std::string sent_uid_;                    // of the one that what is under way was meant for
   Json others_ = Json::object();            // of TakeAlong, until they are written
   Json others_sent_ = Json::object();       // those of them that are under way
   std::string losses_;                      // what the node shows of them

@@ -319,6 +319,18 @@ TEST_F(StatusReporterTest, AnotherVersionOfTheSameRejectionIsNotAnEvent) {
   EXPECT_FALSE(transport_.Has("/events"));
 }
 
+// The answer to a patch of the former object says nothing of the new one.
+TEST_F(StatusReporterTest, ANodeObjectThatIsMadeAnewDuringAPatchGetsTheAnnotationsToo) {
+  ReportSoon(kAccepted);
+  reporter_.TakeAlong({{"a.io/policy", "static"}});
+  timers_.Advance(seconds(60));
+  reporter_.NodeSeen({{"metadata", {{"name", "n1"}, {"uid", "another"}}}});
+  ASSERT_TRUE(Patched());
+  timers_.Advance(seconds(60));
+  EXPECT_EQ(Annotations()[std::string(kStatusAnnotation)], "accepted");
+  EXPECT_EQ(Annotations()["a.io/policy"], "static");
+}
+
 TEST_F(StatusReporterTest, ANewNodeObjectGetsTheAnnotationsAgain) {
   ReportSoon(kRejected);
   ASSERT_TRUE(Patched());
