@@ -224,7 +224,7 @@ void CompletePod(Pod& pod, Texts& texts) {
   SetQos(pod);
 }
 
-void AddResources(uint32_t field, const Adjustment& adjustment, FieldWriter& out) {
+void AddResources(uint32_t field, const ResourceValues& adjustment, FieldWriter& out) {
   const size_t begin = out.Begin(field);
   const auto number = [&out](uint32_t number_field, const std::optional<int64_t>& value) {
     if (value) out.Number(number_field, static_cast<uint64_t>(*value));
@@ -363,7 +363,7 @@ StatusOr<std::string_view> DecodeId(std::string_view message) {
   return id;
 }
 
-void AppendCreateAdjustment(const Adjustment& adjustment, std::string& out) {
+void AppendCreateAdjustment(const ResourceValues& adjustment, std::string& out) {
   if (adjustment.empty()) return;
   FieldWriter request(out);
   const size_t config = request.Begin(2);
@@ -373,7 +373,7 @@ void AppendCreateAdjustment(const Adjustment& adjustment, std::string& out) {
   request.End(config);
 }
 
-std::string_view CreationSuffix::For(const Adjustment& adjustment) {
+std::string_view CreationSuffix::For(const ResourceValues& adjustment) {
   if (adjustment != adjustment_) {
     bytes_.clear();
     AppendCreateAdjustment(adjustment, bytes_);
@@ -382,13 +382,13 @@ std::string_view CreationSuffix::For(const Adjustment& adjustment) {
   return bytes_;
 }
 
-void AppendUpdateAdjustment(const Adjustment& adjustment, std::string& out) {
+void AppendUpdateAdjustment(const ResourceValues& adjustment, std::string& out) {
   if (adjustment.empty()) return;
   FieldWriter request(out);
   AddResources(2, adjustment, request);
 }
 
-std::string EncodeUpdateRequest(const ContainerId& id, const Adjustment& adjustment) {
+std::string EncodeUpdateRequest(const ContainerId& id, const ResourceValues& adjustment) {
   std::string bytes;
   FieldWriter(bytes).Bytes(1, id.value());
   AppendUpdateAdjustment(adjustment, bytes);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "pkg/base/status.h"
-#include "pkg/model/adjustment.h"
 #include "pkg/model/pod.h"
+#include "pkg/model/resource_values.h"
 #include "pkg/model/resources.h"
 #include "pkg/resmgr/resource_manager.h"
 
@@ -80,22 +80,22 @@ StatusOr<std::optional<ContainerId>> DecodeExited(std::string_view message);
 // Appends bytes that, appended to the message, change just the fields of the adjustment: in
 // protobuf a later value of a field wins and embedded messages merge, so all that stands before
 // stays as it was. Nothing for an empty adjustment.
-void AppendCreateAdjustment(const Adjustment& adjustment, std::string& out);
-void AppendUpdateAdjustment(const Adjustment& adjustment, std::string& out);
+void AppendCreateAdjustment(const ResourceValues& adjustment, std::string& out);
+void AppendUpdateAdjustment(const ResourceValues& adjustment, std::string& out);
 
 // The bytes of the first for one container after the other. Most are placed as the one before them
 // was, on the same shared CPUs: the bytes are the same then.
 class CreationSuffix {
  public:
   // Valid until the next call.
-  std::string_view For(const Adjustment& adjustment);
+  std::string_view For(const ResourceValues& adjustment);
 
  private:
-  Adjustment adjustment_;
+  ResourceValues adjustment_;
   std::string bytes_;  // for that one
 };
 
 // A whole UpdateContainerResourcesRequest.
-std::string EncodeUpdateRequest(const ContainerId& id, const Adjustment& adjustment);
+std::string EncodeUpdateRequest(const ContainerId& id, const ResourceValues& adjustment);
 
 }  // namespace resmgr

@@ -186,12 +186,12 @@ TEST(MessagesTest, AnEmptyAdjustmentAddsNothing) {
 }
 
 TEST(MessagesTest, CreationsOneAfterTheOtherGetTheirOwnSuffixEach) {
-  const Adjustment shared = {.cpus = CpuSet{0, 1, 2, 3}};
-  const Adjustment more = {.cpus = CpuSet{0, 1, 2, 3}, .cpu_quota = -1};
-  const Adjustment exclusive = {.cpus = CpuSet{4, 5}, .mems = NodeSet{1}};
+  const ResourceValues shared = {.cpus = CpuSet{0, 1, 2, 3}};
+  const ResourceValues more = {.cpus = CpuSet{0, 1, 2, 3}, .cpu_quota = -1};
+  const ResourceValues exclusive = {.cpus = CpuSet{4, 5}, .mems = NodeSet{1}};
   CreationSuffix suffix;
-  for (const Adjustment& adjustment :
-       {Adjustment(), shared, shared, more, shared, exclusive, Adjustment(), exclusive, shared}) {
+  for (const ResourceValues& adjustment : {ResourceValues(), shared, shared, more, shared,
+                                           exclusive, ResourceValues(), exclusive, shared}) {
     std::string expected;
     AppendCreateAdjustment(adjustment, expected);
     EXPECT_EQ(suffix.For(adjustment), expected);

@@ -195,7 +195,7 @@ void RuntimeConnection::Call(std::string_view method, std::string_view message,
   client_.Call(path, message, kCallTimeout, std::move(done));
 }
 
-void RuntimeConnection::UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
+void RuntimeConnection::UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
                                         std::function<void(Status)> done) {
   Call("UpdateContainerResources", EncodeUpdateRequest(id, adjustment),
        [done = std::move(done)](const StatusOr<std::string>& reply) { done(reply.status()); });

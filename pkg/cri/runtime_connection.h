@@ -36,7 +36,7 @@ class RuntimeConnection final : public RuntimeClient {
   // Does not wait for the next try when a call needs the runtime now. Unavailable names the socket.
   Status EnsureConnected();
 
-  void UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
+  void UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
                        std::function<void(Status)> done) override;
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "pkg/model/adjustment.h"
 #include "pkg/model/container.h"
 #include "pkg/model/plan.h"
 #include "pkg/model/pod.h"
+#include "pkg/model/resource_values.h"
 #include "pkg/model/resources.h"
 
 namespace resmgr {
@@ -14,10 +14,10 @@ TEST(AdjustmentTest, CarriesOnlyWhatThePlacementSets) {
   Placement placement;
   placement.pool = "shared";
   placement.reason = "a rule";
-  EXPECT_TRUE(ToAdjustment(placement).empty());
+  EXPECT_TRUE(ToResourceValues(placement).empty());
 
   placement.cpu_quota = -1;
-  const Adjustment quota_only = ToAdjustment(placement);
+  const ResourceValues quota_only = ToResourceValues(placement);
   EXPECT_FALSE(quota_only.empty());
   EXPECT_EQ(quota_only.cpu_quota, -1);
   EXPECT_FALSE(quota_only.cpus.has_value());
@@ -29,7 +29,7 @@ TEST(AdjustmentTest, RuntimesReadSetsAsKernelLists) {
   placement.mems = NodeSet{1};
   placement.cpu_shares = 2048;
   placement.cpu_period = 100'000;
-  const LinuxResources resources = AsResources(ToAdjustment(placement));
+  const LinuxResources resources = AsResources(ToResourceValues(placement));
   EXPECT_EQ(resources.cpuset_cpus, "0-2,8");
   EXPECT_EQ(resources.cpuset_mems, "1");
   EXPECT_EQ(resources.cpu_shares, 2048);

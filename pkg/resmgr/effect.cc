@@ -77,7 +77,7 @@ Effect Completed(Effect reported, const Container& container) {
   return reported;
 }
 
-Adjustment Difference(const Effect& wanted, const Effect& present) {
+ResourceValues Difference(const Effect& wanted, const Effect& present) {
   return {
       .cpus = Changed(wanted.cpus, present.cpus),
       .mems = Changed(wanted.mems, present.mems),

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "pkg/model/adjustment.h"
 #include "pkg/model/container.h"
+#include "pkg/model/resource_values.h"
 
 namespace resmgr {
 
@@ -38,6 +38,6 @@ bool IsDesired(const Effect& effect, const Container& container);
 
 // The fields of `wanted` that differ from `present`; a value that `wanted` leaves empty is never a
 // difference.
-Adjustment Difference(const Effect& wanted, const Effect& present);
+ResourceValues Difference(const Effect& wanted, const Effect& present);
 
 }  // namespace resmgr

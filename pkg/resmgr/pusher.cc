@@ -220,7 +220,7 @@ void Pusher::Step(ContainerRecord& record) {
 
 void Pusher::Send(ContainerRecord& record, const Effect& target) {
   PushState& state = *record.push;
-  const Adjustment missing = Difference(target, state.certain ? state.applied : kUnknown);
+  const ResourceValues missing = Difference(target, state.certain ? state.applied : kUnknown);
   if (missing.empty()) {
     state.applied.exclusive = target.exclusive;
     Settle(record);

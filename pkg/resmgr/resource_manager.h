@@ -12,9 +12,9 @@
 #include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
 #include "pkg/metrics/metrics.h"
-#include "pkg/model/adjustment.h"
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
+#include "pkg/model/resource_values.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/observer.h"
@@ -45,7 +45,7 @@ struct CreateRequest {
 // calls.
 struct Admission {
   ContainerKey key{};
-  Adjustment adjustment{};
+  ResourceValues adjustment{};
   uint64_t ticket = 0;  // tells updates of one container apart; the brain's own
 };
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "pkg/base/status.h"
-#include "pkg/model/adjustment.h"
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
+#include "pkg/model/resource_values.h"
 
 namespace resmgr {
 
@@ -71,7 +71,7 @@ class RuntimeClient {
 
   // NotFound: no such container (any more). Unavailable: no connection. DeadlineExceeded: no answer
   // in time.
-  virtual void UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
+  virtual void UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
                                std::function<void(Status)> done) = 0;
 
   // Lists sandboxes and containers, with what their verbose status adds (cgroup parent, resources)

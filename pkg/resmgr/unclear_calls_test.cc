@@ -47,7 +47,7 @@ class UnclearCallsTest : public ::testing::Test {
     const LinuxResources wanted = TestNode::Resources(milli_cpu);
     const auto resized = manager().AdmitUpdate(id, wanted);
     ASSERT_TRUE(resized.ok()) << resized.status();
-    Adjustment carried = resized->adjustment;
+    ResourceValues carried = resized->adjustment;
     carried.cpu_shares = wanted.cpu_shares;
     runtime().Apply(id, carried);
     manager().UpdateSucceeded(*resized);
@@ -273,7 +273,7 @@ TEST_F(UnclearCallsTest, AGrowthThatMayHaveHappenedIsInTheWayOfAStart) {
   ASSERT_EQ(runtime().CpusOf(shared), "0,3-7");
   node_.Stop(former);
   ASSERT_THAT(runtime().updates, SizeIs(1));
-  const Adjustment growth = runtime().updates[0].adjustment;
+  const ResourceValues growth = runtime().updates[0].adjustment;
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
   runtime().ApplyPart(shared, growth, FakeRuntimeClient::Part::kForce);
   ASSERT_EQ(runtime().CpusOf(shared), "0-7");

@@ -40,7 +40,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
   if (requested.cpuset_cpus) overrides_.Note(LogName(*record), *requested.cpuset_cpus, ours);
   Admission admission{
       .key = container.key,
-      .adjustment = ToAdjustment(carried),
+      .adjustment = ToResourceValues(carried),
       .ticket = update.ticket,
   };
   record->updates.push_back(std::move(update));

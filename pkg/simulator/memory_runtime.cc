@@ -14,7 +14,7 @@ void MemoryRuntime::Answer(std::function<void()> answer) {
   });
 }
 
-void MemoryRuntime::UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
+void MemoryRuntime::UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
                                     std::function<void(Status)> done) {
   const bool known = Find(id) != nullptr;
   Apply(id, adjustment);
@@ -60,7 +60,7 @@ void MemoryRuntime::Apply(const ContainerId& id, const LinuxResources& resources
   if (container != nullptr) container->resources = Merged(container->resources, resources);
 }
 
-void MemoryRuntime::Apply(const ContainerId& id, const Adjustment& adjustment) {
+void MemoryRuntime::Apply(const ContainerId& id, const ResourceValues& adjustment) {
   Apply(id, AsResources(adjustment));
 }
 

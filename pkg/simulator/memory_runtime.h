@@ -17,7 +17,7 @@ class MemoryRuntime : public RuntimeClient {
   // The loop must outlive it.
   explicit MemoryRuntime(EventLoop& loop) : loop_(loop) {}
 
-  void UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
+  void UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
                        std::function<void(Status)> done) override;
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
 
@@ -35,7 +35,7 @@ class MemoryRuntime : public RuntimeClient {
   void Remove(const ContainerId& id);
   // What an accepted request puts in force.
   void Apply(const ContainerId& id, const LinuxResources& resources);
-  void Apply(const ContainerId& id, const Adjustment& adjustment);
+  void Apply(const ContainerId& id, const ResourceValues& adjustment);
 
  private:
   // Runs it on the loop, after the present call.

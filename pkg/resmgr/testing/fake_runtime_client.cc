@@ -9,7 +9,7 @@
 namespace resmgr::test {
 namespace {
 
-std::string Describe(const ContainerId& id, const Adjustment& adjustment) {
+std::string Describe(const ContainerId& id, const ResourceValues& adjustment) {
   std::string text(id.value());
   if (adjustment.cpus) text += " cpus=" + adjustment.cpus->ToString();
   if (adjustment.mems) text += " mems=" + adjustment.mems->ToString();
@@ -21,7 +21,7 @@ std::string Describe(const ContainerId& id, const Adjustment& adjustment) {
 
 }  // namespace
 
-std::string CpuList(const Adjustment& adjustment) {
+std::string CpuList(const ResourceValues& adjustment) {
   return adjustment.cpus ? adjustment.cpus->ToString() : "";
 }
 
@@ -29,7 +29,7 @@ std::string WithCpus(const ContainerId& id, std::string_view cpus) {
   return fmt::format("{} cpus={}", id.value(), cpus);
 }
 
-void FakeRuntimeClient::UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
+void FakeRuntimeClient::UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
                                         std::function<void(Status)> done) {
   history.push_back(Describe(id, adjustment));
   updates.push_back({id, adjustment, std::move(done)});
@@ -57,7 +57,7 @@ std::string FakeRuntimeClient::CpusOf(const ContainerId& id) {
                                      : in_force->second;
 }
 
-void FakeRuntimeClient::Apply(const ContainerId& id, const Adjustment& adjustment) {
+void FakeRuntimeClient::Apply(const ContainerId& id, const ResourceValues& adjustment) {
   RuntimeContainer* const container = Find(id);
   if (container == nullptr) return;
   ++applied_[id];
@@ -65,7 +65,8 @@ void FakeRuntimeClient::Apply(const ContainerId& id, const Adjustment& adjustmen
   container->resources = Merged(container->resources, AsResources(adjustment));
 }
 
-void FakeRuntimeClient::ApplyPart(const ContainerId& id, const Adjustment& adjustment, Part part) {
+void FakeRuntimeClient::ApplyPart(const ContainerId& id, const ResourceValues& adjustment,
+                                  Part part) {
   const RuntimeContainer* const container = Find(id);
   if (container == nullptr || !adjustment.cpus) return;
   const std::string before = CpusOf(id);

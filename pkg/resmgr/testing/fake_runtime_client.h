@@ -13,7 +13,7 @@
 namespace resmgr::test {
 
 // The cpuset that an adjustment carries, "" for none.
-std::string CpuList(const Adjustment& adjustment);
+std::string CpuList(const ResourceValues& adjustment);
 // An update of these CPUs and nothing else, as a client's `history` has it.
 std::string WithCpus(const ContainerId& id, std::string_view cpus);
 
@@ -25,11 +25,11 @@ class FakeRuntimeClient : public RuntimeClient {
  public:
   struct Update {
     ContainerId id;
-    Adjustment adjustment;
+    ResourceValues adjustment;
     std::function<void(Status)> done;
   };
 
-  void UpdateContainer(const ContainerId& id, const Adjustment& adjustment,
+  void UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
                        std::function<void(Status)> done) override;
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
 
@@ -40,10 +40,10 @@ class FakeRuntimeClient : public RuntimeClient {
   // The cpuset in force, "" for none.
   std::string CpusOf(const ContainerId& id);
   // Puts an adjustment in force, as an accepted request does.
-  void Apply(const ContainerId& id, const Adjustment& adjustment);
+  void Apply(const ContainerId& id, const ResourceValues& adjustment);
   // One of the two only, of a running container.
   enum class Part { kReport, kForce };
-  void ApplyPart(const ContainerId& id, const Adjustment& adjustment, Part part);
+  void ApplyPart(const ContainerId& id, const ResourceValues& adjustment, Part part);
   // What is reported is what is in force, until the next such case.
   void ReportTruth();
 

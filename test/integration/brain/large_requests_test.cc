@@ -37,7 +37,7 @@ class Node : public TestNode {
     const LinuxResources changes = Resources(milli_cpu);
     const StatusOr<Admission> admission = manager().AdmitUpdate(id, changes);
     ASSERT_TRUE(admission.ok()) << admission.status();
-    Adjustment carried = admission->adjustment;
+    ResourceValues carried = admission->adjustment;
     if (!carried.cpu_shares) carried.cpu_shares = changes.cpu_shares;
     if (!carried.cpu_quota) carried.cpu_quota = changes.cpu_quota;
     runtime.Apply(id, carried);

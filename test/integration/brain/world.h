@@ -80,7 +80,7 @@ class World {
     Admission admission;
     bool applied = false;
 
-    Adjustment Carried() const;
+    ResourceValues Carried() const;
   };
   struct Start {
     ContainerId id;
@@ -116,7 +116,7 @@ class World {
   void AbandonStart(const Start& start);
   void EndAbandonedStart(size_t index);
   // Of an update whose answer nobody will hear.
-  void ApplySomehow(const ContainerId& id, const Adjustment& adjustment);
+  void ApplySomehow(const ContainerId& id, const ResourceValues& adjustment);
   void BeginResize();
   void EndResize(size_t index);
   void ApplyResize(Resize& resize);

@@ -197,8 +197,8 @@ void World::ApplyResize(Resize& resize) {
 }
 
 // What is appended by the policy overrides what the kubelet asks for.
-Adjustment World::Resize::Carried() const {
-  Adjustment carried = admission.adjustment;
+ResourceValues World::Resize::Carried() const {
+  ResourceValues carried = admission.adjustment;
   if (!carried.cpu_shares) carried.cpu_shares = changes.cpu_shares;
   if (!carried.cpu_quota) carried.cpu_quota = changes.cpu_quota;
   return carried;

@@ -9,9 +9,9 @@
 
 namespace resmgr {
 
-// What is to be changed in a request before it goes to the runtime: only the fields that are set.
-// Values are those of LinuxContainerResources in the CRI.
-struct Adjustment {
+// Values of one LinuxContainerResources (CRI) that this daemon sets, in a request or at the
+// runtime: only the fields that are set count.
+struct ResourceValues {
   std::optional<CpuSet> cpus{};   // cpuset_cpus
   std::optional<NodeSet> mems{};  // cpuset_mems
   std::optional<int64_t> cpu_shares{};
@@ -19,13 +19,13 @@ struct Adjustment {
   std::optional<int64_t> cpu_period{};
 
   bool empty() const { return !cpus && !mems && !cpu_shares && !cpu_quota && !cpu_period; }
-  friend bool operator==(const Adjustment&, const Adjustment&) = default;
+  friend bool operator==(const ResourceValues&, const ResourceValues&) = default;
 };
 
 // The placement's effect as fields of a request.
-Adjustment ToAdjustment(const Placement& placement);
+ResourceValues ToResourceValues(const Placement& placement);
 
-// The adjustment alone, as a runtime reads it.
-LinuxResources AsResources(const Adjustment& adjustment);
+// The values alone, as a runtime reads them.
+LinuxResources AsResources(const ResourceValues& values);
 
 }  // namespace resmgr

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/model/adjustment.h"
+#include "pkg/model/resource_values.h"
 
 namespace resmgr {
 
-Adjustment ToAdjustment(const Placement& placement) {
+ResourceValues ToResourceValues(const Placement& placement) {
   return {
       .cpus = placement.cpus,
       .mems = placement.mems,
@@ -13,7 +13,7 @@ Adjustment ToAdjustment(const Placement& placement) {
   };
 }
 
-LinuxResources AsResources(const Adjustment& adjustment) {
+LinuxResources AsResources(const ResourceValues& adjustment) {
   LinuxResources resources;
   resources.cpu_period = adjustment.cpu_period;
   resources.cpu_quota = adjustment.cpu_quota;
