@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "agent/json.h"
-#include "agent/shortened.h"
+#include "pkg/base/utf8.h"
 
 namespace resmgr::agent {
 namespace {
@@ -37,7 +37,7 @@ EventSeries::EventSeries(HttpTransport& transport, Timers& timers, std::string n
 
 void EventSeries::Add(const std::string& message, int times) {
   count_ += times;
-  message_ = Shortened(message, kMaxMessage);
+  message_ = Utf8Cut(message, kMaxMessage);
   if (delivery_.under_way()) {
     more_ = true;
     return;

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/shortened.h"
+#include "pkg/base/utf8.h"
 
 namespace resmgr::agent {
 namespace {
@@ -49,7 +49,7 @@ StatusReporter::Texts StatusReporter::TextsOf(const Verdict& verdict, const std:
   texts[kVersion] = verdict.version;
   const bool at_a_price = verdict.state == Verdict::State::kAccepted && !losses.empty();
   texts[kError] =
-      AsStored(Shortened(at_a_price ? DescribeLosses(losses) : verdict.reason, kMaxError));
+      AsStored(Utf8Cut(at_a_price ? DescribeLosses(losses) : verdict.reason, kMaxError));
   return texts;
 }
 

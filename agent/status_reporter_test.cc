@@ -71,6 +71,26 @@ class StatusReporterTest : public testing::Test {
                            [] { return std::chrono::system_clock::from_time_t(1'767'323'045); }};
 };
 
+constexpr int kAgents = 600;
+
+// How many of kAgents, whose spread is a minute, have reported the verdict of a shared map within
+// `time`.
+int AgentsThatReport(const Verdict& verdict, milliseconds time) {
+  int reported = 0;
+  for (uint64_t seed = 0; seed < kAgents; ++seed) {
+    FakeTransport transport;
+    FakeTimers timers;
+    StatusReporter reporter(transport, timers, "n1", kOwnMap, {.spread = seconds(60)}, seed);
+    reporter.NodeSeen(
+        {{"metadata",
+          {{"annotations", {{kStatusAnnotation, "accepted"}, {kMapAnnotation, "m.default"}}}}}});
+    reporter.Report(verdict);
+    timers.Advance(time);
+    if (transport.Has("/nodes/")) ++reported;
+  }
+  return reported;
+}
+
 TEST_F(StatusReporterTest, AnnotatesTheNode) {
   ReportSoon(kRejected);
   const HttpRequest request = transport_.Request("/nodes/");
@@ -117,36 +137,12 @@ TEST_F(StatusReporterTest, ASharedMapIsReportedAtSomeTimeWithinTheSpread) {
 }
 
 TEST_F(StatusReporterTest, TheTimesOfAgentsAreSpreadEvenly) {
-  constexpr int kAgents = 600;
-  int early = 0;
-  for (uint64_t seed = 0; seed < kAgents; ++seed) {
-    FakeTransport transport;
-    FakeTimers timers;
-    StatusReporter reporter(transport, timers, "n1", kOwnMap, {.spread = seconds(60)}, seed);
-    reporter.NodeSeen(
-        {{"metadata",
-          {{"annotations", {{kStatusAnnotation, "accepted"}, {kMapAnnotation, "m.default"}}}}}});
-    reporter.Report(kAccepted);
-    timers.Advance(seconds(20));
-    early += transport.sent();
-  }
+  const int early = AgentsThatReport(kAccepted, seconds(20));
   EXPECT_THAT(early, AllOf(testing::Gt(kAgents / 4), testing::Lt(kAgents * 5 / 12)));
 }
 
 TEST_F(StatusReporterTest, ARejectionOfASharedMapHasTwiceTheTimeSinceItIsAnEventToo) {
-  constexpr int kAgents = 600;
-  int early = 0;
-  for (uint64_t seed = 0; seed < kAgents; ++seed) {
-    FakeTransport transport;
-    FakeTimers timers;
-    StatusReporter reporter(transport, timers, "n1", kOwnMap, {.spread = seconds(60)}, seed);
-    reporter.NodeSeen(
-        {{"metadata",
-          {{"annotations", {{kStatusAnnotation, "accepted"}, {kMapAnnotation, "m.default"}}}}}});
-    reporter.Report(kRejected);
-    timers.Advance(seconds(60));
-    early += transport.sent() / 2;
-  }
+  const int early = AgentsThatReport(kRejected, seconds(60));
   EXPECT_THAT(early, AllOf(testing::Gt(kAgents * 5 / 12), testing::Lt(kAgents * 7 / 12)));
 }
 
