@@ -96,9 +96,9 @@ void Agent::PatchNode(std::vector<PatchOperation> operations, Done done) {
   }
   const std::optional<Json> annotations = ChangedAnnotations(operations);
   if (annotations && annotations->empty()) return done(OkStatus());
-  if (annotations && FollowsSharedMap()) {
-    reporter_.TakeAlong(*annotations);
-    return done(OkStatus());
+  if (annotations) {
+    if (FollowsSharedMap() && reporter_.TakeAlong(*annotations)) return done(OkStatus());
+    reporter_.LeaveOut(*annotations);
   }
   access_.Patch(std::move(operations), done);
 }

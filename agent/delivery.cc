@@ -21,9 +21,10 @@ Delivery::Delivery(HttpTransport& transport, Timers& timers, std::string what,
       backoff_(backoff, seed),
       log_limit_(1, kLogPeriod) {}
 
-void Delivery::Send(HttpRequest request, Done done) {
+void Delivery::Send(HttpRequest request, Done done, Refusal refusal) {
   request_ = std::move(request);
   done_ = std::move(done);
+  refusal_ = refusal;
   under_way_ = true;
   tries_ = 0;
   backoff_.Reset();
@@ -45,6 +46,7 @@ void Delivery::Replied(const StatusOr<HttpReply>& reply) {
   const bool answered =
       status.code() == StatusCode::kNotFound || status.code() == StatusCode::kAborted;
   if (max_tries_ > 0 && answered) return End(reply);
+  if (refusal_ == Refusal::kEnd && reply.ok() && RefusesContent(*reply)) return End(reply);
   if (tries_ == max_tries_) {
     log.Warn("{}: given up: {}", what_, Message(status));
     return End(reply);

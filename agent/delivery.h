@@ -19,13 +19,16 @@ class Delivery {
   // The reply that ended it: the one of success, or the last one.
   using Done = std::function<void(const StatusOr<HttpReply>& reply)>;
 
+  // What becomes of a request whose content the API server refuses (see RefusesContent).
+  enum class Refusal { kTryAgain, kEnd };
+
   // `what` names it in the log. `max_tries` 0: as many as it takes; else
   // what is missing (404) or in conflict (409) ends it at once.
   Delivery(HttpTransport& transport, Timers& timers, std::string what, Backoff::Options backoff,
            uint64_t seed, int max_tries);
 
   // `done` comes once, and not for a request that was replaced.
-  void Send(HttpRequest request, Done done);
+  void Send(HttpRequest request, Done done, Refusal refusal = Refusal::kTryAgain);
   bool under_way() const { return under_way_; }
 
  private:
@@ -41,6 +44,7 @@ class Delivery {
   RateLimit log_limit_;
   HttpRequest request_;
   Done done_;
+  Refusal refusal_ = Refusal::kTryAgain;
   bool under_way_ = false;
   int tries_ = 0;
   std::unique_ptr<HttpTransport::Call> call_;

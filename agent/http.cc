@@ -9,10 +9,13 @@
 namespace resmgr::agent {
 namespace {
 
+constexpr int kBadRequest = 400;
 constexpr int kForbidden = 403;
 constexpr int kMissing = 404;
 constexpr int kConflict = 409;
 constexpr int kGone = 410;
+constexpr int kTooLarge = 413;
+constexpr int kUnprocessable = 422;
 constexpr int kTooManyRequests = 429;
 
 StatusCode CodeOf(int http_status) {
@@ -60,6 +63,11 @@ std::string UrlEncode(std::string_view text) {
 std::chrono::seconds WaitAskedFor(const HttpReply& reply) {
   constexpr std::chrono::seconds kLongest{60};
   return std::min(reply.retry_after.value_or(std::chrono::seconds(0)), kLongest);
+}
+
+bool RefusesContent(const HttpReply& reply) {
+  return reply.status == kBadRequest || reply.status == kForbidden || reply.status == kTooLarge ||
+         reply.status == kUnprocessable;
 }
 
 Status StatusOfReply(const HttpReply& reply) {

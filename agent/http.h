@@ -73,6 +73,10 @@ std::string UrlEncode(std::string_view text);
 // other 4xx, kUnavailable all else.
 Status StatusOfReply(const HttpReply& reply);
 
+// Whether the request itself is refused, so that it would be again: 400, 403 (which is also what an
+// admission policy says), 413 and 422.
+bool RefusesContent(const HttpReply& reply);
+
 // How long to wait before the next try: what the server asked for, but at most a minute, so that no
 // server can silence the agent.
 std::chrono::seconds WaitAskedFor(const HttpReply& reply);

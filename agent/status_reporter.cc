@@ -6,13 +6,38 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/parse.h"
 #include "pkg/base/utf8.h"
+#include "pkg/log/log.h"
 
 namespace resmgr::agent {
 namespace {
 
 // All annotations of an object together may have 256 KiB.
 constexpr size_t kMaxError = 8192;
+
+// What is taken along may be so much of these, keys included, beside the report itself.
+constexpr size_t kMaxTakenAlong = (size_t{256} << 10) - 2 * kMaxError;
+constexpr std::chrono::seconds kLogPeriod{60};
+constexpr size_t kMaxKeys = 512;  // in a line of the log
+
+size_t SizeOf(const Json& annotations) {
+  size_t size = 0;
+  for (const auto& [key, value] : annotations.items()) {
+    size += key.size();
+    if (value.is_string()) size += value.get_ref<const std::string&>().size();
+  }
+  return size;
+}
+
+std::string KeysOf(const Json& annotations) {
+  std::string keys;
+  for (const auto& [key, value] : annotations.items()) {
+    if (!keys.empty()) keys += ", ";
+    keys += Printable(key);
+  }
+  return keys;
+}
 
 // Of kStatusAnnotations.
 enum Text : size_t { kStatus, kMap, kVersion, kError };
@@ -38,6 +63,7 @@ StatusReporter::StatusReporter(HttpTransport& transport, Timers& timers, std::st
       timers_(timers),
       jitter_(seed),
       limit_(options.limit),
+      refusals_(1, kLogPeriod),
       annotations_(transport, timers, "annotating the node", options.backoff, seed + 1, 0),
       rejected_(transport, timers, node_, "ConfigRejected", options.backoff, seed + 2, now),
       lost_(transport, timers, node_, "ExclusiveCpusLost", options.backoff, seed + 3, now) {}
@@ -79,9 +105,23 @@ bool StatusReporter::IsSharedNews() const {
   return wanted_[kMap] != own_map_ && shown_[kMap] != own_map_;
 }
 
-void StatusReporter::TakeAlong(const Json& annotations) {
-  others_.update(annotations);
+bool StatusReporter::TakeAlong(const Json& annotations) {
+  Json others = others_;
+  others.update(annotations);
+  if (SizeOf(others) > kMaxTakenAlong) return false;
+  others_ = std::move(others);
   Plan();
+  return true;
+}
+
+void StatusReporter::LeaveOut(const Json& annotations) {
+  bool under_way = false;
+  for (const auto& [key, value] : annotations.items()) {
+    others_.erase(key);
+    under_way = under_way || others_sent_.contains(key);
+  }
+  // Without them, in place of what is repeated until it succeeds.
+  if (under_way) Write();
 }
 
 void StatusReporter::Plan() {
@@ -131,17 +171,32 @@ void StatusReporter::Write() {
   sent_ = known ? wanted_ : shown_;
   sent_uid_ = uid_;
   others_sent_ = others_;
-  annotations_.Send(std::move(request), [this](const StatusOr<HttpReply>& /*reply*/) {
-    const Texts sent = *std::exchange(sent_, std::nullopt);
-    const Json written = std::exchange(others_sent_, Json::object());
-    // The object was made anew meanwhile: what it shows is known from the watch alone.
-    if (sent_uid_ != uid_) return Plan();
+  annotations_.Send(
+      std::move(request), [this](const StatusOr<HttpReply>& reply) { Written(reply); },
+      others_.empty() ? Delivery::Refusal::kTryAgain : Delivery::Refusal::kEnd);
+}
+
+void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
+  const Texts sent = *std::exchange(sent_, std::nullopt);
+  const Json others = std::exchange(others_sent_, Json::object());
+  const bool refused = reply.ok() && RefusesContent(*reply);
+  // The object was made anew meanwhile: what it shows is known from the watch alone.
+  if (!refused && sent_uid_ != uid_) return Plan();
+  for (const auto& [key, value] : others.items()) {
+    const auto waiting = others_.find(key);
+    if (waiting != others_.end() && *waiting == value) others_.erase(waiting);
+  }
+  if (!refused) {
     shown_ = sent;
-    for (const auto& [key, value] : written.items()) {
-      if (others_.at(key) == value) others_.erase(key);
-    }
-    Plan();
-  });
+    return Plan();
+  }
+  if (refusals_.Pass(timers_.Now())) {
+    GetLogger("status").Warn("annotations that cri-resmgr wants on the node are dropped ({}): {}",
+                             Utf8Cut(KeysOf(others), kMaxKeys), Message(StatusOfReply(*reply)));
+  }
+  const bool known = verdict_.state != Verdict::State::kUnknown;
+  if (known || !others_.empty()) return Write();
+  Plan();
 }
 
 // The node may show the same rejection since before the agent's start, with another version of a

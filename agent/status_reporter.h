@@ -16,6 +16,7 @@
 #include "agent/timers.h"
 #include "agent/token_bucket.h"
 #include "agent/verdict.h"
+#include "pkg/log/rate_limit.h"
 
 namespace resmgr::agent {
 
@@ -65,8 +66,13 @@ class StatusReporter {
   // The node's object as it is now; to be told before the first verdict, and at each change.
   void NodeSeen(const Json& node);
   // Other annotations of the node, null for one to be removed, that follow from a map which nodes
-  // share. They are part of the next report, within `spread` at the latest.
-  void TakeAlong(const Json& annotations);
+  // share. They are part of the next report, within `spread` at the latest. False, and not taken,
+  // where too many wait already. An API server that refuses a report with them gets it without
+  // them, and they are dropped.
+  bool TakeAlong(const Json& annotations);
+  // These are being written by other means, so what was taken along of the same keys is out of
+  // date.
+  void LeaveOut(const Json& annotations);
   // Those that are not written yet.
   const Json& taken_along() const { return others_; }
   // Whether the next report waits for its time within `spread`.
@@ -81,6 +87,7 @@ class StatusReporter {
   void Plan();
   void Fire();
   void Write();
+  void Written(const StatusOr<HttpReply>& reply);
   void WriteEvents();
   void TellRejection();
   void TellLosses();
@@ -105,6 +112,7 @@ class StatusReporter {
   Timers::Clock::time_point due_{};
   bool spread_ = false;      // due_ is some time within the spread
   Timers::HandlePtr timer_;  // the next report
+  RateLimit refusals_;       // in the log
   Delivery annotations_;
   EventSeries rejected_;
   EventSeries lost_;

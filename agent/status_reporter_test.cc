@@ -283,6 +283,70 @@ TEST_F(StatusReporterTest, OtherAnnotationsAreOnePatchWithTheReport) {
   EXPECT_EQ(transport_.sent(), 2);
 }
 
+// The annotations of the daemon must not keep the agent from telling its own.
+TEST_F(StatusReporterTest, AnnotationsThatTheApiServerRefusesAreDroppedAndTheReportIsWritten) {
+  for (const int refusal : {400, 403, 413, 422}) {
+    Verdict verdict = OfOwnMap(kAccepted);
+    verdict.version = std::to_string(refusal);
+    EXPECT_TRUE(reporter_.TakeAlong({{"a.io/policy", "static"}}));
+    reporter_.Report(verdict);
+    timers_.Advance(seconds(60));
+    EXPECT_EQ(Annotations()["a.io/policy"], "static");
+    ASSERT_TRUE(transport_.Answer("/nodes/", refusal, {{"message", "not valid"}}));
+    EXPECT_TRUE(reporter_.taken_along().empty()) << refusal;
+    EXPECT_FALSE(Annotations().contains("a.io/policy")) << refusal;
+    EXPECT_EQ(Annotations()[std::string(kVersionAnnotation)], verdict.version);
+    ASSERT_TRUE(Patched());
+  }
+  timers_.Advance(std::chrono::hours(1));
+  EXPECT_EQ(transport_.sent(), 8);
+}
+
+TEST_F(StatusReporterTest, RefusedAnnotationsWithoutAReportAreDropped) {
+  reporter_.TakeAlong({{"a.io/policy", "static"}});
+  timers_.Advance(seconds(60));
+  ASSERT_TRUE(transport_.Answer("/nodes/", 422, {{"message", "not valid"}}));
+  timers_.Advance(std::chrono::hours(1));
+  EXPECT_EQ(transport_.sent(), 1);
+}
+
+TEST_F(StatusReporterTest, AnOutageDropsNoAnnotations) {
+  reporter_.TakeAlong({{"a.io/policy", "static"}});
+  timers_.Advance(seconds(60));
+  for (const int outage : {401, 429, 500, 503}) {
+    ASSERT_TRUE(transport_.Answer("/nodes/", outage, Json::object()));
+    timers_.RunNext();
+    EXPECT_EQ(Annotations()["a.io/policy"], "static") << outage;
+  }
+  ASSERT_TRUE(transport_.Answer("/nodes/", Unavailable("down")));
+  timers_.RunNext();
+  EXPECT_EQ(Annotations()["a.io/policy"], "static");
+  EXPECT_TRUE(Patched());
+}
+
+// More than an object may have would be refused anyway.
+TEST_F(StatusReporterTest, HoldsNoMoreAnnotationsThanAnObjectMayHave) {
+  const std::string half(size_t{150} << 10, 'x');
+  EXPECT_TRUE(reporter_.TakeAlong({{"a.io/one", half}}));
+  EXPECT_FALSE(reporter_.TakeAlong({{"a.io/two", half}}));
+  EXPECT_EQ(reporter_.taken_along(), Json({{"a.io/one", half}}));
+  EXPECT_TRUE(reporter_.TakeAlong({{"a.io/one", half}})) << "in place of the one before";
+}
+
+TEST_F(StatusReporterTest, WhatIsWrittenByOtherMeansIsNotOverwritten) {
+  reporter_.TakeAlong({{"a.io/policy", "static"}, {"a.io/source", "agent"}});
+  reporter_.LeaveOut({{"a.io/policy", "null"}});
+  timers_.Advance(seconds(60));
+  EXPECT_EQ(Annotations(), Json({{"a.io/source", "agent"}}));
+  // Under way already.
+  reporter_.TakeAlong({{"a.io/policy", "null"}});
+  timers_.Advance(seconds(60));
+  reporter_.LeaveOut({{"a.io/source", "a file"}});
+  EXPECT_EQ(Annotations(), Json({{"a.io/policy", "null"}}));
+  ASSERT_TRUE(Patched());
+  EXPECT_TRUE(reporter_.taken_along().empty());
+}
+
 TEST_F(StatusReporterTest, ShortensWhatIsTooLong) {
   Verdict verdict = kRejected;
   verdict.reason = std::string(1 << 20, 'x');
