@@ -13,7 +13,17 @@ namespace {
 // How long the API server may take to show the node to an agent that has asked for it. Until then
 // patches wait, which may turn out to change nothing.
 constexpr std::chrono::seconds kFirstViewPatience{5};
+// Of patches that wait, each as long as a message of gRPC at most. More of them are carried out at
+// once.
 constexpr size_t kMostHeldPatches = 256;
+constexpr size_t kMostHeldBytes = size_t{4} << 20;
+
+size_t SizeOf(const std::vector<PatchOperation>& operations) {
+  size_t size = 0;
+  for (const PatchOperation& one : operations)
+    size += sizeof(one) + one.op.size() + one.path.size() + one.value.size();
+  return size;
+}
 
 KeyRules Rules(const AgentOptions& options) {
   KeyRules rules{.domains = options.allowed_domains, .reserved = {}};
@@ -52,6 +62,7 @@ void Agent::Start() {
 
 void Agent::ReleasePatches() {
   holds_patches_ = false;
+  held_bytes_ = 0;
   for (HeldPatch& held : std::exchange(held_patches_, {}))
     PatchNode(std::move(held.operations), held.done);
 }
@@ -90,7 +101,10 @@ void Agent::GetNode(TextDone done) {
 // What the node shows already costs no request, and what thousands of daemons have to show because
 // of the same map goes along with the agent's own report of it.
 void Agent::PatchNode(std::vector<PatchOperation> operations, Done done) {
-  if (holds_patches_ && held_patches_.size() < kMostHeldPatches) {
+  const size_t bytes = SizeOf(operations);
+  if (holds_patches_ && held_patches_.size() < kMostHeldPatches &&
+      held_bytes_ + bytes <= kMostHeldBytes) {
+    held_bytes_ += bytes;
     held_patches_.push_back({std::move(operations), std::move(done)});
     return;
   }

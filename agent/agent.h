@@ -74,6 +74,7 @@ class Agent : public AgentHandler {
   // Patches that wait until the node has been seen.
   bool holds_patches_ = true;
   std::vector<HeldPatch> held_patches_;
+  size_t held_bytes_ = 0;
   Timers::HandlePtr first_view_;
   StatusReporter reporter_;
   ConfigPusher pusher_;
