@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/base/wire.h"
 
+#include <array>
+
 namespace resmgr {
 
 namespace {
@@ -8,7 +10,11 @@ namespace {
 constexpr uint32_t kVarint = 0;
 constexpr uint32_t kFixed64 = 1;
 constexpr uint32_t kLengthDelimited = 2;
+constexpr uint32_t kStartGroup = 3;
+constexpr uint32_t kEndGroup = 4;
 constexpr uint32_t kFixed32 = 5;
+// Of groups in groups, as in protobuf's own parsers.
+constexpr size_t kDeepestGroup = 100;
 
 // Moves `place` behind the varint. False: it does not end before `end`, or after ten bytes.
 bool ReadVarint(const char*& place, const char* end, uint64_t& value) {
@@ -39,12 +45,20 @@ bool WireReader::Fail() {
 }
 
 bool WireReader::NextOfAnyKind() {
+  return ReadTag() && (wire_type_ == kStartGroup ? SkipGroup() : ReadValue());
+}
+
+bool WireReader::ReadTag() {
   uint64_t tag = 0;
   if (!ReadVarint(at_, end_, tag) || tag > UINT32_MAX || tag >> 3 == 0) return Fail();
   field_ = static_cast<uint32_t>(tag >> 3);
   wire_type_ = static_cast<uint32_t>(tag & 7);
   bytes_ = {};
   number_ = 0;
+  return true;
+}
+
+bool WireReader::ReadValue() {
   size_t size = 0;
   switch (wire_type_) {
     case kVarint:
@@ -63,7 +77,6 @@ bool WireReader::NextOfAnyKind() {
       size = 4;
       break;
     default:
-      // Groups ended with proto2; nothing in the CRI has them.
       return Fail();
   }
   if (left() < size) return Fail();
@@ -71,6 +84,28 @@ bool WireReader::NextOfAnyKind() {
     number_ |= static_cast<uint64_t>(static_cast<uint8_t>(at_[i])) << (8 * i);
   }
   at_ += size;
+  return true;
+}
+
+// Moves behind the end of the group whose start has just been read, and of those inside of it.
+bool WireReader::SkipGroup() {
+  std::array<uint32_t, kDeepestGroup> open{};
+  size_t depth = 0;
+  open[depth++] = field_;
+  while (depth > 0) {
+    if (!ReadTag()) return false;
+    if (wire_type_ == kEndGroup) {
+      if (open[--depth] != field_) return Fail();
+    } else if (wire_type_ == kStartGroup) {
+      if (depth == open.size()) return Fail();
+      open[depth++] = field_;
+    } else if (!ReadValue()) {
+      return false;
+    }
+  }
+  wire_type_ = kStartGroup;
+  bytes_ = {};
+  number_ = 0;
   return true;
 }
 

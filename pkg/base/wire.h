@@ -10,7 +10,8 @@
 namespace resmgr {
 
 // Reads the fields of one protobuf message from its bytes, without copying and without knowing the
-// rest of it. Bytes that are no protobuf end the reading with failed().
+// rest of it. Bytes that are no protobuf end the reading with failed(). A group, which only proto2
+// has, is one field, of neither bytes nor a number.
 //
 //   for (WireReader reader(bytes); reader.Next();) {
 //     if (reader.field() == 1) name = reader.bytes();
@@ -57,6 +58,8 @@ class WireReader {
   // A varint or fixed field; 0 for length-delimited ones.
   uint64_t number() const { return number_; }
   bool is_bytes() const { return wire_type_ == 2; }
+  // What comes behind the field, to know where in the message it stands.
+  std::string_view rest() const { return {at_, left()}; }
 
  private:
   // Passes over fields that are not wanted, as long as both tag and length are short.
@@ -85,6 +88,9 @@ class WireReader {
   static constexpr ptrdiff_t kLongestShort = 2 + 0x7f;
 
   bool NextOfAnyKind();
+  bool ReadTag();
+  bool ReadValue();
+  bool SkipGroup();
   bool Fail();
   size_t left() const { return static_cast<size_t>(end_ - at_); }
 

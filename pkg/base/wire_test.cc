@@ -109,6 +109,33 @@ TEST(WireTest, ReadsFixedFields) {
   EXPECT_FALSE(reader.failed());
 }
 
+// {1: group {2: 1, 2: group {}}, 3: "x"}
+TEST(WireTest, GroupIsOneField) {
+  const std::string_view bytes = "\x0b\x10\x01\x13\x14\x0c\x1a\x01x"sv;
+  WireReader reader(bytes);
+  ASSERT_TRUE(reader.Next());
+  EXPECT_EQ(reader.field(), 1U);
+  EXPECT_FALSE(reader.is_bytes());
+  EXPECT_EQ(reader.bytes(), "");
+  EXPECT_EQ(reader.number(), 0U);
+  EXPECT_EQ(reader.rest(), bytes.substr(6));
+  ASSERT_TRUE(reader.Next());
+  EXPECT_EQ(reader.bytes(), "x");
+  EXPECT_EQ(reader.rest(), "");
+  EXPECT_FALSE(reader.Next());
+  EXPECT_FALSE(reader.failed());
+}
+
+TEST(WireTest, GroupsAreNestedToALimit) {
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '\x0b') + std::string(depth, '\x0c');
+  };
+  const std::string deepest = nested(100);
+  EXPECT_TRUE(WireReader(deepest).Next());
+  const std::string deeper = nested(101);
+  EXPECT_FALSE(WireReader(deeper).Next());
+}
+
 class WireMalformedTest : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(WireMalformedTest, EndsWithFailure) {
@@ -124,7 +151,9 @@ INSTANTIATE_TEST_SUITE_P(Bytes, WireMalformedTest,
                                          "\x0a\x05"
                                          "abc"sv,           // shorter than its length says
                                          "\x00\x01"sv,      // field 0
-                                         "\x0b"sv,          // a group
+                                         "\x0b"sv,          // a group without an end
+                                         "\x0b\x14"sv,      // a group with the end of another
+                                         "\x0c"sv,          // the end of none
                                          "\x0f\x01"sv,      // wire type 7
                                          "\x0d\x01\x02"sv,  // half of a fixed32
                                          "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"sv,
