@@ -24,13 +24,14 @@ namespace fs = std::filesystem;
 const std::map<std::string, int>& Layers() {
   static const auto* const kLayers = new std::map<std::string, int>{
       {"pkg/base", 0},  //
-      {"pkg/sys", 1},       {"pkg/log", 1},       {"pkg/metrics", 1}, {"pkg/api", 1},
-      {"pkg/topology", 2},  {"pkg/model", 2},     {"pkg/kube", 2},    {"pkg/config", 2},
+      {"pkg/sys", 1},       {"pkg/log", 1},    {"pkg/metrics", 1},   {"pkg/api", 1},
+      {"pkg/topology", 2},  {"pkg/model", 2},  {"pkg/kube", 2},      {"pkg/config", 2},
       {"pkg/h2", 2},        {"pkg/grpc", 2},  //
-      {"pkg/allocator", 3}, {"pkg/policy", 3},    {"pkg/state", 3},   {"pkg/dump", 3},
+      {"pkg/allocator", 3}, {"pkg/policy", 3}, {"pkg/state", 3},     {"pkg/dump", 3},
       {"policies/*", 4},    {"pkg/resmgr", 4},  //
-      {"pkg/cri", 5},       {"pkg/nri", 5},       {"pkg/hooks", 5},   {"pkg/docker", 5},
-      {"pkg/admin", 6},     {"pkg/simulator", 6}, {"agent", 6},       {"webhook", 6},  //
+      {"pkg/cri", 5},       {"pkg/nri", 5},    {"pkg/hooks", 5},     {"pkg/docker", 5},
+      {"pkg/node", 6},      {"pkg/admin", 6},  {"pkg/simulator", 6}, {"agent", 6},
+      {"webhook", 6},  //
       {"cmd/*", 7},
   };
   return *kLayers;
@@ -42,6 +43,7 @@ const std::set<std::pair<std::string, std::string>>& AllowedInLayer() {
       {"pkg/model", "pkg/topology"},  {"pkg/kube", "pkg/topology"}, {"pkg/kube", "pkg/model"},
       {"pkg/config", "pkg/topology"}, {"pkg/config", "pkg/kube"},   {"pkg/log", "pkg/sys"},
       {"pkg/api", "pkg/log"},         {"pkg/metrics", "pkg/sys"},   {"pkg/grpc", "pkg/h2"},
+      {"pkg/admin", "pkg/node"},
   };
   return *kAllowed;
 }

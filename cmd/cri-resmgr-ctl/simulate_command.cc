@@ -9,11 +9,11 @@
 
 #include <unistd.h>
 
-#include "pkg/admin/policy_setup.h"
 #include "pkg/base/terminal.h"
 #include "pkg/config/config_file.h"
 #include "pkg/config/config_text.h"
 #include "pkg/log/log.h"
+#include "pkg/node/policy_setup.h"
 #include "pkg/simulator/report.h"
 #include "pkg/simulator/simulator.h"
 #include "pkg/sys/files.h"

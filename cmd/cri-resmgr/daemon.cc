@@ -8,15 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "cmd/cri-resmgr/optional_services.h"
 #include "pkg/admin/admin_service.h"
-#include "pkg/admin/brain_host.h"
-#include "pkg/admin/config_reader.h"
 #include "pkg/admin/config_service.h"
-#include "pkg/admin/config_source.h"
-#include "pkg/admin/configurator.h"
-#include "pkg/admin/node_publisher.h"
-#include "pkg/admin/policy_setup.h"
 #include "pkg/config/problems.h"
 #include "pkg/cri/call_tap.h"
 #include "pkg/cri/known_methods.h"
@@ -25,6 +18,13 @@
 #include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
 #include "pkg/metrics/metrics.h"
+#include "pkg/node/brain_host.h"
+#include "pkg/node/config_reader.h"
+#include "pkg/node/configurator.h"
+#include "pkg/node/delivered_config.h"
+#include "pkg/node/node_publisher.h"
+#include "pkg/node/optional_services.h"
+#include "pkg/node/policy_setup.h"
 #include "pkg/state/claimed_file_system.h"
 #include "pkg/state/record_log.h"
 #include "pkg/state/state_store.h"
@@ -157,8 +157,8 @@ std::optional<Setup> PrepareKept(std::optional<KeptConfig> kept, const PolicyReg
 void RestoreLater(const Flags& flags, OffLoop& off_loop, Configurator& configurator) {
   const Status begun =
       off_loop.Run([directory = flags.relay_dir, &configurator]() -> EventLoop::Task {
-        auto kept =
-            std::make_shared<StatusOr<std::optional<ConfigSource>>>(LoadConfigSource(directory));
+        auto kept = std::make_shared<StatusOr<std::optional<DeliveredConfig>>>(
+            LoadDeliveredConfig(directory));
         return [kept, &configurator] {
           if (!kept->ok()) {
             GetLogger("config").Warn("{}", Message(kept->status()));
@@ -266,9 +266,9 @@ BrainHost::Options HostOptions(const Flags& flags, const Setup& setup, EventLoop
 
 std::optional<KeptConfig> LoadKeptConfig(const Flags& flags, const PolicyRegistry& policies) {
   if (flags.forced) return std::nullopt;
-  using Source = StatusOr<std::optional<ConfigSource>>;
+  using Source = StatusOr<std::optional<DeliveredConfig>>;
   auto answer = AnswerWithin<Source>(kDiskPatience, "kept-config", [directory = flags.relay_dir] {
-    return LoadConfigSource(directory);
+    return LoadDeliveredConfig(directory);
   });
   if (!answer) {
     return KeptConfig{.source = flags.relay_dir,
@@ -399,7 +399,7 @@ Status Reset(const Flags& flags) {
   if (flags.reset_policy) {
     RESMGR_RETURN_IF_ERROR(RecordLog::Reset(RealFileSystem(), StateDirectory(flags)));
   }
-  if (flags.reset_config) RESMGR_RETURN_IF_ERROR(ForgetConfigSource(flags.relay_dir));
+  if (flags.reset_config) RESMGR_RETURN_IF_ERROR(ForgetDeliveredConfig(flags.relay_dir));
   return OkStatus();
 }
 

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "pkg/admin/policy_setup.h"
 #include "pkg/config/print_config.h"
+#include "pkg/node/policy_setup.h"
 #include "policies/builtin_policies.h"
 
 namespace resmgr {

@@ -6,11 +6,11 @@
 #include "cmd/cri-resmgr/daemon.h"
 #include "cmd/cri-resmgr/exit_code.h"
 #include "cmd/cri-resmgr/flags.h"
-#include "pkg/admin/policy_setup.h"
 #include "pkg/api/protobuf_log.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
 #include "pkg/log/log.h"
+#include "pkg/node/policy_setup.h"
 #include "policies/builtin_policies.h"
 
 namespace resmgr {

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "pkg/admin/history_json.h"
-#include "pkg/admin/losses.h"
 #include "pkg/admin/node_json.h"
-#include "pkg/admin/policy_setup.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
 #include "pkg/log/log.h"
+#include "pkg/node/losses.h"
+#include "pkg/node/policy_setup.h"
 #include "pkg/topology/machine_format.h"
 
 namespace resmgr {
@@ -149,10 +149,10 @@ StatusOr<std::string> HistoryText(const Node& node, const Json& request) {
 
 constexpr const char* kCtl = "cri-resmgr-ctl";
 
-StatusOr<ConfigSource> SourceOf(const std::string& message) {
+StatusOr<DeliveredConfig> SourceOf(const std::string& message) {
   const Json request = Json::parse(message, nullptr, false);
   if (!request.is_object()) return InvalidArgument("the request is not a JSON object");
-  ConfigSource source;
+  DeliveredConfig source;
   RESMGR_ASSIGN_OR_RETURN(source.name, TextOf(request, "name"));
   RESMGR_ASSIGN_OR_RETURN(source.text, TextOf(request, "text"));
   source.name = Printable(source.name, 256);

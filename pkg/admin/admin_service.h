@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "pkg/admin/configurator.h"
-#include "pkg/admin/policy_host.h"
 #include "pkg/grpc/unary_server.h"
+#include "pkg/node/configurator.h"
+#include "pkg/node/policy_host.h"
 #include "pkg/policy/registry.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/off_loop.h"

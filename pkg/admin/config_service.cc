@@ -22,12 +22,12 @@ std::string ErrorText(const Status& status) {
   return Utf8Cut(PrintableLines(Message(status)), kMaxError);
 }
 
-StatusOr<ConfigSource> Decode(const std::string& message) {
+StatusOr<DeliveredConfig> Decode(const std::string& message) {
   v1::SetConfigRequest request;
   if (!request.ParseFromString(message)) {
     return InvalidArgument("not a v1.SetConfigRequest, or its texts are not UTF-8");
   }
-  ConfigSource source;
+  DeliveredConfig source;
   source.name = kAgent;
   source.data = {request.config().begin(), request.config().end()};
   return source;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "pkg/admin/configurator.h"
 #include "pkg/grpc/unary_server.h"
+#include "pkg/node/configurator.h"
 
 namespace resmgr {
 

@@ -9,8 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/admin/policy_setup.h"
 #include "pkg/config/config.h"
+#include "pkg/node/policy_setup.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/integration/brain/topology_aware_node.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/admin/losses.h"
+#include "pkg/node/losses.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/admin/configurator.h"
+#include "pkg/node/configurator.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -68,7 +68,7 @@ struct Gate {
 class ConfiguratorTest : public testing::Test {
  protected:
   ConfiguratorTest() {
-    options_.save = [this](const std::string&, const ConfigSource& source) {
+    options_.save = [this](const std::string&, const DeliveredConfig& source) {
       const std::lock_guard lock(mutex_);
       saved_.push_back(source.text.value_or(""));
       return OkStatus();
@@ -96,8 +96,8 @@ class ConfiguratorTest : public testing::Test {
   }
 
   static Configurator::Decode Text(std::string text) {
-    return [text = std::move(text)]() -> StatusOr<ConfigSource> {
-      return ConfigSource{.name = "test", .data = {}, .text = text};
+    return [text = std::move(text)]() -> StatusOr<DeliveredConfig> {
+      return DeliveredConfig{.name = "test", .data = {}, .text = text};
     };
   }
 
@@ -189,9 +189,9 @@ TEST_F(ConfiguratorTest, WhatComesLateDoesNotReplaceWhatWasDelivered) {
   // Still being read when the other one comes.
   configurator().Deliver(
       "test",
-      [opened = gate.opened]() -> StatusOr<ConfigSource> {
+      [opened = gate.opened]() -> StatusOr<DeliveredConfig> {
         opened.wait();
-        return ConfigSource{.name = "test", .data = {}, .text = "logger: {Level: error}"};
+        return DeliveredConfig{.name = "test", .data = {}, .text = "logger: {Level: error}"};
       },
       [&delivered](const Status& status) { delivered = status.ok(); });
   configurator().Restore({.name = "agent", .data = {}, .text = "logger: {Level: warn}"});
@@ -332,9 +332,9 @@ TEST_F(ConfiguratorTest, ReadsOffTheLoopAndInOrder) {
   };
   configurator().Deliver(
       "slow",
-      [opened = gate.opened]() -> StatusOr<ConfigSource> {
+      [opened = gate.opened]() -> StatusOr<DeliveredConfig> {
         opened.wait();
-        return ConfigSource{.name = "slow", .data = {}, .text = "logger: {Level: warn}"};
+        return DeliveredConfig{.name = "slow", .data = {}, .text = "logger: {Level: warn}"};
       },
       answer("slow"));
   configurator().Deliver("fast", Text("logger: {Level: info}"), answer("fast"));
@@ -353,9 +353,9 @@ TEST_F(ConfiguratorTest, AReadingThatHangsIsRefusedAndHoldsNothingUp) {
   const Status hung = Wait([&](Configurator::Done done) {
     configurator().Deliver(
         "test",
-        [opened = gate.opened]() -> StatusOr<ConfigSource> {
+        [opened = gate.opened]() -> StatusOr<DeliveredConfig> {
           opened.wait();
-          return ConfigSource{.name = "late", .data = {}, .text = "logger: {Level: warn}"};
+          return DeliveredConfig{.name = "late", .data = {}, .text = "logger: {Level: warn}"};
         },
         std::move(done));
   });
@@ -372,7 +372,7 @@ TEST_F(ConfiguratorTest, AReadingThatHangsIsRefusedAndHoldsNothingUp) {
 
 TEST_F(ConfiguratorTest, ADiskThatHangsHoldsNothingUpAndKeepsTheLatest) {
   const auto gate = std::make_shared<Gate>();
-  options_.save = [this, gate](const std::string&, const ConfigSource& source) {
+  options_.save = [this, gate](const std::string&, const DeliveredConfig& source) {
     gate->opened.wait();
     const std::lock_guard lock(mutex_);
     saved_.push_back(source.text.value_or(""));
@@ -389,7 +389,7 @@ TEST_F(ConfiguratorTest, ADiskThatHangsHoldsNothingUpAndKeepsTheLatest) {
 
 TEST_F(ConfiguratorTest, TheEndDoesNotWaitForADiskThatHangs) {
   const auto gate = std::make_shared<Gate>();
-  options_.save = [gate](const std::string&, const ConfigSource&) {
+  options_.save = [gate](const std::string&, const DeliveredConfig&) {
     gate->opened.wait();
     return OkStatus();
   };
@@ -408,9 +408,9 @@ TEST_F(ConfiguratorTest, HoldsOnlySoManyAtOnce) {
   for (int i = 0; i < 100; ++i) {
     configurator().Deliver(
         "test",
-        [opened = gate.opened]() -> StatusOr<ConfigSource> {
+        [opened = gate.opened]() -> StatusOr<DeliveredConfig> {
           opened.wait();
-          return ConfigSource{.name = "test", .data = {}, .text = ""};
+          return DeliveredConfig{.name = "test", .data = {}, .text = ""};
         },
         [&](const Status& status) {
           ++answers;
@@ -427,8 +427,8 @@ TEST_F(ConfiguratorTest, OneBudgetForAllKeysOfADelivery) {
     return std::string(Message(Wait([&](Configurator::Done done) {
       configurator().Deliver(
           "test",
-          [data]() -> StatusOr<ConfigSource> {
-            return ConfigSource{.name = "test", .data = data, .text = std::nullopt};
+          [data]() -> StatusOr<DeliveredConfig> {
+            return DeliveredConfig{.name = "test", .data = data, .text = std::nullopt};
           },
           std::move(done));
     })));

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "pkg/admin/config_reader.h"
-#include "pkg/admin/config_source.h"
-#include "pkg/admin/policy_host.h"
 #include "pkg/base/status.h"
 #include "pkg/config/config.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/log/log.h"
+#include "pkg/node/config_reader.h"
+#include "pkg/node/delivered_config.h"
+#include "pkg/node/policy_host.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/off_loop.h"
 
@@ -30,7 +30,7 @@ class Configurator {
  public:
   using Done = std::function<void(Status)>;
   // Makes the configuration out of what was received; runs off the loop, and owns what it uses.
-  using Decode = std::function<StatusOr<ConfigSource>()>;
+  using Decode = std::function<StatusOr<DeliveredConfig>()>;
   using Load = std::function<StatusOr<Config>()>;
 
   struct Options {
@@ -45,8 +45,8 @@ class Configurator {
     // A reading that takes longer is given up and refused.
     std::chrono::milliseconds reading_time = std::chrono::seconds(10);
     // How what is kept is written: for tests.
-    std::function<Status(const std::string& directory, const ConfigSource&)> save =
-        &SaveConfigSource;
+    std::function<Status(const std::string& directory, const DeliveredConfig&)> save =
+        &SaveDeliveredConfig;
   };
 
   // `current` is in force already, from `source` ("FILE", "agent", "defaults").
@@ -72,7 +72,7 @@ class Configurator {
 
   // One that was delivered to an earlier run, and that could not be read before. It is in force,
   // and kept, unless another one was delivered before; a refusal is logged.
-  void Restore(ConfigSource kept);
+  void Restore(DeliveredConfig kept);
 
   struct Preview {
     Config config;
@@ -111,7 +111,7 @@ class Configurator {
   void EndReading(StatusOr<ConfigCandidate> read);
   void Apply(std::shared_ptr<ConfigCandidate> candidate);
   void Commit(ConfigCandidate candidate, std::string losses);
-  void Store(ConfigSource source);
+  void Store(DeliveredConfig source);
   void WarnNotStored(const Status& why);
   StatusOr<Preview> Plan(ConfigCandidate candidate);
   // The first job is over.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/admin/brain_host.h"
+#include "pkg/node/brain_host.h"
 
 #include <chrono>
 #include <utility>
@@ -10,7 +10,7 @@ namespace resmgr {
 namespace {
 
 // How often it is looked whether the last calls of a former brain have ended.
-constexpr std::chrono::seconds kBurialPeriod{1};
+constexpr std::chrono::seconds kDrainCheckPeriod{1};
 
 }  // namespace
 
@@ -136,7 +136,7 @@ void BrainHost::AddRetired(std::unique_ptr<Brain> brain) {
   brain->runtime.LeaveEventsToClient(true);
   if (brain_ != nullptr) Stop(*brain);
   retired_.push_back(std::move(brain));
-  burial_ = options_.loop.Every(kBurialPeriod, [this] { BuryIdle(); });
+  drain_check_ = options_.loop.Every(kDrainCheckPeriod, [this] { DestroyDrained(); });
 }
 
 void BrainHost::Stop(Brain& brain) {
@@ -144,12 +144,12 @@ void BrainHost::Stop(Brain& brain) {
   brain.manager.RuntimeDisconnected();
 }
 
-void BrainHost::BuryIdle() {
+void BrainHost::DestroyDrained() {
   std::erase_if(retired_, [](const auto& brain) {
     return brain->interceptor.idle() && (brain->stopped || brain->manager.NobodyIsBound());
   });
   if (!retired_.empty()) return;
-  burial_.reset();
+  drain_check_.reset();
   // Until here the notes tell a next daemon whom there is to let go.
   if (brain_ == nullptr && options_.state != nullptr) {
     options_.state->Retain([](std::string_view) { return false; });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/admin/configurator.h"
+#include "pkg/node/configurator.h"
 
 #include <utility>
 
-#include "pkg/admin/losses.h"
 #include "pkg/config/problems.h"
+#include "pkg/node/losses.h"
 
 namespace resmgr {
 namespace {
@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kPatience{1};
 
 auto Reading(Configurator::Decode decode) {
   return [decode = std::move(decode)](const ConfigReader& reader) -> StatusOr<ConfigCandidate> {
-    RESMGR_ASSIGN_OR_RETURN(ConfigSource source, decode());
+    RESMGR_ASSIGN_OR_RETURN(DeliveredConfig source, decode());
     return reader.Read(std::move(source));
   };
 }
@@ -72,7 +72,7 @@ void Configurator::Reload(std::string file, Load load, Done done) {
            .answer = Answering(std::move(done))});
 }
 
-void Configurator::Restore(ConfigSource kept) {
+void Configurator::Restore(DeliveredConfig kept) {
   std::string name = kept.name;
   Enqueue({.who = std::move(name),
            .read = Reading([kept = std::move(kept)] { return kept; }),
@@ -225,7 +225,7 @@ void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
   options_.changed(*this);
 }
 
-void Configurator::Store(ConfigSource source) {
+void Configurator::Store(DeliveredConfig source) {
   const Status begun = storing_.Run([this, save = options_.save, directory = options_.directory,
                                      source = std::move(source)]() -> EventLoop::Task {
     const Status stored = save(directory, source);

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "pkg/admin/config_source.h"
 #include "pkg/base/status.h"
 #include "pkg/config/config.h"
 #include "pkg/config/config_options.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/log/log.h"
+#include "pkg/node/delivered_config.h"
 #include "pkg/policy/policy.h"
 #include "pkg/policy/registry.h"
 #include "pkg/topology/machine.h"
@@ -28,7 +28,7 @@ struct ConfigCandidate {
   dump::Dumper::Settings dump;
   std::string policy_part;  // see PolicyPart
   std::vector<std::string> warnings;
-  std::optional<ConfigSource> keep;  // what has to be known after a restart
+  std::optional<DeliveredConfig> keep;  // what has to be known after a restart
 };
 
 // Reads and checks configurations against the machine. May take long and block on the disk, so not
@@ -49,7 +49,7 @@ class ConfigReader {
   ConfigReader& operator=(const ConfigReader&) = delete;
 
   // One that somebody delivered. InvalidArgument with the place of a mistake.
-  StatusOr<ConfigCandidate> Read(ConfigSource source) const;
+  StatusOr<ConfigCandidate> Read(DeliveredConfig source) const;
   // One of the daemon's own, from file `name`, with the command line over it.
   StatusOr<ConfigCandidate> Prepare(Config config, std::string name) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/admin/policy_setup.h"
+#include "pkg/node/policy_setup.h"
 
 #include <string>
 #include <string_view>

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "pkg/admin/policy_host.h"
 #include "pkg/cri/hint_finder.h"
 #include "pkg/cri/interceptors.h"
 #include "pkg/cri/relay.h"
 #include "pkg/cri/runtime_connection.h"
 #include "pkg/h2/flush_queue.h"
+#include "pkg/node/policy_host.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
@@ -69,7 +69,7 @@ class BrainHost final : public PolicyHost {
   void Retire();
   void AddRetired(std::unique_ptr<Brain> brain);
   static void Stop(Brain& brain);
-  void BuryIdle();
+  void DestroyDrained();
 
   Options options_;
   HintFinder hints_;  // of all brains, so that its threads are few
@@ -79,7 +79,7 @@ class BrainHost final : public PolicyHost {
   std::unique_ptr<Brain> brain_;
   // Those whose last calls are still under way, or that still have to let containers go.
   std::list<std::unique_ptr<Brain>> retired_;
-  EventLoop::HandlePtr burial_;
+  EventLoop::HandlePtr drain_check_;
 };
 
 }  // namespace resmgr

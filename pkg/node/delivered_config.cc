@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/admin/config_source.h"
+#include "pkg/node/delivered_config.h"
 
 #include <nlohmann/json.hpp>
 
@@ -21,7 +21,7 @@ std::string PathIn(const std::string& directory) {
 }
 
 // One budget for all keys together.
-Status CheckSize(const ConfigSource& source) {
+Status CheckSize(const DeliveredConfig& source) {
   size_t bytes = 0;
   for (const auto& [key, text] : source.data)
     bytes += key.size() + text.size();
@@ -43,13 +43,13 @@ Status CheckMessageSize(std::string_view message) {
                            message.size(), kMaxMessage);
 }
 
-StatusOr<Config> Parse(const ConfigSource& source, const ConfigChecks& checks) {
+StatusOr<Config> Parse(const DeliveredConfig& source, const ConfigChecks& checks) {
   RESMGR_RETURN_IF_ERROR(CheckSize(source));
   if (source.text) return ParseConfigFile(*source.text, source.name, checks);
   return ParseConfigMap(source.data, source.name, checks);
 }
 
-Status SaveConfigSource(const std::string& directory, const ConfigSource& source) {
+Status SaveDeliveredConfig(const std::string& directory, const DeliveredConfig& source) {
   RESMGR_RETURN_IF_ERROR(RealFileSystem().MakeDirectory(directory));
   Json object = {{"version", 1}, {"name", source.name}};
   if (source.text) {
@@ -61,7 +61,7 @@ Status SaveConfigSource(const std::string& directory, const ConfigSource& source
                          object.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", 0600);
 }
 
-StatusOr<std::optional<ConfigSource>> LoadConfigSource(const std::string& directory) {
+StatusOr<std::optional<DeliveredConfig>> LoadDeliveredConfig(const std::string& directory) {
   const StatusOr<std::string> text = ReadFile(PathIn(directory), kMaxFile);
   if (text.status().code() == StatusCode::kNotFound) return std::nullopt;
   if (!text.ok()) return text.status();
@@ -70,7 +70,7 @@ StatusOr<std::optional<ConfigSource>> LoadConfigSource(const std::string& direct
     if (object.at("version").get<int>() != 1) {
       return InvalidArgument("{} is of another version", PathIn(directory));
     }
-    ConfigSource source;
+    DeliveredConfig source;
     source.name = object.at("name").get<std::string>();
     if (object.contains("text")) {
       source.text = object.at("text").get<std::string>();
@@ -83,7 +83,7 @@ StatusOr<std::optional<ConfigSource>> LoadConfigSource(const std::string& direct
   }
 }
 
-Status ForgetConfigSource(const std::string& directory) {
+Status ForgetDeliveredConfig(const std::string& directory) {
   const Status removed = RealFileSystem().Remove(PathIn(directory));
   return removed.code() == StatusCode::kNotFound ? OkStatus() : removed;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/cri-resmgr/optional_services.h"
+#include "pkg/node/optional_services.h"
 
 #include <algorithm>
 #include <utility>

@@ -12,7 +12,7 @@
 namespace resmgr {
 
 // A configuration as somebody delivered it.
-struct ConfigSource {
+struct DeliveredConfig {
   // "agent", "cri-resmgr-ctl" or a file's path, for messages.
   std::string name;
   // A ConfigMap's data; not used when `text` is set.
@@ -20,7 +20,7 @@ struct ConfigSource {
   // A configuration file of either format.
   std::optional<std::string> text;
 
-  friend bool operator==(const ConfigSource&, const ConfigSource&) = default;
+  friend bool operator==(const DeliveredConfig&, const DeliveredConfig&) = default;
 };
 
 // A message that brings a configuration holds kMaxConfigSize bytes of it, each perhaps escaped.
@@ -30,14 +30,14 @@ Status CheckMessageSize(std::string_view message);
 // InvalidArgument with the place of the mistake, or when there is more than kMaxConfigSize bytes,
 // or more than kMaxConfigKeys keys of a ConfigMap.
 inline constexpr size_t kMaxConfigKeys = 256;
-StatusOr<Config> Parse(const ConfigSource& source, const ConfigChecks& checks);
+StatusOr<Config> Parse(const DeliveredConfig& source, const ConfigChecks& checks);
 
 // The last configuration that was delivered to a running daemon and worked, in `DIRECTORY/config`:
 // it is in force again after a restart. JSON with mode 0600. All of these block on the disk.
-Status SaveConfigSource(const std::string& directory, const ConfigSource& source);
+Status SaveDeliveredConfig(const std::string& directory, const DeliveredConfig& source);
 // Nothing when there is none. InvalidArgument when the file is none of ours.
-StatusOr<std::optional<ConfigSource>> LoadConfigSource(const std::string& directory);
+StatusOr<std::optional<DeliveredConfig>> LoadDeliveredConfig(const std::string& directory);
 // Fine when there is none.
-Status ForgetConfigSource(const std::string& directory);
+Status ForgetDeliveredConfig(const std::string& directory);
 
 }  // namespace resmgr

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/admin/config_reader.h"
+#include "pkg/node/config_reader.h"
 
 #include <utility>
 
-#include "pkg/admin/policy_setup.h"
 #include "pkg/config/print_config.h"
+#include "pkg/node/policy_setup.h"
 
 namespace resmgr {
 namespace {
@@ -65,7 +65,7 @@ std::string PolicyPart(const Config& config) {
 ConfigReader::ConfigReader(Options options)
     : options_(std::move(options)), checks_(ChecksWith(options_.policies)) {}
 
-StatusOr<ConfigCandidate> ConfigReader::Read(ConfigSource source) const {
+StatusOr<ConfigCandidate> ConfigReader::Read(DeliveredConfig source) const {
   RESMGR_ASSIGN_OR_RETURN(Config config, Parse(source, checks_));
   RESMGR_RETURN_IF_ERROR(CheckActive(config.policy, options_.overrides));
   const std::vector<std::string> overridden = options_.overrides.Overridden(config);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/admin/node_publisher.h"
+#include "pkg/node/node_publisher.h"
 
 #include <map>
 #include <vector>
