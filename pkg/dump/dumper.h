@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "pkg/base/status.h"
-#include "pkg/dump/call.h"
+#include "pkg/dump/dumped_call.h"
 #include "pkg/dump/event_queue.h"
 #include "pkg/dump/output_file.h"
 #include "pkg/dump/rules.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pkg/dump/call.h"
+#include "pkg/dump/dumped_call.h"
 #include "pkg/dump/method_types.h"
 #include "pkg/dump/output_file.h"
 #include "pkg/dump/rules.h"

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "pkg/dump/call.h"
+#include "pkg/dump/dumped_call.h"
 
 namespace google::protobuf {
 class Message;

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/sys/temp_dir.h"
-#include "test/integration/agent/config_service.h"
+#include "test/integration/agent/fake_config_service.h"
 #include "test/support/api_server/api_server.h"
 #include "test/support/containerd/child_process.h"
 
