@@ -199,9 +199,7 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
 OrderedJson MovesJson(const std::vector<ResourceManager::Move>& moves) {
   const auto place = [](const Placement& placement) {
     return OrderedJson{
-        {"cpus", placement.cpus || placement.lifted_to
-                     ? (placement.cpus ? placement.cpus : placement.lifted_to)->ToString()
-                     : ""},
+        {"cpus", placement.EnforcedCpus().value_or(CpuSet()).ToString()},
         {"exclusive", placement.exclusive.ToString()},
         {"mems", placement.mems ? placement.mems->ToString() : ""},
     };

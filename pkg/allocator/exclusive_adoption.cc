@@ -49,7 +49,7 @@ Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
     } else {
       PlaceShared(why->second, placement);
     }
-    if (SamePlacement(placement, member.container->placement)) continue;
+    if (placement.SameDecision(member.container->placement)) continue;
     plan.changes.push_back({key, std::move(placement)});
   }
   return plan;

@@ -100,7 +100,7 @@ StatusOr<Plan> ExclusivePools::Update(const Snapshot& snapshot, const Pod& pod,
   }
   Plan plan;
   Placement placement = PlacementOf(claim, container.key);
-  if (!SamePlacement(placement, container.placement)) {
+  if (!placement.SameDecision(container.placement)) {
     plan.changes.push_back({container.key, std::move(placement)});
   }
   TellSharers(shared_before, container.key, plan);
@@ -195,10 +195,6 @@ std::vector<std::string> ExclusivePools::Explain(ContainerKey key) const {
         fmt::format("{}: {} free, {}", candidate.name, candidate.free, candidate.verdict));
   }
   return lines;
-}
-
-bool ExclusivePools::SamePlacement(const Placement& a, const Placement& b) {
-  return a.SameEffect(b) && a.exclusive == b.exclusive && a.pool == b.pool && a.reason == b.reason;
 }
 
 CpuSet ExclusivePools::Shared() const {

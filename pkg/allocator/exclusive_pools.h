@@ -91,7 +91,6 @@ class ExclusivePools {
   };
   using Members = std::vector<Member>;
 
-  static bool SamePlacement(const Placement& a, const Placement& b);
   Plan Join(const CpuClaim& claim, ContainerKey key);
 
   CpuSet Shared() const;

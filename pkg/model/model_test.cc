@@ -10,43 +10,69 @@
 namespace resmgr {
 namespace {
 
-TEST(AdjustmentTest, CarriesOnlyWhatThePlacementSets) {
+TEST(PlacementTest, CarriesOnlyTheValuesThatItSets) {
   Placement placement;
   placement.pool = "shared";
   placement.reason = "a rule";
-  EXPECT_TRUE(ToResourceValues(placement).empty());
+  EXPECT_TRUE(placement.values().empty());
 
   placement.cpu_quota = -1;
-  const ResourceValues quota_only = ToResourceValues(placement);
+  const ResourceValues quota_only = placement.values();
   EXPECT_FALSE(quota_only.empty());
   EXPECT_EQ(quota_only.cpu_quota, -1);
   EXPECT_FALSE(quota_only.cpus.has_value());
 }
 
-TEST(AdjustmentTest, RuntimesReadSetsAsKernelLists) {
-  Placement placement;
-  placement.cpus = CpuSet{0, 1, 2, 8};
-  placement.mems = NodeSet{1};
-  placement.cpu_shares = 2048;
-  placement.cpu_period = 100'000;
-  const LinuxResources resources = AsResources(ToResourceValues(placement));
+TEST(ResourceValuesTest, RuntimesReadSetsAsKernelLists) {
+  const ResourceValues values = {
+      .cpus = CpuSet{0, 1, 2, 8}, .mems = NodeSet{1}, .cpu_shares = 2048, .cpu_period = 100'000};
+  const LinuxResources resources = AsResources(values);
   EXPECT_EQ(resources.cpuset_cpus, "0-2,8");
   EXPECT_EQ(resources.cpuset_mems, "1");
   EXPECT_EQ(resources.cpu_shares, 2048);
   EXPECT_EQ(resources.cpu_period, 100'000);
   EXPECT_EQ(resources.cpu_quota, std::nullopt);
+  EXPECT_EQ(ReadValues(resources), values);
 }
 
-TEST(PlacementTest, EffectIgnoresPoolAndReason) {
+TEST(ResourceValuesTest, ListsThatNameNoCpuAreNotSet) {
+  LinuxResources resources;
+  resources.cpuset_cpus = "";
+  resources.cpuset_mems = "no list";
+  EXPECT_TRUE(ReadValues(resources).empty());
+}
+
+TEST(ResourceValuesTest, DifferencesAreWhatIsWantedAndNotPresent) {
+  const ResourceValues present = {
+      .cpus = CpuSet{1}, .mems = NodeSet{0}, .cpu_shares = 2, .cpu_period = 100'000};
+  EXPECT_TRUE(Difference(present, present).empty());
+  EXPECT_TRUE(Difference({}, present).empty());
+  const ResourceValues wanted = {.cpus = CpuSet{1, 2}, .cpu_shares = 2, .cpu_quota = -1};
+  EXPECT_EQ(Difference(wanted, present), (ResourceValues{.cpus = CpuSet{1, 2}, .cpu_quota = -1}));
+}
+
+TEST(PlacementTest, EachPartOfADecisionCounts) {
   Placement a;
   a.cpus = CpuSet{1};
   a.pool = "shared";
   Placement b = a;
+  b.lifted_to = CpuSet{5};
+  EXPECT_TRUE(a.SameDecision(b)) << "no part of a policy's decision";
+  EXPECT_EQ(b.EnforcedCpus(), CpuSet{1});
   b.pool = "reserved";
+  EXPECT_FALSE(a.SameDecision(b));
+  b = a;
   b.reason = "another rule";
-  EXPECT_TRUE(a.SameEffect(b));
-  b.cpus = CpuSet{1, 2};
-  EXPECT_FALSE(a.SameEffect(b));
+  EXPECT_FALSE(a.SameDecision(b));
+  EXPECT_EQ(a.values(), b.values());
+  b = a;
+  b.exclusive = CpuSet{1};
+  EXPECT_FALSE(a.SameDecision(b));
+  b = a;
+  b.cpus.reset();
+  b.lifted_to = CpuSet{5};
+  EXPECT_FALSE(a.SameDecision(b));
+  EXPECT_EQ(b.EnforcedCpus(), CpuSet{5});
 }
 
 TEST(PlanTest, FindsAChangeByItsKey) {

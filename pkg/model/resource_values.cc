@@ -1,26 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/model/resource_values.h"
 
-namespace resmgr {
+#include <string>
 
-ResourceValues ToResourceValues(const Placement& placement) {
+#include "pkg/base/status.h"
+
+namespace resmgr {
+namespace {
+
+template <typename Set>
+std::optional<Set> ReadSet(const std::optional<std::string>& list) {
+  if (!list) return std::nullopt;
+  const StatusOr<Set> set = Set::Parse(*list);
+  if (!set.ok() || set->empty()) return std::nullopt;
+  return *set;
+}
+
+template <typename T>
+std::optional<T> Changed(const std::optional<T>& wanted, const std::optional<T>& present) {
+  return wanted == present ? std::nullopt : wanted;
+}
+
+}  // namespace
+
+LinuxResources AsResources(const ResourceValues& values) {
+  LinuxResources resources;
+  resources.cpu_period = values.cpu_period;
+  resources.cpu_quota = values.cpu_quota;
+  resources.cpu_shares = values.cpu_shares;
+  if (values.cpus) resources.cpuset_cpus = values.cpus->ToString();
+  if (values.mems) resources.cpuset_mems = values.mems->ToString();
+  return resources;
+}
+
+ResourceValues ReadValues(const LinuxResources& resources) {
   return {
-      .cpus = placement.cpus,
-      .mems = placement.mems,
-      .cpu_shares = placement.cpu_shares,
-      .cpu_quota = placement.cpu_quota,
-      .cpu_period = placement.cpu_period,
+      .cpus = ReadSet<CpuSet>(resources.cpuset_cpus),
+      .mems = ReadSet<NodeSet>(resources.cpuset_mems),
+      .cpu_shares = resources.cpu_shares,
+      .cpu_quota = resources.cpu_quota,
+      .cpu_period = resources.cpu_period,
   };
 }
 
-LinuxResources AsResources(const ResourceValues& adjustment) {
-  LinuxResources resources;
-  resources.cpu_period = adjustment.cpu_period;
-  resources.cpu_quota = adjustment.cpu_quota;
-  resources.cpu_shares = adjustment.cpu_shares;
-  if (adjustment.cpus) resources.cpuset_cpus = adjustment.cpus->ToString();
-  if (adjustment.mems) resources.cpuset_mems = adjustment.mems->ToString();
-  return resources;
+ResourceValues Difference(const ResourceValues& wanted, const ResourceValues& present) {
+  return {
+      .cpus = Changed(wanted.cpus, present.cpus),
+      .mems = Changed(wanted.mems, present.mems),
+      .cpu_shares = Changed(wanted.cpu_shares, present.cpu_shares),
+      .cpu_quota = Changed(wanted.cpu_quota, present.cpu_quota),
+      .cpu_period = Changed(wanted.cpu_period, present.cpu_period),
+  };
 }
 
 }  // namespace resmgr

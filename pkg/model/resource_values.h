@@ -4,28 +4,33 @@
 #include <cstdint>
 #include <optional>
 
-#include "pkg/model/placement.h"
 #include "pkg/model/resources.h"
+#include "pkg/topology/cpu_set.h"
 
 namespace resmgr {
 
-// Values of one LinuxContainerResources (CRI) that this daemon sets, in a request or at the
-// runtime: only the fields that are set count.
+// The fields of LinuxContainerResources (CRI) that this daemon decides about. An empty value is one
+// that is not set, or not known.
 struct ResourceValues {
-  std::optional<CpuSet> cpus{};   // cpuset_cpus
-  std::optional<NodeSet> mems{};  // cpuset_mems
+  std::optional<CpuSet> cpus{};   // cpuset_cpus; never empty when set
+  std::optional<NodeSet> mems{};  // cpuset_mems; never empty when set
   std::optional<int64_t> cpu_shares{};
-  std::optional<int64_t> cpu_quota{};
-  std::optional<int64_t> cpu_period{};
+  std::optional<int64_t> cpu_quota{};   // microseconds per period; -1 lifts the limit
+  std::optional<int64_t> cpu_period{};  // microseconds
 
   bool empty() const { return !cpus && !mems && !cpu_shares && !cpu_quota && !cpu_period; }
   friend bool operator==(const ResourceValues&, const ResourceValues&) = default;
 };
 
-// The placement's effect as fields of a request.
-ResourceValues ToResourceValues(const Placement& placement);
-
-// The values alone, as a runtime reads them.
+// The values as a runtime reads them; the other fields stay empty.
 LinuxResources AsResources(const ResourceValues& values);
+
+// The values in a message. A list that cannot be read counts as not known, an empty one as not set:
+// so a runtime says that it does not restrict the container.
+ResourceValues ReadValues(const LinuxResources& resources);
+
+// The values of `wanted` that differ from `present`; what `wanted` leaves empty is never a
+// difference.
+ResourceValues Difference(const ResourceValues& wanted, const ResourceValues& present);
 
 }  // namespace resmgr

@@ -12,7 +12,7 @@ namespace resmgr {
 
 // What a CRI message asks for (LinuxContainerResources): an empty value means that the message did
 // not set it. The sets stay text, because an empty or unusual list must not be changed on its way
-// to the runtime.
+// to the runtime; what is decided about is ResourceValues, made from this by ReadValues.
 struct LinuxResources {
   std::optional<int64_t> cpu_period;  // microseconds
   std::optional<int64_t> cpu_quota;   // microseconds per period; -1 is no limit

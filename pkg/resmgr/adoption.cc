@@ -197,7 +197,9 @@ class Adopter {
       saved = nullptr;
     }
     Effect effect = ReportedEffect(reported.resources);
-    if (unclear && !saved->exclusive.empty()) effect.cpus = saved->exclusive;
+    if (unclear && !saved->placement.exclusive.empty()) {
+      effect.cpus = saved->placement.exclusive;
+    }
     record.unclear = unclear;
     record.started_at = reported.started_at;
     if (container.state == ContainerState::kCreated) {
@@ -220,20 +222,18 @@ class Adopter {
     placement.cpus = effect.cpus;
     placement.mems = effect.mems;
     if (saved == nullptr) return placement;
-    if (!placement.cpus && !saved->exclusive.empty()) placement.cpus = saved->exclusive;
-    if (!saved->exclusive.IsSubsetOf(placement.cpus.value_or(CpuSet()))) return placement;
+    const CpuSet& exclusive = saved->placement.exclusive;
+    if (!placement.cpus && !exclusive.empty()) placement.cpus = exclusive;
+    if (!exclusive.IsSubsetOf(placement.cpus.value_or(CpuSet()))) return placement;
     const MilliCpu request = saved->requirements.cpu_request;
     const bool right_size = request.IsWhole() && placement.cpus &&
                             placement.cpus->size() == request.Whole() &&
                             !placement.cpus->Intersects(crowded_);
-    if (right_size && saved->exclusive.size() < request.Whole()) return placement;
-    placement.exclusive = saved->exclusive;
-    placement.cpu_shares = saved->cpu_shares;
-    placement.cpu_quota = saved->cpu_quota;
-    placement.cpu_period = saved->cpu_period;
-    placement.pool = saved->pool;
-    placement.reason = saved->reason;
-    return placement;
+    if (right_size && exclusive.size() < request.Whole()) return placement;
+    Placement whole = saved->placement;
+    whole.cpus = placement.cpus;
+    whole.mems = placement.mems;
+    return whole;
   }
 
   void MarkExclusive() {

@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
 #include "pkg/model/container.h"
 #include "pkg/model/resource_values.h"
 
 namespace resmgr {
 
 // What a runtime enforces for one container, as far as placements go: the values that a request
-// carried to it or that it reported. An empty value is one that nobody set or that is not known.
-struct Effect {
-  std::optional<CpuSet> cpus;
-  std::optional<NodeSet> mems;
-  std::optional<int64_t> cpu_shares;
-  std::optional<int64_t> cpu_quota;   // microseconds per period
-  std::optional<int64_t> cpu_period;  // microseconds
-  CpuSet exclusive;                   // the part of `cpus` that was granted to this container alone
+// carried to it or that it reported.
+struct Effect : ResourceValues {
+  CpuSet exclusive;  // the part of `cpus` that was granted to this container alone
 
   friend bool operator==(const Effect&, const Effect&) = default;
 };
@@ -26,7 +18,7 @@ struct Effect {
 // placement leaves alone, so that a value which the policy no longer overrides is restored.
 Effect DesiredEffect(const Container& container);
 
-// What the runtime reports to be in force. Lists that cannot be read count as not known.
+// What the runtime reports to be in force.
 Effect ReportedEffect(const LinuxResources& resources);
 
 // A report with what it may leave out: the numbers that the policy does not override, which are as
@@ -35,9 +27,5 @@ Effect Completed(Effect reported, const Container& container);
 
 // The same as `effect == DesiredEffect(container)`, without a copy.
 bool IsDesired(const Effect& effect, const Container& container);
-
-// The fields of `wanted` that differ from `present`; a value that `wanted` leaves empty is never a
-// difference.
-ResourceValues Difference(const Effect& wanted, const Effect& present);
 
 }  // namespace resmgr

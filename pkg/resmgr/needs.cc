@@ -73,13 +73,14 @@ LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requireme
 bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force) {
   const int64_t now = in_force.cpu_shares.value_or(0);
   if (now == 0) return true;
+  const Placement& placed = saved.placement;
   const std::optional<int64_t>& known =
-      saved.cpu_shares ? saved.cpu_shares : saved.requested.cpu_shares;
+      placed.cpu_shares ? placed.cpu_shares : saved.requested.cpu_shares;
   if (!known) return false;
   if (now == *known && now < kMaxShares) return true;
   // Rounding hides small differences, and the upper limit large ones; those the quota tells.
   const std::optional<int64_t>& quota =
-      saved.cpu_quota ? saved.cpu_quota : saved.requested.cpu_quota;
+      placed.cpu_quota ? placed.cpu_quota : saved.requested.cpu_quota;
   return (now == *known || now == ByWayOfWeight(*known)) &&
          QuotaOrNone(quota) == QuotaOrNone(in_force.cpu_quota);
 }

@@ -141,7 +141,7 @@ TEST(NeedsTest, SharesMayHaveBeenRoundedToWeights) {
   EXPECT_FALSE(TellsCpuInForce(saved, in_force));
   in_force.cpu_shares = 1024;
   EXPECT_FALSE(TellsCpuInForce(saved, in_force));
-  saved.cpu_shares = 1024;  // the policy's
+  saved.placement.cpu_shares = 1024;  // the policy's
   EXPECT_TRUE(TellsCpuInForce(saved, in_force));
 }
 

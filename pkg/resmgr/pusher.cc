@@ -209,8 +209,7 @@ void Pusher::Step(ContainerRecord& record) {
   const Effect target = Safe(record);
   // Also one that is where it should be already, only not alone yet.
   const Placement& placement = record.container.placement;
-  const std::optional<CpuSet>& wanted = placement.cpus ? placement.cpus : placement.lifted_to;
-  if (target.cpus == wanted && target.exclusive == placement.exclusive) {
+  if (target.cpus == placement.EnforcedCpus() && target.exclusive == placement.exclusive) {
     EraseFrom(held_back_, record.container.key);
   } else {
     held_back_.insert(record.container.key);

@@ -146,7 +146,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request, 
   observers_.OnPlaced(ActOn(record));
   pusher_.BeginCreation(record, carried);
   Admission admission{.key = container.key};
-  if (carried) admission.adjustment = ToResourceValues(container.placement);
+  if (carried) admission.adjustment = container.placement.values();
   // It is told by the request itself.
   std::erase(*changed, container.key);
   Push(*std::move(changed));

@@ -34,13 +34,13 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
       .needs = needs,
       .placement = container.placement,
   };
-  Placement carried = container.placement;
+  ResourceValues carried = container.placement.values();
   carried.cpus = update.sent.cpus;
   const CpusetOverrides::Ours ours = {cpus_before, container.placement.cpus, carried.cpus};
   if (requested.cpuset_cpus) overrides_.Note(LogName(*record), *requested.cpuset_cpus, ours);
   Admission admission{
       .key = container.key,
-      .adjustment = ToResourceValues(carried),
+      .adjustment = std::move(carried),
       .ticket = update.ticket,
   };
   record->updates.push_back(std::move(update));

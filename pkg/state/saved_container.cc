@@ -135,12 +135,13 @@ StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
   SavedContainer saved;
   saved.requested = Decode(in.requested());
   saved.requirements = Decode(in.requirements());
-  RESMGR_ASSIGN_OR_RETURN(saved.exclusive, CpuSet::Parse(in.exclusive()));
-  if (in.has_cpu_shares()) saved.cpu_shares = in.cpu_shares();
-  if (in.has_cpu_quota()) saved.cpu_quota = in.cpu_quota();
-  if (in.has_cpu_period()) saved.cpu_period = in.cpu_period();
-  saved.pool = in.pool();
-  saved.reason = in.reason();
+  Placement& placement = saved.placement;
+  RESMGR_ASSIGN_OR_RETURN(placement.exclusive, CpuSet::Parse(in.exclusive()));
+  if (in.has_cpu_shares()) placement.cpu_shares = in.cpu_shares();
+  if (in.has_cpu_quota()) placement.cpu_quota = in.cpu_quota();
+  if (in.has_cpu_period()) placement.cpu_period = in.cpu_period();
+  placement.pool = in.pool();
+  placement.reason = in.reason();
   for (const state::LocalityHint& entry : in.hints()) {
     LocalityHint& hint = saved.hints.emplace_back();
     hint.source = entry.source();

@@ -14,13 +14,9 @@ namespace resmgr {
 // What is kept of a container over restarts: everything that its runtime cannot tell. Where it
 // runs, the runtime knows better.
 struct SavedContainer {
-  // Without the sets of CPUs and memory nodes.
-  CpuSet exclusive;
-  std::optional<int64_t> cpu_shares;
-  std::optional<int64_t> cpu_quota;
-  std::optional<int64_t> cpu_period;
-  std::string pool;
-  std::string reason;
+  // Its exclusive CPUs, shares, quota, period, pool and reason; the sets of CPUs and memory nodes
+  // are not kept.
+  Placement placement;
   // What the kubelet asked for: the runtime reports what we made of it.
   LinuxResources requested;
   Requirements requirements;
@@ -31,8 +27,6 @@ struct SavedContainer {
   // As of the container (pkg/model/container.h); older notes do not have it.
   bool cpus_bound = false;
   bool mems_bound = false;
-
-  friend bool operator==(const SavedContainer&, const SavedContainer&) = default;
 };
 
 // What is kept of this one: a protobuf message (pkg/api/state.proto). What a newer version adds, an

@@ -48,8 +48,8 @@ TEST_F(StateStoreTest, RemembersOverRestarts) {
   }
   const StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
   ASSERT_TRUE(store.Find(ContainerId("one")));
-  EXPECT_EQ(store.Find(ContainerId("one"))->pool, "reserved");
-  EXPECT_EQ(store.Find(ContainerId("two"))->pool, "exclusive");
+  EXPECT_EQ(store.Find(ContainerId("one"))->placement.pool, "reserved");
+  EXPECT_EQ(store.Find(ContainerId("two"))->placement.pool, "exclusive");
   EXPECT_FALSE(store.Find(ContainerId("three")));
   EXPECT_EQ(reports_, 0);
 }
@@ -100,7 +100,7 @@ TEST_F(StateStoreTest, BeginsWithNothingWhereTheDiskDoesNotAnswerAndWritesWhenIt
   }
   const StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
   EXPECT_EQ(store.size(), 1U);
-  EXPECT_EQ(store.Find(ContainerId("both"))->pool, "exclusive");
+  EXPECT_EQ(store.Find(ContainerId("both"))->placement.pool, "exclusive");
   EXPECT_EQ(reports_, 1);
 }
 
@@ -207,7 +207,7 @@ TEST_F(StateStoreTest, LosesNothingWhenMuchChanges) {
   EXPECT_EQ(store.size(), expected.size());
   for (const auto& [id, pool] : expected) {
     ASSERT_TRUE(store.Find(ContainerId(id))) << id;
-    EXPECT_EQ(store.Find(ContainerId(id))->pool, pool) << id;
+    EXPECT_EQ(store.Find(ContainerId(id))->placement.pool, pool) << id;
   }
   EXPECT_EQ(reports_, 0);
 }
@@ -245,11 +245,13 @@ TEST(StateStorePropertyTest, WritesAllThatItHasOnceTheDiskWorksAgain) {
       }
       ASSERT_TRUE(store.Flush(kSoon));
       for (const auto& [id, pool] : expected)
-        ASSERT_EQ(store.Find(ContainerId(id)).value_or(SavedContainer()).pool, pool) << id;
+        ASSERT_EQ(store.Find(ContainerId(id)).value_or(SavedContainer()).placement.pool, pool)
+            << id;
       const StateStore reader(files, "/dir", "machine", [](std::string_view) {});
       ASSERT_EQ(reader.size(), expected.size());
       for (const auto& [id, pool] : expected)
-        ASSERT_EQ(reader.Find(ContainerId(id)).value_or(SavedContainer()).pool, pool) << id;
+        ASSERT_EQ(reader.Find(ContainerId(id)).value_or(SavedContainer()).placement.pool, pool)
+            << id;
     }
   }
 }

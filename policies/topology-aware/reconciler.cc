@@ -12,11 +12,6 @@
 
 namespace resmgr {
 
-bool SamePlacement(const Placement& a, const Placement& b) {
-  return a.SameEffect(b) && a.cold_start == b.cold_start && a.exclusive == b.exclusive &&
-         a.pool == b.pool && a.reason == b.reason;
-}
-
 Reconciler::Reconciler(GrantBook& book, const Placer& placer)
     : book_(book), placer_(placer), former_(book.grants()) {
   book_.Clear();
@@ -74,7 +69,7 @@ Plan Reconciler::Run(const std::function<void(const Pod&, const Container&, Wish
   Plan plan;
   for (const Entry& entry : entries_) {
     Placement placement = book_.PlacementOf(*book_.Find(entry.container->key));
-    if (SamePlacement(placement, entry.container->placement)) continue;
+    if (placement.SameDecision(entry.container->placement)) continue;
     plan.changes.push_back({entry.container->key, std::move(placement)});
   }
   return plan;

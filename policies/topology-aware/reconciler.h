@@ -13,9 +13,6 @@
 
 namespace resmgr {
 
-// Whether two placements are the same in everything, the words included.
-bool SamePlacement(const Placement& a, const Placement& b);
-
 // Takes over containers that exist. Nobody moves whose place is legal:
 //   1. who carries a pool's name (a placement of ours) keeps pool, exclusive CPUs and memory,
 //      exclusive ones first; on shared CPUs outside of that pool it is in the smallest that has

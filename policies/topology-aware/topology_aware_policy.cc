@@ -112,7 +112,7 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
   Give(pod, container, *std::move(grant));
   Plan plan = MakePlan(snapshot, before, {container.key});
   std::erase_if(plan.changes, [&](const PlacementChange& change) {
-    return change.key == container.key && SamePlacement(change.placement, container.placement);
+    return change.key == container.key && change.placement.SameDecision(container.placement);
   });
   return plan;
 }

@@ -104,7 +104,7 @@ Plan FirstFitPolicy::Changes(const Snapshot& snapshot) {
       placement.cpu_quota = -1;
     }
     const Placement& before = container.placement;
-    if (placement.SameEffect(before) && placement.exclusive == before.exclusive) return;
+    if (placement.values() == before.values() && placement.exclusive == before.exclusive) return;
     plan.changes.push_back({container.key, std::move(placement)});
   });
   if (spoil) spoil(plan);
