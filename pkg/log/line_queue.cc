@@ -68,8 +68,9 @@ struct LineQueue::Shared {
   std::condition_variable wake;
   std::condition_variable written;
   std::deque<Block> blocks;
-  size_t bytes = 0;  // of the blocks
-  size_t lost = 0;   // behind all blocks
+  std::string spare;  // empty, with the memory of a block that was written
+  size_t bytes = 0;   // of the blocks
+  size_t lost = 0;    // behind all blocks
   LineStyle style;
   bool asleep = false;  // the thread waits for a line
   bool writing = false;
@@ -96,7 +97,7 @@ void LineQueue::Shared::Run() {
     if (ending) return;
     reader = true;
     while (reader && !NothingWaits()) {
-      const Block block = TakeFirst();
+      Block block = TakeFirst();
       const LineStyle now = style;
       writing = true;
       lock.unlock();
@@ -107,6 +108,8 @@ void LineQueue::Shared::Run() {
       writing = false;
       lost += LostOf(block, rest);
       reader = rest.empty() || !blocks.empty();
+      block.text.clear();
+      if (block.text.capacity() > spare.capacity()) spare = std::move(block.text);
     }
     written.notify_all();
     wake.wait_for(lock, kPause, [this] { return ending || hurry; });
@@ -138,7 +141,10 @@ void LineQueue::Push(std::string_view line, LineStyle style) {
   std::deque<Block>& blocks = shared_->blocks;
   if (blocks.empty() || shared_->lost > 0 ||
       blocks.back().text.size() + line.size() > kBlockBytes) {
-    blocks.push_back({.text = "", .lines = 0, .lost = std::exchange(shared_->lost, 0)});
+    // Memory that a block has grown to is kept: growing it anew costs as much as making the lines.
+    blocks.push_back({.text = std::exchange(shared_->spare, {}),
+                      .lines = 0,
+                      .lost = std::exchange(shared_->lost, 0)});
   }
   blocks.back().text += line;
   ++blocks.back().lines;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/model/container.h"
 
-#include <fmt/format.h>
+#include "pkg/base/append.h"
 
 namespace resmgr {
 
@@ -20,7 +20,9 @@ std::string_view ToString(ContainerState state) {
 }
 
 std::string FullName(const Pod& pod, std::string_view container_name) {
-  return fmt::format("{}/{}/{}", pod.namespace_name, pod.name, container_name);
+  std::string name;
+  AppendParts(name, pod.namespace_name, "/", pod.name, "/", container_name);
+  return name;
 }
 
 }  // namespace resmgr

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "pkg/base/append.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr {
@@ -16,30 +17,23 @@ constexpr size_t kFoundOneByOne = 20;
 constexpr size_t kLongestText = 1024;
 constexpr size_t kLongestName = 256;
 
-// Strings one after the other: each creation writes a line, and formatting one costs as much as the
-// decision that it tells of.
-template <typename... Parts>
-void Append(std::string& text, const Parts&... parts) {
-  (text.append(std::string_view(parts)), ...);
-}
-
 void AppendPlace(const Place& place, std::string& text) {
   if (!place.cpus) {
-    Append(text, "any CPU");
+    AppendParts(text, "any CPU");
   } else {
-    Append(text, place.cpus->size() == 1 ? "CPU " : "CPUs ", place.cpus->ToString());
+    AppendParts(text, place.cpus->size() == 1 ? "CPU " : "CPUs ", place.cpus->ToString());
     if (place.exclusive.empty()) {
-      Append(text, ", shared");
+      AppendParts(text, ", shared");
     } else if (place.exclusive == *place.cpus) {
-      Append(text, ", exclusive");
+      AppendParts(text, ", exclusive");
     } else {
-      Append(text, ", of which ", place.exclusive.ToString(),
-             place.exclusive.size() == 1 ? " is exclusive" : " are exclusive");
+      AppendParts(text, ", of which ", place.exclusive.ToString(),
+                  place.exclusive.size() == 1 ? " is exclusive" : " are exclusive");
     }
   }
   if (place.mems) {
-    Append(text, place.mems->size() == 1 ? ", memory node " : ", memory nodes ",
-           place.mems->ToString());
+    AppendParts(text, place.mems->size() == 1 ? ", memory node " : ", memory nodes ",
+                place.mems->ToString());
   }
 }
 
@@ -49,13 +43,15 @@ std::string ListOf(const std::optional<Set>& set) {
 }
 
 // The logger escapes what a terminal would take for more than a name.
-void AppendName(const Pod& pod, const Container& container, std::string& text) {
-  const size_t start = text.size();
-  Append(text, pod.namespace_name, "/", pod.name, "/", container.name);
-  if (text.size() - start <= kLongestName) return;
-  const std::string cut = Printable(std::string_view(text).substr(start), kLongestName);
-  text.resize(start);
-  text += cut;
+// "ns/pod/main" between two other texts.
+void AppendName(std::string_view before, const Pod& pod, const Container& container,
+                std::string_view after, std::string& text) {
+  constexpr std::string_view kSlash = "/";
+  if (pod.namespace_name.size() + pod.name.size() + container.name.size() <= kLongestName) {
+    AppendParts(text, before, pod.namespace_name, kSlash, pod.name, kSlash, container.name, after);
+  } else {
+    AppendParts(text, before, Printable(FullName(pod, container.name), kLongestName), after);
+  }
 }
 
 // "2 shared containers 0-1 -> 0"
@@ -63,22 +59,26 @@ void AppendShift(const Snapshot& snapshot, const Shift& shift, std::string& text
   const Container* const first = snapshot.FindContainer(shift.first);
   const bool shares = shift.from.exclusive.empty() && shift.to.exclusive.empty();
   if (shift.containers > 1 || first == nullptr) {
-    Append(text, std::to_string(shift.containers), " shared containers");
+    AppendParts(text, std::to_string(shift.containers), " shared containers");
   } else {
     const Pod* const pod = snapshot.FindPod(first->pod_id);
-    Append(text, shares ? "shared container " : "container ");
-    if (pod != nullptr) AppendName(*pod, *first, text);
+    const std::string_view what = shares ? "shared container " : "container ";
+    if (pod != nullptr) {
+      AppendName(what, *pod, *first, "", text);
+    } else {
+      AppendParts(text, what);
+    }
   }
   if (shares && shift.from.cpus != shift.to.cpus) {
-    Append(text, " ", ListOf(shift.from.cpus), " -> ", ListOf(shift.to.cpus));
+    AppendParts(text, " ", ListOf(shift.from.cpus), " -> ", ListOf(shift.to.cpus));
   } else if (!shares) {
-    Append(text, " ");
+    AppendParts(text, " ");
     AppendPlace(shift.from, text);
-    Append(text, " -> ");
+    AppendParts(text, " -> ");
     AppendPlace(shift.to, text);
   }
   if (shares && shift.from.mems != shift.to.mems) {
-    Append(text, ", memory nodes ", ListOf(shift.from.mems), " -> ", ListOf(shift.to.mems));
+    AppendParts(text, ", memory nodes ", ListOf(shift.from.mems), " -> ", ListOf(shift.to.mems));
   }
 }
 
@@ -87,10 +87,10 @@ void AppendOthers(const Observer::Act& act, std::string& text) {
   for (const Shift& shift : act.others) {
     if (shift.first == act.container.key) continue;
     if (told == kToldShifts) {
-      Append(text, ", and more");
+      AppendParts(text, ", and more");
       return;
     }
-    Append(text, told++ == 0 ? "; moved " : ", ");
+    AppendParts(text, told++ == 0 ? "; moved " : ", ");
     AppendShift(act.snapshot, shift, text);
   }
 }
@@ -105,9 +105,9 @@ void AppendSum(std::span<const Observer::Act> acts, const PlaceOf& place_of, std
     exclusive |= place.exclusive;
     if (!place.exclusive.empty()) ++alone;
   }
-  Append(text, std::to_string(acts.size()), " containers: ", std::to_string(alone),
-         " with exclusive CPUs");
-  if (alone > 0) Append(text, " ", exclusive.ToString());
+  AppendParts(text, std::to_string(acts.size()), " containers: ", std::to_string(alone),
+              " with exclusive CPUs");
+  if (alone > 0) AppendParts(text, " ", exclusive.ToString());
 }
 
 }  // namespace
@@ -123,6 +123,12 @@ std::string& LogObserver::Begin() {
   return line_;
 }
 
+std::string& LogObserver::Begin(std::string_view what, const Act& act) {
+  std::string& text = Begin();
+  AppendName(what, act.pod, act.container, ": ", text);
+  return text;
+}
+
 const std::string& LogObserver::TextOf(const Place& place) {
   if (text_of_place_.empty() || place != place_) {
     text_of_place_ = Describe(place);
@@ -133,11 +139,8 @@ const std::string& LogObserver::TextOf(const Place& place) {
 
 void LogObserver::OnPlaced(const Act& act) {
   if (!log_.Enabled(LogLevel::kInfo)) return;
-  std::string& text = Begin();
-  Append(text, "placed ");
-  AppendName(act.pod, act.container, text);
-  Append(text, ": ");
-  Append(text, TextOf(Place::Of(act.container.placement)), " (", act.policy.name(), ")");
+  std::string& text = Begin("placed ", act);
+  AppendParts(text, TextOf(Place::Of(act.container.placement)), " (", act.policy.name(), ")");
   AppendOthers(act, text);
   log_.Text(LogLevel::kInfo, text);
   LogCandidates(act);
@@ -162,16 +165,13 @@ void LogObserver::OnUpdated(const Act& act) {
   const bool moved = act.from != to;
   const LogLevel level = moved ? LogLevel::kInfo : LogLevel::kDebug;
   if (!log_.Enabled(level)) return;
-  std::string& text = Begin();
-  Append(text, moved ? "moved " : "kept ");
-  AppendName(act.pod, act.container, text);
-  Append(text, ": ");
+  std::string& text = Begin(moved ? "moved " : "kept ", act);
   if (moved) {
     AppendPlace(act.from, text);
-    Append(text, " -> ");
+    AppendParts(text, " -> ");
   }
   AppendPlace(to, text);
-  Append(text, " (its resources changed)");
+  AppendParts(text, " (its resources changed)");
   AppendOthers(act, text);
   log_.Text(level, text);
   LogCandidates(act);
@@ -180,19 +180,16 @@ void LogObserver::OnUpdated(const Act& act) {
 void LogObserver::OnMoved(const Act& act, const Shift& shift) {
   if (!log_.Enabled(LogLevel::kInfo)) return;
   std::string& text = Begin();
-  Append(text, "moved ");
+  AppendParts(text, "moved ");
   AppendShift(act.snapshot, shift, text);
-  Append(text, " (", act.why, ")");
+  AppendParts(text, " (", act.why, ")");
   log_.Text(LogLevel::kInfo, text);
 }
 
 void LogObserver::OnReleased(const Act& act) {
   if (!log_.Enabled(LogLevel::kInfo)) return;
-  std::string& text = Begin();
-  Append(text, "released ");
-  AppendName(act.pod, act.container, text);
-  Append(text, ": ");
-  Append(text, TextOf(act.from), " (", act.why, ")");
+  std::string& text = Begin("released ", act);
+  AppendParts(text, TextOf(act.from), " (", act.why, ")");
   AppendOthers(act, text);
   log_.Text(LogLevel::kInfo, text);
 }
@@ -200,12 +197,9 @@ void LogObserver::OnReleased(const Act& act) {
 void LogObserver::LogFound(LogLevel level, std::string_view what, const Act& act,
                            const Place& place, std::string_view why) {
   if (!log_.Enabled(level)) return;
-  std::string& text = Begin();
-  Append(text, what, " ");
-  AppendName(act.pod, act.container, text);
-  Append(text, ": ");
+  std::string& text = Begin(what, act);
   AppendPlace(place, text);
-  Append(text, " (", why, ")");
+  AppendParts(text, " (", why, ")");
   log_.Text(level, text);
 }
 
@@ -215,27 +209,27 @@ void LogObserver::OnAdopted(std::span<const Act> acts) {
   const bool many = acts.size() > kFoundOneByOne;
   if (many && log_.Enabled(LogLevel::kInfo)) {
     std::string& text = Begin();
-    Append(text, "adopted ");
+    AppendParts(text, "adopted ");
     AppendSum(acts, place_of, text);
-    Append(text, " (", policy, ")");
+    AppendParts(text, " (", policy, ")");
     log_.Text(LogLevel::kInfo, text);
   }
   for (const Act& act : acts)
-    LogFound(many ? LogLevel::kDebug : LogLevel::kInfo, "adopted", act, place_of(act), policy);
+    LogFound(many ? LogLevel::kDebug : LogLevel::kInfo, "adopted ", act, place_of(act), policy);
 }
 
 void LogObserver::OnFoundEnded(std::span<const Act> acts) {
   const bool many = acts.size() > kFoundOneByOne;
   if (many && log_.Enabled(LogLevel::kInfo)) {
     std::string& text = Begin();
-    Append(text, "released ");
+    AppendParts(text, "released ");
     AppendSum(
         acts, [](const Act& act) -> const Place& { return act.from; }, text);
-    Append(text, " (they ended or are gone)");
+    AppendParts(text, " (they ended or are gone)");
     log_.Text(LogLevel::kInfo, text);
   }
   for (const Act& act : acts)
-    LogFound(many ? LogLevel::kDebug : LogLevel::kInfo, "released", act, act.from, act.why);
+    LogFound(many ? LogLevel::kDebug : LogLevel::kInfo, "released ", act, act.from, act.why);
 }
 
 void LogObserver::OnPushed(const Act& act) {

@@ -33,11 +33,13 @@ class LogObserver final : public Observer {
 
  private:
   void LogCandidates(const Act& act);
-  // One act, as "WHAT ns/pod/main: CPU 1, exclusive (WHY)".
+  // One act, as "WHATns/pod/main: CPU 1, exclusive (WHY)".
   void LogFound(LogLevel level, std::string_view what, const Act& act, const Place& place,
                 std::string_view why);
   // An empty line, in the memory of the last one.
   std::string& Begin();
+  // "WHATns/pod/main: "
+  std::string& Begin(std::string_view what, const Act& act);
 
   // Most containers that share CPUs are placed where the last one was.
   const std::string& TextOf(const Place& place);
