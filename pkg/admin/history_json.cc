@@ -26,7 +26,7 @@ std::string Rfc3339(std::chrono::system_clock::time_point time) {
 }
 
 OrderedJson EntryJson(const History::Entry& entry) {
-  const Place& place = entry.place;
+  const Place& place = *entry.place;
   const std::string more =
       entry.containers > 1 ? fmt::format(" and {} more", entry.containers - 1) : "";
   return {
@@ -36,7 +36,7 @@ OrderedJson EntryJson(const History::Entry& entry) {
       {"cpus", place.cpus ? place.cpus->ToString() : ""},
       {"mems", place.mems ? place.mems->ToString() : ""},
       {"exclusive", place.exclusive.ToString()},
-      {"reason", entry.reason},
+      {"reason", *entry.reason},
       {"error", entry.error},
   };
 }
@@ -114,8 +114,8 @@ StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const Histor
       list.push_back(RefusedJson(*entry));
     } else {
       (*known)["refused"] =
-          fmt::format("{}{} at {}", entry->reason.empty() ? "" : entry->reason + ": ", entry->error,
-                      Rfc3339(entry->time));
+          fmt::format("{}{} at {}", entry->reason->empty() ? "" : *entry->reason + ": ",
+                      entry->error, Rfc3339(entry->time));
     }
   }
   if (list.empty()) return explained;

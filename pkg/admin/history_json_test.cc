@@ -17,6 +17,7 @@ namespace {
 
 using test::TestNode;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 using enum QosClass;
 
@@ -74,6 +75,18 @@ TEST_F(HistoryJsonTest, ARefusedContainerIsExplained) {
     EXPECT_THAT(object["reason"].get<std::string>(), HasSubstr("needs 8 CPUs, 7 are free"));
   }
   EXPECT_EQ(Explain("small").status().code(), StatusCode::kNotFound);
+}
+
+// Only the API server bounds names; other clients of the relay need not.
+TEST_F(HistoryJsonTest, ARefusedContainerOfALongNameIsExplained) {
+  EXPECT_FALSE(node_.Create(std::string(5'000, 'x'), kGuaranteed, 8000).ok());
+  const StatusOr<OrderedJson> explained = Explain("");
+  ASSERT_TRUE(explained.ok());
+  ASSERT_EQ(explained->size(), 1U);
+  const OrderedJson& object = explained->front();
+  EXPECT_EQ(object["namespace"], "ns");
+  EXPECT_THAT(object["pod"].get<std::string>(), MatchesRegex("x+"));
+  EXPECT_EQ(object["name"], object["pod"]);
 }
 
 TEST_F(HistoryJsonTest, ARefusalIsOverOnceTheContainerIsPlaced) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "pkg/base/append.h"
+
 namespace resmgr {
 namespace {
 
@@ -13,14 +15,13 @@ constexpr size_t kKeptShifts = 16;
 // How many entries back the same error is looked for.
 constexpr size_t kEntriesLookedAt = 16;
 
-// Reuses the entry's memory.
-void Set(std::string& text, std::string_view value) {
-  text.assign(value.substr(0, History::kLongestText));
-}
-
+// "namespace/pod/name" of parts that are cut, so that there are always three.
 void SetName(std::string& text, const Pod& pod, std::string_view name) {
-  text.assign(pod.namespace_name).append("/").append(pod.name).append("/").append(name);
-  if (text.size() > History::kLongestText) text.resize(History::kLongestText);
+  constexpr size_t kLongestPart = History::kLongestText / 3;
+  text.clear();
+  AppendParts(text, std::string_view(pod.namespace_name).substr(0, kLongestPart), "/",
+              std::string_view(pod.name).substr(0, kLongestPart), "/",
+              name.substr(0, kLongestPart));
 }
 
 }  // namespace
@@ -43,32 +44,36 @@ History::Entry& History::Back(size_t steps) {
   return ring_[(next_ + ring_.size() - 1 - steps) % ring_.size()];
 }
 
-History::Entry& History::Add(Event event, const Act& act) {
+History::Entry& History::Add(Event event, const Pod& pod, std::string_view container,
+                             const Place& place, std::string_view reason) {
   if (next_ == capacity_) next_ = 0;
   if (next_ == ring_.size()) ring_.emplace_back();
+  if (*place_ != place) place_ = std::make_shared<const Place>(place);
+  std::shared_ptr<const std::string>& kept = reasons_.at(static_cast<size_t>(event));
+  reason = reason.substr(0, kLongestText);
+  if (kept == nullptr || *kept != reason) kept = std::make_shared<const std::string>(reason);
+
   Entry& entry = ring_[next_++];
   entry.time = now_();
   entry.event = event;
   entry.containers = 1;
-  SetName(entry.container, act.pod, act.container.name);
-  entry.pod = act.pod.id;
-  entry.place = Place::Of(act.container.placement);
-  entry.reason.clear();
+  SetName(entry.container, pod, container);
+  entry.pod = pod.id;
+  entry.place = place_;
+  entry.reason = kept;
   entry.error.clear();
   return entry;
 }
 
 void History::AddShift(const Act& act, const Shift& shift, std::string_view reason) {
-  Entry& entry = Add(Event::kMoved, act);
-  if (const Container* const first = act.snapshot.FindContainer(shift.first)) {
-    const Pod* const pod = act.snapshot.FindPod(first->pod_id);
-    if (pod != nullptr) SetName(entry.container, *pod, first->name);
-    entry.pod = first->pod_id;
-    // Of a container that has CPUs of its own besides, the shift has the shared ones only.
-    entry.place = shift.containers == 1 ? Place::Of(first->placement) : shift.to;
-  }
-  entry.containers = shift.containers;
-  Set(entry.reason, reason);
+  const Container* const first = act.snapshot.FindContainer(shift.first);
+  const Pod* const pod = first == nullptr ? nullptr : act.snapshot.FindPod(first->pod_id);
+  const Container& container = pod == nullptr ? act.container : *first;
+  // Of a container that has CPUs of its own besides, the shift has the shared ones only.
+  const bool whole = pod == nullptr || shift.containers == 1;
+  Entry& entry = Add(Event::kMoved, pod == nullptr ? act.pod : *pod, container.name,
+                     whole ? Place::Of(container.placement) : shift.to, reason);
+  entry.containers = static_cast<uint32_t>(shift.containers);
 }
 
 void History::AddOthers(const Act& act) {
@@ -83,8 +88,13 @@ void History::AddOthers(const Act& act) {
 }
 
 void History::OnPlaced(const Act& act) {
-  Set(Add(Event::kPlaced, act).reason, act.container.placement.reason);
+  AddDecided(Event::kPlaced, act);
   AddOthers(act);
+}
+
+void History::AddDecided(Event event, const Act& act) {
+  const Placement& placement = act.container.placement;
+  Add(event, act.pod, act.container.name, Place::Of(placement), placement.reason);
 }
 
 void History::AddError(Event event, const Act& act, std::string_view error) {
@@ -101,9 +111,7 @@ void History::AddError(Event event, const Act& act, std::string_view error) {
     Back(0).pod = act.pod.id;
     return;
   }
-  Entry& entry = Add(event, act);
-  Set(entry.reason, act.why);
-  Set(entry.error, error);
+  Add(event, act.pod, act.container.name, Place::Of(act.container.placement), act.why).error = kept;
 }
 
 void History::OnRefused(const Act& act, const Status& why) {
@@ -112,7 +120,7 @@ void History::OnRefused(const Act& act, const Status& why) {
 
 void History::OnUpdated(const Act& act) {
   if (act.from != Place::Of(act.container.placement)) {
-    Set(Add(Event::kMoved, act).reason, act.container.placement.reason);
+    AddDecided(Event::kMoved, act);
   }
   AddOthers(act);
 }
@@ -122,15 +130,13 @@ void History::OnMoved(const Act& act, const Shift& shift) {
 }
 
 void History::OnReleased(const Act& act) {
-  Entry& entry = Add(Event::kReleased, act);
-  entry.place = act.from;
-  Set(entry.reason, act.why);
+  Add(Event::kReleased, act.pod, act.container.name, act.from, act.why);
   AddOthers(act);
 }
 
 void History::OnAdopted(std::span<const Act> acts) {
   for (const Act& act : acts)
-    Set(Add(Event::kAdopted, act).reason, act.container.placement.reason);
+    AddDecided(Event::kAdopted, act);
 }
 
 void History::OnFoundEnded(std::span<const Act> acts) {

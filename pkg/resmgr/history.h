@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,17 +27,20 @@ class History final : public Observer {
   static constexpr size_t kLongestText = 1024;
 
   enum class Event { kPlaced, kAdopted, kRefused, kMoved, kReleased, kFailed };
+  static constexpr size_t kEvents = 6;
 
   struct Entry {
     std::chrono::system_clock::time_point time{};
     Event event = Event::kPlaced;
     // "namespace/pod/name"; of several that share CPUs and move together, the first one.
     std::string container{};
-    PodSandboxId pod{};     // of that one
-    size_t containers = 1;  // how many it is about
-    Place place{};          // where they are after it; before it, where they were released
-    std::string reason{};
-    std::string error{};  // why it was refused, or what the runtime said
+    PodSandboxId pod{};       // of that one
+    uint32_t containers = 1;  // how many it is about
+    // Where they are after it; before it, where they were released. Never null. Entries in a row
+    // share what they have in common: a ring of whole copies would push all else out of caches.
+    std::shared_ptr<const Place> place{};
+    std::shared_ptr<const std::string> reason{};  // never null
+    std::string error{};                          // why it was refused, or what the runtime said
   };
 
   using WallClock = std::function<std::chrono::system_clock::time_point()>;
@@ -55,7 +61,11 @@ class History final : public Observer {
   void OnFailed(const Act& act, const Status& why) override;
 
  private:
-  Entry& Add(Event event, const Act& act);
+  // The newest entry now, without an error.
+  Entry& Add(Event event, const Pod& pod, std::string_view container, const Place& place,
+             std::string_view reason);
+  // Where its policy decided that the container is.
+  void AddDecided(Event event, const Act& act);
   // What is tried again and again is one entry, with the time of its last try.
   void AddError(Event event, const Act& act, std::string_view error);
   Entry& Back(size_t steps);
@@ -66,6 +76,9 @@ class History final : public Observer {
   const WallClock now_;
   std::vector<Entry> ring_;  // grows to the capacity; then the oldest entry is written anew
   size_t next_ = 0;
+  // Of the last entry, and of the last one of each event, so that the next ones can share them.
+  std::shared_ptr<const Place> place_ = std::make_shared<const Place>();
+  std::array<std::shared_ptr<const std::string>, kEvents> reasons_;
 };
 
 std::string_view ToString(History::Event event);  // "placed", "adopted", ...
