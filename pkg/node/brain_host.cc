@@ -32,7 +32,7 @@ void BrainHost::Serve(Relay& relay) {
     if (brain_ != nullptr) brain_->runtime.LeaveEventsToClient(listen);
   });
   relay.OnEvent([this](const ContainerEvent& event) {
-    if (brain_ != nullptr) brain_->manager.Note(event);
+    if (brain_ != nullptr) brain_->manager.OnContainerEvent(event);
   });
   if (brain_ != nullptr) relay_->SetInterceptor(&brain_->interceptor);
 }
@@ -71,7 +71,7 @@ void BrainHost::Connect(Brain& brain) {
                            },
                        .happened =
                            [&brain](const ContainerEvent& event) {
-                             if (!brain.stopped) brain.manager.Note(event);
+                             if (!brain.stopped) brain.manager.OnContainerEvent(event);
                            }});
 }
 
@@ -146,7 +146,7 @@ void BrainHost::Stop(Brain& brain) {
 
 void BrainHost::DestroyDrained() {
   std::erase_if(retired_, [](const auto& brain) {
-    return brain->interceptor.idle() && (brain->stopped || brain->manager.NobodyIsBound());
+    return brain->interceptor.idle() && (brain->stopped || brain->manager.AllReleased());
   });
   if (!retired_.empty()) return;
   drain_check_.reset();

@@ -34,7 +34,7 @@ Observer::Act ResourceManager::Impl::ActOn(const ContainerRecord& record, std::s
           .others = decider_.shifts()};
 }
 
-void ResourceManager::Impl::TellMoves(std::span<const Shift> shifts, std::string_view why) {
+void ResourceManager::Impl::ReportMoves(std::span<const Shift> shifts, std::string_view why) {
   for (const Shift& shift : shifts) {
     const ContainerRecord* const record = store_.Find(shift.first);
     if (record == nullptr) continue;

@@ -14,13 +14,13 @@ namespace {
 
 class Adopter {
  public:
-  Adopter(ContainerStore& store, const Synchronizer::Gone& gone, uint64_t since,
-          Bytes memory_capacity, const Keeper& keeper)
+  Adopter(ContainerStore& store, const Synchronizer::Removed& gone, uint64_t since,
+          Bytes memory_capacity, const StateWriter& state_writer)
       : store_(store),
         gone_(gone),
         since_(since),
         memory_capacity_(memory_capacity),
-        keeper_(keeper) {}
+        state_writer_(state_writer) {}
 
   Adoption Run(const RuntimeInventory& inventory) {
     unclear_ = &inventory.unclear;
@@ -65,7 +65,7 @@ class Adopter {
   std::optional<QosClass> KeptQos(const PodSandboxId& id, const RuntimeInventory& inventory) const {
     for (const RuntimeContainer& reported : inventory.containers) {
       if (reported.pod_id != id) continue;
-      const std::optional<SavedContainer> saved = keeper_.Find(reported.id);
+      const std::optional<SavedContainer> saved = state_writer_.Find(reported.id);
       if (saved && saved->qos) return saved->qos;
     }
     return std::nullopt;
@@ -99,7 +99,7 @@ class Adopter {
       const bool brief = brief_->containers.contains(reported.id);
       const ContainerRecord* const known = brief ? store_.FindById(reported.id) : nullptr;
       users.Add(known != nullptr ? known->container.placement.cpus.value_or(CpuSet())
-                                 : ReportedEffect(reported.resources).cpus.value_or(CpuSet()));
+                                 : ReportedResources(reported.resources).cpus.value_or(CpuSet()));
     }
     crowded_ = users.several;
   }
@@ -137,7 +137,7 @@ class Adopter {
     if (container.state != ContainerState::kCreated) {
       if (was_being_started) result_.start_known.push_back(container.key);
       record.starts = 0;
-      record.start_doubt = StartDoubt::kNone;
+      record.unresolved_start = UnresolvedStart::kNone;
     }
     const bool unseen = was_created && (!was_being_started || not_where_reported);
     if (unseen && container.state == ContainerState::kRunning) {
@@ -152,14 +152,14 @@ class Adopter {
       result_.lost.push_back(container.key);
       NoteEnd(record, *record.former, "it ended");
     } else if (!IsUnclear(reported)) {
-      result_.in_force.emplace_back(container.key, ReportedEffect(reported.resources));
+      result_.in_force.emplace_back(container.key, ReportedResources(reported.resources));
     }
   }
 
   void Add(const RuntimeContainer& reported) {
     PodRecord* const pod = store_.FindPod(reported.pod_id);
     if (pod == nullptr || BeingCreated(*pod, reported)) return;
-    const std::optional<SavedContainer> kept = keeper_.Find(reported.id);
+    const std::optional<SavedContainer> kept = state_writer_.Find(reported.id);
     const SavedContainer* saved = kept ? &*kept : nullptr;
     const bool unclear = IsUnclear(reported);
     // Nobody knows what it needs and where it runs: it is left alone until a list tells.
@@ -196,20 +196,20 @@ class Adopter {
       container.requested.cpu_period = requested.cpu_period;
       saved = nullptr;
     }
-    Effect effect = ReportedEffect(reported.resources);
+    AppliedResources applied = ReportedResources(reported.resources);
     if (unclear && !saved->placement.exclusive.empty()) {
-      effect.cpus = saved->placement.exclusive;
+      applied.cpus = saved->placement.exclusive;
     }
     record.unclear = unclear;
     record.started_at = reported.started_at;
     if (container.state == ContainerState::kCreated) {
-      record.start_doubt = keeper_.DoubtOfStart(reported.id);
+      record.unresolved_start = state_writer_.UnresolvedStartOf(reported.id);
     }
     if (container.state == ContainerState::kExited) {
-      record.former = PlacementOf(effect, saved);
+      record.former = PlacementOf(applied, saved);
     } else {
-      container.placement = PlacementOf(effect, saved);
-      result_.in_force.emplace_back(container.key, effect);
+      container.placement = PlacementOf(applied, saved);
+      result_.in_force.emplace_back(container.key, applied);
       result_.adopted.push_back(container.key);
     }
   }
@@ -217,10 +217,10 @@ class Adopter {
   // Where it runs is the runtime's word. What it has there for itself is remembered; a memory that
   // does not fit the place is of a move that never came to be, and one of less than it asks for is
   // older than a place of just the right size, unless others are there: then that size is chance.
-  Placement PlacementOf(const Effect& effect, const SavedContainer* saved) const {
+  Placement PlacementOf(const AppliedResources& applied, const SavedContainer* saved) const {
     Placement placement;
-    placement.cpus = effect.cpus;
-    placement.mems = effect.mems;
+    placement.cpus = applied.cpus;
+    placement.mems = applied.mems;
     if (saved == nullptr) return placement;
     const CpuSet& exclusive = saved->placement.exclusive;
     if (!placement.cpus && !exclusive.empty()) placement.cpus = exclusive;
@@ -239,18 +239,18 @@ class Adopter {
   void MarkExclusive() {
     CpuUsers running;
     std::set<ContainerKey> told;
-    for (const auto& [key, effect] : result_.in_force) {
+    for (const auto& [key, applied] : result_.in_force) {
       told.insert(key);
-      if (Runs(key) && effect.cpus) running.Add(*effect.cpus);
+      if (Runs(key) && applied.cpus) running.Add(*applied.cpus);
     }
     for (const auto& [key, record] : store_.containers()) {
       const bool brief = brief_->containers.contains(record.container.id);
       if (!brief || told.contains(key) || !Runs(key)) continue;
       running.Add(record.container.placement.cpus.value_or(CpuSet()));
     }
-    for (auto& [key, effect] : result_.in_force) {
-      if (effect.cpus)
-        effect.exclusive = *effect.cpus - (Runs(key) ? running.several : running.any);
+    for (auto& [key, applied] : result_.in_force) {
+      if (applied.cpus)
+        applied.exclusive = *applied.cpus - (Runs(key) ? running.several : running.any);
     }
   }
 
@@ -277,10 +277,10 @@ class Adopter {
   }
 
   ContainerStore& store_;
-  const Synchronizer::Gone& gone_;
+  const Synchronizer::Removed& gone_;
   const uint64_t since_;
   const Bytes memory_capacity_;
-  const Keeper& keeper_;
+  const StateWriter& state_writer_;
   const RuntimeInventory::Unclear* unclear_ = nullptr;
   const RuntimeInventory::Brief* brief_ = nullptr;
   CpuSet crowded_;  // of the CPUs that containers are bound to: those of two or more
@@ -290,9 +290,9 @@ class Adopter {
 }  // namespace
 
 Adoption Adopt(ContainerStore& store, const RuntimeInventory& inventory,
-               const Synchronizer::Gone& gone, uint64_t since, Bytes memory_capacity,
-               const Keeper& keeper) {
-  return Adopter(store, gone, since, memory_capacity, keeper).Run(inventory);
+               const Synchronizer::Removed& gone, uint64_t since, Bytes memory_capacity,
+               const StateWriter& state_writer) {
+  return Adopter(store, gone, since, memory_capacity, state_writer).Run(inventory);
 }
 
 }  // namespace resmgr

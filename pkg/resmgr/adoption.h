@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "pkg/base/units.h"
+#include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/container_store.h"
-#include "pkg/resmgr/effect.h"
-#include "pkg/resmgr/keeper.h"
 #include "pkg/resmgr/runtime_client.h"
+#include "pkg/resmgr/state_writer.h"
 #include "pkg/resmgr/synchronizer.h"
 
 namespace resmgr {
@@ -26,7 +26,7 @@ struct Adoption {
   // What the runtime enforces for each container that runs or may run, by ascending key. Without
   // those about which something happened after the list was asked for. CPUs on which no other
   // container runs count as exclusive: whoever they are granted to must wait for this one to leave.
-  std::vector<std::pair<ContainerKey, Effect>> in_force;
+  std::vector<std::pair<ContainerKey, AppliedResources>> in_force;
   // Containers that the policy has to forget, and of them those that it had placed.
   std::vector<ContainerKey> lost;
   std::vector<Ended> ended;
@@ -44,11 +44,11 @@ struct Adoption {
 // Makes the store hold the pods and containers that the runtime listed. `since` is the store's
 // clock when the list was asked for: what happened to a record later overrules the list. A
 // container whose creation is under way is left alone. A container that is new here gets the
-// cpuset in force as its placement, with what `keeper` kept of it, for the policy to confirm; where
-// the list is unclear about it, what was kept has to do, and without that it is not taken over yet.
-// New ones are added in the order of their ids, so the same list gives the same keys.
+// cpuset in force as its placement, with what `state_writer` kept of it, for the policy to confirm;
+// where the list is unclear about it, what was kept has to do, and without that it is not taken
+// over yet. New ones are added in the order of their ids, so the same list gives the same keys.
 Adoption Adopt(ContainerStore& store, const RuntimeInventory& inventory,
-               const Synchronizer::Gone& gone, uint64_t since, Bytes memory_capacity,
-               const Keeper& keeper);
+               const Synchronizer::Removed& gone, uint64_t since, Bytes memory_capacity,
+               const StateWriter& state_writer);
 
 }  // namespace resmgr

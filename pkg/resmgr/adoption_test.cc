@@ -35,10 +35,11 @@ class AdoptionTest : public ::testing::Test {
   }
   // What counts as exclusive, by name.
   std::map<std::string, std::string> Exclusive() {
-    const Adoption adoption = Adopt(store_, inventory_, {}, store_.clock(), Bytes{0}, keeper_);
+    const Adoption adoption =
+        Adopt(store_, inventory_, {}, store_.clock(), Bytes{0}, state_writer_);
     std::map<std::string, std::string> exclusive;
-    for (const auto& [key, effect] : adoption.in_force)
-      exclusive[store_.Find(key)->container.name] = effect.exclusive.ToString();
+    for (const auto& [key, resources] : adoption.in_force)
+      exclusive[store_.Find(key)->container.name] = resources.exclusive.ToString();
     return exclusive;
   }
 
@@ -50,7 +51,7 @@ class AdoptionTest : public ::testing::Test {
     state_.Put(ContainerId(name), container, QosClass::kBurstable);
   }
   std::string PoolAfterAdoption(const std::string& name) {
-    Adopt(store_, inventory_, {}, store_.clock(), Bytes{0}, keeper_);
+    Adopt(store_, inventory_, {}, store_.clock(), Bytes{0}, state_writer_);
     return store_.FindById(ContainerId(name))->container.placement.pool;
   }
 
@@ -58,11 +59,11 @@ class AdoptionTest : public ::testing::Test {
   EventLoop loop_;
   ContainerStore store_;
   StateStore state_{RealFileSystem(), dir_.path(), "machine", [](std::string_view) {}};
-  Keeper keeper_{loop_, &state_, store_};
+  StateWriter state_writer_{loop_, &state_, store_};
   RuntimeInventory inventory_;
 };
 
-TEST_F(AdoptionTest, CpusThatNobodyElseRunsOnCountAsExclusive) {
+TEST_F(AdoptionTest, CpusOfOneRunningContainerCountAsExclusive) {
   Report("own", ContainerState::kRunning, "1-2");
   Report("mixed", ContainerState::kRunning, "0,3-4");
   Report("shared", ContainerState::kRunning, "0");
@@ -91,7 +92,7 @@ TEST_F(AdoptionTest, APlaceThatHasTheRightSizeByChanceIsNot) {
   EXPECT_EQ(PoolAfterAdoption("app"), "shared");
 }
 
-TEST_F(AdoptionTest, WhoHasEndedCrowdsNobody) {
+TEST_F(AdoptionTest, ExitedContainersAreNoUsersOfCpus) {
   SaveSharing("app", 2);
   Report("app", ContainerState::kRunning, "1-2");
   Report("other", ContainerState::kExited, "1-2");

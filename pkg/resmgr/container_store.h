@@ -20,7 +20,7 @@
 #include "pkg/base/text_hash.h"
 #include "pkg/model/container.h"
 #include "pkg/model/snapshot.h"
-#include "pkg/resmgr/effect.h"
+#include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/push_state.h"
 
 namespace resmgr {
@@ -45,14 +45,14 @@ struct PodRecord {
 struct PendingUpdate {
   uint64_t ticket = 0;
   LinuxResources changes;
-  Effect sent;
+  AppliedResources sent;
   // What was decided when it came.
   Requirements needs;
   Placement placement;
 };
 
 // What holds of a container as long as the updates that are under way are not answered.
-struct WithoutUpdates {
+struct ConfirmedRequest {
   LinuxResources requested;
   Requirements needs;
   // That was decided for those, where it is known.
@@ -60,7 +60,7 @@ struct WithoutUpdates {
 };
 
 // What is not known of a start that nobody waits for any more: it may still come.
-enum class StartDoubt : uint8_t {
+enum class UnresolvedStart : uint8_t {
   kNone,
   kOutcome,
   // Of a daemon before this one, without its notes: the runtime may have begun it before an update
@@ -69,7 +69,7 @@ enum class StartDoubt : uint8_t {
 };
 
 // What a container had before another one of its pod came, for whose sake it has less.
-struct BeforeSibling {
+struct ReducedSibling {
   ContainerKey key{};
   Requirements needs;
   Placement placement;
@@ -87,7 +87,7 @@ struct ContainerRecord {
   // So many starts were let through to the runtime and are not answered yet: from here on it may
   // run.
   int starts = 0;
-  StartDoubt start_doubt = StartDoubt::kNone;
+  UnresolvedStart unresolved_start = UnresolvedStart::kNone;
   // Taken over by what was kept of it: the runtime did not tell more than that it exists.
   bool unclear = false;
   // When it began to run, where that is known.
@@ -96,7 +96,7 @@ struct ContainerRecord {
   bool superseded = false;
   ContainerKey supersedes{};  // the other side of it
   // While it is being created: they get it back if that fails.
-  std::vector<BeforeSibling> bounded;
+  std::vector<ReducedSibling> bounded;
   // The placement that it had before it exited or was superseded.
   std::optional<Placement> former;
   // Where the pusher follows it, or its creation.
@@ -105,19 +105,19 @@ struct ContainerRecord {
   std::optional<Status> update_failure;
   std::vector<PendingUpdate> updates;
   // While there are such updates.
-  std::optional<WithoutUpdates> confirmed;
-  uint64_t touched = 0;        // the store's clock at the last event about this container
-  bool unsaved = false;        // changed since the keeper saved it
-  bool unpinned_told = false;  // that it may run on CPUs that belong to others alone
+  std::optional<ConfirmedRequest> confirmed;
+  uint64_t touched = 0;          // the store's clock at the last event about this container
+  bool unsaved = false;          // changed since the state_writer saved it
+  bool unpinned_warned = false;  // that it may run on CPUs that belong to others alone
 
   // The runtime may be busy starting it.
   bool BeingStarted() const {
     return container.state == ContainerState::kCreated &&
-           (starts > 0 || start_doubt != StartDoubt::kNone);
+           (starts > 0 || unresolved_start != UnresolvedStart::kNone);
   }
   bool MayComeUpAnywhere() const {
     return container.state == ContainerState::kCreated &&
-           start_doubt == StartDoubt::kOutcomeAndCpus;
+           unresolved_start == UnresolvedStart::kOutcomeAndCpus;
   }
   bool MayRun() const {
     return !superseded && (BeingStarted() || container.state == ContainerState::kRunning);

@@ -85,7 +85,7 @@ TEST_F(CpusetOverridesTest, AreCountedEachAndReportedOnce) {
   EXPECT_THAT(Counts(), Overridden(2));
 }
 
-TEST_F(CpusetOverridesTest, WhoRepeatsOursOverridesNothing) {
+TEST_F(CpusetOverridesTest, RepeatingOurCpusIsNoOverride) {
   const ContainerId app = node_.Run("app", kGuaranteed, 3000);
   EXPECT_EQ(Update(app, "1-3"), "1-3");
   EXPECT_EQ(Update(app, "3,2,1"), "1-3");
@@ -95,7 +95,7 @@ TEST_F(CpusetOverridesTest, WhoRepeatsOursOverridesNothing) {
   EXPECT_THAT(Counts(), Overridden(0));
 }
 
-TEST_F(CpusetOverridesTest, WhoSaysNothingOfCpusOverridesNothing) {
+TEST_F(CpusetOverridesTest, AnUpdateWithoutCpusIsNoOverride) {
   const ContainerId app = node_.Run("app", kGuaranteed, 3000);
   EXPECT_EQ(Update(app, ""), "1-3");
   ASSERT_TRUE(node_.manager().AdmitUpdate(app, TestNode::Resources(3000)).ok());
@@ -103,7 +103,7 @@ TEST_F(CpusetOverridesTest, WhoSaysNothingOfCpusOverridesNothing) {
   EXPECT_THAT(Counts(), Overridden(0));
 }
 
-TEST_F(CpusetOverridesTest, ARefusedUpdateOverridesNothing) {
+TEST_F(CpusetOverridesTest, ARefusedUpdateIsNoOverride) {
   const ContainerId app = node_.Run("app", kGuaranteed, 3000);
   LinuxResources large = TestNode::Resources(64'000);
   large.cpuset_cpus = "0-7";
@@ -129,7 +129,7 @@ TEST_F(CpusetOverridesTest, AnotherBrainOfTheSameDaemonDoesNotReportAgain) {
   EXPECT_THAT(Counts(), Overridden(2));
 }
 
-TEST_F(CpusetOverridesTest, WhereThePolicyLeavesCpusAloneNothingIsOverridden) {
+TEST_F(CpusetOverridesTest, UnpinnedContainersHaveNoOverride) {
   CpusetOverrides overrides(&metrics_, nullptr);
   overrides.Note("ns/a/b", "0-7", {});
   EXPECT_THAT(warnings_, IsEmpty());

@@ -29,7 +29,7 @@ StatusOr<Plan> Decider::Preview(StatusOr<Plan> plan) const {
   return plan;
 }
 
-void Decider::LetGo(const Container& container, Placement& next) const {
+void Decider::LiftRestrictions(const Container& container, Placement& next) const {
   if (container.cpus_bound && !next.cpus) {
     next.lifted_to = CpusWithoutPolicy(machine_, container.requested);
   }
@@ -83,7 +83,7 @@ StatusOr<ContainerKeys> Decider::Apply(StatusOr<Plan> plan) {
     if (container.state != ContainerState::kCreating || container.placement.cpus) {
       shifts_.Note(change.key, container.placement, change.placement);
     }
-    LetGo(container, change.placement);
+    LiftRestrictions(container, change.placement);
     container.cpus_bound |= change.placement.cpus.has_value();
     container.mems_bound |= change.placement.mems.has_value();
     container.placement = std::move(change.placement);

@@ -36,7 +36,7 @@ class Decider {
 
   // Adds to a new placement of the container what undoes a binding by an earlier decision: nothing
   // else would, and its memory would stay where it suited other CPUs.
-  void LetGo(const Container& container, Placement& next) const;
+  void LiftRestrictions(const Container& container, Placement& next) const;
 
   StatusOr<ContainerKeys> Reconcile();
   StatusOr<ContainerKeys> Rebalance();

@@ -91,7 +91,7 @@ TEST_F(FailedUpdatesTest, ARaceWithAnExitThatIsToldMeanwhileIsNoWarning) {
   EXPECT_THAT(warnings_, IsEmpty());
 }
 
-TEST_F(FailedUpdatesTest, WhoStillRunsIsAWarning) {
+TEST_F(FailedUpdatesTest, AFailureOfARunningContainerIsAWarning) {
   Push(1);
   runtime().Answer(0, Internal("the disk is on fire"));
   AnswerNextList();
@@ -111,7 +111,7 @@ TEST_F(FailedUpdatesTest, AListThatIsOlderThanTheFailureDoesNotDecide) {
   EXPECT_THAT(warnings_, IsEmpty());
 }
 
-TEST_F(FailedUpdatesTest, WhereNobodyCanTellItIsAWarning) {
+TEST_F(FailedUpdatesTest, AFailureIsAWarningWhereTheListFails) {
   Push(1);
   runtime().Answer(0, Internal("the disk is on fire"));
   ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
@@ -119,7 +119,7 @@ TEST_F(FailedUpdatesTest, WhereNobodyCanTellItIsAWarning) {
   EXPECT_THAT(warnings_, ::testing::Contains(HasSubstr("the disk is on fire")));
 }
 
-TEST_F(FailedUpdatesTest, ManyFailuresAreTwoLooks) {
+TEST_F(FailedUpdatesTest, ManyFailuresCauseTwoLists) {
   const std::vector<ContainerId> ids = Push(5);
   for (const ContainerId& id : ids) {
     node_.Crash(id);

@@ -23,17 +23,17 @@ void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
     observers_.OnFailed({*policy_, store_.all(), record->pod->pod, record->container}, status);
   } else if (record != nullptr && record->push && record->push->delay >= kNoRace) {
     observers_.OnFailed({*policy_, store_.all(), record->pod->pod, record->container}, status);
-    synchronizer_.Doubt();
+    synchronizer_.ResyncSoon();
   } else if (record != nullptr) {
     const bool looking = record->update_failure.has_value();
     record->update_failure = status;
-    if (!looking) synchronizer_.Look([this, key](const Status&) { TellFailure(key); });
+    if (!looking) synchronizer_.ListNow([this, key](const Status&) { ReportFailure(key); });
   }
   if (change_ && change_->pending.contains(key)) RollBackPolicy(key, status);
 }
 
 // It was looked what became of the container since its update failed.
-void ResourceManager::Impl::TellFailure(ContainerKey key) {
+void ResourceManager::Impl::ReportFailure(ContainerKey key) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) return;
   const std::optional<Status> failure = std::exchange(record->update_failure, std::nullopt);

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/log/log.h"
-#include "pkg/resmgr/event_notes.h"
+#include "pkg/resmgr/event_filter.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
@@ -66,7 +66,7 @@ class LearningTest : public testing::Test {
                  Options()};
 };
 
-TEST_F(LearningTest, WhatOthersRemoveGivesItsCpusBackAtTheNextList) {
+TEST_F(LearningTest, AListReleasesContainersThatOthersRemoved) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   runtime().Remove(app);
@@ -80,7 +80,7 @@ TEST_F(LearningTest, WhatOthersRemoveGivesItsCpusBackAtTheNextList) {
   EXPECT_TRUE(AList());
 }
 
-TEST_F(LearningTest, WhatOthersMakeIsPlacedAtTheNextList) {
+TEST_F(LearningTest, AListPlacesContainersThatOthersCreated) {
   node_.Run("app", kGuaranteed, 2000);
   Pod pod;
   pod.id = PodSandboxId("outside");
@@ -100,7 +100,7 @@ TEST_F(LearningTest, WhatOthersMakeIsPlacedAtTheNextList) {
   EXPECT_EQ(runtime().CpusOf(stranger.id), "0,3-7");
 }
 
-TEST_F(LearningTest, OnlyWhatIsNewIsAskedForItsStatus) {
+TEST_F(LearningTest, OnlyNewContainersAreAskedForTheirStatus) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   node_.Run("app", kGuaranteed, 2000);
   const size_t before = runtime().statuses;
@@ -116,7 +116,7 @@ TEST_F(LearningTest, OnlyWhatIsNewIsAskedForItsStatus) {
   EXPECT_EQ(runtime().statuses, before + 5) << "everything is, after a connect";
 }
 
-TEST_F(LearningTest, ListsThatTellNothingNewAreNotLogged) {
+TEST_F(LearningTest, ListsWithoutChangesAreNotLogged) {
   node_.Run("app", kGuaranteed, 2000);
   ASSERT_TRUE(AList());
   runtime().AnswerList();
@@ -160,11 +160,11 @@ TEST_F(LearningTest, AnUpdateIsRefusedTentativelyToo) {
   EXPECT_EQ(node_.Placed(app), "7");
 }
 
-TEST_F(LearningTest, ACrashThatIsToldIsLearnedSoon) {
+TEST_F(LearningTest, ACrashThatAnEventReportsIsNoticedSoon) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   node_.Crash(app);
-  manager().Note({Kind::kStopped, std::string(app.value())});
+  manager().OnContainerEvent({Kind::kStopped, std::string(app.value())});
   ASSERT_TRUE(AList());
   runtime().AnswerList();
   runtime().AnswerAll();
@@ -203,29 +203,29 @@ class QuietTest : public LearningTest {
   }
 };
 
-TEST_F(QuietTest, EventsOfCallsThatPassedAreNoNews) {
+TEST_F(QuietTest, EventsOfCallsThatPassedCauseNoList) {
   AwaitSecondList();
   const ContainerId app = *quiet_.Create("app", kGuaranteed, 2000);
-  quiet_.manager().Note({Kind::kCreated, std::string(app.value())});
+  quiet_.manager().OnContainerEvent({Kind::kCreated, std::string(app.value())});
   quiet_.runtime.AnswerAll();
   quiet_.Start(app);
-  quiet_.manager().Note({Kind::kStarted, std::string(app.value())});
+  quiet_.manager().OnContainerEvent({Kind::kStarted, std::string(app.value())});
   // Before the answer of the call.
-  quiet_.manager().Note({Kind::kStopped, std::string(app.value())});
+  quiet_.manager().OnContainerEvent({Kind::kStopped, std::string(app.value())});
   quiet_.Stop(app);
-  quiet_.manager().Note({Kind::kDeleted, std::string(app.value())});
+  quiet_.manager().OnContainerEvent({Kind::kDeleted, std::string(app.value())});
   quiet_.Remove(app);
-  quiet_.manager().Note({Kind::kStopped, "somebody else"});
+  quiet_.manager().OnContainerEvent({Kind::kStopped, "unknown"});
   EXPECT_TRUE(QuietFor(milliseconds(30)));
 }
 
-TEST_F(QuietTest, AnEventOfAStrangerIsNews) {
+TEST_F(QuietTest, AnEventOfAnUnknownContainerCausesAList) {
   AwaitSecondList();
-  quiet_.manager().Note({Kind::kCreated, "stranger"});
+  quiet_.manager().OnContainerEvent({Kind::kCreated, "stranger"});
   EXPECT_TRUE(QuietList());
 }
 
-TEST_F(QuietTest, WhoAsksMeanwhileSharesOneList) {
+TEST_F(QuietTest, ConcurrentRefreshesShareOneList) {
   AwaitSecondList();
   int told = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -250,18 +250,18 @@ TEST_F(QuietTest, WithoutAConnectionThereIsNothingToRefresh) {
   EXPECT_EQ(told->code(), StatusCode::kUnavailable);
 }
 
-TEST(EventNotesTest, AFloodOfEventsIsOneReasonToLook) {
+TEST(EventFilterTest, AFloodOfEventsCausesOneList) {
   EventLoop loop;
   const ContainerStore store;
   int looks = 0;
-  EventNotes notes(loop, store, [&] { ++looks; }, {.pause = milliseconds(1), .most = 100});
+  EventFilter filter(loop, store, [&] { ++looks; }, {.pause = milliseconds(1), .most = 100});
   for (int i = 0; i < 100'000; ++i)
-    notes.Note({Kind::kCreated, fmt::format("{}", i)});
-  EXPECT_EQ(notes.waiting(), 100u);
+    filter.Add({Kind::kCreated, fmt::format("{}", i)});
+  EXPECT_EQ(filter.waiting(), 100u);
   const auto end = loop.After(milliseconds(50), [&loop] { loop.Stop(); });
   loop.Run();
   EXPECT_EQ(looks, 1);
-  EXPECT_EQ(notes.waiting(), 0u);
+  EXPECT_EQ(filter.waiting(), 0u);
 }
 
 }  // namespace

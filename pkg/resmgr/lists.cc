@@ -9,43 +9,45 @@
 namespace resmgr {
 
 Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
-                                          const Synchronizer::Gone& gone, bool first) {
-  const Adoption adoption = Adopt(store_, inventory, gone, listed_at_, memory_capacity_, keeper_);
+                                          const Synchronizer::Removed& gone, bool first) {
+  const Adoption adoption =
+      Adopt(store_, inventory, gone, listed_at_, memory_capacity_, state_writer_);
   for (const ContainerKey key : adoption.lost) {
     pusher_.Forget(key);
     cold_starts_.Forget(key);
   }
-  BoundAdopted(adoption, first);
+  ApplyPodLimitsToAdopted(adoption, first);
   StatusOr<ContainerKeys> changed = decider_.Reconcile();
   if (!changed.ok()) {
     log_.Error("cannot take over what the runtime holds: {}", Describe(changed.status()));
     return changed.status();
   }
-  TellFound(adoption);
+  ReportFound(adoption);
   ConfirmInForce(adoption, first);
   if (first) {
-    unlisted_notes_ = true;
+    unlisted_records_ = true;
     pusher_.Connected();
     for (const auto& [key, record] : store_.containers())
-      keeper_.Keep(*store_.Find(key));
+      state_writer_.MarkChanged(*store_.Find(key));
     // Calls of clients that were lost with the connection, or of a daemon before this one, may take
     // effect after this list.
-    synchronizer_.Doubt();
+    synchronizer_.ResyncSoon();
   }
-  TellUnclear(inventory.unclear);
+  LogUnclear(inventory.unclear);
   // What was kept of a container that is not taken over yet is all that will be known of it.
-  if (inventory.unclear.why.ok() && std::exchange(unlisted_notes_, false)) keeper_.ForgetTheRest();
+  if (inventory.unclear.why.ok() && std::exchange(unlisted_records_, false))
+    state_writer_.EraseUnlisted();
   FollowStarts(adoption, *changed);
   Push(*std::move(changed));
   // The list may be the first to tell that a container runs.
   for (const auto& [key, record] : store_.containers())
     cold_starts_.Follow(record);
-  TellHeld(first);
+  LogHeldCounts(first);
   return OkStatus();
 }
 
 // What became known only by the list.
-void ResourceManager::Impl::TellFound(const Adoption& adoption) {
+void ResourceManager::Impl::ReportFound(const Adoption& adoption) {
   std::vector<Observer::Act> ended;
   for (const Adoption::Ended& one : adoption.ended) {
     ended.push_back({.policy = *policy_,
@@ -68,12 +70,12 @@ void ResourceManager::Impl::TellFound(const Adoption& adoption) {
     return shift.from.cpus == shift.to.cpus && shift.from.mems == shift.to.mems &&
            std::ranges::binary_search(adoption.adopted, shift.first);
   });
-  TellMoves(moves, "by what the runtime holds");
+  ReportMoves(moves, "by what the runtime holds");
 }
 
-void ResourceManager::Impl::TellHeld(bool first) {
+void ResourceManager::Impl::LogHeldCounts(bool first) {
   const std::pair held(store_.pods().size(), store_.containers().size());
-  if (std::exchange(held_told_, held) == held && !first) return;
+  if (std::exchange(logged_counts_, held) == held && !first) return;
   log_.Info("the runtime holds {} pods and {} containers", held.first, held.second);
 }
 
@@ -95,8 +97,8 @@ void ResourceManager::Impl::OnListFailed(const Status& status) {
             Describe(status));
 }
 
-void ResourceManager::Impl::TellUnclear(const RuntimeInventory::Unclear& unclear) {
-  const bool told = std::exchange(unclear_told_, !unclear.why.ok());
+void ResourceManager::Impl::LogUnclear(const RuntimeInventory::Unclear& unclear) {
+  const bool told = std::exchange(unclear_logged_, !unclear.why.ok());
   if (told || unclear.why.ok()) return;
   log_.Warn(
       "the runtime does not tell the state of {} pods and {} containers: what is saved of them "
@@ -109,13 +111,13 @@ void ResourceManager::Impl::ConfirmInForce(const Adoption& adoption, bool first)
     // Later lists are older than what the pusher knows of the containers that it follows.
     if (!first && pusher_.Follows(key)) continue;
     const ContainerRecord& record = *store_.Find(key);
-    if (keeper_.IsOpen(Keeper::Call::kUpdate, record.container.id)) {
+    if (state_writer_.IsCallOpen(StateWriter::Call::kUpdate, record.container.id)) {
       log_.Info("container {}: an update was under way, and is sent again", LogName(record));
     }
     pusher_.Confirm(key, Completed(in_force, record.container));
   }
   for (const ContainerKey key : adoption.started_unseen)
-    pusher_.Distrust(key);
+    pusher_.MarkUncertain(key);
 }
 
 }  // namespace resmgr

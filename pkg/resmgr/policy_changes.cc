@@ -14,7 +14,7 @@ std::vector<ResourceManager::Move> ResourceManager::Impl::MovesOf(const Plan& pl
   store_.placeable().ForEachContainer([&](const Pod& pod, const Container& container) {
     std::optional<Placement> next = plan.NewPlacement(container);
     if (!next) return;
-    decider_.LetGo(container, *next);
+    decider_.LiftRestrictions(container, *next);
     if (Place::Of(*next) == Place::Of(container.placement)) return;
     moves.push_back({.container = FullName(pod, container.name),
                      .from = container.placement,
@@ -39,7 +39,7 @@ StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::PreviewRebal
 StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::Rebalance() {
   RESMGR_ASSIGN_OR_RETURN(std::vector<Move> moves, PreviewRebalance());
   RESMGR_ASSIGN_OR_RETURN(ContainerKeys changed, decider_.Rebalance());
-  TellMoves("a better place, asked for by an administrator");
+  ReportMoves("a better place, asked for by an administrator");
   Push(std::move(changed));
   return moves;
 }
@@ -55,7 +55,7 @@ std::map<ContainerKey, Placement> ResourceManager::Impl::Placements() const {
 // A container that no policy has bound is found where the runtime has it. On all CPUs it is bound
 // to nothing: the next policy is to place it as a new one, and not to take it for one that shares
 // these CPUs by a decision that was lost.
-void ResourceManager::Impl::ForgetUnbound() {
+void ResourceManager::Impl::ForgetUnrestricted() {
   for (const auto& [key, record] : store_.containers()) {
     Container& container = store_.Find(key)->container;
     if (container.cpus_bound || container.placement.cpus != machine_.allowed()) continue;
@@ -70,7 +70,7 @@ void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
     return;
   }
   std::map<ContainerKey, Placement> before = Placements();
-  ForgetUnbound();
+  ForgetUnrestricted();
   StatusOr<ContainerKeys> changed = decider_.Switch(*policy);
   if (!changed.ok()) {
     for (const auto& [key, placement] : before)
@@ -80,7 +80,7 @@ void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
   }
   log_.Info("policy {} takes {} containers over from {}; {} of them change", policy->name(),
             before.size(), policy_->name(), changed->size());
-  TellMoves(fmt::format("policy {} takes over", policy->name()));
+  ReportMoves(fmt::format("policy {} takes over", policy->name()));
   change_ = PolicyChange{.former = std::exchange(policy_, std::move(policy)),
                          .placements = std::move(before),
                          .pending = {changed->begin(), changed->end()},
@@ -88,7 +88,7 @@ void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
   Push(*std::move(changed));
 }
 
-bool ResourceManager::Impl::NobodyIsBound() const {
+bool ResourceManager::Impl::AllReleased() const {
   const auto& all = store_.containers();
   return ready() && std::none_of(all.begin(), all.end(), [this](const auto& entry) {
            const Container& container = entry.second.container;
@@ -126,7 +126,7 @@ void ResourceManager::Impl::RollBackPolicy(ContainerKey key, const Status& why) 
   }
   const std::unique_ptr<Policy> refused = std::exchange(policy_, std::move(change.former));
   Append(changed, decider_.Switch(*policy_));
-  TellMoves("back under the former policy");
+  ReportMoves("back under the former policy");
   const ContainerRecord* const record = store_.Find(key);
   const std::string name =
       record == nullptr ? "" : FullName(record->pod->pod, record->container.name);

@@ -57,7 +57,7 @@ class PolicyChangeTest : public testing::Test {
   std::optional<Status> outcome_;
 };
 
-TEST_F(PolicyChangeTest, WhoIsPlacedLegallyStays) {
+TEST_F(PolicyChangeTest, LegallyPlacedContainersStay) {
   const ContainerId exclusive = node_.Run("exclusive", kGuaranteed, 2000);
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   runtime().AnswerAll();
@@ -72,7 +72,7 @@ TEST_F(PolicyChangeTest, WhoIsPlacedLegallyStays) {
   EXPECT_EQ(node_.Placed(shared), "0,3-7");
 }
 
-TEST_F(PolicyChangeTest, NobodyEntersWhatAnotherOneIsAboutToGiveBack) {
+TEST_F(PolicyChangeTest, NoContainerEntersCpusThatAnotherIsAboutToLeave) {
   const ContainerId first = node_.Run("first", kGuaranteed, 2000);
   const ContainerId second = node_.Run("second", kGuaranteed, 2000);
   runtime().AnswerAll();
@@ -93,7 +93,7 @@ TEST_F(PolicyChangeTest, NobodyEntersWhatAnotherOneIsAboutToGiveBack) {
 }
 
 // Each wants what the next one has, so none can go first without another one's leave.
-TEST_F(PolicyChangeTest, WhoChangePlacesNeverMeet) {
+TEST_F(PolicyChangeTest, ContainersThatSwapCpusNeverOverlap) {
   const ContainerId ids[] = {node_.Run("a", kGuaranteed, 2000), node_.Run("b", kGuaranteed, 2000),
                              node_.Run("c", kGuaranteed, 2000)};
   runtime().AnswerAll();
@@ -128,7 +128,7 @@ TEST_F(PolicyChangeTest, WhoChangePlacesNeverMeet) {
   }
 }
 
-TEST_F(PolicyChangeTest, EndsWhenTheRuntimeHasMovedEverybody) {
+TEST_F(PolicyChangeTest, EndsWhenTheRuntimeHasMovedAllContainers) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   SetPolicy(Moving(shared, CpuSet{7}));
   EXPECT_FALSE(outcome_.has_value());
@@ -177,7 +177,7 @@ TEST_F(PolicyChangeTest, AMoveThatTheRuntimeRefusesBringsEverythingBack) {
   EXPECT_EQ(runtime().CpusOf(other), "0-7");
 }
 
-TEST_F(PolicyChangeTest, WhoComesMeanwhileIsPlacedByTheFormerPolicyAfterARollback) {
+TEST_F(PolicyChangeTest, AContainerCreatedMeanwhileIsPlacedByTheFormerPolicyAfterARollback) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   SetPolicy(Moving(shared, CpuSet{7}));
   const ContainerId late = *node_.Create("late", kGuaranteed, 2000);
@@ -253,7 +253,7 @@ class LettingGoTest : public PolicyChangeTest {
   }
 };
 
-TEST_F(LettingGoTest, NobodyStaysBound) {
+TEST_F(LettingGoTest, AllContainersAreReleased) {
   const ContainerId dsp = node_.Run("dsp", kGuaranteed, 2000);
   const ContainerId web = node_.Run("web", kBurstable, 100);
   runtime().AnswerAll();
@@ -278,7 +278,7 @@ TEST_F(LettingGoTest, NobodyStaysBound) {
   EXPECT_TRUE(manager().Settled(node_.Known(dsp)->key));
 }
 
-TEST_F(LettingGoTest, WhoAskedForCpusGetsThose) {
+TEST_F(LettingGoTest, AContainerThatAskedForCpusGetsThem) {
   const PodSandboxId pod = node_.AddPod("app", kBurstable);
   CreateRequest request = TestNode::Request(pod, "main", 100);
   request.resources.cpuset_cpus = "5-6";
@@ -292,7 +292,7 @@ TEST_F(LettingGoTest, WhoAskedForCpusGetsThose) {
 }
 
 // Neither a failure at the runtime nor a decision in between leaves it bound.
-TEST_F(LettingGoTest, ItIsNotForgottenBeforeItIsDone) {
+TEST_F(LettingGoTest, RestrictionsAreRememberedUntilTheyAreLifted) {
   const ContainerId dsp = node_.Run("dsp", kGuaranteed, 2000);
   manager().RuntimeDisconnected();
   SetPolicy(NotPinning());
@@ -318,7 +318,7 @@ TEST_F(LettingGoTest, TheNextPolicyBindsAgain) {
 
 // Previews
 
-TEST_F(PolicyChangeTest, APreviewTellsWhoLosesExclusiveCpusThoughNobodyMoves) {
+TEST_F(PolicyChangeTest, APreviewListsLostExclusiveCpusWithoutMoves) {
   const ContainerId dsp = node_.Run("dsp", kGuaranteed, 2000);
   auto policy = std::make_unique<FirstFitPolicy>(node_.machine());
   policy->spoil = [key = node_.Known(dsp)->key](Plan& plan) {
@@ -331,7 +331,7 @@ TEST_F(PolicyChangeTest, APreviewTellsWhoLosesExclusiveCpusThoughNobodyMoves) {
   EXPECT_TRUE(moves->front().LosesExclusiveCpus());
 }
 
-TEST_F(PolicyChangeTest, WhoGetsOthersInsteadLosesNone) {
+TEST_F(PolicyChangeTest, ExchangedExclusiveCpusAreNotLost) {
   ResourceManager::Move move;
   move.from.exclusive = CpuSet{1, 2};
   move.to.exclusive = CpuSet{5, 6};

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "pkg/base/status.h"
-#include "pkg/resmgr/effect.h"
+#include "pkg/resmgr/applied_resources.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr {
@@ -13,17 +13,17 @@ namespace resmgr {
 // What the pusher (pusher.h) knows of one container. It is part of the container's record, where it
 // is at hand with everything else of it; only the pusher reads and writes it.
 struct PushState {
-  PushState(const Effect& carried, const CpuSet& may_run_on)
+  PushState(const AppliedResources& carried, const CpuSet& may_run_on)
       : applied(carried), possible(may_run_on) {}
 
-  Effect applied;        // last confirmed; what its creation carries while that is under way
-  bool certain = false;  // nothing was sent since that could have changed it
+  AppliedResources applied;  // last confirmed; what its creation carries while that is under way
+  bool certain = false;      // nothing was sent since that could have changed it
   bool in_flight = false;
-  int forwarded = 0;           // kubelet's updates under way
-  bool overlapped = false;     // two updates were under way at once: the last one is not known
-  std::optional<Effect> sent;  // the last one
-  CpuSet possible;             // where it may be running, by what was sent
-  CpuSet held;                 // CPUs that it may still have for itself alone
+  int forwarded = 0;        // kubelet's updates under way
+  bool overlapped = false;  // two updates were under way at once: the last one is not known
+  std::optional<AppliedResources> sent;  // the last one
+  CpuSet possible;                       // where it may be running, by what was sent
+  CpuSet held;                           // CPUs that it may still have for itself alone
   EventLoop::HandlePtr retry;
   std::chrono::milliseconds delay{0};
   Status last_error;

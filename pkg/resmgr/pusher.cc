@@ -8,7 +8,7 @@
 namespace resmgr {
 namespace {
 
-const Effect kUnknown{};
+const AppliedResources kUnknown{};
 
 // Mostly there are none.
 void EraseFrom(std::set<ContainerKey>& keys, ContainerKey key) {
@@ -17,12 +17,13 @@ void EraseFrom(std::set<ContainerKey>& keys, ContainerKey key) {
 
 }  // namespace
 
-Pusher::Pusher(EventLoop& loop, RuntimeClient& runtime, ContainerStore& store, Keeper& keeper,
-               Listener& listener, const CpuSet& everywhere, Options options)
+Pusher::Pusher(EventLoop& loop, RuntimeClient& runtime, ContainerStore& store,
+               StateWriter& state_writer, Listener& listener, const CpuSet& everywhere,
+               Options options)
     : loop_(loop),
       runtime_(runtime),
       store_(store),
-      keeper_(keeper),
+      state_writer_(state_writer),
       listener_(listener),
       everywhere_(everywhere),
       options_(options),
@@ -53,20 +54,20 @@ void Pusher::Disconnected() {
 }
 
 void Pusher::BeginCreation(ContainerRecord& record, bool carried) {
-  record.push.emplace(carried ? DesiredEffect(record.container) : kUnknown, everywhere_);
+  record.push.emplace(carried ? DesiredResources(record.container) : kUnknown, everywhere_);
 }
 
 void Pusher::EndCreation(ContainerRecord& record) {
   if (!record.push) return;
   MarkInForce(*record.push);
-  StepAfterWord(record);
+  OnRuntimeReport(record);
 }
 
-void Pusher::Confirm(ContainerKey key, const Effect& applied) {
+void Pusher::Confirm(ContainerKey key, const AppliedResources& applied) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) return;
   PushState& state = record->push ? *record->push : record->push.emplace(kUnknown, everywhere_);
-  const bool open = keeper_.IsOpen(Keeper::Call::kUpdate, record->container.id);
+  const bool open = state_writer_.IsCallOpen(StateWriter::Call::kUpdate, record->container.id);
   // What it had for itself before a reconnect, and still sits on, others must not enter yet.
   const CpuSet still_held = open ? state.held : state.held & applied.cpus.value_or(CpuSet());
   const CpuSet still_possible = state.possible;
@@ -77,16 +78,16 @@ void Pusher::Confirm(ContainerKey key, const Effect& applied) {
     state.possible |= still_possible;
   }
   state.overlapped = state.in_flight || state.forwarded > 0;
-  StepAfterWord(*record);
+  OnRuntimeReport(*record);
 }
 
-void Pusher::StepAfterWord(ContainerRecord& record) {
+void Pusher::OnRuntimeReport(ContainerRecord& record) {
   TrackLeftover(record);
   Step(record);
   ResumeHeldBack();
 }
 
-void Pusher::Distrust(ContainerKey key) {
+void Pusher::MarkUncertain(ContainerKey key) {
   ContainerRecord* const record = Followed(key);
   if (record == nullptr) return;
   PushState& state = *record->push;
@@ -96,7 +97,7 @@ void Pusher::Distrust(ContainerKey key) {
   Step(*record);
 }
 
-void Pusher::MeetStart(ContainerKey key) {
+void Pusher::MarkOverlap(ContainerKey key) {
   ContainerRecord* const record = Followed(key);
   if (record == nullptr) return;
   PushState& state = *record->push;
@@ -119,10 +120,10 @@ void Pusher::Wake(std::span<const ContainerKey> keys) {
   ResumeHeldBack();
 }
 
-Effect Pusher::BeginForwarded(ContainerKey key) {
+AppliedResources Pusher::BeginForwarded(ContainerKey key) {
   ContainerRecord* const record = store_.Find(key);
   PushState& state = record->push ? *record->push : record->push.emplace(kUnknown, everywhere_);
-  Effect target = Safe(*record);
+  AppliedResources target = SafeTarget(*record);
   if (state.in_flight || state.forwarded > 0 || record->BeingStarted()) state.overlapped = true;
   // The request carries what is wanted, a new try of the same would only disturb it.
   state.retry.reset();
@@ -134,7 +135,7 @@ Effect Pusher::BeginForwarded(ContainerKey key) {
   return target;
 }
 
-void Pusher::EndForwarded(ContainerKey key, const Effect& sent, bool applied) {
+void Pusher::EndForwarded(ContainerKey key, const AppliedResources& sent, bool applied) {
   ContainerRecord* const record = Followed(key);
   if (record == nullptr || record->push->forwarded == 0) return;
   PushState& state = *record->push;
@@ -156,7 +157,7 @@ bool Pusher::Settled(ContainerKey key) const {
   if (record == nullptr) return false;
   const PushState& state = *record->push;
   if (!state.certain || state.in_flight || state.forwarded > 0) return false;
-  return Difference(DesiredEffect(record->container), state.applied).empty();
+  return Difference(DesiredResources(record->container), state.applied).empty();
 }
 
 CpuSet Pusher::ToLeave(const ContainerRecord& record, const CpuSet& cpus) const {
@@ -206,7 +207,7 @@ void Pusher::Step(ContainerRecord& record) {
     Settle(record);
     return;
   }
-  const Effect target = Safe(record);
+  const AppliedResources target = SafeTarget(record);
   // Also one that is where it should be already, only not alone yet.
   const Placement& placement = record.container.placement;
   if (target.cpus == placement.EnforcedCpus() && target.exclusive == placement.exclusive) {
@@ -217,7 +218,7 @@ void Pusher::Step(ContainerRecord& record) {
   Send(record, target);
 }
 
-void Pusher::Send(ContainerRecord& record, const Effect& target) {
+void Pusher::Send(ContainerRecord& record, const AppliedResources& target) {
   PushState& state = *record.push;
   const ResourceValues missing = Difference(target, state.certain ? state.applied : kUnknown);
   if (missing.empty()) {
@@ -255,7 +256,7 @@ void Pusher::OnAnswer(ContainerKey key, const Status& status) {
   state.in_flight = false;
   state.last_error = status;
   if (status.ok()) {
-    Effect now = *state.sent;
+    AppliedResources now = *state.sent;
     // A field that was not sent keeps the value that it had.
     if (!now.cpus) now.cpus = state.applied.cpus;
     if (!now.mems) now.mems = state.applied.mems;
@@ -296,7 +297,7 @@ void Pusher::Retry(ContainerKey key, PushState& state) {
   });
 }
 
-void Pusher::Record(PushState& state, const Effect& applied) {
+void Pusher::Record(PushState& state, const AppliedResources& applied) {
   state.applied = applied;
   MarkInForce(state);
 }
@@ -309,8 +310,8 @@ void Pusher::MarkInForce(PushState& state) {
 
 // The desired effect without the CPUs that others have not left yet. A container that does not run
 // disturbs nobody: its start is what waits.
-Effect Pusher::Safe(const ContainerRecord& record) const {
-  Effect target = DesiredEffect(record.container);
+AppliedResources Pusher::SafeTarget(const ContainerRecord& record) const {
+  AppliedResources target = DesiredResources(record.container);
   if (!target.cpus || !record.MayRun()) return target;
   const ContainerKey key = record.container.key;
   const PushState& state = *record.push;
@@ -385,9 +386,9 @@ void Pusher::TrackCall(const ContainerRecord& record) {
   if (record.container.id.empty()) return;
   const PushState& state = *record.push;
   if (state.in_flight || state.forwarded > 0) {
-    keeper_.Begin(Keeper::Call::kUpdate, record.container.id);
+    state_writer_.BeginCall(StateWriter::Call::kUpdate, record.container.id);
   } else if (state.certain) {
-    keeper_.End(Keeper::Call::kUpdate, record.container.id);
+    state_writer_.EndCall(StateWriter::Call::kUpdate, record.container.id);
   }
 }
 
@@ -405,7 +406,7 @@ void Pusher::ResumeHeldBack() {
   // They wait for each other.
   const std::set<ContainerKey> stuck = held_back_;
   const auto aside =
-      std::find_if(stuck.begin(), stuck.end(), [this](ContainerKey key) { return StepAside(key); });
+      std::find_if(stuck.begin(), stuck.end(), [this](ContainerKey key) { return MoveAside(key); });
   if (aside != stuck.end()) {
     // One that was there already has nothing to be told, and so no answer is to come: it gave up
     // what it still had for itself, which can be what others wait for.
@@ -417,12 +418,12 @@ void Pusher::ResumeHeldBack() {
   held_back_.erase(first);
   ContainerRecord* const record = Followed(first);
   if (record == nullptr || !record->Placeable()) return;
-  Send(*record, DesiredEffect(record->container));
+  Send(*record, DesiredResources(record->container));
 }
 
 // Of containers that change places, one goes to CPUs that are nobody's own until its new ones are
 // free. False where it is in nobody's way, or where there are no such CPUs.
-bool Pusher::StepAside(ContainerKey key) {
+bool Pusher::MoveAside(ContainerKey key) {
   ContainerRecord* const record = Followed(key);
   if (record == nullptr || !record->Placeable()) return false;
   const CpuSet of_others = ExclusiveOfOthers(key);
@@ -430,7 +431,7 @@ bool Pusher::StepAside(ContainerKey key) {
   const bool in_the_way =
       record->push->possible.Intersects(of_others) || !LeftoverOf(*record).empty();
   if (aside.empty() || !in_the_way) return false;
-  Effect target = DesiredEffect(record->container);
+  AppliedResources target = DesiredResources(record->container);
   target.cpus = aside;
   target.exclusive = CpuSet();
   Send(*record, target);

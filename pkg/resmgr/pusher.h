@@ -8,10 +8,10 @@
 #include <span>
 
 #include "pkg/base/status.h"
+#include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/container_store.h"
-#include "pkg/resmgr/effect.h"
-#include "pkg/resmgr/keeper.h"
 #include "pkg/resmgr/runtime_client.h"
+#include "pkg/resmgr/state_writer.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr {
@@ -47,7 +47,7 @@ class Pusher {
 
   // `everywhere` are the CPUs that a container without a cpuset may run on. All references must
   // outlive the pusher.
-  Pusher(EventLoop& loop, RuntimeClient& runtime, ContainerStore& store, Keeper& keeper,
+  Pusher(EventLoop& loop, RuntimeClient& runtime, ContainerStore& store, StateWriter& state_writer,
          Listener& listener, const CpuSet& everywhere, Options options);
   Pusher(const Pusher&) = delete;
   Pusher& operator=(const Pusher&) = delete;
@@ -62,22 +62,22 @@ class Pusher {
   void BeginCreation(ContainerRecord& record, bool carried);
   // The runtime did as it said. Does nothing for one that never began.
   void EndCreation(ContainerRecord& record);
-  // The runtime's word: this is in force. Where an update of the container is open, by the keeper,
-  // anything may be, and it is sent again.
-  void Confirm(ContainerKey key, const Effect& applied);
+  // The runtime's word: this is in force. Where an update of the container is open, by the
+  // state_writer, anything may be, and it is sent again.
+  void Confirm(ContainerKey key, const AppliedResources& applied);
   // What is in force is not known after all: it is sent again.
-  void Distrust(ContainerKey key);
+  void MarkUncertain(ContainerKey key);
   // It is about to be started although updates of it may be under way: whether the start comes
   // before or after them is not known, and what should be in force is sent again after it.
-  void MeetStart(ContainerKey key);
+  void MarkOverlap(ContainerKey key);
   void Forget(ContainerKey key);
   // The desired effects of these, or a reason to hold them back, may have changed.
   void Wake(std::span<const ContainerKey> keys);
 
   // An update that the kubelet sends is about to be forwarded: returns what it should carry.
   // EndForwarded follows with the same effect; `applied` tells whether the runtime took it.
-  Effect BeginForwarded(ContainerKey key);
-  void EndForwarded(ContainerKey key, const Effect& sent, bool applied);
+  AppliedResources BeginForwarded(ContainerKey key);
+  void EndForwarded(ContainerKey key, const AppliedResources& sent, bool applied);
 
   // What should be in force is in force, and nothing is under way.
   bool Settled(ContainerKey key) const;
@@ -99,14 +99,14 @@ class Pusher {
   ContainerRecord* Followed(ContainerKey key) const;
   void Step(ContainerKey key);
   void Step(ContainerRecord& record);
-  void Send(ContainerRecord& record, const Effect& target);
+  void Send(ContainerRecord& record, const AppliedResources& target);
   void Settle(ContainerRecord& record);
   void OnAnswer(ContainerKey key, const Status& status);
   void Retry(ContainerKey key, PushState& state);
-  void Record(PushState& state, const Effect& applied);
+  void Record(PushState& state, const AppliedResources& applied);
   void MarkInForce(PushState& state);
-  void StepAfterWord(ContainerRecord& record);
-  Effect Safe(const ContainerRecord& record) const;
+  void OnRuntimeReport(ContainerRecord& record);
+  AppliedResources SafeTarget(const ContainerRecord& record) const;
   // Of containers that are followed.
   const CpuSet& PossibleOf(const ContainerRecord& record) const;
   static CpuSet LeftoverOf(const ContainerRecord& record);
@@ -117,12 +117,12 @@ class Pusher {
   void TrackLeftover(const ContainerRecord& record);
   void TrackCall(const ContainerRecord& record);
   void ResumeHeldBack();
-  bool StepAside(ContainerKey key);
+  bool MoveAside(ContainerKey key);
 
   EventLoop& loop_;
   RuntimeClient& runtime_;
   ContainerStore& store_;
-  Keeper& keeper_;
+  StateWriter& state_writer_;
   Listener& listener_;
   const CpuSet everywhere_;
   const Options options_;

@@ -26,8 +26,8 @@ void ResourceManager::Resync() {
   impl_->Resync();
 }
 
-void ResourceManager::Note(const ContainerEvent& event) {
-  impl_->Note(event);
+void ResourceManager::OnContainerEvent(const ContainerEvent& event) {
+  impl_->OnContainerEvent(event);
 }
 
 void ResourceManager::Refresh(std::function<void(Status)> done) {
@@ -142,8 +142,8 @@ bool ResourceManager::Settled(ContainerKey key) const {
   return impl_->Settled(key);
 }
 
-bool ResourceManager::NobodyIsBound() const {
-  return impl_->NobodyIsBound();
+bool ResourceManager::AllReleased() const {
+  return impl_->AllReleased();
 }
 
 Status ResourceManager::LastUpdateError(ContainerKey key) const {

@@ -102,7 +102,7 @@ class ResourceManager {
   void Resync();
   // The runtime told what happened. Where no call that passed here explains it, everything is
   // listed again, with a pause between two such lists.
-  void Note(const ContainerEvent& event);
+  void OnContainerEvent(const ContainerEvent& event);
   // Lists what the runtime holds, at least Options::refresh_pause after the last list: all who ask
   // meanwhile share one. Runs `done`, never from within, when that is taken over, or with the
   // reason why it is not; at once without a connection.
@@ -215,7 +215,7 @@ class ResourceManager {
   bool Settled(ContainerKey key) const;
   // What earlier decisions bound, and no longer do, the runtime has let go, as far as that can be
   // known: false without a synchronized connection, and while a container is being created.
-  bool NobodyIsBound() const;
+  bool AllReleased() const;
   // Why the last update of it failed; OK when it did not.
   Status LastUpdateError(ContainerKey key) const;
 

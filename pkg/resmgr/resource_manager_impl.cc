@@ -46,24 +46,24 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
       machine_(machine),
       memory_capacity_(MemoryCapacity(machine)),
       policy_(std::move(policy)),
-      keeper_(loop, state, store_),
+      state_writer_(loop, state, store_),
       decider_(machine, *policy_, store_),
-      pusher_(loop, runtime, store_, keeper_, *this, machine.online(),
+      pusher_(loop, runtime, store_, state_writer_, *this, machine.online(),
               {options.first_retry, options.last_retry}),
       gate_(loop, store_, pusher_,
             {options.start_timeout, options.start_failure,
-             [this](ContainerKey key, const std::string& reason) { OnLetThrough(key, reason); },
-             [this](ContainerKey key) { TellUnpinned(key); }}),
+             [this](ContainerKey key, const std::string& reason) { OnStartForced(key, reason); },
+             [this](ContainerKey key) { WarnUnpinned(key); }}),
       cold_starts_(clock_, [this](ContainerKey key) { EndColdStart(key); }),
       synchronizer_(
           loop, runtime, *this,
           {options.first_retry, options.last_retry, options.refresh_pause, options.list_period}),
-      start_doubts_(
+      unresolved_starts_(
           loop, store_,
           [this](std::function<void(const Status&)> looked) {
-            synchronizer_.Look(std::move(looked));
+            synchronizer_.ListNow(std::move(looked));
           },
-          [this](ContainerKey key) { EndDoubt(key); },
+          [this](ContainerKey key) { OnStartExpired(key); },
           {options.first_retry, std::min(options.last_retry, kLastLook), options.start_limit}),
       events_(loop, store_, [this] { synchronizer_.Refresh([](const Status&) {}); },
               {.pause = options.event_pause}) {
@@ -193,11 +193,11 @@ StatusOr<ContainerKeys> ResourceManager::Impl::Place(ContainerRecord& record,
 void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) {
-    synchronizer_.Doubt();
+    synchronizer_.ResyncSoon();
     return;
   }
   // By the beginning of an id, perhaps.
-  if (record->pod->provisional) synchronizer_.Doubt();
+  if (record->pod->provisional) synchronizer_.ResyncSoon();
   if (!store_.SetId(*record, id)) {
     Remove(id);
     store_.SetId(*record, id);
@@ -208,7 +208,7 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id) {
   record->bounded.clear();
   if (record->supersedes != ContainerKey{}) EndSuperseded(*record);
   pusher_.EndCreation(*record);
-  keeper_.Keep(*record);
+  state_writer_.MarkChanged(*record);
   gate_.Examine();
 }
 
@@ -219,7 +219,7 @@ void ResourceManager::Impl::EndSuperseded(ContainerRecord& record) {
   if (former == nullptr) return;
   former->superseded = false;
   former->starts = 0;
-  former->start_doubt = StartDoubt::kNone;
+  former->unresolved_start = UnresolvedStart::kNone;
   former->container.state = ContainerState::kExited;
   store_.Touch(*former);
   pusher_.Forget(key);
@@ -238,7 +238,7 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key) {
   const bool managed = record->managed;
   const Pod pod = record->pod->pod;
   const Container container = record->container;
-  const std::vector<BeforeSibling> bounded = std::move(record->bounded);
+  const std::vector<ReducedSibling> bounded = std::move(record->bounded);
   Discard(*record);
   ContainerKeys changed;
   if (former != nullptr) former->superseded = false;
@@ -259,7 +259,7 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key) {
                            .others = decider_.shifts()});
   }
   PodRecord* const rest = bounded.empty() ? nullptr : store_.FindPod(pod.id);
-  if (rest != nullptr) Append(changed, Unbound(*rest, bounded));
+  if (rest != nullptr) Append(changed, RestoreSiblings(*rest, bounded));
   Push(std::move(changed));
 }
 
@@ -280,7 +280,7 @@ void ResourceManager::Impl::EndColdStart(ContainerKey key) {
     Push(decider_.Recover());
     return;
   }
-  TellMoves("its cold start is over");
+  ReportMoves("its cold start is over");
   Push(*std::move(changed));
 }
 
@@ -288,13 +288,13 @@ void ResourceManager::Impl::AddPod(Pod pod) {
   PodRecord& record = store_.PutPod(std::move(pod));
   record.provisional = false;
   policy_->Prepare(record.pod);
-  if (ContainerKeys moved = BoundByPod(record); !moved.empty()) Push(std::move(moved));
+  if (ContainerKeys moved = ApplyPodLimits(record); !moved.empty()) Push(std::move(moved));
 }
 
 void ResourceManager::Impl::ChangePod(const PodSandboxId& id, const LinuxResources& overhead,
                                       const LinuxResources& resources) {
   const PodRecord* const known = store_.Resolve(id);
-  if (known == nullptr) return synchronizer_.Doubt();
+  if (known == nullptr) return synchronizer_.ResyncSoon();
   Pod pod = known->pod;
   pod.overhead = Merged(std::move(pod.overhead), overhead);
   pod.resources = Merged(std::move(pod.resources), resources);
@@ -303,7 +303,7 @@ void ResourceManager::Impl::ChangePod(const PodSandboxId& id, const LinuxResourc
 
 void ResourceManager::Impl::StopPod(const PodSandboxId& id) {
   PodRecord* const pod = store_.Resolve(id);
-  if (pod == nullptr) return synchronizer_.Doubt();
+  if (pod == nullptr) return synchronizer_.ResyncSoon();
   ContainerKeys changed;
   for (const ContainerKey key : pod->containers) {
     ContainerRecord& record = *store_.Find(key);
@@ -318,8 +318,8 @@ void ResourceManager::Impl::StopPod(const PodSandboxId& id) {
 void ResourceManager::Impl::RemovePod(const PodSandboxId& id) {
   PodRecord* const pod = store_.Resolve(id);
   if (pod == nullptr) {
-    synchronizer_.NoteGone(id);
-    return synchronizer_.Doubt();
+    synchronizer_.RecordRemoval(id);
+    return synchronizer_.ResyncSoon();
   }
   ContainerKeys changed;
   const PodSandboxId whole_id = pod->pod.id;
@@ -327,19 +327,19 @@ void ResourceManager::Impl::RemovePod(const PodSandboxId& id) {
   for (const ContainerKey key : containers) {
     ContainerRecord& record = *store_.Find(key);
     Exit(record, "its pod was removed", changed);
-    synchronizer_.NoteGone(record.container.id);
+    synchronizer_.RecordRemoval(record.container.id);
     store_.Erase(key);
   }
-  synchronizer_.NoteGone(whole_id);
+  synchronizer_.RecordRemoval(whole_id);
   store_.ErasePod(whole_id);
   Push(std::move(changed));
 }
 
 void ResourceManager::Impl::Stop(const ContainerId& id) {
   ContainerRecord* const record = store_.Resolve(id);
-  if (record == nullptr) return synchronizer_.Doubt();
+  if (record == nullptr) return synchronizer_.ResyncSoon();
   // To stop one that does not run may mean nothing to the runtime: it can still be started.
-  if (record->container.state == ContainerState::kCreated) return synchronizer_.Doubt();
+  if (record->container.state == ContainerState::kCreated) return synchronizer_.ResyncSoon();
   End(record->container.id);
 }
 
@@ -353,8 +353,8 @@ void ResourceManager::Impl::End(const ContainerId& id) {
 
 void ResourceManager::Impl::Remove(const ContainerId& id) {
   ContainerRecord* const record = store_.Resolve(id);
-  synchronizer_.NoteGone(record == nullptr ? id : record->container.id);
-  if (record == nullptr) return synchronizer_.Doubt();
+  synchronizer_.RecordRemoval(record == nullptr ? id : record->container.id);
+  if (record == nullptr) return synchronizer_.ResyncSoon();
   ContainerKeys changed;
   Exit(*record, "it was removed", changed);
   store_.Erase(record->container.key);
@@ -368,9 +368,9 @@ void ResourceManager::Impl::Exit(ContainerRecord& record, std::string_view why,
   const bool was_placeable = record.Placeable();
   record.container.state = ContainerState::kExited;
   record.starts = 0;
-  record.start_doubt = StartDoubt::kNone;
+  record.unresolved_start = UnresolvedStart::kNone;
   pusher_.Forget(record.container.key);
-  keeper_.Forget(record.container.id);
+  state_writer_.Erase(record.container.id);
   cold_starts_.Forget(record.container.key);
   if (!was_placeable) return;
   record.former = std::exchange(record.container.placement, {});
@@ -394,7 +394,7 @@ void ResourceManager::Impl::Push(ContainerKeys changed) {
   for (const ContainerKey key : changed) {
     ContainerRecord* const record = store_.Find(key);
     if (record == nullptr) continue;
-    keeper_.Keep(*record);
+    state_writer_.MarkChanged(*record);
     cold_starts_.Follow(*record);
   }
   gate_.Examine();

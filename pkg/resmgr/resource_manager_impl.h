@@ -20,15 +20,15 @@
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/cpuset_overrides.h"
 #include "pkg/resmgr/decider.h"
-#include "pkg/resmgr/event_notes.h"
-#include "pkg/resmgr/keeper.h"
+#include "pkg/resmgr/event_filter.h"
 #include "pkg/resmgr/log_observer.h"
 #include "pkg/resmgr/observers.h"
 #include "pkg/resmgr/pusher.h"
 #include "pkg/resmgr/resource_manager.h"
-#include "pkg/resmgr/start_doubts.h"
 #include "pkg/resmgr/start_gate.h"
+#include "pkg/resmgr/state_writer.h"
 #include "pkg/resmgr/synchronizer.h"
+#include "pkg/resmgr/unresolved_starts.h"
 
 namespace resmgr {
 
@@ -42,11 +42,11 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
 
   void Connected();
   void Disconnected();
-  void Resync() { synchronizer_.Doubt(); }
+  void Resync() { synchronizer_.ResyncSoon(); }
   bool ready() const { return synchronizer_.ready(); }
   void WhenReady(std::function<void(Status)> ready) { synchronizer_.WhenReady(std::move(ready)); }
 
-  void Note(const ContainerEvent& event) { events_.Note(event); }
+  void OnContainerEvent(const ContainerEvent& event) { events_.Add(event); }
   void Refresh(std::function<void(Status)> done) { synchronizer_.Refresh(std::move(done)); }
   bool Knows(const ContainerId& id) const { return store_.Resolve(id) != nullptr; }
 
@@ -80,13 +80,13 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   const Snapshot& snapshot() const { return store_.all(); }
   const Policy& policy() const { return *policy_; }
   bool Settled(ContainerKey key) const { return pusher_.Settled(key); }
-  bool NobodyIsBound() const;
+  bool AllReleased() const;
   Status LastUpdateError(ContainerKey key) const { return pusher_.LastError(key); }
 
  private:
   // Synchronizer::Owner
   void OnListing() override { listed_at_ = store_.clock(); }
-  Status OnInventory(const RuntimeInventory& inventory, const Synchronizer::Gone& gone,
+  Status OnInventory(const RuntimeInventory& inventory, const Synchronizer::Removed& gone,
                      bool first) override;
   void OnListFailed(const Status& status) override;
   bool Knows(const Pod& listed) const override;
@@ -98,19 +98,19 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void OnGone(ContainerKey key) override;
 
   // failures.cc
-  void TellFailure(ContainerKey key);
+  void ReportFailure(ContainerKey key);
 
   // lists.cc
   void ConfirmInForce(const Adoption& adoption, bool first);
-  void TellFound(const Adoption& adoption);
-  void TellHeld(bool first);
-  void TellUnclear(const RuntimeInventory::Unclear& unclear);
+  void ReportFound(const Adoption& adoption);
+  void LogHeldCounts(bool first);
+  void LogUnclear(const RuntimeInventory::Unclear& unclear);
 
   // starts.cc
   void FollowStarts(const Adoption& adoption, ContainerKeys& changed);
-  void EndDoubt(ContainerKey key);
-  void OnLetThrough(ContainerKey key, const std::string& reason);
-  void TellUnpinned(ContainerKey key);
+  void OnStartExpired(ContainerKey key);
+  void OnStartForced(ContainerKey key, const std::string& reason);
+  void WarnUnpinned(ContainerKey key);
   bool AnyExclusive() const;
   std::unique_ptr<StartGate::Wait> AdmitKnown(ContainerKey key, std::function<void(Status)> go);
 
@@ -132,17 +132,18 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void Push(ContainerKeys changed);
   void EndColdStart(ContainerKey key);
 
-  // pod_bounds.cc
+  // pod_limits.cc
   StatusOr<ContainerKeys> PlaceInPod(ContainerRecord& record);
-  StatusOr<ContainerKeys> PlaceAndBound(ContainerRecord& record,
-                                        std::span<const PodMember> members);
-  StatusOr<ContainerKeys> Bound(ContainerRecord& record, std::span<const PodMember> members,
-                                std::vector<Shift>& shifts);
-  ContainerKeys BoundByPod(PodRecord& pod);
+  StatusOr<ContainerKeys> PlaceAndReduceSiblings(ContainerRecord& record,
+                                                 std::span<const PodMember> members);
+  StatusOr<ContainerKeys> ReduceSiblings(ContainerRecord& record,
+                                         std::span<const PodMember> members,
+                                         std::vector<Shift>& shifts);
+  ContainerKeys ApplyPodLimits(PodRecord& pod);
   StatusOr<ContainerKeys> ChangeNeeds(ContainerRecord& record, const Requirements& needs);
-  ContainerKeys Unbound(PodRecord& pod, std::span<const BeforeSibling> bounded);
-  void BoundAdopted(const Adoption& adoption, bool first);
-  void ForgetUnbound();
+  ContainerKeys RestoreSiblings(PodRecord& pod, std::span<const ReducedSibling> bounded);
+  void ApplyPodLimitsToAdopted(const Adoption& adoption, bool first);
+  void ForgetUnrestricted();
   std::map<ContainerKey, Placement> Placements() const;
 
   // acts.cc
@@ -150,8 +151,8 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   Observer::Act ActOn(const ContainerRecord& record, std::string_view why = {},
                       const Placement& from = {}) const;
   // Each move of the last decision by itself, for one that was about no container in particular.
-  void TellMoves(std::string_view why) { TellMoves(decider_.shifts(), why); }
-  void TellMoves(std::span<const Shift> shifts, std::string_view why);
+  void ReportMoves(std::string_view why) { ReportMoves(decider_.shifts(), why); }
+  void ReportMoves(std::span<const Shift> shifts, std::string_view why);
   // Tells it, and returns what the kubelet is told.
   Status Refuse(const ContainerRecord& record, std::string_view what, const Status& why);
   // The same without observers, for what is no decision.
@@ -161,7 +162,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   StatusOr<ContainerKeys> Redecide(ContainerRecord& record, const LinuxResources& requested,
                                    const Requirements& needs);
   void SetRequested(Container& container, LinuxResources requested) const;
-  ContainerKeys Rethink(ContainerRecord& record);
+  ContainerKeys RollBackUpdate(ContainerRecord& record);
   bool StillFree(const ContainerRecord& record, const Placement& placement);
 
   // policy_changes.cc
@@ -190,18 +191,18 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   ContainerStore store_;
   std::unique_ptr<Policy> policy_;
   std::optional<PolicyChange> change_;
-  Keeper keeper_;
+  StateWriter state_writer_;
   Decider decider_;
   Pusher pusher_;
   StartGate gate_;
   ColdStarts cold_starts_;
   Synchronizer synchronizer_;
-  StartDoubts start_doubts_;
-  EventNotes events_;
-  std::pair<size_t, size_t> held_told_;  // pods and containers
-  bool unclear_told_ = false;
-  bool unlisted_notes_ = false;  // may be there, of containers that are not
-  uint64_t listed_at_ = 0;       // the store's clock when the last list was asked for
+  UnresolvedStarts unresolved_starts_;
+  EventFilter events_;
+  std::pair<size_t, size_t> logged_counts_;  // pods and containers
+  bool unclear_logged_ = false;
+  bool unlisted_records_ = false;  // may be there, of containers that are not
+  uint64_t listed_at_ = 0;         // the store's clock when the last list was asked for
   uint64_t last_ticket_ = 0;
 };
 

@@ -187,7 +187,7 @@ TEST_F(ResourceManagerTest, AStartWaitsUntilOthersHaveLeft) {
   EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
 }
 
-TEST_F(ResourceManagerTest, AStartIsRefusedWithTheNameOfWhoIsInTheWay) {
+TEST_F(ResourceManagerTest, ARefusedStartNamesTheContainerInTheWay) {
   node_.Run("shared", kBurstable, 100);
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
   std::optional<Status> decided;
@@ -228,14 +228,14 @@ TEST_F(ResourceManagerTest, AWithdrawnStartIsForgotten) {
   node_.Start(app);
 }
 
-TEST_F(ResourceManagerTest, WhoDoesNotRunIsInNobodysWay) {
+TEST_F(ResourceManagerTest, AContainerThatDoesNotRunBlocksNoStart) {
   ASSERT_TRUE(node_.Create("idle", kBurstable, 100).ok());
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
   EXPECT_EQ(runtime().updates.size(), 1u);
   node_.Start(app);
 }
 
-TEST_F(ResourceManagerTest, WhoIsBeingStartedIsInTheWay) {
+TEST_F(ResourceManagerTest, AStartingContainerBlocksOtherStarts) {
   const ContainerId shared = *node_.Create("shared", kBurstable, 100);
   bool admitted = false;
   EXPECT_EQ(manager().AdmitStart(shared, [&](const Status& status) { admitted = status.ok(); }),

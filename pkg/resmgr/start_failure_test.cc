@@ -90,7 +90,7 @@ TEST_F(StartFailureTest, LetsAStartGoOntoCpusThatAnotherDoesNotLeave) {
   EXPECT_EQ(runtime().CpusOf(app), "1-2");
 }
 
-TEST_F(StartFailureTest, WhoWasLetThroughCountsAsBeingStarted) {
+TEST_F(StartFailureTest, AForcedStartCountsAsStarting) {
   node_.Run("shared", kBurstable, 100);
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
   const auto wait = Ask(app);
@@ -136,7 +136,7 @@ TEST_F(StartFailureTest, RefusesWithoutARuntime) {
   EXPECT_EQ(decided_->code(), StatusCode::kUnavailable);
 }
 
-TEST_F(StartFailureTest, AnotherConfigurationHoldsForWhoWaits) {
+TEST_F(StartFailureTest, AChangedFailurePolicyAppliesToWaitingStarts) {
   node_.Run("shared", kBurstable, 100);
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
   const auto first = Ask(app);
@@ -167,7 +167,7 @@ class UnpinnedTest : public StartFailureTest {
   }
 };
 
-TEST_F(UnpinnedTest, NoStartWaitsForWhoIsNotPinned) {
+TEST_F(UnpinnedTest, NoStartWaitsForAnUnpinnedContainer) {
   node_.Run("loose", kBurstable, 100);
   EXPECT_EQ(TimesTold(), 0) << log_;
   node_.Run("app", kGuaranteed, 2000);
@@ -175,14 +175,14 @@ TEST_F(UnpinnedTest, NoStartWaitsForWhoIsNotPinned) {
   EXPECT_EQ(TimesTold(), 1) << log_;
 }
 
-TEST_F(UnpinnedTest, ItIsToldWhenOneThatIsNotPinnedComesLater) {
+TEST_F(UnpinnedTest, AnUnpinnedContainerThatComesLaterIsLogged) {
   node_.Run("app", kGuaranteed, 2000);
   node_.Run("loose", kBurstable, 100);
   node_.Run("other", kGuaranteed, 1000);
   EXPECT_EQ(TimesTold(), 1) << log_;
 }
 
-TEST_F(UnpinnedTest, NoGrowthWaitsForWhoIsNotPinned) {
+TEST_F(UnpinnedTest, NoGrowthWaitsForAnUnpinnedContainer) {
   node_.Run("loose", kBurstable, 100);
   const ContainerId app = node_.Run("app", kGuaranteed, 1000);
   const StatusOr<Admission> admission = node_.manager().AdmitUpdate(app, TestNode::Resources(3000));
@@ -190,7 +190,7 @@ TEST_F(UnpinnedTest, NoGrowthWaitsForWhoIsNotPinned) {
   EXPECT_EQ(test::CpuList(admission->adjustment), "1-3");
 }
 
-TEST_F(UnpinnedTest, OneThatWasAdoptedIsInNobodysWayEither) {
+TEST_F(UnpinnedTest, AnAdoptedUnpinnedContainerBlocksNoStart) {
   const ContainerId loose = node_.Run("loose", kBurstable, 100);
   node_.Restart();
   static_cast<FirstFitPolicy&>(node_.policy()).left_alone = {"loose"};

@@ -35,7 +35,7 @@ std::unique_ptr<ResourceManager::StartWait> ResourceManager::Impl::AdmitStart(
   }
   // Created while nobody looked: it is to be taken over first.
   auto token = std::make_unique<Token>();
-  synchronizer_.Look([this, id, go = std::move(go), wait = token->wait()](const Status& status) {
+  synchronizer_.ListNow([this, id, go = std::move(go), wait = token->wait()](const Status& status) {
     const std::shared_ptr<Token::Slot> slot = wait.lock();
     if (slot == nullptr) return;
     const ContainerRecord* const found = store_.Resolve(id);
@@ -51,14 +51,14 @@ std::unique_ptr<ResourceManager::StartWait> ResourceManager::Impl::AdmitStart(
 
 std::unique_ptr<StartGate::Wait> ResourceManager::Impl::AdmitKnown(ContainerKey key,
                                                                    std::function<void(Status)> go) {
-  if (store_.Find(key)->Unpinned() && AnyExclusive()) TellUnpinned(key);
+  if (store_.Find(key)->Unpinned() && AnyExclusive()) WarnUnpinned(key);
   std::unique_ptr<StartGate::Wait> wait =
       gate_.Admit(key, [this, key, go = std::move(go)](const Status& status) {
         const ContainerRecord* const record = store_.Find(key);
         if (!status.ok()) {
           Count(Metrics::Event::kStartRefused);
         } else if (record != nullptr) {
-          keeper_.Begin(Keeper::Call::kStart, record->container.id);
+          state_writer_.BeginCall(StateWriter::Call::kStart, record->container.id);
         }
         go(status.ok() || record == nullptr ? status : AsRefusal(*record, status));
       });
@@ -67,9 +67,9 @@ std::unique_ptr<StartGate::Wait> ResourceManager::Impl::AdmitKnown(ContainerKey 
 }
 
 // Once for each container: the policy's rule lets it run there.
-void ResourceManager::Impl::TellUnpinned(ContainerKey key) {
+void ResourceManager::Impl::WarnUnpinned(ContainerKey key) {
   ContainerRecord& record = *store_.Find(key);
-  if (std::exchange(record.unpinned_told, true)) return;
+  if (std::exchange(record.unpinned_warned, true)) return;
   const std::string& reason = record.container.placement.reason;
   log_.Warn("container {} is not pinned, so it may run on exclusive CPUs of other containers: {}",
             LogName(record), reason.empty() ? "the policy leaves it alone" : Printable(reason));
@@ -82,9 +82,9 @@ bool ResourceManager::Impl::AnyExclusive() const {
   });
 }
 
-void ResourceManager::Impl::OnLetThrough(ContainerKey key, const std::string& reason) {
+void ResourceManager::Impl::OnStartForced(ContainerKey key, const std::string& reason) {
   Count(Metrics::Event::kStartLetThrough);
-  pusher_.MeetStart(key);
+  pusher_.MarkOverlap(key);
   log_.Warn("container {} starts all the same, as StartFailurePolicy says: {}",
             LogName(*store_.Find(key)), Printable(reason, kLongestReason));
 }
@@ -92,14 +92,14 @@ void ResourceManager::Impl::OnLetThrough(ContainerKey key, const std::string& re
 void ResourceManager::Impl::EndStart(const ContainerId& id, StartOutcome outcome) {
   ContainerRecord* const record = store_.Resolve(id);
   if (record == nullptr) {
-    if (outcome != StartOutcome::kFailed) synchronizer_.Doubt();
+    if (outcome != StartOutcome::kFailed) synchronizer_.ResyncSoon();
     return;
   }
   const ContainerKey key = record->container.key;
   store_.Touch(*record);
   if (record->starts > 0) --record->starts;
   if (record->container.state == ContainerState::kCreated) {
-    if (outcome == StartOutcome::kUnclear) start_doubts_.Add(key);
+    if (outcome == StartOutcome::kUnclear) unresolved_starts_.Add(key);
     if (outcome == StartOutcome::kStarted) {
       record->container.state = ContainerState::kRunning;
       record->started_at = clock_.Now();
@@ -107,14 +107,14 @@ void ResourceManager::Impl::EndStart(const ContainerId& id, StartOutcome outcome
   }
   // It was taken for ended.
   if (outcome == StartOutcome::kStarted && record->container.state == ContainerState::kExited) {
-    synchronizer_.Doubt();
+    synchronizer_.ResyncSoon();
   }
   // The runtime may have refused this start because it is busy with another one.
   if (!record->BeingStarted()) {
-    record->start_doubt = StartDoubt::kNone;
-    keeper_.End(Keeper::Call::kStart, record->container.id);
+    record->unresolved_start = UnresolvedStart::kNone;
+    state_writer_.EndCall(StateWriter::Call::kStart, record->container.id);
   }
-  start_doubts_.Examine();
+  unresolved_starts_.Examine();
   Push({key});
 }
 
@@ -122,23 +122,24 @@ void ResourceManager::Impl::EndStart(const ContainerId& id, StartOutcome outcome
 void ResourceManager::Impl::FollowStarts(const Adoption& adoption, ContainerKeys& changed) {
   for (const auto& [key, record] : store_.containers()) {
     if (!record.BeingStarted()) {
-      keeper_.End(Keeper::Call::kStart, record.container.id);
-    } else if (record.start_doubt != StartDoubt::kNone && !start_doubts_.Contains(key)) {
-      keeper_.Begin(Keeper::Call::kStart, record.container.id);
-      start_doubts_.Add(key);
+      state_writer_.EndCall(StateWriter::Call::kStart, record.container.id);
+    } else if (record.unresolved_start != UnresolvedStart::kNone &&
+               !unresolved_starts_.Contains(key)) {
+      state_writer_.BeginCall(StateWriter::Call::kStart, record.container.id);
+      unresolved_starts_.Add(key);
     }
   }
-  start_doubts_.Examine();
+  unresolved_starts_.Examine();
   changed.insert(changed.end(), adoption.start_known.begin(), adoption.start_known.end());
 }
 
 // The runtime is not busy with it any more.
-void ResourceManager::Impl::EndDoubt(ContainerKey key) {
+void ResourceManager::Impl::OnStartExpired(ContainerKey key) {
   const ContainerRecord& record = *store_.Find(key);
   if (record.BeingStarted()) return;
   log_.Warn("container {} was not started by a start that nobody waits for any more",
             LogName(record));
-  keeper_.End(Keeper::Call::kStart, record.container.id);
+  state_writer_.EndCall(StateWriter::Call::kStart, record.container.id);
   Push({key});
 }
 

@@ -85,7 +85,7 @@ TEST_F(SynchronizationTest, AReconnectPushesOnlyWhatDiffers) {
   EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
 }
 
-TEST_F(SynchronizationTest, AReconnectFindsOutWhoIsGone) {
+TEST_F(SynchronizationTest, AReconnectFindsRemovedContainers) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId removed = node_.Run("removed", kGuaranteed, 1000);
   const ContainerId crashed = node_.Run("crashed", kGuaranteed, 1000);

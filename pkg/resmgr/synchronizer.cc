@@ -24,20 +24,20 @@ void Synchronizer::Disconnected() {
   ++epoch_;
   state_ = State::kDisconnected;
   listing_ = false;
-  doubt_ = false;
+  resync_wanted_ = false;
   failed_ = false;
-  gone_ = {};
+  removed_ = {};
   delay_ = std::chrono::milliseconds(0);
   retry_.reset();
-  rest_.reset();
+  resync_pause_.reset();
   unclear_pause_ = std::chrono::milliseconds(0);
   unclear_timer_.reset();
   refresh_timer_.reset();
   period_timer_.reset();
   const Status lost = Unavailable("the connection to the runtime was lost");
-  Run(std::exchange(lookers_, {}), lost);
-  Run(std::exchange(next_lookers_, {}), lost);
-  Run(std::exchange(refreshers_, {}), lost);
+  Run(std::exchange(list_waiters_, {}), lost);
+  Run(std::exchange(next_list_waiters_, {}), lost);
+  Run(std::exchange(refresh_waiters_, {}), lost);
   RunWaiters(lost);
 }
 
@@ -55,21 +55,21 @@ void Synchronizer::WhenReady(Ready ready) {
   }
 }
 
-void Synchronizer::Doubt() {
+void Synchronizer::ResyncSoon() {
   if (state_ == State::kDisconnected) return;
-  if (state_ == State::kSynchronizing || listing_ || rest_ != nullptr) {
-    doubt_ = true;
+  if (state_ == State::kSynchronizing || listing_ || resync_pause_ != nullptr) {
+    resync_wanted_ = true;
     return;
   }
   List();
 }
 
-void Synchronizer::Look(Ready ready) {
+void Synchronizer::ListNow(Ready ready) {
   if (state_ == State::kDisconnected) {
     ready(Unavailable("there is no connection to the runtime"));
     return;
   }
-  next_lookers_.push_back(std::move(ready));
+  next_list_waiters_.push_back(std::move(ready));
   if (state_ == State::kReady && !listing_) List();
 }
 
@@ -78,12 +78,13 @@ void Synchronizer::Refresh(Ready ready) {
     ready(Unavailable("there is no connection to the runtime"));
     return;
   }
-  refreshers_.push_back(std::move(ready));
-  ListForRefreshers();
+  refresh_waiters_.push_back(std::move(ready));
+  ListForRefresh();
 }
 
-void Synchronizer::ListForRefreshers() {
-  if (state_ != State::kReady || listing_ || refresh_timer_ != nullptr || refreshers_.empty()) {
+void Synchronizer::ListForRefresh() {
+  if (state_ != State::kReady || listing_ || refresh_timer_ != nullptr ||
+      refresh_waiters_.empty()) {
     return;
   }
   const auto rested = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -94,22 +95,22 @@ void Synchronizer::ListForRefreshers() {
   }
   refresh_timer_ = loop_.After(options_.refresh_pause - rested, [this] {
     refresh_timer_.reset();
-    if (!listing_ && !refreshers_.empty()) List();
+    if (!listing_ && !refresh_waiters_.empty()) List();
   });
 }
 
-void Synchronizer::NoteGone(const ContainerId& id) {
-  if (listing_) gone_.containers.insert(id);
+void Synchronizer::RecordRemoval(const ContainerId& id) {
+  if (listing_) removed_.containers.insert(id);
 }
 
-void Synchronizer::NoteGone(const PodSandboxId& id) {
-  if (listing_) gone_.pods.insert(id);
+void Synchronizer::RecordRemoval(const PodSandboxId& id) {
+  if (listing_) removed_.pods.insert(id);
 }
 
 void Synchronizer::List() {
   listing_ = true;
-  lookers_ = std::exchange(next_lookers_, {});
-  std::ranges::move(std::exchange(refreshers_, {}), std::back_inserter(lookers_));
+  list_waiters_ = std::exchange(next_list_waiters_, {});
+  std::ranges::move(std::exchange(refresh_waiters_, {}), std::back_inserter(list_waiters_));
   listed_at_ = std::chrono::steady_clock::now();
   owner_.OnListing();
   runtime_.ListAll(WhatIsKnown(), [weak = std::weak_ptr<Synchronizer*>(self_),
@@ -132,13 +133,13 @@ Known Synchronizer::WhatIsKnown() const {
 
 void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
   listing_ = false;
-  const Gone gone = std::exchange(gone_, {});
+  const Removed removed = std::exchange(removed_, {});
   const bool first = state_ == State::kSynchronizing;
   const Status status =
-      inventory.ok() ? owner_.OnInventory(*inventory, gone, first) : inventory.status();
+      inventory.ok() ? owner_.OnInventory(*inventory, removed, first) : inventory.status();
   if (!std::exchange(failed_, !status.ok()) && !status.ok()) owner_.OnListFailed(status);
-  if (!status.ok()) doubt_ = true;  // what made somebody ask is not answered
-  if (status.ok()) FollowUnclear(inventory->unclear);
+  if (!status.ok()) resync_wanted_ = true;  // what made somebody ask is not answered
+  if (status.ok()) ScheduleUnclearResync(inventory->unclear);
   if (first && !status.ok()) {
     OnFailure(status);
     return;
@@ -146,23 +147,24 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
   state_ = State::kReady;
   delay_ = std::chrono::milliseconds(0);
   // Lists that others ask for do not put off the one that answers a doubt.
-  if (rest_ == nullptr) rest_ = loop_.After(options_.last_retry, [this] { OnRested(); });
+  if (resync_pause_ == nullptr)
+    resync_pause_ = loop_.After(options_.last_retry, [this] { OnResyncPauseOver(); });
   ListPeriodically();
-  Run(std::exchange(lookers_, {}), status);
+  Run(std::exchange(list_waiters_, {}), status);
   RunWaiters(OkStatus());
-  if (!next_lookers_.empty() && !listing_) List();
-  ListForRefreshers();
+  if (!next_list_waiters_.empty() && !listing_) List();
+  ListForRefresh();
 }
 
 void Synchronizer::ListPeriodically() {
   period_timer_ = loop_.After(options_.period, [this] {
     period_timer_.reset();
-    Doubt();
+    ResyncSoon();
   });
 }
 
 // What a runtime does not tell now it may not tell for long, and asking is work for it.
-void Synchronizer::FollowUnclear(const RuntimeInventory::Unclear& unclear) {
+void Synchronizer::ScheduleUnclearResync(const RuntimeInventory::Unclear& unclear) {
   if (unclear.why.ok()) {
     unclear_pause_ = std::chrono::milliseconds(0);
     unclear_timer_.reset();
@@ -174,7 +176,7 @@ void Synchronizer::FollowUnclear(const RuntimeInventory::Unclear& unclear) {
                        : std::min(unclear_pause_ * 2, options_.last_retry * kMost);
   unclear_timer_ = loop_.After(unclear_pause_, [this] {
     unclear_timer_.reset();
-    Doubt();
+    ResyncSoon();
   });
 }
 
@@ -186,7 +188,7 @@ void Synchronizer::OnFailure(const Status& status) {
   });
   const Status failed =
       Unavailable("cannot take over what the runtime holds: {}", Describe(status));
-  Run(std::exchange(lookers_, {}), failed);
+  Run(std::exchange(list_waiters_, {}), failed);
   RunWaiters(failed);
 }
 
@@ -200,9 +202,9 @@ void Synchronizer::Run(const std::vector<Ready>& waiters, const Status& status) 
     ready(status);
 }
 
-void Synchronizer::OnRested() {
-  rest_.reset();
-  if (std::exchange(doubt_, false)) List();
+void Synchronizer::OnResyncPauseOver() {
+  resync_pause_.reset();
+  if (std::exchange(resync_wanted_, false)) List();
 }
 
 }  // namespace resmgr

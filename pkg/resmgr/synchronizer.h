@@ -33,7 +33,7 @@ class Synchronizer {
   using Ready = std::function<void(Status)>;
 
   // What the runtime lost while it was making its list: the list may still show it.
-  struct Gone {
+  struct Removed {
     std::set<ContainerId> containers;
     std::set<PodSandboxId> pods;
   };
@@ -44,7 +44,8 @@ class Synchronizer {
     // A list is about to be asked for.
     virtual void OnListing() = 0;
     // `first` is the first one since the connect.
-    virtual Status OnInventory(const RuntimeInventory& inventory, const Gone& gone, bool first) = 0;
+    virtual Status OnInventory(const RuntimeInventory& inventory, const Removed& removed,
+                               bool first) = 0;
     // Whether the status of what a later list shows would tell nothing new.
     virtual bool Knows(const Pod& listed) const = 0;
     virtual bool Knows(const RuntimeContainer& listed) const = 0;
@@ -65,29 +66,29 @@ class Synchronizer {
   bool ready() const { return state_ == State::kReady; }
   // Something does not fit what is known: looks again, soon but not too often, and after the list
   // that is under way. Does nothing without a connection: connecting looks anyway.
-  void Doubt();
+  void ResyncSoon();
   // Asks for everything at once, or as soon as the list that is under way is there. Runs `ready`
   // when that is taken over, or with the reason why it is not.
-  void Look(Ready ready);
+  void ListNow(Ready ready);
   // The same with a pause since the last list: all who ask meanwhile share the next one.
   void Refresh(Ready ready);
 
-  void NoteGone(const ContainerId& id);
-  void NoteGone(const PodSandboxId& id);
+  void RecordRemoval(const ContainerId& id);
+  void RecordRemoval(const PodSandboxId& id);
 
  private:
   enum class State { kDisconnected, kSynchronizing, kReady };
 
   void List();
   Known WhatIsKnown() const;
-  void ListForRefreshers();
+  void ListForRefresh();
   void ListPeriodically();
   void OnList(const StatusOr<RuntimeInventory>& inventory);
-  void FollowUnclear(const RuntimeInventory::Unclear& unclear);
+  void ScheduleUnclearResync(const RuntimeInventory::Unclear& unclear);
   void OnFailure(const Status& status);
   void RunWaiters(const Status& status);
   static void Run(const std::vector<Ready>& waiters, const Status& status);
-  void OnRested();
+  void OnResyncPauseOver();
 
   EventLoop& loop_;
   RuntimeClient& runtime_;
@@ -96,13 +97,14 @@ class Synchronizer {
   State state_ = State::kDisconnected;
   uint64_t epoch_ = 0;
   bool listing_ = false;
-  bool doubt_ = false;   // came up while a list was under way or shortly after, or that failed
+  bool resync_wanted_ =
+      false;             // came up while a list was under way or shortly after, or that failed
   bool failed_ = false;  // the last list
-  Gone gone_;
+  Removed removed_;
   std::vector<Ready> waiters_;
-  std::vector<Ready> lookers_;                       // for the list that is under way
-  std::vector<Ready> next_lookers_;                  // for the one after it
-  std::vector<Ready> refreshers_;                    // for the one after the pause
+  std::vector<Ready> list_waiters_;                  // for the list that is under way
+  std::vector<Ready> next_list_waiters_;             // for the one after it
+  std::vector<Ready> refresh_waiters_;               // for the one after the pause
   std::chrono::steady_clock::time_point listed_at_;  // when the last list was asked for
   EventLoop::HandlePtr refresh_timer_;
   EventLoop::HandlePtr period_timer_;
@@ -110,7 +112,7 @@ class Synchronizer {
   EventLoop::HandlePtr retry_;
   std::chrono::milliseconds unclear_pause_{0};  // after the last list, where that was not clear
   EventLoop::HandlePtr unclear_timer_;
-  EventLoop::HandlePtr rest_;  // runs while no further list out of doubt may be asked for
+  EventLoop::HandlePtr resync_pause_;  // runs while no further list out of doubt may be asked for
   std::shared_ptr<Synchronizer*> self_;
 };
 

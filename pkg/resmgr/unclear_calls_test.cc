@@ -121,7 +121,7 @@ TEST_F(UnclearCallsTest, AStartWithoutAnAnswerIsFollowedUntilItIsKnown) {
   EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
 }
 
-TEST_F(UnclearCallsTest, AStartThatWasLostIsGivenUpOneDay) {
+TEST_F(UnclearCallsTest, ALostStartExpires) {
   const ContainerId shared = *node_.Create("shared", kBurstable, 100);
   BeginStart(shared);
   manager().StartUnclear(shared);

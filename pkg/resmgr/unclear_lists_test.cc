@@ -68,7 +68,7 @@ TEST_F(UnclearListsTest, ARestartTakesOverWhatItKnowsFromItsNotes) {
       << "it never moves";
 }
 
-TEST_F(UnclearListsTest, WhatNobodyKnowsAnythingOfIsLeftAloneUntilItIsClear) {
+TEST_F(UnclearListsTest, AnUnknownContainerIsLeftAloneUntilItsStateIsReported) {
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   runtime().history.clear();
   runtime().unclear = true;
@@ -128,7 +128,7 @@ TEST_F(UnclearListsTest, WhatIsKnownAlreadyStaysAsItIsAndItsEndIsSeen) {
   EXPECT_EQ(runtime().CpusOf(shared), "0-7");
 }
 
-TEST_F(UnclearListsTest, WhatWasTakenOverByItsNotesIsAskedForUntilTheRuntimeTells) {
+TEST_F(UnclearListsTest, ResyncsGoOnUntilTheRuntimeReportsTheState) {
   node_.KeepState(files_);
   node_.Run("app", kGuaranteed, 2000);
   node_.FlushState();
@@ -147,7 +147,7 @@ TEST_F(UnclearListsTest, WhatWasTakenOverByItsNotesIsAskedForUntilTheRuntimeTell
   EXPECT_EQ(runtime().statuses, before);
 }
 
-TEST_F(UnclearListsTest, WhatStaysUnclearIsAskedForLessAndLessOften) {
+TEST_F(UnclearListsTest, ResyncsOfUnclearPodsBackOff) {
   node_.Run("app", kGuaranteed, 2000);
   runtime().unclear = true;
   node_.Restart();  // without notes of it
@@ -174,7 +174,7 @@ TEST_F(UnclearListsTest, AListThatFailsIsAskedForAgain) {
   EXPECT_EQ(node_.Known(app)->state, ContainerState::kExited);
 }
 
-TEST_F(UnclearListsTest, AStartIsNotGivenUpAsLongAsTheRuntimeDoesNotTell) {
+TEST_F(UnclearListsTest, AStartDoesNotExpireWhileListsFail) {
   const ContainerId shared = *node_.Create("shared", kBurstable, 100);
   const auto wait = manager().AdmitStart(shared, [](const Status&) {});
   runtime().BeginStart(shared);
@@ -196,7 +196,7 @@ TEST_F(UnclearListsTest, AStartIsNotGivenUpAsLongAsTheRuntimeDoesNotTell) {
 }
 
 // containerd does nothing then, and starts it all the same later.
-TEST_F(UnclearListsTest, ToStopAContainerThatIsOnlyCreatedLeavesItsCpusToIt) {
+TEST_F(UnclearListsTest, StoppingACreatedContainerKeepsItsCpus) {
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
   manager().ContainerStopped(app);
   EXPECT_EQ(node_.Exclusive(app), "1-2");
@@ -206,7 +206,7 @@ TEST_F(UnclearListsTest, ToStopAContainerThatIsOnlyCreatedLeavesItsCpusToIt) {
   EXPECT_EQ(node_.Exclusive(node_.Run("next", kGuaranteed, 2000)), "3-4");
 }
 
-TEST_F(UnclearListsTest, WhereThatEndsItItsCpusAreFree) {
+TEST_F(UnclearListsTest, StoppingACreatedContainerFreesItsCpusWhereTheRuntimeSaysExited) {
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
   node_.Stop(app);
   ExpectLook();
@@ -214,7 +214,7 @@ TEST_F(UnclearListsTest, WhereThatEndsItItsCpusAreFree) {
   EXPECT_EQ(node_.Exclusive(node_.Run("next", kGuaranteed, 2000)), "1-2");
 }
 
-TEST_F(UnclearListsTest, WhoStartsAlthoughItHadEndedIsLookedAtAgain) {
+TEST_F(UnclearListsTest, AStartOfAnExitedContainerCausesAList) {
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
   manager().ContainerExited(app);
   EXPECT_EQ(node_.Exclusive(node_.Run("next", kGuaranteed, 2000)), "1-2");

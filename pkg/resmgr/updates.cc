@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/resmgr/effect.h"
+#include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/needs.h"
 #include "pkg/resmgr/resource_manager_impl.h"
 
@@ -16,11 +16,11 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
   ContainerRecord* const record = store_.Resolve(id);
   if (record == nullptr || !record->Placeable()) return Admission{};
   Container& container = record->container;
-  keeper_.BeforeUpdate(*record);
+  state_writer_.SaveBeforeUpdate(*record);
   const LinuxResources merged = Merged(container.requested, requested);
   const Requirements needs = NeedsAfter(container.requirements, container.requested, merged,
                                         record->pod->pod.qos, memory_capacity_);
-  WithoutUpdates before{container.requested, container.requirements, container.placement};
+  ConfirmedRequest before{container.requested, container.requirements, container.placement};
   StatusOr<ContainerKeys> changed = Redecide(*record, merged, needs);
   if (IsTentative(changed.status(), refusal)) return changed.status();
   if (!changed.ok()) return Refuse(*record, "an update", changed.status());
@@ -51,7 +51,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
 // Where no policy binds it any more, its CPUs are those that it asks for.
 void ResourceManager::Impl::SetRequested(Container& container, LinuxResources requested) const {
   container.requested = std::move(requested);
-  if (container.placement.lifted_to) decider_.LetGo(container, container.placement);
+  if (container.placement.lifted_to) decider_.LiftRestrictions(container, container.placement);
 }
 
 // Lets the policy decide about changed requirements. Returns the other containers that change: the
@@ -90,7 +90,7 @@ void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded
   store_.Touch(*record);
   ContainerKeys changed;
   if (succeeded) {
-    WithoutUpdates& confirmed = *record->confirmed;
+    ConfirmedRequest& confirmed = *record->confirmed;
     LinuxResources after = Merged(confirmed.requested, ended.changes);
     confirmed.needs = NeedsAfter(confirmed.needs, confirmed.requested, after, record->pod->pod.qos,
                                  memory_capacity_);
@@ -98,10 +98,10 @@ void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded
     confirmed.placement.reset();
     if (confirmed.needs == ended.needs) confirmed.placement = ended.placement;
   } else {
-    changed = Rethink(*record);
+    changed = RollBackUpdate(*record);
   }
   if (record->updates.empty()) record->confirmed.reset();
-  keeper_.Keep(*record);
+  state_writer_.MarkChanged(*record);
   pusher_.EndForwarded(admission.key, ended.sent, succeeded);
   // It may be back to what it had before its cold start was over.
   cold_starts_.Follow(*record);
@@ -110,7 +110,7 @@ void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded
 
 // Back to what is requested without the update that failed: to the very same place if that is still
 // free. Others may have been given its CPUs meanwhile; then it gets what the policy has for it.
-ContainerKeys ResourceManager::Impl::Rethink(ContainerRecord& record) {
+ContainerKeys ResourceManager::Impl::RollBackUpdate(ContainerRecord& record) {
   Container& container = record.container;
   LinuxResources requested = record.confirmed->requested;
   Requirements needs = record.confirmed->needs;
@@ -141,7 +141,7 @@ ContainerKeys ResourceManager::Impl::Rethink(ContainerRecord& record) {
   }
   ContainerKeys changed;
   Append(changed, decider_.Reconcile());
-  TellMoves("an update failed");
+  ReportMoves("an update failed");
   return changed;
 }
 

@@ -49,7 +49,7 @@ TEST_F(UpdatesTest, AGrowingContainerGetsCpusWhenTheOthersHaveLeft) {
   EXPECT_EQ(node_.Exclusive(app), "1-3");
 }
 
-TEST_F(UpdatesTest, WhoMustWaitIsNotSentBackOntoCpusThatOthersWereGiven) {
+TEST_F(UpdatesTest, AWaitingContainerIsNotSentBackToReassignedCpus) {
   const ContainerId app = node_.Run("app", kGuaranteed, 500);
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   EXPECT_EQ(runtime().CpusOf(app), "0-7");
@@ -63,7 +63,7 @@ TEST_F(UpdatesTest, WhoMustWaitIsNotSentBackOntoCpusThatOthersWereGiven) {
   EXPECT_EQ(CpuList(admission.adjustment), "0,4-7");
 }
 
-TEST_F(UpdatesTest, WhoWasCrowdedAtFirstKeepsItsCpusUntilItHasGivenThemUp) {
+TEST_F(UpdatesTest, AContainerKeepsItsCpusUntilItHasLeftThem) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId app = node_.Run("app", kGuaranteed, 3000);
   // As if the update of the shared one had been lost with the daemon.
@@ -84,7 +84,7 @@ TEST_F(UpdatesTest, WhoWasCrowdedAtFirstKeepsItsCpusUntilItHasGivenThemUp) {
 
 // One waits for the other to leave the CPU that it gets, and that one for the CPU that the first
 // was alone on by chance. There is no third place, and the first has nothing to be told.
-TEST_F(UpdatesTest, WhoWaitForEachOtherWhereNobodyHasToGoAsideGoOn) {
+TEST_F(UpdatesTest, CircularWaitsEndWhereNoContainerHasToMoveAside) {
   const ContainerId first = node_.Run("first", kGuaranteed, 1000);
   const ContainerId rest = node_.Run("rest", kGuaranteed, 6000);
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
@@ -196,7 +196,7 @@ TEST_F(UpdatesTest, FromExclusiveToSharedTheQuotaComesBack) {
   EXPECT_FALSE(admission.adjustment.cpu_quota.has_value()) << "as the request says";
 }
 
-TEST_F(UpdatesTest, AnUpdateThatMeetsOneOfOursIsSettledAfterwards) {
+TEST_F(UpdatesTest, AnUpdateThatOverlapsOneOfOursIsSentAgain) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
   ASSERT_EQ(runtime().updates.size(), 1u);

@@ -12,7 +12,7 @@
 namespace resmgr {
 namespace {
 
-TEST(ClaimedFileSystemTest, ChangesNothingThatAnotherOneHasClaimed) {
+TEST(ClaimedFileSystemTest, RefusesToWriteWhatAnotherDaemonHasClaimed) {
   const TempDir dir;
   const std::string claimed = dir.File("state");
   std::optional<ClaimedFileSystem> first(std::in_place, RealFileSystem(), claimed);
@@ -32,7 +32,7 @@ TEST(ClaimedFileSystemTest, ChangesNothingThatAnotherOneHasClaimed) {
   EXPECT_EQ(ClaimDirectory(claimed).status().code(), StatusCode::kAlreadyExists);
 }
 
-TEST(ClaimedFileSystemTest, IsClaimedByReadingAndTellsOnceThatItCannotBe) {
+TEST(ClaimedFileSystemTest, ReadingClaimsTheDirectoryAndReportsOnceWhereThatFails) {
   const TempDir dir;
   const std::string claimed = dir.File("state");
   ClaimedFileSystem first(RealFileSystem(), claimed);

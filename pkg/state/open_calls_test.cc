@@ -60,7 +60,7 @@ TEST_F(OpenCallsTest, StaysOpenOverSeveralKills) {
   EXPECT_TRUE(calls_->Contains(Kind::kUpdate, kB));
 }
 
-TEST_F(OpenCallsTest, RetainsTheCallsOfThoseThatAreThere) {
+TEST_F(OpenCallsTest, RetainsCallsOfExistingContainers) {
   Open().Begin(Kind::kStart, kA);
   calls_->Begin(Kind::kUpdate, kB);
   Open().Retain({kB});

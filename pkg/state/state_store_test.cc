@@ -77,7 +77,7 @@ TEST_F(StateStoreTest, EndsInTimeWhenTheDiskHangs) {
 }
 
 // What it has comes too late, and is not what holds then.
-TEST_F(StateStoreTest, BeginsWithNothingWhereTheDiskDoesNotAnswerAndWritesWhenItDoes) {
+TEST_F(StateStoreTest, StartsEmptyOnAHungDiskAndWritesWhenItAnswers) {
   {
     StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
     store.Put(ContainerId("old"), In("shared"), QosClass::kBurstable);
@@ -105,7 +105,7 @@ TEST_F(StateStoreTest, BeginsWithNothingWhereTheDiskDoesNotAnswerAndWritesWhenIt
 }
 
 // All that was kept is gone, and nothing was put in its place: that has to be written, too.
-TEST_F(StateStoreTest, ForgetsWhatCameLateAlsoWhereNothingChanged) {
+TEST_F(StateStoreTest, DropsRecordsThatWereReadTooLate) {
   {
     StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
     store.Put(ContainerId("old"), In("shared"), QosClass::kBurstable);
@@ -145,7 +145,7 @@ TEST_F(StateStoreTest, EndsAtOnceWhileItWaitsForTheNextTry) {
   EXPECT_TRUE(store.Close(std::chrono::milliseconds(1)));
 }
 
-TEST_F(StateStoreTest, ForgetsThoseThatAreGone) {
+TEST_F(StateStoreTest, ErasesRecordsOfRemovedContainers) {
   {
     StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
     store.Put(ContainerId("one"), In("shared"), QosClass::kBurstable);
@@ -256,7 +256,7 @@ TEST(StateStorePropertyTest, WritesAllThatItHasOnceTheDiskWorksAgain) {
   }
 }
 
-TEST_F(StateStoreTest, WhatIsTooLongKeepsNothingElseFromBeingSaved) {
+TEST_F(StateStoreTest, ARecordThatIsTooLongBlocksNoOther) {
   {
     StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
     store.Put(ContainerId(std::string(kMaxEntryName + 1, 'x')), In("shared"), QosClass::kBurstable);

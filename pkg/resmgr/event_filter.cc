@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/resmgr/event_notes.h"
+#include "pkg/resmgr/event_filter.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace resmgr {
 
-EventNotes::EventNotes(EventLoop& loop, const ContainerStore& store, std::function<void()> look,
-                       Options options)
+EventFilter::EventFilter(EventLoop& loop, const ContainerStore& store, std::function<void()> look,
+                         Options options)
     : loop_(loop), store_(store), look_(std::move(look)), options_(options) {}
 
-void EventNotes::Note(const ContainerEvent& event) {
+void EventFilter::Add(const ContainerEvent& event) {
   if (!IsNews(event)) return;
-  if (notes_.size() < options_.most) {
-    notes_.insert(event);
+  if (pending_.size() < options_.most) {
+    pending_.insert(event);
   } else {
     too_many_ = true;
   }
   if (timer_ == nullptr) timer_ = loop_.After(options_.pause, [this] { OnTimer(); });
 }
 
-void EventNotes::Clear() {
-  notes_.clear();
+void EventFilter::Clear() {
+  pending_.clear();
   too_many_ = false;
   timer_.reset();
 }
 
-void EventNotes::OnTimer() {
+void EventFilter::OnTimer() {
   timer_.reset();
-  const std::set<ContainerEvent> notes = std::exchange(notes_, {});
-  const bool news = std::exchange(too_many_, false) ||
-                    std::ranges::any_of(notes, [this](const auto& note) { return IsNews(note); });
+  const std::set<ContainerEvent> events = std::exchange(pending_, {});
+  const bool news =
+      std::exchange(too_many_, false) ||
+      std::ranges::any_of(events, [this](const auto& event) { return IsNews(event); });
   if (news) look_();
 }
 
 // Whether it is not known yet. Runtimes tell of pod sandboxes, too, as if they were containers.
-bool EventNotes::IsNews(const ContainerEvent& event) const {
+bool EventFilter::IsNews(const ContainerEvent& event) const {
   const ContainerRecord* const record = store_.FindById(ContainerId(event.id));
   const bool pod = store_.pods().contains(PodSandboxId(event.id));
   switch (event.kind) {

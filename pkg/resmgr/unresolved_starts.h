@@ -14,7 +14,7 @@ namespace resmgr {
 // client that went away, of a connection that was lost, of a daemon that was killed. Has the
 // runtime asked with growing pauses until each container runs or has exited. One that is still only
 // created when the limit is over counts as not being started. Loop's thread only.
-class StartDoubts {
+class UnresolvedStarts {
  public:
   struct Options {
     std::chrono::milliseconds first_look{50};
@@ -23,13 +23,13 @@ class StartDoubts {
   };
 
   // Asks the runtime for everything; Examine() follows when it is known, and then `looked`, with
-  // the reason where it is not known. Never runs `looked` after the StartDoubts are gone.
+  // the reason where it is not known. Never runs `looked` after the UnresolvedStarts are gone.
   using Look = std::function<void(std::function<void(const Status&)> looked)>;
   // `given_up` is told of containers past the limit.
-  StartDoubts(EventLoop& loop, ContainerStore& store, Look look,
-              std::function<void(ContainerKey)> given_up, Options options);
-  StartDoubts(const StartDoubts&) = delete;
-  StartDoubts& operator=(const StartDoubts&) = delete;
+  UnresolvedStarts(EventLoop& loop, ContainerStore& store, Look look,
+                   std::function<void(ContainerKey)> given_up, Options options);
+  UnresolvedStarts(const UnresolvedStarts&) = delete;
+  UnresolvedStarts& operator=(const UnresolvedStarts&) = delete;
 
   // Of a container that is created: its start is unclear from now on.
   void Add(ContainerKey key);

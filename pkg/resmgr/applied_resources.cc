@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/resmgr/effect.h"
+#include "pkg/resmgr/applied_resources.h"
 
 #include <optional>
 
@@ -13,10 +13,10 @@ const std::optional<T>& First(const std::optional<T>& a, const std::optional<T>&
 
 }  // namespace
 
-Effect DesiredEffect(const Container& container) {
+AppliedResources DesiredResources(const Container& container) {
   const Placement& placement = container.placement;
   const LinuxResources& requested = container.requested;
-  Effect desired{placement.values(), placement.exclusive};
+  AppliedResources desired{placement.values(), placement.exclusive};
   desired.cpus = placement.EnforcedCpus();
   desired.cpu_shares = First(placement.cpu_shares, requested.cpu_shares);
   desired.cpu_quota = First(placement.cpu_quota, requested.cpu_quota);
@@ -24,21 +24,21 @@ Effect DesiredEffect(const Container& container) {
   return desired;
 }
 
-bool IsDesired(const Effect& effect, const Container& container) {
+bool IsDesired(const AppliedResources& resources, const Container& container) {
   const Placement& placement = container.placement;
   const LinuxResources& requested = container.requested;
-  return effect.cpus == placement.EnforcedCpus() && effect.mems == placement.mems &&
-         effect.cpu_shares == First(placement.cpu_shares, requested.cpu_shares) &&
-         effect.cpu_quota == First(placement.cpu_quota, requested.cpu_quota) &&
-         effect.cpu_period == First(placement.cpu_period, requested.cpu_period) &&
-         effect.exclusive == placement.exclusive;
+  return resources.cpus == placement.EnforcedCpus() && resources.mems == placement.mems &&
+         resources.cpu_shares == First(placement.cpu_shares, requested.cpu_shares) &&
+         resources.cpu_quota == First(placement.cpu_quota, requested.cpu_quota) &&
+         resources.cpu_period == First(placement.cpu_period, requested.cpu_period) &&
+         resources.exclusive == placement.exclusive;
 }
 
-Effect ReportedEffect(const LinuxResources& resources) {
+AppliedResources ReportedResources(const LinuxResources& resources) {
   return {ReadValues(resources), /*exclusive=*/{}};
 }
 
-Effect Completed(Effect reported, const Container& container) {
+AppliedResources Completed(AppliedResources reported, const Container& container) {
   const Placement& placement = container.placement;
   const LinuxResources& requested = container.requested;
   const auto complete = [](auto& value, const auto& overridden, const auto& request) {

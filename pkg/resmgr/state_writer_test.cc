@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/resmgr/keeper.h"
+#include "pkg/resmgr/state_writer.h"
 
 #include <chrono>
 #include <string>
@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::chrono::seconds kSoon{10};
 
-class KeeperTest : public ::testing::Test {
+class StateWriterTest : public ::testing::Test {
  protected:
-  KeeperTest() {
+  StateWriterTest() {
     Pod pod;
     pod.id = PodSandboxId("pod");
     pod_ = &containers_.PutPod(pod);
@@ -41,14 +41,14 @@ class KeeperTest : public ::testing::Test {
   ContainerStore containers_;
   PodRecord* pod_ = nullptr;
   StateStore state_{RealFileSystem(), dir_.path(), "machine", [](std::string_view) {}};
-  Keeper keeper_{loop_, &state_, containers_};
+  StateWriter state_writer_{loop_, &state_, containers_};
 };
 
-TEST_F(KeeperTest, SavesTheLastValueByItself) {
+TEST_F(StateWriterTest, SavesTheLastValueByItself) {
   ContainerRecord& record = Add("a", 2);
-  keeper_.Keep(record);
+  state_writer_.MarkChanged(record);
   record.container.requested.cpu_shares = 1024;
-  keeper_.Keep(record);
+  state_writer_.MarkChanged(record);
   EXPECT_EQ(state_.size(), 0u) << "it may change again";
   const auto stop = loop_.Every(std::chrono::milliseconds(1), [this] {
     if (state_.size() > 0) loop_.Stop();
@@ -58,56 +58,56 @@ TEST_F(KeeperTest, SavesTheLastValueByItself) {
   EXPECT_EQ(SavedShares("a"), 1024);
 }
 
-TEST_F(KeeperTest, FlushingBringsWhatIsGathered) {
-  keeper_.Keep(Add("a", 2));
+TEST_F(StateWriterTest, FlushingBringsWhatIsGathered) {
+  state_writer_.MarkChanged(Add("a", 2));
   ASSERT_TRUE(state_.Flush(kSoon));
   EXPECT_EQ(SavedShares("a"), 2);
 }
 
-TEST_F(KeeperTest, WhatEndsAtOnceIsNeverSaved) {
+TEST_F(StateWriterTest, WhatEndsAtOnceIsNeverSaved) {
   ContainerRecord& record = Add("a", 2);
-  keeper_.Keep(record);
+  state_writer_.MarkChanged(record);
   record.container.state = ContainerState::kExited;
-  keeper_.Forget(record.container.id);
+  state_writer_.Erase(record.container.id);
   containers_.Erase(record.container.key);
-  keeper_.Keep(Add("b", 3));
+  state_writer_.MarkChanged(Add("b", 3));
   ASSERT_TRUE(state_.Flush(kSoon));
   EXPECT_EQ(SavedShares("a"), -1);
   EXPECT_EQ(SavedShares("b"), 3);
 }
 
-TEST_F(KeeperTest, WhatWasSavedAndEndsIsForgotten) {
+TEST_F(StateWriterTest, WhatWasSavedAndEndsIsForgotten) {
   ContainerRecord& record = Add("a", 2);
-  keeper_.Keep(record);
+  state_writer_.MarkChanged(record);
   ASSERT_TRUE(state_.Flush(kSoon));
   record.container.state = ContainerState::kExited;
-  keeper_.Forget(record.container.id);
+  state_writer_.Erase(record.container.id);
   ASSERT_TRUE(state_.Flush(kSoon));
   EXPECT_EQ(SavedShares("a"), -1);
 }
 
 // The runtime may refuse the update: then it has after a restart what it had before.
-TEST_F(KeeperTest, ValuesBeforeAnUpdateAreSavedAndThoseOfTheUpdateWhenItIsOver) {
+TEST_F(StateWriterTest, ValuesBeforeAnUpdateAreSavedAndThoseOfTheUpdateWhenItIsOver) {
   ContainerRecord& record = Add("a", 2);
-  keeper_.Keep(record);
-  keeper_.BeforeUpdate(record);
+  state_writer_.MarkChanged(record);
+  state_writer_.SaveBeforeUpdate(record);
   record.container.requested.cpu_shares = 1024;
   record.updates.emplace_back();
-  keeper_.Keep(record);
+  state_writer_.MarkChanged(record);
   ASSERT_TRUE(state_.Flush(kSoon));
   EXPECT_EQ(SavedShares("a"), 2);
   record.updates.clear();
-  keeper_.Keep(record);
+  state_writer_.MarkChanged(record);
   ASSERT_TRUE(state_.Flush(kSoon));
   EXPECT_EQ(SavedShares("a"), 1024);
 }
 
-TEST_F(KeeperTest, WithoutAStateNothingIsKept) {
-  Keeper without(loop_, nullptr, containers_);
+TEST_F(StateWriterTest, WithoutAStateStoreNothingIsSaved) {
+  StateWriter without(loop_, nullptr, containers_);
   ContainerRecord& record = Add("a", 2);
-  without.Keep(record);
-  without.Forget(record.container.id);
-  without.ForgetTheRest();
+  without.MarkChanged(record);
+  without.Erase(record.container.id);
+  without.EraseUnlisted();
   EXPECT_FALSE(without.Find(record.container.id));
 }
 

@@ -15,7 +15,7 @@ namespace resmgr {
 // What a runtime tells of its own accord is no more than a reason to look: most of it comes from
 // calls that pass here, whose answers tell the same a moment later. Events are gathered for that
 // moment; where one is news then, the runtime is to be listed. Loop's thread only.
-class EventNotes {
+class EventFilter {
  public:
   struct Options {
     std::chrono::milliseconds pause{100};
@@ -24,15 +24,15 @@ class EventNotes {
   };
 
   // The references must outlive it. `look` runs at most once in a pause.
-  EventNotes(EventLoop& loop, const ContainerStore& store, std::function<void()> look,
-             Options options);
-  EventNotes(const EventNotes&) = delete;
-  EventNotes& operator=(const EventNotes&) = delete;
+  EventFilter(EventLoop& loop, const ContainerStore& store, std::function<void()> look,
+              Options options);
+  EventFilter(const EventFilter&) = delete;
+  EventFilter& operator=(const EventFilter&) = delete;
 
-  void Note(const ContainerEvent& event);
+  void Add(const ContainerEvent& event);
   // The connection is lost: everything will be listed anyway.
   void Clear();
-  size_t waiting() const { return notes_.size(); }
+  size_t waiting() const { return pending_.size(); }
 
  private:
   bool IsNews(const ContainerEvent& event) const;
@@ -42,7 +42,7 @@ class EventNotes {
   const ContainerStore& store_;
   const std::function<void()> look_;
   const Options options_;
-  std::set<ContainerEvent> notes_;
+  std::set<ContainerEvent> pending_;
   bool too_many_ = false;
   EventLoop::HandlePtr timer_;
 };

@@ -22,8 +22,8 @@ bool BoundsSomething(const LinuxResources& resources) {
 }
 
 // Each container's needs, or, where it is in `before`, those of then.
-Requirements NeedsOf(const ContainerRecord& record, std::span<const BeforeSibling> before) {
-  const auto found = std::ranges::find(before, record.container.key, &BeforeSibling::key);
+Requirements NeedsOf(const ContainerRecord& record, std::span<const ReducedSibling> before) {
+  const auto found = std::ranges::find(before, record.container.key, &ReducedSibling::key);
   // Something else changed them since.
   const bool stale = found == before.end() || record.container.requirements != found->bounded;
   return stale ? record.container.requirements : found->needs;
@@ -31,7 +31,7 @@ Requirements NeedsOf(const ContainerRecord& record, std::span<const BeforeSiblin
 
 // What the containers of the pod are to need. `fresh` is not placed yet; nullptr: there is none.
 Members Divided(const ContainerStore& store, const PodRecord& pod, const ContainerRecord* fresh,
-                std::span<const BeforeSibling> before) {
+                std::span<const ReducedSibling> before) {
   Members members;
   for (const ContainerKey key : pod.containers) {
     const ContainerRecord& record = *store.Find(key);
@@ -64,31 +64,31 @@ StatusOr<ContainerKeys> ResourceManager::Impl::PlaceInPod(ContainerRecord& recor
         record.container.requirements = member.needs;
       }
     }
-    if (others) return PlaceAndBound(record, members);
+    if (others) return PlaceAndReduceSiblings(record, members);
   }
   return Place(record, FindPredecessor(record));
 }
 
 // Whole or not at all: several decisions, of which the last one may fail. The policy before them
 // is put back then, rather than asked to take over what it had decided: so it is the very same.
-StatusOr<ContainerKeys> ResourceManager::Impl::PlaceAndBound(ContainerRecord& record,
-                                                             std::span<const PodMember> members) {
+StatusOr<ContainerKeys> ResourceManager::Impl::PlaceAndReduceSiblings(
+    ContainerRecord& record, std::span<const PodMember> members) {
   std::unique_ptr<Policy> policy = policy_->Clone();
   std::map<ContainerKey, Placement> placements = Placements();
   std::vector<Shift> shifts;
-  StatusOr<ContainerKeys> changed = Bound(record, members, shifts);
+  StatusOr<ContainerKeys> changed = ReduceSiblings(record, members, shifts);
   if (changed.ok()) {
     StatusOr<ContainerKeys> placed = Place(record, FindPredecessor(record));
     if (placed.ok()) {
-      TellMoves(shifts, "its pod as a whole has no more");
-      for (const BeforeSibling& before : record.bounded)
-        keeper_.Keep(*store_.Find(before.key));
+      ReportMoves(shifts, "its pod as a whole has no more");
+      for (const ReducedSibling& before : record.bounded)
+        state_writer_.MarkChanged(*store_.Find(before.key));
       changed->insert(changed->end(), placed->begin(), placed->end());
       return changed;
     }
     changed = std::move(placed);
   }
-  for (const BeforeSibling& before : record.bounded)
+  for (const ReducedSibling& before : record.bounded)
     store_.Find(before.key)->container.requirements = before.needs;
   for (auto& [key, placement] : placements)
     store_.Find(key)->container.placement = std::move(placement);
@@ -98,9 +98,9 @@ StatusOr<ContainerKeys> ResourceManager::Impl::PlaceAndBound(ContainerRecord& re
 }
 
 // `record` notes what the others had.
-StatusOr<ContainerKeys> ResourceManager::Impl::Bound(ContainerRecord& record,
-                                                     std::span<const PodMember> members,
-                                                     std::vector<Shift>& shifts) {
+StatusOr<ContainerKeys> ResourceManager::Impl::ReduceSiblings(ContainerRecord& record,
+                                                              std::span<const PodMember> members,
+                                                              std::vector<Shift>& shifts) {
   ContainerKeys moved;
   for (const PodMember& member : members) {
     if (!Changes(member)) continue;
@@ -116,28 +116,28 @@ StatusOr<ContainerKeys> ResourceManager::Impl::Bound(ContainerRecord& record,
 }
 
 // Returns the containers that changed places.
-ContainerKeys ResourceManager::Impl::BoundByPod(PodRecord& pod) {
+ContainerKeys ResourceManager::Impl::ApplyPodLimits(PodRecord& pod) {
   ContainerKeys moved;
   if (!BoundsSomething(pod.pod.resources)) return moved;
   for (const PodMember& member : Divided(store_, pod, nullptr, {})) {
     if (!Changes(member)) continue;
     ContainerRecord& record = *store_.Find(member.container->key);
     Append(moved, ChangeNeeds(record, member.needs));
-    TellMoves("its pod as a whole has no more");
-    keeper_.Keep(record);
+    ReportMoves("its pod as a whole has no more");
+    state_writer_.MarkChanged(record);
   }
   return moved;
 }
 
 // A container for whose sake others of its pod had less was not created. They have again what they
 // had, as far as those that are left leave it to them: at the very same place where that is free.
-ContainerKeys ResourceManager::Impl::Unbound(PodRecord& pod,
-                                             std::span<const BeforeSibling> bounded) {
+ContainerKeys ResourceManager::Impl::RestoreSiblings(PodRecord& pod,
+                                                     std::span<const ReducedSibling> bounded) {
   ContainerKeys moved;
   for (const PodMember& member : Divided(store_, pod, nullptr, bounded)) {
     if (!Changes(member)) continue;
     ContainerRecord& record = *store_.Find(member.container->key);
-    const auto before = std::ranges::find(bounded, record.container.key, &BeforeSibling::key);
+    const auto before = std::ranges::find(bounded, record.container.key, &ReducedSibling::key);
     const bool returns = before != bounded.end() && member.needs == before->needs &&
                          StillFree(record, before->placement);
     if (returns) {
@@ -148,8 +148,8 @@ ContainerKeys ResourceManager::Impl::Unbound(PodRecord& pod,
     } else {
       Append(moved, ChangeNeeds(record, member.needs));
     }
-    TellMoves("another container of its pod was not created");
-    keeper_.Keep(record);
+    ReportMoves("another container of its pod was not created");
+    state_writer_.MarkChanged(record);
   }
   return moved;
 }
@@ -170,7 +170,7 @@ StatusOr<ContainerKeys> ResourceManager::Impl::ChangeNeeds(ContainerRecord& reco
 
 // After a list: those of which no note tells what is their own. Notes are of before the first list
 // of a connection; what is known since then may turn out to be otherwise.
-void ResourceManager::Impl::BoundAdopted(const Adoption& adoption, bool first) {
+void ResourceManager::Impl::ApplyPodLimitsToAdopted(const Adoption& adoption, bool first) {
   for (const ContainerKey key : adoption.without_notes) {
     PodRecord& pod = *store_.Find(key)->pod;
     if (!BoundsSomething(pod.pod.resources)) continue;

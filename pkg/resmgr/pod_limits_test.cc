@@ -28,7 +28,7 @@ LinuxResources Limited(int64_t milli_cpu, int64_t limit) {
   return resources;
 }
 
-class PodBoundsTest : public test::ManagerFixture {
+class PodLimitsTest : public test::ManagerFixture {
  protected:
   void AddPod(std::string_view name, QosClass qos, int64_t milli_cpu) {
     pod_ = node_.AddPod(name, qos);
@@ -49,7 +49,7 @@ class PodBoundsTest : public test::ManagerFixture {
   PodSandboxId pod_;
 };
 
-TEST_F(PodBoundsTest, ContainersThatHaveOnlyTheirPodsCpusShare) {
+TEST_F(PodLimitsTest, ContainersThatHaveOnlyTheirPodsCpusShare) {
   AddPod("batch", kGuaranteed, 4000);
   const ContainerId a = Run("a", Limited(4000, 4000));
   EXPECT_EQ(node_.Exclusive(a), "1-4") << "it may be alone";
@@ -62,7 +62,7 @@ TEST_F(PodBoundsTest, ContainersThatHaveOnlyTheirPodsCpusShare) {
   EXPECT_EQ(RequestOf(a) + RequestOf(b) + RequestOf(c), 4000);
 }
 
-TEST_F(PodBoundsTest, WhatHasItsOwnCpusKeepsThem) {
+TEST_F(PodLimitsTest, WhatHasItsOwnCpusKeepsThem) {
   AddPod("batch", kGuaranteed, 4000);
   const ContainerId shares = Run("shares", Limited(4000, 4000));
   const ContainerId own = Run("own", Limited(1000, 1000));
@@ -73,7 +73,7 @@ TEST_F(PodBoundsTest, WhatHasItsOwnCpusKeepsThem) {
   EXPECT_EQ(node_.Exclusive(limited_by_pod), "");
 }
 
-TEST_F(PodBoundsTest, RoomIsMadeBeforeANewOneIsPlaced) {
+TEST_F(PodLimitsTest, RoomIsMadeBeforeANewOneIsPlaced) {
   AddPod("batch", kGuaranteed, 7000);
   const ContainerId shares = Run("shares", Limited(7000, 7000));
   EXPECT_EQ(node_.Exclusive(shares), "1-7");
@@ -82,7 +82,7 @@ TEST_F(PodBoundsTest, RoomIsMadeBeforeANewOneIsPlaced) {
   EXPECT_EQ(runtime().CpusOf(shares), "0,7");
 }
 
-TEST_F(PodBoundsTest, TheNextAttemptAndAnEndedContainerDoNotCount) {
+TEST_F(PodLimitsTest, TheNextAttemptAndAnEndedContainerDoNotCount) {
   AddPod("plain", kGuaranteed, 4000);
   const ContainerId init = Run("init", Limited(4000, 4000));
   node_.Stop(init);
@@ -92,7 +92,7 @@ TEST_F(PodBoundsTest, TheNextAttemptAndAnEndedContainerDoNotCount) {
   EXPECT_EQ(node_.Exclusive(again), "1-4");
 }
 
-TEST_F(PodBoundsTest, APodThatGrewIsKnownFromTheCreationToo) {
+TEST_F(PodLimitsTest, APodThatGrewIsKnownFromTheCreationToo) {
   AddPod("plain", kGuaranteed, 4000);
   const ContainerId a = Run("a", Limited(2000, 2000));
   CreateRequest request = TestNode::Request(pod_, "b", 0);
@@ -103,7 +103,7 @@ TEST_F(PodBoundsTest, APodThatGrewIsKnownFromTheCreationToo) {
   EXPECT_EQ(node_.Exclusive(a), "1-2");
 }
 
-TEST_F(PodBoundsTest, AResizedPodGivesItsContainersMore) {
+TEST_F(PodLimitsTest, AResizedPodGivesItsContainersMore) {
   AddPod("batch", kGuaranteed, 4000);
   const ContainerId a = Run("a", Limited(4000, 4000));
   const ContainerId b = Run("b", Limited(4000, 4000));
@@ -114,7 +114,7 @@ TEST_F(PodBoundsTest, AResizedPodGivesItsContainersMore) {
   EXPECT_EQ(RequestOf(a) + RequestOf(b), 6000);
 }
 
-TEST_F(PodBoundsTest, AdoptedContainersAreNotTakenForExclusiveByThePodsCpuset) {
+TEST_F(PodLimitsTest, AdoptedContainersAreNotTakenForExclusiveByThePodsCpuset) {
   AddPod("batch", kGuaranteed, 4000);
   const ContainerId a = Run("a", Limited(4000, 4000));
   const ContainerId b = Run("b", Limited(4000, 4000));
@@ -128,7 +128,7 @@ TEST_F(PodBoundsTest, AdoptedContainersAreNotTakenForExclusiveByThePodsCpuset) {
   EXPECT_EQ(RequestOf(a) + RequestOf(b), 4000);
 }
 
-TEST_F(PodBoundsTest, AResizeOutlivesTheContainerAndItsAnnotation) {
+TEST_F(PodLimitsTest, AResizeOutlivesTheContainerAndItsAnnotation) {
   pod_ = PodSandboxId("resized");
   Pod pod;
   pod.id = pod_;
@@ -157,7 +157,7 @@ TEST_F(PodBoundsTest, AResizeOutlivesTheContainerAndItsAnnotation) {
 
 // What the others of a pod give up for a new container is part of its creation.
 
-class FailedCreationTest : public PodBoundsTest {
+class FailedCreationTest : public PodLimitsTest {
  protected:
   // One that has CPUs for itself alone as long as its pod has no other container.
   FailedCreationTest() {
@@ -182,7 +182,7 @@ class FailedCreationTest : public PodBoundsTest {
   ContainerId first_;
 };
 
-TEST_F(FailedCreationTest, ARefusalMovesNobody) {
+TEST_F(FailedCreationTest, ARefusalMovesNoContainer) {
   for (const auto refusal :
        {ResourceManager::Refusal::kTentative, ResourceManager::Refusal::kFinal}) {
     const StatusOr<Admission> second = manager().AdmitCreate(Second(6000), refusal);
@@ -215,7 +215,7 @@ TEST_F(FailedCreationTest, AfterARefusalThePolicyDecidesAsBefore) {
   EXPECT_EQ(node_.Exclusive(node_.Run("last", kGuaranteed, 4000)), "3-6");
 }
 
-TEST_F(FailedCreationTest, APlanThatIsWrongMovesNobody) {
+TEST_F(FailedCreationTest, AWrongPlanMovesNoContainer) {
   policy().spoil = [plans = 0](Plan& plan) mutable {
     // The first one is about the container that is there.
     if (++plans == 2) plan.Change(ContainerKey{4711});
@@ -225,7 +225,7 @@ TEST_F(FailedCreationTest, APlanThatIsWrongMovesNobody) {
   ExpectAsBefore();
 }
 
-TEST_F(FailedCreationTest, AWrongPlanForTheOthersMovesNobody) {
+TEST_F(FailedCreationTest, AWrongPlanForSiblingsMovesNoContainer) {
   policy().spoil = [plans = 0](Plan& plan) mutable {
     if (++plans == 1) plan.Change(ContainerKey{4711});
   };
@@ -254,7 +254,7 @@ TEST_F(FailedCreationTest, CpusThatAnotherGotMeanwhileAreNotTakenBack) {
   EXPECT_EQ(node_.Exclusive(first_), "4-7");
 }
 
-TEST_F(FailedCreationTest, WhoStillSharesItsPodGetsNothingBack) {
+TEST_F(FailedCreationTest, AContainerWithOtherSiblingsStaysReduced) {
   const Admission second = *manager().AdmitCreate(Second(4000));
   const ContainerId third = Run("third", Limited(4000, 4000));
   manager().CreateFailed(second.key);

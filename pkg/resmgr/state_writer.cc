@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/resmgr/keeper.h"
+#include "pkg/resmgr/state_writer.h"
 
 #include <chrono>
 #include <utility>
@@ -13,7 +13,7 @@ constexpr std::chrono::milliseconds kGather{20};
 
 }  // namespace
 
-Keeper::Keeper(EventLoop& loop, StateStore* state, ContainerStore& store)
+StateWriter::StateWriter(EventLoop& loop, StateStore* state, ContainerStore& store)
     : loop_(loop),
       state_(state),
       store_(store),
@@ -21,24 +21,24 @@ Keeper::Keeper(EventLoop& loop, StateStore* state, ContainerStore& store)
   if (state_ != nullptr) state_->BeforeFlush([this] { SaveAll(); });
 }
 
-Keeper::~Keeper() {
+StateWriter::~StateWriter() {
   if (state_ == nullptr) return;
   SaveAll();
   state_->BeforeFlush(nullptr);
 }
 
-void Keeper::Keep(ContainerRecord& record) {
+void StateWriter::MarkChanged(ContainerRecord& record) {
   if (state_ == nullptr || record.unsaved) return;
   record.unsaved = true;
   unsaved_.push_back(record.container.key);
   SaveSoon();
 }
 
-void Keeper::SaveSoon() {
+void StateWriter::SaveSoon() {
   if (timer_ == nullptr) timer_ = loop_.After(kGather, [this] { SaveAll(); });
 }
 
-void Keeper::SaveAll() {
+void StateWriter::SaveAll() {
   timer_.reset();
   for (const ContainerKey key : unsaved_) {
     if (ContainerRecord* const record = store_.Find(key)) Save(*record);
@@ -47,7 +47,7 @@ void Keeper::SaveAll() {
   state_->Commit();
 }
 
-void Keeper::Save(ContainerRecord& record) {
+void StateWriter::Save(ContainerRecord& record) {
   if (!std::exchange(record.unsaved, false)) return;
   if (record.container.id.empty() || !record.Placeable()) return;
   // A value that the runtime may still refuse is not what it has after a restart.
@@ -55,15 +55,15 @@ void Keeper::Save(ContainerRecord& record) {
   state_->Put(record.container.id, record.container, record.pod->pod.qos);
 }
 
-void Keeper::Forget(const ContainerId& id) {
-  End(Call::kStart, id);
-  End(Call::kUpdate, id);
+void StateWriter::Erase(const ContainerId& id) {
+  EndCall(Call::kStart, id);
+  EndCall(Call::kUpdate, id);
   if (state_ == nullptr) return;
   state_->Erase(id);
   SaveSoon();
 }
 
-void Keeper::ForgetTheRest() {
+void StateWriter::EraseUnlisted() {
   std::vector<ContainerId> known;
   for (const auto& [key, record] : store_.containers())
     known.push_back(record.container.id);
@@ -74,7 +74,7 @@ void Keeper::ForgetTheRest() {
   state_->Commit();
 }
 
-std::optional<SavedContainer> Keeper::Find(const ContainerId& id) const {
+std::optional<SavedContainer> StateWriter::Find(const ContainerId& id) const {
   return state_ == nullptr ? std::nullopt : state_->Find(id);
 }
 

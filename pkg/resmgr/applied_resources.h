@@ -8,24 +8,24 @@ namespace resmgr {
 
 // What a runtime enforces for one container, as far as placements go: the values that a request
 // carried to it or that it reported.
-struct Effect : ResourceValues {
+struct AppliedResources : ResourceValues {
   CpuSet exclusive;  // the part of `cpus` that was granted to this container alone
 
-  friend bool operator==(const Effect&, const Effect&) = default;
+  friend bool operator==(const AppliedResources&, const AppliedResources&) = default;
 };
 
 // What should be in force: the placement, and the container's own request for the numbers that the
 // placement leaves alone, so that a value which the policy no longer overrides is restored.
-Effect DesiredEffect(const Container& container);
+AppliedResources DesiredResources(const Container& container);
 
 // What the runtime reports to be in force.
-Effect ReportedEffect(const LinuxResources& resources);
+AppliedResources ReportedResources(const LinuxResources& resources);
 
 // A report with what it may leave out: the numbers that the policy does not override, which are as
 // requested.
-Effect Completed(Effect reported, const Container& container);
+AppliedResources Completed(AppliedResources reported, const Container& container);
 
-// The same as `effect == DesiredEffect(container)`, without a copy.
-bool IsDesired(const Effect& effect, const Container& container);
+// The same as `resources == DesiredResources(container)`, without a copy.
+bool IsDesired(const AppliedResources& resources, const Container& container);
 
 }  // namespace resmgr

@@ -14,35 +14,35 @@ namespace resmgr {
 // Brings what changed about containers to the durable state, and back after a restart. Without a
 // state nothing comes back. Changes are gathered for a moment: of a container that changes again
 // and again, or that ends at once, only the last value is encoded. Loop's thread only.
-class Keeper {
+class StateWriter {
  public:
   using Call = OpenCalls::Kind;
 
   // All must outlive it; `state` may be nullptr.
-  Keeper(EventLoop& loop, StateStore* state, ContainerStore& store);
+  StateWriter(EventLoop& loop, StateStore* state, ContainerStore& store);
   // Hands over what was gathered.
-  ~Keeper();
-  Keeper(const Keeper&) = delete;
-  Keeper& operator=(const Keeper&) = delete;
+  ~StateWriter();
+  StateWriter(const StateWriter&) = delete;
+  StateWriter& operator=(const StateWriter&) = delete;
 
   // The container changed. One without an id, or not placed by the policy, is not kept.
-  void Keep(ContainerRecord& record);
+  void MarkChanged(ContainerRecord& record);
   // An update is about to change the container's values: those that it has now are kept first, for
   // the runtime may refuse the update.
-  void BeforeUpdate(ContainerRecord& record) { Save(record); }
-  void Forget(const ContainerId& id);
+  void SaveBeforeUpdate(ContainerRecord& record) { Save(record); }
+  void Erase(const ContainerId& id);
   // Everything was adopted that there is.
-  void ForgetTheRest();
+  void EraseUnlisted();
 
   // A call about the container is about to be sent; its outcome is known.
-  void Begin(Call call, const ContainerId& id) { calls_.Begin(call, id); }
-  void End(Call call, const ContainerId& id) { calls_.End(call, id); }
-  bool IsOpen(Call call, const ContainerId& id) const { return calls_.Contains(call, id); }
+  void BeginCall(Call call, const ContainerId& id) { calls_.Begin(call, id); }
+  void EndCall(Call call, const ContainerId& id) { calls_.End(call, id); }
+  bool IsCallOpen(Call call, const ContainerId& id) const { return calls_.Contains(call, id); }
   // Of a container that is new here: what a daemon before this one may have begun. Where its notes
   // are missing, any start.
-  StartDoubt DoubtOfStart(const ContainerId& id) const {
-    if (!calls_.complete()) return StartDoubt::kOutcomeAndCpus;
-    return IsOpen(Call::kStart, id) ? StartDoubt::kOutcome : StartDoubt::kNone;
+  UnresolvedStart UnresolvedStartOf(const ContainerId& id) const {
+    if (!calls_.complete()) return UnresolvedStart::kOutcomeAndCpus;
+    return IsCallOpen(Call::kStart, id) ? UnresolvedStart::kOutcome : UnresolvedStart::kNone;
   }
 
   // What was kept of the container that the runtime reports.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/resmgr/start_doubts.h"
+#include "pkg/resmgr/unresolved_starts.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,35 +7,35 @@
 
 namespace resmgr {
 
-StartDoubts::StartDoubts(EventLoop& loop, ContainerStore& store, Look look,
-                         std::function<void(ContainerKey)> given_up, Options options)
+UnresolvedStarts::UnresolvedStarts(EventLoop& loop, ContainerStore& store, Look look,
+                                   std::function<void(ContainerKey)> given_up, Options options)
     : loop_(loop),
       store_(store),
       look_(std::move(look)),
       given_up_(std::move(given_up)),
       options_(options) {}
 
-void StartDoubts::Add(ContainerKey key) {
-  StartDoubt& doubt = store_.Find(key)->start_doubt;
-  if (doubt == StartDoubt::kNone) doubt = StartDoubt::kOutcome;
+void UnresolvedStarts::Add(ContainerKey key) {
+  UnresolvedStart& doubt = store_.Find(key)->unresolved_start;
+  if (doubt == UnresolvedStart::kNone) doubt = UnresolvedStart::kOutcome;
   doubts_[key] = {.deadline = Clock::now() + options_.limit};
   pause_ = options_.first_look;
   timer_.reset();
   Schedule();
 }
 
-void StartDoubts::Examine() {
+void UnresolvedStarts::Examine() {
   std::vector<ContainerKey> given_up;
   for (auto it = doubts_.begin(); it != doubts_.end();) {
     ContainerRecord* const record = store_.Find(it->first);
-    const bool unclear = record != nullptr && record->start_doubt != StartDoubt::kNone &&
+    const bool unclear = record != nullptr && record->unresolved_start != UnresolvedStart::kNone &&
                          record->container.state == ContainerState::kCreated;
     if (unclear && !it->second.last_look) {
       ++it;
       continue;
     }
     if (unclear) {
-      record->start_doubt = StartDoubt::kNone;
+      record->unresolved_start = UnresolvedStart::kNone;
       given_up.push_back(it->first);
     }
     it = doubts_.erase(it);
@@ -45,7 +45,7 @@ void StartDoubts::Examine() {
   Schedule();
 }
 
-void StartDoubts::Schedule() {
+void UnresolvedStarts::Schedule() {
   if (doubts_.empty()) {
     timer_.reset();
     return;
@@ -53,7 +53,7 @@ void StartDoubts::Schedule() {
   if (timer_ == nullptr) timer_ = loop_.After(pause_, [this] { OnTimer(); });
 }
 
-void StartDoubts::OnTimer() {
+void UnresolvedStarts::OnTimer() {
   timer_.reset();
   pause_ = std::min(pause_ * 2, options_.last_look);
   Schedule();
@@ -62,7 +62,7 @@ void StartDoubts::OnTimer() {
   });
 }
 
-void StartDoubts::OnLooked(Clock::time_point asked) {
+void UnresolvedStarts::OnLooked(Clock::time_point asked) {
   for (auto& [key, doubt] : doubts_)
     doubt.last_look = doubt.last_look || asked >= doubt.deadline;
   Examine();
