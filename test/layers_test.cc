@@ -29,10 +29,11 @@ const std::map<std::string, int>& Layers() {
       {"pkg/h2", 2},        {"pkg/grpc", 2},  //
       {"pkg/allocator", 3}, {"pkg/policy", 3}, {"pkg/state", 3},     {"pkg/dump", 3},
       {"policies/*", 4},    {"pkg/resmgr", 4},  //
-      {"pkg/cri", 5},       {"pkg/nri", 5},    {"pkg/hooks", 5},     {"pkg/docker", 5},
-      {"pkg/node", 6},      {"pkg/admin", 6},  {"pkg/simulator", 6}, {"agent", 6},
-      {"webhook", 6},  //
-      {"cmd/*", 7},
+      {"pkg/pipeline", 5},                      //
+      {"pkg/cri", 6},       {"pkg/nri", 6},    {"pkg/hooks", 6},     {"pkg/docker", 6},
+      {"pkg/node", 7},      {"pkg/admin", 7},  {"pkg/simulator", 7}, {"agent", 7},
+      {"webhook", 7},  //
+      {"cmd/*", 8},
   };
   return *kLayers;
 }
@@ -69,7 +70,7 @@ const std::set<std::string, std::less<>>& WithoutProtobuf() {
   static const auto* const kModules = new std::set<std::string, std::less<>>{
       "pkg/base",   "pkg/sys",       "pkg/log",    "pkg/metrics", "pkg/topology",
       "pkg/config", "pkg/kube",      "pkg/h2",     "pkg/grpc",    "pkg/model",
-      "pkg/policy", "pkg/allocator", "pkg/resmgr", "policies/*",
+      "pkg/policy", "pkg/allocator", "pkg/resmgr", "policies/*",  "pkg/pipeline",
   };
   return *kModules;
 }

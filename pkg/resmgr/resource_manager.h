@@ -13,6 +13,7 @@
 #include "pkg/base/status.h"
 #include "pkg/metrics/metrics.h"
 #include "pkg/model/container.h"
+#include "pkg/model/create_request.h"
 #include "pkg/model/pod.h"
 #include "pkg/model/resource_values.h"
 #include "pkg/policy/policy.h"
@@ -24,22 +25,6 @@
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
-
-// What a CreateContainer request says.
-struct CreateRequest {
-  PodSandboxId pod_id;
-  std::optional<Pod> pod;  // from sandbox_config, used when the sandbox is not known here
-  std::string name;
-  uint32_t attempt = 0;
-  StringMap labels;
-  StringMap annotations;
-  bool foreign = false;        // for another operating system: it has no Linux cpuset
-  bool has_resources = false;  // the request carries linux.resources, if only empty ones
-  LinuxResources resources;
-  // Of the pod as a whole, from sandbox_config: newer than what its sandbox was made with.
-  std::optional<LinuxResources> pod_resources{};
-  std::vector<LocalityHint> hints{};  // when the policy wants them
-};
 
 // A decided but not yet executed change. Ends with exactly one of the matching Succeeded or Failed
 // calls.

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/model/adjustment.h"
+
+#include <iterator>
+#include <utility>
+
+namespace resmgr {
+namespace {
+
+template <typename T>
+void Override(std::optional<T>& value, std::optional<T>&& later) {
+  if (later) value = std::move(later);
+}
+
+template <typename T>
+void Extend(std::vector<T>& list, std::vector<T>&& later) {
+  list.insert(list.end(), std::make_move_iterator(later.begin()),
+              std::make_move_iterator(later.end()));
+}
+
+void MergeWide(WideAdjustment& base, WideAdjustment&& later) {
+  Override(base.memory_limit, std::move(later.memory_limit));
+  Override(base.memory_swap_limit, std::move(later.memory_swap_limit));
+  Override(base.oom_score_adj, std::move(later.oom_score_adj));
+  base.hugepage_limits.Merge(std::move(later.hugepage_limits));
+  base.unified.Merge(std::move(later.unified));
+  Override(base.blockio_class, std::move(later.blockio_class));
+  Override(base.rdt_class, std::move(later.rdt_class));
+  base.environment.Merge(std::move(later.environment));
+  Override(base.args, std::move(later.args));
+  base.mounts.Merge(std::move(later.mounts));
+  base.devices.Merge(std::move(later.devices));
+  Extend(base.cdi_devices, std::move(later.cdi_devices));
+  base.labels.Merge(std::move(later.labels));
+  base.annotations.Merge(std::move(later.annotations));
+  Override(base.cgroup_parent, std::move(later.cgroup_parent));
+  base.resource_limits.Merge(std::move(later.resource_limits));
+  Extend(base.hooks, std::move(later.hooks));
+}
+
+// Collects what is changed.
+class ChangeList {
+ public:
+  template <typename T>
+  void Add(Field field, const std::optional<T>& value) {
+    if (value) changes_.push_back({.field = field});
+  }
+  template <typename T>
+  void Add(Field field, const KeyedEdits<T>& edits) {
+    for (const auto& edit : edits)
+      changes_.push_back({.field = field, .key = edit.key});
+  }
+  void Add(Field field, const std::string& key) {
+    changes_.push_back({.field = field, .key = key});
+  }
+  std::vector<FieldChange> Take() { return std::move(changes_); }
+
+ private:
+  std::vector<FieldChange> changes_;
+};
+
+void AddWideChanges(const WideAdjustment& wide, ChangeList& changes) {
+  changes.Add(Field::kMemoryLimit, wide.memory_limit);
+  changes.Add(Field::kMemorySwapLimit, wide.memory_swap_limit);
+  changes.Add(Field::kOomScoreAdj, wide.oom_score_adj);
+  changes.Add(Field::kHugepageLimits, wide.hugepage_limits);
+  changes.Add(Field::kUnified, wide.unified);
+  changes.Add(Field::kBlockioClass, wide.blockio_class);
+  changes.Add(Field::kRdtClass, wide.rdt_class);
+  changes.Add(Field::kEnvironment, wide.environment);
+  changes.Add(Field::kArgs, wide.args);
+  changes.Add(Field::kMounts, wide.mounts);
+  changes.Add(Field::kDevices, wide.devices);
+  for (const std::string& name : wide.cdi_devices)
+    changes.Add(Field::kCdiDevices, name);
+  changes.Add(Field::kLabels, wide.labels);
+  changes.Add(Field::kAnnotations, wide.annotations);
+  changes.Add(Field::kCgroupParent, wide.cgroup_parent);
+  changes.Add(Field::kResourceLimits, wide.resource_limits);
+  for (const OciHook& hook : wide.hooks)
+    changes.Add(Field::kHooks, hook.path);
+}
+
+}  // namespace
+
+std::string_view ToString(Field field) {
+  switch (field) {
+    case Field::kCpusetCpus:
+      return "cpuset_cpus";
+    case Field::kCpusetMems:
+      return "cpuset_mems";
+    case Field::kCpuShares:
+      return "cpu_shares";
+    case Field::kCpuQuota:
+      return "cpu_quota";
+    case Field::kCpuPeriod:
+      return "cpu_period";
+    case Field::kMemoryLimit:
+      return "memory_limit";
+    case Field::kMemorySwapLimit:
+      return "memory_swap_limit";
+    case Field::kOomScoreAdj:
+      return "oom_score_adj";
+    case Field::kHugepageLimits:
+      return "hugepage_limits";
+    case Field::kUnified:
+      return "unified";
+    case Field::kBlockioClass:
+      return "blockio_class";
+    case Field::kRdtClass:
+      return "rdt_class";
+    case Field::kEnvironment:
+      return "environment";
+    case Field::kArgs:
+      return "args";
+    case Field::kMounts:
+      return "mounts";
+    case Field::kDevices:
+      return "devices";
+    case Field::kCdiDevices:
+      return "cdi_devices";
+    case Field::kLabels:
+      return "labels";
+    case Field::kAnnotations:
+      return "annotations";
+    case Field::kCgroupParent:
+      return "cgroup_parent";
+    case Field::kResourceLimits:
+      return "resource_limits";
+    case Field::kHooks:
+      return "hooks";
+  }
+  return "";
+}
+
+std::vector<FieldChange> Adjustment::Changes() const {
+  ChangeList changes;
+  changes.Add(Field::kCpusetCpus, values.cpus);
+  changes.Add(Field::kCpusetMems, values.mems);
+  changes.Add(Field::kCpuShares, values.cpu_shares);
+  changes.Add(Field::kCpuQuota, values.cpu_quota);
+  changes.Add(Field::kCpuPeriod, values.cpu_period);
+  if (wide_ != nullptr) AddWideChanges(*wide_, changes);
+  return changes.Take();
+}
+
+void Adjustment::Merge(Adjustment&& later) {
+  Override(values.cpus, std::move(later.values.cpus));
+  Override(values.mems, std::move(later.values.mems));
+  Override(values.cpu_shares, std::move(later.values.cpu_shares));
+  Override(values.cpu_quota, std::move(later.values.cpu_quota));
+  Override(values.cpu_period, std::move(later.values.cpu_period));
+  if (later.wide_ == nullptr) return;
+  if (wide_ == nullptr) {
+    wide_ = std::move(later.wide_);
+  } else {
+    MergeWide(*wide_, std::move(*later.wide_));
+  }
+}
+
+}  // namespace resmgr

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/model/container_details.h"
+#include "pkg/model/keyed_edits.h"
+#include "pkg/model/resource_values.h"
+
+namespace resmgr {
+
+// What stages may change of a request.
+enum class Field {
+  kCpusetCpus,
+  kCpusetMems,
+  kCpuShares,
+  kCpuQuota,
+  kCpuPeriod,
+  kMemoryLimit,
+  kMemorySwapLimit,
+  kOomScoreAdj,
+  kHugepageLimits,
+  kUnified,
+  kBlockioClass,
+  kRdtClass,
+  kEnvironment,
+  kArgs,
+  kMounts,
+  kDevices,
+  kCdiDevices,
+  kLabels,
+  kAnnotations,
+  kCgroupParent,
+  kResourceLimits,
+  kHooks,
+};
+
+std::string_view ToString(Field field);  // "cpuset_cpus", "annotations", ...
+
+// One thing that a stage changed: of what has keys, the entry with that key.
+struct FieldChange {
+  Field field = Field::kCpusetCpus;
+  std::string key{};
+
+  friend bool operator==(const FieldChange&, const FieldChange&) = default;
+};
+
+// What only few stages change. What is not set stays as the request says.
+struct WideAdjustment {
+  std::optional<int64_t> memory_limit{};       // bytes; -1 lifts it
+  std::optional<int64_t> memory_swap_limit{};  // bytes, of memory and swap together
+  std::optional<int64_t> oom_score_adj{};
+  KeyedEdits<uint64_t> hugepage_limits{};  // page size ("2MB") to bytes
+  KeyedEdits<std::string> unified{};       // cgroup v2 file to value
+  std::optional<std::string> blockio_class{};
+  std::optional<std::string> rdt_class{};
+  KeyedEdits<std::string> environment{};
+  std::optional<std::vector<std::string>> args{};  // all of them, the program in front
+  KeyedEdits<Mount> mounts{};                      // by container path
+  KeyedEdits<Device> devices{};                    // by container path
+  std::vector<std::string> cdi_devices{};          // in addition to those of the request
+  KeyedEdits<std::string> labels{};
+  KeyedEdits<std::string> annotations{};
+  std::optional<std::string> cgroup_parent{};   // of the pod
+  KeyedEdits<ResourceLimit> resource_limits{};  // by type
+  std::vector<OciHook> hooks{};                 // in addition
+
+  friend bool operator==(const WideAdjustment&, const WideAdjustment&) = default;
+};
+
+// What a stage changes of a request, or all stages so far. The few fields of the policy lie inline;
+// the rest has memory only where a stage sets some of it. A value type that can only be moved,
+// thread-compatible.
+class Adjustment {
+ public:
+  Adjustment() = default;
+  explicit Adjustment(ResourceValues set) : values(std::move(set)) {}
+
+  ResourceValues values{};
+
+  // nullptr: nothing else is changed.
+  const WideAdjustment* wide() const { return wide_.get(); }
+  WideAdjustment& Wide() {
+    if (wide_ == nullptr) wide_ = std::make_unique<WideAdjustment>();
+    return *wide_;
+  }
+  bool empty() const { return values.empty() && (wide_ == nullptr || *wide_ == WideAdjustment()); }
+
+  // All that it changes, in the order of Field.
+  std::vector<FieldChange> Changes() const;
+  // What `later` changes wins, entry by entry of what has keys.
+  void Merge(Adjustment&& later);
+
+ private:
+  std::unique_ptr<WideAdjustment> wide_;
+};
+
+}  // namespace resmgr

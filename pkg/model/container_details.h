@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/base/string_map.h"
+
+namespace resmgr {
+
+// A value is any sequence of bytes.
+struct EnvironmentVariable {
+  std::string name;
+  std::string value;
+
+  friend bool operator==(const EnvironmentVariable&, const EnvironmentVariable&) = default;
+};
+
+// A bind mount of a path of the host.
+struct Mount {
+  // As CRI's MountPropagation, with its numbers.
+  enum class Propagation { kPrivate = 0, kHostToContainer = 1, kBidirectional = 2 };
+
+  std::string container_path;
+  std::string host_path{};
+  bool read_only = false;
+  bool recursive_read_only = false;
+  bool selinux_relabel = false;
+  Propagation propagation = Propagation::kPrivate;
+
+  friend bool operator==(const Mount&, const Mount&) = default;
+};
+
+struct Device {
+  std::string container_path;
+  std::string host_path{};
+  std::string permissions{};  // of r, w and m
+
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+// A POSIX resource limit, as the OCI runtime specification names it ("RLIMIT_NOFILE").
+struct ResourceLimit {
+  std::string type;
+  uint64_t hard = 0;
+  uint64_t soft = 0;
+
+  friend bool operator==(const ResourceLimit&, const ResourceLimit&) = default;
+};
+
+// A program that the OCI runtime runs at a point of the container's life.
+struct OciHook {
+  enum class Point {
+    kPrestart,
+    kCreateRuntime,
+    kCreateContainer,
+    kStartContainer,
+    kPoststart,
+    kPoststop,
+  };
+
+  Point point = Point::kPrestart;
+  std::string path;
+  std::vector<std::string> args{};
+  std::vector<std::string> env{};  // "NAME=value"
+  std::optional<int64_t> timeout_seconds{};
+
+  friend bool operator==(const OciHook&, const OciHook&) = default;
+};
+
+// A part of a container's configuration that is read only for stages that look at it.
+enum class Detail : uint32_t {
+  kEnvironment = 1U << 0,
+  kCommand = 1U << 1,  // command and arguments
+  kMounts = 1U << 2,
+  kDevices = 1U << 3,    // and CDI devices
+  kResources = 1U << 4,  // those of LinuxContainerResources that LinuxResources does not have
+  kSandbox = 1U << 5,    // what the request says of the pod sandbox
+  kHooks = 1U << 6,      // and resource limits
+};
+
+class DetailSet {
+ public:
+  constexpr DetailSet() = default;
+  constexpr DetailSet(std::initializer_list<Detail> details) {
+    for (const Detail detail : details)
+      bits_ |= static_cast<uint32_t>(detail);
+  }
+  constexpr bool empty() const { return bits_ == 0; }
+  constexpr bool contains(Detail detail) const {
+    return (bits_ & static_cast<uint32_t>(detail)) != 0;
+  }
+  // These without the others.
+  constexpr DetailSet Without(DetailSet others) const {
+    others.bits_ = bits_ & ~others.bits_;
+    return others;
+  }
+  constexpr DetailSet operator|(DetailSet others) const {
+    others.bits_ |= bits_;
+    return others;
+  }
+
+ private:
+  uint32_t bits_ = 0;
+};
+
+// The configuration of a container beyond CreateRequest, in the order of the request. What the
+// request does not say is empty: so are hooks and resource limits of a CRI request, which has none.
+struct ContainerDetails {
+  std::vector<EnvironmentVariable> environment;
+  std::vector<std::string> command;  // empty: the image's
+  std::vector<std::string> args;
+  std::vector<Mount> mounts;
+  std::vector<Device> devices;
+  std::vector<std::string> cdi_devices;
+  std::optional<int64_t> memory_swap_limit;  // bytes, of memory and swap together
+  StringMap unified;                         // cgroup v2 file to value
+  std::string cgroup_parent;                 // of the pod
+  std::vector<OciHook> hooks;
+  std::vector<ResourceLimit> resource_limits;
+};
+
+}  // namespace resmgr

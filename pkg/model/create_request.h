@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/model/container.h"
+#include "pkg/model/pod.h"
+#include "pkg/model/resources.h"
+
+namespace resmgr {
+
+// What a CreateContainer request says, as far as the resource manager needs it.
+struct CreateRequest {
+  PodSandboxId pod_id;
+  std::optional<Pod> pod;  // from sandbox_config, used when the sandbox is not known here
+  std::string name;
+  uint32_t attempt = 0;
+  StringMap labels;
+  StringMap annotations;
+  bool foreign = false;        // for another operating system: it has no Linux cpuset
+  bool has_resources = false;  // the request carries linux.resources, if only empty ones
+  LinuxResources resources;
+  // Of the pod as a whole, from sandbox_config: newer than what its sandbox was made with.
+  std::optional<LinuxResources> pod_resources{};
+  std::vector<LocalityHint> hints{};  // when the policy wants them
+};
+
+}  // namespace resmgr

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/model/request.h"
+
+namespace resmgr {
+
+const CreateRequest* Request::create() {
+  auto* const create = std::get_if<CreateRequest>(&body);
+  if (create == nullptr || !taken_) return create;
+  CreateRequest again;
+  if (source_ == nullptr || !source_->ReadCreate(again)) return nullptr;
+  *create = std::move(again);
+  taken_ = false;
+  return create;
+}
+
+const ContainerDetails& Request::Details(DetailSet parts) {
+  if (details_ == nullptr) details_ = std::make_unique<ContainerDetails>();
+  const DetailSet missing = parts.Without(read_);
+  if (source_ != nullptr && !missing.empty()) {
+    source_->ReadDetails(missing, *details_);
+    read_ = read_ | missing;
+  }
+  return *details_;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "pkg/base/ids.h"
+#include "pkg/model/container_details.h"
+#include "pkg/model/create_request.h"
+#include "pkg/model/operation.h"
+#include "pkg/model/pod.h"
+#include "pkg/model/resources.h"
+
+namespace resmgr {
+
+// What an UpdateContainerResources request changes.
+struct ContainerUpdate {
+  bool has_linux = false;  // it carries Linux resources, if only empty ones
+  LinuxResources resources;
+};
+
+// What an UpdatePodSandboxResources request sets of the pod as a whole.
+struct PodUpdate {
+  LinuxResources overhead;
+  LinuxResources resources;
+};
+
+// One request as stages see it, whatever protocol it came by. The front door fills in what the
+// resource manager needs and reads the rest when a stage asks for it: most requests are seen by the
+// resource manager alone, and most of their bytes are never looked at. Loop's thread only.
+class Request {
+ public:
+  // The front door's message.
+  class Source {
+   public:
+    // These read it, each time anew. nullopt or false: it does not say, or cannot be read.
+    virtual bool ReadCreate(CreateRequest& create) = 0;
+    virtual std::optional<Pod> ReadPod() = 0;  // without id
+    virtual bool ReadDetails(DetailSet parts, ContainerDetails& details) = 0;
+
+   protected:
+    ~Source() = default;
+  };
+
+  // `source` is used until Close.
+  Request(Operation operation, Source& source) : operation_(operation), source_(&source) {}
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  Operation operation() const { return operation_; }
+
+  // Of requests about a container that exists. Runtimes take any beginning of an id that is
+  // unambiguous; this is what the client wrote.
+  ContainerId container_id;
+  // Of CreateContainer and of requests about a pod sandbox that exists; written the same way.
+  PodSandboxId pod_id;
+  // CreateContainer, UpdateContainerResources, RunPodSandbox, UpdatePodSandboxResources; nothing
+  // for the others.
+  std::variant<std::monostate, CreateRequest, ContainerUpdate, Pod, PodUpdate> body;
+
+  // Of CreateContainer; nullptr for other operations and for one that cannot be read any more.
+  const CreateRequest* create();
+  // The same for its one taker, which may move it away: it is read anew for a stage that asks for
+  // it later. Only for CreateContainer.
+  CreateRequest& TakeCreate() {
+    taken_ = true;
+    return std::get<CreateRequest>(body);
+  }
+  // What CreateContainer says of its pod sandbox.
+  std::optional<Pod> ReadPod() { return source_ == nullptr ? std::nullopt : source_->ReadPod(); }
+  // What of these is not read yet is read now; nothing more is read after Close. Broken parts stay
+  // empty. Valid as long as the request.
+  const ContainerDetails& Details(DetailSet parts);
+
+  // The front door gives the message away.
+  void Close() { source_ = nullptr; }
+
+ private:
+  const Operation operation_;
+  Source* source_;
+  bool taken_ = false;
+  DetailSet read_;
+  std::unique_ptr<ContainerDetails> details_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/pipeline/field_owners.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace resmgr {
+
+FieldOwners::Containers::iterator FieldOwners::Find(std::string_view id) {
+  const auto found = owners_.lower_bound(id);
+  if (found == owners_.end() || !found->first.starts_with(id)) return owners_.end();
+  if (found->first == id) return found;
+  const auto next = std::next(found);
+  const bool ambiguous = next != owners_.end() && next->first.starts_with(id);
+  return ambiguous ? owners_.end() : found;
+}
+
+void FieldOwners::Add(std::string_view id, std::vector<FieldOwner> owners) {
+  if (id.empty() || owners.empty()) return;
+  auto known = Find(id);
+  if (known == owners_.end()) {
+    if (owners_.size() == kMostContainers) Forget(order_.front());
+    known = owners_.try_emplace(std::string(id)).first;
+    order_.emplace_back(id);
+  }
+  std::vector<FieldOwner>& mine = known->second;
+  for (FieldOwner& owner : owners) {
+    const auto before = std::ranges::find(mine, owner.change, &FieldOwner::change);
+    if (before != mine.end()) {
+      *before = std::move(owner);
+    } else if (mine.size() < kMostOwners) {
+      mine.push_back(std::move(owner));
+    }
+  }
+}
+
+void FieldOwners::Forget(std::string_view id) {
+  const auto known = Find(id);
+  if (known == owners_.end()) return;
+  std::erase(order_, known->first);
+  owners_.erase(known);
+}
+
+const std::vector<FieldOwner>& FieldOwners::Of(const ContainerId& id) const {
+  static const auto* const kNone = new std::vector<FieldOwner>;
+  const auto known = owners_.find(id.value());
+  return known == owners_.end() ? *kNone : known->second;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/ids.h"
+#include "pkg/model/adjustment.h"
+
+namespace resmgr {
+
+// A change of a container's request and the stage that made it.
+struct FieldOwner {
+  FieldChange change;
+  std::string stage;
+
+  friend bool operator==(const FieldOwner&, const FieldOwner&) = default;
+};
+
+// Which stage changed which field of which container, for `explain`. What the stage that owns the
+// placement sets is not in it: that is what no other stage owns. Bounded: beyond kMostContainers
+// the one known for longest is forgotten, and of a container kMostOwners are kept. Does not
+// outlive the process. Loop's thread only.
+class FieldOwners {
+ public:
+  static constexpr size_t kMostContainers = 4096;
+  static constexpr size_t kMostOwners = 256;
+
+  // The runtime has carried the changes out. A later change of the same field of the container
+  // takes its place. The id may be the beginning of one that is known.
+  void Add(std::string_view id, std::vector<FieldOwner> owners);
+  void Forget(std::string_view id);
+
+  // Empty for a container of which nothing is known. Valid until the next change.
+  const std::vector<FieldOwner>& Of(const ContainerId& id) const;
+  bool empty() const { return owners_.empty(); }
+
+ private:
+  using Containers = std::map<std::string, std::vector<FieldOwner>, std::less<>>;
+
+  Containers::iterator Find(std::string_view id);
+
+  Containers owners_;
+  std::deque<std::string> order_;  // the same ids, the one known for longest first
+};
+
+}  // namespace resmgr

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/pipeline/field_owners.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+FieldOwner Owner(Field field, std::string key, std::string stage) {
+  return {.change = {.field = field, .key = std::move(key)}, .stage = std::move(stage)};
+}
+
+TEST(FieldOwnersTest, TheLastChangeOfAFieldCounts) {
+  FieldOwners owners;
+  owners.Add("id",
+             {Owner(Field::kEnvironment, "A", "one"), Owner(Field::kEnvironment, "B", "one")});
+  owners.Add("id", {Owner(Field::kEnvironment, "B", "two")});
+
+  EXPECT_THAT(owners.Of(ContainerId("id")), ElementsAre(Owner(Field::kEnvironment, "A", "one"),
+                                                        Owner(Field::kEnvironment, "B", "two")));
+  EXPECT_THAT(owners.Of(ContainerId("other")), IsEmpty());
+}
+
+TEST(FieldOwnersTest, TakesTheBeginningOfAnIdThatOnlyOneHas) {
+  FieldOwners owners;
+  owners.Add("abc1", {Owner(Field::kArgs, "", "one")});
+  owners.Add("abd1", {Owner(Field::kArgs, "", "one")});
+
+  owners.Add("abc", {Owner(Field::kMounts, "/m", "two")});
+  EXPECT_THAT(owners.Of(ContainerId("abc1")), SizeIs(2));
+
+  owners.Forget("ab");
+  EXPECT_FALSE(owners.empty());
+  owners.Forget("abc");
+  owners.Forget("abd");
+  EXPECT_TRUE(owners.empty());
+}
+
+TEST(FieldOwnersTest, ForgetsWhatIsKnownForLongestWhereThereAreTooMany) {
+  FieldOwners owners;
+  for (size_t i = 0; i <= FieldOwners::kMostContainers; ++i)
+    owners.Add("id" + std::to_string(100'000 + i), {Owner(Field::kArgs, "", "one")});
+
+  EXPECT_THAT(owners.Of(ContainerId("id100000")), IsEmpty());
+  EXPECT_THAT(owners.Of(ContainerId("id100001")), SizeIs(1));
+}
+
+TEST(FieldOwnersTest, KeepsABoundedNumberOfEachContainer) {
+  FieldOwners owners;
+  for (size_t i = 0; i <= FieldOwners::kMostOwners; ++i)
+    owners.Add("id", {Owner(Field::kEnvironment, std::to_string(i), "one")});
+
+  EXPECT_THAT(owners.Of(ContainerId("id")), SizeIs(FieldOwners::kMostOwners));
+}
+
+}  // namespace
+}  // namespace resmgr

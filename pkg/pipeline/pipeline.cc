@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/pipeline/pipeline.h"
+
+#include <chrono>
+
+namespace resmgr {
+
+Pipeline::Pipeline(Clock& clock)
+    : clock_(clock),
+      log_(GetLogger("pipeline")),
+      failure_limit_(/*burst=*/10, std::chrono::minutes(1)) {}
+
+void Pipeline::SetPolicyStage(Stage* stage) {
+  policy_stage_ = stage;
+  Change();
+}
+
+void Pipeline::Add(Stage& stage) {
+  others_.push_back(&stage);
+  Change();
+}
+
+void Pipeline::Remove(Stage& stage) {
+  std::erase(others_, &stage);
+  Change();
+}
+
+void Pipeline::Change() {
+  stages_.clear();
+  if (policy_stage_ != nullptr) stages_.push_back(policy_stage_);
+  stages_.insert(stages_.end(), others_.begin(), others_.end());
+  operations_ = {};
+  for (const Stage* stage : stages_)
+    operations_ = operations_ | stage->options().operations;
+}
+
+void Pipeline::NoteDroppedPlacement(const Stage& stage) {
+  ++dropped_placements_;
+  const std::string& name = stage.options().name;
+  if (!reported_.insert(name).second) return;
+  log_.Warn(
+      "stage {} sets CPUs or memory nodes of a container: dropped, since the active policy decides "
+      "about these (reported once)",
+      name);
+}
+
+void Pipeline::NoteIgnoredFailure(const Stage& stage, const Status& why) {
+  ++ignored_failures_;
+  const auto suppressed = failure_limit_.Pass(RateLimit::Clock::now());
+  if (!suppressed) return;
+  log_.Warn("a call goes on without stage {}: {} ({} more like this were not logged)",
+            stage.options().name, Describe(why), *suppressed);
+}
+
+}  // namespace resmgr

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/log/log.h"
+#include "pkg/log/rate_limit.h"
+#include "pkg/model/operation.h"
+#include "pkg/pipeline/field_owners.h"
+#include "pkg/pipeline/stage.h"
+#include "pkg/resmgr/clock.h"
+
+namespace resmgr {
+
+// The stages that calls go through, in their order. Front doors make a PipelineCall of each call
+// that a stage looks at. Outlives these. Loop's thread only.
+class Pipeline {
+ public:
+  // `clock`, for deadlines, outlives the pipeline.
+  explicit Pipeline(Clock& clock);
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  // The resource manager's stage, before all others; nullptr: there is none. Stages are not owned:
+  // one that is taken out lives on until no call of it is left.
+  void SetPolicyStage(Stage* stage);
+  // Behind those that are there.
+  void Add(Stage& stage);
+  void Remove(Stage& stage);
+
+  // Whether a stage looks at such calls: all others may pass unread.
+  bool LooksAt(Operation operation) const { return operations_.contains(operation); }
+
+  // Who changed what, for `explain`.
+  const FieldOwners& owners() const { return owners_; }
+  // How often a stage wanted CPUs or memory nodes that are the policy's to decide.
+  uint64_t dropped_placements() const { return dropped_placements_; }
+  // How often a call went on without a stage that failed.
+  uint64_t ignored_failures() const { return ignored_failures_; }
+
+ private:
+  friend class PipelineCall;
+
+  void Change();
+  void NoteDroppedPlacement(const Stage& stage);
+  void NoteIgnoredFailure(const Stage& stage, const Status& why);
+
+  Clock& clock_;
+  Logger& log_;
+  RateLimit failure_limit_;
+  Stage* policy_stage_ = nullptr;
+  std::vector<Stage*> others_;
+  std::vector<Stage*> stages_;  // all of them
+  OperationSet operations_;
+  FieldOwners owners_;
+  std::set<std::string, std::less<>> reported_;  // stages whose placements were dropped
+  uint64_t dropped_placements_ = 0;
+  uint64_t ignored_failures_ = 0;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/pipeline/pipeline_call.h"
+
+#include <string>
+#include <utility>
+
+namespace resmgr {
+namespace {
+
+// Sets a flag for as long as a method of a stage runs.
+class InStage {
+ public:
+  explicit InStage(bool& flag) : flag_(flag) { flag_ = true; }
+  ~InStage() { flag_ = false; }
+  InStage(const InStage&) = delete;
+  InStage& operator=(const InStage&) = delete;
+
+ private:
+  bool& flag_;
+};
+
+}  // namespace
+
+void PipelineCall::Start(Request& request) {
+  request_ = &request;
+  phase_ = Phase::kAsking;
+  for (Stage* const stage : pipeline_.stages_) {
+    if (!stage->options().operations.contains(request.operation())) continue;
+    std::unique_ptr<StageCall> call = stage->Begin(request);
+    if (call == nullptr) continue;
+    call->host_ = this;
+    calls_.push_back(std::move(call));
+  }
+  Ask();
+}
+
+void PipelineCall::Ask() {
+  while (asked_ < calls_.size()) {
+    StageCall& call = *calls_[asked_];
+    answer_ = Answer::kNone;
+    {
+      const InStage running(in_stage_);
+      const DetailSet details = call.stage().options().details;
+      if (!details.empty()) request_->Details(details);
+      call.Before(*request_, adjustment_);
+    }
+    if (answer_ == Answer::kNone) {
+      StartTimer(&PipelineCall::ExpireAnswer);
+      return;
+    }
+    if (!Proceed()) return;
+  }
+  phase_ = Phase::kForwarded;
+  front_.OnDecided(OkStatus(), adjustment_);
+}
+
+void PipelineCall::TakeAnswer(Answer answer) {
+  answer_ = answer;
+  if (in_stage_) return;
+  deadline_.reset();
+  if (Proceed()) Ask();
+}
+
+bool PipelineCall::Proceed() {
+  if (answer_ == Answer::kAccepted) {
+    ++asked_;
+    return true;
+  }
+  const Status refusal = std::exchange(refusal_, OkStatus());
+  const Stage& stage = calls_[asked_]->stage();
+  if (answer_ == Answer::kFailed && stage.options().failure == FailurePolicy::kIgnore) {
+    pipeline_.NoteIgnoredFailure(stage, refusal);
+    const std::unique_ptr<StageCall> failed = std::move(calls_[asked_]);
+    calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(asked_));
+    return true;
+  }
+  EndWith(refusal);
+  return false;
+}
+
+void PipelineCall::EndWith(const Status& refusal) {
+  Abandon();
+  front_.OnDecided(refusal, adjustment_);
+}
+
+void PipelineCall::Abandon() {
+  const Phase phase = std::exchange(phase_, Phase::kOver);
+  deadline_.reset();
+  if (phase == Phase::kAsking) {
+    Forget(asked_);
+    while (!calls_.empty()) {
+      calls_.back()->RollBack();
+      calls_.pop_back();
+    }
+    return;
+  }
+  if (phase == Phase::kForwarded) outcome_ = {.known = false};
+  // The stage that holds the reply has seen it.
+  if (phase == Phase::kReplying && held_) calls_.pop_back();
+  while (!calls_.empty()) {
+    calls_.back()->After(*request_, outcome_);
+    calls_.pop_back();
+  }
+  if (phase == Phase::kReplying) KeepOwners();
+}
+
+// Destroys the calls of stages that have not accepted.
+void PipelineCall::Forget(size_t from) {
+  while (calls_.size() > from)
+    calls_.pop_back();
+}
+
+void PipelineCall::Merge(Adjustment&& adjustment) {
+  const Stage& stage = calls_[asked_]->stage();
+  ResourceValues& values = adjustment.values;
+  if ((values.cpus || values.mems) && PlacementIsOwned()) {
+    values.cpus.reset();
+    values.mems.reset();
+    pipeline_.NoteDroppedPlacement(stage);
+  }
+  if (!stage.OwnsPlacement()) {
+    for (FieldChange& change : adjustment.Changes())
+      owners_.push_back({.change = std::move(change), .stage = stage.options().name});
+  }
+  if (asked_ == 0) {
+    adjustment_ = std::move(adjustment);
+  } else {
+    adjustment_.Merge(std::move(adjustment));
+  }
+}
+
+// By a stage before the one that is asked.
+bool PipelineCall::PlacementIsOwned() const {
+  for (size_t i = 0; i < asked_; ++i) {
+    if (calls_[i]->stage().OwnsPlacement()) return true;
+  }
+  return false;
+}
+
+void PipelineCall::Refuse(Status status) {
+  refusal_ = std::move(status);
+  TakeAnswer(Answer::kRefused);
+}
+
+void PipelineCall::Fail(Status status) {
+  refusal_ = std::move(status);
+  TakeAnswer(Answer::kFailed);
+}
+
+bool PipelineCall::OnReply(const Outcome& outcome) {
+  phase_ = Phase::kReplying;
+  outcome_ = outcome;
+  return PassReply();
+}
+
+bool PipelineCall::PassReply() {
+  while (!calls_.empty()) {
+    held_ = false;
+    {
+      const InStage running(in_stage_);
+      calls_.back()->After(*request_, outcome_);
+    }
+    if (held_) {
+      StartTimer(&PipelineCall::ExpireHold);
+      return false;
+    }
+    calls_.pop_back();
+  }
+  phase_ = Phase::kOver;
+  KeepOwners();
+  return true;
+}
+
+void PipelineCall::Hold(const StageCall& call) {
+  if (phase_ == Phase::kReplying && in_stage_ && calls_.back().get() == &call) held_ = true;
+}
+
+void PipelineCall::Release(const StageCall& call) {
+  if (phase_ != Phase::kReplying || !held_ || calls_.back().get() != &call) return;
+  held_ = false;
+  if (in_stage_) return;
+  deadline_.reset();
+  calls_.pop_back();
+  if (PassReply()) front_.OnReplySeen();
+}
+
+void PipelineCall::StartTimer(void (PipelineCall::*expire)()) {
+  const StageCall& call = *(phase_ == Phase::kAsking ? calls_[asked_] : calls_.back());
+  const auto deadline = call.stage_.options().deadline;
+  if (deadline.count() == 0) return;
+  deadline_ = pipeline_.clock_.After(deadline, [this, expire] { (this->*expire)(); });
+}
+
+void PipelineCall::ExpireAnswer() {
+  const Stage::Options& stage = calls_[asked_]->stage().options();
+  Fail(
+      DeadlineExceeded("stage {} did not answer within {} ms", stage.name, stage.deadline.count()));
+}
+
+void PipelineCall::ExpireHold() {
+  StageCall& call = *calls_.back();
+  const Stage::Options& stage = call.stage().options();
+  pipeline_.NoteIgnoredFailure(
+      call.stage(), DeadlineExceeded("stage {} held a reply for more than {} ms", stage.name,
+                                     stage.deadline.count()));
+  Release(call);
+}
+
+void PipelineCall::KeepOwners() {
+  const Operation operation = request_->operation();
+  if (operation == Operation::kRemoveContainer && outcome_.ok() && !pipeline_.owners_.empty()) {
+    pipeline_.owners_.Forget(request_->container_id.value());
+  }
+  if (owners_.empty() || !outcome_.ok()) return;
+  const bool creates = operation == Operation::kCreateContainer;
+  pipeline_.owners_.Add(creates ? outcome_.id : request_->container_id.value(), std::move(owners_));
+}
+
+}  // namespace resmgr

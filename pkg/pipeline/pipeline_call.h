@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <absl/container/inlined_vector.h>
+
+#include "pkg/base/status.h"
+#include "pkg/model/adjustment.h"
+#include "pkg/model/request.h"
+#include "pkg/pipeline/field_owners.h"
+#include "pkg/pipeline/pipeline.h"
+#include "pkg/pipeline/stage.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// One call on its way through the stages and back.
+//
+//   Start -> each stage answers, in order -> Front::OnDecided
+//   OnReply -> each stage sees it, in reverse order -> returns true, or Front::OnReplySeen
+//
+// What a stage reserved is kept or given up exactly once: where a stage refuses or fails, or the
+// call is abandoned before it was forwarded, those before it roll back, the last one first; after
+// that each sees the outcome, which is unknown where no reply comes. Loop's thread only.
+class PipelineCall {
+ public:
+  class Front {
+   public:
+    // Once after Start, at once or later. A refusal that is not OK is the client's answer; else the
+    // adjusted request is to be forwarded. May destroy the call.
+    virtual void OnDecided(const Status& refusal, const Adjustment& adjustment) = 0;
+    // After OnReply returned false: the client may get the reply. May destroy the call.
+    virtual void OnReplySeen() = 0;
+
+   protected:
+    ~Front() = default;
+  };
+
+  // Both outlive the call.
+  PipelineCall(Pipeline& pipeline, Front& front) : pipeline_(pipeline), front_(front) {}
+  ~PipelineCall() { Abandon(); }
+  PipelineCall(const PipelineCall&) = delete;
+  PipelineCall& operator=(const PipelineCall&) = delete;
+
+  // Asks the stages that the pipeline has now. The request outlives the call.
+  void Start(Request& request);
+  // The reply is here, once after the request was forwarded. True: the client may get it now.
+  bool OnReply(const Outcome& outcome);
+  // Nobody waits for the call any more. The front hears nothing more.
+  void Abandon();
+  // A stage holds the reply.
+  bool HoldsReply() const { return phase_ == Phase::kReplying; }
+
+ private:
+  friend class ReplyHold;
+  friend class StageCall;
+
+  enum class Phase { kIdle, kAsking, kForwarded, kReplying, kOver };
+  // What the stage that is asked has answered.
+  enum class Answer { kNone, kAccepted, kRefused, kFailed };
+
+  // For StageCall:
+  bool IsAsked(const StageCall& call) const {
+    return phase_ == Phase::kAsking && answer_ == Answer::kNone && calls_[asked_].get() == &call;
+  }
+  void Merge(Adjustment&& adjustment);
+  void Accept() { TakeAnswer(Answer::kAccepted); }
+  void Refuse(Status status);
+  void Fail(Status status);
+  void Hold(const StageCall& call);
+  void Release(const StageCall& call);
+
+  void TakeAnswer(Answer answer);
+  void Ask();
+  // What the answer means. False: the call is over.
+  bool Proceed();
+  void EndWith(const Status& refusal);
+  void Forget(size_t from);
+  bool PassReply();
+  void WaitForRelease();
+  void StartTimer(void (PipelineCall::*expire)());
+  void ExpireAnswer();
+  void ExpireHold();
+  bool PlacementIsOwned() const;
+  void KeepOwners();
+
+  Pipeline& pipeline_;
+  Front& front_;
+  Request* request_ = nullptr;
+  Adjustment adjustment_;
+  // Stages that have accepted, then the one that is asked, then the others.
+  absl::InlinedVector<std::unique_ptr<StageCall>, 2> calls_;
+  size_t asked_ = 0;
+  Phase phase_ = Phase::kIdle;
+  Answer answer_ = Answer::kNone;
+  bool in_stage_ = false;  // a method of a stage runs: what it says is looked at when it returns
+  bool held_ = false;
+  Status refusal_;  // of a stage that refused or failed
+  Outcome outcome_;
+  EventLoop::HandlePtr deadline_;
+  std::vector<FieldOwner> owners_;  // of what stages other than the placement's owner change
+};
+
+}  // namespace resmgr

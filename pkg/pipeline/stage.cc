@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/pipeline/stage.h"
+
+#include "pkg/pipeline/pipeline_call.h"
+
+namespace resmgr {
+
+StageCall::~StageCall() {
+  if (self_ != nullptr) *self_ = nullptr;
+  --stage_.calls_;
+}
+
+void StageCall::Before(Request&, const Adjustment&) {
+  Pass();
+}
+
+void StageCall::After(Request&, const Outcome&) {}
+
+void StageCall::Pass() {
+  if (host_->IsAsked(*this)) host_->Accept();
+}
+
+void StageCall::Adjust(Adjustment&& adjustment) {
+  if (!host_->IsAsked(*this)) return;
+  host_->Merge(std::move(adjustment));
+  host_->Accept();
+}
+
+void StageCall::Adjust(ResourceValues&& values) {
+  Adjust(Adjustment(std::move(values)));
+}
+
+void StageCall::Refuse(Status status) {
+  if (host_->IsAsked(*this)) host_->Refuse(std::move(status));
+}
+
+void StageCall::Fail(Status status) {
+  if (host_->IsAsked(*this)) host_->Fail(std::move(status));
+}
+
+LateAnswer StageCall::AnswerLater() {
+  return LateAnswer(Self());
+}
+
+ReplyHold StageCall::HoldReply() {
+  host_->Hold(*this);
+  return ReplyHold(Self());
+}
+
+std::shared_ptr<StageCall*> StageCall::Self() {
+  if (self_ == nullptr) self_ = std::make_shared<StageCall*>(this);
+  return self_;
+}
+
+LateAnswer::~LateAnswer() {
+  if (StageCall* const call = Take()) {
+    call->Fail(Unavailable("stage {} ended without an answer", call->stage().options().name));
+  }
+}
+
+StageCall* LateAnswer::Take() {
+  const std::shared_ptr<StageCall*> call = std::exchange(call_, nullptr);
+  return call == nullptr ? nullptr : *call;
+}
+
+void LateAnswer::Pass() {
+  if (StageCall* const call = Take()) call->Pass();
+}
+
+void LateAnswer::Adjust(Adjustment&& adjustment) {
+  if (StageCall* const call = Take()) call->Adjust(std::move(adjustment));
+}
+
+void LateAnswer::Refuse(Status status) {
+  if (StageCall* const call = Take()) call->Refuse(std::move(status));
+}
+
+void LateAnswer::Fail(Status status) {
+  if (StageCall* const call = Take()) call->Fail(std::move(status));
+}
+
+void ReplyHold::Release() {
+  const std::shared_ptr<StageCall*> call = std::exchange(call_, nullptr);
+  if (call != nullptr && *call != nullptr) (*call)->host_->Release(**call);
+}
+
+}  // namespace resmgr

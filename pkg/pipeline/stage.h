@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "pkg/base/failure_policy.h"
+#include "pkg/base/status.h"
+#include "pkg/model/adjustment.h"
+#include "pkg/model/container_details.h"
+#include "pkg/model/operation.h"
+#include "pkg/model/request.h"
+
+namespace resmgr {
+
+class LateAnswer;
+class PipelineCall;
+class ReplyHold;
+class StageCall;
+
+// How the call ended at the runtime.
+struct Outcome {
+  bool known = true;  // false: no answer came, or the client went away; it may have taken effect
+  int code = 0;       // the runtime's gRPC status code, where it is known
+  // CreateContainer, RunPodSandbox: the id that the runtime gave. ContainerStatus: that of a
+  // container that has exited, else empty. Valid until After returns.
+  std::string_view id{};
+
+  bool ok() const { return known && code == 0; }
+};
+
+// Sees calls on their way to the runtime and may change or refuse them: the resource manager, a
+// hook server, a host of NRI plugins. Lives until no call of it is left. Loop's thread only; never
+// blocks.
+class Stage {
+ public:
+  struct Options {
+    std::string name;           // for logs and `explain`
+    OperationSet operations{};  // that it looks at
+    DetailSet details{};        // parts of a request that are read before it sees that
+    // For its answer, and for a reply that it holds; counted from when it is asked. 0: none.
+    std::chrono::milliseconds deadline{0};
+    // Whether a request is refused or goes on without the stage where that fails to answer.
+    FailurePolicy failure = FailurePolicy::kFail;
+  };
+
+  explicit Stage(Options options) : options_(std::move(options)) {}
+  virtual ~Stage() = default;
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  // Its part in a call; nullptr: it does not look at this one.
+  virtual std::unique_ptr<StageCall> Begin(const Request& request) = 0;
+  // Whether it decides alone about CPUs and memory nodes: what later stages say of them is dropped.
+  virtual bool OwnsPlacement() const { return false; }
+
+  const Options& options() const { return options_; }
+  // Calls of it that are under way.
+  size_t calls() const { return calls_; }
+
+ private:
+  friend class StageCall;
+
+  const Options options_;
+  size_t calls_ = 0;
+};
+
+// One call as one stage sees it. The pipeline asks it by Before, and it answers once, at once or
+// later: by Pass, Adjust, Refuse or Fail. A second or late answer is ignored. Then follows, exactly
+// once, either RollBack or After, unless it refused or failed. It is destroyed without an answer
+// when its time is over or the client goes away: then it gives up by itself what it has reserved.
+class StageCall {
+ public:
+  explicit StageCall(Stage& stage) : stage_(stage) { ++stage_.calls_; }
+  virtual ~StageCall();
+  StageCall(const StageCall&) = delete;
+  StageCall& operator=(const StageCall&) = delete;
+
+  // `so_far`: what earlier stages change. The request may be used until the answer, and what was
+  // read of it until After. Passes unless overridden.
+  virtual void Before(Request& request, const Adjustment& so_far);
+  // The request is not forwarded, since a later stage refused it or the client went away.
+  virtual void RollBack() {}
+  // The call ended. Stages see that in reverse order, the client after them.
+  virtual void After(Request& request, const Outcome& outcome);
+
+  Stage& stage() { return stage_; }
+
+ protected:
+  // The answers. When one is given after Before has returned, it may destroy this object: nothing
+  // follows it.
+  void Pass();
+  void Adjust(Adjustment&& adjustment);
+  void Adjust(ResourceValues&& values);
+  // The stage decided that the client gets this status.
+  void Refuse(Status status);
+  // The stage could not decide: Stage::Options::failure tells what follows.
+  void Fail(Status status);
+  // For an answer from elsewhere, which may come after this object's end.
+  LateAnswer AnswerLater();
+  // In After: the client gets the reply when this is let go, or at the deadline.
+  ReplyHold HoldReply();
+
+ private:
+  friend class LateAnswer;
+  friend class PipelineCall;
+  friend class ReplyHold;
+
+  std::shared_ptr<StageCall*> Self();
+
+  Stage& stage_;
+  PipelineCall* host_ = nullptr;      // from Begin on
+  std::shared_ptr<StageCall*> self_;  // nullptr inside when this object is gone
+};
+
+// The right to answer for a StageCall; can only be moved. Destroyed unused, the stage has failed.
+class LateAnswer {
+ public:
+  LateAnswer(LateAnswer&&) noexcept = default;
+  LateAnswer& operator=(LateAnswer&&) = delete;
+  ~LateAnswer();
+
+  // Each does nothing where the answer is given already or nobody waits for it any more.
+  void Pass();
+  void Adjust(Adjustment&& adjustment);
+  void Refuse(Status status);
+  void Fail(Status status);
+
+ private:
+  friend class StageCall;
+  explicit LateAnswer(std::shared_ptr<StageCall*> call) : call_(std::move(call)) {}
+
+  // Whoever answers takes it. nullptr: gone.
+  StageCall* Take();
+
+  std::shared_ptr<StageCall*> call_;
+};
+
+// Keeps a reply from the client as long as it exists; can only be moved.
+class ReplyHold {
+ public:
+  ReplyHold(ReplyHold&&) noexcept = default;
+  ReplyHold& operator=(ReplyHold&&) = delete;
+  ~ReplyHold() { Release(); }
+
+  void Release();
+
+ private:
+  friend class StageCall;
+  explicit ReplyHold(std::shared_ptr<StageCall*> call) : call_(std::move(call)) {}
+
+  std::shared_ptr<StageCall*> call_;
+};
+
+}  // namespace resmgr
