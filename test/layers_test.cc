@@ -26,7 +26,7 @@ const std::map<std::string, int>& Layers() {
       {"pkg/base", 0},  //
       {"pkg/sys", 1},       {"pkg/log", 1},    {"pkg/metrics", 1},   {"pkg/api", 1},
       {"pkg/topology", 2},  {"pkg/model", 2},  {"pkg/kube", 2},      {"pkg/config", 2},
-      {"pkg/h2", 2},        {"pkg/grpc", 2},  //
+      {"pkg/h2", 2},        {"pkg/grpc", 2},   {"pkg/ttrpc", 2},  //
       {"pkg/allocator", 3}, {"pkg/policy", 3}, {"pkg/state", 3},     {"pkg/dump", 3},
       {"policies/*", 4},    {"pkg/resmgr", 4},  //
       {"pkg/pipeline", 5},                      //
@@ -68,9 +68,9 @@ const std::vector<Wrapper>& Wrappers() {
 // Modules that know nothing of messages on a wire.
 const std::set<std::string, std::less<>>& WithoutProtobuf() {
   static const auto* const kModules = new std::set<std::string, std::less<>>{
-      "pkg/base",   "pkg/sys",       "pkg/log",    "pkg/metrics", "pkg/topology",
-      "pkg/config", "pkg/kube",      "pkg/h2",     "pkg/grpc",    "pkg/model",
-      "pkg/policy", "pkg/allocator", "pkg/resmgr", "policies/*",  "pkg/pipeline",
+      "pkg/base",      "pkg/sys",    "pkg/log",    "pkg/metrics",  "pkg/topology", "pkg/config",
+      "pkg/kube",      "pkg/h2",     "pkg/grpc",   "pkg/ttrpc",    "pkg/model",    "pkg/policy",
+      "pkg/allocator", "pkg/resmgr", "policies/*", "pkg/pipeline",
   };
   return *kModules;
 }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/ttrpc/client.h"
+
+#include <optional>
+#include <utility>
+
+#include "pkg/ttrpc/envelope.h"
+#include "pkg/ttrpc/limits.h"
+
+namespace resmgr::ttrpc {
+
+Client::Client(EventLoop& loop, Multiplexer& multiplexer, uint32_t connection, MemoryBudget& budget)
+    : loop_(loop), multiplexer_(multiplexer), connection_(connection), reader_(budget) {
+  multiplexer_.Open(connection_, *this);
+}
+
+Client::~Client() {
+  multiplexer_.Close(connection_);
+}
+
+void Client::Call(std::string_view service, std::string_view method, std::string_view payload,
+                  std::chrono::milliseconds timeout, Done done) {
+  const uint32_t stream = std::exchange(next_stream_, next_stream_ + 2);
+  Pending& call = calls_.emplace(stream, Pending{}).first->second;
+  call.done = std::move(done);
+  std::string body = Encode({.service = service,
+                             .method = method,
+                             .payload = payload,
+                             .timeout = timeout,
+                             .metadata = {}});
+  if (body.size() > kLongestMessage) {
+    const Status refusal = ResourceExhausted("the request of {} bytes is longer than {}",
+                                             body.size(), kLongestMessage);
+    call.timer = loop_.After(std::chrono::milliseconds(0),
+                             [this, stream, refusal] { End(stream, refusal); });
+    return;
+  }
+  if (timeout.count() > 0) {
+    call.timer = loop_.After(timeout, [this, stream, timeout] {
+      End(stream, DeadlineExceeded("no answer within {} ms", timeout.count()));
+    });
+  }
+  const auto header = Encode(FrameHeader{.length = static_cast<uint32_t>(body.size()),
+                                         .stream = stream,
+                                         .type = static_cast<uint8_t>(FrameType::kRequest),
+                                         .flags = 0});
+  multiplexer_.Send(connection_, {header.data(), header.size()}, std::move(body));
+}
+
+void Client::OnBytes(std::string_view bytes) {
+  const std::weak_ptr<char> alive = alive_;
+  while (!alive.expired()) {
+    std::optional<Frame> frame = reader_.Next(bytes);
+    if (!frame) return;
+    if (!frame->header.Is(FrameType::kResponse)) continue;
+    if (frame->skipped) {
+      End(frame->header.stream,
+          ResourceExhausted("there is no room for a response of {} bytes", frame->header.length));
+      continue;
+    }
+    const StatusOr<std::string_view> payload = DecodeResponse(frame->body);
+    if (payload.ok()) {
+      End(frame->header.stream, std::string(*payload));
+    } else {
+      End(frame->header.stream, payload.status());
+    }
+  }
+}
+
+// A response to a call that is over, or that never was, is dropped.
+void Client::End(uint32_t stream, StatusOr<std::string> response) {
+  auto call = calls_.extract(stream);
+  if (!call.empty()) call.mapped().done(std::move(response));
+}
+
+void Client::Lose(const Status& why) {
+  const std::weak_ptr<char> alive = alive_;
+  while (!alive.expired() && !calls_.empty())
+    End(calls_.begin()->first, why);
+}
+
+}  // namespace resmgr::ttrpc

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/ttrpc/multiplexer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "pkg/sys/errno_status.h"
+#include "pkg/ttrpc/byte_order.h"
+#include "pkg/ttrpc/limits.h"
+
+namespace resmgr::ttrpc {
+namespace {
+
+constexpr size_t kMostPieces = 16;  // of one write
+
+}  // namespace
+
+Multiplexer::Multiplexer(EventLoop& loop, UniqueFd socket, std::function<void(const Status&)> lost)
+    : loop_(loop), socket_(std::move(socket)), lost_(std::move(lost)) {
+  watch_ =
+      loop_.Watch(socket_.get(), EventLoop::kReadable, [this](int events) { OnEvents(events); });
+}
+
+Multiplexer::~Multiplexer() = default;
+
+void Multiplexer::OnEvents(int events) {
+  const std::weak_ptr<char> alive = alive_;
+  if ((events & EventLoop::kWritable) != 0 && writing_) Write();
+  if ((events & EventLoop::kReadable) != 0 && watch_ != nullptr) Read();
+  if (!alive.expired()) Watch();
+}
+
+void Multiplexer::Watch() {
+  if (watch_ == nullptr) return;
+  EventLoop::SetEvents(*watch_, EventLoop::kReadable | (writing_ ? EventLoop::kWritable : 0));
+}
+
+void Multiplexer::Read() {
+  std::array<char, kReadAtOnce> buffer;
+  const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
+  if (got > 0) {
+    Take({buffer.data(), static_cast<size_t>(got)});
+  } else if (got == 0) {
+    Lose(Unavailable("the peer closed the connection"));
+  } else if (errno != EAGAIN && errno != EINTR) {
+    Lose(Unavailable("the connection broke: {}", Message(ErrnoStatus(errno, "socket"))));
+  }
+}
+
+bool Multiplexer::Take(std::string_view bytes) {
+  const std::weak_ptr<char> alive = alive_;
+  while (!bytes.empty()) {
+    if (left_ == 0 && !TakeHeader(bytes)) return watch_ != nullptr;
+    const std::string_view piece = bytes.substr(0, left_);
+    bytes.remove_prefix(piece.size());
+    left_ -= piece.size();
+    const auto receiver = receivers_.find(id_);
+    if (receiver == receivers_.end() || piece.empty()) continue;
+    receiver->second->OnBytes(piece);
+    if (alive.expired() || watch_ == nullptr) return false;
+  }
+  return true;
+}
+
+// False: more bytes are needed, or the trunk is lost.
+bool Multiplexer::TakeHeader(std::string_view& bytes) {
+  const size_t part = std::min(bytes.size(), kHeaderSize - header_read_);
+  bytes.copy(header_.data() + header_read_, part);
+  bytes.remove_prefix(part);
+  header_read_ += part;
+  if (header_read_ < kHeaderSize) return false;
+  header_read_ = 0;
+  id_ = GetUint32(header_.data());
+  left_ = GetUint32(header_.data() + 4);
+  if (left_ <= kLongestTrunkFrame) return true;
+  Lose(InvalidArgument("the peer announces a frame of {} bytes, {} are the most", left_,
+                       kLongestTrunkFrame));
+  return false;
+}
+
+void Multiplexer::Send(uint32_t id, std::string_view header, std::string body) {
+  if (watch_ == nullptr) return;
+  const auto frame = [id](size_t size) {
+    std::string bytes(kHeaderSize, '\0');
+    PutUint32(id, bytes.data());
+    PutUint32(static_cast<uint32_t>(size), bytes.data() + 4);
+    return bytes;
+  };
+  std::string front = frame(header.size()).append(header);
+  if (!body.empty()) front.append(frame(body.size()));
+  unsent_ += front.size() + body.size();
+  queue_.push_back(std::move(front));
+  if (!body.empty()) queue_.push_back(std::move(body));
+  if (unsent_ > kMostUnsent) {
+    Lose(ResourceExhausted("the peer does not read: {} bytes wait for it", unsent_));
+  } else if (!writing_) {
+    Write();
+    Watch();
+  }
+}
+
+void Multiplexer::Write() {
+  while (!queue_.empty()) {
+    std::array<iovec, kMostPieces> pieces;
+    size_t count = 0;
+    for (auto piece = queue_.begin(); piece != queue_.end() && count < kMostPieces; ++piece) {
+      const size_t skip = count == 0 ? sent_of_first_ : 0;
+      pieces.at(count++) = {.iov_base = piece->data() + skip, .iov_len = piece->size() - skip};
+    }
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = count;
+    const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) break;
+    if (sent < 0) {
+      return Lose(Unavailable("the connection broke: {}", Message(ErrnoStatus(errno, "socket"))));
+    }
+    unsent_ -= static_cast<size_t>(sent);
+    sent_of_first_ += static_cast<size_t>(sent);
+    while (!queue_.empty() && sent_of_first_ >= queue_.front().size()) {
+      sent_of_first_ -= queue_.front().size();
+      queue_.pop_front();
+    }
+  }
+  writing_ = !queue_.empty();
+}
+
+void Multiplexer::Lose(Status why) {
+  if (watch_ == nullptr) return;
+  watch_.reset();
+  queue_.clear();
+  unsent_ = 0;
+  writing_ = false;
+  // Nobody who sends is called back from within.
+  losing_ = loop_.After(std::chrono::milliseconds(0), [this, why = std::move(why)] {
+    socket_.Reset();
+    if (const auto lost = std::exchange(lost_, nullptr)) lost(why);
+  });
+}
+
+}  // namespace resmgr::ttrpc

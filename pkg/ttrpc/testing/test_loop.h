@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr::ttrpc::test {
+
+// Two ends of a stream socket that does not block.
+struct SocketPair {
+  SocketPair() {
+    std::array<int, 2> fds{-1, -1};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds.data()) != 0) {
+      return;
+    }
+    ours.Reset(fds[0]);
+    theirs.Reset(fds[1]);
+  }
+  UniqueFd ours;
+  UniqueFd theirs;
+};
+
+// Runs the loop until the condition holds; false after ten seconds.
+inline bool RunUntil(EventLoop& loop, const std::function<bool()>& condition) {
+  bool held = condition();
+  const auto poll = loop.Every(std::chrono::milliseconds(1), [&] {
+    held = condition();
+    if (held) loop.Stop();
+  });
+  const auto limit = loop.After(std::chrono::seconds(10), [&] { loop.Stop(); });
+  if (!held) loop.Run();
+  return held;
+}
+
+// All that waits in the socket.
+inline std::string ReadNow(const UniqueFd& socket) {
+  std::string bytes;
+  std::array<char, 65536> buffer{};
+  for (;;) {
+    const ssize_t got = ::recv(socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (got <= 0) return bytes;
+    bytes.append(buffer.data(), static_cast<size_t>(got));
+  }
+}
+
+// Bytes of a few hundred KiB at most.
+inline bool WriteNow(const UniqueFd& socket, std::string_view bytes) {
+  return ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(bytes.size());
+}
+
+}  // namespace resmgr::ttrpc::test
