@@ -24,8 +24,9 @@ constexpr int kCancelled = 1;
 struct Call::Reading : public Recycled<Reading> {
   std::unique_ptr<Interception> interception;
   HeldMessage request{kMaxIntercepted};
-  size_t prepaid = 0;  // request bytes whose window was opened before they were sent on
-  size_t held = 0;     // of Call::held_, for the request
+  bool intercepted = false;  // or read to find its runtime
+  size_t prepaid = 0;        // request bytes whose window was opened before they were sent on
+  size_t held = 0;           // of Call::held_, for the request
   HeldMessage reply{kMaxHeldReply};
   h2::HeaderBlock reply_headers;
 };
@@ -74,9 +75,14 @@ void Call::Start(bool end) {
     if (auto interception = relay.interceptor()->Begin(method_); interception != nullptr) {
       reading_ = std::make_unique<Reading>();
       reading_->interception = std::move(interception);
+      reading_->intercepted = true;
     }
   }
   tap_ = relay.MakeTap(method_, reading_ != nullptr);
+  if (relay.router() != nullptr) {
+    routing_ = CallRouting::Begin(*relay.router(), method_);
+    if (routing_ != nullptr && reading_ == nullptr) reading_ = std::make_unique<Reading>();
+  }
   if (tap_ != nullptr) tap_->OnRequestHeaders(headers_);
   request_complete_ = end;
   collecting_ = reading_ != nullptr && !end;
@@ -86,7 +92,9 @@ void Call::Start(bool end) {
 }
 
 bool Call::Forward(const h2::HeaderBlock& headers, bool end) {
-  StatusOr<h2::Session*> session = connection_.SessionFor(method_);
+  StatusOr<h2::Session*> session = routing_ == nullptr
+                                       ? connection_.SessionFor(method_)
+                                       : connection_.SessionTo(routing_->backend().socket);
   if (session.ok()) {
     server_ = (*session)->OpenStream(headers, end, *this);
     if (server_ != nullptr) return true;
@@ -113,7 +121,7 @@ void Call::OnData(h2::Stream& stream, const h2::Slice& data) {
   }
   if (tap_ != nullptr) tap_->OnReplyData(data.view());
   if (events_ != nullptr) events_->Feed(data.view());
-  if (interception() != nullptr && interception()->ReadsReply() && reading_->reply.fits()) {
+  if (ReadsReply() && reading_->reply.fits()) {
     reading_->reply.Add(data, connection_.scratch());
   }
   client_->SendData(data);
@@ -196,10 +204,82 @@ bool Call::Unpack(size_t most) {
 }
 
 void Call::Decide() {
-  interception()->OnRequest(reading_->request.message(), *this);
+  if (routing_ == nullptr) return OnRouted(OkStatus());
+  routing_->Choose(reading_->request.message(), [this](const Status& status) {
+    const h2::FlushQueue::Scope scope(connection_.relay().flushes());
+    OnRouted(status);
+  });
+}
+
+void Call::OnRouted(const Status& status) {
+  if (!status.ok()) return Finish(status);
+  if (interception() != nullptr) {
+    interception()->OnRequest(reading_->request.message(), *this);
+  } else if (routing_->all()) {
+    FanOut();
+  } else if (Forward(headers_, false)) {
+    SendRequest("");
+    server_->SendEnd();
+  }
+}
+
+void Call::FanOut() {
+  collecting_ = false;
+  FanOutCall::Client& client = *this;
+  fan_out_ = std::make_unique<FanOutCall>(client, routing_->streams());
+  for (const Backends::Backend& backend : routing_->backends().all()) {
+    StatusOr<h2::Session*> session = connection_.SessionTo(backend.socket);
+    if (session.ok() &&
+        !fan_out_->Add(backend.name, **session, headers_, reading_->request.body())) {
+      session = Unavailable("the runtime closed the connection");
+    }
+    if (!session.ok()) {
+      return Finish(Annotate(session.status(), fmt::format("runtime {}", backend.name)));
+    }
+  }
+  reading_->request.Clear();
+  LetRequest();
+}
+
+bool Call::HoldReply(size_t bytes) {
+  if (!connection_.Hold(*this, bytes)) return false;
+  held_ += bytes;
+  return true;
+}
+
+void Call::OnReplies(const std::vector<h2::SliceQueue>& messages) {
+  routing_->OnReplies(messages);
+}
+
+bool Call::OnMessage(const h2::SliceQueue& message) {
+  if (!client_->headers_sent()) {
+    h2::HeaderBlock headers;
+    headers.Add(":status", "200");
+    headers.Add("content-type", "application/grpc");
+    if (tap_ != nullptr) tap_->OnReplyHeaders(headers);
+    client_->SendHeaders(headers, false);
+  }
+  for (const h2::Slice& slice : message.slices()) {
+    if (tap_ != nullptr) tap_->OnReplyData(slice.view());
+    if (events_ != nullptr) events_->Feed(slice.view());
+    client_->SendData(slice);
+  }
+  return true;
+}
+
+void Call::OnFanOutEnd(const Status& status) {
+  Finish(status);
+}
+
+bool Call::ReadsReply() const {
+  return (interception() != nullptr && interception()->ReadsReply()) ||
+         (routing_ != nullptr && routing_->ReadsReply());
 }
 
 void Call::PassUnread(std::string_view why) {
+  if (routing_ != nullptr) {
+    return Finish(InvalidArgument("cannot tell which runtime {} is for: {}", method_.name, why));
+  }
   connection_.relay().NoteUnread(method_, why);
   EndInterception();
   if (!Forward(headers_, false)) return;
@@ -255,7 +335,7 @@ void Call::OnMalformed(std::string_view what) {
 }
 
 void Call::OnOutcome(const h2::HeaderBlock& trailers) {
-  if (interception() == nullptr && !Watched()) return;
+  if (interception() == nullptr && routing_ == nullptr && !Watched()) return;
   const GrpcStatus status = ReadGrpcStatus(trailers);
   Report(status);
   Settle(status);
@@ -268,15 +348,18 @@ bool Call::Watched() const {
 void Call::Report(const GrpcStatus& status) {
   if (std::exchange(reported_, true)) return;
   if (tap_ != nullptr) tap_->OnEnd(status);
-  connection_.relay().CountCall(method_, reading_ != nullptr, status.code);
+  const bool intercepted = reading_ != nullptr && reading_->intercepted;
+  connection_.relay().CountCall(method_, intercepted, status.code);
 }
 
 void Call::Settle(const GrpcStatus& status) {
-  if (interception() == nullptr) return;
+  if (interception() == nullptr && routing_ == nullptr) return;
   std::string_view message;
   if (HeldMessage& reply = reading_->reply; status.ok() && reply.size() > 0) {
     message = reply.Read(reading_->reply_headers).value_or("");
   }
+  if (routing_ != nullptr && status.ok()) routing_->OnReply(message);
+  if (interception() == nullptr) return;
   interception()->OnReply(status, message);
   EndInterception();
 }
@@ -300,6 +383,8 @@ void Call::Finish(const Status& status) {
 void Call::GiveUp() {
   collecting_ = false;
   EndInterception();
+  routing_.reset();
+  fan_out_.reset();
   if (server_ != nullptr) server_->Reset(static_cast<uint32_t>(h2::ErrorCode::kCancel));
   if (reading_ == nullptr) return;
   reading_->request.Clear();
@@ -329,6 +414,7 @@ void Call::EndForMemory(std::string_view why) {
 void Call::OnSent(h2::Stream& stream, size_t count) {
   if (FromClient(stream)) {
     if (server_ != nullptr) server_->Consume(count);
+    if (fan_out_ != nullptr) fan_out_->OnSent(client_->queued());
     return;
   }
   if (reading_ != nullptr) {
@@ -343,6 +429,8 @@ void Call::OnSent(h2::Stream& stream, size_t count) {
 void Call::OnClose(h2::Stream& stream, uint32_t error_code) {
   if (FromClient(stream)) {
     EndInterception();
+    routing_.reset();
+    fan_out_.reset();
     collecting_ = false;
     const bool ended = error_code == static_cast<uint32_t>(h2::ErrorCode::kNoError);
     if (server_ != nullptr && server_->open()) {

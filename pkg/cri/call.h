@@ -3,10 +3,13 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/recycled.h"
+#include "pkg/cri/backend_router.h"
 #include "pkg/cri/call_tap.h"
 #include "pkg/cri/event_reader.h"
+#include "pkg/cri/fan_out_call.h"
 #include "pkg/cri/interception.h"
 #include "pkg/cri/method_table.h"
 #include "pkg/grpc/grpc_message.h"
@@ -22,7 +25,10 @@ class Connection;
 // interception decided; its reply is read while it passes.
 //
 // Ends, and is destroyed by its Connection, when the streams of both sides are closed.
-class Call final : public h2::StreamHandler, private Interception::Asker, public Recycled<Call> {
+class Call final : public h2::StreamHandler,
+                   private Interception::Asker,
+                   private FanOutCall::Client,
+                   public Recycled<Call> {
  public:
   Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::HeaderBlock headers);
   ~Call() override;
@@ -73,6 +79,16 @@ class Call final : public h2::StreamHandler, private Interception::Asker, public
   void Open();
   // And is decompressed.
   void Decide();
+  // And it is known which of several runtimes it goes to.
+  void OnRouted(const Status& status);
+  // Sends it to all of them.
+  void FanOut();
+  bool HoldReply(size_t bytes) override;
+  void OnReplies(const std::vector<h2::SliceQueue>& messages) override;
+  bool OnMessage(const h2::SliceQueue& message) override;
+  void OnFanOutEnd(const Status& status) override;
+  // Whether what the reply's message says is of interest.
+  bool ReadsReply() const;
   void OnVerdict(const Interception::Verdict& verdict) override;
   void SendRequest(std::string_view suffix);
   // The request is not what the interception can read: let it pass as it is.
@@ -99,7 +115,9 @@ class Call final : public h2::StreamHandler, private Interception::Asker, public
   size_t ending_ = 0;  // what it still takes when it was ended for its memory
   std::unique_ptr<CallTap> tap_;
   std::unique_ptr<Reading> reading_;
-  std::unique_ptr<EventReader> events_;  // of GetContainerEvents
+  std::unique_ptr<CallRouting> routing_;  // where there are several runtimes
+  std::unique_ptr<FanOutCall> fan_out_;   // in place of server_, where it goes to all of them
+  std::unique_ptr<EventReader> events_;   // of GetContainerEvents
   bool reported_ = false;
   bool unpacking_ = false;  // in the relay's queue
   bool collecting_ = false;

@@ -93,6 +93,10 @@ Method Connection::Classify(const h2::HeaderBlock& headers) {
 
 StatusOr<h2::Session*> Connection::SessionFor(const Method& method) {
   RESMGR_ASSIGN_OR_RETURN(const std::string_view path, relay_.SocketFor(method));
+  return SessionTo(path);
+}
+
+StatusOr<h2::Session*> Connection::SessionTo(std::string_view path) {
   for (const auto& upstream : upstreams_) {
     if (upstream->usable() && upstream->LeadsTo(path)) return &upstream->session();
   }

@@ -42,6 +42,8 @@ class Connection final : private h2::Session::Owner {
   // way or the other, so a runtime that came back is used by the very next call. Unavailable names
   // the socket; Unimplemented: images are not served here.
   StatusOr<h2::Session*> SessionFor(const Method& method);
+  // The same to this socket, whose memory the relay keeps.
+  StatusOr<h2::Session*> SessionTo(std::string_view path);
 
   // Destroys the call.
   void Remove(Call& call);

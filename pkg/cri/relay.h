@@ -26,6 +26,8 @@
 
 namespace resmgr {
 
+class BackendRouter;
+
 namespace dump {
 class Dumper;
 }  // namespace dump
@@ -76,6 +78,10 @@ class Relay {
   // that it has begun.
   void SetInterceptor(Interceptor* interceptor) { watchers_.interceptor = interceptor; }
 
+  // Where there are several runtimes: finds that of each call from now on. It outlives the relay,
+  // and Options::runtime_socket is then that of the default one.
+  void SetRouter(BackendRouter* router) { router_ = router; }
+
   // Whether clients listen to the runtime's container events now, and who is told when that
   // changes.
   bool clients_listen() const { return listeners_ > 0; }
@@ -90,6 +96,7 @@ class Relay {
   // For connections and calls:
   h2::FlushQueue& flushes() { return flushes_; }
   Interceptor* interceptor() const { return watchers_.interceptor; }
+  BackendRouter* router() const { return router_; }
   bool counts_calls() const { return watchers_.metrics != nullptr; }
   // A client's call to listen to events begins, or is over.
   void AddListener();
@@ -145,6 +152,7 @@ class Relay {
   Options options_;
   const bool one_socket_;  // for both services
   Watchers watchers_;
+  BackendRouter* router_ = nullptr;
   Logger& log_;
   RateLimit unread_limit_;
   RateLimit accept_limit_;

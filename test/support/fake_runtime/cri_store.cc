@@ -10,7 +10,7 @@
 
 namespace resmgr::test {
 
-CriStore::CriStore(Options options) : options_(std::move(options)) {
+CriStore::CriStore(Options options) : options_(std::move(options)), next_id_(options_.first_id) {
   Clear();
 }
 

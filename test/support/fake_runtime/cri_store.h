@@ -46,6 +46,8 @@ class CriStore {
     std::string runtime_version = "1.0.0";
     // ContainerStatus.resources is filled, as runtimes do since 2022.
     bool status_resources = true;
+    // Ids are counted from here: two stores whose ranges do not meet give no id twice.
+    uint64_t first_id = 1;
   };
 
   explicit CriStore(Options options);
@@ -128,7 +130,7 @@ class CriStore {
   std::map<std::string, Container> containers_;
   std::map<std::string, cri::Image> images_;  // by id
   std::function<void(const cri::ContainerEventResponse&)> on_event_;
-  uint64_t next_id_ = 1;
+  uint64_t next_id_;
 };
 
 }  // namespace resmgr::test

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/cri/call_route.h"
+#include "pkg/cri/id_owners.h"
+
+namespace resmgr {
+
+// The runtimes behind one relay, where there are several, and which of them a call is for. A pod
+// sandbox is made by the runtime of its RuntimeClass handler; its containers, and all calls about
+// one of these, are that runtime's. Loop's thread only.
+class Backends {
+ public:
+  struct Backend {
+    std::string name;  // for errors and logs
+    std::string socket;
+    std::vector<std::string> handlers{};  // RunPodSandboxRequest.runtime_handler
+  };
+
+  // The first is the default: it gets the handlers that no other has, and the calls that are about
+  // no pod sandbox or container.
+  explicit Backends(std::vector<Backend> backends) : backends_(std::move(backends)) {}
+  Backends(const Backends&) = delete;
+  Backends& operator=(const Backends&) = delete;
+
+  // Their addresses stay the same.
+  const std::vector<Backend>& all() const { return backends_; }
+  IdOwners& owners() { return owners_; }
+  const IdOwners& owners() const { return owners_; }
+
+  struct Choice {
+    enum class Kind {
+      kOne,
+      kAll,
+      kUnknownId,  // of the runtimes that were listed, none had it
+    };
+    Kind kind = Kind::kOne;
+    size_t backend = 0;
+  };
+  // InvalidArgument: the id is a beginning that several runtimes could mean.
+  StatusOr<Choice> Choose(const CallRoute& route, const RouteKeys& keys) const;
+
+ private:
+  size_t OfHandler(std::string_view handler) const;
+
+  const std::vector<Backend> backends_;
+  IdOwners owners_;
+};
+
+}  // namespace resmgr

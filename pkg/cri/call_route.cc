@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/call_route.h"
+
+#include <algorithm>
+#include <array>
+
+#include "pkg/base/wire.h"
+
+namespace resmgr {
+
+namespace {
+
+using By = CallRoute::By;
+using Kind = IdOwners::Kind;
+using Tells = CallRoute::Tells;
+
+struct NamedRoute {
+  std::string_view method;
+  CallRoute route;
+};
+
+constexpr CallRoute OfPod(Tells tells = Tells::kNothing) {
+  return {.by = By::kId, .id_kind = Kind::kPodSandbox, .tells = tells};
+}
+constexpr CallRoute OfContainer(Tells tells = Tells::kNothing) {
+  return {.by = By::kId, .id_kind = Kind::kContainer, .tells = tells};
+}
+
+// Of the RuntimeService. Filters: PodSandboxFilter.id = 1, PodSandboxStatsFilter.id = 1,
+// ContainerFilter.id = 1 and .pod_sandbox_id = 3, ContainerStatsFilter.id = 1 and
+// .pod_sandbox_id = 2.
+constexpr std::array kRoutes = {
+    NamedRoute{"RunPodSandbox", {.by = By::kHandler, .tells = Tells::kNewPodSandbox}},
+    NamedRoute{"StopPodSandbox", OfPod()},
+    NamedRoute{"RemovePodSandbox", OfPod(Tells::kRemoved)},
+    NamedRoute{"PodSandboxStatus", OfPod()},
+    NamedRoute{"PodSandboxStats", OfPod()},
+    NamedRoute{"PortForward", OfPod()},
+    NamedRoute{"UpdatePodSandboxResources", OfPod()},
+    // The request has the pod sandbox's id, the reply the container's.
+    NamedRoute{"CreateContainer", OfPod(Tells::kNewContainer)},
+    NamedRoute{"StartContainer", OfContainer()},
+    NamedRoute{"StopContainer", OfContainer()},
+    NamedRoute{"RemoveContainer", OfContainer(Tells::kRemoved)},
+    NamedRoute{"ContainerStatus", OfContainer()},
+    NamedRoute{"ContainerStats", OfContainer()},
+    NamedRoute{"UpdateContainerResources", OfContainer()},
+    NamedRoute{"ReopenContainerLog", OfContainer()},
+    NamedRoute{"ExecSync", OfContainer()},
+    NamedRoute{"Exec", OfContainer()},
+    NamedRoute{"Attach", OfContainer()},
+    NamedRoute{"CheckpointContainer", OfContainer()},
+    NamedRoute{"ListPodSandbox",
+               {.by = By::kAll,
+                .id_kind = Kind::kPodSandbox,
+                .filter_pod_sandbox_id = 1,
+                .tells = Tells::kList}},
+    NamedRoute{"ListContainers",
+               {.by = By::kAll,
+                .id_kind = Kind::kContainer,
+                .filter_container_id = 1,
+                .filter_pod_sandbox_id = 3,
+                .tells = Tells::kList}},
+    NamedRoute{"ListContainerStats",
+               {.by = By::kAll, .filter_container_id = 1, .filter_pod_sandbox_id = 2}},
+    NamedRoute{"ListPodSandboxStats", {.by = By::kAll, .filter_pod_sandbox_id = 1}},
+    NamedRoute{"ListMetricDescriptors", {.by = By::kAll}},
+    NamedRoute{"ListPodSandboxMetrics", {.by = By::kAll}},
+    // Its reply is empty.
+    NamedRoute{"UpdateRuntimeConfig", {.by = By::kAll}},
+    NamedRoute{"StreamPodSandboxes", {.by = By::kEach, .filter_pod_sandbox_id = 1}},
+    NamedRoute{"StreamContainers",
+               {.by = By::kEach, .filter_container_id = 1, .filter_pod_sandbox_id = 3}},
+    NamedRoute{"StreamContainerStats",
+               {.by = By::kEach, .filter_container_id = 1, .filter_pod_sandbox_id = 2}},
+    NamedRoute{"StreamPodSandboxStats", {.by = By::kEach, .filter_pod_sandbox_id = 1}},
+    NamedRoute{"StreamPodSandboxMetrics", {.by = By::kEach}},
+    NamedRoute{"GetContainerEvents", {.by = By::kEach}},
+};
+
+constexpr uint32_t kRuntimeHandler = 2;  // of RunPodSandboxRequest
+constexpr uint32_t kId = 1;              // of requests about one thing, and of a list's entries
+constexpr uint32_t kFilter = 1;          // of list requests
+constexpr uint32_t kEntries = 1;         // of list replies
+
+Status NoProtobuf() {
+  return InvalidArgument("the request is no protobuf, so that its runtime is not known");
+}
+
+// Occurrences of a filter merge.
+Status ReadFilter(const CallRoute& route, std::string_view filter, RouteKeys& keys) {
+  WireReader reader(filter);
+  while (reader.Next()) {
+    keys.filtered = true;
+    if (!reader.is_bytes()) continue;
+    if (reader.field() == route.filter_container_id) keys.container_id = reader.bytes();
+    if (reader.field() == route.filter_pod_sandbox_id) keys.pod_sandbox_id = reader.bytes();
+  }
+  return reader.failed() ? NoProtobuf() : OkStatus();
+}
+
+}  // namespace
+
+CallRoute RouteOf(const Method& method) {
+  if (method.service != Service::kRuntime) return {};
+  const auto* const it = std::ranges::find(kRoutes, method.name, &NamedRoute::method);
+  return it == kRoutes.end() ? CallRoute() : it->route;
+}
+
+StatusOr<RouteKeys> ReadRouteKeys(const CallRoute& route, std::string_view request) {
+  RouteKeys keys;
+  WireReader reader(request);
+  while (reader.Next()) {
+    if (!reader.is_bytes()) continue;
+    switch (route.by) {
+      case By::kDefault:
+        break;
+      case By::kHandler:
+        if (reader.field() == kRuntimeHandler) keys.handler = reader.bytes();
+        break;
+      case By::kId:
+        if (reader.field() == kId) keys.id = reader.bytes();
+        break;
+      case By::kAll:
+      case By::kEach:
+        if (reader.field() != kFilter) break;
+        RESMGR_RETURN_IF_ERROR(ReadFilter(route, reader.bytes(), keys));
+        break;
+    }
+  }
+  if (reader.failed()) return NoProtobuf();
+  return keys;
+}
+
+StatusOr<std::vector<std::string_view>> ReadListedIds(std::string_view reply) {
+  std::vector<std::string_view> ids;
+  WireReader reader(reply);
+  while (reader.Next()) {
+    if (reader.field() != kEntries || !reader.is_bytes()) continue;
+    std::string_view id;
+    WireReader entry(reader.bytes());
+    while (entry.Next()) {
+      if (entry.field() == kId && entry.is_bytes()) id = entry.bytes();
+    }
+    if (entry.failed()) return InvalidArgument("an entry of the list is no protobuf");
+    ids.push_back(id);
+  }
+  if (reader.failed()) return InvalidArgument("the list is no protobuf");
+  return ids;
+}
+
+}  // namespace resmgr

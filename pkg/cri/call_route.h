@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/cri/id_owners.h"
+#include "pkg/cri/method_table.h"
+
+namespace resmgr {
+
+// How the runtime of a call is found where there are several: what the messages of runtime.v1 and
+// runtime.v1alpha2 say about it. Field names are those of the CRI.
+struct CallRoute {
+  enum class By {
+    kDefault,  // the first runtime: Version, Status, RuntimeConfig, and what is not known here
+    kHandler,  // RunPodSandboxRequest.runtime_handler
+    kId,       // the owner of the id in field 1 of the request
+    kAll,      // all of them, unless a filter in the request names an id
+    kEach,     // the same, but the reply is a stream of messages
+  };
+  By by = By::kDefault;
+  // kId: of what the id is.
+  IdOwners::Kind id_kind = IdOwners::Kind::kContainer;
+  // kAll and kEach: where the ids are in the request's `filter`; 0: there is none.
+  uint32_t filter_container_id = 0;
+  uint32_t filter_pod_sandbox_id = 0;
+  // What an OK reply tells of ids: a new one (in its field 1), that the request's is gone, or all
+  // that the runtime has.
+  enum class Tells { kNothing, kNewPodSandbox, kNewContainer, kRemoved, kList };
+  Tells tells = Tells::kNothing;
+};
+
+CallRoute RouteOf(const Method& method);
+
+// What a request says about its runtime; views into it. InvalidArgument: it is no protobuf.
+struct RouteKeys {
+  std::string_view handler;
+  std::string_view id;
+  std::string_view container_id;    // of the filter
+  std::string_view pod_sandbox_id;  // of the filter
+  bool filtered = false;            // something is filtered, by an id or otherwise
+};
+StatusOr<RouteKeys> ReadRouteKeys(const CallRoute& route, std::string_view request);
+
+// The ids in the reply of ListPodSandbox or ListContainers: field 1 of each entry in field 1.
+StatusOr<std::vector<std::string_view>> ReadListedIds(std::string_view reply);
+
+}  // namespace resmgr

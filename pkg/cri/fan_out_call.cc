@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/fan_out_call.h"
+
+#include <utility>
+
+#include "pkg/grpc/grpc_message.h"
+
+namespace resmgr {
+
+namespace {
+
+StatusCode CodeOfRuntime(int grpc_code) {
+  constexpr int kLastCode = 16;
+  return grpc_code > 0 && grpc_code <= kLastCode ? static_cast<StatusCode>(grpc_code)
+                                                 : StatusCode::kUnknown;
+}
+
+}  // namespace
+
+// The call at one of the runtimes.
+class FanOutCall::Branch final : public h2::StreamHandler {
+ public:
+  Branch(FanOutCall& call, std::string_view name)
+      : call_(call), name_(name), reader_(kMostOfMessage, [this](GrpcMessage message) {
+          arrived_.push_back(std::move(message));
+        }) {}
+
+  bool Start(h2::Session& session, const h2::HeaderBlock& headers, const h2::SliceQueue& body) {
+    stream_ = session.OpenStream(headers, false, *this);
+    if (stream_ == nullptr) return false;
+    for (const h2::Slice& slice : body.slices())
+      stream_->SendData(slice);
+    stream_->SendEnd();
+    return true;
+  }
+
+  // Of a unary call that is over.
+  const h2::SliceQueue& message() const { return body_; }
+
+  void GiveBack() {
+    if (stream_ != nullptr) stream_->Consume(std::exchange(owed_, 0));
+  }
+
+  void OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) override {
+    answered_ = true;
+    if (end) OnTrailers(headers);
+  }
+  void OnData(h2::Stream& stream, const h2::Slice& data) override {
+    if (!answered_) {
+      Fail(Internal("sent a body without header fields before it"));
+      return;
+    }
+    if (call_.streams_) {
+      Feed(data);
+      return;
+    }
+    stream.Consume(data.size());
+    body_.Append(data);
+    // The last thing here, since it may be the end of all this.
+    (void)call_.client_.HoldReply(data.size());
+  }
+  void OnEnd(h2::Stream&, const h2::HeaderBlock& trailers) override { OnTrailers(trailers); }
+  void OnSent(h2::Stream&, size_t) override {}
+  void OnClose(h2::Stream&, uint32_t) override {
+    if (!done_) Fail(Unavailable("the connection broke"));
+  }
+
+ private:
+  void Feed(const h2::Slice& data) {
+    owed_ += data.size();
+    reader_.Feed(data.view());
+    // Each may be the last thing that happens here.
+    for (const GrpcMessage& message : std::exchange(arrived_, {})) {
+      if (!Pass(message)) return;
+    }
+    if (call_.waiting_ < kMostWaiting) GiveBack();
+  }
+
+  // False: the call is over.
+  bool Pass(const GrpcMessage& message) {
+    if (message.compressed) return Fail(Compressed());
+    if (message.truncated()) {
+      return Fail(ResourceExhausted("sent a message of {} bytes", message.size));
+    }
+    h2::SliceQueue bytes;
+    bytes.Append(h2::Slice::Copy(EncodeGrpcPrefix(false, message.size)));
+    bytes.Append(h2::Slice::Copy(message.payload));
+    call_.waiting_ += bytes.size();
+    return call_.client_.OnMessage(bytes);
+  }
+
+  void OnTrailers(const h2::HeaderBlock& trailers) {
+    const GrpcStatus status = ReadGrpcStatus(trailers);
+    const Status whole =
+        status.ok() ? CheckBody() : MakeStatus(CodeOfRuntime(status.code), status.message);
+    if (whole.ok()) {
+      done_ = true;
+      call_.OnBranchDone();
+    } else {
+      Fail(whole);
+    }
+  }
+
+  Status CheckBody() {
+    if (!call_.streams_) return TakePrefix();
+    return reader_.complete() ? OkStatus() : Internal("ended its reply within a message");
+  }
+
+  // Leaves the message in the body.
+  Status TakePrefix() {
+    std::string prefix;
+    for (const h2::Slice& slice : body_.slices()) {
+      if (prefix.size() >= kGrpcPrefixSize) break;
+      prefix += slice.view().substr(0, kGrpcPrefixSize - prefix.size());
+    }
+    if (prefix.size() < kGrpcPrefixSize || GrpcBodySize(prefix) != body_.size()) {
+      return Internal("its reply is not one message");
+    }
+    if (prefix.front() != 0) return Compressed();
+    body_.Drop(kGrpcPrefixSize);
+    return OkStatus();
+  }
+
+  static Status Compressed() { return Internal("compressed its reply, which was not accepted"); }
+
+  bool Fail(const Status& why) {
+    done_ = true;
+    call_.client_.OnFanOutEnd(Annotate(why, fmt::format("runtime {}", name_)));
+    return false;
+  }
+
+  FanOutCall& call_;
+  const std::string name_;
+  bool answered_ = false;
+  bool done_ = false;
+  h2::SliceQueue body_;       // of a unary call
+  GrpcMessageReader reader_;  // of a stream
+  std::vector<GrpcMessage> arrived_;
+  size_t owed_ = 0;  // of Consume
+  std::unique_ptr<h2::Stream> stream_;
+};
+
+FanOutCall::FanOutCall(Client& client, bool streams) : client_(client), streams_(streams) {}
+
+FanOutCall::~FanOutCall() = default;
+
+bool FanOutCall::Add(std::string_view name, h2::Session& session, const h2::HeaderBlock& headers,
+                     const h2::SliceQueue& body) {
+  h2::HeaderBlock plain = headers;
+  plain.Remove("grpc-accept-encoding");
+  branches_.push_back(std::make_unique<Branch>(*this, name));
+  return branches_.back()->Start(session, plain, body);
+}
+
+void FanOutCall::OnSent(size_t waiting) {
+  waiting_ = waiting;
+  if (waiting_ >= kMostWaiting) return;
+  for (const std::unique_ptr<Branch>& branch : branches_)
+    branch->GiveBack();
+}
+
+void FanOutCall::OnBranchDone() {
+  if (++done_ < branches_.size()) return;
+  if (streams_) return client_.OnFanOutEnd(OkStatus());
+  std::vector<h2::SliceQueue> messages;
+  h2::SliceQueue merged;
+  size_t size = 0;
+  for (const std::unique_ptr<Branch>& branch : branches_) {
+    messages.push_back(branch->message());
+    size += branch->message().size();
+  }
+  merged.Append(h2::Slice::Copy(EncodeGrpcPrefix(false, size)));
+  for (const h2::SliceQueue& message : messages) {
+    for (const h2::Slice& slice : message.slices())
+      merged.Append(slice);
+  }
+  client_.OnReplies(messages);
+  if (client_.OnMessage(merged)) client_.OnFanOutEnd(OkStatus());
+}
+
+}  // namespace resmgr

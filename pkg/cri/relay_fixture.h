@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/cri/relay.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/temp_dir.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr {
+
+// A loop on a thread of its own, with what a test makes there. The test's own thread speaks to it
+// over sockets, as clients and runtimes do.
+class LoopThread {
+ public:
+  LoopThread() : thread_([this] { Run(); }) { started_.get_future().wait(); }
+  ~LoopThread() {
+    loop_->Stop();
+    thread_.join();
+  }
+  LoopThread(const LoopThread&) = delete;
+  LoopThread& operator=(const LoopThread&) = delete;
+
+  // Runs it on the loop and waits for its result.
+  template <typename Function>
+  auto Do(Function function) {
+    std::packaged_task<decltype(function())()> task(std::move(function));
+    auto result = task.get_future();
+    loop_->Post([&task] { task(); });
+    return result.get();
+  }
+  EventLoop& loop() { return *loop_; }
+  h2::FlushQueue& flushes() { return *flushes_; }
+
+ private:
+  void Run() {
+    EventLoop loop;
+    h2::FlushQueue flushes(loop);
+    loop_ = &loop;
+    flushes_ = &flushes;
+    loop.Post([this] { started_.set_value(); });
+    loop.Run();
+  }
+
+  EventLoop* loop_ = nullptr;
+  h2::FlushQueue* flushes_ = nullptr;
+  std::promise<void> started_;
+  std::thread thread_;
+};
+
+// A relay between the sockets of the directory, served by a loop of its own.
+class RelayTest : public testing::Test {
+ protected:
+  static constexpr std::chrono::milliseconds kPatience{20'000};
+
+  ~RelayTest() override { StopRelay(); }
+
+  std::string Path(const std::string& name) const { return directory_.File(name); }
+  std::string RelaySocket() const { return Path("relay.sock"); }
+
+  // `options.runtime_socket` and so on as they are.
+  void StartRelay(Relay::Options options, Relay::Watchers watchers = {}) {
+    thread_.Do([&] {
+      auto listener = ListeningSocket::Create(RelaySocket());
+      ASSERT_TRUE(listener.ok()) << Describe(listener.status());
+      relay_ = std::make_unique<Relay>(thread_.loop(), thread_.flushes(), *std::move(listener),
+                                       std::move(options), watchers);
+    });
+  }
+  void StopRelay() {
+    thread_.Do([this] { relay_.reset(); });
+  }
+  // Looks at the relay on its own thread until the condition holds.
+  bool Eventually(const std::function<bool(Relay&)>& condition) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (!thread_.Do([&] { return condition(*relay_); })) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+
+  const TempDir directory_;
+  LoopThread thread_;
+  std::unique_ptr<Relay> relay_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// One relay before two runtimes.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pkg/cri/backend_router.h"
+#include "pkg/cri/relay_fixture.h"
+#include "test/support/cri_client/cri_client.h"
+#include "test/support/cri_client/specs.h"
+#include "test/support/fake_runtime/fake_runtime.h"
+#include "test/support/status_matchers.h"
+
+namespace resmgr {
+namespace {
+
+using grpc::StatusCode::UNAVAILABLE;
+using test::CriClient;
+using test::FakeRuntime;
+using test::IsOk;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+namespace cri = ::runtime::v1;
+
+class SeveralRuntimesTest : public RelayTest {
+ protected:
+  SeveralRuntimesTest() {
+    EXPECT_THAT(first_.Start(Path("first.sock")), IsOk());
+    EXPECT_THAT(second_.Start(Path("second.sock")), IsOk());
+    thread_.Do([this] {
+      backends_ = std::make_unique<Backends>(std::vector<Backends::Backend>{
+          {.name = "default", .socket = Path("first.sock")},
+          {.name = "kata", .socket = Path("second.sock"), .handlers = {"kata"}}});
+      router_ = std::make_unique<BackendRouter>(thread_.loop(), thread_.flushes(), *backends_);
+    });
+    Serve();
+    client_ = std::make_unique<CriClient>(RelaySocket());
+  }
+  ~SeveralRuntimesTest() override {
+    client_.reset();
+    StopRelay();
+    thread_.Do([this] {
+      router_.reset();
+      backends_.reset();
+    });
+  }
+
+  // The ids that passed are not known to a relay that starts.
+  void Serve() {
+    StartRelay({.runtime_socket = Path("first.sock"), .image_socket = Path("first.sock")});
+    thread_.Do([this] { relay_->SetRouter(router_.get()); });
+  }
+  void ForgetIds() {
+    thread_.Do([this] {
+      for (const auto kind : {IdOwners::Kind::kPodSandbox, IdOwners::Kind::kContainer}) {
+        for (size_t owner = 0; owner < 2; ++owner)
+          backends_->owners().SetAll(kind, owner, {}, backends_->owners().BeginList());
+      }
+    });
+  }
+
+  std::string RunPod(const std::string& name, const std::string& handler) {
+    const auto pod = client_->RunPod(test::MakeBestEffortPod(name), handler);
+    EXPECT_THAT(pod, IsOk());
+    return pod.value_or("");
+  }
+  std::string CreateContainer(const std::string& pod) {
+    const auto container = client_->CreateContainer(pod, test::MakeBestEffortPod("pod"),
+                                                    test::MakeBestEffortContainer("main"));
+    EXPECT_THAT(container, IsOk());
+    return container.value_or("");
+  }
+  std::vector<std::string> PodIds(const cri::PodSandboxFilter& filter = {}) {
+    cri::ListPodSandboxRequest request;
+    *request.mutable_filter() = filter;
+    cri::ListPodSandboxResponse list;
+    EXPECT_TRUE(client_->Unary("ListPodSandbox", request, &list).ok());
+    std::vector<std::string> ids;
+    for (const auto& pod : list.items())
+      ids.push_back(pod.id());
+    return ids;
+  }
+  grpc::Status Ask(const std::string& method) {
+    return client_->Call(client_->PathOf(method), {""}).status;
+  }
+  static size_t Pods(FakeRuntime& runtime) {
+    return runtime.WithStore([](test::CriStore& store) { return store.sandboxes().size(); });
+  }
+
+  FakeRuntime first_;
+  FakeRuntime second_{{.store = {.first_id = 1'000'000}}};
+  std::unique_ptr<Backends> backends_;
+  std::unique_ptr<BackendRouter> router_;
+  std::unique_ptr<CriClient> client_;
+};
+
+TEST_F(SeveralRuntimesTest, HandlerChoosesRuntimeOfPodAndItsContainers) {
+  const std::string here = RunPod("here", "");
+  const std::string there = RunPod("there", "kata");
+  EXPECT_EQ(Pods(first_), 1U);
+  EXPECT_EQ(Pods(second_), 1U);
+  const std::string container = CreateContainer(there);
+  EXPECT_TRUE(second_.FindContainer(container).has_value());
+  EXPECT_FALSE(first_.FindContainer(container).has_value());
+  EXPECT_THAT(client_->StartContainer(container), IsOk());
+  EXPECT_THAT(client_->ContainerStatus(container), IsOk());
+  EXPECT_THAT(client_->StopContainer(container.substr(0, 16)), IsOk()) << "by a beginning of it";
+  EXPECT_THAT(client_->RemoveContainer(container), IsOk());
+  EXPECT_THAT(client_->StopPod(there), IsOk());
+  EXPECT_THAT(client_->RemovePod(there), IsOk());
+  EXPECT_EQ(Pods(second_), 0U);
+  EXPECT_EQ(Pods(first_), 1U);
+  EXPECT_EQ(thread_.Do([&] { return backends_->owners().size(IdOwners::Kind::kPodSandbox); }), 1U)
+      << "a removed one is forgotten";
+  EXPECT_THAT(first_.Calls("StopPodSandbox"), IsEmpty());
+}
+
+TEST_F(SeveralRuntimesTest, HandlerOfNoOtherRuntimeIsTheDefaultOnes) {
+  RunPod("nvidia", "nvidia");
+  EXPECT_EQ(Pods(first_), 1U);
+}
+
+TEST_F(SeveralRuntimesTest, ListsAreThoseOfAllRuntimes) {
+  const std::string here = RunPod("here", "");
+  const std::string there = RunPod("there", "kata");
+  EXPECT_THAT(PodIds(), UnorderedElementsAre(here, there));
+  const std::string in_there = CreateContainer(there);
+  const std::string in_here = CreateContainer(here);
+  cri::ListContainersResponse containers;
+  ASSERT_TRUE(client_->Unary("ListContainers", cri::ListContainersRequest(), &containers).ok());
+  EXPECT_THAT(containers.containers(), SizeIs(2));
+  cri::ListContainerStatsResponse stats;
+  ASSERT_TRUE(client_->Unary("ListContainerStats", cri::ListContainerStatsRequest(), &stats).ok());
+  EXPECT_THAT(stats.stats(), SizeIs(2));
+}
+
+TEST_F(SeveralRuntimesTest, FilterByIdAsksItsOwnerOnly) {
+  RunPod("here", "");
+  const std::string there = RunPod("there", "kata");
+  cri::PodSandboxFilter filter;
+  filter.set_id(there);
+  EXPECT_THAT(PodIds(filter), UnorderedElementsAre(there));
+  EXPECT_THAT(first_.Calls("ListPodSandbox"), IsEmpty());
+  // So does the pod of containers.
+  cri::ListContainersRequest request;
+  request.mutable_filter()->set_pod_sandbox_id(there);
+  cri::ListContainersResponse containers;
+  ASSERT_TRUE(client_->Unary("ListContainers", request, &containers).ok());
+  EXPECT_THAT(first_.Calls("ListContainers"), IsEmpty());
+  EXPECT_THAT(second_.Calls("ListContainers"), SizeIs(1));
+}
+
+TEST_F(SeveralRuntimesTest, UnknownIdIsLookedForAtAllRuntimes) {
+  const std::string there = RunPod("there", "kata");
+  const std::string container = CreateContainer(there);
+  ForgetIds();
+  EXPECT_THAT(client_->StartContainer(container), IsOk());
+  EXPECT_THAT(client_->StopPod(there), IsOk());
+  EXPECT_THAT(first_.Calls("StartContainer"), IsEmpty());
+  // The default runtime says it of what no runtime has.
+  EXPECT_THAT(client_->ContainerStatus("none"), test::HasCode(StatusCode::kNotFound));
+  EXPECT_THAT(first_.Calls("ContainerStatus"), SizeIs(1));
+}
+
+TEST_F(SeveralRuntimesTest, RuntimeThatIsDownMakesListsUnavailableAndNothingElse) {
+  const std::string here = RunPod("here", "");
+  const std::string there = RunPod("there", "kata");
+  const std::string container = CreateContainer(here);
+  second_.Stop();
+  for (const char* method :
+       {"ListPodSandbox", "ListContainers", "ListContainerStats", "ListPodSandboxStats",
+        "ListMetricDescriptors", "ListPodSandboxMetrics"}) {
+    const grpc::Status status = Ask(method);
+    EXPECT_EQ(status.error_code(), UNAVAILABLE) << method;
+    EXPECT_THAT(status.error_message(), HasSubstr("runtime kata")) << method;
+  }
+  // What another runtime has is not touched by it.
+  EXPECT_THAT(client_->StartContainer(container), IsOk());
+  EXPECT_THAT(client_->ContainerStatus(container), IsOk());
+  EXPECT_FALSE(RunPod("more", "").empty());
+  for (const char* method : {"Version", "Status", "ListImages", "ImageFsInfo"})
+    EXPECT_TRUE(Ask(method).ok()) << method;
+  EXPECT_THAT(client_->StopPod(there), test::HasCode(StatusCode::kUnavailable));
+  // An id that nobody knows may be one of the missing runtime: not "not found".
+  EXPECT_THAT(client_->StopContainer("unknown"),
+              test::Fails(StatusCode::kUnavailable, HasSubstr("runtime kata")));
+
+  ASSERT_THAT(second_.Start(Path("second.sock")), IsOk());
+  EXPECT_THAT(PodIds(), SizeIs(3));
+  EXPECT_THAT(client_->StopPod(there), IsOk());
+}
+
+TEST_F(SeveralRuntimesTest, RuntimeThatBreaksDuringListMakesItUnavailable) {
+  RunPod("here", "");
+  second_.Script("ListPodSandbox", {.hold = true});
+  const auto list = client_->Start("ListPodSandbox", cri::ListPodSandboxRequest());
+  ASSERT_TRUE(second_.WaitForHeld("ListPodSandbox", 1));
+  second_.CutConnections();
+  const auto result = list->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->status.error_code(), UNAVAILABLE);
+  EXPECT_THAT(result->messages, IsEmpty());
+}
+
+TEST_F(SeveralRuntimesTest, ErrorOfOneRuntimeIsThatOfTheList) {
+  second_.Script("ListContainers",
+                 {.error = grpc::Status(grpc::StatusCode::INTERNAL, "the disk is gone")});
+  const grpc::Status status = Ask("ListContainers");
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(status.error_message(), "runtime kata: the disk is gone");
+}
+
+TEST_F(SeveralRuntimesTest, ListThatClientGivesUpIsGivenUpEverywhere) {
+  for (FakeRuntime* runtime : {&first_, &second_})
+    runtime->Script("ListContainers", {.hold = true});
+  const auto list = client_->Start("ListContainers", cri::ListContainersRequest());
+  for (FakeRuntime* runtime : {&first_, &second_})
+    ASSERT_TRUE(runtime->WaitForHeld("ListContainers", 1));
+  list->Cancel();
+  for (FakeRuntime* runtime : {&first_, &second_})
+    EXPECT_TRUE(runtime->WaitForCancelled("ListContainers", 1));
+}
+
+TEST_F(SeveralRuntimesTest, LargeListsAreConcatenated) {
+  cri::ListPodSandboxResponse many;
+  for (int i = 0; i < 20'000; ++i)
+    many.add_items()->set_id(std::string(64, 'a') + std::to_string(i));
+  first_.Script("ListPodSandbox", {.reply = {{many.SerializeAsString()}}});
+  second_.Script("ListPodSandbox", {.reply = {{many.SerializeAsString()}}});
+  EXPECT_THAT(PodIds(), SizeIs(40'000));
+}
+
+TEST_F(SeveralRuntimesTest, EventsOfAllRuntimesAreOneStream) {
+  const std::string here = RunPod("here", "");
+  const std::string there = RunPod("there", "kata");
+  const auto events = client_->Start("GetContainerEvents", cri::GetEventsRequest());
+  ASSERT_TRUE(first_.WaitForCalls("GetContainerEvents", 1));
+  ASSERT_TRUE(second_.WaitForCalls("GetContainerEvents", 1));
+  const std::string in_here = CreateContainer(here);
+  const std::string in_there = CreateContainer(there);
+  ASSERT_TRUE(events->WaitForMessages(2, kPatience));
+  second_.CutConnections();
+  const auto result = events->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->status.error_code(), UNAVAILABLE) << "it would not be complete any more";
+  EXPECT_THAT(result->status.error_message(), HasSubstr("runtime kata"));
+  std::vector<std::string> ids;
+  for (const std::string& message : result->messages) {
+    cri::ContainerEventResponse event;
+    ASSERT_TRUE(event.ParseFromString(message));
+    ids.push_back(event.container_id());
+  }
+  EXPECT_THAT(ids, UnorderedElementsAre(in_here, in_there));
+}
+
+TEST_F(SeveralRuntimesTest, StreamsWaitForClientThatDoesNotRead) {
+  const std::vector<std::string> many(200, std::string(100'000, 'x'));
+  for (FakeRuntime* runtime : {&first_, &second_})
+    runtime->Script("StreamContainers", {.reply = many});
+  const auto stream = client_->Start(client_->PathOf("StreamContainers"), "", {.pause_after = 1});
+  ASSERT_TRUE(stream->WaitForMessages(1, kPatience));
+  // All of it would be 40 MB.
+  EXPECT_LT(thread_.Do([] { return h2::Memory::held(); }), size_t{4} << 20);
+  stream->ResumeReading();
+  const auto result = stream->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_TRUE(result->status.ok()) << result->status.error_message();
+  EXPECT_THAT(result->messages, SizeIs(400));
+}
+
+TEST_F(SeveralRuntimesTest, RequestThatIsNoProtobufIsRefused) {
+  EXPECT_EQ(client_->Call(client_->PathOf("StopContainer"), {"\x0a\x7f"}).status.error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(first_.Calls("StopContainer"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace resmgr
