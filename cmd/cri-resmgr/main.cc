@@ -3,14 +3,15 @@
 #include <cstdio>
 #include <string_view>
 
-#include "cmd/cri-resmgr/daemon.h"
 #include "cmd/cri-resmgr/exit_code.h"
 #include "cmd/cri-resmgr/flags.h"
+#include "cmd/cri-resmgr/wiring.h"
 #include "pkg/api/protobuf_log.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
-#include "pkg/log/log.h"
+#include "pkg/node/node.h"
 #include "pkg/node/policy_setup.h"
+#include "pkg/node/startup.h"
 #include "policies/builtin_policies.h"
 
 namespace resmgr {
@@ -29,14 +30,15 @@ int ListPolicies(const PolicyRegistry& policies) {
 }
 
 // One that was delivered to an earlier run comes before the file's.
-int PrintConfigInForce(const Flags& flags, const PolicyRegistry& policies) {
-  const std::optional<KeptConfig> kept = LoadKeptConfig(flags, policies);
+int PrintConfigInForce(const NodeOptions& options) {
+  const std::optional<KeptConfig> kept = LoadKeptConfig(options);
   if (kept && kept->config.ok()) {
     fmt::print("# From {}, as it was delivered to an earlier run; -reset-config forgets it.\n",
                Printable(kept->source));
   }
-  const Config& config = kept && kept->config.ok() ? *kept->config : flags.config;
-  fmt::print("{}{}", PrintConfig(WithDefaults(config, policies)), OtherDefaults(config, policies));
+  const Config& config = kept && kept->config.ok() ? *kept->config : options.config;
+  fmt::print("{}{}", PrintConfig(WithDefaults(config, options.policies)),
+             OtherDefaults(config, options.policies));
   return kExitOk;
 }
 
@@ -56,16 +58,18 @@ int Main(int argc, const char* const* argv) {
     return kExitOk;
   }
   if (flags->list_policies) return ListPolicies(policies);
-  if (flags->print_config) return PrintConfigInForce(*flags, policies);
+  const NodeOptions options = OptionsOf(*flags, policies);
+  if (flags->print_config) return PrintConfigInForce(options);
   if (flags->reset_policy || flags->reset_config) {
-    const Status status = Reset(*flags);
+    const Status status = Reset(
+        options, {.placements = flags->reset_policy, .delivered_config = flags->reset_config});
     if (!status.ok()) return Fail(status);
     fmt::print("forgot {}{}{}\n", flags->reset_policy ? "the placements" : "",
                flags->reset_policy && flags->reset_config ? " and " : "",
                flags->reset_config ? "the delivered configuration" : "");
     return kExitOk;
   }
-  auto setup = Prepare(*flags, policies);
+  auto setup = flags->check_config ? CheckOnly(options) : Prepare(options);
   if (!setup.ok()) return Fail(setup.status());
   if (flags->check_config) {
     for (const std::string& warning : setup->warnings)
@@ -74,7 +78,7 @@ int Main(int argc, const char* const* argv) {
                setup->machine->online().size());
     return kExitOk;
   }
-  const Status status = RunDaemon(*flags, policies, *std::move(setup));
+  const Status status = RunNode(options, *std::move(setup));
   return status.ok() ? kExitOk : Fail(status);
 }
 

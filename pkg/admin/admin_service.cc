@@ -17,7 +17,6 @@ namespace resmgr {
 namespace {
 
 using Json = nlohmann::json;
-using Node = AdminService::Node;
 
 std::string Text(const OrderedJson& value) {
   return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
@@ -31,7 +30,7 @@ StatusOr<std::string> TextOf(const Json& request, const char* key) {
   return found->get<std::string>();
 }
 
-StatusOr<ResourceManager*> Manager(const Node& node) {
+StatusOr<ResourceManager*> Manager(const NodeView& node) {
   ResourceManager* const manager = node.host.manager();
   if (manager == nullptr) {
     return FailedPrecondition("the null policy is active: calls pass, and nobody looks at them");
@@ -54,7 +53,7 @@ StatusOr<ContainerChoice> ChoiceOf(const Json& request) {
 }
 
 // What an operator should look after; each a sentence.
-std::vector<std::string> Problems(const Node& node, const std::string& runtime) {
+std::vector<std::string> Problems(const NodeView& node, const std::string& runtime) {
   std::vector<std::string> problems;
   const ResourceManager* const manager = node.host.manager();
   if (manager != nullptr && runtime != "connected") {
@@ -68,7 +67,7 @@ std::vector<std::string> Problems(const Node& node, const std::string& runtime) 
   return problems;
 }
 
-std::string NodeStatus(const Node& node, std::chrono::steady_clock::time_point started) {
+std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_point started) {
   const auto uptime = std::chrono::steady_clock::now() - started;
   const ResourceManager* const manager = node.host.manager();
   const std::string runtime = node.runtime_state();
@@ -92,7 +91,7 @@ std::string NodeStatus(const Node& node, std::chrono::steady_clock::time_point s
   return Text(status);
 }
 
-std::string Policies(const Node& node) {
+std::string Policies(const NodeView& node) {
   OrderedJson list = OrderedJson::array();
   for (const PolicyFactory& factory : node.policies.factories()) {
     list.push_back({{"name", factory.name},
@@ -103,13 +102,13 @@ std::string Policies(const Node& node) {
 }
 
 // The null policy has none, which is an answer: scripts ask without knowing what is active.
-std::string Pools(const Node& node) {
+std::string Pools(const NodeView& node) {
   const ResourceManager* const manager = node.host.manager();
   if (manager == nullptr) return Text(OrderedJson::array());
   return Text(PoolsJson(manager->policy(), manager->snapshot()));
 }
 
-StatusOr<std::string> Containers(const Node& node, const Json& request) {
+StatusOr<std::string> Containers(const NodeView& node, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
   const ResourceManager* const manager = node.host.manager();
   if (manager == nullptr) return Text(OrderedJson::array());
@@ -117,13 +116,13 @@ StatusOr<std::string> Containers(const Node& node, const Json& request) {
 }
 
 // As a table for people or, without `form`, as JSON.
-std::string Topology(const Node& node, const Json& request) {
+std::string Topology(const NodeView& node, const Json& request) {
   const StatusOr<std::string> form = TextOf(request, "form");
   const bool table = form.ok() && *form == "table";
   return table ? MachineToTable(node.machine) : MachineToJson(node.machine);
 }
 
-StatusOr<std::string> Explain(const Node& node, const Json& request) {
+StatusOr<std::string> Explain(const NodeView& node, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(const ResourceManager* const manager, Manager(node));
   RESMGR_ASSIGN_OR_RETURN(const std::string what, TextOf(request, "what"));
   RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
@@ -135,7 +134,7 @@ StatusOr<std::string> Explain(const Node& node, const Json& request) {
 }
 
 // All that is kept, or the newest ones.
-StatusOr<std::string> HistoryText(const Node& node, const Json& request) {
+StatusOr<std::string> HistoryText(const NodeView& node, const Json& request) {
   const History& history = node.host.history();
   size_t most = history.capacity();
   if (const auto count = request.find("count"); count != request.end()) {
@@ -159,7 +158,7 @@ StatusOr<DeliveredConfig> SourceOf(const std::string& message) {
   return source;
 }
 
-void ConfigCheck(const Node& node, std::string message, const UnaryServer::Reply& reply) {
+void ConfigCheck(const NodeView& node, std::string message, const UnaryServer::Reply& reply) {
   if (const Status size = CheckMessageSize(message); !size.ok()) {
     reply(size);
     return;
@@ -178,7 +177,7 @@ void ConfigCheck(const Node& node, std::string message, const UnaryServer::Reply
       });
 }
 
-void ConfigSet(const Node& node, std::string message, Configurator::Losses losses,
+void ConfigSet(const NodeView& node, std::string message, Configurator::Losses losses,
                const UnaryServer::Reply& reply) {
   if (const Status size = CheckMessageSize(message); !size.ok()) {
     reply(size);
@@ -206,7 +205,7 @@ StatusOr<std::string> Log(const Json& request) {
   return std::string("{}");
 }
 
-StatusOr<std::string> Rebalance(const Node& node, const Json& request) {
+StatusOr<std::string> Rebalance(const NodeView& node, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(ResourceManager* const manager, Manager(node));
   const auto apply = request.find("apply");
   const bool really = apply != request.end() && apply->is_boolean() && apply->get<bool>();
@@ -264,7 +263,7 @@ UnaryServer::Methods AdminService::Methods() {
   const auto add = [&methods](std::string_view name, Handler handler) {
     methods.emplace(fmt::format("/cri_resmgr.v1.Admin/{}", name), Decoded(std::move(handler)));
   };
-  const Node& node = node_;
+  const NodeView& node = node_;
   add("Status", [this](const Json&, const auto& reply) { reply(NodeStatus(node_, started_)); });
   add("Policies", [&node](const Json&, const auto& reply) { reply(Policies(node)); });
   add("Topology",
@@ -293,6 +292,17 @@ UnaryServer::Methods AdminService::Methods() {
   add("Log", [](const Json& request, const auto& reply) { reply(Log(request)); });
   add("Rebalance",
       [&node](const Json& request, const auto& reply) { reply(Rebalance(node, request)); });
+  return methods;
+}
+
+UnaryServer::Methods AdminMethods(const NodeView& node) {
+  const auto service = std::make_shared<AdminService>(node);
+  UnaryServer::Methods methods = service->Methods();
+  for (auto& [path, method] : methods) {
+    method = [service, method = std::move(method)](std::string message, UnaryServer::Reply reply) {
+      method(std::move(message), std::move(reply));
+    };
+  }
   return methods;
 }
 

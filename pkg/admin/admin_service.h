@@ -2,19 +2,12 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <functional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "pkg/grpc/unary_server.h"
-#include "pkg/node/configurator.h"
-#include "pkg/node/policy_host.h"
-#include "pkg/policy/registry.h"
-#include "pkg/sys/event_loop.h"
+#include "pkg/node/node_view.h"
 #include "pkg/sys/off_loop.h"
-#include "pkg/topology/machine.h"
 
 namespace resmgr {
 
@@ -43,24 +36,7 @@ namespace resmgr {
 // Nothing in a reply is secret: no environment, label or annotation of a pod is part of it.
 class AdminService {
  public:
-  struct Node {
-    EventLoop& loop;
-    std::string version{};
-    const Machine& machine;
-    const PolicyRegistry& policies;
-    PolicyHost& host;
-    Configurator& configurator;
-    std::string relay_socket{};
-    std::string runtime_socket{};
-    // "connected" or what is wrong.
-    std::function<std::string()> runtime_state{};
-    // Whether what is to be remembered over a restart is on the disk; true where nothing is.
-    std::function<bool()> state_saved = [] { return true; };
-    // How many calls the dump lacks.
-    std::function<uint64_t()> dump_lost = [] { return uint64_t{0}; };
-  };
-
-  explicit AdminService(Node node)
+  explicit AdminService(NodeView node)
       : node_(std::move(node)),
         started_(std::chrono::steady_clock::now()),
         printer_(node_.loop, "config-show", std::chrono::milliseconds(100)) {}
@@ -72,11 +48,14 @@ class AdminService {
   void ConfigShow(UnaryServer::Reply reply);
   void PrintForWaiting();
 
-  Node node_;
+  NodeView node_;
   std::chrono::steady_clock::time_point started_;
   std::vector<UnaryServer::Reply> want_config_;  // the next print is for them
   bool printing_ = false;
   OffLoop printer_;
 };
+
+// The methods of an AdminService that they own.
+UnaryServer::Methods AdminMethods(const NodeView& node);
 
 }  // namespace resmgr

@@ -67,10 +67,10 @@ void SetAdjustment(const std::string& message, const UnaryServer::Reply& reply) 
 
 }  // namespace
 
-UnaryServer::Methods ConfigService(Configurator& configurator) {
+UnaryServer::Methods ConfigMethods(const NodeView& node) {
   return {
       {"/v1.Config/SetConfig",
-       [&configurator](std::string message, const UnaryServer::Reply& reply) {
+       [&configurator = node.configurator](std::string message, const UnaryServer::Reply& reply) {
          SetConfig(configurator, std::move(message), reply);
        }},
       {"/v1.Config/SetAdjustment",

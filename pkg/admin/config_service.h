@@ -2,13 +2,13 @@
 #pragma once
 
 #include "pkg/grpc/unary_server.h"
-#include "pkg/node/configurator.h"
+#include "pkg/node/node_view.h"
 
 namespace resmgr {
 
 // v1.Config, what an agent calls on -config-socket: SetConfig answers once the configuration is in
 // force for every container, or with the reason why nothing changed. SetAdjustment refuses every
-// adjustment by name: there are none here. The configurator must outlive the server.
-UnaryServer::Methods ConfigService(Configurator& configurator);
+// adjustment by name: there are none here. What the view refers to must outlive the server.
+UnaryServer::Methods ConfigMethods(const NodeView& node);
 
 }  // namespace resmgr

@@ -15,7 +15,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/node/testing/fake_policy_host.h"
+#include "pkg/node/testing/test_policies.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/topology/machine_source.h"
 
@@ -31,34 +32,7 @@ using testing::IsEmpty;
 
 constexpr seconds kPatience{60};
 
-StatusOr<std::unique_ptr<Policy>> MakeFirstFit(const PolicyContext& context) {
-  return std::make_unique<test::FirstFitPolicy>(context.machine);
-}
-
-// A brain that changes its policy, or refuses to, when the test says so.
-class FakeHost final : public PolicyHost {
- public:
-  void SetPolicy(std::unique_ptr<Policy>, std::function<void(Status)> done) override {
-    ++changes;
-    if (at_change) at_change();
-    done(refusal);
-  }
-  StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(const Policy*) const override {
-    if (!refusal.ok()) return refusal;
-    return moves;
-  }
-  void SetStartFailurePolicy(FailurePolicy) override {}
-  const History& history() const override { return nothing_done; }
-  ResourceManager* manager() override { return nullptr; }
-
-  int changes = 0;
-  Status refusal;
-  std::function<void()> at_change;
-  History nothing_done;
-  std::vector<ResourceManager::Move> moves;
-};
-
-// Keeps whoever comes until it is opened.
+// Holds the work that waits at it until it is opened.
 struct Gate {
   Gate() : opened(promise.get_future().share()) {}
   std::promise<void> promise;
@@ -146,7 +120,7 @@ class ConfiguratorTest : public testing::Test {
 
   TempDir directory_;
   EventLoop loop_;
-  FakeHost host_;
+  test::FakePolicyHost host_;
   std::mutex mutex_;
   std::condition_variable dumped_;
   int opened_ = 0;  // files of the dump
@@ -161,15 +135,7 @@ class ConfiguratorTest : public testing::Test {
   std::vector<std::string> saved_;
   Config current_;
   ConfigReader::Options reader_{
-      .machine = nullptr,
-      .policies = PolicyRegistry(std::vector<PolicyFactory>{
-          {.name = "null",
-           .description = "",
-           .create = [](const PolicyContext&) -> StatusOr<std::unique_ptr<Policy>> {
-             return nullptr;
-           }},
-          {.name = "first-fit", .description = "", .create = MakeFirstFit}}),
-      .dump_directory = DumpDirectory()};
+      .machine = nullptr, .policies = test::NullAndFirstFit(), .dump_directory = DumpDirectory()};
   Configurator::Options options_{
       .loop = loop_, .reader = nullptr, .host = host_, .dumper = *dumper_};
   std::unique_ptr<Configurator> configurator_;

@@ -6,16 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "cmd/cri-resmgr/flags.h"
 #include "pkg/base/status.h"
 #include "pkg/config/config.h"
+#include "pkg/node/node_options.h"
 #include "pkg/policy/policy.h"
-#include "pkg/policy/registry.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
 
-// What the flags ask for, checked against each other.
+// What a daemon does before it runs, and in place of that. All of it may block on the disk.
+
+// What the options ask for, checked against the machine.
 struct Setup {
   std::shared_ptr<const Machine> machine;
   Config config;                      // in force at the start
@@ -29,24 +30,28 @@ struct Setup {
 // The configuration that was last delivered to a running daemon.
 struct KeptConfig {
   std::string source;
-  // With the flags' overrides. An error: it is not valid here; DeadlineExceeded: it cannot be read,
-  // since its disk does not answer.
+  // With the command line's overrides. An error: it is not valid here; DeadlineExceeded: it cannot
+  // be read, since its disk does not answer.
   StatusOr<Config> config;
 };
-// Nothing where there is none, or where the flags force another one.
-std::optional<KeptConfig> LoadKeptConfig(const Flags& flags, const PolicyRegistry& policies);
+// Nothing where there is none, or where the options force another one.
+std::optional<KeptConfig> LoadKeptConfig(const NodeOptions& options);
 
-// With a configuration that was delivered to an earlier run and kept, unless the flags force
+// With a configuration that was delivered to an earlier run and kept, unless the options force
 // another one; one that does not fit any more is reported and left aside. InvalidArgument: the
 // configuration does not fit the machine; others: the machine cannot be read.
-StatusOr<Setup> Prepare(const Flags& flags, const PolicyRegistry& policies);
+StatusOr<Setup> Prepare(const NodeOptions& options);
 
-// Runs the daemon until SIGTERM or SIGINT has ended it in good order. AlreadyExists: another
-// instance serves one of the sockets.
-Status RunDaemon(const Flags& flags, const PolicyRegistry& policies, Setup setup);
+// The same for the options' own configuration alone, with a warning for a dump file that cannot be
+// written: what -check-config tells.
+StatusOr<Setup> CheckOnly(const NodeOptions& options);
 
-// -reset-policy and -reset-config, as far as the flags ask for them. FailedPrecondition while an
-// instance runs.
-Status Reset(const Flags& flags);
+// What an earlier run kept and is to be forgotten.
+struct Forget {
+  bool placements = false;
+  bool delivered_config = false;
+};
+// FailedPrecondition while an instance runs.
+Status Reset(const NodeOptions& options, Forget what);
 
 }  // namespace resmgr

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr/wiring.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "pkg/admin/admin_service.h"
+#include "pkg/admin/config_service.h"
+#include "pkg/node/policy_setup.h"
+#include "pkg/node/relay_door.h"
+
+namespace resmgr {
+namespace {
+
+FrontDoorFactory DoorOf(const Flags& flags) {
+  std::string images = flags.ImageSocket();
+  return RelayDoorFactory(
+      {.relay_socket = flags.relay_socket,
+       .runtime_socket = flags.runtime_socket,
+       .image_socket = images.empty() ? std::nullopt : std::optional(std::move(images))});
+}
+
+}  // namespace
+
+NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies) {
+  // A disk that hangs may hold it for longer than the daemon runs.
+  const auto copy = std::make_shared<const std::pair<Flags, PolicyRegistry>>(flags, policies);
+  return {.version = RESMGR_VERSION,
+          .policies = policies,
+          .topology = flags.topology,
+          .door = DoorOf(flags),
+          .services = {{flags.AdminSocket(), AdminMethods}, {flags.ConfigSocket(), ConfigMethods}},
+          .relay_socket = flags.relay_socket,
+          .runtime_socket = flags.runtime_socket,
+          .directory = flags.relay_dir,
+          .agent_socket = flags.AgentSocket(),
+          .metrics_address = flags.MetricsAddress(),
+          .dump_directory = flags.DumpDirectory(),
+          .dump_secrets = flags.dump_secrets,
+          .config = flags.config,
+          .overrides = flags.overrides,
+          .forced = flags.forced,
+          .config_file = flags.ConfigFile(),
+          .read_again = [copy] { return ReadConfigAgain(copy->first, ChecksWith(copy->second)); }};
+}
+
+}  // namespace resmgr

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cmd/cri-resmgr/flags.h"
+#include "pkg/node/node_options.h"
+#include "pkg/policy/registry.h"
+
+namespace resmgr {
+
+// The node that the flags ask for: its front door, and the services on its other sockets.
+NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies);
+
+}  // namespace resmgr

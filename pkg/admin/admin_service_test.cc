@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/admin_service.h"
+
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "pkg/admin/testing/served_node.h"
+
+namespace resmgr {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+class AdminServiceTest : public test::ServedNode {
+ protected:
+  Answer Ask(std::string_view method, std::string message) {
+    return Call(methods_, fmt::format("/cri_resmgr.v1.Admin/{}", method), std::move(message));
+  }
+  Json AnswerTo(std::string_view method, const Json& request) {
+    const Answer answer = Ask(method, request.dump());
+    EXPECT_EQ(answer.status(), OkStatus());
+    return answer.ok() ? Json::parse(*answer) : Json();
+  }
+  StatusCode CodeOf(std::string_view method, const Json& request) {
+    return Ask(method, request.dump()).status().code();
+  }
+  static Json Delivery(const std::string& text) { return {{"name", "test.yaml"}, {"text", text}}; }
+
+  const UnaryServer::Methods methods_ = AdminMethods(View());
+};
+
+TEST_F(AdminServiceTest, ARequestIsAJsonObject) {
+  for (const auto& [path, method] : methods_) {
+    for (const char* message : {"", "[]", "7", "{", "\xff"})
+      EXPECT_EQ(Call(methods_, path, message).status().code(), StatusCode::kInvalidArgument)
+          << path;
+  }
+}
+
+TEST_F(AdminServiceTest, StatusTellsWhatRuns) {
+  const Json status = AnswerTo("Status", Json::object());
+  EXPECT_EQ(status["version"], "1.2");
+  EXPECT_EQ(status["policy"], "null");
+  EXPECT_EQ(status["config"], "the command line");
+  EXPECT_EQ(status["relaySocket"], "/relay.sock");
+  EXPECT_EQ(status["runtimeSocket"], "/runtime.sock");
+  EXPECT_EQ(status["runtime"], "not used");
+  EXPECT_EQ(status["online"], "0-3");
+  EXPECT_EQ(status["state"], "saved");
+  EXPECT_EQ(status["dumpLost"], 3);
+  EXPECT_EQ(status["problems"], Json::array()) << "under null no runtime is needed";
+}
+
+TEST_F(AdminServiceTest, AStateThatIsNotSavedIsAProblem) {
+  state_saved_ = false;
+  const Json status = AnswerTo("Status", Json::object());
+  EXPECT_EQ(status["state"], "not saved");
+  EXPECT_THAT(status["problems"].dump(), HasSubstr("the state cannot be saved"));
+}
+
+TEST_F(AdminServiceTest, MarksTheActivePolicy) {
+  EXPECT_EQ(AnswerTo("Policies", Json::object()),
+            Json({{{"name", "null"}, {"description", "nothing"}, {"active", true}},
+                  {{"name", "first-fit"}, {"description", "the lowest CPUs"}, {"active", false}}}));
+}
+
+TEST_F(AdminServiceTest, UnderTheNullPolicyListsAreEmptyAndDecisionsCannotBeExplained) {
+  EXPECT_EQ(AnswerTo("Containers", Json::object()), Json::array());
+  EXPECT_EQ(AnswerTo("Pools", Json::object()), Json::array());
+  EXPECT_EQ(AnswerTo("History", Json::object()), Json::array());
+  EXPECT_EQ(CodeOf("Explain", {{"what", "pod"}}), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(CodeOf("Rebalance", {{"apply", true}}), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(AdminServiceTest, MembersOfAnotherTypeAreRefused) {
+  EXPECT_EQ(CodeOf("Containers", {{"namespace", 7}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf("Containers", {{"selector", "a in ("}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf("History", {{"count", -1}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf("Log", {{"level", "loud"}, {"source", ""}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf("Log", {{"level", "info"}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf("ConfigSet", {{"name", "x"}}), StatusCode::kInvalidArgument);
+}
+
+TEST_F(AdminServiceTest, AConfigurationIsShownAsItWasSet) {
+  EXPECT_EQ(AnswerTo("ConfigSet", Delivery("logger: {Level: error}"))["policy"], "null");
+  const Json shown = AnswerTo("ConfigShow", Json::object());
+  EXPECT_EQ(shown["source"], "test.yaml");
+  EXPECT_THAT(shown["yaml"].get<std::string>(), HasSubstr("Level: error"));
+}
+
+// The first print is for those that asked before it began, the second for the rest.
+TEST_F(AdminServiceTest, EveryCallThatWaitsForAPrintIsAnswered) {
+  int answers = 0;
+  const auto& show = methods_.at("/cri_resmgr.v1.Admin/ConfigShow");
+  for (int i = 0; i < 50; ++i) {
+    show("{}", [&](const Answer& answer) {
+      EXPECT_EQ(answer.status(), OkStatus());
+      if (++answers == 50) loop_.Stop();
+    });
+  }
+  RunLoop();
+  EXPECT_EQ(answers, 50);
+}
+
+TEST_F(AdminServiceTest, ACheckTellsMovesAndLossesAndChangesNothing) {
+  ResourceManager::Move move;
+  move.container = "default/dsp/main";
+  move.from.cpus = move.from.exclusive = CpuSet{1};
+  move.to.cpus = CpuSet{0, 1};
+  host_.moves = {move};
+  const Json checked = AnswerTo("ConfigCheck", Delivery("policy: {Active: first-fit}"));
+  EXPECT_EQ(checked["policy"], "first-fit");
+  EXPECT_EQ(checked["moves"].size(), 1u);
+  EXPECT_EQ(checked["losses"], checked["moves"]);
+  EXPECT_EQ(host_.changes, 0);
+}
+
+TEST_F(AdminServiceTest, OnlyConfigForceTakesExclusiveCpusAway) {
+  ResourceManager::Move move;
+  move.container = "default/dsp/main";
+  move.from.cpus = move.from.exclusive = CpuSet{1};
+  move.to.cpus = CpuSet{0, 1};
+  host_.moves = {move};
+  const Json delivery = Delivery("policy: {Active: first-fit}");
+  const Answer refused = Ask("ConfigSet", delivery.dump());
+  EXPECT_EQ(refused.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("default/dsp/main"));
+  EXPECT_EQ(AnswerTo("ConfigForce", delivery)["policy"], "first-fit");
+}
+
+TEST_F(AdminServiceTest, AMessageThatIsTooLongIsRefusedUnread) {
+  const std::string message(size_t{4} << 20, ' ');
+  for (const char* method : {"ConfigSet", "ConfigForce", "ConfigCheck"})
+    EXPECT_EQ(Ask(method, message).status().code(), StatusCode::kResourceExhausted) << method;
+}
+
+TEST_F(AdminServiceTest, ANameIsShortAndPrintable) {
+  const std::string name = "\x1b]0;" + std::string(1000, 'x');
+  AnswerTo("ConfigSet", {{"name", name}, {"text", "logger: {Level: error}"}});
+  EXPECT_LE(configurator_.source().size(), 300u);
+  EXPECT_EQ(configurator_.source().find('\x1b'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace resmgr

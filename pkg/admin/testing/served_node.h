@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "pkg/dump/dumper.h"
+#include "pkg/node/config_reader.h"
+#include "pkg/node/node_view.h"
+#include "pkg/node/testing/fake_policy_host.h"
+#include "pkg/node/testing/test_policies.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/topology/machine_source.h"
+
+namespace resmgr::test {
+
+// A node of four CPUs whose brain is a fake, and the calls of clients to what is served of it.
+class ServedNode : public testing::Test {
+ protected:
+  using Answer = StatusOr<std::string>;
+
+  NodeView View() {
+    return {.loop = loop_,
+            .version = "1.2",
+            .machine = *machine_,
+            .policies = policies_,
+            .host = host_,
+            .configurator = configurator_,
+            .relay_socket = "/relay.sock",
+            .runtime_socket = "/runtime.sock",
+            .runtime_state = [this] { return runtime_state_; },
+            .state_saved = [this] { return state_saved_; },
+            .dump_lost = [] { return uint64_t{3}; }};
+  }
+
+  // Runs the loop until the answer is there.
+  Answer Call(const UnaryServer::Methods& methods, std::string_view path, std::string message) {
+    const auto method = methods.find(path);
+    if (method == methods.end()) return NotFound("{}", path);
+    std::optional<Answer> answer;
+    method->second(std::move(message), [&](Answer given) {
+      answer = std::move(given);
+      loop_.Stop();
+    });
+    if (!answer) RunLoop();
+    return answer.value_or(Unavailable("no answer"));
+  }
+  // Until it is stopped.
+  void RunLoop() {
+    const auto late = loop_.After(std::chrono::seconds(60), [this] {
+      ADD_FAILURE() << "it takes too long";
+      loop_.Stop();
+    });
+    loop_.Run();
+  }
+
+  EventLoop loop_;
+  FakePolicyHost host_;
+  const PolicyRegistry policies_ = NullAndFirstFit();
+  const std::shared_ptr<const Machine> machine_ =
+      std::make_shared<const Machine>(*LoadMachine("synthetic:core:4 pu:1"));
+  std::unique_ptr<dump::Dumper> dumper_ = *dump::Dumper::Create({}, [](bool, std::string_view) {});
+  Configurator configurator_{
+      {.loop = loop_,
+       .reader = std::make_shared<const ConfigReader>(
+           ConfigReader::Options{.machine = machine_, .policies = policies_}),
+       .host = host_,
+       .dumper = *dumper_,
+       .save = [](const std::string&, const DeliveredConfig&) { return OkStatus(); }},
+      Config{},
+      "the command line"};
+  std::string runtime_state_ = "not used";
+  bool state_saved_ = true;
+};
+
+}  // namespace resmgr::test

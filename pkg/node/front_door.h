@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/dump/dumper.h"
+#include "pkg/h2/flush_queue.h"
+#include "pkg/metrics/metrics.h"
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/resmgr/runtime_client.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// How long calls in flight may take once a front door drains. systemd kills a daemon that takes
+// longer than the unit's TimeoutStopSec, 30 s, for everything.
+inline constexpr std::chrono::seconds kDrainDeadline{20};
+
+// What a runtime tells on the connection of one brain. Each is set.
+struct RuntimeEvents {
+  std::function<void()> connected{};
+  std::function<void()> disconnected{};
+  std::function<void(const ContainerEvent&)> happened{};
+};
+
+// The connection between one brain (a resource manager with its policy) and a front door: the
+// requests that the door brings to this brain, and the brain's own requests to the runtime. Loop's
+// thread only.
+class BrainLink {
+ public:
+  virtual ~BrainLink() = default;
+
+  // For the resource manager's own requests.
+  virtual RuntimeClient& runtime() = 0;
+  // Who decides about the requests of this link; once, before all that follows.
+  virtual void Attach(ResourceManager& manager) = 0;
+  // Connects to the runtime now or as soon as it appears, and again after each loss.
+  virtual void Connect(RuntimeEvents events) = 0;
+  // Does not wait for the next try. Unavailable tells what is wrong.
+  virtual Status EnsureConnected() = 0;
+  // This brain decides no requests any more: what still happens it learns from lists alone.
+  virtual void Retire() = 0;
+  // No request that came by this link is under way.
+  virtual bool drained() const = 0;
+};
+
+// Where requests about containers come in: the relay's CRI socket, an NRI runtime that connects to
+// us, a Docker API. Made with its socket claimed and not served yet; serves from Start to Stop.
+// Loop's thread only.
+class FrontDoor {
+ public:
+  virtual ~FrontDoor() = default;
+
+  // Requests come in from now on, and pass unread as long as no brain is active. The dumper, which
+  // outlives the door's Stop, is shown the calls.
+  virtual void Start(dump::Dumper& dumper) = 0;
+  // For a new brain, which owns it. Must not be used after the end of the door.
+  virtual std::unique_ptr<BrainLink> MakeLink() = 0;
+  // Requests that come from now on are decided by the brain of this link; nullptr: they pass
+  // unread. Those that came before stay with their brain, whose link outlives them.
+  virtual void SetActive(BrainLink* link) = 0;
+  // Refuses new requests, waits for those in flight for kDrainDeadline at most, then runs `done`,
+  // once.
+  virtual void Drain(std::function<void()> done) = 0;
+  // Ends all requests at once; none comes any more.
+  virtual void Stop() = 0;
+};
+
+// What every front door is made with; all outlive it.
+struct DoorContext {
+  EventLoop& loop;
+  h2::FlushQueue& flushes;
+  Metrics* metrics = nullptr;  // null: nothing is counted
+};
+
+// How the front door of a mode is made.
+struct FrontDoorFactory {
+  // AlreadyExists: another instance serves its socket.
+  std::function<StatusOr<std::unique_ptr<FrontDoor>>(const DoorContext& context)> create{};
+  // The methods that metrics count by name, all others as one.
+  std::vector<std::string> counted_methods{};
+};
+
+}  // namespace resmgr

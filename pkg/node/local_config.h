@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "pkg/node/configurator.h"
+#include "pkg/node/node_options.h"
+#include "pkg/sys/off_loop.h"
+
+namespace resmgr {
+
+// Configuration that a running daemon takes from its own disk, which is read off the loop.
+
+// Puts the configuration that was delivered to an earlier run in force when its disk answers,
+// unless a newer one was delivered until then. `off_loop` ends before the configurator does.
+void RestoreLater(const NodeOptions& options, OffLoop& off_loop, Configurator& configurator);
+
+// Reads the configuration file again, as SIGHUP asks, unless another configuration is in force.
+void Reload(const NodeOptions& options, Configurator& configurator);
+
+}  // namespace resmgr

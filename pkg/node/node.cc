@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/node.h"
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "pkg/cri/call_tap.h"
+#include "pkg/dump/dumper.h"
+#include "pkg/h2/flush_queue.h"
+#include "pkg/log/log.h"
+#include "pkg/metrics/metrics.h"
+#include "pkg/node/brain_host.h"
+#include "pkg/node/config_reader.h"
+#include "pkg/node/configurator.h"
+#include "pkg/node/local_config.h"
+#include "pkg/node/node_publisher.h"
+#include "pkg/node/optional_services.h"
+#include "pkg/state/claimed_file_system.h"
+#include "pkg/state/state_store.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/notify.h"
+#include "pkg/sys/off_loop.h"
+
+namespace resmgr {
+namespace {
+
+// How long the end may take beyond kDrainDeadline: what is still in the dump's queue, then what
+// others wait for at most (the state a second, the log half of one, work off the loop and the
+// metrics the rest).
+constexpr std::chrono::seconds kDumpDeadline{4};
+constexpr std::chrono::seconds kOtherDeadlines{4};
+static_assert(kDrainDeadline + kDumpDeadline + kOtherDeadlines < std::chrono::seconds(30));
+
+// Of the state. Never destroyed: a thread that hangs on its disk may use them until the process
+// ends, and until then no other daemon may change them. The node goes on without: what runs is
+// adopted from the runtime alone.
+FileSystem& StateFiles(const NodeOptions& options) {
+  const auto on_refusal = [](const Status& status) {
+    const bool other = status.code() == StatusCode::kAlreadyExists;
+    GetLogger("state").Warn("-relay-dir: {}; the state is not kept over restarts{}",
+                            Message(status), other ? " before that one ends" : "");
+  };
+  static auto& all = *new std::list<ClaimedFileSystem>;
+  return all.emplace_back(RealFileSystem(), options.StateDirectory(), on_refusal);
+}
+
+// A file that a delivered configuration may not name is left out, and the rest holds.
+StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const NodeOptions& node, const Setup& setup,
+                                                   Metrics* metrics) {
+  Logger& log = GetLogger("message");
+  dump::Dumper::Options options = DumpOptions(setup.config.dump, node.overrides, node.dump_secrets,
+                                              setup.delivered, node.dump_directory);
+  const Status allowed = dump::Dumper::Read(options).status();
+  if (setup.delivered && !allowed.ok()) {
+    log.Warn("nothing is dumped: {}", Message(allowed));
+    options.specs.clear();
+    options.file.clear();
+  }
+  options.on_lost = [metrics] {
+    if (metrics != nullptr) metrics->Count(Metrics::Event::kDumpDropped);
+  };
+  options.decompress = &CallTap::Decompress;
+  return dump::Dumper::Create(std::move(options), [&log](bool warning, std::string_view line) {
+    warning ? log.Warn("{}", line) : log.Info("{}", line);
+  });
+}
+
+// nullptr where no metrics are asked for.
+std::shared_ptr<Metrics> MakeMetrics(const NodeOptions& options) {
+  if (options.metrics_address.empty()) return nullptr;
+  return std::make_shared<Metrics>(options.version, options.door.counted_methods);
+}
+
+// The service manager ends a daemon whose loop stands still. Nothing where it does not watch us.
+EventLoop::HandlePtr FeedWatchdog(EventLoop& loop) {
+  const auto period = WatchdogPeriod();
+  if (!period) return nullptr;
+  return loop.Every(std::chrono::duration_cast<std::chrono::milliseconds>(*period) / 2,
+                    [] { [[maybe_unused]] const Status fed = NotifyWatchdog(); });
+}
+
+std::shared_ptr<const ConfigReader> MakeReader(const NodeOptions& options,
+                                               std::shared_ptr<const Machine> machine) {
+  return std::make_shared<const ConfigReader>(
+      ConfigReader::Options{.machine = std::move(machine),
+                            .policies = options.policies,
+                            .overrides = options.overrides,
+                            .dump_secrets = options.dump_secrets,
+                            .dump_directory = options.dump_directory});
+}
+
+// nullptr where no agent is to be called.
+std::unique_ptr<NodePublisher> MakePublisher(const NodeOptions& options, EventLoop& loop,
+                                             h2::FlushQueue& flushes) {
+  if (options.agent_socket.empty()) return nullptr;
+  return std::make_unique<NodePublisher>(loop, flushes, options.agent_socket);
+}
+
+void Publish(NodePublisher* publisher, const Configurator& configurator) {
+  if (publisher == nullptr) return;
+  publisher->Show({.policy = configurator.current().policy.active,
+                   .source = configurator.source(),
+                   .losses = configurator.losses()});
+}
+
+// Every debug message of every source, or again what the configuration says.
+void ToggleDebug(bool on, const Configurator& configurator) {
+  if (on) {
+    SetLogLevel(LogLevel::kDebug);
+  } else if (const Status status = ApplyLogging(configurator.current().logger); !status.ok()) {
+    GetLogger("config").Warn("{}", Message(status));
+  }
+  GetLogger("cri-resmgr").Info("SIGUSR1: debug messages are {}", on ? "on" : "as configured");
+}
+
+std::list<OptionalSocket> ServeAll(const NodeOptions& options, NodeView view,
+                                   h2::FlushQueue& flushes) {
+  view.version = options.version;
+  view.relay_socket = options.relay_socket;
+  view.runtime_socket = options.runtime_socket;
+  std::list<OptionalSocket> sockets;
+  for (const NodeService& service : options.services)
+    sockets.emplace_back(view.loop, flushes, service.socket, service.methods(view));
+  return sockets;
+}
+
+// For as long as the handles are kept. SIGTERM and SIGINT end the loop when the calls in flight are
+// over; SIGHUP and SIGUSR1 are for the tasks.
+std::array<EventLoop::HandlePtr, 4> HandleSignals(EventLoop& loop, FrontDoor& door,
+                                                  EventLoop::Task reload, EventLoop::Task debug) {
+  const auto end = [&loop, &door, ending = std::make_shared<bool>(false)] {
+    if (std::exchange(*ending, true)) {
+      loop.Stop();
+      return;
+    }
+    Logger& log = GetLogger("cri-resmgr");
+    log.Info("ending: waiting for the calls in flight; a second signal ends at once");
+    if (const Status status = NotifyStopping(); !status.ok()) log.Warn("{}", Message(status));
+    door.Drain([&loop] { loop.Stop(); });
+  };
+  return {loop.OnSignal(SIGTERM, end), loop.OnSignal(SIGINT, end),
+          loop.OnSignal(SIGHUP, std::move(reload)), loop.OnSignal(SIGUSR1, std::move(debug))};
+}
+
+// With a logger of its own, so that programs that wait for the line see it whatever -logger-level
+// says.
+void AnnounceReady(const NodeOptions& options, const Setup& setup) {
+  Logger log("cri-resmgr");
+  log.Info("ready: policy {} on {} CPUs, serving {}, runtime {}", setup.config.policy.active,
+           setup.machine->online().size(), options.relay_socket, options.runtime_socket);
+  if (const Status status = NotifyReady(); !status.ok()) log.Warn("{}", Message(status));
+}
+
+// Requests of the door hold on to the brain, and the brain to the state: so they end in this order.
+class StopAtEnd {
+ public:
+  explicit StopAtEnd(FrontDoor& door) : door_(door) {}
+  StopAtEnd(const StopAtEnd&) = delete;
+  StopAtEnd& operator=(const StopAtEnd&) = delete;
+  ~StopAtEnd() { door_.Stop(); }
+
+ private:
+  FrontDoor& door_;
+};
+
+}  // namespace
+
+Status RunNode(const NodeOptions& options, Setup setup) {
+  const LogThread log_thread;
+  RESMGR_RETURN_IF_ERROR(ApplyLogging(setup.config.logger));
+  Logger& log = GetLogger("cri-resmgr");
+  for (const std::string& warning : setup.warnings)
+    GetLogger("config").Warn("{}", warning);
+
+  const std::shared_ptr<Metrics> metrics = MakeMetrics(options);
+  EventLoop loop;
+  h2::FlushQueue flushes(loop);
+  // Before anything is touched on disk: the socket tells that no other instance is at work there.
+  RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<FrontDoor> door,
+                          options.door.create({loop, flushes, metrics.get()}));
+  RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper,
+                          MakeDumper(options, setup, metrics.get()));
+  const OptionalMetrics metrics_server(loop, options.metrics_address, metrics);
+  // A disk that does not answer is not waited for twice.
+  StateStore state(
+      StateFiles(options), options.StateDirectory(), setup.machine->Fingerprint(),
+      [](std::string_view line) { GetLogger("state").Warn("{}", line); }, options.CallsFile(),
+      setup.disk_answers ? StateStore::kPatience : std::chrono::milliseconds(0));
+  BrainHost host(
+      {.loop = loop,
+       .machine = *setup.machine,
+       .door = *door,
+       .state = &state,
+       .manager = {.start_failure = setup.config.policy.start_failure, .metrics = metrics.get()}});
+  const StopAtEnd stop(*door);
+  door->Start(*dumper);
+  host.Start(std::move(setup.policy));
+
+  const std::unique_ptr<NodePublisher> publisher = MakePublisher(options, loop, flushes);
+  const auto publish = [&publisher](const Configurator& now) { Publish(publisher.get(), now); };
+  Configurator configurator({.loop = loop,
+                             .reader = MakeReader(options, setup.machine),
+                             .host = host,
+                             .dumper = *dumper,
+                             .directory = options.directory,
+                             .forced = options.forced,
+                             .changed = publish},
+                            setup.config, setup.config_source);
+  publish(configurator);
+  OffLoop late(loop, "late-config", std::chrono::milliseconds(0));
+  if (!setup.disk_answers) RestoreLater(options, late, configurator);
+  NodeView view{.loop = loop,
+                .machine = *setup.machine,
+                .policies = options.policies,
+                .host = host,
+                .configurator = configurator,
+                .runtime_state = [&host] { return host.RuntimeState(); },
+                .state_saved = [&state] { return state.Saved(); },
+                .dump_lost = [&dumper] { return dumper->lost_calls(); }};
+  const auto sockets = ServeAll(options, std::move(view), flushes);
+  const EventLoop::HandlePtr watchdog = FeedWatchdog(loop);
+  const auto signals = HandleSignals(
+      loop, *door, [&] { Reload(options, configurator); },
+      [&configurator, on = false]() mutable { ToggleDebug(on = !on, configurator); });
+  AnnounceReady(options, setup);
+  loop.Run();
+  if (!dumper->Close(kDumpDeadline)) log.Warn("the rest of the dump was given up");
+  log.Info("ended");
+  return OkStatus();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "pkg/grpc/unary_server.h"
+#include "pkg/node/configurator.h"
+#include "pkg/node/policy_host.h"
+#include "pkg/policy/registry.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// What services see of the node that they serve; all outlives them. Loop's thread only.
+struct NodeView {
+  EventLoop& loop;
+  std::string version{};
+  const Machine& machine;
+  const PolicyRegistry& policies;
+  PolicyHost& host;
+  Configurator& configurator;
+  std::string relay_socket{};
+  std::string runtime_socket{};
+  // "connected" or what is wrong.
+  std::function<std::string()> runtime_state{};
+  // Whether what is to be remembered over a restart is on the disk; true where nothing is.
+  std::function<bool()> state_saved = [] { return true; };
+  // How many calls the dump lacks.
+  std::function<uint64_t()> dump_lost = [] { return uint64_t{0}; };
+};
+
+// Methods on a socket of the node's own, as cri-resmgr-ctl and the agent call them.
+struct NodeService {
+  std::string socket{};  // its path; "": it is not served
+  // The methods own what they use beside the view.
+  std::function<UnaryServer::Methods(const NodeView& view)> methods{};
+};
+
+}  // namespace resmgr

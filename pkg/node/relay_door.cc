@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/relay_door.h"
+
+#include <utility>
+
+#include "pkg/cri/hint_finder.h"
+#include "pkg/cri/interceptors.h"
+#include "pkg/cri/known_methods.h"
+#include "pkg/cri/relay.h"
+#include "pkg/cri/runtime_connection.h"
+#include "pkg/sys/file_limit.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr {
+namespace {
+
+class RelayLink final : public BrainLink {
+ public:
+  RelayLink(const DoorContext& context, HintFinder& hints, const std::string& runtime_socket)
+      : hints_(hints), runtime_(context.loop, context.flushes, runtime_socket) {}
+
+  RuntimeClient& runtime() override { return runtime_; }
+  void Attach(ResourceManager& manager) override {
+    manager_ = &manager;
+    interceptor_.emplace(manager, hints_, [this] { return runtime_.EnsureConnected(); });
+  }
+  void Connect(RuntimeEvents events) override {
+    runtime_.Start({.connected = std::move(events.connected),
+                    .disconnected = std::move(events.disconnected),
+                    .happened = std::move(events.happened)});
+  }
+  Status EnsureConnected() override { return runtime_.EnsureConnected(); }
+  void Retire() override { LeaveEventsToClient(true); }
+  bool drained() const override { return interceptor_->idle(); }
+
+  // Clients listen to the runtime's events, and the relay tells them to us.
+  void LeaveEventsToClient(bool leave) { runtime_.LeaveEventsToClient(leave); }
+  ResourceManager& manager() { return *manager_; }
+  ResourceInterceptor& interceptor() { return *interceptor_; }
+
+ private:
+  HintFinder& hints_;
+  RuntimeConnection runtime_;
+  ResourceManager* manager_ = nullptr;
+  std::optional<ResourceInterceptor> interceptor_;
+};
+
+class RelayDoor final : public FrontDoor {
+ public:
+  RelayDoor(const DoorContext& context, RelayDoorOptions options, ListeningSocket listener)
+      : context_(context),
+        options_(std::move(options)),
+        hints_(context.loop, {}),
+        listener_(std::move(listener)) {}
+
+  void Start(dump::Dumper& dumper) override;
+  std::unique_ptr<BrainLink> MakeLink() override {
+    return std::make_unique<RelayLink>(context_, hints_, options_.runtime_socket);
+  }
+  void SetActive(BrainLink* link) override;
+  void Drain(std::function<void()> done) override { relay_->Drain(std::move(done)); }
+  void Stop() override { relay_.reset(); }
+
+ private:
+  const DoorContext context_;
+  const RelayDoorOptions options_;
+  HintFinder hints_;                         // of all brains, so that its threads are few
+  std::optional<ListeningSocket> listener_;  // until the start
+  RelayLink* active_ = nullptr;
+  std::optional<Relay> relay_;
+};
+
+void RelayDoor::Start(dump::Dumper& dumper) {
+  const Relay::Options options{.runtime_socket = options_.runtime_socket,
+                               .image_socket = options_.image_socket,
+                               .max_clients = Relay::ClientsWith(RaiseFileLimit()),
+                               .drain_timeout = kDrainDeadline};
+  relay_.emplace(
+      context_.loop, context_.flushes, *std::exchange(listener_, std::nullopt), options,
+      Relay::Watchers{.interceptor = nullptr, .dumper = &dumper, .metrics = context_.metrics});
+  relay_->OnClientsListen([this](bool listen) {
+    if (active_ != nullptr) active_->LeaveEventsToClient(listen);
+  });
+  relay_->OnEvent([this](const ContainerEvent& event) {
+    if (active_ != nullptr) active_->manager().OnContainerEvent(event);
+  });
+}
+
+void RelayDoor::SetActive(BrainLink* link) {
+  // All links of this door are of its own making.
+  active_ = static_cast<RelayLink*>(link);
+  relay_->SetInterceptor(active_ == nullptr ? nullptr : &active_->interceptor());
+  if (active_ != nullptr) active_->LeaveEventsToClient(relay_->clients_listen());
+}
+
+}  // namespace
+
+FrontDoorFactory RelayDoorFactory(RelayDoorOptions options) {
+  const auto create = [options = std::move(options)](
+                          const DoorContext& context) -> StatusOr<std::unique_ptr<FrontDoor>> {
+    RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener,
+                            ListeningSocket::Create(options.relay_socket));
+    return std::make_unique<RelayDoor>(context, options, std::move(listener));
+  };
+  return {.create = create, .counted_methods = KnownMethodPaths()};
+}
+
+}  // namespace resmgr

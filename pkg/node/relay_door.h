@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "pkg/node/front_door.h"
+
+namespace resmgr {
+
+struct RelayDoorOptions {
+  std::string relay_socket{};  // the kubelet's
+  std::string runtime_socket{};
+  // Where image calls go; nullopt: they are not served.
+  std::optional<std::string> image_socket{};
+};
+
+// The CRI relay (pkg/cri/relay.h) as a front door: clients call on the relay's socket, and each
+// brain has a CRI connection to the runtime of its own.
+FrontDoorFactory RelayDoorFactory(RelayDoorOptions options);
+
+}  // namespace resmgr

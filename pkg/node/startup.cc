@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/startup.h"
+
+#include <chrono>
+#include <utility>
+
+#include "pkg/config/problems.h"
+#include "pkg/dump/dumper.h"
+#include "pkg/log/log.h"
+#include "pkg/node/config_reader.h"
+#include "pkg/node/delivered_config.h"
+#include "pkg/node/policy_setup.h"
+#include "pkg/state/file_system.h"
+#include "pkg/state/record_log.h"
+#include "pkg/sys/answer_within.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/unix_socket.h"
+#include "pkg/topology/machine_source.h"
+
+namespace resmgr {
+namespace {
+
+// How long the start waits for what an earlier run kept.
+constexpr std::chrono::seconds kDiskPatience{5};
+
+StatusOr<std::shared_ptr<const Machine>> MachineOf(const NodeOptions& options) {
+  auto machine = LoadMachine(options.topology);
+  if (!machine.ok()) return Annotate(machine.status(), "-topology " + options.topology);
+  return std::make_shared<const Machine>(*std::move(machine));
+}
+
+// With the configuration that was delivered to an earlier run, if it still fits.
+std::optional<Setup> PrepareKept(std::optional<KeptConfig> kept, const PolicyRegistry& policies,
+                                 const Machine& machine) {
+  if (!kept) return std::nullopt;
+  Setup setup;
+  if (kept->config.ok()) {
+    StatusOr<std::unique_ptr<Policy>> policy = MakePolicy(kept->config->policy, machine, policies);
+    if (policy.ok()) {
+      setup.policy = *std::move(policy);
+    } else {
+      kept->config = policy.status();
+    }
+  }
+  if (!kept->config.ok()) {
+    GetLogger("config").Warn("the configuration from {} of an earlier run is not used: {}",
+                             kept->source, OneLine(Message(kept->config.status())));
+    return std::nullopt;
+  }
+  setup.config = *std::move(kept->config);
+  setup.config_source = std::move(kept->source);
+  setup.delivered = true;
+  return setup;
+}
+
+StatusOr<Setup> PrepareOwn(const NodeOptions& options, const Machine& machine) {
+  Setup setup;
+  setup.config = options.config;
+  setup.config_source = options.ConfigName();
+  RESMGR_ASSIGN_OR_RETURN(setup.policy,
+                          MakePolicy(options.config.policy, machine, options.policies));
+  return setup;
+}
+
+}  // namespace
+
+std::optional<KeptConfig> LoadKeptConfig(const NodeOptions& options) {
+  if (options.forced) return std::nullopt;
+  using Source = StatusOr<std::optional<DeliveredConfig>>;
+  auto answer = AnswerWithin<Source>(kDiskPatience, "kept-config", [directory = options.directory] {
+    return LoadDeliveredConfig(directory);
+  });
+  if (!answer) {
+    return KeptConfig{.source = options.directory,
+                      .config = DeadlineExceeded("its disk does not answer")};
+  }
+  Source& kept = *answer;
+  if (!kept.ok()) GetLogger("config").Warn("{}", Message(kept.status()));
+  if (!kept.ok() || !kept->has_value()) return std::nullopt;
+  KeptConfig loaded{.source = (*kept)->name, .config = Parse(**kept, ChecksWith(options.policies))};
+  if (!loaded.config.ok()) return loaded;
+  const PolicyConfig& policy = loaded.config->policy;
+  if (options.overrides.policy && !policy.active_origin.empty() &&
+      policy.active != *options.overrides.policy) {
+    GetLogger("config").Warn("{}: \"{}\" has no effect, since -policy says {}",
+                             policy.active_origin, policy.active, *options.overrides.policy);
+  }
+  options.overrides.ApplyTo(*loaded.config);
+  return loaded;
+}
+
+StatusOr<Setup> Prepare(const NodeOptions& options) {
+  RESMGR_ASSIGN_OR_RETURN(std::shared_ptr<const Machine> machine, MachineOf(options));
+  std::optional<KeptConfig> found = LoadKeptConfig(options);
+  const bool answers = !found || found->config.status().code() != StatusCode::kDeadlineExceeded;
+  std::optional<Setup> kept = PrepareKept(std::move(found), options.policies, *machine);
+  if (!kept) {
+    RESMGR_ASSIGN_OR_RETURN(kept, PrepareOwn(options, *machine));
+  }
+  kept->disk_answers = answers;
+  kept->warnings = ConfigWarnings(kept->config, *machine, options.policies);
+  kept->machine = std::move(machine);
+  return *std::move(kept);
+}
+
+StatusOr<Setup> CheckOnly(const NodeOptions& options) {
+  RESMGR_ASSIGN_OR_RETURN(std::shared_ptr<const Machine> machine, MachineOf(options));
+  RESMGR_ASSIGN_OR_RETURN(Setup setup, PrepareOwn(options, *machine));
+  setup.warnings = ConfigWarnings(setup.config, *machine, options.policies);
+  RESMGR_ASSIGN_OR_RETURN(
+      const dump::Dumper::Settings dump,
+      dump::Dumper::Read(DumpOptions(setup.config.dump, options.overrides, false, false, "")));
+  const Status probed = dump::Dumper::Probe(dump);
+  if (!probed.ok()) setup.warnings.push_back(fmt::format("dump: {}", Message(probed)));
+  setup.machine = std::move(machine);
+  return setup;
+}
+
+Status Reset(const NodeOptions& options, Forget what) {
+  if (ConnectUnix(options.relay_socket).ok()) {
+    return FailedPrecondition("an instance serves {}: stop it first", options.relay_socket);
+  }
+  // One that ends has closed its socket, and still writes.
+  const auto claim = ClaimDirectory(options.StateDirectory());
+  if (claim.status().code() == StatusCode::kAlreadyExists) {
+    return FailedPrecondition("{}: wait until it has ended", Message(claim.status()));
+  }
+  if (!claim.ok() && claim.status().code() != StatusCode::kNotFound) return claim.status();
+  if (what.placements) {
+    RESMGR_RETURN_IF_ERROR(RecordLog::Reset(RealFileSystem(), options.StateDirectory()));
+  }
+  if (what.delivered_config) RESMGR_RETURN_IF_ERROR(ForgetDeliveredConfig(options.directory));
+  return OkStatus();
+}
+
+}  // namespace resmgr

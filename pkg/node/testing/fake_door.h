@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "pkg/node/front_door.h"
+#include "pkg/resmgr/testing/fake_runtime_client.h"
+
+namespace resmgr::test {
+
+// A front door without requests. It writes down what it is told, in order: "start", "active 1" (a
+// link by its number), "active none", "connect 1", "retire 1", "end 1" (of the link), "drain",
+// "stop".
+class FakeDoor final : public FrontDoor {
+ public:
+  using History = std::vector<std::string>;
+
+  class Link final : public BrainLink {
+   public:
+    Link(FakeDoor& door, int number)
+        : door_(door), number_(number), history_(door.history_), links_(door.links_) {
+      links_->push_back(this);
+    }
+    Link(const Link&) = delete;
+    Link& operator=(const Link&) = delete;
+    ~Link() override {
+      std::erase(*links_, this);
+      Note("end");
+    }
+
+    RuntimeClient& runtime() override { return client; }
+    void Attach(ResourceManager& manager) override { attached = &manager; }
+    void Connect(RuntimeEvents told) override {
+      events = std::move(told);
+      Note("connect");
+      if (door_.runtime_is_up) events.connected();
+    }
+    Status EnsureConnected() override { return connection; }
+    void Retire() override { Note("retire"); }
+    bool drained() const override { return requests == 0; }
+
+    // The runtime appears and lists what the client holds.
+    void Synchronize() {
+      events.connected();
+      client.AnswerList();
+    }
+    int number() const { return number_; }
+
+    FakeRuntimeClient client;
+    RuntimeEvents events;
+    ResourceManager* attached = nullptr;
+    Status connection;
+    int requests = 0;  // under way
+
+   private:
+    void Note(const char* what) { history_->push_back(fmt::format("{} {}", what, number_)); }
+
+    FakeDoor& door_;
+    const int number_;
+    const std::shared_ptr<History> history_;
+    const std::shared_ptr<std::vector<Link*>> links_;
+  };
+
+  void Start(dump::Dumper&) override {
+    history_->emplace_back("start");
+    if (at_start) at_start();
+  }
+  std::unique_ptr<BrainLink> MakeLink() override {
+    return std::make_unique<Link>(*this, ++last_link_);
+  }
+  void SetActive(BrainLink* link) override {
+    const auto* const active = static_cast<const Link*>(link);
+    history_->push_back(active == nullptr ? "active none"
+                                          : fmt::format("active {}", active->number()));
+  }
+  void Drain(std::function<void()> done) override {
+    history_->emplace_back("drain");
+    if (drains) done();
+  }
+  void Stop() override { history_->emplace_back("stop"); }
+
+  // Those of brains that are left, the newest last.
+  const std::vector<Link*>& links() const { return *links_; }
+  // Lives on when the door has ended.
+  std::shared_ptr<const History> history() const { return history_; }
+
+  std::function<void()> at_start;
+  bool drains = true;          // has no requests that go on for ever
+  bool runtime_is_up = false;  // so that links are connected at once
+
+ private:
+  const std::shared_ptr<History> history_ = std::make_shared<History>();
+  const std::shared_ptr<std::vector<Link*>> links_ = std::make_shared<std::vector<Link*>>();
+  int last_link_ = 0;
+};
+
+}  // namespace resmgr::test

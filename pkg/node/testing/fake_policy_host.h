@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "pkg/node/policy_host.h"
+
+namespace resmgr::test {
+
+// A host without a brain that changes its policy, or refuses to, when the test says so.
+class FakePolicyHost final : public PolicyHost {
+ public:
+  void SetPolicy(std::unique_ptr<Policy>, std::function<void(Status)> done) override {
+    ++changes;
+    if (at_change) at_change();
+    done(refusal);
+  }
+  StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(const Policy*) const override {
+    if (!refusal.ok()) return refusal;
+    return moves;
+  }
+  void SetStartFailurePolicy(FailurePolicy) override {}
+  const History& history() const override { return nothing_done; }
+  ResourceManager* manager() override { return nullptr; }
+
+  int changes = 0;
+  Status refusal;
+  std::function<void()> at_change;
+  History nothing_done;
+  std::vector<ResourceManager::Move> moves;
+};
+
+}  // namespace resmgr::test
