@@ -30,6 +30,10 @@ StatusOr<ConfigNode> Parse(std::string_view text, std::string_view key) {
 
 StatusOr<ConfigNode> ValueOf(const ScopedAnnotation& annotation, std::string_view key,
                              std::string_view container_name) {
+  if (annotation.value.size() > kMaxAnnotationText) {
+    return InvalidArgument("it has {} bytes, {} at most are read", annotation.value.size(),
+                           kMaxAnnotationText);
+  }
   StatusOr<ConfigNode> value = Parse(annotation.value, key);
   if (!value.ok() || !annotation.old_form || value->kind != ConfigNode::Kind::kMap) return value;
   const ConfigNode* const own = FindMember(*value, container_name);
@@ -48,8 +52,7 @@ std::optional<bool> ReadBoolAnnotation(const StringMap& annotations, std::string
                                        std::string_view container_name) {
   const auto found = FindAnnotation(annotations, key, container_name);
   if (!found) return std::nullopt;
-  // Policies ask on every decision, and anybody may write much there: only a map takes a YAML
-  // reader.
+  // Policies ask on every decision, so only a map takes a YAML reader.
   if (const auto plain = ParseBool(found->value); plain || !found->old_form) return plain;
   const StatusOr<ConfigNode> value = ValueOf(*found, key, container_name);
   if (!value.ok() || value->kind != ConfigNode::Kind::kScalar) return std::nullopt;

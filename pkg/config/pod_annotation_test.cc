@@ -46,6 +46,21 @@ TEST(PodAnnotationTest, TheNewFormsComeFirst) {
             false);
 }
 
+// A pod's annotations may have 256 KiB, and policies read them on the event loop.
+TEST(PodAnnotationTest, LongTextsAreNotRead) {
+  const auto read = [](size_t size) {
+    std::string value = "web: true\n";
+    value.append(size - value.size(), '\n');
+    const StringMap annotations = {{"cri-resource-manager.intel.com/prefer-isolated-cpus", value}};
+    EXPECT_EQ(ReadAnnotation(annotations).has_value(), size <= kMaxAnnotationText) << size;
+    return ReadAnnotation(annotations, kKey, "web").status();
+  };
+  EXPECT_TRUE(read(kMaxAnnotationText).ok());
+  const Status refused = read(kMaxAnnotationText + 1);
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(refused), "it has 16385 bytes, 16384 at most are read");
+}
+
 TEST(PodAnnotationTest, WhatCannotBeReadIsAnError) {
   const StringMap annotations = {{"cri-resource-manager.intel.com/cold-start", "{duration: ["}};
   EXPECT_EQ(ReadAnnotation(annotations, "cold-start", "web").status().code(),

@@ -56,7 +56,7 @@ class Reader {
   ConfigNode Find(std::string_view key) {
     StatusOr<ConfigNode> value = ReadAnnotation(pod_.annotations, key, container_);
     if (value.ok()) return *std::move(value);
-    Ignore(key, "not readable");
+    Ignore(key, fmt::format("not readable: {}", Printable(Message(value.status()))));
     return {};
   }
 
