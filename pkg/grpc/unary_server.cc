@@ -199,8 +199,7 @@ StatusOr<std::unique_ptr<UnaryServer>> UnaryServer::Create(EventLoop& loop, h2::
                                                            const std::string& socket,
                                                            Methods methods) {
   RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener, ListeningSocket::Create(socket));
-  return std::unique_ptr<UnaryServer>(
-      new UnaryServer(loop, flushes, std::move(listener), std::move(methods)));
+  return std::make_unique<UnaryServer>(loop, flushes, std::move(listener), std::move(methods));
 }
 
 UnaryServer::UnaryServer(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener,

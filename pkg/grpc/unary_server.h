@@ -38,9 +38,11 @@ class UnaryServer {
   // Connections at once. One more ends that which is idle for longest.
   static constexpr size_t kMaxClients = 64;
 
-  // AlreadyExists: another instance serves the socket.
+  // Touches the file system. AlreadyExists: another instance serves the socket.
   static StatusOr<std::unique_ptr<UnaryServer>> Create(EventLoop& loop, h2::FlushQueue& flushes,
                                                        const std::string& socket, Methods methods);
+  // On a socket that was made before, perhaps on another thread.
+  UnaryServer(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener, Methods methods);
   ~UnaryServer();
   UnaryServer(const UnaryServer&) = delete;
   UnaryServer& operator=(const UnaryServer&) = delete;
@@ -49,7 +51,6 @@ class UnaryServer {
   class Client;
   class Call;
 
-  UnaryServer(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener, Methods methods);
   void Accept();
   void EndLongestIdle();
   void Remove(Client& client);

@@ -20,23 +20,36 @@ std::chrono::milliseconds TryPause::Next() {
 }
 
 OptionalSocket::OptionalSocket(EventLoop& loop, h2::FlushQueue& flushes, std::string path,
-                               UnaryServer::Methods methods)
-    : loop_(loop), flushes_(flushes), path_(std::move(path)), methods_(std::move(methods)) {
-  if (!path_.empty()) Try();
+                               UnaryServer::Methods methods, Make make)
+    : loop_(loop),
+      flushes_(flushes),
+      path_(std::move(path)),
+      methods_(std::move(methods)),
+      make_(std::move(make)),
+      off_loop_(loop, "socket-retry", kPatience) {
+  if (!path_.empty()) Take(make_(path_));
 }
 
-void OptionalSocket::Try() {
+void OptionalSocket::Take(Listener listener) {
   Logger& log = GetLogger("admin");
-  auto server = UnaryServer::Create(loop_, flushes_, path_, methods_);
-  if (server.ok()) {
-    server_ = *std::move(server);
+  if (listener.ok()) {
+    server_ = std::make_unique<UnaryServer>(loop_, flushes_, *std::move(listener), methods_);
     if (warned_) log.Info("{} is served now", path_);
     return;
   }
   if (!std::exchange(warned_, true)) {
-    log.Warn("cannot serve {}, it is tried again: {}", path_, Message(server.status()));
+    log.Warn("cannot serve {}, it is tried again: {}", path_, Message(listener.status()));
   }
-  retry_ = loop_.After(pause_.Next(), [this] { Try(); });
+  retry_ = loop_.After(pause_.Next(), [this] { TryAgain(); });
+}
+
+void OptionalSocket::TryAgain() {
+  const Status begun = off_loop_.Run([this, make = make_, path = path_]() -> EventLoop::Task {
+    // A task can be copied, a socket cannot.
+    auto listener = std::make_shared<Listener>(make(path));
+    return [this, listener] { Take(std::move(*listener)); };
+  });
+  if (!begun.ok()) retry_ = loop_.After(pause_.Next(), [this] { TryAgain(); });
 }
 
 OptionalMetrics::OptionalMetrics(EventLoop& loop, std::string address,

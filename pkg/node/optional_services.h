@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "pkg/metrics/metrics_server.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/off_loop.h"
+#include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
 
@@ -27,24 +29,33 @@ class TryPause {
   std::chrono::milliseconds next_{100};
 };
 
-// A socket for those who change and look.
+// A socket of the node's own, beside the front door. Where it is has a file system that may hang,
+// so all tries but the first, before the loop runs, are made off the loop.
 class OptionalSocket {
  public:
+  using Listener = StatusOr<ListeningSocket>;
+  // How the socket at a path is made; on any thread, until the process ends.
+  using Make = std::function<Listener(const std::string& path)>;
+
   // Tries at once. An empty path serves nothing. What is referred to must outlive this.
-  OptionalSocket(EventLoop& loop, h2::FlushQueue& flushes, std::string path,
-                 UnaryServer::Methods methods);
+  OptionalSocket(
+      EventLoop& loop, h2::FlushQueue& flushes, std::string path, UnaryServer::Methods methods,
+      Make make = [](const std::string& path) { return ListeningSocket::Create(path); });
 
  private:
-  void Try();
+  void Take(Listener listener);
+  void TryAgain();
 
   EventLoop& loop_;
   h2::FlushQueue& flushes_;
   const std::string path_;
   const UnaryServer::Methods methods_;
+  const Make make_;
   bool warned_ = false;
   TryPause pause_;
   EventLoop::HandlePtr retry_;
   std::unique_ptr<UnaryServer> server_;
+  OffLoop off_loop_;
 };
 
 // The HTTP server of the metrics. Names of hosts may have to be looked up, so all tries but the

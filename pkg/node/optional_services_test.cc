@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/optional_services.h"
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "pkg/sys/temp_dir.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(TryPauseTest, GrowsToTenSeconds) {
+  TryPause pause;
+  EXPECT_EQ(pause.Next(), milliseconds(100));
+  EXPECT_EQ(pause.Next(), milliseconds(200));
+  for (int i = 0; i < 20; ++i)
+    pause.Next();
+  EXPECT_EQ(pause.Next(), milliseconds(10'000));
+}
+
+class OptionalSocketTest : public testing::Test {
+ protected:
+  bool Serves() { return ConnectUnix(path_).ok(); }
+  void RunUntil(const std::function<bool()>& condition) {
+    const auto poll = loop_.Every(milliseconds(1), [&] {
+      if (condition()) loop_.Stop();
+    });
+    const auto late = loop_.After(std::chrono::seconds(60), [this] {
+      ADD_FAILURE() << "it takes too long";
+      loop_.Stop();
+    });
+    loop_.Run();
+  }
+
+  TempDir directory_;
+  const std::string path_ = directory_.File("admin.sock");
+  EventLoop loop_;
+  h2::FlushQueue flushes_{loop_};
+};
+
+TEST_F(OptionalSocketTest, IsServedAtOnce) {
+  const OptionalSocket socket(loop_, flushes_, path_, {});
+  EXPECT_TRUE(Serves());
+}
+
+TEST_F(OptionalSocketTest, WithoutAPathServesNothing) {
+  const OptionalSocket socket(loop_, flushes_, "", {});
+  EXPECT_TRUE(std::filesystem::is_empty(std::filesystem::path(path_).parent_path()));
+}
+
+TEST_F(OptionalSocketTest, IsServedOnceAnotherInstanceHasEnded) {
+  auto other = std::make_unique<ListeningSocket>(*ListeningSocket::Create(path_));
+  const OptionalSocket socket(loop_, flushes_, path_, {});
+  bool tried_again = false;
+  const auto later = loop_.After(milliseconds(150), [&] {
+    tried_again = true;
+    other.reset();
+  });
+  RunUntil([&] { return tried_again && Serves(); });
+}
+
+// Where the socket is has a file system, which may hang.
+TEST_F(OptionalSocketTest, IsTriedAgainOnAnotherThread) {
+  std::mutex mutex;
+  std::vector<std::thread::id> threads;
+  const OptionalSocket socket(loop_, flushes_, path_, {},
+                              [&](const std::string& path) -> StatusOr<ListeningSocket> {
+                                const std::lock_guard lock(mutex);
+                                threads.push_back(std::this_thread::get_id());
+                                if (threads.size() == 1) return Unavailable("no such directory");
+                                return ListeningSocket::Create(path);
+                              });
+  RunUntil([this] { return Serves(); });
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(threads.size(), 2u);
+  EXPECT_EQ(threads[0], std::this_thread::get_id()) << "before the loop runs";
+  EXPECT_NE(threads[1], std::this_thread::get_id());
+}
+
+TEST_F(OptionalSocketTest, EndsWhileATryIsUnderWay) {
+  std::ofstream(path_) << "no socket";
+  auto socket = std::make_unique<OptionalSocket>(loop_, flushes_, path_, UnaryServer::Methods());
+  const auto later = loop_.After(milliseconds(100), [&] {
+    socket.reset();
+    loop_.Stop();
+  });
+  loop_.Run();
+  EXPECT_FALSE(Serves());
+}
+
+}  // namespace
+}  // namespace resmgr
