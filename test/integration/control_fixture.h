@@ -17,6 +17,9 @@ using Json = nlohmann::json;
 // A daemon that an agent and cri-resmgr-ctl talk to.
 class ControlTest : public DaemonTest {
  protected:
+  // Of a ConfigMap.
+  static constexpr const char* kStatic = "Active: static\nReservedResources: {CPU: 1}\n";
+
   struct Shown {
     int exit_code = 0;
     std::string out;

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// A running daemon changes its configuration, for an agent, cri-resmgr-ctl and SIGHUP, under
+// containers that run on a fake runtime.
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "test/integration/control_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class LiveChangesTest : public ControlTest {};
+
+TEST_F(LiveChangesTest, AnAgentsConfigurationTakesRunningContainersOver) {
+  StartRuntime();
+  StartDaemon(Flags({}));
+  CriClient client = Relayed();
+  const Running guaranteed =
+      Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+  EXPECT_THAT(CpusAtRuntime(guaranteed.container), IsEmpty());
+
+  ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
+  // In force when the answer comes.
+  const CpuSet own = CpusAtRuntime(guaranteed.container);
+  EXPECT_EQ(own.size(), 2);
+  EXPECT_EQ(CpusAtRuntime(shared.container).size(), kCpus - 2);
+  EXPECT_FALSE(CpusAtRuntime(shared.container).Intersects(own));
+  EXPECT_EQ(PolicyInForce(), "static");
+
+  const Running later = Run(client, MakeGuaranteedPod("l"), MakeGuaranteedContainer("main", 3));
+  EXPECT_EQ(CpusAtRuntime(later.container).size(), 3);
+
+  ASSERT_EQ(SetConfig({{"policy", "Active: null"}}), "");
+  EXPECT_EQ(PolicyInForce(), "null");
+  for (const Running& running : {guaranteed, shared, later})
+    EXPECT_EQ(CpusAtRuntime(running.container).size(), kCpus) << "let go";
+
+  ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
+  EXPECT_EQ(CpusAtRuntime(guaranteed.container).size(), 2);
+  EXPECT_EQ(CpusAtRuntime(later.container).size(), 3);
+  EXPECT_EQ(CpusAtRuntime(shared.container).size(), kCpus - 5);
+}
+
+TEST_F(LiveChangesTest, ABadConfigurationChangesNothingAndSaysWhy) {
+  StartBoth();
+  CriClient client = Relayed();
+  const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  const CpuSet before = CpusAtRuntime(running.container);
+  EXPECT_THAT(SetConfig({{"polcy", "x"}}), HasSubstr("polcy"));
+  EXPECT_THAT(SetConfig({{"policy", "Active: static\nAvailableResources: {CPU: 'cpuset:99'}"}}),
+              HasSubstr("99"));
+  EXPECT_THAT(SetConfig({{"policy", "Active: [static"}}), HasSubstr("agent key policy:"));
+  EXPECT_THAT(SetConfig({{"dump", "File: /no/such/directory/dump"}}), HasSubstr("/no/such"));
+  EXPECT_EQ(PolicyInForce(), "static");
+  EXPECT_EQ(CpusAtRuntime(running.container), before);
+  EXPECT_EQ(Ctl({"status", "-o", "json"}).json().value("config", ""), "the command line");
+}
+
+TEST_F(LiveChangesTest, AllMistakesOfADeliveryAreTold) {
+  StartRuntime();
+  StartDaemon(Flags({}));
+  EXPECT_THAT(SetConfig({{"policy", "Active: sttic\nReservedResources: {CPU: 5K}"},
+                         {"logger", "Level: [loud"},
+                         {"dmp", "{}"}}),
+              AllOf(HasSubstr("agent key policy:1: policy.Active"),
+                    HasSubstr("agent key policy:2: policy.ReservedResources.CPU"),
+                    HasSubstr("agent key logger:"), HasSubstr("agent key dmp:1: dmp")));
+}
+
+TEST_F(LiveChangesTest, WarnsOfWhatIsValidButWithoutEffect) {
+  StartRuntime();
+  StartDaemon(Flags({"-reserved-resources", "CPU=cpuset:0", "-logger-level", "info"}));
+  const std::string file =
+      WriteFile("next.yaml",
+                "policy:\n  Active: static\n  ReservedResources: {CPU: '1'}\n"
+                "  AvailableResources: {CPU: 'cpuset:0'}\nlogger: {Level: warn}\n");
+  for (const char* command : {"check", "set"}) {
+    EXPECT_THAT(Ctl({"config", command, file}).out,
+                AllOf(HasSubstr("warning: no container can get exclusive CPUs"),
+                      HasSubstr("warning: policy.ReservedResources has no effect"),
+                      HasSubstr("warning: logger.Level has no effect")));
+  }
+  EXPECT_THAT(Ctl({"config", "show"}).out, HasSubstr("full-pcpus-only: false"));
+}
+
+TEST_F(LiveChangesTest, TheConfigurationThatIsPrintedIsTheOneThatWasDelivered) {
+  StartRuntime();
+  const std::vector<std::string> flags = Flags({});
+  StartDaemon(flags);
+  ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
+  ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(Path("state/config")); }));
+  std::vector<std::string> print = {RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr",
+                                    "-print-config"};
+  print.insert(print.end(), flags.begin(), flags.end());
+  const auto process = ChildProcess::Start(print, Path("printed"));
+  ASSERT_THAT(process, IsOk());
+  EXPECT_EQ((*process)->Wait(kPatience).value_or(-1), 0);
+  EXPECT_THAT(TextOf(Path("printed")), AllOf(HasSubstr("Active: static"), HasSubstr("# From ")));
+}
+
+TEST_F(LiveChangesTest, AMoveThatTheRuntimeRefusesBringsTheFormerConfigurationBack) {
+  StartRuntime();
+  StartDaemon(Flags({}));
+  CriClient client = Relayed();
+  const Running one = Run(client, MakeBestEffortPod("one"), MakeBestEffortContainer("main"));
+  Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
+  const CpuSet before = CpusAtRuntime(one.container);
+  runtime_.Script("UpdateContainerResources",
+                  {.times = 1, .error = grpc::Status(grpc::StatusCode::UNKNOWN, "disk on fire")});
+  const std::string error = SetConfig({{"policy",
+                                        "Active: static\nReservedResources: {CPU: 1}\n"
+                                        "AvailableResources: {CPU: 'cpuset:0-4'}"}});
+  EXPECT_THAT(error, HasSubstr("disk on fire"));
+  EXPECT_THAT(error, HasSubstr("default/"));
+  EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(one.container) == before; }));
+  EXPECT_THAT(Ctl({"config", "show"}).out, testing::Not(HasSubstr("0-4")));
+}
+
+TEST_F(LiveChangesTest, ACheckTellsTheMovesAndMakesNone) {
+  StartBoth();
+  CriClient client = Relayed();
+  const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+  const CpuSet before = CpusAtRuntime(shared.container);
+  const std::string file =
+      WriteFile("next.yaml", "policy: {Active: static, AvailableResources: {CPU: 'cpuset:0-3'}}");
+  const Json preview = Ctl({"config", "check", file, "-o", "json"}).json();
+  ASSERT_EQ(preview.at("moves").size(), 1u);
+  EXPECT_EQ(preview.at("moves")[0].at("container"), "default/s/main");
+  EXPECT_EQ(preview.at("moves")[0].at("to").at("cpus"), "0-3");
+  EXPECT_EQ(CpusAtRuntime(shared.container), before);
+
+  const Shown set = Ctl({"config", "set", file});
+  EXPECT_EQ(set.exit_code, 0) << set.err;
+  EXPECT_EQ(CpusAtRuntime(shared.container).ToString(), "0-3");
+
+  WriteFile("next.yaml", "policy: {Active: statc}");
+  const Shown wrong = Ctl({"config", "set", file});
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("next.yaml:1"));
+}
+
+TEST_F(LiveChangesTest, TheHistoryHasWhatWasDoneAndWhatWasRefused) {
+  StartBoth();
+  CriClient client = Relayed();
+  Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
+  const auto pod = client.RunPod(MakeGuaranteedPod("large"));
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  const auto refused =
+      client.CreateContainer(*pod, MakeGuaranteedPod("large"), MakeGuaranteedContainer("main", 20));
+  ASSERT_FALSE(refused.ok());
+  const std::string message(Message(refused.status()));
+  EXPECT_THAT(message, testing::StartsWith("cri-resmgr (static): needs 20 exclusive CPUs, "));
+  EXPECT_THAT(message, HasSubstr("CPU 0 reserved"));
+  EXPECT_THAT(message, HasSubstr("held by default/dsp/main"));
+  EXPECT_THAT(message, HasSubstr("container default/large/main: it fits when "));
+
+  const Json history = Ctl({"history", "-o", "json"}).json();
+  ASSERT_EQ(history.size(), 2u);
+  EXPECT_EQ(history[0].at("event"), "placed");
+  EXPECT_EQ(history[0].at("container"), "default/dsp/main");
+  EXPECT_EQ(history[0].at("cpus"), history[0].at("exclusive"));
+  EXPECT_EQ(history[1].at("event"), "refused");
+  EXPECT_EQ(history[1].at("container"), "default/large/main");
+  EXPECT_THAT(history[1].at("error").get<std::string>(), HasSubstr("held by default/dsp/main"));
+  EXPECT_EQ(Ctl({"history", "-n", "1", "-o", "json"}).json().size(), 1u);
+  EXPECT_THAT(Ctl({"history"}).out,
+              AllOf(HasSubstr("refused"), HasSubstr("needs 20 exclusive CPUs")));
+  EXPECT_EQ(Ctl({"history", "-n", "-1"}).exit_code, 1);
+
+  const Json explained = Ctl({"explain", "large/main", "-o", "json"}).json();
+  ASSERT_EQ(explained.size(), 1u);
+  EXPECT_EQ(explained[0].at("state"), "refused");
+  EXPECT_THAT(Ctl({"explain", "large/main"}).out, HasSubstr("needs 20 exclusive CPUs"));
+  EXPECT_TRUE(Logged("placed default/dsp/main: CPUs "));
+  EXPECT_TRUE(Logged("refused default/large/main: needs 20 exclusive CPUs"));
+}
+
+TEST_F(LiveChangesTest, LossesOfExclusiveCpusAreShownFirst) {
+  StartRuntime();
+  StartDaemon(Flags({}));
+  ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
+  CriClient client = Relayed();
+  const Running dsp = Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
+  const std::string own = CpusAtRuntime(dsp.container).ToString();
+  const std::string file = WriteFile("next.yaml", "policy: {Active: 'null'}");
+
+  const Shown checked = Ctl({"config", "check", file});
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_THAT(checked.out, testing::StartsWith("these containers lose exclusive CPUs"));
+  EXPECT_LT(checked.out.find("default/dsp/main"), checked.out.find("valid: policy null"));
+
+  const Shown refused = Ctl({"config", "set", file});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("default/dsp/main"), HasSubstr("-force")));
+  EXPECT_EQ(PolicyInForce(), "static");
+  EXPECT_EQ(CpusAtRuntime(dsp.container).ToString(), own);
+
+  EXPECT_EQ(Ctl({"config", "set", "-force", file}).exit_code, 0);
+  EXPECT_EQ(PolicyInForce(), "null");
+  EXPECT_NE(CpusAtRuntime(dsp.container).ToString(), own);
+  EXPECT_TRUE(Logged("takes exclusive CPUs away: default/dsp/main"));
+}
+
+TEST_F(LiveChangesTest, AnAgentsConfigurationTakesExclusiveCpusWithAWarning) {
+  StartRuntime();
+  StartDaemon(Flags({}));
+  ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
+  CriClient client = Relayed();
+  Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
+  EXPECT_EQ(SetConfig({{"policy", "Active: 'null'"}}), "");
+  EXPECT_EQ(PolicyInForce(), "null");
+  EXPECT_TRUE(Logged("takes exclusive CPUs away: default/dsp/main"));
+}
+
+TEST_F(LiveChangesTest, AForcedConfigurationIsNotReplaced) {
+  StartRuntime();
+  const std::string file = WriteFile("forced.yaml", "policy: {Active: static}");
+  StartDaemon(Flags({"-force-config", file}));
+  EXPECT_THAT(SetConfig({{"policy", "Active: null"}}), HasSubstr("-force-config"));
+  EXPECT_EQ(PolicyInForce(), "static");
+}
+
+TEST_F(LiveChangesTest, AnotherPolicyThanTheCommandLinesIsRefused) {
+  StartRuntime();
+  StartDaemon(Flags({"-policy", "static"}));
+  EXPECT_THAT(SetConfig({{"policy", "Active: null"}}),
+              AllOf(HasSubstr("agent key policy:1: policy.Active"), HasSubstr("-policy static")));
+  const std::string file = WriteFile("next.yaml", "policy:\n  Active: null\n");
+  for (const char* command : {"check", "set"}) {
+    const Shown shown = Ctl({"config", command, file});
+    EXPECT_EQ(shown.exit_code, 1) << command;
+    EXPECT_THAT(shown.err, AllOf(HasSubstr("next.yaml:2"), HasSubstr("-policy static")));
+  }
+  EXPECT_EQ(PolicyInForce(), "static");
+  EXPECT_EQ(SetConfig({{"policy", "static: {Options: {full-pcpus-only: false}}"}}), "");
+  EXPECT_EQ(Ctl({"status", "-o", "json"}).json().value("config", ""), "agent");
+}
+
+TEST_F(LiveChangesTest, ARefusedConfigurationLeavesEveryFileAsItWas) {
+  StartRuntime();
+  const std::string file = WriteFile("node.yaml",
+                                     "policy: {Active: static}\n"
+                                     "dump: {Config: 'reset,name:Version', File: " +
+                                         Path("calls") + "}\n");
+  StartDaemon(Flags({"-config", file}));
+  CriClient client = Relayed();
+  const Running one = Run(client, MakeBestEffortPod("one"), MakeBestEffortContainer("main"));
+  ASSERT_TRUE(client.Call(kVersion, {""}).status.ok());
+  ASSERT_TRUE(Eventually([&] { return !TextOf(Path("calls")).empty(); }));
+  const std::string before = TextOf(Path("calls"));
+  const std::string precious = WriteFile("precious", "precious");
+  const std::string other = "dump: {Config: 'record:" + Path("state/dump/recording") +
+                            "', File: " + Path("state/dump/calls") + "}\n";
+
+  EXPECT_THAT(SetConfig({{"dump", "File: " + precious}}), HasSubstr("-dump-dir"));
+  runtime_.Script("UpdateContainerResources",
+                  {.times = 1, .error = grpc::Status(grpc::StatusCode::UNKNOWN, "disk on fire")});
+  const std::string next = WriteFile(
+      "next.yaml", "policy: {Active: static, AvailableResources: {CPU: 'cpuset:0-4'}}\n" + other);
+  const Shown refused = Ctl({"config", "set", next});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("disk on fire"));
+  EXPECT_EQ(TextOf(Path("calls")), before);
+  EXPECT_EQ(TextOf(precious), "precious");
+  EXPECT_FALSE(std::filesystem::exists(Path("state/dump")));
+
+  EXPECT_EQ(Ctl({"config", "set", next}).exit_code, 0);
+  EXPECT_TRUE(Eventually([&] {
+    return std::filesystem::exists(Path("state/dump/calls")) &&
+           std::filesystem::exists(Path("state/dump/recording"));
+  }));
+  EXPECT_EQ(TextOf(Path("calls")), before) << "what was written stays";
+}
+
+TEST_F(LiveChangesTest, ACheckTriesTheFilesOfTheDump) {
+  StartRuntime();
+  StartDaemon(Flags({}));
+  std::filesystem::create_directories(Path("state/dump/a-directory"));
+  std::filesystem::create_symlink(Path("else"), Path("state/dump/link"));
+  for (const char* name : {"a-directory", "link", "no/such"}) {
+    const std::string file =
+        WriteFile("next.yaml", "dump:\n  File: " + Path("state/dump/") + name + "\n");
+    const Shown checked = Ctl({"config", "check", file});
+    const Shown set = Ctl({"config", "set", file});
+    EXPECT_EQ(checked.exit_code, 1) << name;
+    EXPECT_EQ(set.exit_code, 1) << name;
+    EXPECT_EQ(checked.err, set.err);
+    EXPECT_THAT(set.err, HasSubstr(name));
+  }
+}
+
+TEST_F(LiveChangesTest, AKeptDumpFileThatCannotBeOpenedIsAWarning) {
+  StartRuntime();
+  std::filesystem::create_directories(Path("state"));
+  WriteFile("state/dump", "a file where the directory should be");
+  const std::string precious = WriteFile("precious", "precious");
+  for (const std::string& file : {Path("state/dump/calls"), precious}) {
+    WriteFile("state/config", R"({"version":1,"name":"agent","data":{"policy":"Active: static",)"
+                              R"("dump":"File: )" +
+                                  file + R"("}})");
+    StartDaemon(Flags({}));
+    EXPECT_EQ(PolicyInForce(), "static");
+    EXPECT_TRUE(Logged(file)) << daemon_->Log();
+    daemon_->Kill();
+  }
+  EXPECT_EQ(TextOf(precious), "precious");
+}
+
+TEST_F(LiveChangesTest, SighupReadsTheFileAgain) {
+  StartRuntime();
+  const std::string file = WriteFile("node.yaml", "policy: {Active: null}");
+  StartDaemon(Flags({"-config", file}));
+  WriteFile("node.yaml", "policy: {Active: static}");
+  ::kill(pid(), SIGHUP);
+  EXPECT_TRUE(Eventually([&] { return PolicyInForce() == "static"; }));
+  WriteFile("node.yaml", "policy: {Active: sttic}");
+  ::kill(pid(), SIGHUP);
+  EXPECT_TRUE(Logged("stays as it was"));
+  EXPECT_EQ(PolicyInForce(), "static");
+}
+
+}  // namespace
+}  // namespace resmgr::test
