@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/config_reader.h"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/node/testing/test_policies.h"
+#include "pkg/sys/temp_dir.h"
+#include "pkg/topology/machine_source.h"
+
+namespace resmgr {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+class ConfigReaderTest : public testing::Test {
+ protected:
+  StatusOr<ConfigCandidate> Read(const std::string& text) {
+    return ConfigReader(options_).Read({.name = "agent", .data = {}, .text = text});
+  }
+  std::string RefusalOf(const std::string& text) {
+    return std::string(Message(Read(text).status()));
+  }
+
+  TempDir directory_;
+  ConfigReader::Options options_{
+      .machine = std::make_shared<const Machine>(*LoadMachine("synthetic:core:4 pu:1")),
+      .policies = test::NullAndFirstFit(),
+      .dump_directory = directory_.File("dumps")};
+};
+
+TEST_F(ConfigReaderTest, ReadsAllThatItTakesToPutItInForce) {
+  const auto candidate = Read("policy: {Active: first-fit}\nlogger: {Level: warn}");
+  ASSERT_EQ(candidate.status(), OkStatus());
+  EXPECT_EQ(candidate->name, "agent");
+  ASSERT_NE(candidate->policy, nullptr);
+  EXPECT_EQ(candidate->policy->name(), "first-fit");
+  EXPECT_EQ(candidate->logging.level, LogLevel::kWarn);
+  ASSERT_TRUE(candidate->keep.has_value());
+  EXPECT_EQ(candidate->keep->text, "policy: {Active: first-fit}\nlogger: {Level: warn}");
+}
+
+TEST_F(ConfigReaderTest, UnderTheNullPolicyThereIsNone) {
+  const auto candidate = Read("policy: {Active: null}");
+  ASSERT_EQ(candidate.status(), OkStatus());
+  EXPECT_EQ(candidate->policy, nullptr);
+}
+
+TEST_F(ConfigReaderTest, AConfigurationOfTheDaemonsOwnIsNotKept) {
+  Config config;
+  config.policy.active = "first-fit";
+  const auto candidate = ConfigReader(options_).Prepare(config, "/etc/node.yaml");
+  ASSERT_EQ(candidate.status(), OkStatus());
+  EXPECT_EQ(candidate->name, "/etc/node.yaml");
+  EXPECT_FALSE(candidate->keep.has_value());
+}
+
+TEST_F(ConfigReaderTest, EachPartThatDoesNotFitIsARefusalThatNamesIt) {
+  EXPECT_THAT(RefusalOf("policy: {Active: unknown}"), HasSubstr("unknown"));
+  EXPECT_THAT(RefusalOf("policy: {Active: first-fit, AvailableResources: {CPU: cpuset:64}}"),
+              HasSubstr("64"));
+  EXPECT_THAT(RefusalOf("logger: {Level: loud}"), HasSubstr("loud"));
+  EXPECT_THAT(RefusalOf("dump: {Config: 'wrong:.*'}"), HasSubstr("wrong"));
+}
+
+TEST_F(ConfigReaderTest, ADeliveredDumpFileIsInTheDumpDirectoryOnly) {
+  EXPECT_THAT(RefusalOf("dump: {Config: 'full:.*', File: " + directory_.File("elsewhere") + "}"),
+              HasSubstr("dump"));
+  EXPECT_FALSE(std::filesystem::exists(directory_.File("elsewhere")));
+  EXPECT_EQ(Read("dump: {Config: 'full:.*', File: " + options_.dump_directory + "/d}").status(),
+            OkStatus());
+}
+
+TEST_F(ConfigReaderTest, TheCommandLineWinsAndAnotherPolicyIsRefused) {
+  options_.overrides.policy = "first-fit";
+  options_.overrides.logger_level = "error";
+  EXPECT_THAT(RefusalOf("policy: {Active: null}"), HasSubstr("-policy first-fit"));
+  const auto candidate = Read("logger: {Level: warn}");
+  ASSERT_EQ(candidate.status(), OkStatus());
+  EXPECT_EQ(candidate->config.logger.level, "error");
+  EXPECT_EQ(candidate->config.policy.active, "first-fit");
+  EXPECT_THAT(candidate->warnings, Contains(HasSubstr("logger.Level has no effect")));
+}
+
+TEST_F(ConfigReaderTest, PlacementsDependOnThePartOfTheActivePolicyAlone) {
+  Config one;
+  one.policy.active = "first-fit";
+  Config other = one;
+  other.logger.level = "error";
+  other.policy.start_failure = FailurePolicy::kIgnore;
+  other.policy.sections["null"] = {};
+  EXPECT_EQ(PolicyPart(one), PolicyPart(other));
+  other.policy.active = "null";
+  EXPECT_NE(PolicyPart(one), PolicyPart(other));
+}
+
+}  // namespace
+}  // namespace resmgr

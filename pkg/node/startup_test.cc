@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/startup.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/node/delivered_config.h"
+#include "pkg/node/testing/test_policies.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/temp_dir.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+class StartupTest : public testing::Test {
+ protected:
+  StartupTest() { options_.config.policy.active = "first-fit"; }
+
+  std::string PathOf(const std::string& name) const { return directory_.File(name); }
+  // As an earlier daemon does.
+  void Keep(const std::string& text) {
+    EXPECT_EQ(SaveDeliveredConfig(options_.directory, {.name = "agent", .data = {}, .text = text}),
+              OkStatus());
+  }
+  Setup Prepared() {
+    auto setup = Prepare(options_);
+    EXPECT_EQ(setup.status(), OkStatus());
+    return setup.ok() ? *std::move(setup) : Setup();
+  }
+
+  TempDir directory_;
+  NodeOptions options_{.version = "1",
+                       .policies = test::NullAndFirstFit(),
+                       .topology = "synthetic:core:4 pu:1",
+                       .relay_socket = PathOf("relay.sock"),
+                       .directory = PathOf("kept")};
+};
+
+TEST_F(StartupTest, WithoutAKeptConfigurationTheOptionsOwnIsInForce) {
+  const Setup setup = Prepared();
+  EXPECT_EQ(setup.config_source, "the command line");
+  EXPECT_FALSE(setup.delivered);
+  EXPECT_TRUE(setup.disk_answers);
+  EXPECT_NE(setup.policy, nullptr);
+  EXPECT_EQ(setup.machine->online().size(), 4);
+  options_.config_file = "/etc/node.yaml";
+  EXPECT_EQ(Prepared().config_source, "/etc/node.yaml");
+}
+
+TEST_F(StartupTest, AKeptConfigurationComesBeforeTheOptionsUnlessTheyForceTheirs) {
+  Keep("policy: {Active: null}");
+  const Setup setup = Prepared();
+  EXPECT_EQ(setup.config_source, "agent");
+  EXPECT_TRUE(setup.delivered);
+  EXPECT_EQ(setup.policy, nullptr) << "the null policy";
+  options_.forced = true;
+  EXPECT_EQ(Prepared().config_source, "the command line");
+}
+
+TEST_F(StartupTest, TheCommandLineWinsOverAKeptConfiguration) {
+  Keep("policy: {Active: null}\nlogger: {Level: warn}");
+  options_.overrides.policy = "first-fit";
+  const Setup setup = Prepared();
+  EXPECT_EQ(setup.config.policy.active, "first-fit");
+  EXPECT_EQ(setup.config.logger.level, "warn");
+}
+
+TEST_F(StartupTest, AKeptConfigurationThatDoesNotFitIsLeftAside) {
+  for (const char* text :
+       {"policy: {Active: unknown}", "no: {configuration: at all}",
+        "policy: {Active: first-fit, AvailableResources: {CPU: cpuset:64-70}}"}) {
+    Keep(text);
+    EXPECT_EQ(Prepared().config_source, "the command line") << text;
+  }
+}
+
+TEST_F(StartupTest, ADamagedFileOfAKeptConfigurationIsLeftAside) {
+  Keep("");
+  std::ofstream(options_.directory + "/config") << "{";
+  EXPECT_EQ(Prepared().config_source, "the command line");
+}
+
+TEST_F(StartupTest, OptionsThatDoNotFitTheMachineAreRefused) {
+  options_.config.policy.active = "unknown";
+  EXPECT_EQ(Prepare(options_).status().code(), StatusCode::kInvalidArgument);
+  options_.topology = "synthetic:bogus";
+  const Status refused = Prepare(options_).status();
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("-topology synthetic:bogus"));
+}
+
+TEST_F(StartupTest, ACheckLooksAtTheOptionsAloneAndWarnsOfADumpThatCannotBeWritten) {
+  Keep("policy: {Active: null}");
+  options_.config.dump.file = PathOf("no/such/directory/dump");
+  const auto checked = CheckOnly(options_);
+  ASSERT_EQ(checked.status(), OkStatus());
+  EXPECT_EQ(checked->config.policy.active, "first-fit");
+  EXPECT_THAT(checked->warnings, Contains(HasSubstr("dump: ")));
+  EXPECT_FALSE(std::filesystem::exists(PathOf("no")));
+}
+
+TEST_F(StartupTest, AResetForgetsWhatItIsToldTo) {
+  Keep("policy: {Active: null}");
+  std::filesystem::create_directories(options_.StateDirectory());
+  EXPECT_EQ(Reset(options_, {.placements = true}), OkStatus());
+  EXPECT_EQ(Prepared().config_source, "agent");
+  EXPECT_EQ(Reset(options_, {.delivered_config = true}), OkStatus());
+  EXPECT_EQ(Prepared().config_source, "the command line");
+}
+
+TEST_F(StartupTest, NothingIsResetWhileAnInstanceRuns) {
+  Keep("policy: {Active: null}");
+  {
+    const auto socket = ListeningSocket::Create(options_.relay_socket);
+    ASSERT_EQ(socket.status(), OkStatus());
+    EXPECT_EQ(Reset(options_, {.delivered_config = true}).code(), StatusCode::kFailedPrecondition);
+  }
+  // One that ends has closed its socket and still writes.
+  std::filesystem::create_directories(options_.StateDirectory());
+  const auto claim = ClaimDirectory(options_.StateDirectory());
+  ASSERT_EQ(claim.status(), OkStatus());
+  EXPECT_EQ(Reset(options_, {.placements = true}).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Prepared().config_source, "agent");
+}
+
+}  // namespace
+}  // namespace resmgr
