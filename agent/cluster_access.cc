@@ -139,7 +139,7 @@ StatusOr<ExecPlugin> ReadExec(const ConfigNode& node) {
                  "apiVersion must be of client.authentication.k8s.io");
   reader.Require(!plugin.command.empty(), "needs a command");
   reader.Require(reader.Text("interactiveMode") != "Always",
-                 "interactiveMode Always: nobody is there to answer the plugin");
+                 "interactiveMode Always: there is no terminal to answer the plugin");
   if (const ConfigNode* arguments = reader.Get("args", Kind::kList)) {
     for (const ConfigNode& argument : arguments->items)
       plugin.arguments.push_back(argument.text);

@@ -29,7 +29,8 @@ struct ExecPlugin {
   bool provide_cluster_info = false;
 };
 
-// Who we are. What is empty is not used; `token_file` wins over `token`.
+// The identity that requests are made with. Empty fields are not used; `token_file` wins over
+// `token`.
 struct UserAuth {
   Pem certificate{};
   Pem key{};

@@ -10,7 +10,7 @@
 namespace resmgr::agent {
 namespace {
 
-// A daemon that restarts is back before anybody needs to hear of it.
+// A daemon that restarts is back before it is worth a report.
 constexpr std::chrono::milliseconds kPatience{5000};
 constexpr char kSilent[] = "cri-resmgr does not answer";
 

@@ -77,8 +77,8 @@ TEST_F(ConfigPusherTest, PushesNothingWhereNoMapApplies) {
 TEST_F(ConfigPusherTest, TriesUntilTheDaemonIsThere) {
   pusher_.Set(Map("a"));
   for (int i = 0; i < 4; ++i) {
-    client_.Answer(Unavailable("nobody"));
-    EXPECT_THAT(verdicts_, IsEmpty()) << "too soon to worry anybody";
+    client_.Answer(Unavailable("no daemon"));
+    EXPECT_THAT(verdicts_, IsEmpty()) << "too soon to report";
     timers_.RunNext();
   }
   client_.Answer("");
@@ -90,13 +90,13 @@ TEST_F(ConfigPusherTest, SaysThatTheDaemonIsMissing) {
   pusher_.Set(Map("a"));
   const auto start = timers_.Now();
   while (timers_.Now() - start < seconds(10)) {
-    if (client_.busy()) client_.Answer(Unavailable("nobody"));
+    if (client_.busy()) client_.Answer(Unavailable("no daemon"));
     timers_.RunNext();
   }
-  EXPECT_THAT(verdicts_, ElementsAre("pending: nobody"));
-  EXPECT_EQ(Complaint(pusher_.verdict()), "ConfigMap m is not delivered: nobody");
+  EXPECT_THAT(verdicts_, ElementsAre("pending: no daemon"));
+  EXPECT_EQ(Complaint(pusher_.verdict()), "ConfigMap m is not delivered: no daemon");
   client_.Answer("");
-  EXPECT_THAT(verdicts_, ElementsAre("pending: nobody", "accepted"));
+  EXPECT_THAT(verdicts_, ElementsAre("pending: no daemon", "accepted"));
 }
 
 TEST_F(ConfigPusherTest, SaysThatADeliveryHasNoAnswer) {
@@ -159,7 +159,7 @@ TEST_F(ConfigPusherTest, LatestWinsWhileAPushIsUnderWay) {
   pusher_.Set(Map("c"));
   EXPECT_THAT(client_.pushed, ElementsAre("a"));
   client_.Answer("a is bad");
-  EXPECT_THAT(verdicts_, IsEmpty()) << "nobody wants a any more";
+  EXPECT_THAT(verdicts_, IsEmpty()) << "a is not wanted any more";
   client_.Answer("");
   EXPECT_THAT(client_.pushed, ElementsAre("a", "c"));
   EXPECT_THAT(verdicts_, ElementsAre("accepted"));
@@ -187,7 +187,7 @@ TEST_F(ConfigPusherTest, GivesARejectedMapToANewDaemonToo) {
 TEST_F(ConfigPusherTest, ForgetsAMapThatDoesNotApplyAnyMore) {
   pusher_.Set(Map("a"));
   pusher_.Set(std::nullopt);
-  client_.Answer(Unavailable("nobody"));
+  client_.Answer(Unavailable("no daemon"));
   client_.Lose();
   EXPECT_EQ(timers_.waiting(), 0u);
   EXPECT_FALSE(client_.busy());

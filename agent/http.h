@@ -39,7 +39,7 @@ struct HttpReply {
 // one thread, which also gets the callbacks, never from within Send.
 class HttpTransport {
  public:
-  // Nobody is called back after its end, and the request is given up where it is still under way.
+  // No callback runs after its end, and the request is given up where it is still under way.
   // May end within its own callbacks.
   class Call {
    public:

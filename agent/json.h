@@ -12,7 +12,7 @@ namespace resmgr::agent {
 
 using Json = nlohmann::json;
 
-// Reading JSON that anybody may have written: a value that is absent or of another type is nothing,
+// Reading JSON from untrusted sources: a value that is absent or of another type is nothing,
 // and nothing throws.
 
 // Objects and arrays within each other. Kubernetes' own objects have fewer than 40; copying,

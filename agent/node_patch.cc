@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kMaxOperations = 256;
 
-// copy and move are left out: they could make a small patch fill any memory, and nobody needs them.
+// copy and move are left out: they could make a small patch fill any memory, and no client needs
+// them.
 constexpr std::array<std::string_view, 4> kOperations = {"add", "replace", "remove", "test"};
 
 Status Denied(std::string_view message) {

@@ -156,7 +156,7 @@ TEST_F(StatusReporterTest, WhatConcernsThisNodeAloneIsReportedSoon) {
   ASSERT_TRUE(Patched());
   Verdict pending = kAccepted;
   pending.state = Verdict::State::kPending;
-  pending.reason = "nobody listens";
+  pending.reason = "no socket";
   ReportSoon(pending);
   EXPECT_EQ(Annotations()[std::string(kStatusAnnotation)], "pending") << "the node's cri-resmgr";
 }

@@ -23,8 +23,8 @@ struct AdmissionRequest {
   nlohmann::json old_object{};  // as it is stored; null with CREATE
 };
 
-// InvalidArgument when the text is not such a review. Whoever sent that cannot understand an answer
-// either: without the uid there is none.
+// InvalidArgument when the text is not such a review. The sender of that cannot understand an
+// answer either: without the uid there is none.
 StatusOr<AdmissionRequest> DecodeAdmissionReview(std::string_view text);
 
 // The API server's objects are always allowed: this webhook refuses nothing.

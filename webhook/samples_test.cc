@@ -44,7 +44,7 @@ TEST(SamplesTest, TheConfigurationCannotLockAClusterOut) {
               Contains(At(webhook, "clientConfig/service/namespace").text));
 }
 
-// Before Kubernetes 1.21 namespaces have only the labels that somebody gave them.
+// Before Kubernetes 1.21 namespaces have only the labels that they were given.
 TEST(SamplesTest, TheWebhookNeverWaitsForItselfInOldClustersEither) {
   for (const ConfigNode& document : Documents("webhook.yaml")) {
     if (At(document, "kind").text == "Namespace") {

@@ -139,7 +139,7 @@ void Session::Abort() {
 }
 
 void Session::Close() {
-  // The server ends: there is nobody to wait for the client.
+  // The server ends: it does not wait for the client.
   if (draining_) return;
   standing_.waiting = true;
   beast::get_lowest_layer(stream_).expires_after(kGoodbye);

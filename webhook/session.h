@@ -62,7 +62,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void ReadHeader();
   void ReadBody();
   size_t BodyRoom() const;
-  // Answers what could not be read as a request, where somebody may still listen.
+  // Answers what could not be read as a request, where the client may still listen.
   void Refuse(const Error& error);
   void Answer(const Request& request);
   void Write(HttpReply reply, bool keep_alive);

@@ -18,9 +18,10 @@ constexpr std::string_view kSummary =
 
 void DeclareCluster(CommandLine& line, AgentFlags& flags) {
   line.Group("Cluster");
-  line.Flag("kubeconfig", "FILE",
-            "How to reach the API server, and as whom; empty: as the service account of the pod.",
-            &flags.kubeconfig);
+  line.Flag(
+      "kubeconfig", "FILE",
+      "How to reach the API server, and with which credentials; empty: the pod's service account.",
+      &flags.kubeconfig);
   line.Flag("config-ns", "NAMESPACE", "Where the ConfigMaps are.", &flags.agent.map_namespace);
   line.Flag("configmap-name", "NAME",
             "The first part of the ConfigMaps' names: NAME.node.$NODE_NAME, NAME.group.GROUP, "

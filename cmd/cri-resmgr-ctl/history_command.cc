@@ -22,7 +22,7 @@ class HistoryCommand final : public DaemonCommand {
     return "List what was done with containers lately, refusals included.";
   }
   std::string_view description() const override {
-    return R"(Lists the last acts of the running daemon, the newest one last: which containers were placed,
+    return R"(Lists the last decisions of the running daemon, the newest one last: which containers were placed,
 moved, released or refused, and what the runtime failed to carry out. It remembers about a thousand
 of them until it ends.
 

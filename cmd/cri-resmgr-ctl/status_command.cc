@@ -34,9 +34,9 @@ class StatusCommand final : public DaemonCommand {
   }
   std::string_view description() const override {
     return R"(Shows the running daemon: which policy is active, where its configuration comes from, whether
-the runtime is there, how much it holds, and whose the CPUs are. "problems" names what is not as it
-should be: a runtime that is away, containers that the runtime does not move, state that cannot be
-saved.)";
+the runtime is connected, how many pods and containers it holds, and which CPUs are exclusive, shared
+and reserved. "problems" lists what needs attention: a runtime that is away, containers that the runtime
+does not update, state that cannot be saved.)";
   }
 
  private:

@@ -49,7 +49,7 @@ struct Flags {
   std::string ImageSocket() const;
   // Empty: no agent is called.
   std::string AgentSocket() const;
-  // Empty: nobody can deliver configuration, or look.
+  // Empty: the socket is not served.
   std::string ConfigSocket() const;
   std::string AdminSocket() const;
   // HOST:PORT. Empty: no metrics are served.

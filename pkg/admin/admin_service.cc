@@ -33,7 +33,8 @@ StatusOr<std::string> TextOf(const Json& request, const char* key) {
 StatusOr<ResourceManager*> Manager(const NodeView& node) {
   ResourceManager* const manager = node.host.manager();
   if (manager == nullptr) {
-    return FailedPrecondition("the null policy is active: calls pass, and nobody looks at them");
+    return FailedPrecondition(
+        "the null policy is active: calls pass unread, and no container is placed");
   }
   return manager;
 }

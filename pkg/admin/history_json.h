@@ -18,7 +18,7 @@ namespace resmgr {
 OrderedJson HistoryJson(const History& history, size_t most);
 
 // Completes what ExplainJson says of the containers of the choice that `what` names, which is
-// NotFound where there is none, by those whose last act is a refusal: one that exists gets
+// NotFound where there is none, by those whose last entry is a refusal: one that exists gets
 // "refused", and one that does not is an object of its own with the state "refused" and the reason.
 // Of a pod that `snapshot` has not any more the labels are unknown: only by its name is it found.
 StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const History& history,

@@ -23,13 +23,13 @@ using OrderedJson = nlohmann::ordered_json;
 // A fixed outside contract of `cri-resmgr-ctl containers -o json`:
 //   {"id","pod","namespace","name","qos","state","cpus","mems","exclusive","shared","shares",
 //    "quota","period","memoryLimit","pool","policy","reason"}
-// Sets are kernel lists, "" where nobody restricts the container; shares, quota (microseconds, -1
+// Sets are kernel lists, "" where the container is not restricted; shares, quota (microseconds, -1
 // is no limit), period and memory limit (bytes) are what should be in force, 0 where nothing is
 // known. A container with huge pages or extended resources also has "otherResources", an object of
 // amounts by their Kubernetes names (pkg/kube/container_facts.h).
 OrderedJson ContainerJson(const Pod& pod, const Container& container, std::string_view policy);
 
-// Which containers somebody wants to see; by default all.
+// Which containers to show; by default all.
 struct ContainerChoice {
   std::string namespace_name{};  // "": of any
   LabelSelector labels{};        // of their pods

@@ -19,7 +19,7 @@ inline constexpr std::string_view kNullPolicy = "null";
 
 struct PolicyConfig {
   std::string active{kNullPolicy};
-  std::string active_origin;  // "FILE:LINE: policy.Active" or a flag; empty: nobody chose
+  std::string active_origin;  // "FILE:LINE: policy.Active" or a flag; empty: not chosen
   std::optional<CpuConstraint> available_cpus;  // all that the process may use when not set
   std::optional<CpuConstraint> reserved_cpus;
   // For a container that may start only when another one has left its CPUs, and that one does not.

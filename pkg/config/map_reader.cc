@@ -162,7 +162,7 @@ Status MapReader::Finish() {
     ConfigNode place;
     place.line = entry.line;
     place.source = entry.value.source;
-    // The hint takes a while, and of what is not told nobody reads it.
+    // The hint is expensive, so it is made only for problems that are reported.
     const bool told = problems_.open();
     std::string hint = told ? DidYouMean(entry.key, known) : "";
     if (hint.empty()) hint = fmt::format("; known here: {}", fmt::join(known, ", "));

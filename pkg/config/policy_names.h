@@ -17,7 +17,7 @@ inline constexpr std::array kPolicyAliases = {
     PolicyAlias{"memtier", "topology-aware"},
 };
 
-// The name that the policy itself has, and that everybody shows; `name` where it is no alias.
+// The name that the policy itself has, and that is shown everywhere; `name` where it is no alias.
 constexpr std::string_view OwnPolicyName(std::string_view name) {
   for (const PolicyAlias& known : kPolicyAliases) {
     if (known.alias == name) return known.policy;

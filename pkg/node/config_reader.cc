@@ -54,7 +54,7 @@ Status ApplyLogging(const LoggerConfig& config) {
 std::string PolicyPart(const Config& config) {
   Config policy_only;
   policy_only.policy = config.policy;
-  // Places nobody, and takes effect without asking the policy.
+  // Moves no container, and takes effect without asking the policy.
   policy_only.policy.start_failure = {};
   // Sections of policies that are not active change nothing.
   std::erase_if(policy_only.policy.sections,

@@ -48,7 +48,7 @@ class ConfigReader {
   ConfigReader(const ConfigReader&) = delete;
   ConfigReader& operator=(const ConfigReader&) = delete;
 
-  // One that somebody delivered. InvalidArgument with the place of a mistake.
+  // A delivered one. InvalidArgument with the place of a mistake.
   StatusOr<ConfigCandidate> Read(DeliveredConfig source) const;
   // One of the daemon's own, from file `name`, with the command line over it.
   StatusOr<ConfigCandidate> Prepare(Config config, std::string name) const;

@@ -41,19 +41,19 @@ Configurator::Configurator(Options options, Config current, std::string source)
 
 Configurator::~Configurator() = default;
 
-Status Configurator::CheckForced(const std::string& who) const {
+Status Configurator::CheckForced(const std::string& sender) const {
   if (!options_.forced) return OkStatus();
   return FailedPrecondition(
       "the configuration of {} is forced (-force-config): what {} sends is not taken", source_,
-      who);
+      sender);
 }
 
-void Configurator::Deliver(std::string who, Decode decode, Done done, Losses losses) {
-  if (const Status forced = CheckForced(who); !forced.ok()) {
+void Configurator::Deliver(std::string sender, Decode decode, Done done, Losses losses) {
+  if (const Status forced = CheckForced(sender); !forced.ok()) {
     done(forced);
     return;
   }
-  Enqueue({.who = std::move(who),
+  Enqueue({.sender = std::move(sender),
            .read = Reading(std::move(decode)),
            .apply = true,
            .losses = losses,
@@ -61,7 +61,7 @@ void Configurator::Deliver(std::string who, Decode decode, Done done, Losses los
 }
 
 void Configurator::Reload(std::string file, Load load, Done done) {
-  Enqueue({.who = file,
+  Enqueue({.sender = file,
            .read = [file, load = std::move(load)](
                        const ConfigReader& reader) -> StatusOr<ConfigCandidate> {
              RESMGR_ASSIGN_OR_RETURN(Config config, load());
@@ -74,7 +74,7 @@ void Configurator::Reload(std::string file, Load load, Done done) {
 
 void Configurator::Restore(DeliveredConfig kept) {
   std::string name = kept.name;
-  Enqueue({.who = std::move(name),
+  Enqueue({.sender = std::move(name),
            .read = Reading([kept = std::move(kept)] { return kept; }),
            .apply = true,
            .losses = Losses::kTake,
@@ -82,12 +82,12 @@ void Configurator::Restore(DeliveredConfig kept) {
            .late = true});
 }
 
-void Configurator::Check(std::string who, Decode decode, Checked checked) {
-  if (const Status forced = CheckForced(who); !forced.ok()) {
+void Configurator::Check(std::string sender, Decode decode, Checked checked) {
+  if (const Status forced = CheckForced(sender); !forced.ok()) {
     checked(forced);
     return;
   }
-  Enqueue({.who = std::move(who),
+  Enqueue({.sender = std::move(sender),
            .read = Reading(std::move(decode)),
            .apply = false,
            .losses = Losses::kTake,
@@ -195,7 +195,7 @@ void Configurator::Finish(StatusOr<Preview> result) {
   const Job job = std::move(jobs_.front());
   if (job.apply && !result.ok()) {
     log_.Warn("the configuration from {} stays in force: that from {} is refused: {}", source_,
-              job.who, OneLine(Describe(result.status())));
+              job.sender, OneLine(Describe(result.status())));
   }
   jobs_.pop_front();
   busy_ = false;

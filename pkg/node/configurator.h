@@ -61,11 +61,11 @@ class Configurator {
 
   // Makes the configuration the one in force and keeps it over restarts. The status is OK, or says
   // why everything stayed as it was: FailedPrecondition when a forced configuration is in force, or
-  // with the names of those who would lose exclusive CPUs, InvalidArgument with the place of a
-  // mistake, the policy's refusal, Aborted when the runtime refused a move, ResourceExhausted when
-  // too many wait, DeadlineExceeded or Unavailable when it could not be read in time. `who`
-  // delivers, for messages.
-  void Deliver(std::string who, Decode decode, Done done, Losses losses = Losses::kTake);
+  // with the names of the containers that would lose exclusive CPUs, InvalidArgument with the place
+  // of a mistake, the policy's refusal, Aborted when the runtime refused a move, ResourceExhausted
+  // when too many wait, DeadlineExceeded or Unavailable when it could not be read in time. `sender`
+  // is for messages: "agent".
+  void Deliver(std::string sender, Decode decode, Done done, Losses losses = Losses::kTake);
   // The same for a configuration that comes from the daemon's own file, which is not kept: it is
   // read again at the next start. Containers may lose exclusive CPUs by it.
   void Reload(std::string file, Load load, Done done);
@@ -81,22 +81,23 @@ class Configurator {
   };
   // What Deliver would do now, by the same way up to the first change; changes nothing.
   using Checked = std::function<void(StatusOr<Preview>)>;
-  void Check(std::string who, Decode decode, Checked checked);
+  void Check(std::string sender, Decode decode, Checked checked);
 
   const Config& current() const { return *current_; }
   // The same for other threads.
   std::shared_ptr<const Config> shared_current() const { return current_; }
   const std::string& source() const { return source_; }
-  // What is valid and still not what anybody wants, of what was put in force last.
+  // ConfigWarnings of the configuration that was put in force last.
   const std::vector<std::string>& warnings() const { return warnings_; }
   bool forced() const { return options_.forced; }
-  // Who lost exclusive CPUs when the present configuration was put in force, for people; mostly "".
+  // Which containers lost exclusive CPUs when the present configuration was put in force, as
+  // DescribeLosses tells it; mostly "".
   const std::string& losses() const { return losses_; }
 
  private:
   // A configuration on its way.
   struct Job {
-    std::string who;
+    std::string sender;
     std::function<StatusOr<ConfigCandidate>(const ConfigReader&)> read;
     bool apply;
     Losses losses;
@@ -104,7 +105,7 @@ class Configurator {
     bool late = false;  // only where nothing was delivered yet
   };
 
-  Status CheckForced(const std::string& who) const;
+  Status CheckForced(const std::string& sender) const;
   void Enqueue(Job job);
   void RunNext();
   void StartReading();

@@ -11,7 +11,7 @@
 
 namespace resmgr {
 
-// A configuration as somebody delivered it.
+// A configuration as it was delivered.
 struct DeliveredConfig {
   // "agent", "cri-resmgr-ctl" or a file's path, for messages.
   std::string name;

@@ -37,7 +37,7 @@ class BrainLink {
 
   // For the resource manager's own requests.
   virtual RuntimeClient& runtime() = 0;
-  // Who decides about the requests of this link; once, before all that follows.
+  // The manager decides about the requests of this link; called once, before all that follows.
   virtual void Attach(ResourceManager& manager) = 0;
   // Connects to the runtime now or as soon as it appears, and again after each loss.
   virtual void Connect(RuntimeEvents events) = 0;

@@ -16,12 +16,12 @@
 
 namespace resmgr {
 
-// What everybody who lists nodes may know of this one.
+// What is shown of this node on its object in the API server.
 struct NodeReport {
   std::string policy{};  // the active one
   std::string source{};  // where the configuration in force comes from: "agent", a file's path, ...
 
-  // Who lost exclusive CPUs when it was put in force, for people; mostly empty.
+  // Which containers lost exclusive CPUs when it was put in force; mostly empty.
   std::string losses{};
 
   friend bool operator==(const NodeReport&, const NodeReport&) = default;
@@ -37,7 +37,7 @@ inline constexpr std::string_view kLossesAnnotation =
 
 // Shows a report on the node's object by way of the agent (v1.Agent), and again when the agent
 // comes back. An agent that is not there, hangs or fails is tried again, with growing pauses and
-// over a new connection each time, so that nothing piles up; nobody ever waits for it. What it
+// over a new connection each time, so that nothing piles up; nothing ever waits for it. What it
 // refuses is not tried again before the report changes. Loop's thread only.
 class NodePublisher {
  public:

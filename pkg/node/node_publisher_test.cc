@@ -188,7 +188,7 @@ TEST_F(NodePublisherTest, TakesARefusalForAnAnswer) {
   EXPECT_THAT(patches_, ElementsAre(ShownFor(kStatic), ShownFor(kOther)));
 }
 
-// The agent wrote the node's first annotation itself in between, and nobody may remove that.
+// The agent wrote the node's first annotation itself in between, and that must not be removed.
 TEST_F(NodePublisherTest, AsksAgainWhereAnnotationsHaveComeMeanwhile) {
   StartAgent();
   answers_ = {InvalidArgument("the patch does not fit the node"),

@@ -20,7 +20,7 @@ class PolicyHost {
   virtual ~PolicyHost() = default;
 
   // As ResourceManager::SetPolicy. nullptr is the null policy: what was placed is given back to the
-  // containers' own requests, and from then on nobody looks.
+  // containers' own requests, and from then on requests pass unread.
   virtual void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) = 0;
   // As ResourceManager::PreviewPolicy; nullptr is the null policy.
   virtual StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(

@@ -104,7 +104,7 @@ std::vector<std::string> ConfigWarnings(const Config& config, const Machine& mac
   const StatusOr<PolicyCpus> cpus = CpusFor(config.policy, machine);
   if (cpus.ok() && (cpus->available - cpus->reserved).empty()) {
     warnings.push_back(
-        fmt::format("no container can get CPUs of its own: all of the available ones ({}) are "
+        fmt::format("no container can get exclusive CPUs: all of the available ones ({}) are "
                     "reserved",
                     cpus->available.ToString()));
   }

@@ -33,8 +33,8 @@ Config WithDefaults(Config config, const PolicyRegistry& policies);
 // where there are none.
 std::string OtherDefaults(const Config& config, const PolicyRegistry& policies);
 
-// What is valid and still not what anybody wants: nobody chose a policy, or no container can get
-// CPUs of its own. For people, one each. May read the files of cgroups.
+// What is valid and probably not intended: no policy is chosen, or no container can get exclusive
+// CPUs. One sentence each. May read the files of cgroups.
 std::vector<std::string> ConfigWarnings(const Config& config, const Machine& machine,
                                         const PolicyRegistry& policies);
 

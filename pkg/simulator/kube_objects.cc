@@ -14,7 +14,7 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-// More kinds than Kubernetes has; what else somebody writes is counted as one.
+// More kinds than Kubernetes has; kinds beyond that are counted as one.
 constexpr size_t kNamedKinds = 100;
 
 std::string KindOf(const ConfigNode& object) {

@@ -21,7 +21,7 @@ struct PodOfObject {
   Manifest manifest{};
 };
 
-// All pods of a scenario together: replicas are numbers that somebody may mistype.
+// All pods of a scenario together: replicas are numbers that may be mistyped.
 inline constexpr size_t kMaxPods = 10'000;
 
 // Finds the pods in objects of Kubernetes, as people write them and as kubectl prints them:

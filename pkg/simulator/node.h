@@ -24,17 +24,17 @@ struct RunningContainer {
   ContainerId id{};
   std::string pod{};  // "namespace/name"
   std::string name{};
-  std::string cpus{};       // "" when nobody said
+  std::string cpus{};       // "" when not set
   std::string mems{};       // likewise
   std::string exclusive{};  // the part of `cpus` that is its own
-  int64_t shares = 0;       // 0 when nobody said
+  int64_t shares = 0;       // 0 when not set
   int64_t quota = -1;       // microseconds per period; -1 without a limit
   std::string pool{};       // of the policy; "" when it decided nothing
   std::string reason{};     // why it is there, by the policy
 };
 
-// The daemon's brain with a runtime in memory, for one who makes the calls that a relay would see.
-// Each call returns when everything that it causes has happened. One thread.
+// The daemon's brain with a runtime in memory, for code that makes the calls that a relay would
+// see. Each call returns when everything that it causes has happened. One thread.
 class SimulatedNode {
  public:
   // The machine must outlive it.
@@ -54,7 +54,7 @@ class SimulatedNode {
   Status Create(const CreateRequest& request, const ContainerId& id);
   Status Start(const ContainerId& id);
   Status Update(const ContainerId& id, const LinuxResources& resources);
-  // It ended, by itself or because somebody stopped it.
+  // It ended, by itself or because it was stopped.
   void Stop(const ContainerId& id);
   void Remove(const ContainerId& id);
 

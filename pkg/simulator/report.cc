@@ -190,7 +190,8 @@ std::string Summary(const std::vector<StepEffect>& effects, const SimulatedNode&
   text +=
       fmt::format("exclusive      {} CPUs ({})\n", exclusive.size(), OrDash(exclusive.ToString()));
   text += fmt::format(
-      "fragmentation  {} CPUs are nobody's own, {} of them on cores that are partly taken\n",
+      "fragmentation  {} CPUs not exclusively assigned, {} of them on cores that are partly "
+      "taken\n",
       free.size(), broken.size());
   text += fmt::format("               {}\n", OrDash(ByNode(free, machine)));
   return text + OverheadLine(node);

@@ -81,13 +81,14 @@ TEST(ReportTest, TheSummaryCounts) {
   const Machine machine = *LoadMachine("synthetic:numa:2 core:2 pu:2");
   const SimulatedNode node(machine, std::make_unique<NullPolicy>());
   const StepEffect refused = {.error = "no room"};
-  EXPECT_EQ(Summary({SomeEffect(), refused, SomeEffect()}, node),
-            "placed         2 containers\n"
-            "refused        1\n"
-            "moved          0 with CPUs of their own, 1 on shared CPUs\n"
-            "exclusive      0 CPUs (-)\n"
-            "fragmentation  8 CPUs are nobody's own, 0 of them on cores that are partly taken\n"
-            "               4 on node 0, 4 on node 1\n");
+  EXPECT_EQ(
+      Summary({SomeEffect(), refused, SomeEffect()}, node),
+      "placed         2 containers\n"
+      "refused        1\n"
+      "moved          0 with CPUs of their own, 1 on shared CPUs\n"
+      "exclusive      0 CPUs (-)\n"
+      "fragmentation  8 CPUs not exclusively assigned, 0 of them on cores that are partly taken\n"
+      "               4 on node 0, 4 on node 1\n");
 }
 
 }  // namespace

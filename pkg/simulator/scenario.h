@@ -92,7 +92,7 @@ using Scenario = std::vector<Step>;
 //   wait: DURATION, as "90s" or "1m30s", at most a day
 //   config: {...}
 //   rebalance: preview|apply
-// Recorded calls that failed are left out: nobody knows what would have followed their success.
+// Recorded calls that failed are left out: what would have followed their success is unknown.
 StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,
                                 std::vector<std::string>* notes = nullptr);
 

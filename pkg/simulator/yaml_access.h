@@ -19,8 +19,8 @@ namespace resmgr {
 StatusOr<const ConfigNode*> FindKey(const ConfigNode* map, std::string_view key,
                                     ConfigNode::Kind kind, std::string_view path);
 
-// Refuses keys that look like one of these, misspelt: what nobody reads would be done without, and
-// nobody told. Keys that look like none are others' business.
+// Refuses keys that look like one of these, misspelt: they would be ignored silently. Keys that
+// look like none of them are left to other readers.
 Status CheckSpelling(const ConfigNode& map, const std::vector<std::string_view>& known,
                      std::string_view path);
 

@@ -249,10 +249,10 @@ TEST_F(LifecycleTest, WarnsOfWhatIsValidButPlacesNobody) {
               AllOf(HasSubstr("warning: no policy is chosen"), HasSubstr("static-plus")));
   EXPECT_THAT(check({"-policy", "null"}), Not(HasSubstr("warning")));
   EXPECT_THAT(check({"-policy", "static", "-reserved-resources", "CPU=0-3"}),
-              HasSubstr("warning: no container can get CPUs of its own"));
+              HasSubstr("warning: no container can get exclusive CPUs"));
   EXPECT_THAT(check({"-policy", "static", "-available-resources", "CPU=1", "-reserved-resources",
                      "CPU=500m"}),
-              HasSubstr("warning: no container can get CPUs of its own"));
+              HasSubstr("warning: no container can get exclusive CPUs"));
   EXPECT_THAT(check({"-policy", "static", "-reserved-resources", "CPU=0-2"}),
               Not(HasSubstr("warning")));
   EXPECT_THAT(check({"-policy", "null", "-dump-file", Path("no/such/dump")}),
@@ -260,7 +260,7 @@ TEST_F(LifecycleTest, WarnsOfWhatIsValidButPlacesNobody) {
   StartRuntime();
   StartDaemon(Flags({"-policy", "static", "-available-resources", "CPU=cpuset:0",
                      "-reserved-resources", "CPU=cpuset:0"}));
-  EXPECT_TRUE(Logged("no container can get CPUs"));
+  EXPECT_TRUE(Logged("no container can get exclusive CPUs"));
 }
 
 TEST_F(LifecycleTest, PrintedConfigurationIsOneThatCanBeRead) {
