@@ -50,6 +50,16 @@ FileSystem& StateFiles(const NodeOptions& options) {
   return all.emplace_back(RealFileSystem(), options.StateDirectory(), on_refusal);
 }
 
+StateStore OpenState(const NodeOptions& options, const Setup& setup) {
+  // A disk that does not answer is not waited for twice.
+  return {StateFiles(options),
+          options.StateDirectory(),
+          setup.machine->Fingerprint(),
+          [](std::string_view line) { GetLogger("state").Warn("{}", line); },
+          options.CallsFile(),
+          setup.disk_answers ? StateStore::kPatience : std::chrono::milliseconds(0)};
+}
+
 // A file that a delivered configuration may not name is left out, and the rest holds.
 StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const NodeOptions& node, const Setup& setup,
                                                    Metrics* metrics) {
@@ -187,11 +197,7 @@ Status RunNode(const NodeOptions& options, Setup setup) {
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper,
                           MakeDumper(options, setup, metrics.get()));
   const OptionalMetrics metrics_server(loop, options.metrics_address, metrics);
-  // A disk that does not answer is not waited for twice.
-  StateStore state(
-      StateFiles(options), options.StateDirectory(), setup.machine->Fingerprint(),
-      [](std::string_view line) { GetLogger("state").Warn("{}", line); }, options.CallsFile(),
-      setup.disk_answers ? StateStore::kPatience : std::chrono::milliseconds(0));
+  StateStore state = OpenState(options, setup);
   BrainHost host(
       {.loop = loop,
        .machine = *setup.machine,
