@@ -44,11 +44,13 @@ class ServedNode : public testing::Test {
     const auto method = methods.find(path);
     if (method == methods.end()) return NotFound("{}", path);
     std::optional<Answer> answer;
+    bool waits = false;
     method->second(std::move(message), [&](Answer given) {
       answer = std::move(given);
-      loop_.Stop();
+      if (waits) loop_.Stop();
     });
-    if (!answer) RunLoop();
+    waits = !answer;
+    if (waits) RunLoop();
     return answer.value_or(Unavailable("no answer"));
   }
   // Until it is stopped.
