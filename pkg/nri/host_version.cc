@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host_version.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr::nri {
+namespace {
+
+constexpr ApiVersion kOldest{0, 6, 1};
+// CRI-O 1.33 has a version on the way to 0.10, with UpdatePodSandbox and PostUpdatePodSandbox, but
+// without validation.
+constexpr ApiVersion kWithPodUpdates{0, 9, 1};
+constexpr ApiVersion kWithValidation{0, 10, 0};
+
+constexpr uint32_t kEvents = 0x7ff;
+constexpr uint32_t kEventsWithPodUpdates = 0x1fff;
+constexpr uint32_t kEventsWithValidation = 0x3fff;
+
+// From this release of the runtime on it has this version of the API.
+struct Release {
+  ApiVersion runtime;
+  ApiVersion api;
+};
+
+// In each list the newest first.
+constexpr std::array kContainerd{
+    Release{{2, 3, 0}, {0, 12, 0}},  //
+    Release{{2, 2, 1}, {0, 11, 0}},  //
+    Release{{2, 2, 0}, {0, 10, 0}},  //
+    Release{{2, 0, 0}, {0, 8, 0}},   //
+    Release{{1, 7, 26}, {0, 8, 0}},  //
+};
+constexpr std::array kCrio{
+    Release{{1, 37, 0}, {0, 12, 0}},  //
+    Release{{1, 35, 0}, {0, 11, 0}},  //
+    Release{{1, 34, 0}, {0, 10, 0}},  //
+    Release{{1, 33, 0}, {0, 9, 1}},   //
+    Release{{1, 32, 0}, {0, 9, 0}},   //
+};
+
+ApiVersion VersionOf(std::span<const Release> releases, ApiVersion runtime) {
+  const auto found = std::find_if(releases.begin(), releases.end(), [&](const Release& release) {
+    return runtime >= release.runtime;
+  });
+  return found == releases.end() ? kOldest : found->api;
+}
+
+}  // namespace
+
+std::optional<ApiVersion> ParseVersion(std::string_view text) {
+  if (text.starts_with('v')) text.remove_prefix(1);
+  ApiVersion version;
+  for (uint32_t* const part : {&version.major, &version.minor, &version.patch}) {
+    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    const auto number = ParseUint(text.substr(0, digits));
+    if (!number || *number > UINT32_MAX) return std::nullopt;
+    *part = static_cast<uint32_t>(*number);
+    text.remove_prefix(digits);
+    if (text.size() < 2 || text[0] != '.' || text[1] < '0' || text[1] > '9') break;
+    text.remove_prefix(1);
+  }
+  return version;
+}
+
+ApiVersion VersionOfHost(std::string_view nri_version, std::string_view runtime_name,
+                         std::string_view runtime_version) {
+  if (const auto told = ParseVersion(nri_version)) return *told;
+  const auto runtime = ParseVersion(runtime_version);
+  if (!runtime) return kOldest;
+  if (EqualsIgnoreCase(runtime_name, "containerd")) return VersionOf(kContainerd, *runtime);
+  if (EqualsIgnoreCase(runtime_name, "cri-o")) return VersionOf(kCrio, *runtime);
+  return kOldest;
+}
+
+uint32_t EventsOfHost(ApiVersion version) {
+  if (version >= kWithValidation) return kEventsWithValidation;
+  return version >= kWithPodUpdates ? kEventsWithPodUpdates : kEvents;
+}
+
+}  // namespace resmgr::nri

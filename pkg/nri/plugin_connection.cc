@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/plugin_connection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr::nri {
+namespace {
+
+// The two connections of a trunk (containerd/nri, pkg/net/multiplex).
+constexpr uint32_t kPluginConnection = 1;
+constexpr uint32_t kRuntimeConnection = 2;
+constexpr const char* kPluginService = "nri.pkg.api.v1alpha1.Plugin";
+constexpr std::string_view kRuntimeService = "nri.pkg.api.v1alpha1.Runtime";
+constexpr std::string_view kOurVersion = "v0.12.2";
+// Until a runtime has carried updates out, each of which is a call of an OCI runtime.
+constexpr std::chrono::milliseconds kUpdateTimeout{30'000};
+constexpr size_t kLongestName = 64;
+
+bool IsNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("_.+-").find(c) != std::string_view::npos;
+}
+
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+}  // namespace
+
+Status PluginConnection::Check(const Options& options) {
+  const std::string& name = options.name;
+  if (name.empty() || name.size() > kLongestName || !std::ranges::all_of(name, IsNameCharacter)) {
+    return InvalidArgument("NRI plugin name \"{}\" is not of letters, digits and _.+-",
+                           Printable(name));
+  }
+  if (options.index.size() != 2 || !std::ranges::all_of(options.index, IsDigit)) {
+    return InvalidArgument("NRI plugin index \"{}\" is not two digits", Printable(options.index));
+  }
+  return OkStatus();
+}
+
+PluginConnection::PluginConnection(EventLoop& loop, PluginHandler& handler, Options options)
+    : loop_(loop),
+      handler_(handler),
+      options_(std::move(options)),
+      log_(GetLogger("nri/plugin")),
+      pause_(options_.first_pause) {}
+
+PluginConnection::~PluginConnection() = default;
+
+void PluginConnection::Start() {
+  Connect();
+}
+
+void PluginConnection::StartOn(UniqueFd socket) {
+  again_ = false;
+  trunk_ = std::make_unique<ttrpc::Multiplexer>(loop_, std::move(socket),
+                                                [this](const Status& why) { OnLost(why); });
+  Register();
+}
+
+void PluginConnection::Connect() {
+  StatusOr<UniqueFd> socket = ConnectUnix(options_.socket);
+  if (!socket.ok()) {
+    if (!std::exchange(complained_, true)) {
+      log_.Warn("cannot connect to the runtime's NRI, and try again: {}", Message(socket.status()));
+    }
+    ConnectLater();
+    return;
+  }
+  trunk_ = std::make_unique<ttrpc::Multiplexer>(loop_, *std::move(socket),
+                                                [this](const Status& why) { OnLost(why); });
+  Register();
+}
+
+void PluginConnection::ConnectLater() {
+  retry_ = loop_.After(pause_, [this] { Connect(); });
+  pause_ = std::min(2 * pause_, options_.last_pause);
+}
+
+// The plugin serves before it registers: the runtime may configure it before it answers.
+void PluginConnection::Register() {
+  phase_ = Phase::kRegistering;
+  plugin_ = std::make_unique<ttrpc::Server>(loop_, *trunk_, kPluginConnection, budget_,
+                                            kPluginService, Methods());
+  runtime_ = std::make_unique<ttrpc::Client>(loop_, *trunk_, kRuntimeConnection, budget_);
+  api::RegisterPluginRequest request;
+  request.set_plugin_name(options_.name);
+  request.set_plugin_idx(options_.index);
+  request.set_nri_version(std::string(kOurVersion));
+  runtime_->Call(kRuntimeService, "RegisterPlugin", request.SerializeAsString(),
+                 options_.registration_timeout, [this](const Answer& answer) {
+                   if (!answer.ok() && phase_ != Phase::kDisconnected) OnLost(answer.status());
+                 });
+}
+
+void PluginConnection::OnLost(const Status& why) {
+  // Its calls end with the connection, and each may tell so.
+  if (phase_ == Phase::kDisconnected) return;
+  const bool was_synchronized = phase_ == Phase::kSynchronized;
+  phase_ = Phase::kDisconnected;
+  if (was_synchronized || !complained_) {
+    log_.Warn("the runtime's NRI is lost: {}", Message(why));
+  }
+  complained_ = !was_synchronized;
+  runtime_->Lose(Unavailable("the runtime's NRI is lost: {}", Message(why)));
+  // It may be one of these that calls.
+  loop_.Post([trunk = std::shared_ptr<ttrpc::Multiplexer>(std::move(trunk_)),
+              runtime = std::shared_ptr<ttrpc::Client>(std::move(runtime_)),
+              plugin = std::shared_ptr<ttrpc::Server>(std::move(plugin_))] {});
+  inventory_ = {};
+  inventory_bytes_ = 0;
+  if (std::exchange(told_, false)) handler_.OnDisconnected(why);
+  if (again_) ConnectLater();
+}
+
+Status PluginConnection::CheckSynchronized() const {
+  if (phase_ == Phase::kSynchronized) return OkStatus();
+  return Unavailable("the runtime's NRI is not connected");
+}
+
+void PluginConnection::UpdateContainers(std::vector<api::ContainerUpdate> updates, Updated done) {
+  if (const Status ready = CheckSynchronized(); !ready.ok()) {
+    loop_.Post([ready, done = std::move(done)] { done(ready); });
+    return;
+  }
+  api::UpdateContainersRequest request;
+  for (api::ContainerUpdate& update : updates)
+    *request.add_update() = std::move(update);
+  runtime_->Call(
+      kRuntimeService, "UpdateContainers", request.SerializeAsString(), kUpdateTimeout,
+      [done = std::move(done)](const Answer& answer) {
+        if (!answer.ok()) return done(answer.status());
+        api::UpdateContainersResponse response;
+        if (!response.ParseFromString(*answer)) {
+          return done(Internal("the runtime's answer is not protobuf"));
+        }
+        done(std::vector<api::ContainerUpdate>(response.failed().begin(), response.failed().end()));
+      });
+}
+
+PluginConnection::Answer PluginConnection::Configure(const api::ConfigureRequest& request) {
+  if (phase_ == Phase::kSynchronized) return FailedPrecondition("this plugin is synchronized");
+  HostInfo host{.runtime_name = Printable(request.runtime_name(), kLongestName),
+                .runtime_version = Printable(request.runtime_version(), kLongestName),
+                .version = VersionOfHost(request.nri_version(), request.runtime_name(),
+                                         request.runtime_version())};
+  log_.Info("{} {} has configured this plugin, by NRI {}.{}.{}", host.runtime_name,
+            host.runtime_version, host.version.major, host.version.minor, host.version.patch);
+  phase_ = Phase::kConfigured;
+  told_ = true;
+  api::ConfigureResponse response;
+  response.set_events(static_cast<int32_t>(EventsOfHost(host.version)));
+  handler_.OnConfigured(host);
+  return response.SerializeAsString();
+}
+
+PluginConnection::Answer PluginConnection::Synchronize(api::SynchronizeRequest request) {
+  if (phase_ != Phase::kConfigured) {
+    return FailedPrecondition("this plugin is not configured, or is synchronized");
+  }
+  inventory_bytes_ += request.ByteSizeLong();
+  if (inventory_bytes_ > kLongestInventory) {
+    return ResourceExhausted("pods and containers are more than {} bytes", kLongestInventory);
+  }
+  api::SynchronizeResponse response;
+  const bool more = request.more();
+  inventory_.MergeFrom(std::move(request));
+  if (more) {
+    response.set_more(true);
+    return response.SerializeAsString();
+  }
+  inventory_bytes_ = 0;
+  const api::SynchronizeRequest all = std::exchange(inventory_, {});
+  phase_ = Phase::kSynchronized;
+  pause_ = options_.first_pause;
+  complained_ = false;
+  log_.Info("synchronized: {} pods, {} containers", all.pods_size(), all.containers_size());
+  return handler_.OnSynchronize(all).SerializeAsString();
+}
+
+}  // namespace resmgr::nri

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/log/log.h"
+#include "pkg/nri/plugin_handler.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/unique_fd.h"
+#include "pkg/ttrpc/client.h"
+#include "pkg/ttrpc/multiplexer.h"
+#include "pkg/ttrpc/server.h"
+
+namespace resmgr::nri {
+
+// A plugin at a runtime's NRI socket: registers, is configured, takes the runtime's pods and
+// containers, and passes events to its handler. Connects again with growing pauses after a loss.
+// Loop's thread only.
+class PluginConnection {
+ public:
+  struct Options {
+    std::string socket = "/var/run/nri/nri.sock";
+    std::string name = "cri-resmgr";
+    std::string index = "90";  // two digits: plugins with lower ones are asked before
+    std::chrono::milliseconds registration_timeout{5'000};
+    // Pauses between two tries: doubled from the first to the last.
+    std::chrono::milliseconds first_pause{500};
+    std::chrono::milliseconds last_pause{30'000};
+  };
+
+  // What a runtime may send as its inventory, in all pieces together: bytes of messages.
+  static constexpr size_t kLongestInventory = size_t{64} << 20;
+
+  // InvalidArgument: a name is not of [A-Za-z0-9_.+-], which hosts since 0.12 want, or an index is
+  // not two digits.
+  static Status Check(const Options& options);
+
+  // All outlive it. `options` have passed Check.
+  PluginConnection(EventLoop& loop, PluginHandler& handler, Options options);
+  ~PluginConnection();
+  PluginConnection(const PluginConnection&) = delete;
+  PluginConnection& operator=(const PluginConnection&) = delete;
+
+  // Connects now or as soon as there is a runtime.
+  void Start();
+  // The same over a socket that is connected, with no other try after it: for plugins that a
+  // runtime has started, and for tests.
+  void StartOn(UniqueFd socket);
+
+  // The runtime's pods and containers are known: events come from here on.
+  bool synchronized() const { return phase_ == Phase::kSynchronized; }
+
+  // Asks the runtime to change containers; `failed` are those that it could not change. Unavailable
+  // while it is not synchronized or when the connection is lost meanwhile.
+  using Updated = std::function<void(StatusOr<std::vector<api::ContainerUpdate>> failed)>;
+  void UpdateContainers(std::vector<api::ContainerUpdate> updates, Updated done);
+
+ private:
+  enum class Phase { kDisconnected, kRegistering, kConfigured, kSynchronized };
+  using Answer = StatusOr<std::string>;
+
+  void Connect();
+  void ConnectLater();
+  void Register();
+  void OnLost(const Status& why);
+  ttrpc::Server::Methods Methods();
+  // A method whose request is of this type and whose answer comes at once.
+  template <typename Request, typename Method>
+  ttrpc::Server::Method Serve(Method method);
+  // The method of an event that before 0.12 came by StateChange.
+  template <typename Request>
+  ttrpc::Server::Method ServeEvent(api::Event event);
+  Answer Configure(const api::ConfigureRequest& request);
+  Answer Synchronize(api::SynchronizeRequest request);
+  Status CheckSynchronized() const;
+
+  EventLoop& loop_;
+  PluginHandler& handler_;
+  const Options options_;
+  Logger& log_;
+  ttrpc::MemoryBudget budget_;
+  Phase phase_ = Phase::kDisconnected;
+  bool again_ = true;  // connects again after a loss
+  bool complained_ = false;
+  bool told_ = false;  // the handler of this connection
+  std::chrono::milliseconds pause_;
+  EventLoop::HandlePtr retry_;
+  // Destroyed in the reverse order.
+  std::unique_ptr<ttrpc::Multiplexer> trunk_;
+  std::unique_ptr<ttrpc::Client> runtime_;
+  std::unique_ptr<ttrpc::Server> plugin_;
+  // Of an inventory in pieces, as far as it is here.
+  api::SynchronizeRequest inventory_;
+  size_t inventory_bytes_ = 0;
+};
+
+}  // namespace resmgr::nri

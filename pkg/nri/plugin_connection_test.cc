@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/plugin_connection.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/sys/temp_dir.h"
+#include "pkg/sys/unix_socket.h"
+#include "pkg/ttrpc/testing/test_loop.h"
+
+namespace resmgr::nri {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using ttrpc::test::RunUntil;
+
+// Tells what it is asked, as "create web".
+class TellingHandler final : public PluginHandler {
+ public:
+  void OnConfigured(const HostInfo& host) override {
+    told.push_back("configured by " + host.runtime_name);
+  }
+  api::SynchronizeResponse OnSynchronize(const api::SynchronizeRequest& all) override {
+    std::string text = "synchronize";
+    for (const api::PodSandbox& pod : all.pods())
+      text += " " + pod.name();
+    for (const api::Container& container : all.containers())
+      text += " " + container.name();
+    told.push_back(text);
+    api::SynchronizeResponse response;
+    response.add_update()->set_container_id("moved");
+    return response;
+  }
+  StatusOr<api::CreateContainerResponse> OnCreateContainer(
+      const api::CreateContainerRequest& request) override {
+    told.push_back("create " + request.container().name());
+    if (request.container().name() == "large") return ResourceExhausted("needs 8 CPUs");
+    api::CreateContainerResponse response;
+    response.mutable_adjust()->mutable_linux()->mutable_resources()->mutable_cpu()->set_cpus("1-2");
+    return response;
+  }
+  StatusOr<api::UpdateContainerResponse> OnUpdateContainer(
+      const api::UpdateContainerRequest& request) override {
+    told.push_back("update " + request.container().name());
+    return api::UpdateContainerResponse();
+  }
+  api::StopContainerResponse OnStopContainer(const api::StopContainerRequest& request) override {
+    told.push_back("stop " + request.container().name());
+    return {};
+  }
+  void OnUpdatePodSandbox(const api::UpdatePodSandboxRequest& request) override {
+    told.push_back("update pod " + request.pod().name());
+  }
+  Status OnValidate(const api::ValidateContainerAdjustmentRequest& request) override {
+    if (request.container().name() == "bad") return FailedPrecondition("others took its CPUs");
+    return OkStatus();
+  }
+  void OnEvent(const api::StateChangeEvent& event) override {
+    told.push_back(std::to_string(event.event()) + " " + event.pod().name() + "/" +
+                   event.container().name());
+  }
+  void OnDisconnected(const Status&) override { told.emplace_back("disconnected"); }
+
+  std::vector<std::string> told;
+};
+
+// The runtime's end of a trunk.
+class FakeHost {
+ public:
+  FakeHost(EventLoop& loop, UniqueFd socket)
+      : loop_(loop),
+        trunk_(loop, std::move(socket), [this](const Status& why) { plugin_.Lose(why); }),
+        plugin_(loop, trunk_, 1, budget_),
+        runtime_(loop, trunk_, 2, budget_, "nri.pkg.api.v1alpha1.Runtime",
+                 {{"RegisterPlugin",
+                   [this](const std::string& payload, std::chrono::nanoseconds,
+                          const ttrpc::Server::Reply& reply) {
+                     registered.emplace();
+                     registered->ParseFromString(payload);
+                     reply(registration);
+                   }},
+                  {"UpdateContainers", [this](const std::string& payload, std::chrono::nanoseconds,
+                                              const ttrpc::Server::Reply& reply) {
+                     api::UpdateContainersRequest request;
+                     request.ParseFromString(payload);
+                     updates.push_back(request);
+                     api::UpdateContainersResponse response;
+                     if (request.update_size() > 1) *response.add_failed() = request.update(1);
+                     reply(response.SerializeAsString());
+                   }}}) {}
+
+  StatusOr<std::string> Call(std::string_view method, const std::string& payload) {
+    std::optional<StatusOr<std::string>> answer;
+    plugin_.Call("nri.pkg.api.v1alpha1.Plugin", method, payload, milliseconds(2000),
+                 [&answer](StatusOr<std::string> told) { answer = std::move(told); });
+    RunUntil(loop_, [&answer] { return answer.has_value(); });
+    return answer.value_or(Internal("the test has waited for too long"));
+  }
+  template <typename Response, typename Request>
+  StatusOr<Response> Call(std::string_view method, const Request& request) {
+    const StatusOr<std::string> answer = Call(method, request.SerializeAsString());
+    if (!answer.ok()) return answer.status();
+    Response response;
+    if (!response.ParseFromString(*answer)) return Internal("no protobuf");
+    return response;
+  }
+
+  std::optional<api::RegisterPluginRequest> registered;
+  StatusOr<std::string> registration = std::string();
+  std::vector<api::UpdateContainersRequest> updates;
+
+ private:
+  EventLoop& loop_;
+  ttrpc::MemoryBudget budget_;
+  ttrpc::Multiplexer trunk_;
+  ttrpc::Client plugin_;
+  ttrpc::Server runtime_;
+};
+
+api::ConfigureRequest Containerd(std::string_view version, std::string_view nri_version = "") {
+  api::ConfigureRequest request;
+  request.set_runtime_name("containerd");
+  request.set_runtime_version(std::string(version));
+  request.set_nri_version(std::string(nri_version));
+  return request;
+}
+
+api::SynchronizeRequest Inventory(std::string_view pod, std::string_view container, bool more) {
+  api::SynchronizeRequest request;
+  request.add_pods()->set_name(std::string(pod));
+  request.add_containers()->set_name(std::string(container));
+  request.set_more(more);
+  return request;
+}
+
+template <typename Request>
+Request Of(std::string_view pod, std::string_view container) {
+  Request request;
+  request.mutable_pod()->set_name(std::string(pod));
+  request.mutable_container()->set_name(std::string(container));
+  return request;
+}
+
+class PluginConnectionTest : public testing::Test {
+ protected:
+  PluginConnectionTest() { connection_.StartOn(std::move(sockets_.theirs)); }
+
+  void Synchronize(std::string_view version = "1.7.24") {
+    ASSERT_TRUE(host_.Call<api::ConfigureResponse>("Configure", Containerd(version)).ok());
+    ASSERT_TRUE(
+        host_.Call<api::SynchronizeResponse>("Synchronize", Inventory("p", "c", false)).ok());
+    handler_.told.clear();
+  }
+
+  EventLoop loop_;
+  ttrpc::test::SocketPair sockets_;
+  TellingHandler handler_;
+  FakeHost host_{loop_, std::move(sockets_.ours)};
+  PluginConnection connection_{loop_, handler_, {}};
+};
+
+TEST_F(PluginConnectionTest, RegistersByNameAndIndex) {
+  ASSERT_TRUE(RunUntil(loop_, [&] { return host_.registered.has_value(); }));
+  EXPECT_EQ(host_.registered->plugin_name(), "cri-resmgr");
+  EXPECT_EQ(host_.registered->plugin_idx(), "90");
+  EXPECT_FALSE(connection_.synchronized());
+}
+
+TEST_F(PluginConnectionTest, AsksForTheEventsThatTheHostKnows) {
+  const auto events = [this](const api::ConfigureRequest& request) {
+    return host_.Call<api::ConfigureResponse>("Configure", request)->events();
+  };
+  EXPECT_EQ(events(Containerd("1.7.24")), 0x7ff);
+  EXPECT_EQ(events(Containerd("2.2.0")), 0x3fff);
+  EXPECT_EQ(events(Containerd("3.0.0", "v0.9.0")), 0x7ff);
+}
+
+TEST_F(PluginConnectionTest, TakesAnInventoryInPieces) {
+  ASSERT_TRUE(host_.Call<api::ConfigureResponse>("Configure", Containerd("2.1.0")).ok());
+  const auto synchronize = [this](const api::SynchronizeRequest& piece) {
+    return *host_.Call<api::SynchronizeResponse>("Synchronize", piece);
+  };
+  const api::SynchronizeResponse first = synchronize(Inventory("web", "nginx", true));
+  EXPECT_TRUE(first.more());
+  EXPECT_EQ(first.update_size(), 0);
+  EXPECT_FALSE(connection_.synchronized());
+  const api::SynchronizeResponse last = synchronize(Inventory("db", "pg", false));
+  EXPECT_FALSE(last.more());
+  EXPECT_EQ(last.update_size(), 1);
+  EXPECT_TRUE(connection_.synchronized());
+  EXPECT_THAT(handler_.told,
+              ElementsAre("configured by containerd", "synchronize web db nginx pg"));
+}
+
+TEST_F(PluginConnectionTest, AnInventoryIsBounded) {
+  ASSERT_TRUE(host_.Call<api::ConfigureResponse>("Configure", Containerd("2.1.0")).ok());
+  const std::string long_name(size_t{3} << 20, 'x');
+  Status status;
+  for (int i = 0; i < 30 && status.ok(); ++i) {
+    status = host_.Call<api::SynchronizeResponse>("Synchronize", Inventory(long_name, "c", true))
+                 .status();
+  }
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+}
+
+TEST_F(PluginConnectionTest, DecidesAboutContainers) {
+  Synchronize();
+  const auto created = host_.Call<api::CreateContainerResponse>(
+      "CreateContainer", Of<api::CreateContainerRequest>("web", "nginx"));
+  ASSERT_TRUE(created.ok()) << created.status();
+  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1-2");
+  const auto refused = host_.Call<api::CreateContainerResponse>(
+      "CreateContainer", Of<api::CreateContainerRequest>("web", "large"));
+  EXPECT_EQ(refused.status(), ResourceExhausted("needs 8 CPUs"));
+  EXPECT_TRUE(host_
+                  .Call<api::UpdateContainerResponse>(
+                      "UpdateContainer", Of<api::UpdateContainerRequest>("web", "nginx"))
+                  .ok());
+  EXPECT_TRUE(host_
+                  .Call<api::StopContainerResponse>("StopContainer",
+                                                    Of<api::StopContainerRequest>("web", "nginx"))
+                  .ok());
+  EXPECT_THAT(handler_.told,
+              ElementsAre("create nginx", "create large", "update nginx", "stop nginx"));
+}
+
+TEST_F(PluginConnectionTest, AValidationIsNoError) {
+  Synchronize("2.3.0");
+  const auto validate = [this](std::string_view container) {
+    return host_.Call<api::ValidateContainerAdjustmentResponse>(
+        "ValidateContainerAdjustment",
+        Of<api::ValidateContainerAdjustmentRequest>("web", container));
+  };
+  ASSERT_TRUE(validate("nginx").ok());
+  EXPECT_FALSE(validate("nginx")->reject());
+  ASSERT_TRUE(validate("bad").ok());
+  EXPECT_TRUE(validate("bad")->reject());
+  EXPECT_EQ(validate("bad")->reason(), "others took its CPUs");
+}
+
+TEST_F(PluginConnectionTest, EventsComeByOneMethodOrByMethodsOfTheirOwn) {
+  Synchronize();
+  api::StateChangeEvent event = Of<api::StateChangeEvent>("web", "nginx");
+  event.set_event(api::EVENT_START_CONTAINER);
+  EXPECT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  api::RunPodSandboxRequest run;
+  run.mutable_pod()->set_name("web");
+  EXPECT_TRUE(host_.Call<api::RunPodSandboxResponse>("RunPodSandbox", run).ok());
+  EXPECT_TRUE(host_
+                  .Call<api::PostStartContainerResponse>(
+                      "PostStartContainer", Of<api::PostStartContainerRequest>("web", "nginx"))
+                  .ok());
+  api::UpdatePodSandboxRequest resize;
+  resize.mutable_pod()->set_name("web");
+  EXPECT_TRUE(host_.Call<api::UpdatePodSandboxResponse>("UpdatePodSandbox", resize).ok());
+  EXPECT_THAT(handler_.told, ElementsAre("6 web/nginx", "1 web/", "7 web/nginx", "update pod web"));
+}
+
+TEST_F(PluginConnectionTest, NothingIsDecidedBeforeTheInventoryIsKnown) {
+  const auto create = [this] {
+    return host_.Call<api::CreateContainerResponse>(
+        "CreateContainer", Of<api::CreateContainerRequest>("web", "nginx"));
+  };
+  EXPECT_EQ(create().status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(host_.Call<api::SynchronizeResponse>("Synchronize", Inventory("p", "c", false))
+                .status()
+                .code(),
+            StatusCode::kFailedPrecondition);
+  Synchronize();
+  EXPECT_TRUE(create().ok());
+  EXPECT_EQ(host_.Call<api::SynchronizeResponse>("Synchronize", Inventory("p", "c", false))
+                .status()
+                .code(),
+            StatusCode::kFailedPrecondition)
+      << "a second one";
+}
+
+TEST_F(PluginConnectionTest, IsConfiguredBeforeItIsSynchronized) {
+  Synchronize();
+  EXPECT_EQ(host_.Call<api::ConfigureResponse>("Configure", Containerd("1.7.24")).status().code(),
+            StatusCode::kFailedPrecondition);
+}
+
+TEST_F(PluginConnectionTest, WhatIsNoProtobufIsRefused) {
+  Synchronize();
+  for (const char* const method : {"CreateContainer", "StateChange", "StopContainer", "Configure"})
+    EXPECT_EQ(host_.Call(method, "\xff\xff").status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(host_.Call("NewMethod", "").status().code(), StatusCode::kUnimplemented);
+}
+
+TEST_F(PluginConnectionTest, AsksTheRuntimeToChangeContainers) {
+  std::optional<StatusOr<std::vector<api::ContainerUpdate>>> failed;
+  const auto update = [&] {
+    std::vector<api::ContainerUpdate> updates(2);
+    updates[0].set_container_id("a");
+    updates[1].set_container_id("b");
+    connection_.UpdateContainers(std::move(updates), [&failed](auto told) { failed = told; });
+    ASSERT_TRUE(RunUntil(loop_, [&] { return failed.has_value(); }));
+  };
+  update();
+  EXPECT_EQ(failed->status().code(), StatusCode::kUnavailable) << "it is not synchronized";
+  Synchronize();
+  failed.reset();
+  update();
+  ASSERT_TRUE(failed->ok());
+  ASSERT_EQ((*failed)->size(), 1U);
+  EXPECT_EQ((*failed)->front().container_id(), "b");
+}
+
+TEST(PluginConnectionNamesTest, AreThoseThatHostsTake) {
+  const auto check = [](std::string name, std::string index) {
+    PluginConnection::Options options;
+    options.name = std::move(name);
+    options.index = std::move(index);
+    return PluginConnection::Check(options);
+  };
+  EXPECT_TRUE(check("cri-resmgr", "90").ok());
+  EXPECT_TRUE(check("a.b_c+d-1", "00").ok());
+  for (const char* const name : {"", "a/b", "a b", "\xc3\xa4"})
+    EXPECT_EQ(check(name, "90").code(), StatusCode::kInvalidArgument) << name;
+  for (const char* const index : {"", "9", "900", "9a"})
+    EXPECT_EQ(check("a", index).code(), StatusCode::kInvalidArgument) << index;
+}
+
+// A runtime that comes, goes and comes again.
+TEST(PluginReconnectTest, FollowsTheRuntime) {
+  EventLoop loop;
+  const TempDir directory;
+  TellingHandler handler;
+  const std::string socket = directory.path() + "/nri.sock";
+  PluginConnection::Options options{.socket = socket};
+  options.first_pause = milliseconds(5);
+  options.last_pause = milliseconds(20);
+  PluginConnection connection(loop, handler, options);
+  connection.Start();
+  for (int life = 0; life < 3; ++life) {
+    auto listener = ListeningSocket::Create(socket);
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    std::optional<UniqueFd> accepted;
+    ASSERT_TRUE(RunUntil(loop, [&] {
+      auto next = listener->Accept();
+      if (next.ok() && next->has_value()) accepted = **std::move(next);
+      return accepted.has_value();
+    }));
+    FakeHost host(loop, *std::move(accepted));
+    ASSERT_TRUE(host.Call<api::ConfigureResponse>("Configure", Containerd("1.7.24")).ok());
+    ASSERT_TRUE(
+        host.Call<api::SynchronizeResponse>("Synchronize", Inventory("p", "c", false)).ok());
+    EXPECT_TRUE(connection.synchronized());
+  }
+  ASSERT_TRUE(RunUntil(loop, [&] { return !connection.synchronized(); }));
+  EXPECT_THAT(handler.told, testing::Contains("disconnected").Times(3));
+}
+
+TEST(PluginReconnectTest, ARuntimeThatRefusesThePluginIsAskedAgain) {
+  EventLoop loop;
+  const TempDir directory;
+  TellingHandler handler;
+  PluginConnection::Options options{.socket = directory.path() + "/nri.sock"};
+  options.first_pause = milliseconds(5);
+  PluginConnection connection(loop, handler, options);
+  auto listener = ListeningSocket::Create(options.socket);
+  ASSERT_TRUE(listener.ok());
+  connection.Start();
+  std::vector<std::unique_ptr<FakeHost>> hosts;
+  ASSERT_TRUE(RunUntil(loop, [&] {
+    auto next = listener->Accept();
+    if (next.ok() && next->has_value()) {
+      hosts.push_back(std::make_unique<FakeHost>(loop, **std::move(next)));
+      hosts.back()->registration = FailedPrecondition("the index is taken");
+    }
+    return hosts.size() == 2;
+  }));
+  EXPECT_THAT(handler.told, IsEmpty());
+}
+
+}  // namespace
+}  // namespace resmgr::nri
