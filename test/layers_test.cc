@@ -20,20 +20,41 @@ namespace {
 using testing::IsEmpty;
 namespace fs = std::filesystem;
 
-// A module may include those of lower layers. "policies/*" and "cmd/*" stand for each folder there.
+// A module may include those of lower layers. "policies/*" and "cmd/*" stand for each
+// folder there that is not named itself.
+// The numbers are those of pkg/ARCHITECTURE.md, which tells what each module is.
 const std::map<std::string, int>& Layers() {
   static const auto* const kLayers = new std::map<std::string, int>{
-      {"pkg/base", 0},  //
-      {"pkg/sys", 1},       {"pkg/log", 1},    {"pkg/metrics", 1},   {"pkg/api", 1},
-      {"pkg/topology", 2},  {"pkg/model", 2},  {"pkg/kube", 2},      {"pkg/config", 2},
-      {"pkg/h2", 2},        {"pkg/grpc", 2},   {"pkg/ttrpc", 2},  //
-      {"pkg/allocator", 3}, {"pkg/policy", 3}, {"pkg/state", 3},     {"pkg/dump", 3},
-      {"policies/*", 4},    {"pkg/resmgr", 4},  //
-      {"pkg/pipeline", 5},                      //
-      {"pkg/cri", 6},       {"pkg/nri", 6},    {"pkg/hooks", 6},     {"pkg/docker", 6},
-      {"pkg/node", 7},      {"pkg/admin", 7},  {"pkg/simulator", 7}, {"agent", 7},
-      {"webhook", 7},  //
-      {"cmd/*", 8},
+      {"pkg/base", 0},
+      {"pkg/sys", 1},
+      {"pkg/log", 1},
+      {"pkg/metrics", 1},
+      {"pkg/api", 1},
+      {"pkg/topology", 2},
+      {"pkg/kube", 2},
+      {"pkg/config", 2},
+      {"pkg/h2", 2},
+      {"pkg/grpc", 2},
+      {"pkg/ttrpc", 2},
+      {"pkg/model", 3},
+      {"pkg/allocator", 4},
+      {"pkg/policy", 4},
+      {"pkg/state", 4},
+      {"pkg/dump", 4},
+      {"policies/exclusive", 5},
+      {"policies/*", 5},
+      {"pkg/resmgr", 5},
+      {"pkg/pipeline", 6},
+      {"pkg/cri", 7},
+      {"pkg/nri", 7},
+      {"pkg/hooks", 7},
+      {"pkg/docker", 7},
+      {"pkg/node", 8},
+      {"pkg/admin", 8},
+      {"pkg/simulator", 8},
+      {"agent", 8},
+      {"webhook", 8},
+      {"cmd/*", 9},
   };
   return *kLayers;
 }
@@ -41,10 +62,9 @@ const std::map<std::string, int>& Layers() {
 // Within a layer, only these; no chain of them leads back.
 const std::set<std::pair<std::string, std::string>>& AllowedInLayer() {
   static const auto* const kAllowed = new std::set<std::pair<std::string, std::string>>{
-      {"pkg/model", "pkg/topology"},  {"pkg/kube", "pkg/topology"}, {"pkg/kube", "pkg/model"},
-      {"pkg/config", "pkg/topology"}, {"pkg/config", "pkg/kube"},   {"pkg/log", "pkg/sys"},
-      {"pkg/api", "pkg/log"},         {"pkg/metrics", "pkg/sys"},   {"pkg/grpc", "pkg/h2"},
-      {"pkg/admin", "pkg/node"},
+      {"pkg/config", "pkg/topology"}, {"pkg/config", "pkg/kube"},           {"pkg/log", "pkg/sys"},
+      {"pkg/api", "pkg/log"},         {"pkg/metrics", "pkg/sys"},           {"pkg/grpc", "pkg/h2"},
+      {"pkg/admin", "pkg/node"},      {"policies/*", "policies/exclusive"},
   };
   return *kAllowed;
 }
@@ -57,10 +77,8 @@ struct Wrapper {
 
 const std::vector<Wrapper>& Wrappers() {
   static const auto* const kWrappers = new std::vector<Wrapper>{
-      {"hwloc", {"pkg/topology"}},      {"yaml-cpp/", {"pkg/config"}},
-      {"nghttp2/", {"pkg/h2"}},         {"uv.h", {"pkg/sys"}},
-      {"grpc", {"pkg/hooks", "agent"}}, {"prometheus/", {"pkg/metrics"}},
-      {"spdlog/", {"pkg/log"}},
+      {"hwloc", {"pkg/topology"}},      {"yaml-cpp/", {"pkg/config"}},    {"nghttp2/", {"pkg/h2"}},
+      {"grpc", {"pkg/hooks", "agent"}}, {"prometheus/", {"pkg/metrics"}}, {"spdlog/", {"pkg/log"}},
   };
   return *kWrappers;
 }
@@ -68,9 +86,10 @@ const std::vector<Wrapper>& Wrappers() {
 // Modules that know nothing of messages on a wire.
 const std::set<std::string, std::less<>>& WithoutProtobuf() {
   static const auto* const kModules = new std::set<std::string, std::less<>>{
-      "pkg/base",      "pkg/sys",    "pkg/log",    "pkg/metrics",  "pkg/topology", "pkg/config",
-      "pkg/kube",      "pkg/h2",     "pkg/grpc",   "pkg/ttrpc",    "pkg/model",    "pkg/policy",
-      "pkg/allocator", "pkg/resmgr", "policies/*", "pkg/pipeline",
+      "pkg/base",           "pkg/sys",       "pkg/log",    "pkg/metrics", "pkg/topology",
+      "pkg/config",         "pkg/kube",      "pkg/h2",     "pkg/grpc",    "pkg/model",
+      "pkg/policy",         "pkg/allocator", "pkg/resmgr", "policies/*",  "pkg/pipeline",
+      "policies/exclusive", "pkg/ttrpc",
   };
   return *kModules;
 }
@@ -110,6 +129,7 @@ std::string FolderOf(const std::string& path) {
 }
 
 std::string ModuleOf(const std::string& folder) {
+  if (Layers().contains(folder)) return folder;
   if (folder.starts_with("policies/")) return "policies/*";
   if (folder.starts_with("cmd/")) return "cmd/*";
   return folder;
@@ -173,6 +193,25 @@ TEST(LayersTest, KnowsEveryModule) {
     if (!LayerOf(source.module)) unknown.insert(source.folder);
   }
   EXPECT_THAT(unknown, IsEmpty()) << "every module needs a place in Layers()";
+}
+
+// The rows of its table of modules: "| 4 | `pkg/policy` | what it is |".
+TEST(LayersTest, ArchitectureHasEveryModuleInItsLayer) {
+  static const std::regex kRow(R"(^\| (\d) \| (`[^|]*`) \|)");
+  static const std::regex kName(R"(`([^`]+)`)");
+  std::map<std::string, int> described;
+  std::ifstream stream(Root() / "pkg/ARCHITECTURE.md");
+  for (std::string line; std::getline(stream, line);) {
+    std::smatch row;
+    if (!std::regex_search(line, row, kRow)) continue;
+    const std::string names = row[2];
+    for (std::sregex_iterator name(names.begin(), names.end(), kName), end; name != end; ++name)
+      described[(*name)[1]] = std::stoi(row[1]);
+  }
+  std::map<std::string, int> present;
+  for (const Source& source : Sources())
+    present[source.module] = LayerOf(source.module).value_or(-1);
+  EXPECT_EQ(described, present);
 }
 
 TEST(LayersTest, ModulesIncludeOnlyLowerOnes) {

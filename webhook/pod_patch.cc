@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "pkg/kube/resources_annotation.h"
+#include "pkg/model/resources_annotation.h"
 #include "webhook/json_fields.h"
 #include "webhook/pod_resources.h"
 

@@ -9,7 +9,7 @@
 
 namespace resmgr::webhook {
 
-// The value of the annotation `intel.com/resources` (pkg/kube/resources_annotation.h) for a pod:
+// The value of the annotation `intel.com/resources` (pkg/model/resources_annotation.h) for a pod:
 //   {"initContainers":{NAME:REQS},"containers":{NAME:REQS}}
 // REQS has "limits" and "requests" where they are not empty, every resource name included, with
 // quantities in Kubernetes' canonical text. Both maps are always there; names are sorted, so equal

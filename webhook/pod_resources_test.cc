@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/kube/quantity.h"
-#include "pkg/kube/resources_annotation.h"
+#include "pkg/model/resources_annotation.h"
 #include "test/support/sanitizer.h"
 #include "webhook/testing/reviews.h"
 

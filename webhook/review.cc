@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "pkg/kube/resources_annotation.h"
+#include "pkg/model/resources_annotation.h"
 #include "webhook/admission_review.h"
 #include "webhook/pod_patch.h"
 

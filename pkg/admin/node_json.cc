@@ -8,8 +8,8 @@
 #include <string>
 
 #include "pkg/base/parse.h"
-#include "pkg/kube/container_facts.h"
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/model/container_facts.h"
 
 namespace resmgr {
 namespace {

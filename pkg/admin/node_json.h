@@ -26,7 +26,7 @@ using OrderedJson = nlohmann::ordered_json;
 // Sets are kernel lists, "" where the container is not restricted; shares, quota (microseconds, -1
 // is no limit), period and memory limit (bytes) are what should be in force, 0 where nothing is
 // known. A container with huge pages or extended resources also has "otherResources", an object of
-// amounts by their Kubernetes names (pkg/kube/container_facts.h).
+// amounts by their Kubernetes names (pkg/model/container_facts.h).
 OrderedJson ContainerJson(const Pod& pod, const Container& container, std::string_view policy);
 
 // Which containers to show; by default all.

@@ -9,7 +9,7 @@
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/base/field_writer.h"
 #include "pkg/cri/messages.h"
-#include "pkg/kube/identity.h"
+#include "pkg/model/identity.h"
 
 namespace resmgr {
 

@@ -10,8 +10,8 @@
 
 #include "pkg/base/field_writer.h"
 #include "pkg/base/wire.h"
-#include "pkg/kube/identity.h"
-#include "pkg/kube/resources_annotation.h"
+#include "pkg/model/identity.h"
+#include "pkg/model/resources_annotation.h"
 
 namespace resmgr {
 

@@ -39,7 +39,7 @@ struct ContainerPaths {
 StatusOr<ContainerPaths> DecodePaths(std::string_view config);
 
 // A PodSandboxConfig as a pod: QoS class from the cgroup parent, no id. What its metadata leave out
-// comes from labels (pkg/kube/identity.h).
+// comes from labels (pkg/model/identity.h).
 StatusOr<Pod> DecodeSandboxConfig(std::string_view message);
 
 // Fills pod.qos, from pod.cgroup_parent or, where that is no pod's, from the webhook's annotation;

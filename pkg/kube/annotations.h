@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "pkg/model/pod.h"
+#include "pkg/base/string_map.h"
 
 namespace resmgr {
 

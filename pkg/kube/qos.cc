@@ -9,6 +9,18 @@
 
 namespace resmgr {
 
+std::string_view ToString(QosClass qos) {
+  switch (qos) {
+    case QosClass::kGuaranteed:
+      return "Guaranteed";
+    case QosClass::kBurstable:
+      return "Burstable";
+    case QosClass::kBestEffort:
+      return "BestEffort";
+  }
+  return "unknown";
+}
+
 namespace {
 
 constexpr std::string_view kRoot = "kubepods";

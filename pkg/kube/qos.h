@@ -5,9 +5,13 @@
 #include <string_view>
 
 #include "pkg/base/ids.h"
-#include "pkg/model/pod.h"
 
 namespace resmgr {
+
+// The QoS class of a pod (status.qosClass; pkg/apis/core/v1/helper/qos in Kubernetes 1.32).
+enum class QosClass { kGuaranteed, kBurstable, kBestEffort };
+
+std::string_view ToString(QosClass qos);  // "Guaranteed", ...
 
 // What the name of a pod's cgroup says.
 struct PodCgroup {

@@ -2,17 +2,13 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "pkg/base/ids.h"
 #include "pkg/base/string_map.h"
+#include "pkg/kube/qos.h"
 #include "pkg/model/resources.h"
 
 namespace resmgr {
-
-enum class QosClass { kGuaranteed, kBurstable, kBestEffort };
-
-std::string_view ToString(QosClass qos);  // "Guaranteed", ...
 
 // A pod sandbox as the runtime knows it.
 struct Pod {
@@ -27,7 +23,7 @@ struct Pod {
   StringMap annotations;
   // Of the pod as a whole, as the last request about it said: what the runtime class costs besides
   // the containers, which is only shown (`cri-resmgr-ctl explain`), and what the containers have
-  // together, which bounds them (pkg/kube/pod_division.h).
+  // together, which bounds them (pkg/model/pod_division.h).
   LinuxResources overhead{};
   LinuxResources resources{};
 };

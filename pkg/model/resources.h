@@ -30,7 +30,7 @@ struct LinuxResources {
 LinuxResources Merged(LinuxResources base, const LinuxResources& changes);
 
 // What a container needs, as the policy sees it: from the annotation of the webhook where the
-// request does not contradict it, else estimated from LinuxResources (pkg/kube/requirements.h).
+// request does not contradict it, else estimated from LinuxResources (pkg/model/requirements.h).
 struct Requirements {
   MilliCpu cpu_request;
   MilliCpu cpu_limit;  // 0 is no limit

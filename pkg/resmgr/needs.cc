@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/kube/requirements.h"
+#include "pkg/model/requirements.h"
 
 namespace resmgr {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/kube/resources_annotation.h"
+#include "pkg/model/resources_annotation.h"
 
 namespace resmgr {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <absl/container/inlined_vector.h>
 
-#include "pkg/kube/pod_division.h"
+#include "pkg/model/pod_division.h"
 #include "pkg/resmgr/resource_manager_impl.h"
 
 namespace resmgr {

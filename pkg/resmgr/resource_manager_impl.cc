@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "pkg/kube/requirements.h"
+#include "pkg/model/requirements.h"
 #include "pkg/resmgr/needs.h"
 
 namespace resmgr {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "pkg/base/parse.h"
-#include "pkg/kube/pod_division.h"
 #include "pkg/log/log.h"
+#include "pkg/model/pod_division.h"
 #include "pkg/resmgr/adoption.h"
 #include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/cold_starts.h"

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/kube/kubelet_resources.h"
 #include "pkg/kube/quantity.h"
+#include "pkg/model/kubelet_resources.h"
 #include "pkg/simulator/yaml_access.h"
 
 namespace resmgr {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/kube/kubelet_resources.h"
+#include "pkg/model/kubelet_resources.h"
 
 namespace resmgr {
 

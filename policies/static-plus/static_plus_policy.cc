@@ -35,56 +35,14 @@ StatusOr<std::unique_ptr<Policy>> StaticPlusPolicy::Create(const PolicyContext& 
 }
 
 StaticPlusPolicy::StaticPlusPolicy(const PolicyContext& context, const StaticPlusOptions& options)
-    : machine_(context.machine),
-      pools_(context.machine, options.exclusive, PoolCpus(context),
-             [options, has_reserved = !context.reserved.empty()](const Pod& pod,
-                                                                 const Container& container) {
-               return StaticPlusClaim(options, has_reserved, pod, container);
-             }) {}
+    : ExclusivePolicy(context.machine, options.exclusive, PoolCpus(context),
+                      [options, has_reserved = !context.reserved.empty()](
+                          const Pod& pod, const Container& container) {
+                        return StaticPlusClaim(options, has_reserved, pod, container);
+                      }) {}
 
 std::unique_ptr<Policy> StaticPlusPolicy::Clone() const {
   return std::make_unique<StaticPlusPolicy>(*this);
-}
-
-StatusOr<Plan> StaticPlusPolicy::Reconcile(const Snapshot& snapshot) {
-  return pools_.Reconcile(snapshot);
-}
-
-StatusOr<Plan> StaticPlusPolicy::Allocate(const Snapshot& snapshot, const Pod& pod,
-                                          const Container& container,
-                                          const Container* predecessor) {
-  return pools_.Allocate(snapshot, pod, container, predecessor);
-}
-
-StatusOr<Plan> StaticPlusPolicy::Update(const Snapshot& snapshot, const Pod& pod,
-                                        const Container& container) {
-  return pools_.Update(snapshot, pod, container);
-}
-
-StatusOr<Plan> StaticPlusPolicy::Release(const Snapshot& snapshot, ContainerKey key) {
-  return pools_.Release(snapshot, key);
-}
-
-StatusOr<Plan> StaticPlusPolicy::Rebalance(const Snapshot& snapshot) {
-  return pools_.Rebalance(snapshot);
-}
-
-std::vector<std::string> StaticPlusPolicy::Explain(ContainerKey key) const {
-  return pools_.Explain(key);
-}
-
-std::vector<Zone> StaticPlusPolicy::Zones(const Snapshot& snapshot) const {
-  std::vector<Zone> zones;
-  for (CpuPool& pool : pools_.Pools(snapshot)) {
-    zones.push_back({.name = std::move(pool.name),
-                     .cpus = pool.cpus,
-                     .exclusive = pool.exclusive,
-                     .shared = pool.cpus - pool.exclusive,
-                     .mems = machine_.NodesOf(pool.cpus),
-                     .shared_request = pool.request,
-                     .containers = pool.containers});
-  }
-  return zones;
 }
 
 PolicyFactory StaticPlusPolicyFactory() {

@@ -2,13 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "pkg/allocator/exclusive_pools.h"
-#include "pkg/policy/policy.h"
 #include "pkg/policy/registry.h"
+#include "policies/exclusive/exclusive_policy.h"
 #include "policies/static-plus/static_plus_options.h"
 
 namespace resmgr {
@@ -20,28 +17,16 @@ namespace resmgr {
 //
 // The shared set is never empty: with all CPUs granted it is the reserved ones, and without those
 // an allocation that would take its last CPU is refused.
-class StaticPlusPolicy : public Policy {
+class StaticPlusPolicy : public ExclusivePolicy {
  public:
   // InvalidArgument when the section is wrong or the CPUs leave none to share.
   static StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context);
 
   std::string_view name() const override { return "static-plus"; }
   std::unique_ptr<Policy> Clone() const override;
-  StatusOr<Plan> Reconcile(const Snapshot& snapshot) override;
-  StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod, const Container& container,
-                          const Container* predecessor) override;
-  StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod,
-                        const Container& container) override;
-  StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
-  StatusOr<Plan> Rebalance(const Snapshot& snapshot) override;
-  std::vector<std::string> Explain(ContainerKey key) const override;
-  std::vector<Zone> Zones(const Snapshot& snapshot) const override;
 
  private:
   StaticPlusPolicy(const PolicyContext& context, const StaticPlusOptions& options);
-
-  const Machine& machine_;
-  ExclusivePools pools_;
 };
 
 PolicyFactory StaticPlusPolicyFactory();

@@ -7,7 +7,7 @@
 
 #include "pkg/config/pod_annotation.h"
 #include "pkg/kube/glob.h"
-#include "pkg/kube/requirements.h"
+#include "pkg/model/requirements.h"
 
 namespace resmgr {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "pkg/allocator/exclusive_pools.h"
+#include "policies/exclusive/exclusive_pools.h"
 #include "policies/static-plus/static_plus_options.h"
 
 namespace resmgr {

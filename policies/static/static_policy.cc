@@ -6,7 +6,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
-#include "pkg/kube/requirements.h"
+#include "pkg/model/requirements.h"
 
 namespace resmgr {
 namespace {
@@ -78,54 +78,11 @@ StatusOr<std::unique_ptr<Policy>> StaticPolicy::Create(const PolicyContext& cont
 }
 
 StaticPolicy::StaticPolicy(const PolicyContext& context, const StaticOptions& options)
-    : machine_(context.machine),
-      reserved_are_shared_(!options.strict_cpu_reservation),
-      pools_(context.machine, options.exclusive, PoolCpus(context, options), StaticClaim) {}
+    : ExclusivePolicy(context.machine, options.exclusive, PoolCpus(context, options), StaticClaim) {
+}
 
 std::unique_ptr<Policy> StaticPolicy::Clone() const {
   return std::make_unique<StaticPolicy>(*this);
-}
-
-StatusOr<Plan> StaticPolicy::Reconcile(const Snapshot& snapshot) {
-  return pools_.Reconcile(snapshot);
-}
-
-StatusOr<Plan> StaticPolicy::Allocate(const Snapshot& snapshot, const Pod& pod,
-                                      const Container& container, const Container* predecessor) {
-  return pools_.Allocate(snapshot, pod, container, predecessor);
-}
-
-StatusOr<Plan> StaticPolicy::Update(const Snapshot& snapshot, const Pod& pod,
-                                    const Container& container) {
-  return pools_.Update(snapshot, pod, container);
-}
-
-StatusOr<Plan> StaticPolicy::Release(const Snapshot& snapshot, ContainerKey key) {
-  return pools_.Release(snapshot, key);
-}
-
-StatusOr<Plan> StaticPolicy::Rebalance(const Snapshot& snapshot) {
-  return pools_.Rebalance(snapshot);
-}
-
-std::vector<std::string> StaticPolicy::Explain(ContainerKey key) const {
-  return pools_.Explain(key);
-}
-
-std::vector<Zone> StaticPolicy::Zones(const Snapshot& snapshot) const {
-  std::vector<Zone> zones;
-  for (CpuPool& pool : pools_.Pools(snapshot)) {
-    Zone& zone = zones.emplace_back();
-    zone.parent = pool.name == "reserved" && reserved_are_shared_ ? "shared" : "";
-    zone.name = std::move(pool.name);
-    zone.cpus = pool.cpus;
-    zone.exclusive = pool.exclusive;
-    zone.shared = pool.cpus - pool.exclusive;
-    zone.mems = machine_.NodesOf(pool.cpus);
-    zone.shared_request = pool.request;
-    zone.containers = pool.containers;
-  }
-  return zones;
 }
 
 PolicyFactory StaticPolicyFactory() {

@@ -5,7 +5,7 @@
 
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/kube/glob.h"
-#include "pkg/kube/requirements.h"
+#include "pkg/model/requirements.h"
 
 namespace resmgr {
 namespace {

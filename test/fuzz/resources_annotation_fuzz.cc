@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "pkg/kube/resources_annotation.h"
+#include "pkg/model/resources_annotation.h"
 
 // Anybody who may create pods writes this text: no needs are negative, and nothing else happens.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

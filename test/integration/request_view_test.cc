@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "pkg/kube/requirements.h"
-#include "pkg/kube/resources_annotation.h"
+#include "pkg/model/requirements.h"
+#include "pkg/model/resources_annotation.h"
 #include "test/integration/control_fixture.h"
 #include "test/support/sanitizer.h"
 #include "webhook/review.h"

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "pkg/kube/requirements.h"
+#include "pkg/model/requirements.h"
 
 namespace resmgr::test {
 namespace {

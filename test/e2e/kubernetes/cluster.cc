@@ -12,7 +12,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 
-#include "pkg/kube/resources_annotation.h"
+#include "pkg/model/resources_annotation.h"
 #include "pkg/sys/errno_status.h"
 #include "pkg/sys/unique_fd.h"
 

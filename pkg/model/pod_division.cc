@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/kube/pod_division.h"
+#include "pkg/model/pod_division.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/kube/requirements.h"
-#include "pkg/kube/resources_annotation.h"
+#include "pkg/model/requirements.h"
+#include "pkg/model/resources_annotation.h"
 
 namespace resmgr {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/kube/kubelet_resources.h"
+#include "pkg/model/kubelet_resources.h"
 
 #include <algorithm>
 #include <string_view>

@@ -13,6 +13,7 @@
 #include "pkg/base/status.h"
 #include "pkg/model/plan.h"
 #include "pkg/model/snapshot.h"
+#include "pkg/policy/policy.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
@@ -30,18 +31,10 @@ struct CpuClaim {
 // In a placement: without CPUs of its own.
 inline constexpr std::string_view kSharedPool = "shared";
 
-// A pool of CPUs, for introspection.
-struct CpuPool {
-  std::string name{};  // kSharedPool, "exclusive", "isolated", "reserved"
-  CpuSet cpus{};
-  CpuSet exclusive{};  // of these, granted to single containers
-  MilliCpu request{};  // of its containers that have no CPU for themselves alone
-  int containers = 0;
-};
-
-// The books of exclusive and shared CPUs, which the static policies have in common: they say what a
-// container is entitled to, this finds the CPUs, keeps track of them, and makes the plans. The
-// calls are those of Policy (pkg/policy/policy.h), with the same promises.
+// The exclusive and shared CPUs of a node, and which containers have them: the rule says what a
+// container is entitled to, this finds the CPUs, keeps track of them and makes the plans. The calls
+// are those of Policy (pkg/policy/policy.h), with the same promises. Loop's thread only; a copy is
+// independent of its original.
 //
 // Everything can be found again from the placements of the snapshot. Where those come from a
 // runtime, which knows nothing of exclusive CPUs, a container's are those of its CPUs that nobody
@@ -74,7 +67,8 @@ class ExclusivePools {
   Plan Release(const Snapshot& snapshot, ContainerKey key);
   Plan Rebalance(const Snapshot& snapshot);
 
-  std::vector<CpuPool> Pools(const Snapshot& snapshot) const;
+  // The pools kSharedPool, "exclusive", and "isolated" and "reserved" where there are such CPUs.
+  std::vector<Zone> Zones(const Snapshot& snapshot) const;
   std::vector<std::string> Explain(ContainerKey key) const;
 
  private:

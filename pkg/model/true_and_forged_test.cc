@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/kube/kubelet_resources.h"
-#include "pkg/kube/pod_division.h"
-#include "pkg/kube/requirements.h"
+#include "pkg/model/kubelet_resources.h"
+#include "pkg/model/pod_division.h"
+#include "pkg/model/requirements.h"
 #include "test/support/seed.h"
 
 namespace resmgr {

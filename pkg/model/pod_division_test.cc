@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/kube/pod_division.h"
+#include "pkg/model/pod_division.h"
 
 #include <deque>
 #include <string>
@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/kube/kubelet_resources.h"
-#include "pkg/kube/requirements.h"
+#include "pkg/model/kubelet_resources.h"
+#include "pkg/model/requirements.h"
 
 namespace resmgr {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/kube/requirements.h"
+#include "pkg/model/requirements.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,9 +2,9 @@
 // How ExclusivePools takes over containers that run already.
 #include <utility>
 
-#include "pkg/allocator/exclusive_pools.h"
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/topology/cpu_users.h"
+#include "policies/exclusive/exclusive_pools.h"
 
 namespace resmgr {
 namespace {

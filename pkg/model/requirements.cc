@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/kube/requirements.h"
+#include "pkg/model/requirements.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "pkg/kube/cpu_arithmetic.h"
-#include "pkg/kube/pod_division.h"
-#include "pkg/kube/resources_annotation.h"
+#include "pkg/model/pod_division.h"
+#include "pkg/model/resources_annotation.h"
 
 namespace resmgr {
 

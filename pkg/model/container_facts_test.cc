@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/kube/container_facts.h"
+#include "pkg/model/container_facts.h"
 
 #include <vector>
 

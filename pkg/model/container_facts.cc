@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/kube/container_facts.h"
+#include "pkg/model/container_facts.h"
 
-#include "pkg/kube/resources_annotation.h"
+#include "pkg/model/resources_annotation.h"
 
 namespace resmgr {
 

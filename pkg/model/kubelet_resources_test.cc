@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/kube/kubelet_resources.h"
+#include "pkg/model/kubelet_resources.h"
 
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "pkg/kube/qos.h"
-#include "pkg/kube/requirements.h"
+#include "pkg/model/requirements.h"
 
 namespace resmgr {
 namespace {

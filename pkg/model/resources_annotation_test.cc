@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/kube/resources_annotation.h"
+#include "pkg/model/resources_annotation.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/kube/resources_annotation.h"
+#include "pkg/model/resources_annotation.h"
 
 #include <array>
 #include <string>
@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/parse.h"
-#include "pkg/kube/kubelet_resources.h"
 #include "pkg/kube/qos.h"
 #include "pkg/kube/quantity.h"
+#include "pkg/model/kubelet_resources.h"
 
 namespace resmgr {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/kube/identity.h"
+#include "pkg/model/identity.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/allocator/exclusive_pools.h"
+#include "policies/exclusive/exclusive_pools.h"
 
 #include <algorithm>
 #include <string_view>
@@ -159,31 +159,39 @@ void ExclusivePools::Remember(const Grant& grant) {
   remembered_pods_.pop_front();
 }
 
-std::vector<CpuPool> ExclusivePools::Pools(const Snapshot& snapshot) const {
+std::vector<Zone> ExclusivePools::Zones(const Snapshot& snapshot) const {
   const CpuSet granted_isolated = granted_ & cpus_.isolated;
-  std::vector<CpuPool> pools = {
+  const CpuSet granted_ordinary = granted_ - cpus_.isolated;
+  std::vector<Zone> zones = {
       {.name = std::string(kSharedPool), .cpus = Shared()},
       {.name = std::string(kExclusivePool),
-       .cpus = granted_ - cpus_.isolated,
-       .exclusive = granted_ - cpus_.isolated},
+       .cpus = granted_ordinary,
+       .exclusive = granted_ordinary},
   };
   if (!cpus_.isolated.empty()) {
-    pools.push_back({.name = std::string(kIsolatedPool),
+    zones.push_back({.name = std::string(kIsolatedPool),
                      .cpus = cpus_.isolated,
                      .exclusive = granted_isolated});
   }
   if (!cpus_.reserved.empty()) {
-    pools.push_back({.name = std::string(kReservedPool), .cpus = cpus_.reserved});
+    const bool shared = cpus_.reserved.IsSubsetOf(cpus_.shared);
+    zones.push_back({.name = std::string(kReservedPool),
+                     .parent = std::string(shared ? kSharedPool : ""),
+                     .cpus = cpus_.reserved});
   }
-  snapshot.ForEachContainer([&pools](const Pod&, const Container& container) {
-    for (CpuPool& pool : pools) {
-      if (container.placement.pool != pool.name) continue;
-      ++pool.containers;
+  for (Zone& zone : zones) {
+    zone.shared = zone.cpus - zone.exclusive;
+    zone.mems = machine_.NodesOf(zone.cpus);
+  }
+  snapshot.ForEachContainer([&zones](const Pod&, const Container& container) {
+    for (Zone& zone : zones) {
+      if (container.placement.pool != zone.name) continue;
+      ++zone.containers;
       if (!container.placement.exclusive.empty()) continue;
-      pool.request = pool.request + container.requirements.cpu_request;
+      zone.shared_request = zone.shared_request + container.requirements.cpu_request;
     }
   });
-  return pools;
+  return zones;
 }
 
 std::vector<std::string> ExclusivePools::Explain(ContainerKey key) const {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/exclusive/exclusive_policy.h"
+
+#include <utility>
+
+namespace resmgr {
+
+ExclusivePolicy::ExclusivePolicy(const Machine& machine, const ExclusiveOptions& options,
+                                 const ExclusivePools::Cpus& cpus, ExclusivePools::ClaimRule rule)
+    : pools_(machine, options, cpus, std::move(rule)) {}
+
+StatusOr<Plan> ExclusivePolicy::Reconcile(const Snapshot& snapshot) {
+  return pools_.Reconcile(snapshot);
+}
+
+StatusOr<Plan> ExclusivePolicy::Allocate(const Snapshot& snapshot, const Pod& pod,
+                                         const Container& container, const Container* predecessor) {
+  return pools_.Allocate(snapshot, pod, container, predecessor);
+}
+
+StatusOr<Plan> ExclusivePolicy::Update(const Snapshot& snapshot, const Pod& pod,
+                                       const Container& container) {
+  return pools_.Update(snapshot, pod, container);
+}
+
+StatusOr<Plan> ExclusivePolicy::Release(const Snapshot& snapshot, ContainerKey key) {
+  return pools_.Release(snapshot, key);
+}
+
+StatusOr<Plan> ExclusivePolicy::Rebalance(const Snapshot& snapshot) {
+  return pools_.Rebalance(snapshot);
+}
+
+std::vector<std::string> ExclusivePolicy::Explain(ContainerKey key) const {
+  return pools_.Explain(key);
+}
+
+std::vector<Zone> ExclusivePolicy::Zones(const Snapshot& snapshot) const {
+  return pools_.Zones(snapshot);
+}
+
+}  // namespace resmgr
