@@ -185,7 +185,7 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
     object["otherResources"] = OtherResources(pod, container);
     object["podOverhead"] = PodResourcesJson(pod.overhead);
     object["podResources"] = PodResourcesJson(pod.resources);
-    object["coldStartMs"] = container.placement.cold_start.count();
+    object["coldStartMs"] = container.placement.look_again_after.count();
     object["hints"] = HintsJson(container);
     object["settled"] = manager.Settled(container.key);
     object["candidates"] = policy.Explain(container.key);

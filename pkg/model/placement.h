@@ -16,9 +16,9 @@ namespace resmgr {
 struct Placement : ResourceValues {
   // The part of `cpus` that no other container may use.
   CpuSet exclusive;
-  // `mems` holds until the container has run for so long; then Policy::EndColdStart has the rest.
-  // 0: until something changes.
-  std::chrono::milliseconds cold_start{0};
+  // The policy wants to be asked again (Policy::LookAgain) when the container has run for so long,
+  // counted from its start. 0: it does not.
+  std::chrono::milliseconds look_again_after{0};
   // Where `cpus` is not set: the policy before this one bound the container to some CPUs, and these
   // lift that. They are set by the resource manager; policies neither set them nor look at them.
   std::optional<CpuSet> lifted_to;
@@ -33,8 +33,8 @@ struct Placement : ResourceValues {
   // All that a policy decides is the same.
   bool SameDecision(const Placement& other) const {
     const auto decided = [](const Placement& placement) {
-      return std::tie(placement.values(), placement.exclusive, placement.cold_start, placement.pool,
-                      placement.reason);
+      return std::tie(placement.values(), placement.exclusive, placement.look_again_after,
+                      placement.pool, placement.reason);
     };
     return decided(*this) == decided(other);
   }

@@ -5,7 +5,7 @@ namespace resmgr {
 
 void Policy::Prepare(const Pod&) {}
 
-StatusOr<Plan> Policy::EndColdStart(const Snapshot&, ContainerKey) {
+StatusOr<Plan> Policy::LookAgain(const Snapshot&, ContainerKey) {
   return Plan{};
 }
 

@@ -70,9 +70,10 @@ class Policy {
   virtual StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod,
                                 const Container& container) = 0;
 
-  // The container has run for Placement::cold_start: gives it the memory nodes that it did not have
-  // at first. An empty plan when there is nothing to give.
-  virtual StatusOr<Plan> EndColdStart(const Snapshot& snapshot, ContainerKey key);
+  // The container has run for Placement::look_again_after: what changes for it now, an empty plan
+  // when nothing does. A new time in its placement, which counts from its start too, has to be
+  // later than the former one.
+  virtual StatusOr<Plan> LookAgain(const Snapshot& snapshot, ContainerKey key);
 
   // The container is gone (from the snapshot already). Unknown keys are fine and change nothing.
   virtual StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) = 0;

@@ -56,8 +56,8 @@ StatusOr<ContainerKeys> Decider::Update(const ContainerRecord& record) {
   return Apply(policy_->Update(store_.placeable(), record.pod->pod, record.container));
 }
 
-StatusOr<ContainerKeys> Decider::EndColdStart(ContainerKey key) {
-  return Apply(policy_->EndColdStart(store_.placeable(), key));
+StatusOr<ContainerKeys> Decider::LookAgain(ContainerKey key) {
+  return Apply(policy_->LookAgain(store_.placeable(), key));
 }
 
 StatusOr<ContainerKeys> Decider::Release(ContainerKey key) {

@@ -43,7 +43,7 @@ class Decider {
   // The record is new in the store. `predecessor` may be nullptr; it is not placeable any more.
   StatusOr<ContainerKeys> Allocate(const ContainerRecord& record, const Container* predecessor);
   StatusOr<ContainerKeys> Update(const ContainerRecord& record);
-  StatusOr<ContainerKeys> EndColdStart(ContainerKey key);
+  StatusOr<ContainerKeys> LookAgain(ContainerKey key);
   // The container is erased or not placeable any more.
   StatusOr<ContainerKeys> Release(ContainerKey key);
 

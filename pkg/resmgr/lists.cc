@@ -14,7 +14,7 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
       Adopt(store_, inventory, gone, listed_at_, memory_capacity_, state_writer_);
   for (const ContainerKey key : adoption.lost) {
     pusher_.Forget(key);
-    cold_starts_.Forget(key);
+    look_again_timers_.Forget(key);
   }
   ApplyPodLimitsToAdopted(adoption, first);
   StatusOr<ContainerKeys> changed = decider_.Reconcile();
@@ -41,7 +41,7 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
   Push(*std::move(changed));
   // The list may be the first to tell that a container runs.
   for (const auto& [key, record] : store_.containers())
-    cold_starts_.Follow(record);
+    look_again_timers_.Follow(record);
   LogHeldCounts(first);
   return OkStatus();
 }

@@ -63,7 +63,7 @@ class ResourceManager {
     Metrics* metrics = nullptr;  // counts decisions, updates and held starts; may be null
     // Is told of every act, beside the log and the metrics; outlives the manager. May be null.
     Observer* observer = nullptr;
-    Clock* clock = nullptr;  // for cold starts; nullptr: the machine's
+    Clock* clock = nullptr;  // for Policy::LookAgain; nullptr: the machine's
     // Whether this daemon has warned of updates that ask for other CPUs (cpuset_overrides.h);
     // outlives the manager. nullptr: it warns once in its own life.
     bool* overrides_warned = nullptr;

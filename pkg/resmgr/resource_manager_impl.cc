@@ -54,7 +54,7 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
             {options.start_timeout, options.start_failure,
              [this](ContainerKey key, const std::string& reason) { OnStartForced(key, reason); },
              [this](ContainerKey key) { WarnUnpinned(key); }}),
-      cold_starts_(clock_, [this](ContainerKey key) { EndColdStart(key); }),
+      look_again_timers_(clock_, [this](ContainerKey key) { LookAgain(key); }),
       synchronizer_(
           loop, runtime, *this,
           {options.first_retry, options.last_retry, options.refresh_pause, options.list_period}),
@@ -270,17 +270,17 @@ void ResourceManager::Impl::Discard(ContainerRecord& record) {
   if (pod->provisional && pod->containers.empty()) store_.ErasePod(pod->pod.id);
 }
 
-void ResourceManager::Impl::EndColdStart(ContainerKey key) {
+void ResourceManager::Impl::LookAgain(ContainerKey key) {
   const ContainerRecord* const record = store_.Find(key);
   if (record == nullptr || !record->Placeable()) return;
-  StatusOr<ContainerKeys> changed = decider_.EndColdStart(key);
+  StatusOr<ContainerKeys> changed = decider_.LookAgain(key);
   if (!changed.ok()) {
-    log_.Error("container {} keeps the memory nodes that it started with: {}", LogName(*record),
-               Describe(changed.status()));
+    log_.Error("container {} stays as it is, the policy failed to look at it again: {}",
+               LogName(*record), Describe(changed.status()));
     Push(decider_.Recover());
     return;
   }
-  ReportMoves("its cold start is over");
+  ReportMoves("the policy looked at a container again");
   Push(*std::move(changed));
 }
 
@@ -371,7 +371,7 @@ void ResourceManager::Impl::Exit(ContainerRecord& record, std::string_view why,
   record.unresolved_start = UnresolvedStart::kNone;
   pusher_.Forget(record.container.key);
   state_writer_.Erase(record.container.id);
-  cold_starts_.Forget(record.container.key);
+  look_again_timers_.Forget(record.container.key);
   if (!was_placeable) return;
   record.former = std::exchange(record.container.placement, {});
   Append(changed, decider_.Release(record.container.key));
@@ -395,7 +395,7 @@ void ResourceManager::Impl::Push(ContainerKeys changed) {
     ContainerRecord* const record = store_.Find(key);
     if (record == nullptr) continue;
     state_writer_.MarkChanged(*record);
-    cold_starts_.Follow(*record);
+    look_again_timers_.Follow(*record);
   }
   gate_.Examine();
   ExaminePolicyChange();

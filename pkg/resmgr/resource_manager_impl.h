@@ -16,12 +16,12 @@
 #include "pkg/model/pod_division.h"
 #include "pkg/resmgr/adoption.h"
 #include "pkg/resmgr/clock.h"
-#include "pkg/resmgr/cold_starts.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/cpuset_overrides.h"
 #include "pkg/resmgr/decider.h"
 #include "pkg/resmgr/event_filter.h"
 #include "pkg/resmgr/log_observer.h"
+#include "pkg/resmgr/look_again_timers.h"
 #include "pkg/resmgr/observers.h"
 #include "pkg/resmgr/pusher.h"
 #include "pkg/resmgr/resource_manager.h"
@@ -130,7 +130,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void Exit(ContainerRecord& record, std::string_view why, ContainerKeys& changed);
   void Append(ContainerKeys& changed, StatusOr<ContainerKeys> more);
   void Push(ContainerKeys changed);
-  void EndColdStart(ContainerKey key);
+  void LookAgain(ContainerKey key);
 
   // pod_limits.cc
   StatusOr<ContainerKeys> PlaceInPod(ContainerRecord& record);
@@ -195,7 +195,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   Decider decider_;
   Pusher pusher_;
   StartGate gate_;
-  ColdStarts cold_starts_;
+  LookAgainTimers look_again_timers_;
   Synchronizer synchronizer_;
   UnresolvedStarts unresolved_starts_;
   EventFilter events_;

@@ -103,8 +103,8 @@ void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded
   if (record->updates.empty()) record->confirmed.reset();
   state_writer_.MarkChanged(*record);
   pusher_.EndForwarded(admission.key, ended.sent, succeeded);
-  // It may be back to what it had before its cold start was over.
-  cold_starts_.Follow(*record);
+  // It may be back to a placement that the policy wanted to look at again.
+  look_again_timers_.Follow(*record);
   Push(std::move(changed));
 }
 

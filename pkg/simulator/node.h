@@ -58,7 +58,7 @@ class SimulatedNode {
   void Stop(const ContainerId& id);
   void Remove(const ContainerId& id);
 
-  // Time passes, for what waits for it (Placement::cold_start); otherwise none does.
+  // Time passes, for what waits for it (Placement::look_again_after); otherwise none does.
   void Wait(std::chrono::milliseconds time);
 
   // The daemon ends, and starts again with this policy on the same runtime.

@@ -228,7 +228,7 @@ Placement GrantBook::PlacementOf(const Grant& grant) const {
   if (grant.need.pin_memory && grant.zone) {
     placement.mems = grant.cold ? ColdNodes(*grant.zone) : memory_.Nodes(*grant.zone);
   }
-  if (grant.cold) placement.cold_start = grant.need.cold_start;
+  if (grant.cold) placement.look_again_after = grant.need.cold_start;
   if (grant.need.cpu_class == CpuClass::kReserved) placement.pool = kReservedPool;
   if (!pin_cpu_ || grant.need.cpu_class == CpuClass::kPreserved) return placement;
   if (grant.need.cpu_class == CpuClass::kReserved) {

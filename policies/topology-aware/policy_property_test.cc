@@ -118,7 +118,7 @@ class Life {
       const Placement& placement = container.placement;
       EXPECT_FALSE(placement.reason.empty());
       EXPECT_FALSE(placement.pool.empty());
-      if (placement.cold_start.count() > 0) CheckCold(placement);
+      if (placement.look_again_after.count() > 0) CheckCold(placement);
       if (!placement.cpus) return;
       EXPECT_FALSE((*placement.cpus - placement.exclusive).Intersects(exclusive));
     });
@@ -160,13 +160,13 @@ class Life {
     const ContainerKey key = keys_[SomeIndex()];
     const Placement before = snapshot_.At(key).placement;
     const std::string state = State();
-    const StatusOr<Plan> plan = policy_->EndColdStart(snapshot_, key);
+    const StatusOr<Plan> plan = policy_->LookAgain(snapshot_, key);
     ASSERT_TRUE(plan.ok()) << plan.status();
     Apply("end cold start", *plan);
     EXPECT_EQ(State(), state);
     const Placement& now = snapshot_.At(key).placement;
-    EXPECT_EQ(now.cold_start.count(), 0);
-    if (before.cold_start.count() == 0) {
+    EXPECT_EQ(now.look_again_after.count(), 0);
+    if (before.look_again_after.count() == 0) {
       EXPECT_TRUE(plan->empty());
       return;
     }

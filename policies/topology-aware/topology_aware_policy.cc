@@ -148,7 +148,7 @@ std::string TopologyAwarePolicy::MemoryHolders(const Snapshot& snapshot, Contain
                          [](const Holding& holder) { return BytesText(holder.amount); });
 }
 
-StatusOr<Plan> TopologyAwarePolicy::EndColdStart(const Snapshot& snapshot, ContainerKey key) {
+StatusOr<Plan> TopologyAwarePolicy::LookAgain(const Snapshot& snapshot, ContainerKey key) {
   if (!book_.EndColdStart(key)) return Plan{};
   return MakePlan(snapshot, book_.cpus().exclusive(), {key});
 }

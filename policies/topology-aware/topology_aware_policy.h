@@ -40,7 +40,7 @@ class TopologyAwarePolicy : public Policy {
                           const Container* predecessor) override;
   StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod,
                         const Container& container) override;
-  StatusOr<Plan> EndColdStart(const Snapshot& snapshot, ContainerKey key) override;
+  StatusOr<Plan> LookAgain(const Snapshot& snapshot, ContainerKey key) override;
   StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
   StatusOr<Plan> Rebalance(const Snapshot& snapshot) override;
   std::vector<std::string> Explain(ContainerKey key) const override;

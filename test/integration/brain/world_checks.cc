@@ -205,7 +205,7 @@ void World::CheckSettled() {
       EXPECT_EQ(held->resources.cpuset_mems.value_or(""), placement.mems->ToString());
     }
     if (container.state == ContainerState::kRunning) {
-      EXPECT_EQ(placement.cold_start.count(), 0) << container.name;
+      EXPECT_EQ(placement.look_again_after.count(), 0) << container.name;
     }
   });
 }

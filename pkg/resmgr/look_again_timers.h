@@ -10,24 +10,24 @@
 
 namespace resmgr {
 
-// Knows when the cold start of each running container is over (Placement::cold_start): one timer
-// each, nothing in between. Loop's thread only.
-class ColdStarts {
+// Tells when the policy wants to be asked again about a running container
+// (Placement::look_again_after): one timer each, nothing in between. Loop's thread only.
+class LookAgainTimers {
  public:
   // Runs on the loop, and never inside a call from below.
-  using Over = std::function<void(ContainerKey)>;
+  using Due = std::function<void(ContainerKey)>;
 
   // The clock must outlive it.
-  ColdStarts(Clock& clock, Over over) : clock_(clock), over_(std::move(over)) {}
+  LookAgainTimers(Clock& clock, Due due) : clock_(clock), due_(std::move(due)) {}
 
   // The container's placement or state may have changed. The time counts from the start that the
-  // record knows of, else from now; when it has passed already, it is over at once.
+  // record knows of, else from now; when it has passed already, the container is due at once.
   void Follow(const ContainerRecord& record);
   void Forget(ContainerKey key) { timers_.erase(key); }
 
  private:
   Clock& clock_;
-  const Over over_;
+  const Due due_;
   std::map<ContainerKey, EventLoop::HandlePtr> timers_;
 };
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/resmgr/cold_starts.h"
+#include "pkg/resmgr/look_again_timers.h"
 
 #include <algorithm>
 #include <chrono>
 
 namespace resmgr {
 
-void ColdStarts::Follow(const ContainerRecord& record) {
+void LookAgainTimers::Follow(const ContainerRecord& record) {
   using std::chrono::milliseconds;
   const ContainerKey key = record.container.key;
-  const milliseconds duration = record.container.placement.cold_start;
+  const milliseconds duration = record.container.placement.look_again_after;
   const bool runs = record.container.state == ContainerState::kRunning && record.Placeable();
   if (!runs || duration.count() == 0) {
     timers_.erase(key);
@@ -23,7 +23,7 @@ void ColdStarts::Follow(const ContainerRecord& record) {
                  milliseconds(0), duration);
   timers_[key] = clock_.After(duration - elapsed, [this, key] {
     timers_.erase(key);
-    over_(key);
+    due_(key);
   });
 }
 
