@@ -30,10 +30,10 @@ class StartupTest : public testing::Test {
     EXPECT_EQ(SaveDeliveredConfig(options_.directory, {.name = "agent", .data = {}, .text = text}),
               OkStatus());
   }
-  Setup Prepared() {
+  resmgr::Setup Prepared() {
     auto setup = Prepare(options_);
     EXPECT_EQ(setup.status(), OkStatus());
-    return setup.ok() ? *std::move(setup) : Setup();
+    return setup.ok() ? *std::move(setup) : resmgr::Setup();
   }
 
   TempDir directory_;
@@ -45,7 +45,7 @@ class StartupTest : public testing::Test {
 };
 
 TEST_F(StartupTest, WithoutAKeptConfigurationTheOptionsOwnIsInForce) {
-  const Setup setup = Prepared();
+  const resmgr::Setup setup = Prepared();
   EXPECT_EQ(setup.config_source, "the command line");
   EXPECT_FALSE(setup.delivered);
   EXPECT_TRUE(setup.disk_answers);
@@ -57,7 +57,7 @@ TEST_F(StartupTest, WithoutAKeptConfigurationTheOptionsOwnIsInForce) {
 
 TEST_F(StartupTest, AKeptConfigurationComesBeforeTheOptionsUnlessTheyForceTheirs) {
   Keep("policy: {Active: null}");
-  const Setup setup = Prepared();
+  const resmgr::Setup setup = Prepared();
   EXPECT_EQ(setup.config_source, "agent");
   EXPECT_TRUE(setup.delivered);
   EXPECT_EQ(setup.policy, nullptr) << "the null policy";
@@ -68,7 +68,7 @@ TEST_F(StartupTest, AKeptConfigurationComesBeforeTheOptionsUnlessTheyForceTheirs
 TEST_F(StartupTest, TheCommandLineWinsOverAKeptConfiguration) {
   Keep("policy: {Active: null}\nlogger: {Level: warn}");
   options_.overrides.policy = "first-fit";
-  const Setup setup = Prepared();
+  const resmgr::Setup setup = Prepared();
   EXPECT_EQ(setup.config.policy.active, "first-fit");
   EXPECT_EQ(setup.config.logger.level, "warn");
 }
@@ -90,7 +90,7 @@ TEST_F(StartupTest, ADamagedFileOfAKeptConfigurationIsLeftAside) {
 
 TEST_F(StartupTest, OptionsThatDoNotFitTheMachineAreRefused) {
   options_.config.policy.active = "unknown";
-  EXPECT_EQ(Prepare(options_).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Prepare(options_).status().code(), StatusCode::kNotFound);
   options_.topology = "synthetic:bogus";
   const Status refused = Prepare(options_).status();
   EXPECT_THAT(std::string(Message(refused)), HasSubstr("-topology synthetic:bogus"));
