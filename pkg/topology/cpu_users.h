@@ -5,7 +5,8 @@
 
 namespace resmgr {
 
-// Who is where: the CPUs of all that were added, and which of them several have.
+// How many containers use each CPU, as far as none, one or several: the CPUs of all that were
+// added (`any`), and those that were added more than once (`several`).
 struct CpuUsers {
   CpuSet any;
   CpuSet several;

@@ -16,7 +16,7 @@
 #include <hwloc.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/topology/rehearsal.h"
+#include "pkg/topology/run_in_child.h"
 
 namespace resmgr {
 
@@ -311,8 +311,7 @@ bool IsFromSysfs(hwloc_topology_t topology) {
   return hwloc_topology_is_thissystem(topology) != 0 || std::getenv("HWLOC_FSROOT") != nullptr;
 }
 
-// hwloc does not read it. An old kernel has no such file, and then nothing is isolated as far as
-// anybody can tell.
+// hwloc does not read it. An old kernel has no such file; then no CPU counts as isolated.
 std::string IsolatedByKernel() {
   const char* root = std::getenv("HWLOC_FSROOT");
   std::ifstream file(std::string(root == nullptr ? "" : root) + "/sys/devices/system/cpu/isolated");
@@ -385,7 +384,7 @@ StatusOr<Machine::Parts> ReadXmlMachine(const std::string& xml) {
   if (xml.size() > kMaxXmlBytes) {
     return InvalidArgument("{} bytes, but a topology has at most {}", xml.size(), kMaxXmlBytes);
   }
-  RESMGR_RETURN_IF_ERROR(Rehearse([&xml] { return ReadTrustedXml(xml).status(); }));
+  RESMGR_RETURN_IF_ERROR(RunInChild([&xml] { return ReadTrustedXml(xml).status(); }));
   return ReadTrustedXml(xml);
 }
 

@@ -131,7 +131,7 @@ TEST(MachineSourceTest, DiesArePartsOfPackages) {
   EXPECT_EQ(machine.packages().size(), 2U);
 }
 
-TEST(MachineSourceTest, PersistentMemoryIsNobodysLocalNode) {
+TEST(MachineSourceTest, PersistentMemoryIsNoLocalNodeOfAnyCpu) {
   const Machine machine = LoadFile("xeon-2s-pmem.xml");
   for (const int id : {2, 3}) {
     EXPECT_EQ(machine.FindNode(id)->type, MemoryType::kPmem);
@@ -142,7 +142,7 @@ TEST(MachineSourceTest, PersistentMemoryIsNobodysLocalNode) {
   EXPECT_THAT(machine.FindNode(2)->distances, ElementsAre(17, 28, 10, 28));
 }
 
-TEST(MachineSourceTest, HighBandwidthMemoryIsNobodysLocalNode) {
+TEST(MachineSourceTest, HighBandwidthMemoryIsNoLocalNodeOfAnyCpu) {
   const Machine machine = LoadFile("xeon-2s-hbm-flat.xml");
   EXPECT_EQ(machine.FindNode(2)->type, MemoryType::kHbm);
   EXPECT_EQ(machine.FindNode(3)->type, MemoryType::kHbm);

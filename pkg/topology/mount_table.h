@@ -9,7 +9,7 @@
 namespace resmgr {
 
 // Which mount holds a path, from the text of /proc/PID/mountinfo (proc(5)) alone: no file system is
-// asked, so that one that is dead holds up nobody. A value.
+// asked, so that a dead one delays nothing. A value.
 class MountTable {
  public:
   struct Mount {

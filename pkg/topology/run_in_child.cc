@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/topology/rehearsal.h"
+#include "pkg/topology/run_in_child.h"
 
 #include <array>
 #include <cerrno>
@@ -21,7 +21,7 @@ constexpr unsigned kTimeLimitSeconds = 5;
 // Far below what a pipe takes at once.
 constexpr size_t kMaxReport = 2048;
 
-// The parent may have blocked signals for its event loop; here they must kill.
+// The parent may have blocked signals for its event loop; in the child they must kill.
 void ResetSignals() {
   for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM, SIGPIPE})
     signal(number, SIG_DFL);
@@ -30,7 +30,7 @@ void ResetSignals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-[[noreturn]] void RunChild(const std::function<Status()>& work, int done) {
+[[noreturn]] void ReportFromChild(const std::function<Status()>& work, int done) {
   ResetSignals();
   const rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
@@ -59,18 +59,18 @@ std::string ReadReport(int done) {
 
 }  // namespace
 
-Status Rehearse(const std::function<Status()>& work) {
+Status RunInChild(const std::function<Status()>& work) {
   std::array<int, 2> done{};
   if (pipe2(done.data(), O_CLOEXEC) != 0) return Unavailable("no pipe: {}", std::strerror(errno));
   const pid_t child = fork();
-  if (child == 0) RunChild(work, done[1]);
+  if (child == 0) ReportFromChild(work, done[1]);
   const int fork_error = errno;
   close(done[1]);
   if (child < 0) {
     close(done[0]);
     return Unavailable("no child process: {}", std::strerror(fork_error));
   }
-  // The report tells, not the exit status: whoever ignores SIGCHLD gets none of those.
+  // By the report, not by the exit status: a process that ignores SIGCHLD gets no exit status.
   const std::string report = ReadReport(done[0]);
   close(done[0]);
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {

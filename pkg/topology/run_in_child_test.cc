@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/topology/rehearsal.h"
+#include "pkg/topology/run_in_child.h"
 
 #include <cstdlib>
 #include <string>
@@ -14,47 +14,47 @@ Status Abort() {
   std::abort();
 }
 
-TEST(RehearsalTest, WorkThatEndsWellIsSafe) {
+TEST(RunInChildTest, WorkThatEndsWellIsSafe) {
   int changed = 0;
   const auto work = [&changed] {
     changed = 1;
     return OkStatus();
   };
-  EXPECT_TRUE(Rehearse(work).ok());
+  EXPECT_TRUE(RunInChild(work).ok());
   EXPECT_EQ(changed, 0) << "the work ran in this process";
 }
 
-TEST(RehearsalTest, AnErrorComesBackWithItsText) {
-  const Status status = Rehearse([] { return ResourceExhausted("no {} left", "tea"); });
+TEST(RunInChildTest, AnErrorComesBackWithItsText) {
+  const Status status = RunInChild([] { return ResourceExhausted("no {} left", "tea"); });
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(Message(status), "no tea left");
-  const Status longest = Rehearse([] { return NotFound("{}", std::string(100'000, 'x')); });
+  const Status longest = RunInChild([] { return NotFound("{}", std::string(100'000, 'x')); });
   EXPECT_EQ(longest.code(), StatusCode::kNotFound);
 }
 
-TEST(RehearsalTest, WorkThatDiesIsReported) {
-  EXPECT_EQ(Rehearse(Abort).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(Rehearse([] {
+TEST(RunInChildTest, WorkThatDiesIsReported) {
+  EXPECT_EQ(RunInChild(Abort).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(RunInChild([] {
               raise(SIGSEGV);
               return OkStatus();
             }).code(),
             StatusCode::kInvalidArgument);
-  EXPECT_EQ(Rehearse([]() -> Status { std::_Exit(0); }).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(RunInChild([]() -> Status { std::_Exit(0); }).code(), StatusCode::kInvalidArgument);
 }
 
-TEST(RehearsalTest, WorksWhereChildrenAreIgnored) {
+TEST(RunInChildTest, WorksWhereChildrenAreIgnored) {
   const auto before = signal(SIGCHLD, SIG_IGN);
-  EXPECT_TRUE(Rehearse(OkStatus).ok());
-  EXPECT_EQ(Rehearse(Abort).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(RunInChild(OkStatus).ok());
+  EXPECT_EQ(RunInChild(Abort).code(), StatusCode::kInvalidArgument);
   signal(SIGCHLD, before);
 }
 
-TEST(RehearsalTest, BlockedSignalsDoNotKeepADyingChildAlive) {
+TEST(RunInChildTest, BlockedSignalsDoNotKeepADyingChildAlive) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, &before);
-  EXPECT_EQ(Rehearse([] {
+  EXPECT_EQ(RunInChild([] {
               raise(SIGALRM);
               return OkStatus();
             }).code(),

@@ -14,6 +14,6 @@ namespace resmgr {
 //
 // Returns what `work` returned (code and message); InvalidArgument when the child died or took
 // longer than some seconds; Unavailable when there can be no child.
-Status Rehearse(const std::function<Status()>& work);
+Status RunInChild(const std::function<Status()>& work);
 
 }  // namespace resmgr
