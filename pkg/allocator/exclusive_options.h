@@ -8,19 +8,19 @@
 namespace resmgr {
 
 // How CPUs for exclusive use are chosen, as configurations say it. Names and meaning of the options
-// up to `prefer_align_cpus_by_uncorecache` are the kubelet's (CPU Manager policy options), except
-// where noted.
+// up to `prefer_align_cpus_by_uncorecache` are those of the kubelet's CPU Manager policy options
+// (Kubernetes 1.33), except where noted.
 struct ExclusiveOptions {
-  // Only whole physical cores.
+  // Only whole physical cores (KEP-2625).
   bool full_pcpus_only = false;
-  // The same number of CPUs from each of as few NUMA nodes as can hold them.
+  // The same number of CPUs from each of as few NUMA nodes as can hold them (KEP-2902).
   bool distribute_cpus_across_numa = false;
-  // Threads of different cores.
+  // Threads of different cores (KEP-4176).
   bool distribute_cpus_across_cores = false;
-  // In one package wherever one can hold them all. The kubelet widens the hints of its topology
-  // manager to packages; without one it means the choice itself.
+  // In one package wherever one can hold them all (KEP-3327). The kubelet widens the hints of its
+  // topology manager to packages; without one it means the choice itself.
   bool align_by_socket = false;
-  // Whole L3 groups first.
+  // Whole L3 groups first (KEP-4800).
   bool prefer_align_cpus_by_uncorecache = false;
   // Exclusive containers run without CFS quota (kubelet: DisableCPUQuotaWithExclusiveCPUs).
   bool lift_quota = true;

@@ -13,7 +13,7 @@
 
 namespace resmgr {
 
-// Which CPUs a container gets for itself alone, out of those that are free. Pure; the machine must
+// Which of the free CPUs a container gets exclusively. Pure; the machine must
 // outlive it.
 class ExclusivePicker {
  public:

@@ -9,7 +9,8 @@
 namespace resmgr {
 
 // How kubelets turn CPU requests and limits into cgroup values, and back. Rules and constants are
-// those of the kubelet (pkg/kubelet/cm/helpers_linux.go in kubernetes).
+// those of the kubelet (MilliCPUToShares and MilliCPUToQuota, pkg/kubelet/cm/helpers_linux.go in
+// Kubernetes 1.33).
 
 inline constexpr int64_t kMinShares = 2;  // also what "no request" becomes
 inline constexpr int64_t kMaxShares = 262144;
@@ -29,7 +30,7 @@ int64_t SharesFromMilliCpu(MilliCpu request);
 MilliCpu MilliCpuFromShares(int64_t shares);
 
 // Whether the shares of this request tell it from all larger ones. From 256 CPUs on they do not,
-// and only the CFS quota can: whoever lifts it then loses how much the container asked for.
+// and only the CFS quota can: where it is lifted, the amount of the request is lost.
 bool SharesTell(MilliCpu request);
 
 // A quota as it was requested or reported: kNoQuota where it is absent, 0 or below, which all say

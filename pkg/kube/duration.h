@@ -7,8 +7,9 @@
 
 namespace resmgr {
 
-// A time as Kubernetes writes it ("90s", "1m30s", "1h", "500ms"; the form of Go's durations, in
-// whole numbers of h, m, s and ms); nullopt for anything else and for more than `longest`.
+// A time as Kubernetes writes it (metav1.Duration: "90s", "1m30s", "1h", "500ms"; the form of Go's
+// durations, in whole numbers of h, m, s and ms); nullopt for anything else and for more than
+// `longest`.
 std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text,
                                                        std::chrono::milliseconds longest);
 

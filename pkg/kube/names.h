@@ -5,7 +5,7 @@
 
 namespace resmgr {
 
-// Names as the API server takes them (Kubernetes, object names and IDs).
+// Names as the API server takes them (apimachinery/pkg/util/validation in Kubernetes; RFC 1123).
 
 // A DNS subdomain: nodes, ConfigMaps, domains. Letters are small, parts between dots begin and end
 // with a letter or digit, 253 bytes at most.

@@ -8,7 +8,7 @@
 
 namespace resmgr {
 
-// The QoS class of a pod (status.qosClass; pkg/apis/core/v1/helper/qos in Kubernetes 1.32).
+// The QoS class of a pod (status.qosClass; pkg/apis/core/v1/helper/qos in Kubernetes 1.33).
 enum class QosClass { kGuaranteed, kBurstable, kBestEffort };
 
 std::string_view ToString(QosClass qos);  // "Guaranteed", ...

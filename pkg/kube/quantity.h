@@ -9,8 +9,8 @@
 
 namespace resmgr {
 
-// Kubernetes quantities, as resource requests are written: a decimal number ("2", ".5", "1.25")
-// and at most one of
+// Kubernetes quantities (apimachinery/pkg/api/resource), as resource requests are written: a
+// decimal number ("2", ".5", "1.25") and at most one of
 //   n u m k M G T P E        powers of 1000, "m" being thousandths
 //   Ki Mi Gi Ti Pi Ei        powers of 1024
 //   e3, E-2, ...             a power of 10

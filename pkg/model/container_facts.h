@@ -12,8 +12,8 @@
 
 namespace resmgr {
 
-// What is worth showing of a container but decides nothing about its place, worked out when
-// somebody asks.
+// What is shown of a container and has no influence on its placement; computed when it is asked
+// for.
 
 // Resources other than cpu and memory by their Kubernetes names: huge pages ("hugepages-2Mi") in
 // bytes, extended resources ("example.com/device") in pieces. The annotation of the webhook wins

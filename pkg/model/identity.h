@@ -7,8 +7,9 @@
 
 namespace resmgr {
 
-// Who a pod or container is, where a message's metadata leave it out: kubelets put the same into
-// labels, and the UID into the name of the pod's cgroup.
+// Names and UID of a pod or container where a message's metadata leave them out: kubelets put the
+// same into labels (pkg/kubelet/types/labels.go in Kubernetes), and the UID into the name of the
+// pod's cgroup.
 
 // Fills name, namespace and UID where they are empty: from the labels io.kubernetes.pod.name,
 // .namespace and .uid, the UID else from the cgroup parent.

@@ -15,9 +15,9 @@ struct PlacementChange {
   Placement placement;
 };
 
-// New shared CPUs of any number of containers, whose placements stay the same in all other things.
-// It is what a grant of exclusive CPUs, or their return, does to everybody else: hundreds of
-// containers, for which a placement each would cost more than the decision.
+// New shared CPUs of any number of containers, whose placements stay the same in everything else.
+// A grant of exclusive CPUs, or their return, does this to all sharing containers: hundreds, for
+// which a placement each would cost more than the decision.
 struct SharedChange {
   CpuSet cpus;                           // never empty
   std::vector<ContainerKey> containers;  // all placed on shared CPUs before; ascending

@@ -39,9 +39,9 @@ struct ResolvedRequirements {
 };
 
 // For a new container of `pod`: what its request says, refined by the webhook's annotation
-// (resources_annotation.h) of the pod. Anybody who may create pods may write an annotation, and one
-// from before a resize is old, so it only adds what CRI does not tell: requests of 1m and 2m, of
-// 256 CPUs and more, limits below 10m, memory requests, and which containers have no request of
+// (resources_annotation.h) of the pod. Any user who may create pods may write an annotation, and
+// one from before a resize is old, so it only adds what CRI does not tell: requests of 1m and 2m,
+// of 256 CPUs and more, limits below 10m, memory requests, and which containers have no request of
 // their own but their pod's. CPU and memory are taken from the request alone where the annotation
 // contradicts its shares, quota or memory limit, a memory request where it is far above what the
 // OOM score tells, and everything in a BestEffort pod. A request without CPU shares is no kubelet's
@@ -49,9 +49,9 @@ struct ResolvedRequirements {
 ResolvedRequirements ResolveRequirements(const LinuxResources& resources, const Pod& pod,
                                          Bytes memory_capacity, std::string_view container_name);
 
-// Why a container of a Guaranteed pod gets no CPUs for itself, whatever it asks for: the CPUs are
-// its pod's, as kubelets see it, too. A clause for a placement's reason; empty when it may get
-// some.
+// Why a container of a Guaranteed pod gets no exclusive CPUs, whatever it asks for: the CPUs are
+// its pod's, as for the kubelet (KEP-2837). A clause for a placement's reason; empty when it may
+// get some.
 std::string_view WhyCpuIsOfPod(const Requirements& requirements);
 
 // Whether the container may have asked for more than its `cpu_request`: shares at their upper limit

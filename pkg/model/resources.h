@@ -41,7 +41,7 @@ struct Requirements {
   bool memory_estimated = false;
   // The container has no CPU request (memory limit) of its own, but may use what the pod has as a
   // whole. `cpu_request` (`memory_request`) is then the part of the pod's that no other container
-  // accounts for. Such a container gets no CPUs for itself.
+  // accounts for. Such a container gets no exclusive CPUs.
   bool cpu_of_pod = false;
   bool memory_of_pod = false;
 

@@ -24,7 +24,7 @@ inline constexpr std::string_view kResourcesAnnotation = "intel.com/resources";
 // request is the request too, as in Kubernetes. Other resources than cpu and memory are not read.
 // nullopt when it does not name the container; one with nothing in both limits and requests has no
 // requirements of its own, all of them are 0.
-// InvalidArgument, naming container and resource, when the text is not as above: anybody who may
+// InvalidArgument, naming container and resource, when the text is not as above: any user who may
 // create pods may write it.
 StatusOr<std::optional<Requirements>> ParseResourcesAnnotation(std::string_view json,
                                                                std::string_view container_name);

@@ -57,7 +57,7 @@ class Keys {
   bool sorted_ = true;
 };
 
-// Who holds which CPUs exclusively once the plan is carried out.
+// Which containers hold which CPUs exclusively once the plan is carried out.
 class ExclusiveCheck {
  public:
   explicit ExclusiveCheck(const Snapshot& snapshot) : snapshot_(snapshot) {}
@@ -115,8 +115,8 @@ Status CheckChanges(const Machine& machine, const Snapshot& snapshot, const Plan
   return OkStatus();
 }
 
-// Those of shared changes exist, and where the plan takes more CPUs for exclusive use, nobody that
-// it does not name is left there. One way through all containers, in which both lists ascend.
+// The containers of shared changes exist, and where the plan takes more CPUs for exclusive use, no
+// container that it does not name is left there. One pass over all containers; both lists ascend.
 Status CheckOthers(const Snapshot& snapshot, const Keys& named, bool takes_more,
                    const ExclusiveCheck& check) {
   Status status;
@@ -177,7 +177,7 @@ Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const Exclusi
   if (plan.empty()) return OkStatus();
   RESMGR_RETURN_IF_ERROR(CheckChanges(machine, snapshot, plan));
   const bool exclusive = !holders.empty() || AnyExclusive(plan);
-  // One change alone names nobody twice.
+  // One change alone names no container twice.
   if (!exclusive && plan.shared.empty() && plan.changes.size() == 1) return OkStatus();
   Keys changed;
   Keys named;

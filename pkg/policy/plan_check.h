@@ -15,7 +15,7 @@ using ExclusiveHolders = std::set<ContainerKey>;
 
 // What must hold after any plan (pkg/ARCHITECTURE.md, invariants 1 and 2): no change twice or for a
 // container that is not in the snapshot; no empty set; CPUs online, memory nodes present; exclusive
-// CPUs are CPUs of their container and of nobody else. Internal names the container and the CPUs:
+// CPUs are CPUs of their container and of no other. Internal names the container and the CPUs:
 // a policy that breaks one of these has a bug, and its plan must not reach a runtime.
 //
 // Looks at the changes and at the holders; at all containers, once, only when the plan takes CPUs

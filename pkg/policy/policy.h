@@ -33,8 +33,8 @@ struct Zone {
 };
 
 // Decides where containers run. Pure computation of microseconds on the event loop's thread: no
-// file, no call to anyone, no waiting, no randomness; the same calls in the same order give the
-// same placements. A call that fails changes nothing. Every returned plan lists all containers
+// file, no call to other modules, no waiting, no randomness; the same calls in the same order give
+// the same placements. A call that fails changes nothing. Every returned plan lists all containers
 // whose placement differs from before. Snapshots show the containers to be placed: those that are
 // being created, created or running, and none that exited.
 class Policy {
@@ -43,8 +43,7 @@ class Policy {
 
   virtual std::string_view name() const = 0;
 
-  // One that has decided all that this one has: what it decides from now on leaves this one as it
-  // is, so a preview asks it and forgets it.
+  // An independent copy with the same state: a preview asks the copy and drops it.
   virtual std::unique_ptr<Policy> Clone() const = 0;
 
   // Takes over all containers of the snapshot, forgetting what it held: on start, after a reconnect
@@ -52,16 +51,16 @@ class Policy {
   // exactly; only the others get a new one.
   virtual StatusOr<Plan> Reconcile(const Snapshot& snapshot) = 0;
 
-  // A pod came to be whose containers are about to be placed: what takes long about it, as reading
-  // its annotations, can be done now. Decisions must not depend on whether this was called.
+  // A pod was created whose containers are about to be placed: slow work, as reading its
+  // annotations, can be done now. Decisions must not depend on whether this was called.
   virtual void Prepare(const Pod& pod);
 
   // Places a new container (in the snapshot already, state kCreating). `predecessor` is the former
   // incarnation of the same container, or nullptr: not in the snapshot any more, its placement the
   // last one that it had. Those CPUs are preferred; what it still holds counts as free for this one
-  // and is released by a success. ResourceExhausted names the need, what is free and who has the
-  // rest; InvalidArgument says that such a need can never be met. Which container it is, the caller
-  // adds.
+  // and is released by a success. ResourceExhausted names the need, what is free and which
+  // containers have the rest; InvalidArgument says that such a need can never be met. Which
+  // container it is, the caller adds.
   virtual StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod,
                                   const Container& container, const Container* predecessor) = 0;
 

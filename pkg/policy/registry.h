@@ -19,7 +19,7 @@ namespace resmgr {
 struct PolicyContext {
   const Machine& machine;
   CpuSet available;  // CPUs that may be placed on at all: online and allowed
-  CpuSet reserved;   // part of `available`, never granted to one container alone; may be empty
+  CpuSet reserved;   // part of `available`, never granted exclusively; may be empty
   const ConfigNode* section =
       nullptr;  // the policy's own configuration; nullptr when there is none
 };

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kFound = "the CPUs that it was found on";
 
-// That was decided when there was none. Room that came since is no reason to move by itself.
+// Decided when there was no room. CPUs that became free since are no reason to move by itself.
 bool SharesForWantOfRoom(const Placement& placement) {
   return placement.pool == kSharedPool && placement.reason.starts_with(kWantOfRoom);
 }
@@ -67,12 +67,12 @@ ExclusivePools::Members ExclusivePools::MembersOf(const Snapshot& snapshot) {
   return members;
 }
 
-// A container keeps the CPUs that are known to be exclusively its own, and so does one that is
+// A container keeps the CPUs that are known to be its exclusive ones, and so does one that is
 // entitled to exclusive CPUs only and runs on so many that no other container uses. One that runs
 // on fewer, as their only user, was about to get more: it keeps them, too (FinishGrowing).
-// Containers without company come first: `undisputed` are CPUs with one user, in the second pass
-// such as no two running containers use. Two containers on the same CPUs may be there only by
-// chance on as many as one of them wants, and are where both run already.
+// Containers that are the only user of their CPUs come first (`alone`): `undisputed` are CPUs with
+// one user, in the second pass those that no two running containers use. Two containers on the same
+// CPUs may have as many as one of them claims by coincidence; where both run, they do.
 void ExclusivePools::AdoptExact(const Members& members, const CpuSet& undisputed, bool alone) {
   for (const auto& [pod, container, claim] : members) {
     const Placement& present = container->placement;
@@ -82,7 +82,7 @@ void ExclusivePools::AdoptExact(const Members& members, const CpuSet& undisputed
     const bool own = decided || cpus.IsSubsetOf(undisputed);
     if (grants_.contains(container->key) || (alone && !own)) continue;
     if (!own && container->state == ContainerState::kRunning) continue;
-    // Known to share, it is alone on a part of what it wants by chance.
+    // Saved as shared: being the sole user of these CPUs is a coincidence.
     if (cpus.size() < claim.exclusive && !decided && present.pool == kSharedPool) continue;
     if (cpus.empty() || cpus.size() > claim.exclusive || !Legal(cpus)) continue;
     if (!alone && (cpus.size() < claim.exclusive || !cpus.IsSubsetOf(Ownable(claim)))) continue;
@@ -94,9 +94,9 @@ void ExclusivePools::AdoptExact(const Members& members, const CpuSet& undisputed
   }
 }
 
-// One that has shared CPUs beside its own and comes from the runtime: its own are those that nobody
-// else uses. Where it used the shared ones alone, there are more of those than it is entitled to,
-// and any of them will do: all its CPUs stay the same.
+// A container that has exclusive and shared CPUs and is known from the runtime alone: its exclusive
+// CPUs are those that no other container uses. Where it was the only user of the shared ones too,
+// these are more than it is entitled to, and any of them will do: its cpuset stays the same.
 void ExclusivePools::AdoptMixed(const Members& members, const CpuSet& single_user) {
   for (const Member& member : members) {
     if (!IsUnknownMix(member)) continue;
@@ -105,8 +105,8 @@ void ExclusivePools::AdoptMixed(const Members& members, const CpuSet& single_use
   }
 }
 
-// Where an earlier change had not reached everybody, others use its own CPUs, too: all but one of
-// them do not run yet, so the CPUs that no two running containers use are its first.
+// Where an earlier change had not reached all containers, others use its exclusive CPUs as well:
+// all but one of them do not run yet, so CPUs that no two running containers use come first.
 void ExclusivePools::AdoptUnclear(const Members& members, const CpuSet& undisputed) {
   for (const Member& member : members) {
     if (!IsUnknownMix(member) || grants_.contains(member.container->key)) continue;
@@ -131,7 +131,7 @@ void ExclusivePools::AdoptSome(const Member& member, const CpuSet& from, const C
        {pick->cpus, fmt::format("{}: {}", member.claim.why, kFound), member.pod->id, {}});
 }
 
-// Those of whom it was decided that they have fewer stay as they are.
+// Containers for which fewer CPUs were decided stay as they are.
 void ExclusivePools::FinishGrowing(const Members& members) {
   for (const auto& [pod, container, claim] : members) {
     const auto held = grants_.find(container->key);
@@ -196,7 +196,7 @@ Plan ExclusivePools::Rebalance(const Snapshot& snapshot) {
     granted.emplace_back(container.key, std::move(claim));
   });
   Plan plan;
-  // Nobody who gains CPUs is told of the shared ones twice.
+  // A container that gains CPUs is in the plan once.
   for (const auto& [key, claim] : granted)
     RemoveSharer(key);
   TellSharers(shared_before, {}, plan);

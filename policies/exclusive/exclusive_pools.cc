@@ -12,7 +12,7 @@
 namespace resmgr {
 namespace {
 
-// Pods end and nobody says so here; what they left is only a preference.
+// Policies are not told when a pod ends; what it left is only a preference.
 constexpr size_t kRememberedPods = 256;
 
 constexpr std::string_view kReservedPool = "reserved";
@@ -34,7 +34,7 @@ ExclusivePools::ExclusivePools(const Machine& machine, const ExclusiveOptions& o
       ordinary_(cpus.shared - cpus.reserved),
       rule_(std::move(rule)) {}
 
-// With those who have the CPUs that are missing.
+// Adds the containers that hold the missing CPUs.
 Status ExclusivePools::Refusal(const Status& shortage, const Snapshot& snapshot,
                                ContainerKey key) const {
   const std::string holders = DescribeCpuHolders(snapshot, cpus_.reserved, key);
@@ -72,7 +72,7 @@ StatusOr<Plan> ExclusivePools::Allocate(const Snapshot& snapshot, const Pod& pod
   return plan;
 }
 
-// For one without CPUs of its own, which changes nothing for anybody else.
+// For a container without exclusive CPUs, which changes nothing for other containers.
 Plan ExclusivePools::Join(const CpuClaim& claim, ContainerKey key) {
   if (Shares(claim, key)) AddSharer(key);
   Plan plan;

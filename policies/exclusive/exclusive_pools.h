@@ -20,7 +20,7 @@ namespace resmgr {
 
 // What a container is entitled to.
 struct CpuClaim {
-  int exclusive = 0;      // whole CPUs for itself alone
+  int exclusive = 0;      // whole CPUs that no other container uses
   bool shared = true;     // runs on the shared CPUs as well; always where `exclusive` is 0
   bool reserved = false;  // runs on the reserved CPUs instead, and the above does not count
   std::optional<bool> prefer_isolated;
@@ -28,7 +28,7 @@ struct CpuClaim {
   std::string why;  // the rule that says so: "Burstable pod"
 };
 
-// In a placement: without CPUs of its own.
+// In a placement: without exclusive CPUs.
 inline constexpr std::string_view kSharedPool = "shared";
 
 // The exclusive and shared CPUs of a node, and which containers have them: the rule says what a
@@ -37,8 +37,8 @@ inline constexpr std::string_view kSharedPool = "shared";
 // independent of its original.
 //
 // Everything can be found again from the placements of the snapshot. Where those come from a
-// runtime, which knows nothing of exclusive CPUs, a container's are those of its CPUs that nobody
-// else uses.
+// runtime, which knows nothing of exclusive CPUs, a container's exclusive CPUs are those of its
+// CPUs that no other container uses.
 //
 // A container with exclusive CPUs only runs without CFS quota if the options say so and its CPU
 // shares tell how many these are (SharesTell of pkg/kube/cpu_arithmetic.h); one that runs on shared
@@ -92,8 +92,8 @@ class ExclusivePools {
   CpuSet SharedBeside(const CpuSet& granted) const;
   // CPUs that may ever be granted.
   CpuSet Grantable() const { return ordinary_ | cpus_.isolated; }
-  // Those of them that a container may have which shares its place with others: one that must have
-  // isolated CPUs is among the others for want of these.
+  // Those of them that count as exclusive CPUs of a container which is found together with others
+  // on them: one that requires isolated CPUs is on ordinary ones only because it got none.
   CpuSet Ownable(const CpuClaim& claim) const {
     return claim.require_isolated ? cpus_.isolated : Grantable();
   }
@@ -104,7 +104,7 @@ class ExclusivePools {
   void AdoptExact(const Members& members, const CpuSet& undisputed, bool alone);
   void AdoptMixed(const Members& members, const CpuSet& single_user);
   void AdoptUnclear(const Members& members, const CpuSet& undisputed);
-  // Has shared CPUs beside its own, and which are which is not known.
+  // Has exclusive and shared CPUs, and which are which is not known.
   static bool IsUnknownMix(const Member& member);
   void AdoptSome(const Member& member, const CpuSet& from, const CpuSet& preferred);
   void FinishGrowing(const Members& members);
@@ -113,12 +113,12 @@ class ExclusivePools {
   StatusOr<Grant> Find(const CpuClaim& claim, const Pod& pod, const CpuSet& former,
                        const CpuSet& granted) const;
   StatusOr<Grant> Resize(const Grant& grant, const CpuClaim& claim) const;
-  // Gives it what it claims; where that is not there, but it asks for no more than before, it keeps
-  // what it has of its own, or shares, and the claim says so.
+  // Gives it what it claims; where that is not free, but it asks for no more than before, it keeps
+  // the exclusive CPUs that it has, or shares, and the claim says so.
   Status GiveOrSettle(const Pod& pod, ContainerKey key, CpuClaim& claim);
   int AskedFor(ContainerKey key) const;
-  // On the shared CPUs, as one that had no room when it was placed, and nothing else is known of
-  // it.
+  // It runs on the shared CPUs, as a container that had no room when it was placed, and no decision
+  // about it is known.
   bool WasFoundSharing(const Placement& present, const CpuSet& shared) const;
   Status Refusal(const Status& shortage, const Snapshot& snapshot, ContainerKey key) const;
   Status CheckShared(const CpuSet& cpus, const CpuSet& granted) const;
@@ -135,7 +135,7 @@ class ExclusivePools {
   void PlaceShared(std::string_view reason, Placement& empty) const;
   void AddSharer(ContainerKey key);
   void RemoveSharer(ContainerKey key);
-  // What everybody else learns when the shared CPUs are others than before.
+  // Adds the sharing containers to the plan where the shared CPUs are others than before.
   void TellSharers(const CpuSet& before, ContainerKey except, Plan& plan) const;
 
   const Machine& machine_;

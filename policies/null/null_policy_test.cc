@@ -10,7 +10,7 @@
 namespace resmgr {
 namespace {
 
-TEST(NullPolicyTest, PlacesNobody) {
+TEST(NullPolicyTest, PlacesNoContainer) {
   test::TestSnapshot snapshot;
   const Container& container = snapshot.Add("web", QosClass::kGuaranteed, 2000);
   NullPolicy policy;

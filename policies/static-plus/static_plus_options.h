@@ -12,7 +12,7 @@ namespace resmgr {
 
 // The section policy.static-plus; README.md beside this file explains each option.
 struct StaticPlusOptions {
-  // Who gets the whole CPUs of its request for itself alone. An annotation decides otherwise.
+  // Which containers get the whole CPUs of their request exclusively, unless an annotation decides.
   enum class Grant { kAlways, kGuaranteed, kAnnotated };
   Grant grant = Grant::kAlways;
   // Globs; "kube-system" is always one of them.

@@ -10,7 +10,7 @@
 
 namespace resmgr {
 
-// The whole CPUs of every container's request are its alone, whatever the class of its pod; the
+// The whole CPUs of every container's request are exclusive, whatever the class of its pod; the
 // fraction comes from the shared CPUs. System containers run on the reserved CPUs. Rules, options,
 // annotations and differences from the policy of that name in CRI Resource Manager: README.md
 // beside this file.

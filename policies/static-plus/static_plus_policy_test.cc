@@ -133,7 +133,7 @@ TEST(StaticPlusPolicyTest, ReadsTheOldFormOfAnnotations) {
   EXPECT_EQ(node.ExclusiveOf(*node.CreateAs("side", kGuaranteed, 2000, old)), "1,5");
 }
 
-TEST(StaticPlusPolicyTest, OptionsLimitWhoGetsExclusiveCpus) {
+TEST(StaticPlusPolicyTest, OptionsLimitWhichContainersGetExclusiveCpus) {
   const StringMap wish = {{"prefer-shared-cpus.resource-policy.nri.io", "false"}};
   Node guaranteed(test::S1Ht(), "0", "{ExclusiveCPUs: guaranteed}");
   EXPECT_EQ(guaranteed.PlacementOf(*guaranteed.Create("g", kGuaranteed, 1000)).exclusive.size(), 1);
@@ -245,7 +245,7 @@ TEST(StaticPlusPolicyTest, FullCoresOnlyResizesDownToWholeCores) {
   EXPECT_TRUE(node.PlacementOf(key).exclusive.empty());
 }
 
-TEST(StaticPlusPolicyTest, ARestartMovesNobody) {
+TEST(StaticPlusPolicyTest, ARestartMovesNoContainer) {
   Node node(test::M80(), "0,40");
   std::vector<ContainerKey> keys = {
       *node.Create("pure", kBurstable, 4000), *node.Create("mixed", kGuaranteed, 2500),
@@ -263,7 +263,7 @@ TEST(StaticPlusPolicyTest, ARestartMovesNobody) {
   EXPECT_TRUE(node.Reconcile().changes.empty());
 }
 
-TEST(StaticPlusPolicyTest, ARestartMovesNobodyWithoutSharedContainers) {
+TEST(StaticPlusPolicyTest, ARestartMovesNoContainerWithoutSharedOnes) {
   Node node(test::S1Ht());
   const ContainerKey a = *node.Create("a", kBurstable, 1500);
   const ContainerKey alone = *node.Create("alone", kBurstable, 2000);
@@ -275,7 +275,7 @@ TEST(StaticPlusPolicyTest, ARestartMovesNobodyWithoutSharedContainers) {
   EXPECT_EQ(node.ExclusiveOf(alone), node.CpusOf(alone));
 }
 
-TEST(StaticPlusPolicyTest, WhoHasFewerCpusThanItAsksForGetsNoMoreUntilARebalance) {
+TEST(StaticPlusPolicyTest, AContainerWithFewerCpusThanItAsksForGetsMoreByARebalanceOnly) {
   Node node(test::S1Ht(), "0");
   const ContainerKey other = *node.Create("other", kGuaranteed, 4000);
   Container& few = node.snapshot().Add("few", kBurstable, 3500);
@@ -300,7 +300,7 @@ TEST(StaticPlusPolicyTest, WhoHasFewerCpusThanItAsksForGetsNoMoreUntilARebalance
   EXPECT_EQ(node.PlacementOf(few.key).exclusive.size(), 3) << "its own update";
 }
 
-TEST(StaticPlusPolicyTest, AChangeThatDidNotReachEverybodyIsCarriedOn) {
+TEST(StaticPlusPolicyTest, AChangeThatReachedOnlySomeContainersContinues) {
   // The runtime still shows the first one on the CPUs that the second one was to get.
   Node node(test::S1Ht());
   Container& first = node.snapshot().Add("first", kBurstable, 1500);
@@ -314,7 +314,7 @@ TEST(StaticPlusPolicyTest, AChangeThatDidNotReachEverybodyIsCarriedOn) {
 }
 
 // Taken for its own, the last shared CPU would cost another container one of its CPUs.
-TEST(StaticPlusPolicyTest, WhoIsAloneOnTheLastSharedCpuByChanceStillShares) {
+TEST(StaticPlusPolicyTest, TheOnlyUserOfTheLastSharedCpuStillShares) {
   Node node(test::S1Ht());
   const ContainerKey lacking = node.snapshot().Add("lacking", kGuaranteed, 2000).key;
   const ContainerKey own = *node.Create("own", kGuaranteed, 6000);
@@ -330,7 +330,7 @@ TEST(StaticPlusPolicyTest, WhoIsAloneOnTheLastSharedCpuByChanceStillShares) {
   EXPECT_EQ(node.CpusOf(lacking), rest.ToString());
 }
 
-TEST(StaticPlusPolicyTest, WhoSharesForWantOfIsolatedCpusTakesNoOthersByChance) {
+TEST(StaticPlusPolicyTest, AContainerThatSharesForWantOfIsolatedCpusTakesNoOrdinaryOnes) {
   Node node(test::WithIsolated(test::S1Ht(), "2,6"));
   const StringMap required = {{"require-isolated-cpus.resource-policy.nri.io", "true"}};
   ASSERT_TRUE(node.CreateAs("isolated", kGuaranteed, 2000, required).ok());
@@ -344,7 +344,7 @@ TEST(StaticPlusPolicyTest, WhoSharesForWantOfIsolatedCpusTakesNoOthersByChance) 
   node.Reconcile();
   EXPECT_EQ(node.ExclusiveOf(lacking.key), "");
   EXPECT_EQ(node.CpusOf(lacking.key), "3-4,7");
-  EXPECT_EQ(node.CpusOf(shared), "3-4,7") << "nobody is moved";
+  EXPECT_EQ(node.CpusOf(shared), "3-4,7") << "no container is moved";
   // With a fraction, which comes from shared CPUs, too.
   lacking.requirements.cpu_request = MilliCpu{1500};
   node.Reconcile();
@@ -375,7 +375,7 @@ TEST(StaticPlusPolicyTest, ExplainsWhatWasConsidered) {
   EXPECT_TRUE(node.policy().Explain(*node.Create("shared", kBurstable, 10)).empty());
 }
 
-TEST(StaticPlusPolicyTest, ZonesTellWhoHasWhat) {
+TEST(StaticPlusPolicyTest, ZonesShowWhatIsGranted) {
   Node node(test::WithIsolated(test::S1Ht(), "3,7"), "0");
   ASSERT_TRUE(node.Create("isolated", kBurstable, 1000).ok());
   ASSERT_TRUE(node.Create("three", kBurstable, 3500).ok());

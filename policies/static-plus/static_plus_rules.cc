@@ -26,7 +26,7 @@ std::string WhyReserved(const StaticPlusOptions& options, const Pod& pod,
   return fmt::format("namespace {}", pod.namespace_name);
 }
 
-// Empty when it gets the whole CPUs of its request for itself alone, else why it does not.
+// Empty when the whole CPUs of its request are exclusive, else why they are not.
 std::string WhyShared(const StaticPlusOptions& options, const Pod& pod,
                       const Container& container) {
   const MilliCpu request = container.requirements.cpu_request;

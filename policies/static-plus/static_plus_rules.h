@@ -12,7 +12,7 @@ namespace resmgr {
 // Annotations, in all forms of FindAnnotation (pkg/kube/annotations.h), true or false (others count
 // as absent):
 //   prefer-reserved-cpus   true: on the reserved CPUs; false: not there, whatever its namespace
-//   prefer-shared-cpus     true: no CPUs for itself alone; false: the whole ones of its request
+//   prefer-shared-cpus     true: no exclusive CPUs; false: the whole ones of its request
 //   prefer-isolated-cpus   false: none that the kernel isolates; true: those first
 //   require-isolated-cpus  true: those or no creation
 CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, const Pod& pod,

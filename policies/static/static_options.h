@@ -9,7 +9,8 @@ namespace resmgr {
 
 // The section policy.static; README.md beside this file explains each option.
 struct StaticOptions {
-  // Shared containers stay off the reserved CPUs, too (the kubelet's option of that name).
+  // Shared containers stay off the reserved CPUs, too (the kubelet's option of that name,
+  // KEP-4540).
   bool strict_cpu_reservation = false;
   ExclusiveOptions exclusive;
 };

@@ -33,7 +33,7 @@ std::optional<bool> PrefersIsolated(const Pod& pod, const Container& container) 
   return label == pod.labels.end() ? std::nullopt : ParseBool(label->second);
 }
 
-// What a container of a Guaranteed pod with whole CPUs is entitled to, and who is no such one.
+// What a container of a Guaranteed pod with whole CPUs is entitled to, and why others are not.
 CpuClaim StaticClaim(const Pod& pod, const Container& container) {
   CpuClaim claim;
   const MilliCpu request = container.requirements.cpu_request;
@@ -88,7 +88,8 @@ std::unique_ptr<Policy> StaticPolicy::Clone() const {
 PolicyFactory StaticPolicyFactory() {
   return {
       .name = "static",
-      .description = "whole CPUs of Guaranteed pods are exclusive, everybody else shares the rest",
+      .description =
+          "whole CPUs of Guaranteed pods are exclusive, all other containers share the rest",
       .create = StaticPolicy::Create,
       .read_section =
           [](const ConfigNode& section, ConfigNode* complete) {

@@ -11,7 +11,8 @@
 namespace resmgr {
 
 // The kubelet's static CPU manager policy: a container of a Guaranteed pod that requests whole CPUs
-// gets so many for itself alone, everybody else runs on the shared set, which is what is left.
+// gets so many exclusive ones; all other containers run on the shared set, which is the rest
+// (pkg/kubelet/cm/cpumanager in Kubernetes 1.33; KEP-3570).
 // Rules, options and differences from the kubelet: README.md beside this file.
 //
 // The shared set is never empty: an allocation that would take its last CPU is refused.

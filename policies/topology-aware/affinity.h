@@ -18,7 +18,7 @@
 
 namespace resmgr {
 
-// A wish to be placed near to other containers (weight above 0) or away from them (below 0).
+// A demand to be placed near to other containers (weight above 0) or away from them (below 0).
 struct Affinity {
   static constexpr int kMaxWeight = 1000;
 
@@ -67,7 +67,7 @@ class PodAffinities {
 class AffinityReader {
  public:
   // How many texts are remembered, those asked for last, how long one may be for that, and how many
-  // affinities it may have: anybody who may create pods may write anything there.
+  // affinities it may have: any user who may create pods may write anything there.
   static constexpr size_t kRemembered = 64;
   static constexpr size_t kMaxRememberedSize = size_t{8} * 1024;
   static constexpr size_t kMaxRememberedAffinities = 256;

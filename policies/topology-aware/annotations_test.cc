@@ -147,7 +147,7 @@ TEST(PreferencesTest, FiltersHintsByKindAndPath) {
   EXPECT_FALSE(ReadPreferences(none, "c").hints.Accepts("device /dev/sda"));
 }
 
-TEST(PreferencesTest, HintsThatNobodyMakesAreNoted) {
+TEST(PreferencesTest, HintsWithoutASourceAreNoted) {
   const Pod pod = PodWith({{"topologyhints.resource-policy.nri.io", "pod-resources, mounts"},
                            {"deny.topologyhints.resource-policy.nri.io",
                             "{type: prefix, paths: ['podresapi:nvidia.com/gpu']}"}});
@@ -202,7 +202,7 @@ TEST(NeedTest, SplitsGuaranteedRequestsAsThePeersDo) {
   }
 }
 
-TEST(NeedTest, OnlyGuaranteedPodsGetCpusOfTheirOwn) {
+TEST(NeedTest, OnlyGuaranteedPodsGetExclusiveCpus) {
   Pod pod = PodWith({});
   pod.qos = QosClass::kBurstable;
   const Need need =

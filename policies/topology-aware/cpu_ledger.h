@@ -11,8 +11,8 @@
 
 namespace resmgr {
 
-// Who has what of the CPUs, pool by pool; exact after any sequence. The shared set of a pool is its
-// sharable CPUs without all that is granted exclusively, so sets of nested pools nest, too.
+// What is granted of the CPUs, pool by pool; exact after any sequence. The shared set of a pool is
+// its sharable CPUs without all that is granted exclusively, so sets of nested pools nest, too.
 //
 // What containers of a pool need of its shared set is the sum of their requests and of what the
 // pools below need, and a CPU where any container shares. An exclusive grant leaves every pool so

@@ -10,7 +10,7 @@
 namespace resmgr {
 
 // One container to find a place for.
-struct Wish {
+struct Demand {
   Need need{};
   std::vector<int64_t> affinities{};  // AffinityScores by pool; may be empty
   std::vector<LocalityHint> hints{};  // those that count
@@ -21,7 +21,7 @@ struct Wish {
   bool any_kind = false;
   bool may_move = false;  // exclusive CPUs, when everything is rebalanced
   // Exclusive CPUs that it has at this moment, free in the book: it may have them again, or a part
-  // of them, even where nobody else could be granted any.
+  // of them, even where no other container could be granted any.
   CpuSet held{};
   // It runs on them: where it needs as many or more, they are all among those that it gets.
   bool keeps_held = false;

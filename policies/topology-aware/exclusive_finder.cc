@@ -11,7 +11,7 @@
 namespace resmgr {
 namespace {
 
-// Smaller is better. Whoever wants no fast CPUs leaves them to those who do.
+// Smaller is better. Fast CPUs are left to the containers that ask for them.
 std::tuple<int, int> Rank(const Cpu& cpu, CpuPriority priority) {
   const bool normal = cpu.kind == CoreKind::kNormal;
   const bool fast = cpu.kind == CoreKind::kPerformance;
@@ -57,71 +57,72 @@ bool ExclusiveFinder::HasShared(const Need& need, int pool) const {
   return book_.cpus().CanShare(pool) && book_.cpus().Room(pool) >= need.fraction;
 }
 
-ExclusiveFinder::Source ExclusiveFinder::FindSource(const Wish& wish, int pool) const {
-  const Need& need = wish.need;
+ExclusiveFinder::Source ExclusiveFinder::FindSource(const Demand& demand, int pool) const {
+  const Need& need = demand.need;
   const int count = Count(need);
-  if (CanKeep(wish, pool)) {
-    if (count <= wish.held.size()) return Source::kHeld;
-    if (FurtherIsolated(wish, pool)) return Source::kBesideHeld;
+  if (CanKeep(demand, pool)) {
+    if (count <= demand.held.size()) return Source::kHeld;
+    if (FurtherIsolated(demand, pool)) return Source::kBesideHeld;
   }
-  if (wish.keeps_held && count >= wish.held.size() && CanKeep(wish, book_.tree().root())) {
+  if (demand.keeps_held && count >= demand.held.size() && CanKeep(demand, book_.tree().root())) {
     return Source::kNone;
   }
-  if (need.isolated && HasIsolated(wish, pool)) return Source::kIsolated;
-  const int ordinary = Ordinary(wish, pool);
+  if (need.isolated && HasIsolated(demand, pool)) return Source::kIsolated;
+  const int ordinary = Ordinary(demand, pool);
   if (ordinary >= count) return Source::kOrdinary;
-  if (!wish.any_kind) return Source::kNone;
+  if (!demand.any_kind) return Source::kNone;
   const int isolated = Usable(need, book_.cpus().FreeIsolated(pool)).size();
   return std::max(ordinary, 0) + isolated >= count ? Source::kAnyKind : Source::kNone;
 }
 
-bool ExclusiveFinder::HasIsolated(const Wish& wish, int pool) const {
-  const Need& need = wish.need;
+bool ExclusiveFinder::HasIsolated(const Demand& demand, int pool) const {
+  const Need& need = demand.need;
   const int isolated = Usable(need, book_.cpus().FreeIsolated(pool)).size();
   return isolated >= Count(need) &&
-         (need.fraction == 0 || HasShared(need, book_.tree().root()) || wish.any_kind);
+         (need.fraction == 0 || HasShared(need, book_.tree().root()) || demand.any_kind);
 }
 
 // All that it holds, as far as its needs are not smaller.
-bool ExclusiveFinder::CanKeep(const Wish& wish, int pool) const {
-  const CpuSet& held = wish.held;
+bool ExclusiveFinder::CanKeep(const Demand& demand, int pool) const {
+  const CpuSet& held = demand.held;
   if (held.empty() || !held.IsSubsetOf(book_.tree().at(pool).cpus)) return false;
-  if (wish.need.isolated_required && !held.IsSubsetOf(book_.tree().at(pool).isolated)) return false;
-  if (Usable(wish.need, held) != held) return false;
+  if (demand.need.isolated_required && !held.IsSubsetOf(book_.tree().at(pool).isolated))
+    return false;
+  if (Usable(demand.need, held) != held) return false;
   // Something must be left for the fraction.
-  return wish.need.fraction == 0 || Count(wish.need) < held.size() ||
+  return demand.need.fraction == 0 || Count(demand.need) < held.size() ||
          !book_.cpus().SharedSet(book_.tree().root()).IsSubsetOf(held);
 }
 
 // How many of the CPUs that it needs beside those it holds are to be isolated ones; nullopt when
 // the pool has not enough. CPUs of one kind are better than a mixture: the kernel balances threads
 // over ordinary CPUs only.
-std::optional<int> ExclusiveFinder::FurtherIsolated(const Wish& wish, int pool) const {
-  const Need& need = wish.need;
+std::optional<int> ExclusiveFinder::FurtherIsolated(const Demand& demand, int pool) const {
+  const Need& need = demand.need;
   const CpuLedger& cpus = book_.cpus();
-  const int more = Count(need) - wish.held.size();
-  const int held_isolated = wish.held.CountCommon(book_.tree().at(pool).isolated);
-  const int held_ordinary = wish.held.size() - held_isolated;
+  const int more = Count(need) - demand.held.size();
+  const int held_isolated = demand.held.CountCommon(book_.tree().at(pool).isolated);
+  const int held_ordinary = demand.held.size() - held_isolated;
   int isolated = 0;
-  if (need.isolated || held_isolated > 0 || wish.any_kind) {
-    isolated = std::min(Usable(need, cpus.FreeIsolated(pool) - wish.held).size(), more);
+  if (need.isolated || held_isolated > 0 || demand.any_kind) {
+    isolated = std::min(Usable(need, cpus.FreeIsolated(pool) - demand.held).size(), more);
   }
   const int64_t room = cpus.Room(book_.tree().root()) - int64_t{1000} * held_ordinary;
   const bool has_room = need.fraction == 0 || room >= need.fraction;
   const bool all_isolated = isolated == more && has_room;
   if (all_isolated && held_isolated > 0) return more;
-  const int ordinary = Ordinary(wish, pool) - held_ordinary;
+  const int ordinary = Ordinary(demand, pool) - held_ordinary;
   if (ordinary >= more) return 0;
   if (all_isolated) return more;
   if (isolated < more && ordinary >= more - isolated) return isolated;
   // Rather than to refuse it, without room for its fraction as well.
-  if (wish.any_kind && isolated == more) return more;
+  if (demand.any_kind && isolated == more) return more;
   return std::nullopt;
 }
 
 // How many ordinary CPUs it can have.
-int ExclusiveFinder::Ordinary(const Wish& wish, int pool) const {
-  const Need& need = wish.need;
+int ExclusiveFinder::Ordinary(const Demand& demand, int pool) const {
+  const Need& need = demand.need;
   if (need.isolated_required) return 0;
   const int grantable = book_.cpus().Grantable(pool, need.fraction);
   if (!need.hide_hyperthreads || grantable == 0) return grantable;
@@ -129,15 +130,15 @@ int ExclusiveFinder::Ordinary(const Wish& wish, int pool) const {
   return std::min(grantable, WholeCores(book_.cpus().Free(pool)).size()) / threads * threads;
 }
 
-// Where so many of them are picked from, at most Ordinary(wish, pool): what it holds and what the
+// Where so many of them are picked from, at most Ordinary(demand, pool): what it holds and what the
 // sharing containers can spare, if that is enough, else all.
-CpuSet ExclusiveFinder::OrdinaryCpus(const Wish& wish, int pool, int count) const {
-  const Need& need = wish.need;
+CpuSet ExclusiveFinder::OrdinaryCpus(const Demand& demand, int pool, int count) const {
+  const Need& need = demand.need;
   const CpuLedger& cpus = book_.cpus();
   const CpuSet free = Usable(need, cpus.Free(pool));
   if (cpus.Sliceable(pool, need.fraction) < count) return free;
-  const CpuSet spare = Usable(need, cpus.Spare(pool, need.fraction, PreferredCpus(wish)));
-  return spare.size() < count ? free : spare | (wish.held & free);
+  const CpuSet spare = Usable(need, cpus.Spare(pool, need.fraction, PreferredCpus(demand)));
+  return spare.size() < count ? free : spare | (demand.held & free);
 }
 
 // Those that such a need can take.
@@ -153,60 +154,60 @@ CpuSet ExclusiveFinder::WholeCores(const CpuSet& cpus) const {
   return whole;
 }
 
-std::optional<CpuSet> ExclusiveFinder::Pick(const Wish& wish, int pool) const {
-  const Need& need = wish.need;
-  std::vector<CpuSet> order = PreferredCpus(wish);
+std::optional<CpuSet> ExclusiveFinder::Pick(const Demand& demand, int pool) const {
+  const Need& need = demand.need;
+  std::vector<CpuSet> order = PreferredCpus(demand);
   CpuSet from;
-  switch (FindSource(wish, pool)) {
+  switch (FindSource(demand, pool)) {
     case Source::kNone:
       return std::nullopt;
     case Source::kBesideHeld:
-      return PickBesideHeld(wish, pool);
+      return PickBesideHeld(demand, pool);
     case Source::kHeld:
       // The part to keep of what it has is chosen by nearness alone.
-      from = wish.held;
+      from = demand.held;
       order = {book_.tree().at(pool).isolated};
       break;
     case Source::kIsolated:
       from = book_.cpus().FreeIsolated(pool);
       break;
     case Source::kOrdinary:
-      from = OrdinaryCpus(wish, pool, Count(need));
+      from = OrdinaryCpus(demand, pool, Count(need));
       break;
     case Source::kAnyKind:
-      return PickAnyKind(wish, pool);
+      return PickAnyKind(demand, pool);
   }
   const auto picked = TakeIdleGroups(book_.machine(), Usable(need, from), Count(need), order);
   if (!picked.ok()) return std::nullopt;
   return *picked;
 }
 
-CpuSet ExclusiveFinder::PickBesideHeld(const Wish& wish, int pool) const {
-  const Need& need = wish.need;
+CpuSet ExclusiveFinder::PickBesideHeld(const Demand& demand, int pool) const {
+  const Need& need = demand.need;
   const CpuLedger& cpus = book_.cpus();
   const int count = Count(need);
-  const int isolated = FurtherIsolated(wish, pool).value_or(0);
-  std::vector<CpuSet> order = PreferredCpus(wish);
-  CpuSet picked = wish.held;
-  if (count - isolated > wish.held.size()) {
-    const CpuSet from = OrdinaryCpus(wish, pool, count - isolated) | wish.held;
+  const int isolated = FurtherIsolated(demand, pool).value_or(0);
+  std::vector<CpuSet> order = PreferredCpus(demand);
+  CpuSet picked = demand.held;
+  if (count - isolated > demand.held.size()) {
+    const CpuSet from = OrdinaryCpus(demand, pool, count - isolated) | demand.held;
     picked = TakeIdleGroups(book_.machine(), from, count - isolated, order).value_or(CpuSet());
   }
   if (isolated == 0) return picked;
   order.insert(order.begin(), picked);
-  const CpuSet from = picked | Usable(need, cpus.FreeIsolated(pool) - wish.held);
+  const CpuSet from = picked | Usable(need, cpus.FreeIsolated(pool) - demand.held);
   return TakeIdleGroups(book_.machine(), from, count, order).value_or(CpuSet());
 }
 
 // As many ordinary ones as can be: the kernel balances threads over these only.
-CpuSet ExclusiveFinder::PickAnyKind(const Wish& wish, int pool) const {
-  const Need& need = wish.need;
+CpuSet ExclusiveFinder::PickAnyKind(const Demand& demand, int pool) const {
+  const Need& need = demand.need;
   const int count = Count(need);
-  std::vector<CpuSet> order = PreferredCpus(wish);
-  const int ordinary = std::clamp(Ordinary(wish, pool), 0, count);
+  std::vector<CpuSet> order = PreferredCpus(demand);
+  const int ordinary = std::clamp(Ordinary(demand, pool), 0, count);
   CpuSet picked;
   if (ordinary > 0) {
-    picked = TakeIdleGroups(book_.machine(), OrdinaryCpus(wish, pool, ordinary), ordinary, order)
+    picked = TakeIdleGroups(book_.machine(), OrdinaryCpus(demand, pool, ordinary), ordinary, order)
                  .value_or(CpuSet());
   }
   order.insert(order.begin(), picked);
@@ -214,15 +215,15 @@ CpuSet ExclusiveFinder::PickAnyKind(const Wish& wish, int pool) const {
   return TakeIdleGroups(book_.machine(), from, count, order).value_or(CpuSet());
 }
 
-std::vector<CpuSet> ExclusiveFinder::PreferredCpus(const Wish& wish) const {
+std::vector<CpuSet> ExclusiveFinder::PreferredCpus(const Demand& demand) const {
   std::vector<CpuSet> preferred;
-  if (!wish.held.empty()) preferred.push_back(wish.held);
-  preferred.insert(preferred.end(), wish.preferred.begin(), wish.preferred.end());
-  if (wish.pick_by_hints) {
-    for (const LocalityHint& hint : wish.hints)
+  if (!demand.held.empty()) preferred.push_back(demand.held);
+  preferred.insert(preferred.end(), demand.preferred.begin(), demand.preferred.end());
+  if (demand.pick_by_hints) {
+    for (const LocalityHint& hint : demand.hints)
       preferred.push_back(hint.cpus);
   }
-  const std::span<const CpuSet> wanted = ByPriority(wish.need.priority);
+  const std::span<const CpuSet> wanted = ByPriority(demand.need.priority);
   preferred.insert(preferred.end(), wanted.begin(), wanted.end());
   return preferred;
 }

@@ -5,20 +5,20 @@
 #include <span>
 #include <vector>
 
+#include "policies/topology-aware/demand.h"
 #include "policies/topology-aware/grant_book.h"
 #include "policies/topology-aware/need.h"
-#include "policies/topology-aware/wish.h"
 
 namespace resmgr {
 
-// Finds the CPUs that a container gets for itself inside of a pool, in what the book has left:
+// Finds the exclusive CPUs of a container inside of a pool, in what the book has left:
 //   1. those that it holds, or a part of them; where it needs more, further ones beside them, of
 //      the isolated ones if it holds such and enough of them are free, else ordinary ones, else of
 //      both kinds; no others where it runs on them;
 //   2. isolated ones, if it shall have them;
-//   3. ordinary ones: such as sharing containers can spare where they are or, when these are too
+//   3. ordinary ones: those that sharing containers can spare without moving or, when these are too
 //      few, any for which sharing containers move to larger pools (GrantBook::MakeRoom);
-//   4. for a wish of any kind, ordinary and isolated ones together.
+//   4. for a demand of any kind, ordinary and isolated ones together.
 // Changes nothing. The book must outlive it.
 class ExclusiveFinder {
  public:
@@ -28,9 +28,11 @@ class ExclusiveFinder {
   int Count(const Need& need) const;
   // Whether the pool has them all; for the fraction there is a pool around it. Nothing is picked,
   // so all pools can be asked.
-  bool Has(const Wish& wish, int pool) const { return FindSource(wish, pool) != Source::kNone; }
+  bool Has(const Demand& demand, int pool) const {
+    return FindSource(demand, pool) != Source::kNone;
+  }
   // nullopt when it has not.
-  std::optional<CpuSet> Pick(const Wish& wish, int pool) const;
+  std::optional<CpuSet> Pick(const Demand& demand, int pool) const;
   // Whether the shared set of the pool has room for the fraction.
   bool HasShared(const Need& need, int pool) const;
   // How much the best of these CPUs, as many as it needs, are of the wanted priority; larger is
@@ -40,17 +42,17 @@ class ExclusiveFinder {
  private:
   enum class Source { kNone, kHeld, kBesideHeld, kIsolated, kOrdinary, kAnyKind };
 
-  Source FindSource(const Wish& wish, int pool) const;
-  bool CanKeep(const Wish& wish, int pool) const;
-  std::optional<int> FurtherIsolated(const Wish& wish, int pool) const;
-  bool HasIsolated(const Wish& wish, int pool) const;
-  int Ordinary(const Wish& wish, int pool) const;
-  CpuSet OrdinaryCpus(const Wish& wish, int pool, int count) const;
-  CpuSet PickBesideHeld(const Wish& wish, int pool) const;
-  CpuSet PickAnyKind(const Wish& wish, int pool) const;
+  Source FindSource(const Demand& demand, int pool) const;
+  bool CanKeep(const Demand& demand, int pool) const;
+  std::optional<int> FurtherIsolated(const Demand& demand, int pool) const;
+  bool HasIsolated(const Demand& demand, int pool) const;
+  int Ordinary(const Demand& demand, int pool) const;
+  CpuSet OrdinaryCpus(const Demand& demand, int pool, int count) const;
+  CpuSet PickBesideHeld(const Demand& demand, int pool) const;
+  CpuSet PickAnyKind(const Demand& demand, int pool) const;
   CpuSet Usable(const Need& need, const CpuSet& cpus) const;
   CpuSet WholeCores(const CpuSet& cpus) const;
-  std::vector<CpuSet> PreferredCpus(const Wish& wish) const;
+  std::vector<CpuSet> PreferredCpus(const Demand& demand) const;
   std::span<const CpuSet> ByPriority(CpuPriority priority) const;
 
   const GrantBook& book_;

@@ -28,11 +28,11 @@ class ExclusiveFinderTest : public testing::Test {
   static std::string Pick(const Machine& machine, const CpuSet& available, CpuPriority priority,
                           int count) {
     const GrantBook book(machine, available, CpuSet{available.Last()}, true);
-    Wish wish;
-    wish.need.cpu_class = CpuClass::kExclusive;
-    wish.need.full = count;
-    wish.need.priority = priority;
-    const auto picked = ExclusiveFinder(book).Pick(wish, book.tree().root());
+    Demand demand;
+    demand.need.cpu_class = CpuClass::kExclusive;
+    demand.need.full = count;
+    demand.need.priority = priority;
+    const auto picked = ExclusiveFinder(book).Pick(demand, book.tree().root());
     return picked ? picked->ToString() : "none";
   }
 };

@@ -12,7 +12,7 @@
 namespace resmgr {
 namespace {
 
-// Longer ones would cost more to keep than to look up: nobody writes them by hand.
+// Longer ones would cost more to keep than to look up, and are not written by hand.
 constexpr size_t kMaxIndexedKey = 256;
 
 std::optional<std::string_view> Label(const StringMap& labels, std::string_view name) {

@@ -173,7 +173,7 @@ std::vector<ContainerKey> GrantBook::NarrowMemory() {
     if (!grant.zone) continue;
     memory_.Take(*grant.zone, grant.need.memory);
     const std::optional<MemoryZone> best = memory_.Find(grant.pool, grant.types, grant.need.memory);
-    // Nobody else is the worse for it: what may lie in fewer places disturbs fewer.
+    // No other container loses by it: memory that may lie on fewer nodes disturbs fewer.
     if (best && memory_.Nodes(*best) != memory_.Nodes(*grant.zone) &&
         memory_.Nodes(*best).IsSubsetOf(memory_.Nodes(*grant.zone))) {
       grant.zone = best;
@@ -238,7 +238,7 @@ Placement GrantBook::PlacementOf(const Grant& grant) const {
   placement.exclusive = Visible(grant, grant.exclusive);
   placement.cpus = placement.exclusive;
   if (grant.need.Shares()) *placement.cpus |= Visible(grant, cpus_.SharedSet(grant.pool));
-  // What it has alone needs no weight; on the others it competes with its fraction.
+  // Exclusive CPUs need no weight; on the shared ones it competes with its fraction.
   if (!grant.exclusive.empty() && grant.need.fraction > 0) {
     placement.cpu_shares = SharesFromMilliCpu(MilliCpu{grant.need.fraction});
   }

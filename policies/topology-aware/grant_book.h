@@ -31,8 +31,8 @@ struct Grant {
   CpuSet exclusive{};  // with hidden hyperthreads
   std::optional<MemoryZone> zone{};
   MemoryTypes types = kAllMemoryTypes;  // where the zone may grow
-  // It has only the PMEM of its zone yet. It counts in the whole zone all the same, so that nobody
-  // has to give way when the rest comes.
+  // It has only the PMEM of its zone yet. It counts in the whole zone all the same, so that no
+  // container has to give way when the rest comes.
   bool cold = false;
   std::string reason{};
   std::vector<PoolScore> candidates{};  // the best ones, for explain
@@ -49,7 +49,7 @@ class GrantBook {
   GrantBook(const GrantBook&) = delete;
   GrantBook& operator=(const GrantBook&) = delete;
 
-  // Forgets all grants, but not who moved for whom.
+  // Forgets all grants, but not which containers moved to make room.
   void Clear();
   void Give(ContainerKey key, Grant grant);
   // nullopt when it has none.
@@ -80,7 +80,7 @@ class GrantBook {
   void CountMemory(ContainerKey key, Bytes memory);
   // Grants whose memory fits into a smaller zone nearer to their CPUs get that. Returns whose.
   std::vector<ContainerKey> NarrowMemory();
-  // Completes a plan with everybody whose shared CPUs changed because exclusive CPUs went from
+  // Completes a plan with all containers whose shared CPUs changed because exclusive CPUs went from
   // `before` to what they are now: but for `keys`, which are in it anyway. Those that cannot be
   // told together with others are added to `keys`.
   void AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys,

@@ -16,7 +16,7 @@ namespace resmgr {
 enum class CpuClass {
   kReserved,   // on the reserved CPUs, with all others that are
   kShared,     // on the shared set of a pool
-  kExclusive,  // CPUs of its own, and the shared set as well where a fraction is left
+  kExclusive,  // exclusive CPUs, and the shared set as well where a fraction is left
   kPreserved,  // not placed at all
 };
 

@@ -20,36 +20,37 @@ bool BetterFirst(const PoolScore& a, const PoolScore& b) {
 
 }  // namespace
 
-StatusOr<Grant> Placer::Place(const Wish& wish) const {
-  const Need& need = wish.need;
+StatusOr<Grant> Placer::Place(const Demand& demand) const {
+  const Need& need = demand.need;
   if (need.cpu_class == CpuClass::kPreserved || need.cpu_class == CpuClass::kReserved) {
-    return PlaceUnpooled(wish);
+    return PlaceUnpooled(demand);
   }
-  std::vector<PoolScore> candidates = Candidates(wish);
-  if (candidates.empty()) return Shortage(wish);
-  if (std::optional<Grant> grant = PlaceBest(wish, candidates)) return *std::move(grant);
-  const bool far = wish.strict_hints && !IsNear(wish, book_.tree().root());
+  std::vector<PoolScore> candidates = Candidates(demand);
+  if (candidates.empty()) return Shortage(demand);
+  if (std::optional<Grant> grant = PlaceBest(demand, candidates)) return *std::move(grant);
+  const bool far = demand.strict_hints && !IsNear(demand, book_.tree().root());
   if (need.cpu_class == CpuClass::kExclusive && !need.isolated_required && !need.isolated_never) {
-    Wish last = wish;
+    Demand last = demand;
     last.any_kind = true;
     if (std::optional<Grant> grant = PlaceBest(last, Candidates(last))) return *std::move(grant);
   }
-  if (need.cpu_class == CpuClass::kExclusive || far) return Shortage(wish);
+  if (need.cpu_class == CpuClass::kExclusive || far) return Shortage(demand);
   const bool lends = book_.cpus().Lends(book_.tree().root());
-  Grant shared = PlaceShared(wish, fmt::format("{}: {}", need.why,
-                                               lends ? "all other CPUs are exclusive"
-                                                     : "more is asked for than there is"));
-  if (!FindMemory(shared, shared.pool)) return Shortage(wish);
+  Grant shared = PlaceShared(demand, fmt::format("{}: {}", need.why,
+                                                 lends ? "all other CPUs are exclusive"
+                                                       : "more is asked for than there is"));
+  if (!FindMemory(shared, shared.pool)) return Shortage(demand);
   shared.candidates = std::move(candidates);
   return shared;
 }
 
 // In the first of the candidates; nullopt when it does not fit there.
-std::optional<Grant> Placer::PlaceBest(const Wish& wish, std::vector<PoolScore> candidates) const {
-  std::optional<Grant> grant = PlaceIn(wish, candidates.front().pool);
+std::optional<Grant> Placer::PlaceBest(const Demand& demand,
+                                       std::vector<PoolScore> candidates) const {
+  std::optional<Grant> grant = PlaceIn(demand, candidates.front().pool);
   if (!grant) return std::nullopt;
   const std::string& name = book_.tree().at(candidates.front().pool).name;
-  std::string reason = fmt::format("{}: {}", wish.need.why, name);
+  std::string reason = fmt::format("{}: {}", demand.need.why, name);
   if (candidates.size() > 1) {
     const PoolComparison decided = Compare(candidates[0], candidates[1]);
     reason += fmt::format(" before {}: {}", book_.tree().at(candidates[1].pool).name,
@@ -60,34 +61,34 @@ std::optional<Grant> Placer::PlaceBest(const Wish& wish, std::vector<PoolScore> 
   return grant;
 }
 
-std::optional<Grant> Placer::PlaceNear(const Wish& wish, int pool) const {
-  const CpuClass cpu_class = wish.need.cpu_class;
+std::optional<Grant> Placer::PlaceNear(const Demand& demand, int pool) const {
+  const CpuClass cpu_class = demand.need.cpu_class;
   if (cpu_class != CpuClass::kShared && cpu_class != CpuClass::kExclusive) return std::nullopt;
   for (int id = pool; id >= 0; id = book_.tree().at(id).parent) {
-    std::optional<Grant> grant = PlaceIn(wish, id);
+    std::optional<Grant> grant = PlaceIn(demand, id);
     if (!grant) continue;
     grant->reason =
-        fmt::format("{}: {}, {}{}", wish.need.why, book_.tree().at(id).name,
+        fmt::format("{}: {}, {}{}", demand.need.why, book_.tree().at(id).name,
                     id == pool ? "where it is" : "the nearest one with room", grant->reason);
     return grant;
   }
   return std::nullopt;
 }
 
-std::optional<Grant> Placer::PlaceIn(const Wish& wish, int pool) const {
+std::optional<Grant> Placer::PlaceIn(const Demand& demand, int pool) const {
   Grant grant;
-  grant.need = wish.need;
+  grant.need = demand.need;
   grant.pool = pool;
-  if (wish.need.cpu_class == CpuClass::kExclusive) {
-    const std::optional<CpuSet> picked = finder_.Pick(wish, pool);
-    if (!picked || picked->size() != ExclusiveCount(wish.need)) return std::nullopt;
+  if (demand.need.cpu_class == CpuClass::kExclusive) {
+    const std::optional<CpuSet> picked = finder_.Pick(demand, pool);
+    if (!picked || picked->size() != ExclusiveCount(demand.need)) return std::nullopt;
     grant.exclusive = *picked;
-    if (wish.need.fraction > 0) grant.pool = PoolForFraction(wish.need, pool, *picked);
-  } else if (!finder_.HasShared(wish.need, pool)) {
+    if (demand.need.fraction > 0) grant.pool = PoolForFraction(demand.need, pool, *picked);
+  } else if (!finder_.HasShared(demand.need, pool)) {
     return std::nullopt;
   }
   if (!FindMemory(grant, pool)) return std::nullopt;
-  if (wish.strict_hints && !IsNear(wish, pool)) return std::nullopt;
+  if (demand.strict_hints && !IsNear(demand, pool)) return std::nullopt;
   return grant;
 }
 
@@ -112,9 +113,9 @@ Need Placer::Shared(Need need) {
   return need;
 }
 
-Grant Placer::PlaceShared(const Wish& wish, std::string reason) const {
+Grant Placer::PlaceShared(const Demand& demand, std::string reason) const {
   Grant grant;
-  grant.need = Shared(wish.need);
+  grant.need = Shared(demand.need);
   grant.pool = book_.tree().root();
   grant.reason = std::move(reason);
   FindMemory(grant, grant.pool);
@@ -133,19 +134,19 @@ std::optional<Grant> Placer::KeepFewer(const Need& need, const CpuSet& own, int 
 }
 
 // On reserved CPUs, or not placed on any. What belongs to the system is not refused for memory.
-StatusOr<Grant> Placer::PlaceUnpooled(const Wish& wish) const {
-  const Need& need = wish.need;
+StatusOr<Grant> Placer::PlaceUnpooled(const Demand& demand) const {
+  const Need& need = demand.need;
   const bool reserved = need.cpu_class == CpuClass::kReserved;
   Grant grant;
   grant.need = need;
   grant.pool = reserved ? book_.reserved_pool() : book_.tree().root();
   grant.reason = need.why;
   if (reserved && book_.ReservedRoom() < need.fraction) {
-    grant = PlaceShared(wish,
+    grant = PlaceShared(demand,
                         fmt::format("{}, but the reserved CPUs have only {}m left of {}m", need.why,
                                     book_.ReservedRoom(), 1000 * book_.reserved().size()));
   }
-  if (!FindMemory(grant, grant.pool) && !reserved) return Shortage(wish);
+  if (!FindMemory(grant, grant.pool) && !reserved) return Shortage(demand);
   return grant;
 }
 
@@ -181,11 +182,11 @@ void Placer::KeepMemory(const Grant& held, Grant& grant) const {
   grant.zone = memory.ZoneAt(book_.tree().root(), kAllMemoryTypes);
 }
 
-std::vector<PoolScore> Placer::Candidates(const Wish& wish) const {
+std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
   std::vector<PoolScore> scores;
   scores.reserve(book_.tree().size());
   for (const Pool& pool : book_.tree().pools()) {
-    if (!pool.cpus.empty()) scores.push_back(Score(wish, pool.id));
+    if (!pool.cpus.empty()) scores.push_back(Score(demand, pool.id));
   }
   const size_t kept = std::min(scores.size(), kKeptCandidates);
   std::partial_sort(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(kept),
@@ -193,34 +194,34 @@ std::vector<PoolScore> Placer::Candidates(const Wish& wish) const {
   return {scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(kept)};
 }
 
-PoolScore Placer::Score(const Wish& wish, int pool) const {
+PoolScore Placer::Score(const Demand& demand, int pool) const {
   PoolScore score{.pool = pool};
-  ScoreHints(wish, score);
-  const bool memory_fits = ScoreMemory(wish.need, score);
-  const bool hints_fit = !wish.strict_hints || score[PoolRule::kHints] > 0;
-  score[PoolRule::kFits] = CpusFit(wish, pool) && memory_fits && hints_fit ? 1 : 0;
-  if (!wish.affinities.empty()) {
-    score[PoolRule::kAffinity] = wish.affinities[static_cast<size_t>(pool)];
+  ScoreHints(demand, score);
+  const bool memory_fits = ScoreMemory(demand.need, score);
+  const bool hints_fit = !demand.strict_hints || score[PoolRule::kHints] > 0;
+  score[PoolRule::kFits] = CpusFit(demand, pool) && memory_fits && hints_fit ? 1 : 0;
+  if (!demand.affinities.empty()) {
+    score[PoolRule::kAffinity] = demand.affinities[static_cast<size_t>(pool)];
   }
-  ScoreBurst(wish.need, score);
-  ScoreClass(wish.need, score);
+  ScoreBurst(demand.need, score);
+  ScoreClass(demand.need, score);
   score[PoolRule::kDeeper] = book_.tree().at(pool).depth;
   score[PoolRule::kFirst] = -pool;
   return score;
 }
 
 // As Score, by what it needs beyond what it has: nothing but room up to its limits.
-PoolScore Placer::ScoreHeld(const Wish& wish, const Grant& grant) const {
+PoolScore Placer::ScoreHeld(const Demand& demand, const Grant& grant) const {
   Need rest = grant.need;
   if (rest.cpu_limit > 0) rest.cpu_limit = std::max<int64_t>(rest.cpu_limit - rest.fraction, 1);
   rest.memory_limit = std::max(rest.memory_limit - rest.memory, Bytes{0});
   rest.fraction = 0;
   rest.memory = Bytes{};
   PoolScore score{.pool = grant.pool};
-  ScoreHints(wish, score);
+  ScoreHints(demand, score);
   const bool memory_fits = ScoreMemory(rest, score);
   const bool cpus_fit = !rest.Shares() || finder_.HasShared(rest, grant.pool);
-  const bool hints_fit = !wish.strict_hints || score[PoolRule::kHints] > 0;
+  const bool hints_fit = !demand.strict_hints || score[PoolRule::kHints] > 0;
   score[PoolRule::kFits] = cpus_fit && memory_fits && hints_fit ? 1 : 0;
   ScoreBurst(rest, score);
   if (!grant.exclusive.empty()) {
@@ -233,23 +234,23 @@ PoolScore Placer::ScoreHeld(const Wish& wish, const Grant& grant) const {
   return score;
 }
 
-void Placer::PreferHeld(const CpuSet& held, Wish& wish) const {
+void Placer::PreferHeld(const CpuSet& held, Demand& demand) const {
   const Machine& machine = book_.machine();
-  wish.held = held;
-  wish.keeps_held = !held.empty();
-  wish.preferred = {held, machine.WithSiblings(held)};
+  demand.held = held;
+  demand.keeps_held = !held.empty();
+  demand.preferred = {held, machine.WithSiblings(held)};
   CpuSet caches;
   for (const CpuSet& group : machine.l3_groups()) {
     if (group.Intersects(held)) caches |= group;
   }
-  wish.preferred.push_back(caches);
+  demand.preferred.push_back(caches);
 }
 
-void Placer::ScoreHints(const Wish& wish, PoolScore& score) const {
+void Placer::ScoreHints(const Demand& demand, PoolScore& score) const {
   constexpr double kUnit = 1e6;
   double all = 1;
   double some = 1;
-  for (const LocalityHint& hint : wish.hints) {
+  for (const LocalityHint& hint : demand.hints) {
     const double part = static_cast<double>(HintScore(book_.tree(), score.pool, hint)) / kUnit;
     all *= part;
     if (part > 0) some *= part;
@@ -259,9 +260,9 @@ void Placer::ScoreHints(const Wish& wish, PoolScore& score) const {
 }
 
 // To all of its devices and volumes.
-bool Placer::IsNear(const Wish& wish, int pool) const {
+bool Placer::IsNear(const Demand& demand, int pool) const {
   PoolScore score{.pool = pool};
-  ScoreHints(wish, score);
+  ScoreHints(demand, score);
   return score[PoolRule::kHints] > 0;
 }
 
@@ -314,13 +315,13 @@ void Placer::ScoreClass(const Need& need, PoolScore& score) const {
       isolated > 0 && enough ? CpuSet::kBits + isolated : cpus.Sliceable(score.pool, need.fraction);
 }
 
-bool Placer::CpusFit(const Wish& wish, int pool) const {
-  if (wish.need.cpu_class == CpuClass::kExclusive) return finder_.Has(wish, pool);
-  return finder_.HasShared(wish.need, pool);
+bool Placer::CpusFit(const Demand& demand, int pool) const {
+  if (demand.need.cpu_class == CpuClass::kExclusive) return finder_.Has(demand, pool);
+  return finder_.HasShared(demand.need, pool);
 }
 
-Status Placer::Shortage(const Wish& wish) const {
-  const Need& need = wish.need;
+Status Placer::Shortage(const Demand& demand) const {
+  const Need& need = demand.need;
   const PoolTree& tree = book_.tree();
   Grant memory{.need = need, .pool = tree.root()};
   if (!FindMemory(memory, memory.pool)) {
@@ -329,7 +330,7 @@ Status Placer::Shortage(const Wish& wish) const {
         "needs {} of memory, but only {} are free", BytesText(need.memory.value),
         BytesOf(std::max<int64_t>((capacity - book_.CertainMemory()).value, 0), capacity.value));
   }
-  const std::string what = Needs(wish);
+  const std::string what = Needs(demand);
   const Pool& root = tree.at(tree.root());
   // Without reserved CPUs one is kept for containers that share.
   const int kept = book_.reserved().empty() ? 1 : 0;
@@ -342,7 +343,7 @@ Status Placer::Shortage(const Wish& wish) const {
   for (const Pool& pool : tree.pools()) {
     if (pool.parent < 0 || pool.parent == tree.root()) asked.push_back(pool.id);
   }
-  if (!wish.strict_hints || wish.hints.empty()) {
+  if (!demand.strict_hints || demand.hints.empty()) {
     const CpuSet& isolated = root.isolated;
     const int free = need.isolated_required ? book_.cpus().FreeIsolated(root.id).size()
                                             : book_.cpus().Sliceable(root.id, need.fraction);
@@ -353,7 +354,7 @@ Status Placer::Shortage(const Wish& wish) const {
   const std::string levels = Levels(need, asked);
   asked.clear();
   for (const Pool& pool : tree.pools()) {
-    if (asked.size() < kKeptCandidates && IsNear(wish, pool.id)) asked.push_back(pool.id);
+    if (asked.size() < kKeptCandidates && IsNear(demand, pool.id)) asked.push_back(pool.id);
   }
   if (asked.empty()) {
     return ResourceExhausted("{}, but no pool is near to all its devices and volumes ({})", what,
@@ -364,8 +365,8 @@ Status Placer::Shortage(const Wish& wish) const {
       Levels(need, asked));
 }
 
-std::string Placer::Needs(const Wish& wish) const {
-  const Need& need = wish.need;
+std::string Placer::Needs(const Demand& demand) const {
+  const Need& need = demand.need;
   if (need.cpu_class != CpuClass::kExclusive) {
     return fmt::format("needs {}m of shared CPUs", need.fraction);
   }

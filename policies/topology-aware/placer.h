@@ -9,11 +9,11 @@
 
 #include "pkg/base/status.h"
 #include "pkg/model/container.h"
+#include "policies/topology-aware/demand.h"
 #include "policies/topology-aware/exclusive_finder.h"
 #include "policies/topology-aware/grant_book.h"
 #include "policies/topology-aware/need.h"
 #include "policies/topology-aware/pool_score.h"
-#include "policies/topology-aware/wish.h"
 
 namespace resmgr {
 
@@ -27,17 +27,17 @@ class Placer {
   // larger pools (GrantBook::MakeRoom) when the grant is given; rather than to refuse, isolated
   // CPUs are taken that it does not ask for. ResourceExhausted names the need and the shortage;
   // InvalidArgument says that the need can never be met.
-  StatusOr<Grant> Place(const Wish& wish) const;
+  StatusOr<Grant> Place(const Demand& demand) const;
   // In this pool or the nearest one above that has room; nullopt when none has.
-  std::optional<Grant> PlaceNear(const Wish& wish, int pool) const;
+  std::optional<Grant> PlaceNear(const Demand& demand, int pool) const;
   // In exactly this pool, nullopt when it does not fit there. Only the shared part beside exclusive
   // CPUs may be in a pool around it, which is then the grant's.
-  std::optional<Grant> PlaceIn(const Wish& wish, int pool) const;
+  std::optional<Grant> PlaceIn(const Demand& demand, int pool) const;
   // Its own CPUs, free in the book and fewer than it asks for, as a grant in this pool, its memory
   // not yet found; nullopt when nothing would be left for what it shares.
   std::optional<Grant> KeepFewer(const Need& need, const CpuSet& own, int pool) const;
-  // The container stays without CPUs of its own, in any case.
-  Grant PlaceShared(const Wish& wish, std::string reason) const;
+  // The container gets no exclusive CPUs, in any case.
+  Grant PlaceShared(const Demand& demand, std::string reason) const;
 
   // A zone for the memory of a grant, at this pool or above. An estimate that fits nowhere does not
   // count, and is noted. False when there is no room in any zone for what is no estimate, whatever
@@ -46,31 +46,31 @@ class Placer {
   // Memory of a container that runs stays where it is: the grant has all nodes of the one held, and
   // more where it does not fit there.
   void KeepMemory(const Grant& held, Grant& grant) const;
-  // A need without CPUs of its own.
+  // A need without exclusive CPUs.
   static Need Shared(Need need);
 
-  PoolScore Score(const Wish& wish, int pool) const;
+  PoolScore Score(const Demand& demand, int pool) const;
   // How good a grant is that is in the book, by the rules above kClassRoom but for affinities.
-  PoolScore ScoreHeld(const Wish& wish, const Grant& grant) const;
-  // Makes a wish prefer what the container has, which is free in the book, then what is nearest.
-  void PreferHeld(const CpuSet& held, Wish& wish) const;
+  PoolScore ScoreHeld(const Demand& demand, const Grant& grant) const;
+  // Makes a demand prefer what the container has, which is free in the book, then what is nearest.
+  void PreferHeld(const CpuSet& held, Demand& demand) const;
 
   // How many CPUs a grant takes: whole cores where hyperthreads are hidden.
   int ExclusiveCount(const Need& need) const { return finder_.Count(need); }
 
  private:
-  std::optional<Grant> PlaceBest(const Wish& wish, std::vector<PoolScore> candidates) const;
+  std::optional<Grant> PlaceBest(const Demand& demand, std::vector<PoolScore> candidates) const;
   int PoolForFraction(const Need& need, int pool, const CpuSet& exclusive) const;
-  std::vector<PoolScore> Candidates(const Wish& wish) const;
-  void ScoreHints(const Wish& wish, PoolScore& score) const;
+  std::vector<PoolScore> Candidates(const Demand& demand) const;
+  void ScoreHints(const Demand& demand, PoolScore& score) const;
   bool ScoreMemory(const Need& need, PoolScore& score) const;
   void ScoreBurst(const Need& need, PoolScore& score) const;
   void ScoreClass(const Need& need, PoolScore& score) const;
-  bool CpusFit(const Wish& wish, int pool) const;
-  StatusOr<Grant> PlaceUnpooled(const Wish& wish) const;
-  bool IsNear(const Wish& wish, int pool) const;
-  Status Shortage(const Wish& wish) const;
-  std::string Needs(const Wish& wish) const;
+  bool CpusFit(const Demand& demand, int pool) const;
+  StatusOr<Grant> PlaceUnpooled(const Demand& demand) const;
+  bool IsNear(const Demand& demand, int pool) const;
+  Status Shortage(const Demand& demand) const;
+  std::string Needs(const Demand& demand) const;
   std::string Levels(const Need& need, std::span<const int> pools) const;
 
   const GrantBook& book_;

@@ -16,24 +16,24 @@ using testing::HasSubstr;
 // Two packages of eight CPUs, of which CPU 0 is reserved.
 class PlacerTest : public testing::Test {
  protected:
-  static Wish Exclusive(int count) {
-    Wish wish;
-    wish.need.cpu_class = CpuClass::kExclusive;
-    wish.need.full = count;
-    return wish;
+  static Demand Exclusive(int count) {
+    Demand demand;
+    demand.need.cpu_class = CpuClass::kExclusive;
+    demand.need.full = count;
+    return demand;
   }
-  static Wish Strict(Wish wish, const CpuSet& near) {
-    wish.strict_hints = true;
-    if (!near.empty()) wish.hints = {{"device /dev/sda", near, {}}};
-    return wish;
+  static Demand Strict(Demand demand, const CpuSet& near) {
+    demand.strict_hints = true;
+    if (!near.empty()) demand.hints = {{"device /dev/sda", near, {}}};
+    return demand;
   }
-  void Run(const Wish& wish) {
-    const StatusOr<Grant> grant = placer_.Place(wish);
+  void Run(const Demand& demand) {
+    const StatusOr<Grant> grant = placer_.Place(demand);
     ASSERT_TRUE(grant.ok()) << grant.status();
     book_.Give(static_cast<ContainerKey>(++keys_), *grant);
   }
-  std::string Refusal(const Wish& wish) {
-    const StatusOr<Grant> grant = placer_.Place(wish);
+  std::string Refusal(const Demand& demand) {
+    const StatusOr<Grant> grant = placer_.Place(demand);
     EXPECT_EQ(grant.status().code(), StatusCode::kResourceExhausted);
     return std::string(Message(grant.status()));
   }
@@ -63,15 +63,15 @@ TEST_F(PlacerTest, AStrictRefusalTellsWhatThePoolsNearItsDevicesHave) {
   EXPECT_THAT(nowhere, HasSubstr("no pool is near to all its devices and volumes (socket #0: 2"));
 }
 
-TEST_F(PlacerTest, StrictHintsRefuseNobodyWhoOnlySharesForWantOfCpuTime) {
-  Wish wish;
-  wish.need.fraction = 20'000;
+TEST_F(PlacerTest, StrictHintsRefuseNoSharingContainerForCpuTime) {
+  Demand demand;
+  demand.need.fraction = 20'000;
   for (const CpuSet& near : {CpuSet(), test::Cpus("8")}) {
-    const StatusOr<Grant> grant = placer_.Place(Strict(wish, near));
+    const StatusOr<Grant> grant = placer_.Place(Strict(demand, near));
     ASSERT_TRUE(grant.ok()) << grant.status();
     EXPECT_EQ(grant->pool, book_.tree().root());
   }
-  EXPECT_THAT(Refusal(Strict(wish, test::Cpus("500"))),
+  EXPECT_THAT(Refusal(Strict(demand, test::Cpus("500"))),
               HasSubstr("needs 20000m of shared CPUs, but no pool is near"));
 }
 

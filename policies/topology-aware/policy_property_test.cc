@@ -154,7 +154,7 @@ class Life {
     }
   }
 
-  // Of somebody, cold or not: only what was cold changes, and nothing but its memory.
+  // Of any container, cold or not: only a cold one changes, and nothing but its memory.
   void EndColdStart() {
     if (keys_.empty()) return;
     const ContainerKey key = keys_[SomeIndex()];

@@ -52,8 +52,8 @@ struct Preferences {
   std::vector<std::string> notes{};
 };
 
-// Reads them in all forms of pkg/kube/annotations.h. Anybody who may create pods may write anything
-// there: what cannot be read is noted and has no effect.
+// Reads them in all forms of pkg/kube/annotations.h. Any user who may create pods may write
+// anything there: what cannot be read is noted and has no effect.
 Preferences ReadPreferences(const Pod& pod, std::string_view container_name);
 
 // A list of dram, pmem, hbm and mixed (dram and pmem).

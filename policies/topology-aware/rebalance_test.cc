@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rebalance that is repeated comes to an end, whatever containers want of each other.
+// A rebalance that is repeated comes to an end, whatever affinities containers have.
 #include <cstdint>
 #include <memory>
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -99,14 +100,22 @@ Machine TwoPackages() {
   return test::MakeMachine({.packages = 2, .nodes = 2, .cores = 4, .threads = 2});
 }
 
-TEST(RebalanceTest, OneThatFollowsAndOneThatFleesComeToRest) {
-  RebalancedNode node(TwoPackages());
+// Two containers: the first has an affinity of this weight to the second, which has an
+// anti-affinity of that weight to the first.
+std::pair<ContainerKey, ContainerKey> PlaceFollowerAndAvoider(RebalancedNode& node, int affinity,
+                                                              int anti_affinity) {
   const ContainerKey follower = node.Add("follower", kBurstable, 500).key;
-  node.Want(follower, "affinity", "fleeing", 1);
-  ASSERT_TRUE(node.Place(follower));
-  const ContainerKey fleeing = node.Add("fleeing", kBurstable, 500).key;
-  node.Want(fleeing, "anti-affinity", "follower", 1);
-  ASSERT_TRUE(node.Place(fleeing));
+  node.Want(follower, "affinity", "avoider", affinity);
+  EXPECT_TRUE(node.Place(follower));
+  const ContainerKey avoider = node.Add("avoider", kBurstable, 500).key;
+  node.Want(avoider, "anti-affinity", "follower", anti_affinity);
+  EXPECT_TRUE(node.Place(avoider));
+  return {follower, avoider};
+}
+
+TEST(RebalanceTest, AFollowerAndAnAvoiderComeToRest) {
+  RebalancedNode node(TwoPackages());
+  PlaceFollowerAndAvoider(node, 1, 1);
   EXPECT_LE(node.RebalanceUntilStable(), kMostRebalances);
 }
 
@@ -122,17 +131,12 @@ TEST(RebalanceTest, ARingOfFollowersComesToRest) {
   EXPECT_LE(node.RebalanceUntilStable(), kMostRebalances);
 }
 
-TEST(RebalanceTest, WhoWantsAnotherMoreThanThatOneMindsGoesThere) {
+TEST(RebalanceTest, TheStrongerOfAffinityAndAntiAffinityWins) {
   RebalancedNode node(TwoPackages());
-  const ContainerKey follower = node.Add("follower", kBurstable, 500).key;
-  node.Want(follower, "affinity", "fleeing", 5);
-  ASSERT_TRUE(node.Place(follower));
-  const ContainerKey fleeing = node.Add("fleeing", kBurstable, 500).key;
-  node.Want(fleeing, "anti-affinity", "follower", 2);
-  ASSERT_TRUE(node.Place(fleeing));
-  ASSERT_NE(node.At(follower).pool, node.At(fleeing).pool);
+  const auto [follower, avoider] = PlaceFollowerAndAvoider(node, 5, 2);
+  ASSERT_NE(node.At(follower).pool, node.At(avoider).pool);
   EXPECT_LE(node.RebalanceUntilStable(), 1);
-  EXPECT_EQ(node.At(follower).pool, node.At(fleeing).pool);
+  EXPECT_EQ(node.At(follower).pool, node.At(avoider).pool);
 }
 
 struct RandomCase {

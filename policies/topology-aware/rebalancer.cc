@@ -14,14 +14,14 @@ constexpr int kRebalanceRounds = 4;
 
 }  // namespace
 
-void Rebalancer::Add(ContainerKey key, Wish wish) {
+void Rebalancer::Add(ContainerKey key, Demand demand) {
   index_.emplace(key, entries_.size());
-  entries_.push_back({.key = key, .wish = std::move(wish)});
+  entries_.push_back({.key = key, .demand = std::move(demand)});
 }
 
 void Rebalancer::Note(ContainerKey key, std::string_view text) {
   const auto entry = index_.find(key);
-  if (entry != index_.end()) entries_[entry->second].wish.need.why += text;
+  if (entry != index_.end()) entries_[entry->second].demand.need.why += text;
 }
 
 void Rebalancer::Want(ContainerKey one, ContainerKey other, int64_t weight) {
@@ -54,9 +54,9 @@ std::set<ContainerKey> Rebalancer::Run() {
 // Returns whether it was moved.
 bool Rebalancer::Improve(Entry& entry) {
   if (trials_ == kMostTrials) return false;
-  if (!entry.pairs.empty()) entry.wish.affinities = AffinitiesOf(entry);
+  if (!entry.pairs.empty()) entry.demand.affinities = AffinitiesOf(entry);
   Grant held = *book_.Take(entry.key);
-  std::optional<Grant> better = FindBetter(entry.wish, held);
+  std::optional<Grant> better = FindBetter(entry.demand, held);
   book_.Give(entry.key, held);
   if (!better) return false;
   ++trials_;
@@ -77,22 +77,22 @@ bool Rebalancer::Improve(Entry& entry) {
   return false;
 }
 
-std::optional<Grant> Rebalancer::FindBetter(const Wish& wish, const Grant& held) const {
-  if (held.need.cpu_class == wish.need.cpu_class && !held.exclusive.empty() &&
-      held.exclusive.size() < placer_.ExclusiveCount(wish.need)) {
-    return FindMoreCpus(wish, held);
+std::optional<Grant> Rebalancer::FindBetter(const Demand& demand, const Grant& held) const {
+  if (held.need.cpu_class == demand.need.cpu_class && !held.exclusive.empty() &&
+      held.exclusive.size() < placer_.ExclusiveCount(demand.need)) {
+    return FindMoreCpus(demand, held);
   }
-  if (!held.exclusive.empty() && !wish.may_move) return std::nullopt;
-  StatusOr<Grant> fresh = placer_.Place(wish);
+  if (!held.exclusive.empty() && !demand.may_move) return std::nullopt;
+  StatusOr<Grant> fresh = placer_.Place(demand);
   if (!fresh.ok()) return std::nullopt;
-  if (held.need.cpu_class != wish.need.cpu_class) {
+  if (held.need.cpu_class != demand.need.cpu_class) {
     // It has less than it is entitled to, for want of room when it was placed.
-    if (fresh->need.cpu_class != wish.need.cpu_class) return std::nullopt;
+    if (fresh->need.cpu_class != demand.need.cpu_class) return std::nullopt;
     return *std::move(fresh);
   }
   if (fresh->pool == held.pool) return std::nullopt;
   const PoolComparison compared =
-      Compare(placer_.Score(wish, fresh->pool), placer_.Score(wish, held.pool));
+      Compare(placer_.Score(demand, fresh->pool), placer_.Score(demand, held.pool));
   // More room alone is no reason to move.
   if (compared.order <= 0 || compared.rule >= PoolRule::kClassRoom) return std::nullopt;
   fresh->reason += "; moved there to improve its place";
@@ -100,10 +100,10 @@ std::optional<Grant> Rebalancer::FindBetter(const Wish& wish, const Grant& held)
   return *std::move(fresh);
 }
 
-// For one that has fewer CPUs of its own than it asks for: beside those that it has.
-std::optional<Grant> Rebalancer::FindMoreCpus(Wish wish, const Grant& held) const {
-  placer_.PreferHeld(held.exclusive, wish);
-  return placer_.PlaceNear(wish, book_.tree().SmallestWith(held.exclusive));
+// For one that has fewer exclusive CPUs than it asks for: near those that it has.
+std::optional<Grant> Rebalancer::FindMoreCpus(Demand demand, const Grant& held) const {
+  placer_.PreferHeld(held.exclusive, demand);
+  return placer_.PlaceNear(demand, book_.tree().SmallestWith(held.exclusive));
 }
 
 // What follows from grants: sharers make room, and memory fits into fewer or more nodes.
@@ -120,11 +120,11 @@ Rebalancer::Total Rebalancer::SumUp() {
   Total total{};
   for (const Entry& entry : entries_) {
     const Grant& grant = *book_.Find(entry.key);
-    if (grant.need.cpu_class == entry.wish.need.cpu_class) {
+    if (grant.need.cpu_class == entry.demand.need.cpu_class) {
       total[0] += 1 + grant.exclusive.size();
     }
     if (entry.pool < 0) continue;
-    const PoolScore score = placer_.ScoreHeld(entry.wish, grant);
+    const PoolScore score = placer_.ScoreHeld(entry.demand, grant);
     for (size_t rule = 0; rule < kPoolRules; ++rule)
       total[1 + rule] += score.keys[rule];
   }

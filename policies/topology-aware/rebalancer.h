@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "policies/topology-aware/demand.h"
 #include "policies/topology-aware/grant_book.h"
 #include "policies/topology-aware/placer.h"
-#include "policies/topology-aware/wish.h"
 
 namespace resmgr {
 
@@ -29,8 +29,8 @@ class Rebalancer {
   // Both must outlive it.
   Rebalancer(GrantBook& book, const Placer& placer) : book_(book), placer_(placer) {}
 
-  // A container with a grant, and its wish without affinities.
-  void Add(ContainerKey key, Wish wish);
+  // A container with a grant, and its demand without affinities.
+  void Add(ContainerKey key, Demand demand);
   // To be told with its reason when it moves.
   void Note(ContainerKey key, std::string_view text);
   // One wants to be near the other (weight above 0) or away from it. Ignored where one of them was
@@ -43,7 +43,7 @@ class Rebalancer {
  private:
   struct Entry {
     ContainerKey key{};
-    Wish wish{};
+    Demand demand{};
     std::vector<std::pair<size_t, int64_t>> pairs{};  // the other's index, and the weight
     int pool = -1;  // where it counts for affinities; -1 for nowhere
   };
@@ -52,8 +52,8 @@ class Rebalancer {
   using Total = std::array<int64_t, 1 + kPoolRules>;
 
   bool Improve(Entry& entry);
-  std::optional<Grant> FindBetter(const Wish& wish, const Grant& held) const;
-  std::optional<Grant> FindMoreCpus(Wish wish, const Grant& held) const;
+  std::optional<Grant> FindBetter(const Demand& demand, const Grant& held) const;
+  std::optional<Grant> FindMoreCpus(Demand demand, const Grant& held) const;
   void Settle(const CpuSet& granted);
   Total SumUp();
   void FollowAffinities();

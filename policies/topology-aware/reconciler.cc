@@ -17,12 +17,13 @@ Reconciler::Reconciler(GrantBook& book, const Placer& placer)
   book_.Clear();
 }
 
-void Reconciler::Add(const Pod& pod, const Container& container, Wish wish) {
-  entries_.push_back({&pod, &container, std::move(wish)});
+void Reconciler::Add(const Pod& pod, const Container& container, Demand demand) {
+  entries_.push_back({&pod, &container, std::move(demand)});
 }
 
-Plan Reconciler::Run(const std::function<void(const Pod&, const Container&, Wish&)>& add_affinities,
-                     const std::function<void(const Pod&, const Container&)>& placed) {
+Plan Reconciler::Run(
+    const std::function<void(const Pod&, const Container&, Demand&)>& add_affinities,
+    const std::function<void(const Pod&, const Container&)>& placed) {
   CpuUsers users;
   CpuUsers running;
   for (const Entry& entry : entries_) {
@@ -37,21 +38,21 @@ Plan Reconciler::Run(const std::function<void(const Pod&, const Container&, Wish
   // Containers that are the only user of their CPUs come first: another one may have users on its
   // exclusive CPUs that were told to leave, and then it does not run yet. Sharers come last: they
   // may ask for more than there is, and would then leave nothing to grant.
-  const auto in_its_way = [&](const Entry& entry, bool alone) {
-    if (alone) return crowded;
+  const auto used_by_others = [&](const Entry& entry, bool sole_user) {
+    if (sole_user) return crowded;
     return entry.container->state == ContainerState::kRunning ? running.several : CpuSet();
   };
-  for (const bool alone : {true, false}) {
+  for (const bool sole_user : {true, false}) {
     for (Entry* const entry : owners) {
       if (!entry->container->placement.pool.empty()) continue;
-      AdoptFound(*entry, true, in_its_way(*entry, alone));
+      AdoptFound(*entry, true, used_by_others(*entry, sole_user));
     }
   }
   for (Entry& entry : entries_)
     AdoptKnown(entry, false);
-  for (const bool alone : {true, false}) {
+  for (const bool sole_user : {true, false}) {
     for (Entry* const entry : owners)
-      AdoptFound(*entry, true, in_its_way(*entry, alone));
+      AdoptFound(*entry, true, used_by_others(*entry, sole_user));
   }
   for (Entry& entry : entries_)
     AdoptFound(entry, false, crowded);
@@ -59,7 +60,7 @@ Plan Reconciler::Run(const std::function<void(const Pod&, const Container&, Wish
   CountEstimates();
   for (Entry& entry : entries_) {
     if (entry.placed) continue;
-    add_affinities(*entry.pod, *entry.container, entry.wish);
+    add_affinities(*entry.pod, *entry.container, entry.demand);
     for (const ContainerKey key : PlaceAnew(entry)) {
       const auto changed = std::ranges::find(entries_, key, &Entry::Key);
       placed(*changed->pod, *changed->container);
@@ -75,13 +76,13 @@ Plan Reconciler::Run(const std::function<void(const Pod&, const Container&, Wish
   return plan;
 }
 
-// Fractions of CPUs need room among the shared ones, which must not cost others CPUs of their own.
+// Fractions of CPUs need room among the shared ones, which must not cost others exclusive CPUs.
 std::vector<Reconciler::Entry*> Reconciler::WholeFirst() {
   std::vector<Entry*> order;
   order.reserve(entries_.size());
   for (const bool whole : {true, false}) {
     for (Entry& entry : entries_)
-      if ((entry.wish.need.fraction == 0) == whole) order.push_back(&entry);
+      if ((entry.demand.need.fraction == 0) == whole) order.push_back(&entry);
   }
   return order;
 }
@@ -89,8 +90,9 @@ std::vector<Reconciler::Entry*> Reconciler::WholeFirst() {
 void Reconciler::AdoptKnown(Entry& entry, bool exclusive) {
   const Placement& present = entry.container->placement;
   if (entry.placed || present.exclusive.empty() == exclusive) return;
-  const CpuClass cpu_class = entry.wish.need.cpu_class;
-  // On reserved CPUs without right while the root lends them, it shares them for want of others.
+  const CpuClass cpu_class = entry.demand.need.cpu_class;
+  // Not entitled to reserved CPUs, it runs on them while the root lends them, as a sharing
+  // container.
   const int root = book_.tree().root();
   const bool lent = book_.cpus().Lends(root) && present.pool == book_.tree().at(root).name;
   const bool reserved =
@@ -99,7 +101,7 @@ void Reconciler::AdoptKnown(Entry& entry, bool exclusive) {
     if (!present.pool.empty()) AdoptUnpooled(entry, present.reason);
     return;
   }
-  // Who is entitled to CPUs of its own and was not pinned, had no chance to get them.
+  // A container that is entitled to exclusive CPUs and was not pinned could not get them.
   const bool unpinned = book_.pins_cpus() && !present.cpus.has_value();
   if (unpinned && cpu_class == CpuClass::kExclusive) return;
   const int pool = KnownPool(present);
@@ -118,13 +120,13 @@ int Reconciler::KnownPool(const Placement& present) const {
 }
 
 void Reconciler::AdoptFound(Entry& entry, bool exclusive, const CpuSet& crowded) {
-  const CpuClass cpu_class = entry.wish.need.cpu_class;
+  const CpuClass cpu_class = entry.demand.need.cpu_class;
   const CpuSet cpus = entry.container->placement.cpus.value_or(CpuSet());
   if (entry.placed) return;
-  const std::string reason = fmt::format("{}: where it was found", entry.wish.need.why);
+  const std::string reason = fmt::format("{}: where it was found", entry.demand.need.why);
   const bool unpinned_reserved = cpu_class == CpuClass::kReserved && !book_.pins_cpus();
   if (cpu_class == CpuClass::kPreserved || unpinned_reserved) {
-    if (!exclusive && entry.container->placement.mems) AdoptUnpooled(entry, entry.wish.need.why);
+    if (!exclusive && entry.container->placement.mems) AdoptUnpooled(entry, entry.demand.need.why);
     return;
   }
   if (!book_.pins_cpus()) {
@@ -156,7 +158,7 @@ int Reconciler::PoolOfMemory(const Entry& entry) const {
   const std::optional<NodeSet>& mems = entry.container->placement.mems;
   if (!mems) return -1;
   for (const Pool& pool : book_.tree().pools()) {
-    for (const MemoryTypes types : {entry.wish.need.memory_types, kAllMemoryTypes}) {
+    for (const MemoryTypes types : {entry.demand.need.memory_types, kAllMemoryTypes}) {
       const std::optional<MemoryZone> zone = memory.ZoneAt(pool.id, types);
       if (zone && memory.Nodes(*zone) == *mems) return pool.id;
     }
@@ -168,9 +170,9 @@ const CpuSet& Reconciler::Sharable() const {
   return book_.tree().at(book_.tree().root()).sharable;
 }
 
-// Whether a container that is entitled to CPUs of its own was without: on all that its pool shares,
-// or on a part of the shared CPUs that is large enough. A placement with the name of a pool
-// that is not here comes from another policy, which may not have known of that right.
+// Whether a container that is entitled to exclusive CPUs had none: it is on all that its pool
+// shares, or on a part of the shared CPUs that is large enough. A placement with the name of a pool
+// that is not here comes from another policy, which may not have granted them.
 bool Reconciler::WasSharing(const Entry& entry, int pool) const {
   const Placement& present = entry.container->placement;
   const CpuLedger& ledger = book_.cpus();
@@ -179,18 +181,18 @@ bool Reconciler::WasSharing(const Entry& entry, int pool) const {
   if (!present.cpus->IsSubsetOf(Sharable())) return false;
   const bool whole_pool = ledger.CanShare(pool) && ledger.SharedSet(pool).IsSubsetOf(*present.cpus);
   if (whole_pool && present.pool.empty()) return true;
-  return *present.cpus != Sharable() && present.cpus->size() >= entry.wish.need.full;
+  return *present.cpus != Sharable() && present.cpus->size() >= entry.demand.need.full;
 }
 
 // Which of the CPUs that a container was found on are exclusive, by what it is entitled to; empty
 // when that cannot be.
 CpuSet Reconciler::OwnCpus(const Entry& entry, const CpuSet& crowded) const {
   const Placement& present = entry.container->placement;
-  const Need& need = entry.wish.need;
+  const Need& need = entry.demand.need;
   if (!present.exclusive.empty()) return present.exclusive;
   const CpuSet alone = *present.cpus - crowded;
   if (need.fraction == 0) return alone == *present.cpus ? alone : CpuSet();
-  // Isolated CPUs are never shared: no more of them than it may have are its own in any case.
+  // Isolated CPUs are never shared: as many as it may have are exclusive in any case.
   const CpuSet isolated = alone & book_.machine().isolated();
   const bool own = need.isolated || isolated.size() <= need.full;
   const std::array<CpuSet, 1> first = {own ? isolated : CpuSet()};
@@ -198,7 +200,7 @@ CpuSet Reconciler::OwnCpus(const Entry& entry, const CpuSet& crowded) const {
 }
 
 CpuSet Reconciler::WithHidden(const Entry& entry, const CpuSet& visible) const {
-  if (!entry.wish.need.hide_hyperthreads) return visible;
+  if (!entry.demand.need.hide_hyperthreads) return visible;
   return book_.machine().WithSiblings(visible);
 }
 
@@ -226,7 +228,7 @@ void Reconciler::FitNeed(Need& need, const Entry& entry, bool exclusive) const {
 
 bool Reconciler::Adopt(Entry& entry, int pool, const CpuSet& exclusive, std::string reason) {
   Grant grant;
-  grant.need = entry.wish.need;
+  grant.need = entry.demand.need;
   grant.pool = pool;
   grant.reason = std::move(reason);
   if (grant.need.memory_estimated) grant.need.memory = Bytes{};  // see CountEstimates
@@ -252,10 +254,10 @@ bool Reconciler::Adopt(Entry& entry, int pool, const CpuSet& exclusive, std::str
 }
 
 bool Reconciler::AdoptUnpooled(Entry& entry, const std::string& reason) {
-  const CpuClass cpu_class = entry.wish.need.cpu_class;
+  const CpuClass cpu_class = entry.demand.need.cpu_class;
   if (cpu_class != CpuClass::kReserved && cpu_class != CpuClass::kPreserved) return false;
   Grant grant;
-  grant.need = entry.wish.need;
+  grant.need = entry.demand.need;
   grant.pool = cpu_class == CpuClass::kReserved ? book_.reserved_pool() : book_.tree().root();
   grant.reason = reason;
   if (grant.need.memory_estimated) grant.need.memory = Bytes{};  // see CountEstimates
@@ -290,11 +292,11 @@ void Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
   placer_.FindMemory(grant, grant.pool);
 }
 
-// What containers are estimated to need counts as far as nobody has to give way for it.
+// Estimated needs count as far as no container has to give way for them.
 void Reconciler::CountEstimates() {
   for (const Entry& entry : entries_) {
-    if (entry.placed && entry.wish.need.memory_estimated) {
-      book_.CountMemory(entry.container->key, entry.wish.need.memory);
+    if (entry.placed && entry.demand.need.memory_estimated) {
+      book_.CountMemory(entry.container->key, entry.demand.need.memory);
     }
   }
 }
@@ -302,14 +304,14 @@ void Reconciler::CountEstimates() {
 // Returns whose grants changed.
 std::vector<ContainerKey> Reconciler::PlaceAnew(Entry& entry) {
   const Placement& present = entry.container->placement;
-  Wish& wish = entry.wish;
-  wish.preferred = {present.exclusive, present.cpus.value_or(CpuSet())};
+  Demand& demand = entry.demand;
+  demand.preferred = {present.exclusive, present.cpus.value_or(CpuSet())};
   std::optional<Grant> grant = KeepOwn(entry);
   if (!grant) {
-    StatusOr<Grant> placed = placer_.Place(wish);
+    StatusOr<Grant> placed = placer_.Place(demand);
     grant = placed.ok() ? *std::move(placed)
                         : placer_.PlaceShared(
-                              wish, fmt::format("{}{}", kWantOfRoom, Message(placed.status())));
+                              demand, fmt::format("{}{}", kWantOfRoom, Message(placed.status())));
   }
   const CpuSet taken = grant->exclusive;
   book_.Give(entry.container->key, *std::move(grant));
@@ -319,21 +321,21 @@ std::vector<ContainerKey> Reconciler::PlaceAnew(Entry& entry) {
   return changed;
 }
 
-// Who has CPUs of its own, only not as many as it asks for, gets more near to them or fewer of
-// them; where there are no more, it keeps what it has.
+// A container that has exclusive CPUs, but not as many as it asks for, gets more near them or fewer
+// of them; where there are no more, it keeps what it has.
 std::optional<Grant> Reconciler::KeepOwn(Entry& entry) const {
   const Placement& present = entry.container->placement;
-  Wish& wish = entry.wish;
+  Demand& demand = entry.demand;
   const CpuSet own = WithHidden(entry, present.exclusive);
-  if (own.empty() || wish.need.cpu_class != CpuClass::kExclusive || !Grantable(own)) {
+  if (own.empty() || demand.need.cpu_class != CpuClass::kExclusive || !Grantable(own)) {
     return std::nullopt;
   }
-  wish.held = own;
-  wish.keeps_held = true;
+  demand.held = own;
+  demand.keeps_held = true;
   const int pool = book_.tree().SmallestWith(own);
-  std::optional<Grant> grant = placer_.PlaceNear(wish, pool);
-  if (grant || own.size() > placer_.ExclusiveCount(wish.need)) return grant;
-  grant = placer_.KeepFewer(wish.need, own, pool);
+  std::optional<Grant> grant = placer_.PlaceNear(demand, pool);
+  if (grant || own.size() > placer_.ExclusiveCount(demand.need)) return grant;
+  grant = placer_.KeepFewer(demand.need, own, pool);
   if (grant) AdoptMemory(*grant, present);
   return grant;
 }

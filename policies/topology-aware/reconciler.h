@@ -13,33 +13,32 @@
 
 namespace resmgr {
 
-// Takes over containers that exist. Nobody moves whose place is legal:
-//   1. who carries a pool's name (a placement of ours) keeps pool, exclusive CPUs and memory,
-//      exclusive ones first; on shared CPUs outside of that pool it is in the smallest that has
-//      them;
-//   2. who only carries CPUs and memory (after a loss of state, from another policy) is taken for
-//      what its needs say: on exactly so many CPUs as it is entitled to, nobody else's, they are
-//      its own; else it shares the smallest pool that has its CPUs;
-//   3. the others are placed like new ones, only that nobody can be refused: without room they
-//      share.
+// Takes over containers that exist. No container with a legal placement moves:
+//   1. one whose placement names a pool (decided by this policy) keeps pool, exclusive CPUs and
+//      memory, exclusive ones first; on shared CPUs outside of that pool it is in the smallest that
+//      has them;
+//   2. one with CPUs and memory only (after a loss of state, from another policy) is taken for what
+//      its needs say: on exactly as many CPUs as it is entitled to, with no other user, they are
+//      exclusive; else it shares the smallest pool that has its CPUs;
+//   3. the others are placed like new ones, but none can be refused: without room they share.
 class Reconciler {
  public:
   // Forgets what the book has. Both must outlive it.
   Reconciler(GrantBook& book, const Placer& placer);
 
-  // A wish without affinities. Pod and container must stay until Run returns.
-  void Add(const Pod& pod, const Container& container, Wish wish);
+  // A demand without affinities. Pod and container must stay until Run returns.
+  void Add(const Pod& pod, const Container& container, Demand demand);
 
-  // What changed. `add_affinities` completes the wish of a container that is placed anew, when the
-  // others have their grants already; `placed` hears of each that got one then.
-  Plan Run(const std::function<void(const Pod&, const Container&, Wish&)>& add_affinities,
+  // What changed. `add_affinities` completes the demand of a container that is placed anew, when
+  // the others have their grants already; `placed` hears of each that got one then.
+  Plan Run(const std::function<void(const Pod&, const Container&, Demand&)>& add_affinities,
            const std::function<void(const Pod&, const Container&)>& placed);
 
  private:
   struct Entry {
     const Pod* pod;
     const Container* container;
-    Wish wish;
+    Demand demand;
     bool placed = false;
 
     ContainerKey Key() const { return container->key; }

@@ -22,11 +22,11 @@ class ReconcilerTest : public testing::Test {
     container.placement.pool = pool;
     container.placement.cpus = test::Cpus(cpus);
     container.placement.exclusive = test::Cpus(exclusive);
-    Wish wish;
-    wish.need.cpu_class = cpu_class;
-    wish.need.full = container.placement.exclusive.size();
-    wish.need.fraction = fraction;
-    reconciler_.Add(snapshot_.PodOf(container.key), container, wish);
+    Demand demand;
+    demand.need.cpu_class = cpu_class;
+    demand.need.full = container.placement.exclusive.size();
+    demand.need.fraction = fraction;
+    reconciler_.Add(snapshot_.PodOf(container.key), container, demand);
     return container.key;
   }
   void Run() {
@@ -76,7 +76,7 @@ TEST_F(ReconcilerTest, TheSharedPartOfAMixedPlaceTellsItsPool) {
 }
 
 // They ask for more than the CPU that is left to share, as a policy that counts otherwise let them.
-TEST_F(ReconcilerTest, FractionsCostNobodyCpusOfItsOwn) {
+TEST_F(ReconcilerTest, FractionsCostNoExclusiveCpus) {
   const ContainerKey mixed = Add(CpuClass::kExclusive, "NUMA node #1", "4,6", "4");
   const ContainerKey other = Add(CpuClass::kExclusive, "NUMA node #1", "5-6", "5");
   const ContainerKey whole = Add(CpuClass::kExclusive, "NUMA node #1", "7", "7", 0);
@@ -86,7 +86,7 @@ TEST_F(ReconcilerTest, FractionsCostNobodyCpusOfItsOwn) {
   EXPECT_EQ(PlaceOf(other), "NUMA node #1: 5-6");
 }
 
-TEST_F(ReconcilerTest, WhoRunsOnReservedCpusByRightStaysThere) {
+TEST_F(ReconcilerTest, AReservedContainerOnReservedCpusStays) {
   const ContainerKey reserved = Add(CpuClass::kReserved, "root", "0-1");
   const ContainerKey crowded_out = Add(CpuClass::kReserved, "root", "2-15");
   const ContainerKey ordinary = Add(CpuClass::kShared, "NUMA node #2", "0-1");

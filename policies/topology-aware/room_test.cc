@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who gives way to whom when a node fills up.
+// Which containers give way when a node fills up.
 #include <memory>
 #include <set>
 #include <string>
@@ -123,7 +123,7 @@ TEST_F(RoomTest, SharersMoveUpBeforeAnExclusiveSetIsSplitAndComeBackAfterIt) {
     EXPECT_EQ(Cpus(sharers[i]), before[i]);
 }
 
-TEST_F(RoomTest, WhoMovedUpStaysThereAfterARestart) {
+TEST_F(RoomTest, AContainerThatMovedUpStaysThereAfterARestart) {
   for (int i = 0; i < 4; ++i)
     Run("tiny", kGuaranteed, 100, kGibi);
   const ContainerKey own = Run("own", kGuaranteed, 4000);
@@ -135,7 +135,7 @@ TEST_F(RoomTest, WhoMovedUpStaysThereAfterARestart) {
   EXPECT_TRUE(Reconcile().empty());
 }
 
-TEST_F(RoomTest, WhatTinySharersAskForDoesNotCostWholeCpus) {
+TEST_F(RoomTest, TinySharersCostNoWholeCpus) {
   for (int i = 0; i < 10; ++i)
     Run("tiny", kBurstable, 100);
   const ContainerKey own = Run("own", kGuaranteed, 14'000);
@@ -186,7 +186,7 @@ TEST_F(RoomTest, AResizeDownIsNotRefusedWhereSharingWillDo) {
   EXPECT_EQ(At(key).exclusive.ToString(), "1-3");
 }
 
-TEST_F(RoomTest, WhoHasFewerCpusThanItAsksForGetsNoMoreUntilARebalance) {
+TEST_F(RoomTest, AContainerWithFewerCpusThanItAsksForGetsMoreByARebalanceOnly) {
   const ContainerKey other = Run("other", kGuaranteed, 11'000);
   Container& few = snapshot_.Add("few", kGuaranteed, 6000);
   const CpuSet four = test::Cpus("1-15") - At(other).exclusive;
@@ -207,7 +207,7 @@ TEST_F(RoomTest, WhoHasFewerCpusThanItAsksForGetsNoMoreUntilARebalance) {
   EXPECT_TRUE(Rebalance().empty());
 }
 
-TEST_F(RoomTest, WhoSharesForWantOfRoomStaysWhereItIsWithoutSavedState) {
+TEST_F(RoomTest, AContainerThatSharesForWantOfRoomStaysWithoutSavedState) {
   const ContainerKey other = Run("other", kGuaranteed, 8000);
   Run("own", kGuaranteed, 4000);
   const ContainerKey key = snapshot_.Add("found", kGuaranteed, 6000).key;
@@ -227,7 +227,7 @@ TEST_F(RoomTest, WhoSharesForWantOfRoomStaysWhereItIsWithoutSavedState) {
   EXPECT_EQ(At(key).exclusive.size(), 6);
 }
 
-TEST_F(RoomTest, WhoSharesReservedCpusForWantOfOthersStaysThereWithoutSavedState) {
+TEST_F(RoomTest, AContainerOnLentReservedCpusStaysWithoutSavedState) {
   const ContainerKey own = Run("own", kGuaranteed, 14'000);
   Run("last", kGuaranteed, 1000);
   const ContainerKey key = snapshot_.Add("found", kGuaranteed, 2000).key;
@@ -242,7 +242,7 @@ TEST_F(RoomTest, WhoSharesReservedCpusForWantOfOthersStaysThereWithoutSavedState
 }
 
 // Two nodes of eight CPUs and 16 GiB.
-TEST_F(RoomTest, WhoGrowsWhereTooMuchIsAskedForStaysOnItsCpusAndItsMemory) {
+TEST_F(RoomTest, AContainerThatGrowsInAnOverfullPoolKeepsItsCpusAndMemory) {
   machine_ = test::U16TwoNodes();
   MakePolicy();
   const ContainerKey own = Run("own", kGuaranteed, 2000, 10 * kGibi);
@@ -272,7 +272,7 @@ TEST_F(RoomTest, WhoGrowsWhereTooMuchIsAskedForStaysOnItsCpusAndItsMemory) {
   }
 }
 
-TEST_F(RoomTest, AnEstimatedMemoryRequestRefusesNobody) {
+TEST_F(RoomTest, AnEstimatedMemoryRequestRefusesNoContainer) {
   const ContainerKey sidecar = Run("sidecar", kBurstable, 100, 80 * kGibi, true);
   EXPECT_THAT(At(sidecar).reason, HasSubstr("estimated as 80 GiB, does not count"));
   Run("guessed", kBurstable, 100, 15 * kGibi, true);

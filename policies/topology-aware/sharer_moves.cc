@@ -11,7 +11,8 @@ namespace resmgr {
 std::vector<ContainerKey> GrantBook::MakeRoom(const CpuSet& granted) {
   std::vector<ContainerKey> moved;
   if (granted.empty()) return moved;
-  // Children come before their parents, so who leaves a pool counts in the next larger one.
+  // Children come before their parents, so a container that leaves a pool counts in the next
+  // larger.
   for (const Pool& pool : tree_.pools()) {
     if (pool.parent < 0 || !pool.sharable.Intersects(granted)) continue;
     while (cpus_.IsOverfull(pool.id)) {
@@ -44,9 +45,9 @@ std::vector<GrantBook::Sharer> GrantBook::SharersBelow(int pool) const {
   return sharers;
 }
 
-// Who leaves an overfull pool next: all, when it has no CPU left to share; else the smallest one
-// that is enough, or the largest one; those of the pool itself before those below, which would lose
-// more, and the youngest among equals.
+// Which containers leave an overfull pool next: all, when it has no CPU left to share; else the
+// smallest one that is enough, or the largest one; those of the pool itself before those below,
+// which would lose more, and the youngest among equals.
 std::vector<ContainerKey> GrantBook::WhoMakesRoom(int pool) const {
   std::vector<Sharer> sharers = SharersIn(pool);
   const auto asks = [](const Sharer& sharer) { return sharer.fraction > 0; };

@@ -53,12 +53,12 @@ std::unique_ptr<Policy> TopologyAwarePolicy::Clone() const {
 StatusOr<Plan> TopologyAwarePolicy::Reconcile(const Snapshot& snapshot) {
   Reconciler reconciler(book_, placer_);
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
-    reconciler.Add(pod, container, MakeWish(pod, container));
+    reconciler.Add(pod, container, MakeDemand(pod, container));
   });
   index_.Clear();
   return reconciler.Run(
-      [&](const Pod& pod, const Container& container, Wish& wish) {
-        AddAffinities(snapshot, pod, container, wish);
+      [&](const Pod& pod, const Container& container, Demand& demand) {
+        AddAffinities(snapshot, pod, container, demand);
       },
       [this](const Pod& pod, const Container& container) { Index(pod, container); });
 }
@@ -71,18 +71,18 @@ StatusOr<Plan> TopologyAwarePolicy::Allocate(const Snapshot& snapshot, const Pod
                                              const Container& container,
                                              const Container* predecessor) {
   const CpuSet before = book_.cpus().exclusive();
-  Wish wish = MakeWish(pod, container);
+  Demand demand = MakeDemand(pod, container);
   std::optional<Grant> inherited;
   std::optional<Grant> again;
   if (predecessor != nullptr) {
     inherited = Take(predecessor->key);
-    again = PlaceLikeFormer(wish, *predecessor, inherited);
+    again = PlaceLikeFormer(demand, *predecessor, inherited);
   }
-  if (!again) AddAffinities(snapshot, pod, container, wish);
-  StatusOr<Grant> grant = again ? *std::move(again) : placer_.Place(wish);
+  if (!again) AddAffinities(snapshot, pod, container, demand);
+  StatusOr<Grant> grant = again ? *std::move(again) : placer_.Place(demand);
   if (!grant.ok()) {
     if (inherited) Give(pod, *predecessor, *std::move(inherited));
-    return Refusal(grant.status(), snapshot, wish, container.key);
+    return Refusal(grant.status(), snapshot, demand, container.key);
   }
   BeginColdStart(*grant);
   Give(pod, container, *std::move(grant));
@@ -92,20 +92,20 @@ StatusOr<Plan> TopologyAwarePolicy::Allocate(const Snapshot& snapshot, const Pod
 StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& pod,
                                            const Container& container) {
   const CpuSet before = book_.cpus().exclusive();
-  Wish wish = MakeWish(pod, container);
+  Demand demand = MakeDemand(pod, container);
   std::optional<Grant> held = Take(container.key);
   std::optional<Grant> near;
-  if (held) near = Resize(wish, *held);
-  if (!near) AddAffinities(snapshot, pod, container, wish);
-  StatusOr<Grant> grant = near ? *std::move(near) : placer_.Place(wish);
+  if (held) near = Resize(demand, *held);
+  if (!near) AddAffinities(snapshot, pod, container, demand);
+  StatusOr<Grant> grant = near ? *std::move(near) : placer_.Place(demand);
   if (!grant.ok() && held) {
-    std::optional<Grant> less = KeepFewer(wish, *held);
-    if (!less) less = ShareLess(wish, *held, grant.status());
+    std::optional<Grant> less = KeepFewer(demand, *held);
+    if (!less) less = ShareLess(demand, *held, grant.status());
     if (less) grant = *std::move(less);
   }
   if (!grant.ok()) {
     if (held) Give(pod, container, *std::move(held));
-    return Refusal(grant.status(), snapshot, wish, container.key);
+    return Refusal(grant.status(), snapshot, demand, container.key);
   }
   if (held) placer_.KeepMemory(*held, *grant);
   grant->cold = held && held->cold && book_.WhyNotCold(*grant).empty();
@@ -119,8 +119,8 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
 
 // With the containers that hold the CPUs or the memory that is missing.
 Status TopologyAwarePolicy::Refusal(const Status& shortage, const Snapshot& snapshot,
-                                    const Wish& wish, ContainerKey key) const {
-  const Need& need = wish.need;
+                                    const Demand& demand, ContainerKey key) const {
+  const Need& need = demand.need;
   if (shortage.code() != StatusCode::kResourceExhausted) return shortage;
   Grant memory{.need = need, .pool = book_.tree().root()};
   if (!placer_.FindMemory(memory, memory.pool)) {
@@ -164,7 +164,7 @@ StatusOr<Plan> TopologyAwarePolicy::Rebalance(const Snapshot& snapshot) {
   Rebalancer rebalancer(book_, placer_);
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     if (book_.Find(container.key) == nullptr) return;
-    rebalancer.Add(container.key, MakeWish(pod, container));
+    rebalancer.Add(container.key, MakeDemand(pod, container));
   });
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     if (book_.Find(container.key) == nullptr) return;
@@ -180,19 +180,19 @@ StatusOr<Plan> TopologyAwarePolicy::Rebalance(const Snapshot& snapshot) {
   return MakePlan(snapshot, before, std::move(moved));
 }
 
-Wish TopologyAwarePolicy::MakeWish(const Pod& pod, const Container& container) const {
+Demand TopologyAwarePolicy::MakeDemand(const Pod& pod, const Container& container) const {
   const Preferences preferences = ReadPreferences(pod, container.name);
-  Wish wish;
-  wish.need = DecideNeed(pod, container, preferences, options_, !book_.reserved().empty());
+  Demand demand;
+  demand.need = DecideNeed(pod, container, preferences, options_, !book_.reserved().empty());
   for (const LocalityHint& hint : container.hints) {
-    if (preferences.hints.Accepts(hint.source)) wish.hints.push_back(hint);
+    if (preferences.hints.Accepts(hint.source)) demand.hints.push_back(hint);
   }
-  wish.strict_hints = preferences.hints.strict;
-  wish.pick_by_hints = preferences.pick_by_hints;
-  wish.may_move = preferences.allow_rebalance;
+  demand.strict_hints = preferences.hints.strict;
+  demand.pick_by_hints = preferences.pick_by_hints;
+  demand.may_move = preferences.allow_rebalance;
   for (const std::string& text : preferences.notes)
-    wish.need.why += fmt::format(" ({})", text);
-  return wish;
+    demand.need.why += fmt::format(" ({})", text);
+  return demand;
 }
 
 void TopologyAwarePolicy::BeginColdStart(Grant& grant) const {
@@ -236,14 +236,14 @@ std::optional<int> TopologyAwarePolicy::PoolOf(ContainerKey key) const {
 
 // Sums the weights of other containers' pools.
 void TopologyAwarePolicy::AddAffinities(const Snapshot& snapshot, const Pod& pod,
-                                        const Container& container, Wish& wish) {
+                                        const Container& container, Demand& demand) {
   const OwnAffinities affinities = AffinitiesOf(pod, container);
-  wish.need.why += affinities.note;
+  demand.need.why += affinities.note;
   if (affinities.list().empty()) return;
   const std::vector<int64_t> weights =
       index_.Weights(affinities.list(), pod, book_.tree().size(), snapshot,
                      [this](ContainerKey key) { return PoolOf(key); });
-  wish.affinities = AffinityScores(book_.tree(), weights);
+  demand.affinities = AffinityScores(book_.tree(), weights);
 }
 
 TopologyAwarePolicy::OwnAffinities TopologyAwarePolicy::AffinitiesOf(const Pod& pod,
@@ -268,27 +268,27 @@ std::vector<Affinity> TopologyAwarePolicy::ImpliedAffinities(const Pod& pod) con
   return implied;
 }
 
-// An earlier attempt of the container had a place, which is best if it still suits. Else the wish
+// An earlier attempt of the container had a place, which is best if it still suits. Else the demand
 // prefers its CPUs.
 std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
-    Wish& wish, const Container& predecessor, const std::optional<Grant>& inherited) const {
+    Demand& demand, const Container& predecessor, const std::optional<Grant>& inherited) const {
   const Placement& former = predecessor.placement;
-  if (inherited) wish.held = inherited->exclusive;
-  wish.preferred = {former.exclusive};
-  const CpuClass cpu_class = wish.need.cpu_class;
+  if (inherited) demand.held = inherited->exclusive;
+  demand.preferred = {former.exclusive};
+  const CpuClass cpu_class = demand.need.cpu_class;
   if (cpu_class != CpuClass::kShared && cpu_class != CpuClass::kExclusive) return std::nullopt;
   const int pool = book_.tree().Find(former.pool);
   if (pool < 0) return std::nullopt;
-  std::optional<Grant> grant = placer_.PlaceIn(wish, pool);
+  std::optional<Grant> grant = placer_.PlaceIn(demand, pool);
   if (!grant) return std::nullopt;
-  grant->reason = fmt::format("{}: {}, where its former attempt was", wish.need.why, former.pool);
+  grant->reason = fmt::format("{}: {}, where its former attempt was", demand.need.why, former.pool);
   return grant;
 }
 
 // In its pool or around it; its own grant is taken out of the book.
-std::optional<Grant> TopologyAwarePolicy::Resize(Wish& wish, const Grant& held) const {
-  placer_.PreferHeld(held.exclusive, wish);
-  std::optional<Grant> grant = placer_.PlaceNear(wish, held.pool);
+std::optional<Grant> TopologyAwarePolicy::Resize(Demand& demand, const Grant& held) const {
+  placer_.PreferHeld(held.exclusive, demand);
+  std::optional<Grant> grant = placer_.PlaceNear(demand, held.pool);
   if (!grant) return std::nullopt;
   const bool same_place = grant->pool == held.pool && grant->exclusive == held.exclusive &&
                           grant->need.cpu_class == held.need.cpu_class;
@@ -298,25 +298,25 @@ std::optional<Grant> TopologyAwarePolicy::Resize(Wish& wish, const Grant& held) 
   return grant;
 }
 
-std::optional<Grant> TopologyAwarePolicy::KeepFewer(const Wish& wish, const Grant& held) const {
-  const int count = placer_.ExclusiveCount(wish.need);
-  const bool exclusive = wish.need.cpu_class == CpuClass::kExclusive && !held.exclusive.empty();
-  if (!exclusive || held.exclusive.size() > count || wish.need.isolated_required) {
+std::optional<Grant> TopologyAwarePolicy::KeepFewer(const Demand& demand, const Grant& held) const {
+  const int count = placer_.ExclusiveCount(demand.need);
+  const bool exclusive = demand.need.cpu_class == CpuClass::kExclusive && !held.exclusive.empty();
+  if (!exclusive || held.exclusive.size() > count || demand.need.isolated_required) {
     return std::nullopt;
   }
   if (count > placer_.ExclusiveCount(held.need)) return std::nullopt;
-  std::optional<Grant> grant = placer_.KeepFewer(wish.need, held.exclusive, held.pool);
+  std::optional<Grant> grant = placer_.KeepFewer(demand.need, held.exclusive, held.pool);
   if (!grant || !placer_.FindMemory(*grant, held.pool)) return std::nullopt;
   return grant;
 }
 
-std::optional<Grant> TopologyAwarePolicy::ShareLess(const Wish& wish, const Grant& held,
+std::optional<Grant> TopologyAwarePolicy::ShareLess(const Demand& demand, const Grant& held,
                                                     const Status& why) const {
   Grant grant;
-  grant.need = Placer::Shared(wish.need);
+  grant.need = Placer::Shared(demand.need);
   const Need before = Placer::Shared(held.need);
   const bool placeable = grant.need.cpu_class == CpuClass::kShared &&
-                         before.cpu_class == CpuClass::kShared && !wish.need.isolated_required;
+                         before.cpu_class == CpuClass::kShared && !demand.need.isolated_required;
   if (!placeable || grant.need.fraction > before.fraction) return std::nullopt;
   grant.pool = held.pool;
   while (!book_.cpus().CanShare(grant.pool) && grant.pool != book_.tree().root())

@@ -21,7 +21,7 @@
 namespace resmgr {
 
 // Places containers by the machine's tree of packages, dies, NUMA nodes and L3 caches: each in the
-// pool that suits it best, on CPUs of its own, on the pool's shared set, or both. Rules, options,
+// pool that suits it best, on exclusive CPUs, on the pool's shared set, or both. Rules, options,
 // annotations and differences from cri-resource-manager and nri-plugins: README.md beside this
 // file.
 //
@@ -60,9 +60,9 @@ class TopologyAwarePolicy : public Policy {
   };
 
   // Without affinities, which take a look at all containers and count only among all pools.
-  Wish MakeWish(const Pod& pod, const Container& container) const;
+  Demand MakeDemand(const Pod& pod, const Container& container) const;
   void AddAffinities(const Snapshot& snapshot, const Pod& pod, const Container& container,
-                     Wish& wish);
+                     Demand& demand);
   OwnAffinities AffinitiesOf(const Pod& pod, const Container& container);
   std::vector<Affinity> ImpliedAffinities(const Pod& pod) const;
   // For a new container, whose grant is not given yet; the reason tells what came of it.
@@ -75,14 +75,14 @@ class TopologyAwarePolicy : public Policy {
   // The pool whose neighbours a container is; nullopt for one that is not placed in any.
   std::optional<int> PoolOf(ContainerKey key) const;
   // `inherited` is what the predecessor still had, taken out of the book; may be nullopt.
-  std::optional<Grant> PlaceLikeFormer(Wish& wish, const Container& predecessor,
+  std::optional<Grant> PlaceLikeFormer(Demand& demand, const Container& predecessor,
                                        const std::optional<Grant>& inherited) const;
-  std::optional<Grant> Resize(Wish& wish, const Grant& held) const;
+  std::optional<Grant> Resize(Demand& demand, const Grant& held) const;
   // For one that asks for no more than before and cannot get it as it should: it keeps the CPUs of
   // its own that it has, or shares where it is.
-  std::optional<Grant> KeepFewer(const Wish& wish, const Grant& held) const;
-  std::optional<Grant> ShareLess(const Wish& wish, const Grant& held, const Status& why) const;
-  Status Refusal(const Status& shortage, const Snapshot& snapshot, const Wish& wish,
+  std::optional<Grant> KeepFewer(const Demand& demand, const Grant& held) const;
+  std::optional<Grant> ShareLess(const Demand& demand, const Grant& held, const Status& why) const;
+  Status Refusal(const Status& shortage, const Snapshot& snapshot, const Demand& demand,
                  ContainerKey key) const;
   std::string MemoryHolders(const Snapshot& snapshot, ContainerKey key) const;
   Zone ZoneOf(const Pool& pool) const;
