@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <new>
 
+#include "pkg/base/sanitizers.h"
+
 namespace resmgr {
 
 // Memory of one size that is kept for the next object instead of being given back: each thread's
@@ -11,7 +13,7 @@ namespace resmgr {
 template <size_t kSize, size_t kMost>
 class KeptMemory {
  public:
-#if defined(__SANITIZE_ADDRESS__)
+#if RESMGR_ASAN
   static void* Take() {
     return ::operator new(kSize);
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "pkg/base/sanitizers.h"
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/daemon_fixture.h"
 #include "test/support/sanitizer.h"
@@ -58,7 +59,7 @@ TEST_F(TimingTest, ServesWithinThirtyMillisecondsOfItsStart) {
 }
 
 TEST_F(TimingTest, IdleDaemonDoesNotWakeUp) {
-#if defined(__SANITIZE_THREAD__)
+#if RESMGR_TSAN
   GTEST_SKIP() << "the sanitizer has a thread of its own, which does wake up";
 #endif
   StartBoth();
