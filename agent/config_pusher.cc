@@ -130,7 +130,7 @@ void ConfigPusher::Answers() {
 
 void ConfigPusher::Await(std::chrono::milliseconds since) {
   if (wait_) return;
-  wait_.emplace();
+  wait_ = Wait();
   wait_->why = kSilent;
   wait_->patience =
       timers_.After(std::max(kPatience - since, decltype(since)(0)), [this] { TellPending(); });

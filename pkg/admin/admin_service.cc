@@ -286,7 +286,7 @@ UnaryServer::Methods AdminService::Methods() {
   for (const auto& [method, losses] :
        {std::pair("ConfigSet", kRefuse), std::pair("ConfigForce", kTake)}) {
     methods.emplace(fmt::format("/cri_resmgr.v1.Admin/{}", method),
-                    [&node, losses](std::string message, const UnaryServer::Reply& reply) {
+                    [&node, losses = losses](std::string message, const UnaryServer::Reply& reply) {
                       ConfigSet(node, std::move(message), losses, reply);
                     });
   }

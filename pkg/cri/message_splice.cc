@@ -154,8 +154,9 @@ class SpliceWriter {
     return std::ranges::any_of(node.fields, [this](const auto& each) {
       const MessageSplice::Field& field = each.second;
       return field.number.has_value() || !field.values.empty() ||
-             std::ranges::any_of(field.entries,
-                                 [this](const auto& entry) { return Adds(entry); }) ||
+             std::ranges::any_of(
+                 field.entries,
+                 [this](const MessageSplice::Entry& entry) { return Adds(entry); }) ||
              (field.message != nullptr && Adds(*field.message));
     });
   }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::chrono::seconds kLongestPause{10};
 // For a try that is under way when the daemon ends.
-constexpr std::chrono::milliseconds kPatience{100};
+constexpr std::chrono::milliseconds kRetryPatience{100};
 
 }  // namespace
 
@@ -57,7 +57,7 @@ OptionalMetrics::OptionalMetrics(EventLoop& loop, std::string address,
     : loop_(loop),
       address_(std::move(address)),
       metrics_(std::move(metrics)),
-      off_loop_(loop, "metrics-retry", kPatience) {
+      off_loop_(loop, "metrics-retry", kRetryPatience) {
   if (!address_.empty()) Take(MetricsServer::Create(address_, *metrics_));
 }
 

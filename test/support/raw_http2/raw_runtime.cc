@@ -101,7 +101,7 @@ void RawRuntime::Accept() {
     auto accepted = listener_.Accept();
     if (!accepted.ok() || !accepted->has_value()) continue;
     peers_.emplace_back(
-        [this, peer = std::make_shared<Peer>(*this, **std::move(accepted))] { peer->Run(); });
+        [peer = std::make_shared<Peer>(*this, **std::move(accepted))] { peer->Run(); });
   }
 }
 
