@@ -75,7 +75,9 @@ StatusOr<std::unique_ptr<Dumper>> Dumper::Create(Options options, const LogSink&
 Dumper::Dumper(const Options& options, const LogSink& log)
     : writer_(std::make_shared<Writer>(
           EventQueue::Limits{options.queue_events, options.queue_bytes}, log,
-          Writer::Means{.open = options.open, .decompress = options.decompress})),
+          Writer::Means{.open = options.open,
+                        .decompress = options.decompress,
+                        .retry_pause = options.retry_pause})),
       on_lost_(options.on_lost) {}
 
 Dumper::~Dumper() {

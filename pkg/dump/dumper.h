@@ -55,6 +55,7 @@ class Dumper {
     Decompress decompress = {};
     // For tests.
     OpenFile open = &OutputFile::Create;
+    std::chrono::milliseconds retry_pause{OutputFile::kPause};
   };
 
   // Options with their rules read.
@@ -107,7 +108,7 @@ class Dumper {
 
   // Goes on with other rules and files; those whose names stay are not emptied again. The files are
   // opened by the dumper's thread; one that cannot be is a warning, and tried again every
-  // OutputFile::kPause. FailedPrecondition after Close.
+  // Options::retry_pause. FailedPrecondition after Close.
   Status Reconfigure(Settings settings);
 
   // Writes what is queued and ends; false when that took longer than the deadline, so that the

@@ -161,7 +161,8 @@ TEST_F(DumperTest, AFileThatCannotBeOpenedIsAWarningAndTriedAgain) {
                changed.notify_all();
                if (!works) return InvalidArgument("no disk for '{}'", place.path);
                return OutputFile::Create(place);
-             }})
+             },
+             .retry_pause = std::chrono::milliseconds(20)})
           .ok());
   const auto wait = [&](const std::function<bool()>& condition) {
     std::unique_lock lock(mutex);

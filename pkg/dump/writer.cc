@@ -88,7 +88,7 @@ void Writer::OpenMissing() {
     }
   }
   next_try_.reset();
-  if (file_.missing() || recording_.missing()) next_try_ = Clock::now() + OutputFile::kPause;
+  if (file_.missing() || recording_.missing()) next_try_ = Clock::now() + means_.retry_pause;
 }
 
 std::unique_ptr<OutputFile> Writer::Open(Wanted& wanted) {

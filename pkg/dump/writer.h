@@ -25,6 +25,7 @@ class Writer {
   struct Means {
     OpenFile open;
     std::function<StatusOr<std::string>(const Payload&)> decompress{};
+    std::chrono::milliseconds retry_pause{OutputFile::kPause};
   };
 
   Writer(EventQueue::Limits limits, const LogSink& log, Means means);
