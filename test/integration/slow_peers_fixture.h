@@ -33,9 +33,14 @@ class SlowPeersTest : public DaemonTest {
   // Until the test ends, in a thread of its own.
   void Meanwhile(std::function<bool()> disturb) {
     threads_.emplace_back([this, disturb = std::move(disturb)] {
-      while (!stop_ && disturb()) {
-      }
+      while (!stop_ && disturb())
+        ++disturbances_;
     });
+  }
+
+  // Until what was given to Meanwhile has been done so many times in all.
+  bool WaitForDisturbances(int count) {
+    return Eventually([&] { return disturbances_ >= count; });
   }
 
   // A client that keeps sending this and reads nothing.
@@ -83,6 +88,7 @@ class SlowPeersTest : public DaemonTest {
 
   std::vector<std::thread> threads_;
   std::atomic<bool> stop_{false};
+  std::atomic<int> disturbances_{0};
 };
 
 }  // namespace resmgr::test

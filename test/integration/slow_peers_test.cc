@@ -70,7 +70,7 @@ TEST_F(SlowPeersTest, FloodOfSettingsOnAThousandStreams) {
   for (uint32_t i = 0; i < 1000; ++i)
     flood += Settings(4, 1000 + i % 2);
   Flood(streams, flood);
-  std::this_thread::sleep_for(milliseconds(300));
+  ASSERT_TRUE(WaitForDisturbances(3));
   ExpectOthersUndisturbed();
   ExpectBoundedMemory();
 }
@@ -82,7 +82,7 @@ TEST_F(SlowPeersTest, FloodOfPings) {
     flood += Frame(6, 0, 0, "12345678");
   for (int i = 0; i < 4; ++i)
     Flood("", flood);
-  std::this_thread::sleep_for(milliseconds(300));
+  ASSERT_TRUE(WaitForDisturbances(20));
   ExpectOthersUndisturbed();
   ExpectBoundedMemory();
 }
@@ -208,7 +208,7 @@ TEST_F(RuntimeWithLittleWindowTest, FloodOfCallsThatAreGivenUp) {
     if (client != nullptr) (void)client->Read(milliseconds(0));
     return true;
   });
-  std::this_thread::sleep_for(milliseconds(300));
+  ASSERT_TRUE(WaitForDisturbances(20));
   ExpectOthersUndisturbed();
   ExpectBoundedMemory();
 }
