@@ -16,14 +16,20 @@ target_compile_options(resmgr_flags INTERFACE
 if(RESMGR_WERROR)
   target_compile_options(resmgr_flags INTERFACE -Werror)
 endif()
-# In a unity source, GCC takes every anonymous namespace for that of a header.
+# In a unity source, GCC takes every anonymous namespace for that of a header, and clang every alias of an earlier file for
+# one that is shadowed.
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(resmgr_flags INTERFACE -Wno-subobject-linkage)
+elseif(CMAKE_UNITY_BUILD)
+  target_compile_options(resmgr_flags INTERFACE -Wno-shadow)
 endif()
 if(RESMGR_SANITIZE)
   target_compile_options(resmgr_flags INTERFACE
     -fsanitize=${RESMGR_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(resmgr_flags INTERFACE -fsanitize=${RESMGR_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_link_options(resmgr_flags INTERFACE -fuse-ld=lld)
+  endif()
   # The check of vptr reads memory by way of a pipe, and takes it for wrong where files have run out, as tests see to.
   if(RESMGR_SANITIZE MATCHES "undefined")
     target_compile_options(resmgr_flags INTERFACE -fno-sanitize=vptr)
@@ -44,12 +50,28 @@ endif()
 
 # Tests run for less time than an optimizer takes for them; _FORTIFY_SOURCE asks for -O1. What supports tests is optimized
 # like the rest in release builds, where benches link it.
+# -pthread: some libraries ask for it, and a precompiled header is of use only to sources that agree with it on that.
 if(RESMGR_SANITIZE)
-  set(resmgr_test_options -O0)
+  set(resmgr_test_options -O0 -pthread)
   set(resmgr_support_options -O0)
 else()
-  set(resmgr_test_options $<$<CONFIG:Release>:-O1>)
+  set(resmgr_test_options -pthread $<$<CONFIG:Release>:-O1>)
   set(resmgr_support_options)
+endif()
+
+# gtest, gmock and what nearly every test includes besides, parsed once for all tests. An executable, since its flags
+# must be the tests' own.
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "int main() {}\n")
+add_executable(resmgr_test_headers EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/test_headers.cc)
+target_link_libraries(resmgr_test_headers PRIVATE resmgr_flags absl::statusor GTest::gmock)
+target_compile_options(resmgr_test_headers PRIVATE ${resmgr_test_options})
+target_precompile_headers(resmgr_test_headers PRIVATE
+  <algorithm> <chrono> <functional> <map> <memory> <optional> <string> <vector>
+  <absl/status/statusor.h> <gmock/gmock.h> <gtest/gtest.h>)
+# ccache takes a header with a time in it for another one each time.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  set(resmgr_test_options ${resmgr_test_options} "SHELL:-Xclang -fno-pch-timestamp")
+  target_compile_options(resmgr_test_headers PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
 endif()
 
 # What every call or creation goes through is a little code of many modules that was not run for a while. Optimized when
@@ -99,11 +121,12 @@ function(resmgr_binary name)
   install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# resmgr_test(NAME SRCS ... DEPS ... [LABEL unit|integration|e2e|lint] [TIMEOUT seconds] [SERIAL] [ONE_THREAD])
-# One test executable; every TEST in it becomes one ctest entry. ONE_THREAD: neither the test nor what it tests starts a
-# thread, so that ThreadSanitizer has nothing to find; it is left out of that build.
+# resmgr_test(NAME SRCS ... DEPS ... [LABEL unit|integration|e2e|lint] [TIMEOUT seconds] [SERIAL] [ONE_THREAD] [SHARDS n])
+# One test executable; every TEST in it becomes one ctest entry. Under sanitizers all tests of a program with the label unit
+# or with ONE_THREAD are one entry, or SHARDS entries. ONE_THREAD: neither the test nor what it tests starts a thread, so
+# that ThreadSanitizer has nothing to find; it is left out of that build.
 function(resmgr_test name)
-  cmake_parse_arguments(ARG "SERIAL;ONE_THREAD" "LABEL;TIMEOUT" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL;ONE_THREAD" "LABEL;TIMEOUT;SHARDS" "SRCS;DEPS" ${ARGN})
   if(ARG_ONE_THREAD AND RESMGR_SANITIZE STREQUAL "thread")
     return()
   endif()
@@ -116,6 +139,7 @@ function(resmgr_test name)
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE resmgr_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${resmgr_test_options})
+  target_precompile_headers(${name} REUSE_FROM resmgr_test_headers)
   # Only tests that name these directories get them, since they keep ccache from serving another checkout.
   foreach(source IN LISTS ARG_SRCS)
     file(STRINGS ${source} uses REGEX "RESMGR_(SOURCE|BINARY)_DIR")
@@ -126,8 +150,24 @@ function(resmgr_test name)
     endif()
   endforeach()
   set(properties LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
-  if(ARG_SERIAL)
+  # Times and memory, for which tests run alone, are not judged under sanitizers.
+  if(ARG_SERIAL AND NOT RESMGR_SANITIZE)
     list(APPEND properties RUN_SERIAL ON)
+  endif()
+  # Release builds show that each test passes in a process of its own. To start that again under a sanitizer takes longer
+  # than most tests, and the same tests in one process show that none disturbs the next (pkg/adr/0005-test-tiers.md).
+  if(RESMGR_SANITIZE AND (ARG_LABEL STREQUAL "unit" OR ARG_ONE_THREAD))
+    if(NOT ARG_SHARDS)
+      set(ARG_SHARDS 1)
+    endif()
+    foreach(shard RANGE 1 ${ARG_SHARDS})
+      math(EXPR index "${shard} - 1")
+      add_test(NAME ${name}_${shard} COMMAND ${name})
+      set_tests_properties(${name}_${shard} PROPERTIES ${properties} TIMEOUT 600)
+      set_tests_properties(${name}_${shard} PROPERTIES
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+    endforeach()
+    return()
   endif()
   # The printed values of parameters may be addresses, and names should be the same in every build.
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES PROPERTIES ${properties})
