@@ -2,9 +2,12 @@
 #include "pkg/cri/call.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "pkg/cri/adjustment_edits.h"
 #include "pkg/cri/connection.h"
+#include "pkg/cri/cri_request.h"
 #include "pkg/cri/held_message.h"
 #include "pkg/cri/relay.h"
 #include "pkg/h2/memory.h"
@@ -15,20 +18,34 @@ namespace {
 
 // Above this the runtimes refuse a message themselves (containerd and CRI-O take 16 MiB).
 constexpr size_t kMaxIntercepted = size_t{16} * 1024 * 1024;
-// Of an intercepted call's reply: an id.
+// Of a reply that stages look at: an id.
 constexpr size_t kMaxHeldReply = size_t{64} * 1024;
 constexpr int kCancelled = 1;
 
 }  // namespace
 
 struct Call::Reading : public Recycled<Reading> {
-  std::unique_ptr<Interception> interception;
   HeldMessage request{kMaxIntercepted};
-  bool intercepted = false;  // or read to find its runtime
-  size_t prepaid = 0;        // request bytes whose window was opened before they were sent on
-  size_t held = 0;           // of Call::held_, for the request
+  size_t prepaid = 0;  // request bytes whose window was opened before they were sent on
+  size_t held = 0;     // of Call::held_, for the request
   HeldMessage reply{kMaxHeldReply};
   h2::HeaderBlock reply_headers;
+  // The end of the reply, while a stage holds it, and whether that is all of it.
+  h2::HeaderBlock reply_end;
+  bool reply_is_end = false;
+
+  // What stages do with it; uses all that is above.
+  struct Stages {
+    Stages(Pipeline& pipeline, PipelineCall::Front& front, Operation operation)
+        : reads_reply(RepliesTell(operation)), request(operation), call(pipeline, front) {}
+
+    const bool reads_reply;
+    CriRequest request;
+    PipelineCall call;
+  };
+  std::optional<Stages> stages;
+
+  bool holds_reply() const { return stages && stages->call.HoldsReply(); }
 };
 
 // What a call takes without its bytes and header fields, its part in tables included.
@@ -58,12 +75,12 @@ Call::~Call() {
   if (!reported_ && Watched()) Report({.code = kCancelled, .message = "the call was given up"});
 }
 
-Interception* Call::interception() const {
-  return reading_ == nullptr ? nullptr : reading_->interception.get();
+bool Call::LookedAt() const {
+  return reading_ != nullptr && reading_->stages && !reading_->stages->call.over();
 }
 
-void Call::EndInterception() {
-  if (reading_ != nullptr) reading_->interception.reset();
+void Call::EndPipeline() {
+  if (reading_ != nullptr && reading_->stages) reading_->stages->call.Abandon();
 }
 
 void Call::Start(bool end) {
@@ -71,12 +88,11 @@ void Call::Start(bool end) {
   const size_t headers = headers_.memory() + kCallCost;
   if (!connection_.Hold(*this, headers)) return;
   held_ += headers;
-  if (method_.operation != Operation::kOther && relay.interceptor() != nullptr) {
-    if (auto interception = relay.interceptor()->Begin(method_); interception != nullptr) {
-      reading_ = std::make_unique<Reading>();
-      reading_->interception = std::move(interception);
-      reading_->intercepted = true;
-    }
+  Pipeline* const pipeline = relay.pipeline();
+  if (pipeline != nullptr && pipeline->LooksAt(method_.operation)) {
+    reading_ = std::make_unique<Reading>();
+    PipelineCall::Front& front = *this;
+    reading_->stages.emplace(*pipeline, front, method_.operation);
   }
   tap_ = relay.MakeTap(method_, reading_ != nullptr);
   if (relay.router() != nullptr) {
@@ -87,7 +103,7 @@ void Call::Start(bool end) {
   request_complete_ = end;
   collecting_ = reading_ != nullptr && !end;
   if (collecting_) return;
-  EndInterception();
+  EndPipeline();
   Forward(headers_, end);
 }
 
@@ -155,8 +171,11 @@ void Call::OnEnd(h2::Stream& stream, const h2::HeaderBlock& trailers) {
       OnMalformed("ended its answer without a status");
       return;
     }
-    OnOutcome(trailers);
-    client_->SendEnd(trailers);
+    if (OnOutcome(trailers)) {
+      client_->SendEnd(trailers);
+    } else {
+      reading_->reply_end = trailers;
+    }
     HoldTrailers(trailers);
     return;
   }
@@ -170,7 +189,8 @@ void Call::OnEnd(h2::Stream& stream, const h2::HeaderBlock& trailers) {
 
 // A client that does not read its replies keeps their trailers waiting, too.
 void Call::HoldTrailers(const h2::HeaderBlock& trailers) {
-  if (!client_->open() || !client_->end_waits()) return;
+  const bool held = reading_ != nullptr && reading_->holds_reply();
+  if (!client_->open() || !(held || client_->end_waits())) return;
   const size_t memory = trailers.memory();
   if (connection_.Hold(*this, memory)) held_ += memory;
 }
@@ -189,7 +209,7 @@ void Call::Open() {
 
 bool Call::Unpack(size_t most) {
   unpacking_ = false;
-  if (interception() == nullptr) return false;
+  if (!LookedAt()) return false;
   const StatusOr<bool> whole = reading_->request.Unpack(most);
   if (!whole.ok()) {
     PassUnread(Message(whole.status()));
@@ -213,13 +233,23 @@ void Call::Decide() {
 
 void Call::OnRouted(const Status& status) {
   if (!status.ok()) return Finish(status);
-  if (interception() != nullptr) {
-    interception()->OnRequest(reading_->request.message(), *this);
+  if (LookedAt()) {
+    StartPipeline();
   } else if (routing_->all()) {
     FanOut();
   } else if (Forward(headers_, false)) {
     SendRequest("");
     server_->SendEnd();
+  }
+}
+
+void Call::StartPipeline() {
+  CriRequest& request = reading_->stages->request;
+  if (request.Read(reading_->request.message())) {
+    reading_->stages->call.Start(request.request());
+  } else {
+    EndPipeline();
+    SendWith("");
   }
 }
 
@@ -272,7 +302,7 @@ void Call::OnFanOutEnd(const Status& status) {
 }
 
 bool Call::ReadsReply() const {
-  return (interception() != nullptr && interception()->ReadsReply()) ||
+  return (LookedAt() && reading_->stages->reads_reply) ||
          (routing_ != nullptr && routing_->ReadsReply());
 }
 
@@ -281,26 +311,60 @@ void Call::PassUnread(std::string_view why) {
     return Finish(InvalidArgument("cannot tell which runtime {} is for: {}", method_.name, why));
   }
   connection_.relay().NoteUnread(method_, why);
-  EndInterception();
+  EndPipeline();
   if (!Forward(headers_, false)) return;
   SendRequest("");
   if (request_complete_) server_->SendEnd();
 }
 
-void Call::OnVerdict(const Interception::Verdict& verdict) {
+bool Call::Has(Operation operation, Field field) const {
+  return CriHas(operation, field);
+}
+
+void Call::OnDecided(const Status& refusal, const Adjustment& adjustment) {
   const h2::FlushQueue::Scope scope(connection_.relay().flushes());
-  if (!verdict.refusal.ok()) {
-    EndInterception();
-    Finish(verdict.refusal);
-    return;
+  if (!refusal.ok()) {
+    Finish(refusal);
+  } else if (adjustment.wide() != nullptr) {
+    SendSpliced(adjustment);
+  } else {
+    SendWith(connection_.relay().suffix().For(method_.operation, adjustment.values));
   }
-  if (tap_ != nullptr && !verdict.suffix.empty()) {
-    tap_->OnRequestChanged(reading_->request.message(), verdict.suffix);
+}
+
+void Call::SendWith(std::string_view suffix) {
+  if (tap_ != nullptr && !suffix.empty()) {
+    tap_->OnRequestChanged(reading_->request.message(), suffix);
   }
   h2::HeaderBlock headers = headers_;
-  if (!verdict.suffix.empty()) headers.Remove("content-length");
+  if (!suffix.empty()) headers.Remove("content-length");
+  reading_->stages->request.request().Close();
   if (!Forward(headers, false)) return;
-  SendRequest(verdict.suffix);
+  SendRequest(suffix);
+  server_->SendEnd();
+}
+
+void Call::SendSpliced(const Adjustment& adjustment) {
+  HeldMessage& request = reading_->request;
+  const StatusOr<SplicedMessage> spliced =
+      SpliceAdjustment(method_.operation, request.message(), adjustment);
+  if (!spliced.ok()) {
+    reading_->stages->call.RollBack();
+    Finish(spliced.status());
+    return;
+  }
+  if (spliced->suffix()) {
+    SendWith(*spliced->suffix());
+    return;
+  }
+  if (tap_ != nullptr) tap_->OnRequestReplaced(request.message(), spliced->ToString());
+  request.Replace(*spliced);
+  if (!HoldRequest()) return;
+  h2::HeaderBlock headers = headers_;
+  headers.Remove("content-length");
+  reading_->stages->request.request().Close();
+  if (!Forward(headers, false)) return;
+  SendRequest("");
   server_->SendEnd();
 }
 
@@ -317,7 +381,12 @@ void Call::SendRequest(std::string_view suffix) {
 
 void Call::OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) {
   if (end) {
-    OnOutcome(headers);
+    if (!OnOutcome(headers)) {
+      reading_->reply_end = headers;
+      reading_->reply_is_end = true;
+      HoldTrailers(headers);
+      return;
+    }
   } else {
     if (reading_ != nullptr) {
       // Not all of what may be a quarter of a megabyte.
@@ -330,15 +399,15 @@ void Call::OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) {
 }
 
 void Call::OnMalformed(std::string_view what) {
-  EndInterception();
+  EndPipeline();
   Finish(Internal("the runtime {} in {}", what, method_.name));
 }
 
-void Call::OnOutcome(const h2::HeaderBlock& trailers) {
-  if (interception() == nullptr && routing_ == nullptr && !Watched()) return;
+bool Call::OnOutcome(const h2::HeaderBlock& trailers) {
+  if (!LookedAt() && routing_ == nullptr && !Watched()) return true;
   const GrpcStatus status = ReadGrpcStatus(trailers);
   Report(status);
-  Settle(status);
+  return Settle(status);
 }
 
 bool Call::Watched() const {
@@ -348,20 +417,31 @@ bool Call::Watched() const {
 void Call::Report(const GrpcStatus& status) {
   if (std::exchange(reported_, true)) return;
   if (tap_ != nullptr) tap_->OnEnd(status);
-  const bool intercepted = reading_ != nullptr && reading_->intercepted;
+  const bool intercepted = reading_ != nullptr && reading_->stages.has_value();
   connection_.relay().CountCall(method_, intercepted, status.code);
 }
 
-void Call::Settle(const GrpcStatus& status) {
-  if (interception() == nullptr && routing_ == nullptr) return;
+bool Call::Settle(const GrpcStatus& status) {
+  if (!LookedAt() && routing_ == nullptr) return true;
   std::string_view message;
   if (HeldMessage& reply = reading_->reply; status.ok() && reply.size() > 0) {
     message = reply.Read(reading_->reply_headers).value_or("");
   }
   if (routing_ != nullptr && status.ok()) routing_->OnReply(message);
-  if (interception() == nullptr) return;
-  interception()->OnReply(status, message);
-  EndInterception();
+  if (!LookedAt()) return true;
+  return reading_->stages->call.OnReply(ReadOutcome(method_.operation, status.code, message));
+}
+
+void Call::OnReplySeen() {
+  const h2::FlushQueue::Scope scope(connection_.relay().flushes());
+  if (!client_->open()) return;
+  if (reading_->reply_is_end) {
+    client_->SendHeaders(reading_->reply_end, true);
+  } else {
+    client_->SendEnd(reading_->reply_end);
+  }
+  // Else OnServerClosed does it.
+  if (!server_->open()) client_->StopReceiving();
 }
 
 void Call::Finish(const Status& status) {
@@ -382,7 +462,7 @@ void Call::Finish(const Status& status) {
 
 void Call::GiveUp() {
   collecting_ = false;
-  EndInterception();
+  EndPipeline();
   routing_.reset();
   fan_out_.reset();
   if (server_ != nullptr) server_->Reset(static_cast<uint32_t>(h2::ErrorCode::kCancel));
@@ -428,7 +508,7 @@ void Call::OnSent(h2::Stream& stream, size_t count) {
 
 void Call::OnClose(h2::Stream& stream, uint32_t error_code) {
   if (FromClient(stream)) {
-    EndInterception();
+    EndPipeline();
     routing_.reset();
     fan_out_.reset();
     collecting_ = false;
@@ -444,12 +524,14 @@ void Call::OnClose(h2::Stream& stream, uint32_t error_code) {
 
 void Call::OnServerClosed(uint32_t error_code) {
   if (!client_->open()) return;
+  // What the stage that holds the reply lets go ends the call.
+  if (reading_ != nullptr && reading_->holds_reply()) return;
   if (client_->ended()) {
     client_->StopReceiving();
     return;
   }
   // The stream ended without a status, so nobody knows what became of the call.
-  EndInterception();
+  EndPipeline();
   if (server_->connection_lost() || error_code == static_cast<uint32_t>(h2::ErrorCode::kNoError)) {
     Finish(Unavailable("the connection to the runtime broke during {}", method_.name));
   } else {

@@ -10,10 +10,10 @@
 #include "pkg/cri/call_tap.h"
 #include "pkg/cri/event_reader.h"
 #include "pkg/cri/fan_out_call.h"
-#include "pkg/cri/interception.h"
 #include "pkg/cri/method_table.h"
 #include "pkg/grpc/grpc_message.h"
 #include "pkg/h2/stream.h"
+#include "pkg/pipeline/pipeline_call.h"
 
 namespace resmgr {
 
@@ -21,12 +21,12 @@ class Connection;
 
 // One call from a client, joined to a stream towards a runtime. What arrives on one side is queued
 // on the other, and the receiving window is opened again only when the bytes have left: so memory
-// stays within the windows. An intercepted call holds its (single) request message until the
-// interception decided; its reply is read while it passes.
+// stays within the windows. A call that stages look at holds its (single) request message until
+// they have decided; its reply is read while it passes, and its end waits for them.
 //
 // Ends, and is destroyed by its Connection, when the streams of both sides are closed.
 class Call final : public h2::StreamHandler,
-                   private Interception::Asker,
+                   private PipelineCall::Front,
                    private FanOutCall::Client,
                    public Recycled<Call> {
  public:
@@ -58,13 +58,14 @@ class Call final : public h2::StreamHandler,
   void OnClose(h2::Stream& stream, uint32_t error_code) override;
 
  private:
-  // What only an intercepted call has.
+  // What only a call has that stages look at.
   struct Reading;
 
   bool FromClient(const h2::Stream& stream) const { return &stream == client_.get(); }
-  // The interception; nullptr when there is none, or none any more.
-  Interception* interception() const;
-  void EndInterception();
+  // Whether stages look at it now.
+  bool LookedAt() const;
+  // They look at it no more.
+  void EndPipeline();
   // Keeps nothing that is only for going on.
   void GiveUp();
   // Opens the runtime's stream; false when the call was finished instead.
@@ -89,17 +90,25 @@ class Call final : public h2::StreamHandler,
   void OnFanOutEnd(const Status& status) override;
   // Whether what the reply's message says is of interest.
   bool ReadsReply() const;
-  void OnVerdict(const Interception::Verdict& verdict) override;
+  // Shows the request to the stages.
+  void StartPipeline();
+  void OnDecided(const Status& refusal, const Adjustment& adjustment) override;
+  void OnReplySeen() override;
+  bool Has(Operation operation, Field field) const override;
+  // Forwards the request with these bytes behind its message.
+  void SendWith(std::string_view suffix);
+  // Forwards the request with a message in which parts are replaced or removed.
+  void SendSpliced(const Adjustment& adjustment);
   void SendRequest(std::string_view suffix);
-  // The request is not what the interception can read: let it pass as it is.
+  // The request is not what stages can read: let it pass as it is.
   void PassUnread(std::string_view why);
-  // The runtime's outcome, before the client sees it.
-  void OnOutcome(const h2::HeaderBlock& trailers);
+  // The runtime's outcome, before the client sees it. False: a stage holds it.
+  bool OnOutcome(const h2::HeaderBlock& trailers);
   // Whether anybody watches how the call ends.
   bool Watched() const;
   // Tells those who watch how the call ended, once.
   void Report(const GrpcStatus& status);
-  void Settle(const GrpcStatus& status);
+  bool Settle(const GrpcStatus& status);
   void OnServerClosed(uint32_t error_code);
   // The runtime's answer is none that gRPC knows: nobody can tell what became of the call.
   void OnMalformed(std::string_view what);

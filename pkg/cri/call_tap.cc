@@ -60,7 +60,12 @@ void CallTap::OnRequestData(std::string_view data) {
 
 void CallTap::OnRequestChanged(std::string_view before, std::string_view suffix) {
   if (!requests_ || before.size() > kMaxCollected) return;
-  dumper_.OnChanged(ref_, dump::Payload(std::string(before)), std::string(before).append(suffix));
+  OnRequestReplaced(before, std::string(before).append(suffix));
+}
+
+void CallTap::OnRequestReplaced(std::string_view before, std::string after) {
+  if (!requests_ || before.size() > kMaxCollected) return;
+  dumper_.OnChanged(ref_, dump::Payload(std::string(before)), std::move(after));
 }
 
 void CallTap::OnReplyHeaders(const h2::HeaderBlock& headers) {

@@ -31,6 +31,8 @@ class CallTap {
   void OnRequestData(std::string_view data);
   // The runtime gets the request, whose only message came as `before`, with `suffix` behind it.
   void OnRequestChanged(std::string_view before, std::string_view suffix);
+  // The same, with another message in place of the one that came.
+  void OnRequestReplaced(std::string_view before, std::string after);
   void OnReplyHeaders(const h2::HeaderBlock& headers);
   void OnReplyData(std::string_view data);
   void OnEnd(const GrpcStatus& status);

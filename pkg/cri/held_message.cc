@@ -102,4 +102,16 @@ void HeldMessage::MakeLonger(size_t count) {
   body_.Overwrite(EncodeGrpcPrefix(false, body_.size() - kGrpcPrefixSize + count));
 }
 
+void HeldMessage::Replace(const SplicedMessage& message) {
+  const size_t size = kGrpcPrefixSize + message.size();
+  h2::GrowingBlock whole;
+  whole.Reserve(size, size);
+  whole.Append(EncodeGrpcPrefix(false, message.size()));
+  for (const std::string_view piece : message.pieces())
+    whole.Append(piece);
+  Clear();
+  body_.Append(whole.slice());
+  memory_ = whole.capacity();
+}
+
 }  // namespace resmgr

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "pkg/base/status.h"
+#include "pkg/cri/message_splice.h"
 #include "pkg/grpc/inflater.h"
 #include "pkg/h2/bytes.h"
 #include "pkg/h2/growing_block.h"
@@ -49,6 +50,8 @@ class HeldMessage {
   // After all of that: the body becomes that of an uncompressed message which goes on with `count`
   // further bytes, not added here.
   void MakeLonger(size_t count);
+  // The same: the body becomes that of this message, made of the one that is held.
+  void Replace(const SplicedMessage& message);
 
  private:
   void AddFurther(const h2::Slice& data);

@@ -9,34 +9,13 @@
 #include <absl/container/inlined_vector.h>
 
 #include "pkg/base/field_writer.h"
-#include "pkg/base/wire.h"
+#include "pkg/cri/for_each_field.h"
 #include "pkg/model/identity.h"
 #include "pkg/model/resources_annotation.h"
 
 namespace resmgr {
 
 namespace {
-
-// Reads the message and calls visit(reader) for each field; visit returns false when a nested
-// message is broken.
-template <typename Visit>
-bool ForEachField(std::string_view message, Visit visit) {
-  WireReader reader(message);
-  while (reader.Next()) {
-    if (!visit(reader)) return false;
-  }
-  return !reader.failed();
-}
-
-// The same for these fields only: a bit for each.
-template <typename Visit>
-bool ForFields(std::string_view message, uint32_t wanted, Visit visit) {
-  WireReader reader(message);
-  while (reader.NextOf(wanted)) {
-    if (!visit(reader)) return false;
-  }
-  return !reader.failed();
-}
 
 // Entries of a map, views into the message. A kubelet's fit in without memory of their own.
 using Entries = absl::InlinedVector<StringMap::value_type, 8>;
@@ -117,22 +96,6 @@ bool ReadLinuxResources(std::string_view message, LinuxResources& resources) {
       default:
         return true;
     }
-  });
-}
-
-bool ReadMount(std::string_view message, ContainerPaths::Mount& mount) {
-  return ForEachField(message, [&](const WireReader& field) {
-    if (field.field() == 1) mount.container_path = field.bytes();
-    if (field.field() == 2) mount.host_path = field.bytes();
-    if (field.field() == 3) mount.read_only = field.number() != 0;
-    return true;
-  });
-}
-
-bool ReadDevice(std::string_view message, std::vector<std::string_view>& host_paths) {
-  return ForEachField(message, [&](const WireReader& field) {
-    if (field.field() == 2) host_paths.push_back(field.bytes());
-    return true;
   });
 }
 
@@ -239,36 +202,25 @@ void AddResources(uint32_t field, const ResourceValues& adjustment, FieldWriter&
 
 }  // namespace
 
-Status DecodeCreateContainer(std::string_view message, CreateMessage& decoded) {
+Status DecodeCreateContainer(std::string_view message, CreateRequest& request, CreateParts& parts) {
   Texts texts;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
-    if (field.field() == 1) decoded.request.pod_id = PodSandboxId(field.bytes());
+    if (field.field() == 1) request.pod_id = PodSandboxId(field.bytes());
     if (field.field() == 2) {
-      decoded.config = field.bytes();
-      return ReadContainerConfig(decoded.config, decoded.request, texts);
+      parts.config = field.bytes();
+      return ReadContainerConfig(parts.config, request, texts);
     }
     if (field.field() == 3) {
-      decoded.sandbox_config = field.bytes();
-      ReadPodResources(decoded.sandbox_config, decoded.request.pod_resources);
+      parts.sandbox_config = field.bytes();
+      ReadPodResources(parts.sandbox_config, request.pod_resources);
     }
     return true;
   });
   if (!ok) return InvalidArgument("the bytes are no CreateContainerRequest");
-  CreateRequest& request = decoded.request;
   Fill(request.labels, texts.labels);
   Fill(request.annotations, texts.annotations);
   if (request.name.empty()) request.name = ContainerNameOf(request.labels);
   return OkStatus();
-}
-
-StatusOr<ContainerPaths> DecodePaths(std::string_view config) {
-  ContainerPaths paths;
-  const bool ok = ForEachField(config, [&](const WireReader& field) {
-    if (field.field() == 7) return ReadMount(field.bytes(), paths.mounts.emplace_back());
-    return field.field() != 8 || ReadDevice(field.bytes(), paths.devices);
-  });
-  if (!ok) return InvalidArgument("the bytes are no ContainerConfig");
-  return paths;
 }
 
 StatusOr<Pod> DecodeSandboxConfig(std::string_view message) {
@@ -285,17 +237,17 @@ void SetQos(Pod& pod) {
   pod.qos = ResolveQos(pod.cgroup_parent, pod.annotations);
 }
 
-StatusOr<RunPodMessage> DecodeRunPodSandbox(std::string_view message) {
-  RunPodMessage decoded;
+StatusOr<Pod> DecodeRunPodSandbox(std::string_view message) {
+  Pod pod;
   Texts texts;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
-    if (field.field() == 1) return ReadSandboxConfig(field.bytes(), decoded.pod, texts);
-    if (field.field() == 2) decoded.pod.runtime_handler = field.bytes();
+    if (field.field() == 1) return ReadSandboxConfig(field.bytes(), pod, texts);
+    if (field.field() == 2) pod.runtime_handler = field.bytes();
     return true;
   });
   if (!ok) return InvalidArgument("the bytes are no RunPodSandboxRequest");
-  CompletePod(decoded.pod, texts);
-  return decoded;
+  CompletePod(pod, texts);
+  return pod;
 }
 
 StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message) {
@@ -303,8 +255,8 @@ StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message)
   const bool ok = ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1) decoded.id = ContainerId(field.bytes());
     if (field.field() != 2) return true;
-    decoded.has_linux = true;
-    return ReadLinuxResources(field.bytes(), decoded.resources);
+    decoded.update.has_linux = true;
+    return ReadLinuxResources(field.bytes(), decoded.update.resources);
   });
   if (!ok) return InvalidArgument("the bytes are no UpdateContainerResourcesRequest");
   return decoded;
@@ -314,8 +266,8 @@ StatusOr<UpdatePodMessage> DecodeUpdatePodSandboxResources(std::string_view mess
   UpdatePodMessage decoded;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1) decoded.id = PodSandboxId(field.bytes());
-    if (field.field() == 2) return ReadLinuxResources(field.bytes(), decoded.overhead);
-    if (field.field() == 3) return ReadLinuxResources(field.bytes(), decoded.resources);
+    if (field.field() == 2) return ReadLinuxResources(field.bytes(), decoded.update.overhead);
+    if (field.field() == 3) return ReadLinuxResources(field.bytes(), decoded.update.resources);
     return true;
   });
   if (!ok) return InvalidArgument("the bytes are no UpdatePodSandboxResourcesRequest");
@@ -337,7 +289,7 @@ StatusOr<ContainerEvent> DecodeContainerEvent(std::string_view message) {
   return event;
 }
 
-StatusOr<std::optional<ContainerId>> DecodeExited(std::string_view message) {
+StatusOr<std::string_view> DecodeExited(std::string_view message) {
   constexpr uint64_t kExited = 2;
   std::string_view id;
   uint64_t state = 0;
@@ -349,8 +301,7 @@ StatusOr<std::optional<ContainerId>> DecodeExited(std::string_view message) {
            });
   });
   if (!ok) return InvalidArgument("the bytes are no ContainerStatusResponse");
-  if (state != kExited || id.empty()) return std::nullopt;
-  return ContainerId(id);
+  return state == kExited ? id : std::string_view();
 }
 
 StatusOr<std::string_view> DecodeId(std::string_view message) {

@@ -1,42 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/model/create_request.h"
 #include "pkg/model/pod.h"
+#include "pkg/model/request.h"
 #include "pkg/model/resource_values.h"
-#include "pkg/model/resources.h"
-#include "pkg/resmgr/resource_manager.h"
+#include "pkg/resmgr/runtime_client.h"
 
 namespace resmgr {
 
-// What the brain needs from intercepted messages, read straight from their bytes: the rest is not
+// What the resource manager needs from messages, read straight from their bytes: the rest is not
 // parsed, not even looked at. Field numbers are those of runtime.v1, which runtime.v1alpha2 shares.
 // Every function here fails with InvalidArgument when the bytes are no such message.
 
-// The views are into the message.
-struct CreateMessage {
-  CreateRequest request;            // without `pod` and `hints`
+// The messages that a CreateContainerRequest consists of: views into it.
+struct CreateParts {
   std::string_view config;          // ContainerConfig
   std::string_view sandbox_config;  // PodSandboxConfig
 };
-Status DecodeCreateContainer(std::string_view message, CreateMessage& decoded);
-
-// What of a ContainerConfig may tell where the container belongs: views into it.
-struct ContainerPaths {
-  struct Mount {
-    std::string_view container_path;
-    std::string_view host_path;
-    bool read_only = false;
-  };
-  std::vector<Mount> mounts;
-  std::vector<std::string_view> devices;  // host paths
-};
-StatusOr<ContainerPaths> DecodePaths(std::string_view config);
+// Fills in the request, but for `pod` and `hints`.
+Status DecodeCreateContainer(std::string_view message, CreateRequest& request, CreateParts& parts);
 
 // A PodSandboxConfig as a pod: QoS class from the cgroup parent, no id. What its metadata leave out
 // comes from labels (pkg/model/identity.h).
@@ -46,23 +33,19 @@ StatusOr<Pod> DecodeSandboxConfig(std::string_view message);
 // without either it is BestEffort, which claims nothing.
 void SetQos(Pod& pod);
 
-struct RunPodMessage {
-  Pod pod;  // without id
-};
-StatusOr<RunPodMessage> DecodeRunPodSandbox(std::string_view message);
+// A RunPodSandboxRequest as a pod, without id.
+StatusOr<Pod> DecodeRunPodSandbox(std::string_view message);
 
 struct UpdateMessage {
   ContainerId id;
-  bool has_linux = false;
-  LinuxResources resources;
+  ContainerUpdate update;
 };
 StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message);
 
 // UpdatePodSandboxResourcesRequest: what it sets of the pod as a whole.
 struct UpdatePodMessage {
   PodSandboxId id;
-  LinuxResources overhead;
-  LinuxResources resources;
+  PodUpdate update;
 };
 StatusOr<UpdatePodMessage> DecodeUpdatePodSandboxResources(std::string_view message);
 
@@ -74,8 +57,9 @@ StatusOr<std::string_view> DecodeId(std::string_view message);
 // A ContainerEventResponse.
 StatusOr<ContainerEvent> DecodeContainerEvent(std::string_view message);
 
-// From a ContainerStatus reply: the container's id when it says that it has exited, else nothing.
-StatusOr<std::optional<ContainerId>> DecodeExited(std::string_view message);
+// From a ContainerStatus reply: the container's id when it says that it has exited, else "". A view
+// into the message.
+StatusOr<std::string_view> DecodeExited(std::string_view message);
 
 // Appends bytes that, appended to the message, change just the fields of the adjustment: in
 // protobuf a later value of a field wins and embedded messages merge, so all that stands before

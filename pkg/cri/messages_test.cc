@@ -48,9 +48,14 @@ v1::CreateContainerRequest FullRequest() {
   return request;
 }
 
-StatusOr<CreateMessage> DecodeCreate(std::string_view bytes) {
-  CreateMessage decoded;
-  RESMGR_RETURN_IF_ERROR(DecodeCreateContainer(bytes, decoded));
+struct DecodedCreate {
+  CreateRequest request;
+  CreateParts parts;
+};
+
+StatusOr<DecodedCreate> DecodeCreate(std::string_view bytes) {
+  DecodedCreate decoded;
+  RESMGR_RETURN_IF_ERROR(DecodeCreateContainer(bytes, decoded.request, decoded.parts));
   return decoded;
 }
 
@@ -90,7 +95,7 @@ TEST(MessagesTest, ReadsWhatADecisionNeeds) {
   EXPECT_EQ(request.pod_resources->cpu_shares, 4096);
   EXPECT_EQ(request.pod_resources->memory_limit, 1 << 30);
 
-  const auto pod = DecodeSandboxConfig(decoded->sandbox_config);
+  const auto pod = DecodeSandboxConfig(decoded->parts.sandbox_config);
   ASSERT_TRUE(pod.ok()) << pod.status();
   EXPECT_EQ(pod->name, "pod");
   EXPECT_EQ(pod->uid.value(), "uid");
@@ -108,7 +113,7 @@ TEST(MessagesTest, ReadsWhatAPodHasAsAWhole) {
   config.mutable_linux()->mutable_resources()->set_cpu_quota(150'000);
   const auto decoded = DecodeRunPodSandbox(request.SerializeAsString());
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  const Pod& pod = decoded->pod;
+  const Pod& pod = *decoded;
   EXPECT_EQ(pod.name, "web") << "from the label, without metadata";
   EXPECT_EQ(pod.namespace_name, "shop");
   EXPECT_EQ(pod.uid.value(), "u-1") << "from the cgroup";
@@ -123,8 +128,8 @@ TEST(MessagesTest, ReadsWhatAPodHasAsAWhole) {
   const auto changed = DecodeUpdatePodSandboxResources(update.SerializeAsString());
   ASSERT_TRUE(changed.ok()) << changed.status();
   EXPECT_EQ(changed->id.value(), "sandbox");
-  EXPECT_EQ(changed->overhead.memory_limit, 4096);
-  EXPECT_EQ(changed->resources.cpu_shares, 512);
+  EXPECT_EQ(changed->update.overhead.memory_limit, 4096);
+  EXPECT_EQ(changed->update.resources.cpu_shares, 512);
   EXPECT_FALSE(DecodeUpdatePodSandboxResources("\x12\x05zz").ok());
 }
 
@@ -207,9 +212,9 @@ TEST(MessagesTest, ReadsAndAdjustsAnUpdate) {
   const auto decoded = DecodeUpdateContainerResources(bytes);
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(decoded->id.value(), "id");
-  EXPECT_TRUE(decoded->has_linux);
-  EXPECT_EQ(decoded->resources.cpu_shares, 1024);
-  EXPECT_EQ(decoded->resources.cpuset_cpus, "0-3");
+  EXPECT_TRUE(decoded->update.has_linux);
+  EXPECT_EQ(decoded->update.resources.cpu_shares, 1024);
+  EXPECT_EQ(decoded->update.resources.cpuset_cpus, "0-3");
 
   v1::UpdateContainerResourcesRequest edited;
   AppendUpdateAdjustment({.cpus = CpuSet{2}}, bytes);
@@ -250,9 +255,9 @@ TEST(MessagesTest, ReadsARunPodSandbox) {
   request.set_runtime_handler("kata");
   const auto decoded = DecodeRunPodSandbox(request.SerializeAsString());
   ASSERT_TRUE(decoded.ok());
-  EXPECT_EQ(decoded->pod.name, "pod");
-  EXPECT_EQ(decoded->pod.qos, QosClass::kBurstable);
-  EXPECT_EQ(decoded->pod.runtime_handler, "kata");
+  EXPECT_EQ(decoded->name, "pod");
+  EXPECT_EQ(decoded->qos, QosClass::kBurstable);
+  EXPECT_EQ(decoded->runtime_handler, "kata");
 }
 
 TEST(MessagesTest, RemembersAsManyAnnotationsAsKubernetesAllows) {
@@ -264,7 +269,7 @@ TEST(MessagesTest, RemembersAsManyAnnotationsAsKubernetesAllows) {
   const auto decoded = DecodeRunPodSandbox(request.SerializeAsString());
   ASSERT_TRUE(decoded.ok());
   size_t large = 0;
-  for (const auto& [key, value] : decoded->pod.annotations)
+  for (const auto& [key, value] : decoded->annotations)
     large += value.size();
   EXPECT_EQ(large, 5 * 50'000);
 }
@@ -275,37 +280,18 @@ TEST(MessagesTest, TellsAContainerThatHasExited) {
   reply.mutable_status()->mutable_metadata()->set_name("app");
   reply.mutable_status()->set_state(v1::CONTAINER_EXITED);
   (*reply.mutable_info())["info"] = "{}";
-  const auto exited = DecodeExited(reply.SerializeAsString());
+  const std::string bytes = reply.SerializeAsString();
+  const auto exited = DecodeExited(bytes);
   ASSERT_TRUE(exited.ok());
-  EXPECT_EQ(*exited, ContainerId("abc"));
+  EXPECT_EQ(*exited, "abc");
   for (const auto state : {v1::CONTAINER_CREATED, v1::CONTAINER_RUNNING, v1::CONTAINER_UNKNOWN}) {
     reply.mutable_status()->set_state(state);
-    const auto other = DecodeExited(reply.SerializeAsString());
+    const std::string other_bytes = reply.SerializeAsString();
+    const auto other = DecodeExited(other_bytes);
     ASSERT_TRUE(other.ok());
-    EXPECT_FALSE(other->has_value());
+    EXPECT_EQ(*other, "");
   }
   EXPECT_FALSE(DecodeExited("\x0a\x7f").ok());
-}
-
-TEST(MessagesTest, ReadsTheHostPathsOfMountsAndDevices) {
-  v1::ContainerConfig config;
-  auto& mount = *config.add_mounts();
-  mount.set_container_path("/data");
-  mount.set_host_path("/mnt/disk");
-  mount.set_readonly(true);
-  auto& device = *config.add_devices();
-  device.set_container_path("/dev/x");
-  device.set_host_path("/dev/nvme0n1");
-  const std::string bytes = config.SerializeAsString();
-  const auto paths = DecodePaths(bytes);
-  ASSERT_TRUE(paths.ok());
-  ASSERT_EQ(paths->mounts.size(), 1u);
-  EXPECT_EQ(paths->mounts[0].container_path, "/data");
-  EXPECT_EQ(paths->mounts[0].host_path, "/mnt/disk");
-  EXPECT_TRUE(paths->mounts[0].read_only);
-  ASSERT_EQ(paths->devices.size(), 1u);
-  EXPECT_EQ(paths->devices[0], "/dev/nvme0n1");
-  EXPECT_FALSE(DecodePaths("\x3a\x7f").ok());
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace resmgr {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Operation>, 11> kOperations = {{
+constexpr std::array<std::pair<std::string_view, Operation>, 10> kOperations = {{
     {"RunPodSandbox", Operation::kRunPodSandbox},
     {"StopPodSandbox", Operation::kStopPodSandbox},
     {"RemovePodSandbox", Operation::kRemovePodSandbox},
@@ -19,7 +19,6 @@ constexpr std::array<std::pair<std::string_view, Operation>, 11> kOperations = {
     {"UpdateContainerResources", Operation::kUpdateContainerResources},
     {"ContainerStatus", Operation::kContainerStatus},
     {"UpdatePodSandboxResources", Operation::kUpdatePodSandboxResources},
-    {"GetContainerEvents", Operation::kGetContainerEvents},
 }};
 
 Service ClassifyService(std::string_view service) {
@@ -46,7 +45,7 @@ Method ClassifyMethod(std::string_view path) {
   for (const auto& [name, operation] : kOperations) {
     if (method.name == name) method.operation = operation;
   }
-  method.endless = method.operation == Operation::kGetContainerEvents;
+  method.endless = method.name == "GetContainerEvents";
   return method;
 }
 

@@ -3,23 +3,9 @@
 
 #include <string_view>
 
-namespace resmgr {
+#include "pkg/model/operation.h"
 
-// The calls that the brain may want to see. Everything else is kOther.
-enum class Operation {
-  kOther,
-  kRunPodSandbox,
-  kStopPodSandbox,
-  kRemovePodSandbox,
-  kCreateContainer,
-  kStartContainer,
-  kStopContainer,
-  kRemoveContainer,
-  kUpdateContainerResources,
-  kContainerStatus,
-  kUpdatePodSandboxResources,
-  kGetContainerEvents,
-};
+namespace resmgr {
 
 enum class Service { kRuntime, kImage, kOther };
 

@@ -12,15 +12,16 @@
 #include <string_view>
 
 #include "pkg/base/status.h"
+#include "pkg/cri/adjustment_edits.h"
 #include "pkg/cri/call_tap.h"
 #include "pkg/cri/connection.h"
-#include "pkg/cri/interception.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/h2/limits.h"
 #include "pkg/h2/memory.h"
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
 #include "pkg/metrics/metrics.h"
+#include "pkg/pipeline/pipeline.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -62,7 +63,7 @@ class Relay {
 
   // Those who see calls. Not owned; each may be null and outlives the relay.
   struct Watchers {
-    Interceptor* interceptor = nullptr;
+    Pipeline* pipeline = nullptr;
     dump::Dumper* dumper = nullptr;
     Metrics* metrics = nullptr;
   };
@@ -75,8 +76,8 @@ class Relay {
   Relay& operator=(const Relay&) = delete;
 
   // For the calls that come from now on; nullptr lets them pass. The former one outlives the calls
-  // that it has begun.
-  void SetInterceptor(Interceptor* interceptor) { watchers_.interceptor = interceptor; }
+  // that its stages look at.
+  void SetPipeline(Pipeline* pipeline) { watchers_.pipeline = pipeline; }
 
   // Where there are several runtimes: finds that of each call from now on. It outlives the relay,
   // and Options::runtime_socket is then that of the default one.
@@ -95,7 +96,8 @@ class Relay {
 
   // For connections and calls:
   h2::FlushQueue& flushes() { return flushes_; }
-  Interceptor* interceptor() const { return watchers_.interceptor; }
+  Pipeline* pipeline() const { return watchers_.pipeline; }
+  AdjustmentSuffix& suffix() { return suffix_; }
   BackendRouter* router() const { return router_; }
   bool counts_calls() const { return watchers_.metrics != nullptr; }
   // A client's call to listen to events begins, or is over.
@@ -153,6 +155,7 @@ class Relay {
   const bool one_socket_;  // for both services
   Watchers watchers_;
   BackendRouter* router_ = nullptr;
+  AdjustmentSuffix suffix_;
   Logger& log_;
   RateLimit unread_limit_;
   RateLimit accept_limit_;

@@ -8,7 +8,7 @@ namespace resmgr {
 namespace {
 
 template <typename T>
-void Override(std::optional<T>& value, std::optional<T>&& later) {
+void TakeIfSet(std::optional<T>& value, std::optional<T>&& later) {
   if (later) value = std::move(later);
 }
 
@@ -19,21 +19,21 @@ void Extend(std::vector<T>& list, std::vector<T>&& later) {
 }
 
 void MergeWide(WideAdjustment& base, WideAdjustment&& later) {
-  Override(base.memory_limit, std::move(later.memory_limit));
-  Override(base.memory_swap_limit, std::move(later.memory_swap_limit));
-  Override(base.oom_score_adj, std::move(later.oom_score_adj));
+  TakeIfSet(base.memory_limit, std::move(later.memory_limit));
+  TakeIfSet(base.memory_swap_limit, std::move(later.memory_swap_limit));
+  TakeIfSet(base.oom_score_adj, std::move(later.oom_score_adj));
   base.hugepage_limits.Merge(std::move(later.hugepage_limits));
   base.unified.Merge(std::move(later.unified));
-  Override(base.blockio_class, std::move(later.blockio_class));
-  Override(base.rdt_class, std::move(later.rdt_class));
+  TakeIfSet(base.blockio_class, std::move(later.blockio_class));
+  TakeIfSet(base.rdt_class, std::move(later.rdt_class));
   base.environment.Merge(std::move(later.environment));
-  Override(base.args, std::move(later.args));
+  TakeIfSet(base.args, std::move(later.args));
   base.mounts.Merge(std::move(later.mounts));
   base.devices.Merge(std::move(later.devices));
   Extend(base.cdi_devices, std::move(later.cdi_devices));
   base.labels.Merge(std::move(later.labels));
   base.annotations.Merge(std::move(later.annotations));
-  Override(base.cgroup_parent, std::move(later.cgroup_parent));
+  TakeIfSet(base.cgroup_parent, std::move(later.cgroup_parent));
   base.resource_limits.Merge(std::move(later.resource_limits));
   Extend(base.hooks, std::move(later.hooks));
 }
@@ -145,11 +145,11 @@ std::vector<FieldChange> Adjustment::Changes() const {
 }
 
 void Adjustment::Merge(Adjustment&& later) {
-  Override(values.cpus, std::move(later.values.cpus));
-  Override(values.mems, std::move(later.values.mems));
-  Override(values.cpu_shares, std::move(later.values.cpu_shares));
-  Override(values.cpu_quota, std::move(later.values.cpu_quota));
-  Override(values.cpu_period, std::move(later.values.cpu_period));
+  TakeIfSet(values.cpus, std::move(later.values.cpus));
+  TakeIfSet(values.mems, std::move(later.values.mems));
+  TakeIfSet(values.cpu_shares, std::move(later.values.cpu_shares));
+  TakeIfSet(values.cpu_quota, std::move(later.values.cpu_quota));
+  TakeIfSet(values.cpu_period, std::move(later.values.cpu_period));
   if (later.wide_ == nullptr) return;
   if (wide_ == nullptr) {
     wide_ = std::move(later.wide_);

@@ -3,11 +3,13 @@
 
 #include <utility>
 
-#include "pkg/cri/hint_finder.h"
-#include "pkg/cri/interceptors.h"
 #include "pkg/cri/known_methods.h"
 #include "pkg/cri/relay.h"
 #include "pkg/cri/runtime_connection.h"
+#include "pkg/pipeline/hint_finder.h"
+#include "pkg/pipeline/pipeline.h"
+#include "pkg/pipeline/policy_stage.h"
+#include "pkg/resmgr/clock.h"
 #include "pkg/sys/file_limit.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -22,7 +24,7 @@ class RelayLink final : public BrainLink {
   RuntimeClient& runtime() override { return runtime_; }
   void Attach(ResourceManager& manager) override {
     manager_ = &manager;
-    interceptor_.emplace(manager, hints_, [this] { return runtime_.EnsureConnected(); });
+    stage_.emplace(manager, hints_, [this] { return runtime_.EnsureConnected(); });
   }
   void Connect(RuntimeEvents events) override {
     runtime_.Start({.connected = std::move(events.connected),
@@ -31,18 +33,18 @@ class RelayLink final : public BrainLink {
   }
   Status EnsureConnected() override { return runtime_.EnsureConnected(); }
   void Retire() override { LeaveEventsToClient(true); }
-  bool drained() const override { return interceptor_->idle(); }
+  bool drained() const override { return stage_->calls() == 0; }
 
   // Clients listen to the runtime's events, and the relay tells them to us.
   void LeaveEventsToClient(bool leave) { runtime_.LeaveEventsToClient(leave); }
   ResourceManager& manager() { return *manager_; }
-  ResourceInterceptor& interceptor() { return *interceptor_; }
+  PolicyStage& stage() { return *stage_; }
 
  private:
   HintFinder& hints_;
   RuntimeConnection runtime_;
   ResourceManager* manager_ = nullptr;
-  std::optional<ResourceInterceptor> interceptor_;
+  std::optional<PolicyStage> stage_;
 };
 
 class RelayDoor final : public FrontDoor {
@@ -51,7 +53,12 @@ class RelayDoor final : public FrontDoor {
       : context_(context),
         options_(std::move(options)),
         hints_(context.loop, {}),
-        listener_(std::move(listener)) {}
+        clock_(context.loop),
+        pipeline_(clock_),
+        listener_(std::move(listener)) {
+    for (Stage* const stage : options_.stages)
+      pipeline_.Add(*stage);
+  }
 
   void Start(dump::Dumper& dumper) override;
   std::unique_ptr<BrainLink> MakeLink() override {
@@ -64,7 +71,9 @@ class RelayDoor final : public FrontDoor {
  private:
   const DoorContext context_;
   const RelayDoorOptions options_;
-  HintFinder hints_;                         // of all brains, so that its threads are few
+  HintFinder hints_;  // of all brains, so that its threads are few
+  LoopClock clock_;
+  Pipeline pipeline_;                        // outlives the relay's calls
   std::optional<ListeningSocket> listener_;  // until the start
   RelayLink* active_ = nullptr;
   std::optional<Relay> relay_;
@@ -77,7 +86,7 @@ void RelayDoor::Start(dump::Dumper& dumper) {
                                .drain_timeout = kDrainDeadline};
   relay_.emplace(
       context_.loop, context_.flushes, *std::exchange(listener_, std::nullopt), options,
-      Relay::Watchers{.interceptor = nullptr, .dumper = &dumper, .metrics = context_.metrics});
+      Relay::Watchers{.pipeline = &pipeline_, .dumper = &dumper, .metrics = context_.metrics});
   relay_->OnClientsListen([this](bool listen) {
     if (active_ != nullptr) active_->LeaveEventsToClient(listen);
   });
@@ -89,7 +98,7 @@ void RelayDoor::Start(dump::Dumper& dumper) {
 void RelayDoor::SetActive(BrainLink* link) {
   // All links of this door are of its own making.
   active_ = static_cast<RelayLink*>(link);
-  relay_->SetInterceptor(active_ == nullptr ? nullptr : &active_->interceptor());
+  pipeline_.SetPolicyStage(active_ == nullptr ? nullptr : &active_->stage());
   if (active_ != nullptr) active_->LeaveEventsToClient(relay_->clients_listen());
 }
 

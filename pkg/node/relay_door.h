@@ -3,8 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pkg/node/front_door.h"
+#include "pkg/pipeline/stage.h"
 
 namespace resmgr {
 
@@ -13,6 +15,8 @@ struct RelayDoorOptions {
   std::string runtime_socket{};
   // Where image calls go; nullopt: they are not served.
   std::optional<std::string> image_socket{};
+  // Behind the policy, in this order; they outlive the door.
+  std::vector<Stage*> stages{};
 };
 
 // The CRI relay (pkg/cri/relay.h) as a front door: clients call on the relay's socket, and each

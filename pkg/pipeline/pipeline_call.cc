@@ -88,10 +88,7 @@ void PipelineCall::Abandon() {
   deadline_.reset();
   if (phase == Phase::kAsking) {
     Forget(asked_);
-    while (!calls_.empty()) {
-      calls_.back()->RollBack();
-      calls_.pop_back();
-    }
+    RollBackAll();
     return;
   }
   if (phase == Phase::kForwarded) outcome_ = {.known = false};
@@ -104,29 +101,55 @@ void PipelineCall::Abandon() {
   if (phase == Phase::kReplying) KeepOwners();
 }
 
+void PipelineCall::RollBack() {
+  if (phase_ != Phase::kForwarded) return;
+  phase_ = Phase::kOver;
+  RollBackAll();
+}
+
+void PipelineCall::RollBackAll() {
+  while (!calls_.empty()) {
+    calls_.back()->RollBack();
+    calls_.pop_back();
+  }
+}
+
 // Destroys the calls of stages that have not accepted.
 void PipelineCall::Forget(size_t from) {
   while (calls_.size() > from)
     calls_.pop_back();
 }
 
-void PipelineCall::Merge(Adjustment&& adjustment) {
+void PipelineCall::Adjust(Adjustment&& adjustment) {
   const Stage& stage = calls_[asked_]->stage();
-  ResourceValues& values = adjustment.values;
-  if ((values.cpus || values.mems) && PlacementIsOwned()) {
-    values.cpus.reset();
-    values.mems.reset();
-    pipeline_.NoteDroppedPlacement(stage);
-  }
   if (!stage.OwnsPlacement()) {
-    for (FieldChange& change : adjustment.Changes())
-      owners_.push_back({.change = std::move(change), .stage = stage.options().name});
+    ResourceValues& values = adjustment.values;
+    if ((values.cpus || values.mems) && PlacementIsOwned()) {
+      values.cpus.reset();
+      values.mems.reset();
+      pipeline_.NoteDroppedPlacement(stage);
+    }
+    if (Status noted = NoteChanges(stage, adjustment); !noted.ok()) return Fail(std::move(noted));
   }
   if (asked_ == 0) {
     adjustment_ = std::move(adjustment);
   } else {
     adjustment_.Merge(std::move(adjustment));
   }
+  Accept();
+}
+
+Status PipelineCall::NoteChanges(const Stage& stage, const Adjustment& adjustment) {
+  std::vector<FieldChange> changes = adjustment.Changes();
+  const std::string& name = stage.options().name;
+  for (const FieldChange& change : changes) {
+    if (front_.Has(request_->operation(), change.field)) continue;
+    return Unimplemented("stage {} sets {}, for which the request has no place", name,
+                         ToString(change.field));
+  }
+  for (FieldChange& change : changes)
+    owners_.push_back({.change = std::move(change), .stage = name});
+  return OkStatus();
 }
 
 // By a stage before the one that is asked.

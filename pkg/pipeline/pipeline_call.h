@@ -34,6 +34,9 @@ class PipelineCall {
     virtual void OnDecided(const Status& refusal, const Adjustment& adjustment) = 0;
     // After OnReply returned false: the client may get the reply. May destroy the call.
     virtual void OnReplySeen() = 0;
+    // Whether the protocol has a place for the field in such a request. A stage that sets another
+    // one has failed.
+    virtual bool Has(Operation operation, Field field) const = 0;
 
    protected:
     ~Front() = default;
@@ -49,10 +52,14 @@ class PipelineCall {
   void Start(Request& request);
   // The reply is here, once after the request was forwarded. True: the client may get it now.
   bool OnReply(const Outcome& outcome);
+  // After a decision that was no refusal: the request cannot be forwarded after all. All stages
+  // roll back.
+  void RollBack();
   // Nobody waits for the call any more. The front hears nothing more.
   void Abandon();
   // A stage holds the reply.
   bool HoldsReply() const { return phase_ == Phase::kReplying; }
+  bool over() const { return phase_ == Phase::kOver; }
 
  private:
   friend class ReplyHold;
@@ -66,7 +73,8 @@ class PipelineCall {
   bool IsAsked(const StageCall& call) const {
     return phase_ == Phase::kAsking && answer_ == Answer::kNone && calls_[asked_].get() == &call;
   }
-  void Merge(Adjustment&& adjustment);
+  // The asked stage's answer.
+  void Adjust(Adjustment&& adjustment);
   void Accept() { TakeAnswer(Answer::kAccepted); }
   void Refuse(Status status);
   void Fail(Status status);
@@ -79,6 +87,9 @@ class PipelineCall {
   bool Proceed();
   void EndWith(const Status& refusal);
   void Forget(size_t from);
+  void RollBackAll();
+  // Takes what the stage changes into its account. An error: the protocol cannot carry it.
+  Status NoteChanges(const Stage& stage, const Adjustment& adjustment);
   bool PassReply();
   void WaitForRelease();
   void StartTimer(void (PipelineCall::*expire)());

@@ -310,6 +310,7 @@ class Rehearsal final : private PipelineCall::Front {
                                        : "refused " + std::string(CodeName(refusal.code())));
   }
   void OnReplySeen() override { record_.log.emplace_back("replied"); }
+  bool Has(Operation, Field) const override { return true; }
 
   const CallScript& script_;
   ManualClock clock_;

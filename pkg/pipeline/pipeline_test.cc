@@ -2,8 +2,6 @@
 #include "pkg/pipeline/pipeline.h"
 
 #include <chrono>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/pipeline/pipeline_call.h"
+#include "pkg/pipeline/testing/function_stage.h"
 #include "pkg/resmgr/manual_clock.h"
 #include "test/support/status_matchers.h"
 
@@ -21,57 +20,12 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::Fails;
+using test::FunctionStage;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr OperationSet kCreate{Operation::kCreateContainer};
-
-// A stage of which each test says what it does.
-class TestStage final : public Stage {
- public:
-  class TestCall;
-  using BeforeFunction = std::function<void(TestCall& call, Request& request, const Adjustment&)>;
-  using AfterFunction = std::function<void(TestCall& call, const Outcome& outcome)>;
-
-  explicit TestStage(Options stage_options, BeforeFunction does = nullptr)
-      : Stage(std::move(stage_options)), before(std::move(does)) {}
-
-  BeforeFunction before;
-  AfterFunction after;
-  bool owns_placement = false;
-  int rolled_back = 0;
-
-  std::unique_ptr<StageCall> Begin(const Request&) override;
-  bool OwnsPlacement() const override { return owns_placement; }
-};
-
-class TestStage::TestCall final : public StageCall {
- public:
-  explicit TestCall(TestStage& stage) : StageCall(stage), owner_(stage) {}
-  using StageCall::Adjust;
-  using StageCall::AnswerLater;
-  using StageCall::Fail;
-  using StageCall::HoldReply;
-  using StageCall::Pass;
-  using StageCall::Refuse;
-
-  void Before(Request& request, const Adjustment& so_far) override {
-    if (owner_.before == nullptr) return Pass();
-    owner_.before(*this, request, so_far);
-  }
-  void RollBack() override { ++owner_.rolled_back; }
-  void After(Request&, const Outcome& outcome) override {
-    if (owner_.after != nullptr) owner_.after(*this, outcome);
-  }
-
- private:
-  TestStage& owner_;
-};
-
-std::unique_ptr<StageCall> TestStage::Begin(const Request&) {
-  return std::make_unique<TestCall>(*this);
-}
 
 class TestSource final : public Request::Source {
  public:
@@ -108,6 +62,7 @@ class TestFront final : public PipelineCall::Front {
     values = adjustment.values;
   }
   void OnReplySeen() override { reply_seen = true; }
+  bool Has(Operation, Field field) const override { return field != Field::kHooks; }
 };
 
 class PipelineTest : public testing::Test {
@@ -118,7 +73,7 @@ class PipelineTest : public testing::Test {
 
 TEST_F(PipelineTest, LooksAtWhatAStageLooksAt) {
   EXPECT_FALSE(pipeline_.LooksAt(Operation::kCreateContainer));
-  TestStage stage({.name = "a", .operations = kCreate});
+  FunctionStage stage({.name = "a", .operations = kCreate});
   pipeline_.Add(stage);
   EXPECT_TRUE(pipeline_.LooksAt(Operation::kCreateContainer));
   EXPECT_FALSE(pipeline_.LooksAt(Operation::kStartContainer));
@@ -129,15 +84,15 @@ TEST_F(PipelineTest, LooksAtWhatAStageLooksAt) {
 
 TEST_F(PipelineTest, EachStageSeesWhatEarlierOnesChange) {
   ResourceValues seen;
-  TestStage policy({.name = "policy", .operations = kCreate},
-                   [](auto& call, Request&, const Adjustment&) {
-                     call.Adjust(ResourceValues{.cpus = CpuSet{1}, .cpu_shares = 2});
-                   });
-  TestStage hook({.name = "hook", .operations = kCreate},
-                 [&seen](auto& call, Request&, const Adjustment& so_far) {
-                   seen = so_far.values;
-                   call.Adjust(ResourceValues{.cpu_shares = 3});
-                 });
+  FunctionStage policy({.name = "policy", .operations = kCreate},
+                       [](auto& call, Request&, const Adjustment&) {
+                         call.Adjust(ResourceValues{.cpus = CpuSet{1}, .cpu_shares = 2});
+                       });
+  FunctionStage hook({.name = "hook", .operations = kCreate},
+                     [&seen](auto& call, Request&, const Adjustment& so_far) {
+                       seen = so_far.values;
+                       call.Adjust(ResourceValues{.cpu_shares = 3});
+                     });
   pipeline_.Add(hook);
   pipeline_.SetPolicyStage(&policy);
   TestFront front(pipeline_);
@@ -150,12 +105,12 @@ TEST_F(PipelineTest, EachStageSeesWhatEarlierOnesChange) {
 }
 
 TEST_F(PipelineTest, DropsCountsAndReportsOnceWhatIsThePolicysToDecide) {
-  TestStage policy({.name = "policy", .operations = kCreate},
-                   [](auto& call, Request&, const Adjustment&) {
-                     call.Adjust(ResourceValues{.cpus = CpuSet{1}});
-                   });
+  FunctionStage policy({.name = "policy", .operations = kCreate},
+                       [](auto& call, Request&, const Adjustment&) {
+                         call.Adjust(ResourceValues{.cpus = CpuSet{1}});
+                       });
   policy.owns_placement = true;
-  TestStage hook(
+  FunctionStage hook(
       {.name = "hook", .operations = kCreate}, [](auto& call, Request&, const Adjustment&) {
         call.Adjust(ResourceValues{.cpus = CpuSet{2}, .mems = NodeSet{1}, .cpu_shares = 3});
       });
@@ -175,11 +130,11 @@ TEST_F(PipelineTest, DropsCountsAndReportsOnceWhatIsThePolicysToDecide) {
 }
 
 TEST_F(PipelineTest, AStageMayPlaceWhereNoPolicyDoes) {
-  TestStage policy({.name = "policy", .operations = kCreate});
-  TestStage hook({.name = "hook", .operations = kCreate},
-                 [](auto& call, Request&, const Adjustment&) {
-                   call.Adjust(ResourceValues{.cpus = CpuSet{2}});
-                 });
+  FunctionStage policy({.name = "policy", .operations = kCreate});
+  FunctionStage hook({.name = "hook", .operations = kCreate},
+                     [](auto& call, Request&, const Adjustment&) {
+                       call.Adjust(ResourceValues{.cpus = CpuSet{2}});
+                     });
   pipeline_.SetPolicyStage(&policy);
   pipeline_.Add(hook);
   TestFront front(pipeline_);
@@ -189,17 +144,17 @@ TEST_F(PipelineTest, AStageMayPlaceWhereNoPolicyDoes) {
 }
 
 TEST_F(PipelineTest, RemembersWhoChangedWhatOfAContainer) {
-  TestStage policy({.name = "policy", .operations = OperationSet::All()},
-                   [](auto& call, Request&, const Adjustment&) {
-                     call.Adjust(ResourceValues{.cpus = CpuSet{1}});
-                   });
+  FunctionStage policy({.name = "policy", .operations = OperationSet::All()},
+                       [](auto& call, Request&, const Adjustment&) {
+                         call.Adjust(ResourceValues{.cpus = CpuSet{1}});
+                       });
   policy.owns_placement = true;
-  TestStage hook({.name = "hook", .operations = kCreate},
-                 [](auto& call, Request&, const Adjustment&) {
-                   Adjustment adjustment;
-                   adjustment.Wide().environment.Set("A", "1");
-                   call.Adjust(std::move(adjustment));
-                 });
+  FunctionStage hook({.name = "hook", .operations = kCreate},
+                     [](auto& call, Request&, const Adjustment&) {
+                       Adjustment adjustment;
+                       adjustment.Wide().environment.Set("A", "1");
+                       call.Adjust(std::move(adjustment));
+                     });
   pipeline_.SetPolicyStage(&policy);
   pipeline_.Add(hook);
   {
@@ -222,11 +177,11 @@ TEST_F(PipelineTest, RemembersWhoChangedWhatOfAContainer) {
 
 TEST_F(PipelineTest, ReadsTheDetailsThatAStageWants) {
   size_t mounts = 0;
-  TestStage stage({.name = "a", .operations = kCreate, .details = {Detail::kMounts}},
-                  [&mounts](auto& call, Request& request, const Adjustment&) {
-                    mounts = request.Details({}).mounts.size();
-                    call.Pass();
-                  });
+  FunctionStage stage({.name = "a", .operations = kCreate, .details = {Detail::kMounts}},
+                      [&mounts](auto& call, Request& request, const Adjustment&) {
+                        mounts = request.Details({}).mounts.size();
+                        call.Pass();
+                      });
   pipeline_.Add(stage);
   TestFront front(pipeline_);
   front.call.Start(front.request);
@@ -234,8 +189,8 @@ TEST_F(PipelineTest, ReadsTheDetailsThatAStageWants) {
 }
 
 TEST_F(PipelineTest, ARefusalRollsBackAllEarlierStages) {
-  TestStage first({.name = "first", .operations = kCreate});
-  TestStage second(
+  FunctionStage first({.name = "first", .operations = kCreate});
+  FunctionStage second(
       {.name = "second", .operations = kCreate},
       [](auto& call, Request&, const Adjustment&) { call.Refuse(ResourceExhausted("no room")); });
   pipeline_.Add(first);
@@ -251,11 +206,11 @@ TEST_F(PipelineTest, ARefusalRollsBackAllEarlierStages) {
 TEST_F(PipelineTest, AStageThatHangsDelaysItsOwnCallOnlyAndUntilItsDeadline) {
   std::vector<LateAnswer> answers;
   bool hang = true;
-  TestStage stage({.name = "slow", .operations = kCreate, .deadline = milliseconds(100)},
-                  [&](auto& call, Request&, const Adjustment&) {
-                    if (!hang) return call.Pass();
-                    answers.push_back(call.AnswerLater());
-                  });
+  FunctionStage stage({.name = "slow", .operations = kCreate, .deadline = milliseconds(100)},
+                      [&](auto& call, Request&, const Adjustment&) {
+                        if (!hang) return call.Pass();
+                        answers.push_back(call.AnswerLater());
+                      });
   pipeline_.Add(stage);
   TestFront hung(pipeline_);
   hung.call.Start(hung.request);
@@ -274,7 +229,7 @@ TEST_F(PipelineTest, AStageThatHangsDelaysItsOwnCallOnlyAndUntilItsDeadline) {
 }
 
 TEST_F(PipelineTest, AStageWhoseFailureIsIgnoredIsLeftOut) {
-  TestStage failing(
+  FunctionStage failing(
       {.name = "a", .operations = kCreate, .failure = FailurePolicy::kIgnore},
       [](auto& call, Request&, const Adjustment&) { call.Fail(Unavailable("no connection")); });
   bool saw_reply = false;
@@ -289,8 +244,8 @@ TEST_F(PipelineTest, AStageWhoseFailureIsIgnoredIsLeftOut) {
 }
 
 TEST_F(PipelineTest, AStageThatDropsItsAnswerHasFailed) {
-  TestStage stage({.name = "dead", .operations = kCreate},
-                  [](auto& call, Request&, const Adjustment&) { call.AnswerLater(); });
+  FunctionStage stage({.name = "dead", .operations = kCreate},
+                      [](auto& call, Request&, const Adjustment&) { call.AnswerLater(); });
   pipeline_.Add(stage);
   TestFront front(pipeline_);
   front.call.Start(front.request);
@@ -298,7 +253,7 @@ TEST_F(PipelineTest, AStageThatDropsItsAnswerHasFailed) {
 }
 
 TEST_F(PipelineTest, ARefusalIsNotIgnored) {
-  TestStage stage(
+  FunctionStage stage(
       {.name = "a", .operations = kCreate, .failure = FailurePolicy::kIgnore},
       [](auto& call, Request&, const Adjustment&) { call.Refuse(ResourceExhausted("no room")); });
   pipeline_.Add(stage);
@@ -310,9 +265,9 @@ TEST_F(PipelineTest, ARefusalIsNotIgnored) {
 TEST_F(PipelineTest, AReplyWaitsForTheStageThatHoldsIt) {
   std::optional<ReplyHold> hold;
   std::vector<std::string> order;
-  TestStage first({.name = "first", .operations = kCreate});
+  FunctionStage first({.name = "first", .operations = kCreate});
   first.after = [&](auto&, const Outcome&) { order.emplace_back("first"); };
-  TestStage second({.name = "second", .operations = kCreate});
+  FunctionStage second({.name = "second", .operations = kCreate});
   second.after = [&](auto& call, const Outcome&) {
     order.emplace_back("second");
     hold.emplace(call.HoldReply());
@@ -333,7 +288,7 @@ TEST_F(PipelineTest, AReplyWaitsForTheStageThatHoldsIt) {
 
 TEST_F(PipelineTest, AReplyIsNotHeldBeyondTheDeadline) {
   std::optional<ReplyHold> hold;
-  TestStage stage({.name = "slow", .operations = kCreate, .deadline = milliseconds(100)});
+  FunctionStage stage({.name = "slow", .operations = kCreate, .deadline = milliseconds(100)});
   stage.after = [&hold](auto& call, const Outcome&) { hold.emplace(call.HoldReply()); };
   pipeline_.Add(stage);
   TestFront front(pipeline_);
@@ -346,7 +301,7 @@ TEST_F(PipelineTest, AReplyIsNotHeldBeyondTheDeadline) {
 
 TEST_F(PipelineTest, AStageThatIsTakenOutSeesItsCallsEnd) {
   int replies = 0;
-  TestStage stage({.name = "a", .operations = kCreate});
+  FunctionStage stage({.name = "a", .operations = kCreate});
   stage.after = [&replies](auto&, const Outcome& outcome) { replies += outcome.ok() ? 1 : 0; };
   pipeline_.Add(stage);
   TestFront front(pipeline_);
@@ -358,9 +313,39 @@ TEST_F(PipelineTest, AStageThatIsTakenOutSeesItsCallsEnd) {
   EXPECT_EQ(stage.calls(), 0u);
 }
 
+TEST_F(PipelineTest, AStageFailsThatSetsWhatTheProtocolHasNoPlaceFor) {
+  FunctionStage first({.name = "first", .operations = kCreate});
+  FunctionStage stage({.name = "hooks", .operations = kCreate},
+                      [](auto& call, Request&, const Adjustment&) {
+                        Adjustment adjustment;
+                        adjustment.Wide().hooks = {{.path = "/bin/hook"}};
+                        call.Adjust(std::move(adjustment));
+                      });
+  pipeline_.Add(first);
+  pipeline_.Add(stage);
+  TestFront front(pipeline_);
+  front.call.Start(front.request);
+  EXPECT_THAT(*front.decided, Fails(StatusCode::kUnimplemented,
+                                    AllOf(HasSubstr("stage hooks"), HasSubstr("sets hooks"))));
+  EXPECT_EQ(first.rolled_back, 1);
+}
+
+TEST_F(PipelineTest, ARequestThatCannotBeForwardedRollsBackAllStages) {
+  FunctionStage stage({.name = "a", .operations = kCreate});
+  bool saw_reply = false;
+  stage.after = [&saw_reply](auto&, const Outcome&) { saw_reply = true; };
+  pipeline_.Add(stage);
+  TestFront front(pipeline_);
+  front.call.Start(front.request);
+  front.call.RollBack();
+  EXPECT_EQ(stage.rolled_back, 1);
+  EXPECT_TRUE(front.call.over());
+  EXPECT_FALSE(saw_reply);
+}
+
 TEST_F(PipelineTest, WithoutAReplyTheOutcomeIsUnknown) {
   std::optional<bool> known;
-  TestStage stage({.name = "a", .operations = kCreate});
+  FunctionStage stage({.name = "a", .operations = kCreate});
   stage.after = [&known](auto&, const Outcome& outcome) { known = outcome.known; };
   pipeline_.Add(stage);
   {

@@ -21,9 +21,7 @@ void StageCall::Pass() {
 }
 
 void StageCall::Adjust(Adjustment&& adjustment) {
-  if (!host_->IsAsked(*this)) return;
-  host_->Merge(std::move(adjustment));
-  host_->Accept();
+  if (host_->IsAsked(*this)) host_->Adjust(std::move(adjustment));
 }
 
 void StageCall::Adjust(ResourceValues&& values) {

@@ -30,7 +30,7 @@ struct DeviceNumber {
 // and the nearest directory from there up that has a NUMA node tells it. Devices that are made of
 // others (device mapper, RAID; VFIO groups) are near to all of these. The number of files looked at
 // is bounded. Reads files, so it may block, and for ever where a device does not answer: to be
-// called by pkg/cri/hint_finder.h, off the loop. Thread-compatible.
+// called by pkg/pipeline/hint_finder.h, off the loop. Thread-compatible.
 class DeviceLocality {
  public:
   struct Options {

@@ -4,22 +4,35 @@
 #include <string>
 #include <string_view>
 
+#include "pkg/cri/details.h"
 #include "pkg/cri/held_message.h"
 #include "pkg/cri/inventory.h"
 #include "pkg/cri/messages.h"
 #include "pkg/grpc/grpc_message.h"
 
+namespace {
+
+constexpr resmgr::DetailSet kAllDetails = {resmgr::Detail::kEnvironment, resmgr::Detail::kCommand,
+                                           resmgr::Detail::kMounts,      resmgr::Detail::kDevices,
+                                           resmgr::Detail::kResources,   resmgr::Detail::kSandbox};
+
+}  // namespace
+
 // Whatever a client sends in an intercepted call is read without harm, and an appended adjustment
 // never makes a readable message unreadable.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  if (resmgr::CreateMessage create; resmgr::DecodeCreateContainer(bytes, create).ok()) {
-    (void)resmgr::DecodeSandboxConfig(create.sandbox_config);
+  resmgr::CreateRequest create;
+  resmgr::CreateParts parts;
+  if (resmgr::DecodeCreateContainer(bytes, create, parts).ok()) {
+    (void)resmgr::DecodeSandboxConfig(parts.sandbox_config);
+    resmgr::ContainerDetails details;
+    (void)resmgr::DecodeDetails(parts.config, parts.sandbox_config, kAllDetails, details);
     std::string edited(bytes);
     resmgr::AppendCreateAdjustment({.cpus = resmgr::CpuSet{3}}, edited);
-    resmgr::CreateMessage again;
-    if (!resmgr::DecodeCreateContainer(edited, again).ok() ||
-        again.request.resources.cpuset_cpus != "3") {
+    resmgr::CreateRequest again;
+    if (!resmgr::DecodeCreateContainer(edited, again, parts).ok() ||
+        again.resources.cpuset_cpus != "3") {
       __builtin_trap();
     }
   }

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "pkg/model/container.h"
+#include "pkg/model/container_details.h"
 #include "pkg/topology/device_locality.h"
 
 namespace resmgr {
@@ -18,10 +18,10 @@ struct HintPath {
   std::string path;     // of the host
 };
 
-// The devices and the data volumes of a ContainerConfig, at most kMaxHints of each kind. Looks at
-// no file.
+// The devices and the data volumes of a container, at most kMaxHints of each kind. Looks at no
+// file.
 inline constexpr size_t kMaxHints = 64;
-std::vector<HintPath> HintPaths(std::string_view config);
+std::vector<HintPath> HintPaths(const ContainerDetails& details);
 
 // Where they are, as far as sysfs tells; at most kMaxHints. Reads files, so it may block.
 std::vector<LocalityHint> FindHints(const DeviceLocality& locality,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/cri/hint_finder.h"
+#include "pkg/pipeline/hint_finder.h"
 
 #include <atomic>
 #include <chrono>

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "pkg/cri/locality_hints.h"
+#include "pkg/pipeline/locality_hints.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr {

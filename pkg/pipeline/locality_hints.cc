@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/cri/locality_hints.h"
+#include "pkg/pipeline/locality_hints.h"
 
 #include <optional>
 
-#include "pkg/cri/messages.h"
+#include <fmt/format.h>
 
 namespace resmgr {
 
-std::vector<HintPath> HintPaths(std::string_view config) {
+std::vector<HintPath> HintPaths(const ContainerDetails& details) {
   std::vector<HintPath> hints;
-  const auto paths = DecodePaths(config);
-  if (!paths.ok()) return hints;
-  for (size_t i = 0; i < paths->devices.size() && i < kMaxHints; ++i) {
-    const std::string_view path = paths->devices[i];
-    hints.push_back(
-        {.device = true, .source = fmt::format("device {}", path), .path = std::string(path)});
+  for (size_t i = 0; i < details.devices.size() && i < kMaxHints; ++i) {
+    const std::string& path = details.devices[i].host_path;
+    hints.push_back({.device = true, .source = fmt::format("device {}", path), .path = path});
   }
-  for (size_t i = 0; i < paths->mounts.size() && i < kMaxHints; ++i) {
-    const ContainerPaths::Mount& mount = paths->mounts[i];
+  for (size_t i = 0; i < details.mounts.size() && i < kMaxHints; ++i) {
+    const Mount& mount = details.mounts[i];
     if (!MountTellsLocality(mount.container_path, mount.host_path, mount.read_only)) continue;
     hints.push_back({.device = false,
                      .source = fmt::format("mount {}", mount.container_path),
-                     .path = std::string(mount.host_path)});
+                     .path = mount.host_path});
   }
   return hints;
 }

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/adjustment_edits.h"
+
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+
+#include "pkg/api/runtime_v1.pb.h"
+#include "pkg/base/field_writer.h"
+
+namespace resmgr {
+namespace {
+
+namespace v1 = ::runtime::v1;
+using google::protobuf::util::MessageDifferencer;
+using testing::ElementsAre;
+
+v1::CreateContainerRequest SomeRequest() {
+  v1::CreateContainerRequest request;
+  request.set_pod_sandbox_id("sandbox");
+  v1::ContainerConfig& config = *request.mutable_config();
+  config.mutable_metadata()->set_name("app");
+  config.add_command("/bin/app");
+  config.add_args("-v");
+  for (const auto& [key, value] : {std::pair("PATH", "/bin"), std::pair("HOME", "/root")}) {
+    v1::KeyValue& env = *config.add_envs();
+    env.set_key(key);
+    env.set_value(value);
+  }
+  for (const char* path : {"/data", "/etc/hosts"}) {
+    v1::Mount& mount = *config.add_mounts();
+    mount.set_container_path(path);
+    mount.set_host_path("/host");
+  }
+  config.add_devices()->set_container_path("/dev/old");
+  (*config.mutable_labels())["l"] = "1";
+  (*config.mutable_annotations())["a"] = "1";
+  (*config.mutable_annotations())["b"] = "2";
+  v1::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
+  resources.set_cpu_shares(1024);
+  v1::HugepageLimit& limit = *resources.add_hugepage_limits();
+  limit.set_page_size("2MB");
+  limit.set_limit(4096);
+  (*resources.mutable_unified())["memory.high"] = "1";
+  request.mutable_sandbox_config()->mutable_linux()->set_cgroup_parent("/kubepods/podx");
+  return request;
+}
+
+template <typename Message>
+Message Adjusted(Operation operation, const Message& message, const Adjustment& adjustment) {
+  const std::string bytes = message.SerializeAsString();
+  const auto spliced = SpliceAdjustment(operation, bytes, adjustment);
+  EXPECT_TRUE(spliced.ok()) << Describe(spliced.status());
+  Message result;
+  EXPECT_TRUE(result.ParseFromString(spliced.ok() ? spliced->ToString() : ""));
+  return result;
+}
+
+TEST(AdjustmentEditsTest, SetsEveryFieldOfACreation) {
+  Adjustment adjustment(ResourceValues{.cpus = CpuSet{4, 5},
+                                       .mems = NodeSet{1},
+                                       .cpu_shares = 2,
+                                       .cpu_quota = -1,
+                                       .cpu_period = 50'000});
+  WideAdjustment& wide = adjustment.Wide();
+  wide.memory_limit = 1 << 20;
+  wide.memory_swap_limit = 2 << 20;
+  wide.oom_score_adj = -5;
+  wide.hugepage_limits.Set("2MB", 8192);
+  wide.hugepage_limits.Set("1GB", 1 << 30);
+  wide.unified.Set("memory.low", "7");
+  wide.blockio_class = "slow";
+  wide.rdt_class = "gold";
+  wide.environment.Set("REGION", "north");
+  wide.args = {"wrapper", "/bin/app"};
+  wide.mounts.Set("/cache", {.container_path = "/cache",
+                             .host_path = "/var/cache",
+                             .read_only = true,
+                             .recursive_read_only = true,
+                             .selinux_relabel = true,
+                             .propagation = Mount::Propagation::kBidirectional});
+  wide.devices.Set("/dev/x",
+                   {.container_path = "/dev/x", .host_path = "/dev/y", .permissions = "rw"});
+  wide.cdi_devices = {"vendor.com/gpu=0"};
+  wide.labels.Set("m", "2");
+  wide.annotations.Set("c", "3");
+  wide.cgroup_parent = "/kubepods/other";
+
+  v1::CreateContainerRequest expected = SomeRequest();
+  v1::ContainerConfig& config = *expected.mutable_config();
+  v1::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
+  resources.set_cpuset_cpus("4-5");
+  resources.set_cpuset_mems("1");
+  resources.set_cpu_shares(2);
+  resources.set_cpu_quota(-1);
+  resources.set_cpu_period(50'000);
+  resources.set_memory_limit_in_bytes(1 << 20);
+  resources.set_memory_swap_limit_in_bytes(2 << 20);
+  resources.set_oom_score_adj(-5);
+  resources.mutable_hugepage_limits(0)->set_limit(8192);
+  v1::HugepageLimit& large = *resources.add_hugepage_limits();
+  large.set_page_size("1GB");
+  large.set_limit(1 << 30);
+  (*resources.mutable_unified())["memory.low"] = "7";
+  v1::KeyValue& env = *config.add_envs();
+  env.set_key("REGION");
+  env.set_value("north");
+  config.clear_command();
+  config.clear_args();
+  config.add_command("wrapper");
+  config.add_command("/bin/app");
+  v1::Mount& mount = *config.add_mounts();
+  mount.set_container_path("/cache");
+  mount.set_host_path("/var/cache");
+  mount.set_readonly(true);
+  mount.set_selinux_relabel(true);
+  mount.set_propagation(v1::PROPAGATION_BIDIRECTIONAL);
+  mount.set_recursive_read_only(true);
+  v1::Device& device = *config.add_devices();
+  device.set_container_path("/dev/x");
+  device.set_host_path("/dev/y");
+  device.set_permissions("rw");
+  config.add_cdi_devices()->set_name("vendor.com/gpu=0");
+  (*config.mutable_labels())["m"] = "2";
+  (*config.mutable_annotations())["c"] = "3";
+  (*config.mutable_annotations())["io.kubernetes.cri.blockio-class"] = "slow";
+  (*config.mutable_annotations())["io.kubernetes.cri.rdt-class"] = "gold";
+  expected.mutable_sandbox_config()->mutable_linux()->set_cgroup_parent("/kubepods/other");
+
+  const auto edited = Adjusted(Operation::kCreateContainer, SomeRequest(), adjustment);
+  EXPECT_TRUE(MessageDifferencer::Equals(edited, expected)) << edited.DebugString();
+}
+
+TEST(AdjustmentEditsTest, RemovesAndReplacesEntriesInPlace) {
+  Adjustment adjustment;
+  WideAdjustment& wide = adjustment.Wide();
+  wide.environment.Set("PATH", "/usr/bin");
+  wide.environment.Remove("HOME");
+  wide.mounts.Remove("/etc/hosts");
+  wide.mounts.Set("/data", {.container_path = "/data", .host_path = "/other"});
+  wide.devices.Remove("/dev/old");
+  wide.labels.Remove("l");
+  wide.annotations.Set("a", "9");
+  wide.annotations.Remove("b");
+  wide.hugepage_limits.Remove("2MB");
+  wide.unified.Remove("memory.high");
+
+  v1::CreateContainerRequest expected = SomeRequest();
+  v1::ContainerConfig& config = *expected.mutable_config();
+  config.mutable_envs()->DeleteSubrange(1, 1);
+  config.mutable_envs(0)->set_value("/usr/bin");
+  config.mutable_mounts()->DeleteSubrange(1, 1);
+  config.mutable_mounts(0)->set_host_path("/other");
+  config.clear_devices();
+  config.clear_labels();
+  config.clear_annotations();
+  (*config.mutable_annotations())["a"] = "9";
+  config.mutable_linux()->mutable_resources()->clear_hugepage_limits();
+  config.mutable_linux()->mutable_resources()->clear_unified();
+
+  const auto edited = Adjusted(Operation::kCreateContainer, SomeRequest(), adjustment);
+  EXPECT_TRUE(MessageDifferencer::Equals(edited, expected)) << edited.DebugString();
+}
+
+TEST(AdjustmentEditsTest, OnlyAppendsWhereALaterValueWins) {
+  Adjustment adjustment(ResourceValues{.cpu_shares = 2});
+  adjustment.Wide().environment.Set("NEW", "1");
+  const std::string bytes = SomeRequest().SerializeAsString();
+
+  const auto spliced = SpliceAdjustment(Operation::kCreateContainer, bytes, adjustment);
+
+  ASSERT_TRUE(spliced.ok());
+  EXPECT_TRUE(spliced->ToString().starts_with(bytes));
+}
+
+TEST(AdjustmentEditsTest, EditsAnUpdate) {
+  v1::UpdateContainerResourcesRequest request;
+  request.set_container_id("id");
+  request.mutable_linux()->set_cpu_shares(1);
+  (*request.mutable_annotations())["a"] = "1";
+  Adjustment adjustment(ResourceValues{.cpus = CpuSet{3}});
+  adjustment.Wide().memory_limit = -1;
+  adjustment.Wide().annotations.Remove("a");
+  v1::UpdateContainerResourcesRequest expected = request;
+  expected.mutable_linux()->set_cpuset_cpus("3");
+  expected.mutable_linux()->set_memory_limit_in_bytes(-1);
+  expected.clear_annotations();
+
+  const auto edited = Adjusted(Operation::kUpdateContainerResources, request, adjustment);
+  EXPECT_TRUE(MessageDifferencer::Equals(edited, expected)) << edited.DebugString();
+}
+
+TEST(AdjustmentEditsTest, EditsAPodSandbox) {
+  v1::RunPodSandboxRequest request;
+  request.set_runtime_handler("kata");
+  (*request.mutable_config()->mutable_labels())["l"] = "1";
+  Adjustment adjustment;
+  adjustment.Wide().labels.Set("l", "2");
+  adjustment.Wide().annotations.Set("a", "1");
+  adjustment.Wide().cgroup_parent = "/kubepods/other";
+  v1::RunPodSandboxRequest expected = request;
+  (*expected.mutable_config()->mutable_labels())["l"] = "2";
+  (*expected.mutable_config()->mutable_annotations())["a"] = "1";
+  expected.mutable_config()->mutable_linux()->set_cgroup_parent("/kubepods/other");
+
+  const auto edited = Adjusted(Operation::kRunPodSandbox, request, adjustment);
+  EXPECT_TRUE(MessageDifferencer::Equals(edited, expected)) << edited.DebugString();
+}
+
+TEST(AdjustmentEditsTest, KnowsWhatTheCriHasNoPlaceFor) {
+  EXPECT_FALSE(CriHas(Operation::kCreateContainer, Field::kHooks));
+  EXPECT_FALSE(CriHas(Operation::kCreateContainer, Field::kResourceLimits));
+  EXPECT_TRUE(CriHas(Operation::kCreateContainer, Field::kMounts));
+  EXPECT_TRUE(CriHas(Operation::kUpdateContainerResources, Field::kUnified));
+  EXPECT_FALSE(CriHas(Operation::kUpdateContainerResources, Field::kMounts));
+  EXPECT_TRUE(CriHas(Operation::kRunPodSandbox, Field::kLabels));
+  EXPECT_FALSE(CriHas(Operation::kRunPodSandbox, Field::kCpuShares));
+  EXPECT_FALSE(CriHas(Operation::kStartContainer, Field::kAnnotations));
+}
+
+TEST(AdjustmentEditsTest, AnEditOfABrokenPartFails) {
+  std::string config;
+  FieldWriter(config).Bytes(6, "\x0a\x7f");  // an environment variable that is cut off
+  std::string bytes;
+  FieldWriter(bytes).Bytes(2, config);
+  Adjustment adjustment;
+  adjustment.Wide().environment.Set("A", "1");
+
+  EXPECT_EQ(SpliceAdjustment(Operation::kCreateContainer, bytes, adjustment).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(AdjustmentSuffixTest, IsWhatTheOperationTakes) {
+  AdjustmentSuffix suffix;
+  const ResourceValues values{.cpus = CpuSet{1}};
+  std::string create;
+  AppendCreateAdjustment(values, create);
+  std::string update;
+  AppendUpdateAdjustment(values, update);
+
+  EXPECT_EQ(suffix.For(Operation::kCreateContainer, values), create);
+  EXPECT_EQ(suffix.For(Operation::kUpdateContainerResources, values), update);
+  EXPECT_EQ(suffix.For(Operation::kStartContainer, values), "");
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "pkg/cri/messages.h"
+#include "pkg/model/request.h"
+#include "pkg/pipeline/stage.h"
+
+namespace resmgr {
+
+// A request of the CRI as stages see it. Loop's thread only.
+class CriRequest final : private Request::Source {
+ public:
+  explicit CriRequest(Operation operation) : request_(operation, source()) {}
+  CriRequest(const CriRequest&) = delete;
+  CriRequest& operator=(const CriRequest&) = delete;
+
+  // Reads what every stage gets. The message lives until request().Close. False: it is none of this
+  // operation, and what the client means by it is the runtime's business.
+  bool Read(std::string_view message);
+  Request& request() { return request_; }
+
+ private:
+  Request::Source& source() { return *this; }
+  bool ReadIds(std::string_view message);
+  bool ReadUpdate(std::string_view message);
+  bool ReadPodUpdate(std::string_view message);
+
+  bool ReadCreate(CreateRequest& create) override;
+  std::optional<Pod> ReadPod() override;
+  bool ReadDetails(DetailSet parts, ContainerDetails& details) override;
+
+  std::string_view message_;
+  CreateParts parts_;
+  Request request_;
+};
+
+// Whether a reply to it tells stages more than its status.
+bool RepliesTell(Operation operation);
+// How the runtime answered; `message` is empty where the call failed or cannot be read, and lives
+// as long as the result.
+Outcome ReadOutcome(Operation operation, int code, std::string_view message);
+
+}  // namespace resmgr

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/cri_request.h"
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/api/runtime_v1.pb.h"
+
+namespace resmgr {
+namespace {
+
+namespace v1 = ::runtime::v1;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+v1::CreateContainerRequest DetailedRequest() {
+  v1::CreateContainerRequest request;
+  request.set_pod_sandbox_id("sandbox");
+  v1::ContainerConfig& config = *request.mutable_config();
+  config.mutable_metadata()->set_name("app");
+  config.add_command("/bin/app");
+  config.add_args("-v");
+  v1::KeyValue& env = *config.add_envs();
+  env.set_key("PATH");
+  env.set_value("/bin");
+  v1::Mount& mount = *config.add_mounts();
+  mount.set_container_path("/data");
+  mount.set_host_path("/mnt/disk");
+  mount.set_readonly(true);
+  mount.set_selinux_relabel(true);
+  mount.set_propagation(v1::PROPAGATION_HOST_TO_CONTAINER);
+  mount.set_recursive_read_only(true);
+  v1::Device& device = *config.add_devices();
+  device.set_container_path("/dev/x");
+  device.set_host_path("/dev/y");
+  device.set_permissions("rwm");
+  config.add_cdi_devices()->set_name("vendor.com/gpu=0");
+  v1::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
+  resources.set_memory_swap_limit_in_bytes(123);
+  (*resources.mutable_unified())["memory.high"] = "7";
+  request.mutable_sandbox_config()->mutable_metadata()->set_name("pod");
+  request.mutable_sandbox_config()->mutable_linux()->set_cgroup_parent("/kubepods/podx");
+  return request;
+}
+
+TEST(CriRequestTest, ReadsDetailsOnlyWhenTheyAreAskedFor) {
+  const std::string bytes = DetailedRequest().SerializeAsString();
+  CriRequest cri(Operation::kCreateContainer);
+  ASSERT_TRUE(cri.Read(bytes));
+  Request& request = cri.request();
+  EXPECT_EQ(request.create()->name, "app");
+
+  EXPECT_THAT(request.Details({Detail::kCommand}).command, ElementsAre("/bin/app"));
+  EXPECT_THAT(request.Details({}).args, ElementsAre("-v"));
+  EXPECT_THAT(request.Details({}).mounts, IsEmpty());
+  const ContainerDetails& all =
+      request.Details({Detail::kEnvironment, Detail::kMounts, Detail::kDevices, Detail::kResources,
+                       Detail::kSandbox, Detail::kHooks});
+  EXPECT_THAT(all.command, ElementsAre("/bin/app"));
+  EXPECT_THAT(all.environment, ElementsAre(EnvironmentVariable{.name = "PATH", .value = "/bin"}));
+  EXPECT_THAT(all.mounts, ElementsAre(Mount{.container_path = "/data",
+                                            .host_path = "/mnt/disk",
+                                            .read_only = true,
+                                            .recursive_read_only = true,
+                                            .selinux_relabel = true,
+                                            .propagation = Mount::Propagation::kHostToContainer}));
+  EXPECT_THAT(
+      all.devices,
+      ElementsAre(Device{.container_path = "/dev/x", .host_path = "/dev/y", .permissions = "rwm"}));
+  EXPECT_THAT(all.cdi_devices, ElementsAre("vendor.com/gpu=0"));
+  EXPECT_EQ(all.memory_swap_limit, 123);
+  EXPECT_THAT(all.unified, ElementsAre(Pair("memory.high", "7")));
+  EXPECT_EQ(all.cgroup_parent, "/kubepods/podx");
+}
+
+TEST(CriRequestTest, ReadsACreationAgainForTheNextStage) {
+  const std::string bytes = DetailedRequest().SerializeAsString();
+  CriRequest cri(Operation::kCreateContainer);
+  ASSERT_TRUE(cri.Read(bytes));
+  const CreateRequest taken = std::move(cri.request().TakeCreate());
+  EXPECT_EQ(taken.name, "app");
+  ASSERT_NE(cri.request().create(), nullptr);
+  EXPECT_EQ(cri.request().create()->name, "app");
+  EXPECT_EQ(cri.request().ReadPod()->name, "pod");
+}
+
+TEST(CriRequestTest, ReadsTheIdThatARequestIsAbout) {
+  v1::StopContainerRequest stop;
+  stop.set_container_id("abc");
+  CriRequest container(Operation::kStopContainer);
+  ASSERT_TRUE(container.Read(stop.SerializeAsString()));
+  EXPECT_EQ(container.request().container_id, ContainerId("abc"));
+
+  v1::RemovePodSandboxRequest remove;
+  remove.set_pod_sandbox_id("def");
+  CriRequest pod(Operation::kRemovePodSandbox);
+  ASSERT_TRUE(pod.Read(remove.SerializeAsString()));
+  EXPECT_EQ(pod.request().pod_id, PodSandboxId("def"));
+}
+
+TEST(CriRequestTest, ReadsWhatAnUpdateOfAPodSets) {
+  v1::UpdatePodSandboxResourcesRequest update;
+  update.set_pod_sandbox_id("def");
+  update.mutable_resources()->set_cpu_shares(5);
+  CriRequest cri(Operation::kUpdatePodSandboxResources);
+  ASSERT_TRUE(cri.Read(update.SerializeAsString()));
+  EXPECT_EQ(cri.request().pod_id, PodSandboxId("def"));
+  EXPECT_EQ(std::get<PodUpdate>(cri.request().body).resources.cpu_shares, 5);
+}
+
+TEST(CriRequestTest, RefusesBytesThatAreNoSuchMessage) {
+  for (const Operation operation :
+       {Operation::kCreateContainer, Operation::kStartContainer, Operation::kRunPodSandbox,
+        Operation::kUpdateContainerResources, Operation::kUpdatePodSandboxResources}) {
+    EXPECT_FALSE(CriRequest(operation).Read("\x0a\x7f"));
+  }
+}
+
+TEST(CriRequestTest, AnOutcomeHasTheIdThatTheReplyTells) {
+  v1::CreateContainerResponse created;
+  created.set_container_id("abc");
+  const std::string bytes = created.SerializeAsString();
+  EXPECT_EQ(ReadOutcome(Operation::kCreateContainer, 0, bytes).id, "abc");
+  EXPECT_EQ(ReadOutcome(Operation::kCreateContainer, 2, "").id, "");
+  EXPECT_FALSE(ReadOutcome(Operation::kCreateContainer, 2, "").ok());
+  EXPECT_EQ(ReadOutcome(Operation::kStartContainer, 0, bytes).id, "");
+
+  v1::ContainerStatusResponse status;
+  status.mutable_status()->set_id("abc");
+  status.mutable_status()->set_state(v1::CONTAINER_EXITED);
+  EXPECT_EQ(ReadOutcome(Operation::kContainerStatus, 0, status.SerializeAsString()).id.size(), 3u);
+  status.mutable_status()->set_state(v1::CONTAINER_RUNNING);
+  EXPECT_EQ(ReadOutcome(Operation::kContainerStatus, 0, status.SerializeAsString()).id, "");
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "pkg/model/container_details.h"
+
+namespace resmgr {
+
+// Adds these parts of a CreateContainerRequest (CRI runtime.v1) to `details`, in the order of the
+// message; `config` and `sandbox_config` are its fields 2 and 3. Resource limits and OCI hooks the
+// CRI does not have. False: the bytes are no such messages, and some of the parts are missing.
+bool DecodeDetails(std::string_view config, std::string_view sandbox_config, DetailSet parts,
+                   ContainerDetails& details);
+
+}  // namespace resmgr

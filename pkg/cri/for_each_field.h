@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "pkg/base/wire.h"
+
+namespace resmgr {
+
+// Reads the message and calls visit(reader) for each field; visit returns false when a nested
+// message is broken. False: the bytes are no message.
+template <typename Visit>
+bool ForEachField(std::string_view message, Visit visit) {
+  WireReader reader(message);
+  while (reader.Next()) {
+    if (!visit(reader)) return false;
+  }
+  return !reader.failed();
+}
+
+// The same for these fields only: a bit for each.
+template <typename Visit>
+bool ForFields(std::string_view message, uint32_t wanted, Visit visit) {
+  WireReader reader(message);
+  while (reader.NextOf(wanted)) {
+    if (!visit(reader)) return false;
+  }
+  return !reader.failed();
+}
+
+}  // namespace resmgr

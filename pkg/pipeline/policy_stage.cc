@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/pipeline/policy_stage.h"
+
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "pkg/base/recycled.h"
+#include "pkg/pipeline/locality_hints.h"
+
+namespace resmgr {
+
+namespace {
+
+// gRPC's NOT_FOUND: what was to be stopped or removed does not exist, which kubelet takes for
+// success.
+constexpr int kGrpcNotFound = 5;
+
+// Statuses of calls that may go on all the same: CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE.
+bool MayStillTakeEffect(int code) {
+  return code == 1 || code == 4 || code == 14;
+}
+
+bool IsFound(const Outcome& outcome) {
+  return outcome.ok() || (outcome.known && outcome.code == kGrpcNotFound);
+}
+
+// What the calls that are decided share: waiting for the resource manager to know the runtime's
+// state, and being destroyed meanwhile.
+class DecidedCall : public StageCall {
+ public:
+  explicit DecidedCall(PolicyStage& stage)
+      : StageCall(stage), manager_(stage.manager()), policy_stage_(stage) {}
+
+  void Before(Request& request, const Adjustment&) final {
+    request_ = &request;
+    Enter();
+  }
+
+ protected:
+  // Answers, at once or later.
+  virtual void Decide(Request& request) = 0;
+
+  // Decides when the resource manager knows the runtime's state.
+  void Enter() {
+    if (Status connected = policy_stage_.Connect(); !connected.ok()) {
+      Refuse(std::move(connected));
+      return;
+    }
+    if (manager_.ready()) {
+      Decide(*request_);
+      return;
+    }
+    manager_.WhenReady([this, alive = alive()](const Status& ready) {
+      if (alive.expired()) return;
+      if (ready.ok()) {
+        Decide(*request_);
+      } else {
+        Refuse(ready);
+      }
+    });
+  }
+
+  // Lists everything, and then decides once more.
+  void DecideAfterList() {
+    listed_ = true;
+    manager_.Refresh([this, alive = alive()](const Status&) {
+      if (!alive.expired()) Enter();
+    });
+  }
+  bool listed() const { return listed_; }
+  // What is decided before and after that.
+  ResourceManager::Refusal refusal() const {
+    using enum ResourceManager::Refusal;
+    return listed_ ? kFinal : kTentative;
+  }
+  // Others may have removed what is in the way, and nobody told.
+  bool ShouldList(const Status& refusal) const {
+    return !listed_ && refusal.code() == StatusCode::kResourceExhausted;
+  }
+
+  // Expires when this object is destroyed.
+  std::weak_ptr<void> alive() {
+    if (alive_ == nullptr) alive_ = std::make_shared<char>();
+    return alive_;
+  }
+
+  ResourceManager& manager_;
+  PolicyStage& policy_stage_;
+
+ private:
+  Request* request_ = nullptr;
+  bool listed_ = false;
+  std::shared_ptr<void> alive_;  // made when it is asked for
+};
+
+class CreateContainerCall final : public DecidedCall, public Recycled<CreateContainerCall> {
+ public:
+  using DecidedCall::DecidedCall;
+
+  void RollBack() override {
+    if (admitted_) manager_.CreateFailed(*admitted_);
+  }
+  void After(Request&, const Outcome& outcome) override {
+    if (!admitted_) return;
+    if (outcome.ok() && !outcome.id.empty()) {
+      manager_.CreateSucceeded(*admitted_, ContainerId(outcome.id));
+      return;
+    }
+    manager_.CreateFailed(*admitted_);
+    // It may exist all the same, which only the runtime knows.
+    if (!outcome.known || outcome.ok() || MayStillTakeEffect(outcome.code)) manager_.Resync();
+  }
+
+ private:
+  void Decide(Request& request) override {
+    if (!manager_.policy().WantsHints() || hinted_ || !AskForHints(request)) Place(request);
+  }
+
+  // False: there is nothing to be waited for.
+  bool AskForHints(Request& request) {
+    hinted_ = true;
+    std::vector<HintPath> paths = HintPaths(request.Details({Detail::kMounts, Detail::kDevices}));
+    if (paths.empty()) return false;
+    question_ =
+        policy_stage_.hints().Ask(std::move(paths), [this, &request](HintFinder::Hints hints) {
+          std::get<CreateRequest>(request.body).hints = std::move(hints);
+          // The connection may be another one by now.
+          Enter();
+        });
+    return question_ != nullptr;
+  }
+
+  void Place(Request& request) {
+    CreateRequest& create = request.TakeCreate();
+    if (manager_.snapshot().FindPod(create.pod_id) == nullptr) {
+      if (std::optional<Pod> pod = request.ReadPod()) {
+        pod->id = create.pod_id;
+        create.pod = *std::move(pod);
+      }
+    }
+    auto admission = manager_.AdmitCreate(std::move(create), refusal());
+    if (!admission.ok()) {
+      if (ShouldList(admission.status())) return DecideAfterList();
+      Refuse(admission.status());
+      return;
+    }
+    admitted_ = admission->key;
+    Adjust(std::move(admission->adjustment));
+  }
+
+  std::optional<ContainerKey> admitted_;
+  bool hinted_ = false;  // hints were asked for
+  std::unique_ptr<HintFinder::Question> question_;
+};
+
+class UpdateContainerCall final : public DecidedCall {
+ public:
+  using DecidedCall::DecidedCall;
+
+  void RollBack() override {
+    if (admission_) manager_.UpdateFailed(*admission_);
+  }
+  void After(Request&, const Outcome& outcome) override {
+    if (!admission_) return;
+    if (outcome.ok()) {
+      manager_.UpdateSucceeded(*admission_);
+    } else {
+      manager_.UpdateFailed(*admission_);
+    }
+  }
+
+ private:
+  void Decide(Request& request) override {
+    const auto& update = std::get<ContainerUpdate>(request.body);
+    // Created while nobody looked, by its whole id or by a beginning of it.
+    if (!listed() && !manager_.Knows(request.container_id)) return DecideAfterList();
+    auto admission = manager_.AdmitUpdate(request.container_id, update.resources, refusal());
+    if (!admission.ok()) {
+      if (ShouldList(admission.status())) return DecideAfterList();
+      Refuse(admission.status());
+      return;
+    }
+    admission_ = *std::move(admission);
+    Adjust(ResourceValues(admission_->adjustment));
+  }
+
+  std::optional<Admission> admission_;
+};
+
+class StartContainerCall final : public DecidedCall {
+ public:
+  using DecidedCall::DecidedCall;
+
+  void RollBack() override { manager_.StartFailed(id_); }
+  void After(Request&, const Outcome& outcome) override {
+    if (outcome.ok()) {
+      manager_.StartSucceeded(id_);
+    } else if (!outcome.known || MayStillTakeEffect(outcome.code)) {
+      manager_.StartUnclear(id_);
+    } else {
+      manager_.StartFailed(id_);
+    }
+  }
+
+ private:
+  void Decide(Request& request) override {
+    id_ = request.container_id;
+    const std::weak_ptr<void> alive = this->alive();
+    auto wait = manager_.AdmitStart(id_, [this](Status status) {
+      if (status.ok()) {
+        Pass();
+      } else {
+        Refuse(std::move(status));
+      }
+    });
+    if (!alive.expired()) wait_ = std::move(wait);
+  }
+
+  ContainerId id_;
+  std::unique_ptr<ResourceManager::StartWait> wait_;
+};
+
+// Tells the resource manager what the runtime did.
+class NoticeCall final : public StageCall, public Recycled<NoticeCall> {
+ public:
+  explicit NoticeCall(PolicyStage& stage) : StageCall(stage), manager_(stage.manager()) {}
+
+  void After(Request& request, const Outcome& outcome) override {
+    switch (request.operation()) {
+      case Operation::kRunPodSandbox:
+        return NotePod(request, outcome);
+      case Operation::kContainerStatus:
+        return NoteStatus(request.container_id, outcome);
+      case Operation::kStopContainer:
+        if (IsFound(outcome)) manager_.ContainerStopped(request.container_id);
+        return;
+      case Operation::kRemoveContainer:
+        if (IsFound(outcome)) manager_.ContainerRemoved(request.container_id);
+        return;
+      case Operation::kStopPodSandbox:
+        if (IsFound(outcome)) manager_.PodStopped(request.pod_id);
+        return;
+      case Operation::kRemovePodSandbox:
+        if (IsFound(outcome)) manager_.PodRemoved(request.pod_id);
+        return;
+      case Operation::kUpdatePodSandboxResources:
+        if (outcome.ok()) {
+          const auto& update = std::get<PodUpdate>(request.body);
+          manager_.PodResourcesChanged(request.pod_id, update.overhead, update.resources);
+        }
+        return;
+      default:
+        return;
+    }
+  }
+
+ private:
+  void NotePod(Request& request, const Outcome& outcome) {
+    if (!outcome.ok() || outcome.id.empty()) return;
+    auto& pod = std::get<Pod>(request.body);
+    pod.id = PodSandboxId(outcome.id);
+    // This stage is the last one that sees it.
+    manager_.PodCreated(std::move(pod));
+  }
+  // A kubelet asks when it sees that something changed: this is how we learn of a container that
+  // ended by itself, as init containers do.
+  void NoteStatus(const ContainerId& id, const Outcome& outcome) {
+    if (outcome.known && outcome.code == kGrpcNotFound && manager_.Knows(id)) {
+      manager_.ContainerRemoved(id);
+    }
+    if (outcome.ok() && !outcome.id.empty()) manager_.ContainerExited(ContainerId(outcome.id));
+  }
+
+  ResourceManager& manager_;
+};
+
+}  // namespace
+
+PolicyStage::PolicyStage(ResourceManager& manager, HintFinder& hints,
+                         std::function<Status()> connect)
+    : Stage({.name = "policy", .operations = OperationSet::All()}),
+      manager_(manager),
+      hints_(hints),
+      connect_(std::move(connect)) {}
+
+bool PolicyStage::OwnsPlacement() const {
+  return manager_.policy().name() != "null";
+}
+
+std::unique_ptr<StageCall> PolicyStage::Begin(const Request& request) {
+  switch (request.operation()) {
+    case Operation::kCreateContainer:
+      return std::make_unique<CreateContainerCall>(*this);
+    case Operation::kStartContainer:
+      return std::make_unique<StartContainerCall>(*this);
+    case Operation::kUpdateContainerResources:
+      // Of another operating system, or empty: not the policy's business.
+      if (!std::get<ContainerUpdate>(request.body).has_linux) return nullptr;
+      return std::make_unique<UpdateContainerCall>(*this);
+    case Operation::kOther:
+      return nullptr;
+    default:
+      return std::make_unique<NoticeCall>(*this);
+  }
+}
+
+}  // namespace resmgr

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "pkg/base/status.h"
+#include "pkg/pipeline/hint_finder.h"
+#include "pkg/pipeline/stage.h"
+#include "pkg/resmgr/resource_manager.h"
+
+namespace resmgr {
+
+// The first stage: asks the resource manager for decisions and tells it what the runtime did.
+//
+//   before and after  CreateContainer, StartContainer, UpdateContainerResources
+//   after only        RunPodSandbox, StopPodSandbox, RemovePodSandbox, StopContainer,
+//                     RemoveContainer, ContainerStatus, UpdatePodSandboxResources
+//
+// It has no deadline: the manager ends by itself what waits for too long. Loop's thread only.
+class PolicyStage final : public Stage {
+ public:
+  // `connect` makes sure that there is a connection to the runtime, now; its error refuses the
+  // call. `hints` is asked for policies that want hints. Both references outlive the stage.
+  PolicyStage(ResourceManager& manager, HintFinder& hints, std::function<Status()> connect);
+
+  std::unique_ptr<StageCall> Begin(const Request& request) override;
+  // Unless the policy is `null`, which places nothing.
+  bool OwnsPlacement() const override;
+
+  ResourceManager& manager() { return manager_; }
+  HintFinder& hints() { return hints_; }
+  Status Connect() const { return connect_(); }
+
+ private:
+  ResourceManager& manager_;
+  HintFinder& hints_;
+  const std::function<Status()> connect_;
+};
+
+}  // namespace resmgr

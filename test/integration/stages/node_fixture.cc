@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/integration/stages/node_fixture.h"
+
+#include <future>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "pkg/dump/dumper.h"
+#include "pkg/h2/flush_queue.h"
+#include "pkg/node/brain_host.h"
+#include "pkg/node/relay_door.h"
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr::test {
+
+StagesTest::~StagesTest() {
+  Stop();
+}
+
+void StagesTest::Start(std::vector<Stage*> stages) {
+  ASSERT_TRUE(runtime_.Start(directory_.File("runtime.sock")).ok());
+  std::promise<EventLoop*> ready;
+  thread_ = std::thread([this, &ready, stages = std::move(stages)] {
+    Run(stages, [&ready](EventLoop& loop) { ready.set_value(&loop); });
+  });
+  loop_ = ready.get_future().get();
+}
+
+void StagesTest::Run(const std::vector<Stage*>& stages,
+                     const std::function<void(EventLoop&)>& ready) {
+  EventLoop loop;
+  h2::FlushQueue flushes(loop);
+  const auto dumper = dump::Dumper::Create({}, [](bool, std::string_view) {});
+  ASSERT_TRUE(dumper.ok()) << dumper.status();
+  const Machine machine = S1Ht();
+  const FrontDoorFactory factory =
+      RelayDoorFactory({.relay_socket = directory_.File("relay.sock"),
+                        .runtime_socket = directory_.File("runtime.sock"),
+                        .stages = stages});
+  const auto door = factory.create({.loop = loop, .flushes = flushes});
+  ASSERT_TRUE(door.ok()) << door.status();
+  BrainHost host({.loop = loop, .machine = machine, .door = **door});
+  (*door)->Start(**dumper);
+  host.Start(std::make_unique<FirstFitPolicy>(machine));
+  loop.Post([&] { ready(loop); });
+  loop.Run();
+  (*door)->Stop();
+}
+
+void StagesTest::Stop() {
+  if (!thread_.joinable()) return;
+  loop_->Stop();
+  thread_.join();
+}
+
+void StagesTest::OnLoop(const std::function<void()>& task) {
+  std::promise<void> done;
+  loop_->Post([&] {
+    task();
+    done.set_value();
+  });
+  done.get_future().get();
+}
+
+std::string StagesTest::Received(const std::string& method) {
+  const auto calls = runtime_.Calls(method);
+  EXPECT_EQ(calls.size(), 1u) << method;
+  return calls.empty() || calls.back().messages.empty() ? "" : calls.back().messages[0];
+}
+
+}  // namespace resmgr::test
