@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMaxJobs = 8;
 // How long the end of the daemon waits for what is read, whose time is bounded by its size, and for
 // what is stored. A disk that hangs is left to itself.
-constexpr std::chrono::seconds kPatience{1};
+constexpr std::chrono::seconds kStorePatience{1};
 
 auto Reading(Configurator::Decode decode) {
   return [decode = std::move(decode)](const ConfigReader& reader) -> StatusOr<ConfigCandidate> {
@@ -36,8 +36,8 @@ Configurator::Configurator(Options options, Config current, std::string source)
       current_(std::make_shared<const Config>(std::move(current))),
       source_(std::move(source)),
       policy_part_(PolicyPart(*current_)),
-      reading_(options_.loop, "config", kPatience),
-      storing_(options_.loop, "config-store", kPatience) {}
+      reading_(options_.loop, "config", kStorePatience),
+      storing_(options_.loop, "config-store", kStorePatience) {}
 
 Configurator::~Configurator() = default;
 

@@ -26,7 +26,7 @@ OptionalSocket::OptionalSocket(EventLoop& loop, h2::FlushQueue& flushes, std::st
       path_(std::move(path)),
       methods_(std::move(methods)),
       make_(std::move(make)),
-      off_loop_(loop, "socket-retry", kPatience) {
+      off_loop_(loop, "socket-retry", kRetryPatience) {
   if (!path_.empty()) Take(make_(path_));
 }
 

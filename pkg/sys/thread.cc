@@ -2,6 +2,7 @@
 #include "pkg/sys/thread.h"
 
 #include <csignal>
+#include <string>
 #include <utility>
 
 #include <pthread.h>
@@ -29,9 +30,11 @@ class SignalsBlocked {
 
 std::thread StartThread(const char* name, std::function<void()> run) {
   const SignalsBlocked blocked;
-  std::thread thread(std::move(run));
-  pthread_setname_np(thread.native_handle(), name);
-  return thread;
+  return std::thread([name = std::string(name), run = std::move(run)] {
+    // By itself, since to name another thread means to open a file of /proc.
+    pthread_setname_np(pthread_self(), name.c_str());
+    run();
+  });
 }
 
 }  // namespace resmgr
