@@ -18,7 +18,7 @@ constexpr size_t kMaxError = 8192;
 
 // What is taken along may be so much of these, keys included, beside the report itself.
 constexpr size_t kMaxTakenAlong = (size_t{256} << 10) - 2 * kMaxError;
-constexpr std::chrono::seconds kLogPeriod{60};
+constexpr std::chrono::seconds kRefusalLogPeriod{60};
 constexpr size_t kMaxKeys = 512;  // in a line of the log
 
 size_t SizeOf(const Json& annotations) {
@@ -63,7 +63,7 @@ StatusReporter::StatusReporter(HttpTransport& transport, Timers& timers, std::st
       timers_(timers),
       jitter_(seed),
       limit_(options.limit),
-      refusals_(1, kLogPeriod),
+      refusals_(1, kRefusalLogPeriod),
       annotations_(transport, timers, "annotating the node", options.backoff, seed + 1, 0),
       rejected_(transport, timers, node_, "ConfigRejected", options.backoff, seed + 2, now),
       lost_(transport, timers, node_, "ExclusiveCpusLost", options.backoff, seed + 3, now) {}
