@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "agent/cluster_access.h"
-#include "agent/command.h"
+#include "agent/command_runner.h"
 #include "pkg/base/status.h"
 
 namespace resmgr::agent {

@@ -10,7 +10,7 @@
 
 #include <curl/curl.h>
 
-#include "agent/command.h"
+#include "agent/command_runner.h"
 #include "agent/credentials.h"
 #include "agent/curl_call.h"
 

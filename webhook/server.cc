@@ -17,7 +17,7 @@
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
 #include "webhook/certificate.h"
-#include "webhook/session.h"
+#include "webhook/https_session.h"
 
 namespace resmgr::webhook {
 

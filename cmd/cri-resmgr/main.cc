@@ -9,8 +9,8 @@
 #include "pkg/api/protobuf_log.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
-#include "pkg/node/node.h"
 #include "pkg/node/policy_setup.h"
+#include "pkg/node/run_node.h"
 #include "pkg/node/startup.h"
 #include "policies/builtin_policies.h"
 

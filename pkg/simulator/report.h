@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pkg/simulator/node.h"
+#include "pkg/simulator/simulated_node.h"
 #include "pkg/simulator/step_effect.h"
 
 namespace resmgr {

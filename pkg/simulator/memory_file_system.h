@@ -13,7 +13,7 @@ namespace resmgr {
 
 // Files that last as long as this object: what the daemon remembers over simulated restarts.
 // Thread-safe.
-class MemoryFiles : public FileSystem {
+class MemoryFileSystem : public FileSystem {
  public:
   StatusOr<std::string> Read(const std::string& path, size_t limit) override;
   StatusOr<std::unique_ptr<File>> Create(const std::string& path) override;

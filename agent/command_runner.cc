@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/command.h"
+#include "agent/command_runner.h"
 
 #include <array>
 #include <cerrno>

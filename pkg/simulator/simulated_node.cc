@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/simulator/node.h"
+#include "pkg/simulator/simulated_node.h"
 
 #include <map>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/node/node.h"
+#include "pkg/node/run_node.h"
 
 #include <csignal>
 #include <filesystem>
@@ -24,9 +24,9 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 // The daemon of a node without a runtime, which a signal ends as soon as it runs.
-class NodeTest : public testing::Test {
+class RunNodeTest : public testing::Test {
  protected:
-  NodeTest() {
+  RunNodeTest() {
     options_.config.policy.active = "first-fit";
     options_.door.create =
         [this](const DoorContext& context) -> StatusOr<std::unique_ptr<FrontDoor>> {
@@ -74,19 +74,19 @@ class NodeTest : public testing::Test {
                        .directory = PathOf("kept")};
 };
 
-TEST_F(NodeTest, ItsPartsBeginAndEndInOrder) {
+TEST_F(RunNodeTest, ItsPartsBeginAndEndInOrder) {
   EXPECT_EQ(Run(), OkStatus());
   ASSERT_NE(history_, nullptr);
   EXPECT_THAT(*history_, ElementsAre("start", "active 1", "connect 1", "drain", "stop", "end 1"));
 }
 
-TEST_F(NodeTest, UnderTheNullPolicyTheDoorServesWithoutABrain) {
+TEST_F(RunNodeTest, UnderTheNullPolicyTheDoorServesWithoutABrain) {
   options_.config.policy.active = "null";
   EXPECT_EQ(Run(), OkStatus());
   EXPECT_THAT(*history_, ElementsAre("start", "drain", "stop"));
 }
 
-TEST_F(NodeTest, ASecondSignalDoesNotWaitForRequests) {
+TEST_F(RunNodeTest, ASecondSignalDoesNotWaitForRequests) {
   drains_ = false;
   when_running_ = [] {
     ::raise(SIGTERM);
@@ -96,27 +96,27 @@ TEST_F(NodeTest, ASecondSignalDoesNotWaitForRequests) {
   EXPECT_THAT(*history_, Contains("drain").Times(1));
 }
 
-TEST_F(NodeTest, WhereAnotherInstanceServesNothingOnTheDiskIsTouched) {
+TEST_F(RunNodeTest, WhereAnotherInstanceServesNothingOnTheDiskIsTouched) {
   door_refusal_ = AlreadyExists("socket relay.sock is in use");
   options_.config.dump.file = PathOf("dump");
   EXPECT_EQ(Run().code(), StatusCode::kAlreadyExists);
   EXPECT_THAT(Files(), IsEmpty());
 }
 
-TEST_F(NodeTest, StateThatCannotBeKeptIsAWarning) {
+TEST_F(RunNodeTest, StateThatCannotBeKeptIsAWarning) {
   Write("kept", "a file where the directory would be");
   EXPECT_EQ(Run(), OkStatus());
   EXPECT_THAT(*history_, Contains("active 1"));
 }
 
-TEST_F(NodeTest, ADumpFileThatCannotBeOpenedIsAWarning) {
+TEST_F(RunNodeTest, ADumpFileThatCannotBeOpenedIsAWarning) {
   options_.config.dump.specs = {"*"};
   options_.config.dump.file = PathOf("no/such/directory/dump");
   EXPECT_EQ(Run(), OkStatus());
   EXPECT_THAT(*history_, Contains("active 1"));
 }
 
-TEST_F(NodeTest, AServiceWhoseSocketIsTakenIsAWarning) {
+TEST_F(RunNodeTest, AServiceWhoseSocketIsTakenIsAWarning) {
   Write("admin.sock", "no socket");
   bool asked = false;
   options_.services = {{.socket = PathOf("admin.sock"), .methods = [&asked](const NodeView& view) {
@@ -128,13 +128,13 @@ TEST_F(NodeTest, AServiceWhoseSocketIsTakenIsAWarning) {
   EXPECT_TRUE(asked);
 }
 
-TEST_F(NodeTest, MetricsThatCannotBeServedAreAWarning) {
+TEST_F(RunNodeTest, MetricsThatCannotBeServedAreAWarning) {
   options_.metrics_address = "127.0.0.1:99999";
   EXPECT_EQ(Run(), OkStatus());
   EXPECT_THAT(*history_, Contains("active 1"));
 }
 
-TEST_F(NodeTest, HangupReadsTheFileAgain) {
+TEST_F(RunNodeTest, HangupReadsTheFileAgain) {
   Config changed = options_.config;
   changed.logger.level = "error";
   options_.config_file = PathOf("config.yaml");

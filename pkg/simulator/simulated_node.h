@@ -11,7 +11,7 @@
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/manual_clock.h"
 #include "pkg/resmgr/resource_manager.h"
-#include "pkg/simulator/memory_files.h"
+#include "pkg/simulator/memory_file_system.h"
 #include "pkg/simulator/memory_runtime.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
@@ -89,7 +89,7 @@ class SimulatedNode {
   const Machine& machine_;
   EventLoop loop_;
   MemoryRuntime runtime_;
-  MemoryFiles files_;
+  MemoryFileSystem files_;
   ManualClock clock_;
   std::unique_ptr<StateStore> state_;
   std::unique_ptr<ResourceManager> manager_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/node/node.h"
+#include "pkg/node/run_node.h"
 
 #include <array>
 #include <chrono>

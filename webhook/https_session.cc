@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "webhook/session.h"
+#include "webhook/https_session.h"
 
 #include <algorithm>
 #include <utility>

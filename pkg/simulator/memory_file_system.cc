@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/simulator/memory_files.h"
+#include "pkg/simulator/memory_file_system.h"
 
 #include <utility>
 
 namespace resmgr {
 
 // A file that was renamed or replaced goes on being written where it is.
-class MemoryFiles::OpenFile : public FileSystem::File {
+class MemoryFileSystem::OpenFile : public FileSystem::File {
  public:
   OpenFile(std::mutex& mutex, std::shared_ptr<std::string> content)
       : mutex_(mutex), content_(std::move(content)) {}
@@ -23,7 +23,7 @@ class MemoryFiles::OpenFile : public FileSystem::File {
   const std::shared_ptr<std::string> content_;
 };
 
-StatusOr<std::string> MemoryFiles::Read(const std::string& path, size_t limit) {
+StatusOr<std::string> MemoryFileSystem::Read(const std::string& path, size_t limit) {
   const std::lock_guard lock(mutex_);
   const auto found = files_.find(path);
   if (found == files_.end()) return NotFound("no file {}", path);
@@ -31,13 +31,13 @@ StatusOr<std::string> MemoryFiles::Read(const std::string& path, size_t limit) {
   return *found->second;
 }
 
-StatusOr<std::unique_ptr<FileSystem::File>> MemoryFiles::Create(const std::string& path) {
+StatusOr<std::unique_ptr<FileSystem::File>> MemoryFileSystem::Create(const std::string& path) {
   const std::lock_guard lock(mutex_);
   files_[path] = std::make_shared<std::string>();
   return std::make_unique<OpenFile>(mutex_, files_[path]);
 }
 
-Status MemoryFiles::Rename(const std::string& from, const std::string& to) {
+Status MemoryFileSystem::Rename(const std::string& from, const std::string& to) {
   const std::lock_guard lock(mutex_);
   auto node = files_.extract(from);
   if (node.empty()) return NotFound("no file {}", from);
@@ -45,16 +45,16 @@ Status MemoryFiles::Rename(const std::string& from, const std::string& to) {
   return OkStatus();
 }
 
-Status MemoryFiles::Remove(const std::string& path) {
+Status MemoryFileSystem::Remove(const std::string& path) {
   const std::lock_guard lock(mutex_);
   return files_.erase(path) > 0 ? OkStatus() : NotFound("no file {}", path);
 }
 
-Status MemoryFiles::SyncDirectory(const std::string& /*directory*/) {
+Status MemoryFileSystem::SyncDirectory(const std::string& /*directory*/) {
   return OkStatus();
 }
 
-Status MemoryFiles::MakeDirectory(const std::string& /*directory*/) {
+Status MemoryFileSystem::MakeDirectory(const std::string& /*directory*/) {
   return OkStatus();
 }
 
