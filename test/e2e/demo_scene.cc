@@ -19,25 +19,29 @@ constexpr std::string_view kRow = "    {:<10} {:<11} {:>7}   {:<12} {}\n";
 }  // namespace
 
 Status DemoScene::Play(bool at_once) {
-  RESMGR_RETURN_IF_ERROR(Start(Burstable("web", MilliCpu{500}), "a shared container runs alone"));
-  RESMGR_RETURN_IF_ERROR(Start(BestEffort("batch"), "another shared one joins it"));
   RESMGR_RETURN_IF_ERROR(
-      Start(Guaranteed("dsp-a", 1), "an exclusive one starts: the shared ones make room"));
+      Start(Burstable("web", MilliCpu{500}), "a shared container runs on all CPUs"));
+  RESMGR_RETURN_IF_ERROR(Start(BestEffort("batch"), "a second shared container starts"));
+  RESMGR_RETURN_IF_ERROR(
+      Start(Guaranteed("dsp-a", 1),
+            "an exclusive container starts: the shared containers leave its CPU"));
   if (at_once) {
-    RESMGR_RETURN_IF_ERROR(Start(Guaranteed("dsp-b", 1), "a second exclusive one: more room"));
-    RESMGR_RETURN_IF_ERROR(Remove("dsp-a", "the first exclusive one leaves: they grow"));
+    RESMGR_RETURN_IF_ERROR(
+        Start(Guaranteed("dsp-b", 1), "a second exclusive container starts: they leave its CPU"));
+    RESMGR_RETURN_IF_ERROR(
+        Remove("dsp-a", "the first exclusive container ends: they get its CPU back"));
   } else {
-    RESMGR_RETURN_IF_ERROR(Remove("dsp-a", "it leaves: they grow back"));
-    RESMGR_RETURN_IF_ERROR(Start(Guaranteed("dsp-b", 1), "a second exclusive one starts"));
+    RESMGR_RETURN_IF_ERROR(Remove("dsp-a", "it ends: the shared containers get its CPU back"));
+    RESMGR_RETURN_IF_ERROR(Start(Guaranteed("dsp-b", 1), "a second exclusive container starts"));
   }
-  RESMGR_RETURN_IF_ERROR(Remove("dsp-b", "the second exclusive one leaves: all is as before"));
+  RESMGR_RETURN_IF_ERROR(Remove("dsp-b", "the second exclusive container ends: all is as before"));
 
   node_.watch().LookAgain();
   const std::vector<std::string> violations = node_.watch().violations();
   if (!violations.empty()) return Internal("{}", violations.front());
   fmt::print(
-      "\n  Looked {} times in between: no shared container was ever on a CPU of a running\n"
-      "  exclusive one.\n",
+      "\n  Checked {} times meanwhile: no shared container was ever on a CPU of a running\n"
+      "  exclusive container.\n",
       node_.watch().looks());
   return OkStatus();
 }
@@ -83,7 +87,7 @@ Status DemoScene::PrintRow(const RunningPod& pod, const CpuSet& shared) {
   const MilliCpu request = pod.workload.cpu_request;
   fmt::print(kRow, pod.workload.name, ToString(pod.workload.qos),
              request.value == 0 ? "-" : FormatMilliCpu(request), cpus->ToString(),
-             exclusive ? "its own" : "shared");
+             exclusive ? "exclusive" : "shared");
   return OkStatus();
 }
 
