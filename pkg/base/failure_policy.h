@@ -13,7 +13,7 @@ enum class FailurePolicy {
   kIgnore,  // it goes on as if the stage were not there, and that is logged and counted
 };
 
-// "fail" or "ignore", in any case; InvalidArgument for everything else: a word that nobody knows
+// "fail" or "ignore", in any case; InvalidArgument for everything else: an unknown word
 // must not silently stand for one of them.
 StatusOr<FailurePolicy> ParseFailurePolicy(std::string_view text);
 std::string_view ToString(FailurePolicy policy);

@@ -42,7 +42,7 @@ class WireReader {
     return NextOfAnyKind();
   }
   // The same, to the next of the fields whose numbers, all below 32, are bits of `wanted`. A
-  // creation carries a hundred environment variables that nobody here reads.
+  // CreateContainer request carries a hundred environment variables that are not needed here.
   bool NextOf(uint32_t wanted) {
     for (;;) {
       SkipShort(wanted);

@@ -151,7 +151,7 @@ bool Dumper::Close(std::chrono::milliseconds deadline) {
     thread.join();
     return true;
   }
-  // Stuck in a write: nothing can wake it, and nobody waits for it.
+  // Stuck in a write: nothing can wake it, and nothing waits for it.
   writer_->queue().Abandon();
   thread.detach();
   return false;

@@ -39,8 +39,8 @@ class Dumper {
   struct Options {
     std::vector<std::string> specs = {};  // each value of -dump, or the one of dump.Config
     std::string file = {};                // -dump-file; empty is none
-    // Where the file and the recording must be when whoever names them is not trusted with others:
-    // OutputPlace::directory.
+    // Where the file and the recording must be when the one who names them is not trusted with
+    // others: OutputPlace::directory.
     std::string file_directory = {};
     std::string recording_directory = {};
     bool show_secrets = false;  // -dump-secrets

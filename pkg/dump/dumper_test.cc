@@ -49,7 +49,7 @@ size_t Threads() {
   return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
-// Keeps whoever comes until it is opened.
+// Blocks every caller until it is opened.
 class Gate {
  public:
   void Wait() {
@@ -187,7 +187,7 @@ TEST_F(DumperTest, AFileThatCannotBeOpenedIsAWarningAndTriedAgain) {
   EXPECT_THAT(LinesOf(PathOf("dump")), ElementsAre(HasSubstr("StartContainer")));
 }
 
-TEST_F(DumperTest, ADiskThatHangsHoldsNobodyUp) {
+TEST_F(DumperTest, AHungDiskDelaysNoCall) {
   // Outlives the test, as the thread that hangs in it does.
   const auto gate = std::make_shared<Gate>();
   const auto begin = std::chrono::steady_clock::now();

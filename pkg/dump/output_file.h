@@ -36,7 +36,7 @@ Status ProbePlace(const OutputPlace& place);
 class OutputFile {
  public:
   // Makes the file, or empties the one that is there. That must be a regular file of this process's
-  // user that has no other name: neither a symbolic link, a pipe, a device nor somebody else's file
+  // user that has no other name: neither a symbolic link, a pipe, a device nor another user's file
   // is touched. InvalidArgument says what is in the way.
   static StatusOr<std::unique_ptr<OutputFile>> Create(const OutputPlace& place);
 

@@ -21,7 +21,7 @@ class OutputFileTest : public testing::Test {
  protected:
   std::string PathOf(const std::string& name) const { return directory_.File(name); }
 
-  // A file of somebody's that must not be touched.
+  // Another user's file, which must not be changed.
   std::string Precious() const {
     const std::string path = PathOf("precious");
     std::ofstream(path) << "precious";
@@ -33,7 +33,7 @@ class OutputFileTest : public testing::Test {
     return text.str();
   }
 
-  // What both say, which must be the same: whoever is told that it will work relies on it.
+  // What both say, which must be the same: callers that are told that it will work rely on it.
   static std::string Refusal(const OutputPlace& place) {
     const Status probed = ProbePlace(place);
     const Status created = OutputFile::Create(place).status();

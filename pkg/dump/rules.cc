@@ -17,8 +17,8 @@ namespace {
 constexpr std::string_view kPatternCharacters = ".*?+()[]|";
 constexpr std::string_view kWildcard = "*";
 constexpr std::string_view kRecord = "record";
-// Rules come from whoever delivers a configuration: what they cost in memory, and when a method is
-// looked up, has bounds. Nobody needs as many.
+// Rules come with a configuration, from its author: what they cost in memory, and when a method is
+// looked up, has bounds. No use needs as many.
 constexpr size_t kMaxRules = 1000;
 constexpr size_t kMaxPatterns = 100;
 constexpr int64_t kMaxPatternMemory = int64_t{256} << 10;  // bytes, of each

@@ -78,7 +78,7 @@ TEST_F(TextDumpTest, ShowsWhatWeChangeInARequest) {
             R"(#1 (intercepted) CHANGED CreateContainer: linux.resources.cpuset_cpus "" -> "1")");
 }
 
-TEST_F(TextDumpTest, WhatWeChangeIsForThoseWhoSeeTheRequest) {
+TEST_F(TextDumpTest, ChangesAreDumpedWithTheRequestOnly) {
   ASSERT_TRUE(Start({.specs = {"reset,name:.*"}}).ok());
   const CallRef call = NewCall(kCreate, true);
   dumper_->OnRequest(call, Payload());

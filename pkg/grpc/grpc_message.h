@@ -12,8 +12,8 @@
 
 namespace resmgr {
 
-// gRPC over HTTP/2: a message is a flag byte (compressed or not), a length of four bytes, big
-// endian, and the payload.
+// gRPC over HTTP/2 (PROTOCOL-HTTP2.md of gRPC, "Length-Prefixed-Message"): a message is a flag byte
+// (compressed or not), a length of four bytes, big endian, and the payload.
 inline constexpr size_t kGrpcPrefixSize = 5;
 
 // One message of a body.
@@ -50,8 +50,8 @@ size_t GrpcBodySize(std::string_view begin);
 
 std::string EncodeGrpcPrefix(bool compressed, size_t size);
 
-// Whether messages with this header grpc-encoding can be read: identity, gzip, or none. Otherwise
-// Unimplemented.
+// Whether messages with this header grpc-encoding (PROTOCOL-HTTP2.md, "Message-Encoding") can be
+// read: identity, gzip, or none. Otherwise Unimplemented.
 Status CheckGrpcEncoding(std::string_view encoding);
 
 // The payload as the sender wrote it, at once: only for small limits where others wait for the loop
@@ -69,7 +69,7 @@ struct GrpcStatus {
 
 // From trailers (or the only header block). A missing grpc-status counts as UNKNOWN.
 GrpcStatus ReadGrpcStatus(const h2::HeaderBlock& trailers);
-// grpc-status and grpc-message, percent-encoded as the protocol asks.
+// grpc-status and grpc-message, percent-encoded (PROTOCOL-HTTP2.md, "Responses").
 void AddGrpcStatus(const Status& status, h2::HeaderBlock& trailers);
 
 }  // namespace resmgr

@@ -18,9 +18,10 @@
 
 namespace resmgr {
 
-// Serves unary gRPC methods on a unix socket (0660), on the loop: for the few calls of an agent or
-// of cri-resmgr-ctl a gRPC library with threads of its own would cost more memory than the rest of
-// the daemon, and its server bounds neither connections nor what they hold. Loop's thread only.
+// Serves unary gRPC methods (PROTOCOL-HTTP2.md of gRPC) on a unix socket (0660), on the loop: for
+// the few calls of an agent or of cri-resmgr-ctl a gRPC library with threads of its own would cost
+// more memory than the rest of the daemon, and its server bounds neither connections nor what they
+// hold. Loop's thread only.
 class UnaryServer {
  public:
   // To be called once, at once or later, on the loop; after the client went away it does nothing.

@@ -65,7 +65,7 @@ class RawClient {
 };
 
 // Clients that open no window, so that every answer stays with us.
-TEST(UnaryServerTest, AnswersThatNobodyReadsAreBounded) {
+TEST(UnaryServerTest, UnreadAnswersAreBounded) {
   constexpr size_t kAnswer = size_t{4} << 20;
   constexpr int kClients = 3;
   constexpr int kCalls = 10;

@@ -107,7 +107,7 @@ class Scratch {
     return place;
   }
   // When what was cut has probably left: starts again at the beginning, which is in the processor's
-  // cache, if nobody refers to any of it.
+  // cache, if nothing refers to any of it.
   void Rewind() {
     if (block_ != nullptr && !block_->shared()) next_ = block_->data();
   }

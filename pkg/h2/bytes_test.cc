@@ -68,7 +68,7 @@ TEST(ScratchTest, NeighboursJoin) {
   EXPECT_EQ(queue.slices().size(), 1U);
 }
 
-TEST(ScratchTest, ReusesItsBlockWhenNobodyReadsIt) {
+TEST(ScratchTest, ReusesItsBlockWhenUnreferenced) {
   Scratch scratch;
   const uint8_t* first = scratch.Reserve(3);
   scratch.Rewind();

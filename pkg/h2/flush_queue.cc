@@ -7,7 +7,7 @@ namespace resmgr::h2 {
 
 namespace {
 
-// Memory is given up in many places, none of which need know who waits for it.
+// Memory is released in many places, none of which needs to know which sessions wait for it.
 constexpr std::chrono::milliseconds kRoomPeriod{5};
 
 }  // namespace

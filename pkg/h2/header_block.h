@@ -10,10 +10,10 @@
 
 namespace resmgr::h2 {
 
-// The header fields of one HEADERS frame, in the order in which they came. A value; copies share
-// their memory until one of them is changed, because the same block passes the relay again and
-// again. Not thread-safe, not even for copies: they are counted by a plain integer, since
-// everything here lives on the loop's thread.
+// The header fields of one HEADERS frame (RFC 9113 section 6.2), in the order in which they came. A
+// value; copies share their memory until one of them is changed, because the same block passes the
+// relay again and again. Not thread-safe, not even for copies: they are counted by a plain integer,
+// since everything here lives on the loop's thread.
 class HeaderBlock {
  public:
   HeaderBlock() = default;
@@ -33,7 +33,7 @@ class HeaderBlock {
     uint32_t name_at = 0;
     uint32_t name_size = 0;
     uint32_t value_size = 0;   // the value stands behind the name
-    bool never_index = false;  // the sender asked that no hop puts it into a compression table
+    bool never_index = false;  // never indexed by any hop (RFC 7541 section 6.2.3)
 
     friend bool operator==(const Field&, const Field&) = default;
   };

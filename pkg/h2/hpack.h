@@ -55,12 +55,12 @@ class HpackDecoder {
   HpackMemory memory_;
 };
 
-// Puts into the table what comes again, the path of a call included, which libnghttp2's encoder
-// would spell out in every request at the cost of every receiver. Never Huffman: over a unix socket
-// bytes cost less than bits.
+// Encodes header blocks (RFC 7541 section 6). Puts into the dynamic table what comes again, the
+// path of a call included, which libnghttp2's encoder would spell out in every request at the cost
+// of every receiver. Never Huffman: over a unix socket bytes cost less than bits.
 class HpackEncoder {
  public:
-  // The peer's SETTINGS_HEADER_TABLE_SIZE.
+  // The peer's SETTINGS_HEADER_TABLE_SIZE (RFC 9113 section 6.5.2, RFC 7541 section 4.2).
   void SetTableSize(uint32_t size);
   // The block, until the next call.
   std::string_view Encode(const HeaderBlock& headers);

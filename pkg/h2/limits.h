@@ -23,7 +23,7 @@ inline constexpr size_t kOutputHighWater = size_t{256} * 1024;
 inline constexpr size_t kOutputLimit = size_t{4} * 1024 * 1024;
 inline constexpr uint32_t kOurMaxFrameSize = 256 * 1024;
 inline constexpr uint32_t kOurMaxConcurrentStreams = 1024;
-// What a connection's peer has sent and nobody has taken yet, at the very most.
+// The most bytes of a connection's DATA that its handlers have not consumed.
 inline constexpr int64_t kMostUnread =
     2 * int64_t{kConnectionWindow} + int64_t{kCrowdedStreamWindow} * kOurMaxConcurrentStreams;
 // Of all that peers make the process hold (Memory). Above it, a connection is read in small pieces,

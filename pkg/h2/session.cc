@@ -288,7 +288,7 @@ void Session::StartWaiting() {
   while (!waiting_.empty() && by_id_.size() < max_streams_ && !going_away_ && !failed_) {
     const auto [stream, headers] = std::move(waiting_.front());
     waiting_.pop_front();
-    // Who gave it up meanwhile has no use for it, and could not reset it any more.
+    // A caller that gave it up meanwhile has no use for it, and could not reset it any more.
     if (!stream->reset_) StartStream(*stream, headers);
   }
 }

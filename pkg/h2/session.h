@@ -25,10 +25,11 @@
 
 namespace resmgr::h2 {
 
-// One HTTP/2 connection (prior knowledge, as gRPC uses it) over a connected socket, either side of
-// it. Frames are ours, header blocks are decoded by libnghttp2 (pkg/adr/0002-http2.md). Memory is
-// bounded: a peer can make us hold at most limits.h's kMostUnread plus kOutputLimit. So is the time
-// that it takes before others get their turn (kFramesPerTurn).
+// One HTTP/2 connection (RFC 9113, with prior knowledge as in section 3.3, which is how gRPC
+// connects) over a connected socket, either side of it. Frames are ours, header blocks are decoded
+// by libnghttp2 (pkg/adr/0002-http2.md). Memory is bounded: a peer can make us hold at most
+// limits.h's kMostUnread plus kOutputLimit. So is the time that it takes before others get their
+// turn (kFramesPerTurn).
 class Session final : private FrameReader::Sink {
  public:
   enum class Role { kServer, kClient };
@@ -46,7 +47,7 @@ class Session final : private FrameReader::Sink {
     // The peer takes no new streams; those that it still serves go on.
     virtual void OnGoAway() {}
     // The peer does not take what is sent, so that it waits here (`waits`), or takes it again.
-    // Whoever reads elsewhere what goes to this peer had better leave it there meanwhile.
+    // The owner should stop reading the source of this data meanwhile: that is the back-pressure.
     virtual void OnOutputWaits(bool waits) { static_cast<void>(waits); }
     // The connection is over; every stream got its OnClose before. The session must be destroyed
     // later, not in here.
@@ -71,7 +72,7 @@ class Session final : private FrameReader::Sink {
 
   // Whether what the peer sends is read or stays in the socket, which stops the peer before long.
   void SetReading(bool reading);
-  // Bytes of the peer's DATA that nobody has taken yet.
+  // Bytes of the peer's DATA that the handlers have not consumed yet.
   int64_t unread() const {
     return granted_ - receive_window_ - static_cast<int64_t>(consumed_) - data_left_;
   }
@@ -104,7 +105,8 @@ class Session final : private FrameReader::Sink {
   }
   Stream* AnyOpen() const;
   void CloseAll();
-  // Takes an open stream out of everything that is for open ones. Who waits for its place gets it.
+  // Takes an open stream out of everything that is for open ones. A request that waits for its
+  // place gets it.
   void Forget(Stream& stream);
   void LinkClosed(Stream& stream);
   void UnlinkClosed(Stream& stream);
@@ -116,7 +118,7 @@ class Session final : private FrameReader::Sink {
   void StartWaiting();
 
   // session_send.cc: frames that leave
-  // Where its header lies until it has left.
+  // Returns where its header lies until it has been written to the socket.
   uint8_t* SendFrame(FrameType type, uint8_t flags, int32_t stream, std::string_view payload);
   void SendPreface(Role role);
   void SendHeaderBlock(const HeaderBlock& headers, int32_t stream, bool end);
@@ -166,7 +168,7 @@ class Session final : private FrameReader::Sink {
   Status OnWindowUpdate(const FrameHeader& header, std::string_view payload);
   void OnGoAwayFrame(std::string_view payload);
   void OnPeerEnd(Stream& stream, const HeaderBlock& trailers);
-  // An open stream that nobody gave up.
+  // An open stream that was not reset.
   Stream* Find(int32_t id) const {
     Stream* stream = by_id_.Find(id);
     return stream == nullptr || stream->reset_ ? nullptr : stream;

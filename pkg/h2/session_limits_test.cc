@@ -45,7 +45,7 @@ class UnreadTest : public SessionTest {
   std::list<Recorder> calls_;
 };
 
-TEST_F(UnreadTest, StreamsThatNobodyReadsDoNotStopOthers) {
+TEST_F(UnreadTest, UnreadStreamsDoNotStopOthers) {
   AnswerWith(kReply);
   for (int i = 0; i < 8; ++i)
     OpenUnread();
@@ -55,7 +55,7 @@ TEST_F(UnreadTest, StreamsThatNobodyReadsDoNotStopOthers) {
     RunUntil([&] { return ninth.closed; });
     EXPECT_EQ(ninth.received, kReply);
   }
-  // And these are complete as soon as somebody wants them.
+  // And these are complete as soon as they are read.
   for (Recorder& call : calls_) {
     if (call.closed) continue;
     call.consume = true;
@@ -100,11 +100,11 @@ TEST_F(UnreadTest, StreamsThatAreReadSlowlyGoOnWhenOthersAreNot) {
   EXPECT_EQ(slow.received, kReply);
 }
 
-TEST_F(UnreadTest, WhoHasMuchUnreadWaitsWhileTheProcessHasNoRoom) {
+TEST_F(UnreadTest, SessionsWithMuchUnreadWaitWhileTheProcessHasNoRoom) {
   AnswerWith(kReply);
   Recorder& unread = OpenUnread();
   RunUntil([&] { return unread.received == static_cast<size_t>(kStreamWindow); });
-  // Nobody touches it, so it costs nothing.
+  // It is not used, so it costs nothing.
   Block* const others = Block::New(kMuchHeld);
   Recorder& late = OpenRead();
   RunUntil([&] { return server_->recorders.size() == 2 && server_->session->output_waits(); });
@@ -114,7 +114,7 @@ TEST_F(UnreadTest, WhoHasMuchUnreadWaitsWhileTheProcessHasNoRoom) {
   EXPECT_EQ(late.received, kReply);
 }
 
-TEST_F(UnreadTest, WhoGivesBackGoesOnWithoutRoom) {
+TEST_F(UnreadTest, SessionsThatConsumeGoOnWithoutRoom) {
   AnswerWith(kReply);
   Block* const others = Block::New(kMuchHeld);
   Recorder& read = OpenRead();

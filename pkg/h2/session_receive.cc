@@ -8,8 +8,8 @@
 
 namespace resmgr::h2 {
 
-// Nobody has opened it yet. Frames on such streams are errors; on closed ones they are late and
-// ignored.
+// It was not opened yet (idle, RFC 9113 section 5.1). Frames on such streams are errors; on closed
+// ones they are late and ignored.
 bool Session::IsIdle(int32_t id) const {
   const bool of_the_client = id % 2 == 1;
   return !of_the_client || id > last_id_;

@@ -69,7 +69,7 @@ TEST_F(SessionTest, AReaderThatDoesNotConsumeStopsTheSenderAtTheWindow) {
   EXPECT_EQ(received.received, kTotal);
 }
 
-TEST_F(SessionTest, WhoDoesNotReadStopsTheSenderAtTheSocket) {
+TEST_F(SessionTest, APeerThatDoesNotReadStopsTheSenderAtTheSocket) {
   Echo();
   Recorder call;
   call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
@@ -169,7 +169,7 @@ TEST_F(SessionTest, AStreamOutlivesItsSession) {
   call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
   client_->session.reset();
   EXPECT_TRUE(call.closed);
-  call.stream->SendData(Slice::Copy("nobody hears this"));
+  call.stream->SendData(Slice::Copy("too late"));
   call.stream->Consume(1);
   call.stream->SendEnd();
   EXPECT_FALSE(call.stream->open());

@@ -14,7 +14,7 @@ namespace resmgr::h2 {
 
 namespace {
 
-// Somebody who reads gives something back within this time.
+// A handler that reads consumes something within this time.
 constexpr std::chrono::milliseconds kStallTime{20};
 constexpr size_t kGiveBackConnection = static_cast<size_t>(kConnectionWindow) / 2;
 // While the window is nearly shut, so that what was taken is never what is missing.
@@ -81,7 +81,7 @@ void Session::WatchForStall() {
     const FlushQueue::Scope scope(flushes_);
     stall_watch_.reset();
     if (receive_window_ >= kStreamWindow) return;
-    // Without more DATA nobody would look again.
+    // Without more DATA nothing would look again.
     gave_back_ ? WatchForStall() : SetCrowded(true);
   });
 }

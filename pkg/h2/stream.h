@@ -38,8 +38,8 @@ class StreamHandler {
   // A client's stream: the first header block of the answer. `end` when it is also the last
   // (trailers only).
   virtual void OnHeaders(Stream& stream, const HeaderBlock& headers, bool end) = 0;
-  // Body bytes. Whoever takes them owes Stream::Consume for each of them, else the peer stops at
-  // its window.
+  // Body bytes. The handler owes Stream::Consume for each of them, else the peer stops at its
+  // flow-control window (RFC 9113 section 5.2).
   virtual void OnData(Stream& stream, const Slice& data) = 0;
   // The peer sent its last: with trailers or, when these are empty, with the end of its body.
   virtual void OnEnd(Stream& stream, const HeaderBlock& trailers) = 0;
@@ -51,8 +51,9 @@ class StreamHandler {
   virtual void OnClose(Stream& stream, uint32_t error_code) = 0;
 };
 
-// One HTTP/2 stream. Belongs to its handler, which may keep it longer than the stream or even the
-// session lives: calls are then without effect. Destroying an open stream cancels it.
+// One HTTP/2 stream (RFC 9113 section 5). Belongs to its handler, which may keep it longer than the
+// stream or even the session lives: calls are then without effect. Destroying an open stream
+// cancels it.
 class Stream : public Recycled<Stream> {
  public:
   ~Stream();

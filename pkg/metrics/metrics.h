@@ -23,7 +23,7 @@ class CallCounter {
 
 // All that the daemon counts about itself, under the prefix cri_resmgr_. Counting touches one
 // atomic number and never allocates, except at the first call of a method with a new code. Exists
-// whether somebody scrapes it (metrics_server.h) or not. Thread-safe.
+// whether it is scraped (metrics_server.h) or not. Thread-safe.
 class Metrics {
  public:
   // `known_methods` are paths ("/runtime.v1.RuntimeService/Version"). All others count as one
@@ -35,7 +35,7 @@ class Metrics {
 
   enum class CallKind { kPassthrough, kIntercepted };
   // calls_total{service,method,kind,code}. The same object each time, and it lives as long as this:
-  // whoever has a table of methods keeps it there.
+  // callers with a table of methods keep it there.
   CallCounter& Calls(std::string_view path, CallKind kind);
 
   enum class Event {

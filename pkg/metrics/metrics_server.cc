@@ -115,8 +115,8 @@ StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Create(std::string_view 
 
 MetricsServer::MetricsServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-// The library's thread looks every two seconds whether it should end, and when somebody connects:
-// so somebody does until it has ended.
+// The library's thread looks every two seconds whether it should end, and when a client connects:
+// so this connects until it has ended.
 MetricsServer::~MetricsServer() {
   struct End {
     std::mutex mutex;

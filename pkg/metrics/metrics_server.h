@@ -14,12 +14,12 @@ namespace resmgr {
 Status CheckMetricsAddress(std::string_view address);
 
 // Serves /metrics over HTTP while it exists. It brings threads of its own, which wake up now and
-// then; a daemon that nobody asked for metrics has none of them.
+// then; a daemon without -metrics-address has none of them.
 class MetricsServer {
  public:
   // `address` is HOST:PORT or :PORT (every address of this machine); port 0 takes a free one.
   //   kInvalidArgument  not an address
-  //   kUnavailable      somebody else has the port, or the host is not ours
+  //   kUnavailable      another process has the port, or the host is not ours
   static StatusOr<std::unique_ptr<MetricsServer>> Create(std::string_view address,
                                                          const Metrics& metrics);
   // Takes a second at most: one that a client keeps busy is left behind.

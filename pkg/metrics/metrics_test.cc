@@ -51,7 +51,7 @@ TEST_F(MetricsTest, CountsCallsByMethodKindAndCode) {
                                 "method=\"CreateContainer\""));
 }
 
-TEST_F(MetricsTest, MethodsThatNobodyKnowsAreOne) {
+TEST_F(MetricsTest, UnknownMethodsAreCountedAsOne) {
   for (int i = 0; i < 1000; ++i) {
     metrics_.Calls("/evil.Service/Method" + std::to_string(i), Metrics::CallKind::kPassthrough)
         .Count(12);

@@ -97,7 +97,7 @@ class EventLoop::Impl {
   Source* sources_ = nullptr;
   std::vector<std::unique_ptr<Source>> dead_;  // of this turn
   std::array<epoll_event, kMaxEvents> events_{};
-  std::optional<Clock::time_point> now_;  // of this turn, once somebody asked
+  std::optional<Clock::time_point> now_;  // of this turn, once asked for
   bool running_ = false;
   bool stopping_ = false;
   // The loop's own thread posted: no sleep, and no system call for it.

@@ -75,7 +75,7 @@ StatusOr<std::string> ReadFile(const std::string& path, size_t limit) {
 
 Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mode) {
   const std::string temporary = path + ".tmp";
-  // Left behind by a crash, or a link that somebody put there: not to be written through.
+  // Left behind by a crash, or a link that another user put there: not to be written through.
   ::unlink(temporary.c_str());
   const auto fail = [&](const Status& cause) {
     ::unlink(temporary.c_str());

@@ -10,7 +10,7 @@
 namespace resmgr {
 
 // Tells the service manager about our state: one datagram to the socket named by $NOTIFY_SOCKET,
-// as systemd's sd_notify(3) describes it. Without that variable there is nobody to tell, and that
+// as systemd's sd_notify(3) describes it. Without that variable there is no receiver, and that
 // is OK. Never blocks; kUnavailable when the manager does not take the message.
 
 // We serve.
@@ -19,8 +19,8 @@ Status NotifyReady();
 Status NotifyStopping();
 // We are alive: to be said more often than every WatchdogPeriod.
 Status NotifyWatchdog();
-// $WATCHDOG_USEC, where $WATCHDOG_PID names this process or nobody (sd_watchdog_enabled(3));
-// nullopt: nobody watches us.
+// $WATCHDOG_USEC, where $WATCHDOG_PID names this process or is unset (sd_watchdog_enabled(3));
+// nullopt: there is no watchdog.
 std::optional<std::chrono::microseconds> WatchdogPeriod();
 // One line for the status display; line breaks in it become spaces.
 Status NotifyStatus(std::string_view text);

@@ -45,7 +45,7 @@ class NotifyTest : public testing::Test {
   UniqueFd manager_;
 };
 
-TEST_F(NotifyTest, NobodyToTellIsFine) {
+TEST_F(NotifyTest, NoNotifySocketIsNoError) {
   ::unsetenv("NOTIFY_SOCKET");
   EXPECT_TRUE(NotifyReady().ok());
 }
@@ -92,7 +92,7 @@ TEST_F(NotifyTest, StatusIsOneLine) {
 }
 
 TEST_F(NotifyTest, AbsentManagerIsUnavailable) {
-  ASSERT_EQ(::setenv("NOTIFY_SOCKET", directory_.File("nobody").c_str(), 1), 0);
+  ASSERT_EQ(::setenv("NOTIFY_SOCKET", directory_.File("no-listener").c_str(), 1), 0);
   EXPECT_EQ(NotifyReady().code(), StatusCode::kUnavailable);
 }
 

@@ -18,7 +18,8 @@ struct OffLoop::State {
 
   std::mutex mutex;
   std::condition_variable idle;
-  EventLoop* loop;  // nullptr once nobody waits for results; changed on the loop's thread only
+  // Null once results are not awaited any more. Changed on the loop's thread only.
+  EventLoop* loop;
   Work next;
   bool busy = false;
 };

@@ -14,8 +14,8 @@ namespace resmgr {
 
 // The system calls that every relayed call makes, without the two locked instructions that glibc
 // puts around each of them in a process of several threads, for the case that one cancels another
-// in the middle of it. Nobody does that here. Results and errno are those of the calls of the same
-// names. ThreadSanitizer has to see the calls, to run signal handlers after them.
+// in the middle of it. No thread is cancelled here. Results and errno are those of the calls of the
+// same names. ThreadSanitizer has to see the calls, to run signal handlers after them.
 #if RESMGR_TSAN
 inline int RawEpollWait(int epoll, epoll_event* events, int most, int timeout) {
   return ::epoll_wait(epoll, events, most, timeout);

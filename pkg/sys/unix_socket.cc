@@ -93,7 +93,7 @@ Status RemoveStale(const std::string& path, const sockaddr_un& address) {
     return AlreadyExists("socket {} is in use: another process serves it", path);
   }
   if (errno != ECONNREFUSED) {
-    return ErrnoStatus(errno, fmt::format("cannot find out who serves {}", path));
+    return ErrnoStatus(errno, fmt::format("cannot find out which process serves {}", path));
   }
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
     return ErrnoStatus(errno, fmt::format("cannot remove the stale socket {}", path));
@@ -128,7 +128,7 @@ StatusOr<UniqueFd> ConnectUnix(std::string_view path) {
     case ENOTDIR:
       return Unavailable("cannot connect to {}: there is no such socket", path);
     case ECONNREFUSED:
-      return Unavailable("cannot connect to {}: nobody listens there", path);
+      return Unavailable("cannot connect to {}: no listener", path);
     case EAGAIN:
       return Unavailable("cannot connect to {}: its queue of connections is full", path);
     default:
@@ -145,7 +145,7 @@ StatusOr<ListeningSocket> ListeningSocket::Create(std::string_view path, mode_t 
 
   UniqueFd fd = StreamSocket();
   if (!fd.valid()) return ErrnoStatus(errno, "cannot create a socket");
-  // bind makes the file: with any later chmod there would be a moment when everybody may connect.
+  // bind makes the file: with any later chmod there would be a moment when every user may connect.
   const mode_t old_mask = ::umask(0777 & ~(mode & kMaxMode));
   const int bound = ::bind(fd.get(), Generic(address), sizeof(address));
   const int bind_error = errno;

@@ -21,7 +21,7 @@ std::string_view StripUnixPrefix(std::string_view address);
 // kInvalidArgument for a path that no socket can have, whatever the file system says.
 Status CheckUnixPath(std::string_view path);
 
-// Connects at once or not at all. kUnavailable when nobody listens there or the listener's queue
+// Connects at once or not at all. kUnavailable when there is no listener or the listener's queue
 // is full: try again later.
 StatusOr<UniqueFd> ConnectUnix(std::string_view path);
 
@@ -36,14 +36,14 @@ class ListeningSocket {
 
   // Makes the parent directory (0711) when it is missing and removes a socket file that nobody
   // listens on. Bits of `mode` beyond kMaxMode are dropped.
-  //   kAlreadyExists       another process serves the path (ours or anybody's)
+  //   kAlreadyExists       another process serves the path (ours or any other)
   //   kFailedPrecondition  the path is something else than a socket
   //   kUnavailable         the file system refuses
   static StatusOr<ListeningSocket> Create(std::string_view path, mode_t mode = kMaxMode);
 
   ListeningSocket(ListeningSocket&& other) noexcept = default;
   ListeningSocket& operator=(ListeningSocket&& other) noexcept;
-  // Stops listening and removes the socket file, unless somebody has put another one in its place.
+  // Stops listening and removes the socket file, unless another one was put in its place.
   ~ListeningSocket();
 
   // The next connection, or nothing when none is waiting. kResourceExhausted when this process or

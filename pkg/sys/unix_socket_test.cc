@@ -38,7 +38,7 @@ bool Exists(const std::string& path) {
   return ::lstat(path.c_str(), &found) == 0;
 }
 
-// A socket as somebody else would make it: without a lock.
+// A socket as another program would make it: without a lock.
 UniqueFd ForeignListener(const std::string& path) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -91,7 +91,7 @@ TEST_F(UnixSocketTest, ConnectsAndAccepts) {
   }
 }
 
-TEST_F(UnixSocketTest, AcceptReturnsNothingWhenNobodyWaits) {
+TEST_F(UnixSocketTest, AcceptReturnsNothingWithoutAConnection) {
   auto listener = ListeningSocket::Create(path_);
   ASSERT_TRUE(listener.ok()) << listener.status();
   auto accepted = listener->Accept();
@@ -99,7 +99,7 @@ TEST_F(UnixSocketTest, AcceptReturnsNothingWhenNobodyWaits) {
   EXPECT_FALSE(accepted->has_value());
 }
 
-TEST_F(UnixSocketTest, ConnectingToNobodyIsUnavailable) {
+TEST_F(UnixSocketTest, ConnectingWithoutAListenerIsUnavailable) {
   const auto missing = ConnectUnix(path_);
   EXPECT_EQ(missing.status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(MessageOf(missing.status()), HasSubstr("no such socket"));
@@ -107,7 +107,7 @@ TEST_F(UnixSocketTest, ConnectingToNobodyIsUnavailable) {
   ForeignListener(path_).Reset();
   const auto refused = ConnectUnix(path_);
   EXPECT_EQ(refused.status().code(), StatusCode::kUnavailable);
-  EXPECT_THAT(MessageOf(refused.status()), HasSubstr("nobody listens"));
+  EXPECT_THAT(MessageOf(refused.status()), HasSubstr("no listener"));
 }
 
 TEST_F(UnixSocketTest, ConnectingToAFullQueueIsUnavailableAtOnce) {

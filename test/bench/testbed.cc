@@ -38,7 +38,7 @@ Status WaitForSocket(const std::string& path, test::ChildProcess& process) {
   while (!Connects(path)) {
     if (!process.Running()) return Unavailable("the server of {} ended", path);
     if (std::chrono::steady_clock::now() > deadline) {
-      return DeadlineExceeded("nobody listens on {}", path);
+      return DeadlineExceeded("no listener on {}", path);
     }
     std::this_thread::sleep_for(kPollPeriod);
   }

@@ -241,7 +241,7 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
     const Cpus after = CpusOfAll();
     for (PodLife& life : lives_)
       life.Settled();
-    // Who has got other neighbours may have to move.
+    // Containers with new neighbours may have to move.
     if (unclear || Stages() != stages) return;
     const Cpus due_before = Due(before);
     const std::string log = node().WholeRelayLog().substr(logged);

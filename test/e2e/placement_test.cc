@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real containers through cri-resmgr with the static policy: who runs where, read inside of them.
+// Real containers through cri-resmgr with the static policy: their CPUs, read inside of them.
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -68,7 +68,7 @@ class PlacementTest : public ::testing::TestWithParam<ApiVersion> {
     EXPECT_TRUE(back.ok()) << Describe(back);
   }
 
-  // All CPUs of this machine: where a shared container runs when nobody is exclusive.
+  // All CPUs of this machine: where a shared container runs when no container is exclusive.
   CpuSet AllCpus(const RunningPod& shared) {
     const auto cpus = node_->CpusInside(shared);
     EXPECT_TRUE(cpus.ok() && cpus->size() >= 2) << "the tests need two CPUs: " << Inside(shared);

@@ -28,7 +28,7 @@ class PodLife {
   Status LookWhatBecameOfIt();
   // With a new relay: sends the resize again whose outcome was not known.
   Status FinishResize();
-  // Everybody is where it belongs: the watch may take the container for what it is.
+  // Every container is where it belongs: the watch may take the container for what it is.
   void Settled();
   // Removes what there is.
   Status End();
@@ -36,7 +36,7 @@ class PodLife {
   Stage stage() const { return stage_; }
   const RunningPod& pod() const { return pod_; }
   bool HasContainer() const { return stage_ == Stage::kCreated || stage_ == Stage::kRunning; }
-  // A resize was sent, and nobody knows whether it took effect.
+  // A resize was sent, and it is unknown whether it took effect.
   bool unclear() const { return unclear_; }
   // So many calls succeeded.
   int calls() const { return calls_; }
@@ -62,7 +62,7 @@ class PodLife {
   RunningPod pod_;
   Workload wanted_;  // by the resize that is under way
   bool unclear_ = false;
-  // It became exclusive by a resize, which waits for nobody: others may still have to leave.
+  // It became exclusive by a resize, which does not wait: others may still have to leave.
   bool grown_ = false;
 };
 

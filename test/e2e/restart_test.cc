@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restarts of the relay and of containerd under running pods: nobody is moved, nor even told to
+// Restarts of the relay and of containerd under running pods: no container is moved, nor told to
 // stay.
 #include <csignal>
 #include <map>

@@ -7,7 +7,7 @@
 
 #include "pkg/model/resources_annotation.h"
 
-// Anybody who may create pods writes this text: no needs are negative, and nothing else happens.
+// Every user who may create pods can write this text: it never gives negative needs, nor crashes.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view json(reinterpret_cast<const char*>(data), size);
   const auto others = resmgr::ParseOtherResources(json, "web");

@@ -39,7 +39,7 @@ class BigConfigurationTest : public ControlTest {
 };
 
 // One that is read in vain, in the forms that cost most.
-TEST_F(BigConfigurationTest, ReadingItDelaysNobodyElse) {
+TEST_F(BigConfigurationTest, ReadingItDelaysNoOtherCall) {
   StartBoth();
   std::string dotted;
   for (int i = 0; dotted.size() < 980'000; ++i)
@@ -62,7 +62,7 @@ TEST_F(BigConfigurationTest, ReadingItDelaysNobodyElse) {
   }
 }
 
-TEST_F(BigConfigurationTest, ShowingItDelaysNobodyElse) {
+TEST_F(BigConfigurationTest, ShowingItDelaysNoOtherCall) {
   StartBoth();
   // Of nothing else there may be as much.
   std::string text = "policy: {Active: static, ReservedResources: {CPU: 1}}\ndump:\n  Config:\n";

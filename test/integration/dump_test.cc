@@ -153,8 +153,8 @@ TEST_F(DumpTest, FileIsTruncatedAtStart) {
   EXPECT_EQ(Dump(), "");
 }
 
-TEST_F(DumpTest, AFileThatCannotBeWrittenStopsNobody) {
-  // Neither opened nor emptied: whoever made a pipe there would get the calls.
+TEST_F(DumpTest, CallsGoOnWhenTheFileCannotBeWritten) {
+  // Neither opened nor emptied: the owner of a pipe there would get the calls.
   ASSERT_EQ(::mkfifo(DumpFile().c_str(), 0600), 0);
   const UniqueFd reader(::open(DumpFile().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   ASSERT_TRUE(reader.valid());
@@ -168,7 +168,7 @@ TEST_F(DumpTest, AFileThatCannotBeWrittenStopsNobody) {
   }
   EXPECT_TRUE(Logged("not a regular file"));
   char byte = 0;
-  EXPECT_EQ(::read(reader.get(), &byte, 1), 0) << "nobody writes to it";
+  EXPECT_EQ(::read(reader.get(), &byte, 1), 0) << "no process writes to it";
 }
 
 TEST_F(DumpTest, RecordsInterceptedCalls) {

@@ -215,7 +215,7 @@ TEST_F(HostileTest, SurvivesRandomFrames) {
   EXPECT_TRUE(Served());
 }
 
-TEST_F(HostileTest, HalfOpenConnectionsDisturbNobody) {
+TEST_F(HostileTest, HalfOpenConnectionsDisturbNoOtherClient) {
   std::vector<UniqueFd> silent;
   for (int i = 0; i < 100; ++i) {
     silent.push_back(Connect());
@@ -250,7 +250,7 @@ TEST_F(HostileTest, MoreConnectionsThanFilesAreSurvived) {
     flood.push_back(Connect());
     Send(flood.back(), kPreface + kSettings);
   }
-  // Who was there before is served on.
+  // Earlier clients are still served.
   EXPECT_TRUE(first.Call(kVersion, {""}).status.ok());
   flood.clear();
   EXPECT_TRUE(Eventually([&] { return Served(); }));
@@ -261,7 +261,7 @@ TEST_F(HostileTest, ClientThatTakesNoAnswersIsNotBufferedFor) {
   const int64_t before = ProcStatus("VmRSS:");
   const UniqueFd fd = Connect();
   ASSERT_TRUE(fd.valid());
-  // Pings want an answer each; nobody reads them here.
+  // Each PING wants an answer; this client reads none.
   std::string pings;
   for (int i = 0; i < 1000; ++i)
     pings += Frame(8, 6, 0, 0, "12345678");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hangs (a pod's volume, a reader of the log, a disk) holds up nobody who has no part in it.
+// What hangs (a pod's volume, a reader of the log, a disk) delays nothing that does not use it.
 #include <algorithm>
 #include <csignal>
 #include <fstream>
@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 constexpr char kSetConfig[] = "/v1.Config/SetConfig";
 
-// A file system whose server never answers: FUSE with a device that nobody reads. Seen by this
+// A file system whose server never answers: FUSE with a device that is never read. Seen by this
 // thread and the processes that it starts. Closing the device lets all who wait for it fail.
 class DeadFileSystem {
  public:
@@ -58,7 +58,7 @@ class DeadVolumeTest : public HungThingsTest {
   std::string pod_;
 };
 
-TEST_F(DeadVolumeTest, ContainerWithAVolumeOnItIsCreatedAndNobodyWaits) {
+TEST_F(DeadVolumeTest, ContainerWithAVolumeOnItIsCreatedWithoutDelay) {
   const std::string volume = Path("volume");
   std::filesystem::create_directory(volume);
   if (!dead_.MountOn(volume)) GTEST_SKIP() << "cannot mount FUSE file systems here";
@@ -76,7 +76,7 @@ TEST_F(DeadVolumeTest, ContainerWithAVolumeOnItIsCreatedAndNobodyWaits) {
 }
 
 // To look at a device node asks the file system that holds it. The threads that never come back are
-// few, and when they are used up nobody waits any more.
+// few, and when all of them hang no creation waits any more.
 TEST_F(DeadVolumeTest, ContainersWithADeviceOnItAreCreatedWithoutHints) {
   if (!dead_.MountOn("/dev/shm")) GTEST_SKIP() << "cannot mount FUSE file systems here";
   StartTopologyAware();
@@ -99,7 +99,7 @@ TEST_F(DeadVolumeTest, ContainersWithADeviceOnItAreCreatedWithoutHints) {
   EXPECT_EQ(looking, 4);
 }
 
-// Its log is a pipe with little room that nobody reads.
+// Its log is a pipe with little room that is never read.
 class UnreadLogTest : public HungThingsTest {
  protected:
   void StartUnread(const std::vector<std::string>& flags) {
@@ -134,7 +134,7 @@ class UnreadLogTest : public HungThingsTest {
   std::unique_ptr<ChildProcess> process_;
 };
 
-TEST_F(UnreadLogTest, NobodyWaitsForIt) {
+TEST_F(UnreadLogTest, AnUnreadLogDelaysNoCall) {
   StartUnread({"-logger-debug", "*"});
   SendWhatMakesLinesOfLog(200);
   EXPECT_LE(VersionMeanwhile(), kMeanwhile);

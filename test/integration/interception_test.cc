@@ -280,7 +280,7 @@ TEST_P(InterceptionTest, WhatTheRuntimeRefusesIsRefusedByIt) {
     EXPECT_EQ(relayed.status.error_message(), expected.status.error_message());
     EXPECT_EQ(relayed.messages, expected.messages);
   }
-  // Nothing of it is still held against anybody.
+  // No other container is still restricted by it.
   const Running all =
       Run(client, MakeGuaranteedPod("all"), MakeGuaranteedContainer("main", kCpus - 1));
   EXPECT_EQ(CpusAtRuntime(all.container).size(), kCpus - 1);

@@ -26,7 +26,7 @@ class LettingGoByNullTest : public ControlTest {
   }
 };
 
-TEST_F(LettingGoByNullTest, WhoIsBeingCreatedDuringTheChange) {
+TEST_F(LettingGoByNullTest, ContainerBeingCreatedDuringTheChange) {
   runtime_.Script("CreateContainer", {.hold = true});
   std::future<Running> run = std::async(std::launch::async, [this] {
     CriClient client = Relayed();

@@ -238,7 +238,7 @@ TEST_F(LifecycleTest, TellsAllMistakesOfAConfiguration) {
       AllOf(HasSubstr("bad.options:1"), HasSubstr("bad.options:2"), HasSubstr("bad.options:3")));
 }
 
-TEST_F(LifecycleTest, WarnsOfWhatIsValidButPlacesNobody) {
+TEST_F(LifecycleTest, WarnsOfAValidConfigurationThatPlacesNoContainer) {
   const auto check = [this](std::vector<std::string> flags) {
     flags.insert(flags.begin(), {"-check-config", "-topology", "synthetic:core:4 pu:1"});
     const Outcome outcome = RunToEnd(flags);

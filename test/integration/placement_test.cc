@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The static policy at work between a client and a runtime: who runs where, and when.
+// The static policy at work between a client and a runtime: which container runs where, and when.
 #include <string>
 #include <vector>
 
@@ -129,7 +129,7 @@ TEST_P(PlacementTest, CancelledCreationGivesItsCpusBack) {
   EXPECT_EQ(CpusAtRuntime(next.container).size(), kCpus - 2);
 }
 
-TEST_P(PlacementTest, SlowCreationDelaysNobodyElse) {
+TEST_P(PlacementTest, SlowCreationDelaysNoOtherCall) {
   CriClient client = Client();
   const auto pod = client.RunPod(MakeGuaranteedPod("slow"));
   ASSERT_THAT(pod, IsOk());

@@ -75,7 +75,7 @@ class PolicyWalkTest : public ControlTest {
     });
   }
 
-  // What the daemon grants to whom; nothing under the null policy.
+  // What the daemon grants each container; nothing under the null policy.
   Grants Granted() const {
     Grants grants;
     const Shown shown = Ctl({"containers", "-o", "json"});
@@ -139,8 +139,8 @@ TEST_F(PolicyWalkTest, TwentyContainersRunOnThroughAllPolicies) {
   }
 }
 
-// A change to a policy whose rules they fulfil already moves nobody who is alone.
-TEST_F(PolicyWalkTest, WhoIsLegallyPlacedStays) {
+// A change to a policy whose rules are already fulfilled moves no container with exclusive CPUs.
+TEST_F(PolicyWalkTest, PlacementsThatFulfilTheNewRulesStay) {
   Start();
   if (HasFatalFailure()) return;
   RunTwenty();

@@ -37,7 +37,7 @@ TEST_F(RecoveryTest, RestartMovesNoContainer) {
   EXPECT_EQ(CpusAtRuntime(first.container), cpus[1]);
   EXPECT_EQ(CpusAtRuntime(second.container), cpus[2]);
   EXPECT_EQ(CpusAtRuntime(shared.container), cpus[0] - taken);
-  // The shared one shrank for the third; nobody else was touched.
+  // The shared one shrank for the third; no other was updated.
   for (const RecordedCall& call : runtime_.Calls("UpdateContainerResources")) {
     cri::UpdateContainerResourcesRequest request;
     ASSERT_TRUE(request.ParseFromString(call.messages.at(0)));
@@ -111,7 +111,7 @@ TEST_F(RecoveryTest, RequestsDuringTheFirstLookAtTheRuntimeWaitForIt) {
 }
 
 // As where the shim of a pod hangs: the lists work, asking for the state of one or the other fails.
-TEST_F(RecoveryTest, WhatTheRuntimeDoesNotTellHoldsNobodyUp) {
+TEST_F(RecoveryTest, UnknownStatusOfAContainerDelaysNoOther) {
   for (const std::string method : {"PodSandboxStatus", "ContainerStatus"}) {
     CriClient client = Relayed();
     const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));

@@ -34,7 +34,7 @@ TEST_F(SlowPeersTest, ClientThatNeverReads) {
   ExpectBoundedMemory();
 }
 
-// A client of its own connection hears of it too: its ninth call.
+// The ninth call of the same client is served.
 TEST_F(SlowPeersTest, EightUnreadRepliesDoNotHoldTheNinth) {
   StartBoth();
   CriClient client = Relayed();
@@ -60,7 +60,7 @@ TEST_F(SlowPeersTest, EightUnreadRepliesDoNotHoldTheNinth) {
   }
 }
 
-// Each setting once cost a look at each stream.
+// Each SETTINGS frame once took a walk over all streams.
 TEST_F(SlowPeersTest, FloodOfSettingsOnAThousandStreams) {
   StartBoth();
   std::string streams;
@@ -102,7 +102,7 @@ TEST_F(SlowPeersTest, FloodOfIdleClients) {
     }
   }
   ExpectOthersUndisturbed();
-  // Who was served between is not the one that goes.
+  // The connection that was used meanwhile is not the one that is closed.
   EXPECT_TRUE(first.Call(kVersion, {""}).status.ok());
   const std::string log = daemon_->Log();
   size_t lines = 0;

@@ -239,7 +239,7 @@ TEST_F(TransparencyTest, EveryMethodAnswersAsTheRuntimeDoes) {
   }
 }
 
-TEST_F(TransparencyTest, NothingIsSentToTheRuntimeThatNobodyAskedFor) {
+TEST_F(TransparencyTest, SendsTheRuntimeNothingUnasked) {
   CriClient client = Relayed();
   ASSERT_TRUE(client.Call("/runtime.v1.RuntimeService/Version", {""}).status.ok());
   for (const char* method : {"UpdateContainerResources", "CreateContainer", "StopContainer",

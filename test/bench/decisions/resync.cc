@@ -110,7 +110,7 @@ class Remains {
     Require(runtime.updates.empty(), "updates that were not expected");
   }
 
-  // All who share have been everywhere until now.
+  // All shared containers have been on all CPUs until now.
   void Spread() {
     for (RuntimeContainer& container : held_.containers) {
       if (*container.resources.cpu_shares > 102) continue;

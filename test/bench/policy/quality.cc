@@ -43,7 +43,7 @@ struct Quality {
   Share shared_node;
   int64_t created = 0;
   int64_t refused = 0;
-  double idle_free = 0;  // of the CPUs that nobody has alone, the part in wholly free L3 groups
+  double idle_free = 0;  // of the CPUs not exclusively assigned, the part in wholly free L3 groups
 };
 
 std::vector<CpuSet> NodesOf(const Machine& machine) {

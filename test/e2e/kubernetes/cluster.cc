@@ -30,7 +30,7 @@ constexpr std::string_view kWebhookBinary =
 constexpr std::string_view kAdminToken = "admin-token";
 constexpr std::string_view kKubeletToken = "kubelet-token";
 
-// One that nobody has now.
+// One that is free now.
 int FreePort() {
   const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

@@ -16,7 +16,7 @@ using std::chrono::seconds;
 
 constexpr seconds kPodTimeout{90};
 // How fast verdicts are is the matter of one test; elsewhere a machine may be so busy that its API
-// server answers nobody for half a minute.
+// server answers no client for half a minute.
 constexpr seconds kVerdictTimeout{120};
 constexpr std::string_view kDomain = "cri-resource-manager.intel.com/";
 constexpr std::string_view kPodPrefix = "resmgr-e2e-";

@@ -62,7 +62,7 @@ TEST_F(KubernetesTest, AgentConvergesThoughItIsCutOffAHundredTimes) {
   EXPECT_LT(cluster_->AgentMemory(), memory + 20 * 1024) << "KiB; was " << memory;
 }
 
-// 410 Gone: what happened meanwhile is known to nobody any more.
+// 410 Gone: the API server no longer has what happened meanwhile.
 TEST_F(KubernetesTest, AgentListsAnewWhatEtcdHasForgotten) {
   Apply(kDefaultMap, Cluster::Policy() + " # before");
   cluster_->StopAgent();
@@ -81,7 +81,7 @@ TEST_F(KubernetesTest, AgentTakesTheTokenThatReplacesItsOwn) {
   const KubeClient old = cluster_->AsAgent();
   ASSERT_THAT(old.Get(Cluster::NodePath()), IsOk());
   ASSERT_THAT(cluster_->RotateAgentToken(), IsOk());
-  // So that nobody is known from before.
+  // So that no client is known from before.
   ASSERT_THAT(cluster_->RestartApiServer(), IsOk());
   EXPECT_EQ(old.Get(Cluster::NodePath()).status().code(), StatusCode::kPermissionDenied);
   Apply(kDefaultMap, Cluster::Policy() + " # by the new token");

@@ -93,7 +93,7 @@ TEST_F(AgentConfigTest, VerdictIsOnTheNodeAndInEvents) {
   ASSERT_TRUE(NodeSays(kStatus, "accepted"));
   EXPECT_EQ(api_.Annotation(kNode, kError), "");
   ASSERT_TRUE(Eventually([this] { return !api_.Events().empty(); }));
-  EXPECT_EQ(api_.Events().size(), 1u) << "only what somebody has to look at is one";
+  EXPECT_EQ(api_.Events().size(), 1u) << "only what needs an administrator is an Event";
   EXPECT_EQ(api_.Events()[0]["reason"], "ConfigRejected");
   EXPECT_THAT(api_.Events()[0]["message"].get<std::string>(),
               AllOf(HasSubstr("there is no policy"), HasSubstr(kDefaultMap)));
@@ -138,7 +138,7 @@ TEST_F(AgentConfigTest, ADaemonThatDoesNotAnswerADeliveryIsPending) {
   EXPECT_EQ(daemon_.received().size(), 2u) << "delivered once, however late the answer";
 }
 
-TEST_F(AgentConfigTest, ASocketThatNobodyAcceptsAtIsPending) {
+TEST_F(AgentConfigTest, ASocketWithAFullQueueIsPending) {
   const auto socket = ListeningSocket::Create(Path("config.sock"));
   ASSERT_TRUE(socket.ok()) << Describe(socket.status());
   SetPolicy(kDefaultMap, "first");

@@ -96,7 +96,7 @@ TEST_F(DaemonAndAgentTest, NodeShowsWhatIsInForce) {
   EXPECT_TRUE(NodeShows("static-plus", "agent"));
 }
 
-TEST_F(DaemonAndAgentTest, NodeAndEventNameWhoLostExclusiveCpus) {
+TEST_F(DaemonAndAgentTest, NodeAndEventNameContainersThatLostExclusiveCpus) {
   StartAgent();
   StartDaemonForAgent();
   CriClient client = Relayed();
@@ -124,12 +124,12 @@ TEST_F(DaemonAndAgentTest, ShowsItAgainToTheNextAgent) {
   EXPECT_TRUE(NodeShows("static", Path("policy.yaml"))) << Log() << daemon_->Log();
 }
 
-TEST_F(DaemonAndAgentTest, AnAgentThatHangsDelaysNobody) {
+TEST_F(DaemonAndAgentTest, AHungAgentDelaysNoCall) {
   StartAgent();
   StartDaemonForAgent();
   ASSERT_TRUE(NodeShows("static", Path("policy.yaml"))) << Log() << daemon_->Log();
   agent_->Signal(SIGSTOP);
-  // There is something to tell, and nobody to take it.
+  // There is something to report, and the agent does not take it.
   std::ofstream(Path("policy.yaml"))
       << "policy: {Active: static-plus, ReservedResources: {CPU: 1}}\n";
   ::kill(pid(), SIGHUP);

@@ -232,7 +232,7 @@ TEST_F(AgentTlsTest, GoesWithoutChecksWhereToldTo) {
   EXPECT_TRUE(DaemonGets("first")) << AgentLog();
 }
 
-TEST_F(AgentTlsTest, TrustsNobodyElse) {
+TEST_F(AgentTlsTest, TrustsNoOtherAuthority) {
   for (const char* cluster :
        {"", ", certificate-authority: ca.crt, tls-server-name: other.local"}) {
     WriteKubeconfig(cluster, "{token: secret}");

@@ -54,7 +54,7 @@ TEST_F(AgentLoadTest, AFlappingMapMakesFewReportsAndOneEvent) {
   EXPECT_LE(Patches(), kBurst + lasted.count());
   EXPECT_LT(Patches(), 100) << "of 300 changes";
   ASSERT_TRUE(Eventually([this] { return !api_.Events().empty(); }));
-  EXPECT_EQ(api_.Events().size(), 1u) << "one whose count grows";
+  EXPECT_EQ(api_.Events().size(), 1u) << "one Event with a growing count";
 }
 
 TEST_F(AgentLoadTest, ARestartOfTheAgentWritesNothing) {

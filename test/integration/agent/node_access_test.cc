@@ -128,7 +128,7 @@ TEST_F(SilentClientsTest, TheLongestIdleOneEnds) {
   EXPECT_TRUE(Eventually([&] { return OpenFiles() < before + 100; })) << OpenFiles();
 }
 
-TEST_F(SilentClientsTest, NobodyIsLockedOutWithoutFiles) {
+TEST_F(SilentClientsTest, NewClientsGetInWithoutFiles) {
   StartAgentWith(48);
   Connect(100);
   EXPECT_EQ(Probe("alive"), 0) << AgentLog();

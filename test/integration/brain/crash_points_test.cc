@@ -65,7 +65,7 @@ class Scene {
       case 2:
         return BeginCreation("late", kGuaranteed, 2000);
       case 3:
-        // Nobody has heard of it yet.
+        // The daemon does not know of it yet.
         ids_["late"] = node_.Hold(creation_, admission_);
         return;
       case 4:

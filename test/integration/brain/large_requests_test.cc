@@ -47,7 +47,7 @@ class Node : public TestNode {
 
 class LargeRequestsTest : public testing::TestWithParam<PolicyFactory> {};
 
-TEST_P(LargeRequestsTest, ARestartMovesNobody) {
+TEST_P(LargeRequestsTest, ARestartMovesNoContainer) {
   Node node(GetParam());
   const ContainerId large = node.Run("large", QosClass::kGuaranteed, 300'000);
   const ContainerId limit = node.Run("limit", QosClass::kGuaranteed, 256'000);

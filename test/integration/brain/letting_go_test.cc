@@ -96,7 +96,7 @@ class LettingGoTest : public testing::TestWithParam<NotPinning> {
   std::optional<Status> changed_;
 };
 
-TEST_P(LettingGoTest, AChangeBindsNobody) {
+TEST_P(LettingGoTest, AChangeBindsNoContainer) {
   const ContainerId id = Run(Request("dsp", 2000));
   ASSERT_EQ(node_.runtime.CpusOf(id), node_.Exclusive(id));
   Change();
@@ -104,7 +104,7 @@ TEST_P(LettingGoTest, AChangeBindsNobody) {
   EXPECT_EQ(changed_, OkStatus());
 }
 
-TEST_P(LettingGoTest, WhoIsBeingCreatedDuringTheChangeIsLetGo) {
+TEST_P(LettingGoTest, ContainerBeingCreatedDuringTheChangeIsReleased) {
   const CreateRequest request = Request("dsp", 2000);
   const Admission admission = *node_.manager().AdmitCreate(CreateRequest(request));
   Change();
@@ -124,7 +124,7 @@ TEST_P(LettingGoTest, AChangeWithoutARuntimeIsMadeUpFor) {
   EXPECT_TRUE(RunsOn(id, "0-7"));
 }
 
-TEST_P(LettingGoTest, WhoWasCreatedWhenTheConnectionWasLostIsLetGo) {
+TEST_P(LettingGoTest, ContainerCreatedAsTheConnectionWasLostIsReleased) {
   const CreateRequest request = Request("dsp", 2000);
   const Admission admission = *node_.manager().AdmitCreate(CreateRequest(request));
   node_.manager().RuntimeDisconnected();
@@ -134,7 +134,7 @@ TEST_P(LettingGoTest, WhoWasCreatedWhenTheConnectionWasLostIsLetGo) {
   EXPECT_TRUE(RunsOn(id, "0-7"));
 }
 
-TEST_P(LettingGoTest, ARestartBindsNobody) {
+TEST_P(LettingGoTest, ARestartBindsNoContainer) {
   const ContainerId alone = Run(Request("alone", 2000));
   const ContainerId shared = Run(Request("shared", 1500));
   ASSERT_NE(node_.runtime.CpusOf(shared), "0-7");
@@ -162,7 +162,7 @@ TEST_P(LettingGoTest, WhatWasAskedForComesBack) {
 }
 
 // Something else bound it.
-TEST_P(LettingGoTest, WhoWasNeverPlacedStaysWhereItIs) {
+TEST_P(LettingGoTest, ContainerThatWasNeverPlacedStaysWhereItIs) {
   make_ = GetParam().make;
   node_.Restart();
   const ContainerId id = Run(Request("dsp", 2000));
@@ -176,7 +176,7 @@ TEST_P(LettingGoTest, WhoWasNeverPlacedStaysWhereItIs) {
 }
 
 // Nothing binds it any more, a user neither less nor longer than before the policy did.
-TEST_P(LettingGoTest, WhoWasLetGoCanBeBoundByOthers) {
+TEST_P(LettingGoTest, ReleasedContainerCanBePlacedByOtherPolicies) {
   const ContainerId id = Run(Request("dsp", 2000));
   Change();
   ASSERT_TRUE(RunsOn(id, "0-7"));

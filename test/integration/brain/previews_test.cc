@@ -30,7 +30,7 @@ std::vector<PolicyFactory> AllPolicies() {
           NullPolicyFactory()};
 }
 
-// A node that does what its seed says, whether somebody looks at previews or not.
+// A node that does what its seed says, whether previews are asked for or not.
 class PreviewLife {
  public:
   PreviewLife(const PolicyFactory& factory, const Machine& machine, uint64_t seed)
@@ -115,7 +115,7 @@ class PreviewLife {
     node_.Start(*id);
     running_.push_back(*id);
   }
-  // Behind everybody's back: it may find no room for CPUs of its own, and then shares.
+  // Without the daemon's knowledge: it may find no room for exclusive CPUs, and then shares.
   void RunOutside() {
     const std::string name = fmt::format("outside{}", ++names_);
     const QosClass qos = Qos();

@@ -173,15 +173,15 @@ class RestartsTest : public testing::TestWithParam<NobodyMoves> {
   static constexpr uint64_t kLives = 4;
 };
 
-TEST_P(RestartsTest, ARestartMovesNobody) {
+TEST_P(RestartsTest, ARestartMovesNoContainer) {
   ExpectNobodyMovesBy(&FullNode::Restart);
 }
 
-TEST_P(RestartsTest, AReconnectMovesNobody) {
+TEST_P(RestartsTest, AReconnectMovesNoContainer) {
   ExpectNobodyMovesBy(&FullNode::Reconnect);
 }
 
-TEST_P(RestartsTest, TheSameConfigurationAgainMovesNobody) {
+TEST_P(RestartsTest, TheSameConfigurationAgainMovesNoContainer) {
   ExpectNobodyMovesBy(&FullNode::DeliverAgain);
 }
 

@@ -33,7 +33,7 @@ class TopologyAwareResizeTest : public testing::Test {
     return *node_;
   }
 
-  // A restart moves nobody.
+  // A restart moves no container.
   void ExpectTakenOver(const std::string& container) {
     const std::string cpus = node_->CpuList(container);
     const std::string exclusive = node_->Exclusive(container).ToString();
@@ -114,7 +114,7 @@ TEST_F(TopologyAwareResizeTest, AMixedPlaceKeepsItsIsolatedCpusAndSomethingToSha
   ExpectTakenOver("ac0");
 }
 
-TEST_F(TopologyAwareResizeTest, WhoRequiresIsolatedCpusGetsNoOthersBeside) {
+TEST_F(TopologyAwareResizeTest, RequiredIsolatedCpusAreNotMixedWithOthers) {
   TopologyAwareNode& node = Start("6-7");
   node.MustRun({.name = "a",
                 .milli_cpu = {1000},

@@ -159,7 +159,7 @@ void World::Settle() {
       node_.runtime.Answer(0);
       CheckRunning();
     }
-    // Who is being started is left alone until that is over.
+    // A container being started is not updated until the start is over.
     for (size_t i = 0; i < starts_.size();) {
       if (starts_[i]->decided.has_value()) {
         EndStart(i);

@@ -56,7 +56,7 @@ class World {
   void Check();
   // What must hold once everything has settled.
   void CheckSettled();
-  // After that: a restart changes nothing for anybody.
+  // After that: a restart changes no container.
   void CheckRestartMovesNobody();
 
   // Every update that the runtime was asked for, in order.
@@ -106,7 +106,7 @@ class World {
   void Admit(const CreateRequest& request);
   void EndCreation(size_t index, bool success);
   bool SandboxLives(const Creation& creation) const;
-  // Nobody waits for the runtime's answer any more.
+  // The daemon no longer waits for the runtime's answer.
   void AbandonCreation(const Creation& creation);
   void EndAbandonedCreation(size_t index);
   void BeginStart();
@@ -115,7 +115,7 @@ class World {
   // Likewise.
   void AbandonStart(const Start& start);
   void EndAbandonedStart(size_t index);
-  // Of an update whose answer nobody will hear.
+  // Of an update whose answer is lost.
   void ApplySomehow(const ContainerId& id, const ResourceValues& adjustment);
   void BeginResize();
   void EndResize(size_t index);
@@ -137,9 +137,9 @@ class World {
   void AnswerSome();
   void LoseConnection();
   void RestartDaemon();
-  // What is decided is in force for everybody.
+  // What was decided is in force for every container.
   bool AllInForce();
-  // A restart may change the place of somebody: the runtime cannot tell everything.
+  // A restart may move a container: the runtime cannot report everything.
   bool DependsOnMemory(const Container& container);
   void AnswerLists();
   // Containers that run, with what is in force for them.
@@ -151,7 +151,7 @@ class World {
   };
   CpuSet InForce(const RuntimeContainer& container);
   std::vector<Running> RunningContainers();
-  // Nobody else runs on its exclusive CPUs, nor will when what is under way takes effect.
+  // No other container runs on its exclusive CPUs, nor will when updates under way take effect.
   bool Undisputed(const Running& one, const CpuSet& several);
   void TrackOwners(const std::vector<Running>& running);
   void CheckDecisions();
@@ -179,7 +179,7 @@ class World {
   std::map<ContainerId, CpuSet> may_start_;
   std::vector<Resize> resizes_;
   size_t started_ = 0;
-  // Who runs on CPUs for itself alone, from the start or since the others have left.
+  // Containers that run alone on their CPUs, from the start or since the others have left.
   struct Owner {
     CpuSet cpus;
     uint64_t applied = 0;  // how often the runtime changed it until the last decision for ownership

@@ -44,7 +44,7 @@ void World::CheckDecisions() {
   });
 }
 
-// Nobody runs on a CPU that another one runs on for itself alone.
+// No container runs on a CPU that is exclusive to another one.
 void World::CheckRunning() {
   const std::vector<Running> running = RunningContainers();
   TrackOwners(running);

@@ -43,7 +43,7 @@ void World::ChangeConfiguration() {
   node_.manager().SetPolicy(
       *std::move(policy), [this, before = std::exchange(configured_, next)](const Status& status) {
         if (!status.ok()) configured_ = before;
-        // Others were let in meanwhile; who is alone where it should be is found out again.
+        // Others were admitted meanwhile; which containers are exclusive is determined again.
         if (!status.ok()) owned_.clear();
         Note(fmt::format("the change of the policy ended: {}", resmgr::Describe(status)));
       });
@@ -102,7 +102,7 @@ std::map<ContainerKey, CpuSet> World::Rightful(const Configuration& next) {
     all |= own;
     if (ExclusiveOnEmptyNode(next, pod, container) == own.size()) rightful[container.key] = own;
   });
-  // Somebody has to make room for those who share.
+  // One container has to make room for shared ones.
   if ((grantable - machine_.isolated()).IsSubsetOf(all)) return {};
   return rightful;
 }

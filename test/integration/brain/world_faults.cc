@@ -100,7 +100,7 @@ void World::AnswerLists() {
     node_.runtime.AnswerList();
 }
 
-// Every call under way fails for who made it; what became of it, the runtime knows.
+// Every call under way fails for its client; only the runtime knows the outcome.
 void World::LoseConnection() {
   Note("lose the connection");
   for (const FakeRuntimeClient::Update& update : node_.runtime.updates)
@@ -128,7 +128,7 @@ void World::LoseConnection() {
   AnswerLists();
 }
 
-// kill -9: whatever was under way ends at the runtime as it likes, and nobody remembers it.
+// kill -9: what was under way ends at the runtime either way, and the daemon has forgotten it.
 void World::RestartDaemon() {
   Note("restart");
   for (const FakeRuntimeClient::Update& update : node_.runtime.updates)

@@ -12,7 +12,7 @@
 
 namespace resmgr::test {
 
-// v1.Agent as the daemon uses it: what the agent lets who comes over its socket do to the node.
+// v1.Agent as the daemon uses it: what the agent lets clients of its socket do to the node.
 // Every call waits for its answer. Thread-compatible.
 class AgentClient {
  public:

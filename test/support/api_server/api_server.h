@@ -54,7 +54,7 @@ class ApiServer {
   std::string Annotation(const std::string& node, std::string_view key) const;
   std::vector<Json> Events() const;
 
-  // Only these bearer tokens are good from now on; none: nobody is asked.
+  // Only these bearer tokens are good from now on; none: requests are not checked.
   void SetTokens(std::set<std::string> tokens);
   // The next requests whose path and query begin so are answered with this status.
   void FailNext(int times, int status, std::string_view path_prefix = "/", int retry_after = 0);
@@ -67,7 +67,7 @@ class ApiServer {
   // an ERROR event of that code.
   enum class WatchFault { kEnd, kCut, kGarbage, kError };
   void DisturbWatches(WatchFault fault, int code = 0);
-  // Who asks for changes before now gets 410 Gone: as an ERROR event, or as the reply's status.
+  // A watch from before now gets 410 Gone: as an ERROR event, or as the reply's status.
   void Compact(bool as_status);
 
   int watches() const { return watches_; }

@@ -76,7 +76,7 @@ uint64_t ObjectStore::version() const {
 
 void ObjectStore::Compact() {
   const std::lock_guard lock(mutex_);
-  // One more version, so that even who has seen everything is behind.
+  // One more version, so that even an up-to-date client is behind.
   oldest_ = ++version_;
   history_.clear();
   changed_.notify_all();

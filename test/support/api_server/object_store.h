@@ -39,7 +39,7 @@ class ObjectStore {
                                  const Json& patch, bool& conflict);
 
   uint64_t version() const;
-  // Forgets the history: who asks for older changes has come too late.
+  // Forgets the history: a watch from an older version is refused.
   void Compact();
   bool IsCompacted(uint64_t version) const;
 

@@ -164,7 +164,7 @@ const std::vector<Attack>& Attacks() {
       {"calls that only exist", 4, OpenCalls},
       {"trailers that wait", 2, LeaveTrailers},
       {"header blocks without an end", 2, BeginHeaders},
-      {"answers that nobody takes", 2, LeaveAnswers},
+      {"answers that are not read", 2, LeaveAnswers},
   };
   return attacks;
 }

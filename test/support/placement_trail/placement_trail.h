@@ -57,7 +57,7 @@ using Grants = std::map<std::string, Grant>;
 std::vector<std::string> Violations(const std::vector<Placements>& trail, const Grants& before,
                                     const Grants& after);
 
-// Who is not exactly where the policy wants it, or not alone where it should be, one line for each.
+// Containers that are not where the policy wants them, or not alone on exclusive CPUs: a line each.
 std::vector<std::string> Differences(const Placements& now, const Grants& grants);
 
 }  // namespace resmgr::test

@@ -31,7 +31,7 @@ TEST(PlacementTrailTest, EndsWithWhatIsNow) {
   EXPECT_THAT(trail.Take(), ElementsAre(Placements{{"a", CpuSet{1}}}));
 }
 
-TEST(ViolationsTest, NobodyComesToWhoIsAlone) {
+TEST(ViolationsTest, NoContainerComesToExclusiveCpus) {
   const Grants grants = {{"a", {CpuSet{1}, CpuSet{1}}}};
   const Placements apart = {{"a", CpuSet{1}}, {"b", CpuSet{0, 2}}};
   const Placements together = {{"a", CpuSet{1}}, {"b", CpuSet{0, 1}}};
@@ -43,7 +43,7 @@ TEST(ViolationsTest, NobodyComesToWhoIsAlone) {
   }
 }
 
-TEST(ViolationsTest, WhoWasThereBeforeMayLeaveLater) {
+TEST(ViolationsTest, EarlierSharersMayLeaveLater) {
   const Grants grants = {{"a", {CpuSet{1}, CpuSet{1}}}};
   EXPECT_THAT(Violations({{{"a", CpuSet{0, 1}}, {"b", CpuSet{0, 1}}},
                           {{"a", CpuSet{1}}, {"b", CpuSet{0, 1}}},
@@ -58,11 +58,11 @@ TEST(ViolationsTest, SharesWhatIsNotItsOwn) {
   EXPECT_THAT(Violations({{{"a", CpuSet{0, 1}}, {"b", CpuSet{1}}}}, grants, {}), SizeIs(1));
 }
 
-TEST(ViolationsTest, NobodyIsWithoutACpu) {
+TEST(ViolationsTest, EveryContainerHasACpu) {
   EXPECT_THAT(Violations({{{"a", CpuSet()}}}, {}, {}), ElementsAre(HasSubstr("no CPU")));
 }
 
-TEST(DifferencesTest, NamesWhoIsElsewhere) {
+TEST(DifferencesTest, NamesContainersThatAreElsewhere) {
   const Grants grants = {{"a", {CpuSet{1}, CpuSet()}}};
   EXPECT_THAT(Differences({{"a", CpuSet{1}}}, grants), IsEmpty());
   EXPECT_THAT(Differences({{"a", CpuSet{2}}}, grants), ElementsAre("a is on 2 in place of 1"));

@@ -6,7 +6,7 @@
 namespace resmgr::test {
 
 // What an HTTP server at this port of 127.0.0.1 answers to GET /metrics, headers included; "" when
-// nobody is there.
+// there is no listener.
 std::string Scrape(int port);
 
 }  // namespace resmgr::test
