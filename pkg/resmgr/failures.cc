@@ -8,41 +8,65 @@
 namespace resmgr {
 namespace {
 
-// So long a pause before the next try says that it failed again and again, which is no race.
+// A pause of this length before the next try means that the update failed many times, which is more
+// than a race with the end of the container.
 constexpr std::chrono::milliseconds kNoRace{1'000};
 
 }  // namespace
 
 // Most runtimes refuse to update a container that has exited, and its exit may not be known
-// yet. So the warning waits until a list has shown that the container is still there.
+// yet. So a list has to show that the container still exists before its failure has consequences:
+// a warning, or the end of a change of the policy. No answer is a warning at once, and so is what
+// failed many times. Further failures wait for the same list.
 void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
+  ContainerRecord* const record = store_.Find(key);
+  if (record == nullptr) return;
   const bool no_answer =
       status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kDeadlineExceeded;
-  ContainerRecord* const record = store_.Find(key);
-  if (record != nullptr && no_answer) {
+  const bool repeated = record->push && record->push->delay >= kNoRace;
+  bool first_report = false;
+  if (no_answer || repeated) {
     observers_.OnFailed({*policy_, store_.all(), record->pod->pod, record->container}, status);
-  } else if (record != nullptr && record->push && record->push->delay >= kNoRace) {
-    observers_.OnFailed({*policy_, store_.all(), record->pod->pod, record->container}, status);
-    synchronizer_.ResyncSoon();
-  } else if (record != nullptr) {
-    const bool looking = record->update_failure.has_value();
+  } else {
+    first_report = !record->update_failure;
     record->update_failure = status;
-    if (!looking) synchronizer_.ListNow([this, key](const Status&) { ReportFailure(key); });
   }
-  if (change_ && change_->pending.contains(key)) RollBackPolicy(key, status);
+  const bool moves = change_ && change_->pending.contains(key);
+  const bool first_move = moves && change_->failures.insert_or_assign(key, status).second;
+  if (first_report || first_move) {
+    synchronizer_.ListNow([this, key, first_report, first_move](const Status&) {
+      if (first_report) ReportFailure(key);
+      if (first_move) EndFailedMove(key);
+    });
+  } else if (repeated && !no_answer) {
+    synchronizer_.ResyncSoon();
+  }
 }
 
-// It was looked what became of the container since its update failed.
+// The list that was asked for after a failed update is there, or failed.
 void ResourceManager::Impl::ReportFailure(ContainerKey key) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) return;
   const std::optional<Status> failure = std::exchange(record->update_failure, std::nullopt);
   if (!failure) return;
   if (record->container.state == ContainerState::kExited) {
-    log_.Debug("an update of container {} met its end: {}", LogName(*record), Describe(*failure));
+    log_.Debug("an update of container {} failed because it exited: {}", LogName(*record),
+               Describe(*failure));
     return;
   }
   observers_.OnFailed({*policy_, store_.all(), record->pod->pod, record->container}, *failure);
+}
+
+// A move of a change of the policy failed. Rolling the change back costs the administrator the
+// whole configuration, so the change goes on where the list shows that the container has ended.
+// Where the list failed, too, the failure counts. A lost connection ends the change otherwise.
+void ResourceManager::Impl::EndFailedMove(ContainerKey key) {
+  if (!change_ || !pusher_.connected()) return;
+  const auto failure = change_->failures.find(key);
+  // Of a former change; or the next try worked.
+  if (failure == change_->failures.end() || !change_->pending.contains(key)) return;
+  const Status why = failure->second;
+  RollBackPolicy(key, why);
 }
 
 }  // namespace resmgr

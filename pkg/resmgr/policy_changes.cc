@@ -84,6 +84,7 @@ void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
   change_ = PolicyChange{.former = std::exchange(policy_, std::move(policy)),
                          .placements = std::move(before),
                          .pending = {changed->begin(), changed->end()},
+                         .failures = {},
                          .done = std::move(done)};
   Push(*std::move(changed));
 }
@@ -113,8 +114,8 @@ void ResourceManager::Impl::EndPolicyChange() {
   change.done(OkStatus());
 }
 
-// Whoever exists goes back to where it was; the former policy finds places for those who came
-// since.
+// Containers go back to the placements that they had under the former policy, which places those
+// that were created since.
 void ResourceManager::Impl::RollBackPolicy(ContainerKey key, const Status& why) {
   PolicyChange change = *std::exchange(change_, std::nullopt);
   ContainerKeys changed;

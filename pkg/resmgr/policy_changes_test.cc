@@ -32,23 +32,32 @@ class PolicyChangeTest : public testing::Test {
   ResourceManager& manager() { return node_.manager(); }
   test::FakeRuntimeClient& runtime() { return node_.runtime; }
 
-  // A policy that puts this container somewhere else, once, and everybody else where they are.
+  // The plan puts the container on these CPUs, if it still exists.
+  void Put(Plan& plan, ContainerKey key, const CpuSet& cpus) {
+    const Container* const container = manager().snapshot().FindContainer(key);
+    if (container == nullptr || container->state == ContainerState::kExited) return;
+    std::erase_if(plan.changes, [key](const PlacementChange& change) { return change.key == key; });
+    plan.changes.push_back({key, {}});
+    plan.changes.back().placement.cpus = cpus;
+  }
+
+  // A policy that wants this container on these CPUs and leaves all others where they are.
   std::unique_ptr<FirstFitPolicy> Moving(const ContainerId& id, const CpuSet& cpus) {
     auto policy = std::make_unique<FirstFitPolicy>(node_.machine());
     const ContainerKey key = node_.Known(id)->key;
-    policy->spoil = [key, cpus, done = false](Plan& plan) mutable {
-      if (std::exchange(done, true)) return;
-      std::erase_if(plan.changes,
-                    [key](const PlacementChange& change) { return change.key == key; });
-      plan.changes.push_back({key, {}});
-      plan.changes.back().placement.cpus = cpus;
-    };
+    policy->spoil = [this, key, cpus](Plan& plan) { Put(plan, key, cpus); };
     return policy;
   }
 
   void SetPolicy(std::unique_ptr<Policy> policy) {
     outcome_.reset();
     manager().SetPolicy(std::move(policy), [this](const Status& status) { outcome_ = status; });
+  }
+
+  // The list that shows whether a container whose move failed still exists.
+  void AnswerNextList() {
+    ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+    runtime().AnswerList();
   }
 
   test::CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
@@ -154,16 +163,16 @@ TEST_F(PolicyChangeTest, AMoveThatTheRuntimeRefusesBringsEverythingBack) {
   const Policy* const before = &manager().policy();
   auto policy = Moving(shared, CpuSet{7});
   const ContainerKey second = node_.Known(other)->key;
-  policy->spoil = [first = std::move(policy->spoil), second](Plan& plan) {
+  policy->spoil = [this, first = std::move(policy->spoil), second](Plan& plan) {
     first(plan);
-    plan.changes.push_back({second, {}});
-    plan.changes.back().placement.cpus = CpuSet{6};
+    Put(plan, second, CpuSet{6});
   };
   SetPolicy(std::move(policy));
   ASSERT_THAT(runtime().updates, SizeIs(2));
   runtime().Answer(1);
   EXPECT_FALSE(outcome_.has_value());
   runtime().Answer(0, Internal("the disk is on fire"));
+  AnswerNextList();
   ASSERT_TRUE(outcome_.has_value());
   EXPECT_EQ(outcome_->code(), StatusCode::kAborted);
   EXPECT_THAT(Message(*outcome_), HasSubstr("ns/shared/shared"));
@@ -177,12 +186,87 @@ TEST_F(PolicyChangeTest, AMoveThatTheRuntimeRefusesBringsEverythingBack) {
   EXPECT_EQ(runtime().CpusOf(other), "0-7");
 }
 
+// Most runtimes refuse to update a container that has just exited, before its exit is known here.
+TEST_F(PolicyChangeTest, AMoveThatFailsBecauseItsContainerExitedDoesNotEndTheChange) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  SetPolicy(Moving(shared, CpuSet{7}));
+  const Policy* const next = &manager().policy();
+  node_.Crash(shared);
+  runtime().Answer(0, Internal("cannot update a container that does not run"));
+  EXPECT_FALSE(outcome_.has_value()) << "it is not known yet whether the container still runs";
+  AnswerNextList();
+  EXPECT_EQ(outcome_, OkStatus());
+  EXPECT_EQ(&manager().policy(), next);
+}
+
+TEST_F(PolicyChangeTest, AMoveThatFailsBecauseItsContainerWasRemovedDoesNotEndTheChange) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  SetPolicy(Moving(shared, CpuSet{7}));
+  runtime().Answer(0, Internal("its shim is gone"));
+  runtime().Remove(shared);
+  AnswerNextList();
+  EXPECT_EQ(outcome_, OkStatus());
+}
+
+// The exit is reported before the list is there.
+TEST_F(PolicyChangeTest, AnExitThatIsReportedAfterAFailedMoveLetsTheChangeGoOn) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  SetPolicy(Moving(shared, CpuSet{7}));
+  runtime().Answer(0, Internal("cannot update a container that does not run"));
+  node_.Stop(shared);
+  EXPECT_EQ(outcome_, OkStatus());
+  AnswerNextList();
+  EXPECT_EQ(outcome_, OkStatus());
+}
+
+// A shim that hangs while its container exits gives no answer at all.
+TEST_F(PolicyChangeTest, AMoveWithoutAnAnswerIsConfirmedByAListToo) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  SetPolicy(Moving(shared, CpuSet{7}));
+  node_.Crash(shared);
+  runtime().Answer(0, DeadlineExceeded("no answer within 10 s"));
+  EXPECT_FALSE(outcome_.has_value());
+  AnswerNextList();
+  EXPECT_EQ(outcome_, OkStatus());
+}
+
+TEST_F(PolicyChangeTest, AFailedMoveThatNoListCanConfirmEndsTheChange) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  SetPolicy(Moving(shared, CpuSet{7}));
+  runtime().Answer(0, Internal("the disk is on fire"));
+  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+  runtime().FailList(Internal("no list either"));
+  ASSERT_TRUE(outcome_.has_value());
+  EXPECT_EQ(outcome_->code(), StatusCode::kAborted);
+}
+
+TEST_F(PolicyChangeTest, AMoveThatWorksAtTheNextTryDoesNotEndTheChange) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  SetPolicy(Moving(shared, CpuSet{7}));
+  runtime().Answer(0, Internal("busy"));
+  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().updates.empty(); }));
+  runtime().Answer(0);
+  EXPECT_EQ(outcome_, OkStatus());
+  AnswerNextList();
+  EXPECT_EQ(runtime().CpusOf(shared), "7");
+  EXPECT_EQ(node_.Placed(shared), "7");
+}
+
+TEST_F(PolicyChangeTest, AFailureBeforeALostConnectionDoesNotEndTheChange) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  SetPolicy(Moving(shared, CpuSet{7}));
+  runtime().Answer(0, Internal("the connection breaks"));
+  manager().RuntimeDisconnected();
+  EXPECT_EQ(outcome_, OkStatus());
+}
+
 TEST_F(PolicyChangeTest, AContainerCreatedMeanwhileIsPlacedByTheFormerPolicyAfterARollback) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   SetPolicy(Moving(shared, CpuSet{7}));
   const ContainerId late = *node_.Create("late", kGuaranteed, 2000);
   ASSERT_FALSE(outcome_.has_value());
   runtime().Answer(0, Internal("no"));
+  AnswerNextList();
   ASSERT_TRUE(outcome_.has_value());
   ASSERT_TRUE(node_.RunUntil([&] {
     runtime().AnswerAll();

@@ -185,7 +185,8 @@ class ResourceManager {
   // Makes another policy the active one, or the same one with other options. It takes over all
   // containers; where its rules allow, they stay. Runs `done` with OK once every container is where
   // it should be, or at once without a connection to the runtime. When the policy refuses, or the
-  // runtime refuses one of the moves, all is as it was before, and `done` gets the reason.
+  // runtime refuses to move a container that still exists, all is as it was before, and `done` gets
+  // the reason.
   // FailedPrecondition: another change is under way.
   void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done);
 

@@ -99,6 +99,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
 
   // failures.cc
   void ReportFailure(ContainerKey key);
+  void EndFailedMove(ContainerKey key);
 
   // lists.cc
   void ConfirmInForce(const Adoption& adoption, bool first);
@@ -171,6 +172,7 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
     std::unique_ptr<Policy> former;
     std::map<ContainerKey, Placement> placements;  // under the former policy
     std::set<ContainerKey> pending;                // not yet where they should be
+    std::map<ContainerKey, Status> failures;       // a list is to confirm that these still exist
     std::function<void(Status)> done;
   };
   std::vector<Move> MovesOf(const Plan& plan) const;
