@@ -73,8 +73,76 @@ TEST_F(StateStoreTest, EndsInTimeWhenTheDiskHangs) {
   }
   files.ComeBack();
   files.WaitClosed();
-  EXPECT_EQ(reports_, 1) << "nobody listens any more";
+  EXPECT_EQ(reports_, 1) << "a closed store reports nothing";
 }
+
+// A rewrite renames the file of before to "state.previous" and the new one to "state". Between the
+// two there is no file "state".
+class StateStoreRenameTest : public StateStoreTest,
+                             public testing::WithParamInterface<const char*> {
+ protected:
+  StateStoreRenameTest() {
+    StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
+    store.Put(ContainerId("kept"), In("shared"), QosClass::kBurstable);
+    EXPECT_TRUE(store.Flush(kSoon));
+  }
+};
+
+TEST_P(StateStoreRenameTest, AHungRenameStopsNoCallerAndLosesNothingWhenItEnds) {
+  test::HangingFileSystem files(RealFileSystem());
+  files.HangRenameTo(GetParam());
+  {
+    StateStore store(files, dir_.path(), "machine", Report());
+    store.Put(ContainerId("new"), In("shared"), QosClass::kBurstable);
+    store.Commit();
+    files.WaitHanging();
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 1000; ++i) {
+      store.Put(ContainerId("late"), In(std::to_string(i)), QosClass::kBurstable);
+      store.Commit();
+    }
+    store.Erase(ContainerId("new"));
+    store.Commit();
+    EXPECT_LT(std::chrono::steady_clock::now() - start, kSoon);
+    EXPECT_FALSE(store.Flush(std::chrono::milliseconds(1)));
+    EXPECT_TRUE(store.Find(ContainerId("kept"))) << "what it holds can be read meanwhile";
+    files.ComeBack();
+    ASSERT_TRUE(store.Flush(kSoon));
+  }
+  const StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
+  EXPECT_TRUE(store.Find(ContainerId("kept")));
+  EXPECT_FALSE(store.Find(ContainerId("new")));
+  ASSERT_TRUE(store.Find(ContainerId("late")));
+  EXPECT_EQ(store.Find(ContainerId("late"))->placement.pool, "999");
+}
+
+TEST_P(StateStoreRenameTest, ADaemonThatEndsInAHungRenameKeepsWhatWasSaved) {
+  test::HangingFileSystem files(RealFileSystem());
+  files.HangRenameTo(GetParam());
+  {
+    StateStore store(files, dir_.path(), "machine", Report());
+    store.Put(ContainerId("new"), In("shared"), QosClass::kBurstable);
+    store.Commit();
+    files.WaitHanging();
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_FALSE(store.Close(std::chrono::milliseconds(50)));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, kSoon);
+  }
+  EXPECT_EQ(reports_, 1) << "that the state is not saved";
+  {
+    const StateStore next(RealFileSystem(), dir_.path(), "machine", Report());
+    EXPECT_TRUE(next.Find(ContainerId("kept"))) << "the next daemon starts while it hangs";
+  }
+  files.ComeBack();
+  files.WaitClosed();
+  const StateStore last(RealFileSystem(), dir_.path(), "machine", Report());
+  EXPECT_TRUE(last.Find(ContainerId("kept")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Steps, StateStoreRenameTest, testing::Values("state.previous", "state"),
+                         [](const auto& step) {
+                           return std::string(step.param) == "state" ? "ToState" : "ToPrevious";
+                         });
 
 // What it has comes too late, and is not what holds then.
 TEST_F(StateStoreTest, StartsEmptyOnAHungDiskAndWritesWhenItAnswers) {

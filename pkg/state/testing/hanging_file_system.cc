@@ -39,8 +39,15 @@ void HangingFileSystem::HangReading() {
   reading_hangs_ = true;
 }
 
+void HangingFileSystem::HangRenameTo(std::string name) {
+  const std::lock_guard lock(mutex_);
+  rename_hangs_ = true;
+  hanging_name_ = std::move(name);
+}
+
 void HangingFileSystem::ComeBack() {
   const std::lock_guard lock(mutex_);
+  rename_hangs_ = false;
   hangs_ = false;
   reading_hangs_ = false;
   changed_.notify_all();
@@ -71,8 +78,20 @@ Status HangingFileSystem::SyncDirectory(const std::string& directory) {
   return files_.SyncDirectory(directory);
 }
 
+Status HangingFileSystem::Rename(const std::string& from, const std::string& to) {
+  {
+    std::unique_lock lock(mutex_);
+    if (rename_hangs_ && to.ends_with("/" + hanging_name_)) Pass(lock, rename_hangs_);
+  }
+  return files_.Rename(from, to);
+}
+
 void HangingFileSystem::Pass(const bool& hangs) {
   std::unique_lock lock(mutex_);
+  Pass(lock, hangs);
+}
+
+void HangingFileSystem::Pass(std::unique_lock<std::mutex>& lock, const bool& hangs) {
   ++hanging_;
   changed_.notify_all();
   changed_.wait(lock, [&hangs] { return !hangs; });

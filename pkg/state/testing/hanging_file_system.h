@@ -11,7 +11,8 @@
 
 namespace resmgr::test {
 
-// Files on a disk whose syncs hang from Hang() to ComeBack(), or whose reading does. Thread-safe.
+// Files on a disk whose syncs hang from Hang() to ComeBack(), or whose reading or renaming does.
+// Thread-safe.
 // A thread that is left behind in a hanging call holds a file, so a test waits with WaitClosed
 // before this ends.
 class HangingFileSystem : public FileSystem {
@@ -22,6 +23,8 @@ class HangingFileSystem : public FileSystem {
   void Hang();
   // The same for reading of the state (not of the open calls, which the loop's thread reads).
   void HangReading();
+  // The same for renaming a file to this name, as the rewriting of a state does.
+  void HangRenameTo(std::string name);
   void ComeBack();
   // Until a call hangs; until no file is open.
   void WaitHanging();
@@ -29,9 +32,7 @@ class HangingFileSystem : public FileSystem {
 
   StatusOr<std::string> Read(const std::string& path, size_t limit) override;
   StatusOr<std::unique_ptr<File>> Create(const std::string& path) override;
-  Status Rename(const std::string& from, const std::string& to) override {
-    return files_.Rename(from, to);
-  }
+  Status Rename(const std::string& from, const std::string& to) override;
   Status Remove(const std::string& path) override { return files_.Remove(path); }
   Status SyncDirectory(const std::string& directory) override;
   Status MakeDirectory(const std::string& directory) override {
@@ -41,12 +42,15 @@ class HangingFileSystem : public FileSystem {
  private:
   class OpenFile;
   void Pass(const bool& hangs);
+  void Pass(std::unique_lock<std::mutex>& lock, const bool& hangs);
 
   FileSystem& files_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool hangs_ = false;
   bool reading_hangs_ = false;
+  bool rename_hangs_ = false;
+  std::string hanging_name_;  // to which renaming hangs
   int hanging_ = 0;
   int open_ = 0;
 };
