@@ -328,5 +328,16 @@ TEST(LayersTest, EveryFileBeginsAsAllDo) {
   EXPECT_THAT(wrong, IsEmpty());
 }
 
+// A container's state follows the transitions of its life, so nothing else may write it.
+TEST(LayersTest, OnlyTheLifecycleWritesAContainersState) {
+  const std::regex write(R"(container(\.|->)state = |\.life = )");
+  for (const Source& source : Sources()) {
+    if (source.folder != "pkg/resmgr" || source.IsTest()) continue;
+    if (source.path == "pkg/resmgr/lifecycle.cc") continue;
+    for (const std::string& line : source.lines)
+      EXPECT_FALSE(std::regex_search(line, write)) << source.path << ": " << line;
+  }
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -26,7 +26,7 @@ class Adopter {
     unclear_ = &inventory.unclear;
     brief_ = &inventory.brief;
     AddPods(inventory);
-    DropContainers(inventory);
+    FindRemovedContainers(inventory);
     FindCrowded(inventory);
     std::vector<const RuntimeContainer*> sorted;
     for (const RuntimeContainer& reported : inventory.containers)
@@ -35,7 +35,6 @@ class Adopter {
               [](const auto* a, const auto* b) { return a->id < b->id; });
     for (const RuntimeContainer* const reported : sorted)
       Take(*reported);
-    DropPods(inventory);
     MarkExclusive();
     std::sort(result_.in_force.begin(), result_.in_force.end(),
               [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -71,25 +70,16 @@ class Adopter {
     return std::nullopt;
   }
 
-  void DropContainers(const RuntimeInventory& inventory) {
+  void FindRemovedContainers(const RuntimeInventory& inventory) {
     std::set<ContainerId> listed;
     for (const RuntimeContainer& reported : inventory.containers)
       listed.insert(reported.id);
-    std::vector<ContainerKey> lost;
     for (const auto& [key, record] : store_.containers()) {
       const bool absent = !record.container.id.empty() && !listed.contains(record.container.id);
-      if (absent && record.touched <= since_) lost.push_back(key);
+      if (absent && record.touched <= since_) {
+        result_.ended.push_back({key, LifeEvent::kRemoved, "it is gone"});
+      }
     }
-    for (const ContainerKey key : lost) {
-      const ContainerRecord& record = *store_.Find(key);
-      if (record.Placeable()) NoteEnd(record, record.container.placement, "it is gone");
-      store_.Erase(key);
-      result_.lost.push_back(key);
-    }
-  }
-
-  void NoteEnd(const ContainerRecord& record, const Placement& from, std::string_view why) {
-    result_.ended.push_back({record.pod->pod, record.container, from, why});
   }
 
   void FindCrowded(const RuntimeInventory& inventory) {
@@ -102,19 +92,6 @@ class Adopter {
                                  : ReportedResources(reported.resources).cpus.value_or(CpuSet()));
     }
     crowded_ = users.several;
-  }
-
-  void DropPods(const RuntimeInventory& inventory) {
-    std::set<PodSandboxId> listed;
-    for (const Pod& pod : inventory.pods)
-      listed.insert(pod.id);
-    std::vector<PodSandboxId> lost;
-    for (const auto& [id, record] : store_.pods()) {
-      const bool absent = !listed.contains(id) && record.touched <= since_;
-      if (absent && record.containers.empty()) lost.push_back(id);
-    }
-    for (const PodSandboxId& id : lost)
-      store_.ErasePod(id);
   }
 
   void Take(const RuntimeContainer& reported) {
@@ -131,29 +108,25 @@ class Adopter {
     Container& container = record.container;
     const bool was_placeable = record.Placeable();
     const bool was_created = container.state == ContainerState::kCreated;
-    const bool was_being_started = record.BeingStarted();
-    const bool not_where_reported = record.MayComeUpAnywhere();
-    container.state = StateOf(reported);
-    if (container.state != ContainerState::kCreated) {
-      if (was_being_started) result_.start_known.push_back(container.key);
-      record.starts = 0;
-      record.unresolved_start = UnresolvedStart::kNone;
+    const bool was_being_started = record.life.BeingStarted();
+    const bool not_where_reported = record.life.MayComeUpAnywhere();
+    const ContainerState now = StateOf(reported);
+    const bool exited = now == ContainerState::kExited;
+    const bool running = now == ContainerState::kRunning;
+    if (!exited) {
+      record.Advance(running ? LifeEvent::kReportedRunning : LifeEvent::kReportedCreated);
+    } else if (container.state != ContainerState::kExited) {
+      result_.ended.push_back({container.key, LifeEvent::kEnded, "it ended"});
     }
-    const bool unseen = was_created && (!was_being_started || not_where_reported);
-    if (unseen && container.state == ContainerState::kRunning) {
+    if (was_being_started && (exited || running)) result_.start_known.push_back(container.key);
+    if (was_created && running && (!was_being_started || not_where_reported)) {
       result_.started_unseen.push_back(container.key);
     }
     if (!record.started_at) record.started_at = reported.started_at;
     if (!IsUnclear(reported)) record.unclear = false;
-    // One that had not ended after all is without a placement: its CPUs may be another's by now.
-    if (!was_placeable && !record.Placeable()) return;
-    if (container.state == ContainerState::kExited) {
-      record.former = std::exchange(container.placement, {});
-      result_.lost.push_back(container.key);
-      NoteEnd(record, *record.former, "it ended");
-    } else if (!IsUnclear(reported)) {
-      result_.in_force.emplace_back(container.key, ReportedResources(reported.resources));
-    }
+    // One that had not exited after all has no placement: its CPUs may be another's by now.
+    if (exited || IsUnclear(reported) || (!was_placeable && !record.Placeable())) return;
+    result_.in_force.emplace_back(container.key, ReportedResources(reported.resources));
   }
 
   void Add(const RuntimeContainer& reported) {
@@ -162,7 +135,7 @@ class Adopter {
     const std::optional<SavedContainer> kept = state_writer_.Find(reported.id);
     const SavedContainer* saved = kept ? &*kept : nullptr;
     const bool unclear = IsUnclear(reported);
-    // Nobody knows what it needs and where it runs: it is left alone until a list tells.
+    // Its requirements and its CPUs are unknown: it is left alone until a list reports them.
     if (unclear && saved == nullptr) return;
     ContainerRecord& record = store_.Add(*pod, reported.name);
     ContainerId id = reported.id;
@@ -170,7 +143,7 @@ class Adopter {
     Container& container = record.container;
     container.pod_id = reported.pod_id;
     container.attempt = reported.attempt;
-    container.state = StateOf(reported);
+    SetState(record, StateOf(reported));
     container.labels = reported.labels;
     container.annotations = reported.annotations;
     const Requirements in_force = ReportedNeeds(pod->pod, reported, memory_capacity_);
@@ -202,9 +175,6 @@ class Adopter {
     }
     record.unclear = unclear;
     record.started_at = reported.started_at;
-    if (container.state == ContainerState::kCreated) {
-      record.unresolved_start = state_writer_.UnresolvedStartOf(reported.id);
-    }
     if (container.state == ContainerState::kExited) {
       record.former = PlacementOf(applied, saved);
     } else {
@@ -212,6 +182,20 @@ class Adopter {
       result_.in_force.emplace_back(container.key, applied);
       result_.adopted.push_back(container.key);
     }
+  }
+
+  // Of a container that is new here, by what the runtime reports. An earlier daemon may have left a
+  // start of it open.
+  void SetState(ContainerRecord& record, ContainerState reported) {
+    record.Advance(LifeEvent::kCreateSucceeded);
+    if (reported == ContainerState::kRunning) record.Advance(LifeEvent::kReportedRunning);
+    if (reported == ContainerState::kExited) record.Advance(LifeEvent::kEnded);
+    if (reported != ContainerState::kCreated) return;
+    const bool all_known = state_writer_.AllCallsKnown();
+    const bool open = state_writer_.IsCallOpen(StateWriter::Call::kStart, record.container.id);
+    if (all_known && !open) return;
+    record.Advance(LifeEvent::kStartUnanswered);
+    if (!all_known) record.life.SetCpusUnknown();
   }
 
   // Where it runs is the runtime's word. What it has there for itself is remembered; a memory that
@@ -239,6 +223,8 @@ class Adopter {
   void MarkExclusive() {
     CpuUsers running;
     std::set<ContainerKey> told;
+    for (const Adoption::Ended& one : result_.ended)
+      told.insert(one.key);
     for (const auto& [key, applied] : result_.in_force) {
       told.insert(key);
       if (Runs(key) && applied.cpus) running.Add(*applied.cpus);
@@ -288,6 +274,19 @@ class Adopter {
 };
 
 }  // namespace
+
+void EraseUnlistedPods(ContainerStore& store, const RuntimeInventory& inventory, uint64_t since) {
+  std::set<PodSandboxId> listed;
+  for (const Pod& pod : inventory.pods)
+    listed.insert(pod.id);
+  std::vector<PodSandboxId> absent;
+  for (const auto& [id, record] : store.pods()) {
+    const bool removed = !listed.contains(id) && record.touched <= since;
+    if (removed && record.containers.empty()) absent.push_back(id);
+  }
+  for (const PodSandboxId& id : absent)
+    store.ErasePod(id);
+}
 
 Adoption Adopt(ContainerStore& store, const RuntimeInventory& inventory,
                const Synchronizer::Removed& gone, uint64_t since, Bytes memory_capacity,

@@ -15,20 +15,19 @@
 namespace resmgr {
 
 struct Adoption {
-  // One that was placed, and of which a list tells that it is no more.
+  // A container that the list shows exited (kEnded) or does not show any more (kRemoved).
   struct Ended {
-    Pod pod;
-    Container container;
-    Placement from;
+    ContainerKey key{};
+    LifeEvent event = LifeEvent::kEnded;
     std::string_view why;
   };
 
   // What the runtime enforces for each container that runs or may run, by ascending key. Without
   // those about which something happened after the list was asked for. CPUs on which no other
-  // container runs count as exclusive: whoever they are granted to must wait for this one to leave.
+  // container runs count as exclusive: a container that they are granted to must wait until this
+  // one has left them.
   std::vector<std::pair<ContainerKey, AppliedResources>> in_force;
-  // Containers that the policy has to forget, and of them those that it had placed.
-  std::vector<ContainerKey> lost;
+  // Their records are as before: to end them is the caller's part.
   std::vector<Ended> ended;
   // That are new here and run or may run, ascending.
   std::vector<ContainerKey> adopted;
@@ -50,5 +49,8 @@ struct Adoption {
 Adoption Adopt(ContainerStore& store, const RuntimeInventory& inventory,
                const Synchronizer::Removed& gone, uint64_t since, Bytes memory_capacity,
                const StateWriter& state_writer);
+
+// Forgets pod sandboxes that the list does not show, once their containers are erased.
+void EraseUnlistedPods(ContainerStore& store, const RuntimeInventory& inventory, uint64_t since);
 
 }  // namespace resmgr

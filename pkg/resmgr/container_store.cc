@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "pkg/base/parse.h"
+
 namespace resmgr {
 
 namespace {
@@ -35,6 +37,10 @@ auto OnlyOneThatBegins(Map& by_id, std::string_view beginning) {
 }
 
 }  // namespace
+
+std::string LogName(const ContainerRecord& record) {
+  return Printable(FullName(record.pod->pod, record.container.name));
+}
 
 ContainerStore::ContainerStore() : all_(*this, true), placeable_(*this, false) {}
 

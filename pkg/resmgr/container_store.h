@@ -21,6 +21,7 @@
 #include "pkg/model/container.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/resmgr/applied_resources.h"
+#include "pkg/resmgr/lifecycle.h"
 #include "pkg/resmgr/push_state.h"
 
 namespace resmgr {
@@ -59,15 +60,6 @@ struct ConfirmedRequest {
   std::optional<Placement> placement;
 };
 
-// What is not known of a start that nobody waits for any more: it may still come.
-enum class UnresolvedStart : uint8_t {
-  kNone,
-  kOutcome,
-  // Of a daemon before this one, without its notes: the runtime may have begun it before an update
-  // that it reports, so that the container may come up on any CPUs.
-  kOutcomeAndCpus,
-};
-
 // What a container had before another one of its pod came, for whose sake it has less.
 struct ReducedSibling {
   ContainerKey key{};
@@ -77,51 +69,54 @@ struct ReducedSibling {
   Requirements bounded;
 };
 
+// What is known of one container. Each group of fields is written by its owner only.
 struct ContainerRecord {
   explicit ContainerRecord(PodRecord& its_pod) : pod(&its_pod) {}
 
+  // Identity: ContainerStore and what creates the record. State: `life`. Placement: Decider, and
+  // what rolls a decision back. What it requests: ResourceManager::Impl (updates, pod limits).
   Container container;
   PodRecord* pod;
-  // Placed by the policy; false for a container without Linux resources, which is left as it is.
+  uint64_t touched = 0;  // ContainerStore: its clock at the last event about this container
+
+  Lifecycle life;  // Lifecycle, by Advance
+
+  // ResourceManager::Impl, creations. Placed by the policy; false for a container without Linux
+  // resources, which is left as it is.
   bool managed = true;
-  // So many starts were let through to the runtime and are not answered yet: from here on it may
-  // run.
-  int starts = 0;
-  UnresolvedStart unresolved_start = UnresolvedStart::kNone;
-  // Taken over by what was kept of it: the runtime did not tell more than that it exists.
-  bool unclear = false;
-  // When it began to run, where that is known.
-  std::optional<std::chrono::system_clock::time_point> started_at;
   // A newer attempt is being created and took its CPUs over; they come back if that fails.
   bool superseded = false;
   ContainerKey supersedes{};  // the other side of it
-  // While it is being created: they get it back if that fails.
+  // While it is being created: its siblings get these back if that fails.
   std::vector<ReducedSibling> bounded;
   // The placement that it had before it exited or was superseded.
   std::optional<Placement> former;
-  // Where the pusher follows it, or its creation.
-  std::optional<PushState> push;
-  // Of an update of our own: whether the container has ended meanwhile is being asked.
-  std::optional<Status> update_failure;
-  std::vector<PendingUpdate> updates;
-  // While there are such updates.
-  std::optional<ConfirmedRequest> confirmed;
-  uint64_t touched = 0;          // the store's clock at the last event about this container
-  bool unsaved = false;          // changed since the state_writer saved it
-  bool unpinned_warned = false;  // that it may run on CPUs that belong to others alone
 
-  // The runtime may be busy starting it.
-  bool BeingStarted() const {
-    return container.state == ContainerState::kCreated &&
-           (starts > 0 || unresolved_start != UnresolvedStart::kNone);
-  }
-  bool MayComeUpAnywhere() const {
-    return container.state == ContainerState::kCreated &&
-           unresolved_start == UnresolvedStart::kOutcomeAndCpus;
-  }
-  bool MayRun() const {
-    return !superseded && (BeingStarted() || container.state == ContainerState::kRunning);
-  }
+  // ResourceManager::Impl, the kubelet's updates: those that are not answered, and what holds
+  // without them.
+  std::vector<PendingUpdate> updates;
+  std::optional<ConfirmedRequest> confirmed;
+
+  // ResourceManager::Impl, failed updates of our own: this one waits for a list that shows whether
+  // the container still exists.
+  std::optional<Status> update_failure;
+
+  // Starts. When it began to run, where that is known (from a list: adoption), and whether it was
+  // logged that it may run on exclusive CPUs of others.
+  std::optional<std::chrono::system_clock::time_point> started_at;
+  bool unpinned_warned = false;
+
+  // Pusher: where it follows the container, or its creation.
+  std::optional<PushState> push;
+
+  // Adoption: the runtime reported no more than that it exists; the rest comes from the disk.
+  bool unclear = false;
+
+  bool unsaved = false;  // StateWriter: changed since it was saved
+
+  // The only way to change its state.
+  void Advance(LifeEvent event) { life.Apply(event, container); }
+  bool MayRun() const { return !superseded && life.MayRun(); }
   // The policy leaves it on whatever CPUs it runs on.
   bool Unpinned() const { return Placeable() && !container.placement.cpus; }
   // The policy decides about it and its placement counts.
@@ -129,6 +124,9 @@ struct ContainerRecord {
     return managed && !superseded && container.state != ContainerState::kExited;
   }
 };
+
+// "namespace/pod/name" for log lines.
+std::string LogName(const ContainerRecord& record);
 
 // All pods and containers, by key, by the runtime's id and by pod. Records keep their address until
 // they are erased. Every container has its pod here. Loop's thread only.

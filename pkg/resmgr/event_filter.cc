@@ -46,7 +46,7 @@ bool EventFilter::IsNews(const ContainerEvent& event) const {
       return record == nullptr && !pod;
     case ContainerEvent::Kind::kStarted:
       if (record == nullptr) return !pod;
-      return record->container.state == ContainerState::kCreated && !record->BeingStarted();
+      return record->container.state == ContainerState::kCreated && !record->life.BeingStarted();
     case ContainerEvent::Kind::kStopped:
       return record != nullptr && record->container.state != ContainerState::kExited;
     case ContainerEvent::Kind::kDeleted:

@@ -26,7 +26,7 @@ void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
   const bool repeated = record->push && record->push->delay >= kNoRace;
   bool first_report = false;
   if (no_answer || repeated) {
-    observers_.OnFailed({*policy_, store_.all(), record->pod->pod, record->container}, status);
+    observers_.OnFailed(ActAt(*record), status);
   } else {
     first_report = !record->update_failure;
     record->update_failure = status;
@@ -54,7 +54,7 @@ void ResourceManager::Impl::ReportFailure(ContainerKey key) {
                Describe(*failure));
     return;
   }
-  observers_.OnFailed({*policy_, store_.all(), record->pod->pod, record->container}, *failure);
+  observers_.OnFailed(ActAt(*record), *failure);
 }
 
 // A move of a change of the policy failed. Rolling the change back costs the administrator the

@@ -12,10 +12,8 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
                                           const Synchronizer::Removed& gone, bool first) {
   const Adoption adoption =
       Adopt(store_, inventory, gone, listed_at_, memory_capacity_, state_writer_);
-  for (const ContainerKey key : adoption.lost) {
-    pusher_.Forget(key);
-    look_again_timers_.Forget(key);
-  }
+  EndListed(adoption);
+  EraseUnlistedPods(store_, inventory, listed_at_);
   ApplyPodLimitsToAdopted(adoption, first);
   StatusOr<ContainerKeys> changed = decider_.Reconcile();
   if (!changed.ok()) {
@@ -37,7 +35,8 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
   // What was kept of a container that is not taken over yet is all that will be known of it.
   if (inventory.unclear.why.ok() && std::exchange(unlisted_records_, false))
     state_writer_.EraseUnlisted();
-  FollowStarts(adoption, *changed);
+  starts_.OnListed();
+  changed->insert(changed->end(), adoption.start_known.begin(), adoption.start_known.end());
   Push(*std::move(changed));
   // The list may be the first to tell that a container runs.
   for (const auto& [key, record] : store_.containers())
@@ -46,23 +45,11 @@ Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
   return OkStatus();
 }
 
-// What became known only by the list.
+// What the list shows to be new.
 void ResourceManager::Impl::ReportFound(const Adoption& adoption) {
-  std::vector<Observer::Act> ended;
-  for (const Adoption::Ended& one : adoption.ended) {
-    ended.push_back({.policy = *policy_,
-                     .snapshot = store_.all(),
-                     .pod = one.pod,
-                     .container = one.container,
-                     .why = one.why,
-                     .from = Place::Of(one.from)});
-  }
-  if (!ended.empty()) observers_.OnFoundEnded(ended);
   std::vector<Observer::Act> adopted;
   for (const ContainerKey key : adoption.adopted)
-    adopted.push_back(ActOn(*store_.Find(key)));
-  for (Observer::Act& act : adopted)
-    act.others = {};
+    adopted.push_back(ActAt(*store_.Find(key)));
   if (!adopted.empty()) observers_.OnAdopted(adopted);
   // That one has CPUs for itself is no move of one that is new here.
   std::vector<Shift> moves(decider_.shifts().begin(), decider_.shifts().end());

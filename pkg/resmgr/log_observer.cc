@@ -232,6 +232,11 @@ void LogObserver::OnFoundEnded(std::span<const Act> acts) {
     LogFound(many ? LogLevel::kDebug : LogLevel::kInfo, "released ", act, act.from, act.why);
 }
 
+void LogObserver::OnStartForced(const Act& act, std::string_view reason) {
+  log_.Warn("container {} starts all the same, as StartFailurePolicy says: {}",
+            Printable(FullName(act.pod, act.container.name)), Printable(reason, kLongestText));
+}
+
 void LogObserver::OnPushed(const Act& act) {
   if (!log_.Enabled(LogLevel::kDebug)) return;
   log_.Debug("the runtime moved {}: {}", Printable(FullName(act.pod, act.container.name)),

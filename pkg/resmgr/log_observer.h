@@ -28,6 +28,7 @@ class LogObserver final : public Observer {
   void OnReleased(const Act& act) override;
   void OnAdopted(std::span<const Act> acts) override;
   void OnFoundEnded(std::span<const Act> acts) override;
+  void OnStartForced(const Act& act, std::string_view reason) override;
   void OnPushed(const Act& act) override;
   void OnFailed(const Act& act, const Status& why) override;
 

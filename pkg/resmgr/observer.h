@@ -36,7 +36,7 @@ struct Shift {
   Place to{};
 };
 
-// What the resource manager does, for those who tell people about it: logs, metrics, the history.
+// What the resource manager does. Log lines about its acts, metrics and the history come from here.
 // Called on the loop's thread within the act: an observer must not block, must not call the
 // resource manager, and must not keep references.
 class Observer {
@@ -69,6 +69,11 @@ class Observer {
   virtual void OnAdopted(std::span<const Act> /*acts*/) {}
   // A list shows that containers have ended or are gone, which no call or event had told before.
   virtual void OnFoundEnded(std::span<const Act> /*acts*/) {}
+  // A start waits until other containers have left its CPUs; it was refused for that reason after a
+  // timeout; or it was let through all the same, as the failure policy says.
+  virtual void OnStartWaiting(const Act& /*act*/) {}
+  virtual void OnStartRefused(const Act& /*act*/, const Status& /*why*/) {}
+  virtual void OnStartForced(const Act& /*act*/, std::string_view /*reason*/) {}
   // The runtime carried an update of the resource manager's own out, or did not although the
   // container is still there.
   virtual void OnPushed(const Act& /*act*/) {}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "pkg/metrics/metrics.h"
@@ -43,6 +44,18 @@ class Observers final : public Observer {
     for (Observer* const observer : observers_)
       observer->OnFoundEnded(acts);
   }
+  void OnStartWaiting(const Act& act) override {
+    for (Observer* const observer : observers_)
+      observer->OnStartWaiting(act);
+  }
+  void OnStartRefused(const Act& act, const Status& why) override {
+    for (Observer* const observer : observers_)
+      observer->OnStartRefused(act, why);
+  }
+  void OnStartForced(const Act& act, std::string_view reason) override {
+    for (Observer* const observer : observers_)
+      observer->OnStartForced(act, reason);
+  }
   void OnPushed(const Act& act) override {
     for (Observer* const observer : observers_)
       observer->OnPushed(act);
@@ -56,7 +69,7 @@ class Observers final : public Observer {
   std::vector<Observer*> observers_;
 };
 
-// Counts decisions and the updates that follow from them.
+// Counts decisions, held starts and updates.
 class MetricsObserver final : public Observer {
  public:
   // Nullptr: nothing is counted. It must outlive this.
@@ -65,6 +78,11 @@ class MetricsObserver final : public Observer {
   void OnPlaced(const Act&) override { Count(Metrics::Event::kDecisionOk); }
   void OnRefused(const Act&, const Status&) override { Count(Metrics::Event::kDecisionRefused); }
   void OnUpdated(const Act&) override { Count(Metrics::Event::kDecisionOk); }
+  void OnStartWaiting(const Act&) override { Count(Metrics::Event::kStartWaited); }
+  void OnStartRefused(const Act&, const Status&) override { Count(Metrics::Event::kStartRefused); }
+  void OnStartForced(const Act&, std::string_view) override {
+    Count(Metrics::Event::kStartLetThrough);
+  }
   void OnPushed(const Act&) override { Count(Metrics::Event::kUpdatePushed); }
   void OnFailed(const Act&, const Status&) override { Count(Metrics::Event::kUpdateFailed); }
 

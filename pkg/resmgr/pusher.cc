@@ -124,7 +124,8 @@ AppliedResources Pusher::BeginForwarded(ContainerKey key) {
   ContainerRecord* const record = store_.Find(key);
   PushState& state = record->push ? *record->push : record->push.emplace(kUnknown, everywhere_);
   AppliedResources target = SafeTarget(*record);
-  if (state.in_flight || state.forwarded > 0 || record->BeingStarted()) state.overlapped = true;
+  if (state.in_flight || state.forwarded > 0 || record->life.BeingStarted())
+    state.overlapped = true;
   // The request carries what is wanted, a new try of the same would only disturb it.
   state.retry.reset();
   ++state.forwarded;
@@ -169,7 +170,7 @@ CpuSet Pusher::ToLeave(const ContainerRecord& record, const CpuSet& cpus) const 
 }
 
 const CpuSet& Pusher::PossibleOf(const ContainerRecord& record) const {
-  return record.MayComeUpAnywhere() ? everywhere_ : record.push->possible;
+  return record.life.MayComeUpAnywhere() ? everywhere_ : record.push->possible;
 }
 
 CpuSet Pusher::Leftover(ContainerKey key) const {
@@ -198,7 +199,7 @@ void Pusher::Step(ContainerKey key) {
 // Sends what is missing now, if anything is and if it may be sent.
 void Pusher::Step(ContainerRecord& record) {
   if (!record.push || !connected_ || record.push->Busy()) return;
-  if (!record.Placeable() || record.container.id.empty() || record.BeingStarted()) return;
+  if (!record.Placeable() || record.container.id.empty() || record.life.BeingStarted()) return;
 
   // As mostly after its creation. One that runs may still have to wait for others.
   if (!record.MayRun() && record.push->certain &&
@@ -400,7 +401,7 @@ void Pusher::ResumeHeldBack() {
   const auto& all = store_.containers();
   const bool nothing_moves = std::none_of(all.begin(), all.end(), [](const auto& entry) {
     const ContainerRecord& record = entry.second;
-    return record.push && (record.push->Busy() || record.BeingStarted());
+    return record.push && (record.push->Busy() || record.life.BeingStarted());
   });
   if (held_back_.empty() || !nothing_moves) return;
   // They wait for each other.

@@ -77,23 +77,23 @@ void ResourceManager::CreateFailed(ContainerKey key) {
 
 std::unique_ptr<ResourceManager::StartWait> ResourceManager::AdmitStart(
     const ContainerId& id, std::function<void(Status)> go) {
-  return impl_->AdmitStart(id, std::move(go));
+  return impl_->starts().Admit(id, std::move(go));
 }
 
 void ResourceManager::SetStartFailurePolicy(FailurePolicy policy) {
-  impl_->SetStartFailurePolicy(policy);
+  impl_->starts().SetOnTimeout(policy);
 }
 
 void ResourceManager::StartSucceeded(const ContainerId& id) {
-  impl_->EndStart(id, Impl::StartOutcome::kStarted);
+  impl_->starts().End(id, Starts::Outcome::kStarted);
 }
 
 void ResourceManager::StartFailed(const ContainerId& id) {
-  impl_->EndStart(id, Impl::StartOutcome::kFailed);
+  impl_->starts().End(id, Starts::Outcome::kFailed);
 }
 
 void ResourceManager::StartUnclear(const ContainerId& id) {
-  impl_->EndStart(id, Impl::StartOutcome::kUnclear);
+  impl_->starts().End(id, Starts::Outcome::kUnanswered);
 }
 
 StatusOr<Admission> ResourceManager::AdmitUpdate(const ContainerId& id,

@@ -10,8 +10,8 @@
 namespace resmgr {
 namespace {
 
-// Between two looks for what became of a start: who waits for it to end should not wait for us.
-constexpr std::chrono::milliseconds kLastLook{1'000};
+// The longest pause between two lists for an unresolved start.
+constexpr std::chrono::milliseconds kLongestStartPause{1'000};
 
 void FillIn(Container& container, CreateRequest&& request) {
   container.pod_id = std::move(request.pod_id);
@@ -37,7 +37,6 @@ void TakeBack(Container& container, CreateRequest& request) {
 ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique_ptr<Policy> policy,
                             RuntimeClient& runtime, StateStore* state, const Options& options)
     : log_(GetLogger("resmgr")),
-      metrics_(options.metrics),
       log_observer_(log_),
       metrics_observer_(options.metrics),
       overrides_(options.metrics, options.overrides_warned),
@@ -50,21 +49,15 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
       decider_(machine, *policy_, store_),
       pusher_(loop, runtime, store_, state_writer_, *this, machine.online(),
               {options.first_retry, options.last_retry}),
-      gate_(loop, store_, pusher_,
-            {options.start_timeout, options.start_failure,
-             [this](ContainerKey key, const std::string& reason) { OnStartForced(key, reason); },
-             [this](ContainerKey key) { WarnUnpinned(key); }}),
       look_again_timers_(clock_, [this](ContainerKey key) { LookAgain(key); }),
       synchronizer_(
           loop, runtime, *this,
           {options.first_retry, options.last_retry, options.refresh_pause, options.list_period}),
-      unresolved_starts_(
-          loop, store_,
-          [this](std::function<void(const Status&)> looked) {
-            synchronizer_.ListNow(std::move(looked));
-          },
-          [this](ContainerKey key) { OnStartExpired(key); },
-          {options.first_retry, std::min(options.last_retry, kLastLook), options.start_limit}),
+      starts_(loop, store_, pusher_, state_writer_, synchronizer_, clock_, observers_, *this,
+              {options.start_timeout,
+               options.start_failure,
+               {options.first_retry, std::min(options.last_retry, kLongestStartPause),
+                options.start_limit}}),
       events_(loop, store_, [this] { synchronizer_.Refresh([](const Status&) {}); },
               {.pause = options.event_pause}) {
   observers_.Add(log_observer_);
@@ -79,7 +72,7 @@ void ResourceManager::Impl::Connected() {
 
 void ResourceManager::Impl::Disconnected() {
   pusher_.Disconnected();
-  gate_.RefuseAll(Unavailable("the connection to the runtime was lost"));
+  starts_.RefuseAll(Unavailable("the connection to the runtime was lost"));
   synchronizer_.Disconnected();
   events_.Clear();
   // What is left of it follows after the next connect.
@@ -88,19 +81,10 @@ void ResourceManager::Impl::Disconnected() {
 
 void ResourceManager::Impl::OnApplied(ContainerKey key) {
   if (const ContainerRecord* const record = store_.Find(key)) {
-    observers_.OnPushed({*policy_, store_.all(), record->pod->pod, record->container});
+    observers_.OnPushed(ActAt(*record));
   }
-  gate_.Examine(key);
+  starts_.ExamineWaits(key);
   ExaminePolicyChange();
-}
-
-void ResourceManager::Impl::OnGone(ContainerKey key) {
-  ContainerRecord* const record = store_.Find(key);
-  if (record == nullptr) return;
-  ContainerKeys changed;
-  Exit(*record, "it is gone from the runtime", changed);
-  store_.Erase(key);
-  Push(std::move(changed));
 }
 
 StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request, Refusal refusal) {
@@ -165,7 +149,7 @@ ContainerRecord* ResourceManager::Impl::FindPredecessor(const ContainerRecord& r
     const bool former = attempt != &record && attempt->container.name == record.container.name &&
                         attempt->managed && !attempt->superseded &&
                         attempt->container.state != ContainerState::kCreating &&
-                        !attempt->BeingStarted();
+                        !attempt->life.BeingStarted();
     if (former) return attempt;
   }
   return nullptr;
@@ -203,32 +187,13 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id) {
     store_.SetId(*record, id);
   }
   store_.Touch(*record);
-  record->container.state = ContainerState::kCreated;
+  record->Advance(LifeEvent::kCreateSucceeded);
   record->pod->provisional = false;
   record->bounded.clear();
   if (record->supersedes != ContainerKey{}) EndSuperseded(*record);
   pusher_.EndCreation(*record);
   state_writer_.MarkChanged(*record);
-  gate_.Examine();
-}
-
-// The attempt that this one takes the place of is over.
-void ResourceManager::Impl::EndSuperseded(ContainerRecord& record) {
-  const ContainerKey key = std::exchange(record.supersedes, {});
-  ContainerRecord* const former = store_.Find(key);
-  if (former == nullptr) return;
-  former->superseded = false;
-  former->starts = 0;
-  former->unresolved_start = UnresolvedStart::kNone;
-  former->container.state = ContainerState::kExited;
-  store_.Touch(*former);
-  pusher_.Forget(key);
-  observers_.OnReleased({.policy = *policy_,
-                         .snapshot = store_.all(),
-                         .pod = former->pod->pod,
-                         .container = former->container,
-                         .why = "its next attempt took its place",
-                         .from = Place::Of(former->former.value_or(Placement()))});
+  starts_.ExamineWaits();
 }
 
 void ResourceManager::Impl::CreateFailed(ContainerKey key) {
@@ -266,6 +231,7 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key) {
 // Forgets a container that never came to be, and its pod if nothing else is known of that.
 void ResourceManager::Impl::Discard(ContainerRecord& record) {
   PodRecord* const pod = record.pod;
+  record.Advance(LifeEvent::kCreateFailed);
   store_.Erase(record.container.key);
   if (pod->provisional && pod->containers.empty()) store_.ErasePod(pod->pod.id);
 }
@@ -301,83 +267,6 @@ void ResourceManager::Impl::ChangePod(const PodSandboxId& id, const LinuxResourc
   AddPod(std::move(pod));
 }
 
-void ResourceManager::Impl::StopPod(const PodSandboxId& id) {
-  PodRecord* const pod = store_.Resolve(id);
-  if (pod == nullptr) return synchronizer_.ResyncSoon();
-  ContainerKeys changed;
-  for (const ContainerKey key : pod->containers) {
-    ContainerRecord& record = *store_.Find(key);
-    // The answer to its creation decides about a container that is being created.
-    if (record.container.state != ContainerState::kCreating) {
-      Exit(record, "its pod was stopped", changed);
-    }
-  }
-  Push(std::move(changed));
-}
-
-void ResourceManager::Impl::RemovePod(const PodSandboxId& id) {
-  PodRecord* const pod = store_.Resolve(id);
-  if (pod == nullptr) {
-    synchronizer_.RecordRemoval(id);
-    return synchronizer_.ResyncSoon();
-  }
-  ContainerKeys changed;
-  const PodSandboxId whole_id = pod->pod.id;
-  const std::vector<ContainerKey> containers = pod->containers;
-  for (const ContainerKey key : containers) {
-    ContainerRecord& record = *store_.Find(key);
-    Exit(record, "its pod was removed", changed);
-    synchronizer_.RecordRemoval(record.container.id);
-    store_.Erase(key);
-  }
-  synchronizer_.RecordRemoval(whole_id);
-  store_.ErasePod(whole_id);
-  Push(std::move(changed));
-}
-
-void ResourceManager::Impl::Stop(const ContainerId& id) {
-  ContainerRecord* const record = store_.Resolve(id);
-  if (record == nullptr) return synchronizer_.ResyncSoon();
-  // To stop one that does not run may mean nothing to the runtime: it can still be started.
-  if (record->container.state == ContainerState::kCreated) return synchronizer_.ResyncSoon();
-  End(record->container.id);
-}
-
-void ResourceManager::Impl::End(const ContainerId& id) {
-  ContainerRecord* const record = store_.FindById(id);
-  if (record == nullptr) return;
-  ContainerKeys changed;
-  Exit(*record, "it ended", changed);
-  Push(std::move(changed));
-}
-
-void ResourceManager::Impl::Remove(const ContainerId& id) {
-  ContainerRecord* const record = store_.Resolve(id);
-  synchronizer_.RecordRemoval(record == nullptr ? id : record->container.id);
-  if (record == nullptr) return synchronizer_.ResyncSoon();
-  ContainerKeys changed;
-  Exit(*record, "it was removed", changed);
-  store_.Erase(record->container.key);
-  Push(std::move(changed));
-}
-
-// Its CPUs become free; where it was is remembered for its next attempt.
-void ResourceManager::Impl::Exit(ContainerRecord& record, std::string_view why,
-                                 ContainerKeys& changed) {
-  store_.Touch(record);
-  const bool was_placeable = record.Placeable();
-  record.container.state = ContainerState::kExited;
-  record.starts = 0;
-  record.unresolved_start = UnresolvedStart::kNone;
-  pusher_.Forget(record.container.key);
-  state_writer_.Erase(record.container.id);
-  look_again_timers_.Forget(record.container.key);
-  if (!was_placeable) return;
-  record.former = std::exchange(record.container.placement, {});
-  Append(changed, decider_.Release(record.container.key));
-  observers_.OnReleased(ActOn(record, why, *record.former));
-}
-
 void ResourceManager::Impl::Append(ContainerKeys& changed, StatusOr<ContainerKeys> more) {
   if (!more.ok()) {
     log_.Error("the policy failed to release CPUs: {}", Describe(more.status()));
@@ -397,7 +286,7 @@ void ResourceManager::Impl::Push(ContainerKeys changed) {
     state_writer_.MarkChanged(*record);
     look_again_timers_.Follow(*record);
   }
-  gate_.Examine();
+  starts_.ExamineWaits();
   ExaminePolicyChange();
 }
 

@@ -25,17 +25,18 @@
 #include "pkg/resmgr/observers.h"
 #include "pkg/resmgr/pusher.h"
 #include "pkg/resmgr/resource_manager.h"
-#include "pkg/resmgr/start_gate.h"
+#include "pkg/resmgr/starts.h"
 #include "pkg/resmgr/state_writer.h"
 #include "pkg/resmgr/synchronizer.h"
-#include "pkg/resmgr/unresolved_starts.h"
 
 namespace resmgr {
 
 // The order of things: the store is changed, the decider asks the policy and writes the placements
 // into the store, and then the pusher is told which containers changed and the gate which starts
 // may go.
-class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owner {
+class ResourceManager::Impl : public Pusher::Listener,
+                              public Synchronizer::Owner,
+                              public Starts::Owner {
  public:
   Impl(EventLoop& loop, const Machine& machine, std::unique_ptr<Policy> policy,
        RuntimeClient& runtime, StateStore* state, const Options& options);
@@ -53,13 +54,12 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal);
   void CreateSucceeded(ContainerKey key, ContainerId id);
   void CreateFailed(ContainerKey key);
-  std::unique_ptr<StartWait> AdmitStart(const ContainerId& id, std::function<void(Status)> go);
-  void SetStartFailurePolicy(FailurePolicy policy) { gate_.SetOnTimeout(policy); }
-  enum class StartOutcome { kStarted, kFailed, kUnclear };
-  void EndStart(const ContainerId& id, StartOutcome outcome);
+  Starts& starts() { return starts_; }
   void AddPod(Pod pod);
   void ChangePod(const PodSandboxId& id, const LinuxResources& overhead,
                  const LinuxResources& resources);
+
+  // endings.cc
   void StopPod(const PodSandboxId& id);
   void RemovePod(const PodSandboxId& id);
   void Stop(const ContainerId& id);
@@ -97,6 +97,13 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void OnFailed(ContainerKey key, const Status& status) override;
   void OnGone(ContainerKey key) override;
 
+  // endings.cc
+  const Placement* Retire(ContainerRecord& record, LifeEvent event);
+  void Exit(ContainerRecord& record, LifeEvent event, std::string_view why, ContainerKeys& changed);
+  void RemoveRecord(ContainerRecord& record, std::string_view why);
+  void EndListed(const Adoption& adoption);
+  void EndSuperseded(ContainerRecord& record);
+
   // failures.cc
   void ReportFailure(ContainerKey key);
   void EndFailedMove(ContainerKey key);
@@ -107,28 +114,19 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void LogHeldCounts(bool first);
   void LogUnclear(const RuntimeInventory::Unclear& unclear);
 
-  // starts.cc
-  void FollowStarts(const Adoption& adoption, ContainerKeys& changed);
-  void OnStartExpired(ContainerKey key);
-  void OnStartForced(ContainerKey key, const std::string& reason);
-  void WarnUnpinned(ContainerKey key);
-  bool AnyExclusive() const;
-  std::unique_ptr<StartGate::Wait> AdmitKnown(ContainerKey key, std::function<void(Status)> go);
+  // Starts::Owner
+  void OnStartProgress(ContainerKey key) override { Push({key}); }
+  Observer::Act ActAt(const ContainerRecord& record) const override {
+    return {*policy_, store_.all(), record.pod->pod, record.container};
+  }
+  Status AsRefusal(const ContainerRecord& record, const Status& why) const override;
 
-  void Count(Metrics::Event event) const {
-    if (metrics_ != nullptr) metrics_->Count(event);
-  }
-  static std::string LogName(const ContainerRecord& record) {
-    return Printable(FullName(record.pod->pod, record.container.name));
-  }
   static bool IsTentative(const Status& decided, Refusal refusal) {
     return refusal == Refusal::kTentative && decided.code() == StatusCode::kResourceExhausted;
   }
   ContainerRecord* FindPredecessor(const ContainerRecord& record);
   StatusOr<ContainerKeys> Place(ContainerRecord& record, ContainerRecord* predecessor);
-  void EndSuperseded(ContainerRecord& record);
   void Discard(ContainerRecord& record);
-  void Exit(ContainerRecord& record, std::string_view why, ContainerKeys& changed);
   void Append(ContainerKeys& changed, StatusOr<ContainerKeys> more);
   void Push(ContainerKeys changed);
   void LookAgain(ContainerKey key);
@@ -156,8 +154,6 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void ReportMoves(std::span<const Shift> shifts, std::string_view why);
   // Tells it, and returns what the kubelet is told.
   Status Refuse(const ContainerRecord& record, std::string_view what, const Status& why);
-  // The same without observers, for what is no decision.
-  Status AsRefusal(const ContainerRecord& record, const Status& why) const;
 
   // updates.cc
   StatusOr<ContainerKeys> Redecide(ContainerRecord& record, const LinuxResources& requested,
@@ -181,7 +177,6 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   void RollBackPolicy(ContainerKey key, const Status& why);
 
   Logger& log_;
-  Metrics* const metrics_;
   LogObserver log_observer_;
   MetricsObserver metrics_observer_;
   Observers observers_;
@@ -196,10 +191,9 @@ class ResourceManager::Impl : public Pusher::Listener, public Synchronizer::Owne
   StateWriter state_writer_;
   Decider decider_;
   Pusher pusher_;
-  StartGate gate_;
   LookAgainTimers look_again_timers_;
   Synchronizer synchronizer_;
-  UnresolvedStarts unresolved_starts_;
+  Starts starts_;
   EventFilter events_;
   std::pair<size_t, size_t> logged_counts_;  // pods and containers
   bool unclear_logged_ = false;

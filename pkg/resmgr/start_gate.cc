@@ -23,7 +23,7 @@ StartGate::StartGate(EventLoop& loop, ContainerStore& store, const Pusher& pushe
 std::unique_ptr<StartGate::Wait> StartGate::Admit(ContainerKey key, Go go) {
   const std::optional<Obstacle> obstacle = FindObstacle(key);
   if (!obstacle) {
-    if (ContainerRecord* const record = store_.Find(key)) ++record->starts;
+    if (ContainerRecord* const record = store_.Find(key)) record->Advance(LifeEvent::kStartSent);
     go(OkStatus());
     return nullptr;
   }
@@ -104,7 +104,7 @@ void StartGate::ExamineOne(uint64_t number) {
     found->second.obstacle = obstacle->key;
     return;
   }
-  if (ContainerRecord* const record = store_.Find(key)) ++record->starts;
+  if (ContainerRecord* const record = store_.Find(key)) record->Advance(LifeEvent::kStartSent);
   Finish(number, OkStatus());
 }
 
@@ -126,7 +126,7 @@ void StartGate::OnTimeout(uint64_t number) {
   const std::string reason = TimeoutReason(*obstacle);
   if (options_.on_timeout == FailurePolicy::kIgnore) {
     options_.let_through(key, reason);
-    ++record->starts;
+    record->Advance(LifeEvent::kStartSent);
     Finish(number, OkStatus());
     return;
   }

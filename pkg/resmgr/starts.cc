@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The brain's part in starts.
+#include "pkg/resmgr/starts.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "pkg/resmgr/resource_manager_impl.h"
+#include "pkg/base/parse.h"
 
 namespace resmgr {
 namespace {
-
-// Of a start that is let through: names, CPU lists and an answer of the runtime's.
-constexpr size_t kLongestReason = 1024;
 
 // A start that waits at the gate, or before that for its container to become known.
 class Token : public ResourceManager::StartWait {
@@ -24,16 +22,50 @@ class Token : public ResourceManager::StartWait {
   std::shared_ptr<Slot> wait_;
 };
 
+LifeEvent EventOf(Starts::Outcome outcome) {
+  switch (outcome) {
+    case Starts::Outcome::kStarted:
+      return LifeEvent::kStartSucceeded;
+    case Starts::Outcome::kFailed:
+      return LifeEvent::kStartFailed;
+    case Starts::Outcome::kUnanswered:
+      return LifeEvent::kStartUnanswered;
+  }
+  return LifeEvent::kStartUnanswered;
+}
+
 }  // namespace
 
-std::unique_ptr<ResourceManager::StartWait> ResourceManager::Impl::AdmitStart(
-    const ContainerId& id, std::function<void(Status)> go) {
+Starts::Starts(EventLoop& loop, ContainerStore& store, Pusher& pusher, StateWriter& state_writer,
+               Synchronizer& synchronizer, Clock& clock, Observer& observer, Owner& owner,
+               const Options& options)
+    : log_(GetLogger("resmgr")),
+      store_(store),
+      pusher_(pusher),
+      state_writer_(state_writer),
+      synchronizer_(synchronizer),
+      clock_(clock),
+      observer_(observer),
+      owner_(owner),
+      gate_(loop, store, pusher,
+            {options.timeout, options.on_timeout,
+             [this](ContainerKey key, const std::string& reason) { OnForced(key, reason); },
+             [this](ContainerKey key) { WarnUnpinned(key); }}),
+      unresolved_(
+          loop, store,
+          [this](std::function<void(const Status&)> listed) {
+            synchronizer_.ListNow(std::move(listed));
+          },
+          [this](ContainerKey key) { OnExpired(key); }, options.unresolved) {}
+
+std::unique_ptr<ResourceManager::StartWait> Starts::Admit(const ContainerId& id,
+                                                          std::function<void(Status)> go) {
   const ContainerRecord* const record = store_.Resolve(id);
   if (record != nullptr) {
     std::unique_ptr<StartGate::Wait> wait = AdmitKnown(record->container.key, std::move(go));
     return wait == nullptr ? nullptr : std::make_unique<Token>(std::move(wait));
   }
-  // Created while nobody looked: it is to be taken over first.
+  // It was created without a call that passed here: a list has to show it first.
   auto token = std::make_unique<Token>();
   synchronizer_.ListNow([this, id, go = std::move(go), wait = token->wait()](const Status& status) {
     const std::shared_ptr<Token::Slot> slot = wait.lock();
@@ -42,32 +74,33 @@ std::unique_ptr<ResourceManager::StartWait> ResourceManager::Impl::AdmitStart(
     if (found != nullptr) {
       *slot = AdmitKnown(found->container.key, go);
     } else {
-      // What the runtime does not list either, it refuses.
+      // The runtime refuses what it does not list either.
       go(status);
     }
   });
   return token;
 }
 
-std::unique_ptr<StartGate::Wait> ResourceManager::Impl::AdmitKnown(ContainerKey key,
-                                                                   std::function<void(Status)> go) {
+std::unique_ptr<StartGate::Wait> Starts::AdmitKnown(ContainerKey key,
+                                                    std::function<void(Status)> go) {
   if (store_.Find(key)->Unpinned() && AnyExclusive()) WarnUnpinned(key);
   std::unique_ptr<StartGate::Wait> wait =
       gate_.Admit(key, [this, key, go = std::move(go)](const Status& status) {
         const ContainerRecord* const record = store_.Find(key);
-        if (!status.ok()) {
-          Count(Metrics::Event::kStartRefused);
-        } else if (record != nullptr) {
+        if (record == nullptr) return go(status);
+        if (status.ok()) {
           state_writer_.BeginCall(StateWriter::Call::kStart, record->container.id);
+          return go(status);
         }
-        go(status.ok() || record == nullptr ? status : AsRefusal(*record, status));
+        observer_.OnStartRefused(owner_.ActAt(*record), status);
+        go(owner_.AsRefusal(*record, status));
       });
-  if (wait != nullptr) Count(Metrics::Event::kStartWaited);
+  if (wait != nullptr) observer_.OnStartWaiting(owner_.ActAt(*store_.Find(key)));
   return wait;
 }
 
 // Once for each container: the policy's rule lets it run there.
-void ResourceManager::Impl::WarnUnpinned(ContainerKey key) {
+void Starts::WarnUnpinned(ContainerKey key) {
   ContainerRecord& record = *store_.Find(key);
   if (std::exchange(record.unpinned_warned, true)) return;
   const std::string& reason = record.container.placement.reason;
@@ -75,72 +108,61 @@ void ResourceManager::Impl::WarnUnpinned(ContainerKey key) {
             LogName(record), reason.empty() ? "the policy leaves it alone" : Printable(reason));
 }
 
-bool ResourceManager::Impl::AnyExclusive() const {
+bool Starts::AnyExclusive() const {
   const auto& all = store_.containers();
   return std::any_of(all.begin(), all.end(), [](const auto& entry) {
     return !entry.second.container.placement.exclusive.empty();
   });
 }
 
-void ResourceManager::Impl::OnStartForced(ContainerKey key, const std::string& reason) {
-  Count(Metrics::Event::kStartLetThrough);
+void Starts::OnForced(ContainerKey key, const std::string& reason) {
   pusher_.MarkOverlap(key);
-  log_.Warn("container {} starts all the same, as StartFailurePolicy says: {}",
-            LogName(*store_.Find(key)), Printable(reason, kLongestReason));
+  observer_.OnStartForced(owner_.ActAt(*store_.Find(key)), reason);
 }
 
-void ResourceManager::Impl::EndStart(const ContainerId& id, StartOutcome outcome) {
+void Starts::End(const ContainerId& id, Outcome outcome) {
   ContainerRecord* const record = store_.Resolve(id);
   if (record == nullptr) {
-    if (outcome != StartOutcome::kFailed) synchronizer_.ResyncSoon();
+    if (outcome != Outcome::kFailed) synchronizer_.ResyncSoon();
     return;
   }
   const ContainerKey key = record->container.key;
   store_.Touch(*record);
-  if (record->starts > 0) --record->starts;
-  if (record->container.state == ContainerState::kCreated) {
-    if (outcome == StartOutcome::kUnclear) unresolved_starts_.Add(key);
-    if (outcome == StartOutcome::kStarted) {
-      record->container.state = ContainerState::kRunning;
-      record->started_at = clock_.Now();
-    }
-  }
-  // It was taken for ended.
-  if (outcome == StartOutcome::kStarted && record->container.state == ContainerState::kExited) {
-    synchronizer_.ResyncSoon();
-  }
-  // The runtime may have refused this start because it is busy with another one.
-  if (!record->BeingStarted()) {
-    record->unresolved_start = UnresolvedStart::kNone;
+  const LifeState before = record->life.state();
+  record->Advance(EventOf(outcome));
+  const LifeState now = record->life.state();
+  if (outcome == Outcome::kUnanswered && now == LifeState::kUnresolved) unresolved_.Add(key);
+  if (now == LifeState::kRunning && before != now) record->started_at = clock_.Now();
+  // It was taken for exited.
+  if (outcome == Outcome::kStarted && now == LifeState::kExited) synchronizer_.ResyncSoon();
+  // Others may be under way: the runtime may have refused this one for that reason.
+  if (!record->life.BeingStarted()) {
     state_writer_.EndCall(StateWriter::Call::kStart, record->container.id);
   }
-  unresolved_starts_.Examine();
-  Push({key});
+  unresolved_.Examine();
+  owner_.OnStartProgress(key);
 }
 
-// After a list. Adds those to `changed` that may be updated again.
-void ResourceManager::Impl::FollowStarts(const Adoption& adoption, ContainerKeys& changed) {
+void Starts::OnListed() {
   for (const auto& [key, record] : store_.containers()) {
-    if (!record.BeingStarted()) {
+    if (!record.life.BeingStarted()) {
       state_writer_.EndCall(StateWriter::Call::kStart, record.container.id);
-    } else if (record.unresolved_start != UnresolvedStart::kNone &&
-               !unresolved_starts_.Contains(key)) {
+    } else if (record.life.state() == LifeState::kUnresolved && !unresolved_.Contains(key)) {
       state_writer_.BeginCall(StateWriter::Call::kStart, record.container.id);
-      unresolved_starts_.Add(key);
+      unresolved_.Add(key);
     }
   }
-  unresolved_starts_.Examine();
-  changed.insert(changed.end(), adoption.start_known.begin(), adoption.start_known.end());
+  unresolved_.Examine();
 }
 
 // The runtime is not busy with it any more.
-void ResourceManager::Impl::OnStartExpired(ContainerKey key) {
+void Starts::OnExpired(ContainerKey key) {
   const ContainerRecord& record = *store_.Find(key);
-  if (record.BeingStarted()) return;
-  log_.Warn("container {} was not started by a start that nobody waits for any more",
+  if (record.life.BeingStarted()) return;
+  log_.Warn("container {}: unresolved StartContainer expired; treated as not started",
             LogName(record));
   state_writer_.EndCall(StateWriter::Call::kStart, record.container.id);
-  Push({key});
+  owner_.OnStartProgress(key);
 }
 
 }  // namespace resmgr

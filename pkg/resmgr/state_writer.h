@@ -38,12 +38,9 @@ class StateWriter {
   void BeginCall(Call call, const ContainerId& id) { calls_.Begin(call, id); }
   void EndCall(Call call, const ContainerId& id) { calls_.End(call, id); }
   bool IsCallOpen(Call call, const ContainerId& id) const { return calls_.Contains(call, id); }
-  // Of a container that is new here: what a daemon before this one may have begun. Where its notes
-  // are missing, any start.
-  UnresolvedStart UnresolvedStartOf(const ContainerId& id) const {
-    if (!calls_.complete()) return UnresolvedStart::kOutcomeAndCpus;
-    return IsCallOpen(Call::kStart, id) ? UnresolvedStart::kOutcome : UnresolvedStart::kNone;
-  }
+  // Whether all calls that an earlier daemon may have left open are known. Where they are not, any
+  // call may be.
+  bool AllCallsKnown() const { return calls_.complete(); }
 
   // What was kept of the container that the runtime reports.
   std::optional<SavedContainer> Find(const ContainerId& id) const;

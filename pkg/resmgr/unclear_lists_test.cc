@@ -112,6 +112,23 @@ TEST_F(UnclearListsTest, NotesOfWhatIsGoneAfterAReconnectAreForgotten) {
   EXPECT_EQ(node_.Known(app), nullptr) << "there are no notes to take it over by";
 }
 
+// Not only the first list after a connect does that.
+TEST_F(UnclearListsTest, ALaterListErasesTheNotesOfRemovedContainers) {
+  node_.KeepState(files_);
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  node_.FlushState();
+  const RuntimeInventory all = runtime().held;
+  runtime().Remove(app);
+  manager().Resync();
+  ExpectLook();
+  ASSERT_EQ(node_.Known(app), nullptr);
+  node_.FlushState();
+  runtime().held = all;
+  runtime().unclear = true;
+  node_.Restart();
+  EXPECT_EQ(node_.Known(app), nullptr) << "there are no notes to take it over by";
+}
+
 TEST_F(UnclearListsTest, WhatIsKnownAlreadyStaysAsItIsAndItsEndIsSeen) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);

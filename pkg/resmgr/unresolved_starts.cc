@@ -16,8 +16,6 @@ UnresolvedStarts::UnresolvedStarts(EventLoop& loop, ContainerStore& store, Look 
       options_(options) {}
 
 void UnresolvedStarts::Add(ContainerKey key) {
-  UnresolvedStart& doubt = store_.Find(key)->unresolved_start;
-  if (doubt == UnresolvedStart::kNone) doubt = UnresolvedStart::kOutcome;
   doubts_[key] = {.deadline = Clock::now() + options_.limit};
   pause_ = options_.first_look;
   timer_.reset();
@@ -28,14 +26,13 @@ void UnresolvedStarts::Examine() {
   std::vector<ContainerKey> given_up;
   for (auto it = doubts_.begin(); it != doubts_.end();) {
     ContainerRecord* const record = store_.Find(it->first);
-    const bool unclear = record != nullptr && record->unresolved_start != UnresolvedStart::kNone &&
-                         record->container.state == ContainerState::kCreated;
+    const bool unclear = record != nullptr && record->life.state() == LifeState::kUnresolved;
     if (unclear && !it->second.last_look) {
       ++it;
       continue;
     }
     if (unclear) {
-      record->unresolved_start = UnresolvedStart::kNone;
+      record->Advance(LifeEvent::kStartExpired);
       given_up.push_back(it->first);
     }
     it = doubts_.erase(it);

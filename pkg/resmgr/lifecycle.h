@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "pkg/model/container.h"
+
+namespace resmgr {
+
+// Where a container is in its life, as far as this daemon knows.
+enum class LifeState : uint8_t {
+  kCreating,    // CreateContainer is under way; there is no id yet
+  kCreated,     // exists at the runtime and does not run
+  kStarting,    // StartContainer calls are under way: it may run already
+  kUnresolved,  // a StartContainer got no answer: it may run, or come up later
+  kRunning,
+  kExited,
+  kGone,  // removed, or never created: its record is about to be erased
+};
+inline constexpr size_t kLifeStates = 7;
+
+// What happens to a container, or becomes known about it.
+enum class LifeEvent : uint8_t {
+  kCreateSucceeded,
+  kCreateFailed,
+  kStartSent,  // a StartContainer is about to be forwarded
+  kStartSucceeded,
+  kStartFailed,  // the runtime refused it
+  kStartUnanswered,
+  kStartExpired,     // an unresolved start counts as not having happened
+  kReportedCreated,  // a list shows it in this state
+  kReportedRunning,
+  kEnded,    // it was stopped, a list shows it exited, or its next attempt took its place
+  kRemoved,  // the runtime has no such container any more
+};
+inline constexpr size_t kLifeEvents = 11;
+
+std::string_view ToString(LifeState state);  // "creating", ...
+std::string_view ToString(LifeEvent event);  // "create succeeded", ...
+
+// The state after the event. kCreated stands for kStarting while other starts are under way.
+LifeState NextState(LifeState state, LifeEvent event);
+
+// The life of one container. The only writer of its state, also of Container::state, which is what
+// policies and introspection see. Loop's thread only.
+class Lifecycle {
+ public:
+  LifeState state() const { return state_; }
+  // The runtime may be busy starting it.
+  bool BeingStarted() const {
+    return state_ == LifeState::kStarting || state_ == LifeState::kUnresolved;
+  }
+  bool MayRun() const { return state_ == LifeState::kRunning || BeingStarted(); }
+  // Its unresolved start may be older than updates that the runtime reports: it may come up on any
+  // CPUs.
+  bool MayComeUpAnywhere() const { return cpus_unknown_; }
+
+  // `container` is the one that this is the life of.
+  void Apply(LifeEvent event, Container& container);
+  // For an unresolved start of an earlier daemon that left no notes. Ends with that state.
+  void SetCpusUnknown() { cpus_unknown_ = state_ == LifeState::kUnresolved; }
+
+ private:
+  LifeState state_ = LifeState::kCreating;
+  bool cpus_unknown_ = false;
+  int open_starts_ = 0;  // StartContainer calls that were forwarded and are not answered
+};
+
+}  // namespace resmgr
