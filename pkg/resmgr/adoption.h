@@ -33,8 +33,8 @@ struct Adoption {
   std::vector<ContainerKey> adopted;
   // What became of their starts is known now.
   std::vector<ContainerKey> start_known;
-  // They run although no start of theirs was under way here, or one of which nobody knows when it
-  // began: what was sent to them before may have come too late for it.
+  // They run although no start of theirs was under way here, or one that began at an unknown time:
+  // updates that were sent before may have come too late for it.
   std::vector<ContainerKey> started_unseen;
   // Containers that are new here and of which nothing was kept, ascending.
   std::vector<ContainerKey> without_notes;

@@ -11,9 +11,9 @@
 
 namespace resmgr {
 
-// Tells that somebody else decides about CPUs, too: most likely the kubelet's CPU Manager, whose
-// updates carry cpusets of its own. They never take effect, so nothing would show otherwise that
-// the node is set up wrongly. Each is counted, the first one of a daemon is a warning. On the
+// Detects another component that assigns CPUs: most likely the kubelet's CPU Manager, whose updates
+// carry cpusets of its own. They never take effect, so nothing else would show that the node is set
+// up wrongly. Each is counted, the first one of a daemon is a warning. On the
 // loop's thread.
 class CpusetOverrides {
  public:
@@ -28,8 +28,8 @@ class CpusetOverrides {
     std::optional<CpuSet> decided;  // by the one about this update
     std::optional<CpuSet> carried;  // what this update carries in place of what it asked for
   };
-  // An update of a container is admitted, that asks for the CPUs in the list `asked`. Who only
-  // repeats what it was told asks for nothing else.
+  // An update of a container is admitted that asks for the CPUs in the list `asked`. To repeat CPUs
+  // of `ours` is no override.
   void Note(std::string_view container, std::string_view asked, const Ours& ours);
 
  private:

@@ -63,8 +63,8 @@ class Decider {
   const Machine& machine_;
   Policy* policy_;
   ContainerStore& store_;
-  // Exclusive CPUs are given only here, and by who puts a former placement back, which this had
-  // given: so these are all who may have some.
+  // All containers that may have exclusive CPUs: these are granted only here, and a rollback only
+  // restores what was granted here.
   ExclusiveHolders holders_;
   Shifts shifts_;
 };

@@ -12,9 +12,9 @@
 
 namespace resmgr {
 
-// What a runtime tells of its own accord is no more than a reason to look: most of it comes from
-// calls that pass here, whose answers tell the same a moment later. Events are gathered for that
-// moment; where one is news then, the runtime is to be listed. Loop's thread only.
+// Container events of the runtime cause a list where they report something new. Most come from
+// calls that pass here, whose answers report the same a moment later: so events are gathered for
+// that moment, and those that are known by then are dropped. Loop's thread only.
 class EventFilter {
  public:
   struct Options {

@@ -310,7 +310,7 @@ void Pusher::MarkInForce(PushState& state) {
 }
 
 // The desired effect without the CPUs that others have not left yet. A container that does not run
-// disturbs nobody: its start is what waits.
+// needs not wait here: its start waits.
 AppliedResources Pusher::SafeTarget(const ContainerRecord& record) const {
   AppliedResources target = DesiredResources(record.container);
   if (!target.cpus || !record.MayRun()) return target;
@@ -404,7 +404,7 @@ void Pusher::ResumeHeldBack() {
     return record.push && (record.push->Busy() || record.life.BeingStarted());
   });
   if (held_back_.empty() || !nothing_moves) return;
-  // They wait for each other.
+  // They wait for each other in a circle.
   const std::set<ContainerKey> stuck = held_back_;
   const auto aside =
       std::find_if(stuck.begin(), stuck.end(), [this](ContainerKey key) { return MoveAside(key); });
@@ -414,7 +414,7 @@ void Pusher::ResumeHeldBack() {
     if (!Followed(*aside)->push->Busy()) ResumeHeldBack();
     return;
   }
-  // No CPU is nobody's own, so that there is no way around: the first one goes, the others follow.
+  // All CPUs are exclusively assigned: the circle is broken by sending the first one anyway.
   const ContainerKey first = *held_back_.begin();
   held_back_.erase(first);
   ContainerRecord* const record = Followed(first);
@@ -422,8 +422,8 @@ void Pusher::ResumeHeldBack() {
   Send(*record, DesiredResources(record->container));
 }
 
-// Of containers that change places, one goes to CPUs that are nobody's own until its new ones are
-// free. False where it is in nobody's way, or where there are no such CPUs.
+// Of containers that swap CPUs, one moves to CPUs that are not exclusively assigned until its new
+// ones are free. False where it blocks no other container, or where there are no such CPUs.
 bool Pusher::MoveAside(ContainerKey key) {
   ContainerRecord* const record = Followed(key);
   if (record == nullptr || !record->Placeable()) return false;

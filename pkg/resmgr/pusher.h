@@ -18,10 +18,10 @@ namespace resmgr {
 
 // Closes the gap between what a container should have (its record in the store) and what the
 // runtime enforces. Per container at most one update is under way, and the next one carries the
-// latest wish; a failed one is tried again with growing waits. All on the loop's thread.
+// latest decision; a failed one is tried again with growing pauses. All on the loop's thread.
 //
 // Running containers change places without meeting: CPUs that one gains are sent to it only when
-// the one that loses them has left them. Who would wait for itself in a circle is sent anyway.
+// the one that loses them has left them. Circular waits are broken by sending anyway.
 //
 // A container that is being started is sent nothing: the runtime may have read already what it
 // starts it with, and would change its own notes only, as containerd does. For the same reason an

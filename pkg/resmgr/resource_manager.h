@@ -51,8 +51,8 @@ class ResourceManager {
     // Waits between tries of an update that failed: doubles from the first to the last.
     std::chrono::milliseconds first_retry{50};
     std::chrono::milliseconds last_retry{5'000};
-    // How long a start that nobody waits for any more may still take effect: as long as kubelets
-    // let a call take.
+    // How long an unanswered StartContainer may still take effect: as long as kubelets let a call
+    // take.
     std::chrono::milliseconds start_limit{120'000};
     // The least time between two lists before refusals.
     std::chrono::milliseconds refresh_pause{1'000};
@@ -82,8 +82,7 @@ class ResourceManager {
   // succeeds or the connection is lost.
   void RuntimeConnected();
   void RuntimeDisconnected();
-  // Something happened whose outcome only the runtime knows: lists again, soon, without holding
-  // calls up.
+  // The outcome of a call is unknown: lists what the runtime holds, soon, without holding calls up.
   void Resync();
   // The runtime told what happened. Where no call that passed here explains it, everything is
   // listed again, with a pause between two such lists.
@@ -134,11 +133,12 @@ class ResourceManager {
   void CreateSucceeded(ContainerKey key, ContainerId id);
   void CreateFailed(ContainerKey key);
 
-  // Runs `go` when the container may start: at once, with nullptr returned, when nobody is in its
-  // way. Else a refusal is FailedPrecondition naming the container in the way after
-  // Options::start_timeout, unless such failures are ignored, or Unavailable when the connection is
-  // lost. Destroying the returned token withdraws the wait (the client went away). For a container
-  // that is not known the runtime is asked first: it may have been created while nobody looked.
+  // Runs `go` when the container may start: at once, with nullptr returned, when no other
+  // container is on its CPUs. Else a refusal is FailedPrecondition naming the container in the way
+  // after Options::start_timeout, unless such failures are ignored, or Unavailable when the
+  // connection is lost. Destroying the returned token withdraws the wait (the client went away).
+  // For a container that is not known the runtime is asked first: it may have been created by a
+  // call that did not pass here.
   class StartWait {
    public:
     virtual ~StartWait() = default;

@@ -18,9 +18,9 @@
 
 namespace resmgr {
 
-// Keeps a container from starting while it would meet another one on CPUs that belong to one of
-// them alone: it may start when its own placement is in force, no container that runs may still be
-// on its exclusive CPUs, and none still has CPUs for itself that are to be shared with it. A
+// Holds a StartContainer back while the container would run with another one on exclusive CPUs: it
+// may start when its own placement is in force, no running container may still be on its exclusive
+// CPUs, and none still has CPUs exclusively that are to be shared with it. A
 // container that the policy does not pin never leaves, so no start waits for it. Waits
 // are re-examined after each update that took effect. After a timeout they end with a refusal, or
 // the container starts all the same, as the failure policy says. All on the loop's thread.
@@ -45,8 +45,8 @@ class StartGate {
     FailurePolicy on_timeout = FailurePolicy::kFail;
     // Told of each start that goes on although `reason` is in its way.
     std::function<void(ContainerKey key, const std::string& reason)> let_through{};
-    // Told of a container that runs wherever it likes while CPUs belong to another one alone; may
-    // be told again and again.
+    // Reports a container that is not pinned while others have exclusive CPUs; may report it more
+    // than once.
     std::function<void(ContainerKey key)> unpinned{};
   };
   StartGate(EventLoop& loop, ContainerStore& store, const Pusher& pusher, Options options);

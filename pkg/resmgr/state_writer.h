@@ -11,9 +11,9 @@
 
 namespace resmgr {
 
-// Brings what changed about containers to the durable state, and back after a restart. Without a
-// state nothing comes back. Changes are gathered for a moment: of a container that changes again
-// and again, or that ends at once, only the last value is encoded. Loop's thread only.
+// Saves what changed about containers in the state store, and finds it again after a restart.
+// Without a store nothing is saved. Changes are gathered for a moment: of a container that changes
+// again and again, or that ends at once, only the last value is encoded. Loop's thread only.
 class StateWriter {
  public:
   using Call = OpenCalls::Kind;

@@ -10,10 +10,10 @@
 
 namespace resmgr {
 
-// Starts that nobody waits for any more, the runtime being possibly still busy with them: of a
-// client that went away, of a connection that was lost, of a daemon that was killed. Has the
-// runtime asked with growing pauses until each container runs or has exited. One that is still only
-// created when the limit is over counts as not being started. Loop's thread only.
+// StartContainer calls without an answer, with which the runtime may still be busy: their client
+// went away, the connection was lost, or the daemon was killed. Asks for lists with growing pauses
+// until each container runs or has exited. One that is still created when the limit is over counts
+// as not started. Loop's thread only.
 class UnresolvedStarts {
  public:
   struct Options {
@@ -31,7 +31,7 @@ class UnresolvedStarts {
   UnresolvedStarts(const UnresolvedStarts&) = delete;
   UnresolvedStarts& operator=(const UnresolvedStarts&) = delete;
 
-  // Of a container that is created: its start is unclear from now on.
+  // The container's state is kUnresolved from now on.
   void Add(ContainerKey key);
   bool Contains(ContainerKey key) const { return doubts_.contains(key); }
   // The runtime was asked, or something else happened to containers.

@@ -49,7 +49,7 @@ class KernelFileSystem final : public FileSystem {
   }
 
   StatusOr<std::unique_ptr<File>> Create(const std::string& path) override {
-    // A link that somebody put there must not be written through.
+    // A symbolic link at that path must not be followed.
     ::unlink(path.c_str());
     UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600));
     if (!fd.valid()) return ErrnoStatus(errno, fmt::format("cannot create {}", path));

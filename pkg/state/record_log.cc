@@ -120,7 +120,7 @@ Status RecordLog::Append(std::string_view entries) {
 Status RecordLog::Sync() {
   if (file_ == nullptr) return FailedPrecondition("the state file is not open");
   Status synced = file_->Sync();
-  // What did reach the disk after a failed sync, nobody knows.
+  // What reached the disk after a failed sync is unknown.
   if (!synced.ok()) file_.reset();
   return synced;
 }

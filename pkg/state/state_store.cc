@@ -44,7 +44,7 @@ struct StateStore::Shared {
   std::mutex mutex;
   std::condition_variable wake;
   std::condition_variable written;
-  Report report;  // nullptr: nobody listens any more
+  Report report;  // nullptr: the store is closed
   Records records;
   size_t live_bytes = 0;  // of their entries
   bool loaded = false;
@@ -96,7 +96,7 @@ bool StateStore::Close(std::chrono::milliseconds timeout) {
     thread_.join();
     return true;
   }
-  // Stuck on the disk: nothing can wake it, and nobody waits for it.
+  // It hangs on the disk: it cannot be woken, and the daemon does not wait for it.
   report_("the state is not saved: its disk does not answer");
   thread_.detach();
   return false;
