@@ -134,7 +134,7 @@ class GrantBook {
   CpuLedger::Share ShareOf(const Grant& grant) const;
   std::vector<Sharer> SharersIn(int pool) const;
   std::vector<Sharer> SharersBelow(int pool) const;
-  std::vector<ContainerKey> WhoMakesRoom(int pool) const;
+  std::vector<ContainerKey> NextToMakeRoom(int pool) const;
   void MoveTo(ContainerKey key, int pool);
   void ForgetOldMoves();
   void Count(ContainerKey key, const Grant& grant, bool give);

@@ -16,7 +16,7 @@ std::vector<ContainerKey> GrantBook::MakeRoom(const CpuSet& granted) {
   for (const Pool& pool : tree_.pools()) {
     if (pool.parent < 0 || !pool.sharable.Intersects(granted)) continue;
     while (cpus_.IsOverfull(pool.id)) {
-      const std::vector<ContainerKey> keys = WhoMakesRoom(pool.id);
+      const std::vector<ContainerKey> keys = NextToMakeRoom(pool.id);
       if (keys.empty()) break;
       for (const ContainerKey key : keys) {
         const Grant& grant = grants_.at(key);
@@ -48,7 +48,7 @@ std::vector<GrantBook::Sharer> GrantBook::SharersBelow(int pool) const {
 // Which containers leave an overfull pool next: all, when it has no CPU left to share; else the
 // smallest one that is enough, or the largest one; those of the pool itself before those below,
 // which would lose more, and the youngest among equals.
-std::vector<ContainerKey> GrantBook::WhoMakesRoom(int pool) const {
+std::vector<ContainerKey> GrantBook::NextToMakeRoom(int pool) const {
   std::vector<Sharer> sharers = SharersIn(pool);
   const auto asks = [](const Sharer& sharer) { return sharer.fraction > 0; };
   const bool all = cpus_.FreeCpus(pool) == 0;

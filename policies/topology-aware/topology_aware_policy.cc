@@ -346,8 +346,8 @@ PolicyFactory TopologyAwarePolicyFactory() {
   return {
       .name = "topology-aware",
       .description =
-          "containers by packages, dies, NUMA nodes, L3 caches and memory, with CPUs of "
-          "their own or shared ones of their pool",
+          "containers by packages, dies, NUMA nodes, L3 caches and memory, on exclusive CPUs or "
+          "the shared ones of their pool",
       .create = TopologyAwarePolicy::Create,
       .read_section =
           [](const ConfigNode& section, ConfigNode* complete) {
