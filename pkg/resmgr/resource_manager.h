@@ -87,7 +87,7 @@ class ResourceManager {
   // The runtime told what happened. Where no call that passed here explains it, everything is
   // listed again, with a pause between two such lists.
   void OnContainerEvent(const ContainerEvent& event);
-  // Lists what the runtime holds, at least Options::refresh_pause after the last list: all who ask
+  // Lists what the runtime holds, at least Options::refresh_pause after the last list: all calls
   // meanwhile share one. Runs `done`, never from within, when that is taken over, or with the
   // reason why it is not; at once without a connection.
   void Refresh(std::function<void(Status)> done);

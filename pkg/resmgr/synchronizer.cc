@@ -138,7 +138,7 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
   const Status status =
       inventory.ok() ? owner_.OnInventory(*inventory, removed, first) : inventory.status();
   if (!std::exchange(failed_, !status.ok()) && !status.ok()) owner_.OnListFailed(status);
-  if (!status.ok()) resync_wanted_ = true;  // what made somebody ask is not answered
+  if (!status.ok()) resync_wanted_ = true;  // the reason for the list still stands
   if (status.ok()) ScheduleUnclearResync(inventory->unclear);
   if (first && !status.ok()) {
     OnFailure(status);
@@ -146,7 +146,7 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
   }
   state_ = State::kReady;
   delay_ = std::chrono::milliseconds(0);
-  // Lists that others ask for do not put off the one that answers a doubt.
+  // Lists for other reasons do not delay the resync that is wanted.
   if (resync_pause_ == nullptr)
     resync_pause_ = loop_.After(options_.last_retry, [this] { OnResyncPauseOver(); });
   ListPeriodically();

@@ -16,13 +16,13 @@
 namespace resmgr {
 
 // When to ask the runtime for everything that it holds: after each connect, until it worked once,
-// and later when there is doubt. What to do with the answer is its owner's business. All on the
-// loop's thread.
+// and later when something does not fit what is known. What to do with the answer is its owner's
+// business. All on the loop's thread.
 class Synchronizer {
  public:
   struct Options {
     std::chrono::milliseconds first_retry{50};
-    // Also the least time between two lists out of doubt.
+    // Also the least time between two resyncs.
     std::chrono::milliseconds last_retry{5'000};
     // The least time between two lists that Refresh asks for.
     std::chrono::milliseconds refresh_pause{1'000};
@@ -70,7 +70,7 @@ class Synchronizer {
   // Asks for everything at once, or as soon as the list that is under way is there. Runs `ready`
   // when that is taken over, or with the reason why it is not.
   void ListNow(Ready ready);
-  // The same with a pause since the last list: all who ask meanwhile share the next one.
+  // The same with a pause since the last list: all calls meanwhile share the next one.
   void Refresh(Ready ready);
 
   void RecordRemoval(const ContainerId& id);
@@ -112,7 +112,7 @@ class Synchronizer {
   EventLoop::HandlePtr retry_;
   std::chrono::milliseconds unclear_pause_{0};  // after the last list, where that was not clear
   EventLoop::HandlePtr unclear_timer_;
-  EventLoop::HandlePtr resync_pause_;  // runs while no further list out of doubt may be asked for
+  EventLoop::HandlePtr resync_pause_;  // runs while no further resync may begin
   std::shared_ptr<Synchronizer*> self_;
 };
 

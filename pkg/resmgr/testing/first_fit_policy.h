@@ -15,7 +15,7 @@
 namespace resmgr::test {
 
 // The smallest policy that has all that the brain must cope with: Guaranteed containers with whole
-// CPUs get the lowest free ones for themselves, CPU 0 excepted, everybody else shares the rest.
+// CPUs get the lowest free ones for themselves, CPU 0 excepted, all others share the rest.
 class FirstFitPolicy : public Policy {
  public:
   explicit FirstFitPolicy(const Machine& machine) : machine_(machine) {}

@@ -34,7 +34,7 @@ class TestNode {
   // CPU requests as kubelets write them.
   static LinuxResources Resources(int64_t milli_cpu);
 
-  // The runtime creates the container, and nobody hears of it.
+  // The runtime creates the container without a call that passes the brain.
   ContainerId Hold(const CreateRequest& request, const Admission& admission);
   // The runtime's side of an admitted creation.
   ContainerId Created(const CreateRequest& request, const Admission& admission);
@@ -49,7 +49,7 @@ class TestNode {
   ContainerId Run(std::string_view name, QosClass qos, int64_t milli_cpu);
   void Stop(const ContainerId& id);
   void Remove(const ContainerId& id);
-  // The container ends without anybody being told.
+  // The container ends without any event or reply.
   void Crash(const ContainerId& id);
 
   // The connection is lost and comes back, with what the runtime holds.

@@ -13,7 +13,7 @@ namespace resmgr::test {
 // Files as a process leaves them that is killed between two changes, or in the middle of one: from
 // a given change on nothing happens to them any more, though every call succeeds. Calls may come
 // from one thread while another one stops and resumes. The notes of open calls
-// (pkg/state/open_calls.h) are never behind: who is killed has written them.
+// (pkg/state/open_calls.h) are never behind: a daemon that is killed has written them.
 class StoppingFileSystem : public FileSystem {
  public:
   // `files` must outlive this.
