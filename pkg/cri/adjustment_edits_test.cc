@@ -16,7 +16,6 @@ namespace {
 
 namespace v1 = ::runtime::v1;
 using google::protobuf::util::MessageDifferencer;
-using testing::ElementsAre;
 
 v1::CreateContainerRequest SomeRequest() {
   v1::CreateContainerRequest request;

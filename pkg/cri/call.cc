@@ -209,7 +209,7 @@ void Call::Open() {
 
 bool Call::Unpack(size_t most) {
   unpacking_ = false;
-  if (!LookedAt()) return false;
+  if (!LookedAt() && routing_ == nullptr) return false;
   const StatusOr<bool> whole = reading_->request.Unpack(most);
   if (!whole.ok()) {
     PassUnread(Message(whole.status()));

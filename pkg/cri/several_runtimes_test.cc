@@ -96,6 +96,13 @@ class SeveralRuntimesTest : public RelayTest {
   std::unique_ptr<CriClient> client_;
 };
 
+TEST_F(SeveralRuntimesTest, CompressedRequestFindsItsRuntime) {
+  cri::PodSandboxStatusRequest request;
+  request.set_pod_sandbox_id(RunPod("there", "kata"));
+  cri::PodSandboxStatusResponse reply;
+  EXPECT_TRUE(client_->Unary("PodSandboxStatus", request, &reply, {.gzip = true}).ok());
+}
+
 TEST_F(SeveralRuntimesTest, HandlerChoosesRuntimeOfPodAndItsContainers) {
   const std::string here = RunPod("here", "");
   const std::string there = RunPod("there", "kata");

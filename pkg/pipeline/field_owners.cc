@@ -9,7 +9,7 @@ namespace resmgr {
 
 FieldOwners::Containers::iterator FieldOwners::Find(std::string_view id) {
   const auto found = owners_.lower_bound(id);
-  if (found == owners_.end() || !found->first.starts_with(id)) return owners_.end();
+  if (id.empty() || found == owners_.end() || !found->first.starts_with(id)) return owners_.end();
   if (found->first == id) return found;
   const auto next = std::next(found);
   const bool ambiguous = next != owners_.end() && next->first.starts_with(id);

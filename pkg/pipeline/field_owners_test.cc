@@ -37,6 +37,7 @@ TEST(FieldOwnersTest, TakesTheBeginningOfAnIdThatOnlyOneHas) {
   EXPECT_THAT(owners.Of(ContainerId("abc1")), SizeIs(2));
 
   owners.Forget("ab");
+  owners.Forget("");
   EXPECT_FALSE(owners.empty());
   owners.Forget("abc");
   owners.Forget("abd");
