@@ -29,6 +29,14 @@ void IdOwners::SetAll(Kind kind, Owner owner, const std::vector<std::string_view
   });
 }
 
+std::vector<std::string_view> IdOwners::IdsOf(Kind kind, Owner owner) const {
+  std::vector<std::string_view> ids;
+  for (const auto& [id, entry] : Table(kind)) {
+    if (entry.owner == owner) ids.push_back(id);
+  }
+  return ids;
+}
+
 StatusOr<std::optional<IdOwners::Owner>> IdOwners::Find(Kind kind,
                                                         std::string_view id_or_beginning) const {
   const Ids& ids = Table(kind);

@@ -44,6 +44,7 @@ class IdOwners {
   // nullopt: unknown. InvalidArgument: it is the beginning of ids of several runtimes.
   StatusOr<std::optional<Owner>> Find(Kind kind, std::string_view id_or_beginning) const;
 
+  std::vector<std::string_view> IdsOf(Kind kind, Owner owner) const;
   size_t size(Kind kind) const { return Table(kind).size(); }
 
  private:

@@ -71,7 +71,7 @@ class Adopter {
   }
 
   void FindRemovedContainers(const RuntimeInventory& inventory) {
-    std::set<ContainerId> listed;
+    std::set<ContainerId> listed = unclear_->containers;
     for (const RuntimeContainer& reported : inventory.containers)
       listed.insert(reported.id);
     for (const auto& [key, record] : store_.containers()) {
@@ -276,7 +276,7 @@ class Adopter {
 }  // namespace
 
 void EraseUnlistedPods(ContainerStore& store, const RuntimeInventory& inventory, uint64_t since) {
-  std::set<PodSandboxId> listed;
+  std::set<PodSandboxId> listed = inventory.unclear.pods;
   for (const Pod& pod : inventory.pods)
     listed.insert(pod.id);
   std::vector<PodSandboxId> absent;

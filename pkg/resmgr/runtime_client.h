@@ -33,7 +33,8 @@ struct RuntimeInventory {
   std::vector<Pod> pods;
   std::vector<RuntimeContainer> containers;
   // Of these only what a list tells is known: the runtime failed to tell more, as it does of a pod
-  // whose shim hangs.
+  // whose shim hangs. Those that are not listed are of a runtime that could not be asked: what was
+  // known of them holds.
   struct Unclear {
     std::set<PodSandboxId> pods;
     std::set<ContainerId> containers;

@@ -242,5 +242,31 @@ TEST_F(UnclearListsTest, AStartOfAnExitedContainerCausesAList) {
   EXPECT_EQ(runtime().CpusOf(app), "3-4");
 }
 
+TEST_F(UnclearListsTest, ContainersOfARuntimeThatWasNotAskedKeepTheirCpus) {
+  const ContainerId away = node_.Run("away", kGuaranteed, 2000);
+  const ContainerId here = node_.Run("here", kGuaranteed, 2000);
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Exclusive(away), "1-2");
+  manager().RuntimeDisconnected();
+  manager().RuntimeConnected();
+  ASSERT_EQ(runtime().lists.size(), 1U);
+  const FakeRuntimeClient::List list = std::exchange(runtime().lists, {}).front();
+  // Of two runtimes, one was asked.
+  RuntimeInventory told = runtime().held;
+  for (const RuntimeContainer& container : told.containers) {
+    if (container.id != away) continue;
+    told.unclear.containers.insert(away);
+    told.unclear.pods.insert(container.pod_id);
+  }
+  told.unclear.why = Unavailable("the runtime is away");
+  std::erase_if(told.containers, [&](const auto& container) { return container.id == away; });
+  std::erase_if(told.pods, [&](const Pod& pod) { return told.unclear.pods.contains(pod.id); });
+  list.done(told);
+  EXPECT_TRUE(manager().ready());
+  EXPECT_EQ(node_.Exclusive(away), "1-2");
+  EXPECT_EQ(node_.Exclusive(here), "3-4");
+  EXPECT_EQ(node_.Exclusive(node_.Run("next", kGuaranteed, 2000)), "5-6");
+}
+
 }  // namespace
 }  // namespace resmgr
