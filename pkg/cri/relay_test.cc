@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// The relay and its connections: where calls go, who is let in, and the end.
+#include "pkg/cri/relay.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pkg/cri/backend_router.h"
+#include "pkg/cri/relay_fixture.h"
+#include "test/support/cri_client/cri_client.h"
+#include "test/support/fake_runtime/fake_runtime.h"
+#include "test/support/status_matchers.h"
+
+namespace resmgr {
+namespace {
+
+using grpc::StatusCode::RESOURCE_EXHAUSTED;
+using grpc::StatusCode::UNAVAILABLE;
+using grpc::StatusCode::UNIMPLEMENTED;
+using std::chrono::milliseconds;
+using test::CriClient;
+using test::FakeRuntime;
+using test::IsOk;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+namespace cri = ::runtime::v1;
+
+class RelaySocketsTest : public RelayTest {
+ protected:
+  RelaySocketsTest() { EXPECT_THAT(runtime_.Start(Path("runtime.sock")), IsOk()); }
+
+  Relay::Options Options() const {
+    return {.runtime_socket = Path("runtime.sock"), .image_socket = Path("runtime.sock")};
+  }
+  grpc::Status Ask(CriClient& client, const std::string& method) {
+    return client.Call(client.PathOf(method), {""}).status;
+  }
+  // Drain, and whether it is over.
+  std::shared_ptr<bool> Drain() {
+    auto done = std::make_shared<bool>(false);
+    thread_.Do([&] { relay_->Drain([done] { *done = true; }); });
+    return done;
+  }
+  bool Drained(const std::shared_ptr<bool>& done) {
+    return Eventually([&](Relay&) { return *done; });
+  }
+
+  FakeRuntime runtime_;
+};
+
+TEST_F(RelaySocketsTest, ImageCallsGoToTheImageSocket) {
+  FakeRuntime images;
+  ASSERT_THAT(images.Start(Path("images.sock")), IsOk());
+  Relay::Options options = Options();
+  options.image_socket = Path("images.sock");
+  StartRelay(options);
+  CriClient client(RelaySocket());
+  EXPECT_TRUE(Ask(client, "ListImages").ok());
+  EXPECT_TRUE(Ask(client, "Version").ok());
+  EXPECT_TRUE(client.Call("/test.Echo/Unary", {"x"}).status.ok());
+  EXPECT_THAT(images.Calls("ListImages"), SizeIs(1));
+  EXPECT_THAT(images.Calls("Version"), IsEmpty());
+  EXPECT_THAT(runtime_.Calls("ListImages"), IsEmpty());
+}
+
+TEST_F(RelaySocketsTest, ImageCallsWithoutAnImageSocketAreUnimplemented) {
+  Relay::Options options = Options();
+  options.image_socket.reset();
+  StartRelay(options);
+  CriClient client(RelaySocket());
+  EXPECT_EQ(Ask(client, "ListImages").error_code(), UNIMPLEMENTED);
+  EXPECT_TRUE(Ask(client, "Version").ok());
+}
+
+TEST_F(RelaySocketsTest, EachClientHasOneConnectionOfItsOwnToTheRuntime) {
+  StartRelay(Options());
+  CriClient first(RelaySocket());
+  for (const char* method : {"Version", "ListContainers", "ListImages"})
+    EXPECT_TRUE(Ask(first, method).ok());
+  EXPECT_EQ(runtime_.connections_accepted(), 1);
+  CriClient second(RelaySocket());
+  EXPECT_TRUE(Ask(second, "Version").ok());
+  EXPECT_EQ(runtime_.connections_accepted(), 2);
+}
+
+TEST_F(RelaySocketsTest, RuntimeThatIsAwayIsNamed) {
+  StartRelay(Options());
+  runtime_.Stop();
+  CriClient client(RelaySocket());
+  const grpc::Status status = Ask(client, "Version");
+  EXPECT_EQ(status.error_code(), UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr(Path("runtime.sock")));
+  ASSERT_THAT(runtime_.Start(Path("runtime.sock")), IsOk());
+  EXPECT_TRUE(Ask(client, "Version").ok());
+}
+
+TEST_F(RelaySocketsTest, CallsOfAClientThatGoesAreGivenUp) {
+  StartRelay(Options());
+  runtime_.Script("Version", {.hold = true});
+  {
+    CriClient client(RelaySocket());
+    const auto call = client.Start(client.PathOf("Version"), "");
+    ASSERT_TRUE(runtime_.WaitForHeld("Version", 1));
+  }
+  EXPECT_TRUE(runtime_.WaitForCancelled("Version", 1));
+  EXPECT_TRUE(Eventually([](Relay& relay) { return relay.connections() == 0; }));
+}
+
+TEST_F(RelaySocketsTest, OneClientTooManyEndsTheLongestIdle) {
+  Relay::Options options = Options();
+  options.max_clients = 2;
+  StartRelay(options);
+  CriClient busy(RelaySocket());
+  runtime_.Script("/test.Echo/Unary", {.hold = true});
+  const auto held = busy.Start("/test.Echo/Unary", "x");
+  ASSERT_TRUE(runtime_.WaitForHeld("/test.Echo/Unary", 1));
+  CriClient idle(RelaySocket());
+  EXPECT_TRUE(Ask(idle, "Version").ok());
+  EXPECT_TRUE(Eventually([](Relay& relay) { return relay.connections() == 2; }));
+  CriClient third(RelaySocket());
+  EXPECT_TRUE(Ask(third, "Version").ok());
+  EXPECT_TRUE(Eventually([](Relay& relay) { return relay.connections() == 2; }));
+  runtime_.Release("/test.Echo/Unary");
+  const auto result = held->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_TRUE(result->status.ok()) << "the one with a call under way stayed";
+}
+
+TEST_F(RelaySocketsTest, FilesLimitClients) {
+  EXPECT_EQ(Relay::ClientsWith(100), 16U);
+  EXPECT_EQ(Relay::ClientsWith(256 + 300), 100U);
+  EXPECT_EQ(Relay::ClientsWith(1'000'000), Relay::kMostClients);
+}
+
+TEST_F(RelaySocketsTest, DrainWithoutClientsIsOverAtOnce) {
+  StartRelay(Options());
+  EXPECT_TRUE(*Drain());
+}
+
+TEST_F(RelaySocketsTest, DrainWaitsForCallsAndEndsStreamsOfEvents) {
+  StartRelay(Options());
+  CriClient client(RelaySocket());
+  const auto events = client.Start("GetContainerEvents", cri::GetEventsRequest());
+  ASSERT_TRUE(runtime_.WaitForCalls("GetContainerEvents", 1));
+  runtime_.Script("Version", {.hold = true});
+  const auto call = client.Start(client.PathOf("Version"), "");
+  ASSERT_TRUE(runtime_.WaitForHeld("Version", 1));
+  const auto done = Drain();
+  const auto ended = events->Wait(kPatience);
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->status.error_code(), UNAVAILABLE);
+  EXPECT_FALSE(thread_.Do([&] { return *done; }));
+  runtime_.Release("Version");
+  const auto result = call->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_TRUE(result->status.ok());
+  EXPECT_TRUE(Drained(done));
+}
+
+TEST_F(RelaySocketsTest, DrainEndsAfterItsTimeout) {
+  Relay::Options options = Options();
+  options.drain_timeout = milliseconds(20);
+  StartRelay(options);
+  CriClient client(RelaySocket());
+  runtime_.Script("Version", {.hold = true});
+  const auto call = client.Start(client.PathOf("Version"), "");
+  ASSERT_TRUE(runtime_.WaitForHeld("Version", 1));
+  EXPECT_TRUE(Drained(Drain()));
+}
+
+TEST_F(RelaySocketsTest, TellsOfClientsThatListenAndOfTheirEvents) {
+  StartRelay(Options());
+  std::vector<bool> listens;
+  std::vector<std::string> ids;
+  thread_.Do([&] {
+    relay_->OnClientsListen([&](bool listen) { listens.push_back(listen); });
+    relay_->OnEvent([&](const ContainerEvent& event) { ids.push_back(event.id); });
+  });
+  cri::ContainerEventResponse event;
+  event.set_container_id("c1");
+  event.set_container_event_type(cri::CONTAINER_STARTED_EVENT);
+  runtime_.Script("GetContainerEvents", {.reply = {{event.SerializeAsString()}}, .stall = true});
+  CriClient client(RelaySocket());
+  const auto first = client.Start("GetContainerEvents", cri::GetEventsRequest());
+  ASSERT_TRUE(first->WaitForMessages(1, kPatience));
+  const auto second = client.Start("GetContainerEvents", cri::GetEventsRequest());
+  ASSERT_TRUE(second->WaitForMessages(1, kPatience));
+  EXPECT_TRUE(thread_.Do([&] { return relay_->clients_listen(); }));
+  first->Cancel();
+  second->Cancel();
+  EXPECT_TRUE(Eventually([](Relay& relay) { return !relay.clients_listen(); }));
+  thread_.Do([&] {
+    EXPECT_THAT(listens, ElementsAre(true, false)) << "once, however many listen";
+    EXPECT_THAT(ids, ElementsAre("c1", "c1"));
+  });
+}
+
+// Requests are kept where their runtime has to be found.
+TEST_F(RelaySocketsTest, ConnectionThatHoldsTooMuchLosesACall) {
+  StartRelay(Options());
+  std::unique_ptr<Backends> backends;
+  std::unique_ptr<BackendRouter> router;
+  thread_.Do([&] {
+    backends = std::make_unique<Backends>(
+        std::vector<Backends::Backend>{{.name = "default", .socket = Path("runtime.sock")},
+                                       {.name = "other", .socket = Path("other.sock")}});
+    router = std::make_unique<BackendRouter>(thread_.loop(), thread_.flushes(), *backends);
+    relay_->SetRouter(router.get());
+  });
+  CriClient client(RelaySocket());
+  std::vector<std::unique_ptr<test::PendingCall>> calls;
+  // 39 MB, none of which may leave before its end has come.
+  for (int i = 0; i < 3; ++i) {
+    calls.push_back(client.Open(client.PathOf("StopContainer")));
+    calls.back()->Send(std::string(size_t{13} << 20, 'x'));
+  }
+  const auto last = calls.back()->Wait(kPatience);
+  ASSERT_TRUE(last.has_value());
+  EXPECT_EQ(last->status.error_code(), RESOURCE_EXHAUSTED);
+  EXPECT_FALSE(calls.front()->Wait(milliseconds(0)).has_value()) << "the others go on";
+  EXPECT_TRUE(Ask(client, "Version").ok());
+  calls.clear();
+  StopRelay();
+  thread_.Do([&] {
+    router.reset();
+    backends.reset();
+  });
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/runtime_connection.h"
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/sys/temp_dir.h"
+#include "test/support/cri_client/cri_client.h"
+#include "test/support/cri_client/specs.h"
+#include "test/support/fake_runtime/fake_runtime.h"
+#include "test/support/status_matchers.h"
+
+namespace resmgr {
+namespace {
+
+using test::FakeRuntime;
+using test::IsOk;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class RuntimeConnectionTest : public testing::Test {
+ protected:
+  void Start() {
+    connection_.Start({.connected = [this] { ++connects_; },
+                       .disconnected = [this] { ++disconnects_; },
+                       .happened = [this](const ContainerEvent& event) { event_ = event; }});
+  }
+  void StartRuntime() { ASSERT_THAT(runtime_.Start(socket_), IsOk()); }
+  // Runs the loop until the condition holds.
+  bool RunUntil(const std::function<bool()>& condition) {
+    const auto deadline = loop_.After(std::chrono::seconds(20), [this] { loop_.Stop(); });
+    const auto look = loop_.Every(std::chrono::milliseconds(1), [&] {
+      if (condition()) loop_.Stop();
+    });
+    if (!condition()) loop_.Run();
+    return condition();
+  }
+  StatusOr<RuntimeInventory> List() {
+    std::optional<StatusOr<RuntimeInventory>> result;
+    connection_.ListAll({}, [&](StatusOr<RuntimeInventory> list) { result = std::move(list); });
+    EXPECT_TRUE(RunUntil([&] { return result.has_value(); }));
+    return *std::move(result);
+  }
+  Status Update(const ContainerId& id) {
+    std::optional<Status> result;
+    connection_.UpdateContainer(id, {.cpus = CpuSet{1}},
+                                [&](const Status& status) { result = status; });
+    EXPECT_TRUE(RunUntil([&] { return result.has_value(); }));
+    return *result;
+  }
+  // A container at the runtime.
+  ContainerId Create() {
+    test::CriClient client(socket_);
+    const auto pod = client.RunPod(test::MakeBestEffortPod("pod"));
+    EXPECT_THAT(pod, IsOk());
+    const auto container = client.CreateContainer(*pod, test::MakeBestEffortPod("pod"),
+                                                  test::MakeBestEffortContainer("main"));
+    EXPECT_THAT(container, IsOk());
+    return ContainerId(container.value_or(""));
+  }
+
+  const TempDir directory_;
+  const std::string socket_ = directory_.File("runtime.sock");
+  FakeRuntime runtime_;
+  EventLoop loop_;
+  h2::FlushQueue flushes_{loop_};
+  RuntimeConnection connection_{loop_, flushes_, socket_};
+  int connects_ = 0;
+  int disconnects_ = 0;
+  std::optional<ContainerEvent> event_;
+};
+
+TEST_F(RuntimeConnectionTest, ConnectsWhenTheRuntimeAppears) {
+  Start();
+  const Status status = connection_.EnsureConnected();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(Message(status), HasSubstr(socket_));
+  EXPECT_EQ(connects_, 0);
+  StartRuntime();
+  EXPECT_TRUE(RunUntil([this] { return connects_ == 1; })) << "by itself";
+  EXPECT_THAT(connection_.EnsureConnected(), IsOk());
+}
+
+TEST_F(RuntimeConnectionTest, CallThatNeedsTheRuntimeDoesNotWaitForTheNextTry) {
+  Start();
+  StartRuntime();
+  EXPECT_THAT(connection_.EnsureConnected(), IsOk());
+  EXPECT_EQ(connects_, 1);
+}
+
+TEST_F(RuntimeConnectionTest, ReconnectsAfterALoss) {
+  StartRuntime();
+  Start();
+  ASSERT_EQ(connects_, 1);
+  ASSERT_THAT(List(), IsOk());
+  runtime_.CutConnections();
+  EXPECT_TRUE(RunUntil([this] { return disconnects_ == 1 && connects_ == 2; }));
+  EXPECT_THAT(List(), IsOk());
+}
+
+TEST_F(RuntimeConnectionTest, ListsPodsAndContainersWithTheirStatus) {
+  StartRuntime();
+  const ContainerId container = Create();
+  Start();
+  const auto list = List();
+  ASSERT_THAT(list, IsOk());
+  EXPECT_THAT(list->pods, SizeIs(1));
+  ASSERT_THAT(list->containers, SizeIs(1));
+  EXPECT_EQ(list->containers[0].id, container);
+  EXPECT_TRUE(list->unclear.why.ok());
+}
+
+TEST_F(RuntimeConnectionTest, StatusThatFailsLeavesItsContainerUnclear) {
+  StartRuntime();
+  const ContainerId container = Create();
+  runtime_.Script("ContainerStatus",
+                  {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "the shim hangs")});
+  Start();
+  const auto list = List();
+  ASSERT_THAT(list, IsOk());
+  EXPECT_THAT(list->unclear.containers, testing::ElementsAre(container));
+  EXPECT_THAT(Message(list->unclear.why), HasSubstr("the shim hangs"));
+}
+
+TEST_F(RuntimeConnectionTest, SpeaksV1Alpha2ToARuntimeThatKnowsNoOther) {
+  StartRuntime();
+  runtime_.Script("/runtime.v1.RuntimeService/ListPodSandbox",
+                  {.error = grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unknown service")});
+  Start();
+  EXPECT_THAT(List(), IsOk());
+  EXPECT_THAT(runtime_.Calls("/runtime.v1alpha2.RuntimeService/ListContainers"), SizeIs(1));
+}
+
+TEST_F(RuntimeConnectionTest, UpdatesTellHowTheyEnded) {
+  StartRuntime();
+  const ContainerId container = Create();
+  Start();
+  EXPECT_THAT(Update(container), IsOk());
+  EXPECT_EQ(runtime_.FindContainer(std::string(container.value()))->resources.cpuset_cpus(), "1");
+  EXPECT_EQ(Update(ContainerId("none")).code(), StatusCode::kNotFound);
+  runtime_.Stop();
+  EXPECT_EQ(Update(container).code(), StatusCode::kUnavailable);
+}
+
+TEST_F(RuntimeConnectionTest, TellsEventsUnlessAClientListens) {
+  StartRuntime();
+  Start();
+  ASSERT_TRUE(RunUntil([this] {
+    return runtime_.WaitForCalls("GetContainerEvents", 1, std::chrono::milliseconds(0));
+  }));
+  const ContainerId container = Create();
+  EXPECT_TRUE(RunUntil([this] { return event_.has_value(); }));
+  EXPECT_EQ(event_->id, container.value());
+  connection_.LeaveEventsToClient(true);
+  EXPECT_TRUE(RunUntil([this] {
+    return runtime_.WaitForCancelled("GetContainerEvents", 1, std::chrono::milliseconds(0));
+  }));
+}
+
+}  // namespace
+}  // namespace resmgr
