@@ -35,9 +35,9 @@ void EventStream::Disconnected() {
   Close();
 }
 
-void EventStream::Yield(bool yields) {
-  if (std::exchange(yields_, yields) == yields) return;
-  if (yields) {
+void EventStream::SetClientListens(bool listens) {
+  if (std::exchange(client_listens_, listens) == listens) return;
+  if (listens) {
     Close();
   } else if (connected_) {
     // It may come back at once.
@@ -46,7 +46,7 @@ void EventStream::Yield(bool yields) {
 }
 
 void EventStream::Open() {
-  if (!connected_ || yields_ || unsupported_ || stream_ != nullptr) return;
+  if (!connected_ || client_listens_ || unsupported_ || stream_ != nullptr) return;
   retry_.reset();
   reader_ = std::make_unique<EventReader>([this](const ContainerEvent& event) {
     pause_ = std::chrono::milliseconds(0);

@@ -15,9 +15,9 @@
 
 namespace resmgr {
 
-// GetContainerEvents on the brain's own connection, where the runtime has it: opened again, with
-// growing pauses, whenever it ends, and left alone for the rest of the connection where the runtime
-// has no such method. Loop's thread only.
+// GetContainerEvents on the resource manager's own connection, where the runtime has it: opened
+// again, with growing pauses, whenever it ends, and left alone for the rest of the connection where
+// the runtime has no such method. Loop's thread only.
 //
 // Runtimes may give each event to one listener only (containerd before 2.0; issue 7318 of its
 // project), so a kubelet that listens through the relay must be the only one: the stream is closed
@@ -40,8 +40,8 @@ class EventStream final : private h2::StreamHandler {
   // There is a new connection.
   void Connected();
   void Disconnected();
-  // Whether somebody else listens.
-  void Yield(bool yields);
+  // A client listens through the relay, so that the stream is closed here; or none does any more.
+  void SetClientListens(bool listens);
   bool open() const { return stream_ != nullptr; }
 
  private:
@@ -62,7 +62,7 @@ class EventStream final : private h2::StreamHandler {
   const Options options_;
   Logger& log_;
   bool connected_ = false;
-  bool yields_ = false;
+  bool client_listens_ = false;
   bool unsupported_ = false;
   std::chrono::milliseconds pause_{0};
   EventLoop::HandlePtr retry_;

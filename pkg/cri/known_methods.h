@@ -6,8 +6,8 @@
 
 namespace resmgr {
 
-// The paths of all methods of the CRI that this build knows, in both API versions: what metrics
-// count by name. The relay itself needs no such list.
+// The paths of all methods of the CRI (runtime.v1 and runtime.v1alpha2) that this build knows: what
+// metrics count by name. The relay itself needs no such list.
 std::vector<std::string> KnownMethodPaths();
 
 }  // namespace resmgr

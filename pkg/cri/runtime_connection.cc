@@ -112,8 +112,8 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
 
   template <typename RuntimeId>
   void OnStatus(const Status& status, const RuntimeId& id, std::set<RuntimeId>& unclear) {
-    // What disappeared between the list and the question is reported as listed: the brain hears of
-    // its end anyway.
+    // What disappeared between the list and the question is reported as listed: the resource
+    // manager learns of its end anyway.
     if (!status.ok() && status.code() != StatusCode::kNotFound) {
       unclear.insert(id);
       if (inventory_.unclear.why.ok()) inventory_.unclear.why = status;
@@ -168,7 +168,7 @@ Status RuntimeConnection::TryConnect() {
     complained_ = false;
     old_version_ = false;
     up_ = true;
-    // First the events, then the list: so nothing happens between the two that nobody sees.
+    // First the events, then the list: so nothing happens unseen between the two.
     event_stream_.Connected();
     events_.connected();
     return status;

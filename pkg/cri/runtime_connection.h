@@ -15,9 +15,9 @@
 
 namespace resmgr {
 
-// The brain's own connection to the runtime: always open while the runtime is there, so that its
-// coming and going is noticed at once. Speaks runtime.v1, or v1alpha2 to runtimes that know no
-// other.
+// The resource manager's own connection to a runtime (CRI RuntimeService): always open while the
+// runtime is there, so that its start and end are noticed at once. Speaks runtime.v1, or v1alpha2
+// to runtimes that know no other.
 class RuntimeConnection final : public RuntimeClient {
  public:
   struct Events {
@@ -41,7 +41,7 @@ class RuntimeConnection final : public RuntimeClient {
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
 
   // A client listens to the runtime's events itself, so that they are not asked for here.
-  void LeaveEventsToClient(bool leaves) { event_stream_.Yield(leaves); }
+  void LeaveEventsToClient(bool leaves) { event_stream_.SetClientListens(leaves); }
 
  private:
   class Listing;
