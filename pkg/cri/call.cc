@@ -25,6 +25,9 @@ constexpr int kCancelled = 1;
 }  // namespace
 
 struct Call::Reading : public Recycled<Reading> {
+  // Not defaulted: `Reading()` would zero all of it first, and the stages' part is large.
+  Reading() {}  // NOLINT(modernize-use-equals-default)
+
   HeldMessage request{kMaxIntercepted};
   size_t prepaid = 0;  // request bytes whose window was opened before they were sent on
   size_t held = 0;     // of Call::held_, for the request
