@@ -34,9 +34,11 @@ class LoopThread {
   // Runs it on the loop and waits for its result.
   template <typename Function>
   auto Do(Function function) {
-    std::packaged_task<decltype(function())()> task(std::move(function));
-    auto result = task.get_future();
-    loop_->Post([&task] { task(); });
+    using Task = std::packaged_task<decltype(function())()>;
+    // The loop's, too: it is still busy with the task when the result is there.
+    const auto task = std::make_shared<Task>(std::move(function));
+    auto result = task->get_future();
+    loop_->Post([task] { (*task)(); });
     return result.get();
   }
   EventLoop& loop() { return *loop_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code that docs/how-to-*.md shows is that of the examples here, which are built and tested.
+// The code that docs/how-to-*.md shows is that of examples, which are built and tested.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -37,8 +37,10 @@ std::vector<std::string> CodeIn(const std::string& page) {
 TEST(DocumentedCodeTest, PagesShowWhatTheExamplesHave) {
   const fs::path root = RESMGR_SOURCE_DIR;
   std::vector<std::string> sources;
-  for (const auto& entry : fs::recursive_directory_iterator(root / "test/examples"))
-    if (entry.is_regular_file()) sources.push_back(ReadAll(entry.path()));
+  for (const char* const folder : {"test/examples", "test/integration/stages"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder))
+      if (entry.is_regular_file()) sources.push_back(ReadAll(entry.path()));
+  }
   int blocks = 0;
   for (const auto& entry : fs::directory_iterator(root / "docs")) {
     for (const std::string& code : CodeIn(ReadAll(entry.path()))) {
