@@ -56,12 +56,13 @@ void StagesTest::Stop() {
 }
 
 void StagesTest::OnLoop(const std::function<void()>& task) {
-  std::promise<void> done;
-  loop_->Post([&] {
+  // The loop's, too: it is still busy with the promise when that is kept.
+  const auto done = std::make_shared<std::promise<void>>();
+  loop_->Post([&task, done] {
     task();
-    done.set_value();
+    done->set_value();
   });
-  done.get_future().get();
+  done->get_future().get();
 }
 
 std::string StagesTest::Received(const std::string& method) {
