@@ -21,11 +21,12 @@ StagesTest::~StagesTest() {
 
 void StagesTest::Start(std::vector<Stage*> stages) {
   ASSERT_TRUE(runtime_.Start(directory_.File("runtime.sock")).ok());
-  std::promise<EventLoop*> ready;
-  thread_ = std::thread([this, &ready, stages = std::move(stages)] {
-    Run(stages, [&ready](EventLoop& loop) { ready.set_value(&loop); });
+  // The thread's, too: it is still busy with the promise when that is kept.
+  const auto ready = std::make_shared<std::promise<EventLoop*>>();
+  thread_ = std::thread([this, ready, stages = std::move(stages)] {
+    Run(stages, [&ready](EventLoop& loop) { ready->set_value(&loop); });
   });
-  loop_ = ready.get_future().get();
+  loop_ = ready->get_future().get();
 }
 
 void StagesTest::Run(const std::vector<Stage*>& stages,
