@@ -4,11 +4,13 @@
 #include <array>
 #include <string_view>
 
+#include "pkg/base/parse.h"
 #include "pkg/config/command_line.h"
 #include "pkg/config/config_format.h"
 #include "pkg/config/config_text.h"
 #include "pkg/config/options_file.h"
 #include "pkg/metrics/metrics_server.h"
+#include "pkg/nri/plugin_connection.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -45,7 +47,28 @@ void DeclareConfigFiles(CommandLine& line, Flags& flags) {
             &flags.fallback_config_file);
 }
 
+void DeclareMode(CommandLine& line, Flags& flags) {
+  line.Group("Mode");
+  line.Flag("mode", "MODE",
+            "How requests about containers come in: \"relay\" serves the kubelet on "
+            "-relay-socket; \"nri-plugin\" is a plugin of a runtime that has NRI (containerd "
+            "1.7, CRI-O 1.26 and newer), with no change at the kubelet.",
+            "relay", [&flags](std::string_view mode) -> Status {
+              if (mode != "relay" && mode != "nri-plugin") {
+                return InvalidArgument("\"{}\" is not one of relay, nri-plugin", Printable(mode));
+              }
+              flags.mode = mode == "relay" ? Mode::kRelay : Mode::kNriPlugin;
+              return OkStatus();
+            });
+  line.Flag("nri-socket", "PATH", "Where a runtime takes NRI plugins.", &flags.nri_socket);
+  line.Flag("nri-plugin-name", "NAME", "The plugin's name at the runtime.", &flags.nri_plugin_name);
+  line.Flag("nri-plugin-index", "NN",
+            "Two digits: the runtime asks plugins with lower ones before.",
+            &flags.nri_plugin_index);
+}
+
 void DeclareSettings(CommandLine& line, Flags& flags) {
+  DeclareMode(line, flags);
   line.Group("Sockets");
   line.Flag("relay-socket", "PATH", "Where the kubelet connects.", &flags.relay_socket);
   line.Flag("runtime-socket", "PATH", "Where the container runtime listens.",
@@ -183,6 +206,15 @@ Status CheckSockets(Flags& flags) {
   return OkStatus();
 }
 
+Status CheckNri(Flags& flags) {
+  flags.nri_socket = std::string(StripUnixPrefix(flags.nri_socket));
+  if (flags.mode != Mode::kNriPlugin) return OkStatus();
+  if (flags.nri_socket.empty()) return InvalidArgument("-nri-socket: needs a path");
+  RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(flags.nri_socket), "-nri-socket"));
+  return nri::PluginConnection::Check(
+      {.socket = flags.nri_socket, .name = flags.nri_plugin_name, .index = flags.nri_plugin_index});
+}
+
 Status CheckNode(const Flags& flags) {
   if (flags.relay_dir.empty()) return InvalidArgument("-relay-dir: needs a path");
   if (flags.MetricsAddress().empty()) return OkStatus();
@@ -248,6 +280,7 @@ StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks
   RESMGR_RETURN_IF_ERROR(line.Parse(argc, argv));
   flags.overrides.ApplyTo(flags.config);
   RESMGR_RETURN_IF_ERROR(CheckSockets(flags));
+  RESMGR_RETURN_IF_ERROR(CheckNri(flags));
   RESMGR_RETURN_IF_ERROR(CheckNode(flags));
   return flags;
 }

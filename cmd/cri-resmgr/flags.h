@@ -10,6 +10,9 @@
 
 namespace resmgr {
 
+// How requests about containers come in (-mode).
+enum class Mode { kRelay, kNriPlugin };
+
 // Everything that cri-resmgr was told at its start (DESIGN 7.1). Paths of sockets are without
 // "unix://".
 struct Flags {
@@ -18,6 +21,11 @@ struct Flags {
   std::string fallback_config_file;  // likewise, for as long as the agent has sent nothing
 
   bool forced = false;  // no agent may change the configuration; without a file that of config_file
+
+  Mode mode = Mode::kRelay;
+  std::string nri_socket = "/var/run/nri/nri.sock";
+  std::string nri_plugin_name = "cri-resmgr";
+  std::string nri_plugin_index = "90";
 
   std::string relay_socket = "/var/run/cri-resmgr/cri-resmgr.sock";
   std::string runtime_socket = "/var/run/containerd/containerd.sock";

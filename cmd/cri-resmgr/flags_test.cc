@@ -235,6 +235,23 @@ TEST(FlagsTest, SocketsMustBePossibleAndDifferent) {
   EXPECT_TRUE(Parse({"-runtime-socket", "/a", "-image-socket", "/a"}).ok());
 }
 
+TEST(FlagsTest, AnNriPluginHasASocketANameAndAnIndex) {
+  const StatusOr<Flags> flags =
+      Parse({"-mode", "nri-plugin", "-nri-socket", "unix:///n", "-nri-plugin-index=05"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->mode, Mode::kNriPlugin);
+  EXPECT_EQ(flags->nri_socket, "/n");
+  EXPECT_EQ(flags->nri_plugin_name, "cri-resmgr");
+  EXPECT_EQ(flags->nri_plugin_index, "05");
+  EXPECT_EQ(Parse({})->mode, Mode::kRelay);
+  EXPECT_EQ(Error({"-mode", "proxy"}), "-mode: \"proxy\" is not one of relay, nri-plugin");
+  EXPECT_THAT(Error({"-mode", "nri-plugin", "-nri-plugin-index", "5"}),
+              HasSubstr("index \"5\" is not two digits"));
+  EXPECT_THAT(Error({"-mode", "nri-plugin", "-nri-plugin-name", "a/b"}),
+              HasSubstr("name \"a/b\" is not of letters"));
+  EXPECT_EQ(Error({"-mode", "nri-plugin", "-nri-socket", ""}), "-nri-socket: needs a path");
+}
+
 TEST(FlagsTest, AddressesAndDirectoriesAreCheckedAtOnce) {
   EXPECT_EQ(Error({"-metrics-address", "here"}),
             "-metrics-address: metrics address \"here\" is not HOST:PORT");

@@ -8,6 +8,7 @@
 
 #include "pkg/admin/admin_service.h"
 #include "pkg/admin/config_service.h"
+#include "pkg/node/nri_door.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/node/relay_door.h"
 
@@ -15,6 +16,11 @@ namespace resmgr {
 namespace {
 
 FrontDoorFactory DoorOf(const Flags& flags) {
+  if (flags.mode == Mode::kNriPlugin) {
+    return NriDoorFactory({.connection = {.socket = flags.nri_socket,
+                                          .name = flags.nri_plugin_name,
+                                          .index = flags.nri_plugin_index}});
+  }
   std::string images = flags.ImageSocket();
   return RelayDoorFactory(
       {.relay_socket = flags.relay_socket,

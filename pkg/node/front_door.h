@@ -82,6 +82,8 @@ struct DoorContext {
 struct FrontDoorFactory {
   // AlreadyExists: another instance serves its socket.
   std::function<StatusOr<std::unique_ptr<FrontDoor>>(const DoorContext& context)> create{};
+  // For the log: "serving /run/x.sock, runtime /run/y.sock".
+  std::string description{};
   // The methods that metrics count by name, all others as one.
   std::vector<std::string> counted_methods{};
 };

@@ -105,13 +105,17 @@ void RelayDoor::SetActive(BrainLink* link) {
 }  // namespace
 
 FrontDoorFactory RelayDoorFactory(RelayDoorOptions options) {
+  std::string description =
+      fmt::format("serving {}, runtime {}", options.relay_socket, options.runtime_socket);
   const auto create = [options = std::move(options)](
                           const DoorContext& context) -> StatusOr<std::unique_ptr<FrontDoor>> {
     RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener,
                             ListeningSocket::Create(options.relay_socket));
     return std::make_unique<RelayDoor>(context, options, std::move(listener));
   };
-  return {.create = create, .counted_methods = KnownMethodPaths()};
+  return {.create = create,
+          .description = std::move(description),
+          .counted_methods = KnownMethodPaths()};
 }
 
 }  // namespace resmgr

@@ -162,8 +162,8 @@ std::array<EventLoop::HandlePtr, 4> HandleSignals(EventLoop& loop, FrontDoor& do
 // says.
 void AnnounceReady(const NodeOptions& options, const Setup& setup) {
   Logger log("cri-resmgr");
-  log.Info("ready: policy {} on {} CPUs, serving {}, runtime {}", setup.config.policy.active,
-           setup.machine->online().size(), options.relay_socket, options.runtime_socket);
+  log.Info("ready: policy {} on {} CPUs, {}", setup.config.policy.active,
+           setup.machine->online().size(), options.door.description);
   if (const Status status = NotifyReady(); !status.ok()) log.Warn("{}", Message(status));
 }
 

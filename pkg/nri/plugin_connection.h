@@ -69,9 +69,13 @@ class PluginConnection {
   void Register();
   void OnLost(const Status& why);
   ttrpc::Server::Methods Methods();
-  // A method whose request is of this type and whose answer comes at once.
-  template <typename Request, typename Method>
-  ttrpc::Server::Method Serve(Method method);
+  // A method whose request is of this type.
+  template <typename Request>
+  ttrpc::Server::Method Serve(std::function<void(Request, const ttrpc::Server::Reply&)> method);
+  // A method that the handler answers.
+  template <typename Response, typename Request>
+  ttrpc::Server::Method ServeDecision(
+      void (PluginHandler::*decide)(const Request&, PluginHandler::Reply<Response>));
   // The method of an event that before 0.12 came by StateChange.
   template <typename Request>
   ttrpc::Server::Method ServeEvent(api::Event event);

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/nri/testing/fake_host.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"
 #include "pkg/ttrpc/testing/test_loop.h"
@@ -17,6 +18,10 @@ namespace resmgr::nri {
 namespace {
 
 using std::chrono::milliseconds;
+using test::Containerd;
+using test::FakeHost;
+using test::Inventory;
+using test::Of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -39,115 +44,42 @@ class TellingHandler final : public PluginHandler {
     response.add_update()->set_container_id("moved");
     return response;
   }
-  StatusOr<api::CreateContainerResponse> OnCreateContainer(
-      const api::CreateContainerRequest& request) override {
+  void OnCreateContainer(const api::CreateContainerRequest& request,
+                         Reply<api::CreateContainerResponse> reply) override {
     told.push_back("create " + request.container().name());
-    if (request.container().name() == "large") return ResourceExhausted("needs 8 CPUs");
+    if (request.container().name() == "large") return reply(ResourceExhausted("needs 8 CPUs"));
     api::CreateContainerResponse response;
     response.mutable_adjust()->mutable_linux()->mutable_resources()->mutable_cpu()->set_cpus("1-2");
-    return response;
+    reply(response);
   }
-  StatusOr<api::UpdateContainerResponse> OnUpdateContainer(
-      const api::UpdateContainerRequest& request) override {
+  void OnUpdateContainer(const api::UpdateContainerRequest& request,
+                         Reply<api::UpdateContainerResponse> reply) override {
     told.push_back("update " + request.container().name());
-    return api::UpdateContainerResponse();
+    reply(api::UpdateContainerResponse());
   }
-  api::StopContainerResponse OnStopContainer(const api::StopContainerRequest& request) override {
+  void OnStopContainer(const api::StopContainerRequest& request,
+                       Reply<api::StopContainerResponse> reply) override {
     told.push_back("stop " + request.container().name());
-    return {};
+    reply(api::StopContainerResponse());
   }
-  void OnUpdatePodSandbox(const api::UpdatePodSandboxRequest& request) override {
+  void OnUpdatePodSandbox(const api::UpdatePodSandboxRequest& request,
+                          Reply<api::UpdatePodSandboxResponse> reply) override {
     told.push_back("update pod " + request.pod().name());
+    reply(api::UpdatePodSandboxResponse());
   }
   Status OnValidate(const api::ValidateContainerAdjustmentRequest& request) override {
     if (request.container().name() == "bad") return FailedPrecondition("others took its CPUs");
     return OkStatus();
   }
-  void OnEvent(const api::StateChangeEvent& event) override {
+  void OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> reply) override {
     told.push_back(std::to_string(event.event()) + " " + event.pod().name() + "/" +
                    event.container().name());
+    reply(api::Empty());
   }
   void OnDisconnected(const Status&) override { told.emplace_back("disconnected"); }
 
   std::vector<std::string> told;
 };
-
-// The runtime's end of a trunk.
-class FakeHost {
- public:
-  FakeHost(EventLoop& loop, UniqueFd socket)
-      : loop_(loop),
-        trunk_(loop, std::move(socket), [this](const Status& why) { plugin_.Lose(why); }),
-        plugin_(loop, trunk_, 1, budget_),
-        runtime_(loop, trunk_, 2, budget_, "nri.pkg.api.v1alpha1.Runtime",
-                 {{"RegisterPlugin",
-                   [this](const std::string& payload, std::chrono::nanoseconds,
-                          const ttrpc::Server::Reply& reply) {
-                     registered.emplace();
-                     registered->ParseFromString(payload);
-                     reply(registration);
-                   }},
-                  {"UpdateContainers", [this](const std::string& payload, std::chrono::nanoseconds,
-                                              const ttrpc::Server::Reply& reply) {
-                     api::UpdateContainersRequest request;
-                     request.ParseFromString(payload);
-                     updates.push_back(request);
-                     api::UpdateContainersResponse response;
-                     if (request.update_size() > 1) *response.add_failed() = request.update(1);
-                     reply(response.SerializeAsString());
-                   }}}) {}
-
-  StatusOr<std::string> Call(std::string_view method, const std::string& payload) {
-    std::optional<StatusOr<std::string>> answer;
-    plugin_.Call("nri.pkg.api.v1alpha1.Plugin", method, payload, milliseconds(2000),
-                 [&answer](StatusOr<std::string> told) { answer = std::move(told); });
-    RunUntil(loop_, [&answer] { return answer.has_value(); });
-    return answer.value_or(Internal("the test has waited for too long"));
-  }
-  template <typename Response, typename Request>
-  StatusOr<Response> Call(std::string_view method, const Request& request) {
-    const StatusOr<std::string> answer = Call(method, request.SerializeAsString());
-    if (!answer.ok()) return answer.status();
-    Response response;
-    if (!response.ParseFromString(*answer)) return Internal("no protobuf");
-    return response;
-  }
-
-  std::optional<api::RegisterPluginRequest> registered;
-  StatusOr<std::string> registration = std::string();
-  std::vector<api::UpdateContainersRequest> updates;
-
- private:
-  EventLoop& loop_;
-  ttrpc::MemoryBudget budget_;
-  ttrpc::Multiplexer trunk_;
-  ttrpc::Client plugin_;
-  ttrpc::Server runtime_;
-};
-
-api::ConfigureRequest Containerd(std::string_view version, std::string_view nri_version = "") {
-  api::ConfigureRequest request;
-  request.set_runtime_name("containerd");
-  request.set_runtime_version(std::string(version));
-  request.set_nri_version(std::string(nri_version));
-  return request;
-}
-
-api::SynchronizeRequest Inventory(std::string_view pod, std::string_view container, bool more) {
-  api::SynchronizeRequest request;
-  request.add_pods()->set_name(std::string(pod));
-  request.add_containers()->set_name(std::string(container));
-  request.set_more(more);
-  return request;
-}
-
-template <typename Request>
-Request Of(std::string_view pod, std::string_view container) {
-  Request request;
-  request.mutable_pod()->set_name(std::string(pod));
-  request.mutable_container()->set_name(std::string(container));
-  return request;
-}
 
 class PluginConnectionTest : public testing::Test {
  protected:

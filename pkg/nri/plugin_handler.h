@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "pkg/api/nri.pb.h"
@@ -18,12 +19,17 @@ struct HostInfo {
   ApiVersion version;           // of its NRI
 };
 
-// Answers a runtime for a plugin. Everything is called on the loop's thread and decides at once: a
-// runtime waits for two seconds by default and then drops the plugin, so nothing here may wait for
-// a disk, another process or a reply. It must not destroy the connection.
+// Answers a runtime for a plugin, on the loop's thread. A runtime waits for two seconds by default
+// and then drops the plugin: what is answered later has to be answered well before. It must not
+// destroy the connection.
 class PluginHandler {
  public:
   virtual ~PluginHandler() = default;
+
+  // The answer to an event, to be given once, at once or later; an error status is the answer's
+  // error. Does nothing once the connection is lost.
+  template <typename Response>
+  using Reply = std::function<void(StatusOr<Response>)>;
 
   // A runtime has taken the plugin. Its pods and containers follow in OnSynchronize.
   virtual void OnConfigured(const HostInfo& host) = 0;
@@ -31,18 +37,22 @@ class PluginHandler {
   // the response has are carried out by the runtime. Called once for each connection.
   virtual api::SynchronizeResponse OnSynchronize(const api::SynchronizeRequest& all) = 0;
   // An error refuses the creation; people read it in the events of the pod.
-  virtual StatusOr<api::CreateContainerResponse> OnCreateContainer(
-      const api::CreateContainerRequest& request) = 0;
+  virtual void OnCreateContainer(const api::CreateContainerRequest& request,
+                                 Reply<api::CreateContainerResponse> reply) = 0;
   // An error refuses the update.
-  virtual StatusOr<api::UpdateContainerResponse> OnUpdateContainer(
-      const api::UpdateContainerRequest& request) = 0;
+  virtual void OnUpdateContainer(const api::UpdateContainerRequest& request,
+                                 Reply<api::UpdateContainerResponse> reply) = 0;
   // The container was stopped or ended by itself.
-  virtual api::StopContainerResponse OnStopContainer(const api::StopContainerRequest& request) = 0;
-  virtual void OnUpdatePodSandbox(const api::UpdatePodSandboxRequest& request) = 0;
+  virtual void OnStopContainer(const api::StopContainerRequest& request,
+                               Reply<api::StopContainerResponse> reply) = 0;
+  // An error refuses the update.
+  virtual void OnUpdatePodSandbox(const api::UpdatePodSandboxRequest& request,
+                                  Reply<api::UpdatePodSandboxResponse> reply) = 0;
   // What all plugins together make of a container; an error refuses its creation.
   virtual Status OnValidate(const api::ValidateContainerAdjustmentRequest& request) = 0;
-  // The other events, which cannot be refused. `event.container` is empty for those of pods.
-  virtual void OnEvent(const api::StateChangeEvent& event) = 0;
+  // The other events. `event.container` is empty for those of pods. An error refuses RunPodSandbox
+  // and StartContainer.
+  virtual void OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> reply) = 0;
   // The connection of which OnConfigured was told is lost.
   virtual void OnDisconnected(const Status& why) = 0;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a runtime may call.
+#include <functional>
 #include <utility>
 
 #include "pkg/nri/plugin_connection.h"
@@ -7,17 +8,16 @@
 namespace resmgr::nri {
 namespace {
 
-using Answer = StatusOr<std::string>;
-
-const std::string& Empty() {
-  static const std::string* const kEmpty = new std::string;
-  return *kEmpty;
-}
-
-template <typename Message>
-Answer Encode(const StatusOr<Message>& response) {
-  if (!response.ok()) return response.status();
-  return response->SerializeAsString();
+// A handler's reply as that of a method.
+template <typename Response>
+PluginHandler::Reply<Response> Encoded(const ttrpc::Server::Reply& reply) {
+  return [reply](const StatusOr<Response>& response) {
+    if (response.ok()) {
+      reply(response->SerializeAsString());
+    } else {
+      reply(response.status());
+    }
+  };
 }
 
 // Events without a container have none to be moved.
@@ -30,78 +30,69 @@ void TakeContainer(Request& request, api::StateChangeEvent& event) {
 
 }  // namespace
 
-template <typename Request, typename Method>
-ttrpc::Server::Method PluginConnection::Serve(Method method) {
+template <typename Request>
+ttrpc::Server::Method PluginConnection::Serve(
+    std::function<void(Request, const ttrpc::Server::Reply&)> method) {
   return [method = std::move(method)](const std::string& payload, std::chrono::nanoseconds,
                                       const ttrpc::Server::Reply& reply) {
     Request request;
     if (request.ParseFromString(payload)) {
-      reply(method(std::move(request)));
+      method(std::move(request), reply);
     } else {
       reply(InvalidArgument("the request is not protobuf"));
     }
   };
 }
 
+template <typename Response, typename Request>
+ttrpc::Server::Method PluginConnection::ServeDecision(
+    void (PluginHandler::*decide)(const Request&, PluginHandler::Reply<Response>)) {
+  return Serve<Request>([this, decide](const Request& request, const ttrpc::Server::Reply& reply) {
+    if (const Status ready = CheckSynchronized(); !ready.ok()) return reply(ready);
+    (handler_.*decide)(request, Encoded<Response>(reply));
+  });
+}
+
 template <typename Request>
 ttrpc::Server::Method PluginConnection::ServeEvent(api::Event event) {
-  return Serve<Request>([this, event](Request request) -> Answer {
-    if (const Status ready = CheckSynchronized(); !ready.ok()) return ready;
+  return Serve<Request>([this, event](Request request, const ttrpc::Server::Reply& reply) {
+    if (const Status ready = CheckSynchronized(); !ready.ok()) return reply(ready);
     api::StateChangeEvent told;
     told.set_event(event);
     *told.mutable_pod() = std::move(*request.mutable_pod());
     TakeContainer(request, told);
-    handler_.OnEvent(told);
-    return Empty();
+    handler_.OnEvent(told, Encoded<api::Empty>(reply));
   });
 }
 
 ttrpc::Server::Methods PluginConnection::Methods() {
+  using Reply = ttrpc::Server::Reply;
   ttrpc::Server::Methods methods;
-  methods["Configure"] = Serve<api::ConfigureRequest>(
-      [this](const api::ConfigureRequest& request) { return Configure(request); });
-  methods["Synchronize"] = Serve<api::SynchronizeRequest>(
-      [this](api::SynchronizeRequest request) { return Synchronize(std::move(request)); });
-  methods["Shutdown"] = Serve<api::Empty>([this](const api::Empty&) -> Answer {
+  methods["Configure"] =
+      Serve<api::ConfigureRequest>([this](const api::ConfigureRequest& request,
+                                          const Reply& reply) { reply(Configure(request)); });
+  methods["Synchronize"] =
+      Serve<api::SynchronizeRequest>([this](api::SynchronizeRequest request, const Reply& reply) {
+        reply(Synchronize(std::move(request)));
+      });
+  methods["Shutdown"] = Serve<api::Empty>([this](const api::Empty&, const Reply& reply) {
     log_.Info("the runtime shuts NRI down");
-    return Empty();
+    reply(std::string());
   });
-  methods["CreateContainer"] = Serve<api::CreateContainerRequest>(
-      [this](const api::CreateContainerRequest& request) -> Answer {
-        if (const Status ready = CheckSynchronized(); !ready.ok()) return ready;
-        return Encode(handler_.OnCreateContainer(request));
-      });
-  methods["UpdateContainer"] = Serve<api::UpdateContainerRequest>(
-      [this](const api::UpdateContainerRequest& request) -> Answer {
-        if (const Status ready = CheckSynchronized(); !ready.ok()) return ready;
-        return Encode(handler_.OnUpdateContainer(request));
-      });
-  methods["StopContainer"] =
-      Serve<api::StopContainerRequest>([this](const api::StopContainerRequest& request) -> Answer {
-        if (const Status ready = CheckSynchronized(); !ready.ok()) return ready;
-        return handler_.OnStopContainer(request).SerializeAsString();
-      });
-  methods["UpdatePodSandbox"] = Serve<api::UpdatePodSandboxRequest>(
-      [this](const api::UpdatePodSandboxRequest& request) -> Answer {
-        if (const Status ready = CheckSynchronized(); !ready.ok()) return ready;
-        handler_.OnUpdatePodSandbox(request);
-        return Empty();
-      });
+  methods["CreateContainer"] = ServeDecision(&PluginHandler::OnCreateContainer);
+  methods["UpdateContainer"] = ServeDecision(&PluginHandler::OnUpdateContainer);
+  methods["StopContainer"] = ServeDecision(&PluginHandler::OnStopContainer);
+  methods["UpdatePodSandbox"] = ServeDecision(&PluginHandler::OnUpdatePodSandbox);
   methods["ValidateContainerAdjustment"] = Serve<api::ValidateContainerAdjustmentRequest>(
-      [this](const api::ValidateContainerAdjustmentRequest& request) -> Answer {
+      [this](const api::ValidateContainerAdjustmentRequest& request, const Reply& reply) {
         const Status valid = handler_.OnValidate(request);
         api::ValidateContainerAdjustmentResponse response;
         response.set_reject(!valid.ok());
         if (!valid.ok()) response.set_reason(std::string(Message(valid)));
-        return response.SerializeAsString();
+        reply(response.SerializeAsString());
       });
   // Hosts before 0.12 tell these by StateChange, newer ones by methods of their own.
-  methods["StateChange"] =
-      Serve<api::StateChangeEvent>([this](const api::StateChangeEvent& event) -> Answer {
-        if (const Status ready = CheckSynchronized(); !ready.ok()) return ready;
-        handler_.OnEvent(event);
-        return Empty();
-      });
+  methods["StateChange"] = ServeDecision(&PluginHandler::OnEvent);
   methods["RunPodSandbox"] = ServeEvent<api::RunPodSandboxRequest>(api::EVENT_RUN_POD_SANDBOX);
   methods["PostUpdatePodSandbox"] =
       ServeEvent<api::PostUpdatePodSandboxRequest>(api::EVENT_POST_UPDATE_POD_SANDBOX);

@@ -76,7 +76,7 @@ Node::~Node() {
 Status Node::Open(PlacementWatch::Reader cpus) {
   watch_ = std::make_unique<PlacementWatch>(std::move(cpus));
   runtime_ = std::make_unique<CriClient>(RuntimeSocket(), options_.version);
-  if (options_.relayed) return StartRelay();
+  if (options_.relayed || options_.nri_plugin) return StartRelay();
   client_ = std::make_unique<CriClient>(RuntimeSocket(), options_.version);
   return OkStatus();
 }
@@ -93,15 +93,20 @@ Status Node::StartRelay() {
   if (!options_.reserved.empty()) {
     flags.insert(flags.end(), {"-reserved-resources", "CPU=" + options_.reserved});
   }
+  if (options_.nri_plugin) {
+    flags.insert(flags.end(), {"-mode", "nri-plugin", "-nri-socket", containerd_->nri_socket()});
+  }
   RESMGR_ASSIGN_OR_RETURN(relay_, DaemonProcess::Start(flags, directory_ / "relay.log"));
-  client_ = std::make_unique<CriClient>(RelaySocket(), options_.version);
+  client_ = std::make_unique<CriClient>(options_.nri_plugin ? RuntimeSocket() : RelaySocket(),
+                                        options_.version);
   return OkStatus();
 }
 
 Status Node::RestartContainerd() {
   RESMGR_RETURN_IF_ERROR(containerd_->Restart());
   runtime_ = std::make_unique<CriClient>(RuntimeSocket(), options_.version);
-  if (!options_.relayed) client_ = std::make_unique<CriClient>(RuntimeSocket(), options_.version);
+  if (!options_.relayed || options_.nri_plugin)
+    client_ = std::make_unique<CriClient>(RuntimeSocket(), options_.version);
   return OkStatus();
 }
 

@@ -54,6 +54,8 @@ class Node {
     ApiVersion version = ApiVersion::kV1;
     // Without the relay the client speaks to the runtime itself.
     bool relayed = true;
+    // In place of the relay: cri-resmgr is a plugin of the runtime's NRI. Needs containerd 1.7.
+    bool nri_plugin = false;
     std::string policy = "static";
     // As after "CPU="; "" reserves nothing.
     std::string reserved = "cpuset:0";
@@ -69,7 +71,7 @@ class Node {
   Node& operator=(const Node&) = delete;
   ~Node();
 
-  // Starts the relay with the same flags as the first time, and connects the client anew.
+  // Starts cri-resmgr with the same flags as the first time, and connects the client anew.
   Status StartRelay();
   // After containerd().Kill(): starts it again, and connects the client that asks it directly anew.
   Status RestartContainerd();

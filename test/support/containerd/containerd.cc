@@ -181,6 +181,11 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.second.options]
   BinaryName = "runc"
   Root = "{0}/runc"
+[plugins."io.containerd.nri.v1.nri"]
+  disable = false
+  socket_path = "{0}/nri.sock"
+  plugin_path = "{0}/nri-plugins"
+  plugin_config_path = "{0}/nri-config"
 )";
   std::ofstream file(directory_ / "config.toml");
   file << fmt::format(kConfig, directory_.string(), kPauseImage);

@@ -42,6 +42,8 @@ class Containerd {
   // A place for the test's own sockets, logs and files. Short, as socket paths must be.
   const std::filesystem::path& directory() const { return directory_; }
   std::filesystem::path socket() const { return directory_ / "containerd.sock"; }
+  // Where it takes NRI plugins, if it is 1.7 or newer.
+  std::filesystem::path nri_socket() const { return directory_ / "nri.sock"; }
 
   // How a kubelet names the cgroups of pods: as its own driver does, or as systemd's slices.
   enum class CgroupNames { kCgroupfs, kSystemd };

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "pkg/node/front_door.h"
+#include "pkg/nri/plugin_front.h"
+
+namespace resmgr {
+
+// A plugin of the runtime's NRI (pkg/nri/plugin_front.h) as a front door: no relay and no change at
+// the kubelet. The door has no socket of its own; the runtime's is connected to, as soon as there
+// is one. `options.connection` has passed nri::PluginConnection::Check.
+FrontDoorFactory NriDoorFactory(nri::PluginFront::Options options);
+
+}  // namespace resmgr

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/convert.h"
+
+#include <chrono>
+#include <string_view>
+
+#include "pkg/base/parse.h"
+#include "pkg/model/identity.h"
+#include "pkg/model/resources_annotation.h"
+
+namespace resmgr::nri {
+namespace {
+
+// Kubelets count attempts in this annotation of a container.
+constexpr std::string_view kRestarts = "io.kubernetes.container.restartCount";
+
+StringMap ToStringMap(const google::protobuf::Map<std::string, std::string>& map) {
+  return {map.begin(), map.end()};
+}
+
+template <typename Optional>
+std::optional<int64_t> NotZero(bool present, const Optional& value) {
+  if (!present || value.value() == 0) return std::nullopt;
+  return static_cast<int64_t>(value.value());
+}
+
+std::optional<std::string> NotEmpty(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+// A marker of NRI: what has the key is removed.
+std::string Removed(std::string_view key) {
+  return "-" + std::string(key);
+}
+
+uint32_t AttemptOf(const api::Container& container) {
+  const auto found = container.annotations().find(std::string(kRestarts));
+  if (found == container.annotations().end()) return 0;
+  return static_cast<uint32_t>(ParseUint(found->second).value_or(0));
+}
+
+LinuxResources ResourcesOf(const api::Container& container) {
+  LinuxResources resources = ToResources(container.linux().resources());
+  const api::LinuxContainer& linux = container.linux();
+  if (linux.has_oom_score_adj()) resources.oom_score_adj = linux.oom_score_adj().value();
+  return resources;
+}
+
+ContainerState ToState(api::ContainerState state) {
+  switch (state) {
+    case api::CONTAINER_RUNNING:
+    case api::CONTAINER_PAUSED:
+      return ContainerState::kRunning;
+    case api::CONTAINER_STOPPED:
+      return ContainerState::kExited;
+    default:
+      return ContainerState::kCreated;
+  }
+}
+
+void AddMount(const Mount& mount, api::ContainerAdjustment& out) {
+  api::Mount& added = *out.add_mounts();
+  added.set_destination(mount.container_path);
+  added.set_source(mount.host_path);
+  added.set_type("bind");
+  added.add_options("rbind");
+  switch (mount.propagation) {
+    case Mount::Propagation::kPrivate:
+      added.add_options("rprivate");
+      break;
+    case Mount::Propagation::kHostToContainer:
+      added.add_options("rslave");
+      break;
+    case Mount::Propagation::kBidirectional:
+      added.add_options("rshared");
+      break;
+  }
+  added.add_options(!mount.read_only ? "rw" : mount.recursive_read_only ? "rro" : "ro");
+}
+
+google::protobuf::RepeatedPtrField<api::Hook>& HooksAt(OciHook::Point point, api::Hooks& hooks) {
+  switch (point) {
+    case OciHook::Point::kPrestart:
+      return *hooks.mutable_prestart();
+    case OciHook::Point::kCreateRuntime:
+      return *hooks.mutable_create_runtime();
+    case OciHook::Point::kCreateContainer:
+      return *hooks.mutable_create_container();
+    case OciHook::Point::kStartContainer:
+      return *hooks.mutable_start_container();
+    case OciHook::Point::kPoststart:
+      return *hooks.mutable_poststart();
+    case OciHook::Point::kPoststop:
+      break;
+  }
+  return *hooks.mutable_poststop();
+}
+
+void AddHook(const OciHook& hook, api::Hooks& hooks) {
+  api::Hook& added = *HooksAt(hook.point, hooks).Add();
+  added.set_path(hook.path);
+  added.mutable_args()->Add(hook.args.begin(), hook.args.end());
+  added.mutable_env()->Add(hook.env.begin(), hook.env.end());
+  if (hook.timeout_seconds) added.mutable_timeout()->set_value(*hook.timeout_seconds);
+}
+
+void AddResources(const WideAdjustment& wide, api::LinuxResources& resources) {
+  if (wide.memory_limit) resources.mutable_memory()->mutable_limit()->set_value(*wide.memory_limit);
+  if (wide.memory_swap_limit) {
+    resources.mutable_memory()->mutable_swap()->set_value(*wide.memory_swap_limit);
+  }
+  for (const auto& [size, limit] : wide.hugepage_limits) {
+    api::HugepageLimit& added = *resources.add_hugepage_limits();
+    added.set_page_size(size);
+    added.set_limit(limit.value_or(0));
+  }
+  // A removed file has nothing that could be written to it.
+  for (const auto& [file, value] : wide.unified)
+    if (value) (*resources.mutable_unified())[file] = *value;
+  if (wide.blockio_class) resources.mutable_blockio_class()->set_value(*wide.blockio_class);
+  if (wide.rdt_class) resources.mutable_rdt_class()->set_value(*wide.rdt_class);
+}
+
+void AddKeyed(const WideAdjustment& wide, api::ContainerAdjustment& out) {
+  for (const auto& [name, value] : wide.environment) {
+    api::KeyValue& added = *out.add_env();
+    added.set_key(value ? name : Removed(name));
+    if (value) added.set_value(*value);
+  }
+  for (const auto& [path, mount] : wide.mounts) {
+    if (mount) {
+      AddMount(*mount, out);
+    } else {
+      out.add_mounts()->set_destination(Removed(path));
+    }
+  }
+  for (const auto& [key, value] : wide.annotations)
+    (*out.mutable_annotations())[value ? key : Removed(key)] = value.value_or("");
+  for (const auto& [type, limit] : wide.resource_limits) {
+    if (!limit) continue;
+    api::POSIXRlimit& added = *out.add_rlimits();
+    added.set_type(type);
+    added.set_hard(limit->hard);
+    added.set_soft(limit->soft);
+  }
+}
+
+}  // namespace
+
+LinuxResources ToResources(const api::LinuxResources& resources) {
+  LinuxResources out;
+  const api::LinuxCPU& cpu = resources.cpu();
+  out.cpu_shares = NotZero(cpu.has_shares(), cpu.shares());
+  out.cpu_quota = NotZero(cpu.has_quota(), cpu.quota());
+  out.cpu_period = NotZero(cpu.has_period(), cpu.period());
+  out.cpuset_cpus = NotEmpty(cpu.cpus());
+  out.cpuset_mems = NotEmpty(cpu.mems());
+  out.memory_limit = NotZero(resources.memory().has_limit(), resources.memory().limit());
+  for (const api::HugepageLimit& limit : resources.hugepage_limits())
+    out.hugepage_limits[limit.page_size()] = limit.limit();
+  return out;
+}
+
+Pod ToPod(const api::PodSandbox& pod) {
+  Pod out;
+  out.id = PodSandboxId(pod.id());
+  out.uid = PodUid(pod.uid());
+  out.name = pod.name();
+  out.namespace_name = pod.namespace_();
+  out.cgroup_parent = pod.linux().cgroup_parent();
+  out.runtime_handler = pod.runtime_handler();
+  out.labels = ToStringMap(pod.labels());
+  out.annotations = ToStringMap(pod.annotations());
+  out.overhead = ToResources(pod.linux().pod_overhead());
+  out.resources = ToResources(pod.linux().pod_resources());
+  CompleteIdentity(out);
+  out.qos = ResolveQos(out.cgroup_parent, out.annotations);
+  return out;
+}
+
+RuntimeContainer ToRuntimeContainer(const api::Container& container) {
+  RuntimeContainer out;
+  out.id = ContainerId(container.id());
+  out.pod_id = PodSandboxId(container.pod_sandbox_id());
+  out.name = container.name();
+  out.attempt = AttemptOf(container);
+  out.state = ToState(container.state());
+  out.labels = ToStringMap(container.labels());
+  out.annotations = ToStringMap(container.annotations());
+  out.resources = ResourcesOf(container);
+  if (out.name.empty()) out.name = ContainerNameOf(out.labels);
+  if (container.started_at() > 0) {
+    using WallClock = std::chrono::system_clock;
+    out.started_at = WallClock::time_point(std::chrono::duration_cast<WallClock::duration>(
+        std::chrono::nanoseconds(container.started_at())));
+  }
+  return out;
+}
+
+CreateRequest ToCreateRequest(const api::Container& container) {
+  CreateRequest out;
+  out.pod_id = PodSandboxId(container.pod_sandbox_id());
+  out.name = container.name();
+  out.attempt = AttemptOf(container);
+  out.labels = ToStringMap(container.labels());
+  out.annotations = ToStringMap(container.annotations());
+  out.has_resources = true;  // the runtime merges what we set, and adds nothing for it
+  out.resources = ResourcesOf(container);
+  if (out.name.empty()) out.name = ContainerNameOf(out.labels);
+  return out;
+}
+
+void AddTo(const ResourceValues& values, api::LinuxResources& resources) {
+  if (values.empty()) return;
+  api::LinuxCPU& cpu = *resources.mutable_cpu();
+  if (values.cpus) cpu.set_cpus(values.cpus->ToString());
+  if (values.mems) cpu.set_mems(values.mems->ToString());
+  if (values.cpu_shares) {
+    cpu.mutable_shares()->set_value(static_cast<uint64_t>(*values.cpu_shares));
+  }
+  if (values.cpu_quota) cpu.mutable_quota()->set_value(*values.cpu_quota);
+  if (values.cpu_period) {
+    cpu.mutable_period()->set_value(static_cast<uint64_t>(*values.cpu_period));
+  }
+}
+
+bool NriHas(Operation operation, Field field) {
+  switch (field) {
+    case Field::kCpusetCpus:
+    case Field::kCpusetMems:
+    case Field::kCpuShares:
+    case Field::kCpuQuota:
+    case Field::kCpuPeriod:
+      return operation == Operation::kCreateContainer ||
+             operation == Operation::kUpdateContainerResources;
+    case Field::kLabels:
+    case Field::kDevices:
+    case Field::kCgroupParent:
+      return false;
+    default:
+      return operation == Operation::kCreateContainer;
+  }
+}
+
+void AddTo(const Adjustment& adjustment, api::ContainerAdjustment& out) {
+  if (!adjustment.values.empty())
+    AddTo(adjustment.values, *out.mutable_linux()->mutable_resources());
+  if (adjustment.wide() == nullptr) return;
+  const WideAdjustment& wide = *adjustment.wide();
+  api::LinuxResources resources;
+  AddResources(wide, resources);
+  if (resources.ByteSizeLong() > 0) out.mutable_linux()->mutable_resources()->MergeFrom(resources);
+  if (wide.oom_score_adj) {
+    out.mutable_linux()->mutable_oom_score_adj()->set_value(*wide.oom_score_adj);
+  }
+  AddKeyed(wide, out);
+  if (wide.args) {
+    // An empty one in front says that it is known to take the place of the others.
+    out.add_args("");
+    out.mutable_args()->Add(wide.args->begin(), wide.args->end());
+  }
+  for (const std::string& name : wide.cdi_devices)
+    out.add_cdi_devices()->set_name(name);
+  for (const OciHook& hook : wide.hooks)
+    AddHook(hook, *out.mutable_hooks());
+}
+
+}  // namespace resmgr::nri

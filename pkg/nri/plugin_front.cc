@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/plugin_front.h"
+
+#include <utility>
+
+namespace resmgr::nri {
+namespace {
+
+// What policies that want hints look at.
+ContainerDetails DetailsOf(const api::Container& container) {
+  ContainerDetails details;
+  for (const api::Mount& mount : container.mounts())
+    details.mounts.push_back({.container_path = mount.destination(), .host_path = mount.source()});
+  for (const api::LinuxDevice& device : container.linux().devices())
+    details.devices.push_back({.container_path = device.path(), .host_path = device.path()});
+  return details;
+}
+
+template <typename Response>
+void AddOthers(std::vector<api::ContainerUpdate> others, Response& response) {
+  for (api::ContainerUpdate& update : others)
+    *response.add_update() = std::move(update);
+}
+
+}  // namespace
+
+// An event that is being decided.
+struct PluginFront::Running {
+  Running(Pipeline& pipeline, Operation operation, ContainerDetails details)
+      : call(pipeline, operation, std::move(details)) {}
+
+  EventCall call;
+  EventLoop::HandlePtr deadline;
+  std::list<std::unique_ptr<Running>>::iterator position;
+};
+
+PluginFront::PluginFront(EventLoop& loop, Pipeline& pipeline, Options options, Events events)
+    : loop_(loop),
+      pipeline_(pipeline),
+      options_(std::move(options)),
+      events_(std::move(events)),
+      log_(GetLogger("nri/plugin")),
+      updates_(loop),
+      connection_(std::make_unique<PluginConnection>(loop, *this, options_.connection)) {
+  updates_.SetConnection(*connection_);
+}
+
+PluginFront::~PluginFront() = default;
+
+Status PluginFront::EnsureConnected() const {
+  if (connected_) return OkStatus();
+  return Unavailable("the runtime's NRI at {} is not connected", options_.connection.socket);
+}
+
+void PluginFront::UpdateContainer(const ContainerId& id, const ResourceValues& values,
+                                  std::function<void(Status)> done) {
+  if (!mirror_.Has(id)) {
+    loop_.Post([done = std::move(done), id] {
+      done(NotFound("the runtime has told of no container {}", id.value()));
+    });
+    return;
+  }
+  updates_.Add(id, values, [this, id, values, done = std::move(done)](const Status& status) {
+    if (status.ok()) mirror_.Apply(id, values);
+    done(status);
+  });
+}
+
+void PluginFront::ListAll(Known, std::function<void(StatusOr<RuntimeInventory>)> done) {
+  loop_.Post([this, done = std::move(done)] {
+    const Status connected = EnsureConnected();
+    done(connected.ok() ? StatusOr<RuntimeInventory>(mirror_.Inventory()) : connected);
+  });
+}
+
+api::SynchronizeResponse PluginFront::OnSynchronize(const api::SynchronizeRequest& all) {
+  mirror_.Clear();
+  for (const api::PodSandbox& pod : all.pods())
+    mirror_.Add(ToPod(pod));
+  for (const api::Container& container : all.containers())
+    mirror_.Add(ToRuntimeContainer(container));
+  connected_ = true;
+  // What has to change follows in a call of ours: the runtime has many of these at once to answer.
+  events_.connected();
+  return {};
+}
+
+void PluginFront::OnDisconnected(const Status&) {
+  calls_.clear();
+  if (std::exchange(connected_, false)) events_.disconnected();
+}
+
+PluginFront::Running& PluginFront::Begin(Operation operation, ContainerDetails details) {
+  calls_.push_front(std::make_unique<Running>(pipeline_, operation, std::move(details)));
+  Running& running = *calls_.front();
+  running.position = calls_.begin();
+  return running;
+}
+
+void PluginFront::Start(Running& running, Decided decided, std::function<void()> too_late) {
+  running.deadline =
+      loop_.After(options_.patience, [this, &running, too_late = std::move(too_late)] {
+        running.call.Abandon();
+        too_late();
+        Forget(running);
+      });
+  running.call.Start(
+      [&running, decided = std::move(decided)](const EventCall::Decision& decision) {
+        running.deadline.reset();
+        decided(decision);
+      },
+      [this, &running] { Forget(running); });
+}
+
+// Later, since it may be the one that calls.
+void PluginFront::Forget(Running& running) {
+  std::shared_ptr<Running> over = std::move(*running.position);
+  calls_.erase(running.position);
+  loop_.Post([over = std::move(over)] {});
+}
+
+void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
+                                    Reply<api::CreateContainerResponse> reply) {
+  const api::Container& container = request.container();
+  if (!mirror_.Has(PodSandboxId(request.pod().id()))) mirror_.Add(ToPod(request.pod()));
+  Running& running = Begin(Operation::kCreateContainer, DetailsOf(container));
+  CreateRequest create = ToCreateRequest(container);
+  create.pod = ToPod(request.pod());
+  running.call.request().pod_id = create.pod_id;
+  running.call.request().body = std::move(create);
+  running.call.SetId(container.id());
+  // The resource manager may update it as soon as it knows the id.
+  RuntimeContainer made = ToRuntimeContainer(container);
+  made.state = ContainerState::kCreated;
+  const ContainerId id = made.id;
+  mirror_.Add(std::move(made));
+  Start(
+      running,
+      [this, id, reply](const EventCall::Decision& decision) {
+        if (!decision.refusal.ok()) {
+          mirror_.Remove(id);
+          return reply(decision.refusal);
+        }
+        api::CreateContainerResponse response;
+        AddTo(decision.adjustment, *response.mutable_adjust());
+        AddOthers(updates_.TakeForAnswer(id), response);
+        mirror_.Apply(id, decision.adjustment.values);
+        reply(std::move(response));
+      },
+      // Created as it was requested, it could run on the exclusive CPUs of others.
+      [this, id, reply] {
+        mirror_.Remove(id);
+        reply(Unavailable("cri-resmgr: the container was not placed in time; try again"));
+      });
+}
+
+void PluginFront::OnUpdateContainer(const api::UpdateContainerRequest& request,
+                                    Reply<api::UpdateContainerResponse> reply) {
+  const ContainerId id(request.container().id());
+  const LinuxResources wanted = ToResources(request.linux_resources());
+  Running& running = Begin(Operation::kUpdateContainerResources);
+  running.call.request().container_id = id;
+  running.call.request().body = ContainerUpdate{.has_linux = true, .resources = wanted};
+  Start(
+      running,
+      [this, id, wanted, reply](const EventCall::Decision& decision) {
+        if (!decision.refusal.ok()) return reply(decision.refusal);
+        api::UpdateContainerResponse response;
+        if (!decision.adjustment.values.empty()) {
+          api::ContainerUpdate& own = *response.add_update();
+          own.set_container_id(std::string(id.value()));
+          AddTo(decision.adjustment.values, *own.mutable_linux()->mutable_resources());
+        }
+        AddOthers(updates_.TakeForAnswer(id), response);
+        mirror_.Merge(id, wanted);
+        mirror_.Apply(id, decision.adjustment.values);
+        reply(std::move(response));
+      },
+      [reply] { reply(api::UpdateContainerResponse()); });
+}
+
+void PluginFront::OnStopContainer(const api::StopContainerRequest& request,
+                                  Reply<api::StopContainerResponse> reply) {
+  const ContainerId id(request.container().id());
+  mirror_.SetState(id, ContainerState::kExited);
+  Running& running = Begin(Operation::kStopContainer);
+  running.call.request().container_id = id;
+  Start(
+      running,
+      [this, id, reply](const EventCall::Decision&) {
+        api::StopContainerResponse response;
+        AddOthers(updates_.TakeForAnswer(id), response);
+        reply(std::move(response));
+      },
+      [reply] { reply(api::StopContainerResponse()); });
+}
+
+void PluginFront::OnUpdatePodSandbox(const api::UpdatePodSandboxRequest& request,
+                                     Reply<api::UpdatePodSandboxResponse> reply) {
+  const PodSandboxId id(request.pod().id());
+  const LinuxResources overhead = ToResources(request.overhead_linux_resources());
+  const LinuxResources resources = ToResources(request.linux_resources());
+  Running& running = Begin(Operation::kUpdatePodSandboxResources);
+  running.call.request().pod_id = id;
+  running.call.request().body = PodUpdate{.overhead = overhead, .resources = resources};
+  Start(
+      running,
+      [this, id, overhead, resources, reply](const EventCall::Decision& decision) {
+        if (!decision.refusal.ok()) return reply(decision.refusal);
+        mirror_.SetPodResources(id, overhead, resources);
+        reply(api::UpdatePodSandboxResponse());
+      },
+      [reply] { reply(api::UpdatePodSandboxResponse()); });
+}
+
+void PluginFront::OnPodEvent(const api::StateChangeEvent& event, Operation operation,
+                             Reply<api::Empty> reply) {
+  Running& running = Begin(operation);
+  Request& request = running.call.request();
+  request.pod_id = PodSandboxId(event.pod().id());
+  request.container_id = ContainerId(event.container().id());
+  if (operation == Operation::kRunPodSandbox) request.body = ToPod(event.pod());
+  running.call.SetId(event.pod().id());
+  Start(
+      running,
+      [reply](const EventCall::Decision& decision) {
+        if (decision.refusal.ok()) {
+          reply(api::Empty());
+        } else {
+          reply(decision.refusal);
+        }
+      },
+      [reply] { reply(api::Empty()); });
+}
+
+void PluginFront::OnStart(const api::StateChangeEvent& event, Reply<api::Empty> reply) {
+  const ContainerId id(event.container().id());
+  Running& running = Begin(Operation::kStartContainer);
+  running.call.request().container_id = id;
+  Start(
+      running,
+      [this, id, reply](const EventCall::Decision& decision) {
+        if (!decision.refusal.ok()) return reply(decision.refusal);
+        mirror_.SetState(id, ContainerState::kRunning);
+        reply(api::Empty());
+      },
+      [this, id, reply] {
+        log_.Warn(
+            "container {} starts although others have not left its CPUs: the runtime does "
+            "not wait for longer",
+            id.value());
+        reply(api::Empty());
+      });
+}
+
+void PluginFront::OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> reply) {
+  const PodSandboxId pod(event.pod().id());
+  const ContainerId container(event.container().id());
+  switch (event.event()) {
+    case api::EVENT_RUN_POD_SANDBOX:
+      mirror_.Add(ToPod(event.pod()));
+      return OnPodEvent(event, Operation::kRunPodSandbox, std::move(reply));
+    case api::EVENT_STOP_POD_SANDBOX:
+      return OnPodEvent(event, Operation::kStopPodSandbox, std::move(reply));
+    case api::EVENT_REMOVE_POD_SANDBOX:
+      mirror_.Remove(pod);
+      return OnPodEvent(event, Operation::kRemovePodSandbox, std::move(reply));
+    case api::EVENT_REMOVE_CONTAINER:
+      mirror_.Remove(container);
+      return OnPodEvent(event, Operation::kRemoveContainer, std::move(reply));
+    case api::EVENT_START_CONTAINER:
+      return OnStart(event, std::move(reply));
+    case api::EVENT_POST_START_CONTAINER:
+      mirror_.SetState(container, ContainerState::kRunning);
+      events_.happened({.kind = ContainerEvent::Kind::kStarted, .id = event.container().id()});
+      return reply(api::Empty());
+    default:
+      return reply(api::Empty());
+  }
+}
+
+}  // namespace resmgr::nri

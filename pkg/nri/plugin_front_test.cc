@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/plugin_front.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/nri/testing/fake_host.h"
+#include "pkg/pipeline/hint_finder.h"
+#include "pkg/pipeline/policy_stage.h"
+#include "pkg/resmgr/clock.h"
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr::nri {
+namespace {
+
+using resmgr::test::FirstFitPolicy;
+using resmgr::test::TestNode;
+using test::FakeHost;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using ttrpc::test::RunUntil;
+
+// Runs until the runtime has waited for long enough.
+class NeverStage final : public Stage {
+ public:
+  NeverStage() : Stage({.name = "never", .operations = {Operation::kCreateContainer}}) {}
+  std::unique_ptr<StageCall> Begin(const Request&) override {
+    class Call final : public StageCall {
+     public:
+      using StageCall::StageCall;
+      void Before(Request&, const Adjustment&) override {}
+    };
+    return std::make_unique<Call>(*this);
+  }
+};
+
+// Sets a variable.
+class VariableStage final : public Stage {
+ public:
+  VariableStage() : Stage({.name = "variable", .operations = {Operation::kCreateContainer}}) {}
+  std::unique_ptr<StageCall> Begin(const Request&) override {
+    class Call final : public StageCall {
+     public:
+      using StageCall::StageCall;
+      void Before(Request&, const Adjustment&) override {
+        Adjustment adjustment;
+        adjustment.Wide().environment.Set("REGION", "north");
+        adjustment.Wide().environment.Remove("ZONE");
+        Adjust(std::move(adjustment));
+      }
+    };
+    return std::make_unique<Call>(*this);
+  }
+};
+
+api::PodSandbox PodOf(const std::string& name, bool guaranteed) {
+  api::PodSandbox pod;
+  pod.set_id("pod-" + name);
+  pod.set_name(name);
+  pod.set_namespace_("ns");
+  pod.set_uid("uid-" + name);
+  pod.mutable_linux()->set_cgroup_parent(std::string("/kubepods/") +
+                                         (guaranteed ? "" : "burstable/") + "poduid-" + name);
+  return pod;
+}
+
+api::LinuxResources ResourcesOf(int64_t milli_cpu) {
+  api::LinuxResources resources;
+  AddTo(ResourceValues{.cpu_shares = milli_cpu * 1024 / 1000,
+                       .cpu_quota = milli_cpu * 100,
+                       .cpu_period = 100'000},
+        resources);
+  return resources;
+}
+
+template <typename Request>
+Request About(const std::string& name, bool guaranteed, int64_t milli_cpu) {
+  Request request;
+  *request.mutable_pod() = PodOf(name, guaranteed);
+  api::Container& container = *request.mutable_container();
+  container.set_id("id-" + name);
+  container.set_pod_sandbox_id("pod-" + name);
+  container.set_name(name);
+  *container.mutable_linux()->mutable_resources() = ResourcesOf(milli_cpu);
+  return request;
+}
+
+// "id-web 0,2-7", ... of an answer's updates.
+template <typename Updates>
+std::vector<std::string> Told(const Updates& updates) {
+  std::vector<std::string> told;
+  for (const api::ContainerUpdate& update : updates)
+    told.push_back(update.container_id() + " " + update.linux().resources().cpu().cpus());
+  return told;
+}
+
+class PluginFrontTest : public testing::Test {
+ protected:
+  PluginFrontTest() {
+    pipeline_.SetPolicyStage(&stage_);
+    front_.StartOn(std::move(sockets_.theirs));
+  }
+
+  // With a container "web" that shares all CPUs, unless it is left out.
+  void Synchronize(bool with_web = true) {
+    ASSERT_TRUE(host_.Call<api::ConfigureResponse>("Configure", test::Containerd("1.7.24")).ok());
+    api::SynchronizeRequest all;
+    if (with_web) {
+      const auto web = About<api::CreateContainerRequest>("web", false, 100);
+      *all.add_pods() = web.pod();
+      *all.add_containers() = web.container();
+      all.mutable_containers(0)->set_state(api::CONTAINER_RUNNING);
+    }
+    ASSERT_TRUE(host_.Call<api::SynchronizeResponse>("Synchronize", all).ok());
+    ASSERT_TRUE(RunUntil(loop_, [&] { return manager_.ready(); }));
+    ASSERT_TRUE(RunUntil(loop_, [&] { return !with_web || !host_.updates.empty(); }));
+    host_.updates.clear();
+  }
+  StatusOr<api::CreateContainerResponse> Create(const std::string& name, bool guaranteed,
+                                                int64_t milli_cpu) {
+    return host_.Call<api::CreateContainerResponse>(
+        "CreateContainer", About<api::CreateContainerRequest>(name, guaranteed, milli_cpu));
+  }
+
+  EventLoop loop_;
+  const Machine machine_ = resmgr::test::S1Ht();  // CPUs 0-7
+  LoopClock clock_{loop_};
+  Pipeline pipeline_{clock_};
+  HintFinder hints_{loop_, {}};
+  ttrpc::test::SocketPair sockets_;
+  FakeHost host_{loop_, std::move(sockets_.ours)};
+  PluginFront front_{
+      loop_,
+      pipeline_,
+      {.connection = {}, .patience = std::chrono::milliseconds(50)},
+      {.connected = [this] { manager_.RuntimeConnected(); },
+       .disconnected = [this] { manager_.RuntimeDisconnected(); },
+       .happened = [this](const ContainerEvent& event) { manager_.OnContainerEvent(event); }}};
+  static ResourceManager::Options Options() {
+    ResourceManager::Options options = TestNode::FastOptions();
+    // Before a refusal everything is listed.
+    options.refresh_pause = std::chrono::milliseconds(1);
+    return options;
+  }
+  ResourceManager manager_{loop_,  machine_, std::make_unique<FirstFitPolicy>(machine_),
+                           front_, nullptr,  Options()};
+  PolicyStage stage_{manager_, hints_, [this] { return front_.EnsureConnected(); }};
+};
+
+TEST_F(PluginFrontTest, OthersLeaveTheCpusInTheSameAnswer) {
+  Synchronize();
+  const auto created = Create("dsp", true, 1000);
+  ASSERT_TRUE(created.ok()) << created.status();
+  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
+  EXPECT_THAT(Told(created->update()), ElementsAre("id-web 0,2-7"));
+  EXPECT_TRUE(created->update(0).ignore_failure());
+  EXPECT_THAT(host_.updates, IsEmpty());
+
+  auto start = About<api::StateChangeEvent>("dsp", true, 1000);
+  start.set_event(api::EVENT_START_CONTAINER);
+  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", start).ok());
+  const auto stopped = host_.Call<api::StopContainerResponse>(
+      "StopContainer", About<api::StopContainerRequest>("dsp", true, 1000));
+  ASSERT_TRUE(stopped.ok());
+  EXPECT_THAT(Told(stopped->update()), ElementsAre("id-web 0-7"));
+}
+
+TEST_F(PluginFrontTest, ARefusalNamesTheShortage) {
+  Synchronize();
+  const auto refused = Create("large", true, 9000);
+  EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("needs 9 CPUs"));
+  EXPECT_TRUE(Create("dsp", true, 1000).ok()) << "and nothing is left of it";
+}
+
+TEST_F(PluginFrontTest, AResizeIsTheAnswersUpdate) {
+  Synchronize(false);
+  ASSERT_TRUE(Create("app", true, 500).ok());
+  auto resize = About<api::UpdateContainerRequest>("app", true, 500);
+  *resize.mutable_linux_resources() = ResourcesOf(2000);
+  const auto resized = host_.Call<api::UpdateContainerResponse>("UpdateContainer", resize);
+  ASSERT_TRUE(resized.ok()) << resized.status();
+  EXPECT_THAT(Told(resized->update()), ElementsAre("id-app 1-2"));
+}
+
+TEST_F(PluginFrontTest, AStartIsKnown) {
+  Synchronize(false);
+  ASSERT_TRUE(Create("dsp", true, 1000).ok());
+  auto event = About<api::StateChangeEvent>("dsp", true, 1000);
+  event.set_event(api::EVENT_START_CONTAINER);
+  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  event.set_event(api::EVENT_POST_START_CONTAINER);
+  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  bool running = false;
+  manager_.snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+    running = container.state == ContainerState::kRunning;
+  });
+  EXPECT_TRUE(running);
+}
+
+// The runtime tells of a failed creation by the removal of what there is of it.
+TEST_F(PluginFrontTest, ARemovalReleasesTheCpus) {
+  Synchronize();
+  ASSERT_TRUE(Create("dsp", true, 1000).ok());
+  auto event = About<api::StateChangeEvent>("dsp", true, 1000);
+  event.set_event(api::EVENT_REMOVE_CONTAINER);
+  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  ASSERT_TRUE(RunUntil(loop_, [&] { return !host_.updates.empty(); }));
+  EXPECT_THAT(Told(host_.updates.back().update()), ElementsAre("id-web 0-7"));
+}
+
+TEST_F(PluginFrontTest, WhatOtherStagesChangeIsInTheAnswer) {
+  VariableStage variable;
+  pipeline_.Add(variable);
+  Synchronize(false);
+  const auto created = Create("dsp", true, 1000);
+  ASSERT_TRUE(created.ok()) << created.status();
+  ASSERT_EQ(created->adjust().env_size(), 2);
+  EXPECT_EQ(created->adjust().env(0).key(), "REGION");
+  EXPECT_EQ(created->adjust().env(0).value(), "north");
+  EXPECT_EQ(created->adjust().env(1).key(), "-ZONE");
+  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
+}
+
+// A runtime drops a plugin that does not answer.
+TEST_F(PluginFrontTest, AnEventIsAnsweredInTime) {
+  NeverStage never;
+  pipeline_.Add(never);
+  Synchronize();
+  const auto created = Create("dsp", true, 1000);
+  EXPECT_EQ(created.status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(front_.pending(), 0U);
+  // What was reserved for it is given back.
+  ASSERT_TRUE(RunUntil(loop_, [&] { return never.calls() == 0; }));
+  pipeline_.Remove(never);
+  EXPECT_EQ(Create("next", true, 1000)->adjust().linux().resources().cpu().cpus(), "1");
+}
+
+TEST_F(PluginFrontTest, WithoutARuntimeNothingIsListed) {
+  std::optional<StatusOr<RuntimeInventory>> listed;
+  front_.ListAll({}, [&listed](StatusOr<RuntimeInventory> told) { listed = std::move(told); });
+  ASSERT_TRUE(RunUntil(loop_, [&] { return listed.has_value(); }));
+  EXPECT_EQ(listed->status().code(), StatusCode::kUnavailable);
+  std::optional<Status> updated;
+  front_.UpdateContainer(ContainerId("none"), {}, [&updated](Status told) { updated = told; });
+  ASSERT_TRUE(RunUntil(loop_, [&] { return updated.has_value(); }));
+  EXPECT_EQ(updated->code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace resmgr::nri

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/runtime_mirror.h"
+
+#include <utility>
+
+#include "pkg/model/resources.h"
+
+namespace resmgr::nri {
+
+void RuntimeMirror::Clear() {
+  pods_.clear();
+  containers_.clear();
+}
+
+void RuntimeMirror::Add(Pod pod) {
+  std::string id(pod.id.value());
+  pods_.insert_or_assign(std::move(id), std::move(pod));
+}
+
+void RuntimeMirror::Remove(const PodSandboxId& id) {
+  pods_.erase(std::string(id.value()));
+  std::erase_if(containers_, [&id](const auto& entry) { return entry.second.pod_id == id; });
+}
+
+void RuntimeMirror::SetPodResources(const PodSandboxId& id, const LinuxResources& overhead,
+                                    const LinuxResources& resources) {
+  const auto pod = pods_.find(id.value());
+  if (pod == pods_.end()) return;
+  pod->second.overhead = overhead;
+  pod->second.resources = resources;
+}
+
+void RuntimeMirror::Add(RuntimeContainer container) {
+  std::string id(container.id.value());
+  containers_.insert_or_assign(std::move(id), std::move(container));
+}
+
+RuntimeContainer* RuntimeMirror::Find(const ContainerId& id) {
+  const auto container = containers_.find(id.value());
+  return container == containers_.end() ? nullptr : &container->second;
+}
+
+void RuntimeMirror::SetState(const ContainerId& id, ContainerState state) {
+  if (RuntimeContainer* const container = Find(id)) container->state = state;
+}
+
+void RuntimeMirror::Apply(const ContainerId& id, const ResourceValues& values) {
+  Merge(id, AsResources(values));
+}
+
+void RuntimeMirror::Merge(const ContainerId& id, const LinuxResources& resources) {
+  RuntimeContainer* const container = Find(id);
+  if (container != nullptr)
+    container->resources = Merged(std::move(container->resources), resources);
+}
+
+RuntimeInventory RuntimeMirror::Inventory() const {
+  RuntimeInventory inventory;
+  for (const auto& [id, pod] : pods_)
+    inventory.pods.push_back(pod);
+  for (const auto& [id, container] : containers_)
+    inventory.containers.push_back(container);
+  return inventory;
+}
+
+}  // namespace resmgr::nri

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "pkg/base/ids.h"
+#include "pkg/model/pod.h"
+#include "pkg/model/resource_values.h"
+#include "pkg/resmgr/runtime_client.h"
+
+namespace resmgr::nri {
+
+// What a runtime holds, as far as it has told by its inventory and its events: NRI has no call that
+// lists. Loop's thread only.
+class RuntimeMirror {
+ public:
+  void Clear();
+  void Add(Pod pod);
+  // With its containers.
+  void Remove(const PodSandboxId& id);
+  void SetPodResources(const PodSandboxId& id, const LinuxResources& overhead,
+                       const LinuxResources& resources);
+  void Add(RuntimeContainer container);
+  void Remove(const ContainerId& id) { containers_.erase(std::string(id.value())); }
+  void SetState(const ContainerId& id, ContainerState state);
+  // What the runtime was told to set, or what it says that is in force.
+  void Apply(const ContainerId& id, const ResourceValues& values);
+  void Merge(const ContainerId& id, const LinuxResources& resources);
+
+  bool Has(const ContainerId& id) const { return containers_.contains(id.value()); }
+  bool Has(const PodSandboxId& id) const { return pods_.contains(id.value()); }
+  RuntimeInventory Inventory() const;
+
+ private:
+  RuntimeContainer* Find(const ContainerId& id);
+
+  std::map<std::string, Pod, std::less<>> pods_;
+  std::map<std::string, RuntimeContainer, std::less<>> containers_;
+};
+
+}  // namespace resmgr::nri
