@@ -53,9 +53,13 @@ void Mutate(std::string& bytes, std::mt19937& random) {
     case 2:
       if (at < bytes.size()) bytes[at] = static_cast<char>(random());
       break;
-    case 3:
-      bytes.insert(at, bytes.substr(below(bytes.size()), below(16)));
+    case 3: {
+      // In this order with every compiler.
+      const size_t from = below(bytes.size());
+      const size_t count = below(16);
+      bytes.insert(at, bytes.substr(from, count));
       break;
+    }
     default:
       if (at < bytes.size()) bytes[at] = static_cast<char>(bytes[at] ^ (1 << (random() % 8)));
       break;
