@@ -180,7 +180,13 @@ void Connection::OnDisconnect(const Status& reason) {
 }
 
 void Connection::DestroyLater(std::unique_ptr<Upstream> upstream) {
-  loop_.Post([dead = std::shared_ptr<Upstream>(std::move(upstream))] {});
+  // Not in a task of the loop: that could be destroyed after this connection, which they use.
+  lost_.push_back(std::move(upstream));
+  if (destroying_ != nullptr) return;
+  destroying_ = loop_.After(std::chrono::milliseconds(0), [this] {
+    destroying_.reset();
+    lost_.clear();
+  });
 }
 
 void Connection::Drain() {

@@ -86,6 +86,8 @@ class Connection final : private h2::Session::Owner {
   EventLoop::HandlePtr handshake_timer_;
   // In this order: calls hold streams of the sessions, which outlive them.
   std::vector<std::unique_ptr<Upstream>> upstreams_;
+  std::vector<std::unique_ptr<Upstream>> lost_;  // until the next turn of the loop
+  EventLoop::HandlePtr destroying_;              // while there are such
   std::unique_ptr<h2::Session> session_;
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<Call*> large_calls_;  // for which much is kept

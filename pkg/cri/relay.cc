@@ -199,10 +199,17 @@ void Relay::Remove(Connection& connection, std::string_view why) {
   if (!connection.Retire()) return;
   if (largest_ == &connection) largest_ = nullptr;
   log_.Debug("a client left: {}", why);
-  std::unique_ptr<Connection> dead = std::move(*connection.position());
-  connections_.erase(connection.position());
+  removed_.splice(removed_.end(), connections_, connection.position());
   NoteConnections();
-  loop_.Post([dead = std::shared_ptr<Connection>(std::move(dead))] {});
+  // Not in a task of the loop: that could be destroyed after this relay, which they use.
+  if (destroying_ == nullptr) {
+    destroying_ = loop_.After(std::chrono::milliseconds(0), [this] {
+      destroying_.reset();
+      // The end of one may remove others.
+      const std::list<std::unique_ptr<Connection>> dead = std::move(removed_);
+      removed_.clear();
+    });
+  }
   if (drained_ && connections_.empty()) FinishDrain();
 }
 

@@ -179,6 +179,8 @@ class Relay {
   EventLoop::HandlePtr accept_watch_;
   EventLoop::HandlePtr accept_pause_;
   std::list<std::unique_ptr<Connection>> connections_;
+  std::list<std::unique_ptr<Connection>> removed_;  // until the next turn of the loop
+  EventLoop::HandlePtr destroying_;                 // while there are such
   EventLoop::HandlePtr drain_timer_;
   std::function<void()> drained_;
 };

@@ -189,7 +189,9 @@ void UnaryClient::OnGoAway() {
 }
 
 void UnaryClient::OnDisconnect(const Status& reason) {
-  loop_.Post([dead = std::shared_ptr<h2::Session>(std::move(session_))] {});
+  // Not in a task of the loop: that could be destroyed after the queue that the session uses.
+  lost_.push_back(std::move(session_));
+  destroying_ = loop_.After(std::chrono::milliseconds(0), [this] { lost_.clear(); });
   loop_.Post([alive = std::weak_ptr<void>(alive_), reason,
               on_disconnect = std::exchange(on_disconnect_, nullptr)] {
     if (!alive.expired() && on_disconnect) on_disconnect(reason);

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/h2/session.h"
@@ -53,6 +54,8 @@ class UnaryClient final : private h2::Session::Owner {
   h2::FlushQueue& flushes_;
   std::string socket_path_;
   std::unique_ptr<h2::Session> session_;
+  std::vector<std::unique_ptr<h2::Session>> lost_;  // until the next turn of the loop
+  EventLoop::HandlePtr destroying_;
   std::unordered_map<PendingCall*, std::unique_ptr<PendingCall>> calls_;
   std::function<void(const Status&)> on_disconnect_;
   // Posted work of a client that is gone must not run.

@@ -94,6 +94,9 @@ class PluginConnection {
   bool told_ = false;  // the handler of this connection
   std::chrono::milliseconds pause_;
   EventLoop::HandlePtr retry_;
+  // Of connections that were lost, until the next turn of the loop.
+  std::vector<std::shared_ptr<void>> lost_;
+  EventLoop::HandlePtr destroying_;
   // Destroyed in the reverse order.
   std::unique_ptr<ttrpc::Multiplexer> trunk_;
   std::unique_ptr<ttrpc::Client> runtime_;
