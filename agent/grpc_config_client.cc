@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/grpc_config_client.h"
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <thread>
