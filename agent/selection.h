@@ -49,7 +49,7 @@ struct ClusterView {
 
 // The map that wins: the node's, else its group's, else the default one; nullptr when there is
 // none. Maps are never merged. Only for a complete view: before, an absent map could be one that
-// has not arrived yet, and the node would get a configuration that nobody meant for it.
+// has not arrived yet, and the node would get a configuration that was not meant for it.
 const ConfigMap* Select(const ClusterView& view);
 
 }  // namespace resmgr::agent

@@ -91,7 +91,8 @@ Status Run(const AgentFlags& flags) {
       const auto server_for_daemon,
       UnaryServer::Create(loop, flushes, flags.agent_socket, agent::AgentService(node_agent)));
 
-  const auto end = [&] {
+  const auto end = [&](pid_t sender) {
+    log.Info("ending: a signal of process {}", sender);
     if (const Status status = NotifyStopping(); !status.ok()) log.Warn("{}", Message(status));
     loop.Stop();
   };

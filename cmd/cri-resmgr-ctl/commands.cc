@@ -6,6 +6,7 @@
 #include "cmd/cri-resmgr-ctl/explain_command.h"
 #include "cmd/cri-resmgr-ctl/history_command.h"
 #include "cmd/cri-resmgr-ctl/node_commands.h"
+#include "cmd/cri-resmgr-ctl/plugins_command.h"
 #include "cmd/cri-resmgr-ctl/simulate_command.h"
 #include "cmd/cri-resmgr-ctl/status_command.h"
 #include "cmd/cri-resmgr-ctl/topology_command.h"
@@ -21,6 +22,7 @@ CommandList AllCommands() {
   commands.push_back(MakeContainersCommand());
   commands.push_back(MakeExplainCommand());
   commands.push_back(MakeHistoryCommand());
+  commands.push_back(MakePluginsCommand());
   commands.push_back(MakeConfigCommand());
   commands.push_back(MakeRebalanceCommand());
   commands.push_back(MakeLogCommand());

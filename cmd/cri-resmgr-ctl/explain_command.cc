@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/explain_command.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cmd/cri-resmgr-ctl/amounts.h"
@@ -81,6 +83,26 @@ std::string PodAmounts(const Reply& object) {
   return text;
 }
 
+// "environment HTTP_PROXY" by "nri, plugin 10-logger"; what a stage changed at one time is one row.
+void AddOwnerRows(const Reply& owners, std::vector<TableRow>& rows) {
+  std::vector<std::pair<std::string, std::string>> changes;
+  for (const Reply& owner : owners) {
+    const std::string key = owner.value("key", "");
+    const std::string plugin = owner.value("plugin", "");
+    std::string what = Cell(owner, "field") + (key.empty() ? "" : " " + key);
+    std::string whose = Cell(owner, "stage") + (plugin.empty() ? "" : " " + plugin);
+    const auto same = std::find_if(changes.begin(), changes.end(),
+                                   [&whose](const auto& known) { return known.first == whose; });
+    if (same == changes.end()) {
+      changes.emplace_back(std::move(whose), std::move(what));
+    } else {
+      same->second += ", " + what;
+    }
+  }
+  for (const auto& [whose, what] : changes)
+    rows.push_back({"  set by " + whose, what});
+}
+
 // One container in full.
 std::string Explained(const Reply& container) {
   if (container.value("state", "") == "refused") {
@@ -110,6 +132,7 @@ std::string Explained(const Reply& container) {
   add("  and for", Amounts(object("otherResources")));
   add("  overhead of its pod", PodAmounts(object("podOverhead")));
   add("  its pod as a whole", PodAmounts(object("podResources")));
+  AddOwnerRows(container.value("owners", Reply::array()), rows);
   std::string text = FullName(container) + '\n' + FormatTable(rows);
   for (const Reply& hint : container.at("hints")) {
     text += fmt::format("  near {}: CPUs {}, memory nodes {}\n", Cell(hint, "source"),
@@ -141,7 +164,7 @@ class ExplainCommand final : public DaemonCommand {
   std::string_view summary() const override { return "Tell why a container runs where it runs."; }
   std::string_view description() const override {
     return R"(Tells why a container runs where it runs: what it asked for, which rule decided, which
-candidates there were and what they lacked. Several containers are shown as a table.
+candidates there were and what they lacked, and who set what of its request. Several containers are shown as a table.
 
   cri-resmgr-ctl explain web
   cri-resmgr-ctl explain default/web/nginx
@@ -170,15 +193,17 @@ candidates there were and what they lacked. Several containers are shown as a ta
     return request;
   }
 
-  std::string Table(const Reply& reply) const override {
-    return reply.size() == 1 ? Explained(reply.at(0)) : Overview(reply);
-  }
+  std::string Table(const Reply& reply) const override { return ExplanationText(reply); }
 
   ContainerFilter filter_;
   std::vector<std::string> what_;
 };
 
 }  // namespace
+
+std::string ExplanationText(const Reply& containers) {
+  return containers.size() == 1 ? Explained(containers.at(0)) : Overview(containers);
+}
 
 std::unique_ptr<Command> MakeExplainCommand() {
   return std::make_unique<ExplainCommand>();

@@ -10,6 +10,7 @@
 #include "pkg/config/config_text.h"
 #include "pkg/config/options_file.h"
 #include "pkg/metrics/metrics_server.h"
+#include "pkg/nri/host/host_config.h"
 #include "pkg/nri/plugin_connection.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/unix_socket.h"
@@ -206,6 +207,22 @@ Status CheckSockets(Flags& flags) {
   return OkStatus();
 }
 
+// Of plugins that connect to us.
+Status CheckNriHost(const Flags& flags) {
+  RESMGR_RETURN_IF_ERROR(nri::UnsupportedPolicyOf(flags.config.nri).status());
+  const std::string& socket = flags.config.nri.socket;
+  if (socket.empty()) return OkStatus();
+  const std::string_view name = flags.overrides.nri_host ? "-nri-host" : "nri.Host.Socket";
+  if (flags.mode != Mode::kRelay) {
+    return InvalidArgument("{}: NRI plugins are served with -mode relay alone", name);
+  }
+  for (const std::string& other : {flags.relay_socket, flags.ConfigSocket(), flags.AdminSocket(),
+                                   flags.runtime_socket, flags.ImageSocket()}) {
+    if (socket == other) return InvalidArgument("{}: {} is another socket's path", name, socket);
+  }
+  return Annotate(CheckUnixPath(socket), name);
+}
+
 Status CheckNri(Flags& flags) {
   flags.nri_socket = std::string(StripUnixPrefix(flags.nri_socket));
   if (flags.mode != Mode::kNriPlugin) return OkStatus();
@@ -281,6 +298,7 @@ StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks
   flags.overrides.ApplyTo(flags.config);
   RESMGR_RETURN_IF_ERROR(CheckSockets(flags));
   RESMGR_RETURN_IF_ERROR(CheckNri(flags));
+  RESMGR_RETURN_IF_ERROR(CheckNriHost(flags));
   RESMGR_RETURN_IF_ERROR(CheckNode(flags));
   return flags;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr/flags.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -192,6 +194,7 @@ TEST(FlagsTest, HelpVersionAndListNeedNoFile) {
                            "-logger-level",
                            "-logger-debug LIST",
                            "-logger-source LIST",
+                           "-nri-host SOCKET",
                            "-version",
                            "-help",
                            "-dump-secrets"}) {
@@ -250,6 +253,28 @@ TEST(FlagsTest, AnNriPluginHasASocketANameAndAnIndex) {
   EXPECT_THAT(Error({"-mode", "nri-plugin", "-nri-plugin-name", "a/b"}),
               HasSubstr("name \"a/b\" is not of letters"));
   EXPECT_EQ(Error({"-mode", "nri-plugin", "-nri-socket", ""}), "-nri-socket: needs a path");
+}
+
+TEST_F(FlagsFileTest, NriPluginsAreServedWhereAFlagOrTheFileSays) {
+  EXPECT_EQ(Parse({})->config.nri.socket, "");
+  EXPECT_EQ(Parse({"-nri-host", "unix:///n"})->config.nri.socket, "/n");
+  const std::string yaml = Write("nri: {Host: {Socket: /file.sock, Strikes: 7}}");
+  EXPECT_EQ(Parse({"-config", yaml})->config.nri.socket, "/file.sock");
+  const StatusOr<Flags> flag = Parse({"-config", yaml, "-nri-host", "/flag.sock"});
+  EXPECT_EQ(flag->config.nri.socket, "/flag.sock");
+  EXPECT_EQ(flag->config.nri.strikes, 7);
+  EXPECT_EQ(Parse({"-config", yaml, "-nri-host", "disabled"})->config.nri.socket, "");
+  EXPECT_EQ(Parse({"-config", Write("nri-host /option.sock\n")})->config.nri.socket,
+            "/option.sock");
+  EXPECT_EQ(Error({"-nri-host", "/a", "-relay-socket", "/a"}),
+            "-nri-host: /a is another socket's path");
+  EXPECT_EQ(Error({"-config", Write("nri: {Host: {Socket: /a}}"), "-runtime-socket", "/a"}),
+            "nri.Host.Socket: /a is another socket's path");
+  EXPECT_EQ(Error({"-nri-host", "/a", "-mode", "nri-plugin"}),
+            "-nri-host: NRI plugins are served with -mode relay alone");
+  EXPECT_THAT(Error({"-config", Write("nri: {Host: {Unsupported: {Rlimit: fail}}}")}),
+              HasSubstr("NRI has no field \"Rlimit\""));
+  EXPECT_THAT(Error({"-nri-host", "/" + std::string(150, 'x')}), HasSubstr("151 bytes"));
 }
 
 TEST(FlagsTest, AddressesAndDirectoriesAreCheckedAtOnce) {
@@ -385,6 +410,33 @@ TEST(SampleConfigsTest, SayWhatTheyPromise) {
   EXPECT_EQ(fallback->config.policy.active, "static");
   EXPECT_EQ(fallback->config.policy.reserved_cpus->quantity.value, 750);
   EXPECT_THAT(fallback->config.dump.specs, IsEmpty());
+}
+
+// The words of the command lines in what is installed for plugin mode, program and files left out.
+std::vector<std::string> SampleCommand(const std::string& file) {
+  std::ifstream text(RESMGR_SOURCE_DIR "/sample-configs/nri-plugin/" + file);
+  std::vector<std::string> words;
+  for (std::string line; std::getline(text, line);) {
+    const bool unit = line.starts_with("ExecStart=");
+    const size_t list = line.find("args: [-mode");
+    if (!unit && list == std::string::npos) continue;
+    line = unit ? line.substr(line.find(' ')) : line.substr(line.find('[') + 1);
+    std::erase_if(line, [](char c) { return c == '"' || c == ',' || c == ']'; });
+    std::istringstream all(line);
+    for (std::string word; all >> word;)
+      if (!word.starts_with('$')) words.push_back(word);
+  }
+  if (const auto config = std::ranges::find(words, "-config"); config != words.end())
+    *std::next(config) = RESMGR_SOURCE_DIR "/sample-configs/static.yaml";
+  return words;
+}
+
+TEST(SampleConfigsTest, PluginModeIsStartedByGoodCommandLines) {
+  for (const char* const file : {"cri-resmgr-nri.service", "daemonset.yaml"}) {
+    const StatusOr<Flags> flags = Parse(SampleCommand(file));
+    ASSERT_TRUE(flags.ok()) << file << ": " << Describe(flags.status());
+    EXPECT_EQ(flags->mode, Mode::kNriPlugin) << file;
+  }
 }
 
 }  // namespace

@@ -11,9 +11,24 @@
 #include "pkg/node/nri_door.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/node/relay_door.h"
+#include "pkg/nri/host/host_config.h"
 
 namespace resmgr {
 namespace {
+
+// nullopt: no NRI plugins are hosted.
+std::optional<NriHostingOptions> HostingOf(const Flags& flags) {
+  const NriHostConfig& config = flags.config.nri;
+  if (config.socket.empty()) return std::nullopt;
+  // The configuration was checked when it was read.
+  return NriHostingOptions{
+      .host = nri::HostOptionsOf(config),
+      .stage = {.budget = config.call_timeout,
+                .required = nri::RequiredPluginsOf(config),
+                .validator = nri::ValidatorOptionsOf(config),
+                .unsupported = nri::UnsupportedPolicyOf(config).value_or(nri::UnsupportedPolicy()),
+                .profile_directory = flags.relay_dir + "/nri-seccomp"}};
+}
 
 FrontDoorFactory DoorOf(const Flags& flags) {
   if (flags.mode == Mode::kNriPlugin) {
@@ -25,7 +40,8 @@ FrontDoorFactory DoorOf(const Flags& flags) {
   return RelayDoorFactory(
       {.relay_socket = flags.relay_socket,
        .runtime_socket = flags.runtime_socket,
-       .image_socket = images.empty() ? std::nullopt : std::optional(std::move(images))});
+       .image_socket = images.empty() ? std::nullopt : std::optional(std::move(images)),
+       .nri_host = HostingOf(flags)});
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "pkg/admin/history_json.h"
 #include "pkg/admin/node_json.h"
+#include "pkg/admin/stage_json.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
 #include "pkg/log/log.h"
@@ -128,6 +129,7 @@ StatusOr<std::string> Explain(const NodeView& node, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(const std::string what, TextOf(request, "what"));
   RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
   StatusOr<OrderedJson> explained = ExplainJson(*manager, what, choice);
+  if (explained.ok()) AddOwners(node.pipeline.owners(), *explained);
   explained =
       WithRefusals(std::move(explained), node.host.history(), manager->snapshot(), what, choice);
   RESMGR_ASSIGN_OR_RETURN(const OrderedJson list, std::move(explained));
@@ -270,6 +272,8 @@ UnaryServer::Methods AdminService::Methods() {
   add("Topology",
       [&node](const Json& request, const auto& reply) { reply(Topology(node, request)); });
   add("Pools", [&node](const Json&, const auto& reply) { reply(Pools(node)); });
+  add("Plugins",
+      [&node](const Json&, const auto& reply) { reply(Text(PluginsJson(node.plugins()))); });
   add("Containers",
       [&node](const Json& request, const auto& reply) { reply(Containers(node, request)); });
   add("Explain",

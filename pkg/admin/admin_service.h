@@ -21,8 +21,9 @@ namespace resmgr {
 //   Policies     {}                         -> [{"name","description","active"}]
 //   Topology     {"form": "table"|"json"}   -> the text of machine_format.h
 //   Pools        {}                         -> [node_json.h]
+//   Plugins      {}                         -> [stage_json.h]
 //   Containers   {"namespace","selector"}   -> [node_json.h]; both may be left out
-//   Explain      {"what", as above}         -> [node_json.h, history_json.h]
+//   Explain      {"what", as above}         -> [node_json.h, stage_json.h, history_json.h]
 //   History      {"count"}                  -> [history_json.h]
 //   ConfigShow   {}                         -> {"source","yaml"}
 //   ConfigCheck  {"name","text"}            ->

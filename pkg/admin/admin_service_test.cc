@@ -71,6 +71,14 @@ TEST_F(AdminServiceTest, MarksTheActivePolicy) {
                   {{"name", "first-fit"}, {"description", "the lowest CPUs"}, {"active", false}}}));
 }
 
+TEST_F(AdminServiceTest, ListsThePluginsOfTheFrontDoor) {
+  EXPECT_EQ(AnswerTo("Plugins", Json::object()), Json::array());
+  plugins_ = {{.kind = "nri", .name = "a"}, {.kind = "nri", .name = "b"}};
+  const Json plugins = AnswerTo("Plugins", Json::object());
+  ASSERT_EQ(plugins.size(), 2U);
+  EXPECT_EQ(plugins[1]["name"], "b");
+}
+
 TEST_F(AdminServiceTest, UnderTheNullPolicyListsAreEmptyAndDecisionsCannotBeExplained) {
   EXPECT_EQ(AnswerTo("Containers", Json::object()), Json::array());
   EXPECT_EQ(AnswerTo("Pools", Json::object()), Json::array());

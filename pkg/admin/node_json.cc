@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "pkg/admin/stage_json.h"
 #include "pkg/base/parse.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/model/container_facts.h"
@@ -46,6 +47,19 @@ OrderedJson PodResourcesJson(const LinuxResources& resources) {
   put("period", resources.cpu_period);
   put("memoryLimit", resources.memory_limit);
   return object;
+}
+
+OrderedJson PlacementOwnersJson(const Placement& placement) {
+  OrderedJson owners = OrderedJson::array();
+  const auto add = [&owners](bool decided, Field field) {
+    if (decided) owners.push_back(OwnerJson({.change = {.field = field}, .stage = "policy"}));
+  };
+  add(placement.cpus.has_value(), Field::kCpusetCpus);
+  add(placement.mems.has_value(), Field::kCpusetMems);
+  add(placement.cpu_shares.has_value(), Field::kCpuShares);
+  add(placement.cpu_quota.has_value(), Field::kCpuQuota);
+  add(placement.cpu_period.has_value(), Field::kCpuPeriod);
+  return owners;
 }
 
 OrderedJson HintsJson(const Container& container) {
@@ -185,6 +199,7 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
     object["otherResources"] = OtherResources(pod, container);
     object["podOverhead"] = PodResourcesJson(pod.overhead);
     object["podResources"] = PodResourcesJson(pod.resources);
+    object["owners"] = PlacementOwnersJson(container.placement);
     object["coldStartMs"] = container.placement.look_again_after.count();
     object["hints"] = HintsJson(container);
     object["settled"] = manager.Settled(container.key);

@@ -50,7 +50,8 @@ OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot);
 // of an id; "" names all. Each as ContainerJson with "request" and "limit" (milli-CPU),
 // "memoryRequest", "role" ("regular", "init", "sidecar", "" when not known), "otherResources",
 // "podOverhead" and "podResources"
-// ({"shares","quota","period","memoryLimit"}, what is known), "coldStartMs" (how long after its
+// ({"shares","quota","period","memoryLimit"}, what is known), "owners" (stage_json.h; what the
+// policy decides), "coldStartMs" (how long after its
 // start "mems" gets the rest; 0: not at all), "hints", "settled" (the runtime has done it) and
 // "candidates" (lines). NotFound when there is none.
 StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what,

@@ -2,6 +2,8 @@
 #include "pkg/base/utf8.h"
 
 #include <array>
+#include <cstdint>
+#include <cstring>
 
 namespace resmgr {
 namespace {
@@ -10,6 +12,20 @@ size_t LengthByFirstByte(unsigned char first) {
   if (first < 0x80) return 1;
   if (first < 0xc2 || first > 0xf4) return 0;
   return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+// How many bytes of ASCII the text begins with. Eight at a time: nearly all text is ASCII alone.
+size_t AsciiLength(std::string_view text) {
+  constexpr uint64_t kHighBits = 0x8080808080808080;
+  size_t length = 0;
+  for (; length + sizeof(uint64_t) <= text.size(); length += sizeof(uint64_t)) {
+    uint64_t bytes = 0;
+    std::memcpy(&bytes, text.data() + length, sizeof(bytes));
+    if ((bytes & kHighBits) != 0) break;
+  }
+  while (length < text.size() && static_cast<unsigned char>(text[length]) < 0x80)
+    ++length;
+  return length;
 }
 
 }  // namespace
@@ -48,6 +64,22 @@ std::string Utf8Cut(std::string_view text, size_t limit) {
     }
   }
   return std::string(text.substr(0, end)).append(kEllipsis);
+}
+
+std::string Utf8Repaired(std::string_view text) {
+  constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+  std::string repaired;
+  repaired.reserve(text.size());
+  while (true) {
+    const size_t ascii = AsciiLength(text);
+    repaired.append(text.substr(0, ascii));
+    text.remove_prefix(ascii);
+    if (text.empty()) break;
+    const size_t length = Utf8Length(text);
+    repaired.append(length == 0 ? kReplacement : text.substr(0, length));
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return repaired;
 }
 
 bool IsControl(std::string_view character) {

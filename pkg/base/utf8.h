@@ -15,6 +15,9 @@ size_t Utf8Length(std::string_view text);
 // UTF-8 is cut in two.
 std::string Utf8Cut(std::string_view text, size_t limit);
 
+// The text with the replacement character (U+FFFD) in place of each byte that is no UTF-8.
+std::string Utf8Repaired(std::string_view text);
+
 // The number of a whole character in Unicode.
 char32_t CodePointOf(std::string_view character);
 

@@ -36,5 +36,18 @@ TEST(Utf8Test, ControlsAreWhatATerminalWouldObey) {
     EXPECT_FALSE(IsControl(plain)) << plain;
 }
 
+TEST(Utf8Test, ReplacesWhatIsNoUtf8) {
+  EXPECT_EQ(Utf8Repaired(""), "");
+  EXPECT_EQ(Utf8Repaired("a\xc3\xa4"), "a\xc3\xa4");
+  EXPECT_EQ(Utf8Repaired("a\xff\xfe"), "a\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(Utf8Repaired("\xc3"), "\xef\xbf\xbd");
+  // Wherever it stands in a longer text.
+  for (size_t at = 0; at < 20; ++at) {
+    const std::string before(at, 'x');
+    EXPECT_EQ(Utf8Repaired(before + "\xff" + "yy\xc3\xa4zzzzzzzzz"),
+              before + "\xef\xbf\xbd" + "yy\xc3\xa4zzzzzzzzz");
+  }
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -130,6 +130,10 @@ void ReadLogger(MapReader& logger, const ConfigChecks& /*checks*/, Config& confi
   });
 }
 
+void ReadNriModule(MapReader& nri, const ConfigChecks& /*checks*/, Config& config) {
+  ReadNri(nri, config.nri);
+}
+
 struct ConfigModule {
   std::string_view name;
   void (*read)(MapReader& section, const ConfigChecks& checks, Config& config);
@@ -140,6 +144,7 @@ constexpr std::array kModules = {
     ConfigModule{"policy", &ReadPolicy},
     ConfigModule{"dump", &ReadDump},
     ConfigModule{"logger", &ReadLogger},
+    ConfigModule{"nri", &ReadNriModule},
 };
 
 }  // namespace

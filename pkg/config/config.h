@@ -12,6 +12,7 @@
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
 #include "pkg/config/cpu_constraint.h"
+#include "pkg/config/nri_config.h"
 
 namespace resmgr {
 
@@ -46,6 +47,7 @@ struct Config {
   PolicyConfig policy;
   DumpConfig dump;
   LoggerConfig logger;
+  NriHostConfig nri;
 };
 
 // The keys at the top, one per module.

@@ -34,7 +34,8 @@ TEST(ConfigFileTest, TakesBothFormats) {
 
 TEST(ConfigFileTest, PassesOverWhatIsForTheDaemonsStart) {
   const StatusOr<Config> config = ParseFile(
-      "relay-socket /r\npolicy static\nrelay-dir /d\nmetrics-address off\ndump-secrets\n");
+      "relay-socket /r\npolicy static\nrelay-dir /d\nmetrics-address off\ndump-secrets\n"
+      "mode relay\nnri-plugin-name p\nnri-plugin-index 10\nnri-socket /n\n");
   ASSERT_TRUE(config.ok()) << Message(config.status());
   EXPECT_EQ(config->policy.active, "static");
 }

@@ -32,6 +32,7 @@ void Override(const std::optional<Value>& value, Value& target) {
 void ConfigOptions::DeclareFlags(CommandLine& line, const ConfigChecks& checks) {
   DeclarePolicyFlags(line, checks);
   DeclareDumpAndLogFlags(line, checks);
+  DeclareNriFlags(line);
 }
 
 void ConfigOptions::DeclarePolicyFlags(CommandLine& line, const ConfigChecks& checks) {
@@ -110,6 +111,17 @@ void ConfigOptions::DeclareDumpAndLogFlags(CommandLine& line, const ConfigChecks
       });
 }
 
+void ConfigOptions::DeclareNriFlags(CommandLine& line) {
+  line.Group("NRI plugins");
+  line.Flag("nri-host", "SOCKET",
+            "Serve NRI plugins on this socket, for runtimes that have no NRI of their own; with "
+            "-mode relay. \"disabled\" serves none.",
+            "disabled", [this](std::string_view value) -> Status {
+              nri_host = PathOrNone(value);
+              return OkStatus();
+            });
+}
+
 void ConfigOptions::ApplyTo(Config& config) const {
   Override(policy, config.policy.active);
   if (policy) config.policy.active_origin = policy_origin;
@@ -122,6 +134,7 @@ void ConfigOptions::ApplyTo(Config& config) const {
   Override(logger_debug, config.logger.debug);
   Override(logger_source, config.logger.source);
   Override(logger_format, config.logger.format);
+  Override(nri_host, config.nri.socket);
 }
 
 std::vector<std::string> ConfigOptions::Overridden(const Config& config) const {

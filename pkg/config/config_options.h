@@ -25,6 +25,7 @@ struct ConfigOptions {
   std::optional<std::string> logger_debug;
   std::optional<std::string> logger_source;
   std::optional<std::string> logger_format;
+  std::optional<std::string> nri_host;  // a socket, "" for none
 
   // Declares the flags, in groups, with this as their target; it must outlive the parsing.
   void DeclareFlags(CommandLine& line, const ConfigChecks& checks);
@@ -40,6 +41,7 @@ struct ConfigOptions {
  private:
   void DeclarePolicyFlags(CommandLine& line, const ConfigChecks& checks);
   void DeclareDumpAndLogFlags(CommandLine& line, const ConfigChecks& checks);
+  void DeclareNriFlags(CommandLine& line);
 };
 
 // Sets the options of a file in a command line, of which `options` declared its part. All errors

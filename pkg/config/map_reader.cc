@@ -6,6 +6,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/config/suggest.h"
+#include "pkg/kube/duration.h"
 
 namespace resmgr {
 
@@ -82,6 +83,21 @@ void MapReader::Int(std::string_view key, int64_t min, int64_t max, int64_t& tar
   Tell(key, ScalarNode(fmt::format("{}", target)));
 }
 
+void MapReader::Duration(std::string_view key, std::chrono::milliseconds min,
+                         std::chrono::milliseconds max, std::chrono::milliseconds& target) {
+  if (const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar)) {
+    const auto parsed = ParseDuration(value->text, max);
+    if (parsed && *parsed >= min) {
+      target = *parsed;
+    } else {
+      Fail(*value, key,
+           fmt::format("\"{}\" is not a time from {} to {}, as in 1m30s",
+                       Printable(value->text, 64), DurationText(min), DurationText(max)));
+    }
+  }
+  Tell(key, ScalarNode(DurationText(target)));
+}
+
 void MapReader::Text(std::string_view key, std::string& target) {
   const ConfigNode* value = Find(key, ConfigNode::Kind::kScalar);
   if (value != nullptr) target = value->text;
@@ -149,6 +165,34 @@ void MapReader::Map(std::string_view key, const std::function<void(MapReader&)>&
   read(reader);
   problems_.Add(reader.Finish());
   Tell(key, std::move(complete));
+}
+
+void MapReader::Each(std::string_view key,
+                     const std::function<Status(std::string_view name, MapReader& entry)>& read) {
+  const ConfigNode* value = Find(key, ConfigNode::Kind::kMap);
+  if (value == nullptr) return;
+  for (const ConfigNode::Entry& entry : value->entries) {
+    const std::string path = PathOf(fmt::format("{}.{}", key, Printable(entry.key, 64)));
+    MapReader reader(entry.value, path);
+    const Status named = read(entry.key, reader);
+    problems_.Add(named.ok() ? reader.Finish() : ErrorAt(entry.value, PathOf(key), Message(named)));
+  }
+}
+
+void MapReader::EachText(
+    std::string_view key,
+    const std::function<Status(std::string_view name, std::string_view text)>& parse) {
+  const ConfigNode* value = Find(key, ConfigNode::Kind::kMap);
+  if (value == nullptr) return;
+  for (const ConfigNode::Entry& entry : value->entries) {
+    const std::string name = fmt::format("{}.{}", key, Printable(entry.key, 64));
+    if (entry.value.kind != ConfigNode::Kind::kScalar) {
+      Fail(entry.value, name,
+           fmt::format("must be a single value, not {}", ToString(entry.value.kind)));
+      continue;
+    }
+    problems_.Add(parse(entry.key, entry.value.text), Origin(entry.value, name));
+  }
 }
 
 Status MapReader::Finish() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -42,6 +43,9 @@ class MapReader {
   void Bool(std::string_view key, bool& target);
   // Within [min, max].
   void Int(std::string_view key, int64_t min, int64_t max, int64_t& target);
+  // As Kubernetes writes it ("90s", "500ms"), within [min, max].
+  void Duration(std::string_view key, std::chrono::milliseconds min, std::chrono::milliseconds max,
+                std::chrono::milliseconds& target);
   void Text(std::string_view key, std::string& target);
   // A single value with a syntax of its own.
   void Parse(std::string_view key, const TextParser& parse);
@@ -52,6 +56,13 @@ class MapReader {
   void List(std::string_view key, std::vector<std::string>& target);
   void List(std::string_view key, const ListParser& parse);
   void Map(std::string_view key, const std::function<void(MapReader&)>& read);
+  // A map of maps, whose keys are names that the user chooses, with regard to case. An error that
+  // `read` returns is about the name; the entry's own keys are then not looked at.
+  void Each(std::string_view key,
+            const std::function<Status(std::string_view name, MapReader& entry)>& read);
+  // Likewise, of single values.
+  void EachText(std::string_view key,
+                const std::function<Status(std::string_view name, std::string_view text)>& parse);
   // The value as it stands; nullptr when the key is absent.
   const ConfigNode* Node(std::string_view key);
 

@@ -2,6 +2,8 @@
 #include "pkg/config/map_reader.h"
 
 #include <algorithm>
+#include <chrono>
+#include <map>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -15,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 struct Values {
   bool flag = true;
@@ -24,6 +27,8 @@ struct Values {
   std::vector<std::string> list = {"default"};
   std::string upper;
   bool inner = false;
+  std::chrono::milliseconds time{90'000};
+  std::map<std::string, bool> each;
 };
 
 Status ReadValues(std::string_view yaml, Values& values) {
@@ -40,6 +45,12 @@ Status ReadValues(std::string_view yaml, Values& values) {
     return text == "bad" ? InvalidArgument("is bad") : OkStatus();
   });
   reader.Map("Inner", [&values](MapReader& inner) { inner.Bool("Flag", values.inner); });
+  reader.Duration("Time", std::chrono::seconds(1), std::chrono::hours(1), values.time);
+  reader.Each("Each", [&values](std::string_view name, MapReader& entry) -> Status {
+    if (name.empty()) return InvalidArgument("a name is empty");
+    entry.Bool("Flag", values.each[std::string(name)]);
+    return OkStatus();
+  });
   return reader.Finish();
 }
 
@@ -48,6 +59,29 @@ std::string ValuesError(std::string_view yaml) {
   const Status status = ReadValues(yaml, values);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << yaml;
   return std::string(Message(status));
+}
+
+TEST(MapReaderTest, ReadsTimes) {
+  Values values;
+  ASSERT_TRUE(ReadValues("Time: 1m30s500ms", values).ok());
+  EXPECT_EQ(values.time, std::chrono::milliseconds(90'500));
+  ASSERT_TRUE(ReadValues("Time:", values).ok());
+  EXPECT_EQ(values.time, std::chrono::milliseconds(90'500));
+  for (const char* const text : {"999ms", "61m", "5"}) {
+    EXPECT_EQ(ValuesError(fmt::format("Time: {}", text)),
+              fmt::format("f:1: top.Time: \"{}\" is not a time from 1s to 1h, as in 1m30s", text));
+  }
+}
+
+TEST(MapReaderTest, ReadsNamesThatTheUserChooses) {
+  Values values;
+  ASSERT_TRUE(ReadValues("each: {a: {flag: true}, A: , b: {}}", values).ok());
+  EXPECT_THAT(values.each, ElementsAre(Pair("A", false), Pair("a", true), Pair("b", false)));
+  EXPECT_EQ(ValuesError("Each: {'': {Flag: 7}, x: {Flg: true}}\n"),
+            "f:1: top.Each: a name is empty\n"
+            "f:1: top.Each.x.Flg: unknown key; did you mean Flag?");
+  EXPECT_EQ(ValuesError("Each: {x: 7}"), "f:1: top.Each.x: must be a map, not a single value");
+  EXPECT_EQ(ValuesError("Each: [x]"), "f:1: top.Each: must be a map, not a list");
 }
 
 TEST(MapReaderTest, ReadsEveryTypeWithoutRegardToCaseOfKeys) {
@@ -122,7 +156,8 @@ TEST(MapReaderTest, AllErrorsAreTold) {
             "f:3: top.Upper: is bad\n"
             "f:4: top.Inner.Flag: \"2\" is not true or false\n"
             "f:4: top.Inner.x: unknown key; known here: Flag\n"
-            "f:5: top.y: unknown key; known here: Flag, Number, Text, Choice, List, Upper, Inner");
+            "f:5: top.y: unknown key; known here: Flag, Number, Text, Choice, List, Upper, "
+            "Inner, Time, Each");
 }
 
 TEST(MapReaderTest, OfThousandsOfErrorsSomeAreTold) {

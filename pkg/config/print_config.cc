@@ -108,7 +108,8 @@ ConfigNode LoggerNode(const LoggerConfig& logger) {
 std::string PrintConfig(const Config& config) {
   return PrintNode(MapNode({{"policy", 1, PolicyNode(config.policy)},
                             {"dump", 1, DumpNode(config.dump)},
-                            {"logger", 1, LoggerNode(config.logger)}}));
+                            {"logger", 1, LoggerNode(config.logger)},
+                            {"nri", 1, NriNode(config.nri)}}));
 }
 
 std::string PrintNode(const ConfigNode& node) {

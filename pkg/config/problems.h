@@ -10,7 +10,7 @@
 
 namespace resmgr {
 
-// The mistakes of a configuration, so that whoever wrote it learns of all at once. A plain value.
+// The mistakes of a configuration, so that its author learns of all at once. A plain value.
 class Problems {
  public:
   // More are not told: a text that is no configuration at all would bring thousands.

@@ -10,17 +10,19 @@ namespace resmgr {
 namespace {
 
 // Paths and fields of runtime.v1, by the names that they have there.
-constexpr FieldPath kConfig{2};                  // CreateContainerRequest.config
-constexpr FieldPath kCreateResources{2, 15, 1};  // .config.linux.resources
-constexpr FieldPath kCreateSandboxLinux{3, 8};   // .sandbox_config.linux
-constexpr FieldPath kUpdateRequest{};            // UpdateContainerResourcesRequest
-constexpr FieldPath kUpdateResources{2};         // .linux
-constexpr FieldPath kSandboxConfig{1};           // RunPodSandboxRequest.config
-constexpr FieldPath kSandboxLinux{1, 8};         // .config.linux
-constexpr uint32_t kUpdateAnnotations = 4;       // UpdateContainerResourcesRequest
-constexpr uint32_t kSandboxLabels = 6;           // PodSandboxConfig
-constexpr uint32_t kSandboxAnnotations = 7;      // PodSandboxConfig
-constexpr uint32_t kCgroupParent = 1;            // LinuxPodSandboxConfig
+constexpr FieldPath kConfig{2};                    // CreateContainerRequest.config
+constexpr FieldPath kCreateResources{2, 15, 1};    // .config.linux.resources
+constexpr FieldPath kCreateSecurity{2, 15, 2};     // .config.linux.security_context
+constexpr FieldPath kCreateSeccomp{2, 15, 2, 15};  // .config.linux.security_context.seccomp
+constexpr FieldPath kCreateSandboxLinux{3, 8};     // .sandbox_config.linux
+constexpr FieldPath kUpdateRequest{};              // UpdateContainerResourcesRequest
+constexpr FieldPath kUpdateResources{2};           // .linux
+constexpr FieldPath kSandboxConfig{1};             // RunPodSandboxRequest.config
+constexpr FieldPath kSandboxLinux{1, 8};           // .config.linux
+constexpr uint32_t kUpdateAnnotations = 4;         // UpdateContainerResourcesRequest
+constexpr uint32_t kSandboxLabels = 6;             // PodSandboxConfig
+constexpr uint32_t kSandboxAnnotations = 7;        // PodSandboxConfig
+constexpr uint32_t kCgroupParent = 1;              // LinuxPodSandboxConfig
 // ContainerConfig.
 constexpr uint32_t kCommand = 3;
 constexpr uint32_t kArgs = 4;
@@ -30,6 +32,11 @@ constexpr KeyedField kDevices{.field = 8, .key = 1};  // by container_path
 constexpr uint32_t kLabels = 9;
 constexpr uint32_t kAnnotations = 10;
 constexpr uint32_t kCdiDevices = 17;
+// LinuxContainerSecurityContext.
+constexpr uint32_t kSeccompProfilePath = 10;
+// SecurityProfile.
+constexpr uint32_t kProfileType = 1;
+constexpr uint32_t kLocalhostRef = 2;
 // LinuxContainerResources.
 constexpr uint32_t kCpuPeriod = 1;
 constexpr uint32_t kCpuQuota = 2;
@@ -57,6 +64,11 @@ std::string EncodeMount(const Mount& mount) {
     out.Number(5, static_cast<uint64_t>(mount.propagation));
   }
   if (mount.recursive_read_only) out.Number(8, 1);
+  if (!mount.image.empty()) {
+    const size_t image = out.Begin(9);
+    out.Bytes(1, mount.image);
+    out.End(image);
+  }
   return bytes;
 }
 
@@ -106,6 +118,7 @@ class Editor {
                Encode encode);
   void EditResources(const FieldPath& path);
   void EditClasses(const FieldPath& path, uint32_t annotations);
+  void EditSeccomp(const std::string& profile);
 
   const ResourceValues& values_;
   const WideAdjustment none_;
@@ -155,6 +168,14 @@ void Editor::EditClasses(const FieldPath& path, uint32_t annotations) {
   if (wide_->rdt_class) splice_.PutPair(path, annotations, kRdtClass, *wide_->rdt_class);
 }
 
+void Editor::EditSeccomp(const std::string& profile) {
+  splice_.SetNumber(kCreateSeccomp, kProfileType,
+                    static_cast<uint64_t>(SeccompProfile::Kind::kLocalhost));
+  splice_.SetBytes(kCreateSeccomp, kLocalhostRef, profile);
+  // The older form, by which some runtimes go as well.
+  splice_.Clear(kCreateSecurity, kSeccompProfilePath);
+}
+
 void Editor::EditCreate() {
   EditResources(kCreateResources);
   Pairs(kConfig, kEnvs, wide_->environment);
@@ -174,6 +195,7 @@ void Editor::EditCreate() {
   Pairs(kConfig, kLabels, wide_->labels);
   Pairs(kConfig, kAnnotations, wide_->annotations);
   EditClasses(kConfig, kAnnotations);
+  if (wide_->seccomp_profile) EditSeccomp(*wide_->seccomp_profile);
   if (wide_->cgroup_parent) {
     splice_.SetBytes(kCreateSandboxLinux, kCgroupParent, *wide_->cgroup_parent);
   }

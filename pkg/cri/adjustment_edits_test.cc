@@ -87,6 +87,7 @@ TEST(AdjustmentEditsTest, SetsEveryFieldOfACreation) {
   wide.labels.Set("m", "2");
   wide.annotations.Set("c", "3");
   wide.cgroup_parent = "/kubepods/other";
+  wide.seccomp_profile = "/profile.json";
 
   v1::CreateContainerRequest expected = SomeRequest();
   v1::ContainerConfig& config = *expected.mutable_config();
@@ -128,6 +129,10 @@ TEST(AdjustmentEditsTest, SetsEveryFieldOfACreation) {
   (*config.mutable_annotations())["io.kubernetes.cri.blockio-class"] = "slow";
   (*config.mutable_annotations())["io.kubernetes.cri.rdt-class"] = "gold";
   expected.mutable_sandbox_config()->mutable_linux()->set_cgroup_parent("/kubepods/other");
+  v1::SecurityProfile& seccomp =
+      *config.mutable_linux()->mutable_security_context()->mutable_seccomp();
+  seccomp.set_profile_type(v1::SecurityProfile::Localhost);
+  seccomp.set_localhost_ref("/profile.json");
 
   const auto edited = Adjusted(Operation::kCreateContainer, SomeRequest(), adjustment);
   EXPECT_TRUE(MessageDifferencer::Equals(edited, expected)) << edited.DebugString();
@@ -173,6 +178,24 @@ TEST(AdjustmentEditsTest, OnlyAppendsWhereALaterValueWins) {
 
   ASSERT_TRUE(spliced.ok());
   EXPECT_TRUE(spliced->ToString().starts_with(bytes));
+}
+
+TEST(AdjustmentEditsTest, ASeccompProfileTakesThePlaceOfBothForms) {
+  v1::CreateContainerRequest request = SomeRequest();
+  auto& context = *request.mutable_config()->mutable_linux()->mutable_security_context();
+  context.set_privileged(true);
+  context.set_seccomp_profile_path("runtime/default");
+  context.mutable_seccomp()->set_profile_type(v1::SecurityProfile::Localhost);
+  context.mutable_seccomp()->set_localhost_ref("/old.json");
+  Adjustment adjustment;
+  adjustment.Wide().seccomp_profile = "/new.json";
+  v1::CreateContainerRequest expected = request;
+  auto& changed = *expected.mutable_config()->mutable_linux()->mutable_security_context();
+  changed.clear_seccomp_profile_path();
+  changed.mutable_seccomp()->set_localhost_ref("/new.json");
+
+  const auto edited = Adjusted(Operation::kCreateContainer, request, adjustment);
+  EXPECT_TRUE(MessageDifferencer::Equals(edited, expected)) << edited.DebugString();
 }
 
 TEST(AdjustmentEditsTest, EditsAnUpdate) {

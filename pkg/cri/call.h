@@ -64,7 +64,7 @@ class Call final : public h2::StreamHandler,
   bool FromClient(const h2::Stream& stream) const { return &stream == client_.get(); }
   // Whether stages look at it now.
   bool LookedAt() const;
-  // They look at it no more.
+  // From here on no stage looks at it.
   void EndPipeline();
   // Keeps nothing that is only for going on.
   void GiveUp();
@@ -72,7 +72,7 @@ class Call final : public h2::StreamHandler,
   bool Forward(const h2::HeaderBlock& headers, bool end);
   // Accounts for what the request takes now. False: the call was ended for it.
   bool HoldRequest();
-  void LetRequest();
+  void ReleaseRequest();
   void HoldTrailers(const h2::HeaderBlock& trailers);
   // Keeps a piece of the request that is not decided yet.
   void Keep(const h2::Slice& data);
@@ -102,15 +102,19 @@ class Call final : public h2::StreamHandler,
   void SendRequest(std::string_view suffix);
   // The request is not what stages can read: let it pass as it is.
   void PassUnread(std::string_view why);
+  // What the client gets in place of a good reply; OK: the reply.
+  Status ReplyError() const;
+  // Ends a reply whose header fields the client has.
+  void EndReply(const h2::HeaderBlock& end);
   // The runtime's outcome, before the client sees it. False: a stage holds it.
   bool OnOutcome(const h2::HeaderBlock& trailers);
-  // Whether anybody watches how the call ends.
+  // Whether the dump or the metrics are told how the call ends.
   bool Watched() const;
-  // Tells those who watch how the call ended, once.
+  // Tells the dump and the metrics how the call ended, once.
   void Report(const GrpcStatus& status);
   bool Settle(const GrpcStatus& status);
   void OnServerClosed(uint32_t error_code);
-  // The runtime's answer is none that gRPC knows: nobody can tell what became of the call.
+  // The runtime's answer is none that gRPC knows: what became of the call is unknown.
   void OnMalformed(std::string_view what);
   bool Over() const;
 

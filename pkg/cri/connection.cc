@@ -143,9 +143,9 @@ bool Connection::Hold(Call& call, size_t bytes) {
   return true;
 }
 
-void Connection::Let(size_t bytes) {
+void Connection::Release(size_t bytes) {
   held_ -= bytes;
-  relay_.Let(bytes);
+  relay_.Release(bytes);
 }
 
 bool Connection::EndLargest(std::string_view why) {

@@ -20,7 +20,7 @@ class Relay;
 
 // One client's connection with its calls and with connections of its own to the runtimes, opened at
 // the first call that needs them. Sharing none of these with other clients keeps their windows and
-// their troubles apart: a client that does not read its replies delays nobody else.
+// their troubles apart: a client that does not read its replies delays no other.
 class Connection final : private h2::Session::Owner {
  public:
   using Position = std::list<std::unique_ptr<Connection>>::iterator;
@@ -51,7 +51,7 @@ class Connection final : private h2::Session::Owner {
   // Accounts for bytes that are kept for one of its calls, here and for the process. False: there
   // is no room, and the call was ended (Call::EndForMemory).
   bool Hold(Call& call, size_t bytes);
-  void Let(size_t bytes);
+  void Release(size_t bytes);
   size_t held() const { return held_; }
   // Ends the call for which most is kept, where all have little one of the last. False where
   // nothing is kept for those.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pkg/cri/for_each_field.h"
+#include "pkg/cri/security.h"
 
 namespace resmgr {
 
@@ -40,6 +41,11 @@ bool ReadWholeMount(std::string_view message, Mount& mount) {
       case 8:
         mount.recursive_read_only = field.number() != 0;
         return true;
+      case 9:
+        return ForFields(field.bytes(), 1U << 1, [&mount](const WireReader& image) {
+          mount.image = image.bytes();
+          return true;
+        });
       default:
         return true;
     }
@@ -72,15 +78,32 @@ bool ReadMoreResources(std::string_view message, ContainerDetails& details) {
   return ok;
 }
 
-// ContainerConfig.linux.resources.
-bool ReadLinux(std::string_view message, ContainerDetails& details) {
+// LinuxContainerConfig.
+bool ReadLinux(std::string_view message, DetailSet parts, ContainerDetails& details) {
   return ForEachField(message, [&](const WireReader& field) {
-    return field.field() != 1 || ReadMoreResources(field.bytes(), details);
+    if (field.field() == 1 && parts.contains(Detail::kResources)) {
+      return ReadMoreResources(field.bytes(), details);
+    }
+    if (field.field() == 2 && parts.contains(Detail::kSecurity)) {
+      return DecodeSecurity(field.bytes(), details.security);
+    }
+    return true;
+  });
+}
+
+// ImageSpec.
+bool ReadImage(std::string_view message, ContainerDetails& details) {
+  return ForEachField(message, [&](const WireReader& field) {
+    if (field.field() == 1) details.image = field.bytes();
+    if (field.field() == 18) details.specified_image = field.bytes();
+    return true;
   });
 }
 
 bool ReadField(const WireReader& field, DetailSet parts, ContainerDetails& details) {
   switch (field.field()) {
+    case 2:
+      return !parts.contains(Detail::kImage) || ReadImage(field.bytes(), details);
     case 3:
       if (parts.contains(Detail::kCommand)) details.command.emplace_back(field.bytes());
       return true;
@@ -97,7 +120,7 @@ bool ReadField(const WireReader& field, DetailSet parts, ContainerDetails& detai
       return !parts.contains(Detail::kDevices) ||
              ReadWholeDevice(field.bytes(), details.devices.emplace_back());
     case 15:
-      return !parts.contains(Detail::kResources) || ReadLinux(field.bytes(), details);
+      return ReadLinux(field.bytes(), parts, details);
     case 17:
       return !parts.contains(Detail::kDevices) ||
              ForEachField(field.bytes(), [&details](const WireReader& name) {

@@ -26,7 +26,7 @@ class FanOutCall {
   // Bytes that wait for the client; the runtimes stop at their windows then.
   static constexpr size_t kMostWaiting = size_t{256} * 1024;
 
-  // Who called. Each of these may destroy the FanOutCall.
+  // The caller. Each of these may destroy the FanOutCall.
   class Client {
    public:
     // Accounts for bytes that are kept. False: the call is over.

@@ -31,12 +31,12 @@ constexpr int kAcceptBatch = 16;
 }  // namespace
 
 Relay::Relay(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener, Options options,
-             Watchers watchers)
+             Observers observers)
     : loop_(loop),
       flushes_(flushes),
       options_(std::move(options)),
       one_socket_(options_.image_socket == options_.runtime_socket),
-      watchers_(watchers),
+      observers_(observers),
       log_(GetLogger("cri/relay")),
       unread_limit_(kLogBurst, kLogPeriod),
       accept_limit_(kLogBurst, kLogPeriod),
@@ -153,33 +153,33 @@ void Relay::CountUpstream(std::string_view socket, int change) {
       !one_socket_ && options_.image_socket && socket.data() == options_.image_socket->data();
   int& count = image ? image_connections_ : runtime_connections_;
   count += change;
-  if (watchers_.metrics == nullptr) return;
-  watchers_.metrics->SetConnections(image ? Metrics::Peer::kImage : Metrics::Peer::kRuntime,
-                                    static_cast<size_t>(count));
+  if (observers_.metrics == nullptr) return;
+  observers_.metrics->SetConnections(image ? Metrics::Peer::kImage : Metrics::Peer::kRuntime,
+                                     static_cast<size_t>(count));
 }
 
 std::unique_ptr<CallTap> Relay::MakeTap(const Method& method, bool intercepted) {
-  if (watchers_.dumper == nullptr) return nullptr;
-  return CallTap::Create(*watchers_.dumper, next_call_++, method, intercepted);
+  if (observers_.dumper == nullptr) return nullptr;
+  return CallTap::Create(*observers_.dumper, next_call_++, method, intercepted);
 }
 
 void Relay::CountCall(const Method& method, bool intercepted, int grpc_code) {
-  if (watchers_.metrics == nullptr) return;
+  if (observers_.metrics == nullptr) return;
   const auto kind = intercepted ? Metrics::CallKind::kIntercepted : Metrics::CallKind::kPassthrough;
-  watchers_.metrics->Calls(method.path, kind).Count(grpc_code);
+  observers_.metrics->Calls(method.path, kind).Count(grpc_code);
 }
 
 void Relay::AddListener() {
-  if (++listeners_ == 1 && told_listen_) told_listen_(true);
+  if (++listeners_ == 1 && on_clients_listen_) on_clients_listen_(true);
 }
 
 void Relay::RemoveListener() {
-  if (--listeners_ == 0 && told_listen_) told_listen_(false);
+  if (--listeners_ == 0 && on_clients_listen_) on_clients_listen_(false);
 }
 
 void Relay::NoteConnections() {
-  if (watchers_.metrics == nullptr) return;
-  watchers_.metrics->SetConnections(Metrics::Peer::kClient, connections_.size());
+  if (observers_.metrics == nullptr) return;
+  observers_.metrics->SetConnections(Metrics::Peer::kClient, connections_.size());
 }
 
 StatusOr<std::string_view> Relay::SocketFor(const Method& method) const {
@@ -210,7 +210,9 @@ void Relay::Remove(Connection& connection, std::string_view why) {
       removed_.clear();
     });
   }
-  if (drained_ && connections_.empty()) FinishDrain();
+  if (!drained_ || !connections_.empty()) return;
+  log_.Info("the last client left: {}", why);
+  FinishDrain();
 }
 
 void Relay::Drain(std::function<void()> done) {

@@ -61,8 +61,8 @@ class Relay {
     std::chrono::milliseconds drain_timeout{25'000};
   };
 
-  // Those who see calls. Not owned; each may be null and outlives the relay.
-  struct Watchers {
+  // What calls are shown to. Not owned; each may be null and outlives the relay.
+  struct Observers {
     Pipeline* pipeline = nullptr;
     dump::Dumper* dumper = nullptr;
     Metrics* metrics = nullptr;
@@ -70,25 +70,27 @@ class Relay {
 
   // Clients connect to the listener.
   Relay(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener, Options options,
-        Watchers watchers);
+        Observers observers);
   ~Relay();
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
   // For the calls that come from now on; nullptr lets them pass. The former one outlives the calls
   // that its stages look at.
-  void SetPipeline(Pipeline* pipeline) { watchers_.pipeline = pipeline; }
+  void SetPipeline(Pipeline* pipeline) { observers_.pipeline = pipeline; }
 
   // Where there are several runtimes: finds that of each call from now on. It outlives the relay,
   // and Options::runtime_socket is then that of the default one.
   void SetRouter(BackendRouter* router) { router_ = router; }
 
-  // Whether clients listen to the runtime's container events now, and who is told when that
+  // Whether clients listen to the runtime's container events now. The function is told when that
   // changes.
   bool clients_listen() const { return listeners_ > 0; }
-  void OnClientsListen(std::function<void(bool listen)> told) { told_listen_ = std::move(told); }
+  void OnClientsListen(std::function<void(bool listen)> told) {
+    on_clients_listen_ = std::move(told);
+  }
   // Told of the events that clients get.
-  void OnEvent(std::function<void(const ContainerEvent&)> told) { told_event_ = std::move(told); }
+  void OnEvent(std::function<void(const ContainerEvent&)> told) { on_event_ = std::move(told); }
 
   // Refuses what is new, waits for the calls in flight, then runs `done`, once.
   void Drain(std::function<void()> done);
@@ -96,32 +98,32 @@ class Relay {
 
   // For connections and calls:
   h2::FlushQueue& flushes() { return flushes_; }
-  Pipeline* pipeline() const { return watchers_.pipeline; }
+  Pipeline* pipeline() const { return observers_.pipeline; }
   AdjustmentSuffix& suffix() { return suffix_; }
   BackendRouter* router() const { return router_; }
-  bool counts_calls() const { return watchers_.metrics != nullptr; }
+  bool counts_calls() const { return observers_.metrics != nullptr; }
   // A client's call to listen to events begins, or is over.
   void AddListener();
   void RemoveListener();
   void NoteEvent(const ContainerEvent& event) {
-    if (told_event_) told_event_(event);
+    if (on_event_) on_event_(event);
   }
   void CountCall(const Method& method, bool intercepted, int grpc_code);
-  // Null when nobody wants to see this call.
+  // Null when the dump does not have this call.
   std::unique_ptr<CallTap> MakeTap(const Method& method, bool intercepted);
   // The same memory for the same socket, as long as the relay lives. Unimplemented: images are not
   // served here.
   StatusOr<std::string_view> SocketFor(const Method& method) const;
   // A call that should have been read could not be.
   void NoteUnread(const Method& method, std::string_view why);
-  // Accounts for bytes that are kept for a call of this connection. Where there is no room, calls
-  // of those connections end for which more is kept; false: it is this one.
+  // Accounts for bytes that are kept for a call of this connection, until Release. Where there is
+  // no room, calls of those connections end for which more is kept; false: it is this one.
   bool Hold(const Connection& connection, size_t bytes) {
     if (!Fits(bytes) && !MakeRoom(connection, bytes)) return false;
     held_ += bytes;
     return true;
   }
-  void Let(size_t bytes) { held_ -= bytes; }
+  void Release(size_t bytes) { held_ -= bytes; }
   void NoteEndForMemory(const Status& why);
   // Of a call that was ended for its memory: what it takes until its streams are closed.
   void AddEnding(size_t bytes) { ending_ += bytes; }
@@ -153,7 +155,7 @@ class Relay {
   h2::FlushQueue& flushes_;
   Options options_;
   const bool one_socket_;  // for both services
-  Watchers watchers_;
+  Observers observers_;
   BackendRouter* router_ = nullptr;
   AdjustmentSuffix suffix_;
   Logger& log_;
@@ -173,8 +175,8 @@ class Relay {
   int runtime_connections_ = 0;
   int image_connections_ = 0;
   size_t listeners_ = 0;
-  std::function<void(bool listen)> told_listen_;
-  std::function<void(const ContainerEvent&)> told_event_;
+  std::function<void(bool listen)> on_clients_listen_;
+  std::function<void(const ContainerEvent&)> on_event_;
   std::optional<ListeningSocket> listener_;
   EventLoop::HandlePtr accept_watch_;
   EventLoop::HandlePtr accept_pause_;

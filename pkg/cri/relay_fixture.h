@@ -71,12 +71,12 @@ class RelayTest : public testing::Test {
   std::string RelaySocket() const { return Path("relay.sock"); }
 
   // `options.runtime_socket` and so on as they are.
-  void StartRelay(Relay::Options options, Relay::Watchers watchers = {}) {
+  void StartRelay(Relay::Options options, Relay::Observers observers = {}) {
     thread_.Do([&] {
       auto listener = ListeningSocket::Create(RelaySocket());
       ASSERT_TRUE(listener.ok()) << Describe(listener.status());
       relay_ = std::make_unique<Relay>(thread_.loop(), thread_.flushes(), *std::move(listener),
-                                       std::move(options), watchers);
+                                       std::move(options), observers);
     });
   }
   void StopRelay() {

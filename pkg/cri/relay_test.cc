@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The relay and its connections: where calls go, who is let in, and the end.
+// The relay and its connections: where calls go, which clients may connect, and the end.
 #include "pkg/cri/relay.h"
 
 #include <chrono>

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "pkg/cri/ask_each.h"
 #include "pkg/cri/inventory.h"
 #include "pkg/cri/messages.h"
 
@@ -61,13 +62,13 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
     }
     inventory_.containers = *std::move(containers);
     ChooseUnknown();
-    left_ = pods_.size() + containers_.size();
-    if (left_ == 0) {
-      done_(std::move(inventory_));
-      return;
-    }
-    for (size_t i = 0; i < kListingWidth; ++i)
-      AskNext();
+    AskEach::Start({.count = pods_.size() + containers_.size(),
+                    .width = kListingWidth,
+                    .ask =
+                        [self = shared_from_this()](size_t number, AskEach::Answered answered) {
+                          self->Ask(number, std::move(answered));
+                        },
+                    .all_answered = [self = shared_from_this()] { self->Finish(); }});
   }
 
   void ChooseUnknown() {
@@ -87,39 +88,39 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
     }
   }
 
-  void AskNext() {
-    const size_t index = next_;
-    if (index >= pods_.size() + containers_.size()) return;
-    ++next_;
-    if (index < pods_.size()) {
-      Pod& pod = *pods_[index];
+  void Ask(size_t number, AskEach::Answered answered) {
+    if (number < pods_.size()) {
+      Pod& pod = *pods_[number];
       connection_.Call("PodSandboxStatus", EncodeVerbosePodStatusRequest(pod.id),
-                       [self = shared_from_this(), &pod](StatusOr<std::string> reply) {
-                         const Status status =
-                             reply.ok() ? AddPodStatus(*reply, pod) : reply.status();
-                         self->OnStatus(status, pod.id, self->inventory_.unclear.pods);
+                       [self = shared_from_this(), &pod,
+                        answered = std::move(answered)](const StatusOr<std::string>& reply) {
+                         self->Note(reply.ok() ? AddPodStatus(*reply, pod) : reply.status(), pod.id,
+                                    self->inventory_.unclear.pods);
+                         answered();
                        });
     } else {
-      RuntimeContainer& container = *containers_[index - pods_.size()];
+      RuntimeContainer& container = *containers_[number - pods_.size()];
       connection_.Call("ContainerStatus", EncodeVerboseContainerStatusRequest(container.id),
-                       [self = shared_from_this(), &container](StatusOr<std::string> reply) {
-                         const Status status =
-                             reply.ok() ? AddContainerStatus(*reply, container) : reply.status();
-                         self->OnStatus(status, container.id, self->inventory_.unclear.containers);
+                       [self = shared_from_this(), &container,
+                        answered = std::move(answered)](const StatusOr<std::string>& reply) {
+                         self->Note(
+                             reply.ok() ? AddContainerStatus(*reply, container) : reply.status(),
+                             container.id, self->inventory_.unclear.containers);
+                         answered();
                        });
     }
   }
 
   template <typename RuntimeId>
-  void OnStatus(const Status& status, const RuntimeId& id, std::set<RuntimeId>& unclear) {
+  void Note(const Status& status, const RuntimeId& id, std::set<RuntimeId>& unclear) {
     // What disappeared between the list and the question is reported as listed: the resource
     // manager learns of its end anyway.
-    if (!status.ok() && status.code() != StatusCode::kNotFound) {
-      unclear.insert(id);
-      if (inventory_.unclear.why.ok()) inventory_.unclear.why = status;
-    }
-    AskNext();
-    if (--left_ > 0) return;
+    if (status.ok() || status.code() == StatusCode::kNotFound) return;
+    unclear.insert(id);
+    if (inventory_.unclear.why.ok()) inventory_.unclear.why = status;
+  }
+
+  void Finish() {
     if (connection_.client_.connected()) {
       done_(std::move(inventory_));
     } else {
@@ -134,8 +135,6 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
   // Those of its entries whose status is asked for.
   std::vector<Pod*> pods_;
   std::vector<RuntimeContainer*> containers_;
-  size_t next_ = 0;
-  size_t left_ = 0;
 };
 
 RuntimeConnection::RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes,

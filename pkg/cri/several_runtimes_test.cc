@@ -190,7 +190,7 @@ TEST_F(SeveralRuntimesTest, RuntimeThatIsDownMakesListsUnavailableAndNothingElse
   for (const char* method : {"Version", "Status", "ListImages", "ImageFsInfo"})
     EXPECT_TRUE(Ask(method).ok()) << method;
   EXPECT_THAT(client_->StopPod(there), test::HasCode(StatusCode::kUnavailable));
-  // An id that nobody knows may be one of the missing runtime: not "not found".
+  // An unknown id may be one of the missing runtime: not "not found".
   EXPECT_THAT(client_->StopContainer("unknown"),
               test::Fails(StatusCode::kUnavailable, HasSubstr("runtime kata")));
 

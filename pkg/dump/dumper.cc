@@ -171,8 +171,8 @@ std::shared_ptr<const MethodPlan> Dumper::PlanLocked(std::string_view path) {
   plan->name = Printable(method);
   plan->types = FindMethodTypes(path);
   if (rules_in_force_) plan->target = settings_.rules.Lookup(method);
-  plan->record = !settings_.rules.record_file().empty() && plan->types.request != nullptr &&
-                 IsRecorded(method);
+  plan->record =
+      !settings_.rules.record_file().empty() && plan->types.request != nullptr && IsRecorded(path);
   if (plans_.size() < kRememberedMethods) plans_.emplace(path, plan);
   return plan;
 }

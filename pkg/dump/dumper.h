@@ -25,8 +25,8 @@ namespace resmgr::dump {
 
 class Writer;
 
-// Writes about calls as they pass: to the log, to a file, to a recording (README.md). Whoever sees
-// the calls reports them here and is never held up: one thread of the dumper's own does the
+// Writes about calls as they pass: to the log, to a file, to a recording (README.md). The relay
+// reports calls here and is never held up: one thread of the dumper's own does the
 // decoding and writing, and what it cannot keep up with is dropped and counted. That thread exists
 // only once there is something to write.
 //

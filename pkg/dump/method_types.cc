@@ -6,6 +6,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include "pkg/api/nri.pb.h"
 #include "pkg/api/runtime_v1.pb.h"
 
 namespace resmgr::dump {
@@ -20,9 +21,27 @@ std::string_view WithoutPackage(std::string_view path) {
   return {};
 }
 
+// NRI's messages are called after their method (its description has no services); a few methods
+// have others.
+MethodTypes FindNriTypes(std::string_view method) {
+  using nri::pkg::api::v1alpha1::Empty;
+  using nri::pkg::api::v1alpha1::StateChangeEvent;
+  if (method == "StateChange") {
+    return {&StateChangeEvent::default_instance(), &Empty::default_instance()};
+  }
+  const auto* file = Empty::descriptor()->file();
+  const auto find = [&](std::string_view suffix) -> const google::protobuf::Message* {
+    const auto* type = file->FindMessageTypeByName(std::string(method) + std::string(suffix));
+    if (type == nullptr) return &Empty::default_instance();
+    return google::protobuf::MessageFactory::generated_factory()->GetPrototype(type);
+  };
+  return {find("Request"), find("Response")};
+}
+
 }  // namespace
 
 MethodTypes FindMethodTypes(std::string_view path) {
+  if (path.starts_with("/nri.pkg.api.v1alpha1.")) return FindNriTypes(MethodName(path));
   const std::string_view name = WithoutPackage(path);
   const size_t slash = name.find('/');
   if (slash == std::string_view::npos) return {};

@@ -142,8 +142,10 @@ double Seconds(std::chrono::steady_clock::duration duration) {
 
 }  // namespace
 
-bool IsRecorded(std::string_view method) {
-  return std::find(kRecorded.begin(), kRecorded.end(), method) != kRecorded.end();
+bool IsRecorded(std::string_view path) {
+  // NRI has methods of the same names.
+  if (!path.starts_with("/runtime.v1")) return false;
+  return std::find(kRecorded.begin(), kRecorded.end(), MethodName(path)) != kRecorded.end();
 }
 
 Recorder::Recorder(std::unique_ptr<OutputFile> file, std::chrono::steady_clock::time_point start,

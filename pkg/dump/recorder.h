@@ -16,7 +16,7 @@
 namespace resmgr::dump {
 
 // Calls that change pods or containers: those that a recording holds.
-bool IsRecorded(std::string_view method);
+bool IsRecorded(std::string_view path);
 
 // Writes what a simulator needs to replay such calls, as JSON lines: a header, then one line per
 // call when it ended (README.md has the fields). Environment, command lines, mounts and credentials

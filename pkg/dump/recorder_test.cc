@@ -181,6 +181,7 @@ TEST_F(RecorderTest, LeavesOtherCallsAndTheLogAlone) {
   StartRecording();
   EXPECT_EQ(dumper_->WantsMethod(kVersion), Interest::kNone);
   EXPECT_EQ(dumper_->WantsMethod("/other.Service/CreateContainer"), Interest::kNone);
+  EXPECT_EQ(dumper_->WantsMethod("/nri.pkg.api.v1alpha1.Plugin/CreateContainer"), Interest::kNone);
   EXPECT_EQ(dumper_->WantsMethod(kCreate), Interest::kMessages);
   FailedCall(kCreate, runtime::v1::CreateContainerRequest(), 0, "");
   EXPECT_EQ(Lines().size(), 2);

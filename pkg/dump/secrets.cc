@@ -11,6 +11,8 @@ bool IsSecret(const google::protobuf::FieldDescriptor& field) {
   // All of it: a name is half of a credential, and an address tells whose it is.
   if (message == "AuthConfig") return true;
   if (message == "KeyValue") return name == "value";
+  // NRI has whole "NAME=VALUE" of containers and of hooks.
+  if (name == "env") return field.type() == google::protobuf::FieldDescriptor::TYPE_STRING;
   return name == "info" && field.is_map();
 }
 

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/api/nri.pb.h"
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/dump/dump_fixture.h"
 
@@ -42,6 +43,25 @@ runtime::v1::CreateContainerRequest CreateRequest() {
   env->set_value("secret");
   config->mutable_linux()->mutable_resources()->set_cpuset_cpus("0-3");
   return request;
+}
+
+TEST_F(TextDumpTest, NriCallsAreShownAsCriCallsAre) {
+  ASSERT_TRUE(Start({.specs = {"reset,full:.*"}}).ok());
+  namespace nri = ::nri::pkg::api::v1alpha1;
+  nri::CreateContainerRequest request;
+  request.mutable_container()->set_name("c1");
+  request.mutable_container()->add_env("TOKEN=secret");
+  nri::CreateContainerResponse reply;
+  reply.mutable_adjust()->mutable_linux()->mutable_resources()->mutable_cpu()->set_cpus("1");
+  Call("/nri.pkg.api.v1alpha1.Plugin/CreateContainer", request, reply, true);
+  nri::StateChangeEvent event;
+  event.mutable_pod()->set_name("web");
+  Call("/nri.pkg.api.v1alpha1.Plugin/StateChange", event, nri::Empty());
+  const std::vector<std::string> lines = Log();
+  EXPECT_THAT(lines, ::testing::Contains("#1     CreateContainer =>   env: <redacted>"));
+  EXPECT_THAT(lines, ::testing::Contains("#1     CreateContainer <=         cpus: \"1\""));
+  EXPECT_THAT(lines, ::testing::Contains("#2     StateChange =>   name: web"));
+  EXPECT_THAT(lines, Each(Not(HasSubstr("undecodable"))));
 }
 
 TEST_F(TextDumpTest, FullShowsRequestAndReplyOverSeveralLines) {

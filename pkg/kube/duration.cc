@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "pkg/base/parse.h"
 
 namespace resmgr {
@@ -39,6 +41,19 @@ std::optional<milliseconds> ParseDuration(std::string_view text, milliseconds lo
     text.remove_prefix(unit->name.size());
   }
   return longest - left;
+}
+
+std::string DurationText(milliseconds duration) {
+  constexpr std::array<std::string_view, 4> kLargestFirst = {"h", "m", "s", "ms"};
+  for (const std::string_view name : kLargestFirst) {
+    const milliseconds unit = std::find_if(kUnits.begin(), kUnits.end(), [name](const Unit& each) {
+                                return each.name == name;
+                              })->length;
+    if (duration % unit == milliseconds(0) && duration >= unit) {
+      return fmt::format("{}{}", duration / unit, name);
+    }
+  }
+  return "0s";
 }
 
 }  // namespace resmgr

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace resmgr {
@@ -12,5 +13,8 @@ namespace resmgr {
 // `longest`.
 std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text,
                                                        std::chrono::milliseconds longest);
+
+// In that form, with the largest unit that it is a whole number of: "90s", "2m". Not below 0.
+std::string DurationText(std::chrono::milliseconds duration);
 
 }  // namespace resmgr

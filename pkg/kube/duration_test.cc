@@ -23,6 +23,12 @@ TEST(DurationTest, SumsItsParts) {
   EXPECT_EQ(Read("1h"), 3'600'000);
 }
 
+TEST(DurationTest, IsWrittenAsItIsRead) {
+  for (const char* const text : {"0s", "1ms", "1500ms", "2s", "90s", "2m", "1h"}) {
+    EXPECT_EQ(DurationText(std::chrono::milliseconds(Read(text).value_or(-1))), text);
+  }
+}
+
 TEST(DurationTest, RefusesEverythingElse) {
   for (const char* const text : {"", "60", "s", "-5s", "+5s", "1x", "5s ", " 5s", "1.5s", "1h1ms",
                                  "9999999999999h", "99999999999999999999s", "1d", "1s1"}) {

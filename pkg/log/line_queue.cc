@@ -118,7 +118,7 @@ void LineQueue::Shared::Run() {
 
 LineQueue::LineQueue(int fd, size_t most_bytes)
     : shared_(std::make_shared<Shared>(fd, most_bytes)) {
-  // It may hang in a write for ever, where nothing can wake it; so nobody joins it.
+  // It may hang in a write for ever, where nothing can wake it; so it is not joined.
   StartThread("log", [shared = shared_] { shared->Run(); }).detach();
 }
 
@@ -163,7 +163,7 @@ bool LineQueue::Flush(std::chrono::milliseconds timeout) {
 }
 
 std::string LostLine(size_t lost, LineStyle style) {
-  const std::string text = fmt::format("{} log messages were dropped: nobody read them", lost);
+  const std::string text = fmt::format("{} log messages were dropped: they were not read", lost);
   spdlog::memory_buf_t line;
   MakeLineFormatter(style)->format(
       spdlog::details::log_msg("log", spdlog::level::warn, spdlog::string_view_t(text)), line);

@@ -43,7 +43,7 @@ class LineQueue {
   const std::shared_ptr<Shared> shared_;
 };
 
-// One line: "N log messages were dropped: nobody read them".
+// One line: "N log messages were dropped: they were not read".
 std::string LostLine(size_t lost, LineStyle style);
 
 }  // namespace resmgr

@@ -68,8 +68,8 @@ TEST_F(LineQueueTest, WritesInOrder) {
   EXPECT_THAT(all, EndsWith("98\n99\n"));
 }
 
-// A pipe takes 64 KiB, and a block of as much may be on its way. What nobody reads is bounded,
-// costs no time, and is counted where it is missing once somebody reads again, with no further line
+// A pipe takes 64 KiB, and a block of as much may be on its way. What is not read is bounded,
+// costs no time, and is counted where it is missing once it is read again, with no further line
 // needed.
 TEST_F(LineQueueTest, NobodyWhoLogsWaitsForAReaderThatHangs) {
   constexpr size_t kLines = 10'000;
@@ -82,7 +82,7 @@ TEST_F(LineQueueTest, NobodyWhoLogsWaitsForAReaderThatHangs) {
   EXPECT_FALSE(queue.Flush(std::chrono::milliseconds(1)));
 
   // A writer that gets on meanwhile reports more than once.
-  const std::regex report("([0-9]+) log messages were dropped: nobody read them\n");
+  const std::regex report("([0-9]+) log messages were dropped: they were not read\n");
   std::string all;
   size_t read = 0;
   size_t dropped = 0;
@@ -109,7 +109,7 @@ TEST_F(LineQueueTest, CountsWhatIsLostWithoutAReader) {
     queue.Push("lost\n", {});
     EXPECT_TRUE(queue.Flush(kPatience));
   }
-  // Somebody reads again, as when the journal was restarted.
+  // It is read again, as when the journal was restarted.
   const int old = writer_;
   MakePipe();
   ASSERT_EQ(::dup2(writer_, old), old);

@@ -20,7 +20,7 @@
 namespace resmgr {
 namespace {
 
-// All sources and what they are set to. Never destroyed: somebody may log until the very end.
+// All sources and what they are set to. Never destroyed: code may log until the very end.
 class Registry {
  public:
   static Registry& Instance() {

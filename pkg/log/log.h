@@ -97,7 +97,7 @@ using LogWriter = std::function<void(std::string_view line)>;
 // Sends the lines there in place of stderr; nullptr returns to stderr.
 void SetLogWriter(LogWriter writer);
 
-// For as long as it exists, lines for stderr are written by a thread, so that nobody who logs waits
+// For as long as it exists, lines for stderr are written by a thread, so that no caller waits
 // for what reads them (pkg/log/line_queue.h). For daemons, in `main`; one at a time. At its end
 // what still waits is written, for at most half a second. SIGPIPE has to be ignored.
 class LogThread {

@@ -22,7 +22,7 @@ class SourceFilter {
   //   * or all                   every source; off:* is the same as none
   //   none                       no source
   // on and off may be any boolean word (true, no, 1, ...). A state in front of a name also holds
-  // for the bare names that follow it: "off:a,b". Sources that nobody has are fine: they may come
+  // for the bare names that follow it: "off:a,b". Unknown sources are fine: they may come
   // with another version. kInvalidArgument names the item that cannot be read.
   static StatusOr<SourceFilter> Parse(std::string_view list);
 

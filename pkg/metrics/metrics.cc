@@ -14,6 +14,7 @@
 #include <prometheus/registry.h>
 
 #include "pkg/base/status.h"
+#include "pkg/metrics/stage_metrics.h"
 
 namespace resmgr {
 namespace {
@@ -67,6 +68,7 @@ class Metrics::Impl {
   CallCounter& Calls(std::string_view path, CallKind kind);
   prometheus::Counter& Of(Event event) { return *events_[static_cast<size_t>(event)]; }
   prometheus::Gauge& Of(Peer peer) { return *connections_[static_cast<size_t>(peer)]; }
+  StageMetrics& stages() { return stages_; }
   const std::shared_ptr<prometheus::Registry>& registry() const { return registry_; }
 
  private:
@@ -86,6 +88,7 @@ class Metrics::Impl {
   Method other_ = MakeMethod(kOther, kOther);
   std::array<prometheus::Counter*, 9> events_{};
   std::array<prometheus::Gauge*, 3> connections_{};
+  StageMetrics stages_{*registry_};
 };
 
 Metrics::Impl::Impl(std::string_view version, const std::vector<std::string>& known_methods) {
@@ -171,6 +174,22 @@ CallCounter& Metrics::Calls(std::string_view path, CallKind kind) {
 
 void Metrics::Count(Event event, uint64_t times) {
   impl_->Of(event).Increment(static_cast<double>(times));
+}
+
+void Metrics::CountDroppedPlacement(std::string_view stage) {
+  impl_->stages().CountDroppedPlacement(stage);
+}
+
+void Metrics::CountIgnoredFailure(std::string_view stage) {
+  impl_->stages().CountIgnoredFailure(stage);
+}
+
+PluginCounter& Metrics::Plugin(std::string_view kind, std::string_view name) {
+  return impl_->stages().Plugin(kind, name);
+}
+
+void Metrics::SetReadyPlugins(std::string_view kind, size_t count) {
+  impl_->stages().SetReadyPlugins(kind, count);
 }
 
 void Metrics::SetConnections(Peer peer, size_t count) {

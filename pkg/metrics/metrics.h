@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/metrics/plugin_counter.h"
+
 namespace prometheus {
 class Collectable;
 }  // namespace prometheus
@@ -50,6 +52,16 @@ class Metrics {
     kDumpDropped,       // dump_dropped_total
   };
   void Count(Event event, uint64_t times = 1);
+
+  // dropped_placements_total{stage}, ignored_failures_total{stage}. Stages are named by us.
+  void CountDroppedPlacement(std::string_view stage);
+  void CountIgnoredFailure(std::string_view stage);
+
+  // The counter of a plugin, by its kind ("nri") and name ("10-logger"). It lives as long as this.
+  // Beyond some hundreds of names all others are one, "other".
+  PluginCounter& Plugin(std::string_view kind, std::string_view name);
+  // plugins_ready{kind}.
+  void SetReadyPlugins(std::string_view kind, size_t count);
 
   enum class Peer { kClient, kRuntime, kImage };
   // connections{peer}: how many stand now.

@@ -77,6 +77,40 @@ TEST_F(MetricsTest, CounterOfAMethodStaysTheSame) {
             &metrics_.Calls(kVersion, Metrics::CallKind::kIntercepted));
 }
 
+TEST_F(MetricsTest, CountsWhatStagesAndPluginsDo) {
+  metrics_.CountDroppedPlacement("nri");
+  metrics_.CountIgnoredFailure("hook");
+  metrics_.CountIgnoredFailure("hook");
+  PluginCounter& plugin = metrics_.Plugin("nri", "10-logger");
+  EXPECT_EQ(&metrics_.Plugin("nri", "10-logger"), &plugin);
+  EXPECT_NE(&metrics_.Plugin("hook", "10-logger"), &plugin);
+  plugin.Answered(std::chrono::milliseconds(3));
+  plugin.Failed();
+  metrics_.SetReadyPlugins("nri", 2);
+  const std::string answer = Text();
+  for (const char* const line : {
+           "cri_resmgr_dropped_placements_total{stage=\"nri\"} 1",
+           "cri_resmgr_ignored_failures_total{stage=\"hook\"} 2",
+           "cri_resmgr_plugin_call_seconds_count{kind=\"nri\",plugin=\"10-logger\"} 1",
+           "cri_resmgr_plugin_call_seconds_sum{kind=\"nri\",plugin=\"10-logger\"} 0.003",
+           "cri_resmgr_plugin_failures_total{kind=\"nri\",plugin=\"10-logger\"} 1",
+           "cri_resmgr_plugins_ready{kind=\"nri\"} 2",
+       }) {
+    EXPECT_THAT(answer, HasSubstr(line));
+  }
+}
+
+TEST_F(MetricsTest, TooManyPluginsAreCountedAsOne) {
+  for (int i = 0; i < 1000; ++i)
+    metrics_.Plugin("nri", "10-x" + std::to_string(i)).Failed();
+  PluginCounter& other = metrics_.Plugin("nri", "10-x999");
+  EXPECT_EQ(&metrics_.Plugin("nri", "10-yet-another"), &other);
+  EXPECT_NE(&metrics_.Plugin("nri", "10-x0"), &other) << "those that were known stay";
+  const std::string answer = Text();
+  EXPECT_THAT(answer, HasSubstr("{kind=\"nri\",plugin=\"other\"} 744"));
+  EXPECT_THAT(answer, Not(HasSubstr("10-x999")));
+}
+
 TEST_F(MetricsTest, EveryEventHasItsOwnCounter) {
   using Event = Metrics::Event;
   uint64_t times = 1;

@@ -36,6 +36,7 @@ void MergeWide(WideAdjustment& base, WideAdjustment&& later) {
   TakeIfSet(base.cgroup_parent, std::move(later.cgroup_parent));
   base.resource_limits.Merge(std::move(later.resource_limits));
   Extend(base.hooks, std::move(later.hooks));
+  TakeIfSet(base.seccomp_profile, std::move(later.seccomp_profile));
 }
 
 // Collects what is changed.
@@ -79,6 +80,7 @@ void AddWideChanges(const WideAdjustment& wide, ChangeList& changes) {
   changes.Add(Field::kResourceLimits, wide.resource_limits);
   for (const OciHook& hook : wide.hooks)
     changes.Add(Field::kHooks, hook.path);
+  changes.Add(Field::kSeccompProfile, wide.seccomp_profile);
 }
 
 }  // namespace
@@ -129,6 +131,8 @@ std::string_view ToString(Field field) {
       return "resource_limits";
     case Field::kHooks:
       return "hooks";
+    case Field::kSeccompProfile:
+      return "seccomp_profile";
   }
   return "";
 }

@@ -38,6 +38,7 @@ enum class Field {
   kCgroupParent,
   kResourceLimits,
   kHooks,
+  kSeccompProfile,
 };
 
 std::string_view ToString(Field field);  // "cpuset_cpus", "annotations", ...
@@ -66,9 +67,10 @@ struct WideAdjustment {
   std::vector<std::string> cdi_devices{};          // in addition to those of the request
   KeyedEdits<std::string> labels{};
   KeyedEdits<std::string> annotations{};
-  std::optional<std::string> cgroup_parent{};   // of the pod
-  KeyedEdits<ResourceLimit> resource_limits{};  // by type
-  std::vector<OciHook> hooks{};                 // in addition
+  std::optional<std::string> cgroup_parent{};    // of the pod
+  KeyedEdits<ResourceLimit> resource_limits{};   // by type
+  std::vector<OciHook> hooks{};                  // in addition
+  std::optional<std::string> seccomp_profile{};  // file of the host; its name is absolute
 
   friend bool operator==(const WideAdjustment&, const WideAdjustment&) = default;
 };

@@ -80,13 +80,14 @@ TEST(AdjustmentTest, ListsEveryKindOfChangeOnce) {
   wide.cdi_devices = {"c"};
   wide.resource_limits.Set("RLIMIT_CORE", {.type = "RLIMIT_CORE"});
   wide.hooks = {{.path = "/bin/hook"}};
+  wide.seccomp_profile = "/profile.json";
 
   int expected = 0;
   for (const FieldChange& change : adjustment.Changes()) {
     EXPECT_EQ(static_cast<int>(change.field), expected++);
     EXPECT_THAT(ToString(change.field), testing::Not(IsEmpty()));
   }
-  EXPECT_EQ(expected, static_cast<int>(Field::kHooks) + 1);
+  EXPECT_EQ(expected, static_cast<int>(Field::kSeccompProfile) + 1);
 }
 
 TEST(KeyedEditsTest, TheLastEditOfAKeyCounts) {
@@ -100,6 +101,34 @@ TEST(KeyedEditsTest, TheLastEditOfAKeyCounts) {
   EXPECT_EQ(edits.Find("a")->value, std::nullopt);
   EXPECT_EQ(edits.Find("b")->value, "2");
   EXPECT_EQ(edits.Find("c"), nullptr);
+}
+
+TEST(KeyedEditsTest, FindsEachOfManyKeys) {
+  constexpr int kMany = 20'000;  // with a search of all for each, this would take seconds
+  KeyedEdits<int> edits;
+  for (int round = 0; round < 2; ++round)
+    for (int i = 0; i < kMany; ++i)
+      edits.Set(std::to_string(i), i + round);
+  edits.Remove("7");
+
+  EXPECT_EQ(std::distance(edits.begin(), edits.end()), kMany);
+  EXPECT_EQ(edits.Find("0")->value, 1);
+  EXPECT_EQ(edits.Find("7")->value, std::nullopt);
+  EXPECT_EQ(edits.Find(std::to_string(kMany - 1))->value, kMany);
+  EXPECT_EQ(edits.Find(std::to_string(kMany)), nullptr);
+}
+
+TEST(KeyedEditsTest, IsAnotherOneAfterACopy) {
+  KeyedEdits<int> edits;
+  for (int i = 0; i < 20; ++i)
+    edits.Set(std::to_string(i), i);
+  KeyedEdits<int> copy = edits;
+  copy.Set("19", -1);
+  copy.Set("20", 20);
+
+  EXPECT_EQ(edits.Find("19")->value, 19);
+  EXPECT_EQ(edits.Find("20"), nullptr);
+  EXPECT_EQ(copy.Find("20")->value, 20);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct EnvironmentVariable {
   friend bool operator==(const EnvironmentVariable&, const EnvironmentVariable&) = default;
 };
 
-// A bind mount of a path of the host.
+// A bind mount of a path of the host, or a mount of an image.
 struct Mount {
   // As CRI's MountPropagation, with its numbers.
   enum class Propagation { kPrivate = 0, kHostToContainer = 1, kBidirectional = 2 };
@@ -30,6 +30,7 @@ struct Mount {
   bool recursive_read_only = false;
   bool selinux_relabel = false;
   Propagation propagation = Propagation::kPrivate;
+  std::string image{};  // its reference, in place of a path of the host
 
   friend bool operator==(const Mount&, const Mount&) = default;
 };
@@ -71,6 +72,33 @@ struct OciHook {
   friend bool operator==(const OciHook&, const OciHook&) = default;
 };
 
+// As CRI's SecurityProfile for seccomp, with its numbers.
+struct SeccompProfile {
+  enum class Kind { kRuntimeDefault = 0, kUnconfined = 1, kLocalhost = 2 };
+
+  Kind kind = Kind::kRuntimeDefault;
+  std::string path{};  // of kLocalhost: a file of the host
+
+  friend bool operator==(const SeccompProfile&, const SeccompProfile&) = default;
+};
+
+// Whose namespace a container uses. As CRI's NamespaceMode, with its numbers.
+enum class NamespaceMode { kPod = 0, kContainer = 1, kNode = 2, kTarget = 3 };
+
+// As whom, and how far apart from others, a container runs.
+struct ContainerSecurity {
+  bool privileged = false;
+  std::optional<SeccompProfile> seccomp{};
+  std::optional<int64_t> user{};  // by number
+  std::optional<int64_t> group{};
+  std::vector<int64_t> supplemental_groups{};
+  NamespaceMode network = NamespaceMode::kPod;
+  NamespaceMode pid = NamespaceMode::kPod;
+  NamespaceMode ipc = NamespaceMode::kPod;
+
+  friend bool operator==(const ContainerSecurity&, const ContainerSecurity&) = default;
+};
+
 // A part of a container's configuration that is read only for stages that look at it.
 enum class Detail : uint32_t {
   kEnvironment = 1U << 0,
@@ -80,6 +108,8 @@ enum class Detail : uint32_t {
   kResources = 1U << 4,  // those of LinuxContainerResources that LinuxResources does not have
   kSandbox = 1U << 5,    // what the request says of the pod sandbox
   kHooks = 1U << 6,      // and resource limits
+  kImage = 1U << 7,
+  kSecurity = 1U << 8,
 };
 
 class DetailSet {
@@ -107,6 +137,10 @@ class DetailSet {
   uint32_t bits_ = 0;
 };
 
+inline constexpr DetailSet kAllDetails{Detail::kEnvironment, Detail::kCommand,   Detail::kMounts,
+                                       Detail::kDevices,     Detail::kResources, Detail::kSandbox,
+                                       Detail::kHooks,       Detail::kImage,     Detail::kSecurity};
+
 // The configuration of a container beyond CreateRequest, in the order of the request. What the
 // request does not say is empty: so are hooks and resource limits of a CRI request, which has none.
 struct ContainerDetails {
@@ -121,6 +155,9 @@ struct ContainerDetails {
   std::string cgroup_parent;                 // of the pod
   std::vector<OciHook> hooks;
   std::vector<ResourceLimit> resource_limits;
+  std::string image;            // the reference that the runtime is given
+  std::string specified_image;  // as the pod names it; empty: no other one
+  ContainerSecurity security;
 };
 
 }  // namespace resmgr

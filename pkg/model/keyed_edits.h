@@ -2,16 +2,22 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "pkg/base/text_hash.h"
 
 namespace resmgr {
 
 // Edits of things that have keys: environment variables, map entries, mounts. For each key the
-// last edit counts; keys are in the order of their first edits. A value type, thread-compatible.
+// last edit counts; keys are in the order of their first edits. Each edit takes the same time
+// however many there are: plugins may send 100,000. A value type, thread-compatible.
 template <typename Value>
 class KeyedEdits {
  public:
@@ -28,8 +34,8 @@ class KeyedEdits {
   bool empty() const { return edits_.empty(); }
   // nullptr: there is none for the key.
   const Edit* Find(std::string_view key) const {
-    const auto found = std::ranges::find(edits_, key, &Edit::key);
-    return found == edits_.end() ? nullptr : &*found;
+    const size_t at = IndexOf(key);
+    return at == edits_.size() ? nullptr : &edits_[at];
   }
   auto begin() const { return edits_.begin(); }
   auto end() const { return edits_.end(); }
@@ -40,16 +46,33 @@ class KeyedEdits {
       At(edit.key) = std::move(edit.value);
   }
 
-  friend bool operator==(const KeyedEdits&, const KeyedEdits&) = default;
+  friend bool operator==(const KeyedEdits& a, const KeyedEdits& b) { return a.edits_ == b.edits_; }
 
  private:
+  // Up to so many are found by looking at each.
+  static constexpr size_t kFew = 16;
+
+  // The number of edits: there is none for the key.
+  size_t IndexOf(std::string_view key) const {
+    if (edits_.size() <= kFew) {
+      return static_cast<size_t>(std::ranges::find(edits_, key, &Edit::key) - edits_.begin());
+    }
+    const auto found = indices_.find(key);
+    return found == indices_.end() ? edits_.size() : found->second;
+  }
   std::optional<Value>& At(std::string_view key) {
-    const auto found = std::ranges::find(edits_, key, &Edit::key);
-    if (found != edits_.end()) return found->value;
-    return edits_.emplace_back(Edit{std::string(key), std::nullopt}).value;
+    if (const size_t at = IndexOf(key); at < edits_.size()) return edits_[at].value;
+    edits_.push_back({.key = std::string(key), .value = std::nullopt});
+    if (edits_.size() > kFew) {
+      for (size_t i = indices_.size(); i < edits_.size(); ++i)
+        indices_.emplace(edits_[i].key, i);
+    }
+    return edits_.back().value;
   }
 
   std::vector<Edit> edits_;
+  // Of all keys, once there are more than a few.
+  std::unordered_map<std::string, size_t, TextHash, std::equal_to<>> indices_;
 };
 
 }  // namespace resmgr

@@ -10,13 +10,16 @@ namespace resmgr {
 BrainHost::Brain::Brain(const Options& options, std::unique_ptr<Policy> policy)
     : link(options.door.MakeLink()),
       manager(options.loop, options.machine, std::move(policy), link->runtime(), options.state,
-              options.manager) {
-  link->Attach(manager);
-}
+              options.manager),
+      stage(manager, options.hints, [this] { return link->EnsureConnected(); }) {}
 
 BrainHost::BrainHost(Options options) : options_(std::move(options)) {
   options_.manager.overrides_warned = &overrides_warned_;
   options_.manager.observer = &history_;
+}
+
+BrainHost::~BrainHost() {
+  options_.pipeline.SetPolicyStage(nullptr);
 }
 
 void BrainHost::Start(std::unique_ptr<Policy> policy) {
@@ -35,8 +38,13 @@ void BrainHost::MakeBrain(std::unique_ptr<Policy> policy) {
   brain_ = std::make_unique<Brain>(options_, std::move(policy));
   Brain& brain = *brain_;
   // In this order, so that no request passes unread after the list was made.
-  options_.door.SetActive(brain.link.get());
+  SetActive(&brain);
   Connect(brain);
+}
+
+void BrainHost::SetActive(Brain* brain) {
+  options_.pipeline.SetPolicyStage(brain == nullptr ? nullptr : &brain->stage);
+  options_.door.SetActive(brain == nullptr ? nullptr : brain->link.get());
 }
 
 void BrainHost::Connect(Brain& brain) {
@@ -103,7 +111,7 @@ std::string BrainHost::RuntimeState() const {
 }
 
 void BrainHost::Retire() {
-  options_.door.SetActive(nullptr);
+  SetActive(nullptr);
   // Not from within one of its own calls.
   retiring_.push_back(std::move(brain_));
   options_.loop.Post([this] {
@@ -126,7 +134,7 @@ void BrainHost::Stop(Brain& brain) {
 
 void BrainHost::DestroyDrained() {
   std::erase_if(retired_, [](const auto& brain) {
-    return brain->link->drained() && (brain->stopped || brain->manager.AllReleased());
+    return brain->stage.calls() == 0 && (brain->stopped || brain->manager.AllReleased());
   });
   if (!retired_.empty()) return;
   drain_check_.reset();

@@ -10,6 +10,9 @@
 
 #include "pkg/node/front_door.h"
 #include "pkg/node/policy_host.h"
+#include "pkg/pipeline/hint_finder.h"
+#include "pkg/pipeline/pipeline.h"
+#include "pkg/pipeline/policy_stage.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
@@ -28,6 +31,8 @@ class BrainHost final : public PolicyHost {
     EventLoop& loop;
     const Machine& machine;
     FrontDoor& door;              // stopped before the end of the host, which it outlives
+    Pipeline& pipeline;           // of the door's requests
+    HintFinder& hints;            // of all brains, so that its threads are few
     StateStore* state = nullptr;  // may be null: nothing is remembered then
     ResourceManager::Options manager{};
     // How often to look whether a retired brain can be destroyed.
@@ -35,6 +40,10 @@ class BrainHost final : public PolicyHost {
   };
 
   explicit BrainHost(Options options);
+  // Takes the brain's stage out of the pipeline, which lives on with the stages of the door.
+  ~BrainHost() override;
+  BrainHost(const BrainHost&) = delete;
+  BrainHost& operator=(const BrainHost&) = delete;
 
   // The policy at the start; nullptr is null. The door has started.
   void Start(std::unique_ptr<Policy> policy);
@@ -56,9 +65,12 @@ class BrainHost final : public PolicyHost {
     bool stopped = false;
     std::unique_ptr<BrainLink> link;
     ResourceManager manager;
+    PolicyStage stage;
   };
 
   void MakeBrain(std::unique_ptr<Policy> policy);
+  // The brain that decides about requests; nullptr: none does.
+  void SetActive(Brain* brain);
   static void Connect(Brain& brain);
   void Retire();
   void AddRetired(std::unique_ptr<Brain> brain);

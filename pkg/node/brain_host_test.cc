@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "pkg/node/testing/fake_door.h"
+#include "pkg/pipeline/pipeline_call.h"
+#include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/topology/machine_source.h"
 
@@ -19,6 +21,36 @@ namespace {
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
+
+// A request that has passed the stages and is at the runtime, until it is answered.
+class RequestUnderWay final : private Request::Source, private PipelineCall::Front {
+ public:
+  explicit RequestUnderWay(Pipeline& pipeline)
+      : request_(Operation::kStopContainer, source()), call_(pipeline, front()) {
+    request_.container_id = ContainerId("c1");
+    call_.Start(request_);
+  }
+
+  bool forwarded() const { return forwarded_; }
+  void Answer() {
+    constexpr int kNotFound = 5;
+    EXPECT_TRUE(call_.OnReply({.code = kNotFound}));
+  }
+
+ private:
+  Request::Source& source() { return *this; }
+  PipelineCall::Front& front() { return *this; }
+  bool ReadCreate(CreateRequest&) override { return false; }
+  std::optional<Pod> ReadPod() override { return std::nullopt; }
+  bool ReadDetails(DetailSet, ContainerDetails&) override { return false; }
+  void OnDecided(const Status& refusal, const Adjustment&) override { forwarded_ = refusal.ok(); }
+  void OnReplySeen() override {}
+  bool Has(Operation, Field) const override { return true; }
+
+  bool forwarded_ = false;
+  Request request_;
+  PipelineCall call_;
+};
 
 class BrainHostTest : public testing::Test {
  protected:
@@ -45,12 +77,17 @@ class BrainHostTest : public testing::Test {
 
   const Machine machine_ = *LoadMachine("synthetic:core:4 pu:1");
   EventLoop loop_;
+  LoopClock clock_{loop_};
+  Pipeline pipeline_{clock_};
+  HintFinder hints_{loop_, {}};
   test::FakeDoor door_;
   std::optional<Status> result_;
-  std::optional<BrainHost> host_{
-      std::in_place,
-      BrainHost::Options{
-          .loop = loop_, .machine = machine_, .door = door_, .drain_check = milliseconds(5)}};
+  std::optional<BrainHost> host_{std::in_place, BrainHost::Options{.loop = loop_,
+                                                                   .machine = machine_,
+                                                                   .door = door_,
+                                                                   .pipeline = pipeline_,
+                                                                   .hints = hints_,
+                                                                   .drain_check = milliseconds(5)}};
 };
 
 TEST_F(BrainHostTest, UnderTheNullPolicyThereIsNoBrain) {
@@ -64,7 +101,7 @@ TEST_F(BrainHostTest, UnderTheNullPolicyThereIsNoBrain) {
 TEST_F(BrainHostTest, RequestsAreDecidedBeforeTheRuntimeIsListed) {
   host_->Start(FirstFit());
   EXPECT_THAT(history(), ElementsAre("active 1", "connect 1"));
-  EXPECT_EQ(link().attached, host_->manager());
+  EXPECT_TRUE(pipeline_.LooksAt(Operation::kCreateContainer));
 }
 
 TEST_F(BrainHostTest, TellsWhyTheRuntimeIsNotConnected) {
@@ -77,8 +114,10 @@ TEST_F(BrainHostTest, TellsWhyTheRuntimeIsNotConnected) {
 TEST_F(BrainHostTest, AChangeToNullDestroysTheBrainOnceItsRequestsAreOver) {
   host_->Start(FirstFit());
   link().Synchronize();
-  link().requests = 1;
+  RequestUnderWay request(pipeline_);
+  ASSERT_TRUE(request.forwarded());
   SetPolicy(nullptr);
+  EXPECT_FALSE(pipeline_.LooksAt(Operation::kCreateContainer));
   RunUntil([this] { return result_.has_value(); });
   EXPECT_EQ(*result_, OkStatus());
   EXPECT_EQ(host_->manager(), nullptr);
@@ -88,7 +127,7 @@ TEST_F(BrainHostTest, AChangeToNullDestroysTheBrainOnceItsRequestsAreOver) {
   const auto later = loop_.After(milliseconds(50), [&checked] { checked = true; });
   RunUntil([&checked] { return checked; });
   ASSERT_EQ(door_.links().size(), 1u) << "a request is under way";
-  link().requests = 0;
+  request.Answer();
   RunUntil([this] { return door_.links().empty(); });
   EXPECT_EQ(history().back(), "end 1");
 }
@@ -114,7 +153,7 @@ TEST_F(BrainHostTest, AChangeFromNullDoesNotWaitForARuntimeThatIsAway) {
 TEST_F(BrainHostTest, ANewBrainStopsOneThatIsRetired) {
   host_->Start(FirstFit());
   link().Synchronize();
-  link().requests = 1;
+  RequestUnderWay request(pipeline_);
   SetPolicy(nullptr);
   RunUntil([this] { return history().back() == "retire 1"; });
   test::FakeDoor::Link& former = link();
@@ -124,8 +163,16 @@ TEST_F(BrainHostTest, ANewBrainStopsOneThatIsRetired) {
   const size_t lists = former.client.lists.size();
   former.events.connected();
   EXPECT_EQ(former.client.lists.size(), lists) << "it asks the runtime for nothing";
-  former.requests = 0;
+  request.Answer();
   RunUntil([this] { return history().back() == "end 1"; });
+}
+
+// A front door that ends later takes its own stages out.
+TEST_F(BrainHostTest, ItsEndLeavesThePipelineWithoutItsStage) {
+  host_->Start(FirstFit());
+  ASSERT_TRUE(pipeline_.LooksAt(Operation::kCreateContainer));
+  host_.reset();
+  EXPECT_FALSE(pipeline_.LooksAt(Operation::kCreateContainer));
 }
 
 TEST_F(BrainHostTest, APreviewWithoutABrainMovesNothing) {

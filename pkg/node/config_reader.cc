@@ -83,6 +83,17 @@ StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name)
   return Prepare(std::move(config), std::move(name), false);
 }
 
+std::string ConfigReader::KeepNri(NriHostConfig& nri, bool delivered) const {
+  const NriHostConfig wanted = std::exchange(nri, options_.nri);
+  if (wanted == options_.nri) return "";
+  if (!delivered) return "nri: what has changed there takes effect with a restart";
+  Config silent;
+  options_.overrides.ApplyTo(silent);
+  if (wanted == silent.nri) return "";
+  return "nri has no effect in a configuration that is delivered: it belongs in the daemon's own "
+         "file, and takes effect with a restart";
+}
+
 StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name,
                                                 bool delivered) const {
   ConfigCandidate candidate;
@@ -95,7 +106,9 @@ StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name,
   candidate.dump = *std::move(dump);
   RESMGR_RETURN_IF_ERROR(Annotate(dump::Dumper::Probe(candidate.dump), "dump"));
   candidate.policy_part = PolicyPart(config);
+  const std::string nri_warning = KeepNri(config.nri, delivered);
   candidate.warnings = ConfigWarnings(config, *options_.machine, options_.policies);
+  if (!nri_warning.empty()) candidate.warnings.push_back(nri_warning);
   candidate.config = std::move(config);
   candidate.name = std::move(name);
   return candidate;

@@ -42,6 +42,9 @@ class ConfigReader {
     bool dump_secrets = false;
     // The only directory where a configuration that is delivered may have a file written.
     std::string dump_directory{};
+    // As the daemon was started with, by its own file and the command line. It names programs to
+    // run, and stays until a restart: what is delivered has no part in it.
+    NriHostConfig nri{};
   };
 
   explicit ConfigReader(Options options);
@@ -55,6 +58,8 @@ class ConfigReader {
 
  private:
   StatusOr<ConfigCandidate> Prepare(Config config, std::string name, bool delivered) const;
+  // Puts in what the daemon was started with; a warning where `nri` says otherwise, else "".
+  std::string KeepNri(NriHostConfig& nri, bool delivered) const;
 
   const Options options_;
   const ConfigChecks checks_;

@@ -18,6 +18,7 @@ namespace {
 using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 class ConfigReaderTest : public testing::Test {
  protected:
@@ -75,6 +76,30 @@ TEST_F(ConfigReaderTest, ADeliveredDumpFileIsInTheDumpDirectoryOnly) {
   EXPECT_FALSE(std::filesystem::exists(directory_.File("elsewhere")));
   EXPECT_EQ(Read("dump: {Config: 'full:.*', File: " + options_.dump_directory + "/d}").status(),
             OkStatus());
+}
+
+TEST_F(ConfigReaderTest, NriPluginsAreServedAsTheDaemonWasStarted) {
+  options_.overrides.nri_host = "/run/nri.sock";
+  options_.nri.socket = "/run/nri.sock";
+  options_.nri.strikes = 7;
+  const auto silent = Read("policy: {Active: null}");
+  ASSERT_EQ(silent.status(), OkStatus());
+  EXPECT_EQ(silent->config.nri, options_.nri);
+  EXPECT_THAT(silent->warnings, Not(Contains(HasSubstr("nri"))));
+
+  const auto delivered = Read("nri: {Host: {PluginPath: /tmp}}");
+  ASSERT_EQ(delivered.status(), OkStatus());
+  EXPECT_EQ(delivered->config.nri, options_.nri);
+  EXPECT_THAT(delivered->warnings, Contains(HasSubstr("nri has no effect")));
+
+  Config changed;
+  changed.nri = options_.nri;
+  EXPECT_THAT(ConfigReader(options_).Prepare(changed, "/etc/node.yaml")->warnings,
+              Not(Contains(HasSubstr("nri"))));
+  changed.nri.strikes = 8;
+  const auto reloaded = ConfigReader(options_).Prepare(changed, "/etc/node.yaml");
+  EXPECT_EQ(reloaded->config.nri, options_.nri);
+  EXPECT_THAT(reloaded->warnings, Contains(HasSubstr("nri: what has changed")));
 }
 
 TEST_F(ConfigReaderTest, TheCommandLineWinsAndAnotherPolicyIsRefused) {

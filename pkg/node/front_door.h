@@ -11,7 +11,8 @@
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/metrics/metrics.h"
-#include "pkg/resmgr/resource_manager.h"
+#include "pkg/node/plugin_view.h"
+#include "pkg/pipeline/pipeline.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/sys/event_loop.h"
 
@@ -28,25 +29,20 @@ struct RuntimeEvents {
   std::function<void(const ContainerEvent&)> happened{};
 };
 
-// The connection between one brain (a resource manager with its policy) and a front door: the
-// requests that the door brings to this brain, and the brain's own requests to the runtime. Loop's
-// thread only.
+// What a front door does for one brain (a resource manager with its policy): it carries the brain's
+// own requests to the runtime, and tells what the runtime tells. Loop's thread only.
 class BrainLink {
  public:
   virtual ~BrainLink() = default;
 
   // For the resource manager's own requests.
   virtual RuntimeClient& runtime() = 0;
-  // The manager decides about the requests of this link; called once, before all that follows.
-  virtual void Attach(ResourceManager& manager) = 0;
   // Connects to the runtime now or as soon as it appears, and again after each loss.
   virtual void Connect(RuntimeEvents events) = 0;
   // Does not wait for the next try. Unavailable tells what is wrong.
   virtual Status EnsureConnected() = 0;
   // This brain decides no requests any more: what still happens it learns from lists alone.
   virtual void Retire() = 0;
-  // No request that came by this link is under way.
-  virtual bool drained() const = 0;
 };
 
 // Where requests about containers come in: the relay's CRI socket, an NRI runtime that connects to
@@ -56,25 +52,28 @@ class FrontDoor {
  public:
   virtual ~FrontDoor() = default;
 
-  // Requests come in from now on, and pass unread as long as no brain is active. The dumper, which
+  // Requests come in from now on, and go through the pipeline's stages. The dumper, which
   // outlives the door's Stop, is shown the calls.
   virtual void Start(dump::Dumper& dumper) = 0;
   // For a new brain, which owns it. Must not be used after the end of the door.
   virtual std::unique_ptr<BrainLink> MakeLink() = 0;
-  // Requests that come from now on are decided by the brain of this link; nullptr: they pass
-  // unread. Those that came before stay with their brain, whose link outlives them.
+  // The brain of this link decides about the requests that come from now on, as the pipeline tells
+  // too; nullptr: none does.
   virtual void SetActive(BrainLink* link) = 0;
   // Refuses new requests, waits for those in flight for kDrainDeadline at most, then runs `done`,
   // once.
   virtual void Drain(std::function<void()> done) = 0;
   // Ends all requests at once; none comes any more.
   virtual void Stop() = 0;
+  // Those that it serves, in their order.
+  virtual std::vector<PluginView> plugins() const { return {}; }
 };
 
 // What every front door is made with; all outlive it.
 struct DoorContext {
   EventLoop& loop;
   h2::FlushQueue& flushes;
+  Pipeline& pipeline;          // what requests go through
   Metrics* metrics = nullptr;  // null: nothing is counted
 };
 

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "pkg/grpc/unary_server.h"
 #include "pkg/node/configurator.h"
+#include "pkg/node/plugin_view.h"
 #include "pkg/node/policy_host.h"
+#include "pkg/pipeline/pipeline.h"
 #include "pkg/policy/registry.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/topology/machine.h"
@@ -22,12 +25,15 @@ struct NodeView {
   const PolicyRegistry& policies;
   PolicyHost& host;
   Configurator& configurator;
+  const Pipeline& pipeline;
   std::string relay_socket{};
   std::string runtime_socket{};
   // "connected" or what is wrong.
   std::function<std::string()> runtime_state{};
   // Whether what is to be remembered over a restart is on the disk; true where nothing is.
   std::function<bool()> state_saved = [] { return true; };
+  // Of the front door.
+  std::function<std::vector<PluginView>()> plugins = [] { return std::vector<PluginView>(); };
   // How many calls the dump lacks.
   std::function<uint64_t()> dump_lost = [] { return uint64_t{0}; };
 };

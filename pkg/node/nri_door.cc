@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/nri_door.h"
 
+#include <filesystem>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
-#include "pkg/pipeline/hint_finder.h"
-#include "pkg/pipeline/pipeline.h"
-#include "pkg/pipeline/policy_stage.h"
-#include "pkg/resmgr/clock.h"
+#include <sys/stat.h>
+
+#include "pkg/log/log.h"
+#include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
 namespace {
@@ -18,25 +20,21 @@ class NriDoor;
 // What is asked for one brain is answered no more once that is gone.
 class NriLink final : public BrainLink, private RuntimeClient {
  public:
-  NriLink(NriDoor& door, HintFinder& hints) : door_(door), hints_(hints) {}
+  explicit NriLink(NriDoor& door) : door_(door) {}
   ~NriLink() override;
 
   RuntimeClient& runtime() override { return *this; }
-  void Attach(ResourceManager& manager) override {
-    stage_.emplace(manager, hints_, [this] { return EnsureConnected(); });
-  }
   void Connect(RuntimeEvents events) override;
   Status EnsureConnected() override;
   void Retire() override {}
-  bool drained() const override { return stage_->calls() == 0; }
 
-  PolicyStage& stage() { return *stage_; }
   const RuntimeEvents& events() const { return events_; }
 
  private:
   void UpdateContainer(const ContainerId& id, const ResourceValues& values,
                        std::function<void(Status)> done) override;
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
+  bool ListsTellNews() const override { return false; }
 
   template <typename Result>
   std::function<void(Result)> WhileHere(std::function<void(Result)> done) {
@@ -46,23 +44,20 @@ class NriLink final : public BrainLink, private RuntimeClient {
   }
 
   NriDoor& door_;
-  HintFinder& hints_;
   RuntimeEvents events_;
-  std::optional<PolicyStage> stage_;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
 class NriDoor final : public FrontDoor {
  public:
-  NriDoor(const DoorContext& context, nri::PluginFront::Options options)
-      : context_(context),
-        options_(std::move(options)),
-        hints_(context.loop, {}),
-        clock_(context.loop),
-        pipeline_(clock_) {}
+  // `claim` keeps other daemons from the runtime for the life of the door.
+  NriDoor(const DoorContext& context, nri::PluginFront::Options options, UniqueFd claim)
+      : context_(context), options_(std::move(options)), claim_(std::move(claim)) {}
 
-  void Start(dump::Dumper&) override {
-    front_.emplace(context_.loop, pipeline_, options_,
+  void Start(dump::Dumper& dumper) override {
+    nri::PluginFront::Options options = options_;
+    options.connection.dumper = &dumper;
+    front_.emplace(context_.loop, context_.pipeline, std::move(options),
                    nri::PluginFront::Events{
                        .connected = [this] { Tell([](const auto& to) { to.connected(); }); },
                        .disconnected = [this] { Tell([](const auto& to) { to.disconnected(); }); },
@@ -72,14 +67,8 @@ class NriDoor final : public FrontDoor {
                            }});
     front_->Start();
   }
-  std::unique_ptr<BrainLink> MakeLink() override {
-    return std::make_unique<NriLink>(*this, hints_);
-  }
-  void SetActive(BrainLink* link) override {
-    // All links of this door are of its own making.
-    auto* const active = static_cast<NriLink*>(link);
-    pipeline_.SetPolicyStage(active == nullptr ? nullptr : &active->stage());
-  }
+  std::unique_ptr<BrainLink> MakeLink() override { return std::make_unique<NriLink>(*this); }
+  void SetActive(BrainLink*) override {}
   // Answers are a matter of microseconds, and the runtime asks nothing of a plugin that is gone.
   void Drain(std::function<void()> done) override { context_.loop.Post(std::move(done)); }
   void Stop() override { front_.reset(); }
@@ -101,9 +90,7 @@ class NriDoor final : public FrontDoor {
 
   const DoorContext context_;
   const nri::PluginFront::Options options_;
-  HintFinder hints_;  // of all brains, so that its threads are few
-  LoopClock clock_;
-  Pipeline pipeline_;
+  const UniqueFd claim_;
   std::set<NriLink*> connected_;  // those that are told of the runtime
   std::optional<nri::PluginFront> front_;
 };
@@ -137,6 +124,19 @@ void NriLink::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>
   door_.front()->ListAll(std::move(known), WhileHere(std::move(done)));
 }
 
+// Two daemons would place the same containers by turns. The runtime's folder is the one place that
+// all of them know, whatever their flags are; one that may not write there goes on without.
+StatusOr<UniqueFd> ClaimRuntime(const std::string& socket) {
+  constexpr mode_t kMode = 0700;  // that of a runtime which makes it
+  if (const std::string parent = std::filesystem::path(socket).parent_path(); !parent.empty())
+    ::mkdir(parent.c_str(), kMode);
+  StatusOr<UniqueFd> claim = ClaimPath(socket + ".plugin");
+  if (claim.ok() || claim.status().code() == StatusCode::kAlreadyExists) return claim;
+  GetLogger("nri/plugin")
+      .Warn("another cri-resmgr at {} would not be noticed: {}", socket, Message(claim.status()));
+  return UniqueFd();
+}
+
 }  // namespace
 
 FrontDoorFactory NriDoorFactory(nri::PluginFront::Options options) {
@@ -144,7 +144,8 @@ FrontDoorFactory NriDoorFactory(nri::PluginFront::Options options) {
                                         options.connection.name, options.connection.socket);
   return {.create = [options = std::move(options)](
                         const DoorContext& context) -> StatusOr<std::unique_ptr<FrontDoor>> {
-            return std::make_unique<NriDoor>(context, options);
+            RESMGR_ASSIGN_OR_RETURN(UniqueFd claim, ClaimRuntime(options.connection.socket));
+            return std::make_unique<NriDoor>(context, options, std::move(claim));
           },
           .description = std::move(description),
           .counted_methods = {}};

@@ -8,7 +8,8 @@ namespace resmgr {
 
 // A plugin of the runtime's NRI (pkg/nri/plugin_front.h) as a front door: no relay and no change at
 // the kubelet. The door has no socket of its own; the runtime's is connected to, as soon as there
-// is one. `options.connection` has passed nri::PluginConnection::Check.
+// is one. `options.connection` has passed nri::PluginConnection::Check. The factory's
+// AlreadyExists: another daemon is a plugin there.
 FrontDoorFactory NriDoorFactory(nri::PluginFront::Options options);
 
 }  // namespace resmgr

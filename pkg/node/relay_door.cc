@@ -6,10 +6,6 @@
 #include "pkg/cri/known_methods.h"
 #include "pkg/cri/relay.h"
 #include "pkg/cri/runtime_connection.h"
-#include "pkg/pipeline/hint_finder.h"
-#include "pkg/pipeline/pipeline.h"
-#include "pkg/pipeline/policy_stage.h"
-#include "pkg/resmgr/clock.h"
 #include "pkg/sys/file_limit.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -18,64 +14,79 @@ namespace {
 
 class RelayLink final : public BrainLink {
  public:
-  RelayLink(const DoorContext& context, HintFinder& hints, const std::string& runtime_socket)
-      : hints_(hints), runtime_(context.loop, context.flushes, runtime_socket) {}
+  // `seen` is told of the events that come to the link itself.
+  RelayLink(const DoorContext& context, const std::string& runtime_socket,
+            std::function<void(const ContainerEvent&)> seen)
+      : seen_(std::move(seen)), runtime_(context.loop, context.flushes, runtime_socket) {}
 
   RuntimeClient& runtime() override { return runtime_; }
-  void Attach(ResourceManager& manager) override {
-    manager_ = &manager;
-    stage_.emplace(manager, hints_, [this] { return runtime_.EnsureConnected(); });
-  }
   void Connect(RuntimeEvents events) override {
+    happened_ = std::move(events.happened);
     runtime_.Start({.connected = std::move(events.connected),
                     .disconnected = std::move(events.disconnected),
-                    .happened = std::move(events.happened)});
+                    .happened = [this](const ContainerEvent& event) {
+                      seen_(event);
+                      TellEvent(event);
+                    }});
   }
   Status EnsureConnected() override { return runtime_.EnsureConnected(); }
   void Retire() override { LeaveEventsToClient(true); }
-  bool drained() const override { return stage_->calls() == 0; }
 
   // Clients listen to the runtime's events, and the relay tells them to us.
   void LeaveEventsToClient(bool leave) { runtime_.LeaveEventsToClient(leave); }
-  ResourceManager& manager() { return *manager_; }
-  PolicyStage& stage() { return *stage_; }
+  // A client got this event by the relay.
+  void TellEvent(const ContainerEvent& event) {
+    if (happened_) happened_(event);
+  }
 
  private:
-  HintFinder& hints_;
+  const std::function<void(const ContainerEvent&)> seen_;
   RuntimeConnection runtime_;
-  ResourceManager* manager_ = nullptr;
-  std::optional<PolicyStage> stage_;
+  std::function<void(const ContainerEvent&)> happened_;  // set once it connects
 };
 
 class RelayDoor final : public FrontDoor {
  public:
   RelayDoor(const DoorContext& context, RelayDoorOptions options, ListeningSocket listener)
-      : context_(context),
-        options_(std::move(options)),
-        hints_(context.loop, {}),
-        clock_(context.loop),
-        pipeline_(clock_),
-        listener_(std::move(listener)) {
+      : context_(context), options_(std::move(options)), listener_(std::move(listener)) {
     for (Stage* const stage : options_.stages)
-      pipeline_.Add(*stage);
+      context_.pipeline.Add(*stage);
+    if (options_.nri_host) {
+      nri_hosting_.emplace(context_, options_.runtime_socket,
+                           options_.image_socket.value_or(options_.runtime_socket),
+                           *options_.nri_host);
+    }
+  }
+  ~RelayDoor() override {
+    for (Stage* const stage : options_.stages)
+      context_.pipeline.Remove(*stage);
   }
 
   void Start(dump::Dumper& dumper) override;
   std::unique_ptr<BrainLink> MakeLink() override {
-    return std::make_unique<RelayLink>(context_, hints_, options_.runtime_socket);
+    return std::make_unique<RelayLink>(context_, options_.runtime_socket,
+                                       [this](const ContainerEvent& event) { TellPlugins(event); });
   }
   void SetActive(BrainLink* link) override;
-  void Drain(std::function<void()> done) override { relay_->Drain(std::move(done)); }
-  void Stop() override { relay_.reset(); }
+  std::vector<PluginView> plugins() const override {
+    return nri_hosting_ ? nri_hosting_->plugins() : std::vector<PluginView>();
+  }
+  void Drain(std::function<void()> done) override;
+  void Stop() override {
+    relay_.reset();
+    nri_hosting_.reset();
+  }
 
  private:
+  void TellPlugins(const ContainerEvent& event) {
+    if (nri_hosting_) nri_hosting_->OnContainerEvent(event);
+  }
+
   const DoorContext context_;
   const RelayDoorOptions options_;
-  HintFinder hints_;  // of all brains, so that its threads are few
-  LoopClock clock_;
-  Pipeline pipeline_;                        // outlives the relay's calls
   std::optional<ListeningSocket> listener_;  // until the start
   RelayLink* active_ = nullptr;
+  std::optional<NriHosting> nri_hosting_;  // outlives the relay's calls
   std::optional<Relay> relay_;
 };
 
@@ -86,19 +97,28 @@ void RelayDoor::Start(dump::Dumper& dumper) {
                                .drain_timeout = kDrainDeadline};
   relay_.emplace(
       context_.loop, context_.flushes, *std::exchange(listener_, std::nullopt), options,
-      Relay::Watchers{.pipeline = &pipeline_, .dumper = &dumper, .metrics = context_.metrics});
+      Relay::Observers{
+          .pipeline = &context_.pipeline, .dumper = &dumper, .metrics = context_.metrics});
   relay_->OnClientsListen([this](bool listen) {
     if (active_ != nullptr) active_->LeaveEventsToClient(listen);
   });
   relay_->OnEvent([this](const ContainerEvent& event) {
-    if (active_ != nullptr) active_->manager().OnContainerEvent(event);
+    TellPlugins(event);
+    if (active_ != nullptr) active_->TellEvent(event);
+  });
+  if (nri_hosting_) nri_hosting_->Start();
+}
+
+void RelayDoor::Drain(std::function<void()> done) {
+  relay_->Drain([this, done = std::move(done)] {
+    if (!nri_hosting_) return done();
+    nri_hosting_->Stop(done);
   });
 }
 
 void RelayDoor::SetActive(BrainLink* link) {
   // All links of this door are of its own making.
   active_ = static_cast<RelayLink*>(link);
-  pipeline_.SetPolicyStage(active_ == nullptr ? nullptr : &active_->stage());
   if (active_ != nullptr) active_->LeaveEventsToClient(relay_->clients_listen());
 }
 

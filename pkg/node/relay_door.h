@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pkg/node/front_door.h"
+#include "pkg/node/nri_hosting.h"
 #include "pkg/pipeline/stage.h"
 
 namespace resmgr {
@@ -17,6 +18,8 @@ struct RelayDoorOptions {
   std::optional<std::string> image_socket{};
   // Behind the policy, in this order; they outlive the door.
   std::vector<Stage*> stages{};
+  // NRI plugins are hosted, behind these stages.
+  std::optional<NriHostingOptions> nri_host{};
 };
 
 // The CRI relay (pkg/cri/relay.h) as a front door: clients call on the relay's socket, and each

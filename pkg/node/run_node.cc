@@ -21,6 +21,9 @@
 #include "pkg/node/local_config.h"
 #include "pkg/node/node_publisher.h"
 #include "pkg/node/optional_services.h"
+#include "pkg/pipeline/hint_finder.h"
+#include "pkg/pipeline/pipeline.h"
+#include "pkg/resmgr/clock.h"
 #include "pkg/state/claimed_file_system.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
@@ -102,7 +105,8 @@ std::shared_ptr<const ConfigReader> MakeReader(const NodeOptions& options,
                             .policies = options.policies,
                             .overrides = options.overrides,
                             .dump_secrets = options.dump_secrets,
-                            .dump_directory = options.dump_directory});
+                            .dump_directory = options.dump_directory,
+                            .nri = options.config.nri});
 }
 
 // nullptr where no agent is to be called.
@@ -144,18 +148,23 @@ std::list<OptionalSocket> ServeAll(const NodeOptions& options, NodeView view,
 // over; SIGHUP and SIGUSR1 are for the tasks.
 std::array<EventLoop::HandlePtr, 4> HandleSignals(EventLoop& loop, FrontDoor& door,
                                                   EventLoop::Task reload, EventLoop::Task debug) {
-  const auto end = [&loop, &door, ending = std::make_shared<bool>(false)] {
+  const auto end = [&loop, &door, ending = std::make_shared<bool>(false)](pid_t sender) {
+    Logger& log = GetLogger("cri-resmgr");
     if (std::exchange(*ending, true)) {
+      log.Info("a second signal, of process {}: ending at once", sender);
       loop.Stop();
       return;
     }
-    Logger& log = GetLogger("cri-resmgr");
-    log.Info("ending: waiting for the calls in flight; a second signal ends at once");
+    log.Info(
+        "ending on a signal of process {}: waiting for the calls in flight; a second signal ends "
+        "at once",
+        sender);
     if (const Status status = NotifyStopping(); !status.ok()) log.Warn("{}", Message(status));
     door.Drain([&loop] { loop.Stop(); });
   };
   return {loop.OnSignal(SIGTERM, end), loop.OnSignal(SIGINT, end),
-          loop.OnSignal(SIGHUP, std::move(reload)), loop.OnSignal(SIGUSR1, std::move(debug))};
+          loop.OnSignal(SIGHUP, [reload = std::move(reload)](pid_t) { reload(); }),
+          loop.OnSignal(SIGUSR1, [debug = std::move(debug)](pid_t) { debug(); })};
 }
 
 // With a logger of its own, so that programs that wait for the line see it whatever -logger-level
@@ -191,9 +200,12 @@ Status RunNode(const NodeOptions& options, Setup setup) {
   const std::shared_ptr<Metrics> metrics = MakeMetrics(options);
   EventLoop loop;
   h2::FlushQueue flushes(loop);
+  LoopClock clock(loop);
+  Pipeline pipeline(clock, metrics.get());
+  HintFinder hints(loop, {});
   // Before anything is touched on disk: the socket tells that no other instance is at work there.
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<FrontDoor> door,
-                          options.door.create({loop, flushes, metrics.get()}));
+                          options.door.create({loop, flushes, pipeline, metrics.get()}));
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper,
                           MakeDumper(options, setup, metrics.get()));
   const OptionalMetrics metrics_server(loop, options.metrics_address, metrics);
@@ -202,6 +214,8 @@ Status RunNode(const NodeOptions& options, Setup setup) {
       {.loop = loop,
        .machine = *setup.machine,
        .door = *door,
+       .pipeline = pipeline,
+       .hints = hints,
        .state = &state,
        .manager = {.start_failure = setup.config.policy.start_failure, .metrics = metrics.get()}});
   const StopAtEnd stop(*door);
@@ -226,8 +240,10 @@ Status RunNode(const NodeOptions& options, Setup setup) {
                 .policies = options.policies,
                 .host = host,
                 .configurator = configurator,
+                .pipeline = pipeline,
                 .runtime_state = [&host] { return host.RuntimeState(); },
                 .state_saved = [&state] { return state.Saved(); },
+                .plugins = [&door] { return door->plugins(); },
                 .dump_lost = [&dumper] { return dumper->lost_calls(); }};
   const auto sockets = ServeAll(options, std::move(view), flushes);
   const EventLoop::HandlePtr watchdog = FeedWatchdog(loop);

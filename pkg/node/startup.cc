@@ -86,6 +86,7 @@ std::optional<KeptConfig> LoadKeptConfig(const NodeOptions& options) {
                              policy.active_origin, policy.active, *options.overrides.policy);
   }
   options.overrides.ApplyTo(*loaded.config);
+  loaded.config->nri = options.config.nri;
   return loaded;
 }
 

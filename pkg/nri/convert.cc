@@ -96,15 +96,7 @@ google::protobuf::RepeatedPtrField<api::Hook>& HooksAt(OciHook::Point point, api
   return *hooks.mutable_poststop();
 }
 
-void AddHook(const OciHook& hook, api::Hooks& hooks) {
-  api::Hook& added = *HooksAt(hook.point, hooks).Add();
-  added.set_path(hook.path);
-  added.mutable_args()->Add(hook.args.begin(), hook.args.end());
-  added.mutable_env()->Add(hook.env.begin(), hook.env.end());
-  if (hook.timeout_seconds) added.mutable_timeout()->set_value(*hook.timeout_seconds);
-}
-
-void AddResources(const WideAdjustment& wide, api::LinuxResources& resources) {
+void AddWideResources(const WideAdjustment& wide, api::LinuxResources& resources) {
   if (wide.memory_limit) resources.mutable_memory()->mutable_limit()->set_value(*wide.memory_limit);
   if (wide.memory_swap_limit) {
     resources.mutable_memory()->mutable_swap()->set_value(*wide.memory_swap_limit);
@@ -210,6 +202,14 @@ CreateRequest ToCreateRequest(const api::Container& container) {
   return out;
 }
 
+void AddHook(const OciHook& hook, api::Hooks& hooks) {
+  api::Hook& added = *HooksAt(hook.point, hooks).Add();
+  added.set_path(hook.path);
+  added.mutable_args()->Add(hook.args.begin(), hook.args.end());
+  added.mutable_env()->Add(hook.env.begin(), hook.env.end());
+  if (hook.timeout_seconds) added.mutable_timeout()->set_value(*hook.timeout_seconds);
+}
+
 void AddTo(const ResourceValues& values, api::LinuxResources& resources) {
   if (values.empty()) return;
   api::LinuxCPU& cpu = *resources.mutable_cpu();
@@ -236,6 +236,7 @@ bool NriHas(Operation operation, Field field) {
     case Field::kLabels:
     case Field::kDevices:
     case Field::kCgroupParent:
+    case Field::kSeccompProfile:
       return false;
     default:
       return operation == Operation::kCreateContainer;
@@ -248,7 +249,7 @@ void AddTo(const Adjustment& adjustment, api::ContainerAdjustment& out) {
   if (adjustment.wide() == nullptr) return;
   const WideAdjustment& wide = *adjustment.wide();
   api::LinuxResources resources;
-  AddResources(wide, resources);
+  AddWideResources(wide, resources);
   if (resources.ByteSizeLong() > 0) out.mutable_linux()->mutable_resources()->MergeFrom(resources);
   if (wide.oom_score_adj) {
     out.mutable_linux()->mutable_oom_score_adj()->set_value(*wide.oom_score_adj);

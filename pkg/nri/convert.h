@@ -32,11 +32,15 @@ RuntimeContainer ToRuntimeContainer(const api::Container& container);
 // What a container that is to be created asks for; without hints.
 CreateRequest ToCreateRequest(const api::Container& container);
 
+// At the point that it is for.
+void AddHook(const OciHook& hook, api::Hooks& hooks);
+
 // What the resource manager decides, as a change of a container.
 void AddTo(const ResourceValues& values, api::LinuxResources& resources);
 
 // Whether the answer to an event has a place for the field. NRI cannot change labels and the cgroup
-// parent of a pod, and devices need numbers that only the runtime's /dev tells.
+// parent of a pod, devices need numbers that only the runtime's /dev tells, and seccomp filters are
+// given as such and not by a file.
 bool NriHas(Operation operation, Field field);
 
 // All that stages change of a container that is created.

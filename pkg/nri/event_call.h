@@ -38,7 +38,7 @@ class EventCall final : private PipelineCall::Front, private Request::Source {
 
   // `decided` and then `over` are run, each once, at once or later; `over` may destroy this.
   void Start(Decided decided, std::function<void()> over);
-  // Nobody waits for the decision any more; neither is run after that.
+  // The decision is not needed any more; neither function runs after that.
   void Abandon();
 
  private:

@@ -5,42 +5,22 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/nri/plugin_name.h"
+#include "pkg/nri/protocol.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr::nri {
 namespace {
 
-// The two connections of a trunk (containerd/nri, pkg/net/multiplex).
-constexpr uint32_t kPluginConnection = 1;
-constexpr uint32_t kRuntimeConnection = 2;
-constexpr const char* kPluginService = "nri.pkg.api.v1alpha1.Plugin";
-constexpr std::string_view kRuntimeService = "nri.pkg.api.v1alpha1.Runtime";
-constexpr std::string_view kOurVersion = "v0.12.2";
 // Until a runtime has carried updates out, each of which is a call of an OCI runtime.
 constexpr std::chrono::milliseconds kUpdateTimeout{30'000};
-constexpr size_t kLongestName = 64;
-
-bool IsNameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         std::string_view("_.+-").find(c) != std::string_view::npos;
-}
-
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
+// Of what a runtime says of itself.
+constexpr size_t kLongestRuntimeName = 64;
 
 }  // namespace
 
 Status PluginConnection::Check(const Options& options) {
-  const std::string& name = options.name;
-  if (name.empty() || name.size() > kLongestName || !std::ranges::all_of(name, IsNameCharacter)) {
-    return InvalidArgument("NRI plugin name \"{}\" is not of letters, digits and _.+-",
-                           Printable(name));
-  }
-  if (options.index.size() != 2 || !std::ranges::all_of(options.index, IsDigit)) {
-    return InvalidArgument("NRI plugin index \"{}\" is not two digits", Printable(options.index));
-  }
-  return OkStatus();
+  return CheckPluginName(options.index, options.name);
 }
 
 PluginConnection::PluginConnection(EventLoop& loop, PluginHandler& handler, Options options)
@@ -48,6 +28,7 @@ PluginConnection::PluginConnection(EventLoop& loop, PluginHandler& handler, Opti
       handler_(handler),
       options_(std::move(options)),
       log_(GetLogger("nri/plugin")),
+      dump_(options_.dumper),
       pause_(options_.first_pause) {}
 
 PluginConnection::~PluginConnection() = default;
@@ -85,17 +66,35 @@ void PluginConnection::ConnectLater() {
 // The plugin serves before it registers: the runtime may configure it before it answers.
 void PluginConnection::Register() {
   phase_ = Phase::kRegistering;
+  ttrpc::Server::Methods methods = Methods();
+  for (auto& [name, method] : methods)
+    method = dump_.Show(fmt::format("/{}/{}", kPluginService, name), std::move(method));
   plugin_ = std::make_unique<ttrpc::Server>(loop_, *trunk_, kPluginConnection, budget_,
-                                            kPluginService, Methods());
+                                            kPluginService, std::move(methods));
   runtime_ = std::make_unique<ttrpc::Client>(loop_, *trunk_, kRuntimeConnection, budget_);
   api::RegisterPluginRequest request;
   request.set_plugin_name(options_.name);
   request.set_plugin_idx(options_.index);
-  request.set_nri_version(std::string(kOurVersion));
-  runtime_->Call(kRuntimeService, "RegisterPlugin", request.SerializeAsString(),
-                 options_.registration_timeout, [this](const Answer& answer) {
-                   if (!answer.ok() && phase_ != Phase::kDisconnected) OnLost(answer.status());
-                 });
+  request.set_nri_version(kOurVersion);
+  CallRuntime("RegisterPlugin", request, options_.registration_timeout,
+              [this](const Answer& answer) {
+                if (!answer.ok() && phase_ != Phase::kDisconnected) OnLost(answer.status());
+              });
+  synchronization_ = loop_.After(options_.synchronization_timeout, [this] {
+    OnLost(DeadlineExceeded("the runtime has not {} this plugin within {} ms",
+                            phase_ == Phase::kConfigured ? "synchronized" : "configured",
+                            options_.synchronization_timeout.count()));
+  });
+}
+
+void PluginConnection::CallRuntime(std::string_view method,
+                                   const google::protobuf::MessageLite& request,
+                                   std::chrono::milliseconds timeout,
+                                   std::function<void(Answer)> done) {
+  const std::string payload = request.SerializeAsString();
+  runtime_->Call(
+      kRuntimeService, method, payload, timeout,
+      dump_.Show(fmt::format("/{}/{}", kRuntimeService, method), payload, std::move(done)));
 }
 
 void PluginConnection::OnLost(const Status& why) {
@@ -103,6 +102,7 @@ void PluginConnection::OnLost(const Status& why) {
   if (phase_ == Phase::kDisconnected) return;
   const bool was_synchronized = phase_ == Phase::kSynchronized;
   phase_ = Phase::kDisconnected;
+  synchronization_.reset();
   if (was_synchronized || !complained_) {
     log_.Warn("the runtime's NRI is lost: {}", Message(why));
   }
@@ -133,9 +133,8 @@ void PluginConnection::UpdateContainers(std::vector<api::ContainerUpdate> update
   api::UpdateContainersRequest request;
   for (api::ContainerUpdate& update : updates)
     *request.add_update() = std::move(update);
-  runtime_->Call(
-      kRuntimeService, "UpdateContainers", request.SerializeAsString(), kUpdateTimeout,
-      [done = std::move(done)](const Answer& answer) {
+  CallRuntime(
+      "UpdateContainers", request, kUpdateTimeout, [done = std::move(done)](const Answer& answer) {
         if (!answer.ok()) return done(answer.status());
         api::UpdateContainersResponse response;
         if (!response.ParseFromString(*answer)) {
@@ -147,8 +146,8 @@ void PluginConnection::UpdateContainers(std::vector<api::ContainerUpdate> update
 
 PluginConnection::Answer PluginConnection::Configure(const api::ConfigureRequest& request) {
   if (phase_ == Phase::kSynchronized) return FailedPrecondition("this plugin is synchronized");
-  HostInfo host{.runtime_name = Printable(request.runtime_name(), kLongestName),
-                .runtime_version = Printable(request.runtime_version(), kLongestName),
+  HostInfo host{.runtime_name = Printable(request.runtime_name(), kLongestRuntimeName),
+                .runtime_version = Printable(request.runtime_version(), kLongestRuntimeName),
                 .version = VersionOfHost(request.nri_version(), request.runtime_name(),
                                          request.runtime_version())};
   log_.Info("{} {} has configured this plugin, by NRI {}.{}.{}", host.runtime_name,
@@ -179,6 +178,7 @@ PluginConnection::Answer PluginConnection::Synchronize(api::SynchronizeRequest r
   inventory_bytes_ = 0;
   const api::SynchronizeRequest all = std::exchange(inventory_, {});
   phase_ = Phase::kSynchronized;
+  synchronization_.reset();
   pause_ = options_.first_pause;
   complained_ = false;
   log_.Info("synchronized: {} pods, {} containers", all.pods_size(), all.containers_size());

@@ -5,10 +5,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/log/log.h"
+#include "pkg/nri/call_dump.h"
 #include "pkg/nri/plugin_handler.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/unique_fd.h"
@@ -28,6 +30,11 @@ class PluginConnection {
     std::string name = "cri-resmgr";
     std::string index = "90";  // two digits: plugins with lower ones are asked before
     std::chrono::milliseconds registration_timeout{5'000};
+    // From the connection until the runtime has told its inventory. A runtime that takes the plugin
+    // and then forgets it, as one does that fails in between, is connected to anew.
+    std::chrono::milliseconds synchronization_timeout{60'000};
+    // What is shown the calls in both directions, and outlives the connection. May be null.
+    dump::Dumper* dumper = nullptr;
     // Pauses between two tries: doubled from the first to the last.
     std::chrono::milliseconds first_pause{500};
     std::chrono::milliseconds last_pause{30'000};
@@ -67,6 +74,9 @@ class PluginConnection {
   void Connect();
   void ConnectLater();
   void Register();
+  // `done` runs once, with the answer or the reason why there is none.
+  void CallRuntime(std::string_view method, const google::protobuf::MessageLite& request,
+                   std::chrono::milliseconds timeout, std::function<void(Answer)> done);
   void OnLost(const Status& why);
   ttrpc::Server::Methods Methods();
   // A method whose request is of this type.
@@ -88,12 +98,14 @@ class PluginConnection {
   const Options options_;
   Logger& log_;
   ttrpc::MemoryBudget budget_;
+  CallDump dump_;
   Phase phase_ = Phase::kDisconnected;
   bool again_ = true;  // connects again after a loss
   bool complained_ = false;
   bool told_ = false;  // the handler of this connection
   std::chrono::milliseconds pause_;
   EventLoop::HandlePtr retry_;
+  EventLoop::HandlePtr synchronization_;  // its deadline
   // Of connections that were lost, until the next turn of the loop.
   std::vector<std::shared_ptr<void>> lost_;
   EventLoop::HandlePtr destroying_;

@@ -262,6 +262,39 @@ TEST(PluginConnectionNamesTest, AreThoseThatHostsTake) {
     EXPECT_EQ(check("a", index).code(), StatusCode::kInvalidArgument) << index;
 }
 
+// One that has failed after the registration would leave the plugin waiting for ever.
+TEST(PluginDeadlineTest, ARuntimeThatDoesNotSynchronizeIsConnectedToAnew) {
+  EventLoop loop;
+  const TempDir directory;
+  TellingHandler handler;
+  PluginConnection::Options options{.socket = directory.path() + "/nri.sock"};
+  options.first_pause = milliseconds(1);
+  options.synchronization_timeout = milliseconds(20);
+  PluginConnection connection(loop, handler, options);
+  auto listener = ListeningSocket::Create(options.socket);
+  ASSERT_TRUE(listener.ok());
+  connection.Start();
+  std::vector<std::unique_ptr<FakeHost>> hosts;
+  const auto connected = [&](size_t times) {
+    return RunUntil(loop, [&] {
+      auto next = listener->Accept();
+      if (next.ok() && next->has_value())
+        hosts.push_back(std::make_unique<FakeHost>(loop, **std::move(next)));
+      return hosts.size() == times && hosts.back()->registered;
+    });
+  };
+  ASSERT_TRUE(connected(1));
+  ASSERT_TRUE(connected(2)) << "it was not configured";
+  ASSERT_TRUE(hosts[1]->Call<api::ConfigureResponse>("Configure", Containerd("1.7.24")).ok());
+  ASSERT_TRUE(connected(3)) << "it was not synchronized";
+  EXPECT_THAT(handler.told, ElementsAre("configured by containerd", "disconnected"));
+  ASSERT_TRUE(hosts[2]->Call<api::ConfigureResponse>("Configure", Containerd("1.7.24")).ok());
+  ASSERT_TRUE(
+      hosts[2]->Call<api::SynchronizeResponse>("Synchronize", Inventory("p", "c", false)).ok());
+  EXPECT_FALSE(RunUntil(
+      loop, [&] { return !connection.synchronized(); }, milliseconds(60)));
+}
+
 // A runtime that comes, goes and comes again.
 TEST(PluginReconnectTest, FollowsTheRuntime) {
   EventLoop loop;

@@ -133,7 +133,7 @@ void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
   RuntimeContainer made = ToRuntimeContainer(container);
   made.state = ContainerState::kCreated;
   const ContainerId id = made.id;
-  mirror_.Add(std::move(made));
+  mirror_.AddPlanned(std::move(made));
   Start(
       running,
       [this, id, reply](const EventCall::Decision& decision) {
@@ -144,6 +144,7 @@ void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
         api::CreateContainerResponse response;
         AddTo(decision.adjustment, *response.mutable_adjust());
         AddOthers(updates_.TakeForAnswer(id), response);
+        mirror_.Confirm(id);
         mirror_.Apply(id, decision.adjustment.values);
         reply(std::move(response));
       },

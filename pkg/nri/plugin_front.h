@@ -61,6 +61,7 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
                        std::function<void(Status)> done) override;
   // What the runtime has told so far: nothing is asked, so nothing is skipped.
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
+  bool ListsTellNews() const override { return false; }
 
  private:
   // What the answer to an event is made of.

@@ -2,6 +2,7 @@
 #include "pkg/nri/plugin_front.h"
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/dump/dumper.h"
 #include "pkg/nri/testing/fake_host.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/policy_stage.h"
@@ -146,8 +148,8 @@ class PluginFrontTest : public testing::Test {
        .happened = [this](const ContainerEvent& event) { manager_.OnContainerEvent(event); }}};
   static ResourceManager::Options Options() {
     ResourceManager::Options options = TestNode::FastOptions();
-    // Before a refusal everything is listed.
-    options.refresh_pause = std::chrono::milliseconds(1);
+    // The runtime tells of everything: no refusal waits for a list.
+    options.refresh_pause = std::chrono::minutes(1);
     return options;
   }
   ResourceManager manager_{loop_,  machine_, std::make_unique<FirstFitPolicy>(machine_),
@@ -178,6 +180,46 @@ TEST_F(PluginFrontTest, ARefusalNamesTheShortage) {
   const auto refused = Create("large", true, 9000);
   EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("needs 9 CPUs"));
   EXPECT_TRUE(Create("dsp", true, 1000).ok()) << "and nothing is left of it";
+}
+
+TEST_F(PluginFrontTest, CallsInBothDirectionsAreDumped) {
+  std::vector<std::string> lines;
+  std::mutex mutex;
+  const auto dumper =
+      dump::Dumper::Create({.specs = {"reset,full:.*"}}, [&](bool, std::string_view line) {
+        const std::lock_guard lock(mutex);
+        lines.emplace_back(line);
+      });
+  ASSERT_TRUE(dumper.ok());
+  ttrpc::test::SocketPair sockets;
+  FakeHost host(loop_, std::move(sockets.ours));
+  {
+    PluginFront shown(loop_, pipeline_, {.connection = {.dumper = dumper->get()}},
+                      {.connected = [] {}, .disconnected = [] {}, .happened = {}});
+    shown.StartOn(std::move(sockets.theirs));
+    ASSERT_TRUE(host.Call<api::ConfigureResponse>("Configure", test::Containerd("1.7.24")).ok());
+    ASSERT_TRUE(host.Call<api::SynchronizeResponse>("Synchronize", api::SynchronizeRequest()).ok());
+    EXPECT_FALSE(host.Call("Configure", "").ok());
+  }
+  ASSERT_TRUE((*dumper)->Close(std::chrono::seconds(10)));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("RegisterPlugin => plugin_name: cri-resmgr")));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("Configure <= events: 2047")));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("(intercepted) FAILED Configure")));
+}
+
+// What is being created is nothing that the runtime holds, as long as that is not decided.
+TEST_F(PluginFrontTest, AListDuringACreationDoesNotShowIt) {
+  NeverStage never;
+  pipeline_.Add(never);
+  Synchronize(false);
+  size_t listed = 99;
+  const auto list = loop_.After(std::chrono::milliseconds(10), [&] {
+    front_.ListAll(
+        {}, [&listed](const StatusOr<RuntimeInventory>& all) { listed = all->containers.size(); });
+  });
+  EXPECT_FALSE(Create("dsp", true, 1000).ok());
+  EXPECT_EQ(listed, 0U);
+  pipeline_.Remove(never);
 }
 
 TEST_F(PluginFrontTest, AResizeIsTheAnswersUpdate) {

@@ -10,6 +10,7 @@ namespace resmgr::nri {
 void RuntimeMirror::Clear() {
   pods_.clear();
   containers_.clear();
+  planned_.clear();
 }
 
 void RuntimeMirror::Add(Pod pod) {
@@ -20,6 +21,13 @@ void RuntimeMirror::Add(Pod pod) {
 void RuntimeMirror::Remove(const PodSandboxId& id) {
   pods_.erase(std::string(id.value()));
   std::erase_if(containers_, [&id](const auto& entry) { return entry.second.pod_id == id; });
+  std::erase_if(planned_, [this](const std::string& each) { return !containers_.contains(each); });
+}
+
+void RuntimeMirror::Remove(const ContainerId& id) {
+  const std::string key(id.value());
+  containers_.erase(key);
+  planned_.erase(key);
 }
 
 void RuntimeMirror::SetPodResources(const PodSandboxId& id, const LinuxResources& overhead,
@@ -33,6 +41,11 @@ void RuntimeMirror::SetPodResources(const PodSandboxId& id, const LinuxResources
 void RuntimeMirror::Add(RuntimeContainer container) {
   std::string id(container.id.value());
   containers_.insert_or_assign(std::move(id), std::move(container));
+}
+
+void RuntimeMirror::AddPlanned(RuntimeContainer container) {
+  planned_.emplace(container.id.value());
+  Add(std::move(container));
 }
 
 RuntimeContainer* RuntimeMirror::Find(const ContainerId& id) {
@@ -59,7 +72,7 @@ RuntimeInventory RuntimeMirror::Inventory() const {
   for (const auto& [id, pod] : pods_)
     inventory.pods.push_back(pod);
   for (const auto& [id, container] : containers_)
-    inventory.containers.push_back(container);
+    if (!planned_.contains(id)) inventory.containers.push_back(container);
   return inventory;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "pkg/base/ids.h"
@@ -22,7 +23,10 @@ class RuntimeMirror {
   void SetPodResources(const PodSandboxId& id, const LinuxResources& overhead,
                        const LinuxResources& resources);
   void Add(RuntimeContainer container);
-  void Remove(const ContainerId& id) { containers_.erase(std::string(id.value())); }
+  // One that the runtime may not come to have: no part of the inventory until it is confirmed.
+  void AddPlanned(RuntimeContainer container);
+  void Confirm(const ContainerId& id) { planned_.erase(std::string(id.value())); }
+  void Remove(const ContainerId& id);
   void SetState(const ContainerId& id, ContainerState state);
   // What the runtime was told to set, or what it says that is in force.
   void Apply(const ContainerId& id, const ResourceValues& values);
@@ -37,6 +41,7 @@ class RuntimeMirror {
 
   std::map<std::string, Pod, std::less<>> pods_;
   std::map<std::string, RuntimeContainer, std::less<>> containers_;
+  std::set<std::string, std::less<>> planned_;  // of the containers
 };
 
 }  // namespace resmgr::nri

@@ -14,7 +14,12 @@ namespace resmgr::nri {
 void UpdateQueue::Add(const ContainerId& id, const ResourceValues& values, Done done) {
   Waiting added;
   added.update.set_container_id(std::string(id.value()));
-  AddTo(values, *added.update.mutable_linux()->mutable_resources());
+  if (values != last_values_) {
+    last_values_ = values;
+    last_resources_.Clear();
+    AddTo(values, last_resources_);
+  }
+  *added.update.mutable_linux()->mutable_resources() = last_resources_;
   added.done = std::move(done);
   waiting_.push_back(std::move(added));
   if (flush_ == nullptr) flush_ = loop_.After(std::chrono::milliseconds(0), [this] { Flush(); });

@@ -47,6 +47,10 @@ class UpdateQueue {
   EventLoop& loop_;
   PluginConnection* connection_ = nullptr;
   std::vector<Waiting> waiting_;
+  // Of the last change and its message: containers that share CPUs get the same one after the
+  // other.
+  ResourceValues last_values_;
+  api::LinuxResources last_resources_;
   EventLoop::HandlePtr flush_;
 };
 

@@ -13,10 +13,11 @@
 
 namespace resmgr {
 
-// A change of a container's request and the stage that made it.
+// A change of a container's request and the stage that made it, or its plugin.
 struct FieldOwner {
   FieldChange change;
   std::string stage;
+  std::string plugin{};
 
   friend bool operator==(const FieldOwner&, const FieldOwner&) = default;
 };

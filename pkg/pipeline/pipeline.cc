@@ -5,8 +5,9 @@
 
 namespace resmgr {
 
-Pipeline::Pipeline(Clock& clock)
+Pipeline::Pipeline(Clock& clock, Metrics* metrics)
     : clock_(clock),
+      metrics_(metrics),
       log_(GetLogger("pipeline")),
       failure_limit_(/*burst=*/10, std::chrono::minutes(1)) {}
 
@@ -37,6 +38,7 @@ void Pipeline::Change() {
 void Pipeline::NoteDroppedPlacement(const Stage& stage) {
   ++dropped_placements_;
   const std::string& name = stage.options().name;
+  if (metrics_ != nullptr) metrics_->CountDroppedPlacement(name);
   if (!reported_.insert(name).second) return;
   log_.Warn(
       "stage {} sets CPUs or memory nodes of a container: dropped, since the active policy decides "
@@ -46,6 +48,7 @@ void Pipeline::NoteDroppedPlacement(const Stage& stage) {
 
 void Pipeline::NoteIgnoredFailure(const Stage& stage, const Status& why) {
   ++ignored_failures_;
+  if (metrics_ != nullptr) metrics_->CountIgnoredFailure(stage.options().name);
   const auto suppressed = failure_limit_.Pass(RateLimit::Clock::now());
   if (!suppressed) return;
   log_.Warn("a call goes on without stage {}: {} ({} more like this were not logged)",

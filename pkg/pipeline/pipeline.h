@@ -10,6 +10,7 @@
 #include "pkg/base/status.h"
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
+#include "pkg/metrics/metrics.h"
 #include "pkg/model/operation.h"
 #include "pkg/pipeline/field_owners.h"
 #include "pkg/pipeline/stage.h"
@@ -21,8 +22,8 @@ namespace resmgr {
 // that a stage looks at. Outlives these. Loop's thread only.
 class Pipeline {
  public:
-  // `clock`, for deadlines, outlives the pipeline.
-  explicit Pipeline(Clock& clock);
+  // `clock`, for deadlines, and `metrics`, which may be null, outlive the pipeline.
+  explicit Pipeline(Clock& clock, Metrics* metrics = nullptr);
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
@@ -36,6 +37,14 @@ class Pipeline {
   // Whether a stage looks at such calls: all others may pass unread.
   bool LooksAt(Operation operation) const { return operations_.contains(operation); }
 
+  // Whether the policy that is active decides alone about CPUs and memory nodes.
+  bool PlacementIsOwned() const {
+    return policy_stage_ != nullptr && policy_stage_->OwnsPlacement();
+  }
+  // A stage wanted some that are the policy's to decide, and they were dropped: in what it changed
+  // of a call, or in a request of its own to the runtime.
+  void NoteDroppedPlacement(const Stage& stage);
+
   // Who changed what, for `explain`.
   const FieldOwners& owners() const { return owners_; }
   // How often a stage wanted CPUs or memory nodes that are the policy's to decide.
@@ -47,10 +56,10 @@ class Pipeline {
   friend class PipelineCall;
 
   void Change();
-  void NoteDroppedPlacement(const Stage& stage);
   void NoteIgnoredFailure(const Stage& stage, const Status& why);
 
   Clock& clock_;
+  Metrics* metrics_;
   Logger& log_;
   RateLimit failure_limit_;
   Stage* policy_stage_ = nullptr;

@@ -121,7 +121,8 @@ void PipelineCall::Forget(size_t from) {
 }
 
 void PipelineCall::Adjust(Adjustment&& adjustment) {
-  const Stage& stage = calls_[asked_]->stage();
+  const StageCall& call = *calls_[asked_];
+  const Stage& stage = call.stage();
   if (!stage.OwnsPlacement()) {
     ResourceValues& values = adjustment.values;
     if ((values.cpus || values.mems) && PlacementIsOwned()) {
@@ -129,7 +130,7 @@ void PipelineCall::Adjust(Adjustment&& adjustment) {
       values.mems.reset();
       pipeline_.NoteDroppedPlacement(stage);
     }
-    if (Status noted = NoteChanges(stage, adjustment); !noted.ok()) return Fail(std::move(noted));
+    if (Status noted = NoteChanges(call, adjustment); !noted.ok()) return Fail(std::move(noted));
   }
   if (asked_ == 0) {
     adjustment_ = std::move(adjustment);
@@ -139,16 +140,18 @@ void PipelineCall::Adjust(Adjustment&& adjustment) {
   Accept();
 }
 
-Status PipelineCall::NoteChanges(const Stage& stage, const Adjustment& adjustment) {
+Status PipelineCall::NoteChanges(const StageCall& call, const Adjustment& adjustment) {
   std::vector<FieldChange> changes = adjustment.Changes();
-  const std::string& name = stage.options().name;
+  const std::string& name = call.stage().options().name;
   for (const FieldChange& change : changes) {
     if (front_.Has(request_->operation(), change.field)) continue;
     return Unimplemented("stage {} sets {}, for which the request has no place", name,
                          ToString(change.field));
   }
-  for (FieldChange& change : changes)
-    owners_.push_back({.change = std::move(change), .stage = name});
+  for (FieldChange& change : changes) {
+    std::string plugin = call.PluginOf(change);
+    owners_.push_back({.change = std::move(change), .stage = name, .plugin = std::move(plugin)});
+  }
   return OkStatus();
 }
 
@@ -205,6 +208,13 @@ void PipelineCall::Release(const StageCall& call) {
   deadline_.reset();
   calls_.pop_back();
   if (PassReply()) front_.OnReplySeen();
+}
+
+void PipelineCall::FailReply(const StageCall& call, Status status) {
+  if (phase_ != Phase::kReplying || calls_.empty() || calls_.back().get() != &call) return;
+  if (status.ok() || !outcome_.ok()) return;
+  reply_error_ = std::move(status);
+  outcome_ = {.known = false};
 }
 
 void PipelineCall::StartTimer(void (PipelineCall::*expire)()) {

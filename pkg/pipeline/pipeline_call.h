@@ -57,6 +57,8 @@ class PipelineCall {
   void RollBack();
   // Nobody waits for the call any more. The front hears nothing more.
   void Abandon();
+  // Once the client may get the reply: not OK where it gets this error instead of a good one.
+  const Status& reply_error() const { return reply_error_; }
   // A stage holds the reply.
   bool HoldsReply() const { return phase_ == Phase::kReplying; }
   bool over() const { return phase_ == Phase::kOver; }
@@ -80,6 +82,7 @@ class PipelineCall {
   void Fail(Status status);
   void Hold(const StageCall& call);
   void Release(const StageCall& call);
+  void FailReply(const StageCall& call, Status status);
 
   void TakeAnswer(Answer answer);
   void Ask();
@@ -89,7 +92,7 @@ class PipelineCall {
   void Forget(size_t from);
   void RollBackAll();
   // Takes what the stage changes into its account. An error: the protocol cannot carry it.
-  Status NoteChanges(const Stage& stage, const Adjustment& adjustment);
+  Status NoteChanges(const StageCall& call, const Adjustment& adjustment);
   bool PassReply();
   void WaitForRelease();
   void StartTimer(void (PipelineCall::*expire)());
@@ -111,6 +114,7 @@ class PipelineCall {
   bool held_ = false;
   Status refusal_;  // of a stage that refused or failed
   Outcome outcome_;
+  Status reply_error_;
   EventLoop::HandlePtr deadline_;
   std::vector<FieldOwner> owners_;  // of what stages other than the placement's owner change
 };

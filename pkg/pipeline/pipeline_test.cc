@@ -9,6 +9,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <prometheus/collectable.h>
+#include <prometheus/text_serializer.h>
 
 #include "pkg/pipeline/pipeline_call.h"
 #include "pkg/pipeline/testing/function_stage.h"
@@ -67,8 +69,13 @@ class TestFront final : public PipelineCall::Front {
 
 class PipelineTest : public testing::Test {
  protected:
+  std::string Scrape() const {
+    return prometheus::TextSerializer().Serialize(metrics_.collectable()->Collect());
+  }
+
   ManualClock clock_;
-  Pipeline pipeline_{clock_};
+  Metrics metrics_{"1", {}};
+  Pipeline pipeline_{clock_, &metrics_};
 };
 
 TEST_F(PipelineTest, LooksAtWhatAStageLooksAt) {
@@ -125,6 +132,7 @@ TEST_F(PipelineTest, DropsCountsAndReportsOnceWhatIsThePolicysToDecide) {
   }
   SetLogWriter(nullptr);
   EXPECT_EQ(pipeline_.dropped_placements(), 2u);
+  EXPECT_THAT(Scrape(), HasSubstr(R"(cri_resmgr_dropped_placements_total{stage="hook"} 2)"));
   EXPECT_THAT(log, HasSubstr("stage hook sets CPUs"));
   EXPECT_EQ(log.find("stage hook"), log.rfind("stage hook"));
 }
@@ -173,6 +181,43 @@ TEST_F(PipelineTest, RemembersWhoChangedWhatOfAContainer) {
   removed.call.Start(removed.request);
   EXPECT_TRUE(removed.OnReplyOf(0));
   EXPECT_TRUE(pipeline_.owners().empty());
+}
+
+// Of its two changes one is a plugin's.
+class PluginCall final : public StageCall {
+ public:
+  using StageCall::StageCall;
+  void Before(Request&, const Adjustment&) override {
+    Adjustment adjustment;
+    adjustment.Wide().environment.Set("A", "1");
+    adjustment.Wide().environment.Set("B", "1");
+    Adjust(std::move(adjustment));
+  }
+  std::string PluginOf(const FieldChange& change) const override {
+    return change.key == "A" ? "10-env" : "";
+  }
+};
+
+class PluginStage final : public Stage {
+ public:
+  using Stage::Stage;
+  std::unique_ptr<StageCall> Begin(const Request&) override {
+    return std::make_unique<PluginCall>(*this);
+  }
+};
+
+TEST_F(PipelineTest, RemembersWhichPluginOfAStageChangedWhat) {
+  PluginStage stage({.name = "nri", .operations = kCreate});
+  pipeline_.Add(stage);
+  TestFront created(pipeline_);
+  created.call.Start(created.request);
+  EXPECT_TRUE(created.OnReplyOf(0));
+  const auto change = [](const char* key) {
+    return FieldChange{.field = Field::kEnvironment, .key = key};
+  };
+  EXPECT_THAT(pipeline_.owners().Of(ContainerId("id")),
+              ElementsAre(FieldOwner{.change = change("A"), .stage = "nri", .plugin = "10-env"},
+                          FieldOwner{.change = change("B"), .stage = "nri"}));
 }
 
 TEST_F(PipelineTest, ReadsTheDetailsThatAStageWants) {
@@ -239,6 +284,7 @@ TEST_F(PipelineTest, AStageWhoseFailureIsIgnoredIsLeftOut) {
   front.call.Start(front.request);
   EXPECT_THAT(front.decided, testing::Optional(OkStatus()));
   EXPECT_EQ(pipeline_.ignored_failures(), 1u);
+  EXPECT_THAT(Scrape(), HasSubstr(R"(cri_resmgr_ignored_failures_total{stage="a"} 1)"));
   EXPECT_TRUE(front.OnReplyOf(0));
   EXPECT_FALSE(saw_reply);
 }
@@ -297,6 +343,46 @@ TEST_F(PipelineTest, AReplyIsNotHeldBeyondTheDeadline) {
   clock_.Advance(milliseconds(100));
   EXPECT_TRUE(front.reply_seen);
   EXPECT_EQ(pipeline_.ignored_failures(), 1u);
+}
+
+TEST_F(PipelineTest, AStageTurnsAGoodReplyIntoAnError) {
+  std::vector<Outcome> seen;
+  FunctionStage first({.name = "first", .operations = kCreate});
+  first.after = [&seen](auto&, const Outcome& outcome) { seen.push_back(outcome); };
+  FunctionStage second({.name = "second", .operations = kCreate});
+  second.after = [](auto& call, const Outcome&) { call.FailReply(Unavailable("undone")); };
+  pipeline_.Add(first);
+  pipeline_.Add(second);
+  TestFront front(pipeline_);
+  front.call.Start(front.request);
+  EXPECT_TRUE(front.OnReplyOf(0));
+  EXPECT_THAT(front.call.reply_error(), Fails(StatusCode::kUnavailable, "undone"));
+  // What the runtime did is undone, or is about to be.
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_FALSE(seen[0].known);
+}
+
+TEST_F(PipelineTest, AStageTurnsAReplyThatItHoldsIntoAnError) {
+  std::optional<ReplyHold> hold;
+  FunctionStage stage({.name = "stage", .operations = kCreate});
+  stage.after = [&hold](auto& call, const Outcome&) { hold.emplace(call.HoldReply()); };
+  pipeline_.Add(stage);
+  TestFront front(pipeline_);
+  front.call.Start(front.request);
+  EXPECT_FALSE(front.OnReplyOf(0));
+  hold->Fail(Unavailable("undone"));
+  EXPECT_TRUE(front.reply_seen);
+  EXPECT_THAT(front.call.reply_error(), Fails(StatusCode::kUnavailable, "undone"));
+}
+
+TEST_F(PipelineTest, TheRuntimesOwnErrorStays) {
+  FunctionStage stage({.name = "stage", .operations = kCreate});
+  stage.after = [](auto& call, const Outcome&) { call.FailReply(Unavailable("undone")); };
+  pipeline_.Add(stage);
+  TestFront front(pipeline_);
+  front.call.Start(front.request);
+  EXPECT_TRUE(front.OnReplyOf(13));
+  EXPECT_THAT(front.call.reply_error(), OkStatus());
 }
 
 TEST_F(PipelineTest, AStageThatIsTakenOutSeesItsCallsEnd) {

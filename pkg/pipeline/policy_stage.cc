@@ -68,15 +68,15 @@ class DecidedCall : public StageCall {
       if (!alive.expired()) Enter();
     });
   }
-  bool listed() const { return listed_; }
+  bool MayListMore() const { return !listed_ && manager_.RefreshTellsNews(); }
   // What is decided before and after that.
   ResourceManager::Refusal refusal() const {
     using enum ResourceManager::Refusal;
-    return listed_ ? kFinal : kTentative;
+    return MayListMore() ? kTentative : kFinal;
   }
   // Others may have removed what is in the way, and nobody told.
   bool ShouldList(const Status& refusal) const {
-    return !listed_ && refusal.code() == StatusCode::kResourceExhausted;
+    return MayListMore() && refusal.code() == StatusCode::kResourceExhausted;
   }
 
   // Expires when this object is destroyed.
@@ -174,7 +174,7 @@ class UpdateContainerCall final : public DecidedCall {
   void Decide(Request& request) override {
     const auto& update = std::get<ContainerUpdate>(request.body);
     // Created while nobody looked, by its whole id or by a beginning of it.
-    if (!listed() && !manager_.Knows(request.container_id)) return DecideAfterList();
+    if (MayListMore() && !manager_.Knows(request.container_id)) return DecideAfterList();
     auto admission = manager_.AdmitUpdate(request.container_id, update.resources, refusal());
     if (!admission.ok()) {
       if (ShouldList(admission.status())) return DecideAfterList();

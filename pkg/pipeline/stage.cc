@@ -45,6 +45,10 @@ ReplyHold StageCall::HoldReply() {
   return ReplyHold(Self());
 }
 
+void StageCall::FailReply(Status status) {
+  host_->FailReply(*this, std::move(status));
+}
+
 std::shared_ptr<StageCall*> StageCall::Self() {
   if (self_ == nullptr) self_ = std::make_shared<StageCall*>(this);
   return self_;
@@ -80,6 +84,11 @@ void LateAnswer::Fail(Status status) {
 void ReplyHold::Release() {
   const std::shared_ptr<StageCall*> call = std::exchange(call_, nullptr);
   if (call != nullptr && *call != nullptr) (*call)->host_->Release(**call);
+}
+
+void ReplyHold::Fail(Status status) {
+  if (call_ != nullptr && *call_ != nullptr) (*call_)->FailReply(std::move(status));
+  Release();
 }
 
 }  // namespace resmgr

@@ -87,8 +87,11 @@ class StageCall {
   virtual void RollBack() {}
   // The call ended. Stages see that in reverse order, the client after them.
   virtual void After(Request& request, const Outcome& outcome);
+  // Which of its plugins made this change of the adjustment that it has just answered with, for
+  // `explain`; "" where a stage has none.
+  virtual std::string PluginOf(const FieldChange& /*change*/) const { return {}; }
 
-  Stage& stage() { return stage_; }
+  Stage& stage() const { return stage_; }
 
  protected:
   // The answers. When one is given after Before has returned, it may destroy this object: nothing
@@ -104,6 +107,9 @@ class StageCall {
   LateAnswer AnswerLater();
   // In After: the client gets the reply when this is let go, or at the deadline.
   ReplyHold HoldReply();
+  // In After: the client gets this error in place of a good reply, since the stage undoes what the
+  // runtime did. Earlier stages see an unknown outcome: they have to look.
+  void FailReply(Status status);
 
  private:
   friend class LateAnswer;
@@ -148,6 +154,8 @@ class ReplyHold {
   ~ReplyHold() { Release(); }
 
   void Release();
+  // As StageCall::FailReply, and lets it go.
+  void Fail(Status status);
 
  private:
   friend class StageCall;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the brain counts for who watches it.
+// What the brain counts.
 #include <map>
 #include <memory>
 #include <optional>

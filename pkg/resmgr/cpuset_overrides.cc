@@ -24,8 +24,8 @@ void CpusetOverrides::Note(std::string_view container, std::string_view asked, c
   }
   warned_ = true;
   log_.Warn(
-      "an update asks for CPUs {} for container {}, which gets {} as the policy decided: somebody "
-      "else places containers, too. If it is the kubelet's CPU manager, set cpuManagerPolicy to "
+      "an update asks for CPUs {} for container {}, which gets {} as the policy decided: another "
+      "program places containers, too. If it is the kubelet's CPU manager, set cpuManagerPolicy to "
       "none in the kubelet's configuration. Further such updates are only counted "
       "(cri_resmgr_overridden_cpusets_total)",
       Printable(asked), container, ours.carried->ToString());

@@ -32,7 +32,7 @@ class CpusetOverridesTest : public testing::Test {
  protected:
   CpusetOverridesTest() {
     SetLogWriter([this](std::string_view line) {
-      if (line.find("somebody else places containers") != std::string_view::npos) {
+      if (line.find("another program places containers") != std::string_view::npos) {
         warnings_.emplace_back(line);
       }
     });

@@ -144,6 +144,10 @@ void History::OnFoundEnded(std::span<const Act> acts) {
     OnReleased(act);
 }
 
+void History::OnStartRefused(const Act& act, const Status& why) {
+  AddError(Event::kRefused, act, Message(why));
+}
+
 void History::OnFailed(const Act& act, const Status& why) {
   AddError(Event::kFailed, act, Describe(why));
 }

@@ -58,6 +58,7 @@ class History final : public Observer {
   void OnReleased(const Act& act) override;
   void OnAdopted(std::span<const Act> acts) override;
   void OnFoundEnded(std::span<const Act> acts) override;
+  void OnStartRefused(const Act& act, const Status& why) override;
   void OnFailed(const Act& act, const Status& why) override;
 
  private:

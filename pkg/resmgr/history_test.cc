@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,20 @@ TEST_F(HistoryTest, ARefusalThatComesAgainIsOneEntry) {
   const auto entries = history_.Last(3);
   EXPECT_LT(entries[0]->time, entries[1]->time);
   EXPECT_LT(entries[1]->time, entries[2]->time);
+}
+
+TEST_F(HistoryTest, ARefusedStartIsInIt) {
+  node_.Run("web", kBurstable, 100);
+  const ContainerId dsp = *node_.Create("dsp", kGuaranteed, 1000);
+  std::optional<Status> decided;
+  const auto wait =
+      node_.manager().AdmitStart(dsp, [&](const Status& status) { decided = status; });
+  ASSERT_TRUE(node_.RunUntil([&] { return decided.has_value(); }));
+  ASSERT_FALSE(decided->ok());
+  const History::Entry& last = *history_.Last(1).front();
+  EXPECT_EQ(last.event, History::Event::kRefused);
+  EXPECT_EQ(last.container, "ns/dsp/dsp");
+  EXPECT_THAT(last.error, HasSubstr("ns/web/web"));
 }
 
 TEST_F(HistoryTest, AnUpdateThatChangesNothingIsNotInIt) {

@@ -321,7 +321,7 @@ TEST_F(PolicyChangeTest, APreviewTellsTheMovesAndMakesNone) {
   EXPECT_THAT(runtime().updates, IsEmpty());
 }
 
-// A policy that binds nobody to CPUs
+// A policy that binds no container to CPUs
 
 class LettingGoTest : public PolicyChangeTest {
  protected:
@@ -358,7 +358,7 @@ TEST_F(LettingGoTest, AllContainersAreReleased) {
   EXPECT_EQ(runtime().CpusOf(dsp), "0-7");
   EXPECT_EQ(runtime().CpusOf(web), "0-7");
   EXPECT_EQ(runtime().Find(dsp)->resources.cpu_quota, TestNode::Resources(2000).cpu_quota);
-  EXPECT_FALSE(node_.Known(dsp)->placement.cpus.has_value()) << "nobody counts these CPUs";
+  EXPECT_FALSE(node_.Known(dsp)->placement.cpus.has_value()) << "these CPUs are not accounted for";
   EXPECT_TRUE(manager().Settled(node_.Known(dsp)->key));
 }
 

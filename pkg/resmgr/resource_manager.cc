@@ -30,6 +30,10 @@ void ResourceManager::OnContainerEvent(const ContainerEvent& event) {
   impl_->OnContainerEvent(event);
 }
 
+bool ResourceManager::RefreshTellsNews() const {
+  return impl_->RefreshTellsNews();
+}
+
 void ResourceManager::Refresh(std::function<void(Status)> done) {
   impl_->Refresh(std::move(done));
 }

@@ -91,6 +91,8 @@ class ResourceManager {
   // meanwhile share one. Runs `done`, never from within, when that is taken over, or with the
   // reason why it is not; at once without a connection.
   void Refresh(std::function<void(Status)> done);
+  // Whether that may show what is not known here.
+  bool RefreshTellsNews() const;
   // Whether the container is known by this id, or by this beginning of an id.
   bool Knows(const ContainerId& id) const;
   // Runs `ready` once the first synchronization after a connect is done; at once when it is. With

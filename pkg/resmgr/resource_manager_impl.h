@@ -49,6 +49,7 @@ class ResourceManager::Impl : public Pusher::Listener,
 
   void OnContainerEvent(const ContainerEvent& event) { events_.Add(event); }
   void Refresh(std::function<void(Status)> done) { synchronizer_.Refresh(std::move(done)); }
+  bool RefreshTellsNews() const { return synchronizer_.RefreshTellsNews(); }
   bool Knows(const ContainerId& id) const { return store_.Resolve(id) != nullptr; }
 
   StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal);

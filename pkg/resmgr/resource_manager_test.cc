@@ -349,7 +349,7 @@ TEST_F(ResourceManagerTest, ANewAttemptTakesOverFromOneThatDiedUnseen) {
   const ContainerId second = node_.Created(request, admission);
   node_.Start(second);
   EXPECT_EQ(node_.Known(first)->state, ContainerState::kExited);
-  EXPECT_THAT(runtime().history, IsEmpty()) << "nobody else is touched";
+  EXPECT_THAT(runtime().history, IsEmpty()) << "no other container is touched";
 
   node_.Remove(first);
   EXPECT_EQ(node_.Exclusive(second), "1-3") << "attempts never touch each other";
@@ -365,7 +365,7 @@ TEST_F(ResourceManagerTest, AFailedNewAttemptGivesTheCpusBack) {
   node_.Start(first);
   runtime().history.clear();
   const Admission admission = *manager().AdmitCreate(TestNode::Request(pod, "app", 3000, 1));
-  EXPECT_EQ(node_.Exclusive(first), "") << "nobody holds them twice";
+  EXPECT_EQ(node_.Exclusive(first), "") << "no CPU is granted twice";
   manager().CreateFailed(admission.key);
   EXPECT_EQ(node_.Exclusive(first), "1-3");
   EXPECT_EQ(node_.Known(first)->state, ContainerState::kRunning);

@@ -79,6 +79,10 @@ class RuntimeClient {
   // for those that are not `known`. Fails where a list cannot be had; what only fails for some is
   // `unclear`. The functions of `known` run on the loop's thread, before `done`.
   virtual void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) = 0;
+
+  // Whether a list may show what was not told before, so that asking for one before a refusal is
+  // worth the time.
+  virtual bool ListsTellNews() const { return true; }
 };
 
 }  // namespace resmgr

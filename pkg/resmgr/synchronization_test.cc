@@ -78,7 +78,7 @@ TEST_F(SynchronizationTest, AReconnectPushesOnlyWhatDiffers) {
   const ContainerId other = node_.Run("other", kBurstable, 100);
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   runtime().history.clear();
-  runtime().Find(other)->resources.cpuset_cpus = "0-7";  // somebody meddled
+  runtime().Find(other)->resources.cpuset_cpus = "0-7";  // changed by another program
   node_.Reconnect();
   EXPECT_THAT(runtime().history, ElementsAre(WithCpus(other, "0,3-7")));
   EXPECT_EQ(node_.Exclusive(app), "1-2");
@@ -177,7 +177,7 @@ TEST_F(SynchronizationTest, ARuntimeThatRefusesAnUpdateIsAskedWhatItHolds) {
   ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
   runtime().AnswerList();
   EXPECT_EQ(node_.Known(shared)->state, ContainerState::kExited);
-  EXPECT_TRUE(decided.has_value() && decided->ok()) << "nobody is in the way any more";
+  EXPECT_TRUE(decided.has_value() && decided->ok()) << "no container is in the way any more";
 }
 
 }  // namespace

@@ -72,6 +72,7 @@ class Synchronizer {
   void ListNow(Ready ready);
   // The same with a pause since the last list: all calls meanwhile share the next one.
   void Refresh(Ready ready);
+  bool RefreshTellsNews() const { return runtime_.ListsTellNews(); }
 
   void RecordRemoval(const ContainerId& id);
   void RecordRemoval(const PodSandboxId& id);

@@ -259,8 +259,8 @@ StatusOr<Manifest> ReadManifest(const ConfigNode& document) {
   return pod;
 }
 
-StatusOr<ResourceChange> ReadResourceChange(const ConfigNode& resources, std::string_view path) {
-  ResourceChange change;
+StatusOr<ResourceResize> ReadResourceResize(const ConfigNode& resources, std::string_view path) {
+  ResourceResize change;
   for (const ConfigNode::Entry& entry : resources.entries) {
     if (entry.key != "limits" && entry.key != "requests") {
       return ErrorAt(entry.value, path,
@@ -282,7 +282,7 @@ StatusOr<ResourceChange> ReadResourceChange(const ConfigNode& resources, std::st
   return change;
 }
 
-Requirements Changed(Requirements requirements, const ResourceChange& change) {
+Requirements Changed(Requirements requirements, const ResourceResize& change) {
   if (change.cpu_request) requirements.cpu_request = *change.cpu_request;
   if (change.cpu_limit) requirements.cpu_limit = *change.cpu_limit;
   if (change.memory_request) requirements.memory_request = *change.memory_request;

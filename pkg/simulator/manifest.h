@@ -54,7 +54,7 @@ struct Manifest {
 StatusOr<Manifest> ReadManifest(const ConfigNode& document);
 
 // Some values of a container's `resources`, in place of those that it has: what a resize may say.
-struct ResourceChange {
+struct ResourceResize {
   std::optional<MilliCpu> cpu_request{};
   std::optional<MilliCpu> cpu_limit{};
   std::optional<Bytes> memory_request{};
@@ -62,7 +62,7 @@ struct ResourceChange {
 };
 
 // Reads a ResourceRequirements of a resize; only cpu and memory can be resized.
-StatusOr<ResourceChange> ReadResourceChange(const ConfigNode& resources, std::string_view path);
-Requirements Changed(Requirements requirements, const ResourceChange& change);
+StatusOr<ResourceResize> ReadResourceResize(const ConfigNode& resources, std::string_view path);
+Requirements Changed(Requirements requirements, const ResourceResize& change);
 
 }  // namespace resmgr

@@ -202,7 +202,7 @@ TEST(ManifestTest, ErrorsHaveTheirPlace) {
 
 TEST(ManifestTest, AResizeChangesWhatItNames) {
   const auto document = ParseYaml("{limits: {cpu: 3}, requests: {memory: 2Gi}}", "s.yaml");
-  const auto change = ReadResourceChange(*document, "resources.");
+  const auto change = ReadResourceResize(*document, "resources.");
   ASSERT_TRUE(change.ok()) << Describe(change.status());
   EXPECT_EQ(Changed({{1000}, {2000}, {10}, {20}}, *change),
             (Requirements{{1000}, {3000}, {int64_t{2} << 30}, {20}}));
@@ -210,10 +210,10 @@ TEST(ManifestTest, AResizeChangesWhatItNames) {
 
 TEST(ManifestTest, AResizeNamesOnlyCpuAndMemory) {
   const auto disk = ParseYaml("{limits: {ephemeral-storage: 3}}", "s.yaml");
-  EXPECT_THAT(std::string(Message(ReadResourceChange(*disk, "resources.").status())),
+  EXPECT_THAT(std::string(Message(ReadResourceResize(*disk, "resources.").status())),
               HasSubstr("\"ephemeral-storage\" cannot be resized"));
   const auto claims = ParseYaml("{claims: []}", "s.yaml");
-  EXPECT_THAT(std::string(Message(ReadResourceChange(*claims, "resources.").status())),
+  EXPECT_THAT(std::string(Message(ReadResourceResize(*claims, "resources.").status())),
               HasSubstr("none of limits, requests"));
 }
 

@@ -51,7 +51,7 @@ StatusOr<ResizeStep> ReadResize(const ConfigNode& value) {
   std::string container = std::move(step.target.container);
   RESMGR_ASSIGN_OR_RETURN(step.target, ReadTarget(*pod, "resize.pod", 2));
   step.target.container = std::move(container);
-  RESMGR_ASSIGN_OR_RETURN(step.change, ReadResourceChange(*resources, "resize.resources."));
+  RESMGR_ASSIGN_OR_RETURN(step.change, ReadResourceResize(*resources, "resize.resources."));
   return step;
 }
 

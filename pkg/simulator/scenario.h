@@ -30,7 +30,7 @@ struct DeleteStep {
 
 struct ResizeStep {
   Target target{};
-  ResourceChange change{};
+  ResourceResize change{};
 };
 
 // The daemon ends and starts again.

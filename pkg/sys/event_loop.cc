@@ -73,7 +73,7 @@ class EventLoop::Impl {
   HandlePtr Watch(int fd, int events, std::function<void(int)> callback);
   void SetEvents(Source& source, int events);
   HandlePtr Timer(std::chrono::milliseconds delay, std::chrono::milliseconds period, Task task);
-  HandlePtr OnSignal(int signal, Task task);
+  HandlePtr OnSignal(int signal, SignalTask task);
   // Ends the source; its memory goes at the end of the turn.
   void Remove(Source& source);
 
@@ -312,13 +312,12 @@ void EventLoop::Impl::Schedule(Source& source, std::chrono::milliseconds delay) 
   });
 }
 
-EventLoop::HandlePtr EventLoop::Impl::OnSignal(int signal, Task task) {
+EventLoop::HandlePtr EventLoop::Impl::OnSignal(int signal, SignalTask task) {
   auto source = std::make_unique<Source>();
   source->signal.emplace(signal);
-  source->task = std::move(task);
-  source->on_events = [&source = *source](int) {
+  source->on_events = [&source = *source, task = std::move(task)](int) {
     source.signal->Clear();
-    source.task();
+    task(source.signal->sender());
   };
   WatchOwn(source->signal->fd(), *source);
   return Adopt(std::move(source));
@@ -362,7 +361,7 @@ EventLoop::HandlePtr EventLoop::Every(std::chrono::milliseconds period, Task tas
   return impl_->Timer(period, period, std::move(task));
 }
 
-EventLoop::HandlePtr EventLoop::OnSignal(int signal, Task task) {
+EventLoop::HandlePtr EventLoop::OnSignal(int signal, SignalTask task) {
   return impl_->OnSignal(signal, std::move(task));
 }
 

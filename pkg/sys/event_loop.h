@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 
+#include <sys/types.h>
+
 #include "pkg/base/status.h"
 
 namespace resmgr {
@@ -52,8 +54,10 @@ class EventLoop {
   HandlePtr After(std::chrono::milliseconds delay, Task task);
   HandlePtr Every(std::chrono::milliseconds period, Task task);
 
-  // Runs the task when the process gets the signal, in place of its default effect.
-  HandlePtr OnSignal(int signal, Task task);
+  // Runs when the process gets the signal, in place of its default effect. `sender` is the process
+  // that sent the last one, 0 for the kernel and for a process of another PID namespace.
+  using SignalTask = std::function<void(pid_t sender)>;
+  HandlePtr OnSignal(int signal, SignalTask task);
 
  private:
   class Impl;

@@ -322,20 +322,20 @@ TEST_F(EventLoopTest, NowFollowsTheSteadyClock) {
 }
 
 TEST_F(EventLoopTest, SignalRunsItsTask) {
-  int calls = 0;
-  const auto watch = loop_.OnSignal(SIGUSR1, [&] {
-    ++calls;
+  std::vector<pid_t> senders;
+  const auto watch = loop_.OnSignal(SIGUSR1, [&](pid_t sender) {
+    senders.push_back(sender);
     loop_.Stop();
   });
   ASSERT_EQ(std::raise(SIGUSR1), 0);
   Run();
-  EXPECT_EQ(calls, 1);
+  EXPECT_THAT(senders, testing::ElementsAre(::getpid()));
 }
 
 TEST_F(EventLoopTest, SignalWatchMayBeDestroyedInItsOwnCallback) {
   int calls = 0;
-  auto watch = loop_.OnSignal(SIGUSR1, [] {});
-  const auto other = loop_.OnSignal(SIGUSR1, [&] {
+  auto watch = loop_.OnSignal(SIGUSR1, [](pid_t) {});
+  const auto other = loop_.OnSignal(SIGUSR1, [&](pid_t) {
     ++calls;
     watch.reset();
     loop_.Stop();
@@ -348,8 +348,8 @@ TEST_F(EventLoopTest, SignalWatchMayBeDestroyedInItsOwnCallback) {
 TEST_F(EventLoopTest, SignalsHaveTheirDefaultEffectAfterTheLastWatch) {
   struct sigaction action = {};
   {
-    const auto first = loop_.OnSignal(SIGUSR2, [] {});
-    auto second = loop_.OnSignal(SIGUSR2, [] {});
+    const auto first = loop_.OnSignal(SIGUSR2, [](pid_t) {});
+    auto second = loop_.OnSignal(SIGUSR2, [](pid_t) {});
     second.reset();
     ASSERT_EQ(::sigaction(SIGUSR2, nullptr, &action), 0);
     EXPECT_NE(action.sa_handler, SIG_DFL);

@@ -14,8 +14,8 @@ namespace resmgr {
 
 // All may block on the disk. Error codes: see errno_status.h.
 
-// The whole file. kInvalidArgument when it has more than `limit` bytes: what we read may come from
-// anybody, and must not fill our memory.
+// The whole file. kInvalidArgument when it has more than `limit` bytes: the file may be of any
+// user, and must not fill our memory.
 StatusOr<std::string> ReadFile(const std::string& path, size_t limit);
 
 // After OK the file has this content and mode, also after a power failure; before, or on an error,

@@ -21,6 +21,7 @@ namespace {
 struct Slot {
   std::atomic<int> signal{0};  // 0: free
   std::atomic<int> fd{-1};
+  std::atomic<pid_t> sender{0};
 };
 
 static_assert(std::atomic<int>::is_always_lock_free);
@@ -28,20 +29,18 @@ static_assert(std::atomic<int>::is_always_lock_free);
 std::mutex g_mutex;  // taking and giving up of slots; the handler knows nothing of it
 std::array<Slot, kMaxSignalWakeups> g_slots;
 
-void OnDelivery(int signal) {
+void OnDelivery(int signal, siginfo_t* info, void*) {
   const int error = errno;
-  for (const Slot& slot : g_slots) {
+  for (Slot& slot : g_slots) {
     if (slot.signal.load() != signal) continue;
+    slot.sender = info->si_pid;
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(slot.fd.load(), &one, sizeof(one));
   }
   errno = error;
 }
 
-void SetHandler(int signal, void (*handler)(int)) {
-  struct sigaction action = {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
+void SetAction(int signal, struct sigaction action) {
   sigfillset(&action.sa_mask);
   if (::sigaction(signal, &action, nullptr) == 0) return;
   std::perror("catching a signal");
@@ -73,7 +72,10 @@ SignalWakeup::SignalWakeup(int signal) {
   }
   Clear();
   slot.signal = signal;
-  SetHandler(signal, OnDelivery);
+  struct sigaction action = {};
+  action.sa_sigaction = OnDelivery;
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
+  SetAction(signal, action);
 }
 
 SignalWakeup::~SignalWakeup() {
@@ -82,11 +84,17 @@ SignalWakeup::~SignalWakeup() {
   for (const Slot& slot : g_slots) {
     if (slot.signal.load() == signal) return;
   }
-  SetHandler(signal, SIG_DFL);
+  struct sigaction action = {};
+  action.sa_handler = SIG_DFL;
+  SetAction(signal, action);
 }
 
 int SignalWakeup::fd() const {
   return At(slot_).fd.load();
+}
+
+pid_t SignalWakeup::sender() const {
+  return At(slot_).sender.load();
 }
 
 void SignalWakeup::Clear() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 namespace resmgr {
 
 // Makes an fd readable when the process gets a signal, in place of the signal's default effect.
@@ -19,6 +21,8 @@ class SignalWakeup {
   // Readable after the signal, until Clear.
   int fd() const;
   void Clear();
+  // The process that sent the last signal; 0: the kernel, or one of another PID namespace.
+  pid_t sender() const;
 
  private:
   int slot_;

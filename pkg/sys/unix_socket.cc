@@ -18,7 +18,6 @@
 namespace resmgr {
 namespace {
 
-constexpr mode_t kDirectoryMode = 0711;
 constexpr mode_t kLockMode = 0600;
 constexpr std::string_view kUnixPrefix = "unix://";
 
@@ -50,29 +49,17 @@ UniqueFd StreamSocket() {
   return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-Status MakeParent(const std::string& path) {
+Status MakeParent(const std::string& path, mode_t mode) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   std::error_code error;
   if (parent.empty() || std::filesystem::exists(parent, error)) return OkStatus();
   if (!std::filesystem::create_directories(parent, error) && error) {
     return ErrnoStatus(error.value(), fmt::format("cannot make directory {}", parent.string()));
   }
-  if (::chmod(parent.c_str(), kDirectoryMode) != 0) {
+  if (::chmod(parent.c_str(), mode) != 0) {
     return ErrnoStatus(errno, fmt::format("cannot set the mode of {}", parent.string()));
   }
   return OkStatus();
-}
-
-// The claim on the path: the kernel drops it when this process ends, however it ends.
-StatusOr<UniqueFd> Lock(const std::string& path) {
-  const std::string name = path + ".lock";
-  UniqueFd lock(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kLockMode));
-  if (!lock.valid()) return ErrnoStatus(errno, fmt::format("cannot open {}", name));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-  if (errno == EWOULDBLOCK) {
-    return AlreadyExists("socket {} is in use: another process holds {}", path, name);
-  }
-  return ErrnoStatus(errno, fmt::format("cannot lock {}", name));
 }
 
 // Makes room for our socket at the path. The lock keeps out instances that know it; the connection
@@ -102,6 +89,17 @@ Status RemoveStale(const std::string& path, const sockaddr_un& address) {
 }
 
 }  // namespace
+
+StatusOr<UniqueFd> ClaimPath(const std::string& path) {
+  const std::string name = path + ".lock";
+  UniqueFd lock(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kLockMode));
+  if (!lock.valid()) return ErrnoStatus(errno, fmt::format("cannot open {}", name));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno == EWOULDBLOCK) {
+    return AlreadyExists("socket {} is in use: another process holds {}", path, name);
+  }
+  return ErrnoStatus(errno, fmt::format("cannot lock {}", name));
+}
 
 std::string_view StripUnixPrefix(std::string_view address) {
   if (address.substr(0, kUnixPrefix.size()) == kUnixPrefix) {
@@ -136,11 +134,12 @@ StatusOr<UniqueFd> ConnectUnix(std::string_view path) {
   }
 }
 
-StatusOr<ListeningSocket> ListeningSocket::Create(std::string_view path, mode_t mode) {
+StatusOr<ListeningSocket> ListeningSocket::Create(std::string_view path, mode_t mode,
+                                                  mode_t directory_mode) {
   RESMGR_ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(path));
   const std::string name(path);
-  RESMGR_RETURN_IF_ERROR(MakeParent(name));
-  RESMGR_ASSIGN_OR_RETURN(UniqueFd lock, Lock(name));
+  RESMGR_RETURN_IF_ERROR(MakeParent(name, directory_mode));
+  RESMGR_ASSIGN_OR_RETURN(UniqueFd lock, ClaimPath(name));
   RESMGR_RETURN_IF_ERROR(RemoveStale(name, address));
 
   UniqueFd fd = StreamSocket();

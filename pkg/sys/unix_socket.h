@@ -25,6 +25,10 @@ Status CheckUnixPath(std::string_view path);
 // is full: try again later.
 StatusOr<UniqueFd> ConnectUnix(std::string_view path);
 
+// A claim on a path by the lock on `<path>.lock`, for as long as it is open: the kernel drops it
+// when this process ends, however it ends. AlreadyExists: another process has it.
+StatusOr<UniqueFd> ClaimPath(const std::string& path);
+
 // A socket that we listen on, with a claim on its path: two instances of the daemon never share a
 // path, and the second never takes it from the first. The claim is a lock on `<path>.lock`, a file
 // that stays behind, because removing it would let two instances lock two different files.
@@ -34,12 +38,16 @@ class ListeningSocket {
   // The widest mode that a socket may have: its peers act with our rights.
   static constexpr mode_t kMaxMode = 0660;
 
-  // Makes the parent directory (0711) when it is missing and removes a socket file that nobody
+  // Which peers a socket serves is up to its own mode.
+  static constexpr mode_t kDirectoryMode = 0711;
+
+  // Makes the parent directory when it is missing and removes a socket file that no process
   // listens on. Bits of `mode` beyond kMaxMode are dropped.
   //   kAlreadyExists       another process serves the path (ours or any other)
   //   kFailedPrecondition  the path is something else than a socket
   //   kUnavailable         the file system refuses
-  static StatusOr<ListeningSocket> Create(std::string_view path, mode_t mode = kMaxMode);
+  static StatusOr<ListeningSocket> Create(std::string_view path, mode_t mode = kMaxMode,
+                                          mode_t directory_mode = kDirectoryMode);
 
   ListeningSocket(ListeningSocket&& other) noexcept = default;
   ListeningSocket& operator=(ListeningSocket&& other) noexcept;

@@ -4,10 +4,20 @@
 #include <optional>
 #include <utility>
 
-#include "pkg/ttrpc/envelope.h"
+#include "pkg/base/wire.h"
 #include "pkg/ttrpc/limits.h"
 
 namespace resmgr::ttrpc {
+namespace {
+
+bool IsProtobuf(std::string_view bytes) {
+  WireReader reader(bytes);
+  while (reader.Next()) {
+  }
+  return !reader.failed();
+}
+
+}  // namespace
 
 Client::Client(EventLoop& loop, Multiplexer& multiplexer, uint32_t connection, MemoryBudget& budget)
     : loop_(loop), multiplexer_(multiplexer), connection_(connection), reader_(budget) {
@@ -20,14 +30,22 @@ Client::~Client() {
 
 void Client::Call(std::string_view service, std::string_view method, std::string_view payload,
                   std::chrono::milliseconds timeout, Done done) {
+  Send({.service = service, .method = method, .payload = payload, .timeout = timeout}, timeout,
+       std::move(done));
+}
+
+void Client::CallUntilAnswered(std::string_view service, std::string_view method,
+                               std::string_view payload, std::chrono::milliseconds timeout,
+                               Done done) {
+  Send({.service = service, .method = method, .payload = payload, .timeout = timeout},
+       std::chrono::milliseconds(0), std::move(done));
+}
+
+void Client::Send(const Request& request, std::chrono::milliseconds patience, Done done) {
   const uint32_t stream = std::exchange(next_stream_, next_stream_ + 2);
   Pending& call = calls_.emplace(stream, Pending{}).first->second;
   call.done = std::move(done);
-  std::string body = Encode({.service = service,
-                             .method = method,
-                             .payload = payload,
-                             .timeout = timeout,
-                             .metadata = {}});
+  std::string body = Encode(request);
   if (body.size() > kLongestMessage) {
     const Status refusal = ResourceExhausted("the request of {} bytes is longer than {}",
                                              body.size(), kLongestMessage);
@@ -35,9 +53,9 @@ void Client::Call(std::string_view service, std::string_view method, std::string
                              [this, stream, refusal] { End(stream, refusal); });
     return;
   }
-  if (timeout.count() > 0) {
-    call.timer = loop_.After(timeout, [this, stream, timeout] {
-      End(stream, DeadlineExceeded("no answer within {} ms", timeout.count()));
+  if (patience.count() > 0) {
+    call.timer = loop_.After(patience, [this, stream, patience] {
+      End(stream, DeadlineExceeded("no answer within {} ms", patience.count()));
     });
   }
   const auto header = Encode(FrameHeader{.length = static_cast<uint32_t>(body.size()),
@@ -54,11 +72,13 @@ void Client::OnBytes(std::string_view bytes) {
     if (!frame) return;
     if (!frame->header.Is(FrameType::kResponse)) continue;
     if (frame->skipped) {
-      End(frame->header.stream,
-          ResourceExhausted("there is no room for a response of {} bytes", frame->header.length));
+      fault_ =
+          ResourceExhausted("there is no room for a response of {} bytes", frame->header.length);
+      End(frame->header.stream, fault_);
       continue;
     }
     const StatusOr<std::string_view> payload = DecodeResponse(frame->body);
+    if (!payload.ok() && !IsProtobuf(frame->body)) fault_ = payload.status();
     if (payload.ok()) {
       End(frame->header.stream, std::string(*payload));
     } else {

@@ -12,6 +12,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/ttrpc/envelope.h"
 #include "pkg/ttrpc/frame.h"
 #include "pkg/ttrpc/multiplexer.h"
 
@@ -22,7 +23,7 @@ namespace resmgr::ttrpc {
 class Client final : private Multiplexer::Receiver {
  public:
   // Told once, later or at once but never within Call: the encoded response; what the peer
-  // answered; DeadlineExceeded, by our clock (RemoteDeadline tells the peer's apart);
+  // answered; DeadlineExceeded, by our clock or the peer's;
   // ResourceExhausted, a message is longer than kLongestMessage; Internal, the response is not
   // protobuf; or why the connection was lost. May destroy the client.
   using Done = std::function<void(StatusOr<std::string>)>;
@@ -37,10 +38,16 @@ class Client final : private Multiplexer::Receiver {
   // `timeout` goes to the peer, too; 0: the call may take for ever.
   void Call(std::string_view service, std::string_view method, std::string_view payload,
             std::chrono::milliseconds timeout, Done done);
+  // The same, but only the peer is told of the timeout: an answer that comes late is told, too.
+  void CallUntilAnswered(std::string_view service, std::string_view method,
+                         std::string_view payload, std::chrono::milliseconds timeout, Done done);
   // Ends all calls with this status. To be called when the multiplexer has lost the trunk.
   void Lose(const Status& why);
 
   size_t calls() const { return calls_.size(); }
+  // Not OK once the peer has sent a response that is too long or no protobuf, which is told as the
+  // end of its call as well: a peer that does so is better left.
+  const Status& fault() const { return fault_; }
 
  private:
   struct Pending {
@@ -48,6 +55,8 @@ class Client final : private Multiplexer::Receiver {
     EventLoop::HandlePtr timer;
   };
 
+  // `patience`: after this we do not wait any more; 0: for ever.
+  void Send(const Request& request, std::chrono::milliseconds patience, Done done);
   void OnBytes(std::string_view bytes) override;
   void End(uint32_t stream, StatusOr<std::string> response);
 
@@ -57,6 +66,7 @@ class Client final : private Multiplexer::Receiver {
   FrameReader reader_;
   uint32_t next_stream_ = 1;
   std::map<uint32_t, Pending> calls_;  // by stream
+  Status fault_;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 

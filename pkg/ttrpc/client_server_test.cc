@@ -127,6 +127,19 @@ TEST_F(ClientServerTest, ACallHasATimeByBothClocks) {
   EXPECT_TRUE(Call("Echo", "").ok());
 }
 
+TEST_F(ClientServerTest, ALateAnswerIsToldToThoseWhoWaitForIt) {
+  std::optional<Response> response;
+  client_->CallUntilAnswered("Test", "Echo", "now", milliseconds(1), Into(response));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return response.has_value(); }));
+  EXPECT_EQ(response->value_or(""), "now");
+  response.reset();
+  client_->CallUntilAnswered("Test", "Hang", "", milliseconds(1), Into(response));
+  // The server's clock, which is told to it, ends the call; ours does not.
+  ASSERT_TRUE(RunUntil(loop_, [&] { return response.has_value(); }));
+  EXPECT_EQ(response->status(), DeadlineExceeded("it was not answered in time"));
+  EXPECT_TRUE(client_->fault().ok());
+}
+
 TEST_F(ClientServerTest, AMessageThatIsTooLongIsNotSent) {
   EXPECT_EQ(Call("Echo", std::string(kLongestMessage, 'x')).status().code(),
             StatusCode::kResourceExhausted);

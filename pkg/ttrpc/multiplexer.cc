@@ -137,7 +137,7 @@ void Multiplexer::Lose(Status why) {
   queue_.clear();
   unsent_ = 0;
   writing_ = false;
-  // Nobody who sends is called back from within.
+  // A caller of Send is not called back from within.
   losing_ = loop_.After(std::chrono::milliseconds(0), [this, why = std::move(why)] {
     socket_.Reset();
     if (const auto lost = std::exchange(lost_, nullptr)) lost(why);

@@ -55,7 +55,7 @@ TEST_F(MultiplexerTest, AMessageIsAFrameOfItsHeaderAndOneOfItsBody) {
 
 TEST_F(MultiplexerTest, BytesGoToTheirConnectionHoweverTheyAreSplit) {
   const std::string bytes = TrunkFrame(1, "a") + TrunkFrame(2, "bc") + TrunkFrame(1, "") +
-                            TrunkFrame(7, "of nobody") + TrunkFrame(1, "def");
+                            TrunkFrame(7, "unopened") + TrunkFrame(1, "def");
   Collector first;
   Collector second;
   multiplexer_->Open(1, first);

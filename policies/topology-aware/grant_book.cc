@@ -70,10 +70,10 @@ void GrantBook::Count(ContainerKey key, const Grant& grant, bool give) {
   if (grant.cold && give) cold_.insert(key);
   if (!give) cold_.erase(key);
   if (!grant.need.Shares()) return;
-  std::vector<ContainerKey>& sharers = sharers_[static_cast<size_t>(grant.pool)];
-  const auto at = std::lower_bound(sharers.begin(), sharers.end(), key);
+  std::vector<Sharer>& sharers = sharers_[static_cast<size_t>(grant.pool)];
+  const auto at = std::ranges::lower_bound(sharers, key, {}, &Sharer::key);
   if (give) {
-    sharers.insert(at, key);
+    sharers.insert(at, {key, grant.need.fraction});
     if (grant.need.hide_hyperthreads) part_sharers_.insert(key);
   } else {
     sharers.erase(at);
@@ -190,11 +190,11 @@ void GrantBook::AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys,
   if (changed.empty()) return;
   const std::set<ContainerKey> known = keys;
   for (const Pool& pool : tree_.pools()) {
-    const std::vector<ContainerKey>& sharers = sharers_[static_cast<size_t>(pool.id)];
+    const std::vector<Sharer>& sharers = sharers_[static_cast<size_t>(pool.id)];
     if (sharers.empty() || !pool.sharable.Intersects(changed)) continue;
     SharedChange change{.cpus = cpus_.SharedSet(pool.id), .containers = {}};
     change.containers.reserve(sharers.size());
-    for (const ContainerKey key : sharers) {
+    for (const auto& [key, fraction] : sharers) {
       if (part_sharers_.contains(key)) {
         keys.insert(key);
       } else if (!known.contains(key)) {

@@ -132,8 +132,8 @@ class GrantBook {
   };
 
   CpuLedger::Share ShareOf(const Grant& grant) const;
-  std::vector<Sharer> SharersIn(int pool) const;
-  std::vector<Sharer> SharersBelow(int pool) const;
+  // Adds those of all pools below this one.
+  void AddSharersBelow(int pool, std::vector<Sharer>& sharers) const;
   std::vector<ContainerKey> NextToMakeRoom(int pool) const;
   void MoveTo(ContainerKey key, int pool);
   void ForgetOldMoves();
@@ -151,10 +151,10 @@ class GrantBook {
   int64_t reserved_used_ = 0;
   int reserved_members_ = 0;
   std::map<ContainerKey, Grant> grants_;
-  std::vector<std::vector<ContainerKey>> sharers_;  // by pool; ascending
-  std::set<ContainerKey> part_sharers_;             // of them, those that see one thread of a core
-  std::set<ContainerKey> cold_;                     // whose grants are
-  std::vector<Move> moves_;                         // in their order
+  std::vector<std::vector<Sharer>> sharers_;  // by pool; ascending by key
+  std::set<ContainerKey> part_sharers_;       // of them, those that see one thread of a core
+  std::set<ContainerKey> cold_;               // whose grants are
+  std::vector<Move> moves_;                   // in their order
 };
 
 struct GrantBook::Saved {

@@ -29,50 +29,47 @@ std::vector<ContainerKey> GrantBook::MakeRoom(const CpuSet& granted) {
   return moved;
 }
 
-std::vector<GrantBook::Sharer> GrantBook::SharersIn(int pool) const {
-  std::vector<Sharer> sharers;
-  for (const ContainerKey key : sharers_[IndexOf(pool)])
-    sharers.push_back({key, grants_.at(key).need.fraction});
-  return sharers;
-}
-
-std::vector<GrantBook::Sharer> GrantBook::SharersBelow(int pool) const {
-  std::vector<Sharer> sharers;
+void GrantBook::AddSharersBelow(int pool, std::vector<Sharer>& sharers) const {
   for (const int child : tree_.at(pool).children) {
-    for (const auto& some : {SharersIn(child), SharersBelow(child)})
-      sharers.insert(sharers.end(), some.begin(), some.end());
+    const std::vector<Sharer>& here = sharers_[IndexOf(child)];
+    sharers.insert(sharers.end(), here.begin(), here.end());
+    AddSharersBelow(child, sharers);
   }
-  return sharers;
 }
 
 // Which containers leave an overfull pool next: all, when it has no CPU left to share; else the
 // smallest one that is enough, or the largest one; those of the pool itself before those below,
 // which would lose more, and the youngest among equals.
 std::vector<ContainerKey> GrantBook::NextToMakeRoom(int pool) const {
-  std::vector<Sharer> sharers = SharersIn(pool);
+  const std::vector<Sharer>* sharers = &sharers_[IndexOf(pool)];
   const auto asks = [](const Sharer& sharer) { return sharer.fraction > 0; };
   const bool all = cpus_.FreeCpus(pool) == 0;
-  if (all || std::ranges::none_of(sharers, asks)) {
-    const std::vector<Sharer> below = SharersBelow(pool);
-    sharers.insert(sharers.end(), below.begin(), below.end());
+  std::vector<Sharer> with_those_below;
+  if (all || std::ranges::none_of(*sharers, asks)) {
+    with_those_below = *sharers;
+    AddSharersBelow(pool, with_those_below);
+    sharers = &with_those_below;
   }
   std::vector<ContainerKey> keys;
   if (all) {
-    for (const Sharer& sharer : sharers)
+    for (const Sharer& sharer : *sharers)
       keys.push_back(sharer.key);
     return keys;
   }
-  std::erase_if(sharers, [&asks](const Sharer& sharer) { return !asks(sharer); });
-  if (sharers.empty()) return keys;
   const int64_t excess = cpus_.Excess(pool);
   const auto rank = [excess](const Sharer& sharer) {
     const bool enough = sharer.fraction >= excess;
     return std::pair(!enough, enough ? sharer.fraction : -sharer.fraction);
   };
-  const auto first = std::ranges::min_element(sharers, [&](const Sharer& a, const Sharer& b) {
-    return std::pair(rank(a), b.key) < std::pair(rank(b), a.key);
-  });
-  keys.push_back(first->key);
+  const Sharer* first = nullptr;
+  for (const Sharer& sharer : *sharers) {
+    if (!asks(sharer)) continue;
+    if (first == nullptr ||
+        std::pair(rank(sharer), first->key) < std::pair(rank(*first), sharer.key)) {
+      first = &sharer;
+    }
+  }
+  if (first != nullptr) keys.push_back(first->key);
   return keys;
 }
 

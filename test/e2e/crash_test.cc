@@ -112,8 +112,8 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
     return cpus;
   }
 
-  // Where everybody belongs, exclusive containers being where they are once that is one CPU: who
-  // has become exclusive by a resize gets it when others have left.
+  // Where all containers belong, exclusive containers being where they are once that is one CPU:
+  // who has become exclusive by a resize gets it when others have left.
   Cpus Due(const Cpus& now) const {
     CpuSet own;
     for (const PodLife& life : lives_) {
@@ -217,9 +217,9 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
     ExpectInvariants(now);
   }
 
-  // The relay starts anew. Who was where it belongs stays there, and the runtime is not even asked;
-  // what was under way is finished. Only what this life of the relay says it does not know is asked
-  // for again: an update that was under way.
+  // The relay starts anew. A container that was where it belongs stays there, and the runtime is
+  // not even asked; what was under way is finished. Only what this life of the relay says it does
+  // not know is asked for again: an update that was under way.
   void RestartAndCompare() {
     const Cpus before = CpusOfAll();
     const bool unclear = AnyUnclear();

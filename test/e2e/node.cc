@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/api/config.pb.h"
 #include "test/support/cri_client/specs.h"
 
 namespace resmgr::test {
@@ -82,24 +83,39 @@ Status Node::Open(PlacementWatch::Reader cpus) {
 }
 
 Status Node::StartRelay() {
-  std::vector<std::string> flags = {"-policy",         options_.policy,
-                                    "-topology",       topology_,
+  std::vector<std::string> flags = {"-topology",       topology_,
                                     "-runtime-socket", RuntimeSocket(),
                                     "-relay-socket",   RelaySocket(),
                                     "-relay-dir",      directory_ / "relay-state",
                                     "-config-socket",  directory_ / "config.sock",
                                     "-admin-socket",   AdminSocket(),
                                     "-agent-socket",   "disabled"};
+  if (!options_.policy.empty()) flags.insert(flags.end(), {"-policy", options_.policy});
   if (!options_.reserved.empty()) {
     flags.insert(flags.end(), {"-reserved-resources", "CPU=" + options_.reserved});
   }
   if (options_.nri_plugin) {
     flags.insert(flags.end(), {"-mode", "nri-plugin", "-nri-socket", containerd_->nri_socket()});
   }
+  if (options_.nri_host) flags.insert(flags.end(), {"-nri-host", HostSocket()});
   RESMGR_ASSIGN_OR_RETURN(relay_, DaemonProcess::Start(flags, directory_ / "relay.log"));
   client_ = std::make_unique<CriClient>(options_.nri_plugin ? RuntimeSocket() : RelaySocket(),
                                         options_.version);
   return OkStatus();
+}
+
+Status Node::Deliver(const std::string& policy) {
+  v1::SetConfigRequest request;
+  (*request.mutable_config())["policy"] = policy;
+  CriClient agent(directory_ / "config.sock");
+  const CallResult answer =
+      agent.Call("/v1.Config/SetConfig", {request.SerializeAsString()}, CallOptions{});
+  RESMGR_RETURN_IF_ERROR(FromGrpc(answer.status));
+  v1::SetConfigReply reply;
+  if (answer.messages.size() != 1 || !reply.ParseFromString(answer.messages.front())) {
+    return Internal("the daemon's answer is no SetConfigReply");
+  }
+  return reply.error().empty() ? OkStatus() : InvalidArgument("{}", reply.error());
 }
 
 Status Node::RestartContainerd() {

@@ -56,6 +56,9 @@ class Node {
     bool relayed = true;
     // In place of the relay: cri-resmgr is a plugin of the runtime's NRI. Needs containerd 1.7.
     bool nri_plugin = false;
+    // The relay hosts NRI plugins on HostSocket().
+    bool nri_host = false;
+    // "": that of a configuration that is delivered, until then null.
     std::string policy = "static";
     // As after "CPU="; "" reserves nothing.
     std::string reserved = "cpuset:0";
@@ -76,6 +79,9 @@ class Node {
   // After containerd().Kill(): starts it again, and connects the client that asks it directly anew.
   Status RestartContainerd();
 
+  // Delivers this policy section of a configuration as an agent does.
+  Status Deliver(const std::string& policy);
+
   CriClient& client() { return *client_; }
   // Asks the runtime itself.
   CriClient& runtime() { return *runtime_; }
@@ -85,6 +91,9 @@ class Node {
   std::string RelayLog() const { return LastLines(directory_ / "relay.log"); }
   // All of it, of all its lives.
   std::string WholeRelayLog() const { return TextOf(directory_ / "relay.log"); }
+
+  // Where NRI plugins connect to the relay.
+  std::filesystem::path HostSocket() const { return directory_ / "nri-host.sock"; }
 
   // The pod as a kubelet describes it, on this runtime. Logs land in PodLogs().
   cri::PodSandboxConfig PodConfig(const Workload& workload) const;

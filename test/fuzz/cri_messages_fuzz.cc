@@ -10,14 +10,6 @@
 #include "pkg/cri/messages.h"
 #include "pkg/grpc/grpc_message.h"
 
-namespace {
-
-constexpr resmgr::DetailSet kAllDetails = {resmgr::Detail::kEnvironment, resmgr::Detail::kCommand,
-                                           resmgr::Detail::kMounts,      resmgr::Detail::kDevices,
-                                           resmgr::Detail::kResources,   resmgr::Detail::kSandbox};
-
-}  // namespace
-
 // Whatever a client sends in an intercepted call is read without harm, and an appended adjustment
 // never makes a readable message unreadable.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -27,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (resmgr::DecodeCreateContainer(bytes, create, parts).ok()) {
     (void)resmgr::DecodeSandboxConfig(parts.sandbox_config);
     resmgr::ContainerDetails details;
-    (void)resmgr::DecodeDetails(parts.config, parts.sandbox_config, kAllDetails, details);
+    (void)resmgr::DecodeDetails(parts.config, parts.sandbox_config, resmgr::kAllDetails, details);
     std::string edited(bytes);
     resmgr::AppendCreateAdjustment({.cpus = resmgr::CpuSet{3}}, edited);
     resmgr::CreateRequest again;

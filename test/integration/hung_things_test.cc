@@ -24,7 +24,7 @@ using testing::HasSubstr;
 constexpr char kSetConfig[] = "/v1.Config/SetConfig";
 
 // A file system whose server never answers: FUSE with a device that is never read. Seen by this
-// thread and the processes that it starts. Closing the device lets all who wait for it fail.
+// thread and the processes that it starts. Closing the device lets all calls that wait for it fail.
 class DeadFileSystem {
  public:
   // False where the kernel or our rights do not allow it.
@@ -153,7 +153,7 @@ TEST_F(UnreadLogTest, SaysHowMuchIsMissingWhenItIsReadAgain) {
   std::string all;
   EXPECT_TRUE(Eventually([&] {
     all += ReadLog();
-    return all.find("log messages were dropped: nobody read them") != std::string::npos;
+    return all.find("log messages were dropped: they were not read") != std::string::npos;
   })) << all.size();
 }
 

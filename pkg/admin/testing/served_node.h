@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@
 #include "pkg/node/node_view.h"
 #include "pkg/node/testing/fake_policy_host.h"
 #include "pkg/node/testing/test_policies.h"
+#include "pkg/resmgr/clock.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/topology/machine_source.h"
 
@@ -32,10 +34,12 @@ class ServedNode : public testing::Test {
             .policies = policies_,
             .host = host_,
             .configurator = configurator_,
+            .pipeline = pipeline_,
             .relay_socket = "/relay.sock",
             .runtime_socket = "/runtime.sock",
             .runtime_state = [this] { return runtime_state_; },
             .state_saved = [this] { return state_saved_; },
+            .plugins = [this] { return plugins_; },
             .dump_lost = [] { return uint64_t{3}; }};
   }
 
@@ -77,6 +81,9 @@ class ServedNode : public testing::Test {
        .save = [](const std::string&, const DeliveredConfig&) { return OkStatus(); }},
       Config{},
       "the command line"};
+  LoopClock clock_{loop_};
+  Pipeline pipeline_{clock_};
+  std::vector<PluginView> plugins_;
   std::string runtime_state_ = "not used";
   bool state_saved_ = true;
 };

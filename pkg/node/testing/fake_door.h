@@ -36,7 +36,6 @@ class FakeDoor final : public FrontDoor {
     }
 
     RuntimeClient& runtime() override { return client; }
-    void Attach(ResourceManager& manager) override { attached = &manager; }
     void Connect(RuntimeEvents told) override {
       events = std::move(told);
       Note("connect");
@@ -44,7 +43,6 @@ class FakeDoor final : public FrontDoor {
     }
     Status EnsureConnected() override { return connection; }
     void Retire() override { Note("retire"); }
-    bool drained() const override { return requests == 0; }
 
     // The runtime appears and lists what the client holds.
     void Synchronize() {
@@ -55,9 +53,7 @@ class FakeDoor final : public FrontDoor {
 
     FakeRuntimeClient client;
     RuntimeEvents events;
-    ResourceManager* attached = nullptr;
     Status connection;
-    int requests = 0;  // under way
 
    private:
     void Note(const char* what) { history_->push_back(fmt::format("{} {}", what, number_)); }

@@ -34,6 +34,7 @@ class FunctionStage::TestCall final : public StageCall {
   using StageCall::Adjust;
   using StageCall::AnswerLater;
   using StageCall::Fail;
+  using StageCall::FailReply;
   using StageCall::HoldReply;
   using StageCall::Pass;
   using StageCall::Refuse;

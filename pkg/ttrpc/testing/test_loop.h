@@ -31,13 +31,14 @@ struct SocketPair {
 };
 
 // Runs the loop until the condition holds; false after ten seconds.
-inline bool RunUntil(EventLoop& loop, const std::function<bool()>& condition) {
+inline bool RunUntil(EventLoop& loop, const std::function<bool()>& condition,
+                     std::chrono::milliseconds patience = std::chrono::seconds(10)) {
   bool held = condition();
   const auto poll = loop.Every(std::chrono::milliseconds(1), [&] {
     held = condition();
     if (held) loop.Stop();
   });
-  const auto limit = loop.After(std::chrono::seconds(10), [&] { loop.Stop(); });
+  const auto limit = loop.After(patience, [&] { loop.Stop(); });
   if (!held) loop.Run();
   return held;
 }

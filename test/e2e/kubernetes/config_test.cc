@@ -103,7 +103,7 @@ TEST_F(KubernetesTest, PoliciesTakeRunningContainersOver) {
     EXPECT_THAT(Violations(seen, grants, now), testing::IsEmpty());
     EXPECT_THAT(Differences(seen.back(), now), testing::IsEmpty());
     ExpectSameContainers(before, Containers());
-    // On two CPUs topology-aware keeps the one that is not reserved for those who share.
+    // On two CPUs topology-aware keeps the one that is not reserved for shared containers.
     if (policy.starts_with("static")) ExpectGuaranteedAlone();
     grants = now;
   }

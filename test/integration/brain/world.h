@@ -129,8 +129,8 @@ class World {
   void ChangeConfiguration();
   Configuration SomeConfiguration();
   StatusOr<std::unique_ptr<Policy>> MakePolicy(const Configuration& configuration) const;
-  // Who may keep its exclusive CPUs under another configuration: they can still be granted, and it
-  // would get as many if it were the only one.
+  // The containers that may keep their exclusive CPUs under another configuration: they can still
+  // be granted, and it would get as many if it were the only one.
   std::map<ContainerKey, CpuSet> Rightful(const Configuration& next);
   int ExclusiveOnEmptyNode(const Configuration& configuration, const Pod& pod,
                            const Container& container) const;

@@ -124,10 +124,11 @@ void World::TrackOwners(const std::vector<Running>& running) {
   owned_ = std::move(still);
 }
 
-// Who is where an earlier configuration had put it has less or more than this one would give it.
-// Who has less than it is entitled to may find room meanwhile, and which CPUs are its own, the
-// runtime cannot tell; nor can it tell those of one that shares others as well, whose shares are
-// the policy's.
+// A container that is where an earlier configuration had put it has less or more than this one
+// would give it.
+// A container that has less than it is entitled to may find room meanwhile, and which CPUs are its
+// own, the runtime cannot tell; nor can it tell those of one that shares others as well, whose
+// shares are the policy's.
 bool World::DependsOnMemory(const Container& container) {
   const Placement& placement = container.placement;
   const CpuSet& own = placement.exclusive;
@@ -139,8 +140,8 @@ bool World::DependsOnMemory(const Container& container) {
 
 namespace {
 
-// Shared for want of room, and is by chance alone where it is: that may become its own, as nobody
-// moves for it.
+// Shared for want of room, and is by chance alone where it is: that may become its own, as no
+// other container moves for it.
 bool GotItsPlace(const Placement& now, const Placement& before) {
   return before.exclusive.empty() && now.exclusive == now.cpus;
 }
@@ -153,7 +154,7 @@ void World::CheckRestartMovesNobody() {
   LoseConnection();
   Settle();
   std::map<ContainerId, Placement> before;
-  // Who was in a wide pool by the last that the disk heard of may go back there.
+  // A container that was in a wide pool by the last that the disk heard of may go back there.
   bool changes = unsaved_moves_;
   const std::string known = Describe();
   node_.manager().snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {

@@ -51,7 +51,7 @@ void World::EndAbandonedStart(size_t index) {
 }
 
 // containerd takes back what it reports when an update fails, but not what runc did by then; and
-// who is killed in the middle has noted what runc was not told. Without notes of our own that
+// one that is killed in the middle has noted what runc was not told. Without notes of our own that
 // cannot be known.
 void World::ApplySomehow(const ContainerId& id, const ResourceValues& adjustment) {
   const RuntimeContainer* const container = node_.runtime.Find(id);

@@ -10,6 +10,9 @@
 #include "pkg/h2/flush_queue.h"
 #include "pkg/node/brain_host.h"
 #include "pkg/node/relay_door.h"
+#include "pkg/pipeline/hint_finder.h"
+#include "pkg/pipeline/pipeline.h"
+#include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "test/support/machines/machines.h"
 
@@ -19,17 +22,18 @@ StagesTest::~StagesTest() {
   Stop();
 }
 
-void StagesTest::Start(std::vector<Stage*> stages) {
+void StagesTest::Start(std::vector<Stage*> stages, std::optional<NriHostingOptions> nri_host) {
   ASSERT_TRUE(runtime_.Start(directory_.File("runtime.sock")).ok());
   // The thread's, too: it is still busy with the promise when that is kept.
   const auto ready = std::make_shared<std::promise<EventLoop*>>();
-  thread_ = std::thread([this, ready, stages = std::move(stages)] {
-    Run(stages, [&ready](EventLoop& loop) { ready->set_value(&loop); });
+  thread_ = std::thread([this, ready, stages = std::move(stages), nri_host = std::move(nri_host)] {
+    Run(stages, nri_host, [&ready](EventLoop& loop) { ready->set_value(&loop); });
   });
   loop_ = ready->get_future().get();
 }
 
 void StagesTest::Run(const std::vector<Stage*>& stages,
+                     const std::optional<NriHostingOptions>& nri_host,
                      const std::function<void(EventLoop&)>& ready) {
   EventLoop loop;
   h2::FlushQueue flushes(loop);
@@ -39,10 +43,15 @@ void StagesTest::Run(const std::vector<Stage*>& stages,
   const FrontDoorFactory factory =
       RelayDoorFactory({.relay_socket = directory_.File("relay.sock"),
                         .runtime_socket = directory_.File("runtime.sock"),
-                        .stages = stages});
-  const auto door = factory.create({.loop = loop, .flushes = flushes});
+                        .stages = stages,
+                        .nri_host = nri_host});
+  LoopClock clock(loop);
+  Pipeline pipeline(clock);
+  HintFinder hints(loop, {});
+  const auto door = factory.create({.loop = loop, .flushes = flushes, .pipeline = pipeline});
   ASSERT_TRUE(door.ok()) << door.status();
-  BrainHost host({.loop = loop, .machine = machine, .door = **door});
+  BrainHost host(
+      {.loop = loop, .machine = machine, .door = **door, .pipeline = pipeline, .hints = hints});
   (*door)->Start(**dumper);
   host.Start(std::make_unique<FirstFitPolicy>(machine));
   loop.Post([&] { ready(loop); });

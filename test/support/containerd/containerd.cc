@@ -128,8 +128,8 @@ Status Containerd::Restart() {
   return ready.ok() ? ready : Annotate(ready, Log());
 }
 
-// Started twice removed, so that whoever kills the test with its whole tree of processes, as a test
-// runner does at a timeout, does not find it.
+// Started twice removed, so that a runner that kills the test with its whole tree of processes, as
+// a test runner does at a timeout, does not find it.
 Status Containerd::StartCleaner() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {

@@ -13,7 +13,8 @@ namespace {
 constexpr std::chrono::microseconds kPause{200};
 
 // The CPUs that are for the container alone, where it has what one of the two granted it. Where
-// both granted the same, but not as much of it for itself, nobody can see when the one gave way.
+// both granted the same, but not as much of it for itself, a trail cannot show when the one gave
+// way.
 CpuSet OwnOf(const std::string& name, const CpuSet& cpus, const Grants& before,
              const Grants& after) {
   std::optional<CpuSet> own;

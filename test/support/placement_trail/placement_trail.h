@@ -52,8 +52,8 @@ struct Grant {
 using Grants = std::map<std::string, Grant>;
 
 // What went wrong on the way from one policy to another, one line for each: where a container has
-// what either policy grants it, nobody else may come onto the CPUs that are for it alone, and
-// nobody may ever be without a CPU. Who was there together before may leave one after the other.
+// what either policy grants it, no other container may come onto its exclusive CPUs, and
+// none may ever be without a CPU. Containers that shared before may leave one after the other.
 std::vector<std::string> Violations(const std::vector<Placements>& trail, const Grants& before,
                                     const Grants& after);
 

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/plugins_command.h"
+
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/table.h"
+
+namespace resmgr {
+namespace {
+
+// "10-logger"
+std::string NameOf(const Reply& plugin) {
+  const std::string index = plugin.value("index", "");
+  return index.empty() ? Cell(plugin, "name") : fmt::format("{}-{}", index, Cell(plugin, "name"));
+}
+
+std::string Median(const Reply& plugin) {
+  const uint64_t micros = plugin.value("p50Micros", uint64_t{0});
+  return micros == 0 ? "-" : fmt::format("{} us", micros);
+}
+
+// "CreateContainer, StopContainer"
+std::string Events(const Reply& plugin) {
+  std::string text;
+  for (const Reply& event : plugin.value("events", Reply::array()))
+    text += (text.empty() ? "" : ", ") + event.get<std::string>();
+  return text.empty() ? "-" : text;
+}
+
+class PluginsCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "plugins"; }
+  std::string_view summary() const override {
+    return "List the plugins that change containers, with their calls and failures.";
+  }
+  std::string_view description() const override {
+    return R"(Lists the plugins that the daemon serves, in the order in which they are asked; those that have
+been there before, too.
+
+  STATE     ready; disconnected: it has closed its connection, or is not ready yet; failed: it was
+            left for what it did, or could not be started
+  FAILURES  calls that it refused, or did not answer in time
+  P50       the time that half of its last answers took at most
+
+The last failure of each stands below.)";
+  }
+
+ private:
+  bool Watchable() const override { return true; }
+  std::string_view Method() const override { return "Plugins"; }
+  std::string Table(const Reply& reply) const override { return PluginsText(reply); }
+};
+
+}  // namespace
+
+std::string PluginsText(const Reply& plugins) {
+  if (plugins.empty()) return "no plugins\n";
+  std::vector<TableRow> rows = {{"PLUGIN", "KIND", "STATE", "CALLS", "FAILURES", "P50", "EVENTS"}};
+  std::string errors;
+  for (const Reply& plugin : plugins) {
+    rows.push_back({NameOf(plugin), Cell(plugin, "kind"), Cell(plugin, "state"),
+                    Cell(plugin, "calls"), Cell(plugin, "failures"), Median(plugin),
+                    Events(plugin)});
+    const std::string error = plugin.value("lastError", "");
+    if (!error.empty()) errors += fmt::format("  {}: {}\n", NameOf(plugin), error);
+  }
+  return FormatTable(rows) + errors;
+}
+
+std::unique_ptr<Command> MakePluginsCommand() {
+  return std::make_unique<PluginsCommand>();
+}
+
+}  // namespace resmgr

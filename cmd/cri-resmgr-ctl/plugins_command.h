@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cmd/cri-resmgr-ctl/command.h"
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
+
+namespace resmgr {
+
+// `plugins`: those that the daemon serves.
+std::unique_ptr<Command> MakePluginsCommand();
+
+// What it shows for people.
+std::string PluginsText(const Reply& plugins);
+
+}  // namespace resmgr

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "pkg/admin/node_json.h"
+#include "pkg/node/plugin_view.h"
+#include "pkg/pipeline/field_owners.h"
+
+namespace resmgr {
+
+// What cri-resmgr-ctl shows of stages and of their plugins.
+
+// A fixed outside contract of `cri-resmgr-ctl plugins -o json`, each:
+//   {"kind": "nri"|"hook","name","index","state": "ready"|"disconnected"|"failed","events":[],
+//    "calls","failures","lastError","p50Micros"}
+OrderedJson PluginsJson(const std::vector<PluginView>& plugins);
+
+// {"field","key" ("" of what has no keys),"stage","plugin" ("" where the stage has none)}
+OrderedJson OwnerJson(const FieldOwner& owner);
+
+// Adds to the "owners" of containers of ExplainJson what stages behind the policy have changed;
+// what they changed again is theirs.
+void AddOwners(const FieldOwners& owners, OrderedJson& containers);
+
+}  // namespace resmgr

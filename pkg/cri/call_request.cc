@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of a call's request when it is read before it is forwarded: collect it, decompress it,
+// find its runtime, show it to the stages, send it as they want it.
+#include <utility>
+#include <vector>
+
+#include "pkg/cri/adjustment_edits.h"
+#include "pkg/cri/call.h"
+#include "pkg/cri/call_reading.h"
+#include "pkg/cri/connection.h"
+#include "pkg/cri/relay.h"
+
+namespace resmgr {
+
+void Call::Keep(const h2::Slice& data) {
+  client_->Consume(data.size());
+  reading_->request.Add(data, connection_.scratch());
+  if (HoldRequest() && !reading_->request.fits()) PassUnread("it is larger than any runtime takes");
+}
+
+bool Call::HoldRequest() {
+  const size_t memory = reading_->request.memory();
+  if (memory <= reading_->held) return true;
+  const size_t more = memory - reading_->held;
+  if (!connection_.Hold(*this, more)) return false;
+  held_ += more;
+  reading_->held = memory;
+  return true;
+}
+
+void Call::ReleaseRequest() {
+  connection_.Release(reading_->held);
+  held_ -= reading_->held;
+  reading_->held = 0;
+}
+
+void Call::Open() {
+  HeldMessage& request = reading_->request;
+  if (const Status status = request.Open(headers_); !status.ok()) {
+    PassUnread(Message(status));
+  } else if (request.packed()) {
+    unpacking_ = true;
+    connection_.relay().UnpackSoon(*this);
+  } else {
+    Decide();
+  }
+}
+
+bool Call::Unpack(size_t most) {
+  unpacking_ = false;
+  if (!LookedAt() && routing_ == nullptr) return false;
+  const StatusOr<bool> whole = reading_->request.Unpack(most);
+  if (!whole.ok()) {
+    PassUnread(Message(whole.status()));
+  } else if (!HoldRequest()) {
+    return false;
+  } else if (*whole) {
+    Decide();
+  } else {
+    unpacking_ = true;
+  }
+  return unpacking_;
+}
+
+void Call::Decide() {
+  if (routing_ == nullptr) return OnRouted(OkStatus());
+  routing_->Choose(reading_->request.message(), [this](const Status& status) {
+    const h2::FlushQueue::Scope scope(connection_.relay().flushes());
+    OnRouted(status);
+  });
+}
+
+void Call::OnRouted(const Status& status) {
+  if (!status.ok()) return Finish(status);
+  if (LookedAt()) {
+    StartPipeline();
+  } else if (routing_->all()) {
+    FanOut();
+  } else if (Forward(headers_, false)) {
+    SendRequest("");
+    server_->SendEnd();
+  }
+}
+
+void Call::StartPipeline() {
+  CriRequest& request = reading_->stages->request;
+  if (request.Read(reading_->request.message())) {
+    reading_->stages->call.Start(request.request());
+  } else {
+    EndPipeline();
+    SendWith("");
+  }
+}
+
+void Call::PassUnread(std::string_view why) {
+  if (routing_ != nullptr) {
+    return Finish(InvalidArgument("cannot tell which runtime {} is for: {}", method_.name, why));
+  }
+  connection_.relay().NoteUnread(method_, why);
+  EndPipeline();
+  if (!Forward(headers_, false)) return;
+  SendRequest("");
+  if (request_complete_) server_->SendEnd();
+}
+
+bool Call::Has(Operation operation, Field field) const {
+  return CriHas(operation, field);
+}
+
+void Call::OnDecided(const Status& refusal, const Adjustment& adjustment) {
+  const h2::FlushQueue::Scope scope(connection_.relay().flushes());
+  if (!refusal.ok()) {
+    Finish(refusal);
+  } else if (adjustment.wide() != nullptr) {
+    SendSpliced(adjustment);
+  } else {
+    SendWith(connection_.relay().suffix().For(method_.operation, adjustment.values));
+  }
+}
+
+void Call::SendWith(std::string_view suffix) {
+  if (tap_ != nullptr && !suffix.empty()) {
+    tap_->OnRequestChanged(reading_->request.message(), suffix);
+  }
+  h2::HeaderBlock headers = headers_;
+  if (!suffix.empty()) headers.Remove("content-length");
+  reading_->stages->request.request().Close();
+  if (!Forward(headers, false)) return;
+  SendRequest(suffix);
+  server_->SendEnd();
+}
+
+void Call::SendSpliced(const Adjustment& adjustment) {
+  HeldMessage& request = reading_->request;
+  const StatusOr<SplicedMessage> spliced =
+      SpliceAdjustment(method_.operation, request.message(), adjustment);
+  if (!spliced.ok()) {
+    reading_->stages->call.RollBack();
+    Finish(spliced.status());
+    return;
+  }
+  if (spliced->suffix()) {
+    SendWith(*spliced->suffix());
+    return;
+  }
+  if (tap_ != nullptr) tap_->OnRequestReplaced(request.message(), spliced->ToString());
+  request.Replace(*spliced);
+  if (!HoldRequest()) return;
+  h2::HeaderBlock headers = headers_;
+  headers.Remove("content-length");
+  reading_->stages->request.request().Close();
+  if (!Forward(headers, false)) return;
+  SendRequest("");
+  server_->SendEnd();
+}
+
+void Call::SendRequest(std::string_view suffix) {
+  HeldMessage& request = reading_->request;
+  collecting_ = false;
+  if (!suffix.empty()) request.MakeLonger(suffix.size());
+  reading_->prepaid += request.size() + suffix.size();
+  for (const h2::Slice& slice : request.body().slices())
+    server_->SendData(slice);
+  if (!suffix.empty()) server_->SendData(connection_.scratch().Copy(suffix));
+  request.Clear();
+}
+
+}  // namespace resmgr

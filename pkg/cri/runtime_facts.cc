@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/runtime_facts.h"
+
+#include <utility>
+
+#include "pkg/cri/oci_spec.h"
+#include "pkg/cri/status_reply.h"
+
+namespace resmgr {
+
+namespace {
+
+namespace v1 = ::runtime::v1;
+
+uint32_t ProcessId(const Json& info) {
+  const auto pid = Number(At(info, {"pid"}));
+  return pid && *pid > 0 ? static_cast<uint32_t>(*pid) : 0;
+}
+
+std::vector<std::string> AddressesOf(const v1::PodSandboxNetworkStatus& network) {
+  std::vector<std::string> addresses;
+  if (!network.ip().empty()) addresses.push_back(network.ip());
+  for (const v1::PodIP& more : network.additional_ips()) {
+    addresses.push_back(more.ip());
+  }
+  return addresses;
+}
+
+// From the CRI request as containerd tells it.
+void AddDevices(const Json& config, ContainerDetails& details) {
+  for (const Json& device : At(config, {"devices"})) {
+    details.devices.push_back({.container_path = Text(At(device, {"container_path"})).value_or(""),
+                               .host_path = Text(At(device, {"host_path"})).value_or(""),
+                               .permissions = Text(At(device, {"permissions"})).value_or("")});
+  }
+  for (const Json& device : At(config, {"CDI_devices"})) {
+    if (auto name = Text(At(device, {"name"}))) details.cdi_devices.push_back(*std::move(name));
+  }
+}
+
+}  // namespace
+
+StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view reply) {
+  RESMGR_ASSIGN_OR_RETURN(const auto response, ParseReply<v1::PodSandboxStatusResponse>(reply));
+  const v1::PodSandboxStatus& status = response.status();
+  SandboxFacts facts;
+  facts.pod = {.id = PodSandboxId(status.id()),
+               .uid = PodUid(status.metadata().uid()),
+               .name = status.metadata().name(),
+               .namespace_name = status.metadata().namespace_(),
+               .cgroup_parent = {},
+               .runtime_handler = status.runtime_handler(),
+               .labels = ToStringMap(status.labels()),
+               .annotations = ToStringMap(status.annotations())};
+  const Json info = InfoOf(response.info());
+  AddInfo(info, facts.pod);
+  facts.ready = status.state() == v1::SANDBOX_READY;
+  facts.pid = ProcessId(info);
+  facts.ips = AddressesOf(status.network());
+  const Json& spec = At(info, {"runtimeSpec"});
+  facts.cgroups_path = CgroupsPathOf(spec);
+  facts.namespaces = NamespacesOf(spec);
+  return facts;
+}
+
+StatusOr<ContainerFacts> ReadContainerFacts(std::string_view reply) {
+  RESMGR_ASSIGN_OR_RETURN(const auto response, ParseReply<v1::ContainerStatusResponse>(reply));
+  const v1::ContainerStatus& status = response.status();
+  const Json info = InfoOf(response.info());
+  ContainerFacts facts;
+  RuntimeContainer& container = facts.container;
+  container.id = ContainerId(status.id());
+  container.pod_id = PodSandboxId(Text(At(info, {"sandboxID"})).value_or(""));
+  container.name = status.metadata().name();
+  container.attempt = status.metadata().attempt();
+  container.labels = ToStringMap(status.labels());
+  container.annotations = ToStringMap(status.annotations());
+  AddStatus(status, info, container);
+  facts.pid = ProcessId(info);
+  facts.created_at = status.created_at();
+  facts.started_at = status.started_at();
+  facts.finished_at = status.finished_at();
+  facts.exit_code = status.exit_code();
+  facts.reason = status.reason();
+  facts.message = status.message();
+  const v1::ImageSpec& image = status.image();
+  facts.image = image.user_specified_image().empty() ? image.image() : image.user_specified_image();
+  const Json& spec = At(info, {"runtimeSpec"});
+  facts.cgroups_path = CgroupsPathOf(spec);
+  facts.namespaces = NamespacesOf(spec);
+  facts.details = DetailsOf(spec);
+  AddDevices(At(info, {"config"}), facts.details);
+  return facts;
+}
+
+StatusOr<ImageFacts> ReadImageFacts(std::string_view reply, std::string_view reference) {
+  RESMGR_ASSIGN_OR_RETURN(const auto response, ParseReply<v1::ImageStatusResponse>(reply));
+  if (!response.has_image()) return NotFound("the runtime has no image {}", reference);
+  const Json info = InfoOf(response.info());
+  const Json& config = At(info, {"imageSpec", "config"});
+  ImageFacts facts;
+  facts.entrypoint = TextsOf(At(config, {"Entrypoint"}));
+  facts.command = TextsOf(At(config, {"Cmd"}));
+  facts.environment = EnvironmentOf(At(config, {"Env"}));
+  const auto& digests = response.image().repo_digests();
+  if (!digests.empty()) facts.digest = digests[0];
+  return facts;
+}
+
+std::string EncodeVerboseImageStatusRequest(std::string_view reference) {
+  v1::ImageStatusRequest request;
+  request.mutable_image()->set_image(std::string(reference));
+  request.set_verbose(true);
+  return request.SerializeAsString();
+}
+
+std::string EncodeUpdateRequest(const ContainerId& id, const ResourceChange& change) {
+  v1::UpdateContainerResourcesRequest request;
+  request.set_container_id(std::string(id.value()));
+  v1::LinuxContainerResources& linux = *request.mutable_linux();
+  const LinuxResources& resources = change.resources;
+  linux.set_cpu_period(resources.cpu_period.value_or(0));
+  linux.set_cpu_quota(resources.cpu_quota.value_or(0));
+  linux.set_cpu_shares(resources.cpu_shares.value_or(0));
+  linux.set_memory_limit_in_bytes(resources.memory_limit.value_or(0));
+  linux.set_memory_swap_limit_in_bytes(change.memory_swap_limit.value_or(0));
+  linux.set_oom_score_adj(resources.oom_score_adj.value_or(0));
+  linux.set_cpuset_cpus(resources.cpuset_cpus.value_or(""));
+  linux.set_cpuset_mems(resources.cpuset_mems.value_or(""));
+  for (const auto& [page_size, limit] : resources.hugepage_limits) {
+    v1::HugepageLimit& entry = *linux.add_hugepage_limits();
+    entry.set_page_size(page_size);
+    entry.set_limit(limit);
+  }
+  for (const auto& [file, value] : change.unified) {
+    (*linux.mutable_unified())[std::string(file)] = std::string(value);
+  }
+  return request.SerializeAsString();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/runtime_inspector.h"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/sys/temp_dir.h"
+#include "test/support/cri_client/cri_client.h"
+#include "test/support/cri_client/specs.h"
+#include "test/support/fake_runtime/fake_runtime.h"
+#include "test/support/status_matchers.h"
+
+namespace resmgr {
+namespace {
+
+using test::FakeRuntime;
+using test::IsOk;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class RuntimeInspectorTest : public testing::Test {
+ protected:
+  void StartRuntime() { ASSERT_THAT(runtime_.Start(socket_), IsOk()); }
+  // What `ask`, given the function that takes the answer, is told.
+  template <typename Answer, typename Ask>
+  Answer Await(Ask ask) {
+    std::optional<Answer> answer;
+    const auto deadline = loop_.After(std::chrono::seconds(20), [this] { loop_.Stop(); });
+    bool asking = true;
+    ask([&](Answer told) {
+      EXPECT_FALSE(asking) << "answered inside the call";
+      answer = std::move(told);
+      loop_.Stop();
+    });
+    asking = false;
+    loop_.Run();
+    EXPECT_TRUE(answer.has_value());
+    return answer ? *std::move(answer) : Answer(Unavailable("the test waited in vain"));
+  }
+  StatusOr<RuntimeAccess::Version> Version() {
+    return Await<StatusOr<RuntimeAccess::Version>>(
+        [this](auto done) { inspector_->AskVersion(std::move(done)); });
+  }
+  StatusOr<RuntimeAccess::Everything> All() {
+    return Await<StatusOr<RuntimeAccess::Everything>>(
+        [this](auto done) { inspector_->InspectAll(std::move(done)); });
+  }
+  StatusOr<ContainerFacts> Container(const std::string& id) {
+    return Await<StatusOr<ContainerFacts>>(
+        [&](auto done) { inspector_->InspectContainer(ContainerId(id), std::move(done)); });
+  }
+  StatusOr<SandboxFacts> Sandbox(const std::string& id) {
+    return Await<StatusOr<SandboxFacts>>(
+        [&](auto done) { inspector_->InspectSandbox(PodSandboxId(id), std::move(done)); });
+  }
+  // A sandbox with a container.
+  void Create() {
+    test::CriClient client(socket_);
+    const auto pod = client.RunPod(test::MakeBestEffortPod("pod"));
+    ASSERT_THAT(pod, IsOk());
+    pod_ = *pod;
+    const auto container = client.CreateContainer(pod_, test::MakeBestEffortPod("pod"),
+                                                  test::MakeBestEffortContainer("main"));
+    ASSERT_THAT(container, IsOk());
+    container_ = *container;
+  }
+  void FailVersion1(std::string_view method) {
+    runtime_.Script("/runtime.v1.RuntimeService/" + std::string(method),
+                    {.error = grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unknown service")});
+  }
+
+  const TempDir directory_;
+  const std::string socket_ = directory_.File("runtime.sock");
+  FakeRuntime runtime_;
+  EventLoop loop_;
+  h2::FlushQueue flushes_{loop_};
+  std::unique_ptr<RuntimeInspector> inspector_ =
+      std::make_unique<RuntimeInspector>(loop_, flushes_, socket_, socket_);
+  std::string pod_;
+  std::string container_;
+};
+
+TEST_F(RuntimeInspectorTest, TellsWhichRuntimeItIs) {
+  EXPECT_EQ(Version().status().code(), StatusCode::kUnavailable) << "not there yet";
+  StartRuntime();
+  const auto version = Version();
+  ASSERT_THAT(version, IsOk());
+  EXPECT_EQ(version->name, "fake");
+  EXPECT_EQ(version->version, "1.0.0");
+}
+
+TEST_F(RuntimeInspectorTest, ConnectsAnewAfterALoss) {
+  StartRuntime();
+  ASSERT_THAT(Version(), IsOk());
+  runtime_.Stop();
+  EXPECT_EQ(Version().status().code(), StatusCode::kUnavailable);
+  StartRuntime();
+  EXPECT_THAT(Version(), IsOk());
+}
+
+TEST_F(RuntimeInspectorTest, InspectsSandboxAndContainer) {
+  StartRuntime();
+  Create();
+  const auto sandbox = Sandbox(pod_);
+  ASSERT_THAT(sandbox, IsOk());
+  EXPECT_EQ(sandbox->pod.id.value(), pod_);
+  EXPECT_TRUE(sandbox->ready);
+  EXPECT_EQ(sandbox->pid, 1U);
+  const auto container = Container(container_);
+  ASSERT_THAT(container, IsOk());
+  EXPECT_EQ(container->container.pod_id.value(), pod_);
+  EXPECT_EQ(container->container.state, ContainerState::kCreated);
+  EXPECT_THAT(container->cgroups_path, HasSubstr(container_));
+  EXPECT_EQ(Container("none").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(RuntimeInspectorTest, InspectsEverythingButWhatEndsMeanwhile) {
+  StartRuntime();
+  const auto nothing = All();
+  ASSERT_THAT(nothing, IsOk());
+  EXPECT_THAT(nothing->sandboxes, SizeIs(0));
+  Create();
+  const auto everything = All();
+  ASSERT_THAT(everything, IsOk());
+  ASSERT_THAT(everything->sandboxes, SizeIs(1));
+  ASSERT_THAT(everything->containers, SizeIs(1));
+  EXPECT_EQ(everything->sandboxes[0].pid, 1U);
+  EXPECT_EQ(everything->containers[0].container.pod_id.value(), pod_);
+  EXPECT_GT(everything->containers[0].created_at, 0);
+  runtime_.Script("ContainerStatus",
+                  {.error = grpc::Status(grpc::StatusCode::NOT_FOUND, "no container")});
+  const auto without = All();
+  ASSERT_THAT(without, IsOk());
+  EXPECT_THAT(without->sandboxes, SizeIs(1));
+  EXPECT_THAT(without->containers, SizeIs(0));
+}
+
+TEST_F(RuntimeInspectorTest, TellsWhatIsListedWhereAStatusFails) {
+  StartRuntime();
+  Create();
+  runtime_.Script("ContainerStatus",
+                  {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "the shim hangs")});
+  const auto everything = All();
+  ASSERT_THAT(everything, IsOk());
+  ASSERT_THAT(everything->containers, SizeIs(1));
+  EXPECT_EQ(everything->containers[0].container.id.value(), container_);
+  EXPECT_EQ(everything->containers[0].container.name, "main");
+}
+
+TEST_F(RuntimeInspectorTest, TellsNothingWhenTheRuntimeIsLostInBetween) {
+  StartRuntime();
+  Create();
+  runtime_.Script("ContainerStatus", {.cut = true});
+  EXPECT_EQ(All().status().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(RuntimeInspectorTest, AsksForMoreThanFitAtOnce) {
+  StartRuntime();
+  test::CriClient client(socket_);
+  for (int i = 0; i < 80; ++i) {
+    ASSERT_THAT(client.RunPod(test::MakeBestEffortPod("pod-" + std::to_string(i))), IsOk());
+  }
+  const auto everything = All();
+  ASSERT_THAT(everything, IsOk());
+  EXPECT_THAT(everything->sandboxes, SizeIs(80));
+}
+
+TEST_F(RuntimeInspectorTest, SpeaksV1Alpha2ToARuntimeThatKnowsNoOther) {
+  StartRuntime();
+  FailVersion1("Version");
+  EXPECT_THAT(Version(), IsOk());
+  EXPECT_THAT(All(), IsOk());
+  EXPECT_THAT(runtime_.Calls("/runtime.v1alpha2.RuntimeService/ListContainers"), SizeIs(1));
+}
+
+TEST_F(RuntimeInspectorTest, MethodThatNoVersionHasLeavesTheVersion) {
+  StartRuntime();
+  runtime_.Script("Version", {.error = grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "not here")});
+  EXPECT_EQ(Version().status().code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(All(), IsOk());
+  EXPECT_THAT(runtime_.Calls("/runtime.v1.RuntimeService/ListContainers"), SizeIs(1));
+}
+
+TEST_F(RuntimeInspectorTest, ChangesWhatRuns) {
+  StartRuntime();
+  Create();
+  ResourceChange change;
+  change.resources.cpu_shares = 512;
+  const auto update = [&](const std::string& id) {
+    return Await<Status>(
+        [&](auto done) { inspector_->UpdateContainer(ContainerId(id), change, std::move(done)); });
+  };
+  EXPECT_THAT(update(container_), IsOk());
+  EXPECT_EQ(runtime_.FindContainer(container_)->resources.cpu_shares(), 512);
+  EXPECT_EQ(update("none").code(), StatusCode::kNotFound);
+  EXPECT_THAT(Await<Status>([&](auto done) {
+                inspector_->StopContainer(ContainerId(container_), std::chrono::seconds(3),
+                                          std::move(done));
+              }),
+              IsOk());
+  test::cri::StopContainerRequest stop;
+  ASSERT_TRUE(stop.ParseFromString(runtime_.Calls("StopContainer").at(0).messages.at(0)));
+  EXPECT_EQ(stop.timeout(), 3);
+  EXPECT_THAT(Await<Status>(
+                  [&](auto done) { inspector_->StopSandbox(PodSandboxId(pod_), std::move(done)); }),
+              IsOk());
+  EXPECT_FALSE(Sandbox(pod_)->ready);
+  EXPECT_THAT(Await<Status>([&](auto done) {
+                inspector_->RemoveSandbox(PodSandboxId(pod_), std::move(done));
+              }),
+              IsOk());
+  EXPECT_EQ(Sandbox(pod_).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(RuntimeInspectorTest, AsksTheImageServiceOnItsOwnSocket) {
+  const std::string image_socket = directory_.File("images.sock");
+  FakeRuntime images;
+  ASSERT_THAT(images.Start(image_socket), IsOk());
+  inspector_ = std::make_unique<RuntimeInspector>(loop_, flushes_, socket_, image_socket);
+  const auto ask = [this] {
+    return Await<StatusOr<ImageFacts>>(
+        [this](auto done) { inspector_->InspectImage("web:1", std::move(done)); });
+  };
+  EXPECT_EQ(ask().status().code(), StatusCode::kNotFound);
+  test::cri::ImageStatusResponse reply;
+  reply.mutable_image()->add_repo_digests("web@sha256:1");
+  images.Script("ImageStatus", {.reply = {{reply.SerializeAsString()}}});
+  const auto facts = ask();
+  ASSERT_THAT(facts, IsOk());
+  EXPECT_EQ(facts->digest, "web@sha256:1");
+}
+
+TEST_F(RuntimeInspectorTest, TellsNothingAfterItsEnd) {
+  StartRuntime();
+  Create();
+  runtime_.Script("ContainerStatus", {.hold = true});
+  bool told = false;
+  inspector_->InspectAll([&](const auto&) { told = true; });
+  EventLoop::HandlePtr later;
+  inspector_->AskVersion([&](const auto&) {
+    inspector_.reset();
+    later = loop_.After(std::chrono::milliseconds(1), [this] { loop_.Stop(); });
+  });
+  loop_.Run();
+  EXPECT_EQ(inspector_, nullptr);
+  EXPECT_FALSE(told);
+}
+
+}  // namespace
+}  // namespace resmgr

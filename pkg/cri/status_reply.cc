@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/status_reply.h"
+
+#include <chrono>
+#include <utility>
+
+#include "pkg/cri/messages.h"
+#include "pkg/model/identity.h"
+
+namespace resmgr {
+
+namespace {
+
+namespace v1 = ::runtime::v1;
+
+LinuxResources FromMessage(const v1::LinuxContainerResources& message) {
+  LinuxResources resources;
+  const auto set = [](int64_t value, std::optional<int64_t>& target) {
+    if (value != 0) target = value;
+  };
+  set(message.cpu_period(), resources.cpu_period);
+  set(message.cpu_quota(), resources.cpu_quota);
+  set(message.cpu_shares(), resources.cpu_shares);
+  set(message.memory_limit_in_bytes(), resources.memory_limit);
+  set(message.oom_score_adj(), resources.oom_score_adj);
+  if (!message.cpuset_cpus().empty()) resources.cpuset_cpus = message.cpuset_cpus();
+  if (!message.cpuset_mems().empty()) resources.cpuset_mems = message.cpuset_mems();
+  for (const auto& limit : message.hugepage_limits()) {
+    resources.hugepage_limits[limit.page_size()] = limit.limit();
+  }
+  return resources;
+}
+
+LinuxResources FromSpec(const Json& info) {
+  const Json& spec = At(info, {"runtimeSpec", "linux", "resources"});
+  LinuxResources resources;
+  resources.cpu_period = Number(At(spec, {"cpu", "period"}));
+  resources.cpu_quota = Number(At(spec, {"cpu", "quota"}));
+  resources.cpu_shares = Number(At(spec, {"cpu", "shares"}));
+  resources.memory_limit = Number(At(spec, {"memory", "limit"}));
+  resources.cpuset_cpus = Text(At(spec, {"cpu", "cpus"}));
+  resources.cpuset_mems = Text(At(spec, {"cpu", "mems"}));
+  resources.oom_score_adj = Number(At(info, {"runtimeSpec", "process", "oomScoreAdj"}));
+  for (const Json& limit : At(spec, {"hugepageLimits"})) {
+    const auto page_size = Text(At(limit, {"pageSize"}));
+    const auto bytes = Number(At(limit, {"limit"}));
+    if (page_size && bytes) resources.hugepage_limits[*page_size] = static_cast<uint64_t>(*bytes);
+  }
+  return resources;
+}
+
+// LinuxContainerResources as both runtimes write it into JSON: the names of the CRI, and nothing
+// for 0.
+LinuxResources FromCriJson(const Json& json) {
+  LinuxResources resources;
+  resources.cpu_period = Number(At(json, {"cpu_period"}));
+  resources.cpu_quota = Number(At(json, {"cpu_quota"}));
+  resources.cpu_shares = Number(At(json, {"cpu_shares"}));
+  resources.memory_limit = Number(At(json, {"memory_limit_in_bytes"}));
+  return resources;
+}
+
+// containerd: in info.config.linux. CRI-O: as text in an annotation of info.runtimeSpec.
+LinuxResources PodResourcesFrom(const Json& info, const char* containerd, const char* crio) {
+  const Json& value = At(info, {"config", "linux", containerd});
+  if (value.is_object()) return FromCriJson(value);
+  const auto text = Text(At(info, {"runtimeSpec", "annotations", crio}));
+  if (!text) return {};
+  return FromCriJson(Json::parse(*text, nullptr, /*allow_exceptions=*/false));
+}
+
+}  // namespace
+
+ContainerState ToState(v1::ContainerState state) {
+  switch (state) {
+    case v1::CONTAINER_CREATED:
+      return ContainerState::kCreated;
+    case v1::CONTAINER_EXITED:
+      return ContainerState::kExited;
+    default:
+      // Unknown counts as running: its CPUs must not be given to others.
+      return ContainerState::kRunning;
+  }
+}
+
+const Json& At(const Json& json, std::initializer_list<const char*> path) {
+  static const Json kNull;
+  const Json* at = &json;
+  for (const char* key : path) {
+    if (!at->is_object()) return kNull;
+    const auto it = at->find(key);
+    if (it == at->end()) return kNull;
+    at = &*it;
+  }
+  return *at;
+}
+
+std::optional<int64_t> Number(const Json& json) {
+  if (!json.is_number_integer()) return std::nullopt;
+  return json.get<int64_t>();
+}
+
+std::optional<std::string> Text(const Json& json) {
+  if (!json.is_string()) return std::nullopt;
+  return json.get<std::string>();
+}
+
+void AddInfo(const Json& info, Pod& pod) {
+  auto parent = Text(At(info, {"config", "linux", "cgroup_parent"}));
+  if (!parent) {
+    parent = Text(At(info, {"runtimeSpec", "annotations", "io.kubernetes.cri-o.CgroupParent"}));
+  }
+  if (parent) pod.cgroup_parent = *std::move(parent);
+  pod.overhead = PodResourcesFrom(info, "overhead", "io.kubernetes.cri-o.PodLinuxOverhead");
+  pod.resources = PodResourcesFrom(info, "resources", "io.kubernetes.cri-o.PodLinuxResources");
+  CompleteIdentity(pod);
+  SetQos(pod);
+}
+
+void AddStatus(const v1::ContainerStatus& status, const Json& info, RuntimeContainer& container) {
+  container.resources =
+      status.resources().has_linux() ? FromMessage(status.resources().linux()) : FromSpec(info);
+  container.state = ToState(status.state());
+  // Nanoseconds since 1970; 0 before the start.
+  if (const int64_t started = status.started_at(); started > 0) {
+    using WallClock = std::chrono::system_clock;
+    container.started_at = WallClock::time_point(
+        std::chrono::duration_cast<WallClock::duration>(std::chrono::nanoseconds(started)));
+  }
+}
+
+}  // namespace resmgr

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "pkg/api/runtime_v1.pb.h"
+#include "pkg/base/status.h"
+#include "pkg/base/string_map.h"
+#include "pkg/model/pod.h"
+#include "pkg/resmgr/runtime_client.h"
+
+// What those share that read a runtime's replies as whole messages (inventory.h, runtime_facts.h),
+// and the JSON text that verbose ones carry.
+namespace resmgr {
+
+using Json = nlohmann::json;
+
+template <typename Message>
+StatusOr<Message> ParseReply(std::string_view bytes) {
+  Message message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return InvalidArgument("the runtime's answer is no {}", Message::descriptor()->name());
+  }
+  return message;
+}
+
+template <typename Map>
+StringMap ToStringMap(const Map& map) {
+  return StringMap(map.begin(), map.end());
+}
+
+ContainerState ToState(::runtime::v1::ContainerState state);
+
+// The verbose info's entry "info". Null when there is none, a discarded value when it is not JSON.
+template <typename Map>
+Json InfoOf(const Map& info) {
+  const auto it = info.find("info");
+  if (it == info.end()) return nullptr;
+  return Json::parse(it->second, nullptr, /*allow_exceptions=*/false);
+}
+
+// A nested value, which is a part of `json`; null where a step is missing.
+const Json& At(const Json& json, std::initializer_list<const char*> path);
+
+std::optional<int64_t> Number(const Json& json);
+std::optional<std::string> Text(const Json& json);
+
+// Adds what a status tells beyond a list (inventory.h).
+void AddInfo(const Json& info, Pod& pod);
+void AddStatus(const ::runtime::v1::ContainerStatus& status, const Json& info,
+               RuntimeContainer& container);
+
+}  // namespace resmgr

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include "pkg/metrics/plugin_counter.h"
+
+namespace resmgr {
+
+// The part of Metrics about the pipeline's stages and their plugins. Names of plugins come from
+// elsewhere: beyond kMostPlugins of them all others are counted as one, "other". Thread-safe.
+class StageMetrics {
+ public:
+  static constexpr size_t kMostPlugins = 256;
+
+  explicit StageMetrics(prometheus::Registry& registry);
+  ~StageMetrics();
+
+  void CountDroppedPlacement(std::string_view stage);
+  void CountIgnoredFailure(std::string_view stage);
+  PluginCounter& Plugin(std::string_view kind, std::string_view name);
+  void SetReadyPlugins(std::string_view kind, size_t count);
+
+ private:
+  class Counter;
+
+  PluginCounter& Make(std::string_view kind, std::string_view name);
+
+  prometheus::Family<prometheus::Counter>& dropped_placements_;
+  prometheus::Family<prometheus::Counter>& ignored_failures_;
+  prometheus::Family<prometheus::Histogram>& call_seconds_;
+  prometheus::Family<prometheus::Counter>& failures_;
+  prometheus::Family<prometheus::Gauge>& ready_;
+  std::mutex mutex_;
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<Counter>> plugins_;
+};
+
+}  // namespace resmgr

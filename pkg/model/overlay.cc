@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/model/overlay.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "pkg/base/text_hash.h"
+
+namespace resmgr {
+namespace {
+
+template <typename T>
+void Take(const std::optional<T>& from, std::optional<T>& to) {
+  if (from) to = from;
+}
+
+StringMap Edited(const StringMap& map, const KeyedEdits<std::string>& edits) {
+  if (edits.empty()) return map;
+  std::vector<StringMap::value_type> entries;
+  for (const auto& entry : map)
+    if (edits.Find(entry.first) == nullptr) entries.push_back(entry);
+  for (const auto& edit : edits)
+    if (edit.value) entries.emplace_back(edit.key, *edit.value);
+  return StringMap(std::span(entries));
+}
+
+// Of several entries of a list with the same key, all but the first go, as in the message itself.
+template <typename Entry, typename Value, typename Make>
+void Edit(const KeyedEdits<Value>& edits, std::string Entry::*key, const Make& make,
+          std::vector<Entry>& list) {
+  if (edits.empty()) return;
+  std::unordered_map<std::string, bool, TextHash, std::equal_to<>> placed;
+  std::vector<Entry> edited;
+  edited.reserve(list.size());
+  for (Entry& entry : list) {
+    const auto* const edit = edits.Find(entry.*key);
+    if (edit == nullptr) {
+      edited.push_back(std::move(entry));
+    } else if (edit->value && placed.emplace(edit->key, true).second) {
+      edited.push_back(make(edit->key, *edit->value));
+    }
+  }
+  for (const auto& edit : edits)
+    if (edit.value && !placed.contains(edit.key)) edited.push_back(make(edit.key, *edit.value));
+  list = std::move(edited);
+}
+
+void OverlayResources(const Adjustment& so_far, LinuxResources& resources) {
+  const LinuxResources values = AsResources(so_far.values);
+  resources = Merged(std::move(resources), values);
+  if (so_far.wide() == nullptr) return;
+  const WideAdjustment& wide = *so_far.wide();
+  Take(wide.memory_limit, resources.memory_limit);
+  Take(wide.oom_score_adj, resources.oom_score_adj);
+  for (const auto& [size, limit] : wide.hugepage_limits) {
+    if (limit) {
+      resources.hugepage_limits[size] = *limit;
+    } else {
+      resources.hugepage_limits.erase(size);
+    }
+  }
+}
+
+void OverlayDetails(const WideAdjustment& wide, ContainerDetails& details) {
+  Edit(
+      wide.environment, &EnvironmentVariable::name,
+      [](const std::string& name, const std::string& value) {
+        return EnvironmentVariable{.name = name, .value = value};
+      },
+      details.environment);
+  const auto same = [](const std::string&, const auto& value) { return value; };
+  Edit(wide.mounts, &Mount::container_path, same, details.mounts);
+  Edit(wide.devices, &Device::container_path, same, details.devices);
+  Edit(wide.resource_limits, &ResourceLimit::type, same, details.resource_limits);
+  if (wide.args) {
+    details.command = *wide.args;
+    details.args.clear();
+  }
+  Take(wide.memory_swap_limit, details.memory_swap_limit);
+  details.unified = Edited(details.unified, wide.unified);
+  details.cdi_devices.insert(details.cdi_devices.end(), wide.cdi_devices.begin(),
+                             wide.cdi_devices.end());
+  details.hooks.insert(details.hooks.end(), wide.hooks.begin(), wide.hooks.end());
+  if (wide.cgroup_parent) details.cgroup_parent = *wide.cgroup_parent;
+  if (wide.seccomp_profile) {
+    details.security.seccomp = {.kind = SeccompProfile::Kind::kLocalhost,
+                                .path = *wide.seccomp_profile};
+  }
+}
+
+}  // namespace
+
+void Overlay(const Adjustment& so_far, CreateRequest& create, ContainerDetails& details) {
+  OverlayResources(so_far, create.resources);
+  if (so_far.wide() == nullptr) return;
+  create.labels = Edited(create.labels, so_far.wide()->labels);
+  create.annotations = Edited(create.annotations, so_far.wide()->annotations);
+  OverlayDetails(*so_far.wide(), details);
+}
+
+}  // namespace resmgr

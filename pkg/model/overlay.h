@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "pkg/model/adjustment.h"
+#include "pkg/model/container_details.h"
+#include "pkg/model/create_request.h"
+
+namespace resmgr {
+
+// Shows a request as it will be once what stages changed so far is in it, for a stage that is asked
+// after them. Classes of block I/O and RDT, which a request has no field for, are left out.
+void Overlay(const Adjustment& so_far, CreateRequest& create, ContainerDetails& details);
+
+}  // namespace resmgr

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/nri_hosting.h"
+
+#include <chrono>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/node/nri_plugin_view.h"
+
+namespace resmgr {
+namespace {
+
+constexpr std::chrono::milliseconds kHostRetry{1'000};
+
+nri::HostOptions Counted(nri::HostOptions options, Metrics* metrics) {
+  options.metrics = metrics;
+  return options;
+}
+
+}  // namespace
+
+NriHosting::NriHosting(const DoorContext& context, const std::string& runtime_socket,
+                       const std::string& image_socket, NriHostingOptions options)
+    : context_(context),
+      log_(GetLogger("nri/host")),
+      runtime_(context.loop, context.flushes, runtime_socket, image_socket),
+      stage_({.loop = context.loop, .runtime = runtime_, .pipeline = context.pipeline},
+             std::move(options.stage)),
+      host_(context.loop, stage_, Counted(std::move(options.host), context.metrics)) {
+  context_.pipeline.Add(stage_);
+}
+
+NriHosting::~NriHosting() {
+  context_.pipeline.Remove(stage_);
+  stage_.End();
+}
+
+void NriHosting::Start() {
+  stage_.Start();
+  AskVersion();
+}
+
+std::vector<PluginView> NriHosting::plugins() const {
+  return ViewsOf(host_.plugins());
+}
+
+void NriHosting::AskVersion() {
+  runtime_.AskVersion([this](const StatusOr<RuntimeAccess::Version>& version) {
+    if (!version.ok()) return TryAgain(version.status(), &NriHosting::AskVersion);
+    host_.SetRuntime({.name = version->name, .version = version->version});
+    stage_.SetTraits(nri::TraitsOf(version->name, version->version, /*cgroup_v2=*/true));
+    stage_.WhenReady([this] { Serve(); });
+  });
+}
+
+void NriHosting::Serve() {
+  if (const Status served = host_.Start(); !served.ok()) TryAgain(served, &NriHosting::Serve);
+}
+
+void NriHosting::TryAgain(const Status& why, void (NriHosting::*step)()) {
+  if (!std::exchange(told_, true)) {
+    log_.Warn("NRI plugins are not served yet: {}", Printable(Describe(why)));
+  }
+  retry_ = context_.loop.After(kHostRetry, [this, step] { (this->*step)(); });
+}
+
+}  // namespace resmgr

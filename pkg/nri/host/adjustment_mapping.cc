@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/adjustment_mapping.h"
+
+#include <algorithm>
+#include <functional>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/base/text_hash.h"
+#include "pkg/nri/host/mapped_parts.h"
+#include "pkg/nri/host/resource_mapping.h"
+
+namespace resmgr::nri {
+namespace {
+
+constexpr size_t kShownKey = 128;
+// What Kubernetes allows a pod's annotations (apimachinery, TotalAnnotationSizeLimitB).
+constexpr size_t kMostAnnotationBytes = 256UL << 10;
+constexpr std::string_view kNoCriField = "the CRI has no field for it";
+constexpr std::string_view kKubeletsOwn = "io.kubernetes.";
+constexpr std::string_view kCdiAnnotation = "cdi.k8s.io/nri-plugins";
+
+using KeySet = std::unordered_set<std::string_view, TextHash, std::equal_to<>>;
+
+// NRI's mark of a removal: what has the rest of the key as its key goes.
+bool IsRemoval(std::string_view key) {
+  return key.size() > 1 && key.starts_with('-');
+}
+
+// Whose word it is, for messages.
+std::string OwnerOf(const std::vector<OwnedField>& owners, api::Field field, std::string_view key) {
+  const auto found = std::ranges::find_if(owners, [&](const OwnedField& owned) {
+    return owned.field == field && (owned.key == key || owned.key.empty());
+  });
+  return found == owners.end() ? "a plugin" : "plugin \"" + Printable(found->plugin) + "\"";
+}
+
+// Of the CPUs, which only plugins can have set wrongly: `plugin "10-a" wants CPU resources`.
+std::string CpuOwners(const std::vector<OwnedField>& owners) {
+  std::string names;
+  for (const OwnedField& owned : owners) {
+    if (owned.field < api::FIELD_CPUSHARES || owned.field > api::FIELD_CPUSET_MEMS) continue;
+    const std::string name = "plugin \"" + Printable(owned.plugin) + "\"";
+    if (names.find(name) == std::string::npos) names.append(names.empty() ? "" : ", ").append(name);
+  }
+  return (names.empty() ? "a plugin" : names) + " wants CPU resources";
+}
+
+// "Mounts /proc"; rules for devices have neither name nor key.
+std::string Shown(const Shortfall& shortfall) {
+  std::string text = shortfall.field == api::FIELD_NONE ? "rules for devices"
+                                                        : std::string(FieldName(shortfall.field));
+  if (!shortfall.key.empty()) text += " " + Printable(shortfall.key, kShownKey);
+  return text;
+}
+
+Status ReportShortfall(const Shortfall& shortfall, const MappingContext& context,
+                       MappedAdjustment& mapped) {
+  const bool refused = context.policy.Of(shortfall) == FailurePolicy::kFail;
+  if (!refused && mapped.warnings.size() == MappedAdjustment::kMostWarnings) {
+    ++mapped.more_warnings;
+    return OkStatus();
+  }
+  std::string text =
+      fmt::format("{} wants to {} {}: {}", OwnerOf(context.owners, shortfall.field, shortfall.key),
+                  shortfall.removal ? "remove" : "set", Shown(shortfall), shortfall.why);
+  if (refused) return MakeStatus(StatusCode::kFailedPrecondition, text);
+  mapped.warnings.push_back(std::move(text));
+  return OkStatus();
+}
+
+class AdjustmentMapper {
+ public:
+  AdjustmentMapper(const api::ContainerAdjustment& wanted, const MappingContext& context)
+      : wanted_(wanted), linux_(wanted.linux()), context_(context) {}
+
+  StatusOr<MappedAdjustment> Map();
+
+ private:
+  Status Lacks(api::Field field, std::string_view key, std::string_view why, bool removal = false) {
+    return ReportShortfall(
+        {.field = field, .key = std::string(key), .why = std::string(why), .removal = removal},
+        context_, mapped_);
+  }
+  Status Wrong(api::Field field, std::string_view key, std::string_view why) const {
+    return InvalidArgument("{} wants to change {}: {}", OwnerOf(context_.owners, field, key),
+                           Shown({.field = field, .key = std::string(key)}), why);
+  }
+  WideAdjustment& wide() { return mapped_.adjustment.Wide(); }
+
+  Status MapAnnotations();
+  Status MapEnvironment();
+  Status MapArgs();
+  Status MapMounts();
+  Status MapDevices();
+  Status MapCdiDevices();
+  Status MapLinuxValues();
+  Status MapRdt();
+  Status RefuseHooks();
+  Status RefuseLinux();
+
+  const api::ContainerAdjustment& wanted_;
+  const api::LinuxContainerAdjustment& linux_;
+  const MappingContext& context_;
+  MappedAdjustment mapped_;
+};
+
+StatusOr<MappedAdjustment> AdjustmentMapper::Map() {
+  RESMGR_RETURN_IF_ERROR(MapAnnotations());
+  RESMGR_RETURN_IF_ERROR(MapEnvironment());
+  RESMGR_RETURN_IF_ERROR(MapArgs());
+  RESMGR_RETURN_IF_ERROR(MapMounts());
+  RESMGR_RETURN_IF_ERROR(MapDevices());
+  RESMGR_RETURN_IF_ERROR(MapCdiDevices());
+  RESMGR_RETURN_IF_ERROR(MapLinuxValues());
+  RESMGR_RETURN_IF_ERROR(MapRdt());
+  RESMGR_RETURN_IF_ERROR(RefuseHooks());
+  RESMGR_RETURN_IF_ERROR(RefuseLinux());
+  return std::move(mapped_);
+}
+
+Status AdjustmentMapper::MapAnnotations() {
+  size_t bytes = 0;
+  for (const auto& [marked, value] : wanted_.annotations()) {
+    const bool removal = IsRemoval(marked);
+    const std::string_view key = std::string_view(marked).substr(removal ? 1 : 0);
+    if (key.starts_with(kKubeletsOwn)) {
+      return Wrong(api::FIELD_ANNOTATIONS, key, "it is the kubelet's own");
+    }
+    bytes += key.size() + value.size();
+    if (bytes > kMostAnnotationBytes) {
+      return Wrong(api::FIELD_ANNOTATIONS, key, "all together are longer than 256 KiB");
+    }
+    if (!removal) {
+      wide().annotations.Set(key, value);
+    } else if (!wanted_.annotations().contains(std::string(key))) {
+      wide().annotations.Remove(key);
+    }
+  }
+  return OkStatus();
+}
+
+// What the image sets and the request does not cannot be unset: an empty value is not the same.
+Status AdjustmentMapper::MapEnvironment() {
+  if (wanted_.env().empty()) return OkStatus();
+  KeySet requested;
+  KeySet of_container;
+  for (const EnvironmentVariable& variable : context_.details.environment)
+    requested.insert(variable.name);
+  for (const std::string& variable : context_.pristine.env())
+    of_container.insert(std::string_view(variable).substr(0, variable.find('=')));
+  KeySet set;
+  for (const api::KeyValue& variable : wanted_.env())
+    if (!IsRemoval(variable.key())) set.insert(variable.key());
+  for (const api::KeyValue& variable : wanted_.env()) {
+    if (!IsRemoval(variable.key())) {
+      wide().environment.Set(variable.key(), variable.value());
+      continue;
+    }
+    const std::string_view name = std::string_view(variable.key()).substr(1);
+    if (set.contains(name)) continue;
+    if (requested.contains(name)) {
+      wide().environment.Remove(name);
+    } else if (of_container.contains(name)) {
+      RESMGR_RETURN_IF_ERROR(
+          Lacks(api::FIELD_ENV, name, "it is of the image, and the CRI cannot unset it", true));
+    }
+  }
+  return OkStatus();
+}
+
+Status AdjustmentMapper::MapArgs() {
+  if (wanted_.args().empty()) return OkStatus();
+  if (wanted_.args(0).empty()) return Wrong(api::FIELD_ARGS, "", "there is no program in front");
+  if (context_.pristine.args().empty()) {
+    return Lacks(api::FIELD_ARGS, "", "the arguments of the image are not known");
+  }
+  wide().args.emplace(wanted_.args().begin(), wanted_.args().end());
+  return OkStatus();
+}
+
+Status AdjustmentMapper::MapMounts() {
+  if (wanted_.mounts().empty()) return OkStatus();
+  KeySet requested;
+  for (const Mount& mount : context_.details.mounts)
+    requested.insert(mount.container_path);
+  KeySet set;
+  for (const api::Mount& mount : wanted_.mounts())
+    if (!IsRemoval(mount.destination())) set.insert(mount.destination());
+  for (const api::Mount& mount : wanted_.mounts()) {
+    if (!IsRemoval(mount.destination())) {
+      auto mapped = MapMount(mount, context_.traits);
+      if (mapped.ok()) {
+        wide().mounts.Set(mount.destination(), *std::move(mapped));
+      } else {
+        RESMGR_RETURN_IF_ERROR(
+            Lacks(api::FIELD_MOUNTS, mount.destination(), Message(mapped.status())));
+      }
+      continue;
+    }
+    const std::string_view path = std::string_view(mount.destination()).substr(1);
+    if (set.contains(path)) continue;
+    if (requested.contains(path)) {
+      wide().mounts.Remove(path);
+    } else {
+      RESMGR_RETURN_IF_ERROR(Lacks(api::FIELD_MOUNTS, path, "the request has no such mount", true));
+    }
+  }
+  return OkStatus();
+}
+
+Status AdjustmentMapper::MapDevices() {
+  if (linux_.devices().empty()) return OkStatus();
+  KeySet requested;
+  for (const Device& device : context_.details.devices)
+    requested.insert(device.container_path);
+  for (const api::LinuxDevice& device : linux_.devices()) {
+    if (!IsRemoval(device.path())) {
+      auto mapped = MapDevice(device);
+      if (mapped.ok()) {
+        mapped_.host_files.devices.push_back(*std::move(mapped));
+      } else {
+        RESMGR_RETURN_IF_ERROR(Lacks(api::FIELD_DEVICES, device.path(), Message(mapped.status())));
+      }
+      continue;
+    }
+    const std::string_view path = std::string_view(device.path()).substr(1);
+    if (requested.contains(path)) {
+      wide().devices.Remove(path);
+    } else {
+      RESMGR_RETURN_IF_ERROR(
+          Lacks(api::FIELD_DEVICES, path, "the request has no such device", true));
+    }
+  }
+  if (mapped_.host_files.devices.size() > HostFiles::kMostDevices) {
+    return Wrong(api::FIELD_DEVICES, mapped_.host_files.devices.back().container_path,
+                 fmt::format("there are more than {}", HostFiles::kMostDevices));
+  }
+  return OkStatus();
+}
+
+Status AdjustmentMapper::MapCdiDevices() {
+  std::string names;
+  KeySet seen(context_.details.cdi_devices.begin(), context_.details.cdi_devices.end());
+  for (const api::CDIDevice& device : wanted_.cdi_devices()) {
+    if (!seen.insert(device.name()).second) continue;
+    switch (context_.traits.cdi) {
+      case RuntimeTraits::Cdi::kField:
+        wide().cdi_devices.push_back(device.name());
+        break;
+      case RuntimeTraits::Cdi::kAnnotation:
+        names.append(names.empty() ? "" : ",").append(device.name());
+        break;
+      case RuntimeTraits::Cdi::kNone:
+        RESMGR_RETURN_IF_ERROR(
+            Lacks(api::FIELD_CDI_DEVICES, device.name(), "the runtime does not have them"));
+        break;
+    }
+  }
+  if (!names.empty()) wide().annotations.Set(kCdiAnnotation, std::move(names));
+  return OkStatus();
+}
+
+Status AdjustmentMapper::MapLinuxValues() {
+  for (const Shortfall& shortfall :
+       ShortfallsOf(linux_.resources(), context_.traits, /*update=*/false))
+    RESMGR_RETURN_IF_ERROR(ReportShortfall(shortfall, context_, mapped_));
+  const Status resources = MapResources(linux_.resources(), context_.traits, mapped_.adjustment);
+  if (!resources.ok()) return Annotate(resources, CpuOwners(context_.owners));
+  if (linux_.has_oom_score_adj()) wide().oom_score_adj = linux_.oom_score_adj().value();
+  if (linux_.has_seccomp_policy()) {
+    mapped_.host_files.seccomp_policy = SeccompJson(linux_.seccomp_policy());
+  }
+  return OkStatus();
+}
+
+// A class of service is all that the CRI knows of RDT.
+Status AdjustmentMapper::MapRdt() {
+  const api::LinuxRdt& rdt = linux_.rdt();
+  if (rdt.has_clos_id() && !linux_.resources().has_rdt_class()) {
+    wide().rdt_class = rdt.clos_id().value();
+  }
+  if (rdt.has_schemata()) {
+    RESMGR_RETURN_IF_ERROR(Lacks(api::FIELD_RDT_SCHEMATA, "", kNoCriField));
+  }
+  if (rdt.has_enable_monitoring()) {
+    RESMGR_RETURN_IF_ERROR(Lacks(api::FIELD_RDT_ENABLE_MONITORING, "", kNoCriField));
+  }
+  if (!rdt.remove()) return OkStatus();
+  return Lacks(api::FIELD_RDT_CLOS_ID, "", kNoCriField, /*removal=*/true);
+}
+
+Status AdjustmentMapper::RefuseHooks() {
+  const api::Hooks& hooks = wanted_.hooks();
+  for (const auto* const list :
+       {&hooks.prestart(), &hooks.create_runtime(), &hooks.create_container(),
+        &hooks.start_container(), &hooks.poststart(), &hooks.poststop()}) {
+    for (const api::Hook& hook : *list)
+      RESMGR_RETURN_IF_ERROR(Lacks(api::FIELD_OCI_HOOKS, hook.path(), kNoCriField));
+  }
+  for (const api::POSIXRlimit& limit : wanted_.rlimits())
+    RESMGR_RETURN_IF_ERROR(Lacks(api::FIELD_RLIMITS, limit.type(), kNoCriField));
+  return OkStatus();
+}
+
+Status AdjustmentMapper::RefuseLinux() {
+  const auto lacks = [this](api::Field field, std::string_view marked) {
+    const bool removal = IsRemoval(marked);
+    return Lacks(field, marked.substr(removal ? 1 : 0), kNoCriField, removal);
+  };
+  for (const api::LinuxNamespace& item : linux_.namespaces())
+    RESMGR_RETURN_IF_ERROR(lacks(api::FIELD_NAMESPACE, item.type()));
+  for (const auto& [name, value] : linux_.sysctl())
+    RESMGR_RETURN_IF_ERROR(lacks(api::FIELD_SYSCTL, name));
+  for (const auto& [name, device] : linux_.net_devices())
+    RESMGR_RETURN_IF_ERROR(lacks(api::FIELD_LINUX_NET_DEVICES, name));
+  const std::pair<bool, api::Field> single[] = {
+      {!linux_.cgroups_path().empty(), api::FIELD_CGROUPS_PATH},
+      {linux_.has_io_priority(), api::FIELD_IO_PRIORITY},
+      {linux_.has_scheduler(), api::FIELD_LINUX_SCHED},
+      {linux_.has_memory_policy(), api::FIELD_MEMORY_POLICY},
+  };
+  for (const auto& [is_set, field] : single)
+    if (is_set) RESMGR_RETURN_IF_ERROR(Lacks(field, "", kNoCriField));
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<MappedAdjustment> MapAdjustment(const api::ContainerAdjustment& wanted,
+                                         const MappingContext& context) {
+  return AdjustmentMapper(wanted, context).Map();
+}
+
+Status AddHostFiles(const FoundFiles& found, const MappingContext& context,
+                    MappedAdjustment& mapped) {
+  const HostFiles files = std::exchange(mapped.host_files, {});
+  for (size_t i = 0; i < files.devices.size(); ++i) {
+    const WantedDevice& device = files.devices[i];
+    if (i < found.devices.size() && !found.devices[i].empty()) {
+      mapped.adjustment.Wide().devices.Set(device.container_path,
+                                           {.container_path = device.container_path,
+                                            .host_path = found.devices[i],
+                                            .permissions = device.permissions});
+      continue;
+    }
+    const std::string why =
+        fmt::format("the node has no file of the {} device {}:{}",
+                    device.block ? "block" : "character", device.major, device.minor);
+    RESMGR_RETURN_IF_ERROR(ReportShortfall(
+        {.field = api::FIELD_DEVICES, .key = device.container_path, .why = why}, context, mapped));
+  }
+  if (!files.seccomp_policy.empty())
+    mapped.adjustment.Wide().seccomp_profile = found.seccomp_profile;
+  return OkStatus();
+}
+
+}  // namespace resmgr::nri

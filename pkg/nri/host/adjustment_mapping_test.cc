@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/adjustment_mapping.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/nri/host/mapped_parts.h"
+#include "pkg/nri/testing/messages.h"
+
+namespace resmgr::nri {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// A container that is created, and what is asked of its adjustment.
+class AdjustmentMappingTest : public testing::Test {
+ protected:
+  AdjustmentMappingTest() {
+    details_.environment = {{"MINE", "1"}};
+    details_.mounts = {{.container_path = "/data", .host_path = "/host"}};
+    details_.devices = {{.container_path = "/dev/mine"}};
+    details_.cdi_devices = {"vendor/a=0"};
+    pristine_.add_args("/bin/app");
+    pristine_.add_env("MINE=1");
+    pristine_.add_env("OF_IMAGE=1");
+  }
+
+  MappingContext context() const {
+    return {.details = details_,
+            .pristine = pristine_,
+            .owners = owners_,
+            .policy = policy_,
+            .traits = traits_};
+  }
+  StatusOr<MappedAdjustment> Map(std::string_view text) const {
+    return MapAdjustment(Make<api::ContainerAdjustment>(text), context());
+  }
+  // "" where it is not refused.
+  std::string Refusal(std::string_view text) const {
+    const auto mapped = Map(text);
+    return mapped.ok() ? "" : Describe(mapped.status());
+  }
+  std::vector<std::string> Warnings(std::string_view text) const {
+    const auto mapped = Map(text);
+    EXPECT_TRUE(mapped.ok()) << Describe(mapped.status());
+    return mapped.ok() ? mapped->warnings : std::vector<std::string>();
+  }
+
+  ContainerDetails details_;
+  api::Container pristine_;
+  std::vector<OwnedField> owners_;
+  UnsupportedPolicy policy_;
+  RuntimeTraits traits_;
+};
+
+TEST_F(AdjustmentMappingTest, NothingIsNoEdit) {
+  const auto mapped = Map("linux { resources { cpu {} memory {} } rdt {} } hooks {}");
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_TRUE(mapped->adjustment.empty());
+  EXPECT_TRUE(mapped->host_files.empty());
+  EXPECT_THAT(mapped->warnings, IsEmpty());
+}
+
+TEST_F(AdjustmentMappingTest, WhatTheCriCannotSetIsRefusedByName) {
+  owners_ = {{.field = api::FIELD_OCI_HOOKS, .plugin = "10-a,20-b"},
+             {.field = api::FIELD_RLIMITS, .key = "RLIMIT_CORE", .plugin = "20-b"}};
+
+  EXPECT_EQ(
+      Refusal("hooks { poststop { path: '/bin/hook' } }"),
+      "failed precondition: plugin \"10-a,20-b\" wants to set OciHooks /bin/hook: the CRI has "
+      "no field for it");
+  EXPECT_EQ(Refusal("rlimits { type: 'RLIMIT_CORE' }"),
+            "failed precondition: plugin \"20-b\" wants to set Rlimits RLIMIT_CORE: the CRI has no "
+            "field for it");
+}
+
+TEST_F(AdjustmentMappingTest, EachFieldHasItsDefault) {
+  for (const char* const text : {
+           "hooks { prestart { path: '/h' } }",
+           "hooks { create_runtime { path: '/h' } }",
+           "hooks { create_container { path: '/h' } }",
+           "hooks { start_container { path: '/h' } }",
+           "hooks { poststart { path: '/h' } }",
+           "rlimits { type: 'RLIMIT_CORE' }",
+           "mounts { destination: '/m' source: 'tmpfs' type: 'tmpfs' }",
+           "linux { devices { path: '/dev/x' type: 'p' } }",
+           "linux { cgroups_path: '/c' }",
+           "linux { namespaces { type: 'network' } }",
+           "linux { sysctl { key: 'a' value: '1' } }",
+           "linux { net_devices { key: 'eth1' value { name: 'eth0' } } }",
+       }) {
+    EXPECT_THAT(Refusal(text), HasSubstr("failed precondition: a plugin wants to set")) << text;
+  }
+  for (const char* const text : {
+           "env { key: '-OF_IMAGE' }",
+           "mounts { destination: '-/proc' }",
+           "linux { devices { path: '-/dev/null' } }",
+           "linux { resources { devices { allow: true } } }",
+           "linux { resources { cpu { realtime_runtime {} } } }",
+           "linux { resources { cpu { realtime_period {} } } }",
+           "linux { resources { memory { kernel {} } } }",
+           "linux { resources { memory { swappiness {} } } }",
+           "linux { rdt { schemata {} } }",
+           "linux { rdt { enable_monitoring {} } }",
+           "linux { rdt { remove: true } }",
+           "linux { io_priority {} }",
+           "linux { scheduler {} }",
+           "linux { memory_policy {} }",
+           "linux { namespaces { type: '-network' } }",
+           "linux { sysctl { key: '-a' value: '' } }",
+       }) {
+    const auto mapped = Map(text);
+    ASSERT_TRUE(mapped.ok()) << text << Describe(mapped.status());
+    EXPECT_THAT(mapped->warnings, SizeIs(1)) << text;
+    EXPECT_TRUE(mapped->adjustment.empty()) << text;
+  }
+}
+
+TEST_F(AdjustmentMappingTest, ThePolicyDecidesOfAField) {
+  policy_.Set(api::FIELD_OCI_HOOKS, FailurePolicy::kIgnore);
+  policy_.Set(api::FIELD_MOUNTS, FailurePolicy::kFail);
+
+  EXPECT_THAT(Warnings("hooks { poststop { path: '/bin/hook' } }"),
+              ElementsAre("a plugin wants to set OciHooks /bin/hook: the CRI has no field for it"));
+  EXPECT_THAT(Refusal("mounts { destination: '-/proc' }"), HasSubstr("remove Mounts /proc"));
+}
+
+TEST_F(AdjustmentMappingTest, WarningsAreBounded) {
+  std::string text;
+  for (int i = 0; i < 20; ++i)
+    text += "mounts { destination: '-/m" + std::to_string(i) + "\\n' }";
+  const auto mapped = Map(text);
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_THAT(mapped->warnings, SizeIs(MappedAdjustment::kMostWarnings));
+  EXPECT_THAT(mapped->warnings[0], HasSubstr("/m0\\x0a"));
+  EXPECT_EQ(mapped->more_warnings, 4);
+}
+
+TEST_F(AdjustmentMappingTest, TheKubeletsAnnotationsAreNotTouched) {
+  owners_ = {
+      {.field = api::FIELD_ANNOTATIONS, .key = "io.kubernetes.container.hash", .plugin = "10-a"}};
+  for (const char* const key : {"io.kubernetes.container.hash", "-io.kubernetes.container.hash"}) {
+    EXPECT_THAT(Refusal("annotations { key: '" + std::string(key) + "' value: '' }"),
+                HasSubstr("invalid argument: plugin \"10-a\" wants to change Annotations "
+                          "io.kubernetes.container.hash"));
+  }
+}
+
+TEST_F(AdjustmentMappingTest, AnnotationsAreBounded) {
+  const std::string text(200 * 1024, 'x');
+  const std::string one = "annotations { key: 'a' value: '" + text + "' }";
+  EXPECT_EQ(Refusal(one), "");
+  EXPECT_THAT(Refusal(one + "annotations { key: 'b' value: '" + text + "' }"),
+              HasSubstr("256 KiB"));
+}
+
+TEST_F(AdjustmentMappingTest, ArgumentsNeedTheFormerOnes) {
+  EXPECT_THAT(Map("args: 'wrap' args: '/bin/app'")->adjustment.wide()->args,
+              testing::Optional(ElementsAre("wrap", "/bin/app")));
+  EXPECT_THAT(Refusal("args: ''"), HasSubstr("no program"));
+  pristine_.clear_args();
+  EXPECT_THAT(Refusal("args: 'wrap'"), HasSubstr("not known"));
+}
+
+TEST_F(AdjustmentMappingTest, AddedAndRemovedIsReplaced) {
+  const auto mapped = Map(R"(
+    annotations { key: "-a" value: "" } annotations { key: "a" value: "2" }
+    env { key: "-MINE" } env { key: "MINE" value: "2" }
+    env { key: "OF_IMAGE" value: "2" } env { key: "-OF_IMAGE" }
+    mounts { destination: "-/data" }
+    mounts { destination: "/data" source: "/new" type: "bind" })");
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_THAT(mapped->warnings, IsEmpty());
+  const WideAdjustment& wide = *mapped->adjustment.wide();
+  EXPECT_EQ(wide.annotations.Find("a")->value, "2");
+  EXPECT_EQ(wide.environment.Find("MINE")->value, "2");
+  EXPECT_EQ(wide.environment.Find("OF_IMAGE")->value, "2");
+  EXPECT_EQ(wide.mounts.Find("/data")->value->host_path, "/new");
+}
+
+TEST_F(AdjustmentMappingTest, CdiDevicesGoAsTheRuntimeHasThem) {
+  constexpr const char* kTwo =
+      "CDI_devices { name: 'vendor/a=0' } CDI_devices { name: 'vendor/b=0' } "
+      "CDI_devices { name: 'vendor/c=0' }";
+  EXPECT_THAT(Map(kTwo)->adjustment.wide()->cdi_devices, ElementsAre("vendor/b=0", "vendor/c=0"));
+  traits_.cdi = RuntimeTraits::Cdi::kAnnotation;
+  EXPECT_EQ(Map(kTwo)->adjustment.wide()->annotations.Find("cdi.k8s.io/nri-plugins")->value,
+            "vendor/b=0,vendor/c=0");
+  traits_.cdi = RuntimeTraits::Cdi::kNone;
+  EXPECT_THAT(Refusal(kTwo), HasSubstr("CdiDevices vendor/b=0: the runtime does not have them"));
+}
+
+TEST_F(AdjustmentMappingTest, ResourcesThatCannotBeReadNameThePlugin) {
+  owners_ = {{.field = api::FIELD_CPUSET_CPUS, .plugin = "10-a"}};
+  EXPECT_THAT(Refusal("linux { resources { cpu { cpus: '0-x' } } }"),
+              HasSubstr("invalid argument: plugin \"10-a\" wants CPU resources: cpus"));
+}
+
+TEST_F(AdjustmentMappingTest, DevicesAreThoseOfTheNode) {
+  auto mapped = Map(R"(linux {
+    devices { path: "/dev/x" type: "c" major: 1 minor: 3 }
+    devices { path: "/dev/y" type: "b" major: 8 minor: 0 file_mode { value: 288 } }
+    devices { path: "-/dev/mine" } })");
+  ASSERT_TRUE(mapped.ok());
+  ASSERT_THAT(mapped->host_files.devices, SizeIs(2));
+  EXPECT_EQ(mapped->adjustment.wide()->devices.Find("/dev/mine")->value, std::nullopt);
+
+  const Status added = AddHostFiles({.devices = {"/dev/null", "/dev/sda"}}, context(), *mapped);
+
+  EXPECT_TRUE(added.ok());
+  EXPECT_TRUE(mapped->host_files.empty());
+  const auto& devices = mapped->adjustment.wide()->devices;
+  EXPECT_EQ(devices.Find("/dev/x")->value,
+            (Device{.container_path = "/dev/x", .host_path = "/dev/null", .permissions = "rw"}));
+  EXPECT_EQ(devices.Find("/dev/y")->value,
+            (Device{.container_path = "/dev/y", .host_path = "/dev/sda", .permissions = "rm"}));
+}
+
+TEST_F(AdjustmentMappingTest, ADeviceThatTheNodeLacksIsRefusedOrLeftOut) {
+  owners_ = {{.field = api::FIELD_DEVICES, .key = "/dev/x", .plugin = "10-a"}};
+  constexpr const char* kDevice =
+      "linux { devices { path: '/dev/x' type: 'c' major: 1 minor: 3 } }";
+  auto mapped = Map(kDevice);
+  EXPECT_EQ(
+      Describe(AddHostFiles({.devices = {""}}, context(), *mapped)),
+      "failed precondition: plugin \"10-a\" wants to set Devices /dev/x: the node has no file "
+      "of the character device 1:3");
+  policy_.Set(api::FIELD_DEVICES, FailurePolicy::kIgnore);
+  mapped = Map(kDevice);
+  EXPECT_TRUE(AddHostFiles({.devices = {""}}, context(), *mapped).ok());
+  EXPECT_THAT(mapped->warnings, SizeIs(1));
+  EXPECT_TRUE(mapped->adjustment.empty());
+}
+
+TEST_F(AdjustmentMappingTest, ASeccompPolicyBecomesAFile) {
+  auto mapped = Map("linux { seccomp_policy { default_action: 'SCMP_ACT_ALLOW' } }");
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_EQ(mapped->host_files.seccomp_policy, R"({"defaultAction":"SCMP_ACT_ALLOW"})");
+  EXPECT_TRUE(AddHostFiles({.seccomp_profile = "/run/p.json"}, context(), *mapped).ok());
+  EXPECT_EQ(mapped->adjustment.wide()->seccomp_profile, "/run/p.json");
+}
+
+TEST(MappedPartsTest, MountsHaveTheCrisOptions) {
+  const auto map = [](const char* text, const RuntimeTraits& traits = {}) {
+    return MapMount(Make<api::Mount>(text), traits);
+  };
+  using enum Mount::Propagation;
+  EXPECT_EQ(*map("destination: '/m' source: '/h' type: 'bind'"),
+            (Mount{.container_path = "/m", .host_path = "/h"}));
+  EXPECT_EQ(*map("destination: '/m' source: '/h' options: 'bind' options: 'ro' options: 'rslave' "
+                 "options: 'relabel'"),
+            (Mount{.container_path = "/m",
+                   .host_path = "/h",
+                   .read_only = true,
+                   .selinux_relabel = true,
+                   .propagation = kHostToContainer}));
+  constexpr const char* kRecursive = "source: '/h' type: 'bind' options: 'rbind' options: 'rro'";
+  EXPECT_TRUE(map(kRecursive)->recursive_read_only);
+  EXPECT_TRUE(map(kRecursive)->read_only);
+  EXPECT_FALSE(map(kRecursive, {.recursive_read_only = false}).ok());
+  EXPECT_EQ(map("source: '/h' type: 'bind' options: 'rshared'")->propagation, kBidirectional);
+  for (const char* const text : {
+           "source: 'tmpfs' type: 'tmpfs'",
+           "source: '/h'",
+           "source: '/h' type: 'none'",
+           "source: 'h' type: 'bind'",
+           "type: 'bind'",
+           "source: '/h' type: 'bind' options: 'noexec'",
+           "source: '/h' type: 'bind' options: 'rro' options: 'rshared'",
+       }) {
+    EXPECT_FALSE(map(text).ok()) << text;
+  }
+}
+
+TEST(MappedPartsTest, DevicesHaveTheirModesPermissions) {
+  const auto permissions = [](const char* text) {
+    return MapDevice(Make<api::LinuxDevice>("path: '/d' " + std::string(text)))->permissions;
+  };
+  EXPECT_EQ(permissions("type: 'c'"), "rw");
+  EXPECT_EQ(permissions("type: 'b'"), "rwm");
+  EXPECT_EQ(permissions("type: 'u' file_mode { value: 256 }"), "r");
+  EXPECT_EQ(permissions("type: 'c' file_mode { value: 128 }"), "w");
+  EXPECT_EQ(permissions("type: 'c' file_mode {}"), "rw");
+  for (const char* const text :
+       {"path: '/d' type: 'p'", "path: '/d'", "path: 'd' type: 'c'",
+        "path: '/d' type: 'c' major: -1", "path: '/d' type: 'c' minor: 1048576"}) {
+    EXPECT_FALSE(MapDevice(Make<api::LinuxDevice>(text)).ok()) << text;
+  }
+}
+
+TEST(MappedPartsTest, SeccompPoliciesAreTheOcisJson) {
+  EXPECT_EQ(SeccompJson(Make<api::LinuxSeccomp>(R"(
+    default_action: "SCMP_ACT_ERRNO" default_errno { value: 38 }
+    architectures: "SCMP_ARCH_X86_64" flags: "SECCOMP_FILTER_FLAG_LOG"
+    listener_path: "/run/l" listener_metadata: "m"
+    syscalls { names: "read" names: "write" action: "SCMP_ACT_ALLOW" errno_ret { value: 1 }
+               args { index: 1 value: 2 value_two: 3 op: "SCMP_CMP_EQ" } })")),
+            R"({"architectures":["SCMP_ARCH_X86_64"],"defaultAction":"SCMP_ACT_ERRNO",)"
+            R"("defaultErrnoRet":38,"flags":["SECCOMP_FILTER_FLAG_LOG"],"listenerMetadata":"m",)"
+            R"("listenerPath":"/run/l","syscalls":[{"action":"SCMP_ACT_ALLOW","args":)"
+            R"([{"index":1,"op":"SCMP_CMP_EQ","value":2,"valueTwo":3}],"errnoRet":1,)"
+            R"("names":["read","write"]}]})");
+}
+
+}  // namespace
+}  // namespace resmgr::nri

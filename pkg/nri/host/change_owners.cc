@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/change_owners.h"
+
+#include <string_view>
+
+namespace resmgr::nri {
+
+namespace {
+
+// What a cgroup v2 file stands for where a plugin has set a field rather than the file itself.
+api::Field FieldBehind(std::string_view file) {
+  if (file == "memory.low") return api::FIELD_MEM_RESERVATION;
+  if (file == "pids.max") return api::FIELD_PIDS_LIMIT;
+  return api::FIELD_NONE;
+}
+
+api::Field FieldOf(Field field) {
+  switch (field) {
+    case Field::kCpusetCpus:
+      return api::FIELD_CPUSET_CPUS;
+    case Field::kCpusetMems:
+      return api::FIELD_CPUSET_MEMS;
+    case Field::kCpuShares:
+      return api::FIELD_CPUSHARES;
+    case Field::kCpuQuota:
+      return api::FIELD_CPUQUOTA;
+    case Field::kCpuPeriod:
+      return api::FIELD_CPUPERIOD;
+    case Field::kMemoryLimit:
+      return api::FIELD_MEM_LIMIT;
+    case Field::kMemorySwapLimit:
+      return api::FIELD_MEM_SWAP_LIMIT;
+    case Field::kOomScoreAdj:
+      return api::FIELD_OOM_SCORE_ADJ;
+    case Field::kHugepageLimits:
+      return api::FIELD_HUGEPAGE_LIMITS;
+    case Field::kUnified:
+      return api::FIELD_CGROUPS_UNIFIED;
+    case Field::kBlockioClass:
+      return api::FIELD_BLOCKIO_CLASS;
+    case Field::kRdtClass:
+      return api::FIELD_RDT_CLASS;
+    case Field::kEnvironment:
+      return api::FIELD_ENV;
+    case Field::kArgs:
+      return api::FIELD_ARGS;
+    case Field::kMounts:
+      return api::FIELD_MOUNTS;
+    case Field::kDevices:
+      return api::FIELD_DEVICES;
+    case Field::kCdiDevices:
+      return api::FIELD_CDI_DEVICES;
+    case Field::kAnnotations:
+      return api::FIELD_ANNOTATIONS;
+    case Field::kResourceLimits:
+      return api::FIELD_RLIMITS;
+    case Field::kHooks:
+      return api::FIELD_OCI_HOOKS;
+    case Field::kSeccompProfile:
+      return api::FIELD_SECCOMP_POLICY;
+    case Field::kLabels:
+    case Field::kCgroupParent:
+      break;  // plugins have no say in them
+  }
+  return api::FIELD_NONE;
+}
+
+}  // namespace
+
+ChangeOwners::ChangeOwners(std::span<const OwnedField> owned) {
+  for (const OwnedField& field : owned)
+    plugins_.emplace(std::pair(field.field, field.key), field.plugin);
+}
+
+std::string ChangeOwners::PluginOf(const FieldChange& change) const {
+  const auto look = [this](api::Field field, const std::string& key) -> std::string {
+    const auto found = plugins_.find(std::pair(field, key));
+    return found == plugins_.end() ? "" : found->second;
+  };
+  const api::Field field = FieldOf(change.field);
+  // Hooks add up: all who have some are owners together.
+  std::string plugin = look(field, IsKeyed(field) ? change.key : "");
+  if (!plugin.empty()) return plugin;
+  if (change.field == Field::kUnified) return look(FieldBehind(change.key), "");
+  // The class is the name of a closid (NRI 0.11).
+  if (change.field == Field::kRdtClass) return look(api::FIELD_RDT_CLOS_ID, "");
+  return plugin;
+}
+
+}  // namespace resmgr::nri

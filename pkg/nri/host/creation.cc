@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/creation.h"
+
+#include <utility>
+
+#include "pkg/nri/host/adjustment_mapping.h"
+#include "pkg/nri/host/container_view.h"
+#include "pkg/nri/host/nri_stage.h"
+
+namespace resmgr::nri {
+
+Creation::Creation(NriStage& stage, const HostPodPtr& pod, CreateRequest create,
+                   ContainerDetails details)
+    : stage_(stage),
+      create_(std::move(create)),
+      details_(std::move(details)),
+      container_(stage.inventory().Begin(pod, ToContainer(create_, details_, nullptr, pod->message),
+                                         create_.attempt)) {}
+
+void Creation::Begin(Done done) {
+  done_ = std::move(done);
+  const Dispatcher& dispatcher = stage_.dispatcher();
+  if (!dispatcher.AnyWants(api::EVENT_CREATE_CONTAINER) &&
+      !dispatcher.AnyWants(api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT) && !stage_.validator()) {
+    return Answer(Adjustment());
+  }
+  stage_.InTurn(*container_->pod, [self = shared_from_this()](const Turns::Turn& turn) {
+    self->stage_.images().Find(self->details_.image, [self, turn](const ImageFacts* image) {
+      if (image != nullptr) self->ShowImage(*image);
+      self->AskPlugins(turn);
+    });
+  });
+}
+
+void Creation::ShowImage(const ImageFacts& image) {
+  api::Container whole = ToContainer(create_, details_, &image, container_->pod->message);
+  whole.set_id(container_->alias());
+  whole.set_pod_sandbox_id(container_->pod->message.id());
+  container_->message = std::move(whole);
+}
+
+void Creation::AskPlugins(const Turns::Turn& turn) {
+  if (abandoned_) return;
+  merge_.emplace(container_->pod->message, container_->message);
+  const auto ask = [self = shared_from_this()](HostedPlugin& plugin,
+                                               std::chrono::milliseconds timeout,
+                                               Dispatcher::Answered answered) {
+    self->AskPlugin(plugin, timeout, std::move(answered));
+  };
+  stage_.dispatcher().InTurn(
+      Dispatcher::Kind::kRequest, stage_.dispatcher().Wanting(api::EVENT_CREATE_CONTAINER),
+      stage_.NewBudget(), ask, [self = shared_from_this(), turn](const Status& refusal) {
+        if (!refusal.ok()) return self->Answer(refusal);
+        self->Validate(turn);
+      });
+}
+
+void Creation::AskPlugin(HostedPlugin& plugin, std::chrono::milliseconds timeout,
+                         Dispatcher::Answered answered) {
+  // The client does not wait for it any more.
+  if (abandoned_) return answered(MakeStatus(StatusCode::kCancelled, "the client went away"));
+  container_->told = true;
+  plugin.port->Create(
+      merge_->request(), timeout,
+      [self = shared_from_this(), name = plugin.name,
+       answered = std::move(answered)](StatusOr<api::CreateContainerResponse> answer) {
+        if (!answer.ok()) return answered(answer.status());
+        self->stage_.updates().Normalize(*answer->mutable_update());
+        self->consulted_.push_back(name);
+        answered(self->merge_->Add(name, *answer));
+      });
+}
+
+void Creation::Validate(const Turns::Turn& turn) {
+  if (abandoned_) return;
+  if (stage_.validator()) {
+    const Status valid = stage_.validator()->Check(merge_->OwnValidation(), consulted_);
+    if (!valid.ok()) return Answer(valid);
+  }
+  HostedPlugins validators = stage_.dispatcher().Wanting(api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT);
+  if (validators.empty()) return Map(turn);
+  const auto request =
+      std::make_shared<api::ValidateContainerAdjustmentRequest>(merge_->Validation());
+  for (const std::string& name : consulted_) {
+    api::PluginInstance& plugin = *request->add_plugins();
+    plugin.set_index(name.substr(0, name.find('-')));
+    plugin.set_name(name.substr(name.find('-') + 1));
+  }
+  const auto ask = [request](HostedPlugin& plugin, std::chrono::milliseconds timeout,
+                             Dispatcher::Answered answered) {
+    plugin.port->Validate(*request, timeout,
+                          [answered = std::move(answered)](
+                              const StatusOr<api::ValidateContainerAdjustmentResponse>& answer) {
+                            if (!answer.ok()) return answered(answer.status());
+                            answered(answer->reject()
+                                         ? FailedPrecondition("rejected: {}", answer->reason())
+                                         : OkStatus());
+                          });
+  };
+  stage_.dispatcher().Together(validators, stage_.NewBudget(), ask,
+                               [self = shared_from_this(), turn](const Status& refusal) {
+                                 if (!refusal.ok()) return self->Answer(refusal);
+                                 self->Map(turn);
+                               });
+}
+
+void Creation::Map(const Turns::Turn& turn) {
+  if (abandoned_) return;
+  owners_ = merge_->owned(container_->alias());
+  StatusOr<MappedAdjustment> mapped = MapAdjustment(merge_->adjustment(), Context());
+  if (!mapped.ok()) return Answer(mapped.status());
+  stage_.NoteWarnings(*container_, *mapped);
+  if (mapped->host_files.empty()) return UpdateOthers(*std::move(mapped), turn);
+  FindFiles(*std::move(mapped), turn);
+}
+
+MappingContext Creation::Context() const {
+  return {.details = details_,
+          .pristine = merge_->pristine(),
+          .owners = owners_,
+          .policy = stage_.nri_options().unsupported,
+          .traits = stage_.traits()};
+}
+
+void Creation::FindFiles(MappedAdjustment mapped, const Turns::Turn& turn) {
+  const auto whole = std::make_shared<MappedAdjustment>(std::move(mapped));
+  const auto found = [self = shared_from_this(), whole, turn](const StatusOr<FoundFiles>& files) {
+    if (files.ok()) self->files_ = *files;
+    if (self->abandoned_) return self->ForgetFiles();
+    if (!files.ok()) return self->Answer(files.status());
+    if (Status added = AddHostFiles(*files, self->Context(), *whole); !added.ok()) {
+      return self->Answer(std::move(added));
+    }
+    self->UpdateOthers(std::move(*whole), turn);
+  };
+  stage_.files().Ask(whole->host_files, container_->alias(),
+                     stage_.WhileHere<StatusOr<FoundFiles>>(found));
+}
+
+void Creation::ForgetFiles() {
+  if (files_) stage_.files().Forget(*files_);
+  files_.reset();
+}
+
+void Creation::UpdateOthers(MappedAdjustment mapped, const Turns::Turn& turn) {
+  const auto whole = std::make_shared<Adjustment>(std::move(mapped.adjustment));
+  // Failures are logged: the runtimes' own hosts of NRI go on as well.
+  stage_.updates().Apply(merge_->updates(),
+                         [self = shared_from_this(), whole, turn](const PluginUpdates::List&) {
+                           self->Answer(std::move(*whole));
+                         });
+}
+
+void Creation::Answer(StatusOr<Adjustment> answer) {
+  if (!answer.ok()) Undo();
+  if (done_) std::exchange(done_, nullptr)(std::move(answer));
+}
+
+void Creation::Adopt() {
+  ForgetFiles();
+  if (!merge_) return;
+  api::Container changed = merge_->TakeContainer();
+  if (stage_.PlacementIsOwned()) {
+    const api::LinuxCPU& decided = merge_->pristine().linux().resources().cpu();
+    api::LinuxCPU& cpu = *changed.mutable_linux()->mutable_resources()->mutable_cpu();
+    cpu.set_cpus(decided.cpus());
+    cpu.set_mems(decided.mems());
+  }
+  container_->message = std::move(changed);
+  merge_.reset();
+}
+
+void Creation::Succeed(const ContainerId& id, const SharedHold& hold) {
+  Adopt();
+  container_->message.set_state(api::CONTAINER_CREATED);
+  stage_.inventory().SetId(container_, id);
+  if (!stage_.dispatcher().AnyWants(api::EVENT_POST_CREATE_CONTAINER)) return hold->Release();
+  stage_.InTurn(*container_->pod, [self = shared_from_this(), hold](const Turns::Turn& turn) {
+    const HostContainerPtr& container = self->container_;
+    container->told = true;
+    self->stage_.events().Tell(api::EVENT_POST_CREATE_CONTAINER, container->pod, container,
+                               [hold, turn](const Status&) { hold->Release(); });
+  });
+}
+
+void Creation::Undo() {
+  if (std::exchange(abandoned_, true)) return;
+  ForgetFiles();
+  stage_.InTurn(*container_->pod, [self = shared_from_this()](const Turns::Turn& turn) {
+    self->stage_.events().Remove(self->container_, [turn](const Status&) {});
+  });
+}
+
+void Creation::Clarify() {
+  if (std::exchange(abandoned_, true)) return;
+  Adopt();
+  stage_.sync().AfterRefresh([self = shared_from_this()](const Status& status) {
+    self->abandoned_ = false;
+    // A list that was under way may have missed it; found, it has taken the record's place.
+    if (!status.ok()) return self->Clarify();
+    if (self->container_->creating()) self->Undo();
+  });
+}
+
+}  // namespace resmgr::nri

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/api/nri.pb.h"
+#include "pkg/base/status.h"
+#include "pkg/model/adjustment.h"
+#include "pkg/model/container_details.h"
+#include "pkg/model/create_request.h"
+#include "pkg/nri/host/adjustment_mapping.h"
+#include "pkg/nri/host/adjustment_merge.h"
+#include "pkg/nri/host/change_owners.h"
+#include "pkg/nri/host/dispatch.h"
+#include "pkg/nri/host/host_inventory.h"
+#include "pkg/nri/host/nri_calls.h"
+#include "pkg/nri/host/turns.h"
+
+namespace resmgr::nri {
+
+class NriStage;
+
+// One container's creation, as plugins take part in it: they are asked one after the other and each
+// sees what those before it want, then validators look at the result, then other containers are
+// changed as plugins want it, and the request is changed. It ends after the call that it belongs to
+// where the client goes away: plugins that have heard of the container must hear of its end. Held
+// by what it waits for. Loop's thread only.
+class Creation final : public std::enable_shared_from_this<Creation> {
+ public:
+  // What the request says, with what earlier stages change of it.
+  Creation(NriStage& stage, const HostPodPtr& pod, CreateRequest create, ContainerDetails details);
+
+  // An error refuses the creation.
+  using Done = std::function<void(StatusOr<Adjustment>)>;
+  void Begin(Done done);
+  // The runtime has created it. The client waits until the plugins have heard of it.
+  void Succeed(const ContainerId& id, const SharedHold& hold);
+  // It was refused, or the client went away before the runtime was asked.
+  void Undo();
+  // Which plugin made which change of the request.
+  ChangeOwners Owners() const { return ChangeOwners(owners_); }
+  // Nobody knows whether the runtime has created it: looks.
+  void Clarify();
+
+ private:
+  // The steps; each begins the next one.
+  void ShowImage(const ImageFacts& image);
+  void AskPlugins(const Turns::Turn& turn);
+  void AskPlugin(HostedPlugin& plugin, std::chrono::milliseconds timeout,
+                 Dispatcher::Answered answered);
+  void Validate(const Turns::Turn& turn);
+  void Map(const Turns::Turn& turn);
+  void FindFiles(MappedAdjustment mapped, const Turns::Turn& turn);
+  void UpdateOthers(MappedAdjustment mapped, const Turns::Turn& turn);
+  void ForgetFiles();
+  MappingContext Context() const;
+  void Answer(StatusOr<Adjustment> answer);
+  // What the container became: the state that plugins see from now on.
+  void Adopt();
+
+  NriStage& stage_;
+  const CreateRequest create_;
+  const ContainerDetails details_;
+  const HostContainerPtr container_;
+  std::optional<AdjustmentMerge> merge_;
+  std::vector<std::string> consulted_;  // plugins that have answered
+  Done done_;
+  std::vector<OwnedField> owners_;
+  std::optional<FoundFiles> files_;
+  bool abandoned_ = false;
+};
+
+}  // namespace resmgr::nri

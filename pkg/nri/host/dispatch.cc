@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/dispatch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr::nri {
+
+namespace {
+
+Status Lost(const HostedPlugin& plugin) {
+  return Unavailable("NRI plugin {} is lost", plugin.name);
+}
+
+bool NoAnswer(const Status& answer) {
+  return answer.code() == StatusCode::kDeadlineExceeded ||
+         answer.code() == StatusCode::kUnavailable;
+}
+
+Status Named(const HostedPlugin& plugin, const Status& answer) {
+  return MakeStatus(answer.code(),
+                    fmt::format("NRI plugin {}: {}", plugin.name, Printable(Message(answer))));
+}
+
+void AskOne(HostedPlugin& plugin, const Budget& budget, const Dispatcher::Ask& ask,
+            Dispatcher::Answered answered) {
+  if (plugin.port == nullptr) return answered(Lost(plugin));
+  const std::chrono::milliseconds timeout = budget.For(plugin.settings());
+  if (timeout.count() == 0) {
+    return answered(DeadlineExceeded("no time was left to ask it about this call"));
+  }
+  ask(plugin, timeout, std::move(answered));
+}
+
+}  // namespace
+
+PluginSettings HostedPlugin::settings() const {
+  PluginSettings settings = port == nullptr ? last_settings : port->settings();
+  // A required plugin that is slow is no better than one that is missing (nri#316).
+  if (settings.required) settings.failure = FailurePolicy::kFail;
+  return settings;
+}
+
+std::chrono::milliseconds Budget::For(const PluginSettings& settings) const {
+  using std::chrono::milliseconds;
+  const auto left = std::chrono::duration_cast<milliseconds>(end_ - Clock::now());
+  return std::clamp(left, milliseconds(0), settings.request_timeout);
+}
+
+Dispatcher::Dispatcher()
+    : log_(GetLogger("nri/host")), limit_(/*burst=*/10, std::chrono::minutes(1)) {}
+
+void Dispatcher::Add(PluginPort& port) {
+  auto plugin = std::make_shared<HostedPlugin>(
+      HostedPlugin{.name = port.full_name(), .port = &port, .last_settings = port.settings()});
+  // Behind those of the same name: NRI leaves their order open.
+  const auto at = std::ranges::upper_bound(plugins_, plugin->name, {},
+                                           [](const auto& other) { return other->name; });
+  plugins_.insert(at, std::move(plugin));
+}
+
+void Dispatcher::Remove(const PluginPort& port) {
+  const auto at = std::ranges::find(
+      plugins_, &port, [](const auto& plugin) -> const PluginPort* { return plugin->port; });
+  if (at == plugins_.end()) return;
+  (*at)->last_settings = port.settings();
+  (*at)->port = nullptr;
+  plugins_.erase(at);
+}
+
+std::shared_ptr<HostedPlugin> Dispatcher::Find(const PluginPort& port) const {
+  const auto at = std::ranges::find(
+      plugins_, &port, [](const auto& plugin) -> const PluginPort* { return plugin->port; });
+  return at == plugins_.end() ? nullptr : *at;
+}
+
+HostedPlugins Dispatcher::Wanting(api::Event event) const {
+  HostedPlugins wanting;
+  for (const auto& plugin : plugins_)
+    if (plugin->port->Wants(event)) wanting.push_back(plugin);
+  return wanting;
+}
+
+bool Dispatcher::AnyWants(api::Event event) const {
+  return std::ranges::any_of(plugins_,
+                             [event](const auto& plugin) { return plugin->port->Wants(event); });
+}
+
+struct Dispatcher::Round {
+  Kind kind;
+  HostedPlugins plugins;
+  Budget budget;
+  Ask ask;
+  Done done;
+  size_t next = 0;
+};
+
+void Dispatcher::InTurn(Kind kind, HostedPlugins plugins, Budget budget, Ask ask, Done done) {
+  Continue(std::make_shared<Round>(Round{.kind = kind,
+                                         .plugins = std::move(plugins),
+                                         .budget = budget,
+                                         .ask = std::move(ask),
+                                         .done = std::move(done)}));
+}
+
+void Dispatcher::Continue(const std::shared_ptr<Round>& round) {
+  if (round->next == round->plugins.size()) return round->done(OkStatus());
+  const std::shared_ptr<HostedPlugin> plugin = round->plugins[round->next++];
+  AskOne(*plugin, round->budget, round->ask,
+         [this, alive = std::weak_ptr<char>(alive_), plugin, round](const Status& answer) {
+           if (alive.expired()) return;
+           if (Status refusal = Judge(round->kind, *plugin, answer); !refusal.ok()) {
+             round->done(refusal);
+           } else {
+             Continue(round);
+           }
+         });
+}
+
+void Dispatcher::Together(const HostedPlugins& plugins, Budget budget, const Ask& ask, Done done) {
+  struct Gathering {
+    size_t missing;
+    Status refusal;
+    Done done;
+  };
+  if (plugins.empty()) return done(OkStatus());
+  const auto gathering = std::make_shared<Gathering>(
+      Gathering{.missing = plugins.size(), .refusal = OkStatus(), .done = std::move(done)});
+  for (const std::shared_ptr<HostedPlugin>& plugin : plugins) {
+    AskOne(*plugin, budget, ask, [plugin, gathering](const Status& answer) {
+      if (gathering->refusal.ok() && !answer.ok()) gathering->refusal = Named(*plugin, answer);
+      if (--gathering->missing == 0) gathering->done(gathering->refusal);
+    });
+  }
+}
+
+Status Dispatcher::Judge(Kind kind, const HostedPlugin& plugin, const Status& answer) {
+  if (answer.ok()) return answer;
+  const bool answered = !NoAnswer(answer);
+  if (kind == Kind::kRequest && (answered || plugin.settings().failure == FailurePolicy::kFail)) {
+    return Named(plugin, answer);
+  }
+  if (!answered) ++ignored_failures_;
+  if (const auto suppressed = limit_.Pass(RateLimit::Clock::now())) {
+    log_.Warn("NRI plugin {}: {}; what it was asked about goes on ({} more not logged)",
+              plugin.name, Printable(Describe(answer)), *suppressed);
+  }
+  return OkStatus();
+}
+
+}  // namespace resmgr::nri

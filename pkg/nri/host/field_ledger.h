@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "pkg/api/nri.pb.h"
+#include "pkg/base/status.h"
+#include "pkg/base/text_hash.h"
+
+namespace resmgr::nri {
+
+namespace api = ::nri::pkg::api::v1alpha1;
+
+// "CPUShares", "Mounts": the names that NRI's own messages have for the fields (NRI 0.12: enum
+// Field). Empty for a number that it does not have.
+std::string_view FieldName(api::Field field);
+// Whether each entry of the field has an owner of its own.
+bool IsKeyed(api::Field field);
+
+// One field of a container, or one entry of it, and the plugin whose word counts there.
+struct OwnedField {
+  api::Field field = api::FIELD_NONE;
+  std::string key{};     // of what has keys
+  std::string plugin{};  // "10-logger"; of hooks, which add up, "10-logger,20-other"
+  bool removed = false;  // the plugin removed what was there and set nothing
+
+  friend bool operator==(const OwnedField&, const OwnedField&) = default;
+};
+
+// Which plugin has set what of which container, in the course of one call. A field, or an entry of
+// it, has one owner: a second claim is in conflict with the first, also where both are of the same
+// plugin (NRI 0.12). A plugin that removes it becomes its owner, whichever was, and is the only one
+// that may set it from then on (NRI 0.10).
+//
+// Changes are undone to a mark, until they are kept. A claim takes the same time however many there
+// are. Containers and keys are compared as they are written. Thread-compatible.
+class FieldLedger {
+ public:
+  // What one plugin claims of one container. Not to be used after the end of the ledger, nor after
+  // it has moved.
+  class Claimant {
+   public:
+    // FailedPrecondition: taken; the message names both plugins and the field.
+    Status Claim(api::Field field, std::string_view key = {}) const;
+    void Clear(api::Field field, std::string_view key = {}) const;
+    // Of what adds up: it is one of the owners now.
+    void Join(api::Field field) const;
+
+    const std::string& plugin() const { return ledger_.names_[plugin_]; }
+
+   private:
+    friend FieldLedger;
+    Claimant(FieldLedger& ledger, uint32_t container, uint32_t plugin)
+        : ledger_(ledger), container_(container), plugin_(plugin) {}
+
+    FieldLedger& ledger_;
+    uint32_t container_;
+    uint32_t plugin_;
+  };
+
+  using Mark = size_t;
+
+  FieldLedger() = default;
+  FieldLedger(FieldLedger&&) = default;
+  FieldLedger& operator=(FieldLedger&&) = default;
+  FieldLedger(const FieldLedger&) = delete;
+  FieldLedger& operator=(const FieldLedger&) = delete;
+
+  Claimant For(std::string_view container, std::string_view plugin);
+
+  Mark mark() const { return undo_.size(); }
+  void UndoTo(Mark mark);
+  void Keep() { undo_.clear(); }
+
+  // As validators get it (NRI 0.10): an owner that removed has "-" before its name.
+  api::OwningPlugins Report() const;
+  // Of one container, by field and key.
+  std::vector<OwnedField> Of(std::string_view container) const;
+
+ private:
+  struct Owner {
+    uint32_t plugin = 0;  // index of its name
+    bool removed = false;
+  };
+  using Owners = std::unordered_map<std::string, Owner, TextHash, std::equal_to<>>;
+  // Entries of the map stay where they are. nullopt: it is new.
+  using Change = std::pair<const Owners::value_type*, std::optional<Owner>>;
+  using Indices = std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>>;
+
+  uint32_t NameOf(std::string_view name);
+  void Set(const std::string& slot, Owner owner);
+
+  Owners owners_;                   // by container, field and key (field_ledger.cc)
+  std::vector<Change> undo_;        // newest last
+  std::vector<std::string> names_;  // of plugins, or several of them
+  Indices name_indices_;
+  std::vector<std::string> containers_;
+  Indices container_indices_;
+};
+
+}  // namespace resmgr::nri

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plugins that are slow, broken or too many, and what the others have of that.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/nri/testing/host_fixture.h"
+#include "pkg/ttrpc/limits.h"
+
+namespace resmgr::nri {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+using HostFaultsTest = test::HostFixture;
+
+TEST_F(HostFaultsTest, AHangCostsOneTimeout) {
+  options.strikes = 0;
+  const auto plugin = Ready();
+  PluginPort& port = *listener.ready[0];
+  plugin->Hang();
+  Created first;
+  Created waiting;
+  Answer<api::StopContainerResponse> stopped;
+  Create(port, first, milliseconds(20));
+  Create(port, waiting);
+  ASSERT_TRUE(RunUntil([&] { return first.has_value(); }));
+  EXPECT_EQ(first->status().code(), StatusCode::kDeadlineExceeded);
+  // What waits behind it does not wait for its own time, nor does what comes now.
+  EXPECT_EQ(waiting->status().code(), StatusCode::kDeadlineExceeded);
+  Created next;
+  Create(port, next);
+  EXPECT_EQ(next->status(), DeadlineExceeded("it has not answered CreateContainer yet"));
+  port.Stop(test::About<api::StopContainerRequest>("p", "old"), kPatience, Into(stopped));
+  EXPECT_EQ(stopped->status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(plugin->told, SizeIs(3));
+
+  // The late answer frees it. It hears what has happened, and is not asked what was decided.
+  plugin->Release();
+  ASSERT_TRUE(RunUntil([&] { return plugin->told.size() == 4; }));
+  EXPECT_EQ(plugin->told.back(), "StopContainer p/old");
+  Created after;
+  Create(port, after);
+  ASSERT_TRUE(RunUntil([&] { return after.has_value(); }));
+  EXPECT_TRUE(after->ok());
+  EXPECT_THAT(plugin->told, SizeIs(5));
+  EXPECT_THAT(listener.ready, SizeIs(1));
+}
+
+TEST_F(HostFaultsTest, OneThatNeverAnswersEnds) {
+  options.strikes = 3;
+  const auto plugin = Ready();
+  plugin->Hang();
+  Created answer;
+  const auto begin = EventLoop::Clock::now();
+  Create(*listener.ready[0], answer, milliseconds(20));
+  ASSERT_TRUE(RunUntil([&] { return plugin->lost.has_value(); }));
+  EXPECT_GE(EventLoop::Clock::now() - begin, milliseconds(60));
+  EXPECT_EQ(answer->status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(listener.told.back(), HasSubstr("3 answers in a row were late"));
+}
+
+// The plugin's own clock may be the first to tell that it is late.
+TEST_F(HostFaultsTest, LateAnswersInARowEndIt) {
+  options.strikes = 2;
+  const auto plugin = Ready();
+  PluginPort& port = *listener.ready[0];
+  Status next = OkStatus();
+  plugin->create =
+      [&](const api::CreateContainerRequest&) -> StatusOr<api::CreateContainerResponse> {
+    if (!next.ok()) return next;
+    return api::CreateContainerResponse();
+  };
+  const auto ask = [&](const Status& answered) {
+    Created answer;
+    next = answered;
+    Create(port, answer);
+    EXPECT_TRUE(RunUntil([&] { return answer.has_value(); }));
+    EXPECT_EQ(answer->status(), answered);
+  };
+  const Status late = DeadlineExceeded("mine");
+  // An answer in time makes up for it, be it a refusal.
+  ask(late);
+  ask(OkStatus());
+  ask(late);
+  ask(Internal("no"));
+  ask(late);
+  EXPECT_THAT(listener.ready, SizeIs(1));
+  ask(late);
+  EXPECT_THAT(listener.ready, IsEmpty());
+  EXPECT_EQ(host().plugins()[0].state, PluginState::kFailed);
+}
+
+TEST_F(HostFaultsTest, WhatWaitsIsBounded) {
+  const auto plugin = Ready();
+  plugin->Hang();
+  PluginPort& port = *listener.ready[0];
+  size_t open = 0;
+  Status last;
+  for (size_t i = 0; i < QuestionQueue::kMostQuestions + 2; ++i) {
+    ++open;
+    port.Create({}, kPatience, [&](const StatusOr<api::CreateContainerResponse>& answer) {
+      --open;
+      last = answer.status();
+    });
+  }
+  EXPECT_EQ(open, QuestionQueue::kMostQuestions + 1);
+  EXPECT_EQ(last.code(), StatusCode::kDeadlineExceeded);
+  plugin->Die();
+  ASSERT_TRUE(RunUntil([&] { return open == 0; }));
+  EXPECT_EQ(last.code(), StatusCode::kUnavailable);
+}
+
+TEST_F(HostFaultsTest, AQuestionThatIsTooLongIsNotAsked) {
+  const auto plugin = Ready();
+  auto request = test::About<api::CreateContainerRequest>("p", "c");
+  request.mutable_container()->add_args(std::string(ttrpc::kLongestMessage, 'x'));
+  Created answer;
+  listener.ready[0]->Create(request, kPatience, Into(answer));
+  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
+  EXPECT_EQ(answer->status().code(), StatusCode::kUnavailable);
+  Created next;
+  Create(*listener.ready[0], next);
+  ASSERT_TRUE(RunUntil([&] { return next.has_value(); }));
+  EXPECT_TRUE(next->ok());
+}
+
+TEST_F(HostFaultsTest, GarbageEndsOnlyTheOneThatTalksIt) {
+  const auto healthy = Ready({.name = "healthy"});
+  PluginPort& port = *listener.ready[0];
+  const auto talks = Ready({.name = "talks"});
+  const auto breaks = Ready({.name = "breaks"});
+  talks->TalkGarbage();
+  breaks->BreakTrunk();
+  Created answer;
+  Create(*listener.ready[1], answer);
+  ASSERT_TRUE(RunUntil([&] { return listener.ready.size() == 1; }));
+  EXPECT_EQ(answer->status().code(), StatusCode::kUnavailable);
+  Created next;
+  Create(port, next);
+  ASSERT_TRUE(RunUntil([&] { return next.has_value(); }));
+  EXPECT_TRUE(next->ok());
+  for (const PluginStatus& plugin : host().plugins()) {
+    EXPECT_EQ(plugin.state, plugin.name == "healthy" ? PluginState::kReady : PluginState::kFailed);
+  }
+}
+
+TEST_F(HostFaultsTest, AnAnswerThatIsTooLongEndsIt) {
+  const auto healthy = Ready({.name = "healthy"});
+  const auto plugin = Ready();
+  // It is no answer of a Go plugin, whose library ends the connection instead.
+  plugin->SendLongAnswers();
+  Created answer;
+  Create(*listener.ready[1], answer);
+  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
+  EXPECT_EQ(answer->status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(listener.ready, SizeIs(1));
+  EXPECT_THAT(listener.told.back(), HasSubstr("lost 10-fake: there is no room for a response"));
+}
+
+TEST_F(HostFaultsTest, AnAnswerOfTheMostBytesIsTaken) {
+  const auto plugin = Ready();
+  plugin->create = [](const api::CreateContainerRequest&) {
+    api::CreateContainerResponse response;
+    for (int i = 0; i < 20'000; ++i)
+      response.add_update();
+    response.mutable_adjust()->add_args(std::string(ttrpc::kLongestMessage - 100'000, 'x'));
+    return response;
+  };
+  Created answer;
+  Create(*listener.ready[0], answer);
+  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
+  ASSERT_TRUE(answer->ok()) << answer->status();
+  EXPECT_EQ((*answer)->update_size(), 20'000);
+}
+
+TEST_F(HostFaultsTest, AFloodOfChangesIsRefusedAndAQuestionAnsweredAllTheSame) {
+  const auto plugin = Ready();
+  plugin->UpdateContainers({}, 3 * PluginSession::kMostUpdateRequests);
+  Created answer;
+  Create(*listener.ready[0], answer);
+  ASSERT_TRUE(RunUntil([&] {
+    return answer.has_value() &&
+           plugin->update_answers.size() == 2 * PluginSession::kMostUpdateRequests;
+  }));
+  EXPECT_TRUE(answer->ok());
+  for (const auto& refused : plugin->update_answers)
+    EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  ASSERT_THAT(listener.waiting, SizeIs(PluginSession::kMostUpdateRequests));
+
+  // The answers have what failed, and make room.
+  api::ContainerUpdate failed;
+  failed.set_container_id("gone");
+  plugin->update_answers.clear();
+  listener.waiting[0]({failed});
+  ASSERT_TRUE(RunUntil([&] { return plugin->update_answers.size() == 1; }));
+  ASSERT_TRUE(plugin->update_answers[0].ok());
+  EXPECT_EQ(plugin->update_answers[0]->failed(0).container_id(), "gone");
+  plugin->UpdateContainers({});
+  ASSERT_TRUE(
+      RunUntil([&] { return listener.waiting.size() == PluginSession::kMostUpdateRequests + 1; }));
+  // One that is lost meanwhile hears nothing.
+  plugin->Die();
+  ASSERT_TRUE(RunUntil([&] { return listener.ready.empty(); }));
+  listener.waiting.back()({});
+}
+
+TEST_F(HostFaultsTest, TheNewerOfTwoOfOneNameCounts) {
+  const auto old = Ready();
+  PluginPort& old_port = *listener.ready[0];
+  const auto young = Connect({.hangs_at_inventory = true});
+  ASSERT_TRUE(RunUntil([&] { return young->synchronized; }));
+  // Until it is ready the older one decides, and the newer one is told of it later.
+  PluginPort& port = *listener.synchronizing;
+  ASSERT_NE(&port, &old_port);
+  young->create = [](const api::CreateContainerRequest&) { return Internal("does not count"); };
+  Created by_old;
+  Created by_young;
+  Create(old_port, by_old);
+  Create(port, by_young);
+  ASSERT_TRUE(RunUntil([&] { return by_old.has_value() && by_young.has_value(); }));
+  EXPECT_TRUE(by_old->ok() && by_young->ok());
+  EXPECT_EQ(young->told.back(), "Synchronize");
+  listener.told.clear();
+  young->Release();
+  ASSERT_TRUE(RunUntil([&] { return old->lost.has_value() && young->told.size() == 3; }));
+  EXPECT_EQ(young->told.back(), "CreateContainer p/c");
+  EXPECT_THAT(listener.told, ElementsAre("ready 10-fake", HasSubstr("has come in its place")));
+  EXPECT_THAT(listener.ready, ElementsAre(&port));
+  Created now;
+  Create(port, now);
+  ASSERT_TRUE(RunUntil([&] { return now.has_value(); }));
+  EXPECT_EQ(now->status(), Internal("does not count"));
+  EXPECT_EQ(host().plugins()[0].state, PluginState::kReady);
+}
+
+TEST_F(HostFaultsTest, OneThatComesInPlaceOfALostOneDecides) {
+  auto old = Ready();
+  const auto young = Connect({.hangs_at_inventory = true});
+  ASSERT_TRUE(RunUntil([&] { return young->synchronized; }));
+  old->Die();
+  ASSERT_TRUE(RunUntil([&] { return listener.ready.empty(); }));
+  young->create = [](const api::CreateContainerRequest&) { return Internal("counts"); };
+  Created answer;
+  Create(*listener.synchronizing, answer);
+  young->Release();
+  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
+  EXPECT_EQ(answer->status(), Internal("counts"));
+}
+
+TEST_F(HostFaultsTest, PluginsAreToldThatTheHostStops) {
+  options.last_words = milliseconds(30);
+  const auto plugin = Ready();
+  const auto hangs = Ready({.name = "hangs"});
+  hangs->Hang();
+  const auto early = Connect({.name = "early", .registers = false});
+  bool stopped = false;
+  host().Stop([&] { stopped = true; });
+  ASSERT_TRUE(RunUntil([&] { return stopped; }));
+  EXPECT_TRUE(plugin->shut_down && hangs->shut_down && !early->shut_down);
+  EXPECT_THAT(listener.ready, IsEmpty());
+  ASSERT_TRUE(RunUntil([&] { return plugin->lost && hangs->lost && early->lost; }));
+}
+
+TEST_F(HostFaultsTest, AHostWithoutPluginsStopsAtOnce) {
+  bool stopped = false;
+  const auto begin = EventLoop::Clock::now();
+  host().Stop([&] { stopped = true; });
+  ASSERT_TRUE(RunUntil([&] { return stopped; }));
+  EXPECT_LT(EventLoop::Clock::now() - begin, options.last_words);
+}
+
+}  // namespace
+}  // namespace resmgr::nri

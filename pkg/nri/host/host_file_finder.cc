@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/host_file_finder.h"
+
+#include <utility>
+
+#include <unistd.h>
+
+namespace resmgr::nri {
+
+OffLoop* HostFileFinder::FreeThread() {
+  for (const auto& thread : threads_)
+    if (!thread->busy()) return thread.get();
+  if (threads_.size() == options_.most_at_once) return nullptr;
+  return threads_
+      .emplace_back(std::make_unique<OffLoop>(loop_, "nri-files", std::chrono::milliseconds(0)))
+      .get();
+}
+
+void HostFileFinder::Ask(HostFiles files, std::string_view container, Done done) {
+  const uint64_t number = ++last_;
+  Question& question = questions_[number];
+  question.done = std::move(done);
+  OffLoop* const thread = FreeThread();
+  Status started =
+      Unavailable("all {} threads that look at the node's files are busy", threads_.size());
+  if (thread != nullptr) {
+    std::string path = options_.profile_directory + "/" + std::string(container) + ".json";
+    // The thread's result is forgotten where the finder has ended, so it is there below.
+    started = thread->Run([this, number, files = std::move(files), path = std::move(path),
+                           find = options_.find]() -> EventLoop::Task {
+      return [this, number, found = find(files, path)] { Answer(number, found); };
+    });
+  }
+  const auto wait = started.ok() ? options_.deadline : std::chrono::milliseconds(0);
+  if (started.ok()) started = DeadlineExceeded("the node's files cannot be looked at");
+  question.deadline =
+      loop_.After(wait, [this, number, why = std::move(started)] { Answer(number, why); });
+}
+
+void HostFileFinder::Answer(uint64_t number, StatusOr<FoundFiles> found) {
+  const auto question = questions_.extract(number);
+  if (!question.empty()) return question.mapped().done(std::move(found));
+  // Too late: whoever asked does not know of what was written.
+  if (found.ok()) Forget(*found);
+}
+
+void HostFileFinder::Forget(const FoundFiles& found) {
+  if (found.seccomp_profile.empty()) return;
+  OffLoop* const thread = FreeThread();
+  if (thread == nullptr) return;
+  (void)thread->Run([path = found.seccomp_profile]() -> EventLoop::Task {
+    ::unlink(path.c_str());
+    return nullptr;
+  });
+}
+
+}  // namespace resmgr::nri

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/nri/host/host_files.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+
+namespace resmgr::nri {
+
+// Asks the node's file system for what adjustments need, on threads of its own: /dev and the disk
+// with the seccomp profiles may hang. A thread that hangs is left to itself and counts as one of
+// the few until it comes back. Loop's thread only.
+class HostFileFinder {
+ public:
+  using Find =
+      std::function<StatusOr<FoundFiles>(const HostFiles& files, const std::string& profile_path)>;
+  struct Options {
+    // Of the seccomp profiles; it is made when the first is written. Nobody else may write there.
+    std::string profile_directory;
+    std::chrono::milliseconds deadline{2'000};
+    size_t most_at_once = 8;
+    Find find = FindHostFiles;  // called on the threads; may outlive the finder
+  };
+  using Done = std::function<void(StatusOr<FoundFiles>)>;
+
+  // The loop outlives it.
+  HostFileFinder(EventLoop& loop, Options options) : loop_(loop), options_(std::move(options)) {}
+  HostFileFinder(const HostFileFinder&) = delete;
+  HostFileFinder& operator=(const HostFileFinder&) = delete;
+
+  // `container` names the profile: the id that plugins know, nothing but letters and digits. `done`
+  // runs later, once, unless the finder ends before. DeadlineExceeded: no answer in time.
+  // Unavailable: too many are asked already.
+  void Ask(HostFiles files, std::string_view container, Done done);
+  // The runtime has read the profile, which it does while it creates the container, or will not.
+  void Forget(const FoundFiles& found);
+
+ private:
+  struct Question {
+    Done done;
+    EventLoop::HandlePtr deadline{};
+  };
+
+  void Answer(uint64_t number, StatusOr<FoundFiles> found);
+  // nullptr: all are busy.
+  OffLoop* FreeThread();
+
+  EventLoop& loop_;
+  const Options options_;
+  std::vector<std::unique_ptr<OffLoop>> threads_;
+  std::map<uint64_t, Question> questions_;
+  uint64_t last_ = 0;
+};
+
+}  // namespace resmgr::nri

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/host_file_finder.h"
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "pkg/sys/temp_dir.h"
+#include "pkg/ttrpc/testing/test_loop.h"
+
+namespace resmgr::nri {
+namespace {
+
+using ttrpc::test::RunUntil;
+
+// What the finder is told from its thread.
+class HostFileFinderTest : public testing::Test {
+ protected:
+  using Answer = std::optional<StatusOr<FoundFiles>>;
+
+  HostFileFinder::Done To(Answer& answer) {
+    return [&answer](StatusOr<FoundFiles> found) { answer = std::move(found); };
+  }
+  void Wait(const Answer& answer) {
+    ASSERT_TRUE(RunUntil(loop_, [&answer] { return answer.has_value(); }));
+  }
+
+  EventLoop loop_;
+};
+
+TEST_F(HostFileFinderTest, AnswersWithWhatItsThreadFinds) {
+  HostFileFinder finder(loop_, {.profile_directory = "/profiles",
+                                .find = [](const HostFiles& files, const std::string& path) {
+                                  return FoundFiles{.devices = {files.devices.at(0).container_path},
+                                                    .seccomp_profile = path};
+                                }});
+  Answer answer;
+  finder.Ask({.devices = {{.container_path = "/dev/x"}}, .seccomp_policy = {}}, "c1", To(answer));
+  EXPECT_FALSE(answer.has_value()) << "never inside the call";
+  Wait(answer);
+  EXPECT_EQ((*answer)->devices, std::vector<std::string>{"/dev/x"});
+  EXPECT_EQ((*answer)->seccomp_profile, "/profiles/c1.json");
+}
+
+TEST_F(HostFileFinderTest, AHangDelaysNobodyForLong) {
+  // The threads outlive the finder.
+  const auto hang = std::make_shared<std::promise<void>>();
+  const auto end = std::make_shared<std::shared_future<void>>(hang->get_future());
+  HostFileFinder finder(loop_, {.profile_directory = "/profiles",
+                                .deadline = std::chrono::milliseconds(1),
+                                .most_at_once = 1,
+                                .find = [end](const HostFiles&, const std::string&) {
+                                  end->wait();
+                                  return FoundFiles();
+                                }});
+  Answer first;
+  Answer second;
+  finder.Ask({}, "c1", To(first));
+  finder.Ask({}, "c2", To(second));
+  Wait(first);
+  Wait(second);
+  EXPECT_EQ(first->status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(second->status().code(), StatusCode::kUnavailable);
+
+  hang->set_value();
+  Answer third;
+  ASSERT_TRUE(RunUntil(loop_, [&] {
+    if (third && third->ok()) return true;
+    finder.Ask({}, "c3", To(third));
+    return false;
+  }));
+}
+
+TEST_F(HostFileFinderTest, AProfileThatComesTooLateIsForgotten) {
+  const TempDir directory;
+  std::promise<void> late;
+  std::atomic<bool> written = false;
+  HostFileFinder finder(loop_, {.profile_directory = directory.path(),
+                                .deadline = std::chrono::milliseconds(1),
+                                .find = [wait = late.get_future().share(), &written](
+                                            const HostFiles& files, const std::string& path) {
+                                  wait.wait();
+                                  auto found = FindHostFiles(files, path);
+                                  written = true;
+                                  return found;
+                                }});
+  Answer answer;
+  finder.Ask({.devices = {}, .seccomp_policy = "{}"}, "c1", To(answer));
+  Wait(answer);
+  EXPECT_EQ(answer->status().code(), StatusCode::kDeadlineExceeded);
+  const std::string path = directory.File("c1.json");
+  late.set_value();
+
+  EXPECT_TRUE(RunUntil(loop_, [&] { return written && ::access(path.c_str(), F_OK) != 0; }));
+}
+
+TEST_F(HostFileFinderTest, ForgetsAProfile) {
+  const TempDir directory;
+  HostFileFinder finder(loop_, {.profile_directory = directory.path(), .find = FindHostFiles});
+  Answer answer;
+  finder.Ask({.devices = {}, .seccomp_policy = "{}"}, "c1", To(answer));
+  Wait(answer);
+  const std::string path = (*answer)->seccomp_profile;
+  ASSERT_EQ(::access(path.c_str(), F_OK), 0);
+
+  finder.Forget(**answer);
+  EXPECT_TRUE(RunUntil(loop_, [&path] { return ::access(path.c_str(), F_OK) != 0; }));
+}
+
+}  // namespace
+}  // namespace resmgr::nri

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/host_inventory.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "pkg/nri/host/id_aliases.h"
+
+namespace resmgr::nri {
+
+namespace {
+
+// The record whose id begins with this, when there is just one.
+template <typename Records>
+typename Records::mapped_type FindIn(const Records& records, std::string_view beginning) {
+  if (beginning.empty()) return nullptr;
+  const auto found = records.lower_bound(beginning);
+  if (found == records.end() || !found->first.starts_with(beginning)) return nullptr;
+  if (found->first.size() == beginning.size()) return found->second;
+  const auto next = std::next(found);
+  const bool unique = next == records.end() || !next->first.starts_with(beginning);
+  return unique ? found->second : nullptr;
+}
+
+template <typename Records>
+std::vector<typename Records::mapped_type> ValuesOf(const Records& records) {
+  std::vector<typename Records::mapped_type> values;
+  values.reserve(records.size());
+  for (const auto& [id, record] : records)
+    values.push_back(record);
+  return values;
+}
+
+bool HasEnded(const HostContainer& container) {
+  return container.message.state() == api::CONTAINER_STOPPED;
+}
+
+}  // namespace
+
+HostPodPtr HostInventory::AddPod(api::PodSandbox message, bool ready) {
+  HostPodPtr& pod = pods_[message.id()];
+  if (pod == nullptr) pod = std::make_shared<HostPod>();
+  pod->message = std::move(message);
+  pod->ready = ready;
+  return pod;
+}
+
+HostPodPtr HostInventory::FindPod(std::string_view id) const {
+  return FindIn(pods_, id);
+}
+
+void HostInventory::RemovePod(const HostPod& pod) {
+  const auto found = pods_.find(pod.message.id());
+  if (found != pods_.end() && found->second.get() == &pod) pods_.erase(found);
+}
+
+HostContainerPtr HostInventory::Begin(HostPodPtr pod, api::Container message, uint32_t attempt) {
+  const PodSandboxId pod_id(pod->message.id());
+  std::string alias = AliasOf(pod_id, message.name(), attempt);
+  for (int again = 1; by_alias_.contains(alias); ++again)
+    alias = AliasOf(pod_id, fmt::format("{}/{}", message.name(), again), attempt);
+  message.set_id(alias);
+  message.set_pod_sandbox_id(pod->message.id());
+  auto container = std::make_shared<HostContainer>();
+  container->pod = std::move(pod);
+  container->message = std::move(message);
+  by_alias_.emplace(std::move(alias), container);
+  return container;
+}
+
+void HostInventory::SetId(const HostContainerPtr& container, const ContainerId& id) {
+  container->id = id;
+  const std::string text(id.value());
+  (*container->message.mutable_annotations())[std::string(kIdAnnotation)] = text;
+  HostContainerPtr& place = by_id_[text];
+  if (place != nullptr && place != container) by_alias_.erase(place->alias());
+  place = container;
+}
+
+HostContainerPtr HostInventory::Find(std::string_view id) const {
+  if (const auto alias = by_alias_.find(id); alias != by_alias_.end()) return alias->second;
+  return FindIn(by_id_, id);
+}
+
+void HostInventory::Remove(const HostContainer& container) {
+  const auto erase = [&container](auto& records, std::string_view id) {
+    const auto found = records.find(id);
+    if (found != records.end() && found->second.get() == &container) records.erase(found);
+  };
+  // The record may go with its last entry.
+  const std::string alias = container.alias();
+  erase(by_id_, container.id.value());
+  erase(by_alias_, alias);
+}
+
+std::vector<HostContainerPtr> HostInventory::ContainersOf(const HostPod& pod) const {
+  std::vector<HostContainerPtr> containers;
+  for (const auto& [alias, container] : by_alias_)
+    if (container->pod.get() == &pod) containers.push_back(container);
+  return containers;
+}
+
+std::vector<HostPodPtr> HostInventory::Pods() const {
+  return ValuesOf(pods_);
+}
+
+std::vector<HostContainerPtr> HostInventory::Containers() const {
+  return ValuesOf(by_alias_);
+}
+
+api::SynchronizeRequest HostInventory::All(bool real_ids) {
+  api::SynchronizeRequest all;
+  for (const auto& [id, pod] : pods_)
+    *all.add_pods() = pod->message;
+  for (const auto& [alias, container] : by_alias_) {
+    if (HasEnded(*container)) continue;
+    container->told = true;
+    api::Container& view = *all.add_containers();
+    view = ViewOf(*container, real_ids);
+    // NRI has no state for one that is being created, and plugins expect it among the others.
+    if (container->creating()) view.set_state(api::CONTAINER_CREATED);
+  }
+  return all;
+}
+
+api::Container ViewOf(const HostContainer& container, bool real_ids) {
+  api::Container view = container.message;
+  if (real_ids && !container.creating()) view.set_id(std::string(container.id.value()));
+  return view;
+}
+
+}  // namespace resmgr::nri

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/host_inventory.h"
+
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/nri/host/id_aliases.h"
+
+namespace resmgr::nri {
+namespace {
+
+api::PodSandbox PodNamed(const std::string& id) {
+  api::PodSandbox pod;
+  pod.set_id(id);
+  pod.set_name(id);
+  return pod;
+}
+api::Container Named(const std::string& name) {
+  api::Container container;
+  container.set_name(name);
+  return container;
+}
+
+TEST(IdAliasesTest, AreTheSameEachTimeAndDifferForEachContainer) {
+  const PodSandboxId pod("p1");
+  EXPECT_EQ(AliasOf(pod, "a", 0), AliasOf(pod, "a", 0));
+  const std::set<std::string> all = {AliasOf(pod, "a", 0), AliasOf(pod, "a", 1),
+                                     AliasOf(pod, "b", 0), AliasOf(PodSandboxId("p2"), "a", 0)};
+  EXPECT_EQ(all.size(), 4u);
+  for (const std::string& alias : all) {
+    EXPECT_EQ(alias.size(), 64u);
+    EXPECT_EQ(alias.find_first_not_of("0123456789abcdef"), std::string::npos);
+  }
+}
+
+TEST(HostInventoryTest, FindsContainersByIdItsBeginningAndAlias) {
+  HostInventory inventory;
+  const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
+  const HostContainerPtr a = inventory.Begin(pod, Named("a"), 0);
+  const HostContainerPtr b = inventory.Begin(pod, Named("b"), 0);
+  EXPECT_TRUE(a->creating());
+  EXPECT_EQ(inventory.Find(a->alias()), a);
+  inventory.SetId(a, ContainerId("c01"));
+  inventory.SetId(b, ContainerId("c02"));
+  EXPECT_EQ(inventory.Find("c01"), a);
+  EXPECT_EQ(inventory.Find("c02"), b);
+  EXPECT_EQ(inventory.Find("c0"), nullptr);  // both
+  EXPECT_EQ(inventory.Find(""), nullptr);
+  // Not a beginning of an alias: clients do not know these.
+  EXPECT_EQ(inventory.Find(a->alias().substr(0, 12)), nullptr);
+  EXPECT_EQ(inventory.FindPod("po"), pod);
+  inventory.Remove(*a);
+  EXPECT_EQ(inventory.Find("c0"), b);
+  EXPECT_EQ(inventory.Containers().size(), 1u);
+}
+
+TEST(HostInventoryTest, KeepsTheAliasForLifeAndTellsTheRuntimesIdBesides) {
+  HostInventory inventory;
+  const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
+  const HostContainerPtr container = inventory.Begin(pod, Named("a"), 0);
+  const std::string alias = container->alias();
+  inventory.SetId(container, ContainerId("real"));
+  EXPECT_EQ(container->alias(), alias);
+  const api::Container by_alias = ViewOf(*container, false);
+  EXPECT_EQ(by_alias.id(), alias);
+  EXPECT_EQ(by_alias.annotations().at(std::string(HostInventory::kIdAnnotation)), "real");
+  EXPECT_EQ(ViewOf(*container, true).id(), "real");
+}
+
+TEST(HostInventoryTest, TwoCreationsOfOneNameAreTwoContainers) {
+  HostInventory inventory;
+  const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
+  const HostContainerPtr first = inventory.Begin(pod, Named("a"), 0);
+  const HostContainerPtr second = inventory.Begin(pod, Named("a"), 0);
+  EXPECT_NE(first->alias(), second->alias());
+  // The first one's end leaves the second where it is.
+  inventory.Remove(*first);
+  EXPECT_EQ(inventory.Find(second->alias()), second);
+}
+
+TEST(HostInventoryTest, AnIdIsOneContainersOnly) {
+  HostInventory inventory;
+  const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
+  const HostContainerPtr listed = inventory.Begin(pod, Named("a"), 0);
+  inventory.SetId(listed, ContainerId("real"));
+  const HostContainerPtr created = inventory.Begin(pod, Named("a"), 0);
+  inventory.SetId(created, ContainerId("real"));
+  EXPECT_EQ(inventory.Find("real"), created);
+  EXPECT_EQ(inventory.Find(listed->alias()), nullptr);
+  EXPECT_EQ(inventory.Containers().size(), 1u);
+}
+
+TEST(HostInventoryTest, ShowsWhatHasNotEnded) {
+  HostInventory inventory;
+  const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
+  const HostContainerPtr creating = inventory.Begin(pod, Named("creating"), 0);
+  const HostContainerPtr ended = inventory.Begin(pod, Named("ended"), 0);
+  inventory.SetId(ended, ContainerId("c1"));
+  ended->message.set_state(api::CONTAINER_STOPPED);
+  const api::SynchronizeRequest all = inventory.All(false);
+  EXPECT_EQ(all.pods_size(), 1);
+  ASSERT_EQ(all.containers_size(), 1);
+  EXPECT_EQ(all.containers(0).name(), "creating");
+  EXPECT_EQ(all.containers(0).pod_sandbox_id(), "pod");
+  EXPECT_EQ(all.containers(0).state(), api::CONTAINER_CREATED);
+  EXPECT_TRUE(creating->told);
+  EXPECT_FALSE(ended->told);
+}
+
+}  // namespace
+}  // namespace resmgr::nri

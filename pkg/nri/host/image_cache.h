@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pkg/pipeline/runtime_access.h"
+
+namespace resmgr::nri {
+
+// What images say of containers, for those that plugins are asked about. Images that are named by
+// their digest never change: these are remembered, kMost of them. Loop's thread only.
+class ImageCache {
+ public:
+  static constexpr size_t kMost = 256;
+
+  // nullptr: it is not known.
+  using Done = std::function<void(const ImageFacts*)>;
+
+  // The runtime outlives it.
+  explicit ImageCache(RuntimeAccess& runtime) : runtime_(runtime) {}
+
+  // Runs `done` at once where the image is remembered, or has no name.
+  void Find(std::string_view reference, Done done);
+
+ private:
+  void Remember(const std::string& reference, const ImageFacts& facts);
+
+  RuntimeAccess& runtime_;
+  std::map<std::string, ImageFacts, std::less<>> known_;
+  std::list<std::string> order_;  // the one known for longest first
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace resmgr::nri

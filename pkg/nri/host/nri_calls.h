@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "pkg/model/operation.h"
+#include "pkg/pipeline/stage.h"
+
+namespace resmgr::nri {
+
+class NriStage;
+
+// For NriStage alone: its part in calls, by their operation.
+
+// nullptr: plugins have nothing to do with it.
+std::unique_ptr<StageCall> MakeNriCall(NriStage& stage, Operation operation);
+
+std::unique_ptr<StageCall> MakeCreateCall(NriStage& stage);
+std::unique_ptr<StageCall> MakeUpdateCall(NriStage& stage);
+// RunPodSandbox, StopPodSandbox, RemovePodSandbox, UpdatePodSandboxResources.
+std::unique_ptr<StageCall> MakePodCall(NriStage& stage, Operation operation);
+// StartContainer, StopContainer, RemoveContainer, ContainerStatus.
+std::unique_ptr<StageCall> MakeContainerCall(NriStage& stage, Operation operation);
+
+// gRPC's NOT_FOUND: what was to be stopped or removed does not exist any more.
+inline bool IsGone(const Outcome& outcome) {
+  constexpr int kNotFound = 5;
+  return outcome.known && outcome.code == kNotFound;
+}
+
+// A hold of a reply for functions that are copied: the client gets the reply when the last copy is
+// gone, or its status at once when it is told to fail.
+using SharedHold = std::shared_ptr<ReplyHold>;
+
+// One that runs `then` and lets the hold go when it is called, or dropped.
+inline std::function<void()> LetGo(SharedHold hold) {
+  return [hold = std::move(hold)] {
+    if (hold != nullptr) hold->Release();
+  };
+}
+
+}  // namespace resmgr::nri

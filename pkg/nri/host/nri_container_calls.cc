@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// What plugins have to do with the calls about containers that exist, but for updates.
+#include <chrono>
+#include <utility>
+
+#include "pkg/nri/host/container_view.h"
+#include "pkg/nri/host/nri_calls.h"
+#include "pkg/nri/host/nri_stage.h"
+
+namespace resmgr::nri {
+
+namespace {
+
+class StartCall final : public StageCall {
+ public:
+  explicit StartCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
+
+  void Before(Request& request, const Adjustment&) override {
+    container_ = stage_.inventory().Find(request.container_id.value());
+    if (container_ == nullptr || !stage_.nri_options().start_before ||
+        !stage_.dispatcher().AnyWants(api::EVENT_START_CONTAINER)) {
+      return Pass();
+    }
+    const auto answer = std::make_shared<LateAnswer>(AnswerLater());
+    stage_.InTurn(*container_->pod,
+                  [&stage = stage_, container = container_, answer](const Turns::Turn& turn) {
+                    container->told = true;
+                    stage.events().Ask(api::EVENT_START_CONTAINER, container->pod, container,
+                                       [answer, turn](const Status& refusal) {
+                                         refusal.ok() ? answer->Pass() : answer->Refuse(refusal);
+                                       });
+                  });
+  }
+
+  void After(Request&, const Outcome& outcome) override {
+    if (!outcome.known) stage_.sync().Refresh();
+    if (container_ == nullptr || !outcome.known) return;
+    if (!outcome.ok()) return stage_.TellStop(container_, [] {});
+    container_->message.set_state(api::CONTAINER_RUNNING);
+    const auto hold = std::make_shared<ReplyHold>(HoldReply());
+    const Dispatcher& dispatcher = stage_.dispatcher();
+    if (!dispatcher.AnyWants(api::EVENT_START_CONTAINER) &&
+        !dispatcher.AnyWants(api::EVENT_POST_START_CONTAINER)) {
+      hold->Release();
+    }
+    stage_.InTurn(*container_->pod,
+                  [&stage = stage_, container = container_, hold](const Turns::Turn& turn) {
+                    Inspect(stage, container, hold, turn);
+                  });
+  }
+
+ private:
+  // Plugins want the process and the cgroup, which only the runtime knows.
+  static void Inspect(NriStage& stage, const HostContainerPtr& container, const SharedHold& hold,
+                      const Turns::Turn& turn) {
+    const auto inspected = [&stage, container, hold, turn](const StatusOr<ContainerFacts>& facts) {
+      if (facts.ok()) AddFacts(*facts, container->message);
+      if (stage.nri_options().start_before) return TellStarted(stage, container, hold, turn);
+      container->told = true;
+      stage.events().Ask(api::EVENT_START_CONTAINER, container->pod, container,
+                         [&stage, container, hold, turn](const Status& refusal) {
+                           if (refusal.ok()) return TellStarted(stage, container, hold, turn);
+                           Undo(stage, container, refusal, hold, turn);
+                         });
+    };
+    stage.runtime().InspectContainer(container->id,
+                                     stage.WhileHere<StatusOr<ContainerFacts>>(inspected));
+  }
+
+  static void TellStarted(NriStage& stage, const HostContainerPtr& container,
+                          const SharedHold& hold, const Turns::Turn& turn) {
+    stage.events().Tell(api::EVENT_POST_START_CONTAINER, container->pod, container,
+                        [hold, turn](const Status&) { hold->Release(); });
+  }
+
+  // It runs, and a plugin does not want that.
+  static void Undo(NriStage& stage, const HostContainerPtr& container, const Status& why,
+                   const SharedHold& hold, const Turns::Turn& turn) {
+    const auto stopped = [&stage, container, why, hold, turn](const Status&) {
+      container->message.set_state(api::CONTAINER_STOPPED);
+      stage.events().Stop(container, [why, hold, turn](const Status&) { hold->Fail(why); });
+    };
+    stage.runtime().StopContainer(container->id, std::chrono::seconds(0),
+                                  stage.WhileHere<Status>(stopped));
+  }
+
+  NriStage& stage_;
+  HostContainerPtr container_;
+};
+
+class StopCall final : public StageCall {
+ public:
+  explicit StopCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
+
+  void After(Request& request, const Outcome& outcome) override {
+    if (!outcome.known) stage_.sync().Refresh();
+    if (!outcome.ok() && !IsGone(outcome)) return;
+    const HostContainerPtr container = stage_.inventory().Find(request.container_id.value());
+    if (container == nullptr) return;
+    const auto hold = std::make_shared<ReplyHold>(HoldReply());
+    const auto release = [hold] { hold->Release(); };
+    if (IsGone(outcome)) {
+      stage_.TellRemoval(container, release);
+    } else {
+      stage_.TellStop(container, release);
+    }
+  }
+
+ private:
+  NriStage& stage_;
+};
+
+// The plugins hear of a removal before the container is gone, as in other hosts of NRI.
+class RemoveCall final : public StageCall {
+ public:
+  explicit RemoveCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
+
+  void Before(Request& request, const Adjustment&) override {
+    container_ = stage_.inventory().Find(request.container_id.value());
+    if (container_ == nullptr || container_->creating()) return Pass();
+    const auto answer = std::make_shared<LateAnswer>(AnswerLater());
+    stage_.InTurn(*container_->pod, [&stage = stage_, container = container_,
+                                     answer](const Turns::Turn& turn) {
+      container->message.set_state(api::CONTAINER_STOPPED);
+      stage.events().Remove(container, [answer, turn](const Status&) { answer->Pass(); });
+    });
+  }
+
+  void After(Request&, const Outcome& outcome) override {
+    // What could not be removed exists, and a plugin that comes new is to be told of it.
+    if (!outcome.ok() && !IsGone(outcome)) stage_.sync().Refresh();
+  }
+
+ private:
+  NriStage& stage_;
+  HostContainerPtr container_;
+};
+
+// A kubelet asks for the status of a container when its list shows that it has ended.
+class StatusCall final : public StageCall {
+ public:
+  explicit StatusCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
+
+  void After(Request& request, const Outcome& outcome) override {
+    const bool exited = outcome.ok() && !outcome.id.empty();
+    if (!exited && !IsGone(outcome)) return;
+    const HostContainerPtr container =
+        stage_.inventory().Find(exited ? outcome.id : request.container_id.value());
+    if (container == nullptr || container->creating()) return;
+    if (exited && container->stop_told) return;
+    if (exited) {
+      stage_.TellStop(container, [] {});
+    } else {
+      stage_.TellRemoval(container, [] {});
+    }
+  }
+
+ private:
+  NriStage& stage_;
+};
+
+}  // namespace
+
+std::unique_ptr<StageCall> MakeContainerCall(NriStage& stage, Operation operation) {
+  switch (operation) {
+    case Operation::kStartContainer:
+      return std::make_unique<StartCall>(stage);
+    case Operation::kStopContainer:
+      return std::make_unique<StopCall>(stage);
+    case Operation::kRemoveContainer:
+      return std::make_unique<RemoveCall>(stage);
+    default:
+      return std::make_unique<StatusCall>(stage);
+  }
+}
+
+std::unique_ptr<StageCall> MakeNriCall(NriStage& stage, Operation operation) {
+  switch (operation) {
+    case Operation::kRunPodSandbox:
+    case Operation::kStopPodSandbox:
+    case Operation::kRemovePodSandbox:
+    case Operation::kUpdatePodSandboxResources:
+      return MakePodCall(stage, operation);
+    case Operation::kCreateContainer:
+      return MakeCreateCall(stage);
+    case Operation::kUpdateContainerResources:
+      return MakeUpdateCall(stage);
+    case Operation::kStartContainer:
+    case Operation::kStopContainer:
+    case Operation::kRemoveContainer:
+    case Operation::kContainerStatus:
+      return MakeContainerCall(stage, operation);
+    case Operation::kOther:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace resmgr::nri

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <utility>
+
+#include "pkg/model/overlay.h"
+#include "pkg/nri/host/creation.h"
+#include "pkg/nri/host/nri_calls.h"
+#include "pkg/nri/host/nri_stage.h"
+
+namespace resmgr::nri {
+
+namespace {
+
+// Statuses of calls that may go on all the same: CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE.
+bool MayStillTakeEffect(int code) {
+  return code == 1 || code == 4 || code == 14;
+}
+
+class CreateCall final : public StageCall {
+ public:
+  explicit CreateCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
+  ~CreateCall() override { Undo(); }
+
+  void Before(Request& request, const Adjustment& so_far) override {
+    if (stage_.sync().ready()) return Decide(request, so_far);
+    DecideAfterRefresh(request, so_far);
+  }
+
+  void RollBack() override { Undo(); }
+  std::string PluginOf(const FieldChange& change) const override {
+    return creation_ == nullptr ? std::string() : creation_->Owners().PluginOf(change);
+  }
+
+  void After(Request&, const Outcome& outcome) override {
+    const std::shared_ptr<Creation> creation = std::exchange(creation_, nullptr);
+    const bool unclear =
+        !outcome.known || MayStillTakeEffect(outcome.code) || (outcome.ok() && outcome.id.empty());
+    if (creation == nullptr) {
+      // Of a sandbox that was not known: others made it.
+      if (unclear || outcome.ok()) stage_.sync().Refresh();
+    } else if (unclear) {
+      creation->Clarify();
+    } else if (outcome.ok()) {
+      creation->Succeed(ContainerId(outcome.id), std::make_shared<ReplyHold>(HoldReply()));
+    } else {
+      creation->Undo();
+    }
+  }
+
+ private:
+  void DecideAfterRefresh(Request& request, const Adjustment& so_far) {
+    refreshed_ = true;
+    stage_.sync().AfterRefresh(
+        [this, &request, &so_far, alive = std::weak_ptr<char>(alive_)](const Status& status) {
+          if (alive.expired()) return;
+          if (!status.ok()) return Refuse(Annotate(status, "the runtime's pods are not known"));
+          Decide(request, so_far);
+        });
+  }
+
+  void Decide(Request& request, const Adjustment& so_far) {
+    if (Status required = stage_.CheckRequired(); !required.ok()) return Refuse(required);
+    const CreateRequest* const create = request.create();
+    if (create == nullptr) return Pass();
+    const HostPodPtr pod = stage_.inventory().FindPod(create->pod_id.value());
+    if (pod == nullptr && !refreshed_) return DecideAfterRefresh(request, so_far);
+    // The runtime refuses it with words of its own.
+    if (pod == nullptr || !pod->ready) return Pass();
+    CreateRequest shown = *create;
+    ContainerDetails details = request.Details(kAllDetails);
+    Overlay(so_far, shown, details);
+    creation_ = std::make_shared<Creation>(stage_, pod, std::move(shown), std::move(details));
+    const auto answer = std::make_shared<LateAnswer>(AnswerLater());
+    creation_->Begin([answer](StatusOr<Adjustment> adjustment) {
+      if (adjustment.ok()) {
+        answer->Adjust(*std::move(adjustment));
+      } else {
+        answer->Refuse(adjustment.status());
+      }
+    });
+  }
+
+  void Undo() {
+    if (const auto creation = std::exchange(creation_, nullptr)) creation->Undo();
+  }
+
+  NriStage& stage_;
+  std::shared_ptr<Creation> creation_;
+  bool refreshed_ = false;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace
+
+std::unique_ptr<StageCall> MakeCreateCall(NriStage& stage) {
+  return std::make_unique<CreateCall>(stage);
+}
+
+}  // namespace resmgr::nri

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// What plugins have to do with the calls about pod sandboxes.
+#include <utility>
+#include <variant>
+
+#include "pkg/nri/host/nri_calls.h"
+#include "pkg/nri/host/nri_stage.h"
+#include "pkg/nri/host/pod_view.h"
+#include "pkg/nri/host/resource_mapping.h"
+
+namespace resmgr::nri {
+
+namespace {
+
+// A sandbox that a plugin refuses is stopped and removed; the client hears of it afterwards, so
+// that it may use the name again.
+void UndoSandbox(NriStage& stage, const HostPodPtr& pod, const Status& why, const SharedHold& hold,
+                 const Turns::Turn& turn) {
+  const PodSandboxId id(pod->message.id());
+  const auto removed = [&stage, pod, why, hold, turn](const Status&) {
+    stage.events().RemovePod(pod, [why, hold, turn](const Status&) { hold->Fail(why); });
+  };
+  const auto stopped = [&stage, id, removed](const Status&) {
+    stage.runtime().RemoveSandbox(id, stage.WhileHere<Status>(removed));
+  };
+  stage.runtime().StopSandbox(id, stage.WhileHere<Status>(stopped));
+}
+
+class RunPodCall final : public StageCall {
+ public:
+  explicit RunPodCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
+
+  void After(Request& request, const Outcome& outcome) override {
+    if (!outcome.known) stage_.sync().Refresh();
+    if (!outcome.ok() || outcome.id.empty()) return;
+    Pod pod = std::get<Pod>(request.body);
+    pod.id = PodSandboxId(outcome.id);
+    const HostPodPtr added = stage_.inventory().AddPod(ToPodSandbox(pod), true);
+    const auto hold = std::make_shared<ReplyHold>(HoldReply());
+    // What is left to be learned of the sandbox is asked for in any case: a plugin that comes later
+    // wants it, too.
+    if (!stage_.dispatcher().AnyWants(api::EVENT_RUN_POD_SANDBOX)) hold->Release();
+    stage_.InTurn(*added, [&stage = stage_, added, hold](const Turns::Turn& turn) {
+      Inspect(stage, added, hold, turn);
+    });
+  }
+
+ private:
+  static void Inspect(NriStage& stage, const HostPodPtr& pod, const SharedHold& hold,
+                      const Turns::Turn& turn) {
+    const auto inspected = [&stage, pod, hold, turn](const StatusOr<SandboxFacts>& facts) {
+      if (facts.ok()) AddFacts(*facts, pod->message);
+      stage.events().Ask(api::EVENT_RUN_POD_SANDBOX, pod, nullptr,
+                         [&stage, pod, hold, turn](const Status& refusal) {
+                           if (refusal.ok()) return hold->Release();
+                           UndoSandbox(stage, pod, refusal, hold, turn);
+                         });
+    };
+    stage.runtime().InspectSandbox(PodSandboxId(pod->message.id()),
+                                   stage.WhileHere<StatusOr<SandboxFacts>>(inspected));
+  }
+
+  NriStage& stage_;
+};
+
+// StopPodSandbox and RemovePodSandbox.
+class EndPodCall final : public StageCall {
+ public:
+  explicit EndPodCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
+
+  void After(Request& request, const Outcome& outcome) override {
+    if (!outcome.known) stage_.sync().Refresh();
+    if (!outcome.ok() && !IsGone(outcome)) return;
+    const HostPodPtr pod = stage_.inventory().FindPod(request.pod_id.value());
+    if (pod == nullptr) return;
+    const bool removal = request.operation() == Operation::kRemovePodSandbox;
+    const auto hold = std::make_shared<ReplyHold>(HoldReply());
+    stage_.InTurn(*pod, [&stage = stage_, pod, removal, hold](const Turns::Turn& turn) {
+      const auto done = [hold, turn](const Status&) { hold->Release(); };
+      if (removal) {
+        stage.events().RemovePod(pod, done);
+      } else {
+        stage.events().StopPod(pod, done);
+      }
+    });
+  }
+
+ private:
+  NriStage& stage_;
+};
+
+class UpdatePodCall final : public StageCall {
+ public:
+  explicit UpdatePodCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
+
+  void Before(Request& request, const Adjustment&) override {
+    pod_ = stage_.inventory().FindPod(request.pod_id.value());
+    HostedPlugins plugins = stage_.dispatcher().Wanting(api::EVENT_UPDATE_POD_SANDBOX);
+    if (pod_ == nullptr || plugins.empty()) return Pass();
+    const auto& update = std::get<PodUpdate>(request.body);
+    const auto message = std::make_shared<api::UpdatePodSandboxRequest>();
+    *message->mutable_overhead_linux_resources() = ToNriResources(update.overhead);
+    *message->mutable_linux_resources() = ToNriResources(update.resources);
+    const auto answer = std::make_shared<LateAnswer>(AnswerLater());
+    stage_.InTurn(*pod_, [&stage = stage_, pod = pod_, plugins = std::move(plugins), message,
+                          answer](const Turns::Turn& turn) {
+      *message->mutable_pod() = pod->message;
+      AskPlugins(stage, plugins, message, [answer, turn](const Status& refusal) {
+        refusal.ok() ? answer->Pass() : answer->Refuse(refusal);
+      });
+    });
+  }
+
+  void After(Request& request, const Outcome& outcome) override {
+    if (pod_ == nullptr || !outcome.ok()) return;
+    const auto& update = std::get<PodUpdate>(request.body);
+    api::LinuxPodSandbox& resources = *pod_->message.mutable_linux();
+    *resources.mutable_pod_overhead() = ToNriResources(update.overhead);
+    *resources.mutable_pod_resources() = ToNriResources(update.resources);
+    if (!stage_.dispatcher().AnyWants(api::EVENT_POST_UPDATE_POD_SANDBOX)) return;
+    const auto hold = std::make_shared<ReplyHold>(HoldReply());
+    stage_.InTurn(*pod_, [&stage = stage_, pod = pod_, hold](const Turns::Turn& turn) {
+      stage.events().Tell(api::EVENT_POST_UPDATE_POD_SANDBOX, pod, nullptr,
+                          [hold, turn](const Status&) { hold->Release(); });
+    });
+  }
+
+ private:
+  static void AskPlugins(NriStage& stage, HostedPlugins plugins,
+                         std::shared_ptr<api::UpdatePodSandboxRequest> message,
+                         Dispatcher::Done done) {
+    const auto ask = [message = std::move(message)](HostedPlugin& plugin,
+                                                    std::chrono::milliseconds timeout,
+                                                    Dispatcher::Answered answered) {
+      plugin.port->UpdatePod(
+          *message, timeout,
+          [answered = std::move(answered)](const StatusOr<api::UpdatePodSandboxResponse>& answer) {
+            answered(answer.status());
+          });
+    };
+    stage.dispatcher().InTurn(Dispatcher::Kind::kRequest, std::move(plugins), stage.NewBudget(),
+                              ask, std::move(done));
+  }
+
+  NriStage& stage_;
+  HostPodPtr pod_;
+};
+
+}  // namespace
+
+std::unique_ptr<StageCall> MakePodCall(NriStage& stage, Operation operation) {
+  switch (operation) {
+    case Operation::kRunPodSandbox:
+      return std::make_unique<RunPodCall>(stage);
+    case Operation::kUpdatePodSandboxResources:
+      return std::make_unique<UpdatePodCall>(stage);
+    default:
+      return std::make_unique<EndPodCall>(stage);
+  }
+}
+
+}  // namespace resmgr::nri

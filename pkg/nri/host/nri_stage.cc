@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/nri_stage.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/nri/host/container_view.h"
+#include "pkg/nri/host/nri_calls.h"
+#include "pkg/nri/host/update_merge.h"
+
+namespace resmgr::nri {
+
+namespace {
+
+// Whether the plugin has this name: "10-logger" or "logger".
+bool IsCalled(const HostedPlugin& plugin, std::string_view name) {
+  const std::string_view full = plugin.name;
+  return full == name || (full.size() == name.size() + 3 && full.ends_with(name) && full[2] == '-');
+}
+
+// In the ids that the plugin knows.
+void TranslateIds(const HostInventory& inventory, std::vector<api::ContainerUpdate>& updates) {
+  for (api::ContainerUpdate& update : updates) {
+    const HostContainerPtr container = inventory.Find(update.container_id());
+    if (container != nullptr) update.set_container_id(std::string(container->id.value()));
+  }
+}
+
+}  // namespace
+
+NriStage::NriStage(Context context, NriStageOptions options)
+    : Stage({.name = "nri", .operations = OperationSet::All(), .details = kAllDetails}),
+      context_(context),
+      nri_options_(std::move(options)),
+      log_(GetLogger("nri/host")),
+      updates_(context.runtime, inventory_,
+               {.placement_is_owned = [this] { return PlacementIsOwned(); },
+                .dropped_placement = [this] { context_.pipeline.NoteDroppedPlacement(*this); }}),
+      events_(dispatcher_, inventory_, updates_, nri_options_.budget),
+      images_(context.runtime),
+      files_(context.loop, {.profile_directory = nri_options_.profile_directory}),
+      sync_(context.loop, context.runtime, inventory_, events_, {}),
+      evict_limit_(/*burst=*/1, std::chrono::minutes(1)),
+      warnings_limit_(/*burst=*/20, std::chrono::minutes(1)) {
+  if (nri_options_.validator) validator_.emplace(*nri_options_.validator);
+}
+
+NriStage::~NriStage() = default;
+
+void NriStage::SetTraits(const RuntimeTraits& traits) {
+  traits_ = traits;
+  updates_.SetTraits(traits);
+}
+
+void NriStage::NoteWarnings(const HostContainer& container, const MappedAdjustment& mapped) {
+  for (const std::string& warning : mapped.warnings) {
+    const auto suppressed = warnings_limit_.Pass(RateLimit::Clock::now());
+    if (!suppressed) return;
+    log_.Warn("container {} of pod {}: {} ({} more not logged)",
+              Printable(container.message.name()), Printable(container.pod->message.name()),
+              warning, *suppressed);
+  }
+}
+
+void NriStage::WhenReady(std::function<void()> done) {
+  if (sync_.ready()) return done();
+  sync_.AfterRefresh([this, done = std::move(done)](const Status&) { WhenReady(done); });
+}
+
+void NriStage::End() {
+  alive_.reset();
+}
+
+std::unique_ptr<StageCall> NriStage::Begin(const Request& request) {
+  return alive_ == nullptr ? nullptr : MakeNriCall(*this, request.operation());
+}
+
+api::SynchronizeRequest NriStage::Inventory(PluginPort& plugin) {
+  dispatcher_.Add(plugin);
+  return inventory_.All(WantsRealIds(*dispatcher_.Find(plugin)));
+}
+
+void NriStage::OnReady(PluginPort& plugin, std::vector<api::ContainerUpdate> updates) {
+  api::UpdateContainersRequest request;
+  request.mutable_update()->Add(std::make_move_iterator(updates.begin()),
+                                std::make_move_iterator(updates.end()));
+  OnUpdateContainers(plugin, request, [](const auto&) {});
+}
+
+void NriStage::OnUpdateContainers(PluginPort& plugin, const api::UpdateContainersRequest& request,
+                                  Updated done) {
+  const std::shared_ptr<HostedPlugin> hosted = dispatcher_.Find(plugin);
+  if (alive_ == nullptr || hosted == nullptr) {
+    return done({request.update().begin(), request.update().end()});
+  }
+  if (request.evict_size() > 0) {
+    if (const auto suppressed = evict_limit_.Pass(RateLimit::Clock::now())) {
+      log_.Warn("NRI plugin {} wants containers evicted, which NRI's hosts do not do ({} more)",
+                hosted->name, *suppressed);
+    }
+  }
+  ContainerUpdateList updates = request.update();
+  updates_.Normalize(updates);
+  UpdateMerge merge;
+  if (const Status merged = merge.Add(hosted->name, updates); !merged.ok()) {
+    log_.Warn("NRI plugin {}: {}", hosted->name, Printable(Describe(merged)));
+    return done({request.update().begin(), request.update().end()});
+  }
+  const bool real_ids = WantsRealIds(*hosted);
+  updates_.Apply(merge.updates(),
+                 [this, real_ids, done = std::move(done)](const PluginUpdates::List& failed) {
+                   std::vector<api::ContainerUpdate> told = failed;
+                   if (real_ids) TranslateIds(inventory_, told);
+                   done(std::move(told));
+                 });
+}
+
+void NriStage::OnLost(PluginPort& plugin, const Status& why) {
+  const std::shared_ptr<HostedPlugin> hosted = dispatcher_.Find(plugin);
+  if (hosted == nullptr) return;
+  log_.Warn("NRI plugin {} is lost: {}", hosted->name, Printable(Describe(why)));
+  dispatcher_.Remove(plugin);
+}
+
+Status NriStage::CheckRequired() const {
+  for (const std::string& name : nri_options_.required) {
+    const bool connected = std::ranges::any_of(
+        dispatcher_.plugins(), [&name](const auto& plugin) { return IsCalled(*plugin, name); });
+    if (!connected) return Unavailable("the required NRI plugin {} is not connected", name);
+  }
+  return OkStatus();
+}
+
+void NriStage::InTurn(HostPod& pod, std::function<void(Turns::Turn)> begin) {
+  pod.turns.Take(WhileHere<Turns::Turn>(std::move(begin)));
+}
+
+void NriStage::TellStop(const HostContainerPtr& container, std::function<void()> done) {
+  InTurn(*container->pod, [this, container, done = std::move(done)](Turns::Turn turn) {
+    if (container->stop_told || container->creating()) return done();
+    runtime().InspectContainer(
+        container->id,
+        WhileHere<StatusOr<ContainerFacts>>(
+            [this, container, turn = std::move(turn), done](const StatusOr<ContainerFacts>& facts) {
+              if (facts.ok()) AddFacts(*facts, container->message);
+              container->message.set_state(api::CONTAINER_STOPPED);
+              events_.Stop(container, [turn, done](const Status&) { done(); });
+            }));
+  });
+}
+
+void NriStage::TellRemoval(const HostContainerPtr& container, std::function<void()> done) {
+  InTurn(*container->pod, [this, container, done = std::move(done)](Turns::Turn turn) {
+    container->message.set_state(api::CONTAINER_STOPPED);
+    events_.Remove(container, [turn = std::move(turn), done](const Status&) { done(); });
+  });
+}
+
+void NriStage::OnContainerEvent(const ContainerEvent& event) {
+  if (alive_ == nullptr) return;
+  const HostContainerPtr container = inventory_.Find(event.id);
+  if (container == nullptr || container->creating()) return;
+  if (event.kind == ContainerEvent::Kind::kStopped) TellStop(container, [] {});
+  if (event.kind == ContainerEvent::Kind::kDeleted) TellRemoval(container, [] {});
+}
+
+}  // namespace resmgr::nri

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/log/log.h"
+#include "pkg/log/rate_limit.h"
+#include "pkg/nri/host/host_options.h"
+#include "pkg/nri/host/plugin_port.h"
+#include "pkg/nri/host/plugin_process.h"
+#include "pkg/nri/host/plugin_registry.h"
+#include "pkg/nri/host/plugin_session.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr::nri {
+
+// Serves NRI plugins: those that connect to its socket, and those that it starts itself. Each is
+// registered, configured and synchronized beside the others, and then given to the listener. Of two
+// of the same name the one that has become ready last counts: the listener is told of it, and then
+// that the other is lost. Loop's thread only.
+class PluginHost final : private PluginSession::Owner, private PluginProcess::Owner {
+ public:
+  // Both outlive the host; the listener is told of each plugin that is lost, also by Stop, but not
+  // by the destructor.
+  PluginHost(EventLoop& loop, PluginListener& listener, HostOptions options);
+  ~PluginHost();
+  PluginHost(const PluginHost&) = delete;
+  PluginHost& operator=(const PluginHost&) = delete;
+
+  // What plugins that come from now on are told of the runtime.
+  void SetRuntime(RuntimeIdentity runtime) { runtime_ = std::move(runtime); }
+
+  // How plugins are treated from now on, those that are connected, too: HostOptions::settings and
+  // HostOptions::plugins. A plugin is told of its timeout when it connects.
+  void SetSettings(const PluginSettings& settings,
+                   std::map<std::string, PluginSettings, std::less<>> plugins);
+
+  // Makes the socket, for us alone, and starts the plugins that there are files of. AlreadyExists:
+  // another process serves it, as containerd does by default since 2.0; nothing is started then.
+  // Other errors are those of ListeningSocket.
+  Status Start();
+  // A plugin that has connected in another way.
+  void Attach(UniqueFd socket);
+  // No plugin may connect any more; those that are here are told, and left. `done` is called once,
+  // after HostOptions::last_words at the latest.
+  void Stop(std::function<void()> done);
+
+  // Those that are or were connected, by index and name.
+  std::vector<PluginStatus> plugins() const { return registry_.List(); }
+
+ private:
+  PluginStats& StatsOf(const PluginSession& session) override;
+  api::SynchronizeRequest Inventory(PluginSession& session) override;
+  void OnReady(PluginSession& session, std::vector<api::ContainerUpdate> updates) override;
+  void OnUpdateContainers(PluginSession& session, const api::UpdateContainersRequest& request,
+                          PluginListener::Updated done) override;
+  void OnEnded(PluginSession& session, const Status& why) override;
+  const PluginSession* OnStarted(const PluginFile& plugin, UniqueFd socket, pid_t pid) override;
+  void OnNotStarted(const PluginFile& plugin, const Status& why) override;
+
+  void Launch();
+  void Accept();
+  void Refuse(const Status& why);
+  PluginSession& Add(UniqueFd socket, std::string peer,
+                     std::optional<PluginSession::Launched> launched);
+  // The process that the session is of; else the end.
+  using Processes = std::vector<std::unique_ptr<PluginProcess>>;
+  Processes::iterator ProcessOf(const PluginSession& session);
+  // The ready session of the same plugin, if there is one.
+  PluginSession* Former(const PluginSession& session) const;
+  void UnshadowSuccessor(const std::string& full_name);
+  void EndAll();
+
+  EventLoop& loop_;
+  PluginListener& listener_;
+  HostOptions options_;
+  Logger& log_;
+  RuntimeIdentity runtime_;
+  PluginRegistry registry_;
+  RateLimit refusals_;
+  std::optional<ListeningSocket> socket_;
+  EventLoop::HandlePtr accepting_;
+  EventLoop::HandlePtr accept_again_;
+  std::vector<std::unique_ptr<PluginSession>> sessions_;
+  // Until the next turn of the loop: it may be one of these that calls.
+  std::vector<std::unique_ptr<PluginSession>> ended_;
+  EventLoop::HandlePtr destroying_;
+  OffLoop off_loop_;
+  Processes processes_;
+  bool over_ = false;     // Stop was called
+  size_t to_answer_ = 0;  // plugins that were told that the host stops
+  std::function<void()> stopped_;
+  EventLoop::HandlePtr stopping_;
+};
+
+}  // namespace resmgr::nri

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "pkg/log/log.h"
+#include "pkg/log/rate_limit.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr::nri {
+
+// What a plugin prints becomes lines of our log. A plugin that prints more than kMostBytes a second
+// waits for the next one, as it would for a slow terminal; of many lines some are logged. Loop's
+// thread only.
+class PluginOutput {
+ public:
+  static constexpr size_t kMostBytes = size_t{64} << 10;
+  static constexpr size_t kLongestLine = 1024;  // longer ones are cut
+
+  // `pipe` does not block. The loop outlives this.
+  PluginOutput(EventLoop& loop, UniqueFd pipe, std::string plugin);
+  PluginOutput(const PluginOutput&) = delete;
+  PluginOutput& operator=(const PluginOutput&) = delete;
+
+ private:
+  void Read();
+  void Take(std::string_view bytes);
+  void EndLine();
+
+  EventLoop& loop_;
+  const UniqueFd pipe_;
+  const std::string plugin_;
+  Logger& log_;
+  RateLimit limit_;
+  std::string line_;
+  size_t read_ = 0;  // in this second
+  EventLoop::HandlePtr watch_;
+  EventLoop::HandlePtr second_;
+};
+
+}  // namespace resmgr::nri

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/plugin_process.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pkg/nri/plugin_name.h"
+
+namespace resmgr::nri {
+namespace {
+
+// A file that cannot be executed because of its disk is left to its thread.
+constexpr std::chrono::milliseconds kPatience{0};
+
+}  // namespace
+
+PluginProcess::PluginProcess(EventLoop& loop, Owner& owner, const HostOptions& options,
+                             PluginFile plugin)
+    : loop_(loop),
+      owner_(owner),
+      options_(options),
+      plugin_(std::move(plugin)),
+      full_name_(FullPluginName(plugin_.index, plugin_.name)),
+      log_(GetLogger("nri/host")),
+      off_loop_(loop, "nri-launch", kPatience),
+      pause_(options.first_restart) {}
+
+PluginProcess::~PluginProcess() = default;
+
+void PluginProcess::Start() {
+  restart_.reset();
+  const Status begun = off_loop_.Run([this, plugin = plugin_]() -> EventLoop::Task {
+    using Child = StatusOr<std::unique_ptr<ChildProcess>>;
+    const auto child = std::make_shared<Child>(ChildProcess::Start(plugin));
+    return [this, child] { OnStarted(std::move(*child)); };
+  });
+  if (!begun.ok()) OnStarted(begun);
+}
+
+void PluginProcess::OnStarted(StatusOr<std::unique_ptr<ChildProcess>> child) {
+  if (!child.ok()) {
+    owner_.OnNotStarted(plugin_, child.status());
+    return StartLater();
+  }
+  child_ = *std::move(child);
+  started_ = loop_.Now();
+  output_ = std::make_unique<PluginOutput>(loop_, child_->TakeOutput(), full_name_);
+  exit_ = loop_.Watch(child_->pidfd(), EventLoop::kReadable, [this](int) { OnExit(); });
+  session_ = owner_.OnStarted(plugin_, child_->TakeSocket(), child_->pid());
+  if (session_ == nullptr) Restart();
+}
+
+// The session of a process that has ended ends by itself, when it has read what was sent before.
+void PluginProcess::OnExit() {
+  const pid_t pid = child_->pid();
+  const std::string how = child_->Reap();
+  if (how.empty()) return;
+  log_.Warn("plugin {} (pid {}) has ended: {}", full_name_, pid, how);
+  session_ = nullptr;
+  exit_.reset();
+  child_.reset();
+  if (loop_.Now() - started_ > options_.last_restart) pause_ = options_.first_restart;
+  StartLater();
+}
+
+void PluginProcess::Restart() {
+  session_ = nullptr;
+  if (child_ != nullptr) child_->Kill();
+}
+
+void PluginProcess::StartLater() {
+  log_.Info("plugin {} is started again in {} ms", full_name_, pause_.count());
+  restart_ = loop_.After(pause_, [this] { Start(); });
+  pause_ = std::min(2 * pause_, options_.last_restart);
+}
+
+}  // namespace resmgr::nri

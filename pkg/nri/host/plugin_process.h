@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <sys/types.h>
+
+#include "pkg/base/status.h"
+#include "pkg/log/log.h"
+#include "pkg/nri/host/child_process.h"
+#include "pkg/nri/host/host_options.h"
+#include "pkg/nri/host/plugin_directory.h"
+#include "pkg/nri/host/plugin_output.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+
+namespace resmgr::nri {
+
+class PluginSession;
+
+// Keeps one plugin running: starts it away from the loop, and again with growing pauses when it has
+// ended. Loop's thread only.
+class PluginProcess {
+ public:
+  class Owner {
+   public:
+    // It runs, and this is its connection. nullptr: it cannot be served now.
+    virtual const PluginSession* OnStarted(const PluginFile& plugin, UniqueFd socket,
+                                           pid_t pid) = 0;
+    virtual void OnNotStarted(const PluginFile& plugin, const Status& why) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // All but `plugin` outlive this.
+  PluginProcess(EventLoop& loop, Owner& owner, const HostOptions& options, PluginFile plugin);
+  // Kills it.
+  ~PluginProcess();
+  PluginProcess(const PluginProcess&) = delete;
+  PluginProcess& operator=(const PluginProcess&) = delete;
+
+  void Start();
+  // Its session has ended: it is killed, and started again later.
+  void Restart();
+
+  // Of the process that runs; nullptr: there is none.
+  const PluginSession* session() const { return session_; }
+
+ private:
+  void OnStarted(StatusOr<std::unique_ptr<ChildProcess>> child);
+  void OnExit();
+  void StartLater();
+
+  EventLoop& loop_;
+  Owner& owner_;
+  const HostOptions& options_;
+  const PluginFile plugin_;
+  const std::string full_name_;
+  Logger& log_;
+  OffLoop off_loop_;
+  const PluginSession* session_ = nullptr;
+  std::chrono::milliseconds pause_;
+  EventLoop::Clock::time_point started_;
+  std::unique_ptr<ChildProcess> child_;
+  std::unique_ptr<PluginOutput> output_;
+  EventLoop::HandlePtr exit_;
+  EventLoop::HandlePtr restart_;
+};
+
+}  // namespace resmgr::nri

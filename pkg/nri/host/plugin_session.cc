@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/plugin_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/nri/plugin_name.h"
+#include "pkg/nri/protocol.h"
+
+namespace resmgr::nri {
+
+PluginSession::PluginSession(const Context& context, UniqueFd socket, std::string peer,
+                             std::optional<Launched> launched)
+    : context_(context),
+      log_(GetLogger("nri/host")),
+      peer_(std::move(peer)),
+      launched_(std::move(launched)),
+      settings_(&context.options.settings),
+      trunk_(context.loop, std::move(socket), [this](const Status& why) { End(why); }),
+      plugin_(context.loop, trunk_, kPluginConnection, budget_),
+      runtime_(context.loop, trunk_, kRuntimeConnection, budget_, kRuntimeService, Methods()) {
+  registration_ = context_.loop.After(context_.options.registration_timeout, [this] {
+    End(DeadlineExceeded("it has not registered within {} ms",
+                         context_.options.registration_timeout.count()));
+  });
+}
+
+PluginSession::~PluginSession() = default;
+
+Status PluginSession::NotProtobuf(const char* method) {
+  return InvalidArgument("its answer to {} is not protobuf", method);
+}
+
+std::string PluginSession::Label() const {
+  return full_name_.empty() ? peer_ : full_name_ + " (" + peer_ + ")";
+}
+
+ttrpc::Server::Methods PluginSession::Methods() {
+  using Reply = ttrpc::Server::Reply;
+  ttrpc::Server::Methods methods;
+  methods["RegisterPlugin"] = [this](const std::string& payload, std::chrono::nanoseconds,
+                                     const Reply& reply) { OnRegister(payload, reply); };
+  methods["UpdateContainers"] = [this](const std::string& payload, std::chrono::nanoseconds,
+                                       const Reply& reply) { OnUpdateContainers(payload, reply); };
+  return methods;
+}
+
+// A plugin is known by its name only after it was checked; those that we have started have theirs
+// from us (NRI 0.6: what they say of it does not count).
+Status PluginSession::TakeName(const api::RegisterPluginRequest& request) {
+  if (!launched_) {
+    RESMGR_RETURN_IF_ERROR(CheckPluginName(request.plugin_idx(), request.plugin_name()));
+  }
+  index_ = launched_ ? launched_->index : request.plugin_idx();
+  name_ = launched_ ? launched_->name : request.plugin_name();
+  full_name_ = FullPluginName(index_, name_);
+  FindSettings();
+  return OkStatus();
+}
+
+void PluginSession::OnRegister(const std::string& payload, const ttrpc::Server::Reply& reply) {
+  if (phase_ != Phase::kRegistering) return reply(FailedPrecondition("this plugin has registered"));
+  api::RegisterPluginRequest request;
+  if (!request.ParseFromString(payload)) {
+    return reply(InvalidArgument("the request is not protobuf"));
+  }
+  if (const Status named = TakeName(request); !named.ok()) {
+    reply(named);
+    return End(named);
+  }
+  registration_.reset();
+  forms_.emplace(!request.nri_version().empty());
+  queue_ = std::make_unique<QuestionQueue>(context_.loop, plugin_, context_.owner.StatsOf(*this),
+                                           context_.options.strikes,
+                                           [this](const Status& why) { End(why); });
+  // At once: plugins up to NRI 0.6 wait for two seconds.
+  reply(std::string());
+  Configure();
+}
+
+void PluginSession::Configure() {
+  phase_ = Phase::kConfiguring;
+  api::ConfigureRequest request;
+  if (launched_) request.set_config(launched_->config);
+  request.set_runtime_name(context_.runtime.name);
+  request.set_runtime_version(context_.runtime.version);
+  request.set_registration_timeout(context_.options.registration_timeout.count());
+  request.set_request_timeout(settings_->request_timeout.count());
+  request.set_nri_version(kOurVersion);
+  plugin_.Call(kPluginService, "Configure", request.SerializeAsString(), settings_->request_timeout,
+               [this](const Answer& answer) { OnConfigured(answer); });
+}
+
+void PluginSession::OnConfigured(const Answer& answer) {
+  if (ended()) return;
+  if (!answer.ok()) return End(Annotate(answer.status(), "it was not configured"));
+  api::ConfigureResponse response;
+  if (!response.ParseFromString(*answer)) {
+    return End(NotProtobuf("Configure"));
+  }
+  events_ = SubscribedTo(response.events());
+  if (const uint32_t unknown = static_cast<uint32_t>(response.events()) & ~kAllEvents) {
+    log_.Warn("plugin {} asks for events that are not known here: {:#x}", Label(), unknown);
+  }
+  phase_ = Phase::kSynchronizing;
+  has_inventory_ = true;
+  chunks_.emplace(context_.owner.Inventory(*this), SyncChunks::kMostBytes,
+                  [this](const std::string& id, size_t bytes) {
+                    log_.Warn("plugin {} is not told of {}, which has {} bytes", Label(),
+                              Printable(id), bytes);
+                  });
+  sync_end_ = context_.loop.Now() + context_.options.sync_timeout;
+  Synchronize();
+}
+
+void PluginSession::Synchronize() {
+  const auto chunk = chunks_->Next();
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(sync_end_ - context_.loop.Now());
+  if (left.count() <= 0) {
+    return End(DeadlineExceeded("it has not taken all pods and containers within {} ms",
+                                context_.options.sync_timeout.count()));
+  }
+  plugin_.Call(kPluginService, "Synchronize", chunk->bytes, left,
+               [this, more = chunk->more](const Answer& answer) { OnSynchronized(answer, more); });
+}
+
+void PluginSession::OnSynchronized(const Answer& answer, bool more) {
+  if (ended()) return;
+  if (!answer.ok()) return End(Annotate(answer.status(), "it has not taken pods and containers"));
+  api::SynchronizeResponse response;
+  if (!response.ParseFromString(*answer)) {
+    return End(NotProtobuf("Synchronize"));
+  }
+  if (more && (!response.more() || response.update_size() > 0)) {
+    // It has taken a part for all, and would take the next one for all again.
+    return End(FailedPrecondition(
+        "it is older than NRI 0.7, and takes no more than one message of pods and containers"));
+  }
+  if (more) return Synchronize();
+  chunks_.reset();
+  phase_ = Phase::kReady;
+  was_ready_ = true;
+  shadow_ = false;
+  auto& updates = *response.mutable_update();
+  context_.owner.OnReady(
+      *this, {std::make_move_iterator(updates.begin()), std::make_move_iterator(updates.end())});
+  if (!ended()) queue_->Open();
+}
+
+void PluginSession::OnUpdateContainers(const std::string& payload,
+                                       const ttrpc::Server::Reply& reply) {
+  if (phase_ != Phase::kReady) return reply(FailedPrecondition("this plugin is not synchronized"));
+  if (update_requests_ == kMostUpdateRequests) {
+    return reply(ResourceExhausted("{} requests are not answered yet", update_requests_));
+  }
+  api::UpdateContainersRequest request;
+  if (!request.ParseFromString(payload)) {
+    return reply(InvalidArgument("the request is not protobuf"));
+  }
+  ++update_requests_;
+  context_.owner.OnUpdateContainers(
+      *this, request,
+      [this, reply, alive = std::weak_ptr<char>(alive_)](std::vector<api::ContainerUpdate> failed) {
+        if (alive.expired()) return;
+        --update_requests_;
+        api::UpdateContainersResponse response;
+        for (api::ContainerUpdate& update : failed)
+          *response.add_failed() = std::move(update);
+        reply(response.SerializeAsString());
+      });
+}
+
+void PluginSession::Shutdown(std::chrono::milliseconds timeout, std::function<void()> done) {
+  if (!ready()) return done();
+  plugin_.Call(kPluginService, "Shutdown", api::Empty().SerializeAsString(), timeout,
+               [done = std::move(done)](const Answer&) { done(); });
+}
+
+void PluginSession::End(const Status& why) {
+  if (ended()) return;
+  phase_ = Phase::kEnded;
+  registration_.reset();
+  chunks_.reset();
+  if (queue_ != nullptr) queue_->End(why);
+  plugin_.Lose(why);
+  context_.owner.OnEnded(*this, why);
+}
+
+}  // namespace resmgr::nri

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/log/log.h"
+#include "pkg/nri/host/event_forms.h"
+#include "pkg/nri/host/host_options.h"
+#include "pkg/nri/host/plugin_port.h"
+#include "pkg/nri/host/plugin_stats.h"
+#include "pkg/nri/host/question_queue.h"
+#include "pkg/nri/host/sync_chunks.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/unique_fd.h"
+#include "pkg/ttrpc/client.h"
+#include "pkg/ttrpc/multiplexer.h"
+#include "pkg/ttrpc/server.h"
+
+namespace resmgr::nri {
+
+// One connection of one plugin: it registers, is configured, takes all pods and containers in as
+// many pieces as that needs, and is then asked. What is asked between its taking them and its being
+// ready follows behind. What is no answer, or comes too late too often, ends the session; a lost
+// connection does, too. Loop's thread only.
+class PluginSession final : public PluginPort {
+ public:
+  // What a plugin that we have started is called and configured with.
+  struct Launched {
+    std::string index;
+    std::string name;
+    std::string config;
+  };
+
+  class Owner {
+   public:
+    // It has registered. Outlives the session.
+    virtual PluginStats& StatsOf(const PluginSession& session) = 0;
+    // It is configured, and gets these.
+    virtual api::SynchronizeRequest Inventory(PluginSession& session) = 0;
+    // It has taken them.
+    virtual void OnReady(PluginSession& session, std::vector<api::ContainerUpdate> updates) = 0;
+    virtual void OnUpdateContainers(PluginSession& session,
+                                    const api::UpdateContainersRequest& request,
+                                    PluginListener::Updated done) = 0;
+    // Once. The session is to be destroyed later, not from within.
+    virtual void OnEnded(PluginSession& session, const Status& why) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // Outlives the session.
+  struct Context {
+    EventLoop& loop;
+    const HostOptions& options;
+    const RuntimeIdentity& runtime;
+    Owner& owner;
+  };
+
+  // Requests of a plugin for changes that are not answered yet. More are refused.
+  static constexpr size_t kMostUpdateRequests = 8;
+  // What of a plugin's own messages is held at a time.
+  static constexpr size_t kMostHeld = size_t{16} << 20;
+
+  // `peer` says for logs which process it is: "pid 17".
+  PluginSession(const Context& context, UniqueFd socket, std::string peer,
+                std::optional<Launched> launched = std::nullopt);
+  ~PluginSession() override;
+  PluginSession(const PluginSession&) = delete;
+  PluginSession& operator=(const PluginSession&) = delete;
+
+  // StatsOf was called for it.
+  bool has_figures() const { return queue_ != nullptr; }
+  bool was_ready() const { return was_ready_; }
+  bool has_inventory() const { return has_inventory_; }
+  bool ready() const { return phase_ == Phase::kReady; }
+  bool ended() const { return phase_ == Phase::kEnded; }
+  const std::string& index() const { return index_; }
+  const std::string& name() const { return name_; }
+  uint32_t events() const { return events_; }
+  // "10-logger (pid 17)"
+  std::string Label() const;
+
+  // A ready session of the same plugin answers in its place for as long as it is not ready itself:
+  // it is told of everything, but what it would decide does not count.
+  void SetShadow(bool shadow) { shadow_ = shadow; }
+  // The context's options have changed.
+  void FindSettings() { settings_ = &context_.options.SettingsOf(full_name_); }
+  // Tells the plugin that it is left, and calls `done` when it has answered or the time is over.
+  void Shutdown(std::chrono::milliseconds timeout, std::function<void()> done);
+  // Ends the session and closes the connection.
+  void End(const Status& why);
+
+  const std::string& full_name() const override { return full_name_; }
+  const PluginSettings& settings() const override { return *settings_; }
+  bool Wants(api::Event event) const override { return (events_ & BitOf(event)) != 0; }
+  void Create(const api::CreateContainerRequest& request, std::chrono::milliseconds timeout,
+              Done<api::CreateContainerResponse> done) override;
+  void Update(const api::UpdateContainerRequest& request, std::chrono::milliseconds timeout,
+              Done<api::UpdateContainerResponse> done) override;
+  void Stop(const api::StopContainerRequest& request, std::chrono::milliseconds timeout,
+            Done<api::StopContainerResponse> done) override;
+  void UpdatePod(const api::UpdatePodSandboxRequest& request, std::chrono::milliseconds timeout,
+                 Done<api::UpdatePodSandboxResponse> done) override;
+  void Validate(const api::ValidateContainerAdjustmentRequest& request,
+                std::chrono::milliseconds timeout,
+                Done<api::ValidateContainerAdjustmentResponse> done) override;
+  void Notify(const api::StateChangeEvent& event, std::chrono::milliseconds timeout,
+              Done<api::Empty> done) override;
+
+ private:
+  enum class Phase { kRegistering, kConfiguring, kSynchronizing, kReady, kEnded };
+  using Answer = StatusOr<std::string>;
+
+  ttrpc::Server::Methods Methods();
+  void OnRegister(const std::string& payload, const ttrpc::Server::Reply& reply);
+  Status TakeName(const api::RegisterPluginRequest& request);
+  void Configure();
+  void OnConfigured(const Answer& answer);
+  void Synchronize();
+  void OnSynchronized(const Answer& answer, bool more);
+  void OnUpdateContainers(const std::string& payload, const ttrpc::Server::Reply& reply);
+  template <typename Response>
+  void Ask(api::Event event, Question question, std::chrono::milliseconds timeout,
+           Done<Response> done);
+  static Status NotProtobuf(const char* method);
+  template <typename Response>
+  StatusOr<Response> Decode(api::Event event, const Answer& answer);
+
+  const Context context_;
+  Logger& log_;
+  const std::string peer_;
+  const std::optional<Launched> launched_;
+  Phase phase_ = Phase::kRegistering;
+  bool shadow_ = false;
+  bool has_inventory_ = false;
+  bool was_ready_ = false;
+  std::string index_;
+  std::string name_;
+  std::string full_name_;
+  const PluginSettings* settings_;
+  uint32_t events_ = 0;
+  size_t update_requests_ = 0;
+  std::optional<EventForms> forms_;
+  std::optional<SyncChunks> chunks_;
+  EventLoop::Clock::time_point sync_end_;
+  EventLoop::HandlePtr registration_;
+  // Destroyed in the reverse order.
+  ttrpc::MemoryBudget budget_{kMostHeld};
+  ttrpc::Multiplexer trunk_;
+  ttrpc::Client plugin_;
+  ttrpc::Server runtime_;
+  std::unique_ptr<QuestionQueue> queue_;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace resmgr::nri

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/metrics/plugin_counter.h"
+
+namespace resmgr::nri {
+
+// What is kept of an error that may hold a plugin's own words: cut, and fit for a terminal.
+std::string ErrorText(std::string_view error);
+
+// What a plugin has been asked, for `cri-resmgr-ctl plugins` and the metrics. A value.
+class PluginStats {
+ public:
+  // Counts the same for the metrics, for as long as it is asked; may be null.
+  void CountBy(PluginCounter* counter) { counter_ = counter; }
+
+  // It has answered, or the question was lost with it.
+  void NoteAnswer(std::chrono::nanoseconds took, const Status& status);
+  // It did not answer in time, or was not asked at all since it is late.
+  void NoteFailure(const Status& why);
+
+  uint64_t calls() const { return calls_; }
+  // Calls that were refused or not answered.
+  uint64_t failures() const { return failures_; }
+  const std::string& last_error() const { return last_error_; }
+  // All answered calls together.
+  std::chrono::nanoseconds busy() const { return busy_; }
+  // Of the last kMostSamples answers; 0: there are none.
+  uint64_t MedianMicros() const;
+
+ private:
+  static constexpr size_t kMostSamples = 128;
+
+  PluginCounter* counter_ = nullptr;
+  uint64_t calls_ = 0;
+  uint64_t failures_ = 0;
+  uint64_t answers_ = 0;
+  std::chrono::nanoseconds busy_{0};
+  std::string last_error_;
+  std::array<uint32_t, kMostSamples> micros_{};
+};
+
+}  // namespace resmgr::nri

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/plugin_updates.h"
+
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/nri/host/resource_fields.h"
+#include "pkg/nri/host/resource_mapping.h"
+
+namespace resmgr::nri {
+
+// The updates that were asked for together.
+struct PluginUpdates::Batch {
+  void End(const api::ContainerUpdate& update, bool failure) {
+    if (failure && !update.ignore_failure()) failed.push_back(update);
+    if (--missing == 0) done(failed);
+  }
+
+  size_t missing = 0;
+  std::function<void(const List&)> done;
+  List failed{};
+};
+
+PluginUpdates::PluginUpdates(RuntimeAccess& runtime, HostInventory& inventory, Hooks hooks)
+    : runtime_(runtime),
+      inventory_(inventory),
+      hooks_(std::move(hooks)),
+      log_(GetLogger("nri/host")),
+      limit_(/*burst=*/10, std::chrono::minutes(1)) {}
+
+void PluginUpdates::Normalize(
+    google::protobuf::RepeatedPtrField<api::ContainerUpdate>& updates) const {
+  google::protobuf::RepeatedPtrField<api::ContainerUpdate> known;
+  for (api::ContainerUpdate& update : updates) {
+    const HostContainerPtr container = inventory_.Find(update.container_id());
+    if (container == nullptr) continue;
+    update.set_container_id(container->alias());
+    *known.Add() = std::move(update);
+  }
+  updates.Swap(&known);
+}
+
+void PluginUpdates::Apply(const List& updates, std::function<void(const List&)> done) {
+  if (updates.empty()) return done({});
+  const auto batch =
+      std::make_shared<Batch>(Batch{.missing = updates.size(), .done = std::move(done)});
+  for (const api::ContainerUpdate& update : updates)
+    ApplyOne(update, batch);
+}
+
+void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
+                             const std::shared_ptr<Batch>& batch) {
+  const HostContainerPtr container = inventory_.Find(update.container_id());
+  if (container == nullptr) return batch->End(update, false);
+  if (container->creating() || container->message.state() == api::CONTAINER_STOPPED) {
+    return batch->End(update, true);
+  }
+  api::LinuxResources wanted = update.linux().resources();
+  LeaveOutPlacement(wanted);
+  if (!AnySet(wanted)) return batch->End(update, false);
+  // Runtimes take an update as all that is wanted, as a kubelet sends it.
+  api::LinuxResources whole = container->message.linux().resources();
+  if (hooks_.placement_is_owned()) whole.clear_cpu();
+  OverlayResources(wanted, whole);
+  const auto done = [this, alive = std::weak_ptr<char>(alive_), container, wanted, update,
+                     batch](const Status& status) {
+    if (alive.expired()) return;
+    if (status.ok()) {
+      OverlayResources(wanted, *container->message.mutable_linux()->mutable_resources());
+    } else {
+      NoteFailure(*container, status);
+    }
+    batch->End(update, !status.ok());
+  };
+  runtime_.UpdateContainer(container->id, ToResourceChange(whole, traits_), done);
+}
+
+void PluginUpdates::NoteFailure(const HostContainer& container, const Status& why) {
+  const auto suppressed = limit_.Pass(RateLimit::Clock::now());
+  if (!suppressed) return;
+  log_.Warn("container {} is not changed as NRI plugins want it: {} ({} more not logged)",
+            Printable(container.id.value()), Printable(Describe(why)), *suppressed);
+}
+
+void PluginUpdates::LeaveOutPlacement(api::LinuxResources& resources) {
+  if (!hooks_.placement_is_owned() || !resources.has_cpu()) return;
+  api::LinuxCPU& cpu = *resources.mutable_cpu();
+  if (cpu.cpus().empty() && cpu.mems().empty()) return;
+  cpu.clear_cpus();
+  cpu.clear_mems();
+  hooks_.dropped_placement();
+}
+
+}  // namespace resmgr::nri

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <google/protobuf/repeated_field.h>
+
+#include "pkg/api/nri.pb.h"
+#include "pkg/base/status.h"
+#include "pkg/log/log.h"
+#include "pkg/log/rate_limit.h"
+#include "pkg/nri/host/host_inventory.h"
+#include "pkg/nri/host/runtime_traits.h"
+#include "pkg/pipeline/runtime_access.h"
+
+namespace resmgr::nri {
+
+// Carries out what plugins want of containers that exist, by requests of our own to the runtime.
+// CPUs and memory nodes are left out while the active policy decides about them. Loop's thread
+// only.
+class PluginUpdates {
+ public:
+  using List = std::vector<api::ContainerUpdate>;
+
+  struct Hooks {
+    // Whether the active policy decides about CPUs and memory nodes.
+    std::function<bool()> placement_is_owned{};
+    // What a plugin wanted of these was left out.
+    std::function<void()> dropped_placement{};
+  };
+
+  // Both outlive it.
+  PluginUpdates(RuntimeAccess& runtime, HostInventory& inventory, Hooks hooks);
+
+  // What is known of the runtime.
+  void SetTraits(const RuntimeTraits& traits) { traits_ = traits; }
+
+  // Gives the containers the ids by which the inventory has them, so that plugins that use
+  // different ids for one container are seen to be in conflict; those that are not known go, as
+  // NRI has it.
+  void Normalize(google::protobuf::RepeatedPtrField<api::ContainerUpdate>& updates) const;
+
+  // One update for each container. `done` gets those that failed, except where failure is to be
+  // ignored. Runs at once where there is nothing to ask of the runtime.
+  void Apply(const List& updates, std::function<void(const List& failed)> done);
+
+ private:
+  struct Batch;
+
+  void ApplyOne(const api::ContainerUpdate& update, const std::shared_ptr<Batch>& batch);
+  void NoteFailure(const HostContainer& container, const Status& why);
+  void LeaveOutPlacement(api::LinuxResources& resources);
+
+  RuntimeAccess& runtime_;
+  HostInventory& inventory_;
+  const Hooks hooks_;
+  RuntimeTraits traits_;
+  Logger& log_;
+  RateLimit limit_;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace resmgr::nri

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/resource_mapping.h"
+
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "pkg/base/utf8.h"
+#include "pkg/nri/convert.h"
+#include "pkg/nri/host/pod_view.h"
+
+namespace resmgr::nri {
+namespace {
+
+constexpr std::string_view kMemoryLow = "memory.low";
+constexpr std::string_view kPidsMax = "pids.max";
+constexpr std::string_view kUnlimited = "max";
+
+void SetCpu(const LinuxResources& from, api::LinuxCPU& cpu) {
+  if (from.cpu_shares) cpu.mutable_shares()->set_value(static_cast<uint64_t>(*from.cpu_shares));
+  if (from.cpu_quota) cpu.mutable_quota()->set_value(*from.cpu_quota);
+  if (from.cpu_period) cpu.mutable_period()->set_value(static_cast<uint64_t>(*from.cpu_period));
+  if (from.cpuset_cpus) cpu.set_cpus(Utf8Repaired(*from.cpuset_cpus));
+  if (from.cpuset_mems) cpu.set_mems(Utf8Repaired(*from.cpuset_mems));
+}
+
+// The files of cgroup v2 that say what the CRI has no field for.
+std::vector<std::pair<std::string_view, std::string>> FilesFor(const api::LinuxResources& resources,
+                                                               const RuntimeTraits& traits) {
+  std::vector<std::pair<std::string_view, std::string>> files;
+  if (!traits.cgroup_v2) return files;
+  const auto add = [&](std::string_view file, int64_t value) {
+    if (resources.unified().contains(std::string(file))) return;
+    files.emplace_back(file, value < 0 ? std::string(kUnlimited) : std::to_string(value));
+  };
+  const api::LinuxMemory& memory = resources.memory();
+  if (memory.has_reservation()) add(kMemoryLow, memory.reservation().value());
+  // 0 is not set (OCI runtimes).
+  if (resources.pids().limit() != 0) add(kPidsMax, resources.pids().limit());
+  return files;
+}
+
+template <typename Set>
+Status ReadList(const std::string& text, std::string_view what, std::optional<Set>& set) {
+  if (text.empty()) return OkStatus();
+  auto parsed = Set::Parse(text);
+  if (!parsed.ok()) return Annotate(parsed.status(), what);
+  if (parsed->empty()) return InvalidArgument("{}: the list is empty", what);
+  set = *std::move(parsed);
+  return OkStatus();
+}
+
+template <typename Optional>
+Status ReadNumber(bool present, const Optional& from, std::string_view what,
+                  std::optional<int64_t>& to) {
+  if (!present) return OkStatus();
+  if (!std::in_range<int64_t>(from.value())) {
+    return InvalidArgument("{}: {} is too large", what, from.value());
+  }
+  to = static_cast<int64_t>(from.value());
+  return OkStatus();
+}
+
+Status ReadCpu(const api::LinuxCPU& cpu, ResourceValues& values) {
+  RESMGR_RETURN_IF_ERROR(ReadList(cpu.cpus(), "cpus", values.cpus));
+  RESMGR_RETURN_IF_ERROR(ReadList(cpu.mems(), "mems", values.mems));
+  RESMGR_RETURN_IF_ERROR(
+      ReadNumber(cpu.has_shares(), cpu.shares(), "CPU shares", values.cpu_shares));
+  RESMGR_RETURN_IF_ERROR(ReadNumber(cpu.has_quota(), cpu.quota(), "CPU quota", values.cpu_quota));
+  return ReadNumber(cpu.has_period(), cpu.period(), "CPU period", values.cpu_period);
+}
+
+class ShortfallList {
+ public:
+  void AddIf(bool wanted, api::Field field, std::string_view why) {
+    if (wanted) list_.push_back({.field = field, .why = std::string(why)});
+  }
+  std::vector<Shortfall> Take() { return std::move(list_); }
+
+ private:
+  std::vector<Shortfall> list_;
+};
+
+}  // namespace
+
+api::LinuxResources ToNriResources(const LinuxResources& resources,
+                                   const std::optional<int64_t>& memory_swap_limit,
+                                   const StringMap& unified) {
+  api::LinuxResources out;
+  SetCpu(resources, *out.mutable_cpu());
+  api::LinuxMemory& memory = *out.mutable_memory();
+  if (resources.memory_limit) memory.mutable_limit()->set_value(*resources.memory_limit);
+  if (memory_swap_limit.value_or(0) != 0) memory.mutable_swap()->set_value(*memory_swap_limit);
+  for (const auto& [size, limit] : resources.hugepage_limits) {
+    api::HugepageLimit& added = *out.add_hugepage_limits();
+    added.set_page_size(Utf8Repaired(size));
+    added.set_limit(limit);
+  }
+  CopyStrings(unified, *out.mutable_unified());
+  return out;
+}
+
+ResourceChange ToResourceChange(const api::LinuxResources& resources, const RuntimeTraits& traits) {
+  ResourceChange change;
+  change.resources = ToResources(resources);
+  const api::LinuxMemory& memory = resources.memory();
+  if (memory.swap().value() != 0) change.memory_swap_limit = memory.swap().value();
+  const auto files = FilesFor(resources, traits);
+  std::vector<StringMap::value_type> unified(resources.unified().begin(),
+                                             resources.unified().end());
+  for (const auto& [file, value] : files)
+    unified.emplace_back(file, value);
+  if (!unified.empty()) change.unified = StringMap(std::span(unified));
+  return change;
+}
+
+Status MapResources(const api::LinuxResources& resources, const RuntimeTraits& traits,
+                    Adjustment& adjustment) {
+  RESMGR_RETURN_IF_ERROR(ReadCpu(resources.cpu(), adjustment.values));
+  const api::LinuxMemory& memory = resources.memory();
+  const auto files = FilesFor(resources, traits);
+  const bool nothing_else = !memory.has_limit() && !memory.has_swap() && files.empty() &&
+                            resources.hugepage_limits().empty() && resources.unified().empty() &&
+                            !resources.has_blockio_class() && !resources.has_rdt_class();
+  if (nothing_else) return OkStatus();
+  WideAdjustment& wide = adjustment.Wide();
+  if (memory.has_limit()) wide.memory_limit = memory.limit().value();
+  if (memory.has_swap()) wide.memory_swap_limit = memory.swap().value();
+  for (const api::HugepageLimit& limit : resources.hugepage_limits())
+    wide.hugepage_limits.Set(limit.page_size(), limit.limit());
+  for (const auto& [file, value] : resources.unified())
+    wide.unified.Set(file, value);
+  for (const auto& [file, value] : files)
+    wide.unified.Set(file, value);
+  if (resources.has_blockio_class()) wide.blockio_class = resources.blockio_class().value();
+  if (resources.has_rdt_class()) wide.rdt_class = resources.rdt_class().value();
+  return OkStatus();
+}
+
+std::vector<Shortfall> ShortfallsOf(const api::LinuxResources& resources,
+                                    const RuntimeTraits& traits, bool update) {
+  constexpr std::string_view kNoField = "the CRI has no field for it";
+  constexpr std::string_view kOnlyV2 = "the CRI has it on cgroup v2 only";
+  constexpr std::string_view kOnlyNew = "the CRI cannot change it of a container that exists";
+  ShortfallList list;
+  const api::LinuxMemory& memory = resources.memory();
+  const api::LinuxCPU& cpu = resources.cpu();
+  list.AddIf(memory.has_reservation() && !traits.cgroup_v2, api::FIELD_MEM_RESERVATION, kOnlyV2);
+  list.AddIf(memory.has_kernel(), api::FIELD_MEM_KERNEL_LIMIT, kNoField);
+  list.AddIf(memory.has_kernel_tcp(), api::FIELD_MEM_TCPLIMIT, kNoField);
+  list.AddIf(memory.has_swappiness(), api::FIELD_MEM_SWAPPINESS, kNoField);
+  list.AddIf(memory.has_disable_oom_killer(), api::FIELD_MEM_DISABLE_OOM_KILLER, kNoField);
+  list.AddIf(memory.has_use_hierarchy(), api::FIELD_MEM_USE_HIERARCHY, kNoField);
+  list.AddIf(cpu.has_realtime_runtime(), api::FIELD_CPUREALTIME_RUNTIME, kNoField);
+  list.AddIf(cpu.has_realtime_period(), api::FIELD_CPUREALTIME_PERIOD, kNoField);
+  list.AddIf(resources.pids().limit() != 0 && !traits.cgroup_v2, api::FIELD_PIDS_LIMIT, kOnlyV2);
+  list.AddIf(resources.has_blockio_class() && update, api::FIELD_BLOCKIO_CLASS, kOnlyNew);
+  list.AddIf(resources.has_rdt_class() && update, api::FIELD_RDT_CLASS, kOnlyNew);
+  list.AddIf(!resources.devices().empty(), api::FIELD_NONE, kNoField);
+  return list.Take();
+}
+
+}  // namespace resmgr::nri

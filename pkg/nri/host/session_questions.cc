@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plugin is asked once it is connected.
+#include <utility>
+
+#include "pkg/nri/host/plugin_session.h"
+
+namespace resmgr::nri {
+
+// What of a plugin's answer is said of a method that it does not have, though it has subscribed to
+// the event: it does not want to change anything. Not so of a validator, without which nothing is
+// valid.
+template <typename Response>
+StatusOr<Response> PluginSession::Decode(api::Event event, const Answer& answer) {
+  Response response;
+  if (answer.status().code() == StatusCode::kUnimplemented &&
+      event != api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT) {
+    events_ &= ~BitOf(event);
+    log_.Warn("plugin {} has subscribed to {} and has no method for it: it is not asked again",
+              Label(), MethodOf(event));
+    return response;
+  }
+  if (!answer.ok()) return answer.status();
+  if (response.ParseFromString(*answer)) return response;
+  End(NotProtobuf(MethodOf(event)));
+  return Unavailable("its answer to {} is not protobuf", MethodOf(event));
+}
+
+template <typename Response>
+void PluginSession::Ask(api::Event event, Question question, std::chrono::milliseconds timeout,
+                        Done<Response> done) {
+  if (queue_ == nullptr) return done(Unavailable("it has not registered"));
+  if (shadow_ && !ended()) {
+    // It hears of this, and the plugin in whose place it comes is the one that answers.
+    question.tells = true;
+    queue_->Ask(std::move(question), context_.options.sync_timeout, [](const Answer&) {});
+    return done(Response());
+  }
+  queue_->Ask(std::move(question), timeout,
+              [this, event, done = std::move(done)](const Answer& answer) {
+                done(Decode<Response>(event, answer));
+              });
+}
+
+void PluginSession::Create(const api::CreateContainerRequest& request,
+                           std::chrono::milliseconds timeout,
+                           Done<api::CreateContainerResponse> done) {
+  Ask(api::EVENT_CREATE_CONTAINER,
+      {.method = "CreateContainer", .payload = request.SerializeAsString()}, timeout,
+      std::move(done));
+}
+
+void PluginSession::Update(const api::UpdateContainerRequest& request,
+                           std::chrono::milliseconds timeout,
+                           Done<api::UpdateContainerResponse> done) {
+  Ask(api::EVENT_UPDATE_CONTAINER,
+      {.method = "UpdateContainer", .payload = request.SerializeAsString()}, timeout,
+      std::move(done));
+}
+
+void PluginSession::Stop(const api::StopContainerRequest& request,
+                         std::chrono::milliseconds timeout, Done<api::StopContainerResponse> done) {
+  Ask(api::EVENT_STOP_CONTAINER,
+      {.method = "StopContainer", .payload = request.SerializeAsString(), .tells = true}, timeout,
+      std::move(done));
+}
+
+void PluginSession::UpdatePod(const api::UpdatePodSandboxRequest& request,
+                              std::chrono::milliseconds timeout,
+                              Done<api::UpdatePodSandboxResponse> done) {
+  Ask(api::EVENT_UPDATE_POD_SANDBOX,
+      {.method = "UpdatePodSandbox", .payload = request.SerializeAsString()}, timeout,
+      std::move(done));
+}
+
+void PluginSession::Validate(const api::ValidateContainerAdjustmentRequest& request,
+                             std::chrono::milliseconds timeout,
+                             Done<api::ValidateContainerAdjustmentResponse> done) {
+  Ask(api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT,
+      {.method = "ValidateContainerAdjustment", .payload = request.SerializeAsString()}, timeout,
+      std::move(done));
+}
+
+void PluginSession::Notify(const api::StateChangeEvent& event, std::chrono::milliseconds timeout,
+                           Done<api::Empty> done) {
+  if (!forms_) return done(Unavailable("it has not registered"));
+  Ask(event.event(), forms_->Make(event), timeout, std::move(done));
+}
+
+}  // namespace resmgr::nri

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "pkg/nri/host/plugin_host.h"
+#include "pkg/nri/testing/fake_plugin.h"
+#include "pkg/nri/testing/telling_listener.h"
+#include "pkg/sys/temp_dir.h"
+#include "pkg/ttrpc/testing/test_loop.h"
+
+namespace resmgr::nri::test {
+
+// A host of plugins, with fake ones that are connected over pairs of sockets. `options` count until
+// the first call of `host`.
+class HostFixture : public testing::Test {
+ protected:
+  static constexpr std::chrono::milliseconds kPatience{5'000};
+
+  HostFixture() {
+    options.socket = directory.File("run/nri.sock");
+    options.plugin_path = "";
+  }
+
+  PluginHost& host() {
+    if (host_ == nullptr) {
+      host_ = std::make_unique<PluginHost>(loop, listener, options);
+      host_->SetRuntime({.name = "containerd", .version = "1.6.20"});
+    }
+    return *host_;
+  }
+  void EndHost() { host_.reset(); }
+
+  std::unique_ptr<FakePlugin> Connect(FakePluginOptions plugin = {}) {
+    ttrpc::test::SocketPair pair;
+    host().Attach(std::move(pair.ours));
+    return std::make_unique<FakePlugin>(loop, std::move(pair.theirs), std::move(plugin));
+  }
+  // The same, and waits until the host takes it for ready: listener.ready.back().
+  std::unique_ptr<FakePlugin> Ready(FakePluginOptions plugin = {}) {
+    const size_t before = listener.told.size();
+    const std::string wanted = "ready " + plugin.index + "-" + plugin.name;
+    auto connected = Connect(std::move(plugin));
+    EXPECT_TRUE(RunUntil([&] {
+      return std::find(listener.told.begin() + static_cast<std::ptrdiff_t>(before),
+                       listener.told.end(), wanted) != listener.told.end();
+    }));
+    return connected;
+  }
+  bool RunUntil(const std::function<bool()>& condition) {
+    return ttrpc::test::RunUntil(loop, condition);
+  }
+
+  template <typename Response>
+  using Answer = std::optional<StatusOr<Response>>;
+  using Created = Answer<api::CreateContainerResponse>;
+  template <typename Response>
+  static PluginPort::Done<Response> Into(Answer<Response>& answer) {
+    return [&answer](StatusOr<Response> told) {
+      EXPECT_FALSE(answer.has_value()) << "answered twice";
+      answer = std::move(told);
+    };
+  }
+  static void Create(PluginPort& port, Created& answer,
+                     std::chrono::milliseconds timeout = kPatience) {
+    port.Create(About<api::CreateContainerRequest>("p", "c"), timeout, Into(answer));
+  }
+  static void Notify(PluginPort& port, api::Event event, Answer<api::Empty>& answer,
+                     std::chrono::milliseconds timeout = kPatience) {
+    port.Notify(EventOf(event, "p", "c"), timeout, Into(answer));
+  }
+
+  EventLoop loop;
+  TempDir directory;
+  HostOptions options;
+  TellingListener listener;
+
+ private:
+  std::unique_ptr<PluginHost> host_;
+};
+
+}  // namespace resmgr::nri::test

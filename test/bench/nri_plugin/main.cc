@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a runtime waits for cri-resmgr in plugin mode: `nri-plugin-bench`. The runtime is ours,
+// the daemon a process of its own on a machine of 512 CPUs with 500 containers.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <poll.h>
+
+#include "pkg/api/nri.pb.h"
+#include "pkg/nri/protocol.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/temp_dir.h"
+#include "pkg/sys/unix_socket.h"
+#include "pkg/ttrpc/client.h"
+#include "pkg/ttrpc/server.h"
+#include "test/support/containerd/daemon.h"
+
+namespace resmgr::bench {
+namespace {
+
+namespace api = ::nri::pkg::api::v1alpha1;
+
+using Micros = std::chrono::duration<double, std::micro>;
+
+constexpr double kMostMicros = 150;  // the target: the median of CreateContainer
+constexpr int kContainers = 500;
+constexpr int kRounds = 3000;
+constexpr int64_t kPeriod = 100'000;
+
+[[noreturn]] void Fail(const std::string& what) {
+  std::fprintf(stderr, "nri-plugin-bench: %s\n", what.c_str());
+  std::exit(1);
+}
+
+// A runtime with NRI 0.6.1, as containerd 1.7.24 has it.
+class Runtime {
+ public:
+  Runtime(EventLoop& loop, UniqueFd socket)
+      : loop_(loop),
+        trunk_(loop, std::move(socket), [](const Status& why) { Fail(Describe(why)); }),
+        plugin_(loop, trunk_, nri::kPluginConnection, budget_),
+        runtime_(loop, trunk_, nri::kRuntimeConnection, budget_, nri::kRuntimeService, Methods()) {}
+
+  // Until the plugin has registered, is configured and has these pods and containers.
+  void Begin(const api::SynchronizeRequest& inventory) {
+    while (!registered_)
+      loop_.Run();
+    api::ConfigureRequest configure;
+    configure.set_runtime_name("containerd");
+    configure.set_runtime_version("1.7.24");
+    Call<api::ConfigureResponse>("Configure", configure);
+    Call<api::SynchronizeResponse>("Synchronize", inventory);
+  }
+
+  template <typename Response, typename Request>
+  Response Call(const char* method, const Request& request, Micros* took = nullptr) {
+    std::optional<StatusOr<std::string>> answer;
+    const std::string payload = request.SerializeAsString();
+    const auto begin = std::chrono::steady_clock::now();
+    plugin_.Call(nri::kPluginService, method, payload, std::chrono::seconds(2),
+                 [&](StatusOr<std::string> told) {
+                   answer = std::move(told);
+                   loop_.Stop();
+                 });
+    while (!answer)
+      loop_.Run();
+    if (took != nullptr) *took = std::chrono::steady_clock::now() - begin;
+    Response response;
+    if (!answer->ok()) Fail(std::string(method) + ": " + Describe(answer->status()));
+    if (!response.ParseFromString(**answer)) Fail(std::string(method) + ": no protobuf");
+    return response;
+  }
+
+ private:
+  ttrpc::Server::Methods Methods() {
+    using Reply = ttrpc::Server::Reply;
+    return {{"RegisterPlugin",
+             [this](const std::string&, std::chrono::nanoseconds, const Reply& reply) {
+               registered_ = true;
+               reply(std::string());
+               loop_.Stop();
+             }},
+            {"UpdateContainers", [](const std::string&, std::chrono::nanoseconds,
+                                    const Reply& reply) { reply(std::string()); }}};
+  }
+
+  EventLoop& loop_;
+  bool registered_ = false;
+  ttrpc::MemoryBudget budget_;
+  ttrpc::Multiplexer trunk_;
+  ttrpc::Client plugin_;
+  ttrpc::Server runtime_;
+};
+
+api::PodSandbox PodOf(int number, bool guaranteed) {
+  api::PodSandbox pod;
+  pod.set_id(fmt::format("{:064x}", number));
+  pod.set_name(fmt::format("pod-{}", number));
+  pod.set_namespace_("default");
+  pod.set_uid(fmt::format("uid-{}", number));
+  pod.mutable_linux()->set_cgroup_parent(
+      fmt::format("/kubepods/{}poduid-{}", guaranteed ? "" : "burstable/", number));
+  return pod;
+}
+
+// Of its pod: two CPUs of its own, or a share of 300m. With what a service has in its environment.
+api::Container ContainerOf(int number, bool guaranteed) {
+  api::Container container;
+  container.set_id(fmt::format("{:064x}", 1'000'000 + number));
+  container.set_pod_sandbox_id(fmt::format("{:064x}", number));
+  container.set_name("main");
+  for (int i = 0; i < 40; ++i)
+    container.add_env(fmt::format("SERVICE_{}_PORT=tcp://10.96.0.{}:443", i, i));
+  api::LinuxCPU& cpu = *container.mutable_linux()->mutable_resources()->mutable_cpu();
+  cpu.mutable_shares()->set_value(guaranteed ? 2048 : 307);
+  if (guaranteed) {
+    cpu.mutable_quota()->set_value(2 * kPeriod);
+    cpu.mutable_period()->set_value(kPeriod);
+  }
+  return container;
+}
+
+template <typename Request>
+Request About(int number, bool guaranteed) {
+  Request request;
+  *request.mutable_pod() = PodOf(number, guaranteed);
+  *request.mutable_container() = ContainerOf(number, guaranteed);
+  return request;
+}
+
+api::StateChangeEvent EventOf(api::Event event, int number, bool guaranteed) {
+  auto told = About<api::StateChangeEvent>(number, guaranteed);
+  told.set_event(event);
+  if (event == api::EVENT_RUN_POD_SANDBOX || event == api::EVENT_REMOVE_POD_SANDBOX) {
+    told.clear_container();
+  }
+  return told;
+}
+
+// What a creation took, and how many other containers its answer moved.
+struct Creation {
+  Micros took{};
+  int moved = 0;
+};
+
+// Creates a container and ends it.
+Creation Live(Runtime& runtime, int number, bool guaranteed) {
+  const auto tell = [&](api::Event event) {
+    runtime.Call<api::Empty>("StateChange", EventOf(event, number, guaranteed));
+  };
+  Creation creation;
+  tell(api::EVENT_RUN_POD_SANDBOX);
+  const auto response = runtime.Call<api::CreateContainerResponse>(
+      "CreateContainer", About<api::CreateContainerRequest>(number, guaranteed), &creation.took);
+  creation.moved = response.update_size();
+  tell(api::EVENT_START_CONTAINER);
+  runtime.Call<api::StopContainerResponse>("StopContainer",
+                                           About<api::StopContainerRequest>(number, guaranteed));
+  tell(api::EVENT_REMOVE_CONTAINER);
+  tell(api::EVENT_REMOVE_POD_SANDBOX);
+  return creation;
+}
+
+void Report(const char* name, std::vector<Micros> times) {
+  std::ranges::sort(times);
+  std::printf("%-28s p50 %7.1f us  p99 %7.1f us  longest %8.1f us\n", name,
+              times[times.size() / 2].count(), times[times.size() * 99 / 100].count(),
+              times.back().count());
+}
+
+int Main() {
+  const TempDir directory;
+  EventLoop loop;
+  auto listener = ListeningSocket::Create(directory.File("nri.sock"), 0600);
+  if (!listener.ok()) Fail(Describe(listener.status()));
+  const auto daemon = test::DaemonProcess::Start({"-mode",
+                                                  "nri-plugin",
+                                                  "-nri-socket",
+                                                  directory.File("nri.sock"),
+                                                  "-policy",
+                                                  "topology-aware",
+                                                  "-reserved-resources",
+                                                  "CPU=2",
+                                                  "-topology",
+                                                  "synthetic:package:2 numa:4 l3:8 core:4 pu:2",
+                                                  "-relay-dir",
+                                                  directory.File("state"),
+                                                  "-config-socket",
+                                                  "disabled",
+                                                  "-admin-socket",
+                                                  "disabled",
+                                                  "-agent-socket",
+                                                  "disabled",
+                                                  "-logger-level",
+                                                  "warn"},
+                                                 directory.File("daemon.log"));
+  if (!daemon.ok()) Fail(Describe(daemon.status()));
+  pollfd waiting{.fd = listener->fd(), .events = POLLIN, .revents = 0};
+  if (::poll(&waiting, 1, 20'000) != 1) Fail("the daemon does not connect");
+  auto accepted = listener->Accept();
+  if (!accepted.ok() || !accepted->has_value()) Fail("the daemon does not connect");
+  Runtime runtime(loop, **std::move(accepted));
+
+  api::SynchronizeRequest inventory;
+  for (int i = 0; i < kContainers; ++i) {
+    *inventory.add_pods() = PodOf(i, i % 5 == 0);
+    *inventory.add_containers() = ContainerOf(i, i % 5 == 0);
+    inventory.mutable_containers(i)->set_state(api::CONTAINER_RUNNING);
+  }
+  runtime.Begin(inventory);
+  std::map<bool, std::vector<Micros>> times;
+  std::vector<Micros> nothing;  // an event about which nothing is decided, for comparison
+  int64_t moved = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    for (const bool guaranteed : {false, true}) {
+      const Creation creation = Live(runtime, kContainers + i % 100, guaranteed);
+      times[guaranteed].push_back(creation.took);
+      moved += creation.moved;
+    }
+    Micros took{};
+    runtime.Call<api::Empty>("StateChange", EventOf(api::EVENT_POST_START_CONTAINER, 1, false),
+                             &took);
+    nothing.push_back(took);
+  }
+  std::printf("%d containers on 512 CPUs, topology-aware, from call to answer\n", kContainers);
+  Report("event, nothing decided", nothing);
+  Report("CreateContainer, shared", times[false]);
+  Report("CreateContainer, 2 exclusive", times[true]);
+  std::printf("an exclusive one moves %.0f others in its answer\n",
+              static_cast<double>(moved) / kRounds);
+  std::vector<Micros>& slowest = times[true];
+  std::ranges::sort(slowest);
+  const double median = slowest[slowest.size() / 2].count();
+  std::printf("target %.0f us: %s\n", kMostMicros, median < kMostMicros ? "met" : "MISSED");
+  return median < kMostMicros ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace resmgr::bench
+
+int main() {
+  return resmgr::bench::Main();
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds by whichever door containers come: the relay in front of containerd, or a plugin of
+// containerd's NRI, with the client speaking to containerd itself.
+#include <csignal>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/e2e/node_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+enum class Door { kRelay, kNriPlugin };
+
+class FrontDoorsTest : public NodeTest, public ::testing::WithParamInterface<Door> {
+ protected:
+  static bool IsPlugin() { return GetParam() == Door::kNriPlugin; }
+
+  // With this policy, or none until one is delivered. Skips the test where containerd has no NRI.
+  void OpenDoor(const std::string& policy = "static") {
+    Open({.relayed = !IsPlugin(), .nri_plugin = IsPlugin(), .policy = policy});
+    if (HasFatalFailure() || !IsPlugin()) return;
+    cri::VersionResponse version;
+    ASSERT_TRUE(node().runtime().Unary("Version", cri::VersionRequest(), &version).ok());
+    // "1.6.20~ds1", "v1.6.20"
+    if (version.runtime_version().find("1.6.") <= 1) {
+      GTEST_SKIP() << "containerd " << version.runtime_version()
+                   << " has no NRI; scripts/test-runtimes fetches one that has";
+    }
+    ExpectServing();
+  }
+
+  // The daemon serves, for the first time or again. A plugin does when containerd has told it its
+  // inventory once more, which no call shows.
+  void ExpectServing() {
+    ++lives_;
+    cri::VersionResponse version;
+    const Status serving = WaitUntil("the daemon serves", kPatience, [&] {
+      return IsPlugin() ? Synchronizations() >= lives_
+                        : node().client().Unary("Version", cri::VersionRequest(), &version).ok();
+    });
+    EXPECT_TRUE(serving.ok()) << Describe(serving) << node().RelayLog();
+  }
+
+  CpuSet Inside(const RunningPod& pod) {
+    const auto cpus = node().CpusInside(pod);
+    EXPECT_TRUE(cpus.ok()) << Describe(cpus.status());
+    return cpus.value_or(CpuSet());
+  }
+
+  // Ends the daemon by this signal, and starts it again.
+  void RestartDaemon(int signal_number) {
+    node().relay().process().Signal(signal_number);
+    ASSERT_TRUE(node().relay().process().Wait(kPatience).ok());
+    ASSERT_TRUE(node().StartRelay().ok()) << node().RelayLog();
+    ExpectServing();
+  }
+
+ private:
+  size_t Synchronizations() {
+    const std::string log = node().WholeRelayLog();
+    size_t found = 0;
+    for (size_t at = log.find("synchronized: "); at != std::string::npos;
+         at = log.find("synchronized: ", at + 1))
+      ++found;
+    return found;
+  }
+
+  size_t lives_ = 0;
+};
+
+TEST_P(FrontDoorsTest, ExclusiveContainersHaveTheirCpusAndSharedOnesLeaveThem) {
+  OpenDoor();
+  if (HasFatalFailure() || IsSkipped()) return;
+  const RunningPod shared = Run(Burstable("shared", MilliCpu{300}));
+  ExpectOn(shared, All());
+  for (const char* const name : {"first", "second"}) {
+    const RunningPod exclusive = Run(Guaranteed(name, 1));
+    const CpuSet own = Inside(exclusive);
+    EXPECT_EQ(own.size(), 1);
+    EXPECT_TRUE((own - Unreserved()).empty());
+    EXPECT_EQ(Inside(shared), All() - own);
+    Remove(exclusive);
+    ExpectOn(shared, All());
+  }
+  Remove(shared);
+}
+
+TEST_P(FrontDoorsTest, AResizeIsDecided) {
+  OpenDoor();
+  if (HasFatalFailure() || IsSkipped()) return;
+  RunningPod pod = Run(Sized("pod", MilliCpu{500}));
+  ExpectOn(pod, All());
+  Resize(Guaranteed("pod", 1), &pod);
+  const Status alone =
+      WaitUntil("it has one CPU", kPatience, [&] { return CpuSetOf(pod).size() == 1; });
+  EXPECT_TRUE(alone.ok()) << CpusOf(pod) << node().RelayLog();
+  EXPECT_EQ(Inside(pod).size(), 1);
+  Resize(Sized("pod", MilliCpu{500}), &pod);
+  ExpectOn(pod, All());
+  EXPECT_EQ(containerd().CgroupShares(pod.container_id), 512);
+}
+
+TEST_P(FrontDoorsTest, AContainerThatDoesNotFitIsRefusedAndChangesNothing) {
+  OpenDoor();
+  if (HasFatalFailure() || IsSkipped()) return;
+  const RunningPod shared = Run(BestEffort("shared"));
+  const auto refused = node().Run(Guaranteed("large", All().size()));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("cri-resmgr (static): needs"));
+  ExpectOn(shared, All());
+  Remove(Run(Guaranteed("small", 1)));
+}
+
+TEST_P(FrontDoorsTest, ARestartOfTheDaemonMovesNoContainer) {
+  OpenDoor();
+  if (HasFatalFailure() || IsSkipped()) return;
+  const RunningPod shared = Run(Burstable("shared", MilliCpu{300}));
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  const auto places = PlacesOf(shared, exclusive);
+  for (const int signal_number : {SIGKILL, SIGTERM}) {
+    RestartDaemon(signal_number);
+    const RunningPod late = Run(BestEffort("late"));
+    EXPECT_EQ(CpusOf(late), CpusOf(shared));
+    EXPECT_EQ(PlacesOf(shared, exclusive), places);
+    Remove(late);
+  }
+  Remove(exclusive);
+  ExpectOn(shared, All());
+}
+
+TEST_P(FrontDoorsTest, ARestartOfContainerdMovesNoContainer) {
+  OpenDoor();
+  if (HasFatalFailure() || IsSkipped()) return;
+  const RunningPod shared = Run(Burstable("shared", MilliCpu{300}));
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  const auto places = PlacesOf(shared, exclusive);
+  node().containerd().Kill();
+  ASSERT_TRUE(node().RestartContainerd().ok()) << containerd().Log();
+  ExpectServing();
+  EXPECT_EQ(PlacesOf(shared, exclusive), places);
+  Remove(exclusive);
+  ExpectOn(shared, All());
+}
+
+// As an agent does when a ConfigMap changes.
+TEST_P(FrontDoorsTest, PoliciesThatAreDeliveredTakeOverWhatRuns) {
+  OpenDoor("");
+  if (HasFatalFailure() || IsSkipped()) return;
+  const RunningPod shared = Run(Burstable("shared", MilliCpu{300}));
+  EXPECT_EQ(Inside(shared), All());
+  ASSERT_TRUE(node().Deliver("Active: static").ok()) << node().RelayLog();
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  const CpuSet own = Inside(exclusive);
+  EXPECT_EQ(own.size(), 1);
+  ExpectOn(shared, All() - own);
+
+  const Status refused = node().Deliver("Active: no-such-policy");
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("no-such-policy"));
+  ASSERT_TRUE(node().Deliver("Active: static-plus").ok()) << node().RelayLog();
+  EXPECT_EQ(Inside(exclusive), own);
+  Remove(exclusive);
+  // Which keeps shared containers off the reserved CPU while there are others.
+  ExpectOn(shared, Unreserved());
+}
+
+INSTANTIATE_TEST_SUITE_P(Containerd, FrontDoorsTest,
+                         ::testing::Values(Door::kRelay, Door::kNriPlugin),
+                         [](const auto& param_info) {
+                           return param_info.param == Door::kRelay ? "Relay" : "NriPlugin";
+                         });
+
+}  // namespace
+}  // namespace resmgr::test

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// NRI plugins behind the real relay: what they want is what the runtime receives, they hear of
+// everything that happens, and what they refuse does not.
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/nri/testing/fake_plugin.h"
+#include "pkg/sys/unix_socket.h"
+#include "test/integration/stages/node_fixture.h"
+#include "test/support/cri_client/specs.h"
+#include "test/support/status_matchers.h"
+
+namespace resmgr::test {
+namespace {
+
+using nri::test::FakePlugin;
+using nri::test::FakePluginOptions;
+using testing::ElementsAre;
+
+namespace api = ::nri::pkg::api::v1alpha1;
+
+class NriHostTest : public StagesTest {
+ protected:
+  ~NriHostTest() override {
+    if (!plugins_.empty()) OnLoop([this] { plugins_.clear(); });
+    Stop();
+  }
+
+  void StartHost(nri::NriStageOptions options = {}) {
+    NriHostingOptions hosting{.stage = std::move(options)};
+    hosting.host.socket = Socket();
+    hosting.host.plugin_path = "";
+    hosting.host.settings.request_timeout = std::chrono::milliseconds(500);
+    Start({}, std::move(hosting));
+  }
+
+  // Waits until the loop sees the condition.
+  void Until(const std::function<bool()>& condition) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    bool met = false;
+    while (!met && std::chrono::steady_clock::now() < end)
+      OnLoop([&] { met = condition(); });
+    ASSERT_TRUE(met);
+  }
+
+  // A plugin that is ready; used on the loop only.
+  FakePlugin& Connect(FakePluginOptions options = {},
+                      const std::function<void(FakePlugin&)>& prepare = {}) {
+    FakePlugin* plugin = nullptr;
+    Until([&] {
+      StatusOr<UniqueFd> socket = ConnectUnix(Socket());
+      if (!socket.ok()) return false;
+      plugin = plugins_
+                   .emplace_back(
+                       std::make_unique<FakePlugin>(loop(), *std::move(socket), std::move(options)))
+                   .get();
+      if (prepare) prepare(*plugin);
+      return true;
+    });
+    Until([&] { return plugin->synchronized; });
+    return *plugin;
+  }
+
+  std::vector<std::string> Told(const FakePlugin& plugin) {
+    std::vector<std::string> told;
+    OnLoop([&] { told = plugin.told; });
+    return told;
+  }
+
+  static StatusOr<std::string> Create(CriClient& client, const std::string& pod,
+                                      const std::string& name) {
+    return client.CreateContainer(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer(name, 1));
+  }
+
+  // What the runtime was asked to create.
+  cri::ContainerConfig Created() {
+    cri::CreateContainerRequest request;
+    EXPECT_TRUE(request.ParseFromString(Received("CreateContainer")));
+    return request.config();
+  }
+
+ private:
+  std::string Socket() const { return File("nri.sock"); }
+
+  std::vector<std::unique_ptr<FakePlugin>> plugins_;
+};
+
+TEST_F(NriHostTest, APluginAddsAVariableAndAnAnnotation) {
+  StartHost();
+  Connect({}, [](FakePlugin& plugin) {
+    plugin.create = [](const api::CreateContainerRequest& request) {
+      EXPECT_EQ(request.container().name(), "main");
+      api::CreateContainerResponse response;
+      auto& env = *response.mutable_adjust()->add_env();
+      env.set_key("FROM_PLUGIN");
+      env.set_value("yes");
+      (*response.mutable_adjust()->mutable_annotations())["plugin"] = "here";
+      return response;
+    };
+  });
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  ASSERT_THAT(
+      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1)),
+      IsOk());
+  const cri::ContainerConfig config = Created();
+  ASSERT_GE(config.envs_size(), 1);
+  EXPECT_EQ(config.envs(config.envs_size() - 1).key(), "FROM_PLUGIN");
+  EXPECT_EQ(config.annotations().at("plugin"), "here");
+  // The policy's CPU is still there.
+  EXPECT_FALSE(config.linux().resources().cpuset_cpus().empty());
+}
+
+TEST_F(NriHostTest, APluginHearsOfEverything) {
+  StartHost();
+  FakePlugin& plugin = Connect();
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  const auto id =
+      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1));
+  ASSERT_THAT(id, IsOk());
+  EXPECT_THAT(client.StartContainer(*id), IsOk());
+  cri::LinuxContainerResources resources;
+  resources.set_memory_limit_in_bytes(1 << 20);
+  EXPECT_THAT(client.UpdateContainer(*id, resources), IsOk());
+  EXPECT_THAT(client.StopContainer(*id), IsOk());
+  EXPECT_THAT(client.RemoveContainer(*id), IsOk());
+  EXPECT_THAT(client.StopPod(*pod), IsOk());
+  EXPECT_THAT(client.RemovePod(*pod), IsOk());
+  EXPECT_THAT(Told(plugin),
+              ElementsAre("Configure", "Synchronize", "RunPodSandbox g", "CreateContainer g/main",
+                          "PostCreateContainer g/main", "StartContainer g/main",
+                          "PostStartContainer g/main", "UpdateContainer g/main",
+                          "PostUpdateContainer g/main", "StopContainer g/main",
+                          "RemoveContainer g/main", "StopPodSandbox g", "RemovePodSandbox g"));
+}
+
+TEST_F(NriHostTest, ARefusalFailsTheCreation) {
+  StartHost();
+  FakePlugin& plugin = Connect({}, [](FakePlugin& refusing) {
+    refusing.create = [](const api::CreateContainerRequest&) {
+      return FailedPrecondition("not this one");
+    };
+  });
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  EXPECT_THAT(
+      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1)),
+      Fails(StatusCode::kFailedPrecondition, "NRI plugin 10-fake: not this one"));
+  EXPECT_TRUE(runtime_.Calls("CreateContainer").empty());
+  // It has heard of the container, so it hears of its end.
+  Until([&] { return plugin.told.back() == "RemoveContainer g/main"; });
+  EXPECT_THAT(Told(plugin),
+              ElementsAre("Configure", "Synchronize", "RunPodSandbox g", "CreateContainer g/main",
+                          "StopContainer g/main", "RemoveContainer g/main"));
+}
+
+TEST_F(NriHostTest, ASandboxThatAPluginRefusesIsRemoved) {
+  StartHost();
+  bool refuses = true;
+  FakePlugin& plugin = Connect({}, [&refuses](FakePlugin& refusing) {
+    refusing.event = [&refuses](const api::StateChangeEvent& event) {
+      const bool run = event.event() == api::EVENT_RUN_POD_SANDBOX;
+      return run && refuses ? FailedPrecondition("not here") : OkStatus();
+    };
+  });
+  CriClient client = Client();
+  EXPECT_THAT(client.RunPod(MakeGuaranteedPod("g")),
+              Fails(StatusCode::kFailedPrecondition, "NRI plugin 10-fake: not here"));
+  EXPECT_EQ(runtime_.Calls("StopPodSandbox").size(), 1u);
+  EXPECT_EQ(runtime_.Calls("RemovePodSandbox").size(), 1u);
+  EXPECT_THAT(Told(plugin), ElementsAre("Configure", "Synchronize", "RunPodSandbox g",
+                                        "StopPodSandbox g", "RemovePodSandbox g"));
+  OnLoop([&refuses] { refuses = false; });
+  EXPECT_THAT(client.RunPod(MakeGuaranteedPod("g")), IsOk());
+}
+
+TEST_F(NriHostTest, AContainerWhoseStartAPluginRefusesIsStopped) {
+  StartHost();
+  Connect({}, [](FakePlugin& refusing) {
+    refusing.event = [](const api::StateChangeEvent& event) {
+      return event.event() == api::EVENT_START_CONTAINER ? FailedPrecondition("not now")
+                                                         : OkStatus();
+    };
+  });
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  const auto id = Create(client, *pod, "main");
+  ASSERT_THAT(id, IsOk());
+  EXPECT_THAT(client.StartContainer(*id),
+              Fails(StatusCode::kFailedPrecondition, "NRI plugin 10-fake: not now"));
+  EXPECT_EQ(runtime_.Calls("StopContainer").size(), 1u);
+}
+
+TEST_F(NriHostTest, AContainerIsCreatedWithoutAPluginThatHangs) {
+  StartHost();
+  FakePlugin& plugin = Connect();
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  OnLoop([&plugin] { plugin.Hang(); });
+  EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+}
+
+TEST_F(NriHostTest, NoContainerIsCreatedWhileARequiredPluginIsAway) {
+  StartHost({.required = {"10-needed"}});
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  EXPECT_THAT(
+      Create(client, *pod, "main"),
+      Fails(StatusCode::kUnavailable, "the required NRI plugin 10-needed is not connected"));
+  Connect({.name = "needed"});
+  EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+}
+
+TEST_F(NriHostTest, APluginSeesThePolicysCpusAndDoesNotChangeThem) {
+  StartHost();
+  std::string seen;
+  Connect({}, [&seen](FakePlugin& pins) {
+    pins.create = [&seen](const api::CreateContainerRequest& request) {
+      seen = request.container().linux().resources().cpu().cpus();
+      api::CreateContainerResponse response;
+      response.mutable_adjust()->mutable_linux()->mutable_resources()->mutable_cpu()->set_cpus("3");
+      return response;
+    };
+  });
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  ASSERT_THAT(Create(client, *pod, "main"), IsOk());
+  EXPECT_EQ(Created().linux().resources().cpuset_cpus(), "1");
+  OnLoop([&seen] { EXPECT_EQ(seen, "1"); });
+}
+
+TEST_F(NriHostTest, APluginAsksForAChangeFromWithinItsAnswer) {
+  StartHost();
+  std::string first;
+  FakePlugin& plugin = Connect({}, [&first](FakePlugin& asks) {
+    asks.create = [&first, &asks](const api::CreateContainerRequest& request) {
+      if (!first.empty()) {
+        api::ContainerUpdate update;
+        update.set_container_id(first);
+        auto& resources = *update.mutable_linux()->mutable_resources();
+        resources.mutable_memory()->mutable_limit()->set_value(1 << 30);
+        asks.UpdateContainers({update});
+      }
+      first = request.container().id();
+      return api::CreateContainerResponse();
+    };
+  });
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  ASSERT_THAT(Create(client, *pod, "one"), IsOk());
+  ASSERT_THAT(Create(client, *pod, "two"), IsOk());
+  Until([&] { return plugin.update_answers.size() == 1; });
+  OnLoop([&] {
+    ASSERT_THAT(plugin.update_answers[0], IsOk());
+    EXPECT_EQ(plugin.update_answers[0]->failed_size(), 0);
+  });
+  bool changed = false;
+  for (const RecordedCall& call : runtime_.Calls("UpdateContainerResources")) {
+    cri::UpdateContainerResourcesRequest request;
+    ASSERT_TRUE(request.ParseFromString(call.messages.at(0)));
+    changed |= request.linux().memory_limit_in_bytes() == 1 << 30;
+  }
+  EXPECT_TRUE(changed);
+}
+
+}  // namespace
+}  // namespace resmgr::test
