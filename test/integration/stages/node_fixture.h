@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "pkg/node/nri_hosting.h"
 #include "pkg/pipeline/stage.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/temp_dir.h"
@@ -16,18 +20,39 @@
 
 namespace resmgr::test {
 
+// For what takes a moment, on a busy machine.
+inline constexpr std::chrono::seconds kPatience{20};
+
 // The relay, the resource manager with a small policy and the stages of the test, on a loop of
 // their own in this process, before a fake runtime.
 class StagesTest : public testing::Test {
  protected:
+  // Runs the node until the end of the scope: after the stages of a test's body are declared.
+  class NodeRun {
+   public:
+    NodeRun(StagesTest& test, std::vector<Stage*> stages) : test_(test) {
+      test_.Start(std::move(stages));
+    }
+    ~NodeRun() { test_.Stop(); }
+    NodeRun(const NodeRun&) = delete;
+    NodeRun& operator=(const NodeRun&) = delete;
+
+   private:
+    StagesTest& test_;
+  };
+
   ~StagesTest() override;
 
-  // Runs the node with these stages behind the policy, which outlive the test's calls.
-  void Start(std::vector<Stage*> stages);
+  // Runs the node with these stages behind the policy and maybe a host of NRI plugins. The node
+  // reads its stages until it ends: for stages that live in the test's body, see NodeRun.
+  void Start(std::vector<Stage*> stages, std::optional<NriHostingOptions> nri_host = std::nullopt);
   // Ends the node; stages may be looked at then.
   void Stop();
   // Runs on the node's loop and waits for it.
   void OnLoop(const std::function<void()>& task);
+
+  EventLoop& loop() { return *loop_; }
+  std::string File(const std::string& name) const { return directory_.File(name); }
 
   CriClient Client() const { return CriClient(directory_.File("relay.sock")); }
   // The one request of this method that reached the runtime since the calls were last forgotten.
@@ -36,7 +61,8 @@ class StagesTest : public testing::Test {
   FakeRuntime runtime_;
 
  private:
-  void Run(const std::vector<Stage*>& stages, const std::function<void(EventLoop&)>& ready);
+  void Run(const std::vector<Stage*>& stages, const std::optional<NriHostingOptions>& nri_host,
+           const std::function<void(EventLoop&)>& ready);
 
   TempDir directory_;
   EventLoop* loop_ = nullptr;

@@ -23,7 +23,6 @@ namespace {
 using google::protobuf::util::MessageDifferencer;
 using testing::HasSubstr;
 
-constexpr std::chrono::seconds kPatience{20};
 constexpr OperationSet kCreate{Operation::kCreateContainer};
 
 // A stage whose adjustment the test writes.
@@ -96,7 +95,7 @@ TEST_F(StagesEditTest, TheRuntimeReceivesWhatAStageSetsAndEveryOtherByte) {
     wide.mounts.Set("/cache", {.container_path = "/cache", .host_path = "/var/cache"});
     wide.annotations.Set("example.com/by", "stage");
   });
-  Start({&stage});
+  const NodeRun node(*this, {&stage});
   const auto pod = Client().RunPod(MakeGuaranteedPod("g"));
   ASSERT_THAT(pod, IsOk());
   cri::CreateContainerRequest expected = CreationIn(*pod);
@@ -123,7 +122,7 @@ TEST_F(StagesEditTest, WhatAStageReplacesAndRemovesChangesInPlace) {
     wide.mounts.Remove("/a");
     wide.annotations.Remove("drop");
   });
-  Start({&stage});
+  const NodeRun node(*this, {&stage});
   const auto pod = Client().RunPod(MakeGuaranteedPod("g"));
   ASSERT_THAT(pod, IsOk());
   cri::CreateContainerRequest expected = CreationIn(*pod);
@@ -145,7 +144,7 @@ TEST_F(StagesEditTest, CpusOfALaterStageAreDropped) {
                         EXPECT_TRUE(so_far.values.cpus.has_value());
                         call.Adjust(ResourceValues{.cpus = CpuSet{0}, .cpu_shares = 77});
                       });
-  Start({&stage});
+  const NodeRun node(*this, {&stage});
   const auto pod = Client().RunPod(MakeGuaranteedPod("g"));
   ASSERT_THAT(pod, IsOk());
   Create(CreationIn(*pod));
@@ -157,7 +156,7 @@ TEST_F(StagesEditTest, CpusOfALaterStageAreDropped) {
 
 TEST_F(StagesEditTest, AnAnnotationBecomesAVariable) {
   example::AnnotationEnvStage stage;
-  Start({&stage});
+  const NodeRun node(*this, {&stage});
   const auto pod = Client().RunPod(MakeGuaranteedPod("g"));
   ASSERT_THAT(pod, IsOk());
   cri::CreateContainerRequest request = CreationIn(*pod);
@@ -175,7 +174,7 @@ TEST_F(StagesTest, ARefusalOfALaterStageGivesTheCpusBack) {
                         if (!refuse) return call.Pass();
                         call.Refuse(FailedPrecondition("not here"));
                       });
-  Start({&stage});
+  const NodeRun node(*this, {&stage});
   CriClient client = Client();
   const cri::PodSandboxConfig pod = MakeGuaranteedPod("g");
   const auto pod_id = client.RunPod(pod);
@@ -196,7 +195,7 @@ TEST_F(StagesTest, AStageThatHangsDelaysOnlyItsOwnPodsCall) {
                         if (request.ReadPod()->name != "hung") return call.Pass();
                         answers.push_back(call.AnswerLater());
                       });
-  Start({&stage});
+  const NodeRun node(*this, {&stage});
   CriClient client = Client();
   const auto hung_pod = client.RunPod(MakeGuaranteedPod("hung"));
   const auto other_pod = client.RunPod(MakeGuaranteedPod("other"));
@@ -228,7 +227,7 @@ TEST_F(StagesTest, TheClientGetsAReplyWhenTheStageThatHoldsItLetsGo) {
     EXPECT_TRUE(outcome.ok());
     hold.emplace(call.HoldReply());
   };
-  Start({&stage});
+  const NodeRun node(*this, {&stage});
   CriClient client = Client();
   const auto pod = client.RunPod(MakeGuaranteedPod("g"));
   ASSERT_THAT(pod, IsOk());
@@ -242,6 +241,28 @@ TEST_F(StagesTest, TheClientGetsAReplyWhenTheStageThatHoldsItLetsGo) {
   EXPECT_THAT(client.RunPod(MakeGuaranteedPod("other")), IsOk());
   OnLoop([&hold] { hold.reset(); });
   EXPECT_TRUE(call->Wait(kPatience)->status.ok());
+}
+
+TEST_F(StagesTest, TheClientGetsTheErrorOfAStageInPlaceOfAGoodReply) {
+  FunctionStage stage({.name = "undoes", .operations = kCreate});
+  bool held = false;
+  stage.after = [&held](auto& call, const Outcome&) {
+    if (!std::exchange(held, true)) {
+      call.HoldReply().Fail(FailedPrecondition("not like this"));
+    } else {
+      call.FailReply(Unavailable("not now"));
+    }
+  };
+  const NodeRun node(*this, {&stage});
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  const auto create = [&](const std::string& name) {
+    return client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer(name, 1));
+  };
+  EXPECT_THAT(create("one"), Fails(StatusCode::kFailedPrecondition, "not like this"));
+  EXPECT_THAT(create("two"), Fails(StatusCode::kUnavailable, "not now"));
+  EXPECT_EQ(runtime_.Calls("CreateContainer").size(), 2u);
 }
 
 }  // namespace
