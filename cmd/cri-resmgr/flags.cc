@@ -207,6 +207,23 @@ Status CheckSockets(Flags& flags) {
   return OkStatus();
 }
 
+// Further runtimes behind the relay.
+Status CheckRuntimes(const Flags& flags) {
+  const RuntimesConfig& runtimes = flags.config.runtimes;
+  if (flags.mode != Mode::kRelay && !runtimes.runtimes.empty()) {
+    return InvalidArgument("runtimes: several runtimes are served with -mode relay alone");
+  }
+  for (const auto& [name, runtime] : runtimes.runtimes) {
+    for (const std::string& other : {flags.relay_socket, flags.ConfigSocket(), flags.AdminSocket(),
+                                     flags.runtime_socket, flags.config.nri.socket}) {
+      if (runtime.socket == other) {
+        return InvalidArgument("runtimes.{}.Socket: {} is another socket's path", name, other);
+      }
+    }
+  }
+  return OkStatus();
+}
+
 // Of plugins that connect to us.
 Status CheckNriHost(const Flags& flags) {
   RESMGR_RETURN_IF_ERROR(nri::UnsupportedPolicyOf(flags.config.nri).status());
@@ -298,6 +315,7 @@ StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks
   flags.overrides.ApplyTo(flags.config);
   RESMGR_RETURN_IF_ERROR(CheckSockets(flags));
   RESMGR_RETURN_IF_ERROR(CheckNri(flags));
+  RESMGR_RETURN_IF_ERROR(CheckRuntimes(flags));
   RESMGR_RETURN_IF_ERROR(CheckNriHost(flags));
   RESMGR_RETURN_IF_ERROR(CheckNode(flags));
   return flags;

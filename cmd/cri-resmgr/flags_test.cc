@@ -405,6 +405,11 @@ TEST(SampleConfigsTest, SayWhatTheyPromise) {
   EXPECT_EQ(fixed->config.policy.active, "static");
   EXPECT_EQ(fixed->config.policy.reserved_cpus->quantity.value, 750);
 
+  const StatusOr<Flags> two = Parse({"-config", samples + "runtimes.yaml"});
+  ASSERT_TRUE(two.ok());
+  EXPECT_EQ(two->config.runtimes.ClassOf("kata").runtime, "kata");
+  EXPECT_EQ(two->config.runtimes.ClassOf("runc-pinned").handler, "runc");
+
   const StatusOr<Flags> fallback = Parse({"-fallback-config", samples + "fallback.cfg"});
   ASSERT_TRUE(fallback.ok());
   EXPECT_EQ(fallback->config.policy.active, "static");

@@ -134,17 +134,27 @@ void ReadNriModule(MapReader& nri, const ConfigChecks& /*checks*/, Config& confi
   ReadNri(nri, config.nri);
 }
 
+void ReadRuntimesModule(MapReader& runtimes, const ConfigChecks& /*checks*/, Config& config) {
+  ReadRuntimes(runtimes, config.runtimes);
+}
+
+void ReadRuntimeClassesModule(MapReader& classes, const ConfigChecks& /*checks*/, Config& config) {
+  ReadRuntimeClasses(classes, config.runtimes);
+}
+
 struct ConfigModule {
   std::string_view name;
   void (*read)(MapReader& section, const ConfigChecks& checks, Config& config);
 };
 
-// THE list of what may stand at the top of a configuration.
+// THE list of what may stand at the top of a configuration, in the order in which it is read.
 constexpr std::array kModules = {
     ConfigModule{"policy", &ReadPolicy},
     ConfigModule{"dump", &ReadDump},
     ConfigModule{"logger", &ReadLogger},
     ConfigModule{"nri", &ReadNriModule},
+    ConfigModule{"runtimes", &ReadRuntimesModule},
+    ConfigModule{"runtimeClasses", &ReadRuntimeClassesModule},
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "pkg/config/config_node.h"
 #include "pkg/config/cpu_constraint.h"
 #include "pkg/config/nri_config.h"
+#include "pkg/config/runtimes_config.h"
 
 namespace resmgr {
 
@@ -48,6 +49,7 @@ struct Config {
   DumpConfig dump;
   LoggerConfig logger;
   NriHostConfig nri;
+  RuntimesConfig runtimes;  // and runtimeClasses
 };
 
 // The keys at the top, one per module.

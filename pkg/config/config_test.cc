@@ -239,6 +239,8 @@ nri:
       TolerateMissingPluginsAnnotation: ""
     Unsupported: {}
     Plugins: {}
+runtimes: {}
+runtimeClasses: {}
 )");
 }
 

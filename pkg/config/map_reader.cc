@@ -171,11 +171,19 @@ void MapReader::Each(std::string_view key,
                      const std::function<Status(std::string_view name, MapReader& entry)>& read) {
   const ConfigNode* value = Find(key, ConfigNode::Kind::kMap);
   if (value == nullptr) return;
-  for (const ConfigNode::Entry& entry : value->entries) {
-    const std::string path = PathOf(fmt::format("{}.{}", key, Printable(entry.key, 64)));
-    MapReader reader(entry.value, path);
+  MapReader names(*value, PathOf(key));
+  names.EachEntry(read);
+  problems_.Add(names.Finish());
+}
+
+void MapReader::EachEntry(
+    const std::function<Status(std::string_view name, MapReader& entry)>& read) {
+  for (const ConfigNode::Entry& entry : node_.entries) {
+    known_.push_back(entry.key);
+    const std::string name = entry.key.empty() ? "\"\"" : Printable(entry.key, 64);
+    MapReader reader(entry.value, PathOf(name));
     const Status named = read(entry.key, reader);
-    problems_.Add(named.ok() ? reader.Finish() : ErrorAt(entry.value, PathOf(key), Message(named)));
+    problems_.Add(named.ok() ? reader.Finish() : ErrorAt(entry.value, path_, Message(named)));
   }
 }
 

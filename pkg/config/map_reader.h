@@ -60,6 +60,8 @@ class MapReader {
   // `read` returns is about the name; the entry's own keys are then not looked at.
   void Each(std::string_view key,
             const std::function<Status(std::string_view name, MapReader& entry)>& read);
+  // The same of this map itself.
+  void EachEntry(const std::function<Status(std::string_view name, MapReader& entry)>& read);
   // Likewise, of single values.
   void EachText(std::string_view key,
                 const std::function<Status(std::string_view name, std::string_view text)>& parse);

@@ -109,7 +109,9 @@ std::string PrintConfig(const Config& config) {
   return PrintNode(MapNode({{"policy", 1, PolicyNode(config.policy)},
                             {"dump", 1, DumpNode(config.dump)},
                             {"logger", 1, LoggerNode(config.logger)},
-                            {"nri", 1, NriNode(config.nri)}}));
+                            {"nri", 1, NriNode(config.nri)},
+                            {"runtimes", 1, RuntimesNode(config.runtimes)},
+                            {"runtimeClasses", 1, RuntimeClassesNode(config.runtimes)}}));
 }
 
 std::string PrintNode(const ConfigNode& node) {

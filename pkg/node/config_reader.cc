@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/config_reader.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "pkg/config/print_config.h"
@@ -83,15 +85,26 @@ StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name)
   return Prepare(std::move(config), std::move(name), false);
 }
 
-std::string ConfigReader::KeepNri(NriHostConfig& nri, bool delivered) const {
-  const NriHostConfig wanted = std::exchange(nri, options_.nri);
-  if (wanted == options_.nri) return "";
-  if (!delivered) return "nri: what has changed there takes effect with a restart";
+void ConfigReader::KeepStarted(Config& config, bool delivered,
+                               std::vector<std::string>& warnings) const {
   Config silent;
   options_.overrides.ApplyTo(silent);
-  if (wanted == silent.nri) return "";
-  return "nri has no effect in a configuration that is delivered: it belongs in the daemon's own "
-         "file, and takes effect with a restart";
+  const auto keep = [&](std::string_view modules, auto& part, const auto& started,
+                        const auto& unsaid) {
+    const auto wanted = std::exchange(part, started);
+    if (wanted == started) return;
+    if (!delivered) {
+      warnings.push_back(
+          fmt::format("{}: what has changed there takes effect with a restart", modules));
+    } else if (wanted != unsaid) {
+      warnings.push_back(fmt::format(
+          "{} has no effect in a configuration that is delivered: it belongs in the daemon's own "
+          "file, and takes effect with a restart",
+          modules));
+    }
+  };
+  keep("nri", config.nri, options_.nri, silent.nri);
+  keep("runtimes, runtimeClasses", config.runtimes, options_.runtimes, silent.runtimes);
 }
 
 StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name,
@@ -106,9 +119,10 @@ StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name,
   candidate.dump = *std::move(dump);
   RESMGR_RETURN_IF_ERROR(Annotate(dump::Dumper::Probe(candidate.dump), "dump"));
   candidate.policy_part = PolicyPart(config);
-  const std::string nri_warning = KeepNri(config.nri, delivered);
+  std::vector<std::string> kept_warnings;
+  KeepStarted(config, delivered, kept_warnings);
   candidate.warnings = ConfigWarnings(config, *options_.machine, options_.policies);
-  if (!nri_warning.empty()) candidate.warnings.push_back(nri_warning);
+  std::ranges::move(kept_warnings, std::back_inserter(candidate.warnings));
   candidate.config = std::move(config);
   candidate.name = std::move(name);
   return candidate;

@@ -45,6 +45,7 @@ class ConfigReader {
     // As the daemon was started with, by its own file and the command line. It names programs to
     // run, and stays until a restart: what is delivered has no part in it.
     NriHostConfig nri{};
+    RuntimesConfig runtimes{};
   };
 
   explicit ConfigReader(Options options);
@@ -58,8 +59,9 @@ class ConfigReader {
 
  private:
   StatusOr<ConfigCandidate> Prepare(Config config, std::string name, bool delivered) const;
-  // Puts in what the daemon was started with; a warning where `nri` says otherwise, else "".
-  std::string KeepNri(NriHostConfig& nri, bool delivered) const;
+  // Puts in what the daemon was started with of the modules that count until its end; a warning
+  // for each that says otherwise.
+  void KeepStarted(Config& config, bool delivered, std::vector<std::string>& warnings) const;
 
   const Options options_;
   const ConfigChecks checks_;

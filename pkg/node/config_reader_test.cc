@@ -102,6 +102,26 @@ TEST_F(ConfigReaderTest, NriPluginsAreServedAsTheDaemonWasStarted) {
   EXPECT_THAT(reloaded->warnings, Contains(HasSubstr("nri: what has changed")));
 }
 
+TEST_F(ConfigReaderTest, RuntimesAreThoseThatTheDaemonWasStartedWith) {
+  options_.runtimes.runtimes["kata"].socket = "/run/kata.sock";
+  const auto silent = Read("policy: {Active: null}");
+  ASSERT_EQ(silent.status(), OkStatus());
+  EXPECT_EQ(silent->config.runtimes, options_.runtimes);
+  EXPECT_THAT(silent->warnings, Not(Contains(HasSubstr("runtimes"))));
+
+  const auto delivered = Read("runtimeClasses: {kata: {Pinning: none}}");
+  ASSERT_EQ(delivered.status(), OkStatus());
+  EXPECT_EQ(delivered->config.runtimes, options_.runtimes);
+  EXPECT_THAT(delivered->warnings,
+              Contains(HasSubstr("runtimes, runtimeClasses has no effect in a configuration")));
+
+  Config changed;
+  changed.runtimes.runtimes["kata"].socket = "/run/other.sock";
+  const auto reloaded = ConfigReader(options_).Prepare(changed, "/etc/node.yaml");
+  EXPECT_EQ(reloaded->config.runtimes, options_.runtimes);
+  EXPECT_THAT(reloaded->warnings, Contains(HasSubstr("takes effect with a restart")));
+}
+
 TEST_F(ConfigReaderTest, TheCommandLineWinsAndAnotherPolicyIsRefused) {
   options_.overrides.policy = "first-fit";
   options_.overrides.logger_level = "error";

@@ -106,7 +106,8 @@ std::shared_ptr<const ConfigReader> MakeReader(const NodeOptions& options,
                             .overrides = options.overrides,
                             .dump_secrets = options.dump_secrets,
                             .dump_directory = options.dump_directory,
-                            .nri = options.config.nri});
+                            .nri = options.config.nri,
+                            .runtimes = options.config.runtimes});
 }
 
 // nullptr where no agent is to be called.

@@ -87,6 +87,7 @@ std::optional<KeptConfig> LoadKeptConfig(const NodeOptions& options) {
   }
   options.overrides.ApplyTo(*loaded.config);
   loaded.config->nri = options.config.nri;
+  loaded.config->runtimes = options.config.runtimes;
   return loaded;
 }
 
