@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/hooks/hook_file.h"
+
+#include <optional>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "pkg/base/failure_policy.h"
+#include "pkg/base/parse.h"
+#include "pkg/config/suggest.h"
+#include "pkg/hooks/hook_names.h"
+#include "pkg/kube/duration.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr::hooks {
+namespace {
+
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+
+constexpr std::string_view kEndpoint = "remote-endpoint";
+constexpr std::string_view kFailurePolicy = "failure-policy";
+constexpr std::string_view kHooks = "runtime-hooks";
+constexpr std::string_view kMode = "mode";
+constexpr std::string_view kTimeout = "timeout";
+
+// Of a name or value of the file, in a message.
+constexpr size_t kShown = 64;
+
+std::string Shown(std::string_view text) {
+  return Printable(text, kShown);
+}
+
+// Before it is parsed: each level costs the parser memory and its destructor a call.
+bool IsTooDeep(std::string_view text) {
+  size_t depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kDeepestHookFile) return true;
+    } else if ((c == '}' || c == ']') && depth > 0) {
+      --depth;
+    }
+  }
+  return false;
+}
+
+// "/var/run/koordlet//koordlet.sock" and the same with one slash are one server.
+std::string WithoutDoubleSlashes(std::string_view path) {
+  std::string result;
+  for (const char c : path) {
+    if (c != '/' || !result.ends_with('/')) result += c;
+  }
+  return result;
+}
+
+class Reader {
+ public:
+  Reader(std::string_view file, milliseconds timeout) {
+    result_.settings.file = file;
+    result_.settings.timeout = timeout;
+  }
+
+  Status Read(const Json& object) {
+    if (!object.contains(kEndpoint)) return InvalidArgument("it has no {}", kEndpoint);
+    if (!object.contains(kHooks)) Warn(fmt::format("it has no {}", kHooks));
+    for (const auto& [key, value] : object.items())
+      RESMGR_RETURN_IF_ERROR(ReadKey(key, value));
+    return OkStatus();
+  }
+
+  HookFile Take() {
+    if (left_out_ > 0) {
+      result_.warnings.push_back(fmt::format("{} more warnings are left out", left_out_));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // null is as good as absent, but for the endpoint, as it is for Go's parser.
+  Status ReadKey(const std::string& key, const Json& value) {
+    if (key == kHooks) return ReadHooks(value);
+    if (key == kEndpoint) return ReadText(key, value, &Reader::TakeEndpoint);
+    if (key == kFailurePolicy) return ReadText(key, value, &Reader::TakeFailurePolicy);
+    if (key == kMode) return ReadText(key, value, &Reader::TakeMode);
+    if (key == kTimeout) return ReadText(key, value, &Reader::TakeTimeout);
+    Warn(fmt::format("unknown key \"{}\"{}", Shown(key),
+                     DidYouMean(key, {kEndpoint, kFailurePolicy, kHooks, kMode, kTimeout})));
+    return OkStatus();
+  }
+
+  Status ReadText(const std::string& key, const Json& value,
+                  Status (Reader::*take)(const std::string&)) {
+    if (value.is_null() && key != kEndpoint) return OkStatus();
+    if (!value.is_string()) return InvalidArgument("{} is not a string", key);
+    return Annotate((this->*take)(value.get_ref<const std::string&>()), key);
+  }
+
+  Status TakeEndpoint(const std::string& text) {
+    const std::string path = WithoutDoubleSlashes(StripUnixPrefix(text));
+    if (!path.starts_with('/')) {
+      return InvalidArgument("\"{}\" is no absolute path of a socket", Shown(text));
+    }
+    RESMGR_RETURN_IF_ERROR(CheckUnixPath(path));
+    result_.settings.endpoint = path;
+    return OkStatus();
+  }
+
+  Status TakeFailurePolicy(const std::string& text) {
+    if (text.empty()) return OkStatus();
+    RESMGR_ASSIGN_OR_RETURN(result_.settings.failure, ParseFailurePolicy(text));
+    return OkStatus();
+  }
+
+  Status TakeMode(const std::string& text) {
+    if (text != "echo" && text != "sparse") {
+      return InvalidArgument("\"{}\" is not one of echo, sparse", Shown(text));
+    }
+    result_.settings.style = text == "echo" ? AnswerStyle::kEcho : AnswerStyle::kSparse;
+    return OkStatus();
+  }
+
+  Status TakeTimeout(const std::string& text) {
+    const std::optional<milliseconds> timeout = ParseDuration(text, kLongestHookTimeout);
+    if (!timeout || *timeout <= milliseconds(0)) {
+      return InvalidArgument("\"{}\" is no time from 1ms to {}, as in 500ms or 2s", Shown(text),
+                             DurationText(kLongestHookTimeout));
+    }
+    result_.settings.timeout = *timeout;
+    return OkStatus();
+  }
+
+  Status ReadHooks(const Json& value) {
+    if (value.is_null()) return OkStatus();
+    if (!value.is_array()) return InvalidArgument("{} is not a list", kHooks);
+    for (const Json& name : value) {
+      if (!name.is_string()) {
+        return InvalidArgument("{} has an entry that is not a string", kHooks);
+      }
+      TakeHook(name.get_ref<const std::string&>());
+    }
+    return OkStatus();
+  }
+
+  void TakeHook(const std::string& name) {
+    if (const std::optional<HookPoint> point = HookPointOf(name)) {
+      result_.settings.points.set(static_cast<size_t>(*point));
+    } else if (name == kInertPoint) {
+      Warn(fmt::format("{} is never called: RuntimeHookService has no method for it", name));
+    } else {
+      const std::vector<std::string> names = NamesOf(HookPointSet().set());
+      Warn(fmt::format("unknown hook \"{}\"{}", Shown(name),
+                       DidYouMean(name, {names.begin(), names.end()})));
+    }
+  }
+
+  void Warn(std::string warning) {
+    if (result_.warnings.size() + 1 < kMostHookWarnings) {
+      result_.warnings.push_back(std::move(warning));
+    } else {
+      ++left_out_;
+    }
+  }
+
+  HookFile result_;
+  size_t left_out_ = 0;
+};
+
+}  // namespace
+
+StatusOr<HookFile> ParseHookFile(std::string_view file, std::string_view text,
+                                 milliseconds timeout) {
+  if (text.size() > kLongestHookFile) {
+    return InvalidArgument("it has more than {} bytes", kLongestHookFile);
+  }
+  if (Trim(text).empty()) return InvalidArgument("it is empty");
+  if (IsTooDeep(text)) return InvalidArgument("it has more than {} levels", kDeepestHookFile);
+  const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return InvalidArgument("it is not a JSON object");
+  Reader reader(file, timeout);
+  RESMGR_RETURN_IF_ERROR(reader.Read(object));
+  return reader.Take();
+}
+
+}  // namespace resmgr::hooks
