@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "pkg/cri/unary_client.h"
+#include "pkg/grpc/unary_client.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/unix_socket.h"

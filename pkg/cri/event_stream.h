@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "pkg/cri/event_reader.h"
-#include "pkg/cri/unary_client.h"
+#include "pkg/grpc/unary_client.h"
 #include "pkg/log/log.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/sys/event_loop.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "pkg/cri/unary_client.h"
+#include "pkg/grpc/unary_client.h"
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/sys/event_loop.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "pkg/base/status.h"
-#include "pkg/cri/unary_client.h"
+#include "pkg/grpc/unary_client.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
 #include "pkg/sys/event_loop.h"

@@ -11,7 +11,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/metrics/metrics.h"
-#include "pkg/nri/host/plugin_stats.h"
+#include "pkg/metrics/plugin_stats.h"
 
 namespace resmgr::nri {
 

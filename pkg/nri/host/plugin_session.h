@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "pkg/log/log.h"
+#include "pkg/metrics/plugin_stats.h"
 #include "pkg/nri/host/event_forms.h"
 #include "pkg/nri/host/host_options.h"
 #include "pkg/nri/host/plugin_port.h"
-#include "pkg/nri/host/plugin_stats.h"
 #include "pkg/nri/host/question_queue.h"
 #include "pkg/nri/host/sync_chunks.h"
 #include "pkg/sys/event_loop.h"

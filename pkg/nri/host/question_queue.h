@@ -10,7 +10,7 @@
 #include <string>
 
 #include "pkg/base/status.h"
-#include "pkg/nri/host/plugin_stats.h"
+#include "pkg/metrics/plugin_stats.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/ttrpc/client.h"
 

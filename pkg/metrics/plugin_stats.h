@@ -11,7 +11,7 @@
 #include "pkg/base/status.h"
 #include "pkg/metrics/plugin_counter.h"
 
-namespace resmgr::nri {
+namespace resmgr {
 
 // What is kept of an error that may hold a plugin's own words: cut, and fit for a terminal.
 std::string ErrorText(std::string_view error);
@@ -48,4 +48,4 @@ class PluginStats {
   std::array<uint32_t, kMostSamples> micros_{};
 };
 
-}  // namespace resmgr::nri
+}  // namespace resmgr

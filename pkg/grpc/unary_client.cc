@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/cri/unary_client.h"
+#include "pkg/grpc/unary_client.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "pkg/grpc/grpc_message.h"
@@ -11,8 +12,6 @@ namespace resmgr {
 
 namespace {
 
-// What a runtime may answer; its lists of a full node are around a megabyte.
-constexpr size_t kMaxUnaryReply = size_t{64} * 1024 * 1024;
 // What a compressed one may become: the client did not ask for compression, and each is copied
 // once more.
 constexpr size_t kMaxUnpackedReply = size_t{16} * 1024 * 1024;
@@ -32,7 +31,7 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
   PendingCall(UnaryClient& client, Done done)
       : client_(client),
         done_(std::move(done)),
-        reader_(kMaxUnaryReply, [this](GrpcMessage message) {
+        reader_(client.max_reply_, [this](GrpcMessage message) {
           ++messages_;
           reply_ = std::move(message);
         }) {}
@@ -91,7 +90,8 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
       client_.Finish(*this, known.ok() ? StatusOr<std::string>(std::move(reply_.payload)) : known);
       return;
     }
-    inflater_ = std::make_unique<Inflater>(reply_.payload, 0, kMaxUnpackedReply);
+    inflater_ = std::make_unique<Inflater>(reply_.payload, 0,
+                                           std::min(kMaxUnpackedReply, client_.max_reply_));
     // No longer a matter of the connection.
     stream_.reset();
     UnpackNext();
@@ -120,8 +120,9 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
   std::unique_ptr<h2::Stream> stream_;
 };
 
-UnaryClient::UnaryClient(EventLoop& loop, h2::FlushQueue& flushes, std::string socket_path)
-    : loop_(loop), flushes_(flushes), socket_path_(std::move(socket_path)) {}
+UnaryClient::UnaryClient(EventLoop& loop, h2::FlushQueue& flushes, std::string socket_path,
+                         size_t max_reply)
+    : loop_(loop), flushes_(flushes), socket_path_(std::move(socket_path)), max_reply_(max_reply) {}
 
 UnaryClient::~UnaryClient() {
   calls_.clear();
@@ -129,11 +130,15 @@ UnaryClient::~UnaryClient() {
 
 Status UnaryClient::Connect(std::function<void(const Status&)> on_disconnect) {
   RESMGR_ASSIGN_OR_RETURN(UniqueFd socket, ConnectUnix(socket_path_));
+  Connect(std::move(socket), std::move(on_disconnect));
+  return OkStatus();
+}
+
+void UnaryClient::Connect(UniqueFd socket, std::function<void(const Status&)> on_disconnect) {
   on_disconnect_ = std::move(on_disconnect);
   h2::Session::Owner& owner = *this;
   session_ = std::make_unique<h2::Session>(loop_, flushes_, std::move(socket),
                                            h2::Session::Role::kClient, owner);
-  return OkStatus();
 }
 
 void UnaryClient::Call(std::string_view path, std::string_view message,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/cri/unary_client.h"
+#include "pkg/grpc/unary_client.h"
 
 #include <functional>
 #include <memory>

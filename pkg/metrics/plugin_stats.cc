@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/nri/host/plugin_stats.h"
+#include "pkg/metrics/plugin_stats.h"
 
 #include <algorithm>
 
 #include "pkg/base/parse.h"
 
-namespace resmgr::nri {
+namespace resmgr {
 
 std::string ErrorText(std::string_view error) {
   constexpr size_t kMostBytes = 512;
@@ -41,4 +41,4 @@ uint64_t PluginStats::MedianMicros() const {
   return *middle;
 }
 
-}  // namespace resmgr::nri
+}  // namespace resmgr

@@ -13,6 +13,7 @@
 #include "pkg/base/status.h"
 #include "pkg/h2/session.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/unique_fd.h"
 
 namespace resmgr {
 
@@ -20,12 +21,20 @@ namespace resmgr {
 // inside the function that was given them.
 class UnaryClient final : private h2::Session::Owner {
  public:
-  UnaryClient(EventLoop& loop, h2::FlushQueue& flushes, std::string socket_path);
+  // A longer answer fails its call. The default: a runtime's lists of a full node are around a
+  // megabyte.
+  static constexpr size_t kMaxReply = size_t{64} * 1024 * 1024;
+
+  UnaryClient(EventLoop& loop, h2::FlushQueue& flushes, std::string socket_path,
+              size_t max_reply = kMaxReply);
   ~UnaryClient() override;
 
   // Unavailable names the socket. `on_disconnect` runs once when the connection ends, after all
   // calls on it failed.
   Status Connect(std::function<void(const Status&)> on_disconnect);
+  // The same over a socket that was connected elsewhere, as on a thread that may wait for a file
+  // system.
+  void Connect(UniqueFd socket, std::function<void(const Status&)> on_disconnect);
   bool connected() const { return session_ != nullptr; }
 
   using Done = std::function<void(StatusOr<std::string>)>;
@@ -53,6 +62,7 @@ class UnaryClient final : private h2::Session::Owner {
   EventLoop& loop_;
   h2::FlushQueue& flushes_;
   std::string socket_path_;
+  const size_t max_reply_;
   std::unique_ptr<h2::Session> session_;
   std::vector<std::unique_ptr<h2::Session>> lost_;  // until the next turn of the loop
   EventLoop::HandlePtr destroying_;
