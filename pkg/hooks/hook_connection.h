@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "pkg/base/status.h"
+#include "pkg/grpc/unary_client.h"
+#include "pkg/h2/flush_queue.h"
+#include "pkg/hooks/hook_point.h"
+#include "pkg/log/log.h"
+#include "pkg/log/rate_limit.h"
+#include "pkg/metrics/plugin_stats.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr::hooks {
+
+// The one connection to the hook server at a socket. It is made at once, and again after each loss:
+// when a call needs it, and until it is there at growing pauses up to a second. Connecting looks up
+// a path, which may be on a disk that hangs, so it happens on a thread of its own. A loss and a
+// return are logged once each. Loop's thread only.
+class HookConnection {
+ public:
+  using Done = std::function<void(StatusOr<std::string>)>;
+
+  static constexpr std::chrono::milliseconds kLongestPause{1'000};
+  // Longer answers fail their call.
+  static constexpr size_t kMaxAnswer = size_t{4} << 20;
+  // Calls that wait for the connection or an answer; one more is Unavailable.
+  static constexpr size_t kMostCalls = 1024;
+
+  HookConnection(EventLoop& loop, h2::FlushQueue& flushes, std::string endpoint);
+  ~HookConnection();
+  HookConnection(const HookConnection&) = delete;
+  HookConnection& operator=(const HookConnection&) = delete;
+
+  // HookServerPort::Ask. `timeout` includes the time that the connection takes. `done` never runs
+  // inside this, and not after the end of this object.
+  void Ask(HookPoint point, std::string request, std::chrono::milliseconds timeout, Done done);
+
+  const std::string& endpoint() const { return endpoint_; }
+  bool connected() const { return client_.connected(); }
+  const PluginStats& stats() const { return stats_; }
+
+ private:
+  struct Call;
+  using Calls = std::list<std::unique_ptr<Call>>;
+
+  void Connect();
+  void OnConnected(StatusOr<UniqueFd> socket);
+  void OnLost(const Status& reason);
+  void ConnectLater();
+  void Complain(const Status& why);
+  void Send(Calls::iterator call);
+  void OnAnswer(Calls::iterator call, StatusOr<std::string> answer);
+  // Ends a call that was not sent.
+  void Fail(Calls::iterator call, const Status& why);
+
+  EventLoop& loop_;
+  Logger& log_;
+  const std::string endpoint_;
+  UnaryClient client_;
+  PluginStats stats_;
+  Calls calls_;  // in the order in which they came
+  bool connecting_ = false;
+  bool complained_ = false;  // since it was connected last
+  bool told_found_ = false;  // since a loss was logged last
+  RateLimit complaints_;
+  std::chrono::milliseconds pause_;
+  EventLoop::HandlePtr retry_;
+  // Posted work of a connection that is gone must not run.
+  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  OffLoop connector_;  // gone first
+};
+
+}  // namespace resmgr::hooks

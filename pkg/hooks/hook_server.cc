@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/hooks/hook_server.h"
+
+namespace resmgr::hooks {
+
+void HookServer::Ask(HookPoint point, std::string request, Done done) {
+  connection_->Ask(
+      point, std::move(request), settings_.timeout,
+      [alive = std::weak_ptr<void>(alive_), done = std::move(done)](StatusOr<std::string> answer) {
+        if (!alive.expired()) done(std::move(answer));
+      });
+}
+
+}  // namespace resmgr::hooks

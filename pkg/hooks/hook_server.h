@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "pkg/hooks/hook_connection.h"
+#include "pkg/hooks/hook_port.h"
+
+namespace resmgr::hooks {
+
+// What one file says, and the connection that it shares with other files of the same endpoint, its
+// own later versions included. Loop's thread only.
+class HookServer final : public HookServerPort {
+ public:
+  HookServer(HookServerSettings settings, std::shared_ptr<HookConnection> connection)
+      : settings_(std::move(settings)), connection_(std::move(connection)) {}
+
+  const HookServerSettings& settings() const override { return settings_; }
+  void Ask(HookPoint point, std::string request, Done done) override;
+
+  const HookConnection& connection() const { return *connection_; }
+
+ private:
+  const HookServerSettings settings_;
+  const std::shared_ptr<HookConnection> connection_;
+  // An answer for a server that is gone meanwhile is dropped.
+  std::shared_ptr<void> alive_ = std::make_shared<char>();
+};
+
+}  // namespace resmgr::hooks
