@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/hooks/hook_merge.h"
+
+#include <cstdint>
+#include <set>
+
+#include "pkg/base/parse.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr::hooks {
+namespace {
+
+using HookMap = google::protobuf::Map<std::string, std::string>;
+
+constexpr int64_t kLowestOomScoreAdj = -1000;
+constexpr int64_t kHighestOomScoreAdj = 1000;
+
+// One answer's part in the changes.
+struct Answer {
+  const std::string& server;
+  HookOwners& owners;
+
+  void Note(Field field, std::string_view key = {}) const { owners.Note(field, key, server); }
+};
+
+bool Same(const HookMap& map, const std::string& key, const std::string& value) {
+  const auto found = map.find(key);
+  return found != map.end() && found->second == value;
+}
+
+// What is new or different in the answer, by key: a map has no order of its own.
+std::map<std::string_view, std::string_view> Different(const HookMap& sent, const HookMap& answer) {
+  std::map<std::string_view, std::string_view> different;
+  for (const auto& [key, value] : answer)
+    if (!Same(sent, key, value)) different.emplace(key, value);
+  return different;
+}
+
+void AddMap(const Answer& from, Field field, const HookMap& answer, HookMap& sent,
+            KeyedEdits<std::string> WideAdjustment::*edits, Adjustment& adjustment) {
+  for (const auto& [key, value] : Different(sent, answer)) {
+    (adjustment.Wide().*edits).Set(key, std::string(value));
+    from.Note(field, key);
+    sent[std::string(key)] = std::string(value);
+  }
+}
+
+void AddCgroupParent(const Answer& from, const std::string& answer, std::string& sent,
+                     Adjustment& adjustment) {
+  if (answer.empty() || answer == sent) return;
+  adjustment.Wide().cgroup_parent = answer;
+  from.Note(Field::kCgroupParent);
+  sent = answer;
+}
+
+template <typename Set>
+Status CheckList(std::string_view what, const std::string& list, const std::string& sent) {
+  // What the client wrote itself is the runtime's business.
+  if (list.empty() || list == sent) return OkStatus();
+  const auto set = Set::Parse(list);
+  if (!set.ok()) return Annotate(set.status(), what);
+  if (set->empty()) return InvalidArgument("{}: \"{}\" has no member", what, Printable(list));
+  return OkStatus();
+}
+
+}  // namespace
+
+void HookOwners::Note(Field field, std::string_view key, const std::string& server) {
+  auto [owner, added] = owners_.try_emplace({field, std::string(key)}, server);
+  if (added || owner->second == server) return;
+  conflicts_.push_back({.change = {.field = field, .key = std::string(key)},
+                        .former = std::exchange(owner->second, server),
+                        .later = server});
+}
+
+std::string HookOwners::Of(const FieldChange& change) const {
+  const auto found = owners_.find({change.field, change.key});
+  return found == owners_.end() ? std::string() : found->second;
+}
+
+void PodHookMerge::Add(const std::string& server, const api::PodSandboxHookResponse& answer) {
+  const Answer from{.server = server, .owners = owners_};
+  Adjustment& adjustment = changes_.adjustment;
+  AddMap(from, Field::kLabels, answer.labels(), *request_.mutable_labels(), &WideAdjustment::labels,
+         adjustment);
+  AddMap(from, Field::kAnnotations, answer.annotations(), *request_.mutable_annotations(),
+         &WideAdjustment::annotations, adjustment);
+  AddCgroupParent(from, answer.cgroup_parent(), *request_.mutable_cgroup_parent(), adjustment);
+}
+
+Status ContainerHookMerge::Add(const std::string& server, AnswerStyle style,
+                               const api::ContainerResourceHookResponse& answer) {
+  const bool creates = point_ == HookPoint::kPreCreateContainer;
+  if (!creates && point_ != HookPoint::kPreUpdateContainerResources) return OkStatus();
+  RESMGR_RETURN_IF_ERROR(Check(answer));
+  const Answer from{.server = server, .owners = owners_};
+  AddMap(from, Field::kAnnotations, answer.container_annotations(),
+         *request_.mutable_container_annotations(), &WideAdjustment::annotations,
+         changes_.adjustment);
+  if (answer.has_container_resources()) AddResources(server, style, answer.container_resources());
+  if (!creates) return OkStatus();
+  AddCgroupParent(from, answer.pod_cgroup_parent(), *request_.mutable_pod_cgroup_parent(),
+                  changes_.adjustment);
+  AddEnvironment(server, style, answer);
+  return OkStatus();
+}
+
+Status ContainerHookMerge::Check(const api::ContainerResourceHookResponse& answer) const {
+  const auto& sent = request_.container_resources();
+  const auto& wanted = answer.container_resources();
+  RESMGR_RETURN_IF_ERROR(
+      CheckList<CpuSet>("cpuset_cpus", wanted.cpuset_cpus(), sent.cpuset_cpus()));
+  RESMGR_RETURN_IF_ERROR(
+      CheckList<NodeSet>("cpuset_mems", wanted.cpuset_mems(), sent.cpuset_mems()));
+  for (const auto& [name, value] : answer.container_envs()) {
+    if (Same(request_.container_envs(), name, value)) continue;
+    if (name.empty() || name.find('=') != std::string::npos) {
+      return InvalidArgument("\"{}\" is no name of an environment variable", Printable(name));
+    }
+  }
+  return OkStatus();
+}
+
+void ContainerHookMerge::AddResources(const std::string& server, AnswerStyle style,
+                                      const api::LinuxContainerResources& answer) {
+  const Answer from{.server = server, .owners = owners_};
+  api::LinuxContainerResources& sent = *request_.mutable_container_resources();
+  ResourceValues& values = changes_.adjustment.values;
+  const auto number = [&from](Field field, int64_t wanted, int64_t had) -> bool {
+    if (wanted == 0 || wanted == had) return false;
+    from.Note(field);
+    return true;
+  };
+  if (number(Field::kCpuPeriod, answer.cpu_period(), sent.cpu_period())) {
+    values.cpu_period = answer.cpu_period();
+    sent.set_cpu_period(answer.cpu_period());
+  }
+  if (number(Field::kCpuQuota, answer.cpu_quota(), sent.cpu_quota())) {
+    values.cpu_quota = answer.cpu_quota();
+    sent.set_cpu_quota(answer.cpu_quota());
+  }
+  if (number(Field::kCpuShares, answer.cpu_shares(), sent.cpu_shares())) {
+    values.cpu_shares = answer.cpu_shares();
+    sent.set_cpu_shares(answer.cpu_shares());
+  }
+  if (number(Field::kMemoryLimit, answer.memory_limit_in_bytes(), sent.memory_limit_in_bytes())) {
+    changes_.adjustment.Wide().memory_limit = answer.memory_limit_in_bytes();
+    sent.set_memory_limit_in_bytes(answer.memory_limit_in_bytes());
+  }
+  if (number(Field::kMemorySwapLimit, answer.memory_swap_limit_in_bytes(),
+             sent.memory_swap_limit_in_bytes())) {
+    changes_.adjustment.Wide().memory_swap_limit = answer.memory_swap_limit_in_bytes();
+    sent.set_memory_swap_limit_in_bytes(answer.memory_swap_limit_in_bytes());
+  }
+  const int64_t score = answer.oom_score_adj();
+  if (score != sent.oom_score_adj() && (score != 0 || style == AnswerStyle::kEcho) &&
+      score >= kLowestOomScoreAdj && score <= kHighestOomScoreAdj) {
+    changes_.adjustment.Wide().oom_score_adj = score;
+    from.Note(Field::kOomScoreAdj);
+    sent.set_oom_score_adj(score);
+  }
+  AddSets(server, style, answer);
+  AddHugepages(server, answer);
+  AddMap(from, Field::kUnified, answer.unified(), *sent.mutable_unified(), &WideAdjustment::unified,
+         changes_.adjustment);
+}
+
+void ContainerHookMerge::AddSets(const std::string& server, AnswerStyle style,
+                                 const api::LinuxContainerResources& answer) {
+  const Answer from{.server = server, .owners = owners_};
+  api::LinuxContainerResources& sent = *request_.mutable_container_resources();
+  ResourceValues& values = changes_.adjustment.values;
+  const auto changed = [style](const std::string& wanted, const std::string& had) {
+    return wanted != had && (!wanted.empty() || style == AnswerStyle::kEcho);
+  };
+  // Check has parsed them.
+  if (const std::string& cpus = answer.cpuset_cpus(); changed(cpus, sent.cpuset_cpus())) {
+    values.cpus.reset();
+    if (!cpus.empty()) values.cpus = *CpuSet::Parse(cpus);
+    changes_.clears_cpus = cpus.empty();
+    from.Note(Field::kCpusetCpus);
+    sent.set_cpuset_cpus(cpus);
+  }
+  if (const std::string& mems = answer.cpuset_mems(); changed(mems, sent.cpuset_mems())) {
+    values.mems.reset();
+    if (!mems.empty()) values.mems = *NodeSet::Parse(mems);
+    changes_.clears_mems = mems.empty();
+    from.Note(Field::kCpusetMems);
+    sent.set_cpuset_mems(mems);
+  }
+}
+
+void ContainerHookMerge::AddHugepages(const std::string& server,
+                                      const api::LinuxContainerResources& answer) {
+  const Answer from{.server = server, .owners = owners_};
+  auto& sent = *request_.mutable_container_resources()->mutable_hugepage_limits();
+  std::map<std::string, api::HugepageLimit*> by_size;
+  for (api::HugepageLimit& limit : sent)
+    by_size[limit.page_size()] = &limit;
+  std::map<std::string, uint64_t> wanted;  // of several for one size the last counts
+  for (const api::HugepageLimit& limit : answer.hugepage_limits())
+    wanted[limit.page_size()] = limit.limit();
+  for (const auto& [size, bytes] : wanted) {
+    const auto had = by_size.find(size);
+    if (had != by_size.end() && had->second->limit() == bytes) continue;
+    changes_.adjustment.Wide().hugepage_limits.Set(size, bytes);
+    from.Note(Field::kHugepageLimits, size);
+    api::HugepageLimit& limit = had == by_size.end() ? *sent.Add() : *had->second;
+    limit.set_page_size(size);
+    limit.set_limit(bytes);
+  }
+}
+
+void ContainerHookMerge::AddEnvironment(const std::string& server, AnswerStyle style,
+                                        const api::ContainerResourceHookResponse& answer) {
+  const Answer from{.server = server, .owners = owners_};
+  HookMap& sent = *request_.mutable_container_envs();
+  if (answer.container_envs().empty()) return;
+  if (style == AnswerStyle::kEcho) {
+    std::set<std::string> missing;
+    for (const auto& [name, value] : sent)
+      if (!answer.container_envs().contains(name)) missing.insert(name);
+    for (const std::string& name : missing) {
+      changes_.adjustment.Wide().environment.Remove(name);
+      from.Note(Field::kEnvironment, name);
+      sent.erase(name);
+    }
+  }
+  AddMap(from, Field::kEnvironment, answer.container_envs(), sent, &WideAdjustment::environment,
+         changes_.adjustment);
+}
+
+}  // namespace resmgr::hooks

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pkg/api/runtimehook.pb.h"
+#include "pkg/base/status.h"
+#include "pkg/hooks/hook_point.h"
+#include "pkg/hooks/hook_port.h"
+#include "pkg/model/adjustment.h"
+
+namespace resmgr::hooks {
+
+namespace api = ::runtime::v1alpha1;
+
+// What the hook servers of one call change of its request. `adjustment` cannot say that a set is
+// emptied, since a policy never does that; a server may, for a container that is not to be bound.
+struct HookChanges {
+  Adjustment adjustment{};
+  bool clears_cpus = false;
+  bool clears_mems = false;
+
+  bool empty() const { return adjustment.empty() && !clears_cpus && !clears_mems; }
+};
+
+// Two servers want different things of one field; the later one has its way.
+struct HookConflict {
+  FieldChange change;
+  std::string former;  // servers by their files
+  std::string later;
+};
+
+// Which server changed which field last, and where servers disagreed.
+class HookOwners {
+ public:
+  void Note(Field field, std::string_view key, const std::string& server);
+  // "": no server changed it.
+  std::string Of(const FieldChange& change) const;
+  const std::vector<HookConflict>& conflicts() const { return conflicts_; }
+
+ private:
+  std::map<std::pair<Field, std::string>, std::string> owners_;
+  std::vector<HookConflict> conflicts_;
+};
+
+// Puts the answers of several servers to one hook together, in the order in which they are asked.
+// What equals what was sent to the server is no change. Otherwise, field by field:
+//
+//   cpu_period, cpu_shares, memory_limit, memory_swap_limit, cpu_quota  0 is no change; -1 counts
+//   oom_score_adj            echo: also 0 counts; beyond -1000 to 1000 is no change
+//   cpuset_cpus, cpuset_mems echo: empty clears; sparse: empty is no change
+//   hugepage_limits, unified, labels, annotations
+//                            entry by entry; what is missing stays
+//   cgroup parent            empty is no change
+//   envs                     entry by entry; echo: a variable that is missing in an answer with
+//                            some is removed; none at all is no change
+//
+// An answer without resources changes none. Resources in the answer of a pod sandbox's hook have no
+// place in the request and are passed over. A value type that can only be moved.
+class PodHookMerge {
+ public:
+  explicit PodHookMerge(api::PodSandboxHookRequest request) : request_(std::move(request)) {}
+
+  // For the next server: what those before it changed is in it.
+  const api::PodSandboxHookRequest& request() const { return request_; }
+  void Add(const std::string& server, const api::PodSandboxHookResponse& answer);
+  const HookChanges& changes() const { return changes_; }
+  HookChanges TakeChanges() { return std::move(changes_); }
+  const HookOwners& owners() const { return owners_; }
+
+ private:
+  api::PodSandboxHookRequest request_;
+  HookChanges changes_;
+  HookOwners owners_;
+};
+
+class ContainerHookMerge {
+ public:
+  // Only PreCreateContainer and PreUpdateContainerResources change anything. An update has no place
+  // for environment variables and the cgroup parent: what answers say of them is passed over.
+  ContainerHookMerge(HookPoint point, api::ContainerResourceHookRequest request)
+      : point_(point), request_(std::move(request)) {}
+
+  const api::ContainerResourceHookRequest& request() const { return request_; }
+  // InvalidArgument: a CPU or memory node list that is none, or the name of an environment variable
+  // that cannot be one; nothing of the answer is taken.
+  Status Add(const std::string& server, AnswerStyle style,
+             const api::ContainerResourceHookResponse& answer);
+  const HookChanges& changes() const { return changes_; }
+  HookChanges TakeChanges() { return std::move(changes_); }
+  const HookOwners& owners() const { return owners_; }
+
+ private:
+  Status Check(const api::ContainerResourceHookResponse& answer) const;
+  void AddResources(const std::string& server, AnswerStyle style,
+                    const api::LinuxContainerResources& answer);
+  void AddSets(const std::string& server, AnswerStyle style,
+               const api::LinuxContainerResources& answer);
+  void AddHugepages(const std::string& server, const api::LinuxContainerResources& answer);
+  void AddEnvironment(const std::string& server, AnswerStyle style,
+                      const api::ContainerResourceHookResponse& answer);
+
+  HookPoint point_;
+  api::ContainerResourceHookRequest request_;
+  HookChanges changes_;
+  HookOwners owners_;
+};
+
+}  // namespace resmgr::hooks

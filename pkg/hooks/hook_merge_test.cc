@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/hooks/hook_merge.h"
+
+#include <iterator>
+
+#include <gtest/gtest.h>
+
+namespace resmgr::hooks {
+namespace {
+
+const std::string kKoordlet = "koordlet.json";
+const std::string kOther = "other.json";
+
+api::ContainerResourceHookRequest SentToMerge() {
+  api::ContainerResourceHookRequest request;
+  auto& resources = *request.mutable_container_resources();
+  resources.set_cpu_period(100'000);
+  resources.set_cpu_quota(200'000);
+  resources.set_cpu_shares(1024);
+  resources.set_memory_limit_in_bytes(1 << 20);
+  resources.set_oom_score_adj(900);
+  resources.set_cpuset_cpus("0-3");
+  resources.set_cpuset_mems("0");
+  (*resources.mutable_unified())["memory.high"] = "5";
+  auto& limit = *resources.add_hugepage_limits();
+  limit.set_page_size("2MB");
+  limit.set_limit(7);
+  request.set_pod_cgroup_parent("/kubepods/pod1");
+  (*request.mutable_container_annotations())["a"] = "1";
+  (*request.mutable_container_envs())["PATH"] = "/bin";
+  (*request.mutable_container_envs())["OPTS"] = "a=b=c";
+  return request;
+}
+
+// As koordlet answers where it changes nothing.
+api::ContainerResourceHookResponse Echo(const api::ContainerResourceHookRequest& request) {
+  api::ContainerResourceHookResponse answer;
+  *answer.mutable_container_annotations() = request.container_annotations();
+  *answer.mutable_container_resources() = request.container_resources();
+  answer.set_pod_cgroup_parent(request.pod_cgroup_parent());
+  *answer.mutable_container_envs() = request.container_envs();
+  return answer;
+}
+
+ContainerHookMerge Creation() {
+  return {HookPoint::kPreCreateContainer, SentToMerge()};
+}
+
+TEST(HookMerge, AnEchoIsNoChange) {
+  ContainerHookMerge merge = Creation();
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, Echo(SentToMerge())).ok());
+  EXPECT_TRUE(merge.changes().empty());
+}
+
+TEST(HookMerge, AnEmptyAnswerIsNoChange) {
+  for (const AnswerStyle style : {AnswerStyle::kEcho, AnswerStyle::kSparse}) {
+    ContainerHookMerge merge = Creation();
+    ASSERT_TRUE(merge.Add(kKoordlet, style, {}).ok());
+    EXPECT_TRUE(merge.changes().empty());
+  }
+}
+
+TEST(HookMerge, K11EmptyCpusetClearsAndQuotaIsLifted) {
+  ContainerHookMerge merge = Creation();
+  auto answer = Echo(SentToMerge());
+  answer.mutable_container_resources()->clear_cpuset_cpus();
+  answer.mutable_container_resources()->set_cpu_quota(-1);
+  answer.mutable_container_resources()->set_memory_limit_in_bytes(-1);
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
+  EXPECT_TRUE(merge.changes().clears_cpus);
+  EXPECT_FALSE(merge.changes().clears_mems);
+  const Adjustment& adjustment = merge.changes().adjustment;
+  EXPECT_FALSE(adjustment.values.cpus);
+  EXPECT_EQ(adjustment.values.cpu_quota, -1);
+  ASSERT_NE(adjustment.wide(), nullptr);
+  EXPECT_EQ(adjustment.wide()->memory_limit, -1);
+  EXPECT_FALSE(adjustment.wide()->oom_score_adj);
+  EXPECT_TRUE(adjustment.wide()->environment.empty());
+}
+
+TEST(HookMerge, K12SparseAnswerChangesOnlyWhatItSets) {
+  ContainerHookMerge merge = Creation();
+  api::ContainerResourceHookResponse answer;
+  answer.mutable_container_resources()->set_cpu_shares(512);
+  (*answer.mutable_container_envs())["NEW"] = "1";
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kSparse, answer).ok());
+  EXPECT_FALSE(merge.changes().clears_cpus);
+  EXPECT_FALSE(merge.changes().clears_mems);
+  const std::vector<FieldChange> changes{{.field = Field::kCpuShares},
+                                         {.field = Field::kEnvironment, .key = "NEW"}};
+  EXPECT_EQ(merge.changes().adjustment.Changes(), changes);
+}
+
+TEST(HookMerge, AnEchoThatLeavesTheScoreOutSetsItToZero) {
+  ContainerHookMerge merge = Creation();
+  auto answer = Echo(SentToMerge());
+  answer.mutable_container_resources()->set_oom_score_adj(0);
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
+  ASSERT_NE(merge.changes().adjustment.wide(), nullptr);
+  EXPECT_EQ(merge.changes().adjustment.wide()->oom_score_adj, 0);
+}
+
+TEST(HookMerge, AScoreThatTheKernelDoesNotTakeIsNoChange) {
+  ContainerHookMerge merge = Creation();
+  auto answer = Echo(SentToMerge());
+  answer.mutable_container_resources()->set_oom_score_adj(1001);
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
+  EXPECT_TRUE(merge.changes().empty());
+}
+
+TEST(HookMerge, K13OnlyTheVariableThatTheServerChangedIsEdited) {
+  ContainerHookMerge merge = Creation();
+  auto answer = Echo(SentToMerge());
+  (*answer.mutable_container_envs())["NVIDIA_VISIBLE_DEVICES"] = "0,1";
+  answer.mutable_container_envs()->erase("PATH");
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
+  ASSERT_NE(merge.changes().adjustment.wide(), nullptr);
+  const auto& environment = merge.changes().adjustment.wide()->environment;
+  EXPECT_EQ(std::distance(environment.begin(), environment.end()), 2);
+  EXPECT_EQ(environment.Find("OPTS"), nullptr);
+  ASSERT_NE(environment.Find("PATH"), nullptr);
+  EXPECT_FALSE(environment.Find("PATH")->value);
+  ASSERT_NE(environment.Find("NVIDIA_VISIBLE_DEVICES"), nullptr);
+  EXPECT_EQ(environment.Find("NVIDIA_VISIBLE_DEVICES")->value, "0,1");
+}
+
+TEST(HookMerge, K06LaterServerSeesTheFormerAndWinsAndTheConflictIsToldOnce) {
+  ContainerHookMerge merge = Creation();
+  auto answer = Echo(merge.request());
+  answer.mutable_container_resources()->set_cpu_shares(2);
+  answer.mutable_container_resources()->set_cpu_quota(-1);
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
+  EXPECT_EQ(merge.request().container_resources().cpu_shares(), 2);
+  answer = Echo(merge.request());
+  answer.mutable_container_resources()->set_cpu_shares(512);
+  ASSERT_TRUE(merge.Add(kOther, AnswerStyle::kEcho, answer).ok());
+  EXPECT_EQ(merge.changes().adjustment.values.cpu_shares, 512);
+  EXPECT_EQ(merge.changes().adjustment.values.cpu_quota, -1);
+  ASSERT_EQ(merge.owners().conflicts().size(), 1U);
+  EXPECT_EQ(merge.owners().conflicts()[0].change.field, Field::kCpuShares);
+  EXPECT_EQ(merge.owners().conflicts()[0].former, kKoordlet);
+  EXPECT_EQ(merge.owners().conflicts()[0].later, kOther);
+  EXPECT_EQ(merge.owners().Of({.field = Field::kCpuShares}), kOther);
+  EXPECT_EQ(merge.owners().Of({.field = Field::kCpuQuota}), kKoordlet);
+  EXPECT_EQ(merge.owners().Of({.field = Field::kCpuPeriod}), "");
+}
+
+TEST(HookMerge, MapsAreJoined) {
+  ContainerHookMerge merge = Creation();
+  api::ContainerResourceHookResponse answer;
+  (*answer.mutable_container_annotations())["b"] = "2";
+  (*answer.mutable_container_resources()->mutable_unified())["cpu.idle"] = "1";
+  auto& limit = *answer.mutable_container_resources()->add_hugepage_limits();
+  limit.set_page_size("1GB");
+  limit.set_limit(9);
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kSparse, answer).ok());
+  EXPECT_EQ(merge.request().container_annotations_size(), 2);
+  EXPECT_EQ(merge.request().container_resources().unified_size(), 2);
+  EXPECT_EQ(merge.request().container_resources().hugepage_limits_size(), 2);
+  const std::vector<FieldChange> changes{{.field = Field::kHugepageLimits, .key = "1GB"},
+                                         {.field = Field::kUnified, .key = "cpu.idle"},
+                                         {.field = Field::kAnnotations, .key = "b"}};
+  EXPECT_EQ(merge.changes().adjustment.Changes(), changes);
+}
+
+TEST(HookMerge, NothingIsTakenOfAnAnswerWithABrokenList) {
+  for (const char* const list : {"zero", "3-1", "0-99999999"}) {
+    ContainerHookMerge merge = Creation();
+    auto answer = Echo(SentToMerge());
+    answer.mutable_container_resources()->set_cpu_shares(2);
+    answer.mutable_container_resources()->set_cpuset_mems(list);
+    (*answer.mutable_container_annotations())["b"] = "2";
+    const Status added = merge.Add(kKoordlet, AnswerStyle::kEcho, answer);
+    EXPECT_EQ(added.code(), StatusCode::kInvalidArgument) << list;
+    EXPECT_TRUE(merge.changes().empty());
+    EXPECT_EQ(merge.request().SerializeAsString().size(), SentToMerge().SerializeAsString().size());
+  }
+}
+
+TEST(HookMerge, NothingIsTakenOfAnAnswerWithAWrongVariable) {
+  ContainerHookMerge merge = Creation();
+  auto answer = Echo(SentToMerge());
+  (*answer.mutable_container_envs())["A=B"] = "x";
+  EXPECT_EQ(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(merge.changes().empty());
+}
+
+TEST(HookMerge, AnUpdateTakesNeitherVariablesNorCgroupParent) {
+  ContainerHookMerge merge(HookPoint::kPreUpdateContainerResources, SentToMerge());
+  auto answer = Echo(SentToMerge());
+  answer.set_pod_cgroup_parent("/elsewhere");
+  (*answer.mutable_container_envs())["NEW"] = "1";
+  answer.mutable_container_resources()->set_cpuset_cpus("4");
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
+  const std::vector<FieldChange> changes{{.field = Field::kCpusetCpus}};
+  EXPECT_EQ(merge.changes().adjustment.Changes(), changes);
+}
+
+TEST(HookMerge, AStartChangesNothing) {
+  ContainerHookMerge merge(HookPoint::kPreStartContainer, SentToMerge());
+  api::ContainerResourceHookResponse answer;
+  answer.mutable_container_resources()->set_cpu_shares(2);
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
+  EXPECT_TRUE(merge.changes().empty());
+}
+
+TEST(HookMerge, APodTakesLabelsAnnotationsAndCgroupParent) {
+  api::PodSandboxHookRequest request;
+  (*request.mutable_labels())["l"] = "1";
+  request.set_cgroup_parent("/kubepods/pod1");
+  PodHookMerge merge(request);
+  api::PodSandboxHookResponse answer;
+  (*answer.mutable_labels())["l"] = "1";
+  answer.set_cgroup_parent("/kubepods/pod1");
+  merge.Add(kKoordlet, answer);
+  EXPECT_TRUE(merge.changes().empty());
+  (*answer.mutable_labels())["l"] = "2";
+  (*answer.mutable_annotations())["a"] = "3";
+  answer.set_cgroup_parent("/kubepods/besteffort/pod1");
+  answer.mutable_resources()->set_cpu_shares(2);
+  merge.Add(kOther, answer);
+  const std::vector<FieldChange> changes{{.field = Field::kLabels, .key = "l"},
+                                         {.field = Field::kAnnotations, .key = "a"},
+                                         {.field = Field::kCgroupParent}};
+  EXPECT_EQ(merge.changes().adjustment.Changes(), changes);
+  EXPECT_EQ(merge.request().labels().at("l"), "2");
+}
+
+}  // namespace
+}  // namespace resmgr::hooks

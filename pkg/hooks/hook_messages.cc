@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/hooks/hook_messages.h"
+
+#include <map>
+#include <string>
+
+#include "pkg/base/utf8.h"
+
+namespace resmgr::hooks {
+namespace {
+
+using HookMap = google::protobuf::Map<std::string, std::string>;
+
+void Fill(const StringMap& from, HookMap& to) {
+  for (const auto& [key, value] : from)
+    to[Utf8Repaired(key)] = Utf8Repaired(value);
+}
+
+void SetMeta(const Pod& pod, uint32_t attempt, api::PodSandboxMetadata& meta) {
+  meta.set_name(Utf8Repaired(pod.name));
+  meta.set_uid(Utf8Repaired(pod.uid.value()));
+  meta.set_namespace_(Utf8Repaired(pod.namespace_name));
+  meta.set_attempt(attempt);
+}
+
+void SetNumbers(const LinuxResources& from, api::LinuxContainerResources& to) {
+  if (from.cpu_period) to.set_cpu_period(*from.cpu_period);
+  if (from.cpu_quota) to.set_cpu_quota(*from.cpu_quota);
+  if (from.cpu_shares) to.set_cpu_shares(*from.cpu_shares);
+  if (from.memory_limit) to.set_memory_limit_in_bytes(*from.memory_limit);
+  if (from.oom_score_adj) to.set_oom_score_adj(*from.oom_score_adj);
+}
+
+void SetHugepageLimits(const std::map<std::string, uint64_t>& from,
+                       api::LinuxContainerResources& to) {
+  std::map<std::string, api::HugepageLimit*> present;
+  for (api::HugepageLimit& limit : *to.mutable_hugepage_limits())
+    present[limit.page_size()] = &limit;
+  for (const auto& [size, bytes] : from) {
+    api::HugepageLimit*& limit = present[Utf8Repaired(size)];
+    if (limit == nullptr) limit = to.add_hugepage_limits();
+    limit->set_page_size(Utf8Repaired(size));
+    limit->set_limit(bytes);
+  }
+}
+
+void Overlay(const LinuxResources& from, api::LinuxContainerResources& to) {
+  SetNumbers(from, to);
+  if (from.cpuset_cpus) to.set_cpuset_cpus(Utf8Repaired(*from.cpuset_cpus));
+  if (from.cpuset_mems) to.set_cpuset_mems(Utf8Repaired(*from.cpuset_mems));
+  SetHugepageLimits(from.hugepage_limits, to);
+}
+
+}  // namespace
+
+api::LinuxContainerResources ToHookResources(const LinuxResources& resources) {
+  api::LinuxContainerResources message;
+  Overlay(resources, message);
+  return message;
+}
+
+api::PodSandboxHookRequest ToPodRequest(const Pod& pod, uint32_t attempt) {
+  api::PodSandboxHookRequest request;
+  SetMeta(pod, attempt, *request.mutable_pod_meta());
+  request.set_runtime_handler(Utf8Repaired(pod.runtime_handler));
+  Fill(pod.labels, *request.mutable_labels());
+  Fill(pod.annotations, *request.mutable_annotations());
+  request.set_cgroup_parent(Utf8Repaired(pod.cgroup_parent));
+  *request.mutable_overhead() = ToHookResources(pod.overhead);
+  *request.mutable_resources() = ToHookResources(pod.resources);
+  return request;
+}
+
+api::ContainerResourceHookRequest ToCreateRequest(const Pod& pod, uint32_t pod_attempt,
+                                                  const CreateRequest& create,
+                                                  const ContainerDetails& details) {
+  api::ContainerResourceHookRequest request;
+  SetMeta(pod, pod_attempt, *request.mutable_pod_meta());
+  request.mutable_container_meta()->set_name(Utf8Repaired(create.name));
+  request.mutable_container_meta()->set_attempt(create.attempt);
+  Fill(create.annotations, *request.mutable_container_annotations());
+  api::LinuxContainerResources& resources = *request.mutable_container_resources();
+  Overlay(create.resources, resources);
+  if (details.memory_swap_limit) {
+    resources.set_memory_swap_limit_in_bytes(*details.memory_swap_limit);
+  }
+  Fill(details.unified, *resources.mutable_unified());
+  *request.mutable_pod_resources() = ToHookResources(create.pod_resources.value_or(pod.resources));
+  Fill(pod.annotations, *request.mutable_pod_annotations());
+  Fill(pod.labels, *request.mutable_pod_labels());
+  request.set_pod_cgroup_parent(
+      Utf8Repaired(pod.cgroup_parent.empty() ? details.cgroup_parent : pod.cgroup_parent));
+  for (const EnvironmentVariable& variable : details.environment)
+    (*request.mutable_container_envs())[Utf8Repaired(variable.name)] = Utf8Repaired(variable.value);
+  return request;
+}
+
+void SetUpdate(const LinuxResources& update, const StringMap& annotations,
+               api::ContainerResourceHookRequest& held) {
+  Overlay(update, *held.mutable_container_resources());
+  Fill(annotations, *held.mutable_container_annotations());
+}
+
+}  // namespace resmgr::hooks

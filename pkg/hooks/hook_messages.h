@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "pkg/api/runtimehook.pb.h"
+#include "pkg/base/ids.h"
+#include "pkg/model/container_details.h"
+#include "pkg/model/create_request.h"
+#include "pkg/model/pod.h"
+#include "pkg/model/resources.h"
+
+namespace resmgr::hooks {
+
+namespace api = ::runtime::v1alpha1;
+
+// What hook servers are asked. Protobuf has no place for text that is no UTF-8: servers get the
+// replacement character (U+FFFD) for each byte that is none. Pure functions.
+
+// What is not set is 0 or empty, as the CRI has it.
+api::LinuxContainerResources ToHookResources(const LinuxResources& resources);
+
+// Of hooks about a pod sandbox. `attempt` is that of its metadata.
+api::PodSandboxHookRequest ToPodRequest(const Pod& pod, uint32_t attempt);
+
+// Of PreCreateContainer: the container has no id yet. Of several environment variables with one
+// name the server gets the last one. The cgroup parent is the pod's, else that in `details`.
+api::ContainerResourceHookRequest ToCreateRequest(const Pod& pod, uint32_t pod_attempt,
+                                                  const CreateRequest& create,
+                                                  const ContainerDetails& details);
+
+// Of PreUpdateContainerResources: what the container has, `held`, with what the update sets.
+void SetUpdate(const LinuxResources& update, const StringMap& annotations,
+               api::ContainerResourceHookRequest& held);
+
+}  // namespace resmgr::hooks

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/hooks/hook_messages.h"
+
+#include <gtest/gtest.h>
+
+namespace resmgr::hooks {
+namespace {
+
+Pod HookedPod() {
+  Pod pod;
+  pod.uid = PodUid("uid-1");
+  pod.name = "web";
+  pod.namespace_name = "shop";
+  pod.cgroup_parent = "/kubepods/besteffort/poduid-1";
+  pod.runtime_handler = "kata";
+  pod.labels = {{"koordinator.sh/qosClass", "BE"}};
+  pod.annotations = {{"note", "a\xff"}};
+  pod.overhead.memory_limit = 160;
+  pod.resources.cpu_shares = 512;
+  return pod;
+}
+
+TEST(HookMessages, APodsRequestIsComplete) {
+  const auto request = ToPodRequest(HookedPod(), 3);
+  EXPECT_EQ(request.pod_meta().name(), "web");
+  EXPECT_EQ(request.pod_meta().uid(), "uid-1");
+  EXPECT_EQ(request.pod_meta().namespace_(), "shop");
+  EXPECT_EQ(request.pod_meta().attempt(), 3U);
+  EXPECT_EQ(request.runtime_handler(), "kata");
+  EXPECT_EQ(request.labels().at("koordinator.sh/qosClass"), "BE");
+  EXPECT_EQ(request.annotations().at("note"), "a\xEF\xBF\xBD");
+  EXPECT_EQ(request.cgroup_parent(), "/kubepods/besteffort/poduid-1");
+  EXPECT_EQ(request.overhead().memory_limit_in_bytes(), 160);
+  EXPECT_EQ(request.resources().cpu_shares(), 512);
+}
+
+TEST(HookMessages, ACreationsRequestIsComplete) {
+  CreateRequest create;
+  create.name = "main";
+  create.attempt = 2;
+  create.annotations = {{"c", "1"}};
+  create.resources.cpu_quota = -1;
+  create.resources.cpuset_cpus = "0-1";
+  create.resources.hugepage_limits["2MB"] = 4;
+  ContainerDetails details;
+  details.memory_swap_limit = 99;
+  details.unified = {{"memory.high", "5"}};
+  details.environment = {{"A", "1"}, {"B", "x=y"}, {"A", "2\xfe"}};
+  const auto request = ToCreateRequest(HookedPod(), 3, create, details);
+  EXPECT_EQ(request.pod_meta().attempt(), 3U);
+  EXPECT_EQ(request.container_meta().name(), "main");
+  EXPECT_EQ(request.container_meta().attempt(), 2U);
+  EXPECT_EQ(request.container_meta().id(), "");
+  EXPECT_EQ(request.container_annotations().at("c"), "1");
+  EXPECT_EQ(request.container_resources().cpu_quota(), -1);
+  EXPECT_EQ(request.container_resources().cpuset_cpus(), "0-1");
+  EXPECT_EQ(request.container_resources().memory_swap_limit_in_bytes(), 99);
+  EXPECT_EQ(request.container_resources().unified().at("memory.high"), "5");
+  ASSERT_EQ(request.container_resources().hugepage_limits_size(), 1);
+  EXPECT_EQ(request.container_resources().hugepage_limits(0).limit(), 4U);
+  EXPECT_EQ(request.pod_resources().cpu_shares(), 512);
+  EXPECT_EQ(request.pod_labels().at("koordinator.sh/qosClass"), "BE");
+  EXPECT_EQ(request.pod_annotations().size(), 1U);
+  EXPECT_EQ(request.pod_cgroup_parent(), "/kubepods/besteffort/poduid-1");
+  EXPECT_EQ(request.container_envs().at("A"), "2\xEF\xBF\xBD");
+  EXPECT_EQ(request.container_envs().at("B"), "x=y");
+}
+
+TEST(HookMessages, K17AnEmptyCreationHasAMessageForEachPart) {
+  const auto request = ToCreateRequest(Pod(), 0, CreateRequest(), ContainerDetails());
+  EXPECT_TRUE(request.has_pod_meta());
+  EXPECT_TRUE(request.has_container_meta());
+  EXPECT_TRUE(request.has_container_resources());
+  EXPECT_TRUE(request.has_pod_resources());
+}
+
+TEST(HookMessages, K14AnUpdateIsShownWithWhatTheContainerHas) {
+  CreateRequest create;
+  create.resources.cpu_shares = 1024;
+  create.resources.cpuset_cpus = "0-1";
+  create.resources.hugepage_limits["2MB"] = 4;
+  auto request = ToCreateRequest(HookedPod(), 0, create, ContainerDetails());
+  LinuxResources update;
+  update.cpuset_cpus = "2-3";
+  update.hugepage_limits["2MB"] = 8;
+  SetUpdate(update, {{"u", "1"}}, request);
+  EXPECT_EQ(request.container_resources().cpu_shares(), 1024);
+  EXPECT_EQ(request.container_resources().cpuset_cpus(), "2-3");
+  ASSERT_EQ(request.container_resources().hugepage_limits_size(), 1);
+  EXPECT_EQ(request.container_resources().hugepage_limits(0).limit(), 8U);
+  EXPECT_EQ(request.container_annotations().at("u"), "1");
+  EXPECT_EQ(request.pod_cgroup_parent(), "/kubepods/besteffort/poduid-1");
+}
+
+}  // namespace
+}  // namespace resmgr::hooks
