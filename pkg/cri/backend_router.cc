@@ -35,8 +35,16 @@ BackendRouter::BackendRouter(EventLoop& loop, h2::FlushQueue& flushes, Backends&
 BackendRouter::~BackendRouter() = default;
 
 void BackendRouter::Search(std::string_view service, std::function<void(Status)> done) {
-  waiting_.push_back(std::move(done));
-  if (lists_left_ > 0) return;
+  Waiting waiting{.service = std::string(service), .done = std::move(done)};
+  if (lists_left_ > 0) {
+    late_.push_back(std::move(waiting));
+    return;
+  }
+  waiting_.push_back(std::move(waiting));
+  ListAll(service);
+}
+
+void BackendRouter::ListAll(std::string_view service) {
   const auto listing = std::make_shared<Listing>(
       Listing{.service = std::string(service), .begin = backends_.owners().BeginList()});
   failure_ = OkStatus();
@@ -64,8 +72,12 @@ void BackendRouter::List(size_t backend, const std::shared_ptr<Listing>& listing
 void BackendRouter::OnListed(const Status& status) {
   if (failure_.ok()) failure_ = status;
   if (--lists_left_ > 0) return;
-  for (const auto& done : std::exchange(waiting_, {}))
-    done(failure_);
+  const std::vector<Waiting> listed = std::exchange(waiting_, std::exchange(late_, {}));
+  const Status failure = failure_;
+  // Before anything is told: what that leads to may be a search of its own.
+  if (!waiting_.empty()) ListAll(waiting_.front().service);
+  for (const Waiting& waiting : listed)
+    waiting.done(failure);
 }
 
 std::unique_ptr<CallRouting> CallRouting::Begin(BackendRouter& router, const Method& method) {

@@ -26,20 +26,27 @@ class BackendRouter {
 
   Backends& backends() { return backends_; }
 
-  // Lists everything, then runs `done`, never inside this call; calls that come meanwhile share the
-  // lists. `service` is the one to ask ("/runtime.v1.RuntimeService"). Unavailable names the first
-  // runtime that could not be listed; what the others have is known all the same.
+  // Lists everything, then runs `done`, never inside this call. Those that come while lists are
+  // under way share the next ones: the present ones may have been answered before what they look
+  // for was made. `service` is the one to ask ("/runtime.v1.RuntimeService"). Unavailable names the
+  // first runtime that could not be listed; what the others have is known all the same.
   void Search(std::string_view service, std::function<void(Status)> done);
 
  private:
   struct Listing;
+  struct Waiting {
+    std::string service;
+    std::function<void(Status)> done;
+  };
 
+  void ListAll(std::string_view service);
   void List(size_t backend, const std::shared_ptr<Listing>& listing, IdOwners::Kind kind);
   void OnListed(const Status& status);
 
   Backends& backends_;
   std::vector<std::unique_ptr<UnaryClient>> clients_;
-  std::vector<std::function<void(Status)>> waiting_;
+  std::vector<Waiting> waiting_;  // for the lists under way
+  std::vector<Waiting> late_;     // for those that follow
   size_t lists_left_ = 0;
   Status failure_;  // of the lists under way
 };

@@ -171,6 +171,39 @@ TEST_F(SeveralRuntimesTest, UnknownIdIsLookedForAtAllRuntimes) {
   EXPECT_THAT(first_.Calls("ContainerStatus"), SizeIs(1));
 }
 
+TEST_F(SeveralRuntimesTest, SearchIsNotAnsweredByListsThatAreOlder) {
+  const std::string there = RunPod("there", "kata");
+  ForgetIds();
+  // The second runtime has given its list, the first one lets it wait.
+  first_.Script("ListContainers", {.hold = true});
+  const auto older = client_->Start("ContainerStatus", [] {
+    cri::ContainerStatusRequest request;
+    request.set_container_id("none");
+    return request;
+  }());
+  ASSERT_TRUE(first_.WaitForHeld("ListContainers", 1));
+  ASSERT_TRUE(second_.WaitForCalls("ListContainers", 1));
+  CriClient direct(Path("second.sock"));
+  const auto container = direct.CreateContainer(there, test::MakeBestEffortPod("there"),
+                                                test::MakeBestEffortContainer("main"));
+  ASSERT_THAT(container, IsOk());
+
+  cri::StartContainerRequest start;
+  start.set_container_id(*container);
+  const auto newer = client_->Start("StartContainer", start);
+  // The relay has read what came on the same connection before this.
+  EXPECT_TRUE(Ask("Version").ok());
+  first_.Release("ListContainers");
+  const auto started = newer->Wait(kPatience);
+  ASSERT_TRUE(started.has_value());
+  EXPECT_TRUE(started->status.ok()) << started->status.error_message();
+  EXPECT_THAT(first_.Calls("StartContainer"), IsEmpty());
+  EXPECT_THAT(second_.Calls("ListContainers"), SizeIs(2));
+  const auto missing = older->Wait(kPatience);
+  ASSERT_TRUE(missing.has_value());
+  EXPECT_EQ(missing->status.error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
 TEST_F(SeveralRuntimesTest, RuntimeThatIsDownMakesListsUnavailableAndNothingElse) {
   const std::string here = RunPod("here", "");
   const std::string there = RunPod("there", "kata");
