@@ -207,19 +207,16 @@ Status CheckSockets(Flags& flags) {
   return OkStatus();
 }
 
-// Further runtimes behind the relay.
+// The relay serves one runtime and gives it handlers as they are: what would have no effect is
+// refused.
 Status CheckRuntimes(const Flags& flags) {
-  const RuntimesConfig& runtimes = flags.config.runtimes;
-  if (flags.mode != Mode::kRelay && !runtimes.runtimes.empty()) {
-    return InvalidArgument("runtimes: several runtimes are served with -mode relay alone");
+  const RuntimesConfig& config = flags.config.runtimes;
+  if (!config.runtimes.empty()) {
+    return InvalidArgument("runtimes: the relay serves the runtime of -runtime-socket alone");
   }
-  for (const auto& [name, runtime] : runtimes.runtimes) {
-    for (const std::string& other : {flags.relay_socket, flags.ConfigSocket(), flags.AdminSocket(),
-                                     flags.runtime_socket, flags.config.nri.socket}) {
-      if (runtime.socket == other) {
-        return InvalidArgument("runtimes.{}.Socket: {} is another socket's path", name, other);
-      }
-    }
+  for (const auto& [handler, settings] : config.classes) {
+    if (!settings.handler) continue;
+    return InvalidArgument("runtimeClasses.{}.Handler: the relay changes no handlers", handler);
   }
   return OkStatus();
 }

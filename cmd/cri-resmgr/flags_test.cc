@@ -391,6 +391,19 @@ TEST(SampleConfigsTest, EveryFileIsRead) {
   EXPECT_GE(files, 5);
 }
 
+TEST(SampleConfigsTest, WhatTheRelayDoesNotDoIsRefused) {
+  const std::string path = testing::TempDir() + "several-runtimes.yaml";
+  const auto error_of = [&path](std::string_view text) {
+    std::ofstream(path) << text;
+    return std::string(Message(Parse({"-config", path}).status()));
+  };
+  EXPECT_THAT(error_of("runtimes: {kata: {Socket: /run/kata.sock}}"),
+              HasSubstr("runtimes: the relay serves the runtime of -runtime-socket alone"));
+  EXPECT_THAT(error_of("runtimeClasses:\n  pinned: {Handler: runc}\n"),
+              HasSubstr("runtimeClasses.pinned.Handler"));
+  std::filesystem::remove(path);
+}
+
 TEST(SampleConfigsTest, SayWhatTheyPromise) {
   const std::string samples = RESMGR_SOURCE_DIR "/sample-configs/";
   const StatusOr<Flags> dump = Parse({"-config", samples + "null-dump"});
@@ -405,10 +418,10 @@ TEST(SampleConfigsTest, SayWhatTheyPromise) {
   EXPECT_EQ(fixed->config.policy.active, "static");
   EXPECT_EQ(fixed->config.policy.reserved_cpus->quantity.value, 750);
 
-  const StatusOr<Flags> two = Parse({"-config", samples + "runtimes.yaml"});
-  ASSERT_TRUE(two.ok());
-  EXPECT_EQ(two->config.runtimes.ClassOf("kata").runtime, "kata");
-  EXPECT_EQ(two->config.runtimes.ClassOf("runc-pinned").handler, "runc");
+  const StatusOr<Flags> classes = Parse({"-config", samples + "runtime-classes.yaml"});
+  ASSERT_TRUE(classes.ok());
+  EXPECT_EQ(classes->config.runtimes.ClassOf("kata").pinning, Pinning::kSandbox);
+  EXPECT_EQ(classes->config.runtimes.ClassOf("gvisor").pinning, Pinning::kNone);
 
   const StatusOr<Flags> fallback = Parse({"-fallback-config", samples + "fallback.cfg"});
   ASSERT_TRUE(fallback.ok());
