@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/docker/proxy.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "pkg/docker/proxy_connection.h"
+
+namespace resmgr::docker {
+namespace {
+
+// After running out of file descriptors.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+constexpr uint32_t kLogBurst = 10;
+constexpr std::chrono::minutes kLogPeriod{1};
+// Connections taken per event, so that a flood of them does not starve the others.
+constexpr int kAcceptBatch = 16;
+
+}  // namespace
+
+Proxy::Proxy(EventLoop& loop, ListeningSocket listener, Options options)
+    : loop_(loop),
+      options_(std::move(options)),
+      log_(GetLogger("docker/proxy")),
+      accept_limit_(kLogBurst, kLogPeriod),
+      refusal_limit_(kLogBurst, kLogPeriod),
+      listener_(std::move(listener)) {
+  accept_watch_ = loop_.Watch(listener_->fd(), EventLoop::kReadable, [this](int) { Accept(); });
+}
+
+Proxy::~Proxy() = default;
+
+void Proxy::Accept() {
+  for (int i = 0; i < kAcceptBatch; ++i) {
+    auto accepted = listener_->Accept();
+    if (!accepted.ok()) {
+      if (const auto suppressed = accept_limit_.Pass(loop_.Now())) {
+        log_.Warn("cannot accept a connection: {} ({} more were not logged)",
+                  Message(accepted.status()), *suppressed);
+      }
+      if (!connections_.empty()) EndLongestIdle();
+      Pause();
+      return;
+    }
+    if (!accepted->has_value()) return;
+    if (connections_.size() >= options_.max_clients) EndLongestIdle();
+    connections_.push_back(std::make_unique<ProxyConnection>(*this, loop_, **std::move(accepted)));
+  }
+}
+
+void Proxy::Pause() {
+  EventLoop::SetEvents(*accept_watch_, 0);
+  accept_pause_ = loop_.After(kAcceptPause, [this] {
+    if (accept_watch_ != nullptr) EventLoop::SetEvents(*accept_watch_, EventLoop::kReadable);
+  });
+}
+
+void Proxy::EndLongestIdle() {
+  const auto& longest = *std::ranges::min_element(connections_, {}, [](const auto& each) {
+    return std::pair(each->busy(), each->last_active());
+  });
+  if (const auto suppressed = accept_limit_.Pass(loop_.Now())) {
+    log_.Warn(
+        "{} clients are connected: the one that is idle for longest has to go{} ({} more "
+        "were not logged)",
+        connections_.size(), longest->busy() ? ", with its request" : "", *suppressed);
+  }
+  longest->Close();
+}
+
+void Proxy::NoteRefusal(const Status& why) {
+  if (const auto suppressed = refusal_limit_.Pass(loop_.Now())) {
+    log_.Warn("{} ({} more were not logged)", Message(why), *suppressed);
+  }
+}
+
+void Proxy::Remove(ProxyConnection& connection) {
+  const auto it = std::ranges::find_if(
+      connections_, [&connection](const auto& each) { return each.get() == &connection; });
+  if (it == connections_.end()) return;
+  removed_.splice(removed_.end(), connections_, it);
+  if (destroying_ == nullptr) {
+    destroying_ = loop_.After(std::chrono::milliseconds(0), [this] {
+      destroying_.reset();
+      removed_.clear();
+    });
+  }
+  if (draining()) CheckDrained();
+}
+
+void Proxy::Drain(std::chrono::milliseconds deadline, std::function<void()> done) {
+  drained_ = std::move(done);
+  accept_pause_.reset();
+  accept_watch_.reset();
+  listener_.reset();
+  drain_timer_ = loop_.After(deadline, [this] {
+    if (drained_) loop_.Post(std::exchange(drained_, nullptr));
+  });
+  std::vector<ProxyConnection*> idle;
+  for (const auto& connection : connections_) {
+    if (!connection->busy()) idle.push_back(connection.get());
+  }
+  for (ProxyConnection* connection : idle)
+    connection->Close();
+  CheckDrained();
+}
+
+void Proxy::CheckDrained() {
+  const auto holds = [](const auto& each) { return each->busy() && !each->lasting(); };
+  if (!drained_ || std::ranges::any_of(connections_, holds)) return;
+  drain_timer_.reset();
+  loop_.Post(std::exchange(drained_, nullptr));
+}
+
+}  // namespace resmgr::docker

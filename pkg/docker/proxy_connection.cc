@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/docker/proxy_connection.h"
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/socket.h>
+
+#include "pkg/docker/proxy.h"
+#include "pkg/sys/raw_calls.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr::docker {
+namespace {
+
+constexpr size_t kDiscardStep = 4096;
+
+bool TryAgain() {
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+std::string_view ReasonOf(int code) {
+  switch (code) {
+    case 400:
+      return "Bad Request";
+    case 408:
+      return "Request Timeout";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 501:
+      return "Not Implemented";
+    case 502:
+      return "Bad Gateway";
+    default:
+      return "Service Unavailable";
+  }
+}
+
+// As dockerd's errors are, and the last on its connection.
+std::string ErrorReply(int code, std::string_view message, bool with_body) {
+  const std::string body = nlohmann::json{{"message", message}}.dump(
+                               -1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                           "\n";
+  return fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n"
+      "Connection: close\r\n\r\n{}",
+      code, ReasonOf(code), body.size(), with_body ? body : "");
+}
+
+}  // namespace
+
+void ProxyConnection::Peer::Reset() {
+  watch.reset();
+  fd.Reset();
+}
+
+void ProxyConnection::Peer::Tell() {
+  if (!std::exchange(told_end, true)) ::shutdown(fd.get(), SHUT_WR);
+}
+
+ProxyConnection::ProxyConnection(Proxy& proxy, EventLoop& loop, UniqueFd client)
+    : proxy_(proxy), loop_(loop), last_active_(proxy.Tick()) {
+  client_.fd = std::move(client);
+  client_.events = EventLoop::kReadable;
+  client_.watch = loop_.Watch(client_.fd.get(), client_.events,
+                              [this](int events) { OnEvents(client_, requests_, events); });
+}
+
+void ProxyConnection::Close() {
+  if (std::exchange(closed_, true)) return;
+  head_timer_.reset();
+  linger_timer_.reset();
+  client_.Reset();
+  engine_.Reset();
+  requests_.Clear();
+  replies_.Clear();
+  proxy_.Remove(*this);
+}
+
+void ProxyConnection::OnEvents(Peer& peer, Passage& from, int events) {
+  if (closed_) return;
+  last_active_ = proxy_.Tick();
+  if ((events & EventLoop::kReadable) != 0 && !Read(peer, from)) return;
+  Step();
+}
+
+bool ProxyConnection::Read(Peer& peer, Passage& passage) {
+  if (peer.ended) return true;
+  std::array<char, kDiscardStep> discarded;
+  // What a client sends after it was refused is of no use.
+  const bool discards = closing_;
+  const size_t room = discards ? discarded.size() : passage.room();
+  if (room == 0) return true;
+  const ssize_t size =
+      RawReceive(peer.fd.get(), discards ? discarded.data() : passage.Free(), room);
+  if (size > 0) {
+    if (!discards) passage.Added(static_cast<size_t>(size));
+    return true;
+  }
+  const bool later = size < 0 && TryAgain();
+  if (!discards) passage.Left(0);
+  if (later) return true;
+  if (size < 0 && &peer == &client_) {
+    Close();
+    return false;
+  }
+  peer.ended = true;
+  return true;
+}
+
+void ProxyConnection::Step() {
+  if (!closing_) {
+    if (const Status status = Pass(); !status.ok()) RefuseRequest(status);
+  }
+  Write(client_, replies_);
+  if (!closed_ && engine_.fd.valid()) Write(engine_, requests_);
+  if (closed_) return;
+  SendOwn();
+  if (closed_) return;
+  PassEnds();
+  if (closed_) return;
+  WatchHead();
+  Rewatch();
+}
+
+// Lets all bytes go that may. An error is the client's fault; dockerd's are answered here.
+Status ProxyConnection::Pass() {
+  const bool was_busy = !exchange_.idle();
+  while (true) {
+    const auto reply = exchange_.FromEngine(replies_.waiting());
+    if (!reply.ok()) {
+      Refuse(502, MakeStatus(reply.status().code(),
+                             fmt::format("the reply of the Docker engine is not understood: {}",
+                                         Message(reply.status()))));
+      return OkStatus();
+    }
+    replies_.Allow(*reply);
+    RESMGR_ASSIGN_OR_RETURN(const size_t request, exchange_.FromClient(requests_.waiting()));
+    requests_.Allow(request);
+    if (request > 0 && !engine_.fd.valid()) {
+      if (const Status status = ConnectEngine(); !status.ok()) {
+        Refuse(503, status);
+        return OkStatus();
+      }
+    }
+    if (*reply == 0 && request == 0) break;
+  }
+  if (proxy_.draining() && was_busy && exchange_.idle()) FinishSoon();
+  return OkStatus();
+}
+
+Status ProxyConnection::ConnectEngine() {
+  auto connected = ConnectUnix(proxy_.options().engine_socket);
+  if (!connected.ok()) {
+    return Unavailable("cannot connect to the Docker engine: {}", Message(connected.status()));
+  }
+  engine_.fd = *std::move(connected);
+  engine_.events = EventLoop::kReadable;
+  engine_.watch = loop_.Watch(engine_.fd.get(), engine_.events,
+                              [this](int events) { OnEvents(engine_, replies_, events); });
+  return OkStatus();
+}
+
+void ProxyConnection::Write(Peer& peer, Passage& passage) {
+  while (!peer.deaf && !passage.leaving().empty()) {
+    const std::string_view bytes = passage.leaving();
+    const ssize_t size = RawSend(peer.fd.get(), bytes.data(), bytes.size());
+    if (size < 0 && TryAgain()) return;
+    if (size >= 0) {
+      passage.Left(static_cast<size_t>(size));
+      continue;
+    }
+    // A client that reads nothing more is gone. dockerd may have a reply for us all the same.
+    if (&peer == &client_) {
+      Close();
+      return;
+    }
+    peer.deaf = true;
+  }
+}
+
+void ProxyConnection::SendOwn() {
+  if (!replies_.leaving().empty()) return;
+  while (!own_reply_.empty()) {
+    const ssize_t size = RawSend(client_.fd.get(), own_reply_.data(), own_reply_.size());
+    if (size < 0 && TryAgain()) return;
+    if (size < 0) {
+      Close();
+      return;
+    }
+    own_reply_.erase(0, static_cast<size_t>(size));
+  }
+}
+
+void ProxyConnection::PassEnds() {
+  if (closing_) {
+    if (replies_.empty() && own_reply_.empty() && !client_.told_end) {
+      client_.Tell();
+      linger_timer_ = loop_.After(proxy_.options().linger, [this] { Close(); });
+    }
+    if (client_.ended && client_.told_end) Close();
+    return;
+  }
+  if (client_.ended && exchange_.awaits_request()) {
+    // There is no more to come for a request, and the last reply has been read.
+    if (replies_.empty()) Close();
+    return;
+  }
+  if (client_.ended && requests_.empty() && engine_.fd.valid()) engine_.Tell();
+  if (!engine_.ended || !replies_.leaving().empty()) return;
+  if (exchange_.tunnel()) {
+    client_.Tell();
+    if (client_.ended && (requests_.empty() || engine_.deaf)) Close();
+    if (engine_.deaf) Close();
+    return;
+  }
+  const Status status = exchange_.EngineEnds();
+  if (status.ok()) {
+    FinishSoon();
+  } else {
+    Refuse(502, Unavailable("the Docker engine has not answered: {}", Message(status)));
+  }
+  SendOwn();
+  if (!closed_) PassEnds();
+}
+
+// A head that is begun must be complete in time; what only waits for its turn need not.
+void ProxyConnection::WatchHead() {
+  const bool begun = !closing_ && exchange_.awaits_request() && !requests_.waiting().empty();
+  if (!begun) {
+    head_timer_.reset();
+  } else if (head_timer_ == nullptr) {
+    head_timer_ = loop_.After(proxy_.options().head_timeout, [this] {
+      Refuse(408, DeadlineExceeded("the request's head did not arrive in time"));
+      Step();
+    });
+  }
+}
+
+void ProxyConnection::Rewatch() {
+  const bool reads_client = !client_.ended && (closing_ || (requests_.room() > 0 && !engine_.deaf));
+  const bool writes_client = !replies_.leaving().empty() || !own_reply_.empty();
+  SetEvents(client_,
+            (reads_client ? EventLoop::kReadable : 0) | (writes_client ? EventLoop::kWritable : 0));
+  if (!engine_.fd.valid()) return;
+  const bool reads_engine = !engine_.ended && replies_.room() > 0;
+  const bool writes_engine = !engine_.deaf && !requests_.leaving().empty();
+  SetEvents(engine_,
+            (reads_engine ? EventLoop::kReadable : 0) | (writes_engine ? EventLoop::kWritable : 0));
+}
+
+void ProxyConnection::SetEvents(Peer& peer, int events) {
+  if (std::exchange(peer.events, events) != events) EventLoop::SetEvents(*peer.watch, events);
+}
+
+void ProxyConnection::RefuseRequest(const Status& why) {
+  int code = 400;
+  if (why.code() == StatusCode::kResourceExhausted) code = 431;
+  if (why.code() == StatusCode::kUnimplemented) code = 501;
+  Refuse(code, Annotate(why, "the request is not understood"));
+}
+
+void ProxyConnection::Refuse(int code, const Status& why) {
+  if (closing_ || closed_) return;
+  proxy_.NoteRefusal(why);
+  // A request's head that is refused follows a reply that is complete.
+  const bool next = exchange_.awaits_request();
+  if (next || !exchange_.reply_begun()) {
+    own_reply_ = ErrorReply(code, Message(why), next || exchange_.method() != "HEAD");
+  }
+  FinishSoon();
+}
+
+void ProxyConnection::FinishSoon() {
+  closing_ = true;
+  replies_.DropWaiting();
+  requests_.Clear();
+  engine_.Reset();
+}
+
+}  // namespace resmgr::docker

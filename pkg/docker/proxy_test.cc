@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/docker/proxy.h"
+
+#include <array>
+#include <chrono>
+#include <future>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "pkg/docker/passage.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr::docker {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr int kPatience = 20'000;  // milliseconds
+constexpr const char* kPing = "GET /_ping HTTP/1.1\r\nHost: docker\r\n\r\n";
+constexpr const char* kPong = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK";
+
+bool Ready(int fd, short events, int timeout = kPatience) {
+  pollfd polled{.fd = fd, .events = events, .revents = 0};
+  return ::poll(&polled, 1, timeout) == 1;
+}
+
+// One end of a connection, as a test plays it.
+class End {
+ public:
+  explicit End(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  void Send(std::string_view text) const {
+    while (!text.empty()) {
+      ASSERT_TRUE(Ready(fd_.get(), POLLOUT));
+      const ssize_t sent = ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+      ASSERT_GT(sent, 0);
+      text.remove_prefix(static_cast<size_t>(sent));
+    }
+  }
+  // So many bytes, or all that come before the end.
+  std::string Receive(size_t most) const {
+    std::string text;
+    std::array<char, 65536> piece;
+    while (text.size() < most && Ready(fd_.get(), POLLIN)) {
+      const ssize_t got =
+          ::recv(fd_.get(), piece.data(), std::min(piece.size(), most - text.size()), 0);
+      if (got <= 0) break;
+      text.append(piece.data(), static_cast<size_t>(got));
+    }
+    return text;
+  }
+  std::string ReceiveAll() const { return Receive(std::string::npos); }
+  void Expect(std::string_view text) const { EXPECT_EQ(Receive(text.size()), text); }
+  bool Silent() const { return !Ready(fd_.get(), POLLIN, 50); }
+  // How much the other side takes before it makes us wait.
+  size_t Fill() const {
+    const std::string piece(65536, 'x');
+    size_t sent = 0;
+    while (Ready(fd_.get(), POLLOUT, 200)) {
+      const ssize_t size = ::send(fd_.get(), piece.data(), piece.size(), MSG_NOSIGNAL);
+      if (size > 0) sent += static_cast<size_t>(size);
+    }
+    return sent;
+  }
+  void HalfClose() const { ::shutdown(fd_.get(), SHUT_WR); }
+  void Close() { fd_.Reset(); }
+
+ private:
+  UniqueFd fd_;
+};
+
+// A proxy on a loop of its own; the test is its clients and its dockerd.
+class DockerProxyTest : public testing::Test {
+ protected:
+  ~DockerProxyTest() override { Stop(); }
+
+  void Start(Proxy::Options options = {}) {
+    options.engine_socket = dir_.File("engine.sock");
+    auto listener = ListeningSocket::Create(dir_.File("proxy.sock"));
+    ASSERT_TRUE(listener.ok());
+    proxy_.emplace(loop_, *std::move(listener), options);
+    thread_ = std::thread([this] { loop_.Run(); });
+  }
+  void StartWithEngine(Proxy::Options options = {}) {
+    auto engine = ListeningSocket::Create(dir_.File("engine.sock"));
+    ASSERT_TRUE(engine.ok());
+    engine_.emplace(*std::move(engine));
+    Start(std::move(options));
+  }
+  void Stop() {
+    if (!thread_.joinable()) return;
+    loop_.Stop();
+    thread_.join();
+    proxy_.reset();
+  }
+  End Client() {
+    auto fd = ConnectUnix(dir_.File("proxy.sock"));
+    EXPECT_TRUE(fd.ok());
+    return End(fd.ok() ? *std::move(fd) : UniqueFd());
+  }
+  End Engine() {
+    EXPECT_TRUE(Ready(engine_->fd(), POLLIN));
+    auto fd = engine_->Accept();
+    EXPECT_TRUE(fd.ok() && fd->has_value());
+    return End(fd.ok() && *fd ? **std::move(fd) : UniqueFd());
+  }
+  size_t Connections() {
+    std::promise<size_t> count;
+    loop_.Post([&] { count.set_value(proxy_->connections()); });
+    return count.get_future().get();
+  }
+  bool AllGone() {
+    for (int i = 0; i < 200 && Connections() > 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return Connections() == 0;
+  }
+
+  TempDir dir_;
+  EventLoop loop_;
+  std::optional<ListeningSocket> engine_;
+  std::optional<Proxy> proxy_;
+  std::thread thread_;
+};
+
+TEST_F(DockerProxyTest, PassesRequestsAndRepliesByteForByte) {
+  StartWithEngine();
+  const End client = Client();
+  const std::string request =
+      "POST /v1.99/containers/%41%2fb/start?x=%20 HTTP/1.1\r\nhOST:  docker \r\nX-Odd:\r\n"
+      "Transfer-Encoding: chunked\r\n\r\n3;e=1\r\nabc\r\n0\r\nX-Trailer: 1\r\n\r\n";
+  client.Send(request);
+  const End engine = Engine();
+  engine.Expect(request);
+  engine.Send(kPong);
+  client.Expect(kPong);
+  // And again on the same two connections.
+  client.Send(kPing);
+  engine.Expect(kPing);
+  engine.Send("HTTP/1.1 204 No Content\r\n\r\n");
+  client.Expect("HTTP/1.1 204 No Content\r\n\r\n");
+}
+
+TEST_F(DockerProxyTest, SendsAPipelinedRequestAfterTheReply) {
+  StartWithEngine();
+  const End client = Client();
+  client.Send(std::string(kPing) + kPing);
+  const End engine = Engine();
+  engine.Expect(kPing);
+  EXPECT_TRUE(engine.Silent());
+  engine.Send(kPong);
+  engine.Expect(kPing);
+  engine.Send(kPong);
+  client.Expect(std::string(kPong) + kPong);
+}
+
+TEST_F(DockerProxyTest, HalfClosesATunnelInBothDirections) {
+  StartWithEngine();
+  const End client = Client();
+  const std::string request =
+      "POST /exec/1/start HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n";
+  client.Send(request);
+  End engine = Engine();
+  engine.Expect(request);
+  engine.Send("HTTP/1.1 101 UPGRADED\r\n\r\n");
+  client.Expect("HTTP/1.1 101 UPGRADED\r\n\r\n");
+  client.Send("input");
+  client.HalfClose();
+  EXPECT_EQ(engine.ReceiveAll(), "input");
+  engine.Send("output after the end of the input");
+  engine.Close();
+  EXPECT_EQ(client.ReceiveAll(), "output after the end of the input");
+  EXPECT_TRUE(AllGone());
+}
+
+TEST_F(DockerProxyTest, TellsDockerdThatAClientOfAStreamIsGone) {
+  StartWithEngine();
+  End client = Client();
+  client.Send(kPing);
+  const End engine = Engine();
+  engine.Expect(kPing);
+  engine.Send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
+  client.Receive(10);
+  client.Close();
+  EXPECT_EQ(engine.ReceiveAll(), "");
+}
+
+TEST_F(DockerProxyTest, ASlowReaderMakesTheOtherSideWaitAndGetsAll) {
+  StartWithEngine();
+  const End client = Client();
+  client.Send(kPing);
+  End engine = Engine();
+  engine.Expect(kPing);
+  engine.Send("HTTP/1.1 200 OK\r\n\r\n");
+  const size_t sent = engine.Fill();
+  EXPECT_LT(sent, size_t{4} * 1024 * 1024);
+  engine.Close();
+  const std::string head = "HTTP/1.1 200 OK\r\n\r\n";
+  EXPECT_EQ(client.ReceiveAll().size(), head.size() + sent);
+}
+
+TEST_F(DockerProxyTest, AnswersForADockerdThatIsAwayAndFindsItWhenItIsBack) {
+  Start();
+  {
+    const End client = Client();
+    client.Send(kPing);
+    const std::string reply = client.ReceiveAll();
+    EXPECT_THAT(reply, StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
+    EXPECT_THAT(reply, HasSubstr("\r\n\r\n{\"message\":\"cannot connect to the Docker engine"));
+    EXPECT_THAT(reply, EndsWith("\"}\n"));
+  }
+  const End head = Client();
+  head.Send("HEAD /_ping HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(head.ReceiveAll(), EndsWith("Connection: close\r\n\r\n"));
+  engine_.emplace(*ListeningSocket::Create(dir_.File("engine.sock")));
+  const End client = Client();
+  client.Send(kPing);
+  Engine().Expect(kPing);
+  EXPECT_THAT(client.ReceiveAll(), StartsWith("HTTP/1.1 502 Bad Gateway\r\n"));
+}
+
+TEST_F(DockerProxyTest, CutsAReplyThatDockerdCuts) {
+  StartWithEngine();
+  const End client = Client();
+  client.Send(kPing);
+  End engine = Engine();
+  engine.Expect(kPing);
+  engine.Send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
+  engine.Close();
+  EXPECT_EQ(client.ReceiveAll(), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
+}
+
+TEST_F(DockerProxyTest, RefusesHostileRequestsBeforeDockerdSeesThem) {
+  StartWithEngine();
+  const std::string get = "GET /_ping HTTP/1.1\r\n";
+  const std::string long_field = get + "X: " + std::string(kMaxHead, 'x') + "\r\n\r\n";
+  for (const auto& [request, code] :
+       {std::pair(get + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", "400"),
+        std::pair(get + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "400"),
+        std::pair(std::string("GET /_ping HTTP/1.1\n\n"), "400"),
+        std::pair(get + "A: b\r\n c\r\n\r\n", "400"), std::pair(long_field, "431"),
+        std::pair(get + "Transfer-Encoding: gzip\r\n\r\n", "501")}) {
+    const End client = Client();
+    client.Send(request);
+    EXPECT_THAT(client.ReceiveAll(), StartsWith(std::string("HTTP/1.1 ") + code)) << request;
+  }
+  EXPECT_FALSE(Ready(engine_->fd(), POLLIN, 0));
+}
+
+TEST_F(DockerProxyTest, EndsARequestWithMalformedChunks) {
+  StartWithEngine();
+  const End client = Client();
+  const std::string head = "POST /build HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  client.Send(head);
+  const End engine = Engine();
+  engine.Expect(head);
+  client.Send("zz\r\n");
+  EXPECT_THAT(client.ReceiveAll(), StartsWith("HTTP/1.1 400 Bad Request\r\n"));
+  EXPECT_EQ(engine.ReceiveAll(), "");
+}
+
+TEST_F(DockerProxyTest, RefusesAHeadThatDoesNotArriveInTime) {
+  StartWithEngine({.head_timeout = std::chrono::milliseconds(50)});
+  const End idle = Client();
+  const End slow = Client();
+  slow.Send("GET /_ping HT");
+  EXPECT_THAT(slow.ReceiveAll(), StartsWith("HTTP/1.1 408 Request Timeout\r\n"));
+  // One that has begun nothing may wait.
+  idle.Send(kPing);
+  Engine().Expect(kPing);
+}
+
+TEST_F(DockerProxyTest, OneClientTooManyEndsTheOneThatIsIdleForLongest) {
+  StartWithEngine({.max_clients = 2});
+  const End busy = Client();
+  busy.Send(kPing);
+  const End engine = Engine();
+  engine.Expect(kPing);
+  const End idle = Client();
+  const End next = Client();
+  EXPECT_EQ(idle.ReceiveAll(), "");
+  engine.Send(kPong);
+  busy.Expect(kPong);
+  next.Send(kPing);
+  Engine().Expect(kPing);
+}
+
+TEST_F(DockerProxyTest, DrainWaitsForTheRequestsThatEnd) {
+  StartWithEngine();
+  const End idle = Client();
+  const End lasting = Client();
+  lasting.Send("GET /events HTTP/1.1\r\n\r\n");
+  const End events = Engine();
+  const End client = Client();
+  const std::string create = "POST /containers/create HTTP/1.1\r\n\r\n";
+  client.Send(create);
+  const End engine = Engine();
+  engine.Expect(create);
+  std::promise<void> drained;
+  loop_.Post([&] { proxy_->Drain(std::chrono::seconds(20), [&] { drained.set_value(); }); });
+  EXPECT_EQ(idle.ReceiveAll(), "");
+  auto future = drained.get_future();
+  EXPECT_EQ(future.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  engine.Send(kPong);
+  EXPECT_EQ(client.ReceiveAll(), kPong);
+  client.HalfClose();
+  EXPECT_EQ(future.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+}
+
+}  // namespace
+}  // namespace resmgr::docker
