@@ -21,6 +21,7 @@ class HookServer final : public HookServerPort {
   void Ask(HookPoint point, std::string request, Done done) override;
 
   const HookConnection& connection() const { return *connection_; }
+  const std::shared_ptr<HookConnection>& shared_connection() const { return connection_; }
 
  private:
   const HookServerSettings settings_;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/hooks/hook_directory.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pkg/hooks/hook_file.h"
+#include "pkg/sys/errno_status.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr::hooks {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsHookFileName(std::string_view name) {
+  return name.ends_with(".json") && !name.starts_with('.');
+}
+
+StatusOr<std::vector<std::string>> NamesIn(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator each(path, error), end; !error && each != end;
+       each.increment(error)) {
+    std::string name = each->path().filename().string();
+    if (!IsHookFileName(name)) continue;
+    // The first ones by name, whatever the order in which the directory lists them.
+    names.insert(std::upper_bound(names.begin(), names.end(), name), name);
+    if (names.size() > kMostHookFiles) names.pop_back();
+  }
+  if (error == std::errc::no_such_file_or_directory) return std::vector<std::string>();
+  if (error) return ErrnoStatus(error.value(), "cannot list the hook directory");
+  return names;
+}
+
+StatusOr<std::string> ReadText(int file) {
+  std::string text(kLongestHookFile + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(file, text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, "cannot read it");
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  if (size > kLongestHookFile) {
+    return InvalidArgument("it has more than {} bytes", kLongestHookFile);
+  }
+  text.resize(size);
+  return text;
+}
+
+// NotFound: it is gone.
+StatusOr<std::string> ReadHookText(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file.valid()) return ErrnoStatus(errno, "cannot open it");
+  struct stat found {};
+  if (::fstat(file.get(), &found) != 0) return ErrnoStatus(errno, "cannot look at it");
+  if (!S_ISREG(found.st_mode)) return InvalidArgument("it is no regular file");
+  return ReadText(file.get());
+}
+
+}  // namespace
+
+StatusOr<std::vector<HookFileText>> ReadHookDirectory(const std::string& path) {
+  RESMGR_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(path));
+  std::vector<HookFileText> files;
+  for (const std::string& name : names) {
+    StatusOr<std::string> text = ReadHookText(fmt::format("{}/{}", path, name));
+    if (text.status().code() != StatusCode::kNotFound) files.push_back({name, std::move(text)});
+  }
+  return files;
+}
+
+}  // namespace resmgr::hooks

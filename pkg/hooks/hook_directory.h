@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+
+namespace resmgr::hooks {
+
+// A file of the hook directory, as it is at one moment.
+struct HookFileText {
+  std::string name;            // "koordlet.json"
+  StatusOr<std::string> text;  // or why it cannot be read
+};
+
+inline constexpr size_t kMostHookFiles = 64;
+
+// The files whose names end in ".json" and do not begin with a dot, in the order of their names, at
+// most kMostHookFiles of them. Symbolic links are followed, as ConfigMaps need. What is no regular
+// file, or longer than kLongestHookFile, has a status in place of its text; what is no longer there
+// when it is opened is left out. A directory that is absent has no files. Blocks on the disk; never
+// waits for a writer of a FIFO.
+StatusOr<std::vector<HookFileText>> ReadHookDirectory(const std::string& path);
+
+}  // namespace resmgr::hooks
