@@ -65,7 +65,7 @@ StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& files,
 StatusOr<std::unique_ptr<Policy>> PolicyFor(const Config& config, const Machine& machine,
                                             const PolicyRegistry& policies) {
   RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy,
-                          MakePolicy(config.policy, machine, policies));
+                          MakePolicy(config.policy, config.runtimes, machine, policies));
   if (policy != nullptr) return policy;
   return policies.Create(kNullPolicy, {.machine = machine, .available = {}, .reserved = {}});
 }

@@ -110,8 +110,8 @@ void ConfigReader::KeepStarted(Config& config, bool delivered,
 StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name,
                                                 bool delivered) const {
   ConfigCandidate candidate;
-  RESMGR_ASSIGN_OR_RETURN(candidate.policy,
-                          MakePolicy(config.policy, *options_.machine, options_.policies));
+  RESMGR_ASSIGN_OR_RETURN(candidate.policy, MakePolicy(config.policy, options_.runtimes,
+                                                       *options_.machine, options_.policies));
   RESMGR_ASSIGN_OR_RETURN(candidate.logging, ReadLogging(config.logger));
   auto dump = dump::Dumper::Read(DumpOptions(config.dump, options_.overrides, options_.dump_secrets,
                                              delivered, options_.dump_directory));

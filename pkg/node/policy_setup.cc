@@ -32,16 +32,18 @@ StatusOr<PolicyCpus> CpusFor(const PolicyConfig& config, const Machine& machine)
   return ResolveCpuConstraints(machine, config.available_cpus, config.reserved_cpus, options);
 }
 
-StatusOr<std::unique_ptr<Policy>> MakePolicy(const PolicyConfig& config, const Machine& machine,
+StatusOr<std::unique_ptr<Policy>> MakePolicy(const PolicyConfig& config,
+                                             const RuntimesConfig& runtimes, const Machine& machine,
                                              const PolicyRegistry& policies) {
   RESMGR_ASSIGN_OR_RETURN(const PolicyCpus cpus, CpusFor(config, machine));
   if (config.active == kNullPolicy) return nullptr;
   const auto section = config.sections.find(config.active);
-  return policies.Create(
-      config.active, {.machine = machine,
-                      .available = cpus.available,
-                      .reserved = cpus.reserved,
-                      .section = section == config.sections.end() ? nullptr : &section->second});
+  return policies.Create(config.active,
+                         {.machine = machine,
+                          .available = cpus.available,
+                          .reserved = cpus.reserved,
+                          .section = section == config.sections.end() ? nullptr : &section->second,
+                          .runtimes = &runtimes});
 }
 
 ConfigChecks ChecksWith(const PolicyRegistry& policies) {

@@ -19,8 +19,10 @@ namespace resmgr {
 StatusOr<PolicyCpus> CpusFor(const PolicyConfig& config, const Machine& machine);
 
 // The active policy of the configuration, nullptr for the null policy. The machine must outlive it.
+// `runtimes` says which pods' containers it binds.
 // InvalidArgument when options or CPU sets do not fit the machine.
-StatusOr<std::unique_ptr<Policy>> MakePolicy(const PolicyConfig& config, const Machine& machine,
+StatusOr<std::unique_ptr<Policy>> MakePolicy(const PolicyConfig& config,
+                                             const RuntimesConfig& runtimes, const Machine& machine,
                                              const PolicyRegistry& policies);
 
 // What the registry's policies add to the checks of a configuration's text, and the dump's rules.

@@ -30,12 +30,13 @@ StatusOr<std::shared_ptr<const Machine>> MachineOf(const NodeOptions& options) {
 }
 
 // With the configuration that was delivered to an earlier run, if it still fits.
-std::optional<Setup> PrepareKept(std::optional<KeptConfig> kept, const PolicyRegistry& policies,
-                                 const Machine& machine) {
+std::optional<Setup> PrepareKept(std::optional<KeptConfig> kept, const RuntimesConfig& runtimes,
+                                 const PolicyRegistry& policies, const Machine& machine) {
   if (!kept) return std::nullopt;
   Setup setup;
   if (kept->config.ok()) {
-    StatusOr<std::unique_ptr<Policy>> policy = MakePolicy(kept->config->policy, machine, policies);
+    StatusOr<std::unique_ptr<Policy>> policy =
+        MakePolicy(kept->config->policy, runtimes, machine, policies);
     if (policy.ok()) {
       setup.policy = *std::move(policy);
     } else {
@@ -57,8 +58,8 @@ StatusOr<Setup> PrepareOwn(const NodeOptions& options, const Machine& machine) {
   Setup setup;
   setup.config = options.config;
   setup.config_source = options.ConfigName();
-  RESMGR_ASSIGN_OR_RETURN(setup.policy,
-                          MakePolicy(options.config.policy, machine, options.policies));
+  RESMGR_ASSIGN_OR_RETURN(setup.policy, MakePolicy(options.config.policy, options.config.runtimes,
+                                                   machine, options.policies));
   return setup;
 }
 
@@ -95,7 +96,8 @@ StatusOr<Setup> Prepare(const NodeOptions& options) {
   RESMGR_ASSIGN_OR_RETURN(std::shared_ptr<const Machine> machine, MachineOf(options));
   std::optional<KeptConfig> found = LoadKeptConfig(options);
   const bool answers = !found || found->config.status().code() != StatusCode::kDeadlineExceeded;
-  std::optional<Setup> kept = PrepareKept(std::move(found), options.policies, *machine);
+  std::optional<Setup> kept =
+      PrepareKept(std::move(found), options.config.runtimes, options.policies, *machine);
   if (!kept) {
     RESMGR_ASSIGN_OR_RETURN(kept, PrepareOwn(options, *machine));
   }

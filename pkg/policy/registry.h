@@ -9,6 +9,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
+#include "pkg/config/runtimes_config.h"
 #include "pkg/policy/policy.h"
 #include "pkg/topology/machine.h"
 
@@ -22,6 +23,7 @@ struct PolicyContext {
   CpuSet reserved;   // part of `available`, never granted exclusively; may be empty
   const ConfigNode* section =
       nullptr;  // the policy's own configuration; nullptr when there is none
+  const RuntimesConfig* runtimes = nullptr;  // nullptr: nothing is said of any RuntimeClass
 };
 
 // How to make one policy. Names are what `Active` says.

@@ -28,7 +28,7 @@ Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
   CpuUsers running;
   for (const Member& member : members) {
     const Container& container = *member.container;
-    if (!container.placement.cpus) continue;
+    if (!container.placement.cpus || member.claim.unbound) continue;
     users.Add(*container.placement.cpus);
     if (container.state == ContainerState::kRunning) running.Add(*container.placement.cpus);
   }

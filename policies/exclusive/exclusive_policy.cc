@@ -1,13 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/exclusive/exclusive_policy.h"
 
+#include <string_view>
 #include <utility>
 
 namespace resmgr {
+namespace {
+
+ExclusivePools::ClaimRule WithPinning(ExclusivePools::ClaimRule rule, PinningRule pinning) {
+  return [rule = std::move(rule), pinning = std::move(pinning)](const Pod& pod,
+                                                                const Container& container) {
+    const std::string_view why = pinning.WhyUnbound(pod);
+    if (why.empty()) return rule(pod, container);
+    CpuClaim claim;
+    claim.shared = false;
+    claim.unbound = true;
+    claim.why = why;
+    return claim;
+  };
+}
+
+}  // namespace
 
 ExclusivePolicy::ExclusivePolicy(const Machine& machine, const ExclusiveOptions& options,
-                                 const ExclusivePools::Cpus& cpus, ExclusivePools::ClaimRule rule)
-    : pools_(machine, options, cpus, std::move(rule)) {}
+                                 const ExclusivePools::Cpus& cpus, ExclusivePools::ClaimRule rule,
+                                 PinningRule pinning)
+    : pools_(machine, options, cpus, WithPinning(std::move(rule), std::move(pinning))) {}
 
 StatusOr<Plan> ExclusivePolicy::Reconcile(const Snapshot& snapshot) {
   return pools_.Reconcile(snapshot);

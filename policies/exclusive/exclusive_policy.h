@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "pkg/policy/pinning.h"
 #include "pkg/policy/policy.h"
 #include "policies/exclusive/exclusive_pools.h"
 
@@ -24,9 +25,10 @@ class ExclusivePolicy : public Policy {
   std::vector<Zone> Zones(const Snapshot& snapshot) const final;
 
  protected:
-  // As for ExclusivePools.
+  // As for ExclusivePools. The rule is not asked about containers that are not bound.
   ExclusivePolicy(const Machine& machine, const ExclusiveOptions& options,
-                  const ExclusivePools::Cpus& cpus, ExclusivePools::ClaimRule rule);
+                  const ExclusivePools::Cpus& cpus, ExclusivePools::ClaimRule rule,
+                  PinningRule pinning);
 
  private:
   ExclusivePools pools_;

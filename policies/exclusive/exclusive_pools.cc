@@ -269,7 +269,7 @@ void ExclusivePools::Take(ContainerKey key) {
 }
 
 bool ExclusivePools::Shares(const CpuClaim& claim, ContainerKey key) const {
-  return grants_.contains(key) ? claim.shared : !claim.reserved;
+  return grants_.contains(key) ? claim.shared : !claim.reserved && !claim.unbound;
 }
 
 Placement ExclusivePools::PlacementOf(const CpuClaim& claim, ContainerKey key) const {
@@ -281,6 +281,11 @@ Placement ExclusivePools::PlacementOf(const CpuClaim& claim, ContainerKey key) c
 void ExclusivePools::Place(const CpuClaim& claim, ContainerKey key, Placement& placement) const {
   const auto found = grants_.find(key);
   if (found == grants_.end()) {
+    if (claim.unbound) {
+      placement.pool = kSharedPool;
+      placement.reason = claim.why;
+      return;
+    }
     if (!claim.reserved) return PlaceShared(claim.why, placement);
     placement.cpus = cpus_.reserved;
     placement.pool = kReservedPool;

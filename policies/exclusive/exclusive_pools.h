@@ -25,6 +25,8 @@ struct CpuClaim {
   bool reserved = false;  // runs on the reserved CPUs instead, and the above does not count
   std::optional<bool> prefer_isolated;
   bool require_isolated = false;
+  // Bound to no CPUs at all, and the above does not count: its request weighs on the shared CPUs.
+  bool unbound = false;
   std::string why;  // the rule that says so: "Burstable pod"
 };
 

@@ -35,11 +35,13 @@ StatusOr<std::unique_ptr<Policy>> StaticPlusPolicy::Create(const PolicyContext& 
 }
 
 StaticPlusPolicy::StaticPlusPolicy(const PolicyContext& context, const StaticPlusOptions& options)
-    : ExclusivePolicy(context.machine, options.exclusive, PoolCpus(context),
-                      [options, has_reserved = !context.reserved.empty()](
-                          const Pod& pod, const Container& container) {
-                        return StaticPlusClaim(options, has_reserved, pod, container);
-                      }) {}
+    : ExclusivePolicy(
+          context.machine, options.exclusive, PoolCpus(context),
+          [options, has_reserved = !context.reserved.empty()](const Pod& pod,
+                                                              const Container& container) {
+            return StaticPlusClaim(options, has_reserved, pod, container);
+          },
+          PinningRule(context.runtimes)) {}
 
 std::unique_ptr<Policy> StaticPlusPolicy::Clone() const {
   return std::make_unique<StaticPlusPolicy>(*this);

@@ -78,8 +78,8 @@ StatusOr<std::unique_ptr<Policy>> StaticPolicy::Create(const PolicyContext& cont
 }
 
 StaticPolicy::StaticPolicy(const PolicyContext& context, const StaticOptions& options)
-    : ExclusivePolicy(context.machine, options.exclusive, PoolCpus(context, options), StaticClaim) {
-}
+    : ExclusivePolicy(context.machine, options.exclusive, PoolCpus(context, options), StaticClaim,
+                      PinningRule(context.runtimes)) {}
 
 std::unique_ptr<Policy> StaticPolicy::Clone() const {
   return std::make_unique<StaticPolicy>(*this);

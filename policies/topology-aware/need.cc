@@ -121,4 +121,14 @@ Need DecideNeed(const Pod& pod, const Container& container, const Preferences& p
   return need;
 }
 
+Need UnboundNeed(const Need& need, std::string_view why) {
+  return {.cpu_class = CpuClass::kPreserved,
+          .fraction = need.fraction + int64_t{1000} * need.full,
+          .memory = need.memory,
+          .memory_estimated = need.memory_estimated,
+          .memory_limit = need.memory_limit,
+          .pin_memory = false,
+          .why = std::string(why)};
+}
+
 }  // namespace resmgr

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
@@ -51,5 +52,9 @@ struct Need {
 // `has_reserved`: there are reserved CPUs at all.
 Need DecideNeed(const Pod& pod, const Container& container, const Preferences& preferences,
                 const TopologyAwareOptions& options, bool has_reserved);
+
+// The same of a container that is bound to nothing, for this reason: what it asks for counts in the
+// root, and its memory wherever there is room.
+Need UnboundNeed(const Need& need, std::string_view why);
 
 }  // namespace resmgr

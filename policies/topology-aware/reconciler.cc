@@ -27,6 +27,8 @@ Plan Reconciler::Run(
   CpuUsers users;
   CpuUsers running;
   for (const Entry& entry : entries_) {
+    // It is on whatever CPUs the runtime gave it, and shares none by a decision.
+    if (entry.demand.need.cpu_class == CpuClass::kPreserved) continue;
     const CpuSet cpus = entry.container->placement.cpus.value_or(CpuSet());
     users.Add(cpus);
     if (entry.container->state == ContainerState::kRunning) running.Add(cpus);

@@ -29,12 +29,14 @@ StatusOr<std::unique_ptr<Policy>> TopologyAwarePolicy::Create(const PolicyContex
         context.available.ToString(), context.machine.isolated().ToString(),
         context.reserved.ToString());
   }
-  return std::unique_ptr<Policy>(new TopologyAwarePolicy(context, options));
+  return std::unique_ptr<Policy>(
+      new TopologyAwarePolicy(context, options, PinningRule(context.runtimes)));
 }
 
 TopologyAwarePolicy::TopologyAwarePolicy(const PolicyContext& context,
-                                         const TopologyAwareOptions& options)
+                                         const TopologyAwareOptions& options, PinningRule pinning)
     : options_(options),
+      pinning_(std::move(pinning)),
       book_(context.machine, context.available, context.reserved, options.pin_cpu),
       placer_(book_) {}
 
@@ -44,7 +46,7 @@ std::unique_ptr<Policy> TopologyAwarePolicy::Clone() const {
   const PolicyContext context = {.machine = book_.machine(),
                                  .available = tree.at(tree.root()).cpus,
                                  .reserved = book_.reserved()};
-  std::unique_ptr<TopologyAwarePolicy> clone(new TopologyAwarePolicy(context, options_));
+  std::unique_ptr<TopologyAwarePolicy> clone(new TopologyAwarePolicy(context, options_, pinning_));
   for (const auto& [key, grant] : book_.grants())
     clone->book_.Give(key, grant);
   return clone;
@@ -184,6 +186,9 @@ Demand TopologyAwarePolicy::MakeDemand(const Pod& pod, const Container& containe
   const Preferences preferences = ReadPreferences(pod, container.name);
   Demand demand;
   demand.need = DecideNeed(pod, container, preferences, options_, !book_.reserved().empty());
+  if (const std::string_view why = pinning_.WhyUnbound(pod); !why.empty()) {
+    demand.need = UnboundNeed(demand.need, why);
+  }
   for (const LocalityHint& hint : container.hints) {
     if (preferences.hints.Accepts(hint.source)) demand.hints.push_back(hint);
   }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/policy/pinning.h"
 #include "pkg/policy/policy.h"
 #include "pkg/policy/registry.h"
 #include "policies/topology-aware/affinity.h"
@@ -48,7 +49,8 @@ class TopologyAwarePolicy : public Policy {
   std::vector<Zone> Zones(const Snapshot& snapshot) const override;
 
  private:
-  TopologyAwarePolicy(const PolicyContext& context, const TopologyAwareOptions& options);
+  TopologyAwarePolicy(const PolicyContext& context, const TopologyAwareOptions& options,
+                      PinningRule pinning);
 
   // What an annotation asks for or, without one, the options; valid until the next is read.
   struct OwnAffinities {
@@ -91,6 +93,7 @@ class TopologyAwarePolicy : public Policy {
   void IndexAgain(const Snapshot& snapshot, const std::vector<ContainerKey>& keys);
 
   const TopologyAwareOptions options_;
+  const PinningRule pinning_;
   GrantBook book_;
   const Placer placer_;
   AffinityReader affinities_;

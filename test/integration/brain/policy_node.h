@@ -21,11 +21,12 @@ namespace resmgr::test {
 class PolicyNode {
  public:
   PolicyNode(const PolicyFactory& factory, Machine machine, std::string_view reserved,
-             std::string_view section)
+             std::string_view section, RuntimesConfig runtimes = {})
       : factory_(factory),
         machine_(std::move(machine)),
         reserved_(Cpus(reserved)),
-        section_(section) {
+        section_(section),
+        runtimes_(std::move(runtimes)) {
     RestartPolicy();
   }
 
@@ -36,7 +37,8 @@ class PolicyNode {
     StatusOr<std::unique_ptr<Policy>> policy = factory_.create({.machine = machine_,
                                                                 .available = machine_.online(),
                                                                 .reserved = reserved_,
-                                                                .section = &*config});
+                                                                .section = &*config,
+                                                                .runtimes = &runtimes_});
     EXPECT_TRUE(policy.ok()) << policy.status();
     policy_ = *std::move(policy);
   }
@@ -129,6 +131,7 @@ class PolicyNode {
   const Machine machine_;
   const CpuSet reserved_;
   const std::string section_;
+  const RuntimesConfig runtimes_;
   std::unique_ptr<Policy> policy_;
   TestSnapshot snapshot_;
 };
