@@ -98,7 +98,10 @@ std::string EncodeCdiDevice(std::string_view name) {
 // Collects the edits of one message.
 class Editor {
  public:
-  explicit Editor(const Adjustment& adjustment) : values_(adjustment.values) {
+  explicit Editor(const Adjustment& adjustment)
+      : values_(adjustment.values),
+        clears_cpus_(adjustment.clears_cpus()),
+        clears_mems_(adjustment.clears_mems()) {
     if (adjustment.wide() != nullptr) wide_ = adjustment.wide();
   }
 
@@ -121,6 +124,8 @@ class Editor {
   void EditSeccomp(const std::string& profile);
 
   const ResourceValues& values_;
+  const bool clears_cpus_;
+  const bool clears_mems_;
   const WideAdjustment none_;
   const WideAdjustment* wide_ = &none_;
   MessageSplice splice_;
@@ -156,6 +161,8 @@ void Editor::EditResources(const FieldPath& path) {
   Number(path, kOomScoreAdj, wide_->oom_score_adj);
   if (values_.cpus) splice_.SetBytes(path, kCpusetCpus, values_.cpus->ToString());
   if (values_.mems) splice_.SetBytes(path, kCpusetMems, values_.mems->ToString());
+  if (clears_cpus_) splice_.Clear(path, kCpusetCpus);
+  if (clears_mems_) splice_.Clear(path, kCpusetMems);
   Entries(path, kHugepageLimits, wide_->hugepage_limits, EncodeHugepageLimit);
   Pairs(path, kUnified, wide_->unified);
   Number(path, kMemorySwapLimit, wide_->memory_swap_limit);

@@ -215,6 +215,90 @@ TEST(AdjustmentEditsTest, EditsAnUpdate) {
   EXPECT_TRUE(MessageDifferencer::Equals(edited, expected)) << edited.DebugString();
 }
 
+// The bytes of LinuxContainerResources with lists, and with a number that is longer than it need
+// be, a field of a later version and lists that come twice in between.
+std::string RawResources(bool with_cpus, bool with_mems) {
+  std::string bytes("\x18\x81\x00", 3);  // cpu_shares
+  FieldWriter out(bytes);
+  if (with_cpus) out.Bytes(6, "0-3");
+  out.Bytes(1000, "of a later version");
+  if (with_mems) out.Bytes(7, "0");
+  if (with_cpus) out.Bytes(6, "7");
+  out.Number(5, 100);
+  return bytes;
+}
+
+std::string RawCreation(bool with_cpus, bool with_mems) {
+  std::string bytes;
+  FieldWriter out(bytes);
+  out.Bytes(1, "sandbox");
+  for (int i = 0; i < 2; ++i) {  // a parser merges the two
+    const size_t config = out.Begin(2);
+    const size_t linux = out.Begin(15);
+    out.Bytes(1, RawResources(with_cpus, with_mems));
+    out.End(linux);
+    out.End(config);
+  }
+  out.Bytes(2000, "of a later version");
+  return bytes;
+}
+
+std::string RawUpdate(bool with_cpus, bool with_mems) {
+  std::string bytes;
+  FieldWriter out(bytes);
+  out.Bytes(2, RawResources(with_cpus, with_mems));
+  out.Bytes(1, "id");
+  out.Bytes(2000, "of a later version");
+  return bytes;
+}
+
+TEST(AdjustmentEditsTest, ClearsListsAndKeepsEveryOtherByte) {
+  for (const bool clear_cpus : {false, true}) {
+    for (const bool clear_mems : {false, true}) {
+      Adjustment adjustment;
+      adjustment.Wide().clear_cpus = clear_cpus;
+      adjustment.Wide().clear_mems = clear_mems;
+      const std::string creation = RawCreation(true, true);
+      const auto created = SpliceAdjustment(Operation::kCreateContainer, creation, adjustment);
+      ASSERT_TRUE(created.ok());
+      EXPECT_EQ(created->ToString(), RawCreation(!clear_cpus, !clear_mems));
+      const std::string update = RawUpdate(true, true);
+      const auto updated =
+          SpliceAdjustment(Operation::kUpdateContainerResources, update, adjustment);
+      ASSERT_TRUE(updated.ok());
+      EXPECT_EQ(updated->ToString(), RawUpdate(!clear_cpus, !clear_mems));
+    }
+  }
+}
+
+TEST(AdjustmentEditsTest, ClearingWhatIsNotThereChangesNoByte) {
+  Adjustment adjustment;
+  adjustment.Wide().clear_cpus = adjustment.Wide().clear_mems = true;
+  const std::string creation = SomeRequest().SerializeAsString();
+
+  const auto spliced = SpliceAdjustment(Operation::kCreateContainer, creation, adjustment);
+
+  ASSERT_TRUE(spliced.ok());
+  EXPECT_EQ(spliced->ToString(), creation);
+  EXPECT_EQ(spliced->suffix(), "");
+}
+
+TEST(AdjustmentEditsTest, AListIsSetBesideOneThatIsCleared) {
+  v1::CreateContainerRequest request = SomeRequest();
+  auto& resources = *request.mutable_config()->mutable_linux()->mutable_resources();
+  resources.set_cpuset_cpus("0-3");
+  resources.set_cpuset_mems("0");
+  Adjustment adjustment(ResourceValues{.mems = NodeSet{1}});
+  adjustment.Wide().clear_cpus = true;
+  v1::CreateContainerRequest expected = request;
+  auto& wanted = *expected.mutable_config()->mutable_linux()->mutable_resources();
+  wanted.clear_cpuset_cpus();
+  wanted.set_cpuset_mems("1");
+
+  const auto edited = Adjusted(Operation::kCreateContainer, request, adjustment);
+  EXPECT_TRUE(MessageDifferencer::Equals(edited, expected)) << edited.DebugString();
+}
+
 TEST(AdjustmentEditsTest, EditsAPodSandbox) {
   v1::RunPodSandboxRequest request;
   request.set_runtime_handler("kata");

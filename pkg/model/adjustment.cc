@@ -18,7 +18,14 @@ void Extend(std::vector<T>& list, std::vector<T>&& later) {
               std::make_move_iterator(later.end()));
 }
 
+template <typename Set>
+void MergeSet(std::optional<Set>& set, std::optional<Set>&& later, bool later_clears) {
+  if (later || later_clears) set = std::move(later);
+}
+
 void MergeWide(WideAdjustment& base, WideAdjustment&& later) {
+  base.clear_cpus |= later.clear_cpus;
+  base.clear_mems |= later.clear_mems;
   TakeIfSet(base.memory_limit, std::move(later.memory_limit));
   TakeIfSet(base.memory_swap_limit, std::move(later.memory_swap_limit));
   TakeIfSet(base.oom_score_adj, std::move(later.oom_score_adj));
@@ -50,6 +57,9 @@ class ChangeList {
   void Add(Field field, const KeyedEdits<T>& edits) {
     for (const auto& edit : edits)
       changes_.push_back({.field = field, .key = edit.key});
+  }
+  void AddIf(bool changed, Field field) {
+    if (changed) changes_.push_back({.field = field});
   }
   void Add(Field field, const std::string& key) {
     changes_.push_back({.field = field, .key = key});
@@ -139,8 +149,8 @@ std::string_view ToString(Field field) {
 
 std::vector<FieldChange> Adjustment::Changes() const {
   ChangeList changes;
-  changes.Add(Field::kCpusetCpus, values.cpus);
-  changes.Add(Field::kCpusetMems, values.mems);
+  changes.AddIf(values.cpus || clears_cpus(), Field::kCpusetCpus);
+  changes.AddIf(values.mems || clears_mems(), Field::kCpusetMems);
   changes.Add(Field::kCpuShares, values.cpu_shares);
   changes.Add(Field::kCpuQuota, values.cpu_quota);
   changes.Add(Field::kCpuPeriod, values.cpu_period);
@@ -149,17 +159,29 @@ std::vector<FieldChange> Adjustment::Changes() const {
 }
 
 void Adjustment::Merge(Adjustment&& later) {
-  TakeIfSet(values.cpus, std::move(later.values.cpus));
-  TakeIfSet(values.mems, std::move(later.values.mems));
+  const bool later_clears_cpus = later.clears_cpus();
+  const bool later_clears_mems = later.clears_mems();
+  MergeSet(values.cpus, std::move(later.values.cpus), later_clears_cpus);
+  MergeSet(values.mems, std::move(later.values.mems), later_clears_mems);
   TakeIfSet(values.cpu_shares, std::move(later.values.cpu_shares));
   TakeIfSet(values.cpu_quota, std::move(later.values.cpu_quota));
   TakeIfSet(values.cpu_period, std::move(later.values.cpu_period));
-  if (later.wide_ == nullptr) return;
   if (wide_ == nullptr) {
     wide_ = std::move(later.wide_);
-  } else {
+  } else if (later.wide_ != nullptr) {
     MergeWide(*wide_, std::move(*later.wide_));
   }
+  if (wide_ == nullptr) return;
+  if (values.cpus) wide_->clear_cpus = false;
+  if (values.mems) wide_->clear_mems = false;
+}
+
+bool Adjustment::DropPlacement() {
+  const bool said = values.cpus || values.mems || clears_cpus() || clears_mems();
+  values.cpus.reset();
+  values.mems.reset();
+  if (wide_ != nullptr) wide_->clear_cpus = wide_->clear_mems = false;
+  return said;
 }
 
 }  // namespace resmgr

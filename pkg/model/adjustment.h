@@ -53,6 +53,10 @@ struct FieldChange {
 
 // What only few stages change. What is not set stays as the request says.
 struct WideAdjustment {
+  // The request is to have no list of CPUs or memory nodes: "no restriction", never "no change". In
+  // one adjustment a list in `values` wins over it.
+  bool clear_cpus = false;
+  bool clear_mems = false;
   std::optional<int64_t> memory_limit{};       // bytes; -1 lifts it
   std::optional<int64_t> memory_swap_limit{};  // bytes, of memory and swap together
   std::optional<int64_t> oom_score_adj{};
@@ -91,6 +95,11 @@ class Adjustment {
     if (wide_ == nullptr) wide_ = std::make_unique<WideAdjustment>();
     return *wide_;
   }
+  // It removes the request's list, and gives none.
+  bool clears_cpus() const { return !values.cpus && wide_ != nullptr && wide_->clear_cpus; }
+  bool clears_mems() const { return !values.mems && wide_ != nullptr && wide_->clear_mems; }
+  // Says nothing of CPUs and memory nodes any more. False: it said nothing before.
+  bool DropPlacement();
   bool empty() const { return values.empty() && (wide_ == nullptr || *wide_ == WideAdjustment()); }
 
   // All that it changes, in the order of Field.

@@ -53,6 +53,53 @@ TEST(AdjustmentTest, ALaterValueWinsEntryByEntry) {
   EXPECT_THAT(first.wide()->cdi_devices, ElementsAre("vendor/a=0", "vendor/b=0"));
 }
 
+TEST(AdjustmentTest, OfAListAndItsClearingTheLaterOneWins) {
+  Adjustment sum(ResourceValues{.cpus = CpuSet{1}});
+  sum.Wide().clear_mems = true;
+  EXPECT_THAT(sum.Changes(), ElementsAre(FieldChange{.field = Field::kCpusetCpus},
+                                         FieldChange{.field = Field::kCpusetMems}));
+  Adjustment clears_cpus;
+  clears_cpus.Wide().clear_cpus = true;
+
+  sum.Merge(std::move(clears_cpus));
+  EXPECT_EQ(sum.values.cpus, std::nullopt);
+  EXPECT_TRUE(sum.clears_cpus());
+  EXPECT_TRUE(sum.clears_mems());
+
+  sum.Merge(Adjustment(ResourceValues{.mems = NodeSet{1}}));
+  EXPECT_TRUE(sum.clears_cpus());
+  EXPECT_FALSE(sum.clears_mems());
+  EXPECT_EQ(sum.values.mems, NodeSet{1});
+
+  sum.Merge(Adjustment(ResourceValues{.cpus = CpuSet{2}, .cpu_shares = 3}));
+  EXPECT_FALSE(sum.clears_cpus());
+  EXPECT_EQ(*sum.wide(), WideAdjustment());
+  EXPECT_EQ(sum.values, (ResourceValues{.cpus = CpuSet{2}, .mems = NodeSet{1}, .cpu_shares = 3}));
+}
+
+TEST(AdjustmentTest, WithinOneAdjustmentAListWinsOverItsClearing) {
+  Adjustment both(ResourceValues{.cpus = CpuSet{1}});
+  both.Wide().clear_cpus = true;
+  EXPECT_FALSE(both.clears_cpus());
+  EXPECT_THAT(both.Changes(), ElementsAre(FieldChange{.field = Field::kCpusetCpus}));
+
+  Adjustment sum(ResourceValues{.cpus = CpuSet{2}});
+  sum.Merge(std::move(both));
+  EXPECT_EQ(sum.values.cpus, CpuSet{1});
+  EXPECT_EQ(*sum.wide(), WideAdjustment());
+}
+
+TEST(AdjustmentTest, DropsListsAndTheirClearingsAndNothingElse) {
+  Adjustment adjustment(ResourceValues{.cpus = CpuSet{1}, .cpu_shares = 2});
+  adjustment.Wide().clear_mems = true;
+  adjustment.Wide().memory_limit = 3;
+
+  EXPECT_TRUE(adjustment.DropPlacement());
+  EXPECT_THAT(adjustment.Changes(), ElementsAre(FieldChange{.field = Field::kCpuShares},
+                                                FieldChange{.field = Field::kMemoryLimit}));
+  EXPECT_FALSE(adjustment.DropPlacement());
+}
+
 TEST(AdjustmentTest, MergingIntoNothingTakesAll) {
   Adjustment first;
   Adjustment later;

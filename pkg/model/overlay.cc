@@ -53,6 +53,8 @@ void OverlayResources(const Adjustment& so_far, LinuxResources& resources) {
   resources = Merged(std::move(resources), values);
   if (so_far.wide() == nullptr) return;
   const WideAdjustment& wide = *so_far.wide();
+  if (so_far.clears_cpus()) resources.cpuset_cpus.reset();
+  if (so_far.clears_mems()) resources.cpuset_mems.reset();
   Take(wide.memory_limit, resources.memory_limit);
   Take(wide.oom_score_adj, resources.oom_score_adj);
   for (const auto& [size, limit] : wide.hugepage_limits) {

@@ -44,6 +44,20 @@ TEST(OverlayTest, ShowsWhatThePolicyDecided) {
   EXPECT_EQ(shown.create.resources.cpu_shares, 1024);
 }
 
+TEST(OverlayTest, ShowsThatAListIsCleared) {
+  CreateRequest create;
+  create.resources.cpuset_cpus = "1";
+  create.resources.cpuset_mems = "0";
+  ContainerDetails details;
+  Adjustment so_far({.mems = NodeSet{1}});
+  so_far.Wide().clear_cpus = true;
+
+  Overlay(so_far, create, details);
+
+  EXPECT_EQ(create.resources.cpuset_cpus, std::nullopt);
+  EXPECT_EQ(create.resources.cpuset_mems, "1");
+}
+
 TEST(OverlayTest, EditsEntriesInTheirPlace) {
   Adjustment so_far;
   WideAdjustment& wide = so_far.Wide();

@@ -45,6 +45,8 @@ class EventCall final : private PipelineCall::Front, private Request::Source {
   void OnDecided(const Status& refusal, const Adjustment& adjustment) override;
   void OnReplySeen() override { End(); }
   bool Has(Operation operation, Field field) const override { return NriHas(operation, field); }
+  // In an adjustment of NRI no list means that the runtime keeps its own.
+  bool ClearsPlacement() const override { return false; }
   void End();
 
   bool ReadCreate(CreateRequest& create) override;

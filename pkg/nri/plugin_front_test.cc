@@ -11,10 +11,12 @@
 #include <gtest/gtest.h>
 
 #include "pkg/dump/dumper.h"
+#include "pkg/nri/event_call.h"
 #include "pkg/nri/testing/fake_host.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/policy_stage.h"
 #include "pkg/resmgr/clock.h"
+#include "pkg/resmgr/manual_clock.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "test/support/machines/machines.h"
@@ -56,6 +58,24 @@ class VariableStage final : public Stage {
         Adjustment adjustment;
         adjustment.Wide().environment.Set("REGION", "north");
         adjustment.Wide().environment.Remove("ZONE");
+        Adjust(std::move(adjustment));
+      }
+    };
+    return std::make_unique<Call>(*this);
+  }
+};
+
+// Takes the list of CPUs out of a creation.
+class ClearingStage final : public Stage {
+ public:
+  ClearingStage() : Stage({.name = "clearing", .operations = {Operation::kCreateContainer}}) {}
+  std::unique_ptr<StageCall> Begin(const Request&) override {
+    class Call final : public StageCall {
+     public:
+      using StageCall::StageCall;
+      void Before(Request&, const Adjustment&) override {
+        Adjustment adjustment;
+        adjustment.Wide().clear_cpus = true;
         Adjust(std::move(adjustment));
       }
     };
@@ -269,6 +289,22 @@ TEST_F(PluginFrontTest, WhatOtherStagesChangeIsInTheAnswer) {
   EXPECT_EQ(created->adjust().env(0).value(), "north");
   EXPECT_EQ(created->adjust().env(1).key(), "-ZONE");
   EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
+}
+
+// The runtime would keep its list, and the stage would take the container for unrestricted.
+TEST(EventCallTest, AStageThatClearsAListHasFailed) {
+  ManualClock clock;
+  Pipeline pipeline(clock);
+  ClearingStage clearing;
+  pipeline.Add(clearing);
+  EventCall call(pipeline, Operation::kCreateContainer);
+  call.request().body = CreateRequest();
+  Status refusal;
+  bool over = false;
+  call.Start([&](const EventCall::Decision& decision) { refusal = decision.refusal; },
+             [&] { over = true; });
+  EXPECT_EQ(refusal.code(), StatusCode::kUnimplemented);
+  EXPECT_TRUE(over);
 }
 
 // A runtime drops a plugin that does not answer.

@@ -41,8 +41,8 @@ void Pipeline::NoteDroppedPlacement(const Stage& stage) {
   if (metrics_ != nullptr) metrics_->CountDroppedPlacement(name);
   if (!reported_.insert(name).second) return;
   log_.Warn(
-      "stage {} sets CPUs or memory nodes of a container: dropped, since the active policy decides "
-      "about these (reported once)",
+      "stage {} sets or clears CPUs or memory nodes of a container: dropped, since the active "
+      "policy decides about these (reported once)",
       name);
 }
 

@@ -124,12 +124,7 @@ void PipelineCall::Adjust(Adjustment&& adjustment) {
   const StageCall& call = *calls_[asked_];
   const Stage& stage = call.stage();
   if (!stage.OwnsPlacement()) {
-    ResourceValues& values = adjustment.values;
-    if ((values.cpus || values.mems) && PlacementIsOwned()) {
-      values.cpus.reset();
-      values.mems.reset();
-      pipeline_.NoteDroppedPlacement(stage);
-    }
+    if (PlacementIsOwned() && adjustment.DropPlacement()) pipeline_.NoteDroppedPlacement(stage);
     if (Status noted = NoteChanges(call, adjustment); !noted.ok()) return Fail(std::move(noted));
   }
   if (asked_ == 0) {
@@ -147,6 +142,11 @@ Status PipelineCall::NoteChanges(const StageCall& call, const Adjustment& adjust
     if (front_.Has(request_->operation(), change.field)) continue;
     return Unimplemented("stage {} sets {}, for which the request has no place", name,
                          ToString(change.field));
+  }
+  if ((adjustment.clears_cpus() || adjustment.clears_mems()) && !front_.ClearsPlacement()) {
+    return Unimplemented(
+        "stage {} clears {}, which the protocol cannot say", name,
+        ToString(adjustment.clears_cpus() ? Field::kCpusetCpus : Field::kCpusetMems));
   }
   for (FieldChange& change : changes) {
     std::string plugin = call.PluginOf(change);

@@ -37,6 +37,9 @@ class PipelineCall {
     // Whether the protocol has a place for the field in such a request. A stage that sets another
     // one has failed.
     virtual bool Has(Operation operation, Field field) const = 0;
+    // Whether the protocol can take a list of CPUs or memory nodes out of a request. A stage that
+    // does so where it cannot has failed.
+    virtual bool ClearsPlacement() const { return true; }
 
    protected:
     ~Front() = default;

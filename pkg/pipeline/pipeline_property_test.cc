@@ -5,6 +5,7 @@
 // asynchrony.
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -356,6 +357,110 @@ TEST(PipelinePropertyTest, EveryReservationEndsOnceAndInReverseOrder) {
     }
     SCOPED_TRACE(text + ", leaves " + std::to_string(static_cast<int>(script.leaves)));
     ASSERT_EQ(Rehearsal(script).Run(), Model(script).Run());
+  }
+}
+
+// What one stage says of CPUs and of memory nodes: nothing, a list of this one, or no list.
+struct Said {
+  static constexpr int kNothing = -2;
+  static constexpr int kNoList = -1;
+
+  int cpu = kNothing;
+  int node = kNothing;
+
+  bool anything() const { return cpu != kNothing || node != kNothing; }
+  Adjustment AsAdjustment() const {
+    Adjustment adjustment;
+    if (cpu >= 0) adjustment.values.cpus = CpuSet{cpu};
+    if (node >= 0) adjustment.values.mems = NodeSet{node};
+    if (cpu == kNoList) adjustment.Wide().clear_cpus = true;
+    if (node == kNoList) adjustment.Wide().clear_mems = true;
+    return adjustment;
+  }
+};
+
+class PlacingStage final : public Stage {
+ public:
+  PlacingStage(const Said& said, bool owns)
+      : Stage({.name = "placing", .operations = {Operation::kCreateContainer}}),
+        said_(said),
+        owns_(owns) {}
+  std::unique_ptr<StageCall> Begin(const Request&) override {
+    return std::make_unique<PlacingCall>(*this);
+  }
+  bool OwnsPlacement() const override { return owns_; }
+
+ private:
+  class PlacingCall final : public StageCall {
+   public:
+    explicit PlacingCall(PlacingStage& stage) : StageCall(stage), said_(stage.said_) {}
+    void Before(Request&, const Adjustment&) override { Adjust(said_.AsAdjustment()); }
+
+   private:
+    const Said said_;
+  };
+
+  const Said said_;
+  const bool owns_;
+};
+
+// The front hears what the stages said in sum.
+class SumFront final : public PipelineCall::Front {
+ public:
+  Said sum;
+
+ private:
+  void OnDecided(const Status& refusal, const Adjustment& adjustment) override {
+    EXPECT_TRUE(refusal.ok());
+    if (adjustment.values.cpus) sum.cpu = adjustment.values.cpus->First();
+    if (adjustment.values.mems) sum.node = adjustment.values.mems->First();
+    if (adjustment.clears_cpus()) sum.cpu = Said::kNoList;
+    if (adjustment.clears_mems()) sum.node = Said::kNoList;
+    const WideAdjustment* const wide = adjustment.wide();
+    EXPECT_FALSE(wide != nullptr && wide->clear_cpus && adjustment.values.cpus);
+    EXPECT_FALSE(wide != nullptr && wide->clear_mems && adjustment.values.mems);
+  }
+  void OnReplySeen() override {}
+  bool Has(Operation, Field) const override { return true; }
+};
+
+TEST(PipelinePropertyTest, OfListsAndTheirClearingsTheLastCountsUnlessThePolicyOwnsThem) {
+  const uint64_t seed = test::SeedOr(19);
+  SCOPED_TRACE(test::Repeat(seed));
+  std::mt19937_64 random(seed);
+  std::uniform_int_distribution<int> any(Said::kNothing, 3);
+  for (int i = 0; i < 3000; ++i) {
+    ManualClock clock;
+    Pipeline pipeline(clock);
+    const bool owned = any(random) > 0;
+    std::vector<std::unique_ptr<PlacingStage>> stages;
+    Said expected;
+    uint64_t dropped = 0;
+    for (int left = std::abs(any(random)) + 1; left > 0; --left) {
+      const bool owns = owned && stages.empty();
+      Said said{.cpu = any(random), .node = any(random)};
+      // The policy sets lists only.
+      if (owns && said.cpu < 0) said.cpu = Said::kNothing;
+      if (owns && said.node < 0) said.node = Said::kNothing;
+      if (!owned || owns) {
+        if (said.cpu != Said::kNothing) expected.cpu = said.cpu;
+        if (said.node != Said::kNothing) expected.node = said.node;
+      } else if (said.anything()) {
+        ++dropped;
+      }
+      stages.push_back(std::make_unique<PlacingStage>(said, owns));
+      pipeline.Add(*stages.back());
+    }
+    NoSource source;
+    Request request(Operation::kCreateContainer, source);
+    SumFront front;
+    {
+      PipelineCall call(pipeline, front);
+      call.Start(request);
+    }
+    ASSERT_EQ(front.sum.cpu, expected.cpu) << "call " << i;
+    ASSERT_EQ(front.sum.node, expected.node) << "call " << i;
+    ASSERT_EQ(pipeline.dropped_placements(), dropped) << "call " << i;
   }
 }
 

@@ -55,6 +55,7 @@ class TestFront final : public PipelineCall::Front {
   std::vector<FieldChange> changes;
   ResourceValues values;
   bool reply_seen = false;
+  bool clears_placement = true;
   PipelineCall call;
 
  private:
@@ -65,6 +66,7 @@ class TestFront final : public PipelineCall::Front {
   }
   void OnReplySeen() override { reply_seen = true; }
   bool Has(Operation, Field field) const override { return field != Field::kHooks; }
+  bool ClearsPlacement() const override { return clears_placement; }
 };
 
 class PipelineTest : public testing::Test {
@@ -133,8 +135,53 @@ TEST_F(PipelineTest, DropsCountsAndReportsOnceWhatIsThePolicysToDecide) {
   SetLogWriter(nullptr);
   EXPECT_EQ(pipeline_.dropped_placements(), 2u);
   EXPECT_THAT(Scrape(), HasSubstr(R"(cri_resmgr_dropped_placements_total{stage="hook"} 2)"));
-  EXPECT_THAT(log, HasSubstr("stage hook sets CPUs"));
+  EXPECT_THAT(log, HasSubstr("stage hook sets or clears CPUs"));
   EXPECT_EQ(log.find("stage hook"), log.rfind("stage hook"));
+}
+
+TEST_F(PipelineTest, ClearingCpusIsThePolicysToDecideToo) {
+  FunctionStage policy({.name = "policy", .operations = kCreate},
+                       [](auto& call, Request&, const Adjustment&) {
+                         call.Adjust(ResourceValues{.cpus = CpuSet{1}});
+                       });
+  policy.owns_placement = true;
+  FunctionStage hook({.name = "hook", .operations = kCreate},
+                     [](auto& call, Request&, const Adjustment&) {
+                       Adjustment adjustment(ResourceValues{.cpu_shares = 3});
+                       adjustment.Wide().clear_cpus = adjustment.Wide().clear_mems = true;
+                       call.Adjust(std::move(adjustment));
+                     });
+  pipeline_.SetPolicyStage(&policy);
+  pipeline_.Add(hook);
+  TestFront front(pipeline_);
+  front.call.Start(front.request);
+
+  EXPECT_EQ(front.values, (ResourceValues{.cpus = CpuSet{1}, .cpu_shares = 3}));
+  EXPECT_THAT(front.changes, ElementsAre(FieldChange{.field = Field::kCpusetCpus},
+                                         FieldChange{.field = Field::kCpuShares}));
+  EXPECT_EQ(pipeline_.dropped_placements(), 1U);
+  EXPECT_THAT(Scrape(), HasSubstr(R"(cri_resmgr_dropped_placements_total{stage="hook"} 1)"));
+}
+
+TEST_F(PipelineTest, AStageThatClearsWhereTheProtocolCannotHasFailed) {
+  FunctionStage hook({.name = "hook", .operations = kCreate},
+                     [](auto& call, Request&, const Adjustment&) {
+                       Adjustment adjustment;
+                       adjustment.Wide().clear_mems = true;
+                       call.Adjust(std::move(adjustment));
+                     });
+  pipeline_.Add(hook);
+  TestFront able(pipeline_);
+  able.call.Start(able.request);
+  EXPECT_THAT(able.decided, testing::Optional(OkStatus()));
+  EXPECT_THAT(able.changes, ElementsAre(FieldChange{.field = Field::kCpusetMems}));
+
+  TestFront unable(pipeline_);
+  unable.clears_placement = false;
+  unable.call.Start(unable.request);
+  ASSERT_TRUE(unable.decided.has_value());
+  EXPECT_EQ(unable.decided->code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(unable.decided->message(), HasSubstr("stage hook clears cpuset_mems"));
 }
 
 TEST_F(PipelineTest, AStageMayPlaceWhereNoPolicyDoes) {
