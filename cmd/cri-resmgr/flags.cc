@@ -221,6 +221,13 @@ Status CheckRuntimes(const Flags& flags) {
   return OkStatus();
 }
 
+// A server that is configured and never asked would protect nothing.
+Status CheckHooks(const Flags& flags) {
+  if (flags.config.hooks.directory.empty()) return OkStatus();
+  return InvalidArgument("{}: no hook servers are asked by this version",
+                         flags.overrides.hook_directory ? "-hook-dir" : "hooks.Directory");
+}
+
 // Of plugins that connect to us.
 Status CheckNriHost(const Flags& flags) {
   RESMGR_RETURN_IF_ERROR(nri::UnsupportedPolicyOf(flags.config.nri).status());
@@ -313,6 +320,7 @@ StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks
   RESMGR_RETURN_IF_ERROR(CheckSockets(flags));
   RESMGR_RETURN_IF_ERROR(CheckNri(flags));
   RESMGR_RETURN_IF_ERROR(CheckRuntimes(flags));
+  RESMGR_RETURN_IF_ERROR(CheckHooks(flags));
   RESMGR_RETURN_IF_ERROR(CheckNriHost(flags));
   RESMGR_RETURN_IF_ERROR(CheckNode(flags));
   return flags;

@@ -195,6 +195,7 @@ TEST(FlagsTest, HelpVersionAndListNeedNoFile) {
                            "-logger-debug LIST",
                            "-logger-source LIST",
                            "-nri-host SOCKET",
+                           "-hook-dir DIR",
                            "-version",
                            "-help",
                            "-dump-secrets"}) {
@@ -275,6 +276,22 @@ TEST_F(FlagsFileTest, NriPluginsAreServedWhereAFlagOrTheFileSays) {
   EXPECT_THAT(Error({"-config", Write("nri: {Host: {Unsupported: {Rlimit: fail}}}")}),
               HasSubstr("NRI has no field \"Rlimit\""));
   EXPECT_THAT(Error({"-nri-host", "/" + std::string(150, 'x')}), HasSubstr("151 bytes"));
+}
+
+TEST_F(FlagsFileTest, AHookDirectoryIsRefusedWhereItIsGiven) {
+  EXPECT_EQ(Parse({})->config.hooks.directory, "");
+  EXPECT_EQ(Error({"-hook-dir", "/etc/hooks"}),
+            "-hook-dir: no hook servers are asked by this version");
+  EXPECT_THAT(Error({"-config", Write("hook-dir /etc/hooks\n")}), HasSubstr("hooks.Directory: "));
+  const std::string yaml = Write("hooks: {Directory: /etc/hooks, SkipValue: off}");
+  EXPECT_EQ(Error({"-config", yaml}), "hooks.Directory: no hook servers are asked by this version");
+  // The flag wins.
+  const StatusOr<Flags> off = Parse({"-config", yaml, "-hook-dir", "disabled"});
+  ASSERT_TRUE(off.ok()) << Describe(off.status());
+  EXPECT_EQ(off->config.hooks.directory, "");
+  EXPECT_EQ(off->config.hooks.skip_value, "off");
+  EXPECT_EQ(Error({"-hook-dir", "hooks"}),
+            "-hook-dir: \"hooks\" is no absolute path and not \"disabled\"");
 }
 
 TEST(FlagsTest, AddressesAndDirectoriesAreCheckedAtOnce) {

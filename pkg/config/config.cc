@@ -134,6 +134,10 @@ void ReadNriModule(MapReader& nri, const ConfigChecks& /*checks*/, Config& confi
   ReadNri(nri, config.nri);
 }
 
+void ReadHooksModule(MapReader& hooks, const ConfigChecks& /*checks*/, Config& config) {
+  ReadHooks(hooks, config.hooks);
+}
+
 void ReadRuntimesModule(MapReader& runtimes, const ConfigChecks& /*checks*/, Config& config) {
   ReadRuntimes(runtimes, config.runtimes);
 }
@@ -153,6 +157,7 @@ constexpr std::array kModules = {
     ConfigModule{"dump", &ReadDump},
     ConfigModule{"logger", &ReadLogger},
     ConfigModule{"nri", &ReadNriModule},
+    ConfigModule{"hooks", &ReadHooksModule},
     ConfigModule{"runtimes", &ReadRuntimesModule},
     ConfigModule{"runtimeClasses", &ReadRuntimeClassesModule},
 };

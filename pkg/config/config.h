@@ -12,6 +12,7 @@
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
 #include "pkg/config/cpu_constraint.h"
+#include "pkg/config/hooks_config.h"
 #include "pkg/config/nri_config.h"
 #include "pkg/config/runtimes_config.h"
 
@@ -49,6 +50,7 @@ struct Config {
   DumpConfig dump;
   LoggerConfig logger;
   NriHostConfig nri;
+  HooksConfig hooks;
   RuntimesConfig runtimes;  // and runtimeClasses
 };
 

@@ -18,7 +18,8 @@ StatusOr<Config> ParseOptions(std::string_view text, std::string_view source,
   Problems problems;
   std::vector<OptionLine> lines = ParseOptionLines(text, source, problems);
   std::erase_if(lines, [](const OptionLine& line) {
-    return line.name.ends_with("-socket") || line.name.ends_with("-dir") || line.name == "mode" ||
+    return line.name.ends_with("-socket") ||
+           (line.name.ends_with("-dir") && line.name != "hook-dir") || line.name == "mode" ||
            line.name.starts_with("nri-plugin-") || line.name == "metrics-address" ||
            line.name == "topology" || line.name == "dump-secrets";
   });

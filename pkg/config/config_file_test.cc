@@ -40,6 +40,12 @@ TEST(ConfigFileTest, PassesOverWhatIsForTheDaemonsStart) {
   EXPECT_EQ(config->policy.active, "static");
 }
 
+TEST(ConfigFileTest, TheHookDirectoryIsNoPlaceOfTheDaemonItself) {
+  const StatusOr<Config> config = ParseFile("hook-dir /etc/hooks\n");
+  ASSERT_TRUE(config.ok()) << Message(config.status());
+  EXPECT_EQ(config->hooks.directory, "/etc/hooks");
+}
+
 TEST(ConfigFileTest, NamesThePlaceOfAMistakeInBoth) {
   EXPECT_THAT(Message(ParseFile("policy:\n  Actve: static\n").status()), StartsWith("f:2: "));
   EXPECT_THAT(Message(ParseFile("policy static\npolcy static\n").status()), StartsWith("f:2: "));

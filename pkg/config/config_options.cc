@@ -33,6 +33,7 @@ void ConfigOptions::DeclareFlags(CommandLine& line, const ConfigChecks& checks) 
   DeclarePolicyFlags(line, checks);
   DeclareDumpAndLogFlags(line, checks);
   DeclareNriFlags(line);
+  DeclareHookFlags(line);
 }
 
 void ConfigOptions::DeclarePolicyFlags(CommandLine& line, const ConfigChecks& checks) {
@@ -122,6 +123,17 @@ void ConfigOptions::DeclareNriFlags(CommandLine& line) {
             });
 }
 
+void ConfigOptions::DeclareHookFlags(CommandLine& line) {
+  line.Group("Hook servers");
+  line.Flag("hook-dir", "DIR",
+            "Ask the Koordinator hook servers that the files of this directory describe about pods "
+            "and containers. \"disabled\" asks none.",
+            "disabled", [this](std::string_view value) -> Status {
+              RESMGR_ASSIGN_OR_RETURN(hook_directory, HookDirectoryOf(value));
+              return OkStatus();
+            });
+}
+
 void ConfigOptions::ApplyTo(Config& config) const {
   Override(policy, config.policy.active);
   if (policy) config.policy.active_origin = policy_origin;
@@ -135,6 +147,7 @@ void ConfigOptions::ApplyTo(Config& config) const {
   Override(logger_source, config.logger.source);
   Override(logger_format, config.logger.format);
   Override(nri_host, config.nri.socket);
+  Override(hook_directory, config.hooks.directory);
 }
 
 std::vector<std::string> ConfigOptions::Overridden(const Config& config) const {
@@ -160,6 +173,7 @@ std::vector<std::string> ConfigOptions::Overridden(const Config& config) const {
   look(logger_debug, config.logger.debug, defaults.logger.debug, "logger.Debug");
   look(logger_source, config.logger.source, defaults.logger.source, "logger.Source");
   look(logger_format, config.logger.format, defaults.logger.format, "logger.Format");
+  look(hook_directory, config.hooks.directory, defaults.hooks.directory, "hooks.Directory");
   return keys;
 }
 

@@ -25,7 +25,8 @@ struct ConfigOptions {
   std::optional<std::string> logger_debug;
   std::optional<std::string> logger_source;
   std::optional<std::string> logger_format;
-  std::optional<std::string> nri_host;  // a socket, "" for none
+  std::optional<std::string> nri_host;        // a socket, "" for none
+  std::optional<std::string> hook_directory;  // "" for none
 
   // Declares the flags, in groups, with this as their target; it must outlive the parsing.
   void DeclareFlags(CommandLine& line, const ConfigChecks& checks);
@@ -42,6 +43,7 @@ struct ConfigOptions {
   void DeclarePolicyFlags(CommandLine& line, const ConfigChecks& checks);
   void DeclareDumpAndLogFlags(CommandLine& line, const ConfigChecks& checks);
   void DeclareNriFlags(CommandLine& line);
+  void DeclareHookFlags(CommandLine& line);
 };
 
 // Sets the options of a file in a command line, of which `options` declared its part. All errors

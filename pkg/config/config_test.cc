@@ -239,6 +239,11 @@ nri:
       TolerateMissingPluginsAnnotation: ""
     Unsupported: {}
     Plugins: {}
+hooks:
+  Directory: disabled
+  Timeout: 2s
+  SkipKey: runtimeproxy.koordinator.sh/skip-hookserver
+  SkipValue: "true"
 runtimes: {}
 runtimeClasses: {}
 )");

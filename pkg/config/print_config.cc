@@ -110,6 +110,7 @@ std::string PrintConfig(const Config& config) {
                             {"dump", 1, DumpNode(config.dump)},
                             {"logger", 1, LoggerNode(config.logger)},
                             {"nri", 1, NriNode(config.nri)},
+                            {"hooks", 1, HooksNode(config.hooks)},
                             {"runtimes", 1, RuntimesNode(config.runtimes)},
                             {"runtimeClasses", 1, RuntimeClassesNode(config.runtimes)}}));
 }

@@ -13,7 +13,7 @@ namespace resmgr {
 namespace {
 
 // Longer names are no typing mistakes; the bound keeps the table small for any input.
-constexpr size_t kLongestName = 64;
+constexpr size_t kLongestGuess = 64;
 
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -33,7 +33,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view ClosestName(std::string_view given, const std::vector<std::string_view>& known) {
-  if (given.empty() || given.size() > kLongestName) return "";
+  if (given.empty() || given.size() > kLongestGuess) return "";
   const std::string wanted = ToLower(given);
   std::string_view closest;
   size_t closest_distance = std::max<size_t>(1, given.size() / 3) + 1;

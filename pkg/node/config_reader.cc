@@ -104,6 +104,7 @@ void ConfigReader::KeepStarted(Config& config, bool delivered,
     }
   };
   keep("nri", config.nri, options_.nri, silent.nri);
+  keep("hooks", config.hooks, options_.hooks, silent.hooks);
   keep("runtimes, runtimeClasses", config.runtimes, options_.runtimes, silent.runtimes);
 }
 

@@ -43,8 +43,9 @@ class ConfigReader {
     // The only directory where a configuration that is delivered may have a file written.
     std::string dump_directory{};
     // As the daemon was started with, by its own file and the command line. It names programs to
-    // run, and stays until a restart: what is delivered has no part in it.
+    // run and servers to ask, and stays until a restart: what is delivered has no part in it.
     NriHostConfig nri{};
+    HooksConfig hooks{};
     RuntimesConfig runtimes{};
   };
 

@@ -102,6 +102,34 @@ TEST_F(ConfigReaderTest, NriPluginsAreServedAsTheDaemonWasStarted) {
   EXPECT_THAT(reloaded->warnings, Contains(HasSubstr("nri: what has changed")));
 }
 
+TEST_F(ConfigReaderTest, HookServersAreAskedAsTheDaemonWasStarted) {
+  options_.overrides.hook_directory = "/etc/hooks";
+  options_.hooks.directory = "/etc/hooks";
+  options_.hooks.skip_value = "yes";
+  const auto silent = Read("policy: {Active: null}");
+  ASSERT_EQ(silent.status(), OkStatus());
+  EXPECT_EQ(silent->config.hooks, options_.hooks);
+  EXPECT_THAT(silent->warnings, Not(Contains(HasSubstr("hooks"))));
+
+  const auto delivered = Read("hooks: {Directory: /tmp}");
+  ASSERT_EQ(delivered.status(), OkStatus());
+  EXPECT_EQ(delivered->config.hooks, options_.hooks);
+  EXPECT_THAT(delivered->warnings, Contains(HasSubstr("hooks.Directory has no effect: the flag")));
+}
+
+TEST_F(ConfigReaderTest, ADeliveredConfigurationNamesNoHookDirectory) {
+  const auto delivered = Read("hooks: {Directory: /tmp}");
+  ASSERT_EQ(delivered.status(), OkStatus());
+  EXPECT_EQ(delivered->config.hooks, HooksConfig());
+  EXPECT_THAT(delivered->warnings, Contains(HasSubstr("hooks has no effect in a configuration")));
+
+  Config changed;
+  changed.hooks.directory = "/etc/hooks";
+  const auto reloaded = ConfigReader(options_).Prepare(changed, "/etc/node.yaml");
+  EXPECT_EQ(reloaded->config.hooks, HooksConfig());
+  EXPECT_THAT(reloaded->warnings, Contains(HasSubstr("hooks: what has changed")));
+}
+
 TEST_F(ConfigReaderTest, RuntimesAreThoseThatTheDaemonWasStartedWith) {
   options_.runtimes.runtimes["kata"].socket = "/run/kata.sock";
   const auto silent = Read("policy: {Active: null}");

@@ -107,6 +107,7 @@ std::shared_ptr<const ConfigReader> MakeReader(const NodeOptions& options,
                             .dump_secrets = options.dump_secrets,
                             .dump_directory = options.dump_directory,
                             .nri = options.config.nri,
+                            .hooks = options.config.hooks,
                             .runtimes = options.config.runtimes});
 }
 

@@ -88,6 +88,7 @@ std::optional<KeptConfig> LoadKeptConfig(const NodeOptions& options) {
   }
   options.overrides.ApplyTo(*loaded.config);
   loaded.config->nri = options.config.nri;
+  loaded.config->hooks = options.config.hooks;
   loaded.config->runtimes = options.config.runtimes;
   return loaded;
 }
