@@ -69,6 +69,8 @@ class CallRouting {
   const Backends& backends() const { return router_.backends(); }
   // The reply is a stream of messages.
   bool streams() const { return route_.by == CallRoute::By::kEach; }
+  // How the replies of all become one (CallRoute::merge).
+  MergeReplies merge() const { return route_.merge; }
   // Whether OnReply looks at the message.
   bool ReadsReply() const;
 

@@ -46,9 +46,10 @@ class Backends {
   // InvalidArgument: the id is a beginning that several runtimes could mean.
   StatusOr<Choice> Choose(const CallRoute& route, const RouteKeys& keys) const;
 
- private:
+  // The one that gets the pod sandboxes of this handler.
   size_t OfHandler(std::string_view handler) const;
 
+ private:
   const std::vector<Backend> backends_;
   IdOwners owners_;
 };

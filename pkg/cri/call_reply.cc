@@ -105,19 +105,22 @@ void Call::OnReplySeen() {
 void Call::FanOut() {
   collecting_ = false;
   FanOutCall::Client& client = *this;
-  fan_out_ = std::make_unique<FanOutCall>(client, routing_->streams());
+  FanOutCall::Options options{.streams = routing_->streams()};
+  if (const MergeReplies merge = routing_->merge(); merge != nullptr) {
+    options.merge = [merge,
+                     &backends = routing_->backends()](const std::vector<RuntimeReply>& replies) {
+      return merge(backends, replies);
+    };
+  }
+  fan_out_ = std::make_unique<FanOutCall>(connection_.loop(), client, std::move(options));
   for (const Backends::Backend& backend : routing_->backends().all()) {
-    StatusOr<h2::Session*> session = connection_.SessionTo(backend.socket);
-    if (session.ok() &&
-        !fan_out_->Add(backend.name, **session, headers_, reading_->request.body())) {
-      session = Unavailable("the runtime closed the connection");
-    }
-    if (!session.ok()) {
-      return Finish(Annotate(session.status(), fmt::format("runtime {}", backend.name)));
-    }
+    const Status added = fan_out_->Add(backend.name, connection_.SessionTo(backend.socket),
+                                       headers_, reading_->request.body());
+    if (!added.ok()) return Finish(added);
   }
   reading_->request.Clear();
   ReleaseRequest();
+  fan_out_->AllAdded();
 }
 
 bool Call::HoldReply(size_t bytes) {

@@ -10,6 +10,7 @@
 #include "pkg/base/status.h"
 #include "pkg/cri/id_owners.h"
 #include "pkg/cri/method_table.h"
+#include "pkg/cri/reply_merge.h"
 
 namespace resmgr {
 
@@ -17,7 +18,7 @@ namespace resmgr {
 // runtime.v1alpha2 say about it. Field names are those of the CRI.
 struct CallRoute {
   enum class By {
-    kDefault,  // the first runtime: Version, Status, RuntimeConfig, and what is not known here
+    kDefault,  // the first runtime: Version, and what is not known here
     kHandler,  // RunPodSandboxRequest.runtime_handler
     kId,       // the owner of the id in field 1 of the request
     kAll,      // all of them, unless a filter in the request names an id
@@ -33,6 +34,9 @@ struct CallRoute {
   // that the runtime has.
   enum class Tells { kNothing, kNewPodSandbox, kNewContainer, kRemoved, kList };
   Tells tells = Tells::kNothing;
+  // kAll: how the replies become one, also where some runtimes have failed. nullptr: they are
+  // concatenated, and the first failure is that of the call.
+  MergeReplies merge = nullptr;
 };
 
 CallRoute RouteOf(const Method& method);

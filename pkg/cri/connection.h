@@ -33,6 +33,7 @@ class Connection final : private h2::Session::Owner {
   // Taken out of the relay, destroyed soon; true the first time.
   bool Retire() { return !std::exchange(retired_, true); }
   Relay& relay() { return relay_; }
+  EventLoop& loop() { return loop_; }
 
   // ClassifyMethod of a request's path, remembered for the requests that come again and again. The
   // result has views into the headers.

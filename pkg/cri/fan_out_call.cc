@@ -25,32 +25,49 @@ class FanOutCall::Branch final : public h2::StreamHandler {
           arrived_.push_back(std::move(message));
         }) {}
 
-  bool Start(h2::Session& session, const h2::HeaderBlock& headers, const h2::SliceQueue& body) {
-    stream_ = session.OpenStream(headers, false, *this);
-    if (stream_ == nullptr) return false;
+  Status Start(const StatusOr<h2::Session*>& session, const h2::HeaderBlock& headers,
+               const h2::SliceQueue& body) {
+    if (!session.ok()) return session.status();
+    stream_ = (*session)->OpenStream(headers, false, *this);
+    if (stream_ == nullptr) return Unavailable("the runtime closed the connection");
     for (const h2::Slice& slice : body.slices())
       stream_->SendData(slice);
     stream_->SendEnd();
-    return true;
+    return OkStatus();
   }
+  const std::string& name() const { return name_; }
+  bool done() const { return done_; }
 
   // Of a unary call that is over.
   const h2::SliceQueue& message() const { return body_; }
+  // And of one whose failures are merged, too.
+  RuntimeReply reply() const { return {.status = failure_, .message = body_.ToString()}; }
+
+  // Without a word to anyone.
+  void SetFailed(const Status& why) {
+    done_ = true;
+    failure_ = why;
+    body_.Clear();
+    if (stream_ != nullptr && stream_->open())
+      stream_->Reset(static_cast<uint32_t>(h2::ErrorCode::kCancel));
+  }
 
   void GiveBack() {
     if (stream_ != nullptr) stream_->Consume(std::exchange(owed_, 0));
   }
 
   void OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) override {
+    if (done_) return;
     answered_ = true;
     if (end) OnTrailers(headers);
   }
   void OnData(h2::Stream& stream, const h2::Slice& data) override {
+    if (done_) return stream.Consume(data.size());
     if (!answered_) {
       Fail(Internal("sent a body without header fields before it"));
       return;
     }
-    if (call_.streams_) {
+    if (call_.options_.streams) {
       Feed(data);
       return;
     }
@@ -59,7 +76,9 @@ class FanOutCall::Branch final : public h2::StreamHandler {
     // The last thing here, since it may be the end of all this.
     (void)call_.client_.HoldReply(data.size());
   }
-  void OnEnd(h2::Stream&, const h2::HeaderBlock& trailers) override { OnTrailers(trailers); }
+  void OnEnd(h2::Stream&, const h2::HeaderBlock& trailers) override {
+    if (!done_) OnTrailers(trailers);
+  }
   void OnSent(h2::Stream&, size_t) override {}
   void OnClose(h2::Stream&, uint32_t) override {
     if (!done_) Fail(Unavailable("the connection broke"));
@@ -102,7 +121,7 @@ class FanOutCall::Branch final : public h2::StreamHandler {
   }
 
   Status CheckBody() {
-    if (!call_.streams_) return TakePrefix();
+    if (!call_.options_.streams) return TakePrefix();
     return reader_.complete() ? OkStatus() : Internal("ended its reply within a message");
   }
 
@@ -123,7 +142,13 @@ class FanOutCall::Branch final : public h2::StreamHandler {
 
   static Status Compressed() { return Internal("compressed its reply, which was not accepted"); }
 
+  // False, as Pass.
   bool Fail(const Status& why) {
+    if (call_.options_.merge) {
+      SetFailed(why);
+      call_.OnBranchDone();
+      return false;
+    }
     done_ = true;
     call_.client_.OnFanOutEnd(Annotate(why, fmt::format("runtime {}", name_)));
     return false;
@@ -133,6 +158,7 @@ class FanOutCall::Branch final : public h2::StreamHandler {
   const std::string name_;
   bool answered_ = false;
   bool done_ = false;
+  Status failure_;            // where failures are merged
   h2::SliceQueue body_;       // of a unary call
   GrpcMessageReader reader_;  // of a stream
   std::vector<GrpcMessage> arrived_;
@@ -140,16 +166,29 @@ class FanOutCall::Branch final : public h2::StreamHandler {
   std::unique_ptr<h2::Stream> stream_;
 };
 
-FanOutCall::FanOutCall(Client& client, bool streams) : client_(client), streams_(streams) {}
+FanOutCall::FanOutCall(EventLoop& loop, Client& client, Options options)
+    : loop_(loop), client_(client), options_(std::move(options)) {}
 
 FanOutCall::~FanOutCall() = default;
 
-bool FanOutCall::Add(std::string_view name, h2::Session& session, const h2::HeaderBlock& headers,
-                     const h2::SliceQueue& body) {
+Status FanOutCall::Add(std::string_view name, const StatusOr<h2::Session*>& session,
+                       const h2::HeaderBlock& headers, const h2::SliceQueue& body) {
   h2::HeaderBlock plain = headers;
   plain.Remove("grpc-accept-encoding");
   branches_.push_back(std::make_unique<Branch>(*this, name));
-  return branches_.back()->Start(session, plain, body);
+  Branch& branch = *branches_.back();
+  const Status started = branch.Start(session, plain, body);
+  if (started.ok()) return started;
+  if (!options_.merge) return Annotate(started, fmt::format("runtime {}", name));
+  branch.SetFailed(started);
+  ++done_;
+  return OkStatus();
+}
+
+void FanOutCall::AllAdded() {
+  all_added_ = true;
+  if (done_ == branches_.size()) return options_.merge ? EndMerged() : EndConcatenated();
+  if (options_.merge) patience_ = loop_.After(options_.patience, [this] { OnPatienceOver(); });
 }
 
 void FanOutCall::OnSent(size_t waiting) {
@@ -160,8 +199,34 @@ void FanOutCall::OnSent(size_t waiting) {
 }
 
 void FanOutCall::OnBranchDone() {
-  if (++done_ < branches_.size()) return;
-  if (streams_) return client_.OnFanOutEnd(OkStatus());
+  if (++done_ < branches_.size() || !all_added_) return;
+  if (options_.streams) return client_.OnFanOutEnd(OkStatus());
+  if (options_.merge) return EndMerged();
+  EndConcatenated();
+}
+
+void FanOutCall::OnPatienceOver() {
+  for (const std::unique_ptr<Branch>& branch : branches_) {
+    if (branch->done()) continue;
+    branch->SetFailed(DeadlineExceeded("no answer within {} ms", options_.patience.count()));
+    ++done_;
+  }
+  EndMerged();
+}
+
+void FanOutCall::EndMerged() {
+  std::vector<RuntimeReply> replies;
+  for (const std::unique_ptr<Branch>& branch : branches_)
+    replies.push_back(branch->reply());
+  const StatusOr<std::string> merged = options_.merge(replies);
+  if (!merged.ok()) return client_.OnFanOutEnd(merged.status());
+  h2::SliceQueue message;
+  message.Append(h2::Slice::Copy(EncodeGrpcPrefix(false, merged->size())));
+  message.Append(h2::Slice::Copy(*merged));
+  if (client_.OnMessage(message)) client_.OnFanOutEnd(OkStatus());
+}
+
+void FanOutCall::EndConcatenated() {
   std::vector<h2::SliceQueue> messages;
   h2::SliceQueue merged;
   size_t size = 0;

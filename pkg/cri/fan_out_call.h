@@ -1,37 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/cri/reply_merge.h"
 #include "pkg/h2/bytes.h"
 #include "pkg/h2/header_block.h"
 #include "pkg/h2/session.h"
+#include "pkg/sys/event_loop.h"
 
 namespace resmgr {
 
 // One client's call that goes to several runtimes, and whose replies become one: of a unary call
 // the concatenation of the replies' messages, which merges protobuf's repeated fields, once all are
-// here; of a stream (kEach) the messages as they come. Complete or an error: where one runtime
-// cannot be asked or fails, the client gets that runtime's name and status and not the others'
-// entries. Loop's thread only.
+// here; of a stream the messages as they come. Complete or an error: where one runtime cannot be
+// asked or fails, the client gets that runtime's name and status and not the others' entries.
+//
+// With a Merge function every runtime's outcome counts, also a failure, and the function says what
+// becomes of them. A runtime that has not answered when the patience is over has failed with
+// DeadlineExceeded. Loop's thread only.
 class FanOutCall {
  public:
   // Of one message of a reply that is a stream.
   static constexpr size_t kMostOfMessage = size_t{16} * 1024 * 1024;
   // Bytes that wait for the client; the runtimes stop at their windows then.
   static constexpr size_t kMostWaiting = size_t{256} * 1024;
+  // With a Merge function; far less than the two minutes of the kubelet.
+  static constexpr std::chrono::seconds kPatience{10};
 
   // The caller. Each of these may destroy the FanOutCall.
   class Client {
    public:
     // Accounts for bytes that are kept. False: the call is over.
     virtual bool HoldReply(size_t bytes) = 0;
-    // Of a unary call whose replies are all here: the message of each runtime alone.
+    // Of a unary call without a Merge function whose replies are all here: the message of each
+    // runtime alone.
     virtual void OnReplies(const std::vector<h2::SliceQueue>& messages) = 0;
     // One whole message for the client, gRPC's prefix included. False: the call is over.
     virtual bool OnMessage(const h2::SliceQueue& message) = 0;
@@ -42,16 +52,26 @@ class FanOutCall {
     ~Client() = default;
   };
 
-  // `streams`: the replies are streams of messages.
-  FanOutCall(Client& client, bool streams);
+  // In the order of the runtimes.
+  using Merge = std::function<StatusOr<std::string>(const std::vector<RuntimeReply>&)>;
+  struct Options {
+    bool streams = false;  // the replies are streams of messages
+    Merge merge{};         // only where they are not
+    std::chrono::milliseconds patience = kPatience;
+  };
+
+  FanOutCall(EventLoop& loop, Client& client, Options options);
   ~FanOutCall();
   FanOutCall(const FanOutCall&) = delete;
   FanOutCall& operator=(const FanOutCall&) = delete;
 
-  // Sends the request to one more runtime. Its reply has to be uncompressed, so none other is
-  // asked for. False: the session takes no calls any more.
-  bool Add(std::string_view name, h2::Session& session, const h2::HeaderBlock& headers,
-           const h2::SliceQueue& body);
+  // Sends the request to one more runtime, whose session is no error where it can be reached. Its
+  // reply has to be uncompressed, so none other is asked for. Not OK: the call has failed, and the
+  // client is not told of it here.
+  Status Add(std::string_view name, const StatusOr<h2::Session*>& session,
+             const h2::HeaderBlock& headers, const h2::SliceQueue& body);
+  // The request was sent to all of them. May be the end of the call.
+  void AllAdded();
   // `waiting` bytes for the client are left.
   void OnSent(size_t waiting);
 
@@ -59,9 +79,15 @@ class FanOutCall {
   class Branch;
 
   void OnBranchDone();
+  void OnPatienceOver();
+  void EndMerged();
+  void EndConcatenated();
 
+  EventLoop& loop_;
   Client& client_;
-  const bool streams_;
+  const Options options_;
+  bool all_added_ = false;
+  EventLoop::HandlePtr patience_;
   size_t waiting_ = 0;
   std::vector<std::unique_ptr<Branch>> branches_;
   size_t done_ = 0;

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/reply_merge.h"
+
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "pkg/base/field_writer.h"
+#include "pkg/base/wire.h"
+#include "pkg/cri/backends.h"
+
+namespace resmgr {
+
+namespace {
+
+const std::string& NameOf(const Backends& backends, size_t backend) {
+  return backends.all().at(backend).name;
+}
+
+Status FailureOf(const Backends& backends, size_t backend, const Status& status) {
+  return Annotate(status, fmt::format("runtime {}", NameOf(backends, backend)));
+}
+
+Status NoProtobuf(const Backends& backends, size_t backend) {
+  return FailureOf(backends, backend, Internal("its reply is no protobuf"));
+}
+
+bool LacksMethod(const RuntimeReply& reply) {
+  return reply.status.code() == StatusCode::kUnimplemented;
+}
+
+// The first failure that is not that the method is unknown; where all runtimes say that, it is
+// what the client hears.
+Status FailureOfThoseThatServe(const Backends& backends, const std::vector<RuntimeReply>& replies) {
+  size_t lacking = 0;
+  for (size_t i = 0; i < replies.size(); ++i) {
+    if (LacksMethod(replies[i])) {
+      ++lacking;
+    } else if (!replies[i].status.ok()) {
+      return FailureOf(backends, i, replies[i].status);
+    }
+  }
+  return lacking < replies.size() ? OkStatus() : FailureOf(backends, 0, replies[0].status);
+}
+
+// The text in this field of the message, "" where there is none.
+StatusOr<std::string_view> TextIn(std::string_view message, uint32_t field) {
+  std::string_view text;
+  WireReader reader(message);
+  while (reader.Next()) {
+    if (reader.field() == field && reader.is_bytes()) text = reader.bytes();
+  }
+  if (reader.failed()) return Internal("no protobuf");
+  return text;
+}
+
+// RuntimeConfigResponse.linux.cgroup_driver. Occurrences of a message merge.
+StatusOr<uint64_t> CgroupDriverIn(std::string_view message) {
+  constexpr uint32_t kLinux = 1;
+  constexpr uint32_t kCgroupDriver = 1;
+  uint64_t driver = 0;
+  WireReader reader(message);
+  while (reader.Next()) {
+    if (reader.field() != kLinux || !reader.is_bytes()) continue;
+    WireReader config(reader.bytes());
+    while (config.Next()) {
+      if (config.field() == kCgroupDriver) driver = config.number();
+    }
+    if (config.failed()) return Internal("no protobuf");
+  }
+  if (reader.failed()) return Internal("no protobuf");
+  return driver;
+}
+
+std::string DriverName(uint64_t driver) {
+  if (driver == 0) return "systemd";
+  return driver == 1 ? "cgroupfs" : fmt::format("driver {}", driver);
+}
+
+// Of replies that are lists in field 1, whose entries have a text in their field 1: the first entry
+// with each text.
+StatusOr<std::string> UnionByText(const Backends& backends,
+                                  const std::vector<RuntimeReply>& replies) {
+  constexpr uint32_t kEntries = 1;
+  constexpr uint32_t kText = 1;
+  std::set<std::string_view> texts;
+  std::string merged;
+  {
+    FieldWriter writer(merged);
+    for (size_t i = 0; i < replies.size(); ++i) {
+      WireReader reader(replies[i].message);
+      while (reader.Next()) {
+        if (reader.field() != kEntries || !reader.is_bytes()) continue;
+        const StatusOr<std::string_view> text = TextIn(reader.bytes(), kText);
+        if (!text.ok()) return NoProtobuf(backends, i);
+        if (texts.insert(*text).second) writer.Bytes(kEntries, reader.bytes());
+      }
+      if (reader.failed()) return NoProtobuf(backends, i);
+    }
+  }
+  return merged;
+}
+
+}  // namespace
+
+StatusOr<std::string> MergeRuntimeConfig(const Backends& backends,
+                                         const std::vector<RuntimeReply>& replies) {
+  RESMGR_RETURN_IF_ERROR(FailureOfThoseThatServe(backends, replies));
+  std::optional<size_t> first;
+  uint64_t driver = 0;
+  for (size_t i = 0; i < replies.size(); ++i) {
+    if (LacksMethod(replies[i])) continue;
+    const StatusOr<uint64_t> its_driver = CgroupDriverIn(replies[i].message);
+    if (!its_driver.ok()) return NoProtobuf(backends, i);
+    if (!first) {
+      first = i;
+      driver = *its_driver;
+    } else if (driver != *its_driver) {
+      return FailedPrecondition("runtimes have different cgroup drivers: {} has {}, {} has {}",
+                                NameOf(backends, *first), DriverName(driver), NameOf(backends, i),
+                                DriverName(*its_driver));
+    }
+  }
+  return replies.at(*first).message;
+}
+
+StatusOr<std::string> MergeEmpty(const Backends& backends,
+                                 const std::vector<RuntimeReply>& replies) {
+  RESMGR_RETURN_IF_ERROR(FailureOfThoseThatServe(backends, replies));
+  return std::string();
+}
+
+StatusOr<std::string> MergeMetricDescriptors(const Backends& backends,
+                                             const std::vector<RuntimeReply>& replies) {
+  RESMGR_RETURN_IF_ERROR(FailureOfThoseThatServe(backends, replies));
+  return UnionByText(backends, replies);
+}
+
+}  // namespace resmgr
