@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/hooks/hook_directory.h"
+#include "pkg/log/log.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr::hooks {
+
+// Reads the hook directory at once, when inotify tells a change, and every few seconds for what
+// inotify does not tell: a directory that is made or mounted, and what a link leads to. The disk is
+// touched on a thread of its own, by one read at a time. A read that hangs or fails changes
+// nothing, and is logged once. Loop's thread only.
+class HookDirectoryWatch {
+ public:
+  using Files = std::vector<HookFileText>;
+
+  struct Options {
+    std::string directory;
+    // From a change until it is read, so that many changes are one read.
+    std::chrono::milliseconds settle{50};
+    std::chrono::milliseconds poll{2'000};
+    std::chrono::milliseconds deadline{5'000};  // until a read counts as hanging
+    // Called on the thread, and may outlive the watch.
+    std::function<StatusOr<Files>(const std::string& directory)> read = ReadHookDirectory;
+  };
+
+  // `update` runs after each read that has succeeded, never inside the constructor and not after
+  // the end of this object; it must not end it. The loop must outlive this.
+  HookDirectoryWatch(EventLoop& loop, Options options, std::function<void(const Files&)> update);
+  ~HookDirectoryWatch() = default;
+  HookDirectoryWatch(const HookDirectoryWatch&) = delete;
+  HookDirectoryWatch& operator=(const HookDirectoryWatch&) = delete;
+
+  // A read has succeeded: until then it is not known which hook servers there are.
+  bool known() const { return known_; }
+
+ private:
+  struct Found;
+  class Inotify;
+
+  static Found Look(const Options& options, const Inotify& inotify, int watch,
+                    const std::vector<std::string>& names);
+
+  void OnChange();
+  void OnSettled();
+  void Read();
+  void OnRead(Found found);
+  void TellWatched(int error);
+  void Complain(std::string why);
+
+  EventLoop& loop_;
+  Logger& log_;
+  const Options options_;
+  const std::function<void(const Files&)> update_;
+  const std::shared_ptr<Inotify> inotify_;  // shared with the thread, which may outlive this
+  int watch_ = -1;                          // inotify's number of the directory
+  std::vector<std::string> names_;          // of the last read that has succeeded
+  bool known_ = false;
+  bool reading_ = false;
+  bool again_ = false;  // something has changed since the read began
+  bool late_ = false;   // the read is over its deadline
+  int watch_error_ = 0;
+  std::string complaint_;  // the last one; "" after a read that has succeeded
+  EventLoop::HandlePtr events_;
+  EventLoop::HandlePtr settled_;
+  EventLoop::HandlePtr deadline_;
+  EventLoop::HandlePtr poll_;
+  OffLoop reader_;  // gone first
+};
+
+}  // namespace resmgr::hooks

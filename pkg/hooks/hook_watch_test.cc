@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/hooks/hook_watch.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "pkg/hooks/hook_servers.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr::hooks {
+namespace {
+
+class HookWatchTest : public testing::Test {
+ protected:
+  using Files = HookDirectoryWatch::Files;
+  using Milliseconds = std::chrono::milliseconds;
+
+  static constexpr Milliseconds kNever = std::chrono::hours(1);
+
+  HookWatchTest() { std::filesystem::create_directory(directory_); }
+
+  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(Path(name)) << text;
+  }
+  void Replace(const std::string& name, const std::string& text) const {
+    Write(name + ".tmp", text);
+    std::filesystem::rename(Path(name + ".tmp"), Path(name));
+  }
+  // Only inotify tells of changes, unless the test sets `poll`.
+  void Start(Milliseconds poll = kNever) {
+    options_.poll = poll;
+    watch_ = std::make_unique<HookDirectoryWatch>(loop_, options_, [this](const Files& files) {
+      ++updates_;
+      seen_.clear();
+      for (const HookFileText& file : files)
+        seen_ += file.name + "=" + file.text.value_or("(none)") + ";";
+      if (look_) look_(files);
+    });
+    EXPECT_EQ(updates_, 0);
+    EXPECT_FALSE(watch_->known());
+  }
+  bool RunUntil(const std::function<bool()>& condition,
+                Milliseconds patience = std::chrono::seconds(20)) {
+    const auto end = loop_.After(patience, [this] { loop_.Stop(); });
+    const auto check = loop_.Every(Milliseconds(1), [&] {
+      if (condition()) loop_.Stop();
+    });
+    loop_.Run();
+    return condition();
+  }
+  bool Sees(const std::string& expected) {
+    const bool seen = RunUntil([&] { return seen_ == expected; });
+    EXPECT_EQ(seen_, expected);
+    return seen;
+  }
+
+  const TempDir place_;
+  const std::string directory_ = place_.File("d");
+  EventLoop loop_;
+  HookDirectoryWatch::Options options_{.directory = directory_, .settle = Milliseconds(5)};
+  std::function<void(const Files&)> look_;
+  int updates_ = 0;
+  std::string seen_ = "(nothing read)";
+  std::unique_ptr<HookDirectoryWatch> watch_;
+};
+
+TEST_F(HookWatchTest, SeesWhatIsWrittenInPlaceReplacedAndDeleted) {
+  Write("a.json", "1");
+  Start();
+  ASSERT_TRUE(Sees("a.json=1;"));
+  EXPECT_TRUE(watch_->known());
+  Write("a.json", "2");
+  ASSERT_TRUE(Sees("a.json=2;"));
+  Replace("b.json", "3");
+  ASSERT_TRUE(Sees("a.json=2;b.json=3;"));
+  std::filesystem::remove(Path("a.json"));
+  ASSERT_TRUE(Sees("b.json=3;"));
+  ASSERT_EQ(::mkfifo(Path("x.json").c_str(), 0600), 0);
+  ASSERT_TRUE(Sees("b.json=3;x.json=(none);"));
+}
+
+// K05.
+TEST_F(HookWatchTest, ADeletionCountsWithinASecond) {
+  options_.settle = HookDirectoryWatch::Options{.directory = ""}.settle;
+  Write("a.json", "1");
+  Start();
+  ASSERT_TRUE(Sees("a.json=1;"));
+  std::filesystem::remove(Path("a.json"));
+  EXPECT_TRUE(RunUntil([&] { return seen_.empty(); }, std::chrono::seconds(1)));
+}
+
+TEST_F(HookWatchTest, SeesAConfigMapsLinkMove) {
+  for (const char* version : {"1", "2"}) {
+    std::filesystem::create_directory(Path(fmt::format("..{}", version)));
+    Write(fmt::format("..{}/k.json", version), version);
+  }
+  std::filesystem::create_directory_symlink("..1", Path("..data"));
+  std::filesystem::create_symlink("..data/k.json", Path("k.json"));
+  Start();
+  ASSERT_TRUE(Sees("k.json=1;"));
+  std::filesystem::create_directory_symlink("..2", Path("..data_tmp"));
+  std::filesystem::rename(Path("..data_tmp"), Path("..data"));
+  ASSERT_TRUE(Sees("k.json=2;"));
+}
+
+TEST_F(HookWatchTest, SeesADirectoryComeGoAndComeAgain) {
+  std::filesystem::remove(directory_);
+  Start(Milliseconds(20));
+  ASSERT_TRUE(Sees(""));
+  EXPECT_TRUE(watch_->known());
+  for (const char* version : {"1", "2", "3"}) {
+    std::filesystem::create_directory(directory_);
+    Write("a.json", version);
+    ASSERT_TRUE(Sees(fmt::format("a.json={};", version)));
+    std::filesystem::remove_all(directory_);
+    ASSERT_TRUE(Sees(""));
+  }
+  // Another directory takes its place, and only inotify tells of changes in it.
+  std::filesystem::create_directory(place_.File("other"));
+  std::filesystem::rename(place_.File("other"), directory_);
+  ASSERT_TRUE(RunUntil([&, before = updates_] { return updates_ > before + 2; }));
+  Write("a.json", "4");
+  ASSERT_TRUE(Sees("a.json=4;"));
+}
+
+TEST_F(HookWatchTest, WhatInotifyDoesNotTellIsPolled) {
+  std::ofstream(place_.File("target")) << "1";
+  std::filesystem::create_symlink(place_.File("target"), Path("a.json"));
+  Start(Milliseconds(20));
+  ASSERT_TRUE(Sees("a.json=1;"));
+  std::ofstream(place_.File("target")) << "2";
+  ASSERT_TRUE(Sees("a.json=2;"));
+}
+
+TEST_F(HookWatchTest, ManyChangesAreOneRead) {
+  options_.settle = Milliseconds(300);
+  Start();
+  ASSERT_TRUE(Sees(""));
+  for (int i = 0; i < 100; ++i)
+    Write("a.json", std::to_string(i));
+  ASSERT_TRUE(Sees("a.json=99;"));
+  EXPECT_LE(updates_, 4);
+}
+
+// K04: calls always find the old server or the new one.
+TEST_F(HookWatchTest, AFileThatIsReplacedAThousandTimesIsAlwaysWhole) {
+  const auto text = [](int endpoint) {
+    return fmt::format(
+        R"({{"remote-endpoint": "/run/{}", "runtime-hooks": ["PreCreateContainer"]}})", endpoint);
+  };
+  options_.settle = Milliseconds(1);
+  h2::FlushQueue flushes(loop_);
+  HookServers servers(loop_, flushes, std::chrono::seconds(2));
+  Replace("a.json", text(0));
+  int wrong = 0;
+  const auto count = [&] {
+    const auto asked = servers.ServersOf(HookPoint::kPreCreateContainer);
+    if (asked.size() != 1 || !asked[0]->settings().endpoint.starts_with("/run/")) ++wrong;
+  };
+  look_ = [&](const Files& files) {
+    servers.Update(files);
+    if (files.size() != 1 || !files[0].text.ok() || !files[0].text->ends_with("}")) ++wrong;
+    count();
+  };
+  Start(Milliseconds(1));
+  ASSERT_TRUE(RunUntil([&] { return updates_ > 0; }));
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (int i = 1; i <= 1000; ++i)
+      Replace("a.json", text(i));
+    done = true;
+  });
+  EXPECT_TRUE(RunUntil([&] {
+    count();
+    return done &&
+           servers.ServersOf(HookPoint::kPreCreateContainer)[0]->settings().endpoint == "/run/1000";
+  }));
+  writer.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(updates_, 2);
+}
+
+// As tmpfs does while a rename replaces the file.
+TEST_F(HookWatchTest, AFileThatAListingLeavesOutIsNotGone) {
+  Write("a.json", "1");
+  const auto leave_out = std::make_shared<std::atomic<int>>(0);
+  options_.read = [leave_out](const std::string& directory) -> StatusOr<Files> {
+    if (leave_out->fetch_sub(1) > 0) return Files();
+    return ReadHookDirectory(directory);
+  };
+  Start();
+  ASSERT_TRUE(Sees("a.json=1;"));
+  *leave_out = 1;
+  look_ = [](const Files& files) { EXPECT_FALSE(files.empty()); };
+  Write("b.json", "2");
+  ASSERT_TRUE(Sees("a.json=1;b.json=2;"));
+  *leave_out = 1000;
+  const int before = updates_;
+  Write("b.json", "3");
+  EXPECT_FALSE(RunUntil([&] { return updates_ != before; }, Milliseconds(200)));
+}
+
+TEST_F(HookWatchTest, AReadThatFailsLeavesEverythingInForce) {
+  const auto fail = std::make_shared<std::atomic<bool>>(false);
+  const auto reads = std::make_shared<std::atomic<int>>(0);
+  options_.read = [fail, reads](const std::string& directory) -> StatusOr<Files> {
+    ++*reads;
+    if (*fail) return Unavailable("input/output error");
+    return ReadHookDirectory(directory);
+  };
+  Write("a.json", "1");
+  Start(Milliseconds(5));
+  ASSERT_TRUE(Sees("a.json=1;"));
+  *fail = true;
+  const int failing = *reads + 2;
+  ASSERT_TRUE(RunUntil([&] { return *reads >= failing; }));
+  const int before = updates_;
+  Write("a.json", "2");
+  testing::internal::CaptureStderr();
+  const int more = *reads + 10;
+  ASSERT_TRUE(RunUntil([&] { return *reads >= more; }));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "the failure is told once";
+  EXPECT_EQ(updates_, before);
+  *fail = false;
+  ASSERT_TRUE(Sees("a.json=2;"));
+}
+
+TEST_F(HookWatchTest, AReadThatHangsIsTheOnlyOneAndIsToldOnce) {
+  const auto hang = std::make_shared<std::promise<void>>();
+  const auto reads = std::make_shared<std::atomic<int>>(0);
+  options_.read = [hung = hang->get_future().share(), reads](const std::string& directory) {
+    auto files = ReadHookDirectory(directory);
+    if (++*reads == 2) hung.wait();
+    return files;
+  };
+  options_.deadline = Milliseconds(30);
+  Write("a.json", "1");
+  Start(Milliseconds(5));
+  ASSERT_TRUE(Sees("a.json=1;"));
+  testing::internal::CaptureStderr();
+  ASSERT_TRUE(RunUntil([&] { return *reads == 2; }));
+  const int before = updates_;
+  Write("a.json", "2");
+  EXPECT_FALSE(RunUntil([&] { return *reads > 2 || updates_ != before; }, Milliseconds(200)));
+  const std::string log = testing::internal::GetCapturedStderr();
+  const size_t told = log.find("does not answer");
+  EXPECT_NE(told, std::string::npos) << log;
+  EXPECT_EQ(log.find("does not answer", told + 1), std::string::npos) << log;
+  hang->set_value();
+  ASSERT_TRUE(Sees("a.json=2;"));
+}
+
+TEST_F(HookWatchTest, ItsEndDoesNotWaitForAReadThatHangs) {
+  const auto hang = std::make_shared<std::promise<void>>();
+  const auto reads = std::make_shared<std::atomic<int>>(0);
+  options_.read = [hung = hang->get_future().share(), reads](const std::string&) {
+    ++*reads;
+    hung.wait();
+    return StatusOr<Files>(Files());
+  };
+  Start();
+  ASSERT_TRUE(RunUntil([&] { return *reads == 1; }));
+  const auto begin = EventLoop::Clock::now();
+  watch_.reset();
+  EXPECT_LT(EventLoop::Clock::now() - begin, std::chrono::seconds(5));
+  hang->set_value();
+  EXPECT_FALSE(RunUntil([&] { return updates_ != 0; }, Milliseconds(50)));
+}
+
+}  // namespace
+}  // namespace resmgr::hooks
