@@ -88,8 +88,17 @@ class Drawing {
            CpuList(Text(pool, "shared")), Free(pool), CpuList(Text(pool, "exclusive")),
            own_memory ? (mems.empty() ? "-" : mems) : "", own_memory ? Memory(pool) : ""});
       names_.push_back(Containers(pool, 2 * depth + 2));
+      if (pool.contains("overhead")) {
+        names_.back().insert(names_.back().begin(), Overhead(pool.at("overhead"), 2 * depth + 2));
+      }
       AddBelow(Text(pool, "name"), depth + 1, mems);
     }
+  }
+
+  static std::string Overhead(const Json& overhead, size_t indent) {
+    return fmt::format("{}- pod overhead: {} CPUs, {}", std::string(indent, ' '),
+                       CpusText(overhead.at("cpu").get<int64_t>()),
+                       BytesText(overhead.at("memory").get<int64_t>()));
   }
 
   static std::vector<std::string> Containers(const Json& pool, size_t indent) {

@@ -49,6 +49,16 @@ OrderedJson PodResourcesJson(const LinuxResources& resources) {
   return object;
 }
 
+// As the kubelet states it, or else as kubelets state what the configuration says.
+LinuxResources ShownOverhead(const Snapshot& snapshot, const Pod& pod) {
+  if (!OverheadFrom(pod.overhead).empty()) return pod.overhead;
+  const Overhead configured = snapshot.OverheadOf(pod);
+  LinuxResources shown;
+  if (configured.cpu.value > 0) shown.cpu_shares = SharesFromMilliCpu(configured.cpu);
+  if (configured.memory.value > 0) shown.memory_limit = configured.memory.value;
+  return shown;
+}
+
 OrderedJson PlacementOwnersJson(const Placement& placement) {
   OrderedJson owners = OrderedJson::array();
   const auto add = [&owners](bool decided, Field field) {
@@ -180,6 +190,9 @@ OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot) {
         {"memoryUsed", zone.memory_used.value},
         {"containers", found == members.end() ? OrderedJson::array() : found->second},
     });
+    if (zone.overhead.empty()) continue;
+    list.back()["overhead"] = {{"cpu", zone.overhead.cpu.value},
+                               {"memory", zone.overhead.memory.value}};
   }
   return list;
 }
@@ -197,7 +210,7 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
     object["memoryRequest"] = needs.memory_request.value;
     object["role"] = ToString(RoleOf(manager.snapshot(), pod, container));
     object["otherResources"] = OtherResources(pod, container);
-    object["podOverhead"] = PodResourcesJson(pod.overhead);
+    object["podOverhead"] = PodResourcesJson(ShownOverhead(manager.snapshot(), pod));
     object["podResources"] = PodResourcesJson(pod.resources);
     object["owners"] = PlacementOwnersJson(container.placement);
     object["coldStartMs"] = container.placement.look_again_after.count();

@@ -43,17 +43,18 @@ OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy,
 
 // {"name","parent","kind","cpus","exclusive","shared","mems","sharedRequest" (milli-CPU, by the
 //  containers of this very pool), "free" (milli-CPU that can still be asked for of "shared"),
-//  "memoryBytes","memoryUsed","containers":["namespace/pod/name"]}
+//  "memoryBytes","memoryUsed","containers":["namespace/pod/name"]}; where pods cost more than their
+//  containers, the pool that this is debited from has "overhead": {"cpu" (milli-CPU),"memory"}
 OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot);
 
 // The containers of the choice that `what` names: "[NAMESPACE/]POD[/CONTAINER]", or the beginning
 // of an id; "" names all. Each as ContainerJson with "request" and "limit" (milli-CPU),
 // "memoryRequest", "role" ("regular", "init", "sidecar", "" when not known), "otherResources",
 // "podOverhead" and "podResources"
-// ({"shares","quota","period","memoryLimit"}, what is known), "owners" (stage_json.h; what the
-// policy decides), "coldStartMs" (how long after its
-// start "mems" gets the rest; 0: not at all), "hints", "settled" (the runtime has done it) and
-// "candidates" (lines). NotFound when there is none.
+// ({"shares","quota","period","memoryLimit"}, what is known; the overhead of the configuration
+// where the kubelet states none), "owners" (stage_json.h; what the policy decides), "coldStartMs"
+// (how long after its start "mems" gets the rest; 0: not at all), "hints", "settled" (the runtime
+// has done it) and "candidates" (lines). NotFound when there is none.
 StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what,
                                   const ContainerChoice& choice = {});
 

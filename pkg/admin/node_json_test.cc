@@ -63,6 +63,7 @@ TEST_F(NodeJsonTest, ExplainsWhatElseAContainerHas) {
   node_.manager().PodResourcesChanged(pod.id, overhead, resources);
   node_.manager().PodResourcesChanged(PodSandboxId("unknown"), overhead, resources);
 
+  EXPECT_EQ(node_.manager().snapshot().Overheads().shown, (Overhead{{250}, {1 << 20}}));
   const OrderedJson db = Explain("shop/db/db").at(0);
   EXPECT_EQ(db["role"], "regular");
   EXPECT_EQ(db["otherResources"], OrderedJson({{"example.com/nic", 2}}));

@@ -25,9 +25,9 @@ std::string EncodeVerboseRequest(std::string_view id) {
 
 }  // namespace
 
-StatusOr<std::vector<Pod>> ReadPodList(std::string_view reply) {
+StatusOr<PodList> ReadPodList(std::string_view reply) {
   RESMGR_ASSIGN_OR_RETURN(const auto list, ParseReply<v1::ListPodSandboxResponse>(reply));
-  std::vector<Pod> pods;
+  PodList pods;
   for (const v1::PodSandbox& item : list.items()) {
     Pod pod;
     pod.id = PodSandboxId(item.id());
@@ -37,7 +37,8 @@ StatusOr<std::vector<Pod>> ReadPodList(std::string_view reply) {
     pod.runtime_handler = item.runtime_handler();
     pod.labels = ToStringMap(item.labels());
     pod.annotations = ToStringMap(item.annotations());
-    pods.push_back(std::move(pod));
+    if (item.state() != v1::SANDBOX_READY) pods.stopped.insert(pod.id);
+    pods.pods.push_back(std::move(pod));
   }
   return pods;
 }

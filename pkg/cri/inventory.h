@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +15,13 @@ namespace resmgr {
 // when the bytes are not what they should be. Used while synchronizing, so plainly with the full
 // protobuf library.
 
-// ListPodSandboxResponse: pods as they are listed, those that are not ready included.
-StatusOr<std::vector<Pod>> ReadPodList(std::string_view reply);
+// Pods as they are listed, those that are not ready included.
+struct PodList {
+  std::vector<Pod> pods;
+  std::set<PodSandboxId> stopped;  // which of them are not ready
+};
+// ListPodSandboxResponse.
+StatusOr<PodList> ReadPodList(std::string_view reply);
 // ListContainersResponse, without resources.
 StatusOr<std::vector<RuntimeContainer>> ReadContainerList(std::string_view reply);
 

@@ -24,6 +24,18 @@ Pod PodFrom(std::string_view info) {
   return pod;
 }
 
+TEST(InventoryTest, AListTellsWhichPodsAreNotReady) {
+  v1::ListPodSandboxResponse response;
+  response.add_items()->set_id("ready");
+  v1::PodSandbox& stopped = *response.add_items();
+  stopped.set_id("stopped");
+  stopped.set_state(v1::SANDBOX_NOTREADY);
+  const StatusOr<PodList> list = ReadPodList(response.SerializeAsString());
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_EQ(list->pods.size(), 2U);
+  EXPECT_THAT(list->stopped, UnorderedElementsAre(PodSandboxId("stopped")));
+}
+
 TEST(InventoryTest, ContainerdTellsWhatAPodHasAsAWhole) {
   const Pod pod = PodFrom(R"({"config":{"linux":{"cgroup_parent":"/kubepods/burstable/podu-1",
       "overhead":{"cpu_shares":256,"memory_limit_in_bytes":125829120},

@@ -48,7 +48,8 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
       done_(Annotate(pods.status(), "listing pod sandboxes"));
       return;
     }
-    inventory_.pods = *std::move(pods);
+    inventory_.pods = std::move(pods->pods);
+    inventory_.stopped_pods = std::move(pods->stopped);
     connection_.Call("ListContainers", "", [self = shared_from_this()](StatusOr<std::string> list) {
       self->OnContainers(std::move(list));
     });

@@ -66,7 +66,7 @@ class RuntimeInspector::Inspection : public std::enable_shared_from_this<Inspect
       done_(Annotate(pods.status(), "listing pod sandboxes"));
       return;
     }
-    for (Pod& pod : *pods) {
+    for (Pod& pod : pods->pods) {
       sandboxes_.emplace_back().facts.pod = std::move(pod);
     }
     inspector_.Call("ListContainers", "",

@@ -20,6 +20,8 @@ constexpr const char* kAnnotation =
 // One pod with these containers.
 class OnePod : public Snapshot {
  public:
+  Overhead OverheadOf(const Pod&) const override { return {}; }
+  HeldOverheads Overheads() const override { return {}; }
   Container& Add(std::string_view name, ContainerState state) {
     Container& container = containers.emplace_back();
     container.key = ContainerKey{containers.size()};

@@ -22,7 +22,7 @@ struct Pod {
   StringMap labels;
   StringMap annotations;
   // Of the pod as a whole, as the last request about it said: what the runtime class costs besides
-  // the containers, which is only shown (`cri-resmgr-ctl explain`), and what the containers have
+  // the containers, which is kept from exclusive grants (pkg/model/overhead.h), and what these have
   // together, which bounds them (pkg/model/pod_division.h).
   LinuxResources overhead{};
   LinuxResources resources{};

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "pkg/model/container.h"
+#include "pkg/model/overhead.h"
 
 namespace resmgr {
 
@@ -17,6 +18,10 @@ class Snapshot {
   virtual const Container* FindContainer(ContainerKey key) const = 0;
   virtual void ForEachContainer(
       const std::function<void(const Pod&, const Container&)>& visit) const = 0;
+
+  // Of one pod, as it is shown; of all of them, those without containers included. O(1).
+  virtual Overhead OverheadOf(const Pod& pod) const = 0;
+  virtual HeldOverheads Overheads() const = 0;
 };
 
 }  // namespace resmgr

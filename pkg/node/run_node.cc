@@ -212,14 +212,15 @@ Status RunNode(const NodeOptions& options, Setup setup) {
                           MakeDumper(options, setup, metrics.get()));
   const OptionalMetrics metrics_server(loop, options.metrics_address, metrics);
   StateStore state = OpenState(options, setup);
-  BrainHost host(
-      {.loop = loop,
-       .machine = *setup.machine,
-       .door = *door,
-       .pipeline = pipeline,
-       .hints = hints,
-       .state = &state,
-       .manager = {.start_failure = setup.config.policy.start_failure, .metrics = metrics.get()}});
+  BrainHost host({.loop = loop,
+                  .machine = *setup.machine,
+                  .door = *door,
+                  .pipeline = pipeline,
+                  .hints = hints,
+                  .state = &state,
+                  .manager = {.start_failure = setup.config.policy.start_failure,
+                              .metrics = metrics.get(),
+                              .runtimes = setup.config.runtimes}});
   const StopAtEnd stop(*door);
   door->Start(*dumper);
   host.Start(std::move(setup.policy));

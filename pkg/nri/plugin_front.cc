@@ -79,6 +79,7 @@ api::SynchronizeResponse PluginFront::OnSynchronize(const api::SynchronizeReques
     mirror_.Add(ToPod(pod));
   for (const api::Container& container : all.containers())
     mirror_.Add(ToRuntimeContainer(container));
+  mirror_.GuessStopped();
   connected_ = true;
   // What has to change follows in a call of ours: the runtime has many of these at once to answer.
   events_.connected();
@@ -262,6 +263,7 @@ void PluginFront::OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> 
       mirror_.Add(ToPod(event.pod()));
       return OnPodEvent(event, Operation::kRunPodSandbox, std::move(reply));
     case api::EVENT_STOP_POD_SANDBOX:
+      mirror_.SetStopped(pod);
       return OnPodEvent(event, Operation::kStopPodSandbox, std::move(reply));
     case api::EVENT_REMOVE_POD_SANDBOX:
       mirror_.Remove(pod);

@@ -268,6 +268,33 @@ TEST_F(PluginFrontTest, AStartIsKnown) {
 }
 
 // The runtime tells of a failed creation by the removal of what there is of it.
+// NRI does not tell which sandboxes are ready.
+TEST_F(PluginFrontTest, TheOverheadOfPodsWithoutContainersThatMayRunIsNotPromised) {
+  RuntimeMirror mirror;
+  for (const char* const id : {"live", "over", "empty"}) {
+    Pod pod;
+    pod.id = PodSandboxId(std::string(id));
+    mirror.Add(pod);
+  }
+  const auto add = [&mirror](std::string_view pod, ContainerState state) {
+    RuntimeContainer container;
+    container.id = ContainerId(fmt::format("of-{}-{}", pod, static_cast<int>(state)));
+    container.pod_id = PodSandboxId(std::string(pod));
+    container.state = state;
+    mirror.Add(std::move(container));
+  };
+  add("live", ContainerState::kRunning);
+  add("live", ContainerState::kExited);
+  add("over", ContainerState::kExited);
+  mirror.GuessStopped();
+  EXPECT_THAT(mirror.Inventory().stopped_pods,
+              ElementsAre(PodSandboxId("empty"), PodSandboxId("over")));
+  mirror.SetStopped(PodSandboxId("live"));
+  mirror.Remove(PodSandboxId("over"));
+  EXPECT_THAT(mirror.Inventory().stopped_pods,
+              ElementsAre(PodSandboxId("empty"), PodSandboxId("live")));
+}
+
 TEST_F(PluginFrontTest, ARemovalReleasesTheCpus) {
   Synchronize();
   ASSERT_TRUE(Create("dsp", true, 1000).ok());

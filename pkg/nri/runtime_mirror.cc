@@ -9,6 +9,7 @@ namespace resmgr::nri {
 
 void RuntimeMirror::Clear() {
   pods_.clear();
+  stopped_.clear();
   containers_.clear();
   planned_.clear();
 }
@@ -20,6 +21,7 @@ void RuntimeMirror::Add(Pod pod) {
 
 void RuntimeMirror::Remove(const PodSandboxId& id) {
   pods_.erase(std::string(id.value()));
+  stopped_.erase(id);
   std::erase_if(containers_, [&id](const auto& entry) { return entry.second.pod_id == id; });
   std::erase_if(planned_, [this](const std::string& each) { return !containers_.contains(each); });
 }
@@ -28,6 +30,16 @@ void RuntimeMirror::Remove(const ContainerId& id) {
   const std::string key(id.value());
   containers_.erase(key);
   planned_.erase(key);
+}
+
+void RuntimeMirror::GuessStopped() {
+  std::set<PodSandboxId> live;
+  for (const auto& [id, container] : containers_) {
+    if (container.state != ContainerState::kExited) live.insert(container.pod_id);
+  }
+  for (const auto& [id, pod] : pods_) {
+    if (!live.contains(pod.id)) stopped_.insert(pod.id);
+  }
 }
 
 void RuntimeMirror::SetPodResources(const PodSandboxId& id, const LinuxResources& overhead,
@@ -69,6 +81,7 @@ void RuntimeMirror::Merge(const ContainerId& id, const LinuxResources& resources
 
 RuntimeInventory RuntimeMirror::Inventory() const {
   RuntimeInventory inventory;
+  inventory.stopped_pods = stopped_;
   for (const auto& [id, pod] : pods_)
     inventory.pods.push_back(pod);
   for (const auto& [id, container] : containers_)

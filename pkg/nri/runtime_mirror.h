@@ -27,6 +27,11 @@ class RuntimeMirror {
   void AddPlanned(RuntimeContainer container);
   void Confirm(const ContainerId& id) { planned_.erase(std::string(id.value())); }
   void Remove(const ContainerId& id);
+  // It is not ready any more.
+  void SetStopped(const PodSandboxId& id) { stopped_.insert(id); }
+  // The runtime does not say which of its pods are ready: those without a container that may run
+  // are taken for stopped.
+  void GuessStopped();
   void SetState(const ContainerId& id, ContainerState state);
   // What the runtime was told to set, or what it says that is in force.
   void Apply(const ContainerId& id, const ResourceValues& values);
@@ -40,6 +45,7 @@ class RuntimeMirror {
   RuntimeContainer* Find(const ContainerId& id);
 
   std::map<std::string, Pod, std::less<>> pods_;
+  std::set<PodSandboxId> stopped_;
   std::map<std::string, RuntimeContainer, std::less<>> containers_;
   std::set<std::string, std::less<>> planned_;  // of the containers
 };

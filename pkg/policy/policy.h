@@ -30,6 +30,7 @@ struct Zone {
   Bytes memory_capacity{};  // 0 when the policy does not account for memory
   Bytes memory_used{};      // granted to the containers of this zone and of those below it
   int containers = 0;       // whose placement names this zone as its pool
+  Overhead overhead{};      // of all pods, in the zone that it is debited from; counts in `free`
 };
 
 // Decides where containers run. Pure computation of microseconds on the event loop's thread: no

@@ -57,6 +57,8 @@ class Adopter {
         listed.qos = *qos;
         store_.PutPod(std::move(listed)).unclear = true;
       }
+      if (!inventory.stopped_pods.contains(pod.id)) continue;
+      if (PodRecord* const stopped = store_.FindPod(pod.id)) store_.MarkStopped(*stopped);
     }
   }
 

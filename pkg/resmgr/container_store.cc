@@ -42,13 +42,36 @@ std::string LogName(const ContainerRecord& record) {
   return Printable(FullName(record.pod->pod, record.container.name));
 }
 
-ContainerStore::ContainerStore() : all_(*this, true), placeable_(*this, false) {}
+ContainerStore::ContainerStore(RuntimesConfig runtimes)
+    : runtimes_(std::move(runtimes)), all_(*this, true), placeable_(*this, false) {}
 
 PodRecord& ContainerStore::PutPod(Pod pod) {
   PodRecord& record = pods_[pod.id];
   record.pod = std::move(pod);
+  CountOverhead(record);
   Touch(record);
   return record;
+}
+
+void ContainerStore::MarkStopped(PodRecord& pod) {
+  pod.stopped = true;
+  CountOverhead(pod);
+}
+
+Overhead ContainerStore::OverheadOf(const Pod& pod) const {
+  const Overhead stated = OverheadFrom(pod.overhead);
+  if (!stated.empty()) return stated;
+  const OverheadConfig& configured = runtimes_.ClassOf(pod.runtime_handler).overhead;
+  return {.cpu = configured.cpu, .memory = configured.memory};
+}
+
+// A pod that is over keeps its sandbox until it is deleted, while the scheduler gives its overhead
+// to others; what the configuration says the scheduler never counted.
+void ContainerStore::CountOverhead(PodRecord& pod) {
+  overheads_ -= pod.counted;
+  pod.counted = {.shown = OverheadOf(pod.pod),
+                 .promised = pod.stopped ? MilliCpu{} : OverheadFrom(pod.pod.overhead).cpu};
+  overheads_ += pod.counted;
 }
 
 PodRecord* ContainerStore::FindPod(const PodSandboxId& id) {
@@ -60,7 +83,10 @@ PodRecord* ContainerStore::FindPod(const PodSandboxId& id) {
 
 void ContainerStore::ErasePod(const PodSandboxId& id) {
   recent_pod_ = nullptr;
-  pods_.erase(id);
+  const auto found = pods_.find(id);
+  if (found == pods_.end()) return;
+  overheads_ -= found->second.counted;
+  pods_.erase(found);
 }
 
 ContainerRecord& ContainerStore::Add(PodRecord& pod, std::string name) {

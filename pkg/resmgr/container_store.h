@@ -18,6 +18,7 @@
 
 #include "pkg/base/recycled.h"
 #include "pkg/base/text_hash.h"
+#include "pkg/config/runtimes_config.h"
 #include "pkg/model/container.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/resmgr/applied_resources.h"
@@ -40,6 +41,11 @@ struct PodRecord {
   // Known from a list and from what was kept of its containers only: the runtime did not tell more.
   bool unclear = false;
   uint64_t touched = 0;
+
+  // ContainerStore. The sandbox is not ready any more, which is final, and what it adds to the
+  // sum of the overheads.
+  bool stopped = false;
+  HeldOverheads counted{};
 };
 
 // A kubelet's update of a container that was forwarded and is not answered yet.
@@ -132,13 +138,16 @@ std::string LogName(const ContainerRecord& record);
 // they are erased. Every container has its pod here. Loop's thread only.
 class ContainerStore {
  public:
-  ContainerStore();
+  // `runtimes` tells the overhead of pods of which the kubelet states none.
+  explicit ContainerStore(RuntimesConfig runtimes = {});
   ContainerStore(const ContainerStore&) = delete;
   ContainerStore& operator=(const ContainerStore&) = delete;
 
   // Adds the pod, or replaces what is known of it.
   PodRecord& PutPod(Pod pod);
   PodRecord* FindPod(const PodSandboxId& id);
+  // Its sandbox is not ready any more.
+  void MarkStopped(PodRecord& pod);
   // Its containers must be gone.
   void ErasePod(const PodSandboxId& id);
 
@@ -186,15 +195,22 @@ class ContainerStore {
     const Container* FindContainer(ContainerKey key) const override;
     void ForEachContainer(
         const std::function<void(const Pod&, const Container&)>& visit) const override;
+    Overhead OverheadOf(const Pod& pod) const override { return store_.OverheadOf(pod); }
+    HeldOverheads Overheads() const override { return store_.overheads_; }
 
    private:
     const ContainerStore& store_;
     const bool everything_;
   };
 
+  Overhead OverheadOf(const Pod& pod) const;
+  void CountOverhead(PodRecord& pod);
+
   static constexpr size_t kRecent = 64;
   static size_t RecentIndex(ContainerKey key) { return static_cast<size_t>(key) % kRecent; }
 
+  const RuntimesConfig runtimes_;
+  HeldOverheads overheads_;  // the sum of PodRecord::counted
   Pods pods_;
   Containers containers_;
   // By text within the record, which does not change once it is set.

@@ -34,6 +34,7 @@ void ResourceManager::Impl::Exit(ContainerRecord& record, LifeEvent event, std::
 void ResourceManager::Impl::StopPod(const PodSandboxId& id) {
   PodRecord* const pod = store_.Resolve(id);
   if (pod == nullptr) return synchronizer_.ResyncSoon();
+  store_.MarkStopped(*pod);
   ContainerKeys changed;
   for (const ContainerKey key : pod->containers) {
     ContainerRecord& record = *store_.Find(key);

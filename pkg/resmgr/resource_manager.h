@@ -11,6 +11,7 @@
 
 #include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
+#include "pkg/config/runtimes_config.h"
 #include "pkg/metrics/metrics.h"
 #include "pkg/model/container.h"
 #include "pkg/model/create_request.h"
@@ -67,6 +68,7 @@ class ResourceManager {
     // Whether this daemon has warned of updates that ask for other CPUs (cpuset_overrides.h);
     // outlives the manager. nullptr: it warns once in its own life.
     bool* overrides_warned = nullptr;
+    RuntimesConfig runtimes{};  // the overhead of pods of which kubelets state none
   };
 
   // `state` is what is remembered over restarts; nullptr: nothing is. All references must outlive

@@ -44,6 +44,7 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
       clock_(options.clock == nullptr ? loop_clock_ : *options.clock),
       machine_(machine),
       memory_capacity_(MemoryCapacity(machine)),
+      store_(options.runtimes),
       policy_(std::move(policy)),
       state_writer_(loop, state, store_),
       decider_(machine, *policy_, store_),

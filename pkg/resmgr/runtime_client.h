@@ -32,6 +32,7 @@ struct RuntimeContainer {
 struct RuntimeInventory {
   std::vector<Pod> pods;
   std::vector<RuntimeContainer> containers;
+  std::set<PodSandboxId> stopped_pods{};  // those of them that are not ready
   // Of these only what a list tells is known: the runtime failed to tell more, as it does of a pod
   // whose shim hangs. Those that are not listed are of a runtime that could not be asked: what was
   // known of them holds.

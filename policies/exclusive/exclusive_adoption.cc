@@ -190,7 +190,8 @@ Plan ExclusivePools::Rebalance(const Snapshot& snapshot) {
     const auto held = grants_.find(container.key);
     StatusOr<Grant> grant =
         held == grants_.end() ? Find(claim, pod, {}, granted_) : Resize(held->second, claim);
-    if (!grant.ok()) return;
+    const int own = held == grants_.end() ? 0 : held->second.cpus.size();
+    if (!grant.ok() || !CheckOverhead(snapshot, claim.exclusive - own).ok()) return;
     Take(container.key);
     Give(container.key, *std::move(grant));
     granted.emplace_back(container.key, std::move(claim));

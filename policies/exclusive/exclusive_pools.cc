@@ -57,6 +57,10 @@ StatusOr<Plan> ExclusivePools::Allocate(const Snapshot& snapshot, const Pod& pod
   std::optional<Grant> grant;
   if (claim.exclusive > 0) {
     StatusOr<Grant> found = Find(claim, pod, former, granted);
+    if (found.ok() && predecessor == nullptr) {
+      const Status room = CheckOverhead(snapshot, claim.exclusive);
+      if (!room.ok()) found = room;
+    }
     if (!found.ok()) return Refusal(found.status(), snapshot, container.key);
     grant = *std::move(found);
   }
@@ -88,7 +92,7 @@ StatusOr<Plan> ExclusivePools::Update(const Snapshot& snapshot, const Pod& pod,
   if (claim.exclusive == 0) {
     Take(container.key);
   } else if (held == grants_.end() || held->second.cpus.size() != claim.exclusive) {
-    const Status given = GiveOrSettle(pod, container.key, claim);
+    const Status given = GiveOrSettle(snapshot, pod, container.key, claim);
     if (!given.ok()) return Refusal(given, snapshot, container.key);
   } else if (!held->second.reason.starts_with(claim.why)) {
     held->second.reason = Reason(claim, "the CPUs that it had");
@@ -107,10 +111,16 @@ StatusOr<Plan> ExclusivePools::Update(const Snapshot& snapshot, const Pod& pod,
   return plan;
 }
 
-Status ExclusivePools::GiveOrSettle(const Pod& pod, ContainerKey key, CpuClaim& claim) {
+Status ExclusivePools::GiveOrSettle(const Snapshot& snapshot, const Pod& pod, ContainerKey key,
+                                    CpuClaim& claim) {
   const auto held = grants_.find(key);
   StatusOr<Grant> grant =
       held == grants_.end() ? Find(claim, pod, {}, granted_) : Resize(held->second, claim);
+  const int own = held == grants_.end() ? 0 : held->second.cpus.size();
+  if (claim.exclusive > own) {
+    const Status room = CheckOverhead(snapshot, claim.exclusive - own);
+    if (grant.ok() && !room.ok()) grant = room;
+  }
   if (grant.ok()) {
     Take(key);
     Give(key, *std::move(grant));
@@ -191,6 +201,10 @@ std::vector<Zone> ExclusivePools::Zones(const Snapshot& snapshot) const {
       zone.shared_request = zone.shared_request + container.requirements.cpu_request;
     }
   });
+  Zone& shared = zones.front();
+  shared.overhead = snapshot.Overheads().shown;
+  shared.free =
+      MilliCpu{int64_t{1000} * shared.shared.size()} - shared.shared_request - shared.overhead.cpu;
   return zones;
 }
 
@@ -244,6 +258,16 @@ StatusOr<ExclusivePools::Grant> ExclusivePools::Resize(const Grant& grant,
                               : picker_.Shrink(grant.cpus, claim.exclusive));
   RESMGR_RETURN_IF_ERROR(CheckShared(pick.cpus, granted_ - grant.cpus));
   return Grant{pick.cpus, Reason(claim, pick.rule), grant.pod, std::move(pick.considered)};
+}
+
+// Isolated CPUs count: the scheduler does not tell them from others.
+Status ExclusivePools::CheckOverhead(const Snapshot& snapshot, int more) const {
+  const int64_t promised = snapshot.Overheads().promised.value;
+  const int free = (Grantable() - granted_).size();
+  if (promised == 0 || int64_t{1000} * (free - more) >= promised) return OkStatus();
+  return ResourceExhausted(
+      "needs {} exclusive CPU{} more, but of the {} that are free {}m are overhead of pods", more,
+      more == 1 ? "" : "s", free, promised);
 }
 
 // Shared containers, those to come included, need a CPU to run on.

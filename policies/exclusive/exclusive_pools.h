@@ -117,12 +117,15 @@ class ExclusivePools {
   StatusOr<Grant> Resize(const Grant& grant, const CpuClaim& claim) const;
   // Gives it what it claims; where that is not free, but it asks for no more than before, it keeps
   // the exclusive CPUs that it has, or shares, and the claim says so.
-  Status GiveOrSettle(const Pod& pod, ContainerKey key, CpuClaim& claim);
+  Status GiveOrSettle(const Snapshot& snapshot, const Pod& pod, ContainerKey key, CpuClaim& claim);
   int AskedFor(ContainerKey key) const;
   // It runs on the shared CPUs, as a container that had no room when it was placed, and no decision
   // about it is known.
   bool WasFoundSharing(const Placement& present, const CpuSet& shared) const;
   Status Refusal(const Status& shortage, const Snapshot& snapshot, ContainerKey key) const;
+  // With `more` exclusive CPUs than are granted: what kubelets promised pods as overhead stays
+  // free.
+  Status CheckOverhead(const Snapshot& snapshot, int more) const;
   Status CheckShared(const CpuSet& cpus, const CpuSet& granted) const;
   void Give(ContainerKey key, Grant grant);
   void Take(ContainerKey key);

@@ -82,6 +82,10 @@ StatusOr<Plan> TopologyAwarePolicy::Allocate(const Snapshot& snapshot, const Pod
   }
   if (!again) AddAffinities(snapshot, pod, container, demand);
   StatusOr<Grant> grant = again ? *std::move(again) : placer_.Place(demand);
+  if (grant.ok() && predecessor == nullptr) {
+    const Status room = CheckOverhead(snapshot, *grant, 0);
+    if (!room.ok()) grant = room;
+  }
   if (!grant.ok()) {
     if (inherited) Give(pod, *predecessor, *std::move(inherited));
     return Refusal(grant.status(), snapshot, demand, container.key);
@@ -100,6 +104,10 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
   if (held) near = Resize(demand, *held);
   if (!near) AddAffinities(snapshot, pod, container, demand);
   StatusOr<Grant> grant = near ? *std::move(near) : placer_.Place(demand);
+  if (grant.ok()) {
+    const Status room = CheckOverhead(snapshot, *grant, held ? held->exclusive.size() : 0);
+    if (!room.ok()) grant = room;
+  }
   if (!grant.ok() && held) {
     std::optional<Grant> less = KeepFewer(demand, *held);
     if (!less) less = ShareLess(demand, *held, grant.status());
@@ -117,6 +125,23 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
     return change.key == container.key && change.placement.SameDecision(container.placement);
   });
   return plan;
+}
+
+// A grant that is no larger than the former one takes nothing from others. Isolated CPUs count: the
+// scheduler does not tell them from others.
+Status TopologyAwarePolicy::CheckOverhead(const Snapshot& snapshot, const Grant& grant,
+                                          int former) const {
+  const int64_t promised = snapshot.Overheads().promised.value;
+  const int count = grant.exclusive.size();
+  if (promised == 0 || count <= former) return OkStatus();
+  const int root = book_.tree().root();
+  const CpuLedger& cpus = book_.cpus();
+  const int64_t free = cpus.Room(root) + int64_t{1000} * cpus.FreeIsolated(root).size();
+  const int64_t wanted = int64_t{1000} * count + grant.need.fraction;
+  if (free - wanted >= promised) return OkStatus();
+  return ResourceExhausted(
+      "needs {} exclusive CPU{}, but of the {}m that are free {}m are overhead of pods", count,
+      count == 1 ? "" : "s", free, promised);
 }
 
 // With the containers that hold the CPUs or the memory that is missing.

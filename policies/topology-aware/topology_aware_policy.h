@@ -84,6 +84,9 @@ class TopologyAwarePolicy : public Policy {
   // its own that it has, or shares where it is.
   std::optional<Grant> KeepFewer(const Demand& demand, const Grant& held) const;
   std::optional<Grant> ShareLess(const Demand& demand, const Grant& held, const Status& why) const;
+  // Whether a grant that is not given yet, with more exclusive CPUs than the `former` ones, leaves
+  // what kubelets promised pods as overhead.
+  Status CheckOverhead(const Snapshot& snapshot, const Grant& grant, int former) const;
   Status Refusal(const Status& shortage, const Snapshot& snapshot, const Demand& demand,
                  ContainerKey key) const;
   std::string MemoryHolders(const Snapshot& snapshot, ContainerKey key) const;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "policies/topology-aware/topology_aware_policy.h"
 
 namespace resmgr {
@@ -32,17 +34,21 @@ Zone TopologyAwarePolicy::ZoneOf(const Pool& pool) const {
   };
 }
 
-std::vector<Zone> TopologyAwarePolicy::Zones(const Snapshot&) const {
+std::vector<Zone> TopologyAwarePolicy::Zones(const Snapshot& snapshot) const {
   std::vector<Zone> zones;
   const PoolTree& tree = book_.tree();
+  const Overhead overhead = snapshot.Overheads().shown;
+  const MilliCpu left = MilliCpu{book_.cpus().Room(tree.root())} - overhead.cpu;
   // For a reader: parents first, and brothers in their order.
   std::vector<int> open = {tree.root()};
   while (!open.empty()) {
     const Pool& pool = tree.at(open.back());
     open.pop_back();
     zones.push_back(ZoneOf(pool));
+    zones.back().free = std::min(*zones.back().free, left);
     open.insert(open.end(), pool.children.rbegin(), pool.children.rend());
   }
+  zones.front().overhead = overhead;
   if (book_.reserved().empty()) return zones;
   const Pool& around = tree.at(book_.reserved_pool());
   zones.push_back({.name = std::string(kReservedPool),

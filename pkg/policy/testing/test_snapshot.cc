@@ -53,4 +53,13 @@ void TestSnapshot::ForEachContainer(
     visit(entry.pod, entry.container);
 }
 
+HeldOverheads TestSnapshot::Overheads() const {
+  HeldOverheads held;
+  for (const auto& [key, entry] : entries_) {
+    const Overhead overhead = OverheadOf(entry.pod);
+    held += {.shown = overhead, .promised = overhead.cpu};
+  }
+  return held;
+}
+
 }  // namespace resmgr::test

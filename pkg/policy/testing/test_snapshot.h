@@ -30,6 +30,9 @@ class TestSnapshot : public Snapshot {
   const Container* FindContainer(ContainerKey key) const override;
   void ForEachContainer(
       const std::function<void(const Pod&, const Container&)>& visit) const override;
+  // All pods are ready.
+  Overhead OverheadOf(const Pod& pod) const override { return OverheadFrom(pod.overhead); }
+  HeldOverheads Overheads() const override;
 
  private:
   struct Entry {

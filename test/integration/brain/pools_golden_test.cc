@@ -121,6 +121,10 @@ TEST(PoolsGoldenTest, ControlCharactersDoNotReachTheTerminal) {
   EXPECT_THAT(drawing, Not(testing::HasSubstr("\x1b")));
   EXPECT_THAT(drawing, testing::HasSubstr("-0.5 of 1"));
   EXPECT_THAT(drawing, testing::HasSubstr("x\\x0ay"));
+  EXPECT_THAT(drawing, Not(testing::HasSubstr("overhead")));
+  pool["overhead"] = {{"cpu", 1250}, {"memory", 160 << 20}};
+  EXPECT_THAT(DrawPools(OrderedJson::array({pool})),
+              testing::HasSubstr("  - pod overhead: 1.25 CPUs, 160 MiB\n"));
   EXPECT_EQ(DrawPools(OrderedJson::array()), "the policy has no pools\n");
   // No pool stands above it: nothing to draw, and no endless loop.
   pool["parent"] = pool["name"];
