@@ -12,6 +12,7 @@
 #include "pkg/node/policy_setup.h"
 #include "pkg/node/relay_door.h"
 #include "pkg/nri/host/host_config.h"
+#include "pkg/sys/cgroups.h"
 
 namespace resmgr {
 namespace {
@@ -27,7 +28,8 @@ std::optional<NriHostingOptions> HostingOf(const Flags& flags) {
                 .required = nri::RequiredPluginsOf(config),
                 .validator = nri::ValidatorOptionsOf(config),
                 .unsupported = nri::UnsupportedPolicyOf(config).value_or(nri::UnsupportedPolicy()),
-                .profile_directory = flags.relay_dir + "/nri-seccomp"}};
+                .profile_directory = flags.relay_dir + "/nri-seccomp"},
+      .cgroup_v2 = HasUnifiedCgroups()};
 }
 
 FrontDoorFactory DoorOf(const Flags& flags) {

@@ -22,6 +22,7 @@ nri::HostOptions Counted(nri::HostOptions options, Metrics* metrics) {
 NriHosting::NriHosting(const DoorContext& context, const std::string& runtime_socket,
                        const std::string& image_socket, NriHostingOptions options)
     : context_(context),
+      cgroup_v2_(options.cgroup_v2),
       log_(GetLogger("nri/host")),
       runtime_(context.loop, context.flushes, runtime_socket, image_socket),
       stage_({.loop = context.loop, .runtime = runtime_, .pipeline = context.pipeline},
@@ -48,7 +49,7 @@ void NriHosting::AskVersion() {
   runtime_.AskVersion([this](const StatusOr<RuntimeAccess::Version>& version) {
     if (!version.ok()) return TryAgain(version.status(), &NriHosting::AskVersion);
     host_.SetRuntime({.name = version->name, .version = version->version});
-    stage_.SetTraits(nri::TraitsOf(version->name, version->version, /*cgroup_v2=*/true));
+    stage_.SetTraits(nri::TraitsOf(version->name, version->version, cgroup_v2_));
     stage_.WhenReady([this] { Serve(); });
   });
 }

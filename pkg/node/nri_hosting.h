@@ -20,6 +20,7 @@ namespace resmgr {
 struct NriHostingOptions {
   nri::HostOptions host{};
   nri::NriStageOptions stage{};
+  bool cgroup_v2 = true;  // of the node
 };
 
 // Hosts NRI plugins before a CRI runtime that does not host any itself: their stage behind the
@@ -46,6 +47,7 @@ class NriHosting {
   void TryAgain(const Status& why, void (NriHosting::*step)());
 
   DoorContext context_;
+  const bool cgroup_v2_;
   Logger& log_;
   RuntimeInspector runtime_;
   nri::NriStage stage_;

@@ -15,7 +15,6 @@
 namespace resmgr::nri {
 namespace {
 
-constexpr size_t kShownKey = 128;
 // What Kubernetes allows a pod's annotations (apimachinery, TotalAnnotationSizeLimitB).
 constexpr size_t kMostAnnotationBytes = 256UL << 10;
 constexpr std::string_view kNoCriField = "the CRI has no field for it";
@@ -46,14 +45,6 @@ std::string CpuOwners(const std::vector<OwnedField>& owners) {
     if (names.find(name) == std::string::npos) names.append(names.empty() ? "" : ", ").append(name);
   }
   return (names.empty() ? "a plugin" : names) + " wants CPU resources";
-}
-
-// "Mounts /proc"; rules for devices have neither name nor key.
-std::string Shown(const Shortfall& shortfall) {
-  std::string text = shortfall.field == api::FIELD_NONE ? "rules for devices"
-                                                        : std::string(FieldName(shortfall.field));
-  if (!shortfall.key.empty()) text += " " + Printable(shortfall.key, kShownKey);
-  return text;
 }
 
 Status ReportShortfall(const Shortfall& shortfall, const MappingContext& context,

@@ -109,7 +109,7 @@ void Creation::Map(const Turns::Turn& turn) {
   owners_ = merge_->owned(container_->alias());
   StatusOr<MappedAdjustment> mapped = MapAdjustment(merge_->adjustment(), Context());
   if (!mapped.ok()) return Answer(mapped.status());
-  stage_.NoteWarnings(*container_, *mapped);
+  stage_.NoteLeftOut(*container_, mapped->warnings);
   if (mapped->host_files.empty()) return UpdateOthers(*std::move(mapped), turn);
   FindFiles(*std::move(mapped), turn);
 }

@@ -34,9 +34,11 @@ NriStage::NriStage(Context context, NriStageOptions options)
       context_(context),
       nri_options_(std::move(options)),
       log_(GetLogger("nri/host")),
-      updates_(context.runtime, inventory_,
+      updates_(context.runtime, inventory_, nri_options_.unsupported,
                {.placement_is_owned = [this] { return PlacementIsOwned(); },
-                .dropped_placement = [this] { context_.pipeline.NoteDroppedPlacement(*this); }}),
+                .dropped_placement = [this] { context_.pipeline.NoteDroppedPlacement(*this); },
+                .left_out = [this](const HostContainer& container,
+                                   const auto& lines) { NoteLeftOut(container, lines); }}),
       events_(dispatcher_, inventory_, updates_, nri_options_.budget),
       images_(context.runtime),
       files_(context.loop, {.profile_directory = nri_options_.profile_directory}),
@@ -53,8 +55,8 @@ void NriStage::SetTraits(const RuntimeTraits& traits) {
   updates_.SetTraits(traits);
 }
 
-void NriStage::NoteWarnings(const HostContainer& container, const MappedAdjustment& mapped) {
-  for (const std::string& warning : mapped.warnings) {
+void NriStage::NoteLeftOut(const HostContainer& container, const std::vector<std::string>& lines) {
+  for (const std::string& warning : lines) {
     const auto suppressed = warnings_limit_.Pass(RateLimit::Clock::now());
     if (!suppressed) return;
     log_.Warn("container {} of pod {}: {} ({} more not logged)",
@@ -116,10 +118,10 @@ void NriStage::OnUpdateContainers(PluginPort& plugin, const api::UpdateContainer
                  });
 }
 
-void NriStage::OnLost(PluginPort& plugin, const Status& why) {
+// PluginHost has logged why.
+void NriStage::OnLost(PluginPort& plugin, const Status& /*why*/) {
   const std::shared_ptr<HostedPlugin> hosted = dispatcher_.Find(plugin);
   if (hosted == nullptr) return;
-  log_.Warn("NRI plugin {} is lost: {}", hosted->name, Printable(Describe(why)));
   dispatcher_.Remove(plugin);
 }
 

@@ -114,8 +114,8 @@ class NriStage final : public Stage, public PluginListener {
       if (!alive.expired()) done(std::move(result));
     };
   }
-  // What plugins want and the container does not get.
-  void NoteWarnings(const HostContainer& container, const MappedAdjustment& mapped);
+  // Lines about what plugins want and the container does not get.
+  void NoteLeftOut(const HostContainer& container, const std::vector<std::string>& lines);
   // The container has ended, by a call or by itself: asks how and tells the plugins. `done` runs
   // when they have answered.
   void TellStop(const HostContainerPtr& container, std::function<void()> done);

@@ -8,6 +8,7 @@
 #include "pkg/nri/host/resource_fields.h"
 #include "pkg/nri/host/resource_mapping.h"
 #include "pkg/nri/host/update_merge.h"
+#include "pkg/nri/host/update_shortfalls.h"
 
 namespace resmgr::nri {
 
@@ -93,18 +94,26 @@ class UpdateCall final : public StageCall {
   // Before the container itself, as NRI has it. Failures are logged.
   void UpdateOthers(const std::shared_ptr<Consultation>& consultation,
                     const std::shared_ptr<LateAnswer>& answer, const Turns::Turn& turn) {
-    stage_.updates().Apply(
-        consultation->merge.updates(), [this, alive = std::weak_ptr<char>(alive_), consultation,
-                                        answer, turn](const PluginUpdates::List&) {
-          if (alive.expired()) return;
-          const api::LinuxResources& target = consultation->merge.target();
-          Adjustment adjustment;
-          if (Status added = MapResources(target, stage_.traits(), adjustment); !added.ok()) {
-            return answer->Refuse(std::move(added));
-          }
-          OverlayResources(target, wanted_);
-          answer->Adjust(std::move(adjustment));
-        });
+    stage_.updates().Apply(consultation->merge.updates(),
+                           [this, alive = std::weak_ptr<char>(alive_), consultation, answer,
+                            turn](const PluginUpdates::List&) {
+                             if (alive.expired()) return;
+                             Finish(consultation->merge.target(), *answer);
+                           });
+  }
+
+  // With what the plugins want of the container itself.
+  void Finish(api::LinuxResources target, LateAnswer& answer) {
+    const auto left_out =
+        LeaveOutShortfalls(stage_.traits(), stage_.nri_options().unsupported, target);
+    if (!left_out.ok()) return answer.Refuse(left_out.status());
+    stage_.NoteLeftOut(*container_, *left_out);
+    Adjustment adjustment;
+    if (Status added = MapResources(target, stage_.traits(), adjustment); !added.ok()) {
+      return answer.Refuse(std::move(added));
+    }
+    OverlayResources(target, wanted_);
+    answer.Adjust(std::move(adjustment));
   }
 
   NriStage& stage_;

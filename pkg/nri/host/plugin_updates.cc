@@ -6,6 +6,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/nri/host/resource_fields.h"
 #include "pkg/nri/host/resource_mapping.h"
+#include "pkg/nri/host/update_shortfalls.h"
 
 namespace resmgr::nri {
 
@@ -21,9 +22,11 @@ struct PluginUpdates::Batch {
   List failed{};
 };
 
-PluginUpdates::PluginUpdates(RuntimeAccess& runtime, HostInventory& inventory, Hooks hooks)
+PluginUpdates::PluginUpdates(RuntimeAccess& runtime, HostInventory& inventory,
+                             const UnsupportedPolicy& unsupported, Hooks hooks)
     : runtime_(runtime),
       inventory_(inventory),
+      unsupported_(unsupported),
       hooks_(std::move(hooks)),
       log_(GetLogger("nri/host")),
       limit_(/*burst=*/10, std::chrono::minutes(1)) {}
@@ -57,6 +60,12 @@ void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
   }
   api::LinuxResources wanted = update.linux().resources();
   LeaveOutPlacement(wanted);
+  const auto left_out = LeaveOutShortfalls(traits_, unsupported_, wanted);
+  if (!left_out.ok()) {
+    NoteFailure(*container, left_out.status());
+    return batch->End(update, true);
+  }
+  hooks_.left_out(*container, *left_out);
   if (!AnySet(wanted)) return batch->End(update, false);
   // Runtimes take an update as all that is wanted, as a kubelet sends it.
   api::LinuxResources whole = container->message.linux().resources();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <google/protobuf/repeated_field.h>
@@ -14,6 +15,7 @@
 #include "pkg/log/rate_limit.h"
 #include "pkg/nri/host/host_inventory.h"
 #include "pkg/nri/host/runtime_traits.h"
+#include "pkg/nri/host/unsupported_policy.h"
 #include "pkg/pipeline/runtime_access.h"
 
 namespace resmgr::nri {
@@ -30,10 +32,13 @@ class PluginUpdates {
     std::function<bool()> placement_is_owned{};
     // What a plugin wanted of these was left out.
     std::function<void()> dropped_placement{};
+    // What a plugin wants and the CRI cannot express is left out, for the reasons in these lines.
+    std::function<void(const HostContainer&, const std::vector<std::string>&)> left_out{};
   };
 
-  // Both outlive it.
-  PluginUpdates(RuntimeAccess& runtime, HostInventory& inventory, Hooks hooks);
+  // All three outlive it.
+  PluginUpdates(RuntimeAccess& runtime, HostInventory& inventory,
+                const UnsupportedPolicy& unsupported, Hooks hooks);
 
   // What is known of the runtime.
   void SetTraits(const RuntimeTraits& traits) { traits_ = traits; }
@@ -56,6 +61,7 @@ class PluginUpdates {
 
   RuntimeAccess& runtime_;
   HostInventory& inventory_;
+  const UnsupportedPolicy& unsupported_;
   const Hooks hooks_;
   RuntimeTraits traits_;
   Logger& log_;

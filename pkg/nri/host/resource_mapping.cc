@@ -5,13 +5,16 @@
 #include <string_view>
 #include <utility>
 
+#include "pkg/base/parse.h"
 #include "pkg/base/utf8.h"
 #include "pkg/nri/convert.h"
+#include "pkg/nri/host/field_ledger.h"
 #include "pkg/nri/host/pod_view.h"
 
 namespace resmgr::nri {
 namespace {
 
+constexpr size_t kShownKey = 128;
 constexpr std::string_view kMemoryLow = "memory.low";
 constexpr std::string_view kPidsMax = "pids.max";
 constexpr std::string_view kUnlimited = "max";
@@ -135,6 +138,13 @@ Status MapResources(const api::LinuxResources& resources, const RuntimeTraits& t
   if (resources.has_blockio_class()) wide.blockio_class = resources.blockio_class().value();
   if (resources.has_rdt_class()) wide.rdt_class = resources.rdt_class().value();
   return OkStatus();
+}
+
+std::string Shown(const Shortfall& shortfall) {
+  std::string text = shortfall.field == api::FIELD_NONE ? "rules for devices"
+                                                        : std::string(FieldName(shortfall.field));
+  if (!shortfall.key.empty()) text.append(" ").append(Printable(shortfall.key, kShownKey));
+  return text;
 }
 
 std::vector<Shortfall> ShortfallsOf(const api::LinuxResources& resources,

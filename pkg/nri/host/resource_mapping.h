@@ -44,6 +44,9 @@ struct Shortfall {
   bool removal = false;
 };
 
+// "Mounts /proc", for messages; rules for devices have neither name nor key.
+std::string Shown(const Shortfall& shortfall);
+
 // What neither of the two above takes over. `update`: of a container that exists, whose classes of
 // block I/O and RDT stay.
 std::vector<Shortfall> ShortfallsOf(const api::LinuxResources& resources,

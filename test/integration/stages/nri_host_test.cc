@@ -279,5 +279,40 @@ TEST_F(NriHostTest, APluginAsksForAChangeFromWithinItsAnswer) {
   EXPECT_TRUE(changed);
 }
 
+// Its classes of block I/O stay: the rest is sent, and no plugin is shown what did not change.
+TEST_F(NriHostTest, WhatAnUpdateCannotCarryIsLeftOut) {
+  StartHost();
+  std::vector<std::string> seen;
+  Connect({}, [&seen](FakePlugin& plugin) {
+    plugin.update = [&seen](const api::UpdateContainerRequest& request) {
+      seen.push_back(request.container().linux().resources().blockio_class().value());
+      api::UpdateContainerResponse response;
+      api::ContainerUpdate& update = *response.add_update();
+      update.set_container_id(request.container().id());
+      auto& resources = *update.mutable_linux()->mutable_resources();
+      resources.mutable_blockio_class()->set_value("gold");
+      resources.mutable_memory()->mutable_limit()->set_value(1 << 30);
+      return response;
+    };
+  });
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  const auto container = Create(client, *pod, "one");
+  ASSERT_THAT(container, IsOk());
+  cri::UpdateContainerResourcesRequest request;
+  request.set_container_id(*container);
+  request.mutable_linux()->set_cpu_shares(1024);
+  for (int i = 0; i < 2; ++i) {
+    runtime_.ForgetCalls();
+    EXPECT_TRUE(client.Start("UpdateContainerResources", request)->Wait(kPatience)->status.ok());
+    cri::UpdateContainerResourcesRequest received;
+    ASSERT_TRUE(received.ParseFromString(Received("UpdateContainerResources")));
+    EXPECT_EQ(received.linux().memory_limit_in_bytes(), 1 << 30);
+    EXPECT_TRUE(received.annotations().empty());
+  }
+  OnLoop([&seen] { EXPECT_THAT(seen, ElementsAre("", "")); });
+}
+
 }  // namespace
 }  // namespace resmgr::test

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/sys/cgroups.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+TEST(CgroupsTest, OtherFileSystemsAreNotUnifiedCgroups) {
+  EXPECT_FALSE(HasUnifiedCgroups("/proc"));
+  EXPECT_FALSE(HasUnifiedCgroups("/no/such/directory"));
+}
+
+// The kernel puts this file into the root of cgroup v2 only.
+TEST(CgroupsTest, TheNodeIsSeenAsItIs) {
+  EXPECT_EQ(HasUnifiedCgroups(), std::filesystem::exists("/sys/fs/cgroup/cgroup.controllers"));
+}
+
+}  // namespace
+}  // namespace resmgr
