@@ -14,6 +14,20 @@ using Kind = IdOwners::Kind;
 
 constexpr std::chrono::seconds kListTimeout{10};
 
+// Pods and containers are the RuntimeService's, also where a call about an image asks for them.
+std::string RuntimeServiceOf(std::string_view service) {
+  return fmt::format("{}.RuntimeService", service.substr(0, service.rfind('.')));
+}
+
+// What a runtime has by an unfiltered list.
+void LearnList(IdOwners& owners, Kind kind, size_t backend, std::string_view list,
+               IdOwners::ListBegin begin) {
+  if (const auto ids = ReadListedIds(list); ids.ok()) owners.SetAll(kind, backend, *ids, begin);
+  if (kind != Kind::kPodSandbox) return;
+  if (const auto uids = ReadListedPodUids(list); uids.ok())
+    owners.SetAll(Kind::kPodUid, backend, *uids, begin);
+}
+
 std::string_view ListMethod(Kind kind) {
   return kind == Kind::kPodSandbox ? "ListPodSandbox" : "ListContainers";
 }
@@ -62,7 +76,7 @@ void BackendRouter::List(size_t backend, const std::shared_ptr<Listing>& listing
       fmt::format("{}/{}", listing->service, ListMethod(kind)), "", kListTimeout,
       [this, backend, listing, kind](const StatusOr<std::string>& reply) {
         const auto ids = reply.ok() ? ReadListedIds(*reply) : reply.status();
-        if (ids.ok()) backends_.owners().SetAll(kind, backend, *ids, listing->begin);
+        if (ids.ok()) LearnList(backends_.owners(), kind, backend, *reply, listing->begin);
         OnListed(ids.ok() ? OkStatus()
                           : Unavailable("runtime {}: {}", backends_.all()[backend].name,
                                         Message(ids.status())));
@@ -89,13 +103,15 @@ std::unique_ptr<CallRouting> CallRouting::Begin(BackendRouter& router, const Met
 CallRouting::CallRouting(BackendRouter& router, const Method& method, const CallRoute& route)
     : router_(router),
       route_(route),
-      service_(method.path.substr(0, method.path.rfind('/'))),
+      service_(RuntimeServiceOf(method.path.substr(0, method.path.rfind('/')))),
+      about_images_(method.service == Service::kImage),
       list_begin_(router.backends().owners().BeginList()) {}
 
 void CallRouting::Choose(std::string_view request, std::function<void(Status)> done) {
   const StatusOr<RouteKeys> keys = ReadRouteKeys(route_, request);
   if (!keys.ok()) return done(keys.status());
   id_ = keys->id;
+  pod_uid_ = keys->pod_uid;
   filtered_ = keys->filtered;
   const auto choice = backends().Choose(route_, *keys);
   if (!choice.ok()) return done(choice.status());
@@ -117,6 +133,10 @@ Status CallRouting::ChooseAgain(const Status& listed) {
   return *owner ? OkStatus() : listed;
 }
 
+std::string_view CallRouting::SocketOf(const Backends::Backend& backend) const {
+  return about_images_ && !backend.image_socket.empty() ? backend.image_socket : backend.socket;
+}
+
 bool CallRouting::ReadsReply() const {
   return route_.tells == CallRoute::Tells::kNewPodSandbox ||
          route_.tells == CallRoute::Tells::kNewContainer;
@@ -132,6 +152,7 @@ void CallRouting::OnReply(std::string_view message) {
         owners.Add(route_.tells == Tells::kNewContainer ? Kind::kContainer : Kind::kPodSandbox, *id,
                    backend_);
       }
+      owners.Add(Kind::kPodUid, pod_uid_, backend_);
       break;
     case Tells::kRemoved:
       owners.Remove(route_.id_kind, id_);
@@ -146,8 +167,7 @@ void CallRouting::OnReplies(const std::vector<h2::SliceQueue>& messages) {
   if (route_.tells != CallRoute::Tells::kList || filtered_) return;
   for (size_t i = 0; i < messages.size(); ++i) {
     const std::string message = messages[i].ToString();
-    const auto ids = ReadListedIds(message);
-    if (ids.ok()) router_.backends().owners().SetAll(route_.id_kind, i, *ids, list_begin_);
+    LearnList(router_.backends().owners(), route_.id_kind, i, message, list_begin_);
   }
 }
 

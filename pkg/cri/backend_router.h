@@ -67,6 +67,8 @@ class CallRouting {
   bool all() const { return all_; }
   const Backends::Backend& backend() const { return backends().all()[backend_]; }
   const Backends& backends() const { return router_.backends(); }
+  // Where it serves the call.
+  std::string_view SocketOf(const Backends::Backend& backend) const;
   // The reply is a stream of messages.
   bool streams() const { return route_.by == CallRoute::By::kEach; }
   // How the replies of all become one (CallRoute::merge).
@@ -85,7 +87,9 @@ class CallRouting {
   BackendRouter& router_;
   const CallRoute route_;
   const std::string service_;
-  std::string id_;  // of the request
+  const bool about_images_;
+  std::string id_;       // of the request
+  std::string pod_uid_;  // of the new pod sandbox
   bool filtered_ = false;
   IdOwners::ListBegin list_begin_;
   size_t backend_ = 0;

@@ -13,6 +13,10 @@ StatusOr<Backends::Choice> Backends::Choose(const CallRoute& route, const RouteK
       return Choice();
     case CallRoute::By::kHandler:
       return Choice{.backend = OfHandler(keys.handler)};
+    case CallRoute::By::kImagePull:
+      if (!keys.handler.empty()) return Choice{.backend = OfHandler(keys.handler)};
+      if (keys.id.empty()) return Choice();
+      [[fallthrough]];
     case CallRoute::By::kId: {
       RESMGR_ASSIGN_OR_RETURN(const std::optional<size_t> owner,
                               owners_.Find(route.id_kind, keys.id));
@@ -23,6 +27,7 @@ StatusOr<Backends::Choice> Backends::Choose(const CallRoute& route, const RouteK
     case CallRoute::By::kEach:
       break;
   }
+  if (!keys.handler.empty()) return Choice{.backend = OfHandler(keys.handler)};
   // What several runtimes may have, each of them filters itself.
   std::optional<size_t> owner =
       owners_.Find(Kind::kContainer, keys.container_id).value_or(std::nullopt);

@@ -21,6 +21,7 @@ class Backends {
     std::string name;  // for errors and logs
     std::string socket;
     std::vector<std::string> handlers{};  // RunPodSandboxRequest.runtime_handler
+    std::string image_socket{};           // of its ImageService; empty: the same
   };
 
   // The first is the default: it gets the handlers that no other has, and the calls that are about

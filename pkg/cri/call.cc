@@ -63,7 +63,7 @@ void Call::Start(bool end) {
     reading_->stages.emplace(*pipeline, front, method_.operation);
   }
   tap_ = relay.MakeTap(method_, reading_ != nullptr);
-  if (relay.router() != nullptr) {
+  if (relay.router() != nullptr && relay.SocketFor(method_).ok()) {
     routing_ = CallRouting::Begin(*relay.router(), method_);
     if (routing_ != nullptr && reading_ == nullptr) reading_ = std::make_unique<Reading>();
   }
@@ -76,9 +76,9 @@ void Call::Start(bool end) {
 }
 
 bool Call::Forward(const h2::HeaderBlock& headers, bool end) {
-  StatusOr<h2::Session*> session = routing_ == nullptr
-                                       ? connection_.SessionFor(method_)
-                                       : connection_.SessionTo(routing_->backend().socket);
+  StatusOr<h2::Session*> session =
+      routing_ == nullptr ? connection_.SessionFor(method_)
+                          : connection_.SessionTo(routing_->SocketOf(routing_->backend()));
   if (session.ok()) {
     server_ = (*session)->OpenStream(headers, end, *this);
     if (server_ != nullptr) return true;

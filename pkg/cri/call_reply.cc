@@ -114,8 +114,9 @@ void Call::FanOut() {
   }
   fan_out_ = std::make_unique<FanOutCall>(connection_.loop(), client, std::move(options));
   for (const Backends::Backend& backend : routing_->backends().all()) {
-    const Status added = fan_out_->Add(backend.name, connection_.SessionTo(backend.socket),
-                                       headers_, reading_->request.body());
+    const Status added =
+        fan_out_->Add(backend.name, connection_.SessionTo(routing_->SocketOf(backend)), headers_,
+                      reading_->request.body());
     if (!added.ok()) return Finish(added);
   }
   reading_->request.Clear();

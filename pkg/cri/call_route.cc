@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "pkg/base/wire.h"
 
@@ -79,13 +80,54 @@ constexpr std::array kRoutes = {
     NamedRoute{"GetContainerEvents", {.by = By::kEach}},
 };
 
+// Of the ImageService. StreamImages passes an image that several runtimes have as often as they
+// have it: that its ids are unique would take all of them to be kept.
+constexpr std::array kImageRoutes = {
+    NamedRoute{"PullImage", {.by = By::kImagePull, .id_kind = Kind::kPodUid}},
+    NamedRoute{"ImageStatus",
+               {.by = By::kAll, .image = CallRoute::Image::kItself, .merge = MergeImageStatus}},
+    NamedRoute{"RemoveImage",
+               {.by = By::kAll, .image = CallRoute::Image::kItself, .merge = MergeEmpty}},
+    NamedRoute{"ListImages",
+               {.by = By::kAll, .image = CallRoute::Image::kInFilter, .merge = MergeImages}},
+    NamedRoute{"StreamImages", {.by = By::kEach, .image = CallRoute::Image::kInFilter}},
+    NamedRoute{"ImageFsInfo", {.by = By::kAll, .merge = MergeImageFsInfo}},
+};
+
 constexpr uint32_t kRuntimeHandler = 2;  // of RunPodSandboxRequest
 constexpr uint32_t kId = 1;              // of requests about one thing, and of a list's entries
 constexpr uint32_t kFilter = 1;          // of list requests
 constexpr uint32_t kEntries = 1;         // of list replies
+constexpr uint32_t kImage = 1;           // of requests about an image, and of an ImageFilter
+constexpr uint32_t kImageHandler = 19;   // ImageSpec.runtime_handler
+constexpr uint32_t kPodConfig = 1;       // RunPodSandboxRequest.config
+constexpr uint32_t kPullPodConfig = 3;   // PullImageRequest.sandbox_config
+constexpr uint32_t kConfigMetadata = 1;  // of PodSandboxConfig
+constexpr uint32_t kPodMetadata = 2;     // of PodSandbox
+constexpr uint32_t kUid = 2;             // of PodSandboxMetadata
+
+// Paths of fields.
+constexpr std::array kHandlerOfImage = {kImageHandler};
+constexpr std::array kHandlerOfFilter = {kImage, kImageHandler};
+constexpr std::array kUidOfConfig = {kConfigMetadata, kUid};
+constexpr std::array kUidOfPod = {kPodMetadata, kUid};
 
 Status NoProtobuf() {
   return InvalidArgument("the request is no protobuf, so that its runtime is not known");
+}
+
+// The text at the end of this path of fields, as the last occurrence says. Empty: there is none.
+Status ReadText(std::string_view message, std::span<const uint32_t> path, std::string_view& text) {
+  WireReader reader(message);
+  while (reader.Next()) {
+    if (reader.field() != path.front() || !reader.is_bytes()) continue;
+    if (path.size() == 1) {
+      text = reader.bytes();
+    } else {
+      RESMGR_RETURN_IF_ERROR(ReadText(reader.bytes(), path.subspan(1), text));
+    }
+  }
+  return reader.failed() ? NoProtobuf() : OkStatus();
 }
 
 // Occurrences of a filter merge.
@@ -103,9 +145,19 @@ Status ReadFilter(const CallRoute& route, std::string_view filter, RouteKeys& ke
 }  // namespace
 
 CallRoute RouteOf(const Method& method) {
-  if (method.service != Service::kRuntime) return {};
-  const auto* const it = std::ranges::find(kRoutes, method.name, &NamedRoute::method);
-  return it == kRoutes.end() ? CallRoute() : it->route;
+  const auto find = [&method](const auto& routes) {
+    const auto* const it = std::ranges::find(routes, method.name, &NamedRoute::method);
+    return it == routes.end() ? CallRoute() : it->route;
+  };
+  switch (method.service) {
+    case Service::kRuntime:
+      return find(kRoutes);
+    case Service::kImage:
+      return find(kImageRoutes);
+    case Service::kOther:
+      break;
+  }
+  return {};
 }
 
 StatusOr<RouteKeys> ReadRouteKeys(const CallRoute& route, std::string_view request) {
@@ -118,6 +170,15 @@ StatusOr<RouteKeys> ReadRouteKeys(const CallRoute& route, std::string_view reque
         break;
       case By::kHandler:
         if (reader.field() == kRuntimeHandler) keys.handler = reader.bytes();
+        if (reader.field() != kPodConfig) break;
+        RESMGR_RETURN_IF_ERROR(ReadText(reader.bytes(), kUidOfConfig, keys.pod_uid));
+        break;
+      case By::kImagePull:
+        if (reader.field() == kImage) {
+          RESMGR_RETURN_IF_ERROR(ReadText(reader.bytes(), kHandlerOfImage, keys.handler));
+        } else if (reader.field() == kPullPodConfig) {
+          RESMGR_RETURN_IF_ERROR(ReadText(reader.bytes(), kUidOfConfig, keys.id));
+        }
         break;
       case By::kId:
         if (reader.field() == kId) keys.id = reader.bytes();
@@ -125,6 +186,13 @@ StatusOr<RouteKeys> ReadRouteKeys(const CallRoute& route, std::string_view reque
       case By::kAll:
       case By::kEach:
         if (reader.field() != kFilter) break;
+        if (route.image == CallRoute::Image::kItself) {
+          RESMGR_RETURN_IF_ERROR(ReadText(reader.bytes(), kHandlerOfImage, keys.handler));
+          break;
+        }
+        if (route.image == CallRoute::Image::kInFilter) {
+          RESMGR_RETURN_IF_ERROR(ReadText(reader.bytes(), kHandlerOfFilter, keys.handler));
+        }
         RESMGR_RETURN_IF_ERROR(ReadFilter(route, reader.bytes(), keys));
         break;
     }
@@ -148,6 +216,21 @@ StatusOr<std::vector<std::string_view>> ReadListedIds(std::string_view reply) {
   }
   if (reader.failed()) return InvalidArgument("the list is no protobuf");
   return ids;
+}
+
+StatusOr<std::vector<std::string_view>> ReadListedPodUids(std::string_view reply) {
+  std::vector<std::string_view> uids;
+  WireReader reader(reply);
+  while (reader.Next()) {
+    if (reader.field() != kEntries || !reader.is_bytes()) continue;
+    std::string_view uid;
+    if (!ReadText(reader.bytes(), kUidOfPod, uid).ok()) {
+      return InvalidArgument("an entry of the list is no protobuf");
+    }
+    uids.push_back(uid);
+  }
+  if (reader.failed()) return InvalidArgument("the list is no protobuf");
+  return uids;
 }
 
 }  // namespace resmgr

@@ -21,8 +21,11 @@ struct CallRoute {
     kDefault,  // the first runtime: Version, and what is not known here
     kHandler,  // RunPodSandboxRequest.runtime_handler
     kId,       // the owner of the id in field 1 of the request
-    kAll,      // all of them, unless a filter in the request names an id
-    kEach,     // the same, but the reply is a stream of messages
+    // PullImage: ImageSpec.runtime_handler, else the owner of the pod's uid in
+    // PullImageRequest.sandbox_config, else the first runtime.
+    kImagePull,
+    kAll,   // all of them, unless the request names a handler, or an id in its filter
+    kEach,  // the same, but the reply is a stream of messages
   };
   By by = By::kDefault;
   // kId: of what the id is.
@@ -30,6 +33,9 @@ struct CallRoute {
   // kAll and kEach: where the ids are in the request's `filter`; 0: there is none.
   uint32_t filter_container_id = 0;
   uint32_t filter_pod_sandbox_id = 0;
+  // kAll and kEach: where the ImageSpec is that may name a handler, in the request's field 1.
+  enum class Image { kNone, kItself, kInFilter };
+  Image image = Image::kNone;
   // What an OK reply tells of ids: a new one (in its field 1), that the request's is gone, or all
   // that the runtime has.
   enum class Tells { kNothing, kNewPodSandbox, kNewContainer, kRemoved, kList };
@@ -44,7 +50,8 @@ CallRoute RouteOf(const Method& method);
 // What a request says about its runtime; views into it. InvalidArgument: it is no protobuf.
 struct RouteKeys {
   std::string_view handler;
-  std::string_view id;
+  std::string_view id;              // of kImagePull: the pod's uid
+  std::string_view pod_uid;         // of a new pod sandbox
   std::string_view container_id;    // of the filter
   std::string_view pod_sandbox_id;  // of the filter
   bool filtered = false;            // something is filtered, by an id or otherwise
@@ -53,5 +60,7 @@ StatusOr<RouteKeys> ReadRouteKeys(const CallRoute& route, std::string_view reque
 
 // The ids in the reply of ListPodSandbox or ListContainers: field 1 of each entry in field 1.
 StatusOr<std::vector<std::string_view>> ReadListedIds(std::string_view reply);
+// The uids of the pods in the reply of ListPodSandbox.
+StatusOr<std::vector<std::string_view>> ReadListedPodUids(std::string_view reply);
 
 }  // namespace resmgr

@@ -42,6 +42,10 @@ StatusOr<std::optional<IdOwners::Owner>> IdOwners::Find(Kind kind,
   const Ids& ids = Table(kind);
   std::optional<Owner> owner;
   if (id_or_beginning.empty()) return owner;
+  if (kind == Kind::kPodUid) {
+    if (const auto it = ids.find(id_or_beginning); it != ids.end()) owner = it->second.owner;
+    return owner;
+  }
   for (auto it = ids.lower_bound(id_or_beginning);
        it != ids.end() && it->first.starts_with(id_or_beginning); ++it) {
     if (it->first.size() == id_or_beginning.size()) return {it->second.owner};

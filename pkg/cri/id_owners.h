@@ -19,7 +19,8 @@ namespace resmgr {
 // same one, and the ids that clients see are those of the runtimes. Loop's thread only.
 class IdOwners {
  public:
-  enum class Kind { kPodSandbox, kContainer };
+  // A pod's uid is the kubelet's; its pod sandboxes are all at one runtime.
+  enum class Kind { kPodSandbox, kContainer, kPodUid };
   // The position of a runtime in the caller's list of them.
   using Owner = size_t;
 
@@ -41,7 +42,8 @@ class IdOwners {
   void SetAll(Kind kind, Owner owner, const std::vector<std::string_view>& ids, ListBegin begin);
 
   // The owner of the id or of all ids that begin with it, as runtimes take an id's beginning.
-  // nullopt: unknown. InvalidArgument: it is the beginning of ids of several runtimes.
+  // A uid has to be whole. nullopt: unknown. InvalidArgument: it is the beginning of ids of several
+  // runtimes.
   StatusOr<std::optional<Owner>> Find(Kind kind, std::string_view id_or_beginning) const;
 
   std::vector<std::string_view> IdsOf(Kind kind, Owner owner) const;
@@ -57,7 +59,7 @@ class IdOwners {
   Ids& Table(Kind kind) { return tables_.at(static_cast<size_t>(kind)); }
   const Ids& Table(Kind kind) const { return tables_.at(static_cast<size_t>(kind)); }
 
-  std::array<Ids, 2> tables_;
+  std::array<Ids, 3> tables_;
   uint64_t time_ = 0;
 };
 

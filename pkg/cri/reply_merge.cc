@@ -29,6 +29,11 @@ bool LacksMethod(const RuntimeReply& reply) {
   return reply.status.code() == StatusCode::kUnimplemented;
 }
 
+bool IsAway(const RuntimeReply& reply) {
+  return reply.status.code() == StatusCode::kUnavailable ||
+         reply.status.code() == StatusCode::kDeadlineExceeded;
+}
+
 // The first failure that is not that the method is unknown; where all runtimes say that, it is
 // what the client hears.
 Status FailureOfThoseThatServe(const Backends& backends, const std::vector<RuntimeReply>& replies) {
@@ -134,6 +139,43 @@ StatusOr<std::string> MergeMetricDescriptors(const Backends& backends,
                                              const std::vector<RuntimeReply>& replies) {
   RESMGR_RETURN_IF_ERROR(FailureOfThoseThatServe(backends, replies));
   return UnionByText(backends, replies);
+}
+
+StatusOr<std::string> MergeImages(const Backends& backends,
+                                  const std::vector<RuntimeReply>& replies) {
+  RESMGR_RETURN_IF_ERROR(FailureOfThoseThatServe(backends, replies));
+  return UnionByText(backends, replies);
+}
+
+StatusOr<std::string> MergeImageStatus(const Backends& backends,
+                                       const std::vector<RuntimeReply>& replies) {
+  constexpr uint32_t kImage = 1;
+  const RuntimeReply* first = nullptr;
+  const RuntimeReply* lacking = nullptr;
+  for (size_t i = 0; i < replies.size(); ++i) {
+    const RuntimeReply& reply = replies[i];
+    if (IsAway(reply) || LacksMethod(reply)) continue;
+    if (!reply.status.ok()) return FailureOf(backends, i, reply.status);
+    bool has_image = false;
+    WireReader reader(reply.message);
+    while (reader.Next())
+      has_image = has_image || reader.field() == kImage;
+    if (reader.failed()) return NoProtobuf(backends, i);
+    if (first == nullptr) first = &reply;
+    if (lacking == nullptr && !has_image) lacking = &reply;
+  }
+  if (first == nullptr) return FailureOf(backends, 0, replies[0].status);
+  return lacking != nullptr ? lacking->message : first->message;
+}
+
+StatusOr<std::string> MergeImageFsInfo(const Backends& backends,
+                                       const std::vector<RuntimeReply>& replies) {
+  if (!replies[0].status.ok()) return FailureOf(backends, 0, replies[0].status);
+  std::string merged;
+  for (const RuntimeReply& reply : replies) {
+    if (reply.status.ok()) merged += reply.message;
+  }
+  return merged;
 }
 
 }  // namespace resmgr

@@ -46,4 +46,22 @@ StatusOr<std::string> MergeEmpty(const Backends& backends,
 StatusOr<std::string> MergeMetricDescriptors(const Backends& backends,
                                              const std::vector<RuntimeReply>& replies);
 
+// ListImagesResponse: all images, each id once. Runtimes that lack the method have none; any other
+// failure is that of the call.
+StatusOr<std::string> MergeImages(const Backends& backends,
+                                  const std::vector<RuntimeReply>& replies);
+
+// ImageStatusResponse to a request that does not say for which runtime: the first reply that lacks
+// the image, since the kubelet pulls one that is missing and creates the container of one that is
+// there. Runtimes that are away, or lack the method, create nothing and are left out; any other
+// failure is that of the call.
+StatusOr<std::string> MergeImageStatus(const Backends& backends,
+                                       const std::vector<RuntimeReply>& replies);
+
+// ImageFsInfoResponse: the file systems of all that answer, the default runtime's first. Its
+// failure is that of the call: the kubelet would take the next one's file system for that of
+// the node's images.
+StatusOr<std::string> MergeImageFsInfo(const Backends& backends,
+                                       const std::vector<RuntimeReply>& replies);
+
 }  // namespace resmgr

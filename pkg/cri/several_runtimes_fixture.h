@@ -48,7 +48,8 @@ class SeveralRuntimesTest : public RelayTest {
   }
   void ForgetIds() {
     thread_.Do([this] {
-      for (const auto kind : {IdOwners::Kind::kPodSandbox, IdOwners::Kind::kContainer}) {
+      for (const auto kind :
+           {IdOwners::Kind::kPodSandbox, IdOwners::Kind::kContainer, IdOwners::Kind::kPodUid}) {
         for (size_t owner = 0; owner < 2; ++owner)
           backends_->owners().SetAll(kind, owner, {}, backends_->owners().BeginList());
       }

@@ -136,7 +136,7 @@ TEST_F(SeveralRuntimesTest, RuntimeThatIsDownMakesListsUnavailableAndNothingElse
   second_.Stop();
   for (const char* method :
        {"ListPodSandbox", "ListContainers", "ListContainerStats", "ListPodSandboxStats",
-        "ListMetricDescriptors", "ListPodSandboxMetrics"}) {
+        "ListMetricDescriptors", "ListPodSandboxMetrics", "ListImages"}) {
     const grpc::Status status = Ask(method);
     EXPECT_EQ(status.error_code(), UNAVAILABLE) << method;
     EXPECT_THAT(status.error_message(), HasSubstr("runtime kata")) << method;
@@ -145,7 +145,7 @@ TEST_F(SeveralRuntimesTest, RuntimeThatIsDownMakesListsUnavailableAndNothingElse
   EXPECT_THAT(client_->StartContainer(container), IsOk());
   EXPECT_THAT(client_->ContainerStatus(container), IsOk());
   EXPECT_FALSE(RunPod("more", "").empty());
-  for (const char* method : {"Version", "Status", "ListImages", "ImageFsInfo"})
+  for (const char* method : {"Version", "Status", "ImageStatus", "ImageFsInfo"})
     EXPECT_TRUE(Ask(method).ok()) << method;
   EXPECT_THAT(client_->StopPod(there), test::HasCode(StatusCode::kUnavailable));
   // An unknown id may be one of the missing runtime: not "not found".

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images of two runtimes, each with a store of its own.
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/cri/several_runtimes_fixture.h"
+
+namespace resmgr {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+namespace cri = ::runtime::v1;
+
+constexpr const char* kNewImage = "docker.io/local/new:1";
+
+class SeveralImagesTest : public SeveralRuntimesTest {
+ protected:
+  grpc::Status Pull(const cri::PullImageRequest& request) {
+    cri::PullImageResponse reply;
+    return client_->Unary("PullImage", request, &reply);
+  }
+  static cri::PullImageRequest PullFor(const std::string& pod) {
+    cri::PullImageRequest request;
+    request.mutable_image()->set_image(kNewImage);
+    if (!pod.empty()) *request.mutable_sandbox_config() = test::MakeBestEffortPod(pod);
+    return request;
+  }
+  // Whether the kubelet would take the image as being there.
+  bool Present(const std::string& handler = "") {
+    cri::ImageStatusRequest request;
+    request.mutable_image()->set_image(kNewImage);
+    request.mutable_image()->set_runtime_handler(handler);
+    cri::ImageStatusResponse reply;
+    EXPECT_TRUE(client_->Unary("ImageStatus", request, &reply).ok());
+    return reply.has_image();
+  }
+  int Images(const std::string& handler = "") {
+    cri::ListImagesRequest request;
+    request.mutable_filter()->mutable_image()->set_runtime_handler(handler);
+    cri::ListImagesResponse reply;
+    EXPECT_TRUE(client_->Unary("ListImages", request, &reply).ok());
+    return reply.images_size();
+  }
+};
+
+TEST_F(SeveralImagesTest, R07ImageIsPulledWhereItsPodRuns) {
+  RunPod("here", "");
+  RunPod("there", "kata");
+  EXPECT_TRUE(Pull(PullFor("here")).ok());
+  EXPECT_FALSE(Present()) << "the other runtime lacks it";
+  EXPECT_TRUE(Pull(PullFor("there")).ok());
+  EXPECT_THAT(first_.Calls("PullImage"), SizeIs(1));
+  EXPECT_THAT(second_.Calls("PullImage"), SizeIs(1));
+  EXPECT_TRUE(Present());
+}
+
+TEST_F(SeveralImagesTest, R07PodOfPullIsLookedForWhereItIsNotKnown) {
+  RunPod("there", "kata");
+  ForgetIds();
+  EXPECT_TRUE(Pull(PullFor("there")).ok());
+  EXPECT_THAT(second_.Calls("PullImage"), SizeIs(1));
+  EXPECT_TRUE(Pull(PullFor("no such pod")).ok());
+  EXPECT_TRUE(Pull(PullFor("")).ok());
+  EXPECT_THAT(first_.Calls("PullImage"), SizeIs(2)) << "the default";
+}
+
+TEST_F(SeveralImagesTest, R07PodsOfListsAreKnown) {
+  RunPod("there", "kata");
+  ForgetIds();
+  EXPECT_THAT(PodIds(), SizeIs(1));
+  const size_t lists = first_.Calls("ListContainers").size();
+  EXPECT_TRUE(Pull(PullFor("there")).ok());
+  EXPECT_THAT(second_.Calls("PullImage"), SizeIs(1));
+  EXPECT_THAT(first_.Calls("ListContainers"), SizeIs(lists)) << "nothing was looked for";
+}
+
+TEST_F(SeveralImagesTest, R07HandlerOfImageChoosesItsRuntime) {
+  cri::PullImageRequest pull = PullFor("");
+  pull.mutable_image()->set_runtime_handler("kata");
+  EXPECT_TRUE(Pull(pull).ok());
+  EXPECT_THAT(first_.Calls("PullImage"), IsEmpty());
+  EXPECT_TRUE(Present("kata"));
+  EXPECT_FALSE(Present("runc"));
+  EXPECT_FALSE(Present());
+  EXPECT_EQ(Images("kata"), 3);
+  EXPECT_EQ(Images("runc"), 2);
+}
+
+TEST_F(SeveralImagesTest, ImagesOfAllRuntimesAreListedOnceAndRemovedEverywhere) {
+  cri::PullImageRequest pull = PullFor("");
+  pull.mutable_image()->set_runtime_handler("kata");
+  EXPECT_TRUE(Pull(pull).ok());
+  EXPECT_EQ(Images(), 3) << "two are at both";
+  EXPECT_TRUE(Pull(PullFor("")).ok());
+  EXPECT_TRUE(Present());
+  cri::RemoveImageRequest remove;
+  remove.mutable_image()->set_image(kNewImage);
+  cri::RemoveImageResponse removed;
+  EXPECT_TRUE(client_->Unary("RemoveImage", remove, &removed).ok());
+  EXPECT_FALSE(Present("runc"));
+  EXPECT_FALSE(Present("kata"));
+}
+
+TEST_F(SeveralImagesTest, RuntimeThatIsAwayHoldsNoOtherOnesImages) {
+  EXPECT_TRUE(Pull(PullFor("")).ok());
+  cri::ImageFsInfoResponse file_systems;
+  ASSERT_TRUE(client_->Unary("ImageFsInfo", cri::ImageFsInfoRequest(), &file_systems).ok());
+  EXPECT_THAT(file_systems.image_filesystems(), SizeIs(2));
+  second_.Stop();
+  EXPECT_TRUE(Present()) << "the runtime that is away creates no container of it";
+  ASSERT_TRUE(client_->Unary("ImageFsInfo", cri::ImageFsInfoRequest(), &file_systems).ok());
+  EXPECT_THAT(file_systems.image_filesystems(), SizeIs(1));
+  const grpc::Status list = Ask("ListImages");
+  EXPECT_EQ(list.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(list.error_message(), HasSubstr("runtime kata: "));
+  first_.Stop();
+  EXPECT_THAT(Ask("ImageStatus").error_message(), HasSubstr("runtime default: "));
+  EXPECT_THAT(Ask("ImageFsInfo").error_message(), HasSubstr("runtime default: "));
+}
+
+TEST_F(SeveralImagesTest, DefaultRuntimeMayHaveItsImagesElsewhere) {
+  test::FakeRuntime images;
+  ASSERT_THAT(images.Start(Path("images.sock")), test::IsOk());
+  StopRelay();
+  thread_.Do([this] {
+    router_.reset();
+    backends_ = std::make_unique<Backends>(std::vector<Backends::Backend>{
+        {.name = "default", .socket = Path("first.sock"), .image_socket = Path("images.sock")},
+        {.name = "kata", .socket = Path("second.sock"), .handlers = {"kata"}}});
+    router_ = std::make_unique<BackendRouter>(thread_.loop(), thread_.flushes(), *backends_);
+  });
+  Serve();
+  client_ = std::make_unique<test::CriClient>(RelaySocket());
+  RunPod("here", "");
+  EXPECT_TRUE(Pull(PullFor("here")).ok());
+  EXPECT_EQ(Images(), 3);
+  EXPECT_THAT(images.Calls("PullImage"), SizeIs(1));
+  EXPECT_THAT(images.Calls("ListImages"), SizeIs(1));
+  EXPECT_THAT(first_.Calls("ListImages"), IsEmpty());
+  EXPECT_THAT(images.Calls("RunPodSandbox"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace resmgr
