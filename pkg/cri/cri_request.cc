@@ -67,6 +67,9 @@ std::optional<Pod> CriRequest::ReadPod() {
 }
 
 bool CriRequest::ReadDetails(DetailSet parts, ContainerDetails& details) {
+  if (request_.operation() == Operation::kUpdateContainerResources) {
+    return DecodeUpdateDetails(message_, parts, details);
+  }
   return DecodeDetails(parts_.config, parts_.sandbox_config, parts, details);
 }
 

@@ -113,6 +113,24 @@ TEST(CriRequestTest, ReadsWhatAnUpdateOfAPodSets) {
   EXPECT_EQ(std::get<PodUpdate>(cri.request().body).resources.cpu_shares, 5);
 }
 
+TEST(CriRequestTest, ReadsDetailsOfAnUpdateOnlyWhenTheyAreAskedFor) {
+  v1::UpdateContainerResourcesRequest update;
+  update.set_container_id("abc");
+  update.mutable_linux()->set_cpu_shares(5);
+  update.mutable_linux()->set_memory_swap_limit_in_bytes(123);
+  (*update.mutable_linux()->mutable_unified())["memory.high"] = "7";
+  const std::string bytes = update.SerializeAsString();
+  CriRequest cri(Operation::kUpdateContainerResources);
+  ASSERT_TRUE(cri.Read(bytes));
+  Request& request = cri.request();
+  EXPECT_EQ(std::get<ContainerUpdate>(request.body).resources.cpu_shares, 5);
+
+  EXPECT_EQ(request.Details({Detail::kCommand, Detail::kSandbox}).memory_swap_limit, std::nullopt);
+  const ContainerDetails& details = request.Details({Detail::kResources});
+  EXPECT_EQ(details.memory_swap_limit, 123);
+  EXPECT_THAT(details.unified, ElementsAre(Pair("memory.high", "7")));
+}
+
 TEST(CriRequestTest, RefusesBytesThatAreNoSuchMessage) {
   for (const Operation operation :
        {Operation::kCreateContainer, Operation::kStartContainer, Operation::kRunPodSandbox,

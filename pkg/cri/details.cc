@@ -147,4 +147,11 @@ bool DecodeDetails(std::string_view config, std::string_view sandbox_config, Det
   });
 }
 
+bool DecodeUpdateDetails(std::string_view message, DetailSet parts, ContainerDetails& details) {
+  if (!parts.contains(Detail::kResources)) return true;
+  return ForFields(message, 1U << 2, [&details](const WireReader& resources) {
+    return ReadMoreResources(resources.bytes(), details);
+  });
+}
+
 }  // namespace resmgr

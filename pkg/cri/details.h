@@ -13,4 +13,7 @@ namespace resmgr {
 bool DecodeDetails(std::string_view config, std::string_view sandbox_config, DetailSet parts,
                    ContainerDetails& details);
 
+// The same of an UpdateContainerResourcesRequest, which has of them only Detail::kResources.
+bool DecodeUpdateDetails(std::string_view message, DetailSet parts, ContainerDetails& details);
+
 }  // namespace resmgr

@@ -38,6 +38,20 @@ void AddDevices(const Json& config, ContainerDetails& details) {
   }
 }
 
+std::optional<CreationFacts> CreationOf(const Json& config) {
+  if (!config.is_object()) return std::nullopt;
+  CreationFacts creation;
+  for (const Json& variable : At(config, {"envs"})) {
+    auto name = Text(At(variable, {"key"}));
+    if (!name) continue;
+    creation.environment.push_back(
+        {.name = *std::move(name), .value = Text(At(variable, {"value"})).value_or("")});
+  }
+  creation.annotations = TextMapOf(At(config, {"annotations"}));
+  creation.resources = ContainerResourcesOf(At(config, {"linux", "resources"}));
+  return creation;
+}
+
 }  // namespace
 
 StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view reply) {
@@ -52,6 +66,7 @@ StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view reply) {
                .runtime_handler = status.runtime_handler(),
                .labels = ToStringMap(status.labels()),
                .annotations = ToStringMap(status.annotations())};
+  facts.attempt = status.metadata().attempt();
   const Json info = InfoOf(response.info());
   AddInfo(info, facts.pod);
   facts.ready = status.state() == v1::SANDBOX_READY;
@@ -89,7 +104,9 @@ StatusOr<ContainerFacts> ReadContainerFacts(std::string_view reply) {
   facts.cgroups_path = CgroupsPathOf(spec);
   facts.namespaces = NamespacesOf(spec);
   facts.details = DetailsOf(spec);
-  AddDevices(At(info, {"config"}), facts.details);
+  const Json& config = At(info, {"config"});
+  AddDevices(config, facts.details);
+  facts.creation = CreationOf(config);
   return facts;
 }
 

@@ -41,6 +41,7 @@ TEST(RuntimeFactsTest, ContainerdTellsOfASandbox) {
   status.mutable_metadata()->set_name("web");
   status.mutable_metadata()->set_namespace_("shop");
   status.mutable_metadata()->set_uid("u-1");
+  status.mutable_metadata()->set_attempt(2);
   status.set_state(v1::SANDBOX_READY);
   status.set_runtime_handler("kata");
   status.mutable_network()->set_ip("10.0.0.7");
@@ -54,6 +55,7 @@ TEST(RuntimeFactsTest, ContainerdTellsOfASandbox) {
   EXPECT_EQ(facts.pod.name, "web");
   EXPECT_EQ(facts.pod.namespace_name, "shop");
   EXPECT_EQ(facts.pod.uid.value(), "u-1");
+  EXPECT_EQ(facts.attempt, 2U);
   EXPECT_EQ(facts.pod.runtime_handler, "kata");
   EXPECT_EQ(facts.pod.cgroup_parent, "/kubepods/podu-1");
   EXPECT_EQ(facts.pod.qos, QosClass::kGuaranteed);
@@ -174,6 +176,44 @@ TEST(RuntimeFactsTest, DevicesComeFromTheRequest) {
               ElementsAre(Device{
                   .container_path = "/dev/fuse", .host_path = "/dev/fuse0", .permissions = "rw"}));
   EXPECT_THAT(details.cdi_devices, ElementsAre("vendor.com/gpu=1"));
+}
+
+TEST(RuntimeFactsTest, ContainerdTellsTheRequestBesideWhatIsInForce) {
+  const ContainerFacts facts = Container({}, R"({
+      "config":{"envs":[{"key":"A","value":"1"},{"key":"EMPTY"},{"value":"no name"},7],
+                "annotations":{"a":"1","odd":7},
+                "linux":{"resources":{"cpu_period":100000,"cpu_shares":512,"oom_score_adj":-5,
+                                      "cpuset_cpus":"1-2","cpuset_mems":"0",
+                                      "hugepage_limits":[{"page_size":"2MB"},{"limit":3},
+                                                         {"page_size":"1GB","limit":4}]}}},
+      "runtimeSpec":{"process":{"env":["PATH=/bin","A=1","EMPTY="]}}})");
+  EXPECT_EQ(facts.details.environment.size(), 3U);
+  ASSERT_TRUE(facts.creation.has_value());
+  EXPECT_THAT(facts.creation->environment,
+              ElementsAre(FieldsAre("A", "1"), FieldsAre("EMPTY", "")));
+  EXPECT_THAT(facts.creation->annotations, ElementsAre(Pair("a", "1")));
+  const LinuxResources& resources = facts.creation->resources;
+  EXPECT_EQ(resources.cpu_period, 100'000);
+  EXPECT_EQ(resources.cpu_quota, std::nullopt);
+  EXPECT_EQ(resources.cpu_shares, 512);
+  EXPECT_EQ(resources.oom_score_adj, -5);
+  EXPECT_EQ(resources.cpuset_cpus, "1-2");
+  EXPECT_EQ(resources.cpuset_mems, "0");
+  EXPECT_THAT(resources.hugepage_limits, ElementsAre(Pair("1GB", 4), Pair("2MB", 0)));
+}
+
+TEST(RuntimeFactsTest, ARequestOfOddShapeIsEmptyAndOneThatIsNotToldIsNone) {
+  EXPECT_FALSE(Container({}, R"({"config":[1]})").creation.has_value());
+  EXPECT_FALSE(Container({}, R"({"runtimeSpec":{}})").creation.has_value());
+  const ContainerFacts facts = Container(
+      {}, R"({"config":{"envs":"x","annotations":[1],"linux":{"resources":{"cpu_shares":"x",
+              "cpuset_cpus":7,"hugepage_limits":"x"}}}})");
+  ASSERT_TRUE(facts.creation.has_value());
+  EXPECT_THAT(facts.creation->environment, IsEmpty());
+  EXPECT_THAT(facts.creation->annotations, IsEmpty());
+  EXPECT_EQ(facts.creation->resources.cpu_shares, std::nullopt);
+  EXPECT_EQ(facts.creation->resources.cpuset_cpus, std::nullopt);
+  EXPECT_THAT(facts.creation->resources.hugepage_limits, IsEmpty());
 }
 
 TEST(RuntimeFactsTest, InfoOfOddShapeLeavesFactsEmpty) {

@@ -28,11 +28,20 @@ struct LinuxNamespace {
 // What a runtime tells of a pod sandbox that exists. What it does not tell is empty or 0.
 struct SandboxFacts {
   Pod pod;
+  uint32_t attempt = 0;
   bool ready = false;
   uint32_t pid = 0;
   std::vector<std::string> ips;
   std::string cgroups_path;
   std::vector<LinuxNamespace> namespaces;
+};
+
+// The request that made a container, as the runtime keeps it: without what runtimes and their
+// plugins add to the OCI specification.
+struct CreationFacts {
+  std::vector<EnvironmentVariable> environment;
+  StringMap annotations;
+  LinuxResources resources;
 };
 
 // What a runtime tells of a container that exists. Times are nanoseconds since 1970.
@@ -48,7 +57,8 @@ struct ContainerFacts {
   std::string image;  // as the request named it
   std::string cgroups_path;
   std::vector<LinuxNamespace> namespaces;
-  ContainerDetails details;  // of the OCI specification that is in force
+  ContainerDetails details;               // of the OCI specification that is in force
+  std::optional<CreationFacts> creation;  // only some runtimes tell it
 };
 
 // What an image says of the containers that are made of it.
