@@ -44,6 +44,9 @@ class HookConnection {
   // inside this, and not after the end of this object.
   void Ask(HookPoint point, std::string request, std::chrono::milliseconds timeout, Done done);
 
+  // As PluginStats::CountBy.
+  void CountBy(PluginCounter* counter) { stats_.CountBy(counter); }
+
   const std::string& endpoint() const { return endpoint_; }
   bool connected() const { return client_.connected(); }
   const PluginStats& stats() const { return stats_; }

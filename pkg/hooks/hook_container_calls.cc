@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// What hook servers have to do with the calls about containers that exist.
+#include <utility>
+#include <variant>
+
+#include "pkg/hooks/hook_calls.h"
+#include "pkg/hooks/hook_messages.h"
+#include "pkg/model/overlay.h"
+
+namespace resmgr::hooks {
+namespace {
+
+// Asks about a container that exists, once it is known.
+class KnownContainerCall : public AskingCall {
+ public:
+  using AskingCall::AskingCall;
+
+  void Consider(Request& request, const Adjustment& so_far) override {
+    if (!Read(request, so_far)) return Pass();
+    container_ = hooks().store().FindContainer(request.container_id.value());
+    const bool asks = FindServers();
+    if (container_ != nullptr) return Consult(asks);
+    if (!asks) return Pass();
+    hooks().sync().FindContainer(request.container_id,
+                                 InTime<HookContainerPtr>([this](StatusOr<HookContainerPtr> found) {
+                                   OnContainer(std::move(found));
+                                 }));
+  }
+
+  std::string PluginOf(const FieldChange& change) const override {
+    return merge_ ? merge_->owners().Of(change) : std::string();
+  }
+
+ protected:
+  // False: servers have nothing to do with it.
+  virtual bool Read(const Request&, const Adjustment&) { return true; }
+  // What the request changes of the container.
+  virtual void Show(api::ContainerResourceHookRequest&) {}
+
+  const HookContainerPtr& container() const { return container_; }
+  const std::optional<ContainerHookMerge>& merge() const { return merge_; }
+
+ private:
+  void OnContainer(StatusOr<HookContainerPtr> found) {
+    if (found.ok()) {
+      container_ = *std::move(found);
+      return Consult(true);
+    }
+    if (found.status().code() != StatusCode::kNotFound) return PassUnasked(found.status());
+    // The runtime refuses it in words of its own.
+    StopWaiting();
+    Pass();
+  }
+
+  void Consult(bool asks) {
+    api::ContainerResourceHookRequest message = RequestOf(*container_);
+    Show(message);
+    merge_.emplace(point(), std::move(message));
+    if (!asks || hooks().Skips(container_->pod->request)) {
+      StopWaiting();
+      return Pass();
+    }
+    Ask(StepsOf<api::ContainerResourceHookResponse>(*merge_, [this](const Status& refusal) {
+      if (!refusal.ok()) return Refuse(refusal);
+      LogConflicts(merge_->owners());
+      Adjust(AdjustmentOf(merge_->TakeChanges()));
+    }));
+  }
+
+  HookContainerPtr container_;
+  std::optional<ContainerHookMerge> merge_;
+};
+
+void TellContainer(HookStage& stage, HookPoint point, const HookContainer& container) {
+  if (stage.Skips(container.pod->request)) return;
+  stage.Tell(point, RequestOf(container).SerializeAsString());
+}
+
+class StartCall final : public KnownContainerCall {
+ public:
+  explicit StartCall(HookStage& stage) : KnownContainerCall(stage, HookPoint::kPreStartContainer) {}
+
+  void After(Request& request, const Outcome& outcome) override {
+    if (IsUnclear(outcome)) return hooks().sync().Refresh();
+    if (!outcome.ok()) return;
+    constexpr HookPoint kPoint = HookPoint::kPostStartContainer;
+    if (container() != nullptr) return TellContainer(hooks(), kPoint, *container());
+    if (hooks().ServersOf(kPoint).empty()) return;
+    hooks().sync().FindContainer(request.container_id,
+                                 [&stage = hooks()](const StatusOr<HookContainerPtr>& found) {
+                                   if (found.ok()) TellContainer(stage, kPoint, **found);
+                                 });
+  }
+};
+
+class UpdateCall final : public KnownContainerCall {
+ public:
+  explicit UpdateCall(HookStage& stage)
+      : KnownContainerCall(stage, HookPoint::kPreUpdateContainerResources) {}
+
+  void After(Request&, const Outcome& outcome) override {
+    if (IsUnclear(outcome)) hooks().sync().Refresh();
+    if (!outcome.ok() || container() == nullptr || !merge()) return;
+    container()->request.mutable_container_resources()->CopyFrom(
+        merge()->request().container_resources());
+    *container()->request.mutable_container_annotations() =
+        merge()->request().container_annotations();
+  }
+
+ protected:
+  bool Read(const Request& request, const Adjustment& so_far) override {
+    const auto* const update = std::get_if<ContainerUpdate>(&request.body);
+    if (update == nullptr || !update->has_linux) return false;
+    CreateRequest shown;
+    shown.resources = update->resources;
+    ContainerDetails details;
+    Overlay(so_far, shown, details);
+    update_ = std::move(shown.resources);
+    return true;
+  }
+
+  void Show(api::ContainerResourceHookRequest& message) override {
+    SetUpdate(update_, {}, message);
+  }
+
+ private:
+  LinuxResources update_;  // what the client and earlier stages set
+};
+
+void TellStop(HookStage& stage, HookContainer& container) {
+  if (std::exchange(container.stop_told, true)) return;
+  TellContainer(stage, HookPoint::kPostStopContainer, container);
+}
+
+class StopCall final : public StageCall {
+ public:
+  explicit StopCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
+
+  void After(Request& request, const Outcome& outcome) override {
+    if (IsUnclear(outcome)) return stage_.sync().Refresh();
+    const HookContainerPtr container = stage_.store().FindContainer(request.container_id.value());
+    if (container != nullptr && IsGone(outcome)) stage_.store().Remove(*container);
+    if (!outcome.ok()) return;
+    if (container != nullptr) return TellStop(stage_, *container);
+    if (stage_.ServersOf(HookPoint::kPostStopContainer).empty()) return;
+    stage_.sync().FindContainer(request.container_id,
+                                [&stage = stage_](const StatusOr<HookContainerPtr>& found) {
+                                  if (found.ok()) TellStop(stage, **found);
+                                });
+  }
+
+ private:
+  HookStage& stage_;
+};
+
+class RemoveCall final : public StageCall {
+ public:
+  explicit RemoveCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
+
+  void After(Request& request, const Outcome& outcome) override {
+    if (IsUnclear(outcome)) return stage_.sync().Refresh();
+    if (!outcome.ok() && !IsGone(outcome)) return;
+    const HookContainerPtr container = stage_.store().FindContainer(request.container_id.value());
+    if (container != nullptr) stage_.store().Remove(*container);
+  }
+
+ private:
+  HookStage& stage_;
+};
+
+}  // namespace
+
+std::unique_ptr<StageCall> MakeContainerCall(HookStage& stage, Operation operation) {
+  switch (operation) {
+    case Operation::kStartContainer:
+      return std::make_unique<StartCall>(stage);
+    case Operation::kStopContainer:
+      return std::make_unique<StopCall>(stage);
+    case Operation::kRemoveContainer:
+      return std::make_unique<RemoveCall>(stage);
+    default:
+      return std::make_unique<UpdateCall>(stage);
+  }
+}
+
+}  // namespace resmgr::hooks

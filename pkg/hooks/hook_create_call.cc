@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "pkg/hooks/hook_calls.h"
+#include "pkg/hooks/hook_messages.h"
+#include "pkg/model/overlay.h"
+
+namespace resmgr::hooks {
+namespace {
+
+class CreateCall final : public AskingCall {
+ public:
+  explicit CreateCall(HookStage& stage) : AskingCall(stage, HookPoint::kPreCreateContainer) {}
+
+  void Consider(Request& request, const Adjustment& so_far) override {
+    const CreateRequest* const create = request.create();
+    if (create == nullptr) return Pass();
+    shown_ = *create;
+    ContainerDetails details = request.Details(stage().options().details);
+    Overlay(so_far, shown_, details);
+    message_ = ToCreateRequest(Pod(), 0, shown_, details);
+    pod_ = hooks().store().FindPod(shown_.pod_id.value());
+    const bool asks = FindServers();
+    if (pod_ != nullptr) return Consult(asks);
+    if (!asks) return Pass();
+    hooks().sync().FindPod(shown_.pod_id, InTime<HookPodPtr>([this](StatusOr<HookPodPtr> found) {
+                             OnPod(std::move(found));
+                           }));
+  }
+
+  void After(Request&, const Outcome& outcome) override {
+    if (IsUnclear(outcome)) return hooks().sync().Refresh();
+    if (!outcome.ok() || outcome.id.empty()) return;
+    const ContainerId id(outcome.id);
+    if (merge_ && hooks().store().FindPod(pod_->id.value()) == pod_) {
+      hooks().store().AddContainer(pod_, id, merge_->request());
+      hooks().sync().NoteGrowth();
+    } else {
+      hooks().sync().FindContainer(id, [](const auto&) {});
+    }
+  }
+
+  std::string PluginOf(const FieldChange& change) const override {
+    return merge_ ? merge_->owners().Of(change) : std::string();
+  }
+
+ private:
+  void OnPod(StatusOr<HookPodPtr> found) {
+    if (found.ok()) {
+      pod_ = *std::move(found);
+    } else if (found.status().code() == StatusCode::kNotFound) {
+      // The runtime refuses it in words of its own.
+      StopWaiting();
+      return Pass();
+    } else if (shown_.pod) {
+      pod_ = std::make_shared<HookPod>(HookPod{.request = ToPodRequest(*shown_.pod, 0)});
+    } else {
+      return PassUnasked(found.status());
+    }
+    Consult(true);
+  }
+
+  void Consult(bool asks) {
+    api::ContainerResourceHookRequest full =
+        RequestOf(HookContainer{.pod = pod_, .request = std::move(message_)});
+    if (shown_.pod_resources) {
+      *full.mutable_pod_resources() = ToHookResources(*shown_.pod_resources);
+    }
+    merge_.emplace(point(), std::move(full));
+    if (!asks || hooks().Skips(pod_->request)) {
+      StopWaiting();
+      return Pass();
+    }
+    Ask(StepsOf<api::ContainerResourceHookResponse>(*merge_, [this](const Status& refusal) {
+      if (!refusal.ok()) return Refuse(refusal);
+      LogConflicts(merge_->owners());
+      Adjust(AdjustmentOf(merge_->TakeChanges()));
+    }));
+  }
+
+  CreateRequest shown_;
+  api::ContainerResourceHookRequest message_;  // the container's part
+  HookPodPtr pod_;
+  std::optional<ContainerHookMerge> merge_;
+};
+
+}  // namespace
+
+std::unique_ptr<StageCall> MakeCreateCall(HookStage& stage) {
+  return std::make_unique<CreateCall>(stage);
+}
+
+}  // namespace resmgr::hooks

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// What hook servers have to do with the calls about pod sandboxes.
+#include <utility>
+#include <variant>
+
+#include "pkg/hooks/hook_calls.h"
+#include "pkg/hooks/hook_messages.h"
+
+namespace resmgr::hooks {
+namespace {
+
+using HookMap = google::protobuf::Map<std::string, std::string>;
+
+void Apply(const KeyedEdits<std::string>& edits, HookMap& map) {
+  for (const auto& edit : edits) {
+    if (edit.value) {
+      map[edit.key] = *edit.value;
+    } else {
+      map.erase(edit.key);
+    }
+  }
+}
+
+// What earlier stages change of the sandbox.
+void Apply(const Adjustment& so_far, api::PodSandboxHookRequest& request) {
+  if (so_far.wide() == nullptr) return;
+  Apply(so_far.wide()->labels, *request.mutable_labels());
+  Apply(so_far.wide()->annotations, *request.mutable_annotations());
+  if (so_far.wide()->cgroup_parent) request.set_cgroup_parent(*so_far.wide()->cgroup_parent);
+}
+
+class RunPodCall final : public AskingCall {
+ public:
+  explicit RunPodCall(HookStage& stage) : AskingCall(stage, HookPoint::kPreRunPodSandbox) {}
+
+  void Consider(Request& request, const Adjustment& so_far) override {
+    const Pod* const pod = std::get_if<Pod>(&request.body);
+    if (pod == nullptr) return Pass();
+    api::PodSandboxHookRequest message = ToPodRequest(*pod, 0);
+    Apply(so_far, message);
+    merge_.emplace(std::move(message));
+    if (hooks().Skips(merge_->request()) || !FindServers()) return Pass();
+    Ask(StepsOf<api::PodSandboxHookResponse>(*merge_, [this](const Status& refusal) {
+      if (!refusal.ok()) return Refuse(refusal);
+      LogConflicts(merge_->owners());
+      Adjust(std::move(merge_->TakeChanges().adjustment));
+    }));
+  }
+
+  void After(Request&, const Outcome& outcome) override {
+    if (IsUnclear(outcome)) return hooks().sync().Refresh();
+    if (!outcome.ok() || outcome.id.empty() || !merge_) return;
+    hooks().store().AddPod(PodSandboxId(outcome.id), merge_->request());
+    hooks().sync().NoteGrowth();
+  }
+
+  std::string PluginOf(const FieldChange& change) const override {
+    return merge_ ? merge_->owners().Of(change) : std::string();
+  }
+
+ private:
+  std::optional<PodHookMerge> merge_;
+};
+
+void TellPodStop(HookStage& stage, HookPod& pod) {
+  if (std::exchange(pod.stop_told, true) || stage.Skips(pod.request)) return;
+  stage.Tell(HookPoint::kPostStopPodSandbox, pod.request.SerializeAsString());
+}
+
+class StopPodCall final : public StageCall {
+ public:
+  explicit StopPodCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
+
+  void After(Request& request, const Outcome& outcome) override {
+    if (IsUnclear(outcome)) return stage_.sync().Refresh();
+    const HookPodPtr pod = stage_.store().FindPod(request.pod_id.value());
+    if (pod != nullptr && IsGone(outcome)) stage_.store().Remove(*pod);
+    if (!outcome.ok()) return;
+    if (pod != nullptr) return TellPodStop(stage_, *pod);
+    if (stage_.ServersOf(HookPoint::kPostStopPodSandbox).empty()) return;
+    stage_.sync().FindPod(request.pod_id, [&stage = stage_](const StatusOr<HookPodPtr>& found) {
+      if (found.ok()) TellPodStop(stage, **found);
+    });
+  }
+
+ private:
+  HookStage& stage_;
+};
+
+class RemovePodCall final : public StageCall {
+ public:
+  explicit RemovePodCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
+
+  void After(Request& request, const Outcome& outcome) override {
+    if (IsUnclear(outcome)) return stage_.sync().Refresh();
+    if (!outcome.ok() && !IsGone(outcome)) return;
+    const HookPodPtr pod = stage_.store().FindPod(request.pod_id.value());
+    if (pod != nullptr) stage_.store().Remove(*pod);
+  }
+
+ private:
+  HookStage& stage_;
+};
+
+class UpdatePodCall final : public StageCall {
+ public:
+  explicit UpdatePodCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
+
+  void After(Request& request, const Outcome& outcome) override {
+    const auto* const update = std::get_if<PodUpdate>(&request.body);
+    const HookPodPtr pod = stage_.store().FindPod(request.pod_id.value());
+    if (!outcome.ok() || update == nullptr || pod == nullptr) return;
+    *pod->request.mutable_overhead() = ToHookResources(update->overhead);
+    *pod->request.mutable_resources() = ToHookResources(update->resources);
+  }
+
+ private:
+  HookStage& stage_;
+};
+
+}  // namespace
+
+std::unique_ptr<StageCall> MakePodCall(HookStage& stage, Operation operation) {
+  switch (operation) {
+    case Operation::kRunPodSandbox:
+      return std::make_unique<RunPodCall>(stage);
+    case Operation::kStopPodSandbox:
+      return std::make_unique<StopPodCall>(stage);
+    case Operation::kRemovePodSandbox:
+      return std::make_unique<RemovePodCall>(stage);
+    default:
+      return std::make_unique<UpdatePodCall>(stage);
+  }
+}
+
+}  // namespace resmgr::hooks

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/hooks/hook_stage.h"
+
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/hooks/hook_calls.h"
+#include "pkg/hooks/hook_names.h"
+
+namespace resmgr::hooks {
+namespace {
+
+constexpr OperationSet kOperations{Operation::kRunPodSandbox,
+                                   Operation::kStopPodSandbox,
+                                   Operation::kRemovePodSandbox,
+                                   Operation::kCreateContainer,
+                                   Operation::kStartContainer,
+                                   Operation::kStopContainer,
+                                   Operation::kRemoveContainer,
+                                   Operation::kUpdateContainerResources,
+                                   Operation::kUpdatePodSandboxResources};
+constexpr DetailSet kDetails{Detail::kEnvironment, Detail::kResources, Detail::kSandbox};
+
+using HookMap = google::protobuf::Map<std::string, std::string>;
+
+bool Has(const HookMap& map, const std::string& key, const std::string& value) {
+  const auto found = map.find(key);
+  return found != map.end() && found->second == value;
+}
+
+}  // namespace
+
+// The stage's calls keep their time themselves: what was wanted until then counts.
+HookStage::HookStage(const Context& context, HookStageOptions options)
+    : Stage({.name = "hooks", .operations = kOperations, .details = kDetails}),
+      context_(context),
+      hook_options_(std::move(options)),
+      log_(GetLogger("hooks")),
+      sync_(context.clock, context.runtime, store_),
+      failures_limit_(/*burst=*/20, std::chrono::minutes(1)),
+      conflicts_limit_(/*burst=*/20, std::chrono::minutes(1)) {}
+
+HookStage::~HookStage() = default;
+
+std::unique_ptr<StageCall> HookStage::Begin(const Request& request) {
+  return MakeHookCall(*this, request.operation());
+}
+
+void HookStage::OpenServers() {
+  knows_servers_ = true;
+  for (const auto& then : std::exchange(waiting_, {}))
+    then();
+}
+
+bool HookStage::Skips(const api::PodSandboxHookRequest& pod) const {
+  if (hook_options_.skip_handlers.contains(pod.runtime_handler())) return true;
+  const std::string& key = hook_options_.skip_key;
+  const std::string& value = hook_options_.skip_value;
+  return !key.empty() && (Has(pod.labels(), key, value) || Has(pod.annotations(), key, value));
+}
+
+void HookStage::Tell(HookPoint point, const std::string& request) {
+  for (const std::shared_ptr<HookServerPort>& server : ServersOf(point)) {
+    const auto kept = telling_.insert(telling_.end(), server);
+    server->Ask(point, request,
+                [this, alive = std::weak_ptr<char>(alive_), kept,
+                 point](const StatusOr<std::string>& answer) {
+                  if (alive.expired()) return;
+                  const std::shared_ptr<HookServerPort> told = std::move(*kept);
+                  telling_.erase(kept);
+                  if (!answer.ok()) NoteIgnored(FailureOf(point, *told, answer.status()));
+                  KeepForNow({told});
+                });
+  }
+}
+
+void HookStage::NoteIgnored(const Status& why) {
+  ++ignored_failures_;
+  if (context_.metrics != nullptr) context_.metrics->CountIgnoredFailure(Stage::options().name);
+  if (const auto suppressed = failures_limit_.Pass(context_.loop.Now())) {
+    log_.Warn("a call goes on without a hook server's answer: {} ({} more not logged)",
+              Printable(Describe(why)), *suppressed);
+  }
+}
+
+void HookStage::NoteConflict(HookPoint point, const std::string& conflict) {
+  if (const auto suppressed = conflicts_limit_.Pass(context_.loop.Now())) {
+    log_.Warn("hook {}: {} ({} more not logged)", NameOf(point), Printable(conflict), *suppressed);
+  }
+}
+
+void HookStage::KeepForNow(Servers servers) {
+  if (!servers.empty()) context_.loop.Post([servers = std::move(servers)] {});
+}
+
+void HookStage::OnContainerEvent(const ContainerEvent& event) {
+  if (event.kind != ContainerEvent::Kind::kDeleted || event.id.empty()) return;
+  if (const HookContainerPtr container = store_.FindContainer(event.id)) store_.Remove(*container);
+  if (const HookPodPtr pod = store_.FindPod(event.id)) store_.Remove(*pod);
+}
+
+}  // namespace resmgr::hooks

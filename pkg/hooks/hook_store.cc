@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/hooks/hook_store.h"
+
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "pkg/hooks/hook_messages.h"
+
+namespace resmgr::hooks {
+namespace {
+
+// The record whose id begins with this, where there is just one.
+template <typename Records>
+typename Records::mapped_type RecordOf(const Records& records, std::string_view beginning) {
+  if (beginning.empty()) return nullptr;
+  const auto found = records.lower_bound(beginning);
+  if (found == records.end() || !found->first.starts_with(beginning)) return nullptr;
+  if (found->first.size() == beginning.size()) return found->second;
+  const auto next = std::next(found);
+  const bool unique = next == records.end() || !next->first.starts_with(beginning);
+  return unique ? found->second : nullptr;
+}
+
+// The container's own part.
+api::ContainerResourceHookRequest RequestOf(const ContainerFacts& facts) {
+  const RuntimeContainer& listed = facts.container;
+  CreateRequest create;
+  create.name = listed.name;
+  create.attempt = listed.attempt;
+  create.annotations = listed.annotations;
+  create.resources = listed.resources;
+  ContainerDetails details;
+  details.memory_swap_limit = facts.details.memory_swap_limit;
+  details.unified = facts.details.unified;
+  details.environment = facts.details.environment;
+  return ToCreateRequest(Pod(), 0, create, details);
+}
+
+}  // namespace
+
+api::ContainerResourceHookRequest RequestOf(const HookContainer& container) {
+  const api::PodSandboxHookRequest& pod = container.pod->request;
+  api::ContainerResourceHookRequest request = container.request;
+  *request.mutable_pod_meta() = pod.pod_meta();
+  *request.mutable_pod_resources() = pod.resources();
+  *request.mutable_pod_annotations() = pod.annotations();
+  *request.mutable_pod_labels() = pod.labels();
+  if (request.pod_cgroup_parent().empty()) request.set_pod_cgroup_parent(pod.cgroup_parent());
+  return request;
+}
+
+HookPodPtr HookStore::AddPod(const PodSandboxId& id, api::PodSandboxHookRequest request) {
+  HookPodPtr& pod = pods_[std::string(id.value())];
+  pod = std::make_shared<HookPod>(HookPod{.id = id, .request = std::move(request)});
+  return pod;
+}
+
+HookContainerPtr HookStore::AddContainer(HookPodPtr pod, const ContainerId& id,
+                                         api::ContainerResourceHookRequest request) {
+  // Newer than what the sandbox was made with.
+  if (request.has_pod_resources() && request.pod_resources().ByteSizeLong() > 0) {
+    *pod->request.mutable_resources() = request.pod_resources();
+  }
+  request.clear_pod_meta();
+  request.clear_pod_resources();
+  request.clear_pod_annotations();
+  request.clear_pod_labels();
+  request.mutable_container_meta()->set_id(std::string(id.value()));
+  HookContainerPtr& container = containers_[request.container_meta().id()];
+  container = std::make_shared<HookContainer>(
+      HookContainer{.pod = std::move(pod), .id = id, .request = std::move(request)});
+  return container;
+}
+
+HookPodPtr HookStore::Learn(const SandboxFacts& facts) {
+  const auto known = pods_.find(facts.pod.id.value());
+  if (known != pods_.end()) return known->second;
+  return AddPod(facts.pod.id, ToPodRequest(facts.pod, 0));
+}
+
+HookContainerPtr HookStore::Learn(HookPodPtr pod, const ContainerFacts& facts) {
+  const auto known = containers_.find(facts.container.id.value());
+  if (known != containers_.end()) return known->second;
+  return AddContainer(std::move(pod), facts.container.id, RequestOf(facts));
+}
+
+HookPodPtr HookStore::FindPod(std::string_view id) const {
+  return RecordOf(pods_, id);
+}
+
+HookContainerPtr HookStore::FindContainer(std::string_view id) const {
+  return RecordOf(containers_, id);
+}
+
+void HookStore::NoteRemoval(std::string_view id) {
+  if (listing_) removed_.emplace(id);
+}
+
+void HookStore::Remove(const HookPod& pod) {
+  NoteRemoval(pod.id.value());
+  std::vector<HookContainerPtr> own;
+  for (const auto& [id, container] : containers_)
+    if (container->pod->id == pod.id) own.push_back(container);
+  for (const HookContainerPtr& container : own)
+    Remove(*container);
+  // The record may go with this, and the id with the record.
+  if (const auto found = pods_.find(pod.id.value()); found != pods_.end()) pods_.erase(found);
+}
+
+void HookStore::Remove(const HookContainer& container) {
+  NoteRemoval(container.id.value());
+  const auto found = containers_.find(container.id.value());
+  if (found != containers_.end()) containers_.erase(found);
+}
+
+void HookStore::BeginList() {
+  GiveUpList();
+  listing_ = true;
+  for (const auto& [id, pod] : pods_)
+    before_.insert(id);
+  for (const auto& [id, container] : containers_)
+    before_.insert(id);
+}
+
+void HookStore::TakeList(const RuntimeAccess::Everything& everything) {
+  for (const SandboxFacts& facts : everything.sandboxes)
+    if (!removed_.contains(facts.pod.id.value())) Learn(facts);
+  for (const ContainerFacts& facts : everything.containers) {
+    const RuntimeContainer& listed = facts.container;
+    const auto pod = pods_.find(listed.pod_id.value());
+    if (pod != pods_.end() && !removed_.contains(listed.id.value())) Learn(pod->second, facts);
+  }
+  DropMissing(everything);
+  GiveUpList();
+}
+
+void HookStore::DropMissing(const RuntimeAccess::Everything& everything) {
+  for (const SandboxFacts& facts : everything.sandboxes)
+    if (const auto listed = before_.find(facts.pod.id.value()); listed != before_.end())
+      before_.erase(listed);
+  for (const ContainerFacts& facts : everything.containers)
+    if (const auto listed = before_.find(facts.container.id.value()); listed != before_.end())
+      before_.erase(listed);
+  for (const std::string& id : before_) {
+    if (const auto container = containers_.find(id); container != containers_.end()) {
+      containers_.erase(container);
+    }
+    if (const auto pod = pods_.find(id); pod != pods_.end()) {
+      const HookPodPtr gone = pod->second;
+      Remove(*gone);
+    }
+  }
+}
+
+void HookStore::GiveUpList() {
+  listing_ = false;
+  before_.clear();
+  removed_.clear();
+}
+
+}  // namespace resmgr::hooks
