@@ -223,8 +223,8 @@ Status CheckRuntimes(const Flags& flags) {
 
 // A server that is configured and never asked would protect nothing.
 Status CheckHooks(const Flags& flags) {
-  if (flags.config.hooks.directory.empty()) return OkStatus();
-  return InvalidArgument("{}: no hook servers are asked by this version",
+  if (flags.config.hooks.directory.empty() || flags.mode == Mode::kRelay) return OkStatus();
+  return InvalidArgument("{}: hook servers are asked with -mode relay alone",
                          flags.overrides.hook_directory ? "-hook-dir" : "hooks.Directory");
 }
 

@@ -278,13 +278,16 @@ TEST_F(FlagsFileTest, NriPluginsAreServedWhereAFlagOrTheFileSays) {
   EXPECT_THAT(Error({"-nri-host", "/" + std::string(150, 'x')}), HasSubstr("151 bytes"));
 }
 
-TEST_F(FlagsFileTest, AHookDirectoryIsRefusedWhereItIsGiven) {
+TEST_F(FlagsFileTest, AHookDirectoryIsForTheRelayAlone) {
   EXPECT_EQ(Parse({})->config.hooks.directory, "");
-  EXPECT_EQ(Error({"-hook-dir", "/etc/hooks"}),
-            "-hook-dir: no hook servers are asked by this version");
-  EXPECT_THAT(Error({"-config", Write("hook-dir /etc/hooks\n")}), HasSubstr("hooks.Directory: "));
+  EXPECT_EQ(Error({"-hook-dir", "/etc/hooks", "-mode", "nri-plugin"}),
+            "-hook-dir: hook servers are asked with -mode relay alone");
+  const StatusOr<Flags> relay = Parse({"-hook-dir", "/etc/hooks"});
+  ASSERT_TRUE(relay.ok()) << Describe(relay.status());
+  EXPECT_EQ(relay->config.hooks.directory, "/etc/hooks");
   const std::string yaml = Write("hooks: {Directory: /etc/hooks, SkipValue: off}");
-  EXPECT_EQ(Error({"-config", yaml}), "hooks.Directory: no hook servers are asked by this version");
+  EXPECT_EQ(Error({"-config", yaml, "-mode", "nri-plugin"}),
+            "hooks.Directory: hook servers are asked with -mode relay alone");
   // The flag wins.
   const StatusOr<Flags> off = Parse({"-config", yaml, "-hook-dir", "disabled"});
   ASSERT_TRUE(off.ok()) << Describe(off.status());

@@ -32,6 +32,19 @@ std::optional<NriHostingOptions> HostingOf(const Flags& flags) {
       .cgroup_v2 = HasUnifiedCgroups()};
 }
 
+// nullopt: no hook servers are asked.
+std::optional<HookHostingOptions> HooksOf(const Flags& flags) {
+  const HooksConfig& config = flags.config.hooks;
+  if (config.directory.empty()) return std::nullopt;
+  HookHostingOptions options{
+      .directory = config.directory,
+      .timeout = config.timeout,
+      .stage = {.skip_key = config.skip_key, .skip_value = config.skip_value}};
+  for (const auto& [handler, handling] : flags.config.runtimes.classes)
+    if (!handling.hooks) options.stage.skip_handlers.insert(handler);
+  return options;
+}
+
 FrontDoorFactory DoorOf(const Flags& flags) {
   if (flags.mode == Mode::kNriPlugin) {
     return NriDoorFactory({.connection = {.socket = flags.nri_socket,
@@ -43,6 +56,7 @@ FrontDoorFactory DoorOf(const Flags& flags) {
       {.relay_socket = flags.relay_socket,
        .runtime_socket = flags.runtime_socket,
        .image_socket = images.empty() ? std::nullopt : std::optional(std::move(images)),
+       .hooks = HooksOf(flags),
        .nri_host = HostingOf(flags)});
 }
 

@@ -27,6 +27,8 @@ Status TooLate(const HookStage& stage) {
 }
 
 Adjustment AdjustmentOf(HookChanges changes) {
+  if (changes.clears_cpus) changes.adjustment.Wide().clear_cpus = true;
+  if (changes.clears_mems) changes.adjustment.Wide().clear_mems = true;
   return std::move(changes.adjustment);
 }
 

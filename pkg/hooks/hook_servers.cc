@@ -9,8 +9,12 @@
 namespace resmgr::hooks {
 
 HookServers::HookServers(EventLoop& loop, h2::FlushQueue& flushes,
-                         std::chrono::milliseconds timeout)
-    : loop_(loop), flushes_(flushes), log_(GetLogger("hooks")), timeout_(timeout) {}
+                         std::chrono::milliseconds timeout, Metrics* metrics)
+    : loop_(loop),
+      flushes_(flushes),
+      log_(GetLogger("hooks")),
+      timeout_(timeout),
+      metrics_(metrics) {}
 
 void HookServers::Update(const std::vector<HookFileText>& files) {
   // What is left of these at the end is gone; until then a renamed file finds its connection.
@@ -50,7 +54,9 @@ std::shared_ptr<HookConnection> HookServers::ConnectionTo(const std::string& end
       return file.server->shared_connection();
     }
   }
-  return std::make_shared<HookConnection>(loop_, flushes_, endpoint);
+  auto connection = std::make_shared<HookConnection>(loop_, flushes_, endpoint);
+  if (metrics_ != nullptr) connection->CountBy(&metrics_->Plugin("hook", endpoint));
+  return connection;
 }
 
 std::vector<std::shared_ptr<HookServerPort>> HookServers::ServersOf(HookPoint point) const {

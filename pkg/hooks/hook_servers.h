@@ -12,6 +12,7 @@
 #include "pkg/hooks/hook_directory.h"
 #include "pkg/hooks/hook_port.h"
 #include "pkg/hooks/hook_server.h"
+#include "pkg/metrics/metrics.h"
 
 namespace resmgr::hooks {
 
@@ -19,8 +20,10 @@ namespace resmgr::hooks {
 // thread only.
 class HookServers final : public HookServersPort {
  public:
-  // `timeout` counts where a file has none.
-  HookServers(EventLoop& loop, h2::FlushQueue& flushes, std::chrono::milliseconds timeout);
+  // `timeout` counts where a file has none. `metrics`, which may be null, counts the calls of each
+  // endpoint and outlives this.
+  HookServers(EventLoop& loop, h2::FlushQueue& flushes, std::chrono::milliseconds timeout,
+              Metrics* metrics = nullptr);
 
   // All files of the directory at one moment. A version of a file that cannot be used is reported
   // once and leaves the one before in force: koordlet writes in place, so that half a file can be
@@ -45,6 +48,7 @@ class HookServers final : public HookServersPort {
   h2::FlushQueue& flushes_;
   Logger& log_;
   const std::chrono::milliseconds timeout_;
+  Metrics* const metrics_;
   std::map<std::string, File> files_;  // by name
 };
 

@@ -68,6 +68,26 @@ TEST_F(HookStageTest, EachServerSeesWhatThoseBeforeItChangedAndTheLaterOneCounts
   }
 }
 
+TEST_F(HookStageTest, AServerThatEchoesClearsASetByLeavingItOut) {
+  HavePod(PodNamed("web"), "p1");
+  HeldServer& server = AddServer("k.json", {HookPoint::kPreCreateContainer}, FailurePolicy::kIgnore,
+                                 AnswerStyle::kEcho);
+  LinuxResources resources;
+  resources.cpuset_cpus = "0-3";
+  resources.cpuset_mems = "0";
+  const auto create = StartCreate("p1", resources);
+  api::ContainerResourceHookResponse answer;
+  *answer.mutable_container_resources() =
+      server.Asked<api::ContainerResourceHookRequest>().container_resources();
+  answer.mutable_container_resources()->clear_cpuset_cpus();
+  server.AnswerWith(answer);
+  ASSERT_TRUE(create->passed());
+  ASSERT_TRUE(create->wide);
+  EXPECT_TRUE(create->wide->clear_cpus);
+  EXPECT_FALSE(create->wide->clear_mems);
+  EXPECT_TRUE(create->values.empty());
+}
+
 TEST_F(HookStageTest, APodWithTheSkipKeyIsNotAskedAboutAndIsRememberedAllTheSame) {
   HeldServer& server = AddServer("k.json",
                                  {HookPoint::kPreRunPodSandbox, HookPoint::kPreCreateContainer,

@@ -14,20 +14,28 @@ namespace {
 
 class RelayLink final : public BrainLink {
  public:
-  // `seen` is told of the events that come to the link itself.
+  // `connected` is told of each connection to the runtime, `seen` of the events that come to the
+  // link itself.
   RelayLink(const DoorContext& context, const std::string& runtime_socket,
-            std::function<void(const ContainerEvent&)> seen)
-      : seen_(std::move(seen)), runtime_(context.loop, context.flushes, runtime_socket) {}
+            std::function<void()> connected, std::function<void(const ContainerEvent&)> seen)
+      : connected_(std::move(connected)),
+        seen_(std::move(seen)),
+        runtime_(context.loop, context.flushes, runtime_socket) {}
 
   RuntimeClient& runtime() override { return runtime_; }
   void Connect(RuntimeEvents events) override {
     happened_ = std::move(events.happened);
-    runtime_.Start({.connected = std::move(events.connected),
+    runtime_.Start({.connected =
+                        [this, connected = std::move(events.connected)] {
+                          connected_();
+                          connected();
+                        },
                     .disconnected = std::move(events.disconnected),
-                    .happened = [this](const ContainerEvent& event) {
-                      seen_(event);
-                      TellEvent(event);
-                    }});
+                    .happened =
+                        [this](const ContainerEvent& event) {
+                          seen_(event);
+                          TellEvent(event);
+                        }});
   }
   Status EnsureConnected() override { return runtime_.EnsureConnected(); }
   void Retire() override { LeaveEventsToClient(true); }
@@ -40,6 +48,7 @@ class RelayLink final : public BrainLink {
   }
 
  private:
+  const std::function<void()> connected_;
   const std::function<void(const ContainerEvent&)> seen_;
   RuntimeConnection runtime_;
   std::function<void(const ContainerEvent&)> happened_;  // set once it connects
@@ -51,10 +60,12 @@ class RelayDoor final : public FrontDoor {
       : context_(context), options_(std::move(options)), listener_(std::move(listener)) {
     for (Stage* const stage : options_.stages)
       context_.pipeline.Add(*stage);
+    const std::string images = options_.image_socket.value_or(options_.runtime_socket);
+    if (options_.hooks) {
+      hook_hosting_.emplace(context_, options_.runtime_socket, images, *options_.hooks);
+    }
     if (options_.nri_host) {
-      nri_hosting_.emplace(context_, options_.runtime_socket,
-                           options_.image_socket.value_or(options_.runtime_socket),
-                           *options_.nri_host);
+      nri_hosting_.emplace(context_, options_.runtime_socket, images, *options_.nri_host);
     }
   }
   ~RelayDoor() override {
@@ -64,21 +75,33 @@ class RelayDoor final : public FrontDoor {
 
   void Start(dump::Dumper& dumper) override;
   std::unique_ptr<BrainLink> MakeLink() override {
-    return std::make_unique<RelayLink>(context_, options_.runtime_socket,
-                                       [this](const ContainerEvent& event) { TellPlugins(event); });
+    return std::make_unique<RelayLink>(
+        context_, options_.runtime_socket,
+        [this] {
+          if (hook_hosting_) hook_hosting_->OnRuntimeConnected();
+        },
+        [this](const ContainerEvent& event) { TellPlugins(event); });
   }
   void SetActive(BrainLink* link) override;
   std::vector<PluginView> plugins() const override {
-    return nri_hosting_ ? nri_hosting_->plugins() : std::vector<PluginView>();
+    std::vector<PluginView> all =
+        hook_hosting_ ? hook_hosting_->plugins() : std::vector<PluginView>();
+    if (nri_hosting_) {
+      for (PluginView& plugin : nri_hosting_->plugins())
+        all.push_back(std::move(plugin));
+    }
+    return all;
   }
   void Drain(std::function<void()> done) override;
   void Stop() override {
     relay_.reset();
     nri_hosting_.reset();
+    hook_hosting_.reset();
   }
 
  private:
   void TellPlugins(const ContainerEvent& event) {
+    if (hook_hosting_) hook_hosting_->OnContainerEvent(event);
     if (nri_hosting_) nri_hosting_->OnContainerEvent(event);
   }
 
@@ -86,7 +109,8 @@ class RelayDoor final : public FrontDoor {
   const RelayDoorOptions options_;
   std::optional<ListeningSocket> listener_;  // until the start
   RelayLink* active_ = nullptr;
-  std::optional<NriHosting> nri_hosting_;  // outlives the relay's calls
+  std::optional<HookHosting> hook_hosting_;  // these outlive the relay's calls
+  std::optional<NriHosting> nri_hosting_;
   std::optional<Relay> relay_;
 };
 
@@ -106,6 +130,7 @@ void RelayDoor::Start(dump::Dumper& dumper) {
     TellPlugins(event);
     if (active_ != nullptr) active_->TellEvent(event);
   });
+  if (hook_hosting_) hook_hosting_->Start();
   if (nri_hosting_) nri_hosting_->Start();
 }
 

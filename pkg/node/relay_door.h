@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pkg/node/front_door.h"
+#include "pkg/node/hook_hosting.h"
 #include "pkg/node/nri_hosting.h"
 #include "pkg/pipeline/stage.h"
 
@@ -18,7 +19,9 @@ struct RelayDoorOptions {
   std::optional<std::string> image_socket{};
   // Behind the policy, in this order; they outlive the door.
   std::vector<Stage*> stages{};
-  // NRI plugins are hosted, behind these stages.
+  // Hook servers are asked, behind these stages.
+  std::optional<HookHostingOptions> hooks{};
+  // NRI plugins are hosted, behind these.
   std::optional<NriHostingOptions> nri_host{};
 };
 

@@ -22,18 +22,21 @@ StagesTest::~StagesTest() {
   Stop();
 }
 
-void StagesTest::Start(std::vector<Stage*> stages, std::optional<NriHostingOptions> nri_host) {
+void StagesTest::Start(std::vector<Stage*> stages, std::optional<NriHostingOptions> nri_host,
+                       std::optional<HookHostingOptions> hooks) {
   ASSERT_TRUE(runtime_.Start(directory_.File("runtime.sock")).ok());
   // The thread's, too: it is still busy with the promise when that is kept.
   const auto ready = std::make_shared<std::promise<EventLoop*>>();
-  thread_ = std::thread([this, ready, stages = std::move(stages), nri_host = std::move(nri_host)] {
-    Run(stages, nri_host, [&ready](EventLoop& loop) { ready->set_value(&loop); });
+  thread_ = std::thread([this, ready, stages = std::move(stages), nri_host = std::move(nri_host),
+                         hooks = std::move(hooks)] {
+    Run(stages, nri_host, hooks, [&ready](EventLoop& loop) { ready->set_value(&loop); });
   });
   loop_ = ready->get_future().get();
 }
 
 void StagesTest::Run(const std::vector<Stage*>& stages,
                      const std::optional<NriHostingOptions>& nri_host,
+                     const std::optional<HookHostingOptions>& hooks,
                      const std::function<void(EventLoop&)>& ready) {
   EventLoop loop;
   h2::FlushQueue flushes(loop);
@@ -44,6 +47,7 @@ void StagesTest::Run(const std::vector<Stage*>& stages,
       RelayDoorFactory({.relay_socket = directory_.File("relay.sock"),
                         .runtime_socket = directory_.File("runtime.sock"),
                         .stages = stages,
+                        .hooks = hooks,
                         .nri_host = nri_host});
   LoopClock clock(loop);
   Pipeline pipeline(clock);

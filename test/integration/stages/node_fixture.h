@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "pkg/node/hook_hosting.h"
 #include "pkg/node/nri_hosting.h"
 #include "pkg/pipeline/stage.h"
 #include "pkg/sys/event_loop.h"
@@ -43,9 +44,11 @@ class StagesTest : public testing::Test {
 
   ~StagesTest() override;
 
-  // Runs the node with these stages behind the policy and maybe a host of NRI plugins. The node
-  // reads its stages until it ends: for stages that live in the test's body, see NodeRun.
-  void Start(std::vector<Stage*> stages, std::optional<NriHostingOptions> nri_host = std::nullopt);
+  // Runs the node with these stages behind the policy and maybe a host of NRI plugins and hook
+  // servers. The node reads its stages until it ends: for stages that live in the test's body, see
+  // NodeRun.
+  void Start(std::vector<Stage*> stages, std::optional<NriHostingOptions> nri_host = std::nullopt,
+             std::optional<HookHostingOptions> hooks = std::nullopt);
   // Ends the node; stages may be looked at then.
   void Stop();
   // Runs on the node's loop and waits for it.
@@ -62,6 +65,7 @@ class StagesTest : public testing::Test {
 
  private:
   void Run(const std::vector<Stage*>& stages, const std::optional<NriHostingOptions>& nri_host,
+           const std::optional<HookHostingOptions>& hooks,
            const std::function<void(EventLoop&)>& ready);
 
   TempDir directory_;
