@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/cri/several_runtimes_fixture.h"
+#include "pkg/cri/testing/several_runtimes_fixture.h"
 
 namespace resmgr {
 namespace {
