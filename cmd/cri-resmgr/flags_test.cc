@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 #include "pkg/config/print_config.h"
+#include "pkg/hooks/hook_file.h"
 #include "pkg/node/policy_setup.h"
 #include "policies/builtin_policies.h"
 
@@ -409,6 +412,15 @@ TEST(SampleConfigsTest, EveryFileIsRead) {
     ++files;
   }
   EXPECT_GE(files, 5);
+}
+
+TEST(SampleConfigsTest, TheHookFileIsWithoutWarnings) {
+  std::ifstream sample(RESMGR_SOURCE_DIR "/sample-configs/hookserver.d/koordlet.json");
+  const std::string text((std::istreambuf_iterator<char>(sample)), {});
+  const auto file = hooks::ParseHookFile("koordlet.json", text, std::chrono::seconds(1));
+  ASSERT_TRUE(file.ok()) << Describe(file.status());
+  EXPECT_THAT(file->warnings, testing::IsEmpty());
+  EXPECT_EQ(file->settings.points.count(), 3U);
 }
 
 TEST(SampleConfigsTest, WhatTheRelayDoesNotDoIsRefused) {
