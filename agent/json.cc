@@ -4,34 +4,12 @@
 #include <cstdint>
 #include <limits>
 
+#include "pkg/base/json_depth.h"
+
 namespace resmgr::agent {
 
-namespace {
-
-// Whether the text stays within the depth, if it is JSON.
-bool IsShallow(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMaxJsonDepth) return false;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return true;
-}
-
-}  // namespace
-
 std::optional<Json> ParseJson(std::string_view text) {
-  if (!IsShallow(text)) return std::nullopt;
+  if (!IsShallowJson(text, kMaxJsonDepth)) return std::nullopt;
   Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) return std::nullopt;
   return value;
