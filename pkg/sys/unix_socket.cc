@@ -138,6 +138,8 @@ StatusOr<ListeningSocket> ListeningSocket::Create(std::string_view path, mode_t 
                                                   mode_t directory_mode) {
   RESMGR_ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(path));
   const std::string name(path);
+  if (auto inherited = InheritedSockets::Instance().Take(name))
+    return Adopt(name, *std::move(inherited));
   RESMGR_RETURN_IF_ERROR(MakeParent(name, directory_mode));
   RESMGR_ASSIGN_OR_RETURN(UniqueFd lock, ClaimPath(name));
   RESMGR_RETURN_IF_ERROR(RemoveStale(name, address));
@@ -152,6 +154,26 @@ StatusOr<ListeningSocket> ListeningSocket::Create(std::string_view path, mode_t 
   if (bound != 0) return ErrnoStatus(bind_error, fmt::format("cannot bind to {}", name));
   ListeningSocket socket(name, std::move(lock), std::move(fd));
   RESMGR_RETURN_IF_ERROR(socket.Listen());
+  return socket;
+}
+
+StatusOr<ListeningSocket> ListeningSocket::Adopt(const std::string& path,
+                                                 InheritedSockets::Socket inherited) {
+  if (!inherited.lock.valid()) {
+    StatusOr<UniqueFd> lock = ClaimPath(path);
+    if (!lock.ok()) {
+      // For the next try.
+      InheritedSockets::Instance().Add(path, std::move(inherited));
+      return lock.status();
+    }
+    inherited.lock = *std::move(lock);
+  }
+  const int flags = ::fcntl(inherited.fd.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(inherited.fd.get(), F_SETFL, flags | O_NONBLOCK) != 0)
+    return ErrnoStatus(errno, fmt::format("cannot set up the socket that was given for {}", path));
+  ListeningSocket socket(path, std::move(inherited.lock), std::move(inherited.fd));
+  // Where it is not, no file is ours to remove.
+  if (!inherited.kept_by_other) RESMGR_RETURN_IF_ERROR(socket.FindFile());
   return socket;
 }
 
@@ -173,13 +195,18 @@ ListeningSocket::~ListeningSocket() {
   Remove();
 }
 
-Status ListeningSocket::Listen() {
+Status ListeningSocket::FindFile() {
   struct stat made {};
   if (::lstat(path_.c_str(), &made) != 0) {
     return ErrnoStatus(errno, fmt::format("cannot look at {}", path_));
   }
   device_ = made.st_dev;
   inode_ = made.st_ino;
+  return OkStatus();
+}
+
+Status ListeningSocket::Listen() {
+  RESMGR_RETURN_IF_ERROR(FindFile());
   if (::listen(fd_.get(), SOMAXCONN) != 0) {
     return ErrnoStatus(errno, fmt::format("cannot listen on {}", path_));
   }

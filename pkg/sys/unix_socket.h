@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "pkg/base/status.h"
+#include "pkg/sys/inherited_sockets.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr {
@@ -41,8 +42,9 @@ class ListeningSocket {
   // Which peers a socket serves is up to its own mode.
   static constexpr mode_t kDirectoryMode = 0711;
 
-  // Makes the parent directory when it is missing and removes a socket file that no process
-  // listens on. Bits of `mode` beyond kMaxMode are dropped.
+  // One that this process was given for the path (inherited_sockets.h) is taken, and its file left
+  // to the one that gave it. Else makes the parent directory when it is missing and removes a
+  // socket file that no process listens on. Bits of `mode` beyond kMaxMode are dropped.
   //   kAlreadyExists       another process serves the path (ours or any other)
   //   kFailedPrecondition  the path is something else than a socket
   //   kUnavailable         the file system refuses
@@ -63,6 +65,9 @@ class ListeningSocket {
 
  private:
   ListeningSocket(std::string path, UniqueFd lock, UniqueFd fd);
+  static StatusOr<ListeningSocket> Adopt(const std::string& path,
+                                         InheritedSockets::Socket inherited);
+  Status FindFile();
   Status Listen();
   void Remove();
 
