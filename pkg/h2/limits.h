@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -38,6 +39,8 @@ inline constexpr int kFramesPerTurn = 256;
 inline constexpr uint32_t kMostResets = 1000;
 // Settings in one frame; there are six to nine kinds of them.
 inline constexpr size_t kMostSettings = 64;
+// How long a client that was told all may take to close its connection.
+inline constexpr std::chrono::seconds kLastWordTimeout{1};
 // One header block: far above what gRPC stacks send (8 to 16 KiB by default).
 inline constexpr size_t kMaxHeaderBlock = size_t{256} * 1024;
 inline constexpr size_t kHeaderOverhead = 32;  // per field, RFC 9113 section 6.5.2

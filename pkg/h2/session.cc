@@ -141,7 +141,7 @@ void Session::Flush() {
   CloseDue();
   if (failed_) return;
   if (AllDone()) {
-    Fail(Unavailable("the connection ended"));
+    End();
     return;
   }
   if (out_.size() > kOutputLimit) {
@@ -230,6 +230,21 @@ void Session::WatchFor(int events) {
   EventLoop::SetEvents(*watch_, events);
 }
 
+// A peer that writes to a closed socket drops the answers that it has not read yet (gRPC C++ ends
+// the calls with "Broken pipe"): a client closes first, when it has read to the end.
+void Session::End() {
+  if (last_word_ != nullptr) return;
+  if (!server_ || write_broken_ || ::shutdown(socket_.get(), SHUT_WR) != 0) {
+    Fail(Unavailable("the connection ended"));
+    return;
+  }
+  write_broken_ = true;
+  last_word_ = loop_.After(kLastWordTimeout, [this] {
+    const FlushQueue::Scope scope(flushes_);
+    Fail(Unavailable("the connection ended"));
+  });
+}
+
 bool Session::AllDone() const {
   return going_away_ && open_streams_ == 0 && out_.empty() && due_.empty();
 }
@@ -251,6 +266,7 @@ void Session::Fail(const Status& reason) {
   watch_.reset();
   go_on_.reset();
   stall_watch_.reset();
+  last_word_.reset();
   flushes_.Remove(*this);
   CloseDue();
   CloseAll();

@@ -62,7 +62,8 @@ class Session final : private FrameReader::Sink {
   // A client's session: sends a request. Null when the session takes none any more.
   std::unique_ptr<Stream> OpenStream(const HeaderBlock& headers, bool end, StreamHandler& handler);
 
-  // Tells the peer to open no further streams; those that are open go on.
+  // Tells the peer to open no further streams; those that are open go on. After them the connection
+  // ends: that of a client when the client has closed it, at the latest after kLastWordTimeout.
   void GoAway();
   // Streams that are not closed.
   int open_streams() const { return open_streams_; }
@@ -100,6 +101,8 @@ class Session final : private FrameReader::Sink {
   void Fail(const Status& reason);
   void Abort(ErrorCode code, const Status& reason);
   bool AllDone() const;
+  // After all is done: a client's connection stays until the client closes it, for a short time.
+  void End();
   void MarkDirty() {
     if (!dirty_) flushes_.Add(*this);
   }
@@ -182,10 +185,12 @@ class Session final : private FrameReader::Sink {
   const bool server_;
   bool established_ = false;
   bool failed_ = false;
-  bool write_broken_ = false;  // the peer reads no more; what it sent before is still read
-  bool blocked_ = false;       // the socket is full until it becomes writable
-  bool dirty_ = false;         // in flushes_
+  // Nothing more is sent: the peer reads no more, or all was said. What it sends is still read.
+  bool write_broken_ = false;
+  bool blocked_ = false;  // the socket is full until it becomes writable
+  bool dirty_ = false;    // in flushes_
   bool going_away_ = false;
+  EventLoop::HandlePtr last_word_;  // since all was said to a client
   // Why the socket is not read: the owner wants it so; the peer does not take our answers; the
   // process has no room.
   bool reading_off_ = false;

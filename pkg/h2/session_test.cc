@@ -190,6 +190,36 @@ TEST_F(SessionTest, GoAwayLetsOpenStreamsEndAndThenCloses) {
   EXPECT_EQ(call.grpc_status, "0");
 }
 
+// Writes like a client that has not read its answer yet: gRPC C++ drops that answer where it
+// cannot.
+TEST_F(ServerFramesTest, AClientMayWriteUntilItHasReadTheLastAnswer) {
+  end_->on_request = [](Recorder& recorder) {
+    recorder.stream->SendHeaders(Answer(), false);
+    recorder.stream->SendEnd(Trailers());
+  };
+  ASSERT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),
+            static_cast<ssize_t>(kPreface.size()));
+  Send(FrameType::kSettings, 0, 0, "");
+  Send(FrameType::kHeaders, kFlagEndHeaders | kFlagEndStream, 1,
+       HpackEncoder().Encode(Request("/a/b")));
+  RunUntil([&] { return !end_->recorders.empty(); });
+  end_->session->GoAway();
+  end_->recorders.clear();
+  RunUntil([&] { return Count(FrameType::kGoAway) == 1; });
+  Send(FrameType::kPing, 0, 0, "12345678");
+  EXPECT_TRUE(end_->disconnect.ok());
+  EXPECT_EQ(Count(FrameType::kHeaders), 2U);
+  peer_.Reset();
+  RunUntil([&] { return !end_->disconnect.ok(); });
+  EXPECT_THAT(std::string(Message(end_->disconnect)), testing::HasSubstr("closed the connection"));
+}
+
+TEST_F(ServerFramesTest, AClientThatDoesNotCloseIsLetGo) {
+  end_->session->GoAway();
+  RunUntil([&] { return !end_->disconnect.ok(); });
+  EXPECT_THAT(std::string(Message(end_->disconnect)), testing::HasSubstr("the connection ended"));
+}
+
 TEST_F(SessionTest, ARequestThatCrossesGoAwayHarmsNoOther) {
   Echo();
   Recorder call;
