@@ -30,25 +30,33 @@ Client::~Client() {
 
 void Client::Call(std::string_view service, std::string_view method, std::string_view payload,
                   std::chrono::milliseconds timeout, Done done) {
-  Send({.service = service, .method = method, .payload = payload, .timeout = timeout}, timeout,
-       std::move(done));
+  Send(Encode({.service = service, .method = method, .payload = payload, .timeout = timeout}),
+       nullptr, timeout, std::move(done));
+}
+
+void Client::Call(std::string_view service, std::string_view method, SharedBytes payload,
+                  std::chrono::milliseconds timeout, Done done) {
+  std::string front = EncodeUpToPayload(
+      {.service = service, .method = method, .payload = {}, .timeout = timeout}, payload->size());
+  Send(std::move(front), std::move(payload), timeout, std::move(done));
 }
 
 void Client::CallUntilAnswered(std::string_view service, std::string_view method,
                                std::string_view payload, std::chrono::milliseconds timeout,
                                Done done) {
-  Send({.service = service, .method = method, .payload = payload, .timeout = timeout},
-       std::chrono::milliseconds(0), std::move(done));
+  Send(Encode({.service = service, .method = method, .payload = payload, .timeout = timeout}),
+       nullptr, std::chrono::milliseconds(0), std::move(done));
 }
 
-void Client::Send(const Request& request, std::chrono::milliseconds patience, Done done) {
+void Client::Send(std::string body, SharedBytes rest, std::chrono::milliseconds patience,
+                  Done done) {
   const uint32_t stream = std::exchange(next_stream_, next_stream_ + 2);
   Pending& call = calls_.emplace(stream, Pending{}).first->second;
   call.done = std::move(done);
-  std::string body = Encode(request);
-  if (body.size() > kLongestMessage) {
-    const Status refusal = ResourceExhausted("the request of {} bytes is longer than {}",
-                                             body.size(), kLongestMessage);
+  const size_t size = body.size() + (rest == nullptr ? 0 : rest->size());
+  if (size > kLongestMessage) {
+    const Status refusal =
+        ResourceExhausted("the request of {} bytes is longer than {}", size, kLongestMessage);
     call.timer = loop_.After(std::chrono::milliseconds(0),
                              [this, stream, refusal] { End(stream, refusal); });
     return;
@@ -58,11 +66,11 @@ void Client::Send(const Request& request, std::chrono::milliseconds patience, Do
       End(stream, DeadlineExceeded("no answer within {} ms", patience.count()));
     });
   }
-  const auto header = Encode(FrameHeader{.length = static_cast<uint32_t>(body.size()),
+  const auto header = Encode(FrameHeader{.length = static_cast<uint32_t>(size),
                                          .stream = stream,
                                          .type = static_cast<uint8_t>(FrameType::kRequest),
                                          .flags = 0});
-  multiplexer_.Send(connection_, {header.data(), header.size()}, std::move(body));
+  multiplexer_.Send(connection_, {header.data(), header.size()}, std::move(body), std::move(rest));
 }
 
 void Client::OnBytes(std::string_view bytes) {

@@ -38,6 +38,9 @@ class Client final : private Multiplexer::Receiver {
   // `timeout` goes to the peer, too; 0: the call may take for ever.
   void Call(std::string_view service, std::string_view method, std::string_view payload,
             std::chrono::milliseconds timeout, Done done);
+  // The same with a payload that several peers are sent.
+  void Call(std::string_view service, std::string_view method, SharedBytes payload,
+            std::chrono::milliseconds timeout, Done done);
   // The same, but only the peer is told of the timeout: an answer that comes late is told, too.
   void CallUntilAnswered(std::string_view service, std::string_view method,
                          std::string_view payload, std::chrono::milliseconds timeout, Done done);
@@ -55,8 +58,8 @@ class Client final : private Multiplexer::Receiver {
     EventLoop::HandlePtr timer;
   };
 
-  // `patience`: after this we do not wait any more; 0: for ever.
-  void Send(const Request& request, std::chrono::milliseconds patience, Done done);
+  // `patience`: after this we do not wait any more; 0: for ever. `rest`: the end of the body.
+  void Send(std::string body, SharedBytes rest, std::chrono::milliseconds patience, Done done);
   void OnBytes(std::string_view bytes) override;
   void End(uint32_t stream, StatusOr<std::string> response);
 

@@ -92,6 +92,29 @@ TEST_F(ClientServerTest, ACallHasItsResponse) {
   EXPECT_EQ(budget_.held(), 0U);
 }
 
+TEST_F(ClientServerTest, APayloadThatIsSharedComesWholeAndIsLetGo) {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{200}, size_t{3} << 20}) {
+    const auto payload = std::make_shared<const std::string>(size, 'p');
+    std::optional<Response> first;
+    std::optional<Response> second;
+    client_->Call("Test", "Echo", payload, milliseconds(5000), Into(first));
+    client_->Call("Test", "Echo", payload, milliseconds(5000), Into(second));
+    ASSERT_TRUE(RunUntil(loop_, [&] { return first && second; }));
+    EXPECT_TRUE(first->ok() && **first == *payload) << size;
+    EXPECT_TRUE(second->ok() && **second == *payload) << size;
+    EXPECT_EQ(payload.use_count(), 1);
+  }
+}
+
+TEST_F(ClientServerTest, ASharedPayloadThatIsTooLongIsRefusedHere) {
+  std::optional<Response> response;
+  client_->Call("Test", "Echo", std::make_shared<const std::string>(kLongestMessage, 'p'),
+                milliseconds(5000), Into(response));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return response.has_value(); }));
+  EXPECT_EQ(response->status().code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Call("Echo", "p").ok());
+}
+
 TEST_F(ClientServerTest, WhatTheServerRefusesHasItsStatus) {
   EXPECT_EQ(Call("Fail", "").status(), FailedPrecondition("not now"));
   EXPECT_EQ(Call("None", "").status(), Unimplemented("method None"));

@@ -28,6 +28,8 @@ constexpr uint32_t kResponsePayload = 2;
 constexpr uint32_t kCode = 1;
 constexpr uint32_t kMessage = 2;
 
+constexpr uint32_t kLengthDelimited = 2;
+
 // Of an error that a peer answers: it goes into logs and to people.
 constexpr size_t kLongestMessageText = 1024;
 constexpr uint64_t kHighestCode = 16;
@@ -84,6 +86,16 @@ void AddStatus(const Status& status, FieldWriter&& writer) {
 std::string Encode(const Request& request) {
   std::string bytes;
   AddRequest(request, FieldWriter(bytes));
+  return bytes;
+}
+
+std::string EncodeUpToPayload(const Request& request, size_t payload_size) {
+  std::string bytes;
+  AddRequest(request, FieldWriter(bytes));
+  bytes.push_back(static_cast<char>(kPayload << 3 | kLengthDelimited));
+  for (; payload_size >= 0x80; payload_size >>= 7)
+    bytes.push_back(static_cast<char>((payload_size & 0x7f) | 0x80));
+  bytes.push_back(static_cast<char>(payload_size));
   return bytes;
 }
 

@@ -24,6 +24,8 @@ struct Request {
 };
 
 std::string Encode(const Request& request);
+// The same with the payload last, of which the bytes, so many, are still to follow.
+std::string EncodeUpToPayload(const Request& request, size_t payload_size);
 // InvalidArgument: it is no Request.
 StatusOr<Request> DecodeRequest(std::string_view bytes);
 

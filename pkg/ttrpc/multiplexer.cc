@@ -83,7 +83,7 @@ bool Multiplexer::TakeHeader(std::string_view& bytes) {
   return false;
 }
 
-void Multiplexer::Send(uint32_t id, std::string_view header, std::string body) {
+void Multiplexer::Send(uint32_t id, std::string_view header, std::string body, SharedBytes rest) {
   if (watch_ == nullptr) return;
   const auto frame = [id](size_t size) {
     std::string bytes(kHeaderSize, '\0');
@@ -91,11 +91,13 @@ void Multiplexer::Send(uint32_t id, std::string_view header, std::string body) {
     PutUint32(static_cast<uint32_t>(size), bytes.data() + 4);
     return bytes;
   };
+  const size_t body_size = body.size() + (rest == nullptr ? 0 : rest->size());
   std::string front = frame(header.size()).append(header);
-  if (!body.empty()) front.append(frame(body.size()));
-  unsent_ += front.size() + body.size();
-  queue_.push_back(std::move(front));
-  if (!body.empty()) queue_.push_back(std::move(body));
+  if (body_size > 0) front.append(frame(body_size));
+  unsent_ += front.size() + body_size;
+  queue_.push_back({.own = std::move(front)});
+  if (!body.empty()) queue_.push_back({.own = std::move(body)});
+  if (rest != nullptr && !rest->empty()) queue_.push_back({.own = {}, .shared = std::move(rest)});
   if (unsent_ > kMostUnsent) {
     Lose(ResourceExhausted("the peer does not read: {} bytes wait for it", unsent_));
   } else if (!writing_) {
@@ -109,8 +111,8 @@ void Multiplexer::Write() {
     std::array<iovec, kMostPieces> pieces;
     size_t count = 0;
     for (auto piece = queue_.begin(); piece != queue_.end() && count < kMostPieces; ++piece) {
-      const size_t skip = count == 0 ? sent_of_first_ : 0;
-      pieces.at(count++) = {.iov_base = piece->data() + skip, .iov_len = piece->size() - skip};
+      const std::string_view bytes = piece->bytes().substr(count == 0 ? sent_of_first_ : 0);
+      pieces.at(count++) = {.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
     }
     msghdr message{};
     message.msg_iov = pieces.data();
@@ -123,8 +125,8 @@ void Multiplexer::Write() {
     }
     unsent_ -= static_cast<size_t>(sent);
     sent_of_first_ += static_cast<size_t>(sent);
-    while (!queue_.empty() && sent_of_first_ >= queue_.front().size()) {
-      sent_of_first_ -= queue_.front().size();
+    while (!queue_.empty() && sent_of_first_ >= queue_.front().bytes().size()) {
+      sent_of_first_ -= queue_.front().bytes().size();
       queue_.pop_front();
     }
   }

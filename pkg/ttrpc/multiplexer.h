@@ -17,6 +17,9 @@
 
 namespace resmgr::ttrpc {
 
+// Bytes that are sent to several peers, and held until the last of them has got them.
+using SharedBytes = std::shared_ptr<const std::string>;
+
 // Several connections over one stream socket, the trunk, as NRI has them (containerd/nri,
 // pkg/net/multiplex): frames of a connection's id and a length, both of four bytes in network byte
 // order, and so many bytes. Nothing tells when a connection is opened or closed; what comes for an
@@ -51,9 +54,10 @@ class Multiplexer {
   void Open(uint32_t id, Receiver& receiver) { receivers_.emplace(id, &receiver); }
   void Close(uint32_t id) { receivers_.erase(id); }
 
-  // One message of a connection; the body may be empty. What cannot be sent since the trunk is lost
-  // is dropped.
-  void Send(uint32_t id, std::string_view header, std::string body);
+  // One message of a connection; the body may be empty. `rest` is the end of the body where several
+  // connections are sent the same bytes: it is not copied. What cannot be sent since the trunk is
+  // lost is dropped.
+  void Send(uint32_t id, std::string_view header, std::string body, SharedBytes rest = nullptr);
 
   // Bytes that wait for the peer.
   size_t unsent() const { return unsent_; }
@@ -62,6 +66,13 @@ class Multiplexer {
 
  private:
   static constexpr size_t kHeaderSize = 8;
+  // Of what is to be sent: bytes of its own, or shared ones.
+  struct Piece {
+    std::string own;
+    SharedBytes shared{};
+
+    std::string_view bytes() const { return shared == nullptr ? own : *shared; }
+  };
 
   void OnEvents(int events);
   void Read();
@@ -82,7 +93,7 @@ class Multiplexer {
   uint32_t id_ = 0;
   size_t left_ = 0;  // of its payload
 
-  std::deque<std::string> queue_;
+  std::deque<Piece> queue_;
   size_t sent_of_first_ = 0;
   size_t unsent_ = 0;
   bool writing_ = false;  // waits until the socket is writable
