@@ -11,9 +11,6 @@ namespace resmgr {
 
 namespace {
 
-constexpr size_t kHelpColumns = 90;
-constexpr std::string_view kHelpIndent = "        ";
-
 // The name in "-name", "--name", "-name=value"; empty when the argument is not a flag.
 std::string_view FlagName(std::string_view argument) {
   if (argument.size() < 2 || argument[0] != '-') return "";
@@ -23,26 +20,6 @@ std::string_view FlagName(std::string_view argument) {
 
 bool IsFlag(std::string_view argument) {
   return argument.size() >= 2 && argument[0] == '-' && argument != "--";
-}
-
-void AppendWrapped(std::string_view text, std::string& out) {
-  size_t column = 0;
-  for (const std::string_view word : Split(text, ' ')) {
-    if (column != 0 && column + 1 + word.size() > kHelpColumns) {
-      out += '\n';
-      column = 0;
-    }
-    if (column == 0) {
-      out += kHelpIndent;
-      column = kHelpIndent.size();
-    } else {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-  }
-  out += '\n';
 }
 
 }  // namespace
@@ -55,14 +32,14 @@ void CommandLine::Group(std::string_view title) {
 }
 
 void CommandLine::Declare(Declaration declaration) {
-  declaration.group = group_;
+  declaration.flag.group = group_;
   declarations_.push_back(std::move(declaration));
 }
 
 void CommandLine::Flag(std::string_view name, std::string_view help, bool* target) {
-  Declare({.name = std::string(name),
-           .help = std::string(help),
-           .default_text = *target ? "true" : "",
+  Declare({.flag = {.name = std::string(name),
+                    .help = std::string(help),
+                    .default_text = *target ? "true" : ""},
            .set = [target](std::string_view value) -> Status {
              const std::optional<bool> parsed = ParseBool(value);
              if (!parsed) return InvalidArgument("\"{}\" is not true or false", Printable(value));
@@ -100,11 +77,11 @@ void CommandLine::Flag(std::string_view name, std::string_view value_name, std::
 
 void CommandLine::Flag(std::string_view name, std::string_view value_name, std::string_view help,
                        std::vector<std::string>* target) {
-  Declare({.name = std::string(name),
-           .value_name = std::string(value_name),
-           .help = std::string(help),
-           .default_text = fmt::format("{}", fmt::join(*target, " ")),
-           .repeatable = true,
+  Declare({.flag = {.name = std::string(name),
+                    .value_name = std::string(value_name),
+                    .help = std::string(help),
+                    .default_text = fmt::format("{}", fmt::join(*target, " ")),
+                    .repeatable = true},
            .set = [target](std::string_view value) -> Status {
              target->emplace_back(value);
              return OkStatus();
@@ -113,16 +90,16 @@ void CommandLine::Flag(std::string_view name, std::string_view value_name, std::
 
 void CommandLine::Flag(std::string_view name, std::string_view value_name, std::string_view help,
                        std::string_view default_text, Setter setter) {
-  Declare({.name = std::string(name),
-           .value_name = std::string(value_name),
-           .help = std::string(help),
-           .default_text = std::string(default_text),
+  Declare({.flag = {.name = std::string(name),
+                    .value_name = std::string(value_name),
+                    .help = std::string(help),
+                    .default_text = std::string(default_text)},
            .set = std::move(setter)});
 }
 
 void CommandLine::Bare(std::string_view name, std::string_view value) {
   for (Declaration& declaration : declarations_)
-    if (declaration.name == name) declaration.bare = value;
+    if (declaration.flag.name == name) declaration.bare = value;
 }
 
 void CommandLine::Choice(std::string_view name, std::vector<std::string> choices,
@@ -145,9 +122,13 @@ void CommandLine::Arguments(std::string_view usage, std::vector<std::string>* ta
   arguments_ = target;
 }
 
+void CommandLine::Section(std::string_view title, std::string_view text) {
+  sections_.emplace_back(title, text);
+}
+
 const CommandLine::Declaration* CommandLine::Find(std::string_view name) const {
   const auto found = std::find_if(declarations_.begin(), declarations_.end(),
-                                  [name](const Declaration& d) { return d.name == name; });
+                                  [name](const Declaration& d) { return d.flag.name == name; });
   return found == declarations_.end() ? nullptr : &*found;
 }
 
@@ -157,7 +138,7 @@ Status CommandLine::Apply(std::string_view dash, std::string_view name,
   if (declaration == nullptr) {
     std::vector<std::string_view> known;
     for (const Declaration& other : declarations_)
-      known.push_back(other.name);
+      known.push_back(other.flag.name);
     const std::string hint = DidYouMean(name, known, dash);
     return InvalidArgument("unknown {} {}{}{}", dash.empty() ? "option" : "flag", dash,
                            Printable(name, 64),
@@ -165,8 +146,8 @@ Status CommandLine::Apply(std::string_view dash, std::string_view name,
   }
   if (!value && declaration->bare) value = *declaration->bare;
   if (!value) {
-    if (!declaration->value_name.empty()) {
-      return InvalidArgument("{}{}: needs a value ({})", dash, name, declaration->value_name);
+    if (!declaration->flag.value_name.empty()) {
+      return InvalidArgument("{}{}: needs a value ({})", dash, name, declaration->flag.value_name);
     }
     value = "true";
   }
@@ -180,14 +161,20 @@ Status CommandLine::SetOption(std::string_view name, std::optional<std::string_v
 Status CommandLine::ParseFlag(const std::vector<std::string_view>& arguments, size_t& index) {
   const std::string_view argument = arguments[index];
   const std::string_view name = FlagName(argument);
+  const size_t equals = argument.find('=');
   if (name == "help" || name == "h") {
+    if (equals != std::string_view::npos) {
+      const auto format = ParseHelpFormat(argument.substr(equals + 1));
+      if (!format.ok()) return Annotate(format.status(), "-help");
+      help_format_ = *format;
+    }
     help_requested_ = true;
     return OkStatus();
   }
-  const size_t equals = argument.find('=');
   if (equals != std::string_view::npos) return Apply("-", name, argument.substr(equals + 1));
   const Declaration* declaration = Find(name);
-  if (declaration == nullptr || declaration->value_name.empty() || index + 1 == arguments.size()) {
+  if (declaration == nullptr || declaration->flag.value_name.empty() ||
+      index + 1 == arguments.size()) {
     return Apply("-", name, std::nullopt);
   }
   // A forgotten value would otherwise swallow the next flag without a word.
@@ -196,7 +183,7 @@ Status CommandLine::ParseFlag(const std::vector<std::string_view>& arguments, si
     if (declaration->bare) return Apply("-", name, std::nullopt);
     return InvalidArgument(
         "-{}: needs a value ({}), but the flag {} follows; write -{}={} if meant", name,
-        declaration->value_name, next, name, next);
+        declaration->flag.value_name, next, name, next);
   }
   ++index;
   return Apply("-", name, next);
@@ -208,8 +195,8 @@ Status CommandLine::TakeArgument(std::string_view argument, std::string_view bef
     return OkStatus();
   }
   const Declaration* flag = IsFlag(before) ? Find(FlagName(before)) : nullptr;
-  if (flag != nullptr && flag->value_name.empty() && ParseBool(argument)) {
-    return InvalidArgument("unexpected argument \"{}\"; write -{}={}", argument, flag->name,
+  if (flag != nullptr && flag->flag.value_name.empty() && ParseBool(argument)) {
+    return InvalidArgument("unexpected argument \"{}\"; write -{}={}", argument, flag->flag.name,
                            argument);
   }
   return InvalidArgument("unexpected argument \"{}\"; flags begin with a dash, -help lists them",
@@ -232,25 +219,14 @@ Status CommandLine::Parse(int argc, const char* const* argv) {
   return OkStatus();
 }
 
-std::string CommandLine::Help() const {
-  std::string help = fmt::format("Usage: {} [FLAG...]{}{}\n\n", program_,
-                                 arguments_usage_.empty() ? "" : " ", arguments_usage_);
-  if (!summary_.empty()) help += summary_ + "\n\n";
-  help += "A flag takes one or two dashes and its value as -flag value or -flag=value.\n";
-  std::string_view group;
-  for (const Declaration& flag : declarations_) {
-    if (flag.group != group) help += fmt::format("\n{}:\n", flag.group);
-    group = flag.group;
-    help +=
-        fmt::format("  -{}{}{}\n", flag.name, flag.value_name.empty() ? "" : " ", flag.value_name);
-    AppendWrapped(flag.repeatable ? flag.help + " May be repeated." : flag.help, help);
-    if (!flag.default_text.empty()) {
-      AppendWrapped(fmt::format("Default: {}", flag.default_text), help);
-    }
-  }
-  help += "\n  -help\n";
-  AppendWrapped("Print this text and exit.", help);
-  return help;
+CommandDocument CommandLine::Document() const {
+  CommandDocument document = {.program = program_,
+                              .summary = summary_,
+                              .arguments_usage = arguments_usage_,
+                              .sections = sections_};
+  for (const Declaration& declaration : declarations_)
+    document.flags.push_back(declaration.flag);
+  return document;
 }
 
 }  // namespace resmgr

@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/config/command_document.h"
 
 namespace resmgr {
 
@@ -64,8 +66,11 @@ class CommandLine {
   // them ("COMMAND [ARGUMENT…]").
   void Arguments(std::string_view usage, std::vector<std::string>* target);
 
+  // What else there is to know, behind the flags: exit codes, files. `text` as a summary's.
+  void Section(std::string_view title, std::string_view text);
+
   // Reads argv[1] onwards. InvalidArgument names the flag, what is wrong, and the closest known
-  // name where there is one. -help (or -h) stops the reading without an error.
+  // name where there is one. -help (or -h, or -help=FORMAT) stops the reading without an error.
   Status Parse(int argc, const char* const* argv);
   bool help_requested() const { return help_requested_; }
 
@@ -73,19 +78,18 @@ class CommandLine {
   // for a bool and an error for others.
   Status SetOption(std::string_view name, std::optional<std::string_view> value);
 
-  // Usage, and every flag with its meaning and default, in groups; ends with a newline.
-  std::string Help() const;
+  // Usage, and every flag with its meaning and default, in groups, in the form that -help asked
+  // for; ends with a newline.
+  std::string Help() const { return Render(Document(), help_format_); }
+  HelpFormat help_format() const { return help_format_; }
+  // What the help is made of.
+  CommandDocument Document() const;
 
  private:
   struct Declaration {
-    std::string name{};
-    std::string value_name{};  // empty for a bool
-    std::string help{};
-    std::string default_text{};
-    std::string group{};
-    std::optional<std::string> bare{};
-    bool repeatable = false;
+    FlagDocument flag{};
     Setter set{};
+    std::optional<std::string> bare{};
   };
 
   void Declare(Declaration declaration);
@@ -101,7 +105,9 @@ class CommandLine {
   std::vector<Declaration> declarations_;
   std::string arguments_usage_;
   std::vector<std::string>* arguments_ = nullptr;
+  std::vector<std::pair<std::string, std::string>> sections_;
   bool help_requested_ = false;
+  HelpFormat help_format_ = HelpFormat::kText;
 };
 
 }  // namespace resmgr

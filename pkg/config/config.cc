@@ -130,6 +130,10 @@ void ReadLogger(MapReader& logger, const ConfigChecks& /*checks*/, Config& confi
   });
 }
 
+void ReadAuditModule(MapReader& audit, const ConfigChecks& /*checks*/, Config& config) {
+  ReadAudit(audit, config.audit);
+}
+
 void ReadNriModule(MapReader& nri, const ConfigChecks& /*checks*/, Config& config) {
   ReadNri(nri, config.nri);
 }
@@ -156,6 +160,7 @@ constexpr std::array kModules = {
     ConfigModule{"policy", &ReadPolicy},
     ConfigModule{"dump", &ReadDump},
     ConfigModule{"logger", &ReadLogger},
+    ConfigModule{"audit", &ReadAuditModule},
     ConfigModule{"nri", &ReadNriModule},
     ConfigModule{"hooks", &ReadHooksModule},
     ConfigModule{"runtimes", &ReadRuntimesModule},

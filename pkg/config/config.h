@@ -10,6 +10,7 @@
 
 #include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
+#include "pkg/config/audit_config.h"
 #include "pkg/config/config_node.h"
 #include "pkg/config/cpu_constraint.h"
 #include "pkg/config/hooks_config.h"
@@ -49,6 +50,7 @@ struct Config {
   PolicyConfig policy;
   DumpConfig dump;
   LoggerConfig logger;
+  AuditConfig audit;
   NriHostConfig nri;
   HooksConfig hooks;
   RuntimesConfig runtimes;  // and runtimeClasses

@@ -132,6 +132,19 @@ void ConfigOptions::DeclareHookFlags(CommandLine& line) {
               RESMGR_ASSIGN_OR_RETURN(hook_directory, HookDirectoryOf(value));
               return OkStatus();
             });
+  const HooksConfig defaults;
+  line.Flag("hook-skip-key", "KEY",
+            "They are not asked about pods that have this label or annotation with the value of "
+            "-hook-skip-value. \"\": they are asked about every pod.",
+            defaults.skip_key, [this](std::string_view value) -> Status {
+              RESMGR_ASSIGN_OR_RETURN(hook_skip_key, HookSkipKeyOf(value));
+              return OkStatus();
+            });
+  line.Flag("hook-skip-value", "VALUE", "See -hook-skip-key.", defaults.skip_value,
+            [this](std::string_view value) -> Status {
+              hook_skip_value = value;
+              return OkStatus();
+            });
 }
 
 void ConfigOptions::ApplyTo(Config& config) const {
@@ -148,6 +161,8 @@ void ConfigOptions::ApplyTo(Config& config) const {
   Override(logger_format, config.logger.format);
   Override(nri_host, config.nri.socket);
   Override(hook_directory, config.hooks.directory);
+  Override(hook_skip_key, config.hooks.skip_key);
+  Override(hook_skip_value, config.hooks.skip_value);
 }
 
 std::vector<std::string> ConfigOptions::Overridden(const Config& config) const {
@@ -174,6 +189,8 @@ std::vector<std::string> ConfigOptions::Overridden(const Config& config) const {
   look(logger_source, config.logger.source, defaults.logger.source, "logger.Source");
   look(logger_format, config.logger.format, defaults.logger.format, "logger.Format");
   look(hook_directory, config.hooks.directory, defaults.hooks.directory, "hooks.Directory");
+  look(hook_skip_key, config.hooks.skip_key, defaults.hooks.skip_key, "hooks.SkipKey");
+  look(hook_skip_value, config.hooks.skip_value, defaults.hooks.skip_value, "hooks.SkipValue");
   return keys;
 }
 

@@ -27,6 +27,8 @@ struct ConfigOptions {
   std::optional<std::string> logger_format;
   std::optional<std::string> nri_host;        // a socket, "" for none
   std::optional<std::string> hook_directory;  // "" for none
+  std::optional<std::string> hook_skip_key;
+  std::optional<std::string> hook_skip_value;
 
   // Declares the flags, in groups, with this as their target; it must outlive the parsing.
   void DeclareFlags(CommandLine& line, const ConfigChecks& checks);

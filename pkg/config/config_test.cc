@@ -218,6 +218,9 @@ logger:
   Debug: none
   Source: all
   Format: text
+audit:
+  Interval: 1m
+  Repair: false
 nri:
   Host:
     Socket: disabled
@@ -251,7 +254,7 @@ runtimeClasses: {}
 
 TEST(PrintConfigTest, PrintsEveryKey) {
   const std::string printed = PrintConfig(Parsed(kEverything));
-  EXPECT_EQ(printed.substr(0, printed.find("nri:")), R"(policy:
+  EXPECT_EQ(printed.substr(0, printed.find("audit:")), R"(policy:
   Active: static-plus
   AvailableResources:
     CPU: "cpuset:0-15"

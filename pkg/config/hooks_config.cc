@@ -29,18 +29,23 @@ StatusOr<std::string> HookDirectoryOf(std::string_view text) {
   return std::string(text);
 }
 
+StatusOr<std::string> HookSkipKeyOf(std::string_view text) {
+  // One that no pod can have would never match.
+  if (!text.empty() && !IsLabelKey(text)) {
+    return InvalidArgument("\"{}\" is no key of a label", Printable(text, 64));
+  }
+  return std::string(text);
+}
+
 void ReadHooks(MapReader& hooks, HooksConfig& config) {
+  config.stated = true;
   hooks.Parse("Directory", [&config](std::string_view text, const std::string&) -> Status {
     RESMGR_ASSIGN_OR_RETURN(config.directory, HookDirectoryOf(text));
     return OkStatus();
   });
   hooks.Duration("Timeout", kShortestWait, kLongestWait, config.timeout);
   hooks.Parse("SkipKey", [&config](std::string_view text, const std::string&) -> Status {
-    // One that no pod can have would never match.
-    if (!text.empty() && !IsLabelKey(text)) {
-      return InvalidArgument("\"{}\" is no key of a label", Printable(text, 64));
-    }
-    config.skip_key = text;
+    RESMGR_ASSIGN_OR_RETURN(config.skip_key, HookSkipKeyOf(text));
     return OkStatus();
   });
   hooks.Text("SkipValue", config.skip_value);

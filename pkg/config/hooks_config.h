@@ -19,8 +19,13 @@ struct HooksConfig {
   // would have to answer for its own start. "": about every pod.
   std::string skip_key = "runtimeproxy.koordinator.sh/skip-hookserver";
   std::string skip_value = "true";
+  // A configuration said something of hook servers, if only {}: this is not compared.
+  bool stated = false;
 
-  friend bool operator==(const HooksConfig&, const HooksConfig&) = default;
+  friend bool operator==(const HooksConfig& a, const HooksConfig& b) {
+    return a.directory == b.directory && a.timeout == b.timeout && a.skip_key == b.skip_key &&
+           a.skip_value == b.skip_value;
+  }
 };
 
 // Reads the module `hooks`.
@@ -30,5 +35,7 @@ ConfigNode HooksNode(const HooksConfig& config);
 
 // "disabled" is none, "". InvalidArgument: the path is not absolute.
 StatusOr<std::string> HookDirectoryOf(std::string_view text);
+// "" is none. InvalidArgument: no label can have this key.
+StatusOr<std::string> HookSkipKeyOf(std::string_view text);
 
 }  // namespace resmgr

@@ -109,6 +109,7 @@ std::string PrintConfig(const Config& config) {
   return PrintNode(MapNode({{"policy", 1, PolicyNode(config.policy)},
                             {"dump", 1, DumpNode(config.dump)},
                             {"logger", 1, LoggerNode(config.logger)},
+                            {"audit", 1, AuditNode(config.audit)},
                             {"nri", 1, NriNode(config.nri)},
                             {"hooks", 1, HooksNode(config.hooks)},
                             {"runtimes", 1, RuntimesNode(config.runtimes)},

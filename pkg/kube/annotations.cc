@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/kube/annotations.h"
 
+#include <algorithm>
 #include <array>
+
 namespace resmgr {
 
 namespace {
@@ -63,6 +65,12 @@ std::optional<ScopedAnnotation> FindAnnotation(const StringMap& annotations, std
     best_rank = *rank;
   }
   return best ? best : FindOldForm(annotations, key);
+}
+
+bool IsForPolicies(std::string_view key) {
+  return std::ranges::any_of(kDomains, [key](std::string_view domain) {
+    return key.find(domain) != std::string_view::npos;
+  });
 }
 
 }  // namespace resmgr

@@ -26,4 +26,7 @@ struct ScopedAnnotation {
 std::optional<ScopedAnnotation> FindAnnotation(const StringMap& annotations, std::string_view key,
                                                std::string_view container_name);
 
+// Whether the key, in any form, is in one of the domains that policies read.
+bool IsForPolicies(std::string_view key);
+
 }  // namespace resmgr

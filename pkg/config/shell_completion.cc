@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/shell_completion.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr {
+
+namespace {
+
+bool IsWord(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](char c) { return (c >= 'a' && c <= 'z') || c == '-'; });
+}
+
+// "show|check FILE|set FILE": show, check, set. Names of values, in capitals, are none.
+std::vector<std::string_view> Words(std::string_view usage) {
+  std::vector<std::string_view> words;
+  if (usage.find('|') == std::string_view::npos) return words;
+  for (const std::string_view alternative : Split(usage, '|')) {
+    const std::string_view word = alternative.substr(0, alternative.find(' '));
+    if (IsWord(word)) words.push_back(word);
+  }
+  return words;
+}
+
+bool IsFile(std::string_view value_name) {
+  return value_name == "FILE" || value_name == "PATH" || value_name == "SOCKET";
+}
+
+bool IsDirectory(std::string_view value_name) {
+  return value_name == "DIR";
+}
+
+std::string FunctionName(std::string_view program) {
+  std::string name = "_";
+  for (const char c : program)
+    name += c == '-' || c == ' ' ? '_' : c;
+  return name;
+}
+
+// The flags of one command, for bash: `flags`, `words`, and what completes the value of each flag.
+std::string BashCase(const CommandDocument& document, std::string_view indent) {
+  std::vector<std::string> flags;
+  std::string values;
+  for (const FlagDocument& flag : document.flags) {
+    flags.push_back("-" + flag.name);
+    if (flag.value_name.empty()) continue;
+    const auto words = Words(flag.value_name);
+    std::string how = "none";
+    if (!words.empty()) how = fmt::format("words '{}'", fmt::join(words, " "));
+    if (IsFile(flag.value_name)) how = "files";
+    if (IsDirectory(flag.value_name)) how = "directories";
+    values += fmt::format("{}  -{}) value=\"{}\" ;;\n", indent, flag.name, how);
+  }
+  flags.emplace_back("-help");
+  std::vector<std::string_view> words = Words(document.arguments_usage);
+  for (const CommandDocument& command : document.commands)
+    words.push_back(CommandName(command));
+  std::string text = fmt::format("{}flags='{}'\n{}words='{}'\n", indent, fmt::join(flags, " "),
+                                 indent, fmt::join(words, " "));
+  if (!values.empty()) {
+    text += fmt::format("{}case $flag in\n{}{}esac\n", indent, values, indent);
+  }
+  return text;
+}
+
+std::string InQuotes(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c == '\n' ? ' ' : c;
+    }
+  }
+  return quoted + "'";
+}
+
+// With what means something in a specification of zsh's _arguments behind a backslash.
+std::string ZshText(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '[' || c == ']' || c == ':' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::string FirstSentence(std::string_view text) {
+  const size_t end = std::min(text.find(". "), text.find(".\n"));
+  std::string sentence(text.substr(0, end));
+  if (sentence.ends_with('.')) sentence.pop_back();
+  return sentence;
+}
+
+std::string ZshFlag(const FlagDocument& flag) {
+  std::string text = flag.repeatable ? "*-" : "-";
+  text += flag.name;
+  if (!flag.value_name.empty()) text += '=';
+  text += fmt::format("[{}]", ZshText(FirstSentence(flag.help)));
+  if (!flag.value_name.empty()) {
+    text += fmt::format(":{}:", ZshText(flag.value_name));
+    const auto words = Words(flag.value_name);
+    if (!words.empty()) text += fmt::format("({})", fmt::join(words, " "));
+    if (IsFile(flag.value_name)) text += "_files";
+    if (IsDirectory(flag.value_name)) text += "_files -/";
+  }
+  return InQuotes(text);
+}
+
+// _arguments with the flags of one command, and what else it takes.
+std::string ZshArguments(const CommandDocument& document, std::string_view indent,
+                         std::string_view rest) {
+  std::string text = fmt::format("{}_arguments -C", indent);
+  for (const FlagDocument& flag : document.flags)
+    text += fmt::format(" \\\n{}  {}", indent, ZshFlag(flag));
+  text += fmt::format(" \\\n{}  '-help[Explain it and exit]'", indent);
+  const auto words = Words(document.arguments_usage);
+  if (!words.empty()) text += fmt::format(" \\\n{}  '1:what:({})'", indent, fmt::join(words, " "));
+  if (!rest.empty()) text += fmt::format(" \\\n{}  {}", indent, rest);
+  return text + '\n';
+}
+
+}  // namespace
+
+std::string BashCompletion(const CommandDocument& document) {
+  const std::string function = FunctionName(document.program);
+  std::string text = fmt::format(
+      "# Made by `{} -help=bash`.\n{}() {{\n"
+      "  local cur=${{COMP_WORDS[COMP_CWORD]}} flag=${{COMP_WORDS[COMP_CWORD - 1]}}\n"
+      "  local flags words value='' command=''\n"
+      "  # Bash takes -flag=value for three words.\n"
+      "  [ \"$cur\" != '=' ] || cur=\n"
+      "  [ \"$flag\" != '=' ] || flag=${{COMP_WORDS[COMP_CWORD - 2]}}\n"
+      "  [[ $flag != --* ]] || flag=${{flag#-}}\n",
+      document.program, function);
+  if (!document.commands.empty()) {
+    std::vector<std::string_view> names;
+    for (const CommandDocument& command : document.commands)
+      names.push_back(CommandName(command));
+    text += fmt::format(
+        "  local i\n  for ((i = 1; i < COMP_CWORD; i++)); do\n    case ${{COMP_WORDS[i]}} in\n"
+        "      {})\n        command=${{COMP_WORDS[i]}}\n        break\n        ;;\n    esac\n  "
+        "done\n",
+        fmt::join(names, " | "));
+  }
+  text += "  case $command in\n";
+  for (const CommandDocument& command : document.commands) {
+    text += fmt::format("    {})\n{}      ;;\n", CommandName(command), BashCase(command, "      "));
+  }
+  text += fmt::format("    *)\n{}      ;;\n  esac\n", BashCase(document, "      "));
+  text += fmt::format(
+      "  if [[ -z $value && $cur == -* ]]; then\n    value=\"words '$flags'\"\n"
+      "  elif [[ -z $value && -n $words ]]; then\n    value=\"words '$words'\"\n  fi\n"
+      "  case $value in\n    none) COMPREPLY=() ;;\n    words*)\n"
+      "      value=${{value#words \\'}}\n"
+      "      mapfile -t COMPREPLY < <(compgen -W \"${{value%\\'}}\" -- \"$cur\")\n      ;;\n"
+      "    directories) mapfile -t COMPREPLY < <(compgen -d -- \"$cur\") ;;\n"
+      "    *) mapfile -t COMPREPLY < <(compgen -f -- \"$cur\") ;;\n  esac\n}}\n"
+      "complete -o filenames -F {} {}\n",
+      function, document.program);
+  return text;
+}
+
+std::string ZshCompletion(const CommandDocument& document) {
+  std::string text =
+      fmt::format("#compdef {}\n# Made by `{} -help=zsh`.\nlocal curcontext=$curcontext state\n",
+                  document.program, document.program);
+  if (document.commands.empty()) return text + ZshArguments(document, "", "");
+  std::string names;
+  for (const CommandDocument& command : document.commands) {
+    std::string summary = ZshText(FirstSentence(command.short_summary));
+    std::replace(summary.begin(), summary.end(), '"', ' ');
+    names += fmt::format("{}{}\\:\"{}\"", names.empty() ? "" : " ", CommandName(command), summary);
+  }
+  text += ZshArguments(
+      document, "",
+      fmt::format("{} '*::argument:->rest'", InQuotes(fmt::format("1:command:(({}))", names))));
+  text += "[[ $state == rest ]] || return\ncase $words[1] in\n";
+  for (const CommandDocument& command : document.commands) {
+    const bool words = !Words(command.arguments_usage).empty();
+    const bool files = words || command.arguments_usage.starts_with("SCENARIO");
+    text += fmt::format("  {})\n{}    ;;\n", CommandName(command),
+                        ZshArguments(command, "    ", files ? "'*:file:_files'" : ""));
+  }
+  return text + "esac\n";
+}
+
+}  // namespace resmgr
