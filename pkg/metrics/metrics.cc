@@ -11,6 +11,7 @@
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 #include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
 #include "pkg/base/status.h"
@@ -23,6 +24,7 @@ constexpr size_t kCodes = 17;
 constexpr std::string_view kOther = "other";
 
 using CounterFamily = prometheus::Family<prometheus::Counter>;
+using HistogramFamily = prometheus::Family<prometheus::Histogram>;
 
 CounterFamily& AddCounters(prometheus::Registry& registry, const char* name, const char* help) {
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
@@ -32,8 +34,8 @@ CounterFamily& AddCounters(prometheus::Registry& registry, const char* name, con
 // happened and not everything that could.
 class MethodCounter : public CallCounter {
  public:
-  MethodCounter(CounterFamily& family, prometheus::Labels labels)
-      : family_(family), labels_(std::move(labels)) {}
+  MethodCounter(CounterFamily& family, HistogramFamily& times, prometheus::Labels labels)
+      : family_(family), times_(times), labels_(std::move(labels)) {}
 
   void Count(int grpc_code) override {
     const auto index = grpc_code >= 0 && static_cast<size_t>(grpc_code) < kCodes
@@ -44,7 +46,30 @@ class MethodCounter : public CallCounter {
     counter->Increment();
   }
 
+  void Took(std::chrono::nanoseconds ours, std::chrono::nanoseconds runtime) override {
+    Observe(ours_, "ours", ours);
+    Observe(runtime_, "runtime", runtime);
+  }
+
  private:
+  // Calls of both kinds are in one histogram.
+  void Observe(std::atomic<prometheus::Histogram*>& kept, const char* part,
+               std::chrono::nanoseconds time) {
+    prometheus::Histogram* histogram = kept.load(std::memory_order_acquire);
+    if (histogram == nullptr) {
+      prometheus::Labels labels = labels_;
+      labels.erase("kind");
+      labels["part"] = part;
+      histogram = &times_.Add(labels, Buckets());
+      kept.store(histogram, std::memory_order_release);
+    }
+    histogram->Observe(std::chrono::duration<double>(time).count());
+  }
+
+  static prometheus::Histogram::BucketBoundaries Buckets() {
+    return {1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 5e-3, 2.5e-2, 0.1, 0.5, 1, 5, 20, 120};
+  }
+
   prometheus::Counter* Resolve(size_t index) {
     prometheus::Labels labels = labels_;
     labels["code"] = CodeName(static_cast<StatusCode>(index));
@@ -55,7 +80,10 @@ class MethodCounter : public CallCounter {
   }
 
   CounterFamily& family_;
+  HistogramFamily& times_;
   const prometheus::Labels labels_;
+  std::atomic<prometheus::Histogram*> ours_{};
+  std::atomic<prometheus::Histogram*> runtime_{};
   std::array<std::atomic<prometheus::Counter*>, kCodes> counters_{};
 };
 
@@ -67,8 +95,10 @@ class Metrics::Impl {
 
   CallCounter& Calls(std::string_view path, CallKind kind);
   prometheus::Counter& Of(Event event) { return *events_[static_cast<size_t>(event)]; }
+  prometheus::Gauge& in_flight() { return in_flight_; }
   prometheus::Gauge& Of(Peer peer) { return *connections_[static_cast<size_t>(peer)]; }
   StageMetrics& stages() { return stages_; }
+  void ShowRuntime(std::string_view name, const RuntimeFigures& figures);
   const std::shared_ptr<prometheus::Registry>& registry() const { return registry_; }
 
  private:
@@ -83,6 +113,23 @@ class Metrics::Impl {
   const std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   CounterFamily& calls_ = AddCounters(*registry_, "cri_resmgr_calls_total",
                                       "CRI calls that ended, with the code the client got");
+  HistogramFamily& times_ = prometheus::BuildHistogram()
+                                .Name("cri_resmgr_call_seconds")
+                                .Help("How long CRI calls took here and at the runtime")
+                                .Register(*registry_);
+  prometheus::Gauge& in_flight_ = prometheus::BuildGauge()
+                                      .Name("cri_resmgr_calls_in_flight")
+                                      .Help("CRI calls that have not ended")
+                                      .Register(*registry_)
+                                      .Add({});
+  CounterFamily& runtime_calls_ =
+      AddCounters(*registry_, "cri_resmgr_runtime_calls_total",
+                  "CRI calls that ended at one of several runtimes, with or without an error");
+  prometheus::Family<prometheus::Gauge>& runtime_connected_ =
+      prometheus::BuildGauge()
+          .Name("cri_resmgr_runtime_connected")
+          .Help("1 while this one of several runtimes answers")
+          .Register(*registry_);
   // Never changed after construction, so no lock.
   std::map<std::string, Method, std::less<>> methods_;
   Method other_ = MakeMethod(kOther, kOther);
@@ -112,7 +159,7 @@ Metrics::Impl::Impl(std::string_view version, const std::vector<std::string>& kn
 Metrics::Impl::Method Metrics::Impl::MakeMethod(std::string_view service, std::string_view method) {
   const auto make = [&](const char* kind) {
     return std::make_unique<MethodCounter>(
-        calls_,
+        calls_, times_,
         prometheus::Labels{
             {"service", std::string(service)}, {"method", std::string(method)}, {"kind", kind}});
   };
@@ -157,6 +204,17 @@ void Metrics::Impl::MakeConnections() {
   connections_[static_cast<size_t>(Peer::kImage)] = &family.Add({{"peer", "image"}});
 }
 
+void Metrics::Impl::ShowRuntime(std::string_view name, const RuntimeFigures& figures) {
+  const std::string runtime(name);
+  const auto show = [&](const char* result, uint64_t sum) {
+    prometheus::Counter& counter = runtime_calls_.Add({{"runtime", runtime}, {"result", result}});
+    counter.Increment(static_cast<double>(sum) - counter.Value());
+  };
+  show("ok", figures.calls - figures.errors);
+  show("error", figures.errors);
+  runtime_connected_.Add({{"runtime", runtime}}).Set(figures.connected ? 1 : 0);
+}
+
 CallCounter& Metrics::Impl::Calls(std::string_view path, CallKind kind) {
   const auto found = methods_.find(path);
   const Method& method = found == methods_.end() ? other_ : found->second;
@@ -170,6 +228,10 @@ Metrics::~Metrics() = default;
 
 CallCounter& Metrics::Calls(std::string_view path, CallKind kind) {
   return impl_->Calls(path, kind);
+}
+
+void Metrics::CountInFlight(int change) {
+  impl_->in_flight().Increment(change);
 }
 
 void Metrics::Count(Event event, uint64_t times) {
@@ -190,6 +252,10 @@ PluginCounter& Metrics::Plugin(std::string_view kind, std::string_view name) {
 
 void Metrics::SetReadyPlugins(std::string_view kind, size_t count) {
   impl_->stages().SetReadyPlugins(kind, count);
+}
+
+void Metrics::ShowRuntime(std::string_view name, const RuntimeFigures& figures) {
+  impl_->ShowRuntime(name, figures);
 }
 
 void Metrics::SetConnections(Peer peer, size_t count) {

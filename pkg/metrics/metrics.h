@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,6 +22,8 @@ class CallCounter {
   virtual ~CallCounter() = default;
   // The gRPC status code; what is not one of 0 to 16 counts as UNKNOWN.
   virtual void Count(int grpc_code) = 0;
+  // call_seconds{service,method,part}: how long one of them took here, and at the runtime.
+  virtual void Took(std::chrono::nanoseconds ours, std::chrono::nanoseconds runtime) = 0;
 };
 
 // All that the daemon counts about itself, under the prefix cri_resmgr_. Counting touches one
@@ -39,6 +42,8 @@ class Metrics {
   // calls_total{service,method,kind,code}. The same object each time, and it lives as long as this:
   // callers with a table of methods keep it there.
   CallCounter& Calls(std::string_view path, CallKind kind);
+  // calls_in_flight: 1 for a call that begins, -1 for one that ended.
+  void CountInFlight(int change);
 
   enum class Event {
     kDecisionOk,        // policy_decisions_total{result="ok"}
@@ -62,6 +67,15 @@ class Metrics {
   PluginCounter& Plugin(std::string_view kind, std::string_view name);
   // plugins_ready{kind}.
   void SetReadyPlugins(std::string_view kind, size_t count);
+
+  // Of one of several runtimes: runtime_connected{runtime}, and runtime_calls_total{runtime,result}
+  // with the sums so far.
+  struct RuntimeFigures {
+    bool connected = false;
+    uint64_t calls = 0;
+    uint64_t errors = 0;  // of these
+  };
+  void ShowRuntime(std::string_view name, const RuntimeFigures& figures);
 
   enum class Peer { kClient, kRuntime, kImage };
   // connections{peer}: how many stand now.

@@ -12,9 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include <CivetServer.h>
+#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <prometheus/exposer.h>
+#include <prometheus/collectable.h>
+#include <prometheus/text_serializer.h>
 #include <sys/socket.h>
 
 #include "pkg/base/parse.h"
@@ -71,6 +74,50 @@ void Knock(const sockaddr_storage& address) {
       ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), size);
 }
 
+void Answer(mg_connection* client, std::string_view status, std::string_view type,
+            const std::string& body) {
+  const std::string head = fmt::format(
+      "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", status,
+      type, body.size());
+  mg_write(client, head.data(), head.size());
+  mg_write(client, body.data(), body.size());
+}
+
+class MetricsHandler final : public CivetHandler {
+ public:
+  explicit MetricsHandler(std::vector<std::shared_ptr<prometheus::Collectable>> collectables)
+      : collectables_(std::move(collectables)) {}
+
+  bool handleGet(CivetServer*, mg_connection* client) override {
+    std::string body;
+    for (const auto& collectable : collectables_)
+      body += prometheus::TextSerializer().Serialize(collectable->Collect());
+    Answer(client, "200 OK", "text/plain; version=0.0.4; charset=utf-8", body);
+    return true;
+  }
+
+ private:
+  const std::vector<std::shared_ptr<prometheus::Collectable>> collectables_;
+};
+
+// Of /healthz and /readyz.
+class HealthHandler final : public CivetHandler {
+ public:
+  explicit HealthHandler(std::shared_ptr<const Health> health) : health_(std::move(health)) {}
+
+  bool handleGet(CivetServer*, mg_connection* client) override {
+    std::string why = health_->Sickness();
+    const std::string_view path = mg_get_request_info(client)->local_uri;
+    if (why.empty() && path == "/readyz") why = health_->WhyNotReady();
+    Answer(client, why.empty() ? "200 OK" : "503 Service Unavailable", "text/plain; charset=utf-8",
+           (why.empty() ? "ok" : why) + "\n");
+    return true;
+  }
+
+ private:
+  const std::shared_ptr<const Health> health_;
+};
+
 }  // namespace
 
 Status CheckMetricsAddress(std::string_view address) {
@@ -80,37 +127,47 @@ Status CheckMetricsAddress(std::string_view address) {
 class MetricsServer::Impl {
  public:
   // Throws what the library throws.
-  Impl(const std::string& spec, std::shared_ptr<prometheus::Collectable> collectable)
+  Impl(const std::string& spec, ServedMetrics served)
       : host_(spec.substr(0, spec.find(':') == std::string::npos ? 0 : spec.rfind(':'))),
-        collectable_(std::move(collectable)),
-        exposer_(spec, kThreads) {
-    exposer_.RegisterCollectable(collectable_);
+        metrics_(std::move(served.collectables)),
+        health_(served.health),
+        server_({"listening_ports", spec, "num_threads", std::to_string(kThreads)}) {
+    server_.addHandler("/metrics$", metrics_);
+    if (served.health == nullptr) return;
+    server_.addHandler("/healthz$", health_);
+    server_.addHandler("/readyz$", health_);
   }
+  ~Impl() { server_.close(); }
 
-  int port() const {
-    const std::vector<int> ports = exposer_.GetListeningPorts();
+  int port() {
+    const std::vector<int> ports = server_.getListeningPorts();
     return ports.empty() ? 0 : ports.front();
   }
-  sockaddr_storage address() const { return AddressOf(host_, port()); }
+  sockaddr_storage address() { return AddressOf(host_, port()); }
 
  private:
   const std::string host_;
-  // The exposer holds only a weak reference.
-  std::shared_ptr<prometheus::Collectable> collectable_;
-  prometheus::Exposer exposer_;
+  MetricsHandler metrics_;
+  HealthHandler health_;
+  CivetServer server_;
 };
 
 StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Create(std::string_view address,
-                                                               const Metrics& metrics) {
+                                                               ServedMetrics served) {
   RESMGR_ASSIGN_OR_RETURN(const std::string spec, ListenSpec(address));
   try {
-    auto impl = std::make_unique<Impl>(spec, metrics.collectable());
+    auto impl = std::make_unique<Impl>(spec, std::move(served));
     return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(impl)));
   } catch (const std::exception&) {
     // The library's text says nothing that helps ("null context when constructing").
     return Unavailable("cannot serve metrics on {}: the address is in use or not of this machine",
                        Printable(address));
   }
+}
+
+StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Create(std::string_view address,
+                                                               const Metrics& metrics) {
+  return Create(address, ServedMetrics{.collectables = {metrics.collectable()}});
 }
 
 MetricsServer::MetricsServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -51,6 +51,19 @@ TEST_F(MetricsTest, CountsCallsByMethodKindAndCode) {
                                 "method=\"CreateContainer\""));
 }
 
+TEST_F(MetricsTest, TimesOfBothKindsAreInOneHistogram) {
+  using std::chrono::milliseconds;
+  metrics_.Calls(kVersion, Metrics::CallKind::kPassthrough).Took(milliseconds(2), milliseconds(70));
+  metrics_.Calls(kVersion, Metrics::CallKind::kIntercepted).Took(milliseconds(2), milliseconds(0));
+  metrics_.CountInFlight(1);
+  const std::string answer = Text();
+  EXPECT_THAT(answer, HasSubstr("cri_resmgr_call_seconds_count{method=\"Version\",part=\"ours\","
+                                "service=\"runtime.v1.RuntimeService\"} 2"));
+  EXPECT_THAT(answer,
+              HasSubstr("part=\"runtime\",service=\"runtime.v1.RuntimeService\",le=\"0.025\"} 1"));
+  EXPECT_THAT(answer, HasSubstr("cri_resmgr_calls_in_flight 1"));
+}
+
 TEST_F(MetricsTest, UnknownMethodsAreCountedAsOne) {
   for (int i = 0; i < 1000; ++i) {
     metrics_.Calls("/evil.Service/Method" + std::to_string(i), Metrics::CallKind::kPassthrough)

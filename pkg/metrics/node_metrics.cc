@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/metrics/node_metrics.h"
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+namespace resmgr {
+namespace {
+
+using Counters = prometheus::Family<prometheus::Counter>;
+using Gauges = prometheus::Family<prometheus::Gauge>;
+using Histograms = prometheus::Family<prometheus::Histogram>;
+
+Counters& AddCounterFamily(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+
+Gauges& AddGaugeFamily(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+}
+
+Histograms& AddHistogramFamily(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
+constexpr std::array kOperations = {"reconcile", "allocate", "update", "release", "rebalance"};
+
+double Seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+class NodeMetrics::Impl {
+ public:
+  Impl() {
+    for (size_t i = 0; i < kOperations.size(); ++i) {
+      decisions[i] = &decision_family.Add(
+          {{"operation", kOperations[i]}},
+          prometheus::Histogram::BucketBoundaries{1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4,
+                                                  2.5e-4, 5e-4, 1e-3, 5e-3, 2.5e-2, 0.1, 1});
+    }
+  }
+
+  const std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
+  Histograms& decision_family = AddHistogramFamily(*registry, "cri_resmgr_policy_decision_seconds",
+                                                   "What the policy took for its decisions");
+  std::array<prometheus::Histogram*, kOperations.size()> decisions{};
+  Counters& refusals = AddCounterFamily(*registry, "cri_resmgr_policy_refusals_total",
+                                        "Containers and updates that were refused, by reason");
+  prometheus::Counter& moves =
+      AddCounterFamily(*registry, "cri_resmgr_container_moves_total",
+                       "Running containers that were moved to other CPUs or memory")
+          .Add({});
+  prometheus::Counter& retries =
+      AddCounterFamily(*registry, "cri_resmgr_container_update_retries_total",
+                       "Updates of running containers that were tried again after a failure")
+          .Add({});
+  Counters& audits =
+      AddCounterFamily(*registry, "cri_resmgr_audits_total",
+                       "Comparisons of what containers really have with what was decided");
+  prometheus::Counter& audits_clean = audits.Add({{"result", "clean"}});
+  prometheus::Counter& audits_drift = audits.Add({{"result", "drift"}});
+  prometheus::Counter& audits_failed = audits.Add({{"result", "failed"}});
+  prometheus::Gauge& drifted =
+      AddGaugeFamily(*registry, "cri_resmgr_drifted_containers",
+                     "Containers that had something else than was decided, at the last audit")
+          .Add({});
+  prometheus::Counter& drifts =
+      AddCounterFamily(*registry, "cri_resmgr_drifts_total",
+                       "Values of containers that were not as decided, at each audit anew")
+          .Add({});
+  prometheus::Counter& repairs =
+      AddCounterFamily(*registry, "cri_resmgr_drift_repairs_total",
+                       "Containers that were sent what was decided again after an audit")
+          .Add({});
+  prometheus::Histogram& lag =
+      AddHistogramFamily(*registry, "cri_resmgr_event_loop_lag_seconds",
+                         "How late the event loop was with a timer, once a second")
+          .Add({}, prometheus::Histogram::BucketBoundaries{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                                           0.1, 0.25, 0.5, 1, 5, 15});
+  Gauges& cpus = AddGaugeFamily(*registry, "cri_resmgr_cpus", "Online CPUs by what they are for");
+  Gauges& pool_cpus =
+      AddGaugeFamily(*registry, "cri_resmgr_pool_cpus", "CPUs of each of the policy's pools");
+  Gauges& pool_containers = AddGaugeFamily(*registry, "cri_resmgr_pool_containers",
+                                           "Containers that each of the policy's pools has");
+  prometheus::Gauge& pods =
+      AddGaugeFamily(*registry, "cri_resmgr_pods", "Pods that have containers here").Add({});
+  prometheus::Gauge& containers =
+      AddGaugeFamily(*registry, "cri_resmgr_containers", "Containers that are held").Add({});
+  prometheus::Gauge& runtime =
+      AddGaugeFamily(*registry, "cri_resmgr_runtime_ready",
+                     "1 when what the runtime holds is known; 0 under the policy null, too")
+          .Add({});
+  prometheus::Gauge& saved =
+      AddGaugeFamily(*registry, "cri_resmgr_state_saved", "1 when the state is kept on its disk")
+          .Add({});
+  prometheus::Gauge& configuration =
+      AddGaugeFamily(*registry, "cri_resmgr_configuration_generation",
+                     "How many configurations have been in force since the start")
+          .Add({});
+  Gauges& policy = AddGaugeFamily(*registry, "cri_resmgr_policy_info",
+                                  "Always 1; the label says which policy is active");
+
+  std::mutex mutex;  // of what follows
+  struct PoolGauges {
+    prometheus::Gauge* exclusive;
+    prometheus::Gauge* shared;
+    prometheus::Gauge* all;
+    prometheus::Gauge* containers;
+  };
+  std::map<std::string, PoolGauges> pools;
+  std::pair<std::string, prometheus::Gauge*> active{"", nullptr};
+
+  void Show(const Pool& pool) {
+    const auto [found, added] = pools.try_emplace(pool.name);
+    PoolGauges& gauges = found->second;
+    if (added) {
+      const auto of_class = [&](const char* name) {
+        return &pool_cpus.Add({{"pool", pool.name}, {"class", name}});
+      };
+      gauges = {of_class("exclusive"), of_class("shared"), of_class("all"),
+                &pool_containers.Add({{"pool", pool.name}})};
+    }
+    gauges.exclusive->Set(pool.exclusive);
+    gauges.shared->Set(pool.shared);
+    gauges.all->Set(pool.all);
+    gauges.containers->Set(pool.containers);
+  }
+
+  void Forget(const PoolGauges& gauges) {
+    for (prometheus::Gauge* const gauge : {gauges.exclusive, gauges.shared, gauges.all})
+      pool_cpus.Remove(gauge);
+    pool_containers.Remove(gauges.containers);
+  }
+};
+
+NodeMetrics::NodeMetrics() : impl_(std::make_unique<Impl>()) {}
+
+NodeMetrics::~NodeMetrics() = default;
+
+void NodeMetrics::Decided(Operation operation, std::chrono::nanoseconds took) {
+  impl_->decisions[static_cast<size_t>(operation)]->Observe(Seconds(took));
+}
+
+void NodeMetrics::Refused(std::string_view reason) {
+  impl_->refusals.Add({{"reason", std::string(reason)}}).Increment();
+}
+
+void NodeMetrics::Moved(size_t containers) {
+  impl_->moves.Increment(static_cast<double>(containers));
+}
+
+void NodeMetrics::UpdateRetried() {
+  impl_->retries.Increment();
+}
+
+void NodeMetrics::Audited(const Audit& audit) {
+  if (audit.failed) {
+    impl_->audits_failed.Increment();
+    return;
+  }
+  (audit.drifted == 0 ? impl_->audits_clean : impl_->audits_drift).Increment();
+  impl_->drifted.Set(static_cast<double>(audit.drifted));
+  impl_->drifts.Increment(static_cast<double>(audit.drifts));
+  impl_->repairs.Increment(static_cast<double>(audit.repaired));
+}
+
+void NodeMetrics::Lagged(std::chrono::nanoseconds late) {
+  impl_->lag.Observe(Seconds(late));
+}
+
+void NodeMetrics::ShowPools(std::span<const Pool> pools) {
+  const std::lock_guard lock(impl_->mutex);
+  for (const Pool& pool : pools)
+    impl_->Show(pool);
+  std::erase_if(impl_->pools, [&](const auto& shown) {
+    for (const Pool& pool : pools)
+      if (pool.name == shown.first) return false;
+    impl_->Forget(shown.second);
+    return true;
+  });
+}
+
+void NodeMetrics::Show(const Node& node) {
+  const std::lock_guard lock(impl_->mutex);
+  const auto cpus = [this](const char* name, int count) {
+    impl_->cpus.Add({{"class", name}}).Set(count);
+  };
+  cpus("exclusive", node.exclusive);
+  cpus("reserved", node.reserved);
+  cpus("shared", node.shared);
+  cpus("unassigned", node.unassigned);
+  impl_->pods.Set(node.pods);
+  impl_->containers.Set(node.containers);
+  impl_->runtime.Set(node.runtime_ready ? 1 : 0);
+  impl_->saved.Set(node.state_saved ? 1 : 0);
+  impl_->configuration.Set(static_cast<double>(node.configuration));
+  auto& [name, gauge] = impl_->active;
+  if (gauge != nullptr && name == node.policy) return;
+  if (gauge != nullptr) impl_->policy.Remove(gauge);
+  name = node.policy;
+  gauge = &impl_->policy.Add({{"policy", name}});
+  gauge->Set(1);
+}
+
+std::shared_ptr<prometheus::Collectable> NodeMetrics::collectable() const {
+  return impl_->registry;
+}
+
+}  // namespace resmgr

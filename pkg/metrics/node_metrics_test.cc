@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/metrics/node_metrics.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/collectable.h>
+#include <prometheus/text_serializer.h>
+
+#include "pkg/metrics/health.h"
+#include "pkg/metrics/metrics.h"
+#include "pkg/metrics/metrics_server.h"
+#include "test/support/scrape/scrape.h"
+
+namespace resmgr {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+std::string TextOf(const NodeMetrics& metrics) {
+  return prometheus::TextSerializer().Serialize(metrics.collectable()->Collect());
+}
+
+TEST(NodeMetricsTest, CountsWhatTheBrainDoes) {
+  NodeMetrics metrics;
+  metrics.Decided(NodeMetrics::Operation::kAllocate, microseconds(7));
+  metrics.Refused("RESOURCE_EXHAUSTED");
+  metrics.Refused("RESOURCE_EXHAUSTED");
+  metrics.Moved(3);
+  metrics.UpdateRetried();
+  metrics.Lagged(microseconds(2000));
+  const std::string text = TextOf(metrics);
+  EXPECT_THAT(text,
+              HasSubstr("cri_resmgr_policy_decision_seconds_count{operation=\"allocate\"} 1"));
+  EXPECT_THAT(text, HasSubstr("decision_seconds_bucket{operation=\"allocate\",le=\"5e-06\"} 0"));
+  EXPECT_THAT(text, HasSubstr("decision_seconds_bucket{operation=\"allocate\",le=\"1e-05\"} 1"));
+  EXPECT_THAT(text, HasSubstr("policy_refusals_total{reason=\"RESOURCE_EXHAUSTED\"} 2"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_container_moves_total 3"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_container_update_retries_total 1"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_event_loop_lag_seconds_bucket{le=\"0.0025\"} 1"));
+}
+
+TEST(NodeMetricsTest, CountsAudits) {
+  NodeMetrics metrics;
+  metrics.Audited({.drifted = 2, .drifts = 3, .repaired = 1});
+  metrics.Audited({.failed = true});
+  std::string text = TextOf(metrics);
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_audits_total{result=\"drift\"} 1"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_audits_total{result=\"failed\"} 1"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_drifted_containers 2")) << "one that fails tells nothing";
+  metrics.Audited({});
+  text = TextOf(metrics);
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_audits_total{result=\"clean\"} 1"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_drifted_containers 0"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_drifts_total 3"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_drift_repairs_total 1"));
+}
+
+TEST(NodeMetricsTest, PoolsThatAreGoneAreForgotten) {
+  NodeMetrics metrics;
+  const std::vector<NodeMetrics::Pool> tree = {
+      {.name = "root", .exclusive = 2, .shared = 6, .all = 8, .containers = 1},
+      {.name = "socket #0", .shared = 4, .all = 4}};
+  metrics.ShowPools(tree);
+  EXPECT_THAT(TextOf(metrics), HasSubstr("pool_cpus{class=\"exclusive\",pool=\"root\"} 2"));
+  EXPECT_THAT(TextOf(metrics), HasSubstr("pool_containers{pool=\"socket #0\"} 0"));
+  const std::vector<NodeMetrics::Pool> flat = {{.name = "shared", .shared = 8, .all = 8}};
+  metrics.ShowPools(flat);
+  EXPECT_THAT(TextOf(metrics), Not(HasSubstr("root")));
+  EXPECT_THAT(TextOf(metrics), HasSubstr("pool_cpus{class=\"all\",pool=\"shared\"} 8"));
+}
+
+TEST(NodeMetricsTest, ThereIsOneActivePolicy) {
+  NodeMetrics metrics;
+  metrics.Show({.exclusive = 3, .unassigned = 1, .policy = "static"});
+  metrics.Show({.exclusive = 2, .reserved = 1, .configuration = 2, .policy = "null"});
+  const std::string text = TextOf(metrics);
+  EXPECT_THAT(text, HasSubstr("policy_info{policy=\"null\"} 1"));
+  EXPECT_THAT(text, Not(HasSubstr("policy=\"static\"")));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_cpus{class=\"exclusive\"} 2"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_cpus{class=\"unassigned\"} 0"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_configuration_generation 2"));
+}
+
+TEST(HealthTest, ALoopThatStandsStillIsSick) {
+  Health health(seconds(10));
+  const auto start = Health::Clock::now();
+  EXPECT_EQ(health.Sickness(start), "");
+  health.Beat(start);
+  EXPECT_EQ(health.Sickness(start + seconds(10)), "");
+  EXPECT_EQ(health.Sickness(start + seconds(12)), "the event loop stands still for 12 s");
+}
+
+TEST(HealthTest, IsServedBesideTheMetrics) {
+  const Metrics metrics("1.2.3", {});
+  const NodeMetrics node;
+  const auto health = std::make_shared<Health>(seconds(10));
+  const auto server =
+      MetricsServer::Create("127.0.0.1:0", {{metrics.collectable(), node.collectable()}, health});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int port = (*server)->port();
+  EXPECT_THAT(test::Scrape(port), HasSubstr("cri_resmgr_container_moves_total 0"));
+  EXPECT_THAT(test::Scrape(port), HasSubstr("cri_resmgr_build_info"));
+  EXPECT_THAT(test::Scrape(port, "/healthz"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(test::Scrape(port, "/readyz"), StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(test::Scrape(port, "/readyz"), HasSubstr("\r\n\r\nit starts\n"));
+  health->SetNotReady("");
+  EXPECT_THAT(test::Scrape(port, "/readyz"), StartsWith("HTTP/1.1 200"));
+  health->Beat(Health::Clock::now() - seconds(20));
+  EXPECT_THAT(test::Scrape(port, "/healthz"), StartsWith("HTTP/1.1 503"));
+  // Neither can one be ready that is not alive.
+  EXPECT_THAT(test::Scrape(port, "/readyz"), StartsWith("HTTP/1.1 503"));
+  for (const char* const other : {"/", "/metrics/x", "/etc/passwd", "/healthzz"})
+    EXPECT_THAT(test::Scrape(port, other), HasSubstr(" 404 Not Found\r\n")) << other;
+}
+
+}  // namespace
+}  // namespace resmgr
