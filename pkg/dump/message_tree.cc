@@ -12,6 +12,7 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
 
+#include "pkg/dump/json_tree.h"
 #include "pkg/dump/secrets.h"
 
 namespace resmgr::dump {
@@ -197,6 +198,7 @@ json ToTree(const Payload& payload, const ProtoMessage* type, bool show_secrets)
   if (payload.compressed) {
     return {{"compressed", fmt::format("{} bytes", payload.total_size)}};
   }
+  if (payload.encoding == "json") return JsonTree(payload, show_secrets);
   json tree;
   if (type == nullptr) {
     tree = UnknownToTree(payload, show_secrets);

@@ -76,9 +76,10 @@ void TextDump::Request(const Event& event) {
 void TextDump::Changed(const Event& event) {
   if (event.plan->target != Target::kFull || event.payload.truncated()) return;
   const google::protobuf::Message* const type = event.plan->types.request;
+  Payload after(event.changed);
+  after.encoding = event.payload.encoding;
   const std::vector<std::string> changes =
-      Differences(ToTree(event.payload, type, show_secrets_),
-                  ToTree(Payload(event.changed), type, show_secrets_));
+      Differences(ToTree(event.payload, type, show_secrets_), ToTree(after, type, show_secrets_));
   const std::string stamp = Latency(event);
   for (const std::string& change : changes) {
     Line(false, stamp, event,
