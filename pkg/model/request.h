@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
 
 #include "pkg/base/ids.h"
+#include "pkg/base/string_map.h"
 #include "pkg/model/container_details.h"
 #include "pkg/model/create_request.h"
 #include "pkg/model/operation.h"
@@ -19,6 +21,7 @@ namespace resmgr {
 struct ContainerUpdate {
   bool has_linux = false;  // it carries Linux resources, if only empty ones
   LinuxResources resources;
+  StringMap annotations{};
 };
 
 // What an UpdatePodSandboxResources request sets of the pod as a whole.
@@ -56,6 +59,8 @@ class Request {
   ContainerId container_id;
   // Of CreateContainer and of requests about a pod sandbox that exists; written the same way.
   PodSandboxId pod_id;
+  // Of RunPodSandbox: which sandbox of its pod this is, as the client counts them.
+  uint32_t pod_attempt = 0;
   // CreateContainer, UpdateContainerResources, RunPodSandbox, UpdatePodSandboxResources; nothing
   // for the others.
   std::variant<std::monostate, CreateRequest, ContainerUpdate, Pod, PodUpdate> body;

@@ -126,6 +126,7 @@ class Adopter {
     }
     if (!record.started_at) record.started_at = reported.started_at;
     if (!IsUnclear(reported)) record.unclear = false;
+    if (record.kept && !exited && !IsUnclear(reported)) TakeKept(record, reported);
     // One that had not exited after all has no placement: its CPUs may be another's by now.
     if (exited || IsUnclear(reported) || (!was_placeable && !record.Placeable())) return;
     result_.in_force.emplace_back(container.key, ReportedResources(reported.resources));
@@ -161,21 +162,16 @@ class Adopter {
       container.cpus_bound = saved->cpus_bound;
       container.mems_bound = saved->mems_bound;
     }
-    // An update that reached the runtime before it reached the disk.
     if (saved != nullptr && !unclear && !TellsCpuInForce(*saved, reported.resources)) {
-      container.requirements.cpu_request = in_force.cpu_request;
-      container.requirements.cpu_limit = in_force.cpu_limit;
-      const LinuxResources requested = ReportedRequest(reported, in_force);
-      container.requested.cpu_shares = requested.cpu_shares;
-      container.requested.cpu_quota = requested.cpu_quota;
-      container.requested.cpu_period = requested.cpu_period;
+      TakeCpuInForce(container, reported, in_force);
       saved = nullptr;
     }
     AppliedResources applied = ReportedResources(reported.resources);
-    if (unclear && !saved->placement.exclusive.empty()) {
+    if (unclear && !applied.cpus && !saved->placement.exclusive.empty()) {
       applied.cpus = saved->placement.exclusive;
     }
     record.unclear = unclear;
+    record.kept = reported.kept;
     record.started_at = reported.started_at;
     if (container.state == ContainerState::kExited) {
       record.former = PlacementOf(applied, saved);
@@ -186,12 +182,42 @@ class Adopter {
     }
   }
 
-  // Of a container that is new here, by what the runtime reports. An earlier daemon may have left a
-  // start of it open.
+  // An update that reached the runtime before it reached the disk.
+  static void TakeCpuInForce(Container& container, const RuntimeContainer& reported,
+                             const Requirements& in_force) {
+    container.requirements.cpu_request = in_force.cpu_request;
+    container.requirements.cpu_limit = in_force.cpu_limit;
+    const LinuxResources requested = ReportedRequest(reported, in_force);
+    container.requested.cpu_shares = requested.cpu_shares;
+    container.requested.cpu_quota = requested.cpu_quota;
+    container.requested.cpu_period = requested.cpu_period;
+  }
+
+  // Its runtime tells of it at last. What was decided about it meanwhile holds.
+  void TakeKept(ContainerRecord& record, const RuntimeContainer& reported) {
+    record.kept = false;
+    Container& container = record.container;
+    container.labels = reported.labels;
+    container.annotations = reported.annotations;
+    const std::optional<SavedContainer> saved = state_writer_.Find(reported.id);
+    if (saved && !TellsCpuInForce(*saved, reported.resources)) {
+      TakeCpuInForce(container, reported,
+                     ReportedNeeds(record.pod->pod, reported, memory_capacity_));
+    }
+    SetCalls(record, reported.state);
+    result_.kept_reported.insert(container.key);
+  }
+
+  // Of a container that is new here, by what the runtime reports.
   void SetState(ContainerRecord& record, ContainerState reported) {
     record.Advance(LifeEvent::kCreateSucceeded);
     if (reported == ContainerState::kRunning) record.Advance(LifeEvent::kReportedRunning);
     if (reported == ContainerState::kExited) record.Advance(LifeEvent::kEnded);
+    SetCalls(record, reported);
+  }
+
+  // An earlier daemon may have left a start of it open.
+  void SetCalls(ContainerRecord& record, ContainerState reported) {
     if (reported != ContainerState::kCreated) return;
     const bool all_known = state_writer_.AllCallsKnown();
     const bool open = state_writer_.IsCallOpen(StateWriter::Call::kStart, record.container.id);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -36,6 +37,8 @@ struct Adoption {
   // They run although no start of theirs was under way here, or one that began at an unknown time:
   // updates that were sent before may have come too late for it.
   std::vector<ContainerKey> started_unseen;
+  // Were known by notes alone (ContainerRecord::kept): this is the first that the runtime tells.
+  std::set<ContainerKey> kept_reported;
   // Containers that are new here and of which nothing was kept, ascending.
   std::vector<ContainerKey> without_notes;
 };

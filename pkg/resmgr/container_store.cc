@@ -65,6 +65,11 @@ Overhead ContainerStore::OverheadOf(const Pod& pod) const {
   return {.cpu = configured.cpu, .memory = configured.memory};
 }
 
+std::string_view ContainerStore::RuntimeOf(const Pod& pod) const {
+  if (runtimes_.runtimes.empty()) return {};
+  return runtimes_.ClassOf(pod.runtime_handler).runtime;
+}
+
 // A pod that is over keeps its sandbox until it is deleted, while the scheduler gives its overhead
 // to others; what the configuration says the scheduler never counted.
 void ContainerStore::CountOverhead(PodRecord& pod) {

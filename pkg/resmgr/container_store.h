@@ -117,6 +117,9 @@ struct ContainerRecord {
 
   // Adoption: the runtime reported no more than that it exists; the rest comes from the disk.
   bool unclear = false;
+  // Adoption: an earlier daemon's notes are all that is known of it, since its runtime has not been
+  // listed yet.
+  bool kept = false;
 
   bool unsaved = false;  // StateWriter: changed since it was saved
 
@@ -178,6 +181,9 @@ class ContainerStore {
 
   using Containers = std::map<ContainerKey, ContainerRecord, std::less<>,
                               RecyclingAllocator<std::pair<const ContainerKey, ContainerRecord>>>;
+  // The name of the runtime that makes sandboxes of this handler; empty where there is only one.
+  std::string_view RuntimeOf(const Pod& pod) const;
+
   const Containers& containers() const { return containers_; }
   using Pods = absl::node_hash_map<PodSandboxId, PodRecord, TextHash>;
   const Pods& pods() const { return pods_; }

@@ -4,12 +4,23 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/resmgr/kept_containers.h"
 #include "pkg/resmgr/resource_manager_impl.h"
 
 namespace resmgr {
 
 Status ResourceManager::Impl::OnInventory(const RuntimeInventory& inventory,
                                           const Synchronizer::Removed& gone, bool first) {
+  if (!inventory.unclear.runtimes.empty()) {
+    RuntimeInventory with_kept = inventory;
+    AddKept(store_, state_writer_, first, with_kept);
+    return TakeOver(with_kept, gone, first);
+  }
+  return TakeOver(inventory, gone, first);
+}
+
+Status ResourceManager::Impl::TakeOver(const RuntimeInventory& inventory,
+                                       const Synchronizer::Removed& gone, bool first) {
   const Adoption adoption =
       Adopt(store_, inventory, gone, listed_at_, memory_capacity_, state_writer_);
   EndListed(adoption);
@@ -96,7 +107,8 @@ void ResourceManager::Impl::LogUnclear(const RuntimeInventory::Unclear& unclear)
 void ResourceManager::Impl::ConfirmInForce(const Adoption& adoption, bool first) {
   for (const auto& [key, in_force] : adoption.in_force) {
     // Later lists are older than what the pusher knows of the containers that it follows.
-    if (!first && pusher_.Follows(key)) continue;
+    const bool reported = adoption.kept_reported.contains(key);
+    if (!first && !reported && pusher_.Follows(key)) continue;
     const ContainerRecord& record = *store_.Find(key);
     if (state_writer_.IsCallOpen(StateWriter::Call::kUpdate, record.container.id)) {
       log_.Info("container {}: an update was under way, and is sent again", LogName(record));

@@ -18,6 +18,10 @@ void ResourceManager::RuntimeConnected() {
   impl_->Connected();
 }
 
+void ResourceManager::RuntimeJoined() {
+  impl_->Joined();
+}
+
 void ResourceManager::RuntimeDisconnected() {
   impl_->Disconnected();
 }
@@ -132,6 +136,14 @@ StatusOr<std::vector<ResourceManager::Move>> ResourceManager::PreviewPolicy(
 
 void ResourceManager::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) {
   impl_->SetPolicy(std::move(policy), std::move(done));
+}
+
+void ResourceManager::AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done) {
+  impl_->AskRuntime(std::move(done));
+}
+
+void ResourceManager::SendAgain(ContainerKey key) {
+  impl_->SendAgain(key);
 }
 
 StatusOr<std::vector<ResourceManager::Move>> ResourceManager::PreviewRebalance() const {

@@ -83,6 +83,9 @@ class ResourceManager {
   // what has no legal placement, pushes only real differences. Tried again with back-off until it
   // succeeds or the connection is lost.
   void RuntimeConnected();
+  // Behind the connection that stands another runtime came, or came back: lists everything again.
+  // Nothing that is under way is held up by it.
+  void RuntimeJoined();
   void RuntimeDisconnected();
   // The outcome of a call is unknown: lists what the runtime holds, soon, without holding calls up.
   void Resync();
@@ -193,6 +196,13 @@ class ResourceManager {
   // the reason.
   // FailedPrecondition: another change is under way.
   void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done);
+
+  // What the runtime reports of everything that it holds, in full; changes nothing here. As
+  // RuntimeClient::ListAll.
+  void AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done);
+  // Sends what should be in force to the container again: it was seen to have something else.
+  // Does nothing for a container that is not known.
+  void SendAgain(ContainerKey key);
 
   // What the active policy would improve on demand, which has no effect, and doing it.
   StatusOr<std::vector<Move>> PreviewRebalance() const;

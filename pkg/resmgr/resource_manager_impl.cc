@@ -37,6 +37,7 @@ void TakeBack(Container& container, CreateRequest& request) {
 ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique_ptr<Policy> policy,
                             RuntimeClient& runtime, StateStore* state, const Options& options)
     : log_(GetLogger("resmgr")),
+      runtime_(runtime),
       log_observer_(log_),
       metrics_observer_(options.metrics),
       overrides_(options.metrics, options.overrides_warned),
@@ -69,6 +70,13 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
 void ResourceManager::Impl::Connected() {
   Disconnected();
   synchronizer_.Connected();
+}
+
+void ResourceManager::Impl::Joined() {
+  // Once more for what calls of before did meanwhile, as after a connect.
+  synchronizer_.ListNow([this](const Status& status) {
+    if (status.ok()) synchronizer_.ResyncSoon();
+  });
 }
 
 void ResourceManager::Impl::Disconnected() {
@@ -266,6 +274,9 @@ void ResourceManager::Impl::ChangePod(const PodSandboxId& id, const LinuxResourc
   pod.overhead = Merged(std::move(pod.overhead), overhead);
   pod.resources = Merged(std::move(pod.resources), resources);
   AddPod(std::move(pod));
+  // Where there are several runtimes, its overhead is kept with its containers.
+  for (const ContainerKey key : known->containers)
+    state_writer_.MarkChanged(*store_.Find(key));
 }
 
 void ResourceManager::Impl::Append(ContainerKeys& changed, StatusOr<ContainerKeys> more) {

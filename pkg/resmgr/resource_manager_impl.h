@@ -42,6 +42,7 @@ class ResourceManager::Impl : public Pusher::Listener,
        RuntimeClient& runtime, StateStore* state, const Options& options);
 
   void Connected();
+  void Joined();
   void Disconnected();
   void Resync() { synchronizer_.ResyncSoon(); }
   bool ready() const { return synchronizer_.ready(); }
@@ -51,6 +52,10 @@ class ResourceManager::Impl : public Pusher::Listener,
   void Refresh(std::function<void(Status)> done) { synchronizer_.Refresh(std::move(done)); }
   bool RefreshTellsNews() const { return synchronizer_.RefreshTellsNews(); }
   bool Knows(const ContainerId& id) const { return store_.Resolve(id) != nullptr; }
+  void AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done) {
+    runtime_.ListAll({}, std::move(done));
+  }
+  void SendAgain(ContainerKey key) { pusher_.MarkUncertain(key); }
 
   StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal);
   void CreateSucceeded(ContainerKey key, ContainerId id);
@@ -110,6 +115,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   void EndFailedMove(ContainerKey key);
 
   // lists.cc
+  Status TakeOver(const RuntimeInventory& inventory, const Synchronizer::Removed& gone, bool first);
   void ConfirmInForce(const Adoption& adoption, bool first);
   void ReportFound(const Adoption& adoption);
   void LogHeldCounts(bool first);
@@ -178,6 +184,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   void RollBackPolicy(ContainerKey key, const Status& why);
 
   Logger& log_;
+  RuntimeClient& runtime_;
   LogObserver log_observer_;
   MetricsObserver metrics_observer_;
   Observers observers_;

@@ -26,6 +26,8 @@ struct RuntimeContainer {
   StringMap labels;
   StringMap annotations;
   LinuxResources resources;  // in force: from ContainerStatus.resources or the verbose info
+  // Not the runtime's word, but what an earlier daemon noted of it (pkg/resmgr/kept_containers.h).
+  bool kept = false;
 };
 
 // Everything that the runtime holds at one moment.
@@ -40,6 +42,8 @@ struct RuntimeInventory {
     std::set<PodSandboxId> pods;
     std::set<ContainerId> containers;
     Status why;  // the first failure; OK where there was none
+    // Of several, by their names in the configuration: those that could not be asked.
+    std::set<std::string> runtimes{};
   };
   Unclear unclear;
   // Of these only what a list tells was asked for: the rest was known already (Known).

@@ -52,7 +52,10 @@ void StateWriter::Save(ContainerRecord& record) {
   if (record.container.id.empty() || !record.Placeable()) return;
   // A value that the runtime may still refuse is not what it has after a restart.
   if (!record.updates.empty()) return;
-  state_->Put(record.container.id, record.container, record.pod->pod.qos);
+  const Pod& pod = record.pod->pod;
+  const OriginView origin{.runtime = store_.RuntimeOf(pod), .pod = pod};
+  state_->Put(record.container.id, record.container, pod.qos,
+              origin.runtime.empty() ? nullptr : &origin);
 }
 
 void StateWriter::Erase(const ContainerId& id) {
@@ -72,6 +75,11 @@ void StateWriter::EraseUnlisted() {
   state_->Retain(
       [this](std::string_view id) { return store_.FindById(ContainerId(id)) != nullptr; });
   state_->Commit();
+}
+
+void StateWriter::ForEach(
+    const std::function<void(std::string_view, const SavedContainer&)>& visit) const {
+  if (state_ != nullptr) state_->ForEach(visit);
 }
 
 std::optional<SavedContainer> StateWriter::Find(const ContainerId& id) const {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "pkg/resmgr/container_store.h"
@@ -44,6 +46,9 @@ class StateWriter {
 
   // What was kept of the container that the runtime reports.
   std::optional<SavedContainer> Find(const ContainerId& id) const;
+  // All that is kept.
+  void ForEach(
+      const std::function<void(std::string_view id, const SavedContainer& saved)>& visit) const;
 
  private:
   void Save(ContainerRecord& record);

@@ -3,6 +3,7 @@
 
 #include "pkg/api/state.pb.h"
 #include "pkg/base/field_writer.h"
+#include "pkg/kube/annotations.h"
 
 namespace resmgr {
 namespace {
@@ -62,6 +63,31 @@ void AddHint(uint32_t field, const LocalityHint& hint, FieldWriter& out) {
   out.End(begin);
 }
 
+void AddOrigin(uint32_t field, const OriginView& origin, const Container& container,
+               FieldWriter& out) {
+  const Pod& pod = origin.pod;
+  const size_t begin = out.Begin(field);
+  AddNonEmpty(1, origin.runtime, out);
+  AddNonEmpty(2, pod.id.value(), out);
+  AddNonEmpty(3, pod.uid.value(), out);
+  AddNonEmpty(4, pod.name, out);
+  AddNonEmpty(5, pod.namespace_name, out);
+  AddNonEmpty(6, pod.runtime_handler, out);
+  AddResources(7, pod.overhead, out);
+  for (const auto& [key, value] : pod.annotations) {
+    if (!IsForPolicies(key)) continue;
+    const size_t entry = out.Begin(8);
+    AddNonEmpty(1, key, out);
+    AddNonEmpty(2, value, out);
+    out.End(entry);
+  }
+  AddNonEmpty(9, container.name, out);
+  AddNonZero(10, container.attempt, out);
+  if (container.placement.cpus) out.Bytes(11, container.placement.cpus->ToString());
+  if (container.placement.mems) out.Bytes(12, container.placement.mems->ToString());
+  out.End(begin);
+}
+
 uint64_t ToSaved(QosClass qos) {
   switch (qos) {
     case QosClass::kGuaranteed:
@@ -95,6 +121,28 @@ LinuxResources Decode(const state::Resources& in) {
   return resources;
 }
 
+StatusOr<SavedOrigin> Decode(const state::Origin& in) {
+  SavedOrigin origin;
+  origin.runtime = in.runtime();
+  origin.pod.id = PodSandboxId(in.pod_id());
+  origin.pod.uid = PodUid(in.pod_uid());
+  origin.pod.name = in.pod_name();
+  origin.pod.namespace_name = in.pod_namespace();
+  origin.pod.runtime_handler = in.runtime_handler();
+  origin.pod.overhead = Decode(in.overhead());
+  for (const state::Annotation& entry : in.annotations())
+    origin.pod.annotations.Set(entry.key(), entry.value());
+  origin.container_name = in.container_name();
+  origin.attempt = in.attempt();
+  if (in.has_cpus()) {
+    RESMGR_ASSIGN_OR_RETURN(origin.cpus, CpuSet::Parse(in.cpus()));
+  }
+  if (in.has_mems()) {
+    RESMGR_ASSIGN_OR_RETURN(origin.mems, NodeSet::Parse(in.mems()));
+  }
+  return origin;
+}
+
 Requirements Decode(const state::Requirements& in) {
   return {.cpu_request = MilliCpu{in.cpu_request()},
           .cpu_limit = MilliCpu{in.cpu_limit()},
@@ -107,7 +155,8 @@ Requirements Decode(const state::Requirements& in) {
 
 }  // namespace
 
-void EncodeSaved(const Container& container, QosClass qos, std::string& out) {
+void EncodeSaved(const Container& container, QosClass qos, std::string& out,
+                 const OriginView* origin) {
   const Placement& placement = container.placement;
   FieldWriter fields(out);
   AddResources(1, container.requested, fields);
@@ -124,6 +173,7 @@ void EncodeSaved(const Container& container, QosClass qos, std::string& out) {
   AddNonEmpty(11, container.needs_note, fields);
   AddNonZero(12, container.cpus_bound ? 1 : 0, fields);
   AddNonZero(13, container.mems_bound ? 1 : 0, fields);
+  if (origin != nullptr) AddOrigin(14, *origin, container, fields);
 }
 
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
@@ -152,6 +202,10 @@ StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
   saved.needs_note = in.needs_note();
   saved.cpus_bound = in.cpus_bound();
   saved.mems_bound = in.mems_bound();
+  if (in.has_origin()) {
+    RESMGR_ASSIGN_OR_RETURN(saved.origin, Decode(in.origin()));
+    saved.origin->pod.qos = saved.qos.value_or(QosClass::kBestEffort);
+  }
   return saved;
 }
 

@@ -8,8 +8,26 @@
 
 #include "pkg/base/status.h"
 #include "pkg/model/container.h"
+#include "pkg/model/pod.h"
 
 namespace resmgr {
+
+// What lists of its runtime tell of a container and its pod, as far as decisions need it.
+struct SavedOrigin {
+  std::string runtime;  // by its name in the configuration
+  Pod pod;              // id, uid, name, namespace, handler, overhead, annotations for policies
+  std::string container_name;
+  uint32_t attempt = 0;
+  // As decided.
+  std::optional<CpuSet> cpus;
+  std::optional<NodeSet> mems;
+};
+
+// The same, to be saved with the container itself.
+struct OriginView {
+  std::string_view runtime;
+  const Pod& pod;
+};
 
 // What is kept of a container over restarts: everything that its runtime cannot tell. Where it
 // runs, the runtime knows better.
@@ -27,11 +45,15 @@ struct SavedContainer {
   // As of the container (pkg/model/container.h); older notes do not have it.
   bool cpus_bound = false;
   bool mems_bound = false;
+  // Where there are several runtimes: it has to do while this one is away.
+  std::optional<SavedOrigin> origin{};
 };
 
 // What is kept of this one: a protobuf message (pkg/api/state.proto). What a newer version adds, an
 // older one ignores. The same container always gives the same bytes. Appends to `out`.
-void EncodeSaved(const Container& container, QosClass qos, std::string& out);
+// `origin`, which may be null: of its pod.
+void EncodeSaved(const Container& container, QosClass qos, std::string& out,
+                 const OriginView* origin = nullptr);
 // InvalidArgument when it is not one.
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes);
 

@@ -70,6 +70,44 @@ TEST(SavedContainerTest, WhereItRunsIsNotSaved) {
   EXPECT_NE(Encoded(container), saved);
 }
 
+TEST(SavedContainerTest, KeepsWhatListsOfItsRuntimeTell) {
+  Pod pod;
+  pod.id = PodSandboxId("sandbox");
+  pod.uid = PodUid("uid");
+  pod.name = "app";
+  pod.namespace_name = "ns";
+  pod.runtime_handler = "kata";
+  pod.overhead.cpu_shares = 256;
+  pod.annotations = {{"prefer-isolated-cpus.resource-policy.nri.io/pod", "true"},
+                     {"cri-resource-manager.intel.com/affinity", "web: [db]"},
+                     {"kubectl.kubernetes.io/last-applied-configuration", "{...}"}};
+  Container container;
+  container.name = "web";
+  container.attempt = 3;
+  container.placement.cpus = CpuSet{0, 5};
+  container.placement.mems = NodeSet{1};
+  const OriginView view{.runtime = "vm", .pod = pod};
+  std::string bytes;
+  EncodeSaved(container, QosClass::kBurstable, bytes, &view);
+  const StatusOr<SavedContainer> read = DecodeSaved(bytes);
+  ASSERT_TRUE(read.ok()) << Describe(read.status());
+  ASSERT_TRUE(read->origin.has_value());
+  const SavedOrigin& origin = *read->origin;
+  EXPECT_EQ(origin.runtime, "vm");
+  EXPECT_EQ(origin.pod.id, pod.id);
+  EXPECT_EQ(origin.pod.uid, pod.uid);
+  EXPECT_EQ(origin.pod.name, "app");
+  EXPECT_EQ(origin.pod.namespace_name, "ns");
+  EXPECT_EQ(origin.pod.runtime_handler, "kata");
+  EXPECT_EQ(origin.pod.qos, QosClass::kBurstable);
+  EXPECT_EQ(origin.pod.overhead, pod.overhead);
+  EXPECT_EQ(origin.pod.annotations.size(), 2U) << "those that no policy reads are not kept";
+  EXPECT_EQ(origin.container_name, "web");
+  EXPECT_EQ(origin.attempt, 3U);
+  EXPECT_EQ(origin.cpus, container.placement.cpus);
+  EXPECT_EQ(origin.mems, container.placement.mems);
+}
+
 TEST(SavedContainerTest, KeepsTextThatIsNoUtf8) {
   Container container;
   container.placement.reason = "\xff\xfe";

@@ -110,10 +110,19 @@ std::optional<SavedContainer> StateStore::Find(const ContainerId& id) const {
   return *std::move(saved);
 }
 
-void StateStore::Put(const ContainerId& id, const Container& container, QosClass qos) {
+void StateStore::ForEach(
+    const std::function<void(std::string_view id, const SavedContainer& saved)>& visit) const {
+  for (const Record& record : records_) {
+    const StatusOr<SavedContainer> saved = DecodeSaved(record.value());
+    if (saved.ok()) visit(record.name(), *saved);
+  }
+}
+
+void StateStore::Put(const ContainerId& id, const Container& container, QosClass qos,
+                     const OriginView* origin) {
   const std::string_view name = id.value();
   const size_t begin = BeginEntry(EntryKind::kPut, name, gathered_);
-  EncodeSaved(container, qos, gathered_);
+  EncodeSaved(container, qos, gathered_, origin);
   EndEntry(begin, gathered_);
   const auto entry = std::string_view(gathered_).substr(begin);
   if (name.size() > kMaxEntryName || entry.size() > kMaxEntryValue) {

@@ -49,7 +49,12 @@ class StateStore {
 
   // As it was saved before this start or since; nothing when it was not.
   std::optional<SavedContainer> Find(const ContainerId& id) const;
-  void Put(const ContainerId& id, const Container& container, QosClass qos);
+  // `origin` may be null.
+  void Put(const ContainerId& id, const Container& container, QosClass qos,
+           const OriginView* origin = nullptr);
+  // All of them, in no order. `visit` must not change the store.
+  void ForEach(
+      const std::function<void(std::string_view id, const SavedContainer& saved)>& visit) const;
   void Erase(const ContainerId& id);
   // Forgets all but these: what else was saved is of containers that are gone.
   void Retain(const std::function<bool(std::string_view id)>& wanted);

@@ -74,6 +74,7 @@ class TestNode {
   ResourceManager& manager() { return *manager_; }
   Policy& policy() { return *policy_; }
   const Machine& machine() const { return machine_; }
+  EventLoop& loop() { return loop_; }
   FakeRuntimeClient runtime;
 
  private:

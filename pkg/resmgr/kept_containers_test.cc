@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// One of several runtimes is away when the daemon starts.
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "pkg/state/testing/crashing_file_system.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using test::FakeRuntimeClient;
+using test::FirstFitPolicy;
+using test::TestNode;
+using testing::Each;
+using testing::Not;
+using testing::StartsWith;
+
+using enum QosClass;
+
+class KeptContainersTest : public testing::Test {
+ protected:
+  KeptContainersTest() { node_.KeepState(files_); }
+
+  static ResourceManager::Options Options() {
+    ResourceManager::Options options = TestNode::FastOptions();
+    options.runtimes.runtimes["vm"].socket = "/run/vm.sock";
+    options.runtimes.classes["kata"].runtime = "vm";
+    return options;
+  }
+
+  ResourceManager& manager() { return node_.manager(); }
+  FakeRuntimeClient& runtime() { return node_.runtime; }
+
+  // As TestNode::Run, in a pod of this handler.
+  ContainerId RunAt(const std::string& handler, const std::string& name, QosClass qos,
+                    int64_t milli_cpu, const LinuxResources& overhead = {}) {
+    const PodSandboxId pod = node_.AddPod(name, qos);
+    Pod& held = runtime().held.pods.back();
+    held.runtime_handler = handler;
+    held.overhead = overhead;
+    manager().PodCreated(held);
+    const StatusOr<ContainerId> id = node_.Create(TestNode::Request(pod, name, milli_cpu));
+    EXPECT_TRUE(id.ok()) << id.status();
+    if (!id.ok()) return ContainerId();
+    runtime().AnswerAll();
+    node_.Start(*id);
+    return *id;
+  }
+
+  // The lists lack what pods of the handler "kata" have.
+  void GoAway() {
+    RuntimeInventory& held = runtime().held;
+    const auto away = std::partition(held.pods.begin(), held.pods.end(),
+                                     [](const Pod& pod) { return pod.runtime_handler != "kata"; });
+    for (auto pod = away; pod != held.pods.end(); ++pod) {
+      const auto theirs =
+          std::partition(held.containers.begin(), held.containers.end(),
+                         [&](const RuntimeContainer& one) { return one.pod_id != pod->id; });
+      std::move(theirs, held.containers.end(), std::back_inserter(away_.containers));
+      held.containers.erase(theirs, held.containers.end());
+    }
+    std::move(away, held.pods.end(), std::back_inserter(away_.pods));
+    held.pods.erase(away, held.pods.end());
+    held.unclear.why = Unavailable("no runtime vm");
+    held.unclear.runtimes = {"vm"};
+  }
+  void ComeBack() {
+    RuntimeInventory& held = runtime().held;
+    std::ranges::move(std::exchange(away_.pods, {}), std::back_inserter(held.pods));
+    std::ranges::move(std::exchange(away_.containers, {}), std::back_inserter(held.containers));
+    held.unclear = {};
+    manager().RuntimeJoined();
+    runtime().AnswerList();
+  }
+  void RestartWithout() {
+    node_.FlushState();
+    GoAway();
+    runtime().history.clear();
+    node_.Restart();
+  }
+
+  test::CrashingFileSystem files_{1};
+  RuntimeInventory away_;
+  TestNode node_{test::S1Ht(),
+                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
+                 Options()};
+};
+
+TEST_F(KeptContainersTest, WhatAnAbsentRuntimeHadKeepsItsCpus) {
+  const ContainerId there = RunAt("kata", "there", kGuaranteed, 2000);
+  const ContainerId here = RunAt("", "here", kGuaranteed, 2000);
+  RestartWithout();
+  EXPECT_EQ(node_.Exclusive(there), "1-2");
+  EXPECT_EQ(node_.Exclusive(here), "3-4");
+  EXPECT_EQ(node_.Exclusive(RunAt("", "next", kGuaranteed, 2000)), "5-6");
+  ComeBack();
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Exclusive(there), "1-2");
+  EXPECT_THAT(runtime().history, Each(Not(StartsWith(std::string(there.value())))))
+      << "it never moves";
+}
+
+TEST_F(KeptContainersTest, ASharedOneLeavesWhenItsRuntimeComes) {
+  const ContainerId there = RunAt("kata", "there", kBurstable, 100);
+  RestartWithout();
+  const PodSandboxId pod = node_.AddPod("app", kGuaranteed);
+  const auto app = node_.Create(TestNode::Request(pod, "app", 2000));
+  ASSERT_TRUE(app.ok()) << app.status();
+  // Its update finds no runtime.
+  while (!runtime().updates.empty())
+    runtime().Answer(0, Unavailable("no runtime vm"));
+  bool started = false;
+  const auto wait =
+      manager().AdmitStart(*app, [&](const Status& status) { started = status.ok(); });
+  EXPECT_NE(wait, nullptr) << "it runs on CPUs of the one that cannot be reached";
+  ComeBack();
+  EXPECT_TRUE(node_.RunUntil([&] {
+    runtime().AnswerAll();
+    return started;
+  }));
+  EXPECT_EQ(runtime().CpusOf(there), "0,3-7");
+}
+
+TEST_F(KeptContainersTest, ASharedOneIsOnlyWhereItsNotesSay) {
+  RunAt("kata", "there", kBurstable, 100);
+  const ContainerId ended = RunAt("", "ended", kGuaranteed, 2000);
+  runtime().AnswerAll();
+  RestartWithout();
+  runtime().AnswerAll();
+  node_.Remove(ended);
+  // The shared one has been told to leave 1-2 before the restart.
+  EXPECT_EQ(node_.Exclusive(RunAt("", "next", kGuaranteed, 2000)), "1-2");
+}
+
+TEST_F(KeptContainersTest, WhatIsGoneWhenItsRuntimeComesGivesItsCpusBack) {
+  const ContainerId there = RunAt("kata", "there", kGuaranteed, 2000);
+  RestartWithout();
+  away_.containers.clear();
+  ComeBack();
+  EXPECT_EQ(node_.Known(there), nullptr);
+  EXPECT_EQ(node_.Exclusive(RunAt("", "next", kGuaranteed, 2000)), "1-2");
+}
+
+TEST_F(KeptContainersTest, WhatARuntimeThatIsThereHasLostIsNotHeld) {
+  const ContainerId here = RunAt("", "here", kGuaranteed, 2000);
+  node_.FlushState();
+  runtime().Remove(here);
+  RestartWithout();
+  EXPECT_EQ(node_.Known(here), nullptr);
+  EXPECT_EQ(node_.Exclusive(RunAt("", "next", kGuaranteed, 2000)), "1-2");
+}
+
+TEST_F(KeptContainersTest, ItHoldsOverAnotherRestartAndFurtherLists) {
+  const ContainerId there = RunAt("kata", "there", kGuaranteed, 2000);
+  RestartWithout();
+  for (int i = 0; i < 3; ++i) {
+    manager().Resync();
+    ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+    runtime().AnswerList();
+  }
+  EXPECT_EQ(node_.Exclusive(there), "1-2");
+  node_.FlushState();
+  node_.Restart();
+  EXPECT_EQ(node_.Exclusive(there), "1-2");
+  node_.Reconnect();
+  EXPECT_EQ(node_.Exclusive(there), "1-2");
+  ComeBack();
+  EXPECT_EQ(node_.Exclusive(there), "1-2");
+  ASSERT_NE(node_.Known(there), nullptr);
+  EXPECT_EQ(node_.Known(there)->state, ContainerState::kRunning);
+}
+
+TEST_F(KeptContainersTest, OneThatOnlyWasCreatedIsKnownToBeSo) {
+  RunAt("", "here", kBurstable, 100);  // so that starts are noted
+  const PodSandboxId pod = node_.AddPod("there", kGuaranteed);
+  runtime().held.pods.back().runtime_handler = "kata";
+  manager().PodCreated(runtime().held.pods.back());
+  const auto there = node_.Create(TestNode::Request(pod, "there", 2000));
+  ASSERT_TRUE(there.ok());
+  runtime().AnswerAll();
+  RestartWithout();
+  EXPECT_EQ(node_.Exclusive(*there), "1-2");
+  ComeBack();
+  EXPECT_EQ(node_.Known(*there)->state, ContainerState::kCreated);
+  node_.Start(*there);
+}
+
+TEST_F(KeptContainersTest, OverheadOfItsPodsIsHeldAsItWasLast) {
+  LinuxResources overhead = TestNode::Resources(500);
+  RunAt("kata", "there", kGuaranteed, 2000, overhead);
+  overhead = TestNode::Resources(250);
+  manager().PodResourcesChanged(runtime().held.pods.back().id, overhead, {});
+  RestartWithout();
+  EXPECT_EQ(manager().snapshot().Overheads().promised, MilliCpu{250});
+  away_.pods.back().overhead = overhead;
+  ComeBack();
+  EXPECT_EQ(manager().snapshot().Overheads().promised, MilliCpu{250}) << "once, not twice";
+  away_.containers.clear();
+}
+
+}  // namespace
+}  // namespace resmgr
