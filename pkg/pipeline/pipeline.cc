@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/pipeline/pipeline.h"
 
+#include <algorithm>
 #include <chrono>
+
+#include "pkg/base/parse.h"
 
 namespace resmgr {
 
@@ -9,15 +12,16 @@ Pipeline::Pipeline(Clock& clock, Metrics* metrics)
     : clock_(clock),
       metrics_(metrics),
       log_(GetLogger("pipeline")),
-      failure_limit_(/*burst=*/10, std::chrono::minutes(1)) {}
+      failure_limit_(/*burst=*/10, std::chrono::minutes(1)),
+      left_out_limit_(/*burst=*/10, std::chrono::minutes(1)) {}
 
 void Pipeline::SetPolicyStage(Stage* stage) {
   policy_stage_ = stage;
   Change();
 }
 
-void Pipeline::Add(Stage& stage) {
-  others_.push_back(&stage);
+void Pipeline::Add(Stage& stage, const Stage* next) {
+  others_.insert(std::ranges::find(others_, next), &stage);
   Change();
 }
 
@@ -44,6 +48,15 @@ void Pipeline::NoteDroppedPlacement(const Stage& stage) {
       "stage {} sets or clears CPUs or memory nodes of a container: dropped, since the active "
       "policy decides about these (reported once)",
       name);
+}
+
+void Pipeline::NoteLeftOut(const Stage& stage, const FieldChange& change) {
+  const auto suppressed = left_out_limit_.Pass(RateLimit::Clock::now());
+  if (!suppressed) return;
+  log_.Warn(
+      "stage {} sets {} {}, for which the request has no place: left out ({} more like this "
+      "were not logged)",
+      stage.options().name, ToString(change.field), Printable(change.key), *suppressed);
 }
 
 void Pipeline::NoteIgnoredFailure(const Stage& stage, const Status& why) {

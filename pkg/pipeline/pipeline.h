@@ -30,8 +30,8 @@ class Pipeline {
   // The resource manager's stage, before all others; nullptr: there is none. Stages are not owned:
   // one that is taken out lives on until no call of it is left.
   void SetPolicyStage(Stage* stage);
-  // Behind those that are there.
-  void Add(Stage& stage);
+  // Behind those that are there, or before `next`, which is one of them.
+  void Add(Stage& stage, const Stage* next = nullptr);
   void Remove(Stage& stage);
 
   // Whether a stage looks at such calls: all others may pass unread.
@@ -41,6 +41,8 @@ class Pipeline {
   bool PlacementIsOwned() const {
     return policy_stage_ != nullptr && policy_stage_->OwnsPlacement();
   }
+  // Whether there are stages beside the resource manager's.
+  bool HasOtherStages() const { return !others_.empty(); }
   // A stage wanted some that are the policy's to decide, and they were dropped: in what it changed
   // of a call, or in a request of its own to the runtime.
   void NoteDroppedPlacement(const Stage& stage);
@@ -56,12 +58,15 @@ class Pipeline {
   friend class PipelineCall;
 
   void Change();
+  // The protocol cannot carry what a stage wants, and the container gets all but that.
+  void NoteLeftOut(const Stage& stage, const FieldChange& change);
   void NoteIgnoredFailure(const Stage& stage, const Status& why);
 
   Clock& clock_;
   Metrics* metrics_;
   Logger& log_;
   RateLimit failure_limit_;
+  RateLimit left_out_limit_;
   Stage* policy_stage_ = nullptr;
   std::vector<Stage*> others_;
   std::vector<Stage*> stages_;  // all of them

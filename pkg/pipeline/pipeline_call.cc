@@ -138,6 +138,11 @@ void PipelineCall::Adjust(Adjustment&& adjustment) {
 Status PipelineCall::NoteChanges(const StageCall& call, const Adjustment& adjustment) {
   std::vector<FieldChange> changes = adjustment.Changes();
   const std::string& name = call.stage().options().name;
+  std::erase_if(changes, [this, &call](const FieldChange& change) {
+    if (!front_.LeavesOut(request_->operation(), change)) return false;
+    pipeline_.NoteLeftOut(call.stage(), change);
+    return true;
+  });
   for (const FieldChange& change : changes) {
     if (front_.Has(request_->operation(), change.field)) continue;
     return Unimplemented("stage {} sets {}, for which the request has no place", name,

@@ -37,6 +37,11 @@ class PipelineCall {
     // Whether the protocol has a place for the field in such a request. A stage that sets another
     // one has failed.
     virtual bool Has(Operation operation, Field field) const = 0;
+    // Whether it is no failure of the stage that wants it that the protocol cannot carry this
+    // change: a warning tells of it.
+    virtual bool LeavesOut(Operation /*operation*/, const FieldChange& /*change*/) const {
+      return false;
+    }
     // Whether the protocol can take a list of CPUs or memory nodes out of a request. A stage that
     // does so where it cannot has failed.
     virtual bool ClearsPlacement() const { return true; }

@@ -113,6 +113,25 @@ TEST_F(PipelineTest, EachStageSeesWhatEarlierOnesChange) {
   EXPECT_EQ(front.values, (ResourceValues{.cpus = CpuSet{1}, .cpu_shares = 3}));
 }
 
+TEST_F(PipelineTest, AStageMayComeBeforeOneThatIsThere) {
+  std::string order;
+  const auto noting = [&order](const char* name) {
+    return [&order, name](auto& call, Request&, const Adjustment&) {
+      order += name;
+      call.Pass();
+    };
+  };
+  FunctionStage last({.name = "last", .operations = kCreate}, noting("3"));
+  FunctionStage first({.name = "first", .operations = kCreate}, noting("1"));
+  FunctionStage between({.name = "between", .operations = kCreate}, noting("2"));
+  pipeline_.Add(first);
+  pipeline_.Add(last);
+  pipeline_.Add(between, &last);
+  TestFront front(pipeline_);
+  front.call.Start(front.request);
+  EXPECT_EQ(order, "123");
+}
+
 TEST_F(PipelineTest, DropsCountsAndReportsOnceWhatIsThePolicysToDecide) {
   FunctionStage policy({.name = "policy", .operations = kCreate},
                        [](auto& call, Request&, const Adjustment&) {

@@ -36,14 +36,6 @@ struct SandboxFacts {
   std::vector<LinuxNamespace> namespaces;
 };
 
-// The request that made a container, as the runtime keeps it: without what runtimes and their
-// plugins add to the OCI specification.
-struct CreationFacts {
-  std::vector<EnvironmentVariable> environment;
-  StringMap annotations;
-  LinuxResources resources;
-};
-
 // What a runtime tells of a container that exists. Times are nanoseconds since 1970.
 struct ContainerFacts {
   RuntimeContainer container;
@@ -57,8 +49,10 @@ struct ContainerFacts {
   std::string image;  // as the request named it
   std::string cgroups_path;
   std::vector<LinuxNamespace> namespaces;
-  ContainerDetails details;               // of the OCI specification that is in force
-  std::optional<CreationFacts> creation;  // only some runtimes tell it
+  ContainerDetails details;  // of the OCI specification that is in force
+  // Of the request that made it, without what the image and the runtime add. Only containerd tells
+  // it.
+  std::optional<std::vector<EnvironmentVariable>> requested_environment{};
 };
 
 // What an image says of the containers that are made of it.

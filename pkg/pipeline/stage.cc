@@ -36,6 +36,10 @@ void StageCall::Fail(Status status) {
   if (host_->IsAsked(*this)) host_->Fail(std::move(status));
 }
 
+bool StageCall::PlacementIsOwned() const {
+  return host_->PlacementIsOwned();
+}
+
 LateAnswer StageCall::AnswerLater() {
   return LateAnswer(Self());
 }

@@ -103,6 +103,9 @@ class StageCall {
   void Refuse(Status status);
   // The stage could not decide: Stage::Options::failure tells what follows.
   void Fail(Status status);
+  // Until the answer: whether an earlier stage decides alone about CPUs and memory nodes, so that
+  // what this one says of them is dropped.
+  bool PlacementIsOwned() const;
   // For an answer from elsewhere, which may come after this object's end.
   LateAnswer AnswerLater();
   // In After: the client gets the reply when this is let go, or at the deadline.
