@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/audit/auditor.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "pkg/resmgr/applied_resources.h"
+
+namespace resmgr {
+namespace {
+
+// Each is a client of the admin socket that waits.
+constexpr size_t kMostJobs = 8;
+
+struct Subject {
+  ContainerKey key{};
+  std::string container;
+  ContainerId id;
+  std::string cgroup_parent;
+  ResourceValues decided;
+};
+
+// What the policy decided: the kubelet's own numbers pass through other stages, too.
+ResourceValues DecidedFor(const Container& container, bool with_numbers) {
+  ResourceValues decided = container.placement.values();
+  decided.cpus = container.placement.EnforcedCpus();
+  if (!with_numbers) {
+    decided.cpu_shares.reset();
+    decided.cpu_quota.reset();
+    decided.cpu_period.reset();
+  }
+  return decided;
+}
+
+using Readings = std::map<ContainerKey, StatusOr<CgroupValues>>;
+
+Readings ReadAll(const CgroupReader& cgroups, const std::vector<Subject>& subjects) {
+  Readings readings;
+  for (const Subject& subject : subjects)
+    readings.emplace(subject.key, cgroups.Read(subject.cgroup_parent, subject.id.value()));
+  return readings;
+}
+
+bool CanBeSentAgain(const std::vector<Drift>& drifts) {
+  return std::any_of(drifts.begin(), drifts.end(),
+                     [](const Drift& drift) { return drift.where != Drift::Where::kEffective; });
+}
+
+std::string DescribeAll(const std::vector<Drift>& drifts) {
+  std::string text;
+  for (const Drift& drift : drifts)
+    text += (text.empty() ? "" : "; ") + Describe(drift);
+  return text;
+}
+
+}  // namespace
+
+struct Auditor::Audit {
+  std::vector<Subject> subjects;
+  size_t changing = 0;
+  Readings readings;
+  std::map<ContainerId, ResourceValues> reported;
+  std::string runtime_problem = "the runtime has not answered in time";
+  int parts = 2;  // that have not ended
+};
+
+Auditor::Auditor(Options options)
+    : options_(std::move(options)),
+      log_(GetLogger("audit")),
+      reading_(options_.loop, "audit", std::chrono::milliseconds(0)),
+      self_(std::make_shared<Auditor*>(this)) {}
+
+Auditor::~Auditor() = default;
+
+void Auditor::Configure(const AuditConfig& config) {
+  if (config == config_) return;
+  config_ = config;
+  timer_ = config.interval.count() == 0 ? nullptr : options_.loop.Every(config.interval, [this] {
+    // One that still waits is enough.
+    if (jobs_.empty()) Run(config_.repair, [](const StatusOr<AuditReport>&) {});
+  });
+}
+
+void Auditor::Run(bool repair, Done done) {
+  if (jobs_.size() >= kMostJobs) {
+    options_.loop.Post(
+        [done = std::move(done)] { done(ResourceExhausted("{} audits wait", kMostJobs)); });
+    return;
+  }
+  jobs_.push_back({repair, std::move(done)});
+  if (jobs_.size() == 1) Post(&Auditor::Begin);
+}
+
+void Auditor::Begin() {
+  ResourceManager* const manager = options_.manager();
+  if (manager == nullptr) {
+    Answer(FailedPrecondition("the null policy is active: no container is placed"));
+    return;
+  }
+  if (!manager->ready()) {
+    Answer(Unavailable("what the runtime holds is not known yet"));
+    return;
+  }
+  const auto audit = std::make_shared<Audit>();
+  const bool numbers = options_.numbers_are_ours();
+  manager->snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    ResourceValues decided = DecidedFor(container, numbers);
+    if (container.state != ContainerState::kRunning || decided.empty()) return;
+    if (!manager->Settled(container.key)) {
+      ++audit->changing;
+      return;
+    }
+    audit->subjects.push_back({container.key, FullName(pod, container.name), container.id,
+                               pod.cgroup_parent, std::move(decided)});
+  });
+  audit_ = audit;
+  deadline_ = options_.loop.After(options_.patience, [this] { End(); });
+  ReadCgroups(audit);
+  AskRuntime(audit);
+}
+
+void Auditor::ReadCgroups(const std::shared_ptr<Audit>& audit) {
+  const Status begun =
+      reading_.Run([this, weak = std::weak_ptr<Audit>(audit), cgroups = options_.cgroups,
+                    subjects = audit->subjects]() -> EventLoop::Task {
+        auto readings = std::make_shared<Readings>(ReadAll(cgroups, subjects));
+        return [this, weak, readings] {
+          const std::shared_ptr<Audit> waiting = weak.lock();
+          if (waiting == nullptr) return;
+          waiting->readings = std::move(*readings);
+          EndPart(*waiting);
+        };
+      });
+  if (!begun.ok()) EndPart(*audit);
+}
+
+void Auditor::AskRuntime(const std::shared_ptr<Audit>& audit) {
+  options_.manager()->AskRuntime(
+      [this, weak = std::weak_ptr<Audit>(audit)](StatusOr<RuntimeInventory> inventory) {
+        // Gone with this, too.
+        const std::shared_ptr<Audit> waiting = weak.lock();
+        if (waiting == nullptr) return;
+        if (inventory.ok()) {
+          waiting->runtime_problem =
+              inventory->unclear.why.ok() ? "" : std::string(Message(inventory->unclear.why));
+          for (const RuntimeContainer& container : inventory->containers) {
+            if (inventory->unclear.containers.contains(container.id)) continue;
+            waiting->reported.emplace(container.id, ReportedResources(container.resources));
+          }
+        } else {
+          waiting->runtime_problem = Message(inventory.status());
+        }
+        EndPart(*waiting);
+      });
+}
+
+void Auditor::EndPart(Audit& audit) {
+  if (--audit.parts == 0 && audit_.get() == &audit) End();
+}
+
+void Auditor::End() {
+  const std::shared_ptr<Audit> audit = std::exchange(audit_, nullptr);
+  deadline_.reset();
+  if (options_.manager() == nullptr) {
+    Answer(FailedPrecondition("the null policy became active meanwhile"));
+    return;
+  }
+  AuditReport report = Compare(*audit);
+  if (jobs_.front().repair) Repair(report);
+  LogNews(report);
+  Answer(std::move(report));
+}
+
+AuditReport Auditor::Compare(Audit& audit) const {
+  const ResourceManager& manager = *options_.manager();
+  const bool numbers = options_.numbers_are_ours();
+  AuditReport report{.changing = audit.changing, .runtime_problem = audit.runtime_problem};
+  for (const Subject& subject : audit.subjects) {
+    const Container* const now = manager.snapshot().FindContainer(subject.key);
+    if (now == nullptr || now->state != ContainerState::kRunning) continue;
+    // Something else was decided meanwhile.
+    if (!manager.Settled(subject.key) || DecidedFor(*now, numbers) != subject.decided) {
+      ++report.changing;
+      continue;
+    }
+    ++report.checked;
+    AuditReport::Finding finding{
+        .key = subject.key, .container = subject.container, .id = subject.id};
+    if (const auto reading = audit.readings.find(subject.key); reading == audit.readings.end()) {
+      finding.unread = "the cgroups could not be read in time";
+    } else if (!reading->second.ok()) {
+      finding.unread = Message(reading->second.status());
+    } else {
+      finding.drifts = CompareCgroup(subject.decided, *reading->second);
+    }
+    if (const auto reported = audit.reported.find(subject.id); reported != audit.reported.end())
+      std::ranges::move(CompareReport(subject.decided, reported->second),
+                        std::back_inserter(finding.drifts));
+    if (!finding.drifts.empty()) ++report.drifted;
+    if (!finding.drifts.empty() || !finding.unread.empty())
+      report.findings.push_back(std::move(finding));
+  }
+  return report;
+}
+
+void Auditor::Repair(AuditReport& report) const {
+  for (AuditReport::Finding& finding : report.findings) {
+    if (!CanBeSentAgain(finding.drifts)) continue;
+    finding.sent_again = true;
+    options_.manager()->SendAgain(finding.key);
+  }
+}
+
+// A drift that stays is a line of the log once.
+void Auditor::LogNews(const AuditReport& report) {
+  std::map<ContainerKey, std::vector<Drift>> found;
+  for (const AuditReport::Finding& finding : report.findings) {
+    if (finding.drifts.empty()) continue;
+    const auto known = known_.find(finding.key);
+    const bool news = known == known_.end() || known->second != finding.drifts;
+    if (news || finding.sent_again) {
+      log_.Warn("container {} has drifted: {}{}", finding.container, DescribeAll(finding.drifts),
+                finding.sent_again ? "; what was decided is sent again" : "");
+    }
+    found.emplace(finding.key, finding.drifts);
+  }
+  known_ = std::move(found);
+}
+
+void Auditor::Answer(StatusOr<AuditReport> result) {
+  const Job job = std::move(jobs_.front());
+  jobs_.pop_front();
+  options_.told(result.ok() ? &*result : nullptr);
+  job.done(std::move(result));
+  if (!jobs_.empty()) Post(&Auditor::Begin);
+}
+
+void Auditor::Post(void (Auditor::*step)()) {
+  options_.loop.Post([weak = std::weak_ptr<Auditor*>(self_), step] {
+    if (const std::shared_ptr<Auditor*> self = weak.lock(); self != nullptr) ((*self)->*step)();
+  });
+}
+
+}  // namespace resmgr

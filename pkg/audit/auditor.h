@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pkg/audit/cgroup_reader.h"
+#include "pkg/audit/comparison.h"
+#include "pkg/config/audit_config.h"
+#include "pkg/log/log.h"
+#include "pkg/model/container.h"
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+
+namespace resmgr {
+
+// What one audit found.
+struct AuditReport {
+  struct Finding {
+    ContainerKey key{};
+    std::string container{};  // "namespace/pod/name"
+    ContainerId id{};
+    std::vector<Drift> drifts{};
+    std::string unread{};     // why its cgroup could not be read; "" where it was
+    bool sent_again = false;  // what was decided is on its way to the runtime
+  };
+  // Containers that have drifted, or could not be looked at; all others are as decided.
+  std::vector<Finding> findings{};
+  size_t checked = 0;
+  size_t drifted = 0;
+  // Were left out, for something was to change of them at the same time.
+  size_t changing = 0;
+  // Why what the runtime reports was not compared; "" where it was.
+  std::string runtime_problem{};
+};
+
+// Compares what running containers really have, by their cgroups and by the runtime's own report,
+// with what was decided: on demand, and every AuditConfig::interval. Somebody else may have written
+// into a cgroup, an NRI plugin of the runtime may have moved a container, a cgroup above may leave
+// less: otherwise that stays unseen until a container is on CPUs that another one has exclusively.
+// A container of which something is under way is left out, so that no change of ours is taken for
+// drift. Loop's thread only.
+class Auditor {
+ public:
+  // Told after each audit; nullptr: it failed.
+  using Told = std::function<void(const AuditReport* report)>;
+  using Done = std::function<void(StatusOr<AuditReport>)>;
+
+  struct Options {
+    EventLoop& loop;
+    // The resource manager that is active, nullptr where none is.
+    std::function<ResourceManager*()> manager;
+    CgroupReader cgroups{};
+    // Whether no other stage may have changed a container's shares, quota or period: only then
+    // these are compared.
+    std::function<bool()> numbers_are_ours = [] { return true; };
+    Told told = [](const AuditReport*) {};
+    // What has not answered by then is left out of the report.
+    std::chrono::milliseconds patience = std::chrono::seconds(5);
+  };
+
+  explicit Auditor(Options options);
+  ~Auditor();
+  Auditor(const Auditor&) = delete;
+  Auditor& operator=(const Auditor&) = delete;
+
+  // From now on it audits by itself as this says.
+  void Configure(const AuditConfig& config);
+
+  // `repair`: containers that have drifted are sent what was decided again. `done` is never run
+  // from within. FailedPrecondition: the null policy is active. Unavailable: what the runtime holds
+  // is not known yet. ResourceExhausted: too many wait.
+  void Run(bool repair, Done done);
+
+ private:
+  struct Audit;
+
+  void Begin();
+  void ReadCgroups(const std::shared_ptr<Audit>& audit);
+  void AskRuntime(const std::shared_ptr<Audit>& audit);
+  void EndPart(Audit& audit);
+  void End();
+  void Post(void (Auditor::*step)());
+  AuditReport Compare(Audit& audit) const;
+  void Repair(AuditReport& report) const;
+  void LogNews(const AuditReport& report);
+  void Answer(StatusOr<AuditReport> result);
+
+  const Options options_;
+  Logger& log_;
+  AuditConfig config_{.interval = std::chrono::milliseconds(0)};
+  EventLoop::HandlePtr timer_;
+  struct Job {
+    bool repair;
+    Done done;
+  };
+  std::deque<Job> jobs_;  // the first one is under way
+  std::shared_ptr<Audit> audit_;
+  EventLoop::HandlePtr deadline_;
+  OffLoop reading_;
+  std::map<ContainerKey, std::vector<Drift>> known_;  // of the last audit, for the log
+  const std::shared_ptr<Auditor*> self_;              // for what runs later
+};
+
+}  // namespace resmgr

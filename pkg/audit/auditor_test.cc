@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/audit/auditor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/resmgr/testing/manager_fixture.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// A brain with a runtime in memory, and a folder in place of the cgroups.
+class AuditorTest : public test::ManagerFixture {
+ protected:
+  AuditorTest() { std::ofstream(cgroups_.File("cgroup.controllers")); }
+
+  // The container's cgroup says this; of "ns" pods of the test node there is no parent.
+  void PutCpus(const ContainerId& id, std::string_view cpus) {
+    const std::filesystem::path directory = std::filesystem::path(cgroups_.path()) / id.value();
+    std::filesystem::create_directories(directory);
+    std::ofstream(directory / "cpuset.cpus") << cpus << '\n';
+  }
+  // Runs and its cgroup says what was decided.
+  ContainerId Run(std::string_view name, int64_t milli_cpu) {
+    const QosClass qos = milli_cpu % 1000 == 0 ? QosClass::kGuaranteed : QosClass::kBurstable;
+    ContainerId id = node_.Run(name, qos, milli_cpu);
+    PutCpus(id, node_.Placed(id));
+    return id;
+  }
+
+  void Ask(bool repair, std::optional<StatusOr<AuditReport>>& result) {
+    auditor_->Run(repair, [&result](StatusOr<AuditReport> report) { result = std::move(report); });
+  }
+  // An audit, to whose question for what it holds the runtime answers.
+  StatusOr<AuditReport> Audit(bool repair = false) {
+    std::optional<StatusOr<AuditReport>> result;
+    Ask(repair, result);
+    EXPECT_TRUE(node_.RunUntil([&] {
+      if (!runtime().lists.empty()) runtime().AnswerList();
+      return result.has_value();
+    }));
+    return result ? *std::move(result) : Internal("no answer");
+  }
+  static std::vector<std::string> Texts(const StatusOr<AuditReport>& report) {
+    std::vector<std::string> texts;
+    if (!report.ok()) return {std::string(Message(report.status()))};
+    for (const AuditReport::Finding& finding : report->findings) {
+      for (const Drift& drift : finding.drifts)
+        texts.push_back(finding.container + ": " + Describe(drift));
+      if (!finding.unread.empty()) texts.push_back(finding.container + ": " + finding.unread);
+    }
+    return texts;
+  }
+  void MakeAuditor(milliseconds patience = std::chrono::seconds(30)) {
+    auditor_ = std::make_unique<Auditor>(Auditor::Options{
+        .loop = node_.loop(),
+        .manager = [this] { return active_ ? &node_.manager() : nullptr; },
+        .cgroups = CgroupReader(cgroups_.path()),
+        .numbers_are_ours = [this] { return numbers_are_ours_; },
+        .told =
+            [this](const AuditReport* report) {
+              told_.push_back(report == nullptr ? -1 : static_cast<int>(report->drifted));
+            },
+        .patience = patience});
+  }
+  void SetUp() override { MakeAuditor(); }
+
+  TempDir cgroups_;
+  bool active_ = true;
+  bool numbers_are_ours_ = true;
+  std::vector<int> told_;  // how many had drifted; -1: it failed
+  std::unique_ptr<Auditor> auditor_;
+};
+
+TEST_F(AuditorTest, FindsNothingWhereAllIsAsDecided) {
+  Run("a", 2000);
+  Run("shared", 100);
+  const auto report = Audit();
+  EXPECT_THAT(Texts(report), IsEmpty());
+  EXPECT_EQ(report->checked, 2U);
+  EXPECT_EQ(report->runtime_problem, "");
+  EXPECT_THAT(told_, ElementsAre(0));
+}
+
+TEST_F(AuditorTest, FindsWhatAnotherHasWrittenIntoACgroup) {
+  const ContainerId id = Run("a", 2000);
+  Run("b", 1000);
+  PutCpus(id, "0-7");
+  const auto report = Audit();
+  EXPECT_THAT(Texts(report),
+              ElementsAre("ns/a/a: cpuset.cpus is 0-7 in its cgroup, not " + node_.Placed(id)));
+  EXPECT_EQ(report->checked, 2U);
+  EXPECT_EQ(report->drifted, 1U);
+  EXPECT_FALSE(report->findings[0].sent_again);
+  EXPECT_THAT(runtime().updates, IsEmpty()) << "to look changes nothing";
+}
+
+TEST_F(AuditorTest, FindsWhatTheRuntimeHasNotedDifferently) {
+  const ContainerId id = Run("a", 2000);
+  runtime().Find(id)->resources.cpuset_cpus = "6";
+  EXPECT_THAT(Texts(Audit()),
+              ElementsAre("ns/a/a: cpuset.cpus is 6 at the runtime, not " + node_.Placed(id)));
+}
+
+TEST_F(AuditorTest, RepairsByWhatWasDecided) {
+  const ContainerId id = Run("a", 2000);
+  const std::string decided = node_.Placed(id);
+  runtime().history.clear();
+  PutCpus(id, "0-7");
+  const auto report = Audit(true);
+  ASSERT_EQ(report->findings.size(), 1U);
+  EXPECT_TRUE(report->findings[0].sent_again);
+  ASSERT_EQ(runtime().updates.size(), 1U);
+  EXPECT_EQ(runtime().updates[0].adjustment.cpus->ToString(), decided);
+  runtime().AnswerAll();
+  PutCpus(id, decided);
+  EXPECT_THAT(Texts(Audit(true)), IsEmpty());
+  EXPECT_THAT(runtime().updates, IsEmpty());
+}
+
+TEST_F(AuditorTest, WhatACgroupAboveTakesAwayIsNotSentAgain) {
+  const ContainerId id = Run("a", 2000);
+  std::ofstream(cgroups_.File(fmt::format("{}/cpuset.cpus.effective", id.value()))) << "1\n";
+  const auto report = Audit(true);
+  EXPECT_EQ(report->drifted, 1U);
+  EXPECT_FALSE(report->findings[0].sent_again);
+  EXPECT_THAT(runtime().updates, IsEmpty());
+}
+
+TEST_F(AuditorTest, AMoveOfOursIsNoDrift) {
+  const ContainerId shared = Run("shared", 100);
+  std::optional<StatusOr<AuditReport>> result;
+  Ask(false, result);
+  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
+  // Takes CPUs from the shared one, which is told, but has not answered.
+  ASSERT_TRUE(node_.Create("a", QosClass::kGuaranteed, 2000).ok());
+  PutCpus(shared, "0");
+  runtime().AnswerList();
+  ASSERT_TRUE(node_.RunUntil([&] { return result.has_value(); }));
+  EXPECT_THAT(Texts(*result), IsEmpty());
+  EXPECT_EQ((*result)->changing, 1U);
+  EXPECT_EQ((*result)->checked, 0U);
+  // Nor is it looked at while that goes on.
+  EXPECT_EQ(Audit()->changing, 1U);
+}
+
+TEST_F(AuditorTest, OneThatEndsMeanwhileIsLeftOut) {
+  const ContainerId id = Run("a", 2000);
+  std::optional<StatusOr<AuditReport>> result;
+  Ask(false, result);
+  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
+  node_.Stop(id);
+  runtime().AnswerList();
+  ASSERT_TRUE(node_.RunUntil([&] { return result.has_value(); }));
+  EXPECT_THAT(Texts(*result), IsEmpty());
+  EXPECT_EQ((*result)->checked, 0U);
+}
+
+TEST_F(AuditorTest, ACgroupThatIsNotFoundIsTold) {
+  node_.Run("a", QosClass::kGuaranteed, 2000);
+  const auto report = Audit(true);
+  EXPECT_THAT(Texts(report), ElementsAre(HasSubstr("there is no cgroup of a-")));
+  EXPECT_EQ(report->drifted, 0U);
+  EXPECT_THAT(runtime().updates, IsEmpty());
+}
+
+TEST_F(AuditorTest, ARuntimeThatDoesNotAnswerHoldsItUpForAWhileOnly) {
+  MakeAuditor(milliseconds(20));
+  const ContainerId id = Run("a", 2000);
+  PutCpus(id, "7");
+  std::optional<StatusOr<AuditReport>> result;
+  Ask(false, result);
+  ASSERT_TRUE(node_.RunUntil([&] { return result.has_value(); }));
+  EXPECT_EQ((*result)->drifted, 1U);
+  EXPECT_EQ((*result)->runtime_problem, "the runtime has not answered in time");
+  // The late answer is of no audit.
+  runtime().AnswerList();
+  EXPECT_EQ(Audit()->drifted, 1U);
+}
+
+TEST_F(AuditorTest, ARuntimeThatFailsIsTold) {
+  Run("a", 2000);
+  std::optional<StatusOr<AuditReport>> result;
+  Ask(false, result);
+  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
+  runtime().FailList(Unavailable("it is ill"));
+  ASSERT_TRUE(node_.RunUntil([&] { return result.has_value(); }));
+  EXPECT_EQ((*result)->runtime_problem, "it is ill");
+}
+
+TEST_F(AuditorTest, NumbersThatOtherStagesMayChangeAreNotCompared) {
+  const ContainerId id = Run("a", 2000);
+  runtime().Find(id)->resources.cpu_shares = 7;
+  EXPECT_THAT(Texts(Audit()), IsEmpty()) << "the policy does not decide about them";
+}
+
+TEST_F(AuditorTest, NeedsAPolicyAndARuntime) {
+  active_ = false;
+  EXPECT_EQ(Audit().status().code(), StatusCode::kFailedPrecondition);
+  active_ = true;
+  manager().RuntimeDisconnected();
+  EXPECT_EQ(Audit().status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(told_, ElementsAre(-1, -1));
+}
+
+TEST_F(AuditorTest, APolicyThatEndsMeanwhileEndsIt) {
+  Run("a", 2000);
+  std::optional<StatusOr<AuditReport>> result;
+  Ask(false, result);
+  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
+  active_ = false;
+  runtime().AnswerList();
+  ASSERT_TRUE(node_.RunUntil([&] { return result.has_value(); }));
+  EXPECT_EQ(result->status().code(), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(AuditorTest, ManyThatAskWaitForEachOther) {
+  std::vector<std::optional<StatusOr<AuditReport>>> results(9);
+  for (auto& result : results)
+    Ask(false, result);
+  ASSERT_TRUE(node_.RunUntil([&] {
+    if (!runtime().lists.empty()) runtime().AnswerList();
+    return std::all_of(results.begin(), results.end(),
+                       [](const auto& result) { return result.has_value(); });
+  }));
+  for (size_t i = 0; i < 8; ++i)
+    EXPECT_TRUE((*results[i]).ok());
+  EXPECT_EQ(results[8]->status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST_F(AuditorTest, AuditsByItself) {
+  const ContainerId id = Run("a", 2000);
+  PutCpus(id, "7");
+  auditor_->Configure({.interval = milliseconds(5), .repair = true});
+  ASSERT_TRUE(node_.RunUntil([&] {
+    if (!runtime().lists.empty()) runtime().AnswerList();
+    return !runtime().updates.empty();
+  }));
+  runtime().AnswerAll();
+  auditor_->Configure({.interval = milliseconds(0)});
+  const size_t audits = told_.size();
+  const auto until = std::chrono::steady_clock::now() + milliseconds(50);
+  ASSERT_TRUE(node_.RunUntil([&] {
+    if (!runtime().lists.empty()) runtime().AnswerList();
+    return std::chrono::steady_clock::now() > until;
+  }));
+  EXPECT_LE(told_.size(), audits + 1) << "the one under way ends";
+}
+
+TEST_F(AuditorTest, EndsWhileItWaits) {
+  Run("a", 2000);
+  std::optional<StatusOr<AuditReport>> result;
+  Ask(false, result);
+  ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
+  auditor_.reset();
+  runtime().AnswerList();
+  MakeAuditor();
+  EXPECT_TRUE(Audit().ok());
+  EXPECT_FALSE(result.has_value());
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/audit/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace resmgr {
+namespace {
+
+using Drifts = std::vector<Drift>;
+
+constexpr int64_t kLeastShares = 2;
+constexpr int64_t kMostShares = 262'144;
+
+// A set that is decided and not there, or another one.
+template <typename Set>
+void CompareSet(Drift::Where where, std::string_view value, const std::optional<Set>& decided,
+                const std::optional<Set>& actual, Drifts& drifts) {
+  if (!decided || decided == actual) return;
+  drifts.push_back({.where = where,
+                    .value = std::string(value),
+                    .decided = decided->ToString(),
+                    .actual = actual ? actual->ToString() : ""});
+}
+
+void CompareNumber(Drift::Where where, std::string_view value, std::optional<int64_t> decided,
+                   std::optional<int64_t> actual, Drifts& drifts) {
+  if (!decided || !actual || decided == actual) return;
+  drifts.push_back({.where = where,
+                    .value = std::string(value),
+                    .decided = fmt::format("{}", *decided),
+                    .actual = fmt::format("{}", *actual)});
+}
+
+std::optional<int64_t> KernelShares(std::optional<int64_t> shares) {
+  if (!shares) return shares;
+  return std::clamp(*shares, kLeastShares, kMostShares);
+}
+
+// Below 0 and 0: without a limit.
+std::optional<int64_t> Quota(std::optional<int64_t> quota) {
+  if (quota && *quota <= 0) return -1;
+  return quota;
+}
+
+// How runtimes write shares into cpu.weight: in proportion, as the OCI runtime specification has
+// it, and since runc 1.3.2 and crun 1.23 so that the default of 1024 becomes the default of 100.
+bool IsWeightOf(int64_t weight, int64_t shares) {
+  const int64_t known = *KernelShares(shares);
+  if (weight == 1 + (known - 2) * 9'999 / 262'142) return true;
+  const double log = std::log2(static_cast<double>(known));
+  const double exponent = (log * log + 125 * log) / 612.0 - 7.0 / 34.0;
+  return weight == static_cast<int64_t>(std::ceil(std::pow(10, exponent)));
+}
+
+void CompareShares(const ResourceValues& decided, const CgroupValues& actual, Drifts& drifts) {
+  if (!actual.cpu_weight) {
+    CompareNumber(Drift::Where::kCgroup, "cpu.shares", KernelShares(decided.cpu_shares),
+                  actual.set.cpu_shares, drifts);
+    return;
+  }
+  if (!decided.cpu_shares || IsWeightOf(*actual.cpu_weight, *decided.cpu_shares)) return;
+  drifts.push_back({.where = Drift::Where::kCgroup,
+                    .value = "cpu.weight",
+                    .decided = fmt::format("that of {} shares", *decided.cpu_shares),
+                    .actual = fmt::format("{}", *actual.cpu_weight)});
+}
+
+}  // namespace
+
+std::string_view ToString(Drift::Where where) {
+  switch (where) {
+    case Drift::Where::kCgroup:
+      return "cgroup";
+    case Drift::Where::kEffective:
+      return "effective";
+    case Drift::Where::kRuntime:
+      return "runtime";
+  }
+  return "";
+}
+
+std::string Describe(const Drift& drift) {
+  const std::string actual = drift.actual.empty() ? "not set" : fmt::format("{}", drift.actual);
+  switch (drift.where) {
+    case Drift::Where::kCgroup:
+      return fmt::format("{} is {} in its cgroup, not {}", drift.value, actual, drift.decided);
+    case Drift::Where::kEffective:
+      return fmt::format("{} is {}: a cgroup above it leaves no more of {}", drift.value, actual,
+                         drift.decided);
+    case Drift::Where::kRuntime:
+      return fmt::format("{} is {} at the runtime, not {}", drift.value, actual, drift.decided);
+  }
+  return "";
+}
+
+std::vector<Drift> CompareCgroup(const ResourceValues& decided, const CgroupValues& actual) {
+  Drifts drifts;
+  const auto where = Drift::Where::kCgroup;
+  CompareSet(where, "cpuset.cpus", decided.cpus, actual.set.cpus, drifts);
+  CompareSet(where, "cpuset.mems", decided.mems, actual.set.mems, drifts);
+  // Where the value itself differs, what is left of it says nothing more.
+  const auto left = Drift::Where::kEffective;
+  if (actual.effective_cpus && actual.set.cpus == decided.cpus)
+    CompareSet(left, "cpuset.cpus.effective", decided.cpus, actual.effective_cpus, drifts);
+  if (actual.effective_mems && actual.set.mems == decided.mems)
+    CompareSet(left, "cpuset.mems.effective", decided.mems, actual.effective_mems, drifts);
+  CompareShares(decided, actual, drifts);
+  CompareNumber(where, "cpu quota", Quota(decided.cpu_quota), Quota(actual.set.cpu_quota), drifts);
+  CompareNumber(where, "cpu period", decided.cpu_period, actual.set.cpu_period, drifts);
+  return drifts;
+}
+
+std::vector<Drift> CompareReport(const ResourceValues& decided, const ResourceValues& reported) {
+  Drifts drifts;
+  const auto where = Drift::Where::kRuntime;
+  if (reported.cpus) CompareSet(where, "cpuset.cpus", decided.cpus, reported.cpus, drifts);
+  if (reported.mems) CompareSet(where, "cpuset.mems", decided.mems, reported.mems, drifts);
+  CompareNumber(where, "cpu shares", KernelShares(decided.cpu_shares),
+                KernelShares(reported.cpu_shares), drifts);
+  CompareNumber(where, "cpu quota", Quota(decided.cpu_quota), Quota(reported.cpu_quota), drifts);
+  CompareNumber(where, "cpu period", decided.cpu_period, reported.cpu_period, drifts);
+  return drifts;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/audit/cgroup_reader.h"
+#include "pkg/model/resource_values.h"
+
+namespace resmgr {
+
+// One value of a container that is not what was decided.
+struct Drift {
+  enum class Where {
+    kCgroup,     // the kernel was told something else: to send the decision again mends it
+    kEffective,  // it was told what was decided, and a cgroup above leaves less of it
+    kRuntime,    // the runtime's own notes differ: its next update would put these in force
+  };
+  Where where = Where::kCgroup;
+  std::string value{};  // "cpuset.cpus"
+  std::string decided{};
+  std::string actual{};  // "" where it is not set
+
+  friend bool operator==(const Drift&, const Drift&) = default;
+};
+
+std::string_view ToString(Drift::Where where);  // "cgroup", "effective", "runtime"
+// "cpuset.cpus is 0-3 in its cgroup, not 1-2".
+std::string Describe(const Drift& drift);
+
+// What differs. Only what is decided is compared; of the numbers those that the kernel rounds or
+// limits count as what it makes of them. A value that could not be read is no difference, but for
+// CPUs and memory nodes, which every cgroup has.
+std::vector<Drift> CompareCgroup(const ResourceValues& decided, const CgroupValues& actual);
+// The same with what the runtime reports. What it does not report is no difference.
+std::vector<Drift> CompareReport(const ResourceValues& decided, const ResourceValues& reported);
+
+}  // namespace resmgr
