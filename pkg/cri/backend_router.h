@@ -65,6 +65,7 @@ class CallRouting {
 
   // After Choose: all of them. Else the one that backend() is.
   bool all() const { return all_; }
+  size_t position() const { return backend_; }
   const Backends::Backend& backend() const { return backends().all()[backend_]; }
   const Backends& backends() const { return router_.backends(); }
   // Where it serves the call.

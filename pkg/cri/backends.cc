@@ -37,7 +37,6 @@ StatusOr<Backends::Choice> Backends::Choose(const CallRoute& route, const RouteK
 }
 
 size_t Backends::OfHandler(std::string_view handler) const {
-  if (handler.empty()) return 0;
   const auto it = std::ranges::find_if(backends_, [handler](const Backend& backend) {
     return std::ranges::find(backend.handlers, handler) != backend.handlers.end();
   });

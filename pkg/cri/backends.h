@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,8 @@ class Backends {
 
   // The first is the default: it gets the handlers that no other has, and the calls that are about
   // no pod sandbox or container.
-  explicit Backends(std::vector<Backend> backends) : backends_(std::move(backends)) {}
+  explicit Backends(std::vector<Backend> backends)
+      : backends_(std::move(backends)), calls_(backends_.size()) {}
   Backends(const Backends&) = delete;
   Backends& operator=(const Backends&) = delete;
 
@@ -34,6 +36,17 @@ class Backends {
   const std::vector<Backend>& all() const { return backends_; }
   IdOwners& owners() { return owners_; }
   const IdOwners& owners() const { return owners_; }
+
+  // Calls of clients at one of them, since our start.
+  struct Calls {
+    uint64_t ended = 0;
+    uint64_t failed = 0;  // of these: with an error, or without reaching it
+  };
+  void Count(size_t backend, bool ok) {
+    ++calls_[backend].ended;
+    if (!ok) ++calls_[backend].failed;
+  }
+  const Calls& calls(size_t backend) const { return calls_[backend]; }
 
   struct Choice {
     enum class Kind {
@@ -47,11 +60,19 @@ class Backends {
   // InvalidArgument: the id is a beginning that several runtimes could mean.
   StatusOr<Choice> Choose(const CallRoute& route, const RouteKeys& keys) const;
 
+  // False: it is known to have no pod sandboxes. Kubelets ask for the image of a container when its
+  // sandbox is there.
+  bool MayHavePods(size_t backend) const {
+    return !owners_.Listed(IdOwners::Kind::kPodSandbox, backend) ||
+           owners_.Has(IdOwners::Kind::kPodSandbox, backend);
+  }
+
   // The one that gets the pod sandboxes of this handler.
   size_t OfHandler(std::string_view handler) const;
 
  private:
   const std::vector<Backend> backends_;
+  std::vector<Calls> calls_;
   IdOwners owners_;
 };
 

@@ -53,6 +53,10 @@ void Call::EndPipeline() {
 
 void Call::Start(bool end) {
   Relay& relay = connection_.relay();
+  if (relay.counts_calls()) {
+    clock_.Begin();
+    relay.CountBegin();
+  }
   const size_t headers = headers_.memory() + kCallCost;
   if (!connection_.Hold(*this, headers)) return;
   held_ += headers;
@@ -81,9 +85,13 @@ bool Call::Forward(const h2::HeaderBlock& headers, bool end) {
                           : connection_.SessionTo(routing_->SocketOf(routing_->backend()));
   if (session.ok()) {
     server_ = (*session)->OpenStream(headers, end, *this);
-    if (server_ != nullptr) return true;
+    if (server_ != nullptr) {
+      clock_.NoteForwarded();
+      return true;
+    }
     session = Unavailable("the runtime closed the connection");
   }
+  CountAtRuntime(false);
   Settle({.code = static_cast<int>(session.status().code()), .message = {}});
   Finish(session.status());
   return false;

@@ -7,6 +7,7 @@
 
 #include "pkg/base/recycled.h"
 #include "pkg/cri/backend_router.h"
+#include "pkg/cri/call_clock.h"
 #include "pkg/cri/call_tap.h"
 #include "pkg/cri/event_reader.h"
 #include "pkg/cri/fan_out_call.h"
@@ -112,6 +113,8 @@ class Call final : public h2::StreamHandler,
   bool Watched() const;
   // Tells the dump and the metrics how the call ended, once.
   void Report(const GrpcStatus& status);
+  // Counts the call for the runtime that it went to, where there are several.
+  void CountAtRuntime(bool ok);
   bool Settle(const GrpcStatus& status);
   void OnServerClosed(uint32_t error_code);
   // The runtime's answer is none that gRPC knows: what became of the call is unknown.
@@ -125,6 +128,7 @@ class Call final : public h2::StreamHandler,
   Method method_;  // with views into headers_
   size_t position_ = 0;
   size_t held_ = 0;
+  CallClock clock_;    // begins where calls are counted
   size_t ending_ = 0;  // what it still takes when it was ended for its memory
   std::unique_ptr<CallTap> tap_;
   std::unique_ptr<Reading> reading_;

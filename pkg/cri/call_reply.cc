@@ -50,6 +50,7 @@ void Call::HoldTrailers(const h2::HeaderBlock& trailers) {
 }
 
 bool Call::OnOutcome(const h2::HeaderBlock& trailers) {
+  clock_.NoteAnswered();
   if (!LookedAt() && routing_ == nullptr && !Watched()) return true;
   const GrpcStatus status = ReadGrpcStatus(trailers);
   if (!Settle(status)) return false;
@@ -74,8 +75,15 @@ bool Call::Watched() const {
 void Call::Report(const GrpcStatus& status) {
   if (std::exchange(reported_, true)) return;
   if (tap_ != nullptr) tap_->OnEnd(status);
+  if (server_ != nullptr) CountAtRuntime(status.ok());
   const bool intercepted = reading_ != nullptr && reading_->stages.has_value();
-  connection_.relay().CountCall(method_, intercepted, status.code);
+  connection_.relay().CountCall(method_, intercepted, status.code, clock_);
+}
+
+void Call::CountAtRuntime(bool ok) {
+  BackendRouter* const router = connection_.relay().router();
+  if (router != nullptr)
+    router->backends().Count(routing_ == nullptr ? 0 : routing_->position(), ok);
 }
 
 bool Call::Settle(const GrpcStatus& status) {
@@ -105,7 +113,11 @@ void Call::OnReplySeen() {
 void Call::FanOut() {
   collecting_ = false;
   FanOutCall::Client& client = *this;
-  FanOutCall::Options options{.streams = routing_->streams()};
+  FanOutCall::Options options{
+      .streams = routing_->streams(),
+      .ended = [&backends = connection_.relay().router()->backends()](size_t runtime, bool ok) {
+        backends.Count(runtime, ok);
+      }};
   if (const MergeReplies merge = routing_->merge(); merge != nullptr) {
     options.merge = [merge,
                      &backends = routing_->backends()](const std::vector<RuntimeReply>& replies) {
@@ -113,6 +125,7 @@ void Call::FanOut() {
     };
   }
   fan_out_ = std::make_unique<FanOutCall>(connection_.loop(), client, std::move(options));
+  clock_.NoteForwarded();
   for (const Backends::Backend& backend : routing_->backends().all()) {
     const Status added =
         fan_out_->Add(backend.name, connection_.SessionTo(routing_->SocketOf(backend)), headers_,
@@ -131,6 +144,7 @@ bool Call::HoldReply(size_t bytes) {
 }
 
 void Call::OnReplies(const std::vector<h2::SliceQueue>& messages) {
+  clock_.NoteAnswered();
   routing_->OnReplies(messages);
 }
 

@@ -40,7 +40,7 @@ class Connection::Upstream final : private h2::Session::Owner {
   ~Upstream() override { connection_.relay_.CountUpstream(path_, -1); }
 
   // `path` as Relay::SocketFor gave it.
-  bool LeadsTo(std::string_view path) const { return path_.data() == path.data(); }
+  bool LeadsTo(std::string_view path) const { return path_.data() == path.data() || path_ == path; }
   h2::Session& session() { return session_; }
   // Takes new calls.
   bool usable() const { return usable_; }

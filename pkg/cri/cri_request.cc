@@ -19,6 +19,7 @@ bool CriRequest::Read(std::string_view message) {
     case Operation::kRunPodSandbox: {
       auto pod = DecodeRunPodSandbox(message);
       if (pod.ok()) request_.body = *std::move(pod);
+      request_.pod_attempt = DecodeSandboxAttempt(message);
       return pod.ok();
     }
     default:

@@ -20,10 +20,12 @@ StatusCode CodeOfRuntime(int grpc_code) {
 // The call at one of the runtimes.
 class FanOutCall::Branch final : public h2::StreamHandler {
  public:
-  Branch(FanOutCall& call, std::string_view name)
-      : call_(call), name_(name), reader_(kMostOfMessage, [this](GrpcMessage message) {
-          arrived_.push_back(std::move(message));
-        }) {}
+  Branch(FanOutCall& call, size_t position, std::string_view name)
+      : call_(call),
+        position_(position),
+        name_(name),
+        reader_(kMostOfMessage,
+                [this](GrpcMessage message) { arrived_.push_back(std::move(message)); }) {}
 
   Status Start(const StatusOr<h2::Session*>& session, const h2::HeaderBlock& headers,
                const h2::SliceQueue& body) {
@@ -35,7 +37,7 @@ class FanOutCall::Branch final : public h2::StreamHandler {
     stream_->SendEnd();
     return OkStatus();
   }
-  const std::string& name() const { return name_; }
+  size_t position() const { return position_; }
   bool done() const { return done_; }
 
   // Of a unary call that is over.
@@ -114,6 +116,7 @@ class FanOutCall::Branch final : public h2::StreamHandler {
         status.ok() ? CheckBody() : MakeStatus(CodeOfRuntime(status.code), status.message);
     if (whole.ok()) {
       done_ = true;
+      call_.NoteEnd(*this, true);
       call_.OnBranchDone();
     } else {
       Fail(whole);
@@ -144,6 +147,7 @@ class FanOutCall::Branch final : public h2::StreamHandler {
 
   // False, as Pass.
   bool Fail(const Status& why) {
+    call_.NoteEnd(*this, false);
     if (call_.options_.merge) {
       SetFailed(why);
       call_.OnBranchDone();
@@ -155,6 +159,7 @@ class FanOutCall::Branch final : public h2::StreamHandler {
   }
 
   FanOutCall& call_;
+  const size_t position_;
   const std::string name_;
   bool answered_ = false;
   bool done_ = false;
@@ -175,10 +180,11 @@ Status FanOutCall::Add(std::string_view name, const StatusOr<h2::Session*>& sess
                        const h2::HeaderBlock& headers, const h2::SliceQueue& body) {
   h2::HeaderBlock plain = headers;
   plain.Remove("grpc-accept-encoding");
-  branches_.push_back(std::make_unique<Branch>(*this, name));
+  branches_.push_back(std::make_unique<Branch>(*this, branches_.size(), name));
   Branch& branch = *branches_.back();
   const Status started = branch.Start(session, plain, body);
   if (started.ok()) return started;
+  NoteEnd(branch, false);
   if (!options_.merge) return Annotate(started, fmt::format("runtime {}", name));
   branch.SetFailed(started);
   ++done_;
@@ -198,6 +204,10 @@ void FanOutCall::OnSent(size_t waiting) {
     branch->GiveBack();
 }
 
+void FanOutCall::NoteEnd(const Branch& branch, bool ok) {
+  if (options_.ended) options_.ended(branch.position(), ok);
+}
+
 void FanOutCall::OnBranchDone() {
   if (++done_ < branches_.size() || !all_added_) return;
   if (options_.streams) return client_.OnFanOutEnd(OkStatus());
@@ -208,6 +218,7 @@ void FanOutCall::OnBranchDone() {
 void FanOutCall::OnPatienceOver() {
   for (const std::unique_ptr<Branch>& branch : branches_) {
     if (branch->done()) continue;
+    NoteEnd(*branch, false);
     branch->SetFailed(DeadlineExceeded("no answer within {} ms", options_.patience.count()));
     ++done_;
   }

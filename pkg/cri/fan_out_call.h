@@ -57,6 +57,8 @@ class FanOutCall {
   struct Options {
     bool streams = false;  // the replies are streams of messages
     Merge merge{};         // only where they are not
+    // Told of each runtime's end, by its position, but not of those that are given up.
+    std::function<void(size_t runtime, bool ok)> ended{};
     std::chrono::milliseconds patience = kPatience;
   };
 
@@ -78,6 +80,7 @@ class FanOutCall {
  private:
   class Branch;
 
+  void NoteEnd(const Branch& branch, bool ok);
   void OnBranchDone();
   void OnPatienceOver();
   void EndMerged();

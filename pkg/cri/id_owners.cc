@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/id_owners.h"
 
+#include <algorithm>
+
 namespace resmgr {
 
 void IdOwners::Add(Kind kind, std::string_view id, Owner owner) {
@@ -21,12 +23,18 @@ void IdOwners::Remove(Kind kind, std::string_view id) {
 
 void IdOwners::SetAll(Kind kind, Owner owner, const std::vector<std::string_view>& ids,
                       ListBegin begin) {
+  listed_.emplace(kind, owner);
   for (const std::string_view id : ids)
     Add(kind, id, owner);
   // Those in the list have a later time now.
   std::erase_if(Table(kind), [owner, begin](const auto& entry) {
     return entry.second.owner == owner && entry.second.time <= begin.time;
   });
+}
+
+bool IdOwners::Has(Kind kind, Owner owner) const {
+  return std::ranges::any_of(Table(kind),
+                             [owner](const auto& entry) { return entry.second.owner == owner; });
 }
 
 std::vector<std::string_view> IdOwners::IdsOf(Kind kind, Owner owner) const {

@@ -7,8 +7,10 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -46,6 +48,10 @@ class IdOwners {
   // runtimes.
   StatusOr<std::optional<Owner>> Find(Kind kind, std::string_view id_or_beginning) const;
 
+  // Whether all that it had was told once.
+  bool Listed(Kind kind, Owner owner) const { return listed_.contains({kind, owner}); }
+  // Whether it is known to have any.
+  bool Has(Kind kind, Owner owner) const;
   std::vector<std::string_view> IdsOf(Kind kind, Owner owner) const;
   size_t size(Kind kind) const { return Table(kind).size(); }
 
@@ -60,6 +66,7 @@ class IdOwners {
   const Ids& Table(Kind kind) const { return tables_.at(static_cast<size_t>(kind)); }
 
   std::array<Ids, 3> tables_;
+  std::set<std::pair<Kind, Owner>> listed_;
   uint64_t time_ = 0;
 };
 

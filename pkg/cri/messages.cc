@@ -250,15 +250,32 @@ StatusOr<Pod> DecodeRunPodSandbox(std::string_view message) {
   return pod;
 }
 
+uint32_t DecodeSandboxAttempt(std::string_view message) {
+  uint32_t attempt = 0;
+  // config.metadata.attempt
+  ForFields(message, 1U << 1, [&](const WireReader& config) {
+    return ForFields(config.bytes(), 1U << 1, [&](const WireReader& metadata) {
+      return ForFields(metadata.bytes(), 1U << 4, [&](const WireReader& field) {
+        attempt = static_cast<uint32_t>(field.number());
+        return true;
+      });
+    });
+  });
+  return attempt;
+}
+
 StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message) {
   UpdateMessage decoded;
+  Entries annotations;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1) decoded.id = ContainerId(field.bytes());
+    if (field.field() == 4) return ReadMapEntry(field.bytes(), annotations);
     if (field.field() != 2) return true;
     decoded.update.has_linux = true;
     return ReadLinuxResources(field.bytes(), decoded.update.resources);
   });
   if (!ok) return InvalidArgument("the bytes are no UpdateContainerResourcesRequest");
+  Fill(decoded.update.annotations, annotations);
   return decoded;
 }
 

@@ -35,6 +35,8 @@ void SetQos(Pod& pod);
 
 // A RunPodSandboxRequest as a pod, without id.
 StatusOr<Pod> DecodeRunPodSandbox(std::string_view message);
+// The attempt of the same message's pod sandbox; 0 where it does not say, or cannot be read.
+uint32_t DecodeSandboxAttempt(std::string_view message);
 
 struct UpdateMessage {
   ContainerId id;

@@ -203,14 +203,24 @@ TEST(MessagesTest, CreationsOneAfterTheOtherGetTheirOwnSuffixEach) {
   }
 }
 
+TEST(MessagesTest, ReadsTheAttemptOfASandbox) {
+  v1::RunPodSandboxRequest request;
+  EXPECT_EQ(DecodeSandboxAttempt(request.SerializeAsString()), 0U);
+  request.mutable_config()->mutable_metadata()->set_attempt(3);
+  EXPECT_EQ(DecodeSandboxAttempt(request.SerializeAsString()), 3U);
+  EXPECT_EQ(DecodeSandboxAttempt("\xff"), 0U);
+}
+
 TEST(MessagesTest, ReadsAndAdjustsAnUpdate) {
   v1::UpdateContainerResourcesRequest request;
   request.set_container_id("id");
   request.mutable_linux()->set_cpu_shares(1024);
   request.mutable_linux()->set_cpuset_cpus("0-3");
+  (*request.mutable_annotations())["why"] = "resize";
   std::string bytes = request.SerializeAsString();
   const auto decoded = DecodeUpdateContainerResources(bytes);
   ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(decoded->update.annotations, StringMap({{"why", "resize"}}));
   EXPECT_EQ(decoded->id.value(), "id");
   EXPECT_TRUE(decoded->update.has_linux);
   EXPECT_EQ(decoded->update.resources.cpu_shares, 1024);

@@ -75,6 +75,14 @@ std::vector<OciHook> HooksOf(const Json& hooks) {
   return found;
 }
 
+StringMap TextMapOf(const Json& object) {
+  std::vector<StringMap::value_type> entries;
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_string()) entries.emplace_back(name, value.get_ref<const std::string&>());
+  }
+  return StringMap(std::span(entries));
+}
+
 }  // namespace
 
 std::string CgroupsPathOf(const Json& spec) {
@@ -98,7 +106,9 @@ ContainerDetails DetailsOf(const Json& spec) {
   details.command = TextsOf(At(spec, {"process", "args"}));
   details.mounts = BindMountsOf(At(spec, {"mounts"}));
   details.memory_swap_limit = Number(At(spec, {"linux", "resources", "memory", "swap"}));
-  details.unified = TextMapOf(At(spec, {"linux", "resources", "unified"}));
+  if (const Json& unified = At(spec, {"linux", "resources", "unified"}); unified.is_object()) {
+    details.unified = TextMapOf(unified);
+  }
   details.hooks = HooksOf(At(spec, {"hooks"}));
   details.resource_limits = LimitsOf(At(spec, {"process", "rlimits"}));
   return details;

@@ -15,7 +15,8 @@ namespace {
 constexpr std::chrono::milliseconds kAcceptPause{100};
 // And when a client had to go for it, whose descriptors are closed soon.
 constexpr std::chrono::milliseconds kShortPause{1};
-constexpr size_t kFilesPerClient = 3;
+// Of a client: its own connection, and that to the image service.
+constexpr size_t kFilesPerClient = 2;
 // For everything else: logs, state, the admin socket and its clients.
 constexpr size_t kOtherFiles = 256;
 constexpr size_t kFewestClients = 16;
@@ -86,8 +87,9 @@ void Relay::EndLongestIdle() {
   Remove(connection, "it was idle for longest");
 }
 
-size_t Relay::ClientsWith(size_t files) {
-  const size_t clients = files < kOtherFiles ? 0 : (files - kOtherFiles) / kFilesPerClient;
+size_t Relay::ClientsWith(size_t files, size_t runtimes) {
+  const size_t free_files = files < kOtherFiles ? 0 : files - kOtherFiles;
+  const size_t clients = free_files / (kFilesPerClient + runtimes);
   return std::clamp(clients, kFewestClients, kMostClients);
 }
 
@@ -149,8 +151,7 @@ void Relay::UnpackNext() {
 }
 
 void Relay::CountUpstream(std::string_view socket, int change) {
-  const bool image =
-      !one_socket_ && options_.image_socket && socket.data() == options_.image_socket->data();
+  const bool image = !one_socket_ && options_.image_socket && socket == *options_.image_socket;
   int& count = image ? image_connections_ : runtime_connections_;
   count += change;
   if (observers_.metrics == nullptr) return;
@@ -163,10 +164,22 @@ std::unique_ptr<CallTap> Relay::MakeTap(const Method& method, bool intercepted) 
   return CallTap::Create(*observers_.dumper, next_call_++, method, intercepted);
 }
 
-void Relay::CountCall(const Method& method, bool intercepted, int grpc_code) {
+void Relay::CountBegin() {
+  observers_.metrics->CountInFlight(1);
+}
+
+void Relay::CountCall(const Method& method, bool intercepted, int grpc_code,
+                      const CallClock& clock) {
   if (observers_.metrics == nullptr) return;
   const auto kind = intercepted ? Metrics::CallKind::kIntercepted : Metrics::CallKind::kPassthrough;
-  observers_.metrics->Calls(method.path, kind).Count(grpc_code);
+  CallCounter& counter = observers_.metrics->Calls(method.path, kind);
+  counter.Count(grpc_code);
+  if (!clock.begun()) return;
+  observers_.metrics->CountInFlight(-1);
+  // A call that lasts for as long as its client listens says nothing of how fast calls are.
+  if (method.endless) return;
+  const CallClock::Spent spent = clock.Read();
+  counter.Took(spent.ours, spent.runtime);
 }
 
 void Relay::AddListener() {

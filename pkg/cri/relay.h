@@ -13,6 +13,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/cri/adjustment_edits.h"
+#include "pkg/cri/call_clock.h"
 #include "pkg/cri/call_tap.h"
 #include "pkg/cri/connection.h"
 #include "pkg/h2/flush_queue.h"
@@ -48,8 +49,9 @@ class Relay {
   // Clients on a node are a kubelet and a few tools.
   static constexpr size_t kMostClients = 1024;
   // How many clients a process can serve that may have so many files open: each takes its own
-  // connection and up to two to the runtime, and something else needs files, too.
-  static size_t ClientsWith(size_t files);
+  // connection, one to each runtime and one to where the default one's images are, and something
+  // else needs files, too.
+  static size_t ClientsWith(size_t files, size_t runtimes = 1);
 
   struct Options {
     std::string runtime_socket;
@@ -108,7 +110,9 @@ class Relay {
   void NoteEvent(const ContainerEvent& event) {
     if (on_event_) on_event_(event);
   }
-  void CountCall(const Method& method, bool intercepted, int grpc_code);
+  void CountCall(const Method& method, bool intercepted, int grpc_code, const CallClock& clock);
+  // A call whose clock has begun.
+  void CountBegin();
   // Null when the dump does not have this call.
   std::unique_ptr<CallTap> MakeTap(const Method& method, bool intercepted);
   // The same memory for the same socket, as long as the relay lives. Unimplemented: images are not

@@ -133,6 +133,7 @@ TEST_F(RelaySocketsTest, OneClientTooManyEndsTheLongestIdle) {
 TEST_F(RelaySocketsTest, FilesLimitClients) {
   EXPECT_EQ(Relay::ClientsWith(100), 16U);
   EXPECT_EQ(Relay::ClientsWith(256 + 300), 100U);
+  EXPECT_EQ(Relay::ClientsWith(256 + 300, 4), 50U);
   EXPECT_EQ(Relay::ClientsWith(1'000'000), Relay::kMostClients);
 }
 

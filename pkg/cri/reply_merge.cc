@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/reply_merge.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -110,11 +111,11 @@ StatusOr<std::string> UnionByText(const Backends& backends,
 
 StatusOr<std::string> MergeRuntimeConfig(const Backends& backends,
                                          const std::vector<RuntimeReply>& replies) {
-  RESMGR_RETURN_IF_ERROR(FailureOfThoseThatServe(backends, replies));
   std::optional<size_t> first;
   uint64_t driver = 0;
   for (size_t i = 0; i < replies.size(); ++i) {
-    if (LacksMethod(replies[i])) continue;
+    if (LacksMethod(replies[i]) || IsAway(replies[i])) continue;
+    if (!replies[i].status.ok()) return FailureOf(backends, i, replies[i].status);
     const StatusOr<uint64_t> its_driver = CgroupDriverIn(replies[i].message);
     if (!its_driver.ok()) return NoProtobuf(backends, i);
     if (!first) {
@@ -126,7 +127,12 @@ StatusOr<std::string> MergeRuntimeConfig(const Backends& backends,
                                 DriverName(*its_driver));
     }
   }
-  return replies.at(*first).message;
+  if (first) return replies[*first].message;
+  // Where one lacks the method the kubelet goes by its own configuration.
+  const auto lacking = std::ranges::find_if(replies, LacksMethod);
+  const size_t failed =
+      lacking == replies.end() ? 0 : static_cast<size_t>(lacking - replies.begin());
+  return FailureOf(backends, failed, replies[failed].status);
 }
 
 StatusOr<std::string> MergeEmpty(const Backends& backends,
@@ -150,8 +156,9 @@ StatusOr<std::string> MergeImages(const Backends& backends,
 StatusOr<std::string> MergeImageStatus(const Backends& backends,
                                        const std::vector<RuntimeReply>& replies) {
   constexpr uint32_t kImage = 1;
+  const RuntimeReply* lacking = nullptr;  // where a container of it may be created
+  const RuntimeReply* having = nullptr;
   const RuntimeReply* first = nullptr;
-  const RuntimeReply* lacking = nullptr;
   for (size_t i = 0; i < replies.size(); ++i) {
     const RuntimeReply& reply = replies[i];
     if (IsAway(reply) || LacksMethod(reply)) continue;
@@ -162,10 +169,12 @@ StatusOr<std::string> MergeImageStatus(const Backends& backends,
       has_image = has_image || reader.field() == kImage;
     if (reader.failed()) return NoProtobuf(backends, i);
     if (first == nullptr) first = &reply;
-    if (lacking == nullptr && !has_image) lacking = &reply;
+    if (having == nullptr && has_image) having = &reply;
+    if (lacking == nullptr && !has_image && backends.MayHavePods(i)) lacking = &reply;
   }
   if (first == nullptr) return FailureOf(backends, 0, replies[0].status);
-  return lacking != nullptr ? lacking->message : first->message;
+  if (lacking != nullptr) return lacking->message;
+  return having != nullptr ? having->message : first->message;
 }
 
 StatusOr<std::string> MergeImageFsInfo(const Backends& backends,

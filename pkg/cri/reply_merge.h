@@ -32,7 +32,8 @@ StatusOr<std::string> MergeStatus(const Backends& backends,
                                   const std::vector<RuntimeReply>& replies);
 
 // RuntimeConfigResponse: the kubelet has one cgroup driver, so it has to be that of all runtimes;
-// else FailedPrecondition names two that differ. Runtimes older than the method have no say.
+// else FailedPrecondition names two that differ. Runtimes older than the method have no say, and
+// neither have those that are away: a kubelet that is told of no driver does not start.
 StatusOr<std::string> MergeRuntimeConfig(const Backends& backends,
                                          const std::vector<RuntimeReply>& replies);
 
@@ -53,8 +54,8 @@ StatusOr<std::string> MergeImages(const Backends& backends,
 
 // ImageStatusResponse to a request that does not say for which runtime: the first reply that lacks
 // the image, since the kubelet pulls one that is missing and creates the container of one that is
-// there. Runtimes that are away, or lack the method, create nothing and are left out; any other
-// failure is that of the call.
+// there. Runtimes that are away, lack the method, or have no pod sandbox create no container, and
+// need not have the image; any other failure is that of the call.
 StatusOr<std::string> MergeImageStatus(const Backends& backends,
                                        const std::vector<RuntimeReply>& replies);
 

@@ -168,8 +168,16 @@ TEST_F(ReplyMergeTest, CgroupDriversHaveToBeEqual) {
                     AllOf(HasSubstr("default has systemd"), HasSubstr("gvisor has cgroupfs"))));
   EXPECT_THAT(MergeRuntimeConfig(backends_, {Lacks(), Lacks(), Lacks()}),
               Fails(StatusCode::kUnimplemented, HasSubstr("unknown method")));
-  EXPECT_THAT(MergeRuntimeConfig(backends_, {Driver(cri::SYSTEMD), Away(), Lacks()}),
-              Fails(StatusCode::kUnavailable, HasSubstr("runtime kata: ")));
+  EXPECT_EQ(MergeRuntimeConfig(backends_, {Driver(cri::SYSTEMD), Away(), Lacks()}).value_or(""),
+            Driver(cri::SYSTEMD).message)
+      << "a kubelet without an answer does not start";
+  EXPECT_THAT(MergeRuntimeConfig(backends_, {Away(), Lacks(), Away()}),
+              Fails(StatusCode::kUnimplemented, HasSubstr("runtime kata: ")));
+  EXPECT_THAT(MergeRuntimeConfig(backends_, {Away(), Away(), Away()}),
+              Fails(StatusCode::kUnavailable, HasSubstr("runtime default: ")));
+  EXPECT_THAT(MergeRuntimeConfig(backends_,
+                                 {Driver(cri::SYSTEMD), {.status = Internal("broken")}, Lacks()}),
+              Fails(StatusCode::kInternal, HasSubstr("runtime kata: broken")));
   EXPECT_THAT(MergeRuntimeConfig(backends_, {{.message = "\x0a"}, Lacks(), Lacks()}),
               Fails(StatusCode::kInternal, HasSubstr("runtime default: ")));
 }

@@ -19,6 +19,13 @@ std::vector<std::string_view> IdsIn(const Values& values) {
   return ids;
 }
 
+std::vector<std::string_view> UidsOf(const std::vector<Pod>& pods) {
+  std::vector<std::string_view> uids;
+  for (const Pod& pod : pods)
+    uids.push_back(pod.uid.value());
+  return uids;
+}
+
 template <typename Values>
 void MoveBehind(Values& from, Values& to) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -33,16 +40,23 @@ struct RuntimeClients::Listing {
   size_t left = 0;
   size_t worked = 0;
   RuntimeInventory inventory{};
-  Status failure{};  // that no list can be made without
 };
 
 RuntimeClients::RuntimeClients(EventLoop& loop, Backends& backends,
                                std::vector<RuntimeClient*> clients, Events events)
-    : loop_(loop), backends_(backends), clients_(std::move(clients)), events_(std::move(events)) {}
+    : loop_(loop),
+      backends_(backends),
+      clients_(std::move(clients)),
+      events_(std::move(events)),
+      connections_(clients_.size()) {}
 
-void RuntimeClients::OnConnected(size_t client) {
-  connected_.insert(client);
-  events_.connected();
+void RuntimeClients::OnConnected(std::span<const size_t> clients) {
+  const bool first = connected_.empty();
+  for (const size_t client : clients) {
+    connected_.insert(client);
+    ++connections_[client].made;
+  }
+  first ? events_.connected() : events_.joined();
 }
 
 void RuntimeClients::OnDisconnected(size_t client) {
@@ -65,10 +79,39 @@ void RuntimeClients::ListAll(Known known, std::function<void(StatusOr<RuntimeInv
   const auto listing = std::make_shared<Listing>(Listing{
       .done = std::move(done), .begin = backends_.owners().BeginList(), .left = clients_.size()});
   for (size_t i = 0; i < clients_.size(); ++i) {
-    clients_[i]->ListAll(known, [this, listing, i](StatusOr<RuntimeInventory> inventory) {
+    if (connections_[i].hangs) Probe(i);
+    List(i, known, [this, listing, i](StatusOr<RuntimeInventory> inventory) {
       OnListed(*listing, i, std::move(inventory));
     });
   }
+}
+
+void RuntimeClients::List(size_t client, Known known,
+                          std::function<void(StatusOr<RuntimeInventory>)> done) {
+  Connections& connections = connections_[client];
+  if (connections.hangs) {
+    loop_.Post([done = std::move(done)] { done(DeadlineExceeded("the runtime does not answer")); });
+    return;
+  }
+  const uint64_t made = connections.made;
+  clients_[client]->ListAll(
+      connections.listed == made ? std::move(known) : Known(),
+      [&connections, made, done = std::move(done)](StatusOr<RuntimeInventory> inventory) {
+        if (inventory.ok()) connections.listed = made;
+        connections.hangs = inventory.status().code() == StatusCode::kDeadlineExceeded;
+        done(std::move(inventory));
+      });
+}
+
+void RuntimeClients::Probe(size_t client) {
+  Connections& connections = connections_[client];
+  if (std::exchange(connections.probed, true)) return;
+  clients_[client]->ListAll({}, [this, &connections](const StatusOr<RuntimeInventory>& inventory) {
+    connections.probed = false;
+    if (inventory.status().code() == StatusCode::kDeadlineExceeded) return;
+    connections.hangs = false;
+    if (inventory.ok()) events_.joined();
+  });
 }
 
 void RuntimeClients::OnListed(Listing& listing, size_t client,
@@ -76,12 +119,13 @@ void RuntimeClients::OnListed(Listing& listing, size_t client,
   RuntimeInventory& all = listing.inventory;
   if (inventory.ok()) {
     ++listing.worked;
-    listed_.insert(client);
     IdOwners& owners = backends_.owners();
     owners.SetAll(Kind::kPodSandbox, client, IdsIn(inventory->pods), listing.begin);
     owners.SetAll(Kind::kContainer, client, IdsIn(inventory->containers), listing.begin);
+    owners.SetAll(Kind::kPodUid, client, UidsOf(inventory->pods), listing.begin);
     MoveBehind(inventory->pods, all.pods);
     MoveBehind(inventory->containers, all.containers);
+    all.stopped_pods.merge(inventory->stopped_pods);
     all.unclear.pods.merge(inventory->unclear.pods);
     all.unclear.containers.merge(inventory->unclear.containers);
     all.brief.pods.merge(inventory->brief.pods);
@@ -91,15 +135,14 @@ void RuntimeClients::OnListed(Listing& listing, size_t client,
     const Status why =
         Annotate(inventory.status(), fmt::format("runtime {}", backends_.all()[client].name));
     if (all.unclear.why.ok()) all.unclear.why = why;
-    if (!listed_.contains(client) && listing.failure.ok()) listing.failure = why;
+    all.unclear.runtimes.insert(backends_.all()[client].name);
     AddUnlisted(client, all);
   }
   if (--listing.left > 0) return;
-  if (listing.failure.ok() && listing.worked == 0) listing.failure = all.unclear.why;
-  if (listing.failure.ok()) {
+  if (listing.worked > 0) {
     listing.done(std::move(all));
   } else {
-    listing.done(listing.failure);
+    listing.done(all.unclear.why);
   }
 }
 

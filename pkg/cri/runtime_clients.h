@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "pkg/cri/backends.h"
@@ -16,14 +18,17 @@ namespace resmgr {
 // Several runtimes as the one that the resource manager knows: lists all of them, and sends an
 // update to the runtime that has the container. Loop's thread only.
 //
-// While a runtime is away, a list has the pods and containers of the others; what is known to be of
-// the one that is away is `unclear` in it, so that it keeps its CPUs. Only a runtime that has never
-// been listed makes the list fail: which CPUs its containers are on is not known.
+// While a runtime is away, a list has the pods and containers of the others, so that their calls go
+// on; what is known to be of the one that is away is `unclear` in it, and keeps its CPUs. A list
+// fails where no runtime could be listed. A runtime that hangs (DeadlineExceeded) is waited for
+// once: until it answers again it counts as one that is away.
 class RuntimeClients final : public RuntimeClient {
  public:
   struct Events {
-    // A runtime came, or came back: everything is to be listed.
+    // The first of them came, or several at once: everything is to be listed.
     std::function<void()> connected;
+    // Another one came, or came back: what it has is to be listed, too.
+    std::function<void()> joined;
     // The last of them went.
     std::function<void()> disconnected;
   };
@@ -32,8 +37,9 @@ class RuntimeClients final : public RuntimeClient {
   RuntimeClients(EventLoop& loop, Backends& backends, std::vector<RuntimeClient*> clients,
                  Events events);
 
-  // For the events of the client with this position.
-  void OnConnected(size_t client);
+  // For the events of the clients with these positions. Those that were tried together are to be
+  // told together: the first list counts as complete for all that are not away.
+  void OnConnected(std::span<const size_t> clients);
   void OnDisconnected(size_t client);
   // Whether one of them is there.
   bool connected() const { return !connected_.empty(); }
@@ -46,6 +52,8 @@ class RuntimeClients final : public RuntimeClient {
  private:
   struct Listing;
 
+  void List(size_t client, Known known, std::function<void(StatusOr<RuntimeInventory>)> done);
+  void Probe(size_t client);
   void OnListed(Listing& listing, size_t client, StatusOr<RuntimeInventory> inventory);
   void AddUnlisted(size_t client, RuntimeInventory& inventory) const;
 
@@ -54,7 +62,15 @@ class RuntimeClients final : public RuntimeClient {
   const std::vector<RuntimeClient*> clients_;
   const Events events_;
   std::set<size_t> connected_;
-  std::set<size_t> listed_;  // at least once
+  // Each connection is listed once with everything, whatever is known. By client: how many
+  // connections it had, and the last one of these that was listed.
+  struct Connections {
+    uint64_t made = 0;
+    uint64_t listed = 0;
+    bool hangs = false;
+    bool probed = false;  // a list of it is under way that no other waits for
+  };
+  std::vector<Connections> connections_;
 };
 
 }  // namespace resmgr

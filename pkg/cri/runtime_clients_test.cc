@@ -2,8 +2,10 @@
 #include "pkg/cri/runtime_clients.h"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,18 +50,22 @@ class RuntimeClientsTest : public testing::Test {
     }
   }
 
+  void Connected(const std::vector<size_t>& clients) { clients_.OnConnected(clients); }
+
   EventLoop loop_;
   Backends backends_{
       {{.name = "default", .socket = "/first"}, {.name = "kata", .socket = "/kata"}}};
   test::FakeRuntimeClient first_;
   test::FakeRuntimeClient second_;
   int connects_ = 0;
+  int joins_ = 0;
   int disconnects_ = 0;
-  RuntimeClients clients_{
-      loop_,
-      backends_,
-      {&first_, &second_},
-      {.connected = [this] { ++connects_; }, .disconnected = [this] { ++disconnects_; }}};
+  RuntimeClients clients_{loop_,
+                          backends_,
+                          {&first_, &second_},
+                          {.connected = [this] { ++connects_; },
+                           .joined = [this] { ++joins_; },
+                           .disconnected = [this] { ++disconnects_; }}};
 };
 
 TEST_F(RuntimeClientsTest, ListsAllAndUpdatesTheOwner) {
@@ -87,13 +93,73 @@ TEST_F(RuntimeClientsTest, RuntimeThatIsAwayKeepsWhatItHas) {
   EXPECT_THAT(inventory->unclear.containers, ElementsAre(ContainerId("b"), ContainerId("c")));
   EXPECT_THAT(inventory->unclear.pods, ElementsAre(PodSandboxId("pod-b")));
   EXPECT_THAT(Message(inventory->unclear.why), HasSubstr("runtime kata"));
+  EXPECT_THAT(inventory->unclear.runtimes, ElementsAre("kata"));
 }
 
-TEST_F(RuntimeClientsTest, RuntimeThatWasNeverListedFailsTheList) {
+TEST_F(RuntimeClientsTest, RuntimeThatWasNeverThereHoldsUpNoOther) {
   Hold(first_, "a");
   const auto inventory = List(OkStatus(), Unavailable("no runtime"));
-  EXPECT_EQ(inventory.status().code(), StatusCode::kUnavailable);
-  EXPECT_THAT(Message(inventory.status()), HasSubstr("runtime kata"));
+  ASSERT_TRUE(inventory.ok()) << Describe(inventory.status());
+  EXPECT_THAT(inventory->containers, SizeIs(1));
+  EXPECT_THAT(Message(inventory->unclear.why), HasSubstr("runtime kata"));
+}
+
+TEST_F(RuntimeClientsTest, StoppedPodsOfAllAreStopped) {
+  Hold(second_, "b");
+  second_.held.stopped_pods = {PodSandboxId("pod-b")};
+  EXPECT_THAT(List(OkStatus(), OkStatus())->stopped_pods, ElementsAre(PodSandboxId("pod-b")));
+}
+
+TEST_F(RuntimeClientsTest, EachConnectionIsListedWithEverythingOnce) {
+  Hold(first_, "a");
+  Hold(second_, "b");
+  const Known all{.pod = [](const Pod&) { return true; },
+                  .container = [](const RuntimeContainer&) { return true; }};
+  const auto brief = [&] {
+    std::set<ContainerId> ids;
+    clients_.ListAll(all, [&](const StatusOr<RuntimeInventory>& inventory) {
+      ids = inventory->brief.containers;
+    });
+    Answer(first_, OkStatus());
+    Answer(second_, OkStatus());
+    return ids;
+  };
+  Connected({0});
+  Connected({1});
+  EXPECT_THAT(brief(), IsEmpty());
+  EXPECT_THAT(brief(), SizeIs(2));
+  clients_.OnDisconnected(1);
+  Connected({1});
+  EXPECT_THAT(brief(), ElementsAre(ContainerId("a"))) << "the other one is asked anew";
+  EXPECT_THAT(brief(), SizeIs(2));
+}
+
+TEST_F(RuntimeClientsTest, RuntimeThatHangsIsWaitedForOnce) {
+  Hold(first_, "a");
+  Hold(second_, "b");
+  ASSERT_TRUE(List(OkStatus(), OkStatus()).ok());
+  ASSERT_TRUE(List(OkStatus(), DeadlineExceeded("no answer")).ok());
+  std::optional<StatusOr<RuntimeInventory>> result;
+  const auto list = [&] {
+    result.reset();
+    clients_.ListAll({}, [&](StatusOr<RuntimeInventory> inventory) {
+      result = std::move(inventory);
+      loop_.Stop();
+    });
+    Answer(first_, OkStatus());
+    loop_.Run();
+  };
+  for (int i = 0; i < 2; ++i) {
+    list();
+    ASSERT_TRUE(result->ok());
+    EXPECT_THAT((*result)->unclear.containers, ElementsAre(ContainerId("b")));
+  }
+  ASSERT_THAT(second_.lists, SizeIs(1)) << "one question is left to it, for which nothing waits";
+  Answer(second_, DeadlineExceeded("no answer"));
+  list();
+  Answer(second_, OkStatus());
+  EXPECT_EQ(joins_, 1);
+  EXPECT_THAT(List(OkStatus(), OkStatus())->containers, SizeIs(2));
 }
 
 TEST_F(RuntimeClientsTest, NoRuntimeFailsTheList) {
@@ -113,15 +179,24 @@ TEST_F(RuntimeClientsTest, UpdateOfUnknownContainerIsUnavailable) {
 }
 
 TEST_F(RuntimeClientsTest, IsDisconnectedWhenTheLastOneGoes) {
-  clients_.OnConnected(0);
-  clients_.OnConnected(1);
-  EXPECT_EQ(connects_, 2) << "the second one's containers are to be listed, too";
+  Connected({0});
+  Connected({1});
+  EXPECT_EQ(connects_, 1);
+  EXPECT_EQ(joins_, 1) << "the second one's containers are to be listed, too";
   clients_.OnDisconnected(0);
   EXPECT_TRUE(clients_.connected());
   EXPECT_EQ(disconnects_, 0);
   clients_.OnDisconnected(1);
   EXPECT_EQ(disconnects_, 1);
   EXPECT_FALSE(clients_.connected());
+}
+
+TEST_F(RuntimeClientsTest, ThoseThatCameTogetherAreToldTogether) {
+  Connected({0, 1});
+  EXPECT_EQ(connects_, 1);
+  EXPECT_EQ(joins_, 0) << "the list that follows shows both";
+  clients_.OnDisconnected(0);
+  EXPECT_EQ(disconnects_, 0);
 }
 
 }  // namespace

@@ -142,6 +142,7 @@ RuntimeConnection::RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes,
                                      const std::string& socket_path)
     : loop_(loop),
       log_(GetLogger("cri/runtime")),
+      socket_(socket_path),
       client_(loop, flushes, socket_path),
       event_stream_(loop, client_, [this](const ContainerEvent& event) {
         if (events_.happened) events_.happened(event);
@@ -181,7 +182,7 @@ Status RuntimeConnection::TryConnect() {
 }
 
 void RuntimeConnection::OnLost(const Status& reason) {
-  log_.Warn("lost the runtime: {}", Message(reason));
+  log_.Warn("lost the runtime at {}: {}", socket_, Message(reason));
   up_ = false;
   event_stream_.Disconnected();
   events_.disconnected();

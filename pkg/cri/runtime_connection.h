@@ -53,6 +53,7 @@ class RuntimeConnection final : public RuntimeClient {
 
   EventLoop& loop_;
   Logger& log_;
+  const std::string socket_;
   UnaryClient client_;
   Events events_;
   EventStream event_stream_;

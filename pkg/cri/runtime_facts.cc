@@ -38,18 +38,16 @@ void AddDevices(const Json& config, ContainerDetails& details) {
   }
 }
 
-std::optional<CreationFacts> CreationOf(const Json& config) {
+std::optional<std::vector<EnvironmentVariable>> RequestedEnvironmentOf(const Json& config) {
   if (!config.is_object()) return std::nullopt;
-  CreationFacts creation;
+  std::vector<EnvironmentVariable> environment;
   for (const Json& variable : At(config, {"envs"})) {
     auto name = Text(At(variable, {"key"}));
     if (!name) continue;
-    creation.environment.push_back(
+    environment.push_back(
         {.name = *std::move(name), .value = Text(At(variable, {"value"})).value_or("")});
   }
-  creation.annotations = TextMapOf(At(config, {"annotations"}));
-  creation.resources = ContainerResourcesOf(At(config, {"linux", "resources"}));
-  return creation;
+  return environment;
 }
 
 }  // namespace
@@ -106,7 +104,7 @@ StatusOr<ContainerFacts> ReadContainerFacts(std::string_view reply) {
   facts.details = DetailsOf(spec);
   const Json& config = At(info, {"config"});
   AddDevices(config, facts.details);
-  facts.creation = CreationOf(config);
+  facts.requested_environment = RequestedEnvironmentOf(config);
   return facts;
 }
 

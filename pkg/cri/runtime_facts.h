@@ -22,7 +22,8 @@ StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view reply);
 
 // ContainerStatusResponse. `details` is of the OCI specification: `command` is the whole argument
 // vector, mounts are those of paths of the host. Devices come from the request where the runtime
-// tells it: the specification has only their numbers. `creation` is told by containerd alone.
+// tells it: the specification has only their numbers. `requested_environment` is told by containerd
+// alone.
 StatusOr<ContainerFacts> ReadContainerFacts(std::string_view reply);
 
 // ImageStatusResponse of the image with this reference. NotFound: the runtime does not have it.

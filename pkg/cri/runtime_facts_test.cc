@@ -178,42 +178,22 @@ TEST(RuntimeFactsTest, DevicesComeFromTheRequest) {
   EXPECT_THAT(details.cdi_devices, ElementsAre("vendor.com/gpu=1"));
 }
 
-TEST(RuntimeFactsTest, ContainerdTellsTheRequestBesideWhatIsInForce) {
+TEST(RuntimeFactsTest, ContainerdTellsTheRequestsEnvironmentBesideTheOneInForce) {
   const ContainerFacts facts = Container({}, R"({
-      "config":{"envs":[{"key":"A","value":"1"},{"key":"EMPTY"},{"value":"no name"},7],
-                "annotations":{"a":"1","odd":7},
-                "linux":{"resources":{"cpu_period":100000,"cpu_shares":512,"oom_score_adj":-5,
-                                      "cpuset_cpus":"1-2","cpuset_mems":"0",
-                                      "hugepage_limits":[{"page_size":"2MB"},{"limit":3},
-                                                         {"page_size":"1GB","limit":4}]}}},
+      "config":{"envs":[{"key":"A","value":"1"},{"key":"EMPTY"},{"value":"no name"},7]},
       "runtimeSpec":{"process":{"env":["PATH=/bin","A=1","EMPTY="]}}})");
   EXPECT_EQ(facts.details.environment.size(), 3U);
-  ASSERT_TRUE(facts.creation.has_value());
-  EXPECT_THAT(facts.creation->environment,
+  ASSERT_TRUE(facts.requested_environment.has_value());
+  EXPECT_THAT(*facts.requested_environment,
               ElementsAre(FieldsAre("A", "1"), FieldsAre("EMPTY", "")));
-  EXPECT_THAT(facts.creation->annotations, ElementsAre(Pair("a", "1")));
-  const LinuxResources& resources = facts.creation->resources;
-  EXPECT_EQ(resources.cpu_period, 100'000);
-  EXPECT_EQ(resources.cpu_quota, std::nullopt);
-  EXPECT_EQ(resources.cpu_shares, 512);
-  EXPECT_EQ(resources.oom_score_adj, -5);
-  EXPECT_EQ(resources.cpuset_cpus, "1-2");
-  EXPECT_EQ(resources.cpuset_mems, "0");
-  EXPECT_THAT(resources.hugepage_limits, ElementsAre(Pair("1GB", 4), Pair("2MB", 0)));
 }
 
 TEST(RuntimeFactsTest, ARequestOfOddShapeIsEmptyAndOneThatIsNotToldIsNone) {
-  EXPECT_FALSE(Container({}, R"({"config":[1]})").creation.has_value());
-  EXPECT_FALSE(Container({}, R"({"runtimeSpec":{}})").creation.has_value());
-  const ContainerFacts facts = Container(
-      {}, R"({"config":{"envs":"x","annotations":[1],"linux":{"resources":{"cpu_shares":"x",
-              "cpuset_cpus":7,"hugepage_limits":"x"}}}})");
-  ASSERT_TRUE(facts.creation.has_value());
-  EXPECT_THAT(facts.creation->environment, IsEmpty());
-  EXPECT_THAT(facts.creation->annotations, IsEmpty());
-  EXPECT_EQ(facts.creation->resources.cpu_shares, std::nullopt);
-  EXPECT_EQ(facts.creation->resources.cpuset_cpus, std::nullopt);
-  EXPECT_THAT(facts.creation->resources.hugepage_limits, IsEmpty());
+  EXPECT_FALSE(Container({}, R"({"config":[1]})").requested_environment.has_value());
+  EXPECT_FALSE(Container({}, R"({"runtimeSpec":{}})").requested_environment.has_value());
+  const ContainerFacts facts = Container({}, R"({"config":{"envs":"x"}})");
+  ASSERT_TRUE(facts.requested_environment.has_value());
+  EXPECT_THAT(*facts.requested_environment, IsEmpty());
 }
 
 TEST(RuntimeFactsTest, InfoOfOddShapeLeavesFactsEmpty) {

@@ -58,6 +58,19 @@ TEST_F(SeveralImagesTest, R07ImageIsPulledWhereItsPodRuns) {
   EXPECT_TRUE(Present());
 }
 
+TEST_F(SeveralImagesTest, R07RuntimeWithoutPodsNeedsNoImage) {
+  RunPod("here", "");
+  EXPECT_TRUE(Pull(PullFor("here")).ok());
+  EXPECT_FALSE(Present()) << "what the other one has is not known";
+  EXPECT_THAT(PodIds(), SizeIs(1));
+  EXPECT_TRUE(Present());
+  const std::string there = RunPod("there", "kata");
+  EXPECT_FALSE(Present()) << "its container may come next";
+  EXPECT_THAT(client_->StopPod(there), test::IsOk());
+  EXPECT_THAT(client_->RemovePod(there), test::IsOk());
+  EXPECT_TRUE(Present());
+}
+
 TEST_F(SeveralImagesTest, R07PodOfPullIsLookedForWhereItIsNotKnown) {
   RunPod("there", "kata");
   ForgetIds();

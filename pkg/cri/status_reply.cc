@@ -105,28 +105,6 @@ std::optional<std::string> Text(const Json& json) {
   return json.get<std::string>();
 }
 
-StringMap TextMapOf(const Json& json) {
-  if (!json.is_object()) return {};
-  std::vector<StringMap::value_type> entries;
-  for (const auto& [name, value] : json.items()) {
-    if (value.is_string()) entries.emplace_back(name, value.get_ref<const std::string&>());
-  }
-  return StringMap(std::span(entries));
-}
-
-LinuxResources ContainerResourcesOf(const Json& json) {
-  LinuxResources resources = FromCriJson(json);
-  resources.oom_score_adj = Number(At(json, {"oom_score_adj"}));
-  resources.cpuset_cpus = Text(At(json, {"cpuset_cpus"}));
-  resources.cpuset_mems = Text(At(json, {"cpuset_mems"}));
-  for (const Json& limit : At(json, {"hugepage_limits"})) {
-    const auto page_size = Text(At(limit, {"page_size"}));
-    const auto bytes = Number(At(limit, {"limit"}));
-    if (page_size) resources.hugepage_limits[*page_size] = static_cast<uint64_t>(bytes.value_or(0));
-  }
-  return resources;
-}
-
 void AddInfo(const Json& info, Pod& pod) {
   auto parent = Text(At(info, {"config", "linux", "cgroup_parent"}));
   if (!parent) {

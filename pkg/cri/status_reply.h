@@ -51,10 +51,6 @@ const Json& At(const Json& json, std::initializer_list<const char*> path);
 
 std::optional<int64_t> Number(const Json& json);
 std::optional<std::string> Text(const Json& json);
-// Those members of an object that are texts; of anything else, none.
-StringMap TextMapOf(const Json& json);
-// LinuxContainerResources as containerd writes it: the names of the CRI, and nothing for 0.
-LinuxResources ContainerResourcesOf(const Json& json);
 
 // Adds what a status tells beyond a list (inventory.h).
 void AddInfo(const Json& info, Pod& pod);

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/runtime_inspectors.h"
+
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+namespace resmgr {
+
+namespace {
+
+using Kind = IdOwners::Kind;
+
+const Status& StatusOf(const Status& status) {
+  return status;
+}
+template <typename Facts>
+Status StatusOf(const StatusOr<Facts>& facts) {
+  return facts.status();
+}
+
+// Asks one runtime after the other until one has what is asked for, or fails otherwise.
+template <typename Result>
+class AskInTurn : public std::enable_shared_from_this<AskInTurn<Result>> {
+ public:
+  using Done = std::function<void(Result)>;
+  using Ask = std::function<void(RuntimeInspector& runtime, Done done)>;
+
+  AskInTurn(std::vector<RuntimeInspector*> runtimes, Ask ask, Done done)
+      : runtimes_(std::move(runtimes)), ask_(std::move(ask)), done_(std::move(done)) {}
+
+  void Next() {
+    ask_(*runtimes_[next_++], [self = this->shared_from_this()](Result result) {
+      const bool missing = StatusOf(result).code() == StatusCode::kNotFound;
+      if (missing && self->next_ < self->runtimes_.size()) {
+        self->Next();
+      } else {
+        self->done_(std::move(result));
+      }
+    });
+  }
+
+ private:
+  const std::vector<RuntimeInspector*> runtimes_;
+  const Ask ask_;
+  const Done done_;
+  size_t next_ = 0;
+};
+
+template <typename Result, typename Ask>
+void InTurn(const std::vector<std::unique_ptr<RuntimeInspector>>& all,
+            const std::vector<size_t>& candidates, Ask ask, std::function<void(Result)> done) {
+  std::vector<RuntimeInspector*> runtimes;
+  for (const size_t candidate : candidates)
+    runtimes.push_back(all[candidate].get());
+  std::make_shared<AskInTurn<Result>>(std::move(runtimes), std::move(ask), std::move(done))->Next();
+}
+
+template <typename Values>
+void TakeOver(Values& from, Values& to) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+}  // namespace
+
+// One run of InspectAll.
+struct RuntimeInspectors::Collection {
+  Done<Everything> done;
+  size_t left = 0;
+  size_t away = 0;
+  Everything everything{};
+  Status failure{};
+};
+
+RuntimeInspectors::RuntimeInspectors(EventLoop& loop, h2::FlushQueue& flushes,
+                                     const Backends& backends)
+    : backends_(backends) {
+  for (const Backends::Backend& backend : backends.all()) {
+    inspectors_.push_back(std::make_unique<RuntimeInspector>(
+        loop, flushes, backend.socket,
+        backend.image_socket.empty() ? backend.socket : backend.image_socket));
+  }
+}
+
+RuntimeInspectors::~RuntimeInspectors() = default;
+
+std::vector<size_t> RuntimeInspectors::All() const {
+  std::vector<size_t> all(inspectors_.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return all;
+}
+
+std::vector<size_t> RuntimeInspectors::Candidates(Kind kind, std::string_view id) const {
+  const auto owner = backends_.owners().Find(kind, id);
+  if (owner.ok() && *owner) return {**owner};
+  return All();
+}
+
+void RuntimeInspectors::AskVersion(Done<Version> done) {
+  inspectors_.front()->AskVersion(std::move(done));
+}
+
+void RuntimeInspectors::InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) {
+  InTurn<StatusOr<SandboxFacts>>(
+      inspectors_, Candidates(Kind::kPodSandbox, id.value()),
+      [id](RuntimeInspector& runtime, Done<SandboxFacts> answered) {
+        runtime.InspectSandbox(id, std::move(answered));
+      },
+      std::move(done));
+}
+
+void RuntimeInspectors::InspectContainer(const ContainerId& id, Done<ContainerFacts> done) {
+  InTurn<StatusOr<ContainerFacts>>(
+      inspectors_, Candidates(Kind::kContainer, id.value()),
+      [id](RuntimeInspector& runtime, Done<ContainerFacts> answered) {
+        runtime.InspectContainer(id, std::move(answered));
+      },
+      std::move(done));
+}
+
+void RuntimeInspectors::InspectImage(std::string_view reference, Done<ImageFacts> done) {
+  InTurn<StatusOr<ImageFacts>>(
+      inspectors_, All(),
+      [name = std::string(reference)](RuntimeInspector& runtime, Done<ImageFacts> answered) {
+        runtime.InspectImage(name, std::move(answered));
+      },
+      std::move(done));
+}
+
+void RuntimeInspectors::InspectAll(Done<Everything> done) {
+  const auto all =
+      std::make_shared<Collection>(Collection{.done = std::move(done), .left = inspectors_.size()});
+  for (size_t i = 0; i < inspectors_.size(); ++i) {
+    inspectors_[i]->InspectAll([this, all, i](StatusOr<Everything> its) {
+      if (its.ok()) {
+        TakeOver(its->sandboxes, all->everything.sandboxes);
+        TakeOver(its->containers, all->everything.containers);
+      } else {
+        const Status why =
+            Annotate(its.status(), fmt::format("runtime {}", backends_.all()[i].name));
+        const bool away = why.code() == StatusCode::kUnavailable;
+        if (away) ++all->away;
+        if (!away || all->away == inspectors_.size()) all->failure = why;
+      }
+      if (--all->left > 0) return;
+      if (all->failure.ok()) return all->done(std::move(all->everything));
+      all->done(all->failure);
+    });
+  }
+}
+
+void RuntimeInspectors::UpdateContainer(const ContainerId& id, const ResourceChange& change,
+                                        std::function<void(Status)> done) {
+  InTurn<Status>(
+      inspectors_, Candidates(Kind::kContainer, id.value()),
+      [id, change](RuntimeInspector& runtime, std::function<void(Status)> answered) {
+        runtime.UpdateContainer(id, change, std::move(answered));
+      },
+      std::move(done));
+}
+
+void RuntimeInspectors::StopContainer(const ContainerId& id, std::chrono::seconds grace,
+                                      std::function<void(Status)> done) {
+  InTurn<Status>(
+      inspectors_, Candidates(Kind::kContainer, id.value()),
+      [id, grace](RuntimeInspector& runtime, std::function<void(Status)> answered) {
+        runtime.StopContainer(id, grace, std::move(answered));
+      },
+      std::move(done));
+}
+
+void RuntimeInspectors::StopSandbox(const PodSandboxId& id, std::function<void(Status)> done) {
+  InTurn<Status>(
+      inspectors_, Candidates(Kind::kPodSandbox, id.value()),
+      [id](RuntimeInspector& runtime, std::function<void(Status)> answered) {
+        runtime.StopSandbox(id, std::move(answered));
+      },
+      std::move(done));
+}
+
+void RuntimeInspectors::RemoveSandbox(const PodSandboxId& id, std::function<void(Status)> done) {
+  InTurn<Status>(
+      inspectors_, Candidates(Kind::kPodSandbox, id.value()),
+      [id](RuntimeInspector& runtime, std::function<void(Status)> answered) {
+        runtime.RemoveSandbox(id, std::move(answered));
+      },
+      std::move(done));
+}
+
+}  // namespace resmgr

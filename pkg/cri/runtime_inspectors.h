@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/cri/backends.h"
+#include "pkg/cri/runtime_inspector.h"
+#include "pkg/pipeline/runtime_access.h"
+
+namespace resmgr {
+
+// Several runtimes as the one that stages know: what has an id is asked for at the runtime that has
+// it, or at one after the other where that is not known. Loop's thread only.
+class RuntimeInspectors final : public RuntimeAccess {
+ public:
+  // All of these must outlive it.
+  RuntimeInspectors(EventLoop& loop, h2::FlushQueue& flushes, const Backends& backends);
+  ~RuntimeInspectors() override;
+
+  // Of the default runtime.
+  void AskVersion(Done<Version> done) override;
+  void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override;
+  void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override;
+  // The first that one of them has.
+  void InspectImage(std::string_view reference, Done<ImageFacts> done) override;
+  // Without those of runtimes that are away, which stages ask for when they are back. Fails where
+  // all are, or where one fails otherwise.
+  void InspectAll(Done<Everything> done) override;
+
+  void UpdateContainer(const ContainerId& id, const ResourceChange& change,
+                       std::function<void(Status)> done) override;
+  void StopContainer(const ContainerId& id, std::chrono::seconds grace,
+                     std::function<void(Status)> done) override;
+  void StopSandbox(const PodSandboxId& id, std::function<void(Status)> done) override;
+  void RemoveSandbox(const PodSandboxId& id, std::function<void(Status)> done) override;
+
+ private:
+  struct Collection;
+
+  // The positions of those to ask for this id, in order.
+  std::vector<size_t> Candidates(IdOwners::Kind kind, std::string_view id) const;
+  std::vector<size_t> All() const;
+
+  const Backends& backends_;
+  std::vector<std::unique_ptr<RuntimeInspector>> inspectors_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/runtime_inspectors.h"
+
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/cri/testing/several_runtimes_fixture.h"
+
+namespace resmgr {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class RuntimeInspectorsTest : public SeveralRuntimesTest {
+ protected:
+  RuntimeInspectorsTest() {
+    thread_.Do([this] {
+      inspectors_ =
+          std::make_unique<RuntimeInspectors>(thread_.loop(), thread_.flushes(), *backends_);
+    });
+  }
+  ~RuntimeInspectorsTest() override {
+    thread_.Do([this] { inspectors_.reset(); });
+  }
+  // Asks on the loop's thread, and waits for the answer.
+  template <typename Result, typename Ask>
+  Result Answer(Ask ask) {
+    auto answered = std::make_shared<std::promise<Result>>();
+    auto result = answered->get_future();
+    thread_.Do([&] { ask([answered](Result value) { answered->set_value(std::move(value)); }); });
+    return result.get();
+  }
+
+  std::unique_ptr<RuntimeInspectors> inspectors_;
+};
+
+using Everything = StatusOr<RuntimeAccess::Everything>;
+
+TEST_F(RuntimeInspectorsTest, AskTheRuntimeThatHasIt) {
+  const std::string there = RunPod("there", "kata");
+  const ContainerId container(CreateContainer(there));
+  const auto inspect = [&](auto done) { inspectors_->InspectContainer(container, done); };
+  ASSERT_TRUE(Answer<StatusOr<ContainerFacts>>(inspect).ok());
+  EXPECT_THAT(first_.Calls("ContainerStatus"), IsEmpty());
+  ForgetIds();
+  EXPECT_TRUE(Answer<StatusOr<ContainerFacts>>(inspect).ok());
+  EXPECT_THAT(first_.Calls("ContainerStatus"), SizeIs(1)) << "one after the other";
+  EXPECT_TRUE(Answer<StatusOr<SandboxFacts>>([&](auto done) {
+                inspectors_->InspectSandbox(PodSandboxId(there), done);
+              }).ok());
+  const auto missing = Answer<StatusOr<ContainerFacts>>(
+      [&](auto done) { inspectors_->InspectContainer(ContainerId("none"), done); });
+  EXPECT_EQ(missing.status().code(), StatusCode::kNotFound);
+  EXPECT_TRUE(Answer<Status>([&](auto done) {
+                inspectors_->StopContainer(container, std::chrono::seconds(1), done);
+              }).ok());
+}
+
+TEST_F(RuntimeInspectorsTest, TellWhatAllHaveThatAreThere) {
+  RunPod("here", "");
+  RunPod("there", "kata");
+  const auto inspect = [&](auto done) { inspectors_->InspectAll(done); };
+  EXPECT_THAT(Answer<Everything>(inspect)->sandboxes, SizeIs(2));
+  second_.Stop();
+  EXPECT_THAT(Answer<Everything>(inspect)->sandboxes, SizeIs(1));
+  first_.Script("ListPodSandbox", {.times = 1, .error = grpc::Status(grpc::INTERNAL, "the disk")});
+  EXPECT_THAT(Message(Answer<Everything>(inspect).status()), HasSubstr("runtime default: "));
+  first_.Stop();
+  EXPECT_EQ(Answer<Everything>(inspect).status().code(), StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/cri/runtimes_watch.h"
+
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/cri/for_each_field.h"
+
+namespace resmgr {
+namespace {
+
+using State = RuntimeView::State;
+
+// A name and a version are short; what a runtime says stands in tables.
+constexpr size_t kLongest = 64;
+
+// "containerd 1.7.24"
+StatusOr<std::string> VersionText(std::string_view reply) {
+  std::string name;
+  std::string version;
+  const bool read = ForEachField(reply, [&](const WireReader& field) {
+    if (field.field() == 2) name = Printable(field.bytes(), kLongest);
+    if (field.field() == 3) version = Printable(field.bytes(), kLongest);
+    return true;
+  });
+  if (!read) return Internal("its version is no message");
+  return fmt::format("{} {}", name, version);
+}
+
+}  // namespace
+
+std::string_view ToString(RuntimeView::State state) {
+  switch (state) {
+    case State::kConnected:
+      return "connected";
+    case State::kAway:
+      return "away";
+    case State::kHanging:
+      return "hanging";
+  }
+  return "away";
+}
+
+struct RuntimesWatch::Watched {
+  RuntimeView view;
+  std::unique_ptr<UnaryClient> client;
+  bool asked_before = false;
+  bool old_version = false;  // v1alpha2
+};
+
+// One question to all. The last answer, or the end of the watch, ends it.
+struct RuntimesWatch::Round {
+  size_t left = 0;
+  std::function<void()> done;
+};
+
+RuntimesWatch::RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends& backends,
+                             Metrics* metrics)
+    : backends_(&backends), metrics_(metrics) {
+  for (const Backends::Backend& backend : backends.all())
+    Add(loop, flushes, backend);
+  Ask([] {});
+  timer_ = loop.Every(kPeriod, [this] { Ask([] {}); });
+}
+
+RuntimesWatch::RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends::Backend backend)
+    : backends_(nullptr), metrics_(nullptr) {
+  Add(loop, flushes, backend);
+}
+
+RuntimesWatch::~RuntimesWatch() = default;
+
+void RuntimesWatch::Add(EventLoop& loop, h2::FlushQueue& flushes,
+                        const Backends::Backend& backend) {
+  auto watched = std::make_unique<Watched>();
+  watched->view.name = backend.name;
+  watched->view.socket = backend.socket;
+  watched->view.handlers = backend.handlers;
+  watched->client = std::make_unique<UnaryClient>(loop, flushes, backend.socket);
+  all_.push_back(std::move(watched));
+}
+
+void RuntimesWatch::Describe(std::function<void(std::vector<RuntimeView>)> done) {
+  Ask([this, done = std::move(done)] { done(Views()); });
+}
+
+void RuntimesWatch::Ask(std::function<void()> done) {
+  const auto round = std::make_shared<Round>(Round{.left = all_.size(), .done = std::move(done)});
+  for (const std::unique_ptr<Watched>& watched : all_)
+    Probe(*watched, round);
+}
+
+void RuntimesWatch::Probe(Watched& watched, const std::shared_ptr<Round>& round) {
+  if (!watched.client->connected()) {
+    // A failure is that of the call.
+    (void)watched.client->Connect([this, &watched](const Status& why) { OnLost(watched, why); });
+    watched.old_version = false;
+  }
+  const std::string path =
+      fmt::format("/runtime.{}.RuntimeService/Version", watched.old_version ? "v1alpha2" : "v1");
+  watched.client->Call(path, "", kPatience,
+                       [this, &watched, round](const StatusOr<std::string>& answer) {
+                         if (answer.status().code() == StatusCode::kUnimplemented &&
+                             !std::exchange(watched.old_version, true)) {
+                           return Probe(watched, round);
+                         }
+                         OnAnswer(watched, answer);
+                         if (--round->left > 0) return;
+                         Tell();
+                         round->done();
+                       });
+}
+
+void RuntimesWatch::OnAnswer(Watched& watched, const StatusOr<std::string>& answer) {
+  const StatusOr<std::string> version = answer.ok() ? VersionText(*answer) : answer.status();
+  if (version.ok()) {
+    watched.view.version = *version;
+  } else {
+    watched.view.last_error = Printable(Message(version.status()));
+  }
+  if (version.status().code() == StatusCode::kDeadlineExceeded) {
+    SetState(watched, State::kHanging);
+  } else {
+    SetState(watched, watched.client->connected() ? State::kConnected : State::kAway);
+  }
+}
+
+void RuntimesWatch::OnLost(Watched& watched, const Status& why) {
+  watched.view.last_error = Printable(Message(why));
+  // It may be told after the next connection was made.
+  if (!watched.client->connected()) SetState(watched, State::kAway);
+}
+
+void RuntimesWatch::SetState(Watched& watched, State state) {
+  if (std::exchange(watched.view.state, state) == state && watched.asked_before) return;
+  watched.asked_before = true;
+  if (backends_ != nullptr) watched.view.since = std::chrono::system_clock::now();
+}
+
+void RuntimesWatch::Tell() {
+  if (metrics_ == nullptr) return;
+  for (const RuntimeView& view : Views()) {
+    metrics_->ShowRuntime(
+        view.name,
+        {.connected = view.state == State::kConnected, .calls = view.calls, .errors = view.errors});
+  }
+}
+
+std::vector<RuntimeView> RuntimesWatch::Views() const {
+  std::vector<RuntimeView> views;
+  for (size_t i = 0; i < all_.size(); ++i) {
+    RuntimeView& view = views.emplace_back(all_[i]->view);
+    if (backends_ == nullptr) continue;
+    const IdOwners& owners = backends_->owners();
+    view.pods = owners.IdsOf(IdOwners::Kind::kPodSandbox, i).size();
+    view.containers = owners.IdsOf(IdOwners::Kind::kContainer, i).size();
+    const Backends::Calls& calls = backends_->calls(i);
+    view.calls = calls.ended;
+    view.errors = calls.failed;
+  }
+  return views;
+}
+
+}  // namespace resmgr
