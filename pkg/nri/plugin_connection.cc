@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/nri/bounded_message.h"
 #include "pkg/nri/plugin_name.h"
 #include "pkg/nri/protocol.h"
 #include "pkg/sys/unix_socket.h"
@@ -114,8 +115,7 @@ void PluginConnection::OnLost(const Status& why) {
   lost_.push_back(std::shared_ptr<ttrpc::Client>(std::move(runtime_)));
   lost_.push_back(std::shared_ptr<ttrpc::Multiplexer>(std::move(trunk_)));
   destroying_ = loop_.After(std::chrono::milliseconds(0), [this] { lost_.clear(); });
-  inventory_ = {};
-  inventory_bytes_ = 0;
+  ForgetInventory();
   if (std::exchange(told_, false)) handler_.OnDisconnected(why);
   if (again_) ConnectLater();
 }
@@ -137,8 +137,8 @@ void PluginConnection::UpdateContainers(std::vector<api::ContainerUpdate> update
       "UpdateContainers", request, kUpdateTimeout, [done = std::move(done)](const Answer& answer) {
         if (!answer.ok()) return done(answer.status());
         api::UpdateContainersResponse response;
-        if (!response.ParseFromString(*answer)) {
-          return done(Internal("the runtime's answer is not protobuf"));
+        if (const Status decoded = DecodeMessage(*answer, response); !decoded.ok()) {
+          return done(Internal("the runtime's answer: {}", Message(decoded)));
         }
         done(std::vector<api::ContainerUpdate>(response.failed().begin(), response.failed().end()));
       });
@@ -160,23 +160,41 @@ PluginConnection::Answer PluginConnection::Configure(const api::ConfigureRequest
   return response.SerializeAsString();
 }
 
-PluginConnection::Answer PluginConnection::Synchronize(api::SynchronizeRequest request) {
-  if (phase_ != Phase::kConfigured) {
-    return FailedPrecondition("this plugin is not configured, or is synchronized");
-  }
-  inventory_bytes_ += request.ByteSizeLong();
+void PluginConnection::ForgetInventory() {
+  inventory_ = {};
+  inventory_bytes_ = 0;
+  inventory_fields_ = 0;
+}
+
+// The pieces are counted before they are decoded: what is refused takes no memory.
+Status PluginConnection::TakePiece(const std::string& payload, api::SynchronizeRequest& piece) {
+  inventory_bytes_ += payload.size();
   if (inventory_bytes_ > kLongestInventory) {
     return ResourceExhausted("pods and containers are more than {} bytes", kLongestInventory);
   }
+  inventory_fields_ +=
+      CountFields(payload, *api::SynchronizeRequest::descriptor(), kMostPieceFields);
+  if (inventory_fields_ > kMostInventoryFields) {
+    return ResourceExhausted("pods and containers have more than {} fields", kMostInventoryFields);
+  }
+  return DecodeMessage(payload, piece, kMostPieceFields);
+}
+
+PluginConnection::Answer PluginConnection::Synchronize(const std::string& payload) {
+  if (phase_ != Phase::kConfigured) {
+    return FailedPrecondition("this plugin is not configured, or is synchronized");
+  }
+  api::SynchronizeRequest piece;
+  RESMGR_RETURN_IF_ERROR(TakePiece(payload, piece));
   api::SynchronizeResponse response;
-  const bool more = request.more();
-  inventory_.MergeFrom(std::move(request));
+  const bool more = piece.more();
+  inventory_.MergeFrom(std::move(piece));
   if (more) {
     response.set_more(true);
     return response.SerializeAsString();
   }
-  inventory_bytes_ = 0;
   const api::SynchronizeRequest all = std::exchange(inventory_, {});
+  ForgetInventory();
   phase_ = Phase::kSynchronized;
   synchronization_.reset();
   pause_ = options_.first_pause;

@@ -40,7 +40,8 @@ class PluginConnection {
     std::chrono::milliseconds last_pause{30'000};
   };
 
-  // What a runtime may send as its inventory, in all pieces together: bytes of messages.
+  // What a runtime may send as its inventory, in all pieces together: bytes of messages. The fields
+  // in them are bounded, too (bounded_message.h).
   static constexpr size_t kLongestInventory = size_t{64} << 20;
 
   // InvalidArgument: a name is not of [A-Za-z0-9_.+-], which hosts since 0.12 want, or an index is
@@ -90,7 +91,9 @@ class PluginConnection {
   template <typename Request>
   ttrpc::Server::Method ServeEvent(api::Event event);
   Answer Configure(const api::ConfigureRequest& request);
-  Answer Synchronize(api::SynchronizeRequest request);
+  Answer Synchronize(const std::string& payload);
+  Status TakePiece(const std::string& payload, api::SynchronizeRequest& piece);
+  void ForgetInventory();
   Status CheckSynchronized() const;
 
   EventLoop& loop_;
@@ -116,6 +119,7 @@ class PluginConnection {
   // Of an inventory in pieces, as far as it is here.
   api::SynchronizeRequest inventory_;
   size_t inventory_bytes_ = 0;
+  size_t inventory_fields_ = 0;
 };
 
 }  // namespace resmgr::nri

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/nri/bounded_message.h"
 #include "pkg/nri/testing/fake_host.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"
@@ -141,6 +142,38 @@ TEST_F(PluginConnectionTest, AnInventoryIsBounded) {
                  .status();
   }
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+}
+
+// What its bytes do not bound: empty containers take two of them each, and a hundred times that
+// once they are decoded.
+TEST_F(PluginConnectionTest, TheFieldsOfAnInventoryAreBounded) {
+  ASSERT_TRUE(host_.Call<api::ConfigureResponse>("Configure", Containerd("2.1.0")).ok());
+  // One field again and again, which costs nothing to decode.
+  api::SynchronizeRequest more;
+  more.set_more(true);
+  const auto synchronize = [this, field = more.SerializeAsString()](size_t fields) {
+    std::string piece;
+    for (size_t i = 0; i < fields; ++i)
+      piece += field;
+    return host_.Call("Synchronize", piece).status();
+  };
+  EXPECT_EQ(synchronize(kMostPieceFields + 1).code(), StatusCode::kResourceExhausted);
+  Status status;
+  size_t pieces = 0;
+  for (; status.ok(); ++pieces)
+    status = synchronize(100'000);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(pieces, 8U) << "of a million, a quarter was in the first one";
+}
+
+TEST_F(PluginConnectionTest, ARequestWithTooManyFieldsIsRefused) {
+  Synchronize();
+  auto request = Of<api::CreateContainerRequest>("web", "nginx");
+  for (size_t i = 0; i < kMostFields; ++i)
+    request.mutable_container()->add_mounts();
+  EXPECT_EQ(host_.Call("CreateContainer", request.SerializeAsString()).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_THAT(handler_.told, IsEmpty());
 }
 
 TEST_F(PluginConnectionTest, DecidesAboutContainers) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "pkg/nri/bounded_message.h"
 #include "pkg/nri/plugin_connection.h"
 
 namespace resmgr::nri {
@@ -36,10 +37,10 @@ ttrpc::Server::Method PluginConnection::Serve(
   return [method = std::move(method)](const std::string& payload, std::chrono::nanoseconds,
                                       const ttrpc::Server::Reply& reply) {
     Request request;
-    if (request.ParseFromString(payload)) {
-      method(std::move(request), reply);
+    if (const Status decoded = DecodeMessage(payload, request); !decoded.ok()) {
+      reply(Annotate(decoded, "the request"));
     } else {
-      reply(InvalidArgument("the request is not protobuf"));
+      method(std::move(request), reply);
     }
   };
 }
@@ -71,10 +72,8 @@ ttrpc::Server::Methods PluginConnection::Methods() {
   methods["Configure"] =
       Serve<api::ConfigureRequest>([this](const api::ConfigureRequest& request,
                                           const Reply& reply) { reply(Configure(request)); });
-  methods["Synchronize"] =
-      Serve<api::SynchronizeRequest>([this](api::SynchronizeRequest request, const Reply& reply) {
-        reply(Synchronize(std::move(request)));
-      });
+  methods["Synchronize"] = [this](const std::string& payload, std::chrono::nanoseconds,
+                                  const Reply& reply) { reply(Synchronize(payload)); };
   methods["Shutdown"] = Serve<api::Empty>([this](const api::Empty&, const Reply& reply) {
     log_.Info("the runtime shuts NRI down");
     reply(std::string());

@@ -78,7 +78,7 @@ std::string ChangeOwners::PluginOf(const FieldChange& change) const {
     return found == plugins_.end() ? "" : found->second;
   };
   const api::Field field = FieldOf(change.field);
-  // Hooks add up: all who have some are owners together.
+  // Hooks add up: all plugins that set some are owners together.
   std::string plugin = look(field, IsKeyed(field) ? change.key : "");
   if (!plugin.empty()) return plugin;
   if (change.field == Field::kUnified) return look(FieldBehind(change.key), "");

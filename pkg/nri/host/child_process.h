@@ -28,7 +28,7 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   // Readable when the process has ended.
   int pidfd() const { return pidfd_.get(); }
-  // Our ends, for one who takes them: its socket, and a pipe with what it prints. Both do not
+  // Our ends, which the caller takes over: its socket, and a pipe with what it prints. Both do not
   // block.
   UniqueFd TakeSocket() { return std::move(socket_); }
   UniqueFd TakeOutput() { return std::move(output_); }

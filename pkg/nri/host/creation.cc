@@ -14,8 +14,8 @@ Creation::Creation(NriStage& stage, const HostPodPtr& pod, CreateRequest create,
     : stage_(stage),
       create_(std::move(create)),
       details_(std::move(details)),
-      container_(stage.inventory().Begin(pod, ToContainer(create_, details_, nullptr, pod->message),
-                                         create_.attempt)) {}
+      container_(stage.inventory().Begin(
+          pod, ToContainer(create_, details_, nullptr, *pod->message), create_.attempt)) {}
 
 void Creation::Begin(Done done) {
   done_ = std::move(done);
@@ -33,15 +33,15 @@ void Creation::Begin(Done done) {
 }
 
 void Creation::ShowImage(const ImageFacts& image) {
-  api::Container whole = ToContainer(create_, details_, &image, container_->pod->message);
+  api::Container whole = ToContainer(create_, details_, &image, *container_->pod->message);
   whole.set_id(container_->alias());
-  whole.set_pod_sandbox_id(container_->pod->message.id());
-  container_->message = std::move(whole);
+  whole.set_pod_sandbox_id(container_->pod->message->id());
+  container_->message.Edit() = std::move(whole);
 }
 
 void Creation::AskPlugins(const Turns::Turn& turn) {
   if (abandoned_) return;
-  merge_.emplace(container_->pod->message, container_->message);
+  merge_.emplace(*container_->pod->message, *container_->message);
   const auto ask = [self = shared_from_this()](HostedPlugin& plugin,
                                                std::chrono::milliseconds timeout,
                                                Dispatcher::Answered answered) {
@@ -166,13 +166,13 @@ void Creation::Adopt() {
     cpu.set_cpus(decided.cpus());
     cpu.set_mems(decided.mems());
   }
-  container_->message = std::move(changed);
+  container_->message.Edit() = std::move(changed);
   merge_.reset();
 }
 
 void Creation::Succeed(const ContainerId& id, const SharedHold& hold) {
   Adopt();
-  container_->message.set_state(api::CONTAINER_CREATED);
+  container_->message.Edit().set_state(api::CONTAINER_CREATED);
   stage_.inventory().SetId(container_, id);
   if (!stage_.dispatcher().AnyWants(api::EVENT_POST_CREATE_CONTAINER)) return hold->Release();
   stage_.InTurn(*container_->pod, [self = shared_from_this(), hold](const Turns::Turn& turn) {

@@ -43,7 +43,7 @@ class Creation final : public std::enable_shared_from_this<Creation> {
   void Undo();
   // Which plugin made which change of the request.
   ChangeOwners Owners() const { return ChangeOwners(owners_); }
-  // Nobody knows whether the runtime has created it: looks.
+  // It is not known whether the runtime has created it: asks the runtime.
   void Clarify();
 
  private:

@@ -81,4 +81,13 @@ std::vector<std::string> RequiredPluginsOf(const NriHostConfig& config) {
   return required;
 }
 
+NriStageOptions StageOptionsOf(const NriHostConfig& config) {
+  NriStageOptions options;
+  options.budget = config.call_timeout;
+  options.required = RequiredPluginsOf(config);
+  options.validator = ValidatorOptionsOf(config);
+  options.unsupported = UnsupportedPolicyOf(config).value_or(UnsupportedPolicy());
+  return options;
+}
+
 }  // namespace resmgr::nri

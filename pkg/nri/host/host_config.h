@@ -8,6 +8,7 @@
 #include "pkg/config/nri_config.h"
 #include "pkg/nri/host/default_validator.h"
 #include "pkg/nri/host/host_options.h"
+#include "pkg/nri/host/stage_options.h"
 #include "pkg/nri/host/unsupported_policy.h"
 
 namespace resmgr::nri {
@@ -26,5 +27,8 @@ StatusOr<UnsupportedPolicy> UnsupportedPolicyOf(const NriHostConfig& config);
 
 // Those without which no container is created: "10-logger".
 std::vector<std::string> RequiredPluginsOf(const NriHostConfig& config);
+
+// All that the stage does by it. The names of fields were checked, by UnsupportedPolicyOf.
+NriStageOptions StageOptionsOf(const NriHostConfig& config);
 
 }  // namespace resmgr::nri

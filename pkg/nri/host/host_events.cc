@@ -50,7 +50,7 @@ void HostEvents::Send(Dispatcher::Kind kind, api::Event event, const HostPodPtr&
                                            Dispatcher::Answered answered) {
     api::StateChangeEvent message;
     message.set_event(event);
-    *message.mutable_pod() = pod->message;
+    *message.mutable_pod() = *pod->message;
     if (container != nullptr) {
       *message.mutable_container() = ViewOf(*container, WantsRealIds(plugin));
     }
@@ -70,7 +70,7 @@ void HostEvents::Stop(const HostContainerPtr& container, Done done) {
   const auto ask = [this, merge, container](HostedPlugin& plugin, std::chrono::milliseconds timeout,
                                             Dispatcher::Answered answered) {
     api::StopContainerRequest message;
-    *message.mutable_pod() = container->pod->message;
+    *message.mutable_pod() = *container->pod->message;
     *message.mutable_container() = ViewOf(*container, WantsRealIds(plugin));
     plugin.port->Stop(message, timeout,
                       [this, merge, name = plugin.name, answered = std::move(answered)](
@@ -89,6 +89,8 @@ void HostEvents::Stop(const HostContainerPtr& container, Done done) {
 
 void HostEvents::Remove(const HostContainerPtr& container, Done done) {
   if (std::exchange(container->remove_told, true)) return done(OkStatus());
+  // A plugin that comes from here on may not hear of it, and is not shown it.
+  container->message.Edit().set_state(api::CONTAINER_STOPPED);
   std::vector<Step> steps;
   steps.emplace_back([this, container](Done next) { Stop(container, std::move(next)); });
   if (container->told) {
@@ -109,7 +111,7 @@ void HostEvents::StopPod(const HostPodPtr& pod, Done done) {
   for (const HostContainerPtr& container : inventory_.ContainersOf(*pod)) {
     if (container->creating()) continue;
     steps.emplace_back([this, container](Done next) {
-      container->message.set_state(api::CONTAINER_STOPPED);
+      container->message.Edit().set_state(api::CONTAINER_STOPPED);
       Stop(container, std::move(next));
     });
   }
@@ -120,6 +122,7 @@ void HostEvents::StopPod(const HostPodPtr& pod, Done done) {
 
 void HostEvents::RemovePod(const HostPodPtr& pod, Done done) {
   if (std::exchange(pod->remove_told, true)) return done(OkStatus());
+  pod->message.Edit();  // it is not shown any more
   std::vector<Step> steps;
   steps.emplace_back([this, pod](Done next) { StopPod(pod, std::move(next)); });
   for (const HostContainerPtr& container : inventory_.ContainersOf(*pod)) {

@@ -30,6 +30,8 @@ class HostEvents {
              std::chrono::milliseconds budget)
       : dispatcher_(dispatcher), inventory_(inventory), updates_(updates), budget_(budget) {}
 
+  void SetBudget(std::chrono::milliseconds budget) { budget_ = budget; }
+
   // A request: a plugin may refuse it. RUN_POD_SANDBOX, START_CONTAINER.
   void Ask(api::Event event, const HostPodPtr& pod, const HostContainerPtr& container, Done done);
   // Refusals are logged.
@@ -50,7 +52,7 @@ class HostEvents {
   Dispatcher& dispatcher_;
   HostInventory& inventory_;
   PluginUpdates& updates_;
-  const std::chrono::milliseconds budget_;
+  std::chrono::milliseconds budget_;
 };
 
 }  // namespace resmgr::nri

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/nri/bounded_message.h"
 #include "pkg/nri/testing/host_fixture.h"
 #include "pkg/ttrpc/limits.h"
 
@@ -94,6 +95,26 @@ TEST_F(HostFaultsTest, LateAnswersInARowEndIt) {
   EXPECT_EQ(host().plugins()[0].state, PluginState::kFailed);
 }
 
+TEST_F(HostFaultsTest, StrikesChangeWhileItIsConnected) {
+  options.strikes = 5;
+  const auto plugin = Ready();
+  plugin->create = [](const api::CreateContainerRequest&) { return DeadlineExceeded("mine"); };
+  const auto ask = [&] {
+    Created answer;
+    Create(*listener.ready[0], answer);
+    EXPECT_TRUE(RunUntil([&] { return answer.has_value(); }));
+  };
+  ask();
+  ask();
+  EXPECT_THAT(listener.ready, SizeIs(1));
+  HostOptions changed = options;
+  changed.strikes = 2;
+  host().Configure(changed);
+  EXPECT_THAT(listener.ready, SizeIs(1)) << "it was not late by the new ones";
+  ask();
+  EXPECT_THAT(listener.ready, IsEmpty());
+}
+
 TEST_F(HostFaultsTest, WhatWaitsIsBounded) {
   const auto plugin = Ready();
   plugin->Hang();
@@ -175,6 +196,32 @@ TEST_F(HostFaultsTest, AnAnswerOfTheMostBytesIsTaken) {
   ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
   ASSERT_TRUE(answer->ok()) << answer->status();
   EXPECT_EQ((*answer)->update_size(), 20'000);
+}
+
+TEST_F(HostFaultsTest, AnAnswerOfTooManyFieldsEndsIt) {
+  const auto healthy = Ready({.name = "healthy"});
+  const auto plugin = Ready();
+  plugin->create = [](const api::CreateContainerRequest&) {
+    api::CreateContainerResponse response;
+    for (size_t i = 0; i <= kMostFields; ++i)
+      response.add_update();
+    return response;
+  };
+  Created answer;
+  Create(*listener.ready[1], answer);
+  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
+  EXPECT_EQ(answer->status(), Unavailable("its answer to CreateContainer: it has more than 65536 "
+                                          "fields, or is not protobuf"));
+  EXPECT_THAT(listener.ready, SizeIs(1));
+}
+
+TEST_F(HostFaultsTest, ChangesOfTooManyFieldsAreRefused) {
+  const auto plugin = Ready();
+  plugin->UpdateContainers(std::vector<api::ContainerUpdate>(kMostFields + 1));
+  ASSERT_TRUE(RunUntil([&] { return plugin->update_answers.size() == 1; }));
+  EXPECT_EQ(plugin->update_answers[0].status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(listener.waiting, IsEmpty());
+  EXPECT_THAT(listener.ready, SizeIs(1));
 }
 
 TEST_F(HostFaultsTest, AFloodOfChangesIsRefusedAndAQuestionAnsweredAllTheSame) {

@@ -1,11 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/host_file_finder.h"
 
+#include <random>
 #include <utility>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace resmgr::nri {
+
+namespace {
+
+std::string OwnPrefix() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}-", random(), random());
+}
+
+}  // namespace
+
+HostFileFinder::HostFileFinder(EventLoop& loop, Options options)
+    : loop_(loop), options_(std::move(options)), prefix_(OwnPrefix()) {}
+
+void HostFileFinder::RemoveLeft() {
+  OffLoop* const thread = FreeThread();
+  if (thread == nullptr) return;
+  (void)thread->Run(
+      [directory = options_.profile_directory, prefix = prefix_]() -> EventLoop::Task {
+        RemoveProfilesBut(directory, prefix);
+        return nullptr;
+      });
+}
 
 OffLoop* HostFileFinder::FreeThread() {
   for (const auto& thread : threads_)
@@ -24,7 +48,7 @@ void HostFileFinder::Ask(HostFiles files, std::string_view container, Done done)
   Status started =
       Unavailable("all {} threads that look at the node's files are busy", threads_.size());
   if (thread != nullptr) {
-    std::string path = options_.profile_directory + "/" + std::string(container) + ".json";
+    std::string path = fmt::format("{}/{}{}.json", options_.profile_directory, prefix_, container);
     // The thread's result is forgotten where the finder has ended, so it is there below.
     started = thread->Run([this, number, files = std::move(files), path = std::move(path),
                            find = options_.find]() -> EventLoop::Task {
@@ -40,7 +64,7 @@ void HostFileFinder::Ask(HostFiles files, std::string_view container, Done done)
 void HostFileFinder::Answer(uint64_t number, StatusOr<FoundFiles> found) {
   const auto question = questions_.extract(number);
   if (!question.empty()) return question.mapped().done(std::move(found));
-  // Too late: whoever asked does not know of what was written.
+  // Too late: the call that asked for these files has ended, and does not know of what was written.
   if (found.ok()) Forget(*found);
 }
 

@@ -26,7 +26,8 @@ class HostFileFinder {
   using Find =
       std::function<StatusOr<FoundFiles>(const HostFiles& files, const std::string& profile_path)>;
   struct Options {
-    // Of the seccomp profiles; it is made when the first is written. Nobody else may write there.
+    // Of the seccomp profiles; it is made when the first is written. Only the daemon's user may
+    // write there.
     std::string profile_directory;
     std::chrono::milliseconds deadline{2'000};
     size_t most_at_once = 8;
@@ -35,9 +36,12 @@ class HostFileFinder {
   using Done = std::function<void(StatusOr<FoundFiles>)>;
 
   // The loop outlives it.
-  HostFileFinder(EventLoop& loop, Options options) : loop_(loop), options_(std::move(options)) {}
+  HostFileFinder(EventLoop& loop, Options options);
   HostFileFinder(const HostFileFinder&) = delete;
   HostFileFinder& operator=(const HostFileFinder&) = delete;
+
+  // Removes what finders before this one have left, as of a daemon that was killed.
+  void RemoveLeft();
 
   // `container` names the profile: the id that plugins know, nothing but letters and digits. `done`
   // runs later, once, unless the finder ends before. DeadlineExceeded: no answer in time.
@@ -58,6 +62,8 @@ class HostFileFinder {
 
   EventLoop& loop_;
   const Options options_;
+  // Of the names of its profiles: no other finder has it.
+  const std::string prefix_;
   std::vector<std::unique_ptr<OffLoop>> threads_;
   std::map<uint64_t, Question> questions_;
   uint64_t last_ = 0;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -47,10 +49,10 @@ TEST_F(HostFileFinderTest, AnswersWithWhatItsThreadFinds) {
   EXPECT_FALSE(answer.has_value()) << "never inside the call";
   Wait(answer);
   EXPECT_EQ((*answer)->devices, std::vector<std::string>{"/dev/x"});
-  EXPECT_EQ((*answer)->seccomp_profile, "/profiles/c1.json");
+  EXPECT_THAT((*answer)->seccomp_profile, testing::MatchesRegex("/profiles/[0-9a-f]{16}-c1.json"));
 }
 
-TEST_F(HostFileFinderTest, AHangDelaysNobodyForLong) {
+TEST_F(HostFileFinderTest, AHangDelaysNoQuestionForLong) {
   // The threads outlive the finder.
   const auto hang = std::make_shared<std::promise<void>>();
   const auto end = std::make_shared<std::shared_future<void>>(hang->get_future());
@@ -83,12 +85,14 @@ TEST_F(HostFileFinderTest, AProfileThatComesTooLateIsForgotten) {
   const TempDir directory;
   std::promise<void> late;
   std::atomic<bool> written = false;
+  std::string path;
   HostFileFinder finder(loop_, {.profile_directory = directory.path(),
                                 .deadline = std::chrono::milliseconds(1),
-                                .find = [wait = late.get_future().share(), &written](
-                                            const HostFiles& files, const std::string& path) {
+                                .find = [wait = late.get_future().share(), &written, &path](
+                                            const HostFiles& files, const std::string& profile) {
                                   wait.wait();
-                                  auto found = FindHostFiles(files, path);
+                                  path = profile;
+                                  auto found = FindHostFiles(files, profile);
                                   written = true;
                                   return found;
                                 }});
@@ -96,7 +100,6 @@ TEST_F(HostFileFinderTest, AProfileThatComesTooLateIsForgotten) {
   finder.Ask({.devices = {}, .seccomp_policy = "{}"}, "c1", To(answer));
   Wait(answer);
   EXPECT_EQ(answer->status().code(), StatusCode::kDeadlineExceeded);
-  const std::string path = directory.File("c1.json");
   late.set_value();
 
   EXPECT_TRUE(RunUntil(loop_, [&] { return written && ::access(path.c_str(), F_OK) != 0; }));
@@ -113,6 +116,31 @@ TEST_F(HostFileFinderTest, ForgetsAProfile) {
 
   finder.Forget(**answer);
   EXPECT_TRUE(RunUntil(loop_, [&path] { return ::access(path.c_str(), F_OK) != 0; }));
+}
+
+// As after kill -9 between the writing and the runtime's answer.
+TEST_F(HostFileFinderTest, WhatAnEarlierOneHasLeftIsRemoved) {
+  const TempDir directory;
+  const HostFileFinder::Options options{.profile_directory = directory.path()};
+  Answer answer;
+  {
+    HostFileFinder killed(loop_, options);
+    killed.Ask({.devices = {}, .seccomp_policy = "{}"}, "c1", To(answer));
+    Wait(answer);
+  }
+  const std::string left = (*answer)->seccomp_profile;
+  std::ofstream(left + ".tmp") << "{";
+  std::ofstream(directory.File("other")) << "of somebody else";
+  HostFileFinder finder(loop_, options);
+  Answer own;
+  finder.Ask({.devices = {}, .seccomp_policy = "{}"}, "c1", To(own));
+  Wait(own);
+  finder.RemoveLeft();
+  EXPECT_TRUE(RunUntil(loop_, [&] {
+    return ::access(left.c_str(), F_OK) != 0 && ::access((left + ".tmp").c_str(), F_OK) != 0;
+  }));
+  EXPECT_EQ(::access((*own)->seccomp_profile.c_str(), F_OK), 0);
+  EXPECT_EQ(::access(directory.File("other").c_str(), F_OK), 0);
 }
 
 }  // namespace

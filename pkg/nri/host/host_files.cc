@@ -2,10 +2,13 @@
 #include "pkg/nri/host/host_files.h"
 
 #include <cstdint>
+#include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "pkg/sys/files.h"
 
@@ -37,6 +40,16 @@ StatusOr<FoundFiles> FindHostFiles(const HostFiles& files, const std::string& pr
   RESMGR_RETURN_IF_ERROR(AtomicWriteFile(profile_path, files.seccomp_policy, 0600));
   found.seccomp_profile = profile_path;
   return found;
+}
+
+void RemoveProfilesBut(const std::string& directory, std::string_view prefix) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator each(directory, error), end; !error && each != end;
+       each.increment(error)) {
+    const std::string name = each->path().filename();
+    const bool profile = name.ends_with(".json") || name.ends_with(".json.tmp");
+    if (profile && !name.starts_with(prefix)) ::unlink(each->path().c_str());
+  }
 }
 
 std::string FindDevice(const WantedDevice& device) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -37,11 +38,15 @@ struct FoundFiles {
   std::string seccomp_profile{};  // the file with the policy; its name is absolute
 };
 
-// Both may block: not for the loop.
+// All may block: not for the loop.
 
 // Looks for the devices, and writes the policy, where there is one, to the file `profile_path`,
 // whose directory it makes where that is missing. An error: it cannot be written.
 StatusOr<FoundFiles> FindHostFiles(const HostFiles& files, const std::string& profile_path);
+
+// Removes the profiles in the directory whose names do not begin with `prefix`, and what a write of
+// one may have left.
+void RemoveProfilesBut(const std::string& directory, std::string_view prefix);
 
 // A file of the node that is the device: the path that it will have in the container, where that is
 // this device, or udev's link /dev/{char,block}/MAJOR:MINOR, which containerd and CRI-O follow.

@@ -97,7 +97,10 @@ TEST_F(HostHandshakeTest, SettingsOfItsOwnAreToldToIt) {
 TEST_F(HostHandshakeTest, SettingsChangeWhileItIsConnected) {
   const auto plugin = Ready();
   const auto other = Ready({.name = "other"});
-  host().SetSettings({.required = true}, {{"10-fake", {.failure = FailurePolicy::kFail}}});
+  HostOptions changed = options;
+  changed.settings.required = true;
+  changed.plugins["10-fake"].failure = FailurePolicy::kFail;
+  host().Configure(changed);
   EXPECT_EQ(listener.ready[0]->settings().failure, FailurePolicy::kFail);
   EXPECT_FALSE(listener.ready[0]->settings().required);
   EXPECT_TRUE(listener.ready[1]->settings().required);

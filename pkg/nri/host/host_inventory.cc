@@ -5,23 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/only_one.h"
 #include "pkg/nri/host/id_aliases.h"
 
 namespace resmgr::nri {
 
 namespace {
-
-// The record whose id begins with this, when there is just one.
-template <typename Records>
-typename Records::mapped_type FindIn(const Records& records, std::string_view beginning) {
-  if (beginning.empty()) return nullptr;
-  const auto found = records.lower_bound(beginning);
-  if (found == records.end() || !found->first.starts_with(beginning)) return nullptr;
-  if (found->first.size() == beginning.size()) return found->second;
-  const auto next = std::next(found);
-  const bool unique = next == records.end() || !next->first.starts_with(beginning);
-  return unique ? found->second : nullptr;
-}
 
 template <typename Records>
 std::vector<typename Records::mapped_type> ValuesOf(const Records& records) {
@@ -33,38 +22,40 @@ std::vector<typename Records::mapped_type> ValuesOf(const Records& records) {
 }
 
 bool HasEnded(const HostContainer& container) {
-  return container.message.state() == api::CONTAINER_STOPPED;
+  return container.message->state() == api::CONTAINER_STOPPED;
 }
 
 }  // namespace
 
 HostPodPtr HostInventory::AddPod(api::PodSandbox message, bool ready) {
   HostPodPtr& pod = pods_[message.id()];
-  if (pod == nullptr) pod = std::make_shared<HostPod>();
-  pod->message = std::move(message);
+  if (pod == nullptr) pod = std::make_shared<HostPod>(edits_);
+  pod->message.Edit() = std::move(message);
   pod->ready = ready;
   return pod;
 }
 
 HostPodPtr HostInventory::FindPod(std::string_view id) const {
-  return FindIn(pods_, id);
+  return OnlyOneThatBeginsWith(pods_, id);
 }
 
 void HostInventory::RemovePod(const HostPod& pod) {
-  const auto found = pods_.find(pod.message.id());
-  if (found != pods_.end() && found->second.get() == &pod) pods_.erase(found);
+  const auto found = pods_.find(pod.message->id());
+  if (found == pods_.end() || found->second.get() != &pod) return;
+  ++*edits_;
+  pods_.erase(found);
 }
 
 HostContainerPtr HostInventory::Begin(HostPodPtr pod, api::Container message, uint32_t attempt) {
-  const PodSandboxId pod_id(pod->message.id());
+  const PodSandboxId pod_id(pod->message->id());
   std::string alias = AliasOf(pod_id, message.name(), attempt);
   for (int again = 1; by_alias_.contains(alias); ++again)
     alias = AliasOf(pod_id, fmt::format("{}/{}", message.name(), again), attempt);
   message.set_id(alias);
-  message.set_pod_sandbox_id(pod->message.id());
-  auto container = std::make_shared<HostContainer>();
+  message.set_pod_sandbox_id(pod->message->id());
+  auto container = std::make_shared<HostContainer>(edits_);
   container->pod = std::move(pod);
-  container->message = std::move(message);
+  container->message.Edit() = std::move(message);
   by_alias_.emplace(std::move(alias), container);
   return container;
 }
@@ -72,7 +63,7 @@ HostContainerPtr HostInventory::Begin(HostPodPtr pod, api::Container message, ui
 void HostInventory::SetId(const HostContainerPtr& container, const ContainerId& id) {
   container->id = id;
   const std::string text(id.value());
-  (*container->message.mutable_annotations())[std::string(kIdAnnotation)] = text;
+  (*container->message.Edit().mutable_annotations())[std::string(kIdAnnotation)] = text;
   HostContainerPtr& place = by_id_[text];
   if (place != nullptr && place != container) by_alias_.erase(place->alias());
   place = container;
@@ -80,7 +71,7 @@ void HostInventory::SetId(const HostContainerPtr& container, const ContainerId& 
 
 HostContainerPtr HostInventory::Find(std::string_view id) const {
   if (const auto alias = by_alias_.find(id); alias != by_alias_.end()) return alias->second;
-  return FindIn(by_id_, id);
+  return OnlyOneThatBeginsWith(by_id_, id);
 }
 
 void HostInventory::Remove(const HostContainer& container) {
@@ -88,6 +79,7 @@ void HostInventory::Remove(const HostContainer& container) {
     const auto found = records.find(id);
     if (found != records.end() && found->second.get() == &container) records.erase(found);
   };
+  ++*edits_;
   // The record may go with its last entry.
   const std::string alias = container.alias();
   erase(by_id_, container.id.value());
@@ -109,23 +101,38 @@ std::vector<HostContainerPtr> HostInventory::Containers() const {
   return ValuesOf(by_alias_);
 }
 
-api::SynchronizeRequest HostInventory::All(bool real_ids) {
-  api::SynchronizeRequest all;
-  for (const auto& [id, pod] : pods_)
-    *all.add_pods() = pod->message;
-  for (const auto& [alias, container] : by_alias_) {
-    if (HasEnded(*container)) continue;
-    container->told = true;
-    api::Container& view = *all.add_containers();
-    view = ViewOf(*container, real_ids);
-    // NRI has no state for one that is being created, and plugins expect it among the others.
-    if (container->creating()) view.set_state(api::CONTAINER_CREATED);
+SharedSyncMessages HostInventory::All(bool real_ids) {
+  Encoded& encoded = encoded_.at(real_ids ? 1 : 0);
+  SharedSyncMessages all = encoded.edits == *edits_ ? encoded.messages.lock() : nullptr;
+  if (all == nullptr) {
+    all = Encode(real_ids);
+    encoded = {.edits = *edits_, .messages = all};
   }
   return all;
 }
 
+SharedSyncMessages HostInventory::Encode(bool real_ids) {
+  SyncWriter writer;
+  for (const auto& [id, pod] : pods_) {
+    if (!pod->remove_told) writer.Add(*pod->message);
+  }
+  for (const auto& [alias, container] : by_alias_) {
+    if (HasEnded(*container)) continue;
+    container->told = true;
+    if (!container->creating() && !real_ids) {
+      writer.Add(*container->message);
+      continue;
+    }
+    api::Container view = ViewOf(*container, real_ids);
+    // NRI has no state for one that is being created, and plugins expect it among the others.
+    if (container->creating()) view.set_state(api::CONTAINER_CREATED);
+    writer.Add(view);
+  }
+  return writer.Finish();
+}
+
 api::Container ViewOf(const HostContainer& container, bool real_ids) {
-  api::Container view = container.message;
+  api::Container view = *container.message;
   if (real_ids && !container.creating()) view.set_id(std::string(container.id.value()));
   return view;
 }

@@ -1,24 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pkg/api/nri.pb.h"
 #include "pkg/base/ids.h"
+#include "pkg/nri/host/sync_messages.h"
 #include "pkg/nri/host/turns.h"
 
 namespace resmgr::nri {
 
-namespace api = ::nri::pkg::api::v1alpha1;
+// A message that plugins see. Each edit counts, so that nobody is given what was made of the
+// message before.
+template <typename Message>
+class SeenMessage {
+ public:
+  explicit SeenMessage(std::shared_ptr<uint64_t> edits) : edits_(std::move(edits)) {}
+
+  const Message& operator*() const { return message_; }
+  const Message* operator->() const { return &message_; }
+  // For one change at once: a reference that is kept would change things unseen.
+  Message& Edit() {
+    ++*edits_;
+    return message_;
+  }
+
+ private:
+  std::shared_ptr<uint64_t> edits_;  // of all messages of the inventory
+  Message message_;
+};
 
 // A pod sandbox as plugins see it.
 struct HostPod {
-  api::PodSandbox message;
+  explicit HostPod(const std::shared_ptr<uint64_t>& edits) : message(edits) {}
+
+  SeenMessage<api::PodSandbox> message;
   bool ready = true;         // not stopped
   bool stop_told = false;    // plugins were told that it stops,
   bool remove_told = false;  // and that it is removed
@@ -28,14 +52,16 @@ struct HostPod {
 // A container as plugins see it. What they are told follows from the state in its message:
 // UNKNOWN (it is being created), CREATED, RUNNING, STOPPED.
 struct HostContainer {
+  explicit HostContainer(const std::shared_ptr<uint64_t>& edits) : message(edits) {}
+
   std::shared_ptr<HostPod> pod;
-  ContainerId id;          // the runtime's; empty while the container is being created
-  api::Container message;  // under its alias (id_aliases.h)
-  bool told = false;       // a plugin may know it
+  ContainerId id;                       // the runtime's; empty while the container is being created
+  SeenMessage<api::Container> message;  // under its alias (id_aliases.h)
+  bool told = false;                    // a plugin may know it
   bool stop_told = false;
   bool remove_told = false;
 
-  const std::string& alias() const { return message.id(); }
+  const std::string& alias() const { return message->id(); }
   bool creating() const { return id.empty(); }
 };
 
@@ -69,16 +95,27 @@ class HostInventory {
   std::vector<HostPodPtr> Pods() const;
   std::vector<HostContainerPtr> Containers() const;
   // What a plugin that comes new is told: sandboxes, and containers that have not ended. Marks them
-  // as told.
-  api::SynchronizeRequest All(bool real_ids);
+  // as told. As long as somebody has these messages and nothing changes, they are given again.
+  SharedSyncMessages All(bool real_ids);
 
  private:
+  // Of what All has given last.
+  struct Encoded {
+    uint64_t edits = 0;
+    std::weak_ptr<const SyncMessages> messages;
+  };
+
+  SharedSyncMessages Encode(bool real_ids);
+
   template <typename Record>
   using ById = std::map<std::string, Record, std::less<>>;
 
   ById<HostPodPtr> pods_;
   ById<HostContainerPtr> by_alias_;  // all
   ById<HostContainerPtr> by_id_;     // those that the runtime has created
+  // Of the messages, and of which there are.
+  const std::shared_ptr<uint64_t> edits_ = std::make_shared<uint64_t>(0);
+  std::array<Encoded, 2> encoded_;  // with aliases, with the runtime's ids
 };
 
 // The container as a plugin gets it, that knows containers by the runtime's ids or by aliases.

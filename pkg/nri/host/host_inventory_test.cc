@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,6 +23,13 @@ api::Container Named(const std::string& name) {
   api::Container container;
   container.set_name(name);
   return container;
+}
+
+api::SynchronizeRequest Decoded(const SyncMessages& messages) {
+  api::SynchronizeRequest all;
+  EXPECT_EQ(messages.messages.size(), 1U);
+  EXPECT_TRUE(all.ParseFromString(*messages.messages[0]));
+  return all;
 }
 
 TEST(IdAliasesTest, AreTheSameEachTimeAndDifferForEachContainer) {
@@ -99,8 +107,8 @@ TEST(HostInventoryTest, ShowsWhatHasNotEnded) {
   const HostContainerPtr creating = inventory.Begin(pod, Named("creating"), 0);
   const HostContainerPtr ended = inventory.Begin(pod, Named("ended"), 0);
   inventory.SetId(ended, ContainerId("c1"));
-  ended->message.set_state(api::CONTAINER_STOPPED);
-  const api::SynchronizeRequest all = inventory.All(false);
+  ended->message.Edit().set_state(api::CONTAINER_STOPPED);
+  const api::SynchronizeRequest all = Decoded(*inventory.All(false));
   EXPECT_EQ(all.pods_size(), 1);
   ASSERT_EQ(all.containers_size(), 1);
   EXPECT_EQ(all.containers(0).name(), "creating");
@@ -108,6 +116,45 @@ TEST(HostInventoryTest, ShowsWhatHasNotEnded) {
   EXPECT_EQ(all.containers(0).state(), api::CONTAINER_CREATED);
   EXPECT_TRUE(creating->told);
   EXPECT_FALSE(ended->told);
+}
+
+TEST(HostInventoryTest, IsEncodedOnceForAllThatComeWhileNothingChanges) {
+  HostInventory inventory;
+  const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
+  const HostContainerPtr container = inventory.Begin(pod, Named("a"), 0);
+  inventory.SetId(container, ContainerId("real"));
+  const SharedSyncMessages first = inventory.All(false);
+  EXPECT_EQ(inventory.All(false), first);
+  // Of another dialect.
+  const SharedSyncMessages real = inventory.All(true);
+  EXPECT_EQ(Decoded(*real).containers(0).id(), "real");
+  EXPECT_EQ(Decoded(*first).containers(0).id(), container->alias());
+  EXPECT_EQ(inventory.All(false), first);
+  EXPECT_EQ(inventory.All(true), real);
+}
+
+TEST(HostInventoryTest, EachChangeIsInWhatTheNextOneIsTold) {
+  HostInventory inventory;
+  SharedSyncMessages last = inventory.All(false);
+  const auto changed = [&] { return std::exchange(last, inventory.All(false)) != last; };
+  EXPECT_FALSE(changed());
+  const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
+  EXPECT_TRUE(changed());
+  const HostContainerPtr container = inventory.Begin(pod, Named("a"), 0);
+  EXPECT_TRUE(changed());
+  inventory.SetId(container, ContainerId("real"));
+  EXPECT_TRUE(changed());
+  container->message.Edit().set_state(api::CONTAINER_RUNNING);
+  EXPECT_TRUE(changed());
+  EXPECT_EQ(Decoded(*last).containers(0).state(), api::CONTAINER_RUNNING);
+  pod->message.Edit().set_uid("uid");
+  EXPECT_TRUE(changed());
+  inventory.Remove(*container);
+  EXPECT_TRUE(changed());
+  inventory.RemovePod(*pod);
+  EXPECT_TRUE(changed());
+  EXPECT_EQ(Decoded(*last).pods_size(), 0);
+  EXPECT_FALSE(changed());
 }
 
 }  // namespace

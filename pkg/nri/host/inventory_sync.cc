@@ -96,7 +96,7 @@ void InventorySync::TakeContainers(const std::vector<ContainerFacts>& containers
       continue;
     }
     const bool ended = facts.container.state == ContainerState::kExited;
-    AddFacts(facts, known->message);
+    AddFacts(facts, known->message.Edit());
     if (!ended || known->stop_told) continue;
     InTurn(*known->pod, [this, known](Turns::Turn turn) {
       events_.Stop(known, [turn = std::move(turn)](const Status&) {});
@@ -111,7 +111,7 @@ void InventorySync::Add(const ContainerFacts& facts) {
   // The runtime has created it, and the answer to that is under way or lost.
   HostContainerPtr container = inventory_.Find(AliasOf(listed.pod_id, listed.name, listed.attempt));
   if (container != nullptr && container->creating()) {
-    AddFacts(facts, container->message);
+    AddFacts(facts, container->message.Edit());
   } else {
     container = inventory_.Begin(pod, ToContainer(facts), listed.attempt);
   }
@@ -131,7 +131,7 @@ void InventorySync::DropMissing(const RuntimeAccess::Everything& everything) {
     });
   }
   for (const HostPodPtr& pod : pods_before_) {
-    if (ids.contains(pod->message.id())) continue;
+    if (ids.contains(pod->message->id())) continue;
     InTurn(*pod, [this, pod](Turns::Turn turn) {
       events_.RemovePod(pod, [turn = std::move(turn)](const Status&) {});
     });

@@ -16,7 +16,7 @@ namespace {
 // that it may use the name again.
 void UndoSandbox(NriStage& stage, const HostPodPtr& pod, const Status& why, const SharedHold& hold,
                  const Turns::Turn& turn) {
-  const PodSandboxId id(pod->message.id());
+  const PodSandboxId id(pod->message->id());
   const auto removed = [&stage, pod, why, hold, turn](const Status&) {
     stage.events().RemovePod(pod, [why, hold, turn](const Status&) { hold->Fail(why); });
   };
@@ -49,14 +49,14 @@ class RunPodCall final : public StageCall {
   static void Inspect(NriStage& stage, const HostPodPtr& pod, const SharedHold& hold,
                       const Turns::Turn& turn) {
     const auto inspected = [&stage, pod, hold, turn](const StatusOr<SandboxFacts>& facts) {
-      if (facts.ok()) AddFacts(*facts, pod->message);
+      if (facts.ok()) AddFacts(*facts, pod->message.Edit());
       stage.events().Ask(api::EVENT_RUN_POD_SANDBOX, pod, nullptr,
                          [&stage, pod, hold, turn](const Status& refusal) {
                            if (refusal.ok()) return hold->Release();
                            UndoSandbox(stage, pod, refusal, hold, turn);
                          });
     };
-    stage.runtime().InspectSandbox(PodSandboxId(pod->message.id()),
+    stage.runtime().InspectSandbox(PodSandboxId(pod->message->id()),
                                    stage.WhileHere<StatusOr<SandboxFacts>>(inspected));
   }
 
@@ -104,7 +104,7 @@ class UpdatePodCall final : public StageCall {
     const auto answer = std::make_shared<LateAnswer>(AnswerLater());
     stage_.InTurn(*pod_, [&stage = stage_, pod = pod_, plugins = std::move(plugins), message,
                           answer](const Turns::Turn& turn) {
-      *message->mutable_pod() = pod->message;
+      *message->mutable_pod() = *pod->message;
       AskPlugins(stage, plugins, message, [answer, turn](const Status& refusal) {
         refusal.ok() ? answer->Pass() : answer->Refuse(refusal);
       });
@@ -114,7 +114,7 @@ class UpdatePodCall final : public StageCall {
   void After(Request& request, const Outcome& outcome) override {
     if (pod_ == nullptr || !outcome.ok()) return;
     const auto& update = std::get<PodUpdate>(request.body);
-    api::LinuxPodSandbox& resources = *pod_->message.mutable_linux();
+    api::LinuxPodSandbox& resources = *pod_->message.Edit().mutable_linux();
     *resources.mutable_pod_overhead() = ToNriResources(update.overhead);
     *resources.mutable_pod_resources() = ToNriResources(update.resources);
     if (!stage_.dispatcher().AnyWants(api::EVENT_POST_UPDATE_POD_SANDBOX)) return;

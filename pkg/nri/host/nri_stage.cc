@@ -50,6 +50,20 @@ NriStage::NriStage(Context context, NriStageOptions options)
 
 NriStage::~NriStage() = default;
 
+void NriStage::Start() {
+  files_.RemoveLeft();
+  sync_.Refresh();
+}
+
+void NriStage::Configure(NriStageOptions options) {
+  options.start_before = nri_options_.start_before;
+  options.profile_directory = std::move(nri_options_.profile_directory);
+  nri_options_ = std::move(options);
+  events_.SetBudget(nri_options_.budget);
+  validator_.reset();
+  if (nri_options_.validator) validator_.emplace(*nri_options_.validator);
+}
+
 void NriStage::SetTraits(const RuntimeTraits& traits) {
   traits_ = traits;
   updates_.SetTraits(traits);
@@ -60,7 +74,7 @@ void NriStage::NoteLeftOut(const HostContainer& container, const std::vector<std
     const auto suppressed = warnings_limit_.Pass(RateLimit::Clock::now());
     if (!suppressed) return;
     log_.Warn("container {} of pod {}: {} ({} more not logged)",
-              Printable(container.message.name()), Printable(container.pod->message.name()),
+              Printable(container.message->name()), Printable(container.pod->message->name()),
               warning, *suppressed);
   }
 }
@@ -78,7 +92,7 @@ std::unique_ptr<StageCall> NriStage::Begin(const Request& request) {
   return alive_ == nullptr ? nullptr : MakeNriCall(*this, request.operation());
 }
 
-api::SynchronizeRequest NriStage::Inventory(PluginPort& plugin) {
+SharedSyncMessages NriStage::Inventory(PluginPort& plugin) {
   dispatcher_.Add(plugin);
   return inventory_.All(WantsRealIds(*dispatcher_.Find(plugin)));
 }
@@ -145,8 +159,8 @@ void NriStage::TellStop(const HostContainerPtr& container, std::function<void()>
         container->id,
         WhileHere<StatusOr<ContainerFacts>>(
             [this, container, turn = std::move(turn), done](const StatusOr<ContainerFacts>& facts) {
-              if (facts.ok()) AddFacts(*facts, container->message);
-              container->message.set_state(api::CONTAINER_STOPPED);
+              if (facts.ok()) AddFacts(*facts, container->message.Edit());
+              container->message.Edit().set_state(api::CONTAINER_STOPPED);
               events_.Stop(container, [turn, done](const Status&) { done(); });
             }));
   });
@@ -154,7 +168,7 @@ void NriStage::TellStop(const HostContainerPtr& container, std::function<void()>
 
 void NriStage::TellRemoval(const HostContainerPtr& container, std::function<void()> done) {
   InTurn(*container->pod, [this, container, done = std::move(done)](Turns::Turn turn) {
-    container->message.set_state(api::CONTAINER_STOPPED);
+    container->message.Edit().set_state(api::CONTAINER_STOPPED);
     events_.Remove(container, [turn = std::move(turn), done](const Status&) { done(); });
   });
 }

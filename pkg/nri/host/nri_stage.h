@@ -22,30 +22,13 @@
 #include "pkg/nri/host/plugin_port.h"
 #include "pkg/nri/host/plugin_updates.h"
 #include "pkg/nri/host/runtime_traits.h"
-#include "pkg/nri/host/unsupported_policy.h"
+#include "pkg/nri/host/stage_options.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/pipeline/stage.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr::nri {
-
-struct NriStageOptions {
-  // For all plugins together, for each thing that they are asked in a call: a kubelet gives a call
-  // two minutes.
-  std::chrono::milliseconds budget{20'000};
-  // Plugins hear of StartContainer before the runtime does and may refuse it; the container has no
-  // process and no cgroup then, which many plugins count on.
-  bool start_before = false;
-  // Index and name, or the name alone: no container is created while one of them is away.
-  std::vector<std::string> required{};
-  // What plugins may not do; nullopt: everything may be done.
-  std::optional<DefaultValidatorOptions> validator{};
-  // What happens where a plugin wants what the CRI cannot express.
-  UnsupportedPolicy unsupported{};
-  // Where seccomp profiles are written that plugins make.
-  std::string profile_directory = "/run/cri-resmgr/nri-seccomp";
-};
 
 // Shows calls to NRI plugins and changes them as these want: the stage behind the policy. Plugins
 // see the policy's decisions in what they are asked.
@@ -69,8 +52,11 @@ class NriStage final : public Stage, public PluginListener {
   NriStage(Context context, NriStageOptions options);
   ~NriStage() override;
 
-  // Learns what the runtime has.
-  void Start() { sync_.Refresh(); }
+  // Learns what the runtime has, and removes what an earlier run has left.
+  void Start();
+  // For calls that come from now on, and for what the others ask next: all but `start_before` and
+  // `profile_directory`.
+  void Configure(NriStageOptions options);
   // What is known of the runtime by its version.
   void SetTraits(const RuntimeTraits& traits);
   // Runs `done` once that is learned.
@@ -82,7 +68,7 @@ class NriStage final : public Stage, public PluginListener {
 
   std::unique_ptr<StageCall> Begin(const Request& request) override;
 
-  api::SynchronizeRequest Inventory(PluginPort& plugin) override;
+  SharedSyncMessages Inventory(PluginPort& plugin) override;
   void OnReady(PluginPort& plugin, std::vector<api::ContainerUpdate> updates) override;
   void OnUpdateContainers(PluginPort& plugin, const api::UpdateContainersRequest& request,
                           Updated done) override;
@@ -124,7 +110,7 @@ class NriStage final : public Stage, public PluginListener {
 
  private:
   const Context context_;
-  const NriStageOptions nri_options_;
+  NriStageOptions nri_options_;
   Logger& log_;
   Dispatcher dispatcher_;
   HostInventory inventory_;

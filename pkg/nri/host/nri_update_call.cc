@@ -63,7 +63,7 @@ class UpdateCall final : public StageCall {
   void After(Request&, const Outcome& outcome) override {
     if (!outcome.known) stage_.sync().Refresh();
     if (container_ == nullptr || !outcome.ok()) return;
-    OverlayResources(wanted_, *container_->message.mutable_linux()->mutable_resources());
+    OverlayResources(wanted_, *container_->message.Edit().mutable_linux()->mutable_resources());
     if (!stage_.dispatcher().AnyWants(api::EVENT_POST_UPDATE_CONTAINER)) return;
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
     stage_.InTurn(*container_->pod,
@@ -77,8 +77,8 @@ class UpdateCall final : public StageCall {
   void Ask(HostedPlugins plugins, const std::shared_ptr<LateAnswer>& answer,
            const Turns::Turn& turn) {
     api::UpdateContainerRequest request;
-    *request.mutable_pod() = container_->pod->message;
-    *request.mutable_container() = container_->message;
+    *request.mutable_pod() = *container_->pod->message;
+    *request.mutable_container() = *container_->message;
     *request.mutable_linux_resources() = wanted_;
     const auto consultation = std::make_shared<Consultation>(
         Consultation{.container = container_, .merge = UpdateMerge(std::move(request))});

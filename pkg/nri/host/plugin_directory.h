@@ -13,6 +13,8 @@ struct PluginFile {
   std::string index;
   std::string name;
   std::string config;
+
+  friend bool operator==(const PluginFile&, const PluginFile&) = default;
 };
 
 struct PluginDirectory {

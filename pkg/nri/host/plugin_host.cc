@@ -29,45 +29,71 @@ PluginHost::PluginHost(EventLoop& loop, PluginListener& listener, HostOptions op
 
 PluginHost::~PluginHost() = default;
 
-void PluginHost::SetSettings(const PluginSettings& settings,
-                             std::map<std::string, PluginSettings, std::less<>> plugins) {
-  options_.settings = settings;
-  options_.plugins = std::move(plugins);
+void PluginHost::Configure(const HostOptions& options) {
+  options_.plugin_path = options.plugin_path;
+  options_.plugin_config_path = options.plugin_config_path;
+  options_.registration_timeout = options.registration_timeout;
+  options_.sync_timeout = options.sync_timeout;
+  options_.strikes = options.strikes;
+  options_.settings = options.settings;
+  options_.plugins = options.plugins;
   for (const auto& session : sessions_)
     session->FindSettings();
   for (const auto& session : ended_)
     session->FindSettings();
+  if (started_) ReadPlugins();
 }
 
 Status PluginHost::Start() {
-  if (!options_.external_plugins) {
-    Launch();
-    return OkStatus();
+  if (options_.external_plugins) {
+    RESMGR_ASSIGN_OR_RETURN(socket_,
+                            ListeningSocket::Create(options_.socket, kSocketMode, kDirectoryMode));
+    accepting_ = loop_.Watch(socket_->fd(), EventLoop::kReadable, [this](int) { Accept(); });
+    log_.Info("serving NRI plugins on {}", options_.socket);
   }
-  RESMGR_ASSIGN_OR_RETURN(socket_,
-                          ListeningSocket::Create(options_.socket, kSocketMode, kDirectoryMode));
-  accepting_ = loop_.Watch(socket_->fd(), EventLoop::kReadable, [this](int) { Accept(); });
-  log_.Info("serving NRI plugins on {}", options_.socket);
-  Launch();
+  started_ = true;
+  ReadPlugins();
   return OkStatus();
 }
 
-void PluginHost::Launch() {
-  if (options_.plugin_path.empty()) return;
+void PluginHost::ReadPlugins() {
+  if (options_.plugin_path.empty()) return TakePlugins({});
   const Status begun = off_loop_.Run([this, path = options_.plugin_path,
                                       config = options_.plugin_config_path]() -> EventLoop::Task {
-    return [this, found = ReadPluginDirectory(path, config)] {
-      if (over_) return;
-      for (const std::string& warning : found.warnings)
-        log_.Text(LogLevel::kWarn, warning);
-      for (const PluginFile& plugin : found.plugins) {
-        PluginProcess::Owner& owner = *this;
-        processes_.push_back(std::make_unique<PluginProcess>(loop_, owner, options_, plugin));
-        processes_.back()->Start();
-      }
+    return [this, path, found = ReadPluginDirectory(path, config)] {
+      if (path == options_.plugin_path) TakePlugins(found);
     };
   });
   if (!begun.ok()) log_.Warn("no plugins are started: {}", Message(begun));
+}
+
+void PluginHost::TakePlugins(const PluginDirectory& found) {
+  if (over_) return;
+  for (const std::string& warning : found.warnings)
+    log_.Text(LogLevel::kWarn, warning);
+  std::vector<PluginFile> fresh;
+  for (const PluginFile& plugin : found.plugins) {
+    const bool runs = std::ranges::any_of(
+        processes_, [&plugin](const auto& each) { return each->plugin() == plugin; });
+    if (!runs && !IsServedOtherwise(plugin)) fresh.push_back(plugin);
+  }
+  std::erase_if(processes_, [&found](const auto& each) {
+    return std::ranges::find(found.plugins, each->plugin()) == found.plugins.end();
+  });
+  for (PluginFile& plugin : fresh) {
+    PluginProcess::Owner& owner = *this;
+    processes_.push_back(
+        std::make_unique<PluginProcess>(loop_, owner, options_, std::move(plugin)));
+    processes_.back()->Start();
+  }
+}
+
+// One of this name that has connected by itself has come in its place.
+bool PluginHost::IsServedOtherwise(const PluginFile& plugin) {
+  const std::string full_name = FullPluginName(plugin.index, plugin.name);
+  return std::ranges::any_of(sessions_, [&](const auto& session) {
+    return session->full_name() == full_name && ProcessOf(*session) == processes_.end();
+  });
 }
 
 const PluginSession* PluginHost::OnStarted(const PluginFile& plugin, UniqueFd socket, pid_t pid) {
@@ -145,7 +171,7 @@ PluginSession* PluginHost::Former(const PluginSession& session) const {
   return found == sessions_.end() ? nullptr : found->get();
 }
 
-api::SynchronizeRequest PluginHost::Inventory(PluginSession& session) {
+SharedSyncMessages PluginHost::Inventory(PluginSession& session) {
   session.SetShadow(Former(session) != nullptr);
   return listener_.Inventory(session);
 }

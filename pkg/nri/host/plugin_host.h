@@ -11,6 +11,7 @@
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
 #include "pkg/nri/host/host_options.h"
+#include "pkg/nri/host/plugin_directory.h"
 #include "pkg/nri/host/plugin_port.h"
 #include "pkg/nri/host/plugin_process.h"
 #include "pkg/nri/host/plugin_registry.h"
@@ -37,10 +38,11 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   // What plugins that come from now on are told of the runtime.
   void SetRuntime(RuntimeIdentity runtime) { runtime_ = std::move(runtime); }
 
-  // How plugins are treated from now on, those that are connected, too: HostOptions::settings and
-  // HostOptions::plugins. A plugin is told of its timeout when it connects.
-  void SetSettings(const PluginSettings& settings,
-                   std::map<std::string, PluginSettings, std::less<>> plugins);
+  // How plugins are served from now on, those that are connected, too: settings, strikes, time-outs
+  // and directories of HostOptions. A plugin is told of its timeout when it connects. Once the host
+  // has started, the directories are read again: a plugin whose file is gone or whose configuration
+  // is another one is ended, what is new is started, and the others go on.
+  void Configure(const HostOptions& options);
 
   // Makes the socket, for us alone, and starts the plugins that there are files of. AlreadyExists:
   // another process serves it, as containerd does by default since 2.0; nothing is started then.
@@ -57,7 +59,7 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
 
  private:
   PluginStats& StatsOf(const PluginSession& session) override;
-  api::SynchronizeRequest Inventory(PluginSession& session) override;
+  SharedSyncMessages Inventory(PluginSession& session) override;
   void OnReady(PluginSession& session, std::vector<api::ContainerUpdate> updates) override;
   void OnUpdateContainers(PluginSession& session, const api::UpdateContainersRequest& request,
                           PluginListener::Updated done) override;
@@ -65,7 +67,9 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   const PluginSession* OnStarted(const PluginFile& plugin, UniqueFd socket, pid_t pid) override;
   void OnNotStarted(const PluginFile& plugin, const Status& why) override;
 
-  void Launch();
+  void ReadPlugins();
+  void TakePlugins(const PluginDirectory& found);
+  bool IsServedOtherwise(const PluginFile& plugin);
   void Accept();
   void Refuse(const Status& why);
   PluginSession& Add(UniqueFd socket, std::string peer,
@@ -94,6 +98,7 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   EventLoop::HandlePtr destroying_;
   OffLoop off_loop_;
   Processes processes_;
+  bool started_ = false;  // plugins may be
   bool over_ = false;     // Stop was called
   size_t to_answer_ = 0;  // plugins that were told that the host stops
   std::function<void()> stopped_;

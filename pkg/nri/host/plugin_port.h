@@ -9,10 +9,9 @@
 #include "pkg/api/nri.pb.h"
 #include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
+#include "pkg/nri/host/sync_messages.h"
 
 namespace resmgr::nri {
-
-namespace api = ::nri::pkg::api::v1alpha1;
 
 // How one plugin is treated (configuration `nri.Host.Plugins`).
 struct PluginSettings {
@@ -27,7 +26,7 @@ struct PluginSettings {
   bool real_ids = false;
 };
 
-// A plugin that is connected to our host, as the one who asks it sees it. Each question is answered
+// A plugin that is connected to our host, as its callers see it. Each question is answered
 // once, later or at once; questions to one plugin are asked one after the other, in their order:
 // plugins of the field know no other order, and most are not made for two at a time. Answers:
 //   OK, with what the plugin wants;
@@ -65,14 +64,14 @@ class PluginPort {
                       Done<api::Empty> done) = 0;
 };
 
-// The one who owns pods and containers, towards the host of the connections. Loop's thread only.
+// The owner of pods and containers, towards the host of the connections. Loop's thread only.
 class PluginListener {
  public:
   virtual ~PluginListener() = default;
 
   // All pods and containers that there are, for a plugin that has just been configured. Events that
   // come from now on are to be asked of its port: they follow behind this one.
-  virtual api::SynchronizeRequest Inventory(PluginPort& plugin) = 0;
+  virtual SharedSyncMessages Inventory(PluginPort& plugin) = 0;
   // It has taken them and may be asked; it wants these changes.
   virtual void OnReady(PluginPort& plugin, std::vector<api::ContainerUpdate> updates) = 0;
   // A plugin that is ready asks for changes of its own accord. `done` gets those that failed.

@@ -46,6 +46,7 @@ class PluginProcess {
   // Its session has ended: it is killed, and started again later.
   void Restart();
 
+  const PluginFile& plugin() const { return plugin_; }
   // Of the process that runs; nullptr: there is none.
   const PluginSession* session() const { return session_; }
 

@@ -168,6 +168,48 @@ TEST_F(PluginProcessTest, OneInItsPlaceIsNotDrivenOut) {
   EXPECT_FALSE(external->lost.has_value());
 }
 
+TEST_F(PluginProcessTest, DirectoriesAreReadAgainWithAnotherConfiguration) {
+  Plugin("07-stays");
+  Plugin("08-changes");
+  Plugin("09-goes");
+  ASSERT_TRUE(host().Start().ok());
+  ASSERT_TRUE(RunUntil([&] { return listener.ready.size() == 3; }));
+  const pid_t stays = Pid("07-stays");
+  const pid_t changes = Pid("08-changes");
+  const pid_t goes = Pid("09-goes");
+  std::ofstream(options.plugin_config_path + "/changes.conf") << "text";
+  std::filesystem::remove(options.plugin_path + "/09-goes");
+  Plugin("10-comes");
+  host().Configure(options);
+  ASSERT_TRUE(RunUntil([&] {
+    return ::kill(goes, 0) != 0 && ::kill(changes, 0) != 0 && Pid("10-comes") > 0 &&
+           Pid("08-changes") != changes && listener.ready.size() == 3;
+  }));
+  EXPECT_EQ(Pid("07-stays"), stays);
+  EXPECT_EQ(::kill(stays, 0), 0);
+
+  // Of another directory those of the one before end.
+  options.plugin_path = directory.File("elsewhere");
+  host().Configure(options);
+  ASSERT_TRUE(RunUntil([&] { return listener.ready.empty(); }));
+  options.plugin_path = "";
+  host().Configure(options);
+  EXPECT_FALSE(Logged("started again"));
+}
+
+TEST_F(PluginProcessTest, OneThatHasComeInThePlaceOfAFileStays) {
+  Plugin("10-fake");
+  ASSERT_TRUE(host().Start().ok());
+  ASSERT_TRUE(RunUntil([&] { return !listener.ready.empty(); }));
+  const pid_t pid = Pid("10-fake");
+  const auto external = Ready();
+  ASSERT_TRUE(RunUntil([&] { return ::kill(pid, 0) != 0; }));
+  Plugin("11-new");
+  host().Configure(options);
+  ASSERT_TRUE(RunUntil([&] { return listener.ready.size() == 2; }));
+  EXPECT_FALSE(external->lost.has_value());
+}
+
 class PluginOutputTest : public test::HostFixture {
  protected:
   PluginOutputTest() {

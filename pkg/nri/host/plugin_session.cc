@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/nri/bounded_message.h"
 #include "pkg/nri/plugin_name.h"
 #include "pkg/nri/protocol.h"
 
@@ -28,12 +29,13 @@ PluginSession::PluginSession(const Context& context, UniqueFd socket, std::strin
 
 PluginSession::~PluginSession() = default;
 
-Status PluginSession::NotProtobuf(const char* method) {
-  return InvalidArgument("its answer to {} is not protobuf", method);
-}
-
 std::string PluginSession::Label() const {
   return full_name_.empty() ? peer_ : full_name_ + " (" + peer_ + ")";
+}
+
+void PluginSession::FindSettings() {
+  settings_ = &context_.options.SettingsOf(full_name_);
+  if (queue_ != nullptr) queue_->SetStrikes(context_.options.strikes);
 }
 
 ttrpc::Server::Methods PluginSession::Methods() {
@@ -62,8 +64,8 @@ Status PluginSession::TakeName(const api::RegisterPluginRequest& request) {
 void PluginSession::OnRegister(const std::string& payload, const ttrpc::Server::Reply& reply) {
   if (phase_ != Phase::kRegistering) return reply(FailedPrecondition("this plugin has registered"));
   api::RegisterPluginRequest request;
-  if (!request.ParseFromString(payload)) {
-    return reply(InvalidArgument("the request is not protobuf"));
+  if (const Status decoded = DecodeMessage(payload, request); !decoded.ok()) {
+    return reply(Annotate(decoded, "the request"));
   }
   if (const Status named = TakeName(request); !named.ok()) {
     reply(named);
@@ -96,8 +98,8 @@ void PluginSession::OnConfigured(const Answer& answer) {
   if (ended()) return;
   if (!answer.ok()) return End(Annotate(answer.status(), "it was not configured"));
   api::ConfigureResponse response;
-  if (!response.ParseFromString(*answer)) {
-    return End(NotProtobuf("Configure"));
+  if (const Status decoded = DecodeMessage(*answer, response); !decoded.ok()) {
+    return End(Annotate(decoded, "its answer to Configure"));
   }
   events_ = SubscribedTo(response.events());
   if (const uint32_t unknown = static_cast<uint32_t>(response.events()) & ~kAllEvents) {
@@ -105,40 +107,38 @@ void PluginSession::OnConfigured(const Answer& answer) {
   }
   phase_ = Phase::kSynchronizing;
   has_inventory_ = true;
-  chunks_.emplace(context_.owner.Inventory(*this), SyncChunks::kMostBytes,
-                  [this](const std::string& id, size_t bytes) {
-                    log_.Warn("plugin {} is not told of {}, which has {} bytes", Label(),
-                              Printable(id), bytes);
-                  });
+  inventory_ = context_.owner.Inventory(*this);
+  for (const auto& [id, bytes] : inventory_->left_out)
+    log_.Warn("plugin {} is not told of {}, which has {} bytes", Label(), Printable(id), bytes);
   sync_end_ = context_.loop.Now() + context_.options.sync_timeout;
   Synchronize();
 }
 
 void PluginSession::Synchronize() {
-  const auto chunk = chunks_->Next();
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(sync_end_ - context_.loop.Now());
   if (left.count() <= 0) {
     return End(DeadlineExceeded("it has not taken all pods and containers within {} ms",
                                 context_.options.sync_timeout.count()));
   }
-  plugin_.Call(kPluginService, "Synchronize", chunk->bytes, left,
-               [this, more = chunk->more](const Answer& answer) { OnSynchronized(answer, more); });
+  plugin_.Call(kPluginService, "Synchronize", inventory_->messages[taken_++], left,
+               [this](const Answer& answer) { OnSynchronized(answer); });
 }
 
-void PluginSession::OnSynchronized(const Answer& answer, bool more) {
+void PluginSession::OnSynchronized(const Answer& answer) {
   if (ended()) return;
   if (!answer.ok()) return End(Annotate(answer.status(), "it has not taken pods and containers"));
   api::SynchronizeResponse response;
-  if (!response.ParseFromString(*answer)) {
-    return End(NotProtobuf("Synchronize"));
+  if (const Status decoded = DecodeMessage(*answer, response); !decoded.ok()) {
+    return End(Annotate(decoded, "its answer to Synchronize"));
   }
+  const bool more = taken_ < inventory_->messages.size();
   if (more && (!response.more() || response.update_size() > 0)) {
     // It has taken a part for all, and would take the next one for all again.
     return End(FailedPrecondition(
         "it is older than NRI 0.7, and takes no more than one message of pods and containers"));
   }
   if (more) return Synchronize();
-  chunks_.reset();
+  inventory_.reset();
   phase_ = Phase::kReady;
   was_ready_ = true;
   shadow_ = false;
@@ -155,8 +155,8 @@ void PluginSession::OnUpdateContainers(const std::string& payload,
     return reply(ResourceExhausted("{} requests are not answered yet", update_requests_));
   }
   api::UpdateContainersRequest request;
-  if (!request.ParseFromString(payload)) {
-    return reply(InvalidArgument("the request is not protobuf"));
+  if (const Status decoded = DecodeMessage(payload, request); !decoded.ok()) {
+    return reply(Annotate(decoded, "the request"));
   }
   ++update_requests_;
   context_.owner.OnUpdateContainers(
@@ -181,7 +181,7 @@ void PluginSession::End(const Status& why) {
   if (ended()) return;
   phase_ = Phase::kEnded;
   registration_.reset();
-  chunks_.reset();
+  inventory_.reset();
   if (queue_ != nullptr) queue_->End(why);
   plugin_.Lose(why);
   context_.owner.OnEnded(*this, why);

@@ -15,7 +15,7 @@
 #include "pkg/nri/host/host_options.h"
 #include "pkg/nri/host/plugin_port.h"
 #include "pkg/nri/host/question_queue.h"
-#include "pkg/nri/host/sync_chunks.h"
+#include "pkg/nri/host/sync_messages.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/unique_fd.h"
 #include "pkg/ttrpc/client.h"
@@ -42,7 +42,7 @@ class PluginSession final : public PluginPort {
     // It has registered. Outlives the session.
     virtual PluginStats& StatsOf(const PluginSession& session) = 0;
     // It is configured, and gets these.
-    virtual api::SynchronizeRequest Inventory(PluginSession& session) = 0;
+    virtual SharedSyncMessages Inventory(PluginSession& session) = 0;
     // It has taken them.
     virtual void OnReady(PluginSession& session, std::vector<api::ContainerUpdate> updates) = 0;
     virtual void OnUpdateContainers(PluginSession& session,
@@ -91,7 +91,7 @@ class PluginSession final : public PluginPort {
   // it is told of everything, but what it would decide does not count.
   void SetShadow(bool shadow) { shadow_ = shadow; }
   // The context's options have changed.
-  void FindSettings() { settings_ = &context_.options.SettingsOf(full_name_); }
+  void FindSettings();
   // Tells the plugin that it is left, and calls `done` when it has answered or the time is over.
   void Shutdown(std::chrono::milliseconds timeout, std::function<void()> done);
   // Ends the session and closes the connection.
@@ -124,12 +124,11 @@ class PluginSession final : public PluginPort {
   void Configure();
   void OnConfigured(const Answer& answer);
   void Synchronize();
-  void OnSynchronized(const Answer& answer, bool more);
+  void OnSynchronized(const Answer& answer);
   void OnUpdateContainers(const std::string& payload, const ttrpc::Server::Reply& reply);
   template <typename Response>
   void Ask(api::Event event, Question question, std::chrono::milliseconds timeout,
            Done<Response> done);
-  static Status NotProtobuf(const char* method);
   template <typename Response>
   StatusOr<Response> Decode(api::Event event, const Answer& answer);
 
@@ -148,7 +147,8 @@ class PluginSession final : public PluginPort {
   uint32_t events_ = 0;
   size_t update_requests_ = 0;
   std::optional<EventForms> forms_;
-  std::optional<SyncChunks> chunks_;
+  SharedSyncMessages inventory_;  // while it takes them,
+  size_t taken_ = 0;              // so many of the messages
   EventLoop::Clock::time_point sync_end_;
   EventLoop::HandlePtr registration_;
   // Destroyed in the reverse order.

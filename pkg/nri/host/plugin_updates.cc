@@ -55,7 +55,7 @@ void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
                              const std::shared_ptr<Batch>& batch) {
   const HostContainerPtr container = inventory_.Find(update.container_id());
   if (container == nullptr) return batch->End(update, false);
-  if (container->creating() || container->message.state() == api::CONTAINER_STOPPED) {
+  if (container->creating() || container->message->state() == api::CONTAINER_STOPPED) {
     return batch->End(update, true);
   }
   api::LinuxResources wanted = update.linux().resources();
@@ -68,14 +68,14 @@ void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
   hooks_.left_out(*container, *left_out);
   if (!AnySet(wanted)) return batch->End(update, false);
   // Runtimes take an update as all that is wanted, as a kubelet sends it.
-  api::LinuxResources whole = container->message.linux().resources();
+  api::LinuxResources whole = container->message->linux().resources();
   if (hooks_.placement_is_owned()) whole.clear_cpu();
   OverlayResources(wanted, whole);
   const auto done = [this, alive = std::weak_ptr<char>(alive_), container, wanted, update,
                      batch](const Status& status) {
     if (alive.expired()) return;
     if (status.ok()) {
-      OverlayResources(wanted, *container->message.mutable_linux()->mutable_resources());
+      OverlayResources(wanted, *container->message.Edit().mutable_linux()->mutable_resources());
     } else {
       NoteFailure(*container, status);
     }

@@ -135,7 +135,7 @@ void QuestionQueue::OnLate() {
 }
 
 bool QuestionQueue::Strike(const Status& why) {
-  if (++strikes_ != most_strikes_) return true;
+  if (++strikes_ < most_strikes_ || most_strikes_ == 0) return true;
   give_up_(DeadlineExceeded("{} answers in a row were late: {}", strikes_, Message(why)));
   return false;
 }

@@ -48,6 +48,8 @@ class QuestionQueue {
   QuestionQueue(const QuestionQueue&) = delete;
   QuestionQueue& operator=(const QuestionQueue&) = delete;
 
+  void SetStrikes(uint32_t strikes) { most_strikes_ = strikes; }
+
   // `timeout` counts from here. `done` is called once, later or, where it will not be asked, at
   // once.
   void Ask(Question question, std::chrono::milliseconds timeout, Done done);
@@ -84,7 +86,7 @@ class QuestionQueue {
   EventLoop& loop_;
   ttrpc::Client& client_;
   PluginStats& stats_;
-  const uint32_t most_strikes_;
+  uint32_t most_strikes_;
   const GiveUp give_up_;
   bool open_ = false;
   bool late_ = false;  // the answer to what is asked is overdue

@@ -31,6 +31,13 @@ std::optional<Release> ReleaseOf(std::string_view version) {
 
 RuntimeTraits TraitsOf(std::string_view name, std::string_view version, bool cgroup_v2) {
   RuntimeTraits traits{.cgroup_v2 = cgroup_v2};
+  if (name == "docker") {
+    traits.cdi = RuntimeTraits::Cdi::kNone;
+    traits.recursive_read_only = false;
+    // It has fields of its own for what unified is taken for.
+    traits.cgroup_v2 = true;
+    return traits;
+  }
   const auto release = ReleaseOf(version);
   if (!release) return traits;
   if (name == "containerd") {

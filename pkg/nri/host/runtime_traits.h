@@ -17,7 +17,8 @@ struct RuntimeTraits {
 
 // By what CRI Version says. containerd has CDI devices since 1.7 and recursively read-only mounts
 // since 2.0, CRI-O the former by annotation since 1.23 and by field since 1.27, the latter since
-// 1.30 (their release notes). What is not known counts as new.
+// 1.30 (their release notes). "docker" is the Docker API of any version: it has neither, and fields
+// for memory.low and pids.max on each version of cgroups. What is not known counts as new.
 RuntimeTraits TraitsOf(std::string_view name, std::string_view version, bool cgroup_v2);
 
 }  // namespace resmgr::nri

@@ -2,6 +2,7 @@
 // What a plugin is asked once it is connected.
 #include <utility>
 
+#include "pkg/nri/bounded_message.h"
 #include "pkg/nri/host/plugin_session.h"
 
 namespace resmgr::nri {
@@ -20,9 +21,11 @@ StatusOr<Response> PluginSession::Decode(api::Event event, const Answer& answer)
     return response;
   }
   if (!answer.ok()) return answer.status();
-  if (response.ParseFromString(*answer)) return response;
-  End(NotProtobuf(MethodOf(event)));
-  return Unavailable("its answer to {} is not protobuf", MethodOf(event));
+  const Status decoded = DecodeMessage(*answer, response);
+  if (decoded.ok()) return response;
+  const Status why = Annotate(decoded, fmt::format("its answer to {}", MethodOf(event)));
+  End(why);
+  return Unavailable("{}", resmgr::Message(why));
 }
 
 template <typename Response>

@@ -14,10 +14,15 @@ namespace resmgr::nri::test {
 // "ready 10-fake".
 class TellingListener final : public PluginListener {
  public:
-  api::SynchronizeRequest Inventory(PluginPort& plugin) override {
+  SharedSyncMessages Inventory(PluginPort& plugin) override {
     told.push_back("inventory " + plugin.full_name());
     synchronizing = &plugin;
-    return inventory;
+    SyncWriter writer;
+    for (const api::PodSandbox& pod : inventory.pods())
+      writer.Add(pod);
+    for (const api::Container& container : inventory.containers())
+      writer.Add(container);
+    return writer.Finish();
   }
   void OnReady(PluginPort& plugin, std::vector<api::ContainerUpdate> updates) override {
     told.push_back("ready " + plugin.full_name());

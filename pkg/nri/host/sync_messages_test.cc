@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/nri/host/sync_chunks.h"
+#include "pkg/nri/host/sync_messages.h"
 
 #include <random>
 #include <string>
@@ -11,7 +11,6 @@
 namespace resmgr::nri {
 namespace {
 
-using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -25,45 +24,50 @@ api::SynchronizeRequest Node(std::mt19937_64& random, int pods, int containers) 
   return all;
 }
 
-TEST(SyncChunksTest, AllPiecesTogetherAreTheNode) {
+SharedSyncMessages Encoded(const api::SynchronizeRequest& node, size_t most_bytes) {
+  SyncWriter writer(most_bytes);
+  for (const api::PodSandbox& pod : node.pods())
+    writer.Add(pod);
+  for (const api::Container& container : node.containers())
+    writer.Add(container);
+  return writer.Finish();
+}
+
+TEST(SyncMessagesTest, AllPiecesTogetherAreTheNode) {
   std::mt19937_64 random(7);
   for (const auto& [pods, containers] : {std::pair(0, 0), {1, 0}, {0, 1}, {40, 0}, {30, 200}}) {
     const api::SynchronizeRequest node = Node(random, pods, containers);
-    SyncChunks chunks(node, 1000, [](const std::string&, size_t) { FAIL(); });
+    const SharedSyncMessages encoded = Encoded(node, 1000);
+    EXPECT_THAT(encoded->left_out, IsEmpty());
     api::SynchronizeRequest all;
-    size_t pieces = 0;
-    bool more = true;
-    while (const auto chunk = chunks.Next()) {
+    size_t left = encoded->messages.size();
+    for (const ttrpc::SharedBytes& bytes : encoded->messages) {
       api::SynchronizeRequest part;
-      ASSERT_TRUE(part.ParseFromString(chunk->bytes));
-      EXPECT_LE(chunk->bytes.size(), 1000U);
-      EXPECT_EQ(part.more(), chunk->more);
-      EXPECT_TRUE(more) << "the last piece has been there";
-      more = chunk->more;
+      ASSERT_TRUE(part.ParseFromString(*bytes));
+      EXPECT_LE(bytes->size(), 1000U);
+      EXPECT_EQ(part.more(), --left > 0);
       part.clear_more();
       all.MergeFrom(part);
-      ++pieces;
     }
-    EXPECT_FALSE(more);
     EXPECT_TRUE(all.SerializeAsString() == node.SerializeAsString());
     // Greedily: no two neighbours would fit into one.
-    EXPECT_LE(pieces, 2 * node.ByteSizeLong() / 1000 + 1);
+    EXPECT_LE(encoded->messages.size(), 2 * node.ByteSizeLong() / 1000 + 1);
   }
 }
 
-TEST(SyncChunksTest, WhatFitsInNoPieceIsLeftOut) {
+TEST(SyncMessagesTest, WhatFitsInNoPieceIsLeftOut) {
   api::SynchronizeRequest node;
   node.add_pods()->set_id(std::string(2000, 'x'));
   node.add_containers()->set_id("small");
-  std::vector<size_t> left_out;
-  SyncChunks chunks(node, 1000, [&](const std::string&, size_t size) { left_out.push_back(size); });
-  const auto chunk = chunks.Next();
+  const SharedSyncMessages encoded = Encoded(node, 1000);
+  ASSERT_THAT(encoded->messages, SizeIs(1));
   api::SynchronizeRequest part;
-  ASSERT_TRUE(part.ParseFromString(chunk->bytes));
+  ASSERT_TRUE(part.ParseFromString(*encoded->messages[0]));
   EXPECT_THAT(part.pods(), IsEmpty());
   EXPECT_THAT(part.containers(), SizeIs(1));
-  EXPECT_THAT(left_out, ElementsAre(2003));
-  EXPECT_FALSE(chunks.Next().has_value());
+  ASSERT_THAT(encoded->left_out, SizeIs(1));
+  EXPECT_EQ(encoded->left_out[0].id, node.pods(0).id());
+  EXPECT_EQ(encoded->left_out[0].bytes, 2003U);
 }
 
 }  // namespace

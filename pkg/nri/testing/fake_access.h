@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pkg/pipeline/runtime_access.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr::nri::test {
+
+// A runtime that tells what the test says. `asked` has what it was asked, as "image NAME"; answers
+// wait until Answer.
+class FakeAccess final : public RuntimeAccess {
+ public:
+  StatusOr<Everything> everything = Everything();
+  std::map<std::string, ImageFacts, std::less<>> images;
+  std::vector<std::string> asked;
+
+  // Gives the answers to all that was asked before.
+  void Answer() {
+    for (const auto& answer : std::exchange(waiting_, {}))
+      answer();
+  }
+
+  void AskVersion(Done<Version> done) override {
+    Later("version", [done = std::move(done)] { done(Version()); });
+  }
+  void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override {
+    Later("sandbox " + std::string(id.value()), Missing(std::move(done)));
+  }
+  void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override {
+    Later("container " + std::string(id.value()), Missing(std::move(done)));
+  }
+  void InspectImage(std::string_view reference, Done<ImageFacts> done) override {
+    Later("image " + std::string(reference),
+          [this, name = std::string(reference), done = std::move(done)] {
+            const auto found = images.find(name);
+            if (found == images.end()) return done(NotFound("no image {}", name));
+            done(found->second);
+          });
+  }
+  // What it has at the time of the answer.
+  void InspectAll(Done<Everything> done) override {
+    Later("everything", [this, done = std::move(done)] { done(everything); });
+  }
+  void UpdateContainer(const ContainerId& id, const ResourceChange&,
+                       std::function<void(Status)> done) override {
+    Later("update " + std::string(id.value()), [done = std::move(done)] { done(OkStatus()); });
+  }
+  void StopContainer(const ContainerId& id, std::chrono::seconds,
+                     std::function<void(Status)> done) override {
+    Later("stop " + std::string(id.value()), [done = std::move(done)] { done(OkStatus()); });
+  }
+  void StopSandbox(const PodSandboxId& id, std::function<void(Status)> done) override {
+    Later("stop pod " + std::string(id.value()), [done = std::move(done)] { done(OkStatus()); });
+  }
+  void RemoveSandbox(const PodSandboxId& id, std::function<void(Status)> done) override {
+    Later("remove pod " + std::string(id.value()), [done = std::move(done)] { done(OkStatus()); });
+  }
+
+ private:
+  template <typename Result>
+  static EventLoop::Task Missing(Done<Result> done) {
+    return [done = std::move(done)] { done(NotFound("it does not exist")); };
+  }
+  void Later(std::string what, EventLoop::Task answer) {
+    asked.push_back(std::move(what));
+    waiting_.push_back(std::move(answer));
+  }
+
+  std::vector<EventLoop::Task> waiting_;
+};
+
+}  // namespace resmgr::nri::test
