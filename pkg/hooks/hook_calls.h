@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <google/protobuf/arena.h>
+
 #include "pkg/hooks/hook_merge.h"
 #include "pkg/hooks/hook_round.h"
 #include "pkg/hooks/hook_stage.h"
@@ -66,6 +68,9 @@ class AskingCall : public StageCall {
           if (!waiting.expired()) done(std::move(result));
         };
   }
+  PlacementOwner placement_owner() const {
+    return PlacementIsOwned() ? PlacementOwner::kPolicy : PlacementOwner::kServers;
+  }
   void LogConflicts(const HookOwners& owners) const;
   // The call is decided: nothing that is under way for it matters any more.
   void StopWaiting();
@@ -86,7 +91,9 @@ template <typename Answer, typename Merge>
 HookRound::Steps StepsOf(Merge& merge, std::function<void(const Status& refusal)> done) {
   return {.request = [&merge] { return merge.request().SerializeAsString(); },
           .take = [&merge](const HookServerSettings& server, const std::string& bytes) -> Status {
-            Answer answer;
+            // Gone at once, with its dozens of variables.
+            google::protobuf::Arena arena;
+            Answer& answer = *google::protobuf::Arena::CreateMessage<Answer>(&arena);
             if (!answer.ParseFromString(bytes)) return Internal("its answer is no such message");
             if constexpr (std::is_same_v<Merge, PodHookMerge>) {
               merge.Add(server.file, answer);

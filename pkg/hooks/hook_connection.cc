@@ -31,10 +31,12 @@ struct HookConnection::Call {
   bool sent = false;
 };
 
-HookConnection::HookConnection(EventLoop& loop, h2::FlushQueue& flushes, std::string endpoint)
+HookConnection::HookConnection(EventLoop& loop, h2::FlushQueue& flushes, std::string endpoint,
+                               std::function<void()> changed)
     : loop_(loop),
       log_(GetLogger("hooks")),
       endpoint_(std::move(endpoint)),
+      changed_(std::move(changed)),
       client_(loop, flushes, endpoint_, kMaxAnswer),
       complaints_(kLogBurst, kLogPeriod),
       pause_(kFirstPause),
@@ -91,6 +93,7 @@ void HookConnection::OnConnected(StatusOr<UniqueFd> socket) {
   }
   complained_ = false;
   client_.Connect(*std::move(socket), [this](const Status& reason) { OnLost(reason); });
+  TellChanged();
   for (auto call = calls_.begin(); call != calls_.end(); ++call) {
     if (!(*call)->sent) Send(call);
   }
@@ -98,6 +101,7 @@ void HookConnection::OnConnected(StatusOr<UniqueFd> socket) {
 
 void HookConnection::OnLost(const Status& reason) {
   Complain(reason);
+  TellChanged();
   // Not at once: a server may take each connection and end it.
   if (!connecting_) ConnectLater();
 }

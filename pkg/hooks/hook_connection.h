@@ -35,7 +35,9 @@ class HookConnection {
   // Calls that wait for the connection or an answer; one more is Unavailable.
   static constexpr size_t kMostCalls = 1024;
 
-  HookConnection(EventLoop& loop, h2::FlushQueue& flushes, std::string endpoint);
+  // `changed`, which may be null, runs after each connection and each loss; it must not end this.
+  HookConnection(EventLoop& loop, h2::FlushQueue& flushes, std::string endpoint,
+                 std::function<void()> changed = nullptr);
   ~HookConnection();
   HookConnection(const HookConnection&) = delete;
   HookConnection& operator=(const HookConnection&) = delete;
@@ -56,6 +58,9 @@ class HookConnection {
   using Calls = std::list<std::unique_ptr<Call>>;
 
   void Connect();
+  void TellChanged() const {
+    if (changed_) changed_();
+  }
   void OnConnected(StatusOr<UniqueFd> socket);
   void OnLost(const Status& reason);
   void ConnectLater();
@@ -68,6 +73,7 @@ class HookConnection {
   EventLoop& loop_;
   Logger& log_;
   const std::string endpoint_;
+  const std::function<void()> changed_;
   UnaryClient client_;
   PluginStats stats_;
   Calls calls_;  // in the order in which they came

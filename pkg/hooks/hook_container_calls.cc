@@ -33,7 +33,7 @@ class KnownContainerCall : public AskingCall {
 
  protected:
   // False: servers have nothing to do with it.
-  virtual bool Read(const Request&, const Adjustment&) { return true; }
+  virtual bool Read(Request&, const Adjustment&) { return true; }
   // What the request changes of the container.
   virtual void Show(api::ContainerResourceHookRequest&) {}
 
@@ -55,7 +55,7 @@ class KnownContainerCall : public AskingCall {
   void Consult(bool asks) {
     api::ContainerResourceHookRequest message = RequestOf(*container_);
     Show(message);
-    merge_.emplace(point(), std::move(message));
+    merge_.emplace(point(), std::move(message), placement_owner());
     if (!asks || hooks().Skips(container_->pod->request)) {
       StopWaiting();
       return Pass();
@@ -108,23 +108,26 @@ class UpdateCall final : public KnownContainerCall {
   }
 
  protected:
-  bool Read(const Request& request, const Adjustment& so_far) override {
+  bool Read(Request& request, const Adjustment& so_far) override {
     const auto* const update = std::get_if<ContainerUpdate>(&request.body);
     if (update == nullptr || !update->has_linux) return false;
     CreateRequest shown;
     shown.resources = update->resources;
-    ContainerDetails details;
-    Overlay(so_far, shown, details);
-    update_ = std::move(shown.resources);
+    shown.annotations = update->annotations;
+    details_ = request.Details({Detail::kResources});
+    Overlay(so_far, shown, details_);
+    update_ = std::move(shown);
     return true;
   }
 
   void Show(api::ContainerResourceHookRequest& message) override {
-    SetUpdate(update_, {}, message);
+    SetUpdate(update_.resources, update_.annotations, details_, message);
   }
 
  private:
-  LinuxResources update_;  // what the client and earlier stages set
+  // What the client and earlier stages set.
+  CreateRequest update_;
+  ContainerDetails details_;
 };
 
 void TellStop(HookStage& stage, HookContainer& container) {

@@ -18,7 +18,7 @@ class CreateCall final : public AskingCall {
     shown_ = *create;
     ContainerDetails details = request.Details(stage().options().details);
     Overlay(so_far, shown_, details);
-    message_ = ToCreateRequest(Pod(), 0, shown_, details);
+    message_ = ToCreateRequest(Pod(), 0, shown_, std::move(details));
     pod_ = hooks().store().FindPod(shown_.pod_id.value());
     const bool asks = FindServers();
     if (pod_ != nullptr) return Consult(asks);
@@ -33,7 +33,7 @@ class CreateCall final : public AskingCall {
     if (!outcome.ok() || outcome.id.empty()) return;
     const ContainerId id(outcome.id);
     if (merge_ && hooks().store().FindPod(pod_->id.value()) == pod_) {
-      hooks().store().AddContainer(pod_, id, merge_->request());
+      hooks().store().AddContainer(pod_, id, merge_->TakeRequest());
       hooks().sync().NoteGrowth();
     } else {
       hooks().sync().FindContainer(id, [](const auto&) {});
@@ -61,12 +61,11 @@ class CreateCall final : public AskingCall {
   }
 
   void Consult(bool asks) {
-    api::ContainerResourceHookRequest full =
-        RequestOf(HookContainer{.pod = pod_, .request = std::move(message_)});
+    api::ContainerResourceHookRequest full = RequestOf(*pod_, std::move(message_));
     if (shown_.pod_resources) {
       *full.mutable_pod_resources() = ToHookResources(*shown_.pod_resources);
     }
-    merge_.emplace(point(), std::move(full));
+    merge_.emplace(point(), std::move(full), placement_owner());
     if (!asks || hooks().Skips(pod_->request)) {
       StopWaiting();
       return Pass();

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/failure_policy.h"
+#include "pkg/base/json_depth.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/suggest.h"
 #include "pkg/hooks/hook_names.h"
@@ -30,26 +31,6 @@ constexpr size_t kShown = 64;
 
 std::string Shown(std::string_view text) {
   return Printable(text, kShown);
-}
-
-// Before it is parsed: each level costs the parser memory and its destructor a call.
-bool IsTooDeep(std::string_view text) {
-  size_t depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kDeepestHookFile) return true;
-    } else if ((c == '}' || c == ']') && depth > 0) {
-      --depth;
-    }
-  }
-  return false;
 }
 
 // "/var/run/koordlet//koordlet.sock" and the same with one slash are one server.
@@ -181,7 +162,8 @@ StatusOr<HookFile> ParseHookFile(std::string_view file, std::string_view text,
     return InvalidArgument("it has more than {} bytes", kLongestHookFile);
   }
   if (Trim(text).empty()) return InvalidArgument("it is empty");
-  if (IsTooDeep(text)) return InvalidArgument("it has more than {} levels", kDeepestHookFile);
+  if (!IsShallowJson(text, kDeepestHookFile))
+    return InvalidArgument("it has more than {} levels", kDeepestHookFile);
   const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return InvalidArgument("it is not a JSON object");
   Reader reader(file, timeout);

@@ -101,8 +101,18 @@ Status ContainerHookMerge::Add(const std::string& server, AnswerStyle style,
   if (!creates) return OkStatus();
   AddCgroupParent(from, answer.pod_cgroup_parent(), *request_.mutable_pod_cgroup_parent(),
                   changes_.adjustment);
-  AddEnvironment(server, style, answer);
+  if (!RepeatsEnvironment(answer)) AddEnvironment(server, style, answer);
   return OkStatus();
+}
+
+// Most servers do, and creations have dozens of variables.
+bool ContainerHookMerge::RepeatsEnvironment(
+    const api::ContainerResourceHookResponse& answer) const {
+  const HookMap& sent = request_.container_envs();
+  if (answer.container_envs().size() != sent.size()) return false;
+  for (const auto& [name, value] : answer.container_envs())
+    if (!Same(sent, name, value)) return false;
+  return true;
 }
 
 Status ContainerHookMerge::Check(const api::ContainerResourceHookResponse& answer) const {
@@ -113,8 +123,8 @@ Status ContainerHookMerge::Check(const api::ContainerResourceHookResponse& answe
   RESMGR_RETURN_IF_ERROR(
       CheckList<NodeSet>("cpuset_mems", wanted.cpuset_mems(), sent.cpuset_mems()));
   for (const auto& [name, value] : answer.container_envs()) {
-    if (Same(request_.container_envs(), name, value)) continue;
-    if (name.empty() || name.find('=') != std::string::npos) {
+    const bool good = !name.empty() && name.find('=') == std::string::npos;
+    if (!good && !Same(request_.container_envs(), name, value)) {
       return InvalidArgument("\"{}\" is no name of an environment variable", Printable(name));
     }
   }
@@ -173,20 +183,23 @@ void ContainerHookMerge::AddSets(const std::string& server, AnswerStyle style,
   const auto changed = [style](const std::string& wanted, const std::string& had) {
     return wanted != had && (!wanted.empty() || style == AnswerStyle::kEcho);
   };
+  const auto take = [&](Field field, const std::string& wanted, std::string& had) {
+    if (owner_ == PlacementOwner::kPolicy) return;
+    from.Note(field);
+    had = wanted;
+  };
   // Check has parsed them.
   if (const std::string& cpus = answer.cpuset_cpus(); changed(cpus, sent.cpuset_cpus())) {
     values.cpus.reset();
     if (!cpus.empty()) values.cpus = *CpuSet::Parse(cpus);
     changes_.clears_cpus = cpus.empty();
-    from.Note(Field::kCpusetCpus);
-    sent.set_cpuset_cpus(cpus);
+    take(Field::kCpusetCpus, cpus, *sent.mutable_cpuset_cpus());
   }
   if (const std::string& mems = answer.cpuset_mems(); changed(mems, sent.cpuset_mems())) {
     values.mems.reset();
     if (!mems.empty()) values.mems = *NodeSet::Parse(mems);
     changes_.clears_mems = mems.empty();
-    from.Note(Field::kCpusetMems);
-    sent.set_cpuset_mems(mems);
+    take(Field::kCpusetMems, mems, *sent.mutable_cpuset_mems());
   }
 }
 

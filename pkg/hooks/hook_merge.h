@@ -78,14 +78,25 @@ class PodHookMerge {
   HookOwners owners_;
 };
 
+// Whose CPUs and memory nodes the container gets.
+enum class PlacementOwner {
+  kServers,
+  // What servers want of them is among the changes, for the pipeline to count and to drop, but not
+  // in what the next server is told and the container is known to have.
+  kPolicy,
+};
+
 class ContainerHookMerge {
  public:
   // Only PreCreateContainer and PreUpdateContainerResources change anything. An update has no place
   // for environment variables and the cgroup parent: what answers say of them is passed over.
-  ContainerHookMerge(HookPoint point, api::ContainerResourceHookRequest request)
-      : point_(point), request_(std::move(request)) {}
+  ContainerHookMerge(HookPoint point, api::ContainerResourceHookRequest request,
+                     PlacementOwner owner = PlacementOwner::kServers)
+      : point_(point), request_(std::move(request)), owner_(owner) {}
 
   const api::ContainerResourceHookRequest& request() const { return request_; }
+  // At the end.
+  api::ContainerResourceHookRequest TakeRequest() { return std::move(request_); }
   // InvalidArgument: a CPU or memory node list that is none, or the name of an environment variable
   // that cannot be one; nothing of the answer is taken.
   Status Add(const std::string& server, AnswerStyle style,
@@ -96,6 +107,7 @@ class ContainerHookMerge {
 
  private:
   Status Check(const api::ContainerResourceHookResponse& answer) const;
+  bool RepeatsEnvironment(const api::ContainerResourceHookResponse& answer) const;
   void AddResources(const std::string& server, AnswerStyle style,
                     const api::LinuxContainerResources& answer);
   void AddSets(const std::string& server, AnswerStyle style,
@@ -106,6 +118,7 @@ class ContainerHookMerge {
 
   HookPoint point_;
   api::ContainerResourceHookRequest request_;
+  PlacementOwner owner_;
   HookChanges changes_;
   HookOwners owners_;
 };

@@ -145,6 +145,25 @@ TEST(HookMerge, K06LaterServerSeesTheFormerAndWinsAndTheConflictIsToldOnce) {
   EXPECT_EQ(merge.owners().Of({.field = Field::kCpuPeriod}), "");
 }
 
+TEST(HookMerge, WhereThePolicyOwnsThePlacementItIsShownAndKept) {
+  ContainerHookMerge merge(HookPoint::kPreCreateContainer, SentToMerge(), PlacementOwner::kPolicy);
+  auto answer = Echo(SentToMerge());
+  answer.mutable_container_resources()->set_cpuset_cpus("7");
+  answer.mutable_container_resources()->clear_cpuset_mems();
+  answer.mutable_container_resources()->set_cpu_shares(77);
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
+  EXPECT_EQ(merge.request().container_resources().cpuset_cpus(), "0-3");
+  EXPECT_EQ(merge.request().container_resources().cpuset_mems(), "0");
+  EXPECT_EQ(merge.request().container_resources().cpu_shares(), 77);
+  // The pipeline counts and drops it.
+  EXPECT_EQ(merge.changes().adjustment.values.cpus, CpuSet{7});
+  EXPECT_TRUE(merge.changes().clears_mems);
+  answer = Echo(merge.request());
+  answer.mutable_container_resources()->set_cpuset_cpus("5");
+  ASSERT_TRUE(merge.Add(kOther, AnswerStyle::kEcho, answer).ok());
+  EXPECT_TRUE(merge.owners().conflicts().empty());
+}
+
 TEST(HookMerge, MapsAreJoined) {
   ContainerHookMerge merge = Creation();
   api::ContainerResourceHookResponse answer;

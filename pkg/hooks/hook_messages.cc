@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/hooks/hook_messages.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "pkg/base/utf8.h"
 
@@ -10,6 +12,12 @@ namespace resmgr::hooks {
 namespace {
 
 using HookMap = google::protobuf::Map<std::string, std::string>;
+
+// Nearly all text is ASCII, and stays where it is.
+std::string Repaired(std::string text) {
+  const bool ascii = std::all_of(text.begin(), text.end(), [](char byte) { return byte >= 0; });
+  return ascii ? std::move(text) : Utf8Repaired(text);
+}
 
 void Fill(const StringMap& from, HookMap& to) {
   for (const auto& [key, value] : from)
@@ -51,12 +59,35 @@ void Overlay(const LinuxResources& from, api::LinuxContainerResources& to) {
   SetHugepageLimits(from.hugepage_limits, to);
 }
 
+// What the CRI has of resources that LinuxResources does not.
+void OverlayDetails(const ContainerDetails& from, api::LinuxContainerResources& to) {
+  if (from.memory_swap_limit) to.set_memory_swap_limit_in_bytes(*from.memory_swap_limit);
+  Fill(from.unified, *to.mutable_unified());
+}
+
 }  // namespace
 
 api::LinuxContainerResources ToHookResources(const LinuxResources& resources) {
   api::LinuxContainerResources message;
   Overlay(resources, message);
   return message;
+}
+
+LinuxResources FromHookResources(const api::LinuxContainerResources& message) {
+  LinuxResources resources;
+  const auto number = [](int64_t value) {
+    return value == 0 ? std::optional<int64_t>() : std::optional<int64_t>(value);
+  };
+  resources.cpu_period = number(message.cpu_period());
+  resources.cpu_quota = number(message.cpu_quota());
+  resources.cpu_shares = number(message.cpu_shares());
+  resources.memory_limit = number(message.memory_limit_in_bytes());
+  resources.oom_score_adj = number(message.oom_score_adj());
+  if (!message.cpuset_cpus().empty()) resources.cpuset_cpus = message.cpuset_cpus();
+  if (!message.cpuset_mems().empty()) resources.cpuset_mems = message.cpuset_mems();
+  for (const api::HugepageLimit& limit : message.hugepage_limits())
+    resources.hugepage_limits[limit.page_size()] = limit.limit();
+  return resources;
 }
 
 api::PodSandboxHookRequest ToPodRequest(const Pod& pod, uint32_t attempt) {
@@ -73,7 +104,7 @@ api::PodSandboxHookRequest ToPodRequest(const Pod& pod, uint32_t attempt) {
 
 api::ContainerResourceHookRequest ToCreateRequest(const Pod& pod, uint32_t pod_attempt,
                                                   const CreateRequest& create,
-                                                  const ContainerDetails& details) {
+                                                  ContainerDetails details) {
   api::ContainerResourceHookRequest request;
   SetMeta(pod, pod_attempt, *request.mutable_pod_meta());
   request.mutable_container_meta()->set_name(Utf8Repaired(create.name));
@@ -81,24 +112,24 @@ api::ContainerResourceHookRequest ToCreateRequest(const Pod& pod, uint32_t pod_a
   Fill(create.annotations, *request.mutable_container_annotations());
   api::LinuxContainerResources& resources = *request.mutable_container_resources();
   Overlay(create.resources, resources);
-  if (details.memory_swap_limit) {
-    resources.set_memory_swap_limit_in_bytes(*details.memory_swap_limit);
-  }
-  Fill(details.unified, *resources.mutable_unified());
+  OverlayDetails(details, resources);
   *request.mutable_pod_resources() = ToHookResources(create.pod_resources.value_or(pod.resources));
   Fill(pod.annotations, *request.mutable_pod_annotations());
   Fill(pod.labels, *request.mutable_pod_labels());
   request.set_pod_cgroup_parent(
       Utf8Repaired(pod.cgroup_parent.empty() ? details.cgroup_parent : pod.cgroup_parent));
-  for (const EnvironmentVariable& variable : details.environment)
-    (*request.mutable_container_envs())[Utf8Repaired(variable.name)] = Utf8Repaired(variable.value);
+  for (EnvironmentVariable& variable : details.environment) {
+    (*request.mutable_container_envs())[Repaired(std::move(variable.name))] =
+        Repaired(std::move(variable.value));
+  }
   return request;
 }
 
 void SetUpdate(const LinuxResources& update, const StringMap& annotations,
-               api::ContainerResourceHookRequest& held) {
-  Overlay(update, *held.mutable_container_resources());
+               const ContainerDetails& details, api::ContainerResourceHookRequest& held) {
   Fill(annotations, *held.mutable_container_annotations());
+  Overlay(update, *held.mutable_container_resources());
+  OverlayDetails(details, *held.mutable_container_resources());
 }
 
 }  // namespace resmgr::hooks

@@ -19,6 +19,8 @@ namespace api = ::runtime::v1alpha1;
 
 // What is not set is 0 or empty, as the CRI has it.
 api::LinuxContainerResources ToHookResources(const LinuxResources& resources);
+// The other way: 0 and empty are not set.
+LinuxResources FromHookResources(const api::LinuxContainerResources& message);
 
 // Of hooks about a pod sandbox. `attempt` is that of its metadata.
 api::PodSandboxHookRequest ToPodRequest(const Pod& pod, uint32_t attempt);
@@ -27,10 +29,11 @@ api::PodSandboxHookRequest ToPodRequest(const Pod& pod, uint32_t attempt);
 // name the server gets the last one. The cgroup parent is the pod's, else that in `details`.
 api::ContainerResourceHookRequest ToCreateRequest(const Pod& pod, uint32_t pod_attempt,
                                                   const CreateRequest& create,
-                                                  const ContainerDetails& details);
+                                                  ContainerDetails details);
 
-// Of PreUpdateContainerResources: what the container has, `held`, with what the update sets.
+// Of PreUpdateContainerResources: what the container has, `held`, with what the update sets. Of
+// `details`, the memory and swap limit and `unified`.
 void SetUpdate(const LinuxResources& update, const StringMap& annotations,
-               api::ContainerResourceHookRequest& held);
+               const ContainerDetails& details, api::ContainerResourceHookRequest& held);
 
 }  // namespace resmgr::hooks

@@ -83,12 +83,18 @@ TEST(HookMessages, K14AnUpdateIsShownWithWhatTheContainerHas) {
   LinuxResources update;
   update.cpuset_cpus = "2-3";
   update.hugepage_limits["2MB"] = 8;
-  SetUpdate(update, {{"u", "1"}}, request);
+  ContainerDetails details;
+  details.memory_swap_limit = 99;
+  details.unified = {{"u", "1"}};
+  SetUpdate(update, StringMap({{"a", "2"}, {"new", "3"}}), details, request);
   EXPECT_EQ(request.container_resources().cpu_shares(), 1024);
   EXPECT_EQ(request.container_resources().cpuset_cpus(), "2-3");
   ASSERT_EQ(request.container_resources().hugepage_limits_size(), 1);
   EXPECT_EQ(request.container_resources().hugepage_limits(0).limit(), 8U);
-  EXPECT_EQ(request.container_annotations().at("u"), "1");
+  EXPECT_EQ(request.container_resources().memory_swap_limit_in_bytes(), 99);
+  EXPECT_EQ(request.container_annotations().at("a"), "2");
+  EXPECT_EQ(request.container_annotations().at("new"), "3");
+  EXPECT_EQ(request.container_resources().unified().at("u"), "1");
   EXPECT_EQ(request.pod_cgroup_parent(), "/kubepods/besteffort/poduid-1");
 }
 

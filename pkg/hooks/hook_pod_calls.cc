@@ -36,7 +36,7 @@ class RunPodCall final : public AskingCall {
   void Consider(Request& request, const Adjustment& so_far) override {
     const Pod* const pod = std::get_if<Pod>(&request.body);
     if (pod == nullptr) return Pass();
-    api::PodSandboxHookRequest message = ToPodRequest(*pod, 0);
+    api::PodSandboxHookRequest message = ToPodRequest(*pod, request.pod_attempt);
     Apply(so_far, message);
     merge_.emplace(std::move(message));
     if (hooks().Skips(merge_->request()) || !FindServers()) return Pass();

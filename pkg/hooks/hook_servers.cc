@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/hooks/hook_servers.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -17,16 +19,33 @@ HookServers::HookServers(EventLoop& loop, h2::FlushQueue& flushes,
       metrics_(metrics) {}
 
 void HookServers::Update(const std::vector<HookFileText>& files) {
-  // What is left of these at the end is gone; until then a renamed file finds its connection.
-  std::map<std::string, File> before = files_;
+  // Files that are gone stay until the end, so that a renamed one finds its connection.
+  std::set<std::string> gone;
+  for (const auto& [name, file] : files_)
+    gone.insert(name);
   for (const HookFileText& text : files) {
     Take(text, files_[text.name]);
-    before.erase(text.name);
+    gone.erase(text.name);
   }
-  for (const auto& [name, file] : before) {
-    if (file.server != nullptr) log_.Info("hook file {} is gone", Printable(name));
-    files_.erase(name);
+  for (const std::string& name : gone) {
+    const auto file = files_.find(name);
+    if (file->second.server != nullptr) log_.Info("hook file {} is gone", Printable(name));
+    files_.erase(file);
   }
+  CountReady();
+}
+
+void HookServers::SetTimeout(std::chrono::milliseconds timeout) {
+  timeout_ = timeout;
+  for (auto& [name, file] : files_)
+    file.seen.reset();
+}
+
+void HookServers::CountReady() {
+  const auto ready = static_cast<size_t>(std::ranges::count_if(files_, [](const auto& named) {
+    return named.second.server != nullptr && named.second.server->connection().connected();
+  }));
+  if (std::exchange(ready_, ready) != ready && changed_) changed_(ready);
 }
 
 void HookServers::Take(const HookFileText& text, File& file) {
@@ -54,7 +73,10 @@ std::shared_ptr<HookConnection> HookServers::ConnectionTo(const std::string& end
       return file.server->shared_connection();
     }
   }
-  auto connection = std::make_shared<HookConnection>(loop_, flushes_, endpoint);
+  auto connection = std::make_shared<HookConnection>(loop_, flushes_, endpoint,
+                                                     [this, alive = std::weak_ptr<char>(alive_)] {
+                                                       if (!alive.expired()) CountReady();
+                                                     });
   if (metrics_ != nullptr) connection->CountBy(&metrics_->Plugin("hook", endpoint));
   return connection;
 }

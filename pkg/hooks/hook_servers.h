@@ -2,10 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pkg/hooks/hook_connection.h"
@@ -25,6 +28,9 @@ class HookServers final : public HookServersPort {
   HookServers(EventLoop& loop, h2::FlushQueue& flushes, std::chrono::milliseconds timeout,
               Metrics* metrics = nullptr);
 
+  // As the constructor's; counts from the next Update on, which reads all files anew.
+  void SetTimeout(std::chrono::milliseconds timeout);
+
   // All files of the directory at one moment. A version of a file that cannot be used is reported
   // once and leaves the one before in force: koordlet writes in place, so that half a file can be
   // read. Files that are gone have no server any more. A server whose endpoint stays the same keeps
@@ -32,6 +38,8 @@ class HookServers final : public HookServersPort {
   void Update(const std::vector<HookFileText>& files);
 
   std::vector<std::shared_ptr<HookServerPort>> ServersOf(HookPoint point) const override;
+  // `changed` is told how many are connected, after each change of that.
+  void OnReadyChanged(std::function<void(size_t ready)> changed) { changed_ = std::move(changed); }
   // In the order of their files' names.
   std::vector<std::shared_ptr<const HookServer>> All() const;
 
@@ -43,13 +51,18 @@ class HookServers final : public HookServersPort {
 
   void Take(const HookFileText& text, File& file);
   std::shared_ptr<HookConnection> ConnectionTo(const std::string& endpoint);
+  void CountReady();
 
   EventLoop& loop_;
   h2::FlushQueue& flushes_;
   Logger& log_;
-  const std::chrono::milliseconds timeout_;
+  std::chrono::milliseconds timeout_;
   Metrics* const metrics_;
   std::map<std::string, File> files_;  // by name
+  std::function<void(size_t)> changed_;
+  std::optional<size_t> ready_;  // that was told
+  // A connection may outlive this, with a call that is under way.
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
 }  // namespace resmgr::hooks

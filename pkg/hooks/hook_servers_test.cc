@@ -57,6 +57,18 @@ TEST_F(HookServersTest, ABadVersionLeavesTheOneBeforeInForce) {
   EXPECT_EQ(servers_.All().front()->settings().failure, FailurePolicy::kFail);
 }
 
+TEST_F(HookServersTest, AnotherTimeoutCountsForFilesWithoutOne) {
+  const std::vector<HookFileText> files = {{"a.json", Text("/run/a")},
+                                           {"b.json", Text("/run/b", R"(, "timeout": "1s")")}};
+  servers_.Update(files);
+  const auto before = servers_.All();
+  servers_.SetTimeout(seconds(7));
+  servers_.Update(files);
+  EXPECT_EQ(servers_.All()[0]->settings().timeout, seconds(7));
+  EXPECT_EQ(servers_.All()[1]->settings().timeout, seconds(1));
+  EXPECT_EQ(&servers_.All()[0]->connection(), &before[0]->connection());
+}
+
 TEST_F(HookServersTest, AFileThatIsGoneHasNoServer) {
   servers_.Update({{"a.json", Text("/run/a")}});
   const auto held = servers_.ServersOf(kUpdate);

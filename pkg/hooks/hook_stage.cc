@@ -52,6 +52,11 @@ void HookStage::OpenServers() {
     then();
 }
 
+void HookStage::SetSkip(std::string key, std::string value) {
+  hook_options_.skip_key = std::move(key);
+  hook_options_.skip_value = std::move(value);
+}
+
 bool HookStage::Skips(const api::PodSandboxHookRequest& pod) const {
   if (hook_options_.skip_handlers.contains(pod.runtime_handler())) return true;
   const std::string& key = hook_options_.skip_key;

@@ -18,6 +18,7 @@
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
 #include "pkg/metrics/metrics.h"
+#include "pkg/model/resource_values.h"
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/pipeline/stage.h"
 #include "pkg/resmgr/clock.h"
@@ -69,8 +70,16 @@ class HookStage final : public Stage {
   void OpenServers();
   // Learns what the runtime has; again when the runtime was away.
   void Start() { sync_.Refresh(); }
+  // For calls that begin from now on.
+  void SetSkip(std::string key, std::string value);
+  // Forgets what it knows of the runtime: it was not in the pipeline for a while.
+  void Forget() { store_.Clear(); }
   // The runtime, or a client to whom it told it, says that something happened.
   void OnContainerEvent(const ContainerEvent& event);
+  // The container has these values now, by an update that was no call of a client.
+  void OnUpdated(const ContainerId& id, const ResourceValues& values) {
+    store_.SetValues(id, values);
+  }
 
   std::unique_ptr<StageCall> Begin(const Request& request) override;
 
@@ -97,7 +106,7 @@ class HookStage final : public Stage {
 
  private:
   const Context context_;
-  const HookStageOptions hook_options_;
+  HookStageOptions hook_options_;
   Logger& log_;
   HookStore store_;
   HookSync sync_;

@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/hooks/hook_store.h"
 
-#include <iterator>
 #include <utility>
 #include <vector>
 
+#include "pkg/base/only_one.h"
 #include "pkg/hooks/hook_messages.h"
 
 namespace resmgr::hooks {
 namespace {
-
-// The record whose id begins with this, where there is just one.
-template <typename Records>
-typename Records::mapped_type RecordOf(const Records& records, std::string_view beginning) {
-  if (beginning.empty()) return nullptr;
-  const auto found = records.lower_bound(beginning);
-  if (found == records.end() || !found->first.starts_with(beginning)) return nullptr;
-  if (found->first.size() == beginning.size()) return found->second;
-  const auto next = std::next(found);
-  const bool unique = next == records.end() || !next->first.starts_with(beginning);
-  return unique ? found->second : nullptr;
-}
 
 // The container's own part.
 api::ContainerResourceHookRequest RequestOf(const ContainerFacts& facts) {
@@ -33,15 +21,20 @@ api::ContainerResourceHookRequest RequestOf(const ContainerFacts& facts) {
   ContainerDetails details;
   details.memory_swap_limit = facts.details.memory_swap_limit;
   details.unified = facts.details.unified;
-  details.environment = facts.details.environment;
-  return ToCreateRequest(Pod(), 0, create, details);
+  details.environment = facts.requested_environment.value_or(facts.details.environment);
+  return ToCreateRequest(Pod(), 0, create, std::move(details));
 }
 
 }  // namespace
 
 api::ContainerResourceHookRequest RequestOf(const HookContainer& container) {
-  const api::PodSandboxHookRequest& pod = container.pod->request;
-  api::ContainerResourceHookRequest request = container.request;
+  return RequestOf(*container.pod, container.request);
+}
+
+api::ContainerResourceHookRequest RequestOf(const HookPod& of,
+                                            api::ContainerResourceHookRequest own) {
+  const api::PodSandboxHookRequest& pod = of.request;
+  api::ContainerResourceHookRequest request = std::move(own);
   *request.mutable_pod_meta() = pod.pod_meta();
   *request.mutable_pod_resources() = pod.resources();
   *request.mutable_pod_annotations() = pod.annotations();
@@ -76,7 +69,7 @@ HookContainerPtr HookStore::AddContainer(HookPodPtr pod, const ContainerId& id,
 HookPodPtr HookStore::Learn(const SandboxFacts& facts) {
   const auto known = pods_.find(facts.pod.id.value());
   if (known != pods_.end()) return known->second;
-  return AddPod(facts.pod.id, ToPodRequest(facts.pod, 0));
+  return AddPod(facts.pod.id, ToPodRequest(facts.pod, facts.attempt));
 }
 
 HookContainerPtr HookStore::Learn(HookPodPtr pod, const ContainerFacts& facts) {
@@ -85,12 +78,28 @@ HookContainerPtr HookStore::Learn(HookPodPtr pod, const ContainerFacts& facts) {
   return AddContainer(std::move(pod), facts.container.id, RequestOf(facts));
 }
 
+void HookStore::SetValues(const ContainerId& id, const ResourceValues& values) {
+  const api::LinuxContainerResources resources = ToHookResources(AsResources(values));
+  const auto known = containers_.find(id.value());
+  if (known != containers_.end()) {
+    known->second->request.mutable_container_resources()->MergeFrom(resources);
+  } else if (listing_) {
+    // What is listed may be of before.
+    updated_[std::string(id.value())].MergeFrom(resources);
+  }
+}
+
 HookPodPtr HookStore::FindPod(std::string_view id) const {
-  return RecordOf(pods_, id);
+  return OnlyOneThatBeginsWith(pods_, id);
 }
 
 HookContainerPtr HookStore::FindContainer(std::string_view id) const {
-  return RecordOf(containers_, id);
+  return OnlyOneThatBeginsWith(containers_, id);
+}
+
+void HookStore::ForEachContainer(const std::function<void(const HookContainer&)>& visit) const {
+  for (const auto& [id, container] : containers_)
+    visit(*container);
 }
 
 void HookStore::NoteRemoval(std::string_view id) {
@@ -114,6 +123,12 @@ void HookStore::Remove(const HookContainer& container) {
   if (found != containers_.end()) containers_.erase(found);
 }
 
+void HookStore::Clear() {
+  pods_.clear();
+  containers_.clear();
+  before_.clear();
+}
+
 void HookStore::BeginList() {
   GiveUpList();
   listing_ = true;
@@ -130,6 +145,11 @@ void HookStore::TakeList(const RuntimeAccess::Everything& everything) {
     const RuntimeContainer& listed = facts.container;
     const auto pod = pods_.find(listed.pod_id.value());
     if (pod != pods_.end() && !removed_.contains(listed.id.value())) Learn(pod->second, facts);
+  }
+  for (const auto& [id, resources] : updated_) {
+    if (const auto known = containers_.find(id); known != containers_.end()) {
+      known->second->request.mutable_container_resources()->MergeFrom(resources);
+    }
   }
   DropMissing(everything);
   GiveUpList();
@@ -157,6 +177,7 @@ void HookStore::GiveUpList() {
   listing_ = false;
   before_.clear();
   removed_.clear();
+  updated_.clear();
 }
 
 }  // namespace resmgr::hooks

@@ -12,6 +12,7 @@
 #include "pkg/api/runtimehook.pb.h"
 #include "pkg/base/ids.h"
 #include "pkg/model/request.h"
+#include "pkg/model/resource_values.h"
 #include "pkg/pipeline/runtime_access.h"
 
 namespace resmgr::hooks {
@@ -36,8 +37,10 @@ struct HookContainer {
 using HookPodPtr = std::shared_ptr<HookPod>;
 using HookContainerPtr = std::shared_ptr<HookContainer>;
 
-// The container with what is its pod's.
+// The container with what is its pod's. `own`: without that.
 api::ContainerResourceHookRequest RequestOf(const HookContainer& container);
+api::ContainerResourceHookRequest RequestOf(const HookPod& of,
+                                            api::ContainerResourceHookRequest own);
 
 // The pod sandboxes and containers that exist at the runtime: requests about them name only an id,
 // and hook servers want to know more. Bounded by what the runtime has. A record that is removed
@@ -53,13 +56,21 @@ class HookStore {
   HookPodPtr Learn(const SandboxFacts& facts);
   HookContainerPtr Learn(HookPodPtr pod, const ContainerFacts& facts);
 
+  // What is in force of one that exists has changed. What is empty stays.
+  void SetValues(const ContainerId& id, const ResourceValues& values);
+
   // By the runtime's id or an unambiguous beginning of it. nullptr: not known.
   HookPodPtr FindPod(std::string_view id) const;
   HookContainerPtr FindContainer(std::string_view id) const;
 
+  void ForEachContainer(const std::function<void(const HookContainer&)>& visit) const;
+
   // It does not exist any more; with the pod go its containers.
   void Remove(const HookPod& pod);
   void Remove(const HookContainer& container);
+
+  // Everything. Records live on with the calls that use them.
+  void Clear();
 
   // A list of all that the runtime has: what was known when it was begun and is not in it is gone.
   // What is created or removed meanwhile is not changed by it. One list at a time.
@@ -80,8 +91,9 @@ class HookStore {
   ById<HookPodPtr> pods_;
   ById<HookContainerPtr> containers_;
   bool listing_ = false;
-  Ids before_;   // known when the list was begun
-  Ids removed_;  // since then
+  Ids before_;                                  // known when the list was begun
+  Ids removed_;                                 // since then
+  ById<api::LinuxContainerResources> updated_;  // since then, of those that were not known
 };
 
 }  // namespace resmgr::hooks

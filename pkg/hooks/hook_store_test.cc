@@ -46,6 +46,45 @@ TEST(HookStoreTest, AContainersRequestHasWhatIsItsPods) {
   EXPECT_TRUE(container->request.pod_labels().empty());
 }
 
+TEST(HookStoreTest, AContainerHasTheValuesOfTheLastUpdate) {
+  HookStore store;
+  const HookContainerPtr container =
+      store.Learn(store.Learn(SandboxOf("p")), ContainerOf("c", "p"));
+  store.SetValues(ContainerId("c"), {.cpus = CpuSet{2, 3}, .cpu_quota = -1});
+  store.SetValues(ContainerId("c"), {.cpus = CpuSet{3}, .mems = NodeSet{0}});
+  store.SetValues(ContainerId("unknown"), {.cpus = CpuSet{1}});
+  const api::LinuxContainerResources& has = container->request.container_resources();
+  EXPECT_EQ(has.cpuset_cpus(), "3");
+  EXPECT_EQ(has.cpuset_mems(), "0");
+  EXPECT_EQ(has.cpu_quota(), -1);
+  EXPECT_EQ(has.cpu_shares(), 512);
+}
+
+TEST(HookStoreTest, AnUpdateWhileTheRuntimeListsIsNewerThanTheList) {
+  HookStore store;
+  store.BeginList();
+  store.SetValues(ContainerId("c"), {.cpus = CpuSet{2, 3}});
+  store.SetValues(ContainerId("c"), {.cpu_shares = 99});
+  store.TakeList({.sandboxes = {SandboxOf("p")}, .containers = {ContainerOf("c", "p")}});
+  const api::LinuxContainerResources& has = store.FindContainer("c")->request.container_resources();
+  EXPECT_EQ(has.cpuset_cpus(), "2-3");
+  EXPECT_EQ(has.cpu_shares(), 99);
+}
+
+TEST(HookStoreTest, WhatWasListedIsToldAsItWasRequested) {
+  HookStore store;
+  SandboxFacts sandbox = SandboxOf("p");
+  sandbox.attempt = 2;
+  ContainerFacts facts = ContainerOf("c", "p");
+  facts.requested_environment = facts.details.environment;
+  facts.details.environment.push_back({.name = "PATH", .value = "/of/the/image"});
+  const api::ContainerResourceHookRequest request =
+      RequestOf(*store.Learn(store.Learn(sandbox), facts));
+  EXPECT_EQ(request.pod_meta().attempt(), 2u);
+  EXPECT_EQ(request.container_envs_size(), 1);
+  EXPECT_EQ(request.container_envs().at("A"), "1");
+}
+
 TEST(HookStoreTest, FindsByAnUnambiguousBeginningOnly) {
   HookStore store;
   const HookPodPtr pod = store.Learn(SandboxOf("abc1"));

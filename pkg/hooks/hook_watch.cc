@@ -22,6 +22,7 @@ constexpr uint32_t kChanges = IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE
                               IN_MODIFY | IN_MOVE | IN_MOVE_SELF | IN_ONLYDIR;
 constexpr int kMostReadsOfEvents = 64;
 constexpr int kMostListings = 8;
+constexpr size_t kMostComplaints = 8;
 
 // The directory has this file, and the listing has not: on tmpfs a listing may leave out a file
 // that is replaced by a rename meanwhile. Without this its server would be gone for a moment.
@@ -145,12 +146,13 @@ void HookDirectoryWatch::OnRead(Found found) {
   deadline_.reset();
   reading_ = false;
   // What a read found that took so long may be old.
-  if (std::exchange(late_, false)) again_ = true;
+  const bool late = std::exchange(late_, false);
+  if (late) again_ = true;
   watch_ = found.watch;
   TellWatched(found.watch_error);
   if (found.files.ok()) {
     known_ = true;
-    if (!std::exchange(complaint_, "").empty()) {
+    if (!late && !std::exchange(complaints_, {}).empty()) {
       log_.Info("hook directory {} is read again", Printable(options_.directory));
     }
     names_.clear();
@@ -177,7 +179,9 @@ void HookDirectoryWatch::TellWatched(int error) {
 }
 
 void HookDirectoryWatch::Complain(std::string why) {
-  if (std::exchange(complaint_, why) == why) return;
+  const bool told = std::ranges::find(complaints_, why) != complaints_.end();
+  if (told || complaints_.size() == kMostComplaints) return;
+  complaints_.push_back(why);
   log_.Warn("hook directory {} cannot be read, hook servers stay as they are: {}",
             Printable(options_.directory), Printable(why));
 }

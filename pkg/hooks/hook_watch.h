@@ -19,7 +19,7 @@ namespace resmgr::hooks {
 // Reads the hook directory at once, when inotify tells a change, and every few seconds for what
 // inotify does not tell: a directory that is made or mounted, and what a link leads to. The disk is
 // touched on a thread of its own, by one read at a time. A read that hangs or fails changes
-// nothing, and is logged once. Loop's thread only.
+// nothing; each reason is logged once, until a read succeeds in time. Loop's thread only.
 class HookDirectoryWatch {
  public:
   using Files = std::vector<HookFileText>;
@@ -70,7 +70,7 @@ class HookDirectoryWatch {
   bool again_ = false;  // something has changed since the read began
   bool late_ = false;   // the read is over its deadline
   int watch_error_ = 0;
-  std::string complaint_;  // the last one; "" after a read that has succeeded
+  std::vector<std::string> complaints_;  // since a read has succeeded in time
   EventLoop::HandlePtr events_;
   EventLoop::HandlePtr settled_;
   EventLoop::HandlePtr deadline_;

@@ -262,6 +262,35 @@ TEST_F(HookWatchTest, AReadThatHangsIsTheOnlyOneAndIsToldOnce) {
   ASSERT_TRUE(Sees("a.json=2;"));
 }
 
+TEST_F(HookWatchTest, ADiskThatIsAlwaysSlowIsToldOnce) {
+  const auto reads = std::make_shared<std::atomic<int>>(0);
+  const auto slow = std::make_shared<std::atomic<bool>>(true);
+  options_.read = [reads, slow](const std::string& directory) -> StatusOr<Files> {
+    if (*slow) std::this_thread::sleep_for(Milliseconds(300));
+    // Some of them fail at the end.
+    if (++*reads % 2 == 0 && *slow) return Unavailable("input/output error");
+    return ReadHookDirectory(directory);
+  };
+  // Long enough for a busy machine to read a file in.
+  options_.deadline = Milliseconds(250);
+  Write("a.json", "1");
+  testing::internal::CaptureStderr();
+  Start(Milliseconds(5));
+  ASSERT_TRUE(RunUntil([&] { return *reads >= 4; }));
+  *slow = false;
+  ASSERT_TRUE(RunUntil([&] { return *reads >= 8; }));
+  const std::string log = testing::internal::GetCapturedStderr();
+  const auto times = [&log](const std::string& text) {
+    int count = 0;
+    for (size_t at = log.find(text); at != std::string::npos; at = log.find(text, at + 1))
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(times("does not answer"), 1) << log;
+  EXPECT_EQ(times("input/output error"), 1) << log;
+  EXPECT_EQ(times("is read again"), 1) << log;
+}
+
 TEST_F(HookWatchTest, ItsEndDoesNotWaitForAReadThatHangs) {
   const auto hang = std::make_shared<std::promise<void>>();
   const auto reads = std::make_shared<std::atomic<int>>(0);
