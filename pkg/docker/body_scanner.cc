@@ -3,18 +3,13 @@
 
 #include <algorithm>
 
+#include "pkg/docker/characters.h"
+
 namespace resmgr::docker {
 namespace {
 
 // Of a chunk's size: more than any, and no overflow.
 constexpr size_t kMostDigits = 15;
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 bool IsText(char c) {
   return c == '\t' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7f');

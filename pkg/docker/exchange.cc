@@ -13,16 +13,12 @@ bool IsWait(std::string_view target) {
 }  // namespace
 
 StatusOr<size_t> Exchange::FromClient(std::string_view bytes) {
-  if (bytes.empty()) return size_t{0};
+  if (bytes.empty() || over_) return size_t{0};
   switch (request_) {
     case Side::kHead:
       return TakeRequestHead(bytes);
-    case Side::kBody: {
-      RESMGR_ASSIGN_OR_RETURN(const size_t passing, request_body_.Scan(bytes));
-      if (request_body_.done()) request_ = Side::kDone;
-      FinishIfDone();
-      return passing;
-    }
+    case Side::kBody:
+      return TakeBody(bytes, request_body_, request_);
     case Side::kTunnel:
       return bytes.size();
     case Side::kNone:
@@ -48,17 +44,20 @@ StatusOr<size_t> Exchange::TakeRequestHead(std::string_view bytes) {
   return size;
 }
 
+StatusOr<size_t> Exchange::TakeBody(std::string_view bytes, BodyScanner& body, Side& side) {
+  RESMGR_ASSIGN_OR_RETURN(const size_t passing, body.Scan(bytes));
+  if (body.done()) side = Side::kDone;
+  FinishIfDone();
+  return passing;
+}
+
 StatusOr<size_t> Exchange::FromEngine(std::string_view bytes) {
   if (bytes.empty()) return size_t{0};
   switch (reply_) {
     case Side::kHead:
       return TakeReplyHead(bytes);
-    case Side::kBody: {
-      RESMGR_ASSIGN_OR_RETURN(const size_t passing, reply_body_.Scan(bytes));
-      if (reply_body_.done()) reply_ = Side::kDone;
-      FinishIfDone();
-      return passing;
-    }
+    case Side::kBody:
+      return TakeBody(bytes, reply_body_, reply_);
     case Side::kTunnel:
       return bytes.size();
     case Side::kNone:
@@ -79,6 +78,8 @@ StatusOr<size_t> Exchange::TakeReplyHead(std::string_view bytes) {
   // The final reply follows those like "100 Continue".
   if (head.status < 200 && head.status != kSwitchingProtocols) return size;
   reply_begun_ = true;
+  last_ = head.last;
+  reply_status_ = head.status;
   const bool taken_over = head.body.kind == BodyFraming::Kind::kUntilClose && head.raw_stream &&
                           method_ == "POST" && head.status == 200;
   if (head.status == kSwitchingProtocols || taken_over) {
@@ -106,6 +107,7 @@ void Exchange::FinishIfDone() {
   if (request_ != Side::kDone || reply_ != Side::kDone) return;
   request_ = Side::kHead;
   reply_ = Side::kNone;
+  over_ = last_;
 }
 
 }  // namespace resmgr::docker

@@ -33,7 +33,9 @@ class Exchange {
   // Between the end of one exchange and the next request's head.
   bool idle() const { return request_ == Side::kHead && reply_ == Side::kNone; }
   // The client's bytes are the begin of a request.
-  bool awaits_request() const { return request_ == Side::kHead; }
+  bool awaits_request() const { return request_ == Side::kHead && !over_; }
+  // dockerd has answered for the last time: what the client still sends belongs to no request.
+  bool over() const { return over_; }
   bool tunnel() const { return request_ == Side::kTunnel; }
   // Bytes of the final reply have passed: no other reply can take its place.
   bool reply_begun() const { return reply_begun_; }
@@ -41,12 +43,18 @@ class Exchange {
   bool lasting() const;
   // Of the request under way, or the last one.
   std::string_view method() const { return method_; }
+  // All of the request has passed, and not all of the reply.
+  bool request_done() const { return request_ == Side::kDone; }
+  // Of the last final reply.
+  int reply_status() const { return reply_status_; }
 
  private:
   enum class Side : uint8_t { kNone, kHead, kBody, kDone, kTunnel };
 
   StatusOr<size_t> TakeRequestHead(std::string_view bytes);
   StatusOr<size_t> TakeReplyHead(std::string_view bytes);
+  // Of a request or a reply, whose side this is.
+  StatusOr<size_t> TakeBody(std::string_view bytes, BodyScanner& body, Side& side);
   void FinishIfDone();
 
   Side request_ = Side::kHead;
@@ -59,6 +67,9 @@ class Exchange {
   bool upgrade_ = false;
   bool waits_for_end_ = false;
   bool reply_begun_ = false;
+  bool last_ = false;  // this reply is
+  bool over_ = false;
+  int reply_status_ = 0;
 };
 
 }  // namespace resmgr::docker

@@ -56,6 +56,28 @@ TEST(ExchangeTest, RefusesBytesThatBelongToNoReply) {
   EXPECT_THAT(exchange.FromEngine(kOk), HasCode(StatusCode::kInvalidArgument));
 }
 
+// dockerd reads none after it, and closes.
+TEST(ExchangeTest, SendsNoRequestAfterTheLastReply) {
+  for (const std::string reply :
+       {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nab",
+        "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nab"}) {
+    Exchange exchange;
+    ExpectFromClient(exchange, kGet);
+    EXPECT_FALSE(exchange.over());
+    ExpectFromEngine(exchange, reply);
+    EXPECT_TRUE(exchange.over()) << reply;
+    EXPECT_FALSE(exchange.awaits_request());
+    EXPECT_EQ(exchange.FromClient(kGet).value(), 0u);
+    EXPECT_THAT(exchange.EngineEnds(), IsOk());
+  }
+  Exchange exchange;
+  ExpectFromClient(exchange, kGet);
+  ExpectFromEngine(exchange,
+                   "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_FALSE(exchange.over());
+  ExpectFromClient(exchange, kGet);
+}
+
 TEST(ExchangeTest, PassesRepliesBeforeTheFinalOne) {
   Exchange exchange;
   ExpectFromClient(exchange,

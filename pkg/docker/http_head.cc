@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "pkg/docker/characters.h"
+
 namespace resmgr::docker {
 namespace {
 
@@ -19,10 +21,6 @@ char Lower(char c) {
 // `lower` is in lower case.
 bool SameWord(std::string_view text, std::string_view lower) {
   return std::ranges::equal(text, lower, {}, Lower);
-}
-
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 bool IsTokenChar(char c) {
@@ -71,6 +69,8 @@ struct Fields {
   std::optional<uint64_t> length;
   bool chunked = false;
   bool connection_upgrade = false;
+  bool connection_close = false;
+  bool connection_keep_alive = false;
   bool upgrade = false;
   std::string_view content_type;
 };
@@ -95,6 +95,8 @@ Status ReadField(std::string_view name, std::string_view value, Fields& fields) 
     fields.chunked = true;
   } else if (SameWord(name, "connection")) {
     fields.connection_upgrade |= ListHas(value, "upgrade");
+    fields.connection_close |= ListHas(value, "close");
+    fields.connection_keep_alive |= ListHas(value, "keep-alive");
   } else if (SameWord(name, "upgrade")) {
     fields.upgrade = true;
   } else if (SameWord(name, "content-type")) {
@@ -189,7 +191,7 @@ StatusOr<RequestHead> ParseRequestHead(std::string_view head) {
 
 StatusOr<ReplyHead> ParseReplyHead(std::string_view head, std::string_view method) {
   const std::string_view line = TakeLine(head);
-  RESMGR_RETURN_IF_ERROR(ReadVersion(line.substr(0, line.find(' '))).status());
+  RESMGR_ASSIGN_OR_RETURN(const bool old, ReadVersion(line.substr(0, line.find(' '))));
   // "HTTP/1.1 200", and perhaps " OK".
   const std::string_view code = line.size() < 12 ? std::string_view() : line.substr(9, 3);
   if (code.empty() || !std::ranges::all_of(code, IsDigit) || code.front() == '0' ||
@@ -200,6 +202,7 @@ StatusOr<ReplyHead> ParseReplyHead(std::string_view head, std::string_view metho
   RESMGR_ASSIGN_OR_RETURN(const Fields fields, ReadFields(head));
   reply.raw_stream = SameWord(fields.content_type, "application/vnd.docker.raw-stream") ||
                      SameWord(fields.content_type, "application/vnd.docker.multiplexed-stream");
+  reply.last = fields.connection_close || (old && !fields.connection_keep_alive);
   const bool bodiless =
       method == "HEAD" || reply.status < 200 || reply.status == 204 || reply.status == 304;
   if (!bodiless) reply.body = FramingOf(fields, BodyFraming::Kind::kUntilClose);

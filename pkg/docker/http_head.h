@@ -34,6 +34,7 @@ struct RequestHead {
 struct ReplyHead {
   int status = 0;
   bool raw_stream = false;  // the content type of a connection that dockerd has taken over
+  bool last = false;        // it says that no other follows on the connection
   BodyFraming body{};
 };
 

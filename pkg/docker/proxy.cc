@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/docker/call_watch.h"
+#include "pkg/docker/held_exchange.h"
 #include "pkg/docker/proxy_connection.h"
 
 namespace resmgr::docker {
@@ -19,9 +21,12 @@ constexpr int kAcceptBatch = 16;
 
 }  // namespace
 
-Proxy::Proxy(EventLoop& loop, ListeningSocket listener, Options options)
+Proxy::Proxy(EventLoop& loop, ListeningSocket listener, Options options, Interceptor* interceptor,
+             CallWatch* watch)
     : loop_(loop),
       options_(std::move(options)),
+      interceptor_(interceptor),
+      watch_(watch),
       log_(GetLogger("docker/proxy")),
       accept_limit_(kLogBurst, kLogPeriod),
       refusal_limit_(kLogBurst, kLogPeriod),
@@ -46,7 +51,12 @@ void Proxy::Accept() {
     if (!accepted->has_value()) return;
     if (connections_.size() >= options_.max_clients) EndLongestIdle();
     connections_.push_back(std::make_unique<ProxyConnection>(*this, loop_, **std::move(accepted)));
+    NoteClients();
   }
+}
+
+void Proxy::NoteClients() {
+  if (watch_ != nullptr) watch_->SetClients(connections_.size());
 }
 
 void Proxy::Pause() {
@@ -80,13 +90,28 @@ void Proxy::Remove(ProxyConnection& connection) {
       connections_, [&connection](const auto& each) { return each.get() == &connection; });
   if (it == connections_.end()) return;
   removed_.splice(removed_.end(), connections_, it);
-  if (destroying_ == nullptr) {
-    destroying_ = loop_.After(std::chrono::milliseconds(0), [this] {
-      destroying_.reset();
-      removed_.clear();
-    });
-  }
+  NoteClients();
+  DestroyLater();
   if (draining()) CheckDrained();
+}
+
+void Proxy::Discard(std::unique_ptr<HeldExchange> exchange) {
+  discarded_.push_back(std::move(exchange));
+  DestroyLater();
+}
+
+void Proxy::DestroyLater() {
+  if (destroying_ != nullptr) return;
+  destroying_ = loop_.After(std::chrono::milliseconds(0), [this] {
+    destroying_.reset();
+    discarded_.clear();
+    removed_.clear();
+  });
+}
+
+bool Proxy::Hold(size_t bytes) {
+  held_ += bytes;
+  return held_ <= kMaxHeld;
 }
 
 void Proxy::Drain(std::chrono::milliseconds deadline, std::function<void()> done) {

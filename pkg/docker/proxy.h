@@ -18,14 +18,22 @@
 
 namespace resmgr::docker {
 
+class CallWatch;
+class HeldExchange;
+class Interception;
+class Interceptor;
 class ProxyConnection;
 
 // Stands between clients of the Docker API and dockerd: each client's connection has one of its own
 // to dockerd, opened with its first request and closed with it, and all bytes of requests and
 // replies pass as they are. What is no clear HTTP/1.x is refused here (pkg/docker/http_head.h), in
-// the form of dockerd's own errors. Loop's thread only.
+// the form of dockerd's own errors. Requests that an Interceptor wants are held as a whole, and so
+// are their replies (interception.h). Loop's thread only.
 class Proxy {
  public:
+  // Of all requests that are held.
+  static constexpr size_t kMaxHeld = size_t{64} * 1024 * 1024;
+
   struct Options {
     std::string engine_socket{};
     // Clients that may be connected at once; one more ends that which is idle for longest.
@@ -34,10 +42,14 @@ class Proxy {
     std::chrono::milliseconds head_timeout{10'000};
     // What a client that was refused may still send before the connection is closed under it.
     std::chrono::milliseconds linger{1'000};
+    // How long dockerd's reply to a request that was held is awaited once its client is gone.
+    std::chrono::milliseconds orphan_timeout{30'000};
   };
 
-  // Clients connect to the listener.
-  Proxy(EventLoop& loop, ListeningSocket listener, Options options);
+  // Clients connect to the listener. The others outlive this. No interceptor: everything passes. No
+  // watch: nothing is counted or shown.
+  Proxy(EventLoop& loop, ListeningSocket listener, Options options,
+        Interceptor* interceptor = nullptr, CallWatch* watch = nullptr);
   ~Proxy();
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
@@ -56,25 +68,37 @@ class Proxy {
   void NoteRefusal(const Status& why);
   // While it drains: an exchange has ended.
   void CheckDrained();
-  // Destroys the connection, later.
+  // Destroys these later.
   void Remove(ProxyConnection& connection);
+  void Discard(std::unique_ptr<HeldExchange> exchange);
+  Interceptor* interceptor() const { return interceptor_; }
+  CallWatch* watch() const { return watch_; }
+  // Accounts for so many bytes more that are held; false: there are too many.
+  bool Hold(size_t bytes);
+  void Release(size_t bytes) { held_ -= bytes; }
 
  private:
   void Accept();
   void Pause();
+  void NoteClients();
   void EndLongestIdle();
+  void DestroyLater();
 
   EventLoop& loop_;
   const Options options_;
+  Interceptor* const interceptor_;
+  CallWatch* const watch_;
   Logger& log_;
   RateLimit accept_limit_;
   RateLimit refusal_limit_;
   uint64_t ticks_ = 0;
+  size_t held_ = 0;  // bytes
   std::optional<ListeningSocket> listener_;
   EventLoop::HandlePtr accept_watch_;
   EventLoop::HandlePtr accept_pause_;
   std::list<std::unique_ptr<ProxyConnection>> connections_;
   std::list<std::unique_ptr<ProxyConnection>> removed_;  // until the next turn of the loop
+  std::list<std::unique_ptr<HeldExchange>> discarded_;   // the same
   EventLoop::HandlePtr destroying_;                      // while there are such
   EventLoop::HandlePtr drain_timer_;
   std::function<void()> drained_;

@@ -8,9 +8,11 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "pkg/docker/proxy.h"
+#include "pkg/docker/try_again.h"
 #include "pkg/sys/raw_calls.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -19,18 +21,22 @@ namespace {
 
 constexpr size_t kDiscardStep = 4096;
 
-bool TryAgain() {
-  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-}
-
 std::string_view ReasonOf(int code) {
   switch (code) {
     case 400:
       return "Bad Request";
+    case 404:
+      return "Not Found";
     case 408:
       return "Request Timeout";
+    case 409:
+      return "Conflict";
+    case 413:
+      return "Payload Too Large";
     case 431:
       return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
     case 501:
       return "Not Implemented";
     case 502:
@@ -78,6 +84,8 @@ void ProxyConnection::Close() {
   engine_.Reset();
   requests_.Clear();
   replies_.Clear();
+  EndCall();
+  DropHeld();
   proxy_.Remove(*this);
 }
 
@@ -113,18 +121,29 @@ bool ProxyConnection::Read(Peer& peer, Passage& passage) {
 }
 
 void ProxyConnection::Step() {
-  if (!closing_) {
-    if (const Status status = Pass(); !status.ok()) RefuseRequest(status);
+  stepping_ = true;
+  bool again = true;
+  while (again && !closed_) {
+    if (!closing_) {
+      if (const Status status = Pass(); !status.ok()) RefuseRequest(status);
+    }
+    Write(client_, replies_);
+    if (!closed_ && engine_.fd.valid()) {
+      WriteText(engine_, forwarded_);
+      if (forwarded_.empty()) Write(engine_, requests_);
+    }
+    if (closed_) break;
+    const bool waits = !own_reply_.empty();
+    SendOwn();
+    // The next request waited until a reply that was held had left.
+    again = waits && own_reply_.empty() && !requests_.waiting().empty() && !closing_;
   }
-  Write(client_, replies_);
-  if (!closed_ && engine_.fd.valid()) Write(engine_, requests_);
-  if (closed_) return;
-  SendOwn();
-  if (closed_) return;
-  PassEnds();
-  if (closed_) return;
-  WatchHead();
-  Rewatch();
+  if (!closed_) PassEnds();
+  if (!closed_) {
+    WatchHead();
+    Rewatch();
+  }
+  stepping_ = false;
 }
 
 // Lets all bytes go that may. An error is the client's fault; dockerd's are answered here.
@@ -138,19 +157,38 @@ Status ProxyConnection::Pass() {
                                          Message(reply.status()))));
       return OkStatus();
     }
-    replies_.Allow(*reply);
+    TakeReply(*reply);
+    if (closing_ || closed_) return OkStatus();
+    if (held_ == nullptr && exchange_.idle()) EndCall();
+    // A reply that is held comes before the next request.
+    const bool head = exchange_.awaits_request();
+    if (head && (held_ != nullptr || !own_reply_.empty())) break;
     RESMGR_ASSIGN_OR_RETURN(const size_t request, exchange_.FromClient(requests_.waiting()));
-    requests_.Allow(request);
-    if (request > 0 && !engine_.fd.valid()) {
-      if (const Status status = ConnectEngine(); !status.ok()) {
-        Refuse(503, status);
-        return OkStatus();
-      }
-    }
+    if (request > 0) RESMGR_RETURN_IF_ERROR(TakeRequest(request, head));
+    if (closing_ || closed_) return OkStatus();
     if (*reply == 0 && request == 0) break;
   }
-  if (proxy_.draining() && was_busy && exchange_.idle()) FinishSoon();
+  const bool finished = exchange_.over() || (proxy_.draining() && was_busy && exchange_.idle());
+  if (finished && held_ == nullptr) FinishSoon();
   return OkStatus();
+}
+
+Status ProxyConnection::TakeRequest(size_t size, bool head) {
+  const std::string_view bytes = requests_.waiting().substr(0, size);
+  if (head) RESMGR_RETURN_IF_ERROR(Look(bytes));
+  if (held_ != nullptr) return Hold(bytes);
+  requests_.Allow(size);
+  if (engine_.fd.valid()) return OkStatus();
+  if (const Status status = ConnectEngine(); !status.ok()) Refuse(503, status);
+  return OkStatus();
+}
+
+void ProxyConnection::TakeReply(size_t size) {
+  if (held_ == nullptr) {
+    replies_.Allow(size);
+  } else if (size > 0) {
+    HoldReply(replies_.waiting().substr(0, size));
+  }
 }
 
 Status ProxyConnection::ConnectEngine() {
@@ -183,17 +221,21 @@ void ProxyConnection::Write(Peer& peer, Passage& passage) {
   }
 }
 
-void ProxyConnection::SendOwn() {
-  if (!replies_.leaving().empty()) return;
-  while (!own_reply_.empty()) {
-    const ssize_t size = RawSend(client_.fd.get(), own_reply_.data(), own_reply_.size());
+void ProxyConnection::WriteText(Peer& peer, std::string& text) {
+  while (!peer.deaf && !text.empty()) {
+    const ssize_t size = RawSend(peer.fd.get(), text.data(), text.size());
     if (size < 0 && TryAgain()) return;
-    if (size < 0) {
-      Close();
-      return;
+    if (size >= 0) {
+      text.erase(0, static_cast<size_t>(size));
+      continue;
     }
-    own_reply_.erase(0, static_cast<size_t>(size));
+    if (&peer == &client_) return Close();
+    peer.deaf = true;
   }
+}
+
+void ProxyConnection::SendOwn() {
+  if (replies_.leaving().empty()) WriteText(client_, own_reply_);
 }
 
 void ProxyConnection::PassEnds() {
@@ -205,19 +247,17 @@ void ProxyConnection::PassEnds() {
     if (client_.ended && client_.told_end) Close();
     return;
   }
+  if (!PassEndsOfHeld()) return;
   if (client_.ended && exchange_.awaits_request()) {
     // There is no more to come for a request, and the last reply has been read.
-    if (replies_.empty()) Close();
+    if (replies_.empty() && own_reply_.empty()) Close();
     return;
   }
-  if (client_.ended && requests_.empty() && engine_.fd.valid()) engine_.Tell();
+  if (client_.ended && requests_.empty() && forwarded_.empty() && engine_.fd.valid()) {
+    engine_.Tell();
+  }
   if (!engine_.ended || !replies_.leaving().empty()) return;
-  if (exchange_.tunnel()) {
-    client_.Tell();
-    if (client_.ended && (requests_.empty() || engine_.deaf)) Close();
-    if (engine_.deaf) Close();
-    return;
-  }
+  if (exchange_.tunnel()) return PassEndOfTunnel();
   const Status status = exchange_.EngineEnds();
   if (status.ok()) {
     FinishSoon();
@@ -226,6 +266,18 @@ void ProxyConnection::PassEnds() {
   }
   SendOwn();
   if (!closed_) PassEnds();
+}
+
+// dockerd sends nothing more. It may still read, where it has closed one direction only.
+void ProxyConnection::PassEndOfTunnel() {
+  client_.Tell();
+  pollfd engine{.fd = engine_.fd.get(), .events = 0, .revents = 0};
+  const bool gone = ::poll(&engine, 1, 0) == 1 && (engine.revents & (POLLHUP | POLLERR)) != 0;
+  if (engine_.deaf || (client_.ended && requests_.empty())) return Close();
+  if (!gone) return;
+  // What the client sends has no reader any more.
+  FinishSoon();
+  linger_timer_ = loop_.After(proxy_.options().linger, [this] { Close(); });
 }
 
 // A head that is begun must be complete in time; what only waits for its turn need not.
@@ -248,7 +300,7 @@ void ProxyConnection::Rewatch() {
             (reads_client ? EventLoop::kReadable : 0) | (writes_client ? EventLoop::kWritable : 0));
   if (!engine_.fd.valid()) return;
   const bool reads_engine = !engine_.ended && replies_.room() > 0;
-  const bool writes_engine = !engine_.deaf && !requests_.leaving().empty();
+  const bool writes_engine = !engine_.deaf && (!requests_.leaving().empty() || !forwarded_.empty());
   SetEvents(engine_,
             (reads_engine ? EventLoop::kReadable : 0) | (writes_engine ? EventLoop::kWritable : 0));
 }
@@ -268,15 +320,23 @@ void ProxyConnection::Refuse(int code, const Status& why) {
   if (closing_ || closed_) return;
   proxy_.NoteRefusal(why);
   // A request's head that is refused follows a reply that is complete.
-  const bool next = exchange_.awaits_request();
-  if (next || !exchange_.reply_begun()) {
-    own_reply_ = ErrorReply(code, Message(why), next || exchange_.method() != "HEAD");
+  const bool next = exchange_.awaits_request() && held_ == nullptr;
+  if (next || held_ != nullptr || !exchange_.reply_begun()) {
+    Answer(code, why, next || exchange_.method() != "HEAD");
   }
   FinishSoon();
 }
 
+void ProxyConnection::Answer(int code, const Status& why, bool with_body) {
+  if (call_ != nullptr) call_->End(code, Message(why));
+  own_reply_ += ErrorReply(code, Message(why), with_body);
+}
+
 void ProxyConnection::FinishSoon() {
   closing_ = true;
+  EndCall();
+  DropHeld();
+  forwarded_.clear();
   replies_.DropWaiting();
   requests_.Clear();
   engine_.Reset();

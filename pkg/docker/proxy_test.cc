@@ -119,9 +119,12 @@ class DockerProxyTest : public testing::Test {
     return count.get_future().get();
   }
   bool AllGone() {
-    for (int i = 0; i < 200 && Connections() > 0; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return Connections() == 0;
+    // Each look waits for a turn of the proxy's loop.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
+    bool gone = false;
+    while (!gone && std::chrono::steady_clock::now() < end)
+      gone = Connections() == 0;
+    return gone;
   }
 
   TempDir dir_;

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/docker/body_edits.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/docker/docker_labels.h"
+#include "pkg/docker/json_text.h"
+
+namespace resmgr::docker {
+namespace {
+
+constexpr std::string_view kPidsMax = "pids.max";
+constexpr std::string_view kMemoryLow = "memory.low";
+
+// The field of HostConfig that says what a file of cgroup v2 says; "": there is none.
+std::string_view FieldOfFile(std::string_view file) {
+  if (file == kPidsMax) return "PidsLimit";
+  return file == kMemoryLow ? "MemoryReservation" : "";
+}
+
+using NewMembers = std::vector<std::pair<std::string_view, std::string>>;
+
+// Pieces of a text that others take the place of; they do not overlap.
+class Splices {
+ public:
+  explicit Splices(std::string_view text) : text_(text) {}
+
+  // `part` is a view into the text.
+  void Replace(std::string_view part, std::string with) {
+    all_.push_back({OffsetOf(part), part.size(), std::move(with)});
+  }
+  // Into the object, as its last members.
+  void Append(std::string_view object, std::string members) {
+    const bool empty = TrimJson(object.substr(1, object.size() - 2)).empty();
+    all_.push_back(
+        {OffsetOf(object) + object.size() - 1, 0, (empty ? "" : ",") + std::move(members)});
+  }
+  std::string Apply() {
+    std::ranges::stable_sort(all_, {}, &Splice::offset);
+    std::string result;
+    size_t at = 0;
+    for (const Splice& splice : all_) {
+      result += text_.substr(at, splice.offset - at);
+      result += splice.with;
+      at = splice.offset + splice.size;
+    }
+    return result.append(text_.substr(at));
+  }
+
+ private:
+  struct Splice {
+    size_t offset;
+    size_t size;
+    std::string with;
+  };
+
+  size_t OffsetOf(std::string_view part) const {
+    return static_cast<size_t>(part.data() - text_.data());
+  }
+
+  std::string_view text_;
+  std::vector<Splice> all_;
+};
+
+// The last member that Go reads into the field; "": there is none.
+std::string_view LastOf(std::string_view object, std::string_view field) {
+  std::string_view last;
+  ForEachMember(object, [&last, field](std::string_view name, std::string_view value) {
+    if (IsField(name, field)) last = value;
+  });
+  return last;
+}
+
+std::string Join(const std::vector<std::string>& parts) {
+  std::string joined;
+  for (const std::string& part : parts) {
+    if (!joined.empty()) joined += ',';
+    joined += part;
+  }
+  return joined;
+}
+
+std::string AsMembers(const NewMembers& members) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : members)
+    parts.push_back(fmt::format("\"{}\":{}", name, value));
+  return Join(parts);
+}
+
+// The last member of a name wins, so that one is replaced, or a new one is appended.
+void SetMembers(std::string_view object, const NewMembers& members, Splices& splices,
+                NewMembers& added) {
+  for (const auto& [name, value] : members) {
+    const std::string_view last = LastOf(object, name);
+    if (last.empty()) {
+      added.emplace_back(name, value);
+    } else {
+      splices.Replace(last, value);
+    }
+  }
+}
+void SetMembers(std::string_view object, const NewMembers& members, Splices& splices) {
+  NewMembers added;
+  SetMembers(object, members, splices, added);
+  if (!added.empty()) splices.Append(object, AsMembers(added));
+}
+
+void AddValues(const ResourceValues& values, NewMembers& members) {
+  const auto number = [&members](std::string_view name, const std::optional<int64_t>& value) {
+    if (value) members.emplace_back(name, fmt::format("{}", *value));
+  };
+  number("CpuShares", values.cpu_shares);
+  number("CpuPeriod", values.cpu_period);
+  number("CpuQuota", values.cpu_quota);
+  if (values.cpus) members.emplace_back("CpusetCpus", EncodeJsonText(values.cpus->ToString()));
+  if (values.mems) members.emplace_back("CpusetMems", EncodeJsonText(values.mems->ToString()));
+}
+
+void AddNumber(std::string_view name, const std::optional<int64_t>& value, NewMembers& members) {
+  if (value) members.emplace_back(name, fmt::format("{}", *value));
+}
+
+// Those files of cgroup v2 for which Docker has a field; others are left out. kInvalidArgument: the
+// file cannot have this value.
+Status AddFile(std::string_view file, std::string_view value, NewMembers& members) {
+  const std::string_view field = FieldOfFile(file);
+  if (field.empty()) return OkStatus();
+  const bool unlimited = value == "max" && file == kPidsMax;
+  const auto number = ParseUint(value);
+  if (!unlimited && !(number && std::in_range<int64_t>(*number))) {
+    return InvalidArgument("unified {}: \"{}\" is no number", file, Printable(value));
+  }
+  AddNumber(field, unlimited ? -1 : static_cast<int64_t>(*number), members);
+  return OkStatus();
+}
+
+// `has_cpus`: the request limits CPUs by NanoCpus.
+NewMembers ResourcesOf(const Adjustment& adjustment, bool has_cpus) {
+  NewMembers members;
+  AddValues(adjustment.values, members);
+  const bool limits = adjustment.values.cpu_quota || adjustment.values.cpu_period;
+  // dockerd refuses both ways to limit CPUs together.
+  if (limits && has_cpus) members.emplace_back("NanoCpus", "0");
+  if (adjustment.clears_cpus()) members.emplace_back("CpusetCpus", "\"\"");
+  if (adjustment.clears_mems()) members.emplace_back("CpusetMems", "\"\"");
+  const WideAdjustment* const wide = adjustment.wide();
+  if (wide == nullptr) return members;
+  AddNumber("Memory", wide->memory_limit, members);
+  AddNumber("MemorySwap", wide->memory_swap_limit, members);
+  return members;
+}
+
+// "HOST:CONTAINER:OPTIONS".
+StatusOr<std::string> BindOf(const Mount& mount) {
+  if (!mount.image.empty()) return InvalidArgument("mount {}: an image", mount.container_path);
+  if (mount.recursive_read_only) {
+    return InvalidArgument("mount {}: recursively read-only", mount.container_path);
+  }
+  for (const std::string& path : {mount.host_path, mount.container_path}) {
+    if (!path.starts_with('/') || path.find(':') != std::string::npos) {
+      return InvalidArgument("mount {}: the path \"{}\" cannot be written in Binds",
+                             Printable(mount.container_path), Printable(path));
+    }
+  }
+  std::string bind =
+      fmt::format("{}:{}:{}", mount.host_path, mount.container_path, mount.read_only ? "ro" : "rw");
+  using enum Mount::Propagation;
+  if (mount.propagation == kHostToContainer) bind += ",rslave";
+  if (mount.propagation == kBidirectional) bind += ",rshared";
+  if (mount.selinux_relabel) bind += ",Z";
+  return bind;
+}
+
+// A list without those elements that an edit takes away or replaces; `key` tells what has edits.
+template <typename Edits, typename Key>
+std::vector<std::string> KeptOf(std::string_view list, const Edits& edits, Key key) {
+  std::vector<std::string> parts;
+  if (!IsJsonList(list)) return parts;
+  ForEachElement(list, [&](std::string_view element) {
+    if (edits.Find(key(element)) == nullptr) parts.emplace_back(element);
+  });
+  return parts;
+}
+
+std::string TextIn(std::string_view object, std::string_view field) {
+  const std::string_view value = IsJsonObject(object) ? LastOf(object, field) : "";
+  return IsJsonText(value) ? DecodeJsonText(value) : "";
+}
+
+std::string PathOfBind(std::string_view element) {
+  const std::string text = IsJsonText(element) ? DecodeJsonText(element) : "";
+  const size_t begin = text.find(':') + 1;  // a path alone is an anonymous volume's
+  return text.substr(begin, text.find(':', begin) - begin);
+}
+
+// Of HostConfig objects that come twice the last that has the field counts.
+std::string_view ListOfHostConfig(std::string_view object, std::string_view field) {
+  std::string_view list;
+  ForEachMember(object, [&list, field](std::string_view name, std::string_view value) {
+    if (!IsField(name, "HostConfig")) return;
+    const std::string_view last = IsJsonObject(value) ? LastOf(value, field) : "null";
+    if (!last.empty()) list = last;
+  });
+  return list;
+}
+
+Status AddMounts(std::string_view object, const KeyedEdits<Mount>& edits, NewMembers& members) {
+  if (edits.empty()) return OkStatus();
+  std::vector<std::string> binds =
+      KeptOf(ListOfHostConfig(object, "Binds"), edits, [](auto e) { return PathOfBind(e); });
+  for (const auto& edit : edits) {
+    if (!edit.value) continue;
+    RESMGR_ASSIGN_OR_RETURN(const std::string bind, BindOf(*edit.value));
+    binds.push_back(EncodeJsonText(bind));
+  }
+  members.emplace_back("Binds", "[" + Join(binds) + "]");
+  const std::string_view mounts = ListOfHostConfig(object, "Mounts");
+  if (!IsJsonList(mounts)) return OkStatus();
+  const auto target = [](std::string_view element) { return TextIn(element, "Target"); };
+  members.emplace_back("Mounts", "[" + Join(KeptOf(mounts, edits, target)) + "]");
+  return OkStatus();
+}
+
+void AddDevices(std::string_view object, const KeyedEdits<Device>& edits, NewMembers& members) {
+  if (edits.empty()) return;
+  const auto path = [](std::string_view element) { return TextIn(element, "PathInContainer"); };
+  std::vector<std::string> devices = KeptOf(ListOfHostConfig(object, "Devices"), edits, path);
+  for (const auto& edit : edits) {
+    if (!edit.value) continue;
+    devices.push_back(fmt::format(
+        "{{\"PathOnHost\":{},\"PathInContainer\":{},\"CgroupPermissions\":{}}}",
+        EncodeJsonText(edit.value->host_path), EncodeJsonText(edit.value->container_path),
+        EncodeJsonText(edit.value->permissions)));
+  }
+  members.emplace_back("Devices", "[" + Join(devices) + "]");
+}
+
+// What only a creation has in its HostConfig.
+Status AddOfCreation(std::string_view object, const WideAdjustment& wide, NewMembers& members) {
+  AddNumber("OomScoreAdj", wide.oom_score_adj, members);
+  if (wide.cgroup_parent) {
+    const std::string_view before = ListOfHostConfig(object, "CgroupParent");
+    const std::string name = IsJsonText(before) ? DecodeJsonText(before) : "";
+    members.emplace_back("CgroupParent",
+                         EncodeJsonText(CgroupForEngine(*wide.cgroup_parent, name)));
+  }
+  RESMGR_RETURN_IF_ERROR(AddMounts(object, wide.mounts, members));
+  AddDevices(object, wide.devices, members);
+  return OkStatus();
+}
+
+Status AddFiles(const WideAdjustment* wide, NewMembers& members) {
+  if (wide == nullptr) return OkStatus();
+  for (const auto& edit : wide->unified)
+    if (edit.value) RESMGR_RETURN_IF_ERROR(AddFile(edit.key, *edit.value, members));
+  return OkStatus();
+}
+
+// The program has to be set as entry point: without one dockerd takes the image's.
+NewMembers CommandOf(const std::vector<std::string>& args) {
+  std::vector<std::string> rest;
+  for (size_t i = 1; i < args.size(); ++i)
+    rest.push_back(EncodeJsonText(args[i]));
+  return {{"Entrypoint", "[" + EncodeJsonText(args.front()) + "]"},
+          {"Cmd", "[" + Join(rest) + "]"}};
+}
+
+// The list of "NAME=VALUE" with the edits; what they do not name stays as it was written.
+std::string EditEnvironment(std::string_view list, const KeyedEdits<std::string>& edits) {
+  std::vector<std::string> parts;
+  if (IsJsonList(list)) {
+    ForEachElement(list, [&parts, &edits](std::string_view element) {
+      const std::string text = IsJsonText(element) ? DecodeJsonText(element) : "";
+      if (edits.Find(text.substr(0, text.find('='))) == nullptr) parts.emplace_back(element);
+    });
+  }
+  for (const auto& edit : edits)
+    if (edit.value) parts.push_back(EncodeJsonText(edit.key + "=" + *edit.value));
+  return "[" + Join(parts) + "]";
+}
+
+// The same of labels, as which Docker has annotations, too.
+class LabelEdits {
+ public:
+  explicit LabelEdits(const WideAdjustment& wide) {
+    for (const auto& edit : wide.labels)
+      Add(edit.key, edit.value);
+    for (const auto& edit : wide.annotations)
+      Add(std::string(kAnnotationPrefix) + edit.key, edit.value);
+  }
+  bool empty() const { return edits_.empty(); }
+  // `last`: what other objects do not follow.
+  std::string Edit(std::string_view object, bool last) const {
+    std::vector<std::string> parts;
+    if (IsJsonObject(object)) {
+      ForEachMember(object, [this, &parts](std::string_view name, std::string_view value) {
+        if (edits_.Find(DecodeJsonText(name)) != nullptr) return;
+        parts.push_back(std::string(name) + ":" + std::string(value));
+      });
+    }
+    for (const auto& edit : edits_) {
+      if (!last || !edit.value) continue;
+      parts.push_back(EncodeJsonText(edit.key) + ":" + EncodeJsonText(*edit.value));
+    }
+    return "{" + Join(parts) + "}";
+  }
+
+ private:
+  void Add(std::string_view key, const std::optional<std::string>& value) {
+    if (value) {
+      edits_.Set(key, *value);
+    } else {
+      edits_.Remove(key);
+    }
+  }
+
+  KeyedEdits<std::string> edits_;
+};
+
+void EditLabels(std::string_view object, const LabelEdits& edits, Splices& splices,
+                NewMembers& added) {
+  const std::string_view last = LastOf(object, "Labels");
+  if (!IsJsonObject(last)) {
+    added.emplace_back("Labels", edits.Edit("", true));
+    return;
+  }
+  // Objects that come twice are merged, so all of them are edited.
+  ForEachMember(object, [&](std::string_view name, std::string_view value) {
+    if (!IsField(name, "Labels")) return;
+    const bool is_last = value.data() == last.data();
+    if (IsJsonObject(value)) splices.Replace(value, edits.Edit(value, is_last));
+  });
+}
+
+StatusOr<std::string> EditCreate(std::string_view object, const Adjustment& adjustment,
+                                 Splices splices) {
+  NewMembers added;
+  const std::string_view config = LastOf(object, "HostConfig");
+  bool has_cpus = false;
+  // Objects that come twice are merged.
+  ForEachMember(object, [&has_cpus](std::string_view name, std::string_view value) {
+    if (!IsField(name, "HostConfig") || !IsJsonObject(value)) return;
+    has_cpus = has_cpus || !LastOf(value, "NanoCpus").empty();
+  });
+  NewMembers resources = ResourcesOf(adjustment, has_cpus);
+  RESMGR_RETURN_IF_ERROR(AddFiles(adjustment.wide(), resources));
+  if (adjustment.wide() != nullptr) {
+    RESMGR_RETURN_IF_ERROR(AddOfCreation(object, *adjustment.wide(), resources));
+  }
+  if (!resources.empty()) {
+    if (IsJsonObject(config)) {
+      SetMembers(config, resources, splices);
+    } else {
+      // Behind a null, which makes Go forget what came before.
+      added.emplace_back("HostConfig", "{" + AsMembers(resources) + "}");
+    }
+  }
+  if (const WideAdjustment* const wide = adjustment.wide()) {
+    if (!wide->environment.empty()) {
+      const std::string_view list = LastOf(object, "Env");
+      std::string edited = EditEnvironment(list, wide->environment);
+      if (list.empty()) {
+        added.emplace_back("Env", std::move(edited));
+      } else {
+        splices.Replace(list, std::move(edited));
+      }
+    }
+    if (wide->args && !wide->args->empty())
+      SetMembers(object, CommandOf(*wide->args), splices, added);
+    const LabelEdits labels(*wide);
+    if (!labels.empty()) EditLabels(object, labels, splices, added);
+  }
+  if (!added.empty()) splices.Append(object, AsMembers(added));
+  return splices.Apply();
+}
+
+}  // namespace
+
+bool DockerHas(Operation operation, Field field) {
+  switch (field) {
+    case Field::kCpusetCpus:
+    case Field::kCpusetMems:
+    case Field::kCpuShares:
+    case Field::kCpuQuota:
+    case Field::kCpuPeriod:
+    case Field::kMemoryLimit:
+    case Field::kMemorySwapLimit:
+    case Field::kUnified:  // what DockerLeavesOut does not name
+      return true;
+    case Field::kOomScoreAdj:
+    case Field::kEnvironment:
+    case Field::kArgs:
+    case Field::kMounts:
+    case Field::kDevices:
+    case Field::kLabels:
+    case Field::kAnnotations:
+    case Field::kCgroupParent:
+      return operation != Operation::kUpdateContainerResources;
+    default:
+      return false;
+  }
+}
+
+bool DockerLeavesOut(Operation operation, const FieldChange& change) {
+  switch (change.field) {
+    case Field::kUnified:
+      return FieldOfFile(change.key).empty();
+    case Field::kHugepageLimits:
+    case Field::kBlockioClass:
+    case Field::kRdtClass:
+      return true;
+    case Field::kAnnotations:
+    case Field::kOomScoreAdj:
+      return operation == Operation::kUpdateContainerResources;
+    default:
+      return false;
+  }
+}
+
+StatusOr<std::string> EditBody(Operation operation, std::string_view body,
+                               const Adjustment& adjustment) {
+  Splices splices(body);
+  const std::string_view object = TrimJson(body);
+  if (operation != Operation::kUpdateContainerResources) {
+    return EditCreate(object, adjustment, std::move(splices));
+  }
+  const bool has_cpus = !LastOf(object, "NanoCpus").empty();
+  NewMembers resources = ResourcesOf(adjustment, has_cpus);
+  RESMGR_RETURN_IF_ERROR(AddFiles(adjustment.wide(), resources));
+  SetMembers(object, resources, splices);
+  return splices.Apply();
+}
+
+std::string MakeUpdateBody(const ResourceValues& values) {
+  NewMembers members;
+  AddValues(values, members);
+  return "{" + AsMembers(members) + "}";
+}
+
+StatusOr<std::string> MakeUpdateBody(const ResourceChange& change) {
+  NewMembers members;
+  const LinuxResources& resources = change.resources;
+  const auto text = [&members](std::string_view name, const std::optional<std::string>& value) {
+    if (value && !value->empty()) members.emplace_back(name, EncodeJsonText(*value));
+  };
+  AddNumber("CpuShares", resources.cpu_shares, members);
+  AddNumber("CpuPeriod", resources.cpu_period, members);
+  AddNumber("CpuQuota", resources.cpu_quota, members);
+  text("CpusetCpus", resources.cpuset_cpus);
+  text("CpusetMems", resources.cpuset_mems);
+  AddNumber("Memory", resources.memory_limit, members);
+  AddNumber("MemorySwap", change.memory_swap_limit, members);
+  for (const auto& [file, value] : change.unified)
+    RESMGR_RETURN_IF_ERROR(AddFile(file, value, members));
+  return "{" + AsMembers(members) + "}";
+}
+
+}  // namespace resmgr::docker

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/docker/call_watch.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "pkg/docker/request_target.h"
+
+namespace resmgr::docker {
+namespace {
+
+constexpr std::string_view kOtherPath = "/docker/Other";
+constexpr std::array<std::string_view, 7> kActionPaths = {
+    "/docker/ContainerCreate", "/docker/ContainerStart",   "/docker/ContainerStop",
+    "/docker/ContainerKill",   "/docker/ContainerRestart", "/docker/ContainerUpdate",
+    "/docker/ContainerRemove"};  // as Action
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kMethods = {
+    {{"GET", "Get"}, {"HEAD", "Head"}, {"POST", "Post"}, {"PUT", "Put"}, {"DELETE", "Delete"}}};
+// First parts of paths, as dockerd has them.
+constexpr std::array<std::string_view, 22> kParts = {
+    "_ping",   "auth",   "build",  "commit",   "configs", "containers", "distribution", "events",
+    "exec",    "images", "info",   "networks", "nodes",   "plugins",    "secrets",      "services",
+    "session", "swarm",  "system", "tasks",    "version", "volumes"};
+
+// "/docker/GetImages", by method and part; made once.
+const std::vector<std::string>& PassedPaths() {
+  static const std::vector<std::string> paths = [] {
+    std::vector<std::string> made;
+    for (const auto& method : kMethods) {
+      for (std::string_view part : kParts) {
+        if (part.starts_with('_')) part.remove_prefix(1);
+        std::string name(part);
+        name[0] = static_cast<char>(name[0] - 'a' + 'A');
+        made.push_back(fmt::format("/docker/{}{}", method.second, name));
+      }
+    }
+    return made;
+  }();
+  return paths;
+}
+
+std::string_view PathWithoutQuery(std::string_view target) {
+  return target.substr(0, target.find('?'));
+}
+
+// "images" of "/v1.41/images/json".
+std::string_view FirstPart(std::string_view target) {
+  std::string_view path = PathWithoutQuery(target);
+  if (path.starts_with("/v")) {
+    const size_t end = path.find_first_not_of("0123456789.", 2);
+    if (end != std::string_view::npos && end > 2 && path[end] == '/') path.remove_prefix(end);
+  }
+  if (path.starts_with('/')) path.remove_prefix(1);
+  return path.substr(0, path.find('/'));
+}
+
+}  // namespace
+
+int GrpcCodeOf(int http_status) {
+  if (http_status < 400) return 0;
+  switch (http_status) {
+    case 400:
+      return 3;  // INVALID_ARGUMENT
+    case 404:
+      return 5;  // NOT_FOUND
+    case 409:
+      return 9;  // FAILED_PRECONDITION
+    case 499:
+      return 1;  // CANCELLED
+    case 503:
+      return 14;  // UNAVAILABLE
+    default:
+      return 2;  // UNKNOWN
+  }
+}
+
+std::string_view CallPathOf(std::string_view method, std::string_view target) {
+  if (const auto read = ReadTarget(method, target)) {
+    return kActionPaths.at(static_cast<size_t>(read->action));
+  }
+  const auto* const known =
+      std::ranges::find(kMethods, method, &std::pair<std::string_view, std::string_view>::first);
+  const auto* const part = std::ranges::find(kParts, FirstPart(target));
+  if (known == kMethods.end() || part == kParts.end()) return kOtherPath;
+  const auto row = static_cast<size_t>(known - kMethods.begin());
+  return PassedPaths().at(row * kParts.size() + static_cast<size_t>(part - kParts.begin()));
+}
+
+std::vector<std::string> KnownCallPaths() {
+  std::vector<std::string> paths(kActionPaths.begin(), kActionPaths.end());
+  paths.insert(paths.end(), PassedPaths().begin(), PassedPaths().end());
+  paths.emplace_back(kOtherPath);
+  return paths;
+}
+
+CallWatch::Call::Call(CallWatch& watch, std::string_view path, bool held)
+    : watch_(watch),
+      path_(path),
+      counter_(watch.metrics_ == nullptr
+                   ? nullptr
+                   : &watch.metrics_->Calls(path, held ? Metrics::CallKind::kIntercepted
+                                                       : Metrics::CallKind::kPassthrough)),
+      interest_(watch.dumper_ == nullptr ? dump::Interest::kNone
+                                         : watch.dumper_->WantsMethod(path)),
+      began_(Clock::now()) {
+  if (counter_ != nullptr) watch_.metrics_->CountInFlight(1);
+  if (interest_ == dump::Interest::kNone) return;
+  ref_ = {.id = ++watch_.last_id_,
+          .path = path_,
+          .intercepted = held,
+          .start = began_,
+          .wall_start = std::chrono::system_clock::now()};
+  if (!shows()) watch_.dumper_->OnRequest(ref_, dump::Payload());
+}
+
+void CallWatch::Call::ShowTarget(std::string_view method, std::string_view target) {
+  if (!shows()) return;
+  const nlohmann::json shown = {{"method", method}, {"path", PathWithoutQuery(target)}};
+  dump::Payload payload(shown.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  payload.encoding = "json";
+  watch_.dumper_->OnRequest(ref_, std::move(payload));
+}
+
+void CallWatch::Call::ShowRequest(std::string_view body) {
+  if (!shows()) return;
+  dump::Payload payload{std::string(body)};
+  payload.encoding = "json";
+  watch_.dumper_->OnRequest(ref_, std::move(payload));
+}
+
+void CallWatch::Call::ShowForwarded(std::string_view before, const std::string* after) {
+  forwarded_ = Clock::now();
+  if (!shows() || after == nullptr) return;
+  dump::Payload payload{std::string(before)};
+  payload.encoding = "json";
+  watch_.dumper_->OnChanged(ref_, std::move(payload), *after);
+}
+
+void CallWatch::Call::ShowReply(std::string_view body) {
+  answered_ = Clock::now();
+  if (!shows()) return;
+  dump::Payload payload{std::string(body)};
+  payload.encoding = "json";
+  watch_.dumper_->OnReply(ref_, std::move(payload));
+}
+
+void CallWatch::Call::End(int status, std::string_view message) {
+  if (std::exchange(ended_, true)) return;
+  const int code = GrpcCodeOf(status);
+  if (interest_ != dump::Interest::kNone) {
+    const std::string text =
+        message.empty() ? fmt::format("status {}", status) : std::string(message);
+    watch_.dumper_->OnEnd(ref_, code, text);
+  }
+  if (counter_ == nullptr) return;
+  watch_.metrics_->CountInFlight(-1);
+  counter_->Count(code);
+  if (lasting_) return;
+  const Clock::time_point now = Clock::now();
+  Clock::duration engine{0};
+  if (forwarded_ != Clock::time_point{}) {
+    engine = (answered_ == Clock::time_point{} ? now : answered_) - forwarded_;
+  }
+  counter_->Took(now - began_ - engine, engine);
+}
+
+std::unique_ptr<CallWatch::Call> CallWatch::Begin(std::string_view method, std::string_view target,
+                                                  bool held) {
+  const std::string_view path = CallPathOf(method, target);
+  if (metrics_ == nullptr &&
+      (dumper_ == nullptr || dumper_->WantsMethod(path) == dump::Interest::kNone)) {
+    return nullptr;
+  }
+  return std::make_unique<Call>(*this, path, held);
+}
+
+bool CallWatch::WantsBodies(std::string_view method, std::string_view target) const {
+  if (dumper_ == nullptr || !ReadTarget(method, target)) return false;
+  return dumper_->WantsMethod(CallPathOf(method, target)) == dump::Interest::kMessages;
+}
+
+}  // namespace resmgr::docker

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/docker/container_body.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pkg/base/parse.h"
+#include "pkg/docker/docker_labels.h"
+#include "pkg/docker/json_text.h"
+
+namespace resmgr::docker {
+namespace {
+
+constexpr int64_t kNanoPerCpu = 1'000'000'000;
+constexpr int64_t kDefaultPeriod = 100'000;
+
+std::vector<std::string> TextsOf(std::string_view list) {
+  std::vector<std::string> texts;
+  if (IsJsonNull(list)) return texts;
+  ForEachElement(list, [&texts](std::string_view value) {
+    texts.push_back(IsJsonText(value) ? DecodeJsonText(value) : "");
+  });
+  return texts;
+}
+
+// The fields of an object that are looked at. Go leaves a field as it was where it meets null.
+class BodyFields {
+ public:
+  explicit BodyFields(Status& status) : status_(status) {}
+
+  void Integer(std::string_view name, std::string_view value, std::string_view field,
+               int64_t& into) {
+    if (!Matches(name, field) || IsJsonNull(value)) return;
+    if (const auto number = DecodeJsonInteger(value)) {
+      into = *number;
+    } else {
+      Fail(field, "an integer");
+    }
+  }
+  void Text(std::string_view name, std::string_view value, std::string_view field,
+            std::string& into) {
+    if (!Matches(name, field) || IsJsonNull(value)) return;
+    if (IsJsonText(value)) {
+      into = DecodeJsonText(value);
+    } else {
+      Fail(field, "a text");
+    }
+  }
+  void Flag(std::string_view name, std::string_view value, std::string_view field, bool& into) {
+    if (!Matches(name, field) || IsJsonNull(value)) return;
+    if (value != "true" && value != "false") return Fail(field, "true or false");
+    into = value == "true";
+  }
+  void Object(std::string_view name, std::string_view value, std::string_view field,
+              const std::function<void(std::string_view)>& into) {
+    if (!Matches(name, field)) return;
+    if (IsJsonObject(value) || IsJsonNull(value)) {
+      into(value);
+    } else {
+      Fail(field, "an object");
+    }
+  }
+  void List(std::string_view name, std::string_view value, std::string_view field,
+            const std::function<void(std::string_view)>& into) {
+    if (!Matches(name, field)) return;
+    if (IsJsonList(value) || IsJsonNull(value)) {
+      into(value);
+    } else {
+      Fail(field, "a list");
+    }
+  }
+  // Go's StrSlice: a text alone is a list of one.
+  void Texts(std::string_view name, std::string_view value, std::string_view field,
+             std::vector<std::string>& into) {
+    if (!Matches(name, field)) return;
+    if (IsJsonText(value)) {
+      into = {DecodeJsonText(value)};
+    } else {
+      List(name, value, field, [&into](std::string_view list) { into = TextsOf(list); });
+    }
+  }
+
+ private:
+  static bool Matches(std::string_view name, std::string_view field) {
+    return IsField(name, field);
+  }
+  void Fail(std::string_view field, std::string_view type) {
+    status_.Update(InvalidArgument("{} is not {}", field, type));
+  }
+
+  Status& status_;
+};
+
+// As HostConfig has them.
+struct RawResources {
+  int64_t shares = 0;
+  int64_t quota = 0;
+  int64_t period = 0;
+  int64_t nano_cpus = 0;
+  int64_t memory = 0;
+  int64_t memory_swap = 0;
+  int64_t oom_score_adj = 0;
+  std::string cpus{};
+  std::string mems{};
+
+  void Read(std::string_view name, std::string_view value, BodyFields& fields) {
+    fields.Integer(name, value, "CpuShares", shares);
+    fields.Integer(name, value, "CpuQuota", quota);
+    fields.Integer(name, value, "CpuPeriod", period);
+    fields.Integer(name, value, "NanoCpus", nano_cpus);
+    fields.Integer(name, value, "Memory", memory);
+    fields.Integer(name, value, "MemorySwap", memory_swap);
+    fields.Integer(name, value, "OomScoreAdj", oom_score_adj);
+    fields.Text(name, value, "CpusetCpus", cpus);
+    fields.Text(name, value, "CpusetMems", mems);
+  }
+  void AddTo(LinuxResources& resources) const {
+    const auto set = [](int64_t value, std::optional<int64_t>& into) {
+      if (value != 0) into = value;
+    };
+    set(shares, resources.cpu_shares);
+    set(period, resources.cpu_period);
+    set(quota, resources.cpu_quota);
+    if (nano_cpus > 0) {
+      resources.cpu_period = kDefaultPeriod;
+      resources.cpu_quota = nano_cpus / (kNanoPerCpu / kDefaultPeriod);
+    }
+    set(memory, resources.memory_limit);
+    set(oom_score_adj, resources.oom_score_adj);
+    if (!cpus.empty()) resources.cpuset_cpus = cpus;
+    if (!mems.empty()) resources.cpuset_mems = mems;
+  }
+};
+
+Mount::Propagation PropagationOf(std::string_view option) {
+  if (option == "shared" || option == "rshared") return Mount::Propagation::kBidirectional;
+  if (option == "slave" || option == "rslave") return Mount::Propagation::kHostToContainer;
+  return Mount::Propagation::kPrivate;
+}
+
+// "HOST:CONTAINER[:OPTIONS]"; a volume's name in place of the path is no path of the host.
+std::optional<Mount> MountOf(const std::string& bind) {
+  const size_t colon = bind.find(':');
+  if (!bind.starts_with('/') || colon == std::string::npos) return std::nullopt;
+  const size_t end = bind.find(':', colon + 1);
+  Mount mount{.container_path = bind.substr(
+                  colon + 1, end == std::string::npos ? std::string::npos : end - colon - 1),
+              .host_path = bind.substr(0, colon)};
+  const std::string options = end == std::string::npos ? "" : "," + bind.substr(end + 1) + ",";
+  mount.read_only = options.find(",ro,") != std::string::npos;
+  mount.selinux_relabel =
+      options.find(",z,") != std::string::npos || options.find(",Z,") != std::string::npos;
+  for (const std::string_view option : Split(options, ','))
+    if (PropagationOf(option) != Mount::Propagation::kPrivate) {
+      mount.propagation = PropagationOf(option);
+    }
+  return mount;
+}
+
+void ForEachObject(std::string_view list, const OnElement& on_object) {
+  if (!IsJsonList(list)) return;
+  ForEachElement(list, [&on_object](std::string_view element) {
+    if (IsJsonObject(element)) on_object(element);
+  });
+}
+
+// "UID", "UID:GID"; names are the image's to resolve.
+void AddUser(std::string_view user, ContainerSecurity& security) {
+  const size_t colon = user.find(':');
+  const auto uid = ParseUint(user.substr(0, colon));
+  if (!uid) return;
+  security.user = static_cast<int64_t>(*uid);
+  if (colon == std::string_view::npos) return;
+  if (const auto gid = ParseUint(user.substr(colon + 1))) {
+    security.group = static_cast<int64_t>(*gid);
+  }
+}
+
+// What of the details a HostConfig does not say.
+ContainerDetails WithoutHostConfig(ContainerDetails details) {
+  ContainerDetails kept;
+  kept.environment = std::move(details.environment);
+  kept.command = std::move(details.command);
+  kept.args = std::move(details.args);
+  kept.image = std::move(details.image);
+  return kept;
+}
+
+char UpperCase(char c) {
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+}
+
+class CreateReader {
+ public:
+  StatusOr<CreateBody> Read(std::string_view text) {
+    ForEachMember(text, [this](std::string_view name, std::string_view value) {
+      fields_.Object(name, value, "Labels",
+                     [this](std::string_view labels) { ReadLabels(labels); });
+      fields_.Object(name, value, "HostConfig",
+                     [this](std::string_view config) { ReadHostConfig(config); });
+      fields_.List(name, value, "Env", [this](std::string_view list) { ReadEnvironment(list); });
+      fields_.Text(name, value, "Image", body_.details.image);
+      fields_.Texts(name, value, "Cmd", body_.details.args);
+      fields_.Texts(name, value, "Entrypoint", body_.details.command);
+      fields_.Text(name, value, "User", user_);
+    });
+    return Finish();
+  }
+  StatusOr<CreateBody> ReadInspected(std::string_view config, std::string_view host_config) {
+    if (IsJsonObject(host_config)) ReadHostConfig(host_config);
+    return Read(IsJsonObject(config) ? config : "{}");
+  }
+
+ private:
+  StatusOr<CreateBody> Finish() {
+    if (!status_.ok()) return status_;
+    std::vector<StringMap::value_type> labels(labels_.begin(), labels_.end());
+    body_.labels = StringMap(labels);
+    raw_.AddTo(body_.resources);
+    if (raw_.memory_swap != 0) body_.details.memory_swap_limit = raw_.memory_swap;
+    body_.details.mounts = std::move(binds_);
+    std::ranges::move(mounts_, std::back_inserter(body_.details.mounts));
+    body_.details.cgroup_parent = WholeCgroup(body_.cgroup_parent);
+    AddUser(user_, body_.details.security);
+    return std::move(body_);
+  }
+  void ReadLabels(std::string_view labels) {
+    if (IsJsonNull(labels)) return labels_.clear();
+    ForEachMember(labels, [this](std::string_view name, std::string_view value) {
+      labels_[DecodeJsonText(name)] = IsJsonText(value) ? DecodeJsonText(value) : "";
+    });
+  }
+  void ReadHostConfig(std::string_view config) {
+    body_.has_host_config = !IsJsonNull(config);
+    if (!body_.has_host_config) {
+      raw_ = {};
+      body_.cgroup_parent.clear();
+      body_.runtime.clear();
+      binds_.clear();
+      mounts_.clear();
+      body_.details = WithoutHostConfig(std::move(body_.details));
+      return;
+    }
+    ForEachMember(config, [this](std::string_view name, std::string_view value) {
+      raw_.Read(name, value, fields_);
+      fields_.Text(name, value, "CgroupParent", body_.cgroup_parent);
+      fields_.Text(name, value, "Runtime", body_.runtime);
+      fields_.List(name, value, "Binds", [this](std::string_view list) { ReadBinds(list); });
+      fields_.List(name, value, "Mounts", [this](std::string_view list) { ReadMounts(list); });
+      fields_.List(name, value, "Devices", [this](std::string_view list) { ReadDevices(list); });
+      fields_.List(name, value, "Ulimits", [this](std::string_view list) { ReadLimits(list); });
+      ReadSecurity(name, value);
+    });
+  }
+  void ReadEnvironment(std::string_view list) {
+    body_.details.environment.clear();
+    for (const std::string& text : TextsOf(list))
+      body_.details.environment.push_back(VariableOf(text));
+  }
+  void ReadBinds(std::string_view list) {
+    binds_.clear();
+    for (const std::string& bind : TextsOf(list))
+      if (auto mount = MountOf(bind)) binds_.push_back(*std::move(mount));
+  }
+  // Bind mounts among them; volumes have no path of the host.
+  void ReadMounts(std::string_view list) {
+    mounts_.clear();
+    ForEachObject(list, [this](std::string_view element) {
+      Mount mount;
+      std::string type;
+      bool read_only = false;
+      ForEachMember(element, [&, this](std::string_view name, std::string_view value) {
+        fields_.Text(name, value, "Type", type);
+        fields_.Text(name, value, "Source", mount.host_path);
+        fields_.Text(name, value, "Target", mount.container_path);
+        fields_.Flag(name, value, "ReadOnly", read_only);
+        fields_.Object(name, value, "BindOptions", [&, this](std::string_view options) {
+          if (!IsJsonObject(options)) return;
+          ForEachMember(options, [&, this](std::string_view option, std::string_view setting) {
+            std::string propagation;
+            fields_.Text(option, setting, "Propagation", propagation);
+            if (!propagation.empty()) mount.propagation = PropagationOf(propagation);
+          });
+        });
+      });
+      mount.read_only = read_only;
+      if (type == "bind") mounts_.push_back(std::move(mount));
+    });
+  }
+  void ReadDevices(std::string_view list) {
+    body_.details.devices.clear();
+    ForEachObject(list, [this](std::string_view element) {
+      Device device;
+      ForEachMember(element, [this, &device](std::string_view name, std::string_view value) {
+        fields_.Text(name, value, "PathOnHost", device.host_path);
+        fields_.Text(name, value, "PathInContainer", device.container_path);
+        fields_.Text(name, value, "CgroupPermissions", device.permissions);
+      });
+      body_.details.devices.push_back(std::move(device));
+    });
+  }
+  void ReadLimits(std::string_view list) {
+    body_.details.resource_limits.clear();
+    ForEachObject(list, [this](std::string_view element) {
+      std::string type;
+      int64_t hard = 0;
+      int64_t soft = 0;
+      ForEachMember(element, [&, this](std::string_view name, std::string_view value) {
+        fields_.Text(name, value, "Name", type);
+        fields_.Integer(name, value, "Hard", hard);
+        fields_.Integer(name, value, "Soft", soft);
+      });
+      std::ranges::transform(type, type.begin(), UpperCase);
+      body_.details.resource_limits.push_back({.type = "RLIMIT_" + type,
+                                               .hard = static_cast<uint64_t>(hard),
+                                               .soft = static_cast<uint64_t>(soft)});
+    });
+  }
+  void ReadSecurity(std::string_view name, std::string_view value) {
+    ContainerSecurity& security = body_.details.security;
+    fields_.Flag(name, value, "Privileged", security.privileged);
+    ReadMode(name, value, "NetworkMode", security.network);
+    ReadMode(name, value, "PidMode", security.pid);
+    ReadMode(name, value, "IpcMode", security.ipc);
+  }
+  void ReadMode(std::string_view name, std::string_view value, std::string_view field,
+                NamespaceMode& into) {
+    std::string mode;
+    fields_.Text(name, value, field, mode);
+    if (mode.empty()) return;
+    into = mode == "host"                   ? NamespaceMode::kNode
+           : mode.starts_with("container:") ? NamespaceMode::kPod
+                                            : NamespaceMode::kContainer;
+  }
+
+  Status status_;
+  BodyFields fields_{status_};
+  CreateBody body_;
+  RawResources raw_;
+  std::vector<Mount> binds_;
+  std::vector<Mount> mounts_;
+  std::string user_;
+  std::map<std::string, std::string> labels_;
+};
+
+RawResources ReadRaw(std::string_view object, Status& status) {
+  BodyFields fields(status);
+  RawResources raw;
+  ForEachMember(object, [&](std::string_view name, std::string_view value) {
+    raw.Read(name, value, fields);
+  });
+  return raw;
+}
+
+StatusOr<std::string_view> ObjectIn(std::string_view body) {
+  RESMGR_RETURN_IF_ERROR(CheckJson(body));
+  const std::string_view object = TrimJson(body);
+  if (!IsJsonObject(object)) return InvalidArgument("it is no JSON object");
+  return object;
+}
+
+}  // namespace
+
+StatusOr<CreateBody> ReadCreateBody(std::string_view body) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string_view object, ObjectIn(body));
+  return CreateReader().Read(object);
+}
+
+StatusOr<CreateBody> ReadInspectedBody(std::string_view config, std::string_view host_config) {
+  return CreateReader().ReadInspected(config, host_config);
+}
+
+EnvironmentVariable VariableOf(std::string_view text) {
+  const size_t equals = text.find('=');
+  return {.name = std::string(text.substr(0, equals)),
+          .value = std::string(equals == std::string_view::npos ? "" : text.substr(equals + 1))};
+}
+
+StatusOr<UpdateBody> ReadUpdateBody(std::string_view body) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string_view object, ObjectIn(body));
+  UpdateBody read;
+  Status status;
+  RawResources raw = ReadRaw(object, status);
+  if (!status.ok()) return status;
+  raw.AddTo(read.resources);
+  if (raw.memory_swap != 0) read.memory_swap_limit = raw.memory_swap;
+  read.has_resources = read.memory_swap_limit || read.resources != LinuxResources();
+  return read;
+}
+
+Status ReadResources(std::string_view object, LinuxResources& resources) {
+  Status status;
+  const RawResources raw = ReadRaw(object, status);
+  if (status.ok()) raw.AddTo(resources);
+  return status;
+}
+
+}  // namespace resmgr::docker

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/docker/container_body.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace resmgr::docker {
+namespace {
+
+TEST(ContainerBodyTest, ReadsWhatACreationSays) {
+  const auto body = ReadCreateBody(R"({
+      "Image": "img", "Env": ["A=1", "B=x=y", "C"], "Cmd": ["run"], "Labels": {"a": "b"},
+      "HostConfig": {"CpuShares": 512, "CpuQuota": -1, "CpuPeriod": 100000, "Memory": 1048576,
+                     "MemorySwap": -1, "OomScoreAdj": -998, "CpusetCpus": "0-1", "CpusetMems": "",
+                     "CgroupParent": "/kubepods/pod1", "Runtime": "kata",
+                     "Binds": ["/host:/in:ro", "volume:/x"],
+                     "Devices": [{"PathOnHost": "/dev/a", "PathInContainer": "/dev/b"}]}})");
+  ASSERT_TRUE(body.ok()) << body.status();
+  EXPECT_TRUE(body->has_host_config);
+  EXPECT_EQ(body->resources.cpu_shares, 512);
+  EXPECT_EQ(body->resources.cpu_quota, -1);
+  EXPECT_EQ(body->resources.cpu_period, 100'000);
+  EXPECT_EQ(body->resources.memory_limit, 1'048'576);
+  EXPECT_EQ(body->resources.oom_score_adj, -998);
+  EXPECT_EQ(body->resources.cpuset_cpus, "0-1");
+  EXPECT_EQ(body->resources.cpuset_mems, std::nullopt);
+  EXPECT_EQ(body->details.memory_swap_limit, -1);
+  EXPECT_EQ(body->cgroup_parent, "/kubepods/pod1");
+  EXPECT_EQ(body->runtime, "kata");
+  EXPECT_EQ(body->labels, (StringMap{{"a", "b"}}));
+  ASSERT_EQ(body->details.environment.size(), 3U);
+  EXPECT_EQ(body->details.environment[1].value, "x=y");
+  ASSERT_EQ(body->details.mounts.size(), 1U);
+  EXPECT_EQ(body->details.mounts[0].container_path, "/in");
+  EXPECT_TRUE(body->details.mounts[0].read_only);
+  ASSERT_EQ(body->details.devices.size(), 1U);
+  EXPECT_EQ(body->details.devices[0].container_path, "/dev/b");
+}
+
+TEST(ContainerBodyTest, ReadsEqualNamesAsGoDoes) {
+  const auto body = ReadCreateBody(R"({
+      "labels": {"a": "1", "b": "1"}, "LABELS": {"a": "2"},
+      "HostConfig": {"CpuShares": 2, "cpushares": 3, "CPUSHARES": null, "Memory": 5},
+      "hostconfig": {"Memory": 6}})");
+  ASSERT_TRUE(body.ok()) << body.status();
+  EXPECT_EQ(body->resources.cpu_shares, 3);
+  EXPECT_EQ(body->resources.memory_limit, 6);
+  EXPECT_EQ(body->labels, (StringMap{{"a", "2"}, {"b", "1"}}));
+  const auto none = ReadCreateBody(R"({"HostConfig": {"CpuShares": 2}, "HostConfig": null})");
+  ASSERT_TRUE(none.ok());
+  EXPECT_FALSE(none->has_host_config);
+  EXPECT_EQ(none->resources, LinuxResources());
+}
+
+TEST(ContainerBodyTest, ReadsMountsLimitsAndSecurity) {
+  const auto body = ReadCreateBody(R"({
+      "Cmd": "sh", "User": "7:8",
+      "HostConfig": {
+        "Binds": ["/h:/b:ro,rslave,Z"],
+        "Mounts": [{"Type": "bind", "Source": "/h", "Target": "/m", "ReadOnly": true,
+                    "BindOptions": {"Propagation": "rshared"}},
+                   {"Type": "volume", "Source": "v", "Target": "/v"}],
+        "Ulimits": [{"Name": "nofile", "Hard": 20, "Soft": 10}],
+        "Privileged": true, "NetworkMode": "container:s", "PidMode": "host", "IpcMode": ""}})");
+  ASSERT_TRUE(body.ok()) << body.status();
+  const ContainerDetails& details = body->details;
+  EXPECT_EQ(details.args, std::vector<std::string>{"sh"}) << "a text is a list of one";
+  ASSERT_EQ(details.mounts.size(), 2U);
+  EXPECT_EQ(details.mounts[0], (Mount{.container_path = "/b",
+                                      .host_path = "/h",
+                                      .read_only = true,
+                                      .selinux_relabel = true,
+                                      .propagation = Mount::Propagation::kHostToContainer}));
+  EXPECT_EQ(details.mounts[1].container_path, "/m");
+  EXPECT_EQ(details.mounts[1].propagation, Mount::Propagation::kBidirectional);
+  ASSERT_EQ(details.resource_limits.size(), 1U);
+  EXPECT_EQ(details.resource_limits[0],
+            (ResourceLimit{.type = "RLIMIT_NOFILE", .hard = 20, .soft = 10}));
+  EXPECT_TRUE(details.security.privileged);
+  EXPECT_EQ(details.security.user, 7);
+  EXPECT_EQ(details.security.group, 8);
+  EXPECT_EQ(details.security.network, NamespaceMode::kPod);
+  EXPECT_EQ(details.security.pid, NamespaceMode::kNode);
+}
+
+TEST(ContainerBodyTest, CpusAreAQuota) {
+  const auto update = ReadUpdateBody(R"({"NanoCpus": 1500000000})");
+  ASSERT_TRUE(update.ok());
+  EXPECT_TRUE(update->has_resources);
+  EXPECT_EQ(update->resources.cpu_quota, 150'000);
+  EXPECT_EQ(update->resources.cpu_period, 100'000);
+}
+
+TEST(ContainerBodyTest, ARestartPolicyIsNoResource) {
+  const auto update = ReadUpdateBody(R"({"CpuShares": 0, "RestartPolicy": {"Name": "always"}})");
+  ASSERT_TRUE(update.ok());
+  EXPECT_FALSE(update->has_resources);
+}
+
+TEST(ContainerBodyTest, RefusesWhatDockerdRefuses) {
+  for (const char* const body :
+       {"", "[]", "null", "{", R"({"HostConfig": 1})", R"({"HostConfig": {"CpuShares": "2"}})",
+        R"({"HostConfig": {"CpusetCpus": 2}})", R"({"Env": "A=1"})", R"({"Labels": []})",
+        R"({"HostConfig": {"Memory": 1.5}})"}) {
+    EXPECT_EQ(ReadCreateBody(body).status().code(), StatusCode::kInvalidArgument) << body;
+  }
+}
+
+}  // namespace
+}  // namespace resmgr::docker

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/docker/docker_call.h"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "pkg/docker/body_edits.h"
+#include "pkg/docker/call_watch.h"
+#include "pkg/docker/json_text.h"
+
+namespace resmgr::docker {
+namespace {
+
+constexpr std::chrono::milliseconds kInspectTimeout{10'000};
+
+// Of the body of a start: dockerd takes no more for none.
+constexpr size_t kNoHostConfig = 7;
+
+std::string IdOf(std::string_view body) {
+  std::string id;
+  if (!CheckJson(body).ok() || !IsJsonObject(TrimJson(body))) return id;
+  ForEachMember(TrimJson(body), [&id](std::string_view name, std::string_view value) {
+    if (IsField(name, "Id") && IsJsonText(value)) id = DecodeJsonText(value);
+  });
+  return id;
+}
+
+}  // namespace
+
+void DockerCall::OnRequest(std::string_view body) {
+  body_ = body;
+  if (target_.action == Action::kCreate) {
+    Create();
+  } else {
+    Find();
+  }
+}
+
+void DockerCall::Create() {
+  auto read = ReadCreateBody(body_);
+  if (!read.ok()) {
+    return client_.Reject(Annotate(read.status(), "cannot tell what container this creates"));
+  }
+  create_ = *std::move(read);
+  identity_ = IdentityOf(create_.labels, target_.name, front_.others());
+  if (identity_.kind == Identity::Kind::kOther) return client_.Forward(std::nullopt);
+  if (identity_.pod_id == OthersPod().id) {
+    // Of two with one name in a pod the former one would count as dead.
+    if (identity_.container.empty()) identity_.container = front_.MakeName();
+  } else {
+    AddCgroup(create_.cgroup_parent, identity_.pod);
+    identity_.pod.runtime_handler = create_.runtime;
+  }
+  if (identity_.kind == Identity::Kind::kSandbox) {
+    Request& request = NewRequest(Operation::kRunPodSandbox);
+    request.pod_attempt = identity_.attempt;
+    request.body = identity_.pod;
+    return Start();
+  }
+  CreateRequest create;
+  ReadCreate(create);
+  Request& request = NewRequest(Operation::kCreateContainer);
+  request.pod_id = identity_.pod_id;
+  request.body = std::move(create);
+  Start();
+}
+
+// Names and beginnings of ids mean what dockerd says.
+void DockerCall::Find() {
+  if (const auto kind = front_.KindOf(target_.container)) {
+    return OnFound(target_.container, *kind);
+  }
+  const std::string path = fmt::format("/containers/{}/json", PercentEncoded(target_.container));
+  front_.engine().Call(
+      "GET", path, "", kInspectTimeout,
+      [this, alive = std::weak_ptr<char>(alive_)](const StatusOr<EngineClient::Reply>& reply) {
+        if (alive.expired()) return;
+        if (!reply.ok()) return client_.Reject(reply.status());
+        // dockerd says itself what is wrong with it.
+        if (!ReplyStatus(*reply).ok()) return client_.Forward(std::nullopt);
+        const auto told = ReadContainerDetails(reply->body);
+        if (!told.ok()) return client_.Reject(told.status());
+        const EngineContainer& container = told->container;
+        const Identity::Kind kind =
+            IdentityOf(container.labels, container.name, front_.others()).kind;
+        front_.Learn(container.id.value(), kind);
+        OnFound(container.id.value(), kind);
+      });
+}
+
+void DockerCall::OnFound(std::string_view id, Identity::Kind kind) {
+  id_ = id;
+  const bool sandbox = kind == Identity::Kind::kSandbox;
+  Operation operation = Operation::kOther;
+  if (target_.action == Action::kRemove) {
+    operation = sandbox ? Operation::kRemovePodSandbox : Operation::kRemoveContainer;
+  } else if (target_.action == Action::kStop || target_.action == Action::kKill) {
+    operation = sandbox ? Operation::kStopPodSandbox : Operation::kStopContainer;
+  } else if (target_.action == Action::kStart && !sandbox) {
+    operation = Operation::kStartContainer;
+  } else if (target_.action == Action::kUpdate && !sandbox) {
+    operation = Operation::kUpdateContainerResources;
+  }
+  if (kind == Identity::Kind::kOther || operation == Operation::kOther ||
+      !front_.pipeline().LooksAt(operation)) {
+    return client_.Forward(std::nullopt);
+  }
+  if (operation == Operation::kStartContainer && body_.size() > kNoHostConfig) {
+    // Before version 1.24 of the API it takes the place of that of the creation, CPUs and all.
+    return client_.Reject(InvalidArgument(
+        "container {}: the start of a pod's container may not bring another HostConfig", id));
+  }
+  Request& request = NewRequest(operation);
+  if (sandbox) {
+    request.pod_id = PodSandboxId(id_);
+  } else {
+    request.container_id = ContainerId(id_);
+  }
+  if (operation == Operation::kUpdateContainerResources) {
+    const auto update = ReadUpdateBody(body_);
+    if (!update.ok()) {
+      return client_.Reject(Annotate(update.status(), "cannot tell what this update changes"));
+    }
+    create_.details.memory_swap_limit = update->memory_swap_limit;
+    request.body =
+        ContainerUpdate{.has_linux = update->has_resources, .resources = update->resources};
+  }
+  Start();
+}
+
+Request& DockerCall::NewRequest(Operation operation) {
+  request_.emplace(operation, static_cast<Request::Source&>(*this));
+  return *request_;
+}
+
+void DockerCall::Start() {
+  call_.emplace(front_.pipeline(), static_cast<PipelineCall::Front&>(*this));
+  call_->Start(*request_);
+}
+
+void DockerCall::OnDecided(const Status& refusal, const Adjustment& adjustment) {
+  if (!refusal.ok()) return client_.Reject(refusal);
+  std::optional<std::string> body;
+  if (!adjustment.empty()) {
+    auto edited = EditBody(request_->operation(), body_, adjustment);
+    if (!edited.ok()) {
+      call_->RollBack();
+      return client_.Reject(Annotate(edited.status(), "cannot write what is wanted"));
+    }
+    body = *std::move(edited);
+  }
+  request_->Close();
+  client_.Forward(std::move(body));
+}
+
+void DockerCall::OnNotForwarded() {
+  if (call_) call_->RollBack();
+}
+
+void DockerCall::OnReply(int status, std::string_view body) {
+  const int code = GrpcCodeOf(status);
+  if (target_.action == Action::kCreate && code == 0) {
+    made_id_ = IdOf(body);
+    if (!made_id_.empty()) front_.Learn(made_id_, identity_.kind);
+  }
+  if (target_.action == Action::kRemove && code == 0) front_.Forget(id_);
+  if (!call_) return client_.PassReply(OkStatus());
+  if (call_->OnReply({.known = true, .code = code, .id = made_id_})) OnReplySeen();
+}
+
+void DockerCall::OnReplySeen() {
+  client_.PassReply(call_->reply_error());
+}
+
+bool DockerCall::Has(Operation operation, Field field) const {
+  return DockerHas(operation, field);
+}
+
+bool DockerCall::LeavesOut(Operation operation, const FieldChange& change) const {
+  return DockerLeavesOut(operation, change);
+}
+
+bool DockerCall::ReadCreate(CreateRequest& create) {
+  create.pod_id = identity_.pod_id;
+  create.pod = std::nullopt;
+  create.name = identity_.container;
+  create.attempt = identity_.attempt;
+  create.labels = identity_.labels;
+  create.annotations = identity_.annotations;
+  create.has_resources = create_.has_host_config;
+  create.resources = create_.resources;
+  return true;
+}
+
+std::optional<Pod> DockerCall::ReadPod() {
+  return identity_.pod;
+}
+
+bool DockerCall::ReadDetails(DetailSet, ContainerDetails& details) {
+  details = create_.details;
+  return true;
+}
+
+}  // namespace resmgr::docker

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "pkg/docker/docker_labels.h"
+#include "pkg/docker/engine_client.h"
+#include "pkg/docker/engine_inventory.h"
+#include "pkg/docker/interception.h"
+#include "pkg/pipeline/pipeline.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr::docker {
+
+// The Docker API as a front door: requests that create, start, update, stop, kill or remove pod
+// sandboxes and containers of pods are calls of the pipeline, and what is decided goes into their
+// bodies. Containers of others pass, or are placed as those of one pod (Others::kShare). Loop's
+// thread only.
+//
+// What it does not look at: a kill by another signal than SIGKILL, a restart and the end of what
+// is waited for. The events of dockerd tell of these.
+class DockerFront final : public Interceptor {
+ public:
+  // How many containers are known by what they are. A container that is not is inspected first.
+  static constexpr size_t kMaxKnown = 20'000;
+
+  DockerFront(EventLoop& loop, Pipeline& pipeline, const std::string& engine_socket, Others others);
+
+  std::unique_ptr<Interception> Begin(std::string_view method, std::string_view target,
+                                      Interception::Client& client) override;
+
+  // For the calls:
+  Pipeline& pipeline() { return pipeline_; }
+  EngineClient& engine() { return engine_; }
+  Others others() const { return others_; }
+  void Learn(std::string_view id, Identity::Kind kind);
+  void Forget(std::string_view id) { known_.erase(std::string(id)); }
+  // For a container that is no pod's and is given no name: no other one has it.
+  std::string MakeName() { return "unnamed-" + std::to_string(++names_); }
+  // By its whole id. nullopt: not known.
+  std::optional<Identity::Kind> KindOf(std::string_view id) const;
+
+ private:
+  Pipeline& pipeline_;
+  const Others others_;
+  uint64_t names_ = 0;
+  EngineClient engine_;
+  std::unordered_map<std::string, Identity::Kind> known_;
+};
+
+}  // namespace resmgr::docker

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/docker/docker_front.h"
+
+#include <array>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+#include <sys/socket.h>
+
+#include "pkg/docker/call_watch.h"
+#include "pkg/docker/held_exchange.h"
+#include "pkg/docker/proxy.h"
+#include "pkg/docker/testing/fake_engine.h"
+#include "pkg/pipeline/testing/function_stage.h"
+#include "pkg/resmgr/clock.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr::docker {
+namespace {
+
+using resmgr::test::FunctionStage;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr const char* kId = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+constexpr const char* kContainer =
+    R"({"Labels":{"io.kubernetes.sandbox.id":"s1","io.kubernetes.container.name":"main"},)"
+    R"("HostConfig":{"CpuShares":512}})";
+
+// A proxy with the front on a loop of its own, behind it a fake dockerd, and a stage that decides.
+class DockerFrontTest : public testing::Test {
+ protected:
+  ~DockerFrontTest() override {
+    loop_.Stop();
+    thread_.join();
+    proxy_.reset();
+    front_.reset();
+  }
+
+  void Start(FakeEngine::Answer answer, Others others = Others::kPass) {
+    engine_.emplace(dir_.File("engine.sock"), std::move(answer));
+    front_.emplace(loop_, pipeline_, dir_.File("engine.sock"), others);
+    proxy_.emplace(loop_, *ListeningSocket::Create(dir_.File("proxy.sock")),
+                   Proxy::Options{.engine_socket = dir_.File("engine.sock"),
+                                  .orphan_timeout = std::chrono::milliseconds(200)},
+                   &*front_, &watch_);
+    pipeline_.Add(stage_);
+    stage_.after = [this](FunctionStage::TestCall&, const Outcome& outcome) {
+      const std::lock_guard lock(mutex_);
+      outcomes_.push_back(!outcome.known
+                              ? "unknown"
+                              : std::to_string(outcome.code) + " " + std::string(outcome.id));
+    };
+    thread_ = std::thread([this] { loop_.Run(); });
+  }
+  std::vector<std::string> outcomes() {
+    const std::lock_guard lock(mutex_);
+    return outcomes_;
+  }
+
+  // The reply, as far as it comes before the connection's end or that much time without a byte.
+  std::string Ask(const std::string& request, int patience = 300) {
+    const UniqueFd fd = *ConnectUnix(dir_.File("proxy.sock"));
+    EXPECT_EQ(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(request.size()));
+    std::string reply;
+    std::array<char, 65536> piece;
+    pollfd polled{.fd = fd.get(), .events = POLLIN, .revents = 0};
+    while (::poll(&polled, 1, reply.empty() ? 10'000 : patience) == 1) {
+      const ssize_t size = ::recv(fd.get(), piece.data(), piece.size(), 0);
+      if (size <= 0) break;
+      reply.append(piece.data(), static_cast<size_t>(size));
+    }
+    return reply;
+  }
+  static std::string Post(const std::string& target, const std::string& body) {
+    return "POST " + target +
+           " HTTP/1.1\r\nHost: d\r\nX-Keep: me\r\nContent-Length: " + std::to_string(body.size()) +
+           "\r\n\r\n" + body;
+  }
+  // What the dumper wrote, to its end.
+  std::string Dumped() {
+    EXPECT_TRUE(dumper_->Close(std::chrono::seconds(10)));
+    const std::lock_guard lock(log_mutex_);
+    return dumped_;
+  }
+  // Of calls_total, of this method with this code.
+  double Counted(const std::string& method, const std::string& code) {
+    double count = 0;
+    for (const auto& family : metrics_.collectable()->Collect()) {
+      if (family.name != "cri_resmgr_calls_total") continue;
+      for (const auto& metric : family.metric) {
+        bool same = true;
+        for (const auto& label : metric.label) {
+          same = same && (label.name != "method" || label.value == method) &&
+                 (label.name != "code" || label.value == code);
+        }
+        if (same) count += metric.counter.value;
+      }
+    }
+    return count;
+  }
+  void Decide(FunctionStage::BeforeFunction before) { stage_.before = std::move(before); }
+
+  TempDir dir_;
+  EventLoop loop_;
+  LoopClock clock_{loop_};
+  Pipeline pipeline_{clock_};
+  Metrics metrics_{"1.0", KnownCallPaths()};
+  std::mutex log_mutex_;
+  std::string dumped_;
+  std::unique_ptr<dump::Dumper> dumper_ =
+      *dump::Dumper::Create({.specs = {"reset,full:.*"}}, [this](bool, std::string_view line) {
+        const std::lock_guard lock(log_mutex_);
+        dumped_.append(line).append("\n");
+      });
+  CallWatch watch_{&metrics_, dumper_.get()};
+  FunctionStage stage_{{.name = "test", .operations = OperationSet::All()}};
+  std::mutex mutex_;
+  std::vector<std::string> outcomes_;
+  std::optional<FakeEngine> engine_;
+  std::optional<DockerFront> front_;
+  std::optional<Proxy> proxy_;
+  std::thread thread_;
+};
+
+FakeEngine::Answer Created() {
+  return [](const FakeEngine::Request&) {
+    return JsonReply(201, std::string(R"({"Id":")") + kId + R"(","Warnings":[]})");
+  };
+}
+
+TEST_F(DockerFrontTest, ACreationGetsWhatIsDecided) {
+  Decide([](FunctionStage::TestCall& call, Request& request, const Adjustment&) {
+    EXPECT_EQ(request.operation(), Operation::kCreateContainer);
+    EXPECT_EQ(request.pod_id, PodSandboxId("s1"));
+    EXPECT_EQ(request.create()->name, "main");
+    EXPECT_EQ(request.create()->attempt, 2U);
+    EXPECT_EQ(request.create()->resources.cpu_shares, 512);
+    EXPECT_EQ(request.ReadPod()->name, "web");
+    call.Adjust(ResourceValues{.cpus = *CpuSet::Parse("1")});
+  });
+  Start(Created());
+  const std::string reply =
+      Ask(Post("/v1.41/containers/create?name=k8s_main_web_shop_u_2", kContainer));
+  EXPECT_THAT(reply, StartsWith("HTTP/1.1 201 X\r\n"));
+  EXPECT_THAT(reply, HasSubstr(kId));
+  const auto requests = engine_->requests();
+  ASSERT_EQ(requests.size(), 1U);
+  EXPECT_THAT(requests[0].head, HasSubstr("X-Keep: me\r\n"));
+  EXPECT_THAT(requests[0].body, HasSubstr(R"({"CpuShares":512,"CpusetCpus":"1"})"));
+  EXPECT_THAT(outcomes(), ElementsAre(std::string("0 ") + kId));
+}
+
+TEST_F(DockerFrontTest, ChunksAndLeaveToSendThem) {
+  Decide([](FunctionStage::TestCall& call, Request&, const Adjustment&) {
+    call.Adjust(ResourceValues{.cpus = *CpuSet::Parse("1")});
+  });
+  Start(Created());
+  const std::string body = kContainer;
+  const std::string reply = Ask(
+      fmt::format("POST /containers/create HTTP/1.1\r\nHost: d\r\nTransfer-Encoding: chunked\r\n"
+                  "Expect: 100-continue\r\n\r\n{:x};x=y\r\n{}\r\n{:x}\r\n{}\r\n0\r\n\r\n",
+                  10, body.substr(0, 10), body.size() - 10, body.substr(10)));
+  EXPECT_THAT(reply, HasSubstr("HTTP/1.1 201 X\r\n"));
+  const auto requests = engine_->requests();
+  ASSERT_EQ(requests.size(), 1U);
+  EXPECT_THAT(requests[0].head, Not(HasSubstr("Transfer-Encoding")));
+  EXPECT_THAT(requests[0].head, Not(HasSubstr("Expect")));
+  EXPECT_THAT(requests[0].body, HasSubstr(R"("CpusetCpus":"1")"));
+}
+
+TEST_F(DockerFrontTest, ARefusalIsAnErrorAsDockerdsAre) {
+  Decide([](FunctionStage::TestCall& call, Request&, const Adjustment&) {
+    call.Refuse(ResourceExhausted("no room"));
+  });
+  Start(Created());
+  const std::string reply = Ask(Post("/containers/create", kContainer));
+  EXPECT_THAT(reply, StartsWith("HTTP/1.1 409 Conflict\r\n"));
+  EXPECT_THAT(reply, HasSubstr(R"({"message":"no room"})"));
+  EXPECT_TRUE(engine_->requests().empty());
+}
+
+TEST_F(DockerFrontTest, WhatCannotBeReadIsRefused) {
+  Start(Created());
+  EXPECT_THAT(Ask(Post("/containers/create", "{\"HostConfig\":")), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(Ask(Post("/containers/create", std::string(1000, '['))), StartsWith("HTTP/1.1 400 "));
+  EXPECT_TRUE(engine_->requests().empty());
+}
+
+TEST_F(DockerFrontTest, OtherContainersPassAsTheyCame) {
+  Decide([](FunctionStage::TestCall&, Request&, const Adjustment&) { ADD_FAILURE(); });
+  Start(Created());
+  const std::string body = R"( {"Image" : "x", "X":1.50,"HostConfig":{"NanoCpus":15}} )";
+  EXPECT_THAT(Ask(Post("/containers/create?name=my.own-name", body)), StartsWith("HTTP/1.1 201 "));
+  EXPECT_EQ(engine_->requests().at(0).body, body);
+}
+
+TEST_F(DockerFrontTest, OtherContainersShareWhereTheyShould) {
+  Decide([](FunctionStage::TestCall& call, Request& request, const Adjustment&) {
+    EXPECT_EQ(request.create()->pod_id, OthersPod().id);
+    EXPECT_THAT(request.create()->name, StartsWith("unnamed-"));
+    call.Adjust(ResourceValues{.cpus = *CpuSet::Parse("0")});
+  });
+  Start(Created(), Others::kShare);
+  EXPECT_THAT(Ask(Post("/containers/create", R"({"HostConfig":{}})")), StartsWith("HTTP/1.1 201 "));
+  EXPECT_EQ(engine_->requests().at(0).body, R"({"HostConfig":{"CpusetCpus":"0"}})");
+}
+
+TEST_F(DockerFrontTest, DockerdSaysWhatANameMeans) {
+  std::promise<std::string> started;
+  Decide([&started](FunctionStage::TestCall& call, Request& request, const Adjustment&) {
+    EXPECT_EQ(request.operation(), Operation::kStartContainer);
+    started.set_value(std::string(request.container_id.value()));
+    call.Pass();
+  });
+  Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
+    if (request.line.starts_with("POST")) return "HTTP/1.1 204 No Content\r\n\r\n";
+    EXPECT_EQ(request.line, "GET /containers/my%20name/json HTTP/1.0") << request.line;
+    return JsonReply(200, std::string(R"({"Id":")") + kId +
+                              R"(","Config":{"Labels":{"io.kubernetes.sandbox.id":"s1"}}})");
+  });
+  EXPECT_THAT(Ask(Post("/v1.41/containers/my%20name/start", "")), StartsWith("HTTP/1.1 204 "));
+  EXPECT_EQ(started.get_future().get(), kId);
+}
+
+TEST_F(DockerFrontTest, WhatDockerdDoesNotHaveItRefusesItself) {
+  Start([](const FakeEngine::Request&) { return JsonReply(404, R"({"message":"none"})"); });
+  EXPECT_THAT(Ask(Post("/containers/x/stop", "")), HasSubstr(R"({"message":"none"})"));
+  EXPECT_EQ(engine_->requests().size(), 2U);
+}
+
+TEST_F(DockerFrontTest, AFailureIsToldAsItIs) {
+  Start([](const FakeEngine::Request&) { return JsonReply(500, R"({"message":"bad"})"); });
+  EXPECT_THAT(Ask(Post("/containers/create", kContainer)), HasSubstr(R"({"message":"bad"})"));
+  EXPECT_THAT(outcomes(), ElementsAre("2 "));
+}
+
+TEST_F(DockerFrontTest, ADockerdThatEndsOrTalksNonsenseLeavesTheOutcomeOpen) {
+  Start([](const FakeEngine::Request&) { return std::nullopt; });
+  EXPECT_THAT(Ask(Post("/containers/create", kContainer)), StartsWith("HTTP/1.1 502 "));
+  for (int i = 0; i < 200 && outcomes().empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_THAT(outcomes(), ElementsAre("unknown"));
+}
+
+TEST_F(DockerFrontTest, NonsenseIsNoReply) {
+  Start([](const FakeEngine::Request&) { return "SSH-2.0-x\r\n\r\n"; });
+  EXPECT_THAT(Ask(Post("/containers/create", kContainer)), StartsWith("HTTP/1.1 502 "));
+}
+
+TEST_F(DockerFrontTest, AReplyThatNeverEndsIsNotKept) {
+  Start([](const FakeEngine::Request&) {
+    return "HTTP/1.1 201 X\r\nContent-Length: 100000000\r\n\r\n" + std::string(400'000, 'x');
+  });
+  EXPECT_THAT(Ask(Post("/containers/create", kContainer)), StartsWith("HTTP/1.1 502 "));
+}
+
+TEST_F(DockerFrontTest, ARequestIsBounded) {
+  Start(Created());
+  const std::string large(HeldExchange::kMaxRequest, ' ');
+  const UniqueFd fd = *ConnectUnix(dir_.File("proxy.sock"));
+  const std::string request = Post("/containers/create", large);
+  size_t sent = 0;
+  pollfd polled{.fd = fd.get(), .events = POLLOUT | POLLIN, .revents = 0};
+  while (::poll(&polled, 1, 10'000) == 1 && (polled.revents & POLLIN) == 0) {
+    const ssize_t size =
+        ::send(fd.get(), request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
+    ASSERT_GT(size, 0);
+    sent += static_cast<size_t>(size);
+    if (sent == request.size()) polled.events = POLLIN;
+  }
+  std::array<char, 32> reply{};
+  ASSERT_GT(::recv(fd.get(), reply.data(), reply.size() - 1, 0), 0);
+  EXPECT_THAT(std::string(reply.data()), StartsWith("HTTP/1.1 413 "));
+  EXPECT_TRUE(engine_->requests().empty());
+}
+
+TEST_F(DockerFrontTest, TheNextRequestFollowsTheReplyThatWasHeld) {
+  Start(Created());
+  const std::string reply =
+      Ask(Post("/containers/create", kContainer) + Post("/containers/create", kContainer));
+  EXPECT_EQ(engine_->requests().size(), 2U);
+  EXPECT_NE(reply.find("HTTP/1.1 201", 20), std::string::npos) << reply;
+}
+
+TEST_F(DockerFrontTest, AClientThatGoesAwayBeforeTheDecisionAsksNothing) {
+  std::promise<void> asked;
+  std::optional<LateAnswer> answer;
+  Decide([&](FunctionStage::TestCall& call, Request&, const Adjustment&) {
+    answer.emplace(call.AnswerLater());
+    asked.set_value();
+  });
+  Start(Created());
+  {
+    const UniqueFd fd = *ConnectUnix(dir_.File("proxy.sock"));
+    const std::string request = Post("/containers/create", kContainer);
+    ASSERT_GT(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
+    asked.get_future().wait();
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::promise<void> passed;
+  loop_.Post([&] {
+    answer->Pass();
+    answer.reset();
+    passed.set_value();
+  });
+  passed.get_future().wait();
+  EXPECT_TRUE(engine_->requests().empty());
+}
+
+// A dockerd that hangs keeps nothing reserved for a client that is gone, and delays nobody else.
+TEST_F(DockerFrontTest, ADockerdThatHangsIsNotAwaitedForEver) {
+  Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
+    return request.line.starts_with("GET") ? JsonReply(200, "{}") : "";
+  });
+  {
+    const UniqueFd fd = *ConnectUnix(dir_.File("proxy.sock"));
+    const std::string request = Post("/containers/create", kContainer);
+    ASSERT_GT(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
+    for (int i = 0; i < 1000 && engine_->requests().empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_THAT(Ask("GET /version HTTP/1.1\r\nHost: d\r\n\r\n"), StartsWith("HTTP/1.1 200"));
+    EXPECT_TRUE(outcomes().empty()) << "the client waits";
+  }
+  for (int i = 0; i < 1000 && outcomes().empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_THAT(outcomes(), ElementsAre("unknown"));
+}
+
+// As clients of an API before 1.24 may.
+TEST_F(DockerFrontTest, AStartBringsNoOtherHostConfig) {
+  Decide([](FunctionStage::TestCall& call, Request&, const Adjustment&) { call.Pass(); });
+  Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
+    if (request.line.starts_with("POST")) return "HTTP/1.1 204 No Content\r\n\r\n";
+    const bool pod = request.line.find("/main/") != std::string::npos;
+    return JsonReply(200, std::string(R"({"Id":")") + kId + (pod ? "" : "0") +
+                              R"(","Config":{"Labels":{)" +
+                              (pod ? R"("io.kubernetes.sandbox.id":"s1")" : "") + "}}}");
+  });
+  const std::string body = R"({"CpusetCpus":"0"})";
+  EXPECT_THAT(Ask(Post("/v1.23/containers/main/start", body)), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(Ask(Post("/v1.23/containers/main/start", "{}")), StartsWith("HTTP/1.1 204 "));
+  EXPECT_THAT(Ask(Post("/v1.23/containers/other/start", body)), StartsWith("HTTP/1.1 204 "));
+}
+
+TEST_F(DockerFrontTest, CallsAreCountedAndShownWithoutSecrets) {
+  Decide([](FunctionStage::TestCall& call, Request&, const Adjustment&) {
+    call.Adjust(ResourceValues{.cpus = *CpuSet::Parse("1")});
+  });
+  Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
+    if (request.line.starts_with("GET")) return JsonReply(404, R"({"message":"none"})");
+    return JsonReply(201, std::string(R"({"Id":")") + kId + R"("})");
+  });
+  const std::string body =
+      R"({"Env":["TOKEN=hidden1"],"Labels":{"io.kubernetes.sandbox.id":"s1"},"HostConfig":{}})";
+  EXPECT_THAT(
+      Ask("POST /v1.41/containers/create HTTP/1.1\r\nHost: d\r\nX-Registry-Auth: hidden2\r\n"
+          "Content-Length: " +
+          std::to_string(body.size()) + "\r\n\r\n" + body),
+      StartsWith("HTTP/1.1 201"));
+  EXPECT_THAT(Ask("GET /v1.41/images/a/json?arg=hidden3 HTTP/1.1\r\nHost: d\r\n\r\n"),
+              StartsWith("HTTP/1.1 404"));
+  loop_.Stop();
+  thread_.join();
+  proxy_.reset();
+  thread_ = std::thread([] {});
+  const std::string dumped = Dumped();
+  EXPECT_THAT(dumped, HasSubstr("(intercepted) REQUEST ContainerCreate"));
+  EXPECT_THAT(dumped, HasSubstr("TOKEN=<redacted>"));
+  EXPECT_THAT(dumped, HasSubstr("CHANGED ContainerCreate: HostConfig.CpusetCpus \"\" -> \"1\""));
+  EXPECT_THAT(dumped, HasSubstr(std::string("REPLY ContainerCreate <= Id: ") + kId));
+  EXPECT_THAT(dumped, HasSubstr("(passthrough) REQUEST GetImages"));
+  EXPECT_THAT(dumped, HasSubstr("path: /v1.41/images/a/json"));
+  EXPECT_THAT(dumped, HasSubstr("code = NotFound"));
+  EXPECT_THAT(dumped, testing::Not(HasSubstr("hidden")));
+  EXPECT_EQ(Counted("ContainerCreate", "OK"), 1);
+  EXPECT_EQ(Counted("GetImages", "NOT_FOUND"), 1);
+}
+
+}  // namespace
+}  // namespace resmgr::docker

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/docker/engine_facts.h"
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pkg/docker/container_body.h"
+#include "pkg/docker/json_text.h"
+
+namespace resmgr::docker {
+namespace {
+
+constexpr int64_t kNanoseconds = 1'000'000'000;
+
+// The value that the names lead to; "": there is none. dockerd writes names as they are.
+std::string_view FieldAt(std::string_view object, std::initializer_list<std::string_view> names) {
+  std::string_view at = TrimJson(object);
+  for (const std::string_view name : names) {
+    if (!IsJsonObject(at)) return "";
+    std::string_view found;
+    ForEachMember(at, [&](std::string_view quoted, std::string_view value) {
+      if (quoted.substr(1, quoted.size() - 2) == name) found = value;
+    });
+    at = found;
+  }
+  return at;
+}
+
+std::string TextAt(std::string_view object, std::initializer_list<std::string_view> names) {
+  const std::string_view value = FieldAt(object, names);
+  return IsJsonText(value) ? DecodeJsonText(value) : "";
+}
+
+int64_t NumberAt(std::string_view object, std::initializer_list<std::string_view> names) {
+  const std::string_view value = FieldAt(object, names);
+  return value.empty() ? 0 : DecodeJsonInteger(value).value_or(0);
+}
+
+std::vector<std::string> TextsAt(std::string_view object,
+                                 std::initializer_list<std::string_view> names) {
+  std::vector<std::string> texts;
+  const std::string_view list = FieldAt(object, names);
+  if (!IsJsonList(list)) return texts;
+  ForEachElement(list, [&texts](std::string_view value) {
+    if (IsJsonText(value)) texts.push_back(DecodeJsonText(value));
+  });
+  return texts;
+}
+
+// Of "2020-01-02T03:04:05.678Z"; the year 1 is never: 0.
+int64_t NanosecondsOf(const std::string& text) {
+  std::tm time{};
+  int length = 0;
+  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &time.tm_year, &time.tm_mon,
+                  &time.tm_mday, &time.tm_hour, &time.tm_min, &time.tm_sec, &length) != 6 ||
+      time.tm_year < 1970 || time.tm_year > 2200) {
+    return 0;
+  }
+  time.tm_year -= 1900;
+  time.tm_mon -= 1;
+  int64_t fraction = 0;
+  size_t at = static_cast<size_t>(length);
+  if (at < text.size() && text[at] == '.') {
+    int64_t unit = kNanoseconds / 10;
+    for (++at; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at, unit /= 10)
+      fraction += unit * (text[at] - '0');
+  }
+  return ::timegm(&time) * kNanoseconds + fraction;
+}
+
+// Where dockerd puts a container, as runc is told. Without a parent that is dockerd's to say.
+std::string CgroupsPath(const std::string& parent, std::string_view id) {
+  if (parent.empty()) return "";
+  const bool systemd = parent.ends_with(".slice");
+  return parent + (systemd ? ":docker:" : "/") + std::string(id);
+}
+
+struct Inspection {
+  EngineDetails engine;
+  CreateBody body;
+};
+
+StatusOr<Inspection> ReadInspection(std::string_view reply) {
+  Inspection read;
+  RESMGR_ASSIGN_OR_RETURN(read.engine, ReadContainerDetails(reply));
+  RESMGR_ASSIGN_OR_RETURN(
+      read.body, ReadInspectedBody(FieldAt(reply, {"Config"}), FieldAt(reply, {"HostConfig"})));
+  return read;
+}
+
+}  // namespace
+
+StatusOr<RuntimeAccess::Version> ReadEngineVersion(std::string_view body) {
+  RESMGR_RETURN_IF_ERROR(CheckJson(body));
+  RuntimeAccess::Version version{.name = "docker", .version = TextAt(body, {"Version"})};
+  if (version.version.empty()) return InvalidArgument("the Docker engine tells no version");
+  return version;
+}
+
+StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view body) {
+  RESMGR_ASSIGN_OR_RETURN(const Inspection read, ReadInspection(body));
+  const EngineContainer& container = read.engine.container;
+  const Identity identity = ReadIdentity(container.labels, container.name);
+  if (identity.kind != Identity::Kind::kSandbox) {
+    return NotFound("container {} is no pod sandbox", container.id.value());
+  }
+  SandboxFacts facts;
+  facts.pod = ToPod(container, identity);
+  AddCgroup(read.engine.cgroup_parent, facts.pod);
+  facts.pod.runtime_handler = read.engine.runtime;
+  facts.attempt = identity.attempt;
+  facts.ready = !container.ended;
+  facts.pid = static_cast<uint32_t>(NumberAt(body, {"State", "Pid"}));
+  if (auto address = TextAt(body, {"NetworkSettings", "IPAddress"}); !address.empty()) {
+    facts.ips.push_back(std::move(address));
+  }
+  facts.cgroups_path = CgroupsPath(read.engine.cgroup_parent, container.id.value());
+  return facts;
+}
+
+StatusOr<ContainerFacts> ReadContainerFacts(std::string_view body, Others others) {
+  RESMGR_ASSIGN_OR_RETURN(Inspection read, ReadInspection(body));
+  const EngineContainer& container = read.engine.container;
+  const Identity identity = IdentityOf(container.labels, container.name, others);
+  if (identity.kind != Identity::Kind::kContainer) {
+    return NotFound("container {} is no pod's", container.id.value());
+  }
+  ContainerFacts facts;
+  facts.container = ToContainer(container, identity);
+  facts.container.resources = read.engine.resources;
+  facts.container.started_at = read.engine.started_at;
+  facts.pid = static_cast<uint32_t>(NumberAt(body, {"State", "Pid"}));
+  facts.created_at = NanosecondsOf(TextAt(body, {"Created"}));
+  facts.started_at = NanosecondsOf(TextAt(body, {"State", "StartedAt"}));
+  facts.finished_at = NanosecondsOf(TextAt(body, {"State", "FinishedAt"}));
+  facts.exit_code = static_cast<int32_t>(NumberAt(body, {"State", "ExitCode"}));
+  if (FieldAt(body, {"State", "OOMKilled"}) == "true") facts.reason = "OOMKilled";
+  facts.message = TextAt(body, {"State", "Error"});
+  facts.image = read.body.details.image;
+  facts.cgroups_path = CgroupsPath(read.engine.cgroup_parent, container.id.value());
+  facts.details = std::move(read.body.details);
+  return facts;
+}
+
+StatusOr<ImageFacts> ReadImageFacts(std::string_view body) {
+  RESMGR_RETURN_IF_ERROR(CheckJson(body));
+  if (!IsJsonObject(TrimJson(body))) return InvalidArgument("the image's inspection is no object");
+  ImageFacts facts;
+  facts.entrypoint = TextsAt(body, {"Config", "Entrypoint"});
+  facts.command = TextsAt(body, {"Config", "Cmd"});
+  for (const std::string& text : TextsAt(body, {"Config", "Env"}))
+    facts.environment.push_back(VariableOf(text));
+  const std::vector<std::string> digests = TextsAt(body, {"RepoDigests"});
+  if (!digests.empty()) facts.digest = digests[0];
+  return facts;
+}
+
+SandboxFacts OthersFacts() {
+  SandboxFacts facts;
+  facts.pod = OthersPod();
+  facts.ready = true;
+  return facts;
+}
+
+}  // namespace resmgr::docker

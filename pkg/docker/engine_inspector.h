@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "pkg/docker/engine_client.h"
+#include "pkg/docker/engine_inventory.h"
+#include "pkg/pipeline/runtime_access.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr::docker {
+
+// What stages may ask of dockerd, by connections of their own: so what they wait for delays no
+// update of the resource manager. Loop's thread only.
+class EngineInspector final : public RuntimeAccess {
+ public:
+  static constexpr std::chrono::milliseconds kCallTimeout{10'000};
+
+  EngineInspector(EventLoop& loop, const std::string& socket, Others others)
+      : others_(others), client_(loop, socket), brief_client_(loop, socket) {}
+
+  void AskVersion(Done<Version> done) override;
+  void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override;
+  void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override;
+  void InspectImage(std::string_view reference, Done<ImageFacts> done) override;
+  // What was removed meanwhile is left out; what cannot be inspected is told as it is listed.
+  void InspectAll(Done<Everything> done) override;
+
+  // What Docker has no field for (unified but for pids.max and memory.low, limits of huge pages,
+  // the OOM score) is not sent.
+  void UpdateContainer(const ContainerId& id, const ResourceChange& change,
+                       std::function<void(Status)> done) override;
+  void StopContainer(const ContainerId& id, std::chrono::seconds grace,
+                     std::function<void(Status)> done) override;
+  void StopSandbox(const PodSandboxId& id, std::function<void(Status)> done) override;
+  void RemoveSandbox(const PodSandboxId& id, std::function<void(Status)> done) override;
+
+ private:
+  class Inspection;
+  using OnBody = std::function<void(StatusOr<std::string>)>;
+
+  // A reply that is an error is its status.
+  void Get(EngineClient& client, const std::string& target, OnBody done);
+  void Do(std::string_view method, const std::string& target, std::string body,
+          std::chrono::milliseconds deadline, std::function<void(Status)> done);
+
+  const Others others_;
+  EngineClient client_;        // of InspectAll, which asks for many
+  EngineClient brief_client_;  // of all others, which do not wait for it
+};
+
+}  // namespace resmgr::docker

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/docker/engine_inventory.h"
+
+#include <cstdio>
+#include <ctime>
+#include <utility>
+
+#include "pkg/docker/container_body.h"
+#include "pkg/docker/json_text.h"
+
+namespace resmgr::docker {
+namespace {
+
+constexpr std::string_view kOthersPod = "docker";
+
+std::string TextOf(std::string_view value) {
+  return IsJsonText(value) ? DecodeJsonText(value) : "";
+}
+
+// Of an object that dockerd wrote: its fields have the names that they should have.
+void ForEachField(std::string_view object, const OnMember& on_field) {
+  if (!IsJsonObject(object)) return;
+  ForEachMember(object, [&on_field](std::string_view name, std::string_view value) {
+    on_field(name.substr(1, name.size() - 2), value);
+  });
+}
+
+StringMap LabelsOf(std::string_view value) {
+  std::vector<std::pair<std::string, std::string>> texts;
+  if (IsJsonObject(value)) {
+    ForEachMember(value, [&texts](std::string_view name, std::string_view label) {
+      texts.emplace_back(DecodeJsonText(name), TextOf(label));
+    });
+  }
+  return {texts.begin(), texts.end()};
+}
+
+std::string NameOf(std::string_view value) {
+  std::string name = TextOf(value);
+  if (name.starts_with('/')) name.erase(0, 1);
+  return name;
+}
+
+// Links give a container more names, "/other/alias".
+std::string FirstName(std::string_view list) {
+  std::string first;
+  if (!IsJsonList(list)) return first;
+  ForEachElement(list, [&first](std::string_view value) {
+    std::string name = NameOf(value);
+    if (first.empty() && name.find('/') == std::string::npos) first = std::move(name);
+  });
+  return first;
+}
+
+void SetState(std::string_view state, EngineContainer& container) {
+  container.ended = state == "exited" || state == "dead" || state == "removing";
+  if (container.ended) {
+    container.state = ContainerState::kExited;
+  } else {
+    // One that is paused, or about to be restarted, keeps its CPUs.
+    container.state = state == "created" ? ContainerState::kCreated : ContainerState::kRunning;
+  }
+}
+
+// "2020-01-02T03:04:05.678Z"; the year 1: never.
+std::optional<std::chrono::system_clock::time_point> TimeOf(const std::string& text) {
+  std::tm time{};
+  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d", &time.tm_year, &time.tm_mon,
+                  &time.tm_mday, &time.tm_hour, &time.tm_min, &time.tm_sec) != 6 ||
+      time.tm_year < 1970) {
+    return std::nullopt;
+  }
+  time.tm_year -= 1900;
+  time.tm_mon -= 1;
+  return std::chrono::system_clock::from_time_t(::timegm(&time));
+}
+
+}  // namespace
+
+StatusOr<std::vector<EngineContainer>> ReadContainerList(std::string_view body) {
+  RESMGR_RETURN_IF_ERROR(CheckJson(body));
+  const std::string_view list = TrimJson(body);
+  if (!IsJsonList(list)) return InvalidArgument("the list of containers is no list");
+  std::vector<EngineContainer> containers;
+  ForEachElement(list, [&containers](std::string_view element) {
+    EngineContainer container;
+    ForEachField(element, [&container](std::string_view name, std::string_view value) {
+      if (name == "Id") container.id = ContainerId(TextOf(value));
+      if (name == "Names") container.name = FirstName(value);
+      if (name == "Labels") container.labels = LabelsOf(value);
+      if (name == "State") SetState(TextOf(value), container);
+    });
+    if (!container.id.empty()) containers.push_back(std::move(container));
+  });
+  return containers;
+}
+
+StatusOr<EngineDetails> ReadContainerDetails(std::string_view body) {
+  RESMGR_RETURN_IF_ERROR(CheckJson(body));
+  EngineDetails details;
+  Status status;
+  ForEachField(TrimJson(body), [&](std::string_view name, std::string_view value) {
+    if (name == "Id") details.container.id = ContainerId(TextOf(value));
+    if (name == "Name") details.container.name = NameOf(value);
+    if (name == "Config") {
+      ForEachField(value, [&details](std::string_view field, std::string_view of_config) {
+        if (field == "Labels") details.container.labels = LabelsOf(of_config);
+      });
+    }
+    if (name == "State") {
+      ForEachField(value, [&details](std::string_view field, std::string_view of_state) {
+        if (field == "Status") SetState(TextOf(of_state), details.container);
+        if (field == "StartedAt") details.started_at = TimeOf(TextOf(of_state));
+      });
+    }
+    if (name == "HostConfig" && IsJsonObject(value)) {
+      status.Update(ReadResources(value, details.resources));
+      ForEachField(value, [&details](std::string_view field, std::string_view of_config) {
+        if (field == "CgroupParent") details.cgroup_parent = TextOf(of_config);
+        if (field == "Runtime") details.runtime = TextOf(of_config);
+      });
+    }
+  });
+  if (!status.ok()) return status;
+  if (details.container.id.empty()) return InvalidArgument("an inspection tells no id");
+  return details;
+}
+
+StatusOr<EngineEvent> ReadEvent(std::string_view line) {
+  RESMGR_RETURN_IF_ERROR(CheckJson(line));
+  EngineEvent event;
+  std::string action;
+  std::string type;
+  ForEachField(TrimJson(line), [&](std::string_view name, std::string_view value) {
+    if (name == "Type") type = TextOf(value);
+    if (name == "Action") action = TextOf(value);
+    if (name == "Actor") {
+      ForEachField(value, [&event](std::string_view field, std::string_view of_actor) {
+        if (field == "ID") event.id = TextOf(of_actor);
+      });
+    }
+  });
+  if (type != "container") return event;
+  using enum ContainerEvent::Kind;
+  if (action == "create") event.kind = kCreated;
+  if (action == "start") event.kind = kStarted;
+  if (action == "die") event.kind = kStopped;
+  if (action == "destroy") event.kind = kDeleted;
+  return event;
+}
+
+Pod OthersPod() {
+  Pod pod;
+  pod.id = PodSandboxId(kOthersPod);
+  pod.uid = PodUid(kOthersPod);
+  pod.name = kOthersPod;
+  pod.namespace_name = kOthersPod;
+  return pod;
+}
+
+Identity IdentityOf(const StringMap& labels, std::string_view name, Others others) {
+  Identity identity = ReadIdentity(labels, name);
+  if (others == Others::kPass || identity.kind != Identity::Kind::kOther) return identity;
+  identity.kind = Identity::Kind::kContainer;
+  identity.pod = OthersPod();
+  identity.pod_id = identity.pod.id;
+  identity.container = name;
+  return identity;
+}
+
+Pod ToPod(const EngineContainer& sandbox, const Identity& identity) {
+  Pod pod = identity.pod;
+  pod.id = PodSandboxId(sandbox.id.value());
+  return pod;
+}
+
+RuntimeContainer ToContainer(const EngineContainer& container, const Identity& identity) {
+  return {.id = container.id,
+          .pod_id = identity.pod_id,
+          .name = identity.container,
+          .attempt = identity.attempt,
+          .state = container.state,
+          .labels = identity.labels,
+          .annotations = identity.annotations,
+          .resources = {}};
+}
+
+}  // namespace resmgr::docker

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/docker/body_scanner.h"
+#include "pkg/docker/http_head.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr::docker {
+
+// The bytes of a request of ours. It is one of HTTP/1.0, so that dockerd sends the body as it is,
+// up to the end of the connection. `body`: JSON; "": none.
+std::string MakeRequest(std::string_view method, std::string_view target, std::string_view body);
+
+// One request of ours on a connection of its own; the reply is told as it comes. Loop's thread
+// only.
+class EngineRequest {
+ public:
+  struct Events {
+    std::function<void(int status)> on_head;
+    std::function<void(std::string_view bytes)> on_body;
+    // Once, the last one; OK: the reply is complete. Unavailable: it is not.
+    std::function<void(const Status& status)> on_end;
+  };
+
+  // `connection`: to dockerd. No event comes from within. Each event may destroy this.
+  EngineRequest(EventLoop& loop, UniqueFd connection, std::string bytes, Events events);
+  EngineRequest(const EngineRequest&) = delete;
+  EngineRequest& operator=(const EngineRequest&) = delete;
+
+ private:
+  void OnEvents(int events);
+  void Write();
+  void Read();
+  // False: this is destroyed.
+  bool Take(std::string_view bytes);
+  void End(const Status& status);
+
+  const Events events_;
+  std::string out_;
+  std::string head_;  // until it is complete
+  HeadFinder finder_;
+  BodyScanner body_;
+  bool in_body_ = false;
+  UniqueFd fd_;
+  EventLoop::HandlePtr watch_;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();  // gone with this
+};
+
+}  // namespace resmgr::docker

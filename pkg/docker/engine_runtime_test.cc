@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/docker/engine_runtime.h"
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/docker/testing/fake_engine.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr::docker {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kList = R"([
+  {"Id":"s1","Names":["/k8s_POD_web_shop_u1_0"],"State":"running",
+   "Labels":{"io.kubernetes.docker.type":"podsandbox","io.kubernetes.pod.name":"web"}},
+  {"Id":"c1","Names":["/k8s_main_web_shop_u1_0"],"State":"running",
+   "Labels":{"io.kubernetes.sandbox.id":"s1","io.kubernetes.container.name":"main"}},
+  {"Id":"c2","Names":["/k8s_init_web_shop_u1_0"],"State":"exited",
+   "Labels":{"io.kubernetes.sandbox.id":"s1","io.kubernetes.container.name":"init"}},
+  {"Id":"o1","Names":["/plain"],"State":"running","Labels":{}}])";
+
+std::string Inspection(const std::string& id) {
+  return R"({"Id":")" + id + R"(","Name":"/x","State":{"Status":"running",)" +
+         R"("StartedAt":"2020-01-02T03:04:05.6Z"},"HostConfig":{"CpuShares":512,)" +
+         R"("CpusetCpus":"1","CgroupParent":"/kubepods/burstable/podu1"}})";
+}
+
+class EngineRuntimeTest : public testing::Test {
+ protected:
+  void Start(FakeEngine::Answer answer) { engine_.emplace(dir_.File("e.sock"), std::move(answer)); }
+  // Runs the loop until it is stopped, or for ten seconds.
+  void Run() {
+    const auto limit = loop_.After(std::chrono::seconds(10), [this] {
+      ADD_FAILURE() << "nothing happened";
+      loop_.Stop();
+    });
+    loop_.Run();
+  }
+  StatusOr<RuntimeInventory> List(Others others = Others::kPass) {
+    EngineRuntime runtime(loop_, dir_.File("e.sock"), others);
+    StatusOr<RuntimeInventory> listed = Internal("not told");
+    runtime.ListAll({}, [this, &listed](StatusOr<RuntimeInventory> all) {
+      listed = std::move(all);
+      loop_.Stop();
+    });
+    Run();
+    return listed;
+  }
+
+  TempDir dir_;
+  EventLoop loop_;
+  std::optional<FakeEngine> engine_;
+};
+
+FakeEngine::Answer Lists() {
+  return [](const FakeEngine::Request& request) -> std::optional<std::string> {
+    if (request.line.starts_with("GET /containers/json?all=1 ")) return JsonReply(200, kList);
+    const std::string id = request.line.substr(16, 2);
+    if (id == "c2") return JsonReply(404, R"({"message":"gone"})");
+    return JsonReply(200, Inspection(id));
+  };
+}
+
+TEST_F(EngineRuntimeTest, ListsPodsAndTheirContainers) {
+  Start(Lists());
+  const auto all = List();
+  ASSERT_TRUE(all.ok()) << all.status();
+  ASSERT_EQ(all->pods.size(), 1U);
+  EXPECT_EQ(all->pods[0].id, PodSandboxId("s1"));
+  EXPECT_EQ(all->pods[0].qos, QosClass::kBurstable);
+  EXPECT_TRUE(all->stopped_pods.empty());
+  ASSERT_EQ(all->containers.size(), 1U) << "one was removed meanwhile, one is no pod's";
+  const RuntimeContainer& container = all->containers[0];
+  EXPECT_EQ(container.name, "main");
+  EXPECT_EQ(container.state, ContainerState::kRunning);
+  EXPECT_EQ(container.resources.cpuset_cpus, "1");
+  EXPECT_EQ(container.started_at, std::chrono::system_clock::from_time_t(1577934245));
+}
+
+TEST_F(EngineRuntimeTest, OthersAreContainersOfOnePodWhereTheyShare) {
+  Start(Lists());
+  const auto all = List(Others::kShare);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->pods.size(), 2U);
+  EXPECT_EQ(all->containers.size(), 2U);
+}
+
+TEST_F(EngineRuntimeTest, AListThatFailsIsNone) {
+  Start([](const FakeEngine::Request&) { return JsonReply(500, R"({"message":"disk"})"); });
+  EXPECT_EQ(List().status().code(), StatusCode::kInternal);
+}
+
+TEST_F(EngineRuntimeTest, NonsenseIsNoList) {
+  Start([](const FakeEngine::Request&) { return JsonReply(200, "[{\"Id\":"); });
+  EXPECT_FALSE(List().ok());
+}
+
+TEST_F(EngineRuntimeTest, OneThatCannotBeInspectedIsUnclear) {
+  Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
+    if (request.line.starts_with("GET /containers/json?all=1 ")) return JsonReply(200, kList);
+    return JsonReply(500, R"({"message":"hangs"})");
+  });
+  const auto all = List();
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->unclear.containers.size(), 2U);
+  EXPECT_EQ(all->unclear.pods.size(), 1U);
+}
+
+TEST_F(EngineRuntimeTest, WithoutADockerdThereIsNoList) {
+  EXPECT_EQ(List().status().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(EngineRuntimeTest, UpdatesSayWhatChanges) {
+  Start([](const FakeEngine::Request&) { return JsonReply(200, R"({"Warnings":null})"); });
+  EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
+  Status done = Internal("not told");
+  runtime.UpdateContainer(ContainerId("c1"), {.cpus = *CpuSet::Parse("2")}, [&](Status status) {
+    done = std::move(status);
+    loop_.Stop();
+  });
+  Run();
+  EXPECT_TRUE(done.ok()) << done;
+  const auto request = engine_->requests().at(0);
+  EXPECT_EQ(request.line, "POST /containers/c1/update HTTP/1.0");
+  EXPECT_EQ(request.body, R"({"CpusetCpus":"2"})");
+}
+
+TEST_F(EngineRuntimeTest, AnUpdateOfWhatIsGoneIsNotFound) {
+  Start([](const FakeEngine::Request&) { return JsonReply(404, R"({"message":"none"})"); });
+  EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
+  Status done;
+  runtime.UpdateContainer(ContainerId("c1"), {}, [&](Status status) {
+    done = std::move(status);
+    loop_.Stop();
+  });
+  Run();
+  EXPECT_EQ(done.code(), StatusCode::kNotFound);
+}
+
+TEST_F(EngineRuntimeTest, EventsAreToldAndTheirEndIsTheEndOfDockerd) {
+  Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
+    EXPECT_THAT(request.line, HasSubstr("GET /events?since="));
+    return "HTTP/1.0 200 OK\r\nContent-Length: 190\r\n\r\n"
+           "{\"Type\":\"container\",\"Action\":\"die\",\"Actor\":{\"ID\":\"c1\"}}\n"
+           "{\"Type\":\"container\",\"Action\":\"exec_start: x\",\"Actor\":{\"ID\":\"c1\"}}\n"
+           "no json\n"
+           "{\"Type\":\"container\",\"Action\":\"destroy\",\"Actor\":{\"ID\":\"c1\"}}\n" +
+           std::string(100, '\n');
+  });
+  EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
+  std::vector<std::string> told;
+  runtime.Start({.connected = [&told] { told.emplace_back("connected"); },
+                 .disconnected =
+                     [&] {
+                       told.emplace_back("disconnected");
+                       loop_.Stop();
+                     },
+                 .happened =
+                     [&told](const ContainerEvent& event) {
+                       const bool died = event.kind == ContainerEvent::Kind::kStopped;
+                       told.push_back((died ? "died " : "deleted ") + event.id);
+                     }});
+  Run();
+  EXPECT_THAT(told, ElementsAre("connected", "died c1", "deleted c1", "disconnected"));
+}
+
+TEST_F(EngineRuntimeTest, IsConnectedAsSoonAsThereIsADockerd) {
+  EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
+  runtime.Start({.connected = [this] { loop_.Stop(); },
+                 .disconnected = [] {},
+                 .happened = [](const ContainerEvent&) {}});
+  EXPECT_EQ(runtime.EnsureConnected().code(), StatusCode::kUnavailable);
+  const auto later = loop_.After(std::chrono::milliseconds(150),
+                                 [this] { Start([](const FakeEngine::Request&) { return ""; }); });
+  Run();
+  EXPECT_TRUE(runtime.EnsureConnected().ok());
+}
+
+}  // namespace
+}  // namespace resmgr::docker

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/docker/json_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+
+#include "pkg/docker/characters.h"
+
+namespace resmgr::docker {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+bool IsSpace(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+// Checks values and finds their ends.
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text, size_t at = 0) : text_(text), at_(at) {}
+
+  size_t at() const { return at_; }
+  void SkipSpace() {
+    while (at_ < text_.size() && IsSpace(text_[at_]))
+      ++at_;
+  }
+  // From its first byte to behind its last one.
+  bool SkipValue() {
+    std::array<bool, kMaxJsonDepth> in_object{};
+    size_t depth = 0;
+    while (true) {
+      SkipSpace();
+      const char c = Peek();
+      bool empty = false;
+      if (c == '{' || c == '[') {
+        if (depth == kMaxJsonDepth) return false;
+        in_object.at(depth++) = c == '{';
+        ++at_;
+        SkipSpace();
+        if (Peek() != (c == '{' ? '}' : ']')) {
+          if (c == '{' && !SkipName()) return false;
+          continue;
+        }
+        empty = true;
+      } else if (!SkipScalar()) {
+        return false;
+      } else if (depth == 0) {
+        return true;
+      }
+      // Behind a value, or before the end of what is empty.
+      while (true) {
+        SkipSpace();
+        const char next = Peek();
+        const bool object = in_object.at(depth - 1);
+        if (next == ',') {
+          if (empty) return false;
+          ++at_;
+          if (object && !SkipName()) return false;
+          break;
+        }
+        if (next != (object ? '}' : ']')) return false;
+        ++at_;
+        empty = false;
+        if (--depth == 0) return true;
+      }
+    }
+  }
+  // With the colon behind it.
+  bool SkipName() {
+    SkipSpace();
+    if (Peek() != '"' || !SkipText()) return false;
+    SkipSpace();
+    if (Peek() != ':') return false;
+    ++at_;
+    return true;
+  }
+  bool SkipText() {
+    for (++at_; at_ < text_.size(); ++at_) {
+      const auto c = static_cast<unsigned char>(text_[at_]);
+      if (c == '"') {
+        ++at_;
+        return true;
+      }
+      if (c < 0x20) return false;
+      if (c != '\\') continue;
+      ++at_;
+      if (Peek() == 'u') {
+        for (int i = 0; i < 4; ++i) {
+          ++at_;
+          if (HexDigit(Peek()) < 0) return false;
+        }
+      } else if (Peek() == '\0' ||
+                 std::string_view(R"("\/bfnrt)").find(Peek()) == std::string_view::npos) {
+        return false;
+      }
+    }
+    return false;
+  }
+
+ private:
+  // NUL, which no JSON has outside of texts: the end.
+  char Peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+
+  bool SkipScalar() {
+    if (Peek() == '"') return SkipText();
+    for (const std::string_view word : {"null", "true", "false"}) {
+      if (!text_.substr(at_).starts_with(word)) continue;
+      at_ += word.size();
+      return true;
+    }
+    return SkipNumber();
+  }
+  bool SkipDigits() {
+    if (!IsDigit(Peek())) return false;
+    while (IsDigit(Peek()))
+      ++at_;
+    return true;
+  }
+  bool SkipNumber() {
+    if (Peek() == '-') ++at_;
+    if (Peek() == '0') {
+      ++at_;
+    } else if (!SkipDigits()) {
+      return false;
+    }
+    if (Peek() == '.') {
+      ++at_;
+      if (!SkipDigits()) return false;
+    }
+    if (Peek() != 'e' && Peek() != 'E') return true;
+    ++at_;
+    if (Peek() == '+' || Peek() == '-') ++at_;
+    return SkipDigits();
+  }
+
+  std::string_view text_;
+  size_t at_;
+};
+
+void AppendUtf8(uint32_t code, std::string& text) {
+  const auto byte = [&text](uint32_t bits) { text += static_cast<char>(bits); };
+  if (code < 0x80) {
+    byte(code);
+  } else if (code < 0x800) {
+    byte(0xC0 | (code >> 6));
+    byte(0x80 | (code & 0x3F));
+  } else if (code < 0x10000) {
+    byte(0xE0 | (code >> 12));
+    byte(0x80 | ((code >> 6) & 0x3F));
+    byte(0x80 | (code & 0x3F));
+  } else {
+    byte(0xF0 | (code >> 18));
+    byte(0x80 | ((code >> 12) & 0x3F));
+    byte(0x80 | ((code >> 6) & 0x3F));
+    byte(0x80 | (code & 0x3F));
+  }
+}
+
+// Of "\uXXXX" at `at`; nullopt: there is none.
+std::optional<uint32_t> HexAt(std::string_view text, size_t at) {
+  if (!text.substr(at).starts_with("\\u")) return std::nullopt;
+  uint32_t code = 0;
+  for (size_t i = at + 2; i < at + 6; ++i)
+    code = code * 16 + static_cast<uint32_t>(HexDigit(text[i]));
+  return code;
+}
+
+// The escape at `at`, which is moved behind it.
+void DecodeEscape(std::string_view text, size_t& at, std::string& decoded) {
+  const auto code = HexAt(text, at);
+  if (!code) {
+    constexpr std::string_view kNames = "bfnrt";
+    constexpr std::string_view kBytes = "\b\f\n\r\t";
+    const char c = text[at + 1];
+    const size_t named = kNames.find(c);
+    decoded += named == std::string_view::npos ? c : kBytes[named];
+    at += 2;
+    return;
+  }
+  at += 6;
+  if (*code < 0xD800 || *code > 0xDFFF) return AppendUtf8(*code, decoded);
+  const auto low = HexAt(text, at);
+  if (*code < 0xDC00 && low && *low >= 0xDC00 && *low <= 0xDFFF) {
+    at += 6;
+    AppendUtf8(0x10000 + ((*code - 0xD800) << 10) + (*low - 0xDC00), decoded);
+  } else {
+    decoded += kReplacement;
+  }
+}
+
+// Small letters, in ASCII, with what Go takes for such.
+std::string Folded(std::string_view text) {
+  std::string folded;
+  for (size_t at = 0; at < text.size();) {
+    const std::string_view rest = text.substr(at);
+    if (rest.starts_with("\xE2\x84\xAA")) {  // U+212A
+      folded += 'k';
+      at += 3;
+    } else if (rest.starts_with("\xC5\xBF")) {  // U+017F
+      folded += 's';
+      at += 2;
+    } else {
+      const char c = text[at++];
+      folded += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+  }
+  return folded;
+}
+
+}  // namespace
+
+Status CheckJson(std::string_view text) {
+  Scanner scanner(text);
+  const bool valid = scanner.SkipValue();
+  scanner.SkipSpace();
+  if (valid && scanner.at() == text.size()) return OkStatus();
+  return InvalidArgument("this is no JSON, or too deep, at byte {}", scanner.at());
+}
+
+std::string_view TrimJson(std::string_view text) {
+  while (!text.empty() && IsSpace(text.front()))
+    text.remove_prefix(1);
+  while (!text.empty() && IsSpace(text.back()))
+    text.remove_suffix(1);
+  return text;
+}
+
+void ForEachMember(std::string_view object, const OnMember& on_member) {
+  Scanner scanner(object, 1);
+  while (true) {
+    scanner.SkipSpace();
+    if (object[scanner.at()] == '}') return;
+    if (object[scanner.at()] == ',') {
+      scanner = Scanner(object, scanner.at() + 1);
+      scanner.SkipSpace();
+    }
+    const size_t name = scanner.at();
+    scanner.SkipText();
+    const size_t name_end = scanner.at();
+    scanner = Scanner(object, name);
+    scanner.SkipName();
+    scanner.SkipSpace();
+    const size_t value = scanner.at();
+    scanner.SkipValue();
+    on_member(object.substr(name, name_end - name), object.substr(value, scanner.at() - value));
+  }
+}
+
+void ForEachElement(std::string_view list, const OnElement& on_element) {
+  Scanner scanner(list, 1);
+  while (true) {
+    scanner.SkipSpace();
+    if (list[scanner.at()] == ']') return;
+    if (list[scanner.at()] == ',') {
+      scanner = Scanner(list, scanner.at() + 1);
+      scanner.SkipSpace();
+    }
+    const size_t value = scanner.at();
+    scanner.SkipValue();
+    on_element(list.substr(value, scanner.at() - value));
+  }
+}
+
+std::string DecodeJsonText(std::string_view quoted) {
+  const std::string_view text = quoted.substr(1, quoted.size() - 2);
+  std::string decoded;
+  decoded.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == '\\') {
+      DecodeEscape(text, at, decoded);
+    } else {
+      decoded += text[at++];
+    }
+  }
+  return decoded;
+}
+
+std::string EncodeJsonText(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string encoded = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      encoded += '\\';
+      encoded += c;
+    } else if (code < 0x20) {
+      encoded += "\\u00";
+      encoded += kHex[code >> 4];
+      encoded += kHex[code & 0xF];
+    } else {
+      encoded += c;
+    }
+  }
+  encoded += '"';
+  return encoded;
+}
+
+std::optional<int64_t> DecodeJsonInteger(std::string_view value) {
+  int64_t number = 0;
+  const char* const end = value.data() + value.size();
+  const auto [read_to, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc() || read_to != end) return std::nullopt;
+  return number;
+}
+
+bool IsField(std::string_view quoted, std::string_view field) {
+  const auto is_plain = [](char c) { return c != '\\' && static_cast<unsigned char>(c) < 0x80; };
+  if (std::ranges::all_of(quoted, is_plain)) {
+    const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : +c; };
+    return std::ranges::equal(quoted.substr(1, quoted.size() - 2), field, {}, small, small);
+  }
+  return Folded(DecodeJsonText(quoted)) == Folded(field);
+}
+
+}  // namespace resmgr::docker

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of a request that is looked at, and of its reply.
+#include <utility>
+
+#include "pkg/docker/proxy.h"
+#include "pkg/docker/proxy_connection.h"
+
+namespace resmgr::docker {
+namespace {
+
+// As dockerd answers such errors.
+int CodeOf(const Status& why) {
+  switch (why.code()) {
+    case StatusCode::kInvalidArgument:
+      return 400;
+    case StatusCode::kNotFound:
+      return 404;
+    case StatusCode::kFailedPrecondition:
+    case StatusCode::kResourceExhausted:
+    case StatusCode::kAlreadyExists:
+      return 409;
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+      return 503;
+    default:
+      return 500;
+  }
+}
+
+// Shown to the dumper, and passes.
+class PassingInterception final : public Interception {
+ public:
+  explicit PassingInterception(Client& client) : client_(client) {}
+
+  void OnRequest(std::string_view) override { client_.Forward(std::nullopt); }
+  void OnNotForwarded() override {}
+  void OnReply(int, std::string_view) override { client_.PassReply(OkStatus()); }
+
+ private:
+  Client& client_;
+};
+
+}  // namespace
+
+Status ProxyConnection::Look(std::string_view head) {
+  if (proxy_.interceptor() == nullptr) return OkStatus();
+  RESMGR_ASSIGN_OR_RETURN(const RequestHead parsed, ParseRequestHead(head));
+  auto interception = proxy_.interceptor()->Begin(parsed.method, parsed.target, *this);
+  CallWatch* const watch = proxy_.watch();
+  if (watch != nullptr) {
+    call_ = watch->Begin(parsed.method, parsed.target, interception != nullptr);
+    if (interception == nullptr && watch->WantsBodies(parsed.method, parsed.target)) {
+      interception =
+          std::make_unique<PassingInterception>(static_cast<Interception::Client&>(*this));
+    }
+    if (interception == nullptr && call_ != nullptr) {
+      call_->ShowTarget(parsed.method, parsed.target);
+    }
+  }
+  if (interception != nullptr) held_ = std::make_unique<HeldExchange>(std::move(interception));
+  return OkStatus();
+}
+
+void ProxyConnection::EndCall() {
+  if (call_ == nullptr) return;
+  if (exchange_.lasting()) call_->NoteLasting();
+  if (exchange_.idle() || exchange_.reply_begun()) call_->End(exchange_.reply_status());
+  call_.reset();
+}
+
+// `bytes` wait in `requests_`.
+Status ProxyConnection::Hold(std::string_view bytes) {
+  const size_t size = bytes.size();
+  const Status fits = held_->AddRequest(bytes);
+  requests_.Allow(size);
+  requests_.Left(size);
+  held_bytes_ += size;
+  const bool room = proxy_.Hold(size);
+  if (!fits.ok()) {
+    Refuse(413, fits);
+  } else if (!room) {
+    Refuse(503, ResourceExhausted("too many requests are held; try again"));
+  } else if (exchange_.request_done()) {
+    held_->Show();
+  } else {
+    own_reply_ += held_->Leave();
+  }
+  return OkStatus();
+}
+
+// `bytes` wait in `replies_`.
+void ProxyConnection::HoldReply(std::string_view bytes) {
+  const bool fits = held_->AddReply(bytes);
+  replies_.Allow(bytes.size());
+  replies_.Left(bytes.size());
+  if (!fits || exchange_.tunnel()) {
+    Refuse(502, Internal("the reply of the Docker engine is longer than such a reply can be"));
+  } else if (exchange_.idle()) {
+    if (call_ != nullptr) call_->ShowReply(held_->ReplyBody());
+    held_->ShowReply(exchange_.reply_status());
+  }
+}
+
+bool ProxyConnection::PassEndsOfHeld() {
+  if (held_ == nullptr) return true;
+  using Phase = HeldExchange::Phase;
+  const Phase phase = held_->phase();
+  // As dockerd does with a client that goes away before it has asked for anything.
+  if (client_.ended && (phase == Phase::kCollecting || phase == Phase::kDeciding)) {
+    Close();
+    return false;
+  }
+  if (phase == Phase::kReplying) return false;
+  if (phase != Phase::kForwarded) {
+    // A connection of earlier requests that dockerd has closed: the next one is opened then.
+    if (engine_.ended) engine_ = {};
+    return false;
+  }
+  if (!engine_.ended) {
+    // A dockerd that hangs would keep what stages reserved for it.
+    if (client_.ended && orphan_timer_ == nullptr) {
+      orphan_timer_ = loop_.After(proxy_.options().orphan_timeout, [this] { Close(); });
+    }
+    return true;
+  }
+  const Status ended = exchange_.EngineEnds();
+  if (!ended.ok()) {
+    Refuse(502, Unavailable("the Docker engine has not answered: {}", Message(ended)));
+    SendOwn();
+    if (!closed_) PassEnds();
+  } else {
+    held_->ShowReply(exchange_.reply_status());
+    if (!closed_ && held_ == nullptr) SendOwn();
+    if (!closed_ && held_ == nullptr) PassEnds();
+  }
+  return false;
+}
+
+void ProxyConnection::DropHeld() {
+  if (held_ == nullptr) return;
+  orphan_timer_.reset();
+  proxy_.Release(std::exchange(held_bytes_, 0));
+  proxy_.Discard(std::move(held_));
+}
+
+void ProxyConnection::Forward(std::optional<std::string> body) {
+  if (closed_ || closing_ || held_ == nullptr) return;
+  if (!engine_.fd.valid()) {
+    if (const Status status = ConnectEngine(); !status.ok()) {
+      held_->OnNotForwarded();
+      Refuse(503, status);
+      return StepIfIdle();
+    }
+  }
+  if (call_ != nullptr) {
+    call_->ShowRequest(held_->body());
+    call_->ShowForwarded(held_->body(), body ? &*body : nullptr);
+  }
+  forwarded_ = held_->Request(body ? &*body : nullptr);
+  held_->OnForwarded();
+  StepIfIdle();
+}
+
+void ProxyConnection::Reject(const Status& why) {
+  if (closed_ || closing_ || held_ == nullptr) return;
+  if (call_ != nullptr) call_->ShowRequest(held_->body());
+  Answer(CodeOf(why), why, true);
+  FinishSoon();
+  StepIfIdle();
+}
+
+void ProxyConnection::PassReply(const Status& error) {
+  if (closed_ || closing_ || held_ == nullptr) return;
+  if (error.ok()) {
+    own_reply_ += held_->TakeReply();
+    EndCall();
+    DropHeld();
+    if (proxy_.draining()) FinishSoon();
+  } else {
+    Answer(CodeOf(error), error, true);
+    FinishSoon();
+  }
+  StepIfIdle();
+}
+
+}  // namespace resmgr::docker

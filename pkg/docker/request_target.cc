@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/docker/request_target.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "pkg/docker/characters.h"
+
+namespace resmgr::docker {
+namespace {
+
+constexpr std::string_view kContainers = "/containers/";
+
+// nullopt: Go refuses it.
+std::optional<std::string> PercentDecoded(std::string_view text, bool query) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '+' && query) {
+      decoded += ' ';
+    } else if (text[i] != '%') {
+      decoded += text[i];
+    } else {
+      if (i + 2 >= text.size()) return std::nullopt;
+      const int high = HexDigit(text[i + 1]);
+      const int low = HexDigit(text[i + 2]);
+      if (high < 0 || low < 0) return std::nullopt;
+      decoded += static_cast<char>(high * 16 + low);
+      i += 2;
+    }
+  }
+  return decoded;
+}
+
+// The first value of the parameter.
+std::string Parameter(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), pair.size() + 1));
+    const size_t equals = pair.find('=');
+    if (pair.find(';') != std::string_view::npos) continue;
+    if (PercentDecoded(pair.substr(0, equals), true) != name) continue;
+    if (equals == std::string_view::npos) return "";
+    if (const auto value = PercentDecoded(pair.substr(equals + 1), true)) return *value;
+  }
+  return "";
+}
+
+// Without "/v1.41" in front.
+std::string_view WithoutVersion(std::string_view path) {
+  if (!path.starts_with("/v")) return path;
+  const size_t end = path.find_first_not_of("0123456789.", 2);
+  return end == std::string_view::npos || end == 2 || path[end] != '/' ? path : path.substr(end);
+}
+
+// dockerd redirects such paths and does nothing else.
+bool IsUnclean(std::string_view path) {
+  for (const std::string_view part : {"//", "/./", "/../"})
+    if (path.find(part) != std::string_view::npos) return true;
+  return path.ends_with("/.") || path.ends_with("/..");
+}
+
+std::optional<Action> ActionOf(std::string_view word) {
+  constexpr std::array<std::pair<std::string_view, Action>, 5> kWords = {
+      {{"start", Action::kStart},
+       {"stop", Action::kStop},
+       {"kill", Action::kKill},
+       {"restart", Action::kRestart},
+       {"update", Action::kUpdate}}};
+  const auto* const found =
+      std::ranges::find(kWords, word, &std::pair<std::string_view, Action>::first);
+  if (found == kWords.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace
+
+std::optional<RequestTarget> ReadTarget(std::string_view method, std::string_view target) {
+  if (method != "POST" && method != "DELETE") return std::nullopt;
+  // An absolute URL names a host, which dockerd does not look at.
+  if (const size_t scheme = target.find("://");
+      !target.starts_with('/') && scheme != std::string_view::npos) {
+    const size_t path = target.find('/', scheme + 3);
+    if (path == std::string_view::npos) return std::nullopt;
+    target.remove_prefix(path);
+  }
+  const size_t question = target.find('?');
+  const std::string_view query =
+      question == std::string_view::npos ? "" : target.substr(question + 1);
+  const auto decoded = PercentDecoded(target.substr(0, question), false);
+  if (!decoded || IsUnclean(*decoded)) return std::nullopt;
+  std::string_view path = WithoutVersion(*decoded);
+  if (!path.starts_with(kContainers)) return std::nullopt;
+  path.remove_prefix(kContainers.size());
+  RequestTarget read;
+  if (method == "DELETE") {
+    read.action = Action::kRemove;
+    read.container = path;
+  } else if (path == "create") {
+    read.name = Parameter(query, "name");
+    if (read.name.starts_with('/')) read.name.erase(0, 1);
+    return read;
+  } else {
+    const size_t slash = path.rfind('/');
+    if (slash == std::string_view::npos) return std::nullopt;
+    const auto action = ActionOf(path.substr(slash + 1));
+    if (!action) return std::nullopt;
+    read.action = *action;
+    read.container = path.substr(0, slash);
+    if (read.action == Action::kKill) read.signal = Parameter(query, "signal");
+  }
+  if (read.container.empty()) return std::nullopt;
+  return read;
+}
+
+std::string PercentEncoded(std::string_view text) {
+  std::string encoded;
+  for (const char c : text) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                       c == '_' || c == '-' || c == '.';
+    if (plain) {
+      encoded += c;
+    } else {
+      encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return encoded;
+}
+
+bool IsKill(std::string_view signal) {
+  std::string name(signal);
+  std::ranges::transform(name, name.begin(),
+                         [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
+  return name.empty() || name == "KILL" || name == "SIGKILL" || name == "9";
+}
+
+}  // namespace resmgr::docker
