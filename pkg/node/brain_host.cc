@@ -15,7 +15,9 @@ BrainHost::Brain::Brain(const Options& options, std::unique_ptr<Policy> policy)
 
 BrainHost::BrainHost(Options options) : options_(std::move(options)) {
   options_.manager.overrides_warned = &overrides_warned_;
-  options_.manager.observer = &history_;
+  observers_.Add(history_);
+  if (options_.manager.observer != nullptr) observers_.Add(*options_.manager.observer);
+  options_.manager.observer = &observers_;
 }
 
 BrainHost::~BrainHost() {
@@ -24,12 +26,16 @@ BrainHost::~BrainHost() {
 
 void BrainHost::Start(std::unique_ptr<Policy> policy) {
   if (policy != nullptr) {
-    MakeBrain(std::move(policy));
+    MakeBrain(Wrapped(std::move(policy)));
   } else if (options_.state != nullptr && options_.state->size() > 0) {
     auto brain = std::make_unique<Brain>(options_, std::make_unique<NullPolicy>());
     Connect(*brain);
     AddRetired(std::move(brain));
   }
+}
+
+std::unique_ptr<Policy> BrainHost::Wrapped(std::unique_ptr<Policy> policy) const {
+  return options_.wrap == nullptr ? std::move(policy) : options_.wrap(std::move(policy));
 }
 
 void BrainHost::MakeBrain(std::unique_ptr<Policy> policy) {
@@ -51,6 +57,10 @@ void BrainHost::Connect(Brain& brain) {
   brain.link->Connect({.connected =
                            [&brain] {
                              if (!brain.stopped) brain.manager.RuntimeConnected();
+                           },
+                       .joined =
+                           [&brain] {
+                             if (!brain.stopped) brain.manager.RuntimeJoined();
                            },
                        .disconnected =
                            [&brain] {
@@ -75,6 +85,7 @@ void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Sta
                               });
     return;
   }
+  policy = Wrapped(std::move(policy));
   if (brain_ != nullptr) {
     brain_->manager.SetPolicy(std::move(policy), std::move(done));
     return;
@@ -102,6 +113,13 @@ StatusOr<std::vector<ResourceManager::Move>> BrainHost::PreviewPolicy(const Poli
 void BrainHost::SetStartFailurePolicy(FailurePolicy policy) {
   options_.manager.start_failure = policy;
   if (brain_ != nullptr) brain_->manager.SetStartFailurePolicy(policy);
+}
+
+bool BrainHost::AllLetGo() const {
+  return brain_ == nullptr && retiring_.empty() &&
+         std::all_of(retired_.begin(), retired_.end(), [](const auto& brain) {
+           return brain->stopped || brain->manager.AllReleased();
+         });
 }
 
 std::string BrainHost::RuntimeState() const {

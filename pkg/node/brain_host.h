@@ -13,6 +13,7 @@
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/pipeline/policy_stage.h"
+#include "pkg/resmgr/observers.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
@@ -30,11 +31,14 @@ class BrainHost final : public PolicyHost {
   struct Options {
     EventLoop& loop;
     const Machine& machine;
-    FrontDoor& door;              // stopped before the end of the host, which it outlives
-    Pipeline& pipeline;           // of the door's requests
-    HintFinder& hints;            // of all brains, so that its threads are few
-    StateStore* state = nullptr;  // may be null: nothing is remembered then
-    ResourceManager::Options manager{};
+    FrontDoor& door;                     // stopped before the end of the host, which it outlives
+    Pipeline& pipeline;                  // of the door's requests
+    HintFinder& hints;                   // of all brains, so that its threads are few
+    StateStore* state = nullptr;         // may be null: nothing is remembered then
+    ResourceManager::Options manager{};  // its observer is told of what all brains do
+    // Makes the policies that decide out of those that are given: null is none of them. May be
+    // empty.
+    std::function<std::unique_ptr<Policy>(std::unique_ptr<Policy>)> wrap{};
     // How often to look whether a retired brain can be destroyed.
     std::chrono::milliseconds drain_check{1000};
   };
@@ -53,6 +57,7 @@ class BrainHost final : public PolicyHost {
   void SetStartFailurePolicy(FailurePolicy policy) override;
   const History& history() const override { return history_; }
   ResourceManager* manager() override { return brain_ == nullptr ? nullptr : &brain_->manager; }
+  bool AllLetGo() const override;
 
   // "connected", or why not; "not used" under the null policy.
   std::string RuntimeState() const;
@@ -68,6 +73,7 @@ class BrainHost final : public PolicyHost {
     PolicyStage stage;
   };
 
+  std::unique_ptr<Policy> Wrapped(std::unique_ptr<Policy> policy) const;
   void MakeBrain(std::unique_ptr<Policy> policy);
   // The brain that decides about requests; nullptr: none does.
   void SetActive(Brain* brain);
@@ -79,6 +85,7 @@ class BrainHost final : public PolicyHost {
 
   Options options_;
   History history_;
+  Observers observers_;
   bool overrides_warned_ = false;
   std::unique_ptr<Brain> brain_;
   // Brains whose last requests are under way, or that still have containers to release from the

@@ -7,6 +7,7 @@
 
 #include "pkg/config/print_config.h"
 #include "pkg/node/policy_setup.h"
+#include "pkg/nri/host/host_config.h"
 
 namespace resmgr {
 namespace {
@@ -99,18 +100,27 @@ void ConfigReader::KeepStarted(Config& config, bool delivered,
     } else if (wanted != unsaid) {
       warnings.push_back(fmt::format(
           "{} has no effect in a configuration that is delivered: it belongs in the daemon's own "
-          "file, and takes effect with a restart",
-          modules));
+          "file, and takes effect with {}",
+          modules, modules == "nri" ? "SIGHUP" : "a restart"));
     }
   };
-  keep("nri", config.nri, options_.nri, silent.nri);
-  keep("hooks", config.hooks, options_.hooks, silent.hooks);
+  if (delivered) {
+    keep("nri", config.nri, options_.nri, silent.nri);
+  } else {
+    keep("nri.Host.Socket", config.nri.socket, options_.nri.socket, silent.nri.socket);
+    keep("nri.Host.ExternalPlugins", config.nri.external_plugins, options_.nri.external_plugins,
+         silent.nri.external_plugins);
+  }
   keep("runtimes, runtimeClasses", config.runtimes, options_.runtimes, silent.runtimes);
 }
 
 StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name,
                                                 bool delivered) const {
   ConfigCandidate candidate;
+  if (delivered && !config.hooks.stated) config.hooks = options_.hooks;
+  if (!options_.asks_hook_servers && !config.hooks.directory.empty()) {
+    return InvalidArgument("hooks.Directory: hook servers are not asked in this mode");
+  }
   RESMGR_ASSIGN_OR_RETURN(candidate.policy, MakePolicy(config.policy, options_.runtimes,
                                                        *options_.machine, options_.policies));
   RESMGR_ASSIGN_OR_RETURN(candidate.logging, ReadLogging(config.logger));
@@ -119,6 +129,7 @@ StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name,
   if (!dump.ok()) return Annotate(dump.status(), "dump");
   candidate.dump = *std::move(dump);
   RESMGR_RETURN_IF_ERROR(Annotate(dump::Dumper::Probe(candidate.dump), "dump"));
+  if (!delivered) RESMGR_RETURN_IF_ERROR(nri::UnsupportedPolicyOf(config.nri).status());
   candidate.policy_part = PolicyPart(config);
   std::vector<std::string> kept_warnings;
   KeepStarted(config, delivered, kept_warnings);

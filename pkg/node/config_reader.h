@@ -42,10 +42,12 @@ class ConfigReader {
     bool dump_secrets = false;
     // The only directory where a configuration that is delivered may have a file written.
     std::string dump_directory{};
-    // As the daemon was started with, by its own file and the command line. It names programs to
-    // run and servers to ask, and stays until a restart: what is delivered has no part in it.
+    bool asks_hook_servers = false;  // as FrontDoorFactory has it
+    // As the daemon was started with, by its own file and the command line.
+    HooksConfig hooks{};  // counts where one that is delivered says nothing of hook servers
+    // These name programs to run and sockets to serve and to use: what is delivered has no part in
+    // them. The daemon's own file changes `nri`, but for the socket; all else needs a restart.
     NriHostConfig nri{};
-    HooksConfig hooks{};
     RuntimesConfig runtimes{};
   };
 
@@ -60,8 +62,8 @@ class ConfigReader {
 
  private:
   StatusOr<ConfigCandidate> Prepare(Config config, std::string name, bool delivered) const;
-  // Puts in what the daemon was started with of the modules that count until its end; a warning
-  // for each that says otherwise.
+  // Puts in what the daemon was started with of what counts until its end; a warning for each part
+  // that says otherwise.
   void KeepStarted(Config& config, bool delivered, std::vector<std::string>& warnings) const;
 
   const Options options_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/config_reader.h"
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -78,7 +79,7 @@ TEST_F(ConfigReaderTest, ADeliveredDumpFileIsInTheDumpDirectoryOnly) {
             OkStatus());
 }
 
-TEST_F(ConfigReaderTest, NriPluginsAreServedAsTheDaemonWasStarted) {
+TEST_F(ConfigReaderTest, NriPluginsAreServedAsTheDaemonsOwnFileSays) {
   options_.overrides.nri_host = "/run/nri.sock";
   options_.nri.socket = "/run/nri.sock";
   options_.nri.strikes = 7;
@@ -98,11 +99,24 @@ TEST_F(ConfigReaderTest, NriPluginsAreServedAsTheDaemonWasStarted) {
               Not(Contains(HasSubstr("nri"))));
   changed.nri.strikes = 8;
   const auto reloaded = ConfigReader(options_).Prepare(changed, "/etc/node.yaml");
-  EXPECT_EQ(reloaded->config.nri, options_.nri);
-  EXPECT_THAT(reloaded->warnings, Contains(HasSubstr("nri: what has changed")));
+  EXPECT_EQ(reloaded->config.nri, changed.nri);
+  EXPECT_THAT(reloaded->warnings, Not(Contains(HasSubstr("nri"))));
+  // Where plugins connect stays.
+  changed.nri.socket = "/run/other.sock";
+  changed.nri.external_plugins = false;
+  const auto moved = ConfigReader(options_).Prepare(changed, "/etc/node.yaml");
+  EXPECT_EQ(moved->config.nri.socket, "/run/nri.sock");
+  EXPECT_TRUE(moved->config.nri.external_plugins);
+  EXPECT_THAT(moved->warnings, Contains(HasSubstr("nri.Host.Socket: what has changed")));
+  EXPECT_THAT(moved->warnings, Contains(HasSubstr("nri.Host.ExternalPlugins: what has changed")));
+  changed.nri.unsupported["NoSuchField"] = FailurePolicy::kFail;
+  EXPECT_THAT(
+      std::string(ConfigReader(options_).Prepare(changed, "/etc/node.yaml").status().message()),
+      HasSubstr("NoSuchField"));
 }
 
-TEST_F(ConfigReaderTest, HookServersAreAskedAsTheDaemonWasStarted) {
+TEST_F(ConfigReaderTest, WhereNothingIsSaidHookServersStayAsTheDaemonWasStarted) {
+  options_.asks_hook_servers = true;
   options_.overrides.hook_directory = "/etc/hooks";
   options_.hooks.directory = "/etc/hooks";
   options_.hooks.skip_value = "yes";
@@ -111,23 +125,29 @@ TEST_F(ConfigReaderTest, HookServersAreAskedAsTheDaemonWasStarted) {
   EXPECT_EQ(silent->config.hooks, options_.hooks);
   EXPECT_THAT(silent->warnings, Not(Contains(HasSubstr("hooks"))));
 
-  const auto delivered = Read("hooks: {Directory: /tmp}");
+  const auto delivered = Read("hooks: {Directory: /tmp, SkipValue: no}");
   ASSERT_EQ(delivered.status(), OkStatus());
-  EXPECT_EQ(delivered->config.hooks, options_.hooks);
+  EXPECT_EQ(delivered->config.hooks.directory, "/etc/hooks");
+  EXPECT_EQ(delivered->config.hooks.skip_value, "no");
   EXPECT_THAT(delivered->warnings, Contains(HasSubstr("hooks.Directory has no effect: the flag")));
 }
 
-TEST_F(ConfigReaderTest, ADeliveredConfigurationNamesNoHookDirectory) {
-  const auto delivered = Read("hooks: {Directory: /tmp}");
+TEST_F(ConfigReaderTest, HookServersMayChangeWhereTheModeAsksThem) {
+  EXPECT_THAT(RefusalOf("hooks: {Directory: /tmp}"), HasSubstr("hooks.Directory"));
+  options_.asks_hook_servers = true;
+  options_.hooks.directory = "/etc/hooks";
+  const auto delivered = Read("hooks: {Directory: /tmp, Timeout: 3s}");
   ASSERT_EQ(delivered.status(), OkStatus());
-  EXPECT_EQ(delivered->config.hooks, HooksConfig());
-  EXPECT_THAT(delivered->warnings, Contains(HasSubstr("hooks has no effect in a configuration")));
+  EXPECT_EQ(delivered->config.hooks.directory, "/tmp");
+  EXPECT_EQ(delivered->config.hooks.timeout, std::chrono::seconds(3));
+  const auto none = Read("hooks: {Directory: disabled}");
+  ASSERT_EQ(none.status(), OkStatus());
+  EXPECT_EQ(none->config.hooks.directory, "");
 
   Config changed;
-  changed.hooks.directory = "/etc/hooks";
+  changed.hooks.directory = "/etc/other";
   const auto reloaded = ConfigReader(options_).Prepare(changed, "/etc/node.yaml");
-  EXPECT_EQ(reloaded->config.hooks, HooksConfig());
-  EXPECT_THAT(reloaded->warnings, Contains(HasSubstr("hooks: what has changed")));
+  EXPECT_EQ(reloaded->config.hooks.directory, "/etc/other");
 }
 
 TEST_F(ConfigReaderTest, RuntimesAreThoseThatTheDaemonWasStartedWith) {

@@ -15,6 +15,8 @@ constexpr size_t kMaxJobs = 8;
 // what is stored. A disk that hangs is left to itself.
 constexpr std::chrono::seconds kStorePatience{1};
 
+constexpr std::string_view kLetGo = "cri-resmgr-ctl uninstall";
+
 auto Reading(Configurator::Decode decode) {
   return [decode = std::move(decode)](const ConfigReader& reader) -> StatusOr<ConfigCandidate> {
     RESMGR_ASSIGN_OR_RETURN(DeliveredConfig source, decode());
@@ -41,7 +43,7 @@ Configurator::Configurator(Options options, Config current, std::string source)
 
 Configurator::~Configurator() = default;
 
-Status Configurator::CheckForced(const std::string& sender) const {
+Status Configurator::CheckTaken(const std::string& sender) const {
   if (!options_.forced) return OkStatus();
   return FailedPrecondition(
       "the configuration of {} is forced (-force-config): what {} sends is not taken", source_,
@@ -49,7 +51,7 @@ Status Configurator::CheckForced(const std::string& sender) const {
 }
 
 void Configurator::Deliver(std::string sender, Decode decode, Done done, Losses losses) {
-  if (const Status forced = CheckForced(sender); !forced.ok()) {
+  if (const Status forced = CheckTaken(sender); !forced.ok()) {
     done(forced);
     return;
   }
@@ -83,7 +85,7 @@ void Configurator::Restore(DeliveredConfig kept) {
 }
 
 void Configurator::Check(std::string sender, Decode decode, Checked checked) {
-  if (const Status forced = CheckForced(sender); !forced.ok()) {
+  if (const Status forced = CheckTaken(sender); !forced.ok()) {
     checked(forced);
     return;
   }
@@ -92,6 +94,21 @@ void Configurator::Check(std::string sender, Decode decode, Checked checked) {
            .apply = false,
            .losses = Losses::kTake,
            .answer = std::move(checked)});
+}
+
+void Configurator::LetGo(Done done) {
+  Enqueue({.sender = std::string(kLetGo),
+           .read = [current = current_](const ConfigReader& reader) -> StatusOr<ConfigCandidate> {
+             Config config = *current;
+             config.policy = {};
+             config.policy.active_origin = kLetGo;
+             config.hooks.directory.clear();
+             return reader.Prepare(std::move(config), std::string(kLetGo));
+           },
+           .apply = true,
+           .losses = Losses::kTake,
+           .answer = Answering(std::move(done)),
+           .lets_go = true});
 }
 
 void Configurator::Enqueue(Job job) {
@@ -114,6 +131,12 @@ void Configurator::RunNext() {
 void Configurator::StartReading() {
   if (jobs_.front().late && delivered_) {
     Finish(Preview());
+    return;
+  }
+  if (let_go_ && !jobs_.front().lets_go) {
+    Finish(FailedPrecondition(
+        "containers were given back what their own requests ask for (cri-resmgr-ctl uninstall); "
+        "a restart of cri-resmgr puts its configuration in force again"));
     return;
   }
   if (reading_.busy()) {
@@ -143,6 +166,8 @@ void Configurator::StartReading() {
 void Configurator::EndReading(StatusOr<ConfigCandidate> read) {
   reading_timer_.reset();
   const Job& job = jobs_.front();
+  // What is delivered has no part in these, and they may have changed since the start.
+  if (read.ok() && read->keep) read->config.nri = current_->nri;
   if (!read.ok()) {
     Finish(read.status());
   } else if (job.apply) {
@@ -168,6 +193,7 @@ void Configurator::Apply(std::shared_ptr<ConfigCandidate> candidate) {
       Finish(status);
       return;
     }
+    let_go_ = jobs_.front().lets_go;
     Commit(std::move(*candidate), std::move(losses));
     Finish(Preview());
   };

@@ -74,6 +74,12 @@ class Configurator {
   // and kept, unless another one was delivered before; a refusal is logged.
   void Restore(DeliveredConfig kept);
 
+  // Makes null the policy and leaves hook servers out, so that each container gets back what its
+  // own request asks for, and takes no other configuration from then on: the daemon is about to be
+  // removed. That ends with the daemon, whose next start has the configuration of before. A
+  // configuration that is forced does not keep it from that.
+  void LetGo(Done done);
+
   struct Preview {
     Config config;
     std::vector<std::string> warnings;
@@ -102,10 +108,11 @@ class Configurator {
     bool apply;
     Losses losses;
     Checked answer;
-    bool late = false;  // only where nothing was delivered yet
+    bool late = false;     // only where nothing was delivered yet
+    bool lets_go = false;  // the last one
   };
 
-  Status CheckForced(const std::string& sender) const;
+  Status CheckTaken(const std::string& sender) const;
   void Enqueue(Job job);
   void RunNext();
   void StartReading();
@@ -128,6 +135,7 @@ class Configurator {
   std::deque<Job> jobs_;  // the first one is under way
   bool busy_ = false;
   bool delivered_ = false;  // what is in force, to this run
+  bool let_go_ = false;
   uint64_t reading_number_ = 0;
   EventLoop::HandlePtr reading_timer_;
   OffLoop reading_;

@@ -251,6 +251,19 @@ TEST_F(ConfiguratorTest, TheDaemonsOwnFileAndFlagsNameAnyFile) {
   EXPECT_TRUE(std::filesystem::exists(PathOf("flag")));
 }
 
+TEST_F(ConfiguratorTest, WhatIsDeliveredLeavesHowNriPluginsAreServed) {
+  Config own;
+  own.nri.strikes = 7;
+  EXPECT_TRUE(Wait([&](Configurator::Done done) {
+                configurator().Reload(
+                    "own.yaml", [own] { return own; }, std::move(done));
+              }).ok());
+  EXPECT_EQ(configurator().current().nri, own.nri);
+  EXPECT_TRUE(Deliver("logger: {Level: warn}").ok());
+  EXPECT_TRUE(Deliver("nri: {Host: {Strikes: 9}}").ok());
+  EXPECT_EQ(configurator().current().nri, own.nri);
+}
+
 // A check and a delivery
 
 TEST_F(ConfiguratorTest, ACheckAndADeliveryAgree) {
@@ -386,6 +399,41 @@ TEST_F(ConfiguratorTest, HoldsOnlySoManyAtOnce) {
   EXPECT_GE(refused, 90);
   gate.promise.set_value();
   RunUntil([&] { return answers == 100; });
+}
+
+TEST_F(ConfiguratorTest, LettingGoLeavesNothingToOthers) {
+  options_.forced = true;
+  current_.policy.active = "first-fit";
+  current_.hooks.directory = "/etc/hooks";
+  int shown = 0;
+  options_.changed = [&shown](const Configurator& now) {
+    ++shown;
+    EXPECT_EQ(now.current().policy.active, "null");
+    EXPECT_EQ(now.current().hooks.directory, "");
+  };
+  const auto let_go = [this](Configurator::Done done) { configurator().LetGo(std::move(done)); };
+  EXPECT_EQ(Wait(let_go), OkStatus());
+  EXPECT_EQ(shown, 1);
+  EXPECT_EQ(host_.changes, 1);
+  EXPECT_THAT(saved_, IsEmpty()) << "the next start has the configuration of before";
+  const auto reload = [this](Configurator::Done done) {
+    configurator().Reload(
+        "file", [] { return Config{}; }, std::move(done));
+  };
+  const Status refused = Wait(reload);
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("uninstall"));
+  EXPECT_EQ(Wait(let_go), OkStatus()) << "again, for what could not be done";
+}
+
+TEST_F(ConfiguratorTest, LettingGoThatFailsChangesNothing) {
+  current_.policy.active = "first-fit";
+  host_.refusal = Internal("the runtime refuses");
+  const auto let_go = [this](Configurator::Done done) { configurator().LetGo(std::move(done)); };
+  EXPECT_EQ(Wait(let_go).code(), StatusCode::kInternal);
+  EXPECT_EQ(configurator().current().policy.active, "first-fit");
+  host_.refusal = OkStatus();
+  EXPECT_EQ(Deliver("policy: {Active: first-fit}"), OkStatus());
 }
 
 TEST_F(ConfiguratorTest, OneBudgetForAllKeysOfADelivery) {

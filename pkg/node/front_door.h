@@ -8,15 +8,19 @@
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/cri/runtimes_watch.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/metrics/metrics.h"
 #include "pkg/node/plugin_view.h"
+#include "pkg/node/seen_container.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr {
+
+struct Config;
 
 // How long calls in flight may take once a front door drains. systemd kills a daemon that takes
 // longer than the unit's TimeoutStopSec, 30 s, for everything.
@@ -25,6 +29,9 @@ inline constexpr std::chrono::seconds kDrainDeadline{20};
 // What a runtime tells on the connection of one brain. Each is set.
 struct RuntimeEvents {
   std::function<void()> connected{};
+  // Of several runtimes another one came, or came back.
+  std::function<void()> joined{};
+  // Of several runtimes the last one went.
   std::function<void()> disconnected{};
   std::function<void(const ContainerEvent&)> happened{};
 };
@@ -65,8 +72,15 @@ class FrontDoor {
   virtual void Drain(std::function<void()> done) = 0;
   // Ends all requests at once; none comes any more.
   virtual void Stop() = 0;
+  // What is in force of the configuration, at the start and after each change.
+  virtual void Configure(const Config& /*config*/) {}
   // Those that it serves, in their order.
   virtual std::vector<PluginView> plugins() const { return {}; }
+  // Tells of the CRI runtimes behind it, by asking each of them: within a second or so, once, and
+  // not after Stop. Other doors have none.
+  virtual void DescribeRuntimes(std::function<void(std::vector<RuntimeView>)> done) { done({}); }
+  // The containers whose calls are shown to stages that remember them.
+  virtual std::vector<SeenContainer> seen() const { return {}; }
 };
 
 // What every front door is made with; all outlive it.
@@ -83,6 +97,8 @@ struct FrontDoorFactory {
   std::function<StatusOr<std::unique_ptr<FrontDoor>>(const DoorContext& context)> create{};
   // For the log: "serving /run/x.sock, runtime /run/y.sock".
   std::string description{};
+  // The module `hooks` of a configuration has an effect.
+  bool asks_hook_servers = false;
   // The methods that metrics count by name, all others as one.
   std::vector<std::string> counted_methods{};
 };

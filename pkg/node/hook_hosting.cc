@@ -5,41 +5,84 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/hooks/hook_messages.h"
 #include "pkg/hooks/hook_names.h"
 
 namespace resmgr {
 
-HookHosting::HookHosting(const DoorContext& context, const std::string& runtime_socket,
-                         const std::string& image_socket, HookHostingOptions options)
+HookHosting::HookHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess> runtime,
+                         HookHostingOptions options, const Stage* next)
     : context_(context),
+      next_(next),
       directory_(std::move(options.directory)),
+      timeout_(options.timeout),
       log_(GetLogger("hooks")),
       clock_(context.loop),
-      runtime_(context.loop, context.flushes, runtime_socket, image_socket),
+      runtime_(std::move(runtime)),
       servers_(context.loop, context.flushes, options.timeout, context.metrics),
       stage_({.loop = context.loop,
               .clock = clock_,
-              .runtime = runtime_,
+              .runtime = *runtime_,
               .servers = servers_,
               .metrics = context.metrics},
              std::move(options.stage)) {
-  context_.pipeline.Add(stage_);
+  if (context_.metrics == nullptr) return;
+  servers_.OnReadyChanged(
+      [metrics = context_.metrics](size_t ready) { metrics->SetReadyPlugins("hook", ready); });
 }
 
 HookHosting::~HookHosting() {
-  context_.pipeline.Remove(stage_);
+  Close();
 }
 
 void HookHosting::Start() {
+  started_ = true;
+  if (!directory_.empty()) Open();
+}
+
+void HookHosting::Configure(const HooksConfig& config) {
+  stage_.SetSkip(config.skip_key, config.skip_value);
+  const bool another_directory = std::exchange(directory_, config.directory) != config.directory;
+  const bool another_timeout = std::exchange(timeout_, config.timeout) != config.timeout;
+  if (another_timeout) servers_.SetTimeout(timeout_);
+  if (!started_) return;
+  if (directory_.empty()) {
+    Close();
+  } else if (!serving_) {
+    Open();
+  } else if (another_directory || another_timeout) {
+    Watch();
+  }
+}
+
+void HookHosting::Open() {
+  serving_ = true;
+  context_.pipeline.Add(stage_, next_);
   stage_.Start();
-  first_read_ = context_.loop.After(kFirstRead, [this] {
-    log_.Warn("hook directory {} is not read yet: calls go on without its servers",
-              Printable(directory_));
-    stage_.OpenServers();
-  });
+  if (!stage_.knows_servers()) {
+    first_read_ = context_.loop.After(kFirstRead, [this] {
+      log_.Warn("hook directory {} is not read yet: calls go on without its servers",
+                Printable(directory_));
+      stage_.OpenServers();
+    });
+  }
+  Watch();
+}
+
+// Calls that are under way ask the servers that they have begun with.
+void HookHosting::Close() {
+  if (!std::exchange(serving_, false)) return;
+  context_.pipeline.Remove(stage_);
+  watch_.reset();
+  first_read_ = nullptr;
+  servers_.Update({});
+  if (!stage_.knows_servers()) stage_.OpenServers();
+  stage_.Forget();
+}
+
+void HookHosting::Watch() {
   watch_.emplace(context_.loop, hooks::HookDirectoryWatch::Options{.directory = directory_},
                  [this](const hooks::HookDirectoryWatch::Files& files) { Take(files); });
-  CountReady();
 }
 
 void HookHosting::Take(const hooks::HookDirectoryWatch::Files& files) {
@@ -48,13 +91,22 @@ void HookHosting::Take(const hooks::HookDirectoryWatch::Files& files) {
   if (!stage_.knows_servers()) stage_.OpenServers();
 }
 
-void HookHosting::CountReady() {
-  if (context_.metrics == nullptr) return;
-  next_count_ = context_.loop.After(kCountInterval, [this] { CountReady(); });
-  const auto all = servers_.All();
-  const auto ready = std::ranges::count_if(
-      all, [](const auto& server) { return server->connection().connected(); });
-  context_.metrics->SetReadyPlugins("hook", static_cast<size_t>(ready));
+std::vector<SeenContainer> HookHosting::seen() const {
+  std::vector<SeenContainer> all;
+  stage_.store().ForEachContainer([&all](const hooks::HookContainer& container) {
+    const auto& pod = container.pod->request;
+    SeenContainer& seen = all.emplace_back();
+    seen.pod.id = container.pod->id;
+    seen.pod.name = pod.pod_meta().name();
+    seen.pod.namespace_name = pod.pod_meta().namespace_();
+    seen.pod.labels = StringMap(pod.labels().begin(), pod.labels().end());
+    seen.container.id = container.id;
+    seen.container.pod_id = container.pod->id;
+    seen.container.name = container.request.container_meta().name();
+    seen.container.attempt = container.request.container_meta().attempt();
+    seen.container.requested = hooks::FromHookResources(container.request.container_resources());
+  });
+  return all;
 }
 
 std::vector<PluginView> HookHosting::plugins() const {

@@ -2,63 +2,81 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "pkg/cri/runtime_inspector.h"
+#include "pkg/config/hooks_config.h"
 #include "pkg/hooks/hook_servers.h"
 #include "pkg/hooks/hook_stage.h"
 #include "pkg/hooks/hook_watch.h"
 #include "pkg/log/log.h"
 #include "pkg/node/front_door.h"
 #include "pkg/node/plugin_view.h"
+#include "pkg/node/seen_container.h"
+#include "pkg/pipeline/runtime_access.h"
 #include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/runtime_client.h"
 
 namespace resmgr {
 
 struct HookHostingOptions {
-  std::string directory{};                   // with a file for each hook server
+  std::string directory{};                   // with a file for each hook server; "": none
   std::chrono::milliseconds timeout{2'000};  // for one answer, where a server's file has none
   hooks::HookStageOptions stage{};
 };
 
 // Has hook servers asked about the calls to a CRI runtime: the servers that the directory's files
 // describe, their stage behind the policy, and the connection by which the runtime is asked for
-// what the servers want to know. Loop's thread only.
+// what the servers want to know. Where there is no directory the stage is not in the pipeline, and
+// calls cost nothing. Loop's thread only.
 class HookHosting {
  public:
-  static constexpr std::chrono::milliseconds kCountInterval{1'000};  // of servers that are ready
   // A directory that hangs keeps calls waiting no longer at the start.
   static constexpr std::chrono::milliseconds kFirstRead{2'000};
 
-  // Its stage is in the context's pipeline as long as it lives. All of the context outlives it; the
-  // calls that the stage looks at end first.
-  HookHosting(const DoorContext& context, const std::string& runtime_socket,
-              const std::string& image_socket, HookHostingOptions options);
+  // All of the context, and `next`, outlive it; the calls that its stage looks at end first.
+  HookHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess> runtime,
+              HookHostingOptions options, const Stage* next);
   ~HookHosting();
 
   void Start();
+  // For calls that come from now on. Of another directory the servers count once it was read; until
+  // then those of the one before do.
+  void Configure(const HooksConfig& config);
   // The runtime is there, maybe after it was away.
-  void OnRuntimeConnected() { stage_.Start(); }
+  void OnRuntimeConnected() {
+    if (serving_) stage_.Start();
+  }
   void OnContainerEvent(const ContainerEvent& event) { stage_.OnContainerEvent(event); }
+  // The runtime has done what the policy asked for.
+  void OnUpdated(const ContainerId& id, const ResourceValues& values) {
+    if (serving_) stage_.OnUpdated(id, values);
+  }
   std::vector<PluginView> plugins() const;
+  // What servers can be told of.
+  std::vector<SeenContainer> seen() const;
 
  private:
+  void Open();
+  void Close();
+  void Watch();
   void Take(const hooks::HookDirectoryWatch::Files& files);
-  void CountReady();
 
   DoorContext context_;
-  const std::string directory_;
+  const Stage* const next_;
+  std::string directory_;
+  std::chrono::milliseconds timeout_;
+  bool started_ = false;
+  bool serving_ = false;  // the stage is in the pipeline
   Logger& log_;
   LoopClock clock_;
-  RuntimeInspector runtime_;
+  const std::unique_ptr<RuntimeAccess> runtime_;
   hooks::HookServers servers_;
   hooks::HookStage stage_;
-  EventLoop::HandlePtr next_count_;
   EventLoop::HandlePtr first_read_;
-  std::optional<hooks::HookDirectoryWatch> watch_;  // from the start on; gone first
+  std::optional<hooks::HookDirectoryWatch> watch_;  // while it serves; gone first
 };
 
 }  // namespace resmgr

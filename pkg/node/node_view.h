@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "pkg/audit/auditor.h"
+#include "pkg/cri/runtimes_watch.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/node/configurator.h"
 #include "pkg/node/plugin_view.h"
 #include "pkg/node/policy_host.h"
+#include "pkg/node/seen_container.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/policy/registry.h"
 #include "pkg/sys/event_loop.h"
@@ -26,6 +29,7 @@ struct NodeView {
   PolicyHost& host;
   Configurator& configurator;
   const Pipeline& pipeline;
+  Auditor& auditor;
   std::string relay_socket{};
   std::string runtime_socket{};
   // "connected" or what is wrong.
@@ -34,6 +38,11 @@ struct NodeView {
   std::function<bool()> state_saved = [] { return true; };
   // Of the front door.
   std::function<std::vector<PluginView>()> plugins = [] { return std::vector<PluginView>(); };
+  // Of the front door (FrontDoor::DescribeRuntimes).
+  std::function<void(std::function<void(std::vector<RuntimeView>)> done)> describe_runtimes =
+      [](const std::function<void(std::vector<RuntimeView>)>& done) { done({}); };
+  // The containers that the front door knows without a brain; empty where it knows none.
+  std::function<std::vector<SeenContainer>()> seen = [] { return std::vector<SeenContainer>(); };
   // How many calls the dump lacks.
   std::function<uint64_t()> dump_lost = [] { return uint64_t{0}; };
 };

@@ -6,6 +6,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/node/nri_plugin_view.h"
+#include "pkg/nri/host/host_config.h"
 
 namespace resmgr {
 namespace {
@@ -19,13 +20,13 @@ nri::HostOptions Counted(nri::HostOptions options, Metrics* metrics) {
 
 }  // namespace
 
-NriHosting::NriHosting(const DoorContext& context, const std::string& runtime_socket,
-                       const std::string& image_socket, NriHostingOptions options)
+NriHosting::NriHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess> runtime,
+                       NriHostingOptions options)
     : context_(context),
       cgroup_v2_(options.cgroup_v2),
       log_(GetLogger("nri/host")),
-      runtime_(context.loop, context.flushes, runtime_socket, image_socket),
-      stage_({.loop = context.loop, .runtime = runtime_, .pipeline = context.pipeline},
+      runtime_(std::move(runtime)),
+      stage_({.loop = context.loop, .runtime = *runtime_, .pipeline = context.pipeline},
              std::move(options.stage)),
       host_(context.loop, stage_, Counted(std::move(options.host), context.metrics)) {
   context_.pipeline.Add(stage_);
@@ -41,12 +42,17 @@ void NriHosting::Start() {
   AskVersion();
 }
 
+void NriHosting::Configure(const NriHostConfig& config) {
+  stage_.Configure(nri::StageOptionsOf(config));
+  host_.Configure(nri::HostOptionsOf(config));
+}
+
 std::vector<PluginView> NriHosting::plugins() const {
   return ViewsOf(host_.plugins());
 }
 
 void NriHosting::AskVersion() {
-  runtime_.AskVersion([this](const StatusOr<RuntimeAccess::Version>& version) {
+  runtime_->AskVersion([this](const StatusOr<RuntimeAccess::Version>& version) {
     if (!version.ok()) return TryAgain(version.status(), &NriHosting::AskVersion);
     host_.SetRuntime({.name = version->name, .version = version->version});
     stage_.SetTraits(nri::TraitsOf(version->name, version->version, cgroup_v2_));

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "pkg/cri/runtime_inspector.h"
+#include "pkg/config/nri_config.h"
 #include "pkg/log/log.h"
 #include "pkg/node/front_door.h"
 #include "pkg/node/plugin_view.h"
 #include "pkg/nri/host/host_options.h"
 #include "pkg/nri/host/nri_stage.h"
 #include "pkg/nri/host/plugin_host.h"
+#include "pkg/pipeline/runtime_access.h"
 #include "pkg/resmgr/runtime_client.h"
 
 namespace resmgr {
@@ -31,15 +32,18 @@ class NriHosting {
  public:
   // Its stage is in the context's pipeline as long as it lives. All of the context outlives it; the
   // calls that the stage looks at end first.
-  NriHosting(const DoorContext& context, const std::string& runtime_socket,
-             const std::string& image_socket, NriHostingOptions options);
+  NriHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess> runtime,
+             NriHostingOptions options);
   ~NriHosting();
 
   void Start();
+  // How plugins are served from now on. Its socket and whether plugins may connect there stay.
+  void Configure(const NriHostConfig& config);
   void OnContainerEvent(const ContainerEvent& event) { stage_.OnContainerEvent(event); }
   // Tells the plugins that the host ends; `done` runs once, half a second later at the latest.
   void Stop(std::function<void()> done) { host_.Stop(std::move(done)); }
   std::vector<PluginView> plugins() const;
+  const Stage& stage() const { return stage_; }
 
  private:
   void AskVersion();
@@ -49,7 +53,7 @@ class NriHosting {
   DoorContext context_;
   const bool cgroup_v2_;
   Logger& log_;
-  RuntimeInspector runtime_;
+  const std::unique_ptr<RuntimeAccess> runtime_;
   nri::NriStage stage_;
   nri::PluginHost host_;
   bool told_ = false;  // of what keeps the socket from being served

@@ -52,13 +52,12 @@ void OptionalSocket::TryAgain() {
   if (!begun.ok()) retry_ = loop_.After(pause_.Next(), [this] { TryAgain(); });
 }
 
-OptionalMetrics::OptionalMetrics(EventLoop& loop, std::string address,
-                                 std::shared_ptr<const Metrics> metrics)
+OptionalMetrics::OptionalMetrics(EventLoop& loop, std::string address, ServedMetrics served)
     : loop_(loop),
       address_(std::move(address)),
-      metrics_(std::move(metrics)),
+      served_(std::move(served)),
       off_loop_(loop, "metrics-retry", kRetryPatience) {
-  if (!address_.empty()) Take(MetricsServer::Create(address_, *metrics_));
+  if (!address_.empty()) Take(MetricsServer::Create(address_, served_));
 }
 
 void OptionalMetrics::Take(Server server) {
@@ -74,9 +73,9 @@ void OptionalMetrics::Take(Server server) {
 
 void OptionalMetrics::TryAgain() {
   const Status begun =
-      off_loop_.Run([this, address = address_, metrics = metrics_]() -> EventLoop::Task {
+      off_loop_.Run([this, address = address_, served = served_]() -> EventLoop::Task {
         // A task can be copied, a server cannot.
-        auto server = std::make_shared<Server>(MetricsServer::Create(address, *metrics));
+        auto server = std::make_shared<Server>(MetricsServer::Create(address, served));
         return [this, server] { Take(std::move(*server)); };
       });
   if (!begun.ok()) retry_ = loop_.After(pause_.Next(), [this] { TryAgain(); });

@@ -62,8 +62,8 @@ class OptionalSocket {
 // first are made off the loop.
 class OptionalMetrics {
  public:
-  // Tries at once. An empty address serves nothing; `metrics` is not used then.
-  OptionalMetrics(EventLoop& loop, std::string address, std::shared_ptr<const Metrics> metrics);
+  // Tries at once. An empty address serves nothing; `served` is not used then.
+  OptionalMetrics(EventLoop& loop, std::string address, ServedMetrics served);
 
  private:
   using Server = StatusOr<std::unique_ptr<MetricsServer>>;
@@ -73,7 +73,7 @@ class OptionalMetrics {
 
   EventLoop& loop_;
   const std::string address_;
-  const std::shared_ptr<const Metrics> metrics_;
+  const ServedMetrics served_;
   bool warned_ = false;
   TryPause pause_;
   EventLoop::HandlePtr retry_;

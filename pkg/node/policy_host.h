@@ -31,6 +31,9 @@ class PolicyHost {
   virtual const History& history() const = 0;
   // nullptr under the null policy.
   virtual ResourceManager* manager() = 0;
+  // Under the null policy: whether no container is bound any more to what an earlier policy chose,
+  // as far as that can be known.
+  virtual bool AllLetGo() const = 0;
 };
 
 }  // namespace resmgr

@@ -3,56 +3,29 @@
 
 #include <utility>
 
+#include "pkg/config/config.h"
+#include "pkg/config/runtimes_config.h"
+#include "pkg/cri/backend_router.h"
 #include "pkg/cri/known_methods.h"
 #include "pkg/cri/relay.h"
-#include "pkg/cri/runtime_connection.h"
+#include "pkg/cri/runtime_inspector.h"
+#include "pkg/cri/runtime_inspectors.h"
+#include "pkg/cri/runtimes_watch.h"
+#include "pkg/node/relay_link.h"
 #include "pkg/sys/file_limit.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
 namespace {
 
-class RelayLink final : public BrainLink {
- public:
-  // `connected` is told of each connection to the runtime, `seen` of the events that come to the
-  // link itself.
-  RelayLink(const DoorContext& context, const std::string& runtime_socket,
-            std::function<void()> connected, std::function<void(const ContainerEvent&)> seen)
-      : connected_(std::move(connected)),
-        seen_(std::move(seen)),
-        runtime_(context.loop, context.flushes, runtime_socket) {}
-
-  RuntimeClient& runtime() override { return runtime_; }
-  void Connect(RuntimeEvents events) override {
-    happened_ = std::move(events.happened);
-    runtime_.Start({.connected =
-                        [this, connected = std::move(events.connected)] {
-                          connected_();
-                          connected();
-                        },
-                    .disconnected = std::move(events.disconnected),
-                    .happened =
-                        [this](const ContainerEvent& event) {
-                          seen_(event);
-                          TellEvent(event);
-                        }});
-  }
-  Status EnsureConnected() override { return runtime_.EnsureConnected(); }
-  void Retire() override { LeaveEventsToClient(true); }
-
-  // Clients listen to the runtime's events, and the relay tells them to us.
-  void LeaveEventsToClient(bool leave) { runtime_.LeaveEventsToClient(leave); }
-  // A client got this event by the relay.
-  void TellEvent(const ContainerEvent& event) {
-    if (happened_) happened_(event);
-  }
-
- private:
-  const std::function<void()> connected_;
-  const std::function<void(const ContainerEvent&)> seen_;
-  RuntimeConnection runtime_;
-  std::function<void(const ContainerEvent&)> happened_;  // set once it connects
-};
+// Of the default runtime and the further ones.
+std::vector<Backends::Backend> AllBackends(const RelayDoorOptions& options) {
+  std::vector<Backends::Backend> all = {{.name = std::string(kDefaultRuntime),
+                                         .socket = options.runtime_socket,
+                                         .image_socket = options.image_socket.value_or("")}};
+  all.insert(all.end(), options.runtimes.begin(), options.runtimes.end());
+  return all;
+}
 
 class RelayDoor final : public FrontDoor {
  public:
@@ -60,13 +33,13 @@ class RelayDoor final : public FrontDoor {
       : context_(context), options_(std::move(options)), listener_(std::move(listener)) {
     for (Stage* const stage : options_.stages)
       context_.pipeline.Add(*stage);
-    const std::string images = options_.image_socket.value_or(options_.runtime_socket);
-    if (options_.hooks) {
-      hook_hosting_.emplace(context_, options_.runtime_socket, images, *options_.hooks);
+    if (!options_.runtimes.empty()) {
+      backends_.emplace(AllBackends(options_));
+      router_.emplace(context_.loop, context_.flushes, *backends_);
     }
-    if (options_.nri_host) {
-      nri_hosting_.emplace(context_, options_.runtime_socket, images, *options_.nri_host);
-    }
+    if (options_.nri_host) nri_hosting_.emplace(context_, MakeAccess(), *options_.nri_host);
+    hook_hosting_.emplace(context_, MakeAccess(), options_.hooks,
+                          nri_hosting_ ? &nri_hosting_->stage() : nullptr);
   }
   ~RelayDoor() override {
     for (Stage* const stage : options_.stages)
@@ -75,14 +48,23 @@ class RelayDoor final : public FrontDoor {
 
   void Start(dump::Dumper& dumper) override;
   std::unique_ptr<BrainLink> MakeLink() override {
-    return std::make_unique<RelayLink>(
-        context_, options_.runtime_socket,
-        [this] {
-          if (hook_hosting_) hook_hosting_->OnRuntimeConnected();
-        },
-        [this](const ContainerEvent& event) { TellPlugins(event); });
+    RelayLink::Told told{.connected =
+                             [this] {
+                               if (hook_hosting_) hook_hosting_->OnRuntimeConnected();
+                             },
+                         .happened = [this](const ContainerEvent& event) { TellPlugins(event); },
+                         .updated =
+                             [this](const ContainerId& id, const ResourceValues& values) {
+                               if (hook_hosting_) hook_hosting_->OnUpdated(id, values);
+                             }};
+    if (backends_) return std::make_unique<RelayLink>(context_, *backends_, std::move(told));
+    return std::make_unique<RelayLink>(context_, options_.runtime_socket, std::move(told));
   }
   void SetActive(BrainLink* link) override;
+  void Configure(const Config& config) override {
+    if (hook_hosting_) hook_hosting_->Configure(config.hooks);
+    if (nri_hosting_) nri_hosting_->Configure(config.nri);
+  }
   std::vector<PluginView> plugins() const override {
     std::vector<PluginView> all =
         hook_hosting_ ? hook_hosting_->plugins() : std::vector<PluginView>();
@@ -92,14 +74,30 @@ class RelayDoor final : public FrontDoor {
     }
     return all;
   }
+  void DescribeRuntimes(std::function<void(std::vector<RuntimeView>)> done) override {
+    if (!watch_) return done({});
+    watch_->Describe(std::move(done));
+  }
+  std::vector<SeenContainer> seen() const override {
+    return hook_hosting_ ? hook_hosting_->seen() : std::vector<SeenContainer>();
+  }
   void Drain(std::function<void()> done) override;
   void Stop() override {
     relay_.reset();
-    nri_hosting_.reset();
+    watch_.reset();
     hook_hosting_.reset();
+    nri_hosting_.reset();
   }
 
  private:
+  // For one hosting alone, so that none waits for what another one asked.
+  std::unique_ptr<RuntimeAccess> MakeAccess() {
+    if (backends_)
+      return std::make_unique<RuntimeInspectors>(context_.loop, context_.flushes, *backends_);
+    return std::make_unique<RuntimeInspector>(
+        context_.loop, context_.flushes, options_.runtime_socket,
+        options_.image_socket.value_or(options_.runtime_socket));
+  }
   void TellPlugins(const ContainerEvent& event) {
     if (hook_hosting_) hook_hosting_->OnContainerEvent(event);
     if (nri_hosting_) nri_hosting_->OnContainerEvent(event);
@@ -109,20 +107,30 @@ class RelayDoor final : public FrontDoor {
   const RelayDoorOptions options_;
   std::optional<ListeningSocket> listener_;  // until the start
   RelayLink* active_ = nullptr;
-  std::optional<HookHosting> hook_hosting_;  // these outlive the relay's calls
-  std::optional<NriHosting> nri_hosting_;
+  std::optional<Backends> backends_;  // where there are several runtimes
+  std::optional<BackendRouter> router_;
+  std::optional<RuntimesWatch> watch_;     // from Start to Stop
+  std::optional<NriHosting> nri_hosting_;  // these outlive the relay's calls
+  std::optional<HookHosting> hook_hosting_;
   std::optional<Relay> relay_;
 };
 
 void RelayDoor::Start(dump::Dumper& dumper) {
-  const Relay::Options options{.runtime_socket = options_.runtime_socket,
-                               .image_socket = options_.image_socket,
-                               .max_clients = Relay::ClientsWith(RaiseFileLimit()),
-                               .drain_timeout = kDrainDeadline};
+  const Relay::Options options{
+      .runtime_socket = options_.runtime_socket,
+      .image_socket = options_.image_socket,
+      .max_clients = Relay::ClientsWith(RaiseFileLimit(), 1 + options_.runtimes.size()),
+      .drain_timeout = kDrainDeadline};
   relay_.emplace(
       context_.loop, context_.flushes, *std::exchange(listener_, std::nullopt), options,
       Relay::Observers{
           .pipeline = &context_.pipeline, .dumper = &dumper, .metrics = context_.metrics});
+  if (router_) {
+    relay_->SetRouter(&*router_);
+    watch_.emplace(context_.loop, context_.flushes, *backends_, context_.metrics);
+  } else {
+    watch_.emplace(context_.loop, context_.flushes, AllBackends(options_).front());
+  }
   relay_->OnClientsListen([this](bool listen) {
     if (active_ != nullptr) active_->LeaveEventsToClient(listen);
   });
@@ -130,7 +138,7 @@ void RelayDoor::Start(dump::Dumper& dumper) {
     TellPlugins(event);
     if (active_ != nullptr) active_->TellEvent(event);
   });
-  if (hook_hosting_) hook_hosting_->Start();
+  hook_hosting_->Start();
   if (nri_hosting_) nri_hosting_->Start();
 }
 
@@ -152,6 +160,8 @@ void RelayDoor::SetActive(BrainLink* link) {
 FrontDoorFactory RelayDoorFactory(RelayDoorOptions options) {
   std::string description =
       fmt::format("serving {}, runtime {}", options.relay_socket, options.runtime_socket);
+  for (const Backends::Backend& runtime : options.runtimes)
+    description += fmt::format(", {} {}", runtime.name, runtime.socket);
   const auto create = [options = std::move(options)](
                           const DoorContext& context) -> StatusOr<std::unique_ptr<FrontDoor>> {
     RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener,
@@ -160,6 +170,7 @@ FrontDoorFactory RelayDoorFactory(RelayDoorOptions options) {
   };
   return {.create = create,
           .description = std::move(description),
+          .asks_hook_servers = true,
           .counted_methods = KnownMethodPaths()};
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "pkg/cri/backends.h"
 #include "pkg/node/front_door.h"
 #include "pkg/node/hook_hosting.h"
 #include "pkg/node/nri_hosting.h"
@@ -17,16 +18,19 @@ struct RelayDoorOptions {
   std::string runtime_socket{};
   // Where image calls go; nullopt: they are not served.
   std::optional<std::string> image_socket{};
+  // Further runtimes, by the handlers of their pods: that of runtime_socket is the default one.
+  std::vector<Backends::Backend> runtimes{};
   // Behind the policy, in this order; they outlive the door.
   std::vector<Stage*> stages{};
-  // Hook servers are asked, behind these stages.
-  std::optional<HookHostingOptions> hooks{};
+  // Hook servers are asked, behind these stages; another configuration may change directory,
+  // timeout and which pods are skipped.
+  HookHostingOptions hooks{};
   // NRI plugins are hosted, behind these.
   std::optional<NriHostingOptions> nri_host{};
 };
 
 // The CRI relay (pkg/cri/relay.h) as a front door: clients call on the relay's socket, and each
-// brain has a CRI connection to the runtime of its own.
+// brain has CRI connections to the runtimes of its own.
 FrontDoorFactory RelayDoorFactory(RelayDoorOptions options);
 
 }  // namespace resmgr

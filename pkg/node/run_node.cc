@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "pkg/audit/auditor.h"
 #include "pkg/cri/call_tap.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
@@ -19,6 +20,8 @@
 #include "pkg/node/config_reader.h"
 #include "pkg/node/configurator.h"
 #include "pkg/node/local_config.h"
+#include "pkg/node/measured_policy.h"
+#include "pkg/node/metrics_watch.h"
 #include "pkg/node/node_publisher.h"
 #include "pkg/node/optional_services.h"
 #include "pkg/pipeline/hint_finder.h"
@@ -84,10 +87,59 @@ StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const NodeOptions& node, cons
   });
 }
 
+// What is counted where metrics are asked for, from before there is a loop until after its end.
+struct Counted {
+  explicit Counted(const NodeOptions& options)
+      : metrics(options.version, options.door.counted_methods) {}
+
+  ServedMetrics Served() const { return {{metrics.collectable(), node.collectable()}, health}; }
+
+  Metrics metrics;
+  NodeMetrics node;
+  const std::shared_ptr<Health> health = std::make_shared<Health>();
+  std::unique_ptr<MetricsWatch> watch;
+};
+
 // nullptr where no metrics are asked for.
-std::shared_ptr<Metrics> MakeMetrics(const NodeOptions& options) {
+std::unique_ptr<Counted> MakeCounted(const NodeOptions& options) {
   if (options.metrics_address.empty()) return nullptr;
-  return std::make_shared<Metrics>(options.version, options.door.counted_methods);
+  return std::make_unique<Counted>(options);
+}
+
+BrainHost::Options HostOptions(BrainHost::Options options, const Setup& setup, Counted* counted) {
+  options.manager = {.start_failure = setup.config.policy.start_failure,
+                     .runtimes = setup.config.runtimes};
+  if (counted == nullptr) return options;
+  counted->watch = std::make_unique<MetricsWatch>(options.loop, options.machine, counted->node,
+                                                  *counted->health);
+  options.manager.metrics = &counted->metrics;
+  options.manager.observer = counted->watch.get();
+  options.wrap = [&node = counted->node](std::unique_ptr<Policy> policy) {
+    return Measured(std::move(policy), node);
+  };
+  return options;
+}
+
+void Count(const AuditReport* report, NodeMetrics& metrics) {
+  NodeMetrics::Audit audit{.failed = report == nullptr};
+  if (report != nullptr) {
+    audit.drifted = report->drifted;
+    for (const AuditReport::Finding& finding : report->findings) {
+      audit.drifts += finding.drifts.size();
+      if (finding.sent_again) ++audit.repaired;
+    }
+  }
+  metrics.Audited(audit);
+}
+
+Auditor::Options AuditorOptions(EventLoop& loop, BrainHost& host, const Pipeline& pipeline,
+                                Counted* counted) {
+  Auditor::Options options{.loop = loop,
+                           .manager = [&host] { return host.manager(); },
+                           .numbers_are_ours = [&pipeline] { return !pipeline.HasOtherStages(); }};
+  if (counted != nullptr)
+    options.told = [counted](const AuditReport* report) { Count(report, counted->node); };
+  return options;
 }
 
 // The service manager ends a daemon whose loop stands still. Nothing where it does not watch us.
@@ -106,8 +158,9 @@ std::shared_ptr<const ConfigReader> MakeReader(const NodeOptions& options,
                             .overrides = options.overrides,
                             .dump_secrets = options.dump_secrets,
                             .dump_directory = options.dump_directory,
-                            .nri = options.config.nri,
+                            .asks_hook_servers = options.door.asks_hook_servers,
                             .hooks = options.config.hooks,
+                            .nri = options.config.nri,
                             .runtimes = options.config.runtimes});
 }
 
@@ -199,34 +252,41 @@ Status RunNode(const NodeOptions& options, Setup setup) {
   for (const std::string& warning : setup.warnings)
     GetLogger("config").Warn("{}", warning);
 
-  const std::shared_ptr<Metrics> metrics = MakeMetrics(options);
+  const std::unique_ptr<Counted> counted = MakeCounted(options);
+  Metrics* const metrics = counted == nullptr ? nullptr : &counted->metrics;
   EventLoop loop;
   h2::FlushQueue flushes(loop);
   LoopClock clock(loop);
-  Pipeline pipeline(clock, metrics.get());
+  Pipeline pipeline(clock, metrics);
   HintFinder hints(loop, {});
   // Before anything is touched on disk: the socket tells that no other instance is at work there.
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<FrontDoor> door,
-                          options.door.create({loop, flushes, pipeline, metrics.get()}));
+                          options.door.create({loop, flushes, pipeline, metrics}));
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper,
-                          MakeDumper(options, setup, metrics.get()));
-  const OptionalMetrics metrics_server(loop, options.metrics_address, metrics);
+                          MakeDumper(options, setup, metrics));
+  const OptionalMetrics metrics_server(loop, options.metrics_address,
+                                       counted == nullptr ? ServedMetrics() : counted->Served());
   StateStore state = OpenState(options, setup);
-  BrainHost host({.loop = loop,
-                  .machine = *setup.machine,
-                  .door = *door,
-                  .pipeline = pipeline,
-                  .hints = hints,
-                  .state = &state,
-                  .manager = {.start_failure = setup.config.policy.start_failure,
-                              .metrics = metrics.get(),
-                              .runtimes = setup.config.runtimes}});
+  BrainHost host(HostOptions({.loop = loop,
+                              .machine = *setup.machine,
+                              .door = *door,
+                              .pipeline = pipeline,
+                              .hints = hints,
+                              .state = &state},
+                             setup, counted.get()));
   const StopAtEnd stop(*door);
+  door->Configure(setup.config);
   door->Start(*dumper);
   host.Start(std::move(setup.policy));
 
   const std::unique_ptr<NodePublisher> publisher = MakePublisher(options, loop, flushes);
-  const auto publish = [&publisher](const Configurator& now) { Publish(publisher.get(), now); };
+  Auditor auditor(AuditorOptions(loop, host, pipeline, counted.get()));
+  const auto publish = [&publisher, &counted, &door, &auditor](const Configurator& now) {
+    door->Configure(now.current());
+    auditor.Configure(now.current().audit);
+    Publish(publisher.get(), now);
+    if (counted != nullptr) counted->watch->NoteConfiguration();
+  };
   Configurator configurator({.loop = loop,
                              .reader = MakeReader(options, setup.machine),
                              .host = host,
@@ -238,18 +298,29 @@ Status RunNode(const NodeOptions& options, Setup setup) {
   publish(configurator);
   OffLoop late(loop, "late-config", std::chrono::milliseconds(0));
   if (!setup.disk_answers) RestoreLater(options, late, configurator);
-  NodeView view{.loop = loop,
-                .machine = *setup.machine,
-                .policies = options.policies,
-                .host = host,
-                .configurator = configurator,
-                .pipeline = pipeline,
-                .runtime_state = [&host] { return host.RuntimeState(); },
-                .state_saved = [&state] { return state.Saved(); },
-                .plugins = [&door] { return door->plugins(); },
-                .dump_lost = [&dumper] { return dumper->lost_calls(); }};
+  NodeView view{
+      .loop = loop,
+      .machine = *setup.machine,
+      .policies = options.policies,
+      .host = host,
+      .configurator = configurator,
+      .pipeline = pipeline,
+      .auditor = auditor,
+      .runtime_state = [&host] { return host.RuntimeState(); },
+      .state_saved = [&state] { return state.Saved(); },
+      .plugins = [&door] { return door->plugins(); },
+      .describe_runtimes = [&door](auto done) { door->DescribeRuntimes(std::move(done)); },
+      .seen = [&door] { return door->seen(); },
+      .dump_lost = [&dumper] { return dumper->lost_calls(); }};
   const auto sockets = ServeAll(options, std::move(view), flushes);
   const EventLoop::HandlePtr watchdog = FeedWatchdog(loop);
+  const EventLoop::HandlePtr watching =
+      counted == nullptr
+          ? nullptr
+          : counted->watch->Follow(
+                {.host = host,
+                 .state_saved = [&state] { return state.Saved(); },
+                 .policy = [&configurator] { return configurator.current().policy.active; }});
   const auto signals = HandleSignals(
       loop, *door, [&] { Reload(options, configurator); },
       [&configurator, on = false]() mutable { ToggleDebug(on = !on, configurator); });

@@ -88,7 +88,9 @@ std::optional<KeptConfig> LoadKeptConfig(const NodeOptions& options) {
   }
   options.overrides.ApplyTo(*loaded.config);
   loaded.config->nri = options.config.nri;
-  loaded.config->hooks = options.config.hooks;
+  if (!loaded.config->hooks.stated || !options.door.asks_hook_servers) {
+    loaded.config->hooks = options.config.hooks;
+  }
   loaded.config->runtimes = options.config.runtimes;
   return loaded;
 }

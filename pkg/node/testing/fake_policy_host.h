@@ -24,8 +24,10 @@ class FakePolicyHost final : public PolicyHost {
   void SetStartFailurePolicy(FailurePolicy) override {}
   const History& history() const override { return nothing_done; }
   ResourceManager* manager() override { return nullptr; }
+  bool AllLetGo() const override { return let_go; }
 
   int changes = 0;
+  bool let_go = true;
   Status refusal;
   std::function<void()> at_change;
   History nothing_done;

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/docker_door.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "pkg/config/config.h"
+#include "pkg/docker/call_watch.h"
+#include "pkg/docker/docker_front.h"
+#include "pkg/docker/engine_inspector.h"
+#include "pkg/docker/engine_runtime.h"
+#include "pkg/docker/proxy.h"
+#include "pkg/node/update_teller.h"
+#include "pkg/sys/file_limit.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr {
+namespace {
+
+// What the door itself hears of dockerd by the links of brains.
+struct Told {
+  std::function<void()> connected;
+  std::function<void(const ContainerEvent&)> happened;
+  UpdateTeller::Told updated;
+};
+
+class DockerLink final : public BrainLink {
+ public:
+  DockerLink(EventLoop& loop, const DockerDoorOptions& options, Told told)
+      : told_(std::move(told)),
+        runtime_(loop, options.engine_socket, options.others),
+        teller_(runtime_, told_.updated) {}
+
+  RuntimeClient& runtime() override { return teller_; }
+  void Connect(RuntimeEvents events) override {
+    runtime_.Start({.connected =
+                        [this, connected = std::move(events.connected)] {
+                          told_.connected();
+                          connected();
+                        },
+                    .disconnected = std::move(events.disconnected),
+                    .happened =
+                        [this, happened = std::move(events.happened)](const ContainerEvent& event) {
+                          told_.happened(event);
+                          happened(event);
+                        }});
+  }
+  Status EnsureConnected() override { return runtime_.EnsureConnected(); }
+  void Retire() override {}
+
+ private:
+  const Told told_;
+  docker::EngineRuntime runtime_;
+  UpdateTeller teller_;  // before it
+};
+
+// Each client takes two file descriptors; what else the daemon opens has the rest.
+size_t ClientsWith(size_t file_limit) {
+  constexpr size_t kOthers = 256;
+  constexpr size_t kFewest = 16;
+  const size_t left = file_limit > kOthers ? file_limit - kOthers : 0;
+  return std::clamp(left / 2, kFewest, docker::Proxy::Options().max_clients);
+}
+
+class DockerDoor final : public FrontDoor {
+ public:
+  DockerDoor(const DoorContext& context, DockerDoorOptions options, ListeningSocket listener)
+      : context_(context),
+        options_(std::move(options)),
+        listener_(std::move(listener)),
+        front_(context.loop, context.pipeline, options_.engine_socket, options_.others) {
+    if (options_.nri_host) nri_hosting_.emplace(context_, MakeAccess(), *options_.nri_host);
+    hook_hosting_.emplace(context_, MakeAccess(), options_.hooks,
+                          nri_hosting_ ? &nri_hosting_->stage() : nullptr);
+  }
+
+  void Start(dump::Dumper& dumper) override {
+    watch_.emplace(context_.metrics, &dumper);
+    proxy_.emplace(context_.loop, *std::exchange(listener_, std::nullopt),
+                   docker::Proxy::Options{.engine_socket = options_.engine_socket,
+                                          .max_clients = ClientsWith(RaiseFileLimit())},
+                   &front_, &*watch_);
+    hook_hosting_->Start();
+    if (nri_hosting_) nri_hosting_->Start();
+  }
+  std::unique_ptr<BrainLink> MakeLink() override {
+    return std::make_unique<DockerLink>(
+        context_.loop, options_,
+        Told{.connected =
+                 [this] {
+                   if (hook_hosting_) hook_hosting_->OnRuntimeConnected();
+                 },
+             .happened =
+                 [this](const ContainerEvent& event) {
+                   if (hook_hosting_) hook_hosting_->OnContainerEvent(event);
+                   if (nri_hosting_) nri_hosting_->OnContainerEvent(event);
+                 },
+             .updated =
+                 [this](const ContainerId& id, const ResourceValues& values) {
+                   if (hook_hosting_) hook_hosting_->OnUpdated(id, values);
+                 }});
+  }
+  void SetActive(BrainLink*) override {}
+  void Configure(const Config& config) override {
+    if (hook_hosting_) hook_hosting_->Configure(config.hooks);
+    if (nri_hosting_) nri_hosting_->Configure(config.nri);
+  }
+  std::vector<PluginView> plugins() const override {
+    std::vector<PluginView> all;
+    if (hook_hosting_) all = hook_hosting_->plugins();
+    if (nri_hosting_) std::ranges::move(nri_hosting_->plugins(), std::back_inserter(all));
+    return all;
+  }
+  std::vector<SeenContainer> seen() const override {
+    return hook_hosting_ ? hook_hosting_->seen() : std::vector<SeenContainer>();
+  }
+  void Drain(std::function<void()> done) override {
+    proxy_->Drain(kDrainDeadline, [this, done = std::move(done)] {
+      if (!nri_hosting_) return done();
+      nri_hosting_->Stop(done);
+    });
+  }
+  void Stop() override {
+    proxy_.reset();
+    hook_hosting_.reset();
+    nri_hosting_.reset();
+  }
+
+ private:
+  // For one hosting alone, so that none waits for what another one asked.
+  std::unique_ptr<RuntimeAccess> MakeAccess() {
+    return std::make_unique<docker::EngineInspector>(context_.loop, options_.engine_socket,
+                                                     options_.others);
+  }
+
+  const DoorContext context_;
+  const DockerDoorOptions options_;
+  std::optional<ListeningSocket> listener_;  // until the start
+  docker::DockerFront front_;                // these outlive the proxy
+  std::optional<NriHosting> nri_hosting_;
+  std::optional<HookHosting> hook_hosting_;
+  std::optional<docker::CallWatch> watch_;
+  std::optional<docker::Proxy> proxy_;
+};
+
+}  // namespace
+
+FrontDoorFactory DockerDoorFactory(DockerDoorOptions options) {
+  std::string description =
+      fmt::format("serving {}, Docker engine {}", options.socket, options.engine_socket);
+  return {.create = [options = std::move(options)](
+                        const DoorContext& context) -> StatusOr<std::unique_ptr<FrontDoor>> {
+            RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener,
+                                    ListeningSocket::Create(options.socket));
+            return std::make_unique<DockerDoor>(context, options, std::move(listener));
+          },
+          .description = std::move(description),
+          .asks_hook_servers = true,
+          .counted_methods = docker::KnownCallPaths()};
+}
+
+}  // namespace resmgr

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "pkg/metrics/node_metrics.h"
+#include "pkg/policy/policy.h"
+
+namespace resmgr {
+
+// The policy, with what its decisions take told to the metrics, which must outlive it. nullptr for
+// nullptr.
+std::unique_ptr<Policy> Measured(std::unique_ptr<Policy> policy, NodeMetrics& metrics);
+
+}  // namespace resmgr

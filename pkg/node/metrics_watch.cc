@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/metrics_watch.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace resmgr {
+
+EventLoop::HandlePtr MetricsWatch::Follow(Sources sources, std::chrono::milliseconds period) {
+  Show(sources);
+  return loop_.Every(period, [this, sources = std::move(sources), period,
+                              due = Health::Clock::now() + period]() mutable {
+    const auto now = Health::Clock::now();
+    metrics_.Lagged(std::max(now - due, Health::Clock::duration::zero()));
+    due = now + period;
+    Show(sources);
+  });
+}
+
+void MetricsWatch::OnRefused(const Act& /*act*/, const Status& why) {
+  metrics_.Refused(CodeName(why.code()));
+}
+
+void MetricsWatch::OnMoved(const Act& /*act*/, const Shift& shift) {
+  changed_ = true;
+  metrics_.Moved(shift.containers);
+}
+
+void MetricsWatch::OnReleased(const Act& act) {
+  failed_.erase(act.container.key);
+  NoteMoves(act);
+}
+
+void MetricsWatch::OnAdopted(std::span<const Act> acts) {
+  for (const Act& act : acts)
+    NoteMoves(act);
+}
+
+void MetricsWatch::OnFoundEnded(std::span<const Act> acts) {
+  for (const Act& act : acts) {
+    failed_.erase(act.container.key);
+    NoteMoves(act);
+  }
+}
+
+void MetricsWatch::OnPushed(const Act& act) {
+  if (failed_.erase(act.container.key) > 0) metrics_.UpdateRetried();
+}
+
+void MetricsWatch::OnFailed(const Act& act, const Status& /*why*/) {
+  if (!failed_.insert(act.container.key).second) metrics_.UpdateRetried();
+}
+
+void MetricsWatch::NoteMoves(const Act& act) {
+  changed_ = true;
+  for (const Shift& shift : act.others)
+    metrics_.Moved(shift.containers);
+}
+
+void MetricsWatch::Show(const Sources& sources) {
+  const ResourceManager* const manager = sources.host.manager();
+  if (std::exchange(changed_, false) || manager != shown_) {
+    node_ = {};
+    if (manager == nullptr) {
+      node_.unassigned = machine_.online().size();
+      metrics_.ShowPools({});
+      failed_.clear();
+    } else {
+      ShowHeld(*manager, node_);
+    }
+    shown_ = manager;
+  }
+  node_.runtime_ready = manager != nullptr && manager->ready();
+  node_.state_saved = sources.state_saved();
+  node_.configuration = configurations_;
+  node_.policy = sources.policy();
+  metrics_.Show(node_);
+  health_.Beat();
+  const bool ready = manager == nullptr || node_.runtime_ready;
+  health_.SetNotReady(ready ? "" : "what the runtime holds is not known yet");
+}
+
+void MetricsWatch::ShowHeld(const ResourceManager& manager, NodeMetrics::Node& node) {
+  const Snapshot& snapshot = manager.snapshot();
+  std::set<PodSandboxId> pods;
+  CpuSet exclusive;
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+    ++node.containers;
+    pods.insert(pod.id);
+    if (container.state != ContainerState::kExited)
+      exclusive = exclusive | container.placement.exclusive;
+  });
+  CpuSet reserved;
+  CpuSet shared;
+  std::vector<NodeMetrics::Pool> pools;
+  for (const Zone& zone : manager.policy().Zones(snapshot)) {
+    // All policies call it so.
+    CpuSet& cpus = zone.name == "reserved" ? reserved : shared;
+    cpus = cpus | zone.shared;
+    pools.push_back({.name = zone.name,
+                     .exclusive = zone.exclusive.size(),
+                     .shared = zone.shared.size(),
+                     .all = zone.cpus.size(),
+                     .containers = zone.containers});
+  }
+  metrics_.ShowPools(pools);
+  reserved = reserved - exclusive;
+  shared = shared - exclusive - reserved;
+  node.pods = static_cast<int>(pods.size());
+  node.exclusive = exclusive.size();
+  node.reserved = reserved.size();
+  node.shared = shared.size();
+  node.unassigned = (machine_.online() - exclusive - reserved - shared).size();
+}
+
+}  // namespace resmgr

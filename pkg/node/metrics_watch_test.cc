@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/metrics_watch.h"
+
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/collectable.h>
+#include <prometheus/text_serializer.h>
+
+#include "pkg/node/brain_host.h"
+#include "pkg/node/measured_policy.h"
+#include "pkg/node/testing/fake_door.h"
+#include "pkg/resmgr/clock.h"
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/topology/machine_source.h"
+
+namespace resmgr {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+using testing::Not;
+
+// With two pools: the reserved CPU, and the others.
+class TwoPools final : public test::FirstFitPolicy {
+ public:
+  using FirstFitPolicy::FirstFitPolicy;
+  std::vector<Zone> Zones(const Snapshot&) const override {
+    return {{.name = "reserved", .cpus = CpuSet{0}, .shared = CpuSet{0}},
+            {.name = "shared", .cpus = CpuSet{1, 2}, .shared = CpuSet{1, 2}, .containers = 5}};
+  }
+};
+
+class MetricsWatchTest : public testing::Test {
+ protected:
+  BrainHost::Options HostOptions() {
+    return {.loop = loop_,
+            .machine = machine_,
+            .door = door_,
+            .pipeline = pipeline_,
+            .hints = hints_,
+            .manager = {.observer = &watch_},
+            .wrap = [this](std::unique_ptr<Policy> policy) {
+              return Measured(std::move(policy), metrics_);
+            }};
+  }
+  std::unique_ptr<test::FirstFitPolicy> FirstFit() {
+    return std::make_unique<test::FirstFitPolicy>(machine_);
+  }
+  std::string Text() const {
+    return prometheus::TextSerializer().Serialize(metrics_.collectable()->Collect());
+  }
+  void RunFor(milliseconds time) {
+    const auto end = loop_.After(time, [this] { loop_.Stop(); });
+    loop_.Run();
+  }
+  MetricsWatch::Sources Sources(BrainHost& host) {
+    return {.host = host,
+            .state_saved = [] { return true; },
+            .policy = [&host] { return host.manager() == nullptr ? "null" : "first-fit"; }};
+  }
+  // Acts of a container for which the observer is called as the manager would.
+  Observer::Act ActOf(const Policy& policy, const Snapshot& snapshot,
+                      std::span<const Shift> others = {}) {
+    return {.policy = policy,
+            .snapshot = snapshot,
+            .pod = pod_,
+            .container = container_,
+            .others = others};
+  }
+
+  const Machine machine_ = *LoadMachine("synthetic:core:4 pu:1");
+  EventLoop loop_;
+  LoopClock clock_{loop_};
+  Pipeline pipeline_{clock_, nullptr};
+  HintFinder hints_{loop_, {}};
+  test::FakeDoor door_;
+  NodeMetrics metrics_;
+  Health health_;
+  MetricsWatch watch_{loop_, machine_, metrics_, health_};
+  const Pod pod_{};
+  const Container container_{};
+};
+
+TEST_F(MetricsWatchTest, UnderNullAllCpusAreUnassignedAndTheDaemonIsReady) {
+  BrainHost host(HostOptions());
+  host.Start(nullptr);
+  EXPECT_EQ(health_.WhyNotReady(), "it starts");
+  const auto watching = watch_.Follow(Sources(host));
+  EXPECT_EQ(health_.WhyNotReady(), "");
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_cpus{class=\"unassigned\"} 4"));
+  EXPECT_THAT(Text(), HasSubstr("policy_info{policy=\"null\"} 1"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_state_saved 1"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_runtime_ready 0"));
+}
+
+TEST_F(MetricsWatchTest, ShowsThePoolsOfTheActivePolicyAlone) {
+  BrainHost host(HostOptions());
+  host.Start(std::make_unique<TwoPools>(machine_));
+  watch_.NoteConfiguration();
+  const auto watching = watch_.Follow(Sources(host), milliseconds(1));
+  EXPECT_EQ(health_.WhyNotReady(), "what the runtime holds is not known yet");
+  RunFor(milliseconds(20));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_pool_cpus{class=\"shared\",pool=\"shared\"} 2"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_pool_containers{pool=\"shared\"} 5"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_cpus{class=\"reserved\"} 1"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_cpus{class=\"shared\"} 2"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_cpus{class=\"unassigned\"} 1"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_configuration_generation 1"));
+  EXPECT_THAT(Text(), Not(HasSubstr("cri_resmgr_event_loop_lag_seconds_count 0\n")));
+  host.SetPolicy(nullptr, [](const Status&) {});
+  RunFor(milliseconds(20));
+  EXPECT_THAT(Text(), Not(HasSubstr("cri_resmgr_pool_cpus{")));
+}
+
+TEST_F(MetricsWatchTest, CountsRefusalsMovesAndRetries) {
+  BrainHost host(HostOptions());
+  host.Start(FirstFit());
+  const Snapshot& snapshot = host.manager()->snapshot();
+  const Policy& policy = host.manager()->policy();
+  const std::vector<Shift> others = {{.containers = 3}, {.containers = 1}};
+  watch_.OnPlaced(ActOf(policy, snapshot, others));
+  watch_.OnMoved(ActOf(policy, snapshot), {.containers = 2});
+  watch_.OnRefused(ActOf(policy, snapshot), ResourceExhausted("no room"));
+  watch_.OnRefused(ActOf(policy, snapshot), InvalidArgument("never"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_container_moves_total 6"));
+  EXPECT_THAT(Text(), HasSubstr("policy_refusals_total{reason=\"RESOURCE_EXHAUSTED\"} 1"));
+  EXPECT_THAT(Text(), HasSubstr("policy_refusals_total{reason=\"INVALID_ARGUMENT\"} 1"));
+
+  // The first try is none again; two more follow.
+  watch_.OnFailed(ActOf(policy, snapshot), Unavailable("away"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_container_update_retries_total 0"));
+  watch_.OnFailed(ActOf(policy, snapshot), Unavailable("away"));
+  watch_.OnPushed(ActOf(policy, snapshot));
+  watch_.OnPushed(ActOf(policy, snapshot));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_container_update_retries_total 2"));
+}
+
+TEST_F(MetricsWatchTest, MeasuresDecisionsOfThePolicyAndOfItsCopies) {
+  BrainHost host(HostOptions());
+  host.Start(FirstFit());
+  const Policy& policy = host.manager()->policy();
+  EXPECT_EQ(policy.name(), "first-fit");
+  EXPECT_TRUE(policy.Clone()->Reconcile(host.manager()->snapshot()).ok());
+  EXPECT_THAT(Text(), HasSubstr("policy_decision_seconds_count{operation=\"reconcile\"} 1"));
+  EXPECT_EQ(Measured(nullptr, metrics_), nullptr);
+}
+
+}  // namespace
+}  // namespace resmgr
