@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "pkg/admin/audit_json.h"
 #include "pkg/admin/history_json.h"
 #include "pkg/admin/node_json.h"
+#include "pkg/admin/seen_json.h"
 #include "pkg/admin/stage_json.h"
+#include "pkg/admin/uninstall.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
 #include "pkg/log/log.h"
@@ -44,6 +47,11 @@ StatusOr<ResourceManager*> Manager(const NodeView& node) {
 StatusOr<std::string> TextOrNone(const Json& request, const char* key) {
   if (!request.contains(key)) return std::string();
   return TextOf(request, key);
+}
+
+bool IsTrue(const Json& request, const char* key) {
+  const auto found = request.find(key);
+  return found != request.end() && found->is_boolean() && found->get<bool>();
 }
 
 StatusOr<ContainerChoice> ChoiceOf(const Json& request) {
@@ -124,10 +132,21 @@ std::string Topology(const NodeView& node, const Json& request) {
   return table ? MachineToTable(node.machine) : MachineToJson(node.machine);
 }
 
+// Without a policy there is only what plugins changed, where the front door knows containers.
+StatusOr<std::string> ExplainSeen(const NodeView& node, std::string_view what,
+                                  const ContainerChoice& choice) {
+  const std::vector<SeenContainer> seen = node.seen();
+  if (seen.empty()) return Manager(node).status();
+  RESMGR_ASSIGN_OR_RETURN(const OrderedJson list,
+                          ExplainSeenJson(seen, node.pipeline.owners(), what, choice));
+  return Text(list);
+}
+
 StatusOr<std::string> Explain(const NodeView& node, const Json& request) {
-  RESMGR_ASSIGN_OR_RETURN(const ResourceManager* const manager, Manager(node));
   RESMGR_ASSIGN_OR_RETURN(const std::string what, TextOf(request, "what"));
   RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
+  const ResourceManager* const manager = node.host.manager();
+  if (manager == nullptr) return ExplainSeen(node, what, choice);
   StatusOr<OrderedJson> explained = ExplainJson(*manager, what, choice);
   if (explained.ok()) AddOwners(node.pipeline.owners(), *explained);
   explained =
@@ -210,11 +229,20 @@ StatusOr<std::string> Log(const Json& request) {
 
 StatusOr<std::string> Rebalance(const NodeView& node, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(ResourceManager* const manager, Manager(node));
-  const auto apply = request.find("apply");
-  const bool really = apply != request.end() && apply->is_boolean() && apply->get<bool>();
+  const bool really = IsTrue(request, "apply");
   RESMGR_ASSIGN_OR_RETURN(const std::vector<ResourceManager::Move> moves,
                           really ? manager->Rebalance() : manager->PreviewRebalance());
   return Text({{"moves", MovesJson(moves)}});
+}
+
+void Audit(const NodeView& node, const Json& request, const UnaryServer::Reply& reply) {
+  node.auditor.Run(IsTrue(request, "repair"), [reply](const StatusOr<AuditReport>& report) {
+    if (report.ok()) {
+      reply(Text(AuditJson(*report)));
+    } else {
+      reply(report.status());
+    }
+  });
 }
 
 using Handler = std::function<void(const Json& request, const UnaryServer::Reply& reply)>;
@@ -274,6 +302,10 @@ UnaryServer::Methods AdminService::Methods() {
   add("Pools", [&node](const Json&, const auto& reply) { reply(Pools(node)); });
   add("Plugins",
       [&node](const Json&, const auto& reply) { reply(Text(PluginsJson(node.plugins()))); });
+  add("Runtimes", [&node](const Json&, const auto& reply) {
+    node.describe_runtimes(
+        [reply](const std::vector<RuntimeView>& runtimes) { reply(Text(RuntimesJson(runtimes))); });
+  });
   add("Containers",
       [&node](const Json& request, const auto& reply) { reply(Containers(node, request)); });
   add("Explain",
@@ -294,6 +326,10 @@ UnaryServer::Methods AdminService::Methods() {
                       ConfigSet(node, std::move(message), losses, reply);
                     });
   }
+  add("Audit", [&node](const Json& request, const auto& reply) { Audit(node, request, reply); });
+  add("Uninstall", [&node](const Json& request, const auto& reply) {
+    Uninstall(node, IsTrue(request, "apply"), reply);
+  });
   add("Log", [](const Json& request, const auto& reply) { reply(Log(request)); });
   add("Rebalance",
       [&node](const Json& request, const auto& reply) { reply(Rebalance(node, request)); });

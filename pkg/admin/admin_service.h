@@ -22,6 +22,7 @@ namespace resmgr {
 //   Topology     {"form": "table"|"json"}   -> the text of machine_format.h
 //   Pools        {}                         -> [node_json.h]
 //   Plugins      {}                         -> [stage_json.h]
+//   Runtimes     {}                         -> [stage_json.h]
 //   Containers   {"namespace","selector"}   -> [node_json.h]; both may be left out
 //   Explain      {"what", as above}         -> [node_json.h, stage_json.h, history_json.h]
 //   History      {"count"}                  -> [history_json.h]
@@ -33,6 +34,8 @@ namespace resmgr {
 //   ConfigForce  {"name","text"}            -> {"policy","warnings":[]}; not refused for losses
 //   Log          {"level","source"}         -> {}
 //   Rebalance    {"apply"}                  -> {"moves":[node_json.h]}
+//   Audit        {"repair"}                 -> [audit_json.h]
+//   Uninstall    {"apply"}                  -> [uninstall.h]
 //
 // Nothing in a reply is secret: no environment, label or annotation of a pod is part of it.
 class AdminService {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/admin/admin_service.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/admin/testing/served_node.h"
+#include "pkg/admin/uninstall.h"
 
 namespace resmgr {
 namespace {
@@ -79,12 +81,57 @@ TEST_F(AdminServiceTest, ListsThePluginsOfTheFrontDoor) {
   EXPECT_EQ(plugins[1]["name"], "b");
 }
 
+TEST_F(AdminServiceTest, TellsOfTheRuntimes) {
+  EXPECT_EQ(AnswerTo("Runtimes", Json::object()), Json::array());
+  runtimes_ = {{.name = "default", .socket = "/a.sock"},
+               {.name = "kata",
+                .socket = "/k.sock",
+                .version = "containerd 2.0",
+                .state = RuntimeView::State::kHanging,
+                .since = std::chrono::system_clock::time_point(std::chrono::milliseconds(1500)),
+                .handlers = {"kata"},
+                .pods = 3,
+                .containers = 4,
+                .calls = 5,
+                .errors = 1,
+                .last_error = "no answer"}};
+  const Json runtimes = AnswerTo("Runtimes", Json::object());
+  ASSERT_EQ(runtimes.size(), 2U);
+  EXPECT_EQ(runtimes[0]["state"], "away");
+  EXPECT_EQ(runtimes[0]["since"], nullptr);
+  EXPECT_EQ(runtimes[0]["pods"], nullptr);
+  EXPECT_EQ(runtimes[1], Json({{"name", "kata"},
+                               {"socket", "/k.sock"},
+                               {"version", "containerd 2.0"},
+                               {"state", "hanging"},
+                               {"since", "1970-01-01T00:00:01.500Z"},
+                               {"handlers", {"kata"}},
+                               {"pods", 3},
+                               {"containers", 4},
+                               {"calls", 5},
+                               {"errors", 1},
+                               {"lastError", "no answer"}}));
+}
+
 TEST_F(AdminServiceTest, UnderTheNullPolicyListsAreEmptyAndDecisionsCannotBeExplained) {
   EXPECT_EQ(AnswerTo("Containers", Json::object()), Json::array());
   EXPECT_EQ(AnswerTo("Pools", Json::object()), Json::array());
   EXPECT_EQ(AnswerTo("History", Json::object()), Json::array());
   EXPECT_EQ(CodeOf("Explain", {{"what", "pod"}}), StatusCode::kFailedPrecondition);
   EXPECT_EQ(CodeOf("Rebalance", {{"apply", true}}), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(AdminServiceTest, UnderTheNullPolicyWhatHookServersChangedIsExplained) {
+  SeenContainer seen;
+  seen.pod.name = "web";
+  seen.container.id = ContainerId("c1");
+  seen.container.name = "main";
+  seen_ = {seen};
+  const Json explained = AnswerTo("Explain", {{"what", "web"}});
+  ASSERT_EQ(explained.size(), 1U);
+  EXPECT_EQ(explained[0]["id"], "c1");
+  EXPECT_EQ(explained[0]["policy"], "null");
+  EXPECT_EQ(CodeOf("Explain", {{"what", "db"}}), StatusCode::kNotFound);
 }
 
 TEST_F(AdminServiceTest, MembersOfAnotherTypeAreRefused) {
@@ -154,6 +201,42 @@ TEST_F(AdminServiceTest, ANameIsShortAndPrintable) {
   AnswerTo("ConfigSet", {{"name", name}, {"text", "logger: {Level: error}"}});
   EXPECT_LE(configurator_.source().size(), 300u);
   EXPECT_EQ(configurator_.source().find('\x1b'), std::string::npos);
+}
+
+TEST_F(AdminServiceTest, AnAuditNeedsAPolicy) {
+  EXPECT_EQ(CodeOf("Audit", Json::object()), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(AdminServiceTest, UninstallTellsWhatWouldChange) {
+  host_.moves.push_back({.container = "ns/pod/main", .from = {}, .to = {}});
+  const Json told = AnswerTo("Uninstall", Json::object());
+  EXPECT_EQ(told["moves"][0]["container"], "ns/pod/main");
+  EXPECT_EQ(told["done"], false);
+  EXPECT_EQ(host_.changes, 0);
+}
+
+TEST_F(AdminServiceTest, UninstallWaitsUntilAllIsLetGo) {
+  host_.let_go = false;
+  const auto later = loop_.After(std::chrono::milliseconds(120), [this] { host_.let_go = true; });
+  EXPECT_EQ(AnswerTo("Uninstall", {{"apply", true}})["done"], true);
+  EXPECT_EQ(CodeOf("ConfigSet", Delivery("policy: {Active: first-fit}")),
+            StatusCode::kFailedPrecondition);
+}
+
+TEST_F(AdminServiceTest, UninstallDoesNotWaitForEver) {
+  host_.let_go = false;
+  std::optional<Answer> answer;
+  const NodeView view = View();
+  Uninstall(
+      view, true,
+      [&](Answer given) {
+        answer = std::move(given);
+        loop_.Stop();
+      },
+      std::chrono::milliseconds(100));
+  RunLoop();
+  ASSERT_TRUE(answer.has_value() && answer->ok());
+  EXPECT_EQ(Json::parse(**answer)["done"], false);
 }
 
 }  // namespace

@@ -24,18 +24,6 @@ int64_t NumberOf(const std::optional<int64_t>& decided, const std::optional<int6
   return decided ? *decided : requested.value_or(0);
 }
 
-bool Names(const Pod& pod, const Container& container, std::string_view what) {
-  // So that a short text does not mean everything.
-  constexpr size_t kShortestId = 6;
-  if (what.size() >= kShortestId && container.id.value().starts_with(what)) {
-    return true;
-  }
-  const std::string full = FullName(pod, container.name);
-  const std::string short_name = fmt::format("{}/{}", pod.name, container.name);
-  return what == full || what == short_name || what == pod.name ||
-         what == fmt::format("{}/{}", pod.namespace_name, pod.name);
-}
-
 // What of it is known, in the units of ContainerJson.
 OrderedJson PodResourcesJson(const LinuxResources& resources) {
   OrderedJson object = OrderedJson::object();
@@ -83,6 +71,23 @@ OrderedJson HintsJson(const Container& container) {
 }
 
 }  // namespace
+
+bool Names(const Pod& pod, const Container& container, std::string_view what) {
+  // So that a short text does not mean everything.
+  constexpr size_t kShortestId = 6;
+  if (what.size() >= kShortestId && container.id.value().starts_with(what)) {
+    return true;
+  }
+  const std::string full = FullName(pod, container.name);
+  const std::string short_name = fmt::format("{}/{}", pod.name, container.name);
+  return what == full || what == short_name || what == pod.name ||
+         what == fmt::format("{}/{}", pod.namespace_name, pod.name);
+}
+
+Status NoSuchContainer(std::string_view what) {
+  if (what.empty()) return NotFound("there are no such containers");
+  return NotFound("no container is called {}", Printable(what, 256));
+}
 
 OrderedJson ContainerJson(const Pod& pod, const Container& container, std::string_view policy) {
   const Placement& placement = container.placement;
@@ -219,8 +224,7 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
     object["candidates"] = policy.Explain(container.key);
     list.push_back(std::move(object));
   });
-  if (list.empty() && what.empty()) return NotFound("there are no such containers");
-  if (list.empty()) return NotFound("no container is called {}", Printable(what, 256));
+  if (list.empty()) return NoSuchContainer(what);
   return list;
 }
 

@@ -37,6 +37,11 @@ struct ContainerChoice {
   bool Includes(const Pod& pod) const;
 };
 
+// Whether `what` names it: "[NAMESPACE/]POD[/CONTAINER]", or the beginning of an id.
+bool Names(const Pod& pod, const Container& container, std::string_view what);
+// NotFound, for a choice by `what`.
+Status NoSuchContainer(std::string_view what);
+
 // Those of the choice, in the order of their creation.
 OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy,
                            const ContainerChoice& choice = {});
@@ -47,10 +52,9 @@ OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy,
 //  containers, the pool that this is debited from has "overhead": {"cpu" (milli-CPU),"memory"}
 OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot);
 
-// The containers of the choice that `what` names: "[NAMESPACE/]POD[/CONTAINER]", or the beginning
-// of an id; "" names all. Each as ContainerJson with "request" and "limit" (milli-CPU),
-// "memoryRequest", "role" ("regular", "init", "sidecar", "" when not known), "otherResources",
-// "podOverhead" and "podResources"
+// The containers of the choice that `what` names; "" names all. Each as ContainerJson with
+// "request" and "limit" (milli-CPU), "memoryRequest", "role" ("regular", "init", "sidecar", "" when
+// not known), "otherResources", "podOverhead" and "podResources"
 // ({"shares","quota","period","memoryLimit"}, what is known; the overhead of the configuration
 // where the kubelet states none), "owners" (stage_json.h; what the policy decides), "coldStartMs"
 // (how long after its start "mems" gets the rest; 0: not at all), "hints", "settled" (the runtime

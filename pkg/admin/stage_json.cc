@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "pkg/admin/rfc3339.h"
+
 namespace resmgr {
 namespace {
 
@@ -33,6 +35,28 @@ OrderedJson PluginsJson(const std::vector<PluginView>& plugins) {
                     {"failures", plugin.failures},
                     {"lastError", plugin.last_error},
                     {"p50Micros", plugin.p50_micros}});
+  }
+  return list;
+}
+
+OrderedJson RuntimesJson(const std::vector<RuntimeView>& runtimes) {
+  const auto or_null = [](const auto& value) {
+    return value ? OrderedJson(*value) : OrderedJson(nullptr);
+  };
+  OrderedJson list = OrderedJson::array();
+  for (const RuntimeView& runtime : runtimes) {
+    list.push_back(
+        {{"name", runtime.name},
+         {"socket", runtime.socket},
+         {"version", runtime.version},
+         {"state", ToString(runtime.state)},
+         {"since", runtime.since ? OrderedJson(Rfc3339(*runtime.since)) : OrderedJson(nullptr)},
+         {"handlers", runtime.handlers},
+         {"pods", or_null(runtime.pods)},
+         {"containers", or_null(runtime.containers)},
+         {"calls", runtime.calls},
+         {"errors", runtime.errors},
+         {"lastError", runtime.last_error}});
   }
   return list;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "pkg/admin/node_json.h"
+#include "pkg/cri/runtimes_watch.h"
 #include "pkg/node/plugin_view.h"
 #include "pkg/pipeline/field_owners.h"
 
@@ -15,6 +16,11 @@ namespace resmgr {
 //   {"kind": "nri"|"hook","name","index","state": "ready"|"disconnected"|"failed","events":[],
 //    "calls","failures","lastError","p50Micros"}
 OrderedJson PluginsJson(const std::vector<PluginView>& plugins);
+
+// As contracted of `cri-resmgr-ctl runtimes -o json`, each:
+//   {"name","socket","version","state": "connected"|"away"|"hanging","since" (RFC 3339, or null),
+//    "handlers":[],"pods","containers" (null: not counted),"calls","errors","lastError"}
+OrderedJson RuntimesJson(const std::vector<RuntimeView>& runtimes);
 
 // {"field","key" ("" of what has no keys),"stage","plugin" ("" where the stage has none)}
 OrderedJson OwnerJson(const FieldOwner& owner);

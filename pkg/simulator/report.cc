@@ -10,7 +10,6 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/base/terminal.h"
-#include "pkg/kube/cpu_arithmetic.h"
 
 namespace resmgr {
 
@@ -93,16 +92,13 @@ std::string ByNode(const CpuSet& cpus, const Machine& machine) {
 
 // What pods need beside what was placed; nothing where no pod has any.
 std::string OverheadLine(const SimulatedNode& node) {
-  const std::vector<LinuxResources> overheads = node.Overheads();
+  const std::vector<Overhead> overheads = node.Overheads();
   if (overheads.empty()) return "";
-  int64_t milli_cpu = 0;
-  int64_t bytes = 0;
-  for (const LinuxResources& overhead : overheads) {
-    milli_cpu += MilliCpuFromShares(overhead.cpu_shares.value_or(0)).value;
-    bytes += overhead.memory_limit.value_or(0);
-  }
+  Overhead sum;
+  for (const Overhead& overhead : overheads)
+    sum += overhead;
   return fmt::format("pod overhead   {}m CPU and {} MiB of {} pods, beside their containers\n",
-                     milli_cpu, bytes >> 20, overheads.size());
+                     sum.cpu.value, sum.memory.value >> 20, overheads.size());
 }
 
 // Why the container is where it is, and below that what else there was.

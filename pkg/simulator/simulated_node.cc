@@ -19,8 +19,9 @@ constexpr int kQuietTurns = 3;
 
 }  // namespace
 
-SimulatedNode::SimulatedNode(const Machine& machine, std::unique_ptr<Policy> policy)
-    : machine_(machine), runtime_(loop_) {
+SimulatedNode::SimulatedNode(const Machine& machine, std::unique_ptr<Policy> policy,
+                             RuntimesConfig runtimes)
+    : machine_(machine), runtimes_(std::move(runtimes)), runtime_(loop_) {
   StartManager(std::move(policy));
 }
 
@@ -31,6 +32,7 @@ void SimulatedNode::StartManager(std::unique_ptr<Policy> policy) {
                                         [](std::string_view) {});
   ResourceManager::Options options;
   options.clock = &clock_;
+  options.runtimes = runtimes_;
   manager_ = std::make_unique<ResourceManager>(loop_, machine_, std::move(policy), runtime_,
                                                state_.get(), options);
   manager_->RuntimeConnected();
@@ -144,7 +146,8 @@ void SimulatedNode::Wait(std::chrono::milliseconds time) {
   Settle();
 }
 
-void SimulatedNode::Restart(std::unique_ptr<Policy> policy) {
+void SimulatedNode::Restart(std::unique_ptr<Policy> policy, RuntimesConfig runtimes) {
+  runtimes_ = std::move(runtimes);
   state_->Flush(kFlushTime);
   manager_.reset();
   state_.reset();
@@ -177,16 +180,18 @@ bool SimulatedNode::Exists(const ContainerId& id) const {
          runtime_.containers().end();
 }
 
-std::vector<LinuxResources> SimulatedNode::Overheads() const {
-  std::map<PodSandboxId, LinuxResources> pods;
-  manager_->snapshot().ForEachContainer([&pods](const Pod& pod, const Container& container) {
-    const bool ended = container.state == ContainerState::kExited;
-    if (!ended && pod.overhead != LinuxResources()) pods.emplace(pod.id, pod.overhead);
+std::vector<Overhead> SimulatedNode::Overheads() const {
+  std::map<PodSandboxId, Overhead> pods;
+  const Snapshot& snapshot = manager_->snapshot();
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+    const Overhead overhead = snapshot.OverheadOf(pod);
+    if (container.state != ContainerState::kExited && !overhead.empty())
+      pods.emplace(pod.id, overhead);
   });
-  std::vector<LinuxResources> overheads;
+  std::vector<Overhead> overheads;
   overheads.reserve(pods.size());
-  for (auto& [id, overhead] : pods)
-    overheads.push_back(std::move(overhead));
+  for (const auto& [id, overhead] : pods)
+    overheads.push_back(overhead);
   return overheads;
 }
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/config/runtimes_config.h"
+#include "pkg/model/overhead.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/manual_clock.h"
 #include "pkg/resmgr/resource_manager.h"
@@ -37,8 +39,9 @@ struct RunningContainer {
 // see. Each call returns when everything that it causes has happened. One thread.
 class SimulatedNode {
  public:
-  // The machine must outlive it.
-  SimulatedNode(const Machine& machine, std::unique_ptr<Policy> policy);
+  // The machine must outlive it. `runtimes` tells the overhead of pods that state none.
+  SimulatedNode(const Machine& machine, std::unique_ptr<Policy> policy,
+                RuntimesConfig runtimes = {});
   ~SimulatedNode();
   SimulatedNode(const SimulatedNode&) = delete;
   SimulatedNode& operator=(const SimulatedNode&) = delete;
@@ -62,7 +65,7 @@ class SimulatedNode {
   void Wait(std::chrono::milliseconds time);
 
   // The daemon ends, and starts again with this policy on the same runtime.
-  void Restart(std::unique_ptr<Policy> policy);
+  void Restart(std::unique_ptr<Policy> policy, RuntimesConfig runtimes = {});
   // The refusal of the policy, and everything is as before.
   Status SetPolicy(std::unique_ptr<Policy> policy);
 
@@ -75,7 +78,7 @@ class SimulatedNode {
   // Those that did not end, in the order of their creation.
   std::vector<RunningContainer> Running() const;
   // What the pods with such containers have for themselves beside them.
-  std::vector<LinuxResources> Overheads() const;
+  std::vector<Overhead> Overheads() const;
   bool Exists(const ContainerId& id) const;
   const Policy& policy() const { return manager_->policy(); }
   const Machine& machine() const { return machine_; }
@@ -87,6 +90,7 @@ class SimulatedNode {
   void Settle(const std::function<bool()>& condition = [] { return true; });
 
   const Machine& machine_;
+  RuntimesConfig runtimes_;
   EventLoop loop_;
   MemoryRuntime runtime_;
   MemoryFileSystem files_;

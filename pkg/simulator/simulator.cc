@@ -49,8 +49,8 @@ StatusOr<std::unique_ptr<Simulator>> Simulator::Create(Options options) {
   std::unique_ptr<Simulator> simulator(new Simulator(std::move(options)));
   RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy,
                           simulator->options_.make_policy(simulator->config_));
-  simulator->node_ =
-      std::make_unique<SimulatedNode>(simulator->options_.machine, std::move(policy));
+  simulator->node_ = std::make_unique<SimulatedNode>(simulator->options_.machine, std::move(policy),
+                                                     simulator->config_.runtimes);
   return simulator;
 }
 
@@ -271,7 +271,7 @@ void Simulator::Do(const RestartStep&) {
   auto policy = options_.make_policy(config_);
   const Status status = policy.status();
   // It was made from the same configuration before.
-  if (status.ok()) node_->Restart(*std::move(policy));
+  if (status.ok()) node_->Restart(*std::move(policy), config_.runtimes);
   Add("restart", "", "", {}, status);
 }
 

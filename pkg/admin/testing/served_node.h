@@ -35,11 +35,14 @@ class ServedNode : public testing::Test {
             .host = host_,
             .configurator = configurator_,
             .pipeline = pipeline_,
+            .auditor = auditor_,
             .relay_socket = "/relay.sock",
             .runtime_socket = "/runtime.sock",
             .runtime_state = [this] { return runtime_state_; },
             .state_saved = [this] { return state_saved_; },
             .plugins = [this] { return plugins_; },
+            .describe_runtimes = [this](const auto& done) { done(runtimes_); },
+            .seen = [this] { return seen_; },
             .dump_lost = [] { return uint64_t{3}; }};
   }
 
@@ -83,7 +86,10 @@ class ServedNode : public testing::Test {
       "the command line"};
   LoopClock clock_{loop_};
   Pipeline pipeline_{clock_};
+  Auditor auditor_{{.loop = loop_, .manager = [this] { return host_.manager(); }}};
   std::vector<PluginView> plugins_;
+  std::vector<RuntimeView> runtimes_;
+  std::vector<SeenContainer> seen_;
   std::string runtime_state_ = "not used";
   bool state_saved_ = true;
 };

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "pkg/admin/node_json.h"
+#include "pkg/audit/auditor.h"
+
+namespace resmgr {
+
+// A fixed outside contract of `cri-resmgr-ctl audit -o json`:
+//   {"checked" (containers that were compared), "drifted" (of these, other than was decided),
+//    "changing" (left out, for something was to change of them), "runtimeProblem" ("", or why
+//    what the runtime reports was not compared), "containers": [{"container"
+//    ("namespace/pod/name"), "id", "drifts": [{"where" ("cgroup", "effective", "runtime"),
+//    "value","decided","actual"}], "unread" ("", or why its cgroup could not be read),
+//    "sentAgain"}]}, of containers that have drifted or could not be read
+OrderedJson AuditJson(const AuditReport& report);
+
+}  // namespace resmgr

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/audit_json.h"
+
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+TEST(AuditJsonTest, HasWhatWasFound) {
+  const AuditReport report{
+      .findings = {{.key = ContainerKey{1},
+                    .container = "ns/pod/main",
+                    .id = ContainerId("abc"),
+                    .drifts = {{Drift::Where::kCgroup, "cpuset.cpus", "1-2", "0-7"}},
+                    .sent_again = true},
+                   {.container = "ns/other/main", .unread = "no cgroup"}},
+      .checked = 5,
+      .drifted = 1,
+      .changing = 2,
+      .runtime_problem = "away"};
+  EXPECT_EQ(AuditJson(report).dump(),
+            R"({"checked":5,"drifted":1,"changing":2,"runtimeProblem":"away","containers":[)"
+            R"({"container":"ns/pod/main","id":"abc","drifts":[{"where":"cgroup",)"
+            R"("value":"cpuset.cpus","decided":"1-2","actual":"0-7"}],"unread":"",)"
+            R"("sentAgain":true},{"container":"ns/other/main","id":"","drifts":[],)"
+            R"("unread":"no cgroup","sentAgain":false}]})");
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+
+#include "pkg/grpc/unary_server.h"
+#include "pkg/node/node_view.h"
+
+namespace resmgr {
+
+// Gives all containers back what their own requests ask for (Configurator::LetGo), and answers when
+// the runtime has done it everywhere, or after `patience`:
+//   {"moves":[node_json.h] (what changes of each), "done": whether no container is bound any more}
+// Without `apply` nothing changes, and "done" is false. The view outlives the answer.
+void Uninstall(const NodeView& node, bool apply, const UnaryServer::Reply& reply,
+               std::chrono::milliseconds patience = std::chrono::seconds(30));
+
+}  // namespace resmgr
