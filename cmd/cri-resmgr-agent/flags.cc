@@ -166,6 +166,11 @@ StatusOr<AgentFlags> ParseAgentFlags(int argc, const char* const* argv,
   DeclareSockets(line, flags);
   DeclareLog(line, flags);
   DeclareActions(line, flags);
+  line.Section("Environment", "NODE_NAME is the name of this node's object at the API server.");
+  line.Section(
+      "Exit status",
+      "0 success; 1 wrong flags, or an agent that is not well, with -probe; 2 wrong environment;\n"
+      "3 a bug.");
   RESMGR_RETURN_IF_ERROR(line.Parse(argc, argv));
   if (line.help_requested()) {
     flags.help = line.Help();

@@ -20,19 +20,12 @@ namespace {
 
 constexpr std::string_view kProgram = "cri-resmgr-ctl";
 constexpr std::string_view kDefaultSocket = "/var/run/cri-resmgr/cri-resmgr-admin.sock";
+constexpr std::string_view kSummary =
+    "Looks at a running cri-resmgr, changes it, and tries placements without one.";
+constexpr std::string_view kExitStatus =
+    "0 success; 1 wrong flags or configuration, or nothing of that name; 2 the daemon cannot be\n"
+    "reached or the output not be written; 3 a bug.";
 constexpr std::string_view kSocketHelp = "Where the running daemon listens (its -admin-socket).";
-
-std::string Summary(const CommandList& commands) {
-  std::string text =
-      "Looks at a running cri-resmgr, changes it, and tries placements without one.\n\nCommands:";
-  for (const auto& command : commands)
-    text += fmt::format("\n  {:<12}{}", command->name(), command->summary());
-  return text +
-         fmt::format(
-             "\n\n\"{} COMMAND -help\" explains a command and its flags, which stand before or "
-             "behind it.",
-             kProgram);
-}
 
 // A flag that its value may follow.
 bool WantsMore(std::string_view argument) {
@@ -53,6 +46,16 @@ void DeclareSocket(CommandLine& line, std::optional<std::string>& socket) {
     socket = path;
     return OkStatus();
   });
+}
+
+CommandDocument DocumentOf(Command& command) {
+  std::optional<std::string> socket;
+  CommandLine line(fmt::format("{} {}", kProgram, command.name()), command.description());
+  command.Declare(line);
+  DeclareSocket(line, socket);
+  CommandDocument document = line.Document();
+  document.short_summary = command.summary();
+  return document;
 }
 
 // The command at `at`; its flags stand before and behind it.
@@ -96,14 +99,18 @@ Status RunWithoutCommand(int argc, const char* const* argv, std::string_view ver
                          const CommandList& commands, std::ostream& out) {
   bool print_version = false;
   std::optional<std::string> socket;
-  CommandLine line(kProgram, Summary(commands));
+  CommandLine line(kProgram, kSummary);
   DeclareSocket(line, socket);
   line.Flag("version", "Print the version and exit.", &print_version);
   std::vector<std::string> arguments;
   line.Arguments("COMMAND [FLAG...]", &arguments);
+  line.Section("Exit status", kExitStatus);
   RESMGR_RETURN_IF_ERROR(line.Parse(argc, argv));
   if (line.help_requested()) {
-    out << line.Help();
+    CommandDocument document = line.Document();
+    for (const auto& command : commands)
+      document.commands.push_back(DocumentOf(*command));
+    out << Render(document, line.help_format());
     return OkStatus();
   }
   if (!print_version) return InvalidArgument("no command given; -help lists what there is");

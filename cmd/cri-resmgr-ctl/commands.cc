@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/commands.h"
 
+#include "cmd/cri-resmgr-ctl/audit_command.h"
 #include "cmd/cri-resmgr-ctl/containers_command.h"
 #include "cmd/cri-resmgr-ctl/control_commands.h"
 #include "cmd/cri-resmgr-ctl/explain_command.h"
 #include "cmd/cri-resmgr-ctl/history_command.h"
 #include "cmd/cri-resmgr-ctl/node_commands.h"
 #include "cmd/cri-resmgr-ctl/plugins_command.h"
+#include "cmd/cri-resmgr-ctl/runtimes_command.h"
 #include "cmd/cri-resmgr-ctl/simulate_command.h"
 #include "cmd/cri-resmgr-ctl/status_command.h"
 #include "cmd/cri-resmgr-ctl/topology_command.h"
@@ -23,9 +25,12 @@ CommandList AllCommands() {
   commands.push_back(MakeExplainCommand());
   commands.push_back(MakeHistoryCommand());
   commands.push_back(MakePluginsCommand());
+  commands.push_back(MakeRuntimesCommand());
+  commands.push_back(MakeAuditCommand());
   commands.push_back(MakeConfigCommand());
   commands.push_back(MakeRebalanceCommand());
   commands.push_back(MakeLogCommand());
+  commands.push_back(MakeUninstallCommand());
   commands.push_back(std::make_unique<SimulateCommand>());
   return commands;
 }

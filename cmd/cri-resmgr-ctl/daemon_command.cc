@@ -30,24 +30,35 @@ void DaemonCommand::Declare(CommandLine& line) {
 Status DaemonCommand::Run(std::ostream& out) {
   RESMGR_ASSIGN_OR_RETURN(const Reply request, Request());
   const std::string text = request.dump(-1, ' ', false, Reply::error_handler_t::replace);
-  if (watch_) return Watch([&] { return Look(text); }, out);
-  RESMGR_ASSIGN_OR_RETURN(const std::string shown, Look(text));
-  out << shown;
-  return OkStatus();
+  if (watch_) {
+    const auto look = [&]() -> StatusOr<std::string> {
+      RESMGR_ASSIGN_OR_RETURN(Shown shown, Look(text));
+      return std::move(shown.text);
+    };
+    return Watch(look, out);
+  }
+  RESMGR_ASSIGN_OR_RETURN(const Shown shown, Look(text));
+  out << shown.text;
+  return shown.outcome;
 }
 
-StatusOr<std::string> DaemonCommand::Look(std::string_view request) const {
+StatusOr<DaemonCommand::Shown> DaemonCommand::Look(std::string_view request) const {
   RESMGR_ASSIGN_OR_RETURN(const std::string text, AskDaemon(socket_, Method(), request));
   Reply reply = Reply::parse(text, nullptr, false);
   if (reply.is_discarded()) return Internal("the daemon's answer is not JSON");
   try {
     reply = Arranged(std::move(reply));
-    if (output_ == "json") return PrintableJson(reply.dump()) + '\n';
-    if (output_ == "yaml") return dump::ToYaml(reply);
-    return Table(Readable(reply, ""));
+    const Status outcome = Outcome(reply);
+    return Shown{.text = Form(reply), .outcome = outcome};
   } catch (const Reply::exception& error) {
     return Internal("the daemon's answer is not as expected: {}", error.what());
   }
+}
+
+std::string DaemonCommand::Form(const Reply& reply) const {
+  if (output_ == "json") return PrintableJson(reply.dump()) + '\n';
+  if (output_ == "yaml") return dump::ToYaml(reply);
+  return Table(Readable(reply, ""));
 }
 
 Reply DaemonCommand::Readable(const Reply& value, std::string_view member) const {

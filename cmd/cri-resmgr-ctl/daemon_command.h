@@ -37,9 +37,16 @@ class DaemonCommand : public Command {
   virtual bool HasLines(std::string_view /*member*/) const { return false; }
   // The reply for people.
   virtual std::string Table(const Reply& reply) const = 0;
+  // Whether what was asked for was done; the error, behind the reply, is that of the command.
+  virtual Status Outcome(const Reply& /*reply*/) const { return OkStatus(); }
 
  private:
-  StatusOr<std::string> Look(std::string_view request) const;
+  struct Shown {
+    std::string text;
+    Status outcome;
+  };
+  StatusOr<Shown> Look(std::string_view request) const;
+  std::string Form(const Reply& reply) const;
   Reply Readable(const Reply& value, std::string_view member) const;
 
   std::string socket_;

@@ -72,21 +72,23 @@ std::string Amounts(const Reply& object) {
 std::string PodAmounts(const Reply& object) {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (object.contains("shares")) add(fmt::format("CPU shares {}", Number(object, "shares")));
+  if (const int64_t shares = Number(object, "shares"); shares > 0) {
+    add(fmt::format("CPU shares {}", shares));
+  }
   if (const int64_t quota = Number(object, "quota"); quota > 0) {
     const int64_t period = Number(object, "period");
     add(fmt::format("CPU limit {}", CpusText(quota * 1000 / (period > 0 ? period : 100'000))));
   }
-  if (object.contains("memoryLimit")) {
-    add(fmt::format("memory limit {}", BytesText(Number(object, "memoryLimit"))));
+  if (const int64_t limit = Number(object, "memoryLimit"); limit > 0) {
+    add(fmt::format("memory limit {}", BytesText(limit)));
   }
   return text;
 }
 
-// "environment HTTP_PROXY" by "nri, plugin 10-logger"; what a stage changed at one time is one row.
-void AddOwnerRows(const Reply& owners, std::vector<TableRow>& rows) {
+// {"nri 10-logger", "environment HTTP_PROXY, mounts /data"}: what each stage or plugin changed.
+std::vector<std::pair<std::string, std::string>> ChangesOf(const Reply& container) {
   std::vector<std::pair<std::string, std::string>> changes;
-  for (const Reply& owner : owners) {
+  for (const Reply& owner : container.value("owners", Reply::array())) {
     const std::string key = owner.value("key", "");
     const std::string plugin = owner.value("plugin", "");
     std::string what = Cell(owner, "field") + (key.empty() ? "" : " " + key);
@@ -99,12 +101,31 @@ void AddOwnerRows(const Reply& owners, std::vector<TableRow>& rows) {
       same->second += ", " + what;
     }
   }
-  for (const auto& [whose, what] : changes)
+  return changes;
+}
+
+void AddOwnerRows(const Reply& container, std::vector<TableRow>& rows) {
+  for (const auto& [whose, what] : ChangesOf(container))
     rows.push_back({"  set by " + whose, what});
+}
+
+// The null policy decides nothing: what it has is what the request and plugins say.
+bool IsUnplaced(const Reply& container) {
+  return container.value("policy", "") == "null";
+}
+
+std::string UnplacedExplained(const Reply& container) {
+  std::vector<TableRow> rows = {{"  id", Cell(container, "id")},
+                                {"  runs on", RunsOn(container)},
+                                {"  because", "the null policy is active: it decides nothing"}};
+  if (const std::string has = PodAmounts(container); !has.empty()) rows.push_back({"  has", has});
+  AddOwnerRows(container, rows);
+  return FullName(container) + '\n' + FormatTable(rows);
 }
 
 // One container in full.
 std::string Explained(const Reply& container) {
+  if (IsUnplaced(container)) return UnplacedExplained(container);
   if (container.value("state", "") == "refused") {
     return FullName(container) + "\n" + FormatTable({{"  refused", Cell(container, "refused")}});
   }
@@ -132,7 +153,7 @@ std::string Explained(const Reply& container) {
   add("  and for", Amounts(object("otherResources")));
   add("  overhead of its pod", PodAmounts(object("podOverhead")));
   add("  its pod as a whole", PodAmounts(object("podResources")));
-  AddOwnerRows(container.value("owners", Reply::array()), rows);
+  AddOwnerRows(container, rows);
   std::string text = FullName(container) + '\n' + FormatTable(rows);
   for (const Reply& hint : container.at("hints")) {
     text += fmt::format("  near {}: CPUs {}, memory nodes {}\n", Cell(hint, "source"),
@@ -143,8 +164,21 @@ std::string Explained(const Reply& container) {
   return text;
 }
 
+// Under the null policy: containers and what was changed of them.
+std::string UnplacedOverview(const Reply& containers) {
+  std::vector<TableRow> rows = {{"CONTAINER", "CPUS", "MEMS", "CHANGED"}};
+  for (const Reply& container : containers) {
+    std::string text;
+    for (const auto& [whose, what] : ChangesOf(container))
+      text += fmt::format("{}{} by {}", text.empty() ? "" : "; ", what, whose);
+    rows.push_back({FullName(container), Cell(container, "cpus"), Cell(container, "mems"), text});
+  }
+  return FormatTable(rows);
+}
+
 // Several, a line each.
 std::string Overview(const Reply& containers) {
+  if (!containers.empty() && IsUnplaced(containers.front())) return UnplacedOverview(containers);
   std::vector<TableRow> rows = {{"CONTAINER", "ROLE", "STATE", "CPU", "LIMIT", "MEMORY", "CPUS",
                                  "EXCLUSIVE", "MEMS", "IN FORCE", "BECAUSE"}};
   for (const Reply& container : containers) {

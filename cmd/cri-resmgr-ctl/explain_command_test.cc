@@ -26,5 +26,21 @@ TEST(ExplainCommandTest, TellsWhichStageSetWhat) {
   EXPECT_THAT(ExplanationText(Reply::array({container})), Not(HasSubstr("set by")));
 }
 
+TEST(ExplainCommandTest, UnderTheNullPolicyTellsWhatHookServersChanged) {
+  const Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
+      "cpus":"0-3","mems":"","shares":512,"quota":50000,"period":100000,"memoryLimit":0,
+      "policy":"null","hints":[],"candidates":[],"owners":[
+        {"field":"cpu_shares","key":"","stage":"hooks","plugin":"koordlet.json"},
+        {"field":"environment","key":"A","stage":"hooks","plugin":"koordlet.json"}]})");
+  const std::string text = ExplanationText(Reply::array({container}));
+  EXPECT_THAT(text, HasSubstr("shop/db/main\n"));
+  EXPECT_THAT(text, HasSubstr("CPUs 0-3, shared; any memory node\n"));
+  EXPECT_THAT(text, HasSubstr("CPU shares 512, CPU limit 0.5\n"));
+  EXPECT_THAT(text, HasSubstr("set by hooks koordlet.json  cpu_shares, environment A\n"));
+  EXPECT_THAT(text, Not(HasSubstr("asks for")));
+  EXPECT_THAT(ExplanationText(Reply::array({container, container})),
+              HasSubstr("cpu_shares, environment A by hooks koordlet.json\n"));
+}
+
 }  // namespace
 }  // namespace resmgr

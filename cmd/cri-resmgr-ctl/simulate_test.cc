@@ -77,11 +77,11 @@ TEST(SampleTest, IsPlacedAsBefore) {
   ExpectGolden({"no-smt", "synthetic:package:1 numa:2 l3:4 core:8 pu:1"});
 }
 
-TEST(SampleTest, IsInTheReadmeAsItIs) {
-  const auto readme = ReadFile(RESMGR_SOURCE_DIR "/README.md", size_t{1} << 20);
+TEST(SampleTest, IsInItsPageAsItIs) {
+  const auto page = ReadFile(RESMGR_SOURCE_DIR "/docs/simulate.md", size_t{1} << 20);
   const auto golden = ReadFile(
       RESMGR_SOURCE_DIR "/cmd/cri-resmgr-ctl/testdata/simulate-two-sockets.txt", size_t{1} << 20);
-  ASSERT_TRUE(readme.ok() && golden.ok());
+  ASSERT_TRUE(page.ok() && golden.ok());
   // All but the first line, which names the machine, up to the summary.
   std::string expected;
   const std::string_view lines = std::string_view(*golden).substr(golden->find('\n') + 1);
@@ -90,7 +90,7 @@ TEST(SampleTest, IsInTheReadmeAsItIs) {
     const size_t end = line.find_last_not_of(' ') + 1;
     expected += fmt::format("    {}\n", line.substr(0, end));
   }
-  EXPECT_THAT(*readme, HasSubstr(expected));
+  EXPECT_THAT(*page, HasSubstr(expected));
 }
 
 TEST_F(SimulateTest, JsonHasOneLinePerEffect) {
@@ -177,6 +177,32 @@ TEST_F(SimulateTest, TheSummaryTellsOfOverheads) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out,
               HasSubstr("pod overhead   250m CPU and 120 MiB of 1 pods, beside their containers"));
+}
+
+// Shown, as by the daemon, and still so after its restart; what the pod states comes first.
+TEST_F(SimulateTest, TheConfigurationTellsTheOverheadOfPodsThatStateNone) {
+  const std::string config = File("c.yaml", R"(policy: {Active: static, ReservedResources: {CPU: 1}}
+runtimeClasses: {kata: {Overhead: {cpu: 500m, memory: 64Mi}}}
+)");
+  const std::string scenario = File("s.yaml", R"(kind: Pod
+metadata: {name: a}
+spec: {runtimeClassName: kata, containers: [{name: c}]}
+---
+kind: Pod
+metadata: {name: b}
+spec: {runtimeClassName: kata, overhead: {cpu: 250m, memory: 120Mi}, containers: [{name: c}]}
+---
+kind: Pod
+metadata: {name: c}
+spec: {containers: [{name: c}]}
+---
+restart: relay
+)");
+  const Outcome outcome =
+      Simulate({"-topology", "synthetic:core:2 pu:1", "-config", config, scenario});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              HasSubstr("pod overhead   750m CPU and 184 MiB of 2 pods, beside their containers"));
 }
 
 TEST_F(SimulateTest, ObjectsThatPlaceNothingAreNoted) {

@@ -87,6 +87,9 @@ int Main(int argc, const char* const* argv) {
   Flags flags;
   CommandLine line("cri-resmgr-webhook", kSummary);
   Declare(line, flags);
+  line.Section(
+      "Exit status",
+      "0 success; 1 wrong flags; 2 wrong environment, such as a port that is in use; 3 a bug.");
   const Status status = line.Parse(argc, argv);
   if (!status.ok()) return Fail(kExitUsage, status);
   if (line.help_requested()) {

@@ -2,6 +2,7 @@
 #include "cmd/cri-resmgr/flags.h"
 
 #include <array>
+#include <map>
 #include <string_view>
 
 #include "pkg/base/parse.h"
@@ -48,17 +49,34 @@ void DeclareConfigFiles(CommandLine& line, Flags& flags) {
             &flags.fallback_config_file);
 }
 
+StatusOr<Mode> ParseMode(std::string_view mode) {
+  if (mode == "relay") return Mode::kRelay;
+  if (mode == "nri-plugin") return Mode::kNriPlugin;
+  if (mode == "docker") return Mode::kDocker;
+  return InvalidArgument("\"{}\" is not one of relay, nri-plugin, docker", Printable(mode));
+}
+
 void DeclareMode(CommandLine& line, Flags& flags) {
   line.Group("Mode");
   line.Flag("mode", "MODE",
             "How requests about containers come in: \"relay\" serves the kubelet on "
             "-relay-socket; \"nri-plugin\" is a plugin of a runtime that has NRI (containerd "
-            "1.7, CRI-O 1.26 and newer), with no change at the kubelet.",
+            "1.7, CRI-O 1.26 and newer), with no change at the kubelet; \"docker\" serves clients "
+            "of the Docker API on -relay-socket.",
             "relay", [&flags](std::string_view mode) -> Status {
-              if (mode != "relay" && mode != "nri-plugin") {
-                return InvalidArgument("\"{}\" is not one of relay, nri-plugin", Printable(mode));
+              RESMGR_ASSIGN_OR_RETURN(flags.mode, ParseMode(mode));
+              return OkStatus();
+            });
+  line.Flag("docker-socket", "PATH", "Where dockerd listens, with -mode docker.",
+            &flags.docker_socket);
+  line.Flag("docker-others", "HOW",
+            "What becomes of Docker's containers that are no pods': \"pass\" leaves them alone, "
+            "\"share\" keeps them to the CPUs that pods share.",
+            "pass", [&flags](std::string_view how) -> Status {
+              if (how != "pass" && how != "share") {
+                return InvalidArgument("\"{}\" is not one of pass, share", Printable(how));
               }
-              flags.mode = mode == "relay" ? Mode::kRelay : Mode::kNriPlugin;
+              flags.docker_others_share = how == "share";
               return OkStatus();
             });
   line.Flag("nri-socket", "PATH", "Where a runtime takes NRI plugins.", &flags.nri_socket);
@@ -115,7 +133,20 @@ void DeclareActions(CommandLine& line, Flags& flags) {
 }
 
 CommandLine MakeCommandLine() {
-  return CommandLine("cri-resmgr", kSummary);
+  CommandLine line("cri-resmgr", kSummary);
+  line.Section(
+      "Signals",
+      "SIGTERM and SIGINT let the calls in flight end, then the daemon ends. SIGHUP reads the\n"
+      "configuration file again. SIGUSR1 turns all debug messages on, and off again.");
+  line.Section(
+      "Exit status",
+      "0 success; 1 wrong flags or configuration; 2 wrong environment, such as a socket that is\n"
+      "in use or no topology; 3 a bug.");
+  line.Section(
+      "Files",
+      "/etc/cri-resmgr/cri-resmgr.yaml is what the packaged units read; /etc/default/cri-resmgr\n"
+      "has their further flags. /var/lib/cri-resmgr has the state.");
+  return line;
 }
 
 // Declares everything; the flags must stay where they are.
@@ -177,23 +208,29 @@ Status ReadConfigFile(const std::string& file, const ConfigChecks& checks, Flags
 }
 
 Status CheckSockets(Flags& flags) {
-  for (std::string* socket : {&flags.relay_socket, &flags.runtime_socket, &flags.image_socket,
-                              &flags.config_socket, &flags.agent_socket, &flags.admin_socket}) {
+  for (std::string* socket :
+       {&flags.relay_socket, &flags.runtime_socket, &flags.image_socket, &flags.config_socket,
+        &flags.agent_socket, &flags.admin_socket, &flags.docker_socket}) {
     *socket = std::string(StripUnixPrefix(*socket));
   }
   if (flags.relay_socket.empty()) return InvalidArgument("-relay-socket: needs a path");
   if (flags.runtime_socket.empty()) return InvalidArgument("-runtime-socket: needs a path");
+  if (flags.mode == Mode::kDocker && flags.docker_socket.empty()) {
+    return InvalidArgument("-docker-socket: needs a path");
+  }
   struct Socket {
     std::string_view flag;
     std::string path;
     bool ours;
   };
-  const std::array<Socket, 6> sockets = {{{"-relay-socket", flags.relay_socket, true},
+  const std::string docker = flags.mode == Mode::kDocker ? flags.docker_socket : "";
+  const std::array<Socket, 7> sockets = {{{"-relay-socket", flags.relay_socket, true},
                                           {"-config-socket", flags.ConfigSocket(), true},
                                           {"-admin-socket", flags.AdminSocket(), true},
                                           {"-runtime-socket", flags.runtime_socket, false},
                                           {"-image-socket", flags.ImageSocket(), false},
-                                          {"-agent-socket", flags.AgentSocket(), false}}};
+                                          {"-agent-socket", flags.AgentSocket(), false},
+                                          {"-docker-socket", docker, false}}};
   for (size_t i = 0; i < sockets.size(); ++i) {
     if (sockets[i].path.empty()) continue;
     RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(sockets[i].path), sockets[i].flag));
@@ -207,12 +244,23 @@ Status CheckSockets(Flags& flags) {
   return OkStatus();
 }
 
-// The relay serves one runtime and gives it handlers as they are: what would have no effect is
-// refused.
+// Further runtimes behind the relay.
 Status CheckRuntimes(const Flags& flags) {
   const RuntimesConfig& config = flags.config.runtimes;
-  if (!config.runtimes.empty()) {
-    return InvalidArgument("runtimes: the relay serves the runtime of -runtime-socket alone");
+  if (flags.mode != Mode::kRelay && !config.runtimes.empty()) {
+    return InvalidArgument("runtimes: several runtimes are served with -mode relay alone");
+  }
+  std::map<std::string, std::string> taken = {
+      {flags.relay_socket, "-relay-socket"},    {flags.runtime_socket, "-runtime-socket"},
+      {flags.ConfigSocket(), "-config-socket"}, {flags.AdminSocket(), "-admin-socket"},
+      {flags.AgentSocket(), "-agent-socket"},   {flags.config.nri.socket, "nri.Host.Socket"}};
+  for (const auto& [name, runtime] : config.runtimes) {
+    const std::string key = fmt::format("runtimes.{}.Socket", name);
+    const auto [other, is_new] = taken.emplace(runtime.socket, key);
+    if (!is_new) {
+      return InvalidArgument("{}: {} is the path of {}, too: each runtime needs its own", key,
+                             runtime.socket, other->second);
+    }
   }
   for (const auto& [handler, settings] : config.classes) {
     if (!settings.handler) continue;
@@ -223,8 +271,8 @@ Status CheckRuntimes(const Flags& flags) {
 
 // A server that is configured and never asked would protect nothing.
 Status CheckHooks(const Flags& flags) {
-  if (flags.config.hooks.directory.empty() || flags.mode == Mode::kRelay) return OkStatus();
-  return InvalidArgument("{}: hook servers are asked with -mode relay alone",
+  if (flags.config.hooks.directory.empty() || flags.mode != Mode::kNriPlugin) return OkStatus();
+  return InvalidArgument("{}: hook servers are asked with -mode relay or docker",
                          flags.overrides.hook_directory ? "-hook-dir" : "hooks.Directory");
 }
 
@@ -234,11 +282,13 @@ Status CheckNriHost(const Flags& flags) {
   const std::string& socket = flags.config.nri.socket;
   if (socket.empty()) return OkStatus();
   const std::string_view name = flags.overrides.nri_host ? "-nri-host" : "nri.Host.Socket";
-  if (flags.mode != Mode::kRelay) {
-    return InvalidArgument("{}: NRI plugins are served with -mode relay alone", name);
+  if (flags.mode == Mode::kNriPlugin) {
+    return InvalidArgument("{}: NRI plugins are served with -mode relay or docker", name);
   }
-  for (const std::string& other : {flags.relay_socket, flags.ConfigSocket(), flags.AdminSocket(),
-                                   flags.runtime_socket, flags.ImageSocket()}) {
+  const bool docker = flags.mode == Mode::kDocker;
+  for (const std::string& other :
+       {flags.relay_socket, flags.ConfigSocket(), flags.AdminSocket(),
+        docker ? flags.docker_socket : flags.runtime_socket, docker ? "" : flags.ImageSocket()}) {
     if (socket == other) return InvalidArgument("{}: {} is another socket's path", name, socket);
   }
   return Annotate(CheckUnixPath(socket), name);

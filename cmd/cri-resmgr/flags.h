@@ -11,7 +11,7 @@
 namespace resmgr {
 
 // How requests about containers come in (-mode).
-enum class Mode { kRelay, kNriPlugin };
+enum class Mode { kRelay, kNriPlugin, kDocker };
 
 // Everything that cri-resmgr was told at its start (DESIGN 7.1). Paths of sockets are without
 // "unix://".
@@ -26,6 +26,8 @@ struct Flags {
   std::string nri_socket = "/var/run/nri/nri.sock";
   std::string nri_plugin_name = "cri-resmgr";
   std::string nri_plugin_index = "90";
+  std::string docker_socket = "/var/run/docker.sock";
+  bool docker_others_share = false;  // containers that are no pods' are placed, too
 
   std::string relay_socket = "/var/run/cri-resmgr/cri-resmgr.sock";
   std::string runtime_socket = "/var/run/containerd/containerd.sock";

@@ -199,6 +199,8 @@ TEST(FlagsTest, HelpVersionAndListNeedNoFile) {
                            "-logger-source LIST",
                            "-nri-host SOCKET",
                            "-hook-dir DIR",
+                           "-hook-skip-key KEY",
+                           "-hook-skip-value VALUE",
                            "-version",
                            "-help",
                            "-dump-secrets"}) {
@@ -251,12 +253,27 @@ TEST(FlagsTest, AnNriPluginHasASocketANameAndAnIndex) {
   EXPECT_EQ(flags->nri_plugin_name, "cri-resmgr");
   EXPECT_EQ(flags->nri_plugin_index, "05");
   EXPECT_EQ(Parse({})->mode, Mode::kRelay);
-  EXPECT_EQ(Error({"-mode", "proxy"}), "-mode: \"proxy\" is not one of relay, nri-plugin");
+  EXPECT_EQ(Error({"-mode", "proxy"}), "-mode: \"proxy\" is not one of relay, nri-plugin, docker");
   EXPECT_THAT(Error({"-mode", "nri-plugin", "-nri-plugin-index", "5"}),
               HasSubstr("index \"5\" is not two digits"));
   EXPECT_THAT(Error({"-mode", "nri-plugin", "-nri-plugin-name", "a/b"}),
               HasSubstr("name \"a/b\" is not of letters"));
   EXPECT_EQ(Error({"-mode", "nri-plugin", "-nri-socket", ""}), "-nri-socket: needs a path");
+}
+
+TEST(FlagsTest, ADockerEngineHasASocketThatIsNotOurs) {
+  const StatusOr<Flags> flags = Parse({"-mode", "docker", "-docker-socket", "unix:///d"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->mode, Mode::kDocker);
+  EXPECT_EQ(flags->docker_socket, "/d");
+  EXPECT_EQ(Parse({})->docker_socket, "/var/run/docker.sock");
+  EXPECT_EQ(Error({"-mode", "docker", "-docker-socket", ""}), "-docker-socket: needs a path");
+  EXPECT_EQ(Error({"-mode", "docker", "-docker-socket", "/d", "-relay-socket", "/d"}),
+            "-relay-socket and -docker-socket are both /d");
+  EXPECT_TRUE(Parse({"-docker-socket", "/d", "-relay-socket", "/d"}).ok());
+  EXPECT_FALSE(flags->docker_others_share);
+  EXPECT_TRUE(Parse({"-docker-others", "share"})->docker_others_share);
+  EXPECT_EQ(Error({"-docker-others", "all"}), "-docker-others: \"all\" is not one of pass, share");
 }
 
 TEST_F(FlagsFileTest, NriPluginsAreServedWhereAFlagOrTheFileSays) {
@@ -275,22 +292,29 @@ TEST_F(FlagsFileTest, NriPluginsAreServedWhereAFlagOrTheFileSays) {
   EXPECT_EQ(Error({"-config", Write("nri: {Host: {Socket: /a}}"), "-runtime-socket", "/a"}),
             "nri.Host.Socket: /a is another socket's path");
   EXPECT_EQ(Error({"-nri-host", "/a", "-mode", "nri-plugin"}),
-            "-nri-host: NRI plugins are served with -mode relay alone");
+            "-nri-host: NRI plugins are served with -mode relay or docker");
   EXPECT_THAT(Error({"-config", Write("nri: {Host: {Unsupported: {Rlimit: fail}}}")}),
               HasSubstr("NRI has no field \"Rlimit\""));
   EXPECT_THAT(Error({"-nri-host", "/" + std::string(150, 'x')}), HasSubstr("151 bytes"));
 }
 
-TEST_F(FlagsFileTest, AHookDirectoryIsForTheRelayAlone) {
+TEST_F(FlagsFileTest, AHookDirectoryIsForTheRelayAndDocker) {
   EXPECT_EQ(Parse({})->config.hooks.directory, "");
   EXPECT_EQ(Error({"-hook-dir", "/etc/hooks", "-mode", "nri-plugin"}),
-            "-hook-dir: hook servers are asked with -mode relay alone");
+            "-hook-dir: hook servers are asked with -mode relay or docker");
   const StatusOr<Flags> relay = Parse({"-hook-dir", "/etc/hooks"});
   ASSERT_TRUE(relay.ok()) << Describe(relay.status());
   EXPECT_EQ(relay->config.hooks.directory, "/etc/hooks");
+  const StatusOr<Flags> docker =
+      Parse({"-mode", "docker", "-hook-dir", "/etc/hooks", "-nri-host", "/n"});
+  ASSERT_TRUE(docker.ok()) << Describe(docker.status());
+  EXPECT_EQ(docker->config.hooks.directory, "/etc/hooks");
+  EXPECT_EQ(docker->config.nri.socket, "/n");
+  EXPECT_EQ(Error({"-mode", "docker", "-docker-socket", "/d", "-nri-host", "/d"}),
+            "-nri-host: /d is another socket's path");
   const std::string yaml = Write("hooks: {Directory: /etc/hooks, SkipValue: off}");
   EXPECT_EQ(Error({"-config", yaml, "-mode", "nri-plugin"}),
-            "hooks.Directory: hook servers are asked with -mode relay alone");
+            "hooks.Directory: hook servers are asked with -mode relay or docker");
   // The flag wins.
   const StatusOr<Flags> off = Parse({"-config", yaml, "-hook-dir", "disabled"});
   ASSERT_TRUE(off.ok()) << Describe(off.status());
@@ -429,8 +453,17 @@ TEST(SampleConfigsTest, WhatTheRelayDoesNotDoIsRefused) {
     std::ofstream(path) << text;
     return std::string(Message(Parse({"-config", path}).status()));
   };
-  EXPECT_THAT(error_of("runtimes: {kata: {Socket: /run/kata.sock}}"),
-              HasSubstr("runtimes: the relay serves the runtime of -runtime-socket alone"));
+  for (const char* taken : {"/run/relay.sock", "/run/runtime.sock", "/run/admin.sock"}) {
+    std::ofstream(path) << "runtimes: {kata: {Socket: " << taken << "}}";
+    EXPECT_THAT(std::string(Message(
+                    Parse({"-config", path, "-relay-socket", "/run/relay.sock", "-runtime-socket",
+                           "/run/runtime.sock", "-admin-socket", "/run/admin.sock"})
+                        .status())),
+                HasSubstr(fmt::format("runtimes.kata.Socket: {} is the path of -", taken)));
+  }
+  std::ofstream(path) << "runtimes: {kata: {Socket: /run/kata.sock}}";
+  EXPECT_THAT(std::string(Message(Parse({"-config", path, "-mode", "nri-plugin"}).status())),
+              HasSubstr("with -mode relay alone"));
   EXPECT_THAT(error_of("runtimeClasses:\n  pinned: {Handler: runc}\n"),
               HasSubstr("runtimeClasses.pinned.Handler"));
   std::filesystem::remove(path);
@@ -454,6 +487,10 @@ TEST(SampleConfigsTest, SayWhatTheyPromise) {
   ASSERT_TRUE(classes.ok());
   EXPECT_EQ(classes->config.runtimes.ClassOf("kata").pinning, Pinning::kSandbox);
   EXPECT_EQ(classes->config.runtimes.ClassOf("gvisor").pinning, Pinning::kNone);
+
+  const StatusOr<Flags> two = Parse({"-config", samples + "runtimes.yaml"});
+  ASSERT_TRUE(two.ok());
+  EXPECT_EQ(two->config.runtimes.ClassOf("kata").runtime, "kata");
 
   const StatusOr<Flags> fallback = Parse({"-fallback-config", samples + "fallback.cfg"});
   ASSERT_TRUE(fallback.ok());

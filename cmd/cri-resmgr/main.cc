@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 #include <cstdio>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cmd/cri-resmgr/exit_code.h"
 #include "cmd/cri-resmgr/flags.h"
+#include "cmd/cri-resmgr/koord_flags.h"
 #include "cmd/cri-resmgr/wiring.h"
 #include "pkg/api/protobuf_log.h"
 #include "pkg/base/parse.h"
@@ -12,6 +15,7 @@
 #include "pkg/node/policy_setup.h"
 #include "pkg/node/run_node.h"
 #include "pkg/node/startup.h"
+#include "pkg/sys/inherited_sockets.h"
 #include "policies/builtin_policies.h"
 
 namespace resmgr {
@@ -42,12 +46,26 @@ int PrintConfigInForce(const NodeOptions& options) {
   return kExitOk;
 }
 
+// What was given, in flags of cri-resmgr.
+StatusOr<KoordCommandLine> ArgumentsOf(int argc, const char* const* argv) {
+  if (argc > 0 && IsKoordProgram(argv[0])) return TranslateKoordFlags(argc, argv);
+  return KoordCommandLine{.arguments = {argv, argv + argc}, .warnings = {}};
+}
+
 int Main(int argc, const char* const* argv) {
   // A peer or a reader that went away is an error of a write, not the end of us.
   std::signal(SIGPIPE, SIG_IGN);
+  // First of all, since they are known by the numbers of their files.
+  InheritedSockets::Instance().AddFromEnvironment();
   SendProtobufLogToOurs();
   const PolicyRegistry policies = BuiltinPolicies();
-  const auto flags = ParseFlags(argc, argv, ChecksWith(policies));
+  const auto line = ArgumentsOf(argc, argv);
+  if (!line.ok()) return Fail(line.status());
+  std::vector<const char*> arguments;
+  for (const std::string& argument : line->arguments)
+    arguments.push_back(argument.c_str());
+  const auto flags =
+      ParseFlags(static_cast<int>(arguments.size()), arguments.data(), ChecksWith(policies));
   if (!flags.ok()) return Fail(flags.status());
   if (!flags->help.empty()) {
     fmt::print("{}", flags->help);
@@ -71,6 +89,7 @@ int Main(int argc, const char* const* argv) {
   }
   auto setup = flags->check_config ? CheckOnly(options) : Prepare(options);
   if (!setup.ok()) return Fail(setup.status());
+  setup->warnings.insert(setup->warnings.begin(), line->warnings.begin(), line->warnings.end());
   if (flags->check_config) {
     for (const std::string& warning : setup->warnings)
       fmt::print(stderr, "cri-resmgr: warning: {}\n", warning);

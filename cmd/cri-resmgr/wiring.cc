@@ -5,9 +5,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "pkg/admin/admin_service.h"
 #include "pkg/admin/config_service.h"
+#include "pkg/node/docker_door.h"
 #include "pkg/node/nri_door.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/node/relay_door.h"
@@ -22,20 +24,15 @@ std::optional<NriHostingOptions> HostingOf(const Flags& flags) {
   const NriHostConfig& config = flags.config.nri;
   if (config.socket.empty()) return std::nullopt;
   // The configuration was checked when it was read.
-  return NriHostingOptions{
-      .host = nri::HostOptionsOf(config),
-      .stage = {.budget = config.call_timeout,
-                .required = nri::RequiredPluginsOf(config),
-                .validator = nri::ValidatorOptionsOf(config),
-                .unsupported = nri::UnsupportedPolicyOf(config).value_or(nri::UnsupportedPolicy()),
-                .profile_directory = flags.relay_dir + "/nri-seccomp"},
-      .cgroup_v2 = HasUnifiedCgroups()};
+  NriHostingOptions options{.host = nri::HostOptionsOf(config),
+                            .stage = nri::StageOptionsOf(config),
+                            .cgroup_v2 = HasUnifiedCgroups()};
+  options.stage.profile_directory = flags.relay_dir + "/nri-seccomp";
+  return options;
 }
 
-// nullopt: no hook servers are asked.
-std::optional<HookHostingOptions> HooksOf(const Flags& flags) {
+HookHostingOptions HooksOf(const Flags& flags) {
   const HooksConfig& config = flags.config.hooks;
-  if (config.directory.empty()) return std::nullopt;
   HookHostingOptions options{
       .directory = config.directory,
       .timeout = config.timeout,
@@ -45,17 +42,39 @@ std::optional<HookHostingOptions> HooksOf(const Flags& flags) {
   return options;
 }
 
+// Those besides the one of -runtime-socket, with the handlers of the classes that name them.
+std::vector<Backends::Backend> RuntimesOf(const RuntimesConfig& config) {
+  std::vector<Backends::Backend> runtimes;
+  for (const auto& [name, runtime] : config.runtimes) {
+    Backends::Backend& backend =
+        runtimes.emplace_back(Backends::Backend{.name = name, .socket = runtime.socket});
+    for (const auto& [handler, handling] : config.classes) {
+      if (handling.runtime == name) backend.handlers.push_back(handler);
+    }
+  }
+  return runtimes;
+}
+
 FrontDoorFactory DoorOf(const Flags& flags) {
   if (flags.mode == Mode::kNriPlugin) {
     return NriDoorFactory({.connection = {.socket = flags.nri_socket,
                                           .name = flags.nri_plugin_name,
                                           .index = flags.nri_plugin_index}});
   }
+  if (flags.mode == Mode::kDocker) {
+    return DockerDoorFactory(
+        {.socket = flags.relay_socket,
+         .engine_socket = flags.docker_socket,
+         .others = flags.docker_others_share ? docker::Others::kShare : docker::Others::kPass,
+         .hooks = HooksOf(flags),
+         .nri_host = HostingOf(flags)});
+  }
   std::string images = flags.ImageSocket();
   return RelayDoorFactory(
       {.relay_socket = flags.relay_socket,
        .runtime_socket = flags.runtime_socket,
        .image_socket = images.empty() ? std::nullopt : std::optional(std::move(images)),
+       .runtimes = RuntimesOf(flags.config.runtimes),
        .hooks = HooksOf(flags),
        .nri_host = HostingOf(flags)});
 }
@@ -65,23 +84,24 @@ FrontDoorFactory DoorOf(const Flags& flags) {
 NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies) {
   // A disk that hangs may hold it for longer than the daemon runs.
   const auto copy = std::make_shared<const std::pair<Flags, PolicyRegistry>>(flags, policies);
-  return {.version = RESMGR_VERSION,
-          .policies = policies,
-          .topology = flags.topology,
-          .door = DoorOf(flags),
-          .services = {{flags.AdminSocket(), AdminMethods}, {flags.ConfigSocket(), ConfigMethods}},
-          .relay_socket = flags.relay_socket,
-          .runtime_socket = flags.runtime_socket,
-          .directory = flags.relay_dir,
-          .agent_socket = flags.AgentSocket(),
-          .metrics_address = flags.MetricsAddress(),
-          .dump_directory = flags.DumpDirectory(),
-          .dump_secrets = flags.dump_secrets,
-          .config = flags.config,
-          .overrides = flags.overrides,
-          .forced = flags.forced,
-          .config_file = flags.ConfigFile(),
-          .read_again = [copy] { return ReadConfigAgain(copy->first, ChecksWith(copy->second)); }};
+  return {
+      .version = RESMGR_VERSION,
+      .policies = policies,
+      .topology = flags.topology,
+      .door = DoorOf(flags),
+      .services = {{flags.AdminSocket(), AdminMethods}, {flags.ConfigSocket(), ConfigMethods}},
+      .relay_socket = flags.relay_socket,
+      .runtime_socket = flags.mode == Mode::kDocker ? flags.docker_socket : flags.runtime_socket,
+      .directory = flags.relay_dir,
+      .agent_socket = flags.AgentSocket(),
+      .metrics_address = flags.MetricsAddress(),
+      .dump_directory = flags.DumpDirectory(),
+      .dump_secrets = flags.dump_secrets,
+      .config = flags.config,
+      .overrides = flags.overrides,
+      .forced = flags.forced,
+      .config_file = flags.ConfigFile(),
+      .read_again = [copy] { return ReadConfigAgain(copy->first, ChecksWith(copy->second)); }};
 }
 
 }  // namespace resmgr

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/audit_command.h"
+
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+TEST(AuditCommandTest, ShowsEachValueThatDiffers) {
+  const Reply report =
+      Reply::parse(R"({"checked":3,"drifted":1,"changing":0,"runtimeProblem":"away",
+      "containers":[
+        {"container":"ns/a/main","id":"1","unread":"","sentAgain":true,
+         "drifts":[{"where":"cgroup","value":"cpuset.cpus","decided":"1-2","actual":"0-7"},
+                   {"where":"runtime","value":"cpuset.mems","decided":"0","actual":""}]},
+        {"container":"ns/b/main","id":"2","unread":"no cgroup","sentAgain":false,"drifts":[]}]})");
+  EXPECT_EQ(AuditText(report),
+            "CONTAINER  WHERE    VALUE        DECIDED  ACTUAL  REPAIR\n"
+            "ns/a/main  cgroup   cpuset.cpus  1-2      0-7     sent again\n"
+            "ns/a/main  runtime  cpuset.mems  0        -       sent again\n"
+            "not compared: ns/b/main: no cgroup\n"
+            "what the runtime reports is not compared: away\n"
+            "3 containers compared, 1 other than decided, 0 left out while they change\n");
+}
+
+TEST(AuditCommandTest, ShowsThatNothingDiffers) {
+  const Reply report =
+      Reply::parse(R"({"checked":2,"drifted":0,"changing":1,"runtimeProblem":"","containers":[]})");
+  EXPECT_EQ(AuditText(report),
+            "2 containers compared, 0 other than decided, 1 left out while they change\n");
+}
+
+TEST(UninstallCommandTest, TellsWhetherAllIsDone) {
+  const Reply none = Reply::parse(R"({"moves":[],"done":false})");
+  EXPECT_EQ(UninstallText(none, false), "no container moves\n");
+  EXPECT_EQ(UninstallText(none, true), "no container moves\n") << "the rest is the command's error";
+  const Reply moved = Reply::parse(R"({"moves":[{"container":"ns/a/main",
+      "from":{"cpus":"1-2","exclusive":"1-2","mems":""},
+      "to":{"cpus":"0-7","exclusive":"","mems":"","reason":"let go"}}],"done":true})");
+  EXPECT_EQ(UninstallText(moved, true),
+            "CONTAINER  FROM             TO               REASON\n"
+            "ns/a/main  cpus 1-2 mems -  cpus 0-7 mems -  let go\n"
+            "done: no container is bound by cri-resmgr any more\n");
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/runtimes_command.h"
+
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/table.h"
+
+namespace resmgr {
+namespace {
+
+// "kata, kata-qemu"
+std::string Handlers(const Reply& runtime) {
+  // Of kDefaultRuntime (pkg/config/runtimes_config.h).
+  if (Cell(runtime, "name") == "default") return "all others";
+  std::string text;
+  for (const Reply& handler : runtime.value("handlers", Reply::array()))
+    text += (text.empty() ? "" : ", ") + handler.get<std::string>();
+  return text.empty() ? "-" : text;
+}
+
+class RuntimesCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "runtimes"; }
+  std::string_view summary() const override {
+    return "List the container runtimes behind the relay, and whether they answer.";
+  }
+  std::string_view description() const override {
+    return R"(Lists the container runtimes that the daemon relays calls to. Each is asked for its version.
+
+  STATE     connected; away: nothing listens at its socket; hanging: it does not answer
+  SINCE     when that began; only watched where there are several
+  HANDLERS  whose pods it has, by runtimeClasses of the configuration
+  CALLS     of clients, that ended there; ERRORS: of these. Counted where there are several
+
+The last error of each stands below.)";
+  }
+
+ private:
+  bool Watchable() const override { return true; }
+  std::string_view Method() const override { return "Runtimes"; }
+  std::string Table(const Reply& reply) const override { return RuntimesText(reply); }
+};
+
+}  // namespace
+
+std::string RuntimesText(const Reply& runtimes) {
+  if (runtimes.empty()) return "no CRI runtimes: the daemon relays no CRI calls\n";
+  std::vector<TableRow> rows = {{"RUNTIME", "STATE", "SINCE", "VERSION", "PODS", "CONTAINERS",
+                                 "CALLS", "ERRORS", "HANDLERS", "SOCKET"}};
+  std::string errors;
+  for (const Reply& runtime : runtimes) {
+    rows.push_back({Cell(runtime, "name"), Cell(runtime, "state"), Cell(runtime, "since"),
+                    Cell(runtime, "version"), Cell(runtime, "pods"), Cell(runtime, "containers"),
+                    Cell(runtime, "calls"), Cell(runtime, "errors"), Handlers(runtime),
+                    Cell(runtime, "socket")});
+    const std::string error = runtime.value("lastError", "");
+    if (!error.empty()) errors += fmt::format("  {}: {}\n", Cell(runtime, "name"), error);
+  }
+  return FormatTable(rows) + errors;
+}
+
+std::unique_ptr<Command> MakeRuntimesCommand() {
+  return std::make_unique<RuntimesCommand>();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cmd/cri-resmgr-ctl/command.h"
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
+
+namespace resmgr {
+
+// `runtimes`: those behind the relay.
+std::unique_ptr<Command> MakeRuntimesCommand();
+
+// What it shows for people.
+std::string RuntimesText(const Reply& runtimes);
+
+}  // namespace resmgr

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr/koord_flags.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr {
+namespace {
+
+constexpr const char* kEndpoint = "/var/run/koord-runtimeproxy/runtimeproxy.sock";
+constexpr const char* kHookDirectory = "/etc/runtime/hookserver.d";
+constexpr const char* kUseLevel = "use -logger-level and -logger-debug";
+constexpr const char* kUseJournal =
+    "the log goes to standard error, in lines as -logger-format says";
+
+// Values of -backend-runtime-mode.
+struct Backend {
+  std::string_view name;
+  const char* mode;      // of -mode
+  const char* endpoint;  // the flag that says where the runtime is
+};
+constexpr std::array<Backend, 2> kBackends = {
+    {{"Containerd", "relay", "-runtime-socket"}, {"Docker", "docker", "-docker-socket"}}};
+
+// A flag that has the same value here, by the name that it has there.
+struct Renamed {
+  std::string_view name;
+  const char* ours;
+};
+constexpr std::array<Renamed, 4> kRenamed = {{{"koord-runtimeproxy-endpoint", "-relay-socket"},
+                                              // Up to version 1.3, and in all documents since.
+                                              {"remote-image-service-endpoint", "-image-socket"},
+                                              {"runtime-hook-server-key", "-hook-skip-key"},
+                                              {"runtime-hook-server-val", "-hook-skip-value"}}};
+
+// klog's.
+struct Meaningless {
+  std::string_view name;
+  bool is_switch;  // it may stand without a value
+  const char* instead;
+};
+constexpr std::array<Meaningless, 13> kMeaningless = {{{"v", false, kUseLevel},
+                                                       {"vmodule", false, kUseLevel},
+                                                       {"stderrthreshold", false, kUseLevel},
+                                                       {"log-backtrace-at", false, kUseLevel},
+                                                       {"logtostderr", true, kUseJournal},
+                                                       {"alsologtostderr", true, kUseJournal},
+                                                       {"log-dir", false, kUseJournal},
+                                                       {"log-file", false, kUseJournal},
+                                                       {"log-file-max-size", false, kUseJournal},
+                                                       {"one-output", true, kUseJournal},
+                                                       {"skip-headers", true, kUseJournal},
+                                                       {"skip-log-headers", true, kUseJournal},
+                                                       {"add-dir-header", true, kUseJournal}}};
+
+// Flags of ours that name a configuration file.
+constexpr std::array<std::string_view, 3> kConfigFlags = {"config", "force-config",
+                                                          "fallback-config"};
+
+template <typename Table>
+auto Find(const Table& table, std::string_view name) {
+  const auto found = std::ranges::find(table, name, [](const auto& entry) { return entry.name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+// One argument: "--name=value", or what is no flag.
+struct Argument {
+  std::string name{};  // klog's names are written with _ and with -
+  std::optional<std::string> value{};
+};
+
+Argument Parse(std::string_view text) {
+  Argument argument;
+  const size_t begin = text.find_first_not_of('-');
+  if (begin == 0 || begin == std::string_view::npos || begin > 2) return argument;
+  const size_t end = text.find('=');
+  argument.name = text.substr(begin, end == std::string_view::npos ? end : end - begin);
+  std::ranges::replace(argument.name, '_', '-');
+  if (end != std::string_view::npos) argument.value = text.substr(end + 1);
+  return argument;
+}
+
+class Translation {
+ public:
+  Translation(int argc, const char* const* argv) : arguments_(argv + 1, argv + argc) {}
+
+  StatusOr<KoordCommandLine> Run(const char* program) {
+    while (next_ < arguments_.size())
+      RESMGR_RETURN_IF_ERROR(Take(arguments_[next_++]));
+    if (runtime_) Say(backend_->endpoint, *runtime_);
+    Say("-mode", backend_->mode);
+    KoordCommandLine line{.arguments = {program, "-relay-socket", kEndpoint},
+                          .warnings = std::move(warnings_)};
+    // Where there is a file of ours it says these.
+    if (!own_configuration_) {
+      line.arguments.insert(line.arguments.end(), {"-policy", "null", "-hook-dir", kHookDirectory});
+    }
+    // Of a flag that is given twice the last one counts.
+    line.arguments.insert(line.arguments.end(), translated_.begin(), translated_.end());
+    line.arguments.insert(line.arguments.end(), passed_.begin(), passed_.end());
+    return line;
+  }
+
+ private:
+  Status Take(const std::string& text) {
+    Argument argument = Parse(text);
+    if (const Renamed* const renamed = Find(kRenamed, argument.name)) {
+      RESMGR_ASSIGN_OR_RETURN(const std::string value, ValueOf(argument));
+      Say(renamed->ours, value);
+    } else if (argument.name == "remote-runtime-service-endpoint") {
+      RESMGR_ASSIGN_OR_RETURN(runtime_, ValueOf(argument));
+    } else if (argument.name == "backend-runtime-mode") {
+      return TakeBackend(argument);
+    } else if (const Meaningless* const meaningless = Find(kMeaningless, argument.name)) {
+      if (!meaningless->is_switch) RESMGR_RETURN_IF_ERROR(ValueOf(argument).status());
+      warnings_.push_back(fmt::format("-{} of {} has no effect: {}", argument.name, kKoordProgram,
+                                      meaningless->instead));
+    } else {
+      own_configuration_ |= std::ranges::find(kConfigFlags, argument.name) != kConfigFlags.end();
+      passed_.push_back(text);
+    }
+    return OkStatus();
+  }
+
+  Status TakeBackend(Argument& argument) {
+    RESMGR_ASSIGN_OR_RETURN(const std::string name, ValueOf(argument));
+    backend_ = Find(kBackends, name);
+    if (backend_ != nullptr) return OkStatus();
+    return InvalidArgument("-backend-runtime-mode: \"{}\" is not one of Containerd, Docker",
+                           Printable(name));
+  }
+
+  StatusOr<std::string> ValueOf(const Argument& argument) {
+    if (argument.value) return *argument.value;
+    if (next_ == arguments_.size()) return InvalidArgument("-{}: needs a value", argument.name);
+    return arguments_[next_++];
+  }
+
+  void Say(std::string flag, std::string value) {
+    translated_.push_back(std::move(flag));
+    translated_.push_back(std::move(value));
+  }
+
+  const std::vector<std::string> arguments_;
+  size_t next_ = 0;
+  const Backend* backend_ = kBackends.data();
+  std::optional<std::string> runtime_;
+  bool own_configuration_ = false;
+  std::vector<std::string> translated_;
+  std::vector<std::string> passed_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace
+
+bool IsKoordProgram(std::string_view program) {
+  return program.substr(program.rfind('/') + 1) == kKoordProgram;
+}
+
+StatusOr<KoordCommandLine> TranslateKoordFlags(int argc, const char* const* argv) {
+  return Translation(argc, argv).Run(argv[0]);
+}
+
+}  // namespace resmgr
