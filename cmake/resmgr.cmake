@@ -108,17 +108,20 @@ function(resmgr_library name)
   target_include_directories(resmgr_${name} PUBLIC ${PROJECT_SOURCE_DIR})
 endfunction()
 
-# resmgr_binary(NAME SRCS ... DEPS ... [DATA_PATH]): an executable that lands in <build>/cmd/NAME/NAME. DATA_PATH: the
+# resmgr_binary(NAME [COMPONENT daemon|agent|webhook] SRCS ... DEPS ... [DATA_PATH]): an executable that lands in
+# <build>/cmd/NAME/NAME and is installed with the package of COMPONENT; without one it is for tests. DATA_PATH: the
 # modules of the data path are optimized as a whole.
 function(resmgr_binary name)
-  cmake_parse_arguments(ARG "DATA_PATH" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "DATA_PATH" "COMPONENT" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE resmgr_flags ${ARG_DEPS})
   if(ARG_DATA_PATH)
     target_link_libraries(${name} PRIVATE resmgr_data_path)
   endif()
   target_compile_definitions(${name} PRIVATE RESMGR_VERSION="${PROJECT_VERSION}")
-  install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
+  if(ARG_COMPONENT)
+    install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${ARG_COMPONENT})
+  endif()
 endfunction()
 
 # resmgr_test(NAME SRCS ... DEPS ... [LABEL unit|integration|e2e|lint] [TIMEOUT seconds] [SERIAL] [ONE_THREAD] [SHARDS n])

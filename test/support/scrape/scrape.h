@@ -5,8 +5,8 @@
 
 namespace resmgr::test {
 
-// What an HTTP server at this port of 127.0.0.1 answers to GET /metrics, headers included; "" when
-// there is no listener.
-std::string Scrape(int port);
+// What an HTTP server at this port of 127.0.0.1 answers to GET, headers included; "" when there is
+// no listener.
+std::string Scrape(int port, const std::string& path = "/metrics");
 
 }  // namespace resmgr::test

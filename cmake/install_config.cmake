@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installs RESMGR_CONFIG as RESMGR_CONFIG_PATH, unless there is such a file.
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  set(destination "$ENV{DESTDIR}/etc/${RESMGR_CONFIG_PATH}")
+else()
+  set(destination "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/etc/${RESMGR_CONFIG_PATH}")
+endif()
+if(EXISTS "${destination}")
+  message(STATUS "Stays as it is: ${destination}")
+else()
+  message(STATUS "Installing: ${destination}")
+  file(READ "${RESMGR_CONFIG}" text)
+  file(WRITE "${destination}" "${text}")
+  file(CHMOD "${destination}" PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+endif()

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installs RESMGR_UNIT, with this installation's paths.
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  set(etc /etc)
+else()
+  set(etc "${CMAKE_INSTALL_PREFIX}/etc")
+endif()
+file(READ "${RESMGR_UNIT}" text)
+string(REPLACE "=/usr/bin/" "=${CMAKE_INSTALL_PREFIX}/bin/" text "${text}")
+string(REGEX REPLACE "([ =-])/etc/(cri-resmgr|default)/" "\\1${etc}/\\2/" text "${text}")
+get_filename_component(name "${RESMGR_UNIT}" NAME)
+set(destination "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib/systemd/system/${name}")
+message(STATUS "Installing: ${destination}")
+file(WRITE "${destination}" "${text}")
+file(CHMOD "${destination}" PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
