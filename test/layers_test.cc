@@ -44,6 +44,7 @@ const std::map<std::string, int>& Layers() {
       {"policies/exclusive", 5},
       {"policies/*", 5},
       {"pkg/resmgr", 5},
+      {"pkg/audit", 6},
       {"pkg/pipeline", 6},
       {"pkg/cri", 7},
       {"pkg/nri", 7},

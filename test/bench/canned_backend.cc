@@ -59,6 +59,9 @@ CannedBackend::CannedBackend() {
   cri::RunPodSandboxResponse pod;
   pod.set_pod_sandbox_id("bench-pod");
   replies_["RunPodSandbox"] = test::ToBuffer(pod.SerializeAsString());
+  cri::ImageStatusResponse image;
+  image.mutable_image()->set_id(kImageId);
+  replies_["ImageStatus"] = test::ToBuffer(image.SerializeAsString());
 }
 
 int CannedBackend::Run(const std::string& socket_path) {

@@ -15,6 +15,10 @@ namespace resmgr::bench {
 // The id that a request for a list of `containers` containers filters by.
 std::string ListFilterId(int containers);
 
+// The one image that there is.
+inline constexpr char kImageId[] =
+    "sha256:9f8ba3b7d5a4f1c2e6d0b1a2938475665748392a1b0c9d8e7f6a5b4c3d2e1f00";
+
 // A runtime with prepared answers, so that it costs as little as a gRPC C++ server can. It holds
 // nothing: lists are empty but for the ones asked for by ListFilterId, created containers get ids
 // of their own, every other method of the CRI gets an empty message.

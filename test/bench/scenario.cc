@@ -32,6 +32,8 @@ std::string CreateTemplate() {
   cri::CreateContainerRequest request;
   request.set_pod_sandbox_id("bench-pod");
   *request.mutable_config() = test::MakeBestEffortContainer(kNameMark);
+  // As a kubelet names it.
+  request.mutable_config()->mutable_image()->set_image(kImageId);
   *request.mutable_sandbox_config() = test::MakeBestEffortPod("bench");
   for (int i = 0; request.ByteSizeLong() < kCreateBytes; ++i) {
     auto* env = request.mutable_config()->add_envs();

@@ -113,7 +113,7 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
   }
 
   // Where all containers belong, exclusive containers being where they are once that is one CPU:
-  // who has become exclusive by a resize gets it when others have left.
+  // one that has become exclusive by a resize gets it when others have left.
   Cpus Due(const Cpus& now) const {
     CpuSet own;
     for (const PodLife& life : lives_) {

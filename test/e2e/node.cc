@@ -97,6 +97,7 @@ Status Node::StartRelay() {
   if (options_.nri_plugin) {
     flags.insert(flags.end(), {"-mode", "nri-plugin", "-nri-socket", containerd_->nri_socket()});
   }
+  if (options_.hook_servers) flags.insert(flags.end(), {"-hook-dir", HookDirectory()});
   if (options_.nri_host) flags.insert(flags.end(), {"-nri-host", HostSocket()});
   RESMGR_ASSIGN_OR_RETURN(relay_, DaemonProcess::Start(flags, directory_ / "relay.log"));
   client_ = std::make_unique<CriClient>(options_.nri_plugin ? RuntimeSocket() : RelaySocket(),
@@ -184,11 +185,12 @@ Status Node::Remove(const RunningPod& pod) {
   return client_->RemovePod(pod.pod_id);
 }
 
-StatusOr<std::string> Node::Ctl(const std::string& command) const {
+StatusOr<std::string> Node::Ctl(const Words& command) const {
   const std::filesystem::path output = directory_ / "ctl.out";
   std::filesystem::remove(output);
-  RESMGR_RETURN_IF_ERROR(RunProgram(
-      {std::string(kCtl), "-socket", AdminSocket(), command, "-o", "json"}, output, kCtlTimeout));
+  Words words = {std::string(kCtl), "-socket", AdminSocket(), "-o", "json"};
+  words.insert(words.end(), command.begin(), command.end());
+  RESMGR_RETURN_IF_ERROR(RunProgram(words, output, kCtlTimeout));
   return TextOf(output);
 }
 

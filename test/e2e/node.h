@@ -58,6 +58,8 @@ class Node {
     bool nri_plugin = false;
     // The relay hosts NRI plugins on HostSocket().
     bool nri_host = false;
+    // The relay asks the hook servers whose files are in HookDirectory().
+    bool hook_servers = false;
     // "": that of a configuration that is delivered, until then null.
     std::string policy = "static";
     // As after "CPU="; "" reserves nothing.
@@ -95,6 +97,8 @@ class Node {
   // Where NRI plugins connect to the relay.
   std::filesystem::path HostSocket() const { return directory_ / "nri-host.sock"; }
 
+  std::filesystem::path HookDirectory() const { return directory_ / "hooks.d"; }
+
   // The pod as a kubelet describes it, on this runtime. Logs land in PodLogs().
   cri::PodSandboxConfig PodConfig(const Workload& workload) const;
   std::filesystem::path PodLogs() const { return directory_ / "logs"; }
@@ -113,7 +117,9 @@ class Node {
   void Watch(const RunningPod& pod);
 
   // What cri-resmgr-ctl prints for this command: its JSON.
-  StatusOr<std::string> Ctl(const std::string& command) const;
+  using Words = std::vector<std::string>;
+  StatusOr<std::string> Ctl(const std::string& command) const { return Ctl(Words{command}); }
+  StatusOr<std::string> Ctl(const Words& command) const;
 
   // Cpus_allowed_list, read inside the container.
   StatusOr<CpuSet> CpusInside(const RunningPod& pod);

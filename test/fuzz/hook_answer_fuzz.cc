@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -14,20 +15,83 @@ namespace {
 
 namespace hooks = resmgr::hooks;
 namespace api = ::runtime::v1alpha1;
+using hooks::AnswerStyle;
+using hooks::HookPoint;
+using hooks::PlacementOwner;
+
+void Require(bool good, int line = __builtin_LINE()) {
+  if (good) return;
+  std::fprintf(stderr, "line %d\n", line);
+  std::abort();
+}
 
 // An answer is taken as a whole or not at all, and what it said once is no change the second time.
-void Merge(hooks::AnswerStyle style, const api::ContainerResourceHookRequest& request,
+void Merge(HookPoint point, AnswerStyle style, const api::ContainerResourceHookRequest& request,
            const api::ContainerResourceHookResponse& answer) {
-  hooks::ContainerHookMerge merge(hooks::HookPoint::kPreCreateContainer, request);
+  hooks::ContainerHookMerge merge(point, request);
   if (!merge.Add("first.json", style, answer).ok()) {
-    if (!merge.changes().empty()) std::abort();
+    Require(merge.changes().empty());
     return;
   }
-  hooks::ContainerHookMerge again(hooks::HookPoint::kPreCreateContainer, merge.request());
-  if (!again.Add("second.json", style, answer).ok() || !again.changes().empty()) std::abort();
+  hooks::ContainerHookMerge again(point, merge.request());
+  Require(again.Add("second.json", style, answer).ok() && again.changes().empty());
   for (const auto& change : merge.changes().adjustment.Changes())
-    if (merge.owners().Of(change) != "first.json") std::abort();
-  if (!merge.owners().conflicts().empty()) std::abort();
+    Require(merge.owners().Of(change) == "first.json");
+  Require(merge.owners().conflicts().empty());
+}
+
+// A second server that repeats what it was sent changes nothing of what the first one wanted.
+void MergeWithEcho(AnswerStyle style, const api::ContainerResourceHookRequest& request,
+                   const api::ContainerResourceHookResponse& answer) {
+  hooks::ContainerHookMerge merge(HookPoint::kPreCreateContainer, request);
+  if (!merge.Add("first.json", style, answer).ok()) return;
+  const std::string told = merge.request().SerializeAsString();
+  const auto changes = merge.changes().adjustment.Changes();
+  api::ContainerResourceHookResponse echo;
+  *echo.mutable_container_annotations() = merge.request().container_annotations();
+  if (merge.request().has_container_resources()) {
+    *echo.mutable_container_resources() = merge.request().container_resources();
+  }
+  echo.set_pod_cgroup_parent(merge.request().pod_cgroup_parent());
+  *echo.mutable_container_envs() = merge.request().container_envs();
+  // Lists of the client that no runtime would take are the client's.
+  if (!merge.Add("second.json", AnswerStyle::kEcho, echo).ok()) return;
+  Require(merge.changes().adjustment.Changes().size() == changes.size());
+  Require(merge.request().ByteSizeLong() == told.size() && merge.owners().conflicts().empty());
+  for (const auto& change : changes)
+    Require(merge.owners().Of(change) == "first.json");
+}
+
+// Where the policy has the CPUs, no server's are told to the next one.
+void MergeUnderPolicy(AnswerStyle style, const api::ContainerResourceHookRequest& request,
+                      const api::ContainerResourceHookResponse& answer) {
+  hooks::ContainerHookMerge merge(HookPoint::kPreUpdateContainerResources, request,
+                                  PlacementOwner::kPolicy);
+  (void)merge.Add("first.json", style, answer);
+  const auto& had = request.container_resources();
+  const auto& has = merge.request().container_resources();
+  Require(has.cpuset_cpus() == had.cpuset_cpus() && has.cpuset_mems() == had.cpuset_mems());
+  Require(merge.changes().adjustment.wide() == nullptr ||
+          (merge.changes().adjustment.wide()->environment.empty() &&
+           !merge.changes().adjustment.wide()->cgroup_parent));
+}
+
+void MergePod(std::string_view request_bytes, std::string_view answer_bytes) {
+  api::PodSandboxHookRequest request;
+  api::PodSandboxHookResponse answer;
+  if (!request.ParseFromString(std::string(request_bytes)) ||
+      !answer.ParseFromString(std::string(answer_bytes))) {
+    return;
+  }
+  hooks::PodHookMerge merge(request);
+  merge.Add("first.json", answer);
+  hooks::PodHookMerge again(merge.request());
+  again.Add("second.json", answer);
+  Require(again.changes().empty());
+  for (const auto& [key, value] : answer.labels())
+    Require(merge.request().labels().at(key) == value);
+  for (const auto& [key, value] : request.annotations())
+    Require(merge.request().annotations().contains(key));
 }
 
 }  // namespace
@@ -38,13 +102,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   const size_t split = std::min<size_t>(size_t{data[0]} * 8, bytes.size());
+  MergePod(bytes.substr(0, split), bytes.substr(split));
   api::ContainerResourceHookRequest request;
   api::ContainerResourceHookResponse answer;
   if (!request.ParseFromString(std::string(bytes.substr(0, split))) ||
       !answer.ParseFromString(std::string(bytes.substr(split)))) {
     return 0;
   }
-  Merge(hooks::AnswerStyle::kEcho, request, answer);
-  Merge(hooks::AnswerStyle::kSparse, request, answer);
+  for (const AnswerStyle style : {AnswerStyle::kEcho, AnswerStyle::kSparse}) {
+    Merge(HookPoint::kPreCreateContainer, style, request, answer);
+    Merge(HookPoint::kPreUpdateContainerResources, style, request, answer);
+    MergeWithEcho(style, request, answer);
+    MergeUnderPolicy(style, request, answer);
+  }
   return 0;
 }

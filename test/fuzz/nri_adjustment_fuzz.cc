@@ -44,7 +44,7 @@ std::vector<std::string> PathsOf(const CreateContainerRequest& request) {
 
 // The first byte says how long the CreateContainerRequest is, in pieces of four bytes; the rest is
 // a ContainerAdjustment. Whatever plugins want, the request stays one, each mount that is wanted is
-// in it once, and what is nobody's to change is not changed.
+// in it once, and what no plugin may change is not changed.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const google::protobuf::LogSilencer silent;
   if (size == 0) return 0;

@@ -47,7 +47,7 @@ void StagesTest::Run(const std::vector<Stage*>& stages,
       RelayDoorFactory({.relay_socket = directory_.File("relay.sock"),
                         .runtime_socket = directory_.File("runtime.sock"),
                         .stages = stages,
-                        .hooks = hooks,
+                        .hooks = hooks.value_or(HookHostingOptions()),
                         .nri_host = nri_host});
   LoopClock clock(loop);
   Pipeline pipeline(clock);
@@ -58,6 +58,7 @@ void StagesTest::Run(const std::vector<Stage*>& stages,
       {.loop = loop, .machine = machine, .door = **door, .pipeline = pipeline, .hints = hints});
   (*door)->Start(**dumper);
   host.Start(std::make_unique<FirstFitPolicy>(machine));
+  door_ = door->get();
   loop.Post([&] { ready(loop); });
   loop.Run();
   (*door)->Stop();
@@ -67,6 +68,10 @@ void StagesTest::Stop() {
   if (!thread_.joinable()) return;
   loop_->Stop();
   thread_.join();
+}
+
+void StagesTest::Configure(const Config& config) {
+  OnLoop([&] { door_->Configure(config); });
 }
 
 void StagesTest::OnLoop(const std::function<void()>& task) {

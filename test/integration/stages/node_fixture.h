@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "pkg/node/front_door.h"
 #include "pkg/node/hook_hosting.h"
 #include "pkg/node/nri_hosting.h"
 #include "pkg/pipeline/stage.h"
@@ -54,6 +55,9 @@ class StagesTest : public testing::Test {
   // Runs on the node's loop and waits for it.
   void OnLoop(const std::function<void()>& task);
 
+  // On the node's loop: the configuration that is in force.
+  void Configure(const Config& config);
+
   EventLoop& loop() { return *loop_; }
   std::string File(const std::string& name) const { return directory_.File(name); }
 
@@ -70,6 +74,7 @@ class StagesTest : public testing::Test {
 
   TempDir directory_;
   EventLoop* loop_ = nullptr;
+  FrontDoor* door_ = nullptr;  // while the loop runs
   std::thread thread_;
 };
 

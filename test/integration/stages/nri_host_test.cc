@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/config/config.h"
 #include "pkg/nri/testing/fake_plugin.h"
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/stages/node_fixture.h"
@@ -223,6 +224,123 @@ TEST_F(NriHostTest, NoContainerIsCreatedWhileARequiredPluginIsAway) {
       Fails(StatusCode::kUnavailable, "the required NRI plugin 10-needed is not connected"));
   Connect({.name = "needed"});
   EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+}
+
+// The runtime has neither created it nor answered: plugins hear that it is not there.
+TEST_F(NriHostTest, OfACreationThatIsLostPluginsHearWhatBecameOfIt) {
+  StartHost();
+  FakePlugin& plugin = Connect();
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  runtime_.Script("CreateContainer", {.times = 1, .cut = true});
+  EXPECT_FALSE(Create(client, *pod, "main").ok());
+  Until([&] { return plugin.told.back() == "RemoveContainer g/main"; });
+  EXPECT_THAT(Told(plugin),
+              ElementsAre("Configure", "Synchronize", "RunPodSandbox g", "CreateContainer g/main",
+                          "StopContainer g/main", "RemoveContainer g/main"));
+  EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+}
+
+TEST_F(NriHostTest, AStartMayBeAskedForBeforeTheRuntime) {
+  StartHost({.start_before = true});
+  bool refuses = true;
+  FakePlugin& plugin = Connect({}, [&refuses](FakePlugin& asked) {
+    asked.event = [&refuses](const api::StateChangeEvent& event) {
+      const bool start = event.event() == api::EVENT_START_CONTAINER;
+      return start && refuses ? FailedPrecondition("not now") : OkStatus();
+    };
+  });
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  const auto id = Create(client, *pod, "main");
+  ASSERT_THAT(id, IsOk());
+  EXPECT_THAT(client.StartContainer(*id),
+              Fails(StatusCode::kFailedPrecondition, "NRI plugin 10-fake: not now"));
+  EXPECT_TRUE(runtime_.Calls("StartContainer").empty());
+  EXPECT_TRUE(runtime_.Calls("StopContainer").empty()) << "it does not run";
+  OnLoop([&] {
+    refuses = false;
+    plugin.told.clear();
+  });
+  EXPECT_THAT(client.StartContainer(*id), IsOk());
+  EXPECT_THAT(Told(plugin), ElementsAre("StartContainer g/main", "PostStartContainer g/main"));
+}
+
+TEST_F(NriHostTest, APluginMayRefuseWhatAPodGets) {
+  StartHost();
+  bool refuses = true;
+  int64_t quota = 0;
+  FakePlugin& plugin = Connect({}, [&](FakePlugin& asked) {
+    asked.update_pod = [&](const api::UpdatePodSandboxRequest& request)
+        -> StatusOr<api::UpdatePodSandboxResponse> {
+      quota = request.linux_resources().cpu().quota().value();
+      if (refuses) return ResourceExhausted("too much");
+      return api::UpdatePodSandboxResponse();
+    };
+  });
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  cri::UpdatePodSandboxResourcesRequest request;
+  request.set_pod_sandbox_id(*pod);
+  request.mutable_resources()->set_cpu_quota(30'000);
+  OnLoop([&plugin] { plugin.told.clear(); });
+  const auto update = [&] {
+    return client.Start("UpdatePodSandboxResources", request)->Wait(kPatience)->status;
+  };
+  EXPECT_EQ(update().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(runtime_.Calls("UpdatePodSandboxResources").empty());
+  OnLoop([&refuses] { refuses = false; });
+  EXPECT_TRUE(update().ok());
+  EXPECT_THAT(Told(plugin),
+              ElementsAre("UpdatePodSandbox g", "UpdatePodSandbox g", "PostUpdatePodSandbox g"));
+  OnLoop([&quota] { EXPECT_EQ(quota, 30'000); });
+  // One that comes later is shown what the pod has.
+  FakePlugin& later = Connect({.name = "later"});
+  OnLoop([&later] {
+    ASSERT_EQ(later.inventory.pods_size(), 1);
+    EXPECT_EQ(later.inventory.pods(0).linux().pod_resources().cpu().quota().value(), 30'000);
+  });
+}
+
+TEST_F(NriHostTest, TheConfigurationChangesWhilePluginsAreConnected) {
+  StartHost();
+  const FakePlugin& plugin = Connect({}, [](FakePlugin& adds) {
+    adds.create = [](const api::CreateContainerRequest&) {
+      api::CreateContainerResponse response;
+      response.mutable_adjust()->mutable_hooks()->add_prestart()->set_path("/bin/true");
+      return response;
+    };
+  });
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  EXPECT_THAT(
+      Create(client, *pod, "main"),
+      Fails(StatusCode::kFailedPrecondition,
+            "plugin \"10-fake\" wants to set OciHooks /bin/true: the CRI has no field for it"));
+  Config config;
+  config.nri.plugin_path = "";
+  config.nri.unsupported["OciHooks"] = FailurePolicy::kIgnore;
+  Configure(config);
+  EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+  config.nri.validator.reject_oci_hooks = true;
+  Configure(config);
+  EXPECT_THAT(Create(client, *pod, "second"),
+              Fails(StatusCode::kFailedPrecondition,
+                    "default validator: \"10-fake\" may not change OCI hooks"));
+  config.nri.validator = {};
+  config.nri.plugins["20-needed"].required = true;
+  Configure(config);
+  EXPECT_THAT(
+      Create(client, *pod, "second"),
+      Fails(StatusCode::kUnavailable, "the required NRI plugin 20-needed is not connected"));
+  config.nri.plugins.clear();
+  Configure(config);
+  EXPECT_THAT(Create(client, *pod, "second"), IsOk());
+  OnLoop([&plugin] { EXPECT_FALSE(plugin.lost.has_value()); });
 }
 
 TEST_F(NriHostTest, APluginSeesThePolicysCpusAndDoesNotChangeThem) {

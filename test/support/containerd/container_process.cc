@@ -43,6 +43,12 @@ std::optional<CpuSet> Containerd::AllowedCpus(const std::string& container_id) c
 }
 
 std::string Containerd::CgroupFile(const std::string& container_id, std::string_view file) const {
+  std::string text = TextOf(CgroupPath(container_id, file));
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+std::string Containerd::CgroupPath(const std::string& container_id, std::string_view file) const {
   const std::string pid = ProcessOf(container_id);
   if (pid.empty()) return "";
   // "6:cpuset:/a/b", one line for each hierarchy; "0::/a/b" for the one of cgroup v2.
@@ -52,11 +58,9 @@ std::string Containerd::CgroupFile(const std::string& container_id, std::string_
     const size_t second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string path =
+    std::string path =
         fmt::format("/sys/fs/cgroup/{}{}/{}", controllers, line.substr(second + 1), file);
-    std::string text = TextOf(path);
-    if (text.ends_with('\n')) text.pop_back();
-    if (!text.empty()) return text;
+    if (!TextOf(path).empty()) return path;
   }
   return "";
 }

@@ -9,13 +9,11 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "pkg/sys/unix_socket.h"
@@ -28,7 +26,6 @@ using std::chrono::seconds;
 
 constexpr seconds kStartTimeout{30};
 constexpr seconds kImportTimeout{60};
-constexpr seconds kCleanTimeout{30};
 constexpr std::array<std::string_view, 2> kArchives{"pause.tar", "busybox.tar"};
 
 std::filesystem::path ImageDirectory() {
@@ -67,8 +64,13 @@ StatusOr<std::unique_ptr<Containerd>> Containerd::Start() {
   if (::mkdtemp(directory.data()) == nullptr) {
     return Unavailable("cannot make a directory in /tmp: {}", std::strerror(errno));
   }
-  std::unique_ptr<Containerd> containerd(new Containerd(directory));
-  RESMGR_RETURN_IF_ERROR(containerd->StartCleaner());
+  const std::filesystem::path path = directory;
+  RESMGR_ASSIGN_OR_RETURN(Cleaner cleaner,
+                          Cleaner::Start({.directory = path,
+                                          .cgroup = path.filename(),
+                                          .runc_root = "runc/k8s.io",
+                                          .tasks = "state/io.containerd.runtime.v2.task/k8s.io"}));
+  std::unique_ptr<Containerd> containerd(new Containerd(path, std::move(cleaner)));
   RESMGR_RETURN_IF_ERROR(containerd->WriteConfig());
   RESMGR_RETURN_IF_ERROR(containerd->Restart());
   RESMGR_RETURN_IF_ERROR(containerd->ImportImages());
@@ -77,11 +79,6 @@ StatusOr<std::unique_ptr<Containerd>> Containerd::Start() {
 
 Containerd::~Containerd() {
   Kill();
-  if (!cleaner_.valid()) return;
-  // It cleans up once it reads the end of its input, and closes its output by ending.
-  ::shutdown(cleaner_.get(), SHUT_WR);
-  pollfd done{.fd = cleaner_.get(), .events = POLLIN, .revents = 0};
-  ::poll(&done, 1, static_cast<int>(std::chrono::milliseconds(kCleanTimeout).count()));
 }
 
 std::string Containerd::CgroupParent(QosClass qos, std::string_view uid, CgroupNames names) const {
@@ -126,33 +123,6 @@ Status Containerd::Restart() {
   }
   if (ready.ok() && !process_->Running()) ready = Unavailable("containerd ended");
   return ready.ok() ? ready : Annotate(ready, Log());
-}
-
-// Started twice removed, so that a runner that kills the test with its whole tree of processes, as
-// a test runner does at a timeout, does not find it.
-Status Containerd::StartCleaner() {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return Unavailable("socketpair: {}", std::strerror(errno));
-  }
-  cleaner_.Reset(ends[0]);
-  const UniqueFd theirs(ends[1]);
-  std::string script = RESMGR_SOURCE_DIR "/test/support/containerd/clean-up";
-  std::string directory = directory_;
-  std::string cgroup = CgroupName();
-  const std::array<char*, 4> argv{script.data(), directory.data(), cgroup.data(), nullptr};
-  const pid_t pid = ::fork();
-  if (pid < 0) return Unavailable("fork: {}", std::strerror(errno));
-  if (pid == 0) {
-    ::setsid();
-    if (::fork() != 0) ::_exit(0);
-    ::dup2(theirs.get(), STDIN_FILENO);
-    ::dup2(theirs.get(), STDOUT_FILENO);
-    ::execv(argv[0], argv.data());
-    ::_exit(1);
-  }
-  ::waitpid(pid, nullptr, 0);
-  return OkStatus();
 }
 
 Status Containerd::WriteConfig() const {

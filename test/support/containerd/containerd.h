@@ -10,9 +10,9 @@
 
 #include "pkg/base/status.h"
 #include "pkg/model/pod.h"
-#include "pkg/sys/unique_fd.h"
 #include "pkg/topology/cpu_set.h"
 #include "test/support/containerd/child_process.h"
+#include "test/support/containerd/cleaner.h"
 
 namespace resmgr::test {
 
@@ -21,8 +21,8 @@ namespace resmgr::test {
 // docker.io/local/busybox:1. Runtime handlers: "" and "runc", and "second" (runc again). Pods need
 // no CNI when they use the host's network.
 //
-// Whatever it started is gone when it is destroyed or when the test's process dies: a helper
-// process waits for either (test/support/containerd/clean-up). Thread-compatible.
+// Whatever it started is gone when it is destroyed or when the test's process dies (Cleaner).
+// Thread-compatible.
 class Containerd {
  public:
   static constexpr std::string_view kPauseImage = "docker.io/local/pause:1";
@@ -58,6 +58,8 @@ class Containerd {
   // A file of the cgroup of the container's first process, started or not, in whichever hierarchy
   // it is; "" when there is none. From any thread.
   std::string CgroupFile(const std::string& container_id, std::string_view file) const;
+  // Where that file is; "" when there is none.
+  std::string CgroupPath(const std::string& container_id, std::string_view file) const;
   // The cpuset of its cgroup: CPUs and memory nodes as kernel lists. "" when there is no cgroup.
   std::string CgroupCpus(const std::string& container_id) const;
   std::string CgroupMems(const std::string& container_id) const;
@@ -77,17 +79,17 @@ class Containerd {
   std::string Log() const { return LastLines(directory_ / "containerd.log"); }
 
  private:
-  explicit Containerd(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  Containerd(std::filesystem::path directory, Cleaner cleaner)
+      : directory_(std::move(directory)), cleaner_(std::move(cleaner)) {}
 
   std::string CgroupName() const { return directory_.filename(); }
   // Its first process, "" when there is none.
   std::string ProcessOf(const std::string& container_id) const;
-  Status StartCleaner();
   Status WriteConfig() const;
   Status ImportImages() const;
 
   std::filesystem::path directory_;
-  UniqueFd cleaner_;  // the cleaner's standard input and output
+  const Cleaner cleaner_;  // ends after the process
   std::unique_ptr<ChildProcess> process_;
 };
 

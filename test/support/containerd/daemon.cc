@@ -16,8 +16,10 @@ constexpr std::string_view kReady = "ready";
 }  // namespace
 
 StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(
-    const std::vector<std::string>& flags, const std::filesystem::path& log_file) {
-  std::vector<std::string> argv{std::string(kBinary)};
+    const std::vector<std::string>& flags, const std::filesystem::path& log_file,
+    const std::vector<std::string>& launcher) {
+  std::vector<std::string> argv = launcher;
+  argv.emplace_back(kBinary);
   argv.insert(argv.end(), flags.begin(), flags.end());
   const size_t earlier = TextOf(log_file).size();
   RESMGR_ASSIGN_OR_RETURN(auto process, ChildProcess::Start(argv, log_file));

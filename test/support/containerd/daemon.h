@@ -17,8 +17,10 @@ class DaemonProcess {
  public:
   // Starts it with these flags, its log in `log_file`, and returns once it says that it is ready.
   // kUnavailable with the end of its log: it ended before, or was not ready in time.
-  static StatusOr<std::unique_ptr<DaemonProcess>> Start(const std::vector<std::string>& flags,
-                                                        const std::filesystem::path& log_file);
+  // `launcher` are words before the program's, of one that becomes it.
+  static StatusOr<std::unique_ptr<DaemonProcess>> Start(
+      const std::vector<std::string>& flags, const std::filesystem::path& log_file,
+      const std::vector<std::string>& launcher = {});
 
   // Asks it to end as systemd does, and returns its exit status.
   StatusOr<int> Terminate();

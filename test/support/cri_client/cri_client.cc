@@ -16,11 +16,11 @@ constexpr int kLastBackoffMs = 100;
 // How long one try to connect may take; gRPC names it after back-off all the same.
 constexpr int kConnectTimeoutMs = 20'000;
 
-std::shared_ptr<grpc::Channel> Connect(const std::string& socket_path) {
+std::shared_ptr<grpc::Channel> Connect(const std::string& socket_path, Retries retries) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, retries == Retries::kTransparent ? 1 : 0);
   // Each client has a connection of its own.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstBackoffMs);
@@ -36,8 +36,8 @@ Status FromGrpc(const grpc::Status& status) {
   return MakeStatus(static_cast<StatusCode>(status.error_code()), status.error_message());
 }
 
-CriClient::CriClient(const std::string& socket_path, ApiVersion version)
-    : version_(version), channel_(Connect(socket_path)) {}
+CriClient::CriClient(const std::string& socket_path, ApiVersion version, Retries retries)
+    : version_(version), channel_(Connect(socket_path, retries)) {}
 
 std::string CriClient::PathOf(std::string_view method) const {
   std::string path = version_ == ApiVersion::kV1 ? "/runtime.v1." : "/runtime.v1alpha2.";

@@ -21,11 +21,16 @@ namespace cri = ::runtime::v1;
 // Both versions have the same messages, as far as the older one knows them.
 enum class ApiVersion { kV1, kV1Alpha2 };
 
+// What a client sends again: nothing, or calls of which the server has told that it did not look at
+// them, as kubelets do (gRPC calls that transparent).
+enum class Retries { kNone, kTransparent };
+
 // A small client of a CRI socket: typed calls by method name, calls in bytes by path, one
-// connection. Messages of any size; no retries. Thread-safe.
+// connection. Messages of any size. Thread-safe.
 class CriClient {
  public:
-  explicit CriClient(const std::string& socket_path, ApiVersion version = ApiVersion::kV1);
+  explicit CriClient(const std::string& socket_path, ApiVersion version = ApiVersion::kV1,
+                     Retries retries = Retries::kNone);
 
   ApiVersion version() const { return version_; }
   // "/runtime.v1.RuntimeService/Version"; methods about images go to the ImageService.

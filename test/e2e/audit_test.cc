@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What another program writes into the cgroups of real containers is found and mended, and a
+// removal leaves nothing of ours in them.
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "pkg/sys/temp_dir.h"
+#include "test/e2e/node_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using Json = nlohmann::json;
+using Names = Containerd::CgroupNames;
+
+class AuditTest : public NodeTest, public ::testing::WithParamInterface<Names> {
+ protected:
+  void SetUp() override { Open({.cgroup_names = GetParam()}); }
+
+  Json Ctl(const std::vector<std::string>& arguments) {
+    const auto text = node().Ctl(arguments);
+    EXPECT_TRUE(text.ok()) << Describe(text.status()) << node().RelayLog();
+    return text.ok() ? Json::parse(*text) : Json();
+  }
+  // As any program with root's rights can.
+  void Write(const RunningPod& pod, const CpuSet& cpus) {
+    // It does just what must not happen.
+    node().watch().Remove(pod.container_id);
+    std::ofstream file(containerd().CgroupPath(pod.container_id, "cpuset.cpus"));
+    file << cpus.ToString() << std::flush;
+    ASSERT_TRUE(file.good());
+    ASSERT_EQ(CpuSetOf(pod), cpus);
+  }
+};
+
+TEST_P(AuditTest, FindsAndMendsWhatAnotherProgramWroteIntoACgroup) {
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  const RunningPod shared = Run(BestEffort("shared"));
+  const CpuSet own = CpuSetOf(exclusive);
+  Json report = Ctl({"audit"});
+  EXPECT_EQ(report["checked"], 2) << report;
+  EXPECT_EQ(report["containers"], Json::array());
+  EXPECT_EQ(report["runtimeProblem"], "");
+
+  Write(exclusive, All());
+  report = Ctl({"audit"});
+  EXPECT_EQ(report["drifted"], 1) << report;
+  ASSERT_EQ(report["containers"].size(), 1U);
+  EXPECT_EQ(report["containers"][0]["id"], exclusive.container_id);
+  EXPECT_EQ(report["containers"][0]["drifts"], Json::array({{{"where", "cgroup"},
+                                                             {"value", "cpuset.cpus"},
+                                                             {"decided", own.ToString()},
+                                                             {"actual", All().ToString()}}}));
+  EXPECT_EQ(CpuSetOf(exclusive), All()) << "to look changes nothing";
+
+  EXPECT_EQ(Ctl({"audit", "-repair"})["containers"][0]["sentAgain"], true);
+  ExpectOn(exclusive, own);
+  EXPECT_EQ(Ctl({"audit"})["drifted"], 0);
+}
+
+TEST_P(AuditTest, MendsByItselfWhereTheConfigurationSaysSo) {
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  const CpuSet own = CpuSetOf(exclusive);
+  const TempDir directory;
+  const std::string file = directory.File("node.yaml");
+  std::ofstream(file) << "policy: {ReservedResources: {CPU: 'cpuset:0'}}\n"
+                      << "audit: {Interval: 1s, Repair: true}\n";
+  Ctl({"config", "set", file});
+  Write(exclusive, All());
+  ExpectOn(exclusive, own);
+  EXPECT_THAT(node().WholeRelayLog(), ::testing::HasSubstr("exclusive has drifted"));
+}
+
+TEST_P(AuditTest, UninstallLeavesNoContainerBound) {
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  const RunningPod shared = Run(BestEffort("shared"));
+  const CpuSet own = CpuSetOf(exclusive);
+  EXPECT_EQ(Ctl({"uninstall", "-dry-run"})["moves"].size(), 2U);
+  EXPECT_EQ(CpuSetOf(exclusive), own);
+  node().watch().Remove(exclusive.container_id);
+
+  EXPECT_EQ(Ctl({"uninstall", "-apply"})["done"], true);
+  EXPECT_EQ(CpuSetOf(exclusive), All());
+  EXPECT_EQ(CpuSetOf(shared), All());
+  EXPECT_FALSE(node().Deliver("Active: static\n").ok()) << "an agent brings no policy back";
+  EXPECT_EQ(CpuSetOf(Run(BestEffort("late"))), All());
+}
+
+INSTANTIATE_TEST_SUITE_P(Containerd, AuditTest,
+                         ::testing::Values(Names::kCgroupfs, Names::kSystemd),
+                         [](const auto& names) {
+                           return names.param == Names::kSystemd ? "Systemd" : "Cgroupfs";
+                         });
+
+}  // namespace
+}  // namespace resmgr::test

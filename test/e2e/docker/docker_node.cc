@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/e2e/docker/docker_node.h"
+
+#include <chrono>
+#include <string_view>
+
+namespace resmgr::test {
+namespace {
+
+constexpr std::chrono::seconds kCtlTimeout{10};
+constexpr std::string_view kCtl = RESMGR_BINARY_DIR "/cmd/cri-resmgr-ctl/cri-resmgr-ctl";
+
+}  // namespace
+
+StatusOr<std::unique_ptr<DockerNode>> DockerNode::Start(const Options& options) {
+  std::unique_ptr<DockerNode> node(new DockerNode(options));
+  RESMGR_ASSIGN_OR_RETURN(node->dockerd_, Dockerd::Start(options.engine));
+  RESMGR_RETURN_IF_ERROR(node->StartDaemon());
+  return node;
+}
+
+Status DockerNode::StartDaemon() {
+  std::vector<std::string> flags = {
+      "-mode",          "docker",   "-docker-socket", dockerd_->socket(),
+      "-relay-socket",  socket(),   "-relay-dir",     directory() / "relay-state",
+      "-config-socket", "disabled", "-admin-socket",  AdminSocket(),
+      "-agent-socket",  "disabled", "-policy",        options_.policy};
+  if (!options_.reserved.empty()) {
+    flags.insert(flags.end(), {"-reserved-resources", "CPU=" + options_.reserved});
+  }
+  flags.insert(flags.end(), options_.flags.begin(), options_.flags.end());
+  RESMGR_ASSIGN_OR_RETURN(daemon_, DaemonProcess::Start(flags, directory() / "relay.log"));
+  return OkStatus();
+}
+
+StatusOr<std::string> DockerNode::Ctl(const std::string& command) const {
+  const std::filesystem::path output = directory() / "ctl.out";
+  std::filesystem::remove(output);
+  RESMGR_RETURN_IF_ERROR(RunProgram(
+      {std::string(kCtl), "-socket", AdminSocket(), command, "-o", "json"}, output, kCtlTimeout));
+  return TextOf(output);
+}
+
+}  // namespace resmgr::test

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real containers through cri-resmgr with a hook server that decides as koordlet does: what it
+// wants is in the cgroups and in the containers, before and after a restart of the daemon.
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/e2e/node.h"
+#include "test/e2e/node_fixture.h"
+#include "test/e2e/stand_in_koordlet.h"
+
+namespace resmgr::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kBatchMemory = 64 << 20;
+constexpr int64_t kMemory = 96 << 20;  // that other pods ask for
+constexpr char kIdentity[] = R"({"groupIdentity": 2})";
+
+class KoordletTest : public NodeTest {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(OpenWith({.hook_servers = true, .policy = "", .reserved = ""}));
+  }
+
+  // What Koordinator leaves to LS pods: all but the last CPU, which is for LSR pods.
+  static CpuSet SharedPool() { return All() - CpuSet{All().Last()}; }
+
+  void OpenWith(const Node::Options& options) {
+    ASSERT_NO_FATAL_FAILURE(Open(options));
+    std::filesystem::create_directories(node().HookDirectory());
+    const std::string socket = node().HookDirectory() / "koordlet.sock";
+    koordlet_ = std::make_unique<StandInKoordlet>(socket, SharedPool().ToString());
+    const std::filesystem::path written = node().HookDirectory() / "new";
+    std::ofstream(written) << StandInKoordlet::File(socket);
+    std::filesystem::rename(written, node().HookDirectory() / "koordlet.json");
+    AwaitServer();
+  }
+
+  // The file is seen, and the server is connected.
+  void AwaitServer() {
+    const Status ready = WaitUntil("the hook server is ready", kPatience, [this] {
+      const auto plugins = node().Ctl("plugins");
+      return plugins.ok() && plugins->find("\"ready\"") != std::string::npos;
+    });
+    ASSERT_TRUE(ready.ok()) << Describe(ready) << node().RelayLog();
+  }
+
+  static Workload WithMemory(Workload workload) {
+    workload.memory_limit = Bytes{kMemory};
+    return workload;
+  }
+  static std::string ResourceStatus(const std::string& cpus) {
+    return R"({"cpuset": ")" + cpus + R"("})";
+  }
+  // A half CPU and kBatchMemory for the container `name`.
+  static std::string BatchSpec(const std::string& name) {
+    return R"({"containers": {")" + name +
+           R"(": {"limits": {"kubernetes.io/batch-cpu": 500,
+          "kubernetes.io/batch-memory": 67108864}}}})";
+  }
+
+  // A pod with the marks that Koordinator's scheduler and webhook leave.
+  RunningPod RunMarked(const Workload& workload, const std::string& qos, const char* annotation,
+                       const std::string& value, const std::string& requested_cpus = "") {
+    RunningPod pod{.workload = workload,
+                   .config = node().PodConfig(workload),
+                   .pod_id = "",
+                   .container_id = ""};
+    (*pod.config.mutable_labels())[StandInKoordlet::kQosLabel] = qos;
+    (*pod.config.mutable_annotations())[StandInKoordlet::kCpuQos] = kIdentity;
+    if (*annotation != 0) (*pod.config.mutable_annotations())[annotation] = value;
+    cri::ContainerConfig container = Node::ContainerConfig(workload);
+    container.mutable_linux()->mutable_resources()->set_cpuset_cpus(requested_cpus);
+    Start(pod, container);
+    return pod;
+  }
+
+  // Runs it as its configuration says.
+  void Start(RunningPod& pod, const cri::ContainerConfig& container) {
+    const auto id = node().client().RunPod(pod.config);
+    EXPECT_TRUE(id.ok()) << Describe(id.status());
+    pod.pod_id = id.value_or("");
+    const auto created = node().client().CreateContainer(pod.pod_id, pod.config, container);
+    EXPECT_TRUE(created.ok()) << Describe(created.status());
+    pod.container_id = created.value_or("");
+    EXPECT_TRUE(node().client().StartContainer(pod.container_id).ok());
+  }
+
+  int64_t FileOf(const RunningPod& pod, const char* v1, const char* v2) const {
+    std::string text = containerd().CgroupFile(pod.container_id, v1);
+    if (text.empty()) text = containerd().CgroupFile(pod.container_id, v2);
+    if (text.starts_with("max")) return -1;
+    int64_t number = 0;
+    std::istringstream(text) >> number;
+    return number;
+  }
+  int64_t QuotaOf(const RunningPod& pod) const {
+    return FileOf(pod, "cpu.cfs_quota_us", "cpu.max");
+  }
+  int64_t MemoryOf(const RunningPod& pod) const {
+    return FileOf(pod, "memory.limit_in_bytes", "memory.max");
+  }
+
+  std::unique_ptr<StandInKoordlet> koordlet_;
+};
+
+TEST_F(KoordletTest, PodsOfEachQosClassGetWhatItDecidesBeforeAndAfterARestart) {
+  const std::string one = CpuSet{All().Last()}.ToString();
+  const RunningPod lsr = RunMarked(WithMemory(Guaranteed("lsr", 1)), "LSR",
+                                   StandInKoordlet::kResourceStatus, ResourceStatus(one));
+  const RunningPod ls = RunMarked(WithMemory(Sized("ls", MilliCpu{500})), "LS", "", "");
+  // A kubelet whose CPU manager is static writes a cpuset for BE containers, too.
+  const RunningPod be =
+      RunMarked(BestEffort("be"), "BE", StandInKoordlet::kExtendedSpec, BatchSpec("be"), one);
+  const auto expect_all = [&](const char* when) {
+    EXPECT_EQ(CpusOf(lsr), one) << when;
+    EXPECT_EQ(QuotaOf(lsr), -1) << when;
+    EXPECT_EQ(containerd().CgroupShares(lsr.container_id), 1024) << when;
+    EXPECT_EQ(MemoryOf(lsr), kMemory) << when;
+    EXPECT_EQ(CpuSetOf(ls), SharedPool()) << when;
+    EXPECT_EQ(QuotaOf(ls), 40'000) << when;
+    EXPECT_EQ(containerd().CgroupShares(ls.container_id), 512) << when;
+    EXPECT_EQ(MemoryOf(ls), kMemory) << when;
+    EXPECT_EQ(CpuSetOf(be), All()) << when;
+    EXPECT_EQ(containerd().CgroupShares(be.container_id), 512) << when;
+    EXPECT_EQ(QuotaOf(be), 50'000) << when;
+    EXPECT_EQ(MemoryOf(be), kBatchMemory) << when;
+  };
+  expect_all("at first");
+  // What the group identity follows from.
+  const auto pods = koordlet_->pods();
+  ASSERT_EQ(pods.size(), 3U);
+  const std::pair<const char*, const RunningPod*> order[] = {
+      {"LSR", &lsr}, {"LS", &ls}, {"BE", &be}};
+  for (size_t i = 0; i < pods.size(); ++i) {
+    const auto& [qos, pod] = order[i];
+    EXPECT_EQ(pods[i].labels().at(StandInKoordlet::kQosLabel), qos);
+    EXPECT_EQ(pods[i].annotations().at(StandInKoordlet::kCpuQos), kIdentity);
+    EXPECT_EQ(pods[i].cgroup_parent(), pod->config.linux().cgroup_parent());
+  }
+  EXPECT_THAT(pods[2].cgroup_parent(), HasSubstr("besteffort"));
+
+  node().relay().Kill();
+  ASSERT_TRUE(node().StartRelay().ok()) << node().RelayLog();
+  AwaitServer();
+  expect_all("after the restart");
+
+  // Its pod is known from the runtime alone.
+  RunningPod grown = ls;
+  Resize(WithMemory(Sized("ls", MilliCpu{1000})), &grown);
+  EXPECT_EQ(QuotaOf(ls), 80'000);
+  ASSERT_EQ(koordlet_->updates().size(), 1U);
+  const auto update = koordlet_->updates()[0];
+  EXPECT_EQ(update.pod_cgroup_parent(), ls.config.linux().cgroup_parent());
+  EXPECT_EQ(update.pod_labels().at(StandInKoordlet::kQosLabel), "LS");
+  EXPECT_EQ(update.container_resources().cpu_quota(), 100'000);
+  for (const RunningPod* pod : {&lsr, &ls, &be})
+    Remove(*pod);
+}
+
+TEST_F(KoordletTest, AVariableIsInTheContainer) {
+  const RunningPod pod = RunMarked(BestEffort("gpu"), "LS", StandInKoordlet::kDevices,
+                                   R"({"gpu": [{"minor": 0}, {"minor": 2}]})");
+  const auto printed =
+      node().client().Exec(pod.container_id, {"sh", "-c", "echo -n $NVIDIA_VISIBLE_DEVICES"});
+  ASSERT_TRUE(printed.ok()) << Describe(printed.status());
+  EXPECT_EQ(printed->stdout(), "0,2");
+  Remove(pod);
+}
+
+TEST_F(KoordletTest, LimitsOfASharedGpuAreInTheContainer) {
+  RunningPod pod{.workload = BestEffort("hami"),
+                 .config = node().PodConfig(BestEffort("hami")),
+                 .pod_id = "",
+                 .container_id = ""};
+  (*pod.config.mutable_labels())[StandInKoordlet::kIsolationLabel] = "HAMi-core";
+  (*pod.config.mutable_annotations())[StandInKoordlet::kDevices] =
+      R"({"gpu": [{"minor": 1, "resources": {"koordinator.sh/gpu-memory": "8Gi",
+                                             "koordinator.sh/gpu-core": "50"}}]})";
+  Start(pod, Node::ContainerConfig(pod.workload));
+  const auto printed = node().client().Exec(
+      pod.container_id,
+      {"sh", "-c",
+       "echo -n $NVIDIA_VISIBLE_DEVICES $CUDA_DEVICE_MEMORY_LIMIT $CUDA_DEVICE_SM_LIMIT"});
+  ASSERT_TRUE(printed.ok()) << Describe(printed.status());
+  EXPECT_EQ(printed->stdout(), "1 8Gi 50");
+  Remove(pod);
+}
+
+TEST_F(KoordletTest, NoPodRunsWithoutAServerThatMayNotFail) {
+  koordlet_.reset();
+  const auto refused = node().client().RunPod(node().PodConfig(BestEffort("alone")));
+  EXPECT_EQ(refused.status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("PreRunPodSandbox"));
+}
+
+class KoordletUnderPolicyTest : public KoordletTest {
+ protected:
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(OpenWith({.hook_servers = true})); }
+};
+
+TEST_F(KoordletUnderPolicyTest, ThePolicyPlacesAndTheServerDecidesTheRest) {
+  // The reserved one, which the policy gives to shared containers alone.
+  const std::string reserved = "0";
+  const RunningPod lsr = RunMarked(Guaranteed("lsr", 1), "LSR", StandInKoordlet::kResourceStatus,
+                                   ResourceStatus(reserved));
+  const RunningPod be =
+      RunMarked(BestEffort("be"), "BE", StandInKoordlet::kExtendedSpec, BatchSpec("be"));
+  const auto expect_all = [&](const char* when) {
+    const CpuSet own = CpuSetOf(lsr);
+    EXPECT_EQ(own.size(), 1U) << when;
+    EXPECT_TRUE((own - Unreserved()).empty()) << when << ": " << own.ToString();
+    EXPECT_EQ(MemsOf(lsr), MemsOf(be)) << when;
+    EXPECT_EQ(QuotaOf(lsr), -1) << when;
+    ExpectOn(be, All() - own);
+    EXPECT_EQ(containerd().CgroupShares(be.container_id), 512) << when;
+    EXPECT_EQ(QuotaOf(be), 50'000) << when;
+    EXPECT_EQ(MemoryOf(be), kBatchMemory) << when;
+  };
+  expect_all("at first");
+  node().relay().Kill();
+  ASSERT_TRUE(node().StartRelay().ok()) << node().RelayLog();
+  AwaitServer();
+  expect_all("after the restart");
+
+  // What the server is told of an update is what the container has, not what it wanted before.
+  cri::LinuxContainerResources resources;
+  resources.set_cpu_shares(600);
+  ASSERT_TRUE(node().client().UpdateContainer(be.container_id, resources).ok());
+  ASSERT_EQ(koordlet_->updates().size(), 1U);
+  EXPECT_EQ(koordlet_->updates()[0].container_resources().cpuset_cpus(), CpusOf(be));
+  expect_all("after the update");
+  for (const RunningPod* pod : {&lsr, &be})
+    Remove(*pod);
+}
+
+}  // namespace
+}  // namespace resmgr::test

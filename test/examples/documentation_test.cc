@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pages against the programs: each flag, command, configuration key and annotation is
+// documented, no flag is that is not there, configurations in the pages are read, and links lead
+// somewhere.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace resmgr {
+namespace {
+
+using testing::IsEmpty;
+using testing::IsSupersetOf;
+using testing::SizeIs;
+namespace fs = std::filesystem;
+
+const fs::path kSource = RESMGR_SOURCE_DIR;
+
+std::string Read(const fs::path& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file.good()) << path;
+  return {(std::istreambuf_iterator<char>(file)), {}};
+}
+
+struct Output {
+  std::string text;  // of both streams
+  int status = -1;
+};
+
+Output Answer(const std::string& program, const std::string& arguments) {
+  const std::string command =
+      fmt::format("{}/cmd/{}/{} {} 2>&1", RESMGR_BINARY_DIR, program, program, arguments);
+  Output output;
+  FILE* pipe = popen(command.c_str(), "r");
+  std::array<char, 4096> buffer{};
+  for (size_t size = 0; (size = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    output.text.append(buffer.data(), size);
+  output.status = pclose(pipe);
+  return output;
+}
+
+// What the one group of a pattern matches in all of a text.
+std::set<std::string> Matches(const std::string& text, const std::string& pattern) {
+  const std::regex regex(pattern, std::regex::ECMAScript | std::regex::multiline);
+  std::set<std::string> found;
+  for (std::sregex_iterator at(text.begin(), text.end(), regex); at != std::sregex_iterator(); ++at)
+    found.insert((*at)[1]);
+  return found;
+}
+
+std::set<std::string> FlagsOf(const std::string& program, const std::string& command = "") {
+  return Matches(Answer(program, command + " -help").text, "^  -([a-z0-9-]+)");
+}
+
+std::set<std::string> Commands() {
+  std::string help = Answer("cri-resmgr-ctl", "-help").text;
+  help = help.substr(help.find("Commands:"));
+  return Matches(help.substr(0, help.find("\n\n")), "^  ([a-z]+) ");
+}
+
+// The section of docs/command-line.md about a program.
+std::string CommandLineSection(const std::string& program) {
+  const std::string page = Read(kSource / "docs/command-line.md");
+  const size_t from = page.find(fmt::format("\n## {}\n", program));
+  EXPECT_NE(from, std::string::npos) << program;
+  return page.substr(from, page.find("\n## ", from + 1) - from);
+}
+
+// Flags in backticks: `-name`, `-name VALUE`.
+std::set<std::string> DocumentedFlags(const std::string& text) {
+  return Matches(text, "`-([a-z0-9-]+)");
+}
+
+std::vector<fs::path> Pages() {
+  std::vector<fs::path> pages;
+  for (const char* folder : {"docs", "policies", "agent", "webhook", "pkg/adr"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(kSource / folder))
+      if (entry.path().extension() == ".md") pages.push_back(entry.path());
+  }
+  for (const char* page : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"})
+    pages.push_back(kSource / page);
+  return pages;
+}
+
+// As GitHub makes them of headings.
+std::set<std::string> Anchors(const std::string& page) {
+  std::set<std::string> anchors;
+  for (const std::string& heading : Matches(page, "^#+ (.*)$")) {
+    std::string anchor;
+    for (const char c : heading) {
+      if (c == ' ' || c == '-') anchor += '-';
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_')
+        anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+    anchors.insert(anchor);
+  }
+  return anchors;
+}
+
+TEST(DocumentationTest, HasEveryFlag) {
+  for (const char* const program : {"cri-resmgr", "cri-resmgr-agent", "cri-resmgr-webhook"}) {
+    const std::set<std::string> flags = FlagsOf(program);
+    ASSERT_GE(flags.size(), 7U) << program;
+    EXPECT_THAT(DocumentedFlags(CommandLineSection(program)), IsSupersetOf(flags)) << program;
+  }
+}
+
+TEST(DocumentationTest, HasNoFlagThatIsNotThere) {
+  for (const char* const program : {"cri-resmgr", "cri-resmgr-agent", "cri-resmgr-webhook"}) {
+    EXPECT_THAT(FlagsOf(program), IsSupersetOf(DocumentedFlags(CommandLineSection(program))))
+        << program;
+  }
+}
+
+TEST(DocumentationTest, HasEveryCommandOfTheControlProgram) {
+  const std::set<std::string> commands = Commands();
+  ASSERT_GE(commands.size(), 12U);
+  const std::string flags = CommandLineSection("cri-resmgr-ctl");
+  const std::string control = Read(kSource / "docs/control.md");
+  for (const std::string& command : commands) {
+    const std::regex named(fmt::format("`{}[ `]", command));
+    EXPECT_TRUE(std::regex_search(flags, named)) << command;
+    EXPECT_TRUE(std::regex_search(control, named)) << command;
+    EXPECT_THAT(DocumentedFlags(flags), IsSupersetOf(FlagsOf("cri-resmgr-ctl", command)))
+        << command;
+  }
+}
+
+TEST(DocumentationTest, HasEveryConfigurationKey) {
+  std::string pages = Read(kSource / "docs/configuration.md");
+  for (const char* const policy : {"static", "static-plus", "topology-aware"})
+    pages += Read(kSource / "policies" / policy / "README.md");
+  const Output config = Answer("cri-resmgr", "-relay-dir /nonexistent -print-config");
+  ASSERT_EQ(config.status, 0) << config.text;
+  const std::set<std::string> keys = Matches(config.text, "^#? +([A-Za-z-]+):");
+  ASSERT_GE(keys.size(), 40U);
+  for (const std::string& key : keys) {
+    // In backticks, by itself or in a path of keys.
+    EXPECT_TRUE(std::regex_search(pages, std::regex(fmt::format("`[A-Za-z.-]*\\b{}\\b", key))))
+        << key;
+  }
+}
+
+TEST(DocumentationTest, HasEveryAnnotation) {
+  const std::string page = Read(kSource / "docs/annotations.md");
+  std::set<std::string> keys;
+  for (const char* const folder : {"pkg", "policies", "agent", "webhook"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(kSource / folder)) {
+      const std::string name = entry.path().filename();
+      const bool source = name.ends_with(".cc") || name.ends_with(".h");
+      if (!source || name.ends_with("_test.cc") ||
+          entry.path().parent_path().filename() == "testing") {
+        continue;
+      }
+      const std::string text = Read(entry.path());
+      keys.merge(Matches(
+          text,
+          R"("((?:cri-resource-manager\.intel\.com|resource-policy\.nri\.io|intel\.com)/[a-z-]+)\")"));
+      keys.merge(Matches(text, R"(ReadBoolAnnotation\([a-z_.]+, "([a-z.-]+)\")"));
+      if (name == "preferences.cc") {
+        keys.merge(Matches(text, R"(reader\.[A-Z][a-z]+\("([a-z.-]+)\")"));
+        keys.merge(Matches(text, R"(kKey = "([a-z.-]+)\")"));
+        keys.merge(Matches(text, R"(ReadPaths\(reader, "([a-z.-]+)\")"));
+      }
+    }
+  }
+  ASSERT_GE(keys.size(), 25U);
+  for (const std::string& key : keys)
+    EXPECT_NE(page.find('`' + key + '`'), std::string::npos) << key;
+}
+
+TEST(DocumentationTest, ConfigurationsAreRead) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(kSource / "sample-configs/migration"))
+    files.push_back(entry.path());
+  ASSERT_THAT(files, SizeIs(4));
+  const fs::path folder = fs::path(testing::TempDir()) / fmt::format("documentation-{}", getpid());
+  fs::create_directories(folder);
+  const std::string migration = Read(kSource / "docs/migration.md");
+  for (const fs::path& file : files) {
+    // The page shows the sample as it is, but for its first line.
+    const std::string text = Read(file);
+    EXPECT_NE(migration.find("```yaml\n" + text.substr(text.find('\n') + 1) + "```"),
+              std::string::npos)
+        << file;
+  }
+  for (const char* const page : {"configuration.md", "policies.md", "migration.md"}) {
+    int number = 0;
+    for (const std::string& block : Matches(Read(kSource / "docs" / page), "```yaml\n([^`]*)```")) {
+      files.push_back(folder / fmt::format("{}-{}.yaml", page, ++number));
+      std::ofstream(files.back()) << block;
+    }
+    EXPECT_GE(number, 1) << page;
+  }
+  for (const fs::path& file : files) {
+    const Output output = Answer(
+        "cri-resmgr", fmt::format("-config {} -topology 'synthetic:package:2 numa:2 core:8 pu:2' "
+                                  "-relay-dir {} -hook-dir disabled -check-config",
+                                  file.string(), folder.string()));
+    EXPECT_EQ(output.status, 0) << file << ": " << output.text;
+  }
+  fs::remove_all(folder);
+}
+
+TEST(DocumentationTest, LinksLeadSomewhere) {
+  std::vector<std::string> broken;
+  for (const fs::path& page : Pages()) {
+    for (const std::string& link : Matches(Read(page), R"(\]\(([^)\s]+)\))")) {
+      if (link.starts_with("http")) continue;
+      const size_t hash = link.find('#');
+      const std::string file = link.substr(0, hash);
+      const fs::path target = file.empty() ? page : (page.parent_path() / file).lexically_normal();
+      const bool there = fs::exists(target);
+      const bool anchor = !there || hash == std::string::npos || target.extension() != ".md" ||
+                          Anchors(Read(target)).contains(link.substr(hash + 1));
+      if (!there || !anchor) broken.push_back(fmt::format("{}: {}", page.string(), link));
+    }
+  }
+  EXPECT_THAT(broken, IsEmpty());
+}
+
+}  // namespace
+}  // namespace resmgr

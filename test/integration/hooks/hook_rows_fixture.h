@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/api/runtimehook.pb.h"
+#include "test/integration/daemon_fixture.h"
+#include "test/support/containerd/child_process.h"
+
+namespace resmgr::test {
+
+namespace hook_api = ::runtime::v1alpha1;
+
+// The real daemon with policy null and hooks on, before a fake runtime, and hook servers that are
+// processes on gRPC's own library (test/support/hook_server). Each test in a directory of its own.
+class HookRowsTest : public DaemonTest {
+ protected:
+  // The rows' names are K01 to K23; which is where:
+  //
+  //   hook_files_test.cc     K01 K02 K03 K04 K05 K16: files of the directory, and the start
+  //   hook_faults_test.cc    K07 K08 K09 K10 K17 K18 K19: what hangs, dies and is not there
+  //   hook_values_test.cc    K06 K11 K12 K13 K14 K15 K20 K21 K22 K23: what servers see and change
+  //
+  //   docker_rows_test.cc    K24 K25: mode docker; with a real dockerd in test/e2e/docker
+
+  // With `points` as in the file's list, `more` being further members, each with a comma in front.
+  static std::string FileText(const std::string& socket, const std::string& points,
+                              const std::string& more = "");
+  // Written beside and renamed, so that no half file is ever read.
+  void PutFile(const std::string& name, const std::string& text);
+  std::string HookDirectory() const { return Path("hooks.d"); }
+  std::string CallsOf(const std::string& name) const { return Path(name + ".calls"); }
+
+  // A server on Path(name + ".sock") that serves when this returns.
+  std::unique_ptr<ChildProcess> Serve(const std::string& name,
+                                      const std::vector<std::string>& behaviour = {});
+  // Returns when none of its threads runs: the signal alone may leave one time for an answer.
+  static void Stop(ChildProcess& server);
+  // The runtime, then the daemon, which knows its hook files when this returns.
+  void StartNode(const std::vector<std::string>& more = {});
+  void StartDaemonWithHooks(const std::vector<std::string>& more = {});
+  // Waits until so many servers are connected.
+  void AwaitServers(size_t count);
+  // `cri-resmgr-ctl config set` of this text.
+  Status SetConfig(const std::string& text) const;
+  // What `cri-resmgr-ctl COMMAND -o json` prints; "" where it fails.
+  std::string Ctl(const std::vector<std::string>& command) const;
+  // How many containers of the default namespace servers can be told of.
+  size_t KnownContainers() const;
+
+  // The requests that this server had for this hook, in their order.
+  template <typename Message>
+  std::vector<Message> Asked(const std::string& server, std::string_view hook) const {
+    std::vector<Message> messages;
+    for (const std::string& bytes : Calls(server, hook))
+      messages.emplace_back().ParseFromString(bytes);
+    return messages;
+  }
+  std::vector<std::string> Calls(const std::string& server, std::string_view hook) const;
+  bool AskedWithin(const std::string& server, std::string_view hook, size_t count,
+                   milliseconds time = kPatience) const;
+
+  // Of the last creation that the runtime got.
+  cri::ContainerConfig Created();
+};
+
+// "PreRunPodSandbox", in quotes, as in a hook file.
+inline constexpr char kRunPod[] = "\"PreRunPodSandbox\"";
+inline constexpr char kCreate[] = "\"PreCreateContainer\"";
+inline constexpr char kUpdate[] = "\"PreUpdateContainerResources\"";
+
+}  // namespace resmgr::test

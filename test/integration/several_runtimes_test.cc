@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon before two runtimes, of which one goes, comes back, or was never there: what the other
+// one has notices nothing.
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "test/integration/daemon_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+class SeveralRuntimesTest : public DaemonTest {
+ protected:
+  SeveralRuntimesTest() {
+    std::ofstream(Path("node.yaml")) << "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
+                                     << "runtimes: {kata: {Socket: " << KataSocket() << "}}\n"
+                                     << "runtimeClasses: {kata: {Runtime: kata}}\n";
+  }
+
+  std::string KataSocket() const { return Path("kata.sock"); }
+  void StartKata() { ASSERT_THAT(kata_.Start(KataSocket()), IsOk()); }
+  void Daemon() { StartDaemon(Flags({"-config", Path("node.yaml")})); }
+  void StartAll() {
+    StartRuntime();
+    StartKata();
+    Daemon();
+    client_ = std::make_unique<CriClient>(Relayed());
+    ASSERT_TRUE(Eventually([this] { return ListedAll(); }));
+  }
+  bool ListedAll() {
+    cri::ListContainersResponse list;
+    return client_->Unary("ListContainers", cri::ListContainersRequest(), &list).ok();
+  }
+
+  // A container in a pod of this handler, created and not started; "" where that fails.
+  StatusOr<std::string> Create(const std::string& name, const std::string& handler, int cpus) {
+    const auto pod = cpus > 0 ? MakeGuaranteedPod(name) : MakeBestEffortPod(name);
+    const auto container =
+        cpus > 0 ? MakeGuaranteedContainer(name, cpus) : MakeBestEffortContainer(name);
+    RESMGR_ASSIGN_OR_RETURN(const std::string id, client_->RunPod(pod, handler));
+    return client_->CreateContainer(id, pod, container);
+  }
+  std::string RunIn(const std::string& name, const std::string& handler, int cpus) {
+    const auto id = Create(name, handler, cpus);
+    EXPECT_THAT(id, IsOk());
+    if (!id.ok()) return "";
+    EXPECT_THAT(client_->StartContainer(*id), IsOk());
+    return *id;
+  }
+  static std::string CpusAt(FakeRuntime& runtime, const std::string& id) {
+    const auto container = runtime.FindContainer(id);
+    return container ? container->resources.cpuset_cpus() : "none";
+  }
+
+  FakeRuntime kata_{{.store = {.first_id = 1'000'000}}};
+  std::unique_ptr<CriClient> client_;
+};
+
+TEST_F(SeveralRuntimesTest, R04ContainersOfBothShareOneMachine) {
+  StartAll();
+  const std::string shared = RunIn("shared", "", 0);
+  const std::string shared_there = RunIn("shared-there", "kata", 0);
+  const std::string here = RunIn("here", "", 2);
+  const std::string there = RunIn("there", "kata", 3);
+  EXPECT_EQ(CpusAt(runtime_, here), "1-2");
+  EXPECT_EQ(CpusAt(kata_, there), "3-5");
+  EXPECT_EQ(CpusAt(runtime_, there), "none");
+  // Each was told at its own runtime to leave these.
+  EXPECT_TRUE(Eventually([&] { return CpusAt(runtime_, shared) == "0,6-7"; }));
+  EXPECT_TRUE(Eventually([&] { return CpusAt(kata_, shared_there) == "0,6-7"; }));
+  EXPECT_THAT(client_->StopContainer(there), IsOk());
+  EXPECT_TRUE(Eventually([&] { return CpusAt(runtime_, shared) == "0,3-7"; }));
+}
+
+TEST_F(SeveralRuntimesTest, ARuntimeThatIsAwayAtOurStartHoldsUpNothing) {
+  StartRuntime();
+  Daemon();
+  client_ = std::make_unique<CriClient>(Relayed());
+  const std::string here = RunIn("here", "", 2);
+  EXPECT_EQ(CpusAt(runtime_, here), "1-2");
+  EXPECT_THAT(Create("there", "kata", 1), HasCode(StatusCode::kUnavailable));
+  StartKata();
+  ASSERT_TRUE(Eventually([this] { return ListedAll(); }));
+  EXPECT_EQ(CpusAt(kata_, RunIn("there-2", "kata", 1)), "3");
+  EXPECT_EQ(CpusAt(runtime_, here), "1-2");
+}
+
+TEST_F(SeveralRuntimesTest, WhatAnotherRuntimeHasKeepsItsCpusWhileThatIsAway) {
+  StartAll();
+  const std::string there = RunIn("there", "kata", 2);
+  kata_.Stop();
+  const std::string here = RunIn("here", "", 2);
+  EXPECT_EQ(CpusAt(runtime_, here), "3-4") << "1-2 are those of the one that cannot be asked";
+  ASSERT_TRUE(Logged("lost the runtime at"));
+  StartKata();
+  ASSERT_TRUE(Eventually([this] { return ListedAll(); }));
+  EXPECT_EQ(CpusAt(kata_, there), "1-2");
+  EXPECT_EQ(CpusAt(kata_, RunIn("there-2", "kata", 1)), "5");
+  EXPECT_THAT(kata_.Calls("UpdateContainerResources"), testing::IsEmpty()) << "nothing moved";
+  EXPECT_THAT(runtime_.Calls("UpdateContainerResources"), testing::IsEmpty());
+}
+
+TEST_F(SeveralRuntimesTest, AStartThatWaitsIsNotRefusedWhenAnotherRuntimeComesBack) {
+  StartAll();
+  RunIn("shared", "", 0);
+  runtime_.Script("UpdateContainerResources", {.hold = true});
+  const auto here = Create("here", "", 2);
+  ASSERT_THAT(here, IsOk());
+  ASSERT_TRUE(runtime_.WaitForHeld("UpdateContainerResources", 1));
+  cri::StartContainerRequest request;
+  request.set_container_id(*here);
+  const auto start = client_->Start("StartContainer", request);
+  kata_.Stop();
+  ASSERT_TRUE(Logged("lost the runtime at"));
+  StartKata();
+  ASSERT_TRUE(kata_.WaitForCalls("ListContainers", 2));
+  runtime_.Release("UpdateContainerResources");
+  const auto result = start->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_TRUE(result->status.ok()) << result->status.error_message();
+}
+
+TEST_F(SeveralRuntimesTest, OurRestartMovesNothingAtEither) {
+  StartAll();
+  const std::string here = RunIn("here", "", 2);
+  const std::string there = RunIn("there", "kata", 2);
+  daemon_.reset();
+  Daemon();
+  client_ = std::make_unique<CriClient>(Relayed());
+  EXPECT_EQ(CpusAt(runtime_, RunIn("more", "", 1)), "5");
+  EXPECT_EQ(CpusAt(runtime_, here), "1-2");
+  EXPECT_EQ(CpusAt(kata_, there), "3-4");
+  EXPECT_THAT(kata_.Calls("UpdateContainerResources"), testing::IsEmpty());
+}
+
+TEST_F(SeveralRuntimesTest, TheFirstListAfterOurRestartWaitsForAllThatAreThere) {
+  StartAll();
+  RunIn("here", "", 2);
+  const std::string there = RunIn("there", "kata", 2);
+  daemon_.reset();
+  kata_.Script("ListPodSandbox", {.hold = true});
+  Daemon();
+  client_ = std::make_unique<CriClient>(Relayed());
+  ASSERT_TRUE(kata_.WaitForHeld("ListPodSandbox", 1));
+  const auto pod = MakeGuaranteedPod("more");
+  const auto pod_id = client_->RunPod(pod);
+  ASSERT_THAT(pod_id, IsOk());
+  const auto creation = client_->Start(
+      "CreateContainer", CreateRequest(*pod_id, pod, MakeGuaranteedContainer("more", 2)));
+  EXPECT_FALSE(creation->Wait(milliseconds(200)).has_value())
+      << "it is not known yet what the runtime kata has";
+  kata_.Release("ListPodSandbox");
+  const auto result = creation->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_TRUE(result->status.ok()) << result->status.error_message();
+  const auto created = runtime_.Calls("CreateContainer");
+  cri::CreateContainerRequest forwarded;
+  ASSERT_TRUE(forwarded.ParseFromString(created.back().messages.at(0)));
+  EXPECT_EQ(forwarded.config().linux().resources().cpuset_cpus(), "5-6");
+  EXPECT_EQ(CpusAt(kata_, there), "3-4");
+  EXPECT_THAT(kata_.Calls("UpdateContainerResources"), testing::IsEmpty());
+}
+
+TEST_F(SeveralRuntimesTest, WhatARuntimeHasKeepsItsCpusWhereThatIsAwayAtOurRestart) {
+  StartAll();
+  const std::string here = RunIn("here", "", 2);
+  const std::string there = RunIn("there", "kata", 2);
+  // Not killed: of what changed in its last milliseconds there may be no notes.
+  ASSERT_TRUE(daemon_->Terminate().ok());
+  kata_.Stop();
+  Daemon();
+  client_ = std::make_unique<CriClient>(Relayed());
+  const std::string more = RunIn("more", "", 2);
+  EXPECT_EQ(CpusAt(runtime_, more), "5-6");
+  EXPECT_THAT(Create("too-many", "", 2), testing::Not(IsOk()))
+      << "one CPU is free, beside the reserved one";
+  StartKata();
+  ASSERT_TRUE(Eventually([this] { return ListedAll(); }));
+  EXPECT_EQ(CpusAt(runtime_, here), "1-2");
+  EXPECT_EQ(CpusAt(kata_, there), "3-4");
+  EXPECT_THAT(client_->StopContainer(there), IsOk());
+  EXPECT_EQ(CpusAt(kata_, RunIn("there-2", "kata", 2)), "3-4");
+  EXPECT_THAT(runtime_.Calls("UpdateContainerResources"), testing::IsEmpty()) << "nothing moved";
+}
+
+}  // namespace
+}  // namespace resmgr::test
