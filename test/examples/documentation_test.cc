@@ -86,7 +86,7 @@ std::set<std::string> DocumentedFlags(const std::string& text) {
 
 std::vector<fs::path> Pages() {
   std::vector<fs::path> pages;
-  for (const char* folder : {"docs", "policies", "agent", "webhook", "pkg/adr"}) {
+  for (const char* folder : {"docs", "policies", "agent", "webhook", "charts", "pkg/adr"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kSource / folder))
       if (entry.path().extension() == ".md") pages.push_back(entry.path());
   }
