@@ -158,6 +158,34 @@ TEST(ChartRightsTest, HostPathsAreFewAndNoneIsTheRoot) {
   EXPECT_EQ(found, allowed);
 }
 
+// Paths on the host and where the first container has them, "path at path".
+std::set<std::string> Mounts(const ConfigNode& workload) {
+  std::set<std::string> mounts;
+  const ConfigNode pod = At(workload, "spec/template/spec");
+  for (const ConfigNode& mount : At(pod, "containers/0/volumeMounts").items) {
+    for (const ConfigNode& volume : At(pod, "volumes").items) {
+      if (At(volume, "name").text == At(mount, "name").text) {
+        mounts.insert(fmt::format("{} at {} {}", At(volume, "hostPath/path").text,
+                                  At(mount, "mountPath").text, At(mount, "readOnly").text));
+      }
+    }
+  }
+  return mounts;
+}
+
+TEST(ChartRightsTest, ThePluginHasOfTheHostWhatTheSampleHas) {
+  const std::set<std::string> sample = Mounts(Sample("nri-plugin/daemonset.yaml").at(0));
+  EXPECT_THAT(sample, Contains("/sys/fs/cgroup at /sys/fs/cgroup true")) << "the audit needs it";
+  const auto documents = Rendered("plugin");
+  size_t compared = 0;
+  for (const ConfigNode& workload : Workloads(documents)) {
+    if (At(workload, "metadata/name").text != "cri-resmgr-nri") continue;
+    EXPECT_EQ(Mounts(workload), sample);
+    ++compared;
+  }
+  EXPECT_EQ(compared, 1U);
+}
+
 TEST(ChartRightsTest, TheWebhookCannotLockAClusterOut) {
   const ConfigNode sample = At(Sample("webhook/webhook-configuration.yaml").at(0), "webhooks/0");
   for (const char* const name : {"plugin", "everything", "webhook"}) {
