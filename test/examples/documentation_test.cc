@@ -215,6 +215,58 @@ TEST(DocumentationTest, ConfigurationsAreRead) {
   fs::remove_all(folder);
 }
 
+// A row of a table by its first cell: the other cells, without blanks, commas and backticks.
+std::vector<std::string> RowOf(const std::string& page, const std::string& first) {
+  const size_t at = page.find("\n| " + first + " |");
+  EXPECT_NE(at, std::string::npos) << first;
+  std::istringstream line(page.substr(at + 1, page.find('\n', at + 1) - at - 1));
+  std::vector<std::string> cells;
+  for (std::string cell; std::getline(line, cell, '|');) {
+    std::erase_if(cell, [](char c) { return c == ' ' || c == ',' || c == '`'; });
+    cells.push_back(cell);
+  }
+  EXPECT_GE(cells.size(), 3U) << first;
+  cells.erase(cells.begin(), cells.begin() + 2);
+  return cells;
+}
+
+// The settings that docs/scale.md recommends follow from what it says about them, and are those of
+// programs, chart and tests.
+TEST(DocumentationTest, SettingsForManyNodesAreTrue) {
+  const std::string page = Read(kSource / "docs/scale.md");
+  const struct {
+    const char* text;
+    int nodes;
+  } sizes[] = {{"600", 600}, {"1,000", 1000}, {"5,000", 5000}, {"10,000", 10'000}};
+  for (const auto& size : sizes) {
+    const auto row = RowOf(page, size.text);
+    ASSERT_EQ(row.size(), 3U) << size.text;
+    // 7.5 ms for each node, at least the default; 70 s for each 1,000.
+    EXPECT_EQ(row[0], fmt::format("{}s", std::max(5, (size.nodes * 75 + 9999) / 10'000)));
+    EXPECT_EQ(row[1], fmt::format("{}s", size.nodes * 70 / 1000));
+    EXPECT_EQ(row[2], fmt::format("{}", std::min(size.nodes / 10, 100)));
+  }
+  // Those of the simulation behind the figures.
+  EXPECT_NE(Read(kSource / "test/integration/agent/fleet_test.cc").find("kStartSpread{700'000}"),
+            std::string::npos);
+  EXPECT_NE(Read(kSource / "agent/status_reporter.h").find("spread{75'000}"), std::string::npos);
+  // Defaults, as the page and the program have them.
+  const std::string help = Answer("cri-resmgr-agent", "-help").text;
+  for (const char* const flag : {"report-spread", "start-spread"}) {
+    const auto told =
+        Matches(help, fmt::format("-{} TIME\n(?:        [^\n]*\n)*?        Default: (\\S+)", flag));
+    ASSERT_THAT(told, SizeIs(1)) << flag;
+    EXPECT_NE(page.find(fmt::format("**`-{}`** (default `{}`)", flag, *told.begin())),
+              std::string::npos)
+        << flag;
+  }
+  // The chart's sample for 10,000 nodes.
+  const std::string sample = Read(kSource / "charts/cri-resmgr/samples/everything.yaml");
+  for (const char* const line :
+       {"  reportSpread: 75s\n", "  startSpread: 700s\n", "  maxUnavailable: 1%\n"})
+    EXPECT_NE(sample.find(line), std::string::npos) << line;
+}
+
 TEST(DocumentationTest, LinksLeadSomewhere) {
   std::vector<std::string> broken;
   for (const fs::path& page : Pages()) {

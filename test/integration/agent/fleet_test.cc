@@ -3,6 +3,7 @@
 // server that counts. An API server of 10,000 nodes has no room for more than some hundred requests
 // a second beside the kubelets' own.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -18,6 +19,7 @@
 
 #include "agent/agent.h"
 #include "agent/testing/fake_timers.h"
+#include "pkg/sys/files.h"
 #include "test/support/sanitizer.h"
 #include "test/support/status_matchers.h"
 
@@ -276,6 +278,27 @@ class FleetTest : public testing::Test {
         "refused, peak {}/s\n",
         kAgents, what, server_.served.Within(from, seconds(60)), server_.served.Peak(),
         server_.writes.Within(from, seconds(60)), server_.writes.Peak(), server_.refused.Peak());
+    // Under a sanitizer there are fewer agents.
+    if (!kSanitized) ExpectDocumented(what, server_.served.Within(from, seconds(60)));
+  }
+  // docs/scale.md has what was simulated, to a tenth: "| what | arithmetic | first minute | peak
+  // |".
+  void ExpectDocumented(const std::string& what, int first_minute) const {
+    const auto page = ReadFile(RESMGR_SOURCE_DIR "/docs/scale.md", size_t{1} << 20);
+    ASSERT_THAT(page, IsOk());
+    const size_t row = page->find("\n| " + what);
+    ASSERT_NE(row, std::string::npos) << what;
+    std::array<std::string, 5> cells;
+    size_t at = row + 1;
+    for (std::string& cell : cells) {
+      const size_t end = page->find('|', at);
+      ASSERT_NE(end, std::string::npos) << what;
+      cell = page->substr(at, end - at);
+      std::erase_if(cell, [](char c) { return c == ' ' || c == ','; });
+      at = end + 1;
+    }
+    EXPECT_NEAR(std::stoi(cells[3]), first_minute, first_minute / 10) << what;
+    EXPECT_NEAR(std::stoi(cells[4]), server_.served.Peak(), server_.served.Peak() / 10) << what;
   }
 
   agent::FakeTimers timers_;
