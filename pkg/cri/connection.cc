@@ -121,7 +121,8 @@ void Connection::OnRequest(std::unique_ptr<h2::Stream> stream, const h2::HeaderB
   calls_.push_back(std::make_unique<Call>(*this, std::move(stream), headers));
   Call& call = *calls_.back();
   call.set_position(calls_.size() - 1);
-  if (draining_ || retired_) {
+  // While it drains the client may not have read that yet.
+  if (retired_ || (draining_ && call.method().endless)) {
     call.Finish(Unavailable("cri-resmgr is shutting down"));
   } else {
     call.Start(end);
@@ -191,12 +192,21 @@ void Connection::DestroyLater(std::unique_ptr<Upstream> upstream) {
 
 void Connection::Drain() {
   draining_ = true;
+  EndEndlessCalls();
+  session_->Drain();
+}
+
+void Connection::GoAway() {
+  EndEndlessCalls();
+  session_->GoAway();
+}
+
+void Connection::EndEndlessCalls() {
   // From the end: one that goes makes room for the last.
   for (size_t i = calls_.size(); i-- > 0;) {
     Call& call = *calls_[i];
     if (call.method().endless) call.Finish(Unavailable("cri-resmgr is shutting down"));
   }
-  session_->GoAway();
 }
 
 }  // namespace resmgr

@@ -60,9 +60,11 @@ class Connection final : private h2::Session::Owner {
   // For small pieces of them.
   h2::Scratch& scratch() { return scratch_; }
 
-  // No new calls. Those that never end by themselves are ended; the connection closes after the
-  // last one.
+  // Tells the client to send no new calls, and serves those that it sent before it knew. Those that
+  // never end by themselves are ended; the connection closes after the last one.
   void Drain();
+  // Tells the client which calls it may repeat elsewhere, before the connection is removed.
+  void GoAway();
   size_t calls() const { return calls_.size(); }
 
   // For LongestIdle.
@@ -78,6 +80,7 @@ class Connection final : private h2::Session::Owner {
   void OnEstablished() override { handshake_timer_.reset(); }
   void OnOutputWaits(bool waits) override;
   void OnDisconnect(const Status& reason) override;
+  void EndEndlessCalls();
   void ForgetLarge(const Call& call) { std::erase(large_calls_, &call); }
   void DestroyLater(std::unique_ptr<Upstream> upstream);
 

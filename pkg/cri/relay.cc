@@ -83,7 +83,7 @@ void Relay::EndLongestIdle() {
         connections_.size(), connection.busy() ? ", with its calls" : "", *suppressed);
   }
   // Tells it which requests it may repeat.
-  connection.Drain();
+  connection.GoAway();
   Remove(connection, "it was idle for longest");
 }
 

@@ -39,6 +39,8 @@ inline constexpr int kFramesPerTurn = 256;
 inline constexpr uint32_t kMostResets = 1000;
 // Settings in one frame; there are six to nine kinds of them.
 inline constexpr size_t kMostSettings = 64;
+// How long a client that is told to open no more streams may take to read that.
+inline constexpr std::chrono::seconds kDrainPingTimeout{1};
 // How long a client that was told all may take to close its connection.
 inline constexpr std::chrono::seconds kLastWordTimeout{1};
 // One header block: far above what gRPC stacks send (8 to 16 KiB by default).

@@ -230,36 +230,6 @@ void Session::WatchFor(int events) {
   EventLoop::SetEvents(*watch_, events);
 }
 
-// A peer that writes to a closed socket drops the answers that it has not read yet (gRPC C++ ends
-// the calls with "Broken pipe"): a client closes first, when it has read to the end.
-void Session::End() {
-  if (last_word_ != nullptr) return;
-  if (!server_ || write_broken_ || ::shutdown(socket_.get(), SHUT_WR) != 0) {
-    Fail(Unavailable("the connection ended"));
-    return;
-  }
-  write_broken_ = true;
-  last_word_ = loop_.After(kLastWordTimeout, [this] {
-    const FlushQueue::Scope scope(flushes_);
-    Fail(Unavailable("the connection ended"));
-  });
-}
-
-bool Session::AllDone() const {
-  return going_away_ && open_streams_ == 0 && out_.empty() && due_.empty();
-}
-
-void Session::Abort(ErrorCode code, const Status& reason) {
-  if (failed_) return;
-  std::array<uint8_t, 8> payload;
-  WriteUint32(static_cast<uint32_t>(std::max(last_id_, 0)), payload.data());
-  WriteUint32(static_cast<uint32_t>(code), payload.data() + 4);
-  SendFrame(FrameType::kGoAway, 0, 0,
-            {reinterpret_cast<const char*>(payload.data()), payload.size()});
-  Write();
-  Fail(reason);
-}
-
 void Session::Fail(const Status& reason) {
   if (failed_) return;
   failed_ = true;
@@ -267,6 +237,7 @@ void Session::Fail(const Status& reason) {
   go_on_.reset();
   stall_watch_.reset();
   last_word_.reset();
+  drain_limit_.reset();
   flushes_.Remove(*this);
   CloseDue();
   CloseAll();
@@ -307,15 +278,6 @@ void Session::StartWaiting() {
     // A caller that gave it up meanwhile has no use for it, and could not reset it any more.
     if (!stream->reset_) StartStream(*stream, headers);
   }
-}
-
-void Session::GoAway() {
-  if (failed_ || going_away_) return;
-  going_away_ = true;
-  std::array<uint8_t, 8> payload{};
-  WriteUint32(static_cast<uint32_t>(std::max(last_id_, 0)), payload.data());
-  SendFrame(FrameType::kGoAway, 0, 0,
-            {reinterpret_cast<const char*>(payload.data()), payload.size()});
 }
 
 Stream* Session::AnyOpen() const {

@@ -64,7 +64,12 @@ class Session final : private FrameReader::Sink {
 
   // Tells the peer to open no further streams; those that are open go on. After them the connection
   // ends: that of a client when the client has closed it, at the latest after kLastWordTimeout.
+  // Requests that are on their way meanwhile are not looked at; the client may send them again.
   void GoAway();
+  // The same without losing those (RFC 9113 section 6.8), for a server's session: tells the client
+  // to open no further streams, and serves what comes until it has read that, which its answer to a
+  // PING tells, or for kDrainPingTimeout. Then GoAway().
+  void Drain();
   // Streams that are not closed.
   int open_streams() const { return open_streams_; }
   bool connected() const { return !failed_; }
@@ -85,6 +90,14 @@ class Session final : private FrameReader::Sink {
   friend class Stream;
   friend class FlushQueue;
 
+  // session_end.cc: the end of a connection that is in use
+  void SendGoAway(int32_t last_stream, ErrorCode code);
+  void OnPingAck(std::string_view payload);
+  void Abort(ErrorCode code, const Status& reason);
+  bool AllDone() const;
+  // After all is done: a client's connection stays until the client closes it, for a short time.
+  void End();
+
   // session.cc: socket, life of the connection and of its streams
   void OnSocket(int events);
   size_t kept() const;
@@ -99,10 +112,6 @@ class Session final : private FrameReader::Sink {
   void WatchOutput();
   void WatchFor(int events);
   void Fail(const Status& reason);
-  void Abort(ErrorCode code, const Status& reason);
-  bool AllDone() const;
-  // After all is done: a client's connection stays until the client closes it, for a short time.
-  void End();
   void MarkDirty() {
     if (!dirty_) flushes_.Add(*this);
   }
@@ -190,7 +199,8 @@ class Session final : private FrameReader::Sink {
   bool blocked_ = false;  // the socket is full until it becomes writable
   bool dirty_ = false;    // in flushes_
   bool going_away_ = false;
-  EventLoop::HandlePtr last_word_;  // since all was said to a client
+  EventLoop::HandlePtr drain_limit_;  // while Drain waits for the answer to its PING
+  EventLoop::HandlePtr last_word_;    // since all was said to a client
   // Why the socket is not read: the owner wants it so; the peer does not take our answers; the
   // process has no room.
   bool reading_off_ = false;

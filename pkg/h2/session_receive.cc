@@ -39,7 +39,11 @@ Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
       return OnReset(header, payload);
     case FrameType::kPing:
       if (payload.size() != 8 || header.stream != 0) return InvalidArgument("bad PING");
-      if (!header.Has(kFlagAck)) SendFrame(FrameType::kPing, kFlagAck, 0, payload);
+      if (header.Has(kFlagAck)) {
+        OnPingAck(payload);
+      } else {
+        SendFrame(FrameType::kPing, kFlagAck, 0, payload);
+      }
       return OkStatus();
     case FrameType::kGoAway:
       if (payload.size() < 8 || header.stream != 0) return InvalidArgument("bad GOAWAY");

@@ -240,6 +240,108 @@ TEST_F(SessionTest, ARequestThatCrossesGoAwayHarmsNoOther) {
   EXPECT_EQ(server_->recorders.size(), 1U);
 }
 
+TEST_F(SessionTest, ARequestThatCrossesTheBeginOfADrainIsServed) {
+  Echo();
+  server_->session->Drain();
+  Recorder crossing;
+  crossing.stream = client_->session->OpenStream(Request("/crossing"), false, crossing);
+  crossing.stream->SendData(Slice::Copy("served"));
+  RunUntil([&] { return client_->going_away && !server_->recorders.empty(); });
+  EXPECT_EQ(client_->session->OpenStream(Request("/late"), true, crossing), nullptr);
+  EXPECT_TRUE(server_->disconnect.ok());
+  crossing.stream->SendEnd();
+  RunUntil([&] { return !server_->disconnect.ok(); });
+  EXPECT_TRUE(crossing.closed);
+  EXPECT_EQ(crossing.body, "served");
+  EXPECT_EQ(crossing.grpc_status, "0");
+}
+
+class DrainTest : public ServerFramesTest {
+ protected:
+  DrainTest() {
+    end_->on_request = [](Recorder& recorder) {
+      recorder.stream->SendHeaders(Answer(), false);
+      recorder.stream->SendEnd(Trailers());
+    };
+    EXPECT_EQ(::send(peer_.get(), kPreface.data(), kPreface.size(), 0),
+              static_cast<ssize_t>(kPreface.size()));
+    Send(FrameType::kSettings, 0, 0, "");
+  }
+  void Ask(int32_t stream) {
+    Send(FrameType::kHeaders, kFlagEndHeaders | kFlagEndStream, stream,
+         HpackEncoder().Encode(Request("/a/b")));
+  }
+  // The last streams that the GOAWAY frames so far named.
+  std::vector<uint32_t> GoneAfter() {
+    Frames();
+    std::vector<uint32_t> last;
+    for (size_t at = 0; at + kFrameHeaderSize <= sent_.size();) {
+      const auto* bytes = reinterpret_cast<const uint8_t*>(sent_.data()) + at;
+      const FrameHeader header = ReadFrameHeader(bytes);
+      if (header.type == FrameType::kGoAway) {
+        last.push_back(ReadUint32(bytes + kFrameHeaderSize));
+        EXPECT_EQ(ReadUint32(bytes + kFrameHeaderSize + 4), 0U) << "NO_ERROR";
+      }
+      at += kFrameHeaderSize + header.length;
+    }
+    return last;
+  }
+
+  static constexpr uint32_t kAny = 0x7fffffff;
+};
+
+TEST_F(DrainTest, TheLastStreamIsToldWhenTheClientHasReadTheFirstGoAway) {
+  Ask(1);
+  RunUntil([&] { return Count(FrameType::kHeaders) == 2; });
+  end_->session->Drain();
+  end_->session->Drain();  // no more than once
+  RunUntil([&] { return Count(FrameType::kPing) == 1; });
+  EXPECT_THAT(GoneAfter(), testing::ElementsAre(kAny));
+  // Before it reads that.
+  Ask(3);
+  RunUntil([&] { return Count(FrameType::kHeaders) == 4; });
+  Send(FrameType::kPing, kFlagAck, 0, "another1");
+  Send(FrameType::kPing, 0, 0, "12345678");
+  RunUntil([&] { return Count(FrameType::kPing) == 2; });
+  EXPECT_THAT(GoneAfter(), testing::ElementsAre(kAny)) << "that was no answer to its PING";
+  Send(FrameType::kPing, kFlagAck, 0, "draining");
+  RunUntil([&] { return GoneAfter().size() == 2; });
+  EXPECT_THAT(GoneAfter(), testing::ElementsAre(kAny, 3U));
+  // A client that opens one all the same is wrong.
+  Ask(5);
+  RunUntil([&] { return !end_->disconnect.ok(); });
+  EXPECT_EQ(end_->recorders.size(), 2U);
+  EXPECT_EQ(Count(FrameType::kHeaders), 4U);
+}
+
+TEST_F(DrainTest, AClientThatDoesNotAnswerIsLetGo) {
+  RunUntil([&] { return Count(FrameType::kSettings) == 2; });
+  const auto begin = loop_.Now();
+  end_->session->Drain();
+  RunUntil([&] { return GoneAfter().size() == 2; });
+  EXPECT_GE(loop_.Now() - begin, kDrainPingTimeout);
+  EXPECT_THAT(GoneAfter(), testing::ElementsAre(kAny, 0U));
+  RunUntil([&] { return !end_->disconnect.ok(); });
+  EXPECT_LT(loop_.Now() - begin, kDrainPingTimeout + kLastWordTimeout + std::chrono::seconds(10));
+}
+
+TEST_F(DrainTest, AConnectionThatIsLostMeanwhileEnds) {
+  end_->session->Drain();
+  RunUntil([&] { return Count(FrameType::kPing) == 1; });
+  peer_.Reset();
+  RunUntil([&] { return !end_->disconnect.ok(); });
+  EXPECT_THAT(std::string(Message(end_->disconnect)), testing::HasSubstr("closed the connection"));
+}
+
+TEST_F(DrainTest, AnEndAtOnceIsOneGoAway) {
+  end_->session->GoAway();
+  end_->session->Drain();
+  RunUntil([&] { return GoneAfter().size() == 1; });
+  RunUntil([&] { return !end_->disconnect.ok(); });
+  EXPECT_EQ(GoneAfter().size(), 1U);
+  EXPECT_EQ(Count(FrameType::kPing), 0U);
+}
+
 TEST_F(SessionTest, ManyStreamsAtOnceEachGetTheirOwnAnswer) {
   Echo();
   std::list<Recorder> calls;
