@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/bench/policy/node.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -39,6 +40,13 @@ void Times::Reserve(size_t count) {
 void Times::Clear() {
   wall.clear();
   cpu.clear();
+}
+
+void Times::KeepShortest(const Times& again) {
+  for (size_t i = 0; i < wall.size(); ++i) {
+    wall[i] = std::min(wall[i], again.wall.at(i));
+    cpu[i] = std::min(cpu[i], again.cpu.at(i));
+  }
 }
 
 Machine BenchMachine(const Shape& shape) {

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include <malloc.h>
 
@@ -57,26 +59,39 @@ std::array<Times*, 7> AllTimes(BenchNode& node) {
           &node.update_times,   &node.release_times,   &node.reconcile_times};
 }
 
+// The same calls in each run. Keeps the shortest time of each call.
 void MeasureOn(const char* name, const Machine& machine, size_t population) {
-  std::printf("%s, %zu containers\n", name, population);
-  std::mt19937_64 random(1);
-  BenchNode node(machine, TopologyAwarePolicyFactory());
+  constexpr int kRuns = 5;
   constexpr int kRecorded = 60'000;
-  for (Times* const times : AllTimes(node))
-    times->Reserve(kRecorded);
-  Live(node, random, population, static_cast<int>(population) * 2);
-  for (Times* const times : AllTimes(node))
-    times->Clear();
-  Live(node, random, population, 30'000);
-  PrintTimes("allocate", node.allocate_times);
-  PrintTimes("affinities", node.annotated_times);
-  PrintTimes("new affinities", node.first_read_times);
-  PrintTimes("their pods", node.prepare_times);
-  PrintTimes("update", node.update_times);
-  PrintTimes("release", node.release_times);
-  for (int i = 0; i < 20; ++i)
-    node.Reconcile();
-  PrintTimes("reconcile", node.reconcile_times);
+  std::printf("%s, %zu containers\n", name, population);
+  std::unique_ptr<BenchNode> shortest;
+  for (int run = 0; run < kRuns; ++run) {
+    std::mt19937_64 random(1);
+    auto node = std::make_unique<BenchNode>(machine, TopologyAwarePolicyFactory());
+    for (Times* const times : AllTimes(*node))
+      times->Reserve(kRecorded);
+    Live(*node, random, population, static_cast<int>(population) * 2);
+    for (Times* const times : AllTimes(*node))
+      times->Clear();
+    Live(*node, random, population, 30'000);
+    for (int i = 0; i < 20; ++i)
+      node->Reconcile();
+    if (shortest == nullptr) {
+      shortest = std::move(node);
+      continue;
+    }
+    const std::array<Times*, 7> again = AllTimes(*node);
+    const std::array<Times*, 7> kept = AllTimes(*shortest);
+    for (size_t i = 0; i < kept.size(); ++i)
+      kept.at(i)->KeepShortest(*again.at(i));
+  }
+  PrintTimes("allocate", shortest->allocate_times);
+  PrintTimes("affinities", shortest->annotated_times);
+  PrintTimes("new affinities", shortest->first_read_times);
+  PrintTimes("their pods", shortest->prepare_times);
+  PrintTimes("update", shortest->update_times);
+  PrintTimes("release", shortest->release_times);
+  PrintTimes("reconcile", shortest->reconcile_times);
 }
 
 // With the same containers before and after, so that only what is left behind counts.
