@@ -25,12 +25,36 @@ void CpuLedger::Take(const Share& share) {
 }
 
 void CpuLedger::Count(const Share& share, int sign) {
-  State& state = states_[static_cast<size_t>(share.pool)];
+  CountOwn(share, share.pool, sign);
+  if (!share.exclusive.empty()) UpdateFree(share.exclusive);
+  UpdateNeeds();
+}
+
+void CpuLedger::CountOwn(const Share& share, int pool, int sign) {
+  State& state = states_[IndexOf(pool)];
   state.members += sign;
   state.own_shared += sign * share.shared;
   if (share.shares) state.users += sign;
-  if (!share.exclusive.empty()) UpdateFree(share.exclusive);
-  UpdateNeeds();
+}
+
+void CpuLedger::Move(const Share& share, int to) {
+  CountOwn(share, share.pool, -1);
+  CountOwn(share, to, 1);
+  // Children come before their parents. For what lies around both pools nothing but the whole CPUs
+  // that can be spared may change, and rooms are bounded from above.
+  const auto [lower, upper] = std::minmax(share.pool, to);
+  const int sign = to < share.pool ? 1 : -1;
+  int highest = lower;
+  for (int id = lower; id != upper; id = tree_.at(id).parent) {
+    State& state = states_[IndexOf(id)];
+    state.need += sign * share.shared;
+    if (share.shares) state.users_below += sign;
+    highest = id;
+  }
+  for (int id = lower; id >= 0; id = tree_.at(id).parent)
+    UpdateSpare(id);
+  for (int id = highest; id >= tree_.FirstBelow(highest); --id)
+    UpdateRoom(id);
 }
 
 void CpuLedger::UpdateFree(const CpuSet& changed) {
@@ -47,23 +71,35 @@ void CpuLedger::UpdateNeeds() {
   // Children come before their parents.
   for (State& state : states_) {
     state.need = state.own_shared;
-    state.spare = state.direct_free;
     state.users_below = state.users;
   }
   for (const Pool& pool : tree_.pools()) {
-    State& state = states_[static_cast<size_t>(pool.id)];
-    const int64_t unneeded = std::max<int64_t>(Unneeded(pool.id, 0) / 1000, 0);
-    state.spare = static_cast<int>(std::min<int64_t>(state.spare, unneeded));
+    UpdateSpare(pool.id);
     if (pool.parent < 0) continue;
-    State& parent = states_[static_cast<size_t>(pool.parent)];
-    parent.need += state.need;
-    parent.spare += state.spare;
-    parent.users_below += state.users_below;
+    State& parent = states_[IndexOf(pool.parent)];
+    parent.need += Of(pool.id).need;
+    parent.users_below += Of(pool.id).users_below;
   }
-  for (auto pool = tree_.pools().rbegin(); pool != tree_.pools().rend(); ++pool) {
-    State& state = states_[static_cast<size_t>(pool->id)];
-    state.room = int64_t{1000} * state.free_count - state.need;
-    if (pool->parent >= 0) state.room = std::min(state.room, Of(pool->parent).room);
+  for (int id = tree_.root(); id >= 0; --id)
+    UpdateRoom(id);
+}
+
+// When it is known of its children, and what the pool needs.
+void CpuLedger::UpdateSpare(int pool) {
+  State& state = states_[IndexOf(pool)];
+  int64_t spare = state.direct_free;
+  for (const int child : tree_.at(pool).children)
+    spare += Of(child).spare;
+  const int64_t unneeded = std::max<int64_t>(Unneeded(pool, 0) / 1000, 0);
+  state.spare = static_cast<int>(std::min(spare, unneeded));
+}
+
+// When it is known of its parent.
+void CpuLedger::UpdateRoom(int pool) {
+  State& state = states_[IndexOf(pool)];
+  state.room = int64_t{1000} * state.free_count - state.need;
+  if (const int parent = tree_.at(pool).parent; parent >= 0) {
+    state.room = std::min(state.room, Of(parent).room);
   }
 }
 

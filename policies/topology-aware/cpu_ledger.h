@@ -35,6 +35,9 @@ class CpuLedger {
   };
   void Give(const Share& share);
   void Take(const Share& share);
+  // What is given as `share` is shared in a pool around its own or inside of it from now on. As
+  // Take and Give, but that little of the ledger is looked at.
+  void Move(const Share& share, int to);
 
   const CpuSet& exclusive() const { return exclusive_; }
   // What is not granted exclusively of the pool's sharable CPUs.
@@ -87,8 +90,11 @@ class CpuLedger {
 
   const State& Of(int pool) const { return states_[static_cast<size_t>(pool)]; }
   void Count(const Share& share, int sign);
+  void CountOwn(const Share& share, int pool, int sign);
   void UpdateFree(const CpuSet& changed);
   void UpdateNeeds();
+  void UpdateSpare(int pool);
+  void UpdateRoom(int pool);
   int64_t Unneeded(int pool, int64_t extra) const;
 
   const Machine& machine_;

@@ -72,15 +72,23 @@ void GrantBook::Count(ContainerKey key, const Grant& grant, bool give) {
   if (grant.cold && give) cold_.insert(key);
   if (!give) cold_.erase(key);
   if (!grant.need.Shares()) return;
-  std::vector<Sharer>& sharers = sharers_[static_cast<size_t>(grant.pool)];
-  const auto at = std::ranges::lower_bound(sharers, key, {}, &Sharer::key);
   if (give) {
-    sharers.insert(at, {key, grant.need.fraction});
+    AddSharer(key, grant.need.fraction, grant.pool);
     if (grant.need.hide_hyperthreads) part_sharers_.insert(key);
   } else {
-    sharers.erase(at);
+    RemoveSharer(key, grant.pool);
     part_sharers_.erase(key);
   }
+}
+
+void GrantBook::AddSharer(ContainerKey key, int64_t fraction, int pool) {
+  std::vector<Sharer>& sharers = sharers_[IndexOf(pool)];
+  sharers.insert(std::ranges::lower_bound(sharers, key, {}, &Sharer::key), {key, fraction});
+}
+
+void GrantBook::RemoveSharer(ContainerKey key, int pool) {
+  std::vector<Sharer>& sharers = sharers_[IndexOf(pool)];
+  sharers.erase(std::ranges::lower_bound(sharers, key, {}, &Sharer::key));
 }
 
 std::vector<ContainerKey> GrantBook::WidenMemory() {

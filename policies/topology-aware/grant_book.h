@@ -138,6 +138,8 @@ class GrantBook {
   void MoveTo(ContainerKey key, int pool);
   void ForgetOldMoves();
   void Count(ContainerKey key, const Grant& grant, bool give);
+  void AddSharer(ContainerKey key, int64_t fraction, int pool);
+  void RemoveSharer(ContainerKey key, int pool);
   CpuSet Visible(const Grant& grant, const CpuSet& cpus) const;
 
   const Machine& machine_;

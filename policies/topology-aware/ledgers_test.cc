@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <random>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "policies/topology-aware/cpu_ledger.h"
@@ -95,6 +99,36 @@ TEST_F(CpuLedgerTest, WhatIsTakenBackLeavesNoTrace) {
   }
 }
 
+// Sharers go up and down between pools of which one lies in the other.
+TEST_F(CpuLedgerTest, AfterMovesItIsAsIfEachHadBeenThereFromTheStart) {
+  std::mt19937_64 random(1);
+  std::vector<CpuLedger::Share> shares;
+  for (const auto& pool : tree_.pools()) {
+    shares.push_back({.pool = pool.id, .shared = 300 * (pool.id + 1), .shares = true});
+    ledger_.Give(shares.back());
+  }
+  ledger_.Give({.pool = Pool("socket #1"), .exclusive = test::Cpus("9-10"), .shared = 0});
+  for (int step = 0; step < 500; ++step) {
+    CpuLedger::Share& share = shares[random() % shares.size()];
+    const auto to = static_cast<int>(random() % tree_.size());
+    if (!tree_.IsAncestorOrSelf(to, share.pool) && !tree_.IsAncestorOrSelf(share.pool, to))
+      continue;
+    ledger_.Move(share, to);
+    share.pool = to;
+    CpuLedger fresh(machine_, tree_, test::Cpus("0"));
+    fresh.Give({.pool = Pool("socket #1"), .exclusive = test::Cpus("9-10"), .shared = 0});
+    for (const CpuLedger::Share& one : shares)
+      fresh.Give(one);
+    for (const auto& pool : tree_.pools()) {
+      ASSERT_EQ(ledger_.Room(pool.id), fresh.Room(pool.id)) << pool.name;
+      ASSERT_EQ(ledger_.Excess(pool.id), fresh.Excess(pool.id)) << pool.name;
+      ASSERT_EQ(ledger_.Sliceable(pool.id, 100), fresh.Sliceable(pool.id, 100)) << pool.name;
+      ASSERT_EQ(ledger_.Members(pool.id), fresh.Members(pool.id)) << pool.name;
+      ASSERT_EQ(ledger_.OwnShared(pool.id), fresh.OwnShared(pool.id)) << pool.name;
+    }
+  }
+}
+
 // Two packages of two nodes with 16 GiB each.
 class MemoryLedgerTest : public testing::Test {
  protected:
@@ -138,6 +172,42 @@ TEST_F(MemoryLedgerTest, FindsZonesThatBecameUnsafe) {
 TEST_F(MemoryLedgerTest, KnowsWhatMemoryThereIs) {
   EXPECT_FALSE(ledger_.ZoneAt(Pool("root"), kPmemBit).has_value());
   EXPECT_FALSE(ledger_.Larger(ZoneOf("root"), kAllMemoryTypes).has_value());
+}
+
+// With all types of memory, against the rule: what may lie on one of a zone's nodes counts in it.
+TEST(MemoryLedgerTypesTest, WhatMayLieOnNodesOfAZoneIsUsedThere) {
+  const Machine regular = test::MakeMachine({.packages = 2, .nodes = 3, .l3s = 2, .cores = 2});
+  Machine::Parts parts{
+      .cpus = regular.cpus(), .nodes = regular.nodes(), .allowed = regular.allowed()};
+  for (NumaNode& node : parts.nodes) {
+    node.type = node.id % 3 == 0   ? MemoryType::kDram
+                : node.id % 3 == 1 ? MemoryType::kPmem
+                                   : MemoryType::kHbm;
+  }
+  const Machine machine = test::MakeMachine(std::move(parts));
+  const PoolTree tree(machine, machine.online(), {});
+  MemoryLedger ledger(tree);
+  std::mt19937_64 random(1);
+  std::vector<std::pair<MemoryZone, Bytes>> grants;
+  for (int step = 0; step < 1000; ++step) {
+    if (!grants.empty() && random() % 3 == 0) {
+      ledger.Take(grants.back().first, grants.back().second);
+      grants.pop_back();
+    } else if (const auto zone =
+                   ledger.ZoneAt(static_cast<int>(random() % tree.size()),
+                                 1 + static_cast<MemoryTypes>(random() % kAllMemoryTypes))) {
+      grants.emplace_back(*zone, Bytes{static_cast<int64_t>(random() % 100)});
+      ledger.Give(*zone, grants.back().second);
+    }
+    const Pool& pool = tree.at(static_cast<int>(random() % tree.size()));
+    const MemoryZone asked{pool.id, pool.memory_types & static_cast<MemoryTypes>(random())};
+    if (asked.types == 0) continue;
+    int64_t used = 0;
+    for (const auto& [zone, size] : grants) {
+      if (ledger.Nodes(zone).Intersects(ledger.Nodes(asked))) used += size.value;
+    }
+    ASSERT_EQ(ledger.Used(asked).value, used) << pool.name;
+  }
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/topology-aware/memory_ledger.h"
 
+#include <algorithm>
+#include <tuple>
+
 namespace resmgr {
 
 MemoryLedger::MemoryLedger(const PoolTree& tree)
-    : tree_(tree), own_(tree.size()), within_(tree.size()) {}
+    : tree_(tree), own_(tree.size()), within_(tree.size()), used_(tree.size()) {}
 
 std::optional<MemoryZone> MemoryLedger::ZoneAt(int pool, MemoryTypes types) const {
   for (int id = tree_.at(pool).memory_pool; id >= 0; id = tree_.at(id).parent) {
@@ -37,17 +40,6 @@ Bytes MemoryLedger::Capacity(const MemoryZone& zone) const {
   return tree_.at(zone.pool).capacity[zone.types];
 }
 
-Bytes MemoryLedger::Used(const MemoryZone& zone) const {
-  int64_t used = 0;
-  for (MemoryTypes types = 1; types < kMemoryTypeSets; ++types) {
-    if ((types & zone.types) == 0) continue;
-    used += within_[IndexOf(zone.pool)][types];
-    for (int id = tree_.at(zone.pool).parent; id >= 0; id = tree_.at(id).parent)
-      used += own_[IndexOf(id)][types];
-  }
-  return Bytes{used};
-}
-
 Bytes MemoryLedger::Within(int pool) const {
   int64_t sum = 0;
   for (const int64_t size : within_[IndexOf(pool)])
@@ -57,20 +49,30 @@ Bytes MemoryLedger::Within(int pool) const {
 
 std::vector<MemoryZone> MemoryLedger::Overfull() const {
   std::vector<MemoryZone> overfull;
-  for (const Pool& pool : tree_.pools()) {
-    for (MemoryTypes types = 1; types < kMemoryTypeSets; ++types) {
-      if (own_[IndexOf(pool.id)][types] == 0) continue;
-      const MemoryZone zone{pool.id, types};
-      if (Free(zone).value < 0) overfull.push_back(zone);
-    }
+  for (const MemoryZone& zone : granted_) {
+    if (own_[IndexOf(zone.pool)][zone.types] != 0 && Free(zone).value < 0) overfull.push_back(zone);
   }
   return overfull;
 }
 
 void MemoryLedger::Add(const MemoryZone& zone, int64_t size) {
+  const auto order = [](const MemoryZone& one) { return std::tuple(one.pool, one.types); };
+  const auto place = std::ranges::lower_bound(granted_, order(zone), {}, order);
+  if (place == granted_.end() || *place != zone) granted_.insert(place, zone);
   own_[IndexOf(zone.pool)][zone.types] += size;
-  for (int id = zone.pool; id >= 0; id = tree_.at(id).parent)
+  for (int id = zone.pool; id >= 0; id = tree_.at(id).parent) {
     within_[IndexOf(id)][zone.types] += size;
+    AddUsed(id, zone.types, size);
+  }
+  for (int id = tree_.FirstBelow(zone.pool); id < zone.pool; ++id)
+    AddUsed(id, zone.types, size);
+}
+
+void MemoryLedger::AddUsed(int pool, MemoryTypes types, int64_t size) {
+  ByTypes& used = used_[IndexOf(pool)];
+  for (MemoryTypes asked = 1; asked < kMemoryTypeSets; ++asked) {
+    if ((asked & types) != 0) used[asked] += size;
+  }
 }
 
 }  // namespace resmgr

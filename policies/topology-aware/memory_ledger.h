@@ -41,7 +41,7 @@ class MemoryLedger {
   const NodeSet& Nodes(const MemoryZone& zone) const;
   Bytes Capacity(const MemoryZone& zone) const;
   // Everything that may lie on nodes of it.
-  Bytes Used(const MemoryZone& zone) const;
+  Bytes Used(const MemoryZone& zone) const { return Bytes{used_[IndexOf(zone.pool)][zone.types]}; }
   Bytes Free(const MemoryZone& zone) const { return Capacity(zone) - Used(zone); }
   // Of exactly this pool and all below, whatever the types.
   Bytes Within(int pool) const;
@@ -52,10 +52,14 @@ class MemoryLedger {
   using ByTypes = std::array<int64_t, kMemoryTypeSets>;
 
   void Add(const MemoryZone& zone, int64_t size);
+  void AddUsed(int pool, MemoryTypes types, int64_t size);
 
   const PoolTree& tree_;
   std::vector<ByTypes> own_;     // of grants in exactly this zone, by pool
   std::vector<ByTypes> within_;  // likewise, with all pools below
+  std::vector<ByTypes> used_;    // by zone: of grants in zones that share nodes with it
+  // All zones that ever had grants, by pool and types.
+  std::vector<MemoryZone> granted_;
 };
 
 }  // namespace resmgr

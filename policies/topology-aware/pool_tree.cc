@@ -251,6 +251,12 @@ bool PoolTree::IsAncestorOrSelf(int ancestor, int pool) const {
   return pool == ancestor;
 }
 
+int PoolTree::FirstBelow(int pool) const {
+  while (!at(pool).children.empty())
+    pool = at(pool).children.front();
+  return pool;
+}
+
 int PoolTree::Distance(int a, int b) const {
   if (at(a).depth > at(b).depth) std::swap(a, b);
   return IsAncestorOrSelf(a, b) ? at(b).depth - at(a).depth : -1;

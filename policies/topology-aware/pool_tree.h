@@ -78,6 +78,9 @@ class PoolTree {
   // The smallest pool that has all these CPUs of the machine; the root if none has.
   int SmallestWith(const CpuSet& cpus) const;
   bool IsAncestorOrSelf(int ancestor, int pool) const;
+  // The pools below one are those from this id on up to its own, which is returned where there are
+  // none.
+  int FirstBelow(int pool) const;
   // 0 for the same pool, 1 for parent and child, ...; -1 for pools beside each other.
   int Distance(int a, int b) const;
   // The pool that a memory node belongs to; -1 for an unknown node.

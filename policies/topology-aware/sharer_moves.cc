@@ -74,9 +74,11 @@ std::vector<ContainerKey> GrantBook::NextToMakeRoom(int pool) const {
 }
 
 void GrantBook::MoveTo(ContainerKey key, int pool) {
-  Grant grant = *Take(key);
+  Grant& grant = grants_.at(key);
+  cpus_.Move(ShareOf(grant), pool);
+  RemoveSharer(key, grant.pool);
+  AddSharer(key, grant.need.fraction, pool);
   grant.pool = pool;
-  Give(key, std::move(grant));
 }
 
 std::vector<ContainerKey> GrantBook::MoveBack() {

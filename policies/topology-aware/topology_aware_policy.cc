@@ -131,9 +131,10 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
 // scheduler does not tell them from others.
 Status TopologyAwarePolicy::CheckOverhead(const Snapshot& snapshot, const Grant& grant,
                                           int former) const {
-  const int64_t promised = snapshot.Overheads().promised.value;
   const int count = grant.exclusive.size();
-  if (promised == 0 || count <= former) return OkStatus();
+  if (count <= former) return OkStatus();
+  const int64_t promised = snapshot.Overheads().promised.value;
+  if (promised == 0) return OkStatus();
   const int root = book_.tree().root();
   const CpuLedger& cpus = book_.cpus();
   const int64_t free = cpus.Room(root) + int64_t{1000} * cpus.FreeIsolated(root).size();
