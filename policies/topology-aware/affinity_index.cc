@@ -67,6 +67,11 @@ void AffinityIndex::Put(const Pod& pod, const Container& container, int pool) {
   slots_[found->second] = {container.key, pool};
 }
 
+void AffinityIndex::Move(ContainerKey key, int pool) {
+  const auto found = slot_of_.find(key);
+  if (found != slot_of_.end()) slots_[found->second].pool = pool;
+}
+
 void AffinityIndex::Erase(ContainerKey key) {
   const auto found = slot_of_.find(key);
   if (found == slot_of_.end()) return;

@@ -36,7 +36,9 @@ class AffinityIndex {
   // The container is placed in this pool, or in another one than before. Nothing happens before
   // the first question.
   void Put(const Pod& pod, const Container& container, int pool);
-  // Unknown ones are fine.
+  // The container, that was put in, is in this pool now.
+  void Move(ContainerKey key, int pool);
+  // Unknown ones are fine, for Move as well.
   void Erase(ContainerKey key);
 
   // For each of `pools` pools the weights of `affinities`, summed over the containers there that

@@ -43,6 +43,13 @@ class World {
     pools_[key] = static_cast<int>(Number(kPools));
     index_.Put(snapshot_.PodOf(key), snapshot_.At(key), pools_[key]);
   }
+  // From its pool to another one.
+  void Move() {
+    const auto pool = pools_.find(Some());
+    if (pool == pools_.end()) return;
+    pool->second = static_cast<int>(Number(kPools));
+    index_.Move(pool->first, pool->second);
+  }
   void Remove() {
     const ContainerKey key = Some();
     index_.Erase(key);
@@ -123,7 +130,7 @@ TEST(AffinityIndexTest, AgreesWithAskingEveryContainer) {
     for (int i = 0; i < 30; ++i)
       world.Add();
     for (int step = 0; step < 500 && !testing::Test::HasFailure(); ++step) {
-      switch (world.Number(8)) {
+      switch (world.Number(9)) {
         case 0:
           world.Add();
           break;
@@ -139,6 +146,9 @@ TEST(AffinityIndexTest, AgreesWithAskingEveryContainer) {
           break;
         case 4:
           world.Place(world.Some());
+          break;
+        case 5:
+          world.Move();
           break;
         default:
           world.Compare();

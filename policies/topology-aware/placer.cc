@@ -183,21 +183,35 @@ void Placer::KeepMemory(const Grant& held, Grant& grant) const {
 }
 
 std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
-  std::vector<PoolScore> scores;
-  scores.reserve(book_.tree().size());
+  std::vector<PoolScore> best;
+  best.reserve(kKeptCandidates + 1);
+  // Children come before their parents, so pools that have the same memory follow each other.
+  PoolScore memory;
+  int memory_pool = -1;
   for (const Pool& pool : book_.tree().pools()) {
-    if (!pool.cpus.empty()) scores.push_back(Score(demand, pool.id));
+    if (pool.cpus.empty()) continue;
+    if (pool.memory_pool != memory_pool) {
+      memory = ScoreMemory(demand.need, pool.id);
+      memory_pool = pool.memory_pool;
+    }
+    const PoolScore score = ScoreBeside(memory, demand, pool.id);
+    if (best.size() == kKeptCandidates && !BetterFirst(score, best.back())) continue;
+    best.insert(std::ranges::upper_bound(best, score, BetterFirst), score);
+    if (best.size() > kKeptCandidates) best.pop_back();
   }
-  const size_t kept = std::min(scores.size(), kKeptCandidates);
-  std::partial_sort(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(kept),
-                    scores.end(), BetterFirst);
-  return {scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(kept)};
+  return best;
 }
 
 PoolScore Placer::Score(const Demand& demand, int pool) const {
-  PoolScore score{.pool = pool};
+  return ScoreBeside(ScoreMemory(demand.need, pool), demand, pool);
+}
+
+// All rules but those of its memory, whose numbers are there already.
+PoolScore Placer::ScoreBeside(const PoolScore& memory, const Demand& demand, int pool) const {
+  PoolScore score = memory;
+  score.pool = pool;
   ScoreHints(demand, score);
-  const bool memory_fits = ScoreMemory(demand.need, score);
+  const bool memory_fits = memory[PoolRule::kFits] > 0;
   const bool hints_fit = !demand.strict_hints || score[PoolRule::kHints] > 0;
   score[PoolRule::kFits] = CpusFit(demand, pool) && memory_fits && hints_fit ? 1 : 0;
   if (!demand.affinities.empty()) {
@@ -217,9 +231,9 @@ PoolScore Placer::ScoreHeld(const Demand& demand, const Grant& grant) const {
   rest.memory_limit = std::max(rest.memory_limit - rest.memory, Bytes{0});
   rest.fraction = 0;
   rest.memory = Bytes{};
-  PoolScore score{.pool = grant.pool};
+  PoolScore score = ScoreMemory(rest, grant.pool);
   ScoreHints(demand, score);
-  const bool memory_fits = ScoreMemory(rest, score);
+  const bool memory_fits = score[PoolRule::kFits] > 0;
   const bool cpus_fit = !rest.Shares() || finder_.HasShared(rest, grant.pool);
   const bool hints_fit = !demand.strict_hints || score[PoolRule::kHints] > 0;
   score[PoolRule::kFits] = cpus_fit && memory_fits && hints_fit ? 1 : 0;
@@ -266,23 +280,27 @@ bool Placer::IsNear(const Demand& demand, int pool) const {
   return score[PoolRule::kHints] > 0;
 }
 
-// Returns whether there is room for it at all.
-bool Placer::ScoreMemory(const Need& need, PoolScore& score) const {
+// The rules about memory, and in kFits whether there is room for it at all. Nothing but
+// Pool::memory_pool counts of the pool.
+PoolScore Placer::ScoreMemory(const Need& need, int pool) const {
   const MemoryLedger& memory = book_.memory();
   const PoolTree& tree = book_.tree();
+  PoolScore score{.pool = pool};
   if (need.memory_types != kAllMemoryTypes) {
-    const Pool& holder = tree.at(tree.at(score.pool).memory_pool);
+    const Pool& holder = tree.at(tree.at(pool).memory_pool);
     score[PoolRule::kMemoryType] = (need.memory_types & ~holder.memory_types) == 0 ? 1 : 0;
   }
-  const auto zone = memory.Find(score.pool, need.memory_types, need.memory);
+  const auto zone = memory.Find(pool, need.memory_types, need.memory);
   if (!zone) {
     Grant anywhere{.need = need};
-    return FindMemory(anywhere, score.pool);
+    score[PoolRule::kFits] = FindMemory(anywhere, pool) ? 1 : 0;
+    return score;
   }
-  score[PoolRule::kMemoryHere] = zone == memory.ZoneAt(score.pool, need.memory_types) ? 1 : 0;
+  score[PoolRule::kFits] = 1;
+  score[PoolRule::kMemoryHere] = zone == memory.ZoneAt(pool, need.memory_types) ? 1 : 0;
   score[PoolRule::kMemoryLimit] = memory.Free(*zone) >= need.memory_limit ? 1 : 0;
   score[PoolRule::kFewerNodes] = -memory.Nodes(*zone).size();
-  return true;
+  return score;
 }
 
 void Placer::ScoreBurst(const Need& need, PoolScore& score) const {

@@ -63,7 +63,8 @@ class Placer {
   int PoolForFraction(const Need& need, int pool, const CpuSet& exclusive) const;
   std::vector<PoolScore> Candidates(const Demand& demand) const;
   void ScoreHints(const Demand& demand, PoolScore& score) const;
-  bool ScoreMemory(const Need& need, PoolScore& score) const;
+  PoolScore ScoreBeside(const PoolScore& memory, const Demand& demand, int pool) const;
+  PoolScore ScoreMemory(const Need& need, int pool) const;
   void ScoreBurst(const Need& need, PoolScore& score) const;
   void ScoreClass(const Need& need, PoolScore& score) const;
   bool CpusFit(const Demand& demand, int pool) const;

@@ -92,7 +92,7 @@ StatusOr<Plan> TopologyAwarePolicy::Allocate(const Snapshot& snapshot, const Pod
   }
   BeginColdStart(*grant);
   Give(pod, container, *std::move(grant));
-  return MakePlan(snapshot, before, {container.key});
+  return MakePlan(before, {container.key});
 }
 
 StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& pod,
@@ -120,7 +120,7 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
   if (held) placer_.KeepMemory(*held, *grant);
   grant->cold = held && held->cold && book_.WhyNotCold(*grant).empty();
   Give(pod, container, *std::move(grant));
-  Plan plan = MakePlan(snapshot, before, {container.key});
+  Plan plan = MakePlan(before, {container.key});
   std::erase_if(plan.changes, [&](const PlacementChange& change) {
     return change.key == container.key && change.placement.SameDecision(container.placement);
   });
@@ -176,15 +176,15 @@ std::string TopologyAwarePolicy::MemoryHolders(const Snapshot& snapshot, Contain
                          [](const Holding& holder) { return BytesText(holder.amount); });
 }
 
-StatusOr<Plan> TopologyAwarePolicy::LookAgain(const Snapshot& snapshot, ContainerKey key) {
+StatusOr<Plan> TopologyAwarePolicy::LookAgain(const Snapshot& /*snapshot*/, ContainerKey key) {
   if (!book_.EndColdStart(key)) return Plan{};
-  return MakePlan(snapshot, book_.cpus().exclusive(), {key});
+  return MakePlan(book_.cpus().exclusive(), {key});
 }
 
-StatusOr<Plan> TopologyAwarePolicy::Release(const Snapshot& snapshot, ContainerKey key) {
+StatusOr<Plan> TopologyAwarePolicy::Release(const Snapshot& /*snapshot*/, ContainerKey key) {
   const CpuSet before = book_.cpus().exclusive();
   Take(key);
-  return MakePlan(snapshot, before, {});
+  return MakePlan(before, {});
 }
 
 StatusOr<Plan> TopologyAwarePolicy::Rebalance(const Snapshot& snapshot) {
@@ -204,8 +204,9 @@ StatusOr<Plan> TopologyAwarePolicy::Rebalance(const Snapshot& snapshot) {
       rebalancer.Want(container.key, other, weight);
   });
   std::set<ContainerKey> moved = rebalancer.Run();
-  IndexAgain(snapshot, {moved.begin(), moved.end()});
-  return MakePlan(snapshot, before, std::move(moved));
+  for (const ContainerKey key : moved)
+    IndexAgain(key);
+  return MakePlan(before, std::move(moved));
 }
 
 Demand TopologyAwarePolicy::MakeDemand(const Pod& pod, const Container& container) const {
@@ -250,13 +251,8 @@ void TopologyAwarePolicy::Index(const Pod& pod, const Container& container) {
   if (const std::optional<int> pool = PoolOf(container.key)) index_.Put(pod, container, *pool);
 }
 
-void TopologyAwarePolicy::IndexAgain(const Snapshot& snapshot,
-                                     const std::vector<ContainerKey>& keys) {
-  for (const ContainerKey key : keys) {
-    const Container* const container = snapshot.FindContainer(key);
-    const Pod* const pod = container == nullptr ? nullptr : snapshot.FindPod(container->pod_id);
-    if (pod != nullptr) Index(*pod, *container);
-  }
+void TopologyAwarePolicy::IndexAgain(ContainerKey key) {
+  if (const std::optional<int> pool = PoolOf(key)) index_.Move(key, *pool);
 }
 
 std::optional<int> TopologyAwarePolicy::PoolOf(ContainerKey key) const {
@@ -357,11 +353,12 @@ std::optional<Grant> TopologyAwarePolicy::ShareLess(const Demand& demand, const 
   return grant;
 }
 
-Plan TopologyAwarePolicy::MakePlan(const Snapshot& snapshot, const CpuSet& before,
-                                   std::set<ContainerKey> keys) {
+Plan TopologyAwarePolicy::MakePlan(const CpuSet& before, std::set<ContainerKey> keys) {
   for (const auto& moved : {book_.MakeRoom(book_.cpus().exclusive() - before), book_.MoveBack()}) {
-    keys.insert(moved.begin(), moved.end());
-    IndexAgain(snapshot, moved);
+    for (const ContainerKey key : moved) {
+      keys.insert(key);
+      IndexAgain(key);
+    }
   }
   const std::vector<ContainerKey> widened = book_.WidenMemory();
   keys.insert(widened.begin(), widened.end());

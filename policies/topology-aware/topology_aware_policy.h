@@ -92,8 +92,8 @@ class TopologyAwarePolicy : public Policy {
   std::string MemoryHolders(const Snapshot& snapshot, ContainerKey key) const;
   Zone ZoneOf(const Pool& pool) const;
   // Everything that changed since `before`, and these containers.
-  Plan MakePlan(const Snapshot& snapshot, const CpuSet& before, std::set<ContainerKey> keys);
-  void IndexAgain(const Snapshot& snapshot, const std::vector<ContainerKey>& keys);
+  Plan MakePlan(const CpuSet& before, std::set<ContainerKey> keys);
+  void IndexAgain(ContainerKey key);
 
   const TopologyAwareOptions options_;
   const PinningRule pinning_;
