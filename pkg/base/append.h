@@ -2,27 +2,42 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <string_view>
 
 namespace resmgr {
 
-// Appends all parts, each convertible to std::string_view and none a view into `text`. The text
-// grows once: for short parts that is several times cheaper than one append for each.
-template <typename... Parts>
-void AppendParts(std::string& text, const Parts&... parts) {
+// Makes the text `kept` characters of its own and all parts, each convertible to std::string_view
+// and none a view into it. It grows once: for short parts that is several times cheaper than one
+// append for each. A text is a std::string or, where it is built anew again and again, a
+// fmt::memory_buffer, which writes nothing into memory that is written by the parts.
+template <typename Text, typename... Parts>
+void SetParts(Text& text, size_t kept, const Parts&... parts) {
   const std::array<std::string_view, sizeof...(Parts)> views{std::string_view(parts)...};
-  size_t end = text.size();
-  size_t size = end;
+  size_t size = kept;
   for (const std::string_view part : views)
     size += part.size();
   text.resize(size);
+  char* to = text.data() + kept;
   for (const std::string_view part : views) {
     if (part.empty()) continue;
-    std::memcpy(text.data() + end, part.data(), part.size());
-    end += part.size();
+    std::memcpy(to, part.data(), part.size());
+    to += part.size();
   }
+}
+
+// Appends all parts.
+template <typename Text, typename... Parts>
+void AppendParts(Text& text, const Parts&... parts) {
+  SetParts(text, text.size(), parts...);
+}
+
+// The parts in place of the text.
+template <typename Text, typename... Parts>
+void AssignParts(Text& text, const Parts&... parts) {
+  SetParts(text, 0, parts...);
 }
 
 }  // namespace resmgr

@@ -27,6 +27,18 @@ RelayLink::RelayLink(const DoorContext& context, Backends& backends, Told told)
   teller_.emplace(*clients_, told_.updated);
 }
 
+// To connect to a unix socket succeeds or fails at once, so nothing is waited for here.
+template <typename Attempt>
+void RelayLink::TryEach(const Attempt& attempt) {
+  trying_ = true;
+  for (size_t i = 0; i < connections_.size(); ++i)
+    attempt(i);
+  trying_ = false;
+  if (came_.empty()) return;
+  const std::vector<size_t> came = std::exchange(came_, {});
+  clients_ ? clients_->OnConnected(came) : events_.connected();
+}
+
 void RelayLink::Connect(RuntimeEvents events) {
   events_ = std::move(events);
   TryEach([this](size_t i) {
@@ -38,16 +50,6 @@ void RelayLink::Connect(RuntimeEvents events) {
                                   TellEvent(event);
                                 }});
   });
-}
-
-// To connect to a unix socket succeeds or fails at once, so nothing is waited for here.
-void RelayLink::TryEach(const std::function<void(size_t runtime)>& attempt) {
-  trying_ = true;
-  for (size_t i = 0; i < connections_.size(); ++i)
-    attempt(i);
-  trying_ = false;
-  const std::vector<size_t> came = std::exchange(came_, {});
-  if (!came.empty()) clients_ ? clients_->OnConnected(came) : events_.connected();
 }
 
 void RelayLink::OnConnected(size_t runtime) {

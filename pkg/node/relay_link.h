@@ -45,8 +45,9 @@ class RelayLink final : public BrainLink {
   }
 
  private:
-  // Runs `attempt` for each connection, then tells which ones came.
-  void TryEach(const std::function<void(size_t runtime)>& attempt);
+  // Runs attempt(runtime) for each connection, then tells which ones came.
+  template <typename Attempt>
+  void TryEach(const Attempt& attempt);
   void OnConnected(size_t runtime);
   void OnDisconnected(size_t runtime);
 

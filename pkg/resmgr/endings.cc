@@ -20,7 +20,9 @@ const Placement* ResourceManager::Impl::Retire(ContainerRecord& record, LifeEven
   state_writer_.Erase(record.container.id);
   look_again_timers_.Forget(record.container.key);
   if (!was_placeable) return nullptr;
-  return &record.former.emplace(std::exchange(record.container.placement, {}));
+  const Placement& given_up = record.former.emplace(std::move(record.container.placement));
+  record.container.placement = Placement();
+  return &given_up;
 }
 
 void ResourceManager::Impl::Exit(ContainerRecord& record, LifeEvent event, std::string_view why,

@@ -18,8 +18,7 @@ constexpr size_t kEntriesLookedAt = 16;
 // "namespace/pod/name" of parts that are cut, so that there are always three.
 void SetName(std::string& text, const Pod& pod, std::string_view name) {
   constexpr size_t kLongestPart = History::kLongestText / 3;
-  text.clear();
-  AppendParts(text, std::string_view(pod.namespace_name).substr(0, kLongestPart), "/",
+  AssignParts(text, std::string_view(pod.namespace_name).substr(0, kLongestPart), "/",
               std::string_view(pod.name).substr(0, kLongestPart), "/",
               name.substr(0, kLongestPart));
 }

@@ -17,7 +17,11 @@ constexpr size_t kFoundOneByOne = 20;
 constexpr size_t kLongestText = 1024;
 constexpr size_t kLongestName = 256;
 
-void AppendPlace(const Place& place, std::string& text) {
+std::string_view View(const fmt::memory_buffer& text) {
+  return {text.data(), text.size()};
+}
+
+void AppendPlace(const Place& place, fmt::memory_buffer& text) {
   if (!place.cpus) {
     AppendParts(text, "any CPU");
   } else {
@@ -45,7 +49,7 @@ std::string ListOf(const std::optional<Set>& set) {
 // The logger escapes what a terminal would take for more than a name.
 // "ns/pod/main" between two other texts.
 void AppendName(std::string_view before, const Pod& pod, const Container& container,
-                std::string_view after, std::string& text) {
+                std::string_view after, fmt::memory_buffer& text) {
   constexpr std::string_view kSlash = "/";
   if (pod.namespace_name.size() + pod.name.size() + container.name.size() <= kLongestName) {
     AppendParts(text, before, pod.namespace_name, kSlash, pod.name, kSlash, container.name, after);
@@ -55,7 +59,7 @@ void AppendName(std::string_view before, const Pod& pod, const Container& contai
 }
 
 // "2 shared containers 0-1 -> 0"
-void AppendShift(const Snapshot& snapshot, const Shift& shift, std::string& text) {
+void AppendShift(const Snapshot& snapshot, const Shift& shift, fmt::memory_buffer& text) {
   const Container* const first = snapshot.FindContainer(shift.first);
   const bool shares = shift.from.exclusive.empty() && shift.to.exclusive.empty();
   if (shift.containers > 1 || first == nullptr) {
@@ -82,7 +86,7 @@ void AppendShift(const Snapshot& snapshot, const Shift& shift, std::string& text
   }
 }
 
-void AppendOthers(const Observer::Act& act, std::string& text) {
+void AppendOthers(const Observer::Act& act, fmt::memory_buffer& text) {
   size_t told = 0;
   for (const Shift& shift : act.others) {
     if (shift.first == act.container.key) continue;
@@ -97,7 +101,8 @@ void AppendOthers(const Observer::Act& act, std::string& text) {
 
 // "53 containers: 2 with exclusive CPUs 1-4", where `place_of` an act is the place that counts.
 template <typename PlaceOf>
-void AppendSum(std::span<const Observer::Act> acts, const PlaceOf& place_of, std::string& text) {
+void AppendSum(std::span<const Observer::Act> acts, const PlaceOf& place_of,
+               fmt::memory_buffer& text) {
   CpuSet exclusive;
   size_t alone = 0;
   for (const Observer::Act& act : acts) {
@@ -113,18 +118,18 @@ void AppendSum(std::span<const Observer::Act> acts, const PlaceOf& place_of, std
 }  // namespace
 
 std::string Describe(const Place& place) {
-  std::string text;
+  fmt::memory_buffer text;
   AppendPlace(place, text);
-  return text;
+  return fmt::to_string(text);
 }
 
-std::string& LogObserver::Begin() {
+fmt::memory_buffer& LogObserver::Begin() {
   line_.clear();
   return line_;
 }
 
-std::string& LogObserver::Begin(std::string_view what, const Act& act) {
-  std::string& text = Begin();
+fmt::memory_buffer& LogObserver::Begin(std::string_view what, const Act& act) {
+  fmt::memory_buffer& text = Begin();
   AppendName(what, act.pod, act.container, ": ", text);
   return text;
 }
@@ -139,10 +144,10 @@ const std::string& LogObserver::TextOf(const Place& place) {
 
 void LogObserver::OnPlaced(const Act& act) {
   if (!log_.Enabled(LogLevel::kInfo)) return;
-  std::string& text = Begin("placed ", act);
+  fmt::memory_buffer& text = Begin("placed ", act);
   AppendParts(text, TextOf(Place::Of(act.container.placement)), " (", act.policy.name(), ")");
   AppendOthers(act, text);
-  log_.Text(LogLevel::kInfo, text);
+  log_.Text(LogLevel::kInfo, View(text));
   LogCandidates(act);
 }
 
@@ -165,7 +170,7 @@ void LogObserver::OnUpdated(const Act& act) {
   const bool moved = act.from != to;
   const LogLevel level = moved ? LogLevel::kInfo : LogLevel::kDebug;
   if (!log_.Enabled(level)) return;
-  std::string& text = Begin(moved ? "moved " : "kept ", act);
+  fmt::memory_buffer& text = Begin(moved ? "moved " : "kept ", act);
   if (moved) {
     AppendPlace(act.from, text);
     AppendParts(text, " -> ");
@@ -173,34 +178,34 @@ void LogObserver::OnUpdated(const Act& act) {
   AppendPlace(to, text);
   AppendParts(text, " (its resources changed)");
   AppendOthers(act, text);
-  log_.Text(level, text);
+  log_.Text(level, View(text));
   LogCandidates(act);
 }
 
 void LogObserver::OnMoved(const Act& act, const Shift& shift) {
   if (!log_.Enabled(LogLevel::kInfo)) return;
-  std::string& text = Begin();
+  fmt::memory_buffer& text = Begin();
   AppendParts(text, "moved ");
   AppendShift(act.snapshot, shift, text);
   AppendParts(text, " (", act.why, ")");
-  log_.Text(LogLevel::kInfo, text);
+  log_.Text(LogLevel::kInfo, View(text));
 }
 
 void LogObserver::OnReleased(const Act& act) {
   if (!log_.Enabled(LogLevel::kInfo)) return;
-  std::string& text = Begin("released ", act);
+  fmt::memory_buffer& text = Begin("released ", act);
   AppendParts(text, TextOf(act.from), " (", act.why, ")");
   AppendOthers(act, text);
-  log_.Text(LogLevel::kInfo, text);
+  log_.Text(LogLevel::kInfo, View(text));
 }
 
 void LogObserver::LogFound(LogLevel level, std::string_view what, const Act& act,
                            const Place& place, std::string_view why) {
   if (!log_.Enabled(level)) return;
-  std::string& text = Begin(what, act);
+  fmt::memory_buffer& text = Begin(what, act);
   AppendPlace(place, text);
   AppendParts(text, " (", why, ")");
-  log_.Text(level, text);
+  log_.Text(level, View(text));
 }
 
 void LogObserver::OnAdopted(std::span<const Act> acts) {
@@ -208,11 +213,11 @@ void LogObserver::OnAdopted(std::span<const Act> acts) {
   const std::string_view policy = acts.front().policy.name();
   const bool many = acts.size() > kFoundOneByOne;
   if (many && log_.Enabled(LogLevel::kInfo)) {
-    std::string& text = Begin();
+    fmt::memory_buffer& text = Begin();
     AppendParts(text, "adopted ");
     AppendSum(acts, place_of, text);
     AppendParts(text, " (", policy, ")");
-    log_.Text(LogLevel::kInfo, text);
+    log_.Text(LogLevel::kInfo, View(text));
   }
   for (const Act& act : acts)
     LogFound(many ? LogLevel::kDebug : LogLevel::kInfo, "adopted ", act, place_of(act), policy);
@@ -221,12 +226,12 @@ void LogObserver::OnAdopted(std::span<const Act> acts) {
 void LogObserver::OnFoundEnded(std::span<const Act> acts) {
   const bool many = acts.size() > kFoundOneByOne;
   if (many && log_.Enabled(LogLevel::kInfo)) {
-    std::string& text = Begin();
+    fmt::memory_buffer& text = Begin();
     AppendParts(text, "released ");
     AppendSum(
         acts, [](const Act& act) -> const Place& { return act.from; }, text);
     AppendParts(text, " (they ended or are gone)");
-    log_.Text(LogLevel::kInfo, text);
+    log_.Text(LogLevel::kInfo, View(text));
   }
   for (const Act& act : acts)
     LogFound(many ? LogLevel::kDebug : LogLevel::kInfo, "released ", act, act.from, act.why);

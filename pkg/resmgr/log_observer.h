@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "pkg/log/log.h"
 #include "pkg/resmgr/observer.h"
 
@@ -38,15 +40,15 @@ class LogObserver final : public Observer {
   void LogFound(LogLevel level, std::string_view what, const Act& act, const Place& place,
                 std::string_view why);
   // An empty line, in the memory of the last one.
-  std::string& Begin();
+  fmt::memory_buffer& Begin();
   // "WHATns/pod/main: "
-  std::string& Begin(std::string_view what, const Act& act);
+  fmt::memory_buffer& Begin(std::string_view what, const Act& act);
 
   // Most containers that share CPUs are placed where the last one was.
   const std::string& TextOf(const Place& place);
 
   Logger& log_;
-  std::string line_;
+  fmt::memory_buffer line_;
   Place place_;
   std::string text_of_place_;
 };
