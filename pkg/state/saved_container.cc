@@ -209,4 +209,24 @@ StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
   return saved;
 }
 
+std::string EncodeStated(const Pod& pod) {
+  std::string bytes;
+  {
+    FieldWriter fields(bytes);
+    AddResources(1, pod.overhead, fields);
+    AddResources(2, pod.resources, fields);
+  }
+  return bytes;
+}
+
+Status AddStated(std::string_view bytes, Pod& pod) {
+  state::StatedPod in;
+  if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return InvalidArgument("not what was stated of a pod");
+  }
+  pod.overhead = Decode(in.overhead());
+  pod.resources = Decode(in.resources());
+  return OkStatus();
+}
+
 }  // namespace resmgr

@@ -57,4 +57,10 @@ void EncodeSaved(const Container& container, QosClass qos, std::string& out,
 // InvalidArgument when it is not one.
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes);
 
+// What a pod sandbox has as a whole, where that was changed after its creation: overhead and
+// resources of the pod (pkg/api/state.proto, StatedPod).
+std::string EncodeStated(const Pod& pod);
+// Puts these into the pod. InvalidArgument: the bytes are none, and nothing is changed.
+Status AddStated(std::string_view bytes, Pod& pod);
+
 }  // namespace resmgr

@@ -21,6 +21,21 @@ constexpr std::chrono::milliseconds kEndAtOnce{100};
 // A disk that works is never as slow.
 constexpr std::chrono::seconds kSlowWriting{5};
 
+// Of names of notes. No runtime has it in a container's id.
+constexpr std::string_view kOfPod = "pod/";
+
+// "pod/h/ID"
+std::string NoteName(StateStore::PodNote kind, std::string_view id) {
+  return fmt::format("{}{}/{}", kOfPod, static_cast<char>(kind), id);
+}
+
+// Empty where the note is of another kind.
+std::string_view IdOfNote(StateStore::PodNote kind, std::string_view name) {
+  const size_t begin = kOfPod.size() + 2;
+  if (name.size() <= begin || name[kOfPod.size()] != static_cast<char>(kind)) return {};
+  return name.substr(begin);
+}
+
 }  // namespace
 
 // What the loop and the thread work with.
@@ -46,7 +61,8 @@ struct StateStore::Shared {
   std::condition_variable written;
   Report report;  // nullptr: the store is closed
   Records records;
-  size_t live_bytes = 0;  // of their entries
+  Records notes;
+  size_t live_bytes = 0;  // of the entries of both
   bool loaded = false;
   bool waits_for_load = true;
   std::string changes;  // entries that were handed over
@@ -64,7 +80,8 @@ StateStore::StateStore(FileSystem& files, const std::string& directory, const st
     : report_(std::move(report)),
       open_calls_(files, calls.empty() ? directory + "/calls" : calls, report_),
       shared_(std::make_shared<Shared>(files, directory, machine)),
-      records_(shared_->records) {
+      records_(shared_->records),
+      notes_(shared_->notes) {
   shared_->report = report_;
   thread_ = StartThread("state", [shared = shared_] { shared->Run(); });
   std::unique_lock lock(shared_->mutex);
@@ -124,6 +141,10 @@ void StateStore::Put(const ContainerId& id, const Container& container, QosClass
   const size_t begin = BeginEntry(EntryKind::kPut, name, gathered_);
   EncodeSaved(container, qos, gathered_, origin);
   EndEntry(begin, gathered_);
+  Replace(records_, name, begin);
+}
+
+void StateStore::Replace(Records& records, std::string_view name, size_t begin) {
   const auto entry = std::string_view(gathered_).substr(begin);
   if (name.size() > kMaxEntryName || entry.size() > kMaxEntryValue) {
     report_(fmt::format("a container's state of {} bytes is too long to be saved", entry.size()));
@@ -131,35 +152,78 @@ void StateStore::Put(const ContainerId& id, const Container& container, QosClass
   }
   const std::lock_guard lock(shared_->mutex);
   bool added = false;
-  const auto at = records_.lazy_emplace(name, [&](const Records::constructor& construct) {
+  const auto at = records.lazy_emplace(name, [&](const Records::constructor& construct) {
     construct(entry);
     added = true;
   });
   if (!added) {
     if (at->entry() == entry) return gathered_.resize(begin);
     shared_->live_bytes -= at->entry().size();
-    records_.erase(at);
-    records_.insert(Record(entry));
+    records.erase(at);
+    records.insert(Record(entry));
   }
   shared_->live_bytes += entry.size();
 }
 
 void StateStore::Erase(const ContainerId& id) {
-  const auto found = records_.find(id.value());
-  if (found == records_.end()) return;
-  AppendEntry(EntryKind::kErase, id.value(), "", gathered_);
+  EraseFrom(records_, id.value());
+}
+
+void StateStore::EraseFrom(Records& records, std::string_view name) {
+  const auto found = records.find(name);
+  if (found == records.end()) return;
+  AppendEntry(EntryKind::kErase, name, "", gathered_);
   const std::lock_guard lock(shared_->mutex);
   shared_->live_bytes -= found->entry().size();
-  records_.erase(found);
+  records.erase(found);
 }
 
 void StateStore::Retain(const std::function<bool(std::string_view)>& wanted) {
+  RetainIn(records_, wanted);
+}
+
+void StateStore::RetainIn(Records& records, const std::function<bool(std::string_view)>& wanted) {
   const std::lock_guard lock(shared_->mutex);
-  absl::erase_if(records_, [&](const Record& record) {
+  absl::erase_if(records, [&](const Record& record) {
     if (wanted(record.name())) return false;
     AppendEntry(EntryKind::kErase, record.name(), "", gathered_);
     shared_->live_bytes -= record.entry().size();
     return true;
+  });
+}
+
+std::optional<std::string> StateStore::FindNote(PodNote kind, const PodSandboxId& id) const {
+  if (notes_.empty()) return std::nullopt;
+  const auto found = notes_.find(NoteName(kind, id.value()));
+  if (found == notes_.end()) return std::nullopt;
+  return std::string(found->value());
+}
+
+void StateStore::PutNote(PodNote kind, const PodSandboxId& id, std::string_view text) {
+  const std::string name = NoteName(kind, id.value());
+  const size_t begin = gathered_.size();
+  AppendEntry(EntryKind::kPut, name, text, gathered_);
+  Replace(notes_, name, begin);
+}
+
+void StateStore::EraseNote(PodNote kind, const PodSandboxId& id) {
+  if (!notes_.empty()) EraseFrom(notes_, NoteName(kind, id.value()));
+}
+
+void StateStore::ForEachNote(
+    PodNote kind,
+    const std::function<void(std::string_view id, std::string_view text)>& visit) const {
+  for (const Record& note : notes_) {
+    const std::string_view id = IdOfNote(kind, note.name());
+    if (!id.empty()) visit(id, note.value());
+  }
+}
+
+void StateStore::RetainNotes(PodNote kind, const std::function<bool(std::string_view)>& wanted) {
+  if (notes_.empty()) return;
+  RetainIn(notes_, [kind, &wanted](std::string_view name) {
+    const std::string_view id = IdOfNote(kind, name);
+    return id.empty() || wanted(id);
   });
 }
 
@@ -209,14 +273,15 @@ void StateStore::Shared::Load() {
 
 void StateStore::Shared::Take(RecordLog::Records found) {
   for (const auto& [name, text] : found) {
-    if (const auto saved = DecodeSaved(text); !saved.ok()) {
-      report(fmt::format("container {}: {}", name, Message(saved.status())));
+    const bool of_pod = name.starts_with(kOfPod);
+    if (const Status status = of_pod ? OkStatus() : DecodeSaved(text).status(); !status.ok()) {
+      report(fmt::format("container {}: {}", name, Message(status)));
       continue;
     }
     std::string entry;
     AppendEntry(EntryKind::kPut, name, text, entry);
     live_bytes += entry.size();
-    records.insert(Record(entry));
+    (of_pod ? notes : records).insert(Record(entry));
   }
 }
 
@@ -284,8 +349,10 @@ std::string StateStore::Shared::TakeAll() {
   const std::lock_guard lock(mutex);
   std::string all;
   all.reserve(live_bytes);
-  for (const Record& record : records)
-    all += record.entry();
+  for (const Records* const kept : {&records, &notes}) {
+    for (const Record& record : *kept)
+      all += record.entry();
+  }
   changes.clear();
   return all;
 }

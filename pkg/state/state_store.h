@@ -58,7 +58,24 @@ class StateStore {
   void Erase(const ContainerId& id);
   // Forgets all but these: what else was saved is of containers that are gone.
   void Retain(const std::function<bool(std::string_view id)>& wanted);
-  size_t size() const { return records_.size(); }
+  size_t size() const { return records_.size(); }  // containers
+
+  // A text that is kept of a pod sandbox, by the runtime's id. What it says is its owner's
+  // business.
+  enum class PodNote : char {
+    kHandler = 'h',  // the handler that the client named: an alias (pkg/cri/handler_aliases.h)
+    kStated = 's',   // what kubelets stated of it later (pkg/resmgr/state_writer.h)
+  };
+  std::optional<std::string> FindNote(PodNote kind, const PodSandboxId& id) const;
+  void PutNote(PodNote kind, const PodSandboxId& id, std::string_view text);
+  void EraseNote(PodNote kind, const PodSandboxId& id);
+  // All of this kind, in no order. `visit` must not change the store.
+  void ForEachNote(
+      PodNote kind,
+      const std::function<void(std::string_view id, std::string_view text)>& visit) const;
+  // Forgets all of this kind but these.
+  void RetainNotes(PodNote kind, const std::function<bool(std::string_view id)>& wanted);
+
   // What changed since the last one is written together, and durable within a second.
   void Commit();
 
@@ -83,14 +100,20 @@ class StateStore {
 
   static constexpr std::chrono::seconds kLastWords{1};
 
+  // An entry that ends `gathered_`, and begins there, takes the place of the record of its name.
+  void Replace(Records& records, std::string_view name, size_t begin);
+  void EraseFrom(Records& records, std::string_view name);
+  void RetainIn(Records& records, const std::function<bool(std::string_view name)>& wanted);
+
   const Report report_;
   std::function<void()> before_flush_;
   std::string gathered_;  // entries since the last Commit
   OpenCalls open_calls_;
   // The thread's, too, which may outlive this.
   const std::shared_ptr<Shared> shared_;
-  // In it. Changed by the loop only, which therefore reads it without the mutex.
-  Records& records_;
+  // In it. Changed by the loop only, which therefore reads them without the mutex.
+  Records& records_;  // of containers
+  Records& notes_;    // of pod sandboxes
   std::thread thread_;
 };
 
