@@ -49,11 +49,12 @@ class Adopter {
       const bool unclear = unclear_->pods.contains(pod.id) || brief_->pods.contains(pod.id);
       if (known != nullptr) {
         known->provisional = false;
-        if (!unclear && std::exchange(known->unclear, false)) store_.PutPod(pod);
+        if (!unclear && std::exchange(known->unclear, false))
+          store_.PutPod(state_writer_.WithStated(pod));
       } else if (!unclear) {
-        store_.PutPod(pod);
+        store_.PutPod(state_writer_.WithStated(pod));
       } else if (const std::optional<QosClass> qos = KeptQos(pod.id, inventory)) {
-        Pod listed = pod;
+        Pod listed = state_writer_.WithStated(pod);
         listed.qos = *qos;
         store_.PutPod(std::move(listed)).unclear = true;
       }

@@ -65,6 +65,7 @@ void ResourceManager::Impl::RemovePod(const PodSandboxId& id) {
   }
   synchronizer_.RecordRemoval(whole_id);
   store_.ErasePod(whole_id);
+  state_writer_.ErasePod(whole_id);
   Push(std::move(changed));
 }
 

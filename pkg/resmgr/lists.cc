@@ -25,6 +25,8 @@ Status ResourceManager::Impl::TakeOver(const RuntimeInventory& inventory,
       Adopt(store_, inventory, gone, listed_at_, memory_capacity_, state_writer_);
   EndListed(adoption);
   EraseUnlistedPods(store_, inventory, listed_at_);
+  if (inventory.unclear.why.ok() && inventory.unclear.runtimes.empty())
+    state_writer_.EraseUnlistedPods();
   ApplyPodLimitsToAdopted(adoption, first);
   StatusOr<ContainerKeys> changed = decider_.Reconcile();
   if (!changed.ok()) {

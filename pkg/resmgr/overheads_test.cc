@@ -14,6 +14,7 @@
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
+#include "pkg/state/testing/crashing_file_system.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr::test {
@@ -85,6 +86,39 @@ TEST_F(OverheadsTest, R02RebuiltAfterARestart) {
   EXPECT_EQ(Held(), before) << "counted once";
   node_.runtime.held.pods.clear();
   node_.Reconnect();
+  EXPECT_EQ(Held(), HeldOverheads()) << "removed unseen";
+}
+
+// Runtimes need not write an UpdatePodSandboxResources into what they tell of the sandbox.
+TEST_F(OverheadsTest, R02WhatAnUpdateChangedHoldsAfterARestart) {
+  CrashingFileSystem files(1);
+  node_.KeepState(files);
+  const PodSandboxId changed = RunPod("changed", OverheadAsStated(250, k120MiB));
+  RunPod("as-created", OverheadAsStated(250, k120MiB));
+  const PodSandboxId removed = RunPod("removed", OverheadAsStated(250, k120MiB));
+  node_.manager().PodResourcesChanged(changed, OverheadAsStated(1000, k160MiB), {});
+  node_.manager().PodResourcesChanged(removed, OverheadAsStated(1000, k160MiB), {});
+  const HeldOverheads before = Promised(1250, k120MiB + k160MiB);
+  node_.manager().PodRemoved(removed);
+  node_.runtime.held.pods.pop_back();
+  EXPECT_EQ(Held(), before);
+  node_.Restart();
+  EXPECT_EQ(Held(), before);
+  node_.Reconnect();
+  EXPECT_EQ(Held(), before) << "counted once";
+  node_.Restart();
+  EXPECT_EQ(Held(), before) << "and kept by the daemon that found it";
+  // Another sandbox of that id, which runtimes never make, shows what is kept of the removed one.
+  RunPod("removed", OverheadAsStated(250, k120MiB));
+  node_.Restart();
+  EXPECT_EQ(Held(), Promised(1500, k120MiB + k120MiB + k160MiB));
+  node_.runtime.held.pods.clear();
+  node_.Restart();
+  EXPECT_EQ(Held(), HeldOverheads());
+  Pod again;
+  again.id = changed;
+  node_.runtime.held.pods.push_back(again);
+  node_.Restart();
   EXPECT_EQ(Held(), HeldOverheads()) << "removed unseen";
 }
 

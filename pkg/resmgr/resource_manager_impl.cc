@@ -273,8 +273,9 @@ void ResourceManager::Impl::ChangePod(const PodSandboxId& id, const LinuxResourc
   Pod pod = known->pod;
   pod.overhead = Merged(std::move(pod.overhead), overhead);
   pod.resources = Merged(std::move(pod.resources), resources);
+  state_writer_.SaveStated(pod);
   AddPod(std::move(pod));
-  // Where there are several runtimes, its overhead is kept with its containers.
+  // Where there are several runtimes, its overhead is kept with its containers, too.
   for (const ContainerKey key : known->containers)
     state_writer_.MarkChanged(*store_.Find(key));
 }

@@ -11,6 +11,8 @@ namespace {
 // A container runs no sooner than this after it was created.
 constexpr std::chrono::milliseconds kGather{20};
 
+constexpr StateStore::PodNote kStated = StateStore::PodNote::kStated;
+
 }  // namespace
 
 StateWriter::StateWriter(EventLoop& loop, StateStore* state, ContainerStore& store)
@@ -74,6 +76,33 @@ void StateWriter::EraseUnlisted() {
   if (state_ == nullptr) return;
   state_->Retain(
       [this](std::string_view id) { return store_.FindById(ContainerId(id)) != nullptr; });
+  state_->Commit();
+}
+
+void StateWriter::SaveStated(const Pod& pod) {
+  if (state_ == nullptr) return;
+  state_->PutNote(kStated, pod.id, EncodeStated(pod));
+  state_->Commit();
+}
+
+Pod StateWriter::WithStated(Pod listed) const {
+  if (state_ == nullptr) return listed;
+  const std::optional<std::string> stated = state_->FindNote(kStated, listed.id);
+  // Notes that cannot be read are none.
+  if (stated) (void)AddStated(*stated, listed);
+  return listed;
+}
+
+void StateWriter::ErasePod(const PodSandboxId& id) {
+  if (state_ == nullptr) return;
+  state_->EraseNote(kStated, id);
+  state_->Commit();
+}
+
+void StateWriter::EraseUnlistedPods() {
+  if (state_ == nullptr) return;
+  state_->RetainNotes(
+      kStated, [this](std::string_view id) { return store_.FindPod(PodSandboxId(id)) != nullptr; });
   state_->Commit();
 }
 

@@ -36,8 +36,21 @@ class StateWriter {
   // Everything was adopted that there is.
   void EraseUnlisted();
 
-  // A call about the container is about to be sent; its outcome is known.
-  void BeginCall(Call call, const ContainerId& id) { calls_.Begin(call, id); }
+  // A kubelet stated what this pod has as a whole after its sandbox was created, which not every
+  // runtime tells. Written at once.
+  void SaveStated(const Pod& pod);
+  // The runtime's pod with what was stated of it later.
+  Pod WithStated(Pod listed) const;
+  void ErasePod(const PodSandboxId& id);
+  // All sandboxes were listed and are in the store: what is kept of others is of no use.
+  void EraseUnlistedPods();
+
+  // A call about the container is about to be sent; its outcome is known. Before a start, what was
+  // gathered is saved: a kill after that must not leave a running container without it.
+  void BeginCall(Call call, const ContainerId& id) {
+    calls_.Begin(call, id);
+    if (call == Call::kStart && !unsaved_.empty()) SaveAll();
+  }
   void EndCall(Call call, const ContainerId& id) { calls_.End(call, id); }
   bool IsCallOpen(Call call, const ContainerId& id) const { return calls_.Contains(call, id); }
   // Whether all calls that an earlier daemon may have left open are known. Where they are not, any

@@ -64,6 +64,21 @@ TEST_F(StateWriterTest, FlushingBringsWhatIsGathered) {
   EXPECT_EQ(SavedShares("a"), 2);
 }
 
+TEST_F(StateWriterTest, StartsAndPodsBringWhatIsGatheredAtOnce) {
+  ContainerRecord& record = Add("a", 2);
+  state_writer_.MarkChanged(record);
+  state_writer_.BeginCall(StateWriter::Call::kUpdate, record.container.id);
+  EXPECT_EQ(state_.size(), 0u);
+  state_writer_.BeginCall(StateWriter::Call::kStart, record.container.id);
+  EXPECT_EQ(state_.size(), 1u) << "without a turn of the loop";
+  Pod pod = pod_->pod;
+  pod.overhead.memory_limit = 7;
+  state_writer_.SaveStated(pod);
+  EXPECT_EQ(state_writer_.WithStated(pod_->pod).overhead.memory_limit, 7);
+  state_writer_.ErasePod(pod.id);
+  EXPECT_EQ(state_writer_.WithStated(pod_->pod).overhead.memory_limit, std::nullopt);
+}
+
 TEST_F(StateWriterTest, WhatEndsAtOnceIsNeverSaved) {
   ContainerRecord& record = Add("a", 2);
   state_writer_.MarkChanged(record);
