@@ -263,8 +263,9 @@ Status CheckRuntimes(const Flags& flags) {
     }
   }
   for (const auto& [handler, settings] : config.classes) {
-    if (!settings.handler) continue;
-    return InvalidArgument("runtimeClasses.{}.Handler: the relay changes no handlers", handler);
+    if (!settings.handler || flags.mode == Mode::kRelay) continue;
+    return InvalidArgument(
+        "runtimeClasses.{}.Handler: handlers have aliases with -mode relay alone", handler);
   }
   return OkStatus();
 }

@@ -464,8 +464,13 @@ TEST(SampleConfigsTest, WhatTheRelayDoesNotDoIsRefused) {
   std::ofstream(path) << "runtimes: {kata: {Socket: /run/kata.sock}}";
   EXPECT_THAT(std::string(Message(Parse({"-config", path, "-mode", "nri-plugin"}).status())),
               HasSubstr("with -mode relay alone"));
-  EXPECT_THAT(error_of("runtimeClasses:\n  pinned: {Handler: runc}\n"),
-              HasSubstr("runtimeClasses.pinned.Handler"));
+  const std::string alias = "runtimeClasses:\n  pinned: {Handler: runc}\n";
+  EXPECT_EQ(error_of(alias), "");
+  std::ofstream(path) << alias;
+  for (const char* mode : {"nri-plugin", "docker"}) {
+    EXPECT_THAT(std::string(Message(Parse({"-config", path, "-mode", mode}).status())),
+                HasSubstr("runtimeClasses.pinned.Handler: handlers have aliases with -mode relay"));
+  }
   std::filesystem::remove(path);
 }
 
@@ -488,6 +493,10 @@ TEST(SampleConfigsTest, SayWhatTheyPromise) {
   EXPECT_EQ(classes->config.runtimes.ClassOf("kata").pinning, Pinning::kSandbox);
   EXPECT_EQ(classes->config.runtimes.ClassOf("gvisor").pinning, Pinning::kNone);
 
+  const StatusOr<Flags> aliases = Parse({"-config", samples + "handler-aliases.yaml"});
+  ASSERT_TRUE(aliases.ok()) << Message(aliases.status());
+  EXPECT_EQ(aliases->config.runtimes.ClassOf("runc-quiet").handler, "runc");
+  EXPECT_EQ(aliases->config.runtimes.ClassOf("counted").handler, "");
   const StatusOr<Flags> two = Parse({"-config", samples + "runtimes.yaml"});
   ASSERT_TRUE(two.ok());
   EXPECT_EQ(two->config.runtimes.ClassOf("kata").runtime, "kata");

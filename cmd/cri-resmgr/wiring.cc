@@ -55,6 +55,14 @@ std::vector<Backends::Backend> RuntimesOf(const RuntimesConfig& config) {
   return runtimes;
 }
 
+HandlerAliases::Table AliasesOf(const RuntimesConfig& config) {
+  HandlerAliases::Table aliases;
+  for (const auto& [alias, handling] : config.classes) {
+    if (handling.handler) aliases.emplace(alias, *handling.handler);
+  }
+  return aliases;
+}
+
 FrontDoorFactory DoorOf(const Flags& flags) {
   if (flags.mode == Mode::kNriPlugin) {
     return NriDoorFactory({.connection = {.socket = flags.nri_socket,
@@ -75,6 +83,7 @@ FrontDoorFactory DoorOf(const Flags& flags) {
        .runtime_socket = flags.runtime_socket,
        .image_socket = images.empty() ? std::nullopt : std::optional(std::move(images)),
        .runtimes = RuntimesOf(flags.config.runtimes),
+       .aliases = AliasesOf(flags.config.runtimes),
        .hooks = HooksOf(flags),
        .nri_host = HostingOf(flags)});
 }

@@ -13,6 +13,8 @@
 
 namespace resmgr {
 
+class HandlerAliases;
+
 // The runtimes behind one relay, where there are several, and which of them a call is for. A pod
 // sandbox is made by the runtime of its RuntimeClass handler; its containers, and all calls about
 // one of these, are that runtime's. Loop's thread only.
@@ -21,14 +23,15 @@ class Backends {
   struct Backend {
     std::string name;  // for errors and logs
     std::string socket;
-    std::vector<std::string> handlers{};  // RunPodSandboxRequest.runtime_handler
+    std::vector<std::string> handlers{};  // as clients name them: aliases, too
     std::string image_socket{};           // of its ImageService; empty: the same
   };
 
   // The first is the default: it gets the handlers that no other has, and the calls that are about
   // no pod sandbox or container.
-  explicit Backends(std::vector<Backend> backends)
-      : backends_(std::move(backends)), calls_(backends_.size()) {}
+  // `aliases` of their handlers, which outlive this; nullptr: there are none.
+  explicit Backends(std::vector<Backend> backends, const HandlerAliases* aliases = nullptr)
+      : backends_(std::move(backends)), aliases_(aliases), calls_(backends_.size()) {}
   Backends(const Backends&) = delete;
   Backends& operator=(const Backends&) = delete;
 
@@ -36,6 +39,7 @@ class Backends {
   const std::vector<Backend>& all() const { return backends_; }
   IdOwners& owners() { return owners_; }
   const IdOwners& owners() const { return owners_; }
+  const HandlerAliases* aliases() const { return aliases_; }
 
   // Calls of clients at one of them, since our start.
   struct Calls {
@@ -72,6 +76,7 @@ class Backends {
 
  private:
   const std::vector<Backend> backends_;
+  const HandlerAliases* const aliases_;
   std::vector<Calls> calls_;
   IdOwners owners_;
 };

@@ -71,12 +71,30 @@ void Call::Start(bool end) {
     routing_ = CallRouting::Begin(*relay.router(), method_);
     if (routing_ != nullptr && reading_ == nullptr) reading_ = std::make_unique<Reading>();
   }
+  if (relay.aliases() != nullptr) {
+    aliased_ = AliasedCall::Begin(*relay.aliases(), method_, relay.router() != nullptr);
+    if (aliased_ != nullptr && aliased_->ReadsRequest() && reading_ == nullptr)
+      reading_ = std::make_unique<Reading>();
+  }
   if (tap_ != nullptr) tap_->OnRequestHeaders(headers_);
   request_complete_ = end;
   collecting_ = reading_ != nullptr && !end;
   if (collecting_) return;
   EndPipeline();
-  Forward(headers_, end);
+  if (aliased_ == nullptr) {
+    Forward(headers_, end);
+  } else {
+    Forward(HeadersToSend(false), end);
+  }
+}
+
+h2::HeaderBlock Call::HeadersToSend(bool other_message) const {
+  h2::HeaderBlock headers = headers_;
+  if (other_message || (reading_ != nullptr && reading_->other_handlers))
+    headers.Remove("content-length");
+  // What is compressed could not be rewritten.
+  if (aliased_ != nullptr && aliased_->RewritesReply()) headers.Remove("grpc-accept-encoding");
+  return headers;
 }
 
 bool Call::Forward(const h2::HeaderBlock& headers, bool end) {
@@ -113,6 +131,7 @@ void Call::OnData(h2::Stream& stream, const h2::Slice& data) {
   }
   if (tap_ != nullptr) tap_->OnReplyData(data.view());
   if (events_ != nullptr) events_->Feed(data.view());
+  if (aliased_ != nullptr && aliased_->RewritesReply()) return PassRewritten(data);
   if (ReadsReply() && reading_->reply.fits()) {
     reading_->reply.Add(data, connection_.scratch());
   }
@@ -123,6 +142,11 @@ void Call::OnEnd(h2::Stream& stream, const h2::HeaderBlock& trailers) {
   if (!FromClient(stream)) {
     if (trailers.empty()) {
       OnMalformed("ended its answer without a status");
+      return;
+    }
+    if (aliased_ != nullptr && aliased_->RewritesReply() && !aliased_->body().complete() &&
+        ReadGrpcStatus(trailers).ok()) {
+      OnMalformed("ended its answer within a message");
       return;
     }
     if (OnOutcome(trailers)) {
@@ -162,6 +186,7 @@ void Call::GiveUp() {
   EndPipeline();
   routing_.reset();
   fan_out_.reset();
+  aliased_.reset();
   if (server_ != nullptr) server_->Reset(static_cast<uint32_t>(h2::ErrorCode::kCancel));
   if (reading_ == nullptr) return;
   reading_->request.Clear();
@@ -190,7 +215,11 @@ void Call::EndForMemory(std::string_view why) {
 
 void Call::OnSent(h2::Stream& stream, size_t count) {
   if (FromClient(stream)) {
-    if (server_ != nullptr) server_->Consume(count);
+    if (server_ != nullptr) {
+      // Which may be the end of all this.
+      if (aliased_ != nullptr && aliased_->RewritesReply()) return ConsumeRewritten();
+      server_->Consume(count);
+    }
     if (fan_out_ != nullptr) fan_out_->OnSent(client_->queued());
     return;
   }
@@ -208,6 +237,7 @@ void Call::OnClose(h2::Stream& stream, uint32_t error_code) {
     EndPipeline();
     routing_.reset();
     fan_out_.reset();
+    aliased_.reset();
     collecting_ = false;
     const bool ended = error_code == static_cast<uint32_t>(h2::ErrorCode::kNoError);
     if (server_ != nullptr && server_->open()) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pkg/base/recycled.h"
+#include "pkg/cri/aliased_call.h"
 #include "pkg/cri/backend_router.h"
 #include "pkg/cri/call_clock.h"
 #include "pkg/cri/call_tap.h"
@@ -71,6 +72,9 @@ class Call final : public h2::StreamHandler,
   void GiveUp();
   // Opens the runtime's stream; false when the call was finished instead.
   bool Forward(const h2::HeaderBlock& headers, bool end);
+  // The client's header fields, as they fit the request that the runtime gets and the reply that is
+  // read here.
+  h2::HeaderBlock HeadersToSend(bool other_message) const;
   // Accounts for what the request takes now. False: the call was ended for it.
   bool HoldRequest();
   void ReleaseRequest();
@@ -89,6 +93,8 @@ class Call final : public h2::StreamHandler,
   void OnReplies(const std::vector<h2::SliceQueue>& messages) override;
   bool OnMessage(const h2::SliceQueue& message) override;
   void OnFanOutEnd(const Status& status) override;
+  // A message with its prefix, as the client gets it.
+  h2::SliceQueue Rewritten(const h2::SliceQueue& message);
   // Whether what the reply's message says is of interest.
   bool ReadsReply() const;
   // Shows the request to the stages.
@@ -96,6 +102,8 @@ class Call final : public h2::StreamHandler,
   void OnDecided(const Status& refusal, const Adjustment& adjustment) override;
   void OnReplySeen() override;
   bool Has(Operation operation, Field field) const override;
+  // Puts the runtime's handlers in place of aliases in the request. False: the call is over.
+  bool NameRuntimesHandlers();
   // Forwards the request with these bytes behind its message.
   void SendWith(std::string_view suffix);
   // Forwards the request with a message in which parts are replaced or removed.
@@ -103,6 +111,10 @@ class Call final : public h2::StreamHandler,
   void SendRequest(std::string_view suffix);
   // The request is not what stages can read: let it pass as it is.
   void PassUnread(std::string_view why);
+  // Bytes of a reply whose messages become others.
+  void PassRewritten(const h2::Slice& data);
+  // Accounts for what of those waits here, and opens the runtime's window unless it is much.
+  void ConsumeRewritten();
   // What the client gets in place of a good reply; OK: the reply.
   Status ReplyError() const;
   // Ends a reply whose header fields the client has.
@@ -134,6 +146,7 @@ class Call final : public h2::StreamHandler,
   std::unique_ptr<Reading> reading_;
   std::unique_ptr<CallRouting> routing_;  // where there are several runtimes
   std::unique_ptr<FanOutCall> fan_out_;   // in place of server_, where it goes to all of them
+  std::unique_ptr<AliasedCall> aliased_;  // where handlers have aliases that it may name
   std::unique_ptr<EventReader> events_;   // of GetContainerEvents
   bool reported_ = false;
   bool unpacking_ = false;  // in the relay's queue

@@ -25,8 +25,9 @@ struct Call::Reading : public Recycled<Reading> {
   Reading() {}  // NOLINT(modernize-use-equals-default)
 
   HeldMessage request{kMaxIntercepted};
-  size_t prepaid = 0;  // request bytes whose window was opened before they were sent on
-  size_t held = 0;     // of Call::held_, for the request
+  size_t prepaid = 0;           // request bytes whose window was opened before they were sent on
+  size_t held = 0;              // of Call::held_, for the request
+  bool other_handlers = false;  // than the client's are in the request
   HeldMessage reply{kMaxHeldReply};
   h2::HeaderBlock reply_headers;
   // The end of the reply, while a stage holds it, and whether that is all of it.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way of a call's reply: from one runtime, whose outcome the stages see before the client does,
 // or from all of them.
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,7 +16,28 @@ namespace resmgr {
 
 bool Call::ReadsReply() const {
   return (LookedAt() && reading_->stages->reads_reply) ||
-         (routing_ != nullptr && routing_->ReadsReply());
+         (routing_ != nullptr && routing_->ReadsReply()) ||
+         (aliased_ != nullptr && aliased_->ReadsReply());
+}
+
+void Call::PassRewritten(const h2::Slice& data) {
+  aliased_->owed += data.size();
+  const StatusOr<std::string> more = aliased_->body().Feed(data.view());
+  if (!more.ok()) return Finish(Annotate(more.status(), "the runtime"));
+  if (!more->empty()) client_->SendData(h2::Slice::Copy(*more));
+  ConsumeRewritten();
+}
+
+void Call::ConsumeRewritten() {
+  const size_t waiting = client_->queued();
+  const size_t held = aliased_->body().held() + waiting;
+  const size_t before = std::exchange(aliased_->held, held);
+  if (held > before && !HoldReply(held - before)) return;
+  if (held < before) {
+    connection_.Release(before - held);
+    held_ -= before - held;
+  }
+  if (waiting < FanOutCall::kMostWaiting) server_->Consume(std::exchange(aliased_->owed, 0));
 }
 
 void Call::OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) {
@@ -51,7 +74,7 @@ void Call::HoldTrailers(const h2::HeaderBlock& trailers) {
 
 bool Call::OnOutcome(const h2::HeaderBlock& trailers) {
   clock_.NoteAnswered();
-  if (!LookedAt() && routing_ == nullptr && !Watched()) return true;
+  if (!LookedAt() && routing_ == nullptr && aliased_ == nullptr && !Watched()) return true;
   const GrpcStatus status = ReadGrpcStatus(trailers);
   if (!Settle(status)) return false;
   if (ReplyError().ok()) Report(status);
@@ -87,11 +110,12 @@ void Call::CountAtRuntime(bool ok) {
 }
 
 bool Call::Settle(const GrpcStatus& status) {
-  if (!LookedAt() && routing_ == nullptr) return true;
+  if (!LookedAt() && routing_ == nullptr && aliased_ == nullptr) return true;
   std::string_view message;
-  if (HeldMessage& reply = reading_->reply; status.ok() && reply.size() > 0) {
-    message = reply.Read(reading_->reply_headers).value_or("");
+  if (reading_ != nullptr && status.ok() && reading_->reply.size() > 0) {
+    message = reading_->reply.Read(reading_->reply_headers).value_or("");
   }
+  if (aliased_ != nullptr && status.ok()) aliased_->OnReply(message);
   if (routing_ != nullptr && status.ok()) routing_->OnReply(message);
   if (!LookedAt()) return true;
   return reading_->stages->call.OnReply(ReadOutcome(method_.operation, status.code, message));
@@ -128,8 +152,8 @@ void Call::FanOut() {
   clock_.NoteForwarded();
   for (const Backends::Backend& backend : routing_->backends().all()) {
     const Status added =
-        fan_out_->Add(backend.name, connection_.SessionTo(routing_->SocketOf(backend)), headers_,
-                      reading_->request.body());
+        fan_out_->Add(backend.name, connection_.SessionTo(routing_->SocketOf(backend)),
+                      HeadersToSend(false), reading_->request.body());
     if (!added.ok()) return Finish(added);
   }
   reading_->request.Clear();
@@ -148,6 +172,18 @@ void Call::OnReplies(const std::vector<h2::SliceQueue>& messages) {
   routing_->OnReplies(messages);
 }
 
+h2::SliceQueue Call::Rewritten(const h2::SliceQueue& message) {
+  if (aliased_ == nullptr || !aliased_->RewritesReply()) return message;
+  const std::string bytes = message.ToString();
+  const std::optional<std::string> changed =
+      aliased_->Rewrite(std::string_view(bytes).substr(kGrpcPrefixSize));
+  if (!changed) return message;
+  h2::SliceQueue body;
+  body.Append(h2::Slice::Copy(EncodeGrpcPrefix(false, changed->size())));
+  body.Append(h2::Slice::Copy(*changed));
+  return body;
+}
+
 bool Call::OnMessage(const h2::SliceQueue& message) {
   if (!client_->headers_sent()) {
     h2::HeaderBlock headers;
@@ -159,8 +195,10 @@ bool Call::OnMessage(const h2::SliceQueue& message) {
   for (const h2::Slice& slice : message.slices()) {
     if (tap_ != nullptr) tap_->OnReplyData(slice.view());
     if (events_ != nullptr) events_->Feed(slice.view());
-    client_->SendData(slice);
   }
+  const h2::SliceQueue body = Rewritten(message);
+  for (const h2::Slice& slice : body.slices())
+    client_->SendData(slice);
   return true;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way of a call's request when it is read before it is forwarded: collect it, decompress it,
 // find its runtime, show it to the stages, send it as they want it.
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -48,7 +50,7 @@ void Call::Open() {
 
 bool Call::Unpack(size_t most) {
   unpacking_ = false;
-  if (!LookedAt() && routing_ == nullptr) return false;
+  if (!LookedAt() && routing_ == nullptr && aliased_ == nullptr) return false;
   const StatusOr<bool> whole = reading_->request.Unpack(most);
   if (!whole.ok()) {
     PassUnread(Message(whole.status()));
@@ -72,11 +74,11 @@ void Call::Decide() {
 
 void Call::OnRouted(const Status& status) {
   if (!status.ok()) return Finish(status);
-  if (LookedAt()) {
-    StartPipeline();
-  } else if (routing_->all()) {
+  if (LookedAt()) return StartPipeline();
+  if (!NameRuntimesHandlers()) return;
+  if (routing_ != nullptr && routing_->all()) {
     FanOut();
-  } else if (Forward(headers_, false)) {
+  } else if (Forward(HeadersToSend(false), false)) {
     SendRequest("");
     server_->SendEnd();
   }
@@ -88,8 +90,20 @@ void Call::StartPipeline() {
     reading_->stages->call.Start(request.request());
   } else {
     EndPipeline();
-    SendWith("");
+    if (NameRuntimesHandlers()) SendWith("");
   }
+}
+
+bool Call::NameRuntimesHandlers() {
+  if (aliased_ == nullptr) return true;
+  HeldMessage& request = reading_->request;
+  const std::optional<std::string> changed = aliased_->OnRequest(request.message());
+  if (!changed) return true;
+  if (tap_ != nullptr) tap_->OnRequestReplaced(request.message(), *changed);
+  if (reading_->stages) reading_->stages->request.request().Close();
+  request.Replace(*changed);
+  reading_->other_handlers = true;
+  return HoldRequest();
 }
 
 void Call::PassUnread(std::string_view why) {
@@ -98,7 +112,7 @@ void Call::PassUnread(std::string_view why) {
   }
   connection_.relay().NoteUnread(method_, why);
   EndPipeline();
-  if (!Forward(headers_, false)) return;
+  if (!Forward(HeadersToSend(false), false)) return;
   SendRequest("");
   if (request_complete_) server_->SendEnd();
 }
@@ -109,9 +123,9 @@ bool Call::Has(Operation operation, Field field) const {
 
 void Call::OnDecided(const Status& refusal, const Adjustment& adjustment) {
   const h2::FlushQueue::Scope scope(connection_.relay().flushes());
-  if (!refusal.ok()) {
-    Finish(refusal);
-  } else if (adjustment.wide() != nullptr) {
+  if (!refusal.ok()) return Finish(refusal);
+  if (!NameRuntimesHandlers()) return;
+  if (adjustment.wide() != nullptr) {
     SendSpliced(adjustment);
   } else {
     SendWith(connection_.relay().suffix().For(method_.operation, adjustment.values));
@@ -122,10 +136,8 @@ void Call::SendWith(std::string_view suffix) {
   if (tap_ != nullptr && !suffix.empty()) {
     tap_->OnRequestChanged(reading_->request.message(), suffix);
   }
-  h2::HeaderBlock headers = headers_;
-  if (!suffix.empty()) headers.Remove("content-length");
   reading_->stages->request.request().Close();
-  if (!Forward(headers, false)) return;
+  if (!Forward(HeadersToSend(!suffix.empty()), false)) return;
   SendRequest(suffix);
   server_->SendEnd();
 }
@@ -146,10 +158,8 @@ void Call::SendSpliced(const Adjustment& adjustment) {
   if (tap_ != nullptr) tap_->OnRequestReplaced(request.message(), spliced->ToString());
   request.Replace(*spliced);
   if (!HoldRequest()) return;
-  h2::HeaderBlock headers = headers_;
-  headers.Remove("content-length");
   reading_->stages->request.request().Close();
-  if (!Forward(headers, false)) return;
+  if (!Forward(HeadersToSend(true), false)) return;
   SendRequest("");
   server_->SendEnd();
 }

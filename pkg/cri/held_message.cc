@@ -109,9 +109,23 @@ void HeldMessage::Replace(const SplicedMessage& message) {
   whole.Append(EncodeGrpcPrefix(false, message.size()));
   for (const std::string_view piece : message.pieces())
     whole.Append(piece);
+  Take(whole);
+}
+
+void HeldMessage::Replace(std::string_view message) {
+  const size_t size = kGrpcPrefixSize + message.size();
+  h2::GrowingBlock whole;
+  whole.Reserve(size, size);
+  whole.Append(EncodeGrpcPrefix(false, message.size()));
+  whole.Append(message);
+  Take(whole);
+}
+
+void HeldMessage::Take(const h2::GrowingBlock& whole) {
   Clear();
   body_.Append(whole.slice());
   memory_ = whole.capacity();
+  message_ = body_.slices().front().view().substr(kGrpcPrefixSize);
 }
 
 }  // namespace resmgr

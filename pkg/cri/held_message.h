@@ -52,9 +52,12 @@ class HeldMessage {
   void MakeLonger(size_t count);
   // The same: the body becomes that of this message, made of the one that is held.
   void Replace(const SplicedMessage& message);
+  // The same of any other one, which message() is then.
+  void Replace(std::string_view message);
 
  private:
   void AddFurther(const h2::Slice& data);
+  void Take(const h2::GrowingBlock& whole);
 
   const size_t limit_;
   h2::SliceQueue body_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "pkg/base/field_writer.h"
+#include "pkg/cri/handler_aliases.h"
 #include "pkg/cri/status_reply.h"
 #include "pkg/model/identity.h"
 
@@ -25,7 +26,7 @@ std::string EncodeVerboseRequest(std::string_view id) {
 
 }  // namespace
 
-StatusOr<PodList> ReadPodList(std::string_view reply) {
+StatusOr<PodList> ReadPodList(std::string_view reply, const HandlerAliases* aliases) {
   RESMGR_ASSIGN_OR_RETURN(const auto list, ParseReply<v1::ListPodSandboxResponse>(reply));
   PodList pods;
   for (const v1::PodSandbox& item : list.items()) {
@@ -34,7 +35,9 @@ StatusOr<PodList> ReadPodList(std::string_view reply) {
     pod.uid = PodUid(item.metadata().uid());
     pod.name = item.metadata().name();
     pod.namespace_name = item.metadata().namespace_();
-    pod.runtime_handler = item.runtime_handler();
+    pod.runtime_handler = aliases == nullptr
+                              ? item.runtime_handler()
+                              : aliases->HandlerOf(item.id(), item.runtime_handler());
     pod.labels = ToStringMap(item.labels());
     pod.annotations = ToStringMap(item.annotations());
     if (item.state() != v1::SANDBOX_READY) pods.stopped.insert(pod.id);

@@ -11,6 +11,8 @@
 
 namespace resmgr {
 
+class HandlerAliases;
+
 // Reads what a runtime says about itself: replies of List and verbose Status calls. InvalidArgument
 // when the bytes are not what they should be. Used while synchronizing, so plainly with the full
 // protobuf library.
@@ -20,8 +22,9 @@ struct PodList {
   std::vector<Pod> pods;
   std::set<PodSandboxId> stopped;  // which of them are not ready
 };
-// ListPodSandboxResponse.
-StatusOr<PodList> ReadPodList(std::string_view reply);
+// ListPodSandboxResponse. Where the runtime's handlers have aliases, a pod has the one that was
+// named for it.
+StatusOr<PodList> ReadPodList(std::string_view reply, const HandlerAliases* aliases = nullptr);
 // ListContainersResponse, without resources.
 StatusOr<std::vector<RuntimeContainer>> ReadContainerList(std::string_view reply);
 

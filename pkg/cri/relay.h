@@ -29,6 +29,7 @@
 namespace resmgr {
 
 class BackendRouter;
+class HandlerAliases;
 
 namespace dump {
 class Dumper;
@@ -85,6 +86,10 @@ class Relay {
   // and Options::runtime_socket is then that of the default one.
   void SetRouter(BackendRouter* router) { router_ = router; }
 
+  // Where handlers have aliases: the calls that come from now on may name these. They outlive the
+  // relay.
+  void SetAliases(HandlerAliases* aliases) { aliases_ = aliases; }
+
   // Whether clients listen to the runtime's container events now. The function is told when that
   // changes.
   bool clients_listen() const { return listeners_ > 0; }
@@ -103,6 +108,7 @@ class Relay {
   Pipeline* pipeline() const { return observers_.pipeline; }
   AdjustmentSuffix& suffix() { return suffix_; }
   BackendRouter* router() const { return router_; }
+  HandlerAliases* aliases() const { return aliases_; }
   bool counts_calls() const { return observers_.metrics != nullptr; }
   // A client's call to listen to events begins, or is over.
   void AddListener();
@@ -161,6 +167,7 @@ class Relay {
   const bool one_socket_;  // for both services
   Observers observers_;
   BackendRouter* router_ = nullptr;
+  HandlerAliases* aliases_ = nullptr;
   AdjustmentSuffix suffix_;
   Logger& log_;
   RateLimit unread_limit_;

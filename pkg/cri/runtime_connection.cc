@@ -43,7 +43,7 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
       Start();
       return;
     }
-    auto pods = reply.ok() ? ReadPodList(*reply) : reply.status();
+    auto pods = reply.ok() ? ReadPodList(*reply, connection_.aliases_) : reply.status();
     if (!pods.ok()) {
       done_(Annotate(pods.status(), "listing pod sandboxes"));
       return;
@@ -139,10 +139,11 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
 };
 
 RuntimeConnection::RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes,
-                                     const std::string& socket_path)
+                                     const std::string& socket_path, const HandlerAliases* aliases)
     : loop_(loop),
       log_(GetLogger("cri/runtime")),
       socket_(socket_path),
+      aliases_(aliases),
       client_(loop, flushes, socket_path),
       event_stream_(loop, client_, [this](const ContainerEvent& event) {
         if (events_.happened) events_.happened(event);

@@ -15,6 +15,8 @@
 
 namespace resmgr {
 
+class HandlerAliases;
+
 // The resource manager's own connection to a runtime (CRI RuntimeService): always open while the
 // runtime is there, so that its start and end are noticed at once. Speaks runtime.v1, or v1alpha2
 // to runtimes that know no other.
@@ -27,7 +29,10 @@ class RuntimeConnection final : public RuntimeClient {
     std::function<void(const ContainerEvent&)> happened{};
   };
 
-  RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket_path);
+  // `aliases`, which outlive it, are those of the runtime's handlers: pods have the one that was
+  // named for them. nullptr: there are none.
+  RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket_path,
+                    const HandlerAliases* aliases = nullptr);
   ~RuntimeConnection() override;
 
   // Connects now or as soon as the runtime appears, and again after each loss.
@@ -54,6 +59,7 @@ class RuntimeConnection final : public RuntimeClient {
   EventLoop& loop_;
   Logger& log_;
   const std::string socket_;
+  const HandlerAliases* const aliases_;
   UnaryClient client_;
   Events events_;
   EventStream event_stream_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pkg/cri/ask_each.h"
+#include "pkg/cri/handler_aliases.h"
 #include "pkg/cri/inventory.h"
 #include "pkg/cri/runtime_facts.h"
 #include "pkg/cri/status_reply.h"
@@ -61,7 +62,7 @@ class RuntimeInspector::Inspection : public std::enable_shared_from_this<Inspect
   };
 
   void OnPods(const StatusOr<std::string>& reply) {
-    auto pods = reply.ok() ? ReadPodList(*reply) : reply.status();
+    auto pods = reply.ok() ? ReadPodList(*reply, inspector_.aliases_) : reply.status();
     if (!pods.ok()) {
       done_(Annotate(pods.status(), "listing pod sandboxes"));
       return;
@@ -181,8 +182,10 @@ void RuntimeInspector::Peer::Call(std::string_view method, const std::string& me
 
 RuntimeInspector::RuntimeInspector(EventLoop& loop, h2::FlushQueue& flushes,
                                    const std::string& runtime_socket,
-                                   const std::string& image_socket)
-    : runtime_(loop, flushes, runtime_socket), images_(loop, flushes, image_socket) {}
+                                   const std::string& image_socket, const HandlerAliases* aliases)
+    : aliases_(aliases),
+      runtime_(loop, flushes, runtime_socket),
+      images_(loop, flushes, image_socket) {}
 
 void RuntimeInspector::Call(std::string_view method, const std::string& message,
                             UnaryClient::Done done) {
@@ -195,7 +198,14 @@ void RuntimeInspector::AskVersion(Done<Version> done) {
 
 void RuntimeInspector::InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) {
   Call("PodSandboxStatus", EncodeVerbosePodStatusRequest(id),
-       ReadInto<SandboxFacts>(std::move(done), ReadSandboxFacts));
+       ReadInto<SandboxFacts>(std::move(done), [aliases = aliases_](const std::string& reply) {
+         StatusOr<SandboxFacts> facts = ReadSandboxFacts(reply);
+         if (facts.ok() && aliases != nullptr) {
+           Pod& pod = facts->pod;
+           pod.runtime_handler = aliases->HandlerOf(pod.id.value(), pod.runtime_handler);
+         }
+         return facts;
+       }));
 }
 
 void RuntimeInspector::InspectContainer(const ContainerId& id, Done<ContainerFacts> done) {

@@ -12,6 +12,8 @@
 
 namespace resmgr {
 
+class HandlerAliases;
+
 // What stages may ask of one CRI runtime, by connections of their own: so a list or a hung shim
 // that they wait for delays no update of the resource manager. It connects with the first call,
 // and with the next one after a loss: connecting to a unix socket succeeds or fails at once.
@@ -22,8 +24,9 @@ class RuntimeInspector final : public RuntimeAccess {
   static constexpr std::chrono::seconds kCallTimeout{10};
 
   // The socket for images is often the other one.
+  // `aliases` as of RuntimeConnection.
   RuntimeInspector(EventLoop& loop, h2::FlushQueue& flushes, const std::string& runtime_socket,
-                   const std::string& image_socket);
+                   const std::string& image_socket, const HandlerAliases* aliases = nullptr);
 
   void AskVersion(Done<Version> done) override;
   void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override;
@@ -58,6 +61,7 @@ class RuntimeInspector final : public RuntimeAccess {
 
   void Call(std::string_view method, const std::string& message, UnaryClient::Done done);
 
+  const HandlerAliases* const aliases_;
   Peer runtime_;
   Peer images_;
 };

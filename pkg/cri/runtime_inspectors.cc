@@ -78,7 +78,7 @@ RuntimeInspectors::RuntimeInspectors(EventLoop& loop, h2::FlushQueue& flushes,
   for (const Backends::Backend& backend : backends.all()) {
     inspectors_.push_back(std::make_unique<RuntimeInspector>(
         loop, flushes, backend.socket,
-        backend.image_socket.empty() ? backend.socket : backend.image_socket));
+        backend.image_socket.empty() ? backend.socket : backend.image_socket, backends.aliases()));
   }
 }
 

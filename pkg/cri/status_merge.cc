@@ -12,6 +12,7 @@
 #include "pkg/base/field_writer.h"
 #include "pkg/base/wire.h"
 #include "pkg/cri/backends.h"
+#include "pkg/cri/handler_edits.h"
 #include "pkg/cri/reply_merge.h"
 
 namespace resmgr {
@@ -112,6 +113,12 @@ v1::RuntimeFeatures FeaturesOfAll(const std::vector<v1::StatusResponse>& statuse
   return features;
 }
 
+// An alias is told by the runtime that gets its pods, as that one tells the handler behind it.
+std::string WithAliasHandlers(const Backends& backends, const std::string& reply) {
+  if (backends.aliases() == nullptr) return reply;
+  return WithAliases(HandlerUse::kHandlers, reply, *backends.aliases()).value_or(reply);
+}
+
 void AddHandlers(const Backends& backends, size_t backend, const v1::StatusResponse& status,
                  std::set<std::string>& names, v1::StatusResponse& merged) {
   for (const v1::RuntimeHandler& handler : status.runtime_handlers()) {
@@ -144,7 +151,7 @@ StatusOr<std::string> MergeStatus(const Backends& backends,
       continue;
     }
     v1::StatusResponse status;
-    if (!status.ParseFromString(replies[i].message)) {
+    if (!status.ParseFromString(WithAliasHandlers(backends, replies[i].message))) {
       conditions.AddFalse(runtime, kRuntimeReady, "RuntimeUnavailable",
                           "its reply is no StatusResponse");
       continue;

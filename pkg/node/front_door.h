@@ -21,6 +21,7 @@
 namespace resmgr {
 
 struct Config;
+class StateStore;
 
 // How long calls in flight may take once a front door drains. systemd kills a daemon that takes
 // longer than the unit's TimeoutStopSec, 30 s, for everything.
@@ -59,6 +60,8 @@ class FrontDoor {
  public:
   virtual ~FrontDoor() = default;
 
+  // Before Start: what the door knows over restarts is kept there, until Stop.
+  virtual void Remember(StateStore& /*state*/) {}
   // Requests come in from now on, and go through the pipeline's stages. The dumper, which
   // outlives the door's Stop, is shown the calls.
   virtual void Start(dump::Dumper& dumper) = 0;

@@ -12,6 +12,7 @@
 #include "pkg/cri/runtime_inspectors.h"
 #include "pkg/cri/runtimes_watch.h"
 #include "pkg/node/relay_link.h"
+#include "pkg/state/state_store.h"
 #include "pkg/sys/file_limit.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -33,8 +34,9 @@ class RelayDoor final : public FrontDoor {
       : context_(context), options_(std::move(options)), listener_(std::move(listener)) {
     for (Stage* const stage : options_.stages)
       context_.pipeline.Add(*stage);
+    if (!options_.aliases.empty()) aliases_.emplace(options_.aliases);
     if (!options_.runtimes.empty()) {
-      backends_.emplace(AllBackends(options_));
+      backends_.emplace(AllBackends(options_), aliases());
       router_.emplace(context_.loop, context_.flushes, *backends_);
     }
     if (options_.nri_host) nri_hosting_.emplace(context_, MakeAccess(), *options_.nri_host);
@@ -46,6 +48,14 @@ class RelayDoor final : public FrontDoor {
       context_.pipeline.Remove(*stage);
   }
 
+  void Remember(StateStore& state) override {
+    if (aliases_) {
+      aliases_->Remember(&state);
+    } else {
+      state.RetainNotes(StateStore::PodNote::kHandler, [](std::string_view) { return false; });
+      state.Commit();
+    }
+  }
   void Start(dump::Dumper& dumper) override;
   std::unique_ptr<BrainLink> MakeLink() override {
     RelayLink::Told told{.connected =
@@ -58,7 +68,8 @@ class RelayDoor final : public FrontDoor {
                                if (hook_hosting_) hook_hosting_->OnUpdated(id, values);
                              }};
     if (backends_) return std::make_unique<RelayLink>(context_, *backends_, std::move(told));
-    return std::make_unique<RelayLink>(context_, options_.runtime_socket, std::move(told));
+    return std::make_unique<RelayLink>(context_, options_.runtime_socket, aliases(),
+                                       std::move(told));
   }
   void SetActive(BrainLink* link) override;
   void Configure(const Config& config) override {
@@ -87,6 +98,7 @@ class RelayDoor final : public FrontDoor {
     watch_.reset();
     hook_hosting_.reset();
     nri_hosting_.reset();
+    if (aliases_) aliases_->Remember(nullptr);
   }
 
  private:
@@ -96,8 +108,9 @@ class RelayDoor final : public FrontDoor {
       return std::make_unique<RuntimeInspectors>(context_.loop, context_.flushes, *backends_);
     return std::make_unique<RuntimeInspector>(
         context_.loop, context_.flushes, options_.runtime_socket,
-        options_.image_socket.value_or(options_.runtime_socket));
+        options_.image_socket.value_or(options_.runtime_socket), aliases());
   }
+  HandlerAliases* aliases() { return aliases_ ? &*aliases_ : nullptr; }
   void TellPlugins(const ContainerEvent& event) {
     if (hook_hosting_) hook_hosting_->OnContainerEvent(event);
     if (nri_hosting_) nri_hosting_->OnContainerEvent(event);
@@ -107,7 +120,8 @@ class RelayDoor final : public FrontDoor {
   const RelayDoorOptions options_;
   std::optional<ListeningSocket> listener_;  // until the start
   RelayLink* active_ = nullptr;
-  std::optional<Backends> backends_;  // where there are several runtimes
+  std::optional<HandlerAliases> aliases_;  // where handlers have some
+  std::optional<Backends> backends_;       // where there are several runtimes
   std::optional<BackendRouter> router_;
   std::optional<RuntimesWatch> watch_;     // from Start to Stop
   std::optional<NriHosting> nri_hosting_;  // these outlive the relay's calls
@@ -125,6 +139,7 @@ void RelayDoor::Start(dump::Dumper& dumper) {
       context_.loop, context_.flushes, *std::exchange(listener_, std::nullopt), options,
       Relay::Observers{
           .pipeline = &context_.pipeline, .dumper = &dumper, .metrics = context_.metrics});
+  relay_->SetAliases(aliases());
   if (router_) {
     relay_->SetRouter(&*router_);
     watch_.emplace(context_.loop, context_.flushes, *backends_, context_.metrics);

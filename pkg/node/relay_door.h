@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pkg/cri/backends.h"
+#include "pkg/cri/handler_aliases.h"
 #include "pkg/node/front_door.h"
 #include "pkg/node/hook_hosting.h"
 #include "pkg/node/nri_hosting.h"
@@ -20,6 +21,8 @@ struct RelayDoorOptions {
   std::optional<std::string> image_socket{};
   // Further runtimes, by the handlers of their pods: that of runtime_socket is the default one.
   std::vector<Backends::Backend> runtimes{};
+  // Handlers of these runtimes by their aliases.
+  HandlerAliases::Table aliases{};
   // Behind the policy, in this order; they outlive the door.
   std::vector<Stage*> stages{};
   // Hook servers are asked, behind these stages; another configuration may change directory,

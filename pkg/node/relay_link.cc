@@ -5,10 +5,11 @@
 
 namespace resmgr {
 
-RelayLink::RelayLink(const DoorContext& context, const std::string& runtime_socket, Told told)
+RelayLink::RelayLink(const DoorContext& context, const std::string& runtime_socket,
+                     const HandlerAliases* aliases, Told told)
     : told_(std::move(told)) {
   connections_.push_back(
-      std::make_unique<RuntimeConnection>(context.loop, context.flushes, runtime_socket));
+      std::make_unique<RuntimeConnection>(context.loop, context.flushes, runtime_socket, aliases));
   teller_.emplace(*connections_.front(), told_.updated);
 }
 
@@ -16,8 +17,8 @@ RelayLink::RelayLink(const DoorContext& context, Backends& backends, Told told)
     : told_(std::move(told)) {
   std::vector<RuntimeClient*> clients;
   for (const Backends::Backend& backend : backends.all()) {
-    connections_.push_back(
-        std::make_unique<RuntimeConnection>(context.loop, context.flushes, backend.socket));
+    connections_.push_back(std::make_unique<RuntimeConnection>(context.loop, context.flushes,
+                                                               backend.socket, backends.aliases()));
     clients.push_back(connections_.back().get());
   }
   clients_.emplace(context.loop, backends, std::move(clients),

@@ -27,8 +27,9 @@ class RelayLink final : public BrainLink {
     UpdateTeller::Told updated{};  // the runtime has done what the brain asked for
   };
 
-  // To the only runtime.
-  RelayLink(const DoorContext& context, const std::string& runtime_socket, Told told);
+  // To the only runtime. `aliases` of its handlers, which outlive this, may be null.
+  RelayLink(const DoorContext& context, const std::string& runtime_socket,
+            const HandlerAliases* aliases, Told told);
   // To all of these, which outlive it.
   RelayLink(const DoorContext& context, Backends& backends, Told told);
 

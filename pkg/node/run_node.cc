@@ -276,6 +276,7 @@ Status RunNode(const NodeOptions& options, Setup setup) {
                              setup, counted.get()));
   const StopAtEnd stop(*door);
   door->Configure(setup.config);
+  door->Remember(state);
   door->Start(*dumper);
   host.Start(std::move(setup.policy));
 
