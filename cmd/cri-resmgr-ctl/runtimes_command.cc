@@ -10,12 +10,15 @@ namespace resmgr {
 namespace {
 
 // "kata, kata-qemu"
-std::string Handlers(const Reply& runtime) {
+std::string Handlers(const Reply& runtime, bool only) {
   // Of kDefaultRuntime (pkg/config/runtimes_config.h).
-  if (Cell(runtime, "name") == "default") return "all others";
+  if (!only && Cell(runtime, "name") == "default") return "all others";
   std::string text;
-  for (const Reply& handler : runtime.value("handlers", Reply::array()))
-    text += (text.empty() ? "" : ", ") + handler.get<std::string>();
+  for (const Reply& handler : runtime.value("handlers", Reply::array())) {
+    const auto name = handler.get<std::string>();
+    text.append(text.empty() ? "" : ", ").append(name.empty() ? "\"\"" : name);
+  }
+  if (only && text.empty()) return "all";
   return text.empty() ? "-" : text;
 }
 
@@ -30,7 +33,9 @@ class RuntimesCommand final : public DaemonCommand {
 
   STATE     connected; away: nothing listens at its socket; hanging: it does not answer
   SINCE     when that began; only watched where there are several
-  HANDLERS  whose pods it has, by runtimeClasses of the configuration
+  PODS      that are known of each, or that the only one lists; so with CONTAINERS
+  HANDLERS  whose pods it has, by runtimeClasses of the configuration; of the only one those that it
+            tells, with "" for the default one, and aliases
   CALLS     of clients, that ended there; ERRORS: of these. Counted where there are several
 
 The last error of each stands below.)";
@@ -52,8 +57,8 @@ std::string RuntimesText(const Reply& runtimes) {
   for (const Reply& runtime : runtimes) {
     rows.push_back({Cell(runtime, "name"), Cell(runtime, "state"), Cell(runtime, "since"),
                     Cell(runtime, "version"), Cell(runtime, "pods"), Cell(runtime, "containers"),
-                    Cell(runtime, "calls"), Cell(runtime, "errors"), Handlers(runtime),
-                    Cell(runtime, "socket")});
+                    Cell(runtime, "calls"), Cell(runtime, "errors"),
+                    Handlers(runtime, runtimes.size() == 1), Cell(runtime, "socket")});
     const std::string error = runtime.value("lastError", "");
     if (!error.empty()) errors += fmt::format("  {}: {}\n", Cell(runtime, "name"), error);
   }

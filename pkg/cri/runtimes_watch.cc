@@ -4,7 +4,10 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/cri/call_route.h"
+#include "pkg/cri/edit_fields.h"
 #include "pkg/cri/for_each_field.h"
+#include "pkg/cri/handler_edits.h"
 
 namespace resmgr {
 namespace {
@@ -13,6 +16,7 @@ using State = RuntimeView::State;
 
 // A name and a version are short; what a runtime says stands in tables.
 constexpr size_t kLongest = 64;
+constexpr size_t kMostHandlers = 256;
 
 // "containerd 1.7.24"
 StatusOr<std::string> VersionText(std::string_view reply) {
@@ -25,6 +29,22 @@ StatusOr<std::string> VersionText(std::string_view reply) {
   });
   if (!read) return Internal("its version is no message");
   return fmt::format("{} {}", name, version);
+}
+
+std::optional<size_t> CountListed(std::string_view list) {
+  const auto ids = ReadListedIds(list);
+  return ids.ok() ? std::optional(ids->size()) : std::nullopt;
+}
+
+// StatusResponse.runtime_handlers by name.
+std::vector<std::string> HandlersOf(std::string_view status) {
+  std::vector<std::string> names;
+  (void)ForEachField(status, [&names](const WireReader& field) {
+    if (field.field() == 3 && names.size() < kMostHandlers)
+      names.push_back(Printable(TextOfField(field.bytes(), 1), kLongest));
+    return true;
+  });
+  return names;
 }
 
 }  // namespace
@@ -63,8 +83,9 @@ RuntimesWatch::RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends&
   timer_ = loop.Every(kPeriod, [this] { Ask([] {}); });
 }
 
-RuntimesWatch::RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends::Backend backend)
-    : backends_(nullptr), metrics_(nullptr) {
+RuntimesWatch::RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends::Backend backend,
+                             const HandlerAliases* aliases)
+    : backends_(nullptr), aliases_(aliases), metrics_(nullptr) {
   Add(loop, flushes, backend);
 }
 
@@ -81,7 +102,42 @@ void RuntimesWatch::Add(EventLoop& loop, h2::FlushQueue& flushes,
 }
 
 void RuntimesWatch::Describe(std::function<void(std::vector<RuntimeView>)> done) {
-  Ask([this, done = std::move(done)] { done(Views()); });
+  Ask([this, done = std::move(done)] {
+    if (backends_ != nullptr) return done(Views());
+    Count([this, done] { done(Views()); });
+  });
+}
+
+void RuntimesWatch::Count(std::function<void()> done) {
+  Watched& only = *all_.front();
+  only.view.pods.reset();
+  only.view.containers.reset();
+  only.view.handlers.clear();
+  if (only.view.state != State::kConnected) return done();
+  const auto round = std::make_shared<Round>(Round{.left = 3, .done = std::move(done)});
+  const auto ask = [&only, round](std::string_view method,
+                                  std::function<void(const std::string& reply)> read) {
+    const std::string path =
+        fmt::format("/runtime.{}.RuntimeService/{}", only.old_version ? "v1alpha2" : "v1", method);
+    only.client->Call(path, "", kPatience,
+                      [&only, round, read = std::move(read)](const StatusOr<std::string>& reply) {
+                        if (reply.ok()) {
+                          read(*reply);
+                        } else {
+                          only.view.last_error = Printable(Message(reply.status()));
+                        }
+                        if (--round->left == 0) round->done();
+                      });
+  };
+  ask("ListPodSandbox", [&only](const std::string& list) { only.view.pods = CountListed(list); });
+  ask("ListContainers",
+      [&only](const std::string& list) { only.view.containers = CountListed(list); });
+  ask("Status", [this, &only](const std::string& status) {
+    only.view.handlers =
+        HandlersOf(aliases_ == nullptr
+                       ? status
+                       : WithAliases(HandlerUse::kHandlers, status, *aliases_).value_or(status));
+  });
 }
 
 void RuntimesWatch::Ask(std::function<void()> done) {

@@ -31,8 +31,10 @@ struct RuntimeView {
   State state = State::kAway;
   // Since when, where it was watched.
   std::optional<std::chrono::system_clock::time_point> since{};
-  std::vector<std::string> handlers{};  // that the configuration gives it alone
-  // That are known here; nullopt: they are not counted by runtime.
+  // Of several: that the configuration gives it alone. Of the only one: that it tells (none where
+  // it is older than that), with aliases.
+  std::vector<std::string> handlers{};
+  // Of several: that are known here. Of the only one: that it lists; nullopt: it does not answer.
   std::optional<size_t> pods{};
   std::optional<size_t> containers{};
   // Of clients; counted where there are several runtimes.
@@ -53,12 +55,14 @@ class RuntimesWatch {
 
   // Of several; all of these outlive it, `metrics` may be null.
   RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends& backends, Metrics* metrics);
-  // Of the only one, which is never asked unless people want to know.
-  RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends::Backend backend);
+  // Of the only one, which is never asked unless people want to know. `aliases` of its handlers,
+  // which outlive this, may be null.
+  RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends::Backend backend,
+                const HandlerAliases* aliases = nullptr);
   ~RuntimesWatch();
 
-  // Asks all of them now. Runs `done` once, later, after kPatience at most; not after the end of
-  // this object.
+  // Asks all of them now. Runs `done` once, later, after twice kPatience at most; not after the end
+  // of this object. The only one is asked for what it has, too.
   void Describe(std::function<void(std::vector<RuntimeView>)> done);
 
  private:
@@ -67,6 +71,8 @@ class RuntimesWatch {
 
   void Add(EventLoop& loop, h2::FlushQueue& flushes, const Backends::Backend& backend);
   void Ask(std::function<void()> done);
+  // What the only one has, and its handlers.
+  void Count(std::function<void()> done);
   void Probe(Watched& watched, const std::shared_ptr<Round>& round);
   void OnAnswer(Watched& watched, const StatusOr<std::string>& answer);
   void OnLost(Watched& watched, const Status& why);
@@ -74,7 +80,8 @@ class RuntimesWatch {
   void Tell();
   std::vector<RuntimeView> Views() const;
 
-  Backends* const backends_;  // where there are several
+  Backends* const backends_;                       // where there are several
+  const HandlerAliases* const aliases_ = nullptr;  // where there is only one
   Metrics* const metrics_;
   std::vector<std::unique_ptr<Watched>> all_;
   EventLoop::HandlePtr timer_;

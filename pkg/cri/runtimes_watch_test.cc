@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/api/runtime_v1.pb.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/fake_runtime/fake_runtime.h"
 
@@ -85,8 +86,43 @@ TEST_F(RuntimesWatchTest, TheOnlyOneIsAskedWhenPeopleWantToKnow) {
   ASSERT_THAT(views, SizeIs(1));
   EXPECT_EQ(views[0].state, State::kConnected);
   EXPECT_FALSE(views[0].since.has_value());
-  EXPECT_FALSE(views[0].pods.has_value());
+  EXPECT_EQ(views[0].pods, 0U);
   EXPECT_THAT(first_.Calls("Version"), SizeIs(1));
+}
+
+TEST_F(RuntimesWatchTest, TheOnlyOneTellsWhatItHas) {
+  ::runtime::v1::ListPodSandboxResponse pods;
+  for (const char* id : {"a", "b"})
+    pods.add_items()->set_id(id);
+  first_.Script("ListPodSandbox", {.reply = {{pods.SerializeAsString()}}});
+  ::runtime::v1::ListContainersResponse containers;
+  for (const char* id : {"c", "d", "e"})
+    containers.add_containers()->set_id(id);
+  first_.Script("ListContainers", {.reply = {{containers.SerializeAsString()}}});
+  ::runtime::v1::StatusResponse status;
+  status.add_runtime_handlers()->set_name("");
+  status.add_runtime_handlers()->set_name("runc");
+  first_.Script("Status", {.reply = {{status.SerializeAsString()}}});
+  const HandlerAliases aliases(HandlerAliases::Table{{"pinned", "runc"}});
+  RuntimesWatch watch(loop_, flushes_, backends_.all().front(), &aliases);
+  const RuntimeView view = Described(watch).front();
+  EXPECT_EQ(view.pods, 2U);
+  EXPECT_EQ(view.containers, 3U);
+  EXPECT_THAT(view.handlers, testing::ElementsAre("", "runc", "pinned"));
+}
+
+TEST_F(RuntimesWatchTest, TheOnlyOneThatHangsOrIsAwayHasNoCounts) {
+  RuntimesWatch watch(loop_, flushes_, backends_.all().front());
+  EXPECT_EQ(Described(watch).front().containers, 0U);
+  first_.Script("ListContainers", {.hold = true});
+  const auto begin = std::chrono::steady_clock::now();
+  const RuntimeView hanging = Described(watch).front();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10 * RuntimesWatch::kPatience);
+  EXPECT_EQ(hanging.pods, 0U);
+  EXPECT_FALSE(hanging.containers.has_value());
+  EXPECT_FALSE(hanging.last_error.empty());
+  first_.Stop();
+  EXPECT_FALSE(Described(watch).front().pods.has_value());
 }
 
 TEST_F(RuntimesWatchTest, EndsWhileAQuestionIsOpen) {

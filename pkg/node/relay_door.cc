@@ -144,7 +144,7 @@ void RelayDoor::Start(dump::Dumper& dumper) {
     relay_->SetRouter(&*router_);
     watch_.emplace(context_.loop, context_.flushes, *backends_, context_.metrics);
   } else {
-    watch_.emplace(context_.loop, context_.flushes, AllBackends(options_).front());
+    watch_.emplace(context_.loop, context_.flushes, AllBackends(options_).front(), aliases());
   }
   relay_->OnClientsListen([this](bool listen) {
     if (active_ != nullptr) active_->LeaveEventsToClient(listen);
