@@ -111,6 +111,20 @@ TEST_F(SeveralRepliesTest, CgroupDriverIsThatOfAllRuntimes) {
             "runtimes have different cgroup drivers: default has cgroupfs, kata has systemd");
 }
 
+// A kubelet that is told of no driver does not start.
+TEST_F(SeveralRepliesTest, CgroupDriverIsThatOfTheRuntimesThatAreThere) {
+  cri::RuntimeConfigResponse config;
+  for (auto* const away : {&second_, &first_}) {
+    away->Stop();
+    ASSERT_TRUE(client_->Unary("RuntimeConfig", cri::RuntimeConfigRequest(), &config).ok());
+    EXPECT_EQ(config.linux().cgroup_driver(), cri::CGROUPFS);
+    ASSERT_THAT(away->Start(Path(away == &first_ ? "first.sock" : "second.sock")), test::IsOk());
+  }
+  first_.Stop();
+  second_.Stop();
+  EXPECT_EQ(Ask("RuntimeConfig").error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
 TEST_F(SeveralRepliesTest, UpdateOfRuntimeConfigReachesAllThatAreThere) {
   EXPECT_TRUE(Ask("UpdateRuntimeConfig").ok());
   first_.Stop();
