@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -86,13 +87,17 @@ Status Node::StartRelay() {
   std::vector<std::string> flags = {"-topology",       topology_,
                                     "-runtime-socket", RuntimeSocket(),
                                     "-relay-socket",   RelaySocket(),
-                                    "-relay-dir",      directory_ / "relay-state",
+                                    "-relay-dir",      StateDirectory(),
                                     "-config-socket",  directory_ / "config.sock",
                                     "-admin-socket",   AdminSocket(),
                                     "-agent-socket",   "disabled"};
   if (!options_.policy.empty()) flags.insert(flags.end(), {"-policy", options_.policy});
   if (!options_.reserved.empty()) {
     flags.insert(flags.end(), {"-reserved-resources", "CPU=" + options_.reserved});
+  }
+  if (!options_.config.empty()) {
+    std::ofstream(directory_ / "node.yaml") << options_.config;
+    flags.insert(flags.end(), {"-config", directory_ / "node.yaml"});
   }
   if (options_.nri_plugin) {
     flags.insert(flags.end(), {"-mode", "nri-plugin", "-nri-socket", containerd_->nri_socket()});

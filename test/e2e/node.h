@@ -64,6 +64,8 @@ class Node {
     std::string policy = "static";
     // As after "CPU="; "" reserves nothing.
     std::string reserved = "cpuset:0";
+    // The text of its configuration's file; "": none.
+    std::string config{};
     Containerd::CgroupNames cgroup_names = Containerd::CgroupNames::kCgroupfs;
   };
 
@@ -75,6 +77,9 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
   ~Node();
+
+  // What is kept over restarts of cri-resmgr.
+  std::filesystem::path StateDirectory() const { return directory_ / "relay-state"; }
 
   // Starts cri-resmgr with the same flags as the first time, and connects the client anew.
   Status StartRelay();

@@ -39,7 +39,7 @@ class TwoContainerdsTest : public testing::Test {
     second_ = *std::move(second);
     std::ofstream(File("node.yaml"))
         << "runtimes: {other: {Socket: " << second_->socket().string() << "}}\n"
-        << "runtimeClasses: {second: {Runtime: other}}\n";
+        << "runtimeClasses: {second: {Runtime: other}, there: {Runtime: other, Handler: runc}}\n";
     StartDaemon();
   }
 
@@ -185,6 +185,32 @@ TEST_F(TwoContainerdsTest, RestartsOfEachAndOfTheDaemonMoveNothing) {
   for (const Running& running : {shared, there, shared_there, late})
     Remove(running);
   EXPECT_TRUE(Listed().empty());
+}
+
+// The alias of a handler leads to its runtime, which knows only its own name for it.
+TEST_F(TwoContainerdsTest, AliasOfAHandlerOfTheSecondOne) {
+  cri::PodSandboxConfig pod =
+      MakePod({.name = "there",
+               .uid = "uid-there",
+               .cgroup_parent = second_->CgroupParent(QosClass::kBestEffort, "uid-there")});
+  pod.clear_hostname();
+  const auto id = client_->RunPod(pod, "there");
+  ASSERT_THAT(id, IsOk());
+  const auto handler_at = [&id](CriClient& client) {
+    cri::PodSandboxStatusRequest request;
+    request.set_pod_sandbox_id(*id);
+    cri::PodSandboxStatusResponse reply;
+    const grpc::Status status = client.Unary("PodSandboxStatus", request, &reply);
+    return status.ok() ? reply.status().runtime_handler() : status.error_message();
+  };
+  CriClient second(second_->socket());
+  EXPECT_EQ(handler_at(second), "runc");
+  EXPECT_EQ(handler_at(*client_), "there");
+  daemon_->Kill();
+  StartDaemon();
+  EXPECT_EQ(handler_at(*client_), "there");
+  EXPECT_THAT(client_->StopPod(*id), IsOk());
+  EXPECT_THAT(client_->RemovePod(*id), IsOk());
 }
 
 }  // namespace
