@@ -34,13 +34,14 @@ class RandomRuntimesTest : public DaemonTest {
       file << "r" << i << ": {Socket: " << SocketOf(i) << "}, ";
     file << "}\nruntimeClasses: {";
     for (size_t i = 1; i < kRuntimes; ++i)
-      file << HandlerOf(i) << ": {Runtime: r" << i << "}, ";
+      file << HandlerOf(i) << ": {Runtime: r" << i << (i == 2 ? ", Handler: runc" : "") << "}, ";
     file << "}\n";
   }
 
   std::string SocketOf(size_t i) const {
     return i == 0 ? RuntimeSocket() : Path(fmt::format("r{}.sock", i));
   }
+  // That of the last one is an alias.
   static std::string HandlerOf(size_t i) { return i == 0 ? "" : fmt::format("h{}", i); }
   size_t Random(size_t below) {
     return std::uniform_int_distribution<size_t>(0, below - 1)(random_);
@@ -125,6 +126,21 @@ class RandomRuntimesTest : public DaemonTest {
     for (const auto& [id, life] : lives_)
       expected.insert(id);
     EXPECT_EQ(listed, expected);
+    ListPods();
+  }
+
+  // With the handlers that were named for them.
+  void ListPods() {
+    cri::ListPodSandboxResponse list;
+    ASSERT_TRUE(client_->Unary("ListPodSandbox", cri::ListPodSandboxRequest(), &list).ok());
+    std::map<std::string, std::string> listed;
+    for (const cri::PodSandbox& pod : list.items())
+      listed[pod.id()] = pod.runtime_handler();
+    for (const auto& [id, life] : lives_)
+      EXPECT_EQ(listed[life.pod], HandlerOf(life.runtime)) << life.pod;
+    for (const auto& [id, sandbox] :
+         runtimes_[2]->WithStore([](CriStore& store) { return store.sandboxes(); }))
+      EXPECT_EQ(sandbox.runtime_handler, "runc");
   }
 
   // Not killed: of what changed in its last milliseconds there may be no notes.
