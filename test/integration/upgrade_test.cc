@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon is started anew under load while another process holds its listening socket, as
-// systemd does: no connection is refused.
+// systemd does: no call fails.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -106,14 +106,7 @@ class UpgradeTest : public DaemonTest {
   UniqueFd held_;
 };
 
-// A call that crosses the daemon's word that it goes is not looked at; gRPC's C++ client sends such
-// a call again once and no more, on the same connection if it is unlucky.
-bool CrossedTheEnd(const std::string& failure) {
-  return failure.find("GOAWAY received") != std::string::npos ||
-         failure.find("Transport closed") != std::string::npos;
-}
-
-TEST_F(UpgradeTest, NoConnectionIsRefusedWhileTheServiceManagerHoldsTheSocket) {
+TEST_F(UpgradeTest, NoCallFailsWhileTheServiceManagerHoldsTheSocket) {
   StartRuntime();
   HoldSocket();
   StartWithSocket();
@@ -131,11 +124,7 @@ TEST_F(UpgradeTest, NoConnectionIsRefusedWhileTheServiceManagerHoldsTheSocket) {
     StartWithSocket();
     ASSERT_FALSE(HasFatalFailure());
   }
-  std::vector<std::string> failures = load.End();
-  const size_t crossed = std::erase_if(failures, CrossedTheEnd);
-  EXPECT_THAT(failures, testing::IsEmpty());
-  // At most one of each client at each end.
-  EXPECT_LE(crossed, static_cast<size_t>(kRestarts * kClients));
+  EXPECT_THAT(load.End(), testing::IsEmpty());
   EXPECT_GT(load.calls(), kRestarts * 10);
   EXPECT_EQ(CpusAtRuntime(exclusive.container), own);
   EXPECT_TRUE(std::filesystem::exists(RelaySocket())) << "the file is not the daemon's";
