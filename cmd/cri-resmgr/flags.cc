@@ -119,6 +119,11 @@ void DeclareSettings(CommandLine& line, Flags& flags) {
   line.Flag("dump-secrets",
             "Show environment values and registry credentials in dumps instead of hiding them.",
             &flags.dump_secrets);
+  line.Flag("take-over",
+            "Where a daemon serves -relay-socket already, serve in its place: it hands its sockets "
+            "over, ends its calls in flight and then itself, and no connection is refused. Where "
+            "that fails it serves on, and this one ends.",
+            &flags.take_over);
 }
 
 void DeclareActions(CommandLine& line, Flags& flags) {
@@ -305,6 +310,9 @@ Status CheckNri(Flags& flags) {
 }
 
 Status CheckNode(const Flags& flags) {
+  if (flags.take_over && flags.mode == Mode::kNriPlugin) {
+    return InvalidArgument("-take-over: with -mode nri-plugin there is no socket to take over");
+  }
   if (flags.relay_dir.empty()) return InvalidArgument("-relay-dir: needs a path");
   if (flags.MetricsAddress().empty()) return OkStatus();
   return Annotate(CheckMetricsAddress(flags.MetricsAddress()), "-metrics-address");

@@ -40,6 +40,7 @@ struct Flags {
   std::string topology = "live";        // as LoadMachine reads it
   std::string dump_dir{};               // see DumpDirectory
   bool dump_secrets = false;
+  bool take_over = false;  // from the daemon that serves relay_socket
 
   // Do one thing and exit.
   bool list_policies = false;

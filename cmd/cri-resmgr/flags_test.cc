@@ -261,6 +261,14 @@ TEST(FlagsTest, AnNriPluginHasASocketANameAndAnIndex) {
   EXPECT_EQ(Error({"-mode", "nri-plugin", "-nri-socket", ""}), "-nri-socket: needs a path");
 }
 
+TEST(FlagsTest, WhatIsTakenOverIsASocketOfOurs) {
+  const auto flags = Parse({"-take-over", "-mode", "docker"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_TRUE(flags->take_over);
+  EXPECT_EQ(Error({"-take-over", "-mode", "nri-plugin"}),
+            "-take-over: with -mode nri-plugin there is no socket to take over");
+}
+
 TEST(FlagsTest, ADockerEngineHasASocketThatIsNotOurs) {
   const StatusOr<Flags> flags = Parse({"-mode", "docker", "-docker-socket", "unix:///d"});
   ASSERT_TRUE(flags.ok()) << flags.status();

@@ -42,8 +42,12 @@ Relay::Relay(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener,
       unread_limit_(kLogBurst, kLogPeriod),
       accept_limit_(kLogBurst, kLogPeriod),
       idle_limit_(kLogBurst, kLogPeriod),
-      memory_limit_(kLogBurst, kLogPeriod),
-      listener_(std::move(listener)) {
+      memory_limit_(kLogBurst, kLogPeriod) {
+  Listen(std::move(listener));
+}
+
+void Relay::Listen(ListeningSocket listener) {
+  listener_ = std::move(listener);
   accept_watch_ = loop_.Watch(listener_->fd(), EventLoop::kReadable, [this](int) { Accept(); });
 }
 
@@ -243,6 +247,12 @@ void Relay::Drain(std::function<void()> done) {
     log_.Warn("{} connections did not end in time", connections_.size());
     FinishDrain();
   });
+}
+
+void Relay::Resume(ListeningSocket listener) {
+  drain_timer_.reset();
+  drained_ = nullptr;
+  Listen(std::move(listener));
 }
 
 void Relay::FinishDrain() {

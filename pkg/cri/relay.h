@@ -101,6 +101,9 @@ class Relay {
 
   // Refuses what is new, waits for the calls in flight, then runs `done`, once.
   void Drain(std::function<void()> done);
+  // Accepts clients again, whether or not `done` of Drain ran; it does not run any more. Those that
+  // were told to go do so when their calls are over.
+  void Resume(ListeningSocket listener);
   size_t connections() const { return connections_.size(); }
 
   // For connections and calls:
@@ -149,6 +152,7 @@ class Relay {
   void Remove(Connection& connection, std::string_view why);
 
  private:
+  void Listen(ListeningSocket listener);
   void Accept();
   // The connection that is idle for longest, in favour of a new one.
   void EndLongestIdle();

@@ -2,15 +2,20 @@
 // The relay and its connections: where calls go, which clients may connect, and the end.
 #include "pkg/cri/relay.h"
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <sys/socket.h>
+
 #include "pkg/cri/backend_router.h"
 #include "pkg/cri/relay_fixture.h"
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/fake_runtime/fake_runtime.h"
+#include "test/support/raw_http2/frames.h"
+#include "test/support/raw_http2/raw_runtime.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr {
@@ -171,6 +176,74 @@ TEST_F(RelaySocketsTest, DrainEndsAfterItsTimeout) {
   const auto call = client.Start(client.PathOf("Version"), "");
   ASSERT_TRUE(runtime_.WaitForHeld("Version", 1));
   EXPECT_TRUE(Drained(Drain()));
+}
+
+// A client that has not read yet that it is to go (RFC 9113 section 6.8).
+TEST_F(RelaySocketsTest, DrainServesCallsThatCrossIt) {
+  constexpr uint8_t kPing = 6;
+  StartRelay(Options());
+  const auto client = ConnectUnix(RelaySocket());
+  ASSERT_THAT(client, IsOk());
+  const auto say = [&](const std::string& frames) {
+    ASSERT_EQ(::send(client->get(), frames.data(), frames.size(), 0),
+              static_cast<ssize_t>(frames.size()));
+  };
+  say(test::kHttp2Preface + test::Settings(4, 65535));
+  EXPECT_TRUE(Eventually([](Relay& relay) { return relay.connections() == 1; }));
+  const auto done = Drain();
+  const std::string service = "/runtime.v1.RuntimeService/";
+  say(test::Request(1, service + "GetContainerEvents", "") +
+      test::Request(3, service + "Version", ""));
+  EXPECT_TRUE(runtime_.WaitForCalls("Version", 1));
+  EXPECT_THAT(runtime_.Calls("GetContainerEvents"), IsEmpty()) << "it would never end";
+  EXPECT_FALSE(thread_.Do([&] { return *done; }));
+  say(test::Frame(kPing, 1, 0, "draining"));
+  EXPECT_TRUE(Drained(done));
+}
+
+TEST_F(RelaySocketsTest, DrainThatIsTakenBackServesOn) {
+  StartRelay(Options());
+  CriClient client(RelaySocket());
+  runtime_.Script("/test.Echo/Unary", {.hold = true});
+  const auto held = client.Start("/test.Echo/Unary", "x");
+  ASSERT_TRUE(runtime_.WaitForHeld("/test.Echo/Unary", 1));
+  const auto done = Drain();
+  thread_.Do([&] {
+    auto listener = ListeningSocket::Create(RelaySocket());
+    ASSERT_THAT(listener, IsOk());
+    relay_->Resume(*std::move(listener));
+  });
+  CriClient another(RelaySocket());
+  EXPECT_TRUE(Ask(another, "Version").ok());
+  runtime_.Release("/test.Echo/Unary");
+  const auto result = held->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_TRUE(result->status.ok());
+  EXPECT_TRUE(Eventually([](Relay& relay) { return relay.connections() == 1; }))
+      << "the first left";
+  EXPECT_FALSE(thread_.Do([&] { return *done; }));
+}
+
+// A runtime that ends has not looked at calls above the last one that its GOAWAY names: clients may
+// send those again, and gRPC's do, by what the reset of their stream says.
+TEST_F(RelaySocketsTest, ACallThatTheRuntimeHasNotLookedAtIsSentAgainByTheClient) {
+  constexpr uint8_t kGoAway = 7;
+  std::atomic<int> requests = 0;
+  const auto runtime = test::RawRuntime::Start(
+      Path("leaving.sock"), {.answer =
+                                 [&requests](uint32_t stream, const std::string&) {
+                                   const std::string last = test::Number(0) + test::Number(0);
+                                   return requests++ == 0 ? test::Frame(kGoAway, 0, 0, last)
+                                                          : test::Answer(stream, "");
+                                 },
+                             .greeting = test::Settings(4, 65535)});
+  ASSERT_THAT(runtime, IsOk());
+  Relay::Options options = Options();
+  options.runtime_socket = Path("leaving.sock");
+  StartRelay(options);
+  CriClient again(RelaySocket(), test::ApiVersion::kV1, test::Retries::kTransparent);
+  EXPECT_TRUE(Ask(again, "Version").ok());
+  EXPECT_EQ(requests, 2);
 }
 
 TEST_F(RelaySocketsTest, TellsOfClientsThatListenAndOfTheirEvents) {

@@ -29,8 +29,12 @@ Proxy::Proxy(EventLoop& loop, ListeningSocket listener, Options options, Interce
       watch_(watch),
       log_(GetLogger("docker/proxy")),
       accept_limit_(kLogBurst, kLogPeriod),
-      refusal_limit_(kLogBurst, kLogPeriod),
-      listener_(std::move(listener)) {
+      refusal_limit_(kLogBurst, kLogPeriod) {
+  Listen(std::move(listener));
+}
+
+void Proxy::Listen(ListeningSocket listener) {
+  listener_ = std::move(listener);
   accept_watch_ = loop_.Watch(listener_->fd(), EventLoop::kReadable, [this](int) { Accept(); });
 }
 
@@ -129,6 +133,12 @@ void Proxy::Drain(std::chrono::milliseconds deadline, std::function<void()> done
   for (ProxyConnection* connection : idle)
     connection->Close();
   CheckDrained();
+}
+
+void Proxy::Resume(ListeningSocket listener) {
+  drain_timer_.reset();
+  drained_ = nullptr;
+  Listen(std::move(listener));
 }
 
 void Proxy::CheckDrained() {

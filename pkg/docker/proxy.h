@@ -58,6 +58,9 @@ class Proxy {
   // (Exchange::lasting), for `deadline` at most, then runs `done`, once. The rest ends with the
   // proxy.
   void Drain(std::chrono::milliseconds deadline, std::function<void()> done);
+  // Accepts clients again, whether or not `done` of Drain ran; it does not run any more. What is
+  // under way goes on.
+  void Resume(ListeningSocket listener);
   size_t connections() const { return connections_.size(); }
 
   // For connections:
@@ -78,6 +81,7 @@ class Proxy {
   void Release(size_t bytes) { held_ -= bytes; }
 
  private:
+  void Listen(ListeningSocket listener);
   void Accept();
   void Pause();
   void NoteClients();

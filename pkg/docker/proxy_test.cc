@@ -2,6 +2,7 @@
 #include "pkg/docker/proxy.h"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <optional>
@@ -316,6 +317,32 @@ TEST_F(DockerProxyTest, DrainWaitsForTheRequestsThatEnd) {
   EXPECT_EQ(client.ReceiveAll(), kPong);
   client.HalfClose();
   EXPECT_EQ(future.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+}
+
+TEST_F(DockerProxyTest, DrainThatIsTakenBackServesOn) {
+  StartWithEngine();
+  const End client = Client();
+  const std::string create = "POST /containers/create HTTP/1.1\r\n\r\n";
+  client.Send(create);
+  const End engine = Engine();
+  engine.Expect(create);
+  std::atomic<bool> drained = false;
+  std::promise<void> resumed;
+  loop_.Post([&] {
+    proxy_->Drain(std::chrono::seconds(20), [&] { drained = true; });
+    auto listener = ListeningSocket::Create(dir_.File("proxy.sock"));
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    proxy_->Resume(*std::move(listener));
+    resumed.set_value();
+  });
+  resumed.get_future().wait();
+  const End another = Client();
+  another.Send(kPing);
+  const End engine_of_another = Engine();
+  engine_of_another.Expect(kPing);
+  engine.Send(kPong);
+  client.Expect(kPong);
+  EXPECT_FALSE(drained);
 }
 
 }  // namespace

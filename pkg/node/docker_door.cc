@@ -118,10 +118,23 @@ class DockerDoor final : public FrontDoor {
     return hook_hosting_ ? hook_hosting_->seen() : std::vector<SeenContainer>();
   }
   void Drain(std::function<void()> done) override {
-    proxy_->Drain(kDrainDeadline, [this, done = std::move(done)] {
+    const auto stop_plugins = [this, done = std::move(done)] {
       if (!nri_hosting_) return done();
       nri_hosting_->Stop(done);
+    };
+    paused_ ? stop_plugins() : proxy_->Drain(kDrainDeadline, stop_plugins);
+  }
+  void Pause(std::function<void()> done) override {
+    proxy_->Drain(kDrainDeadline, [this, done = std::move(done)] {
+      paused_ = true;
+      done();
     });
+  }
+  Status Resume() override {
+    RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener, ListeningSocket::Create(options_.socket));
+    paused_ = false;
+    proxy_->Resume(std::move(listener));
+    return OkStatus();
   }
   void Stop() override {
     proxy_.reset();
@@ -139,6 +152,7 @@ class DockerDoor final : public FrontDoor {
   const DoorContext context_;
   const DockerDoorOptions options_;
   std::optional<ListeningSocket> listener_;  // until the start
+  bool paused_ = false;                      // by Pause, which is over
   docker::DockerFront front_;                // these outlive the proxy
   std::optional<NriHosting> nri_hosting_;
   std::optional<HookHosting> hook_hosting_;
@@ -151,12 +165,15 @@ class DockerDoor final : public FrontDoor {
 FrontDoorFactory DockerDoorFactory(DockerDoorOptions options) {
   std::string description =
       fmt::format("serving {}, Docker engine {}", options.socket, options.engine_socket);
+  std::vector<std::string> sockets = {options.socket};
+  if (options.nri_host) sockets.push_back(options.nri_host->host.socket);
   return {.create = [options = std::move(options)](
                         const DoorContext& context) -> StatusOr<std::unique_ptr<FrontDoor>> {
             RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener,
                                     ListeningSocket::Create(options.socket));
             return std::make_unique<DockerDoor>(context, options, std::move(listener));
           },
+          .sockets = std::move(sockets),
           .description = std::move(description),
           .asks_hook_servers = true,
           .counted_methods = docker::KnownCallPaths()};

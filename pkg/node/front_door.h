@@ -73,6 +73,12 @@ class FrontDoor {
   // Refuses new requests, waits for those in flight for kDrainDeadline at most, then runs `done`,
   // once.
   virtual void Drain(std::function<void()> done) = 0;
+  // For another daemon that is to serve in this one's place (hand_over.h): accepts no more clients,
+  // waits for the requests in flight as Drain does, then runs `done`, once. Drain after that has
+  // nothing to wait for. A door that serves no socket has nothing to do here.
+  virtual void Pause(std::function<void()> done) { done(); }
+  // Serves again after Pause, whether or not `done` ran, with what is in InheritedSockets.
+  virtual Status Resume() { return OkStatus(); }
   // Ends all requests at once; none comes any more.
   virtual void Stop() = 0;
   // What is in force of the configuration, at the start and after each change.
@@ -98,6 +104,8 @@ struct DoorContext {
 struct FrontDoorFactory {
   // AlreadyExists: another instance serves its socket.
   std::function<StatusOr<std::unique_ptr<FrontDoor>>(const DoorContext& context)> create{};
+  // The sockets that it serves, by path.
+  std::vector<std::string> sockets{};
   // For the log: "serving /run/x.sock, runtime /run/y.sock".
   std::string description{};
   // The module `hooks` of a configuration has an effect.

@@ -31,6 +31,8 @@ struct NodeOptions {
   std::string metrics_address{};  // HOST:PORT
   std::string dump_directory{};   // where a delivered configuration may have files written
   bool dump_secrets = false;
+  // From the daemon that serves the same sockets, if one does.
+  bool take_over = false;
 
   // In force at the start, where no other one was delivered to an earlier run: defaults, file and
   // command line.

@@ -19,21 +19,19 @@ std::chrono::milliseconds TryPause::Next() {
   return std::exchange(next_, std::min<std::chrono::milliseconds>(2 * next_, kLongestPause));
 }
 
-OptionalSocket::OptionalSocket(EventLoop& loop, h2::FlushQueue& flushes, std::string path,
-                               UnaryServer::Methods methods, Make make)
+OptionalListener::OptionalListener(EventLoop& loop, std::string path, Serve serve, Make make)
     : loop_(loop),
-      flushes_(flushes),
       path_(std::move(path)),
-      methods_(std::move(methods)),
+      serve_(std::move(serve)),
       make_(std::move(make)),
       off_loop_(loop, "socket-retry", kRetryPatience) {
   if (!path_.empty()) Take(make_(path_));
 }
 
-void OptionalSocket::Take(Listener listener) {
+void OptionalListener::Take(Listener listener) {
   Logger& log = GetLogger("admin");
   if (listener.ok()) {
-    server_ = std::make_unique<UnaryServer>(loop_, flushes_, *std::move(listener), methods_);
+    serve_(*std::move(listener));
     if (warned_) log.Info("{} is served now", path_);
     return;
   }
@@ -43,7 +41,7 @@ void OptionalSocket::Take(Listener listener) {
   retry_ = loop_.After(pause_.Next(), [this] { TryAgain(); });
 }
 
-void OptionalSocket::TryAgain() {
+void OptionalListener::TryAgain() {
   const Status begun = off_loop_.Run([this, make = make_, path = path_]() -> EventLoop::Task {
     // A task can be copied, a socket cannot.
     auto listener = std::make_shared<Listener>(make(path));
@@ -51,6 +49,15 @@ void OptionalSocket::TryAgain() {
   });
   if (!begun.ok()) retry_ = loop_.After(pause_.Next(), [this] { TryAgain(); });
 }
+
+OptionalSocket::OptionalSocket(EventLoop& loop, h2::FlushQueue& flushes, std::string path,
+                               UnaryServer::Methods methods, OptionalListener::Make make)
+    : listener_(
+          loop, std::move(path),
+          [this, &loop, &flushes, methods = std::move(methods)](ListeningSocket listener) {
+            server_ = std::make_unique<UnaryServer>(loop, flushes, std::move(listener), methods);
+          },
+          std::move(make)) {}
 
 OptionalMetrics::OptionalMetrics(EventLoop& loop, std::string address, ServedMetrics served)
     : loop_(loop),

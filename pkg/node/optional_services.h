@@ -31,31 +31,43 @@ class TryPause {
 
 // A socket of the node's own, beside the front door. Where it is has a file system that may hang,
 // so all tries but the first, before the loop runs, are made off the loop.
-class OptionalSocket {
+class OptionalListener {
  public:
   using Listener = StatusOr<ListeningSocket>;
   // How the socket at a path is made; on any thread, until the process ends.
   using Make = std::function<Listener(const std::string& path)>;
+  using Serve = std::function<void(ListeningSocket listener)>;
 
-  // Tries at once. An empty path serves nothing. What is referred to must outlive this.
-  OptionalSocket(
-      EventLoop& loop, h2::FlushQueue& flushes, std::string path, UnaryServer::Methods methods,
-      Make make = [](const std::string& path) { return ListeningSocket::Create(path); });
+  // Tries at once, and calls `serve`, once, when there is a socket. An empty path serves nothing.
+  // What is referred to must outlive this.
+  OptionalListener(EventLoop& loop, std::string path, Serve serve, Make make);
 
  private:
   void Take(Listener listener);
   void TryAgain();
 
   EventLoop& loop_;
-  h2::FlushQueue& flushes_;
   const std::string path_;
-  const UnaryServer::Methods methods_;
+  const Serve serve_;
   const Make make_;
   bool warned_ = false;
   TryPause pause_;
   EventLoop::HandlePtr retry_;
-  std::unique_ptr<UnaryServer> server_;
   OffLoop off_loop_;
+};
+
+// One that serves gRPC methods.
+class OptionalSocket {
+ public:
+  OptionalSocket(
+      EventLoop& loop, h2::FlushQueue& flushes, std::string path, UnaryServer::Methods methods,
+      OptionalListener::Make make = [](const std::string& path) {
+        return ListeningSocket::Create(path);
+      });
+
+ private:
+  std::unique_ptr<UnaryServer> server_;
+  OptionalListener listener_;  // last, since it makes the server
 };
 
 // The HTTP server of the metrics. Names of hosts may have to be looked up, so all tries but the

@@ -93,6 +93,8 @@ class RelayDoor final : public FrontDoor {
     return hook_hosting_ ? hook_hosting_->seen() : std::vector<SeenContainer>();
   }
   void Drain(std::function<void()> done) override;
+  void Pause(std::function<void()> done) override;
+  Status Resume() override;
   void Stop() override {
     relay_.reset();
     watch_.reset();
@@ -119,6 +121,7 @@ class RelayDoor final : public FrontDoor {
   const DoorContext context_;
   const RelayDoorOptions options_;
   std::optional<ListeningSocket> listener_;  // until the start
+  bool paused_ = false;                      // by Pause, which is over
   RelayLink* active_ = nullptr;
   std::optional<HandlerAliases> aliases_;  // where handlers have some
   std::optional<Backends> backends_;       // where there are several runtimes
@@ -158,10 +161,25 @@ void RelayDoor::Start(dump::Dumper& dumper) {
 }
 
 void RelayDoor::Drain(std::function<void()> done) {
-  relay_->Drain([this, done = std::move(done)] {
+  const auto stop_plugins = [this, done = std::move(done)] {
     if (!nri_hosting_) return done();
     nri_hosting_->Stop(done);
+  };
+  paused_ ? stop_plugins() : relay_->Drain(stop_plugins);
+}
+
+void RelayDoor::Pause(std::function<void()> done) {
+  relay_->Drain([this, done = std::move(done)] {
+    paused_ = true;
+    done();
   });
+}
+
+Status RelayDoor::Resume() {
+  RESMGR_ASSIGN_OR_RETURN(ListeningSocket listener, ListeningSocket::Create(options_.relay_socket));
+  paused_ = false;
+  relay_->Resume(std::move(listener));
+  return OkStatus();
 }
 
 void RelayDoor::SetActive(BrainLink* link) {
@@ -173,6 +191,8 @@ void RelayDoor::SetActive(BrainLink* link) {
 }  // namespace
 
 FrontDoorFactory RelayDoorFactory(RelayDoorOptions options) {
+  std::vector<std::string> sockets = {options.relay_socket};
+  if (options.nri_host) sockets.push_back(options.nri_host->host.socket);
   std::string description =
       fmt::format("serving {}, runtime {}", options.relay_socket, options.runtime_socket);
   for (const Backends::Backend& runtime : options.runtimes)
@@ -184,6 +204,7 @@ FrontDoorFactory RelayDoorFactory(RelayDoorOptions options) {
     return std::make_unique<RelayDoor>(context, options, std::move(listener));
   };
   return {.create = create,
+          .sockets = std::move(sockets),
           .description = std::move(description),
           .asks_hook_servers = true,
           .counted_methods = KnownMethodPaths()};

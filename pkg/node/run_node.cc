@@ -19,11 +19,13 @@
 #include "pkg/node/brain_host.h"
 #include "pkg/node/config_reader.h"
 #include "pkg/node/configurator.h"
+#include "pkg/node/hand_over.h"
 #include "pkg/node/local_config.h"
 #include "pkg/node/measured_policy.h"
 #include "pkg/node/metrics_watch.h"
 #include "pkg/node/node_publisher.h"
 #include "pkg/node/optional_services.h"
+#include "pkg/node/take_over.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/resmgr/clock.h"
@@ -85,6 +87,14 @@ StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const NodeOptions& node, cons
   return dump::Dumper::Create(std::move(options), [&log](bool warning, std::string_view line) {
     warning ? log.Warn("{}", line) : log.Info("{}", line);
   });
+}
+
+// Before anything is taken over: MakeDumper fails for nothing else.
+Status CheckDump(const NodeOptions& node, const Setup& setup) {
+  if (setup.delivered) return OkStatus();
+  return dump::Dumper::Read(DumpOptions(setup.config.dump, node.overrides, node.dump_secrets, false,
+                                        node.dump_directory))
+      .status();
 }
 
 // What is counted where metrics are asked for, from before there is a loop until after its end.
@@ -199,11 +209,20 @@ std::list<OptionalSocket> ServeAll(const NodeOptions& options, NodeView view,
   return sockets;
 }
 
-// For as long as the handles are kept. SIGTERM and SIGINT end the loop when the calls in flight are
-// over; SIGHUP and SIGUSR1 are for the tasks.
+// The loop ends when the calls in flight are over.
+void EndNode(EventLoop& loop, FrontDoor& door) {
+  if (const Status status = NotifyStopping(); !status.ok())
+    GetLogger("cri-resmgr").Warn("{}", Message(status));
+  door.Drain([&loop] { loop.Stop(); });
+}
+
+// For as long as the handles are kept. SIGTERM and SIGINT end the daemon; SIGHUP and SIGUSR1 are
+// for the tasks.
 std::array<EventLoop::HandlePtr, 4> HandleSignals(EventLoop& loop, FrontDoor& door,
-                                                  EventLoop::Task reload, EventLoop::Task debug) {
-  const auto end = [&loop, &door, ending = std::make_shared<bool>(false)](pid_t sender) {
+                                                  HandOver& hand_over, EventLoop::Task reload,
+                                                  EventLoop::Task debug) {
+  const auto end = [&loop, &door, &hand_over,
+                    ending = std::make_shared<bool>(false)](pid_t sender) {
     Logger& log = GetLogger("cri-resmgr");
     if (std::exchange(*ending, true)) {
       log.Info("a second signal, of process {}: ending at once", sender);
@@ -214,12 +233,45 @@ std::array<EventLoop::HandlePtr, 4> HandleSignals(EventLoop& loop, FrontDoor& do
         "ending on a signal of process {}: waiting for the calls in flight; a second signal ends "
         "at once",
         sender);
-    if (const Status status = NotifyStopping(); !status.ok()) log.Warn("{}", Message(status));
-    door.Drain([&loop] { loop.Stop(); });
+    hand_over.Stop();
+    EndNode(loop, door);
   };
   return {loop.OnSignal(SIGTERM, end), loop.OnSignal(SIGINT, end),
           loop.OnSignal(SIGHUP, [reload = std::move(reload)](pid_t) { reload(); }),
           loop.OnSignal(SIGUSR1, [debug = std::move(debug)](pid_t) { debug(); })};
+}
+
+// A daemon that asks for the sockets of this one is served as long as this exists. Where the door
+// has none there is nothing to hand over.
+HandOver::Options HandOverOptions(const NodeOptions& options, EventLoop& loop, FrontDoor& door) {
+  HandOver::Options all{.loop = loop, .door = door, .version = options.version};
+  if (!options.door.sockets.empty()) all.socket = HandOver::SocketOf(options.relay_socket);
+  if (HasServiceManager()) {
+    all.refusal =
+        "the service manager would start it again; have that restart it, and hold its socket "
+        "meanwhile (cri-resmgr.socket)";
+  }
+  all.end = [&loop, &door] { EndNode(loop, door); };
+  return all;
+}
+
+// The front door, with its sockets; where the options say so they are those of the daemon that
+// serves now, which has ended then. Otherwise that one goes on as if nothing had happened.
+StatusOr<std::unique_ptr<FrontDoor>> OpenDoor(const NodeOptions& options,
+                                              const DoorContext& context) {
+  if (!options.take_over) return options.door.create(context);
+  const std::string socket = HandOver::SocketOf(options.relay_socket);
+  auto former = TakeOver::Begin({.socket = socket, .version = options.version});
+  if (!former.ok()) return Unavailable("-take-over: {}", Message(former.status()));
+  RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<FrontDoor> door, options.door.create(context));
+  if (*former == nullptr) return door;
+  std::vector<std::string> paths = options.door.sockets;
+  paths.push_back(socket);
+  for (const NodeService& service : options.services)
+    paths.push_back(service.socket);
+  const Status finished = (*former)->Finish(paths);
+  if (!finished.ok()) return Unavailable("-take-over: {}", Message(finished));
+  return door;
 }
 
 // With a logger of its own, so that programs that wait for the line see it whatever -logger-level
@@ -259,9 +311,12 @@ Status RunNode(const NodeOptions& options, Setup setup) {
   LoopClock clock(loop);
   Pipeline pipeline(clock, metrics);
   HintFinder hints(loop, {});
+  RESMGR_RETURN_IF_ERROR(CheckDump(options, setup));
   // Before anything is touched on disk: the socket tells that no other instance is at work there.
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<FrontDoor> door,
-                          options.door.create({loop, flushes, pipeline, metrics}));
+                          OpenDoor(options, {loop, flushes, pipeline, metrics}));
+  // Ends when all that is kept is written: a daemon that goes on in this one's place reads it then.
+  std::optional<HandOver> hand_over;
   RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper,
                           MakeDumper(options, setup, metrics));
   const OptionalMetrics metrics_server(loop, options.metrics_address,
@@ -298,7 +353,9 @@ Status RunNode(const NodeOptions& options, Setup setup) {
                             setup.config, setup.config_source);
   publish(configurator);
   OffLoop late(loop, "late-config", std::chrono::milliseconds(0));
-  if (!setup.disk_answers) RestoreLater(options, late, configurator);
+  // What was delivered to the daemon before while this one read what is kept.
+  const bool taken_over = options.take_over && !options.forced;
+  if (!setup.disk_answers || taken_over) RestoreLater(options, late, configurator);
   NodeView view{
       .loop = loop,
       .machine = *setup.machine,
@@ -322,8 +379,9 @@ Status RunNode(const NodeOptions& options, Setup setup) {
                 {.host = host,
                  .state_saved = [&state] { return state.Saved(); },
                  .policy = [&configurator] { return configurator.current().policy.active; }});
+  hand_over.emplace(HandOverOptions(options, loop, *door));
   const auto signals = HandleSignals(
-      loop, *door, [&] { Reload(options, configurator); },
+      loop, *door, *hand_over, [&] { Reload(options, configurator); },
       [&configurator, on = false]() mutable { ToggleDebug(on = !on, configurator); });
   AnnounceReady(options, setup);
   loop.Run();

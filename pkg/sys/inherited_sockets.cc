@@ -89,4 +89,12 @@ std::optional<InheritedSockets::Socket> InheritedSockets::Take(std::string_view 
   return socket;
 }
 
+std::vector<std::string> InheritedSockets::Paths() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> paths;
+  for (const auto& [path, socket] : sockets_)
+    paths.push_back(path);
+  return paths;
+}
+
 }  // namespace resmgr

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/sys/unique_fd.h"
 
@@ -36,9 +37,11 @@ class InheritedSockets {
   // The one whose file is at this path, by whatever name it came (/var/run is /run); it is then the
   // caller's.
   std::optional<Socket> Take(std::string_view path);
+  // Of those that were not taken.
+  std::vector<std::string> Paths() const;
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::string, Socket, std::less<>> sockets_;
 };
 

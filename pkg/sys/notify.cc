@@ -46,6 +46,11 @@ Status Send(std::string_view message) {
 
 }  // namespace
 
+bool HasServiceManager() {
+  const char* const variable = std::getenv("NOTIFY_SOCKET");
+  return variable != nullptr && *variable != '\0';
+}
+
 Status NotifyReady() {
   return Send("READY=1");
 }

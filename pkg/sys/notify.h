@@ -13,6 +13,8 @@ namespace resmgr {
 // as systemd's sd_notify(3) describes it. Without that variable there is no receiver, and that
 // is OK. Never blocks; kUnavailable when the manager does not take the message.
 
+// Whether there is such a manager, which would start us again when we end.
+bool HasServiceManager();
 // We serve.
 Status NotifyReady();
 // We are shutting down.

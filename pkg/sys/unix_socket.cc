@@ -14,6 +14,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/sys/errno_status.h"
+#include "pkg/sys/open_sockets.h"
 
 namespace resmgr {
 namespace {
@@ -101,6 +102,19 @@ StatusOr<UniqueFd> ClaimPath(const std::string& path) {
   return ErrnoStatus(errno, fmt::format("cannot lock {}", name));
 }
 
+void DropInherited(const std::vector<std::string>& but) {
+  InheritedSockets& inherited = InheritedSockets::Instance();
+  std::vector<std::pair<std::string, InheritedSockets::Socket>> kept;
+  for (const std::string& path : but) {
+    if (auto socket = inherited.Take(path)) kept.emplace_back(path, *std::move(socket));
+  }
+  // Their files go with them.
+  for (const std::string& path : inherited.Paths())
+    (void)ListeningSocket::Create(path);
+  for (auto& [path, socket] : kept)
+    inherited.Add(std::move(path), std::move(socket));
+}
+
 std::string_view StripUnixPrefix(std::string_view address) {
   if (address.substr(0, kUnixPrefix.size()) == kUnixPrefix) {
     address.remove_prefix(kUnixPrefix.size());
@@ -152,7 +166,7 @@ StatusOr<ListeningSocket> ListeningSocket::Create(std::string_view path, mode_t 
   const int bind_error = errno;
   ::umask(old_mask);
   if (bound != 0) return ErrnoStatus(bind_error, fmt::format("cannot bind to {}", name));
-  ListeningSocket socket(name, std::move(lock), std::move(fd));
+  ListeningSocket socket(name, std::move(lock), std::move(fd), false);
   RESMGR_RETURN_IF_ERROR(socket.Listen());
   return socket;
 }
@@ -171,14 +185,21 @@ StatusOr<ListeningSocket> ListeningSocket::Adopt(const std::string& path,
   const int flags = ::fcntl(inherited.fd.get(), F_GETFL);
   if (flags < 0 || ::fcntl(inherited.fd.get(), F_SETFL, flags | O_NONBLOCK) != 0)
     return ErrnoStatus(errno, fmt::format("cannot set up the socket that was given for {}", path));
-  ListeningSocket socket(path, std::move(inherited.lock), std::move(inherited.fd));
+  // SO_PEERCRED tells clients of the process that called listen last: from now on of this one, and
+  // not of the one that the socket was taken from. A service manager's queue stays as it set it.
+  if (!inherited.kept_by_other && ::listen(inherited.fd.get(), SOMAXCONN) != 0)
+    return ErrnoStatus(errno, fmt::format("cannot listen on the socket given for {}", path));
+  ListeningSocket socket(path, std::move(inherited.lock), std::move(inherited.fd),
+                         inherited.kept_by_other);
   // Where it is not, no file is ours to remove.
   if (!inherited.kept_by_other) RESMGR_RETURN_IF_ERROR(socket.FindFile());
   return socket;
 }
 
-ListeningSocket::ListeningSocket(std::string path, UniqueFd lock, UniqueFd fd)
-    : path_(std::move(path)), lock_(std::move(lock)), fd_(std::move(fd)) {}
+ListeningSocket::ListeningSocket(std::string path, UniqueFd lock, UniqueFd fd, bool kept_by_other)
+    : path_(std::move(path)), lock_(std::move(lock)), fd_(std::move(fd)) {
+  OpenSockets::Instance().Add(path_, fd_.get(), lock_.get(), kept_by_other);
+}
 
 ListeningSocket& ListeningSocket::operator=(ListeningSocket&& other) noexcept {
   if (this == &other) return *this;
@@ -214,7 +235,7 @@ Status ListeningSocket::Listen() {
 }
 
 void ListeningSocket::Remove() {
-  if (!fd_.valid()) return;
+  if (!fd_.valid() || !OpenSockets::Instance().Close(fd_.get())) return;
   struct stat found {};
   if (::lstat(path_.c_str(), &found) == 0 && found.st_dev == device_ && found.st_ino == inode_) {
     ::unlink(path_.c_str());

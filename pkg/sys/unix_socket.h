@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -30,6 +31,10 @@ StatusOr<UniqueFd> ConnectUnix(std::string_view path);
 // when this process ends, however it ends. AlreadyExists: another process has it.
 StatusOr<UniqueFd> ClaimPath(const std::string& path);
 
+// Closes the sockets that this process was given and does not serve, and removes their files unless
+// these are another one's: all but those at these paths.
+void DropInherited(const std::vector<std::string>& but);
+
 // A socket that we listen on, with a claim on its path: two instances of the daemon never share a
 // path, and the second never takes it from the first. The claim is a lock on `<path>.lock`, a file
 // that stays behind, because removing it would let two instances lock two different files.
@@ -53,7 +58,8 @@ class ListeningSocket {
 
   ListeningSocket(ListeningSocket&& other) noexcept = default;
   ListeningSocket& operator=(ListeningSocket&& other) noexcept;
-  // Stops listening and removes the socket file, unless another one was put in its place.
+  // Stops listening and removes the socket file, unless another one was put in its place or another
+  // process has the socket, too (open_sockets.h).
   ~ListeningSocket();
 
   // The next connection, or nothing when none is waiting. kResourceExhausted when this process or
@@ -64,7 +70,7 @@ class ListeningSocket {
   const std::string& path() const { return path_; }
 
  private:
-  ListeningSocket(std::string path, UniqueFd lock, UniqueFd fd);
+  ListeningSocket(std::string path, UniqueFd lock, UniqueFd fd, bool kept_by_other);
   static StatusOr<ListeningSocket> Adopt(const std::string& path,
                                          InheritedSockets::Socket inherited);
   Status FindFile();

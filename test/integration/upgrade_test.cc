@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon is started anew under load while another process holds its listening socket, as
-// systemd does: no call fails.
+// The daemon is started anew, or another one takes over from it, under load: no call fails. And
+// what happens when one of the two dies at any step.
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,15 +17,24 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "pkg/sys/hand_over.h"
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/daemon_fixture.h"
+#include "test/support/containerd/child_process.h"
 
 namespace resmgr::test {
 namespace {
 
 constexpr int kClients = 4;
 constexpr int kCallsPerSecond = 200;  // of all of them
-constexpr int kRestarts = 20;
+// A daemon of another version.
+constexpr char kNext[] = RESMGR_BINARY_DIR "/test/integration/cri-resmgr-next";
+
+// How often the daemon is replaced; scripts/test-upgrades asks for more.
+int Rounds() {
+  const char* const more = std::getenv("RESMGR_UPGRADES");
+  return more == nullptr ? 20 : std::max(std::atoi(more), 1);
+}
 
 // Clients that call all the time, as kubelets do: containers come and go between other calls.
 class Load {
@@ -115,7 +128,7 @@ TEST_F(UpgradeTest, NoCallFailsWhileTheServiceManagerHoldsTheSocket) {
   const Running exclusive = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("g", 2));
   const CpuSet own = CpusAtRuntime(exclusive.container);
   ASSERT_EQ(own.size(), 2);
-  for (int i = 0; i < kRestarts; ++i) {
+  for (int i = 0; i < Rounds(); ++i) {
     std::this_thread::sleep_for(milliseconds(100));
     const auto status = daemon_->Terminate();
     ASSERT_TRUE(status.ok() && *status == 0);
@@ -125,9 +138,206 @@ TEST_F(UpgradeTest, NoCallFailsWhileTheServiceManagerHoldsTheSocket) {
     ASSERT_FALSE(HasFatalFailure());
   }
   EXPECT_THAT(load.End(), testing::IsEmpty());
-  EXPECT_GT(load.calls(), kRestarts * 10);
+  EXPECT_GT(load.calls(), Rounds() * 10);
   EXPECT_EQ(CpusAtRuntime(exclusive.container), own);
   EXPECT_TRUE(std::filesystem::exists(RelaySocket())) << "the file is not the daemon's";
+}
+
+// Without a service manager: each daemon takes over from the one before, which is of the other
+// version.
+class TakeOverTest : public UpgradeTest {
+ protected:
+  std::vector<std::string> TakeOverFlags() const { return StaticFlags({"-take-over"}); }
+  static std::vector<std::string> Launcher(bool next) {
+    if (!next) return {};
+    return {"/bin/bash", "-c", std::string("exec ") + kNext + " \"$@\""};
+  }
+  // Returns when the new one serves and the old one has ended.
+  void Upgrade(bool next) {
+    auto daemon = DaemonProcess::Start(TakeOverFlags(), Path("daemon.log"), Launcher(next));
+    ASSERT_THAT(daemon, IsOk());
+    const auto ended = daemon_->process().Wait(seconds(20));
+    ASSERT_THAT(ended, IsOk());
+    EXPECT_EQ(*ended, 0);
+    daemon_ = *std::move(daemon);
+  }
+  // Starts one that takes over, and does not wait.
+  std::unique_ptr<ChildProcess> StartSuccessor() {
+    std::vector<std::string> argv = {kNext};
+    for (const std::string& flag : TakeOverFlags())
+      argv.push_back(flag);
+    auto process = ChildProcess::Start(argv, Path("next.log"));
+    EXPECT_THAT(process, IsOk());
+    return process.ok() ? *std::move(process) : nullptr;
+  }
+  bool SuccessorLogged(const std::string& text) {
+    return Eventually([&] { return TextOf(Path("next.log")).find(text) != std::string::npos; });
+  }
+  // A call that the runtime does not answer yet.
+  std::unique_ptr<PendingCall> HoldCall(CriClient& client) {
+    runtime_.Script("/test.Echo/Unary", {.hold = true});
+    auto call = client.Start("/test.Echo/Unary", "x");
+    EXPECT_TRUE(runtime_.WaitForHeld("/test.Echo/Unary", 1));
+    return call;
+  }
+  void ExpectServed() {
+    CriClient client = Relayed();
+    cri::VersionResponse version;
+    EXPECT_THAT(FromGrpc(client.Unary("Version", cri::VersionRequest(), &version)), IsOk());
+  }
+  // What the test says in the place of a successor.
+  HandOverChannel Ask() {
+    auto socket = ConnectUnix(RelaySocket() + ".take-over");
+    EXPECT_THAT(socket, IsOk());
+    return {*std::move(socket), HandOverChannel::Files::kTake};
+  }
+  static std::string Await(HandOverChannel& other, const std::string& wanted) {
+    for (;;) {
+      const auto message = other.Await(seconds(20));
+      if (!message.ok()) return Describe(message.status());
+      if (message->starts_with(wanted)) return *message;
+    }
+  }
+};
+
+TEST_F(TakeOverTest, NoCallFailsWhileDaemonsTakeOver) {
+  StartBoth();
+  Load load(RelaySocket());
+  CriClient client(RelaySocket(), ApiVersion::kV1, Retries::kTransparent);
+  const Running exclusive = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("g", 2));
+  const CpuSet own = CpusAtRuntime(exclusive.container);
+  ASSERT_EQ(own.size(), 2);
+  for (int i = 0; i < Rounds(); ++i) {
+    std::this_thread::sleep_for(milliseconds(100));
+    Upgrade(i % 2 == 0);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+  EXPECT_THAT(load.End(), testing::IsEmpty());
+  EXPECT_GT(load.calls(), Rounds() * 10);
+  EXPECT_EQ(CpusAtRuntime(exclusive.container), own);
+  EXPECT_TRUE(Logged("+next, takes over")) << "they are of different versions";
+  EXPECT_EQ(daemon_->Log().find("the state is not kept"), std::string::npos);
+  const auto status = daemon_->Terminate();
+  EXPECT_TRUE(status.ok() && *status == 0);
+  EXPECT_FALSE(std::filesystem::exists(RelaySocket())) << "the file is that of the last one";
+}
+
+TEST_F(TakeOverTest, ASuccessorThatDiesAtAnyStepChangesNothing) {
+  StartBoth();
+  CriClient client = Relayed();
+  const Running exclusive = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("g", 2));
+  const CpuSet own = CpusAtRuntime(exclusive.container);
+  for (const char* last : {"", "take-over 1 9", "all", "drain", "drained"}) {
+    SCOPED_TRACE(last);
+    const std::string step = last;
+    HandOverChannel other = Ask();
+    if (!step.empty()) {
+      ASSERT_THAT(other.Send("take-over 1 9"), IsOk());
+    }
+    if (step == "all" || step[0] == 'd') {
+      ASSERT_EQ(Await(other, "all").substr(0, 4), "all ");
+    }
+    std::unique_ptr<PendingCall> held;
+    CriClient holder = Relayed();
+    if (step == "drain") held = HoldCall(holder);
+    if (step[0] == 'd') {
+      ASSERT_THAT(other.Send("drain"), IsOk());
+    }
+    if (step == "drained") {
+      ASSERT_EQ(Await(other, "drained"), "drained");
+    }
+    // One that comes when nothing is accepted any more waits.
+    auto late = std::async(std::launch::async, [this] {
+      CriClient client_of_late = Relayed();
+      cri::VersionResponse version;
+      return FromGrpc(client_of_late.Unary("Version", cri::VersionRequest(), &version));
+    });
+    std::this_thread::sleep_for(milliseconds(50));
+    other = HandOverChannel(UniqueFd(), HandOverChannel::Files::kTake);
+    EXPECT_THAT(late.get(), IsOk());
+    if (held) {
+      runtime_.Release("/test.Echo/Unary");
+      const auto ended = held->Wait(kPatience);
+      ASSERT_TRUE(ended.has_value());
+      EXPECT_TRUE(ended->status.ok()) << ended->status.error_message();
+    }
+    ExpectServed();
+  }
+  EXPECT_TRUE(daemon_->process().Running());
+  EXPECT_EQ(CpusAtRuntime(exclusive.container), own);
+  Upgrade(true);
+  EXPECT_EQ(CpusAtRuntime(exclusive.container), own);
+  ExpectServed();
+}
+
+TEST_F(TakeOverTest, ASuccessorThatIsKilledWhileItWaitsChangesNothing) {
+  StartBoth();
+  CriClient holder = Relayed();
+  const auto held = HoldCall(holder);
+  const auto successor = StartSuccessor();
+  ASSERT_TRUE(Logged("takes over"));
+  ASSERT_TRUE(SuccessorLogged("sockets of cri-resmgr"));
+  std::this_thread::sleep_for(milliseconds(200));
+  successor->Signal(SIGKILL);
+  EXPECT_TRUE(Logged("this daemon serves on"));
+  ExpectServed();
+  runtime_.Release("/test.Echo/Unary");
+  const auto ended = held->Wait(kPatience);
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_TRUE(ended->status.ok());
+}
+
+TEST_F(TakeOverTest, WhenTheFormerDaemonIsKilledTheOtherOneServes) {
+  StartBoth();
+  CriClient client = Relayed();
+  const Running exclusive = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("g", 2));
+  const CpuSet own = CpusAtRuntime(exclusive.container);
+  const auto held = HoldCall(client);
+  const auto successor = StartSuccessor();
+  ASSERT_TRUE(SuccessorLogged("sockets of cri-resmgr"));
+  CriClient late = Relayed();
+  daemon_->process().Signal(SIGKILL);
+  const auto waits = late.Start(late.PathOf("Version"), "");
+  ASSERT_TRUE(SuccessorLogged("ready"));
+  const auto served = waits->Wait(kPatience);
+  ASSERT_TRUE(served.has_value());
+  EXPECT_TRUE(served->status.ok()) << served->status.error_message();
+  EXPECT_EQ(CpusAtRuntime(exclusive.container), own);
+  EXPECT_TRUE(SuccessorLogged("ended before it was asked to"));
+  ExpectServed();
+}
+
+TEST_F(TakeOverTest, WithoutADaemonItStartsAsAlways) {
+  StartRuntime();
+  StartDaemon(TakeOverFlags());
+  ASSERT_FALSE(HasFatalFailure());
+  ExpectServed();
+}
+
+TEST_F(TakeOverTest, UnderAServiceManagerItIsRefusedWithTheReason) {
+  StartRuntime();
+  auto daemon = DaemonProcess::Start(StaticFlags(), Path("daemon.log"),
+                                     {"/usr/bin/env", "NOTIFY_SOCKET=" + Path("no-manager.sock")});
+  ASSERT_THAT(daemon, IsOk());
+  daemon_ = *std::move(daemon);
+  const auto successor = StartSuccessor();
+  const auto status = successor->Wait(kPatience);
+  ASSERT_THAT(status, IsOk());
+  EXPECT_EQ(*status, 2);
+  EXPECT_TRUE(SuccessorLogged("-take-over: the daemon that serves keeps its sockets: the service"));
+  ExpectServed();
+}
+
+TEST_F(TakeOverTest, ASocketOfTheServiceManagerIsHandedOn) {
+  StartRuntime();
+  HoldSocket();
+  StartWithSocket();
+  Upgrade(true);
+  ASSERT_FALSE(HasFatalFailure());
+  ExpectServed();
+  const auto status = daemon_->Terminate();
+  EXPECT_TRUE(status.ok() && *status == 0);
+  EXPECT_TRUE(std::filesystem::exists(RelaySocket())) << "the file is the manager's";
 }
 
 TEST_F(UpgradeTest, ASecondDaemonDoesNotServeTheSameSocket) {

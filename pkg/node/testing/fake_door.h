@@ -17,7 +17,7 @@ namespace resmgr::test {
 
 // A front door without requests. It writes down what it is told, in order: "start", "active 1" (a
 // link by its number), "active none", "connect 1", "retire 1", "end 1" (of the link), "drain",
-// "stop".
+// "pause", "resume", "stop".
 class FakeDoor final : public FrontDoor {
  public:
   using History = std::vector<std::string>;
@@ -80,6 +80,15 @@ class FakeDoor final : public FrontDoor {
     history_->emplace_back("drain");
     if (drains) done();
   }
+  void Pause(std::function<void()> done) override {
+    history_->emplace_back("pause");
+    paused = std::move(done);
+    if (drains) paused();
+  }
+  Status Resume() override {
+    history_->emplace_back("resume");
+    return std::exchange(resume_failure, OkStatus());
+  }
   void Stop() override { history_->emplace_back("stop"); }
 
   // Those of brains that are left, the newest last.
@@ -88,8 +97,10 @@ class FakeDoor final : public FrontDoor {
   std::shared_ptr<const History> history() const { return history_; }
 
   std::function<void()> at_start;
-  bool drains = true;          // has no requests that go on for ever
-  bool runtime_is_up = false;  // so that links are connected at once
+  std::function<void()> paused;  // of the last Pause
+  Status resume_failure;         // of the next Resume
+  bool drains = true;            // has no requests that go on for ever
+  bool runtime_is_up = false;    // so that links are connected at once
 
  private:
   const std::shared_ptr<History> history_ = std::make_shared<History>();

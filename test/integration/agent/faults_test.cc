@@ -257,11 +257,12 @@ TEST_F(AgentTlsTest, TheSystemsAuthoritiesDoNotCountBesideTheKubeconfigs) {
   WriteKubeconfig("", "{token: secret}");
   StartAgentTrusting(Path("certs"));
   ASSERT_TRUE(DaemonGets("first")) << "the system's authorities count alone: " << AgentLog();
-  const size_t before = api_.Requests().size();
   agent_.reset();
 
   std::ofstream(Path("ca.crt")) << TestAuthority().certificate();
   std::ofstream(Path("agent.log"), std::ios::trunc);
+  // Not before the agent has ended: it asks until then.
+  const size_t before = api_.Requests().size();
   WriteKubeconfig(", certificate-authority: ca.crt", "{token: secret}");
   StartAgentTrusting(Path("certs"));
   ASSERT_TRUE(Eventually([this] {

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/hand_over.h"
+
+#include <utility>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr {
+namespace {
+
+constexpr std::string_view kAsk = "take-over 1 ";
+constexpr mode_t kTakeOverMode = 0600;
+// After running out of file descriptors, and until a door that cannot serve again tries once more.
+constexpr std::chrono::milliseconds kTryAgain{1'000};
+
+}  // namespace
+
+HandOver::HandOver(Options options)
+    : options_(std::move(options)),
+      log_(GetLogger("take-over")),
+      served_(
+          options_.loop, options_.socket,
+          [this](ListeningSocket listener) { Serve(std::move(listener)); },
+          [](const std::string& path) { return ListeningSocket::Create(path, kTakeOverMode); }) {}
+
+HandOver::~HandOver() = default;
+
+void HandOver::Stop() {
+  accept_watch_.reset();
+  listener_.reset();
+  deadline_.reset();
+  resume_again_.reset();
+  step_ = Step::kEnding;
+}
+
+void HandOver::Serve(ListeningSocket listener) {
+  if (step_ == Step::kEnding) return;
+  listener_ = std::move(listener);
+  accept_watch_ =
+      options_.loop.Watch(listener_->fd(), EventLoop::kReadable, [this](int) { Accept(); });
+}
+
+void HandOver::Accept() {
+  auto accepted = listener_->Accept();
+  if (!accepted.ok()) {
+    log_.Warn("cannot accept a connection: {}", Message(accepted.status()));
+    EventLoop::SetEvents(*accept_watch_, 0);
+    accept_pause_ = options_.loop.After(kTryAgain, [this] {
+      if (accept_watch_) EventLoop::SetEvents(*accept_watch_, EventLoop::kReadable);
+    });
+    return;
+  }
+  if (accepted->has_value()) Begin(**std::move(accepted));
+}
+
+void HandOver::Begin(UniqueFd socket) {
+  HandOverChannel channel(std::move(socket), HandOverChannel::Files::kRefuse);
+  const auto peer = channel.peer();
+  std::string why;
+  if (!peer.ok()) {
+    why = Message(peer.status());
+  } else if (peer->user != options_.user) {
+    why = fmt::format("user {} may not: this daemon runs as user {}", peer->user, options_.user);
+  } else if (other_) {
+    why = fmt::format("process {} is taking over already", other_process_);
+  } else if (!options_.refusal.empty()) {
+    why = options_.refusal;
+  }
+  if (!why.empty()) {
+    log_.Warn("nothing is handed over: {}", why);
+    (void)channel.Send("no " + why);
+    return;
+  }
+  other_ = std::move(channel);
+  other_process_ = peer->process;
+  watch_ = options_.loop.Watch(other_->fd(), EventLoop::kReadable, [this](int) { Read(); });
+  Expect(Step::kAsked, "says nothing");
+}
+
+void HandOver::Expect(Step step, std::string_view what) {
+  step_ = step;
+  deadline_ = options_.loop.After(options_.patience, [this, what] {
+    Abandon(DeadlineExceeded("it {} for {} ms", what, options_.patience.count()));
+  });
+}
+
+void HandOver::Read() {
+  while (other_) {
+    const auto message = other_->Next();
+    // Its successor is committed, or nothing is asked of it: only the end of this one counts.
+    if (step_ == Step::kEnding) {
+      if (!message.ok()) watch_.reset();
+      if (!message.ok() || !message->has_value()) return;
+      continue;
+    }
+    if (message.ok() && !message->has_value()) return;
+    const Status status = message.ok() ? OnMessage(**message) : message.status();
+    if (!status.ok()) Abandon(status);
+  }
+}
+
+Status HandOver::OnMessage(std::string_view message) {
+  if (step_ == Step::kAsked && message.starts_with(kAsk)) return Offer(message.substr(kAsk.size()));
+  if (step_ == Step::kOffered && message == "drain") {
+    Pause();
+    return OkStatus();
+  }
+  if (step_ == Step::kPaused && message == "end") {
+    log_.Info("process {} serves from now on", other_process_);
+    Stop();
+    options_.end();
+    return OkStatus();
+  }
+  return InvalidArgument("it says \"{}\" where that cannot be", Printable(message));
+}
+
+Status HandOver::Offer(std::string_view version) {
+  log_.Info("process {}, cri-resmgr {}, takes over", other_process_, Printable(version));
+  RESMGR_ASSIGN_OR_RETURN(copies_, OpenSockets::Instance().Share());
+  for (const OpenSockets::Copy& copy : copies_)
+    RESMGR_RETURN_IF_ERROR(other_->SendSocket(copy));
+  RESMGR_RETURN_IF_ERROR(other_->Send("all " + options_.version));
+  Expect(Step::kOffered, "does not get ready");
+  return OkStatus();
+}
+
+void HandOver::Pause() {
+  step_ = Step::kPausing;
+  deadline_.reset();
+  options_.door.Pause([this] {
+    if (step_ != Step::kPausing) return;
+    if (const Status told = other_->Send("drained"); !told.ok()) return Abandon(told);
+    Expect(Step::kPaused, "does not go on");
+  });
+}
+
+void HandOver::Abandon(const Status& why) {
+  log_.Warn("process {} does not take over, this daemon serves on: {}", other_process_,
+            Message(why));
+  const bool paused = step_ == Step::kPausing || step_ == Step::kPaused;
+  step_ = Step::kServing;
+  (void)other_->Send(fmt::format("no {}", Message(why).substr(0, 256)));
+  watch_.reset();
+  deadline_.reset();
+  other_.reset();
+  OpenSockets::Instance().TakeBack();
+  for (OpenSockets::Copy& copy : copies_) {
+    if (OpenSockets::Instance().Has(copy.path)) continue;
+    InheritedSockets::Instance().Add(copy.path, std::move(copy.socket));
+  }
+  copies_.clear();
+  if (paused) Resume();
+}
+
+void HandOver::Resume() {
+  if (const Status resumed = options_.door.Resume(); !resumed.ok()) {
+    log_.Error("cannot serve on, it is tried again: {}", Message(resumed));
+    resume_again_ = options_.loop.After(kTryAgain, [this] { Resume(); });
+  }
+}
+
+}  // namespace resmgr

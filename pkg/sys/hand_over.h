@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+#include "pkg/base/status.h"
+#include "pkg/sys/open_sockets.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr {
+
+// How a daemon hands its listening sockets to the one that is to serve in its place, over a
+// connected unix socket. Messages are texts, each ended by a zero byte:
+//
+//   successor                        predecessor
+//   take-over 1 VERSION         ->
+//                               <-   socket own|kept PATH   for each, with two descriptors: the
+//                                    socket and the claim on its path; kept: the file is a service
+//                                    manager's
+//                               <-   all VERSION
+//   drain                       ->                          it could serve
+//                               <-   drained                no call is in flight any more
+//   end                         ->                          it is still there
+//                               <-   (end of the connection) the predecessor has ended
+//
+// `no REASON`, at any time before `end`, is the predecessor's last word: it goes on serving. So it
+// does when the successor ends before it has said `end`. A predecessor that ends without that word
+// was ended otherwise, and its successor serves.
+
+// One end of such a connection. Not thread-safe.
+class HandOverChannel {
+ public:
+  // What a peer can make us hold: a longer message, and more sockets, end the connection.
+  static constexpr size_t kLongestMessage = 512;
+  static constexpr size_t kMostSockets = 64;
+
+  enum class Files { kTake, kRefuse };
+
+  // The socket is connected and non-blocking. Files::kRefuse: descriptors that come are closed.
+  HandOverChannel(UniqueFd socket, Files files) : socket_(std::move(socket)), files_(files) {}
+
+  // Never waits. Unavailable: the peer is gone, or reads nothing.
+  Status Send(std::string_view message, std::span<const int> files = {});
+  Status SendSocket(const OpenSockets::Copy& copy);
+
+  // The next message, if it has come. Unavailable: the connection is over. InvalidArgument: what
+  // came is no message.
+  StatusOr<std::optional<std::string>> Next();
+  // Waits for it; DeadlineExceeded.
+  StatusOr<std::string> Await(std::chrono::milliseconds timeout);
+  // What a `socket` message came with. InvalidArgument: it is none.
+  StatusOr<OpenSockets::Copy> ReadSocket(std::string_view message);
+
+  // The user and the process at the other end, by the kernel's word (SO_PEERCRED of unix(7)).
+  struct Peer {
+    uid_t user;
+    pid_t process;
+  };
+  StatusOr<Peer> peer() const;
+  int fd() const { return socket_.get(); }
+
+ private:
+  Status Receive(bool& any);
+
+  UniqueFd socket_;
+  Files files_;
+  bool over_ = false;
+  std::string received_;
+  std::deque<UniqueFd> received_files_;
+};
+
+}  // namespace resmgr
