@@ -224,10 +224,12 @@ TEST_F(RelaySocketsTest, DrainThatIsTakenBackServesOn) {
   EXPECT_FALSE(thread_.Do([&] { return *done; }));
 }
 
-// A runtime that ends has not looked at calls above the last one that its GOAWAY names: clients may
-// send those again, and gRPC's do, by what the reset of their stream says.
-TEST_F(RelaySocketsTest, ACallThatTheRuntimeHasNotLookedAtIsSentAgainByTheClient) {
+// A runtime that ends has not looked at calls above the last one that its GOAWAY names. The client
+// is told so by REFUSED_STREAM (RFC 9113 section 8.7) and may send the call again.
+TEST_F(RelaySocketsTest, ACallThatTheRuntimeHasNotLookedAtIsRefusedSo) {
   constexpr uint8_t kGoAway = 7;
+  constexpr uint8_t kReset = 3;
+  constexpr uint32_t kRefused = 7;
   std::atomic<int> requests = 0;
   const auto runtime = test::RawRuntime::Start(
       Path("leaving.sock"), {.answer =
@@ -241,8 +243,21 @@ TEST_F(RelaySocketsTest, ACallThatTheRuntimeHasNotLookedAtIsSentAgainByTheClient
   Relay::Options options = Options();
   options.runtime_socket = Path("leaving.sock");
   StartRelay(options);
-  CriClient again(RelaySocket(), test::ApiVersion::kV1, test::Retries::kTransparent);
-  EXPECT_TRUE(Ask(again, "Version").ok());
+  const auto client = ConnectUnix(RelaySocket());
+  ASSERT_THAT(client, IsOk());
+  const std::string call = test::kHttp2Preface + test::Settings(4, 65535) +
+                           test::Request(1, "/runtime.v1.RuntimeService/Version", "");
+  ASSERT_EQ(::send(client->get(), call.data(), call.size(), 0), static_cast<ssize_t>(call.size()));
+  const std::string refusal = test::Frame(kReset, 0, 1, test::Number(kRefused));
+  std::string received;
+  EXPECT_TRUE(Eventually([&](Relay&) {
+    char bytes[4096];
+    const ssize_t size = ::recv(client->get(), bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (size > 0) received.append(bytes, static_cast<size_t>(size));
+    return received.find(refusal) != std::string::npos;
+  })) << received.size();
+  CriClient next(RelaySocket());
+  EXPECT_TRUE(Ask(next, "Version").ok()) << "the relay connects again";
   EXPECT_EQ(requests, 2);
 }
 
