@@ -49,6 +49,7 @@ class DockerFrontTest : public testing::Test {
     front_.emplace(loop_, pipeline_, dir_.File("engine.sock"), others);
     proxy_.emplace(loop_, *ListeningSocket::Create(dir_.File("proxy.sock")),
                    Proxy::Options{.engine_socket = dir_.File("engine.sock"),
+                                  .body_timeout = body_timeout_,
                                   .orphan_timeout = std::chrono::milliseconds(200)},
                    &*front_, &watch_);
     pipeline_.Add(stage_);
@@ -79,6 +80,18 @@ class DockerFrontTest : public testing::Test {
       reply.append(piece.data(), static_cast<size_t>(size));
     }
     return reply;
+  }
+  // How much of it was sent before there was an answer.
+  static size_t SendUntilAnswered(const UniqueFd& fd, std::string_view bytes) {
+    size_t sent = 0;
+    pollfd polled{.fd = fd.get(), .events = POLLOUT | POLLIN, .revents = 0};
+    while (sent < bytes.size() && ::poll(&polled, 1, 10'000) == 1 &&
+           (polled.revents & POLLIN) == 0) {
+      const ssize_t size = ::send(fd.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      if (size <= 0) break;
+      sent += static_cast<size_t>(size);
+    }
+    return sent;
   }
   static std::string Post(const std::string& target, const std::string& body) {
     return "POST " + target +
@@ -122,6 +135,7 @@ class DockerFrontTest : public testing::Test {
         dumped_.append(line).append("\n");
       });
   CallWatch watch_{&metrics_, dumper_.get()};
+  std::chrono::milliseconds body_timeout_{60'000};
   FunctionStage stage_{{.name = "test", .operations = OperationSet::All()}};
   std::mutex mutex_;
   std::vector<std::string> outcomes_;
@@ -267,19 +281,51 @@ TEST_F(DockerFrontTest, ARequestIsBounded) {
   Start(Created());
   const std::string large(HeldExchange::kMaxRequest, ' ');
   const UniqueFd fd = *ConnectUnix(dir_.File("proxy.sock"));
-  const std::string request = Post("/containers/create", large);
-  size_t sent = 0;
-  pollfd polled{.fd = fd.get(), .events = POLLOUT | POLLIN, .revents = 0};
-  while (::poll(&polled, 1, 10'000) == 1 && (polled.revents & POLLIN) == 0) {
-    const ssize_t size =
-        ::send(fd.get(), request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
-    ASSERT_GT(size, 0);
-    sent += static_cast<size_t>(size);
-    if (sent == request.size()) polled.events = POLLIN;
-  }
+  SendUntilAnswered(fd, Post("/containers/create", large));
+  pollfd polled{.fd = fd.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&polled, 1, 10'000), 1);
   std::array<char, 32> reply{};
   ASSERT_GT(::recv(fd.get(), reply.data(), reply.size() - 1, 0), 0);
   EXPECT_THAT(std::string(reply.data()), StartsWith("HTTP/1.1 413 "));
+  EXPECT_TRUE(engine_->requests().empty());
+}
+
+// Clients that send most of a body and no more hold it, all together not more than there is room
+// for.
+TEST_F(DockerFrontTest, AllHeldRequestsTogetherAreBounded) {
+  Start(Created());
+  const std::string request =
+      Post("/containers/create", std::string(HeldExchange::kMaxRequest - 4096, ' '));
+  const std::string_view most = std::string_view(request).substr(0, request.size() - 1);
+  std::vector<UniqueFd> clients;
+  const size_t fit = Proxy::kMaxHeld / most.size();
+  for (size_t i = 0; i < fit; ++i) {
+    clients.push_back(*ConnectUnix(dir_.File("proxy.sock")));
+    ASSERT_EQ(SendUntilAnswered(clients.back(), most), most.size());
+  }
+  const UniqueFd one_more = *ConnectUnix(dir_.File("proxy.sock"));
+  EXPECT_LE(SendUntilAnswered(one_more, most), most.size());
+  pollfd polled{.fd = one_more.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&polled, 1, 10'000), 1);
+  std::array<char, 32> reply{};
+  ASSERT_GT(::recv(one_more.get(), reply.data(), reply.size() - 1, 0), 0);
+  EXPECT_THAT(std::string(reply.data()), StartsWith("HTTP/1.1 503 "));
+  // What one of them gives back another one can have.
+  EXPECT_THAT(Ask(Post("/containers/create", kContainer)), StartsWith("HTTP/1.1 201 "));
+  clients.pop_back();
+  const UniqueFd whole = *ConnectUnix(dir_.File("proxy.sock"));
+  EXPECT_EQ(SendUntilAnswered(whole, request), request.size());
+  polled.fd = whole.get();
+  ASSERT_EQ(::poll(&polled, 1, 10'000), 1);
+  ASSERT_GT(::recv(whole.get(), reply.data(), reply.size() - 1, 0), 0);
+  EXPECT_THAT(std::string(reply.data()), StartsWith("HTTP/1.1 400 ")) << "it is no JSON";
+}
+
+TEST_F(DockerFrontTest, ABodyThatDoesNotArriveInTimeIsRefused) {
+  body_timeout_ = std::chrono::milliseconds(300);
+  Start(Created());
+  const std::string request = Post("/containers/create", kContainer);
+  EXPECT_THAT(Ask(request.substr(0, request.size() - 1)), StartsWith("HTTP/1.1 408 "));
   EXPECT_TRUE(engine_->requests().empty());
 }
 

@@ -40,6 +40,9 @@ class Proxy {
     size_t max_clients = 1024;
     // From the first byte of a request until its head is complete.
     std::chrono::milliseconds head_timeout{10'000};
+    // From the head of a request that is held until its body is complete: what it holds others
+    // cannot have. For one that passes dockerd waits.
+    std::chrono::milliseconds body_timeout{30'000};
     // What a client that was refused may still send before the connection is closed under it.
     std::chrono::milliseconds linger{1'000};
     // How long dockerd's reply to a request that was held is awaited once its client is gone.

@@ -79,6 +79,7 @@ ProxyConnection::ProxyConnection(Proxy& proxy, EventLoop& loop, UniqueFd client)
 void ProxyConnection::Close() {
   if (std::exchange(closed_, true)) return;
   head_timer_.reset();
+  body_timer_.reset();
   linger_timer_.reset();
   client_.Reset();
   engine_.Reset();
@@ -141,6 +142,7 @@ void ProxyConnection::Step() {
   if (!closed_) PassEnds();
   if (!closed_) {
     WatchHead();
+    WatchBody();
     Rewatch();
   }
   stepping_ = false;

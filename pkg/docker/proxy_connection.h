@@ -74,6 +74,7 @@ class ProxyConnection final : private Interception::Client {
   // proxy_connection_held.cc
   Status Hold(std::string_view bytes);
   void HoldReply(std::string_view bytes);
+  void WatchBody();
   // False: nothing is left to do for the ends of the two sides.
   bool PassEndsOfHeld();
   void DropHeld();
@@ -109,6 +110,7 @@ class ProxyConnection final : private Interception::Client {
   std::unique_ptr<CallWatch::Call> call_;  // of the request under way
   bool stepping_ = false;
   EventLoop::HandlePtr head_timer_;
+  EventLoop::HandlePtr body_timer_;
   EventLoop::HandlePtr linger_timer_;
   EventLoop::HandlePtr orphan_timer_;
   uint64_t last_active_;

@@ -101,6 +101,19 @@ void ProxyConnection::HoldReply(std::string_view bytes) {
   }
 }
 
+void ProxyConnection::WatchBody() {
+  const bool collects =
+      !closing_ && held_ != nullptr && held_->phase() == HeldExchange::Phase::kCollecting;
+  if (!collects) {
+    body_timer_.reset();
+  } else if (body_timer_ == nullptr) {
+    body_timer_ = loop_.After(proxy_.options().body_timeout, [this] {
+      Refuse(408, DeadlineExceeded("the request's body did not arrive in time"));
+      Step();
+    });
+  }
+}
+
 bool ProxyConnection::PassEndsOfHeld() {
   if (held_ == nullptr) return true;
   using Phase = HeldExchange::Phase;
