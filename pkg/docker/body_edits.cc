@@ -10,6 +10,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/docker/docker_labels.h"
+#include "pkg/docker/host_config_lists.h"
 #include "pkg/docker/json_text.h"
 
 namespace resmgr::docker {
@@ -23,8 +24,6 @@ std::string_view FieldOfFile(std::string_view file) {
   if (file == kPidsMax) return "PidsLimit";
   return file == kMemoryLow ? "MemoryReservation" : "";
 }
-
-using NewMembers = std::vector<std::pair<std::string_view, std::string>>;
 
 // Pieces of a text that others take the place of; they do not overlap.
 class Splices {
@@ -68,36 +67,18 @@ class Splices {
   std::vector<Splice> all_;
 };
 
-// The last member that Go reads into the field; "": there is none.
-std::string_view LastOf(std::string_view object, std::string_view field) {
-  std::string_view last;
-  ForEachMember(object, [&last, field](std::string_view name, std::string_view value) {
-    if (IsField(name, field)) last = value;
-  });
-  return last;
-}
-
-std::string Join(const std::vector<std::string>& parts) {
-  std::string joined;
-  for (const std::string& part : parts) {
-    if (!joined.empty()) joined += ',';
-    joined += part;
-  }
-  return joined;
-}
-
 std::string AsMembers(const NewMembers& members) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : members)
     parts.push_back(fmt::format("\"{}\":{}", name, value));
-  return Join(parts);
+  return JoinJson(parts);
 }
 
 // The last member of a name wins, so that one is replaced, or a new one is appended.
 void SetMembers(std::string_view object, const NewMembers& members, Splices& splices,
                 NewMembers& added) {
   for (const auto& [name, value] : members) {
-    const std::string_view last = LastOf(object, name);
+    const std::string_view last = LastMember(object, name);
     if (last.empty()) {
       added.emplace_back(name, value);
     } else {
@@ -156,103 +137,16 @@ NewMembers ResourcesOf(const Adjustment& adjustment, bool has_cpus) {
   return members;
 }
 
-// "HOST:CONTAINER:OPTIONS".
-StatusOr<std::string> BindOf(const Mount& mount) {
-  if (!mount.image.empty()) return InvalidArgument("mount {}: an image", mount.container_path);
-  if (mount.recursive_read_only) {
-    return InvalidArgument("mount {}: recursively read-only", mount.container_path);
-  }
-  for (const std::string& path : {mount.host_path, mount.container_path}) {
-    if (!path.starts_with('/') || path.find(':') != std::string::npos) {
-      return InvalidArgument("mount {}: the path \"{}\" cannot be written in Binds",
-                             Printable(mount.container_path), Printable(path));
-    }
-  }
-  std::string bind =
-      fmt::format("{}:{}:{}", mount.host_path, mount.container_path, mount.read_only ? "ro" : "rw");
-  using enum Mount::Propagation;
-  if (mount.propagation == kHostToContainer) bind += ",rslave";
-  if (mount.propagation == kBidirectional) bind += ",rshared";
-  if (mount.selinux_relabel) bind += ",Z";
-  return bind;
-}
-
-// A list without those elements that an edit takes away or replaces; `key` tells what has edits.
-template <typename Edits, typename Key>
-std::vector<std::string> KeptOf(std::string_view list, const Edits& edits, Key key) {
-  std::vector<std::string> parts;
-  if (!IsJsonList(list)) return parts;
-  ForEachElement(list, [&](std::string_view element) {
-    if (edits.Find(key(element)) == nullptr) parts.emplace_back(element);
-  });
-  return parts;
-}
-
-std::string TextIn(std::string_view object, std::string_view field) {
-  const std::string_view value = IsJsonObject(object) ? LastOf(object, field) : "";
-  return IsJsonText(value) ? DecodeJsonText(value) : "";
-}
-
-std::string PathOfBind(std::string_view element) {
-  const std::string text = IsJsonText(element) ? DecodeJsonText(element) : "";
-  const size_t begin = text.find(':') + 1;  // a path alone is an anonymous volume's
-  return text.substr(begin, text.find(':', begin) - begin);
-}
-
-// Of HostConfig objects that come twice the last that has the field counts.
-std::string_view ListOfHostConfig(std::string_view object, std::string_view field) {
-  std::string_view list;
-  ForEachMember(object, [&list, field](std::string_view name, std::string_view value) {
-    if (!IsField(name, "HostConfig")) return;
-    const std::string_view last = IsJsonObject(value) ? LastOf(value, field) : "null";
-    if (!last.empty()) list = last;
-  });
-  return list;
-}
-
-Status AddMounts(std::string_view object, const KeyedEdits<Mount>& edits, NewMembers& members) {
-  if (edits.empty()) return OkStatus();
-  std::vector<std::string> binds =
-      KeptOf(ListOfHostConfig(object, "Binds"), edits, [](auto e) { return PathOfBind(e); });
-  for (const auto& edit : edits) {
-    if (!edit.value) continue;
-    RESMGR_ASSIGN_OR_RETURN(const std::string bind, BindOf(*edit.value));
-    binds.push_back(EncodeJsonText(bind));
-  }
-  members.emplace_back("Binds", "[" + Join(binds) + "]");
-  const std::string_view mounts = ListOfHostConfig(object, "Mounts");
-  if (!IsJsonList(mounts)) return OkStatus();
-  const auto target = [](std::string_view element) { return TextIn(element, "Target"); };
-  members.emplace_back("Mounts", "[" + Join(KeptOf(mounts, edits, target)) + "]");
-  return OkStatus();
-}
-
-void AddDevices(std::string_view object, const KeyedEdits<Device>& edits, NewMembers& members) {
-  if (edits.empty()) return;
-  const auto path = [](std::string_view element) { return TextIn(element, "PathInContainer"); };
-  std::vector<std::string> devices = KeptOf(ListOfHostConfig(object, "Devices"), edits, path);
-  for (const auto& edit : edits) {
-    if (!edit.value) continue;
-    devices.push_back(fmt::format(
-        "{{\"PathOnHost\":{},\"PathInContainer\":{},\"CgroupPermissions\":{}}}",
-        EncodeJsonText(edit.value->host_path), EncodeJsonText(edit.value->container_path),
-        EncodeJsonText(edit.value->permissions)));
-  }
-  members.emplace_back("Devices", "[" + Join(devices) + "]");
-}
-
 // What only a creation has in its HostConfig.
 Status AddOfCreation(std::string_view object, const WideAdjustment& wide, NewMembers& members) {
   AddNumber("OomScoreAdj", wide.oom_score_adj, members);
   if (wide.cgroup_parent) {
-    const std::string_view before = ListOfHostConfig(object, "CgroupParent");
+    const std::string_view before = HostConfigMember(object, "CgroupParent");
     const std::string name = IsJsonText(before) ? DecodeJsonText(before) : "";
     members.emplace_back("CgroupParent",
                          EncodeJsonText(CgroupForEngine(*wide.cgroup_parent, name)));
   }
-  RESMGR_RETURN_IF_ERROR(AddMounts(object, wide.mounts, members));
-  AddDevices(object, wide.devices, members);
-  return OkStatus();
+  return AddLists(object, wide, members);
 }
 
 Status AddFiles(const WideAdjustment* wide, NewMembers& members) {
@@ -268,10 +162,11 @@ NewMembers CommandOf(const std::vector<std::string>& args) {
   for (size_t i = 1; i < args.size(); ++i)
     rest.push_back(EncodeJsonText(args[i]));
   return {{"Entrypoint", "[" + EncodeJsonText(args.front()) + "]"},
-          {"Cmd", "[" + Join(rest) + "]"}};
+          {"Cmd", "[" + JoinJson(rest) + "]"}};
 }
 
-// The list of "NAME=VALUE" with the edits; what they do not name stays as it was written.
+// The list of "NAME=VALUE" with the edits; what they do not name stays as it was written. A name
+// alone unsets the variable, be it the image's.
 std::string EditEnvironment(std::string_view list, const KeyedEdits<std::string>& edits) {
   std::vector<std::string> parts;
   if (IsJsonList(list)) {
@@ -281,8 +176,8 @@ std::string EditEnvironment(std::string_view list, const KeyedEdits<std::string>
     });
   }
   for (const auto& edit : edits)
-    if (edit.value) parts.push_back(EncodeJsonText(edit.key + "=" + *edit.value));
-  return "[" + Join(parts) + "]";
+    parts.push_back(EncodeJsonText(edit.value ? edit.key + "=" + *edit.value : edit.key));
+  return "[" + JoinJson(parts) + "]";
 }
 
 // The same of labels, as which Docker has annotations, too.
@@ -308,7 +203,7 @@ class LabelEdits {
       if (!last || !edit.value) continue;
       parts.push_back(EncodeJsonText(edit.key) + ":" + EncodeJsonText(*edit.value));
     }
-    return "{" + Join(parts) + "}";
+    return "{" + JoinJson(parts) + "}";
   }
 
  private:
@@ -325,7 +220,7 @@ class LabelEdits {
 
 void EditLabels(std::string_view object, const LabelEdits& edits, Splices& splices,
                 NewMembers& added) {
-  const std::string_view last = LastOf(object, "Labels");
+  const std::string_view last = LastMember(object, "Labels");
   if (!IsJsonObject(last)) {
     added.emplace_back("Labels", edits.Edit("", true));
     return;
@@ -341,12 +236,12 @@ void EditLabels(std::string_view object, const LabelEdits& edits, Splices& splic
 StatusOr<std::string> EditCreate(std::string_view object, const Adjustment& adjustment,
                                  Splices splices) {
   NewMembers added;
-  const std::string_view config = LastOf(object, "HostConfig");
+  const std::string_view config = LastMember(object, "HostConfig");
   bool has_cpus = false;
   // Objects that come twice are merged.
   ForEachMember(object, [&has_cpus](std::string_view name, std::string_view value) {
     if (!IsField(name, "HostConfig") || !IsJsonObject(value)) return;
-    has_cpus = has_cpus || !LastOf(value, "NanoCpus").empty();
+    has_cpus = has_cpus || !LastMember(value, "NanoCpus").empty();
   });
   NewMembers resources = ResourcesOf(adjustment, has_cpus);
   RESMGR_RETURN_IF_ERROR(AddFiles(adjustment.wide(), resources));
@@ -363,7 +258,7 @@ StatusOr<std::string> EditCreate(std::string_view object, const Adjustment& adju
   }
   if (const WideAdjustment* const wide = adjustment.wide()) {
     if (!wide->environment.empty()) {
-      const std::string_view list = LastOf(object, "Env");
+      const std::string_view list = LastMember(object, "Env");
       std::string edited = EditEnvironment(list, wide->environment);
       if (list.empty()) {
         added.emplace_back("Env", std::move(edited));
@@ -401,6 +296,8 @@ bool DockerHas(Operation operation, Field field) {
     case Field::kLabels:
     case Field::kAnnotations:
     case Field::kCgroupParent:
+    case Field::kResourceLimits:
+    case Field::kSeccompProfile:
       return operation != Operation::kUpdateContainerResources;
     default:
       return false;
@@ -430,7 +327,7 @@ StatusOr<std::string> EditBody(Operation operation, std::string_view body,
   if (operation != Operation::kUpdateContainerResources) {
     return EditCreate(object, adjustment, std::move(splices));
   }
-  const bool has_cpus = !LastOf(object, "NanoCpus").empty();
+  const bool has_cpus = !LastMember(object, "NanoCpus").empty();
   NewMembers resources = ResourcesOf(adjustment, has_cpus);
   RESMGR_RETURN_IF_ERROR(AddFiles(adjustment.wide(), resources));
   SetMembers(object, resources, splices);

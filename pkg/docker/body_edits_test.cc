@@ -103,6 +103,44 @@ TEST(BodyEditsTest, WhatCannotBeWrittenIsAnError) {
   EXPECT_EQ(EditBody(kUpdate, "{}", wide).status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST(BodyEditsTest, LimitsAreReplacedByName) {
+  constexpr uint64_t kUnlimited = ~uint64_t{0};
+  Adjustment wide;
+  wide.Wide().resource_limits.Set("RLIMIT_NOFILE",
+                                  {.type = "RLIMIT_NOFILE", .hard = 200, .soft = 100});
+  wide.Wide().resource_limits.Set("RLIMIT_CORE",
+                                  {.type = "RLIMIT_CORE", .hard = kUnlimited, .soft = kUnlimited});
+  EXPECT_EQ(Edited(kCreate,
+                   R"({"HostConfig" : {"X":1.50,"ulimits" : [{"Name":"NoFile","Soft":1,"Hard":1},)"
+                   R"( {"Name":"rss" ,"Soft":2e1,"Y":null}, {"name":"NOFILE","Hard":3}], "Z":0}})",
+                   wide),
+            R"({"HostConfig" : {"X":1.50,"ulimits" : [{"Name":"rss" ,"Soft":2e1,"Y":null},)"
+            R"({"Name":"nofile","Soft":100,"Hard":200},{"Name":"core","Soft":-1,"Hard":-1}],)"
+            R"( "Z":0}})");
+  EXPECT_EQ(Edited(kCreate, R"({"HostConfig":{"Ulimits":null}})", wide),
+            R"({"HostConfig":{"Ulimits":[{"Name":"nofile","Soft":100,"Hard":200},)"
+            R"({"Name":"core","Soft":-1,"Hard":-1}]}})");
+  wide.Wide().resource_limits.Set("NOFILE", {.type = "NOFILE"});
+  EXPECT_EQ(EditBody(kCreate, "{}", wide).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(BodyEditsTest, ASeccompProfileIsReplaced) {
+  Adjustment wide;
+  wide.Wide().seccomp_profile = R"({"defaultAction":"SCMP_ACT_ALLOW"})";
+  EXPECT_EQ(
+      Edited(kCreate,
+             R"({"HostConfig":{"X":1e0,"SecurityOpt":["label=a:seccomp" ,"seccomp={\"a\":1}",)"
+             R"("seccomp:unconfined", "no-new-privileges","seccomp:a=b"],"Y":{ }}})",
+             wide),
+      R"({"HostConfig":{"X":1e0,"SecurityOpt":["label=a:seccomp","no-new-privileges",)"
+      R"("seccomp:a=b","seccomp={\"defaultAction\":\"SCMP_ACT_ALLOW\"}"],"Y":{ }}})");
+  EXPECT_EQ(Edited(kCreate, "{}", wide),
+            R"({"HostConfig":{"SecurityOpt":["seccomp={\"defaultAction\":\"SCMP_ACT_ALLOW\"}"]}})");
+  // dockerd reads no file.
+  wide.Wide().seccomp_profile = "/run/profile.json";
+  EXPECT_EQ(EditBody(kCreate, "{}", wide).status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST(BodyEditsTest, ArgumentsStandBehindAProgram) {
   Adjustment wide;
   wide.Wide().args = {"/bin/x", "a", "b"};
@@ -124,8 +162,7 @@ TEST(BodyEditsTest, FilesOfCgroupsThatDockerHasFieldsFor) {
 TEST(BodyEditsTest, EachFieldHasARule) {
   for (int i = 0; i <= static_cast<int>(Field::kSeccompProfile); ++i) {
     const Field field{i};
-    const bool fails = field == Field::kCdiDevices || field == Field::kResourceLimits ||
-                       field == Field::kHooks || field == Field::kSeccompProfile;
+    const bool fails = field == Field::kCdiDevices || field == Field::kHooks;
     EXPECT_EQ(DockerHas(kCreate, field) || DockerLeavesOut(kCreate, {.field = field}), !fails)
         << ToString(field);
   }
@@ -166,11 +203,11 @@ TEST(BodyEditsTest, OtherStagesSetEnvironmentLabelsAndLimits) {
                    R"({"Env":["Z=\u0041","A=1","B=1"],"Labels":{"annotation.a":"1","k":"\u0041"},)"
                    R"("HostConfig":{"CpusetCpus":"1"}})",
                    wide),
-            R"({"Env":["Z=\u0041","A=2","N=x\""],"Labels":{"k":"\u0041","l":"v"},)"
+            R"({"Env":["Z=\u0041","A=2","B","N=x\""],"Labels":{"k":"\u0041","l":"v"},)"
             R"("HostConfig":{"CpusetCpus":"","Memory":1024,"CgroupParent":"/p"}})");
   EXPECT_EQ(Edited(kCreate, "{}", wide),
             R"({"HostConfig":{"CpusetCpus":"","Memory":1024,"CgroupParent":"/p"},)"
-            R"("Env":["A=2","N=x\""],"Labels":{"l":"v"}})");
+            R"("Env":["A=2","B","N=x\""],"Labels":{"l":"v"}})");
 }
 
 TEST(BodyEditsTest, OurOwnUpdatesSayOnlyWhatChanges) {
@@ -183,6 +220,10 @@ TEST(BodyEditsTest, AFieldHasAPlaceInSomeRequestsOnly) {
   EXPECT_FALSE(DockerHas(kUpdate, Field::kEnvironment));
   EXPECT_TRUE(DockerHas(kUpdate, Field::kCpusetCpus));
   EXPECT_FALSE(DockerHas(kCreate, Field::kHooks));
+  EXPECT_TRUE(DockerHas(kCreate, Field::kResourceLimits));
+  EXPECT_FALSE(DockerHas(kUpdate, Field::kResourceLimits));
+  EXPECT_TRUE(DockerHas(kCreate, Field::kSeccompProfile));
+  EXPECT_FALSE(DockerHas(kUpdate, Field::kSeccompProfile));
 }
 
 // Bodies with members in any order, case and number.

@@ -8,6 +8,13 @@ constexpr bool IsDigit(char c) {
   return c >= '0' && c <= '9';
 }
 
+constexpr char UpperCase(char c) {
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+}
+constexpr char LowerCase(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
 // Its value; -1: it is not one.
 constexpr int HexDigit(char c) {
   if (IsDigit(c)) return c - '0';

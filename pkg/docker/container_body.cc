@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "pkg/base/parse.h"
+#include "pkg/docker/characters.h"
 #include "pkg/docker/docker_labels.h"
+#include "pkg/docker/host_config_lists.h"
 #include "pkg/docker/json_text.h"
 
 namespace resmgr::docker {
@@ -192,10 +194,6 @@ ContainerDetails WithoutHostConfig(ContainerDetails details) {
   return kept;
 }
 
-char UpperCase(char c) {
-  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-}
-
 class CreateReader {
  public:
   StatusOr<CreateBody> Read(std::string_view text) {
@@ -228,6 +226,7 @@ class CreateReader {
     std::ranges::move(mounts_, std::back_inserter(body_.details.mounts));
     body_.details.cgroup_parent = WholeCgroup(body_.cgroup_parent);
     AddUser(user_, body_.details.security);
+    body_.details.security.seccomp = std::move(seccomp_);
     return std::move(body_);
   }
   void ReadLabels(std::string_view labels) {
@@ -244,6 +243,7 @@ class CreateReader {
       body_.runtime.clear();
       binds_.clear();
       mounts_.clear();
+      seccomp_ = {};
       body_.details = WithoutHostConfig(std::move(body_.details));
       return;
     }
@@ -255,13 +255,17 @@ class CreateReader {
       fields_.List(name, value, "Mounts", [this](std::string_view list) { ReadMounts(list); });
       fields_.List(name, value, "Devices", [this](std::string_view list) { ReadDevices(list); });
       fields_.List(name, value, "Ulimits", [this](std::string_view list) { ReadLimits(list); });
+      fields_.List(name, value, "SecurityOpt",
+                   [this](std::string_view list) { ReadOptions(list); });
       ReadSecurity(name, value);
     });
   }
   void ReadEnvironment(std::string_view list) {
     body_.details.environment.clear();
+    // A name alone unsets what the image sets.
     for (const std::string& text : TextsOf(list))
-      body_.details.environment.push_back(VariableOf(text));
+      if (text.find('=') != std::string::npos)
+        body_.details.environment.push_back(VariableOf(text));
   }
   void ReadBinds(std::string_view list) {
     binds_.clear();
@@ -322,6 +326,18 @@ class CreateReader {
                                                .soft = static_cast<uint64_t>(soft)});
     });
   }
+  // Of profiles the last one counts; a profile is there as its text, so it has no file.
+  void ReadOptions(std::string_view list) {
+    using enum SeccompProfile::Kind;
+    seccomp_ = {};
+    for (const std::string& option : TextsOf(list)) {
+      const auto profile = SeccompOf(option);
+      if (!profile) continue;
+      seccomp_.kind = *profile == "unconfined"                    ? kUnconfined
+                      : profile->empty() || *profile == "builtin" ? kRuntimeDefault
+                                                                  : kLocalhost;
+    }
+  }
   void ReadSecurity(std::string_view name, std::string_view value) {
     ContainerSecurity& security = body_.details.security;
     fields_.Flag(name, value, "Privileged", security.privileged);
@@ -345,6 +361,7 @@ class CreateReader {
   RawResources raw_;
   std::vector<Mount> binds_;
   std::vector<Mount> mounts_;
+  SeccompProfile seccomp_;  // without an option dockerd's own
   std::string user_;
   std::map<std::string, std::string> labels_;
 };

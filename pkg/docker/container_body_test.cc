@@ -30,7 +30,7 @@ TEST(ContainerBodyTest, ReadsWhatACreationSays) {
   EXPECT_EQ(body->cgroup_parent, "/kubepods/pod1");
   EXPECT_EQ(body->runtime, "kata");
   EXPECT_EQ(body->labels, (StringMap{{"a", "b"}}));
-  ASSERT_EQ(body->details.environment.size(), 3U);
+  ASSERT_EQ(body->details.environment.size(), 2U) << "C is none";
   EXPECT_EQ(body->details.environment[1].value, "x=y");
   ASSERT_EQ(body->details.mounts.size(), 1U);
   EXPECT_EQ(body->details.mounts[0].container_path, "/in");
@@ -83,6 +83,35 @@ TEST(ContainerBodyTest, ReadsMountsLimitsAndSecurity) {
   EXPECT_EQ(details.security.group, 8);
   EXPECT_EQ(details.security.network, NamespaceMode::kPod);
   EXPECT_EQ(details.security.pid, NamespaceMode::kNode);
+}
+
+TEST(ContainerBodyTest, ReadsTheSeccompProfileThatCounts) {
+  using enum SeccompProfile::Kind;
+  const auto read = [](const std::string& config) {
+    const auto body = ReadCreateBody(R"({"HostConfig": )" + config + "}");
+    EXPECT_TRUE(body.ok()) << body.status();
+    return body.ok() ? body->details.security.seccomp : std::nullopt;
+  };
+  const auto of = [](SeccompProfile::Kind kind) {
+    return std::optional(SeccompProfile{.kind = kind});
+  };
+  for (const char* const config :
+       {"null", "{}", R"({"SecurityOpt": null})", R"({"SecurityOpt": ["label=seccomp:x"]})",
+        R"({"SecurityOpt": ["seccomp=unconfined", "seccomp=builtin"]})",
+        R"({"SecurityOpt": ["seccomp=unconfined"], "SecurityOpt": ["no-new-privileges"]})"}) {
+    EXPECT_EQ(read(config), of(kRuntimeDefault)) << config;
+  }
+  EXPECT_EQ(read(R"({"SecurityOpt": ["seccomp:unconfined"]})"), of(kUnconfined));
+  EXPECT_EQ(read(R"({"SecurityOpt": ["seccomp=unconfined", "seccomp={\"a\":1}"]})"),
+            of(kLocalhost));
+}
+
+TEST(ContainerBodyTest, ANameAloneIsNoVariable) {
+  const auto body = ReadCreateBody(R"({"Env": ["A=1", "UNSET", "E="]})");
+  ASSERT_TRUE(body.ok()) << body.status();
+  EXPECT_EQ(
+      body->details.environment,
+      (std::vector<EnvironmentVariable>{{.name = "A", .value = "1"}, {.name = "E", .value = ""}}));
 }
 
 TEST(ContainerBodyTest, CpusAreAQuota) {

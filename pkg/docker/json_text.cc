@@ -315,4 +315,21 @@ bool IsField(std::string_view quoted, std::string_view field) {
   return Folded(DecodeJsonText(quoted)) == Folded(field);
 }
 
+std::string_view LastMember(std::string_view object, std::string_view field) {
+  std::string_view last;
+  ForEachMember(object, [&last, field](std::string_view name, std::string_view value) {
+    if (IsField(name, field)) last = value;
+  });
+  return last;
+}
+
+std::string JoinJson(const std::vector<std::string>& parts) {
+  std::string joined;
+  for (const std::string& part : parts) {
+    if (!joined.empty()) joined += ',';
+    joined += part;
+  }
+  return joined;
+}
+
 }  // namespace resmgr::docker

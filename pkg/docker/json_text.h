@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/status.h"
 
@@ -44,6 +45,9 @@ void ForEachMember(std::string_view object, const OnMember& on_member);
 using OnElement = std::function<void(std::string_view value)>;
 void ForEachElement(std::string_view list, const OnElement& on_element);
 
+// The elements of a list, or members of an object, one behind the other.
+std::string JoinJson(const std::vector<std::string>& parts);
+
 // Of a text in quotes.
 std::string DecodeJsonText(std::string_view quoted);
 std::string EncodeJsonText(std::string_view text);
@@ -53,5 +57,7 @@ std::optional<int64_t> DecodeJsonInteger(std::string_view value);
 // Whether Go reads a member with this name, in quotes, into the field `field`: small and capital
 // letters are the same, and so are "k" and "s" and what Unicode folds to these.
 bool IsField(std::string_view quoted, std::string_view field);
+// The last member of the object that Go reads into the field, which counts; "": there is none.
+std::string_view LastMember(std::string_view object, std::string_view field);
 
 }  // namespace resmgr::docker

@@ -74,7 +74,7 @@ struct WideAdjustment {
   std::optional<std::string> cgroup_parent{};    // of the pod
   KeyedEdits<ResourceLimit> resource_limits{};   // by type
   std::vector<OciHook> hooks{};                  // in addition
-  std::optional<std::string> seccomp_profile{};  // file of the host; its name is absolute
+  std::optional<std::string> seccomp_profile{};  // absolute path on the host, or OCI JSON
 
   friend bool operator==(const WideAdjustment&, const WideAdjustment&) = default;
 };

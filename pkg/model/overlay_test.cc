@@ -115,5 +115,12 @@ TEST(OverlayTest, TakesTheRest) {
   EXPECT_EQ(details.security.seccomp->path, "/profile.json");
 }
 
+TEST(OverlayTest, ASeccompPolicyInTheRequestIsInNoFile) {
+  Adjustment so_far;
+  so_far.Wide().seccomp_profile = "{}";
+  EXPECT_EQ(With(so_far).details.security.seccomp,
+            SeccompProfile{.kind = SeccompProfile::Kind::kLocalhost});
+}
+
 }  // namespace
 }  // namespace resmgr

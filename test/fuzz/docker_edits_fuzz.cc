@@ -200,6 +200,7 @@ Adjustment Change(uint8_t what, Meaning& meaning) {
       return name == "A" || name == "B";
     });
     meaning.env.emplace_back("A=x\n");
+    meaning.env.emplace_back("B");
   }
   return change;
 }

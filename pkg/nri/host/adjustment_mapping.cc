@@ -17,7 +17,6 @@ namespace {
 
 // What Kubernetes allows a pod's annotations (apimachinery, TotalAnnotationSizeLimitB).
 constexpr size_t kMostAnnotationBytes = 256UL << 10;
-constexpr std::string_view kNoCriField = "the CRI has no field for it";
 constexpr std::string_view kKubeletsOwn = "io.kubernetes.";
 constexpr std::string_view kCdiAnnotation = "cdi.k8s.io/nri-plugins";
 
@@ -75,6 +74,9 @@ class AdjustmentMapper {
         {.field = field, .key = std::string(key), .why = std::string(why), .removal = removal},
         context_, mapped_);
   }
+  Status HasNoField(api::Field field, std::string_view key, bool removal = false) {
+    return Lacks(field, key, WhyNotWritten(context_.traits, field), removal);
+  }
   Status Wrong(api::Field field, std::string_view key, std::string_view why) const {
     return InvalidArgument("{} wants to change {}: {}", OwnerOf(context_.owners, field, key),
                            Shown({.field = field, .key = std::string(key)}), why);
@@ -88,7 +90,9 @@ class AdjustmentMapper {
   Status MapDevices();
   Status MapCdiDevices();
   Status MapLinuxValues();
+  Status MapSeccomp();
   Status MapRdt();
+  Status MapLimits();
   Status RefuseHooks();
   Status RefuseLinux();
 
@@ -106,7 +110,9 @@ StatusOr<MappedAdjustment> AdjustmentMapper::Map() {
   RESMGR_RETURN_IF_ERROR(MapDevices());
   RESMGR_RETURN_IF_ERROR(MapCdiDevices());
   RESMGR_RETURN_IF_ERROR(MapLinuxValues());
+  RESMGR_RETURN_IF_ERROR(MapSeccomp());
   RESMGR_RETURN_IF_ERROR(MapRdt());
+  RESMGR_RETURN_IF_ERROR(MapLimits());
   RESMGR_RETURN_IF_ERROR(RefuseHooks());
   RESMGR_RETURN_IF_ERROR(RefuseLinux());
   return std::move(mapped_);
@@ -133,7 +139,8 @@ Status AdjustmentMapper::MapAnnotations() {
   return OkStatus();
 }
 
-// What the image sets and the request does not cannot be unset: an empty value is not the same.
+// What the image sets and the request does not the CRI cannot unset: an empty value is not the
+// same.
 Status AdjustmentMapper::MapEnvironment() {
   if (wanted_.env().empty()) return OkStatus();
   KeySet requested;
@@ -152,11 +159,12 @@ Status AdjustmentMapper::MapEnvironment() {
     }
     const std::string_view name = std::string_view(variable.key()).substr(1);
     if (set.contains(name)) continue;
-    if (requested.contains(name)) {
+    if (requested.contains(name) || context_.traits.unsets_variables) {
       wide().environment.Remove(name);
     } else if (of_container.contains(name)) {
-      RESMGR_RETURN_IF_ERROR(
-          Lacks(api::FIELD_ENV, name, "it is of the image, and the CRI cannot unset it", true));
+      const std::string why =
+          fmt::format("it is of the image, and {} cannot unset it", context_.traits.api_name);
+      RESMGR_RETURN_IF_ERROR(Lacks(api::FIELD_ENV, name, why, true));
     }
   }
   return OkStatus();
@@ -209,7 +217,7 @@ Status AdjustmentMapper::MapDevices() {
     requested.insert(device.container_path);
   for (const api::LinuxDevice& device : linux_.devices()) {
     if (!IsRemoval(device.path())) {
-      auto mapped = MapDevice(device);
+      auto mapped = MapDevice(device, context_.traits);
       if (mapped.ok()) {
         mapped_.host_files.devices.push_back(*std::move(mapped));
       } else {
@@ -261,26 +269,58 @@ Status AdjustmentMapper::MapLinuxValues() {
   const Status resources = MapResources(linux_.resources(), context_.traits, mapped_.adjustment);
   if (!resources.ok()) return Annotate(resources, CpuOwners(context_.owners));
   if (linux_.has_oom_score_adj()) wide().oom_score_adj = linux_.oom_score_adj().value();
-  if (linux_.has_seccomp_policy()) {
-    mapped_.host_files.seccomp_policy = SeccompJson(linux_.seccomp_policy());
-  }
   return OkStatus();
 }
 
-// A class of service is all that the CRI knows of RDT.
+Status AdjustmentMapper::MapSeccomp() {
+  if (!linux_.has_seccomp_policy()) return OkStatus();
+  const api::LinuxSeccomp& policy = linux_.seccomp_policy();
+  using Seccomp = RuntimeTraits::Seccomp;
+  if (context_.traits.seccomp == Seccomp::kFile) {
+    mapped_.host_files.seccomp_policy = SeccompJson(policy);
+    return OkStatus();
+  }
+  if (context_.details.security.privileged && !context_.traits.privileged_seccomp) {
+    return Lacks(api::FIELD_SECCOMP_POLICY, "", "a privileged container runs without one");
+  }
+  const bool plain = policy.flags().empty() && !policy.has_default_errno() &&
+                     policy.listener_path().empty() && policy.listener_metadata().empty();
+  if (context_.traits.seccomp == Seccomp::kPlainText && !plain) {
+    return Lacks(api::FIELD_SECCOMP_POLICY, "",
+                 "this version of the runtime reads neither flags nor a default error number nor "
+                 "a listener of it");
+  }
+  wide().seccomp_profile = SeccompJson(policy);
+  return OkStatus();
+}
+
+// A class of service is all that requests know of RDT.
 Status AdjustmentMapper::MapRdt() {
   const api::LinuxRdt& rdt = linux_.rdt();
   if (rdt.has_clos_id() && !linux_.resources().has_rdt_class()) {
     wide().rdt_class = rdt.clos_id().value();
   }
   if (rdt.has_schemata()) {
-    RESMGR_RETURN_IF_ERROR(Lacks(api::FIELD_RDT_SCHEMATA, "", kNoCriField));
+    RESMGR_RETURN_IF_ERROR(HasNoField(api::FIELD_RDT_SCHEMATA, ""));
   }
   if (rdt.has_enable_monitoring()) {
-    RESMGR_RETURN_IF_ERROR(Lacks(api::FIELD_RDT_ENABLE_MONITORING, "", kNoCriField));
+    RESMGR_RETURN_IF_ERROR(HasNoField(api::FIELD_RDT_ENABLE_MONITORING, ""));
   }
   if (!rdt.remove()) return OkStatus();
-  return Lacks(api::FIELD_RDT_CLOS_ID, "", kNoCriField, /*removal=*/true);
+  return HasNoField(api::FIELD_RDT_CLOS_ID, "", /*removal=*/true);
+}
+
+Status AdjustmentMapper::MapLimits() {
+  for (const api::POSIXRlimit& wanted : wanted_.rlimits()) {
+    if (!context_.traits.resource_limits) {
+      RESMGR_RETURN_IF_ERROR(HasNoField(api::FIELD_RLIMITS, wanted.type()));
+      continue;
+    }
+    auto limit = MapLimit(wanted);
+    if (!limit.ok()) return Wrong(api::FIELD_RLIMITS, wanted.type(), Message(limit.status()));
+    wide().resource_limits.Set(wanted.type(), *std::move(limit));
+  }
+  return OkStatus();
 }
 
 Status AdjustmentMapper::RefuseHooks() {
@@ -289,17 +329,15 @@ Status AdjustmentMapper::RefuseHooks() {
        {&hooks.prestart(), &hooks.create_runtime(), &hooks.create_container(),
         &hooks.start_container(), &hooks.poststart(), &hooks.poststop()}) {
     for (const api::Hook& hook : *list)
-      RESMGR_RETURN_IF_ERROR(Lacks(api::FIELD_OCI_HOOKS, hook.path(), kNoCriField));
+      RESMGR_RETURN_IF_ERROR(HasNoField(api::FIELD_OCI_HOOKS, hook.path()));
   }
-  for (const api::POSIXRlimit& limit : wanted_.rlimits())
-    RESMGR_RETURN_IF_ERROR(Lacks(api::FIELD_RLIMITS, limit.type(), kNoCriField));
   return OkStatus();
 }
 
 Status AdjustmentMapper::RefuseLinux() {
   const auto lacks = [this](api::Field field, std::string_view marked) {
     const bool removal = IsRemoval(marked);
-    return Lacks(field, marked.substr(removal ? 1 : 0), kNoCriField, removal);
+    return HasNoField(field, marked.substr(removal ? 1 : 0), removal);
   };
   for (const api::LinuxNamespace& item : linux_.namespaces())
     RESMGR_RETURN_IF_ERROR(lacks(api::FIELD_NAMESPACE, item.type()));
@@ -314,7 +352,7 @@ Status AdjustmentMapper::RefuseLinux() {
       {linux_.has_memory_policy(), api::FIELD_MEMORY_POLICY},
   };
   for (const auto& [is_set, field] : single)
-    if (is_set) RESMGR_RETURN_IF_ERROR(Lacks(field, "", kNoCriField));
+    if (is_set) RESMGR_RETURN_IF_ERROR(HasNoField(field, ""));
   return OkStatus();
 }
 

@@ -16,9 +16,10 @@
 
 namespace resmgr::nri {
 
-// From what NRI plugins want of a container that is created to edits of its CreateContainer
-// request, by the rule that docs/nri-plugins.md has for each field: exactly; nearly, under the
-// condition that is said there; or not, which refuses the creation or is a warning.
+// From what NRI plugins want of a container that is created to edits of the request that creates
+// it, by the rule that docs/nri-plugins.md and docs/docker-mode.md have for each field: exactly;
+// nearly, under the condition that is said there; or not, which refuses the creation or is a
+// warning.
 
 struct MappingContext {
   const ContainerDetails& details;        // of the request, with what earlier stages changed
@@ -43,8 +44,8 @@ struct MappedAdjustment {
 
 // `wanted` is AdjustmentMerge::adjustment. InvalidArgument: a plugin wants what makes no sense, or
 // may not be touched: the kubelet's own annotations (io.kubernetes.*), which it compares with what
-// it wants and would create the container anew for. FailedPrecondition: something that the CRI
-// cannot express, and the policy refuses. The message names plugin and field.
+// it wants and would create the container anew for. FailedPrecondition: something that the
+// request cannot express, and the policy refuses. The message names plugin and field.
 StatusOr<MappedAdjustment> MapAdjustment(const api::ContainerAdjustment& wanted,
                                          const MappingContext& context);
 

@@ -13,10 +13,12 @@
 namespace resmgr::nri {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing::UnorderedElementsAre;
 
 // A container that is created, and what is asked of its adjustment.
 class AdjustmentMappingTest : public testing::Test {
@@ -246,6 +248,83 @@ TEST_F(AdjustmentMappingTest, ASeccompPolicyBecomesAFile) {
   EXPECT_EQ(mapped->adjustment.wide()->seccomp_profile, "/run/p.json");
 }
 
+TEST_F(AdjustmentMappingTest, ByTheDockerApiASeccompPolicyIsInTheRequest) {
+  traits_ = TraitsOf("docker", "20.10.24+dfsg1", false);
+  owners_ = {{.field = api::FIELD_SECCOMP_POLICY, .plugin = "10-a"}};
+  constexpr const char* kPlain = "linux { seccomp_policy { default_action: 'SCMP_ACT_ALLOW' } }";
+  const auto mapped = Map(kPlain);
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_TRUE(mapped->host_files.empty());
+  EXPECT_EQ(mapped->adjustment.wide()->seccomp_profile, R"({"defaultAction":"SCMP_ACT_ALLOW"})");
+  // What it would not read is not dropped in silence.
+  for (const char* const member : {"flags: 'SECCOMP_FILTER_FLAG_LOG'", "default_errno { value: 1 }",
+                                   "listener_path: '/l'", "listener_metadata: 'm'"}) {
+    const std::string text = "linux { seccomp_policy { " + std::string(member) + " } }";
+    traits_ = TraitsOf("docker", "20.10.24+dfsg1", false);
+    EXPECT_EQ(
+        Refusal(text),
+        "failed precondition: plugin \"10-a\" wants to set SeccompPolicy: this version of the "
+        "runtime reads neither flags nor a default error number nor a listener of it");
+    traits_ = TraitsOf("docker", "23.0.0", false);
+    EXPECT_EQ(Refusal(text), "");
+  }
+  details_.security.privileged = true;
+  EXPECT_EQ(Refusal(kPlain), "");
+  traits_ = TraitsOf("docker", "20.10.24+dfsg1", false);
+  EXPECT_THAT(Refusal(kPlain), HasSubstr("a privileged container runs without one"));
+}
+
+TEST_F(AdjustmentMappingTest, TheDockerApiHasLimitsAndUnsetsVariables) {
+  traits_ = TraitsOf("docker", "20.10.24", false);
+  const auto mapped =
+      Map("rlimits { type: 'RLIMIT_NOFILE' hard: 200 soft: 100 } env { key: '-MINE' } "
+          "env { key: '-OF_IMAGE' } env { key: '-OF_IMAGE_UNKNOWN' }");
+  ASSERT_TRUE(mapped.ok()) << Describe(mapped.status());
+  EXPECT_THAT(mapped->warnings, IsEmpty());
+  const WideAdjustment& wide = *mapped->adjustment.wide();
+  EXPECT_EQ(wide.resource_limits.Find("RLIMIT_NOFILE")->value,
+            (ResourceLimit{.type = "RLIMIT_NOFILE", .hard = 200, .soft = 100}));
+  for (const char* const name : {"MINE", "OF_IMAGE", "OF_IMAGE_UNKNOWN"}) {
+    ASSERT_NE(wide.environment.Find(name), nullptr) << name;
+    EXPECT_FALSE(wide.environment.Find(name)->value) << name;
+  }
+  for (const char* const text :
+       {"rlimits { type: 'RLIMIT_FOO' hard: 1 }", "rlimits { type: 'nofile' hard: 1 }",
+        "rlimits { type: 'RLIMIT_CORE' hard: 1 soft: 2 }"}) {
+    EXPECT_THAT(Refusal(text), HasSubstr("invalid argument: a plugin wants to change Rlimits"))
+        << text;
+  }
+}
+
+// A message about a request of the Docker API says so.
+TEST_F(AdjustmentMappingTest, MessagesNameTheApi) {
+  policy_.Set(api::FIELD_MOUNTS, FailurePolicy::kIgnore);
+  policy_.Set(api::FIELD_DEVICES, FailurePolicy::kIgnore);
+  policy_.Set(api::FIELD_OCI_HOOKS, FailurePolicy::kIgnore);
+  policy_.Set(api::FIELD_SYSCTL, FailurePolicy::kIgnore);
+  const char* const all =
+      "hooks { poststop { path: '/h' } } mounts { destination: '/t' type: 'tmpfs' } "
+      "mounts { destination: '/n' source: '/n' type: 'bind' options: 'noexec' } "
+      "linux { devices { path: '/dev/p' type: 'p' } sysctl { key: 'a' value: '1' } "
+      "        scheduler {} resources { memory { swappiness {} use_hierarchy {} } } }";
+  EXPECT_THAT(Warnings(all),
+              Contains("a plugin wants to set OciHooks /h: the CRI has no field for it"));
+  traits_ = TraitsOf("docker", "20.10.24", false);
+  EXPECT_THAT(
+      Warnings(all),
+      UnorderedElementsAre(
+          "a plugin wants to set OciHooks /h: the Docker API has no field for it",
+          "a plugin wants to set Mounts /t: only bind mounts are added by the Docker API, not "
+          "\"tmpfs\"",
+          "a plugin wants to set Mounts /n: the Docker API does not have the mount option "
+          "\"noexec\"",
+          "a plugin wants to set Devices /dev/p: the Docker API has no devices of type \"p\"",
+          "a plugin wants to set Sysctl a: cri-resmgr does not set it by the Docker API",
+          "a plugin wants to set LinuxSched: the Docker API has no field for it",
+          "a plugin wants to set MemSwappiness: cri-resmgr does not set it by the Docker API",
+          "a plugin wants to set MemUseHierarchy: the Docker API has no field for it"));
+}
+
 TEST(MappedPartsTest, MountsHaveTheCrisOptions) {
   const auto map = [](const char* text, const RuntimeTraits& traits = {}) {
     return MapMount(Make<api::Mount>(text), traits);
@@ -280,7 +359,7 @@ TEST(MappedPartsTest, MountsHaveTheCrisOptions) {
 
 TEST(MappedPartsTest, DevicesHaveTheirModesPermissions) {
   const auto permissions = [](const char* text) {
-    return MapDevice(Make<api::LinuxDevice>("path: '/d' " + std::string(text)))->permissions;
+    return MapDevice(Make<api::LinuxDevice>("path: '/d' " + std::string(text)), {})->permissions;
   };
   EXPECT_EQ(permissions("type: 'c'"), "rw");
   EXPECT_EQ(permissions("type: 'b'"), "rwm");
@@ -290,7 +369,7 @@ TEST(MappedPartsTest, DevicesHaveTheirModesPermissions) {
   for (const char* const text :
        {"path: '/d' type: 'p'", "path: '/d'", "path: 'd' type: 'c'",
         "path: '/d' type: 'c' major: -1", "path: '/d' type: 'c' minor: 1048576"}) {
-    EXPECT_FALSE(MapDevice(Make<api::LinuxDevice>(text)).ok()) << text;
+    EXPECT_FALSE(MapDevice(Make<api::LinuxDevice>(text), {}).ok()) << text;
   }
 }
 

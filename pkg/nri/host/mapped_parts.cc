@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/mapped_parts.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -13,7 +15,12 @@ namespace {
 
 constexpr size_t kShownOption = 64;
 
-// One of OCI's mount options. False: the CRI does not have it.
+// Those of Linux, as the OCI names them behind "RLIMIT_".
+constexpr std::array<std::string_view, 16> kLimits{
+    "AS",   "CORE",   "CPU",   "DATA", "FSIZE",  "LOCKS",  "MEMLOCK",    "MSGQUEUE",
+    "NICE", "NOFILE", "NPROC", "RSS",  "RTPRIO", "RTTIME", "SIGPENDING", "STACK"};
+
+// One of OCI's mount options. False: requests cannot say it.
 bool TakeOption(std::string_view option, Mount& mount) {
   using enum Mount::Propagation;
   if (option == "bind" || option == "rbind" || option == "rw" || option == "defaults") return true;
@@ -78,32 +85,32 @@ nlohmann::json SyscallJson(const api::LinuxSyscall& syscall) {
 
 StatusOr<Mount> MapMount(const api::Mount& mount, const RuntimeTraits& traits) {
   if (!IsBindMount(mount)) {
-    return InvalidArgument("the CRI has bind mounts only, not \"{}\"",
+    return InvalidArgument("only bind mounts are added by {}, not \"{}\"", traits.api_name,
                            Printable(mount.type(), kShownOption));
   }
   Mount mapped{.container_path = mount.destination(), .host_path = mount.source()};
   if (!mapped.host_path.starts_with('/')) {
-    return InvalidArgument("the CRI wants an absolute path of the node");
+    return InvalidArgument("its source is no absolute path of the node");
   }
   for (const std::string& option : mount.options()) {
     if (TakeOption(option, mapped)) continue;
-    return InvalidArgument("the CRI does not have the mount option \"{}\"",
+    return InvalidArgument("{} does not have the mount option \"{}\"", traits.api_name,
                            Printable(option, kShownOption));
   }
   if (mapped.recursive_read_only && !traits.recursive_read_only) {
     return InvalidArgument("the runtime has no recursively read-only mounts");
   }
   if (mapped.recursive_read_only && mapped.propagation != Mount::Propagation::kPrivate) {
-    return InvalidArgument(
-        "the CRI has recursively read-only mounts with private propagation only");
+    return InvalidArgument("{} has recursively read-only mounts with private propagation only",
+                           traits.api_name);
   }
   return mapped;
 }
 
-StatusOr<WantedDevice> MapDevice(const api::LinuxDevice& device) {
+StatusOr<WantedDevice> MapDevice(const api::LinuxDevice& device, const RuntimeTraits& traits) {
   const bool block = device.type() == "b";
   if (!block && device.type() != "c" && device.type() != "u") {
-    return InvalidArgument("the CRI has no devices of type \"{}\"",
+    return InvalidArgument("{} has no devices of type \"{}\"", traits.api_name,
                            Printable(device.type(), kShownOption));
   }
   if (!device.path().starts_with('/')) return InvalidArgument("the path is not absolute");
@@ -113,6 +120,20 @@ StatusOr<WantedDevice> MapDevice(const api::LinuxDevice& device) {
                       .block = block,
                       .major = device.major(),
                       .minor = device.minor()};
+}
+
+StatusOr<ResourceLimit> MapLimit(const api::POSIXRlimit& limit) {
+  constexpr std::string_view kPrefix = "RLIMIT_";
+  const std::string_view type = limit.type();
+  if (!type.starts_with(kPrefix) ||
+      std::ranges::find(kLimits, type.substr(kPrefix.size())) == kLimits.end()) {
+    return InvalidArgument("Linux has no such limit");
+  }
+  if (limit.soft() > limit.hard()) {
+    return InvalidArgument("the soft limit {} is above the hard one, {}", limit.soft(),
+                           limit.hard());
+  }
+  return ResourceLimit{.type = limit.type(), .hard = limit.hard(), .soft = limit.soft()};
 }
 
 std::string SeccompJson(const api::LinuxSeccomp& policy) {

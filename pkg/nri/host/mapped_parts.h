@@ -14,8 +14,8 @@ namespace resmgr::nri {
 
 namespace api = ::nri::pkg::api::v1alpha1;
 
-// Single values of an adjustment (adjustment_mapping.h). An error says what the CRI cannot express,
-// or what makes no sense. Pure functions.
+// Single values of an adjustment (adjustment_mapping.h). An error says what the runtime's API
+// cannot express, or what makes no sense. Pure functions.
 
 // Bind mounts of a path of the node. The CRI has them recursive always, and what it cannot say of
 // them it cannot say: no "noexec", for instance. The option "relabel", which OCI does not have, is
@@ -24,9 +24,12 @@ StatusOr<Mount> MapMount(const api::Mount& mount, const RuntimeTraits& traits);
 
 // Which file of the node it is remains to be found. Permissions are those of the file mode, where
 // one is set, and of block devices also making nodes, as in other hosts (NRI 0.12).
-StatusOr<WantedDevice> MapDevice(const api::LinuxDevice& device);
+StatusOr<WantedDevice> MapDevice(const api::LinuxDevice& device, const RuntimeTraits& traits);
 
-// As a runtime reads it from a file: an OCI linux.seccomp object.
+// A limit that Linux has, its soft value not above the hard one.
+StatusOr<ResourceLimit> MapLimit(const api::POSIXRlimit& limit);
+
+// As a runtime reads it: an OCI linux.seccomp object.
 std::string SeccompJson(const api::LinuxSeccomp& policy);
 
 }  // namespace resmgr::nri

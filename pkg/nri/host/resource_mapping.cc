@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "pkg/base/parse.h"
 #include "pkg/base/utf8.h"
 #include "pkg/nri/convert.h"
@@ -75,12 +77,20 @@ Status ReadCpu(const api::LinuxCPU& cpu, ResourceValues& values) {
 
 class ShortfallList {
  public:
+  explicit ShortfallList(const RuntimeTraits& traits) : traits_(traits) {}
+
+  void AddIf(bool wanted, api::Field field) {
+    if (wanted) list_.push_back({.field = field, .why = WhyNotWritten(traits_, field)});
+  }
+  // `why` follows the name of the API.
   void AddIf(bool wanted, api::Field field, std::string_view why) {
-    if (wanted) list_.push_back({.field = field, .why = std::string(why)});
+    if (!wanted) return;
+    list_.push_back({.field = field, .why = fmt::format("{} {}", traits_.api_name, why)});
   }
   std::vector<Shortfall> Take() { return std::move(list_); }
 
  private:
+  const RuntimeTraits& traits_;
   std::vector<Shortfall> list_;
 };
 
@@ -149,24 +159,23 @@ std::string Shown(const Shortfall& shortfall) {
 
 std::vector<Shortfall> ShortfallsOf(const api::LinuxResources& resources,
                                     const RuntimeTraits& traits, bool update) {
-  constexpr std::string_view kNoField = "the CRI has no field for it";
-  constexpr std::string_view kOnlyV2 = "the CRI has it on cgroup v2 only";
-  constexpr std::string_view kOnlyNew = "the CRI cannot change it of a container that exists";
-  ShortfallList list;
+  constexpr std::string_view kOnlyV2 = "has it on cgroup v2 only";
+  constexpr std::string_view kOnlyNew = "cannot change it of a container that exists";
+  ShortfallList list(traits);
   const api::LinuxMemory& memory = resources.memory();
   const api::LinuxCPU& cpu = resources.cpu();
   list.AddIf(memory.has_reservation() && !traits.cgroup_v2, api::FIELD_MEM_RESERVATION, kOnlyV2);
-  list.AddIf(memory.has_kernel(), api::FIELD_MEM_KERNEL_LIMIT, kNoField);
-  list.AddIf(memory.has_kernel_tcp(), api::FIELD_MEM_TCPLIMIT, kNoField);
-  list.AddIf(memory.has_swappiness(), api::FIELD_MEM_SWAPPINESS, kNoField);
-  list.AddIf(memory.has_disable_oom_killer(), api::FIELD_MEM_DISABLE_OOM_KILLER, kNoField);
-  list.AddIf(memory.has_use_hierarchy(), api::FIELD_MEM_USE_HIERARCHY, kNoField);
-  list.AddIf(cpu.has_realtime_runtime(), api::FIELD_CPUREALTIME_RUNTIME, kNoField);
-  list.AddIf(cpu.has_realtime_period(), api::FIELD_CPUREALTIME_PERIOD, kNoField);
+  list.AddIf(memory.has_kernel(), api::FIELD_MEM_KERNEL_LIMIT);
+  list.AddIf(memory.has_kernel_tcp(), api::FIELD_MEM_TCPLIMIT);
+  list.AddIf(memory.has_swappiness(), api::FIELD_MEM_SWAPPINESS);
+  list.AddIf(memory.has_disable_oom_killer(), api::FIELD_MEM_DISABLE_OOM_KILLER);
+  list.AddIf(memory.has_use_hierarchy(), api::FIELD_MEM_USE_HIERARCHY);
+  list.AddIf(cpu.has_realtime_runtime(), api::FIELD_CPUREALTIME_RUNTIME);
+  list.AddIf(cpu.has_realtime_period(), api::FIELD_CPUREALTIME_PERIOD);
   list.AddIf(resources.pids().limit() != 0 && !traits.cgroup_v2, api::FIELD_PIDS_LIMIT, kOnlyV2);
   list.AddIf(resources.has_blockio_class() && update, api::FIELD_BLOCKIO_CLASS, kOnlyNew);
   list.AddIf(resources.has_rdt_class() && update, api::FIELD_RDT_CLASS, kOnlyNew);
-  list.AddIf(!resources.devices().empty(), api::FIELD_NONE, kNoField);
+  list.AddIf(!resources.devices().empty(), api::FIELD_NONE);
   return list.Take();
 }
 

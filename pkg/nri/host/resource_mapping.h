@@ -36,7 +36,7 @@ ResourceChange ToResourceChange(const api::LinuxResources& resources,
 Status MapResources(const api::LinuxResources& resources, const RuntimeTraits& traits,
                     Adjustment& adjustment);
 
-// Something that is wanted and that the CRI cannot express.
+// Something that is wanted and that a request cannot express.
 struct Shortfall {
   api::Field field = api::FIELD_NONE;  // NONE: rules for devices, which have no number there
   std::string key{};

@@ -124,6 +124,11 @@ TEST(RuntimeTraitsTest, FollowsTheRelease) {
   EXPECT_THAT(of("cri-o", "1.30.0"), Pair(Cdi::kField, true));
   EXPECT_THAT(of("containerd", "main"), Pair(Cdi::kField, true));
   EXPECT_THAT(of("other", "0.1.0"), Pair(Cdi::kField, true));
+  using Seccomp = RuntimeTraits::Seccomp;
+  EXPECT_EQ(TraitsOf("docker", "20.10.24+dfsg1", false).seccomp, Seccomp::kPlainText);
+  EXPECT_EQ(TraitsOf("docker", "23.0.1", false).seccomp, Seccomp::kText);
+  EXPECT_EQ(TraitsOf("docker", "dev", false).seccomp, Seccomp::kText);
+  EXPECT_EQ(TraitsOf("containerd", "1.6.20", true).seccomp, Seccomp::kFile);
 }
 
 }  // namespace

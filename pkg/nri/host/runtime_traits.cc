@@ -1,14 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/runtime_traits.h"
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include "pkg/base/parse.h"
 
 namespace resmgr::nri {
 namespace {
+
+// HostConfig has KernelMemory, KernelMemoryTCP, MemorySwappiness, OomKillDisable,
+// CpuRealtimeRuntime, CpuRealtimePeriod, Sysctls and DeviceCgroupRules.
+constexpr api::Field kOfDockerAlone[] = {api::FIELD_MEM_KERNEL_LIMIT,
+                                         api::FIELD_MEM_TCPLIMIT,
+                                         api::FIELD_MEM_SWAPPINESS,
+                                         api::FIELD_MEM_DISABLE_OOM_KILLER,
+                                         api::FIELD_CPUREALTIME_RUNTIME,
+                                         api::FIELD_CPUREALTIME_PERIOD,
+                                         api::FIELD_SYSCTL,
+                                         api::FIELD_NONE};
 
 struct Release {
   uint64_t major = 0;
@@ -27,18 +41,27 @@ std::optional<Release> ReleaseOf(std::string_view version) {
   return Release{.major = *major, .minor = *minor};
 }
 
+RuntimeTraits TraitsOfDocker(std::optional<Release> release) {
+  using Seccomp = RuntimeTraits::Seccomp;
+  const bool old = release && *release < Release{23, 0};
+  return {.api_name = "the Docker API",
+          .not_written = kOfDockerAlone,
+          .cdi = RuntimeTraits::Cdi::kNone,
+          .seccomp = old ? Seccomp::kPlainText : Seccomp::kText,
+          .recursive_read_only = false,
+          // It has fields of its own for what unified is taken for.
+          .cgroup_v2 = true,
+          .resource_limits = true,
+          .unsets_variables = true,
+          .privileged_seccomp = !old};
+}
+
 }  // namespace
 
 RuntimeTraits TraitsOf(std::string_view name, std::string_view version, bool cgroup_v2) {
-  RuntimeTraits traits{.cgroup_v2 = cgroup_v2};
-  if (name == "docker") {
-    traits.cdi = RuntimeTraits::Cdi::kNone;
-    traits.recursive_read_only = false;
-    // It has fields of its own for what unified is taken for.
-    traits.cgroup_v2 = true;
-    return traits;
-  }
   const auto release = ReleaseOf(version);
+  if (name == "docker") return TraitsOfDocker(release);
+  RuntimeTraits traits{.cgroup_v2 = cgroup_v2};
   if (!release) return traits;
   if (name == "containerd") {
     if (*release < Release{1, 7}) traits.cdi = RuntimeTraits::Cdi::kNone;
@@ -49,6 +72,13 @@ RuntimeTraits TraitsOf(std::string_view name, std::string_view version, bool cgr
     traits.recursive_read_only = *release >= Release{1, 30};
   }
   return traits;
+}
+
+std::string WhyNotWritten(const RuntimeTraits& traits, api::Field field) {
+  if (std::ranges::find(traits.not_written, field) != traits.not_written.end()) {
+    return fmt::format("cri-resmgr does not set it by {}", traits.api_name);
+  }
+  return fmt::format("{} has no field for it", traits.api_name);
 }
 
 }  // namespace resmgr::nri

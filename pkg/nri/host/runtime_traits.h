@@ -1,24 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+#include <string>
 #include <string_view>
 
+#include "pkg/api/nri.pb.h"
+
 namespace resmgr::nri {
+
+namespace api = ::nri::pkg::api::v1alpha1;
 
 // What a runtime makes of requests, as far as what plugins want depends on it.
 struct RuntimeTraits {
   // By what it learns of CDI devices.
   enum class Cdi { kNone, kAnnotation, kField };
+  // How a creation brings a seccomp policy of its own.
+  enum class Seccomp {
+    kFile,      // the name of a file of the node
+    kText,      // the policy itself
+    kPlainText  // the same without flags, default error number and listener, which nobody reads
+  };
 
+  // The API of the requests, as messages call it.
+  std::string_view api_name = "the CRI";
+  // What the API has fields for that requests do not get.
+  std::span<const api::Field> not_written{};
   Cdi cdi = Cdi::kField;
+  Seccomp seccomp = Seccomp::kFile;
   bool recursive_read_only = true;  // honours Mount.recursive_read_only
   bool cgroup_v2 = true;            // of the node
+  bool resource_limits = false;     // a creation has limits of processes
+  bool unsets_variables = false;    // a creation can unset variables of the image
+  bool privileged_seccomp = true;   // a privileged container can have a seccomp policy
 };
 
 // By what CRI Version says. containerd has CDI devices since 1.7 and recursively read-only mounts
 // since 2.0, CRI-O the former by annotation since 1.23 and by field since 1.27, the latter since
 // 1.30 (their release notes). "docker" is the Docker API of any version: it has neither, and fields
-// for memory.low and pids.max on each version of cgroups. What is not known counts as new.
+// for memory.low and pids.max on each version of cgroups; dockerd reads all of a seccomp policy
+// since 23.0 (its release notes). What is not known counts as new.
 RuntimeTraits TraitsOf(std::string_view name, std::string_view version, bool cgroup_v2);
+
+// Why a request does not get this field, for messages.
+std::string WhyNotWritten(const RuntimeTraits& traits, api::Field field);
 
 }  // namespace resmgr::nri
