@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,12 +22,12 @@
 namespace resmgr::test {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class DockerHooksTest : public ::testing::Test {
  protected:
-  // By the flags of koord-runtime-proxy it would be the same: policy null, hooks on.
-  void Open(const std::vector<std::string>& behaviour) {
+  void Open(const std::vector<std::string>& behaviour, DockerNode::Options options = {}) {
     char name[] = "/tmp/resmgr-hooks-XXXXXX";
     ASSERT_NE(::mkdtemp(name), nullptr);
     directory_ = name;
@@ -44,7 +45,8 @@ class DockerHooksTest : public ::testing::Test {
         << R"(", "failure-policy": "Fail", "mode": "sparse",)"
         << R"("runtime-hooks": ["PreRunPodSandbox", "PreCreateContainer",)"
         << R"("PreUpdateContainerResources", "PostStopContainer"]})";
-    auto node = DockerNode::Start({.flags = {"-hook-dir", directory_ / "d"}});
+    options.flags.insert(options.flags.end(), {"-hook-dir", directory_ / "d"});
+    auto node = DockerNode::Start(options);
     ASSERT_THAT(node, IsOk());
     node_ = *std::move(node);
     AwaitServer();
@@ -108,6 +110,36 @@ TEST_F(DockerHooksTest, WhatAServerWantsIsInTheContainer) {
   EXPECT_EQ(pods_->CpusInside(pod).ToString(), "1");
   EXPECT_THAT(pods_->Remove(pod), IsOk());
   EXPECT_TRUE(Asked("PostStopContainer"));
+}
+
+// The link by its own name and flags alone: policy null, and hook servers are asked.
+TEST_F(DockerHooksTest, KoordRuntimeProxyIsThisMode) {
+  ASSERT_NO_FATAL_FAILURE(
+      Open({"-sparse", "-env", "GPU=0,2", "-shares", "700", "-cpus", "1"},
+           {.flags = {"--runtime-hook-server-key", "skip", "--runtime-hook-server-val=yes"},
+            .koord = true}));
+  const std::string command =
+      TextOf(fmt::format("/proc/{}/cmdline", node_->daemon().process().pid()));
+  EXPECT_THAT(command.substr(0, command.find('\0')), EndsWith("/koord-runtime-proxy"));
+  DockerPod pod = BurstableDockerPod("web", 300);
+  ASSERT_THAT(pods_->Run(pod), IsOk());
+  EXPECT_TRUE(Asked("PreRunPodSandbox"));
+  EXPECT_TRUE(Asked("PreCreateContainer"));
+  EXPECT_EQ(pods_->CpusInside(pod).ToString(), "1");
+  EXPECT_EQ(docker_->Run({"exec", pod.container_id, "sh", "-c", "echo $GPU"}).output, "0,2\n");
+  const auto container = pods_->Inspect(pod.container_id);
+  EXPECT_EQ(container["HostConfig"]["CpuShares"], 700);
+  EXPECT_EQ(container["HostConfig"]["CgroupParent"], pods_->CgroupOf(pod));
+  EXPECT_THAT(pods_->Remove(pod), IsOk());
+  EXPECT_TRUE(Asked("PostStopContainer"));
+
+  // Nobody is asked about pods with that label.
+  std::filesystem::resize_file(directory_ / "calls", 0);
+  DockerPod skipped = BurstableDockerPod("skipped", 300);
+  skipped.labels = {{"skip", "yes"}};
+  ASSERT_THAT(pods_->Run(skipped), IsOk());
+  EXPECT_EQ(pods_->Inspect(skipped.container_id)["HostConfig"]["CpuShares"], skipped.shares);
+  EXPECT_EQ(TextOf(directory_ / "calls"), "");
 }
 
 // K24, as far as it is about hook servers: what is no pod's is as in front of dockerd.

@@ -4,10 +4,14 @@
 #include <chrono>
 #include <string_view>
 
+#include <fmt/format.h>
+
 namespace resmgr::test {
 namespace {
 
 constexpr std::chrono::seconds kCtlTimeout{10};
+constexpr std::string_view kKoordLink =
+    RESMGR_BINARY_DIR "/cmd/koord-runtime-proxy/koord-runtime-proxy";
 constexpr std::string_view kCtl = RESMGR_BINARY_DIR "/cmd/cri-resmgr-ctl/cri-resmgr-ctl";
 
 }  // namespace
@@ -20,16 +24,27 @@ StatusOr<std::unique_ptr<DockerNode>> DockerNode::Start(const Options& options) 
 }
 
 Status DockerNode::StartDaemon() {
-  std::vector<std::string> flags = {
-      "-mode",          "docker",   "-docker-socket", dockerd_->socket(),
-      "-relay-socket",  socket(),   "-relay-dir",     directory() / "relay-state",
-      "-config-socket", "disabled", "-admin-socket",  AdminSocket(),
-      "-agent-socket",  "disabled", "-policy",        options_.policy};
+  std::vector<std::string> flags = {"-relay-dir",     directory() / "relay-state",
+                                    "-config-socket", "disabled",
+                                    "-admin-socket",  AdminSocket(),
+                                    "-agent-socket",  "disabled"};
+  std::vector<std::string> launcher;
+  if (options_.koord) {
+    flags.insert(flags.end(), {"--backend-runtime-mode=Docker",
+                               "--remote-runtime-service-endpoint=" + dockerd_->socket().string(),
+                               "--koord-runtimeproxy-endpoint", socket()});
+    // The words behind the script: its name, the program that the link takes the place of, flags.
+    launcher = {"bash", "-c", fmt::format("shift; exec '{}' \"$@\"", kKoordLink), "bash"};
+  } else {
+    flags.insert(flags.end(), {"-mode", "docker", "-docker-socket", dockerd_->socket(),
+                               "-relay-socket", socket(), "-policy", options_.policy});
+  }
   if (!options_.reserved.empty()) {
     flags.insert(flags.end(), {"-reserved-resources", "CPU=" + options_.reserved});
   }
   flags.insert(flags.end(), options_.flags.begin(), options_.flags.end());
-  RESMGR_ASSIGN_OR_RETURN(daemon_, DaemonProcess::Start(flags, directory() / "relay.log"));
+  RESMGR_ASSIGN_OR_RETURN(daemon_,
+                          DaemonProcess::Start(flags, directory() / "relay.log", launcher));
   return OkStatus();
 }
 

@@ -20,6 +20,9 @@ class DockerNode {
     std::string policy = "null";
     std::string reserved{};            // as after "CPU="; "" reserves nothing
     std::vector<std::string> flags{};  // more of cri-resmgr's
+    // Started by the name koord-runtime-proxy, with that program's flags in place of mode, sockets
+    // and policy.
+    bool koord = false;
     Dockerd::Options engine{};
   };
 

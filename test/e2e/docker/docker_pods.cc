@@ -93,6 +93,8 @@ Json DockerPods::LabelsOf(const DockerPod& pod, std::string_view container) {
     labels[label + "sandbox.id"] = pod.sandbox_id;
     labels["annotation." + label + "container.hash"] = "f00";
   }
+  for (const auto& [key, value] : pod.labels)
+    labels[key] = value;
   return labels;
 }
 

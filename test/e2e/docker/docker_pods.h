@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ struct DockerPod {
   int64_t shares = 2;
   int64_t quota = 0;
   uint32_t attempt = 0;
+  std::map<std::string, std::string> labels{};  // more of both
   std::string sandbox_id{};
   std::string container_id{};
 };

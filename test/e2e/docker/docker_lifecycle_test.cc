@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to a container of a pod in its life, by requests of each kind and by the docker
+// command, with the static policy in front of a real dockerd: it and its CPUs stay known.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/e2e/docker/cli_transcript.h"
+#include "test/e2e/docker/docker_node.h"
+#include "test/e2e/docker/docker_pods.h"
+#include "test/support/containerd/child_process.h"
+#include "test/support/status_matchers.h"
+
+namespace resmgr::test {
+namespace {
+
+class DockerLifecycleTest : public ::testing::Test {
+ protected:
+  void Open(DockerNode::Options options = {}) {
+    options.policy = "static";
+    options.reserved = "1";
+    auto node = DockerNode::Start(options);
+    ASSERT_THAT(node, IsOk());
+    node_ = *std::move(node);
+    pods_ = std::make_unique<DockerPods>(node_->socket(), node_->dockerd().CgroupParent());
+    docker_ = std::make_unique<CliTranscript>(node_->socket(), node_->directory());
+  }
+  void TearDown() override {
+    if (HasFailure() && node_ != nullptr) GTEST_LOG_(INFO) << node_->daemon().Log();
+  }
+
+  DockerPod Run(DockerPod pod) {
+    EXPECT_THAT(pods_->Run(pod), IsOk()) << pod.name;
+    return pod;
+  }
+  CpuSet On(const DockerPod& pod) { return pods_->CpusInside(pod); }
+  // One of them has a CPU alone, and the other one has what is left.
+  void ExpectApart(const DockerPod& exclusive, const DockerPod& shared) {
+    const Status apart = WaitUntil("the containers are apart", kPodPatience, [&] {
+      return On(exclusive).size() == 1 && On(shared) == all_ - On(exclusive);
+    });
+    EXPECT_THAT(apart, IsOk()) << On(exclusive).ToString() << " and " << On(shared).ToString();
+  }
+  void ExpectAllFor(const DockerPod& shared) {
+    const Status all =
+        WaitUntil("it has all CPUs", kPodPatience, [&] { return On(shared) == all_; });
+    EXPECT_THAT(all, IsOk()) << On(shared).ToString();
+  }
+
+  std::unique_ptr<DockerNode> node_;
+  std::unique_ptr<DockerPods> pods_;
+  std::unique_ptr<CliTranscript> docker_;
+  CpuSet all_;  // where containers that share run, without others
+};
+
+TEST_F(DockerLifecycleTest, AWaitEndsWithTheContainerAndItsCpus) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const DockerPod shared = Run(BurstableDockerPod("shared", 500));
+  all_ = On(shared);
+  const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
+  ExpectApart(exclusive, shared);
+  const auto waiter = docker_->Begin({"wait", exclusive.container_id});
+  ASSERT_NE(waiter, nullptr);
+  // While it waits, others are served.
+  EXPECT_EQ(docker_->Run({"inspect", exclusive.container_id}).exit_code, 0);
+  EXPECT_EQ(docker_->Run({"kill", exclusive.container_id}).exit_code, 0);
+  const auto ended = waiter->Wait(kPodPatience);
+  ASSERT_THAT(ended, IsOk());
+  EXPECT_EQ(ended->output, "137\n");
+  ExpectAllFor(shared);
+}
+
+TEST_F(DockerLifecycleTest, DockerUpdateChangesWhatIsNotThePolicys) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const DockerPod shared = Run(BurstableDockerPod("shared", 500));
+  all_ = On(shared);
+  const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
+  ExpectApart(exclusive, shared);
+  const std::string own = On(exclusive).ToString();
+  const auto updated =
+      docker_->Run({"update", "--cpuset-cpus", "0", "--memory", "64m", "--memory-swap", "64m",
+                    "--pids-limit", "50", exclusive.container_id});
+  EXPECT_EQ(updated.exit_code, 0) << updated.errors;
+  EXPECT_EQ(On(exclusive).ToString(), own);
+  const auto config = pods_->Inspect(exclusive.container_id)["HostConfig"];
+  EXPECT_EQ(config["Memory"], 64 << 20);
+  EXPECT_EQ(config["PidsLimit"], 50);
+  EXPECT_EQ(config["CpusetCpus"], own);
+}
+
+TEST_F(DockerLifecycleTest, OtherContainersShareByOption) {
+  ASSERT_NO_FATAL_FAILURE(Open({.flags = {"-docker-others", "share"}}));
+  const DockerPod shared = Run(BurstableDockerPod("shared", 500));
+  all_ = On(shared);
+  const auto started = docker_->Run({"run", "-d", "--network", "none", "--cpuset-cpus", "0",
+                                     std::string(Dockerd::kBusyboxImage), "-c", "sleep 1000"});
+  ASSERT_EQ(started.exit_code, 0) << started.errors;
+  DockerPod other;
+  other.container_id = started.output.substr(0, started.output.find('\n'));
+  EXPECT_EQ(On(other).ToString(), all_.ToString());
+  const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
+  ExpectApart(exclusive, other);
+  ExpectApart(exclusive, shared);
+  EXPECT_THAT(pods_->Remove(exclusive), IsOk());
+  ExpectAllFor(other);
+}
+
+}  // namespace
+}  // namespace resmgr::test
