@@ -42,6 +42,8 @@ class DockerFrontTest : public testing::Test {
     thread_.join();
     proxy_.reset();
     front_.reset();
+    // Its thread writes into dumped_.
+    (void)dumper_->Close(std::chrono::seconds(10));
   }
 
   void Start(FakeEngine::Answer answer, Others others = Others::kPass) {
