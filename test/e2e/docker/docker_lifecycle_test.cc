@@ -36,6 +36,9 @@ class DockerLifecycleTest : public ::testing::Test {
     EXPECT_THAT(pods_->Run(pod), IsOk()) << pod.name;
     return pod;
   }
+  int Post(const std::string& container, const std::string& what) {
+    return pods_->Ask("POST", "/containers/" + container + "/" + what).status;
+  }
   CpuSet On(const DockerPod& pod) { return pods_->CpusInside(pod); }
   // One of them has a CPU alone, and the other one has what is left.
   void ExpectApart(const DockerPod& exclusive, const DockerPod& shared) {
@@ -56,6 +59,26 @@ class DockerLifecycleTest : public ::testing::Test {
   CpuSet all_;  // where containers that share run, without others
 };
 
+TEST_F(DockerLifecycleTest, ARenamedContainerIsTheSame) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const DockerPod shared = Run(BurstableDockerPod("shared", 500));
+  all_ = On(shared);
+  const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
+  ExpectApart(exclusive, shared);
+  const std::string own = On(exclusive).ToString();
+  ASSERT_EQ(Post(exclusive.container_id, "rename?name=other.name"), 204);
+  // By its new name, percent-encoded, or a beginning of its id, its CPUs are the policy's.
+  for (const std::string& name : {std::string("other.name"), std::string("%6fther.name"),
+                                  exclusive.container_id.substr(0, 12)}) {
+    const auto updated = pods_->Ask("POST", "/containers/" + name + "/update",
+                                    {{"CpusetCpus", all_.ToString()}, {"CpuShares", 1024}});
+    EXPECT_EQ(updated.status, 200) << name << ": " << updated.body.dump();
+    EXPECT_EQ(On(exclusive).ToString(), own) << name;
+  }
+  EXPECT_EQ(Post("other.name", "kill"), 204);
+  ExpectAllFor(shared);
+}
+
 TEST_F(DockerLifecycleTest, AWaitEndsWithTheContainerAndItsCpus) {
   ASSERT_NO_FATAL_FAILURE(Open());
   const DockerPod shared = Run(BurstableDockerPod("shared", 500));
@@ -70,6 +93,24 @@ TEST_F(DockerLifecycleTest, AWaitEndsWithTheContainerAndItsCpus) {
   const auto ended = waiter->Wait(kPodPatience);
   ASSERT_THAT(ended, IsOk());
   EXPECT_EQ(ended->output, "137\n");
+  ExpectAllFor(shared);
+}
+
+// dockerd itself stops and starts it, which only its events tell.
+TEST_F(DockerLifecycleTest, ARestartedContainerHasItsCpusAgain) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  const DockerPod shared = Run(BurstableDockerPod("shared", 500));
+  all_ = On(shared);
+  const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
+  ExpectApart(exclusive, shared);
+  ASSERT_EQ(Post(exclusive.container_id, "restart?t=0"), 204);
+  ExpectApart(exclusive, shared);
+  // Stopped, it has none; started again, it has.
+  ASSERT_EQ(Post(exclusive.container_id, "stop?t=0"), 204);
+  ExpectAllFor(shared);
+  ASSERT_EQ(Post(exclusive.container_id, "start"), 204);
+  ExpectApart(exclusive, shared);
+  EXPECT_THAT(pods_->Remove(exclusive), IsOk());
   ExpectAllFor(shared);
 }
 

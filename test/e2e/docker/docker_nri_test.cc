@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An NRI plugin in mode docker in front of a real dockerd: what it wants is in the container, and
 // it hears of what happens.
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -28,6 +29,8 @@ namespace {
 
 using nri::test::FakePlugin;
 using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 class DockerNriTest : public ::testing::Test {
  protected:
@@ -88,7 +91,26 @@ class DockerNriTest : public ::testing::Test {
     auto& resources = *adjust.mutable_linux()->mutable_resources();
     resources.mutable_cpu()->mutable_shares()->set_value(345);
     resources.mutable_pids()->set_limit(123);
+    auto& limit = *adjust.add_rlimits();
+    limit.set_type("RLIMIT_NOFILE");
+    limit.set_hard(200);
+    limit.set_soft(100);
+    adjust.add_env()->set_key("-OF_IMAGE");
+    auto& policy = *adjust.mutable_linux()->mutable_seccomp_policy();
+    policy.set_default_action("SCMP_ACT_ALLOW");
+    auto& call = *policy.add_syscalls();
+    call.add_names("mkdir");
+    call.add_names("mkdirat");
+    call.set_action("SCMP_ACT_ERRNO");
+    call.mutable_errno_ret()->set_value(EADDRNOTAVAIL);
     return response;
+  }
+  // The image of the pods has this variable from now on.
+  static void SetInImage(CliTranscript& docker, const std::string& variable) {
+    const std::string image(Dockerd::kBusyboxImage);
+    docker.Run({"create", "--name", "changed", "--network", "none", image});
+    EXPECT_EQ(docker.Run({"commit", "--change", "ENV " + variable, "changed", image}).exit_code, 0);
+    docker.Run({"rm", "changed"});
   }
   std::vector<std::string> Told() {
     std::vector<std::string> told;
@@ -107,14 +129,21 @@ class DockerNriTest : public ::testing::Test {
 TEST_F(DockerNriTest, WhatAPluginWantsIsInTheContainer) {
   ASSERT_NO_FATAL_FAILURE(Open());
   { std::ofstream(directory_ / "text") << "of the plugin"; }
+  CliTranscript docker(node_->socket(), node_->directory());
+  SetInImage(docker, "OF_IMAGE=yes");
   DockerPod pod = BurstableDockerPod("web", 300);
   ASSERT_THAT(pods_->Run(pod), IsOk());
-  CliTranscript docker(node_->socket(), node_->directory());
   EXPECT_EQ(docker
                 .Run({"exec", pod.container_id, "sh", "-c",
                       "echo $FROM_PLUGIN; cat /of-plugin/text; touch /of-plugin/x || echo ' ro'"})
                 .output,
             "yes\nof the plugin ro\n");
+  EXPECT_THAT(docker.Run({"exec", pod.container_id, "grep", "open files", "/proc/1/limits"}).output,
+              MatchesRegex("Max open files +100 +200 +files +\n"));
+  EXPECT_EQ(docker.Run({"exec", pod.container_id, "sh", "-c", "echo ${OF_IMAGE-not set}"}).output,
+            "not set\n");
+  const auto forbidden = docker.Run({"exec", pod.container_id, "mkdir", "/tmp/x"});
+  EXPECT_THAT(forbidden.errors, HasSubstr("Cannot assign requested address"));
   const auto told = pods_->Inspect(pod.container_id);
   EXPECT_EQ(told["HostConfig"]["CpuShares"], 345);
   EXPECT_EQ(told["HostConfig"]["PidsLimit"], 123);
