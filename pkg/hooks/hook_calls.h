@@ -10,6 +10,7 @@
 
 #include <google/protobuf/arena.h>
 
+#include "pkg/hooks/hook_answer.h"
 #include "pkg/hooks/hook_merge.h"
 #include "pkg/hooks/hook_round.h"
 #include "pkg/hooks/hook_stage.h"
@@ -94,7 +95,13 @@ HookRound::Steps StepsOf(Merge& merge, std::function<void(const Status& refusal)
             // Gone at once, with its dozens of variables.
             google::protobuf::Arena arena;
             Answer& answer = *google::protobuf::Arena::CreateMessage<Answer>(&arena);
-            if (!answer.ParseFromString(bytes)) return Internal("its answer is no such message");
+            std::optional<std::string> rest;
+            if constexpr (!std::is_same_v<Merge, PodHookMerge>) {
+              rest = WithoutRepeatedEnvironment(bytes, merge.request().container_envs());
+            }
+            if (!answer.ParseFromString(rest ? *rest : bytes)) {
+              return Internal("its answer is no such message");
+            }
             if constexpr (std::is_same_v<Merge, PodHookMerge>) {
               merge.Add(server.file, answer);
               return OkStatus();

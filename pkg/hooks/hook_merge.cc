@@ -101,18 +101,8 @@ Status ContainerHookMerge::Add(const std::string& server, AnswerStyle style,
   if (!creates) return OkStatus();
   AddCgroupParent(from, answer.pod_cgroup_parent(), *request_.mutable_pod_cgroup_parent(),
                   changes_.adjustment);
-  if (!RepeatsEnvironment(answer)) AddEnvironment(server, style, answer);
+  AddEnvironment(server, style, answer);
   return OkStatus();
-}
-
-// Most servers do, and creations have dozens of variables.
-bool ContainerHookMerge::RepeatsEnvironment(
-    const api::ContainerResourceHookResponse& answer) const {
-  const HookMap& sent = request_.container_envs();
-  if (answer.container_envs().size() != sent.size()) return false;
-  for (const auto& [name, value] : answer.container_envs())
-    if (!Same(sent, name, value)) return false;
-  return true;
 }
 
 Status ContainerHookMerge::Check(const api::ContainerResourceHookResponse& answer) const {

@@ -107,7 +107,6 @@ class ContainerHookMerge {
 
  private:
   Status Check(const api::ContainerResourceHookResponse& answer) const;
-  bool RepeatsEnvironment(const api::ContainerResourceHookResponse& answer) const;
   void AddResources(const std::string& server, AnswerStyle style,
                     const api::LinuxContainerResources& answer);
   void AddSets(const std::string& server, AnswerStyle style,

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/hooks/hook_answer.h"
+
+#include <utility>
+
+#include <absl/container/flat_hash_set.h>
+
+#include "pkg/api/runtimehook.pb.h"
+#include "pkg/base/wire.h"
+
+namespace resmgr::hooks {
+namespace {
+
+using HookResponse = ::runtime::v1alpha1::ContainerResourceHookResponse;
+using Variable = std::pair<std::string_view, std::string_view>;
+
+// An entry of a map of texts. nullopt: there is more in it than that.
+std::optional<Variable> ReadEntry(std::string_view entry) {
+  Variable variable;
+  WireReader reader(entry);
+  while (reader.Next()) {
+    if (!reader.is_bytes() || reader.field() > 2) return std::nullopt;
+    (reader.field() == 1 ? variable.first : variable.second) = reader.bytes();
+  }
+  if (reader.failed()) return std::nullopt;
+  return variable;
+}
+
+}  // namespace
+
+std::optional<std::string> WithoutRepeatedEnvironment(
+    std::string_view answer, const google::protobuf::Map<std::string, std::string>& sent) {
+  std::string rest;
+  absl::flat_hash_set<std::string_view> seen;
+  seen.reserve(sent.size());
+  const char* start = answer.data();
+  WireReader reader(answer);
+  while (reader.Next()) {
+    const char* const end = reader.rest().data();
+    const std::string_view field(start, static_cast<size_t>(end - start));
+    start = end;
+    if (reader.field() != HookResponse::kContainerEnvsFieldNumber) {
+      rest.append(field);
+      continue;
+    }
+    const auto variable = reader.is_bytes() ? ReadEntry(reader.bytes()) : std::nullopt;
+    if (!variable) return std::nullopt;
+    const auto found = sent.find(variable->first);
+    const bool same = found != sent.end() && found->second == variable->second;
+    // One that is there twice can stand for another one that is missing.
+    if (!same || !seen.insert(variable->first).second) return std::nullopt;
+  }
+  if (reader.failed() || seen.size() != sent.size()) return std::nullopt;
+  return rest;
+}
+
+}  // namespace resmgr::hooks
