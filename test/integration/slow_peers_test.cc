@@ -47,7 +47,7 @@ TEST_F(SlowPeersTest, EightUnreadRepliesDoNotHoldTheNinth) {
     ASSERT_TRUE(call->WaitForMessages(1, kPatience));
   for (int i = 0; i < 5; ++i) {
     const auto ninth = client.Start("/test.Echo/Sized", std::to_string(2 * kMebi));
-    const auto result = ninth->Wait(seconds(5));
+    const auto result = ninth->Wait(kPatience);
     ASSERT_TRUE(result.has_value()) << i;
     ASSERT_TRUE(result->status.ok()) << result->status.error_message();
   }
