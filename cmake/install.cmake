@@ -39,6 +39,10 @@ set(RESMGR_CONFIG_PATH \"${path}\")" COMPONENT ${component})
 endfunction()
 
 resmgr_documents(cri-resmgr daemon)
+# It is the same program, whose page has the flags that this name has a form of.
+set(link ${PROJECT_BINARY_DIR}/documents/koord-runtime-proxy.8.gz)
+file(CREATE_LINK cri-resmgr.8.gz ${link} SYMBOLIC)
+install(FILES ${link} DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT daemon)
 resmgr_documents(cri-resmgr-ctl daemon)
 resmgr_documents(cri-resmgr-agent agent)
 resmgr_documents(cri-resmgr-webhook webhook)
