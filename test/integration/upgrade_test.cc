@@ -36,6 +36,10 @@ int Rounds() {
   return more == nullptr ? 20 : std::max(std::atoi(more), 1);
 }
 
+// What gRPC C++ says of a call that was never sent, since a GOAWAY came before.
+constexpr char kNotSent[] = "unavailable: GOAWAY received";
+constexpr int kMostTries = 5;
+
 // Clients that call all the time, as kubelets do: containers come and go between other calls.
 class Load {
  public:
@@ -56,6 +60,23 @@ class Load {
   int calls() const { return calls_; }
 
  private:
+  static const Status& StatusOf(const Status& status) { return status; }
+  template <typename Reply>
+  static const Status& StatusOf(const StatusOr<Reply>& reply) {
+    return reply.status();
+  }
+
+  // gRPC C++ fails a call that it has not sent yet when it reads GOAWAY, and by itself tries it
+  // again once, on the same connection if it is unlucky. gRPC for Go, with which kubelets call,
+  // tries until it is sent; so does this.
+  template <typename Call>
+  static auto UntilSent(const Call& call) {
+    auto reply = call();
+    for (int i = 0; i < kMostTries && Describe(StatusOf(reply)) == kNotSent; ++i)
+      reply = call();
+    return reply;
+  }
+
   void Note(const char* what, const Status& status) {
     ++calls_;
     std::this_thread::sleep_for(milliseconds(1000 * kClients / kCallsPerSecond));
@@ -68,21 +89,23 @@ class Load {
     CriClient client(socket, ApiVersion::kV1, Retries::kTransparent);
     const std::string name = fmt::format("c{}", number);
     const auto pod = MakeBestEffortPod(name);
-    const auto sandbox = client.RunPod(pod);
+    const auto sandbox = UntilSent([&] { return client.RunPod(pod); });
     Note("RunPodSandbox", sandbox.status());
     if (!sandbox.ok()) return;
     for (uint32_t attempt = 0; !ending_; ++attempt) {
       cri::ContainerConfig config = MakeBestEffortContainer(name);
       config.mutable_metadata()->set_attempt(attempt);
-      const auto id = client.CreateContainer(*sandbox, pod, config);
+      const auto id = UntilSent([&] { return client.CreateContainer(*sandbox, pod, config); });
       Note("CreateContainer", id.status());
       if (!id.ok()) continue;
-      Note("StartContainer", client.StartContainer(*id));
-      Note("ContainerStatus", client.ContainerStatus(*id).status());
-      cri::VersionResponse version;
-      Note("Version", FromGrpc(client.Unary("Version", cri::VersionRequest(), &version)));
-      Note("StopContainer", client.StopContainer(*id));
-      Note("RemoveContainer", client.RemoveContainer(*id));
+      Note("StartContainer", UntilSent([&] { return client.StartContainer(*id); }));
+      Note("ContainerStatus", UntilSent([&] { return client.ContainerStatus(*id).status(); }));
+      Note("Version", UntilSent([&] {
+             cri::VersionResponse version;
+             return FromGrpc(client.Unary("Version", cri::VersionRequest(), &version));
+           }));
+      Note("StopContainer", UntilSent([&] { return client.StopContainer(*id); }));
+      Note("RemoveContainer", UntilSent([&] { return client.RemoveContainer(*id); }));
     }
   }
 
