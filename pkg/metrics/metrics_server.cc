@@ -27,9 +27,11 @@
 namespace resmgr {
 namespace {
 
-// One scrape at a time is what happens; a second thread answers while the first is stuck with a
-// slow client.
-constexpr size_t kThreads = 2;
+// One scrape at a time is what happens; other threads answer while some are stuck with slow
+// clients. Each client holds a thread until its request is here, for so long at most: without a
+// limit of ours that is half a minute.
+constexpr size_t kThreads = 4;
+constexpr std::string_view kRequestTimeoutMs = "3000";
 constexpr uint64_t kHighestPort = 65535;
 constexpr std::chrono::seconds kEndDeadline{1};
 constexpr std::chrono::milliseconds kKnockPause{5};
@@ -131,7 +133,8 @@ class MetricsServer::Impl {
       : host_(spec.substr(0, spec.find(':') == std::string::npos ? 0 : spec.rfind(':'))),
         metrics_(std::move(served.collectables)),
         health_(served.health),
-        server_({"listening_ports", spec, "num_threads", std::to_string(kThreads)}) {
+        server_({"listening_ports", spec, "num_threads", std::to_string(kThreads),
+                 "request_timeout_ms", std::string(kRequestTimeoutMs)}) {
     server_.addHandler("/metrics$", metrics_);
     if (served.health == nullptr) return;
     server_.addHandler("/healthz$", health_);

@@ -10,10 +10,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <prometheus/collectable.h>
 #include <prometheus/text_serializer.h>
+#include <sys/socket.h>
 
 #include "pkg/metrics/metrics_server.h"
+#include "pkg/sys/unique_fd.h"
 #include "test/support/scrape/scrape.h"
 
 namespace resmgr {
@@ -195,6 +198,26 @@ TEST_F(MetricsTest, EndsAtOnce) {
     server->reset();
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500)) << address;
   }
+}
+
+// Each holds a thread of the server until it is given up.
+TEST_F(MetricsTest, SilentClientsDelayAScrapeForAShortTimeOnly) {
+  const auto server = MetricsServer::Create("127.0.0.1:0", metrics_);
+  ASSERT_TRUE(server.ok()) << server.status();
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>((*server)->port()));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 8; ++i) {
+    silent.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(silent.back().get(), reinterpret_cast<const sockaddr*>(&address),
+                        sizeof(address)),
+              0);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THAT(test::Scrape((*server)->port()), testing::StartsWith("HTTP/1.1 200"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
 }
 
 TEST_F(MetricsTest, AddressInUseIsUnavailable) {
