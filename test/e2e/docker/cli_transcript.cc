@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/e2e/docker/cli_transcript.h"
 
+#include <algorithm>
 #include <regex>
+#include <string>
+#include <vector>
 
+#include <absl/strings/str_split.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -11,6 +15,17 @@
 
 namespace resmgr::test {
 namespace {
+
+// `docker info` lists them in the order of a map, another one each time.
+std::string WithSortedRuntimes(const std::string& text) {
+  static const std::regex list(R"((Runtimes: )([^\n]*))");
+  std::smatch found;
+  if (!std::regex_search(text, found, list)) return text;
+  std::vector<std::string> names = absl::StrSplit(found[2].str(), ' ', absl::SkipEmpty());
+  std::ranges::sort(names);
+  return fmt::format("{}Runtimes: {}{}", found.prefix().str(), fmt::join(names, " "),
+                     found.suffix().str());
+}
 
 // Without what differs between two runs in front of the same engine.
 std::string Comparable(const std::string& text) {
@@ -26,7 +41,7 @@ std::string Comparable(const std::string& text) {
   static const std::regex wait_ended(
       R"re(time="TIME" level=error msg="error waiting for container: context canceled"\n)re");
   std::string result = std::regex_replace(text, time, "TIME");
-  result = std::regex_replace(result, wait_ended, "");
+  result = WithSortedRuntimes(std::regex_replace(result, wait_ended, ""));
   result = std::regex_replace(result, ago, "AGO");
   result = std::regex_replace(result, unix_time, "TIME");
   result = std::regex_replace(result, process, R"("Pid": PID)");
