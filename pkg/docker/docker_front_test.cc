@@ -364,7 +364,8 @@ TEST_F(DockerFrontTest, AClientThatGoesAwayBeforeTheDecisionAsksNothing) {
   EXPECT_TRUE(engine_->requests().empty());
 }
 
-// A dockerd that hangs keeps nothing reserved for a client that is gone, and delays nobody else.
+// A dockerd that hangs keeps nothing reserved for a client that is gone, and delays no other
+// client.
 TEST_F(DockerFrontTest, ADockerdThatHangsIsNotAwaitedForEver) {
   Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
     return request.line.starts_with("GET") ? JsonReply(200, "{}") : "";
