@@ -48,14 +48,14 @@ else()
   target_link_options(resmgr_flags INTERFACE -Wl,-z,relro,-z,now,--as-needed)
 endif()
 
-# Tests run for less time than an optimizer takes for them; _FORTIFY_SOURCE asks for -O1. What supports tests is optimized
-# like the rest in release builds, where benches link it.
+# Tests run for less time than an optimizer takes for them. _FORTIFY_SOURCE asks for an optimizer. What supports tests is
+# optimized like the rest in release builds, where benches link it.
 # -pthread: some libraries ask for it, and a precompiled header is of use only to sources that agree with it on that.
 if(RESMGR_SANITIZE)
   set(resmgr_test_options -O0 -pthread)
   set(resmgr_support_options -O0)
 else()
-  set(resmgr_test_options -pthread $<$<CONFIG:Release>:-O1>)
+  set(resmgr_test_options -pthread -U_FORTIFY_SOURCE $<$<CONFIG:Release>:-O0>)
   set(resmgr_support_options)
 endif()
 
