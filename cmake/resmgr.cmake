@@ -51,9 +51,13 @@ endif()
 # Tests run for less time than an optimizer takes for them. _FORTIFY_SOURCE asks for an optimizer. What supports tests is
 # optimized like the rest in release builds, where benches link it.
 # -pthread: some libraries ask for it, and a precompiled header is of use only to sources that agree with it on that.
+# With sanitizers, libraries are compiled in half of the time without an optimizer, and tests of them mostly wait for
+# processes and times: only what random tests compute with for long is optimized there.
+set(resmgr_library_options)
 if(RESMGR_SANITIZE)
   set(resmgr_test_options -O0 -pthread)
   set(resmgr_support_options -O0)
+  set(resmgr_library_options -O0)
 else()
   set(resmgr_test_options -pthread -U_FORTIFY_SOURCE $<$<CONFIG:Release>:-O0>)
   set(resmgr_support_options)
@@ -84,16 +88,18 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" 
   target_link_options(resmgr_data_path INTERFACE -flto=auto)
 endif()
 
-# resmgr_library(NAME SRCS a.cc ... [DEPS public...] [PRIVATE_DEPS private...] [SUPPORT | DATA_PATH])
+# resmgr_library(NAME SRCS a.cc ... [DEPS public...] [PRIVATE_DEPS private...] [SUPPORT | DATA_PATH] [RANDOM_TESTS])
 # One static library per module, with the alias resmgr::NAME. SUPPORT: nothing that is installed links it. DATA_PATH:
-# every call or creation goes through it.
+# every call or creation goes through it. RANDOM_TESTS: tests with random input spend most of their time in it.
 function(resmgr_library name)
-  cmake_parse_arguments(ARG "SUPPORT;DATA_PATH" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "SUPPORT;DATA_PATH;RANDOM_TESTS" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(resmgr_${name} STATIC ${ARG_SRCS})
   add_library(resmgr::${name} ALIAS resmgr_${name})
   target_link_libraries(resmgr_${name} PUBLIC ${ARG_DEPS} PRIVATE resmgr_flags ${ARG_PRIVATE_DEPS})
   if(ARG_SUPPORT)
     target_compile_options(resmgr_${name} PRIVATE ${resmgr_support_options})
+  elseif(NOT ARG_RANDOM_TESTS)
+    target_compile_options(resmgr_${name} PRIVATE ${resmgr_library_options})
   endif()
   if(ARG_DATA_PATH AND resmgr_lto)
     target_compile_options(resmgr_${name} PRIVATE -flto=auto -ffat-lto-objects)

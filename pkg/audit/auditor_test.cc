@@ -182,7 +182,7 @@ TEST_F(AuditorTest, ACgroupThatIsNotFoundIsTold) {
 }
 
 TEST_F(AuditorTest, ARuntimeThatDoesNotAnswerHoldsItUpForAWhileOnly) {
-  MakeAuditor(milliseconds(20));
+  MakeAuditor(milliseconds(500));
   const ContainerId id = Run("a", 2000);
   PutCpus(id, "7");
   std::optional<StatusOr<AuditReport>> result;

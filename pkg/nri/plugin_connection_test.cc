@@ -302,7 +302,7 @@ TEST(PluginDeadlineTest, ARuntimeThatDoesNotSynchronizeIsConnectedToAnew) {
   TellingHandler handler;
   PluginConnection::Options options{.socket = directory.path() + "/nri.sock"};
   options.first_pause = milliseconds(1);
-  options.synchronization_timeout = milliseconds(20);
+  options.synchronization_timeout = milliseconds(300);
   PluginConnection connection(loop, handler, options);
   auto listener = ListeningSocket::Create(options.socket);
   ASSERT_TRUE(listener.ok());
@@ -325,7 +325,7 @@ TEST(PluginDeadlineTest, ARuntimeThatDoesNotSynchronizeIsConnectedToAnew) {
   ASSERT_TRUE(
       hosts[2]->Call<api::SynchronizeResponse>("Synchronize", Inventory("p", "c", false)).ok());
   EXPECT_FALSE(RunUntil(
-      loop, [&] { return !connection.synchronized(); }, milliseconds(60)));
+      loop, [&] { return !connection.synchronized(); }, milliseconds(600)));
 }
 
 // A runtime that comes, goes and comes again.
