@@ -36,6 +36,7 @@ class Connection::Upstream final : private h2::Session::Owner {
         session_(connection.loop_, connection.relay_.flushes(), std::move(socket),
                  h2::Session::Role::kClient, *this) {
     connection_.relay_.CountUpstream(path_, 1);
+    connection_.relay_.CountUpstreamBytes(path_, session_);
   }
   ~Upstream() override { connection_.relay_.CountUpstream(path_, -1); }
 
@@ -69,6 +70,7 @@ Connection::Connection(Relay& relay, EventLoop& loop, UniqueFd socket)
   h2::Session::Owner& owner = *this;
   session_ = std::make_unique<h2::Session>(loop, relay.flushes(), std::move(socket),
                                            h2::Session::Role::kServer, owner);
+  relay_.CountClientBytes(*session_);
   handshake_timer_ =
       loop.After(kHandshakeTimeout, [this] { relay_.Remove(*this, "no HTTP/2 handshake"); });
 }

@@ -154,8 +154,23 @@ void Relay::UnpackNext() {
   }
 }
 
+bool Relay::IsImageSocket(std::string_view socket) const {
+  return !one_socket_ && options_.image_socket && socket == *options_.image_socket;
+}
+
+void Relay::CountClientBytes(h2::Session& session) {
+  if (observers_.metrics != nullptr)
+    session.CountBytes(observers_.metrics->Bytes(Metrics::Peer::kClient));
+}
+
+void Relay::CountUpstreamBytes(std::string_view socket, h2::Session& session) {
+  if (observers_.metrics == nullptr) return;
+  session.CountBytes(observers_.metrics->Bytes(IsImageSocket(socket) ? Metrics::Peer::kImage
+                                                                     : Metrics::Peer::kRuntime));
+}
+
 void Relay::CountUpstream(std::string_view socket, int change) {
-  const bool image = !one_socket_ && options_.image_socket && socket == *options_.image_socket;
+  const bool image = IsImageSocket(socket);
   int& count = image ? image_connections_ : runtime_connections_;
   count += change;
   if (observers_.metrics == nullptr) return;

@@ -148,10 +148,14 @@ class Relay {
   uint64_t Tick() { return ++ticks_; }
   // A connection to this socket, as SocketFor gave it, was opened (1) or closed (-1).
   void CountUpstream(std::string_view socket, int change);
+  // Counts the bytes of a connection, where metrics are asked for.
+  void CountClientBytes(h2::Session& session);
+  void CountUpstreamBytes(std::string_view socket, h2::Session& session);
   // Destroys the connection, later.
   void Remove(Connection& connection, std::string_view why);
 
  private:
+  bool IsImageSocket(std::string_view socket) const;
   void Listen(ListeningSocket listener);
   void Accept();
   // The connection that is idle for longest, in favour of a new one.

@@ -80,6 +80,7 @@ void Session::Read() {
     Fail(Unavailable("the peer closed the connection"));
     return;
   }
+  if (traffic_ != nullptr) traffic_->Received(static_cast<size_t>(count));
   read_used_ += static_cast<size_t>(count);
   input_ = {reinterpret_cast<const char*>(place), static_cast<size_t>(count)};
   TakeFrames();
@@ -189,6 +190,7 @@ void Session::Write() {
       write_broken_ = true;
       break;
     }
+    if (traffic_ != nullptr) traffic_->Sent(static_cast<size_t>(written));
     out_.Drop(static_cast<size_t>(written));
     if (static_cast<size_t>(written) < offered) {
       blocked_ = true;

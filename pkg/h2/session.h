@@ -21,6 +21,7 @@
 #include "pkg/h2/stream_table.h"
 #include "pkg/log/rate_limit.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/traffic.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr::h2 {
@@ -82,6 +83,9 @@ class Session final : private FrameReader::Sink {
   int64_t unread() const {
     return granted_ - receive_window_ - static_cast<int64_t>(consumed_) - data_left_;
   }
+
+  // Counts the connection's bytes there from now on. It must outlive this.
+  void CountBytes(Traffic& traffic) { traffic_ = &traffic; }
 
   // Encodes and writes what is pending. FlushQueue calls it.
   void Flush();
@@ -254,6 +258,7 @@ class Session final : private FrameReader::Sink {
   Scratch scratch_;
   int watched_ = 0;
   EventLoop::HandlePtr watch_;
+  Traffic* traffic_ = nullptr;  // where bytes are counted
 };
 
 }  // namespace resmgr::h2

@@ -16,6 +16,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/metrics/stage_metrics.h"
+#include "pkg/metrics/traffic_metrics.h"
 
 namespace resmgr {
 namespace {
@@ -98,8 +99,9 @@ class Metrics::Impl {
   prometheus::Gauge& in_flight() { return in_flight_; }
   prometheus::Gauge& Of(Peer peer) { return *connections_[static_cast<size_t>(peer)]; }
   StageMetrics& stages() { return stages_; }
+  TrafficMetrics& traffic() { return traffic_; }
   void ShowRuntime(std::string_view name, const RuntimeFigures& figures);
-  const std::shared_ptr<prometheus::Registry>& registry() const { return registry_; }
+  const prometheus::Registry& registry() const { return *registry_; }
 
  private:
   struct Method {
@@ -133,9 +135,26 @@ class Metrics::Impl {
   // Never changed after construction, so no lock.
   std::map<std::string, Method, std::less<>> methods_;
   Method other_ = MakeMethod(kOther, kOther);
-  std::array<prometheus::Counter*, 9> events_{};
+  std::array<prometheus::Counter*, 10> events_{};
   std::array<prometheus::Gauge*, 3> connections_{};
+  TrafficMetrics traffic_{{"client", "runtime", "image"}};  // in the order of Peer
   StageMetrics stages_{*registry_};
+};
+
+// All of them, for a scrape.
+class Metrics::Collected final : public prometheus::Collectable {
+ public:
+  explicit Collected(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    std::vector<prometheus::MetricFamily> all = impl_->registry().Collect();
+    for (prometheus::MetricFamily& family : impl_->traffic().Collect())
+      all.push_back(std::move(family));
+    return all;
+  }
+
+ private:
+  const std::shared_ptr<Impl> impl_;  // a scrape may last longer than Metrics
 };
 
 Metrics::Impl::Impl(std::string_view version, const std::vector<std::string>& known_methods) {
@@ -178,6 +197,7 @@ void Metrics::Impl::MakeEvents() {
                               "Updates of running containers that the daemon sent on its own");
   set(Event::kUpdatePushed, updates, {{"result", "pushed"}});
   set(Event::kUpdateFailed, updates, {{"result", "failed"}});
+  set(Event::kUpdateMoot, updates, {{"result", "moot"}});
   auto& starts = AddCounters(*registry_, "cri_resmgr_held_starts_total",
                              "Starts that had to wait for others to leave their CPUs");
   set(Event::kStartWaited, starts, {{"result", "waited"}});
@@ -222,7 +242,8 @@ CallCounter& Metrics::Impl::Calls(std::string_view path, CallKind kind) {
 }
 
 Metrics::Metrics(std::string_view version, const std::vector<std::string>& known_methods)
-    : impl_(std::make_unique<Impl>(version, known_methods)) {}
+    : impl_(std::make_shared<Impl>(version, known_methods)),
+      collected_(std::make_shared<Collected>(impl_)) {}
 
 Metrics::~Metrics() = default;
 
@@ -262,8 +283,16 @@ void Metrics::SetConnections(Peer peer, size_t count) {
   impl_->Of(peer).Set(static_cast<double>(count));
 }
 
+void Metrics::WaitedForStage(std::string_view stage, std::chrono::nanoseconds time) {
+  impl_->stages().Waited(stage, time);
+}
+
+Traffic& Metrics::Bytes(Peer peer) {
+  return impl_->traffic().of(static_cast<size_t>(peer));
+}
+
 std::shared_ptr<prometheus::Collectable> Metrics::collectable() const {
-  return impl_->registry();
+  return collected_;
 }
 
 }  // namespace resmgr

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pkg/metrics/plugin_counter.h"
+#include "pkg/sys/traffic.h"
 
 namespace prometheus {
 class Collectable;
@@ -50,6 +51,7 @@ class Metrics {
     kDecisionRefused,   // policy_decisions_total{result="refused"}
     kUpdatePushed,      // container_updates_total{result="pushed"}
     kUpdateFailed,      // container_updates_total{result="failed"}
+    kUpdateMoot,        // container_updates_total{result="moot"}: its container had ended
     kStartWaited,       // held_starts_total{result="waited"}: until others had left its CPUs
     kStartRefused,      // held_starts_total{result="refused"}
     kStartLetThrough,   // held_starts_total{result="let_through"}: others were still on its CPUs
@@ -61,6 +63,8 @@ class Metrics {
   // dropped_placements_total{stage}, ignored_failures_total{stage}. Stages are named by us.
   void CountDroppedPlacement(std::string_view stage);
   void CountIgnoredFailure(std::string_view stage);
+  // stage_wait_seconds{stage}: how long a call waited for a stage that did not answer at once.
+  void WaitedForStage(std::string_view stage, std::chrono::nanoseconds time);
 
   // The counter of a plugin, by its kind ("nri") and name ("10-logger"). It lives as long as this.
   // Beyond some hundreds of names all others are one, "other".
@@ -81,12 +85,18 @@ class Metrics {
   // connections{peer}: how many stand now.
   void SetConnections(Peer peer, size_t count);
 
+  // connection_bytes_total{peer,direction}: where the bytes of a peer's connections are counted, by
+  // one thread. It lives as long as this.
+  Traffic& Bytes(Peer peer);
+
   // What a scrape reads.
   std::shared_ptr<prometheus::Collectable> collectable() const;
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  class Collected;
+  std::shared_ptr<Impl> impl_;
+  std::shared_ptr<Collected> collected_;
 };
 
 }  // namespace resmgr

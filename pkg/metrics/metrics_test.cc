@@ -157,6 +157,18 @@ TEST_F(MetricsTest, ConnectionsGoUpAndDown) {
   EXPECT_THAT(answer, HasSubstr("cri_resmgr_connections{peer=\"image\"} 0"));
 }
 
+TEST_F(MetricsTest, BytesAreSumsOfEachPeer) {
+  metrics_.Bytes(Metrics::Peer::kClient).Received(100);
+  metrics_.Bytes(Metrics::Peer::kClient).Received(23);
+  metrics_.Bytes(Metrics::Peer::kRuntime).Sent(7);
+  const std::string answer = Text();
+  const std::string name = "cri_resmgr_connection_bytes_total";
+  EXPECT_THAT(answer, HasSubstr(name + "{direction=\"received\",peer=\"client\"} 123"));
+  EXPECT_THAT(answer, HasSubstr(name + "{direction=\"sent\",peer=\"client\"} 0"));
+  EXPECT_THAT(answer, HasSubstr(name + "{direction=\"sent\",peer=\"runtime\"} 7"));
+  EXPECT_THAT(answer, HasSubstr(name + "{direction=\"sent\",peer=\"image\"} 0"));
+}
+
 TEST_F(MetricsTest, CountsFromSeveralThreadsWhileScraped) {
   std::vector<std::thread> threads;
   threads.reserve(4);

@@ -37,6 +37,11 @@ double Seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
+// Counters grow alone, and are shown what was counted elsewhere.
+void RaiseTo(prometheus::Counter& counter, uint64_t sum) {
+  counter.Increment(static_cast<double>(sum) - counter.Value());
+}
+
 }  // namespace
 
 class NodeMetrics::Impl {
@@ -107,6 +112,19 @@ class NodeMetrics::Impl {
       AddGaugeFamily(*registry, "cri_resmgr_configuration_generation",
                      "How many configurations have been in force since the start")
           .Add({});
+  Counters& configurations =
+      AddCounterFamily(*registry, "cri_resmgr_configurations_total",
+                       "Configurations that came into force, or were refused");
+  prometheus::Counter& configurations_in_force = configurations.Add({{"result", "in_force"}});
+  prometheus::Counter& configurations_refused = configurations.Add({{"result", "refused"}});
+  Counters& state_writes = AddCounterFamily(*registry, "cri_resmgr_state_writes_total",
+                                            "Writings of the state to its disk");
+  prometheus::Counter& state_writes_ok = state_writes.Add({{"result", "ok"}});
+  prometheus::Counter& state_writes_failed = state_writes.Add({{"result", "failed"}});
+  prometheus::Counter& state_bytes =
+      AddCounterFamily(*registry, "cri_resmgr_state_written_bytes_total",
+                       "Bytes of the state that were written to its disk")
+          .Add({});
   Gauges& policy = AddGaugeFamily(*registry, "cri_resmgr_policy_info",
                                   "Always 1; the label says which policy is active");
 
@@ -163,6 +181,10 @@ void NodeMetrics::UpdateRetried() {
   impl_->retries.Increment();
 }
 
+void NodeMetrics::Configured(bool in_force) {
+  (in_force ? impl_->configurations_in_force : impl_->configurations_refused).Increment();
+}
+
 void NodeMetrics::Audited(const Audit& audit) {
   if (audit.failed) {
     impl_->audits_failed.Increment();
@@ -204,6 +226,9 @@ void NodeMetrics::Show(const Node& node) {
   impl_->runtime.Set(node.runtime_ready ? 1 : 0);
   impl_->saved.Set(node.state_saved ? 1 : 0);
   impl_->configuration.Set(static_cast<double>(node.configuration));
+  RaiseTo(impl_->state_writes_ok, node.state.writes);
+  RaiseTo(impl_->state_writes_failed, node.state.failures);
+  RaiseTo(impl_->state_bytes, node.state.bytes);
   auto& [name, gauge] = impl_->active;
   if (gauge != nullptr && name == node.policy) return;
   if (gauge != nullptr) impl_->policy.Remove(gauge);

@@ -41,6 +41,8 @@ class NodeMetrics {
     size_t repaired = 0;  // containers that were sent what was decided again
   };
   void Audited(const Audit& audit);
+  // configurations_total{result}: one came into force, or was refused.
+  void Configured(bool in_force);
   // event_loop_lag_seconds: how late a timer was.
   void Lagged(std::chrono::nanoseconds late);
 
@@ -55,6 +57,13 @@ class NodeMetrics {
   // forgotten.
   void ShowPools(std::span<const Pool> pools);
 
+  // What was written of the state so far: state_writes_total{result}, state_written_bytes_total.
+  struct State {
+    uint64_t writes = 0;    // that succeeded
+    uint64_t failures = 0;  // that are tried again
+    uint64_t bytes = 0;     // of those that succeeded
+  };
+
   // Each online CPU is in one class.
   struct Node {
     int exclusive = 0;  // cpus{class="exclusive"}, and so on
@@ -65,6 +74,7 @@ class NodeMetrics {
     int containers = 0;          // containers
     bool runtime_ready = false;  // runtime_ready
     bool state_saved = false;    // state_saved
+    State state{};
     uint64_t configuration = 0;  // configuration_generation
     std::string policy{};        // policy_info{policy}
   };

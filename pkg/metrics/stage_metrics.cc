@@ -39,6 +39,10 @@ StageMetrics::StageMetrics(prometheus::Registry& registry)
                             .Name("cri_resmgr_ignored_failures_total")
                             .Help("Calls that went on without a stage that failed")
                             .Register(registry)),
+      wait_seconds_(prometheus::BuildHistogram()
+                        .Name("cri_resmgr_stage_wait_seconds")
+                        .Help("How long calls waited for a stage that did not answer at once")
+                        .Register(registry)),
       call_seconds_(prometheus::BuildHistogram()
                         .Name("cri_resmgr_plugin_call_seconds")
                         .Help("How long plugins took to answer")
@@ -60,6 +64,16 @@ void StageMetrics::CountDroppedPlacement(std::string_view stage) {
 
 void StageMetrics::CountIgnoredFailure(std::string_view stage) {
   ignored_failures_.Add({{"stage", std::string(stage)}}).Increment();
+}
+
+void StageMetrics::Waited(std::string_view stage, std::chrono::nanoseconds time) {
+  const std::lock_guard lock(mutex_);
+  auto known = waits_.find(stage);
+  if (known == waits_.end()) {
+    prometheus::Histogram& made = wait_seconds_.Add({{"stage", std::string(stage)}}, Buckets());
+    known = waits_.emplace(stage, &made).first;
+  }
+  known->second->Observe(std::chrono::duration<double>(time).count());
 }
 
 PluginCounter& StageMetrics::Plugin(std::string_view kind, std::string_view name) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,6 +32,7 @@ class StageMetrics {
 
   void CountDroppedPlacement(std::string_view stage);
   void CountIgnoredFailure(std::string_view stage);
+  void Waited(std::string_view stage, std::chrono::nanoseconds time);
   PluginCounter& Plugin(std::string_view kind, std::string_view name);
   void SetReadyPlugins(std::string_view kind, size_t count);
 
@@ -40,10 +43,12 @@ class StageMetrics {
 
   prometheus::Family<prometheus::Counter>& dropped_placements_;
   prometheus::Family<prometheus::Counter>& ignored_failures_;
+  prometheus::Family<prometheus::Histogram>& wait_seconds_;
   prometheus::Family<prometheus::Histogram>& call_seconds_;
   prometheus::Family<prometheus::Counter>& failures_;
   prometheus::Family<prometheus::Gauge>& ready_;
   std::mutex mutex_;
+  std::map<std::string, prometheus::Histogram*, std::less<>> waits_;  // by stage
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Counter>> plugins_;
 };
 

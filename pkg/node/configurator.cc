@@ -222,6 +222,7 @@ void Configurator::Finish(StatusOr<Preview> result) {
   if (job.apply && !result.ok()) {
     log_.Warn("the configuration from {} stays in force: that from {} is refused: {}", source_,
               job.sender, OneLine(Describe(result.status())));
+    options_.refused();
   }
   jobs_.pop_front();
   busy_ = false;

@@ -42,6 +42,8 @@ class Configurator {
     bool forced = false;      // -force-config: what is delivered is refused
     // Another configuration is in force.
     std::function<void(const Configurator&)> changed = [](const Configurator&) {};
+    // One that was to come into force was refused; the one that is in force stays.
+    std::function<void()> refused = [] {};
     // A reading that takes longer is given up and refused.
     std::chrono::milliseconds reading_time = std::chrono::seconds(10);
     // How what is kept is written: for tests.

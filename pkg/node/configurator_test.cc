@@ -196,6 +196,20 @@ TEST_F(ConfiguratorTest, ARefusedConfigurationTouchesNoFile) {
   EXPECT_EQ(configurator().current().dump.file, DumpFile("old"));
 }
 
+TEST_F(ConfiguratorTest, TellsWhatCameIntoForceAndWhatWasRefused) {
+  int changed = 0;
+  int refused = 0;
+  options_.changed = [&changed](const Configurator&) { ++changed; };
+  options_.refused = [&refused] { ++refused; };
+  EXPECT_TRUE(Deliver("policy: {Active: first-fit}").ok());
+  EXPECT_EQ(std::pair(changed, refused), std::pair(1, 0));
+  EXPECT_FALSE(Deliver("policy: {Actve: first-fit}").ok());
+  EXPECT_EQ(std::pair(changed, refused), std::pair(1, 1));
+  // A check changes nothing, so nothing is refused.
+  EXPECT_FALSE(Check("policy: {Actve: first-fit}").ok());
+  EXPECT_EQ(std::pair(changed, refused), std::pair(1, 1));
+}
+
 TEST_F(ConfiguratorTest, FilesAreOpenedOnceThePolicyHasChanged) {
   // With a dump of calls there is a thread, and what is told to it is done in its order.
   auto calls = dump::Dumper::Read({.specs = {"reset,name:.*"}});

@@ -73,6 +73,8 @@ void MetricsWatch::Show(const Sources& sources) {
   }
   node_.runtime_ready = manager != nullptr && manager->ready();
   node_.state_saved = sources.state_saved();
+  const StateStore::Written written = sources.state_written();
+  node_.state = {.writes = written.writes, .failures = written.failures, .bytes = written.bytes};
   node_.configuration = configurations_;
   node_.policy = sources.policy();
   metrics_.Show(node_);

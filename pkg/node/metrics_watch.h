@@ -11,6 +11,7 @@
 #include "pkg/metrics/node_metrics.h"
 #include "pkg/node/policy_host.h"
 #include "pkg/resmgr/observer.h"
+#include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/topology/machine.h"
 
@@ -26,6 +27,7 @@ class MetricsWatch final : public Observer {
   struct Sources {
     PolicyHost& host;
     std::function<bool()> state_saved;
+    std::function<StateStore::Written()> state_written;
     std::function<std::string()> policy;  // the configuration's
   };
   // The daemon is at work, and is looked at for as long as the handle exists. The sources must live
@@ -33,7 +35,12 @@ class MetricsWatch final : public Observer {
   EventLoop::HandlePtr Follow(Sources sources,
                               std::chrono::milliseconds period = std::chrono::seconds(1));
   // Another configuration is in force.
-  void NoteConfiguration() { ++configurations_; }
+  void NoteConfiguration() {
+    ++configurations_;
+    metrics_.Configured(true);
+  }
+  // One was refused.
+  void NoteRefusedConfiguration() { metrics_.Configured(false); }
 
   void OnPlaced(const Act& act) override { NoteMoves(act); }
   void OnRefused(const Act& act, const Status& why) override;

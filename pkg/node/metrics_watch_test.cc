@@ -59,6 +59,7 @@ class MetricsWatchTest : public testing::Test {
   MetricsWatch::Sources Sources(BrainHost& host) {
     return {.host = host,
             .state_saved = [] { return true; },
+            .state_written = [] { return StateStore::Written{.writes = 3, .bytes = 700}; },
             .policy = [&host] { return host.manager() == nullptr ? "null" : "first-fit"; }};
   }
   // Acts of a container for which the observer is called as the manager would.
@@ -93,6 +94,9 @@ TEST_F(MetricsWatchTest, UnderNullAllCpusAreUnassignedAndTheDaemonIsReady) {
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_cpus{class=\"unassigned\"} 4"));
   EXPECT_THAT(Text(), HasSubstr("policy_info{policy=\"null\"} 1"));
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_state_saved 1"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_state_writes_total{result=\"ok\"} 3"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_state_writes_total{result=\"failed\"} 0"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_state_written_bytes_total 700"));
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_runtime_ready 0"));
 }
 
@@ -100,6 +104,9 @@ TEST_F(MetricsWatchTest, ShowsThePoolsOfTheActivePolicyAlone) {
   BrainHost host(HostOptions());
   host.Start(std::make_unique<TwoPools>(machine_));
   watch_.NoteConfiguration();
+  watch_.NoteRefusedConfiguration();
+  EXPECT_THAT(Text(), HasSubstr("configurations_total{result=\"in_force\"} 1"));
+  EXPECT_THAT(Text(), HasSubstr("configurations_total{result=\"refused\"} 1"));
   const auto watching = watch_.Follow(Sources(host), milliseconds(1));
   EXPECT_EQ(health_.WhyNotReady(), "what the runtime holds is not known yet");
   RunFor(milliseconds(20));

@@ -343,13 +343,17 @@ Status RunNode(const NodeOptions& options, Setup setup) {
     Publish(publisher.get(), now);
     if (counted != nullptr) counted->watch->NoteConfiguration();
   };
+  const auto count_refused = [&counted] {
+    if (counted != nullptr) counted->watch->NoteRefusedConfiguration();
+  };
   Configurator configurator({.loop = loop,
                              .reader = MakeReader(options, setup.machine),
                              .host = host,
                              .dumper = *dumper,
                              .directory = options.directory,
                              .forced = options.forced,
-                             .changed = publish},
+                             .changed = publish,
+                             .refused = count_refused},
                             setup.config, setup.config_source);
   publish(configurator);
   OffLoop late(loop, "late-config", std::chrono::milliseconds(0));
@@ -378,6 +382,7 @@ Status RunNode(const NodeOptions& options, Setup setup) {
           : counted->watch->Follow(
                 {.host = host,
                  .state_saved = [&state] { return state.Saved(); },
+                 .state_written = [&state] { return state.written(); },
                  .policy = [&configurator] { return configurator.current().policy.active; }});
   hand_over.emplace(HandOverOptions(options, loop, *door));
   const auto signals = HandleSignals(

@@ -68,4 +68,9 @@ void Pipeline::NoteIgnoredFailure(const Stage& stage, const Status& why) {
             stage.options().name, Describe(why), *suppressed);
 }
 
+void Pipeline::NoteWait(const Stage& stage, std::chrono::steady_clock::time_point since) {
+  if (metrics_ == nullptr) return;
+  metrics_->WaitedForStage(stage.options().name, std::chrono::steady_clock::now() - since);
+}
+
 }  // namespace resmgr

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -61,6 +62,8 @@ class Pipeline {
   // The protocol cannot carry what a stage wants, and the container gets all but that.
   void NoteLeftOut(const Stage& stage, const FieldChange& change);
   void NoteIgnoredFailure(const Stage& stage, const Status& why);
+  // A call went on, or ended, that had waited for the stage since then.
+  void NoteWait(const Stage& stage, std::chrono::steady_clock::time_point since);
 
   Clock& clock_;
   Metrics* metrics_;

@@ -58,6 +58,7 @@ void PipelineCall::TakeAnswer(Answer answer) {
   answer_ = answer;
   if (in_stage_) return;
   deadline_.reset();
+  pipeline_.NoteWait(calls_[asked_]->stage(), waiting_since_);
   if (Proceed()) Ask();
 }
 
@@ -211,6 +212,7 @@ void PipelineCall::Release(const StageCall& call) {
   held_ = false;
   if (in_stage_) return;
   deadline_.reset();
+  pipeline_.NoteWait(call.stage(), waiting_since_);
   calls_.pop_back();
   if (PassReply()) front_.OnReplySeen();
 }
@@ -224,6 +226,7 @@ void PipelineCall::FailReply(const StageCall& call, Status status) {
 
 void PipelineCall::StartTimer(void (PipelineCall::*expire)()) {
   const StageCall& call = *(phase_ == Phase::kAsking ? calls_[asked_] : calls_.back());
+  waiting_since_ = std::chrono::steady_clock::now();
   const auto deadline = call.stage_.options().deadline;
   if (deadline.count() == 0) return;
   deadline_ = pipeline_.clock_.After(deadline, [this, expire] { (this->*expire)(); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -123,6 +124,7 @@ class PipelineCall {
   Status refusal_;  // of a stage that refused or failed
   Outcome outcome_;
   Status reply_error_;
+  std::chrono::steady_clock::time_point waiting_since_;  // for a stage
   EventLoop::HandlePtr deadline_;
   std::vector<FieldOwner> owners_;  // of what stages other than the placement's owner change
 };

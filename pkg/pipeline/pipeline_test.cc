@@ -339,6 +339,25 @@ TEST_F(PipelineTest, AStageThatHangsDelaysItsOwnCallOnlyAndUntilItsDeadline) {
   EXPECT_EQ(stage.calls(), 1u);  // of the other call
 }
 
+// A stage that answers at once is not waited for.
+TEST_F(PipelineTest, WhatCallsWaitForIsMeasured) {
+  std::vector<LateAnswer> answers;
+  FunctionStage prompt({.name = "prompt", .operations = kCreate},
+                       [](auto& call, Request&, const Adjustment&) { call.Pass(); });
+  FunctionStage slow(
+      {.name = "slow", .operations = kCreate},
+      [&](auto& call, Request&, const Adjustment&) { answers.push_back(call.AnswerLater()); });
+  pipeline_.Add(prompt);
+  pipeline_.Add(slow);
+  TestFront front(pipeline_);
+  front.call.Start(front.request);
+  ASSERT_EQ(answers.size(), 1u);
+  answers[0].Pass();
+  EXPECT_THAT(front.decided, testing::Optional(OkStatus()));
+  EXPECT_THAT(Scrape(), HasSubstr(R"(cri_resmgr_stage_wait_seconds_count{stage="slow"} 1)"));
+  EXPECT_THAT(Scrape(), testing::Not(HasSubstr(R"(stage_wait_seconds_count{stage="prompt"})")));
+}
+
 TEST_F(PipelineTest, AStageWhoseFailureIsIgnoredIsLeftOut) {
   FunctionStage failing(
       {.name = "a", .operations = kCreate, .failure = FailurePolicy::kIgnore},

@@ -103,10 +103,6 @@ struct ContainerRecord {
   std::vector<PendingUpdate> updates;
   std::optional<ConfirmedRequest> confirmed;
 
-  // ResourceManager::Impl, failed updates of our own: this one waits for a list that shows whether
-  // the container still exists.
-  std::optional<Status> update_failure;
-
   // Starts. When it began to run, where that is known (from a list: adoption), and whether it was
   // logged that it may run on exclusive CPUs of others.
   std::optional<std::chrono::system_clock::time_point> started_at;

@@ -95,6 +95,7 @@ void ResourceManager::Impl::Remove(const ContainerId& id) {
 void ResourceManager::Impl::OnGone(ContainerKey key) {
   ContainerRecord* const record = store_.Find(key);
   if (record != nullptr) RemoveRecord(*record, "it is gone from the runtime");
+  OnMoot();
 }
 
 void ResourceManager::Impl::RemoveRecord(ContainerRecord& record, std::string_view why) {

@@ -25,6 +25,23 @@ using ::testing::SizeIs;
 
 using enum QosClass;
 
+class MootCounter final : public Observer {
+ public:
+  explicit MootCounter(Observer& next) : next_(next) {}
+  void OnFailed(const Act& act, const Status& why) override { next_.OnFailed(act, why); }
+  void OnPushed(const Act& act) override {
+    ++pushed;
+    next_.OnPushed(act);
+  }
+  void OnMoot(size_t updates) override { moot += updates; }
+
+  size_t pushed = 0;
+  size_t moot = 0;
+
+ private:
+  Observer& next_;
+};
+
 class FailedUpdatesTest : public ::testing::Test {
  protected:
   FailedUpdatesTest() {
@@ -55,12 +72,13 @@ class FailedUpdatesTest : public ::testing::Test {
   }
   ResourceManager::Options Options() {
     ResourceManager::Options options = TestNode::FastOptions();
-    options.observer = &history_;
+    options.observer = &counter_;
     return options;
   }
 
   std::vector<std::string> warnings_;
   History history_;
+  MootCounter counter_{history_};
   TestNode node_{test::S1Ht(),  // CPUs 0-7
                  [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
                  Options()};
@@ -72,6 +90,7 @@ TEST_F(FailedUpdatesTest, ARaceWithAnExitIsNoWarning) {
   AnswerNextList();
   EXPECT_THAT(warnings_, IsEmpty());
   EXPECT_EQ(FailuresInHistory(), 0u);
+  EXPECT_EQ(counter_.moot, 1u);
 }
 
 TEST_F(FailedUpdatesTest, ARaceWithARemovalIsNoWarning) {
@@ -81,6 +100,21 @@ TEST_F(FailedUpdatesTest, ARaceWithARemovalIsNoWarning) {
   AnswerNextList();
   EXPECT_THAT(warnings_, IsEmpty());
   EXPECT_EQ(FailuresInHistory(), 0u);
+  EXPECT_EQ(counter_.moot, 1u);
+}
+
+// Every answer counts once, whatever became of its container.
+TEST_F(FailedUpdatesTest, AnAnswerThatComesAfterTheEndIsMoot) {
+  const std::vector<ContainerId> ids = Push(3);
+  node_.Stop(ids[0]);
+  runtime().Answer(0, OkStatus());
+  EXPECT_EQ(counter_.moot, 1u);
+  runtime().Answer(0, NotFound("no such container"));
+  EXPECT_EQ(counter_.moot, 2u);
+  runtime().Answer(0, OkStatus());
+  EXPECT_EQ(counter_.pushed, 1u);
+  EXPECT_EQ(counter_.moot, 2u);
+  EXPECT_THAT(warnings_, IsEmpty());
 }
 
 TEST_F(FailedUpdatesTest, ARaceWithAnExitThatIsToldMeanwhileIsNoWarning) {

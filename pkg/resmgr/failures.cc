@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kNoRace{1'000};
 // failed many times. Further failures wait for the same list.
 void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
   ContainerRecord* const record = store_.Find(key);
-  if (record == nullptr) return;
+  if (record == nullptr) return OnMoot();
   const bool no_answer =
       status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kDeadlineExceeded;
   const bool repeated = record->push && record->push->delay >= kNoRace;
@@ -28,8 +28,9 @@ void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
   if (no_answer || repeated) {
     observers_.OnFailed(ActAt(*record), status);
   } else {
-    first_report = !record->update_failure;
-    record->update_failure = status;
+    FailedUpdates& failed = failed_updates_[key];
+    first_report = ++failed.count == 1;
+    failed.last = status;
   }
   const bool moves = change_ && change_->pending.contains(key);
   const bool first_move = moves && change_->failures.insert_or_assign(key, status).second;
@@ -45,16 +46,18 @@ void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
 
 // The list that was asked for after a failed update is there, or failed.
 void ResourceManager::Impl::ReportFailure(ContainerKey key) {
-  ContainerRecord* const record = store_.Find(key);
-  if (record == nullptr) return;
-  const std::optional<Status> failure = std::exchange(record->update_failure, std::nullopt);
-  if (!failure) return;
-  if (record->container.state == ContainerState::kExited) {
-    log_.Debug("an update of container {} failed because it exited: {}", LogName(*record),
-               Describe(*failure));
+  const auto pending = failed_updates_.extract(key);
+  if (pending.empty()) return;
+  const FailedUpdates& failed = pending.mapped();
+  const ContainerRecord* const record = store_.Find(key);
+  if (record == nullptr || record->container.state == ContainerState::kExited) {
+    log_.Debug("an update of container {} failed because it ended: {}",
+               record == nullptr ? "that was removed" : LogName(*record), Describe(failed.last));
+    observers_.OnMoot(failed.count);
     return;
   }
-  observers_.OnFailed(ActAt(*record), *failure);
+  for (size_t i = 0; i < failed.count; ++i)
+    observers_.OnFailed(ActAt(*record), failed.last);
 }
 
 // A move of a change of the policy failed. Rolling the change back costs the administrator the

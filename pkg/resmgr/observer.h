@@ -78,6 +78,8 @@ class Observer {
   // container is still there.
   virtual void OnPushed(const Act& /*act*/) {}
   virtual void OnFailed(const Act& /*act*/, const Status& /*why*/) {}
+  // So many updates of its own were of a container that had ended or was removed meanwhile.
+  virtual void OnMoot(size_t /*updates*/) {}
 };
 
 }  // namespace resmgr

@@ -64,6 +64,10 @@ class Observers final : public Observer {
     for (Observer* const observer : observers_)
       observer->OnFailed(act, why);
   }
+  void OnMoot(size_t updates) override {
+    for (Observer* const observer : observers_)
+      observer->OnMoot(updates);
+  }
 
  private:
   std::vector<Observer*> observers_;
@@ -85,10 +89,11 @@ class MetricsObserver final : public Observer {
   }
   void OnPushed(const Act&) override { Count(Metrics::Event::kUpdatePushed); }
   void OnFailed(const Act&, const Status&) override { Count(Metrics::Event::kUpdateFailed); }
+  void OnMoot(size_t updates) override { Count(Metrics::Event::kUpdateMoot, updates); }
 
  private:
-  void Count(Metrics::Event event) const {
-    if (metrics_ != nullptr) metrics_->Count(event);
+  void Count(Metrics::Event event, uint64_t times = 1) const {
+    if (metrics_ != nullptr) metrics_->Count(event, times);
   }
 
   Metrics* const metrics_;

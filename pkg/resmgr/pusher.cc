@@ -252,7 +252,8 @@ void Pusher::Settle(ContainerRecord& record) {
 
 void Pusher::OnAnswer(ContainerKey key, const Status& status) {
   ContainerRecord* const record = Followed(key);
-  if (record == nullptr || !record->push->in_flight) return;
+  if (record == nullptr) return listener_.OnMoot();
+  if (!record->push->in_flight) return;
   PushState& state = *record->push;
   state.in_flight = false;
   state.last_error = status;

@@ -43,6 +43,8 @@ class Pusher {
     virtual void OnFailed(ContainerKey key, const Status& status) = 0;
     // The runtime has no such container any more.
     virtual void OnGone(ContainerKey key) = 0;
+    // An update was answered, in whatever way, whose container has ended meanwhile.
+    virtual void OnMoot() = 0;
   };
 
   // `everywhere` are the CPUs that a container without a cpuset may run on. All references must

@@ -91,6 +91,8 @@ void ResourceManager::Impl::Disconnected() {
 void ResourceManager::Impl::OnApplied(ContainerKey key) {
   if (const ContainerRecord* const record = store_.Find(key)) {
     observers_.OnPushed(ActAt(*record));
+  } else {
+    OnMoot();
   }
   starts_.ExamineWaits(key);
   ExaminePolicyChange();

@@ -102,6 +102,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   void OnApplied(ContainerKey key) override;
   void OnFailed(ContainerKey key, const Status& status) override;
   void OnGone(ContainerKey key) override;
+  void OnMoot() override { observers_.OnMoot(1); }
 
   // endings.cc
   const Placement* Retire(ContainerRecord& record, LifeEvent event);
@@ -111,6 +112,11 @@ class ResourceManager::Impl : public Pusher::Listener,
   void EndSuperseded(ContainerRecord& record);
 
   // failures.cc
+  // Failed updates of our own that wait for a list, which shows whether the container still exists.
+  struct FailedUpdates {
+    Status last;
+    size_t count = 0;
+  };
   void ReportFailure(ContainerKey key);
   void EndFailedMove(ContainerKey key);
 
@@ -203,6 +209,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   Synchronizer synchronizer_;
   Starts starts_;
   EventFilter events_;
+  std::map<ContainerKey, FailedUpdates> failed_updates_;
   std::pair<size_t, size_t> logged_counts_;  // pods and containers
   bool unclear_logged_ = false;
   bool unlisted_records_ = false;  // may be there, of containers that are not

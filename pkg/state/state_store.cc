@@ -2,6 +2,7 @@
 #include "pkg/state/state_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -47,6 +48,7 @@ struct StateStore::Shared {
   void Load();
   void Take(RecordLog::Records found);
   bool Write(std::string_view batch, size_t live, bool sync);
+  void Count(const Status& status, size_t size);
   // The entries of all records, and with them all that was to be written yet. For the thread.
   std::string TakeAll();
   void Complain(const Status& status);
@@ -55,6 +57,11 @@ struct StateStore::Shared {
   // The thread's.
   RecordLog log;
   bool complained = false;
+
+  // Changed by the thread.
+  std::atomic<uint64_t> writes = 0;
+  std::atomic<uint64_t> failures = 0;
+  std::atomic<uint64_t> bytes = 0;
 
   std::mutex mutex;
   std::condition_variable wake;
@@ -327,15 +334,17 @@ void StateStore::Shared::Run() {
 
 // False when it has to be tried again.
 bool StateStore::Shared::Write(std::string_view batch, size_t live, bool sync) {
-  Status status;
   if (log.writable()) {
-    status = log.Append(batch);
+    Status status = log.Append(batch);
     if (status.ok() && sync) status = log.Sync();
+    Count(status, batch.size());
     if (!status.ok()) Complain(status);
   }
   // Also the first time, and after an error.
   if (!log.writable() || log.WantsRewrite(live)) {
-    status = log.Rewrite(TakeAll());
+    const std::string all = TakeAll();
+    const Status status = log.Rewrite(all);
+    Count(status, all.size());
     if (!status.ok()) {
       Complain(status);
       return false;
@@ -343,6 +352,20 @@ bool StateStore::Shared::Write(std::string_view batch, size_t live, bool sync) {
   }
   complained = false;
   return true;
+}
+
+void StateStore::Shared::Count(const Status& status, size_t size) {
+  if (status.ok()) {
+    // Without changes the disk was only asked to keep what it has.
+    if (size > 0) ++writes;
+    bytes += size;
+  } else {
+    ++failures;
+  }
+}
+
+StateStore::Written StateStore::written() const {
+  return {.writes = shared_->writes, .failures = shared_->failures, .bytes = shared_->bytes};
 }
 
 std::string StateStore::Shared::TakeAll() {

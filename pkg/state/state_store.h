@@ -83,6 +83,14 @@ class StateStore {
   // and not while one has taken longer than five seconds.
   bool Saved();
 
+  // What the thread has written since the start, the open calls apart.
+  struct Written {
+    uint64_t writes = 0;    // that succeeded
+    uint64_t failures = 0;  // that were tried again, or were the last
+    uint64_t bytes = 0;     // of those that succeeded
+  };
+  Written written() const;
+
   // Kept apart from the rest, and written at once.
   OpenCalls& open_calls() { return open_calls_; }
 

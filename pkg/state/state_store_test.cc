@@ -238,9 +238,14 @@ TEST_F(StateStoreTest, ReportsOnceThatItCannotWriteAndGoesOn) {
   while (reports_ == at_start && std::chrono::steady_clock::now() < deadline)
     std::this_thread::yield();
   EXPECT_TRUE(store.Find(ContainerId("one")));
+  EXPECT_GT(store.written().failures, 0u);
+  EXPECT_EQ(store.written().writes, 0u);
+  EXPECT_EQ(store.written().bytes, 0u);
   broken = false;
   EXPECT_TRUE(store.Flush(kSoon));
   EXPECT_EQ(reports_, at_start + 1);
+  EXPECT_EQ(store.written().writes, 1u);
+  EXPECT_GT(store.written().bytes, 0u);
   const StateStore next(files, "/dir", "machine", Report());
   EXPECT_TRUE(next.Find(ContainerId("one")));
   EXPECT_TRUE(next.Find(ContainerId("two")));

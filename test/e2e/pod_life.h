@@ -38,6 +38,8 @@ class PodLife {
   bool HasContainer() const { return stage_ == Stage::kCreated || stage_ == Stage::kRunning; }
   // A resize was sent, and it is unknown whether it took effect.
   bool unclear() const { return unclear_; }
+  // So many pods were begun. May be asked while it lives on another thread.
+  int pods() const { return count_; }
   // So many calls succeeded.
   int calls() const { return calls_; }
 
@@ -56,7 +58,7 @@ class PodLife {
   Node& node_;
   const std::string name_;
   std::mt19937_64 random_;
-  int count_ = 0;
+  std::atomic<int> count_ = 0;
   int calls_ = 0;
   Stage stage_ = Stage::kAbsent;
   RunningPod pod_;

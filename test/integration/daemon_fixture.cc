@@ -9,15 +9,16 @@ namespace resmgr::test {
 
 namespace {
 
-FakeRuntime::Options RuntimeOptions(int cpus) {
+FakeRuntime::Options RuntimeOptions(int cpus, bool record) {
   FakeRuntime::Options options;
+  options.record = record;
   options.store.cpus = cpus;
   return options;
 }
 
 }  // namespace
 
-DaemonTest::DaemonTest() : runtime_(RuntimeOptions(kCpus)) {}
+DaemonTest::DaemonTest(bool record) : runtime_(RuntimeOptions(kCpus, record)) {}
 
 DaemonTest::~DaemonTest() {
   if (HasFailure() && daemon_) std::printf("%s\n", daemon_->Log().c_str());

@@ -162,6 +162,15 @@ void FakeRuntime::ForgetCalls() {
   std::erase_if(records_, [](const RecordedCall& call) { return call.ended; });
 }
 
+uint64_t FakeRuntime::CallCount(std::string_view method) {
+  const std::lock_guard lock(mutex_);
+  uint64_t count = 0;
+  for (const auto& [path, calls] : counts_) {
+    if (Concerns(method, path)) count += calls;
+  }
+  return count;
+}
+
 std::optional<CriStore::Container> FakeRuntime::FindContainer(const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto found = store_.containers().find(id);
@@ -174,6 +183,7 @@ void FakeRuntime::OnCall(const ServerCallPtr& call) {
   {
     const std::lock_guard lock(mutex_);
     live.script = TakeScript(call->path());
+    ++counts_[call->path()];
     if (options_.record) {
       RecordedCall record;
       record.path = call->path();

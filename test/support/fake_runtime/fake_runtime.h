@@ -96,6 +96,8 @@ class FakeRuntime final : private CallHandler {
   bool WaitForCancelled(std::string_view method, size_t count,
                         std::chrono::milliseconds timeout = kWait);
   void ForgetCalls();
+  // How many calls of a method arrived since the start, recorded or not.
+  uint64_t CallCount(std::string_view method);
 
   // Looks at or changes the state between two calls.
   template <typename Function>
@@ -138,6 +140,7 @@ class FakeRuntime final : private CallHandler {
   CriStore store_;
   std::map<std::string, MethodScript, std::less<>> scripts_;
   std::list<RecordedCall> records_;
+  std::map<std::string, uint64_t, std::less<>> counts_;  // of calls, by path
   std::vector<ServerCallPtr> held_;
 
   // The server's thread only.
