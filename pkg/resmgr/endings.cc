@@ -61,6 +61,7 @@ void ResourceManager::Impl::RemovePod(const PodSandboxId& id) {
     ContainerRecord& record = *store_.Find(key);
     Exit(record, LifeEvent::kRemoved, "its pod was removed", changed);
     synchronizer_.RecordRemoval(record.container.id);
+    observers_.OnRemoved(ActAt(record));
     store_.Erase(key);
   }
   synchronizer_.RecordRemoval(whole_id);
@@ -101,6 +102,7 @@ void ResourceManager::Impl::OnGone(ContainerKey key) {
 void ResourceManager::Impl::RemoveRecord(ContainerRecord& record, std::string_view why) {
   ContainerKeys changed;
   Exit(record, LifeEvent::kRemoved, why, changed);
+  observers_.OnRemoved(ActAt(record));
   store_.Erase(record.container.key);
   Push(std::move(changed));
 }
@@ -119,7 +121,9 @@ void ResourceManager::Impl::EndListed(const Adoption& adoption) {
     if (const Placement* const given_up = Retire(record, one.event)) {
       ended.push_back({record.pod->pod, record.container, Place::Of(*given_up), one.why});
     }
-    if (one.event == LifeEvent::kRemoved) store_.Erase(one.key);
+    if (one.event != LifeEvent::kRemoved) continue;
+    observers_.OnRemoved(ActAt(record));
+    store_.Erase(one.key);
   }
   if (ended.empty()) return;
   std::vector<Observer::Act> acts;

@@ -46,8 +46,10 @@ Status ResourceManager::Impl::TakeOver(const RuntimeInventory& inventory,
   }
   LogUnclear(inventory.unclear);
   // What was kept of a container that is not taken over yet is all that will be known of it.
-  if (inventory.unclear.why.ok() && std::exchange(unlisted_records_, false))
-    state_writer_.EraseUnlisted();
+  if (inventory.unclear.why.ok()) {
+    if (std::exchange(unlisted_records_, false)) state_writer_.EraseUnlisted();
+    if (inventory.unclear.runtimes.empty()) observers_.OnListed(store_.all());
+  }
   starts_.OnListed();
   changed->insert(changed->end(), adoption.start_known.begin(), adoption.start_known.end());
   Push(*std::move(changed));

@@ -80,6 +80,15 @@ class Observer {
   virtual void OnFailed(const Act& /*act*/, const Status& /*why*/) {}
   // So many updates of its own were of a container that had ended or was removed meanwhile.
   virtual void OnMoot(size_t /*updates*/) {}
+  // What the runtime is known to enforce now, by its answer to a creation or an update, or by a
+  // list: `place` may differ from the container's placement, which is what was decided. Not told
+  // as long as it is unknown (an update without an answer); the same may be told again.
+  virtual void OnInForce(const Act& /*act*/, const Place& /*place*/) {}
+  // The runtime has the container no more; it is forgotten after this.
+  virtual void OnRemoved(const Act& /*act*/) {}
+  // A list of what the runtime holds was complete: `all` has each of its containers, also those
+  // that have exited, and those whose creation is under way.
+  virtual void OnListed(const Snapshot& /*all*/) {}
 };
 
 }  // namespace resmgr

@@ -68,6 +68,18 @@ class Observers final : public Observer {
     for (Observer* const observer : observers_)
       observer->OnMoot(updates);
   }
+  void OnInForce(const Act& act, const Place& place) override {
+    for (Observer* const observer : observers_)
+      observer->OnInForce(act, place);
+  }
+  void OnRemoved(const Act& act) override {
+    for (Observer* const observer : observers_)
+      observer->OnRemoved(act);
+  }
+  void OnListed(const Snapshot& all) override {
+    for (Observer* const observer : observers_)
+      observer->OnListed(all);
+  }
 
  private:
   std::vector<Observer*> observers_;

@@ -60,6 +60,7 @@ void Pusher::BeginCreation(ContainerRecord& record, bool carried) {
 void Pusher::EndCreation(ContainerRecord& record) {
   if (!record.push) return;
   MarkInForce(*record.push);
+  listener_.OnInForce(record, record.push->applied);
   OnRuntimeReport(record);
 }
 
@@ -76,6 +77,8 @@ void Pusher::Confirm(ContainerKey key, const AppliedResources& applied) {
   if (open) {
     state.certain = false;
     state.possible |= still_possible;
+  } else {
+    listener_.OnInForce(*record, state.applied);
   }
   state.overlapped = state.in_flight || state.forwarded > 0;
   OnRuntimeReport(*record);
@@ -143,6 +146,7 @@ void Pusher::EndForwarded(ContainerKey key, const AppliedResources& sent, bool a
   --state.forwarded;
   if (applied && !state.overlapped) {
     Record(state, sent);
+    listener_.OnInForce(*record, state.applied);
   } else {
     state.certain = false;
   }
@@ -223,8 +227,10 @@ void Pusher::Send(ContainerRecord& record, const AppliedResources& target) {
   PushState& state = *record.push;
   const ResourceValues missing = Difference(target, state.certain ? state.applied : kUnknown);
   if (missing.empty()) {
+    const bool told = state.certain && state.applied.exclusive == target.exclusive;
     state.applied.exclusive = target.exclusive;
     Settle(record);
+    if (!told) listener_.OnInForce(record, state.applied);
     return;
   }
   state.in_flight = true;
@@ -262,7 +268,10 @@ void Pusher::OnAnswer(ContainerKey key, const Status& status) {
     // A field that was not sent keeps the value that it had.
     if (!now.cpus) now.cpus = state.applied.cpus;
     if (!now.mems) now.mems = state.applied.mems;
-    if (!state.overlapped) Record(state, now);
+    if (!state.overlapped) {
+      Record(state, now);
+      listener_.OnInForce(*record, state.applied);
+    }
     state.delay = std::chrono::milliseconds(0);
   } else {
     state.certain = false;

@@ -45,6 +45,9 @@ class Pusher {
     virtual void OnGone(ContainerKey key) = 0;
     // An update was answered, in whatever way, whose container has ended meanwhile.
     virtual void OnMoot() = 0;
+    // This is in force, also where no update of the pusher's own made it so. It may be told more
+    // than once. The pusher must not be called from here.
+    virtual void OnInForce(const ContainerRecord& record, const AppliedResources& applied) = 0;
   };
 
   // `everywhere` are the CPUs that a container without a cpuset may run on. All references must

@@ -98,6 +98,13 @@ void ResourceManager::Impl::OnApplied(ContainerKey key) {
   ExaminePolicyChange();
 }
 
+void ResourceManager::Impl::OnInForce(const ContainerRecord& record,
+                                      const AppliedResources& applied) {
+  // What it is known to have for itself by a list may be by chance: no other one is there.
+  const CpuSet exclusive = applied.exclusive & record.container.placement.exclusive;
+  observers_.OnInForce(ActAt(record), {applied.cpus, applied.mems, exclusive});
+}
+
 StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request, Refusal refusal) {
   PodRecord* pod = store_.Resolve(request.pod_id);
   if (pod == nullptr && !request.pod) return Admission{.key = store_.UnusedKey()};

@@ -103,6 +103,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   void OnFailed(ContainerKey key, const Status& status) override;
   void OnGone(ContainerKey key) override;
   void OnMoot() override { observers_.OnMoot(1); }
+  void OnInForce(const ContainerRecord& record, const AppliedResources& applied) override;
 
   // endings.cc
   const Placement* Retire(ContainerRecord& record, LifeEvent event);
