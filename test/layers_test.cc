@@ -47,6 +47,7 @@ const std::map<std::string, int>& Layers() {
       {"pkg/audit", 6},
       {"pkg/pipeline", 6},
       {"pkg/cri", 7},
+      {"pkg/cpufile", 7},
       {"pkg/nri", 7},
       {"pkg/hooks", 7},
       {"pkg/docker", 7},

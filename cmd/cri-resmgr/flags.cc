@@ -2,6 +2,7 @@
 #include "cmd/cri-resmgr/flags.h"
 
 #include <array>
+#include <filesystem>
 #include <map>
 #include <string_view>
 
@@ -112,6 +113,11 @@ void DeclareSettings(CommandLine& line, Flags& flags) {
             "The only directory where a configuration that an agent or cri-resmgr-ctl delivers may "
             "have dumps and recordings written. \"\" is dump in that of -relay-dir.",
             &flags.dump_dir);
+  line.Flag(
+      "cpu-file-dir", "DIR",
+      "Where the files are, on the node, that tell containers their CPUs (cpuFiles); in memory, "
+      "and for this daemon alone. \"\" is the path of -relay-socket with .cpus.",
+      &flags.cpu_file_dir);
   line.Flag("topology", "SPEC",
             "The machine to place containers on: \"live\" is this one; else an hwloc XML file, or "
             "synthetic:DESCRIPTION.",
@@ -314,6 +320,9 @@ Status CheckNode(const Flags& flags) {
     return InvalidArgument("-take-over: with -mode nri-plugin there is no socket to take over");
   }
   if (flags.relay_dir.empty()) return InvalidArgument("-relay-dir: needs a path");
+  if (!flags.cpu_file_dir.empty() && !flags.cpu_file_dir.starts_with('/'))
+    return InvalidArgument("-cpu-file-dir: \"{}\" is not absolute, as the runtime needs it",
+                           Printable(flags.cpu_file_dir));
   if (flags.MetricsAddress().empty()) return OkStatus();
   return Annotate(CheckMetricsAddress(flags.MetricsAddress()), "-metrics-address");
 }
@@ -343,6 +352,11 @@ std::string Flags::MetricsAddress() const {
 
 std::string Flags::DumpDirectory() const {
   return dump_dir.empty() ? relay_dir + "/dump" : dump_dir;
+}
+
+std::string Flags::CpuFileDirectory() const {
+  if (!cpu_file_dir.empty()) return cpu_file_dir;
+  return std::filesystem::absolute(relay_socket).string() + ".cpus";
 }
 
 std::string Flags::ConfigFile() const {

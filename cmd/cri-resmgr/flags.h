@@ -40,7 +40,8 @@ struct Flags {
   std::string topology = "live";        // as LoadMachine reads it
   std::string dump_dir{};               // see DumpDirectory
   bool dump_secrets = false;
-  bool take_over = false;  // from the daemon that serves relay_socket
+  std::string cpu_file_dir{};  // see CpuFileDirectory
+  bool take_over = false;      // from the daemon that serves relay_socket
 
   // Do one thing and exit.
   bool list_policies = false;
@@ -67,6 +68,8 @@ struct Flags {
   std::string MetricsAddress() const;
   // Where a configuration that is delivered may have files written.
   std::string DumpDirectory() const;
+  // The host's side of the files that tell containers their CPUs: absolute.
+  std::string CpuFileDirectory() const;
   // The one configuration file that was given; empty: none.
   std::string ConfigFile() const;
 };

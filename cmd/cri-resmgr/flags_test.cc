@@ -104,6 +104,7 @@ TEST(FlagsTest, TakesEveryFlag) {
                                        "-metrics-address=127.0.0.1:9",
                                        "-topology=synthetic:numa:2",
                                        "-dump-dir=/h",
+                                       "-cpu-file-dir=/i",
                                        "-dump-secrets",
                                        "-check-config",
                                        "-print-config",
@@ -119,6 +120,7 @@ TEST(FlagsTest, TakesEveryFlag) {
                                        "-logger-format=json"});
   ASSERT_TRUE(flags.ok()) << Describe(flags.status());
   EXPECT_EQ(flags->relay_socket, "/a");
+  EXPECT_EQ(flags->CpuFileDirectory(), "/i");
   EXPECT_EQ(flags->runtime_socket, "/b");
   EXPECT_EQ(flags->ImageSocket(), "/c");
   EXPECT_EQ(flags->config_socket, "/d");
@@ -179,6 +181,7 @@ TEST(FlagsTest, HelpVersionAndListNeedNoFile) {
                            "-dump SPEC",
                            "-dump-file FILE",
                            "-dump-dir DIR",
+                           "-cpu-file-dir DIR",
                            "-relay-socket",
                            "-runtime-socket",
                            "-image-socket",
@@ -336,6 +339,9 @@ TEST(FlagsTest, AddressesAndDirectoriesAreCheckedAtOnce) {
   EXPECT_EQ(Error({"-metrics-address", "here"}),
             "-metrics-address: metrics address \"here\" is not HOST:PORT");
   EXPECT_EQ(Error({"-relay-dir="}), "-relay-dir: needs a path");
+  EXPECT_EQ(Error({"-cpu-file-dir", "files"}),
+            "-cpu-file-dir: \"files\" is not absolute, as the runtime needs it");
+  EXPECT_EQ(Parse({"-relay-socket", "/run/a.sock"})->CpuFileDirectory(), "/run/a.sock.cpus");
   EXPECT_EQ(Parse({"-metrics-address", "off"})->MetricsAddress(), "");
   EXPECT_EQ(Parse({"-metrics-address", ":9"})->MetricsAddress(), ":9");
 }

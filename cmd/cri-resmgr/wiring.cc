@@ -106,6 +106,7 @@ NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies) {
       .metrics_address = flags.MetricsAddress(),
       .dump_directory = flags.DumpDirectory(),
       .dump_secrets = flags.dump_secrets,
+      .cpu_file_directory = flags.CpuFileDirectory(),
       .take_over = flags.take_over,
       .config = flags.config,
       .overrides = flags.overrides,

@@ -134,6 +134,10 @@ void ReadAuditModule(MapReader& audit, const ConfigChecks& /*checks*/, Config& c
   ReadAudit(audit, config.audit);
 }
 
+void ReadCpuFilesModule(MapReader& files, const ConfigChecks& /*checks*/, Config& config) {
+  ReadCpuFiles(files, config.cpu_files);
+}
+
 void ReadNriModule(MapReader& nri, const ConfigChecks& /*checks*/, Config& config) {
   ReadNri(nri, config.nri);
 }
@@ -161,6 +165,7 @@ constexpr std::array kModules = {
     ConfigModule{"dump", &ReadDump},
     ConfigModule{"logger", &ReadLogger},
     ConfigModule{"audit", &ReadAuditModule},
+    ConfigModule{"cpuFiles", &ReadCpuFilesModule},
     ConfigModule{"nri", &ReadNriModule},
     ConfigModule{"hooks", &ReadHooksModule},
     ConfigModule{"runtimes", &ReadRuntimesModule},

@@ -13,6 +13,7 @@
 #include "pkg/config/audit_config.h"
 #include "pkg/config/config_node.h"
 #include "pkg/config/cpu_constraint.h"
+#include "pkg/config/cpu_files_config.h"
 #include "pkg/config/hooks_config.h"
 #include "pkg/config/nri_config.h"
 #include "pkg/config/runtimes_config.h"
@@ -51,6 +52,7 @@ struct Config {
   DumpConfig dump;
   LoggerConfig logger;
   AuditConfig audit;
+  CpuFilesConfig cpu_files;
   NriHostConfig nri;
   HooksConfig hooks;
   RuntimesConfig runtimes;  // and runtimeClasses

@@ -221,6 +221,9 @@ logger:
 audit:
   Interval: 1m
   Repair: false
+cpuFiles:
+  Containers: none
+  MountPath: /run/cri-resmgr
 nri:
   Host:
     Socket: disabled

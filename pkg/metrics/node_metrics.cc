@@ -125,6 +125,13 @@ class NodeMetrics::Impl {
       AddCounterFamily(*registry, "cri_resmgr_state_written_bytes_total",
                        "Bytes of the state that were written to its disk")
           .Add({});
+  prometheus::Gauge& cpu_files = AddGaugeFamily(*registry, "cri_resmgr_cpu_files",
+                                                "Containers with a file that tells their CPUs")
+                                     .Add({});
+  prometheus::Gauge& cpu_files_behind =
+      AddGaugeFamily(*registry, "cri_resmgr_cpu_files_behind",
+                     "Those of them whose file does not have yet what is in force")
+          .Add({});
   Gauges& policy = AddGaugeFamily(*registry, "cri_resmgr_policy_info",
                                   "Always 1; the label says which policy is active");
 
@@ -229,6 +236,8 @@ void NodeMetrics::Show(const Node& node) {
   RaiseTo(impl_->state_writes_ok, node.state.writes);
   RaiseTo(impl_->state_writes_failed, node.state.failures);
   RaiseTo(impl_->state_bytes, node.state.bytes);
+  impl_->cpu_files.Set(static_cast<double>(node.cpu_files));
+  impl_->cpu_files_behind.Set(static_cast<double>(node.cpu_files_behind));
   auto& [name, gauge] = impl_->active;
   if (gauge != nullptr && name == node.policy) return;
   if (gauge != nullptr) impl_->policy.Remove(gauge);

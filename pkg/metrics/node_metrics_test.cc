@@ -80,13 +80,20 @@ TEST(NodeMetricsTest, PoolsThatAreGoneAreForgotten) {
 TEST(NodeMetricsTest, ThereIsOneActivePolicy) {
   NodeMetrics metrics;
   metrics.Show({.exclusive = 3, .unassigned = 1, .policy = "static"});
-  metrics.Show({.exclusive = 2, .reserved = 1, .configuration = 2, .policy = "null"});
+  metrics.Show({.exclusive = 2,
+                .reserved = 1,
+                .configuration = 2,
+                .cpu_files = 5,
+                .cpu_files_behind = 1,
+                .policy = "null"});
   const std::string text = TextOf(metrics);
   EXPECT_THAT(text, HasSubstr("policy_info{policy=\"null\"} 1"));
   EXPECT_THAT(text, Not(HasSubstr("policy=\"static\"")));
   EXPECT_THAT(text, HasSubstr("cri_resmgr_cpus{class=\"exclusive\"} 2"));
   EXPECT_THAT(text, HasSubstr("cri_resmgr_cpus{class=\"unassigned\"} 0"));
   EXPECT_THAT(text, HasSubstr("cri_resmgr_configuration_generation 2"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_cpu_files 5"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_cpu_files_behind 1"));
 }
 
 TEST(HealthTest, ALoopThatStandsStillIsSick) {

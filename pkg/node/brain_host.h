@@ -49,6 +49,8 @@ class BrainHost final : public PolicyHost {
   BrainHost(const BrainHost&) = delete;
   BrainHost& operator=(const BrainHost&) = delete;
 
+  // Before Start: it is told of what all brains do, too. It must outlive this.
+  void Observe(Observer& observer) { observers_.Add(observer); }
   // The policy at the start; nullptr is null. The door has started.
   void Start(std::unique_ptr<Policy> policy);
 

@@ -2,6 +2,7 @@
 #include "pkg/node/metrics_watch.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -77,6 +78,7 @@ void MetricsWatch::Show(const Sources& sources) {
   node_.state = {.writes = written.writes, .failures = written.failures, .bytes = written.bytes};
   node_.configuration = configurations_;
   node_.policy = sources.policy();
+  if (sources.cpu_files) std::tie(node_.cpu_files, node_.cpu_files_behind) = sources.cpu_files();
   metrics_.Show(node_);
   health_.Beat();
   const bool ready = manager == nullptr || node_.runtime_ready;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "pkg/metrics/health.h"
 #include "pkg/metrics/node_metrics.h"
@@ -29,6 +30,8 @@ class MetricsWatch final : public Observer {
     std::function<bool()> state_saved;
     std::function<StateStore::Written()> state_written;
     std::function<std::string()> policy;  // the configuration's
+    // Files that tell containers their CPUs, and those of them that are behind. May be empty.
+    std::function<std::pair<size_t, size_t>()> cpu_files{};
   };
   // The daemon is at work, and is looked at for as long as the handle exists. The sources must live
   // as long.

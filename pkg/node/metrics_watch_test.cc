@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -98,6 +99,16 @@ TEST_F(MetricsWatchTest, UnderNullAllCpusAreUnassignedAndTheDaemonIsReady) {
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_state_writes_total{result=\"failed\"} 0"));
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_state_written_bytes_total 700"));
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_runtime_ready 0"));
+}
+
+TEST_F(MetricsWatchTest, ShowsTheFilesThatTellContainersTheirCpus) {
+  BrainHost host(HostOptions());
+  host.Start(nullptr);
+  MetricsWatch::Sources sources = Sources(host);
+  sources.cpu_files = [] { return std::pair<size_t, size_t>(7, 2); };
+  const auto watching = watch_.Follow(std::move(sources));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_cpu_files 7"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_cpu_files_behind 2"));
 }
 
 TEST_F(MetricsWatchTest, ShowsThePoolsOfTheActivePolicyAlone) {

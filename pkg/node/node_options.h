@@ -31,6 +31,7 @@ struct NodeOptions {
   std::string metrics_address{};  // HOST:PORT
   std::string dump_directory{};   // where a delivered configuration may have files written
   bool dump_secrets = false;
+  std::string cpu_file_directory{};  // the host's side of the files that tell containers their CPUs
   // From the daemon that serves the same sockets, if one does.
   bool take_over = false;
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "pkg/audit/auditor.h"
+#include "pkg/cpufile/cpu_files.h"
 #include "pkg/cri/call_tap.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
@@ -144,12 +145,23 @@ void Count(const AuditReport* report, NodeMetrics& metrics) {
 
 Auditor::Options AuditorOptions(EventLoop& loop, BrainHost& host, const Pipeline& pipeline,
                                 Counted* counted) {
-  Auditor::Options options{.loop = loop,
-                           .manager = [&host] { return host.manager(); },
-                           .numbers_are_ours = [&pipeline] { return !pipeline.HasOtherStages(); }};
+  Auditor::Options options{
+      .loop = loop,
+      .manager = [&host] { return host.manager(); },
+      .numbers_are_ours = [&pipeline] { return !pipeline.OthersSetNumbers(); }};
   if (counted != nullptr)
     options.told = [counted](const AuditReport* report) { Count(report, counted->node); };
   return options;
+}
+
+CpuFiles::Options CpuFilesOptions(const NodeOptions& options, EventLoop& loop, Pipeline& pipeline,
+                                  const Setup& setup) {
+  return {.loop = loop,
+          .pipeline = pipeline,
+          .directory = options.cpu_file_directory,
+          .cpus = setup.machine->online(),
+          .mems = setup.machine->node_ids(),
+          .pinning = PinningRule(&setup.config.runtimes)};
 }
 
 // The service manager ends a daemon whose loop stands still. Nothing where it does not watch us.
@@ -322,6 +334,7 @@ Status RunNode(const NodeOptions& options, Setup setup) {
   const OptionalMetrics metrics_server(loop, options.metrics_address,
                                        counted == nullptr ? ServedMetrics() : counted->Served());
   StateStore state = OpenState(options, setup);
+  CpuFiles cpu_files(CpuFilesOptions(options, loop, pipeline, setup));
   BrainHost host(HostOptions({.loop = loop,
                               .machine = *setup.machine,
                               .door = *door,
@@ -329,6 +342,7 @@ Status RunNode(const NodeOptions& options, Setup setup) {
                               .hints = hints,
                               .state = &state},
                              setup, counted.get()));
+  host.Observe(cpu_files);
   const StopAtEnd stop(*door);
   door->Configure(setup.config);
   door->Remember(state);
@@ -337,8 +351,9 @@ Status RunNode(const NodeOptions& options, Setup setup) {
 
   const std::unique_ptr<NodePublisher> publisher = MakePublisher(options, loop, flushes);
   Auditor auditor(AuditorOptions(loop, host, pipeline, counted.get()));
-  const auto publish = [&publisher, &counted, &door, &auditor](const Configurator& now) {
+  const auto publish = [&](const Configurator& now) {
     door->Configure(now.current());
+    cpu_files.Configure(now.current().cpu_files);
     auditor.Configure(now.current().audit);
     Publish(publisher.get(), now);
     if (counted != nullptr) counted->watch->NoteConfiguration();
@@ -383,7 +398,9 @@ Status RunNode(const NodeOptions& options, Setup setup) {
                 {.host = host,
                  .state_saved = [&state] { return state.Saved(); },
                  .state_written = [&state] { return state.written(); },
-                 .policy = [&configurator] { return configurator.current().policy.active; }});
+                 .policy = [&configurator] { return configurator.current().policy.active; },
+                 .cpu_files =
+                     [&cpu_files] { return std::pair(cpu_files.size(), cpu_files.behind()); }});
   hand_over.emplace(HandOverOptions(options, loop, *door));
   const auto signals = HandleSignals(
       loop, *door, *hand_over, [&] { Reload(options, configurator); },

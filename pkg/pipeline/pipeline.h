@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <set>
@@ -42,8 +43,11 @@ class Pipeline {
   bool PlacementIsOwned() const {
     return policy_stage_ != nullptr && policy_stage_->OwnsPlacement();
   }
-  // Whether there are stages beside the resource manager's.
-  bool HasOtherStages() const { return !others_.empty(); }
+  // Whether a stage beside the resource manager's may change numbers of containers' cgroups.
+  bool OthersSetNumbers() const {
+    return std::ranges::any_of(others_,
+                               [](const Stage* stage) { return stage->options().sets_numbers; });
+  }
   // A stage wanted some that are the policy's to decide, and they were dropped: in what it changed
   // of a call, or in a request of its own to the runtime.
   void NoteDroppedPlacement(const Stage& stage);

@@ -80,6 +80,16 @@ class PipelineTest : public testing::Test {
   Pipeline pipeline_{clock_, &metrics_};
 };
 
+TEST_F(PipelineTest, KnowsWhetherStagesSetNumbers) {
+  FunctionStage mounts({.name = "mounts", .operations = kCreate, .sets_numbers = false});
+  FunctionStage numbers({.name = "numbers", .operations = kCreate});
+  pipeline_.SetPolicyStage(&numbers);
+  pipeline_.Add(mounts);
+  EXPECT_FALSE(pipeline_.OthersSetNumbers());
+  pipeline_.Add(numbers);
+  EXPECT_TRUE(pipeline_.OthersSetNumbers());
+}
+
 TEST_F(PipelineTest, LooksAtWhatAStageLooksAt) {
   EXPECT_FALSE(pipeline_.LooksAt(Operation::kCreateContainer));
   FunctionStage stage({.name = "a", .operations = kCreate});

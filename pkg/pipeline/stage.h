@@ -46,6 +46,8 @@ class Stage {
     std::chrono::milliseconds deadline{0};
     // Whether a request is refused or goes on without the stage where that fails to answer.
     FailurePolicy failure = FailurePolicy::kFail;
+    // It may change CPU shares, quota and other numbers of a container's cgroup.
+    bool sets_numbers = true;
   };
 
   explicit Stage(Options options) : options_(std::move(options)) {}

@@ -21,8 +21,8 @@ class FrontDoorsTest : public NodeTest, public ::testing::WithParamInterface<Doo
   static bool IsPlugin() { return GetParam() == Door::kNriPlugin; }
 
   // With this policy, or none until one is delivered. Skips the test where containerd has no NRI.
-  void OpenDoor(const std::string& policy = "static") {
-    Open({.relayed = !IsPlugin(), .nri_plugin = IsPlugin(), .policy = policy});
+  void OpenDoor(const std::string& policy = "static", const std::string& config = "") {
+    Open({.relayed = !IsPlugin(), .nri_plugin = IsPlugin(), .policy = policy, .config = config});
     if (HasFatalFailure() || !IsPlugin()) return;
     cri::VersionResponse version;
     ASSERT_TRUE(node().runtime().Unary("Version", cri::VersionRequest(), &version).ok());
@@ -50,6 +50,29 @@ class FrontDoorsTest : public NodeTest, public ::testing::WithParamInterface<Doo
     const auto cpus = node().CpusInside(pod);
     EXPECT_TRUE(cpus.ok()) << Describe(cpus.status());
     return cpus.value_or(CpuSet());
+  }
+
+  // What a program in the container reads of its CPUs; nothing else is in that directory, and it
+  // may not write there.
+  std::string CpuFile(const RunningPod& pod) {
+    const auto read = node().runtime().Exec(
+        pod.container_id, {"sh", "-c",
+                           "cd /run/cri-resmgr && ls && cat cpus.env && . ./cpus.env && "
+                           "echo $CPUS && ! touch other 2>/dev/null"});
+    if (!read.ok()) return Describe(read.status());
+    return read->stdout() + read->stderr();
+  }
+  std::string ExpectedCpuFile(const CpuSet& cpus, const CpuSet& exclusive) const {
+    return fmt::format(
+        "cpus.env\nCPUS={0}\nEXCLUSIVE_CPUS={1}\nSHARED_CPUS={2}\nMEMORY_NODES={3}\n{0}\n",
+        cpus.ToString(), exclusive.ToString(), (cpus - exclusive).ToString(),
+        TheMachine().node_ids().ToString());
+  }
+  void ExpectCpuFile(const RunningPod& pod, const CpuSet& cpus, const CpuSet& exclusive) {
+    const std::string expected = ExpectedCpuFile(cpus, exclusive);
+    const Status told =
+        WaitUntil("the file follows", kPatience, [&] { return CpuFile(pod) == expected; });
+    EXPECT_TRUE(told.ok()) << CpuFile(pod) << "in place of " << expected << node().RelayLog();
   }
 
   // Ends the daemon by this signal, and starts it again.
@@ -87,6 +110,32 @@ TEST_P(FrontDoorsTest, ExclusiveContainersHaveTheirCpusAndSharedOnesLeaveThem) {
     Remove(exclusive);
     ExpectOn(shared, All());
   }
+  Remove(shared);
+}
+
+TEST_P(FrontDoorsTest, AContainerReadsItsCpusAndEachChange) {
+  OpenDoor("static", "cpuFiles: {Containers: all}\n");
+  if (HasFatalFailure() || IsSkipped()) return;
+  const RunningPod shared = Run(Burstable("shared", MilliCpu{300}));
+  EXPECT_EQ(CpuFile(shared), ExpectedCpuFile(All(), {})) << "from its first instruction on";
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  const CpuSet own = Inside(exclusive);
+  EXPECT_EQ(CpuFile(exclusive), ExpectedCpuFile(own, own));
+  ExpectCpuFile(shared, All() - own, {});
+  RestartDaemon(SIGKILL);
+  Remove(exclusive);
+  ExpectOn(shared, All());
+  ExpectCpuFile(shared, All(), {});
+  RestartDaemon(SIGTERM);
+  RunningPod resized = Run(Sized("resized", MilliCpu{500}));
+  EXPECT_EQ(CpuFile(resized), ExpectedCpuFile(All(), {}));
+  Resize(Guaranteed("resized", 1), &resized);
+  const Status alone =
+      WaitUntil("it has one CPU", kPatience, [&] { return CpuSetOf(resized).size() == 1; });
+  ASSERT_TRUE(alone.ok()) << CpusOf(resized);
+  ExpectCpuFile(resized, CpuSetOf(resized), CpuSetOf(resized));
+  ExpectCpuFile(shared, All() - CpuSetOf(resized), {});
+  Remove(resized);
   Remove(shared);
 }
 

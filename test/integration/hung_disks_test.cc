@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
@@ -122,6 +123,39 @@ TEST_F(HungDisksTest, DumpDiskThatHangs) {
   ExpectCallsGoOn("later");
   ExpectEndInTime();
   EXPECT_TRUE(Logged("the rest of the dump was given up"));
+}
+
+// Containers are created without a file that tells their CPUs: the first one after a second, the
+// next ones at once.
+TEST_F(HungDisksTest, DiskOfTheCpuFilesThatHangs) {
+  if (!Mount("files")) GTEST_SKIP() << "cannot mount FUSE file systems here";
+  std::ofstream(Path("node.yaml")) << "cpuFiles: {Containers: all}\n";
+  StartRuntime();
+  StartDaemon(StaticFlags({"-config", Path("node.yaml"), "-cpu-file-dir", Path("files/cpus")}));
+  ASSERT_TRUE(Logged("the runtime holds"));
+  const auto file_of = [](const Running& running) {
+    return "cpus/" + running.pod + "_main_0/cpus.env";
+  };
+  const Running before = RunMeanwhile("before");
+  EXPECT_TRUE(Stored(file_of(before), "EXCLUSIVE_CPUS=1\n"));
+  disk_.Hang();
+  const Running during = RunMeanwhile("during");
+  ASSERT_TRUE(disk_.WaitForCall(kPatience));
+  EXPECT_TRUE(Logged("stage cpu-files did not answer within 1000 ms"));
+  EXPECT_THAT(runtime_.FindContainer(during.container)->config.mounts(), testing::IsEmpty());
+  ExpectCallsGoOn("later");
+  EXPECT_TRUE(Logged("the disk of the CPU files does not answer"));
+
+  disk_.Answer();
+  EXPECT_TRUE(Eventually([&] { return !disk_.Content(file_of(during)); })) << "it has no use";
+  const Running after = RunMeanwhile("after");
+  EXPECT_TRUE(Stored(file_of(after), "EXCLUSIVE_CPUS="));
+  EXPECT_THAT(runtime_.FindContainer(after.container)->config.mounts(), testing::SizeIs(1));
+
+  disk_.Hang();
+  RunMeanwhile("last");
+  ASSERT_TRUE(disk_.WaitForCall(kPatience));
+  ExpectEndInTime();
 }
 
 // Its files cannot even be opened.

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr {
+
+// The host's side of the files: a directory, this process's alone, with one directory for each
+// container, which has the file. A container has its own directory mounted, so it sees a file that
+// takes the place of the former one; a mount of the file itself would keep the former one.
+//
+// Everything blocks on the disk, and is for one thread at a time. No symbolic link is followed
+// below the path. Error codes: see errno_status.h; AlreadyExists: another process has the
+// directory; FailedPrecondition: it belongs to another user, or others may write there.
+class CpuFileDirectory {
+ public:
+  // Absolute. Nothing is touched yet.
+  explicit CpuFileDirectory(std::string path) : path_(std::move(path)) {}
+
+  // The file of this name has the text from now on: nothing else between the former text and this
+  // one can be read. Makes all directories that are missing.
+  Status Make(const std::string& name, std::string_view text);
+  // The same, and NotFound where the container has no directory.
+  Status Replace(const std::string& name, std::string_view text);
+  // With its file. OK where there is none.
+  Status Remove(const std::string& name);
+  // The directories of containers, in no order. None where there is no directory at all.
+  StatusOr<std::vector<std::string>> List();
+
+ private:
+  // Opens the directory, and claims it against other processes for the life of this object.
+  Status Open(bool make);
+  Status WriteIn(const std::string& name, std::string_view text) const;
+
+  std::string path_;
+  UniqueFd directory_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "pkg/base/status.h"
+#include "pkg/model/container_details.h"
+#include "pkg/model/create_request.h"
+#include "pkg/pipeline/stage.h"
+
+namespace resmgr {
+
+// Adds the mount to creations of containers that get a file, once that is there. A creation goes on
+// without where the file cannot be made in time. Loop's thread only.
+class CpuFileStage final : public Stage {
+ public:
+  // Where the files are.
+  class Files {
+   public:
+    // The name of the file's directory; empty: this container gets none.
+    virtual std::string NameFor(const CreateRequest& request) = 0;
+    virtual Mount MountOf(const std::string& name) const = 0;
+    // It is the container's from now on. `done` tells, once, later or at once, whether the file is
+    // there; not after Abandon.
+    virtual void Make(const std::string& name, std::function<void(const Status&)> done) = 0;
+    // The container is not created.
+    virtual void Abandon(const std::string& name) = 0;
+
+   protected:
+    ~Files() = default;
+  };
+
+  // `files` outlives the calls of the stage.
+  explicit CpuFileStage(Files& files);
+
+  std::unique_ptr<StageCall> Begin(const Request& request) override;
+
+ private:
+  Files& files_;
+};
+
+}  // namespace resmgr

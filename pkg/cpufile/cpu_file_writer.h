@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/cpufile/cpu_file_directory.h"
+#include "pkg/log/log.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+
+namespace resmgr {
+
+// Writes the files of containers away from the event loop. What is wanted of one container while
+// other work is under way waits, in place of what was wanted of it before: so a disk that hangs
+// costs memory for one text of each container. Loop's thread only.
+class CpuFileWriter {
+ public:
+  struct Options {
+    // When work that has not ended is a sign of a disk that hangs.
+    std::chrono::milliseconds patience{1'000};
+    // After which a file that could not be written is tried again.
+    std::chrono::milliseconds retry{5'000};
+  };
+  using Done = std::function<void(const Status&)>;
+  using Listed = std::function<void(const std::vector<std::string>&)>;
+
+  // The loop must outlive this; no callback is called after its end.
+  CpuFileWriter(EventLoop& loop, std::string directory, Options options);
+
+  // Makes the container's directory with this text in its file, and tells the outcome, once, unless
+  // Remove takes its place before. Not tried again where it fails. DeadlineExceeded at once where
+  // the disk hangs.
+  void Make(const std::string& name, std::string text, Done done);
+  // The file of a container that has one is to have this text. Tried again until it has, or has no
+  // directory.
+  void Replace(const std::string& name, std::string text);
+  // Does nothing where there is none.
+  void Remove(const std::string& name);
+  // The names of the directories that there are, once; later where the disk does not answer.
+  void List(Listed listed);
+
+  // Work is under way for longer than the patience.
+  bool hangs() const;
+  // Files whose last Replace is not carried out.
+  size_t behind() const { return behind_.size(); }
+
+ private:
+  struct Job {
+    enum class Kind { kMake, kReplace, kRemove } kind;
+    std::string text{};
+    Done done{};
+    Status outcome{};
+  };
+  using Jobs = std::map<std::string, Job>;
+  // What one piece of work off the loop does, and what came of it.
+  struct Batch {
+    Jobs jobs;
+    bool list = false;
+    StatusOr<std::vector<std::string>> names;
+  };
+
+  void Schedule();
+  void Begin();
+  void Finish(Batch& batch);
+  void FinishJob(const std::string& name, Job& job);
+  void FinishList(const StatusOr<std::vector<std::string>>& names);
+  void RetryLater();
+
+  EventLoop& loop_;
+  const Options options_;
+  Logger& log_;
+  Jobs waiting_;
+  Listed listed_;                              // while a list is wanted
+  bool list_now_ = false;                      // by the next batch
+  std::map<std::string, std::string> behind_;  // name to the text that it is to have
+  bool failure_told_ = false;
+  std::optional<EventLoop::Clock::time_point> begun_;  // of the work that is under way
+  bool scheduled_ = false;
+  EventLoop::HandlePtr retry_;
+  // Shared with work, which may outlive this.
+  const std::shared_ptr<CpuFileDirectory> directory_;
+  const std::shared_ptr<CpuFileWriter*> self_;
+  OffLoop off_loop_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/ids.h"
+#include "pkg/base/status.h"
+#include "pkg/config/cpu_files_config.h"
+#include "pkg/cpufile/cpu_file_stage.h"
+#include "pkg/cpufile/cpu_file_writer.h"
+#include "pkg/pipeline/pipeline.h"
+#include "pkg/policy/pinning.h"
+#include "pkg/resmgr/observer.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+
+// Tells containers their CPUs: each that is to know them has a read-only directory mounted with a
+// file that says what is in force for it (docs/cpu-file.md). The stage makes the directory before
+// the runtime creates the container; what the resource manager is told to be in force goes into
+// the file from then on, whatever the configuration says later. A directory ends with its
+// container. Nothing is remembered: after a restart, what directories there are and which
+// containers the runtime has tell all. Loop's thread only.
+class CpuFiles final : public Observer, private CpuFileStage::Files {
+ public:
+  struct Options {
+    EventLoop& loop;
+    Pipeline& pipeline;       // gets the stage while containers are to have files
+    std::string directory{};  // on the host; absolute, and this daemon's alone
+    CpuSet cpus{};            // of a container that is bound to none, and whose request says none
+    NodeSet mems{};
+    PinningRule pinning{};  // containers that are never bound get no file
+    CpuFileWriter::Options writer{};
+  };
+
+  // What the options refer to outlives this, and the pipeline's calls do not.
+  explicit CpuFiles(Options options);
+  ~CpuFiles() override;
+  CpuFiles(const CpuFiles&) = delete;
+  CpuFiles& operator=(const CpuFiles&) = delete;
+
+  // For containers that are created from now on. The first call also looks for the directories of
+  // those that are there.
+  void Configure(const CpuFilesConfig& config);
+
+  // Containers with a file, and those of them whose file is not up to date.
+  size_t size() const;
+  size_t behind() const { return writer_.behind(); }
+
+  void OnPlaced(const Act& act) override;
+  void OnReleased(const Act& act) override;
+  void OnInForce(const Act& act, const Place& place) override;
+  void OnRemoved(const Act& act) override;
+  void OnListed(const Snapshot& all) override;
+
+ private:
+  struct Entry {
+    // What the file is to begin with, of a creation under way.
+    std::string first_text{};
+    bool being_created = false;
+    // Last in force, and whose that is: a container may be created with the name of one that lives.
+    std::string text{};
+    ContainerId holder{};
+    std::string written{};  // or being written
+    bool made = false;      // it has its directory
+  };
+  using Entries = std::map<std::string, Entry, std::less<>>;
+
+  // CpuFileStage::Files
+  std::string NameFor(const CreateRequest& request) override;
+  Mount MountOf(const std::string& name) const override;
+  void Make(const std::string& name, std::function<void(const Status&)> done) override;
+  void Abandon(const std::string& name) override;
+
+  bool Wants(const Pod& pod, const Container& container) const;
+  std::string TextOf(const Container& container, const Place& place) const;
+  void Write(const std::string& name, Entry& entry);
+  void Erase(Entries::iterator entry);
+  void OnFound(const std::vector<std::string>& names);
+
+  const Options options_;
+  Logger& log_;
+  CpuFilesConfig config_;
+  CpuFileStage stage_;
+  bool in_pipeline_ = false;
+  bool looked_ = false;  // for directories of before
+  bool found_ = false;   // these are among the entries
+  Entries entries_;      // by the name of the directory
+  CpuFileWriter writer_;
+};
+
+}  // namespace resmgr

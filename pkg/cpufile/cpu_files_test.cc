@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of containers that a brain with a small policy places, and the stage that mounts them.
+#include "pkg/cpufile/cpu_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/pipeline/pipeline_call.h"
+#include "pkg/resmgr/clock.h"
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/temp_dir.h"
+#include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
+
+namespace resmgr {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using test::IsOk;
+using test::TestNode;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+using enum QosClass;
+
+constexpr std::string_view kAnnotation = "cpu-file.cri-resource-manager.intel.com";
+
+// A creation behind the policy, as a front door has it.
+class Creation final : private Request::Source, private PipelineCall::Front {
+ public:
+  Creation(Pipeline& pipeline, CreateRequest create, std::vector<Mount> mounts = {})
+      : mounts_(std::move(mounts)),
+        request_(Operation::kCreateContainer, static_cast<Request::Source&>(*this)),
+        call_(pipeline, static_cast<PipelineCall::Front&>(*this)) {
+    request_.body = std::move(create);
+    call_.Start(request_);
+  }
+
+  bool decided() const { return decided_; }
+  // "HOST PATH" of each mount that is added.
+  const std::map<std::string, Mount>& added() const { return added_; }
+  void Reply(int code) { call_.OnReply({.code = code, .id = "id"}); }
+  void ReplyIsLost() { call_.Abandon(); }
+  void RollBack() { call_.RollBack(); }
+
+ private:
+  bool ReadCreate(CreateRequest&) override { return false; }
+  std::optional<Pod> ReadPod() override { return std::nullopt; }
+  bool ReadDetails(DetailSet, ContainerDetails& details) override {
+    details.mounts = mounts_;
+    return true;
+  }
+  void OnDecided(const Status& refusal, const Adjustment& adjustment) override {
+    EXPECT_THAT(refusal, IsOk());
+    decided_ = true;
+    if (adjustment.wide() == nullptr) return;
+    for (const auto& [path, mount] : adjustment.wide()->mounts)
+      added_.emplace(path, mount.value());
+  }
+  void OnReplySeen() override {}
+  bool Has(Operation, Field) const override { return true; }
+
+  std::vector<Mount> mounts_;
+  Request request_;
+  bool decided_ = false;
+  std::map<std::string, Mount> added_;
+  PipelineCall call_;
+};
+
+class CpuFilesTest : public testing::Test {
+ protected:
+  static ResourceManager::Options Observed(Observer& observer) {
+    ResourceManager::Options options = TestNode::FastOptions();
+    options.observer = &observer;
+    return options;
+  }
+  static CpuFilesConfig All() { return {.containers = CpuFilesConfig::Containers::kAll}; }
+  static CpuFilesConfig Annotated() {
+    return {.containers = CpuFilesConfig::Containers::kAnnotated};
+  }
+
+  CpuFilesTest() { MakeFiles(All()); }
+
+  // A daemon's, which begins.
+  void MakeFiles(const CpuFilesConfig& config) {
+    files_.reset();
+    observer_.to = nullptr;
+    files_ = std::make_unique<CpuFiles>(
+        CpuFiles::Options{.loop = node_.loop(),
+                          .pipeline = pipeline_,
+                          .directory = path_,
+                          .cpus = node_.machine().online(),
+                          .mems = node_.machine().node_ids(),
+                          .pinning = PinningRule(&runtimes_),
+                          .writer = {.patience = milliseconds(500), .retry = milliseconds(5)}});
+    observer_.to = files_.get();
+    files_->Configure(config);
+  }
+  // Everything that is wanted is written, found or removed.
+  void Settle() {
+    int turns = 0;
+    EXPECT_TRUE(node_.RunUntil([&] {
+      return ++turns > 10 && files_->behind() == 0 && files_->size() == Directories().size();
+    }));
+  }
+  std::vector<std::string> Directories() const {
+    std::vector<std::string> names;
+    if (!fs::exists(path_)) return names;
+    for (const auto& entry : fs::directory_iterator(path_))
+      names.push_back(entry.path().filename());
+    std::ranges::sort(names);
+    return names;
+  }
+  // The file's lines without MEMORY_NODES, of the only container with this name.
+  std::string FileOf(std::string_view name) const {
+    std::string found = "none";
+    for (const std::string& directory : Directories()) {
+      if (directory.find(fmt::format("_{}_", name)) == std::string::npos) continue;
+      if (found != "none") return "several";
+      found = ReadFile(path_ + "/" + directory + "/cpus.env", 1000).value_or("no file");
+    }
+    const size_t mems = found.find("MEMORY_NODES=0\n");
+    return mems == std::string::npos ? found : found.substr(0, mems);
+  }
+  static std::string Text(std::string_view cpus, std::string_view exclusive,
+                          std::string_view shared) {
+    return fmt::format("CPUS={}\nEXCLUSIVE_CPUS={}\nSHARED_CPUS={}\n", cpus, exclusive, shared);
+  }
+
+  PodSandboxId AddPod(std::string_view name, QosClass qos, StringMap annotations = {}) {
+    Pod pod;
+    pod.id = PodSandboxId(fmt::format("sandbox-of-{}", name));
+    pod.name = name;
+    pod.namespace_name = "ns";
+    pod.qos = qos;
+    pod.annotations = std::move(annotations);
+    pod.runtime_handler = handler_;
+    node_.runtime.held.pods.push_back(pod);
+    const PodSandboxId id = pod.id;
+    node_.manager().PodCreated(std::move(pod));
+    return id;
+  }
+  struct Begun {
+    CreateRequest request;
+    Admission admission;
+    std::unique_ptr<Creation> call;
+  };
+  // Decided by the policy and by the stage.
+  Begun Begin(const CreateRequest& request, std::vector<Mount> mounts = {}) {
+    Begun begun{request, node_.manager().AdmitCreate(CreateRequest(request)).value(), nullptr};
+    begun.call = std::make_unique<Creation>(pipeline_, CreateRequest(request), std::move(mounts));
+    EXPECT_TRUE(node_.RunUntil([&begun] { return begun.call->decided(); }));
+    return begun;
+  }
+  ContainerId Finish(Begun& begun) {
+    begun.call->Reply(0);
+    return node_.Created(begun.request, begun.admission);
+  }
+  ContainerId Run(std::string_view name, QosClass qos, int64_t milli_cpu,
+                  StringMap annotations = {}) {
+    Begun begun =
+        Begin(TestNode::Request(AddPod(name, qos, std::move(annotations)), name, milli_cpu));
+    const ContainerId id = Finish(begun);
+    node_.runtime.AnswerAll();
+    node_.Start(id);
+    Settle();
+    return id;
+  }
+
+  // As the brain's observer outlives a daemon's files here.
+  class Switch final : public Observer {
+   public:
+    void OnPlaced(const Act& act) override {
+      if (to != nullptr) to->OnPlaced(act);
+    }
+    void OnReleased(const Act& act) override {
+      if (to != nullptr) to->OnReleased(act);
+    }
+    void OnInForce(const Act& act, const Place& place) override {
+      if (to != nullptr) to->OnInForce(act, place);
+    }
+    void OnRemoved(const Act& act) override {
+      if (to != nullptr) to->OnRemoved(act);
+    }
+    void OnListed(const Snapshot& all) override {
+      if (to != nullptr) to->OnListed(all);
+    }
+    Observer* to = nullptr;
+  };
+
+  const TempDir temp_;
+  const std::string path_ = temp_.File("cpus");
+  std::string handler_;
+  const RuntimesConfig runtimes_{
+      .classes = {{"vm", RuntimeClassConfig{.pinning = Pinning::kSandbox}}}};
+  Switch observer_;
+  TestNode node_{
+      test::S1Ht(),  // CPUs 0-7
+      [](const Machine& machine) { return std::make_unique<test::FirstFitPolicy>(machine); },
+      Observed(observer_)};
+  LoopClock clock_{node_.loop()};
+  Pipeline pipeline_{clock_};
+  std::unique_ptr<CpuFiles> files_;
+};
+
+TEST_F(CpuFilesTest, TheFileIsThereBeforeTheRuntimeCreatesTheContainer) {
+  Begun begun = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), "dsp", 2000));
+  EXPECT_EQ(FileOf("dsp"), Text("1-2", "1-2", ""));
+  ASSERT_THAT(begun.call->added(), SizeIs(1));
+  const auto& [path, mount] = *begun.call->added().begin();
+  EXPECT_EQ(path, "/run/cri-resmgr");
+  EXPECT_EQ(mount, (Mount{.container_path = "/run/cri-resmgr",
+                          .host_path = path_ + "/sandbox-of-dsp_dsp_0",
+                          .read_only = true,
+                          .selinux_relabel = true}));
+  Finish(begun);
+  Settle();
+  EXPECT_EQ(FileOf("dsp"), Text("1-2", "1-2", ""));
+  EXPECT_EQ(files_->size(), 1U);
+}
+
+TEST_F(CpuFilesTest, TheFileFollowsWhatTheRuntimeHasDone) {
+  Run("web", kBurstable, 100);
+  EXPECT_EQ(FileOf("web"), Text("0-7", "", "0-7"));
+  Begun begun = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), "dsp", 2000));
+  const ContainerId dsp = Finish(begun);
+  Settle();
+  EXPECT_EQ(FileOf("web"), Text("0-7", "", "0-7")) << "the runtime has not answered";
+  node_.runtime.AnswerAll();
+  Settle();
+  EXPECT_EQ(FileOf("web"), Text("0,3-7", "", "0,3-7"));
+  node_.Remove(dsp);
+  node_.runtime.AnswerAll();
+  Settle();
+  EXPECT_EQ(FileOf("web"), Text("0-7", "", "0-7"));
+  EXPECT_THAT(Directories(), ElementsAre("sandbox-of-web_web_0"));
+}
+
+TEST_F(CpuFilesTest, AFailedCreationLeavesNothing) {
+  Begun refused = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), "dsp", 2000));
+  refused.call->Reply(13);
+  node_.manager().CreateFailed(refused.admission.key);
+  Settle();
+  EXPECT_THAT(Directories(), IsEmpty());
+  Begun rolled_back = Begin(refused.request);
+  rolled_back.call->RollBack();
+  node_.manager().CreateFailed(rolled_back.admission.key);
+  Settle();
+  EXPECT_THAT(Directories(), IsEmpty());
+  EXPECT_EQ(files_->size(), 0U);
+  Begun again = Begin(refused.request);
+  Finish(again);
+  Settle();
+  EXPECT_EQ(FileOf("dsp"), Text("1-2", "1-2", ""));
+}
+
+// The runtime may have created it: only a list tells.
+TEST_F(CpuFilesTest, ACreationWithoutAnAnswerKeepsItsFileUntilAListTells) {
+  Begun lost = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), "dsp", 2000));
+  lost.call->ReplyIsLost();
+  node_.manager().CreateFailed(lost.admission.key);
+  Settle();
+  EXPECT_THAT(Directories(), ElementsAre("sandbox-of-dsp_dsp_0"));
+  node_.Reconnect();
+  Settle();
+  EXPECT_THAT(Directories(), IsEmpty());
+
+  Begun created = Begin(lost.request);
+  created.call->ReplyIsLost();
+  node_.manager().CreateFailed(created.admission.key);
+  node_.Hold(created.request, created.admission);
+  node_.Reconnect();
+  Settle();
+  EXPECT_THAT(Directories(), ElementsAre("sandbox-of-dsp_dsp_0"));
+  EXPECT_EQ(files_->size(), 1U);
+}
+
+TEST_F(CpuFilesTest, AFailedCreationOfAnExistingContainerDoesItNoHarm) {
+  const ContainerId dsp = Run("dsp", kGuaranteed, 2000);
+  Begun again = Begin(TestNode::Request(node_.Known(dsp)->pod_id, "dsp", 1000));
+  again.call->Reply(6);
+  node_.manager().CreateFailed(again.admission.key);
+  Settle();
+  EXPECT_EQ(FileOf("dsp"), Text("1-2", "1-2", ""));
+}
+
+TEST_F(CpuFilesTest, ContainersGetOneAsConfigurationAndAnnotationSay) {
+  const std::string key(kAnnotation);
+  Run("all", kBurstable, 100);
+  Run("not", kBurstable, 100, {{key, "false"}});
+  files_->Configure(Annotated());
+  Run("unsaid", kBurstable, 100);
+  Run("said", kBurstable, 100, {{key + "/container.said", "true"}});
+  Run("other", kBurstable, 100, {{key + "/container.said", "true"}});
+  Run("nonsense", kBurstable, 100, {{key, "perhaps"}});
+  files_->Configure({});
+  Run("off", kBurstable, 100, {{key, "true"}});
+  EXPECT_THAT(Directories(), ElementsAre("sandbox-of-all_all_0", "sandbox-of-said_said_0"));
+  EXPECT_FALSE(pipeline_.LooksAt(Operation::kCreateContainer)) << "no request is read for it";
+  // Those that have one keep it up to date.
+  Run("dsp", kGuaranteed, 2000);
+  node_.runtime.AnswerAll();
+  Settle();
+  EXPECT_EQ(FileOf("all"), Text("0,3-7", "", "0,3-7"));
+}
+
+TEST_F(CpuFilesTest, ContainersThatAreNeverBoundGetNone) {
+  handler_ = "vm";
+  Run("vm", kBurstable, 100);
+  EXPECT_THAT(Directories(), IsEmpty());
+}
+
+TEST_F(CpuFilesTest, OneThatThePolicyLeavesAloneHasWhatItsRequestSays) {
+  auto& policy = static_cast<test::FirstFitPolicy&>(node_.policy());
+  policy.left_alone = {"any", "asked"};
+  Run("any", kBurstable, 100);
+  EXPECT_EQ(FileOf("any"), Text("0-7", "", "0-7"));
+  CreateRequest request = TestNode::Request(AddPod("asked", kBurstable), "asked", 100);
+  request.resources.cpuset_cpus = "2-3";
+  Begun begun = Begin(request);
+  Finish(begun);
+  node_.runtime.AnswerAll();
+  Settle();
+  EXPECT_EQ(FileOf("asked"), Text("2-3", "", "2-3"));
+}
+
+TEST_F(CpuFilesTest, AMountOfItsOwnWins) {
+  Begun begun = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), "dsp", 2000),
+                      {{.container_path = "/run/cri-resmgr", .host_path = "/data"}});
+  EXPECT_THAT(begun.call->added(), IsEmpty());
+  Finish(begun);
+  Settle();
+  EXPECT_THAT(Directories(), IsEmpty());
+  EXPECT_EQ(pipeline_.ignored_failures(), 1U);
+}
+
+TEST_F(CpuFilesTest, WithoutAFileTheContainerIsCreatedAllTheSame) {
+  fs::create_directory(path_);
+  fs::permissions(path_, fs::perms::all);
+  Begun begun = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), "dsp", 2000));
+  EXPECT_THAT(begun.call->added(), IsEmpty());
+  EXPECT_EQ(pipeline_.ignored_failures(), 1U);
+  Finish(begun);
+  Settle();
+  EXPECT_EQ(files_->size(), 0U);
+}
+
+TEST_F(CpuFilesTest, ASandboxMayBeNamedByTheBeginningOfItsId) {
+  AddPod("dsp", kGuaranteed);
+  Begun begun = Begin(TestNode::Request(PodSandboxId("sandbox-of-d"), "dsp", 2000));
+  ASSERT_THAT(begun.call->added(), SizeIs(1));
+  EXPECT_EQ(begun.call->added().begin()->second.host_path, path_ + "/sandbox-of-dsp_dsp_0");
+}
+
+TEST_F(CpuFilesTest, ARestartGoesOnAndRemovesWhatIsLeftOver) {
+  Run("web", kBurstable, 100);
+  const ContainerId gone = Run("gone", kBurstable, 100);
+  const ContainerId exited = Run("exited", kBurstable, 100);
+  node_.Stop(exited);
+  MakeFiles({});  // a daemon whose configuration gives no new containers any
+  node_.runtime.Remove(gone);
+  node_.Restart();
+  Settle();
+  node_.Reconnect();
+  Settle();
+  EXPECT_THAT(Directories(), ElementsAre("sandbox-of-exited_exited_0", "sandbox-of-web_web_0"));
+  Run("dsp", kGuaranteed, 2000);
+  node_.runtime.AnswerAll();
+  Settle();
+  EXPECT_EQ(FileOf("web"), Text("0,3-7", "", "0,3-7"));
+}
+
+TEST_F(CpuFilesTest, WhatChangedWhileNoDaemonRanIsInTheFileAfterTheStart) {
+  const ContainerId web = Run("web", kBurstable, 100);
+  files_.reset();
+  observer_.to = nullptr;
+  node_.Run("dsp", kGuaranteed, 2000);
+  node_.runtime.AnswerAll();
+  EXPECT_EQ(node_.runtime.CpusOf(web), "0,3-7");
+  EXPECT_EQ(FileOf("web"), Text("0-7", "", "0-7"));
+  MakeFiles(All());
+  node_.Restart();  // it lists before the directories are known
+  Settle();
+  EXPECT_EQ(FileOf("web"), Text("0,3-7", "", "0,3-7"));
+  EXPECT_THAT(Directories(), ElementsAre("sandbox-of-web_web_0"));
+  EXPECT_EQ(files_->size(), 1U);
+}
+
+TEST_F(CpuFilesTest, WhatIsKeptEndsWithItsContainers) {
+  for (int i = 0; i < 50; ++i) {
+    const std::string name = fmt::format("c{}", i);
+    Begun begun = Begin(TestNode::Request(AddPod(name, kBurstable), name, 100));
+    const ContainerId id = Finish(begun);
+    node_.runtime.AnswerAll();
+    node_.Start(id);
+    i % 2 == 0 ? node_.Remove(id) : node_.manager().PodRemoved(node_.Known(id)->pod_id);
+  }
+  Settle();
+  EXPECT_THAT(Directories(), IsEmpty());
+  EXPECT_EQ(files_->size(), 0U);
+}
+
+}  // namespace
+}  // namespace resmgr
