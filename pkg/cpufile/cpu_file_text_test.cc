@@ -42,6 +42,7 @@ TEST(CpuFileTextTest, KubernetesNamesAreReadableAndFit) {
   EXPECT_EQ(CpuFileDirectoryName(sandbox, std::string(188, 'x'), 1).size(), 255U);
   EXPECT_EQ(CpuFileDirectoryName(sandbox, std::string(189, 'x'), 1), "");
   EXPECT_EQ(CpuFileDirectoryName(sandbox, std::string(70, '/'), 1), "");
+  EXPECT_EQ(CpuFileDirectoryName(sandbox, std::string(size_t{16} << 20, '/'), 1), "");
 }
 
 }  // namespace

@@ -94,6 +94,7 @@ void CpuFiles::OnReleased(const Act& act) {
 std::string CpuFiles::NameFor(const CreateRequest& request) {
   if (entries_.empty()) return "";
   std::string name = CpuFileDirectoryName(request.pod_id.value(), request.name, request.attempt);
+  if (name.empty()) return "";
   const auto entry = entries_.find(name);
   if (entry != entries_.end()) return entry->second.being_created ? name : "";
   // By the beginning of the sandbox's id.

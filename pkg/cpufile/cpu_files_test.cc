@@ -367,6 +367,16 @@ TEST_F(CpuFilesTest, ASandboxMayBeNamedByTheBeginningOfItsId) {
   EXPECT_EQ(begun.call->added().begin()->second.host_path, path_ + "/sandbox-of-dsp_dsp_0");
 }
 
+TEST_F(CpuFilesTest, ANameThatNoDirectoryCanHaveGetsNoFile) {
+  const std::string name(300, 'x');
+  Begun begun = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), name, 2000));
+  EXPECT_THAT(begun.call->added(), IsEmpty());
+  Finish(begun);
+  Settle();
+  EXPECT_THAT(Directories(), IsEmpty());
+  EXPECT_EQ(pipeline_.ignored_failures(), 0U);
+}
+
 TEST_F(CpuFilesTest, ARestartGoesOnAndRemovesWhatIsLeftOver) {
   Run("web", kBurstable, 100);
   const ContainerId gone = Run("gone", kBurstable, 100);
