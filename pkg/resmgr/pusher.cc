@@ -35,9 +35,11 @@ void Pusher::Connected() {
   for (const auto& [key, record] : store_.containers()) {
     if (record.push) keys.push_back(key);
   }
+  BeginGathering();
   for (const ContainerKey key : keys)
     Step(key);
   ResumeHeldBack();
+  SendGathered();
 }
 
 void Pusher::Disconnected() {
@@ -118,9 +120,11 @@ void Pusher::Wake(std::span<const ContainerKey> keys) {
   // First of all of them, so that the first one enters nothing that another one still holds.
   for (const ContainerKey key : keys)
     TrackLeftover(key);
+  BeginGathering();
   for (const ContainerKey key : keys)
     Step(key);
   ResumeHeldBack();
+  SendGathered();
 }
 
 AppliedResources Pusher::BeginForwarded(ContainerKey key) {
@@ -225,7 +229,7 @@ void Pusher::Step(ContainerRecord& record) {
 
 void Pusher::Send(ContainerRecord& record, const AppliedResources& target) {
   PushState& state = *record.push;
-  const ResourceValues missing = Difference(target, state.certain ? state.applied : kUnknown);
+  ResourceValues missing = Difference(target, state.certain ? state.applied : kUnknown);
   if (missing.empty()) {
     const bool told = state.certain && state.applied.exclusive == target.exclusive;
     state.applied.exclusive = target.exclusive;
@@ -238,13 +242,33 @@ void Pusher::Send(ContainerRecord& record, const AppliedResources& target) {
   state.sent = target;
   state.possible |= target.cpus.value_or(CpuSet());
   state.held |= target.exclusive;
-  runtime_.UpdateContainer(record.container.id, missing,
-                           [weak = std::weak_ptr<Pusher*>(self_), key = record.container.key,
+  if (gathering_) {
+    gathered_.push_back({.container = &record.container, .values = std::move(missing)});
+  } else {
+    Call(record.container, missing);
+  }
+}
+
+void Pusher::Call(const Container& container, const ResourceValues& values) {
+  runtime_.UpdateContainer(container.id, values,
+                           [weak = std::weak_ptr<Pusher*>(self_), key = container.key,
                             epoch = epoch_](const Status& status) {
                              const std::shared_ptr<Pusher*> self = weak.lock();
                              if (self == nullptr || (*self)->epoch_ != epoch) return;
                              (*self)->OnAnswer(key, status);
                            });
+}
+
+void Pusher::BeginGathering() {
+  gathering_ = true;
+  state_writer_.GatherCalls();
+}
+
+void Pusher::SendGathered() {
+  gathering_ = false;
+  state_writer_.WriteCalls();
+  for (const Gathered& each : std::exchange(gathered_, {}))
+    Call(*each.container, each.values);
 }
 
 // It is known to be as it was to be.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <span>
+#include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/resmgr/applied_resources.h"
@@ -105,6 +106,10 @@ class Pusher {
   void Step(ContainerKey key);
   void Step(ContainerRecord& record);
   void Send(ContainerRecord& record, const AppliedResources& target);
+  void Call(const Container& container, const ResourceValues& values);
+  // Updates between these are noted with one write, and sent after it.
+  void BeginGathering();
+  void SendGathered();
   void Settle(ContainerRecord& record);
   void OnAnswer(ContainerKey key, const Status& status);
   void Retry(ContainerKey key, PushState& state);
@@ -135,7 +140,14 @@ class Pusher {
   uint64_t epoch_ = 0;                // counts disconnections: answers from before one are void
   std::set<ContainerKey> leftovers_;  // hold exclusive CPUs that are theirs no more
   std::set<ContainerKey> held_back_;  // got less than they should have, for the sake of others
-  std::shared_ptr<Pusher*> self_;     // answers may come after the pusher is gone
+  // Updates that are noted as open and not sent yet.
+  struct Gathered {
+    const Container* container;  // of a record that is not erased meanwhile
+    ResourceValues values;
+  };
+  std::vector<Gathered> gathered_;
+  bool gathering_ = false;
+  std::shared_ptr<Pusher*> self_;  // answers may come after the pusher is gone
 };
 
 }  // namespace resmgr

@@ -19,12 +19,14 @@ StateWriter::StateWriter(EventLoop& loop, StateStore* state, ContainerStore& sto
     : loop_(loop),
       state_(state),
       store_(store),
-      calls_(state == nullptr ? own_calls_ : state->open_calls()) {
+      calls_(state == nullptr ? own_calls_ : state->open_calls()),
+      self_(std::make_shared<StateWriter*>(this)) {
   if (state_ != nullptr) state_->BeforeFlush([this] { SaveAll(); });
 }
 
 StateWriter::~StateWriter() {
   if (state_ == nullptr) return;
+  calls_.Write();
   SaveAll();
   state_->BeforeFlush(nullptr);
 }
@@ -58,6 +60,17 @@ void StateWriter::Save(ContainerRecord& record) {
   const OriginView origin{.runtime = store_.RuntimeOf(pod), .pod = pod};
   state_->Put(record.container.id, record.container, pod.qos,
               origin.runtime.empty() ? nullptr : &origin);
+}
+
+void StateWriter::EndCall(Call call, const ContainerId& id) {
+  calls_.End(call, id);
+  if (!calls_.unwritten() || std::exchange(ends_posted_, true)) return;
+  loop_.Post([weak = std::weak_ptr<StateWriter*>(self_)] {
+    const std::shared_ptr<StateWriter*> self = weak.lock();
+    if (self == nullptr) return;
+    (*self)->ends_posted_ = false;
+    (*self)->calls_.Write();
+  });
 }
 
 void StateWriter::Erase(const ContainerId& id) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -51,7 +52,12 @@ class StateWriter {
     calls_.Begin(call, id);
     if (call == Call::kStart && !unsaved_.empty()) SaveAll();
   }
-  void EndCall(Call call, const ContainerId& id) { calls_.End(call, id); }
+  // Written at the end of the loop's turn, together with all that end in it.
+  void EndCall(Call call, const ContainerId& id);
+  // Between these, calls that begin are noted with one write: none of them is sent before
+  // WriteCalls.
+  void GatherCalls() { calls_.Gather(); }
+  void WriteCalls() { calls_.Write(); }
   bool IsCallOpen(Call call, const ContainerId& id) const { return calls_.Contains(call, id); }
   // Whether all calls that an earlier daemon may have left open are known. Where they are not, any
   // call may be.
@@ -75,6 +81,8 @@ class StateWriter {
   EventLoop::HandlePtr timer_;
   OpenCalls own_calls_;  // without a state
   OpenCalls& calls_;
+  bool ends_posted_ = false;            // ended calls will be written
+  std::shared_ptr<StateWriter*> self_;  // posted tasks may come after the writer is gone
 };
 
 }  // namespace resmgr

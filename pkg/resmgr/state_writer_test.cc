@@ -2,6 +2,7 @@
 #include "pkg/resmgr/state_writer.h"
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -28,6 +29,10 @@ class StateWriterTest : public ::testing::Test {
     record.container.state = ContainerState::kCreated;
     record.container.requested.cpu_shares = shares;
     return record;
+  }
+  // Calls that a daemon would find open now.
+  size_t OpenCallsOnDisk() const {
+    return OpenCalls(RealFileSystem(), dir_.File("calls"), [](std::string_view) {}).size();
   }
   // Of the state as it is on the disk now; -1 where there is nothing.
   int64_t SavedShares(const std::string& id) const {
@@ -115,6 +120,36 @@ TEST_F(StateWriterTest, ValuesBeforeAnUpdateAreSavedAndThoseOfTheUpdateWhenItIsO
   state_writer_.MarkChanged(record);
   ASSERT_TRUE(state_.Flush(kSoon));
   EXPECT_EQ(SavedShares("a"), 1024);
+}
+
+TEST_F(StateWriterTest, EndsOfCallsAreWrittenAtTheEndOfTheTurn) {
+  using enum StateWriter::Call;
+  for (const char* const id : {"a", "b", "c"})
+    state_writer_.BeginCall(kUpdate, ContainerId(id));
+  loop_.Post([this] {
+    state_writer_.EndCall(kUpdate, ContainerId("a"));
+    state_writer_.EndCall(kUpdate, ContainerId("b"));
+    EXPECT_EQ(OpenCallsOnDisk(), 3u);
+    loop_.Post([this] { loop_.Stop(); });
+  });
+  loop_.Run();
+  EXPECT_EQ(OpenCallsOnDisk(), 1u);
+  // The next ones, too.
+  state_writer_.EndCall(kUpdate, ContainerId("c"));
+  loop_.Post([this] { loop_.Stop(); });
+  loop_.Run();
+  EXPECT_EQ(OpenCallsOnDisk(), 0u);
+}
+
+TEST_F(StateWriterTest, EndsOfCallsAreWrittenWhenItEnds) {
+  auto writer = std::make_unique<StateWriter>(loop_, &state_, containers_);
+  writer->BeginCall(StateWriter::Call::kUpdate, ContainerId("a"));
+  writer->EndCall(StateWriter::Call::kUpdate, ContainerId("a"));
+  writer.reset();
+  EXPECT_EQ(OpenCallsOnDisk(), 0u);
+  // What it has posted does nothing.
+  loop_.Post([this] { loop_.Stop(); });
+  loop_.Run();
 }
 
 TEST_F(StateWriterTest, WithoutAStateStoreNothingIsSaved) {

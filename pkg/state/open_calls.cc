@@ -14,11 +14,9 @@ constexpr size_t kEntry = 8;
 constexpr size_t kManyEntries = 8192;
 constexpr size_t kMaxFile = size_t{16} << 20;
 
-std::string Encode(uint64_t entry) {
-  std::string bytes(kEntry, '\0');
+void AppendEntry(uint64_t entry, std::string& bytes) {
   for (size_t i = 0; i < kEntry; ++i)
-    bytes[i] = static_cast<char>(entry >> (8 * i) & 0xff);
-  return bytes;
+    bytes += static_cast<char>(entry >> (8 * i) & 0xff);
 }
 
 uint64_t Decode(std::string_view bytes) {
@@ -37,7 +35,9 @@ OpenCalls::OpenCalls(FileSystem& files, std::string path, Report report)
 
 void OpenCalls::Begin(Kind kind, const ContainerId& id) {
   const uint64_t hash = Hash(kind, id);
-  if (open_.insert(hash).second) Note(hash);
+  if (!open_.insert(hash).second) return;
+  Note(hash);
+  if (!gathering_) Write();
 }
 
 void OpenCalls::End(Kind kind, const ContainerId& id) {
@@ -57,6 +57,7 @@ void OpenCalls::Retain(const std::vector<ContainerId>& ids) {
   for (const uint64_t hash : std::exchange(open_, kept)) {
     if (!kept.contains(hash)) Note(hash - 1);
   }
+  Write();
 }
 
 // FNV-1a: the same in every build, as std::hash need not be.
@@ -93,9 +94,16 @@ void OpenCalls::Load() {
 }
 
 void OpenCalls::Note(uint64_t entry) {
-  if (files_ == nullptr) return;
+  if (files_ != nullptr) AppendEntry(entry, unwritten_);
+}
+
+void OpenCalls::Write() {
+  gathering_ = false;
+  if (unwritten_.empty()) return;
   const bool append = file_ != nullptr && written_ < kManyEntries + 2 * open_.size();
-  const Status status = append ? Append(entry) : Rewrite();
+  const Status status = append ? Append() : Rewrite();
+  // After an error all that is open is written anew.
+  unwritten_.clear();
   if (status.ok()) {
     complained_ = false;
     return;
@@ -114,7 +122,7 @@ Status OpenCalls::Rewrite() {
   RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<FileSystem::File> file, files_->Create(next));
   std::string content(kFileHeader);
   for (const uint64_t hash : open_)
-    content += Encode(hash);
+    AppendEntry(hash, content);
   RESMGR_RETURN_IF_ERROR(file->Append(content));
   RESMGR_RETURN_IF_ERROR(files_->Rename(next, path_));
   file_ = std::move(file);
@@ -122,9 +130,9 @@ Status OpenCalls::Rewrite() {
   return OkStatus();
 }
 
-Status OpenCalls::Append(uint64_t entry) {
-  ++written_;
-  return file_->Append(Encode(entry));
+Status OpenCalls::Append() {
+  written_ += unwritten_.size() / kEntry;
+  return file_->Append(unwritten_);
 }
 
 }  // namespace resmgr

@@ -21,7 +21,9 @@ namespace resmgr {
 // too few.
 //
 // A note is one small append by the caller itself, not synced: it survives the process, which is
-// all it has to, since no call survives the machine. Not thread-safe.
+// all it has to, since no call survives the machine. Notes of several calls are one append where
+// they are gathered; that a call has ended is written with the next note or by Write. Not
+// thread-safe.
 class OpenCalls {
  public:
   enum class Kind : uint8_t { kStart = 1, kUpdate = 2 };
@@ -36,6 +38,12 @@ class OpenCalls {
 
   void Begin(Kind kind, const ContainerId& id);
   void End(Kind kind, const ContainerId& id);
+  // What begins until Write is written by that, which comes before any of these calls is sent.
+  void Gather() { gathering_ = true; }
+  void Write();
+  // Something is not written yet. A daemon that comes after a kill takes a call that has ended for
+  // open then.
+  bool unwritten() const { return !unwritten_.empty(); }
   bool Contains(Kind kind, const ContainerId& id) const {
     return !open_.empty() && open_.contains(Hash(kind, id));
   }
@@ -55,7 +63,7 @@ class OpenCalls {
   void Load();
   void Note(uint64_t entry);
   Status Rewrite();
-  Status Append(uint64_t entry);
+  Status Append();
 
   FileSystem* files_ = nullptr;
   std::string path_;
@@ -65,6 +73,8 @@ class OpenCalls {
   std::unordered_set<uint64_t> open_;
   std::unique_ptr<FileSystem::File> file_;
   size_t written_ = 0;  // entries in the file
+  bool gathering_ = false;
+  std::string unwritten_;  // entries
 };
 
 }  // namespace resmgr

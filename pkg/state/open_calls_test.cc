@@ -47,8 +47,63 @@ TEST_F(OpenCallsTest, WhatEndedIsOver) {
   Open().Begin(Kind::kUpdate, kA);
   calls_->Begin(Kind::kUpdate, kB);
   calls_->End(Kind::kUpdate, kA);
+  EXPECT_TRUE(calls_->unwritten());
+  calls_->Write();
+  EXPECT_FALSE(calls_->unwritten());
   EXPECT_FALSE(Open().Contains(Kind::kUpdate, kA));
   EXPECT_TRUE(calls_->Contains(Kind::kUpdate, kB));
+}
+
+TEST_F(OpenCallsTest, AnEndIsWrittenWithTheNextBeginning) {
+  Open().Begin(Kind::kUpdate, kA);
+  calls_->End(Kind::kUpdate, kA);
+  calls_->Begin(Kind::kUpdate, kB);
+  EXPECT_FALSE(Open().Contains(Kind::kUpdate, kA));
+  EXPECT_TRUE(calls_->Contains(Kind::kUpdate, kB));
+}
+
+TEST_F(OpenCallsTest, WhatIsGatheredIsOneWrite) {
+  Open().Begin(Kind::kUpdate, ContainerId("first"));  // makes the file
+  int writes = 0;
+  files_.fail = [&writes] {
+    ++writes;
+    return OkStatus();
+  };
+  calls_->Gather();
+  calls_->Begin(Kind::kUpdate, kA);
+  calls_->Begin(Kind::kUpdate, kB);
+  EXPECT_EQ(writes, 0);
+  calls_->Write();
+  EXPECT_EQ(writes, 1);
+  calls_->Begin(Kind::kStart, kA);
+  EXPECT_EQ(writes, 2) << "gathered no longer";
+  files_.fail = nullptr;
+  EXPECT_TRUE(Open().Contains(Kind::kUpdate, kA));
+  EXPECT_TRUE(calls_->Contains(Kind::kUpdate, kB));
+  EXPECT_TRUE(calls_->Contains(Kind::kStart, kA));
+}
+
+TEST_F(OpenCallsTest, AKillBeforeAnEndIsWrittenLeavesTheCallOpen) {
+  Open().Begin(Kind::kUpdate, kA);
+  calls_->End(Kind::kUpdate, kA);
+  EXPECT_FALSE(calls_->Contains(Kind::kUpdate, kA));
+  EXPECT_TRUE(Open().Contains(Kind::kUpdate, kA));
+}
+
+TEST_F(OpenCallsTest, NotesThatWereGatheredAreWrittenAgainAfterAnError) {
+  Open().Begin(Kind::kUpdate, kA);
+  files_.fail = [] { return Unavailable("no space"); };
+  calls_->Gather();
+  calls_->Begin(Kind::kStart, kA);
+  calls_->Begin(Kind::kStart, kB);
+  calls_->Write();
+  EXPECT_THAT(reports_, ElementsAre(HasSubstr("no space")));
+  files_.fail = nullptr;
+  calls_->End(Kind::kUpdate, kA);
+  calls_->Write();
+  EXPECT_EQ(Open().size(), 2u);
+  EXPECT_TRUE(calls_->Contains(Kind::kStart, kA));
+  EXPECT_TRUE(calls_->Contains(Kind::kStart, kB));
 }
 
 TEST_F(OpenCallsTest, StaysOpenOverSeveralKills) {
@@ -56,6 +111,7 @@ TEST_F(OpenCallsTest, StaysOpenOverSeveralKills) {
   Open().Begin(Kind::kUpdate, kB);
   EXPECT_TRUE(Open().Contains(Kind::kUpdate, kA));
   calls_->End(Kind::kUpdate, kA);
+  calls_->Write();
   EXPECT_FALSE(Open().Contains(Kind::kUpdate, kA));
   EXPECT_TRUE(calls_->Contains(Kind::kUpdate, kB));
 }
@@ -98,6 +154,7 @@ TEST_F(OpenCallsTest, ForgetsHistory) {
     calls_->Begin(Kind::kUpdate, kB);
     calls_->End(Kind::kUpdate, kB);
   }
+  calls_->Write();
   EXPECT_LT(files_.Content("/state/calls").size(), 100'000u);
   EXPECT_TRUE(Open().Contains(Kind::kStart, kA));
   EXPECT_EQ(calls_->size(), 1u);

@@ -31,6 +31,7 @@ std::string WithCpus(const ContainerId& id, std::string_view cpus) {
 
 void FakeRuntimeClient::UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
                                         std::function<void(Status)> done) {
+  if (on_update) on_update();
   history.push_back(Describe(id, adjustment));
   updates.push_back({id, adjustment, std::move(done)});
 }

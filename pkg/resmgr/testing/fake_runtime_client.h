@@ -53,6 +53,8 @@ class FakeRuntimeClient : public RuntimeClient {
   // How often that was done.
   uint64_t Applied(const ContainerId& id) const;
 
+  // Run when an update comes.
+  std::function<void()> on_update;
   // Updates that wait for an answer.
   std::vector<Update> updates;
   // Answers the one at `index`. OK puts it in force first, or becomes NotFound when there is no

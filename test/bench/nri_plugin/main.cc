@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a runtime waits for cri-resmgr in plugin mode: `nri-plugin-bench`. The runtime is ours,
 // the daemon a process of its own on a machine of 512 CPUs with 500 containers.
+//   --rounds N        instead of 3000
+//   --daemon PROGRAM  another cri-resmgr than the built one, or one that runs it under a profiler
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,7 +35,8 @@ using Micros = std::chrono::duration<double, std::micro>;
 
 constexpr double kMostMicros = 150;  // the target: the median of CreateContainer
 constexpr int kContainers = 500;
-constexpr int kRounds = 3000;
+// Of each call, the first ones included: under a profiler each takes many times as long.
+constexpr std::chrono::seconds kPatience{60};
 constexpr int64_t kPeriod = 100'000;
 
 [[noreturn]] void Fail(const std::string& what) {
@@ -64,11 +69,10 @@ class Runtime {
     std::optional<StatusOr<std::string>> answer;
     const std::string payload = request.SerializeAsString();
     const auto begin = std::chrono::steady_clock::now();
-    plugin_.Call(nri::kPluginService, method, payload, std::chrono::seconds(2),
-                 [&](StatusOr<std::string> told) {
-                   answer = std::move(told);
-                   loop_.Stop();
-                 });
+    plugin_.Call(nri::kPluginService, method, payload, kPatience, [&](StatusOr<std::string> told) {
+      answer = std::move(told);
+      loop_.Stop();
+    });
     while (!answer)
       loop_.Run();
     if (took != nullptr) *took = std::chrono::steady_clock::now() - begin;
@@ -175,33 +179,60 @@ void Report(const char* name, std::vector<Micros> times) {
               times.back().count());
 }
 
-int Main() {
+struct Options {
+  int rounds = 3000;
+  std::string daemon{};  // empty: the built one
+};
+
+Options ParseOptions(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string_view flag = argv[i];
+    if (i + 1 == argc) Fail(fmt::format("{} needs a value", flag));
+    if (flag == "--rounds") {
+      options.rounds = std::atoi(argv[i + 1]);
+      if (options.rounds < 1) Fail("--rounds needs a number from 1 on");
+    } else if (flag == "--daemon") {
+      options.daemon = argv[i + 1];
+    } else {
+      Fail(fmt::format("there is no option {}; there are --rounds N and --daemon PROGRAM", flag));
+    }
+  }
+  return options;
+}
+
+std::unique_ptr<test::DaemonProcess> StartDaemon(const TempDir& directory, const Options& options) {
+  auto daemon = test::DaemonProcess::Start({"-mode",
+                                            "nri-plugin",
+                                            "-nri-socket",
+                                            directory.File("nri.sock"),
+                                            "-policy",
+                                            "topology-aware",
+                                            "-reserved-resources",
+                                            "CPU=2",
+                                            "-topology",
+                                            "synthetic:package:2 numa:4 l3:8 core:4 pu:2",
+                                            "-relay-dir",
+                                            directory.File("state"),
+                                            "-config-socket",
+                                            "disabled",
+                                            "-admin-socket",
+                                            "disabled",
+                                            "-agent-socket",
+                                            "disabled",
+                                            "-logger-level",
+                                            "warn"},
+                                           directory.File("daemon.log"), {}, options.daemon);
+  if (!daemon.ok()) Fail(Describe(daemon.status()));
+  return *std::move(daemon);
+}
+
+int Main(const Options& options) {
   const TempDir directory;
   EventLoop loop;
   auto listener = ListeningSocket::Create(directory.File("nri.sock"), 0600);
   if (!listener.ok()) Fail(Describe(listener.status()));
-  const auto daemon = test::DaemonProcess::Start({"-mode",
-                                                  "nri-plugin",
-                                                  "-nri-socket",
-                                                  directory.File("nri.sock"),
-                                                  "-policy",
-                                                  "topology-aware",
-                                                  "-reserved-resources",
-                                                  "CPU=2",
-                                                  "-topology",
-                                                  "synthetic:package:2 numa:4 l3:8 core:4 pu:2",
-                                                  "-relay-dir",
-                                                  directory.File("state"),
-                                                  "-config-socket",
-                                                  "disabled",
-                                                  "-admin-socket",
-                                                  "disabled",
-                                                  "-agent-socket",
-                                                  "disabled",
-                                                  "-logger-level",
-                                                  "warn"},
-                                                 directory.File("daemon.log"));
-  if (!daemon.ok()) Fail(Describe(daemon.status()));
+  const auto daemon = StartDaemon(directory, options);
   pollfd waiting{.fd = listener->fd(), .events = POLLIN, .revents = 0};
   if (::poll(&waiting, 1, 20'000) != 1) Fail("the daemon does not connect");
   auto accepted = listener->Accept();
@@ -218,7 +249,7 @@ int Main() {
   std::map<bool, std::vector<Micros>> times;
   std::vector<Micros> nothing;  // an event about which nothing is decided, for comparison
   int64_t moved = 0;
-  for (int i = 0; i < kRounds; ++i) {
+  for (int i = 0; i < options.rounds; ++i) {
     for (const bool guaranteed : {false, true}) {
       const Creation creation = Live(runtime, kContainers + i % 100, guaranteed);
       times[guaranteed].push_back(creation.took);
@@ -234,7 +265,7 @@ int Main() {
   Report("CreateContainer, shared", times[false]);
   Report("CreateContainer, 2 exclusive", times[true]);
   std::printf("an exclusive one moves %.0f others in its answer\n",
-              static_cast<double>(moved) / kRounds);
+              static_cast<double>(moved) / options.rounds);
   std::vector<Micros>& slowest = times[true];
   std::ranges::sort(slowest);
   const double median = slowest[slowest.size() / 2].count();
@@ -245,6 +276,6 @@ int Main() {
 }  // namespace
 }  // namespace resmgr::bench
 
-int main() {
-  return resmgr::bench::Main();
+int main(int argc, char** argv) {
+  return resmgr::bench::Main(resmgr::bench::ParseOptions(argc, argv));
 }

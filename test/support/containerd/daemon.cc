@@ -17,9 +17,9 @@ constexpr std::string_view kReady = "ready";
 
 StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(
     const std::vector<std::string>& flags, const std::filesystem::path& log_file,
-    const std::vector<std::string>& launcher) {
+    const std::vector<std::string>& launcher, const std::string& program) {
   std::vector<std::string> argv = launcher;
-  argv.emplace_back(kBinary);
+  argv.push_back(program.empty() ? std::string(kBinary) : program);
   argv.insert(argv.end(), flags.begin(), flags.end());
   const size_t earlier = TextOf(log_file).size();
   RESMGR_ASSIGN_OR_RETURN(auto process, ChildProcess::Start(argv, log_file));

@@ -17,10 +17,12 @@ class DaemonProcess {
  public:
   // Starts it with these flags, its log in `log_file`, and returns once it says that it is ready.
   // kUnavailable with the end of its log: it ended before, or was not ready in time.
-  // `launcher` are words before the program's, of one that becomes it.
+  // `launcher` are words before the program's, of one that becomes it. `program` is another one in
+  // place of the built cri-resmgr, to compare two of them or to run it under a profiler; empty for
+  // none.
   static StatusOr<std::unique_ptr<DaemonProcess>> Start(
       const std::vector<std::string>& flags, const std::filesystem::path& log_file,
-      const std::vector<std::string>& launcher = {});
+      const std::vector<std::string>& launcher = {}, const std::string& program = {});
 
   // Asks it to end as systemd does, and returns its exit status.
   StatusOr<int> Terminate();
