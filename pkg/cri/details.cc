@@ -100,6 +100,14 @@ bool ReadImage(std::string_view message, ContainerDetails& details) {
   });
 }
 
+// Creations have dozens of variables, and growing moves each of them again.
+void ReserveEnvironment(std::string_view config, DetailSet parts, ContainerDetails& details) {
+  if (!parts.contains(Detail::kEnvironment)) return;
+  size_t count = details.environment.size();
+  ForFields(config, 1U << 6, [&count](const WireReader&) { return ++count != 0; });
+  details.environment.reserve(count);
+}
+
 bool ReadField(const WireReader& field, DetailSet parts, ContainerDetails& details) {
   switch (field.field()) {
     case 2:
@@ -136,6 +144,7 @@ bool ReadField(const WireReader& field, DetailSet parts, ContainerDetails& detai
 
 bool DecodeDetails(std::string_view config, std::string_view sandbox_config, DetailSet parts,
                    ContainerDetails& details) {
+  ReserveEnvironment(config, parts, details);
   const bool ok = ForEachField(
       config, [&](const WireReader& field) { return ReadField(field, parts, details); });
   if (!ok || !parts.contains(Detail::kSandbox)) return ok;

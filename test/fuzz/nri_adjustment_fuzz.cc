@@ -15,6 +15,7 @@
 #include "pkg/cri/messages.h"
 #include "pkg/nri/host/adjustment_mapping.h"
 #include "pkg/nri/host/container_view.h"
+#include "pkg/nri/testing/given_container.h"
 
 namespace {
 
@@ -64,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!resmgr::DecodeDetails(parts.config, parts.sandbox_config, resmgr::kAllDetails, details)) {
     return 0;
   }
-  const host::api::Container pristine = host::ToContainer(create, details, nullptr, {});
+  const host::GivenContainer pristine(host::ToContainer(create, details, nullptr, {}));
   const std::vector<host::OwnedField> owners;
   const host::UnsupportedPolicy policy;
   const host::RuntimeTraits traits;

@@ -12,12 +12,14 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include "pkg/nri/host/adjustment_merge.h"
+#include "pkg/nri/testing/given_container.h"
 
 namespace {
 
 using google::protobuf::Message;
 using google::protobuf::util::MessageDifferencer;
 using resmgr::nri::AdjustmentMerge;
+using resmgr::nri::Given;
 using resmgr::nri::OwnedField;
 namespace api = resmgr::nri::api;
 
@@ -77,19 +79,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   [[maybe_unused]] static auto* const protobuf_log = google::protobuf::SetLogHandler(nullptr);
   constexpr std::array<std::string_view, 3> kPlugins{"10-a", "20-b", "30-c"};
   const auto replies = Replies({reinterpret_cast<const char*>(data), size});
-  AdjustmentMerge merge(api::PodSandbox(), Pristine());
+  AdjustmentMerge merge(Given(Pristine()));
   for (size_t i = 0; i < replies.size(); ++i) {
     const api::ValidateContainerAdjustmentRequest before = merge.Validation();
     const api::Container shown = merge.container();
     if (merge.Add(kPlugins[i], replies[i]).ok()) {
       CheckEnvironment(merge);
       // Alone it is in no conflict either.
-      AdjustmentMerge alone(api::PodSandbox(), Pristine());
+      AdjustmentMerge alone(Given(Pristine()));
       Check(alone.Add(kPlugins[i], replies[i]).ok());
     } else {
       Check(Same(before, merge.Validation()) && Same(shown, merge.container()));
     }
-    Check(Same(merge.pristine(), Pristine()));
+    Check(Same(merge.pristine().Make(), Pristine()));
   }
   return 0;
 }

@@ -85,6 +85,7 @@ class AdjustmentMapper {
 
   Status MapAnnotations();
   Status MapEnvironment();
+  Status UnsetEnvironment();
   Status MapArgs();
   Status MapMounts();
   Status MapDevices();
@@ -139,24 +140,33 @@ Status AdjustmentMapper::MapAnnotations() {
   return OkStatus();
 }
 
+Status AdjustmentMapper::MapEnvironment() {
+  bool removes = false;
+  for (const api::KeyValue& variable : wanted_.env()) {
+    if (IsRemoval(variable.key())) {
+      removes = true;
+    } else {
+      wide().environment.Set(variable.key(), variable.value());
+    }
+  }
+  return removes ? UnsetEnvironment() : OkStatus();
+}
+
 // What the image sets and the request does not the CRI cannot unset: an empty value is not the
 // same.
-Status AdjustmentMapper::MapEnvironment() {
-  if (wanted_.env().empty()) return OkStatus();
+Status AdjustmentMapper::UnsetEnvironment() {
+  const api::Container pristine = context_.pristine.Make();
   KeySet requested;
   KeySet of_container;
   for (const EnvironmentVariable& variable : context_.details.environment)
     requested.insert(variable.name);
-  for (const std::string& variable : context_.pristine.env())
+  for (const std::string& variable : pristine.env())
     of_container.insert(std::string_view(variable).substr(0, variable.find('=')));
   KeySet set;
   for (const api::KeyValue& variable : wanted_.env())
     if (!IsRemoval(variable.key())) set.insert(variable.key());
   for (const api::KeyValue& variable : wanted_.env()) {
-    if (!IsRemoval(variable.key())) {
-      wide().environment.Set(variable.key(), variable.value());
-      continue;
-    }
+    if (!IsRemoval(variable.key())) continue;
     const std::string_view name = std::string_view(variable.key()).substr(1);
     if (set.contains(name)) continue;
     if (requested.contains(name) || context_.traits.unsets_variables) {
@@ -173,7 +183,7 @@ Status AdjustmentMapper::MapEnvironment() {
 Status AdjustmentMapper::MapArgs() {
   if (wanted_.args().empty()) return OkStatus();
   if (wanted_.args(0).empty()) return Wrong(api::FIELD_ARGS, "", "there is no program in front");
-  if (context_.pristine.args().empty()) {
+  if (context_.pristine.Make().args().empty()) {
     return Lacks(api::FIELD_ARGS, "", "the arguments of the image are not known");
   }
   wide().args.emplace(wanted_.args().begin(), wanted_.args().end());

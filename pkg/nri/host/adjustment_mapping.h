@@ -11,6 +11,7 @@
 #include "pkg/model/container_details.h"
 #include "pkg/nri/host/field_ledger.h"
 #include "pkg/nri/host/host_files.h"
+#include "pkg/nri/host/pristine_container.h"
 #include "pkg/nri/host/runtime_traits.h"
 #include "pkg/nri/host/unsupported_policy.h"
 
@@ -23,7 +24,7 @@ namespace resmgr::nri {
 
 struct MappingContext {
   const ContainerDetails& details;        // of the request, with what earlier stages changed
-  const api::Container& pristine;         // as the first plugin saw it
+  const PristineContainer& pristine;      // as the first plugin saw it
   const std::vector<OwnedField>& owners;  // of the container (AdjustmentMerge::owned)
   const UnsupportedPolicy& policy;
   const RuntimeTraits& traits;

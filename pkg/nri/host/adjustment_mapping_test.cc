@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/nri/host/mapped_parts.h"
+#include "pkg/nri/testing/given_container.h"
 #include "pkg/nri/testing/messages.h"
 
 namespace resmgr::nri {
@@ -28,14 +29,16 @@ class AdjustmentMappingTest : public testing::Test {
     details_.mounts = {{.container_path = "/data", .host_path = "/host"}};
     details_.devices = {{.container_path = "/dev/mine"}};
     details_.cdi_devices = {"vendor/a=0"};
-    pristine_.add_args("/bin/app");
-    pristine_.add_env("MINE=1");
-    pristine_.add_env("OF_IMAGE=1");
+    api::Container pristine;
+    pristine.add_args("/bin/app");
+    pristine.add_env("MINE=1");
+    pristine.add_env("OF_IMAGE=1");
+    given_ = Given(pristine);
   }
 
   MappingContext context() const {
     return {.details = details_,
-            .pristine = pristine_,
+            .pristine = *given_,
             .owners = owners_,
             .policy = policy_,
             .traits = traits_};
@@ -55,7 +58,7 @@ class AdjustmentMappingTest : public testing::Test {
   }
 
   ContainerDetails details_;
-  api::Container pristine_;
+  std::shared_ptr<const PristineContainer> given_;
   std::vector<OwnedField> owners_;
   UnsupportedPolicy policy_;
   RuntimeTraits traits_;
@@ -166,7 +169,7 @@ TEST_F(AdjustmentMappingTest, ArgumentsNeedTheFormerOnes) {
   EXPECT_THAT(Map("args: 'wrap' args: '/bin/app'")->adjustment.wide()->args,
               testing::Optional(ElementsAre("wrap", "/bin/app")));
   EXPECT_THAT(Refusal("args: ''"), HasSubstr("no program"));
-  pristine_.clear_args();
+  given_ = Given(api::Container());
   EXPECT_THAT(Refusal("args: 'wrap'"), HasSubstr("not known"));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -9,6 +11,8 @@
 #include "pkg/base/status.h"
 #include "pkg/nri/host/container_updates.h"
 #include "pkg/nri/host/field_ledger.h"
+#include "pkg/nri/host/pristine_container.h"
+#include "pkg/nri/host/shown_request.h"
 
 namespace resmgr::nri {
 
@@ -22,19 +26,20 @@ namespace resmgr::nri {
 // A reply of 4 MiB takes time in proportion to it and to what is merged already. Thread-compatible.
 class AdjustmentMerge {
  public:
-  // `pristine` is the container as no plugin has changed it; its id is the one that plugins know.
-  AdjustmentMerge(const api::PodSandbox& pod, const api::Container& pristine);
+  explicit AdjustmentMerge(std::shared_ptr<const PristineContainer> pristine)
+      : shown_(std::make_shared<ShownRequest>(std::move(pristine))) {}
 
   // Takes a plugin's reply; `plugin` is its full name. What it wants to evict is not looked at.
   // FailedPrecondition: in conflict with what it or another plugin has set; the message is
   // `plugins "B" and "A" both tried to set FIELD KEY`. InvalidArgument: it updates the container
   // that is created, or has an entry whose key nothing can have. An error changes nothing.
-  Status Add(std::string_view plugin, const api::CreateContainerResponse& reply);
+  Status Add(std::string_view plugin, api::CreateContainerResponse reply);
 
-  // What the next plugin is asked.
-  const api::CreateContainerRequest& request() const { return request_; }
-  const api::Container& container() const { return request_.container(); }
-  const api::Container& pristine() const { return pristine_; }
+  // What the next plugin is asked, as a message and encoded.
+  const api::CreateContainerRequest& request() const { return shown_->Message(); }
+  std::string Question() const { return shown_->Question(); }
+  const api::Container& container() const { return request().container(); }
+  const PristineContainer& pristine() const { return shown_->pristine(); }
 
   // What all want in sum. Removals are in it by keys that begin with "-". What is there with and
   // without it is replaced; so in maps removals count first. In lists they stand before the new
@@ -55,12 +60,11 @@ class AdjustmentMerge {
   // profile, and no updates of others. A container may have hundreds of variables.
   api::ValidateContainerAdjustmentRequest OwnValidation() const;
 
-  // container(), which is empty from then on.
-  api::Container TakeContainer() { return std::move(*request_.mutable_container()); }
+  // For whom the result is to be shown later, when this object is gone.
+  std::shared_ptr<ShownRequest> shown() const { return shown_; }
 
  private:
-  api::Container pristine_;
-  api::CreateContainerRequest request_;
+  std::shared_ptr<ShownRequest> shown_;
   api::ContainerAdjustment adjustment_;
   ContainerUpdates updates_;
   FieldLedger ledger_;

@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/nri/host/adjustment_merge.h"
+#include "pkg/nri/testing/given_container.h"
 #include "pkg/nri/testing/messages.h"
 #include "test/support/seed.h"
 #include "test/support/status_matchers.h"
@@ -497,7 +498,7 @@ TEST(AdjustmentMergePropertyTest, MergesAsTheModelDoes) {
   int refused = 0;
   int taken = 0;
   for (int round = 0; round < 300 && !testing::Test::HasFailure(); ++round) {
-    AdjustmentMerge merge(api::PodSandbox(), Pristine());
+    AdjustmentMerge merge(Given(Pristine()));
     Model model;
     for (const char* const plugin : {"10-a", "20-b", "30-c"}) {
       const PluginReply reply = draw.Reply(plugin);
@@ -536,7 +537,7 @@ TEST(AdjustmentMergePropertyTest, WithoutConflictsOrderDoesNotMatter) {
     for (const PluginReply& reply : replies)
       EXPECT_TRUE(model.Add(reply));
     std::ranges::shuffle(replies, draw.random());
-    AdjustmentMerge merge(api::PodSandbox(), Pristine());
+    AdjustmentMerge merge(Given(Pristine()));
     for (const PluginReply& reply : replies)
       EXPECT_THAT(merge.Add(reply.plugin, ToMessage(reply)), resmgr::test::IsOk());
     ExpectSame(merge, model);

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/nri/host/default_validator.h"
+#include "pkg/nri/testing/given_container.h"
 #include "pkg/nri/testing/messages.h"
 #include "test/support/status_matchers.h"
 
@@ -64,7 +65,7 @@ class AdjustmentMergeTest : public testing::Test {
 
   // Why the second of these is not taken after the first.
   std::string Conflict(std::string_view first, std::string_view second) {
-    AdjustmentMerge merge(api::PodSandbox(), Make<api::Container>(kPristine));
+    AdjustmentMerge merge(Given(Make<api::Container>(kPristine)));
     EXPECT_THAT(merge.Add("10-a", Reply(first)), IsOk());
     const std::string before = merge.adjustment().ShortDebugString();
     const Status refused = merge.Add("20-b", Reply(second));
@@ -74,8 +75,8 @@ class AdjustmentMergeTest : public testing::Test {
     return std::string(Message(refused));
   }
 
-  AdjustmentMerge merge_{Make<api::PodSandbox>("id: 'pod' name: 'p'"),
-                         Make<api::Container>(kPristine)};
+  AdjustmentMerge merge_{
+      Given(Make<api::Container>(kPristine), Make<api::PodSandbox>("id: 'pod' name: 'p'"))};
 
  private:
   void TakeNext(std::string_view adjust) {
@@ -147,10 +148,10 @@ constexpr Kind kKinds[] = {
 
 TEST_F(AdjustmentMergeTest, WhatOnePluginWantsIsTheResult) {
   for (const Kind& kind : kKinds) {
-    AdjustmentMerge merge(api::PodSandbox(), Make<api::Container>(kPristine));
+    AdjustmentMerge merge(Given(Make<api::Container>(kPristine)));
     EXPECT_THAT(merge.Add("10-a", Reply(kind.adjust)), IsOk()) << kind.adjust;
     EXPECT_THAT(merge.adjustment(), Is(kind.adjust));
-    EXPECT_THAT(merge.pristine(), Is(kPristine));
+    EXPECT_THAT(merge.pristine().Make(), Is(kPristine));
   }
 }
 
@@ -304,8 +305,7 @@ TEST_F(AdjustmentMergeTest, TheMarkAloneTakesArgumentsBack) {
 }
 
 TEST_F(AdjustmentMergeTest, EnvironmentThatIsThereTwiceIsReplacedOnce) {
-  AdjustmentMerge merge(api::PodSandbox(),
-                        Make<api::Container>("id: 'c' env: ['A=1', 'B=1', 'A=2', 'C']"));
+  AdjustmentMerge merge(Given(Make<api::Container>("id: 'c' env: ['A=1', 'B=1', 'A=2', 'C']")));
   EXPECT_THAT(merge.Add("10-a", Reply("env { key: 'A' value: '3' } env { key: '-C' }")), IsOk());
   EXPECT_THAT(merge.container().env(), ElementsAre("A=3", "B=1"));
 }
@@ -413,7 +413,7 @@ api::CreateContainerResponse LongReply(int count, std::string_view prefix) {
 
 // Processor time for two plugins that are merged and one that is refused.
 double SecondsToMerge(int count) {
-  AdjustmentMerge merge(api::PodSandbox(), Make<api::Container>(kPristine));
+  AdjustmentMerge merge(Given(Make<api::Container>(kPristine)));
   const api::CreateContainerResponse first = LongReply(count, "a");
   api::CreateContainerResponse second = LongReply(count, "b");
   for (int i = 0; i < count; ++i)
@@ -448,9 +448,9 @@ TEST_F(AdjustmentMergeTest, TheHostsOwnValidatorNeedsOnlyAPart) {
         "linux { sysctl { key: \"a\" value: \"1\" } }"}) {
     for (const char* const profile :
          {"", "linux { seccomp_profile { profile_type: PROFILE_LOCALHOST } }"}) {
-      AdjustmentMerge merge(
-          Make<api::PodSandbox>(R"(id: "pod" name: "p")"),
-          Make<api::Container>(R"(id: "ctr" name: "web" env: ["A=2"] )" + std::string(profile)));
+      AdjustmentMerge merge(Given(
+          Make<api::Container>(R"(id: "ctr" name: "web" env: ["A=2"] )" + std::string(profile)),
+          Make<api::PodSandbox>(R"(id: "pod" name: "p")")));
       ASSERT_THAT(merge.Add("10-a", Reply(adjust)), IsOk());
       EXPECT_EQ(validator.Check(merge.OwnValidation(), present),
                 validator.Check(merge.Validation(), present))

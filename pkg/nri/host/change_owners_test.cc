@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/nri/host/adjustment_merge.h"
+#include "pkg/nri/testing/given_container.h"
 
 namespace resmgr::nri {
 namespace {
@@ -42,7 +43,7 @@ TEST(ChangeOwnersTest, TellsWhichPluginMadeEachChange) {
   second.mutable_adjust()->add_env()->set_key("B");
   second.mutable_adjust()->mutable_hooks()->add_poststop()->set_path("/bin/h");
 
-  AdjustmentMerge merge({}, {});
+  AdjustmentMerge merge(Given({}));
   ASSERT_TRUE(merge.Add("10-a", first).ok());
   ASSERT_TRUE(merge.Add("20-b", second).ok());
   const std::vector<OwnedField> owned = merge.owned("");
@@ -78,7 +79,7 @@ TEST(ChangeOwnersTest, TellsWhichPluginMadeEachChange) {
 }
 
 TEST(ChangeOwnersTest, TellsNoPluginOfWhatNoneHasSet) {
-  AdjustmentMerge merge({}, {});
+  AdjustmentMerge merge(Given({}));
   api::CreateContainerResponse reply;
   (*reply.mutable_adjust()->mutable_linux()->mutable_resources()->mutable_unified())["memory.low"] =
       "1";

@@ -4,7 +4,9 @@
 #include <string_view>
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
+#include "pkg/base/field_writer.h"
 #include "pkg/base/utf8.h"
 #include "pkg/nri/convert.h"
 
@@ -26,6 +28,13 @@ std::string_view PropagationOption(Mount::Propagation propagation) {
 std::string_view AccessOption(const Mount& mount) {
   if (mount.recursive_read_only) return "rro";
   return mount.read_only ? "ro" : "rw";
+}
+
+bool IsAscii(std::string_view text) {
+  unsigned char bits = 0;  // without a branch for each byte
+  for (const char c : text)
+    bits |= static_cast<unsigned char>(c);
+  return bits < 0x80;
 }
 
 void AddNamespace(std::string_view type, NamespaceMode mode, const api::PodSandbox& pod,
@@ -65,6 +74,28 @@ void AddEnvironment(const std::vector<EnvironmentVariable>& variables,
     env.RemoveLast();
     places.emplace(name_of(former), former);
   }
+}
+
+bool AppendPlainEnvironment(const std::vector<EnvironmentVariable>& image,
+                            const std::vector<EnvironmentVariable>& own, std::string& container) {
+  absl::flat_hash_set<std::string_view> names;
+  names.reserve(image.size() + own.size());
+  for (const auto* const variables : {&image, &own}) {
+    for (const EnvironmentVariable& variable : *variables) {
+      const bool plain = IsAscii(variable.name) && IsAscii(variable.value) &&
+                         variable.name.find('=') == std::string::npos;
+      if (!plain || !names.insert(variable.name).second) return false;
+    }
+  }
+  FieldWriter fields(container);
+  std::string text;
+  for (const auto* const variables : {&image, &own}) {
+    for (const EnvironmentVariable& variable : *variables) {
+      text.assign(variable.name).append("=").append(variable.value);
+      fields.Bytes(api::Container::kEnvFieldNumber, text);
+    }
+  }
+  return true;
 }
 
 void AddMounts(const std::vector<Mount>& mounts,

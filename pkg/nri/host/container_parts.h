@@ -19,6 +19,12 @@ namespace api = ::nri::pkg::api::v1alpha1;
 void AddEnvironment(const std::vector<EnvironmentVariable>& variables,
                     google::protobuf::RepeatedPtrField<std::string>& env);
 
+// The same as encoded fields of an api::Container, added to `container`, without a text for each.
+// False, and nothing is added: a variable is there twice, or not in ASCII, which needs
+// AddEnvironment.
+bool AppendPlainEnvironment(const std::vector<EnvironmentVariable>& image,
+                            const std::vector<EnvironmentVariable>& own, std::string& container);
+
 // As OCI's mount options. An image that is mounted has the type "image" and its reference as
 // source.
 void AddMounts(const std::vector<Mount>& mounts,

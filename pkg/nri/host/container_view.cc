@@ -102,18 +102,15 @@ api::ContainerState ToNriState(ContainerState state) {
   return api::CONTAINER_UNKNOWN;
 }
 
-}  // namespace
-
-api::Container ToContainer(const CreateRequest& create, const ContainerDetails& details,
-                           const ImageFacts* image, const api::PodSandbox& pod) {
+// All but its environment.
+api::Container WithoutEnvironment(const CreateRequest& create, const ContainerDetails& details,
+                                  const ImageFacts* image, const api::PodSandbox& pod) {
   api::Container out;
   out.set_pod_sandbox_id(Utf8Repaired(create.pod_id.value()));
   out.set_name(Utf8Repaired(create.name));
   CopyStrings(create.labels, *out.mutable_labels());
   CopyStrings(create.annotations, *out.mutable_annotations());
   AddArgs(details, image, *out.mutable_args());
-  if (image != nullptr) AddEnvironment(image->environment, *out.mutable_env());
-  AddEnvironment(details.environment, *out.mutable_env());
   AddMounts(details.mounts, *out.mutable_mounts());
   out.mutable_hooks();
   AddUser(details.security, out);
@@ -124,6 +121,34 @@ api::Container ToContainer(const CreateRequest& create, const ContainerDetails& 
   AddNamespaces(details.security, pod, linux);
   AddSeccomp(details.security, linux);
   return out;
+}
+
+void AddEnvironments(const ContainerDetails& details, const ImageFacts* image,
+                     api::Container& container) {
+  if (image != nullptr) AddEnvironment(image->environment, *container.mutable_env());
+  AddEnvironment(details.environment, *container.mutable_env());
+}
+
+}  // namespace
+
+api::Container ToContainer(const CreateRequest& create, const ContainerDetails& details,
+                           const ImageFacts* image, const api::PodSandbox& pod) {
+  api::Container container = WithoutEnvironment(create, details, image, pod);
+  AddEnvironments(details, image, container);
+  return container;
+}
+
+std::string EncodeContainer(const CreateRequest& create, const ContainerDetails& details,
+                            const ImageFacts* image, const api::PodSandbox& pod,
+                            std::string_view id) {
+  static const std::vector<EnvironmentVariable> kNone;
+  api::Container container = WithoutEnvironment(create, details, image, pod);
+  container.set_id(std::string(id));
+  std::string encoded = container.SerializeAsString();
+  const auto& of_image = image == nullptr ? kNone : image->environment;
+  if (AppendPlainEnvironment(of_image, details.environment, encoded)) return encoded;
+  AddEnvironments(details, image, container);
+  return container.SerializeAsString();
 }
 
 api::Container ToContainer(const ContainerFacts& facts) {

@@ -2,10 +2,12 @@
 #include "pkg/nri/host/container_view.h"
 
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/nri/host/container_parts.h"
 #include "pkg/nri/host/pod_view.h"
 #include "pkg/nri/testing/messages.h"
 
@@ -144,6 +146,53 @@ TEST(ContainerViewTest, ShowsACreationInFull) {
         unified { key: "memory.high" value: "9" }
       }
     })"));
+}
+
+// The message is what the bytes of the other way must mean.
+TEST(ContainerViewTest, EncodedItIsTheSame) {
+  const ImageFacts image{.entrypoint = {"/entry"},
+                         .command = {"cmd"},
+                         .environment = {{"HOME", "/root"}, {"LANG", "C"}},
+                         .digest = {}};
+  const auto pod =
+      Make<api::PodSandbox>("linux { namespaces { type: 'network' path: '/run/netns/1' } }");
+  using Environment = std::vector<EnvironmentVariable>;
+  for (const Environment& environment :
+       {Environment{}, Environment{{"A", "1"}, {"B", ""}, {"", "no name"}},
+        Environment{{"A", "1"}, {"LANG", "of the request"}}, Environment{{"A", "1"}, {"A", "2"}},
+        Environment{{"A", "\xc3\xa4"}, {"B", "\xff"}}, Environment{{"A=B", "1"}, {"A", "2"}}}) {
+    for (const ImageFacts* const of_image : {&image, static_cast<const ImageFacts*>(nullptr)}) {
+      ContainerDetails details = SomeDetails();
+      details.environment = environment;
+      api::Container expected = ToContainer(SomeCreate(), details, of_image, pod);
+      expected.set_id("alias");
+      api::Container decoded;
+      ASSERT_TRUE(
+          decoded.ParseFromString(EncodeContainer(SomeCreate(), details, of_image, pod, "alias")));
+      EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(expected, decoded))
+          << decoded.ShortDebugString();
+    }
+  }
+}
+
+TEST(ContainerViewTest, APlainEnvironmentIsEncodedVariableByVariable) {
+  const std::vector<EnvironmentVariable> image = {{"LANG", "C"}};
+  std::string encoded = api::Container().SerializeAsString();
+  ASSERT_TRUE(AppendPlainEnvironment(image, {{"A", "1"}, {"B", "x=y"}}, encoded));
+  api::Container decoded;
+  ASSERT_TRUE(decoded.ParseFromString(encoded));
+  EXPECT_THAT(decoded.env(), ElementsAre("LANG=C", "A=1", "B=x=y"));
+
+  const std::vector<EnvironmentVariable> others[] = {{{"A", "1"}, {"A", "2"}},
+                                                     {{"LANG", "2"}},
+                                                     {{"A", "\xff"}},
+                                                     {{"\xc3\xa4", "1"}},
+                                                     {{"A=B", "1"}}};
+  for (const auto& other : others) {
+    std::string untouched = "before";
+    EXPECT_FALSE(AppendPlainEnvironment(image, other, untouched)) << other[0].name;
+    EXPECT_EQ(untouched, "before");
+  }
 }
 
 TEST(ContainerViewTest, WhatPluginsReadWithoutAskingIsThere) {

@@ -3,19 +3,21 @@
 
 #include <utility>
 
+#include "pkg/base/utf8.h"
 #include "pkg/nri/host/adjustment_mapping.h"
-#include "pkg/nri/host/container_view.h"
 #include "pkg/nri/host/nri_stage.h"
 
 namespace resmgr::nri {
 
-Creation::Creation(NriStage& stage, const HostPodPtr& pod, CreateRequest create,
-                   ContainerDetails details)
+Creation::Creation(NriStage& stage, std::shared_ptr<PlannedContainer> planned,
+                   const HostPodPtr& pod)
     : stage_(stage),
-      create_(std::move(create)),
-      details_(std::move(details)),
-      container_(stage.inventory().Begin(
-          pod, ToContainer(create_, details_, nullptr, *pod->message), create_.attempt)) {}
+      planned_(std::move(planned)),
+      container_(stage.inventory().Begin(pod, Utf8Repaired(planned_->create().name),
+                                         planned_->create().attempt)) {
+  planned_->SetId(container_->alias);
+  container_->message.SetLater([planned = planned_] { return planned->Make(); });
+}
 
 void Creation::Begin(Done done) {
   done_ = std::move(done);
@@ -25,23 +27,22 @@ void Creation::Begin(Done done) {
     return Answer(Adjustment());
   }
   stage_.InTurn(*container_->pod, [self = shared_from_this()](const Turns::Turn& turn) {
-    self->stage_.images().Find(self->details_.image, [self, turn](const ImageFacts* image) {
-      if (image != nullptr) self->ShowImage(*image);
-      self->AskPlugins(turn);
-    });
+    self->stage_.images().Find(self->planned_->details().image,
+                               [self, turn](const ImageFacts* image) {
+                                 if (image != nullptr) self->ShowImage(*image);
+                                 self->AskPlugins(turn);
+                               });
   });
 }
 
 void Creation::ShowImage(const ImageFacts& image) {
-  api::Container whole = ToContainer(create_, details_, &image, *container_->pod->message);
-  whole.set_id(container_->alias());
-  whole.set_pod_sandbox_id(container_->pod->message->id());
-  container_->message.Edit() = std::move(whole);
+  planned_->SetImage(image);
+  container_->message.SetLater([planned = planned_] { return planned->Make(); });
 }
 
 void Creation::AskPlugins(const Turns::Turn& turn) {
   if (abandoned_) return;
-  merge_.emplace(*container_->pod->message, *container_->message);
+  merge_.emplace(planned_);
   const auto ask = [self = shared_from_this()](HostedPlugin& plugin,
                                                std::chrono::milliseconds timeout,
                                                Dispatcher::Answered answered) {
@@ -61,13 +62,13 @@ void Creation::AskPlugin(HostedPlugin& plugin, std::chrono::milliseconds timeout
   if (abandoned_) return answered(MakeStatus(StatusCode::kCancelled, "the client went away"));
   container_->told = true;
   plugin.port->Create(
-      merge_->request(), timeout,
+      merge_->Question(), timeout,
       [self = shared_from_this(), name = plugin.name,
        answered = std::move(answered)](StatusOr<api::CreateContainerResponse> answer) {
         if (!answer.ok()) return answered(answer.status());
         self->stage_.updates().Normalize(*answer->mutable_update());
         self->consulted_.push_back(name);
-        answered(self->merge_->Add(name, *answer));
+        answered(self->merge_->Add(name, *std::move(answer)));
       });
 }
 
@@ -106,7 +107,7 @@ void Creation::Validate(const Turns::Turn& turn) {
 
 void Creation::Map(const Turns::Turn& turn) {
   if (abandoned_) return;
-  owners_ = merge_->owned(container_->alias());
+  owners_ = merge_->owned(container_->alias);
   StatusOr<MappedAdjustment> mapped = MapAdjustment(merge_->adjustment(), Context());
   if (!mapped.ok()) return Answer(mapped.status());
   stage_.NoteLeftOut(*container_, mapped->warnings);
@@ -115,7 +116,7 @@ void Creation::Map(const Turns::Turn& turn) {
 }
 
 MappingContext Creation::Context() const {
-  return {.details = details_,
+  return {.details = planned_->details(),
           .pristine = merge_->pristine(),
           .owners = owners_,
           .policy = stage_.nri_options().unsupported,
@@ -133,7 +134,7 @@ void Creation::FindFiles(MappedAdjustment mapped, const Turns::Turn& turn) {
     }
     self->UpdateOthers(std::move(*whole), turn);
   };
-  stage_.files().Ask(whole->host_files, container_->alias(),
+  stage_.files().Ask(whole->host_files, container_->alias,
                      stage_.WhileHere<StatusOr<FoundFiles>>(found));
 }
 
@@ -159,20 +160,23 @@ void Creation::Answer(StatusOr<Adjustment> answer) {
 void Creation::Adopt() {
   ForgetFiles();
   if (!merge_) return;
-  api::Container changed = merge_->TakeContainer();
-  if (stage_.PlacementIsOwned()) {
-    const api::LinuxCPU& decided = merge_->pristine().linux().resources().cpu();
-    api::LinuxCPU& cpu = *changed.mutable_linux()->mutable_resources()->mutable_cpu();
-    cpu.set_cpus(decided.cpus());
-    cpu.set_mems(decided.mems());
-  }
-  container_->message.Edit() = std::move(changed);
+  const bool owned = stage_.PlacementIsOwned();
+  container_->message.SetLater([shown = merge_->shown(), planned = planned_, owned] {
+    api::Container changed = std::move(*shown->Message().mutable_container());
+    if (owned) {
+      const LinuxResources& decided = planned->create().resources;
+      api::LinuxCPU& cpu = *changed.mutable_linux()->mutable_resources()->mutable_cpu();
+      cpu.set_cpus(Utf8Repaired(decided.cpuset_cpus.value_or("")));
+      cpu.set_mems(Utf8Repaired(decided.cpuset_mems.value_or("")));
+    }
+    return changed;
+  });
   merge_.reset();
 }
 
 void Creation::Succeed(const ContainerId& id, const SharedHold& hold) {
   Adopt();
-  container_->message.Edit().set_state(api::CONTAINER_CREATED);
+  container_->SetState(api::CONTAINER_CREATED);
   stage_.inventory().SetId(container_, id);
   if (!stage_.dispatcher().AnyWants(api::EVENT_POST_CREATE_CONTAINER)) return hold->Release();
   stage_.InTurn(*container_->pod, [self = shared_from_this(), hold](const Turns::Turn& turn) {

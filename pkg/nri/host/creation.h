@@ -10,14 +10,13 @@
 #include "pkg/api/nri.pb.h"
 #include "pkg/base/status.h"
 #include "pkg/model/adjustment.h"
-#include "pkg/model/container_details.h"
-#include "pkg/model/create_request.h"
 #include "pkg/nri/host/adjustment_mapping.h"
 #include "pkg/nri/host/adjustment_merge.h"
 #include "pkg/nri/host/change_owners.h"
 #include "pkg/nri/host/dispatch.h"
 #include "pkg/nri/host/host_inventory.h"
 #include "pkg/nri/host/nri_calls.h"
+#include "pkg/nri/host/planned_container.h"
 #include "pkg/nri/host/turns.h"
 
 namespace resmgr::nri {
@@ -31,8 +30,7 @@ class NriStage;
 // by what it waits for. Loop's thread only.
 class Creation final : public std::enable_shared_from_this<Creation> {
  public:
-  // What the request says, with what earlier stages change of it.
-  Creation(NriStage& stage, const HostPodPtr& pod, CreateRequest create, ContainerDetails details);
+  Creation(NriStage& stage, std::shared_ptr<PlannedContainer> planned, const HostPodPtr& pod);
 
   // An error refuses the creation.
   using Done = std::function<void(StatusOr<Adjustment>)>;
@@ -63,8 +61,7 @@ class Creation final : public std::enable_shared_from_this<Creation> {
   void Adopt();
 
   NriStage& stage_;
-  const CreateRequest create_;
-  const ContainerDetails details_;
+  const std::shared_ptr<PlannedContainer> planned_;
   const HostContainerPtr container_;
   std::optional<AdjustmentMerge> merge_;
   std::vector<std::string> consulted_;  // plugins that have answered

@@ -90,7 +90,7 @@ void HostEvents::Stop(const HostContainerPtr& container, Done done) {
 void HostEvents::Remove(const HostContainerPtr& container, Done done) {
   if (std::exchange(container->remove_told, true)) return done(OkStatus());
   // A plugin that comes from here on may not hear of it, and is not shown it.
-  container->message.Edit().set_state(api::CONTAINER_STOPPED);
+  container->SetState(api::CONTAINER_STOPPED);
   std::vector<Step> steps;
   steps.emplace_back([this, container](Done next) { Stop(container, std::move(next)); });
   if (container->told) {
@@ -111,7 +111,7 @@ void HostEvents::StopPod(const HostPodPtr& pod, Done done) {
   for (const HostContainerPtr& container : inventory_.ContainersOf(*pod)) {
     if (container->creating()) continue;
     steps.emplace_back([this, container](Done next) {
-      container->message.Edit().set_state(api::CONTAINER_STOPPED);
+      container->SetState(api::CONTAINER_STOPPED);
       Stop(container, std::move(next));
     });
   }

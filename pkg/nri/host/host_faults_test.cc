@@ -140,7 +140,7 @@ TEST_F(HostFaultsTest, AQuestionThatIsTooLongIsNotAsked) {
   auto request = test::About<api::CreateContainerRequest>("p", "c");
   request.mutable_container()->add_args(std::string(ttrpc::kLongestMessage, 'x'));
   Created answer;
-  listener.ready[0]->Create(request, kPatience, Into(answer));
+  listener.ready[0]->Create(request.SerializeAsString(), kPatience, Into(answer));
   ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
   EXPECT_EQ(answer->status().code(), StatusCode::kUnavailable);
   Created next;

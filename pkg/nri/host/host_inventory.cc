@@ -47,15 +47,21 @@ void HostInventory::RemovePod(const HostPod& pod) {
 }
 
 HostContainerPtr HostInventory::Begin(HostPodPtr pod, api::Container message, uint32_t attempt) {
+  HostContainerPtr container = Begin(std::move(pod), message.name(), attempt);
+  message.set_id(container->alias);
+  message.set_pod_sandbox_id(container->pod->message->id());
+  container->message.Edit() = std::move(message);
+  return container;
+}
+
+HostContainerPtr HostInventory::Begin(HostPodPtr pod, std::string_view name, uint32_t attempt) {
   const PodSandboxId pod_id(pod->message->id());
-  std::string alias = AliasOf(pod_id, message.name(), attempt);
+  std::string alias = AliasOf(pod_id, name, attempt);
   for (int again = 1; by_alias_.contains(alias); ++again)
-    alias = AliasOf(pod_id, fmt::format("{}/{}", message.name(), again), attempt);
-  message.set_id(alias);
-  message.set_pod_sandbox_id(pod->message->id());
+    alias = AliasOf(pod_id, fmt::format("{}/{}", name, again), attempt);
   auto container = std::make_shared<HostContainer>(edits_);
   container->pod = std::move(pod);
-  container->message.Edit() = std::move(message);
+  container->alias = alias;
   by_alias_.emplace(std::move(alias), container);
   return container;
 }
@@ -63,9 +69,11 @@ HostContainerPtr HostInventory::Begin(HostPodPtr pod, api::Container message, ui
 void HostInventory::SetId(const HostContainerPtr& container, const ContainerId& id) {
   container->id = id;
   const std::string text(id.value());
-  (*container->message.Edit().mutable_annotations())[std::string(kIdAnnotation)] = text;
+  container->message.EditLater([text](api::Container& message) {
+    (*message.mutable_annotations())[std::string(kIdAnnotation)] = text;
+  });
   HostContainerPtr& place = by_id_[text];
-  if (place != nullptr && place != container) by_alias_.erase(place->alias());
+  if (place != nullptr && place != container) by_alias_.erase(place->alias);
   place = container;
 }
 
@@ -81,7 +89,7 @@ void HostInventory::Remove(const HostContainer& container) {
   };
   ++*edits_;
   // The record may go with its last entry.
-  const std::string alias = container.alias();
+  const std::string alias = container.alias;
   erase(by_id_, container.id.value());
   erase(by_alias_, alias);
 }

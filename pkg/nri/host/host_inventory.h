@@ -19,23 +19,55 @@
 namespace resmgr::nri {
 
 // A message that plugins see. Each edit counts, so that nobody is given what was made of the
-// message before.
+// message before. It can be made when somebody looks at it: most containers come and go without.
 template <typename Message>
 class SeenMessage {
  public:
+  using Make = std::function<Message()>;
+  using Change = std::function<void(Message&)>;
+
   explicit SeenMessage(std::shared_ptr<uint64_t> edits) : edits_(std::move(edits)) {}
 
-  const Message& operator*() const { return message_; }
-  const Message* operator->() const { return &message_; }
+  const Message& operator*() const { return Made(); }
+  const Message* operator->() const { return &Made(); }
   // For one change at once: a reference that is kept would change things unseen.
   Message& Edit() {
     ++*edits_;
-    return message_;
+    return Made();
+  }
+  // In place of the message and of changes that are not made yet. `make` and `change` must not look
+  // at the message by other ways, and live until somebody looks.
+  void SetLater(Make make) {
+    ++*edits_;
+    make_ = std::move(make);
+    changes_.clear();
+  }
+  // Edit where the message is not made for that, unless very many changes wait for it.
+  void EditLater(Change change) {
+    ++*edits_;
+    if (make_ && changes_.size() < kMostChanges) {
+      changes_.push_back(std::move(change));
+    } else {
+      change(Made());
+    }
   }
 
  private:
+  static constexpr size_t kMostChanges = 16;
+
+  Message& Made() const {
+    if (const Make make = std::exchange(make_, nullptr)) {
+      message_ = make();
+      for (const Change& change : std::exchange(changes_, {}))
+        change(message_);
+    }
+    return message_;
+  }
+
   std::shared_ptr<uint64_t> edits_;  // of all messages of the inventory
-  Message message_;
+  mutable Message message_;
+  mutable Make make_;  // null: it is made
+  mutable std::vector<Change> changes_;
 };
 
 // A pod sandbox as plugins see it.
@@ -55,14 +87,17 @@ struct HostContainer {
   explicit HostContainer(const std::shared_ptr<uint64_t>& edits) : message(edits) {}
 
   std::shared_ptr<HostPod> pod;
+  std::string alias;                    // id_aliases.h; the id in the message
   ContainerId id;                       // the runtime's; empty while the container is being created
-  SeenMessage<api::Container> message;  // under its alias (id_aliases.h)
+  SeenMessage<api::Container> message;  // under its alias
   bool told = false;                    // a plugin may know it
   bool stop_told = false;
   bool remove_told = false;
 
-  const std::string& alias() const { return message->id(); }
   bool creating() const { return id.empty(); }
+  void SetState(api::ContainerState state) {
+    message.EditLater([state](api::Container& container) { container.set_state(state); });
+  }
 };
 
 using HostPodPtr = std::shared_ptr<HostPod>;
@@ -85,6 +120,8 @@ class HostInventory {
   // A container that is being created; the message has no id yet, and gets its alias. Where the
   // alias is another container's (`attempt` is created once more) it gets one that is free.
   HostContainerPtr Begin(HostPodPtr pod, api::Container message, uint32_t attempt);
+  // The same without its message, which the caller sets.
+  HostContainerPtr Begin(HostPodPtr pod, std::string_view name, uint32_t attempt);
   // The runtime has created it. Where it is known already, as by a list, that one goes.
   void SetId(const HostContainerPtr& container, const ContainerId& id);
   // By the runtime's id, an unambiguous beginning of it, or its alias. nullptr: not known.

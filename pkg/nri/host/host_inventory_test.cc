@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/host_inventory.h"
 
+#include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -32,6 +34,52 @@ api::SynchronizeRequest Decoded(const SyncMessages& messages) {
   return all;
 }
 
+TEST(SeenMessageTest, IsMadeWhenSomebodyLooks) {
+  const auto edits = std::make_shared<uint64_t>(0);
+  SeenMessage<api::Container> message(edits);
+  int made = 0;
+  message.SetLater([&made] {
+    ++made;
+    return Named("planned");
+  });
+  message.EditLater([](api::Container& container) { container.add_args("1"); });
+  message.EditLater([](api::Container& container) { container.add_args("2"); });
+  EXPECT_EQ(made, 0);
+  EXPECT_EQ(*edits, 3u) << "what others were given is old";
+  EXPECT_EQ(message->name(), "planned");
+  EXPECT_THAT(message->args(), testing::ElementsAre("1", "2"));
+  message.EditLater([](api::Container& container) { container.add_args("3"); });
+  message.Edit().set_id("id");
+  EXPECT_THAT((*message).args(), testing::ElementsAre("1", "2", "3"));
+  EXPECT_EQ(*edits, 5u);
+  EXPECT_EQ(made, 1);
+}
+
+TEST(SeenMessageTest, ALaterOneTakesThePlaceOfChangesThatWait) {
+  SeenMessage<api::Container> message(std::make_shared<uint64_t>(0));
+  message.Edit().set_id("former");
+  message.SetLater([] { return Named("first"); });
+  message.EditLater([](api::Container& container) { container.add_args("1"); });
+  message.SetLater([] { return Named("second"); });
+  EXPECT_EQ(message->name(), "second");
+  EXPECT_TRUE(message->args().empty());
+  EXPECT_TRUE(message->id().empty());
+}
+
+TEST(SeenMessageTest, KeepsFewChangesOnly) {
+  SeenMessage<api::Container> message(std::make_shared<uint64_t>(0));
+  bool made = false;
+  message.SetLater([&made] {
+    made = true;
+    return api::Container();
+  });
+  int changes = 0;
+  for (; !made && changes < 100; ++changes)
+    message.EditLater([](api::Container& container) { container.add_args("x"); });
+  EXPECT_LT(changes, 100);
+  EXPECT_EQ(message->args_size(), changes);
+}
+
 TEST(IdAliasesTest, AreTheSameEachTimeAndDifferForEachContainer) {
   const PodSandboxId pod("p1");
   EXPECT_EQ(AliasOf(pod, "a", 0), AliasOf(pod, "a", 0));
@@ -50,7 +98,7 @@ TEST(HostInventoryTest, FindsContainersByIdItsBeginningAndAlias) {
   const HostContainerPtr a = inventory.Begin(pod, Named("a"), 0);
   const HostContainerPtr b = inventory.Begin(pod, Named("b"), 0);
   EXPECT_TRUE(a->creating());
-  EXPECT_EQ(inventory.Find(a->alias()), a);
+  EXPECT_EQ(inventory.Find(a->alias), a);
   inventory.SetId(a, ContainerId("c01"));
   inventory.SetId(b, ContainerId("c02"));
   EXPECT_EQ(inventory.Find("c01"), a);
@@ -58,7 +106,7 @@ TEST(HostInventoryTest, FindsContainersByIdItsBeginningAndAlias) {
   EXPECT_EQ(inventory.Find("c0"), nullptr);  // both
   EXPECT_EQ(inventory.Find(""), nullptr);
   // Not a beginning of an alias: clients do not know these.
-  EXPECT_EQ(inventory.Find(a->alias().substr(0, 12)), nullptr);
+  EXPECT_EQ(inventory.Find(a->alias.substr(0, 12)), nullptr);
   EXPECT_EQ(inventory.FindPod("po"), pod);
   inventory.Remove(*a);
   EXPECT_EQ(inventory.Find("c0"), b);
@@ -69,9 +117,9 @@ TEST(HostInventoryTest, KeepsTheAliasForLifeAndTellsTheRuntimesIdBesides) {
   HostInventory inventory;
   const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
   const HostContainerPtr container = inventory.Begin(pod, Named("a"), 0);
-  const std::string alias = container->alias();
+  const std::string alias = container->alias;
   inventory.SetId(container, ContainerId("real"));
-  EXPECT_EQ(container->alias(), alias);
+  EXPECT_EQ(container->alias, alias);
   const api::Container by_alias = ViewOf(*container, false);
   EXPECT_EQ(by_alias.id(), alias);
   EXPECT_EQ(by_alias.annotations().at(std::string(HostInventory::kIdAnnotation)), "real");
@@ -83,10 +131,10 @@ TEST(HostInventoryTest, TwoCreationsOfOneNameAreTwoContainers) {
   const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
   const HostContainerPtr first = inventory.Begin(pod, Named("a"), 0);
   const HostContainerPtr second = inventory.Begin(pod, Named("a"), 0);
-  EXPECT_NE(first->alias(), second->alias());
+  EXPECT_NE(first->alias, second->alias);
   // The first one's end leaves the second where it is.
   inventory.Remove(*first);
-  EXPECT_EQ(inventory.Find(second->alias()), second);
+  EXPECT_EQ(inventory.Find(second->alias), second);
 }
 
 TEST(HostInventoryTest, AnIdIsOneContainersOnly) {
@@ -97,7 +145,7 @@ TEST(HostInventoryTest, AnIdIsOneContainersOnly) {
   const HostContainerPtr created = inventory.Begin(pod, Named("a"), 0);
   inventory.SetId(created, ContainerId("real"));
   EXPECT_EQ(inventory.Find("real"), created);
-  EXPECT_EQ(inventory.Find(listed->alias()), nullptr);
+  EXPECT_EQ(inventory.Find(listed->alias), nullptr);
   EXPECT_EQ(inventory.Containers().size(), 1u);
 }
 
@@ -128,7 +176,7 @@ TEST(HostInventoryTest, IsEncodedOnceForAllThatComeWhileNothingChanges) {
   // Of another dialect.
   const SharedSyncMessages real = inventory.All(true);
   EXPECT_EQ(Decoded(*real).containers(0).id(), "real");
-  EXPECT_EQ(Decoded(*first).containers(0).id(), container->alias());
+  EXPECT_EQ(Decoded(*first).containers(0).id(), container->alias);
   EXPECT_EQ(inventory.All(false), first);
   EXPECT_EQ(inventory.All(true), real);
 }
@@ -144,7 +192,7 @@ TEST(HostInventoryTest, EachChangeIsInWhatTheNextOneIsTold) {
   EXPECT_TRUE(changed());
   inventory.SetId(container, ContainerId("real"));
   EXPECT_TRUE(changed());
-  container->message.Edit().set_state(api::CONTAINER_RUNNING);
+  container->SetState(api::CONTAINER_RUNNING);
   EXPECT_TRUE(changed());
   EXPECT_EQ(Decoded(*last).containers(0).state(), api::CONTAINER_RUNNING);
   pod->message.Edit().set_uid("uid");

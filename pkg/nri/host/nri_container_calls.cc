@@ -36,7 +36,7 @@ class StartCall final : public StageCall {
     if (!outcome.known) stage_.sync().Refresh();
     if (container_ == nullptr || !outcome.known) return;
     if (!outcome.ok()) return stage_.TellStop(container_, [] {});
-    container_->message.Edit().set_state(api::CONTAINER_RUNNING);
+    container_->SetState(api::CONTAINER_RUNNING);
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
     const Dispatcher& dispatcher = stage_.dispatcher();
     if (!dispatcher.AnyWants(api::EVENT_START_CONTAINER) &&
@@ -77,7 +77,7 @@ class StartCall final : public StageCall {
   static void Undo(NriStage& stage, const HostContainerPtr& container, const Status& why,
                    const SharedHold& hold, const Turns::Turn& turn) {
     const auto stopped = [&stage, container, why, hold, turn](const Status&) {
-      container->message.Edit().set_state(api::CONTAINER_STOPPED);
+      container->SetState(api::CONTAINER_STOPPED);
       stage.events().Stop(container, [why, hold, turn](const Status&) { hold->Fail(why); });
     };
     stage.runtime().StopContainer(container->id, std::chrono::seconds(0),
@@ -121,7 +121,7 @@ class RemoveCall final : public StageCall {
     const auto answer = std::make_shared<LateAnswer>(AnswerLater());
     stage_.InTurn(*container_->pod, [&stage = stage_, container = container_,
                                      answer](const Turns::Turn& turn) {
-      container->message.Edit().set_state(api::CONTAINER_STOPPED);
+      container->SetState(api::CONTAINER_STOPPED);
       stage.events().Remove(container, [answer, turn](const Status&) { answer->Pass(); });
     });
   }

@@ -68,8 +68,10 @@ class CreateCall final : public StageCall {
     if (pod == nullptr || !pod->ready) return Pass();
     CreateRequest shown = *create;
     ContainerDetails details = request.Details(kAllDetails);
+    shown.pod_id = PodSandboxId(pod->message->id());
     Overlay(so_far, shown, details);
-    creation_ = std::make_shared<Creation>(stage_, pod, std::move(shown), std::move(details));
+    creation_ = std::make_shared<Creation>(
+        stage_, std::make_shared<PlannedContainer>(pod, std::move(shown), std::move(details)), pod);
     const auto answer = std::make_shared<LateAnswer>(AnswerLater());
     creation_->Begin([answer](StatusOr<Adjustment> adjustment) {
       if (adjustment.ok()) {

@@ -160,7 +160,7 @@ void NriStage::TellStop(const HostContainerPtr& container, std::function<void()>
         WhileHere<StatusOr<ContainerFacts>>(
             [this, container, turn = std::move(turn), done](const StatusOr<ContainerFacts>& facts) {
               if (facts.ok()) AddFacts(*facts, container->message.Edit());
-              container->message.Edit().set_state(api::CONTAINER_STOPPED);
+              container->SetState(api::CONTAINER_STOPPED);
               events_.Stop(container, [turn, done](const Status&) { done(); });
             }));
   });
@@ -168,7 +168,7 @@ void NriStage::TellStop(const HostContainerPtr& container, std::function<void()>
 
 void NriStage::TellRemoval(const HostContainerPtr& container, std::function<void()> done) {
   InTurn(*container->pod, [this, container, done = std::move(done)](Turns::Turn turn) {
-    container->message.Edit().set_state(api::CONTAINER_STOPPED);
+    container->SetState(api::CONTAINER_STOPPED);
     events_.Remove(container, [turn = std::move(turn), done](const Status&) { done(); });
   });
 }

@@ -47,7 +47,8 @@ class PluginPort {
   // It has subscribed to the event.
   virtual bool Wants(api::Event event) const = 0;
 
-  virtual void Create(const api::CreateContainerRequest& request, std::chrono::milliseconds timeout,
+  // `request` is an encoded CreateContainerRequest.
+  virtual void Create(std::string request, std::chrono::milliseconds timeout,
                       Done<api::CreateContainerResponse> done) = 0;
   virtual void Update(const api::UpdateContainerRequest& request, std::chrono::milliseconds timeout,
                       Done<api::UpdateContainerResponse> done) = 0;

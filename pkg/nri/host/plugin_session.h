@@ -100,7 +100,7 @@ class PluginSession final : public PluginPort {
   const std::string& full_name() const override { return full_name_; }
   const PluginSettings& settings() const override { return *settings_; }
   bool Wants(api::Event event) const override { return (events_ & BitOf(event)) != 0; }
-  void Create(const api::CreateContainerRequest& request, std::chrono::milliseconds timeout,
+  void Create(std::string request, std::chrono::milliseconds timeout,
               Done<api::CreateContainerResponse> done) override;
   void Update(const api::UpdateContainerRequest& request, std::chrono::milliseconds timeout,
               Done<api::UpdateContainerResponse> done) override;

@@ -37,7 +37,7 @@ void PluginUpdates::Normalize(
   for (api::ContainerUpdate& update : updates) {
     const HostContainerPtr container = inventory_.Find(update.container_id());
     if (container == nullptr) continue;
-    update.set_container_id(container->alias());
+    update.set_container_id(container->alias);
     *known.Add() = std::move(update);
   }
   updates.Swap(&known);

@@ -211,14 +211,14 @@ void ReplyEdits::AddTo(api::ContainerAdjustment& merged) const {
   if (to.ByteSizeLong() == 0) merged.clear_linux();
 }
 
-void ReplyEdits::ShowIn(const api::Container& pristine, api::Container& container) const {
+void ReplyEdits::ShowIn(const Strings& args_before, api::Container& container) const {
   lists_->annotations.ShowIn(*container.mutable_annotations());
   lists_->mounts.ShowIn(*container.mutable_mounts());
   lists_->environment.ShowIn(*container.mutable_env());
   lists_->limits.ShowIn(*container.mutable_rlimits());
   lists_->cdi_devices.ShowIn(*container.mutable_cdi_devices());
   if (AnyHook(reply_.hooks())) container.mutable_hooks()->MergeFrom(reply_.hooks());
-  SetArgs(reply_.args(), pristine.args(), *container.mutable_args());
+  SetArgs(reply_.args(), args_before, *container.mutable_args());
 
   if (!reply_.has_linux()) return;
   api::LinuxContainer& linux = *container.mutable_linux();

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
+
+#include <google/protobuf/repeated_field.h>
 
 #include "pkg/nri/host/field_ledger.h"
 
@@ -20,9 +23,10 @@ class ReplyEdits {
   // Some is claimed then; the ledger is to be undone.
   Status Claim(const FieldLedger::Claimant& claimant) const;
 
-  // Only where the claims were granted. `pristine` is the container as no plugin has changed it.
+  // Only where the claims were granted. `args_before` are those that no plugin has changed.
   void AddTo(api::ContainerAdjustment& merged) const;
-  void ShowIn(const api::Container& pristine, api::Container& container) const;
+  void ShowIn(const google::protobuf::RepeatedPtrField<std::string>& args_before,
+              api::Container& container) const;
 
  private:
   struct Lists;

@@ -44,12 +44,10 @@ void PluginSession::Ask(api::Event event, Question question, std::chrono::millis
               });
 }
 
-void PluginSession::Create(const api::CreateContainerRequest& request,
-                           std::chrono::milliseconds timeout,
+void PluginSession::Create(std::string request, std::chrono::milliseconds timeout,
                            Done<api::CreateContainerResponse> done) {
-  Ask(api::EVENT_CREATE_CONTAINER,
-      {.method = "CreateContainer", .payload = request.SerializeAsString()}, timeout,
-      std::move(done));
+  Ask(api::EVENT_CREATE_CONTAINER, {.method = "CreateContainer", .payload = std::move(request)},
+      timeout, std::move(done));
 }
 
 void PluginSession::Update(const api::UpdateContainerRequest& request,

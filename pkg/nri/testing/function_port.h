@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "pkg/nri/host/plugin_port.h"
 
 namespace resmgr::nri::test {
@@ -36,8 +38,10 @@ class FunctionPort final : public PluginPort {
   const PluginSettings& settings() const override { return settings_of; }
   bool Wants(api::Event event) const override { return wants(event); }
 
-  void Create(const api::CreateContainerRequest& request, std::chrono::milliseconds time,
+  void Create(std::string encoded, std::chrono::milliseconds time,
               Done<api::CreateContainerResponse> done) override {
+    api::CreateContainerRequest request;
+    EXPECT_TRUE(request.ParseFromString(encoded));
     Answer("Create " + request.container().name(), create, request, time, std::move(done));
   }
   void Update(const api::UpdateContainerRequest& request, std::chrono::milliseconds time,

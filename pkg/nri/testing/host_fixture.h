@@ -69,7 +69,8 @@ class HostFixture : public testing::Test {
   }
   static void Create(PluginPort& port, Created& answer,
                      std::chrono::milliseconds timeout = kPatience) {
-    port.Create(About<api::CreateContainerRequest>("p", "c"), timeout, Into(answer));
+    port.Create(About<api::CreateContainerRequest>("p", "c").SerializeAsString(), timeout,
+                Into(answer));
   }
   static void Notify(PluginPort& port, api::Event event, Answer<api::Empty>& answer,
                      std::chrono::milliseconds timeout = kPatience) {

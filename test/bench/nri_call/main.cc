@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one plugin that answers adds to CreateContainer: `nri-call-bench`. The same creations pass a
 // daemon without plugins and one that hosts one; the plugin's own round trip, between it and a host
-// that does nothing but ask, is subtracted. All are processes of their own on one CPU.
+// that does nothing but ask, is subtracted. All are processes of their own on one CPU, and the
+// three are measured in turn, call by call: a plugin that answers a creation has not run for as
+// long as it takes others to create a container, and its code and data are in no cache. In a row,
+// which is shown beside it, the same round trip takes less.
+//   --rounds N        instead of 21
+//   --daemon PROGRAM  another cri-resmgr than the built one, or one that runs it under a profiler;
+//                     it may be slow
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -41,8 +47,7 @@ using nri::test::FakePlugin;
 using Process = std::unique_ptr<test::ChildProcess>;
 
 constexpr double kMostMicros = 60;  // the target
-constexpr int kRounds = 21;
-constexpr int kCalls = 200;  // of each kind in a round
+constexpr int kCalls = 200;         // of each kind in a round
 constexpr int kHighestPriority = -20;
 
 [[noreturn]] void Fail(const std::string& what) {
@@ -106,7 +111,7 @@ class BareHost {
   double Call(const char* method, const std::string& payload) {
     bool answered = false;
     const auto begin = std::chrono::steady_clock::now();
-    plugin_.Call(nri::kPluginService, method, payload, std::chrono::seconds(2),
+    plugin_.Call(nri::kPluginService, method, payload, std::chrono::seconds(60),
                  [&](const StatusOr<std::string>& answer) {
                    if (!answer.ok()) Fail(Describe(answer.status()));
                    answered = true;
@@ -140,9 +145,31 @@ std::string Question() {
   return request.SerializeAsString();
 }
 
+struct Options {
+  int rounds = 21;
+  std::string daemon{};  // empty: the built one
+};
+
+Options ParseOptions(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string_view flag = argv[i];
+    if (i + 1 == argc) Fail(fmt::format("{} needs a value", flag));
+    if (flag == "--rounds") {
+      options.rounds = std::atoi(argv[i + 1]);
+      if (options.rounds < 1) Fail("--rounds needs a number from 1 on");
+    } else if (flag == "--daemon") {
+      options.daemon = argv[i + 1];
+    } else {
+      Fail(fmt::format("there is no option {}; there are --rounds N and --daemon PROGRAM", flag));
+    }
+  }
+  return options;
+}
+
 class Bench {
  public:
-  Bench() {
+  explicit Bench(const Options& options) : options_(options) {
     backend_ = Own("--backend", "backend.sock");
     WaitFor("backend.sock");
     std::ofstream(File("plain.yaml")) << "{}\n";
@@ -177,16 +204,27 @@ class Bench {
     double plain = 0;
     double hosted = 0;
     double bare = 0;
+    double bare_in_a_row = 0;
     double added() const { return hosted - plain - bare; }
   };
   Round Measure() {
-    Round round{.plain = MedianOfCreations(*clients_[0]),
-                .hosted = MedianOfCreations(*clients_[1])};
-    std::vector<double> times;
+    Creations plain{*clients_[0]};
+    Creations hosted{*clients_[1]};
+    std::vector<double> bare;
+    for (int i = 0; i < kCalls; ++i) {
+      CreateOne(plain);
+      bare.push_back(bare_->Call("CreateContainer", question_));
+      CreateOne(hosted);
+    }
+    std::vector<double> in_a_row;
     for (int i = 0; i < kCalls; ++i)
-      times.push_back(bare_->Call("CreateContainer", question_));
-    round.bare = MedianOf(std::move(times));
-    return round;
+      in_a_row.push_back(bare_->Call("CreateContainer", question_));
+    Remove(plain);
+    Remove(hosted);
+    return {.plain = MedianOf(std::move(plain.times)),
+            .hosted = MedianOf(std::move(hosted.times)),
+            .bare = MedianOf(std::move(bare)),
+            .bare_in_a_row = MedianOf(std::move(in_a_row))};
   }
 
  private:
@@ -220,7 +258,7 @@ class Bench {
                                               "disabled",
                                               "-logger-level",
                                               "warn"},
-                                             File(name + ".log"));
+                                             File(name + ".log"), {}, options_.daemon);
     if (!daemon.ok()) Fail(Describe(daemon.status()));
     WaitFor(name + ".sock");
     return *std::move(daemon);
@@ -238,18 +276,24 @@ class Bench {
                        .request = [this](int) { return CreateRequest(number_++); },
                        .keep_replies = true});
   }
-  double MedianOfCreations(LoadClient& client) {
-    const LoadResult result = Create(client, kCalls);
+  struct Creations {
+    LoadClient& client;
+    std::vector<double> times{};  // microseconds
+    std::vector<std::string> replies{};
+  };
+  void CreateOne(Creations& creations) {
+    LoadResult result = Create(creations.client, 1);
     if (result.errors > 0) Fail(result.first_error);
-    if (const Status removed = RemoveContainers(client, result.replies); !removed.ok()) {
-      Fail(Describe(removed));
-    }
-    std::vector<double> times;
-    for (const std::chrono::nanoseconds time : result.latencies)
-      times.push_back(std::chrono::duration<double, std::micro>(time).count());
-    return MedianOf(std::move(times));
+    creations.times.push_back(
+        std::chrono::duration<double, std::micro>(result.latencies[0]).count());
+    creations.replies.push_back(std::move(result.replies[0]));
+  }
+  static void Remove(const Creations& creations) {
+    const Status removed = RemoveContainers(creations.client, creations.replies);
+    if (!removed.ok()) Fail(Describe(removed));
   }
 
+  const Options options_;
   const TempDir directory_;
   const std::string question_ = Question();
   int number_ = 0;
@@ -264,27 +308,28 @@ class Bench {
   std::vector<std::unique_ptr<LoadClient>> clients_;
 };
 
-int Main() {
+int Main(const Options& options) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(0, &set);
   (void)::setpriority(PRIO_PROCESS, 0, kHighestPriority);
   if (::sched_setaffinity(0, sizeof(set), &set) != 0) Fail("cannot run on CPU 0");
-  Bench bench;
+  Bench bench(options);
   (void)bench.Measure();
-  std::array<std::vector<double>, 4> columns;
-  for (int i = 0; i < kRounds; ++i) {
+  std::array<std::vector<double>, 5> columns;
+  for (int i = 0; i < options.rounds; ++i) {
     const Bench::Round round = bench.Measure();
-    const std::array values{round.plain, round.hosted, round.bare, round.added()};
+    const std::array values{round.plain, round.hosted, round.bare, round.added(),
+                            round.bare_in_a_row};
     for (size_t j = 0; j < values.size(); ++j)
       columns[j].push_back(values[j]);
   }
   const double added = MedianOf(columns[3]);
   std::printf(
       "CreateContainer of 4 KB, p50: without plugins %.1f us, with one %.1f us; its own round trip "
-      "%.1f us\nadded beside that: %.1f us; target %.0f us: %s\n",
-      MedianOf(columns[0]), MedianOf(columns[1]), MedianOf(columns[2]), added, kMostMicros,
-      added < kMostMicros ? "met" : "MISSED");
+      "%.1f us, in a row %.1f us\nadded beside that: %.1f us; target %.0f us: %s\n",
+      MedianOf(columns[0]), MedianOf(columns[1]), MedianOf(columns[2]), MedianOf(columns[4]), added,
+      kMostMicros, added < kMostMicros ? "met" : "MISSED");
   return added < kMostMicros ? 0 : 1;
 }
 
@@ -298,5 +343,5 @@ int main(int argc, char** argv) {
   }
   if (argc == 3 && std::string_view(argv[1]) == "--plugin")
     return resmgr::bench::RunPlugin(argv[2]);
-  return resmgr::bench::Main();
+  return resmgr::bench::Main(resmgr::bench::ParseOptions(argc, argv));
 }

@@ -17,6 +17,7 @@
 #include "pkg/nri/host/adjustment_mapping.h"
 #include "pkg/nri/host/adjustment_merge.h"
 #include "pkg/nri/host/container_view.h"
+#include "pkg/nri/testing/given_container.h"
 
 namespace resmgr::nri {
 namespace {
@@ -72,7 +73,7 @@ std::string Adjusted(const std::string& bytes, const std::vector<const char*>& r
   EXPECT_TRUE(DecodeCreateContainer(bytes, create, parts).ok());
   ContainerDetails details;
   EXPECT_TRUE(DecodeDetails(parts.config, parts.sandbox_config, kAllDetails, details));
-  AdjustmentMerge merge(api::PodSandbox(), ToContainer(create, details, nullptr, {}));
+  AdjustmentMerge merge(Given(ToContainer(create, details, nullptr, {})));
   for (size_t i = 0; i < replies.size(); ++i) {
     api::CreateContainerResponse reply;
     *reply.mutable_adjust() = Parsed<api::ContainerAdjustment>(replies[i]);

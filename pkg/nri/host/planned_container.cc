@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/planned_container.h"
+
+#include "pkg/base/field_writer.h"
+#include "pkg/base/utf8.h"
+#include "pkg/nri/host/container_parts.h"
+#include "pkg/nri/host/container_view.h"
+
+namespace resmgr::nri {
+
+api::Container PlannedContainer::Make() const {
+  api::Container container = ToContainer(create_, details_, image(), pod());
+  container.set_id(id_);
+  return container;
+}
+
+api::Container PlannedContainer::MakeOutline() const {
+  api::Container container;
+  container.set_id(id_);
+  container.set_name(Utf8Repaired(create_.name));
+  if (details_.security.seccomp) AddSeccomp(details_.security, *container.mutable_linux());
+  return container;
+}
+
+std::string PlannedContainer::Question() const {
+  using Request = api::CreateContainerRequest;
+  const std::string container = EncodeContainer(create_, details_, image(), pod(), id_);
+  std::string request;
+  {
+    FieldWriter fields(request);
+    fields.Bytes(Request::kPodFieldNumber, pod().SerializeAsString());
+    fields.Bytes(Request::kContainerFieldNumber, container);
+  }
+  return request;
+}
+
+}  // namespace resmgr::nri
