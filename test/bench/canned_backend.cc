@@ -3,10 +3,9 @@
 
 #include <csignal>
 #include <cstdio>
+#include <utility>
 
 #include <fmt/format.h>
-
-#include "pkg/api/runtime_v1.pb.h"
 
 namespace resmgr::bench {
 
@@ -15,6 +14,7 @@ namespace {
 namespace cri = ::runtime::v1;
 
 constexpr int kListSizes[] = {200, 1000};
+constexpr char kPodId[] = "bench-pod";
 
 // As long as a kubelet's containers are in a list: about 600 bytes each.
 std::string MakeList(int containers) {
@@ -57,7 +57,7 @@ CannedBackend::CannedBackend() {
   version.set_runtime_api_version("v1");
   replies_["Version"] = test::ToBuffer(version.SerializeAsString());
   cri::RunPodSandboxResponse pod;
-  pod.set_pod_sandbox_id("bench-pod");
+  pod.set_pod_sandbox_id(kPodId);
   replies_["RunPodSandbox"] = test::ToBuffer(pod.SerializeAsString());
   cri::ImageStatusResponse image;
   image.mutable_image()->set_id(kImageId);
@@ -79,26 +79,80 @@ int CannedBackend::Run(const std::string& socket_path) {
   return 0;
 }
 
-grpc::ByteBuffer CannedBackend::ListReply(const grpc::ByteBuffer& request) const {
+grpc::ByteBuffer CannedBackend::Create(const grpc::ByteBuffer& request) {
+  std::string id = fmt::format("{:064x}", next_container_++);
+  cri::CreateContainerResponse response;
+  response.set_container_id(id);
+  containers_.emplace(std::move(id), Container{.request = request});
+  return test::ToBuffer(response.SerializeAsString());
+}
+
+void CannedBackend::Change(std::string_view method, const grpc::ByteBuffer& request) {
+  // All three requests have the id in their first field.
+  cri::RemoveContainerRequest parsed;
+  if (!parsed.ParseFromString(test::ToBytes(request))) return;
+  const auto found = containers_.find(parsed.container_id());
+  if (found == containers_.end()) return;
+  if (method == "RemoveContainer") {
+    containers_.erase(found);
+  } else {
+    found->second.state =
+        method == "StartContainer" ? cri::CONTAINER_RUNNING : cri::CONTAINER_EXITED;
+  }
+}
+
+grpc::ByteBuffer CannedBackend::ListContainers(const grpc::ByteBuffer& request) const {
   cri::ListContainersRequest parsed;
-  const std::string bytes = test::ToBytes(request);
-  if (!parsed.ParseFromString(bytes)) return {};
-  const auto list = lists_.find(parsed.filter().id());
-  return list == lists_.end() ? test::ToBuffer("") : list->second;
+  if (!parsed.ParseFromString(test::ToBytes(request))) return {};
+  const std::string& only = parsed.filter().id();
+  const auto prepared = lists_.find(only);
+  if (prepared != lists_.end()) return prepared->second;
+  cri::ListContainersResponse list;
+  for (const auto& [id, container] : containers_) {
+    cri::CreateContainerRequest made;
+    if ((!only.empty() && only != id) || !made.ParseFromString(test::ToBytes(container.request))) {
+      continue;
+    }
+    cri::Container& listed = *list.add_containers();
+    listed.set_id(id);
+    listed.set_pod_sandbox_id(made.pod_sandbox_id());
+    *listed.mutable_metadata() = made.config().metadata();
+    *listed.mutable_image() = made.config().image();
+    *listed.mutable_labels() = made.config().labels();
+    *listed.mutable_annotations() = made.config().annotations();
+    listed.set_state(container.state);
+  }
+  return test::ToBuffer(list.SerializeAsString());
+}
+
+grpc::ByteBuffer CannedBackend::ListPods() const {
+  cri::ListPodSandboxResponse list;
+  cri::RunPodSandboxRequest run;
+  if (pod_ && run.ParseFromString(test::ToBytes(*pod_))) {
+    cri::PodSandbox& pod = *list.add_items();
+    pod.set_id(kPodId);
+    *pod.mutable_metadata() = run.config().metadata();
+    *pod.mutable_labels() = run.config().labels();
+    *pod.mutable_annotations() = run.config().annotations();
+    pod.set_state(cri::SANDBOX_READY);
+  }
+  return test::ToBuffer(list.SerializeAsString());
 }
 
 void CannedBackend::OnCall(const test::ServerCallPtr& /*call*/) {}
 
 // Every method served here has one request, so there is no need to wait for the stream's end.
 void CannedBackend::OnMessage(const test::ServerCallPtr& call, const grpc::ByteBuffer& message) {
-  const std::string method = call->path().substr(call->path().rfind('/') + 1);
-  if (method == "CreateContainer") {
-    cri::CreateContainerResponse response;
-    response.set_container_id(fmt::format("{:064x}", next_container_++));
-    return call->WriteLast(test::ToBuffer(response.SerializeAsString()), grpc::Status::OK);
-  }
-  if (method == "ListContainers") return call->WriteLast(ListReply(message), grpc::Status::OK);
+  const std::string_view path = call->path();
+  const std::string_view method = path.substr(path.rfind('/') + 1);
   if (method == "GetContainerEvents") return;
+  if (method == "CreateContainer") return call->WriteLast(Create(message), grpc::Status::OK);
+  if (method == "ListContainers") return call->WriteLast(ListContainers(message), grpc::Status::OK);
+  if (method == "ListPodSandbox") return call->WriteLast(ListPods(), grpc::Status::OK);
+  if (method == "RunPodSandbox") pod_ = message;
+  if (method == "StartContainer" || method == "StopContainer" || method == "RemoveContainer") {
+    Change(method, message);
+  }
   const auto reply = replies_.find(method);
   call->WriteLast(reply == replies_.end() ? test::ToBuffer("") : reply->second, grpc::Status::OK);
 }

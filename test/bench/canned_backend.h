@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include <grpcpp/support/byte_buffer.h>
 
+#include "pkg/api/runtime_v1.pb.h"
 #include "pkg/base/status.h"
 #include "test/support/fake_runtime/generic_server.h"
 
@@ -19,9 +23,10 @@ std::string ListFilterId(int containers);
 inline constexpr char kImageId[] =
     "sha256:9f8ba3b7d5a4f1c2e6d0b1a2938475665748392a1b0c9d8e7f6a5b4c3d2e1f00";
 
-// A runtime with prepared answers, so that it costs as little as a gRPC C++ server can. It holds
-// nothing: lists are empty but for the ones asked for by ListFilterId, created containers get ids
-// of their own, every other method of the CRI gets an empty message.
+// A runtime with prepared answers, so that it costs as little as a gRPC C++ server can. It keeps
+// the requests of the containers and of the pod that it was asked to make, and reads them only for
+// a list, which has those that were not removed, or what ListFilterId asks for. Every method of the
+// CRI that it has nothing to say to gets an empty message.
 class CannedBackend final : private test::CallHandler {
  public:
   CannedBackend();
@@ -35,10 +40,21 @@ class CannedBackend final : private test::CallHandler {
   void OnHalfClosed(const test::ServerCallPtr& call) override;
   void OnEnd(const test::ServerCallPtr& call, bool cancelled) override;
 
-  grpc::ByteBuffer ListReply(const grpc::ByteBuffer& request) const;
+  struct Container {
+    grpc::ByteBuffer request;  // that created it
+    runtime::v1::ContainerState state = runtime::v1::CONTAINER_CREATED;
+  };
 
-  std::map<std::string, grpc::ByteBuffer> replies_;  // by method
-  std::map<std::string, grpc::ByteBuffer> lists_;    // by filter id
+  grpc::ByteBuffer Create(const grpc::ByteBuffer& request);
+  // What a StartContainer, StopContainer or RemoveContainer does.
+  void Change(std::string_view method, const grpc::ByteBuffer& request);
+  grpc::ByteBuffer ListContainers(const grpc::ByteBuffer& request) const;
+  grpc::ByteBuffer ListPods() const;
+
+  std::map<std::string, grpc::ByteBuffer, std::less<>> replies_;  // by method
+  std::map<std::string, grpc::ByteBuffer> lists_;                 // by filter id
+  std::map<std::string, Container> containers_;                   // by id
+  std::optional<grpc::ByteBuffer> pod_;  // the last RunPodSandbox; all get the same id
   uint64_t next_container_ = 1;
 };
 
