@@ -22,6 +22,8 @@ namespace resmgr {
 struct LineStyle {
   LogFormat format = LogFormat::kText;
   bool journal = false;
+
+  friend bool operator==(const LineStyle&, const LineStyle&) = default;
 };
 
 std::unique_ptr<spdlog::formatter> MakeLineFormatter(LineStyle style);

@@ -39,9 +39,9 @@ std::string_view WriteWhole(int fd, std::string_view text) {
   return text;
 }
 
-// Whole lines, and how many were lost before them.
+// Whole records, each for a line, and how many were lost before them.
 struct Block {
-  std::string text;
+  std::string records;
   size_t lines = 0;
   size_t lost = 0;
 };
@@ -56,14 +56,19 @@ size_t LostOf(const Block& block, std::string_view rest) {
 }  // namespace
 
 struct LineQueue::Shared {
-  Shared(int file, size_t bytes_limit) : fd(file), most_bytes(bytes_limit) {}
+  Shared(int file, size_t bytes_limit, MakeLines make)
+      : fd(file), most_bytes(bytes_limit), make_lines(std::move(make)) {}
 
   void Run();
   bool NothingWaits() const { return blocks.empty() && lost == 0; }
   Block TakeFirst();
+  // Returns what was not written. Without the lock.
+  std::string_view Write(const Block& block, LineStyle now);
 
   const int fd;
   const size_t most_bytes;
+  const MakeLines make_lines;
+  std::string with_lost;  // of a block that lines were lost before; the thread's
   std::mutex mutex;
   std::condition_variable wake;
   std::condition_variable written;
@@ -79,11 +84,19 @@ struct LineQueue::Shared {
 };
 
 Block LineQueue::Shared::TakeFirst() {
-  if (blocks.empty()) return {.text = "", .lines = 0, .lost = std::exchange(lost, 0)};
+  if (blocks.empty()) return {.records = "", .lines = 0, .lost = std::exchange(lost, 0)};
   Block first = std::move(blocks.front());
   blocks.pop_front();
-  bytes -= first.text.size();
+  bytes -= first.records.size();
   return first;
+}
+
+std::string_view LineQueue::Shared::Write(const Block& block, LineStyle now) {
+  std::string_view lines = block.records;
+  if (make_lines != nullptr) lines = make_lines(lines);
+  if (block.lost == 0) return WriteWhole(fd, lines);
+  with_lost = LostLine(block.lost, now).append(lines);
+  return WriteWhole(fd, with_lost);
 }
 
 void LineQueue::Shared::Run() {
@@ -101,23 +114,21 @@ void LineQueue::Shared::Run() {
       const LineStyle now = style;
       writing = true;
       lock.unlock();
-      const std::string text =
-          block.lost > 0 ? LostLine(block.lost, now) + block.text : std::string();
-      const std::string_view rest = WriteWhole(fd, text.empty() ? block.text : text);
+      const std::string_view rest = Write(block, now);
       lock.lock();
       writing = false;
       lost += LostOf(block, rest);
       reader = rest.empty() || !blocks.empty();
-      block.text.clear();
-      if (block.text.capacity() > spare.capacity()) spare = std::move(block.text);
+      block.records.clear();
+      if (block.records.capacity() > spare.capacity()) spare = std::move(block.records);
     }
     written.notify_all();
     wake.wait_for(lock, kPause, [this] { return ending || hurry; });
   }
 }
 
-LineQueue::LineQueue(int fd, size_t most_bytes)
-    : shared_(std::make_shared<Shared>(fd, most_bytes)) {
+LineQueue::LineQueue(int fd, size_t most_bytes, MakeLines make_lines)
+    : shared_(std::make_shared<Shared>(fd, most_bytes, std::move(make_lines))) {
   // It may hang in a write for ever, where nothing can wake it; so it is not joined.
   StartThread("log", [shared = shared_] { shared->Run(); }).detach();
 }
@@ -131,24 +142,24 @@ LineQueue::~LineQueue() {
   shared_->wake.notify_all();
 }
 
-void LineQueue::Push(std::string_view line, LineStyle style) {
+void LineQueue::Push(std::string_view record, LineStyle style) {
   const std::lock_guard lock(shared_->mutex);
   shared_->style = style;
-  if (shared_->bytes + line.size() > shared_->most_bytes) {
+  if (shared_->bytes + record.size() > shared_->most_bytes) {
     ++shared_->lost;
     return;
   }
   std::deque<Block>& blocks = shared_->blocks;
   if (blocks.empty() || shared_->lost > 0 ||
-      blocks.back().text.size() + line.size() > kBlockBytes) {
+      blocks.back().records.size() + record.size() > kBlockBytes) {
     // Memory that a block has grown to is kept: growing it anew costs as much as making the lines.
-    blocks.push_back({.text = std::exchange(shared_->spare, {}),
+    blocks.push_back({.records = std::exchange(shared_->spare, {}),
                       .lines = 0,
                       .lost = std::exchange(shared_->lost, 0)});
   }
-  blocks.back().text += line;
+  blocks.back().records += record;
   ++blocks.back().lines;
-  shared_->bytes += line.size();
+  shared_->bytes += record.size();
   if (std::exchange(shared_->asleep, false)) shared_->wake.notify_one();
 }
 

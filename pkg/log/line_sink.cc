@@ -2,31 +2,16 @@
 #include "pkg/log/line_sink.h"
 
 #include <cerrno>
-#include <string>
+#include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include <poll.h>
 #include <unistd.h>
 
 namespace resmgr {
-namespace {
 
-constexpr std::string_view kCut = "...";
-
-// Without `excess` bytes of its end, and not in the middle of a character. The line of it is
-// shorter by at least as many.
-std::string Cut(std::string_view text, size_t excess) {
-  size_t size = text.size() > excess ? text.size() - excess : 0;
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80)
-    --size;
-  return std::string(text.substr(0, size)).append(kCut);
-}
-
-}  // namespace
-
-LineSink::LineSink(int fd) : fd_(fd) {
-  SetStyle({});
-}
+LineSink::LineSink(int fd) : fd_(fd) {}
 
 void LineSink::SetWriter(LogWriter writer) {
   const std::lock_guard lock(mutex_);
@@ -36,35 +21,42 @@ void LineSink::SetWriter(LogWriter writer) {
 void LineSink::SetStyle(LineStyle style) {
   const std::lock_guard lock(mutex_);
   style_ = style;
-  formatter_ = MakeLineFormatter(style);
 }
 
-void LineSink::SetQueue(std::shared_ptr<LineQueue> queue) {
-  // What the former one still has to write is not waited for with the lock.
+void LineSink::StartThread() {
+  const auto lines = std::make_shared<RecordLines>(kLongestLine);
+  auto queue = std::make_unique<LineQueue>(
+      fd_, LineQueue::kMostBytes,
+      [lines](std::string_view records) { return lines->Lines(records); });
+  const std::lock_guard lock(mutex_);
+  queue_ = std::move(queue);
+}
+
+void LineSink::EndThread() {
+  std::unique_ptr<LineQueue> queue;
+  // What it still has to write is not waited for with the lock.
   const std::lock_guard lock(mutex_);
   queue_.swap(queue);
 }
 
-void LineSink::sink_it_(const spdlog::details::log_msg& message) {
+void LineSink::Log(LogLevel level, std::string_view source, std::string_view text) {
+  LogRecord record{
+      .time = std::chrono::system_clock::now(), .level = level, .source = source, .text = text};
+  const std::lock_guard lock(mutex_);
+  record.style = style_;
+  if (queue_ == nullptr || writer_) return Write(record);
+  record_.clear();
+  RecordLines::AppendTo(record_, record, kLongestLine);
+  queue_->Push(record_, style_);
+}
+
+void LineSink::Write(const LogRecord& record) {
   spdlog::memory_buf_t buffer;
-  formatter_->format(message, buffer);
-  if (buffer.size() > kLongestLine && !writer_) {
-    const std::string text = Cut({message.payload.data(), message.payload.size()},
-                                 buffer.size() - kLongestLine + kCut.size());
-    spdlog::details::log_msg cut = message;
-    cut.payload = text;
-    buffer.clear();
-    formatter_->format(cut, buffer);
-  }
+  maker_.Append(record, writer_ ? SIZE_MAX : kLongestLine, buffer);
   const std::string_view line(buffer.data(), buffer.size());
-  if (writer_) {
-    writer_(line);
-  } else if (queue_ != nullptr) {
-    queue_->Push(line, style_);
-  } else {
-    if (dropped_ > 0 && WriteToFd(LostLine(dropped_, style_))) dropped_ = 0;
-    if (!WriteToFd(line)) ++dropped_;
-  }
+  if (writer_) return writer_(line);
+  if (dropped_ > 0 && WriteToFd(LostLine(dropped_, style_))) dropped_ = 0;
+  if (!WriteToFd(line)) ++dropped_;
 }
 
 bool LineSink::WriteToFd(std::string_view line) const {

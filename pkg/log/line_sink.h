@@ -4,24 +4,24 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 
-#include <spdlog/sinks/base_sink.h>
-
 #include "pkg/log/line_format.h"
+#include "pkg/log/line_maker.h"
 #include "pkg/log/line_queue.h"
 #include "pkg/log/log.h"
 
 namespace resmgr {
 
-// Where all lines end up: a writer when one is set, or else a queue when there is one, or else an
-// fd, stderr.
+// Where all messages end up as lines: a writer when one is set, or else an fd, stderr, to which a
+// thread may write them.
 //
-// A reader of stderr that is slow or gone must not stop the thread that logs. Without a queue a
+// A reader of stderr that is slow or gone must not stop the thread that logs. Without a thread a
 // line that the fd cannot take at once is dropped, and the next one that fits is preceded by how
 // many were: with no thread and no buffer nothing is lost at exit, as short-lived tools want it.
 // Thread-safe.
-class LineSink : public spdlog::sinks::base_sink<std::mutex> {
+class LineSink {
  public:
   // A pipe that is writable at all takes this much (PIPE_BUF). Longer lines are cut.
   static constexpr size_t kLongestLine = 4096;
@@ -31,23 +31,28 @@ class LineSink : public spdlog::sinks::base_sink<std::mutex> {
 
   void SetWriter(LogWriter writer);
   void SetStyle(LineStyle style);
-  // From now on lines go there; nullptr: to the fd again.
-  void SetQueue(std::shared_ptr<LineQueue> queue);
+  // From now on a thread makes the lines and writes them to the fd (pkg/log/line_queue.h).
+  void StartThread();
+  // Waits for what waits there, for LineQueue::kLastWords at most; then as before StartThread.
+  void EndThread();
+
+  // A message of now.
+  void Log(LogLevel level, std::string_view source, std::string_view text);
 
   int fd() const { return fd_; }
 
- protected:
-  void sink_it_(const spdlog::details::log_msg& message) override;
-  void flush_() override {}
-
  private:
+  void Write(const LogRecord& record);
   // False when the fd cannot take the line now.
   bool WriteToFd(std::string_view line) const;
 
   const int fd_;
+  std::mutex mutex_;
   LineStyle style_;
+  LineMaker maker_;
   LogWriter writer_;
-  std::shared_ptr<LineQueue> queue_;
+  std::unique_ptr<LineQueue> queue_;
+  std::string record_;  // in memory that is kept
   uint64_t dropped_ = 0;
 };
 

@@ -10,11 +10,8 @@
 #include <optional>
 #include <utility>
 
-#include <spdlog/details/log_msg.h>
-
 #include "pkg/base/parse.h"
 #include "pkg/log/line_format.h"
-#include "pkg/log/line_queue.h"
 #include "pkg/log/line_sink.h"
 
 namespace resmgr {
@@ -90,20 +87,6 @@ class Registry {
   const bool journal_ = IsJournal(sink_->fd(), std::getenv("JOURNAL_STREAM"));
 };
 
-spdlog::level::level_enum ToSpdlog(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return spdlog::level::debug;
-    case LogLevel::kInfo:
-      return spdlog::level::info;
-    case LogLevel::kWarn:
-      return spdlog::level::warn;
-    case LogLevel::kError:
-      return spdlog::level::err;
-  }
-  return spdlog::level::err;
-}
-
 }  // namespace
 
 StatusOr<LogLevel> ParseLogLevel(std::string_view text) {
@@ -128,14 +111,7 @@ void Logger::Write(LogLevel level, fmt::string_view format, fmt::format_args arg
 }
 
 void Logger::WriteText(LogLevel level, std::string_view text) {
-  // Whatever a caller forgot to escape, a message stays one line and a terminal only shows it.
-  std::string escaped;
-  if (!IsPlainAscii(text)) {
-    escaped = Printable(text, text.size());
-    text = escaped;
-  }
-  Registry::Instance().sink().log(
-      spdlog::details::log_msg(source_, ToSpdlog(level), {text.data(), text.size()}));
+  Registry::Instance().sink().Log(level, source_, text);
 }
 
 Logger& GetLogger(std::string_view source) {
@@ -155,12 +131,11 @@ void SetLogWriter(LogWriter writer) {
 }
 
 LogThread::LogThread() {
-  LineSink& sink = Registry::Instance().sink();
-  sink.SetQueue(std::make_shared<LineQueue>(sink.fd()));
+  Registry::Instance().sink().StartThread();
 }
 
 LogThread::~LogThread() {
-  Registry::Instance().sink().SetQueue(nullptr);
+  Registry::Instance().sink().EndThread();
 }
 
 }  // namespace resmgr

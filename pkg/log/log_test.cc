@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/logger.h>
 #include <unistd.h>
 
 #include "pkg/base/utf8.h"
@@ -228,29 +227,46 @@ class LineSinkTest : public testing::Test {
 };
 
 TEST_F(LineSinkTest, DropsAndCountsWhatIsNotRead) {
-  spdlog::logger logger("", std::make_shared<LineSink>(writer_));
+  LineSink sink(writer_);
   for (int i = 0; i < 20000; ++i)
-    logger.info("message {}", i);
+    sink.Log(LogLevel::kInfo, "", fmt::format("message {}", i));
   const std::string before = ReadAll();
   EXPECT_THAT(before, HasSubstr("message 0\n"));
   EXPECT_THAT(before, testing::Not(HasSubstr("message 19999\n")));
 
-  logger.info("read again");
+  sink.Log(LogLevel::kInfo, "", "read again");
   EXPECT_THAT(ReadAll(),
               MatchesRegex("[^\n]*\\[log\\] [0-9]+ log messages were dropped: they were not "
                            "read\n[^\n]* info \\[\\] read again\n"));
 }
 
 TEST_F(LineSinkTest, SurvivesAReaderThatWentAway) {
-  spdlog::logger logger("", std::make_shared<LineSink>(writer_));
+  LineSink sink(writer_);
   ASSERT_EQ(::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), reader_), reader_);
-  logger.info("would raise SIGPIPE");
+  sink.Log(LogLevel::kInfo, "", "would raise SIGPIPE");
   EXPECT_EQ(ReadAll(), "");
 }
 
+// The thread makes the same lines, each with the style and, in a queue, the time of its message.
+TEST_F(LineSinkTest, ThreadWritesLinesAsTheyWereLogged) {
+  LineSink sink(writer_);
+  sink.SetStyle({.format = LogFormat::kText, .journal = true});
+  sink.StartThread();
+  sink.Log(LogLevel::kInfo, "a", "first");
+  sink.Log(LogLevel::kError, "b", "second\n");
+  sink.SetStyle({.format = LogFormat::kJson, .journal = false});
+  sink.Log(LogLevel::kWarn, "a", "third");
+  sink.EndThread();
+  sink.Log(LogLevel::kInfo, "a", std::string(100000, 'x'));
+  EXPECT_THAT(ReadAll(), MatchesRegex("<6>\\[a\\] first\n<3>\\[b\\] second.x0a\n"
+                                      "\\{\"time\":\"[^\"]+\",\"level\":\"warning\",\"source\":"
+                                      "\"a\",\"message\":\"third\"\\}\n"
+                                      "\\{\"time\":.*xxx\\.\\.\\.\"\\}\n"));
+}
+
 TEST_F(LineSinkTest, CutsWhatAPipeMightNotTakeAtOnce) {
-  spdlog::logger logger("", std::make_shared<LineSink>(writer_));
-  logger.info(std::string(100000, 'x'));
+  LineSink sink(writer_);
+  sink.Log(LogLevel::kInfo, "", std::string(100000, 'x'));
   const std::string line = ReadAll();
   EXPECT_THAT(line, SizeIs(LineSink::kLongestLine));
   EXPECT_THAT(line, EndsWith("x...\n"));
