@@ -40,6 +40,7 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
       runtime_(runtime),
       log_observer_(log_),
       metrics_observer_(options.metrics),
+      limit_warnings_(options.runtimes),
       overrides_(options.metrics, options.overrides_warned),
       loop_clock_(loop),
       clock_(options.clock == nullptr ? loop_clock_ : *options.clock),
@@ -64,6 +65,7 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
               {.pause = options.event_pause}) {
   observers_.Add(log_observer_);
   observers_.Add(metrics_observer_);
+  observers_.Add(limit_warnings_);
   if (options.observer != nullptr) observers_.Add(*options.observer);
 }
 

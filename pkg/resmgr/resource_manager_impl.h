@@ -20,6 +20,7 @@
 #include "pkg/resmgr/cpuset_overrides.h"
 #include "pkg/resmgr/decider.h"
 #include "pkg/resmgr/event_filter.h"
+#include "pkg/resmgr/limit_warnings.h"
 #include "pkg/resmgr/log_observer.h"
 #include "pkg/resmgr/look_again_timers.h"
 #include "pkg/resmgr/observers.h"
@@ -194,6 +195,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   RuntimeClient& runtime_;
   LogObserver log_observer_;
   MetricsObserver metrics_observer_;
+  LimitWarnings limit_warnings_;
   Observers observers_;
   CpusetOverrides overrides_;
   LoopClock loop_clock_;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/limit_warnings.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/log/log.h"
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using test::FirstFitPolicy;
+using test::TestNode;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class LimitWarningsTest : public testing::Test {
+ protected:
+  LimitWarningsTest() {
+    SetLogWriter([this](std::string_view line) {
+      if (line.find("has a CPU limit") != std::string_view::npos) warnings_.emplace_back(line);
+    });
+  }
+  ~LimitWarningsTest() override { SetLogWriter(nullptr); }
+
+  static ResourceManager::Options Options() {
+    ResourceManager::Options options = TestNode::FastOptions();
+    options.runtimes.classes["runc"] = {};
+    options.runtimes.classes["gvisor"] = {.pinning = Pinning::kNone};
+    options.runtimes.classes["kata"] = {.pinning = Pinning::kSandbox};
+    return options;
+  }
+  // A container in a pod of its own.
+  void Create(const std::string& name, const std::string& handler, int64_t quota) {
+    const PodSandboxId id("sandbox-of-" + name);
+    Pod pod;
+    pod.id = id;
+    pod.name = name;
+    pod.namespace_name = "ns";
+    pod.runtime_handler = handler;
+    node_.runtime.held.pods.push_back(pod);
+    node_.manager().PodCreated(std::move(pod));
+    CreateRequest request = TestNode::Request(id, name, 500);
+    request.resources.cpu_quota = quota;
+    const auto created = node_.Create(request);
+    EXPECT_TRUE(created.ok()) << created.status();
+  }
+
+  std::vector<std::string> warnings_;
+  TestNode node_{test::S1Ht(),
+                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
+                 Options()};
+};
+
+// R08: declared, where it cannot be enforced.
+TEST_F(LimitWarningsTest, R08OneForEachHandlerWhoseLimitsMayHaveNoEffect) {
+  Create("first", "gvisor", 50'000);
+  EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr("ns/first/first"), HasSubstr("gvisor"),
+                                           HasSubstr("Pinning none"))));
+  Create("second", "gvisor", 50'000);
+  EXPECT_EQ(warnings_.size(), 1U);
+  Create("vm", "kata", 50'000);
+  ASSERT_EQ(warnings_.size(), 2U);
+  EXPECT_THAT(warnings_[1], AllOf(HasSubstr("ns/vm/vm"), HasSubstr("Pinning sandbox")));
+}
+
+TEST_F(LimitWarningsTest, NoneWithoutALimitOrWhereContainersAreBound) {
+  Create("unlimited", "gvisor", -1);
+  Create("unset", "gvisor", 0);
+  Create("bound", "runc", 50'000);
+  Create("other", "not-configured", 50'000);
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(LimitWarningsTest, WhatIsFoundRunningIsReportedToo) {
+  Create("first", "gvisor", 50'000);
+  warnings_.clear();
+  node_.Restart();
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("ns/first/first")));
+}
+
+}  // namespace
+}  // namespace resmgr
