@@ -60,9 +60,18 @@ Status Write(const std::filesystem::path& file, std::string_view text) {
   return stream ? OkStatus() : Unavailable("cannot write {}", file.string());
 }
 
+// All pods are in the host's network, so no plugin is ever called.
+Status WriteNetwork(const Containerd& containerd) {
+  const std::filesystem::path directory = containerd.directory() / "cni";
+  std::filesystem::create_directories(directory);
+  return Write(
+      directory / "10-none.conflist",
+      R"({"cniVersion":"0.4.0","name":"none","plugins":[{"type":"bridge","bridge":"none0"}]})");
+}
+
 }  // namespace
 
-StatusOr<std::unique_ptr<Cluster>> Cluster::Start() {
+StatusOr<std::unique_ptr<Cluster>> Cluster::Start(Runtimes runtimes) {
   const char* programs = std::getenv("RESMGR_KUBERNETES");
   if (programs == nullptr) {
     return FailedPrecondition("RESMGR_KUBERNETES is not set: run scripts/test-kubernetes");
@@ -71,6 +80,7 @@ StatusOr<std::unique_ptr<Cluster>> Cluster::Start() {
   cluster->programs_ = programs;
   RESMGR_ASSIGN_OR_RETURN(cluster->containerd_, Containerd::Start());
   cluster->directory_ = cluster->containerd_->directory();
+  if (runtimes == Runtimes::kTwo) RESMGR_RETURN_IF_ERROR(cluster->StartNewerContainerd());
   cluster->api_port_ = FreePort();
   cluster->etcd_port_ = FreePort();
   cluster->webhook_port_ = FreePort();
@@ -86,6 +96,15 @@ StatusOr<std::unique_ptr<Cluster>> Cluster::Start() {
   }
   RESMGR_RETURN_IF_ERROR(cluster->WaitForVerdict("", "", "none"));
   return cluster;
+}
+
+Status Cluster::StartNewerContainerd() {
+  const char* programs = std::getenv("RESMGR_NEWER_CONTAINERD");
+  if (programs == nullptr) {
+    return FailedPrecondition("RESMGR_NEWER_CONTAINERD is not set: run scripts/test-kubernetes");
+  }
+  RESMGR_ASSIGN_OR_RETURN(newer_, Containerd::Start(programs));
+  return OkStatus();
 }
 
 Cluster::~Cluster() {
@@ -164,13 +183,17 @@ Status Cluster::WriteFiles() {
                                             "- {{level: None}}\n",
                                             kAgentUser)));
 
-  RESMGR_RETURN_IF_ERROR(Write(Path("cri-resmgr.yaml"), "policy: " + Policy() + "\n"));
+  std::string config = "policy: " + Policy() + "\n";
+  if (newer_ != nullptr) {
+    config += fmt::format(
+        "runtimes: {{newer: {{Socket: {}}}}}\n"
+        "runtimeClasses: {{{}: {{Runtime: newer, Handler: runc}}, {}: {{Runtime: newer}}}}\n",
+        newer_->socket().string(), kNewer, kNewerSecond);
+  }
+  RESMGR_RETURN_IF_ERROR(Write(Path("cri-resmgr.yaml"), config));
 
-  // All pods are in the host's network, so no plugin is ever called.
-  std::filesystem::create_directories(Path("cni"));
-  RESMGR_RETURN_IF_ERROR(Write(
-      Path("cni/10-none.conflist"),
-      R"({"cniVersion":"0.4.0","name":"none","plugins":[{"type":"bridge","bridge":"none0"}]})"));
+  RESMGR_RETURN_IF_ERROR(WriteNetwork(*containerd_));
+  if (newer_ != nullptr) RESMGR_RETURN_IF_ERROR(WriteNetwork(*newer_));
   return Write(Path("kubelet.yaml"),
                fmt::format("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
                            "address: 127.0.0.1\nport: {}\nreadOnlyPort: 0\nhealthzPort: 0\n"
@@ -296,16 +319,22 @@ Status Cluster::StartKubelet() {
            "--root-dir=" + Path("kubelet").string(), "--cert-dir=" + Path("kubelet-pki").string(),
            "--volume-plugin-dir=" + Path("kubelet-plugins").string(),
            "--pod-infra-container-image=" + std::string(Containerd::kPauseImage)}));
-  return WaitFor("the node is ready", *kubelet_, [this] {
-    const auto node = admin_->Get(NodePath());
-    if (!node.ok()) return false;
-    const Json* conditions = agent::Find(*node, {"status", "conditions"});
-    if (conditions == nullptr) return false;
-    for (const Json& condition : *conditions) {
-      if (condition["type"] == "Ready") return condition["status"] == "True";
-    }
-    return false;
-  });
+  return WaitForNode();
+}
+
+Status Cluster::WaitForNode() {
+  return WaitFor("the node is ready", *kubelet_, [this] { return NodeReady(); });
+}
+
+bool Cluster::NodeReady() {
+  const auto node = admin_->Get(NodePath());
+  if (!node.ok()) return false;
+  const Json* conditions = agent::Find(*node, {"status", "conditions"});
+  if (conditions == nullptr) return false;
+  for (const Json& condition : *conditions) {
+    if (condition["type"] == "Ready") return condition["status"] == "True";
+  }
+  return false;
 }
 
 Status Cluster::StartAgent() {
@@ -321,8 +350,11 @@ Status Cluster::RestartApiServer() {
   api_server_.reset();
   return StartApiServer();
 }
-Status Cluster::RestartRelay() {
+void Cluster::KillRelay() {
   relay_->Kill();
+}
+Status Cluster::RestartRelay() {
+  KillRelay();
   return StartRelay();
 }
 Status Cluster::RestartKubelet() {

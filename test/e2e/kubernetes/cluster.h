@@ -24,7 +24,8 @@ namespace resmgr::test {
 // A Kubernetes cluster of one node, all of it real: etcd, kube-apiserver, containerd with runc,
 // cri-resmgr, cri-resmgr-agent with the rights of sample-configs/rbac-agent.yaml,
 // cri-resmgr-webhook, and a kubelet whose runtime is cri-resmgr. There is no scheduler: pods name
-// their node. Needs root; $RESMGR_KUBERNETES names the folder with kube-apiserver and kubelet.
+// their node. Needs root; $RESMGR_KUBERNETES names the folder with kube-apiserver and kubelet, and
+// $RESMGR_NEWER_CONTAINERD that of a containerd of another release than the machine's.
 // Thread-compatible.
 class Cluster {
  public:
@@ -40,8 +41,15 @@ class Cluster {
   // The section "policy" that cri-resmgr starts with, before any ConfigMap: CPU 0 is reserved.
   static std::string Policy(std::string_view active = "static");
 
+  // kTwo: the newer containerd is a second runtime of cri-resmgr, called "newer", with the pods of
+  // the handlers kNewer, an alias of its handler "runc", and kNewerSecond, its handler "second".
+  // All others are the machine's own containerd's.
+  enum class Runtimes { kOne, kTwo };
+  static constexpr std::string_view kNewer = "newer";
+  static constexpr std::string_view kNewerSecond = "second";
+
   // Returns when the node is ready and the agent has seen that there are no ConfigMaps.
-  static StatusOr<std::unique_ptr<Cluster>> Start();
+  static StatusOr<std::unique_ptr<Cluster>> Start(Runtimes runtimes = Runtimes::kOne);
 
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -51,12 +59,21 @@ class Cluster {
   // With the token that the agent has now.
   KubeClient AsAgent() const;
   Containerd& containerd() { return *containerd_; }
+  // Only with Runtimes::kTwo.
+  Containerd& newer_containerd() { return *newer_; }
+  std::string RelaySocket() const { return Path("relay.sock"); }
 
   // kill -9, then a new one.
   Status RestartApiServer();
   Status RestartContainerd() { return containerd_->Restart(); }
+  // kill -9 alone; StartRelay() starts another one.
+  void KillRelay();
+  Status StartRelay();
   Status RestartRelay();
   Status RestartKubelet();
+  // By the kubelet's word.
+  bool NodeReady();
+  Status WaitForNode();
   Status RestartAgent();
   // A stopped one still has its connections.
   void StopAgent();
@@ -94,6 +111,8 @@ class Cluster {
   enum class DryRun { kNo, kYes };
   // What the API server made of the pod.
   StatusOr<Json> CreatePod(const std::string& name, const Json& spec, DryRun dry_run = DryRun::kNo);
+  // An object of node.k8s.io that names the handler.
+  Status CreateRuntimeClass(const std::string& name, std::string_view handler);
   // Until all its containers run.
   Status WaitForPod(const std::string& name);
   // Returns when the kubelet has ended them.
@@ -105,7 +124,7 @@ class Cluster {
 
     friend bool operator==(const Container&, const Container&) = default;
   };
-  // By "POD/CONTAINER", of all pods. An error where one does not run.
+  // By "POD/CONTAINER", of all pods at all runtimes. An error where one does not run.
   StatusOr<std::map<std::string, Container>> Containers();
 
   // What cri-resmgr-ctl shows.
@@ -138,7 +157,7 @@ class Cluster {
   Status StartApiServer();
   Status ApplyRbac();
   Status MakeWebhookCertificates();
-  Status StartRelay();
+  Status StartNewerContainerd();
   Status StartKubelet();
   Status StartAgent();
   StatusOr<std::unique_ptr<ChildProcess>> Run(const std::string& name,
@@ -156,6 +175,8 @@ class Cluster {
   int agent_tokens_ = 0;  // so many there have been
   const TestAuthority authority_;
   std::unique_ptr<Containerd> containerd_;
+  // Its pods are below the cgroups of the first one, whose end is after its own.
+  std::unique_ptr<Containerd> newer_;
   std::unique_ptr<ChildProcess> etcd_;
   std::unique_ptr<ChildProcess> api_server_;
   std::unique_ptr<KubeClient> admin_;

@@ -98,6 +98,14 @@ StatusOr<Json> Cluster::CreatePod(const std::string& name, const Json& spec, Dry
   return admin_->Create(fmt::format("{}{}", kPods, query), agent::ToText(pod));
 }
 
+Status Cluster::CreateRuntimeClass(const std::string& name, std::string_view handler) {
+  const Json object = {{"apiVersion", "node.k8s.io/v1"},
+                       {"kind", "RuntimeClass"},
+                       {"metadata", {{"name", name}}},
+                       {"handler", handler}};
+  return admin_->Create("/apis/node.k8s.io/v1/runtimeclasses", agent::ToText(object)).status();
+}
+
 Status Cluster::WaitForPod(const std::string& name) {
   std::string last;
   const Status status = WaitUntil("the pod runs", kPodTimeout, [&] {
@@ -136,7 +144,8 @@ StatusOr<std::map<std::string, Cluster::Container>> Cluster::Containers() {
       container.id = agent::TextAt(status, {"containerID"});
       if (container.id.starts_with(kScheme)) container.id.erase(0, kScheme.size());
       container.restarts = agent::IntAt(status, {"restartCount"});
-      const auto cpus = containerd_->AllowedCpus(container.id);
+      auto cpus = containerd_->AllowedCpus(container.id);
+      if (!cpus && newer_ != nullptr) cpus = newer_->AllowedCpus(container.id);
       if (!cpus) return FailedPrecondition("{} does not run", name);
       container.cpus = *cpus;
       containers[name.substr(kPodPrefix.size()) + "/" + agent::TextAt(status, {"name"})] =

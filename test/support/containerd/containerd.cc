@@ -10,7 +10,6 @@
 #include <fstream>
 #include <sstream>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -58,7 +57,7 @@ Status Containerd::Runnable() {
   return OkStatus();
 }
 
-StatusOr<std::unique_ptr<Containerd>> Containerd::Start() {
+StatusOr<std::unique_ptr<Containerd>> Containerd::Start(const std::filesystem::path& programs) {
   RESMGR_RETURN_IF_ERROR(Runnable());
   std::string directory = "/tmp/resmgr-XXXXXX";
   if (::mkdtemp(directory.data()) == nullptr) {
@@ -70,7 +69,7 @@ StatusOr<std::unique_ptr<Containerd>> Containerd::Start() {
                                           .cgroup = path.filename(),
                                           .runc_root = "runc/k8s.io",
                                           .tasks = "state/io.containerd.runtime.v2.task/k8s.io"}));
-  std::unique_ptr<Containerd> containerd(new Containerd(path, std::move(cleaner)));
+  std::unique_ptr<Containerd> containerd(new Containerd(path, programs, std::move(cleaner)));
   RESMGR_RETURN_IF_ERROR(containerd->WriteConfig());
   RESMGR_RETURN_IF_ERROR(containerd->Restart());
   RESMGR_RETURN_IF_ERROR(containerd->ImportImages());
@@ -105,11 +104,19 @@ void Containerd::Kill() {
   process_.reset();
 }
 
+std::vector<std::string> Containerd::Command(std::vector<std::string> argv) const {
+  if (programs_.empty()) return argv;
+  const char* path = std::getenv("PATH");
+  argv.insert(argv.begin(),
+              {"env", fmt::format("PATH={}:{}", programs_.string(), path == nullptr ? "" : path)});
+  return argv;
+}
+
 Status Containerd::Restart() {
   Kill();
-  RESMGR_ASSIGN_OR_RETURN(process_,
-                          ChildProcess::Start({"containerd", "-c", directory_ / "config.toml"},
-                                              directory_ / "containerd.log"));
+  RESMGR_ASSIGN_OR_RETURN(
+      process_, ChildProcess::Start(Command({"containerd", "-c", directory_ / "config.toml"}),
+                                    directory_ / "containerd.log"));
   Status ready = WaitUntil("containerd listens", kStartTimeout, [&] {
     return !process_->Running() || ConnectUnix(socket().string()).ok();
   });
@@ -165,9 +172,9 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
 
 Status Containerd::ImportImages() const {
   for (const std::string_view archive : kArchives) {
-    RESMGR_RETURN_IF_ERROR(RunProgram(
-        {"ctr", "-a", socket(), "-n", "k8s.io", "images", "import", ImageDirectory() / archive},
-        directory_ / "import.log", kImportTimeout));
+    RESMGR_RETURN_IF_ERROR(RunProgram(Command({"ctr", "-a", socket(), "-n", "k8s.io", "images",
+                                               "import", ImageDirectory() / archive}),
+                                      directory_ / "import.log", kImportTimeout));
   }
   return OkStatus();
 }

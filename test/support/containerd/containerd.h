@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/model/pod.h"
@@ -31,9 +32,10 @@ class Containerd {
   // What is missing to run one here: root, containerd, ctr, runc or the images. OK: nothing.
   static Status Runnable();
 
-  // Returns when the CRI service answers and the images are there.
+  // Returns when the CRI service answers and the images are there. `programs`: the folder of
+  // another containerd than that of PATH, with its shim and ctr.
   // kFailedPrecondition: not runnable here, with the reason.
-  static StatusOr<std::unique_ptr<Containerd>> Start();
+  static StatusOr<std::unique_ptr<Containerd>> Start(const std::filesystem::path& programs = {});
 
   Containerd(const Containerd&) = delete;
   Containerd& operator=(const Containerd&) = delete;
@@ -79,17 +81,22 @@ class Containerd {
   std::string Log() const { return LastLines(directory_ / "containerd.log"); }
 
  private:
-  Containerd(std::filesystem::path directory, Cleaner cleaner)
-      : directory_(std::move(directory)), cleaner_(std::move(cleaner)) {}
+  Containerd(std::filesystem::path directory, std::filesystem::path programs, Cleaner cleaner)
+      : directory_(std::move(directory)),
+        programs_(std::move(programs)),
+        cleaner_(std::move(cleaner)) {}
 
   std::string CgroupName() const { return directory_.filename(); }
   // Its first process, "" when there is none.
   std::string ProcessOf(const std::string& container_id) const;
+  // The command line that runs one of its programs.
+  std::vector<std::string> Command(std::vector<std::string> argv) const;
   Status WriteConfig() const;
   Status ImportImages() const;
 
   std::filesystem::path directory_;
-  const Cleaner cleaner_;  // ends after the process
+  const std::filesystem::path programs_;  // empty: those of PATH
+  const Cleaner cleaner_;                 // ends after the process
   std::unique_ptr<ChildProcess> process_;
 };
 
