@@ -41,6 +41,7 @@ Call::~Call() {
   if (unpacking_) connection_.relay().ForgetUnpacking(*this);
   connection_.Release(held_);
   if (!reported_ && Watched()) Report({.code = kCancelled, .message = "the call was given up"});
+  if (method_.unknown && server_ != nullptr && !refused_) connection_.relay().NoteUnknownMethod();
 }
 
 bool Call::LookedAt() const {

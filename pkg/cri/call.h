@@ -149,6 +149,7 @@ class Call final : public h2::StreamHandler,
   std::unique_ptr<AliasedCall> aliased_;  // where handlers have aliases that it may name
   std::unique_ptr<EventReader> events_;   // of GetContainerEvents
   bool reported_ = false;
+  bool refused_ = false;    // by the runtime, where the method is unknown
   bool unpacking_ = false;  // in the relay's queue
   bool collecting_ = false;
   bool request_complete_ = false;

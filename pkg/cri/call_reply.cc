@@ -74,6 +74,7 @@ void Call::HoldTrailers(const h2::HeaderBlock& trailers) {
 
 bool Call::OnOutcome(const h2::HeaderBlock& trailers) {
   clock_.NoteAnswered();
+  if (method_.unknown) refused_ = !ReadGrpcStatus(trailers).ok();
   if (!LookedAt() && routing_ == nullptr && aliased_ == nullptr && !Watched()) return true;
   const GrpcStatus status = ReadGrpcStatus(trailers);
   if (!Settle(status)) return false;

@@ -31,7 +31,11 @@ constexpr CallRoute OfContainer(Tells tells = Tells::kNothing) {
 // ContainerFilter.id = 1 and .pod_sandbox_id = 3, ContainerStatsFilter.id = 1 and
 // .pod_sandbox_id = 2.
 constexpr std::array kRoutes = {
-    NamedRoute{"RunPodSandbox", {.by = By::kHandler, .tells = Tells::kNewPodSandbox}},
+    NamedRoute{"RunPodSandbox", {.by = By::kHandler, .handler = 2, .tells = Tells::kNewPodSandbox}},
+    // Of CRI 1.37, of whose messages only this is used here: RestorePodRequest.runtime_handler = 3,
+    // and the pod sandbox's id stands where all requests about one have it.
+    NamedRoute{"RestorePod", {.by = By::kHandler, .handler = 3}},
+    NamedRoute{"CheckpointPod", OfPod()},
     NamedRoute{"StopPodSandbox", OfPod()},
     NamedRoute{"RemovePodSandbox", OfPod(Tells::kRemoved)},
     NamedRoute{"PodSandboxStatus", OfPod()},
@@ -94,7 +98,6 @@ constexpr std::array kImageRoutes = {
     NamedRoute{"ImageFsInfo", {.by = By::kAll, .merge = MergeImageFsInfo}},
 };
 
-constexpr uint32_t kRuntimeHandler = 2;  // of RunPodSandboxRequest
 constexpr uint32_t kId = 1;              // of requests about one thing, and of a list's entries
 constexpr uint32_t kFilter = 1;          // of list requests
 constexpr uint32_t kEntries = 1;         // of list replies
@@ -169,8 +172,8 @@ StatusOr<RouteKeys> ReadRouteKeys(const CallRoute& route, std::string_view reque
       case By::kDefault:
         break;
       case By::kHandler:
-        if (reader.field() == kRuntimeHandler) keys.handler = reader.bytes();
-        if (reader.field() != kPodConfig) break;
+        if (reader.field() == route.handler) keys.handler = reader.bytes();
+        if (reader.field() != kPodConfig || route.tells != Tells::kNewPodSandbox) break;
         RESMGR_RETURN_IF_ERROR(ReadText(reader.bytes(), kUidOfConfig, keys.pod_uid));
         break;
       case By::kImagePull:

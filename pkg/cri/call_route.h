@@ -19,7 +19,7 @@ namespace resmgr {
 struct CallRoute {
   enum class By {
     kDefault,  // the first runtime: Version, and what is not known here
-    kHandler,  // RunPodSandboxRequest.runtime_handler
+    kHandler,  // RunPodSandboxRequest.runtime_handler, and RestorePod's
     kId,       // the owner of the id in field 1 of the request
     // PullImage: ImageSpec.runtime_handler, else the owner of the pod's uid in
     // PullImageRequest.sandbox_config, else the first runtime.
@@ -28,6 +28,8 @@ struct CallRoute {
     kEach,  // the same, but the reply is a stream of messages
   };
   By by = By::kDefault;
+  // kHandler: its field.
+  uint32_t handler = 0;
   // kId: of what the id is.
   IdOwners::Kind id_kind = IdOwners::Kind::kContainer;
   // kAll and kEach: where the ids are in the request's `filter`; 0: there is none.

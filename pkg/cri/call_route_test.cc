@@ -80,5 +80,17 @@ TEST(CallRouteTest, EveryMethodGoesToTheRuntimeThatItIsAbout) {
   EXPECT_GE(about_an_id, 18);
 }
 
+// Of CRI 1.37, which the .proto file does not have; with a text where other requests have messages.
+TEST(CallRouteTest, RestoredPodsGoToTheRuntimeOfTheirHandler) {
+  const CallRoute route = RouteOf(ClassifyMethod("/runtime.v1.RuntimeService/RestorePod"));
+  const auto keys = ReadRouteKeys(route, "\x0a\x05/path\x1a\x04kata");
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  EXPECT_EQ(route.by, By::kHandler);
+  EXPECT_EQ(keys->handler, "kata");
+  EXPECT_EQ(RouteOf(ClassifyMethod("/runtime.v1.RuntimeService/CheckpointPod")).id_kind,
+            Kind::kPodSandbox);
+  EXPECT_EQ(RouteOf(ClassifyMethod("/runtime.v1.RuntimeService/NextYearsMethod")).by, By::kDefault);
+}
+
 }  // namespace
 }  // namespace resmgr

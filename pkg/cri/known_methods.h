@@ -10,4 +10,7 @@ namespace resmgr {
 // metrics count by name. The relay itself needs no such list.
 std::vector<std::string> KnownMethodPaths();
 
+// The names of those of the RuntimeService, sorted.
+std::vector<std::string> KnownRuntimeMethods();
+
 }  // namespace resmgr

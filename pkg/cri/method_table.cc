@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/method_table.h"
 
+#include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "pkg/cri/known_methods.h"
 
 namespace resmgr {
 
@@ -31,6 +36,12 @@ Service ClassifyService(std::string_view service) {
   return Service::kOther;
 }
 
+// Of the RuntimeService.
+bool IsKnownName(std::string_view name) {
+  static const auto* const kNames = new std::vector<std::string>(KnownRuntimeMethods());
+  return std::ranges::binary_search(*kNames, name);
+}
+
 }  // namespace
 
 Method ClassifyMethod(std::string_view path) {
@@ -46,6 +57,7 @@ Method ClassifyMethod(std::string_view path) {
     if (method.name == name) method.operation = operation;
   }
   method.endless = method.name == "GetContainerEvents";
+  method.unknown = method.operation == Operation::kOther && !IsKnownName(method.name);
   return method;
 }
 

@@ -17,6 +17,9 @@ struct Method {
   Operation operation = Operation::kOther;
   // Ends only when one side gives up (GetContainerEvents): never waited for on shutdown.
   bool endless = false;
+  // Of the RuntimeService, and none of those that this build knows: it may make, change or end
+  // pods and containers.
+  bool unknown = false;
 };
 
 // Both API versions, runtime.v1 and runtime.v1alpha2, have the same methods. Never fails: what is

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/method_table.h"
 
+#include <string>
+
 #include <gtest/gtest.h>
+
+#include "pkg/cri/known_methods.h"
 
 namespace resmgr {
 namespace {
@@ -34,6 +38,18 @@ TEST(MethodTableTest, WhatIsUnknownPasses) {
     EXPECT_EQ(ClassifyMethod(path).operation, Operation::kOther) << path;
   }
   EXPECT_EQ(ClassifyMethod("/other.Service/StartContainer").service, Service::kOther);
+}
+
+TEST(MethodTableTest, TellsRuntimesMethodsThatItDoesNotKnow) {
+  for (const std::string& path : KnownMethodPaths())
+    EXPECT_FALSE(ClassifyMethod(path).unknown) << path;
+  EXPECT_TRUE(ClassifyMethod("/runtime.v1.RuntimeService/RestorePod").unknown);
+  EXPECT_TRUE(ClassifyMethod("/runtime.v1alpha2.RuntimeService/NextYearsMethod").unknown);
+  // None of these makes a pod.
+  for (const char* path : {"/runtime.v1.ImageService/NextYearsMethod", "/other.Service/RestorePod",
+                           "/grpc.health.v1.Health/Check"}) {
+    EXPECT_FALSE(ClassifyMethod(path).unknown) << path;
+  }
 }
 
 }  // namespace

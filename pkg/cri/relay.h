@@ -96,6 +96,9 @@ class Relay {
   void OnClientsListen(std::function<void(bool listen)> told) {
     on_clients_listen_ = std::move(told);
   }
+  // Told when a call of a method that this build does not know may have changed what a runtime
+  // holds: it was forwarded, and the runtime did not say that it failed.
+  void OnUnknownMethod(std::function<void()> told) { on_unknown_method_ = std::move(told); }
   // Told of the events that clients get.
   void OnEvent(std::function<void(const ContainerEvent&)> told) { on_event_ = std::move(told); }
 
@@ -118,6 +121,9 @@ class Relay {
   void RemoveListener();
   void NoteEvent(const ContainerEvent& event) {
     if (on_event_) on_event_(event);
+  }
+  void NoteUnknownMethod() {
+    if (on_unknown_method_) on_unknown_method_();
   }
   void CountCall(const Method& method, bool intercepted, int grpc_code, const CallClock& clock);
   // A call whose clock has begun.
@@ -196,6 +202,7 @@ class Relay {
   size_t listeners_ = 0;
   std::function<void(bool listen)> on_clients_listen_;
   std::function<void(const ContainerEvent&)> on_event_;
+  std::function<void()> on_unknown_method_;
   std::optional<ListeningSocket> listener_;
   EventLoop::HandlePtr accept_watch_;
   EventLoop::HandlePtr accept_pause_;

@@ -288,6 +288,38 @@ TEST_F(RelaySocketsTest, TellsOfClientsThatListenAndOfTheirEvents) {
   });
 }
 
+// R09: what they did is not known here.
+TEST_F(RelaySocketsTest, TellsOfMethodsThatItDoesNotKnow) {
+  StartRelay(Options());
+  int told = 0;
+  thread_.Do([&] { relay_->OnUnknownMethod([&] { ++told; }); });
+  CriClient client(RelaySocket());
+  const std::string path = client.PathOf("NextYearsMethod");
+  EXPECT_EQ(client.Call(path, {""}).status.error_code(), UNIMPLEMENTED);
+  runtime_.Script("NextYearsMethod",
+                  {.error = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "no such pod")});
+  EXPECT_FALSE(client.Call(path, {""}).status.ok());
+  EXPECT_TRUE(Ask(client, "ListContainers").ok());
+  runtime_.Script("/runtime.v1.ImageService/NextYearsMethod", {.reply = {{""}}});
+  EXPECT_TRUE(client.Call("/runtime.v1.ImageService/NextYearsMethod", {""}).status.ok());
+  EXPECT_EQ(thread_.Do([&] { return told; }), 0);
+
+  runtime_.Script("NextYearsMethod", {.reply = {{"done"}}});
+  EXPECT_TRUE(client.Call(path, {""}).status.ok());
+  EXPECT_TRUE(Eventually([&](Relay&) { return told == 1; }));
+  // It may take effect all the same.
+  runtime_.Script("NextYearsMethod", {.hold = true});
+  const auto given_up = client.Start(path, "");
+  ASSERT_TRUE(runtime_.WaitForHeld("NextYearsMethod", 1));
+  given_up->Cancel();
+  EXPECT_TRUE(Eventually([&](Relay&) { return told == 2; }));
+  runtime_.Script("NextYearsMethod", {.cut = true});
+  EXPECT_EQ(client.Call(path, {""}).status.error_code(), UNAVAILABLE);
+  EXPECT_TRUE(Eventually([&](Relay&) { return told == 3; }));
+  StopRelay();
+  EXPECT_EQ(told, 3);
+}
+
 // Requests are kept where their runtime has to be found.
 TEST_F(RelaySocketsTest, ConnectionThatHoldsTooMuchLosesACall) {
   StartRelay(Options());

@@ -69,6 +69,10 @@ void BrainHost::Connect(Brain& brain) {
                        .happened =
                            [&brain](const ContainerEvent& event) {
                              if (!brain.stopped) brain.manager.OnContainerEvent(event);
+                           },
+                       .changed =
+                           [&brain] {
+                             if (!brain.stopped) brain.manager.Resync();
                            }});
 }
 

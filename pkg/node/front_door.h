@@ -35,6 +35,8 @@ struct RuntimeEvents {
   // Of several runtimes the last one went.
   std::function<void()> disconnected{};
   std::function<void(const ContainerEvent&)> happened{};
+  // A request may have made, changed or ended pods and containers in a way that is not known here.
+  std::function<void()> changed{};
 };
 
 // What a front door does for one brain (a resource manager with its policy): it carries the brain's

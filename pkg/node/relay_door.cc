@@ -156,6 +156,9 @@ void RelayDoor::Start(dump::Dumper& dumper) {
     TellPlugins(event);
     if (active_ != nullptr) active_->TellEvent(event);
   });
+  relay_->OnUnknownMethod([this] {
+    if (active_ != nullptr) active_->TellChange();
+  });
   hook_hosting_->Start();
   if (nri_hosting_) nri_hosting_->Start();
 }

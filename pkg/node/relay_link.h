@@ -44,6 +44,10 @@ class RelayLink final : public BrainLink {
   void TellEvent(const ContainerEvent& event) {
     if (events_.happened) events_.happened(event);
   }
+  // Likewise by a call that the relay does not understand.
+  void TellChange() {
+    if (events_.changed) events_.changed();
+  }
 
  private:
   // Runs attempt(runtime) for each connection, then tells which ones came.

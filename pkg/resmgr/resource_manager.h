@@ -87,7 +87,8 @@ class ResourceManager {
   // Nothing that is under way is held up by it.
   void RuntimeJoined();
   void RuntimeDisconnected();
-  // The outcome of a call is unknown: lists what the runtime holds, soon, without holding calls up.
+  // The outcome of a call is unknown, or what it does: lists what the runtime holds, soon, without
+  // holding calls up.
   void Resync();
   // The runtime told what happened. Where no call that passed here explains it, everything is
   // listed again, with a pause between two such lists.

@@ -25,6 +25,13 @@ std::string SandboxInfo(const CriStore::Sandbox& sandbox) {
     config["labels"][key] = value;
   for (const auto& [key, value] : sandbox.config.annotations())
     config["annotations"][key] = value;
+  if (sandbox.config.linux().has_overhead()) {
+    const cri::LinuxContainerResources& overhead = sandbox.config.linux().overhead();
+    config["linux"]["overhead"] = {{"cpu_period", overhead.cpu_period()},
+                                   {"cpu_quota", overhead.cpu_quota()},
+                                   {"cpu_shares", overhead.cpu_shares()},
+                                   {"memory_limit_in_bytes", overhead.memory_limit_in_bytes()}};
+  }
   const nlohmann::json info = {{"pid", 1},
                                {"processStatus", "running"},
                                {"netNamespaceClosed", false},

@@ -85,6 +85,10 @@ void FakeRuntime::Script(std::string_view method, MethodScript script) {
   scripts_.insert_or_assign(std::string(method), std::move(script));
 }
 
+void FakeRuntime::AddMethod(const std::string& path, Method method) {
+  added_[path] = std::move(method);
+}
+
 void FakeRuntime::ClearScripts() {
   const std::lock_guard lock(mutex_);
   scripts_.clear();
@@ -258,8 +262,9 @@ void FakeRuntime::Answer(const ServerCallPtr& call) {
     call->SendHeaders();
     return;
   }
-  const CriMethod method = FindCriMethod(call->path());
-  if (method == nullptr) {
+  const auto added = added_.find(std::string(call->path()));
+  const Method method = added == added_.end() ? Method(FindCriMethod(call->path())) : added->second;
+  if (!method) {
     return AnswerWith(
         call, live.script,
         {grpc::StatusCode::UNIMPLEMENTED, "unknown method " + std::string(call->path())}, {});

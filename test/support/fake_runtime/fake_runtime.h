@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "test/support/fake_runtime/cri_methods.h"
 #include "test/support/fake_runtime/cri_store.h"
 #include "test/support/fake_runtime/generic_server.h"
 
@@ -83,6 +84,9 @@ class FakeRuntime final : private CallHandler {
   // `method` is a path or its last element ("CreateContainer").
   void Script(std::string_view method, MethodScript script);
   void ClearScripts();
+  // A method that no version of the CRI has, by its path. Before Start.
+  using Method = std::function<MethodReply(CriStore& store, std::string_view request)>;
+  void AddMethod(const std::string& path, Method method);
   // How many calls are held now; waits until there are `count`.
   bool WaitForHeld(std::string_view method, size_t count,
                    std::chrono::milliseconds timeout = kWait);
@@ -142,6 +146,8 @@ class FakeRuntime final : private CallHandler {
   std::list<RecordedCall> records_;
   std::map<std::string, uint64_t, std::less<>> counts_;  // of calls, by path
   std::vector<ServerCallPtr> held_;
+
+  std::map<std::string, Method> added_;
 
   // The server's thread only.
   std::map<ServerCall*, LiveCall> live_;
