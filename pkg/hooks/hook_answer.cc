@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include <absl/container/flat_hash_set.h>
-
 #include "pkg/api/runtimehook.pb.h"
 #include "pkg/base/wire.h"
 
@@ -28,11 +26,8 @@ std::optional<Variable> ReadEntry(std::string_view entry) {
 
 }  // namespace
 
-std::optional<std::string> WithoutRepeatedEnvironment(
-    std::string_view answer, const google::protobuf::Map<std::string, std::string>& sent) {
+std::optional<std::string> WithoutRepeatedEnvironment(std::string_view answer, SentVariables sent) {
   std::string rest;
-  absl::flat_hash_set<std::string_view> seen;
-  seen.reserve(sent.size());
   const char* start = answer.data();
   WireReader reader(answer);
   while (reader.Next()) {
@@ -46,11 +41,11 @@ std::optional<std::string> WithoutRepeatedEnvironment(
     const auto variable = reader.is_bytes() ? ReadEntry(reader.bytes()) : std::nullopt;
     if (!variable) return std::nullopt;
     const auto found = sent.find(variable->first);
-    const bool same = found != sent.end() && found->second == variable->second;
+    if (found == sent.end() || found->second != variable->second) return std::nullopt;
     // One that is there twice can stand for another one that is missing.
-    if (!same || !seen.insert(variable->first).second) return std::nullopt;
+    sent.erase(found);
   }
-  if (reader.failed() || seen.size() != sent.size()) return std::nullopt;
+  if (reader.failed() || !sent.empty()) return std::nullopt;
   return rest;
 }
 

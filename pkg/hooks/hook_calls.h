@@ -10,7 +10,6 @@
 
 #include <google/protobuf/arena.h>
 
-#include "pkg/hooks/hook_answer.h"
 #include "pkg/hooks/hook_merge.h"
 #include "pkg/hooks/hook_round.h"
 #include "pkg/hooks/hook_stage.h"
@@ -90,14 +89,14 @@ class AskingCall : public StageCall {
 // The steps by which a merge, which outlives the round, takes answers of this type.
 template <typename Answer, typename Merge>
 HookRound::Steps StepsOf(Merge& merge, std::function<void(const Status& refusal)> done) {
-  return {.request = [&merge] { return merge.request().SerializeAsString(); },
+  return {.request = [&merge] { return merge.Encoded(); },
           .take = [&merge](const HookServerSettings& server, const std::string& bytes) -> Status {
             // Gone at once, with its dozens of variables.
             google::protobuf::Arena arena;
             Answer& answer = *google::protobuf::Arena::CreateMessage<Answer>(&arena);
             std::optional<std::string> rest;
             if constexpr (!std::is_same_v<Merge, PodHookMerge>) {
-              rest = WithoutRepeatedEnvironment(bytes, merge.request().container_envs());
+              rest = merge.WithoutRepeatedEnvironment(bytes);
             }
             if (!answer.ParseFromString(rest ? *rest : bytes)) {
               return Internal("its answer is no such message");

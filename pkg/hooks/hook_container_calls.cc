@@ -53,9 +53,12 @@ class KnownContainerCall : public AskingCall {
   }
 
   void Consult(bool asks) {
-    api::ContainerResourceHookRequest message = RequestOf(*container_);
+    api::ContainerResourceHookRequest message = OwnRequestOf(*container_);
     Show(message);
-    merge_.emplace(point(), std::move(message), placement_owner());
+    merge_.emplace(
+        point(), std::move(message), placement_owner(),
+        BesideRequest{.pod = EncodedPodPart(container_->pod->request, /*resources=*/true),
+                      .environment = container_->environment});
     if (!asks || hooks().Skips(container_->pod->request)) {
       StopWaiting();
       return Pass();
@@ -73,7 +76,7 @@ class KnownContainerCall : public AskingCall {
 
 void TellContainer(HookStage& stage, HookPoint point, const HookContainer& container) {
   if (stage.Skips(container.pod->request)) return;
-  stage.Tell(point, RequestOf(container).SerializeAsString());
+  stage.Tell(point, EncodedRequestOf(container));
 }
 
 class StartCall final : public KnownContainerCall {

@@ -18,6 +18,8 @@ class CreateCall final : public AskingCall {
     shown_ = *create;
     ContainerDetails details = request.Details(stage().options().details);
     Overlay(so_far, shown_, details);
+    environment_ = ToHookEnvironment(std::move(details.environment));
+    details.environment.clear();
     message_ = ToCreateRequest(Pod(), 0, shown_, std::move(details));
     pod_ = hooks().store().FindPod(shown_.pod_id.value());
     const bool asks = FindServers();
@@ -33,7 +35,7 @@ class CreateCall final : public AskingCall {
     if (!outcome.ok() || outcome.id.empty()) return;
     const ContainerId id(outcome.id);
     if (merge_ && hooks().store().FindPod(pod_->id.value()) == pod_) {
-      hooks().store().AddContainer(pod_, id, merge_->TakeRequest());
+      hooks().store().AddContainer(pod_, id, merge_->TakeRequest(), merge_->environment());
       hooks().sync().NoteGrowth();
     } else {
       hooks().sync().FindContainer(id, [](const auto&) {});
@@ -61,11 +63,14 @@ class CreateCall final : public AskingCall {
   }
 
   void Consult(bool asks) {
-    api::ContainerResourceHookRequest full = RequestOf(*pod_, std::move(message_));
-    if (shown_.pod_resources) {
-      *full.mutable_pod_resources() = ToHookResources(*shown_.pod_resources);
-    }
-    merge_.emplace(point(), std::move(full), placement_owner());
+    // Else those that the pod has.
+    if (!shown_.pod_resources) message_.clear_pod_resources();
+    if (message_.pod_cgroup_parent().empty())
+      message_.set_pod_cgroup_parent(pod_->request.cgroup_parent());
+    merge_.emplace(
+        point(), std::move(message_), placement_owner(),
+        BesideRequest{.pod = EncodedPodPart(pod_->request, !shown_.pod_resources.has_value()),
+                      .environment = std::move(environment_)});
     if (!asks || hooks().Skips(pod_->request)) {
       StopWaiting();
       return Pass();
@@ -79,6 +84,7 @@ class CreateCall final : public AskingCall {
 
   CreateRequest shown_;
   api::ContainerResourceHookRequest message_;  // the container's part
+  HookEnvironment environment_;
   HookPodPtr pod_;
   std::optional<ContainerHookMerge> merge_;
 };

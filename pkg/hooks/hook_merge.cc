@@ -5,6 +5,7 @@
 #include <set>
 
 #include "pkg/base/parse.h"
+#include "pkg/hooks/hook_answer.h"
 #include "pkg/topology/cpu_set.h"
 
 namespace resmgr::hooks {
@@ -88,10 +89,38 @@ void PodHookMerge::Add(const std::string& server, const api::PodSandboxHookRespo
   AddCgroupParent(from, answer.cgroup_parent(), *request_.mutable_cgroup_parent(), adjustment);
 }
 
+std::string ContainerHookMerge::Encoded() const {
+  std::string encoded = beside_.pod;
+  AppendEnvironment(beside_.environment, encoded);
+  request_.AppendToString(&encoded);
+  return encoded;
+}
+
+std::optional<std::string> ContainerHookMerge::WithoutRepeatedEnvironment(
+    std::string_view answer) const {
+  SentVariables sent(request_.container_envs().begin(), request_.container_envs().end());
+  if (beside_.environment != nullptr) {
+    sent.reserve(beside_.environment->size());
+    // Of several with one name servers see the last one.
+    for (const EnvironmentVariable& variable : *beside_.environment)
+      sent.insert_or_assign(variable.name, variable.value);
+  }
+  return hooks::WithoutRepeatedEnvironment(answer, std::move(sent));
+}
+
+void ContainerHookMerge::MoveEnvironmentIntoRequest() {
+  if (beside_.environment == nullptr) return;
+  HookMap& variables = *request_.mutable_container_envs();
+  for (const EnvironmentVariable& variable : *beside_.environment)
+    variables[variable.name] = variable.value;
+  beside_.environment = nullptr;
+}
+
 Status ContainerHookMerge::Add(const std::string& server, AnswerStyle style,
                                const api::ContainerResourceHookResponse& answer) {
   const bool creates = point_ == HookPoint::kPreCreateContainer;
   if (!creates && point_ != HookPoint::kPreUpdateContainerResources) return OkStatus();
+  if (!answer.container_envs().empty()) MoveEnvironmentIntoRequest();
   RESMGR_RETURN_IF_ERROR(Check(answer));
   const Answer from{.server = server, .owners = owners_};
   AddMap(from, Field::kAnnotations, answer.container_annotations(),

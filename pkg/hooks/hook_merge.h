@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "pkg/api/runtimehook.pb.h"
 #include "pkg/base/status.h"
+#include "pkg/hooks/hook_messages.h"
 #include "pkg/hooks/hook_point.h"
 #include "pkg/hooks/hook_port.h"
 #include "pkg/model/adjustment.h"
@@ -67,6 +69,7 @@ class PodHookMerge {
 
   // For the next server: what those before it changed is in it.
   const api::PodSandboxHookRequest& request() const { return request_; }
+  std::string Encoded() const { return request_.SerializeAsString(); }
   void Add(const std::string& server, const api::PodSandboxHookResponse& answer);
   const HookChanges& changes() const { return changes_; }
   HookChanges TakeChanges() { return std::move(changes_); }
@@ -86,17 +89,28 @@ enum class PlacementOwner {
   kPolicy,
 };
 
+// What servers are sent of a container in addition to its request.
+struct BesideRequest {
+  std::string pod{};              // EncodedPodPart
+  HookEnvironment environment{};  // as far as it is not in the request
+};
+
 class ContainerHookMerge {
  public:
   // Only PreCreateContainer and PreUpdateContainerResources change anything. An update has no place
   // for environment variables and the cgroup parent: what answers say of them is passed over.
   ContainerHookMerge(HookPoint point, api::ContainerResourceHookRequest request,
-                     PlacementOwner owner = PlacementOwner::kServers)
-      : point_(point), request_(std::move(request)), owner_(owner) {}
+                     PlacementOwner owner = PlacementOwner::kServers, BesideRequest beside = {})
+      : point_(point), request_(std::move(request)), owner_(owner), beside_(std::move(beside)) {}
 
   const api::ContainerResourceHookRequest& request() const { return request_; }
+  // All that the next server is sent.
+  std::string Encoded() const;
+  // As the function of this name in hook_answer.h.
+  std::optional<std::string> WithoutRepeatedEnvironment(std::string_view answer) const;
   // At the end.
   api::ContainerResourceHookRequest TakeRequest() { return std::move(request_); }
+  const HookEnvironment& environment() const { return beside_.environment; }
   // InvalidArgument: a CPU or memory node list that is none, or the name of an environment variable
   // that cannot be one; nothing of the answer is taken.
   Status Add(const std::string& server, AnswerStyle style,
@@ -106,6 +120,7 @@ class ContainerHookMerge {
   const HookOwners& owners() const { return owners_; }
 
  private:
+  void MoveEnvironmentIntoRequest();
   Status Check(const api::ContainerResourceHookResponse& answer) const;
   void AddResources(const std::string& server, AnswerStyle style,
                     const api::LinuxContainerResources& answer);
@@ -118,6 +133,7 @@ class ContainerHookMerge {
   HookPoint point_;
   api::ContainerResourceHookRequest request_;
   PlacementOwner owner_;
+  BesideRequest beside_;
   HookChanges changes_;
   HookOwners owners_;
 };

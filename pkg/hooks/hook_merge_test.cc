@@ -2,6 +2,7 @@
 #include "pkg/hooks/hook_merge.h"
 
 #include <iterator>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -122,6 +123,55 @@ TEST(HookMerge, K13OnlyTheVariableThatTheServerChangedIsEdited) {
   EXPECT_FALSE(environment.Find("PATH")->value);
   ASSERT_NE(environment.Find("NVIDIA_VISIBLE_DEVICES"), nullptr);
   EXPECT_EQ(environment.Find("NVIDIA_VISIBLE_DEVICES")->value, "0,1");
+}
+
+// As nearly all calls have them: what is dozens of texts is not in a message of our own.
+TEST(HookMerge, WhatIsBesideTheRequestCountsAsInIt) {
+  api::PodSandboxHookRequest pod;
+  pod.mutable_pod_meta()->set_name("p");
+  pod.mutable_resources()->set_cpu_shares(7);
+  (*pod.mutable_labels())["app"] = "web";
+  (*pod.mutable_annotations())["note"] = "";
+  auto own = SentToMerge();
+  own.clear_container_envs();
+  const auto make = [&] {
+    return ContainerHookMerge(HookPoint::kPreCreateContainer, own, PlacementOwner::kServers,
+                              {.pod = EncodedPodPart(pod, /*resources=*/true),
+                               .environment = ToHookEnvironment({{.name = "A", .value = "1"},
+                                                                 {.name = "B", .value = "\xff"},
+                                                                 {.name = "A", .value = "2"}})});
+  };
+  ContainerHookMerge merge = make();
+  api::ContainerResourceHookRequest sent;
+  ASSERT_TRUE(sent.ParseFromString(merge.Encoded()));
+  EXPECT_EQ(sent.pod_meta().name(), "p");
+  EXPECT_EQ(sent.pod_resources().cpu_shares(), 7);
+  EXPECT_EQ(sent.pod_labels().at("app"), "web");
+  EXPECT_EQ(sent.pod_annotations().at("note"), "");
+  ASSERT_EQ(sent.container_envs_size(), 2);
+  EXPECT_EQ(sent.container_envs().at("A"), "2");
+  EXPECT_EQ(sent.container_envs().at("B"), "\xef\xbf\xbd");
+  EXPECT_EQ(sent.container_resources().cpu_shares(), 1024);
+
+  api::ContainerResourceHookResponse answer = Echo(sent);
+  const auto rest = merge.WithoutRepeatedEnvironment(answer.SerializeAsString());
+  ASSERT_TRUE(rest.has_value());
+  EXPECT_LT(rest->size(), answer.SerializeAsString().size());
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
+  EXPECT_TRUE(merge.changes().empty());
+
+  merge = make();
+  answer.mutable_container_envs()->erase("B");
+  EXPECT_EQ(merge.WithoutRepeatedEnvironment(answer.SerializeAsString()), std::nullopt);
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
+  ASSERT_NE(merge.changes().adjustment.wide(), nullptr);
+  const auto& environment = merge.changes().adjustment.wide()->environment;
+  EXPECT_EQ(std::distance(environment.begin(), environment.end()), 1);
+  ASSERT_NE(environment.Find("B"), nullptr);
+  EXPECT_FALSE(environment.Find("B")->value);
+  // And the next server is told so.
+  ASSERT_TRUE(sent.ParseFromString(merge.Encoded()));
+  EXPECT_EQ(sent.container_envs_size(), 1);
 }
 
 TEST(HookMerge, K06LaterServerSeesTheFormerAndWinsAndTheConflictIsToldOnce) {

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "pkg/base/field_writer.h"
 #include "pkg/base/utf8.h"
 
 namespace resmgr::hooks {
@@ -65,7 +67,48 @@ void OverlayDetails(const ContainerDetails& from, api::LinuxContainerResources& 
   Fill(from.unified, *to.mutable_unified());
 }
 
+using HookRequest = api::ContainerResourceHookRequest;
+
+// An entry of a map of texts, as protobuf itself writes it. That would check the text again.
+void AddEntry(uint32_t field, std::string_view key, std::string_view value, FieldWriter& fields) {
+  const size_t begin = fields.Begin(field);
+  fields.Bytes(1, key);
+  fields.Bytes(2, value);
+  fields.End(begin);
+}
+
 }  // namespace
+
+HookEnvironment ToHookEnvironment(std::vector<EnvironmentVariable> variables) {
+  for (EnvironmentVariable& variable : variables) {
+    variable.name = Repaired(std::move(variable.name));
+    variable.value = Repaired(std::move(variable.value));
+  }
+  return std::make_shared<const std::vector<EnvironmentVariable>>(std::move(variables));
+}
+
+std::string EncodedPodPart(const api::PodSandboxHookRequest& pod, bool resources) {
+  std::string encoded;
+  {
+    FieldWriter fields(encoded);
+    fields.Bytes(HookRequest::kPodMetaFieldNumber, pod.pod_meta().SerializeAsString());
+    if (resources) {
+      fields.Bytes(HookRequest::kPodResourcesFieldNumber, pod.resources().SerializeAsString());
+    }
+    for (const auto& [key, value] : pod.annotations())
+      AddEntry(HookRequest::kPodAnnotationsFieldNumber, key, value, fields);
+    for (const auto& [key, value] : pod.labels())
+      AddEntry(HookRequest::kPodLabelsFieldNumber, key, value, fields);
+  }
+  return encoded;
+}
+
+void AppendEnvironment(const HookEnvironment& environment, std::string& encoded) {
+  if (environment == nullptr) return;
+  FieldWriter fields(encoded);
+  for (const EnvironmentVariable& variable : *environment)
+    AddEntry(HookRequest::kContainerEnvsFieldNumber, variable.name, variable.value, fields);
+}
 
 api::LinuxContainerResources ToHookResources(const LinuxResources& resources) {
   api::LinuxContainerResources message;

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "pkg/api/runtimehook.pb.h"
 #include "pkg/base/ids.h"
@@ -24,6 +27,16 @@ LinuxResources FromHookResources(const api::LinuxContainerResources& message);
 
 // Of hooks about a pod sandbox. `attempt` is that of its metadata.
 api::PodSandboxHookRequest ToPodRequest(const Pod& pod, uint32_t attempt);
+
+// A container's variables beside its request: dozens of them, which hardly ever change. nullptr:
+// the request has all that there are. Text is UTF-8.
+using HookEnvironment = std::shared_ptr<const std::vector<EnvironmentVariable>>;
+HookEnvironment ToHookEnvironment(std::vector<EnvironmentVariable> variables);
+
+// Parts of an encoded ContainerResourceHookRequest, which is these parts and the rest behind each
+// other: what is the pod's, and variables. `resources`: also those of the pod.
+std::string EncodedPodPart(const api::PodSandboxHookRequest& pod, bool resources);
+void AppendEnvironment(const HookEnvironment& environment, std::string& encoded);
 
 // Of PreCreateContainer: the container has no id yet. Of several environment variables with one
 // name the server gets the last one. The cgroup parent is the pod's, else that in `details`.

@@ -27,20 +27,18 @@ api::ContainerResourceHookRequest RequestOf(const ContainerFacts& facts) {
 
 }  // namespace
 
-api::ContainerResourceHookRequest RequestOf(const HookContainer& container) {
-  return RequestOf(*container.pod, container.request);
+api::ContainerResourceHookRequest OwnRequestOf(const HookContainer& container) {
+  api::ContainerResourceHookRequest request = container.request;
+  if (request.pod_cgroup_parent().empty())
+    request.set_pod_cgroup_parent(container.pod->request.cgroup_parent());
+  return request;
 }
 
-api::ContainerResourceHookRequest RequestOf(const HookPod& of,
-                                            api::ContainerResourceHookRequest own) {
-  const api::PodSandboxHookRequest& pod = of.request;
-  api::ContainerResourceHookRequest request = std::move(own);
-  *request.mutable_pod_meta() = pod.pod_meta();
-  *request.mutable_pod_resources() = pod.resources();
-  *request.mutable_pod_annotations() = pod.annotations();
-  *request.mutable_pod_labels() = pod.labels();
-  if (request.pod_cgroup_parent().empty()) request.set_pod_cgroup_parent(pod.cgroup_parent());
-  return request;
+std::string EncodedRequestOf(const HookContainer& container) {
+  std::string encoded = EncodedPodPart(container.pod->request, /*resources=*/true);
+  AppendEnvironment(container.environment, encoded);
+  OwnRequestOf(container).AppendToString(&encoded);
+  return encoded;
 }
 
 HookPodPtr HookStore::AddPod(const PodSandboxId& id, api::PodSandboxHookRequest request) {
@@ -50,7 +48,8 @@ HookPodPtr HookStore::AddPod(const PodSandboxId& id, api::PodSandboxHookRequest 
 }
 
 HookContainerPtr HookStore::AddContainer(HookPodPtr pod, const ContainerId& id,
-                                         api::ContainerResourceHookRequest request) {
+                                         api::ContainerResourceHookRequest request,
+                                         HookEnvironment environment) {
   // Newer than what the sandbox was made with.
   if (request.has_pod_resources() && request.pod_resources().ByteSizeLong() > 0) {
     *pod->request.mutable_resources() = request.pod_resources();
@@ -61,8 +60,10 @@ HookContainerPtr HookStore::AddContainer(HookPodPtr pod, const ContainerId& id,
   request.clear_pod_labels();
   request.mutable_container_meta()->set_id(std::string(id.value()));
   HookContainerPtr& container = containers_[request.container_meta().id()];
-  container = std::make_shared<HookContainer>(
-      HookContainer{.pod = std::move(pod), .id = id, .request = std::move(request)});
+  container = std::make_shared<HookContainer>(HookContainer{.pod = std::move(pod),
+                                                            .id = id,
+                                                            .request = std::move(request),
+                                                            .environment = std::move(environment)});
   return container;
 }
 

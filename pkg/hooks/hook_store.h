@@ -11,6 +11,7 @@
 
 #include "pkg/api/runtimehook.pb.h"
 #include "pkg/base/ids.h"
+#include "pkg/hooks/hook_messages.h"
 #include "pkg/model/request.h"
 #include "pkg/model/resource_values.h"
 #include "pkg/pipeline/runtime_access.h"
@@ -30,17 +31,17 @@ struct HookPod {
 struct HookContainer {
   std::shared_ptr<HookPod> pod;
   ContainerId id{};
-  api::ContainerResourceHookRequest request;  // without what is the pod's: see RequestOf
+  api::ContainerResourceHookRequest request;  // without what is the pod's
+  HookEnvironment environment{};              // as far as it is not in the request
   bool stop_told = false;
 };
 
 using HookPodPtr = std::shared_ptr<HookPod>;
 using HookContainerPtr = std::shared_ptr<HookContainer>;
 
-// The container with what is its pod's. `own`: without that.
-api::ContainerResourceHookRequest RequestOf(const HookContainer& container);
-api::ContainerResourceHookRequest RequestOf(const HookPod& of,
-                                            api::ContainerResourceHookRequest own);
+// Its part of what servers are sent, with the pod's cgroup parent, and all of that.
+api::ContainerResourceHookRequest OwnRequestOf(const HookContainer& container);
+std::string EncodedRequestOf(const HookContainer& container);
 
 // The pod sandboxes and containers that exist at the runtime: requests about them name only an id,
 // and hook servers want to know more. Bounded by what the runtime has. A record that is removed
@@ -51,7 +52,8 @@ class HookStore {
   // under this id.
   HookPodPtr AddPod(const PodSandboxId& id, api::PodSandboxHookRequest request);
   HookContainerPtr AddContainer(HookPodPtr pod, const ContainerId& id,
-                                api::ContainerResourceHookRequest request);
+                                api::ContainerResourceHookRequest request,
+                                HookEnvironment environment = nullptr);
   // What the runtime tells of one that is not known yet; what is known already stays as it is.
   HookPodPtr Learn(const SandboxFacts& facts);
   HookContainerPtr Learn(HookPodPtr pod, const ContainerFacts& facts);

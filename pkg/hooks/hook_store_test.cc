@@ -33,7 +33,8 @@ TEST(HookStoreTest, AContainersRequestHasWhatIsItsPods) {
   HookStore store;
   const HookPodPtr pod = store.Learn(SandboxOf("p"));
   const HookContainerPtr container = store.Learn(pod, ContainerOf("c", "p"));
-  const api::ContainerResourceHookRequest request = RequestOf(*container);
+  api::ContainerResourceHookRequest request;
+  ASSERT_TRUE(request.ParseFromString(EncodedRequestOf(*container)));
   EXPECT_EQ(request.pod_meta().name(), "pod-p");
   EXPECT_EQ(request.pod_labels().at("app"), "p");
   EXPECT_EQ(request.pod_cgroup_parent(), "/kubepods/p");
@@ -78,8 +79,8 @@ TEST(HookStoreTest, WhatWasListedIsToldAsItWasRequested) {
   ContainerFacts facts = ContainerOf("c", "p");
   facts.requested_environment = facts.details.environment;
   facts.details.environment.push_back({.name = "PATH", .value = "/of/the/image"});
-  const api::ContainerResourceHookRequest request =
-      RequestOf(*store.Learn(store.Learn(sandbox), facts));
+  api::ContainerResourceHookRequest request;
+  ASSERT_TRUE(request.ParseFromString(EncodedRequestOf(*store.Learn(store.Learn(sandbox), facts))));
   EXPECT_EQ(request.pod_meta().attempt(), 2u);
   EXPECT_EQ(request.container_envs_size(), 1);
   EXPECT_EQ(request.container_envs().at("A"), "1");
