@@ -53,7 +53,9 @@ Agent::Agent(const AgentOptions& options, HttpTransport& transport, Timers& time
            .retry = options.retry},
           [this](const std::optional<ConfigMap>& map) { pusher_.Set(map); },
           [this](const Json& node) { NodeSeen(node); }),
-      access_(transport, options.node, rules_) {}
+      access_(transport, options.node, rules_) {
+  if (options.show_cpus) cpus_.emplace(reporter_);
+}
 
 void Agent::Start() {
   source_.Start();
@@ -72,6 +74,7 @@ void Agent::NodeSeen(const Json& node) {
   const bool any = annotations != nullptr && annotations->is_object();
   node_ = Json{{"metadata", {{"annotations", any ? *annotations : Json::object()}}}};
   reporter_.NodeSeen(node);
+  if (cpus_) cpus_->NodeSeen(node);
   if (holds_patches_) ReleasePatches();
 }
 
@@ -125,6 +128,13 @@ void Agent::HealthCheck(std::string query, TextDone done) {
   if (query == kAliveQuery) return done("");
   if (query == kConfigQuery) return done(Complaint(pusher_.verdict()));
   done(fmt::format("unknown query \"{}\"", Printable(query)));
+}
+
+Status Agent::ShowCpus(std::string cpus) {
+  if (!cpus_) {
+    return FailedPrecondition("the flag -node-reports of cri-resmgr-agent does not name cpus");
+  }
+  return cpus_->Show(std::move(cpus));
 }
 
 }  // namespace resmgr::agent

@@ -12,6 +12,7 @@
 #include "agent/config_client.h"
 #include "agent/config_pusher.h"
 #include "agent/config_source.h"
+#include "agent/cpus_annotation.h"
 #include "agent/http.h"
 #include "agent/node_access.h"
 #include "agent/status_reporter.h"
@@ -31,6 +32,8 @@ struct AgentOptions {
   // For what the daemon may change of the node.
   std::vector<std::string> allowed_domains = {"cri-resource-manager.intel.com",
                                               "resource-policy.nri.io"};
+  // What the daemon may report of the node beside its policy.
+  bool show_cpus = true;
   RetryOptions retry{.start_spread = std::chrono::seconds(1)};
   ReportOptions report{.spread = std::chrono::seconds(5)};
   Backoff::Options push_backoff{.first = Backoff::Duration(100), .limit = Backoff::Duration(2000)};
@@ -51,6 +54,7 @@ class Agent : public AgentHandler {
   void PatchNode(std::vector<PatchOperation> operations, Done done) override;
   void UpdateNodeCapacity(std::map<std::string, std::string> capacities, Done done) override;
   void HealthCheck(std::string query, TextDone done) override;
+  Status ShowCpus(std::string cpus) override;
 
  private:
   struct HeldPatch {
@@ -77,6 +81,7 @@ class Agent : public AgentHandler {
   size_t held_bytes_ = 0;
   Timers::HandlePtr first_view_;
   StatusReporter reporter_;
+  std::optional<CpusAnnotation> cpus_;  // nothing: it is not shown
   ConfigPusher pusher_;
   ConfigSource source_;
   NodeAccess access_;

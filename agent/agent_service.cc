@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "pkg/api/agent.pb.h"
+#include "pkg/api/node_reports.pb.h"
 
 namespace resmgr::agent {
 namespace {
@@ -62,6 +63,10 @@ UnaryServer::Methods AgentService(AgentHandler& handler) {
            answer.set_error(*complaint);
            reply(answer.SerializeAsString());
          });
+       })},
+      {"/cri_resmgr.v1.NodeReports/ShowCpus",
+       Reads<cri_resmgr::v1::ShowCpusRequest>([&handler](const auto& request, const auto& reply) {
+         WithStatus<cri_resmgr::v1::ShowCpusReply>(reply)(handler.ShowCpus(request.cpus()));
        })},
   };
 }

@@ -12,8 +12,8 @@
 
 namespace resmgr::agent {
 
-// What v1.Agent is asked for, on the loop's thread. Each callback is called once, then or later on
-// the same thread, or never where this object ends before.
+// What v1.Agent and cri_resmgr.v1.NodeReports are asked for, on the loop's thread. Each callback is
+// called once, then or later on the same thread, or never where this object ends before.
 class AgentHandler {
  public:
   using TextDone = std::function<void(StatusOr<std::string> text)>;
@@ -25,9 +25,11 @@ class AgentHandler {
   virtual void UpdateNodeCapacity(std::map<std::string, std::string> capacities, Done done) = 0;
   // The text says what is not well, or nothing.
   virtual void HealthCheck(std::string query, TextDone done) = 0;
+  // OK: taken; it is written later. kFailedPrecondition, kInvalidArgument: never.
+  virtual Status ShowCpus(std::string cpus) = 0;
 };
 
-// The methods of v1.Agent. The handler must outlive their server.
+// The methods of both services. The handler must outlive their server.
 UnaryServer::Methods AgentService(AgentHandler& handler);
 
 }  // namespace resmgr::agent

@@ -16,6 +16,21 @@ constexpr std::string_view kSummary =
     "Brings the configuration of its node from ConfigMaps to cri-resmgr, and shows on the node's\n"
     "object what became of it. The environment must name the node: NODE_NAME.";
 
+CommandLine::Setter TakeReports(agent::AgentOptions& options) {
+  return [&options](std::string_view value) -> Status {
+    options.show_cpus = false;
+    for (const std::string_view part : Split(value, ',')) {
+      const std::string_view report = Trim(part);
+      if (report.empty()) continue;
+      if (report != "cpus") {
+        return InvalidArgument("\"{}\" is no report: there is cpus", Printable(report, 64));
+      }
+      options.show_cpus = true;
+    }
+    return OkStatus();
+  };
+}
+
 void DeclareCluster(CommandLine& line, AgentFlags& flags) {
   line.Group("Cluster");
   line.Flag(
@@ -45,6 +60,10 @@ void DeclareCluster(CommandLine& line, AgentFlags& flags) {
               }
               return OkStatus();
             });
+  line.Flag("node-reports", "LIST",
+            "What cri-resmgr may report beside its policy: cpus, an annotation of the node that "
+            "tells which CPUs are allocated. Empty: nothing.",
+            "cpus", TakeReports(flags.agent));
 }
 
 CommandLine::Setter TakeDuration(std::chrono::milliseconds& target) {

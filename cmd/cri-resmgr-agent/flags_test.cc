@@ -27,6 +27,7 @@ TEST(AgentFlagsTest, HasTheDefaultsThatUsersKnow) {
   EXPECT_EQ(flags->kubeconfig, "");
   EXPECT_EQ(flags->agent.retry.start_spread, std::chrono::seconds(1));
   EXPECT_EQ(flags->agent.report.spread, std::chrono::seconds(5));
+  EXPECT_TRUE(flags->agent.show_cpus);
   EXPECT_EQ(flags->agent.map_namespace, "kube-system");
   EXPECT_EQ(flags->agent.map_name, "cri-resmgr-config");
   EXPECT_EQ(flags->agent.group_label, "cri-resource-manager.intel.com/group");
@@ -50,6 +51,15 @@ TEST(AgentFlagsTest, ReadsAllFlags) {
   EXPECT_EQ(flags->log.level, LogLevel::kDebug);
   EXPECT_EQ(flags->agent.retry.start_spread, std::chrono::minutes(8));
   EXPECT_EQ(flags->agent.report.spread, std::chrono::seconds(0));
+}
+
+TEST(AgentFlagsTest, ReportsAreThoseThatAreNamed) {
+  const auto none = Parse({"-node-reports="});
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_FALSE(none->agent.show_cpus);
+  const auto cpus = Parse({"-node-reports", " cpus,"});
+  ASSERT_TRUE(cpus.ok()) << cpus.status();
+  EXPECT_TRUE(cpus->agent.show_cpus);
 }
 
 TEST(AgentFlagsTest, TheNodesNameHasSmallLettersAsTheKubeletsHas) {
@@ -78,6 +88,7 @@ TEST(AgentFlagsTest, RefusesWhatCannotBe) {
       {"-logger-level=loud"},
       {"-start-spread=soon"},
       {"-report-spread=2h"},
+      {"-node-reports=memory"},
       {"argument"},
   };
   for (const auto& arguments : bad) {
@@ -107,9 +118,10 @@ TEST(AgentFlagsTest, SaysWhatIsNoNameAndNoSocket) {
 TEST(AgentFlagsTest, HelpNamesEveryFlag) {
   const auto flags = Parse({"-help"}, "");
   ASSERT_TRUE(flags.ok());
-  for (const char* flag : {"-kubeconfig", "-config-ns", "-configmap-name", "-label-name",
-                           "-cri-resmgr-socket", "-agent-socket", "-allow-domains", "-probe",
-                           "-logger-level", "-version", "-start-spread", "-report-spread"}) {
+  for (const char* flag :
+       {"-kubeconfig", "-config-ns", "-configmap-name", "-label-name", "-cri-resmgr-socket",
+        "-agent-socket", "-allow-domains", "-probe", "-logger-level", "-version", "-start-spread",
+        "-report-spread", "-node-reports"}) {
     EXPECT_THAT(flags->help, HasSubstr(flag));
   }
 }

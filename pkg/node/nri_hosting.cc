@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kHostRetry{1'000};
 
-nri::HostOptions Counted(nri::HostOptions options, Metrics* metrics) {
+nri::HostOptions WithCounters(nri::HostOptions options, Metrics* metrics) {
   options.metrics = metrics;
   return options;
 }
@@ -28,7 +28,7 @@ NriHosting::NriHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess
       runtime_(std::move(runtime)),
       stage_({.loop = context.loop, .runtime = *runtime_, .pipeline = context.pipeline},
              std::move(options.stage)),
-      host_(context.loop, stage_, Counted(std::move(options.host), context.metrics)) {
+      host_(context.loop, stage_, WithCounters(std::move(options.host), context.metrics)) {
   context_.pipeline.Add(stage_);
 }
 

@@ -17,9 +17,11 @@
 #include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
 #include "pkg/metrics/metrics.h"
+#include "pkg/node/agent_reports.h"
 #include "pkg/node/brain_host.h"
 #include "pkg/node/config_reader.h"
 #include "pkg/node/configurator.h"
+#include "pkg/node/cpus_watch.h"
 #include "pkg/node/hand_over.h"
 #include "pkg/node/local_config.h"
 #include "pkg/node/measured_policy.h"
@@ -115,6 +117,26 @@ struct Counted {
 std::unique_ptr<Counted> MakeCounted(const NodeOptions& options) {
   if (options.metrics_address.empty()) return nullptr;
   return std::make_unique<Counted>(options);
+}
+
+// What is told to the agent about the node, beside its policy.
+struct Reported {
+  Reported(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
+           const Machine& machine)
+      : reports(loop, flushes, socket),
+        cpus(loop, machine, [this](std::string text) { reports.ShowCpus(std::move(text)); }) {}
+  Reported(const Reported&) = delete;
+  Reported& operator=(const Reported&) = delete;
+
+  AgentReports reports;
+  CpusWatch cpus;
+};
+
+// nullptr where no agent is to be called.
+std::unique_ptr<Reported> MakeReported(const NodeOptions& options, EventLoop& loop,
+                                       h2::FlushQueue& flushes, const Machine& machine) {
+  if (options.agent_socket.empty()) return nullptr;
+  return std::make_unique<Reported>(loop, flushes, options.agent_socket, machine);
 }
 
 BrainHost::Options HostOptions(BrainHost::Options options, const Setup& setup, Counted* counted) {
@@ -335,6 +357,7 @@ Status RunNode(const NodeOptions& options, Setup setup) {
                                        counted == nullptr ? ServedMetrics() : counted->Served());
   StateStore state = OpenState(options, setup);
   CpuFiles cpu_files(CpuFilesOptions(options, loop, pipeline, setup));
+  const std::unique_ptr<Reported> reported = MakeReported(options, loop, flushes, *setup.machine);
   BrainHost host(HostOptions({.loop = loop,
                               .machine = *setup.machine,
                               .door = *door,
@@ -343,11 +366,13 @@ Status RunNode(const NodeOptions& options, Setup setup) {
                               .state = &state},
                              setup, counted.get()));
   host.Observe(cpu_files);
+  if (reported != nullptr) host.Observe(reported->cpus);
   const StopAtEnd stop(*door);
   door->Configure(setup.config);
   door->Remember(state);
   door->Start(*dumper);
   host.Start(std::move(setup.policy));
+  if (reported != nullptr) reported->cpus.Follow(host);
 
   const std::unique_ptr<NodePublisher> publisher = MakePublisher(options, loop, flushes);
   Auditor auditor(AuditorOptions(loop, host, pipeline, counted.get()));
@@ -356,6 +381,7 @@ Status RunNode(const NodeOptions& options, Setup setup) {
     cpu_files.Configure(now.current().cpu_files);
     auditor.Configure(now.current().audit);
     Publish(publisher.get(), now);
+    if (reported != nullptr) reported->cpus.NoteConfiguration();
     if (counted != nullptr) counted->watch->NoteConfiguration();
   };
   const auto count_refused = [&counted] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The real daemon and the real agent as a pair: what reaches the node through both of them, and
 // that the daemon does without an agent.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -9,6 +10,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "test/integration/daemon_fixture.h"
 #include "test/support/api_server/api_server.h"
@@ -23,6 +26,7 @@ constexpr char kPolicy[] = "cri-resource-manager.intel.com/policy";
 constexpr char kSource[] = "cri-resource-manager.intel.com/policy-source";
 constexpr char kError[] = "cri-resource-manager.intel.com/config-error";
 constexpr char kStatus[] = "cri-resource-manager.intel.com/config-status";
+constexpr char kCpusOfNode[] = "cri-resource-manager.intel.com/cpus";
 constexpr char kBinary[] = RESMGR_BINARY_DIR "/cmd/cri-resmgr-agent/cri-resmgr-agent";
 
 class DaemonAndAgentTest : public DaemonTest {
@@ -65,6 +69,20 @@ class DaemonAndAgentTest : public DaemonTest {
       return api_.Annotation(kNode, kPolicy) == policy && api_.Annotation(kNode, kSource) == source;
     });
   }
+  // Of the node's one NUMA node, whose CPUs are all but the reserved one.
+  bool NodeShowsExclusive(int exclusive) {
+    const int all = kCpus - 1;
+    const std::string text = fmt::format(
+        R"({{"version":1,"numa":[{{"id":0,"allocatable":{},"exclusive":{},"free":{}}}]}})", all,
+        exclusive, all - exclusive);
+    return Eventually([&] { return api_.Annotation(kNode, kCpusOfNode) == text; });
+  }
+  int WritesOfTheNode() const {
+    const auto requests = api_.Requests();
+    return static_cast<int>(std::ranges::count_if(requests, [](const auto& request) {
+      return request.method != "GET" && request.path.starts_with(ApiServer::kNodes);
+    }));
+  }
   std::string Log() const { return LastLines(Path("agent.log")); }
   // A pod comes and goes as if there were no agent.
   void ExpectUndisturbed() {
@@ -94,6 +112,54 @@ TEST_F(DaemonAndAgentTest, NodeShowsWhatIsInForce) {
   api_.SetConfigMap(kDefaultMap, {{"policy", "Active: nonsense"}});
   ASSERT_TRUE(Eventually([this] { return api_.Annotation(kNode, kStatus) == "rejected"; }));
   EXPECT_TRUE(NodeShows("static-plus", "agent"));
+}
+
+TEST_F(DaemonAndAgentTest, NodeShowsHowManyCpusAreAllocated) {
+  StartAgent();
+  StartDaemonForAgent();
+  EXPECT_TRUE(NodeShowsExclusive(0)) << Log() << daemon_->Log();
+  CriClient client = Relayed();
+  const Running running = Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
+  EXPECT_TRUE(NodeShowsExclusive(2)) << Log() << daemon_->Log();
+  // Nothing is written because one of the programs starts anew.
+  const int writes = WritesOfTheNode();
+  StartAgent();
+  daemon_->Kill();
+  StartDaemonForAgent();
+  CriClient again = Relayed();
+  Run(again, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1));
+  EXPECT_TRUE(NodeShowsExclusive(3)) << Log() << daemon_->Log();
+  EXPECT_EQ(WritesOfTheNode(), writes + 1);
+  ASSERT_THAT(again.StopContainer(running.container), IsOk());
+  EXPECT_TRUE(NodeShowsExclusive(1)) << Log() << daemon_->Log();
+  api_.SetConfigMap(kDefaultMap, {{"policy", "Active: null"}});
+  EXPECT_TRUE(Eventually([this] { return api_.Annotation(kNode, kCpusOfNode).empty(); })) << Log();
+}
+
+TEST_F(DaemonAndAgentTest, NodeShowsNoCpusWhereTheAgentIsToldSo) {
+  StartAgent({"-node-reports="});
+  StartDaemonForAgent();
+  ASSERT_TRUE(Eventually([this] {
+    return daemon_->Log().find("does not name cpus") != std::string::npos;
+  })) << daemon_->Log();
+  EXPECT_EQ(api_.Annotation(kNode, kCpusOfNode), "");
+  ExpectUndisturbed();
+}
+
+// A server that is away, refuses or asks for time delays no call, and gets the last state.
+TEST_F(DaemonAndAgentTest, AllocatedCpusOutliveFailuresOfTheServer) {
+  StartAgent();
+  StartDaemonForAgent();
+  ASSERT_TRUE(NodeShowsExclusive(0)) << Log() << daemon_->Log();
+  CriClient client = Relayed();
+  Run(client, MakeGuaranteedPod("a"), MakeGuaranteedContainer("main", 1));
+  api_.FailNext(2, 429, ApiServer::kNodes, 1);
+  EXPECT_TRUE(NodeShowsExclusive(1)) << Log();
+  api_.Stop();
+  Run(client, MakeGuaranteedPod("b"), MakeGuaranteedContainer("main", 2));
+  ExpectUndisturbed();
+  ASSERT_THAT(api_.Start(), IsOk());
+  EXPECT_TRUE(NodeShowsExclusive(3)) << Log();
 }
 
 TEST_F(DaemonAndAgentTest, NodeAndEventNameContainersThatLostExclusiveCpus) {

@@ -200,6 +200,11 @@ class FleetDaemon : public agent::ConfigClient {
     Show();
   }
 
+  // Containers have come or gone.
+  void Allocate(int exclusive) {
+    EXPECT_THAT(agent_->ShowCpus(fmt::format("{} CPUs", exclusive)), IsOk());
+  }
+
   void SetCallbacks(Callbacks /*callbacks*/) override {}
   void SetConfig(const std::map<std::string, std::string>& config, Done done) override {
     const bool bad = config.at("policy") == "bad";
@@ -217,6 +222,7 @@ class FleetDaemon : public agent::ConfigClient {
                         .path = "/metadata/annotations/cri-resource-manager.intel.com~1policy",
                         .value = agent::ToText(policy_)}},
                       [](const Status& status) { EXPECT_THAT(status, IsOk()); });
+    EXPECT_THAT(agent_->ShowCpus(policy_ + "'s CPUs"), IsOk());
   }
 
   agent::Agent* agent_ = nullptr;
@@ -340,6 +346,20 @@ TEST_F(FleetTest, TheDefaultMapChanges) {
   Tell("a default map that is rejected", rejection);
   EXPECT_LE(server_.served.Peak(), kMost);
   EXPECT_GE(server_.writes.Within(rejection, seconds(151)), 2 * kAgents) << "with their Events";
+}
+
+TEST_F(FleetTest, ContainersWithExclusiveCpusComeAndGo) {
+  StartAndSettle();
+  const auto start = timers_.Now();
+  size_t node = 0;
+  for (int second = 0; second < 180; ++second) {
+    for (int i = 0; i < kAgents / 100; ++i)
+      nodes_[node++ % nodes_.size()].daemon->Allocate(second);
+    Run(seconds(1));
+  }
+  Tell("exclusive containers start or end", start);
+  EXPECT_LE(server_.served.Peak(), kMost);
+  EXPECT_GE(server_.writes.Within(start, seconds(180)), kAgents);
 }
 
 TEST_F(FleetTest, TheServerIsAwayForFiveMinutes) {

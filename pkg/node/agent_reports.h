@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "pkg/base/status.h"
+#include "pkg/grpc/unary_client.h"
+#include "pkg/h2/flush_queue.h"
+#include "pkg/log/log.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// Tells the agent what is to be shown of the node (cri_resmgr.v1.NodeReports, ADR 8), one call at a
+// time over a connection of its own. An agent that is not there, hangs or fails is tried again,
+// with growing pauses and over a new connection each time; nothing waits for it. An agent that
+// refuses, or is too old to know the service, is a warning once. Loop's thread only.
+class AgentReports {
+ public:
+  struct Options {
+    std::chrono::milliseconds first_pause{250};
+    std::chrono::milliseconds longest_pause{30'000};
+    std::chrono::milliseconds timeout{10'000};
+  };
+
+  AgentReports(EventLoop& loop, h2::FlushQueue& flushes, std::string socket, Options options);
+  AgentReports(EventLoop& loop, h2::FlushQueue& flushes, std::string socket)
+      : AgentReports(loop, flushes, std::move(socket), Options()) {}
+
+  // From now on the node's annotation is to say this (node_cpus.h), to each agent that comes; "":
+  // there is to be none.
+  void ShowCpus(std::string cpus);
+
+ private:
+  bool Pending() const { return cpus_ && cpus_ != settled_; }
+  void Try();
+  Status Connect();
+  void SendCpus();
+  void OnShown(const std::string& cpus, const Status& status);
+  void TryLater(const Status& why);
+
+  EventLoop& loop_;
+  h2::FlushQueue& flushes_;
+  Logger& log_;
+  const std::string socket_;
+  const Options options_;
+  std::optional<std::string> cpus_;      // nothing: not known yet
+  std::optional<std::string> settled_;   // what this agent has taken, or refused
+  std::unique_ptr<UnaryClient> client_;  // until the agent goes
+  bool calling_ = false;
+  std::chrono::milliseconds pause_;
+  EventLoop::HandlePtr timer_;  // the next try
+  bool complained_ = false;     // of an agent that cannot be reached
+  bool refusal_told_ = false;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/agent_reports.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/api/node_reports.pb.h"
+#include "pkg/grpc/unary_server.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::SizeIs;
+
+class AgentReportsTest : public testing::Test {
+ protected:
+  // An agent whose answers are `answers_` in turn; OK when there are no more.
+  void StartAgent() {
+    Serve({{"/cri_resmgr.v1.NodeReports/ShowCpus",
+            [this](const std::string& message, const UnaryServer::Reply& reply) {
+              cri_resmgr::v1::ShowCpusRequest request;
+              EXPECT_TRUE(request.ParseFromString(message));
+              shown_.push_back(request.cpus());
+              Answer(reply);
+            }}});
+  }
+  void Serve(UnaryServer::Methods methods) {
+    agent_.reset();
+    auto server = UnaryServer::Create(loop_, flushes_, Socket(), std::move(methods));
+    ASSERT_TRUE(server.ok()) << Describe(server.status());
+    agent_ = *std::move(server);
+  }
+  void Answer(const UnaryServer::Reply& reply) {
+    if (hangs_) return;
+    Status answer;
+    if (!answers_.empty()) {
+      answer = answers_.front();
+      answers_.erase(answers_.begin());
+    }
+    reply(answer.ok() ? StatusOr<std::string>("") : answer);
+  }
+  std::string Socket() const { return directory_.File("agent.sock"); }
+  // Runs the loop until the condition holds.
+  bool Eventually(const std::function<bool()>& condition) {
+    bool met = false;
+    const auto deadline = loop_.After(seconds(20), [this] { loop_.Stop(); });
+    const auto check = loop_.Every(milliseconds(1), [&] {
+      met = condition();
+      if (met) loop_.Stop();
+    });
+    loop_.Run();
+    return met;
+  }
+  bool Shown(size_t times) {
+    return Eventually([this, times] { return shown_.size() >= times; });
+  }
+  void RunFor(milliseconds time) {
+    const auto end = loop_.After(time, [this] { loop_.Stop(); });
+    loop_.Run();
+  }
+
+  TempDir directory_;
+  EventLoop loop_;
+  h2::FlushQueue flushes_{loop_};
+  bool hangs_ = false;
+  std::vector<Status> answers_;
+  std::vector<std::string> shown_;
+  std::unique_ptr<UnaryServer> agent_;
+  AgentReports reports_{loop_,
+                        flushes_,
+                        Socket(),
+                        {.first_pause = milliseconds(1),
+                         .longest_pause = milliseconds(4),
+                         .timeout = milliseconds(200)}};
+};
+
+TEST_F(AgentReportsTest, TellsTheAgentWhatHasChanged) {
+  StartAgent();
+  reports_.ShowCpus("one");
+  ASSERT_TRUE(Shown(1));
+  reports_.ShowCpus("one");
+  RunFor(milliseconds(20));
+  reports_.ShowCpus("two");
+  ASSERT_TRUE(Shown(2));
+  EXPECT_THAT(shown_, ElementsAre("one", "two"));
+}
+
+TEST_F(AgentReportsTest, WaitsForAnAgentAndTellsItTheLatest) {
+  reports_.ShowCpus("one");
+  RunFor(milliseconds(20));
+  reports_.ShowCpus("two");
+  StartAgent();
+  ASSERT_TRUE(Shown(1));
+  EXPECT_THAT(shown_, ElementsAre("two"));
+}
+
+TEST_F(AgentReportsTest, TellsTheNextAgentToo) {
+  StartAgent();
+  reports_.ShowCpus("one");
+  ASSERT_TRUE(Shown(1));
+  StartAgent();
+  ASSERT_TRUE(Shown(2));
+  EXPECT_THAT(shown_, ElementsAre("one", "one"));
+}
+
+TEST_F(AgentReportsTest, TriesAgainWhereTheAgentFails) {
+  StartAgent();
+  answers_ = {Unavailable("overloaded"), Unavailable("overloaded")};
+  reports_.ShowCpus("one");
+  ASSERT_TRUE(Shown(3));
+  EXPECT_THAT(shown_, ElementsAre("one", "one", "one"));
+}
+
+TEST_F(AgentReportsTest, LeavesAnAgentThatHangs) {
+  StartAgent();
+  hangs_ = true;
+  reports_.ShowCpus("one");
+  ASSERT_TRUE(Shown(2)) << "by another connection";
+  hangs_ = false;
+  reports_.ShowCpus("two");
+  EXPECT_TRUE(Eventually([this] { return shown_.back() == "two"; }));
+}
+
+TEST_F(AgentReportsTest, TakesARefusalForAnAnswer) {
+  StartAgent();
+  answers_ = {FailedPrecondition("-node-reports does not name cpus")};
+  reports_.ShowCpus("one");
+  ASSERT_TRUE(Shown(1));
+  RunFor(milliseconds(20));
+  EXPECT_THAT(shown_, SizeIs(1));
+}
+
+// Before an upgrade of the agent, which ends the connection.
+TEST_F(AgentReportsTest, AnAgentThatDoesNotKnowTheServiceIsAskedOnce) {
+  Serve({});
+  reports_.ShowCpus("one");
+  RunFor(milliseconds(20));
+  StartAgent();
+  ASSERT_TRUE(Shown(1));
+  EXPECT_THAT(shown_, ElementsAre("one"));
+}
+
+TEST_F(AgentReportsTest, EndsInTheMiddleOfACall) {
+  StartAgent();
+  hangs_ = true;
+  {
+    AgentReports ending(loop_, flushes_, Socket());
+    ending.ShowCpus("x");
+    ASSERT_TRUE(Shown(1));
+  }
+  hangs_ = false;
+  reports_.ShowCpus("one");
+  ASSERT_TRUE(Shown(2));
+  EXPECT_EQ(shown_.back(), "one");
+}
+
+}  // namespace
+}  // namespace resmgr
