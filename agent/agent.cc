@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/log/log.h"
 
 namespace resmgr::agent {
 namespace {
@@ -17,6 +18,9 @@ constexpr std::chrono::seconds kFirstViewPatience{5};
 // once.
 constexpr size_t kMostHeldPatches = 256;
 constexpr size_t kMostHeldBytes = size_t{4} << 20;
+constexpr std::chrono::seconds kBadEventsPeriod{60};
+// Apart from the seeds of the reporter's parts.
+constexpr uint64_t kPodEventsSeed = 100;
 
 size_t SizeOf(const std::vector<PatchOperation>& operations) {
   size_t size = 0;
@@ -53,8 +57,15 @@ Agent::Agent(const AgentOptions& options, HttpTransport& transport, Timers& time
            .retry = options.retry},
           [this](const std::optional<ConfigMap>& map) { pusher_.Set(map); },
           [this](const Json& node) { NodeSeen(node); }),
-      access_(transport, options.node, rules_) {
+      access_(transport, options.node, rules_),
+      bad_events_(1, kBadEventsPeriod) {
   if (options.show_cpus) cpus_.emplace(reporter_);
+  if (options.pod_events) {
+    pod_events_.emplace(
+        transport, timers, options.node,
+        PodEvents::Options{.spread = options.report.spread, .backoff = options.report.backoff},
+        options.retry.seed + kPodEventsSeed);
+  }
 }
 
 void Agent::Start() {
@@ -135,6 +146,22 @@ Status Agent::ShowCpus(std::string cpus) {
     return FailedPrecondition("the flag -node-reports of cri-resmgr-agent does not name cpus");
   }
   return cpus_->Show(std::move(cpus));
+}
+
+StatusOr<uint64_t> Agent::AddPodEvents(const std::vector<PodEvent>& events) {
+  if (!pod_events_) {
+    return FailedPrecondition(
+        "the flag -node-reports of cri-resmgr-agent does not name pod-events");
+  }
+  uint64_t dropped = 0;
+  for (const PodEvent& event : events) {
+    const Status status = CheckPodEvent(event);
+    if (!status.ok() && bad_events_.Pass(timers_.Now())) {
+      GetLogger("agent").Warn("an event of a pod is dropped: {}", Message(status));
+    }
+    if (!status.ok() || !pod_events_->Add(event)) ++dropped;
+  }
+  return dropped;
 }
 
 }  // namespace resmgr::agent

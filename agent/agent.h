@@ -15,8 +15,10 @@
 #include "agent/cpus_annotation.h"
 #include "agent/http.h"
 #include "agent/node_access.h"
+#include "agent/pod_events.h"
 #include "agent/status_reporter.h"
 #include "agent/timers.h"
+#include "pkg/log/rate_limit.h"
 
 namespace resmgr::agent {
 
@@ -34,6 +36,7 @@ struct AgentOptions {
                                               "resource-policy.nri.io"};
   // What the daemon may report of the node beside its policy.
   bool show_cpus = true;
+  bool pod_events = true;
   RetryOptions retry{.start_spread = std::chrono::seconds(1)};
   ReportOptions report{.spread = std::chrono::seconds(5)};
   Backoff::Options push_backoff{.first = Backoff::Duration(100), .limit = Backoff::Duration(2000)};
@@ -55,6 +58,7 @@ class Agent : public AgentHandler {
   void UpdateNodeCapacity(std::map<std::string, std::string> capacities, Done done) override;
   void HealthCheck(std::string query, TextDone done) override;
   Status ShowCpus(std::string cpus) override;
+  StatusOr<uint64_t> AddPodEvents(const std::vector<PodEvent>& events) override;
 
  private:
   struct HeldPatch {
@@ -85,6 +89,8 @@ class Agent : public AgentHandler {
   ConfigPusher pusher_;
   ConfigSource source_;
   NodeAccess access_;
+  std::optional<PodEvents> pod_events_;  // nothing: there are none
+  RateLimit bad_events_;                 // in the log
 };
 
 }  // namespace resmgr::agent

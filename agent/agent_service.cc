@@ -29,6 +29,21 @@ AgentHandler::Done WithStatus(const UnaryServer::Reply& reply) {
   };
 }
 
+std::vector<PodEvent> EventsOf(const cri_resmgr::v1::AddPodEventsRequest& request) {
+  std::vector<PodEvent> events;
+  for (const cri_resmgr::v1::PodEvent& event : request.events()) {
+    events.push_back({.pod_namespace = event.pod_namespace(),
+                      .pod = event.pod(),
+                      .uid = event.uid(),
+                      .warning = event.warning(),
+                      .reason = event.reason(),
+                      .message = event.message(),
+                      .count = event.count(),
+                      .last = EventObject::Time(std::chrono::milliseconds(event.last_seen()))});
+  }
+  return events;
+}
+
 }  // namespace
 
 UnaryServer::Methods AgentService(AgentHandler& handler) {
@@ -68,6 +83,15 @@ UnaryServer::Methods AgentService(AgentHandler& handler) {
        Reads<cri_resmgr::v1::ShowCpusRequest>([&handler](const auto& request, const auto& reply) {
          WithStatus<cri_resmgr::v1::ShowCpusReply>(reply)(handler.ShowCpus(request.cpus()));
        })},
+      {"/cri_resmgr.v1.NodeReports/AddPodEvents",
+       Reads<cri_resmgr::v1::AddPodEventsRequest>(
+           [&handler](const auto& request, const auto& reply) {
+             const StatusOr<uint64_t> dropped = handler.AddPodEvents(EventsOf(request));
+             if (!dropped.ok()) return reply(dropped.status());
+             cri_resmgr::v1::AddPodEventsReply answer;
+             answer.set_dropped(*dropped);
+             reply(answer.SerializeAsString());
+           })},
   };
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "agent/node_patch.h"
+#include "agent/pod_events.h"
 #include "pkg/base/status.h"
 #include "pkg/grpc/unary_server.h"
 
@@ -27,6 +29,9 @@ class AgentHandler {
   virtual void HealthCheck(std::string query, TextDone done) = 0;
   // OK: taken; it is written later. kFailedPrecondition, kInvalidArgument: never.
   virtual Status ShowCpus(std::string cpus) = 0;
+  // How many of them are dropped; the others are taken, and written later. kFailedPrecondition:
+  // none is, ever.
+  virtual StatusOr<uint64_t> AddPodEvents(const std::vector<PodEvent>& events) = 0;
 };
 
 // The methods of both services. The handler must outlive their server.

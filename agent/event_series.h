@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "agent/delivery.h"
+#include "agent/event_object.h"
 #include "agent/http.h"
 #include "agent/timers.h"
 
@@ -21,8 +22,8 @@ class EventSeries {
  public:
   using WallClock = std::function<std::chrono::system_clock::time_point()>;
 
-  EventSeries(HttpTransport& transport, Timers& timers, std::string node, std::string_view reason,
-              Backoff::Options backoff, uint64_t seed, WallClock now);
+  EventSeries(HttpTransport& transport, Timers& timers, const std::string& node,
+              std::string_view reason, Backoff::Options backoff, uint64_t seed, WallClock now);
 
   // It happened so many times more; the message is of the last time.
   void Add(const std::string& message, int times);
@@ -30,18 +31,12 @@ class EventSeries {
  private:
   void Send();
   void Sent(const StatusOr<HttpReply>& reply);
-  HttpRequest Creation() const;
-  HttpRequest Update() const;
 
-  const std::string node_;
-  const std::string reason_;
   const WallClock now_;
-  std::string name_;       // of the Event's object
+  EventObject event_;
   bool exists_ = false;    // as far as known
   bool updating_ = false;  // what is under way is no creation
   bool more_ = false;      // came while something was under way
-  int64_t count_ = 0;
-  std::string message_;
   Delivery delivery_;
 };
 

@@ -103,6 +103,7 @@ TEST_F(SampleAdmissionPolicyTest, IsAboutTheAgentsAccount) {
 TEST_F(SampleAdmissionPolicyTest, CoversWhatTheAgentMayWriteOfNodes) {
   std::vector<std::string> written;
   for (const ConfigNode& rule : At(OfKind(rbac_, "ClusterRole"), "rules").items) {
+    if (Texts(At(rule, "resources")) == std::vector<std::string>{"events"}) continue;
     for (const std::string& verb : Texts(At(rule, "verbs")))
       EXPECT_THAT((std::set<std::string>{"get", "list", "watch", "patch"}), Contains(verb));
     if (std::ranges::count(Texts(At(rule, "verbs")), "patch") == 0) continue;

@@ -19,13 +19,15 @@ constexpr std::string_view kSummary =
 CommandLine::Setter TakeReports(agent::AgentOptions& options) {
   return [&options](std::string_view value) -> Status {
     options.show_cpus = false;
+    options.pod_events = false;
     for (const std::string_view part : Split(value, ',')) {
       const std::string_view report = Trim(part);
       if (report.empty()) continue;
-      if (report != "cpus") {
-        return InvalidArgument("\"{}\" is no report: there is cpus", Printable(report, 64));
+      if (report != "cpus" && report != "pod-events") {
+        return InvalidArgument("\"{}\" is no report: there are cpus and pod-events",
+                               Printable(report, 64));
       }
-      options.show_cpus = true;
+      (report == "cpus" ? options.show_cpus : options.pod_events) = true;
     }
     return OkStatus();
   };
@@ -62,8 +64,9 @@ void DeclareCluster(CommandLine& line, AgentFlags& flags) {
             });
   line.Flag("node-reports", "LIST",
             "What cri-resmgr may report beside its policy: cpus, an annotation of the node that "
-            "tells which CPUs are allocated. Empty: nothing.",
-            "cpus", TakeReports(flags.agent));
+            "tells which CPUs are allocated; pod-events, Events of pods that are refused or moved. "
+            "Empty: nothing.",
+            "cpus,pod-events", TakeReports(flags.agent));
 }
 
 CommandLine::Setter TakeDuration(std::chrono::milliseconds& target) {

@@ -28,6 +28,7 @@ TEST(AgentFlagsTest, HasTheDefaultsThatUsersKnow) {
   EXPECT_EQ(flags->agent.retry.start_spread, std::chrono::seconds(1));
   EXPECT_EQ(flags->agent.report.spread, std::chrono::seconds(5));
   EXPECT_TRUE(flags->agent.show_cpus);
+  EXPECT_TRUE(flags->agent.pod_events);
   EXPECT_EQ(flags->agent.map_namespace, "kube-system");
   EXPECT_EQ(flags->agent.map_name, "cri-resmgr-config");
   EXPECT_EQ(flags->agent.group_label, "cri-resource-manager.intel.com/group");
@@ -57,9 +58,15 @@ TEST(AgentFlagsTest, ReportsAreThoseThatAreNamed) {
   const auto none = Parse({"-node-reports="});
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_FALSE(none->agent.show_cpus);
+  EXPECT_FALSE(none->agent.pod_events);
   const auto cpus = Parse({"-node-reports", " cpus,"});
   ASSERT_TRUE(cpus.ok()) << cpus.status();
   EXPECT_TRUE(cpus->agent.show_cpus);
+  EXPECT_FALSE(cpus->agent.pod_events);
+  const auto events = Parse({"-node-reports=pod-events"});
+  ASSERT_TRUE(events.ok()) << events.status();
+  EXPECT_FALSE(events->agent.show_cpus);
+  EXPECT_TRUE(events->agent.pod_events);
 }
 
 TEST(AgentFlagsTest, TheNodesNameHasSmallLettersAsTheKubeletsHas) {

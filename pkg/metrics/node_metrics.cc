@@ -87,6 +87,10 @@ class NodeMetrics::Impl {
       AddCounterFamily(*registry, "cri_resmgr_drift_repairs_total",
                        "Containers that were sent what was decided again after an audit")
           .Add({});
+  Counters& pod_events = AddCounterFamily(*registry, "cri_resmgr_pod_events_total",
+                                          "Events of pods that were to be made by the agent");
+  prometheus::Counter& events_taken = pod_events.Add({{"result", "taken"}});
+  prometheus::Counter& events_lost = pod_events.Add({{"result", "lost"}});
   prometheus::Histogram& lag =
       AddHistogramFamily(*registry, "cri_resmgr_event_loop_lag_seconds",
                          "How late the event loop was with a timer, once a second")
@@ -201,6 +205,11 @@ void NodeMetrics::Audited(const Audit& audit) {
   impl_->drifted.Set(static_cast<double>(audit.drifted));
   impl_->drifts.Increment(static_cast<double>(audit.drifts));
   impl_->repairs.Increment(static_cast<double>(audit.repaired));
+}
+
+void NodeMetrics::PodEvents(size_t taken, size_t lost) {
+  impl_->events_taken.Increment(static_cast<double>(taken));
+  impl_->events_lost.Increment(static_cast<double>(lost));
 }
 
 void NodeMetrics::Lagged(std::chrono::nanoseconds late) {

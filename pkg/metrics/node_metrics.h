@@ -43,6 +43,8 @@ class NodeMetrics {
   void Audited(const Audit& audit);
   // configurations_total{result}: one came into force, or was refused.
   void Configured(bool in_force);
+  // pod_events_total{result}: Events of pods that the agent took, and that are lost.
+  void PodEvents(size_t taken, size_t lost);
   // event_loop_lag_seconds: how late a timer was.
   void Lagged(std::chrono::nanoseconds late);
 

@@ -63,6 +63,15 @@ TEST(NodeMetricsTest, CountsAudits) {
   EXPECT_THAT(text, HasSubstr("cri_resmgr_drift_repairs_total 1"));
 }
 
+TEST(NodeMetricsTest, CountsEventsOfPods) {
+  NodeMetrics metrics;
+  metrics.PodEvents(3, 0);
+  metrics.PodEvents(1, 2);
+  const std::string text = TextOf(metrics);
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_pod_events_total{result=\"taken\"} 4"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_pod_events_total{result=\"lost\"} 2"));
+}
+
 TEST(NodeMetricsTest, PoolsThatAreGoneAreForgotten) {
   NodeMetrics metrics;
   const std::vector<NodeMetrics::Pool> tree = {

@@ -2,6 +2,7 @@
 #include "pkg/node/agent_reports.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "pkg/api/node_reports.pb.h"
@@ -9,6 +10,8 @@
 
 namespace resmgr {
 namespace {
+
+constexpr std::chrono::seconds kLossPeriod{60};
 
 // The agent does not want this, however often it is asked.
 bool IsFinal(const Status& status) {
@@ -31,19 +34,40 @@ AgentReports::AgentReports(EventLoop& loop, h2::FlushQueue& flushes, std::string
       flushes_(flushes),
       log_(GetLogger("node")),
       socket_(std::move(socket)),
-      options_(options),
-      pause_(options.first_pause) {}
+      options_(std::move(options)),
+      pause_(options_.first_pause),
+      losses_(1, kLossPeriod) {}
 
 void AgentReports::ShowCpus(std::string cpus) {
   cpus_ = std::move(cpus);
-  if (timer_ == nullptr) Try();
+  Soon();
+}
+
+void AgentReports::Add(PodEvent event) {
+  if (takes_no_events_) return;
+  const auto same =
+      std::ranges::find_if(events_, [&](const PodEvent& one) { return one.IsSame(event); });
+  if (same != events_.end()) {
+    same->count += event.count;
+    same->last = event.last;
+    return;
+  }
+  events_.push_back(std::move(event));
+  LoseOldest();
+  Soon();
+}
+
+// What else happens in this turn of the loop goes along.
+void AgentReports::Soon() {
+  if (timer_ == nullptr) timer_ = loop_.After(std::chrono::milliseconds(0), [this] { Try(); });
 }
 
 void AgentReports::Try() {
   timer_.reset();
-  if (calling_ || !Pending()) return;
+  LoseStale();
+  if (calling_ || (!CpusPending() && events_.empty())) return;
   if (const Status connected = Connect(); !connected.ok()) return TryLater(connected);
-  SendCpus();
+  CpusPending() ? SendCpus() : SendEvents();
 }
 
 Status AgentReports::Connect() {
@@ -67,12 +91,81 @@ void AgentReports::OnShown(const std::string& cpus, const Status& status) {
   if (status.ok()) {
     complained_ = false;
   } else if (!std::exchange(refusal_told_, true)) {
-    log_.Warn("the node does not show which CPUs are allocated: the agent refuses: {}",
-              Printable(Message(status)));
+    TellRefusal("the node does not show which CPUs are allocated", status);
   }
   pause_ = options_.first_pause;
   settled_ = cpus;
   Try();
+}
+
+void AgentReports::SendEvents() {
+  calling_ = true;
+  cri_resmgr::v1::AddPodEventsRequest request;
+  while (!events_.empty() && sending_.size() < options_.most_at_once) {
+    const PodEvent& event = sending_.emplace_back(std::move(events_.front()));
+    events_.pop_front();
+    cri_resmgr::v1::PodEvent& message = *request.add_events();
+    message.set_pod_namespace(event.pod_namespace);
+    message.set_pod(event.pod);
+    message.set_uid(event.uid);
+    message.set_warning(event.warning);
+    message.set_reason(event.reason);
+    message.set_message(event.message);
+    message.set_count(event.count);
+    message.set_last_seen(
+        std::chrono::duration_cast<std::chrono::milliseconds>(event.last.time_since_epoch())
+            .count());
+  }
+  client_->Call("/cri_resmgr.v1.NodeReports/AddPodEvents", request.SerializeAsString(),
+                options_.timeout, [this](const StatusOr<std::string>& reply) { OnTaken(reply); });
+}
+
+void AgentReports::OnTaken(const StatusOr<std::string>& reply) {
+  if (!reply.ok() && !IsFinal(reply.status())) return TryLater(reply.status());
+  calling_ = false;
+  const size_t told = std::exchange(sending_, {}).size();
+  pause_ = options_.first_pause;
+  cri_resmgr::v1::AddPodEventsReply answer;
+  if (!reply.ok()) {
+    takes_no_events_ = true;
+    events_.clear();
+    if (!std::exchange(events_refusal_told_, true))
+      TellRefusal("pods get no Events of refusals and moves", reply.status());
+  } else if (answer.ParseFromString(*reply)) {
+    complained_ = false;
+    const size_t dropped = std::min<size_t>(told, answer.dropped());
+    if (options_.on_events) options_.on_events(told - dropped, 0);
+    Lost(dropped);
+  }
+  Try();
+}
+
+void AgentReports::LoseStale() {
+  const auto limit = std::chrono::system_clock::now() - options_.stale;
+  Lost(std::erase_if(events_, [limit](const PodEvent& event) { return event.last < limit; }));
+}
+
+void AgentReports::LoseOldest() {
+  size_t lost = 0;
+  for (; events_.size() > options_.most_events; ++lost)
+    events_.pop_front();
+  Lost(lost);
+}
+
+void AgentReports::Lost(size_t events) {
+  if (events == 0) return;
+  if (options_.on_events) options_.on_events(0, events);
+  if (losses_.Pass(loop_.Now())) {
+    log_.Warn("{} Events of pods are lost, as more may be: there are too many, or no agent at {}",
+              events, socket_);
+  }
+}
+
+// What an administrator wants is no warning.
+void AgentReports::TellRefusal(std::string_view what, const Status& why) const {
+  const bool wanted = why.code() == StatusCode::kFailedPrecondition;
+  const std::string text = fmt::format("{}: the agent refuses: {}", what, Printable(Message(why)));
+  wanted ? log_.Info("{}", text) : log_.Warn("{}", text);
 }
 
 void AgentReports::TryLater(const Status& why) {
@@ -83,6 +176,11 @@ void AgentReports::TryLater(const Status& why) {
   client_.reset();
   settled_.reset();
   calling_ = false;
+  takes_no_events_ = false;
+  events_.insert(events_.begin(), std::make_move_iterator(sending_.begin()),
+                 std::make_move_iterator(sending_.end()));
+  sending_.clear();
+  LoseOldest();
   timer_ = loop_.After(pause_, [this] { Try(); });
   pause_ = std::min(pause_ * 2, options_.longest_pause);
 }

@@ -2,28 +2,41 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "pkg/base/status.h"
 #include "pkg/grpc/unary_client.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
+#include "pkg/log/rate_limit.h"
+#include "pkg/node/pod_event.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr {
 
-// Tells the agent what is to be shown of the node (cri_resmgr.v1.NodeReports, ADR 8), one call at a
-// time over a connection of its own. An agent that is not there, hangs or fails is tried again,
-// with growing pauses and over a new connection each time; nothing waits for it. An agent that
-// refuses, or is too old to know the service, is a warning once. Loop's thread only.
+// Tells the agent what is to be shown of the node and its pods (cri_resmgr.v1.NodeReports, ADR 8),
+// one call at a time over a connection of its own. An agent that is not there, hangs or fails is
+// tried again, with growing pauses and over a new connection each time; nothing waits for it. An
+// agent that refuses, or is too old to know the service, is a warning once. Loop's thread only.
 class AgentReports {
  public:
   struct Options {
     std::chrono::milliseconds first_pause{250};
     std::chrono::milliseconds longest_pause{30'000};
     std::chrono::milliseconds timeout{10'000};
+    size_t most_events = 256;  // that wait for an agent; then the oldest one is lost
+    size_t most_at_once = 32;  // in one call
+    // What happened longer ago is lost, too: as news it would mislead.
+    std::chrono::milliseconds stale{std::chrono::minutes(10)};
+    // How many events the agent took, and how many are lost.
+    std::function<void(size_t taken, size_t lost)> on_events{};
   };
 
   AgentReports(EventLoop& loop, h2::FlushQueue& flushes, std::string socket, Options options);
@@ -33,13 +46,23 @@ class AgentReports {
   // From now on the node's annotation is to say this (node_cpus.h), to each agent that comes; "":
   // there is to be none.
   void ShowCpus(std::string cpus);
+  // There is to be an Event of it. It may become two where the agent's answer is lost. Returns
+  // before anything is sent.
+  void Add(PodEvent event);
 
  private:
-  bool Pending() const { return cpus_ && cpus_ != settled_; }
+  bool CpusPending() const { return cpus_ && cpus_ != settled_; }
+  void Soon();
   void Try();
   Status Connect();
   void SendCpus();
   void OnShown(const std::string& cpus, const Status& status);
+  void SendEvents();
+  void OnTaken(const StatusOr<std::string>& reply);
+  void LoseStale();
+  void LoseOldest();
+  void Lost(size_t events);
+  void TellRefusal(std::string_view what, const Status& why) const;
   void TryLater(const Status& why);
 
   EventLoop& loop_;
@@ -54,7 +77,12 @@ class AgentReports {
   std::chrono::milliseconds pause_;
   EventLoop::HandlePtr timer_;  // the next try
   bool complained_ = false;     // of an agent that cannot be reached
-  bool refusal_told_ = false;
+  bool refusal_told_ = false;   // of the CPUs
+  std::deque<PodEvent> events_;
+  std::deque<PodEvent> sending_;
+  bool takes_no_events_ = false;  // this agent
+  bool events_refusal_told_ = false;
+  RateLimit losses_;  // in the log
 };
 
 }  // namespace resmgr

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,6 +32,17 @@ class AgentReportsTest : public testing::Test {
               EXPECT_TRUE(request.ParseFromString(message));
               shown_.push_back(request.cpus());
               Answer(reply);
+            }},
+           {"/cri_resmgr.v1.NodeReports/AddPodEvents",
+            [this](const std::string& message, const UnaryServer::Reply& reply) {
+              cri_resmgr::v1::AddPodEventsRequest request;
+              EXPECT_TRUE(request.ParseFromString(message));
+              calls_.push_back(request.events_size());
+              for (const cri_resmgr::v1::PodEvent& event : request.events())
+                events_.push_back(fmt::format("{} {}", event.pod(), event.count()));
+              cri_resmgr::v1::AddPodEventsReply answer;
+              answer.set_dropped(dropped_);
+              Answer(reply, answer.SerializeAsString());
             }}});
   }
   void Serve(UnaryServer::Methods methods) {
@@ -39,14 +51,27 @@ class AgentReportsTest : public testing::Test {
     ASSERT_TRUE(server.ok()) << Describe(server.status());
     agent_ = *std::move(server);
   }
-  void Answer(const UnaryServer::Reply& reply) {
+  void Answer(const UnaryServer::Reply& reply, const std::string& message = "") {
     if (hangs_) return;
     Status answer;
     if (!answers_.empty()) {
       answer = answers_.front();
       answers_.erase(answers_.begin());
     }
-    reply(answer.ok() ? StatusOr<std::string>("") : answer);
+    reply(answer.ok() ? StatusOr<std::string>(message) : answer);
+  }
+  // A refusal of that pod, just now or before.
+  void Refuse(const std::string& pod, seconds ago = seconds(0)) {
+    reports_.Add({.pod_namespace = "team",
+                  .pod = pod,
+                  .uid = "uid-" + pod,
+                  .warning = true,
+                  .reason = "CPURefused",
+                  .message = "no room",
+                  .last = std::chrono::system_clock::now() - ago});
+  }
+  bool Told(size_t events) {
+    return Eventually([this, events] { return events_.size() >= events; });
   }
   std::string Socket() const { return directory_.File("agent.sock"); }
   // Runs the loop until the condition holds.
@@ -74,13 +99,23 @@ class AgentReportsTest : public testing::Test {
   bool hangs_ = false;
   std::vector<Status> answers_;
   std::vector<std::string> shown_;
+  std::vector<std::string> events_;  // "pod count", as the agent got them
+  std::vector<int> calls_;           // how many at once
+  uint64_t dropped_ = 0;
+  size_t taken_ = 0;
+  size_t lost_ = 0;
   std::unique_ptr<UnaryServer> agent_;
   AgentReports reports_{loop_,
                         flushes_,
                         Socket(),
                         {.first_pause = milliseconds(1),
                          .longest_pause = milliseconds(4),
-                         .timeout = milliseconds(200)}};
+                         .timeout = milliseconds(200),
+                         .most_events = 100,
+                         .on_events = [this](size_t taken, size_t lost) {
+                           taken_ += taken;
+                           lost_ += lost;
+                         }}};
 };
 
 TEST_F(AgentReportsTest, TellsTheAgentWhatHasChanged) {
@@ -147,6 +182,81 @@ TEST_F(AgentReportsTest, AnAgentThatDoesNotKnowTheServiceIsAskedOnce) {
   StartAgent();
   ASSERT_TRUE(Shown(1));
   EXPECT_THAT(shown_, ElementsAre("one"));
+}
+
+TEST_F(AgentReportsTest, EventsOfOneTurnAreOneCall) {
+  StartAgent();
+  reports_.ShowCpus("one");
+  Refuse("a");
+  Refuse("b");
+  Refuse("a");
+  ASSERT_TRUE(Told(2));
+  EXPECT_THAT(events_, ElementsAre("a 2", "b 1"));
+  EXPECT_THAT(shown_, ElementsAre("one"));
+  EXPECT_THAT(calls_, ElementsAre(2));
+  RunFor(milliseconds(20));
+  EXPECT_EQ(taken_, 2U);
+  EXPECT_EQ(lost_, 0U);
+}
+
+TEST_F(AgentReportsTest, EventsWaitForAnAgentWithinBounds) {
+  for (int i = 0; i < 1000; ++i)
+    Refuse(fmt::format("p{}", i));
+  EXPECT_EQ(lost_, 900U);
+  StartAgent();
+  ASSERT_TRUE(Told(100));
+  EXPECT_EQ(events_.front(), "p900 1") << "the oldest ones are lost";
+  EXPECT_EQ(events_.back(), "p999 1");
+  EXPECT_THAT(calls_, ElementsAre(32, 32, 32, 4));
+}
+
+TEST_F(AgentReportsTest, OldEventsAreNoNews) {
+  Refuse("old", std::chrono::minutes(11));
+  Refuse("new");
+  StartAgent();
+  ASSERT_TRUE(Told(1));
+  EXPECT_THAT(events_, ElementsAre("new 1"));
+  EXPECT_EQ(lost_, 1U);
+}
+
+TEST_F(AgentReportsTest, WhatTheAgentDropsIsCounted) {
+  StartAgent();
+  dropped_ = 1;
+  Refuse("a");
+  Refuse("b");
+  ASSERT_TRUE(Told(2));
+  EXPECT_TRUE(Eventually([this] { return taken_ == 1 && lost_ == 1; }));
+}
+
+TEST_F(AgentReportsTest, EventsOutliveACallWithoutAnAnswer) {
+  StartAgent();
+  hangs_ = true;
+  Refuse("a");
+  ASSERT_TRUE(Told(1));
+  Refuse("b");
+  hangs_ = false;
+  ASSERT_TRUE(Told(3));
+  EXPECT_THAT(events_, ElementsAre("a 1", "a 1", "b 1")) << "nobody knows what became of it";
+}
+
+TEST_F(AgentReportsTest, AnAgentThatTakesNoEventsIsAskedOnce) {
+  StartAgent();
+  answers_ = {FailedPrecondition("-node-reports does not name pod-events")};
+  Refuse("a");
+  ASSERT_TRUE(Told(1));
+  RunFor(milliseconds(20));
+  Refuse("b");
+  reports_.ShowCpus("one");
+  ASSERT_TRUE(Shown(1)) << "the CPUs are shown all the same";
+  RunFor(milliseconds(20));
+  EXPECT_THAT(events_, SizeIs(1));
+  EXPECT_EQ(lost_, 0U);
+  // Another agent may want them.
+  StartAgent();
+  ASSERT_TRUE(Shown(2));
+  Refuse("c");
+  ASSERT_TRUE(Told(2));
+  EXPECT_EQ(events_.back(), "c 1");
 }
 
 TEST_F(AgentReportsTest, EndsInTheMiddleOfACall) {

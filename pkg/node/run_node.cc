@@ -28,6 +28,7 @@
 #include "pkg/node/metrics_watch.h"
 #include "pkg/node/node_publisher.h"
 #include "pkg/node/optional_services.h"
+#include "pkg/node/pod_event_watch.h"
 #include "pkg/node/take_over.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/pipeline.h"
@@ -122,21 +123,31 @@ std::unique_ptr<Counted> MakeCounted(const NodeOptions& options) {
 // What is told to the agent about the node, beside its policy.
 struct Reported {
   Reported(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
-           const Machine& machine)
-      : reports(loop, flushes, socket),
-        cpus(loop, machine, [this](std::string text) { reports.ShowCpus(std::move(text)); }) {}
+           const Machine& machine, AgentReports::Options options)
+      : reports(loop, flushes, socket, std::move(options)),
+        cpus(loop, machine, [this](std::string text) { reports.ShowCpus(std::move(text)); }),
+        events([this](PodEvent event) { reports.Add(std::move(event)); }) {}
   Reported(const Reported&) = delete;
   Reported& operator=(const Reported&) = delete;
 
   AgentReports reports;
   CpusWatch cpus;
+  PodEventWatch events;
 };
 
 // nullptr where no agent is to be called.
 std::unique_ptr<Reported> MakeReported(const NodeOptions& options, EventLoop& loop,
-                                       h2::FlushQueue& flushes, const Machine& machine) {
+                                       h2::FlushQueue& flushes, const Machine& machine,
+                                       Counted* counted) {
   if (options.agent_socket.empty()) return nullptr;
-  return std::make_unique<Reported>(loop, flushes, options.agent_socket, machine);
+  AgentReports::Options reports;
+  if (counted != nullptr) {
+    reports.on_events = [&node = counted->node](size_t taken, size_t lost) {
+      node.PodEvents(taken, lost);
+    };
+  }
+  return std::make_unique<Reported>(loop, flushes, options.agent_socket, machine,
+                                    std::move(reports));
 }
 
 BrainHost::Options HostOptions(BrainHost::Options options, const Setup& setup, Counted* counted) {
@@ -357,7 +368,8 @@ Status RunNode(const NodeOptions& options, Setup setup) {
                                        counted == nullptr ? ServedMetrics() : counted->Served());
   StateStore state = OpenState(options, setup);
   CpuFiles cpu_files(CpuFilesOptions(options, loop, pipeline, setup));
-  const std::unique_ptr<Reported> reported = MakeReported(options, loop, flushes, *setup.machine);
+  const std::unique_ptr<Reported> reported =
+      MakeReported(options, loop, flushes, *setup.machine, counted.get());
   BrainHost host(HostOptions({.loop = loop,
                               .machine = *setup.machine,
                               .door = *door,
@@ -366,7 +378,10 @@ Status RunNode(const NodeOptions& options, Setup setup) {
                               .state = &state},
                              setup, counted.get()));
   host.Observe(cpu_files);
-  if (reported != nullptr) host.Observe(reported->cpus);
+  if (reported != nullptr) {
+    host.Observe(reported->cpus);
+    host.Observe(reported->events);
+  }
   const StopAtEnd stop(*door);
   door->Configure(setup.config);
   door->Remember(state);

@@ -25,6 +25,11 @@ Json NodeBy(AgentClient& client) {
   return node.value_or(Json());
 }
 
+// Nodes have no namespace, and events are written in all of them.
+bool IsEverywhere(const std::string& resource) {
+  return resource.starts_with("nodes") || resource == "events";
+}
+
 std::string Right(const std::string& verb, const std::string& group, const std::string& resource,
                   const std::string& name_space) {
   return fmt::format("{} {}{} in {}", verb, group, resource,
@@ -46,8 +51,7 @@ std::set<std::string> RightsOf(const KubeClient& user) {
         if (group == "authorization.k8s.io") continue;
         for (const std::string resource : rule["resources"]) {
           for (const std::string verb : rule["verbs"]) {
-            rights.insert(
-                Right(verb, group, resource, resource.starts_with("nodes") ? "" : name_space));
+            rights.insert(Right(verb, group, resource, IsEverywhere(resource) ? "" : name_space));
           }
         }
       }
@@ -67,8 +71,9 @@ std::set<std::string> Used(const Cluster& cluster, bool refused) {
     if (group == "authorization.k8s.io") continue;
     std::string resource = agent::TextAt(entry, {"objectRef", "resource"});
     if (!subresource.empty()) resource += "/" + subresource;
-    rights.insert(Right(agent::TextAt(entry, {"verb"}), group, resource,
-                        agent::TextAt(entry, {"objectRef", "namespace"})));
+    rights.insert(
+        Right(agent::TextAt(entry, {"verb"}), group, resource,
+              IsEverywhere(resource) ? "" : agent::TextAt(entry, {"objectRef", "namespace"})));
   }
   return rights;
 }
@@ -148,7 +153,7 @@ TEST_F(KubernetesTest, AgentHasTheRightsThatItNeedsAndNoOthers) {
     Apply(kDefaultMap, Cluster::Policy(policy), "rejected");
   }
   EXPECT_THAT(WaitUntil("the event is written", std::chrono::seconds(30),
-                        [] { return Used(*cluster_, false).contains("patch events in default"); }),
+                        [] { return Used(*cluster_, false).contains("patch events in all"); }),
               IsOk());
   EXPECT_THAT(Used(*cluster_, true), IsEmpty()) << "refused";
   EXPECT_THAT(Used(*cluster_, false), ElementsAreArray(RightsOf(cluster_->AsAgent())));

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@ constexpr char kSource[] = "cri-resource-manager.intel.com/policy-source";
 constexpr char kError[] = "cri-resource-manager.intel.com/config-error";
 constexpr char kStatus[] = "cri-resource-manager.intel.com/config-status";
 constexpr char kCpusOfNode[] = "cri-resource-manager.intel.com/cpus";
+constexpr char kEventsPath[] = "/api/v1/namespaces/default/events";
 constexpr char kBinary[] = RESMGR_BINARY_DIR "/cmd/cri-resmgr-agent/cri-resmgr-agent";
 
 class DaemonAndAgentTest : public DaemonTest {
@@ -83,6 +85,38 @@ class DaemonAndAgentTest : public DaemonTest {
       return request.method != "GET" && request.path.starts_with(ApiServer::kNodes);
     }));
   }
+  // One CPU is left that could be a container's own.
+  void FillTheNode(CriClient& client) {
+    Run(client, MakeGuaranteedPod("big"), MakeGuaranteedContainer("main", kCpus - 2));
+  }
+  // A creation for which there is no room.
+  void BeRefused(CriClient& client, const std::string& pod) {
+    std::string& sandbox = sandboxes_[pod];
+    if (sandbox.empty()) {
+      const auto made = client.RunPod(MakeGuaranteedPod(pod));
+      ASSERT_THAT(made, IsOk());
+      sandbox = *made;
+    }
+    EXPECT_EQ(
+        client.CreateContainer(sandbox, MakeGuaranteedPod(pod), MakeGuaranteedContainer("main", 3))
+            .status()
+            .code(),
+        StatusCode::kResourceExhausted);
+  }
+  // The Event of this pod that the server has, or null.
+  Json EventOf(const std::string& pod) const {
+    for (const Json& event : api_.Events()) {
+      if (event["involvedObject"]["kind"] == "Pod" && event["involvedObject"]["name"] == pod)
+        return event;
+    }
+    return nullptr;
+  }
+  bool HasEvent(const std::string& pod, const std::string& reason, int count = 1) {
+    return Eventually([&] {
+      const Json event = EventOf(pod);
+      return event.is_object() && event["reason"] == reason && event["count"] == count;
+    });
+  }
   std::string Log() const { return LastLines(Path("agent.log")); }
   // A pod comes and goes as if there were no agent.
   void ExpectUndisturbed() {
@@ -99,6 +133,7 @@ class DaemonAndAgentTest : public DaemonTest {
 
   ApiServer api_;
   std::unique_ptr<ChildProcess> agent_;
+  std::map<std::string, std::string> sandboxes_;  // of pods that are refused
 };
 
 TEST_F(DaemonAndAgentTest, NodeShowsWhatIsInForce) {
@@ -162,6 +197,98 @@ TEST_F(DaemonAndAgentTest, AllocatedCpusOutliveFailuresOfTheServer) {
   EXPECT_TRUE(NodeShowsExclusive(3)) << Log();
 }
 
+TEST_F(DaemonAndAgentTest, PodsGetEventsOfRefusals) {
+  StartAgent();
+  StartDaemonForAgent();
+  CriClient client = Relayed();
+  FillTheNode(client);
+  BeRefused(client, "late");
+  ASSERT_TRUE(HasEvent("late", "CPURefused")) << Log() << daemon_->Log();
+  const Json event = EventOf("late");
+  EXPECT_EQ(event["type"], "Warning");
+  EXPECT_EQ(event["involvedObject"]["namespace"], "default");
+  EXPECT_EQ(event["involvedObject"]["uid"], MakeGuaranteedPod("late").metadata().uid());
+  EXPECT_THAT(event["message"].get<std::string>(),
+              testing::StartsWith("container main: its creation is refused by policy static: "));
+  BeRefused(client, "late");
+  EXPECT_TRUE(HasEvent("late", "CPURefused", 2)) << "one Event, with a count";
+  EXPECT_EQ(api_.Events().size(), 1U);
+  // The next agent makes another one: what is counted is its predecessor's.
+  StartAgent();
+  BeRefused(client, "late");
+  EXPECT_TRUE(Eventually([this] { return api_.Events().size() == 2; })) << Log();
+}
+
+TEST_F(DaemonAndAgentTest, PodsGetEventsOfMovesByAnotherPolicy) {
+  StartAgent();
+  StartDaemonForAgent();
+  CriClient client = Relayed();
+  Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
+  Run(client, MakeGuaranteedPod("none"), MakeBestEffortContainer("main"));
+  api_.SetConfigMap(kDefaultMap, {{"policy", "Active: null"}});
+  ASSERT_TRUE(HasEvent("dsp", "ExclusiveCpusLost")) << Log() << daemon_->Log();
+  EXPECT_EQ(EventOf("none"), nullptr) << "it shares CPUs";
+}
+
+TEST_F(DaemonAndAgentTest, PodsGetNoEventsWhereTheAgentIsToldSo) {
+  StartAgent({"-node-reports=cpus"});
+  StartDaemonForAgent();
+  CriClient client = Relayed();
+  FillTheNode(client);
+  BeRefused(client, "late");
+  ASSERT_TRUE(Eventually([this] {
+    return daemon_->Log().find("does not name pod-events") != std::string::npos;
+  })) << daemon_->Log();
+  EXPECT_TRUE(NodeShowsExclusive(kCpus - 2)) << Log();
+  EXPECT_THAT(api_.Events(), testing::IsEmpty());
+}
+
+// Whatever the server answers, calls go on, and so does what else is reported.
+TEST_F(DaemonAndAgentTest, EventsOutliveFailuresOfTheServer) {
+  StartAgent();
+  StartDaemonForAgent();
+  CriClient client = Relayed();
+  FillTheNode(client);
+  api_.FailNext(2, 403, kEventsPath);
+  BeRefused(client, "a");
+  BeRefused(client, "b");
+  ASSERT_TRUE(Eventually([this] {
+    return Log().find("needs the right to create and patch events") != std::string::npos;
+  })) << Log();
+  EXPECT_TRUE(NodeShowsExclusive(kCpus - 2)) << Log();
+  api_.FailNext(1, 429, kEventsPath, 1);
+  BeRefused(client, "c");
+  EXPECT_TRUE(HasEvent("c", "CPURefused")) << Log();
+  api_.FailNext(1, 409, kEventsPath);
+  BeRefused(client, "d");
+  BeRefused(client, "e");
+  EXPECT_TRUE(HasEvent("e", "CPURefused")) << Log();
+  api_.Stop();
+  BeRefused(client, "f");
+  ASSERT_THAT(api_.Start(), IsOk());
+  EXPECT_TRUE(HasEvent("f", "CPURefused")) << Log();
+  EXPECT_EQ(EventOf("a"), nullptr);
+}
+
+TEST_F(DaemonAndAgentTest, EventsWaitForAnAgentThatHangsOrIsAway) {
+  StartDaemonForAgent();
+  CriClient client = Relayed();
+  FillTheNode(client);
+  BeRefused(client, "early");
+  StartAgent();
+  ASSERT_TRUE(HasEvent("early", "CPURefused")) << Log() << daemon_->Log();
+  agent_->Signal(SIGSTOP);
+  for (int i = 0; i < 5; ++i)
+    BeRefused(client, "hung");
+  agent_->Signal(SIGCONT);
+  // A call that had no answer in time is made again, so it may be more.
+  EXPECT_TRUE(Eventually([this] {
+    const Json event = EventOf("hung");
+    return event.is_object() && event["count"] >= 5;
+  })) << Log()
+      << daemon_->Log();
+}
+
 TEST_F(DaemonAndAgentTest, NodeAndEventNameContainersThatLostExclusiveCpus) {
   StartAgent();
   StartDaemonForAgent();
@@ -174,8 +301,11 @@ TEST_F(DaemonAndAgentTest, NodeAndEventNameContainersThatLostExclusiveCpus) {
            api_.Annotation(kNode, kError).find("dsp") != std::string::npos;
   })) << Log()
       << daemon_->Log();
-  ASSERT_TRUE(Eventually([this] { return !api_.Events().empty(); }));
-  EXPECT_EQ(api_.Events()[0]["reason"], "ExclusiveCpusLost");
+  EXPECT_TRUE(Eventually([this] {
+    return std::ranges::any_of(api_.Events(), [](const Json& event) {
+      return event["reason"] == "ExclusiveCpusLost" && event["involvedObject"]["kind"] == "Node";
+    });
+  })) << Log();
 }
 
 TEST_F(DaemonAndAgentTest, ShowsItAgainToTheNextAgent) {

@@ -200,6 +200,10 @@ class FleetDaemon : public agent::ConfigClient {
     Show();
   }
 
+  // A pod of that number is refused.
+  void Refuse(int pod) { Tell(fmt::format("pod-{}", pod), "CPURefused"); }
+  // Containers of it move when another policy is in force.
+  void HavePods(int pods) { pods_ = pods; }
   // Containers have come or gone.
   void Allocate(int exclusive) {
     EXPECT_THAT(agent_->ShowCpus(fmt::format("{} CPUs", exclusive)), IsOk());
@@ -223,9 +227,21 @@ class FleetDaemon : public agent::ConfigClient {
                         .value = agent::ToText(policy_)}},
                       [](const Status& status) { EXPECT_THAT(status, IsOk()); });
     EXPECT_THAT(agent_->ShowCpus(policy_ + "'s CPUs"), IsOk());
+    for (int i = 0; i < pods_; ++i)
+      Tell(fmt::format("pod-{}", i), "CPUsMoved");
+  }
+
+  void Tell(const std::string& pod, const char* reason) {
+    const auto dropped = agent_->AddPodEvents({{.pod_namespace = "team",
+                                                .pod = pod,
+                                                .uid = pod,
+                                                .reason = reason,
+                                                .message = "container main"}});
+    EXPECT_THAT(dropped, IsOk());
   }
 
   agent::Agent* agent_ = nullptr;
+  int pods_ = 0;
   std::string policy_;
   agent::Timers& timers_;
   agent::Timers::HandlePtr timer_;
@@ -360,6 +376,31 @@ TEST_F(FleetTest, ContainersWithExclusiveCpusComeAndGo) {
   Tell("exclusive containers start or end", start);
   EXPECT_LE(server_.served.Peak(), kMost);
   EXPECT_GE(server_.writes.Within(start, seconds(180)), kAgents);
+}
+
+TEST_F(FleetTest, PodsOfAllNodesAreRefusedAgainAndAgain) {
+  StartAndSettle();
+  const auto start = timers_.Now();
+  for (int second = 0; second < 300; ++second) {
+    for (const Node& node : nodes_)
+      node.daemon->Refuse(second % 10);
+    Run(seconds(1));
+  }
+  Tell("pods of every node are refused", start);
+  EXPECT_LE(server_.served.Peak(), kMost * 2 / 3);
+  EXPECT_GE(server_.writes.Within(start, seconds(300)), kAgents);
+}
+
+TEST_F(FleetTest, ADefaultMapMovesContainers) {
+  StartAndSettle();
+  for (const Node& node : nodes_)
+    node.daemon->HavePods(5);
+  const auto change = timers_.Now();
+  server_.SetMap("second");
+  Run(seconds(300));
+  Tell("another default map, by which containers move", change);
+  EXPECT_LE(server_.served.Peak(), kMost);
+  EXPECT_GE(server_.writes.Within(change, seconds(300)), 2 * kAgents) << "with their Events";
 }
 
 TEST_F(FleetTest, TheServerIsAwayForFiveMinutes) {

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod_events.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/base/utf8.h"
+#include "pkg/kube/names.h"
+#include "pkg/log/log.h"
+
+namespace resmgr::agent {
+namespace {
+
+// As client-go.
+constexpr int kTries = 12;
+constexpr std::string_view kCombined = "(combined from similar events): ";
+constexpr size_t kMaxUid = 128;
+constexpr size_t kMaxReason = 64;
+// Of one pod: the daemon has a handful.
+constexpr size_t kMaxReasons = 16;
+
+bool IsLetterOrDigit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+bool IsUid(std::string_view uid) {
+  return !uid.empty() && uid.size() <= kMaxUid &&
+         std::ranges::all_of(uid, [](char c) { return IsLetterOrDigit(c) || c == '-'; });
+}
+
+bool IsReason(std::string_view reason) {
+  return !reason.empty() && reason.size() <= kMaxReason && reason[0] >= 'A' && reason[0] <= 'Z' &&
+         std::ranges::all_of(reason, IsLetterOrDigit);
+}
+
+// Neither names nor UIDs have a slash.
+std::string PodKey(const PodEvent& event) {
+  return fmt::format("{}/{}/{}", event.pod_namespace, event.pod, event.uid);
+}
+
+std::string KindKey(const PodEvent& event) {
+  return fmt::format("{}/{}", event.warning ? "Warning" : "Normal", event.reason);
+}
+
+}  // namespace
+
+Status CheckPodEvent(const PodEvent& event) {
+  if (!IsSubdomain(event.pod_namespace)) {
+    return InvalidArgument("\"{}\" is not the name of a namespace",
+                           Printable(event.pod_namespace, 64));
+  }
+  if (!IsSubdomain(event.pod)) {
+    return InvalidArgument("\"{}\" is not the name of a pod", Printable(event.pod, 64));
+  }
+  if (!IsUid(event.uid)) return InvalidArgument("\"{}\" is no UID", Printable(event.uid, 64));
+  if (!IsReason(event.reason)) {
+    return InvalidArgument("\"{}\" is no reason: one is a word in CamelCase",
+                           Printable(event.reason, 64));
+  }
+  // A text that is fit for a terminal is what is made fit for one.
+  const std::string& text = event.message;
+  if (text.empty() || text.size() > kMaxEventMessage || Printable(text, text.size()) != text) {
+    return InvalidArgument("a message has 1 to {} bytes of text without control characters",
+                           kMaxEventMessage);
+  }
+  if (event.count < 1) return InvalidArgument("count {}: it happened once at least", event.count);
+  return OkStatus();
+}
+
+PodEvents::PodEvents(HttpTransport& transport, Timers& timers, std::string node, Options options,
+                     uint64_t seed, WallClock now)
+    : node_(std::move(node)),
+      options_(options),
+      timers_(timers),
+      now_(std::move(now)),
+      jitter_(seed),
+      delivery_(transport, timers, "writing an event of a pod", options.backoff, seed + 1, kTries) {
+}
+
+bool PodEvents::Add(const PodEvent& event) {
+  PodRecord& record = RecordOf(event);
+  PodEvent told = event;
+  std::string key = PodKey(event) + "/" + KindKey(event);
+  if (IsOneOfMany(record, event)) {
+    told.message = Utf8Cut(std::string(kCombined) + event.message, kMaxEventMessage);
+  } else {
+    key += "/" + event.message;
+  }
+  Known& known = KnownAs(key, told);
+  known.object.count += event.count;
+  known.unwritten += event.count;
+  known.object.message = told.message;
+  known.object.last = event.last;
+  if (known.waiting) return true;
+  if (waiting_.size() >= options_.most_waiting) return false;
+  const auto now = timers_.Now();
+  if (record.bucket.Wait(now).count() > 0) return false;
+  record.bucket.Take(now);
+  known.waiting = true;
+  waiting_.push_back(key);
+  Plan();
+  return true;
+}
+
+PodEvents::PodRecord& PodEvents::RecordOf(const PodEvent& event) {
+  const std::string key = PodKey(event);
+  auto found = pods_.find(key);
+  if (found == pods_.end()) {
+    if (pods_.size() >= options_.most_pods) {
+      pods_.erase(
+          std::ranges::min_element(pods_, {}, [](const auto& entry) { return entry.second.last; }));
+    }
+    found = pods_.emplace(key, PodRecord{.bucket = TokenBucket(options_.per_pod)}).first;
+  }
+  found->second.last = timers_.Now();
+  return found->second;
+}
+
+bool PodEvents::IsOneOfMany(PodRecord& record, const PodEvent& event) {
+  const std::string kind = KindKey(event);
+  const auto now = timers_.Now();
+  if (!record.similar.contains(kind) && record.similar.size() >= kMaxReasons) {
+    record.similar.clear();
+  }
+  Similar& similar = record.similar[kind];
+  if (now - similar.last > options_.similar_within) similar.messages.clear();
+  similar.last = now;
+  const size_t message = std::hash<std::string>()(event.message);
+  if (similar.messages.contains(message)) return false;
+  if (similar.messages.size() >= options_.similar) return true;
+  similar.messages.insert(message);
+  return false;
+}
+
+PodEvents::Known& PodEvents::KnownAs(const std::string& key, const PodEvent& event) {
+  const auto found = known_.find(key);
+  if (found != known_.end()) {
+    used_.splice(used_.end(), used_, found->second.used);
+    return found->second;
+  }
+  ForgetSome();
+  Known& known = known_[key];
+  known.used = used_.insert(used_.end(), key);
+  known.object = {.event_namespace = event.pod_namespace,
+                  .about = {{"apiVersion", "v1"},
+                            {"kind", "Pod"},
+                            {"namespace", event.pod_namespace},
+                            {"name", event.pod},
+                            {"uid", event.uid}},
+                  .source = "cri-resmgr",
+                  .node = node_,
+                  .warning = event.warning,
+                  .reason = event.reason,
+                  .count = 0,
+                  .first = event.last};
+  return known;
+}
+
+// Those that wait are fewer than those that are known.
+void PodEvents::ForgetSome() {
+  for (auto at = used_.begin(); known_.size() >= options_.most_known && at != used_.end();) {
+    const auto found = known_.find(*at);
+    if (found->second.waiting || *at == under_way_) {
+      ++at;
+      continue;
+    }
+    known_.erase(found);
+    at = used_.erase(at);
+  }
+}
+
+void PodEvents::Plan() {
+  if (timer_ != nullptr || delivery_.under_way() || waiting_.empty()) return;
+  timer_ =
+      timers_.After(jitter_.Between(options_.spread, 3 * options_.spread), [this] { SendNext(); });
+}
+
+void PodEvents::SendNext() {
+  timer_.reset();
+  const std::string key = waiting_.front();
+  waiting_.pop_front();
+  under_way_ = key;
+  Known& known = known_.at(key);
+  known.waiting = false;
+  const bool update = known.exists;
+  if (!update) {
+    last_name_ = std::max(now_(), last_name_ + std::chrono::nanoseconds(1));
+    known.object.name = EventName(TextAt(known.object.about, {"name"}), last_name_);
+  }
+  known.unwritten = 0;
+  delivery_.Send(
+      update ? known.object.Update() : known.object.Creation(),
+      [this, key, update](const StatusOr<HttpReply>& reply) { Sent(key, update, reply); },
+      Delivery::Refusal::kEnd);
+}
+
+void PodEvents::Sent(const std::string& key, bool updated, const StatusOr<HttpReply>& reply) {
+  under_way_.clear();
+  const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
+  Known& known = known_.at(key);
+  // A creation whose reply was lost is in conflict with itself at the next try.
+  known.exists = status.ok() || (updated && status.code() != StatusCode::kNotFound) ||
+                 (!updated && status.code() == StatusCode::kAborted);
+  if (status.ok()) refusal_told_ = false;
+  if (updated && !known.exists) {
+    // The API server has forgotten it, after an hour.
+    known.object.count = std::max<int64_t>(1, known.unwritten);
+    known.object.first = known.object.last;
+    if (!std::exchange(known.waiting, true)) waiting_.push_front(key);
+  }
+  if (reply.ok() && RefusesContent(*reply)) Refused(status);
+  Plan();
+}
+
+void PodEvents::Refused(const Status& why) {
+  if (std::exchange(refusal_told_, true)) return;
+  GetLogger("status").Warn(
+      "an event of a pod is dropped, as more may be: {}; the agent needs the right to create and "
+      "patch events in all namespaces, or -node-reports without pod-events",
+      Message(why));
+}
+
+}  // namespace resmgr::agent

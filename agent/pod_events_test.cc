@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod_events.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/json.h"
+#include "agent/testing/fake_timers.h"
+#include "agent/testing/fake_transport.h"
+
+namespace resmgr::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr char kEvents[] = "/events";
+
+PodEvent Refusal(const std::string& pod, const std::string& message) {
+  return {.pod_namespace = "team",
+          .pod = pod,
+          .uid = "uid-" + pod,
+          .warning = true,
+          .reason = "CPURefused",
+          .message = message,
+          .last = std::chrono::system_clock::from_time_t(1'767'323'045)};
+}
+
+class PodEventsTest : public testing::Test {
+ protected:
+  Json Body() { return ParseJson(transport_.Request(kEvents).body).value_or(Json()); }
+  std::string Method() { return transport_.Request(kEvents).method; }
+  bool Answer(int status = 200) { return transport_.Answer(kEvents, status, Json::object()); }
+  // The next request, when its time has come; false: there is none.
+  bool Sends() {
+    timers_.Advance(4 * kSpread);
+    return transport_.Has(kEvents);
+  }
+  void Make(const PodEvent& event) {
+    ASSERT_TRUE(events_.Add(event));
+    ASSERT_TRUE(Sends());
+    ASSERT_TRUE(Answer(201));
+  }
+
+  static constexpr milliseconds kSpread{1000};
+
+  FakeTransport transport_;
+  FakeTimers timers_;
+  const PodEvents::Options options_{
+      .spread = kSpread,
+      .most_waiting = 40,
+      .most_known = 60,
+      .most_pods = 50,
+      .backoff = {.first = milliseconds(100), .limit = milliseconds(1000)}};
+  PodEvents events_{
+      transport_, timers_, "n1",
+      options_,   1,       [] { return std::chrono::system_clock::from_time_t(1'767'323'045); }};
+};
+
+TEST_F(PodEventsTest, TheFirstOneIsAnEventOfThePod) {
+  ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
+  timers_.Advance(kSpread - milliseconds(1));
+  EXPECT_EQ(transport_.sent(), 0) << "its time is one to three spreads later";
+  timers_.Advance(2 * kSpread + milliseconds(1));
+  ASSERT_EQ(Method(), "POST");
+  EXPECT_EQ(transport_.Request(kEvents).target, "/api/v1/namespaces/team/events");
+  const Json event = Body();
+  EXPECT_EQ(event["type"], "Warning");
+  EXPECT_EQ(event["reason"], "CPURefused");
+  EXPECT_EQ(event["message"], "no room");
+  EXPECT_EQ(event["count"], 1);
+  EXPECT_EQ(event["source"]["component"], "cri-resmgr");
+  EXPECT_EQ(event["source"]["host"], "n1");
+  EXPECT_EQ(event["firstTimestamp"], "2026-01-02T03:04:05Z");
+  EXPECT_EQ(event["involvedObject"]["kind"], "Pod");
+  EXPECT_EQ(event["involvedObject"]["namespace"], "team");
+  EXPECT_EQ(event["involvedObject"]["name"], "a");
+  EXPECT_EQ(event["involvedObject"]["uid"], "uid-a");
+  EXPECT_THAT(event["metadata"]["name"].get<std::string>(), StartsWith("a."));
+}
+
+TEST_F(PodEventsTest, TheSameAgainChangesItsCount) {
+  Make(Refusal("a", "no room"));
+  for (int i = 0; i < 5; ++i)
+    EXPECT_TRUE(events_.Add(Refusal("a", "no room")));
+  ASSERT_TRUE(Sends());
+  EXPECT_EQ(Method(), "PATCH");
+  EXPECT_THAT(transport_.Request(kEvents).target, HasSubstr("/events/a."));
+  EXPECT_EQ(Body()["count"], 6);
+  ASSERT_TRUE(Answer());
+  EXPECT_FALSE(Sends());
+}
+
+TEST_F(PodEventsTest, OthersAreEventsOfTheirOwn) {
+  std::set<std::string> names;
+  PodEvent normal = Refusal("a", "no room");
+  normal.warning = false;
+  PodEvent another_incarnation = Refusal("a", "no room");
+  another_incarnation.uid = "uid-2";
+  for (const PodEvent& event : {Refusal("a", "no room"), Refusal("a", "never"),
+                                Refusal("b", "no room"), normal, another_incarnation}) {
+    ASSERT_TRUE(events_.Add(event));
+    ASSERT_TRUE(Sends());
+    EXPECT_EQ(Method(), "POST");
+    names.insert(Body()["metadata"]["name"]);
+    ASSERT_TRUE(Answer(201));
+  }
+  EXPECT_EQ(names.size(), 5u) << "though the clock stands still";
+}
+
+TEST_F(PodEventsTest, MoreThanTenMessagesOfOneKindBecomeOneEvent) {
+  for (int i = 0; i < 10; ++i)
+    Make(Refusal("a", fmt::format("{} CPUs are free", i)));
+  Make(Refusal("a", "10 CPUs are free"));
+  ASSERT_TRUE(events_.Add(Refusal("a", "11 CPUs are free")));
+  ASSERT_TRUE(Sends());
+  EXPECT_EQ(Method(), "PATCH");
+  EXPECT_EQ(Body()["message"], "(combined from similar events): 11 CPUs are free");
+  EXPECT_EQ(Body()["count"], 2);
+  ASSERT_TRUE(Answer());
+  // Those that there were before go on by themselves, and after ten quiet minutes there is room.
+  ASSERT_TRUE(events_.Add(Refusal("a", "3 CPUs are free")));
+  ASSERT_TRUE(Sends());
+  EXPECT_EQ(Body()["message"], "3 CPUs are free");
+  ASSERT_TRUE(Answer());
+  timers_.Advance(minutes(11));
+  ASSERT_TRUE(events_.Add(Refusal("a", "12 CPUs are free")));
+  ASSERT_TRUE(Sends());
+  EXPECT_EQ(Method(), "POST");
+  EXPECT_EQ(Body()["message"], "12 CPUs are free");
+}
+
+TEST_F(PodEventsTest, APodHasTwentyFiveThenOneInFiveMinutes) {
+  const auto start = timers_.Now();
+  int written = 0;
+  for (int i = 0; i < 100; ++i) {
+    if (!events_.Add(Refusal("a", "no room"))) break;
+    ASSERT_TRUE(Sends());
+    ASSERT_TRUE(Answer(written++ == 0 ? 201 : 200));
+  }
+  const auto refilled = (timers_.Now() - start) / minutes(5);
+  EXPECT_EQ(written, 25 + refilled);
+  EXPECT_TRUE(events_.Add(Refusal("b", "no room"))) << "another one has its own";
+  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Answer(201));
+  timers_.Advance(minutes(5));
+  ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
+  ASSERT_TRUE(Sends());
+  EXPECT_EQ(Body()["count"], written + 2) << "what was not written is counted";
+}
+
+// What makes n nodes ask n / (2 * spread) times a second, however many refusals there are.
+TEST_F(PodEventsTest, RequestsAreSpread) {
+  const auto start = timers_.Now();
+  for (int i = 0; i < 40; ++i)
+    ASSERT_TRUE(events_.Add(Refusal(fmt::format("p{}", i), "no room")));
+  std::vector<Timers::Clock::time_point> times;
+  while (times.size() < 40) {
+    timers_.RunNext();
+    if (!Answer(201)) continue;
+    times.push_back(timers_.Now());
+  }
+  EXPECT_GE(times[0] - start, kSpread);
+  EXPECT_LE(times[0] - start, 3 * kSpread);
+  for (size_t i = 1; i < times.size(); ++i) {
+    EXPECT_GE(times[i] - times[i - 1], kSpread);
+    EXPECT_LE(times[i] - times[i - 1], 3 * kSpread);
+  }
+  EXPECT_GE(times.back() - times.front(), 39 * 3 * kSpread / 2);
+}
+
+TEST_F(PodEventsTest, WhatWaitsIsBounded) {
+  int taken = 0;
+  for (int i = 0; i < 1000; ++i)
+    taken += events_.Add(Refusal(fmt::format("p{}", i), "no room")) ? 1 : 0;
+  EXPECT_EQ(taken, 40);
+  EXPECT_TRUE(events_.Add(Refusal("p3", "no room"))) << "it waits already";
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_TRUE(Sends());
+    if (Body()["involvedObject"]["name"] == "p3") {
+      EXPECT_EQ(Body()["count"], 2);
+    }
+    ASSERT_TRUE(Answer(201));
+  }
+  EXPECT_FALSE(Sends());
+}
+
+// An event that was forgotten is made anew.
+TEST_F(PodEventsTest, WhatIsKnownIsBounded) {
+  for (int i = 0; i < 200; ++i)
+    Make(Refusal(fmt::format("p{}", i), "no room"));
+  ASSERT_TRUE(events_.Add(Refusal("p199", "no room")));
+  ASSERT_TRUE(Sends());
+  EXPECT_EQ(Method(), "PATCH");
+  ASSERT_TRUE(Answer());
+  ASSERT_TRUE(events_.Add(Refusal("p0", "no room")));
+  ASSERT_TRUE(Sends());
+  EXPECT_EQ(Method(), "POST");
+  EXPECT_EQ(Body()["count"], 1);
+}
+
+TEST_F(PodEventsTest, OneThatTheServerForgotIsMadeAnew) {
+  Make(Refusal("a", "no room"));
+  ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
+  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Answer(404));
+  ASSERT_TRUE(Sends());
+  EXPECT_EQ(Method(), "POST");
+  EXPECT_EQ(Body()["count"], 1);
+}
+
+TEST_F(PodEventsTest, ACreationThatHappenedAlreadyIsOne) {
+  ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
+  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(transport_.Answer(kEvents, Unavailable("the reply is lost")));
+  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(Answer(409));
+  EXPECT_FALSE(Sends());
+  ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
+  ASSERT_TRUE(Sends());
+  EXPECT_EQ(Method(), "PATCH");
+}
+
+TEST_F(PodEventsTest, WhatIsRefusedIsDroppedAndTheNextOneGoesOn) {
+  for (const int status : {403, 400, 413, 422, 404}) {
+    ASSERT_TRUE(events_.Add(Refusal("a", fmt::format("answered by {}", status))));
+    ASSERT_TRUE(events_.Add(Refusal("b", fmt::format("after {}", status))));
+    ASSERT_TRUE(Sends());
+    ASSERT_TRUE(Answer(status));
+    ASSERT_TRUE(Sends());
+    EXPECT_EQ(Body()["message"], fmt::format("after {}", status));
+    ASSERT_TRUE(Answer(201));
+    EXPECT_FALSE(Sends()) << status;
+  }
+}
+
+TEST_F(PodEventsTest, WaitsAsLongAsTheServerAsksFor) {
+  ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
+  ASSERT_TRUE(Sends());
+  ASSERT_TRUE(
+      transport_.Answer(kEvents, HttpReply{.status = 429, .body = "", .retry_after = seconds(30)}));
+  timers_.Advance(seconds(29));
+  EXPECT_FALSE(transport_.Has(kEvents));
+  timers_.Advance(seconds(3));
+  EXPECT_TRUE(transport_.Has(kEvents));
+}
+
+// A server that is away for long costs the one that is under way, and not those that wait.
+TEST_F(PodEventsTest, AnOutageEndsNothing) {
+  ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
+  ASSERT_TRUE(events_.Add(Refusal("b", "no room")));
+  for (int i = 0; i < 12; ++i) {
+    ASSERT_TRUE(Sends()) << i;
+    ASSERT_TRUE(transport_.Answer(kEvents, Unavailable("away")));
+  }
+  ASSERT_TRUE(Sends());
+  EXPECT_EQ(Body()["involvedObject"]["name"], "b");
+}
+
+TEST_F(PodEventsTest, NamesOfEventsFitWhateverThePodsNameIs) {
+  const std::string name = std::string(199, 'a') + "." + std::string(53, 'b');
+  ASSERT_TRUE(events_.Add(Refusal(name, "no room")));
+  ASSERT_TRUE(Sends());
+  const std::string event = Body()["metadata"]["name"];
+  EXPECT_LE(event.size(), 253U);
+  EXPECT_THAT(event, StartsWith(std::string(199, 'a') + "."));
+  EXPECT_THAT(event, testing::Not(HasSubstr("..")));
+}
+
+TEST(CheckPodEventTest, TakesWhatTheApiServerTakes) {
+  EXPECT_EQ(CheckPodEvent(Refusal("a", "no room")), OkStatus());
+  EXPECT_EQ(CheckPodEvent(Refusal("a", std::string(1024, 'x'))), OkStatus());
+  PodEvent event = Refusal("a", "x");
+  const auto refused = [&event](auto member, const auto& value) {
+    PodEvent wrong = event;
+    wrong.*member = value;
+    return CheckPodEvent(wrong).code() == StatusCode::kInvalidArgument;
+  };
+  for (const char* const name : {"", "A", "a/b", "..", "a%2f"}) {
+    EXPECT_TRUE(refused(&PodEvent::pod_namespace, name)) << name;
+    EXPECT_TRUE(refused(&PodEvent::pod, name)) << name;
+  }
+  for (const std::string& uid : {std::string(), std::string("a/b"), std::string(129, 'a')})
+    EXPECT_TRUE(refused(&PodEvent::uid, uid)) << uid;
+  for (const std::string& reason :
+       {std::string(), std::string("lower"), std::string("Two Words"), std::string(65, 'A')})
+    EXPECT_TRUE(refused(&PodEvent::reason, reason)) << reason;
+  for (const std::string& text : {std::string(), std::string(1025, 'x'), std::string("a\nb"),
+                                  std::string("\x1b[2J"), std::string("\xff")})
+    EXPECT_TRUE(refused(&PodEvent::message, text)) << text;
+  EXPECT_TRUE(refused(&PodEvent::count, int64_t{0}));
+}
+
+}  // namespace
+}  // namespace resmgr::agent

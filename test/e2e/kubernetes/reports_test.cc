@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the node and its pods tell of CPUs, at a real API server.
+#include <chrono>
+#include <string>
+
+#include "test/e2e/kubernetes/kubernetes_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+class KubernetesReportsTest : public KubernetesTest {
+ protected:
+  // A node keeps the configuration of the test before when there is no map any more.
+  void SetUp() override {
+    KubernetesTest::SetUp();
+    Apply(kDefaultMap, Cluster::Policy());
+  }
+  // Over all NUMA nodes; -1 where the annotation is not there or cannot be read.
+  static int CpusOfNode(const char* key) {
+    const auto shown = agent::ParseJson(cluster_->Annotation("cpus"));
+    if (!shown || agent::IntAt(*shown, {"version"}) != 1) return -1;
+    int sum = 0;
+    for (const Json& node : (*shown)["numa"])
+      sum += agent::IntAt(node, {key});
+    return sum;
+  }
+  static Status WaitForExclusive(int cpus) {
+    return WaitUntil("the node shows its exclusive CPUs", seconds(60),
+                     [cpus] { return CpusOfNode("exclusive") == cpus; });
+  }
+  // The newest Event with that reason of this incarnation of the pod, or null.
+  static Json EventOf(const std::string& uid, const std::string& reason) {
+    const auto events = cluster_->admin().Get("/api/v1/namespaces/default/events");
+    if (!events.ok()) return nullptr;
+    Json found;
+    for (const Json& event : (*events)["items"]) {
+      if (agent::TextAt(event, {"involvedObject", "uid"}) == uid &&
+          agent::TextAt(event, {"reason"}) == reason)
+        found = event;
+    }
+    return found;
+  }
+};
+
+TEST_F(KubernetesReportsTest, TheNodeShowsWhichCpusAreAllocated) {
+  ASSERT_THAT(WaitForExclusive(0), IsOk());
+  const int allocatable = CpusOfNode("allocatable");
+  EXPECT_GT(allocatable, 0);
+  Run({{"alone", PodSpec({ContainerSpec("main", Guaranteed(1))})}});
+  ASSERT_THAT(WaitForExclusive(1), IsOk());
+  EXPECT_EQ(CpusOfNode("allocatable"), allocatable);
+  EXPECT_EQ(CpusOfNode("free"), allocatable - 1);
+  ASSERT_THAT(cluster_->DeletePods({"alone"}), IsOk());
+  pods_.clear();
+  EXPECT_THAT(WaitForExclusive(0), IsOk());
+  Apply(kDefaultMap, Cluster::Policy("null"));
+  EXPECT_THAT(WaitUntil("the annotation goes", seconds(60),
+                        [] { return cluster_->Annotation("cpus").empty(); }),
+              IsOk());
+}
+
+TEST_F(KubernetesReportsTest, APodThatIsRefusedHasAnEvent) {
+  ASSERT_THAT(WaitForExclusive(0), IsOk());
+  // Without the reserved one there are not enough CPUs for it, though the kubelet lets it in.
+  const int all = CpusOfNode("allocatable") + 1;
+  const auto pod =
+      cluster_->CreatePod("refused", PodSpec({ContainerSpec("main", Guaranteed(all))}));
+  ASSERT_THAT(pod, IsOk());
+  pods_.emplace_back("refused");
+  const std::string uid = agent::TextAt(*pod, {"metadata", "uid"});
+  ASSERT_THAT(WaitUntil("the pod has an Event", seconds(60),
+                        [&uid] { return EventOf(uid, "CPURefused").is_object(); }),
+              IsOk());
+  const Json event = EventOf(uid, "CPURefused");
+  EXPECT_EQ(agent::TextAt(event, {"type"}), "Warning");
+  EXPECT_EQ(agent::TextAt(event, {"source", "component"}), "cri-resmgr");
+  EXPECT_EQ(agent::TextAt(event, {"source", "host"}), Cluster::kNode);
+  EXPECT_EQ(agent::TextAt(event, {"involvedObject", "name"}),
+            agent::TextAt(*pod, {"metadata", "name"}));
+  EXPECT_THAT(agent::TextAt(event, {"message"}), HasSubstr("container main"));
+  // The kubelet tries again, and it is the same Event.
+  EXPECT_THAT(
+      WaitUntil("it is counted", seconds(120),
+                [&uid] { return agent::IntAt(EventOf(uid, "CPURefused"), {"count"}) >= 2; }),
+      IsOk());
+}
+
+TEST_F(KubernetesReportsTest, APodThatLosesItsCpusHasAnEvent) {
+  const auto pod = cluster_->CreatePod("alone", PodSpec({ContainerSpec("main", Guaranteed(1))}));
+  ASSERT_THAT(pod, IsOk());
+  pods_.emplace_back("alone");
+  ASSERT_THAT(cluster_->WaitForPod("alone"), IsOk());
+  const std::string uid = agent::TextAt(*pod, {"metadata", "uid"});
+  Apply(kDefaultMap, Cluster::Policy("null"));
+  EXPECT_THAT(WaitUntil("the pod has an Event", seconds(60),
+                        [&uid] { return EventOf(uid, "ExclusiveCpusLost").is_object(); }),
+              IsOk());
+}
+
+}  // namespace
+}  // namespace resmgr::test
