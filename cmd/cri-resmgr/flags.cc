@@ -106,6 +106,10 @@ void DeclareSettings(CommandLine& line, Flags& flags) {
             &flags.admin_socket);
   line.Flag("metrics-address", "HOST:PORT", "Where Prometheus reads metrics; \"off\" is nowhere.",
             &flags.metrics_address);
+  line.Flag("metrics-page",
+            "Serve a page for browsers as /page/ of -metrics-address, too: it shows the node with "
+            "names of pods, is read-only and asks for no password.",
+            &flags.metrics_page);
 
   line.Group("Node");
   line.Flag("relay-dir", "DIR", "Where the state is kept over restarts.", &flags.relay_dir);
@@ -323,7 +327,10 @@ Status CheckNode(const Flags& flags) {
   if (!flags.cpu_file_dir.empty() && !flags.cpu_file_dir.starts_with('/'))
     return InvalidArgument("-cpu-file-dir: \"{}\" is not absolute, as the runtime needs it",
                            Printable(flags.cpu_file_dir));
-  if (flags.MetricsAddress().empty()) return OkStatus();
+  if (flags.MetricsAddress().empty()) {
+    if (!flags.metrics_page) return OkStatus();
+    return InvalidArgument("-metrics-page: needs -metrics-address, where it is served");
+  }
   return Annotate(CheckMetricsAddress(flags.MetricsAddress()), "-metrics-address");
 }
 

@@ -37,6 +37,7 @@ struct Flags {
   std::string admin_socket = "/var/run/cri-resmgr/cri-resmgr-admin.sock";    // see AdminSocket
   std::string relay_dir = "/var/lib/cri-resmgr";
   std::string metrics_address = "off";  // see MetricsAddress
+  bool metrics_page = false;            // a page for browsers there
   std::string topology = "live";        // as LoadMachine reads it
   std::string dump_dir{};               // see DumpDirectory
   bool dump_secrets = false;

@@ -344,6 +344,9 @@ TEST(FlagsTest, AddressesAndDirectoriesAreCheckedAtOnce) {
   EXPECT_EQ(Parse({"-relay-socket", "/run/a.sock"})->CpuFileDirectory(), "/run/a.sock.cpus");
   EXPECT_EQ(Parse({"-metrics-address", "off"})->MetricsAddress(), "");
   EXPECT_EQ(Parse({"-metrics-address", ":9"})->MetricsAddress(), ":9");
+  EXPECT_FALSE(Parse({"-metrics-address", ":9"})->metrics_page);
+  EXPECT_TRUE(Parse({"-metrics-address", ":9", "-metrics-page"})->metrics_page);
+  EXPECT_EQ(Error({"-metrics-page"}), "-metrics-page: needs -metrics-address, where it is served");
 }
 
 TEST_F(FlagsFileTest, FlagsWinOverYaml) {

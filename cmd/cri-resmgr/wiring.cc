@@ -14,6 +14,7 @@
 #include "pkg/node/policy_setup.h"
 #include "pkg/node/relay_door.h"
 #include "pkg/nri/host/host_config.h"
+#include "pkg/page/page.h"
 #include "pkg/sys/cgroups.h"
 
 namespace resmgr {
@@ -88,6 +89,13 @@ FrontDoorFactory DoorOf(const Flags& flags) {
        .nri_host = HostingOf(flags)});
 }
 
+// nullptr: none is asked for.
+std::shared_ptr<NodePage> PageOf(const Flags& flags) {
+  if (!flags.metrics_page) return nullptr;
+  return std::make_shared<Page>(
+      Page::Options{.methods = AdminMethods, .hosts = OwnHosts(flags.MetricsAddress())});
+}
+
 }  // namespace
 
 NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies) {
@@ -104,6 +112,7 @@ NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies) {
       .directory = flags.relay_dir,
       .agent_socket = flags.AgentSocket(),
       .metrics_address = flags.MetricsAddress(),
+      .page = PageOf(flags),
       .dump_directory = flags.DumpDirectory(),
       .dump_secrets = flags.dump_secrets,
       .cpu_file_directory = flags.CpuFileDirectory(),

@@ -31,7 +31,14 @@ namespace {
 // clients. Each client holds a thread until its request is here, for so long at most: without a
 // limit of ours that is half a minute.
 constexpr size_t kThreads = 4;
+// Browsers open connections that they may never use, and the page's data may be waited for
+// (LoopQuestions::Limits::waiting): the scrape goes on beside them.
+constexpr size_t kThreadsWithPage = 12;
 constexpr std::string_view kRequestTimeoutMs = "3000";
+// For an answer to a client that reads it slowly, which holds a thread meanwhile. The library's own
+// limit is for each part that the client has read.
+constexpr std::chrono::seconds kSendDeadline{5};
+constexpr size_t kPart = size_t{16} << 10;
 constexpr uint64_t kHighestPort = 65535;
 constexpr std::chrono::seconds kEndDeadline{1};
 constexpr std::chrono::milliseconds kKnockPause{5};
@@ -76,13 +83,46 @@ void Knock(const sockaddr_storage& address) {
       ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), size);
 }
 
+// Gives a client up that does not read. The connection ends with the request.
+void Send(mg_connection* client, std::string_view text) {
+  const auto deadline = std::chrono::steady_clock::now() + kSendDeadline;
+  while (!text.empty() && std::chrono::steady_clock::now() < deadline) {
+    const std::string_view part = text.substr(0, kPart);
+    const int sent = mg_write(client, part.data(), part.size());
+    if (sent <= 0) return;
+    text.remove_prefix(static_cast<size_t>(sent));
+  }
+}
+
 void Answer(mg_connection* client, std::string_view status, std::string_view type,
             const std::string& body) {
   const std::string head = fmt::format(
       "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", status,
       type, body.size());
-  mg_write(client, head.data(), head.size());
-  mg_write(client, body.data(), body.size());
+  Send(client, head + body);
+}
+
+std::string_view StatusLine(int code) {
+  switch (code) {
+    case 200:
+      return "200 OK";
+    case 308:
+      return "308 Permanent Redirect";
+    case 400:
+      return "400 Bad Request";
+    case 403:
+      return "403 Forbidden";
+    case 404:
+      return "404 Not Found";
+    case 405:
+      return "405 Method Not Allowed";
+    case 421:
+      return "421 Misdirected Request";
+    case 503:
+      return "503 Service Unavailable";
+    default:
+      return "500 Internal Server Error";
+  }
 }
 
 class MetricsHandler final : public CivetHandler {
@@ -120,6 +160,44 @@ class HealthHandler final : public CivetHandler {
   const std::shared_ptr<const Health> health_;
 };
 
+// Of the page: methods that it does not have are its own to refuse.
+class PageHandler final : public CivetHandler {
+ public:
+  explicit PageHandler(std::shared_ptr<HttpHandler> page) : page_(std::move(page)) {}
+
+  bool handleGet(CivetServer*, mg_connection* client) override { return Handle(client); }
+  bool handleHead(CivetServer*, mg_connection* client) override { return Handle(client); }
+  bool handlePost(CivetServer*, mg_connection* client) override { return Handle(client); }
+  bool handlePut(CivetServer*, mg_connection* client) override { return Handle(client); }
+  bool handleDelete(CivetServer*, mg_connection* client) override { return Handle(client); }
+  bool handleOptions(CivetServer*, mg_connection* client) override { return Handle(client); }
+  bool handlePatch(CivetServer*, mg_connection* client) override { return Handle(client); }
+
+ private:
+  static std::string TextOrNone(const char* text) { return text == nullptr ? "" : text; }
+
+  bool Handle(mg_connection* client) {
+    const mg_request_info* const info = mg_get_request_info(client);
+    const HttpRequest request{.method = TextOrNone(info->request_method),
+                              .path = TextOrNone(info->local_uri),
+                              .query = TextOrNone(info->query_string),
+                              .host = TextOrNone(mg_get_header(client, "Host")),
+                              .fetch_site = TextOrNone(mg_get_header(client, "Sec-Fetch-Site"))};
+    const HttpAnswer answer = page_->Answer(request);
+    std::string head = fmt::format(
+        "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n",
+        StatusLine(answer.code), answer.type, answer.body.size());
+    for (const auto& [name, value] : answer.headers)
+      head += fmt::format("{}: {}\r\n", name, value);
+    head += "\r\n";
+    if (request.method != "HEAD") head += answer.body;
+    Send(client, head);
+    return true;
+  }
+
+  const std::shared_ptr<HttpHandler> page_;
+};
+
 }  // namespace
 
 Status CheckMetricsAddress(std::string_view address) {
@@ -133,9 +211,12 @@ class MetricsServer::Impl {
       : host_(spec.substr(0, spec.find(':') == std::string::npos ? 0 : spec.rfind(':'))),
         metrics_(std::move(served.collectables)),
         health_(served.health),
-        server_({"listening_ports", spec, "num_threads", std::to_string(kThreads),
+        page_(served.page),
+        server_({"listening_ports", spec, "num_threads",
+                 std::to_string(served.page == nullptr ? kThreads : kThreadsWithPage),
                  "request_timeout_ms", std::string(kRequestTimeoutMs)}) {
     server_.addHandler("/metrics$", metrics_);
+    if (served.page != nullptr) server_.addHandler("/page", page_);
     if (served.health == nullptr) return;
     server_.addHandler("/healthz$", health_);
     server_.addHandler("/readyz$", health_);
@@ -152,6 +233,7 @@ class MetricsServer::Impl {
   const std::string host_;
   MetricsHandler metrics_;
   HealthHandler health_;
+  PageHandler page_;
   CivetServer server_;
 };
 

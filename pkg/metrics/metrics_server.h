@@ -8,6 +8,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/metrics/health.h"
+#include "pkg/metrics/http_handler.h"
 #include "pkg/metrics/metrics.h"
 
 namespace resmgr {
@@ -19,6 +20,7 @@ Status CheckMetricsAddress(std::string_view address);
 struct ServedMetrics {
   std::vector<std::shared_ptr<prometheus::Collectable>> collectables{};
   std::shared_ptr<const Health> health{};  // nullptr: neither /healthz nor /readyz
+  std::shared_ptr<HttpHandler> page{};     // of /page and what is below it; nullptr: there is none
 };
 
 // Serves over HTTP while it exists: /metrics; /healthz, which is 200 where the event loop is at

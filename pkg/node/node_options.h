@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "pkg/config/config.h"
 #include "pkg/config/config_options.h"
 #include "pkg/node/front_door.h"
+#include "pkg/node/node_page.h"
 #include "pkg/node/node_view.h"
 #include "pkg/policy/registry.h"
 
@@ -28,8 +30,9 @@ struct NodeOptions {
   std::string runtime_socket{};  // of the runtime behind it
   std::string directory{};       // what is kept over restarts: -relay-dir
   std::string agent_socket{};
-  std::string metrics_address{};  // HOST:PORT
-  std::string dump_directory{};   // where a delivered configuration may have files written
+  std::string metrics_address{};     // HOST:PORT
+  std::shared_ptr<NodePage> page{};  // on that address; nullptr: there is none
+  std::string dump_directory{};      // where a delivered configuration may have files written
   bool dump_secrets = false;
   std::string cpu_file_directory{};  // the host's side of the files that tell containers their CPUs
   // From the daemon that serves the same sockets, if one does.

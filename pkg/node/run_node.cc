@@ -104,13 +104,16 @@ Status CheckDump(const NodeOptions& node, const Setup& setup) {
 // What is counted where metrics are asked for, from before there is a loop until after its end.
 struct Counted {
   explicit Counted(const NodeOptions& options)
-      : metrics(options.version, options.door.counted_methods) {}
+      : metrics(options.version, options.door.counted_methods), page(options.page) {}
 
-  ServedMetrics Served() const { return {{metrics.collectable(), node.collectable()}, health}; }
+  ServedMetrics Served() const {
+    return {{metrics.collectable(), node.collectable()}, health, page};
+  }
 
   Metrics metrics;
   NodeMetrics node;
   const std::shared_ptr<Health> health = std::make_shared<Health>();
+  const std::shared_ptr<NodePage> page;
   std::unique_ptr<MetricsWatch> watch;
 };
 
@@ -243,16 +246,29 @@ void ToggleDebug(bool on, const Configurator& configurator) {
   GetLogger("cri-resmgr").Info("SIGUSR1: debug messages are {}", on ? "on" : "as configured");
 }
 
-std::list<OptionalSocket> ServeAll(const NodeOptions& options, NodeView view,
+std::list<OptionalSocket> ServeAll(const NodeOptions& options, const NodeView& view,
                                    h2::FlushQueue& flushes) {
-  view.version = options.version;
-  view.relay_socket = options.relay_socket;
-  view.runtime_socket = options.runtime_socket;
   std::list<OptionalSocket> sockets;
   for (const NodeService& service : options.services)
     sockets.emplace_back(view.loop, flushes, service.socket, service.methods(view));
   return sockets;
 }
+
+// The page has data while this exists.
+class OpenPage {
+ public:
+  OpenPage(NodePage* page, const NodeView& view) : page_(page) {
+    if (page_ != nullptr) page_->Open(view);
+  }
+  OpenPage(const OpenPage&) = delete;
+  OpenPage& operator=(const OpenPage&) = delete;
+  ~OpenPage() {
+    if (page_ != nullptr) page_->Close();
+  }
+
+ private:
+  NodePage* const page_;
+};
 
 // The loop ends when the calls in flight are over.
 void EndNode(EventLoop& loop, FrontDoor& door) {
@@ -416,21 +432,25 @@ Status RunNode(const NodeOptions& options, Setup setup) {
   // What was delivered to the daemon before while this one read what is kept.
   const bool taken_over = options.take_over && !options.forced;
   if (!setup.disk_answers || taken_over) RestoreLater(options, late, configurator);
-  NodeView view{
+  const NodeView view{
       .loop = loop,
+      .version = options.version,
       .machine = *setup.machine,
       .policies = options.policies,
       .host = host,
       .configurator = configurator,
       .pipeline = pipeline,
       .auditor = auditor,
+      .relay_socket = options.relay_socket,
+      .runtime_socket = options.runtime_socket,
       .runtime_state = [&host] { return host.RuntimeState(); },
       .state_saved = [&state] { return state.Saved(); },
       .plugins = [&door] { return door->plugins(); },
       .describe_runtimes = [&door](auto done) { door->DescribeRuntimes(std::move(done)); },
       .seen = [&door] { return door->seen(); },
       .dump_lost = [&dumper] { return dumper->lost_calls(); }};
-  const auto sockets = ServeAll(options, std::move(view), flushes);
+  const auto sockets = ServeAll(options, view, flushes);
+  const OpenPage page(options.page.get(), view);
   const EventLoop::HandlePtr watchdog = FeedWatchdog(loop);
   const EventLoop::HandlePtr watching =
       counted == nullptr

@@ -18,7 +18,7 @@ FakeRuntime::Options RuntimeOptions(int cpus, bool record) {
 
 }  // namespace
 
-DaemonTest::DaemonTest(bool record) : runtime_(RuntimeOptions(kCpus, record)) {}
+DaemonTest::DaemonTest(int cpus, bool record) : runtime_(RuntimeOptions(cpus, record)) {}
 
 DaemonTest::~DaemonTest() {
   if (HasFailure() && daemon_) std::printf("%s\n", daemon_->Log().c_str());

@@ -39,8 +39,9 @@ class DaemonTest : public testing::Test {
  protected:
   static constexpr int kCpus = 8;
 
-  // For a run of many calls the runtime may keep no record of them.
-  explicit DaemonTest(bool record = true);
+  // The runtime's containers can have CPUs 0 to cpus-1. For a run of many calls it may keep no record
+  // of them.
+  explicit DaemonTest(int cpus = kCpus, bool record = true);
   ~DaemonTest() override;
 
   std::string Path(std::string_view name) const { return directory_.File(std::string(name)); }

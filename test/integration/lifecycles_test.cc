@@ -46,7 +46,7 @@ std::string CallsWithCode(std::string_view method, std::string_view code) {
 
 class LifecyclesTest : public DaemonTest, public testing::WithParamInterface<const char*> {
  protected:
-  LifecyclesTest() : DaemonTest(false) {}
+  LifecyclesTest() : DaemonTest(kCpus, false) {}
 
   void SetUp() override {
     StartRuntime();

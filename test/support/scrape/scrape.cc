@@ -11,13 +11,12 @@
 
 namespace resmgr::test {
 
-std::string Scrape(int port, const std::string& path) {
+std::string Exchange(int port, const std::string& request) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
   std::string answer;
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
       ::send(fd, request.data(), request.size(), MSG_NOSIGNAL) ==
@@ -30,6 +29,10 @@ std::string Scrape(int port, const std::string& path) {
   }
   ::close(fd);
   return answer;
+}
+
+std::string Scrape(int port, const std::string& path) {
+  return Exchange(port, "GET " + path + " HTTP/1.0\r\n\r\n");
 }
 
 }  // namespace resmgr::test

@@ -5,8 +5,11 @@
 
 namespace resmgr::test {
 
-// What an HTTP server at this port of 127.0.0.1 answers to GET, headers included; "" when there is
-// no listener.
+// What an HTTP server at this port of 127.0.0.1 answers to a request, given as it is sent; headers
+// included. "" when there is no listener.
+std::string Exchange(int port, const std::string& request);
+
+// The same, for a GET of this path.
 std::string Scrape(int port, const std::string& path = "/metrics");
 
 }  // namespace resmgr::test

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/page/page.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include <arpa/inet.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/page/web_files.h"
+
+namespace resmgr {
+namespace {
+
+constexpr std::string_view kRoot = "/page/";
+constexpr std::string_view kData = "data/";
+// Enough for a day of a quiet node, and little to send each second.
+constexpr int kHistoryEntries = 200;
+// Names of a namespace, a pod and a container are shorter together.
+constexpr size_t kLongestWhat = 1024;
+
+// Of every answer.
+void AddHeaders(HttpAnswer& answer) {
+  answer.headers.insert(
+      answer.headers.end(),
+      {{"Content-Security-Policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"},
+       {"X-Content-Type-Options", "nosniff"},
+       {"X-Frame-Options", "DENY"},
+       {"Referrer-Policy", "no-referrer"},
+       {"Cross-Origin-Resource-Policy", "same-origin"},
+       {"Cross-Origin-Opener-Policy", "same-origin"},
+       {"Cache-Control", "no-store"}});
+}
+
+HttpAnswer Refusal(int code, std::string why) {
+  HttpAnswer answer{.code = code, .body = std::move(why) + "\n"};
+  if (code == 405) answer.headers = {{"Allow", "GET, HEAD"}};
+  if (code == 503) answer.headers = {{"Retry-After", "1"}};
+  return answer;
+}
+
+HttpAnswer RefusalFor(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kInvalidArgument:
+      return Refusal(400, std::string(Message(status)));
+    // There is no such container, or the null policy places none.
+    case StatusCode::kNotFound:
+    case StatusCode::kFailedPrecondition:
+      return Refusal(404, std::string(Message(status)));
+    default:
+      return Refusal(503, std::string(Message(status)));
+  }
+}
+
+std::string_view TypeOf(std::string_view file) {
+  if (file.ends_with(".html")) return "text/html; charset=utf-8";
+  if (file.ends_with(".css")) return "text/css; charset=utf-8";
+  if (file.ends_with(".svg")) return "image/svg+xml";
+  return "text/javascript; charset=utf-8";
+}
+
+std::string SmallLetters(std::string_view text) {
+  std::string small(text);
+  std::ranges::transform(small, small.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return small;
+}
+
+bool IsNumber(const std::string& host) {
+  std::array<char, sizeof(in6_addr)> address{};
+  if (host.starts_with('[') && host.ends_with(']')) {
+    return ::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), address.data()) == 1;
+  }
+  return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1;
+}
+
+// "node7" of "Node7:8891", "[::1]" of "[::1]:8891".
+std::string HostOf(std::string_view host_and_port) {
+  const size_t colon = host_and_port.rfind(':');
+  const size_t bracket = host_and_port.rfind(']');
+  const bool port =
+      colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket);
+  return SmallLetters(host_and_port.substr(0, port ? colon : host_and_port.size()));
+}
+
+std::optional<int> HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return std::nullopt;
+}
+
+// What encodeURIComponent wrote. nullopt: it did not.
+std::optional<std::string> Decoded(std::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) return std::nullopt;
+    const auto high = HexDigit(text[i + 1]);
+    const auto low = HexDigit(text[i + 2]);
+    if (!high || !low) return std::nullopt;
+    decoded += static_cast<char>(*high * 16 + *low);
+    i += 2;
+  }
+  return decoded;
+}
+
+struct Question {
+  std::string method;
+  std::string message;
+};
+
+StatusOr<Question> ExplainQuestion(std::string_view query) {
+  constexpr std::string_view kWhat = "what=";
+  const auto what = query.starts_with(kWhat) ? Decoded(query.substr(kWhat.size())) : std::nullopt;
+  if (!what || what->empty() || what->size() > kLongestWhat) {
+    return InvalidArgument("explain needs what=CONTAINER, of {} bytes at most", kLongestWhat);
+  }
+  const nlohmann::json message = {{"what", *what}};
+  return Question{"Explain",
+                  message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+}
+
+// NotFound: there is no such data.
+StatusOr<Question> QuestionOf(std::string_view name, std::string_view query) {
+  if (name == "explain") return ExplainQuestion(query);
+  if (name == "status") return Question{"Status", "{}"};
+  if (name == "topology") return Question{"Topology", R"({"form":"json"})"};
+  if (name == "containers") return Question{"Containers", "{}"};
+  if (name == "pools") return Question{"Pools", "{}"};
+  if (name == "history")
+    return Question{"History", fmt::format(R"({{"count":{}}})", kHistoryEntries)};
+  return NotFound("there is no such data");
+}
+
+}  // namespace
+
+Page::Page(Options options) : options_(std::move(options)), questions_(options_.limits) {}
+
+void Page::Open(const NodeView& view) {
+  questions_.Open(view.loop, options_.methods(view));
+}
+
+void Page::Close() {
+  questions_.Close();
+}
+
+HttpAnswer Page::AnswerData(const HttpRequest& request, std::string_view name) {
+  if (!request.fetch_site.empty() && request.fetch_site != "same-origin" &&
+      request.fetch_site != "none") {
+    return Refusal(403, "this is not for other sites");
+  }
+  const StatusOr<Question> question = QuestionOf(name, request.query);
+  if (!question.ok()) return RefusalFor(question.status());
+  const StatusOr<LoopQuestions::Text> text =
+      questions_.Ask(fmt::format("/cri_resmgr.v1.Admin/{}", question->method), question->message);
+  if (!text.ok()) return RefusalFor(text.status());
+  return {.type = "application/json; charset=utf-8", .body = **text};
+}
+
+HttpAnswer Page::Answer(const HttpRequest& request) {
+  const auto choose = [&]() -> HttpAnswer {
+    const std::string host = HostOf(request.host);
+    if (!IsNumber(host) && host != "localhost" && !options_.hosts.contains(host)) {
+      return Refusal(421, "ask by an address, by localhost or by the name of this node, not as \"" +
+                              Printable(request.host, 256) + '"');
+    }
+    if (request.method != "GET" && request.method != "HEAD") {
+      return Refusal(405, "this page can only be read");
+    }
+    if (request.path == "/page") return {.code = 308, .headers = {{"Location", "/page/"}}};
+    if (!request.path.starts_with(kRoot)) return Refusal(404, "there is no such page");
+    const std::string_view name = std::string_view(request.path).substr(kRoot.size());
+    if (name.starts_with(kData)) return AnswerData(request, name.substr(kData.size()));
+    const std::string_view file = name.empty() ? "index.html" : name;
+    for (const WebFile& known : WebFiles()) {
+      if (known.name != file) continue;
+      return {.type = std::string(TypeOf(file)), .body = std::string(known.content)};
+    }
+    return Refusal(404, "there is no such file");
+  };
+  HttpAnswer answer = choose();
+  AddHeaders(answer);
+  return answer;
+}
+
+std::set<std::string, std::less<>> OwnHosts(std::string_view address) {
+  std::set<std::string, std::less<>> hosts;
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) == 0) hosts.insert(SmallLetters(name.data()));
+  hosts.insert(HostOf(address));
+  hosts.erase("");
+  return hosts;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace resmgr {
+
+// A file of pkg/page/web as it was when the program was built (cmake/embed.cmake).
+struct WebFile {
+  std::string_view name;  // "page.css"
+  std::string_view content;
+};
+
+std::span<const WebFile> WebFiles();
+
+}  // namespace resmgr
