@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page in a real browser: what it shows of a node of 128 CPUs with 40 containers, and how it is
+// used.
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "pkg/topology/cpu_set.h"
+#include "test/page/page_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using testing::Contains;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+class BrowserTest : public PageTest {
+ protected:
+  // Nothing was asked of another server, nothing broke the policy of the page's contents, and no
+  // script failed.
+  void ExpectWithinThePage() {
+    const auto requests = browser_->TakeRequests();
+    ASSERT_THAT(requests, IsOk());
+    EXPECT_THAT(*requests, Contains(Origin() + "/page/data/status"));
+    EXPECT_THAT(*requests, Each(testing::AnyOf(StartsWith(Origin() + "/page"), "about:blank")));
+    const auto console = browser_->TakeConsole();
+    ASSERT_THAT(console, IsOk());
+    EXPECT_THAT(*console, IsEmpty());
+  }
+  // The CPUs that the page marks as the chosen container's.
+  CpuSet Marked() {
+    CpuSet marked;
+    for (const Json& cpu : Value("[...document.querySelectorAll('.cpu.chosen')]"
+                                 ".map((cell) => Number(cell.dataset.cpu))")) {
+      marked.Add(cpu.get<int>());
+    }
+    return marked;
+  }
+  std::string Focused() { return Value("document.activeElement.textContent").get<std::string>(); }
+  std::string Row(const std::string& pod) {
+    return Value(fmt::format("[...document.querySelectorAll('#containers tbody tr')]"
+                             ".find((row) => row.textContent.includes('default/{}/main'))"
+                             "?.textContent ?? ''",
+                             pod))
+        .get<std::string>();
+  }
+};
+
+TEST_F(BrowserTest, ShowsTheMachineAndWhatRunsWhere) {
+  StartWithPage();
+  RunMany();
+  OpenPage(kContainers);
+  EXPECT_EQ(Count("#machine .package"), 2);
+  EXPECT_EQ(Count("#machine .die"), 4);
+  EXPECT_EQ(Count("#machine .node"), 4);
+  EXPECT_EQ(Count("#machine .l3"), 8);
+  EXPECT_EQ(Count("#machine .core"), 64);
+  EXPECT_EQ(Count("#machine .cpu"), 128);
+  int exclusive = 0;
+  for (const auto& [pod, running] : running_) {
+    const CpuSet at_runtime = CpusAtRuntime(running.container);
+    if (!pod.starts_with("database")) continue;
+    exclusive += at_runtime.size();
+    for (const int cpu : at_runtime) {
+      EXPECT_THAT(Value(fmt::format("document.querySelector('[data-cpu=\"{}\"]').title", cpu)),
+                  testing::ResultOf([](const Json& title) { return title.get<std::string>(); },
+                                    HasSubstr("exclusive to default/" + pod + "/main")));
+    }
+    EXPECT_THAT(Row(pod), HasSubstr(at_runtime.ToString()));
+  }
+  EXPECT_EQ(exclusive, 54);
+  EXPECT_EQ(Count("[class*='cpu own']"), exclusive);
+  EXPECT_EQ(Count(".cpu.reserved"), 2);
+  EXPECT_EQ(Count(".cpu.shared"), 128 - exclusive - 2);
+  EXPECT_EQ(Count("#memory tbody tr"), 4);
+  EXPECT_THAT(Text("#memory"), HasSubstr("64 GiB"));
+  EXPECT_THAT(Text("#history"), HasSubstr("default/batch-40/main"));
+  EXPECT_THAT(Text("#state"), HasSubstr("runtime connected"));
+  TakeScreenshot("page-before-resize");
+  ExpectWithinThePage();
+}
+
+TEST_F(BrowserTest, ShowsAResizeWithoutBeingLoadedAgain) {
+  StartWithPage();
+  RunMany();
+  OpenPage(kContainers);
+  const CpuSet before = CpusAtRuntime(running_["database-2"].container);
+  ASSERT_EQ(before.size(), 4);
+  ResizeGuaranteed("database-2", MilliCpu{10'000}, Bytes{10 * kGiB.value});
+  ASSERT_TRUE(
+      Eventually([&] { return CpusAtRuntime(running_["database-2"].container).size() == 10; }));
+  const CpuSet after = CpusAtRuntime(running_["database-2"].container);
+  ASSERT_TRUE(Becomes("document.querySelectorAll(\"[class*='cpu own']\").length === 60"));
+  EXPECT_THAT(Row("database-2"), HasSubstr(after.ToString()));
+  EXPECT_THAT(Text("#history tbody tr"), HasSubstr("default/database-2/main"));
+  ASSERT_THAT(browser_->Click("button[data-key^='" + running_["database-2"].container + "']"),
+              IsOk());
+  ASSERT_TRUE(Becomes("document.querySelector('#details-body dl')"));
+  EXPECT_EQ(Marked(), after);
+  ASSERT_THAT(browser_->Run("window.scrollTo(0, 0)"), IsOk());
+  TakeScreenshot("page-after-resize");
+  ExpectWithinThePage();
+}
+
+TEST_F(BrowserTest, ExplainsAContainerThatIsClicked) {
+  StartWithPage();
+  RunMany();
+  OpenPage(kContainers);
+  const Running& chosen = running_["database-1"];
+  EXPECT_EQ(Value("document.querySelector('#details').hidden"), true);
+  ASSERT_THAT(browser_->Click("button[data-key='" + chosen.container + "']"), IsOk());
+  ASSERT_TRUE(Becomes("document.querySelector('#details-body dl')"));
+  EXPECT_EQ(Text("#details-heading"), "default/database-1/main");
+  EXPECT_THAT(Text("#details-body"), HasSubstr("CPU request8 CPUs"));
+  EXPECT_THAT(Text("#details-body"), HasSubstr(chosen.container));
+  EXPECT_THAT(Text("#details-body"), HasSubstr("Decided by"));
+  EXPECT_EQ(Marked(), CpusAtRuntime(chosen.container));
+  // A CPU leads to its container, too.
+  const int cpu = CpusAtRuntime(running_["database-5"].container).First();
+  ASSERT_THAT(browser_->Click(fmt::format("[data-cpu='{}']", cpu)), IsOk());
+  EXPECT_TRUE(
+      Becomes("document.querySelector('#details-heading').textContent.includes('database-5')"));
+  // One that ends takes its explanation along.
+  CriClient client = Relayed();
+  ASSERT_THAT(client.StopContainer(running_["database-5"].container), IsOk());
+  ASSERT_THAT(client.RemoveContainer(running_["database-5"].container), IsOk());
+  EXPECT_TRUE(Becomes("document.querySelector('#details').hidden"));
+  EXPECT_EQ(Count("#containers tbody tr"), kContainers - 1);
+  ExpectWithinThePage();
+}
+
+TEST_F(BrowserTest, CanBeUsedByKeyboardAlone) {
+  StartWithPage();
+  RunMany();
+  OpenPage(kContainers);
+  Press({Browser::kTab});
+  EXPECT_EQ(Focused(), "Skip to the containers");
+  Press({Browser::kTab, Browser::kTab, Browser::kTab});
+  EXPECT_EQ(Focused(), "0") << "the first CPU";
+  Press({Browser::kRight, Browser::kRight, Browser::kLeft});
+  EXPECT_EQ(Focused(), "1");
+  Press({Browser::kDown});
+  const int below = std::stoi(Focused());
+  EXPECT_GT(below, 1);
+  Press({Browser::kUp});
+  EXPECT_EQ(Focused(), "1");
+  Press({Browser::kEnd});
+  EXPECT_EQ(Focused(), "127");
+  Press({Browser::kHome, Browser::kEnter});
+  EXPECT_TRUE(Becomes("document.querySelector('#cpu-text').textContent.startsWith('CPU 0, ')"));
+  Press({Browser::kEscape});
+  ASSERT_THAT(browser_->Run("document.querySelector('#filter').focus()"), IsOk());
+  Press({"w", "e", "b", "-", "2", "0"});
+  EXPECT_TRUE(Becomes("document.querySelectorAll('#containers tbody tr').length === 1"));
+  // Past the table's own stop, for scrolling.
+  Press({Browser::kTab, Browser::kTab});
+  EXPECT_EQ(Focused(), "default/web-20/main");
+  Press({Browser::kEnter});
+  EXPECT_TRUE(Becomes("document.activeElement.id === 'details-heading'"));
+  EXPECT_EQ(Focused(), "default/web-20/main");
+  Press({Browser::kEscape});
+  EXPECT_EQ(Value("document.querySelector('#details').hidden"), true);
+  EXPECT_EQ(Value("document.activeElement.dataset.key"), running_["web-20"].container);
+  // The table is drawn anew when something changes, and the focus stays.
+  RunShared("web-20b", MilliCpu{100});
+  EXPECT_TRUE(Becomes("document.querySelectorAll('#containers tbody tr').length === 2"));
+  EXPECT_EQ(Value("document.activeElement.dataset.key"), running_["web-20"].container);
+  ExpectWithinThePage();
+}
+
+// Contrast by the Web Content Accessibility Guidelines 2.1, 1.4.3: 4.5 at least.
+TEST_F(BrowserTest, FollowsTheColoursOfTheReadersSystemAndIsReadableInBoth) {
+  StartWithPage();
+  RunMany();
+  OpenPage(kContainers);
+  std::set<std::string> grounds;
+  for (const std::string scheme : {"light", "dark"}) {
+    ASSERT_THAT(browser_->PreferColours(scheme), IsOk());
+    grounds.insert(Value("getComputedStyle(document.body).backgroundColor").get<std::string>());
+    const auto worst = browser_->Run(R"(
+      const numbers = (colour) => colour.match(/[\d.]+/g).map(Number);
+      const light = (colour) => {
+        const [r, g, b] = numbers(colour).map((part) => part / 255)
+            .map((part) => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const groundOf = (element) => {
+        for (let at = element; at; at = at.parentElement) {
+          const colour = getComputedStyle(at).backgroundColor;
+          if ((numbers(colour)[3] ?? 1) === 1) return colour;
+        }
+      };
+      let worst = [99, ''];
+      for (const element of document.querySelectorAll('.cpu, td, th, h2, h3, h4, .quiet, dt, dd, button, .l3 > span')) {
+        const [a, b] = [light(getComputedStyle(element).color), light(groundOf(element))];
+        const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (contrast < worst[0]) worst = [contrast, element.outerHTML];
+      }
+      return worst;)");
+    ASSERT_THAT(worst, IsOk());
+    EXPECT_GE((*worst)[0].get<double>(), 4.5) << scheme << ": " << (*worst)[1];
+  }
+  EXPECT_EQ(grounds.size(), 2U);
+}
+
+TEST_F(BrowserTest, NamesOfPodsStayText) {
+  StartWithPage();
+  const std::string name = "<img src=x onerror=\"document.title='broken'\">";
+  RunShared(name, MilliCpu{500});
+  OpenPage(1);
+  EXPECT_EQ(Text("#containers tbody button"), "default/" + name + "/main");
+  ASSERT_THAT(browser_->Click("#containers tbody button"), IsOk());
+  ASSERT_TRUE(Becomes("document.querySelector('#details-body dl')"));
+  EXPECT_EQ(Text("#details-heading"), "default/" + name + "/main");
+  EXPECT_THAT(Text("#history"), HasSubstr(name));
+  EXPECT_EQ(Count("img, script:not([src])"), 0);
+  EXPECT_EQ(Value("document.title"), "cri-resmgr");
+  ExpectWithinThePage();
+}
+
+// That what the other tests look for can be seen at all.
+TEST_F(BrowserTest, TheBrowserKeepsThePageFromOtherServersAndInlineScripts) {
+  StartWithPage();
+  OpenPage(0);
+  ExpectWithinThePage();
+  ASSERT_THAT(browser_->Run("fetch('http://127.0.0.1:9/').catch(() => {});"
+                            "const script = document.createElement('script');"
+                            "script.append('document.title = 1'); document.body.append(script);"
+                            "const style = document.createElement('style');"
+                            "style.append('body { color: red }'); document.body.append(style);"),
+              IsOk());
+  EXPECT_EQ(Value("document.title"), "cri-resmgr");
+  const auto console = browser_->TakeConsole();
+  ASSERT_THAT(console, IsOk());
+  for (const char* const directive : {"connect-src", "TrustedScript", "style-src"})
+    EXPECT_THAT(*console, Contains(HasSubstr(directive))) << directive;
+  const auto inserted = browser_->Run("document.body.innerHTML = '<p>'");
+  EXPECT_THAT(inserted, testing::Not(IsOk()));
+}
+
+TEST_F(BrowserTest, TellsThatTheDaemonDoesNotAnswerAndGoesOnWithTheNextOne) {
+  StartWithPage();
+  RunShared("web", MilliCpu{500});
+  OpenPage(1);
+  EXPECT_EQ(Value("document.querySelector('#problems').hidden"), true);
+  const int port = port_;
+  ASSERT_THAT(daemon_->Terminate(), IsOk());
+  EXPECT_TRUE(
+      Becomes("document.querySelector('#problems').textContent.includes("
+              "'The daemon does not answer.')"));
+  EXPECT_EQ(Count("#containers tbody tr"), 1) << "what was known stays";
+  // On another machine, too.
+  StartWithPage("synthetic:package:1 core:4 pu:2", port);
+  EXPECT_TRUE(Becomes("document.querySelectorAll('.cpu').length === 8"));
+  EXPECT_TRUE(Becomes("document.querySelector('#problems').hidden"));
+}
+
+TEST_F(BrowserTest, StandsStillWhilePaused) {
+  StartWithPage();
+  RunShared("web", MilliCpu{500});
+  OpenPage(1);
+  ASSERT_THAT(browser_->Click("#pause"), IsOk());
+  EXPECT_EQ(Value("document.querySelector('#pause').getAttribute('aria-pressed')"), "true");
+  // A request may be under way.
+  std::this_thread::sleep_for(milliseconds(500));
+  RunShared("more", MilliCpu{500});
+  std::this_thread::sleep_for(milliseconds(1500));
+  EXPECT_EQ(Count("#containers tbody tr"), 1);
+  ASSERT_THAT(browser_->Click("#pause"), IsOk());
+  EXPECT_TRUE(Becomes("document.querySelectorAll('#containers tbody tr').length === 2"));
+}
+
+TEST_F(BrowserTest, ShowsALargeNode) {
+  constexpr int kMany = 500;
+  StartWithPage("synthetic:package:2 numa:4 l3:2 core:16 pu:2");
+  for (int i = 0; i < kMany; ++i) {
+    const std::string name = fmt::format("pod-{}", i);
+    i % 5 == 0 ? RunGuaranteed(name, MilliCpu{2000}, Bytes{1 << 20})
+               : RunShared(name, MilliCpu{100});
+  }
+  OpenPage(kMany);
+  EXPECT_EQ(Count(".cpu"), kMostCpus);
+  EXPECT_EQ(Count("[class*='cpu own']"), 200);
+  // Nothing but the tables' own boxes is wider than the window, whatever its width.
+  for (const int width : {1440, 800, 400}) {
+    ASSERT_THAT(browser_->Resize(width, 900), IsOk());
+    EXPECT_LE(Value("document.documentElement.scrollWidth").get<int>(), width);
+  }
+  ExpectWithinThePage();
+}
+
+}  // namespace
+}  // namespace resmgr::test

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/page/page_fixture.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+
+#include <fmt/format.h>
+
+namespace resmgr::test {
+
+std::unique_ptr<Browser> PageTest::browser_;
+
+void PageTest::SetUpTestSuite() {
+  auto browser = Browser::Start();
+  ASSERT_THAT(browser, IsOk());
+  browser_ = *std::move(browser);
+}
+
+void PageTest::SetUp() {
+  ASSERT_NE(browser_, nullptr);
+  ASSERT_THAT(browser_->Resize(1440, 1010), IsOk());
+  ASSERT_THAT(browser_->PreferColours("light"), IsOk());
+  // What tests before asked for is none of this one's.
+  ASSERT_THAT(browser_->Open("about:blank"), IsOk());
+  ASSERT_THAT(browser_->TakeConsole(), IsOk());
+  ASSERT_THAT(browser_->TakeRequests(), IsOk());
+}
+
+void PageTest::StartWithPage(const std::string& machine, int port) {
+  if (daemon_ == nullptr) StartRuntime();
+  if (HasFatalFailure()) return;
+  StartDaemon(
+      Flags({"-policy", "topology-aware", "-reserved-resources", "CPU=2", "-topology", machine,
+             "-metrics-address", fmt::format("127.0.0.1:{}", port), "-metrics-page"}));
+  if (HasFatalFailure()) return;
+  constexpr std::string_view kBefore = "metrics are served on port ";
+  ASSERT_TRUE(Logged(kBefore));
+  const std::string log = daemon_->Log();
+  const size_t at = log.rfind(kBefore) + kBefore.size();
+  std::from_chars(log.data() + at, log.data() + log.size(), port_);
+}
+
+void PageTest::RunGuaranteed(const std::string& name, MilliCpu cpus, Bytes memory) {
+  CriClient client = Relayed();
+  running_[name] =
+      Run(client, MakeGuaranteedPod(name),
+          MakeContainer({.cpu_request = cpus, .cpu_limit = cpus, .memory_limit = memory}));
+}
+
+void PageTest::RunShared(const std::string& name, MilliCpu request) {
+  CriClient client = Relayed();
+  running_[name] =
+      request.value == 0
+          ? Run(client, MakeBestEffortPod(name), MakeBestEffortContainer("main"))
+          : Run(client, MakeBurstablePod(name), MakeBurstableContainer("main", request));
+}
+
+void PageTest::RunMany() {
+  int number = 0;
+  const auto name = [&number](const char* kind) { return fmt::format("{}-{}", kind, ++number); };
+  for (const int cpus : {8, 4, 6, 2, 12, 4, 2, 3, 6, 1, 2, 4})
+    RunGuaranteed(name("database"), MilliCpu{1000 * cpus}, Bytes{cpus * kGiB.value});
+  for (int i = 0; i < 4; ++i)
+    RunGuaranteed(name("queue"), MilliCpu{500}, kGiB);
+  for (int i = 0; i < 14; ++i)
+    RunShared(name("web"), MilliCpu{200 + 100 * i});
+  while (number < kContainers)
+    RunShared(name("batch"), MilliCpu{0});
+}
+
+void PageTest::ResizeGuaranteed(const std::string& name, MilliCpu cpus, Bytes memory) {
+  const cri::ContainerConfig container =
+      MakeContainer({.cpu_request = cpus, .cpu_limit = cpus, .memory_limit = memory});
+  CriClient client = Relayed();
+  EXPECT_THAT(client.UpdateContainer(running_[name].container, container.linux().resources()),
+              IsOk());
+}
+
+void PageTest::OpenPage(int containers) {
+  ASSERT_THAT(browser_->Open(Origin() + "/page/"), IsOk());
+  ASSERT_TRUE(Becomes(
+      fmt::format("document.querySelectorAll('#containers tbody tr').length === {}", containers)))
+      << Text("body");
+}
+
+PageTest::Json PageTest::Value(const std::string& expression) {
+  const auto value = browser_->Run("return " + expression);
+  EXPECT_THAT(value, IsOk()) << expression;
+  return value.ok() ? *value : Json();
+}
+
+bool PageTest::Becomes(const std::string& expression) {
+  Status error;
+  const bool is_true = Eventually([&] {
+    const auto value = browser_->Run("return Boolean(" + expression + ")");
+    error = value.status();
+    return !value.ok() || *value == true;
+  });
+  EXPECT_THAT(error, IsOk()) << expression;
+  return is_true && error.ok();
+}
+
+void PageTest::Press(const std::vector<std::string>& keys) {
+  EXPECT_THAT(browser_->Press(keys), IsOk());
+}
+
+std::string PageTest::Text(const std::string& selector) {
+  const Json text = Value(fmt::format(
+      "document.querySelector({})?.textContent ?? 'no such element'", Json(selector).dump()));
+  return text.is_string() ? text.get<std::string>() : "";
+}
+
+int PageTest::Count(const std::string& selector) {
+  const Json count =
+      Value(fmt::format("document.querySelectorAll({}).length", Json(selector).dump()));
+  return count.is_number() ? count.get<int>() : -1;
+}
+
+void PageTest::TakeScreenshot(const std::string& name) {
+  const char* const directory = std::getenv("RESMGR_SCREENSHOTS");
+  if (directory == nullptr) return;
+  const auto image = browser_->Screenshot();
+  ASSERT_THAT(image, IsOk());
+  std::ofstream(fmt::format("{}/{}.png", directory, name), std::ios::binary) << *image;
+}
+
+}  // namespace resmgr::test

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pkg/base/units.h"
+#include "test/integration/daemon_fixture.h"
+#include "test/page/browser.h"
+
+namespace resmgr::test {
+
+// A daemon with its page, and one browser for all tests of a suite.
+class PageTest : public DaemonTest {
+ protected:
+  using Json = Browser::Json;
+
+  // Two packages of two dies, each with its memory and two groups of eight cores: 128 CPUs.
+  static constexpr const char* kMachine =
+      "synthetic:package:2 die:2 numa:1(memory=68719476736) l3:2 core:8 pu:2";
+  static constexpr int kContainers = 40;
+  static constexpr int kMostCpus = 512;
+  static constexpr Bytes kGiB{int64_t{1} << 30};
+
+  PageTest() : DaemonTest(kMostCpus) {}
+
+  static void SetUpTestSuite();
+  static void TearDownTestSuite() { browser_.reset(); }
+  void SetUp() override;
+
+  // With policy topology-aware; port 0 is any.
+  void StartWithPage(const std::string& machine = kMachine, int port = 0);
+  // kContainers pods: guaranteed ones, most of them with CPUs of their own, burstable and best
+  // effort ones.
+  void RunMany();
+  void RunGuaranteed(const std::string& name, MilliCpu cpus, Bytes memory);
+  void RunShared(const std::string& name, MilliCpu request);
+  // As a kubelet resizes a guaranteed container in place.
+  void ResizeGuaranteed(const std::string& name, MilliCpu cpus, Bytes memory);
+  // Opens the page, and waits until it shows so many containers.
+  void OpenPage(int containers);
+
+  std::string Origin() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  // Of an expression in the page; null after a failure, which fails the test.
+  Json Value(const std::string& expression);
+  // Waits until the expression is true in the page.
+  bool Becomes(const std::string& expression);
+  void Press(const std::vector<std::string>& keys);
+  std::string Text(const std::string& selector);
+  int Count(const std::string& selector);
+  // Into the directory that RESMGR_SCREENSHOTS names, if it does.
+  void TakeScreenshot(const std::string& name);
+
+  static std::unique_ptr<Browser> browser_;
+  int port_ = 0;
+  std::map<std::string, Running> running_;  // by the names of their pods
+};
+
+}  // namespace resmgr::test
