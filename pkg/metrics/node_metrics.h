@@ -72,10 +72,10 @@ class NodeMetrics {
     int reserved = 0;
     int shared = 0;
     int unassigned = 0;
-    int pods = 0;                 // pods
-    int containers = 0;           // containers
-    bool runtime_ready = false;   // runtime_ready
-    bool state_saved = false;     // state_saved
+    int pods = 0;                // pods
+    int containers = 0;          // containers
+    bool runtime_ready = false;  // runtime_ready
+    bool state_saved = false;    // state_saved
     State state{};
     uint64_t configuration = 0;   // configuration_generation
     size_t cpu_files = 0;         // cpu_files

@@ -21,7 +21,7 @@
 
 namespace resmgr {
 
-// Tells the agent what is to be shown of the node and its pods (cri_resmgr.v1.NodeReports, ADR 8),
+// Tells the agent what is to be shown of the node and its pods (cri_resmgr.v1.NodeReports, ADR 9),
 // one call at a time over a connection of its own. An agent that is not there, hangs or fails is
 // tried again, with growing pauses and over a new connection each time; nothing waits for it. An
 // agent that refuses, or is too old to know the service, is a warning once. Loop's thread only.

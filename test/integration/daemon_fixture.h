@@ -39,8 +39,8 @@ class DaemonTest : public testing::Test {
  protected:
   static constexpr int kCpus = 8;
 
-  // The runtime's containers can have CPUs 0 to cpus-1. For a run of many calls it may keep no record
-  // of them.
+  // The runtime's containers can have CPUs 0 to cpus-1. For a run of many calls it may keep no
+  // record of them.
   explicit DaemonTest(int cpus = kCpus, bool record = true);
   ~DaemonTest() override;
 
