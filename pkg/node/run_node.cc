@@ -12,28 +12,22 @@
 
 #include "pkg/audit/auditor.h"
 #include "pkg/cpufile/cpu_files.h"
-#include "pkg/cri/call_tap.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
-#include "pkg/metrics/metrics.h"
-#include "pkg/node/agent_reports.h"
 #include "pkg/node/brain_host.h"
 #include "pkg/node/config_reader.h"
 #include "pkg/node/configurator.h"
-#include "pkg/node/cpus_watch.h"
+#include "pkg/node/counted.h"
 #include "pkg/node/hand_over.h"
 #include "pkg/node/local_config.h"
-#include "pkg/node/measured_policy.h"
-#include "pkg/node/metrics_watch.h"
-#include "pkg/node/node_publisher.h"
+#include "pkg/node/node_disk.h"
 #include "pkg/node/optional_services.h"
-#include "pkg/node/pod_event_watch.h"
+#include "pkg/node/reported.h"
 #include "pkg/node/take_over.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/resmgr/clock.h"
-#include "pkg/state/claimed_file_system.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/notify.h"
@@ -48,147 +42,6 @@ namespace {
 constexpr std::chrono::seconds kDumpDeadline{4};
 constexpr std::chrono::seconds kOtherDeadlines{4};
 static_assert(kDrainDeadline + kDumpDeadline + kOtherDeadlines < std::chrono::seconds(30));
-
-// Of the state. Never destroyed: a thread that hangs on its disk may use them until the process
-// ends, and until then no other daemon may change them. The node goes on without: what runs is
-// adopted from the runtime alone.
-FileSystem& StateFiles(const NodeOptions& options) {
-  const auto on_refusal = [](const Status& status) {
-    const bool other = status.code() == StatusCode::kAlreadyExists;
-    GetLogger("state").Warn("-relay-dir: {}; the state is not kept over restarts{}",
-                            Message(status), other ? " before that one ends" : "");
-  };
-  static auto& all = *new std::list<ClaimedFileSystem>;
-  return all.emplace_back(RealFileSystem(), options.StateDirectory(), on_refusal);
-}
-
-StateStore OpenState(const NodeOptions& options, const Setup& setup) {
-  // A disk that does not answer is not waited for twice.
-  return {StateFiles(options),
-          options.StateDirectory(),
-          setup.machine->Fingerprint(),
-          [](std::string_view line) { GetLogger("state").Warn("{}", line); },
-          options.CallsFile(),
-          setup.disk_answers ? StateStore::kPatience : std::chrono::milliseconds(0)};
-}
-
-// A file that a delivered configuration may not name is left out, and the rest holds.
-StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const NodeOptions& node, const Setup& setup,
-                                                   Metrics* metrics) {
-  Logger& log = GetLogger("message");
-  dump::Dumper::Options options = DumpOptions(setup.config.dump, node.overrides, node.dump_secrets,
-                                              setup.delivered, node.dump_directory);
-  const Status allowed = dump::Dumper::Read(options).status();
-  if (setup.delivered && !allowed.ok()) {
-    log.Warn("nothing is dumped: {}", Message(allowed));
-    options.specs.clear();
-    options.file.clear();
-  }
-  options.on_lost = [metrics] {
-    if (metrics != nullptr) metrics->Count(Metrics::Event::kDumpDropped);
-  };
-  options.decompress = &CallTap::Decompress;
-  return dump::Dumper::Create(std::move(options), [&log](bool warning, std::string_view line) {
-    warning ? log.Warn("{}", line) : log.Info("{}", line);
-  });
-}
-
-// Before anything is taken over: MakeDumper fails for nothing else.
-Status CheckDump(const NodeOptions& node, const Setup& setup) {
-  if (setup.delivered) return OkStatus();
-  return dump::Dumper::Read(DumpOptions(setup.config.dump, node.overrides, node.dump_secrets, false,
-                                        node.dump_directory))
-      .status();
-}
-
-// What is counted where metrics are asked for, from before there is a loop until after its end.
-struct Counted {
-  explicit Counted(const NodeOptions& options)
-      : metrics(options.version, options.door.counted_methods), page(options.page) {}
-
-  ServedMetrics Served() const {
-    return {{metrics.collectable(), node.collectable()}, health, page};
-  }
-
-  Metrics metrics;
-  NodeMetrics node;
-  const std::shared_ptr<Health> health = std::make_shared<Health>();
-  const std::shared_ptr<NodePage> page;
-  std::unique_ptr<MetricsWatch> watch;
-};
-
-// nullptr where no metrics are asked for.
-std::unique_ptr<Counted> MakeCounted(const NodeOptions& options) {
-  if (options.metrics_address.empty()) return nullptr;
-  return std::make_unique<Counted>(options);
-}
-
-// What is told to the agent about the node, beside its policy.
-struct Reported {
-  Reported(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
-           const Machine& machine, AgentReports::Options options)
-      : reports(loop, flushes, socket, std::move(options)),
-        cpus(loop, machine, [this](std::string text) { reports.ShowCpus(std::move(text)); }),
-        events([this](PodEvent event) { reports.Add(std::move(event)); }) {}
-  Reported(const Reported&) = delete;
-  Reported& operator=(const Reported&) = delete;
-
-  AgentReports reports;
-  CpusWatch cpus;
-  PodEventWatch events;
-};
-
-// nullptr where no agent is to be called.
-std::unique_ptr<Reported> MakeReported(const NodeOptions& options, EventLoop& loop,
-                                       h2::FlushQueue& flushes, const Machine& machine,
-                                       Counted* counted) {
-  if (options.agent_socket.empty()) return nullptr;
-  AgentReports::Options reports;
-  if (counted != nullptr) {
-    reports.on_events = [&node = counted->node](size_t taken, size_t lost) {
-      node.PodEvents(taken, lost);
-    };
-  }
-  return std::make_unique<Reported>(loop, flushes, options.agent_socket, machine,
-                                    std::move(reports));
-}
-
-BrainHost::Options HostOptions(BrainHost::Options options, const Setup& setup, Counted* counted) {
-  options.manager = {.start_failure = setup.config.policy.start_failure,
-                     .runtimes = setup.config.runtimes};
-  if (counted == nullptr) return options;
-  counted->watch = std::make_unique<MetricsWatch>(options.loop, options.machine, counted->node,
-                                                  *counted->health);
-  options.manager.metrics = &counted->metrics;
-  options.manager.observer = counted->watch.get();
-  options.wrap = [&node = counted->node](std::unique_ptr<Policy> policy) {
-    return Measured(std::move(policy), node);
-  };
-  return options;
-}
-
-void Count(const AuditReport* report, NodeMetrics& metrics) {
-  NodeMetrics::Audit audit{.failed = report == nullptr};
-  if (report != nullptr) {
-    audit.drifted = report->drifted;
-    for (const AuditReport::Finding& finding : report->findings) {
-      audit.drifts += finding.drifts.size();
-      if (finding.sent_again) ++audit.repaired;
-    }
-  }
-  metrics.Audited(audit);
-}
-
-Auditor::Options AuditorOptions(EventLoop& loop, BrainHost& host, const Pipeline& pipeline,
-                                Counted* counted) {
-  Auditor::Options options{
-      .loop = loop,
-      .manager = [&host] { return host.manager(); },
-      .numbers_are_ours = [&pipeline] { return !pipeline.OthersSetNumbers(); }};
-  if (counted != nullptr)
-    options.told = [counted](const AuditReport* report) { Count(report, counted->node); };
-  return options;
-}
 
 CpuFiles::Options CpuFilesOptions(const NodeOptions& options, EventLoop& loop, Pipeline& pipeline,
                                   const Setup& setup) {
@@ -222,20 +75,6 @@ std::shared_ptr<const ConfigReader> MakeReader(const NodeOptions& options,
                             .runtimes = options.config.runtimes});
 }
 
-// nullptr where no agent is to be called.
-std::unique_ptr<NodePublisher> MakePublisher(const NodeOptions& options, EventLoop& loop,
-                                             h2::FlushQueue& flushes) {
-  if (options.agent_socket.empty()) return nullptr;
-  return std::make_unique<NodePublisher>(loop, flushes, options.agent_socket);
-}
-
-void Publish(NodePublisher* publisher, const Configurator& configurator) {
-  if (publisher == nullptr) return;
-  publisher->Show({.policy = configurator.current().policy.active,
-                   .source = configurator.source(),
-                   .losses = configurator.losses()});
-}
-
 // Every debug message of every source, or again what the configuration says.
 void ToggleDebug(bool on, const Configurator& configurator) {
   if (on) {
@@ -244,14 +83,6 @@ void ToggleDebug(bool on, const Configurator& configurator) {
     GetLogger("config").Warn("{}", Message(status));
   }
   GetLogger("cri-resmgr").Info("SIGUSR1: debug messages are {}", on ? "on" : "as configured");
-}
-
-std::list<OptionalSocket> ServeAll(const NodeOptions& options, const NodeView& view,
-                                   h2::FlushQueue& flushes) {
-  std::list<OptionalSocket> sockets;
-  for (const NodeService& service : options.services)
-    sockets.emplace_back(view.loop, flushes, service.socket, service.methods(view));
-  return sockets;
 }
 
 // The page has data while this exists.
@@ -356,120 +187,178 @@ class StopAtEnd {
   FrontDoor& door_;
 };
 
+// All parts of a daemon. Those that end first stand last.
+class RunningNode {
+ public:
+  RunningNode(const NodeOptions& options, Setup setup)
+      : options_(options), setup_(std::move(setup)), counted_(MakeCounted(options)) {}
+  RunningNode(const RunningNode&) = delete;
+  RunningNode& operator=(const RunningNode&) = delete;
+
+  // All that can fail, the front door's sockets first: these tell that no other daemon is at work
+  // on this disk.
+  Status Open();
+  // Until a signal, or a daemon that takes over, ends it.
+  void Run();
+
+ private:
+  Metrics* metrics() { return counted_ == nullptr ? nullptr : &counted_->metrics; }
+  void StartBrain();
+  void StartConfiguration();
+  void NoteConfiguration(const Configurator& now);
+  void Serve();
+  EventLoop::HandlePtr WatchForMetrics();
+
+  const NodeOptions& options_;
+  Setup setup_;
+  const std::unique_ptr<Counted> counted_;
+  EventLoop loop_;
+  h2::FlushQueue flushes_{loop_};
+  LoopClock clock_{loop_};
+  Pipeline pipeline_{clock_, metrics()};
+  HintFinder hints_{loop_, {}};
+  std::unique_ptr<FrontDoor> door_;
+  // Ends when all that is kept is written: a daemon that goes on in this one's place reads it then.
+  std::optional<HandOver> hand_over_;
+  std::unique_ptr<dump::Dumper> dumper_;
+  std::optional<OptionalMetrics> metrics_server_;
+  std::unique_ptr<StateStore> state_;
+  std::optional<CpuFiles> cpu_files_;
+  std::unique_ptr<Reported> reported_;
+  std::optional<BrainHost> host_;
+  std::optional<StopAtEnd> stop_;
+  std::optional<Auditor> auditor_;
+  std::optional<Configurator> configurator_;
+  std::optional<OffLoop> late_;
+  std::list<OptionalSocket> sockets_;
+  std::optional<OpenPage> page_;
+  EventLoop::HandlePtr watchdog_;
+  EventLoop::HandlePtr watching_;
+};
+
+Status RunningNode::Open() {
+  RESMGR_RETURN_IF_ERROR(CheckDump(options_, setup_));
+  RESMGR_ASSIGN_OR_RETURN(door_, OpenDoor(options_, {loop_, flushes_, pipeline_, metrics()}));
+  RESMGR_ASSIGN_OR_RETURN(dumper_, MakeDumper(options_, setup_, metrics()));
+  return OkStatus();
+}
+
+void RunningNode::Run() {
+  metrics_server_.emplace(loop_, options_.metrics_address,
+                          counted_ == nullptr ? ServedMetrics() : counted_->Served());
+  state_.reset(new StateStore(OpenState(options_, setup_)));
+  StartBrain();
+  StartConfiguration();
+  Serve();
+  watchdog_ = FeedWatchdog(loop_);
+  watching_ = WatchForMetrics();
+  hand_over_.emplace(HandOverOptions(options_, loop_, *door_));
+  const auto signals = HandleSignals(
+      loop_, *door_, *hand_over_, [this] { Reload(options_, *configurator_); },
+      [this, on = false]() mutable { ToggleDebug(on = !on, *configurator_); });
+  AnnounceReady(options_, setup_);
+  loop_.Run();
+  if (!dumper_->Close(kDumpDeadline))
+    GetLogger("cri-resmgr").Warn("the rest of the dump was given up");
+  GetLogger("cri-resmgr").Info("ended");
+}
+
+void RunningNode::StartBrain() {
+  cpu_files_.emplace(CpuFilesOptions(options_, loop_, pipeline_, setup_));
+  reported_ = MakeReported(options_, loop_, flushes_, *setup_.machine, counted_.get());
+  BrainHost::Options host{.loop = loop_,
+                          .machine = *setup_.machine,
+                          .door = *door_,
+                          .pipeline = pipeline_,
+                          .hints = hints_,
+                          .state = state_.get()};
+  host.manager = {.start_failure = setup_.config.policy.start_failure,
+                  .runtimes = setup_.config.runtimes};
+  host_.emplace(WithCounts(std::move(host), counted_.get()));
+  host_->Observe(*cpu_files_);
+  if (reported_ != nullptr) {
+    host_->Observe(reported_->cpus);
+    host_->Observe(reported_->events);
+  }
+  stop_.emplace(*door_);
+  door_->Configure(setup_.config);
+  door_->Remember(*state_);
+  door_->Start(*dumper_);
+  host_->Start(std::move(setup_.policy));
+  if (reported_ != nullptr) reported_->cpus.Follow(*host_);
+}
+
+void RunningNode::StartConfiguration() {
+  auditor_.emplace(AuditorOptions(loop_, *host_, pipeline_, counted_.get()));
+  Configurator::Options options{.loop = loop_,
+                                .reader = MakeReader(options_, setup_.machine),
+                                .host = *host_,
+                                .dumper = *dumper_,
+                                .directory = options_.directory,
+                                .forced = options_.forced};
+  options.changed = [this](const Configurator& now) { NoteConfiguration(now); };
+  options.refused = [this] {
+    if (counted_ != nullptr) counted_->watch->NoteRefusedConfiguration();
+  };
+  configurator_.emplace(std::move(options), setup_.config, setup_.config_source);
+  NoteConfiguration(*configurator_);
+  late_.emplace(loop_, "late-config", std::chrono::milliseconds(0));
+  // What was delivered to the daemon before while this one read what is kept.
+  const bool taken_over = options_.take_over && !options_.forced;
+  if (!setup_.disk_answers || taken_over) RestoreLater(options_, *late_, *configurator_);
+}
+
+void RunningNode::NoteConfiguration(const Configurator& now) {
+  door_->Configure(now.current());
+  cpu_files_->Configure(now.current().cpu_files);
+  auditor_->Configure(now.current().audit);
+  if (reported_ != nullptr) reported_->NoteConfiguration(now);
+  if (counted_ != nullptr) counted_->watch->NoteConfiguration();
+}
+
+void RunningNode::Serve() {
+  const NodeView view{
+      .loop = loop_,
+      .version = options_.version,
+      .machine = *setup_.machine,
+      .policies = options_.policies,
+      .host = *host_,
+      .configurator = *configurator_,
+      .pipeline = pipeline_,
+      .auditor = *auditor_,
+      .relay_socket = options_.relay_socket,
+      .runtime_socket = options_.runtime_socket,
+      .runtime_state = [this] { return host_->RuntimeState(); },
+      .state_saved = [this] { return state_->Saved(); },
+      .plugins = [this] { return door_->plugins(); },
+      .describe_runtimes = [this](auto done) { door_->DescribeRuntimes(std::move(done)); },
+      .seen = [this] { return door_->seen(); },
+      .dump_lost = [this] { return dumper_->lost_calls(); }};
+  for (const NodeService& service : options_.services)
+    sockets_.emplace_back(loop_, flushes_, service.socket, service.methods(view));
+  page_.emplace(options_.page.get(), view);
+}
+
+EventLoop::HandlePtr RunningNode::WatchForMetrics() {
+  if (counted_ == nullptr) return nullptr;
+  return counted_->watch->Follow(
+      {.host = *host_,
+       .state_saved = [this] { return state_->Saved(); },
+       .state_written = [this] { return state_->written(); },
+       .policy = [this] { return configurator_->current().policy.active; },
+       .cpu_files = [this] { return std::pair(cpu_files_->size(), cpu_files_->behind()); }});
+}
+
 }  // namespace
 
 Status RunNode(const NodeOptions& options, Setup setup) {
   const LogThread log_thread;
   RESMGR_RETURN_IF_ERROR(ApplyLogging(setup.config.logger));
-  Logger& log = GetLogger("cri-resmgr");
   for (const std::string& warning : setup.warnings)
     GetLogger("config").Warn("{}", warning);
-
-  const std::unique_ptr<Counted> counted = MakeCounted(options);
-  Metrics* const metrics = counted == nullptr ? nullptr : &counted->metrics;
-  EventLoop loop;
-  h2::FlushQueue flushes(loop);
-  LoopClock clock(loop);
-  Pipeline pipeline(clock, metrics);
-  HintFinder hints(loop, {});
-  RESMGR_RETURN_IF_ERROR(CheckDump(options, setup));
-  // Before anything is touched on disk: the socket tells that no other instance is at work there.
-  RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<FrontDoor> door,
-                          OpenDoor(options, {loop, flushes, pipeline, metrics}));
-  // Ends when all that is kept is written: a daemon that goes on in this one's place reads it then.
-  std::optional<HandOver> hand_over;
-  RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<dump::Dumper> dumper,
-                          MakeDumper(options, setup, metrics));
-  const OptionalMetrics metrics_server(loop, options.metrics_address,
-                                       counted == nullptr ? ServedMetrics() : counted->Served());
-  StateStore state = OpenState(options, setup);
-  CpuFiles cpu_files(CpuFilesOptions(options, loop, pipeline, setup));
-  const std::unique_ptr<Reported> reported =
-      MakeReported(options, loop, flushes, *setup.machine, counted.get());
-  BrainHost host(HostOptions({.loop = loop,
-                              .machine = *setup.machine,
-                              .door = *door,
-                              .pipeline = pipeline,
-                              .hints = hints,
-                              .state = &state},
-                             setup, counted.get()));
-  host.Observe(cpu_files);
-  if (reported != nullptr) {
-    host.Observe(reported->cpus);
-    host.Observe(reported->events);
-  }
-  const StopAtEnd stop(*door);
-  door->Configure(setup.config);
-  door->Remember(state);
-  door->Start(*dumper);
-  host.Start(std::move(setup.policy));
-  if (reported != nullptr) reported->cpus.Follow(host);
-
-  const std::unique_ptr<NodePublisher> publisher = MakePublisher(options, loop, flushes);
-  Auditor auditor(AuditorOptions(loop, host, pipeline, counted.get()));
-  const auto publish = [&](const Configurator& now) {
-    door->Configure(now.current());
-    cpu_files.Configure(now.current().cpu_files);
-    auditor.Configure(now.current().audit);
-    Publish(publisher.get(), now);
-    if (reported != nullptr) reported->cpus.NoteConfiguration();
-    if (counted != nullptr) counted->watch->NoteConfiguration();
-  };
-  const auto count_refused = [&counted] {
-    if (counted != nullptr) counted->watch->NoteRefusedConfiguration();
-  };
-  Configurator configurator({.loop = loop,
-                             .reader = MakeReader(options, setup.machine),
-                             .host = host,
-                             .dumper = *dumper,
-                             .directory = options.directory,
-                             .forced = options.forced,
-                             .changed = publish,
-                             .refused = count_refused},
-                            setup.config, setup.config_source);
-  publish(configurator);
-  OffLoop late(loop, "late-config", std::chrono::milliseconds(0));
-  // What was delivered to the daemon before while this one read what is kept.
-  const bool taken_over = options.take_over && !options.forced;
-  if (!setup.disk_answers || taken_over) RestoreLater(options, late, configurator);
-  const NodeView view{
-      .loop = loop,
-      .version = options.version,
-      .machine = *setup.machine,
-      .policies = options.policies,
-      .host = host,
-      .configurator = configurator,
-      .pipeline = pipeline,
-      .auditor = auditor,
-      .relay_socket = options.relay_socket,
-      .runtime_socket = options.runtime_socket,
-      .runtime_state = [&host] { return host.RuntimeState(); },
-      .state_saved = [&state] { return state.Saved(); },
-      .plugins = [&door] { return door->plugins(); },
-      .describe_runtimes = [&door](auto done) { door->DescribeRuntimes(std::move(done)); },
-      .seen = [&door] { return door->seen(); },
-      .dump_lost = [&dumper] { return dumper->lost_calls(); }};
-  const auto sockets = ServeAll(options, view, flushes);
-  const OpenPage page(options.page.get(), view);
-  const EventLoop::HandlePtr watchdog = FeedWatchdog(loop);
-  const EventLoop::HandlePtr watching =
-      counted == nullptr
-          ? nullptr
-          : counted->watch->Follow(
-                {.host = host,
-                 .state_saved = [&state] { return state.Saved(); },
-                 .state_written = [&state] { return state.written(); },
-                 .policy = [&configurator] { return configurator.current().policy.active; },
-                 .cpu_files =
-                     [&cpu_files] { return std::pair(cpu_files.size(), cpu_files.behind()); }});
-  hand_over.emplace(HandOverOptions(options, loop, *door));
-  const auto signals = HandleSignals(
-      loop, *door, *hand_over, [&] { Reload(options, configurator); },
-      [&configurator, on = false]() mutable { ToggleDebug(on = !on, configurator); });
-  AnnounceReady(options, setup);
-  loop.Run();
-  if (!dumper->Close(kDumpDeadline)) log.Warn("the rest of the dump was given up");
-  log.Info("ended");
+  RunningNode node(options, std::move(setup));
+  RESMGR_RETURN_IF_ERROR(node.Open());
+  node.Run();
   return OkStatus();
 }
 

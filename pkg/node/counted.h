@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "pkg/audit/auditor.h"
+#include "pkg/metrics/health.h"
+#include "pkg/metrics/metrics.h"
+#include "pkg/metrics/metrics_server.h"
+#include "pkg/metrics/node_metrics.h"
+#include "pkg/node/brain_host.h"
+#include "pkg/node/metrics_watch.h"
+#include "pkg/node/node_options.h"
+#include "pkg/pipeline/pipeline.h"
+
+namespace resmgr {
+
+// What is counted where metrics are asked for, from before there is a loop until after its end.
+struct Counted {
+  explicit Counted(const NodeOptions& options)
+      : metrics(options.version, options.door.counted_methods), page(options.page) {}
+
+  ServedMetrics Served() const {
+    return {{metrics.collectable(), node.collectable()}, health, page};
+  }
+
+  Metrics metrics;
+  NodeMetrics node;
+  const std::shared_ptr<Health> health = std::make_shared<Health>();
+  const std::shared_ptr<NodePage> page;
+  std::unique_ptr<MetricsWatch> watch;
+};
+
+// nullptr where no metrics are asked for.
+std::unique_ptr<Counted> MakeCounted(const NodeOptions& options);
+
+// The same options with decisions and acts counted, where `counted` is not nullptr. It must outlive
+// the brain host.
+BrainHost::Options WithCounts(BrainHost::Options options, Counted* counted);
+
+// Compares the containers of the host's active brain, and counts the results where `counted` is not
+// nullptr. All that it is given must outlive the auditor.
+Auditor::Options AuditorOptions(EventLoop& loop, BrainHost& host, const Pipeline& pipeline,
+                                Counted* counted);
+
+}  // namespace resmgr

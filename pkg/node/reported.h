@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "pkg/h2/flush_queue.h"
+#include "pkg/node/agent_reports.h"
+#include "pkg/node/configurator.h"
+#include "pkg/node/counted.h"
+#include "pkg/node/cpus_watch.h"
+#include "pkg/node/node_options.h"
+#include "pkg/node/node_publisher.h"
+#include "pkg/node/pod_event_watch.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// What the agent is told of the node: the policy, how many CPUs are allocated, and Events of pods.
+struct Reported {
+  Reported(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
+           const Machine& machine, AgentReports::Options options)
+      : publisher(loop, flushes, socket),
+        reports(loop, flushes, socket, std::move(options)),
+        cpus(loop, machine, [this](std::string text) { reports.ShowCpus(std::move(text)); }),
+        events([this](PodEvent event) { reports.Add(std::move(event)); }) {}
+  Reported(const Reported&) = delete;
+  Reported& operator=(const Reported&) = delete;
+
+  // Another configuration is in force.
+  void NoteConfiguration(const Configurator& configurator);
+
+  NodePublisher publisher;
+  AgentReports reports;
+  CpusWatch cpus;
+  PodEventWatch events;
+};
+
+// nullptr where no agent is to be called. `counted`, which may be nullptr, counts Events; all that
+// it is given must outlive it.
+std::unique_ptr<Reported> MakeReported(const NodeOptions& options, EventLoop& loop,
+                                       h2::FlushQueue& flushes, const Machine& machine,
+                                       Counted* counted);
+
+}  // namespace resmgr
