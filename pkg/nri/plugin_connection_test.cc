@@ -46,7 +46,7 @@ class TellingHandler final : public PluginHandler {
     return response;
   }
   void OnCreateContainer(const api::CreateContainerRequest& request,
-                         Reply<api::CreateContainerResponse> reply) override {
+                         Reply<WithUpdates<api::CreateContainerResponse>> reply) override {
     told.push_back("create " + request.container().name());
     if (request.container().name() == "large") return reply(ResourceExhausted("needs 8 CPUs"));
     api::CreateContainerResponse response;
@@ -54,12 +54,12 @@ class TellingHandler final : public PluginHandler {
     reply(response);
   }
   void OnUpdateContainer(const api::UpdateContainerRequest& request,
-                         Reply<api::UpdateContainerResponse> reply) override {
+                         Reply<WithUpdates<api::UpdateContainerResponse>> reply) override {
     told.push_back("update " + request.container().name());
     reply(api::UpdateContainerResponse());
   }
   void OnStopContainer(const api::StopContainerRequest& request,
-                       Reply<api::StopContainerResponse> reply) override {
+                       Reply<WithUpdates<api::StopContainerResponse>> reply) override {
     told.push_back("stop " + request.container().name());
     reply(api::StopContainerResponse());
   }

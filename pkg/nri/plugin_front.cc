@@ -16,12 +16,6 @@ ContainerDetails DetailsOf(const api::Container& container) {
   return details;
 }
 
-template <typename Response>
-void AddOthers(std::vector<api::ContainerUpdate> others, Response& response) {
-  for (api::ContainerUpdate& update : others)
-    *response.add_update() = std::move(update);
-}
-
 }  // namespace
 
 // An event that is being decided.
@@ -40,7 +34,8 @@ PluginFront::PluginFront(EventLoop& loop, Pipeline& pipeline, Options options, E
       options_(std::move(options)),
       events_(std::move(events)),
       log_(GetLogger("nri/plugin")),
-      updates_(loop),
+      updates_(loop, [this](const ContainerId& id,
+                            const LinuxResources& resources) { mirror_.Merge(id, resources); }),
       connection_(std::make_unique<PluginConnection>(loop, *this, options_.connection)) {
   updates_.SetConnection(*connection_);
 }
@@ -60,10 +55,7 @@ void PluginFront::UpdateContainer(const ContainerId& id, const ResourceValues& v
     });
     return;
   }
-  updates_.Add(id, values, [this, id, values, done = std::move(done)](const Status& status) {
-    if (status.ok()) mirror_.Apply(id, values);
-    done(status);
-  });
+  updates_.Add(id, values, std::move(done));
 }
 
 void PluginFront::ListAll(Known, std::function<void(StatusOr<RuntimeInventory>)> done) {
@@ -120,8 +112,15 @@ void PluginFront::Forget(Running& running) {
   loop_.Post([over = std::move(over)] {});
 }
 
+template <typename Response>
+WithUpdates<Response> PluginFront::WithOthers(const ContainerId& own, Response response) {
+  WithUpdates<Response> answer(std::move(response));
+  updates_.TakeForAnswer(own, Response::kUpdateFieldNumber, answer.updates);
+  return answer;
+}
+
 void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
-                                    Reply<api::CreateContainerResponse> reply) {
+                                    Reply<WithUpdates<api::CreateContainerResponse>> reply) {
   const api::Container& container = request.container();
   if (!mirror_.Has(PodSandboxId(request.pod().id()))) mirror_.Add(ToPod(request.pod()));
   Running& running = Begin(Operation::kCreateContainer, DetailsOf(container));
@@ -144,10 +143,9 @@ void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
         }
         api::CreateContainerResponse response;
         AddTo(decision.adjustment, *response.mutable_adjust());
-        AddOthers(updates_.TakeForAnswer(id), response);
         mirror_.Confirm(id);
         mirror_.Apply(id, decision.adjustment.values);
-        reply(std::move(response));
+        reply(WithOthers(id, std::move(response)));
       },
       // Created as it was requested, it could run on the exclusive CPUs of others.
       [this, id, reply] {
@@ -157,7 +155,7 @@ void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
 }
 
 void PluginFront::OnUpdateContainer(const api::UpdateContainerRequest& request,
-                                    Reply<api::UpdateContainerResponse> reply) {
+                                    Reply<WithUpdates<api::UpdateContainerResponse>> reply) {
   const ContainerId id(request.container().id());
   const LinuxResources wanted = ToResources(request.linux_resources());
   Running& running = Begin(Operation::kUpdateContainerResources);
@@ -173,16 +171,15 @@ void PluginFront::OnUpdateContainer(const api::UpdateContainerRequest& request,
           own.set_container_id(std::string(id.value()));
           AddTo(decision.adjustment.values, *own.mutable_linux()->mutable_resources());
         }
-        AddOthers(updates_.TakeForAnswer(id), response);
         mirror_.Merge(id, wanted);
         mirror_.Apply(id, decision.adjustment.values);
-        reply(std::move(response));
+        reply(WithOthers(id, std::move(response)));
       },
       [reply] { reply(api::UpdateContainerResponse()); });
 }
 
 void PluginFront::OnStopContainer(const api::StopContainerRequest& request,
-                                  Reply<api::StopContainerResponse> reply) {
+                                  Reply<WithUpdates<api::StopContainerResponse>> reply) {
   const ContainerId id(request.container().id());
   mirror_.SetState(id, ContainerState::kExited);
   Running& running = Begin(Operation::kStopContainer);
@@ -190,9 +187,7 @@ void PluginFront::OnStopContainer(const api::StopContainerRequest& request,
   Start(
       running,
       [this, id, reply](const EventCall::Decision&) {
-        api::StopContainerResponse response;
-        AddOthers(updates_.TakeForAnswer(id), response);
-        reply(std::move(response));
+        reply(WithOthers(id, api::StopContainerResponse()));
       },
       [reply] { reply(api::StopContainerResponse()); });
 }

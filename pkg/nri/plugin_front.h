@@ -71,11 +71,11 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   void OnConfigured(const HostInfo&) override {}
   api::SynchronizeResponse OnSynchronize(const api::SynchronizeRequest& all) override;
   void OnCreateContainer(const api::CreateContainerRequest& request,
-                         Reply<api::CreateContainerResponse> reply) override;
+                         Reply<WithUpdates<api::CreateContainerResponse>> reply) override;
   void OnUpdateContainer(const api::UpdateContainerRequest& request,
-                         Reply<api::UpdateContainerResponse> reply) override;
+                         Reply<WithUpdates<api::UpdateContainerResponse>> reply) override;
   void OnStopContainer(const api::StopContainerRequest& request,
-                       Reply<api::StopContainerResponse> reply) override;
+                       Reply<WithUpdates<api::StopContainerResponse>> reply) override;
   void OnUpdatePodSandbox(const api::UpdatePodSandboxRequest& request,
                           Reply<api::UpdatePodSandboxResponse> reply) override;
   Status OnValidate(const api::ValidateContainerAdjustmentRequest&) override { return OkStatus(); }
@@ -87,6 +87,9 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   Running& Begin(Operation operation, ContainerDetails details = {});
   void Start(Running& running, Decided decided, std::function<void()> too_late);
   void Forget(Running& running);
+  // With what has to change of others for the sake of the event's own container.
+  template <typename Response>
+  WithUpdates<Response> WithOthers(const ContainerId& own, Response response);
   void OnPodEvent(const api::StateChangeEvent& event, Operation operation, Reply<api::Empty> reply);
   void OnStart(const api::StateChangeEvent& event, Reply<api::Empty> reply);
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "pkg/api/nri.pb.h"
 #include "pkg/base/status.h"
@@ -17,6 +18,17 @@ struct HostInfo {
   std::string runtime_name;     // "containerd"
   std::string runtime_version;  // "1.7.24"
   ApiVersion version;           // of its NRI
+};
+
+// A response and changes of containers beside it: encoded fields of the same message. A decision
+// can change hundreds of containers, which are not made as messages for that.
+template <typename Response>
+struct WithUpdates {
+  // NOLINTNEXTLINE(google-explicit-constructor): a response alone is one without changes.
+  WithUpdates(Response alone) : response(std::move(alone)) {}
+
+  Response response;
+  std::string updates{};
 };
 
 // Answers a runtime for a plugin, on the loop's thread. A runtime waits for two seconds by default
@@ -38,13 +50,13 @@ class PluginHandler {
   virtual api::SynchronizeResponse OnSynchronize(const api::SynchronizeRequest& all) = 0;
   // An error refuses the creation; people read it in the events of the pod.
   virtual void OnCreateContainer(const api::CreateContainerRequest& request,
-                                 Reply<api::CreateContainerResponse> reply) = 0;
+                                 Reply<WithUpdates<api::CreateContainerResponse>> reply) = 0;
   // An error refuses the update.
   virtual void OnUpdateContainer(const api::UpdateContainerRequest& request,
-                                 Reply<api::UpdateContainerResponse> reply) = 0;
+                                 Reply<WithUpdates<api::UpdateContainerResponse>> reply) = 0;
   // The container was stopped or ended by itself.
   virtual void OnStopContainer(const api::StopContainerRequest& request,
-                               Reply<api::StopContainerResponse> reply) = 0;
+                               Reply<WithUpdates<api::StopContainerResponse>> reply) = 0;
   // An error refuses the update.
   virtual void OnUpdatePodSandbox(const api::UpdatePodSandboxRequest& request,
                                   Reply<api::UpdatePodSandboxResponse> reply) = 0;

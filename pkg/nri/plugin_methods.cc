@@ -9,12 +9,22 @@
 namespace resmgr::nri {
 namespace {
 
+template <typename Response>
+std::string Encode(const Response& response) {
+  return response.SerializeAsString();
+}
+
+template <typename Response>
+std::string Encode(const WithUpdates<Response>& answer) {
+  return answer.response.SerializeAsString() + answer.updates;
+}
+
 // A handler's reply as that of a method.
 template <typename Response>
 PluginHandler::Reply<Response> Encoded(const ttrpc::Server::Reply& reply) {
   return [reply](const StatusOr<Response>& response) {
     if (response.ok()) {
-      reply(response->SerializeAsString());
+      reply(Encode(*response));
     } else {
       reply(response.status());
     }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "pkg/api/nri.pb.h"
 #include "pkg/base/ids.h"
 #include "pkg/base/status.h"
 #include "pkg/model/resource_values.h"
+#include "pkg/model/resources.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr::nri {
@@ -23,7 +28,13 @@ class UpdateQueue {
  public:
   using Done = std::function<void(Status)>;
 
-  explicit UpdateQueue(EventLoop& loop) : loop_(loop) {}
+  // What the runtime has done or is told to do, before the change's `done`.
+  using Applied = std::function<void(const ContainerId& id, const LinuxResources& resources)>;
+
+  UpdateQueue(EventLoop& loop, Applied applied)
+      : loop_(loop), applied_(std::move(applied)), self_(std::make_shared<UpdateQueue*>(this)) {}
+  UpdateQueue(const UpdateQueue&) = delete;
+  UpdateQueue& operator=(const UpdateQueue&) = delete;
 
   // Where calls go; it outlives this.
   void SetConnection(PluginConnection& connection) { connection_ = &connection; }
@@ -32,26 +43,34 @@ class UpdateQueue {
   // reply); Internal, it could not; or why it cannot be asked.
   void Add(const ContainerId& id, const ResourceValues& values, Done done);
 
-  // Those of this turn of the loop, for the answer to an event. What is for the event's own
-  // container stays: an answer does not update that.
-  std::vector<api::ContainerUpdate> TakeForAnswer(const ContainerId& own);
+  // Adds those of this turn of the loop to the encoded answer to an event, which has updates as
+  // its field `field`. What is for the event's own container stays: an answer does not update that.
+  void TakeForAnswer(const ContainerId& own, uint32_t field, std::string& answer);
 
  private:
+  struct Change {
+    ResourceValues values;
+    LinuxResources resources;  // the same, as runtimes read them
+    api::LinuxContainerUpdate message;
+    std::string encoded;
+  };
   struct Waiting {
-    api::ContainerUpdate update;
+    ContainerId id;
+    std::shared_ptr<const Change> change;
     Done done;
   };
 
   void Flush();
+  void Finish(const Waiting& update, const Status& status) const;
 
   EventLoop& loop_;
+  const Applied applied_;
   PluginConnection* connection_ = nullptr;
   std::vector<Waiting> waiting_;
-  // Of the last change and its message: containers that share CPUs get the same one after the
-  // other.
-  ResourceValues last_values_;
-  api::LinuxResources last_resources_;
+  // Containers that share CPUs get the same one after the other.
+  std::shared_ptr<const Change> last_;
   EventLoop::HandlePtr flush_;
+  std::shared_ptr<UpdateQueue*> self_;  // what is posted may come after the queue is gone
 };
 
 }  // namespace resmgr::nri

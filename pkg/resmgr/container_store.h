@@ -208,7 +208,8 @@ class ContainerStore {
   Overhead OverheadOf(const Pod& pod) const;
   void CountOverhead(PodRecord& pod);
 
-  static constexpr size_t kRecent = 64;
+  // As many containers as a node has: a decision about one looks for all that it moves.
+  static constexpr size_t kRecent = 1024;
   static size_t RecentIndex(ContainerKey key) { return static_cast<size_t>(key) % kRecent; }
 
   const RuntimesConfig runtimes_;
