@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way of a call's reply: from one runtime, whose outcome the stages see before the client does,
 // or from all of them.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,8 +12,22 @@
 #include "pkg/cri/call_reading.h"
 #include "pkg/cri/connection.h"
 #include "pkg/cri/relay.h"
+#include "pkg/h2/limits.h"
 
 namespace resmgr {
+
+namespace {
+
+// In pieces, so that what has left is not kept for what still waits: memory of one piece is given
+// back when its last byte has left.
+h2::SliceQueue CopyInPieces(std::string_view bytes) {
+  h2::SliceQueue pieces;
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), h2::kScratchBlock)))
+    pieces.Append(h2::Slice::Copy(bytes.substr(0, h2::kScratchBlock)));
+  return pieces;
+}
+
+}  // namespace
 
 bool Call::ReadsReply() const {
   return (LookedAt() && reading_->stages->reads_reply) ||
@@ -24,7 +39,9 @@ void Call::PassRewritten(const h2::Slice& data) {
   aliased_->owed += data.size();
   const StatusOr<std::string> more = aliased_->body().Feed(data.view());
   if (!more.ok()) return Finish(Annotate(more.status(), "the runtime"));
-  if (!more->empty()) client_->SendData(h2::Slice::Copy(*more));
+  const h2::SliceQueue pieces = CopyInPieces(*more);
+  for (const h2::Slice& slice : pieces.slices())
+    client_->SendData(slice);
   ConsumeRewritten();
 }
 
@@ -179,10 +196,7 @@ h2::SliceQueue Call::Rewritten(const h2::SliceQueue& message) {
   const std::optional<std::string> changed =
       aliased_->Rewrite(std::string_view(bytes).substr(kGrpcPrefixSize));
   if (!changed) return message;
-  h2::SliceQueue body;
-  body.Append(h2::Slice::Copy(EncodeGrpcPrefix(false, changed->size())));
-  body.Append(h2::Slice::Copy(*changed));
-  return body;
+  return CopyInPieces(EncodeGrpcPrefix(false, changed->size()) + *changed);
 }
 
 bool Call::OnMessage(const h2::SliceQueue& message) {
