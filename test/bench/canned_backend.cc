@@ -139,6 +139,39 @@ grpc::ByteBuffer CannedBackend::ListPods() const {
   return test::ToBuffer(list.SerializeAsString());
 }
 
+// Without it the pod would be asked for again with each of its containers.
+grpc::ByteBuffer CannedBackend::PodStatus() const {
+  cri::PodSandboxStatusResponse response;
+  cri::RunPodSandboxRequest run;
+  if (pod_ && run.ParseFromString(test::ToBytes(*pod_))) {
+    cri::PodSandboxStatus& status = *response.mutable_status();
+    status.set_id(kPodId);
+    *status.mutable_metadata() = run.config().metadata();
+    *status.mutable_labels() = run.config().labels();
+    *status.mutable_annotations() = run.config().annotations();
+    status.set_state(cri::SANDBOX_READY);
+  }
+  return test::ToBuffer(response.SerializeAsString());
+}
+
+grpc::ByteBuffer CannedBackend::ContainerStatus(const grpc::ByteBuffer& request) const {
+  cri::ContainerStatusRequest parsed;
+  cri::ContainerStatusResponse response;
+  cri::CreateContainerRequest made;
+  if (!parsed.ParseFromString(test::ToBytes(request))) return {};
+  const auto found = containers_.find(parsed.container_id());
+  if (found != containers_.end() && made.ParseFromString(test::ToBytes(found->second.request))) {
+    cri::ContainerStatus& status = *response.mutable_status();
+    status.set_id(found->first);
+    *status.mutable_metadata() = made.config().metadata();
+    *status.mutable_image() = made.config().image();
+    *status.mutable_labels() = made.config().labels();
+    *status.mutable_annotations() = made.config().annotations();
+    status.set_state(found->second.state);
+  }
+  return test::ToBuffer(response.SerializeAsString());
+}
+
 void CannedBackend::OnCall(const test::ServerCallPtr& /*call*/) {}
 
 // Every method served here has one request, so there is no need to wait for the stream's end.
@@ -149,6 +182,9 @@ void CannedBackend::OnMessage(const test::ServerCallPtr& call, const grpc::ByteB
   if (method == "CreateContainer") return call->WriteLast(Create(message), grpc::Status::OK);
   if (method == "ListContainers") return call->WriteLast(ListContainers(message), grpc::Status::OK);
   if (method == "ListPodSandbox") return call->WriteLast(ListPods(), grpc::Status::OK);
+  if (method == "PodSandboxStatus") return call->WriteLast(PodStatus(), grpc::Status::OK);
+  if (method == "ContainerStatus")
+    return call->WriteLast(ContainerStatus(message), grpc::Status::OK);
   if (method == "RunPodSandbox") pod_ = message;
   if (method == "StartContainer" || method == "StopContainer" || method == "RemoveContainer") {
     Change(method, message);

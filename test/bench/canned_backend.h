@@ -25,8 +25,8 @@ inline constexpr char kImageId[] =
 
 // A runtime with prepared answers, so that it costs as little as a gRPC C++ server can. It keeps
 // the requests of the containers and of the pod that it was asked to make, and reads them only for
-// a list, which has those that were not removed, or what ListFilterId asks for. Every method of the
-// CRI that it has nothing to say to gets an empty message.
+// a status or a list, which has those that were not removed, or what ListFilterId asks for. Every
+// method of the CRI that it has nothing to say to gets an empty message.
 class CannedBackend final : private test::CallHandler {
  public:
   CannedBackend();
@@ -50,6 +50,8 @@ class CannedBackend final : private test::CallHandler {
   void Change(std::string_view method, const grpc::ByteBuffer& request);
   grpc::ByteBuffer ListContainers(const grpc::ByteBuffer& request) const;
   grpc::ByteBuffer ListPods() const;
+  grpc::ByteBuffer PodStatus() const;
+  grpc::ByteBuffer ContainerStatus(const grpc::ByteBuffer& request) const;
 
   std::map<std::string, grpc::ByteBuffer, std::less<>> replies_;  // by method
   std::map<std::string, grpc::ByteBuffer> lists_;                 // by filter id

@@ -42,7 +42,8 @@ TEST(DocumentedCodeTest, PagesShowWhatTheExamplesHave) {
       if (entry.is_regular_file()) sources.push_back(ReadAll(entry.path()));
   }
   int blocks = 0;
-  for (const auto& entry : fs::directory_iterator(root / "docs")) {
+  for (const auto& entry : fs::recursive_directory_iterator(root / "docs")) {
+    if (entry.path().extension() != ".md") continue;
     for (const std::string& code : CodeIn(ReadAll(entry.path()))) {
       ++blocks;
       bool found = false;
