@@ -2,6 +2,7 @@
 // Two containerds behind one socket: pods of both, and restarts of each and of the daemon under
 // them.
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -10,7 +11,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "test/support/containerd/child_process.h"
 #include "test/support/containerd/containerd.h"
 #include "test/support/containerd/daemon.h"
 #include "test/support/cri_client/cri_client.h"
@@ -113,6 +116,23 @@ class TwoContainerdsTest : public testing::Test {
     EXPECT_THAT(client_->StopPod(running.pod), IsOk());
     EXPECT_THAT(client_->RemovePod(running.pod), IsOk());
   }
+  // Whether the daemon knows that every container is where it should be. Killed before that it
+  // sends the update again.
+  bool AllSettled() const {
+    const std::vector<std::string> words = {RESMGR_BINARY_DIR "/cmd/cri-resmgr-ctl/cri-resmgr-ctl",
+                                            "-socket",
+                                            File("admin.sock"),
+                                            "-o",
+                                            "json",
+                                            "containers"};
+    const std::string output = File("containers.json");
+    std::filesystem::remove(output);
+    if (!RunProgram(words, output, kLong).ok()) return false;
+    for (const nlohmann::json& container : nlohmann::json::parse(TextOf(output))) {
+      if (!container.value("settled", false)) return false;
+    }
+    return true;
+  }
   static std::string CpusOf(const Running& running) {
     return running.containerd->CgroupCpus(running.container);
   }
@@ -141,7 +161,8 @@ TEST_F(TwoContainerdsTest, RestartsOfEachAndOfTheDaemonMoveNothing) {
     return std::vector<std::string>{CpusOf(shared), CpusOf(there), CpusOf(shared_there)};
   };
   const Status settled = WaitUntil("the shared ones have left", kLong, [&] {
-    return CpusOf(shared) == CpusOf(shared_there) && CpusOf(shared) != CpusOf(there);
+    return CpusOf(shared) == CpusOf(shared_there) && CpusOf(shared) != CpusOf(there) &&
+           AllSettled();
   });
   ASSERT_TRUE(settled.ok()) << ::testing::PrintToString(places()) << DaemonLog();
   const std::vector<std::string> before = places();
