@@ -123,7 +123,7 @@ TEST_F(StateWriterTest, ValuesBeforeAnUpdateAreSavedAndThoseOfTheUpdateWhenItIsO
 }
 
 TEST_F(StateWriterTest, EndsOfCallsAreWrittenAtTheEndOfTheTurn) {
-  using enum StateWriter::Call;
+  constexpr StateWriter::Call kUpdate = StateWriter::Call::kUpdate;
   for (const char* const id : {"a", "b", "c"})
     state_writer_.BeginCall(kUpdate, ContainerId(id));
   loop_.Post([this] {
