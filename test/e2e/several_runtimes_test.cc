@@ -124,14 +124,15 @@ class TwoContainerdsTest : public testing::Test {
                                             File("admin.sock"),
                                             "-o",
                                             "json",
-                                            "containers"};
-    const std::string output = File("containers.json");
+                                            "status"};
+    const std::string output = File("status.json");
     std::filesystem::remove(output);
     if (!RunProgram(words, output, kLong).ok()) return false;
-    for (const nlohmann::json& container : nlohmann::json::parse(TextOf(output))) {
-      if (!container.value("settled", false)) return false;
+    const nlohmann::json status = nlohmann::json::parse(TextOf(output)).flatten();
+    for (const auto& [name, value] : status.items()) {
+      if (name.ends_with("/unsettled")) return value == 0;
     }
-    return true;
+    return false;
   }
   static std::string CpusOf(const Running& running) {
     return running.containerd->CgroupCpus(running.container);
