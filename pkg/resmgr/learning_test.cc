@@ -264,5 +264,29 @@ TEST(EventFilterTest, AFloodOfEventsCausesOneList) {
   EXPECT_EQ(filter.waiting(), 0u);
 }
 
+// A creation that waits for a list would never be answered where another list took its place.
+TEST(ResyncTest, WaitsForAListThatIsUnderWayAndFollowsIt) {
+  ResourceManager::Options options = TestNode::FastOptions();
+  options.refresh_pause = milliseconds(0);
+  TestNode node(
+      test::S1Ht(),
+      [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }, options);
+  auto& lists = node.runtime.lists;
+  ASSERT_TRUE(node.RunUntil([&] { return !lists.empty(); }));
+  node.runtime.AnswerList();
+  // It may not begin so soon after a list.
+  node.manager().Resync();
+  ASSERT_TRUE(lists.empty());
+  std::optional<Status> listed;
+  node.manager().Refresh([&listed](const Status& status) { listed = status; });
+  ASSERT_EQ(lists.size(), 1u);
+  const auto later = std::chrono::steady_clock::now() + 5 * options.last_retry;
+  node.RunUntil([&] { return std::chrono::steady_clock::now() >= later; });
+  EXPECT_EQ(lists.size(), 1u);
+  node.runtime.AnswerList();
+  EXPECT_TRUE(listed && listed->ok());
+  EXPECT_TRUE(node.RunUntil([&] { return !lists.empty(); }));
+}
+
 }  // namespace
 }  // namespace resmgr

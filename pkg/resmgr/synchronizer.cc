@@ -107,7 +107,12 @@ void Synchronizer::RecordRemoval(const PodSandboxId& id) {
   if (listing_) removed_.pods.insert(id);
 }
 
+// One at a time: what waits for the list that is under way would be lost.
 void Synchronizer::List() {
+  if (listing_) {
+    resync_wanted_ = true;
+    return;
+  }
   listing_ = true;
   list_waiters_ = std::exchange(next_list_waiters_, {});
   std::ranges::move(std::exchange(refresh_waiters_, {}), std::back_inserter(list_waiters_));
