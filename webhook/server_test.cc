@@ -226,7 +226,7 @@ TEST_F(ServerTest, AboveTheLimitOfBodiesTheSlowestIsClosed) {
 }
 
 TEST_F(ServerTest, AConnectionWithoutReviewsIsNotKeptForLong) {
-  options_.limits.first_request = milliseconds(50);
+  options_.limits.first_request = milliseconds(500);
   Start();
   HttpsClient health = Connect();
   HttpsClient reviewed = Connect();

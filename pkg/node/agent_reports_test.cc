@@ -236,7 +236,7 @@ TEST_F(AgentReportsTest, EventsOutliveACallWithoutAnAnswer) {
   Refuse("b");
   hangs_ = false;
   ASSERT_TRUE(Told(3));
-  EXPECT_THAT(events_, ElementsAre("a 1", "a 1", "b 1")) << "nobody knows what became of it";
+  EXPECT_THAT(events_, ElementsAre("a 1", "a 1", "b 1")) << "whether the agent took it is unknown";
 }
 
 TEST_F(AgentReportsTest, AnAgentThatTakesNoEventsIsAskedOnce) {

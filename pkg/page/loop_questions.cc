@@ -8,7 +8,7 @@ namespace resmgr {
 struct LoopQuestions::State {
   explicit State(Limits given) : limits(given) {}
 
-  // For a question that nobody has asked lately. With the mutex held.
+  // For a question without a recent answer. With the mutex held.
   Status Admit(Clock::time_point now) {
     if (loop == nullptr) return Unavailable("the daemon starts or ends");
     if (under_way >= limits.under_way) {

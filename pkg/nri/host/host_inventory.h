@@ -18,8 +18,8 @@
 
 namespace resmgr::nri {
 
-// A message that plugins see. Each edit counts, so that nobody is given what was made of the
-// message before. It can be made when somebody looks at it: most containers come and go without.
+// A message that plugins see. Edits are counted, so that what was made of the message before is not
+// used any more. The message can be made at its first use: most containers end without one.
 template <typename Message>
 class SeenMessage {
  public:
@@ -36,7 +36,7 @@ class SeenMessage {
     return Made();
   }
   // In place of the message and of changes that are not made yet. `make` and `change` must not look
-  // at the message by other ways, and live until somebody looks.
+  // at the message by other ways, and are kept until its next use.
   void SetLater(Make make) {
     ++*edits_;
     make_ = std::move(make);

@@ -10,7 +10,7 @@ namespace resmgr::nri {
 namespace api = ::nri::pkg::api::v1alpha1;
 
 // A container that is created, as no plugin has changed it. It may have hundreds of variables, and
-// mostly nobody needs them as a message: so it is made for those that do, each time anew.
+// its message is seldom needed: so it is made anew for each use.
 class PristineContainer {
  public:
   virtual ~PristineContainer() = default;

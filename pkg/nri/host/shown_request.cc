@@ -6,7 +6,7 @@
 namespace resmgr::nri {
 namespace {
 
-// Longer changes are not kept until somebody looks: what they remove or replace would be.
+// Longer changes are applied at once: kept, they would keep what they remove or replace, too.
 constexpr size_t kMostToKeep = 16 << 10;
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace resmgr::nri {
 
 // What plugins are asked about a container that is created: as those before have changed it. It is
-// made when somebody has to see it, which after the last plugin mostly nobody has.
+// made when a plugin or validator is asked, so mostly not again after the last plugin.
 // Thread-compatible.
 class ShownRequest {
  public:

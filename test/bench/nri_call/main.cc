@@ -33,6 +33,7 @@
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"
 #include "test/bench/canned_backend.h"
+#include "test/bench/daemon_options.h"
 #include "test/bench/load_client.h"
 #include "test/bench/scenario.h"
 #include "test/support/containerd/child_process.h"
@@ -145,31 +146,9 @@ std::string Question() {
   return request.SerializeAsString();
 }
 
-struct Options {
-  int rounds = 21;
-  std::string daemon{};  // empty: the built one
-};
-
-Options ParseOptions(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string_view flag = argv[i];
-    if (i + 1 == argc) Fail(fmt::format("{} needs a value", flag));
-    if (flag == "--rounds") {
-      options.rounds = std::atoi(argv[i + 1]);
-      if (options.rounds < 1) Fail("--rounds needs a number from 1 on");
-    } else if (flag == "--daemon") {
-      options.daemon = argv[i + 1];
-    } else {
-      Fail(fmt::format("there is no option {}; there are --rounds N and --daemon PROGRAM", flag));
-    }
-  }
-  return options;
-}
-
 class Bench {
  public:
-  explicit Bench(const Options& options) : options_(options) {
+  explicit Bench(const DaemonOptions& options) : options_(options) {
     backend_ = Own("--backend", "backend.sock");
     WaitFor("backend.sock");
     std::ofstream(File("plain.yaml")) << "{}\n";
@@ -293,7 +272,7 @@ class Bench {
     if (!removed.ok()) Fail(Describe(removed));
   }
 
-  const Options options_;
+  const DaemonOptions options_;
   const TempDir directory_;
   const std::string question_ = Question();
   int number_ = 0;
@@ -308,7 +287,7 @@ class Bench {
   std::vector<std::unique_ptr<LoadClient>> clients_;
 };
 
-int Main(const Options& options) {
+int Main(const DaemonOptions& options) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(0, &set);
@@ -343,5 +322,5 @@ int main(int argc, char** argv) {
   }
   if (argc == 3 && std::string_view(argv[1]) == "--plugin")
     return resmgr::bench::RunPlugin(argv[2]);
-  return resmgr::bench::Main(resmgr::bench::ParseOptions(argc, argv));
+  return resmgr::bench::Main(resmgr::bench::ParseDaemonOptions(argc, argv, 21));
 }

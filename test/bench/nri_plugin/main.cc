@@ -24,6 +24,7 @@
 #include "pkg/sys/unix_socket.h"
 #include "pkg/ttrpc/client.h"
 #include "pkg/ttrpc/server.h"
+#include "test/bench/daemon_options.h"
 #include "test/support/containerd/daemon.h"
 
 namespace resmgr::bench {
@@ -179,29 +180,8 @@ void Report(const char* name, std::vector<Micros> times) {
               times.back().count());
 }
 
-struct Options {
-  int rounds = 3000;
-  std::string daemon{};  // empty: the built one
-};
-
-Options ParseOptions(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string_view flag = argv[i];
-    if (i + 1 == argc) Fail(fmt::format("{} needs a value", flag));
-    if (flag == "--rounds") {
-      options.rounds = std::atoi(argv[i + 1]);
-      if (options.rounds < 1) Fail("--rounds needs a number from 1 on");
-    } else if (flag == "--daemon") {
-      options.daemon = argv[i + 1];
-    } else {
-      Fail(fmt::format("there is no option {}; there are --rounds N and --daemon PROGRAM", flag));
-    }
-  }
-  return options;
-}
-
-std::unique_ptr<test::DaemonProcess> StartDaemon(const TempDir& directory, const Options& options) {
+std::unique_ptr<test::DaemonProcess> StartDaemon(const TempDir& directory,
+                                                 const DaemonOptions& options) {
   auto daemon = test::DaemonProcess::Start({"-mode",
                                             "nri-plugin",
                                             "-nri-socket",
@@ -227,7 +207,7 @@ std::unique_ptr<test::DaemonProcess> StartDaemon(const TempDir& directory, const
   return *std::move(daemon);
 }
 
-int Main(const Options& options) {
+int Main(const DaemonOptions& options) {
   const TempDir directory;
   EventLoop loop;
   auto listener = ListeningSocket::Create(directory.File("nri.sock"), 0600);
@@ -277,5 +257,5 @@ int Main(const Options& options) {
 }  // namespace resmgr::bench
 
 int main(int argc, char** argv) {
-  return resmgr::bench::Main(resmgr::bench::ParseOptions(argc, argv));
+  return resmgr::bench::Main(resmgr::bench::ParseDaemonOptions(argc, argv, 3000));
 }

@@ -11,33 +11,19 @@
 
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
-#include "test/e2e/docker/docker_node.h"
-#include "test/e2e/docker/docker_pods.h"
+#include "test/e2e/docker/docker_pods_fixture.h"
 #include "test/support/containerd/child_process.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
 
-class DockerCpuFileTest : public ::testing::Test {
+class DockerCpuFileTest : public DockerPodsTest {
  protected:
   void SetUp() override {
     const std::string file = temp_.File("node.yaml");
     std::ofstream(file) << "cpuFiles: {Containers: all, MountPath: /etc/cpus}\n";
-    auto node =
-        DockerNode::Start({.policy = "static", .reserved = "1", .flags = {"-config", file}});
-    ASSERT_THAT(node, IsOk());
-    node_ = *std::move(node);
-    pods_ = std::make_unique<DockerPods>(node_->socket(), node_->dockerd().CgroupParent());
-  }
-  void TearDown() override {
-    if (!HasFailure() || node_ == nullptr) return;
-    GTEST_LOG_(INFO) << node_->daemon().Log() << "\n" << node_->dockerd().Log();
-  }
-
-  DockerPod Run(DockerPod pod) {
-    EXPECT_THAT(pods_->Run(pod), IsOk()) << pod.name;
-    return pod;
+    Open({.policy = "static", .reserved = "1", .flags = {"-config", file}});
   }
   // The file as the container's process sees it, without MEMORY_NODES.
   std::string Read(const DockerPod& pod) {
@@ -57,8 +43,6 @@ class DockerCpuFileTest : public ::testing::Test {
   }
 
   const TempDir temp_;
-  std::unique_ptr<DockerNode> node_;
-  std::unique_ptr<DockerPods> pods_;
 };
 
 TEST_F(DockerCpuFileTest, AContainerReadsItsCpusAndEachChange) {

@@ -9,32 +9,21 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/docker/cli_transcript.h"
-#include "test/e2e/docker/docker_node.h"
-#include "test/e2e/docker/docker_pods.h"
+#include "test/e2e/docker/docker_pods_fixture.h"
 #include "test/support/containerd/child_process.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {
 namespace {
 
-class DockerLifecycleTest : public ::testing::Test {
+class DockerLifecycleTest : public DockerPodsTest {
  protected:
   void Open(DockerNode::Options options = {}) {
     options.policy = "static";
     options.reserved = "1";
-    auto node = DockerNode::Start(options);
-    ASSERT_THAT(node, IsOk());
-    node_ = *std::move(node);
-    pods_ = std::make_unique<DockerPods>(node_->socket(), node_->dockerd().CgroupParent());
+    DockerPodsTest::Open(options);
+    ASSERT_FALSE(HasFatalFailure());
     docker_ = std::make_unique<CliTranscript>(node_->socket(), node_->directory());
-  }
-  void TearDown() override {
-    if (HasFailure() && node_ != nullptr) GTEST_LOG_(INFO) << node_->daemon().Log();
-  }
-
-  DockerPod Run(DockerPod pod) {
-    EXPECT_THAT(pods_->Run(pod), IsOk()) << pod.name;
-    return pod;
   }
   int Post(const std::string& container, const std::string& what) {
     return pods_->Ask("POST", "/containers/" + container + "/" + what).status;
@@ -53,8 +42,6 @@ class DockerLifecycleTest : public ::testing::Test {
     EXPECT_THAT(all, IsOk()) << On(shared).ToString();
   }
 
-  std::unique_ptr<DockerNode> node_;
-  std::unique_ptr<DockerPods> pods_;
   std::unique_ptr<CliTranscript> docker_;
   CpuSet all_;  // where containers that share run, without others
 };

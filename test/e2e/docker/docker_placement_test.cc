@@ -12,8 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/e2e/docker/docker_node.h"
-#include "test/e2e/docker/docker_pods.h"
+#include "test/e2e/docker/docker_pods_fixture.h"
 #include "test/support/containerd/child_process.h"
 #include "test/support/status_matchers.h"
 
@@ -24,23 +23,9 @@ using ::testing::HasSubstr;
 
 const CpuSet kReserved{0};
 
-class DockerPlacementTest : public ::testing::Test {
+class DockerPlacementTest : public DockerPodsTest {
  protected:
-  void SetUp() override {
-    auto node = DockerNode::Start({.policy = "static", .reserved = "1"});
-    ASSERT_THAT(node, IsOk());
-    node_ = *std::move(node);
-    pods_ = std::make_unique<DockerPods>(node_->socket(), node_->dockerd().CgroupParent());
-  }
-  void TearDown() override {
-    if (!HasFailure() || node_ == nullptr) return;
-    GTEST_LOG_(INFO) << node_->daemon().Log() << "\n" << node_->dockerd().Log();
-  }
-
-  DockerPod Run(DockerPod pod) {
-    EXPECT_THAT(pods_->Run(pod), IsOk()) << pod.name;
-    return pod;
-  }
+  void SetUp() override { Open({.policy = "static", .reserved = "1"}); }
   std::string Inside(const DockerPod& pod) { return pods_->CpusInside(pod).ToString(); }
   // Containers may change place some time after the one that was the reason.
   void ExpectOn(const DockerPod& pod, const CpuSet& cpus) {
@@ -88,9 +73,6 @@ class DockerPlacementTest : public ::testing::Test {
     ExpectOn(shared, everywhere);
     ExpectOn(late, everywhere);
   }
-
-  std::unique_ptr<DockerNode> node_;
-  std::unique_ptr<DockerPods> pods_;
 };
 
 TEST_F(DockerPlacementTest, SharedContainersMakeRoomAndGrowBack) {

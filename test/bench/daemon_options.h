@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace resmgr::bench {
+
+// The command line of a bench of one daemon: --rounds N, --daemon PROGRAM.
+struct DaemonOptions {
+  int rounds = 1;
+  std::string daemon{};  // empty: the built one
+};
+
+// Prints what is wrong to stderr and exits with 1 where it does not understand the arguments.
+DaemonOptions ParseDaemonOptions(int argc, char** argv, int rounds);
+
+}  // namespace resmgr::bench
