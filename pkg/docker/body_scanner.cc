@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "pkg/docker/characters.h"
+#include "pkg/base/percent.h"
 
 namespace resmgr::docker {
 namespace {

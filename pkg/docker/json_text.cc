@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdint>
 
+#include "pkg/base/percent.h"
 #include "pkg/docker/characters.h"
 
 namespace resmgr::docker {

@@ -7,32 +7,12 @@
 
 #include <fmt/format.h>
 
-#include "pkg/docker/characters.h"
+#include "pkg/base/percent.h"
 
 namespace resmgr::docker {
 namespace {
 
 constexpr std::string_view kContainers = "/containers/";
-
-// nullopt: Go refuses it.
-std::optional<std::string> PercentDecoded(std::string_view text, bool query) {
-  std::string decoded;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '+' && query) {
-      decoded += ' ';
-    } else if (text[i] != '%') {
-      decoded += text[i];
-    } else {
-      if (i + 2 >= text.size()) return std::nullopt;
-      const int high = HexDigit(text[i + 1]);
-      const int low = HexDigit(text[i + 2]);
-      if (high < 0 || low < 0) return std::nullopt;
-      decoded += static_cast<char>(high * 16 + low);
-      i += 2;
-    }
-  }
-  return decoded;
-}
 
 // The first value of the parameter.
 std::string Parameter(std::string_view query, std::string_view name) {
@@ -41,9 +21,9 @@ std::string Parameter(std::string_view query, std::string_view name) {
     query.remove_prefix(std::min(query.size(), pair.size() + 1));
     const size_t equals = pair.find('=');
     if (pair.find(';') != std::string_view::npos) continue;
-    if (PercentDecoded(pair.substr(0, equals), true) != name) continue;
+    if (PercentDecoded(pair.substr(0, equals), UrlPart::kQuery) != name) continue;
     if (equals == std::string_view::npos) return "";
-    if (const auto value = PercentDecoded(pair.substr(equals + 1), true)) return *value;
+    if (const auto value = PercentDecoded(pair.substr(equals + 1), UrlPart::kQuery)) return *value;
   }
   return "";
 }
@@ -89,7 +69,7 @@ std::optional<RequestTarget> ReadTarget(std::string_view method, std::string_vie
   const size_t question = target.find('?');
   const std::string_view query =
       question == std::string_view::npos ? "" : target.substr(question + 1);
-  const auto decoded = PercentDecoded(target.substr(0, question), false);
+  const auto decoded = PercentDecoded(target.substr(0, question), UrlPart::kPath);
   if (!decoded || IsUnclean(*decoded)) return std::nullopt;
   std::string_view path = WithoutVersion(*decoded);
   if (!path.starts_with(kContainers)) return std::nullopt;

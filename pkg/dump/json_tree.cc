@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/parse.h"
 #include "pkg/dump/secrets.h"
 
 namespace resmgr::dump {
@@ -18,14 +19,6 @@ constexpr int kMostLevels = 100;
 constexpr std::string_view kAnnotation = "annotation.";
 constexpr std::array<std::string_view, 6> kCredentials = {
     "auth", "email", "identitytoken", "password", "registrytoken", "serveraddress"};
-
-std::string SmallLetters(std::string_view text) {
-  std::string small(text);
-  std::ranges::transform(small, small.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return small;
-}
 
 // "NAME=<redacted>".
 void HideValues(nlohmann::json& list) {
@@ -56,7 +49,7 @@ void Hide(nlohmann::json& value, int level) {
     return;
   }
   for (auto& [name, member] : value.items()) {
-    const std::string small = SmallLetters(name);
+    const std::string small = ToLower(name);
     if (small == "env") {
       HideValues(member);
     } else if (std::ranges::find(kCredentials, small) != kCredentials.end() ||

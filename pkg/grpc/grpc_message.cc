@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/base/percent.h"
 #include "pkg/grpc/inflater.h"
 
 namespace resmgr {
@@ -13,13 +14,6 @@ namespace {
 
 constexpr int kUnknown = 2;
 constexpr size_t kInflateStep = size_t{1} << 20;
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
 
 int ReadCode(std::string_view text) {
   if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') return text[0] - '0';

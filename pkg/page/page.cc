@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/page/page.h"
 
-#include <algorithm>
 #include <array>
-#include <optional>
 #include <utility>
 
 #include <arpa/inet.h>
@@ -11,6 +9,7 @@
 #include <unistd.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/base/percent.h"
 #include "pkg/page/web_files.h"
 
 namespace resmgr {
@@ -66,14 +65,6 @@ std::string_view TypeOf(std::string_view file) {
   return "text/javascript; charset=utf-8";
 }
 
-std::string SmallLetters(std::string_view text) {
-  std::string small(text);
-  std::ranges::transform(small, small.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return small;
-}
-
 bool IsNumber(const std::string& host) {
   std::array<char, sizeof(in6_addr)> address{};
   if (host.starts_with('[') && host.ends_with(']')) {
@@ -88,32 +79,7 @@ std::string HostOf(std::string_view host_and_port) {
   const size_t bracket = host_and_port.rfind(']');
   const bool port =
       colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket);
-  return SmallLetters(host_and_port.substr(0, port ? colon : host_and_port.size()));
-}
-
-std::optional<int> HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return std::nullopt;
-}
-
-// What encodeURIComponent wrote. nullopt: it did not.
-std::optional<std::string> Decoded(std::string_view text) {
-  std::string decoded;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    if (i + 2 >= text.size()) return std::nullopt;
-    const auto high = HexDigit(text[i + 1]);
-    const auto low = HexDigit(text[i + 2]);
-    if (!high || !low) return std::nullopt;
-    decoded += static_cast<char>(*high * 16 + *low);
-    i += 2;
-  }
-  return decoded;
+  return ToLower(host_and_port.substr(0, port ? colon : host_and_port.size()));
 }
 
 struct Question {
@@ -123,7 +89,9 @@ struct Question {
 
 StatusOr<Question> ExplainQuestion(std::string_view query) {
   constexpr std::string_view kWhat = "what=";
-  const auto what = query.starts_with(kWhat) ? Decoded(query.substr(kWhat.size())) : std::nullopt;
+  const auto what = query.starts_with(kWhat)
+                        ? PercentDecoded(query.substr(kWhat.size()), UrlPart::kPath)
+                        : std::nullopt;
   if (!what || what->empty() || what->size() > kLongestWhat) {
     return InvalidArgument("explain needs what=CONTAINER, of {} bytes at most", kLongestWhat);
   }
@@ -198,7 +166,7 @@ HttpAnswer Page::Answer(const HttpRequest& request) {
 std::set<std::string, std::less<>> OwnHosts(std::string_view address) {
   std::set<std::string, std::less<>> hosts;
   std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) == 0) hosts.insert(SmallLetters(name.data()));
+  if (::gethostname(name.data(), name.size() - 1) == 0) hosts.insert(ToLower(name.data()));
   hosts.insert(HostOf(address));
   hosts.erase("");
   return hosts;

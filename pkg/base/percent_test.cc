@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/base/percent.h"
+
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+TEST(PercentTest, DecodesAsTheUrlPartHasIt) {
+  EXPECT_EQ(PercentDecoded("a%2Fb%c3%A4+c", UrlPart::kPath), "a/b\xc3\xa4+c");
+  EXPECT_EQ(PercentDecoded("a%2Fb+c", UrlPart::kQuery), "a/b c");
+  EXPECT_EQ(PercentDecoded("", UrlPart::kPath), "");
+  EXPECT_EQ(PercentDecoded("%00", UrlPart::kPath), std::string(1, '\0'));
+}
+
+TEST(PercentTest, RefusesWhatIsCutOrNotHexadecimal) {
+  for (const char* const text : {"%", "a%", "%1", "%zz", "%1g", "%-1"})
+    EXPECT_EQ(PercentDecoded(text, UrlPart::kPath), std::nullopt) << text;
+}
+
+}  // namespace
+}  // namespace resmgr
