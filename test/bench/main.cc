@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // resmgr-bench: what cri-resmgr costs between a client and a runtime (README.md beside this file).
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -25,9 +27,10 @@ constexpr int kHighestPriority = -20;
 
 struct Flags {
   std::string backend;  // serve as the backend on this socket
-  std::string daemon = RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr";
-  std::string only;  // part of a scenario's name
-  int cpu = 0;       // -1: do not pin
+  DaemonCommand daemon{RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr"};
+  std::optional<DaemonCommand> other;  // to compare with
+  std::string only;                    // part of a scenario's name
+  int cpu = 0;                         // -1: do not pin
   int rounds = kRounds;
   double factor = 1;
   int64_t soak = 0;
@@ -38,8 +41,21 @@ struct Flags {
 
 constexpr char kUsage[] =
     "usage: resmgr-bench [--quick] [--json] [--check] [--rounds N] [--only PART-OF-NAME]\n"
-    "                    [--cpu N (-1: not pinned)] [--daemon PROGRAM] [--soak CALLS] "
-    "[--hostile]\n";
+    "                    [--cpu N (-1: not pinned)] [--daemon COMMAND] [--other COMMAND]\n"
+    "                    [--soak CALLS] [--hostile]\n"
+    "COMMAND: a cri-resmgr and more flags for it, separated by spaces.\n";
+
+DaemonCommand ToCommand(std::string_view text) {
+  DaemonCommand command;
+  for (const std::string_view word : Split(text, ' ')) {
+    if (command.program.empty()) {
+      command.program = word;
+    } else if (!word.empty()) {
+      command.flags.emplace_back(word);
+    }
+  }
+  return command;
+}
 
 bool Parse(int argc, char** argv, Flags* flags) {
   for (int i = 1; i < argc; ++i) {
@@ -63,7 +79,9 @@ bool Parse(int argc, char** argv, Flags* flags) {
     if (flag == "--backend") {
       flags->backend = value;
     } else if (flag == "--daemon") {
-      flags->daemon = value;
+      flags->daemon = ToCommand(value);
+    } else if (flag == "--other") {
+      flags->other = ToCommand(value);
     } else if (flag == "--only") {
       flags->only = value;
     } else if (flag == "--cpu" && number) {
@@ -127,7 +145,8 @@ Status RunBench(Testbed& bed, const Flags& flags, bool* met) {
   std::erase_if(scenarios, [&](const Scenario& scenario) {
     return scenario.name.find(flags.only) == std::string::npos;
   });
-  RESMGR_RETURN_IF_ERROR(RunPod(*bed.at(Testbed::kDaemon).client));
+  for (size_t i = Testbed::kDaemon; i < bed.candidates(); ++i)
+    RESMGR_RETURN_IF_ERROR(RunPod(*bed.at(i).client));
   RESMGR_ASSIGN_OR_RETURN(const auto summaries, Measure(bed, scenarios, flags.rounds));
   RESMGR_ASSIGN_OR_RETURN(const auto figures, MeasureProcesses(bed));
   std::fputs((flags.json ? Json(summaries, figures) : Table(summaries, figures)).c_str(), stdout);
@@ -143,7 +162,7 @@ int Main(int argc, char** argv) {
   }
   if (!flags.backend.empty()) return CannedBackend().Run(flags.backend);
   if (flags.hostile) {
-    const Status shown = RunHostile(flags.daemon);
+    const Status shown = RunHostile(flags.daemon.program);
     if (!shown.ok()) std::fprintf(stderr, "%s\n", Describe(shown).c_str());
     return shown.ok() ? 0 : 2;
   }
@@ -151,7 +170,7 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "cannot run on CPU %d\n", flags.cpu);
     return 2;
   }
-  const auto bed = Testbed::Start(flags.daemon);
+  const auto bed = Testbed::Start(flags.daemon, flags.other);
   if (!bed.ok()) {
     std::fprintf(stderr, "%s\n", Describe(bed.status()).c_str());
     return 2;

@@ -13,7 +13,7 @@ namespace {
 // In parts of the direct p50.
 constexpr double kLeastAddedByRelay = 0.05;
 
-using Round = std::array<Sample, Testbed::kCandidates>;
+using Round = std::vector<Sample>;  // one of each candidate
 
 double Microseconds(std::chrono::nanoseconds duration) {
   return std::chrono::duration<double, std::micro>(duration).count();
@@ -61,10 +61,18 @@ StatusOr<Sample> RunOnce(Candidate& candidate, const Scenario& scenario, int* nu
   return sample;
 }
 
+// Which of `count` candidates is the `i`th of a round: another one begins each round, and every
+// second round goes backwards, so that no candidate is always behind the same other one.
+size_t Turn(size_t i, size_t round, size_t count) {
+  const size_t turn = (i + round) % count;
+  return round % 2 == 0 ? turn : count - 1 - turn;
+}
+
 Summary Summarize(const Scenario& scenario, const std::vector<Round>& rounds) {
   Summary summary;
   summary.scenario = scenario;
-  for (size_t i = 0; i < Testbed::kCandidates; ++i) {
+  summary.medians.resize(rounds.front().size());
+  for (size_t i = 0; i < summary.medians.size(); ++i) {
     Sample& median = summary.medians[i];
     median.p50 = MedianOf(rounds, [i](const Round& round) { return round[i].p50; });
     median.p99 = MedianOf(rounds, [i](const Round& round) { return round[i].p99; });
@@ -93,6 +101,14 @@ Summary Summarize(const Scenario& scenario, const std::vector<Round>& rounds) {
   summary.added_again = added(Testbed::kByteRelayAgain);
   summary.cpu_ratio = cpu(Testbed::kDaemon);
   summary.cpu_again = cpu(Testbed::kByteRelayAgain);
+  if (summary.medians.size() > Testbed::kOther) {
+    const auto ratio = [&rounds](double Sample::*figure) {
+      return MedianOf(rounds, [figure](const Round& round) {
+        return round[Testbed::kDaemon].*figure / round[Testbed::kOther].*figure;
+      });
+    };
+    summary.to_other = Comparison{ratio(&Sample::p50), ratio(&Sample::cpu)};
+  }
   return summary;
 }
 
@@ -105,9 +121,9 @@ StatusOr<std::vector<Summary>> Measure(Testbed& bed, const std::vector<Scenario>
   // Round -1 warms everything up and is not counted.
   for (int round = -1; round < rounds; ++round) {
     for (size_t s = 0; s < scenarios.size(); ++s) {
-      Round samples;
-      for (size_t i = 0; i < Testbed::kCandidates; ++i) {
-        const size_t turn = (i + static_cast<size_t>(round + 1)) % Testbed::kCandidates;
+      Round samples(bed.candidates());
+      for (size_t i = 0; i < samples.size(); ++i) {
+        const size_t turn = Turn(i, static_cast<size_t>(round + 1), samples.size());
         RESMGR_ASSIGN_OR_RETURN(samples[turn], RunOnce(bed.at(turn), scenarios[s], &number));
       }
       if (round >= 0) results[s].push_back(samples);

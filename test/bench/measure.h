@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,11 +19,17 @@ struct Sample {
   double cpu = 0;  // microseconds of the proxy per call
 };
 
+// What cri-resmgr costs in what the other daemon of the testbed costs.
+struct Comparison {
+  double p50 = 0;
+  double cpu = 0;
+};
+
 // Medians over all rounds. Ratios are medians of the ratios of each round, so that what slows a
 // whole round down cancels out.
 struct Summary {
   Scenario scenario;
-  std::array<Sample, Testbed::kCandidates> medians;
+  std::vector<Sample> medians;  // of each candidate of the testbed
   // What cri-resmgr adds to the direct p50, in what the byte relay adds; nullopt where that is too
   // little to be a measure.
   std::optional<double> added;
@@ -32,6 +37,7 @@ struct Summary {
   // The same for the second byte relay: how far to trust the numbers.
   std::optional<double> added_again;
   double cpu_again = 0;
+  std::optional<Comparison> to_other;
 
   bool AddedOk() const {
     return !scenario.added_limit || !added || *added <= *scenario.added_limit;

@@ -20,6 +20,24 @@ std::string Marked(const std::optional<double>& value, const std::optional<doubl
   return fmt::format("{} <={:4.2f} {}", Number(value), *limit, *value <= *limit ? "ok" : "NO");
 }
 
+// Empty where there is no other daemon.
+std::string ComparisonTable(const std::vector<Summary>& summaries) {
+  std::string text;
+  for (const Summary& summary : summaries) {
+    if (!summary.to_other) continue;
+    if (text.empty()) {
+      text = fmt::format("\n{:<21}{:>3}  {:>17}  {:>17}  {:>10}  {:>10}\n", "call", "c",
+                         "p50 us ours/other", "CPU us ours/other", "p50 ratio", "CPU ratio");
+    }
+    const Sample& ours = summary.medians[Testbed::kDaemon];
+    const Sample& other = summary.medians[Testbed::kOther];
+    text += fmt::format("{:<21}{:>3}  {:>8.0f} {:>8.0f}  {:>8.1f} {:>8.1f}  {:>10.3f}  {:>10.3f}\n",
+                        summary.scenario.name, summary.scenario.concurrency, ours.p50, other.p50,
+                        ours.cpu, other.cpu, summary.to_other->p50, summary.to_other->cpu);
+  }
+  return text;
+}
+
 nlohmann::json SampleJson(const Sample& sample) {
   return {{"p50_us", sample.p50},
           {"p99_us", sample.p99},
@@ -59,7 +77,7 @@ std::string Table(const std::vector<Summary>& summaries, const ProcessFigures& f
   text += fmt::format("first reply byte relay {:5.1f} ms    cri-resmgr {:5.1f} ms   <=30 {}\n",
                       figures.byte_relay_start_ms, figures.daemon_start_ms,
                       verdict(figures.daemon_start_ms <= ProcessFigures::kStartLimitMs));
-  return text;
+  return text + ComparisonTable(summaries);
 }
 
 std::string Json(const std::vector<Summary>& summaries, const ProcessFigures& figures) {
@@ -76,6 +94,10 @@ std::string Json(const std::vector<Summary>& summaries, const ProcessFigures& fi
                                  {"cpu_limit", Optional(summary.scenario.cpu_limit)},
                                  {"control_added_ratio", Optional(summary.added_again)},
                                  {"control_cpu_ratio", summary.cpu_again}});
+    if (summary.to_other) {
+      document["calls"].back()["to_other"] = {{"p50_ratio", summary.to_other->p50},
+                                              {"cpu_ratio", summary.to_other->cpu}};
+    }
   }
   document["start_ms"] = {{"byte_relay", figures.byte_relay_start_ms},
                           {"cri_resmgr", figures.daemon_start_ms}};

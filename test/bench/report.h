@@ -20,7 +20,8 @@ struct ProcessFigures {
   static constexpr int64_t kPeakLimitKib = 20 * 1024;
 };
 
-// A table for people; every figure that has a target is marked.
+// A table for people; every figure that has a target is marked. Where there is another daemon, a
+// second table compares with it.
 std::string Table(const std::vector<Summary>& summaries, const ProcessFigures& figures);
 // One JSON document with the same figures.
 std::string Json(const std::vector<Summary>& summaries, const ProcessFigures& figures);

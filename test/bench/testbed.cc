@@ -58,32 +58,38 @@ Status CallOnce(LoadClient& client) {
 }  // namespace
 
 std::vector<std::string> Testbed::Command(size_t index, const std::string& name) const {
-  if (index != kDaemon) {
+  if (index < kDaemon) {
     return {RESMGR_BINARY_DIR "/test/bench/resmgr-byte-relay", "-listen", SocketOf(name),
             "-backend", SocketOf("backend")};
   }
-  return {daemon_, "-policy", "static", "-reserved-resources", "CPU=1",
-          // What dumping costs is the user's choice, and not a proxy's.
-          "-topology", kTopology, "-relay-socket", SocketOf(name), "-runtime-socket",
-          SocketOf("backend"), "-relay-dir", directory_ / (name + "-state"), "-config-socket",
-          SocketOf(name + "-config"), "-admin-socket", SocketOf(name + "-admin"), "-agent-socket",
-          "disabled"};
+  const DaemonCommand& daemon = index == kOther ? *other_ : daemon_;
+  std::vector<std::string> command = {
+      daemon.program, "-policy", "static", "-reserved-resources", "CPU=1",
+      // What dumping costs is the user's choice, and not a proxy's.
+      "-topology", kTopology, "-relay-socket", SocketOf(name), "-runtime-socket",
+      SocketOf("backend"), "-relay-dir", directory_ / (name + "-state"), "-config-socket",
+      SocketOf(name + "-config"), "-admin-socket", SocketOf(name + "-admin"), "-agent-socket",
+      "disabled"};
+  command.insert(command.end(), daemon.flags.begin(), daemon.flags.end());
+  return command;
 }
 
-StatusOr<std::unique_ptr<Testbed>> Testbed::Start(const std::string& daemon) {
+StatusOr<std::unique_ptr<Testbed>> Testbed::Start(const DaemonCommand& daemon,
+                                                  const std::optional<DaemonCommand>& other) {
   std::string directory = std::filesystem::temp_directory_path() / "resmgr-bench-XXXXXX";
   if (::mkdtemp(directory.data()) == nullptr) return Unavailable("cannot make {}", directory);
   std::unique_ptr<Testbed> bed(new Testbed(directory));
   bed->daemon_ = daemon;
+  bed->other_ = other;
   const std::filesystem::path logs = bed->directory_;
   RESMGR_ASSIGN_OR_RETURN(bed->backend_, test::ChildProcess::Start({"/proc/self/exe", "--backend",
                                                                     bed->SocketOf("backend")},
                                                                    logs / "backend.log"));
   RESMGR_RETURN_IF_ERROR(WaitForSocket(bed->SocketOf("backend"), *bed->backend_));
 
-  const char* const names[] = {"direct", "byte relay", "byte relay again", "cri-resmgr"};
-  const char* const sockets[] = {"backend", "relay", "again", "resmgr"};
-  for (size_t i = 0; i < kCandidates; ++i) {
+  const char* const names[] = {"direct", "byte relay", "byte relay again", "cri-resmgr", "other"};
+  const char* const sockets[] = {"backend", "relay", "again", "resmgr", "other"};
+  for (size_t i = 0; i < (other ? kMostCandidates : kOther); ++i) {
     Candidate candidate{names[i], bed->SocketOf(sockets[i]), nullptr, nullptr};
     if (i != kDirect) {
       const std::filesystem::path log = logs / (std::string(sockets[i]) + ".log");

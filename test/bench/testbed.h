@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,12 @@
 #include "test/support/containerd/child_process.h"
 
 namespace resmgr::bench {
+
+// A daemon to measure: the program, and the flags that it gets besides those of the testbed.
+struct DaemonCommand {
+  std::string program;
+  std::vector<std::string> flags = {};
+};
 
 // A way to the backend that calls can take.
 struct Candidate {
@@ -25,15 +32,18 @@ struct Candidate {
 // What they inherit (the CPU that they are pinned to) is that of the thread that makes it.
 class Testbed {
  public:
-  enum Index : size_t { kDirect, kByteRelay, kByteRelayAgain, kDaemon, kCandidates };
+  // kOther only where there is another daemon.
+  enum Index : size_t { kDirect, kByteRelay, kByteRelayAgain, kDaemon, kOther, kMostCandidates };
 
-  // `daemon` is the program to measure. Unavailable: something did not start.
-  static StatusOr<std::unique_ptr<Testbed>> Start(const std::string& daemon);
+  // `other` is measured beside `daemon`. Unavailable: something did not start.
+  static StatusOr<std::unique_ptr<Testbed>> Start(const DaemonCommand& daemon,
+                                                  const std::optional<DaemonCommand>& other = {});
   ~Testbed();
   Testbed(const Testbed&) = delete;
   Testbed& operator=(const Testbed&) = delete;
 
   Candidate& at(size_t index) { return candidates_[index]; }
+  size_t candidates() const { return candidates_.size(); }
 
   // From the start of the process to its first answer; the median of some starts.
   StatusOr<std::chrono::nanoseconds> StartUpTime(size_t index);
@@ -44,7 +54,8 @@ class Testbed {
   std::string SocketOf(const std::string& name) const { return directory_ / (name + ".sock"); }
 
   std::filesystem::path directory_;
-  std::string daemon_;
+  DaemonCommand daemon_;
+  std::optional<DaemonCommand> other_;
   std::unique_ptr<test::ChildProcess> backend_;
   std::vector<Candidate> candidates_;
 };
