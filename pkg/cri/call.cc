@@ -54,9 +54,9 @@ void Call::EndPipeline() {
 
 void Call::Start(bool end) {
   Relay& relay = connection_.relay();
-  if (relay.counts_calls()) {
+  if (relay.counts().on()) {
     clock_.Begin();
-    relay.CountBegin();
+    relay.counts().Begin();
   }
   const size_t headers = headers_.memory() + kCallCost;
   if (!connection_.Hold(*this, headers)) return;

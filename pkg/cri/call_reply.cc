@@ -110,7 +110,7 @@ void Call::EndReply(const h2::HeaderBlock& end) {
 }
 
 bool Call::Watched() const {
-  return tap_ != nullptr || connection_.relay().counts_calls();
+  return tap_ != nullptr || connection_.relay().counts().on();
 }
 
 void Call::Report(const GrpcStatus& status) {
@@ -118,7 +118,7 @@ void Call::Report(const GrpcStatus& status) {
   if (tap_ != nullptr) tap_->OnEnd(status);
   if (server_ != nullptr) CountAtRuntime(status.ok());
   const bool intercepted = reading_ != nullptr && reading_->stages.has_value();
-  connection_.relay().CountCall(method_, intercepted, status.code, clock_);
+  connection_.relay().counts().End(method_, intercepted, status.code, clock_);
 }
 
 void Call::CountAtRuntime(bool ok) {

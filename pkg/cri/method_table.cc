@@ -42,10 +42,15 @@ bool IsKnownName(std::string_view name) {
   return std::ranges::binary_search(*kNames, name);
 }
 
+size_t PlaceOf(std::string_view path) {
+  static const auto* const kPaths = new std::vector<std::string>(KnownMethodPaths());
+  return static_cast<size_t>(std::ranges::find(*kPaths, path) - kPaths->begin());
+}
+
 }  // namespace
 
 Method ClassifyMethod(std::string_view path) {
-  Method method{.path = path, .name = path};
+  Method method{.path = path, .name = path, .place = PlaceOf(path)};
   const size_t slash = path.rfind('/');
   if (path.empty() || path.front() != '/' || slash == 0 || slash == std::string_view::npos) {
     return method;

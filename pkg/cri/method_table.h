@@ -20,6 +20,8 @@ struct Method {
   // Of the RuntimeService, and none of those that this build knows: it may make, change or end
   // pods and containers.
   bool unknown = false;
+  // Its place among KnownMethodPaths(); their number for any other.
+  size_t place = 0;
 };
 
 // Both API versions, runtime.v1 and runtime.v1alpha2, have the same methods. Never fails: what is

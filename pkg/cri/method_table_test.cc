@@ -2,6 +2,7 @@
 #include "pkg/cri/method_table.h"
 
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -38,6 +39,14 @@ TEST(MethodTableTest, WhatIsUnknownPasses) {
     EXPECT_EQ(ClassifyMethod(path).operation, Operation::kOther) << path;
   }
   EXPECT_EQ(ClassifyMethod("/other.Service/StartContainer").service, Service::kOther);
+}
+
+TEST(MethodTableTest, EveryKnownMethodHasItsPlace) {
+  const std::vector<std::string> paths = KnownMethodPaths();
+  for (size_t i = 0; i < paths.size(); ++i)
+    EXPECT_EQ(ClassifyMethod(paths[i]).place, i) << paths[i];
+  for (const char* path : {"/runtime.v1.RuntimeService/NextYearsMethod", "", "/"})
+    EXPECT_EQ(ClassifyMethod(path).place, paths.size()) << path;
 }
 
 TEST(MethodTableTest, TellsRuntimesMethodsThatItDoesNotKnow) {

@@ -38,6 +38,7 @@ Relay::Relay(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener,
       options_(std::move(options)),
       one_socket_(options_.image_socket == options_.runtime_socket),
       observers_(observers),
+      counts_(observers.metrics),
       log_(GetLogger("cri/relay")),
       unread_limit_(kLogBurst, kLogPeriod),
       accept_limit_(kLogBurst, kLogPeriod),
@@ -181,24 +182,6 @@ void Relay::CountUpstream(std::string_view socket, int change) {
 std::unique_ptr<CallTap> Relay::MakeTap(const Method& method, bool intercepted) {
   if (observers_.dumper == nullptr) return nullptr;
   return CallTap::Create(*observers_.dumper, next_call_++, method, intercepted);
-}
-
-void Relay::CountBegin() {
-  observers_.metrics->CountInFlight(1);
-}
-
-void Relay::CountCall(const Method& method, bool intercepted, int grpc_code,
-                      const CallClock& clock) {
-  if (observers_.metrics == nullptr) return;
-  const auto kind = intercepted ? Metrics::CallKind::kIntercepted : Metrics::CallKind::kPassthrough;
-  CallCounter& counter = observers_.metrics->Calls(method.path, kind);
-  counter.Count(grpc_code);
-  if (!clock.begun()) return;
-  observers_.metrics->CountInFlight(-1);
-  // A call that lasts for as long as its client listens says nothing of how fast calls are.
-  if (method.endless) return;
-  const CallClock::Spent spent = clock.Read();
-  counter.Took(spent.ours, spent.runtime);
 }
 
 void Relay::AddListener() {

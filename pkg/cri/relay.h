@@ -13,7 +13,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/cri/adjustment_edits.h"
-#include "pkg/cri/call_clock.h"
+#include "pkg/cri/call_counts.h"
 #include "pkg/cri/call_tap.h"
 #include "pkg/cri/connection.h"
 #include "pkg/h2/flush_queue.h"
@@ -115,7 +115,7 @@ class Relay {
   AdjustmentSuffix& suffix() { return suffix_; }
   BackendRouter* router() const { return router_; }
   HandlerAliases* aliases() const { return aliases_; }
-  bool counts_calls() const { return observers_.metrics != nullptr; }
+  CallCounts& counts() { return counts_; }
   // A client's call to listen to events begins, or is over.
   void AddListener();
   void RemoveListener();
@@ -125,9 +125,6 @@ class Relay {
   void NoteUnknownMethod() {
     if (on_unknown_method_) on_unknown_method_();
   }
-  void CountCall(const Method& method, bool intercepted, int grpc_code, const CallClock& clock);
-  // A call whose clock has begun.
-  void CountBegin();
   // Null when the dump does not have this call.
   std::unique_ptr<CallTap> MakeTap(const Method& method, bool intercepted);
   // The same memory for the same socket, as long as the relay lives. Unimplemented: images are not
@@ -180,6 +177,7 @@ class Relay {
   Options options_;
   const bool one_socket_;  // for both services
   Observers observers_;
+  CallCounts counts_;
   BackendRouter* router_ = nullptr;
   HandlerAliases* aliases_ = nullptr;
   AdjustmentSuffix suffix_;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/metrics/call_counter.h"
 #include "pkg/metrics/plugin_counter.h"
 #include "pkg/sys/traffic.h"
 
@@ -17,19 +18,9 @@ class Collectable;
 
 namespace resmgr {
 
-// Counts the finished calls of one method. Thread-safe.
-class CallCounter {
- public:
-  virtual ~CallCounter() = default;
-  // The gRPC status code; what is not one of 0 to 16 counts as UNKNOWN.
-  virtual void Count(int grpc_code) = 0;
-  // call_seconds{service,method,part}: how long one of them took here, and at the runtime.
-  virtual void Took(std::chrono::nanoseconds ours, std::chrono::nanoseconds runtime) = 0;
-};
-
 // All that the daemon counts about itself, under the prefix cri_resmgr_. Counting touches one
-// atomic number and never allocates, except at the first call of a method with a new code. Exists
-// whether it is scraped (metrics_server.h) or not. Thread-safe.
+// atomic number and never allocates. Exists whether it is scraped (metrics_server.h) or not.
+// Thread-safe, except that one thread counts calls and bytes.
 class Metrics {
  public:
   // `known_methods` are paths ("/runtime.v1.RuntimeService/Version"). All others count as one
@@ -41,9 +32,9 @@ class Metrics {
 
   enum class CallKind { kPassthrough, kIntercepted };
   // calls_total{service,method,kind,code}. The same object each time, and it lives as long as this:
-  // callers with a table of methods keep it there.
+  // callers with a table of methods keep it there. One thread counts, the event loop's.
   CallCounter& Calls(std::string_view path, CallKind kind);
-  // calls_in_flight: 1 for a call that begins, -1 for one that ended.
+  // calls_in_flight: 1 for a call that begins, -1 for one that ended. By the same thread.
   void CountInFlight(int change);
 
   enum class Event {
@@ -94,9 +85,8 @@ class Metrics {
 
  private:
   class Impl;
-  class Collected;
   std::shared_ptr<Impl> impl_;
-  std::shared_ptr<Collected> collected_;
+  std::shared_ptr<prometheus::Collectable> collected_;
 };
 
 }  // namespace resmgr

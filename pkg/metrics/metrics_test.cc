@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/metrics/metrics.h"
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <iterator>
@@ -169,19 +170,46 @@ TEST_F(MetricsTest, BytesAreSumsOfEachPeer) {
   EXPECT_THAT(answer, HasSubstr(name + "{direction=\"sent\",peer=\"image\"} 0"));
 }
 
-TEST_F(MetricsTest, CountsFromSeveralThreadsWhileScraped) {
-  std::vector<std::thread> threads;
-  threads.reserve(4);
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([this] {
-      for (int i = 0; i < 1000; ++i)
-        metrics_.Calls(kVersion, Metrics::CallKind::kPassthrough).Count(i % 2);
-    });
+TEST_F(MetricsTest, CountsCallsWhileScraped) {
+  constexpr int kCalls = 20'000;
+  std::atomic<bool> done = false;
+  std::thread counting([this, &done] {
+    CallCounter& calls = metrics_.Calls(kVersion, Metrics::CallKind::kPassthrough);
+    for (int i = 0; i < kCalls; ++i) {
+      metrics_.CountInFlight(1);
+      calls.Count(i % 2);
+      calls.Took(std::chrono::microseconds(i), std::chrono::microseconds(1));
+      metrics_.CountInFlight(-1);
+    }
+    done = true;
+  });
+  while (!done)
+    EXPECT_THAT(Text(), HasSubstr("build_info"));
+  counting.join();
+  const std::string answer = Text();
+  EXPECT_THAT(answer, HasSubstr("{code=\"OK\",kind=\"passthrough\",method=\"Version\","
+                                "service=\"runtime.v1.RuntimeService\"} 10000"));
+  EXPECT_THAT(answer, HasSubstr("part=\"ours\",service=\"runtime.v1.RuntimeService\"} 20000"));
+  EXPECT_THAT(answer, HasSubstr("cri_resmgr_calls_in_flight 0"));
+}
+
+TEST_F(MetricsTest, EveryTimeIsInItsBucket) {
+  using std::chrono::microseconds;
+  CallCounter& calls = metrics_.Calls(kVersion, Metrics::CallKind::kPassthrough);
+  for (const auto time :
+       {microseconds(10), microseconds(11), microseconds(120'000'000), microseconds(120'000'001)}) {
+    calls.Took(time, microseconds(0));
   }
-  EXPECT_THAT(Text(), HasSubstr("build_info"));
-  for (auto& thread : threads)
-    thread.join();
-  EXPECT_THAT(Text(), HasSubstr("service=\"runtime.v1.RuntimeService\"} 2000"));
+  const std::string answer = Text();
+  const std::string ours =
+      "cri_resmgr_call_seconds_bucket{method=\"Version\",part=\"ours\","
+      "service=\"runtime.v1.RuntimeService\",le=";
+  EXPECT_THAT(answer, HasSubstr(ours + "\"1e-05\"} 1\n")) << "a bound belongs to its bucket";
+  EXPECT_THAT(answer, HasSubstr(ours + "\"2.5e-05\"} 2\n"));
+  EXPECT_THAT(answer, HasSubstr(ours + "\"20\"} 2\n"));
+  EXPECT_THAT(answer, HasSubstr(ours + "\"120\"} 3\n"));
+  EXPECT_THAT(answer, HasSubstr(ours + "\"+Inf\"} 4\n"));
+  EXPECT_THAT(answer, HasSubstr("part=\"ours\",service=\"runtime.v1.RuntimeService\"} 240.000022"));
 }
 
 TEST_F(MetricsTest, ServesOverHttpAndHasThreadsOnlyMeanwhile) {

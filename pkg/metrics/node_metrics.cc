@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/metrics/node_metrics.h"
 
-#include <array>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -11,6 +10,9 @@
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
+
+#include "pkg/metrics/collect.h"
+#include "pkg/metrics/decision_metrics.h"
 
 namespace resmgr {
 namespace {
@@ -31,12 +33,6 @@ Histograms& AddHistogramFamily(prometheus::Registry& registry, const char* name,
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
 }
 
-constexpr std::array kOperations = {"reconcile", "allocate", "update", "release", "rebalance"};
-
-double Seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 // Counters grow alone, and are shown what was counted elsewhere.
 void RaiseTo(prometheus::Counter& counter, uint64_t sum) {
   counter.Increment(static_cast<double>(sum) - counter.Value());
@@ -46,19 +42,8 @@ void RaiseTo(prometheus::Counter& counter, uint64_t sum) {
 
 class NodeMetrics::Impl {
  public:
-  Impl() {
-    for (size_t i = 0; i < kOperations.size(); ++i) {
-      decisions[i] = &decision_family.Add(
-          {{"operation", kOperations[i]}},
-          prometheus::Histogram::BucketBoundaries{1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4,
-                                                  2.5e-4, 5e-4, 1e-3, 5e-3, 2.5e-2, 0.1, 1});
-    }
-  }
-
   const std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
-  Histograms& decision_family = AddHistogramFamily(*registry, "cri_resmgr_policy_decision_seconds",
-                                                   "What the policy took for its decisions");
-  std::array<prometheus::Histogram*, kOperations.size()> decisions{};
+  DecisionMetrics decisions;
   Counters& refusals = AddCounterFamily(*registry, "cri_resmgr_policy_refusals_total",
                                         "Containers and updates that were refused, by reason");
   prometheus::Counter& moves =
@@ -172,12 +157,12 @@ class NodeMetrics::Impl {
   }
 };
 
-NodeMetrics::NodeMetrics() : impl_(std::make_unique<Impl>()) {}
+NodeMetrics::NodeMetrics() : impl_(std::make_shared<Impl>()) {}
 
 NodeMetrics::~NodeMetrics() = default;
 
 void NodeMetrics::Decided(Operation operation, std::chrono::nanoseconds took) {
-  impl_->decisions[static_cast<size_t>(operation)]->Observe(Seconds(took));
+  impl_->decisions.Of(static_cast<size_t>(operation)).Observe(took);
 }
 
 void NodeMetrics::Refused(std::string_view reason) {
@@ -213,7 +198,7 @@ void NodeMetrics::PodEvents(size_t taken, size_t lost) {
 }
 
 void NodeMetrics::Lagged(std::chrono::nanoseconds late) {
-  impl_->lag.Observe(Seconds(late));
+  impl_->lag.Observe(std::chrono::duration<double>(late).count());
 }
 
 void NodeMetrics::ShowPools(std::span<const Pool> pools) {
@@ -256,7 +241,7 @@ void NodeMetrics::Show(const Node& node) {
 }
 
 std::shared_ptr<prometheus::Collectable> NodeMetrics::collectable() const {
-  return impl_->registry;
+  return CollectTogether({impl_->registry, {impl_, &impl_->decisions}});
 }
 
 }  // namespace resmgr

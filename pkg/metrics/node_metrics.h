@@ -16,7 +16,8 @@ class Collectable;
 namespace resmgr {
 
 // What the node's brain decides and holds, under the prefix cri_resmgr_, beside Metrics, which
-// counts what every door does. Thread-safe; counting never allocates.
+// counts what every door does. Thread-safe, except that one thread tells decisions; counting never
+// allocates.
 class NodeMetrics {
  public:
   NodeMetrics();
@@ -25,7 +26,7 @@ class NodeMetrics {
   NodeMetrics& operator=(const NodeMetrics&) = delete;
 
   enum class Operation { kReconcile, kAllocate, kUpdate, kRelease, kRebalance };
-  // policy_decision_seconds{operation}: what the policy took.
+  // policy_decision_seconds{operation}: what the policy took. By the event loop's thread only.
   void Decided(Operation operation, std::chrono::nanoseconds took);
   // policy_refusals_total{reason}: by the name of the code, of which there are few.
   void Refused(std::string_view reason);
@@ -89,7 +90,7 @@ class NodeMetrics {
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace resmgr

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "pkg/metrics/collect.h"
+
 namespace resmgr {
 
 TrafficMetrics::TrafficMetrics(std::vector<std::string> peers) : peers_(std::move(peers)) {
@@ -11,10 +13,9 @@ TrafficMetrics::TrafficMetrics(std::vector<std::string> peers) : peers_(std::mov
 }
 
 std::vector<prometheus::MetricFamily> TrafficMetrics::Collect() const {
-  prometheus::MetricFamily family;
-  family.name = "cri_resmgr_connection_bytes_total";
-  family.help = "Bytes that connections have received and sent";
-  family.type = prometheus::MetricType::Counter;
+  prometheus::MetricFamily family =
+      MakeFamily("cri_resmgr_connection_bytes_total",
+                 "Bytes that connections have received and sent", prometheus::MetricType::Counter);
   for (size_t i = 0; i < peers_.size(); ++i) {
     const auto add = [&](const char* direction, uint64_t bytes) {
       prometheus::ClientMetric metric;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "pkg/sys/tally.h"
 
 namespace resmgr {
 
@@ -11,20 +12,15 @@ namespace resmgr {
 // read.
 class Traffic {
  public:
-  void Received(size_t bytes) { Add(received_, bytes); }
-  void Sent(size_t bytes) { Add(sent_, bytes); }
+  void Received(size_t bytes) { received_.Add(static_cast<int64_t>(bytes)); }
+  void Sent(size_t bytes) { sent_.Add(static_cast<int64_t>(bytes)); }
 
-  uint64_t received() const { return received_.load(std::memory_order_relaxed); }
-  uint64_t sent() const { return sent_.load(std::memory_order_relaxed); }
+  uint64_t received() const { return static_cast<uint64_t>(received_.value()); }
+  uint64_t sent() const { return static_cast<uint64_t>(sent_.value()); }
 
  private:
-  // No other thread counts, so that it takes no locked instruction.
-  static void Add(std::atomic<uint64_t>& sum, size_t bytes) {
-    sum.store(sum.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
-  }
-
-  std::atomic<uint64_t> received_ = 0;
-  std::atomic<uint64_t> sent_ = 0;
+  Tally received_;
+  Tally sent_;
 };
 
 }  // namespace resmgr

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+
+#include "pkg/base/status.h"
+#include "pkg/metrics/time_histogram.h"
+#include "pkg/sys/tally.h"
+
+namespace resmgr {
+
+// How long calls took: here, and at the runtime.
+struct CallTimes {
+  TimeHistogram ours;
+  TimeHistogram runtime;
+};
+
+// Counts the finished calls of one method and kind. One thread counts, the event loop's; any may
+// read.
+class CallCounter {
+ public:
+  static constexpr size_t kCodes = 17;  // of gRPC: 0 to 16
+
+  // `times` is that of the method, whatever the kind, and outlives the counter.
+  explicit CallCounter(CallTimes& times) : times_(times) {}
+
+  // What is no gRPC status code counts as UNKNOWN.
+  void Count(int grpc_code) {
+    const auto code = static_cast<size_t>(grpc_code);
+    counts_[code < kCodes ? code : static_cast<size_t>(StatusCode::kUnknown)].Add(1);
+  }
+  // call_seconds{service,method,part}: how long one of them took here, and at the runtime.
+  void Took(std::chrono::nanoseconds ours, std::chrono::nanoseconds runtime) {
+    times_.ours.Observe(ours);
+    times_.runtime.Observe(runtime);
+  }
+
+  const std::array<Tally, kCodes>& counts() const { return counts_; }
+
+ private:
+  CallTimes& times_;
+  std::array<Tally, kCodes> counts_;
+};
+
+}  // namespace resmgr

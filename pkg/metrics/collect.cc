@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/metrics/collect.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+namespace resmgr {
+namespace {
+
+class Together final : public prometheus::Collectable {
+ public:
+  explicit Together(std::vector<std::shared_ptr<prometheus::Collectable>> parts)
+      : parts_(std::move(parts)) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    std::vector<prometheus::MetricFamily> all;
+    for (const auto& part : parts_)
+      std::ranges::move(part->Collect(), std::back_inserter(all));
+    return all;
+  }
+
+ private:
+  const std::vector<std::shared_ptr<prometheus::Collectable>> parts_;
+};
+
+}  // namespace
+
+prometheus::MetricFamily MakeFamily(const char* name, const char* help,
+                                    prometheus::MetricType type) {
+  prometheus::MetricFamily family;
+  family.name = name;
+  family.help = help;
+  family.type = type;
+  return family;
+}
+
+prometheus::ClientMetric CollectTimes(const TimeHistogram& times,
+                                      std::vector<prometheus::ClientMetric::Label> labels) {
+  const auto in_seconds = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  prometheus::ClientMetric metric;
+  metric.label = std::move(labels);
+  metric.histogram.sample_sum = in_seconds(times.sum());
+  uint64_t count = 0;
+  for (size_t i = 0; i <= TimeHistogram::kBounds; ++i) {
+    count += static_cast<uint64_t>(times.buckets()[i].value());
+    const double bound = i < TimeHistogram::kBounds ? in_seconds(times.bounds()[i])
+                                                    : std::numeric_limits<double>::infinity();
+    metric.histogram.bucket.push_back({.cumulative_count = count, .upper_bound = bound});
+  }
+  metric.histogram.sample_count = count;
+  return metric;
+}
+
+std::shared_ptr<prometheus::Collectable> CollectTogether(
+    std::vector<std::shared_ptr<prometheus::Collectable>> parts) {
+  return std::make_shared<Together>(std::move(parts));
+}
+
+}  // namespace resmgr
