@@ -2,6 +2,7 @@
 #include "test/bench/testbed.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -19,6 +20,7 @@ namespace resmgr::bench {
 namespace {
 
 constexpr std::chrono::seconds kStartTimeout{20};
+constexpr std::chrono::seconds kEndTimeout{5};
 constexpr std::chrono::microseconds kPollPeriod{100};
 constexpr int kStarts = 9;
 
@@ -106,7 +108,14 @@ StatusOr<std::unique_ptr<Testbed>> Testbed::Start(const DaemonCommand& daemon,
   return bed;
 }
 
+// Daemons end by themselves, so that those that count what runs in them can write it down.
 Testbed::~Testbed() {
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.process != nullptr) candidate.process->Signal(SIGTERM);
+  }
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.process != nullptr) (void)candidate.process->Wait(kEndTimeout);
+  }
   candidates_.clear();
   backend_.reset();
   std::error_code ignored;
