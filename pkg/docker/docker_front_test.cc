@@ -8,9 +8,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "pkg/docker/call_watch.h"
@@ -94,6 +96,13 @@ class DockerFrontTest : public testing::Test {
       sent += static_cast<size_t>(size);
     }
     return sent;
+  }
+  // Until the other end has read all that was sent.
+  static bool WaitUntilRead(const UniqueFd& fd) {
+    int unread = 1;
+    for (int i = 0; i < 1000 && ::ioctl(fd.get(), SIOCOUTQ, &unread) == 0 && unread > 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return unread == 0;
   }
   static std::string Post(const std::string& target, const std::string& body) {
     return "POST " + target +
@@ -304,6 +313,9 @@ TEST_F(DockerFrontTest, AllHeldRequestsTogetherAreBounded) {
   for (size_t i = 0; i < fit; ++i) {
     clients.push_back(*ConnectUnix(dir_.File("proxy.sock")));
     ASSERT_EQ(SendUntilAnswered(clients.back(), most), most.size());
+    // What of it is not read yet is not held yet: another client than the one that comes later
+    // could be the one that is too much.
+    ASSERT_TRUE(WaitUntilRead(clients.back()));
   }
   const UniqueFd one_more = *ConnectUnix(dir_.File("proxy.sock"));
   EXPECT_LE(SendUntilAnswered(one_more, most), most.size());
