@@ -46,7 +46,7 @@ void MetricsWatch::OnFoundEnded(std::span<const Act> acts) {
 }
 
 void MetricsWatch::OnPushed(const Act& act) {
-  if (!failed_.empty() && failed_.erase(act.container.key) > 0) metrics_.UpdateRetried();
+  if (failed_.erase(act.container.key) > 0) metrics_.UpdateRetried();
 }
 
 void MetricsWatch::OnFailed(const Act& act, const Status& /*why*/) {
