@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/known_methods.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "pkg/api/runtime_v1.pb.h"
@@ -23,16 +21,6 @@ std::vector<std::string> KnownMethodPaths() {
     }
   }
   return paths;
-}
-
-std::vector<std::string> KnownRuntimeMethods() {
-  const google::protobuf::ServiceDescriptor* service =
-      ::runtime::v1::VersionRequest::descriptor()->file()->FindServiceByName("RuntimeService");
-  std::vector<std::string> names;
-  for (int i = 0; i < service->method_count(); ++i)
-    names.push_back(service->method(i)->name());
-  std::ranges::sort(names);
-  return names;
 }
 
 }  // namespace resmgr

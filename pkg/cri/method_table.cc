@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/method_table.h"
 
-#include <algorithm>
 #include <array>
+#include <functional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "pkg/base/text_hash.h"
 #include "pkg/cri/known_methods.h"
 
 namespace resmgr {
@@ -36,21 +38,31 @@ Service ClassifyService(std::string_view service) {
   return Service::kOther;
 }
 
-// Of the RuntimeService.
-bool IsKnownName(std::string_view name) {
-  static const auto* const kNames = new std::vector<std::string>(KnownRuntimeMethods());
-  return std::ranges::binary_search(*kNames, name);
-}
+// Where each known path stands among KnownMethodPaths().
+struct MethodPlaces {
+  MethodPlaces() {
+    const std::vector<std::string> paths = KnownMethodPaths();
+    for (size_t i = 0; i < paths.size(); ++i)
+      places.emplace(paths[i], i);
+  }
 
-size_t PlaceOf(std::string_view path) {
-  static const auto* const kPaths = new std::vector<std::string>(KnownMethodPaths());
-  return static_cast<size_t>(std::ranges::find(*kPaths, path) - kPaths->begin());
+  size_t PlaceOf(std::string_view path) const {
+    const auto found = places.find(path);
+    return found == places.end() ? places.size() : found->second;
+  }
+
+  std::unordered_map<std::string, size_t, TextHash, std::equal_to<>> places;
+};
+
+const MethodPlaces& Places() {
+  static const auto* const kPlaces = new MethodPlaces();
+  return *kPlaces;
 }
 
 }  // namespace
 
 Method ClassifyMethod(std::string_view path) {
-  Method method{.path = path, .name = path, .place = PlaceOf(path)};
+  Method method{.path = path, .name = path, .place = Places().PlaceOf(path)};
   const size_t slash = path.rfind('/');
   if (path.empty() || path.front() != '/' || slash == 0 || slash == std::string_view::npos) {
     return method;
@@ -62,7 +74,7 @@ Method ClassifyMethod(std::string_view path) {
     if (method.name == name) method.operation = operation;
   }
   method.endless = method.name == "GetContainerEvents";
-  method.unknown = method.operation == Operation::kOther && !IsKnownName(method.name);
+  method.unknown = method.place == Places().places.size();
   return method;
 }
 
