@@ -67,8 +67,8 @@ elseif(RESMGR_PROFILE)
   message(FATAL_ERROR "RESMGR_PROFILE: '${RESMGR_PROFILE}' is none of make and use")
 endif()
 
-# Tests run for less time than an optimizer takes for them. _FORTIFY_SOURCE asks for an optimizer. What supports tests is
-# optimized like the rest in release builds, where benches link it.
+# Tests run for less time than an optimizer takes for them, as does what supports them, but for what benches measure with
+# (BENCHED). _FORTIFY_SOURCE asks for an optimizer.
 # -pthread: some libraries ask for it, and a precompiled header is of use only to sources that agree with it on that.
 # With sanitizers, libraries are compiled in half of the time without an optimizer, and tests of them mostly wait for
 # processes and times: only what random tests compute with for long is optimized there.
@@ -79,7 +79,7 @@ if(RESMGR_SANITIZE)
   set(resmgr_library_options -O0)
 else()
   set(resmgr_test_options -pthread -U_FORTIFY_SOURCE $<$<CONFIG:Release>:-O0>)
-  set(resmgr_support_options)
+  set(resmgr_support_options ${resmgr_test_options})
 endif()
 
 # gtest, gmock and what nearly every test includes besides, parsed once for all tests. An executable, since its flags
@@ -127,22 +127,25 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" 
   resmgr_library_headers(resmgr_data_path_headers -flto=auto -ffat-lto-objects)
 endif()
 
-# resmgr_library(NAME SRCS a.cc ... [DEPS public...] [PRIVATE_DEPS private...] [SUPPORT | DATA_PATH] [RANDOM_TESTS])
-# One static library per module, with the alias resmgr::NAME. SUPPORT: nothing that is installed links it. DATA_PATH:
+# resmgr_library(NAME SRCS a.cc ... [DEPS public...] [PRIVATE_DEPS private...] [SUPPORT [BENCHED] | DATA_PATH] [RANDOM_TESTS])
+# One static library per module, with the alias resmgr::NAME. SUPPORT: nothing that is installed links it; with BENCHED benches do. DATA_PATH:
 # every call or creation goes through it. RANDOM_TESTS: tests with random input spend most of their time in it.
 function(resmgr_library name)
-  cmake_parse_arguments(ARG "SUPPORT;DATA_PATH;RANDOM_TESTS" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "SUPPORT;BENCHED;DATA_PATH;RANDOM_TESTS" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(resmgr_${name} STATIC ${ARG_SRCS})
   add_library(resmgr::${name} ALIAS resmgr_${name})
   target_link_libraries(resmgr_${name} PUBLIC ${ARG_DEPS} PRIVATE resmgr_flags ${ARG_PRIVATE_DEPS})
+  if(RESMGR_SANITIZE OR ARG_SUPPORT)
+    # Built where something needs it.
+    set_target_properties(resmgr_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
   set(headers resmgr_optimized_headers)
   if(ARG_SUPPORT)
-    target_compile_options(resmgr_${name} PRIVATE ${resmgr_support_options})
-    set(headers)
-    if(NOT RESMGR_TESTS)
-      set_target_properties(resmgr_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    if(RESMGR_SANITIZE OR NOT ARG_BENCHED)
+      target_compile_options(resmgr_${name} PRIVATE ${resmgr_support_options})
     endif()
-  elseif(NOT ARG_RANDOM_TESTS)
+    set(headers)
+  elseif(NOT ARG_RANDOM_TESTS OR RESMGR_SANITIZE STREQUAL "thread")
     target_compile_options(resmgr_${name} PRIVATE ${resmgr_library_options})
     set(headers resmgr_headers)
   endif()
@@ -175,30 +178,45 @@ function(resmgr_binary name)
     target_link_libraries(${name} PRIVATE resmgr_data_path)
   endif()
   target_compile_definitions(${name} PRIVATE RESMGR_VERSION="${PROJECT_VERSION}")
+  if(RESMGR_SANITIZE)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)  # but for what tests start
+  endif()
   if(ARG_COMPONENT)
     install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${ARG_COMPONENT})
   endif()
 endfunction()
 
-# resmgr_test(NAME SRCS ... DEPS ... [LABEL unit|integration|e2e|lint] [TIMEOUT seconds] [SERIAL] [ONE_THREAD] [SHARDS n])
-# One test executable; every TEST in it becomes one ctest entry. Under sanitizers all tests of a program with the label unit
-# or with ONE_THREAD are one entry, or SHARDS entries. ONE_THREAD: neither the test nor what it tests starts a thread, so
-# that ThreadSanitizer has nothing to find; it is left out of that build.
+# resmgr_test(NAME SRCS ... DEPS ... [LABEL unit|integration|serial|e2e|crash|lint] [TIMEOUT seconds]
+#             [SHARDS n] [THREADS | PROGRAMS programs...])
+# One test executable; every TEST in it becomes one ctest entry. LABEL: `integration` are tests that need several modules or
+# processes, `serial` those of them that judge time or memory, which run alone, as `crash` does. Under sanitizers all tests of a program are one entry, or
+# SHARDS entries. THREADS: what it tests starts threads; without that ThreadSanitizer has nothing to find, and the test is
+# left out of that build. PROGRAMS: what it tests are these programs, which it starts; it is built without sanitizers only,
+# and run with the programs of each build (test/support/programs), those with sanitizers from RESMGR_PLAIN_BUILD.
 function(resmgr_test name)
-  cmake_parse_arguments(ARG "SERIAL;ONE_THREAD" "LABEL;TIMEOUT;SHARDS" "SRCS;DEPS" ${ARGN})
-  if(ARG_ONE_THREAD AND RESMGR_SANITIZE STREQUAL "thread")
-    return()
-  endif()
+  cmake_parse_arguments(ARG "THREADS" "LABEL;TIMEOUT;SHARDS" "SRCS;DEPS;PROGRAMS" ${ARGN})
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
+  if(RESMGR_SANITIZE AND ARG_PROGRAMS)
+    if(RESMGR_SANITIZE STREQUAL "thread")
+      list(REMOVE_ITEM ARG_PROGRAMS cri-resmgr-ctl)  # has no threads; tests take the plain one
+    endif()
+    set_target_properties(${ARG_PROGRAMS} PROPERTIES EXCLUDE_FROM_ALL OFF)
+    file(RELATIVE_PATH folder ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_BINARY_DIR})
+    resmgr_test_shards(${name} ${RESMGR_PLAIN_BUILD}/${folder}/${name})
+    return()
+  endif()
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE resmgr_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${resmgr_test_options})
   target_precompile_headers(${name} REUSE_FROM resmgr_test_headers)
+  if(NOT RESMGR_SANITIZE)
+    target_link_options(${name} PRIVATE -fuse-ld=lld)  # in a third of the time
+  endif()
   # Only tests that name these directories get them, since they keep ccache from serving another checkout.
   foreach(source IN LISTS ARG_SRCS)
     file(STRINGS ${source} uses REGEX "RESMGR_(SOURCE|BINARY)_DIR")
@@ -208,30 +226,42 @@ function(resmgr_test name)
       break()
     endif()
   endforeach()
-  if(NOT RESMGR_TESTS)
+  if(NOT RESMGR_TESTS
+      OR (ARG_LABEL STREQUAL "unit" AND NOT RESMGR_UNIT_TESTS)
+      OR (RESMGR_SANITIZE STREQUAL "thread" AND NOT ARG_THREADS)
+      OR (RESMGR_SANITIZE AND ARG_LABEL STREQUAL "lint"))
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
   endif()
-  set(properties LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
-  # Times and memory, for which tests run alone, are not judged under sanitizers.
-  if(ARG_SERIAL AND NOT RESMGR_SANITIZE)
-    list(APPEND properties RUN_SERIAL ON)
-  endif()
-  # Release builds show that each test passes in a process of its own. To start that again under a sanitizer takes longer
-  # than most tests, and the same tests in one process show that none disturbs the next (pkg/adr/0005-test-tiers.md).
-  if(RESMGR_SANITIZE AND (ARG_LABEL STREQUAL "unit" OR ARG_ONE_THREAD))
-    if(NOT ARG_SHARDS)
-      set(ARG_SHARDS 1)
-    endif()
-    foreach(shard RANGE 1 ${ARG_SHARDS})
-      math(EXPR index "${shard} - 1")
-      add_test(NAME ${name}_${shard} COMMAND ${name})
-      set_tests_properties(${name}_${shard} PROPERTIES ${properties} TIMEOUT 600)
-      set_tests_properties(${name}_${shard} PROPERTIES
-        ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
-    endforeach()
+  if(RESMGR_SANITIZE)
+    resmgr_test_shards(${name} ${name})
     return()
   endif()
+  if(ARG_PROGRAMS)
+    add_dependencies(${name} ${ARG_PROGRAMS})
+  endif()
+  set(properties TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_LABEL MATCHES "^(serial|crash)$")
+    list(APPEND properties RUN_SERIAL ON)
+  endif()
   # The printed values of parameters may be addresses, and names should be the same in every build.
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES PROPERTIES ${properties})
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES
+    PROPERTIES LABELS ${ARG_LABEL} ${properties})
 endfunction()
+
+# Within resmgr_test: COMMAND has all tests of the program; each shard of them is one ctest entry. To start a process anew
+# for each of them under a sanitizer takes longer than most tests (pkg/adr/0005-test-tiers.md).
+macro(resmgr_test_shards name command)
+  if(NOT ARG_SHARDS)
+    set(ARG_SHARDS 1)
+  endif()
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    math(EXPR index "${shard} - 1")
+    set(entry ${name}_${shard})
+    add_test(NAME ${entry} COMMAND ${command})
+    set_tests_properties(${entry} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 600)
+    set_property(TEST ${entry} PROPERTY ENVIRONMENT
+      GTEST_TOTAL_SHARDS=${ARG_SHARDS} GTEST_SHARD_INDEX=${index}
+      GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/gtest/${entry}.xml RESMGR_PROGRAMS=${PROJECT_BINARY_DIR})
+  endforeach()
+endmacro()

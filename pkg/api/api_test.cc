@@ -9,8 +9,7 @@
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
-#include "pkg/api/runtime_v1.grpc.pb.h"
-#include "pkg/api/runtime_v1alpha2.grpc.pb.h"
+#include "pkg/api/runtime_v1.pb.h"
 
 namespace resmgr {
 namespace {
@@ -20,10 +19,6 @@ using google::protobuf::FileDescriptor;
 
 const FileDescriptor& V1() {
   return *runtime::v1::VersionRequest::descriptor()->file();
-}
-
-const FileDescriptor& V1Alpha2() {
-  return *runtime::v1alpha2::VersionRequest::descriptor()->file();
 }
 
 const FieldDescriptor* Field(std::string_view message, std::string_view field) {
@@ -115,20 +110,6 @@ TEST(ApiTest, EveryCallOfBothServicesIsThere) {
   EXPECT_FALSE(events->client_streaming());
   EXPECT_EQ(events->input_type()->name(), "GetEventsRequest");
   EXPECT_EQ(events->output_type()->name(), "ContainerEventResponse");
-}
-
-TEST(ApiTest, OlderVersionDiffersOnlyInItsPackage) {
-  google::protobuf::FileDescriptorProto v1;
-  google::protobuf::FileDescriptorProto v1alpha2;
-  V1().CopyTo(&v1);
-  V1Alpha2().CopyTo(&v1alpha2);
-  EXPECT_EQ(v1.package(), "runtime.v1");
-  EXPECT_EQ(v1alpha2.package(), "runtime.v1alpha2");
-  ASSERT_EQ(v1.message_type_size(), v1alpha2.message_type_size());
-  std::string text = v1alpha2.DebugString();
-  for (size_t at = 0; (at = text.find("v1alpha2", at)) != std::string::npos;)
-    text.replace(at, std::string_view("v1alpha2").size(), "v1");
-  EXPECT_EQ(text, v1.DebugString());
 }
 
 TEST(ApiTest, UnknownFieldsSurviveDecodingAndEncoding) {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "test/integration/daemon_fixture.h"
-#include "test/support/sanitizer.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
@@ -17,7 +17,7 @@ class BigMessagesTest : public DaemonTest {
  protected:
   void SetUp() override { StartBoth(); }
   void TearDown() override {
-    if (kSanitized || !daemon_) return;
+    if (SanitizedPrograms() || !daemon_) return;
     EXPECT_LT(ProcStatus("VmHWM:"), kPeakLimitKib) << "KiB at the most";
   }
 };

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "test/integration/daemon_fixture.h"
-#include "test/support/sanitizer.h"
+#include "test/support/programs/programs.h"
 #include "test/support/scrape/scrape.h"
 
 namespace resmgr::test {
@@ -68,7 +68,7 @@ TEST_F(ContainerCostTest, MemoryOfOneIsBounded) {
   fmt::print("{} containers: {} KiB, {}: {} KiB, so {:.1f} KiB for each\n", kFew, few, kMany, many,
              static_cast<double>(many - few) / (kMany - kFew));
   EXPECT_GT(few, 0);
-  if (kSanitized) return;
+  if (SanitizedPrograms()) return;
   EXPECT_LT(many - few, kMostOfOneKib * (kMany - kFew));
   EXPECT_LT(ProcStatus("VmHWM:"), kMostKib);
 }

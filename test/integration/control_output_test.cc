@@ -15,6 +15,7 @@
 #include "pkg/base/utf8.h"
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/control_fixture.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
@@ -216,9 +217,9 @@ TEST_F(ControlOutputTest, StatusNamesWhatIsNotAsItShouldBe) {
 TEST_F(ControlOutputTest, WatchesUntilItIsEnded) {
   StartBoth();
   CriClient client = Relayed();
-  const auto watch = ChildProcess::Start({RESMGR_BINARY_DIR "/cmd/cri-resmgr-ctl/cri-resmgr-ctl",
-                                          "-socket", Path("admin.sock"), "containers", "-w"},
-                                         Path("watched"));
+  const auto watch = ChildProcess::Start(
+      {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "containers", "-w"},
+      Path("watched"));
   ASSERT_THAT(watch, IsOk());
   EXPECT_TRUE(Eventually([this] { return TextOf(Path("watched")) == "No containers.\n"; }));
   RunIn(client, "shop", "web-1", "web", 2);

@@ -14,7 +14,7 @@
 
 #include "pkg/sys/unique_fd.h"
 #include "test/integration/daemon_fixture.h"
-#include "test/support/sanitizer.h"
+#include "test/support/programs/programs.h"
 #include "test/support/seed.h"
 
 namespace resmgr::test {
@@ -155,7 +155,7 @@ TEST_F(HostileTest, ClientThatDoesNotReadCostsNoMemoryAndGetsEverythingLater) {
     ASSERT_GT(count, 0) << received;
     received += static_cast<size_t>(count);
   }
-  if (!kSanitized) {
+  if (!SanitizedPrograms()) {
     EXPECT_LT(ProcStatus("VmHWM:"), kPeakLimitKib);
   }
 }
@@ -257,7 +257,7 @@ TEST_F(HostileTest, MoreConnectionsThanFilesAreSurvived) {
 }
 
 TEST_F(HostileTest, ClientThatTakesNoAnswersIsNotBufferedFor) {
-  if (kSanitized) GTEST_SKIP() << "memory means nothing under a sanitizer";
+  if (SanitizedPrograms()) GTEST_SKIP() << "memory means nothing under a sanitizer";
   const int64_t before = ProcStatus("VmRSS:");
   const UniqueFd fd = Connect();
   ASSERT_TRUE(fd.valid());

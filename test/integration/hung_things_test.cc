@@ -15,6 +15,7 @@
 #include "pkg/sys/unique_fd.h"
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/hung_things_fixture.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
@@ -108,7 +109,7 @@ class UnreadLogTest : public HungThingsTest {
     reader_.Reset(::open(Path("log").c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
     ASSERT_GE(::fcntl(reader_.get(), F_SETPIPE_SZ, 4096), 4096);
     std::vector<std::string> argv = StaticFlags(flags);
-    argv.insert(argv.begin(), RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr");
+    argv.insert(argv.begin(), Program("cri-resmgr"));
     auto process = ChildProcess::Start(argv, Path("log"));
     ASSERT_THAT(process, IsOk());
     process_ = *std::move(process);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "test/integration/daemon_fixture.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
@@ -24,7 +25,7 @@ class LifecycleTest : public DaemonTest {
   // Runs the program with these flags to its end.
   Outcome RunToEnd(std::vector<std::string> flags) {
     const std::string log = Path("run-" + std::to_string(runs_++) + ".log");
-    flags.insert(flags.begin(), RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr");
+    flags.insert(flags.begin(), Program("cri-resmgr"));
     auto process = ChildProcess::Start(flags, log);
     EXPECT_THAT(process, IsOk());
     if (!process.ok()) return {};
@@ -87,8 +88,7 @@ TEST_F(LifecycleTest, ShowsDebugMessagesFromOneSignalToTheNext) {
 }
 
 TEST_F(LifecycleTest, OutputThatCannotBeWrittenIsAnError) {
-  const std::string command =
-      RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr -print-config >/dev/full";
+  const std::string command = Program("cri-resmgr") + " -print-config >/dev/full";
   const auto process = ChildProcess::Start({"/bin/sh", "-c", command}, Path("full.log"));
   ASSERT_THAT(process, IsOk());
   EXPECT_EQ((*process)->Wait(kPatience).value_or(-1), 2);

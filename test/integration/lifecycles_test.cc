@@ -19,14 +19,13 @@
 
 #include "pkg/base/parse.h"
 #include "test/integration/daemon_fixture.h"
-#include "test/support/sanitizer.h"
+#include "test/support/programs/programs.h"
 #include "test/support/scrape/scrape.h"
 #include "test/support/seed.h"
 
 namespace resmgr::test {
 namespace {
 
-constexpr uint64_t kLifecycles = 400;
 constexpr size_t kThreads = 8;
 // What a daemon that has served some thousand pods may still grow by: pages of its heap that are in
 // use by chance.
@@ -34,7 +33,8 @@ constexpr int64_t kGrowthKib = 3072;
 
 uint64_t Lifecycles() {
   const char* const given = std::getenv("RESMGR_LIFECYCLES");
-  return given == nullptr ? kLifecycles : ParseUint(given).value_or(kLifecycles);
+  const uint64_t few = SanitizedPrograms() ? 100 : 400;
+  return given == nullptr ? few : ParseUint(given).value_or(few);
 }
 
 // Of calls that a thread made, by the name of a metric with its labels.
@@ -271,7 +271,7 @@ TEST_P(LifecyclesTest, LeaveNothingAndAddUp) {
   EXPECT_TRUE(Eventually([&] { return OpenFiles() <= files; }));
   EXPECT_GT(Done("CreateContainer"), count / 2);
   EXPECT_GT(runtime_.CallCount("UpdateContainerResources"), Done("UpdateContainerResources"));
-  if (kSanitized) return;
+  if (SanitizedPrograms()) return;
   EXPECT_LT(late - early, kGrowthKib);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "test/integration/control_fixture.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
@@ -96,8 +97,7 @@ TEST_F(LiveChangesTest, TheConfigurationThatIsPrintedIsTheOneThatWasDelivered) {
   StartDaemon(flags);
   ASSERT_EQ(SetConfig({{"policy", kStatic}}), "");
   ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(Path("state/config")); }));
-  std::vector<std::string> print = {RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr",
-                                    "-print-config"};
+  std::vector<std::string> print = {Program("cri-resmgr"), "-print-config"};
   print.insert(print.end(), flags.begin(), flags.end());
   const auto process = ChildProcess::Start(print, Path("printed"));
   ASSERT_THAT(process, IsOk());

@@ -16,6 +16,7 @@
 #include "pkg/sys/unique_fd.h"
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/daemon_fixture.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
@@ -29,7 +30,7 @@ class OptionalServicesTest : public DaemonTest {
   }
   // Runs the program with these flags to its end.
   int RunToEnd(std::vector<std::string> flags) {
-    flags.insert(flags.begin(), RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr");
+    flags.insert(flags.begin(), Program("cri-resmgr"));
     const auto process = ChildProcess::Start(flags, Path("run.log"));
     EXPECT_THAT(process, IsOk());
     return process.ok() ? (*process)->Wait(kPatience).value_or(-1) : -1;

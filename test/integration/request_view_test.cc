@@ -8,7 +8,7 @@
 #include "pkg/model/requirements.h"
 #include "pkg/model/resources_annotation.h"
 #include "test/integration/control_fixture.h"
-#include "test/support/sanitizer.h"
+#include "test/support/programs/programs.h"
 #include "webhook/review.h"
 #include "webhook/testing/reviews.h"
 
@@ -21,7 +21,9 @@ using testing::Lt;
 constexpr int kLastRequest = 64'000;
 // Each container reads its whole pod's annotation: more in a pod make a slower test, no better one.
 constexpr int kPerPod = 10;
-constexpr int kStep = kPerPod * (kSanitized ? 13 : 1);
+int Step() {
+  return kPerPod * (SanitizedPrograms() ? 13 : 1);
+}
 
 // A Burstable pod whose container "mN" asks for N milli-CPU.
 Json PodAskingFor(const std::vector<int>& requests) {
@@ -55,7 +57,7 @@ LinuxResources SharesOf(int request) {
 
 TEST(RequestViewTest, EveryMilliCpuArrives) {
   int beyond_estimate = 0;
-  for (int first = 1; first <= kLastRequest; first += kStep) {
+  for (int first = 1; first <= kLastRequest; first += Step()) {
     std::vector<int> requests;
     for (int request = first; request < first + kPerPod && request <= kLastRequest; ++request)
       requests.push_back(request);

@@ -19,7 +19,7 @@
 
 #include "pkg/sys/unique_fd.h"
 #include "test/integration/daemon_fixture.h"
-#include "test/support/sanitizer.h"
+#include "test/support/programs/programs.h"
 #include "test/support/scrape/scrape.h"
 
 namespace resmgr::test {
@@ -251,7 +251,7 @@ TEST_F(LargeNodeTest, ReadersDoNotDelayCalls) {
     reader.join();
   std::ranges::sort(times);
   EXPECT_GE(answers, 5);
-  if (!kSanitized) {
+  if (!SanitizedPrograms()) {
     EXPECT_LT(times[times.size() / 2], milliseconds(50));
   }
   std::printf("%d answers of the page; a call meanwhile: median %d ms, worst %d ms\n",

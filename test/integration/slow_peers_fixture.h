@@ -12,7 +12,7 @@
 
 #include "test/integration/daemon_fixture.h"
 #include "test/support/hostile/raw_client.h"
-#include "test/support/sanitizer.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 
@@ -70,7 +70,7 @@ class SlowPeersTest : public DaemonTest {
     }
     std::ranges::sort(times);
     const auto median = std::chrono::duration<double, std::milli>(times[times.size() / 2]);
-    if (!kSanitized) {
+    if (!SanitizedPrograms()) {
       EXPECT_LT(median, limit) << "ms";
     }
     RecordProperty("median_ms", std::to_string(median.count()));
@@ -81,7 +81,7 @@ class SlowPeersTest : public DaemonTest {
   void ExpectBoundedMemory() {
     std::printf("peak of the daemon's memory: %lld KiB\n",
                 static_cast<long long>(ProcStatus("VmHWM:")));
-    if (!kSanitized) {
+    if (!SanitizedPrograms()) {
       EXPECT_LT(ProcStatus("VmHWM:"), kMemoryLimitKib) << "KiB at the most";
     }
   }

@@ -8,7 +8,7 @@
 #include "pkg/base/sanitizers.h"
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/daemon_fixture.h"
-#include "test/support/sanitizer.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
@@ -36,10 +36,10 @@ class TimingTest : public DaemonTest {
 };
 
 TEST_F(TimingTest, ServesWithinThirtyMillisecondsOfItsStart) {
-  if (kSanitized) GTEST_SKIP() << "times mean nothing under a sanitizer";
+  if (SanitizedPrograms()) GTEST_SKIP() << "times mean nothing under a sanitizer";
   StartRuntime();
   std::vector<std::string> argv = StaticFlags();
-  argv.insert(argv.begin(), RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr");
+  argv.insert(argv.begin(), Program("cri-resmgr"));
   // The best of some: a busy machine delays a start, nothing hurries it.
   auto best = Clock::duration::max();
   for (int i = 0; i < 5; ++i) {
@@ -59,9 +59,8 @@ TEST_F(TimingTest, ServesWithinThirtyMillisecondsOfItsStart) {
 }
 
 TEST_F(TimingTest, IdleDaemonDoesNotWakeUp) {
-#if RESMGR_TSAN
-  GTEST_SKIP() << "the sanitizer has a thread of its own, which does wake up";
-#endif
+  if (ThreadSanitizedPrograms())
+    GTEST_SKIP() << "the sanitizer has a thread of its own, which does wake up";
   StartBoth();
   CriClient client = Relayed();
   Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));

@@ -21,6 +21,7 @@
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/daemon_fixture.h"
 #include "test/support/containerd/child_process.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
@@ -28,12 +29,15 @@ namespace {
 constexpr int kClients = 4;
 constexpr int kCallsPerSecond = 200;  // of all of them
 // A daemon of another version.
-constexpr char kNext[] = RESMGR_BINARY_DIR "/test/integration/cri-resmgr-next";
+std::string Next() {
+  return ProgramAt("test/integration/cri-resmgr-next");
+}
 
 // How often the daemon is replaced; scripts/test-upgrades asks for more.
 int Rounds() {
   const char* const more = std::getenv("RESMGR_UPGRADES");
-  return more == nullptr ? 20 : std::max(std::atoi(more), 1);
+  if (more == nullptr) return SanitizedPrograms() ? 8 : 20;
+  return std::max(std::atoi(more), 1);
 }
 
 // What gRPC C++ says of a call that was never sent, since a GOAWAY came before.
@@ -173,7 +177,7 @@ class TakeOverTest : public UpgradeTest {
   std::vector<std::string> TakeOverFlags() const { return StaticFlags({"-take-over"}); }
   static std::vector<std::string> Launcher(bool next) {
     if (!next) return {};
-    return {"/bin/bash", "-c", std::string("exec ") + kNext + " \"$@\""};
+    return {"/bin/bash", "-c", "exec " + Next() + " \"$@\""};
   }
   // Returns when the new one serves and the old one has ended.
   void Upgrade(bool next) {
@@ -186,7 +190,7 @@ class TakeOverTest : public UpgradeTest {
   }
   // Starts one that takes over, and does not wait.
   std::unique_ptr<ChildProcess> StartSuccessor() {
-    std::vector<std::string> argv = {kNext};
+    std::vector<std::string> argv = {Next()};
     for (const std::string& flag : TakeOverFlags())
       argv.push_back(flag);
     auto process = ChildProcess::Start(argv, Path("next.log"));

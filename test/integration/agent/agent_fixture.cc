@@ -4,13 +4,9 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "test/support/programs/programs.h"
+
 namespace resmgr::test {
-namespace {
-
-constexpr char kBinary[] = RESMGR_BINARY_DIR "/cmd/cri-resmgr-agent/cri-resmgr-agent";
-
-}  // namespace
-
 AgentTest::AgentTest() {
   const Status started = api_.Start();
   EXPECT_TRUE(started.ok()) << Describe(started);
@@ -26,15 +22,9 @@ void AgentTest::WriteKubeconfig(const std::string& cluster_more, const std::stri
 }
 
 std::vector<std::string> AgentTest::Flags() const {
-  return {kBinary,
-          "-kubeconfig",
-          Path("kubeconfig"),
-          "-cri-resmgr-socket",
-          Path("config.sock"),
-          "-agent-socket",
-          Path("agent.sock"),
-          "-start-spread=0s",
-          "-report-spread=0s"};
+  return {Program("cri-resmgr-agent"), "-kubeconfig",       Path("kubeconfig"),
+          "-cri-resmgr-socket",        Path("config.sock"), "-agent-socket",
+          Path("agent.sock"),          "-start-spread=0s",  "-report-spread=0s"};
 }
 
 void AgentTest::StartAgent(const std::vector<std::string>& more) {
@@ -81,8 +71,9 @@ bool AgentTest::Eventually(const std::function<bool()>& condition,
 }
 
 int AgentTest::Probe(const std::string& query) {
-  auto probe = ChildProcess::Start({kBinary, "-agent-socket", Path("agent.sock"), "-probe", query},
-                                   Path("probe.log"));
+  auto probe = ChildProcess::Start(
+      {Program("cri-resmgr-agent"), "-agent-socket", Path("agent.sock"), "-probe", query},
+      Path("probe.log"));
   if (!probe.ok()) return -1;
   return (*probe)->Wait(std::chrono::seconds(20)).value_or(-1);
 }

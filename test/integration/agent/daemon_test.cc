@@ -17,6 +17,7 @@
 #include "test/integration/daemon_fixture.h"
 #include "test/support/api_server/api_server.h"
 #include "test/support/containerd/child_process.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
@@ -29,7 +30,6 @@ constexpr char kError[] = "cri-resource-manager.intel.com/config-error";
 constexpr char kStatus[] = "cri-resource-manager.intel.com/config-status";
 constexpr char kCpusOfNode[] = "cri-resource-manager.intel.com/cpus";
 constexpr char kEventsPath[] = "/api/v1/namespaces/default/events";
-constexpr char kBinary[] = RESMGR_BINARY_DIR "/cmd/cri-resmgr-agent/cri-resmgr-agent";
 
 class DaemonAndAgentTest : public DaemonTest {
  protected:
@@ -53,14 +53,9 @@ class DaemonAndAgentTest : public DaemonTest {
   void StartAgent(const std::vector<std::string>& more = {}) {
     ::setenv("NODE_NAME", kNode, 1);
     agent_.reset();
-    std::vector<std::string> argv = {kBinary,
-                                     "-kubeconfig",
-                                     Path("kubeconfig"),
-                                     "-cri-resmgr-socket",
-                                     Path("config.sock"),
-                                     "-agent-socket",
-                                     Path("agent.sock"),
-                                     "-report-spread=0s"};
+    std::vector<std::string> argv = {
+        Program("cri-resmgr-agent"), "-kubeconfig",   Path("kubeconfig"), "-cri-resmgr-socket",
+        Path("config.sock"),         "-agent-socket", Path("agent.sock"), "-report-spread=0s"};
     argv.insert(argv.end(), more.begin(), more.end());
     auto started = ChildProcess::Start(argv, Path("agent.log"));
     ASSERT_THAT(started, IsOk());

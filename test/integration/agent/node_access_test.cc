@@ -76,7 +76,8 @@ TEST_F(NodeAccessTest, SetsExtendedResources) {
 }
 
 TEST_F(NodeAccessTest, PassesOnWhatTheServerSays) {
-  api_.FailNext(1, 503, "/api/v1/nodes/n1");
+  // The agent itself reads the node, whenever it likes.
+  api_.FailNext(1, 503, "/api/v1/nodes/n1/status");
   const grpc::Status status = client_.SetCapacity("cri-resource-manager.intel.com/cpus", "4");
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(), HasSubstr("503"));

@@ -23,10 +23,10 @@ namespace resmgr::test {
 namespace {
 
 // Some 200,000 steps over all cases. Sanitizers need fewer to see every line.
-constexpr int kSteps = 400;
+constexpr int kSteps = kSanitized ? 150 : 400;
 constexpr int kRounds = kSanitized ? 1 : 3;
 
-struct Case {
+struct NodeCase {
   std::string name;
   const NamedMachine* machine = nullptr;
   int reserved = 1;  // so many CPUs
@@ -34,7 +34,7 @@ struct Case {
   std::string section;
 };
 
-void PrintTo(const Case& c, std::ostream* out) {
+void PrintTo(const NodeCase& c, std::ostream* out) {
   *out << c.name;
 }
 
@@ -85,8 +85,8 @@ const std::vector<NamedMachine>& Machines() {
   return *kMachines;
 }
 
-std::vector<Case> AllCases() {
-  std::vector<Case> cases;
+std::vector<NodeCase> AllCases() {
+  std::vector<NodeCase> cases;
   const auto add = [&cases](const NamedMachine& machine, const PolicyFactory& factory,
                             const Options& options) {
     const std::string_view policy = factory.name == "static"        ? "Static"
@@ -120,12 +120,12 @@ World::Choice ChoiceOf(const PolicyFactory& factory, const std::array<Options, k
   return choice;
 }
 
-class BrainPropertyTest : public testing::TestWithParam<Case> {
+class BrainPropertyTest : public testing::TestWithParam<NodeCase> {
  protected:
   static void SetUpTestSuite() { SetLogLevel(LogLevel::kError); }
 
   static World::Setup TheSetup() {
-    const Case& param = GetParam();
+    const NodeCase& param = GetParam();
     const Machine& machine = param.machine->machine;
     CpuSet reserved;
     for (const int cpu : machine.allowed() - machine.isolated()) {

@@ -22,6 +22,7 @@
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/default_policy.h"
 #include "test/integration/brain/node_machines.h"
+#include "test/support/sanitizer.h"
 #include "test/support/seed.h"
 
 namespace resmgr::test {
@@ -170,7 +171,7 @@ class RestartsTest : public testing::TestWithParam<NobodyMoves> {
     EXPECT_GT(sharers, 0) << "some have to share for want of room";
   }
 
-  static constexpr uint64_t kLives = 4;
+  static constexpr uint64_t kLives = kSanitized ? 1 : 4;
 };
 
 TEST_P(RestartsTest, ARestartMovesNoContainer) {

@@ -42,7 +42,7 @@ class HookAliasesTest : public HookRowsTest {
 
 TEST_F(HookAliasesTest, ServersSeeTheAliasAlsoAfterARestart) {
   const auto server = Serve("a");
-  PutFile("10.json", FileText(Path("a.sock"), std::string(kRunPod) + "," + kCreate));
+  PutFile("10.json", FileText(Path("a.sock"), std::string(kRunPodPoint) + "," + kCreatePoint));
   StartNode(WithAliases());
   AwaitServers(1);
   std::string told;

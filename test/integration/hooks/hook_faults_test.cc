@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "test/integration/hooks/hook_rows_fixture.h"
-#include "test/support/sanitizer.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
@@ -22,7 +22,7 @@ constexpr seconds kMargin{5};
 
 TEST_F(HookRowsTest, K07AServerThatHangsIsPassedOverWithinItsTime) {
   const auto server = Serve("a", {"-hang", "PreCreateContainer"});
-  PutFile("10.json", FileText(Path("a.sock"), kCreate));
+  PutFile("10.json", FileText(Path("a.sock"), kCreatePoint));
   StartNode();
   AwaitServers(1);
   CriClient client = Relayed();
@@ -38,7 +38,7 @@ TEST_F(HookRowsTest, K07AServerThatHangsIsPassedOverWithinItsTime) {
 
 TEST_F(HookRowsTest, AServerThatHangsDelaysOnlyItsHooks) {
   const auto server = Serve("a", {"-hang", "PreCreateContainer"});
-  PutFile("10.json", FileText(Path("a.sock"), kCreate, R"(, "timeout": "20s")"));
+  PutFile("10.json", FileText(Path("a.sock"), kCreatePoint, R"(, "timeout": "20s")"));
   StartNode();
   AwaitServers(1);
   CriClient client = Relayed();
@@ -59,8 +59,8 @@ TEST_F(HookRowsTest, AServerThatHangsDelaysOnlyItsHooks) {
 
 TEST_F(HookRowsTest, K08AServerThatHangsAndMayNotFailRefusesAndTheRuntimeIsNotAsked) {
   const auto server = Serve("a");
-  PutFile("10.json",
-          FileText(Path("a.sock"), kCreate, R"(, "failure-policy": "Fail", "timeout": "300ms")"));
+  PutFile("10.json", FileText(Path("a.sock"), kCreatePoint,
+                              R"(, "failure-policy": "Fail", "timeout": "300ms")"));
   StartNode();
   AwaitServers(1);
   CriClient client = Relayed();
@@ -76,7 +76,7 @@ TEST_F(HookRowsTest, K08AServerThatHangsAndMayNotFailRefusesAndTheRuntimeIsNotAs
 }
 
 TEST_F(HookRowsTest, K09WithoutTheServerPodsAreRefusedUnlessTheyAreToBeSkipped) {
-  PutFile("10.json", FileText(Path("nowhere.sock"), kRunPod, R"(, "failure-policy": "Fail")"));
+  PutFile("10.json", FileText(Path("nowhere.sock"), kRunPodPoint, R"(, "failure-policy": "Fail")"));
   StartNode();
   CriClient client = Relayed();
   EXPECT_THAT(client.RunPod(MakeGuaranteedPod("g")),
@@ -88,7 +88,7 @@ TEST_F(HookRowsTest, K09WithoutTheServerPodsAreRefusedUnlessTheyAreToBeSkipped) 
 
 TEST_F(HookRowsTest, K10AServerThatWasKilledIsAskedASecondAfterItIsBack) {
   auto server = Serve("a");
-  PutFile("10.json", FileText(Path("a.sock"), kRunPod, R"(, "failure-policy": "Fail")"));
+  PutFile("10.json", FileText(Path("a.sock"), kRunPodPoint, R"(, "failure-policy": "Fail")"));
   StartNode();
   AwaitServers(1);
   CriClient client = Relayed();
@@ -105,7 +105,7 @@ TEST_F(HookRowsTest, K10AServerThatWasKilledIsAskedASecondAfterItIsBack) {
 
 TEST_F(HookRowsTest, K17OddCreationsEndAsWithoutHooks) {
   const auto server = Serve("a");
-  PutFile("10.json", FileText(Path("a.sock"), kCreate, R"(, "failure-policy": "Fail")"));
+  PutFile("10.json", FileText(Path("a.sock"), kCreatePoint, R"(, "failure-policy": "Fail")"));
   StartNode();
   AwaitServers(1);
   CriClient client = Relayed();
@@ -162,8 +162,8 @@ TEST_F(HookRowsTest, K18AStopThatFailsIsToldWhenItSucceedsAndOnce) {
 }
 
 TEST_F(HookRowsTest, K19ContainersThatAreRemovedAreForgotten) {
-  constexpr int kContainers = kSanitized ? 1'000 : 10'000;
-  constexpr int64_t kMostGrowth = int64_t{8} << 10;  // KiB; kept, they would take some 40 MiB
+  const int containers = SanitizedPrograms() ? 1'000 : 4'000;
+  constexpr int64_t kMostGrowth = int64_t{4} << 10;  // KiB; kept, they would take some 16 MiB
   PutFile("10.json", FileText(Path("nowhere.sock"), "\"PostStopContainer\""));
   StartNode();
   CriClient client = Relayed();
@@ -172,7 +172,7 @@ TEST_F(HookRowsTest, K19ContainersThatAreRemovedAreForgotten) {
   cri::ContainerConfig config = MakeGuaranteedContainer("main", 1);
   (*config.mutable_annotations())["large"] = std::string(2048, 'x');
   int64_t early = 0;
-  for (int i = 0; i < kContainers; ++i) {
+  for (int i = 0; i < containers; ++i) {
     config.mutable_metadata()->set_attempt(static_cast<uint32_t>(i));
     const auto id = client.CreateContainer(*pod, MakeGuaranteedPod("g"), config);
     ASSERT_THAT(id, IsOk());
@@ -181,11 +181,11 @@ TEST_F(HookRowsTest, K19ContainersThatAreRemovedAreForgotten) {
       EXPECT_EQ(KnownContainers(), 1u) << i;
     }
     ASSERT_THAT(client.RemoveContainer(*id), IsOk());
-    if (i == kContainers / 10) early = ProcStatus("VmRSS:");
+    if (i == containers / 10) early = ProcStatus("VmRSS:");
   }
   EXPECT_EQ(KnownContainers(), 0u);
   // A sanitizer keeps what was freed.
-  if (!kSanitized) {
+  if (!SanitizedPrograms()) {
     EXPECT_LT(ProcStatus("VmRSS:") - early, kMostGrowth);
   }
 }

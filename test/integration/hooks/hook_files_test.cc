@@ -79,8 +79,8 @@ TEST_F(HookRowsTest, K04AThousandReplacementsUnderLoadFailNoCallAndAreAlwaysWhol
   const auto one = Serve("one", {"-env", "ONE=1"});
   const auto two = Serve("two", {"-env", "TWO=1"});
   const std::string versions[] = {
-      FileText(Path("one.sock"), kCreate, R"(, "failure-policy": "Fail")"),
-      FileText(Path("two.sock"), std::string(kRunPod) + ", " + kCreate,
+      FileText(Path("one.sock"), kCreatePoint, R"(, "failure-policy": "Fail")"),
+      FileText(Path("two.sock"), std::string(kRunPodPoint) + ", " + kCreatePoint,
                R"(, "failure-policy": "Fail", "timeout": "30s")")};
   PutFile("10.json", versions[0]);
   StartNode();
@@ -135,7 +135,7 @@ TEST_F(HookRowsTest, K04AThousandReplacementsUnderLoadFailNoCallAndAreAlwaysWhol
 
 TEST_F(HookRowsTest, K05ADeletedFilesServerIsNotAskedASecondLater) {
   const auto server = Serve("a");
-  PutFile("10.json", FileText(Path("a.sock"), kRunPod));
+  PutFile("10.json", FileText(Path("a.sock"), kRunPodPoint));
   StartNode();
   AwaitServers(1);
   CriClient client = Relayed();
@@ -148,7 +148,7 @@ TEST_F(HookRowsTest, K05ADeletedFilesServerIsNotAskedASecondLater) {
 
 TEST_F(HookRowsTest, AnotherConfigurationChangesDirectoryAndSkipKeyWhileItRuns) {
   const auto server = Serve("a", {"-env", "ADDED=1"});
-  PutFile("10.json", FileText(Path("a.sock"), std::string(kRunPod) + ", " + kCreate));
+  PutFile("10.json", FileText(Path("a.sock"), std::string(kRunPodPoint) + ", " + kCreatePoint));
   StartRuntime();
   StartDaemon(Flags({}));
   CriClient client = Relayed();
@@ -184,7 +184,7 @@ TEST_F(HookRowsTest, AnotherConfigurationChangesDirectoryAndSkipKeyWhileItRuns) 
 
 TEST_F(HookRowsTest, K16ARuntimeThatComesLateIsServedWithItsHooks) {
   const auto server = Serve("a", {"-env", "ADDED=1"});
-  PutFile("10.json", FileText(Path("a.sock"), kCreate, R"(, "failure-policy": "Fail")"));
+  PutFile("10.json", FileText(Path("a.sock"), kCreatePoint, R"(, "failure-policy": "Fail")"));
   StartDaemonWithHooks();
   AwaitServers(1);
   CriClient client = Relayed();

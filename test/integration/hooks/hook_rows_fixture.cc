@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "test/support/programs/programs.h"
+
 namespace resmgr::test {
 
 std::string HookRowsTest::FileText(const std::string& socket, const std::string& points,
@@ -78,16 +80,15 @@ void HookRowsTest::AwaitServers(size_t count) {
 Status HookRowsTest::SetConfig(const std::string& text) const {
   const std::string file = Path("set.yaml");
   std::ofstream(file) << text;
-  return RunProgram({RESMGR_BINARY_DIR "/cmd/cri-resmgr-ctl/cri-resmgr-ctl", "-socket",
-                     Path("admin.sock"), "config", "set", file},
-                    Path("set.out"), kPatience);
+  return RunProgram(
+      {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "config", "set", file},
+      Path("set.out"), kPatience);
 }
 
 std::string HookRowsTest::Ctl(const std::vector<std::string>& command) const {
   const std::string output = Path("ctl.out");
   std::filesystem::remove(output);
-  std::vector<std::string> argv = {RESMGR_BINARY_DIR "/cmd/cri-resmgr-ctl/cri-resmgr-ctl",
-                                   "-socket", Path("admin.sock")};
+  std::vector<std::string> argv = {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock")};
   argv.insert(argv.end(), command.begin(), command.end());
   argv.insert(argv.end(), {"-o", "json"});
   return RunProgram(argv, output, kPatience).ok() ? TextOf(output) : "";

@@ -68,8 +68,8 @@ class HookRowsTest : public DaemonTest {
 };
 
 // "PreRunPodSandbox", in quotes, as in a hook file.
-inline constexpr char kRunPod[] = "\"PreRunPodSandbox\"";
-inline constexpr char kCreate[] = "\"PreCreateContainer\"";
-inline constexpr char kUpdate[] = "\"PreUpdateContainerResources\"";
+inline constexpr char kRunPodPoint[] = "\"PreRunPodSandbox\"";
+inline constexpr char kCreatePoint[] = "\"PreCreateContainer\"";
+inline constexpr char kUpdatePoint[] = "\"PreUpdateContainerResources\"";
 
 }  // namespace resmgr::test

@@ -27,8 +27,8 @@ void AddVariable(cri::ContainerConfig& config, const std::string& key, const std
 TEST_F(HookRowsTest, K06TwoServersAreAskedInTheOrderOfTheirFilesAndMerged) {
   const auto second = Serve("second", {"-shares", "22", "-env", "SECOND=2"});
   const auto first = Serve("first", {"-shares", "11", "-quota", "-1", "-env", "FIRST=1"});
-  PutFile("20.json", FileText(Path("second.sock"), kCreate));
-  PutFile("10.json", FileText(Path("first.sock"), kCreate));
+  PutFile("20.json", FileText(Path("second.sock"), kCreatePoint));
+  PutFile("10.json", FileText(Path("first.sock"), kCreatePoint));
   StartNode();
   AwaitServers(2);
   CriClient client = Relayed();
@@ -45,7 +45,7 @@ TEST_F(HookRowsTest, K06TwoServersAreAskedInTheOrderOfTheirFilesAndMerged) {
 
 TEST_F(HookRowsTest, K11AnEchoWithoutACpusetClearsItAndKeepsAllElse) {
   const auto koordlet = Serve("koordlet", {"-cpus", "", "-quota", "-1"});
-  PutFile("koordlet.json", FileText(Path("koordlet.sock"), kCreate));
+  PutFile("koordlet.json", FileText(Path("koordlet.sock"), kCreatePoint));
   StartNode();
   AwaitServers(1);
   CriClient client = Relayed();
@@ -65,7 +65,7 @@ TEST_F(HookRowsTest, K11AnEchoWithoutACpusetClearsItAndKeepsAllElse) {
 
 TEST_F(HookRowsTest, K12ASparseAnswerChangesOnlyWhatItHas) {
   const auto server = Serve("a", {"-sparse", "-shares", "77"});
-  PutFile("10.json", FileText(Path("a.sock"), kCreate, R"(, "mode": "sparse")"));
+  PutFile("10.json", FileText(Path("a.sock"), kCreatePoint, R"(, "mode": "sparse")"));
   StartNode();
   AwaitServers(1);
   CriClient client = Relayed();
@@ -93,7 +93,7 @@ std::string Field(int number, const std::string& bytes) {
 // Our own classes would not write what is no UTF-8; a kubelet in Go of the older protobuf does.
 TEST_F(HookRowsTest, K13VariablesKeepTheirBytesAndOrder) {
   const auto server = Serve("a", {"-env", "ADDED=1"});
-  PutFile("10.json", FileText(Path("a.sock"), kCreate, R"(, "failure-policy": "Fail")"));
+  PutFile("10.json", FileText(Path("a.sock"), kCreatePoint, R"(, "failure-policy": "Fail")"));
   StartNode();
   AwaitServers(1);
   CriClient client = Relayed();
@@ -127,7 +127,7 @@ TEST_F(HookRowsTest, K13VariablesKeepTheirBytesAndOrder) {
 
 TEST_F(HookRowsTest, K14AfterARestartAnUpdateIsShownWithAllAndItsResultCounts) {
   const auto server = Serve("a", {"-quota", "123000"});
-  PutFile("10.json", FileText(Path("a.sock"), kUpdate));
+  PutFile("10.json", FileText(Path("a.sock"), kUpdatePoint));
   StartNode();
   std::string id;
   {
@@ -158,7 +158,7 @@ TEST_F(HookRowsTest, K14AfterARestartAnUpdateIsShownWithAllAndItsResultCounts) {
 TEST_F(HookRowsTest, K15ARestartWithMiBsOfListsKnowsEverything) {
   constexpr int kContainers = 600;
   const auto server = Serve("a");
-  PutFile("10.json", FileText(Path("a.sock"), kUpdate));
+  PutFile("10.json", FileText(Path("a.sock"), kUpdatePoint));
   StartRuntime();
   CriClient direct = Direct();
   const auto pod = direct.RunPod(MakeGuaranteedPod("g"));
@@ -189,7 +189,7 @@ TEST_F(HookRowsTest, K15ARestartWithMiBsOfListsKnowsEverything) {
 
 TEST_F(HookRowsTest, K20AnUpdateCarriesWhatTheClientAndTheServerSet) {
   const auto server = Serve("a", {"-shares", "99"});
-  PutFile("10.json", FileText(Path("a.sock"), kUpdate));
+  PutFile("10.json", FileText(Path("a.sock"), kUpdatePoint));
   StartNode();
   AwaitServers(1);
   CriClient client = Relayed();
@@ -205,7 +205,7 @@ TEST_F(HookRowsTest, K20AnUpdateCarriesWhatTheClientAndTheServerSet) {
 
 TEST_F(HookRowsTest, K21EverythingElsePassesAsItIs) {
   const auto server = Serve("a", {"-env", "ADDED=1"});
-  PutFile("10.json", FileText(Path("a.sock"), std::string(kCreate) + ", " + kRunPod));
+  PutFile("10.json", FileText(Path("a.sock"), std::string(kCreatePoint) + ", " + kRunPodPoint));
   StartNode();
   AwaitServers(1);
   CriClient client = Relayed();
@@ -241,7 +241,7 @@ TEST_F(HookRowsTest, K21EverythingElsePassesAsItIs) {
 
 TEST_F(HookRowsTest, K22CallsOfTheOlderVersionAreHooked) {
   const auto server = Serve("a", {"-annotation", "seen=yes"});
-  PutFile("10.json", FileText(Path("a.sock"), kRunPod));
+  PutFile("10.json", FileText(Path("a.sock"), kRunPodPoint));
   StartNode();
   AwaitServers(1);
   CriClient client = Relayed(ApiVersion::kV1Alpha2);
@@ -255,7 +255,7 @@ TEST_F(HookRowsTest, K22CallsOfTheOlderVersionAreHooked) {
 TEST_F(HookRowsTest, ServersAreToldTheCpusThatAreInForceNow) {
   const auto server = Serve("a");
   PutFile("10.json", FileText(Path("a.sock"), R"("PreStartContainer", "PostStopContainer")" +
-                                                  std::string(", ") + kUpdate));
+                                                  std::string(", ") + kUpdatePoint));
   StartNode({"-policy", "static", "-reserved-resources", "CPU=1"});
   AwaitServers(1);
   CriClient client = Relayed();
@@ -295,8 +295,8 @@ TEST_F(HookRowsTest, ServersAreToldTheCpusThatAreInForceNow) {
 TEST_F(HookRowsTest, ExplainTellsWhichServerChangedWhatOfAContainer) {
   const auto first = Serve("first", {"-shares", "11"});
   const auto second = Serve("second", {"-env", "ADDED=secret"});
-  PutFile("10.json", FileText(Path("first.sock"), kCreate));
-  PutFile("20.json", FileText(Path("second.sock"), kCreate));
+  PutFile("10.json", FileText(Path("first.sock"), kCreatePoint));
+  PutFile("20.json", FileText(Path("second.sock"), kCreatePoint));
   StartNode();
   AwaitServers(2);
   CriClient client = Relayed();
@@ -321,7 +321,7 @@ TEST_F(HookRowsTest, ExplainTellsWhichServerChangedWhatOfAContainer) {
 
 TEST_F(HookRowsTest, TheAttemptOfAPodIsTold) {
   const auto server = Serve("a");
-  PutFile("10.json", FileText(Path("a.sock"), std::string(kRunPod) + ", " + kCreate));
+  PutFile("10.json", FileText(Path("a.sock"), std::string(kRunPodPoint) + ", " + kCreatePoint));
   StartNode();
   AwaitServers(1);
   CriClient client = Relayed();
@@ -339,7 +339,7 @@ TEST_F(HookRowsTest, TheAttemptOfAPodIsTold) {
 TEST_F(HookRowsTest, K23NoValueOfAVariableIsInTheLog) {
   const auto server =
       Serve("a", {"-env", "ADDED=topsecret2", "-hang", "PreUpdateContainerResources"});
-  PutFile("10.json", FileText(Path("a.sock"), std::string(kCreate) + ", " + kUpdate,
+  PutFile("10.json", FileText(Path("a.sock"), std::string(kCreatePoint) + ", " + kUpdatePoint,
                               R"(, "timeout": "50ms")"));
   StartNode({"-logger-debug", "*"});
   AwaitServers(1);

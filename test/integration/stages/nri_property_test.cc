@@ -22,6 +22,7 @@
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/stages/node_fixture.h"
 #include "test/support/cri_client/specs.h"
+#include "test/support/sanitizer.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {
@@ -283,12 +284,14 @@ class NriPropertyTest : public StagesTest, public testing::WithParamInterface<ui
   int64_t updates_ = 0;
 };
 
+constexpr int kSteps = kSanitized ? 20 : 60;
+
 TEST_P(NriPropertyTest, TheRuntimeReceivesWhatTheMergeSays) {
   CriClient client = Client();
   const auto pod = client.RunPod(MakeBestEffortPod("p"));
   ASSERT_THAT(pod, IsOk());
   pod_ = *pod;
-  for (int step = 0; step < 60 && !HasFailure(); ++step) {
+  for (int step = 0; step < kSteps && !HasFailure(); ++step) {
     SCOPED_TRACE(testing::Message() << "seed " << GetParam() << ", step " << step);
     ForgetCalls();
     const auto begin = std::chrono::steady_clock::now();

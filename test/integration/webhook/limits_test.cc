@@ -13,7 +13,7 @@
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/containerd/child_process.h"
-#include "test/support/sanitizer.h"
+#include "test/support/programs/programs.h"
 #include "webhook/testing/https_client.h"
 #include "webhook/testing/reviews.h"
 #include "webhook/testing/test_certificate.h"
@@ -37,9 +37,8 @@ class LimitsTest : public testing::Test {
     ASSERT_TRUE(AtomicWriteFile(directory_.File("tls.key"), pair.key, 0600).ok());
     ASSERT_TRUE(AtomicWriteFile(directory_.File("tls.crt"), pair.certificate, 0644).ok());
     auto process = test::ChildProcess::Start(
-        {RESMGR_BINARY_DIR "/cmd/cri-resmgr-webhook/cri-resmgr-webhook", "-address=127.0.0.1",
-         "-port=0", "-cert-file=" + directory_.File("tls.crt"),
-         "-key-file=" + directory_.File("tls.key")},
+        {test::Program("cri-resmgr-webhook"), "-address=127.0.0.1", "-port=0",
+         "-cert-file=" + directory_.File("tls.crt"), "-key-file=" + directory_.File("tls.key")},
         log_);
     ASSERT_TRUE(process.ok()) << Describe(process.status());
     process_ = *std::move(process);
@@ -176,7 +175,7 @@ TEST_F(LimitsTest, NoBodiesMakeItExceedItsMemory) {
     ASSERT_TRUE(response.ok()) << Describe(response.status());
     EXPECT_THAT(response->status, testing::AnyOf(200u, 400u));
   }
-  EXPECT_LT(PeakRssKib(), test::kSanitized ? 8 * kMaxRssKib : kMaxRssKib);
+  EXPECT_LT(PeakRssKib(), test::SanitizedPrograms() ? 8 * kMaxRssKib : kMaxRssKib);
   EXPECT_LT(TimeOfReview().count(), 1000);
 }
 

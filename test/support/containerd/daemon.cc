@@ -5,12 +5,13 @@
 #include <csignal>
 #include <string_view>
 
+#include "test/support/programs/programs.h"
+
 namespace resmgr::test {
 namespace {
 
 constexpr std::chrono::seconds kReadyTimeout{20};
 constexpr std::chrono::seconds kTerminateTimeout{20};
-constexpr std::string_view kBinary = RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr";
 constexpr std::string_view kReady = "ready";
 
 }  // namespace
@@ -19,7 +20,7 @@ StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(
     const std::vector<std::string>& flags, const std::filesystem::path& log_file,
     const std::vector<std::string>& launcher, const std::string& program) {
   std::vector<std::string> argv = launcher;
-  argv.push_back(program.empty() ? std::string(kBinary) : program);
+  argv.push_back(program.empty() ? Program("cri-resmgr") : program);
   argv.insert(argv.end(), flags.begin(), flags.end());
   const size_t earlier = TextOf(log_file).size();
   RESMGR_ASSIGN_OR_RETURN(auto process, ChildProcess::Start(argv, log_file));
