@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "pkg/base/status.h"
+#include "pkg/model/container.h"
 #include "pkg/resmgr/applied_resources.h"
 #include "pkg/sys/event_loop.h"
 
@@ -24,6 +25,9 @@ struct PushState {
   std::optional<AppliedResources> sent;  // the last one
   CpuSet possible;                       // where it may be running, by what was sent
   CpuSet held;                           // CPUs that it may still have for itself alone
+  // Another container that was on all CPUs that this one waits for, when that was looked up last:
+  // where to look first.
+  mutable ContainerKey in_the_way{};
   EventLoop::HandlePtr retry;
   std::chrono::milliseconds delay{0};
   Status last_error;

@@ -352,7 +352,7 @@ AppliedResources Pusher::SafeTarget(const ContainerRecord& record) const {
   const PushState& state = *record.push;
   const CpuSet gained = target.exclusive - state.applied.exclusive;
   const CpuSet shared = *target.cpus - target.exclusive;
-  const CpuSet too_early = OccupiedByOthers(key, gained) | (shared & HeldByOthers(key));
+  const CpuSet too_early = OccupiedByOthers(record, gained) | (shared & HeldByOthers(key));
   if (too_early.empty()) return target;
   target.cpus = *target.cpus - too_early;
   target.exclusive -= too_early;
@@ -378,14 +378,24 @@ CpuSet Pusher::ExclusiveOfOthers(ContainerKey key) const {
   return exclusive;
 }
 
-CpuSet Pusher::OccupiedByOthers(ContainerKey key, const CpuSet& cpus) const {
+// Asked for each container that waits whenever another one has left some CPUs. Mostly the one that
+// was in its way still is, and on all of these CPUs: where no daemon was before, all are
+// everywhere.
+CpuSet Pusher::OccupiedByOthers(const ContainerRecord& waiting, const CpuSet& cpus) const {
   CpuSet occupied;
   if (cpus.empty()) return occupied;
-  for (const auto& [other, record] : store_.containers()) {
-    if (other != key && record.MayRun()) occupied |= ToLeave(record, cpus);
-    // At the first one already when all are everywhere, as where no daemon was before.
-    if (occupied == cpus) break;
-  }
+  const auto& all = store_.containers();
+  const auto look = [&](auto from, const auto& to) {
+    for (; from != to && occupied != cpus; ++from) {
+      const auto& [other, record] = *from;
+      if (other == waiting.container.key || !record.MayRun()) continue;
+      occupied |= ToLeave(record, cpus);
+      if (occupied == cpus) waiting.push->in_the_way = other;
+    }
+  };
+  const auto first = all.lower_bound(waiting.push->in_the_way);
+  look(first, all.end());
+  look(all.begin(), first);
   return occupied;
 }
 

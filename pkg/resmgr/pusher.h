@@ -121,7 +121,7 @@ class Pusher {
   const CpuSet& PossibleOf(const ContainerRecord& record) const;
   static CpuSet LeftoverOf(const ContainerRecord& record);
   CpuSet ExclusiveOfOthers(ContainerKey key) const;
-  CpuSet OccupiedByOthers(ContainerKey key, const CpuSet& cpus) const;
+  CpuSet OccupiedByOthers(const ContainerRecord& waiting, const CpuSet& cpus) const;
   CpuSet HeldByOthers(ContainerKey key) const;
   void TrackLeftover(ContainerKey key);
   void TrackLeftover(const ContainerRecord& record);
