@@ -1,57 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // What holds by whichever door containers come: the relay in front of containerd, or a plugin of
 // containerd's NRI, with the client speaking to containerd itself.
+#include "test/e2e/front_doors.h"
+
 #include <csignal>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/e2e/node_fixture.h"
-
 namespace resmgr::test {
 namespace {
 
 using ::testing::HasSubstr;
 
-enum class Door { kRelay, kNriPlugin };
-
-class FrontDoorsTest : public NodeTest, public ::testing::WithParamInterface<Door> {
+class CpuFileTest : public FrontDoorsTest {
  protected:
-  static bool IsPlugin() { return GetParam() == Door::kNriPlugin; }
-
-  // With this policy, or none until one is delivered. Skips the test where containerd has no NRI.
-  void OpenDoor(const std::string& policy = "static", const std::string& config = "") {
-    Open({.relayed = !IsPlugin(), .nri_plugin = IsPlugin(), .policy = policy, .config = config});
-    if (HasFatalFailure() || !IsPlugin()) return;
-    cri::VersionResponse version;
-    ASSERT_TRUE(node().runtime().Unary("Version", cri::VersionRequest(), &version).ok());
-    // "1.6.20~ds1", "v1.6.20"
-    if (version.runtime_version().find("1.6.") <= 1) {
-      GTEST_SKIP() << "containerd " << version.runtime_version()
-                   << " has no NRI; scripts/test-runtimes fetches one that has";
-    }
-    ExpectServing();
-  }
-
-  // The daemon serves, for the first time or again. A plugin does when containerd has told it its
-  // inventory once more, which no call shows.
-  void ExpectServing() {
-    ++lives_;
-    cri::VersionResponse version;
-    const Status serving = WaitUntil("the daemon serves", kPatience, [&] {
-      return IsPlugin() ? Synchronizations() >= lives_
-                        : node().client().Unary("Version", cri::VersionRequest(), &version).ok();
-    });
-    EXPECT_TRUE(serving.ok()) << Describe(serving) << node().RelayLog();
-  }
-
-  CpuSet Inside(const RunningPod& pod) {
-    const auto cpus = node().CpusInside(pod);
-    EXPECT_TRUE(cpus.ok()) << Describe(cpus.status());
-    return cpus.value_or(CpuSet());
-  }
-
   // What a program in the container reads of its CPUs; nothing else is in that directory, and it
   // may not write there.
   std::string CpuFile(const RunningPod& pod) {
@@ -74,26 +38,6 @@ class FrontDoorsTest : public NodeTest, public ::testing::WithParamInterface<Doo
         WaitUntil("the file follows", kPatience, [&] { return CpuFile(pod) == expected; });
     EXPECT_TRUE(told.ok()) << CpuFile(pod) << "in place of " << expected << node().RelayLog();
   }
-
-  // Ends the daemon by this signal, and starts it again.
-  void RestartDaemon(int signal_number) {
-    node().relay().process().Signal(signal_number);
-    ASSERT_TRUE(node().relay().process().Wait(kPatience).ok());
-    ASSERT_TRUE(node().StartRelay().ok()) << node().RelayLog();
-    ExpectServing();
-  }
-
- private:
-  size_t Synchronizations() {
-    const std::string log = node().WholeRelayLog();
-    size_t found = 0;
-    for (size_t at = log.find("synchronized: "); at != std::string::npos;
-         at = log.find("synchronized: ", at + 1))
-      ++found;
-    return found;
-  }
-
-  size_t lives_ = 0;
 };
 
 TEST_P(FrontDoorsTest, ExclusiveContainersHaveTheirCpusAndSharedOnesLeaveThem) {
@@ -113,7 +57,7 @@ TEST_P(FrontDoorsTest, ExclusiveContainersHaveTheirCpusAndSharedOnesLeaveThem) {
   Remove(shared);
 }
 
-TEST_P(FrontDoorsTest, AContainerReadsItsCpusAndEachChange) {
+TEST_P(CpuFileTest, AContainerReadsItsCpusAndEachChange) {
   OpenDoor("static", "cpuFiles: {Containers: all}\n");
   if (HasFatalFailure() || IsSkipped()) return;
   const RunningPod shared = Run(Burstable("shared", MilliCpu{300}));
@@ -165,37 +109,6 @@ TEST_P(FrontDoorsTest, AContainerThatDoesNotFitIsRefusedAndChangesNothing) {
   Remove(Run(Guaranteed("small", 1)));
 }
 
-TEST_P(FrontDoorsTest, ARestartOfTheDaemonMovesNoContainer) {
-  OpenDoor();
-  if (HasFatalFailure() || IsSkipped()) return;
-  const RunningPod shared = Run(Burstable("shared", MilliCpu{300}));
-  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
-  const auto places = PlacesOf(shared, exclusive);
-  for (const int signal_number : {SIGKILL, SIGTERM}) {
-    RestartDaemon(signal_number);
-    const RunningPod late = Run(BestEffort("late"));
-    EXPECT_EQ(CpusOf(late), CpusOf(shared));
-    EXPECT_EQ(PlacesOf(shared, exclusive), places);
-    Remove(late);
-  }
-  Remove(exclusive);
-  ExpectOn(shared, All());
-}
-
-TEST_P(FrontDoorsTest, ARestartOfContainerdMovesNoContainer) {
-  OpenDoor();
-  if (HasFatalFailure() || IsSkipped()) return;
-  const RunningPod shared = Run(Burstable("shared", MilliCpu{300}));
-  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
-  const auto places = PlacesOf(shared, exclusive);
-  node().containerd().Kill();
-  ASSERT_TRUE(node().RestartContainerd().ok()) << containerd().Log();
-  ExpectServing();
-  EXPECT_EQ(PlacesOf(shared, exclusive), places);
-  Remove(exclusive);
-  ExpectOn(shared, All());
-}
-
 // As an agent does when a ConfigMap changes.
 TEST_P(FrontDoorsTest, PoliciesThatAreDeliveredTakeOverWhatRuns) {
   OpenDoor("");
@@ -218,10 +131,9 @@ TEST_P(FrontDoorsTest, PoliciesThatAreDeliveredTakeOverWhatRuns) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Containerd, FrontDoorsTest,
-                         ::testing::Values(Door::kRelay, Door::kNriPlugin),
-                         [](const auto& param_info) {
-                           return param_info.param == Door::kRelay ? "Relay" : "NriPlugin";
-                         });
+                         ::testing::Values(Door::kRelay, Door::kNriPlugin), NameOf);
+INSTANTIATE_TEST_SUITE_P(Containerd, CpuFileTest, ::testing::Values(Door::kRelay, Door::kNriPlugin),
+                         NameOf);
 
 }  // namespace
 }  // namespace resmgr::test

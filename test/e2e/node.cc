@@ -151,6 +151,10 @@ cri::ContainerConfig Node::ContainerConfig(const Workload& workload) {
                                                .cpu_limit = workload.cpu_limit,
                                                .memory_limit = workload.memory_limit});
   config.set_log_path(fmt::format("{}_{}.log", workload.name, workload.attempt));
+  if (!workload.command.empty()) {
+    config.clear_args();
+    config.mutable_command()->Assign(workload.command.begin(), workload.command.end());
+  }
   return config;
 }
 

@@ -25,8 +25,9 @@ struct Workload {
   QosClass qos = QosClass::kBestEffort;
   MilliCpu cpu_request;
   MilliCpu cpu_limit;
-  Bytes memory_limit{};  // 0: none
-  uint32_t attempt = 0;  // of the container
+  Bytes memory_limit{};                // 0: none
+  uint32_t attempt = 0;                // of the container
+  std::vector<std::string> command{};  // empty: it sleeps
 
   // What the static policy gives CPUs of its own.
   bool Exclusive() const { return qos == QosClass::kGuaranteed && cpu_request.IsWhole(); }

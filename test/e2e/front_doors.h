@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "test/e2e/node_fixture.h"
+
+namespace resmgr::test {
+
+// Where containers come from: the relay in front of containerd, or a plugin of containerd's NRI,
+// with the client speaking to containerd itself.
+enum class Door { kRelay, kNriPlugin };
+
+// A node that is entered by one of the doors.
+class FrontDoorsTest : public NodeTest, public ::testing::WithParamInterface<Door> {
+ protected:
+  static bool IsPlugin() { return GetParam() == Door::kNriPlugin; }
+
+  // With this policy, or none until one is delivered. Skips the test where containerd has no NRI.
+  void OpenDoor(const std::string& policy = "static", const std::string& config = "");
+
+  // The daemon serves, for the first time or again. A plugin does when containerd has told it its
+  // inventory once more, which no call shows.
+  void ExpectServing();
+
+  // Cpus_allowed_list, read inside the container.
+  CpuSet Inside(const RunningPod& pod);
+
+  // Ends the daemon by this signal, and with StartDaemon starts it again.
+  void EndDaemon(int signal_number);
+  void StartDaemon();
+  void RestartDaemon(int signal_number);
+
+  void RestartContainerd();
+
+ private:
+  size_t Synchronizations();
+
+  size_t lives_ = 0;
+};
+
+std::string NameOf(const ::testing::TestParamInfo<Door>& door);
+
+}  // namespace resmgr::test
