@@ -73,6 +73,10 @@ void BrainHost::Connect(Brain& brain) {
                        .changed =
                            [&brain] {
                              if (!brain.stopped) brain.manager.Resync();
+                           },
+                       .doubtful =
+                           [&brain](const ContainerId& id) {
+                             if (!brain.stopped) brain.manager.SendAgain(id);
                            }});
 }
 

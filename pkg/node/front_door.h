@@ -37,6 +37,8 @@ struct RuntimeEvents {
   std::function<void(const ContainerEvent&)> happened{};
   // A request may have made, changed or ended pods and containers in a way that is not known here.
   std::function<void()> changed{};
+  // What the runtime took of updates of this container may not be in force.
+  std::function<void(const ContainerId&)> doubtful{};
 };
 
 // What a front door does for one brain (a resource manager with its policy): it carries the brain's

@@ -64,6 +64,10 @@ class NriDoor final : public FrontDoor {
                        .happened =
                            [this](const ContainerEvent& event) {
                              Tell([&event](const auto& to) { to.happened(event); });
+                           },
+                       .doubtful =
+                           [this](const ContainerId& id) {
+                             Tell([&id](const auto& to) { to.doubtful(id); });
                            }});
     front_->Start();
   }

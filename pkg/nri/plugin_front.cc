@@ -55,6 +55,7 @@ void PluginFront::UpdateContainer(const ContainerId& id, const ResourceValues& v
     });
     return;
   }
+  early_.Sent(id);
   updates_.Add(id, values, std::move(done));
 }
 
@@ -67,10 +68,14 @@ void PluginFront::ListAll(Known, std::function<void(StatusOr<RuntimeInventory>)>
 
 api::SynchronizeResponse PluginFront::OnSynchronize(const api::SynchronizeRequest& all) {
   mirror_.Clear();
+  early_.Clear();
   for (const api::PodSandbox& pod : all.pods())
     mirror_.Add(ToPod(pod));
-  for (const api::Container& container : all.containers())
-    mirror_.Add(ToRuntimeContainer(container));
+  for (const api::Container& each : all.containers()) {
+    RuntimeContainer container = ToRuntimeContainer(each);
+    if (container.state == ContainerState::kCreated) early_.Add(container.id);
+    mirror_.Add(std::move(container));
+  }
   mirror_.GuessStopped();
   connected_ = true;
   // What has to change follows in a call of ours: the runtime has many of these at once to answer.
@@ -90,13 +95,14 @@ PluginFront::Running& PluginFront::Begin(Operation operation, ContainerDetails d
   return running;
 }
 
-void PluginFront::Start(Running& running, Decided decided, std::function<void()> too_late) {
-  running.deadline =
-      loop_.After(options_.patience, [this, &running, too_late = std::move(too_late)] {
-        running.call.Abandon();
-        too_late();
-        Forget(running);
-      });
+void PluginFront::Start(Running& running, Decided decided, std::function<void()> too_late,
+                        std::optional<std::chrono::milliseconds> patience) {
+  running.deadline = loop_.After(patience.value_or(options_.patience),
+                                 [this, &running, too_late = std::move(too_late)] {
+                                   running.call.Abandon();
+                                   too_late();
+                                   Forget(running);
+                                 });
   running.call.Start(
       [&running, decided = std::move(decided)](const EventCall::Decision& decision) {
         running.deadline.reset();
@@ -144,6 +150,7 @@ void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
         api::CreateContainerResponse response;
         AddTo(decision.adjustment, *response.mutable_adjust());
         mirror_.Confirm(id);
+        early_.Add(id);
         mirror_.Apply(id, decision.adjustment.values);
         reply(WithOthers(id, std::move(response)));
       },
@@ -171,6 +178,7 @@ void PluginFront::OnUpdateContainer(const api::UpdateContainerRequest& request,
           own.set_container_id(std::string(id.value()));
           AddTo(decision.adjustment.values, *own.mutable_linux()->mutable_resources());
         }
+        early_.Sent(id);
         mirror_.Merge(id, wanted);
         mirror_.Apply(id, decision.adjustment.values);
         reply(WithOthers(id, std::move(response)));
@@ -182,6 +190,7 @@ void PluginFront::OnStopContainer(const api::StopContainerRequest& request,
                                   Reply<WithUpdates<api::StopContainerResponse>> reply) {
   const ContainerId id(request.container().id());
   mirror_.SetState(id, ContainerState::kExited);
+  early_.Remove(id);
   Running& running = Begin(Operation::kStopContainer);
   running.call.request().container_id = id;
   Start(
@@ -243,11 +252,16 @@ void PluginFront::OnStart(const api::StateChangeEvent& event, Reply<api::Empty> 
       },
       [this, id, reply] {
         log_.Warn(
-            "container {} starts although others have not left its CPUs: the runtime does "
-            "not wait for longer",
+            "container {} starts although others may not have left its CPUs: the runtime moves "
+            "them only after that",
             id.value());
         reply(api::Empty());
-      });
+      },
+      options_.start_patience);
+}
+
+void PluginFront::SendAgain(const ContainerId& id) {
+  if (early_.WasSent(id)) events_.doubtful(id);
 }
 
 void PluginFront::OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> reply) {
@@ -262,15 +276,22 @@ void PluginFront::OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> 
       return OnPodEvent(event, Operation::kStopPodSandbox, std::move(reply));
     case api::EVENT_REMOVE_POD_SANDBOX:
       mirror_.Remove(pod);
+      early_.Keep([this](const ContainerId& id) { return mirror_.Has(id); });
       return OnPodEvent(event, Operation::kRemovePodSandbox, std::move(reply));
     case api::EVENT_REMOVE_CONTAINER:
       mirror_.Remove(container);
+      early_.Remove(container);
       return OnPodEvent(event, Operation::kRemoveContainer, std::move(reply));
     case api::EVENT_START_CONTAINER:
       return OnStart(event, std::move(reply));
+    case api::EVENT_POST_CREATE_CONTAINER:
+      SendAgain(container);
+      return reply(api::Empty());
     case api::EVENT_POST_START_CONTAINER:
       mirror_.SetState(container, ContainerState::kRunning);
       events_.happened({.kind = ContainerEvent::Kind::kStarted, .id = event.container().id()});
+      SendAgain(container);
+      early_.Remove(container);
       return reply(api::Empty());
     default:
       return reply(api::Empty());

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "pkg/nri/early_updates.h"
 #include "pkg/nri/event_call.h"
 #include "pkg/nri/plugin_connection.h"
 #include "pkg/nri/plugin_handler.h"
@@ -24,8 +25,11 @@ namespace resmgr::nri {
 // into its answers. Other containers that have to move for a container's sake are updates in the
 // same answer, which the runtime carries out before it creates, updates or forgets that container.
 //
-// What NRI does not let a plugin do: hold a start for longer than the runtime waits for an answer.
-// A start that is not decided by then goes on, and is learned from the event that follows it.
+// Updates of a container that does not run yet are sent again when it does (early_updates.h).
+//
+// What NRI does not let a plugin do: hold a start until others have left its CPUs. containerd and
+// CRI-O carry out no update while an event is not answered, so a start that would have to wait goes
+// on, and is learned from the event that follows it.
 //
 // Loop's thread only.
 class PluginFront final : public PluginHandler, public RuntimeClient {
@@ -36,12 +40,17 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
     // seconds unless it is told otherwise, and then drops the plugin. A creation is refused then,
     // and everything else goes on without a change.
     std::chrono::milliseconds patience{1'400};
+    // The same of a start: what it would wait for, updates of others, runtimes carry out only when
+    // they have its answer.
+    std::chrono::milliseconds start_patience{0};
   };
   struct Events {
     std::function<void()> connected{};     // the inventory is known
     std::function<void()> disconnected{};  // after it was connected
     // What the runtime did, where that may not have been expected.
     std::function<void(const ContainerEvent&)> happened{};
+    // What this container was sent counted as done, and may not be in force.
+    std::function<void(const ContainerId&)> doubtful{};
   };
 
   // The references outlive it. `options.connection` has passed PluginConnection::Check.
@@ -85,11 +94,14 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   // Makes the call of an event; Start sends it through the pipeline and answers when it is decided,
   // or when the runtime should not wait any more.
   Running& Begin(Operation operation, ContainerDetails details = {});
-  void Start(Running& running, Decided decided, std::function<void()> too_late);
+  void Start(Running& running, Decided decided, std::function<void()> too_late,
+             std::optional<std::chrono::milliseconds> patience = std::nullopt);
   void Forget(Running& running);
   // With what has to change of others for the sake of the event's own container.
   template <typename Response>
   WithUpdates<Response> WithOthers(const ContainerId& own, Response response);
+  // What the container was sent so far may have come too early.
+  void SendAgain(const ContainerId& id);
   void OnPodEvent(const api::StateChangeEvent& event, Operation operation, Reply<api::Empty> reply);
   void OnStart(const api::StateChangeEvent& event, Reply<api::Empty> reply);
 
@@ -99,6 +111,7 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   const Events events_;
   Logger& log_;
   RuntimeMirror mirror_;
+  EarlyUpdates early_;
   UpdateQueue updates_;
   bool connected_ = false;
   std::list<std::unique_ptr<Running>> calls_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/plugin_front.h"
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -152,6 +153,8 @@ class PluginFrontTest : public testing::Test {
         "CreateContainer", About<api::CreateContainerRequest>(name, guaranteed, milli_cpu));
   }
 
+  static constexpr std::chrono::milliseconds kPatience{300};
+
   EventLoop loop_;
   const Machine machine_ = resmgr::test::S1Ht();  // CPUs 0-7
   LoopClock clock_{loop_};
@@ -162,10 +165,11 @@ class PluginFrontTest : public testing::Test {
   PluginFront front_{
       loop_,
       pipeline_,
-      {.connection = {}, .patience = std::chrono::milliseconds(50)},
+      {.connection = {}, .patience = kPatience},
       {.connected = [this] { manager_.RuntimeConnected(); },
        .disconnected = [this] { manager_.RuntimeDisconnected(); },
-       .happened = [this](const ContainerEvent& event) { manager_.OnContainerEvent(event); }}};
+       .happened = [this](const ContainerEvent& event) { manager_.OnContainerEvent(event); },
+       .doubtful = [this](const ContainerId& id) { manager_.SendAgain(id); }}};
   static ResourceManager::Options Options() {
     ResourceManager::Options options = TestNode::FastOptions();
     // The runtime tells of everything: no refusal waits for a list.
@@ -215,7 +219,7 @@ TEST_F(PluginFrontTest, CallsInBothDirectionsAreDumped) {
   FakeHost host(loop_, std::move(sockets.ours));
   {
     PluginFront shown(loop_, pipeline_, {.connection = {.dumper = dumper->get()}},
-                      {.connected = [] {}, .disconnected = [] {}, .happened = {}});
+                      {.connected = [] {}, .disconnected = [] {}, .happened = {}, .doubtful = {}});
     shown.StartOn(std::move(sockets.theirs));
     ASSERT_TRUE(host.Call<api::ConfigureResponse>("Configure", test::Containerd("1.7.24")).ok());
     ASSERT_TRUE(host.Call<api::SynchronizeResponse>("Synchronize", api::SynchronizeRequest()).ok());
@@ -332,6 +336,64 @@ TEST(EventCallTest, AStageThatClearsAListHasFailed) {
              [&] { over = true; });
   EXPECT_EQ(refusal.code(), StatusCode::kUnimplemented);
   EXPECT_TRUE(over);
+}
+
+// The runtime does nothing for a container that it is still creating, and changes only its notes of
+// one that it is starting.
+TEST_F(PluginFrontTest, WhatAContainerWasSentBeforeItRanIsSentAgain) {
+  Synchronize(false);
+  ASSERT_TRUE(Create("app", false, 100).ok());
+  const auto created = Create("dsp", true, 1000);
+  ASSERT_TRUE(created.ok());
+  EXPECT_THAT(Told(created->update()), ElementsAre("id-app 0,2-7"));
+  auto event = About<api::StateChangeEvent>("app", false, 100);
+  for (const api::Event each :
+       {api::EVENT_POST_CREATE_CONTAINER, api::EVENT_POST_START_CONTAINER}) {
+    host_.updates.clear();
+    event.set_event(each);
+    ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+    ASSERT_TRUE(RunUntil(loop_, [&] { return !host_.updates.empty(); })) << each;
+    EXPECT_THAT(Told(host_.updates.back().update()), ElementsAre("id-app 0,2-7"));
+  }
+}
+
+// Others cannot leave meanwhile: the runtime moves them when it has the answer.
+TEST_F(PluginFrontTest, AStartIsNotHeld) {
+  Synchronize(false);
+  ASSERT_TRUE(Create("app", false, 100).ok());
+  ASSERT_TRUE(Create("dsp", true, 1000).ok());
+  host_.Hold();
+  auto event = About<api::StateChangeEvent>("app", false, 100);
+  for (const api::Event each : {api::EVENT_START_CONTAINER, api::EVENT_POST_START_CONTAINER}) {
+    event.set_event(each);
+    ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  }
+  // "app" may still be on all CPUs.
+  const auto start = std::chrono::steady_clock::now();
+  event = About<api::StateChangeEvent>("dsp", true, 1000);
+  event.set_event(api::EVENT_START_CONTAINER);
+  EXPECT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kPatience);
+  host_.Release();
+  ASSERT_TRUE(RunUntil(loop_, [&] { return !host_.updates.empty(); }));
+  EXPECT_THAT(Told(host_.updates.back().update()), ElementsAre("id-app 0,2-7"));
+}
+
+TEST_F(PluginFrontTest, AContainerThatRunsAsItWasCreatedIsSentNothing) {
+  Synchronize(false);
+  ASSERT_TRUE(Create("app", false, 100).ok());
+  auto event = About<api::StateChangeEvent>("app", false, 100);
+  for (const api::Event each : {api::EVENT_POST_CREATE_CONTAINER, api::EVENT_START_CONTAINER,
+                                api::EVENT_POST_START_CONTAINER}) {
+    event.set_event(each);
+    ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  }
+  // One that runs is updated in an answer, which counts.
+  ASSERT_TRUE(Create("dsp", true, 1000).ok());
+  event.set_event(api::EVENT_POST_START_CONTAINER);
+  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  ASSERT_TRUE(Create("last", false, 100).ok());
+  EXPECT_THAT(host_.updates, IsEmpty());
 }
 
 // A runtime drops a plugin that does not answer.

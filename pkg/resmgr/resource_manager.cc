@@ -146,6 +146,10 @@ void ResourceManager::SendAgain(ContainerKey key) {
   impl_->SendAgain(key);
 }
 
+void ResourceManager::SendAgain(const ContainerId& id) {
+  impl_->SendAgain(id);
+}
+
 StatusOr<std::vector<ResourceManager::Move>> ResourceManager::PreviewRebalance() const {
   return impl_->PreviewRebalance();
 }

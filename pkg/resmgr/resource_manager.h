@@ -204,6 +204,7 @@ class ResourceManager {
   // Sends what should be in force to the container again: it was seen to have something else.
   // Does nothing for a container that is not known.
   void SendAgain(ContainerKey key);
+  void SendAgain(const ContainerId& id);
 
   // What the active policy would improve on demand, which has no effect, and doing it.
   StatusOr<std::vector<Move>> PreviewRebalance() const;

@@ -57,6 +57,9 @@ class ResourceManager::Impl : public Pusher::Listener,
     runtime_.ListAll({}, std::move(done));
   }
   void SendAgain(ContainerKey key) { pusher_.MarkUncertain(key); }
+  void SendAgain(const ContainerId& id) {
+    if (const ContainerRecord* const record = store_.Resolve(id)) SendAgain(record->container.key);
+  }
 
   StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal);
   void CreateSucceeded(ContainerKey key, ContainerId id);

@@ -30,12 +30,11 @@ class FakeHost {
                    }},
                   {"UpdateContainers", [this](const std::string& payload, std::chrono::nanoseconds,
                                               const ttrpc::Server::Reply& reply) {
-                     api::UpdateContainersRequest request;
-                     request.ParseFromString(payload);
-                     updates.push_back(request);
-                     api::UpdateContainersResponse response;
-                     if (request.update_size() > 1) *response.add_failed() = request.update(1);
-                     reply(response.SerializeAsString());
+                     if (holds_) {
+                       held_.emplace_back(payload, reply);
+                     } else {
+                       Update(payload, reply);
+                     }
                    }}}) {}
 
   StatusOr<std::string> Call(std::string_view method, const std::string& payload) {
@@ -54,12 +53,32 @@ class FakeHost {
     return response;
   }
 
+  // From now on what the plugin asks for waits for Release, as in containerd and CRI-O while an
+  // event is not answered.
+  void Hold() { holds_ = true; }
+  void Release() {
+    holds_ = false;
+    for (const auto& [request, reply] : std::exchange(held_, {}))
+      Update(request, reply);
+  }
+
   std::optional<api::RegisterPluginRequest> registered;
   StatusOr<std::string> registration = std::string();
   std::vector<api::UpdateContainersRequest> updates;
 
  private:
+  void Update(const std::string& payload, const ttrpc::Server::Reply& reply) {
+    api::UpdateContainersRequest request;
+    request.ParseFromString(payload);
+    updates.push_back(request);
+    api::UpdateContainersResponse response;
+    if (request.update_size() > 1) *response.add_failed() = request.update(1);
+    reply(response.SerializeAsString());
+  }
+
   EventLoop& loop_;
+  bool holds_ = false;
+  std::vector<std::pair<std::string, ttrpc::Server::Reply>> held_;
   ttrpc::MemoryBudget budget_;
   ttrpc::Multiplexer trunk_;
   ttrpc::Client plugin_;
