@@ -237,6 +237,9 @@ TEST_F(HostFaultsTest, AFloodOfChangesIsRefusedAndAQuestionAnsweredAllTheSame) {
   for (const auto& refused : plugin->update_answers)
     EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
   ASSERT_THAT(listener.waiting, SizeIs(PluginSession::kMostUpdateRequests));
+  // Which is told.
+  EXPECT_EQ(host().plugins()[0].failures, 2 * PluginSession::kMostUpdateRequests);
+  EXPECT_THAT(host().plugins()[0].last_error, HasSubstr("8 requests are not answered yet"));
 
   // The answers have what failed, and make room.
   api::ContainerUpdate failed;

@@ -152,7 +152,9 @@ void PluginSession::OnUpdateContainers(const std::string& payload,
                                        const ttrpc::Server::Reply& reply) {
   if (phase_ != Phase::kReady) return reply(FailedPrecondition("this plugin is not synchronized"));
   if (update_requests_ == kMostUpdateRequests) {
-    return reply(ResourceExhausted("{} requests are not answered yet", update_requests_));
+    const Status refusal = ResourceExhausted("{} requests are not answered yet", update_requests_);
+    queue_->NoteRefused(refusal);
+    return reply(refusal);
   }
   api::UpdateContainersRequest request;
   if (const Status decoded = DecodeMessage(payload, request); !decoded.ok()) {

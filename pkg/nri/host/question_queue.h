@@ -58,6 +58,9 @@ class QuestionQueue {
   // Unavailable for everything, now and from now on.
   void End(const Status& why);
 
+  // The plugin has asked for something itself, and more often than is served.
+  void NoteRefused(const Status& why) { stats_.NoteFailure(why); }
+
   // Questions that wait or are asked.
   size_t size() const { return waiting_.size() + (asked_ == nullptr ? 0 : 1); }
 
