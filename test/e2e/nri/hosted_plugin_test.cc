@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plugin that is made with NRI's own library, hosted by the relay in front of containerd, and the
 // same plugin at containerd's own NRI, where it has one: what it sets is in the container.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -10,8 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/e2e/node_fixture.h"
-#include "test/e2e/nri/reference_host.h"
+#include "test/e2e/nri/hosted_plugins.h"
 #include "test/support/containerd/daemon.h"
 
 namespace resmgr::test {
@@ -19,53 +19,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-enum class Host { kRelay, kContainerd };
-
-class HostedPluginTest : public NodeTest, public ::testing::WithParamInterface<Host> {
- protected:
-  static bool IsContainerd() { return GetParam() == Host::kContainerd; }
-
-  // Skips the test where containerd has no NRI of its own.
-  void OpenHost() {
-    ASSERT_FALSE(NriPrograms().empty()) << "RESMGR_NRI_PROGRAMS is not set: use scripts/test-nri";
-    Open({.relayed = !IsContainerd(), .nri_host = !IsContainerd()});
-    if (HasFatalFailure()) return;
-    if (IsContainerd() && !std::filesystem::exists(containerd().nri_socket())) {
-      GTEST_SKIP() << "this containerd has no NRI";
-    }
-  }
-  std::filesystem::path Socket() {
-    return IsContainerd() ? containerd().nri_socket() : node().HostSocket();
-  }
-  std::filesystem::path PluginLog() { return containerd().directory() / "plugin.log"; }
-
-  // Runs the plugin with these flags until it has what is there.
-  void StartPlugin(std::vector<std::string> flags) {
-    flags.insert(flags.begin(), {NriPrograms() / "plugin", "-socket", Socket()});
-    const Status listening = WaitUntil("the host of plugins listens", kPatience,
-                                       [&] { return std::filesystem::exists(Socket()); });
-    ASSERT_TRUE(listening.ok()) << node().RelayLog();
-    auto plugin = ChildProcess::Start(flags, PluginLog());
-    ASSERT_TRUE(plugin.ok()) << Describe(plugin.status());
-    plugin_ = *std::move(plugin);
-    ExpectEvent("Synchronize");
-  }
-  void ExpectEvent(const std::string& name) {
-    const Status told = WaitUntil("the plugin is told of " + name, kPatience, [&] {
-      return TextOf(PluginLog()).find("\"Event\":\"" + name + "\"") != std::string::npos;
-    });
-    EXPECT_TRUE(told.ok()) << Describe(told) << TextOf(PluginLog()) << node().RelayLog();
-  }
-
-  std::string Inside(const RunningPod& pod, const std::vector<std::string>& command) {
-    const auto result = node().client().Exec(pod.container_id, command);
-    EXPECT_TRUE(result.ok()) << Describe(result.status());
-    return result.ok() ? result->stdout() : "";
-  }
-
-  std::unique_ptr<ChildProcess> plugin_;
-};
 
 TEST_P(HostedPluginTest, WhatItSetsIsInTheContainer) {
   OpenHost();
@@ -115,6 +68,37 @@ TEST_P(HostedPluginTest, AContainerIsCreatedWithoutAPluginThatDies) {
   const RunningPod pod = Run(BestEffort("app"));
   EXPECT_TRUE(plugin_->Wait(kPatience).ok());
   Remove(pod);
+}
+
+// Shares are set for those that are there, too, with each creation.
+TEST_P(HostedPluginTest, OtherContainersAreUpdatedWithACreation) {
+  OpenHost();
+  if (HasFatalFailure() || IsSkipped()) return;
+  const RunningPod before = Run(Burstable("before", MilliCpu{300}));
+  StartPlugin({"-others", "456"});
+  if (HasFatalFailure()) return;
+  EXPECT_NE(containerd().CgroupShares(before.container_id), 456);
+  const RunningPod created = Run(Burstable("created", MilliCpu{300}));
+  const Status updated = WaitUntil("the other is updated", kPatience, [&] {
+    return containerd().CgroupShares(before.container_id) == 456;
+  });
+  EXPECT_TRUE(updated.ok()) << containerd().CgroupShares(before.container_id) << node().RelayLog();
+  EXPECT_EQ(containerd().CgroupShares(created.container_id), 307);
+}
+
+// It costs the first pod the time in which an answer is awaited, two seconds.
+TEST_P(HostedPluginTest, AContainerIsCreatedWithoutAPluginThatHangs) {
+  OpenHost();
+  if (HasFatalFailure() || IsSkipped()) return;
+  StartPlugin({"-hang", "CreateContainer"});
+  if (HasFatalFailure()) return;
+  const auto start = std::chrono::steady_clock::now();
+  Remove(Run(BestEffort("first")));
+  const auto first = std::chrono::steady_clock::now() - start;
+  EXPECT_GE(first, std::chrono::milliseconds(1900));
+  EXPECT_LT(first, std::chrono::seconds(15));
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  EXPECT_EQ(CpuSetOf(exclusive).size(), IsContainerd() ? All().size() : 1) << "no policy: all CPUs";
 }
 
 class PolicyAndPluginTest : public HostedPluginTest {};

@@ -49,12 +49,17 @@ type plugin struct {
 	die        string
 	flood      int
 
-	running map[string]string // ids of containers that are there, by name
+	running  map[string]string // ids of containers that are there, by name
+	outcomes map[string]bool   // of updates, that are logged
 }
 
 func newPlugin(output *os.File) *plugin {
-	p := &plugin{output: output, running: map[string]string{}}
+	p := &plugin{output: output, running: map[string]string{}, outcomes: map[string]bool{}}
 	flags := flag.NewFlagSet("plugin", flag.ContinueOnError)
+	flags.Func("log", "`FILE` to log into, appended", func(path string) (err error) {
+		p.output, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		return err
+	})
 	flags.StringVar(&p.only, "only", "", "name of the one `container` that is adjusted")
 	flags.StringVar(&p.env, "env", "", "`NAME=VALUE` to set")
 	flags.StringVar(&p.annotation, "annotation", "", "`KEY=VALUE` to set")
@@ -66,7 +71,7 @@ func newPlugin(output *os.File) *plugin {
 	flags.StringVar(&p.refuse, "refuse", "", "`EVENT` to answer with an error")
 	flags.StringVar(&p.hang, "hang", "", "`EVENT` to answer never")
 	flags.StringVar(&p.die, "die", "", "`EVENT` to die at")
-	flags.IntVar(&p.flood, "flood", 0, "calls of UpdateContainers to make at once, after synchronization")
+	flags.IntVar(&p.flood, "flood", 0, "calls of UpdateContainers to have under way at any time, without end")
 	p.flags = flags
 	return p
 }
@@ -115,7 +120,7 @@ func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, containe
 		p.running[container.Name] = container.Id
 	}
 	for i := 0; i < p.flood; i++ {
-		go p.updateAll(i)
+		go p.updateWithoutEnd()
 	}
 	return nil, nil
 }
@@ -124,18 +129,28 @@ func (p *plugin) Shutdown(context.Context) {
 	p.log(event{Event: "Shutdown"})
 }
 
-// An update that the runtime did not ask for.
-func (p *plugin) updateAll(shares int) {
+// Updates that the runtime did not ask for, each with other values than the one before. Logs each
+// outcome that was not there before.
+func (p *plugin) updateWithoutEnd() {
 	time.Sleep(time.Millisecond) // the plugin is asked nothing until Synchronize is answered
-	failed, err := p.stub.UpdateContainers(p.updates("", uint64(1000+shares)))
-	e := event{Event: "updated"}
-	for _, update := range failed {
-		e.Failed = append(e.Failed, update.ContainerId)
+	for count := uint64(0); ; count++ {
+		failed, err := p.stub.UpdateContainers(p.updates("", 1000+count%1000))
+		e := event{Event: "updated"}
+		for _, update := range failed {
+			e.Failed = append(e.Failed, update.ContainerId)
+		}
+		if err != nil {
+			e.Error = err.Error()
+		}
+		outcome := fmt.Sprint(e.Error, e.Failed)
+		p.lock.Lock()
+		known := p.outcomes[outcome]
+		p.outcomes[outcome] = true
+		p.lock.Unlock()
+		if !known {
+			p.log(e)
+		}
 	}
-	if err != nil {
-		e.Error = err.Error()
-	}
-	p.log(e)
 }
 
 func (p *plugin) updates(except string, shares uint64) []*api.ContainerUpdate {

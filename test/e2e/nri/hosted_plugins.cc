@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/e2e/nri/hosted_plugins.h"
+
+#include "test/e2e/nri/reference_host.h"
+
+namespace resmgr::test {
+
+void HostedPluginTest::OpenHost(const std::string& config) {
+  ASSERT_FALSE(NriPrograms().empty()) << "RESMGR_NRI_PROGRAMS is not set: use scripts/test-nri";
+  Open({.relayed = !IsContainerd(), .nri_host = !IsContainerd(), .config = config});
+  if (HasFatalFailure()) return;
+  if (IsContainerd() && !std::filesystem::exists(containerd().nri_socket())) {
+    GTEST_SKIP() << "this containerd has no NRI";
+  }
+}
+
+std::filesystem::path HostedPluginTest::Socket() {
+  return IsContainerd() ? containerd().nri_socket() : node().HostSocket();
+}
+
+void HostedPluginTest::StartPlugin(std::vector<std::string> flags) {
+  flags.insert(flags.begin(), {NriPrograms() / "plugin", "-socket", Socket()});
+  const Status listening = WaitUntil("the host of plugins listens", kPatience,
+                                     [&] { return std::filesystem::exists(Socket()); });
+  ASSERT_TRUE(listening.ok()) << node().RelayLog();
+  auto plugin = ChildProcess::Start(flags, PluginLog());
+  ASSERT_TRUE(plugin.ok()) << Describe(plugin.status());
+  plugin_ = *std::move(plugin);
+  ExpectEvent("Synchronize");
+}
+
+void HostedPluginTest::ExpectLogged(const std::string& text) {
+  const Status logged = WaitUntil("the plugin logs " + text, kPatience, [&] {
+    return TextOf(PluginLog()).find(text) != std::string::npos;
+  });
+  EXPECT_TRUE(logged.ok()) << Describe(logged) << TextOf(PluginLog()) << node().RelayLog();
+}
+
+std::string HostedPluginTest::Inside(const RunningPod& pod,
+                                     const std::vector<std::string>& command) {
+  const auto result = node().client().Exec(pod.container_id, command);
+  EXPECT_TRUE(result.ok()) << Describe(result.status());
+  return result.ok() ? result->stdout() : "";
+}
+
+}  // namespace resmgr::test

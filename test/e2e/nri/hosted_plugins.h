@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "test/e2e/node_fixture.h"
+#include "test/support/containerd/child_process.h"
+
+namespace resmgr::test {
+
+// What serves plugins: the relay in front of containerd, or containerd's own NRI.
+enum class Host { kRelay, kContainerd };
+
+// A node that hosts plugins made with NRI's own library.
+class HostedPluginTest : public NodeTest, public ::testing::WithParamInterface<Host> {
+ protected:
+  static bool IsContainerd() { return GetParam() == Host::kContainerd; }
+
+  // With this text as the daemon's configuration. Skips the test where containerd has no NRI of its
+  // own.
+  void OpenHost(const std::string& config = "");
+  std::filesystem::path Socket();
+  std::filesystem::path PluginLog() { return containerd().directory() / "plugin.log"; }
+
+  // Runs the plugin with these flags until it has what is there.
+  void StartPlugin(std::vector<std::string> flags);
+  void ExpectEvent(const std::string& name) { ExpectLogged("\"Event\":\"" + name + "\""); }
+  // The plugin logs this, now or soon.
+  void ExpectLogged(const std::string& text);
+
+  // What this command prints in the container.
+  std::string Inside(const RunningPod& pod, const std::vector<std::string>& command);
+
+  std::unique_ptr<ChildProcess> plugin_;
+};
+
+}  // namespace resmgr::test
