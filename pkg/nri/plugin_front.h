@@ -27,9 +27,9 @@ namespace resmgr::nri {
 //
 // Updates of a container that does not run yet are sent again when it does (early_updates.h).
 //
-// What NRI does not let a plugin do: hold a start until others have left its CPUs. containerd and
-// CRI-O carry out no update while an event is not answered, so a start that would have to wait goes
-// on, and is learned from the event that follows it.
+// What NRI does not let a plugin do: hold a start until others have left its CPUs. containerd
+// carries out no update while an event is not answered, so a start that would have to wait goes on,
+// and is learned from the event that follows it.
 //
 // Loop's thread only.
 class PluginFront final : public PluginHandler, public RuntimeClient {

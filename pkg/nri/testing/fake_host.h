@@ -53,7 +53,7 @@ class FakeHost {
     return response;
   }
 
-  // From now on what the plugin asks for waits for Release, as in containerd and CRI-O while an
+  // From now on what the plugin asks for waits for Release, as in containerd while an
   // event is not answered.
   void Hold() { holds_ = true; }
   void Release() {
