@@ -44,7 +44,7 @@ TEST_F(BigMessagesTest, ManyBigRepliesAtOncePass) {
   for (int i = 0; i < 32; ++i)
     calls.push_back(client.Start("/test.Echo/Sized", std::to_string(4 * kMiB)));
   for (const auto& call : calls) {
-    const auto result = call->Wait(kPatience);
+    const auto result = call->Wait(SanitizedPrograms() ? 4 * kPatience : kPatience);
     ASSERT_TRUE(result.has_value());
     ASSERT_TRUE(result->status.ok()) << result->status.error_message();
     EXPECT_EQ(result->messages.at(0).size(), 4 * kMiB);
