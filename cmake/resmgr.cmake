@@ -75,11 +75,9 @@ endif()
 set(resmgr_library_options)
 if(RESMGR_SANITIZE)
   set(resmgr_test_options -O0 -pthread)
-  set(resmgr_support_options -O0)
   set(resmgr_library_options -O0)
 else()
   set(resmgr_test_options -pthread -U_FORTIFY_SOURCE $<$<CONFIG:Release>:-O0>)
-  set(resmgr_support_options ${resmgr_test_options})
 endif()
 
 # gtest, gmock and what nearly every test includes besides, parsed once for all tests. An executable, since its flags
@@ -128,8 +126,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" 
 endif()
 
 # resmgr_library(NAME SRCS a.cc ... [DEPS public...] [PRIVATE_DEPS private...] [SUPPORT [BENCHED] | DATA_PATH] [RANDOM_TESTS])
-# One static library per module, with the alias resmgr::NAME. SUPPORT: nothing that is installed links it; with BENCHED benches do. DATA_PATH:
-# every call or creation goes through it. RANDOM_TESTS: tests with random input spend most of their time in it.
+# One static library per module, with the alias resmgr::NAME. SUPPORT: nothing that is installed links it; with BENCHED
+# benches measure with it. DATA_PATH: every call or creation goes through it. RANDOM_TESTS: tests with random input spend
+# most of their time in it.
 function(resmgr_library name)
   cmake_parse_arguments(ARG "SUPPORT;BENCHED;DATA_PATH;RANDOM_TESTS" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(resmgr_${name} STATIC ${ARG_SRCS})
@@ -142,7 +141,7 @@ function(resmgr_library name)
   set(headers resmgr_optimized_headers)
   if(ARG_SUPPORT)
     if(RESMGR_SANITIZE OR NOT ARG_BENCHED)
-      target_compile_options(resmgr_${name} PRIVATE ${resmgr_support_options})
+      target_compile_options(resmgr_${name} PRIVATE ${resmgr_test_options})
     endif()
     set(headers)
   elseif(NOT ARG_RANDOM_TESTS OR RESMGR_SANITIZE STREQUAL "thread")
@@ -189,8 +188,8 @@ endfunction()
 # resmgr_test(NAME SRCS ... DEPS ... [LABEL unit|integration|serial|e2e|crash|lint] [TIMEOUT seconds]
 #             [SHARDS n] [THREADS | PROGRAMS programs...])
 # One test executable; every TEST in it becomes one ctest entry. LABEL: `integration` are tests that need several modules or
-# processes, `serial` those of them that judge time or memory, which run alone, as `crash` does. Under sanitizers all tests of a program are one entry, or
-# SHARDS entries. THREADS: what it tests starts threads; without that ThreadSanitizer has nothing to find, and the test is
+# processes, `serial` those of them that judge time or memory, which run alone, as `crash` does. Under sanitizers all tests
+# of a program are one entry, or SHARDS entries, which run beside others. THREADS: what it tests starts threads; without that ThreadSanitizer has nothing to find, and the test is
 # left out of that build. PROGRAMS: what it tests are these programs, which it starts; it is built without sanitizers only,
 # and run with the programs of each build (test/support/programs), those with sanitizers from RESMGR_PLAIN_BUILD.
 function(resmgr_test name)
@@ -227,7 +226,7 @@ function(resmgr_test name)
     endif()
   endforeach()
   if(NOT RESMGR_TESTS
-      OR (ARG_LABEL STREQUAL "unit" AND NOT RESMGR_UNIT_TESTS)
+      OR (ARG_LABEL STREQUAL "unit" AND NOT RESMGR_EVERYTHING)
       OR (RESMGR_SANITIZE STREQUAL "thread" AND NOT ARG_THREADS)
       OR (RESMGR_SANITIZE AND ARG_LABEL STREQUAL "lint"))
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)

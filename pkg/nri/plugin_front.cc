@@ -6,6 +6,8 @@
 namespace resmgr::nri {
 namespace {
 
+constexpr std::chrono::milliseconds kNone{0};
+
 // What policies that want hints look at.
 ContainerDetails DetailsOf(const api::Container& container) {
   ContainerDetails details;
@@ -95,14 +97,16 @@ PluginFront::Running& PluginFront::Begin(Operation operation, ContainerDetails d
   return running;
 }
 
-void PluginFront::Start(Running& running, Decided decided, std::function<void()> too_late,
-                        std::optional<std::chrono::milliseconds> patience) {
-  running.deadline = loop_.After(patience.value_or(options_.patience),
-                                 [this, &running, too_late = std::move(too_late)] {
-                                   running.call.Abandon();
-                                   too_late();
-                                   Forget(running);
-                                 });
+void PluginFront::Start(Running& running, Decided decided, std::function<void()> too_late) {
+  // Only the policy is asked about a start here. What it would wait for, updates of others, the
+  // runtime carries out when it has the answer.
+  const bool is_start = running.call.request().operation() == Operation::kStartContainer;
+  const std::chrono::milliseconds patience = is_start ? kNone : options_.patience;
+  running.deadline = loop_.After(patience, [this, &running, too_late = std::move(too_late)] {
+    running.call.Abandon();
+    too_late();
+    Forget(running);
+  });
   running.call.Start(
       [&running, decided = std::move(decided)](const EventCall::Decision& decision) {
         running.deadline.reset();
@@ -256,8 +260,7 @@ void PluginFront::OnStart(const api::StateChangeEvent& event, Reply<api::Empty> 
             "them only after that",
             id.value());
         reply(api::Empty());
-      },
-      options_.start_patience);
+      });
 }
 
 void PluginFront::SendAgain(const ContainerId& id) {

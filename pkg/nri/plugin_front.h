@@ -40,9 +40,6 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
     // seconds unless it is told otherwise, and then drops the plugin. A creation is refused then,
     // and everything else goes on without a change.
     std::chrono::milliseconds patience{1'400};
-    // The same of a start: what it would wait for, updates of others, runtimes carry out only when
-    // they have its answer.
-    std::chrono::milliseconds start_patience{0};
   };
   struct Events {
     std::function<void()> connected{};     // the inventory is known
@@ -94,8 +91,7 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   // Makes the call of an event; Start sends it through the pipeline and answers when it is decided,
   // or when the runtime should not wait any more.
   Running& Begin(Operation operation, ContainerDetails details = {});
-  void Start(Running& running, Decided decided, std::function<void()> too_late,
-             std::optional<std::chrono::milliseconds> patience = std::nullopt);
+  void Start(Running& running, Decided decided, std::function<void()> too_late);
   void Forget(Running& running);
   // With what has to change of others for the sake of the event's own container.
   template <typename Response>

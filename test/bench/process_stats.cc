@@ -6,21 +6,14 @@
 #include <string>
 #include <system_error>
 
+#include "test/support/containerd/child_process.h"
+
 namespace resmgr::bench {
 
 namespace {
 
 std::filesystem::path ProcDirectory(pid_t pid) {
   return std::filesystem::path("/proc") / std::to_string(pid);
-}
-
-int64_t StatusField(pid_t pid, const std::string& key) {
-  std::ifstream file(ProcDirectory(pid) / "status");
-  for (std::string word; file >> word;) {
-    int64_t value = 0;
-    if (word == key && file >> value) return value;
-  }
-  return 0;
 }
 
 }  // namespace
@@ -38,11 +31,11 @@ std::chrono::nanoseconds CpuTime(pid_t pid) {
 }
 
 int64_t PeakRssKib(pid_t pid) {
-  return StatusField(pid, "VmHWM:");
+  return test::ProcStatus(pid, "VmHWM:");
 }
 
 int64_t RssKib(pid_t pid) {
-  return StatusField(pid, "VmRSS:");
+  return test::ProcStatus(pid, "VmRSS:");
 }
 
 }  // namespace resmgr::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kill -9 and restarts of the daemon and of containerd under running pods, by whichever door they
 // came: no container moves, not for a moment, what comes later is placed beside them, and CPUs are
-// given back when their containers end, also while nobody looks.
+// given back when their containers end, also while containerd is away.
 #include <chrono>
 #include <csignal>
 #include <string>

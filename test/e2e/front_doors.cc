@@ -52,12 +52,7 @@ void FrontDoorsTest::RestartContainerd() {
 }
 
 size_t FrontDoorsTest::Synchronizations() {
-  const std::string log = node().WholeRelayLog();
-  size_t found = 0;
-  for (size_t at = log.find("synchronized: "); at != std::string::npos;
-       at = log.find("synchronized: ", at + 1))
-    ++found;
-  return found;
+  return TimesIn(node().WholeRelayLog(), "synchronized: ");
 }
 
 std::string NameOf(const ::testing::TestParamInfo<Door>& door) {

@@ -2,7 +2,6 @@
 #include "test/integration/daemon_fixture.h"
 
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 
 namespace resmgr::test {
@@ -77,12 +76,7 @@ CriClient DaemonTest::Relayed(ApiVersion version) const {
 }
 
 int64_t DaemonTest::ProcStatus(const std::string& key) {
-  std::ifstream file("/proc/" + std::to_string(pid()) + "/status");
-  for (std::string word; file >> word;) {
-    int64_t value = 0;
-    if (word == key && file >> value) return value;
-  }
-  return 0;
+  return test::ProcStatus(pid(), key);
 }
 
 int DaemonTest::OpenFiles() {

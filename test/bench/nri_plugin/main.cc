@@ -63,6 +63,7 @@ class Runtime {
     configure.set_runtime_version("1.7.24");
     Call<api::ConfigureResponse>("Configure", configure);
     Call<api::SynchronizeResponse>("Synchronize", inventory);
+    AwaitRest();
   }
 
   template <typename Response, typename Request>
@@ -92,12 +93,25 @@ class Runtime {
                reply(std::string());
                loop_.Stop();
              }},
-            {"UpdateContainers", [](const std::string&, std::chrono::nanoseconds,
-                                    const Reply& reply) { reply(std::string()); }}};
+            {"UpdateContainers",
+             [this](const std::string&, std::chrono::nanoseconds, const Reply& reply) {
+               ++updates_;
+               reply(std::string());
+             }}};
+  }
+  // Until nothing was asked for during a while: a first start moves all containers.
+  void AwaitRest() {
+    constexpr std::chrono::milliseconds kWhile{300};
+    for (int64_t before = -1; before != updates_;) {
+      before = updates_;
+      const auto timer = loop_.After(kWhile, [this] { loop_.Stop(); });
+      loop_.Run();
+    }
   }
 
   EventLoop& loop_;
   bool registered_ = false;
+  int64_t updates_ = 0;  // calls
   ttrpc::MemoryBudget budget_;
   ttrpc::Multiplexer trunk_;
   ttrpc::Client plugin_;

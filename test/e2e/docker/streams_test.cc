@@ -29,12 +29,7 @@ constexpr milliseconds kPatience{110'000};
 
 // The most memory that the process held since ForgetPeak, in KiB.
 int64_t PeakRssKib(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/status", pid));
-  for (std::string word; file >> word;) {
-    int64_t value = 0;
-    if (word == "VmHWM:" && file >> value) return value;
-  }
-  return 0;
+  return ProcStatus(pid, "VmHWM:");
 }
 
 void ForgetPeak(pid_t pid) {

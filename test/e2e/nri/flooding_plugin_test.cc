@@ -9,7 +9,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/base/parse.h"
 #include "test/e2e/nri/hosted_plugins.h"
 #include "test/support/containerd/daemon.h"
 
@@ -21,13 +20,7 @@ using ::testing::HasSubstr;
 class FloodingPluginTest : public HostedPluginTest {
  protected:
   // The most memory that the daemon has held, in MiB.
-  uint64_t PeakMemory() {
-    const std::string status =
-        TextOf(fmt::format("/proc/{}/status", node().relay().process().pid()));
-    const size_t at = status.find("VmHWM:");
-    const size_t digits = status.find_first_of("0123456789", at);
-    return ParseUint(status.substr(digits, status.find(' ', digits) - digits)).value_or(0) / 1024;
-  }
+  int64_t PeakMemory() { return ProcStatus(node().relay().process().pid(), "VmHWM:") / 1024; }
 
   // State and last error of the plugin, as cri-resmgr-ctl tells them.
   std::string Told() {
@@ -65,7 +58,8 @@ TEST_P(FloodingPluginTest, OtherPodsComeAndGoAsBefore) {
   EXPECT_LT(longest, std::chrono::seconds(60));
   EXPECT_GT(containerd().Updates(), before + 20) << "some of it is carried out";
   EXPECT_THAT(Told(), HasSubstr("8 requests are not answered yet")) << "it is reported";
-  EXPECT_LT(PeakMemory(), 64U) << "MiB";
+  EXPECT_GT(PeakMemory(), 0) << "MiB";
+  EXPECT_LT(PeakMemory(), 64) << "MiB";
   std::cout << fmt::format(
       "[ MEASURED ] {} pods, the slowest in {:.1f} s, {} updates, {} MiB at most\n", pods,
       longest.count(), containerd().Updates() - before, PeakMemory());

@@ -51,12 +51,7 @@ class LaunchedPluginTest : public HostedPluginTest {
 
   // How often it has been given what is there.
   size_t Synchronizations(const std::string& name) const {
-    const std::string log = TextOf(LogOf(name));
-    constexpr std::string_view kEvent = "\"Event\":\"Synchronize\"";
-    size_t count = 0;
-    for (size_t at = log.find(kEvent); at != std::string::npos; at = log.find(kEvent, at + 1))
-      ++count;
-    return count;
+    return TimesIn(TextOf(LogOf(name)), "\"Event\":\"Synchronize\"");
   }
   void ExpectSynchronized(const std::string& name, size_t times) {
     const Status done = WaitUntil(name + " is synchronized", kPatience,

@@ -2,7 +2,6 @@
 // What clients can take from the webhook: connections, memory, time.
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -72,14 +71,7 @@ class LimitsTest : public testing::Test {
     return std::chrono::duration_cast<milliseconds>(time);
   }
 
-  int64_t PeakRssKib() const {
-    std::ifstream file("/proc/" + std::to_string(process_->pid()) + "/status");
-    for (std::string word; file >> word;) {
-      int64_t value = 0;
-      if (word == "VmHWM:" && file >> value) return value;
-    }
-    return 0;
-  }
+  int64_t PeakRssKib() const { return test::ProcStatus(process_->pid(), "VmHWM:"); }
 
   // The header of a review of `size` bytes, and as much of the body as given.
   static std::string Beginning(size_t size, std::string_view body) {

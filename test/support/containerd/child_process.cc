@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include <fcntl.h>
@@ -109,6 +110,22 @@ Status WaitUntil(std::string_view what, std::chrono::milliseconds timeout,
 std::string TextOf(const std::filesystem::path& file) {
   constexpr size_t kLimit = 64 << 20;
   return ReadFile(file, kLimit).value_or("");
+}
+
+size_t TimesIn(std::string_view text, std::string_view part) {
+  size_t times = 0;
+  for (size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1))
+    ++times;
+  return times;
+}
+
+int64_t ProcStatus(pid_t pid, const std::string& key) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  for (std::string word; file >> word;) {
+    int64_t value = 0;
+    if (word == key && file >> value) return value;
+  }
+  return 0;
 }
 
 std::string LastLines(const std::filesystem::path& file) {

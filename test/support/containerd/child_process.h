@@ -2,10 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -58,6 +60,12 @@ Status WaitUntil(std::string_view what, std::chrono::milliseconds timeout,
 
 // What stands in the file now, "" where there is none.
 std::string TextOf(const std::filesystem::path& file);
+
+// How often `part` stands in the text.
+size_t TimesIn(std::string_view text, std::string_view part);
+
+// From /proc/PID/status, "VmHWM:" for example, in KiB where it is memory; 0 where there is none.
+int64_t ProcStatus(pid_t pid, const std::string& key);
 
 // The end of a file, for messages about what went wrong in a program that logs to it.
 std::string LastLines(const std::filesystem::path& file);
