@@ -71,29 +71,56 @@ endif()
 # (BENCHED). _FORTIFY_SOURCE asks for an optimizer.
 # -pthread: some libraries ask for it, and a precompiled header is of use only to sources that agree with it on that.
 # With sanitizers, libraries are compiled in half of the time without an optimizer, and tests of them mostly wait for
-# processes and times: only what random tests compute with for long is optimized there.
+# processes and times: only what random tests compute with for long is optimized there. A pointer that is null ends a test
+# without a check of each use, and tests use a pointer at every other word: a quarter of what they take to compile.
 set(resmgr_library_options)
+add_library(resmgr_test_flags INTERFACE)  # to be linked after resmgr_flags: takes some of them back
+target_compile_options(resmgr_test_flags INTERFACE -pthread)
+set(resmgr_test_launcher)
 if(RESMGR_SANITIZE)
-  set(resmgr_test_options -O0 -pthread)
   set(resmgr_library_options -O0)
+  target_compile_options(resmgr_test_flags INTERFACE -O0 -g0)
+  if(RESMGR_SANITIZE MATCHES "undefined")
+    target_compile_options(resmgr_test_flags INTERFACE -fno-sanitize=null,alignment)
+  endif()
 else()
-  set(resmgr_test_options -pthread -U_FORTIFY_SOURCE $<$<CONFIG:Release>:-O0>)
+  target_compile_options(resmgr_test_flags INTERFACE -U_FORTIFY_SOURCE $<$<CONFIG:Release>:-O0>)
+  # clang compiles tests in half of the time of GCC. What is installed is left to GCC, which optimizes by a profile.
+  find_program(CLANG_PROGRAM clang++)
+  if(CLANG_PROGRAM AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    set(launcher ${CCACHE_PROGRAM})
+    if(NOT launcher)
+      set(launcher env)
+    endif()
+    set(resmgr_test_launcher ${ccache_environment} ${PROJECT_SOURCE_DIR}/cmake/compile-by-clang ${launcher})
+    target_compile_options(resmgr_test_flags INTERFACE -Wno-unknown-warning-option)
+    if(CMAKE_UNITY_BUILD)
+      target_compile_options(resmgr_test_flags INTERFACE -Wno-shadow)
+    endif()
+  endif()
 endif()
+# ccache takes a header with a time in it for another one each time.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR resmgr_test_launcher)
+  target_compile_options(resmgr_test_flags INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
+endif()
+
+# resmgr_test_code(TARGET): its code is that of a test.
+function(resmgr_test_code target)
+  target_link_libraries(${target} PRIVATE resmgr_flags resmgr_test_flags)
+  if(resmgr_test_launcher)
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${resmgr_test_launcher}")
+  endif()
+endfunction()
 
 # gtest, gmock and what nearly every test includes besides, parsed once for all tests. An executable, since its flags
 # must be the tests' own.
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cc CONTENT "int main() {}\n")
 add_executable(resmgr_test_headers EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/test_headers.cc)
-target_link_libraries(resmgr_test_headers PRIVATE resmgr_flags absl::statusor GTest::gmock)
-target_compile_options(resmgr_test_headers PRIVATE ${resmgr_test_options})
+target_link_libraries(resmgr_test_headers PRIVATE absl::statusor GTest::gmock)
+resmgr_test_code(resmgr_test_headers)
 target_precompile_headers(resmgr_test_headers PRIVATE
   <algorithm> <chrono> <functional> <map> <memory> <optional> <string> <vector>
   <absl/status/statusor.h> <gmock/gmock.h> <gtest/gtest.h>)
-# ccache takes a header with a time in it for another one each time.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  set(resmgr_test_options ${resmgr_test_options} "SHELL:-Xclang -fno-pch-timestamp")
-  target_compile_options(resmgr_test_headers PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
-endif()
 
 # resmgr_library_headers(NAME options...): what most sources of libraries include, parsed once for the libraries that are
 # compiled with these options: about a second less for each object, a tenth of what it takes. The header is compiled for a
@@ -141,7 +168,7 @@ function(resmgr_library name)
   set(headers resmgr_optimized_headers)
   if(ARG_SUPPORT)
     if(RESMGR_SANITIZE OR NOT ARG_BENCHED)
-      target_compile_options(resmgr_${name} PRIVATE ${resmgr_test_options})
+      resmgr_test_code(resmgr_${name})
     endif()
     set(headers)
   elseif(NOT ARG_RANDOM_TESTS OR RESMGR_SANITIZE STREQUAL "thread")
@@ -210,8 +237,8 @@ function(resmgr_test name)
     return()
   endif()
   add_executable(${name} ${ARG_SRCS})
-  target_link_libraries(${name} PRIVATE resmgr_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  target_compile_options(${name} PRIVATE ${resmgr_test_options})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  resmgr_test_code(${name})
   target_precompile_headers(${name} REUSE_FROM resmgr_test_headers)
   if(NOT RESMGR_SANITIZE)
     target_link_options(${name} PRIVATE -fuse-ld=lld)  # in a third of the time
