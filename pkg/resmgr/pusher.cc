@@ -45,6 +45,8 @@ void Pusher::Connected() {
 void Pusher::Disconnected() {
   connected_ = false;
   ++epoch_;
+  unanswered_ = 0;
+  circle_check_.reset();
   for (const auto& [key, unused] : store_.containers()) {
     ContainerRecord* const record = Followed(key);
     if (record == nullptr) continue;
@@ -250,11 +252,13 @@ void Pusher::Send(ContainerRecord& record, const AppliedResources& target) {
 }
 
 void Pusher::Call(const Container& container, const ResourceValues& values) {
+  ++unanswered_;
   runtime_.UpdateContainer(container.id, values,
                            [weak = std::weak_ptr<Pusher*>(self_), key = container.key,
                             epoch = epoch_](const Status& status) {
                              const std::shared_ptr<Pusher*> self = weak.lock();
                              if (self == nullptr || (*self)->epoch_ != epoch) return;
+                             --(*self)->unanswered_;
                              (*self)->OnAnswer(key, status);
                            });
 }
@@ -317,7 +321,7 @@ void Pusher::OnAnswer(ContainerKey key, const Status& status) {
     Step(*record);
     listener_.OnApplied(key);
   }
-  ResumeHeldBack();
+  ResumeAfterAnswers();
 }
 
 void Pusher::Retry(ContainerKey key, PushState& state) {
@@ -442,45 +446,30 @@ void Pusher::ResumeHeldBack() {
   const std::set<ContainerKey> waiting = held_back_;
   for (const ContainerKey key : waiting)
     Step(key);
+  if (held_back_.empty()) return;
+  if (!NothingMoves()) return WatchForCircles();
+  if (!MoveOneAside(held_back_)) SendFirstAnyway();
+}
+
+// Hundreds of answers come together where many were sent for one container's sake: those who wait
+// are looked at once for all of them.
+void Pusher::ResumeAfterAnswers() {
+  if (unanswered_ == 0) return ResumeHeldBack();
+  if (held_back_.empty() || std::exchange(resume_posted_, true)) return;
+  loop_.Post([weak = std::weak_ptr<Pusher*>(self_)] {
+    const std::shared_ptr<Pusher*> self = weak.lock();
+    if (self == nullptr) return;
+    (*self)->resume_posted_ = false;
+    (*self)->ResumeHeldBack();
+  });
+}
+
+bool Pusher::NothingMoves() const {
   const auto& all = store_.containers();
-  const bool nothing_moves = std::none_of(all.begin(), all.end(), [](const auto& entry) {
+  return std::none_of(all.begin(), all.end(), [](const auto& entry) {
     const ContainerRecord& record = entry.second;
     return record.push && (record.push->Busy() || record.life.BeingStarted());
   });
-  if (held_back_.empty() || !nothing_moves) return;
-  // They wait for each other in a circle.
-  const std::set<ContainerKey> stuck = held_back_;
-  const auto aside =
-      std::find_if(stuck.begin(), stuck.end(), [this](ContainerKey key) { return MoveAside(key); });
-  if (aside != stuck.end()) {
-    // One that was there already has nothing to be told, and so no answer is to come: it gave up
-    // what it still had for itself, which can be what others wait for.
-    if (!Followed(*aside)->push->Busy()) ResumeHeldBack();
-    return;
-  }
-  // All CPUs are exclusively assigned: the circle is broken by sending the first one anyway.
-  const ContainerKey first = *held_back_.begin();
-  held_back_.erase(first);
-  ContainerRecord* const record = Followed(first);
-  if (record == nullptr || !record->Placeable()) return;
-  Send(*record, DesiredResources(record->container));
-}
-
-// Of containers that swap CPUs, one moves to CPUs that are not exclusively assigned until its new
-// ones are free. False where it blocks no other container, or where there are no such CPUs.
-bool Pusher::MoveAside(ContainerKey key) {
-  ContainerRecord* const record = Followed(key);
-  if (record == nullptr || !record->Placeable()) return false;
-  const CpuSet of_others = ExclusiveOfOthers(key);
-  const CpuSet aside = everywhere_ - of_others - HeldByOthers(key);
-  const bool in_the_way =
-      record->push->possible.Intersects(of_others) || !LeftoverOf(*record).empty();
-  if (aside.empty() || !in_the_way) return false;
-  AppliedResources target = DesiredResources(record->container);
-  target.cpus = aside;
-  target.exclusive = CpuSet();
-  Send(*record, target);
-  return true;
 }
 
 }  // namespace resmgr

@@ -22,7 +22,8 @@ namespace resmgr {
 // latest decision; a failed one is tried again with growing pauses. All on the loop's thread.
 //
 // Running containers change places without meeting: CPUs that one gains are sent to it only when
-// the one that loses them has left them. Circular waits are broken by sending anyway.
+// the one that loses them has left them. Circular waits are broken: one of the circle moves aside,
+// or is sent what it waits for anyway.
 //
 // A container that is being started is sent nothing: the runtime may have read already what it
 // starts it with, and would change its own notes only, as containerd does. For the same reason an
@@ -32,6 +33,8 @@ class Pusher {
   struct Options {
     std::chrono::milliseconds first_retry{50};
     std::chrono::milliseconds last_retry{5'000};
+    // How often containers that wait are looked through for circles while others are being moved.
+    std::chrono::milliseconds circle_check{1'000};
   };
 
   // Told on the loop's thread, from within an answer of the runtime.
@@ -127,6 +130,14 @@ class Pusher {
   void TrackLeftover(const ContainerRecord& record);
   void TrackCall(const ContainerRecord& record);
   void ResumeHeldBack();
+  void ResumeAfterAnswers();
+  bool NothingMoves() const;
+  bool WaitsIdly(const ContainerRecord& record) const;
+  std::vector<ContainerKey> BlockersOf(const ContainerRecord& waiting) const;
+  std::set<ContainerKey> FindCircle() const;
+  bool MoveOneAside(const std::set<ContainerKey>& circle);
+  void SendFirstAnyway();
+  void WatchForCircles();
   bool MoveAside(ContainerKey key);
 
   EventLoop& loop_;
@@ -137,7 +148,9 @@ class Pusher {
   const CpuSet everywhere_;
   const Options options_;
   bool connected_ = false;
-  uint64_t epoch_ = 0;                // counts disconnections: answers from before one are void
+  uint64_t epoch_ = 0;     // counts disconnections: answers from before one are void
+  size_t unanswered_ = 0;  // calls since then
+  bool resume_posted_ = false;
   std::set<ContainerKey> leftovers_;  // hold exclusive CPUs that are theirs no more
   std::set<ContainerKey> held_back_;  // got less than they should have, for the sake of others
   // Updates that are noted as open and not sent yet.
@@ -147,6 +160,7 @@ class Pusher {
   };
   std::vector<Gathered> gathered_;
   bool gathering_ = false;
+  EventLoop::HandlePtr circle_check_;
   std::shared_ptr<Pusher*> self_;  // answers may come after the pusher is gone
 };
 

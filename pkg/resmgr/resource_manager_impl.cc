@@ -12,6 +12,7 @@ namespace {
 
 // The longest pause between two lists for an unresolved start.
 constexpr std::chrono::milliseconds kLongestStartPause{1'000};
+constexpr std::chrono::milliseconds kCircleCheck{1'000};
 
 void FillIn(Container& container, CreateRequest&& request) {
   container.pod_id = std::move(request.pod_id);
@@ -50,8 +51,9 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
       policy_(std::move(policy)),
       state_writer_(loop, state, store_),
       decider_(machine, *policy_, store_),
-      pusher_(loop, runtime, store_, state_writer_, *this, machine.online(),
-              {options.first_retry, options.last_retry}),
+      pusher_(
+          loop, runtime, store_, state_writer_, *this, machine.online(),
+          {options.first_retry, options.last_retry, std::min(options.last_retry, kCircleCheck)}),
       look_again_timers_(clock_, [this](ContainerKey key) { LookAgain(key); }),
       synchronizer_(
           loop, runtime, *this,

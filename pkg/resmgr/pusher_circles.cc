@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Containers that each wait for the CPUs of the next one: how the pusher finds and breaks such
+// circles.
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "pkg/resmgr/pusher.h"
+
+namespace resmgr {
+
+// It was sent all that it may have before others leave, and no answer is to come.
+bool Pusher::WaitsIdly(const ContainerRecord& record) const {
+  return record.push && !record.push->Busy() && !record.life.BeingStarted() && record.Placeable() &&
+         held_back_.contains(record.container.key);
+}
+
+// Those of them that wait idly, too.
+std::vector<ContainerKey> Pusher::BlockersOf(const ContainerRecord& waiting) const {
+  const Placement& placement = waiting.container.placement;
+  const CpuSet gained = placement.exclusive - waiting.push->applied.exclusive;
+  const CpuSet shared = placement.cpus.value_or(CpuSet()) - placement.exclusive;
+  std::vector<ContainerKey> blockers;
+  for (const ContainerKey key : held_back_) {
+    const ContainerRecord* const other = Followed(key);
+    if (other == nullptr || other == &waiting || !other->MayRun() || !WaitsIdly(*other)) continue;
+    if (!ToLeave(*other, gained).empty() || LeftoverOf(*other).Intersects(shared))
+      blockers.push_back(key);
+  }
+  return blockers;
+}
+
+// Containers that wait idly, each for the next one: nothing but to break the circle lets them go
+// on. Empty where there is none.
+std::set<ContainerKey> Pusher::FindCircle() const {
+  std::set<ContainerKey> finished;
+  for (const ContainerKey start : held_back_) {
+    // The way from `start`, with what each on it waits for and was not looked at yet.
+    std::vector<std::pair<ContainerKey, std::vector<ContainerKey>>> way;
+    const auto enter = [&](ContainerKey key) {
+      const ContainerRecord* const record = Followed(key);
+      const bool waits = record != nullptr && WaitsIdly(*record);
+      way.emplace_back(key, waits ? BlockersOf(*record) : std::vector<ContainerKey>());
+    };
+    if (!finished.contains(start)) enter(start);
+    while (!way.empty()) {
+      if (way.back().second.empty()) {
+        finished.insert(way.back().first);
+        way.pop_back();
+        continue;
+      }
+      const ContainerKey next = way.back().second.back();
+      way.back().second.pop_back();
+      const auto met = std::ranges::find(way, next, [](const auto& step) { return step.first; });
+      if (met != way.end()) {
+        std::set<ContainerKey> circle;
+        for (auto each = met; each != way.end(); ++each)
+          circle.insert(each->first);
+        return circle;
+      }
+      if (!finished.contains(next)) enter(next);
+    }
+  }
+  return {};
+}
+
+// False where none of them can.
+bool Pusher::MoveOneAside(const std::set<ContainerKey>& circle) {
+  const std::set<ContainerKey> stuck = circle;
+  const auto aside =
+      std::ranges::find_if(stuck, [this](ContainerKey key) { return MoveAside(key); });
+  if (aside == stuck.end()) return false;
+  // One that was there already has nothing to be told, and so no answer is to come: it gave up
+  // what it still had for itself, which can be what others wait for.
+  if (!Followed(*aside)->push->Busy()) ResumeHeldBack();
+  return true;
+}
+
+// All CPUs are exclusively assigned.
+void Pusher::SendFirstAnyway() {
+  const ContainerKey first = *held_back_.begin();
+  held_back_.erase(first);
+  ContainerRecord* const record = Followed(first);
+  if (record == nullptr || !record->Placeable()) return;
+  Send(*record, DesiredResources(record->container));
+}
+
+// What is being moved need not be what they wait for: an update may fail for ever, or never be
+// answered. Where none can move aside, what is being moved may still leave them CPUs to move to.
+void Pusher::WatchForCircles() {
+  if (circle_check_ != nullptr) return;
+  circle_check_ = loop_.After(options_.circle_check, [this] {
+    circle_check_.reset();
+    (void)MoveOneAside(FindCircle());
+    if (!held_back_.empty()) WatchForCircles();
+  });
+}
+
+// To CPUs that are not exclusively assigned, until its new ones are free. False where it blocks no
+// other container, or where there are no such CPUs.
+bool Pusher::MoveAside(ContainerKey key) {
+  ContainerRecord* const record = Followed(key);
+  if (record == nullptr || !record->Placeable()) return false;
+  const CpuSet of_others = ExclusiveOfOthers(key);
+  const CpuSet aside = everywhere_ - of_others - HeldByOthers(key);
+  const bool in_the_way =
+      record->push->possible.Intersects(of_others) || !LeftoverOf(*record).empty();
+  if (aside.empty() || !in_the_way) return false;
+  AppliedResources target = DesiredResources(record->container);
+  target.cpus = aside;
+  target.exclusive = CpuSet();
+  Send(*record, target);
+  return true;
+}
+
+}  // namespace resmgr
