@@ -40,7 +40,9 @@ constexpr std::string_view kRequestTimeoutMs = "3000";
 constexpr std::chrono::seconds kSendDeadline{5};
 constexpr size_t kPart = size_t{16} << 10;
 constexpr uint64_t kHighestPort = 65535;
-constexpr std::chrono::seconds kEndDeadline{1};
+// What keeps it longer is a client that is connected and asks for nothing, as those of Prometheus
+// are between two scrapes.
+constexpr std::chrono::milliseconds kEndDeadline{250};
 constexpr std::chrono::milliseconds kKnockPause{5};
 
 // The form that the HTTP server reads. It would also take a list and letters for TLS and redirects
