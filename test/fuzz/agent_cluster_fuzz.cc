@@ -9,6 +9,7 @@
 #include "agent/cluster_access.h"
 #include "agent/credentials.h"
 #include "agent/watch_decoder.h"
+#include "pkg/base/json.h"
 
 namespace {
 
@@ -23,7 +24,7 @@ std::vector<std::string> Decode(std::string_view bytes, size_t piece) {
   for (size_t at = 0; at < bytes.size(); at += piece) {
     const resmgr::Status status =
         decoder.Feed(bytes.substr(at, piece), [&events](const WatchEvent& event) {
-          events.push_back(resmgr::agent::ToText(event.object));
+          events.push_back(resmgr::JsonText(event.object));
           return true;
         });
     if (!status.ok()) break;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target without a fuzzer: on the seeds beside it and on bytes made from them, the same
-// ones each time. Finds what is shallow; the preset `fuzz` builds the targets for a search.
+// Runs each fuzz target without a fuzzer: on the seeds beside it and on bytes made from them, the
+// same ones each time. Finds what is shallow; the preset `fuzz` builds the targets for a search.
+#include "test/fuzz/replay.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -9,29 +11,20 @@
 #include <iterator>
 #include <random>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include <errno.h>
 #include <gtest/gtest.h>
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-
+namespace resmgr::test {
 namespace {
 
 constexpr int kRounds = 5000;
 constexpr uint32_t kSeed = 20'260'101;
 
-// The directory with the seeds of this program, NAME_fuzz_test.
-std::filesystem::path SeedsOfThisProgram() {
-  const std::string_view program = program_invocation_short_name;
-  return std::filesystem::path(RESMGR_SOURCE_DIR) / "test/fuzz/seeds" /
-         program.substr(0, program.rfind("_fuzz_test"));
-}
-
-std::vector<std::string> Seeds() {
+std::vector<std::string> SeedsOf(const FuzzTarget& target) {
   std::vector<std::string> seeds = {"", "a", std::string(64, '\0')};
-  for (const auto& entry : std::filesystem::directory_iterator(SeedsOfThisProgram())) {
+  const auto directory = std::filesystem::path(RESMGR_SOURCE_DIR) / "test/fuzz/seeds" / target.name;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     std::ifstream file(entry.path(), std::ios::binary);
     seeds.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   }
@@ -66,8 +59,10 @@ void Mutate(std::string& bytes, std::mt19937& random) {
   }
 }
 
-TEST(FuzzReplayTest, TakesSeedsAndWhatBecomesOfThem) {
-  const std::vector<std::string> seeds = Seeds();
+class FuzzReplayTest : public testing::TestWithParam<FuzzTarget> {};
+
+TEST_P(FuzzReplayTest, TakesSeedsAndWhatBecomesOfThem) {
+  const std::vector<std::string> seeds = SeedsOf(GetParam());
   std::mt19937 random(kSeed);
   int inputs = 0;
   for (int round = 0; round < kRounds; ++round) {
@@ -75,11 +70,14 @@ TEST(FuzzReplayTest, TakesSeedsAndWhatBecomesOfThem) {
     const size_t changes = random() % 8;
     for (size_t i = 0; i < changes; ++i)
       Mutate(bytes, random);
-    EXPECT_EQ(LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()),
-              0);
+    EXPECT_EQ(GetParam().run(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()), 0);
     ++inputs;
   }
   EXPECT_EQ(inputs, kRounds);
 }
 
+INSTANTIATE_TEST_SUITE_P(All, FuzzReplayTest, testing::ValuesIn(FuzzTargets()),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
 }  // namespace
+}  // namespace resmgr::test
