@@ -256,7 +256,7 @@ function(resmgr_test name)
     endif()
   endforeach()
   if(NOT RESMGR_TESTS
-      OR (ARG_LABEL STREQUAL "unit" AND NOT RESMGR_EVERYTHING)
+      OR (ARG_LABEL MATCHES "^(unit|integration)$" AND NOT ARG_PROGRAMS AND NOT RESMGR_EVERYTHING)
       OR (RESMGR_SANITIZE STREQUAL "thread" AND NOT ARG_THREADS)
       OR (RESMGR_SANITIZE AND ARG_LABEL STREQUAL "lint"))
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
