@@ -9,6 +9,7 @@
 
 #include "agent/testing/fake_timers.h"
 #include "agent/testing/fake_transport.h"
+#include "pkg/base/json.h"
 
 namespace resmgr::agent {
 namespace {
@@ -32,7 +33,7 @@ class AgentTest : public testing::Test {
   void Annotate(const std::string& key, const std::string& value) {
     agent_.PatchNode({{.op = "add",
                        .path = "/metadata/annotations/cri-resource-manager.intel.com~1" + key,
-                       .value = ToText(value)}},
+                       .value = JsonText(value)}},
                      [](const Status&) {});
   }
   // Requests about the node's object, which are then answered by an outage.

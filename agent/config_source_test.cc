@@ -9,6 +9,7 @@
 
 #include "agent/testing/fake_timers.h"
 #include "agent/testing/fake_transport.h"
+#include "pkg/base/json.h"
 
 namespace resmgr::agent {
 namespace {
@@ -41,7 +42,7 @@ class ConfigSourceTest : public testing::Test {
   }
   void Relabel(const std::string& group) {
     transport_.Stream(Target("n1"),
-                      ToText({{"type", "MODIFIED"}, {"object", NodeObject(group)}}) + "\n");
+                      JsonText({{"type", "MODIFIED"}, {"object", NodeObject(group)}}) + "\n");
   }
   // "" : there is none.
   void ListMap(const std::string& suffix, const std::string& value) {
@@ -53,7 +54,7 @@ class ConfigSourceTest : public testing::Test {
   void Event(const std::string& type, const std::string& suffix, const std::string& value) {
     const std::string name = "cfg." + suffix;
     ASSERT_TRUE(transport_.Stream(
-        Target(name), ToText({{"type", type}, {"object", MapObject(name, value)}}) + "\n"))
+        Target(name), JsonText({{"type", type}, {"object", MapObject(name, value)}}) + "\n"))
         << name;
   }
 
@@ -96,7 +97,7 @@ TEST_F(ConfigSourceTest, WaitsForTheNodeToExist) {
   ListMap("node.n1", "");
   transport_.Answer(Target("n1"), 200, ListOf({}));
   EXPECT_THAT(decisions_, IsEmpty());
-  transport_.Stream(Target("n1"), ToText({{"type", "ADDED"}, {"object", NodeObject("")}}) + "\n");
+  transport_.Stream(Target("n1"), JsonText({{"type", "ADDED"}, {"object", NodeObject("")}}) + "\n");
   EXPECT_THAT(decisions_, ElementsAre("cfg.default=d"));
 }
 
@@ -147,7 +148,8 @@ TEST_F(ConfigSourceTest, AMapWithBinaryDataOrWithoutDataIsAProblem) {
   ASSERT_TRUE(transport_.Answer(Target("cfg.default"), 200, ListOf({map})));
   map.erase("binaryData");
   map.erase("data");
-  transport_.Stream(Target("cfg.default"), ToText({{"type", "MODIFIED"}, {"object", map}}) + "\n");
+  transport_.Stream(Target("cfg.default"),
+                    JsonText({{"type", "MODIFIED"}, {"object", map}}) + "\n");
   EXPECT_THAT(decisions_, ElementsAre(testing::HasSubstr("policy.yaml is in binaryData"),
                                       testing::HasSubstr("it has no data")));
 }

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "agent/base64.h"
-#include "agent/json.h"
+#include "agent/json_path.h"
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/sys/files.h"
 
@@ -55,7 +56,7 @@ std::string ExecInfo(const ClusterAccess& access, const ExecPlugin& plugin) {
     if (!access.tls_server_name.empty()) cluster["tls-server-name"] = access.tls_server_name;
     info["spec"]["cluster"] = std::move(cluster);
   }
-  return ToText(info);
+  return JsonText(info);
 }
 
 }  // namespace

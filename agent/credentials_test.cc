@@ -8,7 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/json.h"
+#include "agent/json_path.h"
+#include "pkg/base/json.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/status_matchers.h"
 
@@ -68,7 +69,7 @@ class CredentialsTest : public testing::Test {
   static std::string Output(const std::string& token, const std::string& expires = "") {
     Json status = {{"token", token}};
     if (!expires.empty()) status["expirationTimestamp"] = expires;
-    return ToText({{"kind", "ExecCredential"}, {"status", status}});
+    return JsonText({{"kind", "ExecCredential"}, {"status", status}});
   }
 
   FakeRunner runner_;

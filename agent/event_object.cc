@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/json.h"
+
 namespace resmgr::agent {
 namespace {
 
@@ -30,7 +32,7 @@ HttpRequest EventObject::Creation() const {
   request.method = "POST";
   request.target = Collection(*this);
   request.content_type = kJsonType;
-  request.body = ToText({
+  request.body = JsonText({
       {"apiVersion", "v1"},
       {"kind", "Event"},
       {"metadata", {{"name", name}, {"namespace", event_namespace}}},
@@ -51,7 +53,8 @@ HttpRequest EventObject::Update() const {
   request.method = "PATCH";
   request.target = fmt::format("{}/{}", Collection(*this), UrlEncode(name));
   request.content_type = "application/merge-patch+json";
-  request.body = ToText({{"count", count}, {"message", message}, {"lastTimestamp", Rfc3339(last)}});
+  request.body =
+      JsonText({{"count", count}, {"message", message}, {"lastTimestamp", Rfc3339(last)}});
   return request;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "agent/http.h"
-#include "agent/json.h"
+#include "agent/json_path.h"
 
 namespace resmgr::agent {
 

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "agent/json.h"
+#include "agent/json_path.h"
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr::agent {

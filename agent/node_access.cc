@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "pkg/base/json.h"
+
 namespace resmgr::agent {
 namespace {
 
@@ -47,7 +49,7 @@ HttpRequest NodeAccess::MergePatch(std::string_view subresource, const Json& bod
   request.method = "PATCH";
   request.target = target_ + std::string(subresource);
   request.content_type = "application/merge-patch+json";
-  request.body = ToText(body);
+  request.body = JsonText(body);
   return request;
 }
 

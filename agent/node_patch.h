@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/json.h"
+#include "agent/json_path.h"
 #include "pkg/base/status.h"
 
 namespace resmgr::agent {

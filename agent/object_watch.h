@@ -10,7 +10,7 @@
 #include "agent/backoff.h"
 #include "agent/http.h"
 #include "agent/jitter.h"
-#include "agent/json.h"
+#include "agent/json_path.h"
 #include "agent/retry_gate.h"
 #include "agent/timers.h"
 #include "agent/watch_decoder.h"

@@ -11,6 +11,7 @@
 
 #include "agent/testing/fake_timers.h"
 #include "agent/testing/fake_transport.h"
+#include "pkg/base/json.h"
 
 namespace resmgr::agent {
 namespace {
@@ -31,7 +32,7 @@ Json ListOf(const std::string& version, const std::vector<Json>& items) {
   return {{"metadata", {{"resourceVersion", version}}}, {"items", items}};
 }
 std::string Line(const std::string& type, const Json& object) {
-  return ToText({{"type", type}, {"object", object}}) + "\n";
+  return JsonText({{"type", type}, {"object", object}}) + "\n";
 }
 
 class ObjectWatchTest : public testing::Test {

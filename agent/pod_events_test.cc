@@ -9,9 +9,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/json.h"
+#include "agent/json_path.h"
 #include "agent/testing/fake_timers.h"
 #include "agent/testing/fake_transport.h"
+#include "pkg/base/json.h"
 
 namespace resmgr::agent {
 namespace {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/utf8.h"
 #include "pkg/log/log.h"
@@ -44,7 +45,7 @@ enum Text : size_t { kStatus, kMap, kVersion, kError };
 
 // As it comes back from the API server.
 std::string AsStored(const std::string& text) {
-  const std::optional<Json> stored = ParseJson(ToText(text));
+  const std::optional<Json> stored = ParseJson(JsonText(text));
   return stored ? stored->get<std::string>() : "";
 }
 
@@ -167,7 +168,7 @@ void StatusReporter::Write() {
   request.target = "/api/v1/nodes/" + UrlEncode(node_);
   request.content_type = "application/merge-patch+json";
   request.accept = MetadataOnly("PartialObjectMetadata");
-  request.body = ToText({{"metadata", {{"annotations", std::move(annotations)}}}});
+  request.body = JsonText({{"metadata", {{"annotations", std::move(annotations)}}}});
   sent_ = known ? wanted_ : shown_;
   sent_uid_ = uid_;
   others_sent_ = others_;

@@ -12,7 +12,7 @@
 #include "agent/event_series.h"
 #include "agent/http.h"
 #include "agent/jitter.h"
-#include "agent/json.h"
+#include "agent/json_path.h"
 #include "agent/timers.h"
 #include "agent/token_bucket.h"
 #include "agent/verdict.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "agent/json.h"
+#include "agent/json_path.h"
 #include "pkg/base/status.h"
 
 namespace resmgr::agent {

@@ -5,6 +5,7 @@
 
 #include <openssl/evp.h>
 
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "webhook/json_fields.h"
 #include "webhook/review_reader.h"
@@ -80,7 +81,7 @@ std::string EncodeAdmissionReview(const AdmissionRequest& request,
                        {"kind", "AdmissionReview"},
                        {"response", std::move(answer)}};
   // A warning may quote half a character.
-  return review.dump(-1, ' ', false, json::error_handler_t::replace);
+  return JsonText(review);
 }
 
 }  // namespace resmgr::webhook

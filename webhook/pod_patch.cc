@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "webhook/pod_patch.h"
 
+#include <optional>
 #include <string_view>
 
+#include "pkg/base/json.h"
 #include "pkg/model/resources_annotation.h"
 #include "webhook/json_fields.h"
 #include "webhook/pod_resources.h"
@@ -30,8 +32,8 @@ bool Says(const json* annotations, const std::string& value) {
   const auto& text = found->get_ref<const std::string&>();
   if (text == value) return true;
   if (text.size() > kMaxAnnotations) return false;
-  const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return !parsed.is_discarded() && parsed == json::parse(value);
+  const std::optional<json> parsed = ParseJson(text);
+  return parsed && parsed == ParseJson(value);
 }
 
 size_t SizeOfOthers(const json* annotations) {
@@ -73,7 +75,7 @@ StatusOr<PodPatch> PatchOfPod(const json& pod, const json& stored) {
     PodPatch removal{.warning = std::string(Message(value.status()))};
     if (annotations != nullptr && annotations->contains(kResourcesAnnotation)) {
       patch.push_back({{"op", "remove"}, {"path", kResourcesPath}});
-      removal.patch = patch.dump();
+      removal.patch = JsonText(patch);
     }
     return removal;
   }
@@ -81,7 +83,7 @@ StatusOr<PodPatch> PatchOfPod(const json& pod, const json& stored) {
   if (annotations == nullptr) patch.push_back(AddOperation(kAnnotationsPath, json::object()));
   // "add" also replaces.
   patch.push_back(AddOperation(kResourcesPath, *value));
-  return PodPatch{.patch = patch.dump()};
+  return PodPatch{.patch = JsonText(patch)};
 }
 
 }  // namespace resmgr::webhook

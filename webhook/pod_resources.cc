@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/kube/quantity.h"
 #include "webhook/json_fields.h"
@@ -19,7 +20,7 @@ using nlohmann::ordered_json;
 
 StatusOr<std::string> Quantity(const json& value) {
   if (value.is_string()) return CanonicalQuantity(value.get_ref<const std::string&>());
-  if (value.is_number()) return CanonicalQuantity(value.dump());
+  if (value.is_number()) return CanonicalQuantity(JsonText(value));
   return InvalidArgument("it must be a quantity");
 }
 
@@ -79,7 +80,7 @@ StatusOr<std::string> ResourcesOfPod(const json& pod) {
   for (const std::string_view list : {"initContainers", "containers"}) {
     RESMGR_ASSIGN_OR_RETURN(resources[std::string(list)], Containers(*spec, list));
   }
-  return resources.dump();
+  return OrderedJsonText(resources);
 }
 
 }  // namespace resmgr::webhook

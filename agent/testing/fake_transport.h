@@ -9,7 +9,8 @@
 #include <utility>
 
 #include "agent/http.h"
-#include "agent/json.h"
+#include "agent/json_path.h"
+#include "pkg/base/json.h"
 
 namespace resmgr::agent {
 
@@ -43,7 +44,7 @@ class FakeTransport : public HttpTransport {
     return true;
   }
   bool Answer(std::string_view part, int status, const Json& body) {
-    return Answer(part, HttpReply{.status = status, .body = ToText(body), .retry_after = {}});
+    return Answer(part, HttpReply{.status = status, .body = JsonText(body), .retry_after = {}});
   }
   bool Stream(std::string_view part, std::string_view piece) {
     const auto found = Find(part);

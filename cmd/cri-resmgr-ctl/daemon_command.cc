@@ -5,6 +5,7 @@
 
 #include "cmd/cri-resmgr-ctl/ask_daemon.h"
 #include "cmd/cri-resmgr-ctl/watch.h"
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/table.h"
 #include "pkg/base/terminal.h"
@@ -29,7 +30,7 @@ void DaemonCommand::Declare(CommandLine& line) {
 
 Status DaemonCommand::Run(std::ostream& out) {
   RESMGR_ASSIGN_OR_RETURN(const Reply request, Request());
-  const std::string text = request.dump(-1, ' ', false, Reply::error_handler_t::replace);
+  const std::string text = OrderedJsonText(request);
   if (watch_) {
     const auto look = [&]() -> StatusOr<std::string> {
       RESMGR_ASSIGN_OR_RETURN(Shown shown, Look(text));
@@ -56,7 +57,7 @@ StatusOr<DaemonCommand::Shown> DaemonCommand::Look(std::string_view request) con
 }
 
 std::string DaemonCommand::Form(const Reply& reply) const {
-  if (output_ == "json") return PrintableJson(reply.dump()) + '\n';
+  if (output_ == "json") return PrintableJson(OrderedJsonText(reply)) + '\n';
   if (output_ == "yaml") return dump::ToYaml(reply);
   return Table(Readable(reply, ""));
 }
@@ -81,7 +82,7 @@ Reply DaemonCommand::Readable(const Reply& value, std::string_view member) const
 std::string Cell(const Reply& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return "-";
-  std::string text = found->is_string() ? found->get<std::string>() : found->dump();
+  std::string text = found->is_string() ? found->get<std::string>() : OrderedJsonText(*found);
   return text.empty() ? "-" : text;
 }
 

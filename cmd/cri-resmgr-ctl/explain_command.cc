@@ -10,6 +10,7 @@
 #include "cmd/cri-resmgr-ctl/amounts.h"
 #include "cmd/cri-resmgr-ctl/container_filter.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/base/json.h"
 #include "pkg/base/table.h"
 
 namespace resmgr {
@@ -63,7 +64,7 @@ std::string Amounts(const Reply& object) {
   for (const auto& [name, amount] : object.items()) {
     const bool bytes = name.starts_with("hugepages-");
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
-                        bytes ? BytesText(amount.get<int64_t>()) : amount.dump());
+                        bytes ? BytesText(amount.get<int64_t>()) : OrderedJsonText(amount));
   }
   return text;
 }

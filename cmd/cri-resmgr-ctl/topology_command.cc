@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cmd/cri-resmgr-ctl/ask_daemon.h"
+#include "pkg/base/json.h"
 #include "pkg/base/terminal.h"
 #include "pkg/dump/yaml_text.h"
 #include "pkg/topology/machine_format.h"
@@ -43,7 +44,7 @@ void TopologyCommand::UseSocket(std::string_view socket, bool told) {
 
 StatusOr<std::string> TopologyCommand::FromDaemon() const {
   const nlohmann::json request = {{"form", output_ == "table" ? "table" : "json"}};
-  return AskDaemon(socket_, "Topology", request.dump());
+  return AskDaemon(socket_, "Topology", JsonText(request));
 }
 
 StatusOr<std::string> TopologyCommand::FromDescription(std::string_view description) const {
@@ -57,9 +58,9 @@ Status TopologyCommand::Run(std::ostream& out) {
   if (no_daemon && !socket_told_) text = FromDescription("live");
   if (!text.ok()) return text.status();
   if (output_ == "yaml") {
-    const auto machine = nlohmann::json::parse(*text, nullptr, false);
-    if (machine.is_discarded()) return Internal("the daemon's answer is not JSON");
-    out << dump::ToYaml(machine);
+    const auto machine = ParseJson(*text);
+    if (!machine) return Internal("the daemon's answer is not JSON");
+    out << dump::ToYaml(*machine);
   } else if (output_ == "json") {
     out << PrintableJson(*text) << '\n';
   } else {

@@ -2,6 +2,7 @@
 #include "pkg/admin/admin_service.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "pkg/admin/audit_json.h"
@@ -10,6 +11,7 @@
 #include "pkg/admin/seen_json.h"
 #include "pkg/admin/stage_json.h"
 #include "pkg/admin/uninstall.h"
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
 #include "pkg/log/log.h"
@@ -21,10 +23,6 @@ namespace resmgr {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string Text(const OrderedJson& value) {
-  return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-}
 
 StatusOr<std::string> TextOf(const Json& request, const char* key) {
   const auto found = request.find(key);
@@ -98,7 +96,7 @@ std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_poi
   status["state"] = node.state_saved() ? "saved" : "not saved";
   status["dumpLost"] = node.dump_lost();
   status["problems"] = Problems(node, runtime);
-  return Text(status);
+  return OrderedJsonText(status);
 }
 
 std::string Policies(const NodeView& node) {
@@ -108,21 +106,21 @@ std::string Policies(const NodeView& node) {
                     {"description", factory.description},
                     {"active", factory.name == node.configurator.current().policy.active}});
   }
-  return Text(list);
+  return OrderedJsonText(list);
 }
 
 // The null policy has none, which is an answer: scripts ask without knowing what is active.
 std::string Pools(const NodeView& node) {
   const ResourceManager* const manager = node.host.manager();
-  if (manager == nullptr) return Text(OrderedJson::array());
-  return Text(PoolsJson(manager->policy(), manager->snapshot()));
+  if (manager == nullptr) return OrderedJsonText(OrderedJson::array());
+  return OrderedJsonText(PoolsJson(manager->policy(), manager->snapshot()));
 }
 
 StatusOr<std::string> Containers(const NodeView& node, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
   const ResourceManager* const manager = node.host.manager();
-  if (manager == nullptr) return Text(OrderedJson::array());
-  return Text(ContainersJson(manager->snapshot(), manager->policy().name(), choice));
+  if (manager == nullptr) return OrderedJsonText(OrderedJson::array());
+  return OrderedJsonText(ContainersJson(manager->snapshot(), manager->policy().name(), choice));
 }
 
 // As a table for people or, without `form`, as JSON.
@@ -139,7 +137,7 @@ StatusOr<std::string> ExplainSeen(const NodeView& node, std::string_view what,
   if (seen.empty()) return Manager(node).status();
   RESMGR_ASSIGN_OR_RETURN(const OrderedJson list,
                           ExplainSeenJson(seen, node.pipeline.owners(), what, choice));
-  return Text(list);
+  return OrderedJsonText(list);
 }
 
 StatusOr<std::string> Explain(const NodeView& node, const Json& request) {
@@ -152,7 +150,7 @@ StatusOr<std::string> Explain(const NodeView& node, const Json& request) {
   explained =
       WithRefusals(std::move(explained), node.host.history(), manager->snapshot(), what, choice);
   RESMGR_ASSIGN_OR_RETURN(const OrderedJson list, std::move(explained));
-  return Text(list);
+  return OrderedJsonText(list);
 }
 
 // All that is kept, or the newest ones.
@@ -165,17 +163,17 @@ StatusOr<std::string> HistoryText(const NodeView& node, const Json& request) {
     }
     most = std::min(most, count->get<size_t>());
   }
-  return Text(HistoryJson(history, most));
+  return OrderedJsonText(HistoryJson(history, most));
 }
 
 constexpr const char* kCtl = "cri-resmgr-ctl";
 
 StatusOr<DeliveredConfig> SourceOf(const std::string& message) {
-  const Json request = Json::parse(message, nullptr, false);
-  if (!request.is_object()) return InvalidArgument("the request is not a JSON object");
+  const std::optional<Json> request = ParseJson(message);
+  if (!request || !request->is_object()) return InvalidArgument("the request is not a JSON object");
   DeliveredConfig source;
-  RESMGR_ASSIGN_OR_RETURN(source.name, TextOf(request, "name"));
-  RESMGR_ASSIGN_OR_RETURN(source.text, TextOf(request, "text"));
+  RESMGR_ASSIGN_OR_RETURN(source.name, TextOf(*request, "name"));
+  RESMGR_ASSIGN_OR_RETURN(source.text, TextOf(*request, "text"));
   source.name = Printable(source.name, 256);
   return source;
 }
@@ -192,10 +190,10 @@ void ConfigCheck(const NodeView& node, std::string message, const UnaryServer::R
           reply(preview.status());
           return;
         }
-        reply(Text({{"policy", preview->config.policy.active},
-                    {"warnings", preview->warnings},
-                    {"losses", MovesJson(LossesAmong(preview->moves))},
-                    {"moves", MovesJson(preview->moves)}}));
+        reply(OrderedJsonText({{"policy", preview->config.policy.active},
+                               {"warnings", preview->warnings},
+                               {"losses", MovesJson(LossesAmong(preview->moves))},
+                               {"moves", MovesJson(preview->moves)}}));
       });
 }
 
@@ -212,8 +210,8 @@ void ConfigSet(const NodeView& node, std::string message, Configurator::Losses l
         if (!status.ok()) {
           reply(status);
         } else {
-          reply(Text({{"policy", configurator.current().policy.active},
-                      {"warnings", configurator.warnings()}}));
+          reply(OrderedJsonText({{"policy", configurator.current().policy.active},
+                                 {"warnings", configurator.warnings()}}));
         }
       },
       losses);
@@ -232,13 +230,13 @@ StatusOr<std::string> Rebalance(const NodeView& node, const Json& request) {
   const bool really = IsTrue(request, "apply");
   RESMGR_ASSIGN_OR_RETURN(const std::vector<ResourceManager::Move> moves,
                           really ? manager->Rebalance() : manager->PreviewRebalance());
-  return Text({{"moves", MovesJson(moves)}});
+  return OrderedJsonText({{"moves", MovesJson(moves)}});
 }
 
 void Audit(const NodeView& node, const Json& request, const UnaryServer::Reply& reply) {
   node.auditor.Run(IsTrue(request, "repair"), [reply](const StatusOr<AuditReport>& report) {
     if (report.ok()) {
-      reply(Text(AuditJson(*report)));
+      reply(OrderedJsonText(AuditJson(*report)));
     } else {
       reply(report.status());
     }
@@ -250,12 +248,12 @@ using Handler = std::function<void(const Json& request, const UnaryServer::Reply
 UnaryServer::Method Decoded(Handler handler) {
   return
       [handler = std::move(handler)](const std::string& message, const UnaryServer::Reply& reply) {
-        const Json request = Json::parse(message, nullptr, false);
-        if (!request.is_object()) {
+        const std::optional<Json> request = ParseJson(message);
+        if (!request || !request->is_object()) {
           reply(InvalidArgument("the request is not a JSON object"));
           return;
         }
-        handler(request, reply);
+        handler(*request, reply);
       };
 }
 
@@ -275,8 +273,8 @@ void AdminService::PrintForWaiting() {
   const Status begun = printer_.Run([this, asked, config = node_.configurator.shared_current(),
                                      source = node_.configurator.source(),
                                      policies = node_.policies]() -> EventLoop::Task {
-    const auto text = std::make_shared<const std::string>(
-        Text({{"source", source}, {"yaml", PrintConfig(WithDefaults(*config, policies))}}));
+    const auto text = std::make_shared<const std::string>(OrderedJsonText(
+        {{"source", source}, {"yaml", PrintConfig(WithDefaults(*config, policies))}}));
     return [this, asked, text] {
       for (const UnaryServer::Reply& reply : *asked)
         reply(*text);
@@ -300,11 +298,13 @@ UnaryServer::Methods AdminService::Methods() {
   add("Topology",
       [&node](const Json& request, const auto& reply) { reply(Topology(node, request)); });
   add("Pools", [&node](const Json&, const auto& reply) { reply(Pools(node)); });
-  add("Plugins",
-      [&node](const Json&, const auto& reply) { reply(Text(PluginsJson(node.plugins()))); });
+  add("Plugins", [&node](const Json&, const auto& reply) {
+    reply(OrderedJsonText(PluginsJson(node.plugins())));
+  });
   add("Runtimes", [&node](const Json&, const auto& reply) {
-    node.describe_runtimes(
-        [reply](const std::vector<RuntimeView>& runtimes) { reply(Text(RuntimesJson(runtimes))); });
+    node.describe_runtimes([reply](const std::vector<RuntimeView>& runtimes) {
+      reply(OrderedJsonText(RuntimesJson(runtimes)));
+    });
   });
   add("Containers",
       [&node](const Json& request, const auto& reply) { reply(Containers(node, request)); });

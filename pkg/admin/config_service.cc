@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/api/config.pb.h"
+#include "pkg/base/json.h"
 #include "pkg/base/terminal.h"
 #include "pkg/base/utf8.h"
 
@@ -54,9 +55,9 @@ void SetAdjustment(const std::string& message, const UnaryServer::Reply& reply) 
     return;
   }
   v1::SetAdjustmentReply answer;
-  const auto adjustments = nlohmann::json::parse(request.adjustment(), nullptr, false);
-  if (adjustments.is_object()) {
-    for (const auto& [name, adjustment] : adjustments.items())
+  const auto adjustments = ParseJson(request.adjustment());
+  if (adjustments && adjustments->is_object()) {
+    for (const auto& [name, adjustment] : adjustments->items())
       (*answer.mutable_errors())[name] = "adjustments are not supported";
   } else if (!request.adjustment().empty()) {
     reply(InvalidArgument("the adjustments are not a JSON object"));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pkg/admin/node_json.h"
+#include "pkg/base/json.h"
 
 namespace resmgr {
 namespace {
@@ -16,7 +17,7 @@ constexpr milliseconds kPause{50};
 
 std::string AnswerText(const OrderedJson& moves, bool done) {
   const OrderedJson answer = {{"moves", moves}, {"done", done}};
-  return answer.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  return OrderedJsonText(answer);
 }
 
 // Looks again and again whether all is done; ends itself with the answer.

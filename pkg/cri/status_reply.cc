@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "pkg/base/json.h"
 #include "pkg/cri/messages.h"
 #include "pkg/model/identity.h"
 
@@ -66,7 +67,7 @@ LinuxResources PodResourcesFrom(const Json& info, const char* containerd, const 
   if (value.is_object()) return FromCriJson(value);
   const auto text = Text(At(info, {"runtimeSpec", "annotations", crio}));
   if (!text) return {};
-  return FromCriJson(Json::parse(*text, nullptr, /*allow_exceptions=*/false));
+  return FromCriJson(ParseJson(*text).value_or(Json()));
 }
 
 }  // namespace

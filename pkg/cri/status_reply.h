@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/api/runtime_v1.pb.h"
+#include "pkg/base/json.h"
 #include "pkg/base/status.h"
 #include "pkg/base/string_map.h"
 #include "pkg/model/pod.h"
@@ -38,12 +39,13 @@ StringMap ToStringMap(const Map& map) {
 
 ContainerState ToState(::runtime::v1::ContainerState state);
 
-// The verbose info's entry "info". Null when there is none, a discarded value when it is not JSON.
+// The verbose info's entry "info". Null when there is none, a discarded value when it is not JSON
+// or nested deeper than kDeepestJson.
 template <typename Map>
 Json InfoOf(const Map& info) {
   const auto it = info.find("info");
   if (it == info.end()) return nullptr;
-  return Json::parse(it->second, nullptr, /*allow_exceptions=*/false);
+  return ParseJson(it->second).value_or(Json(Json::value_t::discarded));
 }
 
 // A nested value, which is a part of `json`; null where a step is missing.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "pkg/base/json.h"
 #include "pkg/docker/request_target.h"
 
 namespace resmgr::docker {
@@ -120,7 +121,7 @@ CallWatch::Call::Call(CallWatch& watch, std::string_view path, bool held)
 void CallWatch::Call::ShowTarget(std::string_view method, std::string_view target) {
   if (!shows()) return;
   const nlohmann::json shown = {{"method", method}, {"path", PathWithoutQuery(target)}};
-  dump::Payload payload(shown.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  dump::Payload payload(JsonText(shown));
   payload.encoding = "json";
   watch_.dumper_->OnRequest(ref_, std::move(payload));
 }

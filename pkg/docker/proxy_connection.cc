@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "pkg/base/json.h"
 #include "pkg/docker/proxy.h"
 #include "pkg/docker/try_again.h"
 #include "pkg/sys/raw_calls.h"
@@ -48,9 +49,7 @@ std::string_view ReasonOf(int code) {
 
 // As dockerd's errors are, and the last on its connection.
 std::string ErrorReply(int code, std::string_view message, bool with_body) {
-  const std::string body = nlohmann::json{{"message", message}}.dump(
-                               -1, ' ', false, nlohmann::json::error_handler_t::replace) +
-                           "\n";
+  const std::string body = JsonText({{"message", message}}) + "\n";
   return fmt::format(
       "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n"
       "Connection: close\r\n\r\n{}",

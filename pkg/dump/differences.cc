@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/terminal.h"
 
@@ -34,9 +35,7 @@ json DefaultOf(const json& value) {
 }
 
 std::string Shown(const json& value) {
-  const std::string text =
-      PrintableJson(value.dump(-1, ' ', false, json::error_handler_t::replace));
-  return Printable(text, kLongestValue);
+  return Printable(PrintableJson(JsonText(value)), kLongestValue);
 }
 
 void Compare(const std::string& name, const json& before, const json& after,

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/dump/secrets.h"
 
@@ -65,11 +67,11 @@ void Hide(nlohmann::json& value, int level) {
 
 nlohmann::json JsonTree(const Payload& payload, bool show_secrets) {
   if (payload.bytes.empty()) return nlohmann::json::object();
-  nlohmann::json tree = nlohmann::json::parse(payload.bytes, nullptr, /*allow_exceptions=*/false);
-  if (tree.is_discarded()) return {{"undecodable", fmt::format("{} bytes", payload.bytes.size())}};
-  if (!show_secrets) Hide(tree, 0);
-  if (tree.is_object()) return tree;
-  return {{"value", std::move(tree)}};
+  std::optional<nlohmann::json> tree = ParseJson(payload.bytes);
+  if (!tree) return {{"undecodable", fmt::format("{} bytes", payload.bytes.size())}};
+  if (!show_secrets) Hide(*tree, 0);
+  if (tree->is_object()) return *std::move(tree);
+  return {{"value", *std::move(tree)}};
 }
 
 }  // namespace resmgr::dump

@@ -12,6 +12,7 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
 
+#include "pkg/base/utf8.h"
 #include "pkg/dump/json_tree.h"
 #include "pkg/dump/secrets.h"
 
@@ -42,9 +43,7 @@ bool IsMostlyText(const FieldDescriptor& field) {
 }
 
 bool IsUtf8(const std::string& bytes) {
-  const json text = bytes;
-  const std::string written = text.dump(-1, ' ', false, json::error_handler_t::ignore);
-  return json::parse(written, nullptr, /*allow_exceptions=*/false) == text;
+  return Utf8Repaired(bytes) == bytes;
 }
 
 // "12 bytes", and with secrets shown the beginning of them.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "pkg/api/runtime_v1.pb.h"
+#include "pkg/base/json.h"
 #include "pkg/dump/message_tree.h"
 #include "pkg/dump/secrets.h"
 
@@ -132,10 +133,6 @@ bool ReadRequest(const Event& event, json& call) {
          ReadPodId<runtime::v1::RemovePodSandboxRequest>(event, call);
 }
 
-std::string Dump(const json& tree) {
-  return tree.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 double Seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -179,10 +176,10 @@ void Recorder::Reply(const Event& event) {
 void Recorder::End(const Event& event) {
   const auto found = calls_.find(event.call);
   if (found == calls_.end()) return;
-  const std::string fields = Dump(found->second);
+  const std::string fields = JsonText(found->second);
   file_->Append(fmt::format(
       "{{\"t\":{:.6f},\"op\":{},\"ok\":{},\"code\":{},\"latency\":{:.6f}{}{}\n",
-      Seconds(event.start - start_), Dump(event.plan->name), event.code == 0, event.code,
+      Seconds(event.start - start_), JsonText(event.plan->name), event.code == 0, event.code,
       Seconds(event.at - event.start), fields.size() > 2 ? "," : "", fields.substr(1)));
   calls_.erase(found);
 }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/utf8.h"
 
@@ -168,7 +169,7 @@ class YamlWriter {
       const double number = value.get<double>();
       out_ += std::isnan(number) ? ".nan\n" : number > 0 ? ".inf\n" : "-.inf\n";
     } else {
-      out_ += value.dump() + "\n";
+      out_ += JsonText(value) + "\n";
     }
   }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/failure_policy.h"
+#include "pkg/base/json.h"
 #include "pkg/base/json_depth.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/suggest.h"
@@ -164,10 +165,10 @@ StatusOr<HookFile> ParseHookFile(std::string_view file, std::string_view text,
   if (Trim(text).empty()) return InvalidArgument("it is empty");
   if (!IsShallowJson(text, kDeepestHookFile))
     return InvalidArgument("it has more than {} levels", kDeepestHookFile);
-  const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return InvalidArgument("it is not a JSON object");
+  const std::optional<Json> object = ParseJson(text);
+  if (!object || !object->is_object()) return InvalidArgument("it is not a JSON object");
   Reader reader(file, timeout);
-  RESMGR_RETURN_IF_ERROR(reader.Read(object));
+  RESMGR_RETURN_IF_ERROR(reader.Read(*object));
   return reader.Take();
 }
 

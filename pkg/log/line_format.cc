@@ -12,6 +12,7 @@
 #include <spdlog/details/os.h>
 #include <sys/stat.h>
 
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr {
@@ -129,7 +130,7 @@ class JsonFormatter final : public spdlog::formatter {
         {"level", View(spdlog::level::to_string_view(message.level))},
         {"source", View(message.logger_name)},
         {"message", View(message.payload)}};
-    Append(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), out);
+    Append(OrderedJsonText(line), out);
     Append("\n", out);
   }
 

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/kube/qos.h"
 #include "pkg/kube/quantity.h"
@@ -80,9 +81,9 @@ StatusOr<json> ParseDocument(std::string_view text) {
     return InvalidArgument("{} has {} bytes, more than {}", kResourcesAnnotation, text.size(),
                            kMaxSize);
   }
-  json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (document.is_discarded()) return InvalidArgument("{} is not JSON", kResourcesAnnotation);
-  return document;
+  std::optional<json> document = ParseJson(text);
+  if (!document) return InvalidArgument("{} is not JSON", kResourcesAnnotation);
+  return *std::move(document);
 }
 
 // A container of either section, which one, and what to call it in messages.

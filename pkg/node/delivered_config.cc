@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pkg/base/json.h"
 #include "pkg/config/config_file.h"
 #include "pkg/config/config_text.h"
 #include "pkg/state/file_system.h"
@@ -57,16 +58,17 @@ Status SaveDeliveredConfig(const std::string& directory, const DeliveredConfig& 
   } else {
     object["data"] = source.data;
   }
-  return AtomicWriteFile(PathIn(directory),
-                         object.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", 0600);
+  return AtomicWriteFile(PathIn(directory), JsonText(object, 1) + "\n", 0600);
 }
 
 StatusOr<std::optional<DeliveredConfig>> LoadDeliveredConfig(const std::string& directory) {
   const StatusOr<std::string> text = ReadFile(PathIn(directory), kMaxFile);
   if (text.status().code() == StatusCode::kNotFound) return std::nullopt;
   if (!text.ok()) return text.status();
+  const std::optional<Json> parsed = ParseJson(*text);
+  if (!parsed) return InvalidArgument("{} cannot be read: it is not JSON", PathIn(directory));
   try {
-    const Json object = Json::parse(*text);
+    const Json& object = *parsed;
     if (object.at("version").get<int>() != 1) {
       return InvalidArgument("{} is of another version", PathIn(directory));
     }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/api/agent.pb.h"
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr {
@@ -15,10 +16,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kAnnotations = "/metadata/annotations";
-
-std::string Text(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 // As a part of a JSON pointer.
 std::string Escape(std::string_view key) {
@@ -48,7 +45,7 @@ void Add(v1::PatchNodeRequest& request, std::string path, const Json& value) {
   v1::JsonPatch& patch = *request.add_patches();
   patch.set_op("add");
   patch.set_path(std::move(path));
-  patch.set_value(Text(value));
+  patch.set_value(JsonText(value));
 }
 
 // The agent does not want this, however often it is asked.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/percent.h"
 #include "pkg/page/web_files.h"
@@ -96,8 +97,7 @@ StatusOr<Question> ExplainQuestion(std::string_view query) {
     return InvalidArgument("explain needs what=CONTAINER, of {} bytes at most", kLongestWhat);
   }
   const nlohmann::json message = {{"what", *what}};
-  return Question{"Explain",
-                  message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+  return Question{"Explain", JsonText(message)};
 }
 
 // NotFound: there is no such data.

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/kube/qos.h"
 
@@ -157,8 +158,8 @@ StatusOr<std::optional<RecordedStep>> ReadLine(const json& line) {
 
 bool IsRecording(std::string_view text) {
   if (!text.starts_with('{')) return false;
-  const json header = json::parse(text.substr(0, text.find('\n')), nullptr, false);
-  return !header.is_discarded() && !Text(header, "recording").empty();
+  const std::optional<json> header = ParseJson(text.substr(0, text.find('\n')));
+  return header && !Text(*header, "recording").empty();
 }
 
 StatusOr<Scenario> ReadRecording(std::string_view text, std::string_view source) {
@@ -171,16 +172,17 @@ StatusOr<Scenario> ReadRecording(std::string_view text, std::string_view source)
     text.remove_prefix(std::min(end + 1, text.size()));
     const std::string where = fmt::format("{}:{}", source, ++number);
     if (line.empty()) continue;
-    const json parsed = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const std::optional<json> parsed = ParseJson(line);
     // What a relay that was killed had not yet handed over.
-    if (parsed.is_discarded() && text.empty() && !ends_well && number > 1) break;
-    if (!parsed.is_object()) return InvalidArgument("{}: it is not a JSON object", where);
+    if (!parsed && text.empty() && !ends_well && number > 1) break;
+    if (!parsed || !parsed->is_object())
+      return InvalidArgument("{}: it is not a JSON object", where);
     if (number == 1) {
-      const auto version = Number(parsed, "version");
+      const auto version = Number(*parsed, "version");
       if (version == 1) continue;
       return InvalidArgument("{}: recordings of version 1 are known, not this one", where);
     }
-    auto step = ReadLine(parsed);
+    auto step = ReadLine(*parsed);
     if (!step.ok()) return InvalidArgument("{}: {}", where, Message(step.status()));
     if (!step->has_value()) continue;
     if (scenario.size() >= kMaxRecordedCalls) {

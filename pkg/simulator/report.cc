@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/terminal.h"
 
@@ -128,7 +129,7 @@ std::string ToJson(const StepEffect& effect) {
       {"exclusive", effect.exclusive}, {"shares", effect.shares}, {"quota", effect.quota},
       {"pool", effect.pool},           {"reason", effect.reason}, {"error", effect.error},
       {"changed", std::move(changed)}};
-  return PrintableJson(line.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+  return PrintableJson(OrderedJsonText(line));
 }
 
 std::string ToTable(const std::vector<StepEffect>& effects, bool explain) {

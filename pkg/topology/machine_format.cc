@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "pkg/base/json.h"
 #include "pkg/base/table.h"
 
 namespace resmgr {
@@ -121,7 +122,7 @@ std::string MachineToJson(const Machine& machine) {
                      {"type", ToString(node.type)},
                      {"distances", node.distances}});
   }
-  return Json({{"cpus", std::move(cpus)}, {"numa", std::move(nodes)}}).dump();
+  return OrderedJsonText({{"cpus", std::move(cpus)}, {"numa", std::move(nodes)}});
 }
 
 std::string MachineToTable(const Machine& machine) {

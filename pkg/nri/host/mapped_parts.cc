@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr::nri {
@@ -145,7 +146,7 @@ std::string SeccompJson(const api::LinuxSeccomp& policy) {
   if (!policy.listener_metadata().empty()) json["listenerMetadata"] = policy.listener_metadata();
   for (const api::LinuxSyscall& syscall : policy.syscalls())
     json["syscalls"].push_back(SyscallJson(syscall));
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return JsonText(json);
 }
 
 }  // namespace resmgr::nri

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
+#include "pkg/base/json.h"
 #include "test/e2e/kubernetes/kubernetes_fixture.h"
 #include "test/support/agent_client/agent_client.h"
 
@@ -40,10 +41,9 @@ std::string Right(const std::string& verb, const std::string& group, const std::
 std::set<std::string> RightsOf(const KubeClient& user) {
   std::set<std::string> rights;
   for (const std::string name_space : {"default", "kube-system", "kube-public"}) {
-    const auto review =
-        user.Create(kRules, agent::ToText({{"apiVersion", "authorization.k8s.io/v1"},
-                                           {"kind", "SelfSubjectRulesReview"},
-                                           {"spec", {{"namespace", name_space}}}}));
+    const auto review = user.Create(kRules, JsonText({{"apiVersion", "authorization.k8s.io/v1"},
+                                                      {"kind", "SelfSubjectRulesReview"},
+                                                      {"spec", {{"namespace", name_space}}}}));
     EXPECT_THAT(review, IsOk());
     if (!review.ok()) continue;
     for (const Json& rule : (*review)["status"]["resourceRules"]) {

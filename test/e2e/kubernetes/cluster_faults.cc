@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "pkg/base/json.h"
 #include "pkg/sys/unique_fd.h"
 #include "test/e2e/kubernetes/cluster.h"
 
@@ -28,7 +29,7 @@ std::string TokenSecret(int number) {
 StatusOr<Json> CallEtcd(int port, std::string_view path, const Json& body) {
   agent::ClusterAccess access;
   access.server = fmt::format("http://127.0.0.1:{}", port);
-  return KubeClient(access).Create(path, agent::ToText(body));
+  return KubeClient(access).Create(path, JsonText(body));
 }
 
 // The port of the peer of a TCP socket over IPv4, 0 for everything else.
@@ -48,12 +49,12 @@ Status Cluster::RevokeAgentToken() {
 Status Cluster::RotateAgentToken() {
   const std::string name = TokenSecret(agent_tokens_ + 1);
   const Json secret = {{"apiVersion", "v1"}, {"kind", "Secret"}, {"metadata", {{"name", name}}}};
-  RESMGR_RETURN_IF_ERROR(admin_->Create(kSecrets, agent::ToText(secret)).status());
+  RESMGR_RETURN_IF_ERROR(admin_->Create(kSecrets, JsonText(secret)).status());
   const Json request = {
       {"apiVersion", "authentication.k8s.io/v1"},
       {"kind", "TokenRequest"},
       {"spec", {{"boundObjectRef", {{"apiVersion", "v1"}, {"kind", "Secret"}, {"name", name}}}}}};
-  RESMGR_ASSIGN_OR_RETURN(const Json reply, admin_->Create(kAgentTokens, agent::ToText(request)));
+  RESMGR_ASSIGN_OR_RETURN(const Json reply, admin_->Create(kAgentTokens, JsonText(request)));
   // As the kubelet does it: the agent never sees half of one.
   const std::string fresh = Path("agent.token.new");
   std::ofstream(fresh) << agent::TextAt(reply, {"status", "token"});

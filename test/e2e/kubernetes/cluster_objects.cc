@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests do to the cluster's objects, and ask of its node.
 #include <algorithm>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "cmd/cri-resmgr-ctl/cli.h"
+#include "pkg/base/json.h"
 #include "test/e2e/kubernetes/cluster.h"
 
 namespace resmgr::test {
@@ -37,7 +39,7 @@ StatusOr<std::string> Cluster::SetSections(const std::string& name, const Json& 
   if (map.status().code() == StatusCode::kNotFound) {
     Json object = {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", {{"name", name}}}};
     object.update(data);
-    map = admin_->Create(kMaps, agent::ToText(object));
+    map = admin_->Create(kMaps, JsonText(object));
   }
   RESMGR_RETURN_IF_ERROR(map.status());
   return agent::TextAt(*map, {"metadata", "resourceVersion"});
@@ -95,7 +97,7 @@ StatusOr<Json> Cluster::CreatePod(const std::string& name, const Json& spec, Dry
                     {"metadata", {{"name", fmt::format("{}{}", kPodPrefix, name)}}},
                     {"spec", spec}};
   const std::string_view query = dry_run == DryRun::kYes ? "?dryRun=All" : "";
-  return admin_->Create(fmt::format("{}{}", kPods, query), agent::ToText(pod));
+  return admin_->Create(fmt::format("{}{}", kPods, query), JsonText(pod));
 }
 
 Status Cluster::CreateRuntimeClass(const std::string& name, std::string_view handler) {
@@ -103,7 +105,7 @@ Status Cluster::CreateRuntimeClass(const std::string& name, std::string_view han
                        {"kind", "RuntimeClass"},
                        {"metadata", {{"name", name}}},
                        {"handler", handler}};
-  return admin_->Create("/apis/node.k8s.io/v1/runtimeclasses", agent::ToText(object)).status();
+  return admin_->Create("/apis/node.k8s.io/v1/runtimeclasses", JsonText(object)).status();
 }
 
 Status Cluster::WaitForPod(const std::string& name) {
@@ -112,7 +114,7 @@ Status Cluster::WaitForPod(const std::string& name) {
     const auto now = admin_->Get(PodPath(name));
     if (!now.ok()) return false;
     const Json* statuses = agent::Find(*now, {"status", "containerStatuses"});
-    last = agent::ToText((*now)["status"]);
+    last = JsonText((*now)["status"]);
     if (statuses == nullptr) return false;
     return std::all_of(statuses->begin(), statuses->end(),
                        [](const Json& container) { return container["ready"] == true; });
@@ -166,7 +168,7 @@ StatusOr<Json> Cluster::Ctl(std::vector<std::string> arguments) const {
   if (RunCli(static_cast<int>(argv.size()), argv.data(), "test", AllCommands(), out, err) != 0) {
     return FailedPrecondition("{}", err.str());
   }
-  std::optional<Json> json = agent::ParseJson(out.str());
+  std::optional<Json> json = ParseJson(out.str());
   if (!json) return Internal("cri-resmgr-ctl: not JSON: {}", out.str());
   return *std::move(json);
 }
@@ -211,7 +213,7 @@ std::vector<Json> Cluster::Audit() const {
   std::vector<Json> entries;
   std::istringstream lines(TextOf(Path("audit.log")));
   for (std::string line; std::getline(lines, line);) {
-    if (std::optional<Json> entry = agent::ParseJson(line)) entries.push_back(*std::move(entry));
+    if (std::optional<Json> entry = ParseJson(line)) entries.push_back(*std::move(entry));
   }
   return entries;
 }

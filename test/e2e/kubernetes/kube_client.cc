@@ -5,6 +5,7 @@
 
 #include "agent/curl_transport.h"
 #include "agent/http.h"
+#include "pkg/base/json.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr::test {
@@ -27,7 +28,7 @@ StatusOr<Json> KubeClient::Call(std::string_view method, std::string_view path,
   loop.Run();
   RESMGR_RETURN_IF_ERROR(reply.status());
   RESMGR_RETURN_IF_ERROR(agent::StatusOfReply(*reply));
-  std::optional<Json> json = agent::ParseJson(reply->body);
+  std::optional<Json> json = ParseJson(reply->body);
   if (!json) return Internal("{} {}: the answer is not JSON", method, path);
   return *std::move(json);
 }

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "agent/cluster_access.h"
-#include "agent/json.h"
+#include "agent/json_path.h"
+#include "pkg/base/json.h"
 #include "pkg/base/status.h"
 
 namespace resmgr::test {
@@ -25,7 +26,7 @@ class KubeClient {
     return Call("POST", collection, "application/yaml", object);
   }
   StatusOr<Json> MergePatch(std::string_view path, const Json& patch) const {
-    return Call("PATCH", path, "application/merge-patch+json", agent::ToText(patch));
+    return Call("PATCH", path, "application/merge-patch+json", JsonText(patch));
   }
   Status Delete(std::string_view path) const { return Call("DELETE", path, "", "").status(); }
 

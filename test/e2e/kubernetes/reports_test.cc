@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 
+#include "pkg/base/json.h"
 #include "test/e2e/kubernetes/kubernetes_fixture.h"
 
 namespace resmgr::test {
@@ -20,7 +21,7 @@ class KubernetesReportsTest : public KubernetesTest {
   }
   // Over all NUMA nodes; -1 where the annotation is not there or cannot be read.
   static int CpusOfNode(const char* key) {
-    const auto shown = agent::ParseJson(cluster_->Annotation("cpus"));
+    const auto shown = ParseJson(cluster_->Annotation("cpus"));
     if (!shown || agent::IntAt(*shown, {"version"}) != 1) return -1;
     int sum = 0;
     for (const Json& node : (*shown)["numa"])

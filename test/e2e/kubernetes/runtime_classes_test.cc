@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "pkg/api/runtime_v1.pb.h"
+#include "pkg/base/json.h"
 #include "test/e2e/kubernetes/kubernetes_fixture.h"
 #include "test/support/cri_client/cri_client.h"
 
@@ -196,7 +197,7 @@ TEST_F(RuntimeClassesTest, AnUnknownHandlerIsRefusedInTheRuntimesOwnWords) {
                           const auto events =
                               cluster_->admin().Get("/api/v1/namespaces/default/events");
                           return events.ok() &&
-                                 agent::ToText(*events).find(
+                                 JsonText(*events).find(
                                      "no runtime for \\\"no-such-handler\\\" is configured") !=
                                      std::string::npos;
                         }),

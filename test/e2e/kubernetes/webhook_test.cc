@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/json.h"
 #include "test/e2e/kubernetes/kubernetes_fixture.h"
 
 namespace resmgr::test {
@@ -52,7 +53,7 @@ TEST_F(KubernetesTest, PodsCarryTheirRequirements) {
     spec["initContainers"] = {ContainerSpec("init", Guaranteed(2))};
     const auto pod = cluster_->CreatePod("dry", spec, kDry);
     ASSERT_THAT(pod, IsOk());
-    const auto annotation = agent::ParseJson(Cluster::WebhookAnnotation(*pod));
+    const auto annotation = ParseJson(Cluster::WebhookAnnotation(*pod));
     ASSERT_TRUE(annotation) << Cluster::WebhookAnnotation(*pod);
     EXPECT_EQ(*annotation, Json({{"containers", {{"main", {{"requests", {{"cpu", cpu}}}}}}},
                                  {"initContainers", {{"init", Guaranteed(2)}}}}));
@@ -82,7 +83,7 @@ TEST_F(KubernetesTest, TheWebhookIsAskedWhateverLabelsAPodHasButNotAboutTheSyste
                       {"metadata", {{"name", "resmgr-e2e-dry"}, {"labels", labels}}},
                       {"spec", PodSpec({ContainerSpec("main", Burstable())})}};
     const auto made = cluster_->admin().Create(
-        fmt::format("/api/v1/namespaces/{}/pods?dryRun=All", name_space), agent::ToText(pod));
+        fmt::format("/api/v1/namespaces/{}/pods?dryRun=All", name_space), JsonText(pod));
     EXPECT_THAT(made, IsOk());
     return made.ok() && !Cluster::WebhookAnnotation(*made).empty();
   };

@@ -19,6 +19,7 @@
 
 #include "agent/agent.h"
 #include "agent/testing/fake_timers.h"
+#include "pkg/base/json.h"
 #include "pkg/sys/files.h"
 #include "test/support/sanitizer.h"
 #include "test/support/status_matchers.h"
@@ -81,7 +82,7 @@ class CountingServer {
   void SetMap(const std::string& policy) {
     map_ = {{"metadata", {{"name", kDefaultMap}, {"resourceVersion", std::to_string(++version_)}}},
             {"data", {{"policy", policy}}}};
-    const std::string line = agent::ToText({{"type", "MODIFIED"}, {"object", map_}}) + "\n";
+    const std::string line = JsonText({{"type", "MODIFIED"}, {"object", map_}}) + "\n";
     const auto streams = map_watches_;
     for (const auto& [id, stream] : streams)
       stream.data(line);
@@ -171,8 +172,7 @@ class FleetTransport : public agent::HttpTransport {
   }
   std::string Answer(const agent::HttpRequest& request) {
     if (request.method == "PATCH" && request.target.starts_with("/api/v1/nodes/")) {
-      annotations_.merge_patch(
-          agent::ParseJson(request.body).value_or(Json())["metadata"]["annotations"]);
+      annotations_.merge_patch(ParseJson(request.body).value_or(Json())["metadata"]["annotations"]);
     }
     if (request.method != "GET") return "{}";
     Json items = Json::array();
@@ -180,8 +180,7 @@ class FleetTransport : public agent::HttpTransport {
       items.push_back({{"metadata", {{"name", node_}, {"annotations", annotations_}}}});
     }
     if (IsAbout(request.target, kDefaultMap)) items.push_back(server_.map());
-    return agent::ToText(
-        {{"metadata", {{"resourceVersion", server_.version()}}}, {"items", items}});
+    return JsonText({{"metadata", {{"resourceVersion", server_.version()}}}, {"items", items}});
   }
 
   CountingServer& server_;
@@ -224,7 +223,7 @@ class FleetDaemon : public agent::ConfigClient {
     if (agent_ == nullptr || policy_.empty()) return;
     agent_->PatchNode({{.op = "add",
                         .path = "/metadata/annotations/cri-resource-manager.intel.com~1policy",
-                        .value = agent::ToText(policy_)}},
+                        .value = JsonText(policy_)}},
                       [](const Status& status) { EXPECT_THAT(status, IsOk()); });
     EXPECT_THAT(agent_->ShowCpus(policy_ + "'s CPUs"), IsOk());
     for (int i = 0; i < pods_; ++i)

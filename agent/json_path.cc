@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/json.h"
+#include "agent/json_path.h"
 
 #include <cstdint>
 #include <limits>
 
-#include "pkg/base/json_depth.h"
-
 namespace resmgr::agent {
-
-std::optional<Json> ParseJson(std::string_view text) {
-  if (!IsShallowJson(text, kMaxJsonDepth)) return std::nullopt;
-  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (value.is_discarded()) return std::nullopt;
-  return value;
-}
-
-std::string ToText(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 const Json* Find(const Json& value, std::initializer_list<std::string_view> path) {
   const Json* at = &value;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,16 +13,6 @@ using Json = nlohmann::json;
 
 // Reading JSON from untrusted sources: a value that is absent or of another type is nothing,
 // and nothing throws.
-
-// Objects and arrays within each other. Kubernetes' own objects have fewer than 40; copying,
-// comparing and writing a value takes stack for each level.
-inline constexpr int kMaxJsonDepth = 200;
-
-// nullopt for what is not JSON, or is nested deeper than kMaxJsonDepth.
-std::optional<Json> ParseJson(std::string_view text);
-
-// On one line; bytes that are not UTF-8 are replaced.
-std::string ToText(const Json& value);
 
 // The value below nested objects; nullptr where there is none.
 const Json* Find(const Json& value, std::initializer_list<std::string_view> path);
