@@ -134,6 +134,14 @@ class TwoContainerdsTest : public testing::Test {
     }
     return false;
   }
+  // A thread of its own writes what is kept, the first time into a new file that has to be on the
+  // disk before it takes its place.
+  void WaitUntilKept(const std::string& id) {
+    const std::filesystem::path state = File("relay-state/state/state");
+    EXPECT_THAT(WaitUntil("the state holds it", kLong,
+                          [&] { return TextOf(state).find(id) != std::string::npos; }),
+                IsOk());
+  }
   static std::string CpusOf(const Running& running) {
     return running.containerd->CgroupCpus(running.container);
   }
@@ -228,6 +236,7 @@ TEST_F(TwoContainerdsTest, AliasOfAHandlerOfTheSecondOne) {
   CriClient second(second_->socket());
   EXPECT_EQ(handler_at(second), "runc");
   EXPECT_EQ(handler_at(*client_), "there");
+  WaitUntilKept(*id);
   daemon_->Kill();
   StartDaemon();
   EXPECT_EQ(handler_at(*client_), "there");
