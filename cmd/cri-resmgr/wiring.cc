@@ -68,7 +68,8 @@ FrontDoorFactory DoorOf(const Flags& flags) {
   if (flags.mode == Mode::kNriPlugin) {
     return NriDoorFactory({.connection = {.socket = flags.nri_socket,
                                           .name = flags.nri_plugin_name,
-                                          .index = flags.nri_plugin_index}});
+                                          .index = flags.nri_plugin_index}},
+                          flags.runtime_socket);
   }
   if (flags.mode == Mode::kDocker) {
     return DockerDoorFactory(

@@ -9,6 +9,7 @@
 
 #include <sys/stat.h>
 
+#include "pkg/cri/update_client.h"
 #include "pkg/log/log.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -51,12 +52,20 @@ class NriLink final : public BrainLink, private RuntimeClient {
 class NriDoor final : public FrontDoor {
  public:
   // `claim` keeps other daemons from the runtime for the life of the door.
-  NriDoor(const DoorContext& context, nri::PluginFront::Options options, UniqueFd claim)
-      : context_(context), options_(std::move(options)), claim_(std::move(claim)) {}
+  NriDoor(const DoorContext& context, nri::PluginFront::Options options,
+          const std::string& runtime_socket, UniqueFd claim)
+      : context_(context),
+        options_(std::move(options)),
+        claim_(std::move(claim)),
+        cri_(context.loop, context.flushes, runtime_socket) {}
 
   void Start(dump::Dumper& dumper) override {
     nri::PluginFront::Options options = options_;
     options.connection.dumper = &dumper;
+    options.by_cri = [this](const ContainerId& id, const ResourceValues& values,
+                            nri::UpdateQueue::Done done) {
+      cri_.UpdateContainer(id, values, std::move(done));
+    };
     front_.emplace(context_.loop, context_.pipeline, std::move(options),
                    nri::PluginFront::Events{
                        .connected = [this] { Tell([](const auto& to) { to.connected(); }); },
@@ -95,6 +104,7 @@ class NriDoor final : public FrontDoor {
   const DoorContext context_;
   const nri::PluginFront::Options options_;
   const UniqueFd claim_;
+  UpdateClient cri_;
   std::set<NriLink*> connected_;  // those that are told of the runtime
   std::optional<nri::PluginFront> front_;
 };
@@ -143,13 +153,13 @@ StatusOr<UniqueFd> ClaimRuntime(const std::string& socket) {
 
 }  // namespace
 
-FrontDoorFactory NriDoorFactory(nri::PluginFront::Options options) {
+FrontDoorFactory NriDoorFactory(nri::PluginFront::Options options, std::string runtime_socket) {
   std::string description = fmt::format("NRI plugin {}-{} at {}", options.connection.index,
                                         options.connection.name, options.connection.socket);
-  return {.create = [options = std::move(options)](
+  return {.create = [options = std::move(options), runtime_socket = std::move(runtime_socket)](
                         const DoorContext& context) -> StatusOr<std::unique_ptr<FrontDoor>> {
             RESMGR_ASSIGN_OR_RETURN(UniqueFd claim, ClaimRuntime(options.connection.socket));
-            return std::make_unique<NriDoor>(context, options, std::move(claim));
+            return std::make_unique<NriDoor>(context, options, runtime_socket, std::move(claim));
           },
           .description = std::move(description),
           .counted_methods = {}};

@@ -169,6 +169,7 @@ void PluginFront::OnUpdateContainer(const api::UpdateContainerRequest& request,
                                     Reply<WithUpdates<api::UpdateContainerResponse>> reply) {
   const ContainerId id(request.container().id());
   const LinuxResources wanted = ToResources(request.linux_resources());
+  if (updates_.IsOwn(id, wanted)) return reply(api::UpdateContainerResponse());
   Running& running = Begin(Operation::kUpdateContainerResources);
   running.call.request().container_id = id;
   running.call.request().body = ContainerUpdate{.has_linux = true, .resources = wanted};

@@ -40,6 +40,8 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
     // seconds unless it is told otherwise, and then drops the plugin. A creation is refused then,
     // and everything else goes on without a change.
     std::chrono::milliseconds patience{1'400};
+    // For runtimes whose NRI is not safe to ask for updates (update_queue.h).
+    UpdateQueue::ByCri by_cri{};
   };
   struct Events {
     std::function<void()> connected{};     // the inventory is known
@@ -74,7 +76,9 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   using Decided = EventCall::Decided;
   struct Running;
 
-  void OnConfigured(const HostInfo&) override {}
+  void OnConfigured(const HostInfo& host) override {
+    updates_.SetHost(host.version, options_.by_cri);
+  }
   api::SynchronizeResponse OnSynchronize(const api::SynchronizeRequest& all) override;
   void OnCreateContainer(const api::CreateContainerRequest& request,
                          Reply<WithUpdates<api::CreateContainerResponse>> reply) override;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -127,7 +128,7 @@ std::vector<std::string> Told(const Updates& updates) {
 
 class PluginFrontTest : public testing::Test {
  protected:
-  PluginFrontTest() {
+  explicit PluginFrontTest(UpdateQueue::ByCri by_cri = {}) : by_cri_(std::move(by_cri)) {
     pipeline_.SetPolicyStage(&stage_);
     front_.StartOn(std::move(sockets_.theirs));
   }
@@ -156,6 +157,7 @@ class PluginFrontTest : public testing::Test {
   static constexpr std::chrono::milliseconds kPatience{300};
 
   EventLoop loop_;
+  const UpdateQueue::ByCri by_cri_;
   const Machine machine_ = resmgr::test::S1Ht();  // CPUs 0-7
   LoopClock clock_{loop_};
   Pipeline pipeline_{clock_};
@@ -165,7 +167,7 @@ class PluginFrontTest : public testing::Test {
   PluginFront front_{
       loop_,
       pipeline_,
-      {.connection = {}, .patience = kPatience},
+      {.connection = {}, .patience = kPatience, .by_cri = by_cri_},
       {.connected = [this] { manager_.RuntimeConnected(); },
        .disconnected = [this] { manager_.RuntimeDisconnected(); },
        .happened = [this](const ContainerEvent& event) { manager_.OnContainerEvent(event); },
@@ -197,6 +199,96 @@ TEST_F(PluginFrontTest, OthersLeaveTheCpusInTheSameAnswer) {
       "StopContainer", About<api::StopContainerRequest>("dsp", true, 1000));
   ASSERT_TRUE(stopped.ok());
   EXPECT_THAT(Told(stopped->update()), ElementsAre("id-web 0-7"));
+}
+
+// The runtime has a CRI, which the test answers.
+class PluginFrontWithCriTest : public PluginFrontTest {
+ protected:
+  struct Asked {
+    std::string id;
+    ResourceValues values;
+    UpdateQueue::Done done;
+  };
+  PluginFrontWithCriTest()
+      : PluginFrontTest(
+            [this](const ContainerId& id, const ResourceValues& values, UpdateQueue::Done done) {
+              asked_.push_back({std::string(id.value()), values, std::move(done)});
+            }) {}
+  // Synchronized with the container "web", for which the runtime is asked to share all CPUs.
+  void SynchronizeWith(const std::string& version, const std::string& nri_version = "") {
+    ASSERT_TRUE(
+        host_.Call<api::ConfigureResponse>("Configure", test::Containerd(version, nri_version))
+            .ok());
+    api::SynchronizeRequest all;
+    const auto web = About<api::CreateContainerRequest>("web", false, 100);
+    *all.add_pods() = web.pod();
+    *all.add_containers() = web.container();
+    all.mutable_containers(0)->set_state(api::CONTAINER_RUNNING);
+    ASSERT_TRUE(host_.Call<api::SynchronizeResponse>("Synchronize", all).ok());
+    ASSERT_TRUE(RunUntil(loop_, [&] { return !asked_.empty() || !host_.updates.empty(); }));
+  }
+  // As the runtime shows the first update that its CRI was asked for.
+  api::UpdateContainerRequest Shown() {
+    auto shown = About<api::UpdateContainerRequest>("web", false, 0);
+    shown.clear_linux_resources();
+    AddTo(asked_.front().values, *shown.mutable_linux_resources());
+    return shown;
+  }
+
+  std::vector<Asked> asked_;
+};
+
+TEST_F(PluginFrontWithCriTest, RuntimesWithAnOldNriAreAskedByTheirCri) {
+  SynchronizeWith("1.7.24");
+  ASSERT_EQ(asked_.size(), 1u);
+  EXPECT_EQ(asked_[0].id, "id-web");
+  EXPECT_EQ(asked_[0].values.cpus, (CpuSet{0, 1, 2, 3, 4, 5, 6, 7}));
+  // The runtime shows it to its plugins before it answers. It is no wish of the kubelet.
+  const auto shown = host_.Call<api::UpdateContainerResponse>("UpdateContainer", Shown());
+  ASSERT_TRUE(shown.ok()) << shown.status();
+  EXPECT_EQ(shown->update_size(), 0);
+  asked_[0].done(OkStatus());
+  EXPECT_THAT(host_.updates, IsEmpty());
+  // The kubelet, which asks for the same now, is answered.
+  const auto resized = host_.Call<api::UpdateContainerResponse>("UpdateContainer", Shown());
+  ASSERT_TRUE(resized.ok()) << resized.status();
+  EXPECT_THAT(Told(resized->update()), ElementsAre("id-web 0-7"));
+}
+
+TEST_F(PluginFrontWithCriTest, RuntimesWithAMendedNriAreAskedByIt) {
+  SynchronizeWith("2.4.0", "v0.12.1");
+  EXPECT_EQ(host_.updates.size(), 1u);
+  EXPECT_THAT(asked_, IsEmpty());
+}
+
+// Another runtime's, or nothing: the containers have to move all the same.
+TEST_F(PluginFrontWithCriTest, WithoutTheCriOfTheRuntimeItIsAskedByNri) {
+  SynchronizeWith("1.7.24");
+  ASSERT_EQ(asked_.size(), 1u);
+  asked_[0].done(NotFound("no such container"));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return !host_.updates.empty(); }));
+  EXPECT_THAT(Told(host_.updates.back().update()), ElementsAre("id-web 0-7"));
+  ASSERT_TRUE(Create("dsp", true, 1000).ok());
+  host_.updates.clear();
+  auto removed = About<api::StateChangeEvent>("dsp", true, 1000);
+  removed.set_event(api::EVENT_REMOVE_CONTAINER);
+  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", removed).ok());
+  ASSERT_TRUE(RunUntil(loop_, [&] { return !host_.updates.empty(); }));
+  EXPECT_EQ(asked_.size(), 1u) << "its CRI is asked no more";
+}
+
+TEST_F(PluginFrontWithCriTest, FailuresOfACriThatHasWorkedCount) {
+  SynchronizeWith("1.7.24");
+  ASSERT_EQ(asked_.size(), 1u);
+  asked_[0].done(OkStatus());
+  ASSERT_TRUE(Create("dsp", true, 1000).ok());
+  auto removed = About<api::StateChangeEvent>("dsp", true, 1000);
+  removed.set_event(api::EVENT_REMOVE_CONTAINER);
+  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", removed).ok());
+  ASSERT_TRUE(RunUntil(loop_, [&] { return asked_.size() == 2; }));
+  asked_[1].done(Unavailable("the runtime has closed its connection"));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return asked_.size() == 3; })) << "it is tried again";
+  EXPECT_THAT(host_.updates, IsEmpty());
 }
 
 TEST_F(PluginFrontTest, ARefusalNamesTheShortage) {

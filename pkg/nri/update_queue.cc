@@ -11,10 +11,22 @@
 #include <utility>
 
 #include "pkg/base/field_writer.h"
+#include "pkg/log/log.h"
 #include "pkg/nri/convert.h"
 #include "pkg/nri/plugin_connection.h"
 
 namespace resmgr::nri {
+namespace {
+
+// The first that carries out updates without its lock.
+constexpr ApiVersion kSafe{.major = 0, .minor = 12, .patch = 1};
+
+}  // namespace
+
+void UpdateQueue::SetHost(ApiVersion version, ByCri by_cri) {
+  by_cri_ = version < kSafe ? std::move(by_cri) : nullptr;
+  cri_works_ = false;
+}
 
 void UpdateQueue::Add(const ContainerId& id, const ResourceValues& values, Done done) {
   if (last_ == nullptr || values != last_->values) {
@@ -26,6 +38,10 @@ void UpdateQueue::Add(const ContainerId& id, const ResourceValues& values, Done 
     last_ = std::move(change);
   }
   waiting_.push_back({.id = id, .change = last_, .done = std::move(done)});
+  FlushSoon();
+}
+
+void UpdateQueue::FlushSoon() {
   if (flush_ == nullptr) flush_ = loop_.After(std::chrono::milliseconds(0), [this] { Flush(); });
 }
 
@@ -62,8 +78,51 @@ void UpdateQueue::Finish(const Waiting& update, const Status& status) const {
 void UpdateQueue::Flush() {
   flush_.reset();
   if (waiting_.empty()) return;
+  std::vector<Waiting> updates = std::exchange(waiting_, {});
+  by_cri_ ? FlushByCri(std::move(updates)) : FlushByNri(std::move(updates));
+}
+
+void UpdateQueue::FlushByCri(std::vector<Waiting> updates) {
+  for (Waiting& each : updates) {
+    asked_by_cri_.emplace(each.id.value(), each.change);
+    const ContainerId id = each.id;
+    const std::shared_ptr<const Change> change = each.change;
+    by_cri_(id, change->values,
+            [weak = std::weak_ptr<UpdateQueue*>(self_), each = std::move(each)](Status status) {
+              if (const auto self = weak.lock()) (*self)->OnCriAnswer(each, status);
+            });
+  }
+}
+
+void UpdateQueue::OnCriAnswer(const Waiting& update, const Status& status) {
+  const auto [begin, end] = asked_by_cri_.equal_range(update.id.value());
+  const auto asked =
+      std::find_if(begin, end, [&](const auto& each) { return each.second == update.change; });
+  if (asked != end) asked_by_cri_.erase(asked);
+  if (status.ok()) cri_works_ = true;
+  const bool elsewhere =
+      status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kNotFound;
+  if (cri_works_ || !elsewhere) return Finish(update, status);
+  if (std::exchange(by_cri_, nullptr)) {
+    GetLogger("nri/plugin")
+        .Warn(
+            "the runtime cannot be asked by its CRI, which -runtime-socket tells ({}): containers "
+            "are updated by NRI, which before version 0.12.1 can lock the runtime up",
+            Message(status));
+  }
+  waiting_.push_back(update);
+  FlushSoon();
+}
+
+bool UpdateQueue::IsOwn(const ContainerId& id, const LinuxResources& resources) const {
+  const auto [begin, end] = asked_by_cri_.equal_range(id.value());
+  return std::any_of(begin, end,
+                     [&](const auto& each) { return each.second->resources == resources; });
+}
+
+void UpdateQueue::FlushByNri(std::vector<Waiting> all) {
   std::vector<api::ContainerUpdate> updates;
-  const auto waiting = std::make_shared<std::vector<Waiting>>(std::exchange(waiting_, {}));
+  const auto waiting = std::make_shared<std::vector<Waiting>>(std::move(all));
   for (const Waiting& each : *waiting) {
     api::ContainerUpdate& update = updates.emplace_back();
     update.set_container_id(std::string(each.id.value()));

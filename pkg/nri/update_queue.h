@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "pkg/base/status.h"
 #include "pkg/model/resource_values.h"
 #include "pkg/model/resources.h"
+#include "pkg/nri/host_version.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr::nri {
@@ -22,11 +24,20 @@ namespace api = ::nri::pkg::api::v1alpha1;
 class PluginConnection;
 
 // Changes of containers on their way to the runtime: in the answer to the event that is being
-// decided, which the runtime carries out before it goes on with that event; else, those of one turn
-// of the loop together, in a call of ours. Loop's thread only.
+// decided, which the runtime carries out before it goes on with that event; else in calls of ours,
+// of NRI for those of one turn of the loop together, or of the runtime's CRI one by one.
+//
+// NRI before 0.12.1 can lock a runtime up, for good, when a plugin calls UpdateContainers beside
+// CRI calls: each of the two takes the locks of the runtime and of its NRI in another order
+// (containerd issue 13733). Such a runtime is asked by its CRI. Where that cannot be done, because
+// nothing answers there or what does has other containers, it is asked by NRI after all, and the
+// log says so. Loop's thread only.
 class UpdateQueue {
  public:
   using Done = std::function<void(Status)>;
+  // Updates a container by the runtime's CRI: `done` is run later. NotFound: it has no such
+  // container. Unavailable: it cannot be reached.
+  using ByCri = std::function<void(const ContainerId& id, const ResourceValues& values, Done done)>;
 
   // What the runtime has done or is told to do, before the change's `done`.
   using Applied = std::function<void(const ContainerId& id, const LinuxResources& resources)>;
@@ -36,8 +47,10 @@ class UpdateQueue {
   UpdateQueue(const UpdateQueue&) = delete;
   UpdateQueue& operator=(const UpdateQueue&) = delete;
 
-  // Where calls go; it outlives this.
+  // Where calls of NRI go; it outlives this.
   void SetConnection(PluginConnection& connection) { connection_ = &connection; }
+  // The runtime has told its NRI's version. An empty function: there is no other way than NRI.
+  void SetHost(ApiVersion version, ByCri by_cri);
 
   // `done` is run later: OK, the runtime has done it or is told to (an answer's updates have no
   // reply); Internal, it could not; or why it cannot be asked.
@@ -46,6 +59,9 @@ class UpdateQueue {
   // Adds those of this turn of the loop to the encoded answer to an event, which has updates as
   // its field `field`. What is for the event's own container stays: an answer does not update that.
   void TakeForAnswer(const ContainerId& own, uint32_t field, std::string& answer);
+
+  // Whether the runtime shows this update of a container because it was asked for by its CRI.
+  bool IsOwn(const ContainerId& id, const LinuxResources& resources) const;
 
  private:
   struct Change {
@@ -60,12 +76,19 @@ class UpdateQueue {
     Done done;
   };
 
+  void FlushSoon();
   void Flush();
+  void FlushByCri(std::vector<Waiting> updates);
+  void OnCriAnswer(const Waiting& update, const Status& status);
+  void FlushByNri(std::vector<Waiting> all);
   void Finish(const Waiting& update, const Status& status) const;
 
   EventLoop& loop_;
   const Applied applied_;
   PluginConnection* connection_ = nullptr;
+  ByCri by_cri_;
+  bool cri_works_ = false;  // it has carried out an update
+  std::multimap<std::string, std::shared_ptr<const Change>, std::less<>> asked_by_cri_;
   std::vector<Waiting> waiting_;
   // Containers that share CPUs get the same one after the other.
   std::shared_ptr<const Change> last_;
