@@ -52,7 +52,7 @@ struct StateStore::Shared {
   // The entries of all records, and with them all that was to be written yet. For the thread.
   std::string TakeAll();
   void Complain(const Status& status);
-  bool idle() const { return changes.empty() && !writing && !behind && !sync_due; }
+  bool idle() const { return changes.empty() && !writing && !behind; }
 
   // The thread's.
   RecordLog log;
@@ -77,7 +77,6 @@ struct StateStore::Shared {
   std::chrono::steady_clock::time_point writing_since;
   bool behind = false;  // the last writing failed: the disk lacks some of the records
   std::optional<std::chrono::steady_clock::time_point> sync_due;  // written, not yet durable
-  int flushes = 0;                                                // waiting now
   bool ending = false;
   bool ended = false;
 };
@@ -252,11 +251,7 @@ bool StateStore::Flush(std::chrono::milliseconds timeout) {
   if (before_flush_) before_flush_();
   Commit();
   std::unique_lock lock(shared_->mutex);
-  ++shared_->flushes;
-  shared_->wake.notify_one();
-  const bool done = shared_->written.wait_for(lock, timeout, [this] { return shared_->idle(); });
-  --shared_->flushes;
-  return done;
+  return shared_->written.wait_for(lock, timeout, [this] { return shared_->idle(); });
 }
 
 bool StateStore::Saved() {
@@ -296,9 +291,7 @@ void StateStore::Shared::Run() {
   Load();
   std::string batch;
   std::unique_lock lock(mutex);
-  const auto wanted = [this] {
-    return ending || behind || !changes.empty() || (sync_due && flushes > 0);
-  };
+  const auto wanted = [this] { return ending || behind || !changes.empty(); };
   for (;;) {
     if (sync_due) {
       wake.wait_until(lock, *sync_due, wanted);
@@ -311,7 +304,7 @@ void StateStore::Shared::Run() {
     batch.swap(changes);
     const size_t live = live_bytes;
     const auto now = std::chrono::steady_clock::now();
-    const bool sync = sync_due && (flushes > 0 || now >= *sync_due);
+    const bool sync = sync_due && now >= *sync_due;
     writing = true;
     writing_since = now;
     lock.unlock();

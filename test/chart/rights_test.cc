@@ -147,7 +147,8 @@ TEST(ChartRightsTest, TheWebhookNeedsNoRightsOfTheNode) {
 TEST(ChartRightsTest, HostPathsAreFewAndNoneIsTheRoot) {
   const std::set<std::string> allowed = {
       "/var/run/nri",   "/var/run/cri-resmgr", "/run/cri-resmgr",     "/var/lib/cri-resmgr",
-      "/sys/fs/cgroup", "/opt/cri-resmgr",     "/etc/systemd/system", "/run/systemd"};
+      "/sys/fs/cgroup", "/opt/cri-resmgr",     "/etc/systemd/system", "/run/systemd",
+      "/run/containerd"};
   std::set<std::string> found;
   for (const std::string& name : ChartSamples()) {
     for (const ConfigNode& workload : Workloads(Rendered(name))) {
@@ -157,8 +158,9 @@ TEST(ChartRightsTest, HostPathsAreFewAndNoneIsTheRoot) {
       }
       for (const ConfigNode& container : Containers(workload)) {
         for (const ConfigNode& mount : At(container, "volumeMounts").items) {
-          const bool cgroups = At(mount, "name").text == "cgroups";
-          EXPECT_TRUE(!cgroups || At(mount, "readOnly").text == "true") << name;
+          const std::string volume = At(mount, "name").text;
+          const bool others = volume == "cgroups" || volume == "runtime";
+          EXPECT_TRUE(!others || At(mount, "readOnly").text == "true") << name;
         }
       }
     }
