@@ -80,34 +80,4 @@ class Recycled {
   static constexpr size_t kMost = 64;
 };
 
-// For containers whose nodes are large and come and go: above a kilobyte, the general allocator
-// tidies all its small pieces up with each of them.
-template <typename T>
-class RecyclingAllocator {
- public:
-  using value_type = T;
-
-  RecyclingAllocator() = default;
-  // Containers make one of another type for their nodes.
-  template <typename U>
-  RecyclingAllocator(const RecyclingAllocator<U>&) {}  // NOLINT(google-explicit-constructor)
-
-  T* allocate(size_t count) {
-    return static_cast<T*>(count == 1 ? KeptMemory<sizeof(T), kMost>::Take()
-                                      : ::operator new(count * sizeof(T)));
-  }
-  void deallocate(T* memory, size_t count) {
-    if (count == 1) {
-      KeptMemory<sizeof(T), kMost>::Give(memory);
-    } else {
-      ::operator delete(memory);
-    }
-  }
-
-  friend bool operator==(const RecyclingAllocator&, const RecyclingAllocator&) { return true; }
-
- private:
-  static constexpr size_t kMost = 1024;
-};
-
 }  // namespace resmgr

@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "pkg/base/recycled.h"
 #include "pkg/model/container.h"
 
 namespace resmgr {
@@ -29,7 +28,7 @@ struct SharedChange {
 // What a policy decided: every container whose placement differs from before, the one asked about
 // included, each of them once.
 struct Plan {
-  std::vector<PlacementChange, RecyclingAllocator<PlacementChange>> changes;  // mostly one
+  std::vector<PlacementChange> changes;  // mostly one
   std::vector<SharedChange> shared;
 
   bool empty() const { return changes.empty() && shared.empty(); }

@@ -5,7 +5,6 @@
 #include <variant>
 #include <vector>
 
-#include "pkg/base/recycled.h"
 #include "pkg/pipeline/locality_hints.h"
 
 namespace resmgr {
@@ -94,7 +93,7 @@ class DecidedCall : public StageCall {
   std::shared_ptr<void> alive_;  // made when it is asked for
 };
 
-class CreateContainerCall final : public DecidedCall, public Recycled<CreateContainerCall> {
+class CreateContainerCall final : public DecidedCall {
  public:
   using DecidedCall::DecidedCall;
 
@@ -222,7 +221,7 @@ class StartContainerCall final : public DecidedCall {
 };
 
 // Tells the resource manager what the runtime did.
-class NoticeCall final : public StageCall, public Recycled<NoticeCall> {
+class NoticeCall final : public StageCall {
  public:
   explicit NoticeCall(PolicyStage& stage) : StageCall(stage), manager_(stage.manager()) {}
 

@@ -16,7 +16,6 @@
 #include <absl/container/inlined_vector.h>
 #include <absl/container/node_hash_map.h>
 
-#include "pkg/base/recycled.h"
 #include "pkg/base/text_hash.h"
 #include "pkg/config/runtimes_config.h"
 #include "pkg/model/container.h"
@@ -175,8 +174,7 @@ class ContainerStore {
   void Touch(PodRecord& pod) { pod.touched = ++clock_; }
   uint64_t clock() const { return clock_; }
 
-  using Containers = std::map<ContainerKey, ContainerRecord, std::less<>,
-                              RecyclingAllocator<std::pair<const ContainerKey, ContainerRecord>>>;
+  using Containers = std::map<ContainerKey, ContainerRecord>;
   // The name of the runtime that makes sandboxes of this handler; empty where there is only one.
   std::string_view RuntimeOf(const Pod& pod) const;
 

@@ -4,7 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "pkg/base/recycled.h"
 #include "pkg/base/status.h"
 #include "pkg/policy/plan_check.h"
 #include "pkg/policy/policy.h"
@@ -15,7 +14,7 @@
 namespace resmgr {
 
 // Mostly one or two.
-using ContainerKeys = std::vector<ContainerKey, RecyclingAllocator<ContainerKey>>;
+using ContainerKeys = std::vector<ContainerKey>;
 
 // Asks the policy, checks its plan and writes it into the store. Every call returns the containers
 // whose placement changed, ascending. A call that fails leaves the placements as they were; after

@@ -96,8 +96,8 @@ class StateStore {
 
   // Called by Flush first: brings what waits elsewhere to be put here. May be nullptr.
   void BeforeFlush(std::function<void()> gather) { before_flush_ = std::move(gather); }
-  // Commits, and waits until everything is written, which survives the process; false when it is not
-  // within the time.
+  // Commits, and waits until everything is written, which survives the process; false when it is
+  // not within the time.
   bool Flush(std::chrono::milliseconds timeout);
   // Flushes and ends the thread; false, and reported, when it hangs and is left behind. Nothing is
   // kept from then on.
