@@ -12,6 +12,7 @@ constexpr size_t kWriteQueueLimit = 8;
 
 void GenericServer::Call::Request() {
   // The end of a call that never came is not reported, so it does not count as pending yet.
+  server_.requested_ = true;
   context_.AsyncNotifyWhenDone(&ended_tag_);
   server_.service_.RequestCall(&context_, &stream_, server_.queue_.get(), server_.queue_.get(),
                                Start(requested_));
@@ -29,6 +30,7 @@ void GenericServer::Call::Completed(void (Call::*handler)(bool), bool ok) {
 }
 
 void GenericServer::Call::OnRequested(bool ok) {
+  server_.requested_ = false;
   if (!ok) return;
   ++pending_;  // the end is reported from here on
   server_.calls_.insert(shared_from_this());

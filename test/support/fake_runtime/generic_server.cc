@@ -159,7 +159,7 @@ void GenericServer::RunDueTasks() {
 
 bool GenericServer::NothingLeft() {
   const std::lock_guard lock(mutex_);
-  return stopped_ && calls_.empty();
+  return stopped_ && calls_.empty() && !requested_;
 }
 
 void GenericServer::ServeLoop() {

@@ -119,6 +119,7 @@ class GenericServer {
   std::vector<UniqueFd> connections_;  // duplicates, to shut them down
 
   std::set<std::shared_ptr<Call>> calls_;  // serving thread only
+  bool requested_ = false;                 // the next call is waited for; serving thread only
   std::thread serve_thread_;
   std::thread accept_thread_;
 };
