@@ -9,7 +9,7 @@
 
 #include <sys/stat.h>
 
-#include "pkg/cri/update_client.h"
+#include "pkg/cri/runtime_inspector.h"
 #include "pkg/log/log.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -57,14 +57,14 @@ class NriDoor final : public FrontDoor {
       : context_(context),
         options_(std::move(options)),
         claim_(std::move(claim)),
-        cri_(context.loop, context.flushes, runtime_socket) {}
+        cri_(context.loop, context.flushes, runtime_socket, runtime_socket) {}
 
   void Start(dump::Dumper& dumper) override {
     nri::PluginFront::Options options = options_;
     options.connection.dumper = &dumper;
     options.by_cri = [this](const ContainerId& id, const ResourceValues& values,
                             nri::UpdateQueue::Done done) {
-      cri_.UpdateContainer(id, values, std::move(done));
+      cri_.UpdateContainer(id, {.resources = AsResources(values)}, std::move(done));
     };
     front_.emplace(context_.loop, context_.pipeline, std::move(options),
                    nri::PluginFront::Events{
@@ -104,7 +104,7 @@ class NriDoor final : public FrontDoor {
   const DoorContext context_;
   const nri::PluginFront::Options options_;
   const UniqueFd claim_;
-  UpdateClient cri_;
+  RuntimeInspector cri_;
   std::set<NriLink*> connected_;  // those that are told of the runtime
   std::optional<nri::PluginFront> front_;
 };

@@ -36,8 +36,12 @@ PluginFront::PluginFront(EventLoop& loop, Pipeline& pipeline, Options options, E
       options_(std::move(options)),
       events_(std::move(events)),
       log_(GetLogger("nri/plugin")),
-      updates_(loop, [this](const ContainerId& id,
-                            const LinuxResources& resources) { mirror_.Merge(id, resources); }),
+      updates_(
+          loop,
+          [this](const ContainerId& id, const LinuxResources& resources) {
+            mirror_.Merge(id, resources);
+          },
+          [this](const ContainerId& id) { return mirror_.Has(id); }),
       connection_(std::make_unique<PluginConnection>(loop, *this, options_.connection)) {
   updates_.SetConnection(*connection_);
 }
@@ -169,7 +173,7 @@ void PluginFront::OnUpdateContainer(const api::UpdateContainerRequest& request,
                                     Reply<WithUpdates<api::UpdateContainerResponse>> reply) {
   const ContainerId id(request.container().id());
   const LinuxResources wanted = ToResources(request.linux_resources());
-  if (updates_.IsOwn(id, wanted)) return reply(api::UpdateContainerResponse());
+  if (updates_.TakeOwn(id, wanted)) return reply(api::UpdateContainerResponse());
   Running& running = Begin(Operation::kUpdateContainerResources);
   running.call.request().container_id = id;
   running.call.request().body = ContainerUpdate{.has_linux = true, .resources = wanted};

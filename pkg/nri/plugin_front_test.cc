@@ -247,6 +247,9 @@ TEST_F(PluginFrontWithCriTest, RuntimesWithAnOldNriAreAskedByTheirCri) {
   const auto shown = host_.Call<api::UpdateContainerResponse>("UpdateContainer", Shown());
   ASSERT_TRUE(shown.ok()) << shown.status();
   EXPECT_EQ(shown->update_size(), 0);
+  const auto wish = host_.Call<api::UpdateContainerResponse>("UpdateContainer", Shown());
+  ASSERT_TRUE(wish.ok()) << wish.status();
+  EXPECT_THAT(Told(wish->update()), ElementsAre("id-web 0-7")) << "the second one is";
   asked_[0].done(OkStatus());
   EXPECT_THAT(host_.updates, IsEmpty());
   // The kubelet, which asks for the same now, is answered.
@@ -273,8 +276,32 @@ TEST_F(PluginFrontWithCriTest, WithoutTheCriOfTheRuntimeItIsAskedByNri) {
   auto removed = About<api::StateChangeEvent>("dsp", true, 1000);
   removed.set_event(api::EVENT_REMOVE_CONTAINER);
   ASSERT_TRUE(host_.Call<api::Empty>("StateChange", removed).ok());
-  ASSERT_TRUE(RunUntil(loop_, [&] { return !host_.updates.empty(); }));
-  EXPECT_EQ(asked_.size(), 1u) << "its CRI is asked no more";
+  ASSERT_TRUE(RunUntil(loop_, [&] { return asked_.size() == 2; })) << "it may be there now";
+  asked_[1].done(OkStatus());
+  EXPECT_THAT(host_.updates, IsEmpty());
+}
+
+// As while it starts: its NRI is served a little before.
+TEST_F(PluginFrontWithCriTest, ACriThatIsNotThereYetIsWaitedFor) {
+  SynchronizeWith("1.7.24");
+  ASSERT_EQ(asked_.size(), 1u);
+  asked_[0].done(Unavailable("nothing listens"));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return asked_.size() == 2; }));
+  EXPECT_EQ(asked_[1].id, "id-web");
+  asked_[1].done(OkStatus());
+  EXPECT_THAT(host_.updates, IsEmpty());
+}
+
+TEST_F(PluginFrontWithCriTest, ACriThatNeverComesIsGivenUp) {
+  SynchronizeWith("1.7.24");
+  size_t answered = 0;
+  ASSERT_TRUE(RunUntil(loop_, [&] {
+    for (; answered < asked_.size(); ++answered)
+      asked_[answered].done(Unavailable("nothing listens"));
+    return !host_.updates.empty();
+  }));
+  EXPECT_GT(answered, 5u);
+  EXPECT_THAT(Told(host_.updates.back().update()), ElementsAre("id-web 0-7"));
 }
 
 TEST_F(PluginFrontWithCriTest, FailuresOfACriThatHasWorkedCount) {

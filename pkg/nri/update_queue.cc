@@ -20,12 +20,16 @@ namespace {
 
 // The first that carries out updates without its lock.
 constexpr ApiVersion kSafe{.major = 0, .minor = 12, .patch = 1};
+constexpr std::chrono::milliseconds kAtOnce{0};
+// A runtime that starts serves its CRI a little later than its NRI.
+constexpr std::chrono::seconds kCriPatience{2};
+constexpr std::chrono::milliseconds kCriPause{100};
 
 }  // namespace
 
 void UpdateQueue::SetHost(ApiVersion version, ByCri by_cri) {
   by_cri_ = version < kSafe ? std::move(by_cri) : nullptr;
-  cri_works_ = false;
+  cri_away_since_.reset();
 }
 
 void UpdateQueue::Add(const ContainerId& id, const ResourceValues& values, Done done) {
@@ -38,11 +42,11 @@ void UpdateQueue::Add(const ContainerId& id, const ResourceValues& values, Done 
     last_ = std::move(change);
   }
   waiting_.push_back({.id = id, .change = last_, .done = std::move(done)});
-  FlushSoon();
+  FlushWithin(kAtOnce);
 }
 
-void UpdateQueue::FlushSoon() {
-  if (flush_ == nullptr) flush_ = loop_.After(std::chrono::milliseconds(0), [this] { Flush(); });
+void UpdateQueue::FlushWithin(std::chrono::milliseconds time) {
+  if (flush_ == nullptr || time == kAtOnce) flush_ = loop_.After(time, [this] { Flush(); });
 }
 
 void UpdateQueue::TakeForAnswer(const ContainerId& own, uint32_t field, std::string& answer) {
@@ -77,47 +81,60 @@ void UpdateQueue::Finish(const Waiting& update, const Status& status) const {
 
 void UpdateQueue::Flush() {
   flush_.reset();
-  if (waiting_.empty()) return;
   std::vector<Waiting> updates = std::exchange(waiting_, {});
-  by_cri_ ? FlushByCri(std::move(updates)) : FlushByNri(std::move(updates));
+  const auto by_cri =
+      std::stable_partition(updates.begin(), updates.end(),
+                            [this](const Waiting& each) { return each.by_nri || !by_cri_; });
+  FlushByCri({std::make_move_iterator(by_cri), std::make_move_iterator(updates.end())});
+  updates.erase(by_cri, updates.end());
+  if (!updates.empty()) FlushByNri(std::move(updates));
 }
 
 void UpdateQueue::FlushByCri(std::vector<Waiting> updates) {
   for (Waiting& each : updates) {
-    asked_by_cri_.emplace(each.id.value(), each.change);
+    asked_by_cri_.emplace(each.id.value(), Asked{.change = each.change});
     const ContainerId id = each.id;
     const std::shared_ptr<const Change> change = each.change;
-    by_cri_(id, change->values,
-            [weak = std::weak_ptr<UpdateQueue*>(self_), each = std::move(each)](Status status) {
-              if (const auto self = weak.lock()) (*self)->OnCriAnswer(each, status);
-            });
+    by_cri_(
+        id, change->values,
+        [weak = std::weak_ptr<UpdateQueue*>(self_), each = std::move(each)](const Status& status) {
+          if (const auto self = weak.lock()) (*self)->OnCriAnswer(each, status);
+        });
   }
 }
 
 void UpdateQueue::OnCriAnswer(const Waiting& update, const Status& status) {
   const auto [begin, end] = asked_by_cri_.equal_range(update.id.value());
-  const auto asked =
-      std::find_if(begin, end, [&](const auto& each) { return each.second == update.change; });
+  const auto asked = std::find_if(
+      begin, end, [&](const auto& each) { return each.second.change == update.change; });
   if (asked != end) asked_by_cri_.erase(asked);
   if (status.ok()) cri_works_ = true;
-  const bool elsewhere =
-      status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kNotFound;
-  if (cri_works_ || !elsewhere) return Finish(update, status);
-  if (std::exchange(by_cri_, nullptr)) {
+  const bool away = status.code() == StatusCode::kUnavailable;
+  const bool has_others = status.code() == StatusCode::kNotFound && has_(update.id);
+  if (cri_works_ || !(away || has_others)) return Finish(update, status);
+  const auto now = loop_.Now();
+  if (!cri_away_since_) cri_away_since_ = now;
+  Waiting again = update;
+  again.by_nri = has_others || now - *cri_away_since_ >= kCriPatience;
+  if (again.by_nri && !std::exchange(warned_, true)) {
     GetLogger("nri/plugin")
         .Warn(
             "the runtime cannot be asked by its CRI, which -runtime-socket tells ({}): containers "
             "are updated by NRI, which before version 0.12.1 can lock the runtime up",
             Message(status));
   }
-  waiting_.push_back(update);
-  FlushSoon();
+  const auto pause = again.by_nri ? kAtOnce : kCriPause;
+  waiting_.push_back(std::move(again));
+  FlushWithin(pause);
 }
 
-bool UpdateQueue::IsOwn(const ContainerId& id, const LinuxResources& resources) const {
+bool UpdateQueue::TakeOwn(const ContainerId& id, const LinuxResources& resources) {
   const auto [begin, end] = asked_by_cri_.equal_range(id.value());
-  return std::any_of(begin, end,
-                     [&](const auto& each) { return each.second->resources == resources; });
+  const auto own = std::find_if(begin, end, [&](const auto& each) {
+    return !each.second.shown && each.second.change->resources == resources;
+  });
+  if (own == end) return false;
+  return own->second.shown = true;
 }
 
 void UpdateQueue::FlushByNri(std::vector<Waiting> all) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,9 +31,9 @@ class PluginConnection;
 //
 // NRI before 0.12.1 can lock a runtime up, for good, when a plugin calls UpdateContainers beside
 // CRI calls: each of the two takes the locks of the runtime and of its NRI in another order
-// (containerd issue 13733). Such a runtime is asked by its CRI. Where that cannot be done, because
-// nothing answers there or what does has other containers, it is asked by NRI after all, and the
-// log says so. Loop's thread only.
+// (containerd issue 13733). Such a runtime is asked by its CRI. Where that has never worked,
+// because nothing answers there within two seconds or what does has other containers, an update
+// goes by NRI after all, and the log says so once. Loop's thread only.
 class UpdateQueue {
  public:
   using Done = std::function<void(Status)>;
@@ -42,8 +44,14 @@ class UpdateQueue {
   // What the runtime has done or is told to do, before the change's `done`.
   using Applied = std::function<void(const ContainerId& id, const LinuxResources& resources)>;
 
-  UpdateQueue(EventLoop& loop, Applied applied)
-      : loop_(loop), applied_(std::move(applied)), self_(std::make_shared<UpdateQueue*>(this)) {}
+  // Whether the runtime still has the container, by what it has told.
+  using Has = std::function<bool(const ContainerId& id)>;
+
+  UpdateQueue(EventLoop& loop, Applied applied, Has has)
+      : loop_(loop),
+        applied_(std::move(applied)),
+        has_(std::move(has)),
+        self_(std::make_shared<UpdateQueue*>(this)) {}
   UpdateQueue(const UpdateQueue&) = delete;
   UpdateQueue& operator=(const UpdateQueue&) = delete;
 
@@ -60,8 +68,9 @@ class UpdateQueue {
   // its field `field`. What is for the event's own container stays: an answer does not update that.
   void TakeForAnswer(const ContainerId& own, uint32_t field, std::string& answer);
 
-  // Whether the runtime shows this update of a container because it was asked for by its CRI.
-  bool IsOwn(const ContainerId& id, const LinuxResources& resources) const;
+  // Whether the runtime shows this update of a container because it was asked for by its CRI. True
+  // once for each: the next one with the same values is the kubelet's.
+  bool TakeOwn(const ContainerId& id, const LinuxResources& resources);
 
  private:
   struct Change {
@@ -74,9 +83,15 @@ class UpdateQueue {
     ContainerId id;
     std::shared_ptr<const Change> change;
     Done done;
+    bool by_nri = false;  // the CRI cannot do it
+  };
+  // Asked for by the CRI and not answered.
+  struct Asked {
+    std::shared_ptr<const Change> change;
+    bool shown = false;
   };
 
-  void FlushSoon();
+  void FlushWithin(std::chrono::milliseconds time);
   void Flush();
   void FlushByCri(std::vector<Waiting> updates);
   void OnCriAnswer(const Waiting& update, const Status& status);
@@ -85,10 +100,13 @@ class UpdateQueue {
 
   EventLoop& loop_;
   const Applied applied_;
+  const Has has_;
   PluginConnection* connection_ = nullptr;
   ByCri by_cri_;
-  bool cri_works_ = false;  // it has carried out an update
-  std::multimap<std::string, std::shared_ptr<const Change>, std::less<>> asked_by_cri_;
+  bool cri_works_ = false;  // it has carried out an update, ever
+  bool warned_ = false;
+  std::optional<EventLoop::Clock::time_point> cri_away_since_;
+  std::multimap<std::string, Asked, std::less<>> asked_by_cri_;
   std::vector<Waiting> waiting_;
   // Containers that share CPUs get the same one after the other.
   std::shared_ptr<const Change> last_;

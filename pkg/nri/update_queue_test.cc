@@ -42,9 +42,11 @@ class UpdateQueueTest : public testing::Test {
   EventLoop loop_;
   std::vector<std::string> told_;
   std::optional<UpdateQueue> queue_{
-      std::in_place, loop_, [this](const ContainerId& id, const LinuxResources& resources) {
+      std::in_place, loop_,
+      [this](const ContainerId& id, const LinuxResources& resources) {
         told_.push_back(std::string(id.value()) + " has " + *resources.cpuset_cpus);
-      }};
+      },
+      [](const ContainerId&) { return true; }};
 };
 
 TEST_F(UpdateQueueTest, ChangesOfOthersAreInTheAnswer) {
