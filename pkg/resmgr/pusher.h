@@ -133,9 +133,17 @@ class Pusher {
   void ResumeAfterAnswers();
   bool NothingMoves() const;
   bool WaitsIdly(const ContainerRecord& record) const;
-  std::vector<ContainerKey> BlockersOf(const ContainerRecord& waiting) const;
+  // A container, with the CPUs that it is to leave and those that it still has for itself.
+  struct InTheWay {
+    ContainerKey key;
+    CpuSet leaves;
+    CpuSet leftover;
+  };
+  std::vector<InTheWay> AllInTheWay() const;
+  static std::vector<ContainerKey> BlockersOf(const ContainerRecord& waiting,
+                                              const std::vector<InTheWay>& all);
   std::set<ContainerKey> FindCircle() const;
-  bool MoveOneAside(const std::set<ContainerKey>& circle);
+  bool MoveOneAside(std::set<ContainerKey> stuck);
   void SendFirstAnyway();
   void WatchForCircles();
   bool MoveAside(ContainerKey key);

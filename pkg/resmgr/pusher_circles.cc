@@ -16,17 +16,30 @@ bool Pusher::WaitsIdly(const ContainerRecord& record) const {
          held_back_.contains(record.container.key);
 }
 
-// Those of them that wait idly, too.
-std::vector<ContainerKey> Pusher::BlockersOf(const ContainerRecord& waiting) const {
+// Of those that wait idly, which may be as many as a node has: only few are still where others
+// are to go.
+std::vector<Pusher::InTheWay> Pusher::AllInTheWay() const {
+  std::vector<InTheWay> all;
+  for (const ContainerKey key : held_back_) {
+    const ContainerRecord* const record = Followed(key);
+    if (record == nullptr || !record->MayRun() || !WaitsIdly(*record)) continue;
+    InTheWay each{
+        .key = key, .leaves = ToLeave(*record, everywhere_), .leftover = LeftoverOf(*record)};
+    if (!each.leaves.empty() || !each.leftover.empty()) all.push_back(std::move(each));
+  }
+  return all;
+}
+
+std::vector<ContainerKey> Pusher::BlockersOf(const ContainerRecord& waiting,
+                                             const std::vector<InTheWay>& all) {
   const Placement& placement = waiting.container.placement;
   const CpuSet gained = placement.exclusive - waiting.push->applied.exclusive;
   const CpuSet shared = placement.cpus.value_or(CpuSet()) - placement.exclusive;
   std::vector<ContainerKey> blockers;
-  for (const ContainerKey key : held_back_) {
-    const ContainerRecord* const other = Followed(key);
-    if (other == nullptr || other == &waiting || !other->MayRun() || !WaitsIdly(*other)) continue;
-    if (!ToLeave(*other, gained).empty() || LeftoverOf(*other).Intersects(shared))
-      blockers.push_back(key);
+  for (const InTheWay& other : all) {
+    if (other.key == waiting.container.key) continue;
+    if (other.leaves.Intersects(gained) || other.leftover.Intersects(shared))
+      blockers.push_back(other.key);
   }
   return blockers;
 }
@@ -34,6 +47,7 @@ std::vector<ContainerKey> Pusher::BlockersOf(const ContainerRecord& waiting) con
 // Containers that wait idly, each for the next one: nothing but to break the circle lets them go
 // on. Empty where there is none.
 std::set<ContainerKey> Pusher::FindCircle() const {
+  const std::vector<InTheWay> in_the_way = AllInTheWay();
   std::set<ContainerKey> finished;
   for (const ContainerKey start : held_back_) {
     // The way from `start`, with what each on it waits for and was not looked at yet.
@@ -41,7 +55,7 @@ std::set<ContainerKey> Pusher::FindCircle() const {
     const auto enter = [&](ContainerKey key) {
       const ContainerRecord* const record = Followed(key);
       const bool waits = record != nullptr && WaitsIdly(*record);
-      way.emplace_back(key, waits ? BlockersOf(*record) : std::vector<ContainerKey>());
+      way.emplace_back(key, waits ? BlockersOf(*record, in_the_way) : std::vector<ContainerKey>());
     };
     if (!finished.contains(start)) enter(start);
     while (!way.empty()) {
@@ -66,8 +80,7 @@ std::set<ContainerKey> Pusher::FindCircle() const {
 }
 
 // False where none of them can.
-bool Pusher::MoveOneAside(const std::set<ContainerKey>& circle) {
-  const std::set<ContainerKey> stuck = circle;
+bool Pusher::MoveOneAside(std::set<ContainerKey> stuck) {
   const auto aside =
       std::ranges::find_if(stuck, [this](ContainerKey key) { return MoveAside(key); });
   if (aside == stuck.end()) return false;

@@ -76,6 +76,22 @@ TEST_F(StateStoreTest, EndsInTimeWhenTheDiskHangs) {
   EXPECT_EQ(reports_, 1) << "a closed store reports nothing";
 }
 
+// A successor waits for the state only so long.
+TEST_F(StateStoreTest, EndsWithoutWaitingForASync) {
+  test::HangingFileSystem files(RealFileSystem());
+  {
+    StateStore store(files, dir_.path(), "machine", Report());
+    store.Put(ContainerId("one"), In("shared"), QosClass::kBurstable);
+    ASSERT_TRUE(store.Flush(kSoon));
+    files.Hang();
+    store.Put(ContainerId("two"), In("shared"), QosClass::kBurstable);
+    EXPECT_TRUE(store.Close(kSoon));
+  }
+  files.ComeBack();
+  StateStore next(RealFileSystem(), dir_.path(), "machine", Report());
+  EXPECT_TRUE(next.Find(ContainerId("two")).has_value());
+}
+
 // A rewrite renames the file of before to "state.previous" and the new one to "state". Between the
 // two there is no file "state".
 class StateStoreRenameTest : public StateStoreTest,
