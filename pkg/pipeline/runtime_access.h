@@ -67,7 +67,7 @@ struct ImageFacts {
 struct ResourceChange {
   LinuxResources resources;
   std::optional<int64_t> memory_swap_limit{};  // bytes, of memory and swap together
-  StringMap unified;                           // cgroup v2 file to value
+  StringMap unified{};                         // cgroup v2 file to value
 };
 
 // What stages may ask of the runtime behind a front door, by a connection of their own.
