@@ -204,12 +204,45 @@ int IdSet<Tag>::FarCommon(const IdSet& other) const {
 }
 
 template <typename Tag>
+bool IdSet<Tag>::AnyFarFrom(size_t word) const {
+  uint64_t any = 0;
+  const uint64_t* const words = far();
+  for (size_t i = word; i < far_words(); ++i)
+    any |= words[i];
+  return any != 0;
+}
+
+template <typename Tag>
+bool IdSet<Tag>::FarIntersects(const IdSet& other) const {
+  const size_t common = std::min(far_words(), other.far_words());
+  const uint64_t* const words = far();
+  const uint64_t* const others = other.far();
+  uint64_t any = 0;
+  for (size_t i = 0; i < common; ++i)
+    any |= words[i] & others[i];
+  return any != 0;
+}
+
+template <typename Tag>
+bool IdSet<Tag>::FarIsSubsetOf(const IdSet& other) const {
+  const size_t common = std::min(far_words(), other.far_words());
+  const uint64_t* const words = far();
+  const uint64_t* const others = other.far();
+  uint64_t missing = 0;
+  for (size_t i = 0; i < common; ++i)
+    missing |= words[i] & ~others[i];
+  return missing == 0 && !AnyFarFrom(common);
+}
+
+template <typename Tag>
 bool IdSet<Tag>::SameFar(const IdSet& other) const {
-  const size_t all = std::max(words(), other.words());
-  for (size_t i = kNearWords; i < all; ++i) {
-    if (WordAt(i) != other.WordAt(i)) return false;
-  }
-  return true;
+  const size_t common = std::min(far_words(), other.far_words());
+  const uint64_t* const words = far();
+  const uint64_t* const others = other.far();
+  uint64_t difference = 0;
+  for (size_t i = 0; i < common; ++i)
+    difference |= words[i] ^ others[i];
+  return difference == 0 && !AnyFarFrom(common) && !other.AnyFarFrom(common);
 }
 
 template class IdSet<struct CpuTag>;

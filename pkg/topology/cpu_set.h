@@ -90,7 +90,7 @@ class IdSet {
     uint64_t any = 0;
     for (const uint64_t word : near_)
       any |= word;
-    return any == 0 && !(wide() && FarSize() > 0);
+    return any == 0 && !(wide() && AnyFar());
   }
   int size() const {
     int count = 0;
@@ -108,13 +108,13 @@ class IdSet {
     uint64_t common = 0;
     for (size_t i = 0; i < kNearWords; ++i)
       common |= near_[i] & other.near_[i];
-    return common != 0 || (wide() && other.wide() && FarCommon(other) > 0);
+    return common != 0 || (wide() && other.wide() && FarIntersects(other));
   }
   bool IsSubsetOf(const IdSet& other) const {
     uint64_t missing = 0;
     for (size_t i = 0; i < kNearWords; ++i)
       missing |= near_[i] & ~other.near_[i];
-    return missing == 0 && !(wide() && FarSize() > FarCommon(other));
+    return missing == 0 && !(wide() && !FarIsSubsetOf(other));
   }
   int CountCommon(const IdSet& other) const {
     int count = 0;
@@ -189,9 +189,9 @@ class IdSet {
     if (reach_ == Reach::kNear) return 0;
     return reach_ == Reach::kInline ? kInlineFarWords : kFarWords;
   }
-  // Of a wide set; far_words() of them.
-  const uint64_t* far() const { return reach_ == Reach::kInline ? inline_far_ : heap_far_; }
-  uint64_t* far() { return reach_ == Reach::kInline ? inline_far_ : heap_far_; }
+  // far_words() of them.
+  const uint64_t* far() const { return reach_ == Reach::kHeap ? heap_far_ : inline_far_; }
+  uint64_t* far() { return reach_ == Reach::kHeap ? heap_far_ : inline_far_; }
 
   size_t words() const { return kNearWords + far_words(); }
   uint64_t WordAt(size_t index) const {
@@ -225,6 +225,10 @@ class IdSet {
   void RemoveFar(const IdSet& other);
   int FarSize() const;
   int FarCommon(const IdSet& other) const;
+  bool AnyFar() const { return AnyFarFrom(0); }
+  bool AnyFarFrom(size_t word) const;
+  bool FarIntersects(const IdSet& other) const;
+  bool FarIsSubsetOf(const IdSet& other) const;
   bool SameFar(const IdSet& other) const;
 
   std::array<uint64_t, kNearWords> near_{};

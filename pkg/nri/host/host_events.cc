@@ -95,6 +95,8 @@ void HostEvents::Remove(const HostContainerPtr& container, Done done) {
   steps.emplace_back([this, container](Done next) { Stop(container, std::move(next)); });
   if (container->told) {
     steps.emplace_back([this, container](Done next) {
+      // Another process may have this id by now.
+      container->message.EditLater([](api::Container& message) { message.clear_pid(); });
       Tell(api::EVENT_REMOVE_CONTAINER, container->pod, container, std::move(next));
     });
   }

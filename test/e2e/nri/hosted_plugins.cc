@@ -5,20 +5,24 @@
 
 namespace resmgr::test {
 
-void HostedPluginTest::OpenHost(const std::string& config) {
+void PluginNodeTest::OpenHost(Host host, const std::string& config, const std::string& policy) {
+  host_ = host;
   ASSERT_FALSE(NriPrograms().empty()) << "RESMGR_NRI_PROGRAMS is not set: use scripts/test-nri";
-  Open({.relayed = !IsContainerd(), .nri_host = !IsContainerd(), .config = config});
+  Open({.relayed = !IsContainerd(),
+        .nri_host = !IsContainerd(),
+        .policy = policy,
+        .config = config});
   if (HasFatalFailure()) return;
   if (IsContainerd() && !std::filesystem::exists(containerd().nri_socket())) {
     GTEST_SKIP() << "this containerd has no NRI";
   }
 }
 
-std::filesystem::path HostedPluginTest::Socket() {
+std::filesystem::path PluginNodeTest::Socket() {
   return IsContainerd() ? containerd().nri_socket() : node().HostSocket();
 }
 
-void HostedPluginTest::StartPlugin(std::vector<std::string> flags) {
+void PluginNodeTest::StartPlugin(std::vector<std::string> flags) {
   flags.insert(flags.begin(), {NriPrograms() / "plugin", "-socket", Socket()});
   const Status listening = WaitUntil("the host of plugins listens", kPatience,
                                      [&] { return std::filesystem::exists(Socket()); });
@@ -29,15 +33,14 @@ void HostedPluginTest::StartPlugin(std::vector<std::string> flags) {
   ExpectEvent("Synchronize");
 }
 
-void HostedPluginTest::ExpectLogged(const std::string& text) {
+void PluginNodeTest::ExpectLogged(const std::string& text) {
   const Status logged = WaitUntil("the plugin logs " + text, kPatience, [&] {
     return TextOf(PluginLog()).find(text) != std::string::npos;
   });
   EXPECT_TRUE(logged.ok()) << Describe(logged) << TextOf(PluginLog()) << node().RelayLog();
 }
 
-std::string HostedPluginTest::Inside(const RunningPod& pod,
-                                     const std::vector<std::string>& command) {
+std::string PluginNodeTest::Inside(const RunningPod& pod, const std::vector<std::string>& command) {
   const auto result = node().client().Exec(pod.container_id, command);
   EXPECT_TRUE(result.ok()) << Describe(result.status());
   return result.ok() ? result->stdout() : "";

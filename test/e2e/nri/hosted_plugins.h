@@ -15,13 +15,13 @@ namespace resmgr::test {
 enum class Host { kRelay, kContainerd };
 
 // A node that hosts plugins made with NRI's own library.
-class HostedPluginTest : public NodeTest, public ::testing::WithParamInterface<Host> {
+class PluginNodeTest : public NodeTest {
  protected:
-  static bool IsContainerd() { return GetParam() == Host::kContainerd; }
+  bool IsContainerd() const { return host_ == Host::kContainerd; }
 
   // With this text as the daemon's configuration. Skips the test where containerd has no NRI of its
-  // own.
-  void OpenHost(const std::string& config = "");
+  // own. A node that was open is closed.
+  void OpenHost(Host host, const std::string& config, const std::string& policy = "static");
   std::filesystem::path Socket();
   std::filesystem::path PluginLog() { return containerd().directory() / "plugin.log"; }
 
@@ -35,6 +35,15 @@ class HostedPluginTest : public NodeTest, public ::testing::WithParamInterface<H
   std::string Inside(const RunningPod& pod, const std::vector<std::string>& command);
 
   std::unique_ptr<ChildProcess> plugin_;
+
+ private:
+  Host host_ = Host::kRelay;
+};
+
+// Each test with each host.
+class HostedPluginTest : public PluginNodeTest, public ::testing::WithParamInterface<Host> {
+ protected:
+  void OpenHost(const std::string& config = "") { PluginNodeTest::OpenHost(GetParam(), config); }
 };
 
 }  // namespace resmgr::test

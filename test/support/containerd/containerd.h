@@ -57,6 +57,11 @@ class Containerd {
   // Nothing when it does not run: not started yet, ended, or not known. From any thread.
   std::optional<CpuSet> AllowedCpus(const std::string& container_id) const;
 
+  // Where runc finds what it was told of the container: config.json.
+  std::filesystem::path Bundle(const std::string& container_id) const {
+    return directory_ / "state/io.containerd.runtime.v2.task/k8s.io" / container_id;
+  }
+
   // A file of the cgroup of the container's first process, started or not, in whichever hierarchy
   // it is; "" when there is none. From any thread.
   std::string CgroupFile(const std::string& container_id, std::string_view file) const;
