@@ -6,9 +6,9 @@
 namespace resmgr {
 
 void FieldWriter::Grow(size_t size) {
-  // Mostly enough for the whole message.
+  // Mostly enough for the whole message. Long ones double.
   constexpr size_t kMore = 128;
-  out_.resize(size_ + size + kMore);
+  out_.resize(size_ + size + std::max(kMore, size_));
 }
 
 // Moves the message to make room for a length of several bytes.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -12,10 +13,15 @@ namespace resmgr {
 // junk behind the message until the writer ends: before it is returned or read.
 class FieldWriter {
  public:
+  static constexpr size_t kMaxVarint = 10;
+
   explicit FieldWriter(std::string& out) : out_(out), size_(out.size()) {}
   ~FieldWriter() { out_.resize(size_); }
   FieldWriter(const FieldWriter&) = delete;
   FieldWriter& operator=(const FieldWriter&) = delete;
+
+  // Makes room at once for what is about to be added, where that is known.
+  void Reserve(size_t size) { Room(size); }
 
   void Number(uint32_t field, uint64_t value) {
     char* at = Room(2 * kMaxVarint);
@@ -27,6 +33,18 @@ class FieldWriter {
     at = AddTag(field, kLengthDelimited, at);
     at = AddVarint(bytes.size(), at);
     Advance(at + bytes.copy(at, bytes.size()));
+  }
+  // All of them as one value.
+  void Bytes(uint32_t field, std::initializer_list<std::string_view> parts) {
+    size_t size = 0;
+    for (const std::string_view part : parts)
+      size += part.size();
+    char* at = Room(2 * kMaxVarint + size);
+    at = AddTag(field, kLengthDelimited, at);
+    at = AddVarint(size, at);
+    for (const std::string_view part : parts)
+      at += part.copy(at, part.size());
+    Advance(at);
   }
   // A message as a field: what is added between the two is its content.
   //
@@ -45,7 +63,6 @@ class FieldWriter {
   }
 
  private:
-  static constexpr size_t kMaxVarint = 10;
   static constexpr uint32_t kVarint = 0;
   static constexpr uint32_t kLengthDelimited = 2;
 

@@ -12,12 +12,17 @@ namespace resmgr {
 
 namespace {
 
-bool ReadEnvironmentVariable(std::string_view message, EnvironmentVariable& variable) {
-  return ForEachField(message, [&](const WireReader& field) {
-    if (field.field() == 1) variable.name = field.bytes();
-    if (field.field() == 2) variable.value = field.bytes();
+// Of which creations have dozens: each text is made once, of what counts.
+bool ReadEnvironmentVariable(std::string_view message, std::vector<EnvironmentVariable>& to) {
+  std::string_view name;
+  std::string_view value;
+  const bool ok = ForEachField(message, [&](const WireReader& field) {
+    if (field.field() == 1) name = field.bytes();
+    if (field.field() == 2) value = field.bytes();
     return true;
   });
+  to.push_back({.name = std::string(name), .value = std::string(value)});
+  return ok;
 }
 
 bool ReadWholeMount(std::string_view message, Mount& mount) {
@@ -120,7 +125,7 @@ bool ReadField(const WireReader& field, DetailSet parts, ContainerDetails& detai
       return true;
     case 6:
       return !parts.contains(Detail::kEnvironment) ||
-             ReadEnvironmentVariable(field.bytes(), details.environment.emplace_back());
+             ReadEnvironmentVariable(field.bytes(), details.environment);
     case 7:
       return !parts.contains(Detail::kMounts) ||
              ReadWholeMount(field.bytes(), details.mounts.emplace_back());

@@ -30,14 +30,17 @@ std::string_view TagOf(std::string_view field) {
 }
 
 // A parser takes the last value of a singular field, and "" where there is none.
-StatusOr<std::string_view> KeyOf(std::string_view entry, uint32_t key_field) {
-  std::string_view key;
+uint64_t LengthBit(std::string_view key) {
+  return uint64_t{1} << (key.size() % 64);
+}
+
+// False: the entry is no protobuf.
+bool ReadKey(std::string_view entry, uint32_t key_field, std::string_view& key) {
   WireReader reader(entry);
   while (reader.Next()) {
     if (reader.field() == key_field && reader.is_bytes()) key = reader.bytes();
   }
-  if (reader.failed()) return InvalidArgument("an entry of a repeated field is no protobuf");
-  return key;
+  return !reader.failed();
 }
 
 }  // namespace
@@ -69,10 +72,16 @@ class SpliceWriter {
   Status WriteFields(const MessageSplice::Node& node, std::string_view message) {
     const char* start = message.data();
     WireReader reader(message);
+    // Entries of a list mostly stand together.
+    uint32_t looked_up = 0;
+    auto it = node.fields.end();
     while (reader.Next()) {
       const std::string_view bytes(start, static_cast<size_t>(reader.rest().data() - start));
       start = reader.rest().data();
-      const auto it = node.fields.find(reader.field());
+      if (reader.field() != looked_up) {
+        looked_up = reader.field();
+        it = node.fields.find(looked_up);
+      }
       if (it == node.fields.end()) {
         Keep(bytes);
         continue;
@@ -125,8 +134,12 @@ class SpliceWriter {
 
   Status WriteEntry(const MessageSplice::Field& field, std::string_view bytes,
                     std::string_view entry) {
-    RESMGR_ASSIGN_OR_RETURN(const std::string_view key, KeyOf(entry, field.key_field));
-    const auto it = field.entry_by_key.find(key);
+    std::string_view key;
+    if (!ReadKey(entry, field.key_field, key)) {
+      return InvalidArgument("an entry of a repeated field is no protobuf");
+    }
+    const bool may_be_edited = (field.key_lengths & LengthBit(key)) != 0;
+    const auto it = may_be_edited ? field.entry_by_key.find(key) : field.entry_by_key.end();
     if (it == field.entry_by_key.end()) {
       Keep(bytes);
       return OkStatus();
@@ -281,6 +294,7 @@ void MessageSplice::SetEntry(const FieldPath& path, KeyedField field, std::strin
                              Entry value) {
   Field& edits = At(path, true).fields[field.field];
   edits.key_field = field.key;
+  edits.key_lengths |= LengthBit(key);
   const auto [it, added] = edits.entry_by_key.try_emplace(std::string(key), edits.entries.size());
   if (added) edits.entries.emplace_back();
   edits.entries[it->second] = std::move(value);

@@ -118,7 +118,8 @@ class UpdateCall final : public KnownContainerCall {
     shown.resources = update->resources;
     shown.annotations = update->annotations;
     details_ = request.Details({Detail::kResources});
-    Overlay(so_far, shown, details_);
+    Overlay(so_far, shown);
+    Overlay(so_far, details_);
     update_ = std::move(shown);
     return true;
   }

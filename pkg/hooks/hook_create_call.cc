@@ -17,7 +17,8 @@ class CreateCall final : public AskingCall {
     if (create == nullptr) return Pass();
     shown_ = *create;
     ContainerDetails details = request.Details(stage().options().details);
-    Overlay(so_far, shown_, details);
+    Overlay(so_far, shown_);
+    Overlay(so_far, details);
     environment_ = ToHookEnvironment(std::move(details.environment));
     details.environment.clear();
     message_ = ToCreateRequest(Pod(), 0, shown_, std::move(details));

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/text_hash.h"
@@ -97,12 +99,23 @@ void OverlayDetails(const WideAdjustment& wide, ContainerDetails& details) {
 
 }  // namespace
 
-void Overlay(const Adjustment& so_far, CreateRequest& create, ContainerDetails& details) {
+void Overlay(const Adjustment& so_far, CreateRequest& create) {
   OverlayResources(so_far, create.resources);
   if (so_far.wide() == nullptr) return;
   create.labels = Edited(create.labels, so_far.wide()->labels);
   create.annotations = Edited(create.annotations, so_far.wide()->annotations);
-  OverlayDetails(*so_far.wide(), details);
+}
+
+void Overlay(const Adjustment& so_far, ContainerDetails& details) {
+  if (so_far.wide() != nullptr) OverlayDetails(*so_far.wide(), details);
+}
+
+std::shared_ptr<const ContainerDetails> Overlaid(const Adjustment& so_far,
+                                                 std::shared_ptr<const ContainerDetails> details) {
+  if (so_far.wide() == nullptr) return details;
+  auto changed = std::make_shared<ContainerDetails>(*details);
+  Overlay(so_far, *changed);
+  return changed;
 }
 
 }  // namespace resmgr

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/model/overlay.h"
 
+#include <memory>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +28,8 @@ Shown With(const Adjustment& so_far) {
   shown.details.mounts = {{.container_path = "/data", .host_path = "/old"}};
   shown.details.unified = {{"memory.high", "1"}};
   shown.details.cdi_devices = {"vendor/a=0"};
-  Overlay(so_far, shown.create, shown.details);
+  Overlay(so_far, shown.create);
+  Overlay(so_far, shown.details);
   return shown;
 }
 
@@ -48,14 +51,26 @@ TEST(OverlayTest, ShowsThatAListIsCleared) {
   CreateRequest create;
   create.resources.cpuset_cpus = "1";
   create.resources.cpuset_mems = "0";
-  ContainerDetails details;
   Adjustment so_far({.mems = NodeSet{1}});
   so_far.Wide().clear_cpus = true;
 
-  Overlay(so_far, create, details);
+  Overlay(so_far, create);
 
   EXPECT_EQ(create.resources.cpuset_cpus, std::nullopt);
   EXPECT_EQ(create.resources.cpuset_mems, "1");
+}
+
+TEST(OverlayTest, DetailsThatAreSharedAreCopiedWhereSomethingChanges) {
+  ContainerDetails before;
+  before.environment = {{"A", "1"}};
+  const auto details = std::make_shared<const ContainerDetails>(before);
+  EXPECT_EQ(Overlaid(Adjustment({.cpu_shares = 2}), details), details);
+
+  Adjustment so_far;
+  so_far.Wide().environment.Set("A", "2");
+  const auto changed = Overlaid(so_far, details);
+  EXPECT_EQ(changed->environment[0].value, "2");
+  EXPECT_EQ(details->environment[0].value, "1");
 }
 
 TEST(OverlayTest, EditsEntriesInTheirPlace) {

@@ -14,13 +14,20 @@ const CreateRequest* Request::create() {
 }
 
 const ContainerDetails& Request::Details(DetailSet parts) {
-  if (details_ == nullptr) details_ = std::make_unique<ContainerDetails>();
+  if (details_ == nullptr) details_ = std::make_shared<ContainerDetails>();
   const DetailSet missing = parts.Without(read_);
   if (source_ != nullptr && !missing.empty()) {
+    // What was kept stays as it is.
+    if (details_.use_count() > 1) details_ = std::make_shared<ContainerDetails>(*details_);
     source_->ReadDetails(missing, *details_);
     read_ = read_ | missing;
   }
   return *details_;
+}
+
+std::shared_ptr<const ContainerDetails> Request::KeepDetails(DetailSet parts) {
+  Details(parts);
+  return details_;
 }
 
 }  // namespace resmgr

@@ -78,6 +78,8 @@ class Request {
   // What of these is not read yet is read now; nothing more is read after Close. Broken parts stay
   // empty. Valid as long as the request.
   const ContainerDetails& Details(DetailSet parts);
+  // The same, to be kept: parts that are read later are not in it.
+  std::shared_ptr<const ContainerDetails> KeepDetails(DetailSet parts);
 
   // The front door gives the message away.
   void Close() { source_ = nullptr; }
@@ -87,7 +89,7 @@ class Request {
   Source* source_;
   bool taken_ = false;
   DetailSet read_;
-  std::unique_ptr<ContainerDetails> details_;
+  std::shared_ptr<ContainerDetails> details_;
 };
 
 }  // namespace resmgr

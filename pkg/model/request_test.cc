@@ -63,6 +63,19 @@ TEST(RequestTest, ReadsEachDetailOnce) {
   EXPECT_EQ(source.mounts, 1);
 }
 
+TEST(RequestTest, DetailsThatAreKeptStayAsTheyAre) {
+  CountingSource source;
+  Request request(Operation::kCreateContainer, source);
+
+  const auto kept = request.KeepDetails({Detail::kEnvironment});
+  EXPECT_EQ(request.KeepDetails({Detail::kEnvironment}), kept);
+  EXPECT_THAT(request.Details({Detail::kMounts}).mounts, SizeIs(1));
+  EXPECT_THAT(request.Details({Detail::kEnvironment}).environment, SizeIs(1));
+  EXPECT_THAT(kept->environment, SizeIs(1));
+  EXPECT_THAT(kept->mounts, IsEmpty());
+  EXPECT_EQ(source.environments, 1);
+}
+
 TEST(RequestTest, ReadsNothingOfAMessageThatWasGivenAway) {
   CountingSource source;
   Request request(Operation::kCreateContainer, source);

@@ -60,6 +60,8 @@ Status DecodeStatus(std::string_view bytes) {
 
 // A writer's message is whole when the writer has ended.
 void AddRequest(const Request& request, FieldWriter&& writer) {
+  writer.Reserve(request.service.size() + request.method.size() + request.payload.size() +
+                 8 * FieldWriter::kMaxVarint);
   writer.Bytes(kService, request.service);
   writer.Bytes(kMethod, request.method);
   if (!request.payload.empty()) writer.Bytes(kPayload, request.payload);

@@ -38,13 +38,4 @@ api::ValidateContainerAdjustmentRequest AdjustmentMerge::Validation() const {
   return request;
 }
 
-api::ValidateContainerAdjustmentRequest AdjustmentMerge::OwnValidation() const {
-  api::ValidateContainerAdjustmentRequest request;
-  *request.mutable_pod() = pristine().pod();
-  *request.mutable_container() = pristine().MakeOutline();
-  *request.mutable_adjust() = adjustment_;
-  *request.mutable_owners() = owners();
-  return request;
-}
-
 }  // namespace resmgr::nri

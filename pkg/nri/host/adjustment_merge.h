@@ -56,9 +56,6 @@ class AdjustmentMerge {
 
   // What validators are asked, but for the plugins that took part.
   api::ValidateContainerAdjustmentRequest Validation() const;
-  // The part of it that DefaultValidator looks at: of the container its id, name and seccomp
-  // profile, and no updates of others. A container may have hundreds of variables.
-  api::ValidateContainerAdjustmentRequest OwnValidation() const;
 
   // For whom the result is to be shown later, when this object is gone.
   std::shared_ptr<ShownRequest> shown() const { return shown_; }

@@ -452,8 +452,19 @@ TEST_F(AdjustmentMergeTest, TheHostsOwnValidatorNeedsOnlyAPart) {
           Make<api::Container>(R"(id: "ctr" name: "web" env: ["A=2"] )" + std::string(profile)),
           Make<api::PodSandbox>(R"(id: "pod" name: "p")")));
       ASSERT_THAT(merge.Add("10-a", Reply(adjust)), IsOk());
-      EXPECT_EQ(validator.Check(merge.OwnValidation(), present),
-                validator.Check(merge.Validation(), present))
+      const auto whole = merge.Validation();
+      const api::Container outline = merge.pristine().MakeOutline();
+      const auto owners = [&] { return merge.owners(); };
+      EXPECT_EQ(validator.Check({.pod = merge.pristine().pod(),
+                                 .container = outline,
+                                 .adjustment = merge.adjustment(),
+                                 .owners = owners},
+                                present),
+                validator.Check({.pod = whole.pod(),
+                                 .container = whole.container(),
+                                 .adjustment = whole.adjust(),
+                                 .owners = [&] { return whole.owners(); }},
+                                present))
           << adjust << profile;
     }
   }

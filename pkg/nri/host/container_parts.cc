@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/container_parts.h"
 
+#include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include <absl/container/flat_hash_map.h>
@@ -30,11 +32,17 @@ std::string_view AccessOption(const Mount& mount) {
   return mount.read_only ? "ro" : "rw";
 }
 
+// Eight bytes at a time: creations have dozens of variables.
 bool IsAscii(std::string_view text) {
-  unsigned char bits = 0;  // without a branch for each byte
+  uint64_t bits = 0;
+  uint64_t word = 0;
+  for (; text.size() >= sizeof(word); text.remove_prefix(sizeof(word))) {
+    std::memcpy(&word, text.data(), sizeof(word));
+    bits |= word;
+  }
   for (const char c : text)
-    bits |= static_cast<unsigned char>(c);
-  return bits < 0x80;
+    bits |= static_cast<uint8_t>(c);
+  return (bits & 0x8080'8080'8080'8080) == 0;
 }
 
 void AddNamespace(std::string_view type, NamespaceMode mode, const api::PodSandbox& pod,
@@ -80,22 +88,28 @@ bool AppendPlainEnvironment(const std::vector<EnvironmentVariable>& image,
                             const std::vector<EnvironmentVariable>& own, std::string& container) {
   absl::flat_hash_set<std::string_view> names;
   names.reserve(image.size() + own.size());
+  const size_t size_before = container.size();
+  size_t size = 0;
   for (const auto* const variables : {&image, &own}) {
-    for (const EnvironmentVariable& variable : *variables) {
-      const bool plain = IsAscii(variable.name) && IsAscii(variable.value) &&
-                         variable.name.find('=') == std::string::npos;
-      if (!plain || !names.insert(variable.name).second) return false;
-    }
+    for (const auto& [name, value] : *variables)
+      size += name.size() + value.size() + 2 * FieldWriter::kMaxVarint + 1;
   }
-  FieldWriter fields(container);
-  std::string text;
-  for (const auto* const variables : {&image, &own}) {
-    for (const EnvironmentVariable& variable : *variables) {
-      text.assign(variable.name).append("=").append(variable.value);
-      fields.Bytes(api::Container::kEnvFieldNumber, text);
+  const auto append = [&] {
+    FieldWriter fields(container);
+    fields.Reserve(size);
+    for (const auto* const variables : {&image, &own}) {
+      for (const auto& [name, value] : *variables) {
+        const bool is_plain =
+            IsAscii(name) && IsAscii(value) && name.find('=') == std::string::npos;
+        if (!is_plain || !names.insert(name).second) return false;
+        fields.Bytes(api::Container::kEnvFieldNumber, {name, "=", value});
+      }
     }
-  }
-  return true;
+    return true;
+  };
+  const bool plain = append();
+  if (!plain) container.resize(size_before);
+  return plain;
 }
 
 void AddMounts(const std::vector<Mount>& mounts,

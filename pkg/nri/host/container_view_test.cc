@@ -193,6 +193,14 @@ TEST(ContainerViewTest, APlainEnvironmentIsEncodedVariableByVariable) {
     EXPECT_FALSE(AppendPlainEnvironment(image, other, untouched)) << other[0].name;
     EXPECT_EQ(untouched, "before");
   }
+  // Wherever the byte stands.
+  for (size_t at = 0; at < 40; ++at) {
+    std::string value(40, 'x');
+    value[at] = '\x80';
+    std::string untouched = "before";
+    EXPECT_FALSE(AppendPlainEnvironment(image, {{"A", "1"}, {"B", value}}, untouched)) << at;
+    EXPECT_EQ(untouched, "before");
+  }
 }
 
 TEST(ContainerViewTest, WhatPluginsReadWithoutAskingIsThere) {

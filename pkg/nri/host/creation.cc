@@ -72,12 +72,19 @@ void Creation::AskPlugin(HostedPlugin& plugin, std::chrono::milliseconds timeout
       });
 }
 
+Status Creation::CheckOurselves() const {
+  if (!stage_.validator()) return OkStatus();
+  const api::Container outline = merge_->pristine().MakeOutline();
+  return stage_.validator()->Check({.pod = merge_->pristine().pod(),
+                                    .container = outline,
+                                    .adjustment = merge_->adjustment(),
+                                    .owners = [this] { return merge_->owners(); }},
+                                   consulted_);
+}
+
 void Creation::Validate(const Turns::Turn& turn) {
   if (abandoned_) return;
-  if (stage_.validator()) {
-    const Status valid = stage_.validator()->Check(merge_->OwnValidation(), consulted_);
-    if (!valid.ok()) return Answer(valid);
-  }
+  if (const Status valid = CheckOurselves(); !valid.ok()) return Answer(valid);
   HostedPlugins validators = stage_.dispatcher().Wanting(api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT);
   if (validators.empty()) return Map(turn);
   const auto request =

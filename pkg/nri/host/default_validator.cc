@@ -17,7 +17,6 @@
 namespace resmgr::nri {
 namespace {
 
-using Request = api::ValidateContainerAdjustmentRequest;
 using Annotations = google::protobuf::Map<std::string, std::string>;
 
 // An owner that removed has "-" before its name, which begins with digits.
@@ -26,10 +25,11 @@ std::string_view PluginOf(std::string_view owner) {
 }
 
 // The plugins that changed the field of the container, for messages.
-std::string PluginsThatChanged(api::Field field, const Request& request) {
+std::string PluginsThatChanged(api::Field field, const Proposal& proposal) {
   std::set<std::string_view> plugins;
-  const auto owners = request.owners().owners().find(request.container().id());
-  if (owners != request.owners().owners().end()) {
+  const api::OwningPlugins all = proposal.owners();
+  const auto owners = all.owners().find(proposal.container.id());
+  if (owners != all.owners().end()) {
     const auto simple = owners->second.simple().find(field);
     if (simple != owners->second.simple().end()) plugins.insert(PluginOf(simple->second));
     const auto keyed = owners->second.compound().find(field);
@@ -41,9 +41,9 @@ std::string PluginsThatChanged(api::Field field, const Request& request) {
   return Printable(fmt::format("{}", fmt::join(plugins, ",")));
 }
 
-Status Rejected(std::string_view what, api::Field field, const Request& request) {
+Status Rejected(std::string_view what, api::Field field, const Proposal& proposal) {
   return FailedPrecondition("default validator: \"{}\" may not change {}",
-                            PluginsThatChanged(field, request), what);
+                            PluginsThatChanged(field, proposal), what);
 }
 
 struct Annotation {
@@ -52,9 +52,9 @@ struct Annotation {
 };
 
 // What is said of the container, else of the pod.
-std::optional<Annotation> FindAnnotation(const Request& request, std::string_view name) {
-  const Annotations& annotations = request.pod().annotations();
-  for (std::string written : {fmt::format("{}/container.{}", name, request.container().name()),
+std::optional<Annotation> FindAnnotation(const Proposal& proposal, std::string_view name) {
+  const Annotations& annotations = proposal.pod.annotations();
+  for (std::string written : {fmt::format("{}/container.{}", name, proposal.container.name()),
                               fmt::format("{}/pod", name), std::string(name)}) {
     const auto found = annotations.find(written);
     if (found != annotations.end()) return Annotation{std::move(written), found->second};
@@ -93,30 +93,31 @@ std::unordered_set<std::string_view> NamesOf(std::span<const std::string> plugin
 
 }  // namespace
 
-Status DefaultValidator::Check(const Request& request, std::span<const std::string> present) const {
-  const api::LinuxContainerAdjustment& linux = request.adjust().linux();
-  if (options_.reject_oci_hook_adjustment && request.adjust().hooks().ByteSizeLong() > 0) {
-    return Rejected("OCI hooks", api::FIELD_OCI_HOOKS, request);
+Status DefaultValidator::Check(const Proposal& proposal,
+                               std::span<const std::string> present) const {
+  const api::LinuxContainerAdjustment& linux = proposal.adjustment.linux();
+  if (options_.reject_oci_hook_adjustment && proposal.adjustment.hooks().ByteSizeLong() > 0) {
+    return Rejected("OCI hooks", api::FIELD_OCI_HOOKS, proposal);
   }
-  RESMGR_RETURN_IF_ERROR(CheckSeccomp(request));
+  RESMGR_RETURN_IF_ERROR(CheckSeccomp(proposal));
   if (options_.reject_namespace_adjustment && !linux.namespaces().empty()) {
-    return Rejected("namespaces", api::FIELD_NAMESPACE, request);
+    return Rejected("namespaces", api::FIELD_NAMESPACE, proposal);
   }
   if (options_.reject_sysctl_adjustment && !linux.sysctl().empty()) {
-    return Rejected("sysctls", api::FIELD_SYSCTL, request);
+    return Rejected("sysctls", api::FIELD_SYSCTL, proposal);
   }
-  return CheckRequired(request, present);
+  return CheckRequired(proposal, present);
 }
 
-Status DefaultValidator::CheckSeccomp(const Request& request) const {
-  if (!request.adjust().linux().has_seccomp_policy()) return OkStatus();
-  const api::LinuxContainer& linux = request.container().linux();
+Status DefaultValidator::CheckSeccomp(const Proposal& proposal) const {
+  if (!proposal.adjustment.linux().has_seccomp_policy()) return OkStatus();
+  const api::LinuxContainer& linux = proposal.container.linux();
   const auto type = linux.has_seccomp_profile() ? linux.seccomp_profile().profile_type()
                                                 : api::SecurityProfile::PROFILE_UNCONFINED;
   const auto rejected = [&](bool reject, std::string_view profile) {
     if (!reject) return OkStatus();
     return Rejected(fmt::format("the seccomp policy of a container with the profile {}", profile),
-                    api::FIELD_SECCOMP_POLICY, request);
+                    api::FIELD_SECCOMP_POLICY, proposal);
   };
   switch (type) {
     case api::SecurityProfile::PROFILE_RUNTIME_DEFAULT:
@@ -128,10 +129,10 @@ Status DefaultValidator::CheckSeccomp(const Request& request) const {
   }
 }
 
-Status DefaultValidator::CheckRequired(const Request& request,
+Status DefaultValidator::CheckRequired(const Proposal& proposal,
                                        std::span<const std::string> present) const {
   if (!options_.tolerate_missing_plugins_annotation.empty()) {
-    const auto tolerates = FindAnnotation(request, options_.tolerate_missing_plugins_annotation);
+    const auto tolerates = FindAnnotation(proposal, options_.tolerate_missing_plugins_annotation);
     if (tolerates) {
       const auto value = ParseBool(tolerates->value);
       if (!value) {
@@ -142,7 +143,7 @@ Status DefaultValidator::CheckRequired(const Request& request,
     }
   }
   std::vector<std::string> missing = options_.required_plugins;
-  if (const auto annotation = FindAnnotation(request, kRequiredPluginsAnnotation)) {
+  if (const auto annotation = FindAnnotation(proposal, kRequiredPluginsAnnotation)) {
     RESMGR_ASSIGN_OR_RETURN(std::vector<std::string> names, ReadNames(*annotation));
     missing.insert(missing.end(), names.begin(), names.end());
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,15 @@ struct DefaultValidatorOptions {
   std::string tolerate_missing_plugins_annotation{};
 };
 
+// What plugins want of a container that is created.
+struct Proposal {
+  const api::PodSandbox& pod;
+  const api::Container& container;  // of it, id, name and seccomp profile
+  const api::ContainerAdjustment& adjustment;
+  // Who wants it; asked where it is rejected.
+  std::function<api::OwningPlugins()> owners;
+};
+
 // The validator that a host has of itself. Pure: no effect, no wait. Immutable, thread-safe.
 class DefaultValidator {
  public:
@@ -46,13 +56,11 @@ class DefaultValidator {
   // starts containers without what is required). FailedPrecondition: rejected; the message names
   // plugins and what they did. InvalidArgument: an annotation that cannot be read, or is longer
   // than 16 KiB.
-  Status Check(const api::ValidateContainerAdjustmentRequest& request,
-               std::span<const std::string> present) const;
+  Status Check(const Proposal& proposal, std::span<const std::string> present) const;
 
  private:
-  Status CheckSeccomp(const api::ValidateContainerAdjustmentRequest& request) const;
-  Status CheckRequired(const api::ValidateContainerAdjustmentRequest& request,
-                       std::span<const std::string> present) const;
+  Status CheckSeccomp(const Proposal& proposal) const;
+  Status CheckRequired(const Proposal& proposal, std::span<const std::string> present) const;
 
   DefaultValidatorOptions options_;
 };

@@ -22,8 +22,14 @@ using testing::HasSubstr;
 using Request = api::ValidateContainerAdjustmentRequest;
 const std::vector<std::string> kNone;
 
-Status Check(const DefaultValidatorOptions& options, std::string_view request) {
-  return DefaultValidator(options).Check(Make<Request>(request), kNone);
+Status Check(const DefaultValidatorOptions& options, std::string_view text,
+             const std::vector<std::string>& present = kNone) {
+  const auto request = Make<Request>(text);
+  return DefaultValidator(options).Check({.pod = request.pod(),
+                                          .container = request.container(),
+                                          .adjustment = request.adjust(),
+                                          .owners = [&] { return request.owners(); }},
+                                         present);
 }
 
 constexpr std::string_view kHooks = R"(
@@ -101,7 +107,7 @@ Status Required(const DefaultValidatorOptions& options, std::string_view annotat
                 const std::vector<std::string>& present) {
   const std::string request =
       "pod { " + std::string(annotations) + " } container { id: 'c' name: 'web' }";
-  return DefaultValidator(options).Check(Make<Request>(request), present);
+  return Check(options, request, present);
 }
 
 TEST(DefaultValidatorTest, RequiredPluginsMustHaveTakenPart) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/id_aliases.h"
 
+#include <array>
+
 #include <fmt/format.h>
 
 #include "pkg/base/text_hash.h"
@@ -9,12 +11,13 @@ namespace resmgr::nri {
 
 std::string AliasOf(const PodSandboxId& pod, std::string_view name, uint32_t attempt) {
   constexpr int kParts = 4;  // of 64 bits
-  std::string alias;
-  for (int part = 0; part < kParts; ++part) {
-    const std::string text = fmt::format("{}/{}/{}/{}", part, pod.value(), attempt, name);
-    alias += fmt::format("{:016x}", TextHash()(text));
+  std::string text = fmt::format("{}/{}/{}/{}", 0, pod.value(), attempt, name);
+  std::array<size_t, kParts> parts;
+  for (size_t& part : parts) {
+    part = TextHash()(text);
+    ++text[0];
   }
-  return alias;
+  return fmt::format("{:016x}{:016x}{:016x}{:016x}", parts[0], parts[1], parts[2], parts[3]);
 }
 
 }  // namespace resmgr::nri

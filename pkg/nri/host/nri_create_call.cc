@@ -67,11 +67,11 @@ class CreateCall final : public StageCall {
     // The runtime refuses it with words of its own.
     if (pod == nullptr || !pod->ready) return Pass();
     CreateRequest shown = *create;
-    ContainerDetails details = request.Details(kAllDetails);
     shown.pod_id = PodSandboxId(pod->message->id());
-    Overlay(so_far, shown, details);
-    creation_ = std::make_shared<Creation>(
-        stage_, std::make_shared<PlannedContainer>(pod, std::move(shown), std::move(details)), pod);
+    Overlay(so_far, shown);
+    auto planned = std::make_shared<PlannedContainer>(
+        pod, std::move(shown), Overlaid(so_far, request.KeepDetails(kAllDetails)));
+    creation_ = std::make_shared<Creation>(stage_, std::move(planned), pod);
     const auto answer = std::make_shared<LateAnswer>(AnswerLater());
     creation_->Begin([answer](StatusOr<Adjustment> adjustment) {
       if (adjustment.ok()) {

@@ -9,7 +9,7 @@
 namespace resmgr::nri {
 
 api::Container PlannedContainer::Make() const {
-  api::Container container = ToContainer(create_, details_, image(), pod());
+  api::Container container = ToContainer(create_, *details_, image(), pod());
   container.set_id(id_);
   return container;
 }
@@ -18,17 +18,19 @@ api::Container PlannedContainer::MakeOutline() const {
   api::Container container;
   container.set_id(id_);
   container.set_name(Utf8Repaired(create_.name));
-  if (details_.security.seccomp) AddSeccomp(details_.security, *container.mutable_linux());
+  if (details_->security.seccomp) AddSeccomp(details_->security, *container.mutable_linux());
   return container;
 }
 
 std::string PlannedContainer::Question() const {
   using Request = api::CreateContainerRequest;
-  const std::string container = EncodeContainer(create_, details_, image(), pod(), id_);
+  const std::string container = EncodeContainer(create_, *details_, image(), pod(), id_);
+  const std::string of_pod = pod().SerializeAsString();
   std::string request;
   {
     FieldWriter fields(request);
-    fields.Bytes(Request::kPodFieldNumber, pod().SerializeAsString());
+    fields.Reserve(of_pod.size() + container.size() + 4 * FieldWriter::kMaxVarint);
+    fields.Bytes(Request::kPodFieldNumber, of_pod);
     fields.Bytes(Request::kContainerFieldNumber, container);
   }
   return request;

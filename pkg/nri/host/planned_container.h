@@ -19,7 +19,8 @@ namespace resmgr::nri {
 class PlannedContainer final : public PristineContainer {
  public:
   // What the request says, with what earlier stages change of it.
-  PlannedContainer(HostPodPtr pod, CreateRequest create, ContainerDetails details)
+  PlannedContainer(HostPodPtr pod, CreateRequest create,
+                   std::shared_ptr<const ContainerDetails> details)
       : pod_(std::move(pod)), create_(std::move(create)), details_(std::move(details)) {}
 
   // Both before it is shown.
@@ -27,7 +28,7 @@ class PlannedContainer final : public PristineContainer {
   void SetImage(const ImageFacts& image) { image_ = image; }
 
   const CreateRequest& create() const { return create_; }
-  const ContainerDetails& details() const { return details_; }
+  const ContainerDetails& details() const { return *details_; }
 
   const api::PodSandbox& pod() const override { return *pod_->message; }
   const std::string& id() const override { return id_; }
@@ -40,7 +41,7 @@ class PlannedContainer final : public PristineContainer {
 
   const HostPodPtr pod_;
   const CreateRequest create_;
-  const ContainerDetails details_;
+  const std::shared_ptr<const ContainerDetails> details_;
   std::string id_;
   std::optional<ImageFacts> image_;
 };

@@ -26,7 +26,8 @@ class PlannedContainerTest : public testing::Test {
     details.args = {"-v"};
     details.environment = {{"A", "1"}};
     details.security.seccomp = SeccompProfile{.kind = SeccompProfile::Kind::kUnconfined};
-    planned_.emplace(pod, std::move(create), std::move(details));
+    planned_.emplace(pod, std::move(create),
+                     std::make_shared<const ContainerDetails>(std::move(details)));
     planned_->SetId("alias");
   }
 
@@ -79,7 +80,7 @@ TEST_F(PlannedContainerTest, ItsOutlineIsWhatValidatorsOfOurOwnRead) {
 TEST_F(PlannedContainerTest, ItsOutlineHasNoProfileWhereTheRequestHasNone) {
   HostInventory inventory;
   const HostPodPtr pod = inventory.AddPod(Make<api::PodSandbox>("id: 'pod'"), true);
-  PlannedContainer planned(pod, CreateRequest(), ContainerDetails());
+  PlannedContainer planned(pod, CreateRequest(), std::make_shared<const ContainerDetails>());
   EXPECT_FALSE(planned.MakeOutline().has_linux());
 }
 

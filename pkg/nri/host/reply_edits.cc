@@ -181,6 +181,7 @@ Status ReplyEdits::Claim(const FieldLedger::Claimant& claimant) const {
   if (AnyHook(reply_.hooks())) claimant.Join(api::FIELD_OCI_HOOKS);
   if (Overrides(reply_.args())) claimant.Clear(api::FIELD_ARGS);
   if (HasArgs(reply_.args())) RESMGR_RETURN_IF_ERROR(claimant.Claim(api::FIELD_ARGS));
+  if (!reply_.has_linux()) return OkStatus();
   RESMGR_RETURN_IF_ERROR(ClaimSet(reply_.linux(), kLinuxFields, claimant));
   RESMGR_RETURN_IF_ERROR(ClaimRdt(reply_.linux().rdt(), claimant));
   return ClaimResources(reply_.linux().resources(), claimant);
@@ -195,6 +196,7 @@ void ReplyEdits::AddTo(api::ContainerAdjustment& merged) const {
   if (AnyHook(reply_.hooks())) merged.mutable_hooks()->MergeFrom(reply_.hooks());
   SetArgs(reply_.args(), Strings(), *merged.mutable_args());
 
+  if (!reply_.has_linux()) return;
   const api::LinuxContainerAdjustment& from = reply_.linux();
   api::LinuxContainerAdjustment& to = *merged.mutable_linux();
   lists_->devices.AddTo(*to.mutable_devices());
