@@ -132,6 +132,12 @@ Status Node::RestartContainerd() {
   return OkStatus();
 }
 
+bool Node::HasVersion() {
+  cri::VersionResponse response;
+  return runtime_->Unary("Version", cri::VersionRequest(), &response).error_code() !=
+         grpc::StatusCode::UNIMPLEMENTED;
+}
+
 cri::PodSandboxConfig Node::PodConfig(const Workload& workload) const {
   const std::string uid = "uid-" + workload.name;
   const std::string cgroup_parent =

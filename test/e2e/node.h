@@ -87,6 +87,9 @@ class Node {
   // After containerd().Kill(): starts it again, and connects the client that asks it directly anew.
   Status RestartContainerd();
 
+  // The runtime serves the CRI's version that the client speaks; containerd 2 has no v1alpha2.
+  bool HasVersion();
+
   // Delivers this policy section of a configuration as an agent does.
   Status Deliver(const std::string& policy);
 
