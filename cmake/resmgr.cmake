@@ -88,9 +88,10 @@ if(RESMGR_SANITIZE)
   endif()
 else()
   target_compile_options(resmgr_test_flags INTERFACE -U_FORTIFY_SOURCE $<$<CONFIG:Release>:-O0>)
-  # clang compiles tests in half of the time of GCC. What is installed is left to GCC, which optimizes by a profile.
+  # clang compiles tests in half of the time of GCC. What is installed is left to GCC, which optimizes by a profile, and so
+  # is what makes one, since clang does not know GCC's flags for it.
   find_program(CLANG_PROGRAM clang++)
-  if(CLANG_PROGRAM AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  if(CLANG_PROGRAM AND NOT RESMGR_PROFILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release")
     set(launcher ${CCACHE_PROGRAM})
     if(NOT launcher)
       set(launcher env)
