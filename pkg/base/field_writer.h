@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -33,18 +32,6 @@ class FieldWriter {
     at = AddTag(field, kLengthDelimited, at);
     at = AddVarint(bytes.size(), at);
     Advance(at + bytes.copy(at, bytes.size()));
-  }
-  // All of them as one value.
-  void Bytes(uint32_t field, std::initializer_list<std::string_view> parts) {
-    size_t size = 0;
-    for (const std::string_view part : parts)
-      size += part.size();
-    char* at = Room(2 * kMaxVarint + size);
-    at = AddTag(field, kLengthDelimited, at);
-    at = AddVarint(size, at);
-    for (const std::string_view part : parts)
-      at += part.copy(at, part.size());
-    Advance(at);
   }
   // A message as a field: what is added between the two is its content.
   //

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/base/utf8.h"
 
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace resmgr {
@@ -14,6 +16,18 @@ TEST(Utf8Test, TellsCharactersFromOtherBytes) {
   for (const char* const none : {"\x80", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3z", "\xe0\x80\x80",
                                  "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xff"}) {
     EXPECT_EQ(Utf8Length(none), 0U) << none;
+  }
+}
+
+TEST(Utf8Test, TellsWhetherTextIsAscii) {
+  EXPECT_TRUE(IsAscii(""));
+  EXPECT_TRUE(IsAscii(std::string(40, '\x7f')));
+  for (size_t size = 1; size <= 24; ++size) {
+    for (size_t at = 0; at < size; ++at) {
+      std::string text(size, 'x');
+      text[at] = '\x80';
+      EXPECT_FALSE(IsAscii(text)) << size << ' ' << at;
+    }
   }
 }
 

@@ -12,8 +12,7 @@ namespace resmgr {
 
 namespace {
 
-// Of which creations have dozens: each text is made once, of what counts.
-bool ReadEnvironmentVariable(std::string_view message, std::vector<EnvironmentVariable>& to) {
+bool ReadEnvironmentVariable(std::string_view message, Environment& to) {
   std::string_view name;
   std::string_view value;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
@@ -21,7 +20,7 @@ bool ReadEnvironmentVariable(std::string_view message, std::vector<EnvironmentVa
     if (field.field() == 2) value = field.bytes();
     return true;
   });
-  to.push_back({.name = std::string(name), .value = std::string(value)});
+  to.Add(name, value);
   return ok;
 }
 
@@ -109,8 +108,13 @@ bool ReadImage(std::string_view message, ContainerDetails& details) {
 void ReserveEnvironment(std::string_view config, DetailSet parts, ContainerDetails& details) {
   if (!parts.contains(Detail::kEnvironment)) return;
   size_t count = details.environment.size();
-  ForFields(config, 1U << 6, [&count](const WireReader&) { return ++count != 0; });
-  details.environment.reserve(count);
+  size_t bytes = 0;
+  ForFields(config, 1U << 6, [&](const WireReader& variable) {
+    ++count;
+    bytes += variable.bytes().size();
+    return true;
+  });
+  details.environment.Reserve(count, bytes);
 }
 
 bool ReadField(const WireReader& field, DetailSet parts, ContainerDetails& details) {

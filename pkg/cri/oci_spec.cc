@@ -114,17 +114,11 @@ ContainerDetails DetailsOf(const Json& spec) {
   return details;
 }
 
-std::vector<EnvironmentVariable> EnvironmentOf(const Json& list) {
-  std::vector<EnvironmentVariable> variables;
-  for (std::string& text : TextsOf(list)) {
-    const size_t equals = text.find('=');
-    EnvironmentVariable variable;
-    if (equals != std::string::npos) variable.value = text.substr(equals + 1);
-    text.resize(std::min(equals, text.size()));
-    variable.name = std::move(text);
-    variables.push_back(std::move(variable));
-  }
-  return variables;
+Environment EnvironmentOf(const Json& list) {
+  Environment environment;
+  for (const std::string& text : TextsOf(list))
+    environment.AddText(text);
+  return environment;
 }
 
 std::vector<std::string> TextsOf(const Json& list) {

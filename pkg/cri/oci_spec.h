@@ -20,7 +20,7 @@ std::vector<LinuxNamespace> NamespacesOf(const Json& spec);
 ContainerDetails DetailsOf(const Json& spec);
 
 // A list of "NAME=value".
-std::vector<EnvironmentVariable> EnvironmentOf(const Json& list);
+Environment EnvironmentOf(const Json& list);
 // Those elements of a list that are texts.
 std::vector<std::string> TextsOf(const Json& list);
 

@@ -38,14 +38,12 @@ void AddDevices(const Json& config, ContainerDetails& details) {
   }
 }
 
-std::optional<std::vector<EnvironmentVariable>> RequestedEnvironmentOf(const Json& config) {
+std::optional<Environment> RequestedEnvironmentOf(const Json& config) {
   if (!config.is_object()) return std::nullopt;
-  std::vector<EnvironmentVariable> environment;
+  Environment environment;
   for (const Json& variable : At(config, {"envs"})) {
-    auto name = Text(At(variable, {"key"}));
-    if (!name) continue;
-    environment.push_back(
-        {.name = *std::move(name), .value = Text(At(variable, {"value"})).value_or("")});
+    const auto name = Text(At(variable, {"key"}));
+    if (name) environment.Add(*name, Text(At(variable, {"value"})).value_or(""));
   }
   return environment;
 }

@@ -261,11 +261,10 @@ class CreateReader {
     });
   }
   void ReadEnvironment(std::string_view list) {
-    body_.details.environment.clear();
+    body_.details.environment = {};
     // A name alone unsets what the image sets.
     for (const std::string& text : TextsOf(list))
-      if (text.find('=') != std::string::npos)
-        body_.details.environment.push_back(VariableOf(text));
+      if (text.find('=') != std::string::npos) body_.details.environment.AddText(text);
   }
   void ReadBinds(std::string_view list) {
     binds_.clear();
@@ -391,12 +390,6 @@ StatusOr<CreateBody> ReadCreateBody(std::string_view body) {
 
 StatusOr<CreateBody> ReadInspectedBody(std::string_view config, std::string_view host_config) {
   return CreateReader().ReadInspected(config, host_config);
-}
-
-EnvironmentVariable VariableOf(std::string_view text) {
-  const size_t equals = text.find('=');
-  return {.name = std::string(text.substr(0, equals)),
-          .value = std::string(equals == std::string_view::npos ? "" : text.substr(equals + 1))};
 }
 
 StatusOr<UpdateBody> ReadUpdateBody(std::string_view body) {

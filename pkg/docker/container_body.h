@@ -30,9 +30,6 @@ StatusOr<CreateBody> ReadCreateBody(std::string_view body);
 // The same of what an inspection tells: its Config and HostConfig, or "".
 StatusOr<CreateBody> ReadInspectedBody(std::string_view config, std::string_view host_config);
 
-// "NAME=VALUE".
-EnvironmentVariable VariableOf(std::string_view text);
-
 // What the body of an update sets. Restart policies are no resources.
 struct UpdateBody {
   bool has_resources = false;

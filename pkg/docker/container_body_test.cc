@@ -109,9 +109,7 @@ TEST(ContainerBodyTest, ReadsTheSeccompProfileThatCounts) {
 TEST(ContainerBodyTest, ANameAloneIsNoVariable) {
   const auto body = ReadCreateBody(R"({"Env": ["A=1", "UNSET", "E="]})");
   ASSERT_TRUE(body.ok()) << body.status();
-  EXPECT_EQ(
-      body->details.environment,
-      (std::vector<EnvironmentVariable>{{.name = "A", .value = "1"}, {.name = "E", .value = ""}}));
+  EXPECT_EQ(body->details.environment, (Environment{{"A", "1"}, {"E", ""}}));
 }
 
 TEST(ContainerBodyTest, CpusAreAQuota) {

@@ -154,7 +154,7 @@ StatusOr<ImageFacts> ReadImageFacts(std::string_view body) {
   facts.entrypoint = TextsAt(body, {"Config", "Entrypoint"});
   facts.command = TextsAt(body, {"Config", "Cmd"});
   for (const std::string& text : TextsAt(body, {"Config", "Env"}))
-    facts.environment.push_back(VariableOf(text));
+    facts.environment.AddText(text);
   const std::vector<std::string> digests = TextsAt(body, {"RepoDigests"});
   if (!digests.empty()) facts.digest = digests[0];
   return facts;

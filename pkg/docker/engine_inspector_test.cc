@@ -183,7 +183,7 @@ TEST_F(EngineInspectorTest, TellsVersionAndImage) {
       [](auto& inspector, auto done) { inspector.InspectImage("local/x:1", std::move(done)); });
   ASSERT_TRUE(image.ok()) << image.status();
   EXPECT_THAT(image->entrypoint, ElementsAre("/e"));
-  EXPECT_EQ(image->environment.at(0).value, "q");
+  EXPECT_EQ(image->environment[0].value, "q");
   EXPECT_EQ(image->digest, "x@sha256:1");
 }
 

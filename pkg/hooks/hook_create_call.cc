@@ -19,8 +19,7 @@ class CreateCall final : public AskingCall {
     ContainerDetails details = request.Details(stage().options().details);
     Overlay(so_far, shown_);
     Overlay(so_far, details);
-    environment_ = ToHookEnvironment(std::move(details.environment));
-    details.environment.clear();
+    environment_ = ToHookEnvironment(std::exchange(details.environment, {}));
     message_ = ToCreateRequest(Pod(), 0, shown_, std::move(details));
     pod_ = hooks().store().FindPod(shown_.pod_id.value());
     const bool asks = FindServers();

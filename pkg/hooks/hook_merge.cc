@@ -102,8 +102,8 @@ std::optional<std::string> ContainerHookMerge::WithoutRepeatedEnvironment(
   if (beside_.environment != nullptr) {
     sent.reserve(beside_.environment->size());
     // Of several with one name servers see the last one.
-    for (const EnvironmentVariable& variable : *beside_.environment)
-      sent.insert_or_assign(variable.name, variable.value);
+    for (const auto& [name, value] : *beside_.environment)
+      sent.insert_or_assign(name, value);
   }
   return hooks::WithoutRepeatedEnvironment(answer, std::move(sent));
 }
@@ -111,8 +111,8 @@ std::optional<std::string> ContainerHookMerge::WithoutRepeatedEnvironment(
 void ContainerHookMerge::MoveEnvironmentIntoRequest() {
   if (beside_.environment == nullptr) return;
   HookMap& variables = *request_.mutable_container_envs();
-  for (const EnvironmentVariable& variable : *beside_.environment)
-    variables[variable.name] = variable.value;
+  for (const auto& [name, value] : *beside_.environment)
+    variables[std::string(name)] = value;
   beside_.environment = nullptr;
 }
 

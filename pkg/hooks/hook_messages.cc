@@ -15,12 +15,6 @@ namespace {
 
 using HookMap = google::protobuf::Map<std::string, std::string>;
 
-// Nearly all text is ASCII, and stays where it is.
-std::string Repaired(std::string text) {
-  const bool ascii = std::all_of(text.begin(), text.end(), [](char byte) { return byte >= 0; });
-  return ascii ? std::move(text) : Utf8Repaired(text);
-}
-
 void Fill(const StringMap& from, HookMap& to) {
   for (const auto& [key, value] : from)
     to[Utf8Repaired(key)] = Utf8Repaired(value);
@@ -79,12 +73,15 @@ void AddEntry(uint32_t field, std::string_view key, std::string_view value, Fiel
 
 }  // namespace
 
-HookEnvironment ToHookEnvironment(std::vector<EnvironmentVariable> variables) {
-  for (EnvironmentVariable& variable : variables) {
-    variable.name = Repaired(std::move(variable.name));
-    variable.value = Repaired(std::move(variable.value));
-  }
-  return std::make_shared<const std::vector<EnvironmentVariable>>(std::move(variables));
+HookEnvironment ToHookEnvironment(Environment environment) {
+  bool is_ascii = true;
+  for (size_t i = 0; i < environment.size(); ++i)
+    is_ascii = is_ascii && IsAscii(environment.Text(i));
+  if (is_ascii) return std::make_shared<const Environment>(std::move(environment));
+  auto repaired = std::make_shared<Environment>();
+  for (const auto& [name, value] : environment)
+    repaired->Add(Utf8Repaired(name), Utf8Repaired(value));
+  return repaired;
 }
 
 std::string EncodedPodPart(const api::PodSandboxHookRequest& pod, bool resources) {
@@ -106,8 +103,8 @@ std::string EncodedPodPart(const api::PodSandboxHookRequest& pod, bool resources
 void AppendEnvironment(const HookEnvironment& environment, std::string& encoded) {
   if (environment == nullptr) return;
   FieldWriter fields(encoded);
-  for (const EnvironmentVariable& variable : *environment)
-    AddEntry(HookRequest::kContainerEnvsFieldNumber, variable.name, variable.value, fields);
+  for (const auto& [name, value] : *environment)
+    AddEntry(HookRequest::kContainerEnvsFieldNumber, name, value, fields);
 }
 
 api::LinuxContainerResources ToHookResources(const LinuxResources& resources) {
@@ -161,10 +158,8 @@ api::ContainerResourceHookRequest ToCreateRequest(const Pod& pod, uint32_t pod_a
   Fill(pod.labels, *request.mutable_pod_labels());
   request.set_pod_cgroup_parent(
       Utf8Repaired(pod.cgroup_parent.empty() ? details.cgroup_parent : pod.cgroup_parent));
-  for (EnvironmentVariable& variable : details.environment) {
-    (*request.mutable_container_envs())[Repaired(std::move(variable.name))] =
-        Repaired(std::move(variable.value));
-  }
+  for (const auto& [name, value] : details.environment)
+    (*request.mutable_container_envs())[Utf8Repaired(name)] = Utf8Repaired(value);
   return request;
 }
 

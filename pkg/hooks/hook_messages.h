@@ -30,8 +30,8 @@ api::PodSandboxHookRequest ToPodRequest(const Pod& pod, uint32_t attempt);
 
 // A container's variables beside its request: dozens of them, which hardly ever change. nullptr:
 // the request has all that there are. Text is UTF-8.
-using HookEnvironment = std::shared_ptr<const std::vector<EnvironmentVariable>>;
-HookEnvironment ToHookEnvironment(std::vector<EnvironmentVariable> variables);
+using HookEnvironment = std::shared_ptr<const Environment>;
+HookEnvironment ToHookEnvironment(Environment environment);
 
 // Parts of an encoded ContainerResourceHookRequest, which is these parts and the rest behind each
 // other: what is the pod's, and variables. `resources`: also those of the pod.

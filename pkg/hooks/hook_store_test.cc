@@ -78,7 +78,7 @@ TEST(HookStoreTest, WhatWasListedIsToldAsItWasRequested) {
   sandbox.attempt = 2;
   ContainerFacts facts = ContainerOf("c", "p");
   facts.requested_environment = facts.details.environment;
-  facts.details.environment.push_back({.name = "PATH", .value = "/of/the/image"});
+  facts.details.environment.Add("PATH", "/of/the/image");
   api::ContainerResourceHookRequest request;
   ASSERT_TRUE(request.ParseFromString(EncodedRequestOf(*store.Learn(store.Learn(sandbox), facts))));
   EXPECT_EQ(request.pod_meta().attempt(), 2u);

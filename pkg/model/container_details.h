@@ -8,16 +8,9 @@
 #include <vector>
 
 #include "pkg/base/string_map.h"
+#include "pkg/model/environment.h"
 
 namespace resmgr {
-
-// A value is any sequence of bytes.
-struct EnvironmentVariable {
-  std::string name;
-  std::string value;
-
-  friend bool operator==(const EnvironmentVariable&, const EnvironmentVariable&) = default;
-};
 
 // A bind mount of a path of the host, or a mount of an image.
 struct Mount {
@@ -144,7 +137,7 @@ inline constexpr DetailSet kAllDetails{Detail::kEnvironment, Detail::kCommand,  
 // The configuration of a container beyond CreateRequest, in the order of the request. What the
 // request does not say is empty: so are hooks and resource limits of a CRI request, which has none.
 struct ContainerDetails {
-  std::vector<EnvironmentVariable> environment;
+  Environment environment;
   std::vector<std::string> command;  // empty: the image's
   std::vector<std::string> args;
   std::vector<Mount> mounts;

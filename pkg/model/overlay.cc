@@ -5,7 +5,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -30,9 +32,8 @@ StringMap Edited(const StringMap& map, const KeyedEdits<std::string>& edits) {
 }
 
 // Of several entries of a list with the same key, all but the first go, as in the message itself.
-template <typename Entry, typename Value, typename Make>
-void Edit(const KeyedEdits<Value>& edits, std::string Entry::*key, const Make& make,
-          std::vector<Entry>& list) {
+template <typename Entry>
+void Edit(const KeyedEdits<Entry>& edits, std::string Entry::*key, std::vector<Entry>& list) {
   if (edits.empty()) return;
   std::unordered_map<std::string, bool, TextHash, std::equal_to<>> placed;
   std::vector<Entry> edited;
@@ -42,12 +43,29 @@ void Edit(const KeyedEdits<Value>& edits, std::string Entry::*key, const Make& m
     if (edit == nullptr) {
       edited.push_back(std::move(entry));
     } else if (edit->value && placed.emplace(edit->key, true).second) {
-      edited.push_back(make(edit->key, *edit->value));
+      edited.push_back(*edit->value);
     }
   }
   for (const auto& edit : edits)
-    if (edit.value && !placed.contains(edit.key)) edited.push_back(make(edit.key, *edit.value));
+    if (edit.value && !placed.contains(edit.key)) edited.push_back(*edit.value);
   list = std::move(edited);
+}
+
+void EditEnvironment(const KeyedEdits<std::string>& edits, Environment& environment) {
+  if (edits.empty()) return;
+  std::unordered_set<std::string_view> placed;
+  Environment edited;
+  for (const auto& [name, value] : environment) {
+    const auto* const edit = edits.Find(name);
+    if (edit == nullptr) {
+      edited.Add(name, value);
+    } else if (edit->value && placed.insert(edit->key).second) {
+      edited.Add(edit->key, *edit->value);
+    }
+  }
+  for (const auto& edit : edits)
+    if (edit.value && !placed.contains(edit.key)) edited.Add(edit.key, *edit.value);
+  environment = std::move(edited);
 }
 
 void OverlayResources(const Adjustment& so_far, LinuxResources& resources) {
@@ -69,16 +87,10 @@ void OverlayResources(const Adjustment& so_far, LinuxResources& resources) {
 }
 
 void OverlayDetails(const WideAdjustment& wide, ContainerDetails& details) {
-  Edit(
-      wide.environment, &EnvironmentVariable::name,
-      [](const std::string& name, const std::string& value) {
-        return EnvironmentVariable{.name = name, .value = value};
-      },
-      details.environment);
-  const auto same = [](const std::string&, const auto& value) { return value; };
-  Edit(wide.mounts, &Mount::container_path, same, details.mounts);
-  Edit(wide.devices, &Device::container_path, same, details.devices);
-  Edit(wide.resource_limits, &ResourceLimit::type, same, details.resource_limits);
+  EditEnvironment(wide.environment, details.environment);
+  Edit(wide.mounts, &Mount::container_path, details.mounts);
+  Edit(wide.devices, &Device::container_path, details.devices);
+  Edit(wide.resource_limits, &ResourceLimit::type, details.resource_limits);
   if (wide.args) {
     details.command = *wide.args;
     details.args.clear();

@@ -28,7 +28,7 @@ class CountingSource final : public Request::Source {
   bool ReadDetails(DetailSet parts, ContainerDetails& details) override {
     if (parts.contains(Detail::kEnvironment)) {
       ++environments;
-      details.environment.push_back({.name = "A", .value = "1"});
+      details.environment.Add("A", "1");
     }
     if (parts.contains(Detail::kMounts)) {
       ++mounts;

@@ -22,9 +22,9 @@ void FieldOwners::Add(std::string_view id, std::vector<FieldOwner> owners) {
   if (known == owners_.end()) {
     if (owners_.size() == kMostContainers) Forget(order_.front());
     known = owners_.try_emplace(std::string(id)).first;
-    order_.emplace_back(id);
+    known->second.place = order_.insert(order_.end(), known->first);
   }
-  std::vector<FieldOwner>& mine = known->second;
+  std::vector<FieldOwner>& mine = known->second.owners;
   for (FieldOwner& owner : owners) {
     const auto before = std::ranges::find(mine, owner.change, &FieldOwner::change);
     if (before != mine.end()) {
@@ -38,14 +38,14 @@ void FieldOwners::Add(std::string_view id, std::vector<FieldOwner> owners) {
 void FieldOwners::Forget(std::string_view id) {
   const auto known = Find(id);
   if (known == owners_.end()) return;
-  std::erase(order_, known->first);
+  order_.erase(known->second.place);
   owners_.erase(known);
 }
 
 const std::vector<FieldOwner>& FieldOwners::Of(const ContainerId& id) const {
   static const auto* const kNone = new std::vector<FieldOwner>;
   const auto known = owners_.find(id.value());
-  return known == owners_.end() ? *kNone : known->second;
+  return known == owners_.end() ? *kNone : known->second.owners;
 }
 
 }  // namespace resmgr

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
+#include <list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -41,12 +41,16 @@ class FieldOwners {
   bool empty() const { return owners_.empty(); }
 
  private:
-  using Containers = std::map<std::string, std::vector<FieldOwner>, std::less<>>;
+  struct Known {
+    std::vector<FieldOwner> owners;
+    std::list<std::string_view>::iterator place{};  // in order_
+  };
+  using Containers = std::map<std::string, Known, std::less<>>;
 
   Containers::iterator Find(std::string_view id);
 
   Containers owners_;
-  std::deque<std::string> order_;  // the same ids, the one known for longest first
+  std::list<std::string_view> order_;  // the same ids, the one known for longest first
 };
 
 }  // namespace resmgr

@@ -52,14 +52,14 @@ struct ContainerFacts {
   ContainerDetails details;  // of the OCI specification that is in force
   // Of the request that made it, without what the image and the runtime add. Only containerd tells
   // it.
-  std::optional<std::vector<EnvironmentVariable>> requested_environment{};
+  std::optional<Environment> requested_environment{};
 };
 
 // What an image says of the containers that are made of it.
 struct ImageFacts {
   std::vector<std::string> entrypoint;
   std::vector<std::string> command;
-  std::vector<EnvironmentVariable> environment;
+  Environment environment;
   std::string digest;  // "NAME@sha256:...", where it has one
 };
 

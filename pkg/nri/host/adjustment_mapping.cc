@@ -158,8 +158,8 @@ Status AdjustmentMapper::UnsetEnvironment() {
   const api::Container pristine = context_.pristine.Make();
   KeySet requested;
   KeySet of_container;
-  for (const EnvironmentVariable& variable : context_.details.environment)
-    requested.insert(variable.name);
+  for (const auto& [name, value] : context_.details.environment)
+    requested.insert(name);
   for (const std::string& variable : pristine.env())
     of_container.insert(std::string_view(variable).substr(0, variable.find('=')));
   KeySet set;

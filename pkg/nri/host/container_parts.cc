@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/container_parts.h"
 
-#include <cstdint>
-#include <cstring>
 #include <string_view>
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
 #include "pkg/base/field_writer.h"
+#include "pkg/base/text_hash.h"
 #include "pkg/base/utf8.h"
 #include "pkg/nri/convert.h"
 
@@ -32,19 +31,6 @@ std::string_view AccessOption(const Mount& mount) {
   return mount.read_only ? "ro" : "rw";
 }
 
-// Eight bytes at a time: creations have dozens of variables.
-bool IsAscii(std::string_view text) {
-  uint64_t bits = 0;
-  uint64_t word = 0;
-  for (; text.size() >= sizeof(word); text.remove_prefix(sizeof(word))) {
-    std::memcpy(&word, text.data(), sizeof(word));
-    bits |= word;
-  }
-  for (const char c : text)
-    bits |= static_cast<uint8_t>(c);
-  return (bits & 0x8080'8080'8080'8080) == 0;
-}
-
 void AddNamespace(std::string_view type, NamespaceMode mode, const api::PodSandbox& pod,
                   api::LinuxContainer& linux) {
   if (mode == NamespaceMode::kNode) return;
@@ -57,21 +43,19 @@ void AddNamespace(std::string_view type, NamespaceMode mode, const api::PodSandb
 
 }  // namespace
 
-void AddEnvironment(const std::vector<EnvironmentVariable>& variables,
+void AddEnvironment(const Environment& environment,
                     google::protobuf::RepeatedPtrField<std::string>& env) {
   // By name, which lies in the entry itself: entries stay where they are.
   absl::flat_hash_map<std::string_view, int> places;
-  places.reserve(static_cast<size_t>(env.size()) + variables.size());
+  places.reserve(static_cast<size_t>(env.size()) + environment.size());
   const auto name_of = [&env](int i) {
     return std::string_view(env[i]).substr(0, env[i].find('='));
   };
   for (int i = 0; i < env.size(); ++i)
     places.emplace(name_of(i), i);
-  std::string text;
-  for (const EnvironmentVariable& variable : variables) {
-    text.assign(variable.name).append("=").append(variable.value);
+  for (size_t i = 0; i < environment.size(); ++i) {
     std::string& added = *env.Add();
-    added = Utf8Repaired(text);
+    added = Utf8Repaired(environment.Text(i));
     const int last = env.size() - 1;
     const auto [place, is_new] = places.emplace(name_of(last), last);
     if (is_new) continue;
@@ -84,25 +68,22 @@ void AddEnvironment(const std::vector<EnvironmentVariable>& variables,
   }
 }
 
-bool AppendPlainEnvironment(const std::vector<EnvironmentVariable>& image,
-                            const std::vector<EnvironmentVariable>& own, std::string& container) {
-  absl::flat_hash_set<std::string_view> names;
+bool AppendPlainEnvironment(const Environment& image, const Environment& own,
+                            std::string& container) {
+  absl::flat_hash_set<std::string_view, TextHash> names;
   names.reserve(image.size() + own.size());
   const size_t size_before = container.size();
-  size_t size = 0;
-  for (const auto* const variables : {&image, &own}) {
-    for (const auto& [name, value] : *variables)
-      size += name.size() + value.size() + 2 * FieldWriter::kMaxVarint + 1;
-  }
   const auto append = [&] {
     FieldWriter fields(container);
-    fields.Reserve(size);
-    for (const auto* const variables : {&image, &own}) {
-      for (const auto& [name, value] : *variables) {
-        const bool is_plain =
-            IsAscii(name) && IsAscii(value) && name.find('=') == std::string::npos;
+    fields.Reserve(image.bytes() + own.bytes() +
+                   (image.size() + own.size()) * FieldWriter::kMaxVarint);
+    for (const Environment* const environment : {&image, &own}) {
+      for (size_t i = 0; i < environment->size(); ++i) {
+        const std::string_view name = (*environment)[i].name;
+        const std::string_view text = environment->Text(i);
+        const bool is_plain = IsAscii(text) && name.find('=') == std::string::npos;
         if (!is_plain || !names.insert(name).second) return false;
-        fields.Bytes(api::Container::kEnvFieldNumber, {name, "=", value});
+        fields.Bytes(api::Container::kEnvFieldNumber, text);
       }
     }
     return true;

@@ -16,14 +16,14 @@ namespace api = ::nri::pkg::api::v1alpha1;
 // Parts of the view of a container (container_view.h): what is in lists.
 
 // "NAME=value". A variable that is there already gets the value in its place.
-void AddEnvironment(const std::vector<EnvironmentVariable>& variables,
+void AddEnvironment(const Environment& environment,
                     google::protobuf::RepeatedPtrField<std::string>& env);
 
 // The same as encoded fields of an api::Container, added to `container`, without a text for each.
 // False, and nothing is added: a variable is there twice, or not in ASCII, which needs
 // AddEnvironment.
-bool AppendPlainEnvironment(const std::vector<EnvironmentVariable>& image,
-                            const std::vector<EnvironmentVariable>& own, std::string& container);
+bool AppendPlainEnvironment(const Environment& image, const Environment& own,
+                            std::string& container);
 
 // As OCI's mount options. An image that is mounted has the type "image" and its reference as
 // source.

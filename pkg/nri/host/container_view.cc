@@ -141,7 +141,7 @@ api::Container ToContainer(const CreateRequest& create, const ContainerDetails& 
 std::string EncodeContainer(const CreateRequest& create, const ContainerDetails& details,
                             const ImageFacts* image, const api::PodSandbox& pod,
                             std::string_view id) {
-  static const std::vector<EnvironmentVariable> kNone;
+  static const Environment kNone;
   api::Container container = WithoutEnvironment(create, details, image, pod);
   container.set_id(std::string(id));
   std::string encoded = container.SerializeAsString();

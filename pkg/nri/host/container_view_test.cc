@@ -156,7 +156,6 @@ TEST(ContainerViewTest, EncodedItIsTheSame) {
                          .digest = {}};
   const auto pod =
       Make<api::PodSandbox>("linux { namespaces { type: 'network' path: '/run/netns/1' } }");
-  using Environment = std::vector<EnvironmentVariable>;
   for (const Environment& environment :
        {Environment{}, Environment{{"A", "1"}, {"B", ""}, {"", "no name"}},
         Environment{{"A", "1"}, {"LANG", "of the request"}}, Environment{{"A", "1"}, {"A", "2"}},
@@ -176,18 +175,18 @@ TEST(ContainerViewTest, EncodedItIsTheSame) {
 }
 
 TEST(ContainerViewTest, APlainEnvironmentIsEncodedVariableByVariable) {
-  const std::vector<EnvironmentVariable> image = {{"LANG", "C"}};
+  const Environment image = {{"LANG", "C"}};
   std::string encoded = api::Container().SerializeAsString();
   ASSERT_TRUE(AppendPlainEnvironment(image, {{"A", "1"}, {"B", "x=y"}}, encoded));
   api::Container decoded;
   ASSERT_TRUE(decoded.ParseFromString(encoded));
   EXPECT_THAT(decoded.env(), ElementsAre("LANG=C", "A=1", "B=x=y"));
 
-  const std::vector<EnvironmentVariable> others[] = {{{"A", "1"}, {"A", "2"}},
-                                                     {{"LANG", "2"}},
-                                                     {{"A", "\xff"}},
-                                                     {{"\xc3\xa4", "1"}},
-                                                     {{"A=B", "1"}}};
+  const Environment others[] = {{{"A", "1"}, {"A", "2"}},
+                                {{"LANG", "2"}},
+                                {{"A", "\xff"}},
+                                {{"\xc3\xa4", "1"}},
+                                {{"A=B", "1"}}};
   for (const auto& other : others) {
     std::string untouched = "before";
     EXPECT_FALSE(AppendPlainEnvironment(image, other, untouched)) << other[0].name;
