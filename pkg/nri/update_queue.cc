@@ -46,7 +46,9 @@ void UpdateQueue::Add(const ContainerId& id, const ResourceValues& values, Done 
 }
 
 void UpdateQueue::FlushWithin(std::chrono::milliseconds time) {
-  if (flush_ == nullptr || time == kAtOnce) flush_ = loop_.After(time, [this] { Flush(); });
+  if (flush_ != nullptr && (flushes_at_once_ || time != kAtOnce)) return;
+  flushes_at_once_ = time == kAtOnce;
+  flush_ = loop_.After(time, [this] { Flush(); });
 }
 
 void UpdateQueue::TakeForAnswer(const ContainerId& own, uint32_t field, std::string& answer) {

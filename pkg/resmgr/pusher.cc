@@ -35,7 +35,7 @@ void Pusher::Connected() {
   for (const auto& [key, record] : store_.containers()) {
     if (record.push) keys.push_back(key);
   }
-  BeginGathering();
+  BeginGathering(keys.size());
   for (const ContainerKey key : keys)
     Step(key);
   ResumeHeldBack();
@@ -122,7 +122,7 @@ void Pusher::Wake(std::span<const ContainerKey> keys) {
   // First of all of them, so that the first one enters nothing that another one still holds.
   for (const ContainerKey key : keys)
     TrackLeftover(key);
-  BeginGathering();
+  BeginGathering(keys.size());
   for (const ContainerKey key : keys)
     Step(key);
   ResumeHeldBack();
@@ -132,7 +132,7 @@ void Pusher::Wake(std::span<const ContainerKey> keys) {
 AppliedResources Pusher::BeginForwarded(ContainerKey key) {
   ContainerRecord* const record = store_.Find(key);
   PushState& state = record->push ? *record->push : record->push.emplace(kUnknown, everywhere_);
-  AppliedResources target = SafeTarget(*record);
+  AppliedResources target = SafeTarget(*record).resources;
   if (state.in_flight || state.forwarded > 0 || record->life.BeingStarted())
     state.overlapped = true;
   // The request carries what is wanted, a new try of the same would only disturb it.
@@ -218,15 +218,13 @@ void Pusher::Step(ContainerRecord& record) {
     Settle(record);
     return;
   }
-  const AppliedResources target = SafeTarget(record);
-  // Also one that is where it should be already, only not alone yet.
-  const Placement& placement = record.container.placement;
-  if (target.cpus == placement.EnforcedCpus() && target.exclusive == placement.exclusive) {
+  const Target target = SafeTarget(record);
+  if (target.whole) {
     EraseFrom(held_back_, record.container.key);
   } else {
     held_back_.insert(record.container.key);
   }
-  Send(record, target);
+  Send(record, target.resources);
 }
 
 void Pusher::Send(ContainerRecord& record, const AppliedResources& target) {
@@ -263,8 +261,9 @@ void Pusher::Call(const Container& container, const ResourceValues& values) {
                            });
 }
 
-void Pusher::BeginGathering() {
+void Pusher::BeginGathering(size_t most) {
   gathering_ = true;
+  gathered_.reserve(most);
   state_writer_.GatherCalls();
 }
 
@@ -349,15 +348,19 @@ void Pusher::MarkInForce(PushState& state) {
 
 // The desired effect without the CPUs that others have not left yet. A container that does not run
 // needs not wait here: its start waits.
-AppliedResources Pusher::SafeTarget(const ContainerRecord& record) const {
-  AppliedResources target = DesiredResources(record.container);
-  if (!target.cpus || !record.MayRun()) return target;
+Pusher::Target Pusher::SafeTarget(const ContainerRecord& record) const {
+  Target safe{.resources = DesiredResources(record.container)};
+  AppliedResources& target = safe.resources;
+  if (!target.cpus || !record.MayRun()) return safe;
   const ContainerKey key = record.container.key;
   const PushState& state = *record.push;
-  const CpuSet gained = target.exclusive - state.applied.exclusive;
+  CpuSet too_early = HeldByOthers(key);
+  // Hundreds that only share move at once, and mostly no other one is in their way.
+  if (target.exclusive.empty() && !too_early.Intersects(*target.cpus)) return safe;
   const CpuSet shared = *target.cpus - target.exclusive;
-  const CpuSet too_early = OccupiedByOthers(record, gained) | (shared & HeldByOthers(key));
-  if (too_early.empty()) return target;
+  too_early &= shared;
+  too_early |= OccupiedByOthers(record, target.exclusive - state.applied.exclusive);
+  if (too_early.empty()) return safe;
   target.cpus = *target.cpus - too_early;
   target.exclusive -= too_early;
   if (target.cpus->empty()) {
@@ -371,7 +374,10 @@ AppliedResources Pusher::SafeTarget(const ContainerRecord& record) const {
     // What it is to share here from now on, it needs no longer for itself.
     target.exclusive = (state.held & target.cpus.value_or(CpuSet())) - shared;
   }
-  return target;
+  // Not so one that is where it should be already, only not alone yet.
+  const Placement& placement = record.container.placement;
+  safe.whole = target.cpus == placement.EnforcedCpus() && target.exclusive == placement.exclusive;
+  return safe;
 }
 
 CpuSet Pusher::ExclusiveOfOthers(ContainerKey key) const {

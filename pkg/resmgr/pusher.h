@@ -111,7 +111,7 @@ class Pusher {
   void Send(ContainerRecord& record, const AppliedResources& target);
   void Call(const Container& container, const ResourceValues& values);
   // Updates between these are noted with one write, and sent after it.
-  void BeginGathering();
+  void BeginGathering(size_t most);
   void SendGathered();
   void Settle(ContainerRecord& record);
   void OnAnswer(ContainerKey key, const Status& status);
@@ -119,7 +119,12 @@ class Pusher {
   void Record(PushState& state, const AppliedResources& applied);
   void MarkInForce(PushState& state);
   void OnRuntimeReport(ContainerRecord& record);
-  AppliedResources SafeTarget(const ContainerRecord& record) const;
+  // What a container may be sent now.
+  struct Target {
+    AppliedResources resources;
+    bool whole = true;  // all that it should have
+  };
+  Target SafeTarget(const ContainerRecord& record) const;
   // Of containers that are followed.
   const CpuSet& PossibleOf(const ContainerRecord& record) const;
   static CpuSet LeftoverOf(const ContainerRecord& record);
