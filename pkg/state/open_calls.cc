@@ -48,7 +48,7 @@ void OpenCalls::End(Kind kind, const ContainerId& id) {
 
 void OpenCalls::Retain(const std::vector<ContainerId>& ids) {
   complete_ = true;
-  std::unordered_set<uint64_t> kept;
+  absl::flat_hash_set<uint64_t> kept;
   for (const ContainerId& id : ids) {
     for (const Kind kind : {Kind::kStart, Kind::kUpdate}) {
       if (Contains(kind, id)) kept.insert(Hash(kind, id));

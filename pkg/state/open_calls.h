@@ -6,9 +6,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
+
+#include <absl/container/flat_hash_set.h>
 
 #include "pkg/base/ids.h"
 #include "pkg/state/file_system.h"
@@ -70,7 +71,7 @@ class OpenCalls {
   Report report_;
   bool complete_ = false;
   bool complained_ = false;
-  std::unordered_set<uint64_t> open_;
+  absl::flat_hash_set<uint64_t> open_;
   std::unique_ptr<FileSystem::File> file_;
   size_t written_ = 0;  // entries in the file
   bool gathering_ = false;
