@@ -111,7 +111,7 @@ class UpdateQueue {
   // Containers that share CPUs get the same one after the other.
   std::shared_ptr<const Change> last_;
   EventLoop::HandlePtr flush_;
-  bool flushes_at_once_ = false;  // where it is set
+  bool flushes_at_once_ = false;        // where it is set
   std::shared_ptr<UpdateQueue*> self_;  // what is posted may come after the queue is gone
 };
 
