@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "pkg/base/parse.h"
-
 namespace resmgr {
 
 namespace {
@@ -37,10 +35,6 @@ auto OnlyOneThatBegins(Map& by_id, std::string_view beginning) {
 }
 
 }  // namespace
-
-std::string LogName(const ContainerRecord& record) {
-  return Printable(FullName(record.pod->pod, record.container.name));
-}
 
 ContainerStore::ContainerStore(RuntimesConfig runtimes)
     : runtimes_(std::move(runtimes)), all_(*this, true), placeable_(*this, false) {}

@@ -2,135 +2,23 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <absl/container/flat_hash_map.h>
-#include <absl/container/inlined_vector.h>
 #include <absl/container/node_hash_map.h>
 
 #include "pkg/base/text_hash.h"
 #include "pkg/config/runtimes_config.h"
 #include "pkg/model/container.h"
 #include "pkg/model/snapshot.h"
-#include "pkg/resmgr/applied_resources.h"
-#include "pkg/resmgr/lifecycle.h"
-#include "pkg/resmgr/push_state.h"
+#include "pkg/resmgr/container_record.h"
 
 namespace resmgr {
-
-struct PodRecord {
-  Pod pod;
-  std::vector<ContainerKey> containers;  // ascending
-  // The same by a hash of the container's name: its attempts, ascending; mostly one, and those of
-  // another name among them by an odd chance.
-  using Attempts = absl::InlinedVector<ContainerKey, 2>;
-  absl::flat_hash_map<size_t, Attempts> attempts;
-  static size_t NameHash(std::string_view name) { return TextHash()(name); }
-  // Learned from a container's request only: forgotten with the last container of a failed
-  // creation.
-  bool provisional = false;
-  // Known from a list and from what was kept of its containers only: the runtime did not tell more.
-  bool unclear = false;
-  uint64_t touched = 0;
-
-  // ContainerStore. The sandbox is not ready any more, which is final, and what it adds to the
-  // sum of the overheads.
-  bool stopped = false;
-  HeldOverheads counted{};
-};
-
-// A kubelet's update of a container that was forwarded and is not answered yet.
-struct PendingUpdate {
-  uint64_t ticket = 0;
-  LinuxResources changes;
-  AppliedResources sent;
-  // What was decided when it came.
-  Requirements needs;
-  Placement placement;
-};
-
-// What holds of a container as long as the updates that are under way are not answered.
-struct ConfirmedRequest {
-  LinuxResources requested;
-  Requirements needs;
-  // That was decided for those, where it is known.
-  std::optional<Placement> placement;
-};
-
-// What a container had before another one of its pod came, for whose sake it has less.
-struct ReducedSibling {
-  ContainerKey key{};
-  Requirements needs;
-  Placement placement;
-  // That it has since.
-  Requirements bounded;
-};
-
-// What is known of one container. Each group of fields is written by its owner only.
-struct ContainerRecord {
-  explicit ContainerRecord(PodRecord& its_pod) : pod(&its_pod) {}
-
-  // Identity: ContainerStore and what creates the record. State: `life`. Placement: Decider, and
-  // what rolls a decision back. What it requests: ResourceManager::Impl (updates, pod limits).
-  Container container;
-  PodRecord* pod;
-  uint64_t touched = 0;  // ContainerStore: its clock at the last event about this container
-
-  Lifecycle life;  // Lifecycle, by Advance
-
-  // ResourceManager::Impl, creations. Placed by the policy; false for a container without Linux
-  // resources, which is left as it is.
-  bool managed = true;
-  // A newer attempt is being created and took its CPUs over; they come back if that fails.
-  bool superseded = false;
-  ContainerKey supersedes{};  // the other side of it
-  // While it is being created: its siblings get these back if that fails.
-  std::vector<ReducedSibling> bounded;
-  // The placement that it had before it exited or was superseded.
-  std::optional<Placement> former;
-
-  // ResourceManager::Impl, the kubelet's updates: those that are not answered, and what holds
-  // without them.
-  std::vector<PendingUpdate> updates;
-  std::optional<ConfirmedRequest> confirmed;
-
-  // Starts. When it began to run, where that is known (from a list: adoption), and whether it was
-  // logged that it may run on exclusive CPUs of others.
-  std::optional<std::chrono::system_clock::time_point> started_at;
-  bool unpinned_warned = false;
-
-  // Pusher: where it follows the container, or its creation.
-  std::optional<PushState> push;
-
-  // Adoption: the runtime reported no more than that it exists; the rest comes from the disk.
-  bool unclear = false;
-  // Adoption: an earlier daemon's notes are all that is known of it, since its runtime has not been
-  // listed yet.
-  bool kept = false;
-
-  bool unsaved = false;  // StateWriter: changed since it was saved
-
-  // The only way to change its state.
-  void Advance(LifeEvent event) { life.Apply(event, container); }
-  bool MayRun() const { return !superseded && life.MayRun(); }
-  // The policy leaves it on whatever CPUs it runs on.
-  bool Unpinned() const { return Placeable() && !container.placement.cpus; }
-  // The policy decides about it and its placement counts.
-  bool Placeable() const {
-    return managed && !superseded && container.state != ContainerState::kExited;
-  }
-};
-
-// "namespace/pod/name" for log lines.
-std::string LogName(const ContainerRecord& record);
 
 // All pods and containers, by key, by the runtime's id and by pod. Records keep their address until
 // they are erased. Every container has its pod here. Loop's thread only.

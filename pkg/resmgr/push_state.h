@@ -7,6 +7,7 @@
 #include "pkg/base/status.h"
 #include "pkg/model/container.h"
 #include "pkg/resmgr/applied_resources.h"
+#include "pkg/state/open_calls.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr {
@@ -28,6 +29,8 @@ struct PushState {
   // Another container that was on all CPUs that this one waits for, when that was looked up last:
   // where to look first.
   mutable ContainerKey in_the_way{};
+  // Of its updates, once there was one.
+  mutable std::optional<OpenCalls::Key> update_key{};
   EventLoop::HandlePtr retry;
   std::chrono::milliseconds delay{0};
   Status last_error;

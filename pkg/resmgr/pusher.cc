@@ -440,10 +440,15 @@ void Pusher::TrackLeftover(const ContainerRecord& record) {
 void Pusher::TrackCall(const ContainerRecord& record) {
   if (record.container.id.empty()) return;
   const PushState& state = *record.push;
-  if (state.in_flight || state.forwarded > 0) {
-    state_writer_.BeginCall(StateWriter::Call::kUpdate, record.container.id);
-  } else if (state.certain) {
-    state_writer_.EndCall(StateWriter::Call::kUpdate, record.container.id);
+  const bool is_open = state.in_flight || state.forwarded > 0;
+  if (!is_open && !(state.certain && state_writer_.AnyCallOpen())) return;
+  if (!state.update_key) {
+    state.update_key = OpenCalls::KeyOf(StateWriter::Call::kUpdate, record.container.id);
+  }
+  if (is_open) {
+    state_writer_.BeginUpdate(*state.update_key);
+  } else {
+    state_writer_.EndUpdate(*state.update_key);
   }
 }
 

@@ -64,6 +64,15 @@ void StateWriter::Save(ContainerRecord& record) {
 
 void StateWriter::EndCall(Call call, const ContainerId& id) {
   calls_.End(call, id);
+  WriteEndsSoon();
+}
+
+void StateWriter::EndUpdate(OpenCalls::Key key) {
+  calls_.End(key);
+  WriteEndsSoon();
+}
+
+void StateWriter::WriteEndsSoon() {
   if (!calls_.unwritten() || std::exchange(ends_posted_, true)) return;
   loop_.Post([weak = std::weak_ptr<StateWriter*>(self_)] {
     const std::shared_ptr<StateWriter*> self = weak.lock();

@@ -52,8 +52,12 @@ class StateWriter {
     calls_.Begin(call, id);
     if (call == Call::kStart && !unsaved_.empty()) SaveAll();
   }
+  bool AnyCallOpen() const { return calls_.size() > 0; }
+  // The same of an update.
+  void BeginUpdate(OpenCalls::Key key) { calls_.Begin(key); }
   // Written at the end of the loop's turn, together with all that end in it.
   void EndCall(Call call, const ContainerId& id);
+  void EndUpdate(OpenCalls::Key key);
   // Between these, calls that begin are noted with one write: none of them is sent before
   // WriteCalls.
   void GatherCalls() { calls_.Gather(); }
@@ -73,6 +77,7 @@ class StateWriter {
   void Save(ContainerRecord& record);
   void SaveAll();
   void SaveSoon();
+  void WriteEndsSoon();
 
   EventLoop& loop_;
   StateStore* const state_;

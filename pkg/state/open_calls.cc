@@ -33,17 +33,14 @@ OpenCalls::OpenCalls(FileSystem& files, std::string path, Report report)
   Load();
 }
 
-void OpenCalls::Begin(Kind kind, const ContainerId& id) {
-  const uint64_t hash = Hash(kind, id);
-  if (!open_.insert(hash).second) return;
-  Note(hash);
+void OpenCalls::Begin(Key key) {
+  if (!open_.insert(Entry(key)).second) return;
+  Note(Entry(key));
   if (!gathering_) Write();
 }
 
-void OpenCalls::End(Kind kind, const ContainerId& id) {
-  if (open_.empty()) return;
-  const uint64_t hash = Hash(kind, id);
-  if (open_.erase(hash) > 0) Note(hash - 1);
+void OpenCalls::End(Key key) {
+  if (open_.erase(Entry(key)) > 0) Note(Entry(key) - 1);
 }
 
 void OpenCalls::Retain(const std::vector<ContainerId>& ids) {
@@ -51,23 +48,24 @@ void OpenCalls::Retain(const std::vector<ContainerId>& ids) {
   absl::flat_hash_set<uint64_t> kept;
   for (const ContainerId& id : ids) {
     for (const Kind kind : {Kind::kStart, Kind::kUpdate}) {
-      if (Contains(kind, id)) kept.insert(Hash(kind, id));
+      const uint64_t entry = Entry(KeyOf(kind, id));
+      if (open_.contains(entry)) kept.insert(entry);
     }
   }
-  for (const uint64_t hash : std::exchange(open_, kept)) {
-    if (!kept.contains(hash)) Note(hash - 1);
+  for (const uint64_t entry : std::exchange(open_, kept)) {
+    if (!kept.contains(entry)) Note(entry - 1);
   }
   Write();
 }
 
 // FNV-1a: the same in every build, as std::hash need not be.
-uint64_t OpenCalls::Hash(Kind kind, const ContainerId& id) {
+OpenCalls::Key OpenCalls::KeyOf(Kind kind, const ContainerId& id) {
   constexpr uint64_t kBasis = 0xcbf29ce484222325;
   constexpr uint64_t kPrime = 0x100000001b3;
   uint64_t hash = (kBasis ^ static_cast<uint64_t>(kind)) * kPrime;
   for (const char byte : id.value())
     hash = (hash ^ static_cast<unsigned char>(byte)) * kPrime;
-  return hash | 1;
+  return Key{hash | 1};
 }
 
 void OpenCalls::Load() {

@@ -37,8 +37,18 @@ class OpenCalls {
   // outlive this.
   OpenCalls(FileSystem& files, std::string path, Report report);
 
-  void Begin(Kind kind, const ContainerId& id);
-  void End(Kind kind, const ContainerId& id);
+  // The kind and the container of a call. To make one takes longer than all that is done with it:
+  // keep it where a container has many calls. Two that are equal by chance cost no more than a
+  // needless look at a container.
+  enum class Key : uint64_t {};
+  static Key KeyOf(Kind kind, const ContainerId& id);
+
+  void Begin(Key key);
+  void Begin(Kind kind, const ContainerId& id) { Begin(KeyOf(kind, id)); }
+  void End(Key key);
+  void End(Kind kind, const ContainerId& id) {
+    if (!open_.empty()) End(KeyOf(kind, id));
+  }
   // What begins until Write is written by that, which comes before any of these calls is sent.
   void Gather() { gathering_ = true; }
   void Write();
@@ -46,7 +56,7 @@ class OpenCalls {
   // open then.
   bool unwritten() const { return !unwritten_.empty(); }
   bool Contains(Kind kind, const ContainerId& id) const {
-    return !open_.empty() && open_.contains(Hash(kind, id));
+    return !open_.empty() && open_.contains(Entry(KeyOf(kind, id)));
   }
 
   // Calls about other containers than these are over. What was under way is known from then on.
@@ -57,9 +67,8 @@ class OpenCalls {
   bool complete() const { return complete_; }
 
  private:
-  // Of the kind and the id, never even: two calls that are taken for one cost no more than a
-  // needless look at a container.
-  static uint64_t Hash(Kind kind, const ContainerId& id);
+  // Of a call that begins; never even. Less one: of one that ends.
+  static constexpr uint64_t Entry(Key key) { return static_cast<uint64_t>(key); }
 
   void Load();
   void Note(uint64_t entry);
