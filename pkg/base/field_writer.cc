@@ -6,9 +6,10 @@
 namespace resmgr {
 
 void FieldWriter::Grow(size_t size) {
-  // Mostly enough for the whole message. Long ones double.
+  // Mostly enough for the whole message. Not more for longer texts: they may be there already, and
+  // each writer would fill as much with zeros again.
   constexpr size_t kMore = 128;
-  out_.resize(size_ + size + std::max(kMore, size_));
+  out_.resize(size_ + size + kMore);
 }
 
 // Moves the message to make room for a length of several bytes.

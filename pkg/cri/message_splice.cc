@@ -29,12 +29,12 @@ std::string_view TagOf(std::string_view field) {
   return field.substr(0, static_cast<size_t>(end - field.begin()) + 1);
 }
 
-// A parser takes the last value of a singular field, and "" where there is none.
 uint64_t LengthBit(std::string_view key) {
   return uint64_t{1} << (key.size() % 64);
 }
 
-// False: the entry is no protobuf.
+// A parser takes the last value of a singular field, and "" where there is none. False: the entry
+// is no protobuf.
 bool ReadKey(std::string_view entry, uint32_t key_field, std::string_view& key) {
   WireReader reader(entry);
   while (reader.Next()) {

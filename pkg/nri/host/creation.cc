@@ -72,7 +72,7 @@ void Creation::AskPlugin(HostedPlugin& plugin, std::chrono::milliseconds timeout
       });
 }
 
-Status Creation::CheckOurselves() const {
+Status Creation::RunDefaultValidator() const {
   if (!stage_.validator()) return OkStatus();
   const api::Container outline = merge_->pristine().MakeOutline();
   return stage_.validator()->Check({.pod = merge_->pristine().pod(),
@@ -84,7 +84,7 @@ Status Creation::CheckOurselves() const {
 
 void Creation::Validate(const Turns::Turn& turn) {
   if (abandoned_) return;
-  if (const Status valid = CheckOurselves(); !valid.ok()) return Answer(valid);
+  if (const Status valid = RunDefaultValidator(); !valid.ok()) return Answer(valid);
   HostedPlugins validators = stage_.dispatcher().Wanting(api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT);
   if (validators.empty()) return Map(turn);
   const auto request =

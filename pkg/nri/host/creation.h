@@ -55,7 +55,7 @@ class Creation final : public std::enable_shared_from_this<Creation> {
   void FindFiles(MappedAdjustment mapped, const Turns::Turn& turn);
   void UpdateOthers(MappedAdjustment mapped, const Turns::Turn& turn);
   void ForgetFiles();
-  Status CheckOurselves() const;
+  Status RunDefaultValidator() const;
   MappingContext Context() const;
   void Answer(StatusOr<Adjustment> answer);
   // What the container became: the state that plugins see from now on.

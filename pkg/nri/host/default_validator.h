@@ -42,7 +42,7 @@ struct Proposal {
   const api::PodSandbox& pod;
   const api::Container& container;  // of it, id, name and seccomp profile
   const api::ContainerAdjustment& adjustment;
-  // Who wants it; asked where it is rejected.
+  // Which plugins set which fields; called only where a rejection has to name them.
   std::function<api::OwningPlugins()> owners;
 };
 

@@ -71,7 +71,7 @@ const Reasons kOfEvents = {
     {"/Containers/0/env/HOSTNAME", "containerd adds it"},
     {"/Containers/0/linux/cgroups_path", "containerd makes it: known when the container is there"},
     {"/Containers/0/linux/namespaces", "containerd finds the paths: known when it is there"},
-    {"/Containers/0/linux/oom_score_adj", "containerd sets it after NRI"},
+    {"/Containers/0/linux/oom_score_adj", "containerd 1.7 and 2.1 tell 0, whatever it is"},
     {"/Containers/0/linux/resources/devices", "containerd's own rules"},
     {"/Containers/0/linux/resources/memory/swap", "containerd sets it to the limit"},
     {"/Containers/0/mounts//dev", "containerd's own"},
