@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/model/overlay.h"
 
-#include <algorithm>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
-
-#include "pkg/base/text_hash.h"
 
 namespace resmgr {
 namespace {
@@ -32,40 +27,43 @@ StringMap Edited(const StringMap& map, const KeyedEdits<std::string>& edits) {
 }
 
 // Of several entries of a list with the same key, all but the first go, as in the message itself.
-template <typename Entry>
-void Edit(const KeyedEdits<Entry>& edits, std::string Entry::*key, std::vector<Entry>& list) {
+// `keep` adds an entry that stays to the edited list, `put` what an edit sets.
+template <typename Value, typename List, typename KeyOf, typename Keep, typename Put>
+void Edit(const KeyedEdits<Value>& edits, const KeyOf& key_of, const Keep& keep, const Put& put,
+          List& list) {
   if (edits.empty()) return;
-  std::unordered_map<std::string, bool, TextHash, std::equal_to<>> placed;
-  std::vector<Entry> edited;
-  edited.reserve(list.size());
-  for (Entry& entry : list) {
-    const auto* const edit = edits.Find(entry.*key);
+  std::unordered_set<std::string_view> placed;
+  List edited;
+  for (auto&& entry : list) {
+    const auto* const edit = edits.Find(key_of(entry));
     if (edit == nullptr) {
-      edited.push_back(std::move(entry));
-    } else if (edit->value && placed.emplace(edit->key, true).second) {
-      edited.push_back(*edit->value);
+      keep(entry, edited);
+    } else if (edit->value && placed.insert(edit->key).second) {
+      put(*edit, edited);
     }
   }
   for (const auto& edit : edits)
-    if (edit.value && !placed.contains(edit.key)) edited.push_back(*edit.value);
+    if (edit.value && !placed.contains(edit.key)) put(edit, edited);
   list = std::move(edited);
 }
 
+template <typename Entry>
+void EditEntries(const KeyedEdits<Entry>& edits, std::string Entry::*key,
+                 std::vector<Entry>& list) {
+  Edit(
+      edits, [key](const Entry& entry) -> std::string_view { return entry.*key; },
+      [](Entry& entry, auto& edited) { edited.push_back(std::move(entry)); },
+      [](const auto& edit, auto& edited) { edited.push_back(*edit.value); }, list);
+}
+
 void EditEnvironment(const KeyedEdits<std::string>& edits, Environment& environment) {
-  if (edits.empty()) return;
-  std::unordered_set<std::string_view> placed;
-  Environment edited;
-  for (const auto& [name, value] : environment) {
-    const auto* const edit = edits.Find(name);
-    if (edit == nullptr) {
-      edited.Add(name, value);
-    } else if (edit->value && placed.insert(edit->key).second) {
-      edited.Add(edit->key, *edit->value);
-    }
-  }
-  for (const auto& edit : edits)
-    if (edit.value && !placed.contains(edit.key)) edited.Add(edit.key, *edit.value);
-  environment = std::move(edited);
+  Edit(
+      edits, [](const EnvironmentVariable& variable) { return variable.name; },
+      [](const EnvironmentVariable& variable, Environment& edited) {
+        edited.Add(variable.name, variable.value);
+      },
+      [](const auto& edit, Environment& edited) { edited.Add(edit.key, *edit.value); },
+      environment);
 }
 
 void OverlayResources(const Adjustment& so_far, LinuxResources& resources) {
@@ -88,9 +86,9 @@ void OverlayResources(const Adjustment& so_far, LinuxResources& resources) {
 
 void OverlayDetails(const WideAdjustment& wide, ContainerDetails& details) {
   EditEnvironment(wide.environment, details.environment);
-  Edit(wide.mounts, &Mount::container_path, details.mounts);
-  Edit(wide.devices, &Device::container_path, details.devices);
-  Edit(wide.resource_limits, &ResourceLimit::type, details.resource_limits);
+  EditEntries(wide.mounts, &Mount::container_path, details.mounts);
+  EditEntries(wide.devices, &Device::container_path, details.devices);
+  EditEntries(wide.resource_limits, &ResourceLimit::type, details.resource_limits);
   if (wide.args) {
     details.command = *wide.args;
     details.args.clear();

@@ -213,36 +213,32 @@ bool IdSet<Tag>::AnyFarFrom(size_t word) const {
 }
 
 template <typename Tag>
-bool IdSet<Tag>::FarIntersects(const IdSet& other) const {
+template <typename Operation>
+bool IdSet<Tag>::AnyOfCommonFar(const IdSet& other, const Operation& operation) const {
   const size_t common = std::min(far_words(), other.far_words());
   const uint64_t* const words = far();
   const uint64_t* const others = other.far();
   uint64_t any = 0;
   for (size_t i = 0; i < common; ++i)
-    any |= words[i] & others[i];
+    any |= operation(words[i], others[i]);
   return any != 0;
 }
 
 template <typename Tag>
+bool IdSet<Tag>::FarIntersects(const IdSet& other) const {
+  return AnyOfCommonFar(other, [](uint64_t mine, uint64_t its) { return mine & its; });
+}
+
+template <typename Tag>
 bool IdSet<Tag>::FarIsSubsetOf(const IdSet& other) const {
-  const size_t common = std::min(far_words(), other.far_words());
-  const uint64_t* const words = far();
-  const uint64_t* const others = other.far();
-  uint64_t missing = 0;
-  for (size_t i = 0; i < common; ++i)
-    missing |= words[i] & ~others[i];
-  return missing == 0 && !AnyFarFrom(common);
+  return !AnyOfCommonFar(other, [](uint64_t mine, uint64_t its) { return mine & ~its; }) &&
+         !AnyFarFrom(other.far_words());
 }
 
 template <typename Tag>
 bool IdSet<Tag>::SameFar(const IdSet& other) const {
-  const size_t common = std::min(far_words(), other.far_words());
-  const uint64_t* const words = far();
-  const uint64_t* const others = other.far();
-  uint64_t difference = 0;
-  for (size_t i = 0; i < common; ++i)
-    difference |= words[i] ^ others[i];
-  return difference == 0 && !AnyFarFrom(common) && !other.AnyFarFrom(common);
+  return !AnyOfCommonFar(other, [](uint64_t mine, uint64_t its) { return mine ^ its; }) &&
+         !AnyFarFrom(other.far_words()) && !other.AnyFarFrom(far_words());
 }
 
 template class IdSet<struct CpuTag>;

@@ -227,6 +227,9 @@ class IdSet {
   int FarCommon(const IdSet& other) const;
   bool AnyFar() const { return AnyFarFrom(0); }
   bool AnyFarFrom(size_t word) const;
+  // Whether the operation leaves a bit of any word that counts in both.
+  template <typename Operation>
+  bool AnyOfCommonFar(const IdSet& other, const Operation& operation) const;
   bool FarIntersects(const IdSet& other) const;
   bool FarIsSubsetOf(const IdSet& other) const;
   bool SameFar(const IdSet& other) const;
