@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one peer may cost others: streams that it does not read, and frames by the thousand.
+#include <cstdint>
 #include <list>
+#include <random>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +12,7 @@
 #include "pkg/h2/limits.h"
 #include "pkg/h2/memory.h"
 #include "pkg/h2/session_fixture.h"
+#include "test/support/seed.h"
 
 namespace resmgr::h2 {
 namespace {
@@ -39,6 +43,19 @@ class UnreadTest : public SessionTest {
     call.stream = client_->session->OpenStream(Request("/a/b"), true, call);
     return call;
   }
+  // The client takes what it had left unread, and the rest of these replies.
+  void ReadAll() {
+    loop_.Post([this] {
+      const FlushQueue::Scope scope(flushes_);
+      for (Recorder& call : calls_) {
+        if (std::exchange(call.consume, true)) continue;
+        call.stream->Consume(call.received);
+      }
+    });
+    RunUntil([&] {
+      return std::ranges::all_of(calls_, [](const Recorder& call) { return call.closed; });
+    });
+  }
   size_t Unread() const { return static_cast<size_t>(client_->session->unread()); }
 
   static constexpr size_t kPiece = size_t{64} << 10;
@@ -56,17 +73,51 @@ TEST_F(UnreadTest, UnreadStreamsDoNotStopOthers) {
     EXPECT_EQ(ninth.received, kReply);
   }
   // And these are complete as soon as they are read.
-  for (Recorder& call : calls_) {
-    if (call.closed) continue;
-    call.consume = true;
-    call.stream->Consume(call.received);
-  }
-  RunUntil([&] {
-    return std::ranges::all_of(calls_, [](const Recorder& call) { return call.closed; });
-  });
+  ReadAll();
   for (const Recorder& call : calls_)
     EXPECT_EQ(call.received, kReply);
   EXPECT_EQ(Unread(), 0U);
+}
+
+// Bytes that were consumed while the window was wide, and were not given back then, are given back
+// when streams that are not read take the rest of the window.
+TEST_F(UnreadTest, ConsumedBytesAreGivenBackWhenTheWindowShuts) {
+  constexpr auto kWindow = static_cast<size_t>(kConnectionWindow);
+  AnswerWith(kReply);
+  for (int i = 0; i < 4; ++i)
+    OpenUnread();
+  RunUntil([&] { return Unread() >= kWindow / 2; });
+  // Less than half of the connection's window, and its end leaves more than a stream's.
+  AnswerWith(11 * kPiece);
+  Recorder& read = OpenRead();
+  RunUntil([&] { return read.closed; });
+  AnswerWith(kReply);
+  for (int i = 0; i < 2; ++i)
+    OpenUnread();
+  RunUntil([&] { return Unread() > kWindow / 2 + 4 * kPiece; });
+  Recorder& last = OpenRead();
+  RunUntil([&] { return last.closed; });
+  EXPECT_EQ(last.received, kReply);
+}
+
+// Whatever was read and left unread before, a reply that is read arrives.
+TEST_F(UnreadTest, RepliesThatAreReadArriveAfterAnyHistory) {
+  const uint64_t seed = test::SeedOr(1);
+  SCOPED_TRACE(test::Repeat(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 60; ++round) {
+    for (int i = 0; i < 16; ++i) {
+      AnswerWith(kPiece * std::uniform_int_distribution<size_t>(1, 20)(random));
+      Recorder& call = random() % 2 == 0 ? OpenUnread() : OpenRead();
+      RunUntil([&] { return call.consume ? call.closed : call.received > 0; });
+      ASSERT_FALSE(HasFailure()) << "round " << round << ", call " << i;
+    }
+    ReadAll();
+    ASSERT_FALSE(HasFailure()) << "round " << round;
+    EXPECT_EQ(Unread(), 0U);
+    calls_.clear();
+    server_->recorders.clear();
+  }
 }
 
 TEST_F(UnreadTest, AThousandOfThemAreBounded) {

@@ -67,6 +67,9 @@ void Session::GiveBackConnection() {
 
 [[gnu::cold]] Status Session::OnLittleWindow() {
   if (receive_window_ < 0) return InvalidArgument("more DATA than the connection's window");
+  // Consumed while the window was wide. If no handler consumes any more, nothing else gives it
+  // back.
+  if (consumed_ >= kGiveBackEarly) GiveBackConnection();
   if (crowded_) {
     GrantMore();
   } else if (stall_watch_ == nullptr && unread() > kConnectionWindow - kStreamWindow) {
