@@ -33,6 +33,12 @@ class FieldWriter {
     at = AddVarint(bytes.size(), at);
     Advance(at + bytes.copy(at, bytes.size()));
   }
+  // Room for so many bytes of whole fields, which the caller fills before it adds more.
+  char* Extend(size_t size) {
+    char* const at = Room(size);
+    size_ += size;
+    return at;
+  }
   // A message as a field: what is added between the two is its content.
   //
   //   const size_t begin = fields.Begin(1);

@@ -329,7 +329,10 @@ TEST(AdjustmentEditsTest, KnowsWhatTheCriHasNoPlaceFor) {
 
 TEST(AdjustmentEditsTest, AnEditOfABrokenPartFails) {
   std::string config;
-  FieldWriter(config).Bytes(6, "\x0a\x7f");  // an environment variable that is cut off
+  // A variable A whose value is cut off.
+  FieldWriter(config).Bytes(6,
+                            "\x0a\x01"
+                            "A\x12\x7f");
   std::string bytes;
   FieldWriter(bytes).Bytes(2, config);
   Adjustment adjustment;

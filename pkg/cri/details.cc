@@ -12,16 +12,13 @@ namespace resmgr {
 
 namespace {
 
-bool ReadEnvironmentVariable(std::string_view message, Environment& to) {
-  std::string_view name;
-  std::string_view value;
-  const bool ok = ForEachField(message, [&](const WireReader& field) {
-    if (field.field() == 1) name = field.bytes();
-    if (field.field() == 2) value = field.bytes();
+// KeyValue.
+bool ReadVariable(std::string_view message, EnvironmentVariable& variable) {
+  return ForEachField(message, [&variable](const WireReader& field) {
+    if (field.field() == 1) variable.name = field.bytes();
+    if (field.field() == 2) variable.value = field.bytes();
     return true;
   });
-  to.Add(name, value);
-  return ok;
 }
 
 bool ReadWholeMount(std::string_view message, Mount& mount) {
@@ -104,19 +101,7 @@ bool ReadImage(std::string_view message, ContainerDetails& details) {
   });
 }
 
-// Creations have dozens of variables, and growing moves each of them again.
-void ReserveEnvironment(std::string_view config, DetailSet parts, ContainerDetails& details) {
-  if (!parts.contains(Detail::kEnvironment)) return;
-  size_t count = details.environment.size();
-  size_t bytes = 0;
-  ForFields(config, 1U << 6, [&](const WireReader& variable) {
-    ++count;
-    bytes += variable.bytes().size();
-    return true;
-  });
-  details.environment.Reserve(count, bytes);
-}
-
+// Not the environment.
 bool ReadField(const WireReader& field, DetailSet parts, ContainerDetails& details) {
   switch (field.field()) {
     case 2:
@@ -127,9 +112,6 @@ bool ReadField(const WireReader& field, DetailSet parts, ContainerDetails& detai
     case 4:
       if (parts.contains(Detail::kCommand)) details.args.emplace_back(field.bytes());
       return true;
-    case 6:
-      return !parts.contains(Detail::kEnvironment) ||
-             ReadEnvironmentVariable(field.bytes(), details.environment);
     case 7:
       return !parts.contains(Detail::kMounts) ||
              ReadWholeMount(field.bytes(), details.mounts.emplace_back());
@@ -153,9 +135,14 @@ bool ReadField(const WireReader& field, DetailSet parts, ContainerDetails& detai
 
 bool DecodeDetails(std::string_view config, std::string_view sandbox_config, DetailSet parts,
                    ContainerDetails& details) {
-  ReserveEnvironment(config, parts, details);
-  const bool ok = ForEachField(
-      config, [&](const WireReader& field) { return ReadField(field, parts, details); });
+  // Creations have dozens of variables, which are added at once.
+  std::vector<EnvironmentVariable> variables;
+  const bool ok = ForEachField(config, [&](const WireReader& field) {
+    if (field.field() != 6) return ReadField(field, parts, details);
+    return !parts.contains(Detail::kEnvironment) ||
+           ReadVariable(field.bytes(), variables.emplace_back());
+  });
+  details.environment.Add(variables);
   if (!ok || !parts.contains(Detail::kSandbox)) return ok;
   return ForFields(sandbox_config, 1U << 8, [&](const WireReader& sandbox) {
     return ForFields(sandbox.bytes(), 1U << 1, [&](const WireReader& parent) {

@@ -2,6 +2,7 @@
 #include "pkg/cri/message_splice.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -69,7 +70,25 @@ class SpliceWriter {
     size_t size = 0;
   };
 
+  // Whether entries of the message may have edited keys: a search for these spares a look into
+  // dozens of entries, which mostly have others.
+  static bool MayHaveKeys(const MessageSplice::Node& node, std::string_view message) {
+    constexpr size_t kMostSearches = 4;
+    size_t searches = 0;
+    for (const auto& [number, field] : node.fields) {
+      searches += field.entry_by_key.size();
+      if (searches > kMostSearches) return true;
+      for (const auto& [key, index] : field.entry_by_key) {
+        if (::memmem(message.data(), message.size(), key.data(), key.size()) != nullptr) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
   Status WriteFields(const MessageSplice::Node& node, std::string_view message) {
+    const bool has_keys = MayHaveKeys(node, message);
     const char* start = message.data();
     WireReader reader(message);
     // Entries of a list mostly stand together.
@@ -92,7 +111,7 @@ class SpliceWriter {
         Keep(bytes);
       } else if (field.message != nullptr && field.message->removes) {
         RESMGR_RETURN_IF_ERROR(WriteSubmessage(*field.message, bytes, reader.bytes()));
-      } else if (!field.entries.empty()) {
+      } else if (has_keys && !field.entries.empty()) {
         RESMGR_RETURN_IF_ERROR(WriteEntry(field, bytes, reader.bytes()));
       } else {
         Keep(bytes);

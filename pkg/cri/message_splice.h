@@ -93,7 +93,7 @@ class MessageSplice {
 
   bool empty() const { return root_.fields.empty(); }
 
-  // InvalidArgument: the message, or a submessage or an entry that an edit looks into, is no
+  // InvalidArgument: the message, or a submessage or an entry that may have to be changed, is no
   // protobuf.
   StatusOr<SplicedMessage> Apply(std::string_view message) const;
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,20 +29,27 @@ class Environment {
   Environment() = default;
   Environment(std::initializer_list<EnvironmentVariable> variables);
 
-  // Behind the others. Not for texts of this object.
+  // Behind the others, in their order. Not for texts of this object. Many variables are added at
+  // once with less work.
+  void Add(std::span<const EnvironmentVariable> variables);
   void Add(std::string_view name, std::string_view value);
   // "NAME=value"; without "=" the value is empty.
   void AddText(std::string_view text);
-  // `bytes`: of all names and values together.
-  void Reserve(size_t variables, size_t bytes);
 
   size_t size() const { return places_.size(); }
   bool empty() const { return places_.empty(); }
-  // Of all texts.
-  size_t bytes() const { return texts_.size(); }
-  EnvironmentVariable operator[](size_t index) const;
+  EnvironmentVariable operator[](size_t index) const {
+    const std::string_view text = Text(index);
+    const size_t name_size = places_[index].name_size;
+    return {.name = text.substr(0, name_size), .value = text.substr(name_size + 1)};
+  }
   // "NAME=value" of the variable at the index.
-  std::string_view Text(size_t index) const;
+  std::string_view Text(size_t index) const {
+    const Place& place = places_[index];
+    return std::string_view(texts_).substr(place.begin, place.size);
+  }
+  // Those of all variables, one behind the other.
+  std::string_view texts() const { return texts_; }
 
   class Iterator {
    public:

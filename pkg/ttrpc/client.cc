@@ -36,16 +36,21 @@ void Client::Call(std::string_view service, std::string_view method, std::string
 
 void Client::Call(std::string_view service, std::string_view method, SharedBytes payload,
                   std::chrono::milliseconds timeout, Done done) {
-  std::string front = EncodeUpToPayload(
-      {.service = service, .method = method, .payload = {}, .timeout = timeout}, payload->size());
-  Send(std::move(front), std::move(payload), timeout, std::move(done));
+  SendShared(service, method, std::move(payload), timeout, timeout, std::move(done));
 }
 
 void Client::CallUntilAnswered(std::string_view service, std::string_view method,
-                               std::string_view payload, std::chrono::milliseconds timeout,
-                               Done done) {
-  Send(Encode({.service = service, .method = method, .payload = payload, .timeout = timeout}),
-       nullptr, std::chrono::milliseconds(0), std::move(done));
+                               SharedBytes payload, std::chrono::milliseconds timeout, Done done) {
+  SendShared(service, method, std::move(payload), timeout, std::chrono::milliseconds(0),
+             std::move(done));
+}
+
+void Client::SendShared(std::string_view service, std::string_view method, SharedBytes payload,
+                        std::chrono::milliseconds timeout, std::chrono::milliseconds patience,
+                        Done done) {
+  std::string front = EncodeUpToPayload(
+      {.service = service, .method = method, .payload = {}, .timeout = timeout}, payload->size());
+  Send(std::move(front), std::move(payload), patience, std::move(done));
 }
 
 void Client::Send(std::string body, SharedBytes rest, std::chrono::milliseconds patience,

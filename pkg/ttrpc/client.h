@@ -42,8 +42,8 @@ class Client final : private Multiplexer::Receiver {
   void Call(std::string_view service, std::string_view method, SharedBytes payload,
             std::chrono::milliseconds timeout, Done done);
   // The same, but only the peer is told of the timeout: an answer that comes late is told, too.
-  void CallUntilAnswered(std::string_view service, std::string_view method,
-                         std::string_view payload, std::chrono::milliseconds timeout, Done done);
+  void CallUntilAnswered(std::string_view service, std::string_view method, SharedBytes payload,
+                         std::chrono::milliseconds timeout, Done done);
   // Ends all calls with this status. To be called when the multiplexer has lost the trunk.
   void Lose(const Status& why);
 
@@ -58,7 +58,10 @@ class Client final : private Multiplexer::Receiver {
     EventLoop::HandlePtr timer;
   };
 
-  // `patience`: after this we do not wait any more; 0: for ever. `rest`: the end of the body.
+  // `patience`: after this we do not wait any more; 0: for ever.
+  void SendShared(std::string_view service, std::string_view method, SharedBytes payload,
+                  std::chrono::milliseconds timeout, std::chrono::milliseconds patience, Done done);
+  // `rest`: the end of the body.
   void Send(std::string body, SharedBytes rest, std::chrono::milliseconds patience, Done done);
   void OnBytes(std::string_view bytes) override;
   void End(uint32_t stream, StatusOr<std::string> response);

@@ -94,7 +94,7 @@ TEST_F(ClientServerTest, ACallHasItsResponse) {
 
 TEST_F(ClientServerTest, APayloadThatIsSharedComesWholeAndIsLetGo) {
   for (const size_t size : {size_t{0}, size_t{1}, size_t{200}, size_t{3} << 20}) {
-    const auto payload = std::make_shared<const std::string>(size, 'p');
+    const auto payload = Share(std::string(size, 'p'));
     std::optional<Response> first;
     std::optional<Response> second;
     client_->Call("Test", "Echo", payload, milliseconds(5000), Into(first));
@@ -108,8 +108,8 @@ TEST_F(ClientServerTest, APayloadThatIsSharedComesWholeAndIsLetGo) {
 
 TEST_F(ClientServerTest, ASharedPayloadThatIsTooLongIsRefusedHere) {
   std::optional<Response> response;
-  client_->Call("Test", "Echo", std::make_shared<const std::string>(kLongestMessage, 'p'),
-                milliseconds(5000), Into(response));
+  client_->Call("Test", "Echo", Share(std::string(kLongestMessage, 'p')), milliseconds(5000),
+                Into(response));
   ASSERT_TRUE(RunUntil(loop_, [&] { return response.has_value(); }));
   EXPECT_EQ(response->status().code(), StatusCode::kResourceExhausted);
   EXPECT_TRUE(Call("Echo", "p").ok());
@@ -152,11 +152,11 @@ TEST_F(ClientServerTest, ACallHasATimeByBothClocks) {
 
 TEST_F(ClientServerTest, ALateAnswerIsToldToThoseWhoWaitForIt) {
   std::optional<Response> response;
-  client_->CallUntilAnswered("Test", "Echo", "now", milliseconds(1), Into(response));
+  client_->CallUntilAnswered("Test", "Echo", Share("now"), milliseconds(1), Into(response));
   ASSERT_TRUE(RunUntil(loop_, [&] { return response.has_value(); }));
   EXPECT_EQ(response->value_or(""), "now");
   response.reset();
-  client_->CallUntilAnswered("Test", "Hang", "", milliseconds(1), Into(response));
+  client_->CallUntilAnswered("Test", "Hang", Share(""), milliseconds(1), Into(response));
   // The server's clock, which is told to it, ends the call; ours does not.
   ASSERT_TRUE(RunUntil(loop_, [&] { return response.has_value(); }));
   EXPECT_EQ(response->status(), DeadlineExceeded("it was not answered in time"));

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "pkg/base/status.h"
 #include "pkg/sys/event_loop.h"
@@ -19,6 +20,9 @@ namespace resmgr::ttrpc {
 
 // Bytes that are sent to several peers, and held until the last of them has got them.
 using SharedBytes = std::shared_ptr<const std::string>;
+inline SharedBytes Share(std::string bytes) {
+  return std::make_shared<const std::string>(std::move(bytes));
+}
 
 // Several connections over one stream socket, the trunk, as NRI has them (containerd/nri,
 // pkg/net/multiplex): frames of a connection's id and a length, both of four bytes in network byte

@@ -6,7 +6,6 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
-#include "pkg/base/field_writer.h"
 #include "pkg/base/text_hash.h"
 #include "pkg/base/utf8.h"
 #include "pkg/nri/convert.h"
@@ -69,28 +68,22 @@ void AddEnvironment(const Environment& environment,
 }
 
 bool AppendPlainEnvironment(const Environment& image, const Environment& own,
-                            std::string& container) {
+                            FieldWriter& container) {
+  if (!IsAscii(image.texts()) || !IsAscii(own.texts())) return false;
+  const size_t count = image.size() + own.size();
   absl::flat_hash_set<std::string_view, TextHash> names;
-  names.reserve(image.size() + own.size());
-  const size_t size_before = container.size();
-  const auto append = [&] {
-    FieldWriter fields(container);
-    fields.Reserve(image.bytes() + own.bytes() +
-                   (image.size() + own.size()) * FieldWriter::kMaxVarint);
-    for (const Environment* const environment : {&image, &own}) {
-      for (size_t i = 0; i < environment->size(); ++i) {
-        const std::string_view name = (*environment)[i].name;
-        const std::string_view text = environment->Text(i);
-        const bool is_plain = IsAscii(text) && name.find('=') == std::string::npos;
-        if (!is_plain || !names.insert(name).second) return false;
-        fields.Bytes(api::Container::kEnvFieldNumber, text);
-      }
+  names.reserve(count);
+  for (const Environment* const environment : {&image, &own}) {
+    for (const auto& [name, value] : *environment) {
+      if (name.find('=') != std::string_view::npos || !names.insert(name).second) return false;
     }
-    return true;
-  };
-  const bool plain = append();
-  if (!plain) container.resize(size_before);
-  return plain;
+  }
+  container.Reserve(image.texts().size() + own.texts().size() + count * FieldWriter::kMaxVarint);
+  for (const Environment* const environment : {&image, &own}) {
+    for (size_t i = 0; i < environment->size(); ++i)
+      container.Bytes(api::Container::kEnvFieldNumber, environment->Text(i));
+  }
+  return true;
 }
 
 void AddMounts(const std::vector<Mount>& mounts,

@@ -7,6 +7,7 @@
 #include <google/protobuf/repeated_field.h>
 
 #include "pkg/api/nri.pb.h"
+#include "pkg/base/field_writer.h"
 #include "pkg/model/container_details.h"
 
 namespace resmgr::nri {
@@ -19,11 +20,10 @@ namespace api = ::nri::pkg::api::v1alpha1;
 void AddEnvironment(const Environment& environment,
                     google::protobuf::RepeatedPtrField<std::string>& env);
 
-// The same as encoded fields of an api::Container, added to `container`, without a text for each.
-// False, and nothing is added: a variable is there twice, or not in ASCII, which needs
-// AddEnvironment.
+// The same as encoded fields of an api::Container, without a text for each. False, and nothing is
+// added: a variable is there twice, or not in ASCII, which needs AddEnvironment.
 bool AppendPlainEnvironment(const Environment& image, const Environment& own,
-                            std::string& container);
+                            FieldWriter& container);
 
 // As OCI's mount options. An image that is mounted has the type "image" and its reference as
 // source.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/container_view.h"
 
+#include <array>
 #include <string>
 #include <string_view>
+
+#include <google/protobuf/arena.h>
 
 #include "pkg/base/parse.h"
 #include "pkg/base/utf8.h"
@@ -102,10 +105,9 @@ api::ContainerState ToNriState(ContainerState state) {
   return api::CONTAINER_UNKNOWN;
 }
 
-// All but its environment.
-api::Container WithoutEnvironment(const CreateRequest& create, const ContainerDetails& details,
-                                  const ImageFacts* image, const api::PodSandbox& pod) {
-  api::Container out;
+void AddAllButEnvironment(const CreateRequest& create, const ContainerDetails& details,
+                          const ImageFacts* image, const api::PodSandbox& pod,
+                          api::Container& out) {
   out.set_pod_sandbox_id(Utf8Repaired(create.pod_id.value()));
   out.set_name(Utf8Repaired(create.name));
   CopyStrings(create.labels, *out.mutable_labels());
@@ -120,7 +122,6 @@ api::Container WithoutEnvironment(const CreateRequest& create, const ContainerDe
   AddLinux(create.resources, create.annotations, details, linux);
   AddNamespaces(details.security, pod, linux);
   AddSeccomp(details.security, linux);
-  return out;
 }
 
 void AddEnvironments(const ContainerDetails& details, const ImageFacts* image,
@@ -133,22 +134,28 @@ void AddEnvironments(const ContainerDetails& details, const ImageFacts* image,
 
 api::Container ToContainer(const CreateRequest& create, const ContainerDetails& details,
                            const ImageFacts* image, const api::PodSandbox& pod) {
-  api::Container container = WithoutEnvironment(create, details, image, pod);
+  api::Container container;
+  AddAllButEnvironment(create, details, image, pod, container);
   AddEnvironments(details, image, container);
   return container;
 }
 
-std::string EncodeContainer(const CreateRequest& create, const ContainerDetails& details,
-                            const ImageFacts* image, const api::PodSandbox& pod,
-                            std::string_view id) {
+void EncodeContainer(const CreateRequest& create, const ContainerDetails& details,
+                     const ImageFacts* image, const api::PodSandbox& pod, std::string_view id,
+                     FieldWriter& container) {
   static const Environment kNone;
-  api::Container container = WithoutEnvironment(create, details, image, pod);
-  container.set_id(std::string(id));
-  std::string encoded = container.SerializeAsString();
+  // Most of its dozens of small parts then need no memory of their own.
+  std::array<char, 4096> block;
+  google::protobuf::Arena arena(block.data(), block.size());
+  auto& message = *google::protobuf::Arena::CreateMessage<api::Container>(&arena);
+  AddAllButEnvironment(create, details, image, pod, message);
+  message.set_id(std::string(id));
   const auto& of_image = image == nullptr ? kNone : image->environment;
-  if (AppendPlainEnvironment(of_image, details.environment, encoded)) return encoded;
-  AddEnvironments(details, image, container);
-  return container.SerializeAsString();
+  if (!AppendPlainEnvironment(of_image, details.environment, container)) {
+    AddEnvironments(details, image, message);
+  }
+  const auto size = static_cast<int>(message.ByteSizeLong());
+  message.SerializeToArray(container.Extend(static_cast<size_t>(size)), size);
 }
 
 api::Container ToContainer(const ContainerFacts& facts) {

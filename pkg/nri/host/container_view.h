@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "pkg/api/nri.pb.h"
+#include "pkg/base/field_writer.h"
 #include "pkg/model/container_details.h"
 #include "pkg/model/create_request.h"
 #include "pkg/pipeline/runtime_access.h"
@@ -25,10 +25,11 @@ namespace api = ::nri::pkg::api::v1alpha1;
 api::Container ToContainer(const CreateRequest& create, const ContainerDetails& details,
                            const ImageFacts* image, const api::PodSandbox& pod);
 
-// The same, encoded. An environment of hundreds of variables is not made as a message for that.
-std::string EncodeContainer(const CreateRequest& create, const ContainerDetails& details,
-                            const ImageFacts* image, const api::PodSandbox& pod,
-                            std::string_view id);
+// The same with an id, as encoded fields of an api::Container. An environment of hundreds of
+// variables is not made as a message for that.
+void EncodeContainer(const CreateRequest& create, const ContainerDetails& details,
+                     const ImageFacts* image, const api::PodSandbox& pod, std::string_view id,
+                     FieldWriter& container);
 
 // A container that exists, under the runtime's id.
 api::Container ToContainer(const ContainerFacts& facts);

@@ -165,19 +165,28 @@ TEST(ContainerViewTest, EncodedItIsTheSame) {
       details.environment = environment;
       api::Container expected = ToContainer(SomeCreate(), details, of_image, pod);
       expected.set_id("alias");
+      std::string encoded;
+      {
+        FieldWriter fields(encoded);
+        EncodeContainer(SomeCreate(), details, of_image, pod, "alias", fields);
+      }
       api::Container decoded;
-      ASSERT_TRUE(
-          decoded.ParseFromString(EncodeContainer(SomeCreate(), details, of_image, pod, "alias")));
+      ASSERT_TRUE(decoded.ParseFromString(encoded));
       EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(expected, decoded))
           << decoded.ShortDebugString();
     }
   }
 }
 
+bool Append(const Environment& image, const Environment& own, std::string& container) {
+  FieldWriter fields(container);
+  return AppendPlainEnvironment(image, own, fields);
+}
+
 TEST(ContainerViewTest, APlainEnvironmentIsEncodedVariableByVariable) {
   const Environment image = {{"LANG", "C"}};
-  std::string encoded = api::Container().SerializeAsString();
-  ASSERT_TRUE(AppendPlainEnvironment(image, {{"A", "1"}, {"B", "x=y"}}, encoded));
+  std::string encoded;
+  ASSERT_TRUE(Append(image, {{"A", "1"}, {"B", "x=y"}}, encoded));
   api::Container decoded;
   ASSERT_TRUE(decoded.ParseFromString(encoded));
   EXPECT_THAT(decoded.env(), ElementsAre("LANG=C", "A=1", "B=x=y"));
@@ -189,7 +198,7 @@ TEST(ContainerViewTest, APlainEnvironmentIsEncodedVariableByVariable) {
                                 {{"A=B", "1"}}};
   for (const auto& other : others) {
     std::string untouched = "before";
-    EXPECT_FALSE(AppendPlainEnvironment(image, other, untouched)) << other[0].name;
+    EXPECT_FALSE(Append(image, other, untouched)) << other[0].name;
     EXPECT_EQ(untouched, "before");
   }
   // Wherever the byte stands.
@@ -197,7 +206,7 @@ TEST(ContainerViewTest, APlainEnvironmentIsEncodedVariableByVariable) {
     std::string value(40, 'x');
     value[at] = '\x80';
     std::string untouched = "before";
-    EXPECT_FALSE(AppendPlainEnvironment(image, {{"A", "1"}, {"B", value}}, untouched)) << at;
+    EXPECT_FALSE(Append(image, {{"A", "1"}, {"B", value}}, untouched)) << at;
     EXPECT_EQ(untouched, "before");
   }
 }

@@ -54,6 +54,11 @@ struct Annotation {
 // What is said of the container, else of the pod.
 std::optional<Annotation> FindAnnotation(const Proposal& proposal, std::string_view name) {
   const Annotations& annotations = proposal.pod.annotations();
+  // As in most pods.
+  if (std::ranges::none_of(annotations,
+                           [name](const auto& each) { return each.first.starts_with(name); })) {
+    return std::nullopt;
+  }
   for (std::string written : {fmt::format("{}/container.{}", name, proposal.container.name()),
                               fmt::format("{}/pod", name), std::string(name)}) {
     const auto found = annotations.find(written);

@@ -60,7 +60,7 @@ Question EventForms::Make(const api::StateChangeEvent& event) {
   const api::Event kind = event.event();
   const bool own = (own_method_ & BitOf(kind)) != 0;
   return {.method = own ? MethodOf(kind) : kStateChange,
-          .payload = own ? OwnRequest(event) : event.SerializeAsString(),
+          .payload = ttrpc::Share(own ? OwnRequest(event) : event.SerializeAsString()),
           .tells = true,
           .otherwise = [this, kind](Question& question) { return Change(question, kind); }};
 }
@@ -78,11 +78,11 @@ bool EventForms::Change(Question& question, api::Event event) {
   }
   question.method = was_own ? kStateChange : MethodOf(event);
   if (was_own) {
-    question.payload = EventOfOwnRequest(question.payload, event);
+    question.payload = ttrpc::Share(EventOfOwnRequest(*question.payload, event));
   } else {
     api::StateChangeEvent told;
-    told.ParseFromString(question.payload);
-    question.payload = OwnRequest(told);
+    told.ParseFromString(*question.payload);
+    question.payload = ttrpc::Share(OwnRequest(told));
   }
   return true;
 }

@@ -30,21 +30,26 @@ class SeenMessage {
 
   const Message& operator*() const { return Made(); }
   const Message* operator->() const { return &Made(); }
+  // Kept until the next edit.
+  const std::string& Encoded() const {
+    if (encoded_.empty()) encoded_ = Made().SerializeAsString();
+    return encoded_;
+  }
   // For one change at once: a reference that is kept would change things unseen.
   Message& Edit() {
-    ++*edits_;
+    NoteEdit();
     return Made();
   }
   // In place of the message and of changes that are not made yet. `make` and `change` must not look
   // at the message by other ways, and are kept until its next use.
   void SetLater(Make make) {
-    ++*edits_;
+    NoteEdit();
     make_ = std::move(make);
     changes_.clear();
   }
   // Edit where the message is not made for that, unless very many changes wait for it.
   void EditLater(Change change) {
-    ++*edits_;
+    NoteEdit();
     if (make_ && changes_.size() < kMostChanges) {
       changes_.push_back(std::move(change));
     } else {
@@ -55,6 +60,10 @@ class SeenMessage {
  private:
   static constexpr size_t kMostChanges = 16;
 
+  void NoteEdit() {
+    ++*edits_;
+    encoded_.clear();
+  }
   Message& Made() const {
     if (const Make make = std::exchange(make_, nullptr)) {
       message_ = make();
@@ -68,6 +77,7 @@ class SeenMessage {
   mutable Message message_;
   mutable Make make_;  // null: it is made
   mutable std::vector<Change> changes_;
+  mutable std::string encoded_;
 };
 
 // A pod sandbox as plugins see it.

@@ -24,14 +24,13 @@ api::Container PlannedContainer::MakeOutline() const {
 
 std::string PlannedContainer::Question() const {
   using Request = api::CreateContainerRequest;
-  const std::string container = EncodeContainer(create_, *details_, image(), pod(), id_);
-  const std::string of_pod = pod().SerializeAsString();
   std::string request;
   {
     FieldWriter fields(request);
-    fields.Reserve(of_pod.size() + container.size() + 4 * FieldWriter::kMaxVarint);
-    fields.Bytes(Request::kPodFieldNumber, of_pod);
-    fields.Bytes(Request::kContainerFieldNumber, container);
+    fields.Bytes(Request::kPodFieldNumber, pod_->message.Encoded());
+    const size_t container = fields.Begin(Request::kContainerFieldNumber);
+    EncodeContainer(create_, *details_, image(), pod(), id_, fields);
+    fields.End(container);
   }
   return request;
 }

@@ -34,15 +34,15 @@ void QuestionQueue::Answer(Entry& entry, StatusOr<std::string> answer) {
 }
 
 bool QuestionQueue::HasRoom(const Question& question) const {
-  return waiting_.size() < kMostQuestions && question.payload.size() <= kMostBytes - bytes_;
+  return waiting_.size() < kMostQuestions && question.payload->size() <= kMostBytes - bytes_;
 }
 
 void QuestionQueue::Ask(Question question, std::chrono::milliseconds timeout, Done done) {
   Status refusal;
   if (!ended_.ok()) {
     refusal = ended_;
-  } else if (question.payload.size() > ttrpc::kLongestMessage - kEnvelope) {
-    refusal = Unavailable("its {} bytes are more than NRI can carry", question.payload.size());
+  } else if (question.payload->size() > ttrpc::kLongestMessage - kEnvelope) {
+    refusal = Unavailable("its {} bytes are more than NRI can carry", question.payload->size());
   } else if (late_) {
     refusal = DeadlineExceeded("it has not answered {} yet", asked_->question.method);
   } else if (timeout.count() <= 0) {
@@ -53,17 +53,19 @@ void QuestionQueue::Ask(Question question, std::chrono::milliseconds timeout, Do
   if (!refusal.ok()) {
     stats_.NoteFailure(refusal);
     const bool later = ended_.ok() && question.tells && HasRoom(question) &&
-                       question.payload.size() <= ttrpc::kLongestMessage - kEnvelope;
+                       question.payload->size() <= ttrpc::kLongestMessage - kEnvelope;
     if (!later) return done(refusal);
   }
   auto entry = std::make_unique<Entry>();
   entry->timeout = std::max(timeout, std::chrono::milliseconds(1));
   entry->deadline = loop_.Now() + entry->timeout;
-  bytes_ += question.payload.size();
+  bytes_ += question.payload->size();
   entry->question = std::move(question);
   if (refusal.ok()) {
     entry->done = std::move(done);
-    entry->timer = loop_.After(entry->timeout, [this, at = entry.get()] { OnOverdue(*at); });
+    if (!CanAsk() || !waiting_.empty()) {
+      entry->timer = loop_.After(entry->timeout, [this, at = entry.get()] { OnOverdue(*at); });
+    }
   }
   waiting_.push_back(std::move(entry));
   if (!refusal.ok()) return done(refusal);
@@ -76,10 +78,10 @@ void QuestionQueue::Open() {
 }
 
 void QuestionQueue::Next() {
-  if (!open_ || asked_ != nullptr || waiting_.empty()) return;
+  if (!CanAsk() || waiting_.empty()) return;
   asked_ = std::move(waiting_.front());
   waiting_.pop_front();
-  bytes_ -= asked_->question.payload.size();
+  bytes_ -= asked_->question.payload->size();
   // One whose asker waits no more has the time that it was given when it was asked.
   if (!asked_->done) asked_->deadline = loop_.Now() + asked_->timeout;
   asked_->timer =
@@ -150,7 +152,7 @@ void QuestionQueue::OnOverdue(Entry& entry) {
                                [&entry](const EntryPtr& each) { return each.get() == &entry; });
   const EntryPtr taken = std::move(*at);
   waiting_.erase(at);
-  bytes_ -= taken->question.payload.size();
+  bytes_ -= taken->question.payload->size();
   Answer(*taken, why);
 }
 
@@ -162,7 +164,7 @@ void QuestionQueue::FailWaiting(const Status& why) {
     entry->timer.reset();
     if (entry->done) failed.push_back(std::exchange(entry->done, nullptr));
     if (!entry->question.tells || !ended_.ok()) continue;
-    bytes_ += entry->question.payload.size();
+    bytes_ += entry->question.payload->size();
     told.push_back(std::move(entry));
   }
   waiting_ = std::move(told);

@@ -18,8 +18,8 @@ namespace resmgr::nri {
 
 // One call of a plugin's method.
 struct Question {
-  std::string method;   // "CreateContainer"
-  std::string payload;  // encoded
+  std::string method;          // "CreateContainer"
+  ttrpc::SharedBytes payload;  // encoded, never null
   // Tells of what has happened, so the plugin should hear of it even where its answer comes too
   // late. Not so where it would decide: what it decides late would not come true.
   bool tells = false;
@@ -76,6 +76,7 @@ class QuestionQueue {
   using EntryPtr = std::unique_ptr<Entry>;
 
   bool HasRoom(const Question& question) const;
+  bool CanAsk() const { return open_ && asked_ == nullptr; }
   void Next();
   void Send();
   void OnAnswer(StatusOr<std::string> answer);

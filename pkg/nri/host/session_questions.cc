@@ -46,30 +46,33 @@ void PluginSession::Ask(api::Event event, Question question, std::chrono::millis
 
 void PluginSession::Create(std::string request, std::chrono::milliseconds timeout,
                            Done<api::CreateContainerResponse> done) {
-  Ask(api::EVENT_CREATE_CONTAINER, {.method = "CreateContainer", .payload = std::move(request)},
-      timeout, std::move(done));
+  Ask(api::EVENT_CREATE_CONTAINER,
+      {.method = "CreateContainer", .payload = ttrpc::Share(std::move(request))}, timeout,
+      std::move(done));
 }
 
 void PluginSession::Update(const api::UpdateContainerRequest& request,
                            std::chrono::milliseconds timeout,
                            Done<api::UpdateContainerResponse> done) {
   Ask(api::EVENT_UPDATE_CONTAINER,
-      {.method = "UpdateContainer", .payload = request.SerializeAsString()}, timeout,
+      {.method = "UpdateContainer", .payload = ttrpc::Share(request.SerializeAsString())}, timeout,
       std::move(done));
 }
 
 void PluginSession::Stop(const api::StopContainerRequest& request,
                          std::chrono::milliseconds timeout, Done<api::StopContainerResponse> done) {
   Ask(api::EVENT_STOP_CONTAINER,
-      {.method = "StopContainer", .payload = request.SerializeAsString(), .tells = true}, timeout,
-      std::move(done));
+      {.method = "StopContainer",
+       .payload = ttrpc::Share(request.SerializeAsString()),
+       .tells = true},
+      timeout, std::move(done));
 }
 
 void PluginSession::UpdatePod(const api::UpdatePodSandboxRequest& request,
                               std::chrono::milliseconds timeout,
                               Done<api::UpdatePodSandboxResponse> done) {
   Ask(api::EVENT_UPDATE_POD_SANDBOX,
-      {.method = "UpdatePodSandbox", .payload = request.SerializeAsString()}, timeout,
+      {.method = "UpdatePodSandbox", .payload = ttrpc::Share(request.SerializeAsString())}, timeout,
       std::move(done));
 }
 
@@ -77,8 +80,9 @@ void PluginSession::Validate(const api::ValidateContainerAdjustmentRequest& requ
                              std::chrono::milliseconds timeout,
                              Done<api::ValidateContainerAdjustmentResponse> done) {
   Ask(api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT,
-      {.method = "ValidateContainerAdjustment", .payload = request.SerializeAsString()}, timeout,
-      std::move(done));
+      {.method = "ValidateContainerAdjustment",
+       .payload = ttrpc::Share(request.SerializeAsString())},
+      timeout, std::move(done));
 }
 
 void PluginSession::Notify(const api::StateChangeEvent& event, std::chrono::milliseconds timeout,
