@@ -22,6 +22,7 @@ Session::Session(EventLoop& loop, FlushQueue& flushes, UniqueFd socket, Role rol
       owner_(owner),
       server_(role == Role::kServer),
       reader_(*this, server_),
+      receive_window_(loop, flushes, *this),
       watched_(EventLoop::kReadable) {
   if (!server_) last_id_ = -1;  // ours are 1, 3, 5, ...
   watch_ = loop.Watch(socket_.get(), watched_, [this](int events) { OnSocket(events); });
@@ -237,7 +238,7 @@ void Session::Fail(const Status& reason) {
   failed_ = true;
   watch_.reset();
   go_on_.reset();
-  stall_watch_.reset();
+  receive_window_.Close();
   last_word_.reset();
   drain_limit_.reset();
   flushes_.Remove(*this);

@@ -16,6 +16,7 @@
 #include "pkg/h2/hpack.h"
 #include "pkg/h2/limits.h"
 #include "pkg/h2/memory.h"
+#include "pkg/h2/receive_window.h"
 #include "pkg/h2/send_queue.h"
 #include "pkg/h2/stream.h"
 #include "pkg/h2/stream_table.h"
@@ -31,7 +32,7 @@ namespace resmgr::h2 {
 // by libnghttp2 (pkg/adr/0002-http2.md). Memory is bounded: a peer can make us hold at most
 // limits.h's kMostUnread plus kOutputLimit. So is the time that it takes before others get their
 // turn (kFramesPerTurn).
-class Session final : private FrameReader::Sink {
+class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
  public:
   enum class Role { kServer, kClient };
 
@@ -80,9 +81,7 @@ class Session final : private FrameReader::Sink {
   // Whether what the peer sends is read or stays in the socket, which stops the peer before long.
   void SetReading(bool reading);
   // Bytes of the peer's DATA that the handlers have not consumed yet.
-  int64_t unread() const {
-    return granted_ - receive_window_ - static_cast<int64_t>(consumed_) - data_left_;
-  }
+  int64_t unread() const { return receive_window_.unread() - data_left_; }
 
   // Counts the connection's bytes there from now on. It must outlive this.
   void CountBytes(Traffic& traffic) { traffic_ = &traffic; }
@@ -156,14 +155,9 @@ class Session final : private FrameReader::Sink {
   // session_windows.cc: what the peer may send
   void Consume(Stream& stream, size_t count);
   void ConsumeStream(Stream& stream, size_t count);
-  void ConsumeConnection(size_t count);
   void GiveBack(Stream& stream);
-  void GiveBackConnection();
-  Status OnLittleWindow();
-  void WatchForStall();
-  void SetCrowded(bool crowded);
-  void OnSettingsAck();
-  void GrantMore();
+  void TellWindow(size_t count) override;
+  void TellStreamWindow(int32_t size) override;
 
   // session_receive.cc: frames that arrive
   Status OnFrame(const FrameHeader& header, std::string_view payload) override;
@@ -226,14 +220,7 @@ class Session final : private FrameReader::Sink {
   size_t read_used_ = 0;
   std::string_view input_;      // of it: read, but not looked at
   EventLoop::HandlePtr go_on_;  // while there is such input
-  int64_t receive_window_ = kDefaultWindow;
-  int64_t granted_ = kConnectionWindow;
-  size_t consumed_ = 0;
-  int32_t stream_window_ = kStreamWindow;  // as announced last
-  int unconfirmed_settings_ = 0;
-  bool crowded_ = false;    // streams have small windows
-  bool gave_back_ = false;  // since the watch for a stall began
-  EventLoop::HandlePtr stall_watch_;
+  ReceiveWindow receive_window_;
   Stream* data_stream_ = nullptr;  // of the DATA frame that is arriving
   uint32_t data_left_ = 0;         // of its length, still to come
   HeldText header_block_;          // until its last CONTINUATION

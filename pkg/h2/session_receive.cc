@@ -67,7 +67,7 @@ Status Session::OnData(const FrameHeader& header, const Slice& bytes, bool begin
     data_left_ -= static_cast<uint32_t>(size);
     Stream* stream = data_stream_;
     if (stream == nullptr || stream->reset_ || stream->handler_ == nullptr) {
-      ConsumeConnection(size);
+      receive_window_.Consume(size);
     } else {
       stream->unconsumed_ += size;
       stream->handler_->OnData(*stream, bytes);
@@ -78,7 +78,7 @@ Status Session::OnData(const FrameHeader& header, const Slice& bytes, bool begin
   // What is left of the length is padding.
   if (data_left_ > 0) {
     const uint32_t padding = std::exchange(data_left_, 0);
-    ConsumeConnection(padding);
+    receive_window_.Consume(padding);
     if (stream != nullptr) ConsumeStream(*stream, padding);
   }
   if (stream != nullptr && !stream->reset_ && header.Has(kFlagEndStream)) {
@@ -91,8 +91,7 @@ inline Status Session::BeginData(const FrameHeader& header) {
   if (in_headers_ || !established_ || header.stream == 0 || IsIdle(header.stream)) {
     return InvalidArgument("DATA where it cannot be");
   }
-  receive_window_ -= header.length;
-  if (receive_window_ < kStreamWindow) RESMGR_RETURN_IF_ERROR(OnLittleWindow());
+  RESMGR_RETURN_IF_ERROR(receive_window_.Take(header.length));
   data_left_ = header.length;
   data_stream_ = Find(header.stream);
   if (data_stream_ == nullptr) return OkStatus();
@@ -240,7 +239,7 @@ Status Session::OnSettings(const FrameHeader& header, std::string_view payload) 
     return InvalidArgument("bad SETTINGS");
   if (header.Has(kFlagAck)) {
     if (!payload.empty()) return InvalidArgument("bad SETTINGS");
-    OnSettingsAck();
+    receive_window_.OnSettingsConfirmed();
     return OkStatus();
   }
   if (payload.size() > kMostSettings * kEntrySize) {

@@ -52,9 +52,7 @@ void Session::SendPreface(Role role) {
     payload.append(AsText(entry.data(), entry.size()));
   }
   SendFrame(FrameType::kSettings, 0, 0, payload);
-  ++unconfirmed_settings_;
-  SendWindowUpdate(0, static_cast<size_t>(kConnectionWindow - kDefaultWindow));
-  receive_window_ = kConnectionWindow;
+  receive_window_.Open();
 }
 
 void Session::SendHeaderBlock(const HeaderBlock& headers, int32_t stream, bool end) {

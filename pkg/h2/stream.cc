@@ -10,7 +10,7 @@ Stream::~Stream() {
   if (open_ && !reset_ && id_ > 0 && !session_->failed_) {
     session_->SendReset(id_, static_cast<uint32_t>(ErrorCode::kCancel));
   }
-  if (!session_->failed_) session_->ConsumeConnection(unconsumed_);
+  if (!session_->failed_) session_->receive_window_.Consume(unconsumed_);
   if (open_) {
     session_->Forget(*this);
   } else {
