@@ -6,6 +6,10 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+#include "pkg/base/parse.h"
 
 namespace resmgr::bench {
 
@@ -23,11 +27,26 @@ DaemonOptions ParseDaemonOptions(int argc, char** argv, int rounds) {
       if (options.rounds < 1) fail("--rounds needs a number from 1 on");
     } else if (flag == "--daemon") {
       options.daemon = argv[i + 1];
+    } else if (flag == "--cpu") {
+      const std::optional<int64_t> cpu = ParseInt(argv[i + 1]);
+      if (!cpu || *cpu < -1 || *cpu >= CPU_SETSIZE) fail("--cpu needs a CPU's number, or -1");
+      options.cpu = static_cast<int>(*cpu);
     } else {
-      fail(fmt::format("there is no option {}; there are --rounds N and --daemon PROGRAM", flag));
+      fail(fmt::format("there is no option {}; there are --rounds N, --daemon PROGRAM and --cpu N",
+                       flag));
     }
   }
   return options;
+}
+
+bool TakeCpu(const DaemonOptions& options) {
+  constexpr int kHighestPriority = -20;
+  if (options.cpu < 0) return true;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<size_t>(options.cpu), &set);
+  (void)::setpriority(PRIO_PROCESS, 0, kHighestPriority);
+  return ::sched_setaffinity(0, sizeof(set), &set) == 0;
 }
 
 }  // namespace resmgr::bench

@@ -8,6 +8,7 @@
 //   --rounds N        instead of 21
 //   --daemon PROGRAM  another cri-resmgr than the built one, or one that runs it under a profiler;
 //                     it may be slow
+//   --cpu N           the CPU that all share instead of 0; -1: nothing is pinned
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -23,8 +24,6 @@
 #include <vector>
 
 #include <poll.h>
-#include <sched.h>
-#include <sys/resource.h>
 
 #include "pkg/log/log.h"
 #include "pkg/nri/protocol.h"
@@ -49,7 +48,6 @@ using Process = std::unique_ptr<test::ChildProcess>;
 
 constexpr double kMostMicros = 60;  // the target
 constexpr int kCalls = 200;         // of each kind in a round
-constexpr int kHighestPriority = -20;
 
 [[noreturn]] void Fail(const std::string& what) {
   std::fprintf(stderr, "nri-call-bench: %s\n", what.c_str());
@@ -294,11 +292,7 @@ class Bench {
 };
 
 int Main(const DaemonOptions& options) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(0, &set);
-  (void)::setpriority(PRIO_PROCESS, 0, kHighestPriority);
-  if (::sched_setaffinity(0, sizeof(set), &set) != 0) Fail("cannot run on CPU 0");
+  if (!TakeCpu(options)) Fail(fmt::format("cannot run on CPU {}", options.cpu));
   Bench bench(options);
   (void)bench.Measure();
   std::array<std::vector<double>, 5> columns;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a runtime waits for cri-resmgr in plugin mode: `nri-plugin-bench`. The runtime is ours,
-// the daemon a process of its own on a machine of 512 CPUs with 500 containers.
+// the daemon a process of its own on a machine of 512 CPUs with 500 containers. Both share one CPU:
+// with two of them the figures say more about how long an idle one takes to wake up.
 //   --rounds N        instead of 3000
 //   --daemon PROGRAM  another cri-resmgr than the built one, or one that runs it under a profiler
+//   --cpu N           the CPU that both share instead of 0; -1: nothing is pinned
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -187,11 +189,13 @@ Creation Live(Runtime& runtime, int number, bool guaranteed) {
   return creation;
 }
 
-void Report(const char* name, std::vector<Micros> times) {
+// The median, in microseconds.
+double Report(const char* name, std::vector<Micros> times) {
   std::ranges::sort(times);
-  std::printf("%-28s p50 %7.1f us  p99 %7.1f us  longest %8.1f us\n", name,
-              times[times.size() / 2].count(), times[times.size() * 99 / 100].count(),
-              times.back().count());
+  const double median = times[times.size() / 2].count();
+  std::printf("%-28s p50 %7.1f us  p99 %7.1f us  longest %8.1f us\n", name, median,
+              times[times.size() * 99 / 100].count(), times.back().count());
+  return median;
 }
 
 std::unique_ptr<test::DaemonProcess> StartDaemon(const TempDir& directory,
@@ -222,6 +226,7 @@ std::unique_ptr<test::DaemonProcess> StartDaemon(const TempDir& directory,
 }
 
 int Main(const DaemonOptions& options) {
+  if (!TakeCpu(options)) Fail(fmt::format("cannot run on CPU {}", options.cpu));
   const TempDir directory;
   EventLoop loop;
   auto listener = ListeningSocket::Create(directory.File("nri.sock"), 0600);
@@ -256,16 +261,15 @@ int Main(const DaemonOptions& options) {
   }
   std::printf("%d containers on 512 CPUs, topology-aware, from call to answer\n", kContainers);
   Report("event, nothing decided", nothing);
-  Report("CreateContainer, shared", times[false]);
-  Report("CreateContainer, 2 exclusive", times[true]);
+  const double shared = Report("CreateContainer, shared", times[false]);
+  const double exclusive = Report("CreateContainer, 2 exclusive", times[true]);
   std::printf("an exclusive one moves %.0f others in its answer\n",
               static_cast<double>(moved) / options.rounds);
-  std::vector<Micros>& slowest = times[true];
-  std::ranges::sort(slowest);
-  const double median = slowest[slowest.size() / 2].count();
   (void)daemon->Terminate();  // a profile is written at the end
-  std::printf("target %.0f us: %s\n", kMostMicros, median < kMostMicros ? "met" : "MISSED");
-  return median < kMostMicros ? 0 : 1;
+  const auto verdict = [](double median) { return median < kMostMicros ? "met" : "MISSED"; };
+  std::printf("target %.0f us: shared %s, exclusive %s\n", kMostMicros, verdict(shared),
+              verdict(exclusive));
+  return std::max(shared, exclusive) < kMostMicros ? 0 : 1;
 }
 
 }  // namespace
