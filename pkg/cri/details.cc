@@ -136,7 +136,9 @@ bool ReadField(const WireReader& field, DetailSet parts, ContainerDetails& detai
 bool DecodeDetails(std::string_view config, std::string_view sandbox_config, DetailSet parts,
                    ContainerDetails& details) {
   // Creations have dozens of variables, which are added at once.
+  constexpr size_t kMostly = 64;
   std::vector<EnvironmentVariable> variables;
+  if (parts.contains(Detail::kEnvironment)) variables.reserve(kMostly);
   const bool ok = ForEachField(config, [&](const WireReader& field) {
     if (field.field() != 6) return ReadField(field, parts, details);
     return !parts.contains(Detail::kEnvironment) ||

@@ -9,6 +9,7 @@ Environment::Environment(std::initializer_list<EnvironmentVariable> variables) {
 
 void Environment::Add(std::span<const EnvironmentVariable> variables) {
   size_t end = texts_.size();
+  if (places_.empty()) places_.reserve(variables.size());
   for (const auto& [name, value] : variables) {
     const size_t size = name.size() + 1 + value.size();
     places_.push_back({.begin = static_cast<uint32_t>(end),

@@ -226,14 +226,16 @@ TEST_F(HostFaultsTest, ChangesOfTooManyFieldsAreRefused) {
 
 TEST_F(HostFaultsTest, AFloodOfChangesIsRefusedAndAQuestionAnsweredAllTheSame) {
   const auto plugin = Ready();
+  const auto begin = std::chrono::steady_clock::now();
   plugin->UpdateContainers({}, 3 * PluginSession::kMostUpdateRequests);
   Created answer;
   Create(*listener.ready[0], answer);
-  ASSERT_TRUE(RunUntil([&] {
-    return answer.has_value() &&
-           plugin->update_answers.size() == 2 * PluginSession::kMostUpdateRequests;
-  }));
+  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
   EXPECT_TRUE(answer->ok());
+  ASSERT_TRUE(RunUntil(
+      [&] { return plugin->update_answers.size() == 2 * PluginSession::kMostUpdateRequests; }));
+  // A plugin that asks again when it is refused does so ten times in a second.
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, PluginSession::kRefusalDelay);
   for (const auto& refused : plugin->update_answers)
     EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
   ASSERT_THAT(listener.waiting, SizeIs(PluginSession::kMostUpdateRequests));
@@ -256,6 +258,16 @@ TEST_F(HostFaultsTest, AFloodOfChangesIsRefusedAndAQuestionAnsweredAllTheSame) {
   plugin->Die();
   ASSERT_TRUE(RunUntil([&] { return listener.ready.empty(); }));
   listener.waiting.back()({});
+}
+
+TEST_F(HostFaultsTest, OneThatDiesHearsNoRefusal) {
+  const auto plugin = Ready();
+  plugin->UpdateContainers({}, 2 * PluginSession::kMostUpdateRequests);
+  ASSERT_TRUE(RunUntil([&] { return host().plugins()[0].failures > 0; }));
+  plugin->Die();
+  ASSERT_TRUE(RunUntil([&] { return listener.ready.empty(); }));
+  EXPECT_FALSE(ttrpc::test::RunUntil(
+      loop, [&] { return !plugin->update_answers.empty(); }, 2 * PluginSession::kRefusalDelay));
 }
 
 TEST_F(HostFaultsTest, TheNewerOfTwoOfOneNameCounts) {

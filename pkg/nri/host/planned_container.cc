@@ -26,7 +26,10 @@ std::string PlannedContainer::Question() const {
   using Request = api::CreateContainerRequest;
   std::string request;
   {
+    // Of the container's parts beside its environment.
+    constexpr size_t kMostly = 2048;
     FieldWriter fields(request);
+    fields.Reserve(pod_->message.Encoded().size() + details_->environment.texts().size() + kMostly);
     fields.Bytes(Request::kPodFieldNumber, pod_->message.Encoded());
     const size_t container = fields.Begin(Request::kContainerFieldNumber);
     EncodeContainer(create_, *details_, image(), pod(), id_, fields);

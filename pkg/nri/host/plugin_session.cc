@@ -150,15 +150,17 @@ void PluginSession::OnSynchronized(const Answer& answer) {
 
 void PluginSession::OnUpdateContainers(const std::string& payload,
                                        const ttrpc::Server::Reply& reply) {
-  if (phase_ != Phase::kReady) return reply(FailedPrecondition("this plugin is not synchronized"));
+  if (phase_ != Phase::kReady) {
+    return Refuse(FailedPrecondition("this plugin is not synchronized"), reply);
+  }
   if (update_requests_ == kMostUpdateRequests) {
     const Status refusal = ResourceExhausted("{} requests are not answered yet", update_requests_);
     queue_->NoteRefused(refusal);
-    return reply(refusal);
+    return Refuse(refusal, reply);
   }
   api::UpdateContainersRequest request;
   if (const Status decoded = DecodeMessage(payload, request); !decoded.ok()) {
-    return reply(Annotate(decoded, "the request"));
+    return Refuse(Annotate(decoded, "the request"), reply);
   }
   ++update_requests_;
   context_.owner.OnUpdateContainers(
@@ -173,6 +175,16 @@ void PluginSession::OnUpdateContainers(const std::string& payload,
       });
 }
 
+// At most ttrpc::kMostRequests wait here.
+void PluginSession::Refuse(const Status& why, const ttrpc::Server::Reply& reply) {
+  const auto refusal = refusals_.emplace(refusals_.end());
+  *refusal = context_.loop.After(kRefusalDelay, [this, refusal, why, reply] {
+    const EventLoop::HandlePtr timer = std::move(*refusal);
+    refusals_.erase(refusal);
+    reply(why);
+  });
+}
+
 void PluginSession::Shutdown(std::chrono::milliseconds timeout, std::function<void()> done) {
   if (!ready()) return done();
   plugin_.Call(kPluginService, "Shutdown", api::Empty().SerializeAsString(), timeout,
@@ -184,6 +196,7 @@ void PluginSession::End(const Status& why) {
   phase_ = Phase::kEnded;
   registration_.reset();
   inventory_.reset();
+  refusals_.clear();
   if (queue_ != nullptr) queue_->End(why);
   plugin_.Lose(why);
   context_.owner.OnEnded(*this, why);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,6 +66,8 @@ class PluginSession final : public PluginPort {
 
   // Requests of a plugin for changes that are not answered yet. More are refused.
   static constexpr size_t kMostUpdateRequests = 8;
+  // A refusal is told so late: a plugin that asks again as soon as it is refused costs little then.
+  static constexpr std::chrono::milliseconds kRefusalDelay{100};
   // What of a plugin's own messages is held at a time.
   static constexpr size_t kMostHeld = size_t{16} << 20;
 
@@ -126,6 +129,7 @@ class PluginSession final : public PluginPort {
   void Synchronize();
   void OnSynchronized(const Answer& answer);
   void OnUpdateContainers(const std::string& payload, const ttrpc::Server::Reply& reply);
+  void Refuse(const Status& why, const ttrpc::Server::Reply& reply);
   template <typename Response>
   void Ask(api::Event event, Question question, std::chrono::milliseconds timeout,
            Done<Response> done);
@@ -146,6 +150,7 @@ class PluginSession final : public PluginPort {
   const PluginSettings* settings_;
   uint32_t events_ = 0;
   size_t update_requests_ = 0;
+  std::list<EventLoop::HandlePtr> refusals_;  // that are still to be told
   std::optional<EventForms> forms_;
   SharedSyncMessages inventory_;  // while it takes them,
   size_t taken_ = 0;              // so many of the messages
