@@ -220,7 +220,7 @@ void Pusher::Step(ContainerRecord& record) {
   }
   const Target target = SafeTarget(record);
   if (target.whole) {
-    EraseFrom(held_back_, record.container.key);
+    if (held_back_.erase(record.container.key) > 0) move_aside_ = 1;
   } else {
     held_back_.insert(record.container.key);
   }
@@ -459,7 +459,7 @@ void Pusher::ResumeHeldBack() {
     Step(key);
   if (held_back_.empty()) return;
   if (!NothingMoves()) return WatchForCircles();
-  if (!MoveOneAside(held_back_)) SendFirstAnyway();
+  if (!MoveSomeAside(held_back_)) SendFirstAnyway();
 }
 
 // Hundreds of answers come together where many were sent for one container's sake: those who wait

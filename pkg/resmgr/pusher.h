@@ -148,7 +148,7 @@ class Pusher {
   static std::vector<ContainerKey> BlockersOf(const ContainerRecord& waiting,
                                               const std::vector<InTheWay>& all);
   std::set<ContainerKey> FindCircle() const;
-  bool MoveOneAside(std::set<ContainerKey> stuck);
+  bool MoveSomeAside(std::set<ContainerKey> stuck);
   void SendFirstAnyway();
   void WatchForCircles();
   bool MoveAside(ContainerKey key);
@@ -166,6 +166,7 @@ class Pusher {
   bool resume_posted_ = false;
   std::set<ContainerKey> leftovers_;  // hold exclusive CPUs that are theirs no more
   std::set<ContainerKey> held_back_;  // got less than they should have, for the sake of others
+  size_t move_aside_ = 1;             // so many of them the next time that they are stuck
   // Updates that are noted as open and not sent yet.
   struct Gathered {
     const Container* container;  // of a record that is not erased meanwhile

@@ -79,14 +79,22 @@ std::set<ContainerKey> Pusher::FindCircle() const {
   return {};
 }
 
-// False where none of them can.
-bool Pusher::MoveOneAside(std::set<ContainerKey> stuck) {
-  const auto aside =
-      std::ranges::find_if(stuck, [this](ContainerKey key) { return MoveAside(key); });
-  if (aside == stuck.end()) return false;
-  // One that was there already has nothing to be told, and so no answer is to come: it gave up
-  // what it still had for itself, which can be what others wait for.
-  if (!Followed(*aside)->push->Busy()) ResumeHeldBack();
+// One of them, which mostly lets another one go. As long as it does not, twice as many each time:
+// where no daemon was before, a hundred may be on the CPUs of all others. False where none can.
+bool Pusher::MoveSomeAside(std::set<ContainerKey> stuck) {
+  size_t moved = 0;
+  bool all_asked = true;
+  for (const ContainerKey key : stuck) {
+    if (moved == move_aside_) break;
+    if (!MoveAside(key)) continue;
+    ++moved;
+    // One that was there already has nothing to be told, and so no answer is to come: it gave up
+    // what it still had for itself, which can be what others wait for.
+    all_asked = all_asked && Followed(key)->push->Busy();
+  }
+  if (moved == 0) return false;
+  move_aside_ = std::max(move_aside_, 2 * moved);
+  if (!all_asked) ResumeHeldBack();
   return true;
 }
 
@@ -105,7 +113,7 @@ void Pusher::WatchForCircles() {
   if (circle_check_ != nullptr) return;
   circle_check_ = loop_.After(options_.circle_check, [this] {
     circle_check_.reset();
-    (void)MoveOneAside(FindCircle());
+    (void)MoveSomeAside(FindCircle());
     if (!held_back_.empty()) WatchForCircles();
   });
 }
