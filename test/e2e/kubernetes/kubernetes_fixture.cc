@@ -71,7 +71,7 @@ void KubernetesTest::Run(const std::map<std::string, Json>& pods) {
 
 void KubernetesTest::RunOneOfEach() {
   Json with_init = PodSpec({ContainerSpec("main", Guaranteed(1))});
-  with_init["initContainers"] = {ContainerSpec("init", Guaranteed(1))};
+  with_init["initContainers"] = Json::array({ContainerSpec("init", Guaranteed(1))});
   with_init["volumes"] = {{{"name", "init"}, {"emptyDir", Json::object()}}};
   Json& init = with_init["initContainers"][0];
   init["volumeMounts"] = {{{"name", "init"}, {"mountPath", "/init"}}};

@@ -11,6 +11,7 @@ using testing::HasSubstr;
 using testing::SizeIs;
 
 TEST_F(KubernetesTest, PlacesPodsOfEveryClass) {
+  Apply(kDefaultMap, Cluster::Policy());
   RunOneOfEach();
   EXPECT_THAT(Containers(), SizeIs(4));
   ExpectGuaranteedAlone();
@@ -21,6 +22,7 @@ TEST_F(KubernetesTest, PlacesPodsOfEveryClass) {
 }
 
 TEST_F(KubernetesTest, RestartsMoveNothing) {
+  Apply(kDefaultMap, Cluster::Policy());
   RunOneOfEach();
   const auto before = Containers();
   ASSERT_THAT(cluster_->RestartKubelet(), IsOk());

@@ -159,10 +159,11 @@ TEST_F(RuntimeClassesTest, OneRuntimeAwayIsNotNoticedByPodsOfTheOther) {
     Containerd& away;
     std::string other;
   };
-  for (const auto& [away, other] : {Case{.away = cluster_->newer_containerd(), .other = "older"},
-                                    Case{.away = cluster_->containerd(), .other = "newer"}}) {
+  for (const Case& each : {Case{.away = cluster_->newer_containerd(), .other = "older"},
+                           Case{.away = cluster_->containerd(), .other = "newer"}}) {
+    const std::string& other = each.other;
     SCOPED_TRACE("the other one is " + other);
-    away.Kill();
+    each.away.Kill();
     // The kubelet says so: what a node may be too ill for is for others to decide.
     EXPECT_THAT(WaitUntil("the node is not ready", kSoon, [] { return !cluster_->NodeReady(); }),
                 IsOk());
@@ -181,7 +182,7 @@ TEST_F(RuntimeClassesTest, OneRuntimeAwayIsNotNoticedByPodsOfTheOther) {
     // The kubelet starts none while it is told that a runtime is not ready, and loses none.
     const std::string meanwhile = "meanwhile-" + other;
     ASSERT_THAT(cluster_->CreatePod(meanwhile, Pod(other, BestEffort())), IsOk());
-    ASSERT_THAT(away.Restart(), IsOk());
+    ASSERT_THAT(each.away.Restart(), IsOk());
     EXPECT_THAT(cluster_->WaitForPod(meanwhile), IsOk());
     EXPECT_THAT(cluster_->DeletePods({meanwhile}), IsOk());
     ExpectUnchanged(before, "it is back");

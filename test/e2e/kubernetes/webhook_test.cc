@@ -50,7 +50,7 @@ TEST_F(KubernetesTest, TheDaemonKnowsRequestsThatSharesDoNotTell) {
 TEST_F(KubernetesTest, PodsCarryTheirRequirements) {
   for (const std::string cpu : {"1m", "999m", "1001m", "63999m", "64"}) {
     Json spec = PodSpec({ContainerSpec("main", Burstable(cpu))});
-    spec["initContainers"] = {ContainerSpec("init", Guaranteed(2))};
+    spec["initContainers"] = Json::array({ContainerSpec("init", Guaranteed(2))});
     const auto pod = cluster_->CreatePod("dry", spec, kDry);
     ASSERT_THAT(pod, IsOk());
     const auto annotation = ParseJson(Cluster::WebhookAnnotation(*pod));
