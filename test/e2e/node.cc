@@ -84,13 +84,10 @@ Status Node::Open(PlacementWatch::Reader cpus) {
 }
 
 Status Node::StartRelay() {
-  std::vector<std::string> flags = {"-topology",       topology_,
-                                    "-runtime-socket", RuntimeSocket(),
-                                    "-relay-socket",   RelaySocket(),
-                                    "-relay-dir",      StateDirectory(),
-                                    "-config-socket",  directory_ / "config.sock",
-                                    "-admin-socket",   AdminSocket(),
-                                    "-agent-socket",   "disabled"};
+  std::vector<std::string> flags = {
+      "-topology",     topology_,     "-runtime-socket", RuntimeSocket(),  "-relay-socket",
+      RelaySocket(),   "-relay-dir",  StateDirectory(),  "-config-socket", ConfigSocket(),
+      "-admin-socket", AdminSocket(), "-agent-socket",   "disabled"};
   if (!options_.policy.empty()) flags.insert(flags.end(), {"-policy", options_.policy});
   if (!options_.reserved.empty()) {
     flags.insert(flags.end(), {"-reserved-resources", "CPU=" + options_.reserved});
@@ -113,7 +110,7 @@ Status Node::StartRelay() {
 Status Node::Deliver(const std::string& policy) {
   v1::SetConfigRequest request;
   (*request.mutable_config())["policy"] = policy;
-  CriClient agent(directory_ / "config.sock");
+  CriClient agent(ConfigSocket());
   const CallResult answer =
       agent.Call("/v1.Config/SetConfig", {request.SerializeAsString()}, CallOptions{});
   RESMGR_RETURN_IF_ERROR(FromGrpc(answer.status));

@@ -81,6 +81,8 @@ class Node {
 
   // What is kept over restarts of cri-resmgr.
   std::filesystem::path StateDirectory() const { return directory_ / "relay-state"; }
+  // Where agents deliver configurations.
+  std::filesystem::path ConfigSocket() const { return directory_ / "config.sock"; }
 
   // Starts cri-resmgr with the same flags as the first time, and connects the client anew.
   Status StartRelay();
