@@ -30,10 +30,6 @@ std::string_view TagOf(std::string_view field) {
   return field.substr(0, static_cast<size_t>(end - field.begin()) + 1);
 }
 
-uint64_t LengthBit(std::string_view key) {
-  return uint64_t{1} << (key.size() % 64);
-}
-
 // A parser takes the last value of a singular field, and "" where there is none. False: the entry
 // is no protobuf.
 bool ReadKey(std::string_view entry, uint32_t key_field, std::string_view& key) {
@@ -157,8 +153,7 @@ class SpliceWriter {
     if (!ReadKey(entry, field.key_field, key)) {
       return InvalidArgument("an entry of a repeated field is no protobuf");
     }
-    const bool may_be_edited = (field.key_lengths & LengthBit(key)) != 0;
-    const auto it = may_be_edited ? field.entry_by_key.find(key) : field.entry_by_key.end();
+    const auto it = field.entry_by_key.find(key);
     if (it == field.entry_by_key.end()) {
       Keep(bytes);
       return OkStatus();
@@ -313,7 +308,6 @@ void MessageSplice::SetEntry(const FieldPath& path, KeyedField field, std::strin
                              Entry value) {
   Field& edits = At(path, true).fields[field.field];
   edits.key_field = field.key;
-  edits.key_lengths |= LengthBit(key);
   const auto [it, added] = edits.entry_by_key.try_emplace(std::string(key), edits.entries.size());
   if (added) edits.entries.emplace_back();
   edits.entries[it->second] = std::move(value);

@@ -111,8 +111,6 @@ class MessageSplice {
     std::vector<std::string> values;  // to be appended
     std::vector<Entry> entries;       // in the order of their first edit
     std::map<std::string, size_t, std::less<>> entry_by_key;
-    // The keys' lengths, each a bit: most entries of a list are passed over by that.
-    uint64_t key_lengths = 0;
     std::unique_ptr<Node> message;  // the edits inside of it
   };
   // What happens to one message.
