@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/bench/daemon_options.h"
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <sys/resource.h>
 
 #include "pkg/base/parse.h"
 
@@ -37,16 +38,6 @@ DaemonOptions ParseDaemonOptions(int argc, char** argv, int rounds) {
     }
   }
   return options;
-}
-
-bool TakeCpu(const DaemonOptions& options) {
-  constexpr int kHighestPriority = -20;
-  if (options.cpu < 0) return true;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<size_t>(options.cpu), &set);
-  (void)::setpriority(PRIO_PROCESS, 0, kHighestPriority);
-  return ::sched_setaffinity(0, sizeof(set), &set) == 0;
 }
 
 }  // namespace resmgr::bench

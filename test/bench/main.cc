@@ -6,13 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include <sched.h>
-#include <sys/resource.h>
-
 #include "pkg/base/parse.h"
 #include "test/bench/canned_backend.h"
 #include "test/bench/hostile.h"
 #include "test/bench/measure.h"
+#include "test/bench/pin.h"
 #include "test/bench/process_stats.h"
 #include "test/bench/report.h"
 #include "test/bench/soak.h"
@@ -23,7 +21,6 @@ namespace {
 constexpr int kRounds = 21;
 constexpr int kQuickRounds = 5;
 constexpr double kQuickFactor = 0.5;
-constexpr int kHighestPriority = -20;
 
 struct Flags {
   std::string backend;  // serve as the backend on this socket
@@ -95,19 +92,6 @@ bool Parse(int argc, char** argv, Flags* flags) {
     }
   }
   return true;
-}
-
-// Client, backend and proxies share one CPU: what they cost adds up instead of hiding behind
-// wake-ups of another one, and the control stays within a few percent.
-bool Pin(int cpu) {
-  if (cpu < 0) return true;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<size_t>(cpu), &set);
-  // Others on this CPU are noise. Not everybody may do this, and it is no loss where nobody else
-  // runs.
-  (void)::setpriority(PRIO_PROCESS, 0, kHighestPriority);
-  return ::sched_setaffinity(0, sizeof(set), &set) == 0;
 }
 
 int RunSoak(Testbed& bed, int64_t calls) {

@@ -29,10 +29,7 @@ class FrontDoorAgentTest : public FrontDoorsTest {
     const Status started = api_.Start();
     ASSERT_TRUE(started.ok()) << Describe(started);
     api_.SetNode(kNode, {});
-    std::ofstream(directory_.File("kubeconfig"))
-        << "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
-        << "clusters: [{name: c, cluster: {server: '" << api_.Url() << "'}}]\n"
-        << "users: [{name: u, user: {}}]\n";
+    std::ofstream(directory_.File("kubeconfig")) << api_.Kubeconfig();
     ::setenv("NODE_NAME", kNode, 1);
     auto agent = ChildProcess::Start(
         {Program("cri-resmgr-agent"), "-kubeconfig", directory_.File("kubeconfig"),

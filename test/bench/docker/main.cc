@@ -12,14 +12,13 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <sched.h>
-#include <sys/resource.h>
 
 #include "pkg/base/parse.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"
 #include "test/bench/docker/canned_engine.h"
 #include "test/bench/docker/http_client.h"
+#include "test/bench/pin.h"
 #include "test/bench/process_stats.h"
 #include "test/support/containerd/child_process.h"
 
@@ -32,7 +31,6 @@ using test::ChildProcess;
 constexpr std::string_view kDaemon = RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr";
 constexpr std::string_view kByteRelay = RESMGR_BINARY_DIR "/test/bench/resmgr-byte-relay";
 constexpr std::chrono::seconds kStartTimeout{10};
-constexpr int kHighestPriority = -20;
 
 enum Way : size_t { kDirect, kRelay, kRelayAgain, kOurs, kWays };
 constexpr std::array<std::string_view, kWays> kNames{"direct", "byte relay", "byte relay again",
@@ -191,11 +189,7 @@ bool Print(const Scenario& scenario, const std::vector<Round>& rounds) {
 
 int Run(const std::string& engine, bool quick, int rounds_wanted) {
   // All on one CPU: with more, the numbers tell of wake-ups.
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(0, &set);
-  (void)::setpriority(PRIO_PROCESS, 0, kHighestPriority);
-  (void)::sched_setaffinity(0, sizeof(set), &set);
+  (void)Pin(0);
   const auto bench = Bench::Make(engine);
   if (!bench.ok()) {
     std::fprintf(stderr, "%s\n", Describe(bench.status()).c_str());

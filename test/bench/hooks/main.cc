@@ -15,8 +15,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <sched.h>
-#include <sys/resource.h>
 
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/api/runtimehook.pb.h"
@@ -27,6 +25,7 @@
 #include "pkg/sys/unix_socket.h"
 #include "test/bench/canned_backend.h"
 #include "test/bench/load_client.h"
+#include "test/bench/pin.h"
 #include "test/bench/process_stats.h"
 #include "test/bench/scenario.h"
 #include "test/support/byte_buffer.h"
@@ -42,7 +41,6 @@ using test::ChildProcess;
 
 constexpr std::chrono::seconds kStartTimeout{20};
 constexpr std::chrono::seconds kCallTimeout{10};
-constexpr int kHighestPriority = -20;
 // What a daemon without a policy knows of the runtime is listed again beyond 64 containers, and the
 // canned runtime lists none.
 constexpr int kCalls = 50;
@@ -260,11 +258,7 @@ bool Print(const std::vector<Round>& rounds) {
 
 int Run(int rounds_wanted) {
   // All on one CPU: with more, the numbers tell of wake-ups.
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(0, &set);
-  (void)::setpriority(PRIO_PROCESS, 0, kHighestPriority);
-  (void)::sched_setaffinity(0, sizeof(set), &set);
+  (void)Pin(0);
   const auto bench = Bench::Make();
   if (!bench.ok()) {
     std::fprintf(stderr, "%s\n", Describe(bench.status()).c_str());

@@ -34,6 +34,7 @@
 #include "test/bench/canned_backend.h"
 #include "test/bench/daemon_options.h"
 #include "test/bench/load_client.h"
+#include "test/bench/pin.h"
 #include "test/bench/scenario.h"
 #include "test/support/containerd/child_process.h"
 #include "test/support/containerd/daemon.h"
@@ -292,7 +293,7 @@ class Bench {
 };
 
 int Main(const DaemonOptions& options) {
-  if (!TakeCpu(options)) Fail(fmt::format("cannot run on CPU {}", options.cpu));
+  if (!Pin(options.cpu)) Fail(fmt::format("cannot run on CPU {}", options.cpu));
   Bench bench(options);
   (void)bench.Measure();
   std::array<std::vector<double>, 5> columns;

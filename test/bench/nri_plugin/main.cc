@@ -27,6 +27,7 @@
 #include "pkg/ttrpc/client.h"
 #include "pkg/ttrpc/server.h"
 #include "test/bench/daemon_options.h"
+#include "test/bench/pin.h"
 #include "test/support/containerd/daemon.h"
 
 namespace resmgr::bench {
@@ -226,7 +227,7 @@ std::unique_ptr<test::DaemonProcess> StartDaemon(const TempDir& directory,
 }
 
 int Main(const DaemonOptions& options) {
-  if (!TakeCpu(options)) Fail(fmt::format("cannot run on CPU {}", options.cpu));
+  if (!Pin(options.cpu)) Fail(fmt::format("cannot run on CPU {}", options.cpu));
   const TempDir directory;
   EventLoop loop;
   auto listener = ListeningSocket::Create(directory.File("nri.sock"), 0600);

@@ -15,10 +15,7 @@ AgentTest::AgentTest() {
 }
 
 void AgentTest::WriteKubeconfig(const std::string& cluster_more, const std::string& user) const {
-  std::ofstream(Path("kubeconfig"))
-      << "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
-      << "clusters: [{name: c, cluster: {server: '" << api_.Url() << "'" << cluster_more
-      << "}}]\nusers: [{name: u, user: " << user << "}]\n";
+  std::ofstream(Path("kubeconfig")) << api_.Kubeconfig(cluster_more, user);
 }
 
 std::vector<std::string> AgentTest::Flags() const {

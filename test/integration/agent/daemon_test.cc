@@ -36,10 +36,7 @@ class DaemonAndAgentTest : public DaemonTest {
   DaemonAndAgentTest() {
     EXPECT_THAT(api_.Start(), IsOk());
     api_.SetNode(kNode, {});
-    std::ofstream(Path("kubeconfig"))
-        << "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
-        << "clusters: [{name: c, cluster: {server: '" << api_.Url() << "'}}]\n"
-        << "users: [{name: u, user: {}}]\n";
+    std::ofstream(Path("kubeconfig")) << api_.Kubeconfig();
     StartRuntime();
   }
 

@@ -102,6 +102,12 @@ std::string ApiServer::Url() const {
   return fmt::format("{}://127.0.0.1:{}", tls_ ? "https" : "http", server_.port());
 }
 
+std::string ApiServer::Kubeconfig(const std::string& cluster_more, const std::string& user) const {
+  return "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
+         "clusters: [{name: c, cluster: {server: '" +
+         Url() + "'" + cluster_more + "}}]\nusers: [{name: u, user: " + user + "}]\n";
+}
+
 void ApiServer::SetNode(const std::string& name, const std::map<std::string, std::string>& labels) {
   Json node = objects_.Get(std::string(kNodes), name).value_or(Json::object());
   node["metadata"]["labels"] = labels;

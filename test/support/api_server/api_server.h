@@ -44,6 +44,10 @@ class ApiServer {
   void Stop() { server_.Stop(); }
   // "http://127.0.0.1:PORT", or with https.
   std::string Url() const;
+  // A kubeconfig of a client of this server, with these lines of a cluster and a user, in flow
+  // style.
+  std::string Kubeconfig(const std::string& cluster_more = "",
+                         const std::string& user = "{}") const;
 
   ObjectStore& objects() { return objects_; }
   // The node gets just these labels; everything else about it stays.
