@@ -260,6 +260,27 @@ TEST_F(HostFaultsTest, AFloodOfChangesIsRefusedAndAQuestionAnsweredAllTheSame) {
   listener.waiting.back()({});
 }
 
+// What is refused does not take the room that the plugin's answers need.
+TEST_F(HostFaultsTest, AFloodOfLongChangesIsRefusedAndAQuestionAnsweredAllTheSame) {
+  const auto plugin = Ready();
+  plugin->UpdateContainers({}, PluginSession::kMostUpdateRequests);
+  ASSERT_TRUE(
+      RunUntil([&] { return listener.waiting.size() == PluginSession::kMostUpdateRequests; }));
+  api::ContainerUpdate update;
+  update.set_container_id(std::string(size_t{1} << 20, 'c'));
+  // As many at a time as the plugin's own socket takes, and all of them within the delay.
+  for (uint64_t sent = 8; sent <= 24; sent += 8) {
+    plugin->UpdateContainers({update}, 8);
+    ASSERT_TRUE(RunUntil([&] { return host().plugins()[0].failures == sent; }));
+  }
+  Created answer;
+  Create(*listener.ready[0], answer);
+  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
+  EXPECT_TRUE(answer->ok()) << Describe(answer->status());
+  EXPECT_THAT(listener.ready, SizeIs(1));
+  EXPECT_TRUE(RunUntil([&] { return plugin->update_answers.size() == 24; }));
+}
+
 TEST_F(HostFaultsTest, OneThatDiesHearsNoRefusal) {
   const auto plugin = Ready();
   plugin->UpdateContainers({}, 2 * PluginSession::kMostUpdateRequests);

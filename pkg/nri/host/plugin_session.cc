@@ -8,6 +8,7 @@
 #include "pkg/nri/bounded_message.h"
 #include "pkg/nri/plugin_name.h"
 #include "pkg/nri/protocol.h"
+#include "pkg/ttrpc/limits.h"
 
 namespace resmgr::nri {
 
@@ -151,16 +152,16 @@ void PluginSession::OnSynchronized(const Answer& answer) {
 void PluginSession::OnUpdateContainers(const std::string& payload,
                                        const ttrpc::Server::Reply& reply) {
   if (phase_ != Phase::kReady) {
-    return Refuse(FailedPrecondition("this plugin is not synchronized"), reply);
+    return Refuse(FailedPrecondition("this plugin is not synchronized"), payload.size(), reply);
   }
   if (update_requests_ == kMostUpdateRequests) {
     const Status refusal = ResourceExhausted("{} requests are not answered yet", update_requests_);
     queue_->NoteRefused(refusal);
-    return Refuse(refusal, reply);
+    return Refuse(refusal, payload.size(), reply);
   }
   api::UpdateContainersRequest request;
   if (const Status decoded = DecodeMessage(payload, request); !decoded.ok()) {
-    return Refuse(Annotate(decoded, "the request"), reply);
+    return Refuse(Annotate(decoded, "the request"), payload.size(), reply);
   }
   ++update_requests_;
   context_.owner.OnUpdateContainers(
@@ -175,8 +176,13 @@ void PluginSession::OnUpdateContainers(const std::string& payload,
       });
 }
 
-// At most ttrpc::kMostRequests wait here.
-void PluginSession::Refuse(const Status& why, const ttrpc::Server::Reply& reply) {
+// At most ttrpc::kMostRequests wait here. Until it is answered, a request takes of the room that
+// the plugin's answers need, too: long ones are answered at once, and cost the plugin as much as
+// us.
+void PluginSession::Refuse(const Status& why, size_t request_size,
+                           const ttrpc::Server::Reply& reply) {
+  constexpr size_t kLongest = kMostHeld / ttrpc::kMostRequests / 4;
+  if (request_size > kLongest) return reply(why);
   const auto refusal = refusals_.emplace(refusals_.end());
   *refusal = context_.loop.After(kRefusalDelay, [this, refusal, why, reply] {
     const EventLoop::HandlePtr timer = std::move(*refusal);

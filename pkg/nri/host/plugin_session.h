@@ -129,7 +129,7 @@ class PluginSession final : public PluginPort {
   void Synchronize();
   void OnSynchronized(const Answer& answer);
   void OnUpdateContainers(const std::string& payload, const ttrpc::Server::Reply& reply);
-  void Refuse(const Status& why, const ttrpc::Server::Reply& reply);
+  void Refuse(const Status& why, size_t request_size, const ttrpc::Server::Reply& reply);
   template <typename Response>
   void Ask(api::Event event, Question question, std::chrono::milliseconds timeout,
            Done<Response> done);
