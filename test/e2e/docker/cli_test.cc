@@ -69,12 +69,18 @@ void RunsWithInput(CliTranscript& docker) {
   EXPECT_EQ(docker.Run(Shell({"-i", "--rm"}, "head -c 5"), "a short text").output, "a sho");
 }
 
+// Until `docker` has told the size of the user's terminal, which it does beside the start. A shell
+// that is told while it reads a line prints that line again.
+const std::string kAwaitSize = R"sh(until [ "$(stty size)" = "33 101" ]; do sleep 0.1; done; )sh";
+
 void RunsOnATerminal(CliTranscript& docker) {
-  const Arguments shell = {"run", "-it", "--rm", "--network", "none", "--hostname", "box", kImage};
+  const Arguments shell = {"run",        "-it", "--rm", "--network", "none",
+                           "--hostname", "box", kImage, "-c",        kAwaitSize + "exec sh"};
   const auto process = docker.Begin(shell, /*terminal=*/true);
   ASSERT_NE(process, nullptr);
-  ASSERT_THAT(process->Expect("# "), IsOk());
-  ASSERT_THAT(process->Type("sleep 1; stty size; exit 5\r"), IsOk());
+  // The shell asks where the cursor is if no key waits, as the last thing before it reads.
+  ASSERT_THAT(process->Expect("# \x1B[6n"), IsOk());
+  ASSERT_THAT(process->Type("stty size; exit 5\r"), IsOk());
   const auto result = docker.Finish(shell, *process);
   EXPECT_EQ(result.exit_code, 5);
   EXPECT_THAT(result.output, HasSubstr("33 101\r\n"));
@@ -94,6 +100,7 @@ void Detaches(CliTranscript& docker) {
   const Arguments attach = {"attach", "left"};
   const auto again = docker.Begin(attach, /*terminal=*/true);
   ASSERT_NE(again, nullptr);
+  ASSERT_THAT(again->AwaitRawTerminal(), IsOk());
   ASSERT_THAT(again->Type("word\r"), IsOk());
   EXPECT_THAT(again->Expect("got word"), IsOk());
   EXPECT_EQ(docker.Finish(attach, *again).exit_code, 9);
@@ -114,7 +121,7 @@ void Executes(CliTranscript& docker) {
       "b\n/tmp\n");
   EXPECT_EQ(docker.Run({"exec", "absent", "true"}).exit_code, 1);
   const Arguments shell = {"exec", "-it", "host",
-                           "sh",   "-c",  "sleep 1; stty size; read x; echo got $x; exit 6"};
+                           "sh",   "-c",  kAwaitSize + "stty size; read x; echo got $x; exit 6"};
   const auto process = docker.Begin(shell, /*terminal=*/true);
   ASSERT_NE(process, nullptr);
   ASSERT_THAT(process->Expect("33 101"), IsOk());

@@ -7,12 +7,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 namespace resmgr::test {
@@ -136,6 +138,20 @@ Status CliProcess::Type(std::string_view text, std::chrono::milliseconds timeout
     RESMGR_RETURN_IF_ERROR(Pump(deadline, /*writes=*/true).status());
   }
   return OkStatus();
+}
+
+Status CliProcess::AwaitRawTerminal(std::chrono::milliseconds timeout) {
+  constexpr std::chrono::milliseconds kInterval{5};
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (std::chrono::steady_clock::now() < deadline) {
+    termios modes{};
+    if (::tcgetattr(input_.get(), &modes) != 0) {
+      return Unavailable("tcgetattr: {}", std::strerror(errno));
+    }
+    if ((modes.c_lflag & (ICANON | ECHO)) == 0) return OkStatus();
+    std::this_thread::sleep_for(kInterval);
+  }
+  return DeadlineExceeded("its terminal is not raw; output so far: {}", result_.output);
 }
 
 Status CliProcess::Expect(std::string_view text, std::chrono::milliseconds timeout) {
