@@ -71,7 +71,8 @@ void RunsWithInput(CliTranscript& docker) {
 
 // Until `docker` has told the size of the user's terminal, which it does beside the start. A shell
 // that is told while it reads a line prints that line again.
-const std::string kAwaitSize = R"sh(until [ "$(stty size)" = "33 101" ]; do sleep 0.1; done; )sh";
+const std::string kAwaitSize =
+    R"sh(until [ "$(stty size 2>/dev/null)" = "33 101" ]; do sleep 0.1; done; )sh";
 
 void RunsOnATerminal(CliTranscript& docker) {
   const Arguments shell = {"run",        "-it", "--rm", "--network", "none",
