@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -32,6 +33,16 @@ class FieldWriter {
     at = AddTag(field, kLengthDelimited, at);
     at = AddVarint(bytes.size(), at);
     Advance(at + bytes.copy(at, bytes.size()));
+  }
+  // A message as a field of which the content follows, so many bytes of it.
+  void Header(uint32_t field, size_t size) {
+    char* at = Room(2 * kMaxVarint);
+    at = AddTag(field, kLengthDelimited, at);
+    Advance(AddVarint(size, at));
+  }
+  // What a field takes that has so many bytes.
+  static constexpr size_t SizeOf(uint32_t field, size_t bytes) {
+    return VarintSize(uint64_t{field} << 3) + VarintSize(bytes) + bytes;
   }
   // Room for so many bytes of whole fields, which the caller fills before it adds more.
   char* Extend(size_t size) {
@@ -67,6 +78,9 @@ class FieldWriter {
       *at++ = static_cast<char>(static_cast<uint8_t>(value) | 0x80);
     *at++ = static_cast<char>(value);
     return at;
+  }
+  static constexpr size_t VarintSize(uint64_t value) {
+    return (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7;
   }
   char* Room(size_t size) {
     if (out_.size() - size_ < size) Grow(size);

@@ -69,6 +69,30 @@ TEST(FieldWriterTest, WritesMessagesOfAnyLength) {
       fields.Number(6, 7);
     }
     EXPECT_EQ(text, expected) << size;
+
+    std::string known;
+    {
+      FieldWriter fields(known);
+      const size_t inner = FieldWriter::SizeOf(3, size);
+      const size_t outer = FieldWriter::SizeOf(200, inner) + FieldWriter::SizeOf(4, 0);
+      fields.Header(1, outer);
+      fields.Header(200, inner);
+      fields.Bytes(3, std::string(size, 'x'));
+      fields.Number(4, 5);
+      fields.Number(6, 7);
+    }
+    EXPECT_EQ(known, expected) << size;
+  }
+}
+
+TEST(FieldWriterTest, TellsTheSizeOfAField) {
+  for (int field_bits = 0; field_bits < 29; ++field_bits) {
+    const uint32_t field = uint32_t{1} << field_bits;
+    for (const size_t size :
+         std::initializer_list<size_t>{0, 1, 127, 128, 16'383, 16'384, 70'000}) {
+      EXPECT_EQ(FieldWriter::SizeOf(field, size), BytesField(field, std::string(size, 'x')).size())
+          << field << " " << size;
+    }
   }
 }
 

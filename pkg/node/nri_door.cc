@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -34,6 +35,7 @@ class NriLink final : public BrainLink, private RuntimeClient {
  private:
   void UpdateContainer(const ContainerId& id, const ResourceValues& values,
                        std::function<void(Status)> done) override;
+  void UpdateContainers(std::span<const Update> updates, UpdatesDone done) override;
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
   bool ListsTellNews() const override { return false; }
 
@@ -63,7 +65,7 @@ class NriDoor final : public FrontDoor {
     nri::PluginFront::Options options = options_;
     options.connection.dumper = &dumper;
     options.by_cri = [this](const ContainerId& id, const ResourceValues& values,
-                            nri::UpdateQueue::Done done) {
+                            std::function<void(Status)> done) {
       cri_.UpdateContainer(id, {.resources = AsResources(values)}, std::move(done));
     };
     front_.emplace(context_.loop, context_.pipeline, std::move(options),
@@ -131,6 +133,15 @@ void NriLink::UpdateContainer(const ContainerId& id, const ResourceValues& value
                               std::function<void(Status)> done) {
   if (door_.front() == nullptr) return;
   door_.front()->UpdateContainer(id, values, WhileHere(std::move(done)));
+}
+
+void NriLink::UpdateContainers(std::span<const Update> updates, UpdatesDone done) {
+  if (door_.front() == nullptr) return;
+  door_.front()->UpdateContainers(
+      updates, [alive = std::weak_ptr<char>(alive_), done = std::move(done)](size_t index,
+                                                                             const Status& status) {
+        if (!alive.expired()) done(index, status);
+      });
 }
 
 void NriLink::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/plugin_front.h"
 
+#include <memory>
 #include <utility>
 
 namespace resmgr::nri {
@@ -55,14 +56,24 @@ Status PluginFront::EnsureConnected() const {
 
 void PluginFront::UpdateContainer(const ContainerId& id, const ResourceValues& values,
                                   std::function<void(Status)> done) {
-  if (!mirror_.Has(id)) {
-    loop_.Post([done = std::move(done), id] {
-      done(NotFound("the runtime has told of no container {}", id.value()));
-    });
-    return;
+  const Update update{.id = id, .adjustment = values};
+  UpdateContainers({&update, 1},
+                   [done = std::move(done)](size_t, const Status& status) { done(status); });
+}
+
+void PluginFront::UpdateContainers(std::span<const Update> updates, UpdatesDone done) {
+  const auto shared = std::make_shared<const UpdatesDone>(std::move(done));
+  for (size_t i = 0; i < updates.size(); ++i) {
+    const ContainerId& id = updates[i].id;
+    if (mirror_.Has(id)) {
+      early_.Sent(id);
+      updates_.Add(id, updates[i].adjustment, {shared, i});
+    } else {
+      loop_.Post([shared, i, id] {
+        (*shared)(i, NotFound("the runtime has told of no container {}", id.value()));
+      });
+    }
   }
-  early_.Sent(id);
-  updates_.Add(id, values, std::move(done));
 }
 
 void PluginFront::ListAll(Known, std::function<void(StatusOr<RuntimeInventory>)> done) {
@@ -127,9 +138,9 @@ void PluginFront::Forget(Running& running) {
 }
 
 template <typename Response>
-WithUpdates<Response> PluginFront::WithOthers(const ContainerId& own, Response response) {
-  WithUpdates<Response> answer(std::move(response));
-  updates_.TakeForAnswer(own, Response::kUpdateFieldNumber, answer.updates);
+WithUpdates<Response> PluginFront::WithOthers(const ContainerId& own, const Response& response) {
+  WithUpdates<Response> answer(response);
+  updates_.TakeForAnswer(own, Response::kUpdateFieldNumber, answer.encoded);
   return answer;
 }
 
@@ -160,7 +171,7 @@ void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
         mirror_.Confirm(id);
         early_.Add(id);
         mirror_.Apply(id, decision.adjustment.values);
-        reply(WithOthers(id, std::move(response)));
+        reply(WithOthers(id, response));
       },
       // Created as it was requested, it could run on the exclusive CPUs of others.
       [this, id, reply] {
@@ -190,7 +201,7 @@ void PluginFront::OnUpdateContainer(const api::UpdateContainerRequest& request,
         early_.Sent(id);
         mirror_.Merge(id, wanted);
         mirror_.Apply(id, decision.adjustment.values);
-        reply(WithOthers(id, std::move(response)));
+        reply(WithOthers(id, response));
       },
       [reply] { reply(api::UpdateContainerResponse()); });
 }

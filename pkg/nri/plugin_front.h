@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "pkg/nri/early_updates.h"
@@ -67,6 +68,7 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
 
   void UpdateContainer(const ContainerId& id, const ResourceValues& values,
                        std::function<void(Status)> done) override;
+  void UpdateContainers(std::span<const Update> updates, UpdatesDone done) override;
   // What the runtime has told so far: nothing is asked, so nothing is skipped.
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
   bool ListsTellNews() const override { return false; }
@@ -99,7 +101,7 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   void Forget(Running& running);
   // With what has to change of others for the sake of the event's own container.
   template <typename Response>
-  WithUpdates<Response> WithOthers(const ContainerId& own, Response response);
+  WithUpdates<Response> WithOthers(const ContainerId& own, const Response& response);
   // What the container was sent so far may have come too early.
   void SendAgain(const ContainerId& id);
   void OnPodEvent(const api::StateChangeEvent& event, Operation operation, Reply<api::Empty> reply);

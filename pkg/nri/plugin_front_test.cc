@@ -2,6 +2,8 @@
 #include "pkg/nri/plugin_front.h"
 
 #include <chrono>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,6 +34,7 @@ using test::FakeHost;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 using ttrpc::test::RunUntil;
 
 // Runs until the runtime has waited for long enough.
@@ -207,13 +210,13 @@ class PluginFrontWithCriTest : public PluginFrontTest {
   struct Asked {
     std::string id;
     ResourceValues values;
-    UpdateQueue::Done done;
+    std::function<void(Status)> done;
   };
   PluginFrontWithCriTest()
-      : PluginFrontTest(
-            [this](const ContainerId& id, const ResourceValues& values, UpdateQueue::Done done) {
-              asked_.push_back({std::string(id.value()), values, std::move(done)});
-            }) {}
+      : PluginFrontTest([this](const ContainerId& id, const ResourceValues& values,
+                               std::function<void(Status)> done) {
+          asked_.push_back({std::string(id.value()), values, std::move(done)});
+        }) {}
   // Synchronized with the container "web", for which the runtime is asked to share all CPUs.
   void SynchronizeWith(const std::string& version, const std::string& nri_version = "") {
     ASSERT_TRUE(
@@ -390,7 +393,6 @@ TEST_F(PluginFrontTest, AStartIsKnown) {
   EXPECT_TRUE(running);
 }
 
-// The runtime tells of a failed creation by the removal of what there is of it.
 // NRI does not tell which sandboxes are ready.
 TEST_F(PluginFrontTest, TheOverheadOfPodsWithoutContainersThatMayRunIsNotPromised) {
   RuntimeMirror mirror;
@@ -418,6 +420,31 @@ TEST_F(PluginFrontTest, TheOverheadOfPodsWithoutContainersThatMayRunIsNotPromise
               ElementsAre(PodSandboxId("empty"), PodSandboxId("live")));
 }
 
+TEST_F(PluginFrontTest, AnInventoryIsInTheOrderOfIds) {
+  RuntimeMirror mirror;
+  std::vector<std::string> expected;
+  for (int i = 0; i < 50; ++i) {
+    const std::string id = fmt::format("id-{:02}", i * 37 % 50);
+    Pod pod;
+    pod.id = PodSandboxId(id);
+    mirror.Add(pod);
+    RuntimeContainer container;
+    container.id = ContainerId(id);
+    mirror.Add(std::move(container));
+    expected.push_back(fmt::format("id-{:02}", i));
+  }
+  std::vector<std::string> pods;
+  std::vector<std::string> containers;
+  const RuntimeInventory inventory = mirror.Inventory();
+  for (const Pod& pod : inventory.pods)
+    pods.emplace_back(pod.id.value());
+  for (const RuntimeContainer& container : inventory.containers)
+    containers.emplace_back(container.id.value());
+  EXPECT_EQ(pods, expected);
+  EXPECT_EQ(containers, expected);
+}
+
+// The runtime tells of a failed creation by the removal of what there is of it.
 TEST_F(PluginFrontTest, ARemovalReleasesTheCpus) {
   Synchronize();
   ASSERT_TRUE(Create("dsp", true, 1000).ok());
@@ -527,6 +554,29 @@ TEST_F(PluginFrontTest, AnEventIsAnsweredInTime) {
   ASSERT_TRUE(RunUntil(loop_, [&] { return never.calls() == 0; }));
   pipeline_.Remove(never);
   EXPECT_EQ(Create("next", true, 1000)->adjust().linux().resources().cpu().cpus(), "1");
+}
+
+TEST_F(PluginFrontTest, UpdatesThatAreAskedForTogetherAreAnsweredOneByOne) {
+  Synchronize();
+  ASSERT_TRUE(Create("api", false, 100).ok());
+  const ContainerId web("id-web");
+  const ContainerId none("id-none");
+  const ContainerId api("id-api");
+  const ResourceValues one{.cpus = CpuSet{1}};
+  const ResourceValues two{.cpus = CpuSet{2}};
+  std::map<size_t, StatusCode> told;
+  const RuntimeClient::Update updates[] = {{.id = web, .adjustment = one},
+                                           {.id = none, .adjustment = one},
+                                           {.id = api, .adjustment = two}};
+  front_.UpdateContainers(
+      updates, [&told](size_t index, const Status& status) { told[index] = status.code(); });
+  EXPECT_THAT(told, IsEmpty()) << "within the call";
+  ASSERT_TRUE(RunUntil(loop_, [&] { return told.size() == 3; }));
+  EXPECT_THAT(told, ElementsAre(Pair(0, StatusCode::kOk), Pair(1, StatusCode::kNotFound),
+                                Pair(2, StatusCode::kInternal)))
+      << "the runtime carries out the first one of a call";
+  ASSERT_EQ(host_.updates.size(), 1U);
+  EXPECT_THAT(Told(host_.updates[0].update()), ElementsAre("id-web 1", "id-api 2"));
 }
 
 TEST_F(PluginFrontTest, WithoutARuntimeNothingIsListed) {

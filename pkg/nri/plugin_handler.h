@@ -20,15 +20,14 @@ struct HostInfo {
   ApiVersion version;           // of its NRI
 };
 
-// A response and changes of containers beside it: encoded fields of the same message. A decision
-// can change hundreds of containers, which are not made as messages for that.
+// A response with changes of containers, encoded. A decision can change hundreds of containers,
+// which are not made as messages for that.
 template <typename Response>
 struct WithUpdates {
   // NOLINTNEXTLINE(google-explicit-constructor): a response alone is one without changes.
-  WithUpdates(Response alone) : response(std::move(alone)) {}
+  WithUpdates(const Response& alone) : encoded(alone.SerializeAsString()) {}
 
-  Response response;
-  std::string updates{};
+  std::string encoded;  // of a Response; changes are added as fields of it
 };
 
 // Answers a runtime for a plugin, on the loop's thread. A runtime waits for two seconds by default

@@ -10,21 +10,21 @@ namespace resmgr::nri {
 namespace {
 
 template <typename Response>
-std::string Encode(const Response& response) {
+std::string Encode(Response response) {
   return response.SerializeAsString();
 }
 
 template <typename Response>
-std::string Encode(const WithUpdates<Response>& answer) {
-  return answer.response.SerializeAsString() + answer.updates;
+std::string Encode(WithUpdates<Response> answer) {
+  return std::move(answer.encoded);
 }
 
 // A handler's reply as that of a method.
 template <typename Response>
 PluginHandler::Reply<Response> Encoded(const ttrpc::Server::Reply& reply) {
-  return [reply](const StatusOr<Response>& response) {
+  return [reply](StatusOr<Response> response) {
     if (response.ok()) {
-      reply(Encode(*response));
+      reply(Encode(*std::move(response)));
     } else {
       reply(response.status());
     }

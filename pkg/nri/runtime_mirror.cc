@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/runtime_mirror.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "pkg/model/resources.h"
@@ -15,21 +16,20 @@ void RuntimeMirror::Clear() {
 }
 
 void RuntimeMirror::Add(Pod pod) {
-  std::string id(pod.id.value());
-  pods_.insert_or_assign(std::move(id), std::move(pod));
+  const PodSandboxId id = pod.id;
+  pods_.insert_or_assign(id, std::move(pod));
 }
 
 void RuntimeMirror::Remove(const PodSandboxId& id) {
-  pods_.erase(std::string(id.value()));
+  pods_.erase(id);
   stopped_.erase(id);
-  std::erase_if(containers_, [&id](const auto& entry) { return entry.second.pod_id == id; });
-  std::erase_if(planned_, [this](const std::string& each) { return !containers_.contains(each); });
+  absl::erase_if(containers_, [&id](const auto& entry) { return entry.second.pod_id == id; });
+  absl::erase_if(planned_, [this](const ContainerId& each) { return !containers_.contains(each); });
 }
 
 void RuntimeMirror::Remove(const ContainerId& id) {
-  const std::string key(id.value());
-  containers_.erase(key);
-  planned_.erase(key);
+  containers_.erase(id);
+  planned_.erase(id);
 }
 
 void RuntimeMirror::GuessStopped() {
@@ -44,24 +44,24 @@ void RuntimeMirror::GuessStopped() {
 
 void RuntimeMirror::SetPodResources(const PodSandboxId& id, const LinuxResources& overhead,
                                     const LinuxResources& resources) {
-  const auto pod = pods_.find(id.value());
+  const auto pod = pods_.find(id);
   if (pod == pods_.end()) return;
   pod->second.overhead = overhead;
   pod->second.resources = resources;
 }
 
 void RuntimeMirror::Add(RuntimeContainer container) {
-  std::string id(container.id.value());
-  containers_.insert_or_assign(std::move(id), std::move(container));
+  const ContainerId id = container.id;
+  containers_.insert_or_assign(id, std::move(container));
 }
 
 void RuntimeMirror::AddPlanned(RuntimeContainer container) {
-  planned_.emplace(container.id.value());
+  planned_.insert(container.id);
   Add(std::move(container));
 }
 
 RuntimeContainer* RuntimeMirror::Find(const ContainerId& id) {
-  const auto container = containers_.find(id.value());
+  const auto container = containers_.find(id);
   return container == containers_.end() ? nullptr : &container->second;
 }
 
@@ -86,6 +86,8 @@ RuntimeInventory RuntimeMirror::Inventory() const {
     inventory.pods.push_back(pod);
   for (const auto& [id, container] : containers_)
     if (!planned_.contains(id)) inventory.containers.push_back(container);
+  std::ranges::sort(inventory.pods, {}, &Pod::id);
+  std::ranges::sort(inventory.containers, {}, &RuntimeContainer::id);
   return inventory;
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <set>
-#include <string>
+
+#include <absl/container/flat_hash_set.h>
+#include <absl/container/node_hash_map.h>
 
 #include "pkg/base/ids.h"
+#include "pkg/base/text_hash.h"
 #include "pkg/model/pod.h"
 #include "pkg/model/resource_values.h"
 #include "pkg/resmgr/runtime_client.h"
@@ -25,7 +27,7 @@ class RuntimeMirror {
   void Add(RuntimeContainer container);
   // One that the runtime may not come to have: no part of the inventory until it is confirmed.
   void AddPlanned(RuntimeContainer container);
-  void Confirm(const ContainerId& id) { planned_.erase(std::string(id.value())); }
+  void Confirm(const ContainerId& id) { planned_.erase(id); }
   void Remove(const ContainerId& id);
   // It is not ready any more.
   void SetStopped(const PodSandboxId& id) { stopped_.insert(id); }
@@ -37,17 +39,18 @@ class RuntimeMirror {
   void Apply(const ContainerId& id, const ResourceValues& values);
   void Merge(const ContainerId& id, const LinuxResources& resources);
 
-  bool Has(const ContainerId& id) const { return containers_.contains(id.value()); }
-  bool Has(const PodSandboxId& id) const { return pods_.contains(id.value()); }
+  bool Has(const ContainerId& id) const { return containers_.contains(id); }
+  bool Has(const PodSandboxId& id) const { return pods_.contains(id); }
+  // Pods and containers in the order of their ids.
   RuntimeInventory Inventory() const;
 
  private:
   RuntimeContainer* Find(const ContainerId& id);
 
-  std::map<std::string, Pod, std::less<>> pods_;
+  absl::node_hash_map<PodSandboxId, Pod, TextHash> pods_;
   std::set<PodSandboxId> stopped_;
-  std::map<std::string, RuntimeContainer, std::less<>> containers_;
-  std::set<std::string, std::less<>> planned_;  // of the containers
+  absl::node_hash_map<ContainerId, RuntimeContainer, TextHash> containers_;
+  absl::flat_hash_set<ContainerId, TextHash> planned_;  // of the containers
 };
 
 }  // namespace resmgr::nri

@@ -58,22 +58,34 @@ void UpdateQueue::TakeForAnswer(const ContainerId& own, uint32_t field, std::str
   std::ranges::copy_if(taken, std::back_inserter(waiting_), is_own);
   std::erase_if(taken, is_own);
   if (waiting_.empty()) flush_.reset();
-  {
-    FieldWriter fields(answer);
-    for (const Waiting& each : taken) {
-      const size_t update = fields.Begin(field);
-      fields.Bytes(api::ContainerUpdate::kContainerIdFieldNumber, each.id.value());
-      fields.Bytes(api::ContainerUpdate::kLinuxFieldNumber, each.change->encoded);
-      // One that has ended meanwhile must not fail the event.
-      fields.Number(api::ContainerUpdate::kIgnoreFailureFieldNumber, 1);
-      fields.End(update);
-    }
-  }
+  AddUpdates(taken, field, answer);
   loop_.Post([weak = std::weak_ptr<UpdateQueue*>(self_), taken = std::move(taken)] {
     for (const Waiting& each : taken) {
       if (const auto self = weak.lock()) (*self)->Finish(each, OkStatus());
     }
   });
+}
+
+void UpdateQueue::AddUpdates(std::span<const Waiting> updates, uint32_t field,
+                             std::string& answer) {
+  using Update = api::ContainerUpdate;
+  const auto size_of = [](const Waiting& each) {
+    constexpr size_t kFlag = 2;
+    return FieldWriter::SizeOf(Update::kContainerIdFieldNumber, each.id.value().size()) +
+           FieldWriter::SizeOf(Update::kLinuxFieldNumber, each.change->encoded.size()) + kFlag;
+  };
+  size_t all = 2 * FieldWriter::kMaxVarint;  // what the writer wants to be free before a field
+  for (const Waiting& each : updates)
+    all += FieldWriter::SizeOf(field, size_of(each));
+  FieldWriter fields(answer);
+  fields.Reserve(all);
+  for (const Waiting& each : updates) {
+    fields.Header(field, size_of(each));
+    fields.Bytes(Update::kContainerIdFieldNumber, each.id.value());
+    fields.Bytes(Update::kLinuxFieldNumber, each.change->encoded);
+    // One that has ended meanwhile must not fail the event.
+    fields.Number(Update::kIgnoreFailureFieldNumber, 1);
+  }
 }
 
 void UpdateQueue::Finish(const Waiting& update, const Status& status) const {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "pkg/model/resource_values.h"
 #include "pkg/model/resources.h"
 #include "pkg/nri/host_version.h"
+#include "pkg/resmgr/runtime_client.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr::nri {
@@ -36,10 +39,22 @@ class PluginConnection;
 // goes by NRI after all, and the log says so once. Loop's thread only.
 class UpdateQueue {
  public:
-  using Done = std::function<void(Status)>;
+  // Several updates that were asked for together have one function, which is told the index of the
+  // one that is done.
+  class Done {
+   public:
+    Done(std::shared_ptr<const RuntimeClient::UpdatesDone> shared, size_t index)
+        : shared_(std::move(shared)), index_(index) {}
+    void operator()(const Status& status) const { (*shared_)(index_, status); }
+
+   private:
+    std::shared_ptr<const RuntimeClient::UpdatesDone> shared_;
+    size_t index_;
+  };
   // Updates a container by the runtime's CRI: `done` is run later. NotFound: it has no such
   // container. Unavailable: it cannot be reached.
-  using ByCri = std::function<void(const ContainerId& id, const ResourceValues& values, Done done)>;
+  using ByCri = std::function<void(const ContainerId& id, const ResourceValues& values,
+                                   std::function<void(Status)> done)>;
 
   // What the runtime has done or is told to do, before the change's `done`.
   using Applied = std::function<void(const ContainerId& id, const LinuxResources& resources)>;
@@ -96,6 +111,7 @@ class UpdateQueue {
   void FlushByCri(std::vector<Waiting> updates);
   void OnCriAnswer(const Waiting& update, const Status& status);
   void FlushByNri(std::vector<Waiting> all);
+  static void AddUpdates(std::span<const Waiting> updates, uint32_t field, std::string& answer);
   void Finish(const Waiting& update, const Status& status) const;
 
   EventLoop& loop_;

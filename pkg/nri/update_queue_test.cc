@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/update_queue.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,9 +21,11 @@ using testing::IsEmpty;
 class UpdateQueueTest : public testing::Test {
  protected:
   void Add(const std::string& id, const CpuSet& cpus) {
-    queue_->Add(ContainerId(id), {.cpus = cpus, .cpu_shares = 2}, [this, id](const Status& status) {
-      told_.push_back(id + (status.ok() ? " done" : " failed"));
-    });
+    const auto done = std::make_shared<const RuntimeClient::UpdatesDone>(
+        [this, id](size_t, const Status& status) {
+          told_.push_back(id + (status.ok() ? " done" : " failed"));
+        });
+    queue_->Add(ContainerId(id), {.cpus = cpus, .cpu_shares = 2}, {done, 0});
   }
   // The answer to an event of that container.
   api::CreateContainerResponse Answer(const std::string& own) {

@@ -254,11 +254,15 @@ void Pusher::Call(const Container& container, const ResourceValues& values) {
   runtime_.UpdateContainer(container.id, values,
                            [weak = std::weak_ptr<Pusher*>(self_), key = container.key,
                             epoch = epoch_](const Status& status) {
-                             const std::shared_ptr<Pusher*> self = weak.lock();
-                             if (self == nullptr || (*self)->epoch_ != epoch) return;
-                             --(*self)->unanswered_;
-                             (*self)->OnAnswer(key, status);
+                             if (const auto self = weak.lock())
+                               (*self)->TakeAnswer(epoch, key, status);
                            });
+}
+
+void Pusher::TakeAnswer(uint64_t epoch, ContainerKey key, const Status& status) {
+  if (epoch_ != epoch) return;
+  --unanswered_;
+  OnAnswer(key, status);
 }
 
 void Pusher::BeginGathering(size_t most) {
@@ -270,8 +274,21 @@ void Pusher::BeginGathering(size_t most) {
 void Pusher::SendGathered() {
   gathering_ = false;
   state_writer_.WriteCalls();
-  for (const Gathered& each : std::exchange(gathered_, {}))
-    Call(*each.container, each.values);
+  if (gathered_.empty()) return;
+  unanswered_ += gathered_.size();
+  std::vector<RuntimeClient::Update> updates;
+  std::vector<ContainerKey> keys;
+  updates.reserve(gathered_.size());
+  keys.reserve(gathered_.size());
+  for (const Gathered& each : gathered_) {
+    updates.push_back({.id = each.container->id, .adjustment = each.values});
+    keys.push_back(each.container->key);
+  }
+  runtime_.UpdateContainers(updates, [weak = std::weak_ptr<Pusher*>(self_), epoch = epoch_,
+                                      keys = std::move(keys)](size_t index, const Status& status) {
+    if (const auto self = weak.lock()) (*self)->TakeAnswer(epoch, keys[index], status);
+  });
+  gathered_.clear();
 }
 
 // It is known to be as it was to be.

@@ -114,6 +114,8 @@ class Pusher {
   void BeginGathering(size_t most);
   void SendGathered();
   void Settle(ContainerRecord& record);
+  // Of a call made in that epoch.
+  void TakeAnswer(uint64_t epoch, ContainerKey key, const Status& status);
   void OnAnswer(ContainerKey key, const Status& status);
   void Retry(ContainerKey key, PushState& state);
   void Record(PushState& state, const AppliedResources& applied);

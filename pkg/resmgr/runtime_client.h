@@ -2,10 +2,14 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -79,6 +83,21 @@ class RuntimeClient {
   // in time.
   virtual void UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
                                std::function<void(Status)> done) = 0;
+
+  // One of several; what it refers to is there as long as the call only.
+  struct Update {
+    const ContainerId& id;
+    const ResourceValues& adjustment;
+  };
+  using UpdatesDone = std::function<void(size_t index, const Status& status)>;
+  // The same of several at once: `done` is run for each, when that one is answered.
+  virtual void UpdateContainers(std::span<const Update> updates, UpdatesDone done) {
+    const auto shared = std::make_shared<const UpdatesDone>(std::move(done));
+    for (size_t i = 0; i < updates.size(); ++i) {
+      UpdateContainer(updates[i].id, updates[i].adjustment,
+                      [shared, i](const Status& status) { (*shared)(i, status); });
+    }
+  }
 
   // Lists sandboxes and containers, with what their verbose status adds (cgroup parent, resources)
   // for those that are not `known`. Fails where a list cannot be had; what only fails for some is

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -97,6 +98,14 @@ std::string IdSet<Tag>::ToString() const {
   return {text, at};
 }
 
+// Machines of up to 1024 CPUs have sets of one length, of which the loop is unrolled.
+template <typename Tag>
+template <typename Loop>
+auto IdSet<Tag>::OverFar(size_t words, const Loop& loop) {
+  if (words == kInlineFarWords) return loop(std::integral_constant<size_t, kInlineFarWords>());
+  return loop(words);
+}
+
 template <typename Tag>
 void IdSet<Tag>::DeleteHeap() {
   delete[] heap_far_;
@@ -137,15 +146,19 @@ void IdSet<Tag>::AddFar(const IdSet& other) {
   Widen(other.far_words());
   uint64_t* const words = far();
   const uint64_t* const others = other.far();
-  for (size_t i = 0; i < other.far_words(); ++i)
-    words[i] |= others[i];
+  OverFar(other.far_words(), [&](auto count) {
+    for (size_t i = 0; i < count; ++i)
+      words[i] |= others[i];
+  });
 }
 
 // This one's reach is set already, and its far words are free.
 template <typename Tag>
 void IdSet<Tag>::CopyFar(const IdSet& other) {
   if (reach_ == Reach::kHeap) heap_far_ = new uint64_t[kFarWords];
-  std::copy_n(other.far(), far_words(), far());
+  uint64_t* const words = far();
+  const uint64_t* const others = other.far();
+  OverFar(far_words(), [&](auto count) { std::copy_n(others, size_t{count}, words); });
 }
 
 // As CopyFar. A set on the heap is left with its near words alone.
@@ -169,18 +182,21 @@ void IdSet<Tag>::KeepFar(const IdSet& other) {
   const size_t common = std::min(far_words(), other.far_words());
   uint64_t* const words = far();
   const uint64_t* const others = other.far();
-  for (size_t i = 0; i < common; ++i)
-    words[i] &= others[i];
+  OverFar(common, [&](auto count) {
+    for (size_t i = 0; i < count; ++i)
+      words[i] &= others[i];
+  });
   std::fill(words + common, words + far_words(), 0);
 }
 
 template <typename Tag>
 void IdSet<Tag>::RemoveFar(const IdSet& other) {
-  const size_t common = std::min(far_words(), other.far_words());
   uint64_t* const words = far();
   const uint64_t* const others = other.far();
-  for (size_t i = 0; i < common; ++i)
-    words[i] &= ~others[i];
+  OverFar(std::min(far_words(), other.far_words()), [&](auto common) {
+    for (size_t i = 0; i < common; ++i)
+      words[i] &= ~others[i];
+  });
 }
 
 template <typename Tag>
@@ -215,13 +231,14 @@ bool IdSet<Tag>::AnyFarFrom(size_t word) const {
 template <typename Tag>
 template <typename Operation>
 bool IdSet<Tag>::AnyOfCommonFar(const IdSet& other, const Operation& operation) const {
-  const size_t common = std::min(far_words(), other.far_words());
   const uint64_t* const words = far();
   const uint64_t* const others = other.far();
-  uint64_t any = 0;
-  for (size_t i = 0; i < common; ++i)
-    any |= operation(words[i], others[i]);
-  return any != 0;
+  return OverFar(std::min(far_words(), other.far_words()), [&](auto common) {
+    uint64_t any = 0;
+    for (size_t i = 0; i < common; ++i)
+      any |= operation(words[i], others[i]);
+    return any != 0;
+  });
 }
 
 template <typename Tag>
@@ -237,8 +254,9 @@ bool IdSet<Tag>::FarIsSubsetOf(const IdSet& other) const {
 
 template <typename Tag>
 bool IdSet<Tag>::SameFar(const IdSet& other) const {
-  return !AnyOfCommonFar(other, [](uint64_t mine, uint64_t its) { return mine ^ its; }) &&
-         !AnyFarFrom(other.far_words()) && !other.AnyFarFrom(far_words());
+  if (AnyOfCommonFar(other, [](uint64_t mine, uint64_t its) { return mine ^ its; })) return false;
+  return reach_ == other.reach_ ||
+         (!AnyFarFrom(other.far_words()) && !other.AnyFarFrom(far_words()));
 }
 
 template class IdSet<struct CpuTag>;

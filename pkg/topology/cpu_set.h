@@ -227,6 +227,9 @@ class IdSet {
   int FarCommon(const IdSet& other) const;
   bool AnyFar() const { return AnyFarFrom(0); }
   bool AnyFarFrom(size_t word) const;
+  // Calls a loop with how many words it goes over, a constant where that is how many are inline.
+  template <typename Loop>
+  static auto OverFar(size_t words, const Loop& loop);
   // Whether the operation leaves a bit of any word that counts in both.
   template <typename Operation>
   bool AnyOfCommonFar(const IdSet& other, const Operation& operation) const;

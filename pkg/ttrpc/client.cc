@@ -17,6 +17,14 @@ bool IsProtobuf(std::string_view bytes) {
   return !reader.failed();
 }
 
+// Leaves of the text what is a part of it.
+void CutTo(std::string_view part, std::string& text) {
+  if (part.empty()) return text.clear();
+  const auto begin = static_cast<size_t>(part.data() - text.data());
+  text.resize(begin + part.size());
+  text.erase(0, begin);
+}
+
 }  // namespace
 
 Client::Client(EventLoop& loop, Multiplexer& multiplexer, uint32_t connection, MemoryBudget& budget)
@@ -93,7 +101,8 @@ void Client::OnBytes(std::string_view bytes) {
     const StatusOr<std::string_view> payload = DecodeResponse(frame->body);
     if (!payload.ok() && !IsProtobuf(frame->body)) fault_ = payload.status();
     if (payload.ok()) {
-      End(frame->header.stream, std::string(*payload));
+      CutTo(*payload, frame->body);
+      End(frame->header.stream, std::move(frame->body));
     } else {
       End(frame->header.stream, payload.status());
     }

@@ -83,7 +83,8 @@ class ClientServerTest : public testing::Test {
 };
 
 TEST_F(ClientServerTest, ACallHasItsResponse) {
-  for (const size_t size : {size_t{0}, size_t{1}, size_t{4096}, size_t{1} << 20}) {
+  for (const size_t size :
+       {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{1} << 20, kLongestMessage - 100}) {
     const std::string payload(size, 'p');
     const Response response = Call("Echo", payload);
     ASSERT_TRUE(response.ok()) << response.status();

@@ -28,8 +28,6 @@ constexpr uint32_t kResponsePayload = 2;
 constexpr uint32_t kCode = 1;
 constexpr uint32_t kMessage = 2;
 
-constexpr uint32_t kLengthDelimited = 2;
-
 // Of an error that a peer answers: it goes into logs and to people.
 constexpr size_t kLongestMessageText = 1024;
 constexpr uint64_t kHighestCode = 16;
@@ -94,10 +92,7 @@ std::string Encode(const Request& request) {
 std::string EncodeUpToPayload(const Request& request, size_t payload_size) {
   std::string bytes;
   AddRequest(request, FieldWriter(bytes));
-  bytes.push_back(static_cast<char>(kPayload << 3 | kLengthDelimited));
-  for (; payload_size >= 0x80; payload_size >>= 7)
-    bytes.push_back(static_cast<char>((payload_size & 0x7f) | 0x80));
-  bytes.push_back(static_cast<char>(payload_size));
+  FieldWriter(bytes).Header(kPayload, payload_size);
   return bytes;
 }
 
@@ -140,6 +135,12 @@ std::string EncodeResponse(const StatusOr<std::string>& response) {
   } else if (!response->empty()) {
     FieldWriter(bytes).Bytes(kResponsePayload, *response);
   }
+  return bytes;
+}
+
+std::string EncodeResponseUpToPayload(size_t payload_size) {
+  std::string bytes;
+  FieldWriter(bytes).Header(kResponsePayload, payload_size);
   return bytes;
 }
 

@@ -31,6 +31,8 @@ StatusOr<Request> DecodeRequest(std::string_view bytes);
 
 // OK with the encoded response of the method, or what went wrong, with a code of gRPC.
 std::string EncodeResponse(const StatusOr<std::string>& response);
+// One that is OK, up to the payload, of which the bytes, so many, are still to follow.
+std::string EncodeResponseUpToPayload(size_t payload_size);
 // The payload, or the status that the peer answered. Internal: it is no Response.
 StatusOr<std::string_view> DecodeResponse(std::string_view bytes);
 

@@ -51,7 +51,11 @@ bool FrameReader::ReadHeader(std::string_view& bytes) {
 
 bool FrameReader::ReadBody(std::string_view& bytes) {
   const size_t part = std::min(bytes.size(), frame_.header.length - body_read_);
-  if (!frame_.skipped) frame_.body.append(bytes.substr(0, part));
+  if (!frame_.skipped) {
+    // The budget has it, and what was not received yet is not touched.
+    if (frame_.body.empty() && part > 0) frame_.body.reserve(frame_.header.length);
+    frame_.body.append(bytes.substr(0, part));
+  }
   bytes.remove_prefix(part);
   body_read_ += part;
   return body_read_ == frame_.header.length;

@@ -12,6 +12,8 @@
 namespace resmgr::ttrpc {
 namespace {
 
+// Of a payload, which has an iovec of its own if it is longer.
+constexpr size_t kCopied = 4096;
 constexpr size_t kLongestName = 128;  // of a service or a method, in an error
 // A caller that waits longer, which no runtime or plugin does, is answered after this.
 constexpr std::chrono::nanoseconds kLongestTimeout = std::chrono::hours(1);
@@ -80,23 +82,30 @@ void Server::Run(Frame frame) {
   }
   method->second(
       std::string(request->payload), request->timeout,
-      [this, stream, alive = std::weak_ptr<char>(alive_)](const StatusOr<std::string>& response) {
-        if (!alive.expired() && calls_.contains(stream)) Answer(stream, response);
+      [this, stream, alive = std::weak_ptr<char>(alive_)](StatusOr<std::string> response) {
+        if (!alive.expired() && calls_.contains(stream)) Answer(stream, std::move(response));
       });
 }
 
-void Server::Answer(uint32_t stream, const StatusOr<std::string>& response) {
+void Server::Answer(uint32_t stream, StatusOr<std::string> response) {
   calls_.erase(stream);
-  std::string body = EncodeResponse(response);
-  if (body.size() > kLongestMessage) {
-    body = EncodeResponse(ResourceExhausted("the response of {} bytes is longer than {}",
-                                            body.size(), kLongestMessage));
+  const auto send = [this, stream](std::string body, SharedBytes rest) {
+    const size_t size = body.size() + (rest == nullptr ? 0 : rest->size());
+    const auto header = Encode(FrameHeader{.length = static_cast<uint32_t>(size),
+                                           .stream = stream,
+                                           .type = static_cast<uint8_t>(FrameType::kResponse),
+                                           .flags = 0});
+    multiplexer_.Send(connection_, {header.data(), header.size()}, std::move(body),
+                      std::move(rest));
+  };
+  if (!response.ok() || response->size() < kCopied) return send(EncodeResponse(response), nullptr);
+  std::string front = EncodeResponseUpToPayload(response->size());
+  if (const size_t size = front.size() + response->size(); size > kLongestMessage) {
+    return send(EncodeResponse(ResourceExhausted("the response of {} bytes is longer than {}", size,
+                                                 kLongestMessage)),
+                nullptr);
   }
-  const auto header = Encode(FrameHeader{.length = static_cast<uint32_t>(body.size()),
-                                         .stream = stream,
-                                         .type = static_cast<uint8_t>(FrameType::kResponse),
-                                         .flags = 0});
-  multiplexer_.Send(connection_, {header.data(), header.size()}, std::move(body));
+  send(std::move(front), Share(*std::move(response)));
 }
 
 }  // namespace resmgr::ttrpc

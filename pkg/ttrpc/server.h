@@ -48,7 +48,7 @@ class Server final : private Multiplexer::Receiver {
   void OnBytes(std::string_view bytes) override;
   void OnRequest(Frame frame);
   void Run(Frame frame);
-  void Answer(uint32_t stream, const StatusOr<std::string>& response);
+  void Answer(uint32_t stream, StatusOr<std::string> response);
 
   EventLoop& loop_;
   Multiplexer& multiplexer_;

@@ -36,7 +36,7 @@ void NodeTest::TearDown() {
   if (node_ == nullptr) return;
   node_->watch().LookAgain();
   EXPECT_THAT(node_->watch().violations(), ::testing::IsEmpty());
-  if (HasFailure()) GTEST_LOG_(INFO) << node_->RelayLog();
+  if (HasFailure()) GTEST_LOG_(INFO) << node_->RelayLog() << node_->containerd().Log();
 }
 
 RunningPod NodeTest::Run(const Workload& workload) {

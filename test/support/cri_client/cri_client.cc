@@ -85,7 +85,10 @@ grpc::Status CriClient::Unary(std::string_view method, const google::protobuf::M
 
 Status CriClient::Do(std::string_view method, const google::protobuf::MessageLite& request,
                      google::protobuf::MessageLite* response) {
-  return FromGrpc(Unary(method, request, response));
+  Status status = FromGrpc(Unary(method, request, response));
+  // By gRPC itself, which does not say of what.
+  if (status.code() == StatusCode::kDeadlineExceeded) return Annotate(status, method);
+  return status;
 }
 
 StatusOr<std::string> CriClient::RunPod(const cri::PodSandboxConfig& config,
