@@ -79,7 +79,7 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
   void WaitUntilTheRuntimeRests() {
     std::string before;
     int same = 0;
-    const Status rests = WaitUntil("containerd rests", seconds(10), [&] {
+    const Status rests = WaitUntil("containerd rests", seconds(60), [&] {
       for (PodLife& life : lives_)
         EXPECT_TRUE(life.LookWhatBecameOfIt().ok());
       std::string now;

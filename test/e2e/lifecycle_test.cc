@@ -22,7 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::chrono::seconds kStopPatience{10};
+constexpr std::chrono::seconds kStopPatience{30};
 
 class LifecycleTest : public ::testing::TestWithParam<std::tuple<ApiVersion, bool>> {
  protected:

@@ -15,7 +15,7 @@
 namespace resmgr::test {
 
 // For what happens beside the calls: containers grow, states are written.
-inline constexpr std::chrono::seconds kPatience{20};
+inline constexpr std::chrono::seconds kPatience{60};
 
 // A test with a node on containerd that reads its containers' places from cgroupfs. What it expects
 // follows from the machine that it runs on. At its end no shared container may ever have been on a

@@ -33,7 +33,7 @@ TEST_P(ResizeTest, ASharedContainerGetsCpusOfItsOwnAndGivesThemBack) {
 
   for (int round = 0; round < 2; ++round) {
     Resize(Guaranteed("pod", 1), &pod);
-    const Status alone = WaitUntil("it is alone", std::chrono::seconds(10), [&] {
+    const Status alone = WaitUntil("it is alone", kPatience, [&] {
       const CpuSet own = CpuSetOf(pod);
       return own.size() == 1 && CpuSetOf(neighbour) == SharedBeside(own);
     });
@@ -58,8 +58,8 @@ TEST_P(ResizeTest, AnExclusiveContainerGrowsAsFarAsThereIsRoomAndKeepsItsCpus) {
   CpuSet own = CpuSetOf(pod);
   for (int cpus = 2; cpus <= most; ++cpus) {
     Resize(Guaranteed("pod", cpus), &pod);
-    const Status grown = WaitUntil("it has grown", std::chrono::seconds(10),
-                                   [&] { return CpuSetOf(pod).size() == cpus; });
+    const Status grown =
+        WaitUntil("it has grown", kPatience, [&] { return CpuSetOf(pod).size() == cpus; });
     ASSERT_TRUE(grown.ok()) << CpusOf(pod);
     EXPECT_TRUE(own.IsSubsetOf(CpuSetOf(pod))) << own.ToString() << " to " << CpusOf(pod);
     own = CpuSetOf(pod);

@@ -17,7 +17,7 @@
 namespace resmgr::test {
 
 // For what happens beside the requests.
-inline constexpr std::chrono::seconds kPodPatience{30};
+inline constexpr std::chrono::seconds kPodPatience{60};
 
 // A pod of one container, as kubelets place it.
 struct DockerPod {

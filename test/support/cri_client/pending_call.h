@@ -22,7 +22,7 @@ using Metadata = std::multimap<std::string, std::string>;
 struct CallOptions {
   Metadata metadata = {};
   // The deadline that the server is told, from now.
-  std::chrono::milliseconds timeout{60'000};
+  std::chrono::milliseconds timeout{120'000};
   bool gzip = false;
   // Stops reading after this many messages until ResumeReading; -1 reads all.
   int pause_after = -1;

@@ -48,7 +48,7 @@ class CliProcess {
   void Signal(int signal_number);
   const std::string& output() const { return result_.output; }
 
-  static constexpr std::chrono::milliseconds kTimeout{60'000};
+  static constexpr std::chrono::milliseconds kTimeout{120'000};
 
  private:
   CliProcess(pid_t pid, UniqueFd input, UniqueFd output, UniqueFd errors);
