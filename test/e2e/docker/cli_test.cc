@@ -193,6 +193,7 @@ void Builds(CliTranscript& docker) {
   const auto built = docker.Run({"build", "--no-cache", "-t", "local/built", "context"});
   EXPECT_EQ(built.exit_code, 0);
   EXPECT_THAT(built.output, HasSubstr("Successfully tagged local/built:latest"));
+  EXPECT_THAT(docker.lines().back(), HasSubstr("PROGRESS")) << "told by a clock";
   std::ofstream(context / "Dockerfile") << "FROM " << kImage << "\nRUN echo running; exit 3\n";
   EXPECT_NE(docker.Run({"build", "--no-cache", "--network", "none", "context"}).exit_code, 0);
   docker.Run({"image", "inspect", "local/built", "--format", "{{.Config.Labels}} {{.Size}}"});

@@ -37,10 +37,13 @@ std::string Comparable(const std::string& text) {
   static const std::regex process(R"("Pid": \d+)");
   // Columns are as wide as the times in them.
   static const std::regex spaces(" {2,}");
+  // How often docker tells how far it is depends on the time that takes.
+  static const std::regex progress(R"((Sending build context to Docker daemon +[\d.]+[kM]?B\r+)+)");
   // docker prints it where its wait ends before the process does: seen in some runs, not in all.
   static const std::regex wait_ended(
       R"re(time="TIME" level=error msg="error waiting for container: context canceled"\n)re");
   std::string result = std::regex_replace(text, time, "TIME");
+  result = std::regex_replace(result, progress, "PROGRESS\r");
   result = WithSortedRuntimes(std::regex_replace(result, wait_ended, ""));
   result = std::regex_replace(result, ago, "AGO");
   result = std::regex_replace(result, unix_time, "TIME");
