@@ -8,6 +8,7 @@
 
 #include "agent/testing/fake_timers.h"
 #include "agent/testing/fake_transport.h"
+#include "pkg/base/json.h"
 
 namespace resmgr::agent {
 namespace {

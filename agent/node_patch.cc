@@ -7,6 +7,7 @@
 
 #include <fmt/ranges.h>
 
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/kube/quantity.h"
 

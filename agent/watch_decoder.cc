@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr::agent {

@@ -100,7 +100,7 @@ std::string AuditText(const Reply& report) {
 }
 
 std::string UninstallText(const Reply& answer, bool applied) {
-  const std::string moves = MovesTable(answer.at("moves"));
+  std::string moves = MovesTable(answer.at("moves"));
   if (!applied) return moves;
   const bool done = answer.value("done", false);
   return moves + (done ? "done: no container is bound by cri-resmgr any more\n" : "");

@@ -35,6 +35,7 @@ constexpr std::array<Column, 11> kColumns = {{{"NAMESPACE", "namespace"},
 
 std::vector<std::string> ColumnNames() {
   std::vector<std::string> names;
+  names.reserve(kColumns.size());
   for (const Column& column : kColumns)
     names.push_back(ToLower(column.title));
   return names;

@@ -80,6 +80,7 @@ class FrontDoor {
   // For another daemon that is to serve in this one's place (hand_over.h): accepts no more clients,
   // waits for the requests in flight as Drain does, then runs `done`, once. Drain after that has
   // nothing to wait for. A door that serves no socket has nothing to do here.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): the doors that have to wait keep it.
   virtual void Pause(std::function<void()> done) { done(); }
   // Serves again after Pause, whether or not `done` ran, with what is in InheritedSockets.
   virtual Status Resume() { return OkStatus(); }
@@ -91,6 +92,7 @@ class FrontDoor {
   virtual std::vector<PluginView> plugins() const { return {}; }
   // Tells of the CRI runtimes behind it, by asking each of them: within a second or so, once, and
   // not after Stop. Other doors have none.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): the relay keeps it.
   virtual void DescribeRuntimes(std::function<void(std::vector<RuntimeView>)> done) { done({}); }
   // The containers whose calls are shown to stages that remember them.
   virtual std::vector<SeenContainer> seen() const { return {}; }

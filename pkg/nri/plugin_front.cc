@@ -240,7 +240,7 @@ void PluginFront::OnUpdatePodSandbox(const api::UpdatePodSandboxRequest& request
 }
 
 void PluginFront::OnPodEvent(const api::StateChangeEvent& event, Operation operation,
-                             Reply<api::Empty> reply) {
+                             const Reply<api::Empty>& reply) {
   Running& running = Begin(operation);
   Request& request = running.call.request();
   request.pod_id = PodSandboxId(event.pod().id());
@@ -259,7 +259,7 @@ void PluginFront::OnPodEvent(const api::StateChangeEvent& event, Operation opera
       [reply] { reply(api::Empty()); });
 }
 
-void PluginFront::OnStart(const api::StateChangeEvent& event, Reply<api::Empty> reply) {
+void PluginFront::OnStart(const api::StateChangeEvent& event, const Reply<api::Empty>& reply) {
   const ContainerId id(event.container().id());
   Running& running = Begin(Operation::kStartContainer);
   running.call.request().container_id = id;

@@ -585,7 +585,8 @@ TEST_F(PluginFrontTest, WithoutARuntimeNothingIsListed) {
   ASSERT_TRUE(RunUntil(loop_, [&] { return listed.has_value(); }));
   EXPECT_EQ(listed->status().code(), StatusCode::kUnavailable);
   std::optional<Status> updated;
-  front_.UpdateContainer(ContainerId("none"), {}, [&updated](Status told) { updated = told; });
+  front_.UpdateContainer(ContainerId("none"), {},
+                         [&updated](const Status& told) { updated = told; });
   ASSERT_TRUE(RunUntil(loop_, [&] { return updated.has_value(); }));
   EXPECT_EQ(updated->code(), StatusCode::kNotFound);
 }

@@ -68,7 +68,8 @@ StatusOr<std::string> FollowLinks(const MountTable& mounts, const std::string& p
       here.resize(std::min(here.rfind('/'), here.size()));
       continue;
     }
-    const std::string next = here + "/" + name;
+    std::string next = here;
+    next.append("/").append(name);
     const MountTable::Mount* const mount = mounts.Find(next);
     local = local && mount != nullptr && IsLocal(*mount);
     std::array<char, PATH_MAX> target{};
@@ -76,7 +77,7 @@ StatusOr<std::string> FollowLinks(const MountTable& mounts, const std::string& p
     const ssize_t size =
         local && mount->point != next ? ::readlink(next.c_str(), target.data(), target.size()) : -1;
     if (size < 0) {
-      here = next;
+      here = std::move(next);
       continue;
     }
     if (++links > kMaxLinks) return NotFound("{}: too many links", path);
@@ -151,11 +152,11 @@ std::optional<Locality> DeviceLocality::OfDirectory(const std::string& directory
   fs::path here = fs::canonical(directory, error);
   if (error) return std::nullopt;
   if (depth < kMaxNesting) {
-    const std::optional<Locality> parts = OfAll((here / "slaves").string(), depth + 1);
+    std::optional<Locality> parts = OfAll((here / "slaves").string(), depth + 1);
     if (parts) return parts;
   }
   for (int level = 0; level < kMaxLevels && here != top && here.has_relative_path(); ++level) {
-    const std::optional<Locality> found = ReadLocality(here.string());
+    std::optional<Locality> found = ReadLocality(here.string());
     if (found) return found;
     here = here.parent_path();
   }

@@ -48,10 +48,10 @@ Status CheckCpus(const std::vector<Cpu>& cpus) {
 // Of an index by the ids of these, which are not negative.
 template <typename Part>
 size_t IndexSize(const std::vector<Part>& parts) {
-  int highest = -1;
+  size_t size = 0;
   for (const Part& part : parts)
-    highest = std::max(highest, part.id);
-  return static_cast<size_t>(highest + 1);
+    size = std::max(size, static_cast<size_t>(part.id) + 1);
+  return size;
 }
 
 Status CheckNodes(const std::vector<NumaNode>& nodes) {

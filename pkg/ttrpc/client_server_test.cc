@@ -44,9 +44,8 @@ class ClientServerTest : public testing::Test {
 
   Server::Methods Methods() {
     Server::Methods methods;
-    methods["Echo"] = [](std::string payload, std::chrono::nanoseconds, Server::Reply reply) {
-      reply(std::move(payload));
-    };
+    methods["Echo"] = [](std::string payload, std::chrono::nanoseconds,
+                         const Server::Reply& reply) { reply(std::move(payload)); };
     methods["Fail"] = [](const std::string&, std::chrono::nanoseconds, const Server::Reply& reply) {
       reply(FailedPrecondition("not now"));
     };
@@ -58,7 +57,8 @@ class ClientServerTest : public testing::Test {
     methods["Long"] = [](const std::string&, std::chrono::nanoseconds, const Server::Reply& reply) {
       reply(std::string(kLongestMessage, 'x'));
     };
-    methods["End"] = [this](const std::string&, std::chrono::nanoseconds, Server::Reply reply) {
+    methods["End"] = [this](const std::string&, std::chrono::nanoseconds,
+                            const Server::Reply& reply) {
       server_.reset();
       reply(std::string("too late"));
     };
@@ -254,9 +254,8 @@ class ServerTest : public testing::Test {
                  kConnection,
                  budget_,
                  "Test",
-                 {{"Echo", [](std::string payload, std::chrono::nanoseconds, Server::Reply reply) {
-                     reply(std::move(payload));
-                   }}}};
+                 {{"Echo", [](std::string payload, std::chrono::nanoseconds,
+                              const Server::Reply& reply) { reply(std::move(payload)); }}}};
 };
 
 TEST_F(ServerTest, AnswersWhatIsNoRequest) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -136,7 +137,7 @@ class Node {
   StatusOr<CpuSet> CpusInside(const RunningPod& pod);
 
  private:
-  explicit Node(Options options) : options_(options) {}
+  explicit Node(Options options) : options_(std::move(options)) {}
 
   std::filesystem::path RuntimeSocket() const { return directory_ / "containerd.sock"; }
   std::filesystem::path RelaySocket() const { return directory_ / "relay.sock"; }

@@ -131,9 +131,11 @@ TEST_F(ServedPageTest, RefusesAllButReading) {
 
 // Each silent client holds a thread until it is given up, after three seconds.
 TEST_F(ServedPageTest, SilentClientsStopNeitherScrapesNorCalls) {
+  constexpr size_t kSilent = 30;
   StartWithPage();
   std::vector<UniqueFd> silent;
-  for (int i = 0; i < 30; ++i)
+  silent.reserve(kSilent);
+  for (size_t i = 0; i < kSilent; ++i)
     silent.push_back(Connect(i % 2 == 0 ? "" : "GET /page/ HTTP/1.1\r\nHost: local"));
   CriClient client = Relayed();
   const auto start = Clock::now();
@@ -193,16 +195,18 @@ class LargeNodeTest : public ServedPageTest {
 
 // More than their connections hold is to be sent to them: each holds a thread, and nothing else.
 TEST_F(LargeNodeTest, ClientsThatReadNothingStopNeitherScrapesNorCalls) {
+  constexpr size_t kReaders = 24;
   StartLarge();
   std::vector<UniqueFd> readers;
-  for (int i = 0; i < 24; ++i)
+  readers.reserve(kReaders);
+  for (size_t i = 0; i < kReaders; ++i)
     readers.push_back(Connect("GET /page/data/containers HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   const auto start = Clock::now();
   EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok());
   EXPECT_LT(Since(start), kAtOnce);
   EXPECT_THAT(Ask("GET /metrics"), StartsWith("HTTP/1.1 200"));
   EXPECT_LT(Since(start), seconds(30));
-  std::printf("a scrape beside 24 clients that read nothing: %d ms\n",
+  std::printf("a scrape beside %zu clients that read nothing: %d ms\n", kReaders,
               static_cast<int>(Since(start).count()));
 }
 

@@ -21,7 +21,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr int64_t kPeriod = 100'000;
 
@@ -64,6 +63,7 @@ Request About(const std::string& name, bool guaranteed, int64_t cpus) {
 template <typename Updates>
 std::vector<std::string> Told(const Updates& updates) {
   std::vector<std::string> told;
+  told.reserve(static_cast<size_t>(updates.size()));
   for (const nri_api::ContainerUpdate& update : updates)
     told.push_back(update.container_id() + " " + update.linux().resources().cpu().cpus());
   return told;
