@@ -280,7 +280,7 @@ TEST_F(ManyNodesTest, TakeNoTime) {
     ASSERT_TRUE(of_idle.ok());
     EXPECT_EQ(of_idle->size(), count);
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
 }
 
 TEST_F(ManyNodesTest, GiveFromTheNodesWithTheMostFreeCpus) {

@@ -78,7 +78,7 @@ TEST_F(LineQueueTest, NobodyWhoLogsWaitsForAReaderThatHangs) {
   const auto start = Clock::now();
   for (size_t i = 0; i < kLines; ++i)
     queue.Push(line, {});
-  EXPECT_LT(Clock::now() - start, kPatience);
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(1));
   EXPECT_FALSE(queue.Flush(std::chrono::milliseconds(1)));
 
   // A writer that gets on meanwhile reports more than once.

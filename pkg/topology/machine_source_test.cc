@@ -265,7 +265,7 @@ TEST(MachineSourceTest, RefusesAGalaxyWithoutBuildingIt) {
         "synthetic:64 64 64 64 64", "synthetic:package:1024(memory=1) core:1024 pu:2"}) {
     const auto start = std::chrono::steady_clock::now();
     LoadError(spec, StatusCode::kInvalidArgument);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10)) << spec;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1)) << spec;
   }
 }
 

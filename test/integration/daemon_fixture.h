@@ -28,8 +28,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // How soon something that happens "at once" has to be seen, on a machine that is busy with other
-// tests. Less than the two seconds in which the library of the metrics looks whether it should end.
-inline constexpr milliseconds kAtOnce{1'800};
+// tests.
+inline constexpr milliseconds kAtOnce{1000};
 // What a wait for something that certainly comes may take before a test gives up.
 inline constexpr milliseconds kPatience{20'000};
 

@@ -267,8 +267,7 @@ TEST_F(ServedPageTest, EndsAtOnceWithReadersThatWait) {
   StartWithPage();
   const UniqueFd silent = Connect();
   daemon_->process().Signal(SIGTERM);
-  // A silent client is given up after three seconds.
-  const auto code = daemon_->process().Wait(milliseconds(2'500));
+  const auto code = daemon_->process().Wait(2 * kAtOnce);
   ASSERT_THAT(code, IsOk());
   EXPECT_EQ(*code, 0);
 }
