@@ -57,6 +57,10 @@ class ClientServerTest : public testing::Test {
     methods["Long"] = [](const std::string&, std::chrono::nanoseconds, const Server::Reply& reply) {
       reply(std::string(kLongestMessage, 'x'));
     };
+    methods["FailAtLength"] = [](const std::string&, std::chrono::nanoseconds,
+                                 const Server::Reply& reply) {
+      reply(Internal("{}", std::string(kLongestMessage, 'x')));
+    };
     methods["End"] = [this](const std::string&, std::chrono::nanoseconds,
                             const Server::Reply& reply) {
       server_.reset();
@@ -170,6 +174,8 @@ TEST_F(ClientServerTest, AMessageThatIsTooLongIsNotSent) {
   const Response response = Call("Long", "");
   EXPECT_EQ(response.status().code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(Message(response.status())), HasSubstr("the response of 4194309 bytes"));
+  EXPECT_THAT(std::string(Message(Call("FailAtLength", "").status())),
+              HasSubstr("is longer than 4194304"));
   EXPECT_TRUE(Call("Echo", "").ok());
 }
 

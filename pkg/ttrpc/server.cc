@@ -12,7 +12,7 @@
 namespace resmgr::ttrpc {
 namespace {
 
-// Of a payload, which has an iovec of its own if it is longer.
+// Shorter payloads are copied into the message; others are sent from where they are.
 constexpr size_t kCopied = 4096;
 constexpr size_t kLongestName = 128;  // of a service or a method, in an error
 // A caller that waits longer, which no runtime or plugin does, is answered after this.
@@ -89,23 +89,26 @@ void Server::Run(Frame frame) {
 
 void Server::Answer(uint32_t stream, StatusOr<std::string> response) {
   calls_.erase(stream);
-  const auto send = [this, stream](std::string body, SharedBytes rest) {
-    const size_t size = body.size() + (rest == nullptr ? 0 : rest->size());
-    const auto header = Encode(FrameHeader{.length = static_cast<uint32_t>(size),
-                                           .stream = stream,
-                                           .type = static_cast<uint8_t>(FrameType::kResponse),
-                                           .flags = 0});
-    multiplexer_.Send(connection_, {header.data(), header.size()}, std::move(body),
-                      std::move(rest));
-  };
-  if (!response.ok() || response->size() < kCopied) return send(EncodeResponse(response), nullptr);
-  std::string front = EncodeResponseUpToPayload(response->size());
-  if (const size_t size = front.size() + response->size(); size > kLongestMessage) {
-    return send(EncodeResponse(ResourceExhausted("the response of {} bytes is longer than {}", size,
-                                                 kLongestMessage)),
-                nullptr);
+  std::string body;
+  SharedBytes rest;
+  if (response.ok() && response->size() >= kCopied) {
+    body = EncodeResponseUpToPayload(response->size());
+    rest = Share(*std::move(response));
+  } else {
+    body = EncodeResponse(response);
   }
-  send(std::move(front), Share(*std::move(response)));
+  size_t size = body.size() + (rest == nullptr ? 0 : rest->size());
+  if (size > kLongestMessage) {
+    body = EncodeResponse(
+        ResourceExhausted("the response of {} bytes is longer than {}", size, kLongestMessage));
+    rest = nullptr;
+    size = body.size();
+  }
+  const auto header = Encode(FrameHeader{.length = static_cast<uint32_t>(size),
+                                         .stream = stream,
+                                         .type = static_cast<uint8_t>(FrameType::kResponse),
+                                         .flags = 0});
+  multiplexer_.Send(connection_, {header.data(), header.size()}, std::move(body), std::move(rest));
 }
 
 }  // namespace resmgr::ttrpc
