@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the pusher may send a container now, while others are still on CPUs that it is to get.
+#include "pkg/resmgr/pusher.h"
+
+namespace resmgr {
+
+// The desired effect without the CPUs that others have not left yet. A container that does not run
+// needs not wait here: its start waits.
+Pusher::Target Pusher::SafeTarget(const ContainerRecord& record) const {
+  Target safe{.resources = DesiredResources(record.container)};
+  AppliedResources& target = safe.resources;
+  if (!target.cpus || !record.MayRun()) return safe;
+  const ContainerKey key = record.container.key;
+  const PushState& state = *record.push;
+  CpuSet too_early = HeldByOthers(key);
+  // Hundreds that only share move at once, and mostly no other one is in their way.
+  if (target.exclusive.empty() && !too_early.Intersects(*target.cpus)) return safe;
+  const CpuSet shared = *target.cpus - target.exclusive;
+  too_early &= shared;
+  too_early |= OccupiedByOthers(record, target.exclusive - state.applied.exclusive);
+  if (too_early.empty()) return safe;
+  target.cpus = *target.cpus - too_early;
+  target.exclusive -= too_early;
+  if (target.cpus->empty()) {
+    // Stays where it is, and keeps what it has there for itself. It may be known to be where it has
+    // left already: never back onto what others were given meanwhile.
+    target.cpus = state.applied.cpus;
+    if (target.cpus) {
+      const CpuSet rest = *target.cpus - ExclusiveOfOthers(key);
+      if (!rest.empty()) target.cpus = rest;
+    }
+    // What it is to share here from now on, it needs no longer for itself.
+    target.exclusive = (state.held & target.cpus.value_or(CpuSet())) - shared;
+  }
+  // Not so one that is where it should be already, only not alone yet.
+  const Placement& placement = record.container.placement;
+  safe.whole = target.cpus == placement.EnforcedCpus() && target.exclusive == placement.exclusive;
+  return safe;
+}
+
+CpuSet Pusher::ExclusiveOfOthers(ContainerKey key) const {
+  CpuSet exclusive;
+  for (const auto& [other, record] : store_.containers()) {
+    if (other != key && record.Placeable()) exclusive |= record.container.placement.exclusive;
+  }
+  return exclusive;
+}
+
+// Asked for each container that waits whenever another one has left some CPUs. Mostly the one that
+// was in its way still is, and on all of these CPUs: where no daemon was before, all are
+// everywhere.
+CpuSet Pusher::OccupiedByOthers(const ContainerRecord& waiting, const CpuSet& cpus) const {
+  CpuSet occupied;
+  if (cpus.empty()) return occupied;
+  const auto& all = store_.containers();
+  const auto look = [&](auto from, const auto& to) {
+    for (; from != to && occupied != cpus; ++from) {
+      const auto& [other, record] = *from;
+      if (other == waiting.container.key || !record.MayRun()) continue;
+      occupied |= ToLeave(record, cpus);
+      if (occupied == cpus) waiting.push->in_the_way = other;
+    }
+  };
+  const auto first = all.lower_bound(waiting.push->in_the_way);
+  look(first, all.end());
+  look(all.begin(), first);
+  return occupied;
+}
+
+CpuSet Pusher::HeldByOthers(ContainerKey key) const {
+  CpuSet held;
+  for (const ContainerKey other : leftovers_) {
+    if (other == key) continue;
+    const ContainerRecord* const record = Followed(other);
+    if (record != nullptr && record->MayRun()) held |= LeftoverOf(*record);
+  }
+  return held;
+}
+
+}  // namespace resmgr
