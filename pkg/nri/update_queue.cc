@@ -70,9 +70,9 @@ void UpdateQueue::AddUpdates(std::span<const Waiting> updates, uint32_t field,
                              std::string& answer) {
   using Update = api::ContainerUpdate;
   const auto size_of = [](const Waiting& each) {
-    constexpr size_t kFlag = 2;
     return FieldWriter::SizeOf(Update::kContainerIdFieldNumber, each.id.value().size()) +
-           FieldWriter::SizeOf(Update::kLinuxFieldNumber, each.change->encoded.size()) + kFlag;
+           FieldWriter::SizeOf(Update::kLinuxFieldNumber, each.change->encoded.size()) +
+           FieldWriter::SizeOf(Update::kIgnoreFailureFieldNumber, 0);
   };
   size_t all = 2 * FieldWriter::kMaxVarint;  // what the writer wants to be free before a field
   for (const Waiting& each : updates)
