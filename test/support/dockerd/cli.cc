@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -16,6 +15,8 @@
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
+
+#include "test/support/containerd/child_process.h"
 
 namespace resmgr::test {
 namespace {
@@ -141,17 +142,10 @@ Status CliProcess::Type(std::string_view text, std::chrono::milliseconds timeout
 }
 
 Status CliProcess::AwaitRawTerminal(std::chrono::milliseconds timeout) {
-  constexpr std::chrono::milliseconds kInterval{5};
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (std::chrono::steady_clock::now() < deadline) {
+  return WaitUntil("its terminal is raw", timeout, [this] {
     termios modes{};
-    if (::tcgetattr(input_.get(), &modes) != 0) {
-      return Unavailable("tcgetattr: {}", std::strerror(errno));
-    }
-    if ((modes.c_lflag & (ICANON | ECHO)) == 0) return OkStatus();
-    std::this_thread::sleep_for(kInterval);
-  }
-  return DeadlineExceeded("its terminal is not raw; output so far: {}", result_.output);
+    return ::tcgetattr(input_.get(), &modes) == 0 && (modes.c_lflag & (ICANON | ECHO)) == 0;
+  });
 }
 
 Status CliProcess::Expect(std::string_view text, std::chrono::milliseconds timeout) {

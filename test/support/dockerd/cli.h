@@ -39,7 +39,7 @@ class CliProcess {
   // It reads an end of its input; its output is still read.
   void EndInput() { input_.Reset(); }
   // Until it has made its terminal raw: what is typed earlier is echoed and changed by the
-  // terminal. kDeadlineExceeded or kUnavailable: it has not.
+  // terminal. kDeadlineExceeded: it has not.
   Status AwaitRawTerminal(std::chrono::milliseconds timeout = kTimeout);
   // Until this has been in its output. kDeadlineExceeded or kUnavailable: with what was.
   Status Expect(std::string_view text, std::chrono::milliseconds timeout = kTimeout);
