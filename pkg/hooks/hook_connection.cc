@@ -126,7 +126,7 @@ void HookConnection::Send(Calls::iterator call) {
   Call& sent = **call;
   sent.sent = true;
   sent.timer.reset();
-  const auto left = std::chrono::duration_cast<milliseconds>(sent.deadline - Clock::now());
+  const auto left = std::chrono::ceil<milliseconds>(sent.deadline - Clock::now());
   client_.Call(MethodOf(sent.point), sent.request, std::max(left, milliseconds(1)),
                [this, call](StatusOr<std::string> answer) { OnAnswer(call, std::move(answer)); });
   sent.request.clear();

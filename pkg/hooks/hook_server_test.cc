@@ -107,6 +107,23 @@ TEST_F(HookServerTest, AHangDelaysNoOtherCall) {
   EXPECT_EQ(server->connection().stats().failures(), 1u);
 }
 
+TEST_F(HookServerTest, ACallHasItsWholeTimeout) {
+  FakeHookServer fake(socket_);
+  fake.Hang(kCreate);
+  const milliseconds timeout(3);
+  const auto server = NewServer(timeout);
+  ASSERT_TRUE(RunUntil([&] { return server->connection().connected(); }));
+  for (int round = 0; round < 5; ++round) {
+    const auto begin = EventLoop::Clock::now();
+    server->Ask(kCreate, "", [&](const StatusOr<std::string>& answer) {
+      EXPECT_GE(EventLoop::Clock::now() - begin, timeout);
+      EXPECT_THAT(answer, HasCode(StatusCode::kDeadlineExceeded));
+      loop_.Stop();
+    });
+    loop_.Run();
+  }
+}
+
 TEST_F(HookServerTest, WithoutAServerCallsFailBeforeTheirDeadline) {
   const auto server = NewServer(seconds(60));
   EXPECT_THAT(AskAndWait(*server, kCreate, ""), HasCode(StatusCode::kUnavailable));

@@ -110,8 +110,8 @@ StatusOr<std::string> HandOverChannel::Await(std::chrono::milliseconds timeout) 
   for (;;) {
     RESMGR_ASSIGN_OR_RETURN(std::optional<std::string> message, Next());
     if (message) return *std::move(message);
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        end - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     if (left.count() <= 0)
       return DeadlineExceeded("the other daemon does not answer within {} ms", timeout.count());
     pollfd wait{.fd = socket_.get(), .events = POLLIN, .revents = 0};

@@ -52,7 +52,9 @@ TEST_F(HandOverChannelTest, MessagesComeOneByOne) {
   EXPECT_EQ(from_.Send("another"), OkStatus());
   EXPECT_EQ(*to_.Next(), "one");
   EXPECT_EQ(*to_.Await(milliseconds(0)), "another");
+  const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(to_.Await(milliseconds(10)).status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(10));
 }
 
 TEST_F(HandOverChannelTest, WhatWasSaidBeforeTheEndIsHeard) {

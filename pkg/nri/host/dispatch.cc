@@ -47,7 +47,7 @@ PluginSettings HostedPlugin::settings() const {
 
 std::chrono::milliseconds Budget::For(const PluginSettings& settings) const {
   using std::chrono::milliseconds;
-  const auto left = std::chrono::duration_cast<milliseconds>(end_ - Clock::now());
+  const auto left = std::chrono::ceil<milliseconds>(end_ - Clock::now());
   return std::clamp(left, milliseconds(0), settings.request_timeout);
 }
 

@@ -133,6 +133,18 @@ TEST_F(DispatchTest, ThePluginsShareTheBudget) {
   EXPECT_TRUE(told_.empty());
 }
 
+TEST_F(DispatchTest, APluginThatIsAskedAtOnceHasTheWholeBudget) {
+  FunctionPort plugin("10-a", told_, {.request_timeout = milliseconds(2'000)});
+  dispatcher_.Add(plugin);
+  // Between the budget's begin and the question this thread may have to wait for a processor.
+  int whole = 0;
+  for (int round = 0; round < 100; ++round) {
+    Ask(Dispatcher::Kind::kRequest, milliseconds(1'000));
+    if (plugin.timeout == milliseconds(1'000)) ++whole;
+  }
+  EXPECT_GT(whole, 0);
+}
+
 TEST_F(DispatchTest, AllAreAskedTogetherAndEachMustAgree) {
   std::vector<PluginPort::Done<api::Empty>> waiting;
   FunctionPort a("10-a", told_);
