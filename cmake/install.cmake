@@ -6,17 +6,19 @@
 function(resmgr_documents program component)
   set(directory ${PROJECT_BINARY_DIR}/documents)
   file(MAKE_DIRECTORY ${directory})
-  set(page ${directory}/${program}.8.gz)
+  set(page ${directory}/${program}.8)
   set(bash ${directory}/${program}.bash)
   set(zsh ${directory}/_${program})
-  add_custom_command(OUTPUT ${page} ${bash} ${zsh}
-    COMMAND ${program} -help=man | gzip -9n > ${page}
+  # Not by a pipe, which would hide that the program failed.
+  add_custom_command(OUTPUT ${page}.gz ${bash} ${zsh}
+    COMMAND ${program} -help=man > ${page}
+    COMMAND gzip -9nf ${page}
     COMMAND ${program} -help=bash > ${bash}
     COMMAND ${program} -help=zsh > ${zsh}
     DEPENDS ${program}
     VERBATIM)
-  add_custom_target(${program}-documents ALL DEPENDS ${page} ${bash} ${zsh})
-  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT ${component})
+  add_custom_target(${program}-documents ALL DEPENDS ${page}.gz ${bash} ${zsh})
+  install(FILES ${page}.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT ${component})
   install(FILES ${bash} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
     RENAME ${program} COMPONENT ${component})
   install(FILES ${zsh} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions COMPONENT ${component})
