@@ -38,7 +38,6 @@ struct Container {
   PodSandboxId pod_id;
   std::string name;
   uint32_t attempt = 0;
-  ContainerState state = ContainerState::kCreating;
   StringMap labels;
   StringMap annotations;
   LinuxResources requested;   // as the last request said
@@ -47,6 +46,8 @@ struct Container {
   // reason of each placement.
   std::string needs_note;
   std::vector<LocalityHint> hints;  // only when the policy wants them
+  // From here on: what each decision looks at, of all containers.
+  ContainerState state = ContainerState::kCreating;
   // Some policy bound it to CPUs (memory nodes). It stays so when the container is let go, which
   // the runtime may not know yet.
   bool cpus_bound = false;

@@ -11,7 +11,7 @@ void Override(std::optional<T>& value, const std::optional<T>& change) {
 
 }  // namespace
 
-LinuxResources Merged(LinuxResources base, const LinuxResources& changes) {
+void Merge(LinuxResources& base, const LinuxResources& changes) {
   Override(base.cpu_period, changes.cpu_period);
   Override(base.cpu_quota, changes.cpu_quota);
   Override(base.cpu_shares, changes.cpu_shares);
@@ -22,6 +22,10 @@ LinuxResources Merged(LinuxResources base, const LinuxResources& changes) {
   for (const auto& [page_size, limit] : changes.hugepage_limits) {
     base.hugepage_limits[page_size] = limit;
   }
+}
+
+LinuxResources Merged(LinuxResources base, const LinuxResources& changes) {
+  Merge(base, changes);
   return base;
 }
 

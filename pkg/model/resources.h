@@ -28,6 +28,8 @@ struct LinuxResources {
 
 // What a container has after an update: every field that `changes` sets wins over `base`.
 LinuxResources Merged(LinuxResources base, const LinuxResources& changes);
+// The same of `base` itself.
+void Merge(LinuxResources& base, const LinuxResources& changes);
 
 // What a container needs, as the policy sees it: from the annotation of the webhook where the
 // request does not contradict it, else estimated from LinuxResources (pkg/model/requirements.h).

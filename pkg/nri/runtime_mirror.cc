@@ -74,9 +74,7 @@ void RuntimeMirror::Apply(const ContainerId& id, const ResourceValues& values) {
 }
 
 void RuntimeMirror::Merge(const ContainerId& id, const LinuxResources& resources) {
-  RuntimeContainer* const container = Find(id);
-  if (container != nullptr)
-    container->resources = Merged(std::move(container->resources), resources);
+  if (RuntimeContainer* const container = Find(id)) resmgr::Merge(container->resources, resources);
 }
 
 RuntimeInventory RuntimeMirror::Inventory() const {

@@ -76,6 +76,8 @@ class ExclusiveCheck {
   // After all AddExclusive.
   Status CheckShared(const Container& container, const Placement& placement) const {
     if (!placement.cpus || !any_) return OkStatus();
+    // Mostly it has none, and the plan none of its CPUs.
+    if (!placement.cpus->Intersects(exclusive_)) return OkStatus();
     return CheckShared(container, *placement.cpus - placement.exclusive);
   }
   Status CheckShared(const Container& container, const CpuSet& shared) const {

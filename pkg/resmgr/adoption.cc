@@ -175,7 +175,7 @@ class Adopter {
     record.kept = reported.kept;
     record.started_at = reported.started_at;
     if (container.state == ContainerState::kExited) {
-      record.former = PlacementOf(applied, saved);
+      record.former = std::make_unique<Placement>(PlacementOf(applied, saved));
     } else {
       container.placement = PlacementOf(applied, saved);
       result_.in_force.emplace_back(container.key, applied);

@@ -16,21 +16,22 @@ const std::optional<T>& First(const std::optional<T>& a, const std::optional<T>&
 AppliedResources DesiredResources(const Container& container) {
   const Placement& placement = container.placement;
   const LinuxResources& requested = container.requested;
-  AppliedResources desired{placement.values(), placement.exclusive};
-  desired.cpus = placement.EnforcedCpus();
-  desired.cpu_shares = First(placement.cpu_shares, requested.cpu_shares);
-  desired.cpu_quota = First(placement.cpu_quota, requested.cpu_quota);
-  desired.cpu_period = First(placement.cpu_period, requested.cpu_period);
-  return desired;
+  return {{.cpus = placement.EnforcedCpus(),
+           .mems = placement.mems,
+           .cpu_shares = First(placement.cpu_shares, requested.cpu_shares),
+           .cpu_quota = First(placement.cpu_quota, requested.cpu_quota),
+           .cpu_period = First(placement.cpu_period, requested.cpu_period)},
+          placement.exclusive};
 }
 
 bool IsDesired(const AppliedResources& resources, const Container& container) {
   const Placement& placement = container.placement;
   const LinuxResources& requested = container.requested;
-  return resources.cpus == placement.EnforcedCpus() && resources.mems == placement.mems &&
-         resources.cpu_shares == First(placement.cpu_shares, requested.cpu_shares) &&
+  // Numbers first: containers that share CPUs mostly differ in these.
+  return resources.cpu_shares == First(placement.cpu_shares, requested.cpu_shares) &&
          resources.cpu_quota == First(placement.cpu_quota, requested.cpu_quota) &&
          resources.cpu_period == First(placement.cpu_period, requested.cpu_period) &&
+         resources.cpus == placement.EnforcedCpus() && resources.mems == placement.mems &&
          resources.exclusive == placement.exclusive;
 }
 

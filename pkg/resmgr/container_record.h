@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -74,9 +75,7 @@ struct ReducedSibling {
 struct ContainerRecord {
   explicit ContainerRecord(PodRecord& its_pod) : pod(&its_pod) {}
 
-  // Identity: ContainerStore and what creates the record. State: `life`. Placement: Decider, and
-  // what rolls a decision back. What it requests: ResourceManager::Impl (updates, pod limits).
-  Container container;
+  // What each decision looks at comes first, next to the container's key.
   PodRecord* pod;
   uint64_t touched = 0;  // ContainerStore: its clock at the last event about this container
 
@@ -87,35 +86,41 @@ struct ContainerRecord {
   bool managed = true;
   // A newer attempt is being created and took its CPUs over; they come back if that fails.
   bool superseded = false;
-  ContainerKey supersedes{};  // the other side of it
-  // While it is being created: its siblings get these back if that fails.
-  std::vector<ReducedSibling> bounded;
-  // The placement that it had before it exited or was superseded.
-  std::optional<Placement> former;
-
-  // ResourceManager::Impl, the kubelet's updates: those that are not answered, and what holds
-  // without them.
-  std::vector<PendingUpdate> updates;
-  std::optional<ConfirmedRequest> confirmed;
-
-  // Starts. When it began to run, where that is known (from a list: adoption), and whether it was
-  // logged that it may run on exclusive CPUs of others.
-  std::optional<std::chrono::system_clock::time_point> started_at;
+  // Starts. It was logged that it may run on exclusive CPUs of others.
   bool unpinned_warned = false;
-
-  // Pusher: where it follows the container, or its creation.
-  std::optional<PushState> push;
-
   // Adoption: the runtime reported no more than that it exists; the rest comes from the disk.
   bool unclear = false;
   // Adoption: an earlier daemon's notes are all that is known of it, since its runtime has not been
   // listed yet.
   bool kept = false;
-
   bool unsaved = false;  // StateWriter: changed since it was saved
+
+  // Identity: ContainerStore and what creates the record. State: `life`. Placement: Decider, and
+  // what rolls a decision back. What it requests: ResourceManager::Impl (updates, pod limits).
+  Container container;
+
+  // Pusher: where it follows the container, or its creation.
+  std::optional<PushState> push;
+
+  // Creations: the attempt that this one takes the place of, which is `superseded`.
+  ContainerKey supersedes{};
+  // While it is being created: its siblings get these back if that fails.
+  std::vector<ReducedSibling> bounded;
+  // The placement that it had before it exited or was superseded; mostly none.
+  std::unique_ptr<Placement> former;
+
+  // ResourceManager::Impl, the kubelet's updates: those that are not answered, and what holds
+  // without them; nullptr where there are none.
+  std::vector<PendingUpdate> updates;
+  std::unique_ptr<ConfirmedRequest> confirmed;
+
+  // Starts. When it began to run, where that is known (from a list: adoption).
+  std::optional<std::chrono::system_clock::time_point> started_at;
 
   // The only way to change its state.
   void Advance(LifeEvent event) { life.Apply(event, container); }
+  // Empty where there is none.
+  Placement FormerPlacement() const { return former == nullptr ? Placement() : *former; }
   bool MayRun() const { return !superseded && life.MayRun(); }
   // The policy leaves it on whatever CPUs it runs on.
   bool Unpinned() const { return Placeable() && !container.placement.cpus; }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/node_hash_map.h>
@@ -102,6 +103,7 @@ class ContainerStore {
   HeldOverheads overheads_;  // the sum of PodRecord::counted
   Pods pods_;
   Containers containers_;
+  std::vector<ContainerRecord*> in_order_;  // the same: a tree is slow to go through
   // By text within the record, which does not change once it is set.
   absl::flat_hash_map<std::string_view, ContainerRecord*, TextHash> by_id_;
   // At RecentIndex, the container that was looked for last of those whose keys belong there: what

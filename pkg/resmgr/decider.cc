@@ -69,6 +69,20 @@ ContainerKeys Decider::Recover() {
   return changed.ok() ? *std::move(changed) : ContainerKeys();
 }
 
+void Decider::GiveShared(const SharedChange& change, Container& container) {
+  Placement& placement = container.placement;
+  const auto give = [&](const CpuSet& cpus) {
+    shifts_.NoteShared(container.key, placement, cpus);
+    placement.cpus = cpus;
+  };
+  if (placement.exclusive.empty()) {
+    give(change.cpus);
+  } else {
+    give(change.CpusFor(placement));
+  }
+  container.cpus_bound = true;
+}
+
 StatusOr<ContainerKeys> Decider::Apply(StatusOr<Plan> plan) {
   shifts_.Clear();
   if (!plan.ok()) return plan.status();
@@ -92,11 +106,7 @@ StatusOr<ContainerKeys> Decider::Apply(StatusOr<Plan> plan) {
   for (const SharedChange& change : plan->shared) {
     for (const ContainerKey key : change.containers) {
       Container& container = store_.Find(key)->container;
-      Placement& placement = container.placement;
-      CpuSet cpus = change.CpusFor(placement);
-      shifts_.NoteShared(key, placement, cpus);
-      placement.cpus = cpus;
-      container.cpus_bound = true;
+      GiveShared(change, container);
       changed.push_back(key);
     }
   }

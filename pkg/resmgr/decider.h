@@ -58,6 +58,7 @@ class Decider {
 
  private:
   StatusOr<ContainerKeys> Apply(StatusOr<Plan> plan);
+  void GiveShared(const SharedChange& change, Container& container);
 
   const Machine& machine_;
   Policy* policy_;

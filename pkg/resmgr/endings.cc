@@ -20,9 +20,9 @@ const Placement* ResourceManager::Impl::Retire(ContainerRecord& record, LifeEven
   state_writer_.Erase(record.container.id);
   look_again_timers_.Forget(record.container.key);
   if (!was_placeable) return nullptr;
-  const Placement& given_up = record.former.emplace(std::move(record.container.placement));
+  record.former = std::make_unique<Placement>(std::move(record.container.placement));
   record.container.placement = Placement();
-  return &given_up;
+  return record.former.get();
 }
 
 void ResourceManager::Impl::Exit(ContainerRecord& record, LifeEvent event, std::string_view why,
@@ -149,7 +149,7 @@ void ResourceManager::Impl::EndSuperseded(ContainerRecord& record) {
                          .pod = former->pod->pod,
                          .container = former->container,
                          .why = "its next attempt took its place",
-                         .from = Place::Of(former->former.value_or(Placement()))});
+                         .from = Place::Of(former->FormerPlacement())});
 }
 
 }  // namespace resmgr

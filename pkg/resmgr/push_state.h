@@ -3,10 +3,11 @@
 
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "pkg/base/status.h"
 #include "pkg/model/container.h"
-#include "pkg/resmgr/applied_resources.h"
+#include "pkg/resmgr/recent_resources.h"
 #include "pkg/state/open_calls.h"
 #include "pkg/sys/event_loop.h"
 
@@ -15,17 +16,17 @@ namespace resmgr {
 // What the pusher (pusher.h) knows of one container. It is part of the container's record, where it
 // is at hand with everything else of it; only the pusher reads and writes it.
 struct PushState {
-  PushState(const AppliedResources& carried, const CpuSet& may_run_on)
-      : applied(carried), possible(may_run_on) {}
+  PushState(SharedResources carried, const CpuSet& may_run_on)
+      : applied(std::move(carried)), possible(may_run_on) {}
 
-  AppliedResources applied;  // last confirmed; what its creation carries while that is under way
-  bool certain = false;      // nothing was sent since that could have changed it
+  SharedResources applied;  // last confirmed; what its creation carries while that is under way
+  bool certain = false;     // nothing was sent since that could have changed it
   bool in_flight = false;
   int forwarded = 0;        // kubelet's updates under way
   bool overlapped = false;  // two updates were under way at once: the last one is not known
-  std::optional<AppliedResources> sent;  // the last one
-  CpuSet possible;                       // where it may be running, by what was sent
-  CpuSet held;                           // CPUs that it may still have for itself alone
+  SharedResources sent;     // while `in_flight`: what that is to make so
+  CpuSet possible;          // where it may be running, by what was sent
+  CpuSet held;              // CPUs that it may still have for itself alone
   // Another container that was on all CPUs that this one waits for, when that was looked up last:
   // where to look first.
   mutable ContainerKey in_the_way{};

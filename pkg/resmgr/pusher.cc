@@ -8,8 +8,6 @@
 namespace resmgr {
 namespace {
 
-const AppliedResources kUnknown{};
-
 // Mostly there are none.
 void EraseFrom(std::set<ContainerKey>& keys, ContainerKey key) {
   if (!keys.empty()) keys.erase(key);
@@ -58,31 +56,31 @@ void Pusher::Disconnected() {
 }
 
 void Pusher::BeginCreation(ContainerRecord& record, bool carried) {
-  record.push.emplace(carried ? DesiredResources(record.container) : kUnknown, everywhere_);
+  record.push.emplace(carried ? recent_.Desired(record.container) : recent_.none(), everywhere_);
 }
 
 void Pusher::EndCreation(ContainerRecord& record) {
   if (!record.push) return;
   MarkInForce(*record.push);
-  listener_.OnInForce(record, record.push->applied);
+  listener_.OnInForce(record, *record.push->applied);
   OnRuntimeReport(record);
 }
 
 void Pusher::Confirm(ContainerKey key, const AppliedResources& applied) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) return;
-  PushState& state = record->push ? *record->push : record->push.emplace(kUnknown, everywhere_);
+  PushState& state = Follow(*record);
   const bool open = state_writer_.IsCallOpen(StateWriter::Call::kUpdate, record->container.id);
   // What it had for itself before a reconnect, and still sits on, others must not enter yet.
   const CpuSet still_held = open ? state.held : state.held & applied.cpus.value_or(CpuSet());
   const CpuSet still_possible = state.possible;
-  Record(state, applied);
+  Record(state, recent_.Share(applied));
   state.held |= still_held;
   if (open) {
     state.certain = false;
     state.possible |= still_possible;
   } else {
-    listener_.OnInForce(*record, state.applied);
+    listener_.OnInForce(*record, *state.applied);
   }
   state.overlapped = state.in_flight || state.forwarded > 0;
   OnRuntimeReport(*record);
@@ -131,8 +129,8 @@ void Pusher::Wake(std::span<const ContainerKey> keys) {
 
 AppliedResources Pusher::BeginForwarded(ContainerKey key) {
   ContainerRecord* const record = store_.Find(key);
-  PushState& state = record->push ? *record->push : record->push.emplace(kUnknown, everywhere_);
-  AppliedResources target = SafeTarget(*record).resources;
+  PushState& state = Follow(*record);
+  AppliedResources target = *SafeTarget(*record).resources;
   if (state.in_flight || state.forwarded > 0 || record->life.BeingStarted())
     state.overlapped = true;
   // The request carries what is wanted, a new try of the same would only disturb it.
@@ -151,8 +149,8 @@ void Pusher::EndForwarded(ContainerKey key, const AppliedResources& sent, bool a
   PushState& state = *record->push;
   --state.forwarded;
   if (applied && !state.overlapped) {
-    Record(state, sent);
-    listener_.OnInForce(*record, state.applied);
+    Record(state, recent_.Share(sent));
+    listener_.OnInForce(*record, *state.applied);
   } else {
     state.certain = false;
   }
@@ -168,7 +166,7 @@ bool Pusher::Settled(ContainerKey key) const {
   if (record == nullptr) return false;
   const PushState& state = *record->push;
   if (!state.certain || state.in_flight || state.forwarded > 0) return false;
-  return Difference(DesiredResources(record->container), state.applied).empty();
+  return Difference(DesiredResources(record->container), *state.applied).empty();
 }
 
 CpuSet Pusher::ToLeave(const ContainerRecord& record, const CpuSet& cpus) const {
@@ -202,6 +200,10 @@ ContainerRecord* Pusher::Followed(ContainerKey key) const {
   return record != nullptr && record->push ? record : nullptr;
 }
 
+PushState& Pusher::Follow(ContainerRecord& record) {
+  return record.push ? *record.push : record.push.emplace(recent_.none(), everywhere_);
+}
+
 void Pusher::Step(ContainerKey key) {
   if (ContainerRecord* const record = store_.Find(key); record != nullptr) Step(*record);
 }
@@ -213,40 +215,48 @@ void Pusher::Step(ContainerRecord& record) {
 
   // As mostly after its creation. One that runs may still have to wait for others.
   if (!record.MayRun() && record.push->certain &&
-      IsDesired(record.push->applied, record.container)) {
+      IsDesired(*record.push->applied, record.container)) {
     EraseFrom(held_back_, record.container.key);
     Settle(record);
     return;
   }
-  const Target target = SafeTarget(record);
+  Target target = SafeTarget(record);
   if (target.whole) {
     if (held_back_.erase(record.container.key) > 0) move_aside_ = 1;
   } else {
     held_back_.insert(record.container.key);
   }
-  Send(record, target.resources);
+  Send(record, std::move(target.resources));
 }
 
-void Pusher::Send(ContainerRecord& record, const AppliedResources& target) {
+void Pusher::Send(ContainerRecord& record, SharedResources target) {
   PushState& state = *record.push;
-  ResourceValues missing = Difference(target, state.certain ? state.applied : kUnknown);
-  if (missing.empty()) {
-    const bool told = state.certain && state.applied.exclusive == target.exclusive;
-    state.applied.exclusive = target.exclusive;
-    Settle(record);
-    if (!told) listener_.OnInForce(record, state.applied);
-    return;
-  }
+  const std::shared_ptr<const ResourceValues>& missing =
+      recent_.Missing(target, state.certain ? state.applied : recent_.none());
+  if (missing->empty()) return SettleAs(record, *target);
   state.in_flight = true;
   TrackCall(record);
-  state.sent = target;
-  state.possible |= target.cpus.value_or(CpuSet());
-  state.held |= target.exclusive;
-  if (gathering_) {
-    gathered_.push_back({.container = &record.container, .values = std::move(missing)});
-  } else {
-    Call(record.container, missing);
+  if (target->cpus) state.possible |= *target->cpus;
+  state.held |= target->exclusive;
+  state.sent = std::move(target);
+  if (!gathering_) return Call(record.container, *missing);
+  if (gathered_values_.empty() || gathered_values_.back() != missing) {
+    gathered_values_.push_back(missing);
   }
+  gathered_.push_back({.container = &record.container, .values = missing.get()});
+}
+
+// The runtime has all of it; what is exclusive of it is not told to the runtime.
+void Pusher::SettleAs(ContainerRecord& record, const AppliedResources& target) {
+  PushState& state = *record.push;
+  const bool told = state.certain && state.applied->exclusive == target.exclusive;
+  if (state.applied->exclusive != target.exclusive) {
+    AppliedResources applied = *state.applied;
+    applied.exclusive = target.exclusive;
+    state.applied = recent_.Share(applied);
+  }
+  Settle(record);
+  if (!told) listener_.OnInForce(record, *state.applied);
 }
 
 void Pusher::Call(const Container& container, const ResourceValues& values) {
@@ -281,7 +291,7 @@ void Pusher::SendGathered() {
   updates.reserve(gathered_.size());
   keys.reserve(gathered_.size());
   for (const Gathered& each : gathered_) {
-    updates.push_back({.id = each.container->id, .adjustment = each.values});
+    updates.push_back({.id = each.container->id, .adjustment = *each.values});
     keys.push_back(each.container->key);
   }
   runtime_.UpdateContainers(updates, [weak = std::weak_ptr<Pusher*>(self_), epoch = epoch_,
@@ -289,12 +299,13 @@ void Pusher::SendGathered() {
     if (const auto self = weak.lock()) (*self)->TakeAnswer(epoch, keys[index], status);
   });
   gathered_.clear();
+  gathered_values_.clear();
 }
 
 // It is known to be as it was to be.
 void Pusher::Settle(ContainerRecord& record) {
   PushState& state = *record.push;
-  state.held = state.applied.exclusive;
+  state.held = state.applied->exclusive;
   state.certain = true;
   TrackLeftover(record);
   TrackCall(record);
@@ -307,14 +318,11 @@ void Pusher::OnAnswer(ContainerKey key, const Status& status) {
   PushState& state = *record->push;
   state.in_flight = false;
   state.last_error = status;
+  SharedResources sent = std::move(state.sent);
   if (status.ok()) {
-    AppliedResources now = *state.sent;
-    // A field that was not sent keeps the value that it had.
-    if (!now.cpus) now.cpus = state.applied.cpus;
-    if (!now.mems) now.mems = state.applied.mems;
     if (!state.overlapped) {
-      Record(state, now);
-      listener_.OnInForce(*record, state.applied);
+      Record(state, OverApplied(std::move(sent), state.applied));
+      listener_.OnInForce(*record, *state.applied);
     }
     state.delay = std::chrono::milliseconds(0);
   } else {
@@ -352,15 +360,26 @@ void Pusher::Retry(ContainerKey key, PushState& state) {
   });
 }
 
-void Pusher::Record(PushState& state, const AppliedResources& applied) {
-  state.applied = applied;
+// A field that was not sent keeps the value that it had.
+SharedResources Pusher::OverApplied(SharedResources sent, const SharedResources& before) {
+  const bool keeps_cpus = !sent->cpus && before->cpus;
+  const bool keeps_mems = !sent->mems && before->mems;
+  if (!keeps_cpus && !keeps_mems) return sent;
+  AppliedResources now = *sent;
+  if (keeps_cpus) now.cpus = before->cpus;
+  if (keeps_mems) now.mems = before->mems;
+  return recent_.Share(now);
+}
+
+void Pusher::Record(PushState& state, SharedResources applied) {
+  state.applied = std::move(applied);
   MarkInForce(state);
 }
 
 void Pusher::MarkInForce(PushState& state) {
   state.certain = true;
-  state.possible = state.applied.cpus.value_or(everywhere_);
-  state.held = state.applied.exclusive;
+  state.possible = state.applied->cpus ? *state.applied->cpus : everywhere_;
+  state.held = state.applied->exclusive;
 }
 
 void Pusher::TrackLeftover(ContainerKey key) {

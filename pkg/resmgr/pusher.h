@@ -11,6 +11,7 @@
 #include "pkg/base/status.h"
 #include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/container_store.h"
+#include "pkg/resmgr/recent_resources.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/state_writer.h"
 #include "pkg/sys/event_loop.h"
@@ -106,9 +107,12 @@ class Pusher {
  private:
   // Nullptr for one that is not followed.
   ContainerRecord* Followed(ContainerKey key) const;
+  // Follows it from now on, if not before.
+  PushState& Follow(ContainerRecord& record);
   void Step(ContainerKey key);
   void Step(ContainerRecord& record);
-  void Send(ContainerRecord& record, const AppliedResources& target);
+  void Send(ContainerRecord& record, SharedResources target);
+  void SettleAs(ContainerRecord& record, const AppliedResources& target);
   void Call(const Container& container, const ResourceValues& values);
   // Updates between these are noted with one write, and sent after it.
   void BeginGathering(size_t most);
@@ -118,15 +122,18 @@ class Pusher {
   void TakeAnswer(uint64_t epoch, ContainerKey key, const Status& status);
   void OnAnswer(ContainerKey key, const Status& status);
   void Retry(ContainerKey key, PushState& state);
-  void Record(PushState& state, const AppliedResources& applied);
+  SharedResources OverApplied(SharedResources sent, const SharedResources& before);
+  void Record(PushState& state, SharedResources applied);
   void MarkInForce(PushState& state);
   void OnRuntimeReport(ContainerRecord& record);
   // What a container may be sent now.
   struct Target {
-    AppliedResources resources;
+    SharedResources resources;
     bool whole = true;  // all that it should have
   };
-  Target SafeTarget(const ContainerRecord& record) const;
+  Target SafeTarget(const ContainerRecord& record);
+  // `desired` without the CPUs of others' among `held`, and those for it alone where others are.
+  Target ReducedTarget(const ContainerRecord& record, SharedResources desired, const CpuSet& held);
   // Of containers that are followed.
   const CpuSet& PossibleOf(const ContainerRecord& record) const;
   static CpuSet LeftoverOf(const ContainerRecord& record);
@@ -169,12 +176,14 @@ class Pusher {
   std::set<ContainerKey> leftovers_;  // hold exclusive CPUs that are theirs no more
   std::set<ContainerKey> held_back_;  // got less than they should have, for the sake of others
   size_t move_aside_ = 1;             // so many of them the next time that they are stuck
+  RecentResources recent_;
   // Updates that are noted as open and not sent yet.
   struct Gathered {
-    const Container* container;  // of a record that is not erased meanwhile
-    ResourceValues values;
+    const Container* container;    // of a record that is not erased meanwhile
+    const ResourceValues* values;  // one of `gathered_values_`
   };
   std::vector<Gathered> gathered_;
+  std::vector<std::shared_ptr<const ResourceValues>> gathered_values_;
   bool gathering_ = false;
   EventLoop::HandlePtr circle_check_;
   std::shared_ptr<Pusher*> self_;  // answers may come after the pusher is gone

@@ -33,7 +33,7 @@ std::vector<Pusher::InTheWay> Pusher::AllInTheWay() const {
 std::vector<ContainerKey> Pusher::BlockersOf(const ContainerRecord& waiting,
                                              const std::vector<InTheWay>& all) {
   const Placement& placement = waiting.container.placement;
-  const CpuSet gained = placement.exclusive - waiting.push->applied.exclusive;
+  const CpuSet gained = placement.exclusive - waiting.push->applied->exclusive;
   const CpuSet shared = placement.cpus.value_or(CpuSet()) - placement.exclusive;
   std::vector<ContainerKey> blockers;
   for (const InTheWay& other : all) {
@@ -104,7 +104,7 @@ void Pusher::SendFirstAnyway() {
   held_back_.erase(first);
   ContainerRecord* const record = Followed(first);
   if (record == nullptr || !record->Placeable()) return;
-  Send(*record, DesiredResources(record->container));
+  Send(*record, recent_.Desired(record->container));
 }
 
 // What is being moved need not be what they wait for: an update may fail for ever, or never be
@@ -131,7 +131,7 @@ bool Pusher::MoveAside(ContainerKey key) {
   AppliedResources target = DesiredResources(record->container);
   target.cpus = aside;
   target.exclusive = CpuSet();
-  Send(*record, target);
+  Send(*record, recent_.Share(target));
   return true;
 }
 

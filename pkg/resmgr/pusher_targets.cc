@@ -1,30 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the pusher may send a container now, while others are still on CPUs that it is to get.
+#include <utility>
+
 #include "pkg/resmgr/pusher.h"
 
 namespace resmgr {
 
-// The desired effect without the CPUs that others have not left yet. A container that does not run
-// needs not wait here: its start waits.
-Pusher::Target Pusher::SafeTarget(const ContainerRecord& record) const {
-  Target safe{.resources = DesiredResources(record.container)};
-  AppliedResources& target = safe.resources;
+// The desired resources without the CPUs that others have not left yet. A container that does not
+// run needs not wait here: its start waits.
+Pusher::Target Pusher::SafeTarget(const ContainerRecord& record) {
+  Target safe{.resources = recent_.Desired(record.container)};
+  const AppliedResources& target = *safe.resources;
   if (!target.cpus || !record.MayRun()) return safe;
+  const CpuSet held = HeldByOthers(record.container.key);
+  // Hundreds that only share move at once, and mostly no other one is in their way.
+  if (target.exclusive.empty() && !held.Intersects(*target.cpus)) return safe;
+  return ReducedTarget(record, std::move(safe.resources), held);
+}
+
+Pusher::Target Pusher::ReducedTarget(const ContainerRecord& record, SharedResources desired,
+                                     const CpuSet& held) {
   const ContainerKey key = record.container.key;
   const PushState& state = *record.push;
-  CpuSet too_early = HeldByOthers(key);
-  // Hundreds that only share move at once, and mostly no other one is in their way.
-  if (target.exclusive.empty() && !too_early.Intersects(*target.cpus)) return safe;
-  const CpuSet shared = *target.cpus - target.exclusive;
-  too_early &= shared;
-  too_early |= OccupiedByOthers(record, target.exclusive - state.applied.exclusive);
-  if (too_early.empty()) return safe;
+  const CpuSet shared = *desired->cpus - desired->exclusive;
+  const CpuSet too_early =
+      (held & shared) | OccupiedByOthers(record, desired->exclusive - state.applied->exclusive);
+  if (too_early.empty()) return {.resources = std::move(desired)};
+  AppliedResources target = *desired;
   target.cpus = *target.cpus - too_early;
   target.exclusive -= too_early;
   if (target.cpus->empty()) {
     // Stays where it is, and keeps what it has there for itself. It may be known to be where it has
     // left already: never back onto what others were given meanwhile.
-    target.cpus = state.applied.cpus;
+    target.cpus = state.applied->cpus;
     if (target.cpus) {
       const CpuSet rest = *target.cpus - ExclusiveOfOthers(key);
       if (!rest.empty()) target.cpus = rest;
@@ -34,8 +42,9 @@ Pusher::Target Pusher::SafeTarget(const ContainerRecord& record) const {
   }
   // Not so one that is where it should be already, only not alone yet.
   const Placement& placement = record.container.placement;
-  safe.whole = target.cpus == placement.EnforcedCpus() && target.exclusive == placement.exclusive;
-  return safe;
+  const bool whole =
+      target.cpus == placement.EnforcedCpus() && target.exclusive == placement.exclusive;
+  return {.resources = recent_.Share(target), .whole = whole};
 }
 
 CpuSet Pusher::ExclusiveOfOthers(ContainerKey key) const {

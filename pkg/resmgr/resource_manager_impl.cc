@@ -184,13 +184,14 @@ StatusOr<ContainerKeys> ResourceManager::Impl::Place(ContainerRecord& record,
   if (predecessor == nullptr) return decider_.Allocate(record, nullptr);
   const bool alive = predecessor->Placeable();
   Container former = predecessor->container;
-  if (!alive) former.placement = predecessor->former.value_or(Placement());
+  if (!alive) former.placement = predecessor->FormerPlacement();
   predecessor->superseded = alive;
   StatusOr<ContainerKeys> changed = decider_.Allocate(record, &former);
   if (!changed.ok()) {
     predecessor->superseded = false;
   } else if (alive) {
-    predecessor->former = std::exchange(predecessor->container.placement, {});
+    predecessor->former =
+        std::make_unique<Placement>(std::exchange(predecessor->container.placement, {}));
     record.supersedes = predecessor->container.key;
   }
   return changed;
@@ -230,7 +231,7 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key) {
   ContainerKeys changed;
   if (former != nullptr) former->superseded = false;
   if (former != nullptr && former->container.state != ContainerState::kExited) {
-    former->container.placement = *std::exchange(former->former, std::nullopt);
+    former->container.placement = *std::exchange(former->former, nullptr);
     Append(changed, decider_.Reconcile());
     changed.push_back(former->container.key);
   } else if (managed) {
@@ -303,7 +304,7 @@ void ResourceManager::Impl::Append(ContainerKeys& changed, StatusOr<ContainerKey
 
 // Brings new placements to the runtime, and lets starts go that waited for them.
 void ResourceManager::Impl::Push(ContainerKeys changed) {
-  std::sort(changed.begin(), changed.end());
+  if (!std::ranges::is_sorted(changed)) std::ranges::sort(changed);
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   pusher_.Wake(changed);
   for (const ContainerKey key : changed) {

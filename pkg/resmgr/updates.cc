@@ -26,7 +26,8 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
   if (!changed.ok()) return Refuse(*record, "an update", changed.status());
   observers_.OnUpdated(ActOn(*record, "", *before.placement));
   const std::optional<CpuSet> cpus_before = before.placement->cpus;
-  if (record->updates.empty()) record->confirmed = std::move(before);
+  if (record->updates.empty())
+    record->confirmed = std::make_unique<ConfirmedRequest>(std::move(before));
   PendingUpdate update{
       .ticket = ++last_ticket_,
       .changes = requested,

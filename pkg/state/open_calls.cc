@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/state/open_calls.h"
 
+#include <array>
 #include <utility>
 
 namespace resmgr {
@@ -15,8 +16,10 @@ constexpr size_t kManyEntries = 8192;
 constexpr size_t kMaxFile = size_t{16} << 20;
 
 void AppendEntry(uint64_t entry, std::string& bytes) {
+  std::array<char, kEntry> encoded;
   for (size_t i = 0; i < kEntry; ++i)
-    bytes += static_cast<char>(entry >> (8 * i) & 0xff);
+    encoded[i] = static_cast<char>(entry >> (8 * i) & 0xff);
+  bytes.append(encoded.data(), kEntry);
 }
 
 uint64_t Decode(std::string_view bytes) {

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "pkg/base/status.h"
 
@@ -19,8 +20,8 @@ namespace resmgr {
 //
 // Most machines have fewer CPUs than the near words hold. The far words are touched, and even
 // initialized, only once an id of theirs was added: containers' records and what goes through a
-// decision are full of sets, and mostly they are not in the cache. Ids up to 1023 need no
-// allocation; only a set that has a higher one keeps all its far words on the heap.
+// decision are full of sets, and mostly they are not in the cache. Ids up to 1023 (319 of NUMA
+// nodes) need no allocation; only a set that has a higher one keeps all its far words on the heap.
 template <typename Tag>
 class IdSet {
  public:
@@ -173,7 +174,9 @@ class IdSet {
 
  private:
   static constexpr int kNearBits = 256;
-  static constexpr int kInlineBits = 1024;
+  // No machine has that many NUMA nodes: the words beside the near ones take the room of the
+  // pointer.
+  static constexpr int kInlineBits = std::is_same_v<Tag, struct NodeTag> ? 320 : 1024;
   static constexpr size_t kNearWords = kNearBits / 64;
   static constexpr size_t kInlineFarWords = (kInlineBits - kNearBits) / 64;
   static constexpr size_t kFarWords = (kBits - kNearBits) / 64;

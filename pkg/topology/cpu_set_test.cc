@@ -97,8 +97,9 @@ TEST(CpuSetTest, LastIsTheHighest) {
 }
 
 // Containers' records and plans are full of sets: high ids must not make them larger.
-TEST(CpuSetTest, IsNoLargerThanItsWordsUpTo1023) {
+TEST(CpuSetTest, IsNoLargerThanTheWordsThatNeedNoAllocation) {
   EXPECT_EQ(sizeof(CpuSet), 1024 / 8 + sizeof(uint64_t));
+  EXPECT_EQ(sizeof(NodeSet), 320 / 8 + sizeof(uint64_t));
 }
 
 TEST(CpuSetTest, MovesAndCopiesOwnTheirHighIds) {
@@ -125,8 +126,14 @@ TEST(CpuSetTest, MovesAndCopiesOwnTheirHighIds) {
   EXPECT_EQ(set, CpuSet{1});
 }
 
+// Sets of NUMA nodes have fewer words of their own.
+template <typename Set>
+class IdSetTest : public testing::Test {};
+using IdSets = testing::Types<CpuSet, NodeSet>;
+TYPED_TEST_SUITE(IdSetTest, IdSets);
+
 // The same operations on a std::set must agree.
-TEST(CpuSetTest, BehavesLikeASetOfNumbers) {
+TYPED_TEST(IdSetTest, BehavesLikeASetOfNumbers) {
   const uint64_t seed = test::SeedOr(1);
   SCOPED_TRACE(test::Repeat(seed));
   std::mt19937 random(seed);
@@ -135,14 +142,14 @@ TEST(CpuSetTest, BehavesLikeASetOfNumbers) {
     const int count = std::uniform_int_distribution<int>(0, 80)(random);
     // Some of the sets are dense, so that runs cross word boundaries; the others differ in where
     // their words are.
-    constexpr int kLast[] = {140, 140, 1023, CpuSet::kMaxId};
+    constexpr int kLast[] = {140, 140, 319, 1023, TypeParam::kMaxId};
     const int last = kLast[random() % std::size(kLast)];
     for (int i = 0; i < count; ++i)
       ids.insert(std::uniform_int_distribution<int>(0, last)(random));
     return ids;
   };
   const auto to_set = [](const std::set<int>& ids) {
-    CpuSet set;
+    TypeParam set;
     for (const int id : ids)
       set.Add(id);
     return set;
@@ -157,8 +164,8 @@ TEST(CpuSetTest, BehavesLikeASetOfNumbers) {
     std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::inserter(either, either.end()));
     std::set_difference(a.begin(), a.end(), b.begin(), b.end(),
                         std::inserter(only_a, only_a.end()));
-    const CpuSet x = to_set(a);
-    const CpuSet y = to_set(b);
+    const TypeParam x = to_set(a);
+    const TypeParam y = to_set(b);
     ASSERT_EQ(x & y, to_set(both));
     ASSERT_EQ(x | y, to_set(either));
     ASSERT_EQ(x - y, to_set(only_a));
@@ -167,18 +174,18 @@ TEST(CpuSetTest, BehavesLikeASetOfNumbers) {
     ASSERT_EQ(x.Intersects(y), !both.empty());
     ASSERT_EQ(x.IsSubsetOf(y), only_a.empty());
     ASSERT_EQ(x.Last(), a.empty() ? -1 : *a.rbegin());
-    CpuSet assigned = y;
+    TypeParam assigned = y;
     assigned = x;
-    CpuSet moved = y;
-    moved = CpuSet(x);
+    TypeParam moved = y;
+    moved = TypeParam(x);
     ASSERT_EQ(moved, x);
     ASSERT_EQ(assigned, x);
     ASSERT_EQ(assigned == y, a == b);
     for (const int id : a)
       assigned.Remove(id);
     ASSERT_TRUE(assigned.empty()) << assigned.ToString();
-    ASSERT_EQ(assigned, CpuSet());
-    ASSERT_EQ(CpuSet(), assigned);
+    ASSERT_EQ(assigned, TypeParam());
+    ASSERT_EQ(TypeParam(), assigned);
     ASSERT_TRUE(assigned.IsSubsetOf(y));
     ASSERT_EQ(std::vector<int>(a.begin(), a.end()), [&x] {
       std::vector<int> ids;
@@ -186,7 +193,7 @@ TEST(CpuSetTest, BehavesLikeASetOfNumbers) {
         ids.push_back(id);
       return ids;
     }());
-    ASSERT_EQ(*CpuSet::Parse(x.ToString()), x) << x.ToString();
+    ASSERT_EQ(*TypeParam::Parse(x.ToString()), x) << x.ToString();
   }
 }
 

@@ -129,6 +129,13 @@ Status Node::RestartContainerd() {
   return OkStatus();
 }
 
+bool Node::RelayLogs(std::string_view text) const {
+  constexpr std::chrono::minutes kPatience{1};
+  return WaitUntil("the log", kPatience,
+                   [&] { return WholeRelayLog().find(text) != std::string::npos; })
+      .ok();
+}
+
 bool Node::HasVersion() {
   cri::VersionResponse response;
   return runtime_->Unary("Version", cri::VersionRequest(), &response).error_code() !=

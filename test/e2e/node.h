@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -105,6 +106,9 @@ class Node {
   std::string RelayLog() const { return LastLines(directory_ / "relay.log"); }
   // All of it, of all its lives.
   std::string WholeRelayLog() const { return TextOf(directory_ / "relay.log"); }
+
+  // Whether the relay logs this within a minute: a line is written after what it tells of.
+  bool RelayLogs(std::string_view text) const;
 
   // Where NRI plugins connect to the relay.
   std::filesystem::path HostSocket() const { return directory_ / "nri-host.sock"; }

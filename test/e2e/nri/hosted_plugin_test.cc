@@ -113,8 +113,8 @@ TEST_P(PolicyAndPluginTest, ThePolicyOwnsTheCpus) {
   const CpuSet own = CpuSetOf(exclusive);
   EXPECT_EQ(own.size(), 1);
   EXPECT_FALSE(own.Contains(0)) << "it is reserved";
-  EXPECT_THAT(TextOf(PluginLog()), HasSubstr("\"cpus\":\"" + own.ToString() + "\""));
-  EXPECT_THAT(node().RelayLog(), HasSubstr("CPUs"));
+  ExpectLogged("\"cpus\":\"" + own.ToString() + "\"");
+  EXPECT_TRUE(node().RelayLogs("CPUs"));
   Remove(exclusive);
 }
 
