@@ -32,7 +32,7 @@ void UpdateQueue::SetHost(ApiVersion version, ByCri by_cri) {
   cri_away_since_.reset();
 }
 
-void UpdateQueue::Add(const ContainerId& id, const ResourceValues& values, Done done) {
+UpdateQueue::SharedChange UpdateQueue::ChangeOf(const ResourceValues& values) {
   if (last_ == nullptr || values != last_->values) {
     auto change = std::make_shared<Change>();
     change->values = values;
@@ -41,7 +41,11 @@ void UpdateQueue::Add(const ContainerId& id, const ResourceValues& values, Done 
     change->encoded = change->message.SerializeAsString();
     last_ = std::move(change);
   }
-  waiting_.push_back({.id = id, .change = last_, .done = std::move(done)});
+  return last_;
+}
+
+void UpdateQueue::Add(const ContainerId& id, SharedChange change, Done done) {
+  waiting_.push_back({.id = id, .change = std::move(change), .done = std::move(done)});
   FlushWithin(kAtOnce);
 }
 
@@ -108,7 +112,7 @@ void UpdateQueue::FlushByCri(std::vector<Waiting> updates) {
   for (Waiting& each : updates) {
     asked_by_cri_.emplace(each.id.value(), Asked{.change = each.change});
     const ContainerId id = each.id;
-    const std::shared_ptr<const Change> change = each.change;
+    const SharedChange change = each.change;
     by_cri_(
         id, change->values,
         [weak = std::weak_ptr<UpdateQueue*>(self_), each = std::move(each)](const Status& status) {

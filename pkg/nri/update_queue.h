@@ -75,9 +75,25 @@ class UpdateQueue {
   // The runtime has told its NRI's version. An empty function: there is no other way than NRI.
   void SetHost(ApiVersion version, ByCri by_cri);
 
+  // What a container is to get, in the forms in which it is told. Those of containers that share
+  // CPUs are one: it is made once where they are added one after the other.
+  struct Change {
+    ResourceValues values;
+    LinuxResources resources;  // the same, as runtimes read them
+    api::LinuxContainerUpdate message;
+    std::string encoded;
+  };
+  using SharedChange = std::shared_ptr<const Change>;
+  SharedChange ChangeOf(const ResourceValues& values);
+
   // `done` is run later: OK, the runtime has done it or is told to (an answer's updates have no
   // reply); Internal, it could not; or why it cannot be asked.
-  void Add(const ContainerId& id, const ResourceValues& values, Done done);
+  void Add(const ContainerId& id, SharedChange change, Done done);
+  void Add(const ContainerId& id, const ResourceValues& values, Done done) {
+    Add(id, ChangeOf(values), std::move(done));
+  }
+  // So many are about to be added.
+  void Reserve(size_t more) { waiting_.reserve(waiting_.size() + more); }
 
   // Adds those of this turn of the loop to the encoded answer to an event, which has updates as
   // its field `field`. What is for the event's own container stays: an answer does not update that.
@@ -88,21 +104,15 @@ class UpdateQueue {
   bool TakeOwn(const ContainerId& id, const LinuxResources& resources);
 
  private:
-  struct Change {
-    ResourceValues values;
-    LinuxResources resources;  // the same, as runtimes read them
-    api::LinuxContainerUpdate message;
-    std::string encoded;
-  };
   struct Waiting {
     ContainerId id;
-    std::shared_ptr<const Change> change;
+    SharedChange change;
     Done done;
     bool by_nri = false;  // the CRI cannot do it
   };
   // Asked for by the CRI and not answered.
   struct Asked {
-    std::shared_ptr<const Change> change;
+    SharedChange change;
     bool shown = false;
   };
 
@@ -124,8 +134,7 @@ class UpdateQueue {
   std::optional<EventLoop::Clock::time_point> cri_away_since_;
   std::multimap<std::string, Asked, std::less<>> asked_by_cri_;
   std::vector<Waiting> waiting_;
-  // Containers that share CPUs get the same one after the other.
-  std::shared_ptr<const Change> last_;
+  SharedChange last_;
   EventLoop::HandlePtr flush_;
   bool flushes_at_once_ = false;        // where it is set
   std::shared_ptr<UpdateQueue*> self_;  // what is posted may come after the queue is gone

@@ -71,14 +71,11 @@ ContainerKeys Decider::Recover() {
 
 void Decider::GiveShared(const SharedChange& change, Container& container) {
   Placement& placement = container.placement;
-  const auto give = [&](const CpuSet& cpus) {
-    shifts_.NoteShared(container.key, placement, cpus);
-    placement.cpus = cpus;
-  };
+  shifts_.NoteShared(container.key, placement, change);
   if (placement.exclusive.empty()) {
-    give(change.cpus);
+    placement.cpus = change.cpus;
   } else {
-    give(change.CpusFor(placement));
+    placement.cpus = change.CpusFor(placement);
   }
   container.cpus_bound = true;
 }

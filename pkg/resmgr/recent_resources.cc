@@ -15,8 +15,9 @@ RecentResources::RecentResources()
 }
 
 SharedResources RecentResources::Desired(const Container& container) {
-  for (const SharedResources& recent : recent_) {
-    if (IsDesired(*recent, container)) return recent;
+  if (IsDesired(*recent_[latest_], container)) return recent_[latest_];
+  for (size_t i = 0; i < recent_.size(); ++i) {
+    if (IsDesired(*recent_[i], container)) return recent_[latest_ = i];
   }
   return Remember(DesiredResources(container));
 }
@@ -40,10 +41,10 @@ const std::shared_ptr<const ResourceValues>& RecentResources::Missing(
 }
 
 SharedResources RecentResources::Remember(AppliedResources resources) {
-  SharedResources& place = recent_[oldest_];
+  latest_ = oldest_;
   oldest_ = (oldest_ + 1) % recent_.size();
-  place = std::make_shared<const AppliedResources>(std::move(resources));
-  return place;
+  recent_[latest_] = std::make_shared<const AppliedResources>(std::move(resources));
+  return recent_[latest_];
 }
 
 }  // namespace resmgr

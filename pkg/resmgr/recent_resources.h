@@ -37,6 +37,7 @@ class RecentResources {
   // Those of containers whose CPU shares differ come in turn.
   std::array<SharedResources, 8> recent_;
   size_t oldest_ = 0;
+  size_t latest_ = 0;  // looked for last
   // What was compared last, and the difference.
   SharedResources wanted_;
   SharedResources present_;
