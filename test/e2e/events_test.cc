@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 // The relay lists by itself some seconds after it has connected, and then each minute: within this
 // time at most two of the steps below could be learned so.
 constexpr seconds kFewLists{50};
-constexpr seconds kSoon{5};
+constexpr seconds kSoon{15};
 
 class EventsTest : public NodeTest {
  protected:
