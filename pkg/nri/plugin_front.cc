@@ -65,7 +65,7 @@ void PluginFront::UpdateContainers(std::span<const Update> updates, UpdatesDone 
   const auto shared = std::make_shared<const UpdatesDone>(std::move(done));
   updates_.Reserve(updates.size());
   const ResourceValues* values = nullptr;
-  UpdateQueue::SharedChange change;
+  std::shared_ptr<const UpdateQueue::Change> change;
   for (size_t i = 0; i < updates.size(); ++i) {
     const ContainerId& id = updates[i].id;
     if (mirror_.Has(id)) {

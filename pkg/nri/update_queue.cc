@@ -32,7 +32,7 @@ void UpdateQueue::SetHost(ApiVersion version, ByCri by_cri) {
   cri_away_since_.reset();
 }
 
-UpdateQueue::SharedChange UpdateQueue::ChangeOf(const ResourceValues& values) {
+std::shared_ptr<const UpdateQueue::Change> UpdateQueue::ChangeOf(const ResourceValues& values) {
   if (last_ == nullptr || values != last_->values) {
     auto change = std::make_shared<Change>();
     change->values = values;
@@ -44,7 +44,7 @@ UpdateQueue::SharedChange UpdateQueue::ChangeOf(const ResourceValues& values) {
   return last_;
 }
 
-void UpdateQueue::Add(const ContainerId& id, SharedChange change, Done done) {
+void UpdateQueue::Add(const ContainerId& id, std::shared_ptr<const Change> change, Done done) {
   waiting_.push_back({.id = id, .change = std::move(change), .done = std::move(done)});
   FlushWithin(kAtOnce);
 }
@@ -112,7 +112,7 @@ void UpdateQueue::FlushByCri(std::vector<Waiting> updates) {
   for (Waiting& each : updates) {
     asked_by_cri_.emplace(each.id.value(), Asked{.change = each.change});
     const ContainerId id = each.id;
-    const SharedChange change = each.change;
+    const std::shared_ptr<const Change> change = each.change;
     by_cri_(
         id, change->values,
         [weak = std::weak_ptr<UpdateQueue*>(self_), each = std::move(each)](const Status& status) {

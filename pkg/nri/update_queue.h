@@ -83,12 +83,11 @@ class UpdateQueue {
     api::LinuxContainerUpdate message;
     std::string encoded;
   };
-  using SharedChange = std::shared_ptr<const Change>;
-  SharedChange ChangeOf(const ResourceValues& values);
+  std::shared_ptr<const Change> ChangeOf(const ResourceValues& values);
 
   // `done` is run later: OK, the runtime has done it or is told to (an answer's updates have no
   // reply); Internal, it could not; or why it cannot be asked.
-  void Add(const ContainerId& id, SharedChange change, Done done);
+  void Add(const ContainerId& id, std::shared_ptr<const Change> change, Done done);
   void Add(const ContainerId& id, const ResourceValues& values, Done done) {
     Add(id, ChangeOf(values), std::move(done));
   }
@@ -106,13 +105,13 @@ class UpdateQueue {
  private:
   struct Waiting {
     ContainerId id;
-    SharedChange change;
+    std::shared_ptr<const Change> change;
     Done done;
     bool by_nri = false;  // the CRI cannot do it
   };
   // Asked for by the CRI and not answered.
   struct Asked {
-    SharedChange change;
+    std::shared_ptr<const Change> change;
     bool shown = false;
   };
 
@@ -134,7 +133,7 @@ class UpdateQueue {
   std::optional<EventLoop::Clock::time_point> cri_away_since_;
   std::multimap<std::string, Asked, std::less<>> asked_by_cri_;
   std::vector<Waiting> waiting_;
-  SharedChange last_;
+  std::shared_ptr<const Change> last_;
   EventLoop::HandlePtr flush_;
   bool flushes_at_once_ = false;        // where it is set
   std::shared_ptr<UpdateQueue*> self_;  // what is posted may come after the queue is gone

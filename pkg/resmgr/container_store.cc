@@ -38,19 +38,6 @@ ContainerKey KeyOf(const ContainerRecord* record) {
   return record->container.key;
 }
 
-// Records are many and mostly not in the cache: how many of them before one is looked at what a
-// decision reads of it is fetched.
-constexpr size_t kAhead = 4;
-
-void Prefetch(const ContainerRecord& record) {
-  constexpr size_t kCacheLine = 64;
-  __builtin_prefetch(&record);
-  const char* const placement = reinterpret_cast<const char*>(&record.container.state);
-  for (size_t line = 0; line < 3; ++line)
-    __builtin_prefetch(placement + line * kCacheLine);
-  __builtin_prefetch(&record.container.placement.exclusive);
-}
-
 }  // namespace
 
 ContainerStore::ContainerStore(RuntimesConfig runtimes)
@@ -198,10 +185,8 @@ const Container* ContainerStore::View::FindContainer(ContainerKey key) const {
 
 void ContainerStore::View::ForEachContainer(
     const std::function<void(const Pod&, const Container&)>& visit) const {
-  const std::vector<ContainerRecord*>& all = store_.in_order_;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (i + kAhead < all.size()) Prefetch(*all[i + kAhead]);
-    if (everything_ || all[i]->Placeable()) visit(all[i]->pod->pod, all[i]->container);
+  for (const ContainerRecord* const record : store_.in_order_) {
+    if (everything_ || record->Placeable()) visit(record->pod->pod, record->container);
   }
 }
 

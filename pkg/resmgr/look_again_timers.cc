@@ -12,7 +12,7 @@ void LookAgainTimers::Follow(const ContainerRecord& record) {
   const milliseconds duration = record.container.placement.look_again_after;
   const bool runs = record.container.state == ContainerState::kRunning && record.Placeable();
   if (!runs || duration.count() == 0) {
-    timers_.erase(key);
+    if (!timers_.empty()) timers_.erase(key);
     return;
   }
   if (timers_.contains(key)) return;

@@ -12,8 +12,9 @@ Pusher::Target Pusher::SafeTarget(const ContainerRecord& record) {
   Target safe{.resources = recent_.Desired(record.container)};
   const AppliedResources& target = *safe.resources;
   if (!target.cpus || !record.MayRun()) return safe;
-  const CpuSet held = HeldByOthers(record.container.key);
   // Hundreds that only share move at once, and mostly no other one is in their way.
+  if (target.exclusive.empty() && leftovers_.empty()) return safe;
+  const CpuSet held = HeldByOthers(record.container.key);
   if (target.exclusive.empty() && !held.Intersects(*target.cpus)) return safe;
   return ReducedTarget(record, std::move(safe.resources), held);
 }
