@@ -77,7 +77,7 @@ std::unique_ptr<ObjectWatch> ConfigSource::FollowMap(const std::string& name, Se
 
 void ConfigSource::NodeChanged(const Json* node) {
   if (node == nullptr) {
-    GetLogger("config").Warn("there is no node {} in the cluster: its group is unknown",
+    GetLogger("config").Warn("node {} does not exist in the cluster, so its group is unknown",
                              options_.node);
     return;
   }

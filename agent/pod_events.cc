@@ -216,7 +216,7 @@ void PodEvents::Sent(const std::string& key, bool updated, const StatusOr<HttpRe
 void PodEvents::Refused(const Status& why) {
   if (std::exchange(refusal_told_, true)) return;
   GetLogger("status").Warn(
-      "an event of a pod is dropped, as more may be: {}; the agent needs the right to create and "
+      "a pod Event is dropped, and more may be: {}; the agent needs the right to create and "
       "patch events in all namespaces, or -node-reports without pod-events",
       Message(why));
 }

@@ -192,7 +192,7 @@ void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
     return Plan();
   }
   if (refusals_.Pass(timers_.Now())) {
-    GetLogger("status").Warn("annotations that cri-resmgr wants on the node are dropped ({}): {}",
+    GetLogger("status").Warn("annotations for the node are dropped ({}): {}",
                              Utf8Cut(KeysOf(others), kMaxKeys), Message(StatusOfReply(*reply)));
   }
   const bool known = verdict_.state != Verdict::State::kUnknown;

@@ -140,7 +140,7 @@ class Server::Impl : private Session::Owner {
       tls_ = *std::move(tls);
       Log().Info("the certificate was loaded again");
     } else {
-      Log().Warn("the certificate stays the one before: {}", Message(tls.status()));
+      Log().Warn("the previous certificate stays in use: {}", Message(tls.status()));
     }
   }
 

@@ -13,8 +13,8 @@ namespace resmgr {
 namespace {
 
 constexpr std::string_view kSummary =
-    "Brings the configuration of its node from ConfigMaps to cri-resmgr, and shows on the node's\n"
-    "object what became of it. The environment must name the node: NODE_NAME.";
+    "Delivers the configuration of its node from ConfigMaps to cri-resmgr, and reports in the\n"
+    "node's annotations whether it was applied. NODE_NAME must be set in the environment.";
 
 CommandLine::Setter TakeReports(agent::AgentOptions& options) {
   return [&options](std::string_view value) -> Status {
@@ -35,20 +35,21 @@ CommandLine::Setter TakeReports(agent::AgentOptions& options) {
 
 void DeclareCluster(CommandLine& line, AgentFlags& flags) {
   line.Group("Cluster");
-  line.Flag(
-      "kubeconfig", "FILE",
-      "How to reach the API server, and with which credentials; empty: the pod's service account.",
-      &flags.kubeconfig);
-  line.Flag("config-ns", "NAMESPACE", "Where the ConfigMaps are.", &flags.agent.map_namespace);
+  line.Flag("kubeconfig", "FILE",
+            "The kubeconfig file with address and credentials for the API server; empty: the pod's "
+            "service account.",
+            &flags.kubeconfig);
+  line.Flag("config-ns", "NAMESPACE", "The namespace of the ConfigMaps.",
+            &flags.agent.map_namespace);
   line.Flag("configmap-name", "NAME",
-            "The first part of the ConfigMaps' names: NAME.node.$NODE_NAME, NAME.group.GROUP, "
-            "NAME.default. The first one that exists applies.",
+            "The first part of the ConfigMaps' names. Of NAME.node.$NODE_NAME, NAME.group.GROUP "
+            "and NAME.default, the first one that exists applies.",
             &flags.agent.map_name);
   line.Flag("label-name", "LABEL", "The node's label that names its group.",
             &flags.agent.group_label);
   line.Flag("allow-domains", "LIST",
             "Domains of the labels, annotations, taints and extended resources that cri-resmgr may "
-            "set on the node; with commas between them.",
+            "set on the node, separated by commas.",
             fmt::format("{}", fmt::join(flags.agent.allowed_domains, ",")),
             [&flags](std::string_view value) -> Status {
               flags.agent.allowed_domains.clear();
@@ -62,11 +63,11 @@ void DeclareCluster(CommandLine& line, AgentFlags& flags) {
               }
               return OkStatus();
             });
-  line.Flag("node-reports", "LIST",
-            "What cri-resmgr may report beside its policy: cpus, an annotation of the node that "
-            "tells which CPUs are allocated; pod-events, Events of pods that are refused or moved. "
-            "Empty: nothing.",
-            "cpus,pod-events", TakeReports(flags.agent));
+  line.Flag(
+      "node-reports", "LIST",
+      "What cri-resmgr may report in addition to its policy: cpus (an annotation of the node with "
+      "the allocated CPUs), pod-events (Events of pods that are refused or moved). Empty: nothing.",
+      "cpus,pod-events", TakeReports(flags.agent));
 }
 
 CommandLine::Setter TakeDuration(std::chrono::milliseconds& target) {
@@ -85,42 +86,44 @@ CommandLine::Setter TakeDuration(std::chrono::milliseconds& target) {
 void DeclareLoad(CommandLine& line, AgentFlags& flags) {
   line.Group("Load of the API server");
   line.Flag("start-spread", "TIME",
-            "The first requests come at some time within this one after the start. 700s where "
+            "The first request is sent after a random delay of up to this time. Use 700s where "
             "10,000 agents start at the same time.",
             "1s", TakeDuration(flags.agent.retry.start_spread));
-  line.Flag(
-      "report-spread", "TIME",
-      "What becomes of a ConfigMap that nodes share is shown on each node at some time within "
-      "this one, twice of it for a rejection; of a node's own ConfigMap at once. The default "
-      "is for 600 nodes; 75s for 10,000.",
-      "5s", TakeDuration(flags.agent.report.spread));
+  line.Flag("report-spread", "TIME",
+            "The result of a ConfigMap that several nodes share is reported after a random delay "
+            "of up to this time, or of twice this time for a rejection; that of a node's own "
+            "ConfigMap at once. The default suits 600 nodes; use 75s for 10,000.",
+            "5s", TakeDuration(flags.agent.report.spread));
 }
 
 void DeclareSockets(CommandLine& line, AgentFlags& flags) {
   line.Group("Sockets");
-  line.Flag("cri-resmgr-socket", "PATH", "Where cri-resmgr takes configuration.",
-            &flags.cri_resmgr_socket);
-  line.Flag("agent-socket", "PATH", "Where cri-resmgr reaches this agent.", &flags.agent_socket);
+  line.Flag("cri-resmgr-socket", "PATH",
+            "The socket on which cri-resmgr accepts the configuration.", &flags.cri_resmgr_socket);
+  line.Flag("agent-socket", "PATH", "The socket on which this agent serves cri-resmgr.",
+            &flags.agent_socket);
 }
 
 void DeclareLog(CommandLine& line, AgentFlags& flags) {
   line.Group("Log");
-  line.Flag("logger-level", "LEVEL", "debug, info, warn or error.", "info",
+  line.Flag("logger-level", "LEVEL",
+            "The lowest severity that is logged: debug, info, warn or error.", "info",
             [&flags](std::string_view value) -> Status {
               RESMGR_ASSIGN_OR_RETURN(flags.log.level, ParseLogLevel(value));
               return OkStatus();
             });
-  line.Flag("logger-debug", "LIST", "Sources whose debug messages are on.", "",
-            [&flags](std::string_view value) -> Status {
+  line.Flag("logger-debug", "LIST", "Sources whose debug messages are logged, separated by commas.",
+            "", [&flags](std::string_view value) -> Status {
               RESMGR_ASSIGN_OR_RETURN(flags.log.debug, SourceFilter::Parse(value));
               return OkStatus();
             });
-  line.Flag("logger-source", "LIST", "Sources that are on.", "all",
+  line.Flag("logger-source", "LIST",
+            "Sources whose messages are logged; the others log warnings and errors only.", "all",
             [&flags](std::string_view value) -> Status {
               RESMGR_ASSIGN_OR_RETURN(flags.log.enabled, SourceFilter::Parse(value));
               return OkStatus();
             });
-  line.Flag("logger-format", "text|json", "How log lines are written.", "text",
+  line.Flag("logger-format", "text|json", "The format of log lines.", "text",
             [&flags](std::string_view value) -> Status {
               RESMGR_ASSIGN_OR_RETURN(flags.log.format, ParseLogFormat(value));
               return OkStatus();
@@ -129,10 +132,9 @@ void DeclareLog(CommandLine& line, AgentFlags& flags) {
 
 void DeclareActions(CommandLine& line, AgentFlags& flags) {
   line.Group("Actions (do this and exit)");
-  line.Choice(
-      "probe", {"alive", "config-status"},
-      "Ask the agent at -agent-socket whether it is well; for liveness and readiness probes.",
-      &flags.probe);
+  line.Choice("probe", {"alive", "config-status"},
+              "Ask the agent at -agent-socket for its health; for liveness and readiness probes.",
+              &flags.probe);
   line.Flag("version", "Print the version.", &flags.version);
 }
 
@@ -188,11 +190,11 @@ StatusOr<AgentFlags> ParseAgentFlags(int argc, const char* const* argv,
   DeclareSockets(line, flags);
   DeclareLog(line, flags);
   DeclareActions(line, flags);
-  line.Section("Environment", "NODE_NAME is the name of this node's object at the API server.");
-  line.Section(
-      "Exit status",
-      "0 success; 1 wrong flags, or an agent that is not well, with -probe; 2 wrong environment;\n"
-      "3 a bug.");
+  line.Section("Environment", "NODE_NAME: the name of this node's object at the API server.");
+  line.Section("Exit status",
+               "0 success; 1 wrong flags, or with -probe an agent that is not healthy; 2 wrong "
+               "environment;\n"
+               "3 a bug.");
   RESMGR_RETURN_IF_ERROR(line.Parse(argc, argv));
   if (line.help_requested()) {
     flags.help = line.Help();

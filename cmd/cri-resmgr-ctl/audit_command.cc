@@ -13,23 +13,24 @@ class AuditCommand final : public DaemonCommand {
  public:
   std::string_view name() const override { return "audit"; }
   std::string_view summary() const override {
-    return "Compare what containers really have with what was decided; -repair mends it.";
+    return "Compare the values in force with those that were decided; -repair restores them.";
   }
   std::string_view description() const override {
-    return R"(Reads the cgroup of each running container and asks the runtime what it has noted, and lists what is
-not as the daemon has decided: CPUs, memory nodes, and what else the policy decides about.
+    return R"(Compares running containers with what the daemon decided: CPUs, memory nodes, and other values
+that the policy sets. It reads the cgroup of each container and asks the runtime for the values
+that it has recorded, and lists the differences.
 
-  WHERE  cgroup: another program has written into the container's cgroup
-         effective: a cgroup above the container's leaves less than was decided
-         runtime: the runtime's own notes differ; its next update would put these in force
+  WHERE  cgroup: another program has written to the container's cgroup
+         effective: a cgroup above the container's one allows less than was decided
+         runtime: the runtime has recorded other values, which its next update would apply
 
-With -repair what was decided is sent to these containers again; that does not help against a cgroup
-above. The daemon does the same by itself: see audit in its configuration.)";
+-repair sends the decided values to these containers again; this has no effect on a cgroup above.
+The daemon runs the same comparison by itself: see audit in its configuration.)";
   }
 
  private:
   void DeclareMore(CommandLine& line) override {
-    line.Flag("repair", "Send what was decided to containers that have something else.", &repair_);
+    line.Flag("repair", "Send the decided values again to containers that differ.", &repair_);
   }
   std::string_view Method() const override { return "Audit"; }
   StatusOr<Reply> Request() const override { return Reply{{"repair", repair_}}; }
@@ -42,23 +43,24 @@ class UninstallCommand final : public DaemonCommand {
  public:
   std::string_view name() const override { return "uninstall"; }
   std::string_view summary() const override {
-    return "Give all containers back what their own requests ask for, before a removal.";
+    return "Lift all restrictions of containers, before cri-resmgr is removed from a node.";
   }
   std::string_view description() const override {
-    return R"(Before cri-resmgr is removed from a node: no container stays bound to the CPUs and memory nodes that a
-policy chose. -dry-run tells what would change; -apply does it and waits until the runtime has. From
-then on calls pass unread and no other configuration is taken, until the daemon is started again.
+    return R"(Run this before cri-resmgr is removed from a node: it lifts all restrictions to CPUs and memory
+nodes that a policy has decided. -dry-run lists the changes; -apply makes them and waits until the
+runtime has carried them out. From then on calls are forwarded unread and every other
+configuration is refused, until the daemon is started again.
 
   cri-resmgr-ctl uninstall -dry-run
   cri-resmgr-ctl uninstall -apply
 
-Then point the kubelet at the runtime's own socket, and stop the daemon.)";
+Then set the kubelet's endpoint to the runtime's own socket, and stop the daemon.)";
   }
 
  private:
   void DeclareMore(CommandLine& line) override {
-    line.Flag("dry-run", "Tell what would change.", &dry_run_);
-    line.Flag("apply", "Do it.", &apply_);
+    line.Flag("dry-run", "List the changes without making them.", &dry_run_);
+    line.Flag("apply", "Make the changes.", &apply_);
   }
   std::string_view Method() const override { return "Uninstall"; }
   StatusOr<Reply> Request() const override {

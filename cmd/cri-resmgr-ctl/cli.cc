@@ -21,11 +21,11 @@ namespace {
 constexpr std::string_view kProgram = "cri-resmgr-ctl";
 constexpr std::string_view kDefaultSocket = "/var/run/cri-resmgr/cri-resmgr-admin.sock";
 constexpr std::string_view kSummary =
-    "Looks at a running cri-resmgr, changes it, and tries placements without one.";
+    "Inspects and changes a running cri-resmgr, and simulates placements without one.";
 constexpr std::string_view kExitStatus =
-    "0 success; 1 wrong flags or configuration, or nothing of that name; 2 the daemon cannot be\n"
-    "reached or the output not be written; 3 a bug.";
-constexpr std::string_view kSocketHelp = "Where the running daemon listens (its -admin-socket).";
+    "0 success; 1 wrong flags or configuration, or no object of that name; 2 the daemon cannot\n"
+    "be reached or the output cannot be written; 3 a bug.";
+constexpr std::string_view kSocketHelp = "The socket of the running daemon (its -admin-socket).";
 
 // A flag that its value may follow.
 bool WantsMore(std::string_view argument) {

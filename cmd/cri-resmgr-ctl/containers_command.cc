@@ -64,8 +64,8 @@ class ContainersCommand final : public DaemonCommand {
   std::string_view name() const override { return "containers"; }
   std::string_view summary() const override { return "List the containers and where they run."; }
   std::string_view description() const override {
-    return R"(Lists the containers that the daemon holds, with the CPUs and memory nodes that they should
-run on. QUOTA is in microseconds per period. `explain` tells why.
+    return R"(Lists the containers that the daemon knows, with the CPUs and memory nodes that were decided for
+them. QUOTA is in microseconds per period. `explain` shows the reasons.
 
   cri-resmgr-ctl containers -n shop -sort-by cpus
   cri-resmgr-ctl containers -l 'app in (web,api)' -w)";
@@ -76,8 +76,8 @@ run on. QUOTA is in microseconds per period. `explain` tells why.
 
   void DeclareMore(CommandLine& line) override {
     filter_.Declare(line);
-    line.Choice("sort-by", ColumnNames(),
-                "The column to sort by; without it, in the order of their creation.", &sort_by_);
+    line.Choice("sort-by", ColumnNames(), "The column to sort by. Default: the order of creation.",
+                &sort_by_);
   }
 
   std::string_view Method() const override { return "Containers"; }

@@ -20,11 +20,11 @@ class ConfigCommand final : public DaemonCommand {
     return "Show, check or change the configuration of the running daemon.";
   }
   std::string_view description() const override {
-    return R"(Shows the configuration in force; checks a file against the machine and tells which
-containers would move; or puts a file in force, live. A configuration that cannot be applied whole
-changes nothing. `check` tells first which containers would lose exclusive CPUs; `set` refuses such a
-configuration unless told to -force it. What was set is kept over restarts, until an agent or another `set` replaces it or
-`cri-resmgr -reset-config` forgets it.
+    return R"(Shows the configuration in force, checks a file against the machine, or applies a file to the
+running daemon. `check` lists the containers that would move and those that would lose exclusive
+CPUs. `set` applies the whole configuration or nothing of it, and refuses one by which containers
+would lose exclusive CPUs unless -force is given. The configuration is kept over restarts until an
+agent or another `set` replaces it, or `cri-resmgr -reset-config` removes it.
 
   cri-resmgr-ctl config show
   cri-resmgr-ctl config check static.yaml
@@ -34,7 +34,7 @@ configuration unless told to -force it. What was set is kept over restarts, unti
 
  private:
   void DeclareMore(CommandLine& line) override {
-    line.Flag("force", "With set: containers may lose exclusive CPUs by it.", &force_);
+    line.Flag("force", "With set: apply it even if containers lose exclusive CPUs.", &force_);
     line.Arguments("show|check FILE|set FILE", &arguments_);
   }
 
@@ -99,15 +99,18 @@ class RebalanceCommand final : public DaemonCommand {
  public:
   std::string_view name() const override { return "rebalance"; }
   std::string_view summary() const override {
-    return "Tell which containers could run in better places; -apply moves them.";
+    return "List the containers for which there are better CPUs; -apply moves them.";
   }
   std::string_view description() const override {
-    return "Asks the active policy for better places for the containers that run, and tells the\n"
-           "moves. Only with -apply they are made.";
+    return "Asks the active policy for better places for the running containers, and lists the "
+           "moves.\n"
+           "They are made with -apply only.";
   }
 
  private:
-  void DeclareMore(CommandLine& line) override { line.Flag("apply", "Make the moves.", &apply_); }
+  void DeclareMore(CommandLine& line) override {
+    line.Flag("apply", "Move the containers.", &apply_);
+  }
   std::string_view Method() const override { return "Rebalance"; }
   StatusOr<Reply> Request() const override { return Reply{{"apply", apply_}}; }
   std::string Table(const Reply& reply) const override { return MovesTable(reply.at("moves")); }
@@ -119,11 +122,11 @@ class LogCommand final : public DaemonCommand {
  public:
   std::string_view name() const override { return "log"; }
   std::string_view summary() const override {
-    return "Change what the running daemon logs, until its next configuration.";
+    return "Change the log level of the running daemon until its next configuration.";
   }
   std::string_view description() const override {
-    return R"(Sets the least level that is logged (debug, info, warn, error), for all sources or for
-one, until the next configuration or restart.
+    return R"(Sets the lowest severity that is logged (debug, info, warn, error), for all sources or for one,
+until the next configuration or restart.
 
   cri-resmgr-ctl log debug
   cri-resmgr-ctl log debug resmgr)";

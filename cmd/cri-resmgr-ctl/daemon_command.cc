@@ -21,9 +21,9 @@ std::string PlaceText(const Reply& place) {
 }  // namespace
 
 void DaemonCommand::Declare(CommandLine& line) {
-  line.Choice("o", {"table", "json", "yaml"}, "The form of the output.", &output_);
+  line.Choice("o", {"table", "json", "yaml"}, "The output format.", &output_);
   if (Watchable()) {
-    line.Flag("w", "Go on, and show it again whenever it changes, until Ctrl-C.", &watch_);
+    line.Flag("w", "Watch: show the output again whenever it changes, until Ctrl-C.", &watch_);
   }
   DeclareMore(line);
 }

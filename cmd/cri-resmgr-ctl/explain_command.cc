@@ -196,10 +196,11 @@ std::string Overview(const Reply& containers) {
 class ExplainCommand final : public DaemonCommand {
  public:
   std::string_view name() const override { return "explain"; }
-  std::string_view summary() const override { return "Tell why a container runs where it runs."; }
+  std::string_view summary() const override { return "Explain why a container runs on its CPUs."; }
   std::string_view description() const override {
-    return R"(Tells why a container runs where it runs: what it asked for, which rule decided, which
-candidates there were and what they lacked, and who set what of its request. Several containers are shown as a table.
+    return R"(Explains the placement of a container: its request, the rule that decided, the candidates and what
+they lacked, and which stage or plugin set which field of the request. Several containers are
+shown as a table.
 
   cri-resmgr-ctl explain web
   cri-resmgr-ctl explain default/web/nginx

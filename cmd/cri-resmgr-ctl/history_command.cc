@@ -19,12 +19,12 @@ class HistoryCommand final : public DaemonCommand {
  public:
   std::string_view name() const override { return "history"; }
   std::string_view summary() const override {
-    return "List what was done with containers lately, refusals included.";
+    return "List the latest decisions about containers, including refusals.";
   }
   std::string_view description() const override {
-    return R"(Lists the last decisions of the running daemon, the newest one last: which containers were placed,
-moved, released or refused, and what the runtime failed to carry out. It remembers about a thousand
-of them until it ends.
+    return R"(Lists the latest decisions of the running daemon, the newest one last: which containers were
+placed, moved, released or refused, and which updates the runtime failed to carry out. The daemon
+keeps about a thousand of them until it exits.
 
   cri-resmgr-ctl history
   cri-resmgr-ctl history -n 20)";
@@ -32,7 +32,7 @@ of them until it ends.
 
  private:
   void DeclareMore(CommandLine& line) override {
-    line.Flag("n", "N", "How many, the newest ones; 0 is all that are remembered.", &count_);
+    line.Flag("n", "N", "Show the newest N only; 0: all that are kept.", &count_);
   }
   std::string_view Method() const override { return "History"; }
   StatusOr<Reply> Request() const override {

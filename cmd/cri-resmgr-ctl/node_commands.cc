@@ -38,16 +38,16 @@ class PoolsCommand final : public DaemonCommand {
     return "Draw the active policy's pools with their CPUs, memory and containers.";
   }
   std::string_view description() const override {
-    return R"(Draws the pools of the active policy as a tree, each with the containers in it.
+    return R"(Draws the pools of the active policy as a tree, each with its containers.
 
-  SHARED       CPUs that the pool's containers may run on together
-  FREE         how much of these can still be asked for, the pools above and below considered;
-               below 0 where more is asked for than there is
-  EXCLUSIVE    CPUs that belong to single containers
-  MEMORY USED  what the containers here and below may use; empty where the memory is that of the
-               pool above
+  SHARED       CPUs that the containers of the pool share
+  FREE         the part of these CPUs that can still be requested, taking the pools above and
+               below into account; negative if more is requested than there is
+  EXCLUSIVE    CPUs that are granted to single containers
+  MEMORY USED  memory that the containers of this pool and the pools below may use; empty if the
+               pool has the memory of the pool above
 
-Long lists of CPUs end with their number; -o json has them all.)";
+Long CPU lists are cut off and end with the number of CPUs; -o json has the full lists.)";
   }
 
  private:

@@ -35,15 +35,15 @@ class PluginsCommand final : public DaemonCommand {
     return "List the plugins that change containers, with their calls and failures.";
   }
   std::string_view description() const override {
-    return R"(Lists the plugins that the daemon serves, in the order in which they are asked; those that have
-been there before, too.
+    return R"(Lists the plugins that the daemon serves, in the order in which they are called, including those
+that have disconnected.
 
-  STATE     ready; disconnected: it has closed its connection, or is not ready yet; failed: it was
-            left for what it did, or could not be started
-  FAILURES  calls that it refused, or did not answer in time
-  P50       the time that half of its last answers took at most
+  STATE     ready; disconnected: its connection is closed, or it has not registered yet; failed:
+            the daemon closed its connection because of an error, or could not start it
+  FAILURES  calls that the plugin refused or did not answer in time
+  P50       the median of its latest answer times
 
-The last failure of each stands below.)";
+The last error of each plugin follows the table.)";
   }
 
  private:

@@ -29,16 +29,18 @@ class RuntimesCommand final : public DaemonCommand {
     return "List the container runtimes behind the relay, and whether they answer.";
   }
   std::string_view description() const override {
-    return R"(Lists the container runtimes that the daemon relays calls to. Each is asked for its version.
+    return R"(Lists the container runtimes to which the daemon relays calls. Each is asked for its version.
 
-  STATE     connected; away: nothing listens at its socket; hanging: it does not answer
-  SINCE     when that began; only watched where there are several
-  PODS      that are known of each, or that the only one lists; so with CONTAINERS
-  HANDLERS  whose pods it has, by runtimeClasses of the configuration; of the only one those that it
-            tells, with "" for the default one, and aliases
-  CALLS     of clients, that ended there; ERRORS: of these. Counted where there are several
+  STATE     connected; away: nothing listens on its socket; hanging: it does not answer
+  SINCE     when this state began; only with several runtimes
+  PODS      the pods that are known of each runtime, or that the only runtime lists; likewise
+            CONTAINERS
+  HANDLERS  the handlers of runtimeClasses that it serves; with one runtime those that it reports,
+            "" being the default one, and their aliases
+  CALLS     calls of clients that this runtime answered, and ERRORS: those that failed; only with
+            several runtimes
 
-The last error of each stands below.)";
+The last error of each runtime follows the table.)";
   }
 
  private:

@@ -73,29 +73,29 @@ StatusOr<std::unique_ptr<Policy>> PolicyFor(const Config& config, const Machine&
 }  // namespace
 
 std::string_view SimulateCommand::summary() const {
-  return "Try out pods on any machine, without a daemon or a runtime.";
+  return "Simulate the placement of pods on any machine, without a daemon or a runtime.";
 }
 
 std::string_view SimulateCommand::description() const {
-  return R"(Shows where the daemon would place the containers of pods, with the daemon's own code and
-configuration, on the machine that -topology describes. A scenario is one file or several, in their
-order, and - is standard input: recordings that the daemon made with -dump record:FILE, or YAML
-documents divided by ---
+  return R"(Shows where the daemon would place the containers of pods, using the daemon's own code and
+configuration, on the machine that -topology describes. A scenario is one or more files, read in
+order; - is standard input. Each file is a recording made with -dump record:FILE, or YAML documents
+separated by ---
 
-  a Pod manifest                  created as a kubelet would: init containers one after the other,
-                                  sidecars go on running, then the containers
+  a Pod manifest                  created as a kubelet does: init containers one after the other
+                                  (sidecars keep running), then the containers
   a Deployment or StatefulSet     all of its replicas
-  a List                          what is in it, as kubectl prints it; pods that have ended and
+  a List                          its items, as kubectl prints them; pods that have ended and
                                   objects of other kinds are skipped with a note
-  delete: NS/POD[/CONTAINER]      ends and removes it
+  delete: NS/POD[/CONTAINER]      stops and removes it
   resize: {pod: NS/POD, container: C, resources: {requests: {cpu: "3"}, limits: {cpu: "3"}}}
-  restart: relay                  the daemon ends and starts again
+  restart: relay                  the daemon stops and starts again
   wait: 90s                       time passes, for containers that start cold
-  config: {policy: {...}}         another configuration, delivered to the running daemon
-  rebalance: preview|apply        the policy is asked for better places
+  config: {policy: {...}}         another configuration is delivered to the running daemon
+  rebalance: preview|apply        the policy looks for better places
 
-What is refused stays refused, says why, and is no failure of the simulation. With -o json there is
-one line per effect; -o table ends with a summary, and with -explain tells why.
+A refused pod or container is shown with the reason; it is not an error of the simulation. -o json
+prints one line per effect; -o table ends with a summary, and -explain adds the reasons.
 
   kubectl get pods -A -o yaml | cri-resmgr-ctl simulate -config static.yaml -
   cri-resmgr-ctl simulate -topology "synthetic:package:2 numa:2 core:8 pu:2" -config static.yaml \
@@ -108,9 +108,8 @@ void SimulateCommand::Declare(CommandLine& line) {
             "The daemon's configuration: YAML, or one flag per line without dashes. Without it "
             "there is no policy.",
             &config_file_);
-  line.Choice("o", {"table", "json"}, "The form of the output.", &output_);
-  line.Flag("explain",
-            "Tell in the table why each container is where it is, and which candidates there were.",
+  line.Choice("o", {"table", "json"}, "The output format.", &output_);
+  line.Flag("explain", "Add the reason and the candidates of each placement to the table.",
             &explain_);
   line.Arguments("SCENARIO...", &scenarios_);
 }

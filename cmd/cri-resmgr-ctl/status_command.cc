@@ -30,13 +30,13 @@ class StatusCommand final : public DaemonCommand {
  public:
   std::string_view name() const override { return "status"; }
   std::string_view summary() const override {
-    return "Show the running daemon: policy, configuration, health, what it holds.";
+    return "Show the running daemon: policy, configuration, health, pods and containers.";
   }
   std::string_view description() const override {
-    return R"(Shows the running daemon: which policy is active, where its configuration comes from, whether
-the runtime is connected, how many pods and containers it holds, and which CPUs are exclusive, shared
-and reserved. "problems" lists what needs attention: a runtime that is away, containers that the runtime
-does not update, state that cannot be saved.)";
+    return R"(Shows the state of the running daemon: the active policy and the source of its configuration,
+whether the runtime is connected, the number of pods and containers, and which CPUs are exclusive,
+shared and reserved. "problems" lists what needs attention: a runtime that cannot be reached,
+containers that the runtime fails to update, state that cannot be saved.)";
   }
 
  private:

@@ -17,11 +17,11 @@ std::string_view TopologyCommand::summary() const {
 }
 
 std::string_view TopologyCommand::description() const {
-  return R"(Shows the machine as the policies see it: what is online, isolated or taken away, which
-CPUs share a core, an L3 cache, a die, a package or a NUMA node, what kind of memory there is and
-how far it is. It is the running daemon's machine; this one where no daemon runs; or the one that
--topology describes. The same -topology works for cri-resmgr, so a placement can be tried for a
-machine that is not at hand.
+  return R"(Shows the machine as the policies see it: which CPUs are online, isolated or not available, which
+CPUs share a core, an L3 cache, a die, a package or a NUMA node, and the type, size and distance
+of memory. By default it is the machine of the running daemon, or this machine if no daemon runs.
+-topology selects another one; cri-resmgr accepts the same -topology, so that placements can be
+tried for a machine without access to it.
 
   cri-resmgr-ctl topology
   cri-resmgr-ctl topology -topology "synthetic:package:2 numa:2 l3:2 core:8 pu:2"
@@ -34,7 +34,7 @@ void TopologyCommand::Declare(CommandLine& line) {
             "path, or xml:FILE: a file that lstopo wrote; CPUs that its kernel isolates can be "
             "named in it by <info name=\"IsolatedCPUs\" value=\"2-3\"/> below the Machine object.",
             &topology_);
-  line.Choice("o", {"table", "json", "yaml"}, "The form of the output.", &output_);
+  line.Choice("o", {"table", "json", "yaml"}, "The output format.", &output_);
 }
 
 void TopologyCommand::UseSocket(std::string_view socket, bool told) {

@@ -40,22 +40,23 @@ Status SetPort(std::string_view value, uint16_t& port) {
 void Declare(CommandLine& line, Flags& flags) {
   line.Group("Server");
   line.Flag("address", "IP", "The address to listen on; empty for all.", &flags.server.address);
-  line.Flag("port", "PORT", "The port to listen on; 0 for any free one, which the log names.",
-            "443", [&](std::string_view value) { return SetPort(value, flags.server.port); });
+  line.Flag("port", "PORT", "The port to listen on; 0: any free port, which is logged.", "443",
+            [&](std::string_view value) { return SetPort(value, flags.server.port); });
   line.Flag(
       "cert-file", "FILE",
-      "The certificate in PEM form, followed by those that issued it. It is loaded again when "
-      "it changes.",
+      "The certificate chain in PEM form, the server's own certificate first. It is loaded again "
+      "when it changes.",
       &flags.server.certificate_file);
   line.Flag("key-file", "FILE", "The private key of the certificate, in PEM form.",
             &flags.server.key_file);
   line.Group("Other");
-  line.Flag("logger-level", "LEVEL", "debug, info, warn or error.", "info",
+  line.Flag("logger-level", "LEVEL",
+            "The lowest severity that is logged: debug, info, warn or error.", "info",
             [&](std::string_view value) -> Status {
               RESMGR_ASSIGN_OR_RETURN(flags.logging.level, ParseLogLevel(value));
               return OkStatus();
             });
-  line.Flag("logger-format", "text|json", "How log lines are written.", "text",
+  line.Flag("logger-format", "text|json", "The format of log lines.", "text",
             [&](std::string_view value) -> Status {
               RESMGR_ASSIGN_OR_RETURN(flags.logging.format, ParseLogFormat(value));
               return OkStatus();

@@ -27,26 +27,29 @@ constexpr std::string_view kNoSocket = "disabled";
 constexpr std::string_view kNoMetrics = "off";
 
 constexpr std::string_view kSummary =
-    "Stands between a kubelet and its container runtime, passes every CRI call on, and decides on\n"
-    "which CPUs and memory nodes the containers run. The kubelet's (or crictl's) runtime endpoint\n"
-    "is then -relay-socket.";
+    "Runs between the kubelet and the container runtime, forwards every CRI call, and decides on\n"
+    "which CPUs and memory nodes the containers run. Set the runtime endpoint of the kubelet (or\n"
+    "of crictl) to the path of -relay-socket.";
 
 // For values that a file of the same kind must not set again.
 void DeclareConfigFiles(CommandLine& line, Flags& flags) {
   line.Group("Configuration");
-  line.Flag("config", "FILE",
-            "Read the configuration from this file: YAML, or one flag per line without dashes. "
-            "Flags given here win over it, and so does what an agent sends.",
-            &flags.config_file);
+  line.Flag(
+      "config", "FILE",
+      "Read the configuration from this file: YAML, or one flag per line without dashes. Flags on "
+      "the command line override it, and so does the configuration that an agent sends.",
+      &flags.config_file);
   line.Flag("force-config", "FILE",
-            "The same, but what an agent sends is refused. Without FILE it is that of -config.", "",
-            [&flags](std::string_view file) -> Status {
+            "As -config, but refuse the configuration that an agent sends. Without FILE: the file "
+            "of -config.",
+            "", [&flags](std::string_view file) -> Status {
               flags.forced = true;
               flags.force_config_file = file;
               return OkStatus();
             });
   line.Bare("force-config", "");
-  line.Flag("fallback-config", "FILE", "The same, for as long as no agent has sent anything.",
+  line.Flag("fallback-config", "FILE",
+            "As -config, but only until an agent has sent a configuration.",
             &flags.fallback_config_file);
 }
 
@@ -60,10 +63,10 @@ StatusOr<Mode> ParseMode(std::string_view mode) {
 void DeclareMode(CommandLine& line, Flags& flags) {
   line.Group("Mode");
   line.Flag("mode", "MODE",
-            "How requests about containers come in: \"relay\" serves the kubelet on "
-            "-relay-socket; \"nri-plugin\" is a plugin of a runtime that has NRI (containerd "
-            "1.7, CRI-O 1.26 and newer), with no change at the kubelet; \"docker\" serves clients "
-            "of the Docker API on -relay-socket.",
+            "How the daemon learns of containers: \"relay\" serves the kubelet on -relay-socket; "
+            "\"nri-plugin\" runs as a plugin of a runtime that has NRI (containerd 1.7, CRI-O 1.26 "
+            "and newer), without a change to the kubelet; \"docker\" serves clients of the Docker "
+            "API on -relay-socket.",
             "relay", [&flags](std::string_view mode) -> Status {
               RESMGR_ASSIGN_OR_RETURN(flags.mode, ParseMode(mode));
               return OkStatus();
@@ -71,8 +74,8 @@ void DeclareMode(CommandLine& line, Flags& flags) {
   line.Flag("docker-socket", "PATH", "Where dockerd listens, with -mode docker.",
             &flags.docker_socket);
   line.Flag("docker-others", "HOW",
-            "What becomes of Docker's containers that are no pods': \"pass\" leaves them alone, "
-            "\"share\" keeps them to the CPUs that pods share.",
+            "What to do with Docker containers that belong to no pod: \"pass\" leaves them "
+            "unchanged, \"share\" restricts them to the shared CPUs.",
             "pass", [&flags](std::string_view how) -> Status {
               if (how != "pass" && how != "share") {
                 return InvalidArgument("\"{}\" is not one of pass, share", Printable(how));
@@ -80,59 +83,66 @@ void DeclareMode(CommandLine& line, Flags& flags) {
               flags.docker_others_share = how == "share";
               return OkStatus();
             });
-  line.Flag("nri-socket", "PATH", "Where a runtime takes NRI plugins.", &flags.nri_socket);
-  line.Flag("nri-plugin-name", "NAME", "The plugin's name at the runtime.", &flags.nri_plugin_name);
+  line.Flag("nri-socket", "PATH", "The socket on which the runtime accepts NRI plugins.",
+            &flags.nri_socket);
+  line.Flag("nri-plugin-name", "NAME",
+            "The name under which this plugin registers with the runtime.", &flags.nri_plugin_name);
   line.Flag("nri-plugin-index", "NN",
-            "Two digits: the runtime asks plugins with lower ones before.",
+            "Two digits: the runtime calls plugins in ascending order of their indexes.",
             &flags.nri_plugin_index);
 }
 
 void DeclareSettings(CommandLine& line, Flags& flags) {
   DeclareMode(line, flags);
   line.Group("Sockets");
-  line.Flag("relay-socket", "PATH", "Where the kubelet connects.", &flags.relay_socket);
-  line.Flag("runtime-socket", "PATH", "Where the container runtime listens.",
+  line.Flag("relay-socket", "PATH", "The socket to which the kubelet connects.",
+            &flags.relay_socket);
+  line.Flag("runtime-socket", "PATH", "The socket of the container runtime.",
             &flags.runtime_socket);
   line.Flag("image-socket", "PATH",
-            "Where the image service listens; \"default\" is the runtime socket, \"-\" serves no "
-            "images.",
+            "The socket of the image service; \"default\" is that of -runtime-socket, \"-\" serves "
+            "no image calls.",
             &flags.image_socket);
   line.Flag("config-socket", "PATH",
-            "Where an agent delivers configuration; \"disabled\" is nowhere.",
+            "The socket on which an agent delivers the configuration; \"disabled\": none.",
             &flags.config_socket);
-  line.Flag("agent-socket", "PATH", "Where the agent listens; \"disabled\" calls none.",
+  line.Flag("agent-socket", "PATH",
+            "The socket of the agent; \"disabled\": there is no agent to report to.",
             &flags.agent_socket);
-  line.Flag("admin-socket", "PATH", "Where cri-resmgr-ctl connects; \"disabled\" is nowhere.",
+  line.Flag("admin-socket", "PATH",
+            "The socket to which cri-resmgr-ctl connects; \"disabled\": none.",
             &flags.admin_socket);
-  line.Flag("metrics-address", "HOST:PORT", "Where Prometheus reads metrics; \"off\" is nowhere.",
+  line.Flag("metrics-address", "HOST:PORT",
+            "The address on which metrics are served to Prometheus; \"off\": none.",
             &flags.metrics_address);
   line.Flag("metrics-page",
-            "Serve a page for browsers as /page/ of -metrics-address, too: it shows the node with "
-            "names of pods, is read-only and asks for no password.",
+            "Serve a page for browsers at /page/ of -metrics-address, too. It shows the node with "
+            "the names of its pods, is read-only and asks for no password.",
             &flags.metrics_page);
 
   line.Group("Node");
-  line.Flag("relay-dir", "DIR", "Where the state is kept over restarts.", &flags.relay_dir);
+  line.Flag("relay-dir", "DIR", "The directory for the state that is kept over restarts.",
+            &flags.relay_dir);
   line.Flag("dump-dir", "DIR",
-            "The only directory where a configuration that an agent or cri-resmgr-ctl delivers may "
-            "have dumps and recordings written. \"\" is dump in that of -relay-dir.",
+            "The only directory in which a configuration from an agent or cri-resmgr-ctl may place "
+            "dumps and recordings. \"\": the directory dump in -relay-dir.",
             &flags.dump_dir);
-  line.Flag(
-      "cpu-file-dir", "DIR",
-      "Where the files are, on the node, that tell containers their CPUs (cpuFiles); in memory, "
-      "and for this daemon alone. \"\" is the path of -relay-socket with .cpus.",
-      &flags.cpu_file_dir);
+  line.Flag("cpu-file-dir", "DIR",
+            "The directory on the node for the files that show containers their CPUs (cpuFiles). "
+            "It must be in memory (tmpfs) and be used by this daemon only. \"\": the path of "
+            "-relay-socket followed by .cpus.",
+            &flags.cpu_file_dir);
   line.Flag("topology", "SPEC",
-            "The machine to place containers on: \"live\" is this one; else an hwloc XML file, or "
-            "synthetic:DESCRIPTION.",
+            "The machine on which containers are placed: \"live\" (this one), an hwloc XML file, "
+            "or synthetic:DESCRIPTION.",
             &flags.topology);
   line.Flag("dump-secrets",
             "Show environment values and registry credentials in dumps instead of hiding them.",
             &flags.dump_secrets);
   line.Flag("take-over",
-            "Where a daemon serves -relay-socket already, serve in its place: it hands its sockets "
-            "over, ends its calls in flight and then itself, and no connection is refused. Where "
-            "that fails it serves on, and this one ends.",
+            "If another daemon serves -relay-socket, replace it: it hands over its sockets, "
+            "finishes its calls in flight and exits, and no connection is refused. If that fails, "
+            "the other daemon continues and this one exits.",
             &flags.take_over);
 }
 
@@ -151,16 +161,16 @@ CommandLine MakeCommandLine() {
   CommandLine line("cri-resmgr", kSummary);
   line.Section(
       "Signals",
-      "SIGTERM and SIGINT let the calls in flight end, then the daemon ends. SIGHUP reads the\n"
-      "configuration file again. SIGUSR1 turns all debug messages on, and off again.");
+      "SIGTERM and SIGINT: finish the calls in flight, then exit. SIGHUP: read the configuration\n"
+      "file again. SIGUSR1: turn all debug messages on, or off again.");
   line.Section(
       "Exit status",
       "0 success; 1 wrong flags or configuration; 2 wrong environment, such as a socket that is\n"
       "in use or no topology; 3 a bug.");
   line.Section(
       "Files",
-      "/etc/cri-resmgr/cri-resmgr.yaml is what the packaged units read; /etc/default/cri-resmgr\n"
-      "has their further flags. /var/lib/cri-resmgr has the state.");
+      "/etc/cri-resmgr/cri-resmgr.yaml: the configuration that the packaged units read.\n"
+      "/etc/default/cri-resmgr: further flags for these units. /var/lib/cri-resmgr: the state.");
   return line;
 }
 

@@ -47,7 +47,7 @@ void AppendFlags(const CommandDocument& document, std::string& help) {
     }
   }
   help += "\n  -help[=man|bash|zsh]\n";
-  AppendWrapped("Print this text, or it as a manual page, or a shell's completion, and exit.",
+  AppendWrapped("Print this text, the manual page, or the completion script of a shell, and exit.",
                 help);
 }
 
@@ -61,8 +61,8 @@ std::string HelpText(const CommandDocument& document) {
     for (const CommandDocument& command : document.commands)
       help += fmt::format("  {:<12}{}\n", CommandName(command), command.short_summary);
     help += fmt::format(
-        "\n\"{} COMMAND -help\" explains a command and its flags, which stand before or behind "
-        "it.\n\n",
+        "\n\"{} COMMAND -help\" explains a command and its flags, which may stand before or "
+        "after it.\n\n",
         document.program);
   }
   help += "A flag takes one or two dashes and its value as -flag value or -flag=value.\n";

@@ -47,8 +47,8 @@ void ConfigOptions::DeclarePolicyFlags(CommandLine& line, const ConfigChecks& ch
   };
   line.Group("Policy");
   line.Flag("policy", "NAME",
-            "The policy that places containers. \"null\" changes nothing: all calls pass as they "
-            "are.",
+            "The policy that places containers. \"null\" changes nothing: all calls are forwarded "
+            "unchanged.",
             defaults.policy.active, [this, checks](std::string_view value) -> Status {
               policy = OwnPolicyName(value);
               policy_origin = fmt::format("{}policy", origin_prefix);
@@ -60,13 +60,13 @@ void ConfigOptions::DeclarePolicyFlags(CommandLine& line, const ConfigChecks& ch
             "all CPUs that this process may use",
             cpu_setter("available-resources", available_cpus));
   line.Flag("reserved-resources", "CPU=CPUS",
-            "CPUs that are kept for the system and never granted to a container alone: in the same "
-            "forms, and as an amount (CPU=750m) that is rounded up to whole CPUs. They must be "
-            "among the available ones.",
+            "CPUs that are reserved for the system and never granted exclusively: in the same "
+            "forms, or as an amount (CPU=750m) that is rounded up to whole CPUs. They must be "
+            "among the available CPUs.",
             "none", cpu_setter("reserved-resources", reserved_cpus));
   line.Flag("start-failure-policy", "fail|ignore",
-            "What happens to a container whose start waits too long for another one to leave its "
-            "CPUs: \"fail\" refuses the start, \"ignore\" lets it go and warns.",
+            "What to do when a start has waited too long for another container to leave the CPUs: "
+            "\"fail\" refuses the start, \"ignore\" starts the container and logs a warning.",
             std::string(ToString(defaults.policy.start_failure)),
             [this](std::string_view value) -> Status {
               RESMGR_ASSIGN_OR_RETURN(start_failure, ParseFailurePolicy(value));
@@ -77,35 +77,34 @@ void ConfigOptions::DeclarePolicyFlags(CommandLine& line, const ConfigChecks& ch
 void ConfigOptions::DeclareDumpAndLogFlags(CommandLine& line, const ConfigChecks& checks) {
   const Config defaults;
   line.Group("Dump and log");
-  line.Flag(kDump, "SPEC",
-            "Which CRI calls to show, and how much of them: rules [full|short|count|off:]METHOD, "
-            "divided by commas, METHOD being a name, * or a regular expression; \"reset\" forgets "
-            "the built-in rules. -dump reset,full:.* shows everything. record:FILE keeps a "
-            "recording of the calls. May be repeated: the rules add up.",
-            "", [this, checks](std::string_view value) -> Status {
-              dump.emplace_back(value);
-              return CheckDumpSpec(value, checks);
-            });
-  line.Flag("dump-file", "FILE", "Where to write the dump, besides the log.", &dump_file);
+  line.Flag(
+      kDump, "SPEC",
+      "Which CRI calls to dump, and in which detail: rules of the form "
+      "[full|short|count|off:]METHOD, separated by commas. METHOD is a name, * or a regular "
+      "expression; \"reset\" drops the built-in rules. -dump reset,full:.* shows everything. "
+      "record:FILE records the calls in a file. May be given several times: the rules add up.",
+      "", [this, checks](std::string_view value) -> Status {
+        dump.emplace_back(value);
+        return CheckDumpSpec(value, checks);
+      });
+  line.Flag("dump-file", "FILE", "A file to which the dump is written in addition to the log.",
+            &dump_file);
   line.Flag("logger-level", "debug|info|warn|error", "The lowest severity that is logged.",
             defaults.logger.level, [this](std::string_view value) -> Status {
               logger_level = value;
               return ParseLogLevel(value).status();
             });
-  line.Flag(
-      "logger-debug", "LIST",
-      "Sources whose debug messages are logged, divided by commas; * is all of them, off:NAME "
-      "leaves one out.",
-      defaults.logger.debug, SourceSetter(logger_debug));
-  line.Flag(
-      "logger-source", "LIST",
-      "Sources that are logged at all, in the same form; the others still report warnings and "
-      "errors. An empty list is all.",
-      defaults.logger.source, SourceSetter(logger_source));
+  line.Flag("logger-debug", "LIST",
+            "Sources whose debug messages are logged, separated by commas; * is all of them, "
+            "off:NAME excludes one.",
+            defaults.logger.debug, SourceSetter(logger_debug));
+  line.Flag("logger-source", "LIST",
+            "Sources whose messages are logged, in the same form; the others log warnings and "
+            "errors only. An empty list: all.",
+            defaults.logger.source, SourceSetter(logger_source));
   line.Flag(
       "logger-format", "text|json",
-      "How log lines are written. Lines for systemd's journal carry their priority, and as text "
-      "no time.",
+      "The format of log lines. For systemd's journal they carry a priority, and as text no time.",
       defaults.logger.format, [this](std::string_view value) -> Status {
         logger_format = value;
         return ParseLogFormat(value).status();
@@ -115,8 +114,8 @@ void ConfigOptions::DeclareDumpAndLogFlags(CommandLine& line, const ConfigChecks
 void ConfigOptions::DeclareNriFlags(CommandLine& line) {
   line.Group("NRI plugins");
   line.Flag("nri-host", "SOCKET",
-            "Serve NRI plugins on this socket, for runtimes that have no NRI of their own; with "
-            "-mode relay. \"disabled\" serves none.",
+            "Serve NRI plugins on this socket, for runtimes without NRI; with -mode relay or "
+            "docker. \"disabled\": serve none.",
             "disabled", [this](std::string_view value) -> Status {
               nri_host = PathOrNone(value);
               return OkStatus();
@@ -126,22 +125,22 @@ void ConfigOptions::DeclareNriFlags(CommandLine& line) {
 void ConfigOptions::DeclareHookFlags(CommandLine& line) {
   line.Group("Hook servers");
   line.Flag("hook-dir", "DIR",
-            "Ask the Koordinator hook servers that the files of this directory describe about pods "
-            "and containers. \"disabled\" asks none.",
+            "Call the Koordinator hook servers that are described by the files in this directory. "
+            "\"disabled\": call none.",
             "disabled", [this](std::string_view value) -> Status {
               RESMGR_ASSIGN_OR_RETURN(hook_directory, HookDirectoryOf(value));
               return OkStatus();
             });
   const HooksConfig defaults;
   line.Flag("hook-skip-key", "KEY",
-            "They are not asked about pods that have this label or annotation with the value of "
-            "-hook-skip-value. \"\": they are asked about every pod.",
+            "Hook servers are not called for pods that have this label or annotation with the "
+            "value of -hook-skip-value. \"\": they are called for every pod.",
             defaults.skip_key, [this](std::string_view value) -> Status {
               RESMGR_ASSIGN_OR_RETURN(hook_skip_key, HookSkipKeyOf(value));
               return OkStatus();
             });
-  line.Flag("hook-skip-value", "VALUE", "See -hook-skip-key.", defaults.skip_value,
-            [this](std::string_view value) -> Status {
+  line.Flag("hook-skip-value", "VALUE", "The value that -hook-skip-key must have.",
+            defaults.skip_value, [this](std::string_view value) -> Status {
               hook_skip_value = value;
               return OkStatus();
             });

@@ -97,7 +97,7 @@ void AppendFlagGroups(const CommandDocument& document, std::string& page) {
 
 void AppendCommands(const CommandDocument& document, std::string& page) {
   if (document.commands.empty()) return;
-  page += ".SH COMMANDS\nFlags of a command stand before or behind it.\n";
+  page += ".SH COMMANDS\nFlags of a command may stand before or after it.\n";
   for (const CommandDocument& command : document.commands) {
     page +=
         fmt::format(".SS \"{}{}{}\"\n", Escaped(CommandName(command)),

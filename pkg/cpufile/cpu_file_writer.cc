@@ -110,7 +110,7 @@ void CpuFileWriter::FinishJob(const std::string& name, Job& job) {
   if (job.kind == Job::Kind::kMake) return job.done(job.outcome);
   if (job.kind == Job::Kind::kRemove) {
     if (!job.outcome.ok())
-      log_.Warn("a container's file is left behind: {}", Describe(job.outcome));
+      log_.Warn("cannot remove the CPU file of a container: {}", Describe(job.outcome));
     return;
   }
   const auto wanted = behind_.find(name);
@@ -122,8 +122,7 @@ void CpuFileWriter::FinishJob(const std::string& name, Job& job) {
     return;
   }
   if (!std::exchange(failure_told_, true)) {
-    log_.Warn("a container does not see its CPUs as they are, trying again until it works: {}",
-              Describe(job.outcome));
+    log_.Warn("the CPU file of a container is out of date, retrying: {}", Describe(job.outcome));
   }
   RetryLater();
 }
@@ -134,8 +133,7 @@ void CpuFileWriter::FinishList(const StatusOr<std::vector<std::string>>& names) 
     return;
   }
   if (!std::exchange(failure_told_, true))
-    log_.Warn("files of containers of before are not kept up to date: {}",
-              Describe(names.status()));
+    log_.Warn("the CPU files of existing containers are not updated: {}", Describe(names.status()));
   RetryLater();
 }
 

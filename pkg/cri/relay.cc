@@ -205,7 +205,7 @@ StatusOr<std::string_view> Relay::SocketFor(const Method& method) const {
 
 void Relay::NoteUnread(const Method& method, std::string_view why) {
   if (const auto suppressed = unread_limit_.Pass(loop_.Now())) {
-    log_.Warn("{} passes unread, so nothing is placed by it: {} ({} more were not logged)",
+    log_.Warn("{} is forwarded unread and without a placement: {} ({} more were not logged)",
               Printable(method.path), why, *suppressed);
   }
 }
@@ -242,7 +242,7 @@ void Relay::Drain(std::function<void()> done) {
     return;
   }
   drain_timer_ = loop_.After(options_.drain_timeout, [this] {
-    log_.Warn("{} connections did not end in time", connections_.size());
+    log_.Warn("{} connections did not close in time", connections_.size());
     FinishDrain();
   });
 }

@@ -176,7 +176,7 @@ Status RuntimeConnection::TryConnect() {
     return status;
   }
   if (!std::exchange(complained_, true)) {
-    log_.Warn("no runtime yet, trying again until it is there: {}", Message(status));
+    log_.Warn("the runtime is not available yet, retrying: {}", Message(status));
   }
   retry_ = loop_.After(kReconnectPause, [this] { (void)TryConnect(); });
   return Annotate(status, "no runtime");

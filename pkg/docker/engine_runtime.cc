@@ -167,7 +167,7 @@ Status EngineRuntime::TryConnect() {
   auto connection = ConnectEngine(socket_);
   if (!connection.ok()) {
     if (!std::exchange(complained_, true)) {
-      log_.Warn("{}; trying again until it is there", Message(connection.status()));
+      log_.Warn("{}; retrying", Message(connection.status()));
     }
     retry_ = loop_.After(pause_, [this] { (void)TryConnect(); });
     pause_ = std::min(2 * pause_, kLastPause);

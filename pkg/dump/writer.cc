@@ -96,8 +96,7 @@ std::unique_ptr<OutputFile> Writer::Open(Wanted& wanted) {
   wanted.open = file.ok();
   if (file.ok()) return *std::move(file);
   if (!std::exchange(wanted.reported, true)) {
-    log_(true, fmt::format("{}; it is tried again, its lines are lost until then",
-                           Message(file.status())));
+    log_(true, fmt::format("{}; retrying, lines are lost until then", Message(file.status())));
   }
   return nullptr;
 }

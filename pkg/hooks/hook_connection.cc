@@ -116,8 +116,7 @@ void HookConnection::Complain(const Status& why) {
   if (const auto suppressed = complaints_.Pass(loop_.Now())) {
     told_found_ = false;
     log_.Warn(
-        "hook server {} is not there, trying again until it is: {} ({} such losses of it were not "
-        "logged)",
+        "hook server {} is not available, retrying: {} ({} more losses of it were not logged)",
         Printable(endpoint_), ErrorText(Message(why)), *suppressed);
   }
 }

@@ -83,7 +83,7 @@ void HookStage::NoteIgnored(const Status& why) {
   ++ignored_failures_;
   if (context_.metrics != nullptr) context_.metrics->CountIgnoredFailure(Stage::options().name);
   if (const auto suppressed = failures_limit_.Pass(context_.loop.Now())) {
-    log_.Warn("a call goes on without a hook server's answer: {} ({} more not logged)",
+    log_.Warn("a call continues without the answer of a hook server: {} ({} more not logged)",
               Printable(Describe(why)), *suppressed);
   }
 }

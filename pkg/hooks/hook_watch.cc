@@ -172,7 +172,7 @@ void HookDirectoryWatch::TellWatched(int error) {
   } else if (error == ENOENT) {
     log_.Info("hook directory {} is absent", Printable(options_.directory));
   } else {
-    log_.Warn("changes of hook directory {} are seen up to {} ms late: {}",
+    log_.Warn("changes in hook directory {} are detected with a delay of up to {} ms: {}",
               Printable(options_.directory), options_.poll.count(),
               Message(ErrnoStatus(error, "inotify cannot watch it")));
   }
@@ -182,7 +182,7 @@ void HookDirectoryWatch::Complain(std::string why) {
   const bool told = std::ranges::find(complaints_, why) != complaints_.end();
   if (told || complaints_.size() == kMostComplaints) return;
   complaints_.push_back(why);
-  log_.Warn("hook directory {} cannot be read, hook servers stay as they are: {}",
+  log_.Warn("hook directory {} cannot be read, the hook servers are unchanged: {}",
             Printable(options_.directory), Printable(why));
 }
 

@@ -156,8 +156,8 @@ void AgentReports::Lost(size_t events) {
   if (events == 0) return;
   if (options_.on_events) options_.on_events(0, events);
   if (losses_.Pass(loop_.Now())) {
-    log_.Warn("{} Events of pods are lost, as more may be: there are too many, or no agent at {}",
-              events, socket_);
+    log_.Warn("{} pod Events were dropped, and more may be: too many, or no agent at {}", events,
+              socket_);
   }
 }
 
@@ -170,7 +170,7 @@ void AgentReports::TellRefusal(std::string_view what, const Status& why) const {
 
 void AgentReports::TryLater(const Status& why) {
   if (!std::exchange(complained_, true)) {
-    log_.Info("reports about this node wait for the agent at {}: {}", socket_,
+    log_.Info("reports about this node are held until the agent at {} is available: {}", socket_,
               Printable(Message(why)));
   }
   client_.reset();

@@ -263,7 +263,7 @@ void Configurator::Store(DeliveredConfig source) {
 }
 
 void Configurator::WarnNotStored(const Status& why) {
-  log_.Warn("the configuration will not be known after a restart: {}", Message(why));
+  log_.Warn("the configuration is not saved and will be lost at a restart: {}", Message(why));
 }
 
 }  // namespace resmgr

@@ -67,7 +67,7 @@ void HandOver::Begin(UniqueFd socket) {
     why = options_.refusal;
   }
   if (!why.empty()) {
-    log_.Warn("nothing is handed over: {}", why);
+    log_.Warn("the sockets are not handed over: {}", why);
     (void)channel.Send("no " + why);
     return;
   }
@@ -135,7 +135,7 @@ void HandOver::Pause() {
 }
 
 void HandOver::Abandon(const Status& why) {
-  log_.Warn("process {} does not take over, this daemon serves on: {}", other_process_,
+  log_.Warn("process {} has not taken over, this daemon continues to serve: {}", other_process_,
             Message(why));
   const bool paused = step_ == Step::kPausing || step_ == Step::kPaused;
   step_ = Step::kServing;
@@ -154,7 +154,7 @@ void HandOver::Abandon(const Status& why) {
 
 void HandOver::Resume() {
   if (const Status resumed = options_.door.Resume(); !resumed.ok()) {
-    log_.Error("cannot serve on, it is tried again: {}", Message(resumed));
+    log_.Error("cannot continue to serve, retrying: {}", Message(resumed));
     resume_again_ = options_.loop.After(kTryAgain, [this] { Resume(); });
   }
 }

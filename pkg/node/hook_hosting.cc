@@ -61,7 +61,7 @@ void HookHosting::Open() {
   stage_.Start();
   if (!stage_.knows_servers()) {
     first_read_ = context_.loop.After(kFirstRead, [this] {
-      log_.Warn("hook directory {} is not read yet: calls go on without its servers",
+      log_.Warn("hook directory {} has not been read yet: calls continue without its servers",
                 Printable(directory_));
       stage_.OpenServers();
     });

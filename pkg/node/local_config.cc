@@ -40,7 +40,7 @@ void Reload(const NodeOptions& options, Configurator& configurator) {
   }
   configurator.Reload(options.config_file, options.read_again, [&log](const Status& status) {
     if (status.ok()) return;
-    log.Warn("SIGHUP: everything stays as it was: {}", OneLine(Message(status)));
+    log.Warn("SIGHUP: the configuration is unchanged: {}", OneLine(Message(status)));
   });
 }
 

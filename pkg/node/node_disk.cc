@@ -20,7 +20,7 @@ namespace {
 FileSystem& StateFiles(const NodeOptions& options) {
   const auto on_refusal = [](const Status& status) {
     const bool other = status.code() == StatusCode::kAlreadyExists;
-    GetLogger("state").Warn("-relay-dir: {}; the state is not kept over restarts{}",
+    GetLogger("state").Warn("-relay-dir: {}; the state will be lost at a restart{}",
                             Message(status), other ? " before that one ends" : "");
   };
   static auto& all = *new std::list<ClaimedFileSystem>;
@@ -46,7 +46,7 @@ StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const NodeOptions& node, cons
                                               setup.delivered, node.dump_directory);
   const Status allowed = dump::Dumper::Read(options).status();
   if (setup.delivered && !allowed.ok()) {
-    log.Warn("nothing is dumped: {}", Message(allowed));
+    log.Warn("dump is off: {}", Message(allowed));
     options.specs.clear();
     options.file.clear();
   }

@@ -132,8 +132,7 @@ void NodePublisher::OnPatched(const NodeReport& report, Way way, const Status& s
   if (status.ok()) {
     log_.Info("the node shows policy {}, configured by {}", report.policy, report.source);
   } else {
-    log_.Warn("the node does not show its policy: the agent refuses: {}",
-              Printable(Message(status)));
+    log_.Warn("the agent refuses to report the policy on the node: {}", Printable(Message(status)));
   }
   trying_ = false;
   complained_ = false;
@@ -144,9 +143,8 @@ void NodePublisher::OnPatched(const NodeReport& report, Way way, const Status& s
 
 void NodePublisher::TryLater(const Status& why) {
   if (!std::exchange(complained_, true)) {
-    log_.Info(
-        "the node does not show its policy yet, trying again until the agent at {} does it: {}",
-        socket_, Printable(Message(why)));
+    log_.Info("cannot report the policy on the node yet, retrying with the agent at {}: {}",
+              socket_, Printable(Message(why)));
   }
   client_.reset();
   settled_.reset();

@@ -158,7 +158,7 @@ StatusOr<UniqueFd> ClaimRuntime(const std::string& socket) {
   StatusOr<UniqueFd> claim = ClaimPath(socket + ".plugin");
   if (claim.ok() || claim.status().code() == StatusCode::kAlreadyExists) return claim;
   GetLogger("nri/plugin")
-      .Warn("another cri-resmgr at {} would not be noticed: {}", socket, Message(claim.status()));
+      .Warn("cannot detect another cri-resmgr at {}: {}", socket, Message(claim.status()));
   return UniqueFd();
 }
 

@@ -36,7 +36,7 @@ void OptionalListener::Take(Listener listener) {
     return;
   }
   if (!std::exchange(warned_, true)) {
-    log.Warn("cannot serve {}, it is tried again: {}", path_, Message(listener.status()));
+    log.Warn("cannot serve {}, retrying: {}", path_, Message(listener.status()));
   }
   retry_ = loop_.After(pause_.Next(), [this] { TryAgain(); });
 }
@@ -74,7 +74,7 @@ void OptionalMetrics::Take(Server server) {
     log.Info("metrics are served on port {}", server_->port());
     return;
   }
-  if (!std::exchange(warned_, true)) log.Warn("{}; it is tried again", Message(server.status()));
+  if (!std::exchange(warned_, true)) log.Warn("{}; retrying", Message(server.status()));
   retry_ = loop_.After(pause_.Next(), [this] { TryAgain(); });
 }
 

@@ -259,7 +259,7 @@ void RunningNode::Run() {
   AnnounceReady(options_, setup_);
   loop_.Run();
   if (!dumper_->Close(kDumpDeadline))
-    GetLogger("cri-resmgr").Warn("the rest of the dump was given up");
+    GetLogger("cri-resmgr").Warn("the rest of the dump was dropped");
   GetLogger("cri-resmgr").Info("ended");
 }
 

@@ -44,7 +44,7 @@ std::optional<Setup> PrepareKept(std::optional<KeptConfig> kept, const RuntimesC
     }
   }
   if (!kept->config.ok()) {
-    GetLogger("config").Warn("the configuration from {} of an earlier run is not used: {}",
+    GetLogger("config").Warn("the configuration that {} delivered to an earlier run is ignored: {}",
                              kept->source, OneLine(Message(kept->config.status())));
     return std::nullopt;
   }

@@ -49,7 +49,7 @@ void PluginConnection::Connect() {
   StatusOr<UniqueFd> socket = ConnectUnix(options_.socket);
   if (!socket.ok()) {
     if (!std::exchange(complained_, true)) {
-      log_.Warn("cannot connect to the runtime's NRI, and try again: {}", Message(socket.status()));
+      log_.Warn("cannot connect to the runtime's NRI, retrying: {}", Message(socket.status()));
     }
     ConnectLater();
     return;

@@ -64,7 +64,7 @@ void Pipeline::NoteIgnoredFailure(const Stage& stage, const Status& why) {
   if (metrics_ != nullptr) metrics_->CountIgnoredFailure(stage.options().name);
   const auto suppressed = failure_limit_.Pass(RateLimit::Clock::now());
   if (!suppressed) return;
-  log_.Warn("a call goes on without stage {}: {} ({} more like this were not logged)",
+  log_.Warn("a call continues without stage {}: {} ({} more like this were not logged)",
             stage.options().name, Describe(why), *suppressed);
 }
 

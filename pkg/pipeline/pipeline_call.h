@@ -64,7 +64,7 @@ class PipelineCall {
   // After a decision that was no refusal: the request cannot be forwarded after all. All stages
   // roll back.
   void RollBack();
-  // Nobody waits for the call any more. The front hears nothing more.
+  // The client has gone away: the call ends, and the front is told nothing more about it.
   void Abandon();
   // Once the client may get the reply: not OK where it gets this error instead of a good one.
   const Status& reply_error() const { return reply_error_; }

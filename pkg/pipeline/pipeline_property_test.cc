@@ -77,7 +77,7 @@ class ScriptedCall final : public StageCall {
       : StageCall(stage), script_(script), record_(record), clock_(clock) {}
   ~ScriptedCall() override {
     if (state_ != State::kReserved) return;
-    // Nobody settles what was not accepted.
+    // What was not accepted needs no roll-back and no outcome.
     EXPECT_FALSE(accepted_) << Name() << " was neither rolled back nor shown the outcome";
     --record_.reserved;
   }

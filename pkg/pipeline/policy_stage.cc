@@ -73,7 +73,7 @@ class DecidedCall : public StageCall {
     using enum ResourceManager::Refusal;
     return MayListMore() ? kTentative : kFinal;
   }
-  // Others may have removed what is in the way, and nobody told.
+  // Another client of the runtime may have removed the containers that have these CPUs.
   bool ShouldList(const Status& refusal) const {
     return MayListMore() && refusal.code() == StatusCode::kResourceExhausted;
   }
@@ -172,7 +172,7 @@ class UpdateContainerCall final : public DecidedCall {
  private:
   void Decide(Request& request) override {
     const auto& update = std::get<ContainerUpdate>(request.body);
-    // Created while nobody looked, by its whole id or by a beginning of it.
+    // Another client of the runtime may have created it; the id may be an abbreviated one.
     if (MayListMore() && !manager_.Knows(request.container_id)) return DecideAfterList();
     auto admission = manager_.AdmitUpdate(request.container_id, update.resources, refusal());
     if (!admission.ok()) {

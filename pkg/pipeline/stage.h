@@ -135,7 +135,7 @@ class LateAnswer {
   LateAnswer& operator=(LateAnswer&&) = delete;
   ~LateAnswer();
 
-  // Each does nothing where the answer is given already or nobody waits for it any more.
+  // Each does nothing where an answer was given before, or where the call has ended.
   void Pass();
   void Adjust(Adjustment&& adjustment);
   void Refuse(Status status);
@@ -145,7 +145,7 @@ class LateAnswer {
   friend class StageCall;
   explicit LateAnswer(std::shared_ptr<StageCall*> call) : call_(std::move(call)) {}
 
-  // Whoever answers takes it. nullptr: gone.
+  // The call that is to be answered, once; nullptr where it has ended.
   StageCall* Take();
 
   std::shared_ptr<StageCall*> call_;

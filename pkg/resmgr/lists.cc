@@ -30,7 +30,7 @@ Status ResourceManager::Impl::TakeOver(const RuntimeInventory& inventory,
   ApplyPodLimitsToAdopted(adoption, first);
   StatusOr<ContainerKeys> changed = decider_.Reconcile();
   if (!changed.ok()) {
-    log_.Error("cannot take over what the runtime holds: {}", Describe(changed.status()));
+    log_.Error("cannot take over the containers of the runtime: {}", Describe(changed.status()));
     return changed.status();
   }
   ReportFound(adoption);
@@ -95,8 +95,7 @@ bool ResourceManager::Impl::Knows(const RuntimeContainer& listed) const {
 }
 
 void ResourceManager::Impl::OnListFailed(const Status& status) {
-  log_.Warn("cannot list what the runtime holds, trying again until it works: {}",
-            Describe(status));
+  log_.Warn("cannot list the pods and containers of the runtime, retrying: {}", Describe(status));
 }
 
 void ResourceManager::Impl::LogUnclear(const RuntimeInventory::Unclear& unclear) {

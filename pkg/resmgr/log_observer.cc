@@ -238,7 +238,7 @@ void LogObserver::OnFoundEnded(std::span<const Act> acts) {
 }
 
 void LogObserver::OnStartForced(const Act& act, std::string_view reason) {
-  log_.Warn("container {} starts all the same, as StartFailurePolicy says: {}",
+  log_.Warn("container {} is started anyway, as StartFailurePolicy says: {}",
             Printable(FullName(act.pod, act.container.name)), Printable(reason, kLongestText));
 }
 

@@ -163,8 +163,8 @@ StatusOr<ContainerKeys> ResourceManager::Impl::ChangeNeeds(ContainerRecord& reco
   if (changed.ok()) return changed;
   container.requirements = before;
   if (changed.status().code() == StatusCode::kInternal) return changed;
-  log_.Warn("container {} keeps what it has beside others of its pod: {}", LogName(record),
-            Describe(changed.status()));
+  log_.Warn("container {} keeps its resources although the limits of its pod have changed: {}",
+            LogName(record), Describe(changed.status()));
   return ContainerKeys();
 }
 

@@ -78,7 +78,7 @@ void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
     done(Annotate(changed.status(), fmt::format("policy {}", policy->name())));
     return;
   }
-  log_.Info("policy {} takes {} containers over from {}; {} of them change", policy->name(),
+  log_.Info("policy {} takes over {} containers from {}; {} of them change", policy->name(),
             before.size(), policy_->name(), changed->size());
   ReportMoves(fmt::format("policy {} takes over", policy->name()));
   change_ = PolicyChange{.former = std::exchange(policy_, std::move(policy)),

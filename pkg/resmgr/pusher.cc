@@ -425,8 +425,8 @@ void Pusher::ResumeHeldBack() {
   if (!MoveSomeAside(held_back_)) SendFirstAnyway();
 }
 
-// Hundreds of answers come together where many were sent for one container's sake: those who wait
-// are looked at once for all of them.
+// Hundreds of answers come together where many were sent for one container's sake: containers that
+// are held back are looked at once for all of them.
 void Pusher::ResumeAfterAnswers() {
   if (unanswered_ == 0) return ResumeHeldBack();
   if (held_back_.empty() || std::exchange(resume_posted_, true)) return;

@@ -264,7 +264,7 @@ void ResourceManager::Impl::LookAgain(ContainerKey key) {
   if (record == nullptr || !record->Placeable()) return;
   StatusOr<ContainerKeys> changed = decider_.LookAgain(key);
   if (!changed.ok()) {
-    log_.Error("container {} stays as it is, the policy failed to look at it again: {}",
+    log_.Error("container {} keeps its placement, the policy failed to review it: {}",
                LogName(*record), Describe(changed.status()));
     Push(decider_.Recover());
     return;

@@ -73,7 +73,7 @@ TEST_F(StartFailureTest, LetsAStartGoOntoCpusThatAnotherDoesNotLeave) {
   runtime().Answer(0, Internal("the disk is on fire"));
   ASSERT_TRUE(Decided());
   EXPECT_TRUE(decided_->ok()) << *decided_;
-  EXPECT_THAT(log_, AllOf(HasSubstr("container ns/app/app starts all the same"),
+  EXPECT_THAT(log_, AllOf(HasSubstr("container ns/app/app is started anyway"),
                           HasSubstr("StartFailurePolicy"),
                           HasSubstr("container ns/shared/shared may still run on its exclusive "
                                     "CPUs 1-2"),
@@ -107,7 +107,7 @@ TEST_F(StartFailureTest, LetsAStartGoWhoseOwnPlacementIsNotInForce) {
   const auto wait = Ask(shared);
   ASSERT_TRUE(Decided());
   EXPECT_TRUE(decided_->ok()) << *decided_;
-  EXPECT_THAT(log_, HasSubstr("container ns/shared/shared starts all the same"));
+  EXPECT_THAT(log_, HasSubstr("container ns/shared/shared is started anyway"));
   EXPECT_THAT(log_, HasSubstr("its own placement on CPUs 0,4-7 is not in force"));
   runtime().BeginStart(shared);
   runtime().Answer(0);

@@ -23,7 +23,7 @@ namespace resmgr {
 // CPUs, and none still has CPUs exclusively that are to be shared with it. A
 // container that the policy does not pin never leaves, so no start waits for it. Waits
 // are re-examined after each update that took effect. After a timeout they end with a refusal, or
-// the container starts all the same, as the failure policy says. All on the loop's thread.
+// the container is started anyway, as the failure policy says. All on the loop's thread.
 class StartGate {
  public:
   using Go = std::function<void(Status)>;

@@ -192,7 +192,7 @@ void Synchronizer::OnFailure(const Status& status) {
     List();
   });
   const Status failed =
-      Unavailable("cannot take over what the runtime holds: {}", Describe(status));
+      Unavailable("cannot take over the containers of the runtime: {}", Describe(status));
   Run(std::exchange(list_waiters_, {}), failed);
   RunWaiters(failed);
 }

@@ -130,8 +130,8 @@ ContainerKeys ResourceManager::Impl::RollBackUpdate(ContainerRecord& record) {
   if (!returns) {
     StatusOr<ContainerKeys> changed = Redecide(record, requested, needs);
     if (changed.ok()) return *std::move(changed);
-    log_.Warn("container {} cannot go back after a failed update: {}", LogName(record),
-              Describe(changed.status()));
+    log_.Warn("container {} cannot get its former placement back after a failed update: {}",
+              LogName(record), Describe(changed.status()));
   }
   SetRequested(container, std::move(requested));
   container.requirements = needs;

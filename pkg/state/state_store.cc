@@ -96,7 +96,7 @@ StateStore::StateStore(FileSystem& files, const std::string& directory, const st
   if (shared_->loaded) return;
   // Whatever the disk has, it is not what holds now.
   shared_->behind = true;
-  report_("the state of before is not used: its disk does not answer");
+  report_("the saved state is ignored: its disk does not answer");
 }
 
 StateStore::~StateStore() {

@@ -244,7 +244,7 @@ TEST_F(CpuFilesTest, WithoutAFileTheContainerIsCreatedAndCounted) {
   const Running running = RunExclusive(client, "dsp", 2);
   EXPECT_EQ(Mounted(running.container), "");
   EXPECT_EQ(CpusAtRuntime(running.container), (CpuSet{1, 2}));
-  EXPECT_TRUE(Logged("a call goes on without stage cpu-files"));
+  EXPECT_TRUE(Logged("a call continues without stage cpu-files"));
   EXPECT_TRUE(Logged("other users may write there"));
 }
 

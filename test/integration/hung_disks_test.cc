@@ -122,7 +122,7 @@ TEST_F(HungDisksTest, DumpDiskThatHangs) {
   ASSERT_TRUE(disk_.WaitForCall(kPatience));
   ExpectCallsGoOn("later");
   ExpectEndInTime();
-  EXPECT_TRUE(Logged("the rest of the dump was given up"));
+  EXPECT_TRUE(Logged("the rest of the dump was dropped"));
 }
 
 // Containers are created without a file that tells their CPUs: the first one after a second, the

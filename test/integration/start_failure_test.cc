@@ -45,7 +45,7 @@ TEST_F(StartFailureTest, IsRefusedUntilTheConfigurationLetsItThrough) {
   EXPECT_THAT(Ctl({"config", "show"}).out, HasSubstr("StartFailurePolicy: ignore"));
   EXPECT_THAT(client.StartContainer(id), IsOk());
   EXPECT_EQ(runtime_.Calls("StartContainer").size(), starts + 1);
-  EXPECT_TRUE(Logged("container default/g/main starts all the same"));
+  EXPECT_TRUE(Logged("container default/g/main is started anyway"));
   EXPECT_THAT(Counts(), AllOf(HasSubstr("held_starts_total{result=\"refused\"} 1"),
                               HasSubstr("held_starts_total{result=\"let_through\"} 1")));
 
@@ -64,8 +64,8 @@ TEST_F(StartFailureTest, IsLetThroughWhenTheRuntimeRefusesToMoveTheOther) {
   const std::string id = CreateExclusive(client);
   EXPECT_THAT(client.StartContainer(id), IsOk());
   EXPECT_TRUE(CpusAtRuntime(stubborn.container).Intersects(CpusAtRuntime(id)));
-  ASSERT_TRUE(Logged("container default/g/main starts all the same"));
-  EXPECT_THAT(daemon_->Log(), AllOf(HasSubstr("container default/g/main starts all the same"),
+  ASSERT_TRUE(Logged("container default/g/main is started anyway"));
+  EXPECT_THAT(daemon_->Log(), AllOf(HasSubstr("container default/g/main is started anyway"),
                                     HasSubstr("container default/stubborn/s may still run on its "
                                               "exclusive CPUs " +
                                               CpusAtRuntime(id).ToString()),

@@ -57,7 +57,7 @@ class AdjustmentMerge {
   // What validators are asked, but for the plugins that took part.
   api::ValidateContainerAdjustmentRequest Validation() const;
 
-  // For whom the result is to be shown later, when this object is gone.
+  // Shows the result later, also when this object has been destroyed.
   std::shared_ptr<ShownRequest> shown() const { return shown_; }
 
  private:

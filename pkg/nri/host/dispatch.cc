@@ -146,7 +146,7 @@ Status Dispatcher::Judge(Kind kind, const HostedPlugin& plugin, const Status& an
   }
   if (!answered) ++ignored_failures_;
   if (const auto suppressed = limit_.Pass(RateLimit::Clock::now())) {
-    log_.Warn("NRI plugin {}: {}; what it was asked about goes on ({} more not logged)",
+    log_.Warn("NRI plugin {}: {}; the request continues without it ({} more not logged)",
               plugin.name, Printable(Describe(answer)), *suppressed);
   }
   return OkStatus();

@@ -142,7 +142,8 @@ class HostInventory {
   std::vector<HostPodPtr> Pods() const;
   std::vector<HostContainerPtr> Containers() const;
   // What a plugin that comes new is told: sandboxes, and containers that have not ended. Marks them
-  // as told. As long as somebody has these messages and nothing changes, they are given again.
+  // as told. The same messages are returned again while a caller still holds them and nothing has
+  // changed.
   SharedSyncMessages All(bool real_ids);
 
  private:

@@ -64,7 +64,7 @@ void PluginHost::ReadPlugins() {
       if (path == options_.plugin_path) TakePlugins(found);
     };
   });
-  if (!begun.ok()) log_.Warn("no plugins are started: {}", Message(begun));
+  if (!begun.ok()) log_.Warn("cannot start plugins: {}", Message(begun));
 }
 
 void PluginHost::TakePlugins(const PluginDirectory& found) {

@@ -110,7 +110,8 @@ void PluginSession::OnConfigured(const Answer& answer) {
   has_inventory_ = true;
   inventory_ = context_.owner.Inventory(*this);
   for (const auto& [id, bytes] : inventory_->left_out)
-    log_.Warn("plugin {} is not told of {}, which has {} bytes", Label(), Printable(id), bytes);
+    log_.Warn("container or pod {1} is not sent to plugin {0}: it has {2} bytes", Label(),
+              Printable(id), bytes);
   sync_end_ = context_.loop.Now() + context_.options.sync_timeout;
   Synchronize();
 }

@@ -19,7 +19,7 @@ struct RuntimeTraits {
   enum class Seccomp {
     kFile,      // the name of a file of the node
     kText,      // the policy itself
-    kPlainText  // the same without flags, default error number and listener, which nobody reads
+    kPlainText  // the same without flags, default error number and listener, which are not used
   };
 
   // The API of the requests, as messages call it.

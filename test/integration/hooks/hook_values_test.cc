@@ -348,7 +348,7 @@ TEST_F(HookRowsTest, K23NoValueOfAVariableIsInTheLog) {
   AddVariable(config, "PASSWORD", "topsecret1");
   const Running pod = Run(client, MakeGuaranteedPod("g"), config);
   ASSERT_THAT(client.UpdateContainer(pod.container, cri::LinuxContainerResources()), IsOk());
-  EXPECT_TRUE(Logged("a call goes on without a hook server's answer"));
+  EXPECT_TRUE(Logged("a call continues without the answer of a hook server"));
   EXPECT_THAT(daemon_->Log(), Not(HasSubstr("topsecret")));
 }
 
