@@ -182,7 +182,7 @@ TEST_F(DumperTest, AFileThatCannotBeOpenedIsAWarningAndTriedAgain) {
   }
   ASSERT_TRUE(wait([&] { return opened; }));
   Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
-  EXPECT_THAT(Log(), ElementsAre(AllOf(StartsWith("!no disk"), HasSubstr("tried again")),
+  EXPECT_THAT(Log(), ElementsAre(AllOf(StartsWith("!no disk"), HasSubstr("retrying")),
                                  HasSubstr("Version"), HasSubstr("StartContainer")));
   EXPECT_THAT(LinesOf(PathOf("dump")), ElementsAre(HasSubstr("StartContainer")));
 }

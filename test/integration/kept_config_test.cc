@@ -37,7 +37,7 @@ TEST_F(KeptConfigTest, AKeptConfigurationThatNoLongerFitsIsLeftAside) {
   WriteFile("state/config", R"({"version":1,"name":"agent","data":{"policy":"Active: gone"}})");
   StartDaemon(Flags({"-policy", "null"}));
   EXPECT_EQ(PolicyInForce(), "null");
-  EXPECT_TRUE(Logged("not used"));
+  EXPECT_TRUE(Logged("earlier run is ignored"));
   daemon_->Kill();
   WriteFile("state/config", R"({"version":1,"name":"agent","data":{"policy":"Active: static"}})");
   StartDaemon(Flags({"-policy", "null"}));

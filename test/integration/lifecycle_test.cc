@@ -286,7 +286,7 @@ TEST_F(LifecycleTest, SaysAtOnceThatTheStateCannotBeKept) {
   StartRuntime();
   Write("file", "");
   StartDaemon(StaticFlags({"-relay-dir", Path("file") + "/state"}));
-  EXPECT_TRUE(Logged("the state is not kept"));
+  EXPECT_TRUE(Logged("the state will be lost at a restart"));
   EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok()) << "the node goes on";
 }
 

@@ -243,7 +243,7 @@ TEST_F(TakeOverTest, NoCallFailsWhileDaemonsTakeOver) {
   EXPECT_GT(load.calls(), Rounds());
   EXPECT_EQ(CpusAtRuntime(exclusive.container), own);
   EXPECT_TRUE(Logged("+next, takes over")) << "they are of different versions";
-  EXPECT_EQ(daemon_->Log().find("the state is not kept"), std::string::npos);
+  EXPECT_EQ(daemon_->Log().find("the state will be lost at a restart"), std::string::npos);
   const auto status = daemon_->Terminate();
   EXPECT_TRUE(status.ok() && *status == 0);
   EXPECT_FALSE(std::filesystem::exists(RelaySocket())) << "the file is that of the last one";
@@ -306,7 +306,7 @@ TEST_F(TakeOverTest, ASuccessorThatIsKilledWhileItWaitsChangesNothing) {
   ASSERT_TRUE(SuccessorLogged("sockets of cri-resmgr"));
   std::this_thread::sleep_for(milliseconds(200));
   successor->Signal(SIGKILL);
-  EXPECT_TRUE(Logged("this daemon serves on"));
+  EXPECT_TRUE(Logged("this daemon continues to serve"));
   ExpectServed();
   runtime_.Release("/test.Echo/Unary");
   const auto ended = held->Wait(kPatience);
