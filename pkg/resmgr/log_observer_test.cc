@@ -100,7 +100,7 @@ TEST_F(LogObserverTest, AChangeOfThePolicyTellsItsMoves) {
   manager().SetPolicy(std::move(next), [](const Status&) {});
   EXPECT_THAT(
       Lines(),
-      ElementsAre(HasSubstr("policy first-fit takes 3 containers over"),
+      ElementsAre(HasSubstr("policy first-fit takes over 3 containers"),
                   HasSubstr("moved container ns/app/app CPU 1, exclusive -> CPUs 0-2, shared "
                             "(policy first-fit takes over)"),
                   "moved 2 shared containers 0,2-7 -> 0-2 (policy first-fit takes over)"));
