@@ -75,8 +75,8 @@ class UpdateQueue {
   // The runtime has told its NRI's version. An empty function: there is no other way than NRI.
   void SetHost(ApiVersion version, ByCri by_cri);
 
-  // What a container is to get, in the forms in which it is told. Those of containers that share
-  // CPUs are one: it is made once where they are added one after the other.
+  // The values that a container gets, in each form that is needed. Containers that share CPUs get
+  // the same values one after the other: then ChangeOf returns the same object.
   struct Change {
     ResourceValues values;
     LinuxResources resources;  // the same, as runtimes read them
@@ -88,9 +88,6 @@ class UpdateQueue {
   // `done` is run later: OK, the runtime has done it or is told to (an answer's updates have no
   // reply); Internal, it could not; or why it cannot be asked.
   void Add(const ContainerId& id, std::shared_ptr<const Change> change, Done done);
-  void Add(const ContainerId& id, const ResourceValues& values, Done done) {
-    Add(id, ChangeOf(values), std::move(done));
-  }
   // So many are about to be added.
   void Reserve(size_t more) { waiting_.reserve(waiting_.size() + more); }
 

@@ -25,7 +25,7 @@ class UpdateQueueTest : public testing::Test {
         [this, id](size_t, const Status& status) {
           told_.push_back(id + (status.ok() ? " done" : " failed"));
         });
-    queue_->Add(ContainerId(id), {.cpus = cpus, .cpu_shares = 2}, {done, 0});
+    queue_->Add(ContainerId(id), queue_->ChangeOf({.cpus = cpus, .cpu_shares = 2}), {done, 0});
   }
   // The answer to an event of that container.
   api::CreateContainerResponse Answer(const std::string& own) {

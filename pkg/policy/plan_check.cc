@@ -64,7 +64,6 @@ class ExclusiveCheck {
 
   Status AddExclusive(const Container& container, const Placement& placement) {
     if (placement.exclusive.empty()) return OkStatus();
-    any_ = true;
     if (exclusive_.Intersects(placement.exclusive)) {
       return Internal("container {}: the plan grants CPUs {} exclusively a second time",
                       NameOf(snapshot_, container), (exclusive_ & placement.exclusive).ToString());
@@ -75,9 +74,8 @@ class ExclusiveCheck {
 
   // After all AddExclusive.
   Status CheckShared(const Container& container, const Placement& placement) const {
-    if (!placement.cpus || !any_) return OkStatus();
-    // Mostly it has none, and the plan none of its CPUs.
-    if (!placement.cpus->Intersects(exclusive_)) return OkStatus();
+    // As of nearly all: they have no exclusive CPUs, and none of theirs are granted to others.
+    if (!placement.cpus || !placement.cpus->Intersects(exclusive_)) return OkStatus();
     return CheckShared(container, *placement.cpus - placement.exclusive);
   }
   Status CheckShared(const Container& container, const CpuSet& shared) const {
@@ -90,7 +88,6 @@ class ExclusiveCheck {
  private:
   const Snapshot& snapshot_;
   CpuSet exclusive_;
-  bool any_ = false;
 };
 
 Status NoSuchContainer(ContainerKey key) {

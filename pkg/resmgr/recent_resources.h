@@ -21,7 +21,7 @@ class RecentResources {
  public:
   RecentResources();
 
-  // Those that are known of no container: nothing is set.
+  // Nothing is set: what is known of a container that has not been reported yet.
   const SharedResources& none() const { return none_; }
   // DesiredResources(container).
   SharedResources Desired(const Container& container);

@@ -231,7 +231,7 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key) {
   ContainerKeys changed;
   if (former != nullptr) former->superseded = false;
   if (former != nullptr && former->container.state != ContainerState::kExited) {
-    former->container.placement = *std::exchange(former->former, nullptr);
+    former->container.placement = std::move(*std::exchange(former->former, nullptr));
     Append(changed, decider_.Reconcile());
     changed.push_back(former->container.key);
   } else if (managed) {
