@@ -40,8 +40,8 @@ class CpuFileCall final : public StageCall {
   }
   void RollBack() override { Abandon(); }
   void After(Request&, const Outcome& outcome) override {
-    // What came of a creation without an answer, a list will tell.
-    if (outcome.known && !outcome.ok()) return Abandon();
+    // What came of a creation whose outcome is unclear, a list will tell.
+    if (!outcome.ok() && !outcome.unclear()) return Abandon();
     name_.clear();
   }
 

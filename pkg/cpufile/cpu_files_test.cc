@@ -290,6 +290,21 @@ TEST_F(CpuFilesTest, ACreationWithoutAnAnswerKeepsItsFileUntilAListTells) {
   EXPECT_EQ(files_->size(), 1U);
 }
 
+// CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE.
+TEST_F(CpuFilesTest, ACreationThatMayHaveTakenEffectKeepsItsFile) {
+  for (const int code : {1, 4, 14}) {
+    const std::string name = fmt::format("dsp{}", code);
+    Begun late = Begin(TestNode::Request(AddPod(name, kGuaranteed), name, 1000));
+    late.call->Reply(code);
+    node_.manager().CreateFailed(late.admission.key);
+    node_.Hold(late.request, late.admission);
+    node_.Reconnect();
+    Settle();
+    EXPECT_NE(FileOf(name), "none") << code;
+  }
+  EXPECT_EQ(files_->size(), 3U);
+}
+
 TEST_F(CpuFilesTest, AFailedCreationOfAnExistingContainerDoesItNoHarm) {
   const ContainerId dsp = Run("dsp", kGuaranteed, 2000);
   Begun again = Begin(TestNode::Request(node_.Known(dsp)->pod_id, "dsp", 1000));

@@ -7,15 +7,6 @@
 #include "pkg/hooks/hook_names.h"
 
 namespace resmgr::hooks {
-namespace {
-
-// gRPC's codes.
-constexpr int kCancelled = 1;
-constexpr int kDeadlineExceeded = 4;
-constexpr int kNotFound = 5;
-constexpr int kUnavailable = 14;
-
-}  // namespace
 
 Status FailureOf(HookPoint point, const HookServerPort& server, const Status& why) {
   return Annotate(why, fmt::format("hook {} of {}", NameOf(point), server.settings().file));
@@ -30,15 +21,6 @@ Adjustment AdjustmentOf(HookChanges changes) {
   if (changes.clears_cpus) changes.adjustment.Wide().clear_cpus = true;
   if (changes.clears_mems) changes.adjustment.Wide().clear_mems = true;
   return std::move(changes.adjustment);
-}
-
-bool IsGone(const Outcome& outcome) {
-  return outcome.known && outcome.code == kNotFound;
-}
-
-bool IsUnclear(const Outcome& outcome) {
-  return !outcome.known || outcome.code == kCancelled || outcome.code == kDeadlineExceeded ||
-         outcome.code == kUnavailable;
 }
 
 void AskingCall::Before(Request& request, const Adjustment& so_far) {

@@ -34,10 +34,6 @@ Status FailureOf(HookPoint point, const HookServerPort& server, const Status& wh
 Status TooLate(const HookStage& stage);
 // What the request is changed by.
 Adjustment AdjustmentOf(HookChanges changes);
-// gRPC's NOT_FOUND: what was to be stopped or removed does not exist any more.
-bool IsGone(const Outcome& outcome);
-// No answer came, or one after which the call may take effect all the same.
-bool IsUnclear(const Outcome& outcome);
 
 // What calls that ask something before the runtime does have in common: the servers, and the time
 // that is left for them. Nothing runs after its end.

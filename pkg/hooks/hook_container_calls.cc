@@ -84,7 +84,7 @@ class StartCall final : public KnownContainerCall {
   explicit StartCall(HookStage& stage) : KnownContainerCall(stage, HookPoint::kPreStartContainer) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (IsUnclear(outcome)) return hooks().sync().Refresh();
+    if (outcome.unclear()) return hooks().sync().Refresh();
     if (!outcome.ok()) return;
     constexpr HookPoint kPoint = HookPoint::kPostStartContainer;
     if (container() != nullptr) return TellContainer(hooks(), kPoint, *container());
@@ -102,7 +102,7 @@ class UpdateCall final : public KnownContainerCall {
       : KnownContainerCall(stage, HookPoint::kPreUpdateContainerResources) {}
 
   void After(Request&, const Outcome& outcome) override {
-    if (IsUnclear(outcome)) hooks().sync().Refresh();
+    if (outcome.unclear()) hooks().sync().Refresh();
     if (!outcome.ok() || container() == nullptr || !merge()) return;
     container()->request.mutable_container_resources()->CopyFrom(
         merge()->request().container_resources());
@@ -144,9 +144,9 @@ class StopCall final : public StageCall {
   explicit StopCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (IsUnclear(outcome)) return stage_.sync().Refresh();
+    if (outcome.unclear()) return stage_.sync().Refresh();
     const HookContainerPtr container = stage_.store().FindContainer(request.container_id.value());
-    if (container != nullptr && IsGone(outcome)) stage_.store().Remove(*container);
+    if (container != nullptr && outcome.gone()) stage_.store().Remove(*container);
     if (!outcome.ok()) return;
     if (container != nullptr) return TellStop(stage_, *container);
     if (stage_.ServersOf(HookPoint::kPostStopContainer).empty()) return;
@@ -165,8 +165,8 @@ class RemoveCall final : public StageCall {
   explicit RemoveCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (IsUnclear(outcome)) return stage_.sync().Refresh();
-    if (!outcome.ok() && !IsGone(outcome)) return;
+    if (outcome.unclear()) return stage_.sync().Refresh();
+    if (!outcome.ok() && !outcome.gone()) return;
     const HookContainerPtr container = stage_.store().FindContainer(request.container_id.value());
     if (container != nullptr) stage_.store().Remove(*container);
   }

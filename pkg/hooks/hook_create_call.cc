@@ -31,7 +31,7 @@ class CreateCall final : public AskingCall {
   }
 
   void After(Request&, const Outcome& outcome) override {
-    if (IsUnclear(outcome)) return hooks().sync().Refresh();
+    if (outcome.unclear()) return hooks().sync().Refresh();
     if (!outcome.ok() || outcome.id.empty()) return;
     const ContainerId id(outcome.id);
     if (merge_ && hooks().store().FindPod(pod_->id.value()) == pod_) {

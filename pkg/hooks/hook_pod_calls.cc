@@ -48,7 +48,7 @@ class RunPodCall final : public AskingCall {
   }
 
   void After(Request&, const Outcome& outcome) override {
-    if (IsUnclear(outcome)) return hooks().sync().Refresh();
+    if (outcome.unclear()) return hooks().sync().Refresh();
     if (!outcome.ok() || outcome.id.empty() || !merge_) return;
     hooks().store().AddPod(PodSandboxId(outcome.id), merge_->request());
     hooks().sync().NoteGrowth();
@@ -72,9 +72,9 @@ class StopPodCall final : public StageCall {
   explicit StopPodCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (IsUnclear(outcome)) return stage_.sync().Refresh();
+    if (outcome.unclear()) return stage_.sync().Refresh();
     const HookPodPtr pod = stage_.store().FindPod(request.pod_id.value());
-    if (pod != nullptr && IsGone(outcome)) stage_.store().Remove(*pod);
+    if (pod != nullptr && outcome.gone()) stage_.store().Remove(*pod);
     if (!outcome.ok()) return;
     if (pod != nullptr) return TellPodStop(stage_, *pod);
     if (stage_.ServersOf(HookPoint::kPostStopPodSandbox).empty()) return;
@@ -92,8 +92,8 @@ class RemovePodCall final : public StageCall {
   explicit RemovePodCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (IsUnclear(outcome)) return stage_.sync().Refresh();
-    if (!outcome.ok() && !IsGone(outcome)) return;
+    if (outcome.unclear()) return stage_.sync().Refresh();
+    if (!outcome.ok() && !outcome.gone()) return;
     const HookPodPtr pod = stage_.store().FindPod(request.pod_id.value());
     if (pod != nullptr) stage_.store().Remove(*pod);
   }
@@ -107,6 +107,7 @@ class UpdatePodCall final : public StageCall {
   explicit UpdatePodCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
+    if (outcome.unclear()) return stage_.sync().Refresh();
     const auto* const update = std::get_if<PodUpdate>(&request.body);
     const HookPodPtr pod = stage_.store().FindPod(request.pod_id.value());
     if (!outcome.ok() || update == nullptr || pod == nullptr) return;

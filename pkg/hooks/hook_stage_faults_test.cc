@@ -140,6 +140,19 @@ TEST_F(HookFaultsTest, NothingIsToldWhereTheOutcomeIsNotKnown) {
   EXPECT_EQ(runtime_.lists.size(), 1u);
 }
 
+// CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE.
+TEST_F(HookFaultsTest, NothingIsToldWhereACallMayHaveTakenEffect) {
+  HeldServer& server =
+      AddServer("k.json", {HookPoint::kPostStartContainer, HookPoint::kPostStopContainer});
+  for (const int code : {1, 4, 14}) {
+    for (const Operation operation : {Operation::kStartContainer, Operation::kStopContainer}) {
+      EXPECT_TRUE(Started(operation, "c1")->Reply(code)) << code;
+      EXPECT_TRUE(server.questions.empty()) << code;
+      EXPECT_EQ(runtime_.lists.size(), 1u) << code;
+    }
+  }
+}
+
 TEST_F(HookFaultsTest, APodThatDoesNotExistIsLeftToTheRuntime) {
   HeldServer& server = AddServer("k.json", {HookPoint::kPreCreateContainer}, FailurePolicy::kFail);
   const auto create = StartCreate("unknown");

@@ -227,6 +227,19 @@ TEST_F(PipelineTest, AStageMayPlaceWhereNoPolicyDoes) {
   EXPECT_EQ(pipeline_.dropped_placements(), 0u);
 }
 
+TEST_F(PipelineTest, AnOutcomeIsJudgedByItsStatusAlone) {
+  using enum Outcome::Kind;
+  EXPECT_EQ(Outcome{.known = false}.kind(), kUnclear);
+  for (int code = 0; code <= 16; ++code) {
+    const bool unclear = code == 1 || code == 4 || code == 14;
+    const Outcome::Kind kind = code == 0   ? kDone
+                               : code == 5 ? kGone
+                               : unclear   ? kUnclear
+                                           : kRefused;
+    EXPECT_EQ(Outcome{.code = code}.kind(), kind) << code;
+  }
+}
+
 TEST_F(PipelineTest, RemembersWhoChangedWhatOfAContainer) {
   FunctionStage policy({.name = "policy", .operations = OperationSet::All()},
                        [](auto& call, Request&, const Adjustment&) {

@@ -11,17 +11,9 @@ namespace resmgr {
 
 namespace {
 
-// gRPC's NOT_FOUND: what was to be stopped or removed does not exist, which kubelet takes for
-// success.
-constexpr int kGrpcNotFound = 5;
-
-// Statuses of calls that may go on all the same: CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE.
-bool MayStillTakeEffect(int code) {
-  return code == 1 || code == 4 || code == 14;
-}
-
+// A stop or removal of what does not exist has come true: kubelet takes that for success, too.
 bool IsFound(const Outcome& outcome) {
-  return outcome.ok() || (outcome.known && outcome.code == kGrpcNotFound);
+  return outcome.ok() || outcome.gone();
 }
 
 // What the calls that are decided share: waiting for the resource manager to know the runtime's
@@ -108,7 +100,7 @@ class CreateContainerCall final : public DecidedCall {
     }
     manager_.CreateFailed(*admitted_);
     // It may exist all the same, which only the runtime knows.
-    if (!outcome.known || outcome.ok() || MayStillTakeEffect(outcome.code)) manager_.Resync();
+    if (outcome.ok() || outcome.unclear()) manager_.Resync();
   }
 
  private:
@@ -195,7 +187,7 @@ class StartContainerCall final : public DecidedCall {
   void After(Request&, const Outcome& outcome) override {
     if (outcome.ok()) {
       manager_.StartSucceeded(id_);
-    } else if (!outcome.known || MayStillTakeEffect(outcome.code)) {
+    } else if (outcome.unclear()) {
       manager_.StartUnclear(id_);
     } else {
       manager_.StartFailed(id_);
@@ -265,9 +257,7 @@ class NoticeCall final : public StageCall {
   // A kubelet asks when it sees that something changed: this is how we learn of a container that
   // ended by itself, as init containers do.
   void NoteStatus(const ContainerId& id, const Outcome& outcome) {
-    if (outcome.known && outcome.code == kGrpcNotFound && manager_.Knows(id)) {
-      manager_.ContainerRemoved(id);
-    }
+    if (outcome.gone() && manager_.Knows(id)) manager_.ContainerRemoved(id);
     if (outcome.ok() && !outcome.id.empty()) manager_.ContainerExited(ContainerId(outcome.id));
   }
 

@@ -5,6 +5,28 @@
 
 namespace resmgr {
 
+Outcome::Kind Outcome::kind() const {
+  // gRPC's codes.
+  constexpr int kOk = 0;
+  constexpr int kCancelled = 1;
+  constexpr int kDeadlineExceeded = 4;
+  constexpr int kNotFound = 5;
+  constexpr int kUnavailable = 14;
+  if (!known) return Kind::kUnclear;
+  switch (code) {
+    case kOk:
+      return Kind::kDone;
+    case kNotFound:
+      return Kind::kGone;
+    case kCancelled:
+    case kDeadlineExceeded:
+    case kUnavailable:
+      return Kind::kUnclear;
+    default:
+      return Kind::kRefused;
+  }
+}
+
 StageCall::~StageCall() {
   if (self_ != nullptr) *self_ = nullptr;
   --stage_.calls_;

@@ -24,13 +24,25 @@ class StageCall;
 
 // How the call ended at the runtime.
 struct Outcome {
+  // What that means for those that keep account of what the runtime has.
+  enum class Kind {
+    kDone,     // it has taken effect
+    kGone,     // what it is about does not exist, which ends it like a stop or removal: NOT_FOUND
+    kRefused,  // it has not taken effect, and will not
+    kUnclear,  // it may have taken effect, or may do so later: only the runtime can tell. No
+               // answer, or CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE
+  };
+
   bool known = true;  // false: no answer came, or the client went away; it may have taken effect
   int code = 0;       // the runtime's gRPC status code, where it is known
   // CreateContainer, RunPodSandbox: the id that the runtime gave. ContainerStatus: that of a
   // container that has exited, else empty. Valid until After returns.
   std::string_view id{};
 
-  bool ok() const { return known && code == 0; }
+  Kind kind() const;
+  bool ok() const { return kind() == Kind::kDone; }
+  bool gone() const { return kind() == Kind::kGone; }
+  bool unclear() const { return kind() == Kind::kUnclear; }
 };
 
 // Sees calls on their way to the runtime and may change or refuse them: the resource manager, a

@@ -23,12 +23,6 @@ std::unique_ptr<StageCall> MakePodCall(NriStage& stage, Operation operation);
 // StartContainer, StopContainer, RemoveContainer, ContainerStatus.
 std::unique_ptr<StageCall> MakeContainerCall(NriStage& stage, Operation operation);
 
-// gRPC's NOT_FOUND: what was to be stopped or removed does not exist any more.
-inline bool IsGone(const Outcome& outcome) {
-  constexpr int kNotFound = 5;
-  return outcome.known && outcome.code == kNotFound;
-}
-
 // A hold of a reply for functions that are copied: the client gets the reply when the last copy is
 // gone, or its status at once when it is told to fail.
 using SharedHold = std::shared_ptr<ReplyHold>;

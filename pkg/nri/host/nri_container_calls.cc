@@ -33,8 +33,8 @@ class StartCall final : public StageCall {
   }
 
   void After(Request&, const Outcome& outcome) override {
-    if (!outcome.known) stage_.sync().Refresh();
-    if (container_ == nullptr || !outcome.known) return;
+    if (outcome.unclear()) stage_.sync().Refresh();
+    if (container_ == nullptr || outcome.unclear()) return;
     if (!outcome.ok()) return stage_.TellStop(container_, [] {});
     container_->SetState(api::CONTAINER_RUNNING);
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
@@ -93,13 +93,13 @@ class StopCall final : public StageCall {
   explicit StopCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (!outcome.known) stage_.sync().Refresh();
-    if (!outcome.ok() && !IsGone(outcome)) return;
+    if (outcome.unclear()) stage_.sync().Refresh();
+    if (!outcome.ok() && !outcome.gone()) return;
     const HostContainerPtr container = stage_.inventory().Find(request.container_id.value());
     if (container == nullptr) return;
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
     const auto release = [hold] { hold->Release(); };
-    if (IsGone(outcome)) {
+    if (outcome.gone()) {
       stage_.TellRemoval(container, release);
     } else {
       stage_.TellStop(container, release);
@@ -128,7 +128,7 @@ class RemoveCall final : public StageCall {
 
   void After(Request&, const Outcome& outcome) override {
     // What could not be removed exists, and a plugin that comes new is to be told of it.
-    if (!outcome.ok() && !IsGone(outcome)) stage_.sync().Refresh();
+    if (!outcome.ok() && !outcome.gone()) stage_.sync().Refresh();
   }
 
  private:
@@ -143,7 +143,7 @@ class StatusCall final : public StageCall {
 
   void After(Request& request, const Outcome& outcome) override {
     const bool exited = outcome.ok() && !outcome.id.empty();
-    if (!exited && !IsGone(outcome)) return;
+    if (!exited && !outcome.gone()) return;
     const HostContainerPtr container =
         stage_.inventory().Find(exited ? outcome.id : request.container_id.value());
     if (container == nullptr || container->creating()) return;

@@ -11,11 +11,6 @@ namespace resmgr::nri {
 
 namespace {
 
-// Statuses of calls that may go on all the same: CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE.
-bool MayStillTakeEffect(int code) {
-  return code == 1 || code == 4 || code == 14;
-}
-
 class CreateCall final : public StageCall {
  public:
   explicit CreateCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
@@ -33,8 +28,7 @@ class CreateCall final : public StageCall {
 
   void After(Request&, const Outcome& outcome) override {
     const std::shared_ptr<Creation> creation = std::exchange(creation_, nullptr);
-    const bool unclear =
-        !outcome.known || MayStillTakeEffect(outcome.code) || (outcome.ok() && outcome.id.empty());
+    const bool unclear = outcome.unclear() || (outcome.ok() && outcome.id.empty());
     if (creation == nullptr) {
       // Of a sandbox that was not known: others made it.
       if (unclear || outcome.ok()) stage_.sync().Refresh();

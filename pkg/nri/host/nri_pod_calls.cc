@@ -31,7 +31,7 @@ class RunPodCall final : public StageCall {
   explicit RunPodCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (!outcome.known) stage_.sync().Refresh();
+    if (outcome.unclear()) stage_.sync().Refresh();
     if (!outcome.ok() || outcome.id.empty()) return;
     Pod pod = std::get<Pod>(request.body);
     pod.id = PodSandboxId(outcome.id);
@@ -69,8 +69,8 @@ class EndPodCall final : public StageCall {
   explicit EndPodCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (!outcome.known) stage_.sync().Refresh();
-    if (!outcome.ok() && !IsGone(outcome)) return;
+    if (outcome.unclear()) stage_.sync().Refresh();
+    if (!outcome.ok() && !outcome.gone()) return;
     const HostPodPtr pod = stage_.inventory().FindPod(request.pod_id.value());
     if (pod == nullptr) return;
     const bool removal = request.operation() == Operation::kRemovePodSandbox;
@@ -112,6 +112,7 @@ class UpdatePodCall final : public StageCall {
   }
 
   void After(Request& request, const Outcome& outcome) override {
+    if (outcome.unclear()) stage_.sync().Refresh();
     if (pod_ == nullptr || !outcome.ok()) return;
     const auto& update = std::get<PodUpdate>(request.body);
     api::LinuxPodSandbox& resources = *pod_->message.Edit().mutable_linux();

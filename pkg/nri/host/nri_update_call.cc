@@ -61,7 +61,7 @@ class UpdateCall final : public StageCall {
   }
 
   void After(Request&, const Outcome& outcome) override {
-    if (!outcome.known) stage_.sync().Refresh();
+    if (outcome.unclear()) stage_.sync().Refresh();
     if (container_ == nullptr || !outcome.ok()) return;
     OverlayResources(wanted_, *container_->message.Edit().mutable_linux()->mutable_resources());
     if (!stage_.dispatcher().AnyWants(api::EVENT_POST_UPDATE_CONTAINER)) return;

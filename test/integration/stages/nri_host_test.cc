@@ -5,9 +5,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -240,6 +242,62 @@ TEST_F(NriHostTest, OfACreationThatIsLostPluginsHearWhatBecameOfIt) {
               ElementsAre("Configure", "Synchronize", "RunPodSandbox g", "CreateContainer g/main",
                           "StopContainer g/main", "RemoveContainer g/main"));
   EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+}
+
+// A client's deadline and a runtime that ends are answered like this while the container starts.
+TEST_F(NriHostTest, AStartThatMayHaveTakenEffectIsNoStop) {
+  StartHost();
+  FakePlugin& plugin = Connect();
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  for (const auto code : {grpc::StatusCode::CANCELLED, grpc::StatusCode::DEADLINE_EXCEEDED,
+                          grpc::StatusCode::UNAVAILABLE}) {
+    const auto id = Create(client, *pod, fmt::format("main{}", static_cast<int>(code)));
+    ASSERT_THAT(id, IsOk());
+    runtime_.Script("StartContainer", {.times = 1, .late_error = grpc::Status(code, "late")});
+    EXPECT_FALSE(client.StartContainer(*id).ok());
+    // Plugins hear of the next thing after whatever this start has brought about.
+    ASSERT_THAT(Create(client, *pod, fmt::format("next{}", static_cast<int>(code))), IsOk());
+    EXPECT_THAT(Told(plugin), testing::Not(testing::Contains(testing::HasSubstr("StopContainer"))))
+        << code;
+  }
+}
+
+TEST_F(NriHostTest, AStartThatTheRuntimeRefusesIsAStop) {
+  StartHost();
+  FakePlugin& plugin = Connect();
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  const auto id = Create(client, *pod, "main");
+  ASSERT_THAT(id, IsOk());
+  runtime_.Script("StartContainer",
+                  {.times = 1, .error = grpc::Status(grpc::StatusCode::INTERNAL, "no")});
+  EXPECT_FALSE(client.StartContainer(*id).ok());
+  Until([&] { return plugin.told.back() == "StopContainer g/main"; });
+}
+
+// What the runtime has made all the same is shown to a plugin that comes later.
+TEST_F(NriHostTest, WhatCameOfAnUnclearSandboxIsLearned) {
+  StartHost();
+  CriClient client = Client();
+  ASSERT_THAT(client.RunPod(MakeGuaranteedPod("first")), IsOk());
+  runtime_.Script("RunPodSandbox",
+                  {.times = 1, .late_error = grpc::Status(grpc::StatusCode::UNAVAILABLE, "late")});
+  EXPECT_FALSE(client.RunPod(MakeGuaranteedPod("g")).ok());
+  const auto shown = [this](const std::string& name) {
+    const FakePlugin& late = Connect({.name = name});
+    int pods = 0;
+    OnLoop([&] { pods = late.inventory.pods_size(); });
+    return pods;
+  };
+  int pods = 0;
+  for (int i = 0; i < 40 && pods != 2; ++i) {
+    pods = shown(fmt::format("late{}", i));
+    std::this_thread::sleep_for(std::chrono::milliseconds(i));
+  }
+  EXPECT_EQ(pods, 2);
 }
 
 TEST_F(NriHostTest, AStartMayBeAskedForBeforeTheRuntime) {

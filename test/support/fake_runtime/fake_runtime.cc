@@ -272,6 +272,7 @@ void FakeRuntime::Answer(const ServerCallPtr& call) {
   std::unique_lock lock(mutex_);
   const MethodReply reply = method(store_, live.request);
   lock.unlock();
+  if (live.script.late_error) return AnswerWith(call, live.script, *live.script.late_error, {});
   AnswerWith(call, live.script, reply.status, reply.messages);
 }
 

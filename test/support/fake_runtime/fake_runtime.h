@@ -30,6 +30,8 @@ struct MethodScript {
   bool hold = false;
   // Answers with this and changes nothing.
   std::optional<grpc::Status> error = {};
+  // Does what it does, and answers with this all the same.
+  std::optional<grpc::Status> late_error = {};
   // Answers with exactly these messages.
   std::optional<std::vector<std::string>> reply = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
