@@ -24,6 +24,8 @@ namespace {
 
 constexpr const char* kIsolatedInfo = "IsolatedCPUs";
 constexpr size_t kMaxXmlBytes = 64 << 20;
+// Characters of a version that a message shows.
+constexpr size_t kMostVersion = 20;
 
 struct TopologyDeleter {
   void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
@@ -340,13 +342,42 @@ bool DescribesTooMany(std::string_view description) {
   return !multiply();
 }
 
+// The text between two others after `from`; empty where there is none.
+std::string_view Between(std::string_view text, std::string_view from, std::string_view before,
+                         std::string_view after) {
+  const size_t start = text.find(from);
+  if (start == std::string_view::npos) return {};
+  const size_t begin = text.find(before, start + from.size());
+  if (begin == std::string_view::npos) return {};
+  text.remove_prefix(begin + before.size());
+  return text.substr(0, text.find(after));
+}
+
+// Why hwloc refused a file. A newer hwloc writes a version of the format that an older one cannot
+// read, and tells it in the element <topology version="3.0"> and in <info name="hwlocVersion">.
+Status UnreadableXml(std::string_view xml) {
+  const std::string_view element = Between(xml, "<topology", " ", ">");
+  const std::string_view version = Between(element, "version=", "\"", "\"");
+  const std::optional<int64_t> major = ParseInt(version.substr(0, version.find('.')));
+  const unsigned readable = hwloc_get_api_version() >> 16;
+  if (!major || *major <= int64_t{readable}) {
+    return InvalidArgument("not a topology that hwloc understands (write one by lstopo --of xml)");
+  }
+  const std::string_view writer = Between(xml, "\"hwlocVersion\"", "value=\"", "\"");
+  return InvalidArgument(
+      "a topology in version {} of hwloc's format, written by hwloc {}; this build reads versions "
+      "up to {} (write one by lstopo --of xml --export-xml-flags v{})",
+      Printable(version, kMostVersion), Printable(writer.empty() ? version : writer, kMostVersion),
+      readable, readable);
+}
+
 StatusOr<Machine::Parts> ReadTrustedXml(const std::string& xml) {
   RESMGR_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
   // hwloc counts the terminating NUL.
   const auto size = static_cast<int>(xml.size() + 1);
   if (hwloc_topology_set_xmlbuffer(topology.get(), xml.c_str(), size) != 0 ||
       hwloc_topology_load(topology.get()) != 0) {
-    return InvalidArgument("not a topology that hwloc understands (write one by lstopo --of xml)");
+    return UnreadableXml(xml);
   }
   return ReadLoaded(topology.get());
 }

@@ -297,6 +297,31 @@ TEST(MachineSourceTest, SaysWhatIsWrongWithAFile) {
   EXPECT_THAT(LoadError("", StatusCode::kInvalidArgument), HasSubstr("known forms"));
 }
 
+std::string Replaced(std::string text, std::string_view from, std::string_view to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  if (at != std::string::npos) text.replace(at, from.size(), to);
+  return text;
+}
+
+TEST(MachineSourceTest, NamesTheVersionOfAFileThatANewerHwlocWrote) {
+  const auto error = [](const std::string& xml) {
+    return std::string(Message(ReadXmlMachine(xml).status()));
+  };
+  const std::string file = Contents(DataFile("laptop-4c8t.xml"));
+  const std::string newer =
+      Replaced(Replaced(file, "<topology version=\"2.0\"", "<topology version=\"3.0\""),
+               "value=\"2.9.0\"", "value=\"3.1.2\"");
+  EXPECT_EQ(error(newer),
+            "a topology in version 3.0 of hwloc's format, written by hwloc 3.1.2; this build reads "
+            "versions up to 2 (write one by lstopo --of xml --export-xml-flags v2)");
+  EXPECT_THAT(error(Replaced(newer, "hwlocVersion", "Other")), HasSubstr("written by hwloc 3.0;"));
+  // What is no number is no version.
+  EXPECT_THAT(error(Replaced(newer, "version=\"3.0\"", "version=\"x\"")),
+              HasSubstr("not a topology that hwloc understands"));
+  EXPECT_THAT(error("<topology version"), HasSubstr("not a topology that hwloc understands"));
+}
+
 TEST(MachineSourceTest, AnExplicitMachineBeatsTheEnvironment) {
   const ScopedVariable xml("HWLOC_XMLFILE", DataFile("epyc-2s-ccx.xml"));
   const ScopedVariable synthetic("HWLOC_SYNTHETIC", "pu:3");
