@@ -258,6 +258,37 @@ rebalance: apply
               "w.yaml:1: rebalance: must be preview or apply");
 }
 
+// The lines of the effects on these pods, on a machine of test/data/topology.
+std::vector<json> Effects(const std::string& machine, const std::string& config,
+                          const std::string& pods) {
+  const Outcome outcome = Simulate({"-topology", RESMGR_SOURCE_DIR "/test/data/topology/" + machine,
+                                    "-config", config, pods, "-o", "json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::vector<json> effects;
+  for (const std::string_view line : Split(outcome.out, '\n')) {
+    if (!line.empty()) effects.push_back(json::parse(line));
+  }
+  return effects;
+}
+
+std::string PodText(const std::string& name, const std::string& limits) {
+  return fmt::format(
+      "kind: Pod\nmetadata: {{name: {}, namespace: d}}\n"
+      "spec: {{containers: [{{name: c, resources: {{limits: {{{}}}}}}}]}}\n---\n",
+      name, limits);
+}
+
+TEST_F(SimulateTest, OnlyMemoryThatIsAllowedIsUsed) {
+  const std::string config = File("c.yaml", "policy: {Active: topology-aware}\n");
+  const std::string pods = File("pods.yaml", PodText("big", "cpu: 500m, memory: 20Gi") +
+                                                 PodText("small", "cpu: \"2\", memory: 2Gi"));
+  const auto effects = Effects("allowed-socket0-2s.xml", config, pods);
+  ASSERT_EQ(effects.size(), 2U);
+  EXPECT_THAT(effects[0]["error"].get<std::string>(),
+              HasSubstr("needs 20 GiB of memory, but only 14.9 of 14.9 GiB are free"));
+  EXPECT_EQ(effects[1]["mems"], "0");
+}
+
 TEST_F(SimulateTest, ReadsStandardInput) {
   const std::string file = File("s.yaml",
                                 "kind: List\nitems:\n- kind: Pod\n  metadata: {name: p}\n"

@@ -48,8 +48,8 @@ CpuFiles::Options CpuFilesOptions(const NodeOptions& options, EventLoop& loop, P
   return {.loop = loop,
           .pipeline = pipeline,
           .directory = options.cpu_file_directory,
-          .cpus = setup.machine->online(),
-          .mems = setup.machine->node_ids(),
+          .cpus = setup.machine->allowed(),
+          .mems = setup.machine->allowed_nodes(),
           .pinning = PinningRule(&setup.config.runtimes)};
 }
 

@@ -20,7 +20,7 @@ CpuSet CpusWithoutPolicy(const Machine& machine, const LinuxResources& requested
 }
 
 NodeSet MemsWithoutPolicy(const Machine& machine, const LinuxResources& requested) {
-  return RequestedOr<NodeSet>(requested.cpuset_mems, machine.node_ids());
+  return RequestedOr<NodeSet>(requested.cpuset_mems, machine.allowed_nodes());
 }
 
 }  // namespace resmgr

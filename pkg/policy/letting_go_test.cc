@@ -28,5 +28,15 @@ TEST(LettingGoTest, WhatCannotBeHadCountsAsNotAskedFor) {
   }
 }
 
+TEST(LettingGoTest, MemoryThatIsNotAllowedIsNoneToHave) {
+  Machine::Parts parts = test::PartsOf(test::U16TwoNodes().cpus());
+  parts.nodes[1].allowed = false;
+  const Machine machine = test::MakeMachine(std::move(parts));
+  LinuxResources requested;
+  EXPECT_EQ(MemsWithoutPolicy(machine, requested), NodeSet{0});
+  requested.cpuset_mems = "1";
+  EXPECT_EQ(MemsWithoutPolicy(machine, requested), NodeSet{0});
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -150,6 +150,7 @@ Status ReadCpus(hwloc_topology_t topology, Machine::Parts& parts) {
 }
 
 Status ReadNodes(hwloc_topology_t topology, Machine::Parts& parts) {
+  const hwloc_const_bitmap_t allowed = hwloc_topology_get_allowed_nodeset(topology);
   hwloc_obj_t object = nullptr;
   while ((object = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, object)) != nullptr) {
     if (object->os_index > NodeSet::kMaxId) {
@@ -162,6 +163,7 @@ Status ReadNodes(hwloc_topology_t topology, Machine::Parts& parts) {
     node.memory.value =
         static_cast<int64_t>(std::min<uint64_t>(object->attr->numanode.local_memory, kMost));
     node.type = TypeOf(object);
+    node.allowed = allowed == nullptr || hwloc_bitmap_isset(allowed, object->os_index) != 0;
     parts.nodes.push_back(std::move(node));
   }
   std::sort(parts.nodes.begin(), parts.nodes.end(),

@@ -155,9 +155,12 @@ StatusOr<Machine> Machine::Create(Parts parts) {
   machine.nodes_ = std::move(parts.nodes);
   machine.cpu_index_.assign(IndexSize(machine.cpus_), -1);
   machine.node_index_.assign(IndexSize(machine.nodes_), -1);
+  const bool any_allowed = std::ranges::any_of(machine.nodes_, &NumaNode::allowed);
   for (size_t i = 0; i < machine.nodes_.size(); ++i) {
     NumaNode& node = machine.nodes_[i];
     node.cpus = CpuSet();
+    node.allowed |= !any_allowed;
+    if (node.allowed) machine.allowed_nodes_.Add(node.id);
     machine.node_ids_.Add(node.id);
     machine.node_index_[static_cast<size_t>(node.id)] = static_cast<int>(i);
   }

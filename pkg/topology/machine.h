@@ -36,10 +36,11 @@ struct Cpu {
 // One NUMA node. A node without CPUs is memory only (PMEM, HBM, CXL); one without memory is fine
 // too.
 struct NumaNode {
-  int id = -1;  // operating-system number
-  Bytes memory;
+  int id = -1;   // operating-system number
+  Bytes memory;  // all that the kernel has there
   MemoryType type = MemoryType::kDram;
-  CpuSet cpus;  // online ones whose memory is local here
+  bool allowed = true;  // containers may have memory here, see Machine::allowed_nodes
+  CpuSet cpus;          // online ones whose memory is local here
   // To each node of Machine::nodes(), in that order; 10 is local. Need not be symmetric.
   std::vector<int> distances;
 };
@@ -56,7 +57,7 @@ class Machine {
   struct Parts {
     std::vector<Cpu> cpus;        // in the order of their id; offline ones included
     std::vector<NumaNode> nodes;  // in the order of their id
-    CpuSet allowed;               // what this process's cgroup may use; only online ones count
+    CpuSet allowed;               // what containers may use; only online ones count
   };
   // Checks and indexes the parts. InvalidArgument when they contradict each other: a CPU twice or
   // out of order, a node that no NumaNode describes, siblings of one core in two places, an id
@@ -78,9 +79,11 @@ class Machine {
 
   const CpuSet& online() const { return online_; }
   const CpuSet& isolated() const { return isolated_; }  // online ones only
-  // Online CPUs that may be used at all: not taken away by this process's cgroup.
+  // Online CPUs that containers may use at all: not taken away by the cgroup around them.
   const CpuSet& allowed() const { return allowed_; }
   const NodeSet& node_ids() const { return node_ids_; }
+  // Likewise the nodes whose memory containers may use; all where that would be none.
+  const NodeSet& allowed_nodes() const { return allowed_nodes_; }
 
   // The nodes that these CPUs' memory is local to.
   NodeSet NodesOf(const CpuSet& cpus) const;
@@ -108,6 +111,7 @@ class Machine {
   CpuSet isolated_;
   CpuSet allowed_;
   NodeSet node_ids_;
+  NodeSet allowed_nodes_;
 };
 
 std::string_view ToString(CoreKind kind);    // "normal", "performance", "efficient"

@@ -62,6 +62,8 @@ std::string FormatSummary(const Machine& machine) {
   add_set("offline", OfflineCpus(machine));
   add_set("isolated", machine.isolated());
   add_set("not allowed", machine.online() - machine.allowed());
+  const NodeSet no_memory = machine.node_ids() - machine.allowed_nodes();
+  if (!no_memory.empty()) text += fmt::format("memory not allowed: {}\n", no_memory.ToString());
   return text;
 }
 
@@ -117,10 +119,11 @@ std::string MachineToJson(const Machine& machine) {
   }
   Json nodes = Json::array();
   for (const NumaNode& node : machine.nodes()) {
-    nodes.push_back({{"id", node.id},
-                     {"memoryBytes", node.memory.value},
-                     {"type", ToString(node.type)},
-                     {"distances", node.distances}});
+    Json& json = nodes.emplace_back(Json{{"id", node.id},
+                                         {"memoryBytes", node.memory.value},
+                                         {"type", ToString(node.type)},
+                                         {"distances", node.distances}});
+    if (!node.allowed) json["allowed"] = false;
   }
   return OrderedJsonText({{"cpus", std::move(cpus)}, {"numa", std::move(nodes)}});
 }

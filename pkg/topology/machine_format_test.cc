@@ -61,6 +61,17 @@ TEST(MachineFormatTest, TableNamesCpusThatCannotBeUsed) {
   EXPECT_THAT(table, HasSubstr("\noffline: 15\nisolated: 6-7,14\nnot allowed: 12-14\n"));
 }
 
+TEST(MachineFormatTest, NamesMemoryThatContainersMayNotUse) {
+  const Machine whole = LoadSample("odd-memory.xml");
+  Machine::Parts parts{.cpus = whole.cpus(), .nodes = whole.nodes(), .allowed = whole.allowed()};
+  parts.nodes[3].allowed = false;
+  const Machine machine = *Machine::Create(std::move(parts));
+  EXPECT_THAT(MachineToTable(machine), HasSubstr("\nmemory not allowed: 3\n"));
+  const auto json = nlohmann::json::parse(MachineToJson(machine));
+  EXPECT_EQ(json["numa"][3]["allowed"], false);
+  EXPECT_FALSE(json["numa"][0].contains("allowed"));
+}
+
 TEST(MachineFormatTest, TableShowsNodesWithoutCpusOrMemory) {
   const std::string table = MachineToTable(LoadSample("odd-memory.xml"));
   EXPECT_THAT(table, HasSubstr("\n1     dram  0 B        2-3   14 10 16 30\n"));

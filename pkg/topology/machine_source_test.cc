@@ -159,6 +159,36 @@ TEST(MachineSourceTest, NodesWithoutMemoryOrCpusAndAsymmetricDistances) {
   EXPECT_THAT(machine.FindNode(3)->distances, ElementsAre(31, 32, 41, 10));
 }
 
+// A file with another text in it, as hwloc writes it elsewhere.
+std::string Replaced(std::string text, std::string_view from, std::string_view to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  if (at != std::string::npos) text.replace(at, from.size(), to);
+  return text;
+}
+
+Machine FromXml(const std::string& xml) {
+  StatusOr<Machine::Parts> parts = ReadXmlMachine(xml);
+  EXPECT_TRUE(parts.ok()) << Describe(parts.status());
+  StatusOr<Machine> machine = Machine::Create(*std::move(parts));
+  EXPECT_TRUE(machine.ok()) << Describe(machine.status());
+  return *std::move(machine);
+}
+
+TEST(MachineSourceTest, KeepsMemoryThatIsNotAllowedApart) {
+  const std::string file = Contents(DataFile("xeon-2s-pmem.xml"));
+  const std::string all = "allowed_nodeset=\"0x0000000f\"";
+  const Machine machine = FromXml(Replaced(file, all, "allowed_nodeset=\"0x00000005\""));
+  EXPECT_EQ(machine.node_ids(), NodeSet::Range(0, 3));
+  EXPECT_EQ(machine.allowed_nodes(), (NodeSet{0, 2}));
+  EXPECT_FALSE(machine.FindNode(1)->allowed);
+  EXPECT_EQ(machine.FindNode(1)->memory, FromXml(file).FindNode(1)->memory);
+  EXPECT_EQ(FromXml(file).allowed_nodes(), NodeSet::Range(0, 3));
+  // No machine is without memory.
+  const Machine none = FromXml(Replaced(file, all, "allowed_nodeset=\"0x0\""));
+  EXPECT_EQ(none.allowed_nodes(), NodeSet::Range(0, 3));
+}
+
 TEST(MachineSourceTest, SeveralLocalNodesResolveToTheSmallest) {
   const Machine machine = LoadSpec(
       "synthetic:package:2 [numa(memory=8GiB)] die:2 [numa(memory=2GiB)] [numa(memory=4GiB)] "
@@ -295,13 +325,6 @@ TEST(MachineSourceTest, SaysWhatIsWrongWithAFile) {
   EXPECT_THAT(LoadError("/dev/null", StatusCode::kInvalidArgument), HasSubstr("not a topology"));
   EXPECT_THAT(LoadError("/dev/zero", StatusCode::kInvalidArgument), HasSubstr("has more than"));
   EXPECT_THAT(LoadError("", StatusCode::kInvalidArgument), HasSubstr("known forms"));
-}
-
-std::string Replaced(std::string text, std::string_view from, std::string_view to) {
-  const size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  if (at != std::string::npos) text.replace(at, from.size(), to);
-  return text;
 }
 
 TEST(MachineSourceTest, NamesTheVersionOfAFileThatANewerHwlocWrote) {

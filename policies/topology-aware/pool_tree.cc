@@ -74,7 +74,7 @@ std::vector<Group> GroupsOf(const Machine& machine) {
     groups.push_back({die, PoolLevel::kDie, fmt::format("die #{}/{}", package, in_package)});
   }
   for (const NumaNode& node : machine.nodes()) {
-    if (node.memory.value == 0) continue;
+    if (node.memory.value == 0 || !node.allowed) continue;
     groups.push_back({node.cpus, PoolLevel::kNuma, fmt::format("NUMA node #{}", node.id)});
   }
   for (size_t i = 0; i < machine.l3_groups().size(); ++i)
@@ -212,7 +212,7 @@ void PoolTree::AddMemory(const Machine& machine) {
 
 void PoolTree::AddMemoryNode(const NumaNode& node, int pool) {
   owners_[IndexOf(node.id)] = pool;
-  if (node.memory.value == 0) return;
+  if (node.memory.value == 0 || !node.allowed) return;
   const MemoryTypes type = BitOf(node.type);
   for (int id = pool; id >= 0; id = at(id).parent) {
     Pool& holder = pools_[IndexOf(id)];

@@ -59,10 +59,10 @@ struct Pool {
 
 // The pools of a machine, after its packages, dies, NUMA nodes and L3 groups, each only where it
 // divides what it lies in. Groups nest by their CPUs and not by their names, so NUMA nodes may hold
-// packages; groups that overlap without nesting are left out. NUMA nodes without memory are no
-// pools: their CPUs belong to the pool around them. Memory-only nodes belong to the nearest node
-// with CPUs and memory, by that node's own distances (they may be asymmetric), the one with the
-// least attached memory first among equals. Immutable.
+// packages; groups that overlap without nesting are left out. NUMA nodes without memory that
+// containers may use are no pools: their CPUs belong to the pool around them. Memory-only nodes
+// belong to the nearest node with CPUs and memory, by that node's own distances (they may be
+// asymmetric), the one with the least attached memory first among equals. Immutable.
 class PoolTree {
  public:
   PoolTree(const Machine& machine, const CpuSet& available, const CpuSet& reserved);

@@ -73,6 +73,20 @@ TEST(PoolTreeTest, ANodeWithoutMemoryBelongsToWhatIsAroundIt) {
   EXPECT_EQ(tree.at(tree.at(cache).memory_pool).nodes[kAllMemoryTypes].ToString(), "0");
 }
 
+TEST(PoolTreeTest, MemoryThatIsNotAllowedCountsNowhere) {
+  Machine::Parts parts = test::PartsOf(test::U16TwoNodes().cpus());
+  for (NumaNode& node : parts.nodes)
+    node.memory = Bytes{int64_t{16} << 30};
+  parts.nodes[1].allowed = false;
+  const Machine machine = test::MakeMachine(std::move(parts));
+  const PoolTree tree = TreeOf(machine);
+  EXPECT_EQ(tree.Find("NUMA node #1"), -1);
+  const Pool& root = tree.at(tree.root());
+  EXPECT_EQ(root.nodes[kAllMemoryTypes], NodeSet{0});
+  EXPECT_EQ(root.capacity[kAllMemoryTypes], Bytes{int64_t{16} << 30});
+  EXPECT_EQ(tree.at(tree.Find("L3 cache #3")).memory_pool, tree.root());
+}
+
 TEST(PoolTreeTest, CpusAreOrdinaryIsolatedOrReserved) {
   Machine::Parts parts = test::PartsOf(test::M80().cpus());
   for (Cpu& cpu : parts.cpus)

@@ -43,6 +43,7 @@ std::set<std::string> KindsOf(const Machine& machine) {
   }
   if (!machine.isolated().empty()) kinds.insert("isolated CPUs");
   if (machine.allowed() != machine.online()) kinds.insert("CPUs that are not allowed");
+  if (machine.allowed_nodes() != machine.node_ids()) kinds.insert("memory that is not allowed");
   std::set<int> threads;
   for (const CpuSet& core : machine.cores())
     threads.insert(core.size());
@@ -61,12 +62,13 @@ TEST(NodeMachinesTest, AreManyAndOfAllKinds) {
     kinds.merge(KindsOf(machine));
   }
   EXPECT_GE(names.size(), 30U);
-  EXPECT_THAT(kinds,
-              IsSupersetOf({"offline CPUs", "isolated CPUs", "hybrid", "CPUs that are not allowed",
-                            "memory-only node", "several nodes per package",
-                            "several packages per node", "uneven cores", "1 threads per core",
-                            "2 threads per core", "4 threads per core", "1 packages", "2 packages",
-                            "4 packages", "8 packages", "2 CPUs", "1024 CPUs"}));
+  EXPECT_THAT(
+      kinds,
+      IsSupersetOf({"offline CPUs", "isolated CPUs", "hybrid", "CPUs that are not allowed",
+                    "memory that is not allowed", "memory-only node", "several nodes per package",
+                    "several packages per node", "uneven cores", "1 threads per core",
+                    "2 threads per core", "4 threads per core", "1 packages", "2 packages",
+                    "4 packages", "8 packages", "2 CPUs", "1024 CPUs"}));
 }
 
 }  // namespace
