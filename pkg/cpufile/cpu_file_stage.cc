@@ -3,16 +3,55 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "pkg/base/parse.h"
+#include "pkg/model/overlay.h"
 
 namespace resmgr {
 namespace {
 
 // Less than a runtime waits for its NRI plugins, of which a daemon may be one.
 constexpr std::chrono::milliseconds kDeadline{1'000};
+
+using Path = std::vector<std::string_view>;
+
+// The parts of a path in a container, as the runtime joins it to the container's root: a pod may
+// write the same place in many ways. Nearly all images have /var/run as a link to /run.
+Path PartsOf(std::string_view text) {
+  Path parts;
+  for (const std::string_view part : Split(text, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part != "..") {
+      parts.push_back(part);
+    } else if (!parts.empty()) {
+      parts.pop_back();
+    }
+  }
+  if (parts.size() > 1 && parts[0] == "var" && parts[1] == "run") parts.erase(parts.begin());
+  return parts;
+}
+
+bool BeginsWith(const Path& path, const Path& beginning) {
+  return path.size() >= beginning.size() &&
+         std::equal(beginning.begin(), beginning.end(), path.begin());
+}
+
+// Whether a mount of ours at `ours` would be in the way of this one. Runtimes mount what lies
+// above first: in a volume above ours, we would hide what the volume has there and make a
+// directory in it, which fails in one that is read-only; for a volume below ours, the runtime would
+// make a directory in ours, which is read-only. The empty file systems that runtimes mount
+// themselves (tmpfs at /run) have nothing that could be hidden.
+bool IsInTheWay(const Mount& mount, const Path& ours) {
+  const Path its = PartsOf(mount.container_path);
+  if (BeginsWith(its, ours)) return true;
+  const bool has_contents = mount.host_path.starts_with('/') || !mount.image.empty();
+  return has_contents && BeginsWith(ours, its);
+}
 
 class CpuFileCall final : public StageCall {
  public:
@@ -26,11 +65,11 @@ class CpuFileCall final : public StageCall {
     const std::string name = files_.NameFor(*create);
     if (name.empty()) return Pass();
     mount_ = files_.MountOf(name);
-    if (IsTaken(request, so_far)) {
+    if (const std::optional<std::string> other = OtherMount(request, so_far)) {
       return Fail(FailedPrecondition(
-          "container {} has a mount of its own at {}, where the file with its CPUs would be: it "
-          "gets none; cpuFiles.MountPath names another place for all",
-          Printable(create->name), mount_.container_path));
+          "container {} has a mount of its own at {}, and the file with its CPUs would be at {}: "
+          "it gets none; cpuFiles.MountPath names another place for all",
+          Printable(create->name), Printable(*other), mount_.container_path));
     }
     name_ = name;
     const auto answer = std::make_shared<LateAnswer>(AnswerLater());
@@ -46,13 +85,16 @@ class CpuFileCall final : public StageCall {
   }
 
  private:
-  bool IsTaken(Request& request, const Adjustment& so_far) const {
-    const std::string& path = mount_.container_path;
-    const auto* const edit = so_far.wide() == nullptr ? nullptr : so_far.wide()->mounts.Find(path);
-    if (edit != nullptr) return edit->value.has_value();
-    const auto& mounts = request.Details({Detail::kMounts}).mounts;
-    return std::ranges::any_of(
-        mounts, [&path](const Mount& mount) { return mount.container_path == path; });
+  // The path of a mount that ours would be in the way of.
+  std::optional<std::string> OtherMount(Request& request, const Adjustment& so_far) const {
+    const Path ours = PartsOf(mount_.container_path);
+    ContainerDetails details;
+    details.mounts = request.Details({Detail::kMounts}).mounts;
+    Overlay(so_far, details);
+    for (const Mount& mount : details.mounts) {
+      if (IsInTheWay(mount, ours)) return mount.container_path;
+    }
+    return std::nullopt;
   }
   void Answer(LateAnswer& answer, const Status& made) {
     if (!made.ok()) {

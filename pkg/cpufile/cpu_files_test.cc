@@ -364,6 +364,46 @@ TEST_F(CpuFilesTest, AMountOfItsOwnWins) {
   EXPECT_EQ(pipeline_.ignored_failures(), 1U);
 }
 
+TEST_F(CpuFilesTest, AMountOfItsOwnWinsHoweverItIsWritten) {
+  const std::vector<Mount> in_the_way = {
+      {.container_path = "/run//cri-resmgr", .host_path = "/data"},
+      {.container_path = "/run/./cri-resmgr", .host_path = "/data"},
+      {.container_path = "/run/cri-resmgr/", .host_path = "/data"},
+      {.container_path = "//run/x/../cri-resmgr/.", .host_path = "/data"},
+      {.container_path = "/../run/cri-resmgr", .host_path = "/data"},
+      {.container_path = "run/cri-resmgr", .host_path = "/data"},
+      {.container_path = "/var/run/cri-resmgr", .host_path = "/data"},
+      {.container_path = "/run/cri-resmgr", .host_path = "tmpfs"},
+      {.container_path = "/run/cri-resmgr", .image = "reference"},
+      // Below: its directory could not be made in ours.
+      {.container_path = "/run/cri-resmgr//cpus.env", .host_path = "/data"},
+      // Above: ours would hide what it has there.
+      {.container_path = "/run/", .host_path = "/run"},
+      {.container_path = "/var/run", .image = "reference"},
+      {.container_path = "/", .host_path = "/"},
+  };
+  for (size_t i = 0; i < in_the_way.size(); ++i) {
+    const std::string name = fmt::format("dsp{}", i);
+    Begun begun = Begin(TestNode::Request(AddPod(name, kBurstable), name, 10), {in_the_way[i]});
+    EXPECT_THAT(begun.call->added(), IsEmpty()) << in_the_way[i].container_path;
+    Finish(begun);
+  }
+  EXPECT_EQ(pipeline_.ignored_failures(), in_the_way.size());
+}
+
+TEST_F(CpuFilesTest, MountsElsewhereAreNotInTheWay) {
+  Begun begun = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), "dsp", 2000),
+                      {{.container_path = "/run/cri-resmgr-data", .host_path = "/data"},
+                       {.container_path = "/run/other", .host_path = "/data"},
+                       {.container_path = "/run/cri-resmgr/../other", .host_path = "/data"},
+                       {.container_path = "/runner", .host_path = "/data"},
+                       // A runtime's own, which is empty.
+                       {.container_path = "/run", .host_path = "tmpfs"}});
+  EXPECT_THAT(begun.call->added(), SizeIs(1));
+  Finish(begun);
+  EXPECT_EQ(pipeline_.ignored_failures(), 0U);
+}
+
 TEST_F(CpuFilesTest, WithoutAFileTheContainerIsCreatedAllTheSame) {
   fs::create_directory(path_);
   fs::permissions(path_, fs::perms::all);
