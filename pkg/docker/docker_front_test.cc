@@ -421,7 +421,8 @@ TEST_F(DockerFrontTest, CallsAreCountedAndShownWithoutSecrets) {
     return JsonReply(201, std::string(R"({"Id":")") + kId + R"("})");
   });
   const std::string body =
-      R"({"Env":["TOKEN=hidden1"],"Labels":{"io.kubernetes.sandbox.id":"s1"},"HostConfig":{}})";
+      R"({"Env":["TOKEN=hidden1"],"Labels":{"io.kubernetes.sandbox.id":"s1"},)"
+      R"("HostConfig":{"LogConfig":{"Type":"splunk","Config":{"splunk-token":"hidden4"}}}})";
   EXPECT_THAT(
       Ask("POST /v1.41/containers/create HTTP/1.1\r\nHost: d\r\nX-Registry-Auth: hidden2\r\n"
           "Content-Length: " +

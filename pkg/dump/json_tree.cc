@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -19,8 +20,17 @@ namespace {
 // More than any body of the Docker API; each level takes stack.
 constexpr int kMostLevels = 100;
 constexpr std::string_view kAnnotation = "annotation.";
-constexpr std::array<std::string_view, 6> kCredentials = {
-    "auth", "email", "identitytoken", "password", "registrytoken", "serveraddress"};
+// Members that are secrets, in small letters: credentials of registries, those of a swarm, and the
+// contents of its secrets and configurations.
+constexpr std::array<std::string_view, 13> kSecrets = {
+    "auth",       "data",     "email",          "identitytoken", "jointoken",
+    "jointokens", "password", "registrytoken",  "serveraddress", "signingcakey",
+    "unlockkey",  "username", "x-registry-auth"};
+// Members whose values drivers and builds read, as passwords of network file systems among them.
+constexpr std::array<std::string_view, 4> kOptions = {"buildargs", "driveropts", "options", "opts"};
+// The options of a log driver, as tokens of the service that it sends to.
+constexpr std::string_view kLogConfig = "logconfig";
+constexpr std::string_view kLogOptions = "config";
 
 // "NAME=<redacted>".
 void HideValues(nlohmann::json& list) {
@@ -34,12 +44,37 @@ void HideValues(nlohmann::json& list) {
   }
 }
 
+// The names of options tell which ones there are.
+void HideOptions(nlohmann::json& options) {
+  if (options.is_null()) return;
+  if (!options.is_object()) {
+    options = kRedacted;
+    return;
+  }
+  for (nlohmann::json& option : options)
+    option = kRedacted;
+}
+
+// A member's name in small letters as Go, and so dockerd, compares it: two more characters are an
+// "s" and a "k".
+std::string Folded(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOthers = {
+      {{"\u017f", "s"}, {"\u212a", "k"}}};
+  std::string folded = ToLower(name);
+  for (const auto& [other, letter] : kOthers) {
+    for (size_t at = folded.find(other); at != std::string::npos; at = folded.find(other, at))
+      folded.replace(at, other.size(), letter);
+  }
+  return folded;
+}
+
 bool IsSecretLabel(std::string_view name) {
   if (name.starts_with(kAnnotation)) name.remove_prefix(kAnnotation.size());
   return IsSecretAnnotation(name);
 }
 
-void Hide(nlohmann::json& value, int level) {
+// `parent` is the folded name of the member that has the value.
+void Hide(nlohmann::json& value, std::string_view parent, int level) {
   if (!value.is_structured()) return;
   if (level == kMostLevels) {
     value = kRedacted;
@@ -47,18 +82,20 @@ void Hide(nlohmann::json& value, int level) {
   }
   if (value.is_array()) {
     for (nlohmann::json& entry : value)
-      Hide(entry, level + 1);
+      Hide(entry, parent, level + 1);
     return;
   }
   for (auto& [name, member] : value.items()) {
-    const std::string small = ToLower(name);
-    if (small == "env") {
+    const std::string folded = Folded(name);
+    if (folded == "env") {
       HideValues(member);
-    } else if (std::ranges::find(kCredentials, small) != kCredentials.end() ||
-               IsSecretLabel(name)) {
+    } else if (std::ranges::find(kSecrets, folded) != kSecrets.end() || IsSecretLabel(name)) {
       member = kRedacted;
+    } else if (std::ranges::find(kOptions, folded) != kOptions.end() ||
+               (parent == kLogConfig && folded == kLogOptions)) {
+      HideOptions(member);
     } else {
-      Hide(member, level + 1);
+      Hide(member, folded, level + 1);
     }
   }
 }
@@ -69,7 +106,7 @@ nlohmann::json JsonTree(const Payload& payload, bool show_secrets) {
   if (payload.bytes.empty()) return nlohmann::json::object();
   std::optional<nlohmann::json> tree = ParseJson(payload.bytes);
   if (!tree) return {{"undecodable", fmt::format("{} bytes", payload.bytes.size())}};
-  if (!show_secrets) Hide(*tree, 0);
+  if (!show_secrets) Hide(*tree, "", 0);
   if (tree->is_object()) return *std::move(tree);
   return {{"value", *std::move(tree)}};
 }

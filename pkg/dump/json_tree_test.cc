@@ -23,6 +23,37 @@ TEST(JsonTreeTest, SecretsAreHidden) {
   EXPECT_NE(Shown(body, true).find("TOKEN=abc"), std::string::npos);
 }
 
+TEST(JsonTreeTest, OptionsOfDriversAreHidden) {
+  EXPECT_EQ(Shown(R"({"HostConfig":{"LogConfig":{"Type":"splunk","Config":{"splunk-token":"s",)"
+                  R"("splunk-url":"u:p@h"}},"Mounts":[{"Target":"/d","VolumeOptions":{)"
+                  R"("DriverConfig":{"Name":"local","Options":{"o":"password=s"}}}}]},)"
+                  R"("NetworkingConfig":{"EndpointsConfig":{"n":{"DriverOpts":{"k":"s"}}}}})"),
+            R"({"HostConfig":{"LogConfig":{"Config":{"splunk-token":"<redacted>",)"
+            R"("splunk-url":"<redacted>"},"Type":"splunk"},"Mounts":[{"Target":"/d",)"
+            R"("VolumeOptions":{"DriverConfig":{"Name":"local","Options":{"o":"<redacted>"}}}}]},)"
+            R"("NetworkingConfig":{"EndpointsConfig":{"n":{"DriverOpts":{"k":"<redacted>"}}}}})");
+  // dockerd reads members' names without regard to case, as Go folds it.
+  EXPECT_EQ(Shown(R"({"hostconfig":{"LOGCONFIG":{"config":{"t":"s"}},"x":{"option\u017f":"s"}}})"),
+            R"({"hostconfig":{"LOGCONFIG":{"config":{"t":"<redacted>"}},)"
+            "\"x\":{\"option\u017f\":\"<redacted>\"}}}");
+  EXPECT_EQ(Shown(R"({"LogConfig":{"Config":null},"Config":{"Image":"i"}})"),
+            R"({"Config":{"Image":"i"},"LogConfig":{"Config":null}})");
+  EXPECT_NE(Shown(R"({"LogConfig":{"Config":{"t":"shown"}}})", true).find("shown"),
+            std::string::npos);
+}
+
+TEST(JsonTreeTest, SecretsOfSwarmsAndBuildsAreHidden) {
+  for (const char* member :
+       {R"("Username":"hidden")", R"("X-Registry-Auth":"hidden")", R"("buildargs":{"P":"hidden"})",
+        R"("JoinTokens":{"Worker":"hidden"})", R"("JoinToken":"hidden")", R"("UnlockKey":"hidden")",
+        R"("SigningCAKey":"hidden")", R"("Data":"hidden")",
+        R"("LogDriver":{"Options":{"t":"hidden"}})", R"("DriverOpts":["a=hidden"])",
+        R"("Opts":"hidden")", R"("paſſword":"hidden")"}) {
+    EXPECT_EQ(Shown(std::string(R"({"a":[{)") + member + "}]}").find("hidden"), std::string::npos)
+        << member;
+  }
+}
+
 TEST(JsonTreeTest, WhatIsNoObject) {
   EXPECT_EQ(Shown(""), "{}");
   EXPECT_EQ(Shown("{\"secret\":"), R"({"undecodable":"10 bytes"})");
