@@ -88,6 +88,14 @@ class Policy {
   // more is known, as after a restart.
   virtual std::vector<std::string> Explain(ContainerKey key) const;
 
+  // What the pod's annotations ask for without effect, since only pods of other namespaces may ask
+  // for it (PrivilegedNamespaces): one sentence each, which names annotation and key. The reason of
+  // the placement says it, too.
+  virtual std::vector<std::string> Unheeded(const Pod& /*pod*/,
+                                            const Container& /*container*/) const {
+    return {};
+  }
+
   // Whether containers need locality hints (Container::hints): finding them reads files.
   virtual bool WantsHints() const { return false; }
 

@@ -86,6 +86,8 @@ void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
                          .pending = {changed->begin(), changed->end()},
                          .failures = {},
                          .done = std::move(done)};
+  for (const auto& [key, record] : store_.containers())
+    annotation_warnings_.Look(ActAt(record));
   Push(*std::move(changed));
 }
 

@@ -68,6 +68,7 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
   observers_.Add(log_observer_);
   observers_.Add(metrics_observer_);
   observers_.Add(limit_warnings_);
+  observers_.Add(annotation_warnings_);
   if (options.observer != nullptr) observers_.Add(*options.observer);
 }
 

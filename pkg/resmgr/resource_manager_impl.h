@@ -15,6 +15,7 @@
 #include "pkg/log/log.h"
 #include "pkg/model/pod_division.h"
 #include "pkg/resmgr/adoption.h"
+#include "pkg/resmgr/annotation_warnings.h"
 #include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/cpuset_overrides.h"
@@ -199,6 +200,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   LogObserver log_observer_;
   MetricsObserver metrics_observer_;
   LimitWarnings limit_warnings_;
+  AnnotationWarnings annotation_warnings_;
   Observers observers_;
   CpusetOverrides overrides_;
   LoopClock loop_clock_;

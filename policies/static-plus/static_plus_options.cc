@@ -26,6 +26,7 @@ StatusOr<StaticPlusOptions> ReadStaticPlusOptions(const ConfigNode* section, Con
   reader.List("ReservedPoolNamespaces", namespaces);
   options.reserved_pool_namespaces.insert(options.reserved_pool_namespaces.end(),
                                           namespaces.begin(), namespaces.end());
+  options.privileged.Read(reader);
   RESMGR_RETURN_IF_ERROR(reader.Finish());
   return options;
 }

@@ -7,6 +7,7 @@
 #include "pkg/allocator/exclusive_options.h"
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
+#include "pkg/policy/privileged_namespaces.h"
 
 namespace resmgr {
 
@@ -17,6 +18,7 @@ struct StaticPlusOptions {
   Grant grant = Grant::kAlways;
   // Globs; "kube-system" is always one of them.
   std::vector<std::string> reserved_pool_namespaces = {"kube-system"};
+  PrivilegedNamespaces privileged{};
   ExclusiveOptions exclusive = {.prefer_isolated = true};
 };
 

@@ -41,7 +41,17 @@ StaticPlusPolicy::StaticPlusPolicy(const PolicyContext& context, const StaticPlu
                                                               const Container& container) {
             return StaticPlusClaim(options, has_reserved, pod, container);
           },
-          PinningRule(context.runtimes)) {}
+          PinningRule(context.runtimes)),
+      options_(options),
+      pinning_(context.runtimes) {}
+
+std::vector<std::string> StaticPlusPolicy::Unheeded(const Pod& pod,
+                                                    const Container& container) const {
+  if (!pinning_.WhyUnbound(pod).empty()) return {};
+  std::string why = WhyNotHeeded(options_, pod, container);
+  if (why.empty()) return {};
+  return {std::move(why)};
+}
 
 std::unique_ptr<Policy> StaticPlusPolicy::Clone() const {
   return std::make_unique<StaticPlusPolicy>(*this);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/policy/registry.h"
 #include "policies/exclusive/exclusive_policy.h"
@@ -24,9 +26,13 @@ class StaticPlusPolicy : public ExclusivePolicy {
 
   std::string_view name() const override { return "static-plus"; }
   std::unique_ptr<Policy> Clone() const override;
+  std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const override;
 
  private:
   StaticPlusPolicy(const PolicyContext& context, const StaticPlusOptions& options);
+
+  StaticPlusOptions options_;
+  PinningRule pinning_;
 };
 
 PolicyFactory StaticPlusPolicyFactory();

@@ -16,6 +16,7 @@ namespace {
 using test::Cpus;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 using enum QosClass;
 
@@ -99,11 +100,37 @@ TEST(StaticPlusPolicyTest, SystemNamespacesRunOnTheReservedCpus) {
 }
 
 TEST(StaticPlusPolicyTest, AnnotationsChooseTheReservedPool) {
-  Node node(test::S1Ht(), "0");
+  Node node(test::S1Ht(), "0", "{PrivilegedNamespaces: ['n?']}");
   const StringMap yes = {{"prefer-reserved-cpus.cri-resource-manager.intel.com", "true"}};
   const StringMap no = {{"prefer-reserved-cpus.resource-policy.nri.io/pod", "false"}};
   EXPECT_EQ(node.CpusOf(*node.CreateAs("in", kBurstable, 2000, yes)), "0");
   EXPECT_EQ(node.ExclusiveOf(*node.CreateAs("out", kBurstable, 2000, no, "kube-system")), "1,5");
+}
+
+TEST(StaticPlusPolicyTest, OnlyPodsOfPrivilegedNamespacesChooseTheReservedPool) {
+  Node node(test::S1Ht(), "0", "{ReservedPoolNamespaces: [monitoring]}");
+  const StringMap yes = {{"prefer-reserved-cpus.resource-policy.nri.io", "true"}};
+  const auto unheeded = [&node](ContainerKey key) {
+    return node.policy().Unheeded(node.snapshot().PodOf(key), node.snapshot().At(key));
+  };
+  const ContainerKey shared = *node.CreateAs("a", kBurstable, 500, yes);
+  const ContainerKey exclusive = *node.CreateAs("b", kBurstable, 2000, yes);
+  const std::string why =
+      "annotation prefer-reserved-cpus ignored: namespace ns is not in "
+      "policy.static-plus.PrivilegedNamespaces";
+  EXPECT_EQ(node.CpusOf(shared), "2-4,6-7");
+  EXPECT_EQ(node.ExclusiveOf(exclusive), "1,5");
+  for (const ContainerKey key : {shared, exclusive}) {
+    EXPECT_THAT(node.PlacementOf(key).reason, HasSubstr(why));
+    EXPECT_THAT(unheeded(key), ElementsAre(why));
+  }
+  for (const char* const name_space : {"kube-system", "monitoring"}) {
+    const ContainerKey key = *node.CreateAs("c", kBurstable, 500, yes, name_space);
+    EXPECT_EQ(node.CpusOf(key), "0");
+    EXPECT_THAT(unheeded(key), IsEmpty());
+  }
+  node.RestartPolicy();
+  EXPECT_THAT(node.Reconcile().changes, IsEmpty());
 }
 
 TEST(StaticPlusPolicyTest, WithoutReservedCpusSystemContainersShare) {

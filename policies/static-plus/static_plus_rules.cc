@@ -12,17 +12,24 @@
 namespace resmgr {
 namespace {
 
+constexpr std::string_view kPreferReserved = "prefer-reserved-cpus";
+
+bool InReservedNamespace(const StaticPlusOptions& options, const Pod& pod) {
+  return std::ranges::any_of(options.reserved_pool_namespaces, [&pod](const std::string& pattern) {
+    return MatchesGlob(pattern, pod.namespace_name);
+  });
+}
+
 // Empty when it does not belong to the reserved pool, else why it does.
 std::string WhyReserved(const StaticPlusOptions& options, const Pod& pod,
                         const Container& container) {
   const std::optional<bool> annotated =
-      ReadBoolAnnotation(pod.annotations, "prefer-reserved-cpus", container.name);
-  if (annotated) return *annotated ? "annotation prefer-reserved-cpus" : "";
-  const auto matches = [&pod](const std::string& pattern) {
-    return MatchesGlob(pattern, pod.namespace_name);
-  };
-  const auto& patterns = options.reserved_pool_namespaces;
-  if (std::none_of(patterns.begin(), patterns.end(), matches)) return "";
+      ReadBoolAnnotation(pod.annotations, kPreferReserved, container.name);
+  if (annotated == false) return "";
+  if (annotated == true && options.privileged.Include(pod)) {
+    return fmt::format("annotation {}", kPreferReserved);
+  }
+  if (!InReservedNamespace(options, pod)) return "";
   return fmt::format("namespace {}", pod.namespace_name);
 }
 
@@ -53,6 +60,14 @@ std::string WhyShared(const StaticPlusOptions& options, const Pod& pod,
 
 }  // namespace
 
+std::string WhyNotHeeded(const StaticPlusOptions& options, const Pod& pod,
+                         const Container& container) {
+  const bool asks =
+      ReadBoolAnnotation(pod.annotations, kPreferReserved, container.name).value_or(false);
+  if (!asks || options.privileged.Include(pod) || InReservedNamespace(options, pod)) return "";
+  return PrivilegedNamespaces::WhyIgnored(kPreferReserved, pod, "static-plus");
+}
+
 CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, const Pod& pod,
                          const Container& container) {
   CpuClaim claim;
@@ -61,9 +76,12 @@ CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, co
     claim.why = has_reserved ? std::move(why) : fmt::format("{}, but no CPUs are reserved", why);
     return claim;
   }
+  const std::string ignored = WhyNotHeeded(options, pod, container);
+  const std::string note = ignored.empty() ? container.needs_note
+                                           : fmt::format("{} ({})", container.needs_note, ignored);
   claim.why = WhyShared(options, pod, container);
   if (!claim.why.empty()) {
-    claim.why += container.needs_note;
+    claim.why += note;
     return claim;
   }
 
@@ -79,7 +97,7 @@ CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, co
   claim.why = fmt::format("CPU request of {}m", request.value);
   if (request.Fraction() > 0) claim.why += fmt::format(", {}m of it shared", request.Fraction());
   if (more) claim.why += kMayAskForMoreNote;
-  claim.why += container.needs_note;
+  claim.why += note;
   return claim;
 }
 

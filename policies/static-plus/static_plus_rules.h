@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "policies/exclusive/exclusive_pools.h"
 #include "policies/static-plus/static_plus_options.h"
 
@@ -11,11 +13,17 @@ namespace resmgr {
 //
 // Annotations, in all forms of FindAnnotation (pkg/kube/annotations.h), true or false (others count
 // as absent):
-//   prefer-reserved-cpus   true: on the reserved CPUs; false: not there, whatever its namespace
+//   prefer-reserved-cpus   true: on the reserved CPUs, where its namespace is a privileged one;
+//                          false: not there, whatever its namespace
 //   prefer-shared-cpus     true: no exclusive CPUs; false: the whole ones of its request
 //   prefer-isolated-cpus   false: none that the kernel isolates; true: those first
 //   require-isolated-cpus  true: those or no creation
 CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, const Pod& pod,
+                         const Container& container);
+
+// Says that the annotation prefer-reserved-cpus does not count in the pod's namespace; empty where
+// it does, or there is none, or the namespace is a reserved one.
+std::string WhyNotHeeded(const StaticPlusOptions& options, const Pod& pod,
                          const Container& container);
 
 }  // namespace resmgr

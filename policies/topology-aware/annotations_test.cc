@@ -50,6 +50,7 @@ TEST(TopologyAwareOptionsTest, ReadsAllKeysWithoutRegardToCase) {
   const StatusOr<ConfigNode> node = ParseYaml(
       "{pinCPU: false, PinMemory: false, preferIsolatedCPUs: false, PreferSharedCPUs: true, "
       "colocatePods: true, ColocateNamespaces: true, reservedPoolNamespaces: [a, 'b-*'], "
+      "privilegedNamespaces: [c], "
       "defaultCPUPriority: low, unlimitedBurstable: l3cache, cpuQuota: keep}",
       "test.yaml");
   ASSERT_TRUE(node.ok()) << node.status();
@@ -58,6 +59,11 @@ TEST(TopologyAwareOptionsTest, ReadsAllKeysWithoutRegardToCase) {
   EXPECT_FALSE(options->pin_cpu || options->pin_memory || options->prefer_isolated);
   EXPECT_TRUE(options->prefer_shared && options->colocate_pods && options->colocate_namespaces);
   EXPECT_THAT(options->reserved_namespaces, testing::ElementsAre("a", "b-*"));
+  Pod pod;
+  pod.namespace_name = "c";
+  EXPECT_TRUE(options->privileged.Include(pod));
+  pod.namespace_name = "kube-system";
+  EXPECT_FALSE(options->privileged.Include(pod)) << "the list replaces the default";
   EXPECT_EQ(options->default_priority, CpuPriority::kLow);
   EXPECT_EQ(options->unlimited_burstable, PoolLevel::kL3);
   EXPECT_FALSE(options->lift_quota);

@@ -2,6 +2,7 @@
 #include "policies/topology-aware/need.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/kube/glob.h"
@@ -87,6 +88,25 @@ void DecideBurst(const Container& container, const Preferences& preferences,
 }
 
 }  // namespace
+
+std::vector<std::string> TakeUnprivileged(const Pod& pod, const TopologyAwareOptions& options,
+                                          Preferences& preferences) {
+  std::vector<std::string> ignored;
+  const bool asks =
+      preferences.preserve_cpus || preferences.preserve_memory || preferences.reserved == true;
+  if (!asks || options.privileged.Include(pod)) return ignored;
+  const auto ignore = [&](std::string_view annotation) {
+    ignored.push_back(PrivilegedNamespaces::WhyIgnored(annotation, pod, "topology-aware"));
+  };
+  if (std::exchange(preferences.preserve_cpus, false)) ignore("cpu.preserve");
+  if (std::exchange(preferences.preserve_memory, false)) ignore("memory.preserve");
+  if (preferences.reserved == true) {
+    preferences.reserved.reset();
+    // Pods of such namespaces get what they ask for all the same.
+    if (!InReservedNamespace(pod, options)) ignore("prefer-reserved-cpus");
+  }
+  return ignored;
+}
 
 Need DecideNeed(const Pod& pod, const Container& container, const Preferences& preferences,
                 const TopologyAwareOptions& options, bool has_reserved) {

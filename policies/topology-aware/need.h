@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
@@ -48,6 +49,11 @@ struct Need {
     return cpu_class == CpuClass::kShared || (cpu_class == CpuClass::kExclusive && fraction > 0);
   }
 };
+
+// Takes out of the preferences what only pods of PrivilegedNamespaces may ask for: one sentence for
+// each, with which it has to be told.
+std::vector<std::string> TakeUnprivileged(const Pod& pod, const TopologyAwareOptions& options,
+                                          Preferences& preferences);
 
 // `has_reserved`: there are reserved CPUs at all.
 Need DecideNeed(const Pod& pod, const Container& container, const Preferences& preferences,

@@ -65,6 +65,7 @@ StatusOr<TopologyAwareOptions> ReadTopologyAwareOptions(const ConfigNode* sectio
   reader.Bool("ColocatePods", options.colocate_pods);
   reader.Bool("ColocateNamespaces", options.colocate_namespaces);
   reader.List("ReservedPoolNamespaces", options.reserved_namespaces);
+  options.privileged.Read(reader);
   std::string priority = "none";
   reader.Choice("DefaultCPUPriority", {"high", "normal", "low", "none"}, priority);
   options.default_priority = ParseCpuPriority(priority).value_or(CpuPriority::kNone);

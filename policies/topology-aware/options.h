@@ -8,6 +8,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
+#include "pkg/policy/privileged_namespaces.h"
 #include "policies/topology-aware/pool_tree.h"
 
 namespace resmgr {
@@ -35,6 +36,7 @@ struct TopologyAwareOptions {
   bool colocate_namespaces = false;
   bool lift_quota = true;
   std::vector<std::string> reserved_namespaces{};  // globs, beside kube-system
+  PrivilegedNamespaces privileged{};
   CpuPriority default_priority = CpuPriority::kNone;
   PoolLevel unlimited_burstable = PoolLevel::kPackage;
 };

@@ -62,20 +62,23 @@ Machine ManyMemories() {
   return test::MakeMachine(std::move(parts));
 }
 
+// What only pods of such namespaces may ask for, others ask for without effect.
+constexpr const char* kAnyNamespace = "{PrivilegedNamespaces: ['*']}";
+
 constexpr Case kCases[] = {
-    {"S1Ht", test::S1Ht, "0", ""},
+    {"S1Ht", test::S1Ht, "0", kAnyNamespace},
     {"S2HtNoReservation", test::S2Ht, "", ""},
-    {"M80", test::M80, "0,40", ""},
+    {"M80", test::M80, "0,40", kAnyNamespace},
     {"M80SmallMemory", [] { return Changed(test::M80(), "", true); }, "0", ""},
     {"M80Isolated", [] { return Changed(test::M80(), "10-19,50-59", false); }, "0", ""},
     {"U16SmtIsolated", [] { return Changed(test::U16Smt(), "2-6,18-22,31", false); }, "0", ""},
     {"F80", test::F80, "79", "{UnlimitedBurstable: numa}"},
-    {"Q288", test::Q288, "0-3", ""},
+    {"Q288", test::Q288, "0-3", kAnyNamespace},
     {"U16Smt", test::U16Smt, "0", "{ColocatePods: true}"},
     {"U16TwoNodes", test::U16TwoNodes, "0", "{PreferSharedCPUs: true}"},
     {"Hybrid", test::Hybrid, "7", "{DefaultCPUPriority: high}"},
-    {"ManyCaches", ManyCaches, "0,64", ""},
-    {"ManyMemories", ManyMemories, "0", ""},
+    {"ManyCaches", ManyCaches, "0,64", kAnyNamespace},
+    {"ManyMemories", ManyMemories, "0", kAnyNamespace},
     {"NoMemoryPinning", test::M80, "0", "{PinMemory: false}"},
     {"NoCpuPinning", test::M80, "0", "{PinCPU: false}"},
 };

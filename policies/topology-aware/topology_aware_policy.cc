@@ -210,7 +210,9 @@ StatusOr<Plan> TopologyAwarePolicy::Rebalance(const Snapshot& snapshot) {
 }
 
 Demand TopologyAwarePolicy::MakeDemand(const Pod& pod, const Container& container) const {
-  const Preferences preferences = ReadPreferences(pod, container.name);
+  Preferences preferences = ReadPreferences(pod, container.name);
+  for (std::string& ignored : TakeUnprivileged(pod, options_, preferences))
+    preferences.notes.push_back(std::move(ignored));
   Demand demand;
   demand.need = DecideNeed(pod, container, preferences, options_, !book_.reserved().empty());
   if (const std::string_view why = pinning_.WhyUnbound(pod); !why.empty()) {
@@ -225,6 +227,13 @@ Demand TopologyAwarePolicy::MakeDemand(const Pod& pod, const Container& containe
   for (const std::string& text : preferences.notes)
     demand.need.why += fmt::format(" ({})", text);
   return demand;
+}
+
+std::vector<std::string> TopologyAwarePolicy::Unheeded(const Pod& pod,
+                                                       const Container& container) const {
+  if (!pinning_.WhyUnbound(pod).empty()) return {};
+  Preferences preferences = ReadPreferences(pod, container.name);
+  return TakeUnprivileged(pod, options_, preferences);
 }
 
 void TopologyAwarePolicy::BeginColdStart(Grant& grant) const {

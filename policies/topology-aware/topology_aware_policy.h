@@ -45,6 +45,7 @@ class TopologyAwarePolicy : public Policy {
   StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
   StatusOr<Plan> Rebalance(const Snapshot& snapshot) override;
   std::vector<std::string> Explain(ContainerKey key) const override;
+  std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const override;
   bool WantsHints() const override { return true; }
   std::vector<Zone> Zones(const Snapshot& snapshot) const override;
 

@@ -274,7 +274,7 @@ TEST(TopologyAwarePolicyTest, RequiresIsolatedCpusWhenThePodDoes) {
 }
 
 TEST(TopologyAwarePolicyTest, PreservesWhatAPodWantsToKeep) {
-  Node node(N4C16());
+  Node node(N4C16(), "0", "{privilegedNamespaces: ['*']}");
   const ContainerKey key = node.Add("c", kGuaranteed, 2000);
   node.Annotate(key, "cpu.preserve", "true");
   node.Annotate(key, "memory.preserve", "true");
@@ -282,6 +282,63 @@ TEST(TopologyAwarePolicyTest, PreservesWhatAPodWantsToKeep) {
   EXPECT_FALSE(node.At(key).cpus.has_value());
   EXPECT_FALSE(node.At(key).mems.has_value());
   EXPECT_THAT(node.At(key).reason, HasSubstr("exclusive CPUs of others"));
+  EXPECT_THAT(node.policy().Unheeded(node.snapshot().PodOf(key), node.ContainerOf(key)), IsEmpty());
+}
+
+TEST(TopologyAwarePolicyTest, OnlyPodsOfPrivilegedNamespacesAreTakenOutOfItsRules) {
+  Node node(N4C16());
+  const ContainerKey plain = node.Run("plain", kGuaranteed, 2000);
+  const std::string mems = node.At(plain).mems->ToString();
+  node.Remove(plain);
+  for (const std::string domain : {"cri-resource-manager.intel.com", "resource-policy.nri.io"}) {
+    const ContainerKey key = node.Add("tenant", kGuaranteed, 2000);
+    StringMap& annotations = node.snapshot().PodOf(key).annotations;
+    for (const char* const name : {"cpu.preserve.", "memory.preserve.", "prefer-reserved-cpus."})
+      annotations.Set(name + domain + "/container.tenant", "true");
+    ASSERT_TRUE(node.Place(key).ok());
+    // As if it had not asked.
+    EXPECT_EQ(node.At(key).exclusive.size(), 2) << domain;
+    EXPECT_EQ(node.At(key).mems->ToString(), mems);
+    for (const char* const name : {"cpu.preserve", "memory.preserve", "prefer-reserved-cpus"}) {
+      const std::string why = fmt::format(
+          "annotation {} ignored: namespace {} is not in "
+          "policy.topology-aware.PrivilegedNamespaces",
+          name, node.snapshot().PodOf(key).namespace_name);
+      EXPECT_THAT(node.At(key).reason, HasSubstr(why));
+      EXPECT_THAT(node.policy().Unheeded(node.snapshot().PodOf(key), node.ContainerOf(key)),
+                  Contains(why));
+    }
+    node.Remove(key);
+  }
+  const ContainerKey system = node.Add("system", kGuaranteed, 2000);
+  node.snapshot().PodOf(system).namespace_name = "kube-system";
+  node.Annotate(system, "cpu.preserve", "true");
+  ASSERT_TRUE(node.Place(system).ok());
+  EXPECT_FALSE(node.At(system).cpus.has_value());
+  // "false" takes nothing from anybody.
+  const ContainerKey away = node.Add("away", kGuaranteed, 2000);
+  node.Annotate(away, "prefer-reserved-cpus", "false");
+  node.Annotate(away, "cpu.preserve", "false");
+  ASSERT_TRUE(node.Place(away).ok());
+  EXPECT_THAT(node.policy().Unheeded(node.snapshot().PodOf(away), node.ContainerOf(away)),
+              IsEmpty());
+}
+
+TEST(TopologyAwarePolicyTest, ARestartMovesNobodyWhomPrivilegesConcern) {
+  Node node(N4C16(), "0-1", "{PrivilegedNamespaces: [trusted]}");
+  std::vector<ContainerKey> keys;
+  for (const char* const name_space : {"trusted", "tenant"}) {
+    for (const char* const name : {"cpu.preserve", "memory.preserve", "prefer-reserved-cpus"}) {
+      keys.push_back(node.Add(name, kGuaranteed, 1000));
+      node.snapshot().PodOf(keys.back()).namespace_name = name_space;
+      node.Annotate(keys.back(), name, "true");
+      ASSERT_TRUE(node.Place(keys.back()).ok());
+    }
+  }
+  EXPECT_EQ(node.Cpus(keys[2]), "0-1");
+  EXPECT_EQ(node.At(keys[5]).exclusive.size(), 1);
+  node.MakePolicy("{PrivilegedNamespaces: [trusted]}");
+  EXPECT_THAT(node.Reconcile().changes, IsEmpty());
 }
 
 TEST(TopologyAwarePolicyTest, LeavesAloneWhatIsNotPinned) {
@@ -306,7 +363,7 @@ TEST(TopologyAwarePolicyTest, OverbooksSharedCpusRatherThanRefusing) {
 }
 
 TEST(TopologyAwarePolicyTest, EndlessRequestsDoNotAddUpToNothing) {
-  Node node(N4C16());
+  Node node(N4C16(), "0", "{PrivilegedNamespaces: ['*']}");
   for (int i = 0; i < 3; ++i) {
     const ContainerKey key = node.Add("huge", kGuaranteed, 0);
     Requirements& needs = node.ContainerOf(key).requirements;

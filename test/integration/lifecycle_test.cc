@@ -196,11 +196,12 @@ TEST_F(LifecycleTest, PrintsEveryOptionWithItsDefault) {
         "cpu-quota: lift", "RelaxedIsolation: false"}},
       {"static-plus",
        {"full-pcpus-only: false", "PreferIsolatedCPUs: true", "ExclusiveCPUs: always",
-        "ReservedPoolNamespaces: []"}},
+        "ReservedPoolNamespaces: []", "PrivilegedNamespaces: [kube-system]"}},
       {"topology-aware",
        {"PinCPU: true", "PinMemory: true", "PreferIsolatedCPUs: true", "PreferSharedCPUs: false",
         "ColocatePods: false", "ColocateNamespaces: false", "ReservedPoolNamespaces: []",
-        "DefaultCPUPriority: none", "UnlimitedBurstable: package", "CPUQuota: lift"}}};
+        "PrivilegedNamespaces: [kube-system]", "DefaultCPUPriority: none",
+        "UnlimitedBurstable: package", "CPUQuota: lift"}}};
   for (const auto& [policy, lines] : options) {
     const Outcome printed = RunToEnd({"-print-config", "-policy", policy});
     EXPECT_EQ(printed.code, 0);

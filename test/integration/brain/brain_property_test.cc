@@ -65,13 +65,13 @@ constexpr std::array<Options, 9> kPlusOptions = {{
     {"AcrossNuma", "{Options: {distribute-cpus-across-numa: true}}"},
     {"Uncore", "{Options: {prefer-align-cpus-by-uncorecache: true}}"},
     {"BySocket", "{Options: {align-by-socket: true}}"},
-    {"OrdinaryFirst", "{PreferIsolatedCPUs: false}"},
+    {"OrdinaryFirst", "{PreferIsolatedCPUs: false, PrivilegedNamespaces: ['*']}"},
     {"NoReservation", "", 0},
 }};
 constexpr std::array<Options, 6> kTopologyAwareOptions = {{
     {"Shared", "{PreferSharedCPUs: true, PreferIsolatedCPUs: false}", 2},
     {"Reserved", "{ReservedPoolNamespaces: ['n*']}", 2},
-    {"Colocated", "{ColocatePods: true, ColocateNamespaces: true}"},
+    {"Colocated", "{ColocatePods: true, ColocateNamespaces: true, PrivilegedNamespaces: ['*']}"},
     {"KeepQuota", "{CPUQuota: keep, DefaultCPUPriority: high, UnlimitedBurstable: numa}"},
     {"NoMemory", "{PinMemory: false}"},
     {"NoReservation", "", 0},

@@ -42,7 +42,8 @@ class ColdStartTest : public testing::Test {
   }
 
   ManualClock clock_;
-  TopologyAwareNode node_{C4Pmem4(), {.clock = &clock_}};
+  TopologyAwareNode node_{C4Pmem4(),
+                          {.section = "{PrivilegedNamespaces: ['*']}", .clock = &clock_}};
 };
 
 TEST_F(ColdStartTest, HasPmemAloneUntilItsTimeIsOver) {

@@ -42,7 +42,9 @@ std::unique_ptr<Policy> PinsNoCpu(const Machine& machine) {
 }
 
 std::unique_ptr<Policy> Preserves(const Machine& machine) {
-  return MakeDefaultPolicy(TopologyAwarePolicyFactory(), machine);
+  const ConfigNode section = *ParseYaml("PrivilegedNamespaces: ['*']", "test.yaml");
+  return *TopologyAwarePolicyFactory().create(
+      {.machine = machine, .available = machine.allowed(), .reserved = {0}, .section = &section});
 }
 
 struct NotPinning {

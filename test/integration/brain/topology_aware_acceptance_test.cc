@@ -367,7 +367,9 @@ TEST(TopologyAwareAcceptanceTest, HasMoreReservedNamespaces) {
 }
 
 TEST(TopologyAwareAcceptanceTest, ReadsReservedAnnotationsByContainer) {
-  TopologyAwareNode node(N4C16(), {.available = "8-11", .reserved = "10-11"});
+  TopologyAwareNode node(
+      N4C16(),
+      {.available = "8-11", .reserved = "10-11", .section = "{PrivilegedNamespaces: [default]}"});
   StringMap annotations = Annotation("prefer-reserved-cpus", "true");
   annotations.Set("prefer-reserved-cpus.cri-resource-manager.intel.com/container.pc1", "false");
   node.MustRun({.name = "p", .milli_cpu = {1000, 1000}, .annotations = annotations});

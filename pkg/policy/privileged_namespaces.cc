@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/policy/privileged_namespaces.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/kube/glob.h"
+
+namespace resmgr {
+
+bool PrivilegedNamespaces::Include(const Pod& pod) const {
+  return std::ranges::any_of(
+      globs_, [&pod](const std::string& glob) { return MatchesGlob(glob, pod.namespace_name); });
+}
+
+std::string PrivilegedNamespaces::WhyIgnored(std::string_view annotation, const Pod& pod,
+                                             std::string_view policy) {
+  return fmt::format("annotation {} ignored: namespace {} is not in policy.{}.PrivilegedNamespaces",
+                     annotation, Printable(pod.namespace_name), policy);
+}
+
+}  // namespace resmgr

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/config/map_reader.h"
+#include "pkg/model/pod.h"
+
+namespace resmgr {
+
+// The namespaces whose pods may ask by annotation for what other containers are protected from: to
+// run on exclusive CPUs of others, or on the reserved CPUs. Everybody who may create pods may write
+// annotations, but only administrators put pods into these namespaces. A value.
+class PrivilegedNamespaces {
+ public:
+  // Reads the key PrivilegedNamespaces of a policy's section: globs that replace the default.
+  void Read(MapReader& section) { section.List("PrivilegedNamespaces", globs_); }
+
+  bool Include(const Pod& pod) const;
+
+  // What is said of such an annotation of a pod that is not in one of them; `policy` is the
+  // section's name.
+  static std::string WhyIgnored(std::string_view annotation, const Pod& pod,
+                                std::string_view policy);
+
+ private:
+  std::vector<std::string> globs_ = {"kube-system"};
+};
+
+}  // namespace resmgr
