@@ -16,6 +16,8 @@ namespace resmgr {
 struct Placement : ResourceValues {
   // The part of `cpus` that no other container may use.
   CpuSet exclusive;
+  // Where `mems` is not set: the memory nodes that its memory counts on, wherever it lies.
+  NodeSet counted_mems;
   // The policy wants to be asked again (Policy::LookAgain) when the container has run for so long,
   // counted from its start. 0: it does not.
   std::chrono::milliseconds look_again_after{0};
@@ -33,8 +35,8 @@ struct Placement : ResourceValues {
   // All that a policy decides is the same.
   bool SameDecision(const Placement& other) const {
     const auto decided = [](const Placement& placement) {
-      return std::tie(placement.values(), placement.exclusive, placement.look_again_after,
-                      placement.pool, placement.reason);
+      return std::tie(placement.values(), placement.exclusive, placement.counted_mems,
+                      placement.look_again_after, placement.pool, placement.reason);
     };
     return decided(*this) == decided(other);
   }

@@ -229,7 +229,8 @@ class Adopter {
 
   // Where it runs is the runtime's word. What it has there for itself is remembered; a memory that
   // does not fit the place is of a move that never came to be, and one of less than it asks for is
-  // older than a place of just the right size, unless others are there: then that size is chance.
+  // older than a place of just the right size, unless it says that this size is chance or others
+  // are there.
   Placement PlacementOf(const AppliedResources& applied, const SavedContainer* saved) const {
     Placement placement;
     placement.cpus = applied.cpus;
@@ -242,7 +243,8 @@ class Adopter {
     const bool right_size = request.IsWhole() && placement.cpus &&
                             placement.cpus->size() == request.Whole() &&
                             !placement.cpus->Intersects(crowded_);
-    if (right_size && exclusive.size() < request.Whole()) return placement;
+    const bool chance = placement.cpus == saved->shared_cpus;
+    if (right_size && !chance && exclusive.size() < request.Whole()) return placement;
     Placement whole = saved->placement;
     whole.cpus = placement.cpus;
     whole.mems = placement.mems;

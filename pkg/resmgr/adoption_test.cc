@@ -44,8 +44,9 @@ class AdoptionTest : public ::testing::Test {
   }
 
   // It shared when it was saved, though it asks for so many CPUs.
-  void SaveSharing(const std::string& name, int cpus) {
+  void SaveSharing(const std::string& name, int cpus, const CpuSet& on = {}) {
     Container container;
+    if (!on.empty()) container.placement.cpus = on;
     container.requirements.cpu_request = MilliCpu{int64_t{1000} * cpus};
     container.placement.pool = "shared";
     state_.Put(ContainerId(name), container, QosClass::kBurstable);
@@ -90,6 +91,15 @@ TEST_F(AdoptionTest, APlaceThatHasTheRightSizeByChanceIsNot) {
   Report("app", ContainerState::kRunning, "1-2");
   Report("other", ContainerState::kCreated, "2-3");
   EXPECT_EQ(PoolAfterAdoption("app"), "shared");
+}
+
+TEST_F(AdoptionTest, TheStateTellsAPlaceThatHasTheRightSizeByChance) {
+  SaveSharing("app", 2, {1, 2});
+  SaveSharing("moved", 2, {1, 2});
+  Report("app", ContainerState::kRunning, "1-2");
+  Report("moved", ContainerState::kRunning, "4-5");
+  EXPECT_EQ(PoolAfterAdoption("app"), "shared");
+  EXPECT_EQ(PoolAfterAdoption("moved"), "");
 }
 
 TEST_F(AdoptionTest, ExitedContainersAreNoUsersOfCpus) {

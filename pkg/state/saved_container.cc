@@ -153,6 +153,13 @@ Requirements Decode(const state::Requirements& in) {
           .memory_of_pod = in.memory_of_pod()};
 }
 
+CpuSet SharedOfItsSize(const Container& container) {
+  const MilliCpu request = container.requirements.cpu_request;
+  const CpuSet cpus = container.placement.cpus.value_or(CpuSet());
+  const bool own = container.placement.exclusive.size() == cpus.size();
+  return request.IsWhole() && cpus.size() == request.Whole() && !own ? cpus : CpuSet();
+}
+
 }  // namespace
 
 void EncodeSaved(const Container& container, QosClass qos, std::string& out,
@@ -174,6 +181,8 @@ void EncodeSaved(const Container& container, QosClass qos, std::string& out,
   AddNonZero(12, container.cpus_bound ? 1 : 0, fields);
   AddNonZero(13, container.mems_bound ? 1 : 0, fields);
   if (origin != nullptr) AddOrigin(14, *origin, container, fields);
+  AddNonEmpty(20, placement.counted_mems.ToString(), fields);
+  AddNonEmpty(21, SharedOfItsSize(container).ToString(), fields);
 }
 
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
@@ -198,6 +207,8 @@ StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
     RESMGR_ASSIGN_OR_RETURN(hint.cpus, CpuSet::Parse(entry.cpus()));
     RESMGR_ASSIGN_OR_RETURN(hint.nodes, NodeSet::Parse(entry.nodes()));
   }
+  RESMGR_ASSIGN_OR_RETURN(placement.counted_mems, NodeSet::Parse(in.counted_mems()));
+  RESMGR_ASSIGN_OR_RETURN(saved.shared_cpus, CpuSet::Parse(in.shared_cpus()));
   saved.qos = Decode(in.qos());
   saved.needs_note = in.needs_note();
   saved.cpus_bound = in.cpus_bound();

@@ -32,8 +32,8 @@ struct OriginView {
 // What is kept of a container over restarts: everything that its runtime cannot tell. Where it
 // runs, the runtime knows better.
 struct SavedContainer {
-  // Its exclusive CPUs, shares, quota, period, pool and reason; the sets of CPUs and memory nodes
-  // are not kept.
+  // Its exclusive CPUs, shares, quota, period, counted memory nodes, pool and reason; the sets of
+  // CPUs and memory nodes are not kept.
   Placement placement;
   // What the kubelet asked for: the runtime reports what we made of it.
   LinuxResources requested;
@@ -47,6 +47,9 @@ struct SavedContainer {
   bool mems_bound = false;
   // Where there are several runtimes: it has to do while this one is away.
   std::optional<SavedOrigin> origin{};
+  // Of one that shares exactly as many CPUs as it asks for: these, which could be taken for its own
+  // otherwise. Else empty.
+  CpuSet shared_cpus{};
 };
 
 // What is kept of this one: a protobuf message (pkg/api/state.proto). What a newer version adds, an

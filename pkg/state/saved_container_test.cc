@@ -19,6 +19,7 @@ TEST(SavedContainerTest, ReadsBackWhatItWrote) {
   Placement& placement = container.placement;
   placement.cpus = CpuSet{2, 3, 4};
   placement.exclusive = CpuSet{2, 3};
+  placement.counted_mems = NodeSet{0, 5};
   placement.cpu_quota = -1;
   placement.cpu_shares = 2;
   placement.cpu_period = 100'000;
@@ -68,6 +69,22 @@ TEST(SavedContainerTest, WhereItRunsIsNotSaved) {
   EXPECT_EQ(Encoded(container), saved);
   container.requested.cpu_shares = 2048;
   EXPECT_NE(Encoded(container), saved);
+}
+
+// Its CPUs could be taken for its own.
+TEST(SavedContainerTest, CpusThatItSharesAreSavedWhereTheyAreAsManyAsItAsksFor) {
+  Container container;
+  container.requirements.cpu_request = MilliCpu{2000};
+  const auto shared = [&container](const CpuSet& cpus, const CpuSet& exclusive) {
+    container.placement.cpus = cpus;
+    container.placement.exclusive = exclusive;
+    return DecodeSaved(Encoded(container))->shared_cpus.ToString();
+  };
+  EXPECT_EQ(shared({2, 3}, {}), "2-3");
+  EXPECT_EQ(shared({2, 3}, {2}), "2-3");
+  EXPECT_EQ(shared({2, 3}, {2, 3}), "");
+  EXPECT_EQ(shared({2, 3, 4}, {}), "");
+  EXPECT_EQ(shared({}, {}), "");
 }
 
 TEST(SavedContainerTest, KeepsWhatListsOfItsRuntimeTell) {

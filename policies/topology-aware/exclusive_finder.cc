@@ -43,14 +43,22 @@ ExclusiveFinder::ExclusiveFinder(const GrantBook& book)
     : book_(book),
       high_(InOrder(book.machine(), CpuPriority::kHigh)),
       normal_(InOrder(book.machine(), CpuPriority::kNormal)),
-      low_(InOrder(book.machine(), CpuPriority::kLow)) {}
+      low_(InOrder(book.machine(), CpuPriority::kLow)) {
+  for (const CpuSet& core : book.machine().cores())
+    threads_ = std::max(threads_, core.size());
+  for (const CpuSet& core : book.machine().cores())
+    uneven_ |= core.size() < threads_;
+}
 
 int ExclusiveFinder::Count(const Need& need) const {
   if (!need.hide_hyperthreads) return need.full;
-  int threads = 1;
-  for (const CpuSet& core : book_.machine().cores())
-    threads = std::max(threads, core.size());
-  return (need.full + threads - 1) / threads * threads;
+  return (need.full + threads_ - 1) / threads_ * threads_;
+}
+
+bool ExclusiveFinder::Meets(const Need& need, const CpuSet& cpus) const {
+  const int count = Count(need);
+  if (!need.hide_hyperthreads) return cpus.size() == count;
+  return cpus.size() >= count && cpus.size() < count + threads_ && WholeCores(cpus) == cpus;
 }
 
 bool ExclusiveFinder::HasShared(const Need& need, int pool) const {
@@ -126,8 +134,10 @@ int ExclusiveFinder::Ordinary(const Demand& demand, int pool) const {
   if (need.isolated_required) return 0;
   const int grantable = book_.cpus().Grantable(pool, need.fraction);
   if (!need.hide_hyperthreads || grantable == 0) return grantable;
-  const int threads = Count({.full = 1, .hide_hyperthreads = true});
-  return std::min(grantable, WholeCores(book_.cpus().Free(pool)).size()) / threads * threads;
+  const int whole = WholeCores(book_.cpus().Free(pool)).size();
+  if (whole <= grantable) return whole / threads_ * threads_;
+  // The last core may have more threads than are missing.
+  return std::max(grantable - (uneven_ ? threads_ - 1 : 0), 0) / threads_ * threads_;
 }
 
 // Where so many of them are picked from, at most Ordinary(demand, pool): what it holds and what the
@@ -155,6 +165,27 @@ CpuSet ExclusiveFinder::WholeCores(const CpuSet& cpus) const {
 }
 
 std::optional<CpuSet> ExclusiveFinder::Pick(const Demand& demand, int pool) const {
+  std::optional<CpuSet> picked = PickCpus(demand, pool);
+  if (picked && demand.need.hide_hyperthreads) picked = InWholeCores(demand, *picked);
+  if (picked && !Meets(demand.need, *picked)) return std::nullopt;
+  return picked;
+}
+
+// No other container gets the rest of a core, and where that makes them too many, those cores are
+// left out that are not needed: where cores are not alike, as many CPUs as it needs need not be
+// whole cores.
+CpuSet ExclusiveFinder::InWholeCores(const Demand& demand, const CpuSet& picked) const {
+  const int count = Count(demand.need);
+  const bool keeps = demand.keeps_held && count >= demand.held.size();
+  CpuSet whole = book_.machine().WithSiblings(picked);
+  for (const CpuSet& core : book_.machine().cores()) {
+    if (!core.IsSubsetOf(whole) || (keeps && core.Intersects(demand.held))) continue;
+    if (whole.size() - core.size() >= count) whole -= core;
+  }
+  return whole;
+}
+
+std::optional<CpuSet> ExclusiveFinder::PickCpus(const Demand& demand, int pool) const {
   const Need& need = demand.need;
   std::vector<CpuSet> order = PreferredCpus(demand);
   CpuSet from;

@@ -24,8 +24,11 @@ class ExclusiveFinder {
  public:
   explicit ExclusiveFinder(const GrantBook& book);
 
-  // How many CPUs a grant takes: whole cores where hyperthreads are hidden.
+  // How many CPUs a grant takes: whole cores where hyperthreads are hidden. Where cores have
+  // different numbers of threads it is at least so many.
   int Count(const Need& need) const;
+  // Whether these CPUs are what a grant takes, no fewer and no more.
+  bool Meets(const Need& need, const CpuSet& cpus) const;
   // Whether the pool has them all; for the fraction there is a pool around it. Nothing is picked,
   // so all pools can be asked.
   bool Has(const Demand& demand, int pool) const {
@@ -48,6 +51,8 @@ class ExclusiveFinder {
   bool HasIsolated(const Demand& demand, int pool) const;
   int Ordinary(const Demand& demand, int pool) const;
   CpuSet OrdinaryCpus(const Demand& demand, int pool, int count) const;
+  std::optional<CpuSet> PickCpus(const Demand& demand, int pool) const;
+  CpuSet InWholeCores(const Demand& demand, const CpuSet& picked) const;
   CpuSet PickBesideHeld(const Demand& demand, int pool) const;
   CpuSet PickAnyKind(const Demand& demand, int pool) const;
   CpuSet Usable(const Need& need, const CpuSet& cpus) const;
@@ -56,6 +61,8 @@ class ExclusiveFinder {
   std::span<const CpuSet> ByPriority(CpuPriority priority) const;
 
   const GrantBook& book_;
+  int threads_ = 1;      // of the core that has most
+  bool uneven_ = false;  // some cores have fewer
   // All online CPUs by priority, the best first.
   const std::vector<CpuSet> high_;
   const std::vector<CpuSet> normal_;

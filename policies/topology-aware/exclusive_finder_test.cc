@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/topology-aware/exclusive_finder.h"
 
+#include <array>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -77,6 +80,36 @@ TEST_F(ExclusiveFinderTest, BetterCpusScoreMore) {
   EXPECT_EQ(finder.PriorityScore(need, test::Cpus("0,4-5")), 0);
   need.priority = CpuPriority::kLow;
   EXPECT_EQ(finder.PriorityScore(need, test::Cpus("0,4-5")), 4);
+}
+
+// A core with one thread, one with two, one with three and one with four. Siblings of what the
+// container sees must not be another's, and a restart knows only what it sees.
+TEST_F(ExclusiveFinderTest, HiddenHyperthreadsAreOfWholeCoresThoughCoresDiffer) {
+  Machine::Parts parts;
+  for (int id = 0; id < 11; ++id) {
+    constexpr std::array<int, 11> kCores = {0, 1, 2, 2, 3, 3, 3, 4, 4, 4, 4};
+    parts.cpus.push_back({.id = id, .core = kCores[IndexOf(id)], .online = true});
+    parts.allowed.Add(id);
+  }
+  const Machine machine = test::MakeMachine(std::move(parts));
+  GrantBook book(machine, machine.online(), CpuSet{0}, true);
+  const ExclusiveFinder finder(book);
+  for (const auto& [taken, asked, picked] :
+       {std::tuple("", 1, "7-10"), std::tuple("", 5, "2-10"), std::tuple("7-10", 2, "2-6"),
+        std::tuple("1,7-10", 2, "2-6"), std::tuple("1-3,7-10", 2, "")}) {
+    book.Clear();
+    book.Give(ContainerKey{1}, {.exclusive = test::Cpus(taken)});
+    Demand demand;
+    demand.need = {.cpu_class = CpuClass::kExclusive, .full = asked, .hide_hyperthreads = true};
+    const std::optional<CpuSet> cpus = finder.Pick(demand, book.tree().root());
+    EXPECT_EQ(cpus.value_or(CpuSet()).ToString(), picked) << asked << " beside " << taken;
+    EXPECT_EQ(finder.Has(demand, book.tree().root()), cpus.has_value());
+    if (cpus) EXPECT_TRUE(finder.Meets(demand.need, *cpus));
+  }
+  const Need need = {.full = 1, .hide_hyperthreads = true};
+  EXPECT_FALSE(finder.Meets(need, test::Cpus("2-3"))) << "too few";
+  EXPECT_FALSE(finder.Meets(need, test::Cpus("2-6,7"))) << "not whole";
+  EXPECT_FALSE(finder.Meets(need, test::Cpus("1-10"))) << "too many";
 }
 
 }  // namespace

@@ -237,6 +237,8 @@ Placement GrantBook::PlacementOf(const Grant& grant) const {
   placement.reason = grant.reason;
   if (grant.need.pin_memory && grant.zone) {
     placement.mems = grant.cold ? ColdNodes(*grant.zone) : memory_.Nodes(*grant.zone);
+  } else if (grant.zone) {
+    placement.counted_mems = memory_.Nodes(*grant.zone);
   }
   if (grant.cold) placement.look_again_after = grant.need.cold_start;
   if (grant.need.cpu_class == CpuClass::kReserved) placement.pool = kReservedPool;

@@ -81,7 +81,7 @@ std::optional<Grant> Placer::PlaceIn(const Demand& demand, int pool) const {
   grant.pool = pool;
   if (demand.need.cpu_class == CpuClass::kExclusive) {
     const std::optional<CpuSet> picked = finder_.Pick(demand, pool);
-    if (!picked || picked->size() != ExclusiveCount(demand.need)) return std::nullopt;
+    if (!picked) return std::nullopt;
     grant.exclusive = *picked;
     if (demand.need.fraction > 0) grant.pool = PoolForFraction(demand.need, pool, *picked);
   } else if (!finder_.HasShared(demand.need, pool)) {

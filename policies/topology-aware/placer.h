@@ -57,6 +57,9 @@ class Placer {
 
   // How many CPUs a grant takes: whole cores where hyperthreads are hidden.
   int ExclusiveCount(const Need& need) const { return finder_.Count(need); }
+  bool HasItsCount(const Need& need, const CpuSet& exclusive) const {
+    return finder_.Meets(need, exclusive);
+  }
 
  private:
   std::optional<Grant> PlaceBest(const Demand& demand, std::vector<PoolScore> candidates) const;

@@ -59,6 +59,7 @@ Plan Reconciler::Run(
   for (Entry& entry : entries_)
     AdoptFound(entry, false, crowded);
   MoveFromEmptyPools();
+  FindMissingMemory();
   CountEstimates();
   for (Entry& entry : entries_) {
     if (entry.placed) continue;
@@ -240,12 +241,12 @@ bool Reconciler::Adopt(Entry& entry, int pool, const CpuSet& exclusive, std::str
     const int count = placer_.ExclusiveCount(grant.need);
     const bool decided_fewer = exclusive.size() < count && grant.reason.ends_with(kFewerCpus);
     const bool fits = grant.need.cpu_class == CpuClass::kExclusive && book_.pins_cpus() &&
-                      (exclusive.size() == count || decided_fewer);
+                      (placer_.HasItsCount(grant.need, exclusive) || decided_fewer);
     const bool inside = exclusive.IsSubsetOf(book_.tree().at(pool).cpus);
     if (!fits || !inside || !Grantable(exclusive)) return false;
   }
   if (grant.need.Shares() && !book_.cpus().CanShare(pool)) return false;
-  AdoptMemory(grant, entry.container->placement);
+  entry.lacks_memory = !AdoptMemory(grant, entry.container->placement);
   const auto former = former_.find(entry.container->key);
   if (former != former_.end() && former->second.pool == pool) {
     grant.candidates = std::move(former->second.candidates);
@@ -263,7 +264,7 @@ bool Reconciler::AdoptUnpooled(Entry& entry, const std::string& reason) {
   grant.pool = cpu_class == CpuClass::kReserved ? book_.reserved_pool() : book_.tree().root();
   grant.reason = reason;
   if (grant.need.memory_estimated) grant.need.memory = Bytes{};  // see CountEstimates
-  AdoptMemory(grant, entry.container->placement);
+  entry.lacks_memory = !AdoptMemory(grant, entry.container->placement);
   book_.Give(entry.container->key, std::move(grant));
   entry.placed = true;
   return true;
@@ -271,27 +272,54 @@ bool Reconciler::AdoptUnpooled(Entry& entry, const std::string& reason) {
 
 // The zone that it has, all of it or the PMEM of a cold start. That of its pool or around it comes
 // first, but it may be anywhere: a container moves to a larger pool without its memory, and where
-// CPUs alone tell the pool, that may be another one. Without such a zone the smallest with room.
-void Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
+// CPUs alone tell the pool, that may be another one. False when there is no such zone.
+bool Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
   const MemoryLedger& memory = book_.memory();
+  std::optional<NodeSet> nodes = present.mems;
+  const bool counted = !present.counted_mems.empty();
+  if (counted && (!grant.need.pin_memory || !nodes)) nodes = present.counted_mems;
   const auto is_zone = [&](const std::optional<MemoryZone>& zone) {
-    if (!zone || !present.mems) return false;
+    if (!zone || !nodes) return false;
     grant.zone = zone;
     grant.cold = grant.need.cold_start.count() > 0 && grant.need.pin_memory &&
-                 book_.ColdNodes(*zone) == *present.mems;
-    return grant.cold || memory.Nodes(*zone) == *present.mems;
+                 book_.ColdNodes(*zone) == *nodes;
+    return grant.cold || memory.Nodes(*zone) == *nodes;
   };
   for (const MemoryTypes types : {grant.need.memory_types, kAllMemoryTypes}) {
     grant.types = types;
     for (std::optional<MemoryZone> zone = memory.ZoneAt(grant.pool, types); zone;
          zone = memory.Larger(*zone, types)) {
-      if (is_zone(zone)) return;
+      if (is_zone(zone)) return true;
     }
     for (const Pool& pool : book_.tree().pools()) {
-      if (is_zone(memory.ZoneAt(pool.id, types))) return;
+      if (is_zone(memory.ZoneAt(pool.id, types))) return true;
     }
   }
-  placer_.FindMemory(grant, grant.pool);
+  grant.zone.reset();
+  grant.cold = false;
+  return false;
+}
+
+// The smallest with room, of those in which no other container has to give way if there are such:
+// where theirs lies is known.
+void Reconciler::FindMissingMemory() {
+  const MemoryLedger& memory = book_.memory();
+  for (const Entry& entry : entries_) {
+    if (!entry.lacks_memory) continue;
+    Grant grant = *book_.Take(entry.container->key);
+    placer_.FindMemory(grant, grant.pool);
+    const size_t overfull = memory.Overfull().size();
+    const std::optional<MemoryZone> smallest = grant.zone;
+    for (auto zone = smallest; zone; zone = memory.Larger(*zone, grant.types)) {
+      grant.zone = zone;
+      book_.Give(entry.container->key, grant);
+      if (memory.Overfull().size() <= overfull) break;
+      book_.Take(entry.container->key);
+    }
+    if (book_.Find(entry.container->key) != nullptr) continue;
+    grant.zone = smallest;
+    book_.Give(entry.container->key, std::move(grant));
+  }
 }
 
 // Estimated needs count as far as no container has to give way for them.
@@ -338,7 +366,7 @@ std::optional<Grant> Reconciler::KeepOwn(Entry& entry) const {
   std::optional<Grant> grant = placer_.PlaceNear(demand, pool);
   if (grant || own.size() > placer_.ExclusiveCount(demand.need)) return grant;
   grant = placer_.KeepFewer(demand.need, own, pool);
-  if (grant) AdoptMemory(*grant, present);
+  if (grant && !AdoptMemory(*grant, present)) placer_.FindMemory(*grant, grant->pool);
   return grant;
 }
 

@@ -40,6 +40,7 @@ class Reconciler {
     const Container* container;
     Demand demand;
     bool placed = false;
+    bool lacks_memory = false;  // its grant has no zone yet
 
     ContainerKey Key() const { return container->key; }
   };
@@ -57,7 +58,8 @@ class Reconciler {
   CpuSet OwnCpus(const Entry& entry, const CpuSet& crowded) const;
   CpuSet WithHidden(const Entry& entry, const CpuSet& visible) const;
   bool Grantable(const CpuSet& cpus) const;
-  void AdoptMemory(Grant& grant, const Placement& present) const;
+  bool AdoptMemory(Grant& grant, const Placement& present) const;
+  void FindMissingMemory();
   void CountEstimates();
   std::vector<ContainerKey> PlaceAnew(Entry& entry);
   std::optional<Grant> KeepOwn(Entry& entry) const;

@@ -138,16 +138,6 @@ bool World::DependsOnMemory(const Container& container) {
          node_.runtime.Find(container.id) == nullptr;
 }
 
-namespace {
-
-// Shared for want of room, and is by chance alone where it is: that may become its own, as no
-// other container moves for it.
-bool GotItsPlace(const Placement& now, const Placement& before) {
-  return before.exclusive.empty() && now.exclusive == now.cpus;
-}
-
-}  // namespace
-
 void World::CheckRestartMovesNobody() {
   const bool remembers = keeps_state_ && !files_.stopping();
   // What crashed unseen is found out by a list.
@@ -185,8 +175,7 @@ void World::CheckRestartMovesNobody() {
         << FullName(pod, container.name) << " was moved by a restart; before it:\n"
         << known;
     if (!remembers) return;
-    EXPECT_TRUE(placement.exclusive == found->second.exclusive ||
-                GotItsPlace(placement, found->second))
+    EXPECT_EQ(placement.exclusive, found->second.exclusive)
         << FullName(pod, container.name) << " has " << placement.exclusive.ToString()
         << " for itself after a restart, and had " << found->second.exclusive.ToString();
     EXPECT_EQ(placement.mems, found->second.mems) << FullName(pod, container.name);
