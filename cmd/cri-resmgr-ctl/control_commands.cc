@@ -57,7 +57,7 @@ agent or another `set` replaces it, or `cri-resmgr -reset-config` removes it.
       return InvalidArgument("config takes: show, check FILE or set FILE");
     }
     const std::string& file = arguments_.back();
-    RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMaxConfigSize));
+    RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadInput(file, kMaxConfigSize));
     return Reply{{"name", file}, {"text", text}};
   }
 

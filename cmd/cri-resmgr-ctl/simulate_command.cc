@@ -26,7 +26,7 @@ namespace {
 
 StatusOr<Config> ReadConfigFile(const std::string& file, const ConfigChecks& checks) {
   if (file.empty()) return Config();
-  RESMGR_ASSIGN_OR_RETURN(const std::string content, ReadFile(file, kMaxConfigSize));
+  RESMGR_ASSIGN_OR_RETURN(const std::string content, ReadInput(file, kMaxConfigSize));
   return ParseConfigFile(content, file, checks);
 }
 
@@ -52,7 +52,7 @@ StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& files,
     const bool standard_input = file == "-";
     RESMGR_ASSIGN_OR_RETURN(const std::string text, standard_input
                                                         ? ReadStandardInput()
-                                                        : ReadFile(file, kMaxScenarioSize));
+                                                        : ReadInput(file, kMaxScenarioSize));
     const std::string name = standard_input ? "standard input" : file;
     RESMGR_ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(text, name, &notes));
     if (scenario.empty()) return InvalidArgument("{}: there is nothing in it to simulate", name);

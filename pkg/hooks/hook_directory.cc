@@ -8,13 +8,9 @@
 #include <system_error>
 #include <utility>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "pkg/hooks/hook_file.h"
 #include "pkg/sys/errno_status.h"
-#include "pkg/sys/unique_fd.h"
+#include "pkg/sys/files.h"
 
 namespace resmgr::hooks {
 namespace {
@@ -41,40 +37,13 @@ StatusOr<std::vector<std::string>> NamesIn(const std::string& path) {
   return names;
 }
 
-StatusOr<std::string> ReadText(int file) {
-  std::string text(kLongestHookFile + 1, '\0');
-  size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t got = ::read(file, text.data() + size, text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ErrnoStatus(errno, "cannot read it");
-    if (got == 0) break;
-    size += static_cast<size_t>(got);
-  }
-  if (size > kLongestHookFile) {
-    return InvalidArgument("it has more than {} bytes", kLongestHookFile);
-  }
-  text.resize(size);
-  return text;
-}
-
-// NotFound: it is gone.
-StatusOr<std::string> ReadHookText(const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!file.valid()) return ErrnoStatus(errno, "cannot open it");
-  struct stat found {};
-  if (::fstat(file.get(), &found) != 0) return ErrnoStatus(errno, "cannot look at it");
-  if (!S_ISREG(found.st_mode)) return InvalidArgument("it is no regular file");
-  return ReadText(file.get());
-}
-
 }  // namespace
 
 StatusOr<std::vector<HookFileText>> ReadHookDirectory(const std::string& path) {
   RESMGR_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(path));
   std::vector<HookFileText> files;
   for (const std::string& name : names) {
-    StatusOr<std::string> text = ReadHookText(fmt::format("{}/{}", path, name));
+    StatusOr<std::string> text = ReadFile(fmt::format("{}/{}", path, name), kLongestHookFile);
     if (text.status().code() != StatusCode::kNotFound) files.push_back({name, std::move(text)});
   }
   return files;

@@ -51,26 +51,51 @@ Status SyncDirectoryOf(const std::string& path) {
   return OkStatus();
 }
 
-}  // namespace
+Status CannotOpen(const std::string& path) {
+  return ErrnoStatus(errno, fmt::format("cannot open {}", path));
+}
 
-StatusOr<std::string> ReadFile(const std::string& path, size_t limit) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoStatus(errno, fmt::format("cannot open {}", path));
+Status TooLong(const std::string& path, size_t limit) {
+  return InvalidArgument("{} has more than {} bytes", path, limit);
+}
+
+// `size`: what it seems to have.
+StatusOr<std::string> ReadAll(int fd, const std::string& path, size_t size, size_t limit) {
   std::string data;
-  for (;;) {
+  for (size_t next = size > 0 ? size + 1 : kChunk;; next = kChunk) {
     const size_t had = data.size();
     // One byte more than allowed shows that there is more.
-    data.resize(std::min(had + kChunk, limit + 1));
-    const ssize_t got = ::read(fd.get(), data.data() + had, data.size() - had);
+    data.resize(std::min(had + next, limit + 1));
+    const ssize_t got = ::read(fd, data.data() + had, data.size() - had);
     if (got < 0 && errno != EINTR) {
       return ErrnoStatus(errno, fmt::format("cannot read {}", path));
     }
     data.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
     if (got == 0) return data;
-    if (data.size() > limit) {
-      return InvalidArgument("{} has more than {} bytes", path, limit);
-    }
+    if (data.size() > limit) return TooLong(path, limit);
   }
+}
+
+}  // namespace
+
+StatusOr<std::string> ReadFile(const std::string& path, size_t limit) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid()) return CannotOpen(path);
+  struct stat found {};
+  if (::fstat(fd.get(), &found) != 0) {
+    return ErrnoStatus(errno, fmt::format("cannot look at {}", path));
+  }
+  if (!S_ISREG(found.st_mode)) return InvalidArgument("{} is no regular file", path);
+  // The kernel's own files say that they are empty, or as long as a page.
+  const auto size = static_cast<size_t>(std::max<off_t>(found.st_size, 0));
+  if (size > limit) return TooLong(path, limit);
+  return ReadAll(fd.get(), path, size, limit);
+}
+
+StatusOr<std::string> ReadInput(const std::string& path, size_t limit) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd.valid()) return CannotOpen(path);
+  return ReadAll(fd.get(), path, 0, limit);
 }
 
 Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mode) {

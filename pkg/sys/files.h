@@ -14,9 +14,13 @@ namespace resmgr {
 
 // All may block on the disk. Error codes: see errno_status.h.
 
-// The whole file. kInvalidArgument when it has more than `limit` bytes: the file may be of any
-// user, and must not fill our memory.
+// The whole of a regular file. kInvalidArgument when it is none, or has more than `limit` bytes: a
+// path may lead to anything of any user, which must not fill our memory, nor make us wait for the
+// writer of a FIFO. Symbolic links are followed.
 StatusOr<std::string> ReadFile(const std::string& path, size_t limit);
+
+// The same for programs whose user names the file, which may be a pipe, too. Waits for its end.
+StatusOr<std::string> ReadInput(const std::string& path, size_t limit);
 
 // After OK the file has this content and mode, also after a power failure; before, or on an error,
 // it has what it had, and nothing between the two can ever be read. The text goes to `<path>.tmp`

@@ -4,10 +4,13 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "pkg/sys/temp_dir.h"
 
@@ -46,6 +49,49 @@ TEST_F(FilesTest, LimitIsTheLargestSizeThatIsRead) {
 
 TEST_F(FilesTest, EndlessFileStopsAtTheLimit) {
   EXPECT_EQ(ReadFile("/dev/zero", kLimit).status().code(), StatusCode::kInvalidArgument);
+}
+
+// A FIFO without a writer would hang, and one with a writer never ends.
+TEST_F(FilesTest, WhatIsNoRegularFileIsNotRead) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  for (const std::string& path : {path_, directory_.path(), std::string("/dev/null")}) {
+    const auto read = ReadFile(path, kLimit);
+    EXPECT_EQ(read.status().code(), StatusCode::kInvalidArgument) << path;
+    EXPECT_EQ(Message(read.status()), path + " is no regular file");
+  }
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  std::filesystem::create_symlink("target", path_);
+  std::ofstream(directory_.File("target")) << "followed";
+  EXPECT_EQ(*ReadFile(path_, kLimit), "followed");
+}
+
+// Sparse files take no room of a disk, and what was read of them would take ours.
+TEST_F(FilesTest, OfAFileThatIsTooLongNothingIsRead) {
+  std::ofstream(path_).close();
+  std::filesystem::resize_file(path_, uintmax_t{8} << 30);
+  const auto peak_kib = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const auto before = peak_kib();
+  const auto read = ReadFile(path_, size_t{1} << 30);
+  EXPECT_EQ(read.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(read.status()), path_ + " has more than 1073741824 bytes");
+  EXPECT_LT(peak_kib() - before, 16 * 1024);
+}
+
+// Of the kernel's files the size is not known before.
+TEST_F(FilesTest, FilesWithoutASizeAreRead) {
+  EXPECT_THAT(*ReadFile("/proc/self/status", kLimit), HasSubstr("Name:"));
+}
+
+TEST_F(FilesTest, AProgramsInputMayBeAPipe) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  std::thread writer([this] { std::ofstream(path_) << "from a pipe"; });
+  EXPECT_EQ(*ReadInput(path_, kLimit), "from a pipe");
+  writer.join();
+  EXPECT_EQ(ReadInput("/dev/zero", kLimit).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(FilesTest, ReadErrorsNameTheFile) {

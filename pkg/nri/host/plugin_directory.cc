@@ -47,8 +47,36 @@ StatusOr<std::string> ConfigOf(const std::string& directory, const PluginFile& p
   return std::string();
 }
 
-StatusOr<PluginFile> PluginAt(const std::string& path, std::string_view file,
-                              const std::string& config_path) {
+}  // namespace
+
+PluginNames ListPluginFiles(const std::string& plugin_path) {
+  PluginNames found;
+  std::vector<std::string>& files = found.files;
+  std::error_code error;
+  for (fs::directory_iterator each(plugin_path, error), end; !error && each != end;
+       each.increment(error)) {
+    if (!IsExecutable(each->path().string())) continue;
+    // The first ones by name, whatever the order in which the directory lists them.
+    std::string name = each->path().filename().string();
+    files.insert(std::upper_bound(files.begin(), files.end(), name), std::move(name));
+    if (files.size() > kMostPluginFiles + 1) files.pop_back();
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    found.warnings.push_back(
+        fmt::format("cannot read the plugins of {}: {}", plugin_path, error.message()));
+  }
+  if (files.size() > kMostPluginFiles) {
+    found.warnings.push_back(
+        fmt::format("{} has more than {} plugins; those from {} on are not started", plugin_path,
+                    kMostPluginFiles, Printable(files.back())));
+    files.pop_back();
+  }
+  return found;
+}
+
+StatusOr<PluginFile> ReadPluginFile(const std::string& plugin_path, const std::string& file,
+                                    const std::string& config_path) {
+  const std::string path = fmt::format("{}/{}", plugin_path, file);
   PluginFile plugin{.path = path, .index = {}, .name = {}, .config = {}};
   const size_t dash = std::min(file.find('-'), file.size());
   plugin.index = file.substr(0, dash);
@@ -57,46 +85,6 @@ StatusOr<PluginFile> PluginAt(const std::string& path, std::string_view file,
   if (IsWebAssembly(path)) return Unimplemented("WebAssembly plugins cannot be run");
   RESMGR_ASSIGN_OR_RETURN(plugin.config, ConfigOf(config_path, plugin));
   return plugin;
-}
-
-std::vector<std::string> FilesOf(const std::string& directory, PluginDirectory& result) {
-  std::vector<std::string> files;
-  std::error_code error;
-  for (fs::directory_iterator each(directory, error), end; !error && each != end;
-       each.increment(error)) {
-    if (IsExecutable(each->path().string())) files.push_back(each->path().filename().string());
-  }
-  if (error && error != std::errc::no_such_file_or_directory) {
-    result.warnings.push_back(
-        fmt::format("cannot read the plugins of {}: {}", directory, error.message()));
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-}  // namespace
-
-PluginDirectory ReadPluginDirectory(const std::string& plugin_path,
-                                    const std::string& config_path) {
-  PluginDirectory result;
-  for (const std::string& file : FilesOf(plugin_path, result)) {
-    const std::string path = fmt::format("{}/{}", plugin_path, file);
-    if (result.plugins.size() == kMostPluginFiles) {
-      result.warnings.push_back(
-          fmt::format("{} has more than {} plugins; those from {} on are not "
-                      "started",
-                      plugin_path, kMostPluginFiles, Printable(file)));
-      break;
-    }
-    StatusOr<PluginFile> plugin = PluginAt(path, file, config_path);
-    if (plugin.ok()) {
-      result.plugins.push_back(*std::move(plugin));
-    } else {
-      result.warnings.push_back(
-          fmt::format("plugin {} is not started: {}", Printable(path), Message(plugin.status())));
-    }
-  }
-  return result;
 }
 
 }  // namespace resmgr::nri

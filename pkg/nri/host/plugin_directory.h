@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "pkg/base/status.h"
+
 namespace resmgr::nri {
 
 // An executable that is a plugin, and what it is configured with.
@@ -17,18 +19,23 @@ struct PluginFile {
   friend bool operator==(const PluginFile&, const PluginFile&) = default;
 };
 
-struct PluginDirectory {
-  std::vector<PluginFile> plugins;    // by index and name
-  std::vector<std::string> warnings;  // why the others are left out, fit for a log
-};
-
-// The plugins that are to be started: executables "NN-name" in `plugin_path`, each configured with
-// "NN-name.conf" or else "name.conf" of `config_path` (NRI 0.6); "": with nothing. A file that
-// cannot be one is left out, and costs the others nothing; so is a WebAssembly module, which NRI
-// knows since 0.9 and nothing here can run. There may be no such directory. Reads files, so it may
-// block.
 inline constexpr size_t kMostPluginFiles = 32;
 inline constexpr size_t kLongestPluginConfig = size_t{1} << 20;
-PluginDirectory ReadPluginDirectory(const std::string& plugin_path, const std::string& config_path);
+
+struct PluginNames {
+  std::vector<std::string> files;     // names in the directory, by index and name
+  std::vector<std::string> warnings;  // why others are left out, fit for a log
+};
+
+// The executables in the directory, at most kMostPluginFiles. There may be no such directory. May
+// block on the disk.
+PluginNames ListPluginFiles(const std::string& plugin_path);
+
+// The plugin of an executable "NN-name", configured with "NN-name.conf" or else "name.conf" of
+// `config_path` (NRI 0.6); "": with nothing. An error: the name or the configuration is none, or it
+// is a WebAssembly module, which NRI knows since 0.9 and nothing here can run. May block on the
+// disk, but waits for no writer of a FIFO.
+StatusOr<PluginFile> ReadPluginFile(const std::string& plugin_path, const std::string& file,
+                                    const std::string& config_path);
 
 }  // namespace resmgr::nri

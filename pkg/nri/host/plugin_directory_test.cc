@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "pkg/sys/temp_dir.h"
 
@@ -33,17 +34,27 @@ class PluginDirectoryTest : public testing::Test {
   }
   // "10-a: its configuration"
   std::vector<std::string> Read() {
-    found_ = ReadPluginDirectory(plugins_, configs_);
+    PluginNames names = ListPluginFiles(plugins_);
+    warnings_ = names.warnings;
+    found_.clear();
     std::vector<std::string> texts;
-    for (const PluginFile& plugin : found_.plugins)
-      texts.push_back(plugin.index + "-" + plugin.name + ": " + plugin.config);
+    for (const std::string& file : names.files) {
+      StatusOr<PluginFile> plugin = ReadPluginFile(plugins_, file, configs_);
+      if (!plugin.ok()) {
+        warnings_.push_back(fmt::format("{}: {}", file, Message(plugin.status())));
+        continue;
+      }
+      texts.push_back(plugin->index + "-" + plugin->name + ": " + plugin->config);
+      found_.push_back(*std::move(plugin));
+    }
     return texts;
   }
 
   TempDir directory_;
   const std::string plugins_ = directory_.File("plugins");
   const std::string configs_ = directory_.File("conf.d");
-  PluginDirectory found_;
+  std::vector<PluginFile> found_;
+  std::vector<std::string> warnings_;
 };
 
 TEST_F(PluginDirectoryTest, PluginsAreInOrderAndHaveTheirConfigurations) {
@@ -56,8 +67,8 @@ TEST_F(PluginDirectoryTest, PluginsAreInOrderAndHaveTheirConfigurations) {
   std::filesystem::create_directory(plugins_ + "/16-directory");
   std::filesystem::create_symlink(plugins_ + "/20-b", plugins_ + "/30-link");
   EXPECT_THAT(Read(), ElementsAre("10-b: of all b", "10-c-d: ", "20-b: of 20-b", "30-link: "));
-  EXPECT_EQ(found_.plugins[0].path, plugins_ + "/10-b");
-  EXPECT_THAT(found_.warnings, IsEmpty());
+  EXPECT_EQ(found_[0].path, plugins_ + "/10-b");
+  EXPECT_THAT(warnings_, IsEmpty());
 }
 
 TEST_F(PluginDirectoryTest, WhatCannotBeAPluginCostsTheOthersNothing) {
@@ -69,28 +80,43 @@ TEST_F(PluginDirectoryTest, WhatCannotBeAPluginCostsTheOthersNothing) {
   Plugin("30-config");
   std::filesystem::create_directory(configs_ + "/30-config.conf");
   EXPECT_THAT(Read(), ElementsAre("10-good: "));
-  EXPECT_THAT(found_.warnings, SizeIs(5));
-  EXPECT_THAT(found_.warnings, testing::Contains(HasSubstr("WebAssembly")));
+  EXPECT_THAT(warnings_, SizeIs(5));
+  EXPECT_THAT(warnings_, testing::Contains(HasSubstr("WebAssembly")));
+}
+
+// A FIFO would hang, and a device never end.
+TEST_F(PluginDirectoryTest, AConfigurationThatIsNoFileCostsTheOthersNothing) {
+  for (const char* name : {"10-fifo", "20-socket", "30-endless", "40-long", "50-good"})
+    Plugin(name);
+  ASSERT_EQ(::mkfifo((configs_ + "/10-fifo.conf").c_str(), 0600), 0);
+  ASSERT_EQ(::mknod((configs_ + "/20-socket.conf").c_str(), S_IFSOCK | 0600, 0), 0);
+  std::filesystem::create_symlink("/dev/zero", configs_ + "/30-endless.conf");
+  Write(configs_ + "/40-long.conf", "");
+  std::filesystem::resize_file(configs_ + "/40-long.conf", uintmax_t{8} << 30);
+  ASSERT_EQ(::mkfifo((plugins_ + "/60-fifo").c_str(), 0700), 0);
+  EXPECT_THAT(Read(), ElementsAre("50-good: "));
+  ASSERT_THAT(warnings_, SizeIs(4));
+  EXPECT_EQ(warnings_[0], fmt::format("10-fifo: {}/10-fifo.conf is no regular file", configs_));
 }
 
 TEST_F(PluginDirectoryTest, ThereMayBeNone) {
-  const PluginDirectory found = ReadPluginDirectory(directory_.File("none"), configs_);
-  EXPECT_THAT(found.plugins, IsEmpty());
+  const PluginNames found = ListPluginFiles(directory_.File("none"));
+  EXPECT_THAT(found.files, IsEmpty());
   EXPECT_THAT(found.warnings, IsEmpty());
 }
 
 TEST_F(PluginDirectoryTest, WithoutADirectoryOfConfigurationsThereAreNone) {
   Plugin("10-a");
-  const PluginDirectory found = ReadPluginDirectory(plugins_, "");
-  ASSERT_THAT(found.plugins, SizeIs(1));
-  EXPECT_EQ(found.plugins[0].config, "");
+  const StatusOr<PluginFile> found = ReadPluginFile(plugins_, "10-a", "");
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->config, "");
 }
 
 TEST_F(PluginDirectoryTest, PluginsAreBounded) {
   for (size_t i = 0; i < kMostPluginFiles + 3; ++i)
     Plugin("10-n" + std::to_string(i));
   EXPECT_THAT(Read(), SizeIs(kMostPluginFiles));
-  EXPECT_THAT(found_.warnings, SizeIs(1));
+  EXPECT_THAT(warnings_, SizeIs(1));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ PluginHost::PluginHost(EventLoop& loop, PluginListener& listener, HostOptions op
       log_(GetLogger("nri/host")),
       registry_(options_.metrics),
       refusals_(5, std::chrono::minutes(1)),
-      off_loop_(loop, "nri-plugins", std::chrono::milliseconds(0)) {}
+      finder_(loop, {}, [this](const PluginFinder::Found& found) { TakePlugins(found); }) {}
 
 PluginHost::~PluginHost() = default;
 
@@ -57,20 +57,11 @@ Status PluginHost::Start() {
 }
 
 void PluginHost::ReadPlugins() {
-  if (options_.plugin_path.empty()) return TakePlugins({});
-  const Status begun = off_loop_.Run([this, path = options_.plugin_path,
-                                      config = options_.plugin_config_path]() -> EventLoop::Task {
-    return [this, path, found = ReadPluginDirectory(path, config)] {
-      if (path == options_.plugin_path) TakePlugins(found);
-    };
-  });
-  if (!begun.ok()) log_.Warn("cannot start plugins: {}", Message(begun));
+  finder_.Look(options_.plugin_path, options_.plugin_config_path);
 }
 
-void PluginHost::TakePlugins(const PluginDirectory& found) {
+void PluginHost::TakePlugins(const PluginFinder::Found& found) {
   if (over_) return;
-  for (const std::string& warning : found.warnings)
-    log_.Text(LogLevel::kWarn, warning);
   std::vector<PluginFile> fresh;
   for (const PluginFile& plugin : found.plugins) {
     const bool runs = std::ranges::any_of(
@@ -78,6 +69,8 @@ void PluginHost::TakePlugins(const PluginDirectory& found) {
     if (!runs && !IsServedOtherwise(plugin)) fresh.push_back(plugin);
   }
   std::erase_if(processes_, [&found](const auto& each) {
+    // It may be what it was.
+    if (std::ranges::find(found.late, each->plugin().path) != found.late.end()) return false;
     return std::ranges::find(found.plugins, each->plugin()) == found.plugins.end();
   });
   for (PluginFile& plugin : fresh) {

@@ -11,13 +11,12 @@
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
 #include "pkg/nri/host/host_options.h"
-#include "pkg/nri/host/plugin_directory.h"
+#include "pkg/nri/host/plugin_finder.h"
 #include "pkg/nri/host/plugin_port.h"
 #include "pkg/nri/host/plugin_process.h"
 #include "pkg/nri/host/plugin_registry.h"
 #include "pkg/nri/host/plugin_session.h"
 #include "pkg/sys/event_loop.h"
-#include "pkg/sys/off_loop.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr::nri {
@@ -68,7 +67,7 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   void OnNotStarted(const PluginFile& plugin, const Status& why) override;
 
   void ReadPlugins();
-  void TakePlugins(const PluginDirectory& found);
+  void TakePlugins(const PluginFinder::Found& found);
   bool IsServedOtherwise(const PluginFile& plugin);
   void Accept();
   void Refuse(const Status& why);
@@ -96,7 +95,7 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   // Until the next turn of the loop: it may be one of these that calls.
   std::vector<std::unique_ptr<PluginSession>> ended_;
   EventLoop::HandlePtr destroying_;
-  OffLoop off_loop_;
+  PluginFinder finder_;
   Processes processes_;
   bool started_ = false;  // plugins may be
   bool over_ = false;     // Stop was called

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/log/log.h"
+#include "pkg/nri/host/plugin_directory.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+
+namespace resmgr::nri {
+
+// Finds the plugins that are to be started, away from the loop: the directory is listed on one
+// thread, and what belongs to each plugin is read on one of its own, so that a file that hangs
+// keeps away that plugin alone. Loop's thread only.
+class PluginFinder {
+ public:
+  struct Found {
+    std::vector<PluginFile> plugins;  // by index and name
+    std::vector<std::string> late;    // paths of plugins whose files do not answer
+  };
+  struct Options {
+    std::chrono::milliseconds deadline{5'000};  // until a file counts as hanging
+    // Called on the threads, and may outlive the finder.
+    std::function<PluginNames(const std::string& plugin_path)> list = ListPluginFiles;
+    std::function<StatusOr<PluginFile>(const std::string& plugin_path, const std::string& file,
+                                       const std::string& config_path)>
+        read = ReadPluginFile;
+  };
+
+  // `found` is told all plugins once the files were read or are late, and again whenever one that
+  // was late answers; not after the end of this object, and it must not end it. Why plugins are
+  // left out is logged here.
+  PluginFinder(EventLoop& loop, Options options, std::function<void(const Found&)> found);
+  ~PluginFinder();
+  PluginFinder(const PluginFinder&) = delete;
+  PluginFinder& operator=(const PluginFinder&) = delete;
+
+  // What was under way for other directories is forgotten.
+  void Look(const std::string& plugin_path, const std::string& config_path);
+
+ private:
+  struct Reading {
+    std::unique_ptr<OffLoop> thread;
+    std::optional<StatusOr<PluginFile>> read{};
+  };
+
+  void OnListed(const PluginNames& names);
+  void Read(const std::string& file);
+  void OnRead(const std::string& path, StatusOr<PluginFile> read);
+  void OnDeadline();
+  void Tell();
+
+  EventLoop& loop_;
+  Logger& log_;
+  const Options options_;
+  const std::function<void(const Found&)> found_;
+  std::string plugin_path_;
+  std::string config_path_;
+  uint64_t look_ = 0;    // counts them
+  bool listed_ = false;  // in this one
+  bool told_ = false;
+  OffLoop lister_;
+  // By the path, in the order of index and name. Those that hang stay, so that there is never more
+  // than one thread for a file.
+  std::map<std::string, Reading> readings_;
+  std::vector<std::string> paths_;  // that this look is about
+  EventLoop::HandlePtr deadline_;
+};
+
+}  // namespace resmgr::nri
