@@ -22,6 +22,8 @@ namespace {
 constexpr mode_t kBaseMode = 0711;       // a container's user comes by a mount, not by this path
 constexpr mode_t kContainerMode = 0755;  // for every user in the container
 constexpr mode_t kFileMode = 0644;
+// Of containers that this machine may have had, and more than it can run.
+constexpr size_t kMostNames = 65'536;
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 const std::string kFile(kCpuFileName);
@@ -150,7 +152,12 @@ StatusOr<std::vector<std::string>> CpuFileDirectory::List() {
   errno = 0;
   while (const dirent* const entry = ::readdir(stream.get())) {
     const std::string_view name = entry->d_name;
-    if (!name.starts_with('.')) names.emplace_back(name);
+    if (name.starts_with('.')) continue;
+    if (names.size() == kMostNames) {
+      return ResourceExhausted("{} has more than {} entries", path_, kMostNames);
+    }
+    names.emplace_back(name);
+    errno = 0;
   }
   if (errno != 0) return ErrnoStatus(errno, fmt::format("cannot list {}", path_));
   return names;

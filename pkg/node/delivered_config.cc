@@ -14,8 +14,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMaxFile = size_t{64} << 20;
 constexpr size_t kMaxMessage = 2 * kMaxConfigSize + (size_t{64} << 10);
+// JSON may need six characters for one.
+constexpr size_t kMaxFile = 6 * kMaxMessage + (size_t{64} << 10);
 
 std::string PathIn(const std::string& directory) {
   return directory + "/config";

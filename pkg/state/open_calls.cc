@@ -13,7 +13,8 @@ constexpr std::string_view kFileHeader = "calls 1\n";
 constexpr size_t kEntry = 8;
 // Rewritten when it has so many entries that most of them are history.
 constexpr size_t kManyEntries = 8192;
-constexpr size_t kMaxFile = size_t{16} << 20;
+// Room for the starts and updates of a hundred thousand containers at once.
+constexpr size_t kMaxFile = size_t{2} << 20;
 
 void AppendEntry(uint64_t entry, std::string& bytes) {
   std::array<char, kEntry> encoded;

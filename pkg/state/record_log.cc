@@ -17,6 +17,7 @@ constexpr std::string_view kState = "state";
 constexpr std::string_view kPrevious = "state.previous";
 constexpr std::string_view kNew = "state.new";
 constexpr std::string_view kNewer = "state.newer";
+constexpr std::string_view kUnusable = ".unusable";
 
 std::string FileHeader(std::string_view label) {
   std::string header(kMagic);
@@ -24,6 +25,11 @@ std::string FileHeader(std::string_view label) {
   SetNumber(kLogVersion, header.data() + kMagic.size());
   AppendEntry(EntryKind::kLabel, "", label, header);
   return header;
+}
+
+Status TooLong(size_t size) {
+  return ResourceExhausted("a state of {} bytes is longer than the {} that are read at a start",
+                           size, RecordLog::kMaxFile);
 }
 
 }  // namespace
@@ -50,7 +56,11 @@ RecordLog::Verdict RecordLog::Read(const std::string& path, Found& found) {
   const StatusOr<std::string> text = files_.Read(path, kMaxFile);
   if (text.status().code() == StatusCode::kNotFound) return Verdict::kAbsent;
   if (!text.ok()) {
-    found.complaints.emplace_back(Message(text.status()));
+    std::string& complaint = found.complaints.emplace_back(Message(text.status()));
+    // It will not get better, and may be in the way of the file that is to be written.
+    if (text.status().code() == StatusCode::kInvalidArgument) {
+      complaint += PutAside(path, fmt::format("{}{}", path, kUnusable));
+    }
     return Verdict::kDamaged;
   }
   std::string_view rest = *text;
@@ -88,11 +98,17 @@ RecordLog::Verdict RecordLog::Read(const std::string& path, Found& found) {
   return Verdict::kUsable;
 }
 
+std::string RecordLog::PutAside(const std::string& path, const std::string& aside) {
+  const Status moved = files_.Rename(path, aside);
+  return moved.ok() ? fmt::format("; it is now {}", aside) : fmt::format("; {}", Message(moved));
+}
+
 Status RecordLog::Rewrite(std::string_view live) {
   file_.reset();
+  std::string text = FileHeader(label_);
+  if (live.size() > kMaxFile - text.size()) return TooLong(live.size());
   RESMGR_RETURN_IF_ERROR(files_.MakeDirectory(directory_));
   RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<FileSystem::File> file, files_.Create(PathOf(kNew)));
-  std::string text = FileHeader(label_);
   text += live;
   RESMGR_RETURN_IF_ERROR(file->Append(text));
   RESMGR_RETURN_IF_ERROR(file->Sync());
@@ -111,6 +127,10 @@ Status RecordLog::Rewrite(std::string_view live) {
 Status RecordLog::Append(std::string_view entries) {
   if (file_ == nullptr) return FailedPrecondition("the state file is not open");
   if (entries.empty()) return OkStatus();
+  if (entries.size() > kMaxFile - size_) {
+    file_.reset();
+    return TooLong(size_ + entries.size());
+  }
   Status written = file_->Append(entries);
   size_ += entries.size();
   if (!written.ok()) file_.reset();
@@ -126,7 +146,8 @@ Status RecordLog::Sync() {
 }
 
 bool RecordLog::WantsRewrite(size_t live_bytes) const {
-  return size_ > kRewriteAbove && size_ > 4 * live_bytes;
+  return size_ > kRewriteAbove &&
+         (size_ > 4 * live_bytes || (size_ > kMaxFile / 2 && size_ > 2 * live_bytes));
 }
 
 Status RecordLog::Reset(FileSystem& files, const std::string& directory) {

@@ -20,6 +20,8 @@ namespace resmgr {
 //                   (pkg/state/log_entry.h); the last entry of a name counts
 //   state.previous  what `state` was before it was last rewritten
 //   state.new       the rewriting that a crash interrupted; never read
+//   state.newer     of a newer version of this program, put aside
+//   state.unusable  was `state`, and too long or no file: put aside unread
 //
 // Changes are appended; when most of the file is history, the live records are written to a new
 // file that takes its place. Not thread-safe; calls may block on the disk.
@@ -27,7 +29,8 @@ class RecordLog {
  public:
   using Records = std::map<std::string, std::string, std::less<>>;
 
-  static constexpr size_t kMaxFile = size_t{256} << 20;
+  // What is read, and therefore what is written. A thousand containers need a few MiB.
+  static constexpr size_t kMaxFile = size_t{48} << 20;
 
   // What was found, as far as it can be used. Never an error: without its history the owner still
   // has to work.
@@ -38,25 +41,28 @@ class RecordLog {
   };
 
   // `label` tells whose records these are (the machine's fingerprint): those of another label are
-  // not taken. Files of former versions are read. One of a newer version is put aside as
-  // `state.newer`, never overwritten. Of a damaged file the entries before the damage count;
-  // without a header that can be read `state.previous` does.
+  // not taken. Files of former versions are read. What is of a newer version, longer than kMaxFile
+  // or no file is put aside, never overwritten. Of a damaged file the entries before the damage
+  // count; without a header that can be read `state.previous` does.
   RecordLog(FileSystem& files, std::string directory, std::string label);
 
   // Reads. Nothing is written yet.
   Found Load();
 
   // Writes the entries of the live records to a new file, with the one that was read kept as the
-  // previous one. Until it succeeds, Append fails.
+  // previous one. Until it succeeds, Append fails. ResourceExhausted: it would be longer than
+  // kMaxFile.
   Status Rewrite(std::string_view live);
   bool writable() const { return file_ != nullptr; }
 
   // Writes entries behind the others, which lets them survive the process; Sync makes them durable.
-  // After an error the file's end is unknown: nothing more is taken until Rewrite.
+  // After an error the file's end is unknown or kMaxFile reached: nothing more is taken until
+  // Rewrite.
   Status Append(std::string_view entries);
   Status Sync();
 
-  // Most of the file is history, where the entries of all live records have `live_bytes`.
+  // Most of the file is history, or much of a file that is near its limit, where the entries of all
+  // live records have `live_bytes`.
   bool WantsRewrite(size_t live_bytes) const;
 
   // Removes everything, for -reset-policy. Fine when there is nothing.
@@ -66,6 +72,8 @@ class RecordLog {
   enum class Verdict { kAbsent, kUsable, kForeign, kNewer, kDamaged };
 
   Verdict Read(const std::string& name, Found& found);
+  // "; it is now PATH", or why it stays where it is.
+  std::string PutAside(const std::string& path, const std::string& aside);
   std::string PathOf(std::string_view name) const;
 
   FileSystem& files_;

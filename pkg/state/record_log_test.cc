@@ -2,20 +2,26 @@
 #include "pkg/state/record_log.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "pkg/state/log_entry.h"
 #include "pkg/state/testing/crashing_file_system.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/status_matchers.h"
 
 namespace resmgr {
 namespace {
 
+using test::Fails;
+using testing::_;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -241,6 +247,57 @@ TEST(RecordLogPropertyTest, PowerFailsAtAnyOperation) {
       }
       files.Reboot();
     }
+  }
+}
+
+TEST_F(RecordLogTest, NothingIsWrittenThatCouldNotBeReadAgain) {
+  RecordLog log(files_, std::string(kDir), "machine");
+  log.Load();
+  const std::string much(RecordLog::kMaxFile - (size_t{1} << 20), 'x');
+  ASSERT_TRUE(log.Rewrite(much).ok());
+  EXPECT_TRUE(log.WantsRewrite(much.size() / 4));
+  EXPECT_FALSE(log.WantsRewrite(much.size()));
+  EXPECT_THAT(log.Append(std::string(size_t{2} << 20, 'x')),
+              Fails(StatusCode::kResourceExhausted, _));
+  EXPECT_FALSE(log.writable());
+  EXPECT_THAT(log.Rewrite(much + much), Fails(StatusCode::kResourceExhausted, _));
+  EXPECT_FALSE(log.writable());
+  EXPECT_TRUE(log.Rewrite(PutOf("a", "1")).ok());
+}
+
+// What is too long or no file is neither read nor in the way.
+TEST(RecordLogOnDiskTest, AStateThatCannotBeReadIsPutAside) {
+  namespace fs = std::filesystem;
+  const TempDir dir;
+  const std::string directory = dir.File("a");
+  const std::string state = directory + "/state";
+  const auto spoil = [&](int how) {
+    fs::remove_all(state);
+    if (how == 0) std::ofstream(state).close(), fs::resize_file(state, uintmax_t{8} << 30);
+    if (how == 1) ASSERT_EQ(::mkfifo(state.c_str(), 0600), 0);
+    if (how == 2) fs::create_directories(state + "/in-it");
+  };
+  for (int how = 0; how < 3; ++how) {
+    SCOPED_TRACE(how);
+    fs::remove_all(directory);
+    {
+      RecordLog log(RealFileSystem(), directory, "machine");
+      log.Load();
+      ASSERT_TRUE(log.Rewrite(PutOf("a", "1")).ok());
+      ASSERT_TRUE(log.Rewrite(PutOf("a", "2")).ok());
+    }
+    spoil(how);
+    RecordLog log(RealFileSystem(), directory, "machine");
+    const RecordLog::Found found = log.Load();
+    // Of state.previous.
+    EXPECT_THAT(found.records, ElementsAre(Pair("a", "1")));
+    ASSERT_THAT(found.complaints, SizeIs(1));
+    EXPECT_THAT(found.complaints[0], HasSubstr(how == 0 ? "more than" : "no regular file"));
+    EXPECT_THAT(found.complaints[0], HasSubstr("it is now " + state + ".unusable"));
+    EXPECT_TRUE(fs::exists(state + ".unusable"));
+    EXPECT_TRUE(log.Rewrite(PutOf("a", "3")).ok());
+    EXPECT_THAT(RecordLog(RealFileSystem(), directory, "machine").Load().records,
+                ElementsAre(Pair("a", "3")));
   }
 }
 
