@@ -289,6 +289,29 @@ TEST_F(SimulateTest, OnlyMemoryThatIsAllowedIsUsed) {
   EXPECT_EQ(effects[1]["mems"], "0");
 }
 
+TEST_F(SimulateTest, HugePagesAreFoundAndAreNoOrdinaryMemory) {
+  const std::string config = File("c.yaml", "policy: {Active: topology-aware}\n");
+  const std::string dpdk = "cpu: \"2\", memory: 256Mi, hugepages-1Gi: 4Gi";
+  auto effects = Effects("hugepages-2s.xml", config,
+                         File("huge.yaml", PodText("ordinary", "cpu: \"2\", memory: 1Gi") +
+                                               PodText("dpdk-1", dpdk) + PodText("dpdk-2", dpdk) +
+                                               PodText("dpdk-3", dpdk) + PodText("dpdk-4", dpdk)));
+  ASSERT_EQ(effects.size(), 5U);
+  for (size_t i = 1; i <= 3; ++i)
+    EXPECT_EQ(effects[i]["mems"], "0") << i;
+  EXPECT_EQ(effects[4]["mems"], "0-1");
+  EXPECT_THAT(effects[4]["reason"].get<std::string>(), HasSubstr("huge pages do not count"));
+
+  const std::string six = "cpu: \"1\", memory: 6Gi";
+  effects = Effects("hugepages-2s.xml", config,
+                    File("fill.yaml", PodText("a", six) + PodText("b", six) + PodText("e", six)));
+  ASSERT_EQ(effects.size(), 3U);
+  EXPECT_EQ(effects[0]["mems"], "1");
+  EXPECT_EQ(effects[1]["mems"], "1");
+  EXPECT_THAT(effects[2]["error"].get<std::string>(),
+              HasSubstr("needs 6 GiB of memory, but only 4.8 of 16.8 GiB are free"));
+}
+
 TEST_F(SimulateTest, ReadsStandardInput) {
   const std::string file = File("s.yaml",
                                 "kind: List\nitems:\n- kind: Pod\n  metadata: {name: p}\n"

@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -149,6 +151,27 @@ Status ReadCpus(hwloc_topology_t topology, Machine::Parts& parts) {
   return OkStatus();
 }
 
+// All page sizes but the smallest, which is that of ordinary memory. A damaged file may tell of
+// more pages than fit into the memory.
+std::vector<HugePages> ReadHugePages(hwloc_obj_t node, Bytes memory) {
+  std::map<uint64_t, uint64_t> counts;
+  for (unsigned i = 0; i < node->attr->numanode.page_types_len; ++i) {
+    const auto& type = node->attr->numanode.page_types[i];
+    if (type.size > 0) counts[type.size] += type.count;
+  }
+  std::vector<HugePages> pages;
+  if (counts.empty()) return pages;
+  auto left = static_cast<uint64_t>(memory.value);
+  for (auto next = std::next(counts.begin()); next != counts.end(); ++next) {
+    const auto [size, told] = *next;
+    const uint64_t count = std::min(told, left / size);
+    left -= size * count;
+    if (count == 0) continue;
+    pages.push_back({Bytes{static_cast<int64_t>(size)}, static_cast<int64_t>(count)});
+  }
+  return pages;
+}
+
 Status ReadNodes(hwloc_topology_t topology, Machine::Parts& parts) {
   const hwloc_const_bitmap_t allowed = hwloc_topology_get_allowed_nodeset(topology);
   hwloc_obj_t object = nullptr;
@@ -162,6 +185,7 @@ Status ReadNodes(hwloc_topology_t topology, Machine::Parts& parts) {
     constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
     node.memory.value =
         static_cast<int64_t>(std::min<uint64_t>(object->attr->numanode.local_memory, kMost));
+    node.huge_pages = ReadHugePages(object, node.memory);
     node.type = TypeOf(object);
     node.allowed = allowed == nullptr || hwloc_bitmap_isset(allowed, object->os_index) != 0;
     parts.nodes.push_back(std::move(node));

@@ -65,6 +65,13 @@ Status CheckNodes(const std::vector<NumaNode>& nodes) {
       return InvalidArgument("NUMA node {} comes twice or out of order", node.id);
     }
     previous = node.id;
+    Bytes left = node.memory;
+    for (const HugePages& pages : node.huge_pages) {
+      if (pages.size.value <= 0 || pages.count < 0 || pages.count > left.value / pages.size.value) {
+        return InvalidArgument("NUMA node {} has more huge pages than memory", node.id);
+      }
+      left = left - pages.Total();
+    }
     if (!node.distances.empty() && node.distances.size() != nodes.size()) {
       return InvalidArgument("NUMA node {} has {} distances for {} nodes", node.id,
                              node.distances.size(), nodes.size());
@@ -220,6 +227,13 @@ CpuSet Machine::WithSiblings(const CpuSet& cpus) const {
     if (cpu != nullptr && cpu->online) siblings |= cores_[static_cast<size_t>(cpu->core)];
   }
   return siblings;
+}
+
+Bytes NumaNode::OrdinaryMemory() const {
+  Bytes ordinary = memory;
+  for (const HugePages& pages : huge_pages)
+    ordinary = ordinary - pages.Total();
+  return ordinary;
 }
 
 std::string Machine::Fingerprint() const {

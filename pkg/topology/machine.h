@@ -33,16 +33,29 @@ struct Cpu {
       0;  // rank of its core's design and clock rates, faster is larger; 0 when all are equal
 };
 
+// Huge pages that are allocated already: ordinary memory no more.
+struct HugePages {
+  Bytes size;  // of one
+  int64_t count = 0;
+
+  Bytes Total() const { return Bytes{size.value * count}; }
+};
+
 // One NUMA node. A node without CPUs is memory only (PMEM, HBM, CXL); one without memory is fine
 // too.
 struct NumaNode {
   int id = -1;   // operating-system number
   Bytes memory;  // all that the kernel has there
+  // One for each size, ascending; together not more than `memory`.
+  std::vector<HugePages> huge_pages;
   MemoryType type = MemoryType::kDram;
   bool allowed = true;  // containers may have memory here, see Machine::allowed_nodes
   CpuSet cpus;          // online ones whose memory is local here
   // To each node of Machine::nodes(), in that order; 10 is local. Need not be symmetric.
   std::vector<int> distances;
+
+  // What is left beside the huge pages.
+  Bytes OrdinaryMemory() const;
 };
 
 // The machine that placements are decided for: an immutable value, safe to read from any thread.
@@ -90,7 +103,8 @@ class Machine {
   // All threads of the cores that these CPUs belong to.
   CpuSet WithSiblings(const CpuSet& cpus) const;
 
-  // A hash, in hexadecimal, over all that is above except the amounts of memory and the speeds:
+  // A hash, in hexadecimal, over all that is above except the amounts of memory, which memory is
+  // allowed, and the speeds:
   // those change under a running machine (ballooning, hot-plug, turbo off), which is no reason to
   // call it another one.
   std::string Fingerprint() const;

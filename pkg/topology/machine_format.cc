@@ -64,6 +64,12 @@ std::string FormatSummary(const Machine& machine) {
   add_set("not allowed", machine.online() - machine.allowed());
   const NodeSet no_memory = machine.node_ids() - machine.allowed_nodes();
   if (!no_memory.empty()) text += fmt::format("memory not allowed: {}\n", no_memory.ToString());
+  for (const NumaNode& node : machine.nodes()) {
+    for (const HugePages& pages : node.huge_pages) {
+      text += fmt::format("huge pages on node {}: {} of {}\n", node.id, pages.count,
+                          FormatBytes(pages.size));
+    }
+  }
   return text;
 }
 
@@ -124,6 +130,9 @@ std::string MachineToJson(const Machine& machine) {
                                          {"type", ToString(node.type)},
                                          {"distances", node.distances}});
     if (!node.allowed) json["allowed"] = false;
+    for (const HugePages& pages : node.huge_pages) {
+      json["hugePages"].push_back({{"sizeBytes", pages.size.value}, {"count", pages.count}});
+    }
   }
   return OrderedJsonText({{"cpus", std::move(cpus)}, {"numa", std::move(nodes)}});
 }

@@ -61,6 +61,14 @@ TEST(MachineFormatTest, TableNamesCpusThatCannotBeUsed) {
   EXPECT_THAT(table, HasSubstr("\noffline: 15\nisolated: 6-7,14\nnot allowed: 12-14\n"));
 }
 
+TEST(MachineFormatTest, TellsHugePages) {
+  const Machine machine = LoadSample("hugepages-2s.xml");
+  EXPECT_THAT(MachineToTable(machine), HasSubstr("\nhuge pages on node 0: 13 of 1.0 GiB\n"));
+  const auto json = nlohmann::json::parse(MachineToJson(machine));
+  EXPECT_EQ(json["numa"][0]["hugePages"].dump(), R"([{"count":13,"sizeBytes":1073741824}])");
+  EXPECT_FALSE(json["numa"][1].contains("hugePages"));
+}
+
 TEST(MachineFormatTest, NamesMemoryThatContainersMayNotUse) {
   const Machine whole = LoadSample("odd-memory.xml");
   Machine::Parts parts{.cpus = whole.cpus(), .nodes = whole.nodes(), .allowed = whole.allowed()};

@@ -189,6 +189,27 @@ TEST(MachineSourceTest, KeepsMemoryThatIsNotAllowedApart) {
   EXPECT_EQ(none.allowed_nodes(), NodeSet::Range(0, 3));
 }
 
+TEST(MachineSourceTest, HugePagesAreNoOrdinaryMemory) {
+  const Machine machine = LoadFile("hugepages-2s.xml");
+  const NumaNode& node = *machine.FindNode(0);
+  ASSERT_EQ(node.huge_pages.size(), 1U);
+  EXPECT_EQ(node.huge_pages[0].size, Bytes{int64_t{1} << 30});
+  EXPECT_EQ(node.huge_pages[0].count, 13);
+  EXPECT_EQ(node.memory, Bytes{16'000'000'000});
+  EXPECT_EQ(node.OrdinaryMemory(), Bytes{16'000'000'000 - (int64_t{13} << 30)});
+  EXPECT_THAT(machine.FindNode(1)->huge_pages, IsEmpty());
+  EXPECT_EQ(machine.FindNode(1)->OrdinaryMemory(), Bytes{16'000'000'000});
+}
+
+TEST(MachineSourceTest, ADamagedFileHasNoMoreHugePagesThanMemory) {
+  const std::string file = Contents(DataFile("hugepages-2s.xml"));
+  for (const char* const count : {"15", "18446744073709551615"}) {
+    const std::string told = fmt::format("count=\"{}\"", count);
+    const Machine machine = FromXml(Replaced(file, "count=\"13\"", told));
+    EXPECT_EQ(machine.FindNode(0)->huge_pages[0].count, 14);
+  }
+}
+
 TEST(MachineSourceTest, SeveralLocalNodesResolveToTheSmallest) {
   const Machine machine = LoadSpec(
       "synthetic:package:2 [numa(memory=8GiB)] die:2 [numa(memory=2GiB)] [numa(memory=4GiB)] "

@@ -182,6 +182,14 @@ TEST(MachineTest, RefusesAMachineThatNothingCanRunOn) {
   EXPECT_THAT(CreateError(disallowed), HasSubstr("no online CPU is allowed"));
 }
 
+TEST(MachineTest, RefusesMoreHugePagesThanMemory) {
+  Machine::Parts parts = TwoCores();
+  parts.nodes[0].huge_pages = {{Bytes{2 << 20}, 256}, {Bytes{512 << 20}, 1}};
+  EXPECT_EQ(Build(parts).nodes()[0].OrdinaryMemory(), Bytes{0});
+  parts.nodes[0].huge_pages[0].count = 257;
+  EXPECT_THAT(CreateError(parts), HasSubstr("NUMA node 0 has more huge pages than memory"));
+}
+
 TEST(MachineTest, FingerprintTellsMachinesApart) {
   const std::string fingerprint = Build(TwoCores()).Fingerprint();
   EXPECT_EQ(fingerprint.size(), 16U);

@@ -9,6 +9,11 @@
 
 namespace resmgr {
 
+const HugeMemories& Grant::Huge() const {
+  static const HugeMemories kNone;
+  return counts_huge ? need.huge : kNone;
+}
+
 GrantBook::GrantBook(const Machine& machine, const CpuSet& available, const CpuSet& reserved,
                      bool pin_cpu)
     : machine_(machine),
@@ -67,8 +72,8 @@ void GrantBook::Count(ContainerKey key, const Grant& grant, bool give) {
     certain_memory_ =
         give ? certain_memory_ + grant.need.memory : certain_memory_ - grant.need.memory;
   }
-  if (grant.zone && give) memory_.Give(*grant.zone, grant.need.memory);
-  if (grant.zone && !give) memory_.Take(*grant.zone, grant.need.memory);
+  if (grant.zone && give) memory_.Give(*grant.zone, grant.need.memory, grant.Huge());
+  if (grant.zone && !give) memory_.Take(*grant.zone, grant.need.memory, grant.Huge());
   if (grant.cold && give) cold_.insert(key);
   if (!give) cold_.erase(key);
   if (!grant.need.Shares()) return;
@@ -97,11 +102,12 @@ std::vector<ContainerKey> GrantBook::WidenMemory() {
     again = false;
     for (const MemoryZone& zone : memory_.Overfull()) {
       for (auto& [key, grant] : grants_) {
-        if (grant.zone != zone || grant.need.memory.value == 0) continue;
+        if (grant.zone != zone || !memory_.IsUnsafe(zone, grant.need.memory, grant.Huge()))
+          continue;
         const std::optional<MemoryZone> larger = memory_.Larger(zone, grant.types);
         if (!larger) continue;
-        memory_.Take(zone, grant.need.memory);
-        memory_.Give(*larger, grant.need.memory);
+        memory_.Take(zone, grant.need.memory, grant.Huge());
+        memory_.Give(*larger, grant.need.memory, grant.Huge());
         grant.zone = larger;
         widened.push_back(key);
         again = true;
@@ -125,6 +131,27 @@ void GrantBook::CountMemory(ContainerKey key, Bytes memory) {
   memory_.Give(*grant.zone, memory);
   if (memory_.Overfull().size() > overfull) return memory_.Take(*grant.zone, memory);
   grant.need.memory = memory;
+}
+
+void GrantBook::CountHuge() {
+  if (tree_.huge_page_sizes().empty()) return;
+  std::vector<Grant*> uncounted;
+  for (auto& [key, grant] : grants_) {
+    if (grant.zone && !grant.counts_huge) uncounted.push_back(&grant);
+  }
+  std::ranges::stable_sort(
+      uncounted, {}, [this](const Grant* grant) { return memory_.Nodes(*grant->zone).size(); });
+  for (Grant* const grant : uncounted)
+    CountHugeOf(*grant);
+}
+
+void GrantBook::CountHugeOf(Grant& grant) {
+  const HugeMemories& huge = grant.need.huge;
+  if (!memory_.HasRoom(*grant.zone, Bytes{}, huge)) return;
+  const size_t overfull = memory_.Overfull().size();
+  memory_.Give(*grant.zone, Bytes{}, huge);
+  grant.counts_huge = memory_.Overfull().size() <= overfull;
+  if (!grant.counts_huge) memory_.Take(*grant.zone, Bytes{}, huge);
 }
 
 GrantBook::Place GrantBook::PlaceOf(ContainerKey key) const {
@@ -154,6 +181,7 @@ void GrantBook::Restore(const Saved& saved) {
 
 std::string GrantBook::WhyNotCold(const Grant& grant) const {
   if (!grant.need.pin_memory) return "its memory is not pinned";
+  if (!grant.need.huge.empty()) return "it asks for huge pages";
   if ((grant.need.memory_types & kPmemBit) == 0) return "its memory-type has no PMEM";
   if (grant.need.memory_types == kPmemBit) return "its memory-type has nothing but PMEM";
   if (!grant.zone || (grant.zone->types & kPmemBit) == 0) return "there is no PMEM in its pool";
@@ -180,16 +208,17 @@ NodeSet GrantBook::ColdNodes(const MemoryZone& zone) const {
 std::vector<ContainerKey> GrantBook::NarrowMemory() {
   std::vector<ContainerKey> narrowed;
   for (auto& [key, grant] : grants_) {
-    if (!grant.zone) continue;
-    memory_.Take(*grant.zone, grant.need.memory);
-    const std::optional<MemoryZone> best = memory_.Find(grant.pool, grant.types, grant.need.memory);
+    if (!grant.zone || !grant.counts_huge) continue;
+    memory_.Take(*grant.zone, grant.need.memory, grant.Huge());
+    const std::optional<MemoryZone> best =
+        memory_.Find(grant.pool, grant.types, grant.need.memory, grant.Huge());
     // No other container loses by it: memory that may lie on fewer nodes disturbs fewer.
     if (best && memory_.Nodes(*best) != memory_.Nodes(*grant.zone) &&
         memory_.Nodes(*best).IsSubsetOf(memory_.Nodes(*grant.zone))) {
       grant.zone = best;
       narrowed.push_back(key);
     }
-    memory_.Give(*grant.zone, grant.need.memory);
+    memory_.Give(*grant.zone, grant.need.memory, grant.Huge());
   }
   return narrowed;
 }

@@ -31,6 +31,8 @@ struct Grant {
   CpuSet exclusive{};  // with hidden hyperthreads
   std::optional<MemoryZone> zone{};
   MemoryTypes types = kAllMemoryTypes;  // where the zone may grow
+  // False where there were not so many huge pages: it then has all memory nodes of its types.
+  bool counts_huge = true;
   // It has only the PMEM of its zone yet. It counts in the whole zone all the same, so that no
   // container has to give way when the rest comes.
   bool cold = false;
@@ -39,6 +41,8 @@ struct Grant {
 
   // Whether its pool is where it is; a preserved container may be anywhere.
   bool IsPooled() const { return need.cpu_class != CpuClass::kPreserved; }
+  // The huge pages that are counted in its zone.
+  const HugeMemories& Huge() const;
 };
 
 // All grants, with the ledgers that follow from them. It is rebuilt from placements alone, so
@@ -78,6 +82,8 @@ class GrantBook {
   // Lets a grant count with so much memory where nothing was counted before, unless that would make
   // a zone unsafe.
   void CountMemory(ContainerKey key, Bytes memory);
+  // Likewise the huge pages of all grants that are not counted, those with the fewest nodes first.
+  void CountHuge();
   // Grants whose memory fits into a smaller zone nearer to their CPUs get that. Returns whose.
   std::vector<ContainerKey> NarrowMemory();
   // Completes a plan with all containers whose shared CPUs changed because exclusive CPUs went from
@@ -138,6 +144,7 @@ class GrantBook {
   void MoveTo(ContainerKey key, int pool);
   void ForgetOldMoves();
   void Count(ContainerKey key, const Grant& grant, bool give);
+  void CountHugeOf(Grant& grant);
   void AddSharer(ContainerKey key, int64_t fraction, int pool);
   void RemoveSharer(ContainerKey key, int pool);
   CpuSet Visible(const Grant& grant, const CpuSet& cpus) const;

@@ -179,7 +179,10 @@ TEST(MemoryLedgerTypesTest, WhatMayLieOnNodesOfAZoneIsUsedThere) {
   const Machine regular = test::MakeMachine({.packages = 2, .nodes = 3, .l3s = 2, .cores = 2});
   Machine::Parts parts{
       .cpus = regular.cpus(), .nodes = regular.nodes(), .allowed = regular.allowed()};
+  constexpr Bytes kPage{2 << 20};
+  constexpr int64_t kPages = 50;
   for (NumaNode& node : parts.nodes) {
+    node.huge_pages = {{kPage, kPages}};
     node.type = node.id % 3 == 0   ? MemoryType::kDram
                 : node.id % 3 == 1 ? MemoryType::kPmem
                                    : MemoryType::kHbm;
@@ -188,25 +191,36 @@ TEST(MemoryLedgerTypesTest, WhatMayLieOnNodesOfAZoneIsUsedThere) {
   const PoolTree tree(machine, machine.online(), {});
   MemoryLedger ledger(tree);
   std::mt19937_64 random(1);
-  std::vector<std::pair<MemoryZone, Bytes>> grants;
+  struct Given {
+    MemoryZone zone;
+    Bytes size;
+    HugeMemories huge;
+  };
+  std::vector<Given> grants;
   for (int step = 0; step < 1000; ++step) {
     if (!grants.empty() && random() % 3 == 0) {
-      ledger.Take(grants.back().first, grants.back().second);
+      ledger.Take(grants.back().zone, grants.back().size, grants.back().huge);
       grants.pop_back();
     } else if (const auto zone =
                    ledger.ZoneAt(static_cast<int>(random() % tree.size()),
                                  1 + static_cast<MemoryTypes>(random() % kAllMemoryTypes))) {
-      grants.emplace_back(*zone, Bytes{static_cast<int64_t>(random() % 100)});
-      ledger.Give(*zone, grants.back().second);
+      grants.push_back({*zone, Bytes{static_cast<int64_t>(random() % 100)}, {}});
+      if (step % 2 == 0) grants.back().huge = {{kPage, Bytes{step % 7 * kPage.value}}};
+      ledger.Give(*zone, grants.back().size, grants.back().huge);
     }
     const Pool& pool = tree.at(static_cast<int>(random() % tree.size()));
     const MemoryZone asked{pool.id, pool.memory_types & static_cast<MemoryTypes>(random())};
     if (asked.types == 0) continue;
     int64_t used = 0;
-    for (const auto& [zone, size] : grants) {
-      if (ledger.Nodes(zone).Intersects(ledger.Nodes(asked))) used += size.value;
+    int64_t huge_left = ledger.Nodes(asked).size() * kPages * kPage.value;
+    for (const auto& [zone, size, huge] : grants) {
+      if (!ledger.Nodes(zone).Intersects(ledger.Nodes(asked))) continue;
+      used += size.value;
+      if (!huge.empty()) huge_left -= huge[0].amount.value;
     }
     ASSERT_EQ(ledger.Used(asked).value, used) << pool.name;
+    ASSERT_EQ(ledger.FreeHuge(asked, kPage).value, huge_left) << pool.name;
+    ASSERT_EQ(ledger.FreeHuge(asked, Bytes{1 << 16}).value, 0) << "there are no such pages";
   }
 }
 

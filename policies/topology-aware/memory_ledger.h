@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "policies/topology-aware/memory_zone.h"
 #include "policies/topology-aware/pool_tree.h"
 
 namespace resmgr {
 
-// Where a container may have its memory: nodes of these types in this pool, which is one with
-// memory of its own. `types` are never more than the pool has.
-struct MemoryZone {
-  int pool = 0;
-  MemoryTypes types = 0;
-
-  friend bool operator==(const MemoryZone&, const MemoryZone&) = default;
-};
-
 // How much of each zone is granted. The kernel does not tell whose memory lies on which node of a
 // zone, so a grant counts in full wherever it may lie: what is granted in a zone is safe there when
-// all that may use any of its nodes fits into it. Thread-compatible.
+// all that may use any of its nodes fits into it. Huge pages are counted by their sizes, beside the
+// ordinary memory, and by the same rule. Thread-compatible.
 class MemoryLedger {
  public:
   // The tree must outlive it.
@@ -33,31 +24,40 @@ class MemoryLedger {
   // The next larger one with more nodes; nullopt when there is none.
   std::optional<MemoryZone> Larger(const MemoryZone& zone, MemoryTypes types) const;
   // The smallest zone at the pool or above with room for so much more.
-  std::optional<MemoryZone> Find(int pool, MemoryTypes types, Bytes size) const;
+  std::optional<MemoryZone> Find(int pool, MemoryTypes types, Bytes size,
+                                 const HugeMemories& huge = {}) const;
+  // There is room for nothing in any zone, and for no huge pages of a size that the machine has
+  // not.
+  bool HasRoom(const MemoryZone& zone, Bytes size, const HugeMemories& huge) const;
 
-  void Give(const MemoryZone& zone, Bytes size) { Add(zone, size.value); }
-  void Take(const MemoryZone& zone, Bytes size) { Add(zone, -size.value); }
+  void Give(const MemoryZone& zone, Bytes size, const HugeMemories& huge = {}) {
+    Add(zone, size, huge, 1);
+  }
+  void Take(const MemoryZone& zone, Bytes size, const HugeMemories& huge = {}) {
+    Add(zone, size, huge, -1);
+  }
 
   const NodeSet& Nodes(const MemoryZone& zone) const;
   Bytes Capacity(const MemoryZone& zone) const;
-  // Everything that may lie on nodes of it.
-  Bytes Used(const MemoryZone& zone) const { return Bytes{used_[IndexOf(zone.pool)][zone.types]}; }
+  // Everything that may lie on nodes of it. Here and below: ordinary memory.
+  Bytes Used(const MemoryZone& zone) const { return Bytes{use_.Used(zone)}; }
   Bytes Free(const MemoryZone& zone) const { return Capacity(zone) - Used(zone); }
   // Of exactly this pool and all below, whatever the types.
-  Bytes Within(int pool) const;
-  // Zones with grants that are not safe there.
+  Bytes Within(int pool) const { return Bytes{use_.Within(pool)}; }
+  // Of huge pages of this size; 0 where the machine has none.
+  Bytes FreeHuge(const MemoryZone& zone, Bytes page) const;
+  // Zones with grants that are not safe there, for want of memory of any kind.
   std::vector<MemoryZone> Overfull() const;
+  // Whether a grant of so much, which is in this zone, is not safe there.
+  bool IsUnsafe(const MemoryZone& zone, Bytes size, const HugeMemories& huge) const;
 
  private:
-  using ByTypes = std::array<int64_t, kMemoryTypeSets>;
-
-  void Add(const MemoryZone& zone, int64_t size);
-  void AddUsed(int pool, MemoryTypes types, int64_t size);
+  void Add(const MemoryZone& zone, Bytes size, const HugeMemories& huge, int sign);
+  Bytes FreeHugeAt(const MemoryZone& zone, size_t index) const;
 
   const PoolTree& tree_;
-  std::vector<ByTypes> own_;     // of grants in exactly this zone, by pool
-  std::vector<ByTypes> within_;  // likewise, with all pools below
-  std::vector<ByTypes> used_;    // by zone: of grants in zones that share nodes with it
+  ZoneUse use_;
+  std::vector<ZoneUse> huge_;  // by PoolTree::huge_page_sizes()
   // All zones that ever had grants, by pool and types.
   std::vector<MemoryZone> granted_;
 };

@@ -2,10 +2,13 @@
 #include "policies/topology-aware/need.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/kube/glob.h"
+#include "pkg/kube/quantity.h"
 #include "pkg/model/requirements.h"
 
 namespace resmgr {
@@ -17,6 +20,26 @@ constexpr std::string_view kSystemNamespace = "kube-system";
 // numbers.
 constexpr int64_t kMostMilliCpus = int64_t{1'000'000'000};
 constexpr Bytes kMostMemory{int64_t{1} << 50};
+
+// "2MB", as kubelets write page sizes into requests, is 2Mi.
+std::optional<Bytes> PageSize(std::string text) {
+  if (text.ends_with('B')) text.back() = 'i';
+  const StatusOr<Bytes> size = ParseBytes(text);
+  return size.ok() ? std::optional(*size) : std::nullopt;
+}
+
+// Kubelets name every page size of the node.
+HugeMemories HugeMemoryOf(const LinuxResources& requested) {
+  HugeMemories huge;
+  for (const auto& [size, limit] : requested.hugepage_limits) {
+    const std::optional<Bytes> page = limit > 0 ? PageSize(size) : std::nullopt;
+    if (!page) continue;
+    const auto amount =
+        static_cast<int64_t>(std::min<uint64_t>(limit, static_cast<uint64_t>(kMostMemory.value)));
+    huge.push_back({*page, Bytes{amount}});
+  }
+  return huge;
+}
 
 bool InReservedNamespace(const Pod& pod, const TopologyAwareOptions& options) {
   if (pod.namespace_name == kSystemNamespace) return true;
@@ -118,6 +141,7 @@ Need DecideNeed(const Pod& pod, const Container& container, const Preferences& p
   need.pin_memory = options.pin_memory && !preferences.preserve_memory;
   need.cold_start = preferences.cold_start;
   need.memory_types = preferences.memory_types.value_or(kAllMemoryTypes);
+  need.huge = HugeMemoryOf(container.requested);
   if (pod.qos != QosClass::kBestEffort) {
     need.memory = std::clamp(requirements.memory_request, Bytes{0}, kMostMemory);
     need.memory_estimated = requirements.memory_estimated;
@@ -147,6 +171,7 @@ Need UnboundNeed(const Need& need, std::string_view why) {
           .memory = need.memory,
           .memory_estimated = need.memory_estimated,
           .memory_limit = need.memory_limit,
+          .huge = need.huge,
           .pin_memory = false,
           .why = std::string(why)};
 }

@@ -9,6 +9,7 @@
 
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
+#include "policies/topology-aware/memory_zone.h"
 #include "policies/topology-aware/options.h"
 #include "policies/topology-aware/pool_tree.h"
 #include "policies/topology-aware/preferences.h"
@@ -39,6 +40,7 @@ struct Need {
   Bytes memory{};
   bool memory_estimated = false;  // then it is no reason to refuse the container
   Bytes memory_limit{};           // 0: not above `memory`
+  HugeMemories huge{};            // beside `memory`; never a reason to refuse the container
   MemoryTypes memory_types = kAllMemoryTypes;
   bool pin_memory = true;
   std::chrono::milliseconds cold_start{0};  // asked for; the grant tells whether it gets it

@@ -150,13 +150,26 @@ StatusOr<Grant> Placer::PlaceUnpooled(const Demand& demand) const {
   return grant;
 }
 
-// Memory of other types is better than none.
+// The kernel may have got more huge pages since the daemon read the machine, on any node.
 bool Placer::FindMemory(Grant& grant, int pool) const {
+  const MemoryLedger& memory = book_.memory();
+  const int root = book_.tree().root();
+  const auto all = memory.ZoneAt(root, kAllMemoryTypes);
+  grant.counts_huge =
+      grant.need.huge.empty() || !all || memory.HasRoom(*all, Bytes{}, grant.need.huge);
+  if (grant.counts_huge) return FindZone(grant, pool);
+  grant.reason +=
+      "; its huge pages do not count, since fewer are free: it has the nodes of all pools";
+  return FindZone(grant, root);
+}
+
+// Memory of other types is better than none.
+bool Placer::FindZone(Grant& grant, int pool) const {
   const MemoryLedger& memory = book_.memory();
   Need& need = grant.need;
   for (const MemoryTypes types : {need.memory_types, kAllMemoryTypes}) {
     grant.types = types;
-    grant.zone = memory.Find(pool, types, need.memory);
+    grant.zone = memory.Find(pool, types, need.memory, grant.Huge());
     if (grant.zone) return true;
   }
   if (need.memory_estimated && need.memory.value > 0) {
@@ -164,7 +177,7 @@ bool Placer::FindMemory(Grant& grant, int pool) const {
         fmt::format("; its memory, estimated as {}, does not count: there is no room for so much",
                     BytesText(need.memory.value));
     need.memory = Bytes{};
-    return FindMemory(grant, pool);
+    return FindZone(grant, pool);
   }
   grant.zone = memory.ZoneAt(book_.tree().root(), kAllMemoryTypes);
   return !grant.zone || book_.CertainMemory() + need.memory <= memory.Capacity(*grant.zone);
@@ -177,7 +190,9 @@ void Placer::KeepMemory(const Grant& held, Grant& grant) const {
   grant.types = held.types;
   for (auto zone = held.zone; zone; zone = memory.Larger(*zone, held.types)) {
     grant.zone = zone;
-    if (memory.Free(*zone) >= grant.need.memory) return;
+    if (memory.Free(*zone) >= grant.need.memory && memory.HasRoom(*zone, Bytes{}, grant.Huge())) {
+      return;
+    }
   }
   grant.zone = memory.ZoneAt(book_.tree().root(), kAllMemoryTypes);
 }
@@ -231,6 +246,7 @@ PoolScore Placer::ScoreHeld(const Demand& demand, const Grant& grant) const {
   rest.memory_limit = std::max(rest.memory_limit - rest.memory, Bytes{0});
   rest.fraction = 0;
   rest.memory = Bytes{};
+  rest.huge.clear();
   PoolScore score = ScoreMemory(rest, grant.pool);
   ScoreHints(demand, score);
   const bool memory_fits = score[PoolRule::kFits] > 0;
@@ -290,7 +306,8 @@ PoolScore Placer::ScoreMemory(const Need& need, int pool) const {
     const Pool& holder = tree.at(tree.at(pool).memory_pool);
     score[PoolRule::kMemoryType] = (need.memory_types & ~holder.memory_types) == 0 ? 1 : 0;
   }
-  const auto zone = memory.Find(pool, need.memory_types, need.memory);
+  auto zone = memory.Find(pool, need.memory_types, need.memory, need.huge);
+  if (!zone && !need.huge.empty()) zone = memory.Find(pool, need.memory_types, need.memory);
   if (!zone) {
     Grant anywhere{.need = need};
     score[PoolRule::kFits] = FindMemory(anywhere, pool) ? 1 : 0;

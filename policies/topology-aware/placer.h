@@ -42,6 +42,7 @@ class Placer {
   // A zone for the memory of a grant, at this pool or above. An estimate that fits nowhere does not
   // count, and is noted. False when there is no room in any zone for what is no estimate, whatever
   // others are estimated to need; the grant then has the largest zone.
+  // Huge pages that fit nowhere do not count either; the grant then has all nodes of its types.
   bool FindMemory(Grant& grant, int pool) const;
   // Memory of a container that runs stays where it is: the grant has all nodes of the one held, and
   // more where it does not fit there.
@@ -62,6 +63,7 @@ class Placer {
   }
 
  private:
+  bool FindZone(Grant& grant, int pool) const;
   std::optional<Grant> PlaceBest(const Demand& demand, std::vector<PoolScore> candidates) const;
   int PoolForFraction(const Need& need, int pool, const CpuSet& exclusive) const;
   std::vector<PoolScore> Candidates(const Demand& demand) const;

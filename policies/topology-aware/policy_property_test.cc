@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random lives of a node under the policy alone, over many machines.
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -65,6 +67,17 @@ Machine ManyMemories() {
 // What only pods of such namespaces may ask for, others ask for without effect.
 constexpr const char* kAnyNamespace = "{PrivilegedNamespaces: ['*']}";
 
+// Huge pages of two sizes on some of the nodes, fewer than are asked for in all.
+Machine HugePagesHereAndThere() {
+  const Machine machine = test::M80();
+  Machine::Parts parts{
+      .cpus = machine.cpus(), .nodes = machine.nodes(), .allowed = machine.allowed()};
+  parts.nodes[0].huge_pages = {{Bytes{2 << 20}, 1024}, {Bytes{1 << 30}, 4}};
+  parts.nodes[1].huge_pages = {{Bytes{2 << 20}, 1024}};
+  parts.nodes[3].huge_pages = {{Bytes{1 << 30}, 8}};
+  return test::MakeMachine(std::move(parts));
+}
+
 constexpr Case kCases[] = {
     {"S1Ht", test::S1Ht, "0", kAnyNamespace},
     {"S2HtNoReservation", test::S2Ht, "", ""},
@@ -79,6 +92,7 @@ constexpr Case kCases[] = {
     {"Hybrid", test::Hybrid, "7", "{DefaultCPUPriority: high}"},
     {"ManyCaches", ManyCaches, "0,64", kAnyNamespace},
     {"ManyMemories", ManyMemories, "0", kAnyNamespace},
+    {"HugePages", HugePagesHereAndThere, "0", ""},
     {"NoMemoryPinning", test::M80, "0", "{PinMemory: false}"},
     {"NoCpuPinning", test::M80, "0", "{PinCPU: false}"},
 };
@@ -125,12 +139,33 @@ class Life {
       if (!placement.cpus) return;
       EXPECT_FALSE((*placement.cpus - placement.exclusive).Intersects(exclusive));
     });
+    CheckHugePages();
     for (const Zone& zone : policy_->Zones(snapshot_)) {
       EXPECT_FALSE(zone.shared.Intersects(zone.exclusive)) << zone.name;
       EXPECT_GE(zone.containers, 0) << zone.name;
       // System pods get their memory in any case.
       if (AnySystemPod()) continue;
       EXPECT_LE(zone.memory_used, zone.memory_capacity) << zone.name;
+    }
+  }
+
+  // No node has more containers that have to find their huge pages there than it has pages. One
+  // whose huge pages do not count may find them on any node.
+  void CheckHugePages() {
+    for (const NumaNode& node : machine_.nodes()) {
+      for (const auto& [size, name] :
+           {std::pair(Bytes{2 << 20}, "2MB"), std::pair(Bytes{1 << 30}, "1GB")}) {
+        int64_t asked = 0;
+        snapshot_.ForEachContainer([&, &page = name](const Pod&, const Container& container) {
+          const auto& limits = container.requested.hugepage_limits;
+          if (container.placement.mems != NodeSet{node.id} || !limits.contains(page)) return;
+          asked += static_cast<int64_t>(limits.at(page));
+        });
+        int64_t there = 0;
+        for (const HugePages& pages : node.huge_pages)
+          there += pages.size == size ? pages.Total().value : 0;
+        EXPECT_LE(asked, there) << "node " << node.id << ", pages of " << name;
+      }
     }
   }
 
@@ -241,6 +276,15 @@ class Life {
     }
   }
 
+  void AskForHugePages(Container& container) {
+    const bool any = std::ranges::any_of(
+        machine_.nodes(), [](const NumaNode& node) { return !node.huge_pages.empty(); });
+    if (!any || !Chance(30)) return;
+    auto& limits = container.requested.hugepage_limits;
+    limits["2MB"] = Chance(50) ? uint64_t{64} << 20 : 0;
+    limits["1GB"] = Chance(50) ? static_cast<uint64_t>(Number(1, 3)) << 30 : 0;
+  }
+
   void Create() {
     const auto qos = static_cast<QosClass>(Number(0, 2));
     Container& container = snapshot_.Add(fmt::format("c{}", ++names_), qos, 0);
@@ -248,6 +292,7 @@ class Life {
     Pod& pod = snapshot_.PodOf(container.key);
     if (Chance(10)) pod.namespace_name = "kube-system";
     Randomize(pod, container);
+    AskForHugePages(container);
     Annotate(pod);
     if (Chance(15)) {
       container.hints.push_back({"device /dev/x", {}, NodeSet{machine_.node_ids().First()}});
@@ -363,6 +408,7 @@ class Life {
     snapshot_.PodOf(container.key).namespace_name = pod.namespace_name;
     container.state = ContainerState::kRunning;
     container.requirements = former.requirements;
+    container.requested = former.requested;
     container.hints = former.hints;
     const ContainerKey key = container.key;
     Place(key, &former);

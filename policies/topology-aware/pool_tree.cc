@@ -177,7 +177,20 @@ void PoolTree::AddPools(std::vector<Node>& nodes, size_t node, int depth,
   pools_.push_back(std::move(pool));
 }
 
+void PoolTree::AddHugePageSizes(const Machine& machine) {
+  for (const NumaNode& node : machine.nodes()) {
+    if (!node.allowed) continue;
+    for (const HugePages& pages : node.huge_pages) {
+      if (pages.count > 0 && !IndexOfPages(pages.size)) huge_page_sizes_.push_back(pages.size);
+    }
+  }
+  std::ranges::sort(huge_page_sizes_);
+  for (Pool& pool : pools_)
+    pool.huge_capacity.resize(huge_page_sizes_.size());
+}
+
 void PoolTree::AddMemory(const Machine& machine) {
+  AddHugePageSizes(machine);
   owners_.assign(static_cast<size_t>(machine.node_ids().Last()) + 1, -1);
   // First those with CPUs, then the others, which lie where the nearest of these lies.
   for (const NumaNode& node : machine.nodes()) {
@@ -220,7 +233,12 @@ void PoolTree::AddMemoryNode(const NumaNode& node, int pool) {
     for (MemoryTypes types = 1; types < kMemoryTypeSets; ++types) {
       if ((types & type) == 0) continue;
       holder.nodes[types].Add(node.id);
-      holder.capacity[types] = holder.capacity[types] + node.memory;
+      holder.capacity[types] = holder.capacity[types] + node.OrdinaryMemory();
+      for (const HugePages& pages : node.huge_pages) {
+        if (pages.count == 0) continue;
+        Bytes& capacity = holder.huge_capacity[*IndexOfPages(pages.size)][types];
+        capacity = capacity + pages.Total();
+      }
     }
   }
 }
@@ -260,6 +278,12 @@ int PoolTree::FirstBelow(int pool) const {
 int PoolTree::Distance(int a, int b) const {
   if (at(a).depth > at(b).depth) std::swap(a, b);
   return IsAncestorOrSelf(a, b) ? at(b).depth - at(a).depth : -1;
+}
+
+std::optional<size_t> PoolTree::IndexOfPages(Bytes size) const {
+  const auto found = std::ranges::find(huge_page_sizes_, size);
+  if (found == huge_page_sizes_.end()) return std::nullopt;
+  return static_cast<size_t>(found - huge_page_sizes_.begin());
 }
 
 int PoolTree::OwnerOf(int node) const {

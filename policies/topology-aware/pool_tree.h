@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,7 +52,9 @@ struct Pool {
 
   // Memory nodes of it and of all below it, by the set of their types.
   std::array<NodeSet, kMemoryTypeSets> nodes{};
-  std::array<Bytes, kMemoryTypeSets> capacity{};
+  std::array<Bytes, kMemoryTypeSets> capacity{};  // without huge pages
+  // In huge pages, by PoolTree::huge_page_sizes().
+  std::vector<std::array<Bytes, kMemoryTypeSets>> huge_capacity{};
   MemoryTypes memory_types = 0;  // those that `nodes` has
   // The nearest pool with memory, itself or an ancestor: an L3 group has none of its own.
   int memory_pool = 0;
@@ -85,17 +88,23 @@ class PoolTree {
   int Distance(int a, int b) const;
   // The pool that a memory node belongs to; -1 for an unknown node.
   int OwnerOf(int node) const;
+  // Those of which there are any, ascending.
+  const std::vector<Bytes>& huge_page_sizes() const { return huge_page_sizes_; }
+  // The place of a size there.
+  std::optional<size_t> IndexOfPages(Bytes size) const;
 
  private:
   struct Group;
   struct Node;
   void AddPools(std::vector<Node>& nodes, size_t node, int depth, std::vector<int>& siblings);
   void AddMemory(const Machine& machine);
+  void AddHugePageSizes(const Machine& machine);
   void AddMemoryNode(const NumaNode& node, int pool);
 
   std::vector<Pool> pools_;
   std::vector<CpuSet> extents_;  // all online CPUs of each pool
   std::vector<int> owners_;      // by memory node
+  std::vector<Bytes> huge_page_sizes_;
   int max_depth_ = 0;
 };
 

@@ -272,7 +272,8 @@ bool Reconciler::AdoptUnpooled(Entry& entry, const std::string& reason) {
 
 // The zone that it has, all of it or the PMEM of a cold start. That of its pool or around it comes
 // first, but it may be anywhere: a container moves to a larger pool without its memory, and where
-// CPUs alone tell the pool, that may be another one. False when there is no such zone.
+// CPUs alone tell the pool, that may be another one. False when there is no such zone. Where it has
+// a zone its huge pages are not counted yet, see CountEstimates.
 bool Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
   const MemoryLedger& memory = book_.memory();
   std::optional<NodeSet> nodes = present.mems;
@@ -281,6 +282,7 @@ bool Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
   const auto is_zone = [&](const std::optional<MemoryZone>& zone) {
     if (!zone || !nodes) return false;
     grant.zone = zone;
+    grant.counts_huge = grant.need.huge.empty();
     grant.cold = grant.need.cold_start.count() > 0 && grant.need.pin_memory &&
                  book_.ColdNodes(*zone) == *nodes;
     return grant.cold || memory.Nodes(*zone) == *nodes;
@@ -322,13 +324,15 @@ void Reconciler::FindMissingMemory() {
   }
 }
 
-// Estimated needs count as far as no container has to give way for them.
+// Estimated needs, and huge pages of containers that have their memory, count as far as no
+// container has to give way for them.
 void Reconciler::CountEstimates() {
   for (const Entry& entry : entries_) {
     if (entry.placed && entry.demand.need.memory_estimated) {
       book_.CountMemory(entry.container->key, entry.demand.need.memory);
     }
   }
+  book_.CountHuge();
 }
 
 // Returns whose grants changed.
@@ -345,6 +349,7 @@ std::vector<ContainerKey> Reconciler::PlaceAnew(Entry& entry) {
   }
   const CpuSet taken = grant->exclusive;
   book_.Give(entry.container->key, *std::move(grant));
+  book_.CountHuge();
   entry.placed = true;
   std::vector<ContainerKey> changed = book_.MakeRoom(taken);
   changed.push_back(entry.container->key);
