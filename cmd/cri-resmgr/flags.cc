@@ -136,6 +136,17 @@ void DeclareSettings(CommandLine& line, Flags& flags) {
             "The machine on which containers are placed: \"live\" (this one), an hwloc XML file, "
             "or synthetic:DESCRIPTION.",
             &flags.topology);
+  line.Flag("pods-cgroup", "CGROUP",
+            "The cgroup of all pods, which decides on what CPUs and memory nodes of this machine "
+            "containers may be placed: a path or the name of a slice, for kubelets with "
+            "--cgroup-root. \"\": kubepods.slice or kubepods.",
+            "", [&flags](std::string_view cgroup) -> Status {
+              if (fmt::format("/{}/", cgroup).find("/../") != std::string::npos) {
+                return InvalidArgument("\"{}\" can be no cgroup", Printable(cgroup));
+              }
+              flags.pods_cgroup = cgroup;
+              return OkStatus();
+            });
   line.Flag("dump-secrets",
             "Show environment values and registry credentials in dumps instead of hiding them.",
             &flags.dump_secrets);

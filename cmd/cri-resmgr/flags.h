@@ -39,6 +39,7 @@ struct Flags {
   std::string metrics_address = "off";  // see MetricsAddress
   bool metrics_page = false;            // a page for browsers there
   std::string topology = "live";        // as LoadMachine reads it
+  std::string pods_cgroup{};            // see CgroupPlaces::pods
   std::string dump_dir{};               // see DumpDirectory
   bool dump_secrets = false;
   std::string cpu_file_dir{};  // see CpuFileDirectory

@@ -103,6 +103,7 @@ TEST(FlagsTest, TakesEveryFlag) {
                                        "-relay-dir=/g",
                                        "-metrics-address=127.0.0.1:9",
                                        "-topology=synthetic:numa:2",
+                                       "-pods-cgroup=/kubelet.slice",
                                        "-dump-dir=/h",
                                        "-cpu-file-dir=/i",
                                        "-dump-secrets",
@@ -121,6 +122,7 @@ TEST(FlagsTest, TakesEveryFlag) {
   ASSERT_TRUE(flags.ok()) << Describe(flags.status());
   EXPECT_EQ(flags->relay_socket, "/a");
   EXPECT_EQ(flags->CpuFileDirectory(), "/i");
+  EXPECT_EQ(flags->pods_cgroup, "/kubelet.slice");
   EXPECT_EQ(flags->runtime_socket, "/b");
   EXPECT_EQ(flags->ImageSocket(), "/c");
   EXPECT_EQ(flags->config_socket, "/d");

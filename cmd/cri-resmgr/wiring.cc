@@ -106,6 +106,7 @@ NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies) {
       .version = RESMGR_VERSION,
       .policies = policies,
       .topology = flags.topology,
+      .cgroups = {.pods = flags.pods_cgroup},
       .door = DoorOf(flags),
       .services = {{flags.AdminSocket(), AdminMethods}, {flags.ConfigSocket(), ConfigMethods}},
       .relay_socket = flags.relay_socket,

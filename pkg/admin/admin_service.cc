@@ -71,6 +71,10 @@ std::vector<std::string> Problems(const NodeView& node, const std::string& runti
     for (std::string& failing : FailingUpdates(*manager))
       problems.push_back(std::move(failing));
   }
+  if (node.configurator.current().policy.active != kNullPolicy) {
+    for (std::string& problem : node.machine_problems())
+      problems.push_back(std::move(problem));
+  }
   if (!node.state_saved()) problems.emplace_back("the state cannot be saved: see the log");
   return problems;
 }

@@ -67,6 +67,13 @@ TEST_F(AdminServiceTest, AStateThatIsNotSavedIsAProblem) {
   EXPECT_THAT(status["problems"].dump(), HasSubstr("the state cannot be saved"));
 }
 
+TEST_F(AdminServiceTest, ProblemsOfTheMachineAreToldWhileAPolicyPlaces) {
+  machine_problems_ = {"the cgroup of pods may not use CPU 1"};
+  EXPECT_EQ(AnswerTo("Status", Json::object())["problems"], Json::array());
+  AnswerTo("ConfigSet", Delivery("policy: {Active: first-fit}"));
+  EXPECT_EQ(AnswerTo("Status", Json::object())["problems"], Json(machine_problems_));
+}
+
 TEST_F(AdminServiceTest, MarksTheActivePolicy) {
   EXPECT_EQ(AnswerTo("Policies", Json::object()),
             Json({{{"name", "null"}, {"description", "nothing"}, {"active", true}},

@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/sys/cgroups.h"
 #include "pkg/sys/files.h"
 
 namespace resmgr {
 namespace {
 
-constexpr std::string_view kSlice = ".slice";
 constexpr std::string_view kScope = ".scope";
 // Conmon, which watches a container of CRI-O, has a cgroup beside the container's.
 constexpr std::string_view kMonitor = "crio-conmon-";
@@ -103,18 +103,6 @@ Status CheckNames(std::string_view parent, std::string_view id) {
 }
 
 }  // namespace
-
-std::string SlicePath(std::string_view slice) {
-  if (!slice.ends_with(kSlice) || slice.find('/') != std::string_view::npos)
-    return std::string(slice);
-  const std::string_view name = slice.substr(0, slice.size() - kSlice.size());
-  std::string path;
-  for (size_t dash = name.find('-'); dash != std::string_view::npos;
-       dash = name.find('-', dash + 1)) {
-    path += fmt::format("{}{}/", name.substr(0, dash), kSlice);
-  }
-  return path.append(slice);
-}
 
 CgroupReader::CgroupReader(std::string mount_point) : mount_point_(std::move(mount_point)) {}
 

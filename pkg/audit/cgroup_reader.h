@@ -42,8 +42,4 @@ class CgroupReader {
   const std::string mount_point_;
 };
 
-// The directory of a slice below the mount point, with all slices that it is in by its name:
-// "a-b.slice" is "a.slice/a-b.slice". A text that names no slice stays as it is.
-std::string SlicePath(std::string_view slice);
-
 }  // namespace resmgr

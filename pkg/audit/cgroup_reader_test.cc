@@ -108,12 +108,5 @@ TEST_F(CgroupReaderTest, LooksNowhereElse) {
     EXPECT_EQ(Read("/pod", id).status().code(), StatusCode::kInvalidArgument) << id;
 }
 
-TEST(SlicePathTest, NamesAllSlicesAbove) {
-  EXPECT_EQ(SlicePath("a.slice"), "a.slice");
-  EXPECT_EQ(SlicePath("a-b-c.slice"), "a.slice/a-b.slice/a-b-c.slice");
-  EXPECT_EQ(SlicePath("/kubepods/burstable/pod1"), "/kubepods/burstable/pod1");
-  EXPECT_EQ(SlicePath(""), "");
-}
-
 }  // namespace
 }  // namespace resmgr

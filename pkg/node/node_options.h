@@ -13,6 +13,7 @@
 #include "pkg/node/node_page.h"
 #include "pkg/node/node_view.h"
 #include "pkg/policy/registry.h"
+#include "pkg/topology/pods_cgroup.h"
 
 namespace resmgr {
 
@@ -22,6 +23,7 @@ struct NodeOptions {
   std::string version{};
   PolicyRegistry policies;
   std::string topology = "live";  // as LoadMachine reads it
+  CgroupPlaces cgroups{};
   FrontDoorFactory door{};
   std::vector<NodeService> services{};  // on sockets beside the front door
 

@@ -45,6 +45,10 @@ struct NodeView {
   std::function<std::vector<SeenContainer>()> seen = [] { return std::vector<SeenContainer>(); };
   // How many calls the dump lacks.
   std::function<uint64_t()> dump_lost = [] { return uint64_t{0}; };
+  // What an operator should look after that is wrong with the machine; each a sentence.
+  std::function<std::vector<std::string>()> machine_problems = [] {
+    return std::vector<std::string>();
+  };
 };
 
 // Methods on a socket of the node's own, as cri-resmgr-ctl and the agent call them.

@@ -104,6 +104,13 @@ std::vector<std::string> ConfigWarnings(const Config& config, const Machine& mac
     return warnings;
   }
   const StatusOr<PolicyCpus> cpus = CpusFor(config.policy, machine);
+  const CpuSet forbidden = cpus.ok() ? cpus->available - machine.allowed() : CpuSet();
+  if (!forbidden.empty()) {
+    warnings.push_back(
+        fmt::format("policy.AvailableResources has CPUs {}, which the cgroup of pods may not use: "
+                    "the runtime refuses containers there",
+                    forbidden.ToString()));
+  }
   if (cpus.ok() && (cpus->available - cpus->reserved).empty()) {
     warnings.push_back(
         fmt::format("no container can get exclusive CPUs: all of the available ones ({}) are "

@@ -23,6 +23,7 @@
 #include "pkg/node/local_config.h"
 #include "pkg/node/node_disk.h"
 #include "pkg/node/optional_services.h"
+#include "pkg/node/pods_cgroup_watch.h"
 #include "pkg/node/reported.h"
 #include "pkg/node/take_over.h"
 #include "pkg/pipeline/hint_finder.h"
@@ -230,6 +231,7 @@ class RunningNode {
   std::optional<Auditor> auditor_;
   std::optional<Configurator> configurator_;
   std::optional<OffLoop> late_;
+  std::optional<PodsCgroupWatch> pods_cgroup_;
   std::list<OptionalSocket> sockets_;
   std::optional<OpenPage> page_;
   EventLoop::HandlePtr watchdog_;
@@ -317,6 +319,12 @@ void RunningNode::NoteConfiguration(const Configurator& now) {
 }
 
 void RunningNode::Serve() {
+  if (setup_.live) {
+    pods_cgroup_.emplace(PodsCgroupWatch::Options{.loop = loop_,
+                                                  .machine = setup_.machine,
+                                                  .places = options_.cgroups,
+                                                  .known = setup_.machine_problems});
+  }
   const NodeView view{
       .loop = loop_,
       .version = options_.version,
@@ -333,7 +341,9 @@ void RunningNode::Serve() {
       .plugins = [this] { return door_->plugins(); },
       .describe_runtimes = [this](auto done) { door_->DescribeRuntimes(std::move(done)); },
       .seen = [this] { return door_->seen(); },
-      .dump_lost = [this] { return dumper_->lost_calls(); }};
+      .dump_lost = [this] { return dumper_->lost_calls(); },
+      .machine_problems =
+          [this] { return pods_cgroup_ ? pods_cgroup_->problems() : std::vector<std::string>(); }};
   for (const NodeService& service : options_.services)
     sockets_.emplace_back(loop_, flushes_, service.socket, service.methods(view));
   page_.emplace(options_.page.get(), view);

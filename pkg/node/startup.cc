@@ -23,10 +23,21 @@ namespace {
 // How long the start waits for what an earlier run kept.
 constexpr std::chrono::seconds kDiskPatience{5};
 
-StatusOr<std::shared_ptr<const Machine>> MachineOf(const NodeOptions& options) {
-  auto machine = LoadMachine(options.topology);
-  if (!machine.ok()) return Annotate(machine.status(), "-topology " + options.topology);
-  return std::make_shared<const Machine>(*std::move(machine));
+StatusOr<FoundMachine> MachineOf(const NodeOptions& options) {
+  auto found = FindMachine(options.topology, options.cgroups);
+  if (!found.ok()) return Annotate(found.status(), "-topology " + options.topology);
+  return found;
+}
+
+// Of the machine that we run on. Under null, which places nothing, they are no news.
+void AddMachineProblems(const NodeOptions& options, const std::optional<CgroupSets>& pods,
+                        Setup& setup) {
+  setup.live = pods.has_value();
+  if (!setup.live) return;
+  setup.machine_problems = CgroupDifferences(*setup.machine, *pods, ReadOwnCgroup(options.cgroups));
+  if (setup.policy == nullptr) return;
+  setup.warnings.insert(setup.warnings.end(), setup.machine_problems.begin(),
+                        setup.machine_problems.end());
 }
 
 // With the configuration that was delivered to an earlier run, if it still fits.
@@ -96,7 +107,8 @@ std::optional<KeptConfig> LoadKeptConfig(const NodeOptions& options) {
 }
 
 StatusOr<Setup> Prepare(const NodeOptions& options) {
-  RESMGR_ASSIGN_OR_RETURN(std::shared_ptr<const Machine> machine, MachineOf(options));
+  RESMGR_ASSIGN_OR_RETURN(FoundMachine on, MachineOf(options));
+  const auto machine = std::make_shared<const Machine>(std::move(on.machine));
   std::optional<KeptConfig> found = LoadKeptConfig(options);
   const bool answers = !found || found->config.status().code() != StatusCode::kDeadlineExceeded;
   std::optional<Setup> kept =
@@ -106,20 +118,23 @@ StatusOr<Setup> Prepare(const NodeOptions& options) {
   }
   kept->disk_answers = answers;
   kept->warnings = ConfigWarnings(kept->config, *machine, options.policies);
-  kept->machine = std::move(machine);
+  kept->machine = machine;
+  AddMachineProblems(options, on.pods, *kept);
   return *std::move(kept);
 }
 
 StatusOr<Setup> CheckOnly(const NodeOptions& options) {
-  RESMGR_ASSIGN_OR_RETURN(std::shared_ptr<const Machine> machine, MachineOf(options));
+  RESMGR_ASSIGN_OR_RETURN(FoundMachine on, MachineOf(options));
+  const auto machine = std::make_shared<const Machine>(std::move(on.machine));
   RESMGR_ASSIGN_OR_RETURN(Setup setup, PrepareOwn(options, *machine));
   setup.warnings = ConfigWarnings(setup.config, *machine, options.policies);
+  setup.machine = machine;
+  AddMachineProblems(options, on.pods, setup);
   RESMGR_ASSIGN_OR_RETURN(
       const dump::Dumper::Settings dump,
       dump::Dumper::Read(DumpOptions(setup.config.dump, options.overrides, false, false, "")));
   const Status probed = dump::Dumper::Probe(dump);
   if (!probed.ok()) setup.warnings.push_back(fmt::format("dump: {}", Message(probed)));
-  setup.machine = std::move(machine);
   return setup;
 }
 

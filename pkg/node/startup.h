@@ -23,8 +23,11 @@ struct Setup {
   bool delivered = false;             // to an earlier run
   bool disk_answers = true;           // that of what an earlier run kept
   std::string config_source;          // where it comes from: a file, "agent", "the command line"
-  std::vector<std::string> warnings;  // ConfigWarnings
-  std::unique_ptr<Policy> policy;     // null under the null policy: calls are not even looked at
+  std::vector<std::string> warnings;  // ConfigWarnings; where a policy places, machine_problems
+  // CgroupDifferences, of a live machine.
+  std::vector<std::string> machine_problems;
+  bool live = false;               // the machine is the one that we run on
+  std::unique_ptr<Policy> policy;  // null under the null policy: calls are not even looked at
 };
 
 // The configuration that was last delivered to a running daemon.

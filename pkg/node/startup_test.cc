@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/config/cpu_constraint.h"
 #include "pkg/node/delivered_config.h"
 #include "pkg/node/testing/test_policies.h"
 #include "pkg/sys/files.h"
@@ -53,6 +54,47 @@ TEST_F(StartupTest, WithoutAKeptConfigurationTheOptionsOwnIsInForce) {
   EXPECT_EQ(setup.machine->online().size(), 4);
   options_.config_file = "/etc/node.yaml";
   EXPECT_EQ(Prepared().config_source, "/etc/node.yaml");
+}
+
+TEST_F(StartupTest, ADifferenceBetweenTheDaemonAndPodsIsAProblem) {
+  const auto write = [&](const std::string& path, const std::string& text) {
+    const std::filesystem::path file(PathOf("root") + path);
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text << '\n';
+  };
+  options_.topology = "live";
+  options_.cgroups.root = PathOf("root");
+  const std::string slice = "/sys/fs/cgroup/system.slice/cpuset.cpus.effective";
+  write("/sys/fs/cgroup/cgroup.controllers", "cpuset");
+  write("/proc/self/cgroup", "0::/system.slice/cri-resmgr.service");
+  write(slice, "0-4000");
+  resmgr::Setup setup = Prepared();
+  EXPECT_TRUE(setup.live);
+  EXPECT_THAT(setup.machine_problems, testing::IsEmpty());
+  EXPECT_EQ(setup.machine->allowed(), setup.machine->online());
+  // A CPU that no test machine has, as its only one.
+  write(slice, "4001");
+  setup = Prepared();
+  EXPECT_EQ(setup.machine->allowed(), setup.machine->online());
+  EXPECT_THAT(setup.machine_problems,
+              testing::ElementsAre(HasSubstr("the cgroup of this process (/system.slice) may not "
+                                             "use CPUs")));
+  EXPECT_THAT(setup.warnings, Contains(setup.machine_problems.front()));
+  EXPECT_THAT(CheckOnly(options_)->warnings, Contains(setup.machine_problems.front()));
+}
+
+TEST_F(StartupTest, CpusThatPodsMayNotUseAreNoGoodChoice) {
+  options_.topology = RESMGR_SOURCE_DIR "/test/data/topology/restricted-2s.xml";
+  const auto available = [this](const std::string& cpus) {
+    auto constraint = ParseCpuConstraint(cpus, "test");
+    EXPECT_TRUE(constraint.ok());
+    options_.config.policy.available_cpus = *constraint;
+    return Prepared().warnings;
+  };
+  EXPECT_THAT(available("0-11"), testing::IsEmpty());
+  EXPECT_THAT(
+      available("0-13"),
+      testing::ElementsAre(HasSubstr("has CPUs 12-13, which the cgroup of pods may not use")));
 }
 
 TEST_F(StartupTest, AKeptConfigurationComesBeforeTheOptionsUnlessTheyForceTheirs) {

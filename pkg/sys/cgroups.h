@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <string_view>
+
 namespace resmgr {
 
 // Whether the node has cgroup v2 alone (systemd calls that unified), so that containers' cgroups
@@ -9,5 +12,9 @@ namespace resmgr {
 bool HasUnifiedCgroups();
 // The same for another mount point; for tests.
 bool HasUnifiedCgroups(const char* mount_point);
+
+// The directory of a slice below the mount point, with all slices that it is in by its name:
+// "a-b.slice" is "a.slice/a-b.slice". A text that names no slice stays as it is.
+std::string SlicePath(std::string_view slice);
 
 }  // namespace resmgr

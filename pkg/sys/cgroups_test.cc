@@ -18,5 +18,12 @@ TEST(CgroupsTest, TheNodeIsSeenAsItIs) {
   EXPECT_EQ(HasUnifiedCgroups(), std::filesystem::exists("/sys/fs/cgroup/cgroup.controllers"));
 }
 
+TEST(SlicePathTest, NamesAllSlicesAbove) {
+  EXPECT_EQ(SlicePath("a.slice"), "a.slice");
+  EXPECT_EQ(SlicePath("a-b-c.slice"), "a.slice/a-b.slice/a-b-c.slice");
+  EXPECT_EQ(SlicePath("/kubepods/burstable/pod1"), "/kubepods/burstable/pod1");
+  EXPECT_EQ(SlicePath(""), "");
+}
+
 }  // namespace
 }  // namespace resmgr

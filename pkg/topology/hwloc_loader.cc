@@ -408,19 +408,32 @@ StatusOr<Machine::Parts> ReadTrustedXml(const std::string& xml) {
   return ReadLoaded(topology.get());
 }
 
+// What is allowed is told, or everything.
+void Allow(const CgroupSets& pods, Machine::Parts& parts) {
+  CpuSet online;
+  for (const Cpu& cpu : parts.cpus) {
+    if (cpu.online) online.Add(cpu.id);
+  }
+  parts.allowed = pods.cpus.Intersects(online) ? pods.cpus : online;
+  for (NumaNode& node : parts.nodes)
+    node.allowed = pods.mems.empty() || pods.mems.Contains(node.id);
+}
+
 }  // namespace
 
-StatusOr<Machine::Parts> ReadLiveMachine() {
+StatusOr<LiveMachine> ReadLiveMachine(const CgroupPlaces& places) {
   RESMGR_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
   if (hwloc_topology_load(topology.get()) != 0) {
     return Unavailable("the operating system does not describe this machine: {}",
                        std::strerror(errno));
   }
-  RESMGR_ASSIGN_OR_RETURN(Machine::Parts parts, ReadLoaded(topology.get()));
-  if (IsFromSysfs(topology.get())) {
-    RESMGR_RETURN_IF_ERROR(ApplyIsolated(IsolatedByKernel(), parts.cpus));
-  }
-  return parts;
+  LiveMachine machine;
+  RESMGR_ASSIGN_OR_RETURN(machine.parts, ReadLoaded(topology.get()));
+  if (!IsFromSysfs(topology.get())) return machine;
+  RESMGR_RETURN_IF_ERROR(ApplyIsolated(IsolatedByKernel(), machine.parts.cpus));
+  machine.pods = ReadPodsCgroup(places);
+  Allow(*machine.pods, machine.parts);
+  return machine;
 }
 
 StatusOr<Machine::Parts> ReadSyntheticMachine(const std::string& description) {

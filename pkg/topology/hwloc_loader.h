@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "pkg/topology/machine.h"
+#include "pkg/topology/pods_cgroup.h"
 
 namespace resmgr {
 
@@ -15,8 +17,16 @@ namespace resmgr {
 //
 // All return InvalidArgument for what hwloc, or a CpuSet, cannot hold.
 
-// Unavailable when the operating system does not tell.
-StatusOr<Machine::Parts> ReadLiveMachine();
+struct LiveMachine {
+  Machine::Parts parts;
+  // What containers may use of it; nullopt where the environment redirected hwloc to a description
+  // of another machine.
+  std::optional<CgroupSets> pods{};
+};
+// What the cgroup of pods may use is allowed, and all where that is not told: hwloc goes by the
+// cgroup of this process, which containers are not in. Unavailable when the operating system does
+// not tell.
+StatusOr<LiveMachine> ReadLiveMachine(const CgroupPlaces& places);
 StatusOr<Machine::Parts> ReadSyntheticMachine(const std::string& description);
 // The text of an XML file, as `lstopo --of xml` writes it. hwloc's format has no place for isolated
 // CPUs: they are taken from <info name="IsolatedCPUs" value="2-3"/> of the Machine object.

@@ -2,6 +2,7 @@
 #include "pkg/topology/machine_source.h"
 
 #include <string>
+#include <utility>
 
 #include "pkg/base/parse.h"
 #include "pkg/sys/files.h"
@@ -31,7 +32,6 @@ StatusOr<Machine::Parts> ReadXmlFile(const std::string& path) {
 
 StatusOr<Machine::Parts> ReadParts(std::string_view spec) {
   if (spec.empty()) return InvalidArgument("empty description (known forms: {})", kForms);
-  if (spec == "live") return ReadLiveMachine();
   if (spec.starts_with(kSyntheticPrefix)) {
     return ReadSyntheticMachine(std::string(Trim(spec.substr(kSyntheticPrefix.size()))));
   }
@@ -41,12 +41,28 @@ StatusOr<Machine::Parts> ReadParts(std::string_view spec) {
 
 }  // namespace
 
-StatusOr<Machine> LoadMachine(std::string_view spec) {
-  StatusOr<Machine::Parts> parts = ReadParts(Trim(spec));
-  if (!parts.ok()) return Annotate(parts.status(), "topology");
-  StatusOr<Machine> machine = Machine::Create(*std::move(parts));
+StatusOr<FoundMachine> FindMachine(std::string_view spec, const CgroupPlaces& places) {
+  spec = Trim(spec);
+  StatusOr<LiveMachine> read = LiveMachine();
+  if (spec == "live") {
+    read = ReadLiveMachine(places);
+  } else {
+    StatusOr<Machine::Parts> parts = ReadParts(spec);
+    if (parts.ok()) {
+      read->parts = *std::move(parts);
+    } else {
+      read = parts.status();
+    }
+  }
+  if (!read.ok()) return Annotate(read.status(), "topology");
+  StatusOr<Machine> machine = Machine::Create(std::move(read->parts));
   if (!machine.ok()) return Annotate(machine.status(), "topology");
-  return machine;
+  return FoundMachine{.machine = *std::move(machine), .pods = std::move(read->pods)};
+}
+
+StatusOr<Machine> LoadMachine(std::string_view spec) {
+  RESMGR_ASSIGN_OR_RETURN(FoundMachine found, FindMachine(spec, {}));
+  return std::move(found.machine);
 }
 
 }  // namespace resmgr

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "pkg/topology/machine.h"
+#include "pkg/topology/pods_cgroup.h"
 
 namespace resmgr {
 
@@ -14,5 +16,12 @@ namespace resmgr {
 // InvalidArgument when the description is not understood, NotFound when the file is missing,
 // Unavailable when the live machine cannot be read.
 StatusOr<Machine> LoadMachine(std::string_view spec);
+
+struct FoundMachine {
+  Machine machine;
+  std::optional<CgroupSets> pods{};  // of a live machine
+};
+// The same, with what the cgroup of pods says of a live machine.
+StatusOr<FoundMachine> FindMachine(std::string_view spec, const CgroupPlaces& places);
 
 }  // namespace resmgr

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/sys/temp_dir.h"
 #include "pkg/topology/hwloc_loader.h"
 #include "test/support/seed.h"
 
@@ -79,6 +80,30 @@ TEST(MachineSourceTest, ReadsTheMachineItRunsOn) {
   EXPECT_TRUE(machine.allowed().IsSubsetOf(machine.online()));
   EXPECT_FALSE(machine.nodes().empty());
   EXPECT_EQ(machine.Fingerprint(), LoadSpec("live").Fingerprint());
+}
+
+TEST(MachineSourceTest, WhatPodsMayUseIsAllowedOnALiveMachine) {
+  const TempDir directory;
+  const auto allow = [&](const std::string& cgroup, const std::string& cpus) {
+    const std::filesystem::path path(directory.File("root") + "/sys/fs/cgroup" + cgroup);
+    std::filesystem::create_directories(path);
+    std::ofstream(path / "cpuset.cpus.effective") << cpus << '\n';
+    std::ofstream(directory.File("root") + "/sys/fs/cgroup/cgroup.controllers") << "cpuset\n";
+  };
+  const CgroupPlaces places{.pods = "", .root = directory.File("root")};
+  StatusOr<FoundMachine> found = FindMachine("live", places);
+  ASSERT_TRUE(found.ok()) << Describe(found.status());
+  const CpuSet online = found->machine.online();
+  EXPECT_EQ(found->machine.allowed(), online) << "no cgroup says anything";
+  EXPECT_EQ(found->machine.allowed_nodes(), found->machine.node_ids());
+  const CpuSet first{online.First()};
+  allow("", online.ToString());
+  allow("/kubepods.slice", first.ToString());
+  found = FindMachine("live", places);
+  ASSERT_TRUE(found.ok()) << Describe(found.status());
+  EXPECT_EQ(found->machine.allowed(), first);
+  EXPECT_EQ(found->pods->name, "/kubepods.slice");
+  EXPECT_FALSE(FindMachine("synthetic:pu:4", places)->pods.has_value());
 }
 
 TEST(MachineSourceTest, SyntheticDescriptionGivesEveryLevel) {

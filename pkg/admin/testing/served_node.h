@@ -43,7 +43,8 @@ class ServedNode : public testing::Test {
             .plugins = [this] { return plugins_; },
             .describe_runtimes = [this](const auto& done) { done(runtimes_); },
             .seen = [this] { return seen_; },
-            .dump_lost = [] { return uint64_t{3}; }};
+            .dump_lost = [] { return uint64_t{3}; },
+            .machine_problems = [this] { return machine_problems_; }};
   }
 
   // Runs the loop until the answer is there.
@@ -92,6 +93,7 @@ class ServedNode : public testing::Test {
   std::vector<SeenContainer> seen_;
   std::string runtime_state_ = "not used";
   bool state_saved_ = true;
+  std::vector<std::string> machine_problems_;
 };
 
 }  // namespace resmgr::test

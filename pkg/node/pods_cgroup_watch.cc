@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/pods_cgroup_watch.h"
+
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/log/log.h"
+
+namespace resmgr {
+
+PodsCgroupWatch::PodsCgroupWatch(Options options)
+    : options_(std::move(options)),
+      off_loop_(options_.loop, "pods-cgroup", std::chrono::milliseconds(0)),
+      timer_(options_.loop.Every(options_.period, [this] { Look(); })) {}
+
+std::vector<std::string> PodsCgroupWatch::problems() const {
+  std::vector<std::string> problems = options_.known;
+  if (!lost_.empty()) problems.push_back(lost_);
+  return problems;
+}
+
+void PodsCgroupWatch::Look() {
+  if (off_loop_.busy()) return;
+  // Without a thread it is tried again after the next period.
+  [[maybe_unused]] const Status begun =
+      off_loop_.Run([this, places = options_.places]() -> EventLoop::Task {
+        return [this, now = ReadPodsCgroup(places)] { Compare(now); };
+      });
+}
+
+void PodsCgroupWatch::Compare(const CgroupSets& now) {
+  const Machine& machine = *options_.machine;
+  const CpuSet cpus = now.cpus.empty() ? CpuSet() : machine.allowed() - now.cpus;
+  const NodeSet mems = now.mems.empty() ? NodeSet() : machine.allowed_nodes() - now.mems;
+  std::string lost;
+  if (!cpus.empty() || !mems.empty()) {
+    lost = fmt::format(
+        "the cgroup of pods ({}) may no longer use{}{}{}, so the runtime refuses containers there: "
+        "allow it again, or restart the daemon to place containers on the others",
+        Printable(now.name), cpus.empty() ? "" : " CPUs " + cpus.ToString(),
+        cpus.empty() || mems.empty() ? "" : " and",
+        mems.empty() ? "" : " memory nodes " + mems.ToString());
+  }
+  if (lost == lost_) return;
+  lost_ = std::move(lost);
+  Logger& log = GetLogger("node");
+  if (lost_.empty()) {
+    log.Info("the cgroup of pods may use all CPUs and memory nodes again");
+  } else {
+    log.Warn("{}", lost_);
+  }
+}
+
+}  // namespace resmgr

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+#include "pkg/topology/machine.h"
+#include "pkg/topology/pods_cgroup.h"
+
+namespace resmgr {
+
+// Looks now and then, off the loop, whether the cgroup of pods may still use all CPUs and memory
+// nodes that containers are placed on. Where it may not, the runtime refuses containers there, and
+// nothing but a restart of the daemon lets policies know. Loop's thread only.
+class PodsCgroupWatch {
+ public:
+  static constexpr std::chrono::milliseconds kPeriod{60'000};
+
+  struct Options {
+    EventLoop& loop;
+    std::shared_ptr<const Machine> machine;
+    CgroupPlaces places{};
+    std::vector<std::string> known{};  // problems that were found at the start
+    std::chrono::milliseconds period = kPeriod;
+  };
+  // The loop must outlive it.
+  explicit PodsCgroupWatch(Options options);
+  PodsCgroupWatch(const PodsCgroupWatch&) = delete;
+  PodsCgroupWatch& operator=(const PodsCgroupWatch&) = delete;
+
+  // What an operator should look after; each a sentence.
+  std::vector<std::string> problems() const;
+
+ private:
+  void Look();
+  void Compare(const CgroupSets& now);
+
+  const Options options_;
+  OffLoop off_loop_;
+  std::string lost_;  // the problem; empty: there is none
+  EventLoop::HandlePtr timer_;
+};
+
+}  // namespace resmgr

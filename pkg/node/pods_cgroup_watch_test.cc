@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/pods_cgroup_watch.h"
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/sys/temp_dir.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class PodsCgroupWatchTest : public testing::Test {
+ protected:
+  PodsCgroupWatchTest() { Allow("0-7", "0"); }
+
+  void Allow(const std::string& cpus, const std::string& mems) {
+    const std::string root = directory_.File("root") + "/sys/fs/cgroup";
+    std::filesystem::create_directories(root + "/kubepods");
+    std::ofstream(root + "/cgroup.controllers") << "cpuset\n";
+    std::ofstream(root + "/kubepods/cpuset.cpus.effective") << cpus << '\n';
+    std::ofstream(root + "/kubepods/cpuset.mems.effective") << mems << '\n';
+  }
+  PodsCgroupWatch::Options Options() {
+    return {.loop = loop_,
+            .machine = std::make_shared<const Machine>(test::S1Ht()),
+            .places = {.root = directory_.File("root")},
+            .period = std::chrono::milliseconds(1)};
+  }
+  // False when it does not become so.
+  bool RunUntil(const std::function<bool()>& so) {
+    const auto ask = loop_.Every(std::chrono::milliseconds(1), [&] {
+      if (so()) loop_.Stop();
+    });
+    const auto end = loop_.After(std::chrono::seconds(20), [&] { loop_.Stop(); });
+    loop_.Run();
+    return so();
+  }
+
+  TempDir directory_;
+  EventLoop loop_;
+};
+
+TEST_F(PodsCgroupWatchTest, TellsWhatPodsMayNoLongerUse) {
+  PodsCgroupWatch watch(Options());
+  EXPECT_THAT(watch.problems(), IsEmpty());
+  Allow("0-3", "0");
+  EXPECT_TRUE(RunUntil([&] { return !watch.problems().empty(); }));
+  EXPECT_THAT(watch.problems(),
+              ElementsAre(HasSubstr("(/kubepods) may no longer use CPUs 4-7, so the runtime")));
+  Allow("0-7", "0");
+  EXPECT_TRUE(RunUntil([&] { return watch.problems().empty(); }));
+}
+
+TEST_F(PodsCgroupWatchTest, WhatWasWrongAtTheStartStays) {
+  PodsCgroupWatch::Options options = Options();
+  options.known = {"a difference"};
+  PodsCgroupWatch watch(std::move(options));
+  EXPECT_THAT(watch.problems(), ElementsAre("a difference"));
+  Allow("0-6", "1");
+  EXPECT_TRUE(RunUntil([&] { return watch.problems().size() == 2; }));
+  EXPECT_THAT(watch.problems()[1], HasSubstr("may no longer use CPUs 7 and memory nodes 0"));
+}
+
+}  // namespace
+}  // namespace resmgr
