@@ -13,6 +13,7 @@ constexpr uint32_t kLengthDelimited = 2;
 constexpr uint32_t kStartGroup = 3;
 constexpr uint32_t kEndGroup = 4;
 constexpr uint32_t kFixed32 = 5;
+constexpr size_t kLongestVarint = 10;
 // Of groups in groups, as in protobuf's own parsers.
 constexpr size_t kDeepestGroup = 100;
 
@@ -44,13 +45,24 @@ bool WireReader::Fail() {
   return false;
 }
 
+bool WireReader::FailAtEnd() {
+  cut_short_ = true;
+  return Fail();
+}
+
+bool WireReader::TakeVarint(uint64_t& value) {
+  if (ReadVarint(at_, end_, value)) return true;
+  cut_short_ = left() < kLongestVarint;
+  return false;
+}
+
 bool WireReader::NextOfAnyKind() {
   return ReadTag() && (wire_type_ == kStartGroup ? SkipGroup() : ReadValue());
 }
 
 bool WireReader::ReadTag() {
   uint64_t tag = 0;
-  if (!ReadVarint(at_, end_, tag) || tag > UINT32_MAX || tag >> 3 == 0) return Fail();
+  if (!TakeVarint(tag) || tag > UINT32_MAX || tag >> 3 == 0) return Fail();
   field_ = static_cast<uint32_t>(tag >> 3);
   wire_type_ = static_cast<uint32_t>(tag & 7);
   bytes_ = {};
@@ -62,10 +74,11 @@ bool WireReader::ReadValue() {
   size_t size = 0;
   switch (wire_type_) {
     case kVarint:
-      return ReadVarint(at_, end_, number_) || Fail();
+      return TakeVarint(number_) || Fail();
     case kLengthDelimited: {
       uint64_t length = 0;
-      if (!ReadVarint(at_, end_, length) || length > left()) return Fail();
+      if (!TakeVarint(length)) return Fail();
+      if (length > left()) return FailAtEnd();
       bytes_ = {at_, length};
       at_ += length;
       return true;
@@ -79,7 +92,7 @@ bool WireReader::ReadValue() {
     default:
       return Fail();
   }
-  if (left() < size) return Fail();
+  if (left() < size) return FailAtEnd();
   for (size_t i = 0; i < size; ++i) {
     number_ |= static_cast<uint64_t>(static_cast<uint8_t>(at_[i])) << (8 * i);
   }

@@ -51,6 +51,8 @@ class WireReader {
     }
   }
   bool failed() const { return failed_; }
+  // It failed because the bytes end in the midst of a field: no reader makes a message of them.
+  bool cut_short() const { return cut_short_; }
 
   uint32_t field() const { return field_; }
   // A length-delimited field; empty for the other wire types.
@@ -88,6 +90,8 @@ class WireReader {
   static constexpr ptrdiff_t kLongestShort = 2 + 0x7f;
 
   bool NextOfAnyKind();
+  bool TakeVarint(uint64_t& value);
+  bool FailAtEnd();
   bool ReadTag();
   bool ReadValue();
   bool SkipGroup();
@@ -101,6 +105,7 @@ class WireReader {
   uint32_t field_ = 0;
   uint32_t wire_type_ = 0;
   bool failed_ = false;
+  bool cut_short_ = false;
 };
 
 }  // namespace resmgr

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "pkg/base/field_writer.h"
+#include "pkg/model/unified_files.h"
 
 namespace resmgr {
 namespace {
@@ -120,6 +121,7 @@ class Editor {
   void Entries(const FieldPath& path, KeyedField field, const KeyedEdits<Value>& edits,
                Encode encode);
   void EditResources(const FieldPath& path);
+  void ClearWhatFilesSay(const FieldPath& path);
   void EditClasses(const FieldPath& path, uint32_t annotations);
   void EditSeccomp(const std::string& profile);
 
@@ -166,6 +168,38 @@ void Editor::EditResources(const FieldPath& path) {
   Entries(path, kHugepageLimits, wide_->hugepage_limits, EncodeHugepageLimit);
   Pairs(path, kUnified, wide_->unified);
   Number(path, kMemorySwapLimit, wide_->memory_swap_limit);
+  ClearWhatFilesSay(path);
+}
+
+// The request's own fields, which runtimes would set as well.
+void Editor::ClearWhatFilesSay(const FieldPath& path) {
+  for (const auto& edit : wide_->unified) {
+    const auto field = edit.value ? FieldOfFile(edit.key, *edit.value) : std::nullopt;
+    if (!field) continue;
+    switch (field->field) {
+      case Field::kCpusetCpus:
+        splice_.Clear(path, kCpusetCpus);
+        break;
+      case Field::kCpusetMems:
+        splice_.Clear(path, kCpusetMems);
+        break;
+      case Field::kCpuShares:
+        splice_.Clear(path, kCpuShares);
+        break;
+      case Field::kCpuQuota:
+        splice_.Clear(path, kCpuQuota);
+        splice_.Clear(path, kCpuPeriod);
+        break;
+      case Field::kMemoryLimit:
+        splice_.Clear(path, kMemoryLimit);
+        break;
+      case Field::kMemorySwapLimit:
+        splice_.Clear(path, kMemorySwapLimit);
+        break;
+      default:
+        splice_.Remove(path, kHugepageLimits, field->key);
+    }
+  }
 }
 
 void Editor::EditClasses(const FieldPath& path, uint32_t annotations) {

@@ -215,6 +215,34 @@ TEST(AdjustmentEditsTest, EditsAnUpdate) {
   EXPECT_TRUE(MessageDifferencer::Equals(edited, expected)) << edited.DebugString();
 }
 
+TEST(AdjustmentEditsTest, AFileTakesThePlaceOfTheRequestsField) {
+  v1::CreateContainerRequest request = SomeRequest();
+  v1::LinuxContainerResources& resources =
+      *request.mutable_config()->mutable_linux()->mutable_resources();
+  resources.set_cpu_quota(7);
+  resources.set_cpu_period(8);
+  resources.set_memory_swap_limit_in_bytes(9);
+  (*resources.mutable_unified())["cpuset.cpus"] = "8-9";
+  Adjustment adjustment;
+  adjustment.Wide().unified.Set("cpu.weight", "3");
+  adjustment.Wide().unified.Set("memory.swap.max", "0");
+  adjustment.Wide().unified.Set("hugetlb.2MB.max", "max");
+  adjustment.Wide().unified.Remove("cpuset.cpus");
+  v1::CreateContainerRequest expected = request;
+  v1::LinuxContainerResources& changed =
+      *expected.mutable_config()->mutable_linux()->mutable_resources();
+  changed.clear_cpu_shares();
+  changed.clear_memory_swap_limit_in_bytes();
+  changed.clear_hugepage_limits();
+  changed.mutable_unified()->erase("cpuset.cpus");
+  (*changed.mutable_unified())["cpu.weight"] = "3";
+  (*changed.mutable_unified())["memory.swap.max"] = "0";
+  (*changed.mutable_unified())["hugetlb.2MB.max"] = "max";
+
+  const auto edited = Adjusted(Operation::kCreateContainer, request, adjustment);
+  EXPECT_TRUE(MessageDifferencer::Equals(edited, expected)) << edited.DebugString();
+}
+
 // The bytes of LinuxContainerResources with lists, and with a number that is longer than it need
 // be, a field of a later version and lists that come twice in between.
 std::string RawResources(bool with_cpus, bool with_mems) {

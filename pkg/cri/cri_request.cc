@@ -11,7 +11,9 @@ bool CriRequest::Read(std::string_view message) {
   message_ = message;
   switch (request_.operation()) {
     case Operation::kCreateContainer:
-      return ReadCreate(request_.body.emplace<CreateRequest>());
+      if (!ReadCreate(request_.body.emplace<CreateRequest>())) return false;
+      request_.files = parts_.files;
+      return true;
     case Operation::kUpdateContainerResources:
       return ReadUpdate(message);
     case Operation::kUpdatePodSandboxResources:
@@ -44,6 +46,7 @@ bool CriRequest::ReadUpdate(std::string_view message) {
   if (!decoded.ok()) return false;
   request_.container_id = std::move(decoded->id);
   request_.body = std::move(decoded->update);
+  request_.files = std::move(decoded->files);
   return true;
 }
 

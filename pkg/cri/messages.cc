@@ -12,6 +12,7 @@
 #include "pkg/cri/for_each_field.h"
 #include "pkg/model/identity.h"
 #include "pkg/model/resources_annotation.h"
+#include "pkg/model/unified_files.h"
 
 namespace resmgr {
 
@@ -66,7 +67,25 @@ bool ReadHugepageLimit(std::string_view message, LinuxResources& resources) {
   return ok;
 }
 
-bool ReadLinuxResources(std::string_view message, LinuxResources& resources) {
+// There are a dozen of them, and some sizes of huge pages.
+constexpr size_t kMostFiles = 64;
+
+// An entry of `unified`.
+bool ReadFile(std::string_view entry, std::vector<std::string>& files) {
+  std::string_view name;
+  const bool ok = ForEachField(entry, [&name](const WireReader& field) {
+    if (field.field() == 1) name = field.bytes();
+    return true;
+  });
+  // Whatever its value.
+  const bool says = IsPlacementFile(name) || FieldOfFile(name, "").has_value();
+  if (!ok || !says || std::ranges::find(files, name) != files.end()) return ok;
+  files.emplace_back(name);
+  return files.size() <= kMostFiles;
+}
+
+bool ReadLinuxResources(std::string_view message, LinuxResources& resources,
+                        std::vector<std::string>* files = nullptr) {
   return ForEachField(message, [&](const WireReader& field) {
     const auto number = static_cast<int64_t>(field.number());
     switch (field.field()) {
@@ -93,17 +112,19 @@ bool ReadLinuxResources(std::string_view message, LinuxResources& resources) {
         return true;
       case 8:
         return ReadHugepageLimit(field.bytes(), resources);
+      case 9:
+        return files == nullptr || ReadFile(field.bytes(), *files);
       default:
         return true;
     }
   });
 }
 
-bool ReadContainerConfig(std::string_view message, CreateRequest& request, Texts& texts) {
-  constexpr uint32_t kWanted = 1U << 1 | 1U << 9 | 1U << 10 | 1U << 15 | 1U << 16;
-  bool linux_section = false;
-  bool windows_section = false;
-  const bool ok = ForFields(message, kWanted, [&](const WireReader& field) {
+// A section for Windows says nothing: runtimes on Linux make a container of Linux of it.
+bool ReadContainerConfig(std::string_view message, CreateRequest& request, Texts& texts,
+                         std::vector<std::string>& files) {
+  constexpr uint32_t kWanted = 1U << 1 | 1U << 9 | 1U << 10 | 1U << 15;
+  return ForFields(message, kWanted, [&](const WireReader& field) {
     switch (field.field()) {
       case 1:  // metadata
         return ForEachField(field.bytes(), [&](const WireReader& metadata) {
@@ -116,21 +137,15 @@ bool ReadContainerConfig(std::string_view message, CreateRequest& request, Texts
       case 10:
         return ReadMapEntry(field.bytes(), texts.annotations);
       case 15:  // linux
-        linux_section = true;
         return ForEachField(field.bytes(), [&](const WireReader& linux_field) {
           if (linux_field.field() != 1) return true;
           request.has_resources = true;
-          return ReadLinuxResources(linux_field.bytes(), request.resources);
+          return ReadLinuxResources(linux_field.bytes(), request.resources, &files);
         });
-      case 16:
-        windows_section = true;
-        return true;
       default:
         return true;
     }
   });
-  request.foreign = windows_section && !linux_section;
-  return ok;
 }
 
 bool ReadPodMetadata(std::string_view message, Pod& pod) {
@@ -202,13 +217,20 @@ void AddResources(uint32_t field, const ResourceValues& adjustment, FieldWriter&
 
 }  // namespace
 
+bool IsCutShort(std::string_view message) {
+  WireReader reader(message);
+  while (reader.Next()) {
+  }
+  return reader.cut_short();
+}
+
 Status DecodeCreateContainer(std::string_view message, CreateRequest& request, CreateParts& parts) {
   Texts texts;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1) request.pod_id = PodSandboxId(field.bytes());
     if (field.field() == 2) {
       parts.config = field.bytes();
-      return ReadContainerConfig(parts.config, request, texts);
+      return ReadContainerConfig(parts.config, request, texts, parts.files);
     }
     if (field.field() == 3) {
       parts.sandbox_config = field.bytes();
@@ -272,7 +294,7 @@ StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message)
     if (field.field() == 4) return ReadMapEntry(field.bytes(), annotations);
     if (field.field() != 2) return true;
     decoded.update.has_linux = true;
-    return ReadLinuxResources(field.bytes(), decoded.update.resources);
+    return ReadLinuxResources(field.bytes(), decoded.update.resources, &decoded.files);
   });
   if (!ok) return InvalidArgument("the bytes are no UpdateContainerResourcesRequest");
   Fill(decoded.update.annotations, annotations);

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/model/create_request.h"
@@ -13,6 +14,9 @@
 
 namespace resmgr {
 
+// Whether the bytes end in the midst of a field of theirs, so that no runtime reads them.
+bool IsCutShort(std::string_view message);
+
 // What the resource manager needs from messages, read straight from their bytes: the rest is not
 // parsed, not even looked at. Field numbers are those of runtime.v1, which runtime.v1alpha2 shares.
 // Every function here fails with InvalidArgument when the bytes are no such message.
@@ -21,6 +25,7 @@ namespace resmgr {
 struct CreateParts {
   std::string_view config;          // ContainerConfig
   std::string_view sandbox_config;  // PodSandboxConfig
+  std::vector<std::string> files;   // as Request::files
 };
 // Fills in the request, but for `pod` and `hints`.
 Status DecodeCreateContainer(std::string_view message, CreateRequest& request, CreateParts& parts);
@@ -41,6 +46,7 @@ uint32_t DecodeSandboxAttempt(std::string_view message);
 struct UpdateMessage {
   ContainerId id;
   ContainerUpdate update;
+  std::vector<std::string> files{};  // as Request::files
 };
 StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message);
 

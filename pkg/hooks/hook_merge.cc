@@ -6,6 +6,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/hooks/hook_answer.h"
+#include "pkg/model/unified_files.h"
 #include "pkg/topology/cpu_set.h"
 
 namespace resmgr::hooks {
@@ -37,10 +38,15 @@ std::map<std::string_view, std::string_view> Different(const HookMap& sent, cons
   return different;
 }
 
-void AddMap(const Answer& from, Field field, const HookMap& answer, HookMap& sent,
-            KeyedEdits<std::string> WideAdjustment::*edits, Adjustment& adjustment) {
+// `dropped`: what the pipeline counts and drops. It is among the changes for that, but not in what
+// the next server is told.
+void AddMap(
+    const Answer& from, Field field, const HookMap& answer, HookMap& sent,
+    KeyedEdits<std::string> WideAdjustment::*edits, Adjustment& adjustment,
+    bool (*dropped)(std::string_view key) = [](std::string_view) { return false; }) {
   for (const auto& [key, value] : Different(sent, answer)) {
     (adjustment.Wide().*edits).Set(key, std::string(value));
+    if (dropped(key)) continue;
     from.Note(field, key);
     sent[std::string(key)] = std::string(value);
   }
@@ -74,8 +80,14 @@ void HookOwners::Note(Field field, std::string_view key, const std::string& serv
                         .later = server});
 }
 
+void HookOwners::Forget(Field field, std::string_view key) {
+  owners_.erase({field, std::string(key)});
+}
+
 std::string HookOwners::Of(const FieldChange& change) const {
-  const auto found = owners_.find({change.field, change.key});
+  // The field may have been made of a file.
+  auto found = owners_.find({Field::kUnified, FileOf(change)});
+  if (found == owners_.end()) found = owners_.find({change.field, change.key});
   return found == owners_.end() ? std::string() : found->second;
 }
 
@@ -83,9 +95,9 @@ void PodHookMerge::Add(const std::string& server, const api::PodSandboxHookRespo
   const Answer from{.server = server, .owners = owners_};
   Adjustment& adjustment = changes_.adjustment;
   AddMap(from, Field::kLabels, answer.labels(), *request_.mutable_labels(), &WideAdjustment::labels,
-         adjustment);
+         adjustment, IsKubeletsOwn);
   AddMap(from, Field::kAnnotations, answer.annotations(), *request_.mutable_annotations(),
-         &WideAdjustment::annotations, adjustment);
+         &WideAdjustment::annotations, adjustment, IsKubeletsOwn);
   AddCgroupParent(from, answer.cgroup_parent(), *request_.mutable_cgroup_parent(), adjustment);
 }
 
@@ -125,7 +137,7 @@ Status ContainerHookMerge::Add(const std::string& server, AnswerStyle style,
   const Answer from{.server = server, .owners = owners_};
   AddMap(from, Field::kAnnotations, answer.container_annotations(),
          *request_.mutable_container_annotations(), &WideAdjustment::annotations,
-         changes_.adjustment);
+         changes_.adjustment, IsKubeletsOwn);
   if (answer.has_container_resources()) AddResources(server, style, answer.container_resources());
   if (!creates) return OkStatus();
   AddCgroupParent(from, answer.pod_cgroup_parent(), *request_.mutable_pod_cgroup_parent(),
@@ -155,9 +167,11 @@ void ContainerHookMerge::AddResources(const std::string& server, AnswerStyle sty
   const Answer from{.server = server, .owners = owners_};
   api::LinuxContainerResources& sent = *request_.mutable_container_resources();
   ResourceValues& values = changes_.adjustment.values;
-  const auto number = [&from](Field field, int64_t wanted, int64_t had) -> bool {
+  std::vector<Field> said;
+  const auto number = [&from, &said](Field field, int64_t wanted, int64_t had) -> bool {
     if (wanted == 0 || wanted == had) return false;
     from.Note(field);
+    said.push_back(field == Field::kCpuPeriod ? Field::kCpuQuota : field);
     return true;
   };
   if (number(Field::kCpuPeriod, answer.cpu_period(), sent.cpu_period())) {
@@ -190,8 +204,35 @@ void ContainerHookMerge::AddResources(const std::string& server, AnswerStyle sty
   }
   AddSets(server, style, answer);
   AddHugepages(server, answer);
-  AddMap(from, Field::kUnified, answer.unified(), *sent.mutable_unified(), &WideAdjustment::unified,
-         changes_.adjustment);
+  AddFiles(server, answer);
+  for (const Field field : said)
+    RemoveFilesOf(field, server);
+}
+
+// Those that servers before this one set: they would win over its number.
+void ContainerHookMerge::RemoveFilesOf(Field field, const std::string& server) {
+  if (changes_.adjustment.wide() == nullptr) return;
+  std::vector<std::string> files;
+  for (const auto& edit : changes_.adjustment.wide()->unified) {
+    const auto says = edit.value ? FieldOfFile(edit.key, *edit.value) : std::nullopt;
+    if (!says || says->field != field) continue;
+    if (owners_.Of({Field::kUnified, edit.key}) != server) files.push_back(edit.key);
+  }
+  for (const std::string& file : files) {
+    changes_.adjustment.Wide().unified.Remove(file);
+    request_.mutable_container_resources()->mutable_unified()->erase(file);
+    owners_.Forget(Field::kUnified, file);
+  }
+}
+
+void ContainerHookMerge::AddFiles(const std::string& server,
+                                  const api::LinuxContainerResources& answer) {
+  const Answer from{.server = server, .owners = owners_};
+  api::LinuxContainerResources& sent = *request_.mutable_container_resources();
+  AddMap(
+      from, Field::kUnified, answer.unified(), *sent.mutable_unified(), &WideAdjustment::unified,
+      changes_.adjustment,
+      owner_ == PlacementOwner::kPolicy ? IsPlacementFile : [](std::string_view) { return false; });
 }
 
 void ContainerHookMerge::AddSets(const std::string& server, AnswerStyle style,

@@ -40,6 +40,7 @@ struct HookConflict {
 class HookOwners {
  public:
   void Note(Field field, std::string_view key, const std::string& server);
+  void Forget(Field field, std::string_view key);
   // "": no server changed it.
   std::string Of(const FieldChange& change) const;
   const std::vector<HookConflict>& conflicts() const { return conflicts_; }
@@ -56,7 +57,8 @@ class HookOwners {
 //   oom_score_adj            echo: also 0 counts; beyond -1000 to 1000 is no change
 //   cpuset_cpus, cpuset_mems echo: empty clears; sparse: empty is no change
 //   hugepage_limits, unified, labels, annotations
-//                            entry by entry; what is missing stays
+//                            entry by entry; what is missing stays. A file in unified that says
+//                            what a number does goes where a later server changes the number
 //   cgroup parent            empty is no change
 //   envs                     entry by entry; echo: a variable that is missing in an answer with
 //                            some is removed; none at all is no change
@@ -126,6 +128,8 @@ class ContainerHookMerge {
                     const api::LinuxContainerResources& answer);
   void AddSets(const std::string& server, AnswerStyle style,
                const api::LinuxContainerResources& answer);
+  void RemoveFilesOf(Field field, const std::string& server);
+  void AddFiles(const std::string& server, const api::LinuxContainerResources& answer);
   void AddHugepages(const std::string& server, const api::LinuxContainerResources& answer);
   void AddEnvironment(const std::string& server, AnswerStyle style,
                       const api::ContainerResourceHookResponse& answer);

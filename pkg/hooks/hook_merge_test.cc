@@ -232,6 +232,52 @@ TEST(HookMerge, MapsAreJoined) {
   EXPECT_EQ(merge.changes().adjustment.Changes(), changes);
 }
 
+TEST(HookMerge, CpusetFilesAreCountedAndNotShownWhereThePolicyOwnsThem) {
+  ContainerHookMerge merge(HookPoint::kPreCreateContainer, SentToMerge(), PlacementOwner::kPolicy);
+  auto answer = Echo(SentToMerge());
+  (*answer.mutable_container_resources()->mutable_unified())["cpuset.cpus"] = "8-9";
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
+  EXPECT_FALSE(merge.request().container_resources().unified().contains("cpuset.cpus"));
+  EXPECT_NE(merge.changes().adjustment.wide()->unified.Find("cpuset.cpus"), nullptr);
+}
+
+TEST(HookMerge, TheLaterOfAFileAndANumberIsTheWord) {
+  ContainerHookMerge merge = Creation();
+  auto answer = Echo(merge.request());
+  (*answer.mutable_container_resources()->mutable_unified())["cpu.max"] = "70000 100000";
+  (*answer.mutable_container_resources()->mutable_unified())["cpu.weight"] = "5";
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
+  EXPECT_EQ(merge.owners().Of({.field = Field::kCpuQuota}), kKoordlet);
+  answer = Echo(merge.request());
+  answer.mutable_container_resources()->set_cpu_shares(2);
+  ASSERT_TRUE(merge.Add(kOther, AnswerStyle::kEcho, answer).ok());
+  EXPECT_FALSE(merge.request().container_resources().unified().contains("cpu.weight"));
+  EXPECT_TRUE(merge.request().container_resources().unified().contains("cpu.max"));
+  EXPECT_EQ(merge.owners().Of({.field = Field::kCpuShares}), kOther);
+  EXPECT_EQ(merge.owners().Of({Field::kUnified, "cpu.weight"}), "");
+  Adjustment adjustment = merge.TakeChanges().adjustment;
+  adjustment.TranslateFiles();
+  adjustment.YieldToFiles();
+  EXPECT_EQ(adjustment.values,
+            (ResourceValues{.cpu_shares = 2, .cpu_quota = 70'000, .cpu_period = 100'000}));
+}
+
+TEST(HookMerge, KeysOfTheKubeletAreNotShownToTheNextServer) {
+  ContainerHookMerge merge = Creation();
+  api::ContainerResourceHookResponse answer;
+  (*answer.mutable_container_annotations())["io.kubernetes.container.hash"] = "0";
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kSparse, answer).ok());
+  EXPECT_FALSE(merge.request().container_annotations().contains("io.kubernetes.container.hash"));
+  // The pipeline counts and drops it.
+  EXPECT_FALSE(merge.changes().empty());
+  PodHookMerge pod({});
+  api::PodSandboxHookResponse of_pod;
+  (*of_pod.mutable_labels())["io.kubernetes.pod.uid"] = "x";
+  pod.Add(kKoordlet, of_pod);
+  EXPECT_TRUE(pod.request().labels().empty());
+  EXPECT_FALSE(pod.changes().empty());
+}
+
 TEST(HookMerge, NothingIsTakenOfAnAnswerWithABrokenList) {
   for (const char* const list : {"zero", "3-1", "0-99999999"}) {
     ContainerHookMerge merge = Creation();

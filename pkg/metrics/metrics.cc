@@ -139,6 +139,9 @@ void Metrics::Count(Event event, uint64_t times) {
   impl_->Of(event).Increment(static_cast<double>(times));
 }
 
+void Metrics::CountDroppedKeys(std::string_view stage) {
+  impl_->stages().CountDroppedKeys(stage);
+}
 void Metrics::CountDroppedPlacement(std::string_view stage) {
   impl_->stages().CountDroppedPlacement(stage);
 }

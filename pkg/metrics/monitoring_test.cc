@@ -37,6 +37,7 @@ std::set<std::string> Served() {
   metrics.Calls("/runtime.v1.RuntimeService/Version", Metrics::CallKind::kPassthrough)
       .Took(std::chrono::seconds(1), std::chrono::seconds(1));
   metrics.CountDroppedPlacement("nri");
+  metrics.CountDroppedKeys("hooks");
   metrics.CountIgnoredFailure("nri");
   metrics.Plugin("nri", "10-logger").Failed();
   metrics.WaitedForStage("nri", std::chrono::milliseconds(1));

@@ -35,6 +35,11 @@ StageMetrics::StageMetrics(prometheus::Registry& registry)
                               .Help("CPUs or memory nodes that a stage wanted for a container, and "
                                     "that are the policy's to decide")
                               .Register(registry)),
+      dropped_keys_(prometheus::BuildCounter()
+                        .Name("cri_resmgr_dropped_keys_total")
+                        .Help("Changes that contained labels or annotations which are the "
+                              "kubelet's own, and which were left out")
+                        .Register(registry)),
       ignored_failures_(prometheus::BuildCounter()
                             .Name("cri_resmgr_ignored_failures_total")
                             .Help("Calls that went on without a stage that failed")
@@ -60,6 +65,10 @@ StageMetrics::~StageMetrics() = default;
 
 void StageMetrics::CountDroppedPlacement(std::string_view stage) {
   dropped_placements_.Add({{"stage", std::string(stage)}}).Increment();
+}
+
+void StageMetrics::CountDroppedKeys(std::string_view stage) {
+  dropped_keys_.Add({{"stage", std::string(stage)}}).Increment();
 }
 
 void StageMetrics::CountIgnoredFailure(std::string_view stage) {

@@ -31,6 +31,7 @@ class StageMetrics {
   ~StageMetrics();
 
   void CountDroppedPlacement(std::string_view stage);
+  void CountDroppedKeys(std::string_view stage);
   void CountIgnoredFailure(std::string_view stage);
   void Waited(std::string_view stage, std::chrono::nanoseconds time);
   PluginCounter& Plugin(std::string_view kind, std::string_view name);
@@ -42,6 +43,7 @@ class StageMetrics {
   PluginCounter& Make(std::string_view kind, std::string_view name);
 
   prometheus::Family<prometheus::Counter>& dropped_placements_;
+  prometheus::Family<prometheus::Counter>& dropped_keys_;
   prometheus::Family<prometheus::Counter>& ignored_failures_;
   prometheus::Family<prometheus::Histogram>& wait_seconds_;
   prometheus::Family<prometheus::Histogram>& call_seconds_;

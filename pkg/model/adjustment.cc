@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/model/adjustment.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
+
+#include "pkg/model/unified_files.h"
 
 namespace resmgr {
 namespace {
@@ -93,7 +96,53 @@ void AddWideChanges(const WideAdjustment& wide, ChangeList& changes) {
   changes.Add(Field::kSeccompProfile, wide.seccomp_profile);
 }
 
+void Unset(const FieldChange& field, Adjustment& adjustment) {
+  ResourceValues& values = adjustment.values;
+  switch (field.field) {
+    case Field::kCpusetCpus:
+      return values.cpus.reset();
+    case Field::kCpusetMems:
+      return values.mems.reset();
+    case Field::kCpuShares:
+      return values.cpu_shares.reset();
+    case Field::kCpuQuota:
+      values.cpu_period.reset();
+      return values.cpu_quota.reset();
+    default:
+      break;
+  }
+  if (adjustment.wide() == nullptr) return;
+  WideAdjustment& wide = adjustment.Wide();
+  if (field.field == Field::kMemoryLimit) wide.memory_limit.reset();
+  if (field.field == Field::kMemorySwapLimit) wide.memory_swap_limit.reset();
+  // The request's own goes, too.
+  if (field.field == Field::kHugepageLimits) wide.hugepage_limits.Remove(field.key);
+}
+
+// What `base` says of a field goes where `later` says it in another way: runtimes would get both.
+// A file of `base` is removed, so that the one of the request is, too.
+void GiveWay(Adjustment& base, const Adjustment& later) {
+  if (later.wide() != nullptr) {
+    for (const auto& edit : later.wide()->unified) {
+      if (!edit.value) continue;
+      if (const auto field = FieldOfFile(edit.key, *edit.value)) Unset(*field, base);
+    }
+  }
+  if (base.wide() == nullptr || base.wide()->unified.empty()) return;
+  std::vector<std::string> over;
+  for (const auto& edit : base.wide()->unified) {
+    const auto field = edit.value ? FieldOfFile(edit.key, *edit.value) : std::nullopt;
+    if (field && later.Says(*field)) over.push_back(edit.key);
+  }
+  for (const std::string& file : over)
+    base.Wide().unified.Remove(file);
+}
+
 }  // namespace
+
+bool IsKubeletsOwn(std::string_view key) {
+  return key.starts_with("io.kubernetes.");
+}
 
 std::string_view ToString(Field field) {
   switch (field) {
@@ -159,6 +208,7 @@ std::vector<FieldChange> Adjustment::Changes() const {
 }
 
 void Adjustment::Merge(Adjustment&& later) {
+  GiveWay(*this, later);
   const bool later_clears_cpus = later.clears_cpus();
   const bool later_clears_mems = later.clears_mems();
   MergeSet(values.cpus, std::move(later.values.cpus), later_clears_cpus);
@@ -177,11 +227,63 @@ void Adjustment::Merge(Adjustment&& later) {
 }
 
 bool Adjustment::DropPlacement() {
-  const bool said = values.cpus || values.mems || clears_cpus() || clears_mems();
+  bool said = values.cpus || values.mems || clears_cpus() || clears_mems();
   values.cpus.reset();
   values.mems.reset();
-  if (wide_ != nullptr) wide_->clear_cpus = wide_->clear_mems = false;
+  if (wide_ == nullptr) return said;
+  wide_->clear_cpus = wide_->clear_mems = false;
+  said |= wide_->unified.EraseIf([](const auto& edit) { return IsPlacementFile(edit.key); });
   return said;
+}
+
+bool Adjustment::DropKubeletsOwn() {
+  if (wide_ == nullptr) return false;
+  const auto own = [](const auto& edit) { return IsKubeletsOwn(edit.key); };
+  const bool labels = wide_->labels.EraseIf(own);
+  return wide_->annotations.EraseIf(own) || labels;
+}
+
+void Adjustment::TranslateFiles() {
+  if (wide_ == nullptr || wide_->unified.empty()) return;
+  Adjustment fields;
+  wide_->unified.EraseIf([&fields](const auto& edit) {
+    return edit.value && AddAsField(edit.key, *edit.value, fields);
+  });
+  if (!fields.empty()) Merge(std::move(fields));
+}
+
+void Adjustment::YieldToFiles() {
+  if (wide_ == nullptr || wide_->unified.empty()) return;
+  for (const auto& edit : wide_->unified) {
+    if (!edit.value) continue;
+    if (const auto field = FieldOfFile(edit.key, *edit.value)) Unset(*field, *this);
+  }
+}
+
+bool Adjustment::Says(const FieldChange& field) const {
+  switch (field.field) {
+    case Field::kCpusetCpus:
+      if (values.cpus || clears_cpus()) return true;
+      break;
+    case Field::kCpusetMems:
+      if (values.mems || clears_mems()) return true;
+      break;
+    case Field::kCpuShares:
+      if (values.cpu_shares) return true;
+      break;
+    case Field::kCpuQuota:
+      if (values.cpu_quota || values.cpu_period) return true;
+      break;
+    default:
+      break;
+  }
+  if (wide_ == nullptr) return false;
+  if (field.field == Field::kMemoryLimit && wide_->memory_limit) return true;
+  if (field.field == Field::kMemorySwapLimit && wide_->memory_swap_limit) return true;
+  if (field.field == Field::kHugepageLimits && wide_->hugepage_limits.Find(field.key) != nullptr) {
+    return true;
+  }
+  return SetsFileOf(field, wide_->unified);
 }
 
 }  // namespace resmgr

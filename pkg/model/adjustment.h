@@ -43,6 +43,9 @@ enum class Field {
 
 std::string_view ToString(Field field);  // "cpuset_cpus", "annotations", ...
 
+// Of a label or an annotation: one that the kubelet keeps its own records in.
+bool IsKubeletsOwn(std::string_view key);
+
 // One thing that a stage changed: of what has keys, the entry with that key.
 struct FieldChange {
   Field field = Field::kCpusetCpus;
@@ -98,13 +101,24 @@ class Adjustment {
   // It removes the request's list, and gives none.
   bool clears_cpus() const { return !values.cpus && wide_ != nullptr && wide_->clear_cpus; }
   bool clears_mems() const { return !values.mems && wide_ != nullptr && wide_->clear_mems; }
-  // Says nothing of CPUs and memory nodes any more. False: it said nothing before.
+  // Says nothing of CPUs and memory nodes any more, in `unified` neither. False: it said nothing
+  // before.
   bool DropPlacement();
+  // The same of labels and annotations that are the kubelet's own.
+  bool DropKubeletsOwn();
+  // What files in `unified` say of fields becomes these fields, where a field can say just that
+  // (pkg/model/unified_files.h). In one adjustment a file wins over the field, as at runtimes.
+  void TranslateFiles();
+  // Where a file in `unified` is left that says what a field does, the field goes.
+  void YieldToFiles();
+  // Whether it sets the field, or a file in `unified` that says the same.
+  bool Says(const FieldChange& field) const;
   bool empty() const { return values.empty() && (wide_ == nullptr || *wide_ == WideAdjustment()); }
 
   // All that it changes, in the order of Field.
   std::vector<FieldChange> Changes() const;
-  // What `later` changes wins, entry by entry of what has keys.
+  // What `later` changes wins, entry by entry of what has keys, be it said by a field or by a file
+  // in `unified`.
   void Merge(Adjustment&& later);
 
  private:

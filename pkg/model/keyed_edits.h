@@ -40,6 +40,16 @@ class KeyedEdits {
   auto begin() const { return edits_.begin(); }
   auto end() const { return edits_.end(); }
 
+  // Forgets the edits for which this holds, as if they had never been made. False: there is none.
+  template <typename Matches>
+  bool EraseIf(Matches matches) {
+    if (std::erase_if(edits_, matches) == 0) return false;
+    indices_.clear();
+    for (size_t i = 0; edits_.size() > kFew && i < edits_.size(); ++i)
+      indices_.emplace(edits_[i].key, i);
+    return true;
+  }
+
   // All that `later` says wins.
   void Merge(KeyedEdits&& later) {
     for (Edit& edit : later.edits_)

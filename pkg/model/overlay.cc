@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/model/unified_files.h"
+
 namespace resmgr {
 namespace {
 
@@ -81,6 +83,10 @@ void OverlayResources(const Adjustment& so_far, LinuxResources& resources) {
     } else {
       resources.hugepage_limits.erase(size);
     }
+  }
+  for (const auto& [file, value] : wide.unified) {
+    const auto said = value ? FieldOfFile(file, *value) : std::nullopt;
+    if (said) Unset(*said, resources);
   }
 }
 

@@ -47,6 +47,14 @@ TEST(OverlayTest, ShowsWhatThePolicyDecided) {
   EXPECT_EQ(shown.create.resources.cpu_shares, 1024);
 }
 
+TEST(OverlayTest, AFileTakesThePlaceOfTheField) {
+  Adjustment so_far;
+  so_far.Wide().unified.Set("cpu.weight", "7");
+  const Shown shown = With(so_far);
+  EXPECT_EQ(shown.create.resources.cpu_shares, std::nullopt);
+  EXPECT_EQ(shown.details.unified, (StringMap{{"cpu.weight", "7"}, {"memory.high", "1"}}));
+}
+
 TEST(OverlayTest, ShowsThatAListIsCleared) {
   CreateRequest create;
   create.resources.cpuset_cpus = "1";

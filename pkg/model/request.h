@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "pkg/base/ids.h"
 #include "pkg/base/string_map.h"
@@ -61,6 +63,9 @@ class Request {
   PodSandboxId pod_id;
   // Of RunPodSandbox: which sandbox of its pod this is, as the client counts them.
   uint32_t pod_attempt = 0;
+  // Files that the request names in `unified` and that say what fields say, or where the container
+  // may run (pkg/model/unified_files.h).
+  std::vector<std::string> files;
   // CreateContainer, UpdateContainerResources, RunPodSandbox, UpdatePodSandboxResources; nothing
   // for the others.
   std::variant<std::monostate, CreateRequest, ContainerUpdate, Pod, PodUpdate> body;

@@ -7,6 +7,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/model/identity.h"
 #include "pkg/model/resources_annotation.h"
+#include "pkg/model/unified_files.h"
 
 namespace resmgr::nri {
 namespace {
@@ -102,9 +103,10 @@ void AddWideResources(const WideAdjustment& wide, api::LinuxResources& resources
     resources.mutable_memory()->mutable_swap()->set_value(*wide.memory_swap_limit);
   }
   for (const auto& [size, limit] : wide.hugepage_limits) {
+    if (!limit) continue;
     api::HugepageLimit& added = *resources.add_hugepage_limits();
     added.set_page_size(size);
-    added.set_limit(limit.value_or(0));
+    added.set_limit(*limit);
   }
   // A removed file has nothing that could be written to it.
   for (const auto& [file, value] : wide.unified)
@@ -138,6 +140,13 @@ void AddKeyed(const WideAdjustment& wide, api::ContainerAdjustment& out) {
 }
 
 }  // namespace
+
+std::vector<std::string> FilesOf(const api::LinuxResources& resources) {
+  std::vector<std::string> files;
+  for (const auto& [file, value] : resources.unified())
+    if (IsPlacementFile(file) || FieldOfFile(file, value)) files.push_back(file);
+  return files;
+}
 
 LinuxResources ToResources(const api::LinuxResources& resources) {
   LinuxResources out;

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pkg/api/nri.pb.h"
 #include "pkg/model/adjustment.h"
@@ -22,6 +23,8 @@ namespace api = ::nri::pkg::api::v1alpha1;
 // set here either.
 
 LinuxResources ToResources(const api::LinuxResources& resources);
+// As Request::files.
+std::vector<std::string> FilesOf(const api::LinuxResources& resources);
 
 // QoS class from the cgroup parent; what is left out, from labels.
 Pod ToPod(const api::PodSandbox& pod);

@@ -47,6 +47,7 @@ class EventCall final : private PipelineCall::Front, private Request::Source {
   bool Has(Operation operation, Field field) const override { return NriHas(operation, field); }
   // In an adjustment of NRI no list means that the runtime keeps its own.
   bool ClearsPlacement() const override { return false; }
+  bool RemovesFiles() const override { return false; }
   void End();
 
   bool ReadCreate(CreateRequest& create) override;

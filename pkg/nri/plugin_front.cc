@@ -158,6 +158,7 @@ void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
   CreateRequest create = ToCreateRequest(container);
   create.pod = ToPod(request.pod());
   running.call.request().pod_id = create.pod_id;
+  running.call.request().files = FilesOf(container.linux().resources());
   running.call.request().body = std::move(create);
   running.call.SetId(container.id());
   // The resource manager may update it as soon as it knows the id.
@@ -193,6 +194,7 @@ void PluginFront::OnUpdateContainer(const api::UpdateContainerRequest& request,
   if (updates_.TakeOwn(id, wanted)) return reply(api::UpdateContainerResponse());
   Running& running = Begin(Operation::kUpdateContainerResources);
   running.call.request().container_id = id;
+  running.call.request().files = FilesOf(request.linux_resources());
   running.call.request().body = ContainerUpdate{.has_linux = true, .resources = wanted};
   Start(
       running,

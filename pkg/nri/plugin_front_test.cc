@@ -468,6 +468,27 @@ TEST_F(PluginFrontTest, WhatOtherStagesChangeIsInTheAnswer) {
   EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
 }
 
+// They would win over the policy's CPUs, also over those of later updates.
+TEST_F(PluginFrontTest, CpusetFilesInARequestAreRefused) {
+  Synchronize(false);
+  auto create = About<api::CreateContainerRequest>("dsp", true, 1000);
+  auto& unified =
+      *create.mutable_container()->mutable_linux()->mutable_resources()->mutable_unified();
+  unified["cpuset.cpus"] = "3";
+  const auto refused = host_.Call<api::CreateContainerResponse>("CreateContainer", create);
+  EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("cpuset.cpus"));
+  unified.erase("cpuset.cpus");
+  unified["cpu.weight"] = "7";
+  const auto created = host_.Call<api::CreateContainerResponse>("CreateContainer", create);
+  ASSERT_TRUE(created.ok()) << created.status();
+  EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1") << "nothing was left of it";
+  EXPECT_EQ(created->adjust().linux().resources().unified_size(), 0);
+  auto update = About<api::UpdateContainerRequest>("dsp", true, 1000);
+  *update.mutable_linux_resources() = ResourcesOf(1000);
+  (*update.mutable_linux_resources()->mutable_unified())["cpuset.cpus.partition"] = "root";
+  EXPECT_FALSE(host_.Call<api::UpdateContainerResponse>("UpdateContainer", update).ok());
+}
+
 // The runtime would keep its list, and the stage would take the container for unrestricted.
 TEST(EventCallTest, AStageThatClearsAListHasFailed) {
   ManualClock clock;

@@ -5,7 +5,22 @@
 #include <iterator>
 #include <utility>
 
+#include "pkg/model/unified_files.h"
+
 namespace resmgr {
+namespace {
+
+// The former change may have said the number by a file, and this one by the field, or the other way
+// round. Few changes are numbers.
+void ForgetOtherForms(const FieldChange& change, std::vector<FieldOwner>& owners) {
+  const FieldChange meaning = MeaningOf(change);
+  if (meaning.field > Field::kMemorySwapLimit) return;
+  std::erase_if(owners, [&change, &meaning](const FieldOwner& former) {
+    return former.change != change && MeaningOf(former.change) == meaning;
+  });
+}
+
+}  // namespace
 
 FieldOwners::Containers::iterator FieldOwners::Find(std::string_view id) {
   const auto found = owners_.lower_bound(id);
@@ -26,6 +41,7 @@ void FieldOwners::Add(std::string_view id, std::vector<FieldOwner> owners) {
   }
   std::vector<FieldOwner>& mine = known->second.owners;
   for (FieldOwner& owner : owners) {
+    ForgetOtherForms(owner.change, mine);
     const auto before = std::ranges::find(mine, owner.change, &FieldOwner::change);
     if (before != mine.end()) {
       *before = std::move(owner);

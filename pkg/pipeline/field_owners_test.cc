@@ -28,6 +28,20 @@ TEST(FieldOwnersTest, TheLastChangeOfAFieldCounts) {
   EXPECT_THAT(owners.Of(ContainerId("other")), IsEmpty());
 }
 
+TEST(FieldOwnersTest, AFileAndItsFieldHaveOneOwner) {
+  FieldOwners owners;
+  owners.Add("id", {Owner(Field::kUnified, "cpu.weight", "one"),
+                    Owner(Field::kUnified, "memory.high", "one")});
+  owners.Add("id", {Owner(Field::kCpuShares, "", "two")});
+  EXPECT_THAT(owners.Of(ContainerId("id")),
+              ElementsAre(Owner(Field::kUnified, "memory.high", "one"),
+                          Owner(Field::kCpuShares, "", "two")));
+  owners.Add("id", {Owner(Field::kUnified, "cpu.weight.nice", "three")});
+  EXPECT_THAT(owners.Of(ContainerId("id")),
+              ElementsAre(Owner(Field::kUnified, "memory.high", "one"),
+                          Owner(Field::kUnified, "cpu.weight.nice", "three")));
+}
+
 TEST(FieldOwnersTest, TakesTheBeginningOfAnIdThatOnlyOneHas) {
   FieldOwners owners;
   owners.Add("abc1", {Owner(Field::kArgs, "", "one")});

@@ -7,6 +7,12 @@
 #include "pkg/base/parse.h"
 
 namespace resmgr {
+namespace {
+
+// In place of a stage's name: what the request itself says.
+constexpr std::string_view kClient = "client";
+
+}  // namespace
 
 Pipeline::Pipeline(Clock& clock, Metrics* metrics)
     : clock_(clock),
@@ -39,14 +45,33 @@ void Pipeline::Change() {
     operations_ = operations_ | stage->options().operations;
 }
 
-void Pipeline::NoteDroppedPlacement(const Stage& stage) {
+void Pipeline::NoteDroppedPlacement(const std::string& stage) {
   ++dropped_placements_;
-  const std::string& name = stage.options().name;
-  if (metrics_ != nullptr) metrics_->CountDroppedPlacement(name);
-  if (!reported_.insert(name).second) return;
+  if (metrics_ != nullptr) metrics_->CountDroppedPlacement(stage);
+  if (!reported_.insert(stage).second) return;
+  if (stage == kClient) {
+    log_.Warn(
+        "a client names cpuset files in the unified resources of a container: dropped, since the "
+        "active policy decides about CPUs and memory nodes (reported once)");
+    return;
+  }
   log_.Warn(
       "stage {} sets or clears CPUs or memory nodes of a container: dropped, since the active "
       "policy decides about these (reported once)",
+      stage);
+}
+
+void Pipeline::NoteDroppedFiles() {
+  NoteDroppedPlacement(std::string(kClient));
+}
+
+void Pipeline::NoteDroppedKeys(const Stage& stage) {
+  const std::string& name = stage.options().name;
+  if (metrics_ != nullptr) metrics_->CountDroppedKeys(name);
+  if (!reported_keys_.insert(name).second) return;
+  log_.Warn(
+      "stage {} changes labels or annotations that begin with io.kubernetes.: dropped, since they "
+      "are the kubelet's own (reported once)",
       name);
 }
 

@@ -50,11 +50,12 @@ class Pipeline {
   }
   // A stage wanted some that are the policy's to decide, and they were dropped: in what it changed
   // of a call, or in a request of its own to the runtime.
-  void NoteDroppedPlacement(const Stage& stage);
+  void NoteDroppedPlacement(const Stage& stage) { NoteDroppedPlacement(stage.options().name); }
 
   // Who changed what, for `explain`.
   const FieldOwners& owners() const { return owners_; }
-  // How often a stage wanted CPUs or memory nodes that are the policy's to decide.
+  // How often a stage, or a client beside the fields of its request, wanted CPUs or memory nodes
+  // that are the policy's to decide.
   uint64_t dropped_placements() const { return dropped_placements_; }
   // How often a call went on without a stage that failed.
   uint64_t ignored_failures() const { return ignored_failures_; }
@@ -63,6 +64,11 @@ class Pipeline {
   friend class PipelineCall;
 
   void Change();
+  void NoteDroppedPlacement(const std::string& stage);
+  // The client's request names files of cgroup v2 that say where the container may run.
+  void NoteDroppedFiles();
+  // A stage wanted to change labels or annotations that are the kubelet's own, and they stay.
+  void NoteDroppedKeys(const Stage& stage);
   // The protocol cannot carry what a stage wants, and the container gets all but that.
   void NoteLeftOut(const Stage& stage, const FieldChange& change);
   void NoteIgnoredFailure(const Stage& stage, const Status& why);
@@ -79,7 +85,8 @@ class Pipeline {
   std::vector<Stage*> stages_;  // all of them
   OperationSet operations_;
   FieldOwners owners_;
-  std::set<std::string, std::less<>> reported_;  // stages whose placements were dropped
+  std::set<std::string, std::less<>> reported_;       // stages whose placements were dropped
+  std::set<std::string, std::less<>> reported_keys_;  // and those whose labels were
   uint64_t dropped_placements_ = 0;
   uint64_t ignored_failures_ = 0;
 };

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/pipeline/pipeline_call.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/model/unified_files.h"
 
 namespace resmgr {
 namespace {
@@ -31,7 +35,22 @@ void PipelineCall::Start(Request& request) {
     call->host_ = this;
     calls_.push_back(std::move(call));
   }
+  if (!request.files.empty() && !front_.RemovesFiles()) {
+    if (const Status status = CheckFiles(); !status.ok()) return EndWith(status);
+  }
   Ask();
+}
+
+Status PipelineCall::CheckFiles() const {
+  const bool owned =
+      std::ranges::any_of(calls_, [](const auto& call) { return call->stage().OwnsPlacement(); });
+  const auto file = std::ranges::find_if(request_->files, IsPlacementFile);
+  if (!owned || file == request_->files.end()) return OkStatus();
+  return FailedPrecondition(
+      "the request sets {} in its unified resources, which would win over the CPUs and memory "
+      "nodes "
+      "that the active policy decides, and the protocol cannot take it out",
+      Printable(*file));
 }
 
 void PipelineCall::Ask() {
@@ -126,6 +145,10 @@ void PipelineCall::Adjust(Adjustment&& adjustment) {
   const Stage& stage = call.stage();
   if (!stage.OwnsPlacement()) {
     if (PlacementIsOwned() && adjustment.DropPlacement()) pipeline_.NoteDroppedPlacement(stage);
+    if (adjustment.DropKubeletsOwn()) pipeline_.NoteDroppedKeys(stage);
+    adjustment.TranslateFiles();
+    LeaveOutFiles(stage, adjustment);
+    adjustment.YieldToFiles();
     if (Status noted = NoteChanges(call, adjustment); !noted.ok()) return Fail(std::move(noted));
   }
   if (asked_ == 0) {
@@ -133,7 +156,35 @@ void PipelineCall::Adjust(Adjustment&& adjustment) {
   } else {
     adjustment_.Merge(std::move(adjustment));
   }
+  if (!request_->files.empty() && front_.RemovesFiles()) DropFiles();
   Accept();
+}
+
+void PipelineCall::DropFiles() {
+  const bool owned = PlacementIsOwned() || calls_[asked_]->stage().OwnsPlacement();
+  const bool placed = owned && (adjustment_.Says({.field = Field::kCpusetCpus}) ||
+                                adjustment_.Says({.field = Field::kCpusetMems}));
+  for (const std::string& file : request_->files) {
+    const bool set_by_stage =
+        adjustment_.wide() != nullptr && adjustment_.wide()->unified.Find(file) != nullptr;
+    if (set_by_stage) continue;
+    if (IsPlacementFile(file) && placed) {
+      adjustment_.Wide().unified.Remove(file);
+      if (!std::exchange(dropped_files_, true)) pipeline_.NoteDroppedFiles();
+    } else if (const auto field = FieldOfFile(file, ""); field && adjustment_.Says(*field)) {
+      adjustment_.Wide().unified.Remove(file);
+    }
+  }
+}
+
+void PipelineCall::LeaveOutFiles(const Stage& stage, Adjustment& adjustment) {
+  if (adjustment.wide() == nullptr || adjustment.wide()->unified.empty()) return;
+  adjustment.Wide().unified.EraseIf([this, &stage](const auto& edit) {
+    const FieldChange change{.field = Field::kUnified, .key = edit.key};
+    if (!front_.LeavesOut(request_->operation(), change)) return false;
+    pipeline_.NoteLeftOut(stage, change);
+    return true;
+  });
 }
 
 Status PipelineCall::NoteChanges(const StageCall& call, const Adjustment& adjustment) {

@@ -46,6 +46,9 @@ class PipelineCall {
     // Whether the protocol can take a list of CPUs or memory nodes out of a request. A stage that
     // does so where it cannot has failed.
     virtual bool ClearsPlacement() const { return true; }
+    // The same of a file of cgroup v2 that the request names. Where it cannot, a request with one
+    // that says where the container may run is refused, and the others stay.
+    virtual bool RemovesFiles() const { return true; }
 
    protected:
     ~Front() = default;
@@ -102,6 +105,12 @@ class PipelineCall {
   void RollBackAll();
   // Takes what the stage changes into its account. An error: the protocol cannot carry it.
   Status NoteChanges(const StageCall& call, const Adjustment& adjustment);
+  // Takes out of it the files of cgroup v2 that the protocol cannot carry.
+  void LeaveOutFiles(const Stage& stage, Adjustment& adjustment);
+  // Not OK: what the request names beside its fields could not be taken out.
+  Status CheckFiles() const;
+  // Takes out of the request what its own files of cgroup v2 say of that which is decided here.
+  void DropFiles();
   bool PassReply();
   void WaitForRelease();
   void StartTimer(void (PipelineCall::*expire)());
@@ -121,7 +130,8 @@ class PipelineCall {
   Answer answer_ = Answer::kNone;
   bool in_stage_ = false;  // a method of a stage runs: what it says is looked at when it returns
   bool held_ = false;
-  Status refusal_;  // of a stage that refused or failed
+  bool dropped_files_ = false;  // counted
+  Status refusal_;              // of a stage that refused or failed
   Outcome outcome_;
   Status reply_error_;
   std::chrono::steady_clock::time_point waiting_since_;  // for a stage

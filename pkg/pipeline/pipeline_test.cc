@@ -192,6 +192,123 @@ TEST_F(PipelineTest, ClearingCpusIsThePolicysToDecideToo) {
   EXPECT_THAT(Scrape(), HasSubstr(R"(cri_resmgr_dropped_placements_total{stage="hook"} 1)"));
 }
 
+class PipelineFilesTest : public PipelineTest {
+ protected:
+  PipelineFilesTest() {
+    policy_.owns_placement = true;
+    pipeline_.SetPolicyStage(&policy_);
+    pipeline_.Add(hook_);
+  }
+
+  ResourceValues decides_{.cpus = CpuSet{1}, .cpu_shares = 512, .cpu_quota = 10'000};
+  std::map<std::string, std::string> files_;  // that the hook sets
+  FunctionStage policy_{
+      {.name = "policy", .operations = kCreate},
+      [this](auto& call, Request&, const Adjustment&) { call.Adjust(ResourceValues(decides_)); }};
+  FunctionStage hook_{{.name = "hook", .operations = kCreate},
+                      [this](auto& call, Request&, const Adjustment& so_far) {
+                        seen_.clear();
+                        if (so_far.wide() != nullptr) {
+                          for (const auto& edit : so_far.wide()->unified)
+                            seen_[edit.key] = edit.value.value_or("removed");
+                        }
+                        Adjustment adjustment;
+                        for (const auto& [file, value] : files_)
+                          adjustment.Wide().unified.Set(file, value);
+                        call.Adjust(std::move(adjustment));
+                      }};
+  std::map<std::string, std::string> seen_;
+};
+
+TEST_F(PipelineFilesTest, CpusetFilesOfALaterStageAreDroppedAndCounted) {
+  files_ = {{"cpuset.cpus", "8-9"},
+            {"cpuset.mems", "1"},
+            {"cpuset.cpus.partition", "root"},
+            {"cpuset.cpus.exclusive", "8-9"},
+            {"memory.high", "max"}};
+  TestFront front(pipeline_);
+  front.call.Start(front.request);
+  EXPECT_THAT(front.changes, ElementsAre(FieldChange{.field = Field::kCpusetCpus},
+                                         FieldChange{.field = Field::kCpuShares},
+                                         FieldChange{.field = Field::kCpuQuota},
+                                         FieldChange{Field::kUnified, "memory.high"}));
+  EXPECT_EQ(pipeline_.dropped_placements(), 1U);
+}
+
+TEST_F(PipelineFilesTest, FilesOfALaterStageAreTheLastWordAndItOwnsThem) {
+  files_ = {{"cpu.max", "50000 100000"}, {"cpu.weight", "7"}};
+  TestFront front(pipeline_);
+  front.call.Start(front.request);
+  EXPECT_EQ(front.values,
+            (ResourceValues{.cpus = CpuSet{1}, .cpu_quota = 50'000, .cpu_period = 100'000}));
+  EXPECT_THAT(front.changes, ElementsAre(FieldChange{.field = Field::kCpusetCpus},
+                                         FieldChange{.field = Field::kCpuQuota},
+                                         FieldChange{.field = Field::kCpuPeriod},
+                                         FieldChange{Field::kUnified, "cpu.weight"}));
+  EXPECT_TRUE(front.call.OnReply({.id = "c1"}));
+  std::vector<FieldChange> owned;
+  for (const FieldOwner& owner : pipeline_.owners().Of(ContainerId("c1"))) {
+    EXPECT_EQ(owner.stage, "hook");
+    owned.push_back(owner.change);
+  }
+  EXPECT_THAT(owned, ElementsAre(FieldChange{.field = Field::kCpuQuota},
+                                 FieldChange{.field = Field::kCpuPeriod},
+                                 FieldChange{Field::kUnified, "cpu.weight"}));
+}
+
+TEST_F(PipelineFilesTest, TheClientsOwnFilesGoWhereThePolicyDecides) {
+  std::string log;
+  SetLogWriter([&log](std::string_view line) { log += line; });
+  for (int i = 0; i < 2; ++i) {
+    TestFront front(pipeline_);
+    front.request.files = {"cpuset.cpus", "cpuset.cpus.partition", "cpu.max", "cpu.weight",
+                           "memory.max"};
+    front.call.Start(front.request);
+    EXPECT_EQ(front.values, decides_);
+    EXPECT_THAT(seen_,
+                ElementsAre(std::pair("cpu.max", "removed"), std::pair("cpu.weight", "removed"),
+                            std::pair("cpuset.cpus", "removed"),
+                            std::pair("cpuset.cpus.partition", "removed")));
+  }
+  SetLogWriter(nullptr);
+  EXPECT_EQ(pipeline_.dropped_placements(), 2U);
+  EXPECT_THAT(Scrape(), HasSubstr(R"(cri_resmgr_dropped_placements_total{stage="client"} 2)"));
+  EXPECT_THAT(log, HasSubstr("a client names cpuset files"));
+  EXPECT_EQ(log.find("a client names"), log.rfind("a client names"));
+}
+
+TEST_F(PipelineFilesTest, TheClientsOwnFilesStayWhereNothingIsDecided) {
+  decides_ = {};
+  TestFront front(pipeline_);
+  front.request.files = {"cpuset.cpus", "cpu.max", "cpu.weight"};
+  front.call.Start(front.request);
+  EXPECT_THAT(front.changes, ElementsAre());
+  EXPECT_EQ(pipeline_.dropped_placements(), 0U);
+}
+
+TEST_F(PipelineTest, KeysOfTheKubeletAreDroppedCountedAndReportedOnce) {
+  FunctionStage hook({.name = "hook", .operations = kCreate},
+                     [](auto& call, Request&, const Adjustment&) {
+                       Adjustment adjustment;
+                       adjustment.Wide().annotations.Set("io.kubernetes.container.hash", "0");
+                       adjustment.Wide().annotations.Set("mine", "1");
+                       adjustment.Wide().labels.Remove("io.kubernetes.pod.uid");
+                       call.Adjust(std::move(adjustment));
+                     });
+  pipeline_.Add(hook);
+  std::string log;
+  SetLogWriter([&log](std::string_view line) { log += line; });
+  for (int i = 0; i < 2; ++i) {
+    TestFront front(pipeline_);
+    front.call.Start(front.request);
+    EXPECT_THAT(front.changes, ElementsAre(FieldChange{Field::kAnnotations, "mine"}));
+  }
+  SetLogWriter(nullptr);
+  EXPECT_THAT(Scrape(), HasSubstr(R"(cri_resmgr_dropped_keys_total{stage="hook"} 2)"));
+  EXPECT_THAT(log, HasSubstr("stage hook changes labels or annotations"));
+  EXPECT_EQ(log.find("stage hook"), log.rfind("stage hook"));
+}
+
 TEST_F(PipelineTest, AStageThatClearsWhereTheProtocolCannotHasFailed) {
   FunctionStage hook({.name = "hook", .operations = kCreate},
                      [](auto& call, Request&, const Adjustment&) {

@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "pkg/model/unified_files.h"
+
 namespace resmgr::nri {
 
 namespace {
@@ -77,6 +79,11 @@ std::string ChangeOwners::PluginOf(const FieldChange& change) const {
     const auto found = plugins_.find(std::pair(field, key));
     return found == plugins_.end() ? "" : found->second;
   };
+  // A field may have been made of a file.
+  if (const std::string file = FileOf(change); !file.empty()) {
+    std::string plugin = look(api::FIELD_CGROUPS_UNIFIED, file);
+    if (!plugin.empty()) return plugin;
+  }
   const api::Field field = FieldOf(change.field);
   // Hooks add up: all plugins that set some are owners together.
   std::string plugin = look(field, IsKeyed(field) ? change.key : "");

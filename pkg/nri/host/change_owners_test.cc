@@ -78,6 +78,30 @@ TEST(ChangeOwnersTest, TellsWhichPluginMadeEachChange) {
   EXPECT_EQ(owners.PluginOf({.field = Field::kHooks, .key = "/bin/h"}), "10-a,20-b");
 }
 
+TEST(ChangeOwnersTest, WhoSetsAFileOwnsTheFieldThatIsMadeOfIt) {
+  AdjustmentMerge merge(Given({}));
+  ASSERT_TRUE(merge
+                  .Add("10-a", Make<api::CreateContainerResponse>(
+                                   "adjust { linux { resources { cpu { quota { value: 7 } } } } }"))
+                  .ok());
+  ASSERT_TRUE(merge
+                  .Add("20-b", Make<api::CreateContainerResponse>(R"(
+                         adjust { linux { resources {
+                           unified { key: "cpu.max" value: "5000 10000" }
+                           unified { key: "memory.max" value: "4096" }
+                           unified { key: "hugetlb.2MB.max" value: "1" } } } })"))
+                  .ok());
+  const std::vector<OwnedField> owned = merge.owned("");
+  const ChangeOwners owners(owned);
+  for (const FieldChange& change : std::vector<FieldChange>{
+           {.field = Field::kCpuQuota},
+           {.field = Field::kCpuPeriod},
+           {.field = Field::kMemoryLimit},
+           {.field = Field::kHugepageLimits, .key = "2MB"},
+       })
+    EXPECT_EQ(owners.PluginOf(change), "20-b") << ToString(change.field);
+}
+
 TEST(ChangeOwnersTest, TellsNoPluginOfWhatNoneHasSet) {
   AdjustmentMerge merge(Given({}));
   api::CreateContainerResponse reply;

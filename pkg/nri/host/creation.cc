@@ -6,6 +6,7 @@
 #include "pkg/base/utf8.h"
 #include "pkg/nri/host/adjustment_mapping.h"
 #include "pkg/nri/host/nri_stage.h"
+#include "pkg/nri/host/resource_mapping.h"
 
 namespace resmgr::nri {
 
@@ -172,7 +173,9 @@ void Creation::Adopt() {
     api::Container changed = std::move(*shown->Message().mutable_container());
     if (owned) {
       const LinuxResources& decided = planned->create().resources;
-      api::LinuxCPU& cpu = *changed.mutable_linux()->mutable_resources()->mutable_cpu();
+      api::LinuxResources& resources = *changed.mutable_linux()->mutable_resources();
+      LeaveOutPlacement(resources);
+      api::LinuxCPU& cpu = *resources.mutable_cpu();
       cpu.set_cpus(Utf8Repaired(decided.cpuset_cpus.value_or("")));
       cpu.set_mems(Utf8Repaired(decided.cpuset_mems.value_or("")));
     }

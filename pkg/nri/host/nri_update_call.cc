@@ -112,6 +112,8 @@ class UpdateCall final : public StageCall {
     if (Status added = MapResources(target, stage_.traits(), adjustment); !added.ok()) {
       return answer.Refuse(std::move(added));
     }
+    // The pipeline drops and counts it.
+    if (stage_.PlacementIsOwned()) LeaveOutPlacement(target);
     OverlayResources(target, wanted_);
     answer.Adjust(std::move(adjustment));
   }

@@ -59,7 +59,8 @@ void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
     return batch->End(update, true);
   }
   api::LinuxResources wanted = update.linux().resources();
-  LeaveOutPlacement(wanted);
+  const bool owned = hooks_.placement_is_owned();
+  if (owned && LeaveOutPlacement(wanted)) hooks_.dropped_placement();
   const auto left_out = LeaveOutShortfalls(traits_, unsupported_, wanted);
   if (!left_out.ok()) {
     NoteFailure(*container, left_out.status());
@@ -69,7 +70,10 @@ void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
   if (!AnySet(wanted)) return batch->End(update, false);
   // Runtimes take an update as all that is wanted, as a kubelet sends it.
   api::LinuxResources whole = container->message->linux().resources();
-  if (hooks_.placement_is_owned()) whole.clear_cpu();
+  if (owned) {
+    LeaveOutPlacement(whole);
+    whole.clear_cpu();
+  }
   OverlayResources(wanted, whole);
   const auto done = [this, alive = std::weak_ptr<char>(alive_), container, wanted, update,
                      batch](const Status& status) {
@@ -89,15 +93,6 @@ void PluginUpdates::NoteFailure(const HostContainer& container, const Status& wh
   if (!suppressed) return;
   log_.Warn("container {} is not changed as NRI plugins want it: {} ({} more not logged)",
             Printable(container.id.value()), Printable(Describe(why)), *suppressed);
-}
-
-void PluginUpdates::LeaveOutPlacement(api::LinuxResources& resources) {
-  if (!hooks_.placement_is_owned() || !resources.has_cpu()) return;
-  api::LinuxCPU& cpu = *resources.mutable_cpu();
-  if (cpu.cpus().empty() && cpu.mems().empty()) return;
-  cpu.clear_cpus();
-  cpu.clear_mems();
-  hooks_.dropped_placement();
 }
 
 }  // namespace resmgr::nri

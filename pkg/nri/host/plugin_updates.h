@@ -57,7 +57,6 @@ class PluginUpdates {
 
   void ApplyOne(const api::ContainerUpdate& update, const std::shared_ptr<Batch>& batch);
   void NoteFailure(const HostContainer& container, const Status& why);
-  void LeaveOutPlacement(api::LinuxResources& resources);
 
   RuntimeAccess& runtime_;
   HostInventory& inventory_;

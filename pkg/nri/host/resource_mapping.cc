@@ -9,6 +9,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/base/utf8.h"
+#include "pkg/model/unified_files.h"
 #include "pkg/nri/convert.h"
 #include "pkg/nri/host/field_ledger.h"
 #include "pkg/nri/host/pod_view.h"
@@ -75,6 +76,25 @@ Status ReadCpu(const api::LinuxCPU& cpu, ResourceValues& values) {
   return ReadNumber(cpu.has_period(), cpu.period(), "CPU period", values.cpu_period);
 }
 
+// Puts the file's word into the field that says the same, or unsets the field. False: the file is
+// to be sent.
+bool SetField(std::string_view file, std::string_view value, ResourceChange& change) {
+  Adjustment field;
+  if (AddAsField(file, value, field)) {
+    Merge(change.resources, AsResources(field.values));
+    if (field.wide() == nullptr) return true;
+    if (field.wide()->memory_limit) change.resources.memory_limit = field.wide()->memory_limit;
+    for (const auto& [size, limit] : field.wide()->hugepage_limits)
+      change.resources.hugepage_limits[size] = limit.value_or(0);
+    return true;
+  }
+  const auto said = FieldOfFile(file, value);
+  if (!said) return false;
+  Unset(*said, change.resources);
+  if (said->field == Field::kMemorySwapLimit) change.memory_swap_limit.reset();
+  return false;
+}
+
 class ShortfallList {
  public:
   explicit ShortfallList(const RuntimeTraits& traits) : traits_(traits) {}
@@ -119,8 +139,9 @@ ResourceChange ToResourceChange(const api::LinuxResources& resources, const Runt
   const api::LinuxMemory& memory = resources.memory();
   if (memory.swap().value() != 0) change.memory_swap_limit = memory.swap().value();
   const auto files = FilesFor(resources, traits);
-  std::vector<StringMap::value_type> unified(resources.unified().begin(),
-                                             resources.unified().end());
+  std::vector<StringMap::value_type> unified;
+  for (const auto& [file, value] : resources.unified())
+    if (!SetField(file, value, change)) unified.emplace_back(file, value);
   for (const auto& [file, value] : files)
     unified.emplace_back(file, value);
   if (!unified.empty()) change.unified = StringMap(std::span(unified));
@@ -148,6 +169,20 @@ Status MapResources(const api::LinuxResources& resources, const RuntimeTraits& t
   if (resources.has_blockio_class()) wide.blockio_class = resources.blockio_class().value();
   if (resources.has_rdt_class()) wide.rdt_class = resources.rdt_class().value();
   return OkStatus();
+}
+
+bool LeaveOutPlacement(api::LinuxResources& resources) {
+  bool said = !resources.cpu().cpus().empty() || !resources.cpu().mems().empty();
+  if (said) {
+    resources.mutable_cpu()->clear_cpus();
+    resources.mutable_cpu()->clear_mems();
+  }
+  std::vector<std::string> files;
+  for (const auto& [file, value] : resources.unified())
+    if (IsPlacementFile(file)) files.push_back(file);
+  for (const std::string& file : files)
+    resources.mutable_unified()->erase(file);
+  return said || !files.empty();
 }
 
 std::string Shown(const Shortfall& shortfall) {

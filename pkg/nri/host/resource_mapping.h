@@ -26,7 +26,8 @@ api::LinuxResources ToNriResources(const LinuxResources& resources,
                                    const StringMap& unified = {});
 
 // What the CRI can change of a container that exists. On cgroup v2, memory.reservation is the file
-// memory.low, and pids is pids.max, unless `unified` has these files itself.
+// memory.low, and pids is pids.max, unless `unified` has these files itself. A file that says what
+// a field does takes its place, and is not sent where the field can say it.
 ResourceChange ToResourceChange(const api::LinuxResources& resources,
                                 const RuntimeTraits& traits = {});
 
@@ -35,6 +36,9 @@ ResourceChange ToResourceChange(const api::LinuxResources& resources,
 // which.
 Status MapResources(const api::LinuxResources& resources, const RuntimeTraits& traits,
                     Adjustment& adjustment);
+
+// Takes out what it says of CPUs and memory nodes, in `unified`, too. False: nothing.
+bool LeaveOutPlacement(api::LinuxResources& resources);
 
 // Something that is wanted and that a request cannot express.
 struct Shortfall {

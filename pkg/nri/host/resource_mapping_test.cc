@@ -52,6 +52,44 @@ TEST(ResourceMappingTest, FilesThatAreNamedCount) {
             (StringMap{{"memory.low", "max"}, {"pids.max", "5"}}));
 }
 
+TEST(ResourceMappingTest, AFileTakesThePlaceOfItsField) {
+  const ResourceChange change = ToResourceChange(Make<api::LinuxResources>(R"(
+    cpu { shares { value: 512 } quota { value: 7 } period { value: 8 } }
+    memory { limit { value: 100 } swap { value: 200 } }
+    unified { key: "cpu.max" value: "5000 10000" }
+    unified { key: "cpu.weight" value: "3" }
+    unified { key: "memory.max" value: "max" }
+    unified { key: "memory.swap.max" value: "0" }
+    unified { key: "hugetlb.2MB.max" value: "9" })"));
+  const LinuxResources expected{.cpu_period = 10'000,
+                                .cpu_quota = 5000,
+                                .cpu_shares = {},
+                                .memory_limit = -1,
+                                .oom_score_adj = {},
+                                .cpuset_cpus = {},
+                                .cpuset_mems = {},
+                                .hugepage_limits = {{"2MB", 9}}};
+  EXPECT_EQ(change.resources, expected);
+  EXPECT_EQ(change.memory_swap_limit, std::nullopt);
+  EXPECT_EQ(change.unified, (StringMap{{"cpu.weight", "3"}, {"memory.swap.max", "0"}}));
+}
+
+TEST(ResourceMappingTest, APlacementIsLeftOutInAllItsForms) {
+  auto resources = Make<api::LinuxResources>(R"(
+    cpu { cpus: "1" mems: "0" shares { value: 2 } }
+    unified { key: "cpuset.cpus" value: "8-9" }
+    unified { key: "cpuset.cpus.partition" value: "root" }
+    unified { key: "memory.high" value: "1" })");
+  EXPECT_TRUE(LeaveOutPlacement(resources));
+  EXPECT_FALSE(LeaveOutPlacement(resources));
+  EXPECT_EQ(resources.cpu().cpus(), "");
+  EXPECT_EQ(resources.cpu().shares().value(), 2U);
+  EXPECT_EQ(resources.unified_size(), 1);
+  auto only_file = Make<api::LinuxResources>("unified { key: 'cpuset.mems' value: '1' }");
+  EXPECT_TRUE(LeaveOutPlacement(only_file));
+  EXPECT_FALSE(only_file.has_cpu());
+}
+
 TEST(ResourceMappingTest, EditsARequest) {
   Adjustment adjustment;
   ASSERT_TRUE(MapResources(Make<api::LinuxResources>(kAll), {}, adjustment).ok());

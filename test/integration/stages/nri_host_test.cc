@@ -420,6 +420,48 @@ TEST_F(NriHostTest, APluginSeesThePolicysCpusAndDoesNotChangeThem) {
   OnLoop([&seen] { EXPECT_EQ(seen, "1"); });
 }
 
+TEST_F(NriHostTest, CpusetFilesOfAPluginReachNoContainer) {
+  StartHost();
+  std::string first;
+  FakePlugin& plugin = Connect({}, [&first](FakePlugin& pins) {
+    pins.create = [&first](const api::CreateContainerRequest& request) {
+      api::CreateContainerResponse response;
+      const auto add = [](api::LinuxResources& resources) {
+        (*resources.mutable_unified())["cpuset.cpus"] = "3";
+        (*resources.mutable_unified())["cpuset.cpus.partition"] = "root";
+        (*resources.mutable_unified())["cpu.max"] = "50000 100000";
+      };
+      add(*response.mutable_adjust()->mutable_linux()->mutable_resources());
+      if (!first.empty()) {
+        api::ContainerUpdate& other = *response.add_update();
+        other.set_container_id(first);
+        add(*other.mutable_linux()->mutable_resources());
+      }
+      first = request.container().id();
+      return response;
+    };
+  });
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  ASSERT_THAT(Create(client, *pod, "one"), IsOk());
+  runtime_.ForgetCalls();
+  ASSERT_THAT(Create(client, *pod, "two"), IsOk());
+  const cri::LinuxContainerResources made = Created().linux().resources();
+  EXPECT_EQ(made.unified_size(), 0) << made.DebugString();
+  EXPECT_EQ(made.cpu_quota(), 50'000);
+  EXPECT_EQ(made.cpu_period(), 100'000);
+  bool updated = false;
+  for (const RecordedCall& call : runtime_.Calls("UpdateContainerResources")) {
+    cri::UpdateContainerResourcesRequest request;
+    ASSERT_TRUE(request.ParseFromString(call.messages.at(0)));
+    EXPECT_EQ(request.linux().unified_size(), 0) << request.DebugString();
+    updated |= request.linux().cpu_quota() == 50'000;
+  }
+  EXPECT_TRUE(updated);
+  OnLoop([&] { EXPECT_FALSE(plugin.lost.has_value()); });
+}
+
 TEST_F(NriHostTest, APluginAsksForAChangeFromWithinItsAnswer) {
   StartHost();
   std::string first;
