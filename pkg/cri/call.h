@@ -109,8 +109,9 @@ class Call final : public h2::StreamHandler,
   // Forwards the request with a message in which parts are replaced or removed.
   void SendSpliced(const Adjustment& adjustment);
   void SendRequest(std::string_view suffix);
-  // The request is not what stages can read: let it pass as it is.
-  void PassUnread(std::string_view why);
+  // The request is not what stages can read: let it pass as it is where no runtime can read it
+  // either, or where no stage looks at it.
+  void PassUnread(const Status& why);
   // Bytes of a reply whose messages become others.
   void PassRewritten(const h2::Slice& data);
   // Accounts for what of those waits here, and opens the runtime's window unless it is much.

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "pkg/cri/adjustment_edits.h"
 #include "pkg/cri/call.h"
 #include "pkg/cri/call_reading.h"
@@ -17,7 +19,9 @@ namespace resmgr {
 void Call::Keep(const h2::Slice& data) {
   client_->Consume(data.size());
   reading_->request.Add(data, connection_.scratch());
-  if (HoldRequest() && !reading_->request.fits()) PassUnread("it is larger than any runtime takes");
+  if (HoldRequest() && !reading_->request.fits()) {
+    PassUnread(ResourceExhausted("it is larger than any runtime takes"));
+  }
 }
 
 bool Call::HoldRequest() {
@@ -39,7 +43,7 @@ void Call::ReleaseRequest() {
 void Call::Open() {
   HeldMessage& request = reading_->request;
   if (const Status status = request.Open(headers_); !status.ok()) {
-    PassUnread(Message(status));
+    PassUnread(status);
   } else if (request.packed()) {
     unpacking_ = true;
     connection_.relay().UnpackSoon(*this);
@@ -53,7 +57,7 @@ bool Call::Unpack(size_t most) {
   if (!LookedAt() && routing_ == nullptr && aliased_ == nullptr) return false;
   const StatusOr<bool> whole = reading_->request.Unpack(most);
   if (!whole.ok()) {
-    PassUnread(Message(whole.status()));
+    PassUnread(whole.status());
   } else if (!HoldRequest()) {
     return false;
   } else if (*whole) {
@@ -86,8 +90,13 @@ void Call::OnRouted(const Status& status) {
 
 void Call::StartPipeline() {
   CriRequest& request = reading_->stages->request;
-  if (request.Read(reading_->request.message())) {
+  const std::string_view message = reading_->request.message();
+  if (request.Read(message)) {
     reading_->stages->call.Start(request.request());
+  } else if (!IsCutShort(message)) {
+    // A runtime may be less strict.
+    Finish(InvalidArgument("cannot tell what this {} is to do: its message is malformed",
+                           method_.name));
   } else {
     EndPipeline();
     if (NameRuntimesHandlers()) SendWith("");
@@ -106,11 +115,17 @@ bool Call::NameRuntimesHandlers() {
   return HoldRequest();
 }
 
-void Call::PassUnread(std::string_view why) {
+void Call::PassUnread(const Status& why) {
   if (routing_ != nullptr) {
-    return Finish(InvalidArgument("cannot tell which runtime {} is for: {}", method_.name, why));
+    return Finish(
+        InvalidArgument("cannot tell which runtime {} is for: {}", method_.name, Message(why)));
   }
-  connection_.relay().NoteUnread(method_, why);
+  // What a runtime might read all the same would happen unseen by the policy.
+  const bool readable = !request_complete_ || !reading_->request.cut_short();
+  if (LookedAt() && readable) {
+    return Finish(Annotate(why, fmt::format("cannot tell what this {} is to do", method_.name)));
+  }
+  connection_.relay().NoteUnread(method_, Message(why));
   EndPipeline();
   if (!Forward(HeadersToSend(false), false)) return;
   SendRequest("");

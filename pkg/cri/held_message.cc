@@ -44,6 +44,12 @@ bool HeldMessage::fits() const {
   return size() <= limit_ + kGrpcPrefixSize;
 }
 
+bool HeldMessage::cut_short() const {
+  if (body_.empty()) return true;
+  const std::string_view body = body_.slices().front().view();
+  return body.size() < kGrpcPrefixSize || GrpcBodySize(body) > body.size();
+}
+
 void HeldMessage::Clear() {
   body_.Clear();
   own_.Clear();

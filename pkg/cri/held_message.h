@@ -37,6 +37,8 @@ class HeldMessage {
   // The body is complete: finds the message in it. `headers` tell its compression. InvalidArgument,
   // or Unimplemented for the compression: it cannot be read.
   Status Open(const h2::HeaderBlock& headers);
+  // The body ends before a message does: no runtime reads it either.
+  bool cut_short() const;
   // After Open: it is compressed and not unpacked.
   bool packed() const { return packed_; }
   // Decompresses up to `most` bytes more; true when that was all. Errors of Inflater::Step: it

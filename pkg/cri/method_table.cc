@@ -41,7 +41,6 @@ Service ClassifyService(std::string_view service) {
 // Where each known path stands among KnownMethodPaths().
 struct MethodPlaces {
   MethodPlaces() {
-    const std::vector<std::string> paths = KnownMethodPaths();
     for (size_t i = 0; i < paths.size(); ++i)
       places.emplace(paths[i], i);
   }
@@ -51,6 +50,12 @@ struct MethodPlaces {
     return found == places.end() ? places.size() : found->second;
   }
 
+  // Those of no place have `other`.
+  std::string_view PathAt(size_t place, std::string_view other) const {
+    return place < paths.size() ? std::string_view(paths[place]) : other;
+  }
+
+  const std::vector<std::string> paths = KnownMethodPaths();
   std::unordered_map<std::string, size_t, TextHash, std::equal_to<>> places;
 };
 
@@ -64,11 +69,15 @@ const MethodPlaces& Places() {
 Method ClassifyMethod(std::string_view path) {
   Method method{.path = path, .name = path, .place = Places().PlaceOf(path)};
   const size_t slash = path.rfind('/');
-  if (path.empty() || path.front() != '/' || slash == 0 || slash == std::string_view::npos) {
-    return method;
-  }
+  if (slash == 0 || slash == std::string_view::npos) return method;
+  // gRPC's server in Go takes a path without the slash in front.
+  const size_t begin = path.front() == '/' ? 1 : 0;
   method.name = path.substr(slash + 1);
-  method.service = ClassifyService(path.substr(1, slash - 1));
+  method.service = ClassifyService(path.substr(begin, slash - begin));
+  if (begin == 0 && method.service != Service::kOther) {
+    method.place = Places().PlaceOf("/" + std::string(path));
+    method.path = Places().PathAt(method.place, path);
+  }
   if (method.service != Service::kRuntime) return method;
   for (const auto& [name, operation] : kOperations) {
     if (method.name == name) method.operation = operation;

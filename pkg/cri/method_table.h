@@ -11,7 +11,8 @@ enum class Service { kRuntime, kImage, kOther };
 
 // What a request's path tells. Views into the path or into constants.
 struct Method {
-  std::string_view path;  // "/runtime.v1.RuntimeService/Version"
+  // "/runtime.v1.RuntimeService/Version"; of a known one without the slash in front, with it.
+  std::string_view path;
   std::string_view name;  // "Version"
   Service service = Service::kOther;
   Operation operation = Operation::kOther;

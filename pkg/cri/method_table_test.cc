@@ -22,6 +22,30 @@ TEST(MethodTableTest, KnowsBothApiVersions) {
   }
 }
 
+// gRPC's server in Go, and so containerd 1.6, takes it.
+TEST(MethodTableTest, TheSlashInFrontMayBeMissing) {
+  for (const std::string& path : KnownMethodPaths()) {
+    const Method with = ClassifyMethod(path);
+    const std::string bare = path.substr(1);
+    const Method without = ClassifyMethod(bare);
+    EXPECT_EQ(without.operation, with.operation) << path;
+    EXPECT_EQ(without.service, with.service) << path;
+    EXPECT_EQ(without.endless, with.endless) << path;
+    EXPECT_EQ(without.place, with.place) << path;
+    EXPECT_EQ(without.name, with.name);
+    EXPECT_EQ(without.path, path) << "counted and shown like the other";
+    EXPECT_FALSE(without.unknown) << path;
+  }
+  const Method next = ClassifyMethod("runtime.v1.RuntimeService/NextYearsMethod");
+  EXPECT_TRUE(next.unknown);
+  EXPECT_EQ(next.path, "runtime.v1.RuntimeService/NextYearsMethod");
+  for (const char* path :
+       {"//runtime.v1.RuntimeService/CreateContainer", "/runtime.v1.RuntimeService/createContainer",
+        "/runtime.v1.RuntimeService/CreateContainer/",
+        "/runtime.v1.RuntimeService/CreateContainer?x"})
+    EXPECT_EQ(ClassifyMethod(path).operation, Operation::kOther) << path;
+}
+
 TEST(MethodTableTest, ImageCallsAreNotOperations) {
   const Method method = ClassifyMethod("/runtime.v1.ImageService/PullImage");
   EXPECT_EQ(method.service, Service::kImage);

@@ -94,6 +94,36 @@ TEST_P(PlacementTest, ASharedContainerMakesRoomForAnExclusiveOneAndGrowsBack) {
   }
 }
 
+// containerd 1.6 takes a path without the slash in front.
+TEST_P(PlacementTest, ACreationIsSeenWhateverItsPathAndItsSections) {
+  const RunningPod shared = Run(Burstable("shared", MilliCpu{500}));
+  const CpuSet all = AllCpus(shared);
+  CriClient& client = node_->client();
+  const Workload workload = Guaranteed("bare", 1);
+  const auto pod = client.RunPod(node_->PodConfig(workload));
+  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
+  cri::CreateContainerRequest request;
+  request.set_pod_sandbox_id(*pod);
+  *request.mutable_config() = Node::ContainerConfig(workload);
+  *request.mutable_sandbox_config() = node_->PodConfig(workload);
+  request.mutable_config()->mutable_windows();
+  const CallResult made =
+      client.Call(client.PathOf("CreateContainer").substr(1), {request.SerializeAsString()});
+  ASSERT_TRUE(made.status.ok()) << made.status.error_message();
+  cri::CreateContainerResponse response;
+  ASSERT_TRUE(response.ParseFromString(made.messages.at(0)));
+  cri::StartContainerRequest start;
+  start.set_container_id(response.container_id());
+  ASSERT_TRUE(client.Call(client.PathOf("StartContainer").substr(1), {start.SerializeAsString()})
+                  .status.ok());
+  const auto own = client.AllowedCpus(response.container_id());
+  ASSERT_TRUE(own.ok()) << Describe(own.status());
+  EXPECT_EQ(CpuSet::Parse(*own).value_or(CpuSet()).size(), 1);
+  EXPECT_FALSE(CpuSet::Parse(Inside(shared))
+                   .value_or(CpuSet())
+                   .Intersects(CpuSet::Parse(*own).value_or(CpuSet())));
+}
+
 TEST_P(PlacementTest, ContainersThatComeLaterStayOffExclusiveCpus) {
   const RunningPod probe = Run(BestEffort("probe"));
   const CpuSet all = AllCpus(probe);

@@ -9,6 +9,7 @@
 #include "pkg/cri/inventory.h"
 #include "pkg/cri/messages.h"
 #include "pkg/grpc/grpc_message.h"
+#include "pkg/model/unified_files.h"
 
 // Whatever a client sends in an intercepted call is read without harm, and an appended adjustment
 // never makes a readable message unreadable.
@@ -27,6 +28,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         again.resources.cpuset_cpus != "3") {
       __builtin_trap();
     }
+  }
+  // What passes unread as cut short no reader takes for a message.
+  if (resmgr::IsCutShort(bytes) && resmgr::DecodeId(bytes).ok()) __builtin_trap();
+  resmgr::Adjustment limit;
+  if (resmgr::AddAsField("cpu.max", bytes, limit)) {
+    const resmgr::ResourceValues& values = limit.values;
+    if (values.cpu_quota.value_or(0) == 0 || values.cpu_period.value_or(1) < 1) __builtin_trap();
   }
   (void)resmgr::DecodeUpdateContainerResources(bytes);
   (void)resmgr::DecodeRunPodSandbox(bytes);

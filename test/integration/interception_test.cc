@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is read on its way changes only where it must, and what cannot be read is the runtime's
-// business.
+// What is read on its way changes only where it must, and what no runtime can read is the runtime's
+// business. What a runtime might take all the same is decided about, or refused.
 #include <string>
 #include <vector>
 
@@ -128,6 +128,110 @@ TEST_P(InterceptionTest, UpdateChangesNothingButThePlacement) {
   ClearPlacement(seen.mutable_linux());
   EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(seen, request))
       << seen.DebugString();
+}
+
+// On cgroup v2 runtimes write these files after all fields.
+TEST_P(InterceptionTest, CpusetFilesOfTheClientAreDropped) {
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  cri::CreateContainerRequest request =
+      CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  auto& unified =
+      *request.mutable_config()->mutable_linux()->mutable_resources()->mutable_unified();
+  unified["cpuset.cpus"] = "0";
+  unified["cpuset.mems"] = "0";
+  unified["cpuset.cpus.partition"] = "root";
+  unified["memory.high"] = "1000";
+  AddUnknown(&request);
+  const CallResult result =
+      client.Call(client.PathOf("CreateContainer"), {request.SerializeAsString()});
+  ASSERT_TRUE(result.status.ok()) << result.status.error_message();
+  cri::CreateContainerRequest seen;
+  ASSERT_TRUE(seen.ParseFromString(Received("CreateContainer")));
+  EXPECT_EQ(CpuSet::Parse(seen.config().linux().resources().cpuset_cpus())->size(), 2);
+  for (const char* const file : {"cpuset.cpus", "cpuset.mems", "cpuset.cpus.partition"})
+    unified.erase(file);
+  ClearPlacement(seen.mutable_config()->mutable_linux()->mutable_resources());
+  ClearPlacement(request.mutable_config()->mutable_linux()->mutable_resources());
+  EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(seen, request))
+      << seen.DebugString();
+
+  cri::CreateContainerResponse made;
+  ASSERT_TRUE(made.ParseFromString(result.messages.at(0)));
+  cri::UpdateContainerResourcesRequest update;
+  update.set_container_id(made.container_id());
+  (*update.mutable_linux()->mutable_unified())["cpuset.cpus"] = "0";
+  (*update.mutable_linux()->mutable_unified())["memory.high"] = "2000";
+  runtime_.ForgetCalls();
+  ASSERT_TRUE(client.Call(client.PathOf("UpdateContainerResources"), {update.SerializeAsString()})
+                  .status.ok());
+  cri::UpdateContainerResourcesRequest sent;
+  ASSERT_TRUE(sent.ParseFromString(Received("UpdateContainerResources")));
+  EXPECT_EQ(sent.linux().unified_size(), 1) << sent.DebugString();
+  EXPECT_EQ(CpuSet::Parse(sent.linux().cpuset_cpus())->size(), 2);
+}
+
+TEST_P(InterceptionTest, APathWithoutTheSlashInFrontIsTheSameMethod) {
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  const std::string request =
+      CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2))
+          .SerializeAsString();
+  client.Call(client.PathOf("CreateContainer").substr(1), {request});
+  cri::CreateContainerRequest seen;
+  ASSERT_TRUE(seen.ParseFromString(Received("CreateContainer")));
+  EXPECT_EQ(CpuSet::Parse(seen.config().linux().resources().cpuset_cpus())->size(), 2);
+}
+
+TEST_P(InterceptionTest, AContainerWithASectionForWindowsIsPlaced) {
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  for (const bool linux_too : {false, true}) {
+    cri::ContainerConfig config = MakeGuaranteedContainer("main", 1);
+    config.mutable_metadata()->set_attempt(linux_too ? 1 : 0);
+    if (!linux_too) config.clear_linux();
+    config.mutable_windows()->mutable_resources()->set_cpu_shares(7);
+    const auto id = client.CreateContainer(*pod, MakeGuaranteedPod("g"), config);
+    ASSERT_THAT(id, IsOk());
+    EXPECT_TRUE(Eventually([&] { return !CpusAtRuntime(*id).empty(); })) << linux_too;
+    ASSERT_THAT(client.StartContainer(*id), IsOk());
+  }
+}
+
+// gRPC's server in Go reads the first and does what it says.
+TEST_P(InterceptionTest, TwoMessagesInOneCallAreRefused) {
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  const std::string request =
+      CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2))
+          .SerializeAsString();
+  for (const std::string& second : {request, std::string()}) {
+    const CallResult result = client.Call(client.PathOf("CreateContainer"), {request, second});
+    EXPECT_EQ(result.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(result.status.error_message(), testing::HasSubstr("CreateContainer"));
+  }
+  EXPECT_TRUE(runtime_.Calls("CreateContainer").empty());
+}
+
+// Parsers of other makes take some of these.
+TEST_P(InterceptionTest, WhatARuntimeMightReadAndWeDoNotIsRefused) {
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  const std::string request =
+      CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2))
+          .SerializeAsString();
+  // A group that ends with another number, and a field number of more than 29 bits.
+  for (const std::string& tail :
+       {std::string("\xa3\x06\xac\x06", 4), std::string("\x92\x80\x80\x80\x80\x01\x00", 7)}) {
+    const CallResult result = client.Call(client.PathOf("CreateContainer"), {request + tail});
+    EXPECT_EQ(result.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  EXPECT_TRUE(runtime_.Calls("CreateContainer").empty());
 }
 
 TEST_P(InterceptionTest, OtherRequestsKeepTheirBytes) {
