@@ -10,6 +10,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/docker/docker_labels.h"
+#include "pkg/docker/host_config_fields.h"
 #include "pkg/docker/host_config_lists.h"
 #include "pkg/docker/json_text.h"
 
@@ -233,6 +234,25 @@ void EditLabels(std::string_view object, const LabelEdits& edits, Splices& splic
   });
 }
 
+// The body with the HostConfig that dockerd makes of what stands beside it; a HostConfig with what
+// is decided alone would make it forget the rest. "": there is one, or nothing for it.
+std::string WithHostConfig(std::string_view object) {
+  if (IsJsonObject(LastMember(object, "HostConfig"))) return "";
+  const std::vector<std::string> members = MembersBesideHostConfig(object);
+  if (members.empty()) return "";
+  Splices splices(object);
+  splices.Append(object, fmt::format("\"HostConfig\":{{{}}}", JoinJson(members)));
+  return splices.Apply();
+}
+
+// The list beside HostConfig, which dockerd takes where that has none.
+void ClearCpusBeside(std::string_view object, Splices& splices) {
+  ForEachMember(object, [&splices](std::string_view name, std::string_view value) {
+    const bool list = IsField(name, "CpusetCpus") || IsField(name, "Cpuset");
+    if (list && IsJsonText(value)) splices.Replace(value, "\"\"");
+  });
+}
+
 StatusOr<std::string> EditCreate(std::string_view object, const Adjustment& adjustment,
                                  Splices splices) {
   NewMembers added;
@@ -271,6 +291,7 @@ StatusOr<std::string> EditCreate(std::string_view object, const Adjustment& adju
     const LabelEdits labels(*wide);
     if (!labels.empty()) EditLabels(object, labels, splices, added);
   }
+  if (adjustment.clears_cpus()) ClearCpusBeside(object, splices);
   if (!added.empty()) splices.Append(object, AsMembers(added));
   return splices.Apply();
 }
@@ -322,11 +343,13 @@ bool DockerLeavesOut(Operation operation, const FieldChange& change) {
 
 StatusOr<std::string> EditBody(Operation operation, std::string_view body,
                                const Adjustment& adjustment) {
-  Splices splices(body);
   const std::string_view object = TrimJson(body);
-  if (operation != Operation::kUpdateContainerResources) {
-    return EditCreate(object, adjustment, std::move(splices));
+  if (operation != Operation::kUpdateContainerResources && !adjustment.empty()) {
+    const std::string whole = WithHostConfig(object);
+    const std::string_view edited = whole.empty() ? body : whole;
+    return EditCreate(TrimJson(edited), adjustment, Splices(edited));
   }
+  Splices splices(body);
   const bool has_cpus = !LastMember(object, "NanoCpus").empty();
   NewMembers resources = ResourcesOf(adjustment, has_cpus);
   RESMGR_RETURN_IF_ERROR(AddFiles(adjustment.wide(), resources));

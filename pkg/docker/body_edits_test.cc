@@ -40,6 +40,25 @@ TEST(BodyEditsTest, ReplacesAndAppendsInPlace) {
             R"({"CpuShares":7,"RestartPolicy":{},"CpusetCpus":"1"})");
 }
 
+// Alone, a HostConfig of ours would make dockerd forget what stands beside it.
+TEST(BodyEditsTest, WhatStandsBesideHostConfigGoesIntoIt) {
+  EXPECT_EQ(
+      Edited(kCreate, R"({"Image":"i","CpuShares":512,"cpuquota":7,"Binds":["/a:/b"]})", Cpus("1")),
+      R"({"Image":"i","CpuShares":512,"cpuquota":7,"Binds":["/a:/b"],)"
+      R"("HostConfig":{"CpuShares":512,"cpuquota":7,"Binds":["/a:/b"],"CpusetCpus":"1"}})");
+  EXPECT_EQ(Edited(kCreate, R"({"CpusetCpus":"0-3","NanoCpus":5,"HostConfig":null})",
+                   Adjustment(ResourceValues{.cpus = *CpuSet::Parse("1"), .cpu_quota = -1})),
+            R"({"CpusetCpus":"0-3","NanoCpus":5,"HostConfig":null,)"
+            R"("HostConfig":{"CpusetCpus":"1","NanoCpus":0,"CpuQuota":-1}})");
+  EXPECT_EQ(Edited(kCreate, R"({"CpuShares":512,"HostConfig":{}})", Cpus("1")),
+            R"({"CpuShares":512,"HostConfig":{"CpusetCpus":"1"}})");
+  Adjustment clears;
+  clears.Wide().clear_cpus = true;
+  EXPECT_EQ(Edited(kCreate, R"({"Cpuset":"2","CpusetCpus":"3","HostConfig":{}})", clears),
+            R"({"Cpuset":"","CpusetCpus":"","HostConfig":{"CpusetCpus":""}})");
+  EXPECT_EQ(Edited(kCreate, R"({"CpuShares":512})", Adjustment()), R"({"CpuShares":512})");
+}
+
 TEST(BodyEditsTest, WhatCountsForGoIsReplaced) {
   EXPECT_EQ(Edited(kCreate, R"({"HostConfig":{"cpusetcpus":"1","CpusetCpus":null}})", Cpus("2")),
             R"({"HostConfig":{"cpusetcpus":"1","CpusetCpus":"2"}})");

@@ -13,6 +13,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/docker/characters.h"
 #include "pkg/docker/docker_labels.h"
+#include "pkg/docker/host_config_fields.h"
 #include "pkg/docker/host_config_lists.h"
 #include "pkg/docker/json_text.h"
 
@@ -122,6 +123,14 @@ struct RawResources {
     fields.Text(name, value, "CpusetCpus", cpus);
     fields.Text(name, value, "CpusetMems", mems);
   }
+  // What dockerd takes from beside the HostConfig where that has 0 or "".
+  void FillFrom(const RawResources& beside, const std::string& cpuset) {
+    if (shares == 0) shares = beside.shares;
+    if (memory == 0) memory = beside.memory;
+    if (memory_swap == 0) memory_swap = beside.memory_swap;
+    if (cpus.empty()) cpus = beside.cpus;
+    if (cpus.empty()) cpus = cpuset;
+  }
   void AddTo(LinuxResources& resources) const {
     const auto set = [](int64_t value, std::optional<int64_t>& into) {
       if (value != 0) into = value;
@@ -207,7 +216,11 @@ class CreateReader {
       fields_.Texts(name, value, "Cmd", body_.details.args);
       fields_.Texts(name, value, "Entrypoint", body_.details.command);
       fields_.Text(name, value, "User", user_);
+      fields_.Text(name, value, "Cpuset", cpuset_);
+      beside_.Read(name, value, fields_);
     });
+    if (!body_.has_host_config && !MembersBesideHostConfig(text).empty()) ReadHostConfig(text);
+    if (body_.has_host_config) raw_.FillFrom(beside_, cpuset_);
     return Finish();
   }
   StatusOr<CreateBody> ReadInspected(std::string_view config, std::string_view host_config) {
@@ -358,6 +371,8 @@ class CreateReader {
   BodyFields fields_{status_};
   CreateBody body_;
   RawResources raw_;
+  RawResources beside_;  // the HostConfig
+  std::string cpuset_;   // the same, by its oldest name
   std::vector<Mount> binds_;
   std::vector<Mount> mounts_;
   SeccompProfile seccomp_;  // without an option dockerd's own

@@ -14,7 +14,10 @@
 namespace resmgr::docker {
 
 // What the body of a request says that creates a container, read as dockerd reads it: names of
-// fields without regard to case, of equal ones the last one, objects that come twice merged.
+// fields without regard to case, of equal ones the last one, objects that come twice merged. As
+// before version 1.18 of the API, the fields of HostConfig may stand beside it. dockerd 20.10 takes
+// all of them where there is no HostConfig, else CpuShares, Memory, MemorySwap and CpusetCpus (or
+// Cpuset) where HostConfig has 0 or "".
 struct CreateBody {
   StringMap labels;
   bool has_host_config = false;

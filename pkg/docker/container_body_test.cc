@@ -54,6 +54,42 @@ TEST(ContainerBodyTest, ReadsEqualNamesAsGoDoes) {
   EXPECT_EQ(none->resources, LinuxResources());
 }
 
+// What dockerd 20.10 was seen to make of such bodies.
+TEST(ContainerBodyTest, ReadsWhatStandsBesideHostConfigAsDockerdDoes) {
+  const auto read = [](const char* text) {
+    const auto body = ReadCreateBody(text);
+    EXPECT_TRUE(body.ok()) << body.status();
+    return body.ok() ? *body : CreateBody();
+  };
+  CreateBody body = read(R"({"CpuShares": 512, "CpuQuota": 50000, "Memory": 4096,
+                             "CpusetMems": "0", "CgroupParent": "/x", "Binds": ["/a:/b"]})");
+  EXPECT_TRUE(body.has_host_config);
+  EXPECT_EQ(body.resources.cpu_shares, 512);
+  EXPECT_EQ(body.resources.cpu_quota, 50'000);
+  EXPECT_EQ(body.resources.memory_limit, 4096);
+  EXPECT_EQ(body.resources.cpuset_mems, "0");
+  EXPECT_EQ(body.cgroup_parent, "/x");
+  EXPECT_EQ(body.details.mounts.size(), 1U);
+  body = read(R"({"CpuShares": 512, "CpuQuota": 50000, "Memory": 4096, "MemorySwap": 8192,
+                  "CpusetCpus": "1", "CpusetMems": "0", "CgroupParent": "/x", "HostConfig": {}})");
+  EXPECT_EQ(body.resources.cpu_shares, 512);
+  EXPECT_EQ(body.resources.cpu_quota, std::nullopt);
+  EXPECT_EQ(body.resources.memory_limit, 4096);
+  EXPECT_EQ(body.details.memory_swap_limit, 8192);
+  EXPECT_EQ(body.resources.cpuset_cpus, "1");
+  EXPECT_EQ(body.resources.cpuset_mems, std::nullopt);
+  EXPECT_EQ(body.cgroup_parent, "");
+  body = read(R"({"CpuShares": 512, "CpusetCpus": "1",
+                  "HostConfig": {"CpuShares": 2, "CpusetCpus": "0"}})");
+  EXPECT_EQ(body.resources.cpu_shares, 2);
+  EXPECT_EQ(body.resources.cpuset_cpus, "0");
+  EXPECT_EQ(read(R"({"Cpuset": "1", "HostConfig": {}})").resources.cpuset_cpus, "1");
+  EXPECT_EQ(read(R"({"Cpuset": "1", "CpuShares": 2})").resources.cpuset_cpus, "1");
+  EXPECT_EQ(read(R"({"CPUSHARES": 5, "HostConfig": null})").resources.cpu_shares, 5);
+  EXPECT_FALSE(read(R"({"Cpuset": "1"})").has_host_config) << "nothing is made of it";
+  EXPECT_FALSE(ReadCreateBody(R"({"CpuShares": "2"})").ok()) << "dockerd refuses it, too";
+}
+
 TEST(ContainerBodyTest, ReadsMountsLimitsAndSecurity) {
   const auto body = ReadCreateBody(R"({
       "Cmd": "sh", "User": "7:8",

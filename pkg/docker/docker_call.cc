@@ -103,6 +103,8 @@ void DockerCall::OnFound(std::string_view id, Identity::Kind kind) {
   } else if (target_.action == Action::kUpdate && !sandbox) {
     operation = Operation::kUpdateContainerResources;
   }
+  // A form in the body may name another signal, which dockerd then sends.
+  if (target_.action == Action::kKill && !body_.empty()) operation = Operation::kOther;
   if (kind == Identity::Kind::kOther || operation == Operation::kOther ||
       !front_.pipeline().LooksAt(operation)) {
     return client_.Forward(std::nullopt);

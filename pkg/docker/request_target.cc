@@ -42,6 +42,17 @@ bool IsUnclean(std::string_view path) {
   return path.ends_with("/.") || path.ends_with("/..");
 }
 
+// The path of an absolute URL, which may name a host: "http://host/path", "x:/path". dockerd looks
+// at neither scheme nor host.
+std::string_view WithoutHost(std::string_view target) {
+  const size_t colon = target.find(':');
+  if (target.starts_with('/') || colon == std::string_view::npos) return target;
+  target.remove_prefix(colon + 1);
+  if (!target.starts_with("//")) return target;
+  const size_t path = target.find('/', 2);
+  return path == std::string_view::npos ? "" : target.substr(path);
+}
+
 std::optional<Action> ActionOf(std::string_view word) {
   constexpr std::array<std::pair<std::string_view, Action>, 5> kWords = {
       {{"start", Action::kStart},
@@ -59,17 +70,10 @@ std::optional<Action> ActionOf(std::string_view word) {
 
 std::optional<RequestTarget> ReadTarget(std::string_view method, std::string_view target) {
   if (method != "POST" && method != "DELETE") return std::nullopt;
-  // An absolute URL names a host, which dockerd does not look at.
-  if (const size_t scheme = target.find("://");
-      !target.starts_with('/') && scheme != std::string_view::npos) {
-    const size_t path = target.find('/', scheme + 3);
-    if (path == std::string_view::npos) return std::nullopt;
-    target.remove_prefix(path);
-  }
   const size_t question = target.find('?');
   const std::string_view query =
       question == std::string_view::npos ? "" : target.substr(question + 1);
-  const auto decoded = PercentDecoded(target.substr(0, question), UrlPart::kPath);
+  const auto decoded = PercentDecoded(WithoutHost(target.substr(0, question)), UrlPart::kPath);
   if (!decoded || IsUnclean(*decoded)) return std::nullopt;
   std::string_view path = WithoutVersion(*decoded);
   if (!path.starts_with(kContainers)) return std::nullopt;

@@ -19,7 +19,8 @@ struct RequestTarget {
   std::string signal{};  // kKill; "": the default one
 };
 
-// Reads the target as dockerd routes it: percent-encoded or not, behind any API version or none.
+// Reads the target as dockerd routes it: percent-encoded or not, a path or an absolute URL, behind
+// any API version or none.
 // nullopt: it is none of these, and passes. Pure function.
 std::optional<RequestTarget> ReadTarget(std::string_view method, std::string_view target);
 

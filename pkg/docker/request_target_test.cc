@@ -30,6 +30,27 @@ TEST(RequestTargetTest, ReadsPercentEncodedPathsAsDockerdDoes) {
   EXPECT_FALSE(ReadTarget("POST", "/containers/%zz/start").has_value());
 }
 
+// As dockerd 20.10 answers them: each creates a container.
+TEST(RequestTargetTest, ReadsAbsoluteUrlsAsDockerdDoes) {
+  for (const char* const target :
+       {"x:/v1.41/containers/create", "http:/v1.41/containers/create", "X:/containers/create",
+        "a+b.c-d:/v1.41/containers/create", "http://host/v1.41/containers/create",
+        "http:///v1.41/containers/create", "x:///containers/create",
+        "x://[::1]/v1.41/containers/create", "x://user@host:99999/v1.41/containers/create",
+        "x:/v1.41/%63ontainers%2Fcreate", "x:/v1.41/containers/create?name=x:/y",
+        "/v1.41%2Fcontainers%2Fcreate", "/%761.41/containers/create"}) {
+    const auto read = ReadTarget("POST", target);
+    ASSERT_TRUE(read.has_value()) << target;
+    EXPECT_EQ(read->action, Action::kCreate) << target;
+  }
+  // A redirection, or the page is not found.
+  for (const char* const target :
+       {"x:v1.41/containers/create", "http://host?/containers/create", "x://host",
+        "x:", "x:/%2e/v1.41/containers/create", "x://host//containers/create",
+        "/V1.41/containers/create", "/v1.41/Containers/create", "/a:b/../v1.41/containers/create"})
+    EXPECT_FALSE(ReadTarget("POST", target).has_value()) << target;
+}
+
 TEST(RequestTargetTest, EverythingElsePasses) {
   for (const char* const target :
        {"/containers/abc/exec", "/containers/abc/wait", "/containers/abc/attach?stream=1", "/build",

@@ -12,6 +12,7 @@
 
 #include "pkg/docker/body_edits.h"
 #include "pkg/docker/container_body.h"
+#include "pkg/docker/host_config_fields.h"
 
 // The first byte says what is changed; the rest is the body of a creation. Reference: a reader of
 // JSON of another make, which keeps members in their order, and what Go makes of them; the meaning
@@ -137,6 +138,15 @@ void TakeHost(const Node& node, Meaning& meaning) {
     if (!IsNull(value)) meaning.host[Folded(name)] = Text(value);
 }
 
+// As before version 1.18 of the API.
+void TakeHostBeside(const Node& root, Meaning& meaning) {
+  for (const auto& [name, value] : root.parts) {
+    if (!resmgr::docker::IsHostConfigField(Json(name).dump())) continue;
+    meaning.host_config = true;
+    if (!IsNull(value)) meaning.host[Folded(name)] = Text(value);
+  }
+}
+
 Meaning MeaningOf(const Node& root) {
   Meaning meaning;
   for (const auto& [name, value] : root.parts) {
@@ -158,6 +168,7 @@ Meaning MeaningOf(const Node& root) {
       meaning.others[name] = Text(value);
     }
   }
+  if (!meaning.host_config) TakeHostBeside(root, meaning);
   return meaning;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "pkg/docker/exchange.h"
+#include "pkg/docker/request_target.h"
 
 namespace {
 
@@ -68,6 +69,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr std::string_view kBetween = "\n====\n";
   const size_t cut = std::min(input.find(kBetween), size);
   const std::string_view client = input.substr(0, cut);
+  if (const auto target = resmgr::docker::ReadTarget("POST", client)) {
+    const bool creates = target->action == resmgr::docker::Action::kCreate;
+    Check(creates == target->container.empty());
+  }
   const std::string_view engine = input.substr(std::min(size, cut + kBetween.size()));
   // What is refused may have let a whole first part pass or not; all else is the same, however the
   // bytes arrive.

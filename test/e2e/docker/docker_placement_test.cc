@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/docker/docker_pods_fixture.h"
+#include "test/e2e/docker/raw_http.h"
 #include "test/support/containerd/child_process.h"
 #include "test/support/status_matchers.h"
 
@@ -124,6 +125,48 @@ TEST_F(DockerPlacementTest, AnUpdateChangesWhatItSaysAndMovesNobody) {
   EXPECT_EQ(pods_->Update(exclusive, {{"CpuShares", 512}, {"CpuQuota", 50'000}}).status, 200);
   ExpectOn(exclusive, all);
   ExpectOn(shared, all);
+}
+
+// dockerd takes all of these, and so nothing passes unseen in one of them.
+TEST_F(DockerPlacementTest, ContainersAreSeenInWhateverFormTheyAreAskedFor) {
+  const DockerPod shared = Run({.name = "shared"});
+  const CpuSet all = pods_->CpusInside(shared);
+  int number = 0;
+  for (const DockerPods::Form& form :
+       {DockerPods::Form{.before = "x:"}, DockerPods::Form{.before = "http://host"},
+        DockerPods::Form{.beside_config = true}}) {
+    DockerPod pod = GuaranteedDockerPod(fmt::format("form{}", ++number), 1);
+    ASSERT_THAT(pods_->RunSandbox(pod), IsOk());
+    ASSERT_EQ(pods_->Create(pod, {}, form).status, 201) << number;
+    ASSERT_THAT(pods_->Start(pod), IsOk()) << number;
+    const CpuSet own = pods_->CpusInside(pod);
+    EXPECT_EQ(own.size(), 1) << number;
+    EXPECT_FALSE(own.Intersects(kReserved));
+    EXPECT_EQ(Inside(shared), (all - own).ToString());
+    const auto host = pods_->Inspect(pod.container_id)["HostConfig"];
+    EXPECT_EQ(host.value("CpuShares", 0), 1024) << "what stood beside HostConfig is kept";
+    EXPECT_EQ(host.value("CgroupParent", ""), pods_->CgroupOf(pod));
+    EXPECT_THAT(pods_->Remove(pod), IsOk());
+    ExpectOn(shared, all);
+  }
+}
+
+// The form wins over the query, and nothing has ended.
+TEST_F(DockerPlacementTest, ASignalInAFormEndsNoContainer) {
+  const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
+  const std::string own = Inside(exclusive);
+  const std::string form = "signal=WINCH";
+  auto connection = RawHttp::Connect(node_->socket());
+  ASSERT_THAT(connection, IsOk());
+  connection->Send(
+      fmt::format("POST /v1.40/containers/{}/kill?signal=KILL HTTP/1.0\r\nHost: d\r\n"
+                  "Content-Type: application/x-www-form-urlencoded\r\n"
+                  "Content-Length: {}\r\n\r\n{}",
+                  exclusive.container_id, form.size(), form));
+  EXPECT_THAT(connection->ReadAll(std::chrono::seconds(10)), HasSubstr(" 204 "));
+  EXPECT_EQ(Inside(exclusive), own) << "it runs on";
+  const DockerPod late = Run({.name = "late"});
+  EXPECT_FALSE(pods_->CpusInside(late).Intersects(pods_->CpusInside(exclusive)));
 }
 
 TEST_F(DockerPlacementTest, TheNextAttemptGetsTheCpusOfTheFormerOne) {

@@ -48,14 +48,14 @@ DockerPod GuaranteedDockerPod(const std::string& name, int cpus) {
 }
 
 DockerPods::Reply DockerPods::Ask(std::string_view method, const std::string& target,
-                                  const Json& body) const {
+                                  const Json& body, const std::string& before) const {
   auto connection = RawHttp::Connect(socket_);
   if (!connection.ok()) return {.body = Describe(connection.status())};
   const std::string text = body.is_null() ? "" : body.dump();
   connection->Send(
-      fmt::format("{} /v1.40{} HTTP/1.0\r\nHost: d\r\n"
+      fmt::format("{} {}/v1.40{} HTTP/1.0\r\nHost: d\r\n"
                   "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
-                  method, target, text.size(), text));
+                  method, before, target, text.size(), text));
   const std::string bytes = connection->ReadAll(kSilence);
   Reply reply;
   constexpr size_t kBeforeStatus = std::string_view("HTTP/1.1 ").size();
@@ -112,8 +112,8 @@ Status DockerPods::RunSandbox(DockerPod& pod) const {
   return StatusOf(Ask("POST", "/containers/" + pod.sandbox_id + "/start"));
 }
 
-DockerPods::Reply DockerPods::Create(DockerPod& pod,
-                                     const std::vector<std::string>& environment) const {
+DockerPods::Reply DockerPods::Create(DockerPod& pod, const std::vector<std::string>& environment,
+                                     const Form& form) const {
   Json host = {{"NetworkMode", "container:" + pod.sandbox_id},
                {"IpcMode", "container:" + pod.sandbox_id},
                {"CgroupParent", CgroupOf(pod)},
@@ -122,10 +122,17 @@ DockerPods::Reply DockerPods::Create(DockerPod& pod,
                {"Memory", 0},
                {"Binds", nullptr}};
   if (pod.quota != 0) host["CpuQuota"] = pod.quota;
-  const Json body = {
-      {"Image", Dockerd::kBusyboxImage},   {"Cmd", {"-c", kScript}},  {"Env", environment},
-      {"Labels", LabelsOf(pod, pod.name)}, {"StopSignal", "SIGTERM"}, {"HostConfig", host}};
-  Reply made = Ask("POST", "/containers/create?name=" + NameOf(pod, pod.name), body);
+  Json body = {{"Image", Dockerd::kBusyboxImage},
+               {"Cmd", {"-c", kScript}},
+               {"Env", environment},
+               {"Labels", LabelsOf(pod, pod.name)},
+               {"StopSignal", "SIGTERM"}};
+  if (form.beside_config) {
+    body.update(host);
+  } else {
+    body["HostConfig"] = host;
+  }
+  Reply made = Ask("POST", "/containers/create?name=" + NameOf(pod, pod.name), body, form.before);
   pod.container_id = made.body.is_object() ? made.body.value("Id", "") : "";
   return made;
 }

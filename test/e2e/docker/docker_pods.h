@@ -48,12 +48,21 @@ class DockerPods {
   DockerPods(std::filesystem::path socket, std::string parent)
       : socket_(std::move(socket)), parent_(std::move(parent)) {}
 
+  // How a request is written that no client of today writes so.
+  struct Form {
+    std::string before{};        // the path: "x:", "http://host"
+    bool beside_config = false;  // a creation: what HostConfig has stands beside it
+  };
+
   Reply Ask(std::string_view method, const std::string& target,
-            const nlohmann::json& body = nullptr) const;
+            const nlohmann::json& body = nullptr, const std::string& before = "") const;
   // The sandbox and the container, both started. A failure tells dockerd's message.
   Status Run(DockerPod& pod) const;
   Status RunSandbox(DockerPod& pod) const;
-  Reply Create(DockerPod& pod, const std::vector<std::string>& environment = {}) const;
+  Reply Create(DockerPod& pod, const std::vector<std::string>& environment = {}) const {
+    return Create(pod, environment, {});
+  }
+  Reply Create(DockerPod& pod, const std::vector<std::string>& environment, const Form& form) const;
   Status Start(const DockerPod& pod) const;
   // As a resize in place.
   Reply Update(const DockerPod& pod, const nlohmann::json& resources) const;
