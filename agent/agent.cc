@@ -22,13 +22,6 @@ constexpr std::chrono::seconds kBadEventsPeriod{60};
 // Apart from the seeds of the reporter's parts.
 constexpr uint64_t kPodEventsSeed = 100;
 
-size_t SizeOf(const std::vector<PatchOperation>& operations) {
-  size_t size = 0;
-  for (const PatchOperation& one : operations)
-    size += sizeof(one) + one.op.size() + one.path.size() + one.value.size();
-  return size;
-}
-
 KeyRules Rules(const AgentOptions& options) {
   KeyRules rules{.domains = options.allowed_domains, .reserved = {}};
   // The group decides about the node's configuration, so it is the administrators'.
@@ -45,6 +38,7 @@ Agent::Agent(const AgentOptions& options, HttpTransport& transport, Timers& time
       rules_(Rules(options)),
       start_spread_(options.retry.start_spread),
       timers_(timers),
+      view_(rules_),
       reporter_(transport, timers, options.node, own_map_, options.report, options.retry.seed),
       pusher_(client, timers, options.push_backoff, options.retry.seed,
               [this](const Verdict& verdict) { reporter_.Report(verdict); }),
@@ -57,8 +51,10 @@ Agent::Agent(const AgentOptions& options, HttpTransport& transport, Timers& time
            .retry = options.retry},
           [this](const std::optional<ConfigMap>& map) { pusher_.Set(map); },
           [this](const Json& node) { NodeSeen(node); }),
-      access_(transport, options.node, rules_),
+      access_(transport, options.node, rules_,
+              [this](const Json& annotations) { view_.Written(annotations); }),
       bad_events_(1, kBadEventsPeriod) {
+  reporter_.TellOthersWritten([this](const Json& annotations) { view_.Written(annotations); });
   if (options.show_cpus) cpus_.emplace(reporter_);
   if (options.pod_events) {
     pod_events_.emplace(
@@ -81,24 +77,10 @@ void Agent::ReleasePatches() {
 }
 
 void Agent::NodeSeen(const Json& node) {
-  const Json* const annotations = Find(node, {"metadata", "annotations"});
-  const bool any = annotations != nullptr && annotations->is_object();
-  node_ = Json{{"metadata", {{"annotations", any ? *annotations : Json::object()}}}};
+  view_.Seen(node);
   reporter_.NodeSeen(node);
   if (cpus_) cpus_->NodeSeen(node);
   if (holds_patches_) ReleasePatches();
-}
-
-std::optional<Json> Agent::ChangedAnnotations(const std::vector<PatchOperation>& operations) const {
-  if (!node_) return std::nullopt;
-  Json node = *node_;
-  node["metadata"]["annotations"].merge_patch(reporter_.taken_along());
-  const StatusOr<std::optional<Json>> merge = PlanNodePatch(node, operations, rules_);
-  if (!merge.ok()) return std::nullopt;
-  if (!*merge) return Json::object();
-  const Json& metadata = (**merge)["metadata"];
-  if ((*merge)->contains("spec") || metadata.contains("labels")) return std::nullopt;
-  return metadata["annotations"];
 }
 
 bool Agent::FollowsSharedMap() const {
@@ -122,11 +104,15 @@ void Agent::PatchNode(std::vector<PatchOperation> operations, Done done) {
     held_patches_.push_back({std::move(operations), std::move(done)});
     return;
   }
-  const std::optional<Json> annotations = ChangedAnnotations(operations);
-  if (annotations && annotations->empty()) return done(OkStatus());
-  if (annotations) {
+  const std::optional<Json> annotations =
+      view_.ChangedAnnotations(operations, reporter_.taken_along());
+  // None overtakes those that are under way.
+  if (annotations && !access_.patching()) {
+    if (annotations->empty()) return done(OkStatus());
     if (FollowsSharedMap() && reporter_.TakeAlong(*annotations)) return done(OkStatus());
-    reporter_.LeaveOut(*annotations);
+  }
+  if (annotations && !reporter_.LeaveOut(*annotations)) {
+    return done(Unavailable("the API server has not answered an earlier patch of the node"));
   }
   access_.Patch(std::move(operations), done);
 }

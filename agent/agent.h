@@ -15,6 +15,7 @@
 #include "agent/cpus_annotation.h"
 #include "agent/http.h"
 #include "agent/node_access.h"
+#include "agent/node_view.h"
 #include "agent/pod_events.h"
 #include "agent/status_reporter.h"
 #include "agent/timers.h"
@@ -68,9 +69,6 @@ class Agent : public AgentHandler {
 
   void NodeSeen(const Json& node);
   void ReleasePatches();
-  // Which annotations the operations change of the node as it was seen last; nothing where they
-  // change something else, or cannot be judged by what is known of it.
-  std::optional<Json> ChangedAnnotations(const std::vector<PatchOperation>& operations) const;
   // Whether what the daemon does now follows from a map that other nodes have, too.
   bool FollowsSharedMap() const;
 
@@ -78,7 +76,7 @@ class Agent : public AgentHandler {
   const KeyRules rules_;
   const std::chrono::milliseconds start_spread_;
   Timers& timers_;
-  std::optional<Json> node_;  // its annotations, as seen last
+  NodeView view_;
   // Patches that wait until the node has been seen.
   bool holds_patches_ = true;
   std::vector<HeldPatch> held_patches_;

@@ -17,6 +17,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr char kNodeObject[] = "/api/v1/nodes/n1";
+constexpr char kNodeList[] = "/api/v1/nodes?";
 
 // A daemon that never answers.
 class SilentDaemon : public ConfigClient {
@@ -34,7 +35,9 @@ class AgentTest : public testing::Test {
     agent_.PatchNode({{.op = "add",
                        .path = "/metadata/annotations/cri-resource-manager.intel.com~1" + key,
                        .value = JsonText(value)}},
-                     [](const Status&) {});
+                     [this](const Status& status) {
+                       if (status.code() == StatusCode::kResourceExhausted) ++refused_;
+                     });
   }
   // Requests about the node's object, which are then answered by an outage.
   int RequestsOfTheNode() {
@@ -44,6 +47,30 @@ class AgentTest : public testing::Test {
     return requests;
   }
 
+  // The node as the watch tells it, at first in the answer to its list.
+  static Json NodeWith(const std::string& policy) {
+    return {{"metadata",
+             {{"name", "n1"},
+              {"resourceVersion", "7"},
+              {"annotations", {{"cri-resource-manager.intel.com/policy", policy}}}}}};
+  }
+  void ListNode(const std::string& policy) {
+    timers_.Advance(seconds(1));
+    ASSERT_TRUE(transport_.Answer(
+        kNodeList, 200,
+        {{"metadata", {{"resourceVersion", "7"}}}, {"items", Json::array({NodeWith(policy)})}}));
+  }
+  void WatchNode(const std::string& policy) {
+    ASSERT_TRUE(transport_.Stream(
+        kNodeList, JsonText({{"type", "MODIFIED"}, {"object", NodeWith(policy)}}) + "\n"));
+  }
+  // Carries out a patch that is under way: its request reads the node first.
+  void LetPatch(const std::string& policy) {
+    ASSERT_TRUE(transport_.Answer(kNodeObject, 200, NodeWith(policy)));
+    ASSERT_TRUE(transport_.Answer(kNodeObject, 200, Json::object()));
+  }
+
+  int refused_ = 0;  // patches, as too many
   FakeTransport transport_;
   FakeTimers timers_;
   SilentDaemon daemon_;
@@ -70,6 +97,56 @@ TEST_F(AgentTest, PatchesThatWaitAreBoundedInNumber) {
   for (int i = 0; i < 300; ++i)
     Annotate("policy", "static");
   EXPECT_EQ(RequestsOfTheNode(), 300 - 256);
+}
+
+TEST_F(AgentTest, PatchesInTheLineAreBoundedInNumberAndBytes) {
+  timers_.Advance(seconds(6));
+  for (int i = 0; i < 600; ++i)
+    Annotate("policy", "static");
+  EXPECT_EQ(refused_, 600 - 512);
+  EXPECT_EQ(RequestsOfTheNode(), 512);
+  for (int i = 0; i < 20; ++i)
+    Annotate("policy", std::string(size_t{1} << 20, 'x'));
+  EXPECT_EQ(refused_, 600 - 512 + 5);
+  EXPECT_EQ(RequestsOfTheNode(), 15);
+}
+
+// What the node shows already costs no request. What was written since is not that.
+TEST_F(AgentTest, WhatTheNodeWasSeenToShowIsWrittenAgainAfterAnotherPatch) {
+  ListNode("static");
+  Annotate("policy", "static");
+  EXPECT_FALSE(transport_.Has(kNodeObject));
+  Annotate("policy", "null");
+  LetPatch("static");
+  // The watch is behind.
+  Annotate("policy", "static");
+  LetPatch("null");
+  WatchNode("null");
+  WatchNode("static");
+  Annotate("policy", "static");
+  EXPECT_FALSE(transport_.Has(kNodeObject));
+}
+
+// Each of them reads the node first, so that one which meets a conflict would come after the next.
+TEST_F(AgentTest, PatchesAreCarriedOutOneAfterTheOther) {
+  ListNode("static");
+  Annotate("policy", "null");
+  Annotate("policy", "topology-aware");
+  ASSERT_TRUE(transport_.Answer(kNodeObject, 200, NodeWith("static")));
+  EXPECT_EQ(transport_.Request(kNodeObject).method, "PATCH");
+  ASSERT_TRUE(transport_.Answer(kNodeObject, 409, Json::object()));
+  LetPatch("static");
+  EXPECT_EQ(transport_.Request(kNodeObject).method, "GET");
+  ASSERT_TRUE(transport_.Answer(kNodeObject, 200, NodeWith("null")));
+  EXPECT_NE(transport_.Request(kNodeObject).body.find("topology-aware"), std::string::npos);
+}
+
+// The daemon is told that it is done, so it does not ask again.
+TEST_F(AgentTest, WhatTheNodeWasSeenToShowIsWrittenAgainWhileAnotherPatchIsUnderWay) {
+  ListNode("static");
+  Annotate("policy", "null");
+  Annotate("policy", "static");
+  EXPECT_EQ(RequestsOfTheNode(), 2);
 }
 
 }  // namespace

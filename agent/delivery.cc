@@ -29,7 +29,8 @@ void Delivery::Send(HttpRequest request, Done done, Refusal refusal) {
   tries_ = 0;
   backoff_.Reset();
   timer_.reset();
-  Try();
+  replaced_ = call_ != nullptr;
+  if (!replaced_) Try();
 }
 
 void Delivery::Try() {
@@ -40,6 +41,9 @@ void Delivery::Try() {
 
 void Delivery::Replied(const StatusOr<HttpReply>& reply) {
   call_.reset();
+  const std::chrono::milliseconds asked =
+      reply.ok() ? WaitAskedFor(*reply) : std::chrono::seconds(0);
+  if (std::exchange(replaced_, false)) return TryAfter(asked);
   const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
   if (status.ok()) return End(reply);
   Logger& log = GetLogger("status");
@@ -52,8 +56,11 @@ void Delivery::Replied(const StatusOr<HttpReply>& reply) {
     return End(reply);
   }
   if (log_limit_.Pass(timers_.Now())) log.Warn("{}: {}; trying again", what_, Message(status));
-  std::chrono::milliseconds wait = backoff_.Next();
-  if (reply.ok()) wait += WaitAskedFor(*reply);
+  TryAfter(backoff_.Next() + asked);
+}
+
+void Delivery::TryAfter(std::chrono::milliseconds wait) {
+  if (wait.count() == 0) return Try();
   timer_ = timers_.After(wait, [this] { Try(); });
 }
 

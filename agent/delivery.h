@@ -13,7 +13,8 @@
 namespace resmgr::agent {
 
 // One request at a time that is repeated until the API server takes it. A new one replaces the one
-// before. Thread-compatible.
+// before, but is not sent while that one is under way: the server may carry out a request that was
+// given up, and then it would do so after the new one. Thread-compatible.
 class Delivery {
  public:
   // The reply that ended it: the one of success, or the last one.
@@ -30,10 +31,13 @@ class Delivery {
   // `done` comes once, and not for a request that was replaced.
   void Send(HttpRequest request, Done done, Refusal refusal = Refusal::kTryAgain);
   bool under_way() const { return under_way_; }
+  // Whether the server has a request that it has not answered.
+  bool awaits_reply() const { return call_ != nullptr; }
 
  private:
   void Try();
   void Replied(const StatusOr<HttpReply>& reply);
+  void TryAfter(std::chrono::milliseconds wait);
   void End(const StatusOr<HttpReply>& reply);
 
   HttpTransport& transport_;
@@ -46,6 +50,7 @@ class Delivery {
   Done done_;
   Refusal refusal_ = Refusal::kTryAgain;
   bool under_way_ = false;
+  bool replaced_ = false;  // request_ is another one than that of call_
   int tries_ = 0;
   std::unique_ptr<HttpTransport::Call> call_;
   Timers::HandlePtr timer_;

@@ -12,6 +12,9 @@ namespace {
 // Nodes change often (their heartbeat is in their status), but not several times in a row just
 // between our reading and writing.
 constexpr int kPatchTries = 5;
+// That may wait in the line; the daemon itself waits for one at a time.
+constexpr size_t kMostPatches = 512;
+constexpr size_t kMostPatchBytes = size_t{16} << 20;
 
 // Below the time that callers are given.
 constexpr std::chrono::seconds kTimeout{10};
@@ -25,10 +28,12 @@ StatusOr<std::string> BodyOf(const StatusOr<HttpReply>& reply) {
 
 }  // namespace
 
-NodeAccess::NodeAccess(HttpTransport& transport, std::string_view node, KeyRules rules)
+NodeAccess::NodeAccess(HttpTransport& transport, std::string_view node, KeyRules rules,
+                       Written written)
     : transport_(transport),
       target_("/api/v1/nodes/" + UrlEncode(node)),
-      rules_(std::move(rules)) {}
+      rules_(std::move(rules)),
+      written_(std::move(written)) {}
 
 NodeAccess::~NodeAccess() = default;
 
@@ -60,29 +65,41 @@ void NodeAccess::Get(GetDone done) {
        [done = std::move(done)](const StatusOr<HttpReply>& reply) { done(BodyOf(reply)); });
 }
 
-void NodeAccess::Patch(std::vector<PatchOperation> operations, const Done& done) {
-  PatchOnce(std::move(operations), kPatchTries, done);
+void NodeAccess::Patch(std::vector<PatchOperation> operations, Done done) {
+  const size_t bytes = SizeOf(operations);
+  if (patches_.size() >= kMostPatches || patches_bytes_ + bytes > kMostPatchBytes) {
+    return done(ResourceExhausted("{} patches of the node wait already", patches_.size()));
+  }
+  patches_bytes_ += bytes;
+  patches_.push_back({std::move(operations), std::move(done), bytes});
+  if (patches_.size() == 1) PatchOnce(kPatchTries);
 }
 
-void NodeAccess::PatchOnce(std::vector<PatchOperation> operations, int tries_left,
-                           const Done& done) {
-  Get([this, operations = std::move(operations), tries_left,
-       done](const StatusOr<std::string>& text) {
-    if (!text.ok()) return done(text.status());
-    const std::optional<Json> node = ParseJson(*text);
-    if (!node) return done(Unavailable("the API server's node is not JSON"));
-    const auto merge = PlanNodePatch(*node, operations, rules_);
-    if (!merge.ok()) return done(merge.status());
-    if (!*merge) return done(OkStatus());
-    Send(MergePatch("", **merge),
-         [this, operations, tries_left, done](const StatusOr<HttpReply>& reply) {
-           const Status status = BodyOf(reply).status();
-           if (status.code() == StatusCode::kAborted && tries_left > 1) {
-             return PatchOnce(operations, tries_left - 1, done);
-           }
-           done(status);
-         });
+void NodeAccess::PatchOnce(int tries_left) {
+  Get([this, tries_left](const StatusOr<std::string>& text) { WritePatch(text, tries_left); });
+}
+
+void NodeAccess::WritePatch(const StatusOr<std::string>& text, int tries_left) {
+  if (!text.ok()) return EndPatch(text.status());
+  const std::optional<Json> node = ParseJson(*text);
+  if (!node) return EndPatch(Unavailable("the API server's node is not JSON"));
+  const auto merge = PlanNodePatch(*node, patches_.front().operations, rules_);
+  if (!merge.ok()) return EndPatch(merge.status());
+  if (!*merge) return EndPatch(OkStatus());
+  if (const Json* annotations = Find(**merge, {"metadata", "annotations"})) written_(*annotations);
+  Send(MergePatch("", **merge), [this, tries_left](const StatusOr<HttpReply>& reply) {
+    const Status status = BodyOf(reply).status();
+    const bool again = status.code() == StatusCode::kAborted && tries_left > 1;
+    return again ? PatchOnce(tries_left - 1) : EndPatch(status);
   });
+}
+
+void NodeAccess::EndPatch(const Status& status) {
+  const Done done = std::move(patches_.front().done);
+  patches_bytes_ -= patches_.front().bytes;
+  patches_.pop_front();
+  if (!patches_.empty()) PatchOnce(kPatchTries);
+  done(status);
 }
 
 void NodeAccess::SetCapacity(const std::map<std::string, std::string>& capacities,

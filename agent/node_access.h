@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,7 +17,8 @@
 namespace resmgr::agent {
 
 // Reads and changes the node's object on behalf of the daemon. Each operation ends by itself: it
-// is tried once, except that a patch is planned anew when the node changed meanwhile.
+// is tried once, except that a patch is planned anew when the node changed meanwhile. Patches are
+// carried out one after the other: the last one is what the node shows.
 // Thread-compatible; no callback comes after the end of this object.
 class NodeAccess {
  public:
@@ -23,25 +26,42 @@ class NodeAccess {
   using GetDone = std::function<void(StatusOr<std::string> node)>;
   using Done = std::function<void(Status status)>;
 
-  NodeAccess(HttpTransport& transport, std::string_view node, KeyRules rules);
+  // Annotations that are sent to the API server, null for one to be removed.
+  using Written = std::function<void(const Json& annotations)>;
+
+  NodeAccess(HttpTransport& transport, std::string_view node, KeyRules rules, Written written);
   ~NodeAccess();
 
   void Get(GetDone done);
-  // Codes as of PlanNodePatch and StatusOfReply.
-  void Patch(std::vector<PatchOperation> operations, const Done& done);
+  // Codes as of PlanNodePatch and StatusOfReply; kResourceExhausted where too many wait.
+  void Patch(std::vector<PatchOperation> operations, Done done);
+  // Whether one is under way.
+  bool patching() const { return !patches_.empty(); }
   // As PlanCapacityPatch.
   void SetCapacity(const std::map<std::string, std::string>& capacities, const Done& done);
 
  private:
   using Reply = std::function<void(const StatusOr<HttpReply>&)>;
 
+  struct Patching {
+    std::vector<PatchOperation> operations{};
+    Done done{};
+    size_t bytes = 0;
+  };
+
   void Send(HttpRequest request, Reply reply);
-  void PatchOnce(std::vector<PatchOperation> operations, int tries_left, const Done& done);
+  // Of the first one in the line.
+  void PatchOnce(int tries_left);
+  void WritePatch(const StatusOr<std::string>& text, int tries_left);
+  void EndPatch(const Status& status);
   HttpRequest MergePatch(std::string_view subresource, const Json& body) const;
 
   HttpTransport& transport_;
   const std::string target_;
   const KeyRules rules_;
+  const Written written_;
+  std::deque<Patching> patches_;  // the first one is under way
+  size_t patches_bytes_ = 0;
   uint64_t last_id_ = 0;
   std::map<uint64_t, std::unique_ptr<HttpTransport::Call>> calls_;
 };

@@ -143,6 +143,13 @@ Status KeyRules::Check(std::string_view what, std::string_view key) const {
                             fmt::join(domains, ", ")));
 }
 
+size_t SizeOf(const std::vector<PatchOperation>& operations) {
+  size_t size = 0;
+  for (const PatchOperation& one : operations)
+    size += sizeof(one) + one.op.size() + one.path.size() + one.value.size();
+  return size;
+}
+
 StatusOr<std::optional<Json>> PlanNodePatch(const Json& node,
                                             const std::vector<PatchOperation>& operations,
                                             const KeyRules& rules) {

@@ -32,6 +32,9 @@ struct PatchOperation {
   std::string value{};
 };
 
+// In memory, about.
+size_t SizeOf(const std::vector<PatchOperation>& operations);
+
 // The merge patch (RFC 7386) that does to `node` what the operations would do, good for just this
 // version of it; nothing when they change nothing. The operations are carried out on a copy and
 // what they changed is compared with the rules: so it does not matter by which paths and indices a

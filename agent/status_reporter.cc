@@ -88,6 +88,7 @@ void StatusReporter::Report(const Verdict& verdict) {
 }
 
 void StatusReporter::NodeSeen(const Json& node) {
+  seen_ = true;
   uid_ = TextAt(node, {"metadata", "uid"});
   for (size_t i = 0; i < shown_.size(); ++i) {
     shown_[i] = TextAt(node, {"metadata", "annotations", kStatusAnnotations[i]});
@@ -115,7 +116,7 @@ bool StatusReporter::TakeAlong(const Json& annotations) {
   return true;
 }
 
-void StatusReporter::LeaveOut(const Json& annotations) {
+bool StatusReporter::LeaveOut(const Json& annotations) {
   bool under_way = false;
   for (const auto& [key, value] : annotations.items()) {
     others_.erase(key);
@@ -123,6 +124,9 @@ void StatusReporter::LeaveOut(const Json& annotations) {
   }
   // Without them, in place of what is repeated until it succeeds.
   if (under_way) Write();
+  return std::ranges::none_of(annotations.items(), [this](const auto& entry) {
+    return others_before_.contains(entry.key());
+  });
 }
 
 void StatusReporter::Plan() {
@@ -170,8 +174,11 @@ void StatusReporter::Write() {
   request.accept = MetadataOnly("PartialObjectMetadata");
   request.body = JsonText({{"metadata", {{"annotations", std::move(annotations)}}}});
   sent_ = known ? wanted_ : shown_;
+  seen_ = false;
   sent_uid_ = uid_;
+  if (annotations_.awaits_reply()) others_before_.update(others_sent_);
   others_sent_ = others_;
+  if (!others_.empty()) others_written_(others_);
   annotations_.Send(
       std::move(request), [this](const StatusOr<HttpReply>& reply) { Written(reply); },
       others_.empty() ? Delivery::Refusal::kTryAgain : Delivery::Refusal::kEnd);
@@ -180,6 +187,7 @@ void StatusReporter::Write() {
 void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
   const Texts sent = *std::exchange(sent_, std::nullopt);
   const Json others = std::exchange(others_sent_, Json::object());
+  others_before_ = Json::object();
   const bool refused = reply.ok() && RefusesContent(*reply);
   // The object was made anew meanwhile: what it shows is known from the watch alone.
   if (!refused && sent_uid_ != uid_) return Plan();
@@ -188,7 +196,8 @@ void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
     if (waiting != others_.end() && *waiting == value) others_.erase(waiting);
   }
   if (!refused) {
-    shown_ = sent;
+    // What the watch showed meanwhile may be of after the reply; if not, the patch follows there.
+    if (!seen_) shown_ = sent;
     return Plan();
   }
   if (refusals_.Pass(timers_.Now())) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -70,9 +71,14 @@ class StatusReporter {
   // where too many wait already. An API server that refuses a report with them gets it without
   // them, and they are dropped.
   bool TakeAlong(const Json& annotations);
-  // These are being written by other means, so what was taken along of the same keys is out of
-  // date.
-  void LeaveOut(const Json& annotations);
+  // `written` gets them each time that they are sent to the API server.
+  void TellOthersWritten(std::function<void(const Json& annotations)> written) {
+    others_written_ = std::move(written);
+  }
+  // These are to be written by other means, so what was taken along of the same keys is out of
+  // date. False: the server has a request with some of these keys, which it may carry out after
+  // anything that is sent now.
+  bool LeaveOut(const Json& annotations);
   // Those that are not written yet.
   const Json& taken_along() const { return others_; }
   // Whether the next report waits for its time within `spread`.
@@ -98,14 +104,17 @@ class StatusReporter {
   Timers& timers_;
   Jitter jitter_;
   TokenBucket limit_;
-  Verdict verdict_;                         // the last one
-  Texts wanted_{};                          // what it says
-  Texts shown_{};                           // on the node, as far as known
-  std::optional<Texts> sent_;               // what is under way
-  std::string uid_;                         // of the node's object
-  std::string sent_uid_;                    // of the one that what is under way was meant for
-  Json others_ = Json::object();            // of TakeAlong, until they are written
-  Json others_sent_ = Json::object();       // those of them that are under way
+  Verdict verdict_;                      // the last one
+  Texts wanted_{};                       // what it says
+  Texts shown_{};                        // on the node, as far as known
+  std::optional<Texts> sent_;            // what is under way
+  bool seen_ = false;                    // the node, since that was sent
+  std::string uid_;                      // of the node's object
+  std::string sent_uid_;                 // of the one that what is under way was meant for
+  Json others_ = Json::object();         // of TakeAlong, until they are written
+  Json others_sent_ = Json::object();    // those of them that are under way
+  Json others_before_ = Json::object();  // those of requests that it replaced before a reply
+  std::function<void(const Json& annotations)> others_written_ = [](const Json&) {};
   std::string losses_;                      // what the node shows of them
   std::optional<std::string> told_losses_;  // by an Event, or before the agent's start
   int rejections_ = 0;                      // since the last Event
