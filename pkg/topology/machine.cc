@@ -242,7 +242,7 @@ std::string Machine::Fingerprint() const {
     for (const int number :
          {cpu.id, cpu.core, cpu.l3, cpu.die, cpu.numa, cpu.package, static_cast<int>(cpu.online),
           static_cast<int>(cpu.isolated), static_cast<int>(cpu.kind),
-          static_cast<int>(allowed_.Contains(cpu.id))})
+          static_cast<int>(cpu.online)})  // once meant what is allowed: the number stays the same
       hash.Add(number);
   }
   for (const NumaNode& node : nodes_) {

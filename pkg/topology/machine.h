@@ -103,10 +103,9 @@ class Machine {
   // All threads of the cores that these CPUs belong to.
   CpuSet WithSiblings(const CpuSet& cpus) const;
 
-  // A hash, in hexadecimal, over all that is above except the amounts of memory, which memory is
-  // allowed, and the speeds:
-  // those change under a running machine (ballooning, hot-plug, turbo off), which is no reason to
-  // call it another one.
+  // A hash, in hexadecimal, over all that is above except the amounts of memory, the speeds, and
+  // what is allowed: those change under a running machine (ballooning, hot-plug, turbo off,
+  // cgroups), which is no reason to call it another one.
   std::string Fingerprint() const;
 
  private:
