@@ -36,6 +36,18 @@ TEST(InventoryTest, AListTellsWhichPodsAreNotReady) {
   EXPECT_THAT(list->stopped, UnorderedElementsAre(PodSandboxId("stopped")));
 }
 
+TEST(InventoryTest, APodIsSaidToHaveAClassOnlyWhereItsStatusTellsOne) {
+  v1::ListPodSandboxResponse response;
+  response.add_items()->set_id("one");
+  StatusOr<PodList> list = ReadPodList(response.SerializeAsString());
+  ASSERT_TRUE(list.ok()) << list.status();
+  Pod& pod = list->pods.front();
+  EXPECT_TRUE(pod.qos_derived) << "a list does not tell it";
+  ASSERT_TRUE(AddPodStatus(v1::PodSandboxStatusResponse().SerializeAsString(), pod).ok());
+  EXPECT_TRUE(pod.qos_derived) << "nor does a status without verbose information";
+  EXPECT_FALSE(PodFrom(R"({"config":{"linux":{"cgroup_parent":"/kubepods/podu"}}})").qos_derived);
+}
+
 TEST(InventoryTest, ContainerdTellsWhatAPodHasAsAWhole) {
   const Pod pod = PodFrom(R"({"config":{"linux":{"cgroup_parent":"/kubepods/burstable/podu-1",
       "overhead":{"cpu_shares":256,"memory_limit_in_bytes":125829120},

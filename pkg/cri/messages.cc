@@ -256,7 +256,7 @@ StatusOr<Pod> DecodeSandboxConfig(std::string_view message) {
 }
 
 void SetQos(Pod& pod) {
-  pod.qos = ResolveQos(pod.cgroup_parent, pod.annotations);
+  SetQos(pod.cgroup_parent, pod);
 }
 
 StatusOr<Pod> DecodeRunPodSandbox(std::string_view message) {

@@ -35,7 +35,7 @@ Status DecodeCreateContainer(std::string_view message, CreateRequest& request, C
 StatusOr<Pod> DecodeSandboxConfig(std::string_view message);
 
 // Fills pod.qos, from pod.cgroup_parent or, where that is no pod's, from the webhook's annotation;
-// without either it is BestEffort, which claims nothing.
+// without either it is to be derived from what the containers ask for.
 void SetQos(Pod& pod);
 
 // A RunPodSandboxRequest as a pod, without id.

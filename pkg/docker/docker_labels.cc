@@ -94,7 +94,7 @@ std::string CgroupForEngine(std::string_view whole, std::string_view before) {
 
 void AddCgroup(std::string_view cgroup_parent, Pod& pod) {
   pod.cgroup_parent = WholeCgroup(cgroup_parent);
-  pod.qos = ResolveQos(cgroup_parent, pod.annotations);
+  SetQos(cgroup_parent, pod);
   if (!pod.uid.empty()) return;
   if (const auto cgroup = ParsePodCgroup(cgroup_parent)) pod.uid = cgroup->uid;
 }

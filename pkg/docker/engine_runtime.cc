@@ -84,6 +84,8 @@ class EngineRuntime::Listing : public std::enable_shared_from_this<Listing> {
               if (told.ok()) {
                 AddCgroup(told->cgroup_parent, pod);
                 pod.runtime_handler = told->runtime;
+              } else if (told.status().code() == StatusCode::kNotFound) {
+                pod.qos_derived = true;  // what was kept of it holds for containers that are there
               } else {
                 inventory_.unclear.pods.insert(pod.id);
                 inventory_.unclear.why.Update(told.status());
@@ -104,6 +106,8 @@ class EngineRuntime::Listing : public std::enable_shared_from_this<Listing> {
                 listed.resources = told->resources;
                 listed.started_at = told->started_at;
                 listed.state = told->container.state;
+              } else if (told.status().code() == StatusCode::kNotFound) {
+                return;  // removed meanwhile
               } else {
                 inventory_.unclear.containers.insert(listed.id);
                 inventory_.unclear.why.Update(told.status());
@@ -112,7 +116,7 @@ class EngineRuntime::Listing : public std::enable_shared_from_this<Listing> {
             });
   }
 
-  // What was removed meanwhile is left out; without a connection the list fails.
+  // Without a connection the list fails.
   void Inspect(const ContainerId& id, std::function<void(const StatusOr<EngineDetails>&)> then) {
     ++pending_;
     runtime_.client_.Call(
@@ -123,11 +127,7 @@ class EngineRuntime::Listing : public std::enable_shared_from_this<Listing> {
             return self->Finish(reply.status());
           }
           const Status status = reply.ok() ? ReplyStatus(*reply) : reply.status();
-          if (status.ok()) {
-            then(ReadContainerDetails(reply->body));
-          } else if (status.code() != StatusCode::kNotFound) {
-            then(status);
-          }
+          then(status.ok() ? ReadContainerDetails(reply->body) : StatusOr<EngineDetails>(status));
           if (--self->pending_ == 0) self->Finish(OkStatus());
         });
   }

@@ -9,6 +9,7 @@
 #include "pkg/base/ids.h"
 #include "pkg/model/placement.h"
 #include "pkg/model/pod.h"
+#include "pkg/model/resource_values.h"
 #include "pkg/model/resources.h"
 #include "pkg/topology/cpu_set.h"
 
@@ -40,7 +41,8 @@ struct Container {
   uint32_t attempt = 0;
   StringMap labels;
   StringMap annotations;
-  LinuxResources requested;   // as the last request said
+  LinuxResources requested;  // as the last request said, before any stage changed it
+  NumbersSetLater set_later;
   Requirements requirements;  // what the policy works with
   // What of the pod's annotation does not count, and why; empty when all of it does. It follows the
   // reason of each placement.

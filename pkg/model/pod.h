@@ -17,6 +17,8 @@ struct Pod {
   std::string name;
   std::string namespace_name;
   QosClass qos = QosClass::kBestEffort;
+  // Nothing about the pod itself tells its class: `qos` is that of what its containers ask for.
+  bool qos_derived = false;
   std::string cgroup_parent;
   std::string runtime_handler;
   StringMap labels;

@@ -179,6 +179,15 @@ Requirements EstimateRequirements(const LinuxResources& resources, QosClass qos,
   return requirements;
 }
 
+QosClass DerivedQos(const LinuxResources& resources) {
+  const int64_t shares = resources.cpu_shares.value_or(0);
+  const MilliCpu limit = CpuLimitOf(resources);
+  const bool limited = limit.value > 0 && MemoryLimitOf(resources).value > 0;
+  if (limited && (shares == 0 || shares == SharesFromMilliCpu(limit))) return QosClass::kGuaranteed;
+  const bool asks = shares > kMinShares || limit.value > 0 || MemoryLimitOf(resources).value > 0;
+  return asks ? QosClass::kBurstable : QosClass::kBestEffort;
+}
+
 ResolvedRequirements ResolveRequirements(const LinuxResources& resources, const Pod& pod,
                                          Bytes memory_capacity, std::string_view container_name) {
   const auto estimate = [&](Status annotation) -> ResolvedRequirements {

@@ -29,6 +29,11 @@ MilliCpu CpuLimitOf(const LinuxResources& resources);
 Requirements EstimateRequirements(const LinuxResources& resources, QosClass qos,
                                   Bytes memory_capacity);
 
+// The class that Kubernetes would give a pod with this one container: Guaranteed where it has
+// limits of CPU and memory and its CPU request, where it states one, is the limit; BestEffort where
+// it asks for nothing; else Burstable.
+QosClass DerivedQos(const LinuxResources& resources);
+
 struct ResolvedRequirements {
   Requirements requirements;
   // Why an annotation that is there could not be used, and the estimate was taken; OK otherwise.

@@ -209,5 +209,23 @@ TEST(RequirementsTest, UnusableAnnotationIsReportedAndTheEstimateTaken) {
   EXPECT_EQ(web.requirements.cpu_request.value, 2000);
 }
 
+TEST(RequirementsTest, AClassIsDerivedFromWhatIsAskedFor) {
+  LinuxResources resources;
+  EXPECT_EQ(DerivedQos(resources), QosClass::kBestEffort);
+  resources.cpu_shares = kMinShares;
+  EXPECT_EQ(DerivedQos(resources), QosClass::kBestEffort);
+  resources.cpu_shares = 2048;
+  EXPECT_EQ(DerivedQos(resources), QosClass::kBurstable);
+  resources.cpu_quota = 200'000;
+  resources.cpu_period = 100'000;
+  EXPECT_EQ(DerivedQos(resources), QosClass::kBurstable) << "no memory limit";
+  resources.memory_limit = 1 << 30;
+  EXPECT_EQ(DerivedQos(resources), QosClass::kGuaranteed);
+  resources.cpu_shares.reset();
+  EXPECT_EQ(DerivedQos(resources), QosClass::kGuaranteed) << "a request defaults to the limit";
+  resources.cpu_shares = 1024;
+  EXPECT_EQ(DerivedQos(resources), QosClass::kBurstable) << "a limit above the request";
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -22,6 +22,19 @@ struct ResourceValues {
   friend bool operator==(const ResourceValues&, const ResourceValues&) = default;
 };
 
+// Numbers of a container that are in force in place of those that policy and request say: later
+// stages set them, or the runtime's own plugins did. They never tell what the container asks for.
+struct NumbersSetLater {
+  std::optional<int64_t> cpu_shares{};
+  std::optional<int64_t> cpu_quota{};
+  std::optional<int64_t> cpu_period{};
+  // The runtime has reported what is in force since it was last told something, and what differed
+  // is in the numbers above: any further difference comes from another client of the runtime.
+  bool reported = false;
+
+  friend bool operator==(const NumbersSetLater&, const NumbersSetLater&) = default;
+};
+
 // The values as a runtime reads them; the other fields stay empty.
 LinuxResources AsResources(const ResourceValues& values);
 

@@ -172,12 +172,26 @@ StatusOr<std::optional<QosClass>> QosFromResourcesAnnotation(std::string_view te
   return QosOf(all);
 }
 
-QosClass ResolveQos(std::string_view cgroup_parent, const StringMap& annotations) {
+namespace {
+
+std::optional<QosClass> ToldQos(std::string_view cgroup_parent, const StringMap& annotations) {
   if (const std::optional<PodCgroup> cgroup = ParsePodCgroup(cgroup_parent)) return cgroup->qos;
   const auto annotation = annotations.find(kResourcesAnnotation);
-  if (annotation == annotations.end()) return QosClass::kBestEffort;
+  if (annotation == annotations.end()) return std::nullopt;
   const auto qos = QosFromResourcesAnnotation(annotation->second);
-  return qos.ok() ? qos->value_or(QosClass::kBestEffort) : QosClass::kBestEffort;
+  return qos.ok() ? *qos : std::nullopt;
+}
+
+}  // namespace
+
+QosClass ResolveQos(std::string_view cgroup_parent, const StringMap& annotations) {
+  return ToldQos(cgroup_parent, annotations).value_or(QosClass::kBestEffort);
+}
+
+void SetQos(std::string_view cgroup_parent, Pod& pod) {
+  const std::optional<QosClass> told = ToldQos(cgroup_parent, pod.annotations);
+  pod.qos = told.value_or(QosClass::kBestEffort);
+  pod.qos_derived = !told;
 }
 
 }  // namespace resmgr

@@ -47,5 +47,8 @@ StatusOr<std::optional<QosClass>> QosFromResourcesAnnotation(std::string_view js
 // The class of a pod: by its cgroup parent (qos.h), else by the annotation; BestEffort when neither
 // tells.
 QosClass ResolveQos(std::string_view cgroup_parent, const StringMap& annotations);
+// Puts the same into the pod, from its annotations and this parent. Where neither tells, the class
+// is to be derived from what its containers ask for (DerivedQos).
+void SetQos(std::string_view cgroup_parent, Pod& pod);
 
 }  // namespace resmgr

@@ -175,7 +175,7 @@ Pod ToPod(const api::PodSandbox& pod) {
   out.overhead = ToResources(pod.linux().pod_overhead());
   out.resources = ToResources(pod.linux().pod_resources());
   CompleteIdentity(out);
-  out.qos = ResolveQos(out.cgroup_parent, out.annotations);
+  SetQos(out.cgroup_parent, out);
   return out;
 }
 

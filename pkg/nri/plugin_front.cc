@@ -164,6 +164,7 @@ void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
   // The resource manager may update it as soon as it knows the id.
   RuntimeContainer made = ToRuntimeContainer(container);
   made.state = ContainerState::kCreated;
+  made.told = false;
   const ContainerId id = made.id;
   mirror_.AddPlanned(std::move(made));
   Start(
@@ -207,6 +208,7 @@ void PluginFront::OnUpdateContainer(const api::UpdateContainerRequest& request,
           AddTo(decision.adjustment.values, *own.mutable_linux()->mutable_resources());
         }
         early_.Sent(id);
+        mirror_.SetUntold(id);
         mirror_.Merge(id, wanted);
         mirror_.Apply(id, decision.adjustment.values);
         reply(WithOthers(id, response));
@@ -291,6 +293,12 @@ void PluginFront::SendAgain(const ContainerId& id) {
   if (early_.WasSent(id)) events_.doubtful(id);
 }
 
+// What all plugins together made of the request.
+void PluginFront::TakeTold(const api::Container& container) {
+  if (!container.linux().has_resources()) return;
+  mirror_.SetTold(ContainerId(container.id()), ToResources(container.linux().resources()));
+}
+
 void PluginFront::OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> reply) {
   const PodSandboxId pod(event.pod().id());
   const ContainerId container(event.container().id());
@@ -311,7 +319,11 @@ void PluginFront::OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> 
       return OnPodEvent(event, Operation::kRemoveContainer, std::move(reply));
     case api::EVENT_START_CONTAINER:
       return OnStart(event, std::move(reply));
+    case api::EVENT_POST_UPDATE_CONTAINER:
+      TakeTold(event.container());
+      return reply(api::Empty());
     case api::EVENT_POST_CREATE_CONTAINER:
+      TakeTold(event.container());
       SendAgain(container);
       return reply(api::Empty());
     case api::EVENT_POST_START_CONTAINER:

@@ -104,6 +104,7 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   WithUpdates<Response> WithOthers(const ContainerId& own, const Response& response);
   // What the container was sent so far may have come too early.
   void SendAgain(const ContainerId& id);
+  void TakeTold(const api::Container& container);
   void OnPodEvent(const api::StateChangeEvent& event, Operation operation,
                   const Reply<api::Empty>& reply);
   void OnStart(const api::StateChangeEvent& event, const Reply<api::Empty>& reply);

@@ -378,6 +378,38 @@ TEST_F(PluginFrontTest, AResizeIsTheAnswersUpdate) {
   EXPECT_THAT(Told(resized->update()), ElementsAre("id-app 1-2"));
 }
 
+// Plugins after this one may change what it has answered.
+TEST_F(PluginFrontTest, TheRuntimeTellsWhatAllPluginsMadeOfARequest) {
+  Synchronize(false);
+  ASSERT_TRUE(Create("app", true, 1000).ok());
+  const auto listed = [this] {
+    std::optional<RuntimeContainer> container;
+    front_.ListAll(
+        {}, [&](const StatusOr<RuntimeInventory>& all) { container = all->containers.front(); });
+    EXPECT_TRUE(RunUntil(loop_, [&] { return container.has_value(); }));
+    return *container;
+  };
+  EXPECT_FALSE(listed().told);
+  auto event = About<api::StateChangeEvent>("app", true, 1000);
+  event.mutable_container()
+      ->mutable_linux()
+      ->mutable_resources()
+      ->mutable_cpu()
+      ->mutable_shares()
+      ->set_value(512);
+  event.set_event(api::EVENT_POST_CREATE_CONTAINER);
+  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  EXPECT_TRUE(listed().told);
+  EXPECT_EQ(listed().resources.cpu_shares, 512);
+  auto resize = About<api::UpdateContainerRequest>("app", true, 1000);
+  *resize.mutable_linux_resources() = ResourcesOf(2000);
+  ASSERT_TRUE(host_.Call<api::UpdateContainerResponse>("UpdateContainer", resize).ok());
+  EXPECT_FALSE(listed().told);
+  event.set_event(api::EVENT_POST_UPDATE_CONTAINER);
+  ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
+  EXPECT_TRUE(listed().told);
+}
+
 TEST_F(PluginFrontTest, AStartIsKnown) {
   Synchronize(false);
   ASSERT_TRUE(Create("dsp", true, 1000).ok());

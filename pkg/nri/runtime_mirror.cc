@@ -77,6 +77,19 @@ void RuntimeMirror::Merge(const ContainerId& id, const LinuxResources& resources
   if (RuntimeContainer* const container = Find(id)) resmgr::Merge(container->resources, resources);
 }
 
+void RuntimeMirror::SetUntold(const ContainerId& id) {
+  if (RuntimeContainer* const container = Find(id)) container->told = false;
+}
+
+void RuntimeMirror::SetTold(const ContainerId& id, const LinuxResources& in_force) {
+  RuntimeContainer* const container = Find(id);
+  if (container == nullptr) return;
+  container->told = true;
+  container->resources.cpu_shares = in_force.cpu_shares;
+  container->resources.cpu_quota = in_force.cpu_quota;
+  container->resources.cpu_period = in_force.cpu_period;
+}
+
 RuntimeInventory RuntimeMirror::Inventory() const {
   RuntimeInventory inventory;
   inventory.stopped_pods = stopped_;

@@ -38,6 +38,11 @@ class RuntimeMirror {
   // What the runtime was told to set, or what it says that is in force.
   void Apply(const ContainerId& id, const ResourceValues& values);
   void Merge(const ContainerId& id, const LinuxResources& resources);
+  // The runtime is being told something of which other plugins may make something else, until it
+  // says what is in force.
+  void SetUntold(const ContainerId& id);
+  // It says these CPU numbers are.
+  void SetTold(const ContainerId& id, const LinuxResources& in_force);
 
   bool Has(const ContainerId& id) const { return containers_.contains(id); }
   bool Has(const PodSandboxId& id) const { return pods_.contains(id); }

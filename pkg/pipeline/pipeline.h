@@ -52,6 +52,12 @@ class Pipeline {
   // of a call, or in a request of its own to the runtime.
   void NoteDroppedPlacement(const Stage& stage) { NoteDroppedPlacement(stage.options().name); }
 
+  // A stage asks the runtime by itself to set these values of a container, and then, that the
+  // runtime has accepted them.
+  void TellSetByStage(const ContainerId& id, const ResourceValues& values, bool accepted) {
+    if (policy_stage_ != nullptr) policy_stage_->OnSetByStage(id, values, accepted);
+  }
+
   // Who changed what, for `explain`.
   const FieldOwners& owners() const { return owners_; }
   // How often a stage, or a client beside the fields of its request, wanted CPUs or memory nodes

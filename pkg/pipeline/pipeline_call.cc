@@ -111,7 +111,7 @@ void PipelineCall::Abandon() {
     RollBackAll();
     return;
   }
-  if (phase == Phase::kForwarded) outcome_ = {.known = false};
+  if (phase == Phase::kForwarded) outcome_ = {.known = false, .sent = &adjustment_};
   // The stage that holds the reply has seen it.
   if (phase == Phase::kReplying && held_) calls_.pop_back();
   while (!calls_.empty()) {
@@ -233,6 +233,7 @@ void PipelineCall::Fail(Status status) {
 bool PipelineCall::OnReply(const Outcome& outcome) {
   phase_ = Phase::kReplying;
   outcome_ = outcome;
+  outcome_.sent = &adjustment_;
   return PassReply();
 }
 
@@ -272,7 +273,7 @@ void PipelineCall::FailReply(const StageCall& call, Status status) {
   if (phase_ != Phase::kReplying || calls_.empty() || calls_.back().get() != &call) return;
   if (status.ok() || !outcome_.ok()) return;
   reply_error_ = std::move(status);
-  outcome_ = {.known = false};
+  outcome_ = {.known = false, .sent = &adjustment_};
 }
 
 void PipelineCall::StartTimer(void (PipelineCall::*expire)()) {

@@ -16,6 +16,11 @@ bool IsFound(const Outcome& outcome) {
   return outcome.ok() || outcome.gone();
 }
 
+const Adjustment& SentBy(const Outcome& outcome) {
+  static const Adjustment kNothing;
+  return outcome.sent == nullptr ? kNothing : *outcome.sent;
+}
+
 // What the calls that are decided share: waiting for the resource manager to know the runtime's
 // state, and being destroyed meanwhile.
 class DecidedCall : public StageCall {
@@ -95,7 +100,7 @@ class CreateContainerCall final : public DecidedCall {
   void After(Request&, const Outcome& outcome) override {
     if (!admitted_) return;
     if (outcome.ok() && !outcome.id.empty()) {
-      manager_.CreateSucceeded(*admitted_, ContainerId(outcome.id));
+      manager_.CreateSucceeded(*admitted_, ContainerId(outcome.id), SentBy(outcome));
       return;
     }
     manager_.CreateFailed(*admitted_);
@@ -155,7 +160,7 @@ class UpdateContainerCall final : public DecidedCall {
   void After(Request&, const Outcome& outcome) override {
     if (!admission_) return;
     if (outcome.ok()) {
-      manager_.UpdateSucceeded(*admission_);
+      manager_.UpdateSucceeded(*admission_, SentBy(outcome).values);
     } else {
       manager_.UpdateFailed(*admission_);
     }
@@ -252,7 +257,7 @@ class NoticeCall final : public StageCall {
     auto& pod = std::get<Pod>(request.body);
     pod.id = PodSandboxId(outcome.id);
     // This stage is the last one that sees it.
-    manager_.PodCreated(std::move(pod));
+    manager_.PodCreated(std::move(pod), SentBy(outcome));
   }
   // A kubelet asks when it sees that something changed: this is how we learn of a container that
   // ended by itself, as init containers do.

@@ -28,6 +28,9 @@ class PolicyStage final : public Stage {
   std::unique_ptr<StageCall> Begin(const Request& request) override;
   // Unless the policy is `null`, which places nothing.
   bool OwnsPlacement() const override;
+  void OnSetByStage(const ContainerId& id, const ResourceValues& values, bool accepted) override {
+    manager_.SetByStage(id, values, accepted);
+  }
 
   ResourceManager& manager() { return manager_; }
   HintFinder& hints() { return hints_; }

@@ -38,6 +38,8 @@ struct Outcome {
   // CreateContainer, RunPodSandbox: the id that the runtime gave. ContainerStatus: that of a
   // container that has exited, else empty. Valid until After returns.
   std::string_view id{};
+  // What all stages together changed of the request. nullptr where there was no forwarded request.
+  const Adjustment* sent = nullptr;
 
   Kind kind() const;
   bool ok() const { return kind() == Kind::kDone; }
@@ -71,6 +73,10 @@ class Stage {
   virtual std::unique_ptr<StageCall> Begin(const Request& request) = 0;
   // Whether it decides alone about CPUs and memory nodes: what later stages say of them is dropped.
   virtual bool OwnsPlacement() const { return false; }
+  // Another stage is about to set these values of a container, by a request of its own to the
+  // runtime; `accepted`: the runtime has taken them.
+  virtual void OnSetByStage(const ContainerId& /*id*/, const ResourceValues& /*values*/,
+                            bool /*accepted*/) {}
 
   const Options& options() const { return options_; }
   // Calls of it that are under way.

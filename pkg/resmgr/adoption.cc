@@ -6,7 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "pkg/model/requirements.h"
 #include "pkg/resmgr/needs.h"
+#include "pkg/resmgr/reported_numbers.h"
 #include "pkg/topology/cpu_users.h"
 
 namespace resmgr {
@@ -49,13 +51,22 @@ class Adopter {
       const bool unclear = unclear_->pods.contains(pod.id) || brief_->pods.contains(pod.id);
       if (known != nullptr) {
         known->provisional = false;
-        if (!unclear && std::exchange(known->unclear, false))
-          store_.PutPod(state_writer_.WithStated(pod));
+        if (!unclear && std::exchange(known->unclear, false)) {
+          Pod listed = state_writer_.WithNotes(pod);
+          if (listed.qos_derived) {
+            listed.qos = known->pod.qos;
+            listed.qos_derived = known->pod.qos_derived;
+          }
+          store_.PutPod(std::move(listed));
+        }
       } else if (!unclear) {
-        store_.PutPod(state_writer_.WithStated(pod));
-      } else if (const std::optional<QosClass> qos = KeptQos(pod.id, inventory)) {
-        Pod listed = state_writer_.WithStated(pod);
-        listed.qos = *qos;
+        Pod listed = state_writer_.WithNotes(pod);
+        if (listed.qos_derived) FillInQos(listed, inventory);
+        store_.PutPod(std::move(listed));
+      } else if (const std::optional<SavedContainer> kept = KeptOf(pod.id, inventory)) {
+        Pod listed = state_writer_.WithNotes(pod);
+        listed.qos = *kept->qos;
+        listed.qos_derived = kept->qos_derived;
         store_.PutPod(std::move(listed)).unclear = true;
       }
       if (!inventory.stopped_pods.contains(pod.id)) continue;
@@ -63,14 +74,33 @@ class Adopter {
     }
   }
 
-  // Of a pod that is new here, by what was kept of its containers.
-  std::optional<QosClass> KeptQos(const PodSandboxId& id, const RuntimeInventory& inventory) const {
+  // What was kept of a container of a pod that is new here, and tells the pod's class.
+  std::optional<SavedContainer> KeptOf(const PodSandboxId& id,
+                                       const RuntimeInventory& inventory) const {
     for (const RuntimeContainer& reported : inventory.containers) {
       if (reported.pod_id != id) continue;
-      const std::optional<SavedContainer> saved = state_writer_.Find(reported.id);
-      if (saved && saved->qos) return saved->qos;
+      std::optional<SavedContainer> saved = state_writer_.Find(reported.id);
+      if (saved && saved->qos) return saved;
     }
     return std::nullopt;
+  }
+
+  // Of a pod whose class the runtime does not tell: as it was kept, or else that of what is in
+  // force for its containers.
+  void FillInQos(Pod& pod, const RuntimeInventory& inventory) {
+    if (const std::optional<SavedContainer> kept = KeptOf(pod.id, inventory)) {
+      pod.qos = *kept->qos;
+      pod.qos_derived = kept->qos_derived;
+      if (!pod.qos_derived) ++result_.classes_not_told;
+      return;
+    }
+    std::optional<QosClass> all;
+    for (const RuntimeContainer& reported : inventory.containers) {
+      if (reported.pod_id != pod.id || reported.state == ContainerState::kExited) continue;
+      const QosClass own = DerivedQos(reported.resources);
+      all = all.value_or(own) == own ? own : QosClass::kBurstable;
+    }
+    pod.qos = all.value_or(QosClass::kBestEffort);
   }
 
   void FindRemovedContainers(const RuntimeInventory& inventory) {
@@ -128,6 +158,9 @@ class Adopter {
     if (!record.started_at) record.started_at = reported.started_at;
     if (!IsUnclear(reported)) record.unclear = false;
     if (record.kept && !exited && !IsUnclear(reported)) TakeKept(record, reported);
+    if (!exited && !was_being_started && was_created == (now == ContainerState::kCreated)) {
+      TakeFirstReportOf(record, reported);
+    }
     // One that had not exited after all has no placement: its CPUs may be another's by now.
     if (exited || IsUnclear(reported) || (!was_placeable && !record.Placeable())) return;
     result_.in_force.emplace_back(container.key, ReportedResources(reported.resources));
@@ -162,9 +195,10 @@ class Adopter {
       container.needs_note = saved->needs_note;
       container.cpus_bound = saved->cpus_bound;
       container.mems_bound = saved->mems_bound;
+      container.set_later = saved->set_later.value_or(NumbersSetLater{});
+      RestoreTexts(record, *saved);
     }
-    if (saved != nullptr && !unclear && !TellsCpuInForce(*saved, reported.resources)) {
-      TakeCpuInForce(container, reported, in_force);
+    if (saved != nullptr && !unclear && !TakeNumbers(record, reported, *saved, in_force)) {
       saved = nullptr;
     }
     AppliedResources applied = ReportedResources(reported.resources);
@@ -183,6 +217,50 @@ class Adopter {
     }
   }
 
+  // A stage may have changed them.
+  static void RestoreTexts(ContainerRecord& record, const SavedContainer& saved) {
+    if (saved.texts.empty()) return;
+    saved.texts.Restore(record.container.labels, record.container.annotations);
+    record.texts = std::make_unique<AskedTexts>(saved.texts);
+  }
+
+  // What the container asks for is as saved, unless an update has arrived whose outcome is not on
+  // the disk: false, and the place that was saved is that of other needs.
+  bool TakeNumbers(ContainerRecord& record, const RuntimeContainer& reported,
+                   const SavedContainer& saved, const Requirements& in_force) const {
+    Container& container = record.container;
+    const bool called = IsUpdateOpen(container.id);
+    const ReportOfSaved report{.saved = saved,
+                               .qos = record.pod->pod.qos,
+                               .in_force = reported.resources,
+                               .needs_in_force = in_force,
+                               .crowded = crowded_,
+                               .called = called};
+    const NumbersNews news = JudgeNumbers(report);
+    if (news == NumbersNews::kNone || news == NumbersNews::kPlugins) {
+      const bool first = saved.set_later && !saved.set_later->reported && IsPlacedAsSaved(report);
+      // One whose update was under way is sent everything again.
+      if (!called && (first || news == NumbersNews::kPlugins)) {
+        TakeFirstReport(reported.resources, saved.placement, container);
+      }
+      return true;
+    }
+    container.set_later = {};
+    if (news == NumbersNews::kAsked) {
+      container.requested = saved.asked->requested;
+      container.requirements = saved.asked->requirements;
+      return false;
+    }
+    RuntimeContainer asked = reported;
+    asked.resources = WithoutSetLater(saved, reported.resources);
+    TakeCpuInForce(container, asked, ReportedNeeds(record.pod->pod, asked, memory_capacity_));
+    return false;
+  }
+
+  bool IsUpdateOpen(const ContainerId& id) const {
+    return state_writer_.IsCallOpen(StateWriter::Call::kUpdate, id);
+  }
+
   // An update that reached the runtime before it reached the disk.
   static void TakeCpuInForce(Container& container, const RuntimeContainer& reported,
                              const Requirements& in_force) {
@@ -194,16 +272,27 @@ class Adopter {
     container.requested.cpu_period = requested.cpu_period;
   }
 
+  // What the runtime's own plugins made of what it was told last.
+  void TakeFirstReportOf(ContainerRecord& record, const RuntimeContainer& reported) {
+    Container& container = record.container;
+    const bool news = !container.set_later.reported && record.told_at <= since_;
+    if (!news || !reported.told || IsUnclear(reported) || !record.Placeable()) return;
+    if (!record.updates.empty() || !record.push || record.push->Busy()) return;
+    if (IsUpdateOpen(container.id)) return;
+    TakeFirstReport(reported.resources, container.placement, container);
+    result_.first_reported.push_back(container.key);
+  }
+
   // Its runtime tells of it at last. What was decided about it meanwhile holds.
   void TakeKept(ContainerRecord& record, const RuntimeContainer& reported) {
     record.kept = false;
     Container& container = record.container;
     container.labels = reported.labels;
     container.annotations = reported.annotations;
-    const std::optional<SavedContainer> saved = state_writer_.Find(reported.id);
-    if (saved && !TellsCpuInForce(*saved, reported.resources)) {
-      TakeCpuInForce(container, reported,
-                     ReportedNeeds(record.pod->pod, reported, memory_capacity_));
+    if (const std::optional<SavedContainer> saved = state_writer_.Find(reported.id)) {
+      RestoreTexts(record, *saved);
+      TakeNumbers(record, reported, *saved,
+                  ReportedNeeds(record.pod->pod, reported, memory_capacity_));
     }
     SetCalls(record, reported.state);
     result_.kept_reported.insert(container.key);

@@ -6,31 +6,44 @@
 namespace resmgr {
 namespace {
 
-template <typename T>
-const std::optional<T>& First(const std::optional<T>& a, const std::optional<T>& b) {
-  return a ? a : b;
+using Number = std::optional<int64_t>;
+
+const Number& First(const Number& later, const Number& placed, const Number& requested) {
+  return later ? later : placed ? placed : requested;
+}
+
+const Number& SharesOf(const Container& container) {
+  return First(container.set_later.cpu_shares, container.placement.cpu_shares,
+               container.requested.cpu_shares);
+}
+
+const Number& QuotaOf(const Container& container) {
+  return First(container.set_later.cpu_quota, container.placement.cpu_quota,
+               container.requested.cpu_quota);
+}
+
+const Number& PeriodOf(const Container& container) {
+  return First(container.set_later.cpu_period, container.placement.cpu_period,
+               container.requested.cpu_period);
 }
 
 }  // namespace
 
 AppliedResources DesiredResources(const Container& container) {
   const Placement& placement = container.placement;
-  const LinuxResources& requested = container.requested;
   return {{.cpus = placement.EnforcedCpus(),
            .mems = placement.mems,
-           .cpu_shares = First(placement.cpu_shares, requested.cpu_shares),
-           .cpu_quota = First(placement.cpu_quota, requested.cpu_quota),
-           .cpu_period = First(placement.cpu_period, requested.cpu_period)},
+           .cpu_shares = SharesOf(container),
+           .cpu_quota = QuotaOf(container),
+           .cpu_period = PeriodOf(container)},
           placement.exclusive};
 }
 
 bool IsDesired(const AppliedResources& resources, const Container& container) {
   const Placement& placement = container.placement;
-  const LinuxResources& requested = container.requested;
   // Numbers first: containers that share CPUs mostly differ in these.
-  return resources.cpu_shares == First(placement.cpu_shares, requested.cpu_shares) &&
-         resources.cpu_quota == First(placement.cpu_quota, requested.cpu_quota) &&
-         resources.cpu_period == First(placement.cpu_period, requested.cpu_period) &&
+  return resources.cpu_shares == SharesOf(container) && resources.cpu_quota == QuotaOf(container) &&
+         resources.cpu_period == PeriodOf(container) &&
          resources.cpus == placement.EnforcedCpus() && resources.mems == placement.mems &&
          resources.exclusive == placement.exclusive;
 }
@@ -41,13 +54,12 @@ AppliedResources ReportedResources(const LinuxResources& resources) {
 
 AppliedResources Completed(AppliedResources reported, const Container& container) {
   const Placement& placement = container.placement;
-  const LinuxResources& requested = container.requested;
-  const auto complete = [](auto& value, const auto& overridden, const auto& request) {
-    if (!value && !overridden) value = request;
+  const auto complete = [](Number& value, const Number& overridden, const Number& desired) {
+    if (!value && !overridden) value = desired;
   };
-  complete(reported.cpu_shares, placement.cpu_shares, requested.cpu_shares);
-  complete(reported.cpu_quota, placement.cpu_quota, requested.cpu_quota);
-  complete(reported.cpu_period, placement.cpu_period, requested.cpu_period);
+  complete(reported.cpu_shares, placement.cpu_shares, SharesOf(container));
+  complete(reported.cpu_quota, placement.cpu_quota, QuotaOf(container));
+  complete(reported.cpu_period, placement.cpu_period, PeriodOf(container));
   return reported;
 }
 

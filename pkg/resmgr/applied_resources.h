@@ -15,7 +15,8 @@ struct AppliedResources : ResourceValues {
 };
 
 // What should be in force: the placement, and the container's own request for the numbers that the
-// placement leaves alone, so that a value which the policy no longer overrides is restored.
+// placement leaves alone, so that a value which the policy no longer overrides is restored. A
+// number that was set later stays.
 AppliedResources DesiredResources(const Container& container);
 
 // What the runtime reports to be in force.

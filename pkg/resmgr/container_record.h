@@ -19,6 +19,7 @@
 #include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/lifecycle.h"
 #include "pkg/resmgr/push_state.h"
+#include "pkg/state/saved_container.h"
 
 namespace resmgr {
 
@@ -94,6 +95,8 @@ struct ContainerRecord {
   // listed yet.
   bool kept = false;
   bool unsaved = false;  // StateWriter: changed since it was saved
+  // set_later.cc: the store's clock when the runtime was last told something about it.
+  uint64_t told_at = 0;
 
   // Identity: ContainerStore and what creates the record. State: `life`. Placement: Decider, and
   // what rolls a decision back. What it requests: ResourceManager::Impl (updates, pod limits).
@@ -106,6 +109,8 @@ struct ContainerRecord {
   ContainerKey supersedes{};
   // While it is being created: its siblings get these back if that fails.
   std::vector<ReducedSibling> bounded;
+  // Likewise its pod gets this class back, where that is derived from what containers ask for.
+  std::optional<QosClass> former_qos{};
   // The placement that it had before it exited or was superseded; mostly none.
   std::unique_ptr<Placement> former;
 
@@ -113,6 +118,9 @@ struct ContainerRecord {
   // without them; nullptr where there are none.
   std::vector<PendingUpdate> updates;
   std::unique_ptr<ConfirmedRequest> confirmed;
+
+  // Creations: what a stage changed of its labels and annotations; mostly nothing.
+  std::unique_ptr<AskedTexts> texts;
 
   // Starts. When it began to run, where that is known (from a list: adoption).
   std::optional<std::chrono::system_clock::time_point> started_at;

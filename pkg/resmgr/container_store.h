@@ -62,6 +62,8 @@ class ContainerStore {
   void Touch(ContainerRecord& record) { record.touched = ++clock_; }
   void Touch(PodRecord& pod) { pod.touched = ++clock_; }
   uint64_t clock() const { return clock_; }
+  // Something happened that overrules no list.
+  uint64_t Tick() { return ++clock_; }
 
   using Containers = std::map<ContainerKey, ContainerRecord>;
   // The name of the runtime that makes sandboxes of this handler; empty where there is only one.

@@ -21,6 +21,7 @@ constexpr std::chrono::milliseconds kNoRace{1'000};
 void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) return OnMoot();
+  NoteTold(*record);
   const bool no_answer =
       status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kDeadlineExceeded;
   const bool repeated = record->push && record->push->delay >= kNoRace;

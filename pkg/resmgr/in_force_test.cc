@@ -56,6 +56,7 @@ class InForceTest : public testing::Test {
   }
 
   Recorder recorder_;
+  test::CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
   TestNode node_{
       test::S1Ht(),  // CPUs 0-7
       [](const Machine& machine) { return std::make_unique<test::FirstFitPolicy>(machine); },
@@ -127,8 +128,7 @@ TEST_F(InForceTest, AnUpdateOfTheKubeletIsToldWhenItSucceeded) {
 }
 
 TEST_F(InForceTest, ARestartedDaemonTellsWhereEachContainerRuns) {
-  test::CrashingFileSystem files(1);
-  node_.KeepState(files);
+  node_.KeepState(files_);
   node_.Run("dsp", kGuaranteed, 2000);
   node_.Run("web", kBurstable, 100);
   node_.FlushState();

@@ -33,6 +33,8 @@ Status ResourceManager::Impl::TakeOver(const RuntimeInventory& inventory,
     log_.Error("cannot take over the containers of the runtime: {}", Describe(changed.status()));
     return changed.status();
   }
+  for (const ContainerKey key : adoption.first_reported)
+    NoteFirstReport(*store_.Find(key));
   ReportFound(adoption);
   ConfirmInForce(adoption, first);
   if (first) {
@@ -45,6 +47,12 @@ Status ResourceManager::Impl::TakeOver(const RuntimeInventory& inventory,
     synchronizer_.ResyncSoon();
   }
   LogUnclear(inventory.unclear);
+  if (adoption.classes_not_told > 0) {
+    log_.Warn(
+        "the runtime does not tell the cgroup parent of {} pods: their QoS class is as it was "
+        "saved",
+        adoption.classes_not_told);
+  }
   // What was kept of a container that is not taken over yet is all that will be known of it.
   if (inventory.unclear.why.ok()) {
     if (std::exchange(unlisted_records_, false)) state_writer_.EraseUnlisted();
@@ -91,6 +99,7 @@ bool ResourceManager::Impl::Knows(const RuntimeContainer& listed) const {
   const ContainerRecord* const record = store_.FindById(listed.id);
   if (record == nullptr || record->unclear) return false;
   if (record->container.state != listed.state) return false;
+  if (LacksReport(*record)) return false;
   return pusher_.Follows(record->container.key) || !record->Placeable();
 }
 

@@ -70,19 +70,26 @@ LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requireme
   return requested;
 }
 
+bool IsSameByWeight(int64_t shares, const std::optional<int64_t>& reported) {
+  return reported == shares || reported == ByWayOfWeight(shares);
+}
+
 bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force) {
   const int64_t now = in_force.cpu_shares.value_or(0);
   if (now == 0) return true;
+  const auto sent = [](const auto& later, const auto& placed, const auto& requested) {
+    return later ? later : placed ? placed : requested;
+  };
+  const NumbersSetLater later = saved.set_later.value_or(NumbersSetLater{});
   const Placement& placed = saved.placement;
-  const std::optional<int64_t>& known =
-      placed.cpu_shares ? placed.cpu_shares : saved.requested.cpu_shares;
+  const std::optional<int64_t> known =
+      sent(later.cpu_shares, placed.cpu_shares, saved.requested.cpu_shares);
   if (!known) return false;
   if (now == *known && now < kMaxShares) return true;
   // Rounding hides small differences, and the upper limit large ones; those the quota tells.
-  const std::optional<int64_t>& quota =
-      placed.cpu_quota ? placed.cpu_quota : saved.requested.cpu_quota;
-  return (now == *known || now == ByWayOfWeight(*known)) &&
-         QuotaOrNone(quota) == QuotaOrNone(in_force.cpu_quota);
+  const std::optional<int64_t> quota =
+      sent(later.cpu_quota, placed.cpu_quota, saved.requested.cpu_quota);
+  return IsSameByWeight(*known, now) && QuotaOrNone(quota) == QuotaOrNone(in_force.cpu_quota);
 }
 
 Requirements NeedsAfter(Requirements needs, const LinuxResources& before,

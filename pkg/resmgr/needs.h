@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "pkg/base/units.h"
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
@@ -21,9 +24,12 @@ Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported, Byt
 // What a container that needs this had requested, of which the runtime reports what is in force.
 LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requirements& needs);
 
+// Whether these shares may be reported so: runtimes may report them by way of cgroup v2's weights.
+bool IsSameByWeight(int64_t shares, const std::optional<int64_t>& reported);
 // Whether the shares in force, where they are reported, are those that the container had when it
-// was saved. Runtimes may report them by way of cgroup v2's coarser weights, and from 256 CPUs on
-// all are the same; then the quota has to be the same, too.
+// was saved, with what later stages had made of them. Runtimes may report them by way of cgroup
+// v2's coarser weights, and from 256 CPUs on all are the same; then the quota has to be the same,
+// too.
 bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force);
 
 // What a container that has needed `needs` needs when what it requests changes from `before` to

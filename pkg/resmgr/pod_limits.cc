@@ -9,6 +9,7 @@
 #include <absl/container/inlined_vector.h>
 
 #include "pkg/model/pod_division.h"
+#include "pkg/model/requirements.h"
 #include "pkg/resmgr/resource_manager_impl.h"
 
 namespace resmgr {
@@ -51,9 +52,41 @@ bool Changes(const PodMember& member) {
 
 }  // namespace
 
+// The class of a pod of which nothing else tells it: that of its containers together. While there
+// are others it never rises, since these were placed by the lower one. Returns whether the others
+// lose by it what containers of Guaranteed pods may have.
+bool ResourceManager::Impl::DeriveQos(ContainerRecord& record) {
+  Pod& pod = record.pod->pod;
+  if (!pod.qos_derived) return false;
+  const QosClass own = DerivedQos(record.container.requested);
+  if (own == pod.qos) return false;
+  const bool alone = std::ranges::none_of(record.pod->containers, [&](ContainerKey key) {
+    const ContainerRecord& other = *store_.Find(key);
+    return other.Placeable() && other.container.name != record.container.name;
+  });
+  record.former_qos = std::exchange(pod.qos, alone ? own : QosClass::kBurstable);
+  return !alone && record.former_qos == QosClass::kGuaranteed;
+}
+
+void ResourceManager::Impl::RestoreQos(ContainerRecord& record) {
+  if (record.former_qos) record.pod->pod.qos = *std::exchange(record.former_qos, std::nullopt);
+}
+
 // Gives a new container its place. That it comes may tell that others of its pod have nothing of
 // their own; that they then have less is part of its creation, and holds only if that does.
-StatusOr<ContainerKeys> ResourceManager::Impl::PlaceInPod(ContainerRecord& record) {
+StatusOr<ContainerKeys> ResourceManager::Impl::PlaceInPod(ContainerRecord& record, bool falls) {
+  if (falls) {
+    Members members;
+    for (const ContainerKey key : record.pod->containers) {
+      const ContainerRecord& other = *store_.Find(key);
+      if (&other == &record || !other.Placeable()) continue;
+      if (other.container.name == record.container.name) continue;
+      members.push_back(
+          {&other.container,
+           EstimateRequirements(other.container.requested, record.pod->pod.qos, memory_capacity_)});
+    }
+    return PlaceAndReduceSiblings(record, members);
+  }
   if (BoundsSomething(record.pod->pod.resources)) {
     const Members members = Divided(store_, *record.pod, &record, {});
     bool others = false;

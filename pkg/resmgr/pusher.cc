@@ -66,6 +66,16 @@ void Pusher::EndCreation(ContainerRecord& record) {
   OnRuntimeReport(record);
 }
 
+void Pusher::TakeSetLater(ContainerRecord& record) {
+  const NumbersSetLater& later = record.container.set_later;
+  if (!record.push || !(later.cpu_shares || later.cpu_quota || later.cpu_period)) return;
+  AppliedResources now = *record.push->applied;
+  if (later.cpu_shares) now.cpu_shares = later.cpu_shares;
+  if (later.cpu_quota) now.cpu_quota = later.cpu_quota;
+  if (later.cpu_period) now.cpu_period = later.cpu_period;
+  record.push->applied = recent_.Share(now);
+}
+
 void Pusher::Confirm(ContainerKey key, const AppliedResources& applied) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) return;

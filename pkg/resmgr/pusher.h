@@ -72,6 +72,8 @@ class Pusher {
   void BeginCreation(ContainerRecord& record, bool carried);
   // The runtime did as it said. Does nothing for one that never began.
   void EndCreation(ContainerRecord& record);
+  // Numbers of the container that were set later are in force.
+  void TakeSetLater(ContainerRecord& record);
   // The runtime's word: this is in force. Where an update of the container is open, by the
   // state_writer, anything may be, and it is sent again.
   void Confirm(ContainerKey key, const AppliedResources& applied);

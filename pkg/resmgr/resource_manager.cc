@@ -54,8 +54,8 @@ void ResourceManager::WhenReady(std::function<void(Status)> ready) {
   impl_->WhenReady(std::move(ready));
 }
 
-void ResourceManager::PodCreated(Pod pod) {
-  impl_->AddPod(std::move(pod));
+void ResourceManager::PodCreated(Pod pod, const Adjustment& sent) {
+  impl_->AddPod(std::move(pod), sent);
 }
 
 void ResourceManager::PodResourcesChanged(const PodSandboxId& id, const LinuxResources& overhead,
@@ -75,8 +75,8 @@ StatusOr<Admission> ResourceManager::AdmitCreate(CreateRequest&& request, Refusa
   return impl_->AdmitCreate(std::move(request), refusal);
 }
 
-void ResourceManager::CreateSucceeded(ContainerKey key, ContainerId id) {
-  impl_->CreateSucceeded(key, std::move(id));
+void ResourceManager::CreateSucceeded(ContainerKey key, ContainerId id, const Adjustment& sent) {
+  impl_->CreateSucceeded(key, std::move(id), sent);
 }
 
 void ResourceManager::CreateFailed(ContainerKey key) {
@@ -109,12 +109,17 @@ StatusOr<Admission> ResourceManager::AdmitUpdate(const ContainerId& id,
   return impl_->AdmitUpdate(id, requested, refusal);
 }
 
-void ResourceManager::UpdateSucceeded(const Admission& admission) {
-  impl_->EndUpdate(admission, true);
+void ResourceManager::UpdateSucceeded(const Admission& admission, const ResourceValues& sent) {
+  impl_->EndUpdate(admission, &sent);
 }
 
 void ResourceManager::UpdateFailed(const Admission& admission) {
-  impl_->EndUpdate(admission, false);
+  impl_->EndUpdate(admission, nullptr);
+}
+
+void ResourceManager::SetByStage(const ContainerId& id, const ResourceValues& values,
+                                 bool accepted) {
+  impl_->SetByStage(id, values, accepted);
 }
 
 void ResourceManager::ContainerStopped(const ContainerId& id) {

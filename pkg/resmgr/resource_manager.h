@@ -13,6 +13,7 @@
 #include "pkg/base/status.h"
 #include "pkg/config/runtimes_config.h"
 #include "pkg/metrics/metrics.h"
+#include "pkg/model/adjustment.h"
 #include "pkg/model/container.h"
 #include "pkg/model/create_request.h"
 #include "pkg/model/pod.h"
@@ -61,6 +62,9 @@ class ResourceManager {
     std::chrono::milliseconds list_period{60'000};
     // How long an event of the runtime waits for the answer of the call that it may come from.
     std::chrono::milliseconds event_pause{100};
+    // How long after a client's call what is in force is listed, where something is remembered over
+    // restarts: the runtime's own plugins may have changed it.
+    std::chrono::milliseconds report_pause{5'000};
     Metrics* metrics = nullptr;  // counts decisions, updates and held starts; may be null
     // Is told of every act, beside the log and the metrics; outlives the manager. May be null.
     Observer* observer = nullptr;
@@ -108,8 +112,9 @@ class ResourceManager {
   // Whether that is so now.
   bool ready() const;
 
-  // After the runtime's success.
-  void PodCreated(Pod pod);
+  // After the runtime's success. The pod is as the client asked for it; `sent`: what all stages
+  // changed of that.
+  void PodCreated(Pod pod, const Adjustment& sent = Adjustment());
   // The sandbox has these values now, in place of those that it had before.
   void PodResourcesChanged(const PodSandboxId& id, const LinuxResources& overhead,
                            const LinuxResources& resources);
@@ -138,7 +143,9 @@ class ResourceManager {
   // to it if this creation fails. A tentative refusal leaves the request as it was, but for its
   // pod.
   StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal = Refusal::kFinal);
-  void CreateSucceeded(ContainerKey key, ContainerId id);
+  // `sent`: what all stages, the brain's among them, changed of the request. What others set never
+  // counts as what the client asks for.
+  void CreateSucceeded(ContainerKey key, ContainerId id, const Adjustment& sent = Adjustment());
   void CreateFailed(ContainerKey key);
 
   // Runs `go` when the container may start: at once, with nullptr returned, when no other
@@ -168,8 +175,12 @@ class ResourceManager {
   // here.
   StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested,
                                   Refusal refusal = Refusal::kFinal);
-  void UpdateSucceeded(const Admission& admission);
+  // `sent`: as of CreateSucceeded.
+  void UpdateSucceeded(const Admission& admission, const ResourceValues& sent = {});
   void UpdateFailed(const Admission& admission);
+
+  // A later stage is about to have the runtime set these values, or, `accepted`, the runtime has.
+  void SetByStage(const ContainerId& id, const ResourceValues& values, bool accepted);
 
   // The runtime did what StopContainer asks for. What that means for a container that is only
   // created, it is asked.

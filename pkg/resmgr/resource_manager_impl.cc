@@ -6,6 +6,7 @@
 
 #include "pkg/model/requirements.h"
 #include "pkg/resmgr/needs.h"
+#include "pkg/resmgr/reported_numbers.h"
 
 namespace resmgr {
 namespace {
@@ -38,6 +39,7 @@ void TakeBack(Container& container, CreateRequest& request) {
 ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique_ptr<Policy> policy,
                             RuntimeClient& runtime, StateStore* state, const Options& options)
     : log_(GetLogger("resmgr")),
+      loop_(loop),
       runtime_(runtime),
       log_observer_(log_),
       metrics_observer_(options.metrics),
@@ -64,7 +66,8 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
                {options.first_retry, std::min(options.last_retry, kLongestStartPause),
                 options.start_limit}}),
       events_(loop, store_, [this] { synchronizer_.Refresh([](const Status&) {}); },
-              {.pause = options.event_pause}) {
+              {.pause = options.event_pause}),
+      report_pause_(options.report_pause) {
   observers_.Add(log_observer_);
   observers_.Add(metrics_observer_);
   observers_.Add(limit_warnings_);
@@ -94,7 +97,8 @@ void ResourceManager::Impl::Disconnected() {
 }
 
 void ResourceManager::Impl::OnApplied(ContainerKey key) {
-  if (const ContainerRecord* const record = store_.Find(key)) {
+  if (ContainerRecord* const record = store_.Find(key)) {
+    NoteTold(*record);
     observers_.OnPushed(ActAt(*record));
   } else {
     OnMoot();
@@ -131,6 +135,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request, 
   FillIn(container, std::move(request));
   if (!record.managed) return Admission{.key = container.key};
 
+  const bool falls = DeriveQos(record);
   ResolvedRequirements needs =
       ResolveRequirements(container.requested, pod->pod, memory_capacity_, container.name);
   if (!needs.annotation.ok()) {
@@ -138,7 +143,8 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request, 
   }
   container.requirements = needs.requirements;
   container.needs_note = std::move(needs.note);
-  StatusOr<ContainerKeys> changed = PlaceInPod(record);
+  StatusOr<ContainerKeys> changed = PlaceInPod(record, falls);
+  if (!changed.ok()) RestoreQos(record);
   if (IsTentative(changed.status(), refusal)) {
     TakeBack(container, request);
     Discard(record);
@@ -198,7 +204,8 @@ StatusOr<ContainerKeys> ResourceManager::Impl::Place(ContainerRecord& record,
   return changed;
 }
 
-void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id) {
+void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id,
+                                            const Adjustment& sent) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) {
     synchronizer_.ResyncSoon();
@@ -214,7 +221,12 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id) {
   record->Advance(LifeEvent::kCreateSucceeded);
   record->pod->provisional = false;
   record->bounded.clear();
+  if (std::exchange(record->former_qos, std::nullopt)) {
+    for (const ContainerKey other : record->pod->containers)
+      state_writer_.MarkChanged(*store_.Find(other));
+  }
   if (record->supersedes != ContainerKey{}) EndSuperseded(*record);
+  TakeSentCreation(*record, sent);
   pusher_.EndCreation(*record);
   state_writer_.MarkChanged(*record);
   starts_.ExamineWaits();
@@ -228,6 +240,7 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key) {
   const Pod pod = record->pod->pod;
   const Container container = record->container;
   const std::vector<ReducedSibling> bounded = std::move(record->bounded);
+  RestoreQos(*record);
   Discard(*record);
   ContainerKeys changed;
   if (former != nullptr) former->superseded = false;
@@ -274,7 +287,12 @@ void ResourceManager::Impl::LookAgain(ContainerKey key) {
   Push(*std::move(changed));
 }
 
-void ResourceManager::Impl::AddPod(Pod pod) {
+void ResourceManager::Impl::AddPod(Pod pod, const Adjustment& sent) {
+  const WideAdjustment* const wide = sent.wide();
+  if (wide != nullptr) {
+    const AskedTexts texts = TextsBefore(sent, pod.labels, pod.annotations);
+    if (wide->cgroup_parent || !texts.empty()) state_writer_.SaveAsked(pod, texts);
+  }
   PodRecord& record = store_.PutPod(std::move(pod));
   record.provisional = false;
   policy_->Prepare(record.pod);
@@ -311,6 +329,7 @@ void ResourceManager::Impl::Push(ContainerKeys changed) {
   for (const ContainerKey key : changed) {
     ContainerRecord* const record = store_.Find(key);
     if (record == nullptr) continue;
+    NoteTold(*record);
     state_writer_.MarkChanged(*record);
     look_again_timers_.Follow(*record);
   }

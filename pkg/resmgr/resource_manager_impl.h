@@ -63,10 +63,10 @@ class ResourceManager::Impl : public Pusher::Listener,
   }
 
   StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal);
-  void CreateSucceeded(ContainerKey key, ContainerId id);
+  void CreateSucceeded(ContainerKey key, ContainerId id, const Adjustment& sent);
   void CreateFailed(ContainerKey key);
   Starts& starts() { return starts_; }
-  void AddPod(Pod pod);
+  void AddPod(Pod pod, const Adjustment& sent = Adjustment());
   void ChangePod(const PodSandboxId& id, const LinuxResources& overhead,
                  const LinuxResources& resources);
 
@@ -80,7 +80,11 @@ class ResourceManager::Impl : public Pusher::Listener,
   // updates.cc
   StatusOr<Admission> AdmitUpdate(const ContainerId& id, const LinuxResources& requested,
                                   Refusal refusal);
-  void EndUpdate(const Admission& admission, bool succeeded);
+  // `sent`: what all stages changed of it; nullptr where it failed.
+  void EndUpdate(const Admission& admission, const ResourceValues* sent);
+
+  // set_later.cc
+  void SetByStage(const ContainerId& id, const ResourceValues& values, bool accepted);
 
   // policy_changes.cc
   StatusOr<std::vector<Move>> PreviewPolicy(const Policy& policy) const;
@@ -133,6 +137,14 @@ class ResourceManager::Impl : public Pusher::Listener,
   void LogHeldCounts(bool first);
   void LogUnclear(const RuntimeInventory::Unclear& unclear);
 
+  // set_later.cc
+  void NoteTold(ContainerRecord& record);
+  void NoteCalled(ContainerRecord& record);
+  void TakeSentCreation(ContainerRecord& record, const Adjustment& sent);
+  void TakeSentUpdate(ContainerRecord& record, PendingUpdate& update, const ResourceValues& sent);
+  void NoteFirstReport(ContainerRecord& record);
+  bool LacksReport(const ContainerRecord& record) const;
+
   // Starts::Owner
   void OnStartProgress(ContainerKey key) override { Push({key}); }
   Observer::Act ActAt(const ContainerRecord& record) const override {
@@ -151,7 +163,9 @@ class ResourceManager::Impl : public Pusher::Listener,
   void LookAgain(ContainerKey key);
 
   // pod_limits.cc
-  StatusOr<ContainerKeys> PlaceInPod(ContainerRecord& record);
+  bool DeriveQos(ContainerRecord& record);
+  static void RestoreQos(ContainerRecord& record);
+  StatusOr<ContainerKeys> PlaceInPod(ContainerRecord& record, bool falls);
   StatusOr<ContainerKeys> PlaceAndReduceSiblings(ContainerRecord& record,
                                                  std::span<const PodMember> members);
   StatusOr<ContainerKeys> ReduceSiblings(ContainerRecord& record,
@@ -196,6 +210,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   void RollBackPolicy(ContainerKey key, const Status& why);
 
   Logger& log_;
+  EventLoop& loop_;
   RuntimeClient& runtime_;
   LogObserver log_observer_;
   MetricsObserver metrics_observer_;
@@ -219,6 +234,8 @@ class ResourceManager::Impl : public Pusher::Listener,
   EventFilter events_;
   std::map<ContainerKey, FailedUpdates> failed_updates_;
   std::pair<size_t, size_t> logged_counts_;  // pods and containers
+  EventLoop::HandlePtr report_timer_;        // set_later.cc: what is in force will be listed
+  const std::chrono::milliseconds report_pause_;
   bool unclear_logged_ = false;
   bool unlisted_records_ = false;  // may be there, of containers that are not
   uint64_t listed_at_ = 0;         // the store's clock when the last list was asked for

@@ -29,6 +29,9 @@ struct RuntimeContainer {
   std::optional<std::chrono::system_clock::time_point> started_at{};  // where it tells
   StringMap labels;
   StringMap annotations;
+  // The resources are the runtime's word; not so what it was only told, by a front door that cannot
+  // ask it.
+  bool told = true;
   LinuxResources resources;  // in force: from ContainerStatus.resources or the verbose info
   // Not the runtime's word, but what an earlier daemon noted of it (pkg/resmgr/kept_containers.h).
   bool kept = false;

@@ -11,6 +11,7 @@ namespace {
 // A container runs no sooner than this after it was created.
 constexpr std::chrono::milliseconds kGather{20};
 
+constexpr StateStore::PodNote kAsked = StateStore::PodNote::kAsked;
 constexpr StateStore::PodNote kStated = StateStore::PodNote::kStated;
 
 }  // namespace
@@ -54,12 +55,36 @@ void StateWriter::SaveAll() {
 void StateWriter::Save(ContainerRecord& record) {
   if (!std::exchange(record.unsaved, false)) return;
   if (record.container.id.empty() || !record.Placeable()) return;
+  if (record.updates.empty()) return Put(record, nullptr);
   // A value that the runtime may still refuse is not what it has after a restart.
-  if (!record.updates.empty()) return;
+  Container& container = record.container;
+  ConfirmedRequest& confirmed = *record.confirmed;
+  const AskedUpdate asked{container.requested, container.requirements};
+  const auto swap = [&] {
+    std::swap(container.requested, confirmed.requested);
+    std::swap(container.requirements, confirmed.needs);
+    if (confirmed.placement) std::swap(container.placement, *confirmed.placement);
+  };
+  swap();
+  Put(record, &asked);
+  swap();
+}
+
+void StateWriter::Put(const ContainerRecord& record, const AskedUpdate* asked) {
   const Pod& pod = record.pod->pod;
   const OriginView origin{.runtime = store_.RuntimeOf(pod), .pod = pod};
   state_->Put(record.container.id, record.container, pod.qos,
-              origin.runtime.empty() ? nullptr : &origin);
+              {.origin = origin.runtime.empty() ? nullptr : &origin,
+               .asked = asked,
+               .texts = record.texts.get(),
+               .qos_derived = pod.qos_derived});
+}
+
+void StateWriter::SaveUpdate(ContainerRecord& record) {
+  if (state_ == nullptr) return;
+  record.unsaved = true;
+  Save(record);
+  state_->Commit();
 }
 
 void StateWriter::EndCall(Call call, const ContainerId& id) {
@@ -107,8 +132,15 @@ void StateWriter::SaveStated(const Pod& pod) {
   state_->Commit();
 }
 
-Pod StateWriter::WithStated(Pod listed) const {
+void StateWriter::SaveAsked(const Pod& pod, const AskedTexts& texts) {
+  if (state_ == nullptr) return;
+  state_->PutNote(kAsked, pod.id, EncodeAsked(pod, texts));
+  state_->Commit();
+}
+
+Pod StateWriter::WithNotes(Pod listed) const {
   if (state_ == nullptr) return listed;
+  if (const auto asked = state_->FindNote(kAsked, listed.id)) (void)RestoreAsked(*asked, listed);
   const std::optional<std::string> stated = state_->FindNote(kStated, listed.id);
   // Notes that cannot be read are none.
   if (stated) (void)AddStated(*stated, listed);
@@ -117,14 +149,17 @@ Pod StateWriter::WithStated(Pod listed) const {
 
 void StateWriter::ErasePod(const PodSandboxId& id) {
   if (state_ == nullptr) return;
+  state_->EraseNote(kAsked, id);
   state_->EraseNote(kStated, id);
   state_->Commit();
 }
 
 void StateWriter::EraseUnlistedPods() {
   if (state_ == nullptr) return;
-  state_->RetainNotes(
-      kStated, [this](std::string_view id) { return store_.FindPod(PodSandboxId(id)) != nullptr; });
+  for (const StateStore::PodNote kind : {kAsked, kStated}) {
+    state_->RetainNotes(
+        kind, [this](std::string_view id) { return store_.FindPod(PodSandboxId(id)) != nullptr; });
+  }
   state_->Commit();
 }
 

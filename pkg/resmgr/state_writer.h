@@ -28,11 +28,13 @@ class StateWriter {
   StateWriter(const StateWriter&) = delete;
   StateWriter& operator=(const StateWriter&) = delete;
 
+  // Whether anything is kept.
+  bool keeps() const { return state_ != nullptr; }
   // The container changed. One without an id, or not placed by the policy, is not kept.
   void MarkChanged(ContainerRecord& record);
-  // An update is about to change the container's values: those that it has now are kept first, for
-  // the runtime may refuse the update.
-  void SaveBeforeUpdate(ContainerRecord& record) { Save(record); }
+  // An update is about to be sent: it is kept as what the client asks for, beside the values that
+  // hold without it, for the runtime may refuse it. At once.
+  void SaveUpdate(ContainerRecord& record);
   void Erase(const ContainerId& id);
   // Everything was adopted that there is.
   void EraseUnlisted();
@@ -40,8 +42,10 @@ class StateWriter {
   // A kubelet stated what this pod has as a whole after its sandbox was created, which not every
   // runtime tells. Written at once.
   void SaveStated(const Pod& pod);
-  // The runtime's pod with what was stated of it later.
-  Pod WithStated(Pod listed) const;
+  // What a client asked for when it made this pod, where stages changed that. Written at once.
+  void SaveAsked(const Pod& pod, const AskedTexts& texts);
+  // The runtime's pod as the client asked for it, with what was stated of it later.
+  Pod WithNotes(Pod listed) const;
   void ErasePod(const PodSandboxId& id);
   // All sandboxes were listed and are in the store: what is kept of others is of no use.
   void EraseUnlistedPods();
@@ -75,6 +79,7 @@ class StateWriter {
 
  private:
   void Save(ContainerRecord& record);
+  void Put(const ContainerRecord& record, const AskedUpdate* asked);
   void SaveAll();
   void SaveSoon();
   void WriteEndsSoon();

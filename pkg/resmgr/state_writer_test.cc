@@ -79,9 +79,9 @@ TEST_F(StateWriterTest, StartsAndPodsBringWhatIsGatheredAtOnce) {
   Pod pod = pod_->pod;
   pod.overhead.memory_limit = 7;
   state_writer_.SaveStated(pod);
-  EXPECT_EQ(state_writer_.WithStated(pod_->pod).overhead.memory_limit, 7);
+  EXPECT_EQ(state_writer_.WithNotes(pod_->pod).overhead.memory_limit, 7);
   state_writer_.ErasePod(pod.id);
-  EXPECT_EQ(state_writer_.WithStated(pod_->pod).overhead.memory_limit, std::nullopt);
+  EXPECT_EQ(state_writer_.WithNotes(pod_->pod).overhead.memory_limit, std::nullopt);
 }
 
 TEST_F(StateWriterTest, WhatEndsAtOnceIsNeverSaved) {
@@ -110,16 +110,21 @@ TEST_F(StateWriterTest, WhatWasSavedAndEndsIsForgotten) {
 TEST_F(StateWriterTest, ValuesBeforeAnUpdateAreSavedAndThoseOfTheUpdateWhenItIsOver) {
   ContainerRecord& record = Add("a", 2);
   state_writer_.MarkChanged(record);
-  state_writer_.SaveBeforeUpdate(record);
+  record.confirmed = std::make_unique<ConfirmedRequest>(
+      ConfirmedRequest{record.container.requested, record.container.requirements, std::nullopt});
   record.container.requested.cpu_shares = 1024;
   record.updates.emplace_back();
-  state_writer_.MarkChanged(record);
+  state_writer_.SaveUpdate(record);
   ASSERT_TRUE(state_.Flush(kSoon));
   EXPECT_EQ(SavedShares("a"), 2);
+  ASSERT_TRUE(state_.Find(record.container.id)->asked);
+  EXPECT_EQ(state_.Find(record.container.id)->asked->requested.cpu_shares, 1024);
+  EXPECT_EQ(record.container.requested.cpu_shares, 1024) << "what is decided about stays";
   record.updates.clear();
   state_writer_.MarkChanged(record);
   ASSERT_TRUE(state_.Flush(kSoon));
   EXPECT_EQ(SavedShares("a"), 1024);
+  EXPECT_FALSE(state_.Find(record.container.id)->asked);
 }
 
 TEST_F(StateWriterTest, EndsOfCallsAreWrittenAtTheEndOfTheTurn) {

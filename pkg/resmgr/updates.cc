@@ -16,7 +16,6 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
   ContainerRecord* const record = store_.Resolve(id);
   if (record == nullptr || !record->Placeable()) return Admission{};
   Container& container = record->container;
-  state_writer_.SaveBeforeUpdate(*record);
   const LinuxResources merged = Merged(container.requested, requested);
   const Requirements needs = NeedsAfter(container.requirements, container.requested, merged,
                                         record->pod->pod.qos, memory_capacity_);
@@ -45,6 +44,7 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
       .ticket = update.ticket,
   };
   record->updates.push_back(std::move(update));
+  state_writer_.SaveUpdate(*record);
   Push(*std::move(changed));
   return admission;
 }
@@ -79,18 +79,20 @@ StatusOr<ContainerKeys> ResourceManager::Impl::Redecide(ContainerRecord& record,
   return changed;
 }
 
-void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded) {
+void ResourceManager::Impl::EndUpdate(const Admission& admission, const ResourceValues* sent) {
   ContainerRecord* const record = store_.Find(admission.key);
   if (record == nullptr) return;
   const auto update = std::find_if(
       record->updates.begin(), record->updates.end(),
       [&admission](const PendingUpdate& pending) { return pending.ticket == admission.ticket; });
   if (update == record->updates.end()) return;
-  const PendingUpdate ended = std::move(*update);
+  PendingUpdate ended = std::move(*update);
   record->updates.erase(update);
   store_.Touch(*record);
   ContainerKeys changed;
-  if (succeeded) {
+  NoteCalled(*record);
+  if (sent != nullptr) {
+    TakeSentUpdate(*record, ended, *sent);
     ConfirmedRequest& confirmed = *record->confirmed;
     LinuxResources after = Merged(confirmed.requested, ended.changes);
     confirmed.needs = NeedsAfter(confirmed.needs, confirmed.requested, after, record->pod->pod.qos,
@@ -103,7 +105,7 @@ void ResourceManager::Impl::EndUpdate(const Admission& admission, bool succeeded
   }
   if (record->updates.empty()) record->confirmed.reset();
   state_writer_.MarkChanged(*record);
-  pusher_.EndForwarded(admission.key, ended.sent, succeeded);
+  pusher_.EndForwarded(admission.key, ended.sent, sent != nullptr);
   // It may be back to a placement that the policy wanted to look at again.
   look_again_timers_.Follow(*record);
   Push(std::move(changed));

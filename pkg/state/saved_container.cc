@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/state/saved_container.h"
 
+#include <algorithm>
+#include <span>
+
 #include "pkg/api/state.pb.h"
 #include "pkg/base/field_writer.h"
 #include "pkg/kube/annotations.h"
@@ -88,6 +91,38 @@ void AddOrigin(uint32_t field, const OriginView& origin, const Container& contai
   out.End(begin);
 }
 
+void AddSetLater(uint32_t field, const NumbersSetLater& later, FieldWriter& out) {
+  const size_t begin = out.Begin(field);
+  Add(1, later.cpu_shares, out);
+  Add(2, later.cpu_quota, out);
+  Add(3, later.cpu_period, out);
+  AddNonZero(4, later.reported ? 1 : 0, out);
+  out.End(begin);
+}
+
+void AddAsked(uint32_t field, const AskedUpdate& asked, FieldWriter& out) {
+  const size_t begin = out.Begin(field);
+  AddResources(1, asked.requested, out);
+  AddRequirements(2, asked.requirements, out);
+  out.End(begin);
+}
+
+void AddTexts(uint32_t field, const AskedTexts::Texts& texts, FieldWriter& out) {
+  for (const auto& [key, value] : texts) {
+    const size_t begin = out.Begin(field);
+    AddNonEmpty(1, key, out);
+    Add(2, value, out);
+    out.End(begin);
+  }
+}
+
+void AddTexts(uint32_t field, const AskedTexts& texts, FieldWriter& out) {
+  const size_t begin = out.Begin(field);
+  AddTexts(1, texts.labels, out);
+  AddTexts(2, texts.annotations, out);
+  out.End(begin);
+}
+
 uint64_t ToSaved(QosClass qos) {
   switch (qos) {
     case QosClass::kGuaranteed:
@@ -160,10 +195,52 @@ CpuSet SharedOfItsSize(const Container& container) {
   return request.IsWhole() && cpus.size() == request.Whole() && !own ? cpus : CpuSet();
 }
 
+NumbersSetLater Decode(const state::SetLater& in) {
+  NumbersSetLater later;
+  if (in.has_cpu_shares()) later.cpu_shares = in.cpu_shares();
+  if (in.has_cpu_quota()) later.cpu_quota = in.cpu_quota();
+  if (in.has_cpu_period()) later.cpu_period = in.cpu_period();
+  later.reported = in.reported();
+  return later;
+}
+
+template <typename Texts>
+AskedTexts::Texts DecodeTexts(const Texts& in) {
+  AskedTexts::Texts texts;
+  for (const state::Text& text : in) {
+    texts.emplace_back(text.key(),
+                       text.has_value() ? std::optional<std::string>(text.value()) : std::nullopt);
+  }
+  return texts;
+}
+
+AskedTexts Decode(const state::Texts& in) {
+  return {.labels = DecodeTexts(in.labels()), .annotations = DecodeTexts(in.annotations())};
+}
+
+void Restore(const AskedTexts::Texts& asked, StringMap& reported) {
+  if (asked.empty()) return;
+  std::vector<StringMap::value_type> texts;
+  for (const auto& [key, value] : reported) {
+    if (std::ranges::find(asked, key, &AskedTexts::Texts::value_type::first) == asked.end()) {
+      texts.emplace_back(key, value);
+    }
+  }
+  for (const auto& [key, value] : asked) {
+    if (value) texts.emplace_back(key, *value);
+  }
+  reported = StringMap(std::span(texts));
+}
+
 }  // namespace
 
+void AskedTexts::Restore(StringMap& reported_labels, StringMap& reported_annotations) const {
+  resmgr::Restore(labels, reported_labels);
+  resmgr::Restore(annotations, reported_annotations);
+}
+
 void EncodeSaved(const Container& container, QosClass qos, std::string& out,
-                 const OriginView* origin) {
+                 const SavedExtras& extras) {
   const Placement& placement = container.placement;
   FieldWriter fields(out);
   AddResources(1, container.requested, fields);
@@ -180,9 +257,13 @@ void EncodeSaved(const Container& container, QosClass qos, std::string& out,
   AddNonEmpty(11, container.needs_note, fields);
   AddNonZero(12, container.cpus_bound ? 1 : 0, fields);
   AddNonZero(13, container.mems_bound ? 1 : 0, fields);
-  if (origin != nullptr) AddOrigin(14, *origin, container, fields);
-  AddNonEmpty(20, placement.counted_mems.ToString(), fields);
-  AddNonEmpty(21, SharedOfItsSize(container).ToString(), fields);
+  if (extras.origin != nullptr) AddOrigin(14, *extras.origin, container, fields);
+  AddSetLater(15, container.set_later, fields);
+  if (extras.asked != nullptr) AddAsked(16, *extras.asked, fields);
+  if (extras.texts != nullptr && !extras.texts->empty()) AddTexts(17, *extras.texts, fields);
+  AddNonZero(18, extras.qos_derived ? 1 : 0, fields);
+  AddNonEmpty(19, placement.counted_mems.ToString(), fields);
+  AddNonEmpty(20, SharedOfItsSize(container).ToString(), fields);
 }
 
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
@@ -217,6 +298,13 @@ StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
     RESMGR_ASSIGN_OR_RETURN(saved.origin, Decode(in.origin()));
     saved.origin->pod.qos = saved.qos.value_or(QosClass::kBestEffort);
   }
+  if (in.has_set_later()) saved.set_later = Decode(in.set_later());
+  if (in.has_asked()) {
+    saved.asked = {.requested = Decode(in.asked().requested()),
+                   .requirements = Decode(in.asked().requirements())};
+  }
+  saved.texts = Decode(in.texts());
+  saved.qos_derived = in.qos_derived();
   return saved;
 }
 
@@ -237,6 +325,30 @@ Status AddStated(std::string_view bytes, Pod& pod) {
   }
   pod.overhead = Decode(in.overhead());
   pod.resources = Decode(in.resources());
+  return OkStatus();
+}
+
+std::string EncodeAsked(const Pod& asked, const AskedTexts& texts) {
+  std::string bytes;
+  {
+    FieldWriter fields(bytes);
+    fields.Number(1, asked.qos_derived ? uint64_t{state::UNKNOWN} : ToSaved(asked.qos));
+    AddNonEmpty(2, asked.cgroup_parent, fields);
+    if (!texts.empty()) AddTexts(3, texts, fields);
+  }
+  return bytes;
+}
+
+Status RestoreAsked(std::string_view bytes, Pod& reported) {
+  state::AskedPod in;
+  if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return InvalidArgument("not what was asked for of a pod");
+  }
+  const std::optional<QosClass> qos = Decode(in.qos());
+  reported.qos = qos.value_or(QosClass::kBestEffort);
+  reported.qos_derived = !qos;
+  reported.cgroup_parent = in.cgroup_parent();
+  Decode(in.texts()).Restore(reported.labels, reported.annotations);
   return OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -29,6 +30,26 @@ struct OriginView {
   const Pod& pod;
 };
 
+// Labels, and the annotations that policies read, as the client named them, where a stage changed
+// them. Without a value: the client named none.
+struct AskedTexts {
+  using Texts = std::vector<std::pair<std::string, std::optional<std::string>>>;
+  Texts labels{};
+  Texts annotations{};
+
+  bool empty() const { return labels.empty() && annotations.empty(); }
+  // Puts them in the place of what the runtime reports.
+  void Restore(StringMap& reported_labels, StringMap& reported_annotations) const;
+
+  friend bool operator==(const AskedTexts&, const AskedTexts&) = default;
+};
+
+// What the client asks for by an update whose outcome is not known.
+struct AskedUpdate {
+  LinuxResources requested;
+  Requirements requirements;
+};
+
 // What is kept of a container over restarts: everything that its runtime cannot tell. Where it
 // runs, the runtime knows better.
 struct SavedContainer {
@@ -50,13 +71,25 @@ struct SavedContainer {
   // Of one that shares exactly as many CPUs as it asks for: these, which could be taken for its own
   // otherwise. Else empty.
   CpuSet shared_cpus{};
+  // Older notes do not have it.
+  std::optional<NumbersSetLater> set_later{};
+  std::optional<AskedUpdate> asked{};
+  AskedTexts texts{};
+  bool qos_derived = false;  // of its pod: Pod::qos_derived
+};
+
+// What is saved with some containers only. All may be null, and outlive the call.
+struct SavedExtras {
+  const OriginView* origin = nullptr;
+  const AskedUpdate* asked = nullptr;
+  const AskedTexts* texts = nullptr;
+  bool qos_derived = false;
 };
 
 // What is kept of this one: a protobuf message (pkg/api/state.proto). What a newer version adds, an
 // older one ignores. The same container always gives the same bytes. Appends to `out`.
-// `origin`, which may be null: of its pod.
 void EncodeSaved(const Container& container, QosClass qos, std::string& out,
-                 const OriginView* origin = nullptr);
+                 const SavedExtras& extras = {});
 // InvalidArgument when it is not one.
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes);
 
@@ -65,5 +98,12 @@ StatusOr<SavedContainer> DecodeSaved(std::string_view bytes);
 std::string EncodeStated(const Pod& pod);
 // Puts these into the pod. InvalidArgument: the bytes are none, and nothing is changed.
 Status AddStated(std::string_view bytes, Pod& pod);
+
+// What the client asked for when it made a pod sandbox of which a stage changed something: QoS
+// class, cgroup parent and `texts` (pkg/api/state.proto, AskedPod).
+std::string EncodeAsked(const Pod& asked, const AskedTexts& texts);
+// Puts these in the place of what the runtime reports. InvalidArgument: the bytes are none, and
+// nothing is changed.
+Status RestoreAsked(std::string_view bytes, Pod& reported);
 
 }  // namespace resmgr

@@ -44,6 +44,7 @@ TEST(SavedContainerTest, ReadsBackWhatItWrote) {
   container.needs_note = "the request counts";
   container.cpus_bound = true;
   container.mems_bound = true;
+  container.set_later = {.cpu_shares = 512, .cpu_quota = -1, .cpu_period = 0, .reported = true};
   container.hints.push_back({.source = "device /dev/nvme0n1", .cpus = CpuSet{0, 1}, .nodes = {}});
   container.hints.push_back({.source = "mount /data", .cpus = {}, .nodes = NodeSet{3}});
   const StatusOr<SavedContainer> read = DecodeSaved(Encoded(container));
@@ -55,6 +56,8 @@ TEST(SavedContainerTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(read->requirements, container.requirements);
   EXPECT_EQ(read->needs_note, container.needs_note);
   EXPECT_EQ(read->hints, container.hints);
+  EXPECT_EQ(read->set_later, container.set_later);
+  EXPECT_FALSE(read->asked);
   EXPECT_TRUE(read->cpus_bound);
   EXPECT_TRUE(read->mems_bound);
   EXPECT_EQ(read->qos, QosClass::kBurstable);
@@ -105,7 +108,7 @@ TEST(SavedContainerTest, KeepsWhatListsOfItsRuntimeTell) {
   container.placement.mems = NodeSet{1};
   const OriginView view{.runtime = "vm", .pod = pod};
   std::string bytes;
-  EncodeSaved(container, QosClass::kBurstable, bytes, &view);
+  EncodeSaved(container, QosClass::kBurstable, bytes, {.origin = &view});
   const StatusOr<SavedContainer> read = DecodeSaved(bytes);
   ASSERT_TRUE(read.ok()) << Describe(read.status());
   ASSERT_TRUE(read->origin.has_value());
@@ -123,6 +126,59 @@ TEST(SavedContainerTest, KeepsWhatListsOfItsRuntimeTell) {
   EXPECT_EQ(origin.attempt, 3U);
   EXPECT_EQ(origin.cpus, container.placement.cpus);
   EXPECT_EQ(origin.mems, container.placement.mems);
+}
+
+TEST(SavedContainerTest, KeepsWhatTheClientAsksFor) {
+  AskedUpdate asked;
+  asked.requested.cpu_shares = 2048;
+  asked.requirements.cpu_request = MilliCpu{2000};
+  const AskedTexts texts = {.labels = {{"team", "blue"}, {"role", std::nullopt}},
+                            .annotations = {{"key.resource-policy.nri.io", ""}}};
+  std::string bytes;
+  EncodeSaved(Container(), QosClass::kBurstable, bytes,
+              {.asked = &asked, .texts = &texts, .qos_derived = true});
+  const StatusOr<SavedContainer> read = DecodeSaved(bytes);
+  ASSERT_TRUE(read.ok()) << Describe(read.status());
+  ASSERT_TRUE(read->asked);
+  EXPECT_EQ(read->asked->requested, asked.requested);
+  EXPECT_EQ(read->asked->requirements, asked.requirements);
+  EXPECT_EQ(read->texts, texts);
+  EXPECT_TRUE(read->qos_derived);
+  StringMap labels = {{"team", "a hook's"}, {"role", "a hook's"}, {"tier", "front"}};
+  StringMap annotations;
+  read->texts.Restore(labels, annotations);
+  EXPECT_EQ(labels, StringMap({{"team", "blue"}, {"tier", "front"}}));
+  EXPECT_EQ(annotations, StringMap({{"key.resource-policy.nri.io", ""}}));
+}
+
+TEST(SavedContainerTest, KeepsWhatTheClientAskedForOfAPod) {
+  Pod asked;
+  asked.qos = QosClass::kGuaranteed;
+  asked.cgroup_parent = "/kubepods/pod1";
+  Pod reported;
+  reported.cgroup_parent = "/elsewhere";
+  reported.qos_derived = true;
+  reported.labels.Set("team", "a hook's");
+  const std::string bytes = EncodeAsked(asked, {.labels = {{"team", std::nullopt}}});
+  ASSERT_TRUE(RestoreAsked(bytes, reported).ok());
+  EXPECT_EQ(reported.qos, QosClass::kGuaranteed);
+  EXPECT_FALSE(reported.qos_derived);
+  EXPECT_EQ(reported.cgroup_parent, asked.cgroup_parent);
+  EXPECT_TRUE(reported.labels.empty());
+  asked.qos_derived = true;
+  ASSERT_TRUE(RestoreAsked(EncodeAsked(asked, {}), reported).ok());
+  EXPECT_TRUE(reported.qos_derived);
+  EXPECT_FALSE(RestoreAsked("no message", reported).ok());
+}
+
+// Notes of a version that did not have these.
+TEST(SavedContainerTest, OlderNotesDoNotTellWhatWasSetLater) {
+  const std::string old("\x0a\x00\x12\x00", 4);
+  const StatusOr<SavedContainer> read = DecodeSaved(old);
+  ASSERT_TRUE(read.ok()) << Describe(read.status());
+  EXPECT_FALSE(read->set_later);
+  EXPECT_FALSE(read->asked);
+  EXPECT_TRUE(read->texts.empty());
 }
 
 TEST(SavedContainerTest, KeepsTextThatIsNoUtf8) {

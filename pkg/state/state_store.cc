@@ -142,10 +142,10 @@ void StateStore::ForEach(
 }
 
 void StateStore::Put(const ContainerId& id, const Container& container, QosClass qos,
-                     const OriginView* origin) {
+                     const SavedExtras& extras) {
   const std::string_view name = id.value();
   const size_t begin = BeginEntry(EntryKind::kPut, name, gathered_);
-  EncodeSaved(container, qos, gathered_, origin);
+  EncodeSaved(container, qos, gathered_, extras);
   EndEntry(begin, gathered_);
   Replace(records_, name, begin);
 }

@@ -49,9 +49,8 @@ class StateStore {
 
   // As it was saved before this start or since; nothing when it was not.
   std::optional<SavedContainer> Find(const ContainerId& id) const;
-  // `origin` may be null.
   void Put(const ContainerId& id, const Container& container, QosClass qos,
-           const OriginView* origin = nullptr);
+           const SavedExtras& extras = {});
   // All of them, in no order. `visit` must not change the store.
   void ForEach(
       const std::function<void(std::string_view id, const SavedContainer& saved)>& visit) const;
@@ -64,6 +63,7 @@ class StateStore {
   // business.
   enum class PodNote : char {
     kHandler = 'h',  // the handler that the client named: an alias (pkg/cri/handler_aliases.h)
+    kAsked = 'a',    // what the client asked for, where a stage changed it (state_writer.h)
     kStated = 's',   // what kubelets stated of it later (pkg/resmgr/state_writer.h)
   };
   std::optional<std::string> FindNote(PodNote kind, const PodSandboxId& id) const;

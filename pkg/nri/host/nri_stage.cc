@@ -38,7 +38,11 @@ NriStage::NriStage(Context context, NriStageOptions options)
                {.placement_is_owned = [this] { return PlacementIsOwned(); },
                 .dropped_placement = [this] { context_.pipeline.NoteDroppedPlacement(*this); },
                 .left_out = [this](const HostContainer& container,
-                                   const auto& lines) { NoteLeftOut(container, lines); }}),
+                                   const auto& lines) { NoteLeftOut(container, lines); },
+                .set =
+                    [this](const ContainerId& id, const ResourceValues& values, bool accepted) {
+                      context_.pipeline.TellSetByStage(id, values, accepted);
+                    }}),
       events_(dispatcher_, inventory_, updates_, nri_options_.budget),
       images_(context.runtime),
       files_(context.loop, {.profile_directory = nri_options_.profile_directory}),

@@ -10,6 +10,16 @@
 
 namespace resmgr::nri {
 
+namespace {
+
+ResourceValues NumbersOf(const LinuxResources& resources) {
+  return {.cpu_shares = resources.cpu_shares,
+          .cpu_quota = resources.cpu_quota,
+          .cpu_period = resources.cpu_period};
+}
+
+}  // namespace
+
 // The updates that were asked for together.
 struct PluginUpdates::Batch {
   void End(const api::ContainerUpdate& update, bool failure) {
@@ -75,17 +85,25 @@ void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
     whole.clear_cpu();
   }
   OverlayResources(wanted, whole);
-  const auto done = [this, alive = std::weak_ptr<char>(alive_), container, wanted, update,
+  const ResourceChange change = ToResourceChange(whole, traits_);
+  const ResourceValues numbers = NumbersOf(change.resources);
+  Tell(container->id, numbers, false);
+  const auto done = [this, alive = std::weak_ptr<char>(alive_), container, wanted, update, numbers,
                      batch](const Status& status) {
     if (alive.expired()) return;
     if (status.ok()) {
+      Tell(container->id, numbers, true);
       OverlayResources(wanted, *container->message.Edit().mutable_linux()->mutable_resources());
     } else {
       NoteFailure(*container, status);
     }
     batch->End(update, !status.ok());
   };
-  runtime_.UpdateContainer(container->id, ToResourceChange(whole, traits_), done);
+  runtime_.UpdateContainer(container->id, change, done);
+}
+
+void PluginUpdates::Tell(const ContainerId& id, const ResourceValues& values, bool accepted) {
+  if (hooks_.set) hooks_.set(id, values, accepted);
 }
 
 void PluginUpdates::NoteFailure(const HostContainer& container, const Status& why) {

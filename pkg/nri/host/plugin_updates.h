@@ -34,6 +34,8 @@ class PluginUpdates {
     std::function<void()> dropped_placement{};
     // What a plugin wants and the CRI cannot express is left out, for the reasons in these lines.
     std::function<void(const HostContainer&, const std::vector<std::string>&)> left_out{};
+    // These are about to be set, and then, that the runtime has accepted them. May be empty.
+    std::function<void(const ContainerId&, const ResourceValues&, bool accepted)> set{};
   };
 
   // All three outlive it.
@@ -56,6 +58,7 @@ class PluginUpdates {
   struct Batch;
 
   void ApplyOne(const api::ContainerUpdate& update, const std::shared_ptr<Batch>& batch);
+  void Tell(const ContainerId& id, const ResourceValues& values, bool accepted);
   void NoteFailure(const HostContainer& container, const Status& why);
 
   RuntimeAccess& runtime_;

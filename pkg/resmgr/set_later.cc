@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers of containers that later stages, or the runtime's own plugins, set in place of what the
+// policy and the client say. What a container asks for is never read from them, and the brain's own
+// updates leave them as they are.
+#include <memory>
+#include <utility>
+
+#include "pkg/resmgr/applied_resources.h"
+#include "pkg/resmgr/reported_numbers.h"
+#include "pkg/resmgr/resource_manager_impl.h"
+
+namespace resmgr {
+
+// The runtime's plugins may have changed something again. After a restart, a difference that was
+// not there tells of another client's update.
+void ResourceManager::Impl::NoteTold(ContainerRecord& record) {
+  record.told_at = store_.Tick();
+  if (!state_writer_.keeps()) return;
+  if (std::exchange(record.container.set_later.reported, false)) state_writer_.MarkChanged(record);
+}
+
+// By a client's call, which other clients' updates may follow: what comes of it is learned soon. Of
+// the brain's own updates, which may be of hundreds of containers, the next list tells it.
+void ResourceManager::Impl::NoteCalled(ContainerRecord& record) {
+  NoteTold(record);
+  if (!state_writer_.keeps() || report_timer_ != nullptr) return;
+  report_timer_ = loop_.After(report_pause_, [this] {
+    report_timer_.reset();
+    synchronizer_.Refresh([](const Status&) {});
+  });
+}
+
+void ResourceManager::Impl::TakeSentCreation(ContainerRecord& record, const Adjustment& sent) {
+  NoteCalled(record);
+  if (record.push) TakeSent(sent.values, *record.push->applied, record.container.set_later);
+  AskedTexts texts = TextsBefore(sent, record.container.labels, record.container.annotations);
+  if (!texts.empty()) record.texts = std::make_unique<AskedTexts>(std::move(texts));
+  pusher_.TakeSetLater(record);
+}
+
+void ResourceManager::Impl::TakeSentUpdate(ContainerRecord& record, PendingUpdate& update,
+                                           const ResourceValues& sent) {
+  ResourceValues ours = update.placement.values();
+  const auto complete = [](auto& value, const auto& requested) {
+    if (!value) value = requested;
+  };
+  complete(ours.cpu_shares, update.changes.cpu_shares);
+  complete(ours.cpu_quota, update.changes.cpu_quota);
+  complete(ours.cpu_period, update.changes.cpu_period);
+  TakeSent(sent, ours, record.container.set_later);
+  const AppliedResources now = DesiredResources(record.container);
+  update.sent.cpu_shares = now.cpu_shares;
+  update.sent.cpu_quota = now.cpu_quota;
+  update.sent.cpu_period = now.cpu_period;
+}
+
+void ResourceManager::Impl::SetByStage(const ContainerId& id, const ResourceValues& values,
+                                       bool accepted) {
+  ContainerRecord* const record = store_.Resolve(id);
+  if (record == nullptr) return;
+  NoteCalled(*record);
+  if (!accepted) return;
+  TakeSent(values, {}, record->container.set_later);
+  pusher_.TakeSetLater(*record);
+  state_writer_.MarkChanged(*record);
+}
+
+void ResourceManager::Impl::NoteFirstReport(ContainerRecord& record) {
+  pusher_.TakeSetLater(record);
+  state_writer_.MarkChanged(record);
+}
+
+// While an update is under way a report would come too early.
+bool ResourceManager::Impl::LacksReport(const ContainerRecord& record) const {
+  if (record.container.set_later.reported || !state_writer_.keeps()) return false;
+  return record.Placeable() && record.push && !record.push->Busy();
+}
+
+}  // namespace resmgr
