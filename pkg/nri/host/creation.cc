@@ -15,7 +15,8 @@ Creation::Creation(NriStage& stage, std::shared_ptr<PlannedContainer> planned,
     : stage_(stage),
       planned_(std::move(planned)),
       container_(stage.inventory().Begin(pod, Utf8Repaired(planned_->create().name),
-                                         planned_->create().attempt)) {
+                                         planned_->create().attempt)),
+      budget_(stage.NewBudget()) {
   planned_->SetId(container_->alias);
   container_->message.SetLater([planned = planned_] { return planned->Make(); });
 }
@@ -49,12 +50,12 @@ void Creation::AskPlugins(const Turns::Turn& turn) {
                                                Dispatcher::Answered answered) {
     self->AskPlugin(plugin, timeout, std::move(answered));
   };
-  stage_.dispatcher().InTurn(
-      Dispatcher::Kind::kRequest, stage_.dispatcher().Wanting(api::EVENT_CREATE_CONTAINER),
-      stage_.NewBudget(), ask, [self = shared_from_this(), turn](const Status& refusal) {
-        if (!refusal.ok()) return self->Answer(refusal);
-        self->Validate(turn);
-      });
+  stage_.dispatcher().InTurn(Dispatcher::Kind::kRequest,
+                             stage_.dispatcher().Wanting(api::EVENT_CREATE_CONTAINER), budget_, ask,
+                             [self = shared_from_this(), turn](const Status& refusal) {
+                               if (!refusal.ok()) return self->Answer(refusal);
+                               self->Validate(turn);
+                             });
 }
 
 void Creation::AskPlugin(HostedPlugin& plugin, std::chrono::milliseconds timeout,
@@ -106,7 +107,7 @@ void Creation::Validate(const Turns::Turn& turn) {
                                          : OkStatus());
                           });
   };
-  stage_.dispatcher().Together(validators, stage_.NewBudget(), ask,
+  stage_.dispatcher().Together(validators, budget_, ask,
                                [self = shared_from_this(), turn](const Status& refusal) {
                                  if (!refusal.ok()) return self->Answer(refusal);
                                  self->Map(turn);
@@ -193,7 +194,7 @@ void Creation::Succeed(const ContainerId& id, const SharedHold& hold) {
     const HostContainerPtr& container = self->container_;
     container->told = true;
     self->stage_.events().Tell(api::EVENT_POST_CREATE_CONTAINER, container->pod, container,
-                               [hold, turn](const Status&) { hold->Release(); });
+                               self->budget_, [hold, turn](const Status&) { hold->Release(); });
   });
 }
 
@@ -201,7 +202,8 @@ void Creation::Undo() {
   if (std::exchange(abandoned_, true)) return;
   ForgetFiles();
   stage_.InTurn(*container_->pod, [self = shared_from_this()](const Turns::Turn& turn) {
-    self->stage_.events().Remove(self->container_, [turn](const Status&) {});
+    HostEvents& events = self->stage_.events();
+    events.Remove(self->container_, events.NewBudget(), [turn](const Status&) {});
   });
 }
 

@@ -69,6 +69,7 @@ class Creation final : public std::enable_shared_from_this<Creation> {
   Done done_;
   std::vector<OwnedField> owners_;
   std::optional<FoundFiles> files_;
+  const Budget budget_;
   bool abandoned_ = false;
 };
 

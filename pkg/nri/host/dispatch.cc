@@ -26,11 +26,15 @@ Status Named(const HostedPlugin& plugin, const Status& answer) {
                     fmt::format("NRI plugin {}: {}", plugin.name, Printable(Message(answer))));
 }
 
-void AskOne(HostedPlugin& plugin, const Budget& budget, const Dispatcher::Ask& ask,
-            Dispatcher::Answered answered) {
+void AskOne(Dispatcher::Kind kind, HostedPlugin& plugin, const Budget& budget,
+            const Dispatcher::Ask& ask, Dispatcher::Answered answered) {
   if (plugin.port == nullptr) return answered(Lost(plugin));
   const std::chrono::milliseconds timeout = budget.For(plugin.settings());
   if (timeout.count() == 0) {
+    // What has happened must be heard of, whoever waits for it or not.
+    if (kind == Dispatcher::Kind::kNotice) {
+      ask(plugin, plugin.settings().request_timeout, [](const Status&) {});
+    }
     return answered(DeadlineExceeded("no time was left to ask it about this call"));
   }
   ask(plugin, timeout, std::move(answered));
@@ -47,8 +51,20 @@ PluginSettings HostedPlugin::settings() const {
 
 std::chrono::milliseconds Budget::For(const PluginSettings& settings) const {
   using std::chrono::milliseconds;
-  const auto left = std::chrono::ceil<milliseconds>(end_ - Clock::now());
+  const auto left = std::chrono::ceil<milliseconds>(Left(*state_));
   return std::clamp(left, milliseconds(0), settings.request_timeout);
+}
+
+Budget::Clock::duration Budget::Left(const State& state) {
+  return state.spending == 0 ? state.left : state.left - (Clock::now() - state.since);
+}
+
+Budget::Spending Budget::Spend() const {
+  if (state_->spending++ == 0) state_->since = Clock::now();
+  return Spending(nullptr, [state = state_](std::nullptr_t) {
+    const Clock::duration left = Left(*state);
+    if (--state->spending == 0) state->left = left;
+  });
 }
 
 Dispatcher::Dispatcher()
@@ -97,6 +113,7 @@ struct Dispatcher::Round {
   Ask ask;
   Done done;
   size_t next = 0;
+  Budget::Spending spending = budget.Spend();
 };
 
 void Dispatcher::InTurn(Kind kind, HostedPlugins plugins, Budget budget, Ask ask, Done done) {
@@ -108,12 +125,16 @@ void Dispatcher::InTurn(Kind kind, HostedPlugins plugins, Budget budget, Ask ask
 }
 
 void Dispatcher::Continue(const std::shared_ptr<Round>& round) {
-  if (round->next == round->plugins.size()) return round->done(OkStatus());
+  if (round->next == round->plugins.size()) {
+    round->spending = nullptr;
+    return round->done(OkStatus());
+  }
   const std::shared_ptr<HostedPlugin> plugin = round->plugins[round->next++];
-  AskOne(*plugin, round->budget, round->ask,
+  AskOne(round->kind, *plugin, round->budget, round->ask,
          [this, alive = std::weak_ptr<char>(alive_), plugin, round](const Status& answer) {
            if (alive.expired()) return;
            if (Status refusal = Judge(round->kind, *plugin, answer); !refusal.ok()) {
+             round->spending = nullptr;
              round->done(refusal);
            } else {
              Continue(round);
@@ -126,14 +147,19 @@ void Dispatcher::Together(const HostedPlugins& plugins, Budget budget, const Ask
     size_t missing;
     Status refusal;
     Done done;
+    Budget::Spending spending;
   };
   if (plugins.empty()) return done(OkStatus());
-  const auto gathering = std::make_shared<Gathering>(
-      Gathering{.missing = plugins.size(), .refusal = OkStatus(), .done = std::move(done)});
+  const auto gathering = std::make_shared<Gathering>(Gathering{.missing = plugins.size(),
+                                                               .refusal = OkStatus(),
+                                                               .done = std::move(done),
+                                                               .spending = budget.Spend()});
   for (const std::shared_ptr<HostedPlugin>& plugin : plugins) {
-    AskOne(*plugin, budget, ask, [plugin, gathering](const Status& answer) {
+    AskOne(Kind::kRequest, *plugin, budget, ask, [plugin, gathering](const Status& answer) {
       if (gathering->refusal.ok() && !answer.ok()) gathering->refusal = Named(*plugin, answer);
-      if (--gathering->missing == 0) gathering->done(gathering->refusal);
+      if (--gathering->missing > 0) return;
+      gathering->spending = nullptr;
+      gathering->done(gathering->refusal);
     });
   }
 }

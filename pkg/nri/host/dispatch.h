@@ -28,18 +28,32 @@ struct HostedPlugin {
 };
 using HostedPlugins = std::vector<std::shared_ptr<HostedPlugin>>;
 
-// How much time all plugins have together for one call, which a client waits for.
+// How much time all plugins have together for one call, which a client waits for, in all its
+// phases: before the runtime and after it. Only the time in which plugins are asked counts. Copies
+// share it. Loop's thread only.
 class Budget {
  public:
-  explicit Budget(std::chrono::milliseconds whole) : end_(Clock::now() + whole) {}
+  explicit Budget(std::chrono::milliseconds whole)
+      : state_(std::make_shared<State>(State{.left = whole})) {}
 
   // What is left for one of them; 0: nothing.
   std::chrono::milliseconds For(const PluginSettings& settings) const;
 
+  // Time passes as long as one of these is held.
+  using Spending = std::shared_ptr<void>;
+  Spending Spend() const;
+
  private:
   using Clock = std::chrono::steady_clock;
+  struct State {
+    Clock::duration left;
+    int spending = 0;
+    Clock::time_point since{};
+  };
 
-  Clock::time_point end_;
+  static Clock::duration Left(const State& state);
+
+  std::shared_ptr<State> state_;
 };
 
 // The plugins that are connected, in the order in which they are asked: ascending by index and
@@ -69,7 +83,8 @@ class Dispatcher {
   bool AnyWants(api::Event event) const;
 
   // One after the other. The first that refuses a request ends it: `done` gets its status, which
-  // names it. `done` runs at once where all answer at once.
+  // names it. `done` runs at once where all answer at once. Where the budget is spent, plugins are
+  // told a notice all the same, and not waited for.
   void InTurn(Kind kind, HostedPlugins plugins, Budget budget, Ask ask, Done done);
   // All at once: `done` runs when the last one has answered, with the first refusal. A plugin that
   // does not answer refuses, whatever its settings say.

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -131,6 +132,42 @@ TEST_F(DispatchTest, ThePluginsShareTheBudget) {
   told_.clear();
   Ask(Dispatcher::Kind::kRequest, milliseconds(0));
   EXPECT_TRUE(told_.empty());
+}
+
+// A creation has a phase before the runtime and one after it. The runtime's own time is not the
+// plugins'.
+TEST_F(DispatchTest, ThePhasesOfACallShareTheBudget) {
+  FunctionPort plugin("10-a", told_, {.request_timeout = milliseconds(2'000)});
+  dispatcher_.Add(plugin);
+  const Budget budget(milliseconds(1'000));
+  Dispatcher::Answered held;
+  const auto hold = [&held](HostedPlugin&, milliseconds, Dispatcher::Answered answered) {
+    held = std::move(answered);
+  };
+  const auto ask_all = [&](Dispatcher::Kind kind, const Dispatcher::Ask& ask) {
+    ended_.reset();
+    dispatcher_.InTurn(kind, dispatcher_.Wanting(api::EVENT_START_CONTAINER), budget, ask,
+                       [this](const Status& status) { ended_ = status; });
+  };
+  ask_all(Dispatcher::Kind::kRequest, hold);
+  std::this_thread::sleep_for(milliseconds(300));
+  held(OkStatus());
+  std::this_thread::sleep_for(milliseconds(300));
+  const auto left = budget.For(plugin.settings());
+  EXPECT_LE(left, milliseconds(700));
+  EXPECT_GT(left, milliseconds(400)) << "this machine is very slow, or the runtime's time counted";
+  ask_all(Dispatcher::Kind::kRequest, hold);
+  std::this_thread::sleep_for(left);
+  held(DeadlineExceeded("late"));
+  EXPECT_EQ(budget.For(plugin.settings()), milliseconds(0));
+  // Nobody waits any more, but what has happened is told.
+  told_.clear();
+  ask_all(Dispatcher::Kind::kRequest, Start);
+  EXPECT_TRUE(told_.empty());
+  plugin.notify = [](const auto&, auto) {};
+  ask_all(Dispatcher::Kind::kNotice, Start);
+  EXPECT_THAT(told_, ElementsAre("10-a START_CONTAINER c"));
+  EXPECT_THAT(ended_, Optional(OkStatus()));
 }
 
 TEST_F(DispatchTest, APluginThatIsAskedAtOnceHasTheWholeBudget) {

@@ -33,17 +33,17 @@ bool WantsRealIds(const HostedPlugin& plugin) {
 }
 
 void HostEvents::Ask(api::Event event, const HostPodPtr& pod, const HostContainerPtr& container,
-                     Done done) {
-  Send(Dispatcher::Kind::kRequest, event, pod, container, std::move(done));
+                     const Budget& budget, Done done) {
+  Send(Dispatcher::Kind::kRequest, event, pod, container, budget, std::move(done));
 }
 
 void HostEvents::Tell(api::Event event, const HostPodPtr& pod, const HostContainerPtr& container,
-                      Done done) {
-  Send(Dispatcher::Kind::kNotice, event, pod, container, std::move(done));
+                      const Budget& budget, Done done) {
+  Send(Dispatcher::Kind::kNotice, event, pod, container, budget, std::move(done));
 }
 
 void HostEvents::Send(Dispatcher::Kind kind, api::Event event, const HostPodPtr& pod,
-                      const HostContainerPtr& container, Done done) {
+                      const HostContainerPtr& container, const Budget& budget, Done done) {
   HostedPlugins plugins = dispatcher_.Wanting(event);
   if (plugins.empty()) return done(OkStatus());
   const auto ask = [event, pod, container](HostedPlugin& plugin, std::chrono::milliseconds timeout,
@@ -59,10 +59,10 @@ void HostEvents::Send(Dispatcher::Kind kind, api::Event event, const HostPodPtr&
                           answered(answer.status());
                         });
   };
-  dispatcher_.InTurn(kind, std::move(plugins), Budget(budget_), ask, std::move(done));
+  dispatcher_.InTurn(kind, std::move(plugins), budget, ask, std::move(done));
 }
 
-void HostEvents::Stop(const HostContainerPtr& container, Done done) {
+void HostEvents::Stop(const HostContainerPtr& container, const Budget& budget, Done done) {
   if (std::exchange(container->stop_told, true) || !container->told) return done(OkStatus());
   HostedPlugins plugins = dispatcher_.Wanting(api::EVENT_STOP_CONTAINER);
   if (plugins.empty()) return done(OkStatus());
@@ -80,24 +80,25 @@ void HostEvents::Stop(const HostContainerPtr& container, Done done) {
                         answered(merge->Add(name, answer->update()));
                       });
   };
-  dispatcher_.InTurn(Dispatcher::Kind::kNotice, std::move(plugins), Budget(budget_), ask,
+  dispatcher_.InTurn(Dispatcher::Kind::kNotice, std::move(plugins), budget, ask,
                      [this, merge, done = std::move(done)](const Status&) {
                        updates_.Apply(merge->updates(),
                                       [done](const PluginUpdates::List&) { done(OkStatus()); });
                      });
 }
 
-void HostEvents::Remove(const HostContainerPtr& container, Done done) {
+void HostEvents::Remove(const HostContainerPtr& container, const Budget& budget, Done done) {
   if (std::exchange(container->remove_told, true)) return done(OkStatus());
   // A plugin that comes from here on may not hear of it, and is not shown it.
   container->SetState(api::CONTAINER_STOPPED);
   std::vector<Step> steps;
-  steps.emplace_back([this, container](Done next) { Stop(container, std::move(next)); });
+  steps.emplace_back(
+      [this, container, budget](Done next) { Stop(container, budget, std::move(next)); });
   if (container->told) {
-    steps.emplace_back([this, container](Done next) {
+    steps.emplace_back([this, container, budget](Done next) {
       // Another process may have this id by now.
       container->message.EditLater([](api::Container& message) { message.clear_pid(); });
-      Tell(api::EVENT_REMOVE_CONTAINER, container->pod, container, std::move(next));
+      Tell(api::EVENT_REMOVE_CONTAINER, container->pod, container, budget, std::move(next));
     });
   }
   InSequence(std::move(steps), [this, container, done = std::move(done)](const Status& status) {
@@ -106,33 +107,35 @@ void HostEvents::Remove(const HostContainerPtr& container, Done done) {
   });
 }
 
-void HostEvents::StopPod(const HostPodPtr& pod, Done done) {
+void HostEvents::StopPod(const HostPodPtr& pod, const Budget& budget, Done done) {
   pod->ready = false;
   if (std::exchange(pod->stop_told, true)) return done(OkStatus());
   std::vector<Step> steps;
   for (const HostContainerPtr& container : inventory_.ContainersOf(*pod)) {
     if (container->creating()) continue;
-    steps.emplace_back([this, container](Done next) {
+    steps.emplace_back([this, container, budget](Done next) {
       container->SetState(api::CONTAINER_STOPPED);
-      Stop(container, std::move(next));
+      Stop(container, budget, std::move(next));
     });
   }
-  steps.emplace_back(
-      [this, pod](Done next) { Tell(api::EVENT_STOP_POD_SANDBOX, pod, nullptr, std::move(next)); });
+  steps.emplace_back([this, pod, budget](Done next) {
+    Tell(api::EVENT_STOP_POD_SANDBOX, pod, nullptr, budget, std::move(next));
+  });
   InSequence(std::move(steps), std::move(done));
 }
 
-void HostEvents::RemovePod(const HostPodPtr& pod, Done done) {
+void HostEvents::RemovePod(const HostPodPtr& pod, const Budget& budget, Done done) {
   if (std::exchange(pod->remove_told, true)) return done(OkStatus());
   pod->message.Edit();  // it is not shown any more
   std::vector<Step> steps;
-  steps.emplace_back([this, pod](Done next) { StopPod(pod, std::move(next)); });
+  steps.emplace_back([this, pod, budget](Done next) { StopPod(pod, budget, std::move(next)); });
   for (const HostContainerPtr& container : inventory_.ContainersOf(*pod)) {
     if (container->creating()) continue;
-    steps.emplace_back([this, container](Done next) { Remove(container, std::move(next)); });
+    steps.emplace_back(
+        [this, container, budget](Done next) { Remove(container, budget, std::move(next)); });
   }
-  steps.emplace_back([this, pod](Done next) {
-    Tell(api::EVENT_REMOVE_POD_SANDBOX, pod, nullptr, std::move(next));
+  steps.emplace_back([this, pod, budget](Done next) {
+    Tell(api::EVENT_REMOVE_POD_SANDBOX, pod, nullptr, budget, std::move(next));
   });
   InSequence(std::move(steps), [this, pod, done = std::move(done)](const Status& status) {
     inventory_.RemovePod(*pod);

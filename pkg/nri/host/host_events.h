@@ -25,29 +25,33 @@ class HostEvents {
  public:
   using Done = std::function<void(const Status&)>;
 
-  // All outlive it. `budget`: for all plugins together, for each event.
+  // All outlive it. `budget`: for all plugins together, in all phases of one call.
   HostEvents(Dispatcher& dispatcher, HostInventory& inventory, PluginUpdates& updates,
              std::chrono::milliseconds budget)
       : dispatcher_(dispatcher), inventory_(inventory), updates_(updates), budget_(budget) {}
 
   void SetBudget(std::chrono::milliseconds budget) { budget_ = budget; }
+  // For one call of a client, or for what happens without one.
+  Budget NewBudget() const { return Budget(budget_); }
 
   // A request: a plugin may refuse it. RUN_POD_SANDBOX, START_CONTAINER.
-  void Ask(api::Event event, const HostPodPtr& pod, const HostContainerPtr& container, Done done);
+  void Ask(api::Event event, const HostPodPtr& pod, const HostContainerPtr& container,
+           const Budget& budget, Done done);
   // Refusals are logged.
-  void Tell(api::Event event, const HostPodPtr& pod, const HostContainerPtr& container, Done done);
+  void Tell(api::Event event, const HostPodPtr& pod, const HostContainerPtr& container,
+            const Budget& budget, Done done);
 
   // And carries out what plugins want of others then.
-  void Stop(const HostContainerPtr& container, Done done);
+  void Stop(const HostContainerPtr& container, const Budget& budget, Done done);
   // Forgets it, too.
-  void Remove(const HostContainerPtr& container, Done done);
+  void Remove(const HostContainerPtr& container, const Budget& budget, Done done);
   // With its containers.
-  void StopPod(const HostPodPtr& pod, Done done);
-  void RemovePod(const HostPodPtr& pod, Done done);
+  void StopPod(const HostPodPtr& pod, const Budget& budget, Done done);
+  void RemovePod(const HostPodPtr& pod, const Budget& budget, Done done);
 
  private:
   void Send(Dispatcher::Kind kind, api::Event event, const HostPodPtr& pod,
-            const HostContainerPtr& container, Done done);
+            const HostContainerPtr& container, const Budget& budget, Done done);
 
   Dispatcher& dispatcher_;
   HostInventory& inventory_;

@@ -82,7 +82,7 @@ void InventorySync::TakePods(const std::vector<SandboxFacts>& sandboxes) {
       inventory_.AddPod(std::move(pod), facts.ready);
     } else if (known->ready && !facts.ready) {
       InTurn(*known, [this, known](Turns::Turn turn) {
-        events_.StopPod(known, [turn = std::move(turn)](const Status&) {});
+        events_.StopPod(known, events_.NewBudget(), [turn = std::move(turn)](const Status&) {});
       });
     }
   }
@@ -99,7 +99,7 @@ void InventorySync::TakeContainers(const std::vector<ContainerFacts>& containers
     AddFacts(facts, known->message.Edit());
     if (!ended || known->stop_told) continue;
     InTurn(*known->pod, [this, known](Turns::Turn turn) {
-      events_.Stop(known, [turn = std::move(turn)](const Status&) {});
+      events_.Stop(known, events_.NewBudget(), [turn = std::move(turn)](const Status&) {});
     });
   }
 }
@@ -127,13 +127,13 @@ void InventorySync::DropMissing(const RuntimeAccess::Everything& everything) {
   for (const HostContainerPtr& container : containers_before_) {
     if (ids.contains(container->id.value())) continue;
     InTurn(*container->pod, [this, container](Turns::Turn turn) {
-      events_.Remove(container, [turn = std::move(turn)](const Status&) {});
+      events_.Remove(container, events_.NewBudget(), [turn = std::move(turn)](const Status&) {});
     });
   }
   for (const HostPodPtr& pod : pods_before_) {
     if (ids.contains(pod->message->id())) continue;
     InTurn(*pod, [this, pod](Turns::Turn turn) {
-      events_.RemovePod(pod, [turn = std::move(turn)](const Status&) {});
+      events_.RemovePod(pod, events_.NewBudget(), [turn = std::move(turn)](const Status&) {});
     });
   }
 }

@@ -13,7 +13,8 @@ namespace {
 
 class StartCall final : public StageCall {
  public:
-  explicit StartCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
+  explicit StartCall(NriStage& stage)
+      : StageCall(stage), stage_(stage), budget_(stage.NewBudget()) {}
 
   void Before(Request& request, const Adjustment&) override {
     container_ = stage_.inventory().Find(request.container_id.value());
@@ -22,20 +23,20 @@ class StartCall final : public StageCall {
       return Pass();
     }
     const auto answer = std::make_shared<LateAnswer>(AnswerLater());
-    stage_.InTurn(*container_->pod,
-                  [&stage = stage_, container = container_, answer](const Turns::Turn& turn) {
-                    container->told = true;
-                    stage.events().Ask(api::EVENT_START_CONTAINER, container->pod, container,
-                                       [answer, turn](const Status& refusal) {
-                                         refusal.ok() ? answer->Pass() : answer->Refuse(refusal);
-                                       });
-                  });
+    stage_.InTurn(*container_->pod, [&stage = stage_, container = container_, budget = budget_,
+                                     answer](const Turns::Turn& turn) {
+      container->told = true;
+      stage.events().Ask(api::EVENT_START_CONTAINER, container->pod, container, budget,
+                         [answer, turn](const Status& refusal) {
+                           refusal.ok() ? answer->Pass() : answer->Refuse(refusal);
+                         });
+    });
   }
 
   void After(Request&, const Outcome& outcome) override {
     if (outcome.unclear()) stage_.sync().Refresh();
     if (container_ == nullptr || outcome.unclear()) return;
-    if (!outcome.ok()) return stage_.TellStop(container_, [] {});
+    if (!outcome.ok()) return stage_.TellStop(container_, stage_.NewBudget(), [] {});
     container_->SetState(api::CONTAINER_RUNNING);
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
     const Dispatcher& dispatcher = stage_.dispatcher();
@@ -44,41 +45,43 @@ class StartCall final : public StageCall {
       hold->Release();
     }
     stage_.InTurn(*container_->pod,
-                  [&stage = stage_, container = container_, hold](const Turns::Turn& turn) {
-                    Inspect(stage, container, hold, turn);
-                  });
+                  [&stage = stage_, container = container_, budget = budget_, hold](
+                      const Turns::Turn& turn) { Inspect(stage, container, budget, hold, turn); });
   }
 
  private:
   // Plugins want the process and the cgroup, which only the runtime knows.
-  static void Inspect(NriStage& stage, const HostContainerPtr& container, const SharedHold& hold,
-                      const Turns::Turn& turn) {
-    const auto inspected = [&stage, container, hold, turn](const StatusOr<ContainerFacts>& facts) {
+  static void Inspect(NriStage& stage, const HostContainerPtr& container, const Budget& budget,
+                      const SharedHold& hold, const Turns::Turn& turn) {
+    const auto inspected = [&stage, container, budget, hold,
+                            turn](const StatusOr<ContainerFacts>& facts) {
       if (facts.ok()) AddFacts(*facts, container->message.Edit());
-      if (stage.nri_options().start_before) return TellStarted(stage, container, hold, turn);
+      if (stage.nri_options().start_before)
+        return TellStarted(stage, container, budget, hold, turn);
       container->told = true;
-      stage.events().Ask(api::EVENT_START_CONTAINER, container->pod, container,
-                         [&stage, container, hold, turn](const Status& refusal) {
-                           if (refusal.ok()) return TellStarted(stage, container, hold, turn);
-                           Undo(stage, container, refusal, hold, turn);
+      stage.events().Ask(api::EVENT_START_CONTAINER, container->pod, container, budget,
+                         [&stage, container, budget, hold, turn](const Status& refusal) {
+                           if (refusal.ok())
+                             return TellStarted(stage, container, budget, hold, turn);
+                           Undo(stage, container, budget, refusal, hold, turn);
                          });
     };
     stage.runtime().InspectContainer(container->id,
                                      stage.WhileHere<StatusOr<ContainerFacts>>(inspected));
   }
 
-  static void TellStarted(NriStage& stage, const HostContainerPtr& container,
+  static void TellStarted(NriStage& stage, const HostContainerPtr& container, const Budget& budget,
                           const SharedHold& hold, const Turns::Turn& turn) {
-    stage.events().Tell(api::EVENT_POST_START_CONTAINER, container->pod, container,
+    stage.events().Tell(api::EVENT_POST_START_CONTAINER, container->pod, container, budget,
                         [hold, turn](const Status&) { hold->Release(); });
   }
 
   // It runs, and a plugin does not want that.
-  static void Undo(NriStage& stage, const HostContainerPtr& container, const Status& why,
-                   const SharedHold& hold, const Turns::Turn& turn) {
-    const auto stopped = [&stage, container, why, hold, turn](const Status&) {
+  static void Undo(NriStage& stage, const HostContainerPtr& container, const Budget& budget,
+                   const Status& why, const SharedHold& hold, const Turns::Turn& turn) {
+    const auto stopped = [&stage, container, budget, why, hold, turn](const Status&) {
       container->SetState(api::CONTAINER_STOPPED);
-      stage.events().Stop(container, [why, hold, turn](const Status&) { hold->Fail(why); });
+      stage.events().Stop(container, budget, [why, hold, turn](const Status&) { hold->Fail(why); });
     };
     stage.runtime().StopContainer(container->id, std::chrono::seconds(0),
                                   stage.WhileHere<Status>(stopped));
@@ -86,6 +89,7 @@ class StartCall final : public StageCall {
 
   NriStage& stage_;
   HostContainerPtr container_;
+  const Budget budget_;
 };
 
 class StopCall final : public StageCall {
@@ -100,9 +104,9 @@ class StopCall final : public StageCall {
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
     const auto release = [hold] { hold->Release(); };
     if (outcome.gone()) {
-      stage_.TellRemoval(container, release);
+      stage_.TellRemoval(container, stage_.NewBudget(), release);
     } else {
-      stage_.TellStop(container, release);
+      stage_.TellStop(container, stage_.NewBudget(), release);
     }
   }
 
@@ -119,11 +123,12 @@ class RemoveCall final : public StageCall {
     container_ = stage_.inventory().Find(request.container_id.value());
     if (container_ == nullptr || container_->creating()) return Pass();
     const auto answer = std::make_shared<LateAnswer>(AnswerLater());
-    stage_.InTurn(*container_->pod, [&stage = stage_, container = container_,
-                                     answer](const Turns::Turn& turn) {
-      container->SetState(api::CONTAINER_STOPPED);
-      stage.events().Remove(container, [answer, turn](const Status&) { answer->Pass(); });
-    });
+    stage_.InTurn(*container_->pod,
+                  [&stage = stage_, container = container_, answer](const Turns::Turn& turn) {
+                    container->SetState(api::CONTAINER_STOPPED);
+                    stage.events().Remove(container, stage.NewBudget(),
+                                          [answer, turn](const Status&) { answer->Pass(); });
+                  });
   }
 
   void After(Request&, const Outcome& outcome) override {
@@ -149,9 +154,9 @@ class StatusCall final : public StageCall {
     if (container == nullptr || container->creating()) return;
     if (exited && container->stop_told) return;
     if (exited) {
-      stage_.TellStop(container, [] {});
+      stage_.TellStop(container, stage_.NewBudget(), [] {});
     } else {
-      stage_.TellRemoval(container, [] {});
+      stage_.TellRemoval(container, stage_.NewBudget(), [] {});
     }
   }
 

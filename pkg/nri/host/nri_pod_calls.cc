@@ -14,11 +14,11 @@ namespace {
 
 // A sandbox that a plugin refuses is stopped and removed; the client hears of it afterwards, so
 // that it may use the name again.
-void UndoSandbox(NriStage& stage, const HostPodPtr& pod, const Status& why, const SharedHold& hold,
-                 const Turns::Turn& turn) {
+void UndoSandbox(NriStage& stage, const HostPodPtr& pod, const Budget& budget, const Status& why,
+                 const SharedHold& hold, const Turns::Turn& turn) {
   const PodSandboxId id(pod->message->id());
-  const auto removed = [&stage, pod, why, hold, turn](const Status&) {
-    stage.events().RemovePod(pod, [why, hold, turn](const Status&) { hold->Fail(why); });
+  const auto removed = [&stage, pod, budget, why, hold, turn](const Status&) {
+    stage.events().RemovePod(pod, budget, [why, hold, turn](const Status&) { hold->Fail(why); });
   };
   const auto stopped = [&stage, id, removed](const Status&) {
     stage.runtime().RemoveSandbox(id, stage.WhileHere<Status>(removed));
@@ -41,19 +41,19 @@ class RunPodCall final : public StageCall {
     // wants it, too.
     if (!stage_.dispatcher().AnyWants(api::EVENT_RUN_POD_SANDBOX)) hold->Release();
     stage_.InTurn(*added, [&stage = stage_, added, hold](const Turns::Turn& turn) {
-      Inspect(stage, added, hold, turn);
+      Inspect(stage, added, stage.NewBudget(), hold, turn);
     });
   }
 
  private:
-  static void Inspect(NriStage& stage, const HostPodPtr& pod, const SharedHold& hold,
-                      const Turns::Turn& turn) {
-    const auto inspected = [&stage, pod, hold, turn](const StatusOr<SandboxFacts>& facts) {
+  static void Inspect(NriStage& stage, const HostPodPtr& pod, const Budget& budget,
+                      const SharedHold& hold, const Turns::Turn& turn) {
+    const auto inspected = [&stage, pod, budget, hold, turn](const StatusOr<SandboxFacts>& facts) {
       if (facts.ok()) AddFacts(*facts, pod->message.Edit());
-      stage.events().Ask(api::EVENT_RUN_POD_SANDBOX, pod, nullptr,
-                         [&stage, pod, hold, turn](const Status& refusal) {
+      stage.events().Ask(api::EVENT_RUN_POD_SANDBOX, pod, nullptr, budget,
+                         [&stage, pod, budget, hold, turn](const Status& refusal) {
                            if (refusal.ok()) return hold->Release();
-                           UndoSandbox(stage, pod, refusal, hold, turn);
+                           UndoSandbox(stage, pod, budget, refusal, hold, turn);
                          });
     };
     stage.runtime().InspectSandbox(PodSandboxId(pod->message->id()),
@@ -78,9 +78,9 @@ class EndPodCall final : public StageCall {
     stage_.InTurn(*pod, [&stage = stage_, pod, removal, hold](const Turns::Turn& turn) {
       const auto done = [hold, turn](const Status&) { hold->Release(); };
       if (removal) {
-        stage.events().RemovePod(pod, done);
+        stage.events().RemovePod(pod, stage.NewBudget(), done);
       } else {
-        stage.events().StopPod(pod, done);
+        stage.events().StopPod(pod, stage.NewBudget(), done);
       }
     });
   }
@@ -91,7 +91,8 @@ class EndPodCall final : public StageCall {
 
 class UpdatePodCall final : public StageCall {
  public:
-  explicit UpdatePodCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
+  explicit UpdatePodCall(NriStage& stage)
+      : StageCall(stage), stage_(stage), budget_(stage.NewBudget()) {}
 
   void Before(Request& request, const Adjustment&) override {
     pod_ = stage_.inventory().FindPod(request.pod_id.value());
@@ -103,9 +104,9 @@ class UpdatePodCall final : public StageCall {
     *message->mutable_linux_resources() = ToNriResources(update.resources);
     const auto answer = std::make_shared<LateAnswer>(AnswerLater());
     stage_.InTurn(*pod_, [&stage = stage_, pod = pod_, plugins = std::move(plugins), message,
-                          answer](const Turns::Turn& turn) {
+                          budget = budget_, answer](const Turns::Turn& turn) {
       *message->mutable_pod() = *pod->message;
-      AskPlugins(stage, plugins, message, [answer, turn](const Status& refusal) {
+      AskPlugins(stage, plugins, budget, message, [answer, turn](const Status& refusal) {
         refusal.ok() ? answer->Pass() : answer->Refuse(refusal);
       });
     });
@@ -120,14 +121,15 @@ class UpdatePodCall final : public StageCall {
     *resources.mutable_pod_resources() = ToNriResources(update.resources);
     if (!stage_.dispatcher().AnyWants(api::EVENT_POST_UPDATE_POD_SANDBOX)) return;
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
-    stage_.InTurn(*pod_, [&stage = stage_, pod = pod_, hold](const Turns::Turn& turn) {
-      stage.events().Tell(api::EVENT_POST_UPDATE_POD_SANDBOX, pod, nullptr,
-                          [hold, turn](const Status&) { hold->Release(); });
-    });
+    stage_.InTurn(*pod_,
+                  [&stage = stage_, pod = pod_, budget = budget_, hold](const Turns::Turn& turn) {
+                    stage.events().Tell(api::EVENT_POST_UPDATE_POD_SANDBOX, pod, nullptr, budget,
+                                        [hold, turn](const Status&) { hold->Release(); });
+                  });
   }
 
  private:
-  static void AskPlugins(NriStage& stage, HostedPlugins plugins,
+  static void AskPlugins(NriStage& stage, HostedPlugins plugins, const Budget& budget,
                          std::shared_ptr<api::UpdatePodSandboxRequest> message,
                          Dispatcher::Done done) {
     const auto ask = [message = std::move(message)](HostedPlugin& plugin,
@@ -139,12 +141,13 @@ class UpdatePodCall final : public StageCall {
             answered(answer.status());
           });
     };
-    stage.dispatcher().InTurn(Dispatcher::Kind::kRequest, std::move(plugins), stage.NewBudget(),
-                              ask, std::move(done));
+    stage.dispatcher().InTurn(Dispatcher::Kind::kRequest, std::move(plugins), budget, ask,
+                              std::move(done));
   }
 
   NriStage& stage_;
   HostPodPtr pod_;
+  const Budget budget_;
 };
 
 }  // namespace

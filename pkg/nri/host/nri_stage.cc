@@ -156,24 +156,26 @@ void NriStage::InTurn(HostPod& pod, std::function<void(Turns::Turn)> begin) {
   pod.turns.Take(WhileHere<Turns::Turn>(std::move(begin)));
 }
 
-void NriStage::TellStop(const HostContainerPtr& container, std::function<void()> done) {
-  InTurn(*container->pod, [this, container, done = std::move(done)](Turns::Turn turn) {
+void NriStage::TellStop(const HostContainerPtr& container, const Budget& budget,
+                        std::function<void()> done) {
+  InTurn(*container->pod, [this, container, budget, done = std::move(done)](Turns::Turn turn) {
     if (container->stop_told || container->creating()) return done();
     runtime().InspectContainer(
         container->id,
-        WhileHere<StatusOr<ContainerFacts>>(
-            [this, container, turn = std::move(turn), done](const StatusOr<ContainerFacts>& facts) {
-              if (facts.ok()) AddFacts(*facts, container->message.Edit());
-              container->SetState(api::CONTAINER_STOPPED);
-              events_.Stop(container, [turn, done](const Status&) { done(); });
-            }));
+        WhileHere<StatusOr<ContainerFacts>>([this, container, budget, turn = std::move(turn),
+                                             done](const StatusOr<ContainerFacts>& facts) {
+          if (facts.ok()) AddFacts(*facts, container->message.Edit());
+          container->SetState(api::CONTAINER_STOPPED);
+          events_.Stop(container, budget, [turn, done](const Status&) { done(); });
+        }));
   });
 }
 
-void NriStage::TellRemoval(const HostContainerPtr& container, std::function<void()> done) {
-  InTurn(*container->pod, [this, container, done = std::move(done)](Turns::Turn turn) {
+void NriStage::TellRemoval(const HostContainerPtr& container, const Budget& budget,
+                           std::function<void()> done) {
+  InTurn(*container->pod, [this, container, budget, done = std::move(done)](Turns::Turn turn) {
     container->SetState(api::CONTAINER_STOPPED);
-    events_.Remove(container, [turn = std::move(turn), done](const Status&) { done(); });
+    events_.Remove(container, budget, [turn = std::move(turn), done](const Status&) { done(); });
   });
 }
 
@@ -181,8 +183,8 @@ void NriStage::OnContainerEvent(const ContainerEvent& event) {
   if (alive_ == nullptr) return;
   const HostContainerPtr container = inventory_.Find(event.id);
   if (container == nullptr || container->creating()) return;
-  if (event.kind == ContainerEvent::Kind::kStopped) TellStop(container, [] {});
-  if (event.kind == ContainerEvent::Kind::kDeleted) TellRemoval(container, [] {});
+  if (event.kind == ContainerEvent::Kind::kStopped) TellStop(container, NewBudget(), [] {});
+  if (event.kind == ContainerEvent::Kind::kDeleted) TellRemoval(container, NewBudget(), [] {});
 }
 
 }  // namespace resmgr::nri

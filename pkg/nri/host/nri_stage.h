@@ -76,7 +76,7 @@ class NriStage final : public Stage, public PluginListener {
 
   // For its calls.
   const NriStageOptions& nri_options() const { return nri_options_; }
-  Budget NewBudget() const { return Budget(nri_options_.budget); }
+  Budget NewBudget() const { return events_.NewBudget(); }
   Dispatcher& dispatcher() { return dispatcher_; }
   HostInventory& inventory() { return inventory_; }
   HostEvents& events() { return events_; }
@@ -104,9 +104,11 @@ class NriStage final : public Stage, public PluginListener {
   void NoteLeftOut(const HostContainer& container, const std::vector<std::string>& lines);
   // The container has ended, by a call or by itself: asks how and tells the plugins. `done` runs
   // when they have answered.
-  void TellStop(const HostContainerPtr& container, std::function<void()> done);
+  void TellStop(const HostContainerPtr& container, const Budget& budget,
+                std::function<void()> done);
   // It does not exist any more.
-  void TellRemoval(const HostContainerPtr& container, std::function<void()> done);
+  void TellRemoval(const HostContainerPtr& container, const Budget& budget,
+                   std::function<void()> done);
 
  private:
   const Context context_;

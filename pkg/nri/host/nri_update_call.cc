@@ -20,7 +20,7 @@ struct Consultation {
   UpdateMerge merge;
 };
 
-void AskPlugins(NriStage& stage, HostedPlugins plugins,
+void AskPlugins(NriStage& stage, HostedPlugins plugins, const Budget& budget,
                 const std::shared_ptr<Consultation>& consultation, Dispatcher::Done done) {
   const auto ask = [&stage, consultation](HostedPlugin& plugin, std::chrono::milliseconds timeout,
                                           Dispatcher::Answered answered) {
@@ -37,13 +37,14 @@ void AskPlugins(NriStage& stage, HostedPlugins plugins,
                           answered(consultation->merge.Add(name, answer->update()));
                         });
   };
-  stage.dispatcher().InTurn(Dispatcher::Kind::kRequest, std::move(plugins), stage.NewBudget(), ask,
+  stage.dispatcher().InTurn(Dispatcher::Kind::kRequest, std::move(plugins), budget, ask,
                             std::move(done));
 }
 
 class UpdateCall final : public StageCall {
  public:
-  explicit UpdateCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
+  explicit UpdateCall(NriStage& stage)
+      : StageCall(stage), stage_(stage), budget_(stage.NewBudget()) {}
 
   void Before(Request& request, const Adjustment& so_far) override {
     container_ = stage_.inventory().Find(request.container_id.value());
@@ -66,11 +67,11 @@ class UpdateCall final : public StageCall {
     OverlayResources(wanted_, *container_->message.Edit().mutable_linux()->mutable_resources());
     if (!stage_.dispatcher().AnyWants(api::EVENT_POST_UPDATE_CONTAINER)) return;
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
-    stage_.InTurn(*container_->pod,
-                  [&stage = stage_, container = container_, hold](const Turns::Turn& turn) {
-                    stage.events().Tell(api::EVENT_POST_UPDATE_CONTAINER, container->pod, container,
-                                        [hold, turn](const Status&) { hold->Release(); });
-                  });
+    stage_.InTurn(*container_->pod, [&stage = stage_, container = container_, budget = budget_,
+                                     hold](const Turns::Turn& turn) {
+      stage.events().Tell(api::EVENT_POST_UPDATE_CONTAINER, container->pod, container, budget,
+                          [hold, turn](const Status&) { hold->Release(); });
+    });
   }
 
  private:
@@ -82,7 +83,7 @@ class UpdateCall final : public StageCall {
     *request.mutable_linux_resources() = wanted_;
     const auto consultation = std::make_shared<Consultation>(
         Consultation{.container = container_, .merge = UpdateMerge(std::move(request))});
-    AskPlugins(stage_, std::move(plugins), consultation,
+    AskPlugins(stage_, std::move(plugins), budget_, consultation,
                [this, alive = std::weak_ptr<char>(alive_), consultation, answer,
                 turn](const Status& refusal) {
                  if (alive.expired()) return;
@@ -120,6 +121,7 @@ class UpdateCall final : public StageCall {
 
   NriStage& stage_;
   HostContainerPtr container_;
+  const Budget budget_;
   api::LinuxResources wanted_;  // of the container, by the client, the policy and the plugins
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };

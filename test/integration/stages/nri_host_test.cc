@@ -216,6 +216,34 @@ TEST_F(NriHostTest, AContainerIsCreatedWithoutAPluginThatHangs) {
   EXPECT_THAT(Create(client, *pod, "main"), IsOk());
 }
 
+// Four plugins that take 250 ms each have one second together, for both phases of a creation.
+TEST_F(NriHostTest, TheTimeOfAllPluginsIsOneForAllPhasesOfACall) {
+  StartHost({.budget = std::chrono::milliseconds(1'000)});
+  std::vector<FakePlugin*> plugins;
+  for (int i = 0; i < 4; ++i)
+    plugins.push_back(&Connect({.index = fmt::format("1{}", i)}));
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  std::vector<EventLoop::HandlePtr> slow;
+  OnLoop([&] {
+    for (FakePlugin* plugin : plugins) {
+      plugin->Hang();
+      slow.push_back(loop().Every(std::chrono::milliseconds(250), [plugin] {
+        plugin->Release();
+        plugin->Hang();
+      }));
+    }
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1'400));
+  // All hear of it.
+  for (FakePlugin* plugin : plugins)
+    Until([&] { return plugin->told.back() == "PostCreateContainer g/main"; });
+  OnLoop([&] { slow.clear(); });
+}
+
 TEST_F(NriHostTest, NoContainerIsCreatedWhileARequiredPluginIsAway) {
   StartHost({.required = {"10-needed"}});
   CriClient client = Client();
