@@ -13,6 +13,8 @@
 
 namespace resmgr {
 
+class HttpServer;
+
 // kInvalidArgument for what MetricsServer::Create takes for no address.
 Status CheckMetricsAddress(std::string_view address);
 
@@ -25,8 +27,7 @@ struct ServedMetrics {
 
 // Serves over HTTP while it exists: /metrics; /healthz, which is 200 where the event loop is at
 // work and otherwise 503 with the reason; /readyz likewise for a daemon that is of use. It brings
-// threads of its own, which wake up now and then; a daemon without -metrics-address has none of
-// them.
+// threads of its own; a daemon without -metrics-address has none of them.
 class MetricsServer {
  public:
   // `address` is HOST:PORT or :PORT (every address of this machine); port 0 takes a free one.
@@ -44,9 +45,8 @@ class MetricsServer {
   int port() const;
 
  private:
-  class Impl;
-  explicit MetricsServer(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit MetricsServer(std::unique_ptr<HttpServer> server);
+  const std::unique_ptr<HttpServer> server_;
 };
 
 }  // namespace resmgr

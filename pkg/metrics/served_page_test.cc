@@ -62,7 +62,7 @@ TEST(ServedPageTest, ThereIsNoPageUnlessAskedFor) {
   const auto server = MetricsServer::Create("127.0.0.1:0", ServedMetrics());
   ASSERT_TRUE(server.ok()) << server.status();
   for (const char* const path : {"/page", "/page/", "/page/data/status"})
-    EXPECT_THAT(test::Scrape((*server)->port(), path), testing::StartsWith("HTTP/1.0 404")) << path;
+    EXPECT_THAT(test::Scrape((*server)->port(), path), testing::StartsWith("HTTP/1.1 404")) << path;
 }
 
 TEST(ServedPageTest, IsScrapedWhileReadersOfThePageWait) {

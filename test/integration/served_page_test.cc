@@ -129,9 +129,8 @@ TEST_F(ServedPageTest, RefusesAllButReading) {
               StartsWith("HTTP/1.1 421"));
 }
 
-// Each silent client holds a thread until it is given up, after three seconds.
 TEST_F(ServedPageTest, SilentClientsStopNeitherScrapesNorCalls) {
-  constexpr size_t kSilent = 30;
+  constexpr size_t kSilent = 200;
   StartWithPage();
   std::vector<UniqueFd> silent;
   silent.reserve(kSilent);
@@ -144,7 +143,7 @@ TEST_F(ServedPageTest, SilentClientsStopNeitherScrapesNorCalls) {
   EXPECT_LT(Since(start), kAtOnce);
   EXPECT_THAT(Ask("GET /metrics"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Ask("GET /page/"), StartsWith("HTTP/1.1 200"));
-  EXPECT_LT(Since(start), seconds(20));
+  EXPECT_LT(Since(start), 2 * kAtOnce);
 }
 
 // Only the thread of the loop stands still, as on a bug or a machine without time for it.
@@ -193,7 +192,7 @@ class LargeNodeTest : public ServedPageTest {
   static constexpr size_t kContainers = 500;
 };
 
-// More than their connections hold is to be sent to them: each holds a thread, and nothing else.
+// More than their connections hold is to be sent to them: they hold no thread.
 TEST_F(LargeNodeTest, ClientsThatReadNothingStopNeitherScrapesNorCalls) {
   constexpr size_t kReaders = 24;
   StartLarge();
@@ -205,7 +204,7 @@ TEST_F(LargeNodeTest, ClientsThatReadNothingStopNeitherScrapesNorCalls) {
   EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok());
   EXPECT_LT(Since(start), kAtOnce);
   EXPECT_THAT(Ask("GET /metrics"), StartsWith("HTTP/1.1 200"));
-  EXPECT_LT(Since(start), seconds(30));
+  EXPECT_LT(Since(start), 2 * kAtOnce);
   std::printf("a scrape beside %zu clients that read nothing: %d ms\n", kReaders,
               static_cast<int>(Since(start).count()));
 }

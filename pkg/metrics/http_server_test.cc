@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/metrics/http_server.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "pkg/sys/unique_fd.h"
+#include "test/support/scrape/scrape.h"
+
+namespace resmgr {
+namespace {
+
+using testing::EndsWith;
+using testing::StartsWith;
+
+TEST(HttpHeadTest, ReadsWhatHandlersNeed) {
+  const auto request = ParseHttpHead(
+      "GET /a%20b%2?c=%20 HTTP/1.1\r\nhost: h:1 \r\nX: y\r\nnonsense\r\nSEC-FETCH-SITE:none");
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->method, "GET");
+  EXPECT_EQ(request->path, "/a b%2");
+  EXPECT_EQ(request->query, "c=%20");
+  EXPECT_EQ(request->host, "h:1");
+  EXPECT_EQ(request->fetch_site, "none");
+}
+
+TEST(HttpHeadTest, WhatIsNoRequestIsRefused) {
+  for (const char* head : {"", " ", "GET", "GET / ", "GET /", "GET  HTTP/1.1", " / HTTP/1.1",
+                           "GET * HTTP/1.1", "GET http://h/ HTTP/1.1", "PRI * HTTP/2.0"})
+    EXPECT_FALSE(ParseHttpHead(head).ok()) << head;
+}
+
+class HttpServerTest : public testing::Test {
+ protected:
+  HttpServerTest() {
+    auto server =
+        HttpServer::Create("127.0.0.1", 0, {.answer = [this](const HttpRequest& request) {
+                             return HttpAnswer{.body = request.path == "/big" ? big_ : "ok"};
+                           }});
+    EXPECT_TRUE(server.ok());
+    server_ = *std::move(server);
+  }
+  std::string Ask(const std::string& request) { return test::Exchange(server_->port(), request); }
+  UniqueFd Connect(std::string_view sent) const {
+    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int buffer = 1;
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(server_->port()));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(::send(fd.get(), sent.data(), sent.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(sent.size()));
+    return fd;
+  }
+
+  const std::string big_ = std::string(size_t{8} << 20, 'x');
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpServerTest, AnswersAndRefuses) {
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(Ask("HEAD / HTTP/1.0\r\n\r\n"), EndsWith("Connection: close\r\n\r\n"));
+  EXPECT_THAT(Ask("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"),
+              StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(Ask("PUT / HTTP/1.1\r\nContent-Length: 9000\r\n\r\n" + std::string(9000, 'x')),
+              EndsWith("\r\n\r\nok"));
+  EXPECT_EQ(Ask("GET /big HTTP/1.1\r\n\r\n").size() > big_.size(), true);
+}
+
+// Silent ones, more than there is room for, and some that do not read: the answer is there at once.
+TEST_F(HttpServerTest, ManyClientsDelayNoOther) {
+  std::vector<UniqueFd> clients;
+  for (int i = 0; i < 600; ++i)
+    clients.push_back(Connect(i % 20 == 0 ? "GET /big HTTP/1.1\r\n\r\n" : ""));
+  for (int i = 0; i < 5; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_THAT(Ask("GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 200"));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  }
+}
+
+TEST_F(HttpServerTest, ASilentClientIsGivenUp) {
+  const UniqueFd silent = Connect("GET / HT");
+  const auto start = std::chrono::steady_clock::now();
+  char byte = 0;
+  EXPECT_EQ(::recv(silent.get(), &byte, 1, 0), 0);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(2'500));
+}
+
+}  // namespace
+}  // namespace resmgr
