@@ -30,7 +30,7 @@ StatusOr<std::vector<std::string>> NamesIn(const std::string& path) {
     if (!IsHookFileName(name)) continue;
     // The first ones by name, whatever the order in which the directory lists them.
     names.insert(std::upper_bound(names.begin(), names.end(), name), name);
-    if (names.size() > kMostHookFiles) names.pop_back();
+    if (names.size() > kMostHookFilesRead + 1) names.pop_back();
   }
   if (error == std::errc::no_such_file_or_directory) return std::vector<std::string>();
   if (error) return ErrnoStatus(error.value(), "cannot list the hook directory");
@@ -43,8 +43,18 @@ StatusOr<std::vector<HookFileText>> ReadHookDirectory(const std::string& path) {
   RESMGR_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(path));
   std::vector<HookFileText> files;
   for (const std::string& name : names) {
+    const bool beyond_limit = files.size() >= kMostHookFiles;
+    if (files.size() == kMostHookFilesRead) {
+      files.push_back({name,
+                       ResourceExhausted("neither it nor what follows it is read, not even for "
+                                         "its failure policy: the directory has more than {} files",
+                                         kMostHookFilesRead),
+                       beyond_limit});
+      break;
+    }
     StatusOr<std::string> text = ReadFile(fmt::format("{}/{}", path, name), kLongestHookFile);
-    if (text.status().code() != StatusCode::kNotFound) files.push_back({name, std::move(text)});
+    if (text.status().code() == StatusCode::kNotFound) continue;
+    files.push_back({name, std::move(text), beyond_limit});
   }
   return files;
 }

@@ -80,13 +80,17 @@ TEST_F(HookDirectoryTest, WhatIsNoRegularFileIsNotRead) {
 TEST_F(HookDirectoryTest, FilesAreBoundedInLengthAndNumber) {
   Write("000.json", std::string(kLongestHookFile, ' '));
   Write("001.json", std::string(kLongestHookFile + 1, ' '));
-  for (size_t i = 100; i < 100 + kMostHookFiles; ++i)
+  for (size_t i = 100; i < 100 + 2 * kMostHookFilesRead; ++i)
     Write(std::to_string(i) + ".json", "");
   const auto files = Read();
-  ASSERT_EQ(files.size(), kMostHookFiles);
+  ASSERT_EQ(files.size(), kMostHookFilesRead + 1);
+  EXPECT_FALSE(files[kMostHookFiles - 1].beyond_limit);
+  EXPECT_TRUE(files[kMostHookFiles].beyond_limit);
+  EXPECT_THAT(files[kMostHookFilesRead - 1].text, test::IsOk());
+  EXPECT_THAT(files.back().text, test::HasCode(StatusCode::kResourceExhausted));
   EXPECT_THAT(files[0].text, test::IsOk());
   EXPECT_THAT(files[1].text, test::HasCode(StatusCode::kInvalidArgument));
-  EXPECT_EQ(files.back().name, "161.json");
+  EXPECT_EQ(files[kMostHookFiles - 1].name, "161.json");
 }
 
 }  // namespace

@@ -155,21 +155,46 @@ class Reader {
   size_t left_out_ = 0;
 };
 
-}  // namespace
-
-StatusOr<HookFile> ParseHookFile(std::string_view file, std::string_view text,
-                                 milliseconds timeout) {
+StatusOr<Json> ParseObject(std::string_view text) {
   if (text.size() > kLongestHookFile) {
     return InvalidArgument("it has more than {} bytes", kLongestHookFile);
   }
   if (Trim(text).empty()) return InvalidArgument("it is empty");
   if (!IsShallowJson(text, kDeepestHookFile))
     return InvalidArgument("it has more than {} levels", kDeepestHookFile);
-  const std::optional<Json> object = ParseJson(text);
+  std::optional<Json> object = ParseJson(text);
   if (!object || !object->is_object()) return InvalidArgument("it is not a JSON object");
+  return *std::move(object);
+}
+
+}  // namespace
+
+StatusOr<HookFile> ParseHookFile(std::string_view file, std::string_view text,
+                                 milliseconds timeout) {
+  RESMGR_ASSIGN_OR_RETURN(const Json object, ParseObject(text));
   Reader reader(file, timeout);
-  RESMGR_RETURN_IF_ERROR(reader.Read(*object));
+  RESMGR_RETURN_IF_ERROR(reader.Read(object));
   return reader.Take();
+}
+
+UnusableHookFile ReadUnusableHookFile(std::string_view text) {
+  UnusableHookFile result;
+  const StatusOr<Json> object = ParseObject(text);
+  if (!object.ok()) return result;
+  const auto failure = object->find(kFailurePolicy);
+  if (failure != object->end() && failure->is_string()) {
+    const StatusOr<FailurePolicy> parsed =
+        ParseFailurePolicy(failure->get_ref<const std::string&>());
+    result.failure = parsed.ok() ? *parsed : FailurePolicy::kIgnore;
+  }
+  const auto hooks = object->find(kHooks);
+  if (hooks == object->end() || !hooks->is_array()) return result;
+  for (const Json& name : *hooks) {
+    const auto point =
+        name.is_string() ? HookPointOf(name.get_ref<const std::string&>()) : std::nullopt;
+    if (point) result.points.set(static_cast<size_t>(*point));
+  }
+  return result;
 }
 
 }  // namespace resmgr::hooks

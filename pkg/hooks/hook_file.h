@@ -38,4 +38,12 @@ inline constexpr std::chrono::milliseconds kLongestHookTimeout = std::chrono::mi
 StatusOr<HookFile> ParseHookFile(std::string_view file, std::string_view text,
                                  std::chrono::milliseconds timeout);
 
+// What a file that cannot be used says of that all the same, as far as it is JSON: which calls its
+// server would be asked about, and whether they are refused without it. Any thread.
+struct UnusableHookFile {
+  FailurePolicy failure = FailurePolicy::kIgnore;
+  HookPointSet points{};
+};
+UnusableHookFile ReadUnusableHookFile(std::string_view text);
+
 }  // namespace resmgr::hooks

@@ -29,7 +29,8 @@ void HookServers::Update(const std::vector<HookFileText>& files) {
   }
   for (const std::string& name : gone) {
     const auto file = files_.find(name);
-    if (file->second.server != nullptr) log_.Info("hook file {} is gone", Printable(name));
+    if (file->second.server != nullptr || file->second.unusable != nullptr)
+      log_.Info("hook file {} is gone", Printable(name));
     files_.erase(file);
   }
   CountReady();
@@ -49,22 +50,49 @@ void HookServers::CountReady() {
 }
 
 void HookServers::Take(const HookFileText& text, File& file) {
-  if (file.seen == text.text) return;
+  if (file.seen == text.text && file.beyond_limit == text.beyond_limit) return;
   file.seen = text.text;
+  file.beyond_limit = text.beyond_limit;
+  if (text.beyond_limit) {
+    file.server = nullptr;
+    return NoteUnusable(
+        text,
+        text.text.ok()
+            ? ResourceExhausted("the directory has more than {} hook files, and the first ones by "
+                                "name are used",
+                                kMostHookFiles)
+            : text.text.status(),
+        file);
+  }
   StatusOr<HookFile> read =
       text.text.ok() ? ParseHookFile(text.name, *text.text, timeout_) : text.text.status();
-  if (!read.ok()) {
-    log_.Warn("hook file {} is ignored{}: {}", Printable(text.name),
-              file.server == nullptr ? "" : ", the version before stays in force",
-              Printable(Message(read.status())));
+  if (!read.ok() && file.server != nullptr) {
+    log_.Warn("hook file {} is ignored, the version before stays in force: {}",
+              Printable(text.name), Printable(Message(read.status())));
     return;
   }
+  if (!read.ok()) return NoteUnusable(text, read.status(), file);
+  file.unusable = nullptr;
   for (const std::string& warning : read->warnings)
     log_.Warn("hook file {}: {}", Printable(text.name), warning);
   if (file.server != nullptr && file.server->settings() == read->settings) return;
   log_.Info("hook file {}: server {}", Printable(text.name), Printable(read->settings.endpoint));
   std::shared_ptr<HookConnection> connection = ConnectionTo(read->settings.endpoint);
   file.server = std::make_shared<HookServer>(std::move(read->settings), std::move(connection));
+}
+
+void HookServers::NoteUnusable(const HookFileText& text, Status why, File& file) {
+  const UnusableHookFile says =
+      text.text.ok() ? ReadUnusableHookFile(*text.text) : UnusableHookFile();
+  const bool refuses = says.failure == FailurePolicy::kFail && says.points.any();
+  log_.Warn("hook file {} is {}: {}", Printable(text.name),
+            refuses ? "not used, and the calls that its server would be asked about are refused, "
+                      "since it says Fail"
+                    : "ignored",
+            Printable(Message(why)));
+  file.unusable = std::make_shared<UnusableServer>(
+      loop_, HookServerSettings{.file = text.name, .failure = says.failure, .points = says.points},
+      Unavailable("the file is not used: {}", Message(why)));
 }
 
 std::shared_ptr<HookConnection> HookServers::ConnectionTo(const std::string& endpoint) {
@@ -84,11 +112,24 @@ std::shared_ptr<HookConnection> HookServers::ConnectionTo(const std::string& end
 std::vector<std::shared_ptr<HookServerPort>> HookServers::ServersOf(HookPoint point) const {
   std::vector<std::shared_ptr<HookServerPort>> servers;
   for (const auto& [name, file] : files_) {
-    if (file.server != nullptr && file.server->settings().points.test(static_cast<size_t>(point))) {
-      servers.push_back(file.server);
-    }
+    const auto wants = [point](const HookServerPort& server) {
+      return server.settings().points.test(static_cast<size_t>(point));
+    };
+    if (file.server != nullptr && wants(*file.server)) servers.push_back(file.server);
+    // Of one that would be passed over there is nothing to ask.
+    const bool refuses =
+        file.unusable != nullptr && file.unusable->settings().failure == FailurePolicy::kFail;
+    if (refuses && wants(*file.unusable)) servers.push_back(file.unusable);
   }
   return servers;
+}
+
+std::vector<std::shared_ptr<const UnusableServer>> HookServers::Unusable() const {
+  std::vector<std::shared_ptr<const UnusableServer>> unusable;
+  for (const auto& [name, file] : files_) {
+    if (file.unusable != nullptr) unusable.push_back(file.unusable);
+  }
+  return unusable;
 }
 
 std::vector<std::shared_ptr<const HookServer>> HookServers::All() const {

@@ -15,6 +15,7 @@
 #include "pkg/hooks/hook_directory.h"
 #include "pkg/hooks/hook_port.h"
 #include "pkg/hooks/hook_server.h"
+#include "pkg/hooks/unusable_server.h"
 #include "pkg/metrics/metrics.h"
 
 namespace resmgr::hooks {
@@ -33,8 +34,9 @@ class HookServers final : public HookServersPort {
 
   // All files of the directory at one moment. A version of a file that cannot be used is reported
   // once and leaves the one before in force: koordlet writes in place, so that half a file can be
-  // read. Files that are gone have no server any more. A server whose endpoint stays the same keeps
-  // its connection.
+  // read. A file without such a version, and one beyond the limit, has no server: calls that it
+  // would be asked about are refused where it says Fail. Files that are gone have no server any
+  // more. A server whose endpoint stays the same keeps its connection.
   void Update(const std::vector<HookFileText>& files);
 
   std::vector<std::shared_ptr<HookServerPort>> ServersOf(HookPoint point) const override;
@@ -42,14 +44,19 @@ class HookServers final : public HookServersPort {
   void OnReadyChanged(std::function<void(size_t ready)> changed) { changed_ = std::move(changed); }
   // In the order of their files' names.
   std::vector<std::shared_ptr<const HookServer>> All() const;
+  // Of files that cannot be used, likewise.
+  std::vector<std::shared_ptr<const UnusableServer>> Unusable() const;
 
  private:
   struct File {
     std::optional<StatusOr<std::string>> seen{};  // the version that was looked at last
+    bool beyond_limit = false;                    // that version
     std::shared_ptr<HookServer> server{};         // of the last version that could be used
+    std::shared_ptr<UnusableServer> unusable{};   // where there is none
   };
 
   void Take(const HookFileText& text, File& file);
+  void NoteUnusable(const HookFileText& text, Status why, File& file);
   std::shared_ptr<HookConnection> ConnectionTo(const std::string& endpoint);
   void CountReady();
 

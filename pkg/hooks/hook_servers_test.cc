@@ -78,6 +78,55 @@ TEST_F(HookServersTest, AFileThatIsGoneHasNoServer) {
   EXPECT_EQ(held.front()->settings().endpoint, "/run/a");
 }
 
+TEST_F(HookServersTest, AFileBeyondTheLimitRefusesWhereItSaysFail) {
+  const std::string fails = Text("/run/z", R"(, "failure-policy": "Fail")");
+  servers_.Update({{"a.json", Text("/run/a")}, {"z.json", fails}});
+  ASSERT_THAT(Asked(kUpdate), ElementsAre("a.json", "z.json"));
+  EXPECT_THAT(servers_.Unusable(), IsEmpty());
+  // Another file has come before it.
+  servers_.Update({{"a.json", Text("/run/a")},
+                   {"y.json", Text("/run/y"), /*beyond_limit=*/true},
+                   {"z.json", fails, /*beyond_limit=*/true}});
+  EXPECT_THAT(Asked(kUpdate), ElementsAre("a.json", "z.json"));
+  EXPECT_EQ(servers_.All().size(), 1U);
+  ASSERT_EQ(servers_.Unusable().size(), 2U);
+  EXPECT_EQ(servers_.Unusable()[0]->settings().failure, FailurePolicy::kIgnore);
+  EXPECT_EQ(servers_.Unusable()[1]->settings().failure, FailurePolicy::kFail);
+  StatusOr<std::string> answer = std::string();
+  const auto last = servers_.ServersOf(kUpdate).back();
+  last->Ask(kUpdate, "", [&](StatusOr<std::string> failure) {
+    answer = std::move(failure);
+    loop_.Stop();
+  });
+  EXPECT_TRUE(answer.ok()) << "answers never come from within";
+  loop_.Run();
+  EXPECT_EQ(answer.status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(Message(answer.status())), testing::HasSubstr("more than 64 hook files"));
+  // The limit lets it in again.
+  servers_.Update({{"z.json", fails}});
+  EXPECT_THAT(servers_.Unusable(), IsEmpty());
+  EXPECT_EQ(servers_.All().size(), 1U);
+}
+
+TEST_F(HookServersTest, AFileThatCannotBeUsedRefusesWhereItSaysFail) {
+  const std::string hooks = R"("runtime-hooks": ["PreUpdateContainerResources", "unknown", 1])";
+  servers_.Update(
+      {{"no-endpoint.json", R"({"failure-policy": "Fail", )" + hooks + "}"},
+       {"bad-endpoint.json", R"({"remote-endpoint": 1, "failure-policy": "fail", )" + hooks + "}"},
+       {"ignores.json", "{" + hooks + "}"},
+       {"half.json", R"({"failure-policy": "Fail", "runtime-ho)"},
+       {"unread.json", InvalidArgument("it is no regular file")}});
+  EXPECT_THAT(Asked(kUpdate), ElementsAre("bad-endpoint.json", "no-endpoint.json"));
+  EXPECT_EQ(servers_.Unusable().size(), 5U);
+  for (const auto& unusable : servers_.Unusable()) {
+    const std::string& file = unusable->settings().file;
+    EXPECT_EQ(unusable->settings().failure == FailurePolicy::kFail, file.ends_with("endpoint.json"))
+        << file;
+  }
+  servers_.Update({{"half.json", Text("/run/a")}});
+  EXPECT_THAT(servers_.Unusable(), IsEmpty());
+}
+
 TEST_F(HookServersTest, ConnectionsBelongToEndpoints) {
   servers_.Update({{"a.json", Text("/run/a")}, {"b.json", Text("/run//a")}});
   const auto first = servers_.All();

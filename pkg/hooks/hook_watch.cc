@@ -31,7 +31,7 @@ bool LeftOut(const std::string& name, const std::string& directory,
   if (std::ranges::any_of(files, [&](const HookFileText& file) { return file.name == name; })) {
     return false;
   }
-  if (files.size() == kMostHookFiles && files.back().name < name) return false;
+  if (files.size() > kMostHookFilesRead && files.back().name < name) return false;
   struct stat found {};
   return ::stat(fmt::format("{}/{}", directory, name).c_str(), &found) == 0;
 }

@@ -124,6 +124,13 @@ std::vector<PluginView> HookHosting::plugins() const {
                      .last_error = stats.last_error(),
                      .p50_micros = stats.MedianMicros()});
   }
+  for (const auto& unusable : servers_.Unusable()) {
+    views.push_back({.kind = "hook",
+                     .name = unusable->settings().file,
+                     .state = PluginView::State::kFailed,
+                     .events = hooks::NamesOf(unusable->settings().points),
+                     .last_error = std::string(Message(unusable->why()))});
+  }
   return views;
 }
 

@@ -72,6 +72,40 @@ TEST_F(HookRowsTest, K03AnEmptyFileIsReportedAndNothingElse) {
   EXPECT_TRUE(daemon_->process().Running());
 }
 
+// The first 64 by name are used. What the others say of failures counts all the same.
+TEST_F(HookRowsTest, TheFileBeyondTheLimitRefusesWhereItSaysFail) {
+  const auto write = [this](const std::string& name, const std::string& policy) {
+    std::ofstream(HookDirectory() + "/" + name)
+        << R"({"remote-endpoint": "/nowhere", "failure-policy": ")" << policy
+        << R"(", "runtime-hooks": ["PreRunPodSandbox"]})";
+  };
+  StartNode();
+  for (int i = 0; i < 63; ++i)
+    write(std::to_string(100 + i) + ".json", "Ignore");
+  ASSERT_TRUE(Logged("hook file 162.json: server /nowhere"));
+  CriClient client = Relayed();
+  EXPECT_THAT(client.RunPod(MakeGuaranteedPod("before")), IsOk());
+  write("y.json", "Ignore");
+  write("z.json", "Fail");
+  ASSERT_TRUE(
+      Logged("hook file z.json is not used, and the calls that its server would be asked "
+             "about are refused, since it says Fail: the directory has more than 64 hook "
+             "files"))
+      << daemon_->Log();
+  EXPECT_THAT(client.RunPod(MakeGuaranteedPod("refused")),
+              Fails(StatusCode::kUnavailable,
+                    AllOf(HasSubstr("z.json"), HasSubstr("more than 64 hook files"))));
+  EXPECT_THAT(Ctl({"plugins"}), HasSubstr("z.json"));
+  std::filesystem::remove(HookDirectory() + "/100.json");
+  // Now it is the 64th: its server is not there.
+  ASSERT_TRUE(Logged("hook file z.json: server /nowhere"));
+  EXPECT_THAT(client.RunPod(MakeGuaranteedPod("refused")),
+              Fails(StatusCode::kUnavailable, testing::Not(HasSubstr("more than 64"))));
+  std::filesystem::remove(HookDirectory() + "/z.json");
+  ASSERT_TRUE(Logged("hook file z.json is gone"));
+  EXPECT_THAT(client.RunPod(MakeGuaranteedPod("after")), IsOk());
+}
+
 // Two versions of the file name two servers, each of which leaves its mark. A creation that has
 // none or both was decided by half a configuration.
 TEST_F(HookRowsTest, K04AThousandReplacementsUnderLoadFailNoCallAndAreAlwaysWhole) {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "pkg/base/status.h"
+#include "pkg/hooks/hook_port.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr::hooks {
+
+// In the place of a server whose file cannot be used: it fails, and the file's failure policy says
+// what follows. Loop's thread only.
+class UnusableServer final : public HookServerPort {
+ public:
+  UnusableServer(EventLoop& loop, HookServerSettings settings, Status why)
+      : loop_(loop), settings_(std::move(settings)), why_(std::move(why)) {}
+
+  const HookServerSettings& settings() const override { return settings_; }
+  const Status& why() const { return why_; }
+
+  void Ask(HookPoint /*point*/, std::string /*request*/, Done done) override {
+    loop_.Post([alive = std::weak_ptr<char>(alive_), why = why_, done = std::move(done)] {
+      if (!alive.expired()) done(why);
+    });
+  }
+
+ private:
+  EventLoop& loop_;
+  const HookServerSettings settings_;
+  const Status why_;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace resmgr::hooks
